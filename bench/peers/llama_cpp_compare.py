@@ -11,6 +11,10 @@ the memory:
     python bench/peers/llama_cpp_compare.py --work /tmp/peers --peer ik_llama_cpp --models llama-8b \\
         --dtypes q4_k_m
 
+Or on one GGUF file, such as the model of `quire pull smollm2`:
+
+    python bench/peers/llama_cpp_compare.py --gguf SmolLM2-135M-Instruct.Q4_1.gguf --dtypes q4_1 --rounds 3
+
 Both programs stay loaded, each in its own process, and take turns, because the speed of shared
 machines drifts. With --apart they run one after the other, for models of which the memory holds
 only one copy. For each case, a round is a plain read of the weights' bytes, then Quire, then the
@@ -202,7 +206,8 @@ def compare(model: Model, dtype: str, args: argparse.Namespace) -> list[dict[str
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--work", type=Path, required=True, help="where the models are made (5 GB; 8B: 30 GB)")
+    parser.add_argument("--gguf", type=Path, help="compare on this file; --dtypes is its type, such as q4_1")
+    parser.add_argument("--work", type=Path, help="where the models are made (5 GB; 8B: 30 GB)")
     parser.add_argument("--stories15m", type=Path, help="the checkpoint's folder")
     parser.add_argument("--peer", choices=["llama_cpp", "ik_llama_cpp"], default="llama_cpp", help="its package")
     parser.add_argument("--bench", type=Path, default=HERE.parents[1] / "build/bench/bench_engine")
@@ -217,11 +222,15 @@ def main() -> None:
     parser.add_argument("--nice", type=int, default=0, help="of both programs; below zero needs root")
     parser.add_argument("--json", type=Path, help="write all figures here")
     args = parser.parse_args()
-    if "stories15M" in args.models and args.stories15m is None:
+    if args.gguf is None and args.work is None:
+        parser.error("expected --work or --gguf")
+    if args.gguf is None and "stories15M" in args.models and args.stories15m is None:
         parser.error("stories15M needs --stories15m")
     print(f"{'model':10} {'type':4} {'tokens/s':26} {'quire':>9} {'flash':>9} {'no flash':>9} {'ratio':>7} {'bar':>5}")
     rows: list[dict[str, Any]] = []
-    for name in args.models:
+    if args.gguf:
+        rows = compare(Model(args.gguf.stem, args.gguf, args.gguf), args.dtypes[0], args)
+    for name in [] if args.gguf else args.models:
         for dtype in args.dtypes:
             model = make_model(name, dtype, args.work, args.stories15m, CONTEXT, args.peer)
             rows += compare(model, dtype, args)

@@ -21,7 +21,7 @@ LLAMA_8B = LLAMA_1B | {"hidden_size": 4096, "intermediate_size": 14336, "num_hid
                         "tie_word_embeddings": False}
 SHAPES = {"llama-1b": LLAMA_1B, "llama-8b": LLAMA_8B}
 FILE_TYPES = {"f16": gguf.LlamaFileType.MOSTLY_F16, "bf16": gguf.LlamaFileType.MOSTLY_BF16}
-QUANTIZED = ["q8_0", "q4_k_m", "q4_0"]
+QUANTIZED = ["q8_0", "q4_k_m", "q4_0", "q4_1"]
 
 Weights = Callable[[str, tuple[int, ...]], np.ndarray]  # HF's name and shape → F32 values
 

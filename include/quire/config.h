@@ -16,6 +16,10 @@ struct EngineConfig {
   std::string tokenizer;  // a directory or "ORG/NAME", found in the hub's cache; empty: the model's
   std::string chat_template;  // a file with a Jinja template; empty: the model's own
   bool allow_special_tokens_in_messages = false;  // lets chat messages hold control tokens
+  // Where Engine::sampling_defaults() come from. "auto": the model's generation_config.json, or the
+  // general.sampling.* metadata of a GGUF file; "vllm": temperature 1 and no filters, as a vLLM
+  // with this setting.
+  std::string generation_config = "auto";
   std::string load_format = "auto";  // "auto", or "dummy": random weights of the config's shape
   std::string dtype = "auto";  // of dummy weights: "f32", "f16", "bf16"; auto: the checkpoint's
   // "fp8": quantizes the layers' matrices from F32, F16 or BF16 when they are loaded; on a CPU, or

@@ -95,6 +95,19 @@ struct ModelInfo {
   int max_num_running() const { return max_num_seqs * data_parallel_size; }
 };
 
+// The values of a model that states none: its own distribution (temperature 1, no filters), or
+// values with which a small model stays coherent (temperature 0.8, top_k 40, top_p 0.95, min_p
+// 0.05).
+enum class SamplingFallback { kNone, kChat };
+
+// Values for requests that give none.
+struct SamplingDefaults {
+  SamplingParams params = {};
+  // "generation_config.json", "general.sampling.*" (of a GGUF file), "--generation-config vllm", or
+  // "Quire" for a fallback.
+  std::string source = {};
+};
+
 struct ChatMessage {
   std::string role;
   std::string content;
@@ -169,8 +182,9 @@ class Engine {
   // Without a tokenizer, prompts are token ids and outputs have no text.
   bool has_tokenizer() const;
 
-  // The model's own sampling defaults (generation_config.json).
-  SamplingParams default_sampling() const;
+  // The model's own values, or the fallback if it states neither a temperature nor a filter.
+  SamplingDefaults sampling_defaults(SamplingFallback fallback) const;
+  SamplingParams default_sampling() const;  // with SamplingFallback::kNone
   const ModelInfo& model_info() const;
   // The sums over all replicas; the share of the KV cache in use is their mean.
   EngineStats stats() const;

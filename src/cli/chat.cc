@@ -22,16 +22,18 @@
 #include "cli/output.h"
 #include "cli/sampling_flags.h"
 #include "engine/run_requests.h"
+#include "engine/sampling_defaults.h"
 #include "engine/speculation.h"
 
 namespace quire::cli {
 namespace {
 
-constexpr int kDefaultMaxTokens = 512;
+// Tokens of the context that are kept for a reply without --max-tokens.
+constexpr int kReplyRoom = 1024;
 
 struct Options {
   EngineConfig engine;
-  SamplingFlags sampling{kDefaultMaxTokens};
+  SamplingFlags sampling{"the rest of the context"};
   std::string system;
   bool keeps_history = true;
 };
@@ -59,13 +61,20 @@ AnswerStats stats_of(const RequestResult& result) {
   return stats;
 }
 
+// A reply may take the rest of the context.
+SamplingDefaults chat_defaults(const Engine& engine, const Options& options) {
+  SamplingDefaults defaults = engine.sampling_defaults(SamplingFallback::kChat);
+  defaults.params.max_tokens = engine.model_info().max_model_len;
+  return options.sampling.applied_to(std::move(defaults));
+}
+
 class Conversation {
  public:
   Conversation(Engine& engine, const Options& options)
       : engine_(engine),
         port_(engine_port(engine)),
         system_(options.system),
-        sampling_(options.sampling.applied_to(engine.default_sampling())) {
+        sampling_(chat_defaults(engine, options).params) {
     reset();
   }
 
@@ -139,10 +148,12 @@ class Conversation {
     return {};
   }
 
-  // Drops old messages so that max_tokens, but at most half of the context, is left for the reply.
+  // Drops old messages so that max_tokens or kReplyRoom, but at most half of the context, is left
+  // for the reply.
   Result<int> fit(std::vector<ChatMessage>& messages) const {
     const int context = engine_.model_info().max_model_len;
-    const int room = std::min(sampling_.max_tokens, context / 2);
+    const int wanted = sampling_.max_tokens < context ? sampling_.max_tokens : kReplyRoom;
+    const int room = std::min(wanted, context / 2);
     return trim_history(messages, context - room,
                         [&](const std::vector<ChatMessage>& candidate) -> Result<int> {
                           QUIRE_ASSIGN_OR_RETURN(const auto ids, encode(candidate));
@@ -358,6 +369,7 @@ Result<int> run(Options& options) {
   QUIRE_ASSIGN_OR_RETURN(const auto engine, load_engine(options.engine));
   QUIRE_RETURN_IF_ERROR(check_chat_template(*engine, options.system));
   QUIRE_RETURN_IF_ERROR(report_drafts(options.engine));
+  print_stderr("(sampling: {})\n", describe(chat_defaults(*engine, options)));
   return Session(*engine, options).run();
 }
 
@@ -378,10 +390,11 @@ Command chat_command() {
                        "Keep no history of typed messages in ~/.local/state/quire", false);
   add_chat_flags(command.flags, &options->engine);
   options->sampling.add_to(command.flags);
+  add_generation_config(command.flags, &options->engine);
   add_engine_flags(command.flags, &options->engine, SeedFlag::kOfCommand);
   command.positional = model_argument(&options->engine);
   command.check = [options](Complaints& complaints) {
-    const SamplingParams sampling = options->sampling.applied_to({});
+    const SamplingParams sampling = options->sampling.applied_to(SamplingParams());
     if (sampling.n != 1) complaints.add("--n: a turn has one reply; expected 1");
     if (asks_for_logprobs(sampling)) {
       complaints.add("--logprobs and --prompt-logprobs need --format json of quire generate");

@@ -370,6 +370,21 @@ void add_chat_flags(FlagSet& flags, EngineConfig* config) {
                "template");
 }
 
+void add_generation_config(FlagSet& flags, EngineConfig* config) {
+  const auto parse = [](std::string_view text) -> Result<std::string> {
+    if (text == "auto" || text == "vllm") return std::string(text);
+    return unexpected(text,
+                      "auto or vllm; another generation_config.json is read only from the model's "
+                      "directory");
+  };
+  flags.value("--generation-config", "auto|vllm", &config->generation_config, "auto",
+              "Sampling defaults; auto: the model's generation_config.json or general.sampling.* "
+              "metadata, else temperature 0.8, top_k 40, top_p 0.95 and min_p 0.05 for chats and a "
+              "server's texts; vllm: temperature 1 and no filters",
+              parse);
+  flags.last().choices = {"auto", "vllm"};
+}
+
 void add_engine_flags(FlagSet& flags, EngineConfig* config, SeedFlag seed) {
   add_model_flags(flags, config);
   if (seed == SeedFlag::kOfEngine) {
@@ -427,6 +442,7 @@ std::string engine_message(const Status& error) {
   FlagSet flags;
   add_engine_flags(flags, &config, SeedFlag::kOfEngine);
   add_chat_flags(flags, &config);
+  add_generation_config(flags, &config);
   return flags.name_flags(error.message());
 }
 

@@ -37,6 +37,9 @@ DefaultModel default_model();
 // Flags for commands that render conversations.
 void add_chat_flags(FlagSet& flags, EngineConfig* config);
 
+// Flags for commands that sample: where their defaults come from.
+void add_generation_config(FlagSet& flags, EngineConfig* config);
+
 // The subset that affects the speed of attention backends: the model, types and page size.
 void add_attention_flags(FlagSet& flags, EngineConfig* config);
 

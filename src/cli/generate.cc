@@ -14,6 +14,7 @@
 
 #include "base/ascii.h"
 #include "base/json_writer.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "bench/gsm8k.h"
 #include "cli/command.h"
@@ -22,11 +23,14 @@
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/sampling_flags.h"
+#include "engine/sampling_defaults.h"
 #include "hub/cache/named_models.h"
 
 namespace quire::cli {
 namespace {
 
+// The limit for texts that the model continues; a reply in a chat template may take the rest of the
+// context.
 constexpr int kDefaultMaxTokens = 256;
 // Demonstrates the embedded model.
 constexpr const char* kExampleProblem =
@@ -35,7 +39,8 @@ constexpr const char* kExampleProblem =
 
 struct Options {
   EngineConfig engine;
-  SamplingFlags sampling{kDefaultMaxTokens};
+  SamplingFlags sampling{
+      fmt::format("the rest of the context in a chat template, else {}", kDefaultMaxTokens)};
   std::vector<std::string> prompts;
   std::vector<std::vector<int32_t>> prompt_ids;
   std::string input;
@@ -297,41 +302,57 @@ Status prepare(const Engine& engine, const Options& options, Prompt& prompt) {
 void show_example(const Options& options, Request& request) {
   request.prompt = bench::question_prompt({.question = kExampleProblem, .answer = ""});
   request.sampling.temperature = 0.0F;
+  request.sampling.max_tokens = kDefaultMaxTokens;
   request.sampling.stop = bench::gsm8k_stops();
   request.sampling = options.sampling.applied_to(request.sampling);
   print_stderr("No prompt given, so here is a word problem for the embedded model.\n\n{}",
                request.prompt);
 }
 
+// A request without a prompt.
+Request default_request(const Engine& engine, const Options& options, bool in_template) {
+  SamplingDefaults defaults =
+      engine.sampling_defaults(in_template ? SamplingFallback::kChat : SamplingFallback::kNone);
+  defaults.params.max_tokens = in_template ? engine.model_info().max_model_len : kDefaultMaxTokens;
+  defaults = options.sampling.applied_to(std::move(defaults));
+  log_info("[generate] sampling {}: {}", in_template ? "in the chat template" : "of texts",
+           describe(defaults));
+  Request request;
+  request.sampling = std::move(defaults.params);
+  return request;
+}
+
 std::vector<Prompt> collect_prompts(const Engine& engine, const Options& options,
                                     const std::string& input) {
-  Request defaults;
-  defaults.sampling = options.sampling.applied_to(engine.default_sampling());
   std::vector<Prompt> prompts;
   if (!options.message.empty()) {
-    Request request = defaults;
-    request.prompt = options.message;
     // A model without a template continues the text.
     const bool in_template = options.chat || !engine.chat_template().empty();
+    Request request = default_request(engine, options, in_template);
+    request.prompt = options.message;
     prompts.push_back({.request = std::move(request), .in_template = in_template});
   }
-  for (const std::string& text : options.prompts) {
-    Request request = defaults;
-    request.prompt = text;
-    prompts.push_back({.request = std::move(request), .in_template = options.chat});
-  }
-  for (const std::vector<int32_t>& ids : options.prompt_ids) {
-    Request request = defaults;
-    request.prompt_token_ids = ids;
-    prompts.push_back({.request = std::move(request)});
-  }
-  for (Prompt& prompt : prompts_from_lines(input, options.input, defaults)) {
-    prompt.in_template = options.chat;
-    prompts.push_back(std::move(prompt));
+  if (!options.prompts.empty() || !options.prompt_ids.empty() || !options.input.empty()) {
+    const Request defaults = default_request(engine, options, options.chat);
+    for (const std::string& text : options.prompts) {
+      Request request = defaults;
+      request.prompt = text;
+      prompts.push_back({.request = std::move(request), .in_template = options.chat});
+    }
+    for (const std::vector<int32_t>& ids : options.prompt_ids) {
+      Request request = defaults;
+      request.prompt_token_ids = ids;
+      prompts.push_back({.request = std::move(request)});
+    }
+    for (Prompt& prompt : prompts_from_lines(input, options.input, defaults)) {
+      prompt.in_template = options.chat;
+      prompts.push_back(std::move(prompt));
+    }
   }
   if (!options.has_prompt()) {
-    show_example(options, defaults);
-    prompts.push_back({.request = std::move(defaults)});
+    Request request;
+    show_example(options, request);
+    prompts.push_back({.request = std::move(request)});
   }
   for (Prompt& prompt : prompts) {
     if (!prompt.error.ok()) continue;
@@ -489,7 +510,8 @@ void check(const Options& options, Complaints& complaints) {
     complaints.add(
         "--allow-special-tokens-in-messages needs --chat: other prompts may hold them anyway");
   }
-  if (options.format != "json" && asks_for_logprobs(options.sampling.applied_to({}))) {
+  if (options.format != "json" &&
+      asks_for_logprobs(options.sampling.applied_to(SamplingParams()))) {
     complaints.add(std::string(kLogprobsNeedJson));
   }
 }
@@ -555,6 +577,7 @@ Command generate_command() {
   add_chat_flags(flags, &options->engine);
   flags.choice("--format", {"text", "json"}, &options->format, "Output format");
   options->sampling.add_to(flags);
+  add_generation_config(flags, &options->engine);
   add_engine_flags(flags, &options->engine, SeedFlag::kOfCommand);
   command.positional = {
       .name = "MODEL MESSAGE",

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "base/text.h"
+#include "engine/sampling_defaults.h"
 
 namespace quire::cli {
 namespace {
@@ -112,7 +113,9 @@ std::string default_text(const SamplingField& field) {
         return "";
       },
       field.member);
-  return field.has_model_default ? fmt::format("the model's, else {}", text) : text;
+  if (!field.has_model_default) return text;
+  const bool has_fallbacks = field.name != "repetition_penalty";
+  return has_fallbacks ? "see --generation-config" : fmt::format("the model's, else {}", text);
 }
 
 }  // namespace
@@ -131,8 +134,7 @@ void SamplingFlags::add_to(FlagSet& flags) {
                .kind = toggle != nullptr ? ValueKind::kNone : ValueKind::kText,
                .value_name = value_name(field.member),
                .help = std::string(field.help),
-               .default_text =
-                   field.name == "max_tokens" ? std::to_string(max_tokens_) : default_text(field),
+               .default_text = field.name == "max_tokens" ? max_tokens_ : default_text(field),
                .repeatable = repeatable,
                .set = [this, &field](std::string_view text) {
                  return std::visit(
@@ -155,8 +157,14 @@ void SamplingFlags::add_to(FlagSet& flags) {
 }
 
 SamplingParams SamplingFlags::applied_to(SamplingParams defaults) const {
-  defaults.max_tokens = max_tokens_;
   for (const auto& edit : edits_) edit(defaults);
+  return defaults;
+}
+
+SamplingDefaults SamplingFlags::applied_to(SamplingDefaults defaults) const {
+  const std::string before = describe(defaults.params);
+  defaults.params = applied_to(std::move(defaults.params));
+  if (describe(defaults.params) != before) defaults.source += " and the command line";
   return defaults;
 }
 

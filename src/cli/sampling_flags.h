@@ -2,9 +2,12 @@
 #pragma once
 
 #include <functional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/flags.h"
+#include "quire/engine.h"
 #include "quire/request.h"
 #include "sample/sampling_fields.h"
 
@@ -17,15 +20,17 @@ bool asks_for_logprobs(const SamplingParams& params);
 // once the model is loaded.
 class SamplingFlags {
  public:
-  // `max_tokens` is the default for requests that do not set it.
-  explicit SamplingFlags(int max_tokens) : max_tokens_(max_tokens) {}
+  // `max_tokens` describes the default of that field in --help.
+  explicit SamplingFlags(std::string max_tokens) : max_tokens_(std::move(max_tokens)) {}
 
   // Adds one flag per field. This object must outlive the parse.
   void add_to(FlagSet& flags);
   SamplingParams applied_to(SamplingParams defaults) const;
+  // The same, and the source also names the command line if a flag replaces a value.
+  SamplingDefaults applied_to(SamplingDefaults defaults) const;
 
  private:
-  int max_tokens_;
+  std::string max_tokens_;
   std::vector<std::function<void(SamplingParams&)>> edits_;
 };
 

@@ -21,6 +21,7 @@
 #include "engine/engine_parts.h"
 #include "engine/kv_event_sources.h"
 #include "engine/node_setup.h"
+#include "engine/sampling_defaults.h"
 #include "server/access_control.h"
 #include "server/http/client_address.h"
 #include "server/http/listen.h"
@@ -193,6 +194,7 @@ void add_response_flags(FlagSet& flags, ServeOptions* options) {
               "Name or names of the model in requests and responses; without it, the directory's");
   flags.last().takes_several = true;
   add_chat_flags(flags, &options->engine);
+  add_generation_config(flags, &options->engine);
   flags.choice("--tool-call-parser", with_auto(server::tool_call_parser_names()),
                &options->tool_call_parser, "Format of the model's tool calls");
   flags.choice("--reasoning-parser", with_auto(server::reasoning_parser_names()),
@@ -397,6 +399,10 @@ Result<int> run(const ServeOptions& options) {
   const bool is_local = http::are_local(sockets);
   const server::ServiceConfig config = service_config(options, std::move(keys), *engine, is_local);
   warn_of_missing_template(*engine);
+  if (engine->model_info().embedding_size == 0) {
+    log_info("[server] sampling defaults: {}",
+             describe(engine->sampling_defaults(SamplingFallback::kChat)));
+  }
   const std::unique_ptr<server::EngineApi> api = server::make_engine_api(*engine);
   server::Service service(*api, config);
   http::ServerConfig transport_config = options.transport;

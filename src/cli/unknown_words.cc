@@ -97,8 +97,6 @@ constexpr Row kRefused[] = {
      kNoValue},
     {{"--lora-modules", "--lora", "--lora-paths"},
      "is not supported; expected a checkpoint with the adapter merged in"},
-    {{"--generation-config"},
-     "is not needed: generation_config.json of the model's directory is applied; leave it out"},
     {{"--override-generation-config"},
      "is not supported; expected the values in generation_config.json, or in each request"},
     {{"--hf-overrides"},

@@ -17,6 +17,7 @@
 #include "engine/model_files.h"
 #include "engine/node_setup.h"
 #include "engine/replicas.h"
+#include "engine/sampling_defaults.h"
 #include "platform/remote_ranks.h"
 #include "sample/sampling_fields.h"
 
@@ -209,7 +210,8 @@ Result<std::unique_ptr<Engine>> EngineInternals::create(const EngineConfig& want
   const Status defaults =
       validate_sampling_params(engine->default_sampling(), info.vocab_size, info.max_model_len);
   if (!defaults.ok()) {
-    return invalid_argument("[model] generation_config.json: " + defaults.message());
+    return invalid_argument(
+        fmt::format("[model] {}: {}", engine->impl_->files.generation.source, defaults.message()));
   }
   return engine;
 }
@@ -308,16 +310,12 @@ bool Engine::has_tokenizer() const {
   return impl_->files.tokenizer != nullptr;
 }
 
+SamplingDefaults Engine::sampling_defaults(SamplingFallback fallback) const {
+  return choose_sampling_defaults(impl_->files.generation, fallback);
+}
+
 SamplingParams Engine::default_sampling() const {
-  const GenerationConfig& generation = impl_->files.generation;
-  SamplingParams params;
-  params.temperature = generation.temperature.value_or(params.temperature);
-  if (generation.do_sample == false) params.temperature = 0.0F;
-  params.top_p = generation.top_p.value_or(params.top_p);
-  params.top_k = generation.top_k.value_or(params.top_k);
-  params.min_p = generation.min_p.value_or(params.min_p);
-  params.repetition_penalty = generation.repetition_penalty.value_or(params.repetition_penalty);
-  return params;
+  return sampling_defaults(SamplingFallback::kNone).params;
 }
 
 const ModelInfo& Engine::model_info() const {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <optional>
 #include <string>
 #include <utility>
@@ -53,6 +54,15 @@ class Metadata {
   }
   std::optional<bool> boolean(std::string_view key) {
     return read(key, &GgufValue::boolean, "a boolean");
+  }
+  std::optional<double> number(std::string_view key) {
+    const std::optional<double> number = read(key, &GgufValue::number, "a number");
+    if (number && !std::isfinite(*number) && status_.ok()) {
+      status_ = invalid_argument(
+          fmt::format("[gguf] {}: metadata \"{}\"; got {}, expected a finite number",
+                      gguf_.source(), key, *number));
+    }
+    return number;
   }
   std::vector<int64_t> types() {
     std::vector<int64_t> types;
@@ -129,6 +139,25 @@ Result<std::string> gguf_tokenizer_config(const GgufModel& gguf) {
   }
   if (const auto chat = metadata.text("tokenizer.chat_template"))
     json.field("chat_template", *chat);
+  QUIRE_RETURN_IF_ERROR(metadata.status());
+  json.end_object();
+  return json.take();
+}
+
+Result<std::string> gguf_generation_config(const GgufModel& gguf) {
+  Metadata metadata(gguf);
+  JsonWriter json;
+  json.begin_object();
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kNumbers = {{
+      {"temperature", "general.sampling.temp"},
+      {"top_k", "general.sampling.top_k"},
+      {"top_p", "general.sampling.top_p"},
+      {"min_p", "general.sampling.min_p"},
+      {"repetition_penalty", "general.sampling.penalty_repeat"},
+  }};
+  for (const auto& [name, key] : kNumbers) {
+    if (const auto number = metadata.number(key)) json.field(name, *number);
+  }
   QUIRE_RETURN_IF_ERROR(metadata.status());
   json.end_object();
   return json.take();

@@ -25,4 +25,7 @@ Result<std::shared_ptr<const Tokenizer>> read_gguf_tokenizer(const GgufModel& gg
 // The chat template and the special tokens in the fields of tokenizer_config.json.
 Result<std::string> gguf_tokenizer_config(const GgufModel& gguf);
 
+// The sampling values (general.sampling.*) in the fields of generation_config.json.
+Result<std::string> gguf_generation_config(const GgufModel& gguf);
+
 }  // namespace quire

@@ -291,7 +291,9 @@ Status open_tokenizer(const EngineConfig& engine, const fs::path& model_dir, Mod
   return take_chat_format(engine, ChatFormat::load(directory, engine.chat_template), files);
 }
 
-Status open_generation_config(const fs::path& path, ModelFiles& files) {
+// Reads the generation_config.json of a model's directory if there is one.
+Status open_generation_config(const fs::path& directory, ModelFiles& files) {
+  const fs::path path = directory / "generation_config.json";
   QUIRE_ASSIGN_OR_RETURN(const bool exists, path_exists(path));
   if (!exists) return {};
   QUIRE_ASSIGN_OR_RETURN(const std::string text, read_file(path, kMaxConfigBytes));
@@ -312,6 +314,22 @@ Status open_gguf_tokenizer(const EngineConfig& engine, const GgufModel& gguf, Mo
       engine, ChatFormat::from_config(config, gguf.source(), engine.chat_template), files);
 }
 
+// A generation_config.json beside the file takes precedence over the metadata. Only one of them
+// gives the sampling values, because these are chosen together.
+Status open_gguf_generation_config(const EngineConfig& engine, const GgufModel& gguf,
+                                   const fs::path& path, ModelFiles& files) {
+  QUIRE_RETURN_IF_ERROR(open_generation_config(path.parent_path(), files));
+  if (files.generation.states_distribution() || engine.generation_config != "auto") return {};
+  QUIRE_ASSIGN_OR_RETURN(const std::string json, gguf_generation_config(gguf));
+  QUIRE_ASSIGN_OR_RETURN(GenerationConfig sampling, parse_generation_config(json, gguf.source()));
+  if (!sampling.states_distribution() && !sampling.repetition_penalty) return {};
+  sampling.source = "general.sampling.*";
+  sampling.bos_token_id = files.generation.bos_token_id;
+  sampling.eos_token_ids = files.generation.eos_token_ids;
+  files.generation = std::move(sampling);
+  return {};
+}
+
 Result<ModelFiles> open_gguf(const EngineConfig& engine, const fs::path& path) {
   QUIRE_ASSIGN_OR_RETURN(GgufModel gguf, GgufModel::open(path));
   ModelFiles files;
@@ -321,9 +339,7 @@ Result<ModelFiles> open_gguf(const EngineConfig& engine, const fs::path& path) {
   // them.
   if (files.config.embeds) files.embedding = EmbeddingModules{.normalizes = true};
   QUIRE_RETURN_IF_ERROR(check_dtype(engine, files.config));
-  // The metadata has no sampling values either; `quire pull` writes some beside the file.
-  QUIRE_RETURN_IF_ERROR(
-      open_generation_config(path.parent_path() / "generation_config.json", files));
+  QUIRE_RETURN_IF_ERROR(open_gguf_generation_config(engine, gguf, path, files));
   files.tokenizer_error = open_gguf_tokenizer(engine, gguf, files);
   if (uses_dummy_weights(engine)) {
     QUIRE_ASSIGN_OR_RETURN(files.weights, dummy_weights(engine, files.config.dtype, std::nullopt));
@@ -331,6 +347,24 @@ Result<ModelFiles> open_gguf(const EngineConfig& engine, const fs::path& path) {
     QUIRE_ASSIGN_OR_RETURN(files.weights, GgufWeights::open(std::move(gguf), files.config));
   }
   return files;
+}
+
+// Replaces the model's sampling values by vLLM's defaults if `generation_config` says so.
+Status apply_generation_config(const EngineConfig& engine, GenerationConfig& generation) {
+  if (engine.generation_config == "auto") return {};
+  if (engine.generation_config != "vllm") {
+    return invalid_argument(fmt::format(
+        "[model] generation_config: must be auto or vllm, got {}; another generation_config.json "
+        "is read only from the model's directory",
+        clipped(engine.generation_config)));
+  }
+  GenerationConfig of_vllm;
+  of_vllm.source = "--generation-config vllm";
+  of_vllm.bos_token_id = generation.bos_token_id;
+  of_vllm.eos_token_ids = std::move(generation.eos_token_ids);
+  of_vllm.temperature = SamplingParams().temperature;
+  generation = std::move(of_vllm);
+  return {};
 }
 
 // Decides whether the model embeds prompts or generates text.
@@ -460,7 +494,7 @@ Result<ModelFiles> open_directory(const EngineConfig& engine) {
   QUIRE_RETURN_IF_ERROR(check_dtype(engine, files.config));
   const fs::path directory = config.path.parent_path();
   QUIRE_RETURN_IF_ERROR(open_modules(directory, config.path, files));
-  QUIRE_RETURN_IF_ERROR(open_generation_config(directory / "generation_config.json", files));
+  QUIRE_RETURN_IF_ERROR(open_generation_config(directory, files));
   files.tokenizer_error = open_tokenizer(engine, directory, files);
   QUIRE_ASSIGN_OR_RETURN(files.weights,
                          open_weights(engine, directory, files.config.dtype, format));
@@ -490,6 +524,7 @@ Result<ModelFiles> inspect_model_files(const EngineConfig& engine) {
         fmt::format("[model] load_format: must be auto or dummy, got {}", engine.load_format));
   }
   QUIRE_ASSIGN_OR_RETURN(ModelFiles files, open_files(engine));
+  QUIRE_RETURN_IF_ERROR(apply_generation_config(engine, files.generation));
   QUIRE_RETURN_IF_ERROR(quantize_at_load(engine, files));
   // Sizes out of range are refused when the engine is planned.
   const int64_t num_readers = int64_t{num_local_ranks(engine)} * engine.data_parallel_size;

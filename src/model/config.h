@@ -46,6 +46,7 @@ Result<ModelConfig> parse_model_config(std::string_view json, std::string_view s
 
 // The checkpoint's default sampling parameters; fields that it leaves out are empty.
 struct GenerationConfig {
+  std::string source = "generation_config.json";  // of the sampling parameters
   std::optional<int> bos_token_id;
   std::vector<int> eos_token_ids;
   std::optional<bool> do_sample;
@@ -54,6 +55,11 @@ struct GenerationConfig {
   std::optional<int> top_k;
   std::optional<float> min_p;
   std::optional<float> repetition_penalty;
+
+  // Whether it says how to draw a token. A repetition penalty alone does not.
+  bool states_distribution() const {
+    return do_sample == false || temperature || top_p || top_k || min_p;
+  }
 };
 
 Result<GenerationConfig> parse_generation_config(std::string_view json, std::string_view source);

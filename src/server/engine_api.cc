@@ -27,7 +27,9 @@ class RealEngine final : public EngineApi {
     return engine_.decode(ids, skip_special_tokens);
   }
   std::string token_bytes(int32_t id) const override { return engine_.token_bytes(id); }
-  SamplingParams default_sampling() const override { return engine_.default_sampling(); }
+  SamplingDefaults sampling_defaults(SamplingFallback fallback) const override {
+    return engine_.sampling_defaults(fallback);
+  }
   const ModelInfo& model_info() const override { return engine_.model_info(); }
   EngineStats stats() const override { return engine_.stats(); }
   std::vector<ReplicaState> replicas() const override { return engine_.replicas(); }

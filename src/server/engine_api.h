@@ -28,7 +28,7 @@ class EngineApi {
                                               const ByteSpans& untrusted) const = 0;
   virtual std::string decode(const std::vector<int32_t>& ids, bool skip_special_tokens) const = 0;
   virtual std::string token_bytes(int32_t id) const = 0;  // may be a part of a UTF-8 character
-  virtual SamplingParams default_sampling() const = 0;
+  virtual SamplingDefaults sampling_defaults(SamplingFallback fallback) const = 0;
   virtual const ModelInfo& model_info() const = 0;
   virtual EngineStats stats() const = 0;
   virtual std::vector<ReplicaState> replicas() const = 0;

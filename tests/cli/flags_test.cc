@@ -34,7 +34,7 @@ TEST(Range, DescribesItsBounds) {
 }
 
 TEST(SamplingFlags, ListsGrowWithEachUse) {
-  SamplingFlags sampling(7);
+  SamplingFlags sampling("7");
   FlagSet flags;
   sampling.add_to(flags);
   const auto give = [&](std::string_view name, std::string_view value) {
@@ -49,7 +49,7 @@ TEST(SamplingFlags, ListsGrowWithEachUse) {
   give("--logit-bias", "1:2");
   give("--logit-bias", "3:-4");
   EXPECT_FALSE(flags.find("--temperature")->repeatable);
-  const SamplingParams params = sampling.applied_to({});
+  const SamplingParams params = sampling.applied_to(SamplingParams());
   EXPECT_THAT(params.stop_token_ids, ElementsAre(1, 2, 3));
   EXPECT_THAT(params.allowed_token_ids, ElementsAre(1, 2, 3));
   EXPECT_THAT(params.stop, ElementsAre("1,2", "3"));

@@ -138,7 +138,7 @@ TEST(PromptsFromLines, ABadLineCostsOnlyItself) {
 }
 
 TEST(SamplingFlags, OverrideDefaultsOnlyWhereGiven) {
-  SamplingFlags sampling(256);
+  SamplingFlags sampling("the rest of the context");
   FlagSet flags;
   sampling.add_to(flags);
   ASSERT_TRUE(flags.find("--temperature")->set("0.5").ok());
@@ -153,21 +153,34 @@ TEST(SamplingFlags, OverrideDefaultsOnlyWhereGiven) {
   const SamplingParams params = sampling.applied_to(model);
   EXPECT_FLOAT_EQ(params.temperature, 0.5F);
   EXPECT_FLOAT_EQ(params.top_p, 0.8F);
-  EXPECT_EQ(params.max_tokens, 256);
+  EXPECT_EQ(params.max_tokens, model.max_tokens);
   EXPECT_THAT(params.stop, ElementsAre("a", "b"));
   EXPECT_TRUE(params.ignore_eos);
   EXPECT_FALSE(params.skip_special_tokens);
   EXPECT_THAT(params.logit_bias, ElementsAre(Pair(3, -1.5F), Pair(4, 2.0F)));
-  EXPECT_EQ(flags.find("--temperature")->default_text, "the model's, else 1");
-  EXPECT_EQ(flags.find("--max-tokens")->default_text, "256");
+  EXPECT_EQ(flags.find("--temperature")->default_text, "see --generation-config");
+  EXPECT_EQ(flags.find("--repetition-penalty")->default_text, "the model's, else 1");
+  EXPECT_EQ(flags.find("--max-tokens")->default_text, "the rest of the context");
   EXPECT_EQ(flags.find("--presence-penalty")->default_text, "0");
   EXPECT_EQ(flags.find("--logprobs")->default_text, "");
   EXPECT_FALSE(flags.find("--top-p")->set("0").ok());
   EXPECT_FALSE(flags.find("--logit-bias")->set("3").ok());
 }
 
+TEST(SamplingFlags, SayWhetherTheyReplaceADefault) {
+  SamplingFlags sampling("16");
+  FlagSet flags;
+  sampling.add_to(flags);
+  const SamplingDefaults defaults = {.params = {}, .source = "Quire"};
+  ASSERT_TRUE(flags.find("--seed")->set("7").ok());
+  EXPECT_EQ(sampling.applied_to(defaults).source, "Quire");
+  ASSERT_TRUE(flags.find("--top-k")->set("5").ok());
+  EXPECT_EQ(sampling.applied_to(defaults).source, "Quire and the command line");
+  EXPECT_EQ(sampling.applied_to(defaults).params.top_k, 5);
+}
+
 TEST(SamplingFlags, QuoteTheRefusedValue) {
-  SamplingFlags sampling(256);
+  SamplingFlags sampling("the rest of the context");
   FlagSet flags;
   sampling.add_to(flags);
   const auto message = [&](std::string_view flag, std::string_view value) {

@@ -371,6 +371,60 @@ TEST(GgufFiles, WrongKindsOfATokenizersTextsAreNamed) {
                         "integer"));
 }
 
+TEST(GgufFiles, GiveSamplingDefaults) {
+  const ScratchDirectory scratch;
+  const auto sampled = [] {
+    return sized_llama()
+        .real("general.sampling.temp", 0.25F)
+        .number("general.sampling.top_k", 20)
+        .real("general.sampling.penalty_repeat", 1.5F);
+  };
+  const std::string file = scratch.write("m.gguf", sampled().file());
+  const auto generation_of = [&](const std::string& setting) {
+    EngineConfig config = cpu_config(file);
+    config.generation_config = setting;
+    return open_model_files(config).value().generation;
+  };
+  GenerationConfig generation = generation_of("auto");
+  EXPECT_EQ(generation.source, "general.sampling.*");
+  EXPECT_EQ(generation.temperature, 0.25F);
+  EXPECT_EQ(generation.top_k, 20);
+  EXPECT_EQ(generation.repetition_penalty, 1.5F);
+  EXPECT_EQ(generation.top_p, std::nullopt);
+  generation = generation_of("vllm");
+  EXPECT_EQ(generation.temperature, 1.0F);
+  EXPECT_EQ(generation.top_k, std::nullopt);
+  EXPECT_EQ(generation.repetition_penalty, std::nullopt);
+  // A file beside it that only names ends adds them; one with sampling values replaces all.
+  scratch.write("generation_config.json", R"({"eos_token_id": [1]})");
+  generation = generation_of("auto");
+  EXPECT_EQ(generation.source, "general.sampling.*");
+  EXPECT_EQ(generation.eos_token_ids, std::vector<int>{1});
+  scratch.write("generation_config.json", R"({"do_sample": false})");
+  generation = generation_of("auto");
+  EXPECT_EQ(generation.source, "generation_config.json");
+  EXPECT_EQ(generation.do_sample, false);
+  EXPECT_EQ(generation.temperature, std::nullopt);
+}
+
+TEST(GgufFiles, WrongSamplingDefaultsAreNamed) {
+  const ScratchDirectory scratch;
+  const auto error_with = [&](const GgufWriter& writer) {
+    return error_of(scratch.write("m.gguf", writer.file()));
+  };
+  EXPECT_THAT(
+      error_with(sized_llama().text("general.sampling.temp", "1")),
+      HasSubstr("\"general.sampling.temp\"; got a value of another kind, expected a number"));
+  EXPECT_THAT(error_with(sized_llama().real("general.sampling.min_p", NAN)),
+              HasSubstr("\"general.sampling.min_p\"; got nan, expected a finite number"));
+  EXPECT_THAT(error_with(sized_llama().real("general.sampling.temp", -1.0F)),
+              HasSubstr("temperature; got \"-1\", expected a number from 0"));
+  EngineConfig config = cpu_config(scratch.write("m.gguf", sized_llama().file()));
+  config.generation_config = "folder";
+  EXPECT_THAT(open_model_files(config).status().message(),
+              HasSubstr("generation_config: must be auto or vllm, got folder"));
+}
+
 // The numbers of queries' and keys' biases are reordered, which takes a block apart.
 TEST(GgufFiles, BiasesInBlocksAreRefused) {
   const ScratchDirectory scratch;

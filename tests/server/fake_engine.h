@@ -63,7 +63,14 @@ class FakeEngine final : public server::EngineApi {
   std::string token_bytes(int32_t id) const override {
     return std::string(1, static_cast<char>(id));
   }
-  SamplingParams default_sampling() const override { return {}; }
+  SamplingDefaults sampling_defaults(SamplingFallback fallback) const override {
+    SamplingDefaults defaults;
+    defaults.source = "test";
+    if (fallback == SamplingFallback::kNone) return defaults;
+    defaults.params.temperature = 0.8F;
+    defaults.params.top_p = 0.95F;
+    return defaults;
+  }
   const ModelInfo& model_info() const override { return info_; }
   EngineStats stats() const override { return stats_; }
   Status health() const override { return health_; }

@@ -492,6 +492,13 @@ TEST_F(ServiceTest, FingerprintsAreThoseOfTheBuildAndTheConfiguration) {
   EXPECT_NE(fingerprint({.reasoning_parser = "think", .build = "1 GCC"}, false), first);
 }
 
+TEST_F(ServiceTest, ModelsStateTheSamplingDefaults) {
+  EXPECT_THAT(
+      get("/v1/models").body,
+      HasSubstr(R"("sampling_defaults":{"temperature":0.8,"top_p":0.95,"top_k":0,"min_p":0,)"
+                R"("repetition_penalty":1,"source":"test"})"));
+}
+
 TEST_F(ServiceTest, FindsAModelByItsName) {
   EXPECT_THAT(get("/v1/models/alias").body, HasSubstr(R"("id":"alias","object":"model")"));
   for (const char* path : {"/v1/models/gpt", "/v1/models/fake/more"}) {

@@ -386,7 +386,16 @@ FieldError GenerationFields::read_sampling_field(const Path& path, std::string_v
   }
   const SamplingField* field = find_sampling_field(name);
   is_known = field != nullptr;
-  return is_known ? read_by_table(*field, path, value, sampling_) : FieldError();
+  if (!is_known) return {};
+  if (field->has_model_default) given_.push_back(field);
+  return read_by_table(*field, path, value, sampling_);
+}
+
+void GenerationFields::replace_defaults(const SamplingParams& defaults) {
+  for (const SamplingField& field : sampling_fields()) {
+    if (!field.has_model_default || std::ranges::find(given_, &field) != given_.end()) continue;
+    std::visit([&](auto member) { sampling_.*member = defaults.*member; }, field.member);
+  }
 }
 
 // OpenAI's and vLLM's seeds are signed. simdjson reads an integer beyond 64 bits as a double, so a

@@ -3,7 +3,9 @@
 
 #include <optional>
 #include <string_view>
+#include <vector>
 
+#include "sample/sampling_fields.h"
 #include "server/openai/json_fields.h"
 #include "server/openai/requests.h"
 
@@ -27,6 +29,8 @@ class GenerationFields {
   // to whether there is such a field.
   FieldError read_sampling_field(const Path& path, std::string_view name, Element value,
                                  bool& is_known);
+  // Sets the fields with a default of the model's that the body leaves out.
+  void replace_defaults(const SamplingParams& defaults);
   // Checks the fields against each other, after all of them were read. `max_tokens` is the default
   // for requests without that field; 0: set later, from the rest of the context. The engine gets
   // `num_prompts` copies of the request.
@@ -41,6 +45,7 @@ class GenerationFields {
   Request& engine_request_;
   SamplingParams& sampling_;
   const RequestLimits& limits_;
+  std::vector<const SamplingField*> given_;  // of those with a default of the model's
   bool has_max_tokens_ = false;
   bool has_stream_options_ = false;
   int best_of_ = 0;  // 0: not given

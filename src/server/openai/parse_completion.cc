@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "server/openai/generation_fields.h"
 #include "server/openai/requests.h"
 
@@ -53,6 +55,9 @@ FieldError CompletionFields::finish() {
   if (has_no_tokens_ && !request_.echo) {
     return field_error("max_tokens", "got 0 without echo, expected at least 1");
   }
+  const bool has_texts = std::ranges::any_of(
+      request_.prompts, [](const CompletionPrompt& prompt) { return prompt.token_ids.empty(); });
+  if (!has_texts) shared_.replace_defaults(defaults_.sampling_of_ids);
   request_.echo_only = has_no_tokens_;
   SamplingParams& sampling = request_.engine_request.sampling;
   if (request_.echo && sampling.logprobs && !sampling.prompt_logprobs) {

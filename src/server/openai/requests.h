@@ -134,7 +134,8 @@ struct Parsed {
 };
 
 struct RequestDefaults {
-  SamplingParams sampling;  // the model's defaults
+  SamplingParams sampling;         // of conversations and texts
+  SamplingParams sampling_of_ids;  // of prompts that are token ids, which a program made
   int completion_max_tokens = 16;
   int chat_max_tokens = 0;         // 0: the rest of the context
   std::string_view chat_template;  // source text; empty: unknown

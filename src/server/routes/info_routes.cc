@@ -5,6 +5,7 @@
 
 #include "base/json_writer.h"
 #include "base/utc_time.h"
+#include "engine/sampling_defaults.h"
 #include "server/routes/routes.h"
 
 namespace quire::server {
@@ -80,6 +81,18 @@ Status check_progress(ServerState& state) {
   return state.health.check(state.engine.replicas(), HealthWatch::Clock::now()).for_clients;
 }
 
+// The values for requests that give none, and their source.
+void write_sampling_defaults(const ServerState& state, JsonWriter& json) {
+  const SamplingDefaults defaults = state.engine.sampling_defaults(SamplingFallback::kChat);
+  json.begin_object();
+  for (const auto& [name, number] : default_values(defaults.params)) {
+    json.key(name);
+    json.raw(number);
+  }
+  json.field("source", std::string_view(defaults.source));
+  json.end_object();
+}
+
 void write_model(const ServerState& state, std::string_view name, JsonWriter& json) {
   json.begin_object();
   json.field("id", name);
@@ -90,7 +103,12 @@ void write_model(const ServerState& state, std::string_view name, JsonWriter& js
   json.key("parent");
   json.null();
   json.field("max_model_len", state.engine.model_info().max_model_len);
-  json.field("task", state.engine.model_info().embedding_size > 0 ? "embed" : "generate");
+  const bool embeds = state.engine.model_info().embedding_size > 0;
+  json.field("task", embeds ? "embed" : "generate");
+  if (!embeds) {
+    json.key("sampling_defaults");
+    write_sampling_defaults(state, json);
+  }
   json.end_object();
 }
 

@@ -172,7 +172,7 @@ void post_ollama_show(ServerState& state, RequestContext&& context) {
   const ModelInfo& info = state.engine.model_info();
   JsonWriter json;
   json.begin_object();
-  json.field("parameters", parameter_lines(state.engine.default_sampling()));
+  json.field("parameters", parameter_lines(request_defaults(state).sampling));
   json.field("template", state.engine.chat_template());
   write_details(info, json);
   write_model_info(info, json);

@@ -130,7 +130,8 @@ ServerState::ServerState(EngineApi& the_engine, ServiceConfig given)
 
 RequestDefaults request_defaults(const ServerState& state) {
   RequestDefaults defaults;
-  defaults.sampling = state.engine.default_sampling();
+  defaults.sampling = state.engine.sampling_defaults(SamplingFallback::kChat).params;
+  defaults.sampling_of_ids = state.engine.sampling_defaults(SamplingFallback::kNone).params;
   defaults.chat_template = state.engine.chat_template();
   return defaults;
 }

@@ -32,6 +32,34 @@ std::string refusal(std::string_view body) {
   return result.error->param + ": " + result.error->message;
 }
 
+// The defaults for texts would change what programs get that send token ids.
+TEST(ParseCompletion, TokenIdsHaveDefaultsOfTheirOwn) {
+  RequestDefaults defaults;
+  defaults.sampling.temperature = 0.75F;
+  defaults.sampling.top_k = 40;
+  const auto sampling_of = [&](std::string_view body) {
+    const auto result = parse_completion_request(body, defaults);
+    EXPECT_FALSE(result.error);
+    return result.request.engine_request.sampling;
+  };
+  for (const char* texts : {R"("a")", R"(["a", "b"])", R"(["a", [1]])"}) {
+    SCOPED_TRACE(texts);
+    const SamplingParams sampling =
+        sampling_of(R"({"top_p": 0.5, "prompt": )" + std::string(texts) + "}");
+    EXPECT_EQ(sampling.temperature, 0.75F);
+    EXPECT_EQ(sampling.top_k, 40);
+    EXPECT_EQ(sampling.top_p, 0.5F);
+  }
+  for (const char* ids : {"[1, 2]", "[[1], [2]]"}) {
+    SCOPED_TRACE(ids);
+    const SamplingParams sampling =
+        sampling_of(R"({"top_p": 0.5, "prompt": )" + std::string(ids) + R"(, "top_k": 3})");
+    EXPECT_EQ(sampling.temperature, 1.0F);
+    EXPECT_EQ(sampling.top_k, 3);
+    EXPECT_EQ(sampling.top_p, 0.5F);
+  }
+}
+
 TEST(ParseCompletion, TakesEveryField) {
   const CompletionRequest request = parsed(R"({
     "model": "m", "prompt": "Grüße", "echo": true, "n": 2, "best_of": 2, "stop": ["a", "b"],
