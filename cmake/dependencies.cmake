@@ -24,6 +24,7 @@ endif()
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM)
   # CCACHE_BASEDIR makes paths relative, so that checkouts in different folders share results.
+  # CCACHE_SLOPPINESS is what ccache needs for precompiled headers.
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}
-      CCACHE_NOHASHDIR=1 ${CCACHE_PROGRAM})
+      CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE_PROGRAM})
 endif()

@@ -55,8 +55,8 @@ target_include_directories(libzmq SYSTEM PUBLIC ${QUIRE_LIBZMQ_DIR}/include
 target_compile_definitions(libzmq PUBLIC ZMQ_STATIC)
 target_link_libraries(libzmq PRIVATE Threads::Threads)
 set_target_properties(libzmq PROPERTIES OUTPUT_NAME zmq CXX_STANDARD 17
-                      UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12)
-set(optimize -O2)
+                      UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 24)
+set(optimize -O1)
 if(QUIRE_SANITIZE)
   set(optimize -fsanitize=${QUIRE_SANITIZE} -fno-sanitize-recover=all)
 endif()

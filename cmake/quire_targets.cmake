@@ -29,14 +29,14 @@ option(QUIRE_UNITY "Compile several sources of a library at once: a faster full 
 
 # Lets a target's sources start from the precompiled standard library, fmt, simdjson and status.h.
 # Sources with compile options of their own (kernels for one instruction set) do without. GCC forgets
-# that precompiled headers are the system's, and then reports boundless copies in std::string, wrongly
-# (GCC bug 105545): these warnings are left to the build without precompiled headers.
+# that precompiled headers are the system's, and then reports wrong copies in std::string (GCC bug
+# 105545): these warnings are left to the build without precompiled headers.
 function(quire_precompile_headers target)
   if(QUIRE_PCH)
     target_link_libraries(${target} PRIVATE fmt::fmt simdjson::simdjson)
     target_precompile_headers(${target} REUSE_FROM quire_precompiled)
     target_compile_options(${target} PRIVATE
-      $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-array-bounds;-Wno-stringop-overflow>)
+      $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-array-bounds;-Wno-stringop-overflow;-Wno-stringop-overread>)
     get_target_property(sources ${target} SOURCES)
     foreach(source ${sources})
       get_source_file_property(options ${source} COMPILE_OPTIONS)
@@ -62,7 +62,7 @@ function(quire_library name)
   list(TRANSFORM ARG_DEPS PREPEND quire_ OUTPUT_VARIABLE libraries)
   target_link_libraries(quire_${name} PUBLIC quire_flags ${libraries} PRIVATE ${ARG_LIBS})
   if(QUIRE_UNITY AND NOT ARG_NO_UNITY)
-    set_target_properties(quire_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12)
+    set_target_properties(quire_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 16)
     # A unit's main file includes the sources, so that GCC takes their private types for a header's.
     target_compile_options(quire_${name} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
   endif()

@@ -24,13 +24,6 @@ set(xgrammar_sources
   converter_ext/qwen.cc support/recursion_guard.cc)
 list(TRANSFORM xgrammar_sources PREPEND ${xgrammar_dir}/)
 
-# These run once per grammar, so a fast build is worth more than fast code.
-foreach(source
-    fsm_builder.cc grammar_builder.cc grammar_functor.cc grammar_parser.cc
-    json_schema_converter.cc)
-  set_source_files_properties(${xgrammar_dir}/${source} PROPERTIES COMPILE_OPTIONS -O1)
-endforeach()
-
 add_library(xgrammar STATIC ${xgrammar_sources}
             ${CMAKE_SOURCE_DIR}/src/grammar/xgrammar_stubs.cc)
 target_include_directories(xgrammar SYSTEM
@@ -40,13 +33,19 @@ target_include_directories(xgrammar SYSTEM
 # Sends messages to src/grammar/compile_spec.cc instead of standard error.
 target_compile_definitions(xgrammar PRIVATE
   XGRAMMAR_LOG_CUSTOMIZE=1 XGRAMMAR_ENABLE_CPPTRACE=0 XGRAMMAR_ENABLE_INTERNAL_CHECK=0)
-# Builds small sources together, because most of their build time is spent on the same headers.
-set(xgrammar_small ${xgrammar_sources})
-list(FILTER xgrammar_small INCLUDE REGEX
-     "/(converter_ext/.*|config|grammar_printer|regex_converter|suffix_automata|testing|recursion_guard)\\.cc$")
-set_source_files_properties(${xgrammar_small} PROPERTIES UNITY_GROUP small)
+# Builds sources together, because most of their build time is spent on the same headers.
+foreach(source ${xgrammar_sources})
+  if(source MATCHES "/(compiled_grammar|earley_parser|grammar_compiler|grammar_matcher|tokenizer_info)\\.cc$")
+    set(group step)
+  elseif(source MATCHES "/(fsm.*|grammar|grammar_functor|grammar_parser|grammar_builder)\\.cc$")
+    set(group grammar)
+  else()
+    set(group schema)
+  endif()
+  set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${group})
+endforeach()
 set_target_properties(xgrammar PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP CXX_STANDARD 17)
-set(optimize -O2)  # a third of the build's time less than -O3
+set(optimize -O2)
 if(QUIRE_SANITIZE)
   set(optimize "")
 endif()

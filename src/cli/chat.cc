@@ -31,7 +31,7 @@ namespace {
 // Tokens of the context that are kept for a reply without --max-tokens.
 constexpr int kReplyRoom = 1024;
 
-struct Options {
+struct ChatOptions {
   EngineConfig engine;
   SamplingFlags sampling{"the rest of the context"};
   std::string system;
@@ -62,7 +62,7 @@ AnswerStats stats_of(const RequestResult& result) {
 }
 
 // A reply may take the rest of the context.
-SamplingDefaults chat_defaults(const Engine& engine, const Options& options) {
+SamplingDefaults chat_defaults(const Engine& engine, const ChatOptions& options) {
   SamplingDefaults defaults = engine.sampling_defaults(SamplingFallback::kChat);
   defaults.params.max_tokens = engine.model_info().max_model_len;
   return options.sampling.applied_to(std::move(defaults));
@@ -70,7 +70,7 @@ SamplingDefaults chat_defaults(const Engine& engine, const Options& options) {
 
 class Conversation {
  public:
-  Conversation(Engine& engine, const Options& options)
+  Conversation(Engine& engine, const ChatOptions& options)
       : engine_(engine),
         port_(engine_port(engine)),
         system_(options.system),
@@ -209,7 +209,7 @@ std::string expanded(const std::string& path) {
 // Reads lines and performs them until the input ends.
 class Session {
  public:
-  Session(Engine& engine, const Options& options)
+  Session(Engine& engine, const ChatOptions& options)
       : engine_(engine),
         conversation_(engine, options),
         editor_(LineEditor::open(
@@ -360,7 +360,7 @@ Status report_drafts(const EngineConfig& config) {
   return {};
 }
 
-Result<int> run(Options& options) {
+Result<int> run(ChatOptions& options) {
   if (options.engine.model.empty()) {
     DefaultModel chosen = default_model();
     print_stderr("{}\n", chosen.note);
@@ -376,7 +376,7 @@ Result<int> run(Options& options) {
 }  // namespace
 
 Command chat_command() {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<ChatOptions>();
   Command command;
   command.name = "chat";
   command.summary = "Chat with a model in the terminal";

@@ -17,7 +17,7 @@ namespace {
 
 enum class Argument { kNone, kOptional, kRequired };
 
-struct Command {
+struct ChatCommand {
   std::string_view name;
   ChatAction action;
   Argument argument;
@@ -25,7 +25,7 @@ struct Command {
   std::string_view help;
 };
 
-constexpr Command kCommands[] = {
+constexpr ChatCommand kCommands[] = {
     {"/help", ChatAction::kHelp, Argument::kNone, "/help", "show this"},
     {"/reset", ChatAction::kReset, Argument::kNone, "/reset", "forget the conversation"},
     {"/system", ChatAction::kSystem, Argument::kOptional, "/system [TEXT]",
@@ -94,7 +94,7 @@ Result<ChatLine> parse_chat_line(std::string_view typed) {
   if (!is_valid_utf8(typed)) return invalid_argument("[chat] the line is not valid UTF-8");
   const std::string_view word = command_word(typed);
   if (word.empty()) return ChatLine{.action = ChatAction::kSay, .text = std::string(typed)};
-  const auto found = std::ranges::find(kCommands, word, &Command::name);
+  const auto found = std::ranges::find(kCommands, word, &ChatCommand::name);
   if (found == std::end(kCommands)) return unknown_command(word);
   const std::string_view argument = trimmed(typed.substr(word.size()));
   if (found->argument == Argument::kRequired && argument.empty()) {
@@ -109,13 +109,13 @@ Result<ChatLine> parse_chat_line(std::string_view typed) {
 
 std::vector<std::string> chat_command_names() {
   std::vector<std::string> names;
-  for (const Command& command : kCommands) names.emplace_back(command.name);
+  for (const ChatCommand& command : kCommands) names.emplace_back(command.name);
   return names;
 }
 
 std::string chat_help() {
   std::string help;
-  for (const Command& command : kCommands) {
+  for (const ChatCommand& command : kCommands) {
     if (!command.usage.empty()) help += fmt::format("{:<16}{}\n", command.usage, command.help);
   }
   return help +

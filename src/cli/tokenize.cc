@@ -24,7 +24,7 @@
 namespace quire::cli {
 namespace {
 
-struct Options {
+struct TokenizeOptions {
   std::string tokenizer;
   std::string input;
   std::optional<std::string> text;  // of the command line, instead of the input
@@ -52,7 +52,7 @@ using Convert = std::function<Result<std::string>(std::string_view line, std::st
 
 // Writes one line of output per line of input. Stops at a bad line, because readers match
 // output lines to input lines by position.
-Result<int> convert_lines(const Options& options, const Convert& convert) {
+Result<int> convert_lines(const TokenizeOptions& options, const Convert& convert) {
   QUIRE_ASSIGN_OR_RETURN(const std::string input, read_input(options.input));
   constexpr size_t kChunkBytes = size_t{1} << 16;
   std::string pending;
@@ -79,7 +79,7 @@ std::string text_line(std::string_view text) {
   return json.text() + "\n";
 }
 
-Result<int> run_tokenize(const Options& options) {
+Result<int> run_tokenize(const TokenizeOptions& options) {
   QUIRE_ASSIGN_OR_RETURN(const auto tokenizer, load_tokenizer(options.tokenizer));
   const auto encode = [&](std::string_view text) -> Result<std::string> {
     QUIRE_ASSIGN_OR_RETURN(const auto ids, tokenizer->encode(text, options.special_tokens));
@@ -96,7 +96,7 @@ Result<int> run_tokenize(const Options& options) {
       });
 }
 
-Result<int> run_detokenize(const Options& options) {
+Result<int> run_detokenize(const TokenizeOptions& options) {
   QUIRE_ASSIGN_OR_RETURN(const auto tokenizer, load_tokenizer(options.tokenizer));
   const auto decode = [&](const std::vector<int32_t>& ids) {
     return tokenizer->decode(ids, options.special_tokens);
@@ -125,7 +125,7 @@ Result<int> run_detokenize(const Options& options) {
       });
 }
 
-void add_source_flags(FlagSet& flags, Options& options, std::string input_help) {
+void add_source_flags(FlagSet& flags, TokenizeOptions& options, std::string input_help) {
   flags.begin_group("Tokenizer");
   flags.directory(
       "--tokenizer", &options.tokenizer,
@@ -135,7 +135,7 @@ void add_source_flags(FlagSet& flags, Options& options, std::string input_help) 
   flags.file("--input", &options.input, std::move(input_help));
 }
 
-Status check_sources(const Options& options, std::string_view text_flag) {
+Status check_sources(const TokenizeOptions& options, std::string_view text_flag) {
   if (options.text.has_value() == !options.input.empty()) {
     return invalid_argument(
         fmt::format("expected either {} or --input FILE (- is standard input)", text_flag));
@@ -144,7 +144,7 @@ Status check_sources(const Options& options, std::string_view text_flag) {
 }
 
 // Sets the text of the command line, which a flag, its alias or the argument gives.
-Status set_text(std::string_view text, Options& options) {
+Status set_text(std::string_view text, TokenizeOptions& options) {
   if (options.text && *options.text != text) {
     return invalid_argument(fmt::format("got '{}' and '{}', expected one of them",
                                         clipped(*options.text), clipped(text)));
@@ -153,7 +153,7 @@ Status set_text(std::string_view text, Options& options) {
   return {};
 }
 
-Status set_ids(std::string_view text, Options& options) {
+Status set_ids(std::string_view text, TokenizeOptions& options) {
   QUIRE_RETURN_IF_ERROR(parse_ids(text).status());
   return set_text(text, options);
 }
@@ -220,7 +220,7 @@ Result<int> run_template(const TemplateOptions& options) {
 }  // namespace
 
 Command tokenize_command() {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<TokenizeOptions>();
   Command command;
   command.name = "tokenize";
   command.summary = "Turn text into token ids";
@@ -245,7 +245,7 @@ Command tokenize_command() {
 }
 
 Command detokenize_command() {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<TokenizeOptions>();
   Command command;
   command.name = "detokenize";
   command.summary = "Turn token ids into text";
