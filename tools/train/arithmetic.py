@@ -62,6 +62,8 @@ def places_of(value: Value) -> int | None:
 
 def show(value: Value) -> str:
     """The shortest decimal of a value that has at most four places."""
+    if isinstance(value, int):
+        return str(value)
     places = places_of(value)
     require(places is not None)
     digits = str(int(abs(value) * 10**places)).rjust(places + 1, "0")
@@ -83,11 +85,11 @@ def apply(operator: str, left: Value, right: Value) -> Worked:
         require(right != 0)
         value = Fraction(left) / Fraction(right)
     else:
-        value = {"+": left + right, "-": left - right, "*": left * right}[operator]
+        value = left + right if operator == "+" else left - right if operator == "-" else left * right
     value = simplest(value)
     require(abs(value) < _LIMIT)
-    work = _decimal_work if {type(left), type(right)} != {int} else _WORK[operator]
-    steps = work(operator, left, right) if work is _decimal_work else work(abs(left), abs(right))
+    is_whole = isinstance(left, int) and isinstance(right, int)
+    steps = _WORK[operator](abs(left), abs(right)) if is_whole else _decimal_work(operator, left, right)
     return Worked((*steps, _line(left, operator, right, value)), value)
 
 

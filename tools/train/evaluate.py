@@ -111,13 +111,15 @@ def answers_of_checkpoint(folder: Path, max_tokens: int) -> Answer:
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     model = model_type(config)
     model.load_state_dict(load_file(folder / "model.safetensors"))
-    model.to(device, torch.bfloat16 if device.type == "cuda" else torch.float32).eval()
+    model.to(device).eval()
+    torch.backends.cuda.enable_cudnn_sdp(False)  # it prepares a plan for every new shape
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
 
     def answer(prompts: list[str], is_chat: bool) -> list[str]:
         texts = [f"{BOS}{USER}{prompt.strip()}{EOS}{ASSISTANT}" if is_chat else BOS + prompt for prompt in prompts]
         encoded = [encoding.ids for encoding in tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
-        found = greedy_answers(model, encoded, tokenizer.token_to_id(EOS), max_tokens, batch_size=256)
+        with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):  # as in training
+            found = greedy_answers(model, encoded, tokenizer.token_to_id(EOS), max_tokens, batch_size=256)
         return [tokenizer.decode(ids) for ids in found]
 
     return answer

@@ -29,10 +29,11 @@ out=$(realpath "$out") here=$(realpath "$(dirname "$0")")
 committed=$here/../../models
 model=$work/quire-abacus deepseek=$work/quire-abacus-deepseek
 export TOKENIZERS_PARALLELISM=false PYTHONUNBUFFERED=1 OMP_NUM_THREADS=${OMP_NUM_THREADS:-4}
-trains=() model_trains=(--log-every 200) drafts=() workers=5 measures=() scores=()
+trains=() deepseek_trains=() model_trains=(--log-every 200) drafts=() workers=5 measures=() scores=()
 if $tiny; then
-  trains=(--steps 12 --tokens-per-step 2048 --num-workers 0)
-  model_trains=(--num-layers 8 --context 1024 --log-every 4)
+  trains=(--steps 8 --tokens-per-step 1024 --num-workers 0)
+  model_trains=(--hidden-size 64 --context 1024 --log-every 4)
+  deepseek_trains=(--context 1024)
   drafts=(--context 1024 --warmup-steps 4 --vocabulary-tokens 4000)
   measures=(--num-questions 4 --max-tokens 8)
   scores=(--num-questions 4 --max-tokens 8)
@@ -59,7 +60,7 @@ if [[ $model_minutes != 0 ]]; then
     "${trains[@]}" "${model_trains[@]}" || echo "the model's training ended with $?: its last weights are kept"
   pack model quire-abacus
   rm -f "$work/model_scores.jsonl"
-  bounded 0.5 python3 "$here/evaluate.py" --model "$model" --sets "$model" --output "$work/model_scores.jsonl" \
+  bounded 1 python3 "$here/evaluate.py" --model "$model" --sets "$model" --output "$work/model_scores.jsonl" \
     --show-misses --only heldout-0-shot --only heldout-chat --only questions "${scores[@]}" || echo "evaluation ended with $?"
   bounded 0 python3 "$here/evaluate.py" --model "$model" --sets "$model" --output "$work/model_scores.jsonl" \
     --only heldout-8-shot --num-questions 100 "${scores[@]}" || echo "evaluation ended with $?"
@@ -71,7 +72,8 @@ if [[ $rest_minutes != 0 ]]; then
   begin_model "$deepseek"
   eagle_trains=("${drafts[@]}") block_trains=("${drafts[@]:0:4}")
   bounded "$rest_minutes" python3 "$here/train.py" --output "$deepseek" --architecture deepseek_v2 --only-problems \
-    --num-workers $workers --max-minutes "$rest_minutes" "${trains[@]}" --log-every 200 >"$work/deepseek.log" 2>&1 &
+    --num-workers $workers --max-minutes "$rest_minutes" --log-every 200 "${trains[@]}" \
+    "${deepseek_trains[@]}" >"$work/deepseek.log" 2>&1 &
   bounded "$rest_minutes" python3 "$here/drafters/train_eagle3.py" --model "$model" --output "$model/eagle3" \
     --num-workers $workers --max-minutes "$rest_minutes" "${trains[@]}" "${eagle_trains[@]}" >"$work/eagle3.log" 2>&1 &
   bounded "$rest_minutes" python3 "$here/drafters/train_block.py" --model "$model" --output "$model/dflash" \

@@ -194,7 +194,7 @@ class _Story:
 
 
 def places_of_at_most(value: Value, places: int) -> bool:
-    return Fraction(value * 10**places).denominator == 1
+    return isinstance(value, int) or Fraction(value * 10**places).denominator == 1
 
 
 def make_problem(name: str, rng: random.Random) -> Problem:
