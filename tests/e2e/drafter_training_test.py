@@ -149,7 +149,7 @@ class DrafterTraining(unittest.TestCase):
         torch.set_num_threads(1)
         self.target = tiny_target()
 
-    def test_greedy_answers_are_those_without_a_cache(self) -> None:
+    def test_greedy_answers_are_those_of_each_prompt_alone(self) -> None:
         for prompt, answer in zip(*target_texts(self.target, 5)):
             self.assertEqual(answer, next_tokens(self.target, prompt + answer)[len(prompt) - 1 : -1])
 

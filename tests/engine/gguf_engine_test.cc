@@ -154,12 +154,13 @@ class GgufEmbedded : public ::testing::Test {
  protected:
   // The path of the file, which has the type's name unless another is given.
   std::string convert(std::string_view matrices, std::string name = {}) const {
-    const EmbeddedModel& model = embedded_model();
+    const testing::SourceModel model = testing::abacus_model();
     if (name.empty()) name = matrices == kAsStored ? "stored" : matrices;
-    return scratch_.write(name + ".gguf",
-                          convert_to_gguf({model.config_json, model.weights, model.tokenizer_json,
-                                           "{{ bos_token }}x"},
-                                          "llama", matrices));
+    return scratch_.write(
+        name + ".gguf",
+        convert_to_gguf({model.config, model.bytes(), embedded_model().tokenizer_json,
+                         "{{ bos_token }}x"},
+                        "llama", matrices));
   }
 
   ScratchDirectory scratch_;
