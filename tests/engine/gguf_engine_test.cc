@@ -156,11 +156,10 @@ class GgufEmbedded : public ::testing::Test {
   std::string convert(std::string_view matrices, std::string name = {}) const {
     const testing::SourceModel model = testing::abacus_model();
     if (name.empty()) name = matrices == kAsStored ? "stored" : matrices;
-    return scratch_.write(
-        name + ".gguf",
-        convert_to_gguf({model.config, model.bytes(), embedded_model().tokenizer_json,
-                         "{{ bos_token }}x"},
-                        "llama", matrices));
+    return scratch_.write(name + ".gguf",
+                          convert_to_gguf({model.config, model.bytes(),
+                                           embedded_model().tokenizer_json, "{{ bos_token }}x"},
+                                          "llama", matrices));
   }
 
   ScratchDirectory scratch_;
@@ -230,6 +229,27 @@ TEST_F(GgufEmbedded, PackedWeightsOfSmallModelsAreKeptOnlyInANamedDirectory) {
   config.packed_weights = scratch_.path() / "kept";
   const ModelFiles embedded = open_model_files(cpu_config("")).value();
   EXPECT_EQ(open_packed_weights(config, embedded, {}).value(), nullptr);
+}
+
+// Its blocks and norms are served as BF16, the type of config.json.
+TEST(EmbeddedModel, LosesNothingInBf16) {
+  const auto gguf = GgufModel::from_memory(embedded_model().weights, "embedded").value();
+  int64_t num_blocks = 0;
+  for (const GgufTensor* tensor : gguf.tensors()) {
+    const GgufBlockType& type = *tensor->type;
+    std::vector<float> block(static_cast<size_t>(type.block_elements));
+    for (size_t at = 0; at < tensor->bytes.size(); at += static_cast<size_t>(type.block_bytes)) {
+      dequantize(type, tensor->bytes.data() + at, block.data());
+      for (const float x : block) ASSERT_EQ(bf16_to_f32(f32_to_bf16(x)), x) << tensor->name;
+      num_blocks += type.plain ? 0 : 1;
+    }
+  }
+  EXPECT_EQ(num_blocks, 15728640 / 32);
+  const ModelFiles files = open_model_files(cpu_config("")).value();
+  for (const std::string& name : files.weights->names()) {
+    EXPECT_EQ(files.weights->dtype_of(name), DType::kBF16) << name;
+    EXPECT_EQ(files.weights->block_type(name), nullptr) << name;
+  }
 }
 
 TEST_F(GgufEmbedded, QuantizationAtLoadNeedsAFileWithoutBlocks) {

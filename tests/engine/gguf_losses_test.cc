@@ -87,9 +87,8 @@ TEST_P(GgufLosses, AreSmall) {
   const testing::SourceModel model = testing::abacus_model();
   const ScratchDirectory scratch;
   const std::string file = scratch.write(
-      "m.gguf",
-      convert_to_gguf({model.config, model.bytes(), embedded_model().tokenizer_json}, "llama",
-                      GetParam().type));
+      "m.gguf", convert_to_gguf({model.config, model.bytes(), embedded_model().tokenizer_json},
+                                "llama", GetParam().type));
   const double added = loss_on_problems(file) - loss;
   RecordProperty("added_loss", fmt::format("{:.4f}", added));
   EXPECT_LT(std::abs(added), GetParam().most_added_loss);

@@ -44,7 +44,8 @@ Status write_checkpoint(const fs::path& model, const fs::path& out) {
   const std::vector<std::byte> bytes = testing::safetensors_file(tensors);
   const fs::path path = out / kWeightsFile;
   std::ofstream file(path, std::ios::binary);
-  file.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  file.write(reinterpret_cast<const char*>(bytes.data()),
+             static_cast<std::streamsize>(bytes.size()));
   file.close();
   if (!file) return internal_error("cannot write " + path.string());
   return {};
