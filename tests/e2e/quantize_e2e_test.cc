@@ -95,7 +95,7 @@ int num_solved(const std::string& model, const ScratchDirectory& scratch) {
 TEST(Quantize, TheCopiesSolveAsManyProblems) {
   const ScratchDirectory scratch;
   const int expected = num_solved("", scratch);
-  EXPECT_GE(expected, 0.95 * kNumProblems);
+  EXPECT_GE(expected, 0.98 * kNumProblems);
   for (const std::string target : {"q8_0", "q4_0", "q4_k_m", "w4a16"}) {
     const fs::path out = scratch.path() / (target == "w4a16" ? target : target + ".gguf");
     quantize_to(target, out);

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -131,12 +132,9 @@ INSTANTIATE_TEST_SUITE_P(
                          family.param.fuses_gate_and_up ? "_fused" : "");
     });
 
-std::vector<Request> questions() {
+std::vector<Request> requests_of(std::initializer_list<const char*> prompts) {
   std::vector<Request> all;
-  for (const char* text : {"<|user|>What is 12 + 30?<|end|><|assistant|>",
-                           "<|user|>Tom has 17 apples and buys 5 more. How many has he now?<|end|>"
-                           "<|assistant|>",
-                           "<|user|>Who are you?<|end|><|assistant|>"}) {
+  for (const char* text : prompts) {
     Request request;
     request.prompt = text;
     request.sampling.temperature = 0.0F;
@@ -145,6 +143,22 @@ std::vector<Request> questions() {
     all.push_back(request);
   }
   return all;
+}
+
+std::vector<Request> questions() {
+  return requests_of({"<|user|>What is 12 + 30?<|end|><|assistant|>",
+                      "<|user|>Tom has 17 apples and buys 5 more. How many has he now?<|end|>"
+                      "<|assistant|>",
+                      "<|user|>Who are you?<|end|><|assistant|>"});
+}
+
+// In the only form that the tiny DeepSeek-V2 knows.
+std::vector<Request> word_problems() {
+  return requests_of({"Question: A box holds 12 eggs. How many eggs do 7 boxes hold?\nAnswer:",
+                      "Question: Jamal has 162 beads. Lena has 10 fewer beads than Jamal. How many "
+                      "beads do they have together?\nAnswer:",
+                      "Question: Tickets cost $11 for adults and $3 for children. How much do 4 "
+                      "adults and 25 children pay?\nAnswer:"});
 }
 
 constexpr const char* kMapped = "packed weights are mapped from";
@@ -291,9 +305,9 @@ TEST(GgufDeepseek, TextAndLogProbabilitiesAreNear) {
     GgufSource source = {config, testing::bytes_of(weights), tokenizer};
     source.joins_latent = joins_latent;
     const std::string file = convert_to_gguf(source, "deepseek2", matrices);
-    return run(cpu_config(scratch.write("m.gguf", file)), questions());
+    return run(cpu_config(scratch.write("m.gguf", file)), word_problems());
   };
-  const std::vector<Collected> expected = run(cpu_config(model), questions());
+  const std::vector<Collected> expected = run(cpu_config(model), word_problems());
   for (const bool joins_latent : {false, true}) {
     EXPECT_LT(largest_difference(run_as(kAsStored, joins_latent), expected, 1.0), 1e-3);
     EXPECT_LT(largest_difference(run_as("Q8_0", joins_latent), expected, 0.5), 0.25);
