@@ -157,7 +157,7 @@ TEST(GgufEncoders, WriteTheBytesThatTheirReadersTakeApart) {
 }
 
 // The numbers of a block without a loss, if a power of two makes them integers.
-TEST(GgufEncoders, StoreExactlyInQ8_0WhatAPowerOfTwoScales) {
+TEST(GgufEncoders, KeepIntegersTimesAPowerOfTwoExactInQ8_0) {
   const GgufBlockType& type = *find_by_name("Q8_0");
   for (const int exponent : {-24, -23, -9, 0, 8}) {
     for (const int most : {1, 64, 65, 126, 127}) {
