@@ -5,7 +5,7 @@ QUIRE_EMBED(quire_model_config, QUIRE_MODEL_DIR "/config.json")
 QUIRE_EMBED(quire_model_generation, QUIRE_MODEL_DIR "/generation_config.json")
 QUIRE_EMBED(quire_model_tokenizer, QUIRE_MODEL_DIR "/tokenizer.json")
 QUIRE_EMBED(quire_model_tokenizer_config, QUIRE_MODEL_DIR "/tokenizer_config.json")
-QUIRE_EMBED(quire_model_weights, QUIRE_MODEL_DIR "/model.safetensors")
+QUIRE_EMBED(quire_model_weights, QUIRE_MODEL_DIR "/model.gguf")
 
 namespace quire {
 const EmbeddedModel& embedded_model() {

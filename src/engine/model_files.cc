@@ -245,7 +245,7 @@ Result<ModelFiles> open_embedded(const EngineConfig& engine) {
   if (uses_dummy_weights(engine)) {
     QUIRE_ASSIGN_OR_RETURN(files.weights, dummy_weights(engine, files.config.dtype, std::nullopt));
   } else {
-    QUIRE_ASSIGN_OR_RETURN(files.weights, Checkpoint::from_memory(model.weights, "embedded model"));
+    QUIRE_ASSIGN_OR_RETURN(files.weights, embedded_weights(files.config));
   }
   return files;
 }
@@ -396,6 +396,14 @@ fs::path find_gguf_file(const std::string& model) {
   std::error_code error;
   const bool is_path = fs::exists(model, error) || error;
   return is_path ? fs::path() : hub::local_model_file(model);
+}
+
+Result<std::unique_ptr<WeightSource>> embedded_weights(const ModelConfig& config) {
+  QUIRE_ASSIGN_OR_RETURN(GgufModel gguf,
+                         GgufModel::from_memory(embedded_model().weights, "embedded model"));
+  QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<WeightSource> weights,
+                         GgufWeights::open(std::move(gguf), config, config.dtype));
+  return weights;
 }
 
 bool is_gguf_file(const fs::path& path) {

@@ -73,10 +73,13 @@ struct EmbeddedModel {
   std::string_view generation_config_json;
   std::string_view tokenizer_json;
   std::string_view tokenizer_config_json;
-  std::span<const std::byte> weights;  // a safetensors file, page-aligned
+  std::span<const std::byte> weights;  // a GGUF file, page-aligned
 };
 
 const EmbeddedModel& embedded_model();
+// The weights in the type of config.json, as a checkpoint has them. That is exact: the file's
+// blocks are integers of 8 bits times a power of two, which BF16 stores too.
+Result<std::unique_ptr<WeightSource>> embedded_weights(const ModelConfig& config);
 
 // A drafter of the embedded model.
 struct EmbeddedDrafter {

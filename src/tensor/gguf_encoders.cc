@@ -47,6 +47,25 @@ float extreme_of(std::span<const float> numbers) {
   return *std::ranges::max_element(numbers, {}, [](float x) { return std::abs(x); });
 }
 
+// The smallest power of two, of those that F16 stores, by which numbers up to this magnitude become
+// integers of at most `most`.
+float power_of_two_scale(float largest, float most) {
+  constexpr int kLeastF16 = -24;
+  constexpr int kMostF16 = 15;
+  int exponent = 0;
+  const bool is_power = std::frexp(largest / most, &exponent) == 0.5F;
+  return std::ldexp(1.0F, std::clamp(is_power ? exponent - 1 : exponent, kLeastF16, kMostF16));
+}
+
+// Whether the block stores all of these numbers exactly by this scale, a power of two.
+bool is_exact(std::span<const float> numbers, float scale, float most) {
+  const float steps = 1.0F / scale;
+  return std::ranges::all_of(numbers, [&](float x) {
+    const float q = x * steps;
+    return std::abs(q) <= most && q == nearest(q);
+  });
+}
+
 using SmallValues = std::array<uint8_t, kSmallBlock>;
 
 // The first 16 elements are the low halves of 16 bytes, the others the high halves.
@@ -266,8 +285,14 @@ float best_scale(std::span<const float> numbers) {
 
 void write_q8_0(const float* numbers, std::byte* block) {
   constexpr float kMost = 127;
-  const float largest = std::abs(extreme_of({numbers, kSmallBlock}));
-  const float steps = inverse(store_f16(largest / kMost, block));
+  const std::span<const float> all(numbers, kSmallBlock);
+  const float largest = std::abs(extreme_of(all));
+  // Numbers that were rounded to integers times a power of two are stored without a loss by that
+  // scale, and with one by largest / 127, which moves them off the integers. The embedded model's
+  // weights are such numbers (tools/train).
+  const float exact = power_of_two_scale(largest, kMost);
+  const float scale = largest > 0 && is_exact(all, exact, kMost) ? exact : largest / kMost;
+  const float steps = inverse(store_f16(scale, block));
   for (size_t i = 0; i < kSmallBlock; ++i) {
     block[2 + i] = to_byte(round_and_clamp(numbers[i] * steps, -kMost, kMost));
   }

@@ -24,6 +24,7 @@ namespace quire::cli {
 namespace {
 
 namespace fs = std::filesystem;
+using quire::testing::abacus_path;
 using quire::testing::Process;
 using quire::testing::run_quire;
 using quire::testing::shared_data_path;
@@ -359,7 +360,7 @@ TEST(Embedded, WarningsNameFlags) {
 TEST(Embedded, AFailedRequestIsReportedOnce) {
   const fs::path directory = fs::path(::testing::TempDir()) / "quire_cli_nan";
   fs::remove_all(directory);
-  fs::copy(source_path("models/quire-abacus"), directory);
+  fs::copy(abacus_path(), directory);
   std::string weights = read_file(directory / "model.safetensors", 1 << 26).value();
   weights.replace(weights.size() - 2, 2, "\xC0\x7F");  // a NaN in BF16
   std::ofstream(directory / "model.safetensors", std::ios::binary) << weights;

@@ -26,12 +26,13 @@ from torch import Tensor
 
 import measure
 from drafter import Drafter, Rope
-from target import greedy_answers, target_states
+from target import target_states
 from train_block import BlockDrafter, load_block
 from train_eagle3 import Eagle3Head, draft_vocabulary, load_eagle3
 from training import Step, choose_anchors, draft_weights, own_tokens
 
 from documents import Loss
+from evaluate import greedy_answers
 from model import Llama, LlamaConfig
 
 _CONFIG = LlamaConfig(vocab_size=64, hidden_size=32, intermediate_size=48, num_hidden_layers=3, num_attention_heads=4,
@@ -148,7 +149,7 @@ class DrafterTraining(unittest.TestCase):
         torch.set_num_threads(1)
         self.target = tiny_target()
 
-    def test_greedy_answers_are_those_without_a_cache(self) -> None:
+    def test_greedy_answers_are_those_of_each_prompt_alone(self) -> None:
         for prompt, answer in zip(*target_texts(self.target, 5)):
             self.assertEqual(answer, next_tokens(self.target, prompt + answer)[len(prompt) - 1 : -1])
 

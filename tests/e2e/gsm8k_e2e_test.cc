@@ -32,7 +32,7 @@ void expect_accuracy(int num_shots, int num_questions) {
   ASSERT_TRUE(report.ok()) << report.status().message();
   EXPECT_EQ(report->root()["num_questions"].get_int64().value(), num_questions);
   EXPECT_EQ(report->root()["num_shots"].get_int64().value(), num_shots);
-  EXPECT_GE(report->root()["accuracy"].get_double().value(), 0.90) << result.out;
+  EXPECT_GE(report->root()["accuracy"].get_double().value(), 0.97) << result.out;
 }
 
 TEST(Gsm8k, ZeroShot) {

@@ -93,7 +93,7 @@ TEST(Quantize, ACopySolvesProblems) {
   const ScratchDirectory scratch;
   const fs::path out = scratch.path() / "q4_k_m.gguf";
   quantize_to("q4_k_m", out);
-  EXPECT_GE(num_solved(out.string(), 50, scratch), 43);
+  EXPECT_GE(num_solved(out.string(), 50, scratch), 47);
 }
 
 // Runs by night. All 500 problems: of 100, a single one would be 1 %.
@@ -101,7 +101,7 @@ TEST(QuantizeAccuracy, TheCopiesSolveAsManyProblems) {
   constexpr int kNumProblems = 500;
   const ScratchDirectory scratch;
   const int expected = num_solved("", kNumProblems, scratch);
-  EXPECT_GE(expected, 0.95 * kNumProblems);
+  EXPECT_GE(expected, 0.98 * kNumProblems);
   for (const std::string target : {"q8_0", "q4_0", "q4_k_m", "w4a16"}) {
     const fs::path out = scratch.path() / (target == "w4a16" ? target : target + ".gguf");
     quantize_to(target, out);

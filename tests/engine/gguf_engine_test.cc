@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -131,12 +132,9 @@ INSTANTIATE_TEST_SUITE_P(
                          family.param.fuses_gate_and_up ? "_fused" : "");
     });
 
-std::vector<Request> questions() {
+std::vector<Request> requests_of(std::initializer_list<const char*> prompts) {
   std::vector<Request> all;
-  for (const char* text : {"<|user|>What is 12 + 30?<|end|><|assistant|>",
-                           "<|user|>Tom has 17 apples and buys 5 more. How many has he now?<|end|>"
-                           "<|assistant|>",
-                           "<|user|>Who are you?<|end|><|assistant|>"}) {
+  for (const char* text : prompts) {
     Request request;
     request.prompt = text;
     request.sampling.temperature = 0.0F;
@@ -147,6 +145,22 @@ std::vector<Request> questions() {
   return all;
 }
 
+std::vector<Request> questions() {
+  return requests_of({"<|user|>What is 12 + 30?<|end|><|assistant|>",
+                      "<|user|>Tom has 17 apples and buys 5 more. How many has he now?<|end|>"
+                      "<|assistant|>",
+                      "<|user|>Who are you?<|end|><|assistant|>"});
+}
+
+// In the only form that the tiny DeepSeek-V2 knows.
+std::vector<Request> word_problems() {
+  return requests_of({"Question: A box holds 12 eggs. How many eggs do 7 boxes hold?\nAnswer:",
+                      "Question: Jamal has 162 beads. Lena has 10 fewer beads than Jamal. How many "
+                      "beads do they have together?\nAnswer:",
+                      "Question: Tickets cost $11 for adults and $3 for children. How much do 4 "
+                      "adults and 25 children pay?\nAnswer:"});
+}
+
 constexpr const char* kMapped = "packed weights are mapped from";
 
 // The embedded model as a GGUF file.
@@ -154,11 +168,11 @@ class GgufEmbedded : public ::testing::Test {
  protected:
   // The path of the file, which has the type's name unless another is given.
   std::string convert(std::string_view matrices, std::string name = {}) const {
-    const EmbeddedModel& model = embedded_model();
+    const testing::SourceModel model = testing::abacus_model();
     if (name.empty()) name = matrices == kAsStored ? "stored" : matrices;
     return scratch_.write(name + ".gguf",
-                          convert_to_gguf({model.config_json, model.weights, model.tokenizer_json,
-                                           "{{ bos_token }}x"},
+                          convert_to_gguf({model.config, model.bytes(),
+                                           embedded_model().tokenizer_json, "{{ bos_token }}x"},
                                           "llama", matrices));
   }
 
@@ -231,6 +245,27 @@ TEST_F(GgufEmbedded, PackedWeightsOfSmallModelsAreKeptOnlyInANamedDirectory) {
   EXPECT_EQ(open_packed_weights(config, embedded, {}).value(), nullptr);
 }
 
+// Its blocks and norms are served as BF16, the type of config.json.
+TEST(EmbeddedModel, LosesNothingInBf16) {
+  const auto gguf = GgufModel::from_memory(embedded_model().weights, "embedded").value();
+  int64_t num_blocks = 0;
+  for (const GgufTensor* tensor : gguf.tensors()) {
+    const GgufBlockType& type = *tensor->type;
+    std::vector<float> block(static_cast<size_t>(type.block_elements));
+    for (size_t at = 0; at < tensor->bytes.size(); at += static_cast<size_t>(type.block_bytes)) {
+      dequantize(type, tensor->bytes.data() + at, block.data());
+      for (const float x : block) ASSERT_EQ(bf16_to_f32(f32_to_bf16(x)), x) << tensor->name;
+      num_blocks += type.plain ? 0 : 1;
+    }
+  }
+  EXPECT_EQ(num_blocks, 15728640 / 32);
+  const ModelFiles files = open_model_files(cpu_config("")).value();
+  for (const std::string& name : files.weights->names()) {
+    EXPECT_EQ(files.weights->dtype_of(name), DType::kBF16) << name;
+    EXPECT_EQ(files.weights->block_type(name), nullptr) << name;
+  }
+}
+
 TEST_F(GgufEmbedded, QuantizationAtLoadNeedsAFileWithoutBlocks) {
   EngineConfig config = cpu_config(convert("F16"));
   config.quantization = "fp8";
@@ -270,9 +305,9 @@ TEST(GgufDeepseek, TextAndLogProbabilitiesAreNear) {
     GgufSource source = {config, testing::bytes_of(weights), tokenizer};
     source.joins_latent = joins_latent;
     const std::string file = convert_to_gguf(source, "deepseek2", matrices);
-    return run(cpu_config(scratch.write("m.gguf", file)), questions());
+    return run(cpu_config(scratch.write("m.gguf", file)), word_problems());
   };
-  const std::vector<Collected> expected = run(cpu_config(model), questions());
+  const std::vector<Collected> expected = run(cpu_config(model), word_problems());
   for (const bool joins_latent : {false, true}) {
     EXPECT_LT(largest_difference(run_as(kAsStored, joins_latent), expected, 1.0), 1e-3);
     EXPECT_LT(largest_difference(run_as("Q8_0", joins_latent), expected, 0.5), 0.25);

@@ -15,6 +15,7 @@
 #include "support/gguf_conversion.h"
 #include "support/scratch_directory.h"
 #include "support/shared_data.h"
+#include "support/source_models.h"
 #include "tensor/gguf_blocks.h"
 
 namespace quire {
@@ -83,11 +84,11 @@ class GgufLosses : public ::testing::TestWithParam<TypeBound> {};
 
 TEST_P(GgufLosses, AreSmall) {
   static const double loss = loss_on_problems("");
-  const EmbeddedModel& model = embedded_model();
+  const testing::SourceModel model = testing::abacus_model();
   const ScratchDirectory scratch;
   const std::string file = scratch.write(
-      "m.gguf", convert_to_gguf({model.config_json, model.weights, model.tokenizer_json}, "llama",
-                                GetParam().type));
+      "m.gguf", convert_to_gguf({model.config, model.bytes(), embedded_model().tokenizer_json},
+                                "llama", GetParam().type));
   const double added = loss_on_problems(file) - loss;
   RecordProperty("added_loss", fmt::format("{:.4f}", added));
   EXPECT_LT(std::abs(added), GetParam().most_added_loss);

@@ -3,20 +3,17 @@
 #include <filesystem>
 #include <span>
 
-#include "base/file.h"
 #include "support/gguf_conversion.h"
 #include "support/integer_checkpoint.h"
-#include "support/shared_data.h"
+#include "support/source_models.h"
 #include "tensor/safetensors.h"
 
 namespace quire::testing {
 
 std::vector<QuantizedModel> write_quantized_models(const ScratchDirectory& directory) {
-  const std::string config =
-      read_file(source_path("models/quire-abacus/config.json"), size_t{1} << 20).value();
-  const std::string weights =
-      read_file(source_path("models/quire-abacus/model.safetensors"), size_t{64} << 20).value();
-  const std::span<const std::byte> bytes = std::as_bytes(std::span(weights));
+  const SourceModel abacus = abacus_model();
+  const std::string& config = abacus.config;
+  const std::span<const std::byte> bytes = abacus.bytes();
   std::vector<QuantizedModel> models;
   for (const auto& [name, matrices] : {std::pair("q8_0", "Q8_0"), std::pair("q4_k", "Q4_K")}) {
     models.push_back({name, directory.write(std::string(name) + ".gguf",

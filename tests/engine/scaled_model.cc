@@ -45,7 +45,7 @@ std::set<std::string> attention_names(const StoredTensors& tensors) {
 }  // namespace
 
 ScaledModel::ScaledModel(float k_scale, float v_scale, int values_exponent, int num_scaled) {
-  const fs::path source = source_path("models/quire-abacus");
+  const fs::path source = abacus_path();
   for (const char* name : {"config.json", "tokenizer.json", "tokenizer_config.json"}) {
     directory_.copy(source / name, name);
   }

@@ -30,7 +30,7 @@ SHARDS = [f"model-0000{i}-of-00003.safetensors" for i in (1, 2, 3)]
 
 def embedded_files() -> dict[str, bytes]:
     """The checkpoint of the embedded model, and files that Quire does not read."""
-    folder = options.source / "models" / "quire-abacus"
+    folder = options.abacus
     names = [CONFIG, "generation_config.json", "tokenizer.json", "tokenizer_config.json", WEIGHTS]
     files = {name: (folder / name).read_bytes() for name in names}
     return files | {"README.md": b"# a model", "pytorch_model.bin": b"x" * 20_000, "onnx/model.onnx": b"y"}
@@ -548,6 +548,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quire", type=Path, required=True, help="the binary")
     parser.add_argument("--source", type=Path, required=True, help="the root of the source")
+    parser.add_argument("--abacus", type=Path, required=True, help="the embedded model's checkpoint, which the build writes")
     parser.add_argument("tests", nargs="*", help="names, as unittest's")
     parser.parse_args(namespace=options)
     options.quire = options.quire.absolute()  # the commands run in other folders

@@ -304,7 +304,7 @@ TEST(QuantizeW4A16, PacksTheNearestIntegers) {
   const fs::path out = scratch.path() / "w4a16";
   ASSERT_EQ(error_of(options_for("", out, W4A16Target{64})), "");
   const auto written = Checkpoint::open(out).value();
-  const auto source = Checkpoint::from_memory(embedded_model().weights, "embedded").value();
+  const auto source = Checkpoint::open(testing::abacus_path()).value();
   const std::string name = "model.layers.3.mlp.down_proj.";
   const TensorView packed = written->tensor(name + "weight_packed", {384, 1024 / 8}).value();
   const TensorView scales = written->tensor(name + "weight_scale", {384, 1024 / 64}).value();
@@ -356,7 +356,7 @@ TEST(QuantizeW4A16, ContinuesAndReplaces) {
 TEST(QuantizeW4A16, KeepsTheSmallestNumbers) {
   const ScratchDirectory source;
   const ScratchDirectory scratch;
-  const fs::path abacus = testing::source_path("models/quire-abacus");
+  const fs::path abacus = testing::abacus_path();
   source.copy(abacus / "config.json", "config.json");
   std::string weights = read_file(abacus / "model.safetensors", kMaxBytes).value();
   const std::string name = "model.layers.3.mlp.down_proj.";
@@ -427,7 +427,7 @@ TEST(QuantizeW4A16, TheOutputMayEndWithASeparator) {
 TEST(QuantizeW4A16, WritesItsSchemeOnce) {
   const ScratchDirectory source;
   const ScratchDirectory scratch;
-  const fs::path abacus = testing::source_path("models/quire-abacus");
+  const fs::path abacus = testing::abacus_path();
   source.copy(abacus / "model.safetensors", "model.safetensors");
   std::string config = read_file(abacus / "config.json", 1 << 20).value();
   config.insert(config.find('{') + 1, "\"quantization_config\": null,");
@@ -672,7 +672,7 @@ TEST(QuantizeChangedSource, IsNoticed) {
 
 // A copy of the embedded model.
 std::string embedded_copy(const ScratchDirectory& scratch) {
-  const fs::path abacus = testing::source_path("models/quire-abacus");
+  const fs::path abacus = testing::abacus_path();
   for (const char* name : {"config.json", "model.safetensors", "tokenizer.json"}) {
     scratch.copy(abacus / name, name);
   }

@@ -109,8 +109,7 @@ class Subject {
     if (!method.empty()) {
       const bool is_model = method.starts_with("\"draft_model");
       const std::string model =
-          is_model ? fmt::format(R"(, "model": "{}")",
-                                 testing::source_path("models/quire-abacus").string())
+          is_model ? fmt::format(R"(, "model": "{}")", testing::abacus_path().string())
                    : std::string();
       config.speculative_config = fmt::format(
           R"({{"method": {}{}, "enable_adaptive_verification": {}}})", method, model, is_adaptive);

@@ -9,6 +9,10 @@ std::filesystem::path source_path(std::string_view relative) {
   return std::filesystem::path(root != nullptr ? root : ".") / relative;
 }
 
+std::filesystem::path abacus_path() {
+  return QUIRE_ABACUS_DIR;
+}
+
 std::filesystem::path shared_data_path(std::string_view relative) {
   if (const char* root = std::getenv("QUIRE_SHARED_DATA")) {
     return std::filesystem::path(root) / relative;

@@ -26,20 +26,18 @@ struct SourceModel {
 
 inline SourceModel read_source_model(const std::filesystem::path& config,
                                      const std::filesystem::path& weights) {
-  return {read_file(source_path(config.string()), 1 << 20).value(),
-          read_file(source_path(weights.string()), size_t{64} << 20).value()};
+  return {read_file(config, 1 << 20).value(), read_file(weights, size_t{64} << 20).value()};
 }
 
 // A directory of tests/golden/models, whose configurations share the weights.
 inline SourceModel golden_model(const std::string& name, const std::string& config = "default") {
-  const auto folder = std::filesystem::path("tests/golden/models") / name;
+  const auto folder = source_path("tests/golden/models") / name;
   return read_source_model(folder / (config + ".config.json"), folder / "model.safetensors");
 }
 
 // The model that is embedded in the binary.
 inline SourceModel abacus_model() {
-  return read_source_model("models/quire-abacus/config.json",
-                           "models/quire-abacus/model.safetensors");
+  return read_source_model(abacus_path() / "config.json", abacus_path() / "model.safetensors");
 }
 
 // A Llama with random weights in BF16: 2 layers, vocabulary 128, all rows and columns multiples of

@@ -156,6 +156,30 @@ TEST(GgufEncoders, WriteTheBytesThatTheirReadersTakeApart) {
   }
 }
 
+// The numbers of a block without a loss, if a power of two makes them integers.
+TEST(GgufEncoders, KeepIntegersTimesAPowerOfTwoExactInQ8_0) {
+  const GgufBlockType& type = *find_by_name("Q8_0");
+  for (const int exponent : {-24, -23, -9, 0, 8}) {
+    for (const int most : {1, 64, 65, 126, 127}) {
+      SCOPED_TRACE(std::to_string(most) + " * 2^" + std::to_string(exponent));
+      std::vector<float> numbers(256);
+      for (size_t i = 0; i < numbers.size(); ++i) {
+        const int integer = static_cast<int>(i * 37 % static_cast<size_t>(2 * most + 1)) - most;
+        numbers[i] = std::ldexp(static_cast<float>(i % 32 == 5 ? -most : integer), exponent);
+      }
+      EXPECT_EQ(decode(type, encode(type, numbers)), numbers);
+      // One number between two of the integers: the scale is that of the largest number.
+      numbers[3] = std::ldexp(static_cast<float>(most) - 0.5F, exponent);
+      const std::vector<float> got = decode(type, encode(type, numbers));
+      if (most == 127 && exponent > -15) {
+        EXPECT_NE(got[3], numbers[3]);
+        EXPECT_NEAR(got[5], numbers[5], 1e-3F * std::abs(numbers[5]));
+      }
+    }
+  }
+  EXPECT_EQ(encode(type, std::vector<float>(32)), std::vector<std::byte>(34));
+}
+
 TEST(GgufBlocks, TypesHaveNames) {
   EXPECT_EQ(gguf_type_name(12), "Q4_K");
   EXPECT_EQ(gguf_type_name(39), "MXFP4");

@@ -1,11 +1,13 @@
-"""Makes the golden files of the chat-template tests with Jinja2.
+"""Renders the golden files of the chat-template tests anew with Jinja2.
 
 The environment is the one of transformers' chat_template_utils (5.x), built here by hand:
 
     python3 tools/golden/templates.py --templates ../shared/data/chat_templates \
-        --out tests/golden/templates
+        --golden tests/golden/templates
 
-Needs jinja2 >= 3.1.6. The output holds conversations and rendered texts, never a template.
+Needs jinja2 >= 3.1.6. The golden files are where the cases are written down: a new case is a line
+with "template" and "variables" in expressions.json, or one with "name" and "variables" in
+conversations.json, and this script adds what Jinja2 makes of it. Chat templates are not stored.
 """
 
 import argparse
@@ -20,7 +22,6 @@ import jinja2.nodes
 import jinja2.parser
 import jinja2.runtime
 from jinja2.sandbox import ImmutableSandboxedEnvironment
-from template_cases import CASES, CONVERSATIONS
 
 NOW_UNIX_S = 1_722_038_400 + 4 * 3600 + 5 * 60 + 6  # 2024-07-27 04:05:06 UTC
 
@@ -121,28 +122,28 @@ def shared_prefix(text: str, other: str) -> int:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--templates", type=Path, help="folder of .jinja files; optional")
-    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--golden", type=Path, required=True, help="folder that is changed")
     args = parser.parse_args()
     environment = make_environment()
-    args.out.mkdir(parents=True, exist_ok=True)
 
+    expressions = args.golden / "expressions.json"
+    cases = [(case["template"], case["variables"]) for case in json.loads(expressions.read_text(encoding="utf-8"))]
     rows = [
         {"template": source, "variables": variables, **render(environment, source, variables)}
-        for source, variables in CASES
+        for source, variables in cases
     ]
-    write_lines(args.out / "expressions.json", rows)
-    print(f"expressions.json: {len(rows)} cases, {sum('text' in r for r in rows)} that render")
+    write_lines(expressions, rows)
+    print(f"{expressions.name}: {len(rows)} cases, {sum('text' in r for r in rows)} that render")
 
     if args.templates is None:
         return
-    named = [{"name": name, "variables": variables} for name, variables in CONVERSATIONS.items()]
-    write_lines(args.out / "conversations.json", named)
+    named = json.loads((args.golden / "conversations.json").read_text(encoding="utf-8"))
     for path in sorted(args.templates.glob("*.jinja")):
         source = path.read_text(encoding="utf-8")
         results = []
         base = ""
-        for name, variables in CONVERSATIONS.items():
-            result: dict[str, Any] = {"name": name, **render(environment, source, variables)}
+        for case in named:
+            result: dict[str, Any] = {"name": case["name"], **render(environment, source, case["variables"])}
             if "text" in result:
                 # Long system preambles repeat: a text is stored from where it leaves the one before.
                 text = result["text"]
@@ -150,7 +151,7 @@ def main() -> None:
                 result["text"] = text[result["shared_prefix_chars"] :]
                 base = text
             results.append(result)
-        write_lines(args.out / f"{path.stem}.json", results)
+        write_lines(args.golden / f"{path.stem}.json", results)
         print(f"{path.stem}: {sum('text' in r for r in results)} render, "
               f"{sum('raised' in r for r in results)} raise, {sum('error' in r for r in results)} fail")
 

@@ -164,11 +164,15 @@ class CausalLm(nn.Module):
 
     def forward(self, ids: Tensor) -> Tensor:
         """ids [batch, length] -> logits [batch, length, vocab_size]."""
+        return F.linear(self.states(ids), self.model.embed_tokens.weight)
+
+    def states(self, ids: Tensor) -> Tensor:
+        """ids [batch, length] -> the normed outputs [batch, length, hidden_size]."""
         cos, sin = rope_tables(self.config, ids.shape[1], ids.device)
         x = self.model.embed_tokens(ids)
         for layer in self.model.layers:
             x = layer(x, cos, sin)
-        return F.linear(self.model.norm(x), self.model.embed_tokens.weight)
+        return self.model.norm(x)
 
 
 class Llama(CausalLm):

@@ -9,17 +9,17 @@ from itertools import chain
 import numpy as np
 from tokenizers import Tokenizer
 
-from documents import Source
+from documents import Mix, document
 
 Row = tuple[np.ndarray, np.ndarray]  # ids and Loss values, both [length]
 _DOCUMENTS_AT_ONCE = 64  # amortizes the cost of a call into the tokenizer
 
 
-def rows(tokenizer: Tokenizer, rng: random.Random, source: Source, length: int) -> Iterator[Row]:
+def rows(tokenizer: Tokenizer, rng: random.Random, mix: Mix, length: int) -> Iterator[Row]:
     """Endless rows of `length` ids."""
     ids: list[int] = []
     losses: list[int] = []
-    for document_ids, document_losses in _encoded_documents(tokenizer, rng, source):
+    for document_ids, document_losses in _encoded_documents(tokenizer, rng, mix):
         ids += document_ids
         losses += document_losses
         if len(ids) >= length:
@@ -27,20 +27,20 @@ def rows(tokenizer: Tokenizer, rng: random.Random, source: Source, length: int) 
             ids, losses = [], []
 
 
-def batches(tokenizer: Tokenizer, rng: random.Random, source: Source, num_rows: int, length: int) -> Iterator[Row]:
+def batches(tokenizer: Tokenizer, rng: random.Random, mix: Mix, num_rows: int, length: int) -> Iterator[Row]:
     """Endless batches: ids and Loss values, both [num_rows, length]."""
-    stream = rows(tokenizer, rng, source, length)
+    stream = rows(tokenizer, rng, mix, length)
     while True:
         ids, losses = zip(*(next(stream) for _ in range(num_rows)))
         yield np.stack(ids), np.stack(losses)
 
 
-def _encoded_documents(tokenizer: Tokenizer, rng: random.Random, source: Source) -> Iterator[tuple[list[int], list[int]]]:
+def _encoded_documents(tokenizer: Tokenizer, rng: random.Random, mix: Mix) -> Iterator[tuple[list[int], list[int]]]:
     while True:
-        documents = [source.document(rng) for _ in range(_DOCUMENTS_AT_ONCE)]
-        texts = [segment.text for document in documents for segment in document]
+        documents = [document(mix, rng) for _ in range(_DOCUMENTS_AT_ONCE)]
+        texts = [segment.text for segments in documents for segment in segments]
         encoded = iter(tokenizer.encode_batch_fast(texts, add_special_tokens=False))
-        for document in documents:
-            parts = [(next(encoded).ids, int(segment.loss)) for segment in document]
+        for segments in documents:
+            parts = [(next(encoded).ids, int(segment.loss)) for segment in segments]
             yield (list(chain.from_iterable(ids for ids, _ in parts)),
                    list(chain.from_iterable([loss] * len(ids) for ids, loss in parts)))

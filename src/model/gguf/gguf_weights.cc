@@ -107,9 +107,11 @@ GgufWeights::GgufWeights(GgufModel gguf, const ModelConfig& config, std::string_
       matrix_dtype_(gguf_weight_dtype(gguf_)),
       names_(architecture, decoder_config(config)) {}
 
-Result<std::unique_ptr<GgufWeights>> GgufWeights::open(GgufModel gguf, const ModelConfig& config) {
+Result<std::unique_ptr<GgufWeights>> GgufWeights::open(GgufModel gguf, const ModelConfig& config,
+                                                       std::optional<DType> plain) {
   QUIRE_ASSIGN_OR_RETURN(const std::string_view architecture, gguf_architecture(gguf));
   std::unique_ptr<GgufWeights> weights(new GgufWeights(std::move(gguf), config, architecture));
+  weights->plain_ = plain;
   for (const GgufTensor* tensor : weights->gguf_.tensors()) {
     QUIRE_RETURN_IF_ERROR(weights->add_tensor(*tensor));
   }
@@ -212,6 +214,7 @@ Status GgufWeights::check_shape(const GgufTensor& tensor, const Shape& expected)
 }
 
 DType GgufWeights::dtype_of(const Entry& entry) const {
+  if (plain_) return *plain_;
   const std::optional<DType> plain = entry.tensor->type->plain;
   if (entry.shape.rank() > 1 && !(entry.is_router && plain)) return matrix_dtype_;
   return plain && entry.changes.addend == 0.0F ? *plain : DType::kF32;
@@ -296,7 +299,7 @@ Result<TensorView> GgufWeights::tensor(std::string_view name, const Shape& expec
 
 const GgufBlockType* GgufWeights::block_type(std::string_view name) const {
   const auto found = entries_.find(std::string(name));
-  if (found == entries_.end()) return nullptr;
+  if (found == entries_.end() || plain_) return nullptr;
   const Entry& entry = found->second;
   const bool is_matrix = entry.shape.rank() == 2 && entry.latent_values == nullptr;
   const GgufBlockType* const type = entry.tensor->type;

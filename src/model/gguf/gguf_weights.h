@@ -21,8 +21,10 @@ namespace quire {
 // router keeps its own type, because the choice of experts depends on its last bits.
 class GgufWeights : public WeightSource {
  public:
-  // `config` is the one of gguf_model_config.
-  static Result<std::unique_ptr<GgufWeights>> open(GgufModel gguf, const ModelConfig& config);
+  // `config` is the one of gguf_model_config. With `plain`, all tensors have this type: there are
+  // no blocks, and the source looks like the checkpoint that the file was made from.
+  static Result<std::unique_ptr<GgufWeights>> open(GgufModel gguf, const ModelConfig& config,
+                                                   std::optional<DType> plain = std::nullopt);
 
   Result<TensorView> tensor(std::string_view name, const Shape& expected) override;
   bool has(std::string_view name) const override;
@@ -66,6 +68,7 @@ class GgufWeights : public WeightSource {
 
   GgufModel gguf_;
   ModelConfig config_;
+  std::optional<DType> plain_;  // the type of all tensors
   DType matrix_dtype_;
   GgufNames names_;
   std::unordered_map<std::string, Entry> entries_;  // by the checkpoint's name

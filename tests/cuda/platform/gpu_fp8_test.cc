@@ -45,7 +45,7 @@ class GpuFp8 : public testing::GpuTest, public ::testing::WithParamInterface<For
 
  private:
   void write_checkpoint() const {
-    const fs::path source = testing::source_path("models/quire-abacus");
+    const fs::path source = testing::abacus_path();
     const testing::SourceModel embedded = testing::abacus_model();
     const testing::Fp8Checkpoint checkpoint =
         testing::quantize_checkpoint(embedded.config, embedded.bytes(), GetParam().tool);

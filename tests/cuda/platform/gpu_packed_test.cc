@@ -80,7 +80,7 @@ class GpuPacked : public testing::GpuTest, public ::testing::WithParamInterface<
     return options.out.string();
   }
   std::string write_integers(const IntegerFormat& format) const {
-    const fs::path source = testing::source_path("models/quire-abacus");
+    const fs::path source = testing::abacus_path();
     const testing::SourceModel embedded = testing::abacus_model();
     const testing::IntegerCheckpoint checkpoint =
         testing::quantize_integers(embedded.config, embedded.bytes(), format);

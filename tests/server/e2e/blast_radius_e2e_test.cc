@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -13,6 +12,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "server/e2e/served.h"
+#include "support/shared_data.h"
 
 namespace quire {
 namespace {
@@ -67,7 +67,7 @@ class PoisonedModel {
  public:
   PoisonedModel()
       : dir_(fs::path(::testing::TempDir()) / ("quire_poisoned_" + std::to_string(::getpid()))) {
-    const fs::path from = fs::path(std::getenv("QUIRE_SOURCE_DIR")) / "models/quire-abacus";
+    const fs::path from = testing::abacus_path();
     fs::create_directories(dir_);
     for (const char* name : {"generation_config.json", "tokenizer.json"}) {
       fs::copy_file(from / name, dir_ / name, fs::copy_options::overwrite_existing);

@@ -19,13 +19,14 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from drafter import Drafter
-from target import greedy_answers, load_target, target_states
+from target import load_target, target_states
 from train_block import ARCHITECTURE as BLOCK, load_block
 from train_eagle3 import ARCHITECTURE as EAGLE3, load_eagle3
 
-import short
 from documents import ASSISTANT, BOS, EOS, USER
+from evaluate import greedy_answers
 from model import Llama
+from questions import draw_question
 
 _PROBLEMS = "held-out problems"
 _ANCHORS_AT_ONCE = 64  # bounds the memory of the mask, which grows with their square
@@ -53,7 +54,7 @@ def questions(model: Path, count: int) -> dict[str, list[str]]:
     """Prompts by set: the held-out problems as text, and held-out short questions as chats."""
     problems = [json.loads(line)["question"] for line in (model / "heldout.jsonl").read_text().splitlines()]
     rng = random.Random("measure/short")
-    drawn = [short.draw_short(rng, heldout=True).question for _ in range(count)]
+    drawn = [draw_question(rng, heldout=True).text for _ in range(count)]
     return {_PROBLEMS: [f"{BOS}Question: {problem}\nAnswer:" for problem in problems[:count]],
             "short questions in chat": [f"{BOS}{USER}{question.strip()}{EOS}{ASSISTANT}" for question in drawn]}
 

@@ -98,15 +98,15 @@ def load_block(folder: Path) -> BlockDrafter:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    add_arguments(parser, taps=(2, 5, 7), num_drafts=7, anchor_share=0.125)
-    parser.add_argument("--num-layers", type=int, default=3)
-    parser.add_argument("--num-heads", type=int, default=4, help="of queries; half as many of keys and values")
-    parser.add_argument("--intermediate-size", type=int, default=192)
+    add_arguments(parser, taps=(3, 7), num_drafts=7, anchor_share=0.125)
+    parser.add_argument("--num-layers", type=int, default=2)
+    parser.add_argument("--num-heads", type=int, default=2, help="of queries, and of keys and values")
+    parser.add_argument("--intermediate-size", type=int, default=64)
     args = parser.parse_args()
 
     job = Job(args)
     config = job.draft_config(args.intermediate_size, num_hidden_layers=args.num_layers,
-                              num_attention_heads=args.num_heads, num_key_value_heads=args.num_heads // 2)
+                              num_attention_heads=args.num_heads, num_key_value_heads=args.num_heads)
     drafter = BlockDrafter(config, job.taps, args.num_drafts + 1, job.pad, job.target.config.num_hidden_layers)
     with torch.no_grad():
         drafter.norm.weight.copy_(job.target.model.norm.weight)

@@ -119,8 +119,9 @@ def draft_vocabulary(ids: Tensor, size: int) -> tuple[Tensor, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     add_arguments(parser, taps=(2, 5, 7), num_drafts=5, anchor_share=0.25)
-    parser.add_argument("--intermediate-size", type=int, default=768)
-    parser.add_argument("--draft-vocabulary", type=int, default=1536, help="the tokens that answers use most")
+    parser.add_argument("--num-heads", type=int, default=2, help="of queries, and of keys and values")
+    parser.add_argument("--intermediate-size", type=int, default=128)
+    parser.add_argument("--draft-vocabulary", type=int, default=512, help="the tokens that answers use most")
     parser.add_argument("--vocabulary-tokens", type=int, default=2_000_000, help="read to count them")
     args = parser.parse_args()
 
@@ -128,7 +129,8 @@ def main() -> None:
     job.log.write(counting=f"the answers in {args.vocabulary_tokens} tokens")
     target_ids, coverage = draft_vocabulary(answer_ids(job, args.vocabulary_tokens), args.draft_vocabulary)
     job.log.write(draft_vocabulary=len(target_ids), coverage=coverage)
-    config = job.draft_config(args.intermediate_size, num_hidden_layers=1)
+    config = job.draft_config(args.intermediate_size, num_hidden_layers=1, num_attention_heads=args.num_heads,
+                              num_key_value_heads=args.num_heads)
     head = Eagle3Head(config, job.taps, target_ids)
     with torch.no_grad():  # the rows of the target's tied head, and the norm before it, are near the right ones
         head.lm_head.weight.copy_(job.target.model.embed_tokens.weight[target_ids.to(job.device)])

@@ -38,7 +38,6 @@ def add_arguments(parser: argparse.ArgumentParser, taps: tuple[int, ...], num_dr
                         help="layers of the target whose inputs the drafter reads")
     parser.add_argument("--num-drafts", type=int, default=num_drafts, help="drafts per anchor")
     parser.add_argument("--anchor-share", type=float, default=anchor_share, help="anchors per position of a row")
-    parser.add_argument("--gsm8k", type=Path, help="GSM8K's train.jsonl, if the target was trained with it")
     parser.add_argument("--max-minutes", type=float, default=2.0)
     parser.add_argument("--steps", type=int, default=1_000_000, help="a limit beside --max-minutes; the nearer one counts")
     parser.add_argument("--tokens-per-step", type=int, default=65_536)
@@ -69,15 +68,14 @@ class Job:
         if args.compile:
             for layer in self.target.model.layers:
                 layer.compile(dynamic=False)
-        self.data = Data(args.model / "tokenizer.json", args.gsm8k, args.num_workers)
+        self.data = Data(args.model / "tokenizer.json", args.num_workers)
         tokenizer = Tokenizer.from_file(str(self.data.tokenizer))
         self.pad: int = tokenizer.token_to_id(PAD)
-        self.settings = Settings(args.steps, args.max_minutes, pause_after=1e6, start_at=0,
-                                 tokens_per_step=args.tokens_per_step, seed=args.seed,
+        self.settings = Settings(args.steps, args.max_minutes, tokens_per_step=args.tokens_per_step, seed=args.seed,
                                  learning_rate=args.learning_rate, warmup_steps=args.warmup_steps)
         self.phases = phases(args.context)
         self.output.mkdir(parents=True, exist_ok=True)
-        self.log = TrainingLog(self.output / "training_log.jsonl", append=False)
+        self.log = TrainingLog(self.output / "training_log.jsonl")
 
     def draft_config(self, intermediate_size: int, **changes: int) -> LlamaConfig:
         """The target's shape with the drafter's own sizes."""

@@ -1,1 +1,0 @@
-"""Questions about Quire and their fixed answers, by area; `quire_questions.py` draws from them."""
