@@ -118,7 +118,7 @@ EngineConfig measured_config(const EngineConfig& given, int num_threads) {
   return config;
 }
 
-Status check_model(const ModelInfo& info) {
+Status check_tunable(const ModelInfo& info) {
   if (info.embedding_size > 0) {
     return invalid_argument(fmt::format(
         "[tune] {} embeds texts; got a model without decode steps, expected one that generates",
@@ -212,7 +212,7 @@ Result<ThreadTuneResult> tune_threads(const ThreadTuneOptions& options, const Ho
   QUIRE_ASSIGN_OR_RETURN(const ModelFiles files, open_model_files(config));
   QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, Engine::create(config));
   const ModelInfo& info = engine->model_info();
-  QUIRE_RETURN_IF_ERROR(check_model(info));
+  QUIRE_RETURN_IF_ERROR(check_tunable(info));
   ThreadTuneResult result;
   result.title = fmt::format("{}: {}", info.name, choice.threads);
   constexpr double kNone = std::numeric_limits<double>::infinity();

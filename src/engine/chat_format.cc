@@ -14,7 +14,7 @@ namespace {
 using simdjson::dom::element;
 
 constexpr size_t kMaxTemplateBytes = size_t{1} << 20;
-constexpr size_t kMaxConfigBytes = size_t{64} << 20;
+constexpr size_t kMaxTokenizerConfigBytes = size_t{64} << 20;
 constexpr std::array<std::string_view, 7> kSpecialTokens = {
     "bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"};
 
@@ -90,7 +90,7 @@ Result<ChatFormat> ChatFormat::load(const std::filesystem::path& tokenizer_dir,
   QUIRE_ASSIGN_OR_RETURN(const bool has_own, path_exists(own_file));
   const bool takes_own = template_file.empty() && has_own;
   const auto& file = takes_own ? own_file : template_file;
-  const Result<std::string> config = read_file(config_path, kMaxConfigBytes);
+  const Result<std::string> config = read_file(config_path, kMaxTokenizerConfigBytes);
   if (config.ok()) return from_config(*config, config_path.string(), file);
   if (file.empty()) return config.status();
   QUIRE_ASSIGN_OR_RETURN(const std::string source, read_file(file, kMaxTemplateBytes));
