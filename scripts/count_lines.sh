@@ -57,9 +57,9 @@ git ls-files | grep -E "$sources" | while read -r file; do [[ ! -e $file ]] || e
 models=$(git ls-files models | xargs -d '\n' stat -c %s 2>/dev/null | megabytes)
 if [[ -n $base ]]; then
   mkdir "$work/tree"
-  git archive "$base" -- ':(exclude)models' ':(exclude)tests/golden' | tar -x -C "$work/tree"
-  (cd "$work/tree" && find . -type f -printf '%P\n') | grep -E "$sources" |
-    count "$work/tree" >"$work/before"
+  git ls-tree -r --name-only "$base" | grep -E "$sources" >"$work/names"
+  xargs -d '\n' git archive "$base" -- <"$work/names" | tar -x -C "$work/tree"
+  count "$work/tree" <"$work/names" >"$work/before"
   models="$(git ls-tree -r -l "$base" models | awk '{ print $4 }' | megabytes) → $models"
 fi
 awk -F '\t' -v base="$base" '
