@@ -75,9 +75,11 @@ endfunction()
 # libraries under test, and those in tests/support, are optimized as always.
 function(quire_compile_as_test target)
   if(NOT QUIRE_SANITIZE)
+    set(wrong_warnings -Wno-maybe-uninitialized -Wno-array-bounds -Wno-stringop-overflow
+                       -Wno-stringop-overread)
     target_compile_options(${target} PRIVATE
       $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>
-      "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-maybe-uninitialized;-Wno-array-bounds;-Wno-stringop-overflow>")
+      "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:${wrong_warnings}>")
   endif()
   target_link_libraries(${target} PRIVATE GTest::gmock GTest::gtest)
 endfunction()

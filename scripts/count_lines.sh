@@ -13,8 +13,7 @@ if [[ "${1:-}" == --base ]]; then
   base=$(git rev-parse --verify --quiet "${2:?--base needs a commit}^{commit}") ||
     { echo "count_lines: $2 is not a commit of this repository; expected one" >&2; exit 1; }
 elif [[ $# -gt 0 ]]; then
-  sed -n '2,/^set /{s/^# //p}' "$0"
-  [[ $1 == --help ]] && exit || exit 2
+  sed -n '2,/^set /{s/^# //p}' "$0"; [[ $1 == --help ]] && exit || exit 2
 fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -58,9 +57,9 @@ git ls-files | grep -E "$sources" | while read -r file; do [[ ! -e $file ]] || e
 models=$(git ls-files models | xargs -d '\n' stat -c %s 2>/dev/null | megabytes)
 if [[ -n $base ]]; then
   mkdir "$work/tree"
-  git archive "$base" -- ':(exclude)models' ':(exclude)tests/golden' | tar -x -C "$work/tree"
-  (cd "$work/tree" && find . -type f -printf '%P\n') | grep -E "$sources" |
-    count "$work/tree" >"$work/before"
+  git ls-tree -r --name-only "$base" | grep -E "$sources" >"$work/names"
+  xargs -d '\n' git archive "$base" -- <"$work/names" | tar -x -C "$work/tree"
+  count "$work/tree" <"$work/names" >"$work/before"
   models="$(git ls-tree -r -l "$base" models | awk '{ print $4 }' | megabytes) → $models"
 fi
 awk -F '\t' -v base="$base" '
@@ -77,6 +76,5 @@ awk -F '\t' -v base="$base" '
 echo "models/: $models MB"
 if [[ -x build/quire ]]; then
   strip -o "$work/quire" build/quire
-  engine=$(grep -q CUDA_COMPILER build/CMakeFiles/rules.ninja && echo with || echo without)
-  echo "build/quire $engine CUDA, stripped: $(stat -c %s "$work/quire" | megabytes) MB"
+  echo "build/quire $(grep -q CUDA_COMPILER build/CMakeFiles/rules.ninja || echo without CUDA), stripped: $(stat -c %s "$work/quire" | megabytes) MB"
 fi

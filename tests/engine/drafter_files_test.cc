@@ -352,7 +352,7 @@ int64_t num_accepted(const Engine& engine) {
 }
 
 // Whether the first draft after the prompt is accepted: the first step that verifies one brings the
-// second and third token of the output. `counted`: the statistics so far, which it brings up to date.
+// second and third token of the output. `counted`: the statistics so far, updated by the call.
 bool accepts_first_draft(Engine& engine, std::vector<int32_t> prompt,
                          std::span<const int32_t> expected, SpeculationStats& counted) {
   const SpeculationStats before = counted;
