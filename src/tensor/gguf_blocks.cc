@@ -290,11 +290,18 @@ void dequantize(const GgufBlockType& type, const std::byte* block, float* out) {
   type.read(block, parts);
   const float scale = f16_to_f32(parts.scale);
   const float minimum = type.has_minimums ? f16_to_f32(parts.minimum) : 0.0F;
-  for (size_t i = 0; i < static_cast<size_t>(type.block_elements); ++i) {
-    const size_t group = i / static_cast<size_t>(type.group_elements);
-    out[i] = scale * static_cast<float>(parts.group_scales[group]) *
-             static_cast<float>(parts.values[i] - type.offset);
-    if (type.has_minimums) out[i] -= minimum * static_cast<float>(parts.group_minimums[group]);
+  const auto group_elements = static_cast<size_t>(type.group_elements);
+  const size_t num_groups = static_cast<size_t>(type.block_elements) / group_elements;
+  for (size_t group = 0; group < num_groups; ++group) {
+    const uint8_t* const values = parts.values.data() + group * group_elements;
+    float* const numbers = out + group * group_elements;
+    const float factor = scale * static_cast<float>(parts.group_scales[group]);
+    for (size_t i = 0; i < group_elements; ++i) {
+      numbers[i] = factor * static_cast<float>(values[i] - type.offset);
+    }
+    if (!type.has_minimums) continue;
+    const float subtrahend = minimum * static_cast<float>(parts.group_minimums[group]);
+    for (size_t i = 0; i < group_elements; ++i) numbers[i] -= subtrahend;
   }
 }
 

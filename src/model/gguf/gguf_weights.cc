@@ -38,11 +38,13 @@ std::optional<std::string_view> layer_of(std::string_view name, std::string_view
 
 // Stores the numbers of a block from element `first` on.
 void store(std::span<const float> block, DType dtype, std::byte* out, int64_t first) {
+  uint16_t* const halves = reinterpret_cast<uint16_t*>(out) + first;
   if (dtype == DType::kF32) {
     std::ranges::copy(block, reinterpret_cast<float*>(out) + first);
+  } else if (dtype == DType::kF16) {
+    std::ranges::transform(block, halves, [](float x) { return f32_to_f16(x); });
   } else {
-    std::ranges::transform(block, reinterpret_cast<uint16_t*>(out) + first,
-                           dtype == DType::kF16 ? f32_to_f16 : f32_to_bf16);
+    std::ranges::transform(block, halves, [](float x) { return f32_to_bf16(x); });
   }
 }
 
