@@ -18,8 +18,9 @@ if command -v "${CUDACXX:-nvcc}" >/dev/null; then
   fi
 fi
 scripts/install_deps.sh
+unity=
 [[ -e build/CMakeCache.txt ]] || unity=-DQUIRE_UNITY=ON
-architectures=$(cmake --preset release ${unity:-} -DQUIRE_TESTS=OFF ${QUIRE_CUDA:+-DQUIRE_CUDA="$QUIRE_CUDA"} \
+architectures=$(cmake --preset release $unity -DQUIRE_TESTS=OFF ${QUIRE_CUDA:+-DQUIRE_CUDA="$QUIRE_CUDA"} \
   ${QUIRE_CUDA_ARCHITECTURES:+-DQUIRE_CUDA_ARCHITECTURES="$QUIRE_CUDA_ARCHITECTURES"} |
   sed -n 's/^-- CUDA architectures: //p')
 [[ -z $architectures ]] || echo "CUDA architectures: $architectures" >&2

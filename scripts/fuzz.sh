@@ -5,8 +5,11 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-seconds=${1:-20}
-shift || true
+seconds=20
+if [[ "${1:-}" =~ ^[0-9]+$ ]]; then
+  seconds=$1
+  shift
+fi
 scripts/install_deps.sh test
 cmake --preset asan >/dev/null
 case "${1:-}" in

@@ -38,6 +38,7 @@ parts=("${@:-release plain asan fuzz tsan cuda ampere}")
 for name in "${parts[@]}"; do
   [[ -n ${names[$name]:-} ]] || { sed -n '2,/^set /{s/^# //p}' "$0" >&2; exit 2; }
 done
+scripts/install_deps.sh test
 begin_parts build/nightly_summary.md "Nightly tests"
 for name in "${parts[@]}"; do part "${names[$name]}" "$name"; done
 end_parts

@@ -25,10 +25,15 @@ while [[ "${1:-}" == --* ]]; do
 done
 scripts/install_deps.sh test
 # A new build folder becomes a unity build, as in scripts/build.sh; an existing one stays what it is.
+unity=
 [[ -e build/CMakeCache.txt ]] || unity=-DQUIRE_UNITY=ON
-cmake --preset release ${unity:-} -DQUIRE_TESTS=ON -DQUIRE_CLIENT_TESTS=$clients \
+cmake --preset release $unity -DQUIRE_TESTS=ON -DQUIRE_CLIENT_TESTS=$clients \
   ${QUIRE_CUDA:+-DQUIRE_CUDA="$QUIRE_CUDA"} \
   ${QUIRE_CUDA_ARCHITECTURES:+-DQUIRE_CUDA_ARCHITECTURES="$QUIRE_CUDA_ARCHITECTURES"} >/dev/null
 cmake --build build
+# The real model of smollm2_test, which is skipped where it cannot be had.
+if [[ -z ${QUIRE_TEST_SMOLLM2:-} ]] && QUIRE_MODELS=$PWD/build/pulled build/quire pull smollm2 >/dev/null; then
+  export QUIRE_TEST_SMOLLM2=$PWD/build/pulled/smollm2/smollm2.gguf
+fi
 [[ ${QUIRE_CUDA:-} != ON ]] || report=cuda_tests
 scripts/run_tests.sh build $report "${levels[@]}" "$@"

@@ -324,6 +324,9 @@ Status open_gguf_generation_config(const EngineConfig& engine, const GgufModel& 
   QUIRE_ASSIGN_OR_RETURN(GenerationConfig sampling, parse_generation_config(json, gguf.source()));
   if (!sampling.states_distribution() && !sampling.repetition_penalty) return {};
   sampling.source = "general.sampling.*";
+  if (files.generation.repetition_penalty) {
+    sampling.repetition_penalty = files.generation.repetition_penalty;
+  }
   sampling.bos_token_id = files.generation.bos_token_id;
   sampling.eos_token_ids = files.generation.eos_token_ids;
   files.generation = std::move(sampling);

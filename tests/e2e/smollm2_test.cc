@@ -1,14 +1,12 @@
 // The model of `quire pull smollm2`: its greedy ids against an FP64 reference, and every API.
 //
-// The file is QUIRE_TEST_SMOLLM2, or the one in the folder smollm2 of the model folder. Without it
-// the tests are skipped.
+// Without the model the tests are skipped.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +14,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "engine/tiny_engine.h"
+#include "hub/cache/model_folder.h"
 #include "server/e2e/served.h"
 #include "support/process.h"
 #include "support/shared_data.h"
@@ -34,29 +33,25 @@ using testing::streamed_at;
 using testing::string_at;
 
 constexpr const char* kQuestion = "What is the capital of France?";
-constexpr const char* kName = "SmolLM2-135M-Instruct.Q4_1.gguf";
 
-// Empty: there is no file.
+// The file in QUIRE_TEST_SMOLLM2, or the one that `quire pull` brought into the user's model
+// folder, which CTest keeps in QUIRE_USER_MODELS (tests/test_environment.cmake). Empty: there is
+// none.
 fs::path smollm2_file() {
   if (const char* file = std::getenv("QUIRE_TEST_SMOLLM2")) return file;
-  const auto below = [](const char* variable, const char* folder) -> std::optional<fs::path> {
-    const char* root = std::getenv(variable);
-    if (root == nullptr || *root == '\0') return std::nullopt;
-    return fs::path(root) / folder / "smollm2" / kName;
-  };
-  for (const auto& file : {below("QUIRE_MODELS", ""), below("XDG_DATA_HOME", "quire/models"),
-                           below("HOME", ".local/share/quire/models")}) {
-    if (file && fs::exists(*file)) return *file;
+  if (const char* models = std::getenv("QUIRE_USER_MODELS"); models != nullptr && *models != '\0') {
+    return hub::local_model_file(models, "smollm2");
   }
-  return {};
+  ::unsetenv("QUIRE_MODELS");
+  return hub::local_model_file("smollm2");
 }
 
 class SmolLm2 : public ::testing::Test {
  protected:
   void SetUp() override {
     if (model_.empty()) {
-      GTEST_SKIP() << "no " << kName
-                   << " on this machine; run quire pull smollm2, or name it in QUIRE_TEST_SMOLLM2";
+      GTEST_SKIP() << "smollm2 is not on this machine; run quire pull smollm2, or name the GGUF "
+                      "file in QUIRE_TEST_SMOLLM2";
     }
   }
 

@@ -22,7 +22,7 @@ namespace {
 
 constexpr int kTickMs = 100;
 
-// The environment with `variables` before it, which thereby take precedence.
+// This process's environment, in which `variables` replace those of the same names.
 std::vector<char*> environment_with(std::vector<std::string>& variables) {
   std::vector<char*> all;
   const auto name_of = [](std::string_view text) { return text.substr(0, text.find('=')); };
@@ -57,6 +57,7 @@ int spawn(std::vector<std::string> arguments, std::vector<std::string> variables
   ::sigemptyset(&defaults);
   ::sigaddset(&defaults, SIGPIPE);
   ::sigaddset(&defaults, SIGXFSZ);
+  ::sigaddset(&defaults, SIGCHLD);
   ::posix_spawnattr_setsigdefault(&attributes, &defaults);
   ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
   const int error =
@@ -79,8 +80,8 @@ bool read_some(int fd, std::string& output) {
   return true;
 }
 
-// Waits for the end of the program, which it asks for and after two seconds forces once
-// keep_running() has returned false.
+// Waits for the end of the program. Once keep_running() returns false, sends SIGTERM, and SIGKILL
+// two seconds later.
 int wait_for(pid_t pid, const std::function<bool()>& keep_running) {
   constexpr auto kPatience = std::chrono::seconds(2);
   bool was_asked = false;
@@ -97,7 +98,7 @@ int wait_for(pid_t pid, const std::function<bool()>& keep_running) {
       ::kill(pid, SIGTERM);
     }
     if (was_asked && now >= deadline) ::kill(pid, SIGKILL);
-    std::this_thread::sleep_for(std::chrono::milliseconds(kTickMs / 10));
+    std::this_thread::sleep_for(std::chrono::milliseconds(kTickMs));
   }
 }
 
@@ -127,7 +128,7 @@ Result<ProgramResult> run_program(const std::vector<std::string>& arguments,
   ProgramResult result;
   bool goes_on = true;
   while (goes_on && read_some(reader.get(), result.output)) goes_on = keep_running();
-  const int status = wait_for(pid, [&] { return goes_on && keep_running(); });
+  const int status = wait_for(pid, [&] { return goes_on = goes_on && keep_running(); });
   if (!goes_on) return cancelled("[hub] interrupted");
   result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   return result;

