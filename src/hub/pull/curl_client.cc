@@ -22,7 +22,8 @@ constexpr long kMaxRedirects = 10;
 constexpr long kConnectTimeoutS = 20;
 constexpr long kLeastBytesPerS = 1000;  // a slower transfer counts as lost
 constexpr long kStallTimeoutS = 30;     // at less than this rate
-constexpr size_t kMaxHeadBytes = size_t{1} << 20;
+// Below the 300 KiB of libcurl, whose own error would be taken for a lost connection.
+constexpr size_t kMaxHeadBytes = size_t{256} << 10;
 
 struct CurlApi {
   DynamicLibrary library;
