@@ -196,7 +196,9 @@ class Installs(PackageTest):
         own = self.models / NAME
         own.mkdir(parents=True)
         (own / "notes.txt").write_text("mine")
-        self.refuse("does not come from the package tiny-model")
+        done = self.run_quire("pull", PULL)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("does not come from the package tiny-model", done.stderr)
         self.assertEqual((own / "notes.txt").read_text(), "mine")
 
     def test_what_a_killed_pull_left_is_removed(self) -> None:
