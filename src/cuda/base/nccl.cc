@@ -90,7 +90,7 @@ NcclType type_of(DType dtype) {
 }
 
 // 22809 is NCCL 2.28.9.
-std::string version_text(int version) {
+std::string nccl_version_text(int version) {
   return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
 }
 
@@ -293,7 +293,7 @@ Result<std::shared_ptr<NcclRanks>> NcclRanks::connect(std::span<const int> devic
   const Status opened = impl->open_connections();
   if (nodes != nullptr) QUIRE_RETURN_IF_ERROR(nodes->status());
   QUIRE_RETURN_IF_ERROR(opened);
-  log_info("[nccl] NCCL {} connects {} GPUs{}", version_text(version), ranks->size(),
+  log_info("[nccl] NCCL {} connects {} GPUs{}", nccl_version_text(version), ranks->size(),
            nodes == nullptr ? "" : fmt::format(" of {} nodes", nodes->size()));
   return ranks;
 }

@@ -17,7 +17,7 @@ constexpr int64_t kGroupColumns = 32;
 constexpr int64_t kColumnStep = 8;
 // Bytes of unpacked rows. Fewer would divide a product into parts that do not fill all SMs, and
 // more would not fit kLibraryBytes, of which CUDA's libraries take 73 MiB.
-constexpr int64_t kWorkspaceBytes = int64_t{64} << 20;
+constexpr int64_t kPackedWorkspaceBytes = int64_t{64} << 20;
 constexpr int64_t kUnpackedStep = 256;  // rows, so that few of the products' tiles are incomplete
 static_assert(kUnpackedStep <= kMaxTiledRows, "the workspace holds that many rows");
 constexpr size_t kCublasAlignment = 16;  // of addresses
@@ -87,7 +87,7 @@ PackedProduct part_of(PackedProduct product, int64_t first, int64_t count) {
   return product;
 }
 
-bool gates(const PackedMatrices& w) {
+bool has_gates(const PackedMatrices& w) {
   return w.parts().size() == 1 && packed_gemm_gates(w.parts().front());
 }
 
@@ -224,7 +224,7 @@ Status PackedGemm::reserve(const PackedMatrices& matrix) {
         misaligned->first_row, kMaxTiledRows);
   }
   const auto row_bytes = static_cast<size_t>(round_up(matrix.num_columns(), kChunkColumns)) * 2;
-  const size_t num_bytes = std::max(static_cast<size_t>(kWorkspaceBytes),
+  const size_t num_bytes = std::max(static_cast<size_t>(kPackedWorkspaceBytes),
                                     static_cast<size_t>(kMaxTiledRows) * row_bytes);
   if (workspace_.num_bytes() >= num_bytes) return {};
   QUIRE_ASSIGN_OR_RETURN(workspace_, device_memory(num_bytes));
@@ -247,7 +247,7 @@ void PackedGemm::run(const PackedProduct& product, PackedWay way) {
       const PackedProduct part = part_of(product, first, std::min(step, num_rows - first));
       has_tiles ? run_tiles(part) : run_few_rows(part);
     }
-    if (gates(*product.w)) return;
+    if (has_gates(*product.w)) return;
   }
   if (product.gated_out.data == nullptr || num_rows == 0) return;
   run_gated_mul(context_, Activation::kSilu, product.out, product.gated_out);
@@ -262,7 +262,7 @@ void PackedGemm::run_few_rows(const PackedProduct& product) {
   }
   for (const PackedRows& part : product.w->parts()) {
     PackedGemmCall call = {&part, x, product.bias, product.out};
-    if (gates(*product.w)) call.gated_out = product.gated_out;
+    if (has_gates(*product.w)) call.gated_out = product.gated_out;
     run_packed_gemm(context_, context_.stream->limits().num_sms, call);
   }
 }
@@ -274,7 +274,7 @@ void PackedGemm::run_tiles(const PackedProduct& product) {
   run_tile_columns(context_, product.x, product.w->order(), tokens, x.data);
   for (const PackedRows& part : product.w->parts()) {
     PackedGemmCall call = {&part, x, product.bias, product.out};
-    if (gates(*product.w)) call.gated_out = product.gated_out;
+    if (has_gates(*product.w)) call.gated_out = product.gated_out;
     run_packed_tiles(context_,
                      packed_tile_plan(part, x.shape[0], context_.stream->limits().num_sms), call);
   }
