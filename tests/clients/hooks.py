@@ -10,7 +10,7 @@ from typing import Any
 
 import schemathesis
 
-VOCAB_SIZE = 1536  # the embedded model's
+VOCAB_SIZE = 4096  # the embedded model's
 ROLES = ("system", "user", "assistant")
 # Fields that restrict the output; a request has at most one.
 RESTRICTIONS: dict[str, Any] = {
