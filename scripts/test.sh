@@ -31,7 +31,7 @@ cmake --preset release $unity -DQUIRE_TESTS=ON -DQUIRE_CLIENT_TESTS=$clients \
   ${QUIRE_CUDA:+-DQUIRE_CUDA="$QUIRE_CUDA"} \
   ${QUIRE_CUDA_ARCHITECTURES:+-DQUIRE_CUDA_ARCHITECTURES="$QUIRE_CUDA_ARCHITECTURES"} >/dev/null
 cmake --build build
-# The real model of smollm2_test, which is skipped where it cannot be had.
+# The real model of smollm2_test, which is skipped if it is missing.
 if [[ -z ${QUIRE_TEST_SMOLLM2:-} ]] && QUIRE_MODELS=$PWD/build/pulled build/quire pull smollm2 >/dev/null; then
   export QUIRE_TEST_SMOLLM2=$PWD/build/pulled/smollm2/smollm2.gguf
 fi
