@@ -759,7 +759,9 @@ TEST(Embedded, TheAnswerStandsOut) {
   std::vector<std::string> chatty = arguments;
   chatty.insert(chatty.end(), {"--log-level", "info"});
   EXPECT_THAT(run_quire(chatty).err, AllOf(HasSubstr(" I [memory]"), HasSubstr(" I [engine]")));
-  EXPECT_EQ(run_quire({"chat", "embedded"}, {.input = ""}).err, "");
+  EXPECT_EQ(run_quire({"chat", "embedded"}, {.input = ""}).err,
+            "(sampling: temperature 0, top_p 1, top_k 0, min_p 0, repetition_penalty 1; from "
+            "generation_config.json)\n");
 }
 
 TEST(Embedded, TheLogDoesNotLamentAMissingGpu) {

@@ -110,7 +110,7 @@ TEST(KvCacheProbe, ScalesThatFitPass) {
 }
 
 TEST(KvCacheProbe, AWrongScaleIsWarnedOfOnce) {
-  const ScaledModel model(100.0F, 100.0F);
+  const ScaledModel model(250.0F, 250.0F);
   const Started started = start(model.config());
   EXPECT_THAT(started.error, IsEmpty());
   EXPECT_EQ(count(started.log, kMoves), 1U);
@@ -122,7 +122,7 @@ TEST(KvCacheProbe, AWrongScaleIsWarnedOfOnce) {
 
 // The values exceed E4M3 by less than those of the refusal below.
 TEST(KvCacheProbe, AWarningWithoutScalesOffersToCalculateThem) {
-  const Started started = start(ScaledModel(0.0F, 0.0F, 8).config());
+  const Started started = start(ScaledModel(0.0F, 0.0F, 7.5F).config());
   EXPECT_THAT(started.error, IsEmpty());
   EXPECT_THAT(started.log,
               AllOf(HasSubstr(" W [engine] kv_cache_dtype: "), HasSubstr("in 0 of "),
@@ -130,7 +130,7 @@ TEST(KvCacheProbe, AWarningWithoutScalesOffersToCalculateThem) {
 }
 
 TEST(KvCacheProbe, ScalesThatMakeTheCacheUselessAreRefused) {
-  for (const float scale : {1000.0F, 0.01F, 0.001F}) {
+  for (const float scale : {1000.0F, 0.003F, 0.001F}) {
     const ScaledModel model(scale, scale);
     const Started started = start(model.config());
     EXPECT_THAT(
@@ -278,7 +278,7 @@ TEST(KvCacheProbe, ServesEveryKindOfCache) {
 // An int8 cache makes its own scales: those of the checkpoint and the magnitude of values do not
 // matter.
 TEST(KvCacheProbe, AnInt8CachePassesWhateverTheScales) {
-  for (const int values_exponent : {0, 12}) {
+  for (const float values_exponent : {0.0F, 12.0F}) {
     const ScaledModel model(1000.0F, 1000.0F, values_exponent);
     const Started started = start(model.config("int8"));
     EXPECT_THAT(started.error, IsEmpty());

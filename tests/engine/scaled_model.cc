@@ -21,9 +21,9 @@ namespace {
 namespace fs = std::filesystem;
 
 // Multiplies a BF16 matrix by 2^exponent.
-void multiply(StoredTensor& matrix, int exponent) {
+void multiply(StoredTensor& matrix, float exponent) {
   ASSERT_EQ(matrix.dtype, "BF16");
-  const float factor = std::ldexp(1.0F, exponent);
+  const float factor = std::exp2(exponent);
   for (size_t i = 0; i < matrix.bytes.size(); i += sizeof(uint16_t)) {
     uint16_t bits = 0;
     std::memcpy(&bits, matrix.bytes.data() + i, sizeof(bits));
@@ -44,7 +44,7 @@ std::set<std::string> attention_names(const StoredTensors& tensors) {
 
 }  // namespace
 
-ScaledModel::ScaledModel(float k_scale, float v_scale, int values_exponent, int num_scaled) {
+ScaledModel::ScaledModel(float k_scale, float v_scale, float values_exponent, int num_scaled) {
   const fs::path source = abacus_path();
   for (const char* name : {"config.json", "tokenizer.json", "tokenizer_config.json"}) {
     directory_.copy(source / name, name);

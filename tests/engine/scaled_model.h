@@ -17,7 +17,7 @@ class ScaledModel {
   // The scales of every layer's keys and values; 0: none. The values are 2^values_exponent times as
   // large as in the embedded model, and the output projection as much smaller. Only the first
   // `num_scaled` layers have scales.
-  ScaledModel(float k_scale, float v_scale, int values_exponent = 0, int num_scaled = 1000);
+  ScaledModel(float k_scale, float v_scale, float values_exponent = 0, int num_scaled = 1000);
 
   EngineConfig config(const std::string& kv_cache_dtype = "fp8") const;
 

@@ -110,6 +110,7 @@ std::vector<std::byte> safetensors_file(const StoredTensors& tensors) {
     data.insert(data.end(), tensor.bytes.begin(), tensor.bytes.end());
   }
   header += "}";
+  header.append((8 - header.size() % 8) % 8, ' ');  // aligns the tensors, as known writers do
   const uint64_t length = header.size();
   std::vector<std::byte> file(sizeof(length) + header.size());
   std::memcpy(file.data(), &length, sizeof(length));
