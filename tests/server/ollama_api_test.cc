@@ -396,7 +396,7 @@ TEST_F(OllamaApi, DescribesTheModel) {
   };
   EXPECT_EQ(
       show(R"({"model":"alias:latest","verbose":true})"),
-      R"({"parameters":"temperature 1\ntop_k 0\ntop_p 1\nmin_p 0\nrepeat_penalty 1",)"
+      R"({"parameters":"temperature 0.8\ntop_k 0\ntop_p 0.95\nmin_p 0\nrepeat_penalty 1",)"
       R"("template":"{{ messages }} {{ tools }}",)" +
           details +
           R"(,"model_info":{"general.architecture":"qwen3","general.parameter_count":)"

