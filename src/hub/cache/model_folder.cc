@@ -17,27 +17,6 @@ namespace fs = std::filesystem;
 
 constexpr size_t kMaxSourceBytes = size_t{64} << 10;
 
-// Fields that are missing or of another type stay unknown.
-ModelSource read_source(const fs::path& path) {
-  ModelSource source;
-  const Result<std::string> text = read_file(path, kMaxSourceBytes);
-  if (!text.ok()) return source;
-  const Result<JsonDocument> document = JsonDocument::parse(*text, path.string());
-  if (!document.ok()) return source;
-  const auto take = [&](std::string_view key, std::string& target) {
-    std::string_view value;
-    if (!document->root()[key].get_string().get(value)) target = value;
-  };
-  take("origin", source.origin);
-  take("version", source.version);
-  take("file", source.file);
-  take("sha256", source.sha256);
-  take("wheel_sha256", source.wheel_sha256);
-  take("fetched_at", source.fetched_at);
-  if (document->root()["size"].get_int64().get(source.size)) source.size = 0;
-  return source;
-}
-
 }  // namespace
 
 Result<fs::path> models_directory() {
@@ -56,6 +35,26 @@ Result<fs::path> models_directory() {
 bool can_name_local_model(std::string_view name) {
   const bool is_plain = name.find_first_of("/@") == std::string_view::npos;
   return is_plain && name != kEmbeddedModel && parse_model_name(name).has_value();
+}
+
+ModelSource read_source(const fs::path& path) {
+  ModelSource source;
+  const Result<std::string> text = read_file(path, kMaxSourceBytes);
+  if (!text.ok()) return source;
+  const Result<JsonDocument> document = JsonDocument::parse(*text, path.string());
+  if (!document.ok()) return source;
+  const auto take = [&](std::string_view key, std::string& target) {
+    std::string_view value;
+    if (!document->root()[key].get_string().get(value)) target = value;
+  };
+  take("origin", source.origin);
+  take("version", source.version);
+  take("file", source.file);
+  take("sha256", source.sha256);
+  take("wheel_sha256", source.wheel_sha256);
+  take("fetched_at", source.fetched_at);
+  if (document->root()["size"].get_int64().get(source.size)) source.size = 0;
+  return source;
 }
 
 std::string source_json(const ModelSource& source) {

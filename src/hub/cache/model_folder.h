@@ -37,6 +37,8 @@ struct ModelSource {
   std::string fetched_at = {};    // UTC
 };
 std::string source_json(const ModelSource& source);
+// Reads a source.json; what is missing or wrong in it stays unknown.
+ModelSource read_source(const std::filesystem::path& path);
 
 struct LocalModel {
   std::string name;

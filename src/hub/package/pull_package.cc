@@ -335,20 +335,12 @@ Status install(const fs::path& folder, const Staging& staging) {
   return write_error(folder, kModelsVariable, error);
 }
 
-// Empty if the folder has no such model, or does not say where it came from.
-ModelSource source_of(const fs::path& models, std::string_view name) {
-  for (const LocalModel& model : list_local_models(models)) {
-    if (model.name == name) return model.source;
-  }
-  return {};
-}
-
 // Only what an earlier pull of the package made is replaced.
 Status check_replaceable(const PackagePull& pull, const fs::path& models) {
   const fs::path folder = models / pull.name;
   std::error_code error;
   const bool exists = fs::symlink_status(folder, error).type() != fs::file_type::not_found;
-  if (!exists || source_of(models, pull.name).origin == origin_of(pull)) return {};
+  if (!exists || read_source(folder / "source.json").origin == origin_of(pull)) return {};
   return invalid_argument(
       fmt::format("[hub] {} does not come from the package {}, so it is not replaced; move it "
                   "away, or delete it",
@@ -412,7 +404,7 @@ bool has_package(const PackagePull& pull, const fs::path& models) {
       !fs::exists(file.parent_path() / "generation_config.json")) {
     return false;
   }
-  const ModelSource source = source_of(models, pull.name);
+  const ModelSource source = read_source(file.parent_path() / "source.json");
   if (source.origin != origin_of(pull) || source.version != pull.package.version ||
       source.size != tree_bytes(file)) {
     return false;
