@@ -27,16 +27,39 @@ endif()
 option(QUIRE_PCH "Precompile the headers that most sources include" ON)
 option(QUIRE_UNITY "Compile several sources of a library at once: a faster full build" OFF)
 
+# GCC collects garbage from 128 MiB on, which takes a tenth of the time of a large unit. A unit needs
+# up to 1.3 GiB without.
+add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-heapsize=1048576>)
+
+# GCC 12 gives these warnings for correct sources: of copies in std::string, with precompiled headers
+# (GCC bug 105545) and with -O1; and with -O1 of uninitialized variables too.
+set(quire_wrong_copies -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread)
+set(quire_wrong_little_optimized -Wno-maybe-uninitialized ${quire_wrong_copies})
+
+# Optimizes a target's sources with -O1, -O2 or -O3 in a release build. Sanitizers and debuggers keep
+# the level of their preset.
+function(quire_optimize target level)
+  if(CMAKE_CXX_FLAGS_RELEASE MATCHES "-O3")
+    target_compile_options(${target} PRIVATE
+      $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:${level}>)
+    if(level STREQUAL "-O1")
+      target_compile_options(${target} PRIVATE
+        "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:${quire_wrong_little_optimized}>")
+    endif()
+  endif()
+endfunction()
+
 # Lets a target's sources start from the precompiled standard library, fmt, simdjson and status.h.
 # Sources with compile options of their own (kernels for one instruction set) do without. GCC forgets
-# that precompiled headers are the system's, and then reports wrong copies in std::string (GCC bug
-# 105545): these warnings are left to the build without precompiled headers.
+# that precompiled headers are the system's, and then reports wrong copies in std::string: these
+# warnings are left to the build without precompiled headers. With -fpch-preprocess, ccache keeps
+# objects that were made with one.
 function(quire_precompile_headers target)
   if(QUIRE_PCH)
     target_link_libraries(${target} PRIVATE fmt::fmt simdjson::simdjson)
     target_precompile_headers(${target} REUSE_FROM quire_precompiled)
     target_compile_options(${target} PRIVATE
-      $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-array-bounds;-Wno-stringop-overflow;-Wno-stringop-overread>)
+      "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess;${quire_wrong_copies}>")
     get_target_property(sources ${target} SOURCES)
     foreach(source ${sources})
       get_source_file_property(options ${source} COMPILE_OPTIONS)
@@ -54,52 +77,62 @@ if(QUIRE_PCH)
   target_precompile_headers(quire_precompiled PRIVATE $<$<COMPILE_LANGUAGE:CXX>:${CMAKE_SOURCE_DIR}/cmake/precompiled.h>)
 endif()
 
-# quire_library(kv SOURCES block_pool.cc … DEPS base … [NO_UNITY]): builds this folder's library
-# quire_kv. NO_UNITY: its sources cannot share a translation unit.
+# With QUIRE_UNITY, compiles up to `count` sources of a target at once. A unit's main file includes the
+# sources, so that GCC takes their private types for a header's.
+function(quire_unite target count)
+  if(QUIRE_UNITY)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${count})
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
+  endif()
+endfunction()
+
+# quire_library(kv SOURCES block_pool.cc … DEPS base … [NO_UNITY] [HOT | COLD]): builds this folder's
+# library quire_kv.
+#   NO_UNITY  its sources cannot share a translation unit
+#   HOT       it has loops over numbers or over all bytes of a text: -O3 instead of -O2
+#   COLD      it works once per command or file: -O1, which takes a third less time to compile
 function(quire_library name)
-  cmake_parse_arguments(ARG "NO_UNITY" "" "SOURCES;DEPS;LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "NO_UNITY;HOT;COLD" "" "SOURCES;DEPS;LIBS" ${ARGN})
   add_library(quire_${name} STATIC ${ARG_SOURCES})
+  if(ARG_COLD)
+    quire_optimize(quire_${name} -O1)
+  elseif(NOT ARG_HOT)
+    quire_optimize(quire_${name} -O2)
+  endif()
   list(TRANSFORM ARG_DEPS PREPEND quire_ OUTPUT_VARIABLE libraries)
   target_link_libraries(quire_${name} PUBLIC quire_flags ${libraries} PRIVATE ${ARG_LIBS})
-  if(QUIRE_UNITY AND NOT ARG_NO_UNITY)
-    set_target_properties(quire_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 16)
-    # A unit's main file includes the sources, so that GCC takes their private types for a header's.
-    target_compile_options(quire_${name} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
+  if(NOT ARG_NO_UNITY)
+    quire_unite(quire_${name} 16)
   endif()
   quire_precompile_headers(quire_${name})
   set_property(GLOBAL APPEND PROPERTY QUIRE_LIBRARIES quire_${name})
 endfunction()
 
 # The options of test sources. They are optimized little, because they take longer to compile than to
-# run; at that level GCC 12 warns wrongly of uninitialized variables and of copies beyond strings. The
-# libraries under test, and those in tests/support, are optimized as always.
+# run. The libraries under test, and those in tests/support, are optimized as always.
 function(quire_compile_as_test target)
-  if(NOT QUIRE_SANITIZE)
-    set(wrong_warnings -Wno-maybe-uninitialized -Wno-array-bounds -Wno-stringop-overflow
-                       -Wno-stringop-overread)
-    target_compile_options(${target} PRIVATE
-      $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>
-      "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:${wrong_warnings}>")
-  endif()
+  quire_optimize(${target} -O1)
   target_link_libraries(${target} PRIVATE GTest::gmock GTest::gtest)
 endfunction()
 
-# quire_test(block_pool_test SOURCES … DEPS kv … [LABELS tsan …] [TIMEOUT 60] [RUNS_QUIRE]
+# quire_test(block_pool_test SOURCES … [ALONE …] DEPS kv … [LABELS tsan …] [TIMEOUT 60] [RUNS_QUIRE]
 #            [NIGHTLY Soak.* …] [NOT_SANITIZED Slow.* …]): builds a GoogleTest program and adds it as a
 # CTest entry, which is skipped if all of its tests were skipped.
+#   ALONE          sources that define names of others, so that they cannot share a translation unit
 #   RUNS_QUIRE     the tests run the binary, whose path is in QUIRE_BINARY
 #   NIGHTLY        tests that match these patterns run in an entry of their own, NAME_nightly, with
 #                  the label nightly; with NIGHTLY * there is no other
 #   NOT_SANITIZED  tests that a build with a sanitizer leaves out
 # Labels with a meaning:
 #   nightly        scripts/nightly.sh runs it, and CI if its folder changed
+#   cuda           for GPUs; CI builds it without one
 #   asan, tsan     CI runs it under this sanitizer; nightly.sh runs all
 #   threaded       has threads, so that nightly.sh runs it under ThreadSanitizer; tsan implies it
 #   release_only   left out of builds with a sanitizer: bounds CPU time or memory, or decodes for so
 #                  long that a sanitizer would take a quarter of an hour
 function(quire_test name)
   cmake_parse_arguments(ARG "RUNS_QUIRE" "TIMEOUT"
-                        "SOURCES;DEPS;LIBS;LABELS;ARGS;NIGHTLY;NOT_SANITIZED" ${ARGN})
+                        "SOURCES;ALONE;DEPS;LIBS;LABELS;ARGS;NIGHTLY;NOT_SANITIZED" ${ARGN})
   if(QUIRE_SANITIZE AND "release_only" IN_LIST ARG_LABELS)
     return()
   endif()
@@ -114,18 +147,20 @@ function(quire_test name)
   if("tsan" IN_LIST ARG_LABELS)
     list(APPEND ARG_LABELS threaded)
   endif()
-  add_executable(${name} ${ARG_SOURCES})
+  add_executable(${name} ${ARG_SOURCES} ${ARG_ALONE})
   list(TRANSFORM ARG_DEPS PREPEND quire_ OUTPUT_VARIABLE libraries)
   target_link_libraries(${name} PRIVATE ${libraries} quire_test_support ${ARG_LIBS}
                         quire_test_main)
   quire_compile_as_test(${name})
+  quire_unite(${name} 8)
+  set_source_files_properties(${ARG_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   if(QUIRE_PCH)
     target_precompile_headers(${name} REUSE_FROM quire_test_headers)
   endif()
   if(ARG_RUNS_QUIRE)
     add_dependencies(${name} quire)
   endif()
-  foreach(label asan tsan threaded)
+  foreach(label asan cuda tsan threaded)
     if(label IN_LIST ARG_LABELS)
       set_property(GLOBAL APPEND PROPERTY QUIRE_${label}_TESTS ${name})
     endif()
@@ -160,7 +195,7 @@ function(quire_test name)
 endfunction()
 
 # quire_fuzzer(jinja SOURCES jinja_fuzz.cc DEPS tokenizer [NIGHTLY]): builds the fuzzer jinja_fuzz.
-# CI leaves out those of NIGHTLY unless fuzz/ changed, because they link the engine.
+# CI leaves out those of NIGHTLY unless fuzz/ changed, because they link the engine or XGrammar.
 function(quire_fuzzer name)
   cmake_parse_arguments(ARG "NIGHTLY" "" "SOURCES;DEPS" ${ARGN})
   add_executable(${name}_fuzz ${ARG_SOURCES})
@@ -176,7 +211,7 @@ endfunction()
 
 # Exports the lists of targets that scripts need. To be called after all targets are declared.
 function(quire_summarize_targets)
-  foreach(label asan tsan threaded)
+  foreach(label asan cuda tsan threaded)
     get_property(tests GLOBAL PROPERTY QUIRE_${label}_TESTS)
     add_custom_target(${label}_tests)
     if(tests)

@@ -39,21 +39,19 @@ foreach(source ${xgrammar_sources})
     set(group step)
   elseif(source MATCHES "/(fsm.*|grammar|grammar_functor|grammar_parser|grammar_builder)\\.cc$")
     set(group grammar)
-  elseif(source MATCHES "/json_schema_converter\\.cc$")
-    set(group schema)
   else()
     set(group small)
   endif()
   set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${group})
 endforeach()
+# It works once per schema, and takes long to optimize.
+set_source_files_properties(${xgrammar_dir}/json_schema_converter.cc PROPERTIES
+  SKIP_UNITY_BUILD_INCLUSION ON COMPILE_OPTIONS -O1)
 set_target_properties(xgrammar PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP CXX_STANDARD 17)
-set(optimize -O2)
-if(QUIRE_SANITIZE)
-  set(optimize "")
-endif()
 target_compile_options(xgrammar PRIVATE
-  -w ${optimize} -ffp-contract=off -fno-omit-frame-pointer
+  -w -ffp-contract=off -fno-omit-frame-pointer
   -include ${CMAKE_SOURCE_DIR}/src/grammar/work_budget.h)
+quire_optimize(xgrammar -O2)
 if(QUIRE_SANITIZE)
   target_compile_options(xgrammar PRIVATE -fsanitize=${QUIRE_SANITIZE} -fno-sanitize-recover=all)
 endif()

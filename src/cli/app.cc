@@ -7,6 +7,7 @@
 #include <exception>
 #include <span>
 
+#include "base/build_info.h"
 #include "base/guarded.h"
 #include "base/log.h"
 #include "cli/command.h"

@@ -84,8 +84,4 @@ std::string fish_completion(const Command& root);
 // Parses the command line, runs the command and returns the exit code.
 int run_app(int argc, const char* const* argv);
 
-std::string_view version();     // "0.1.0"
-std::string_view compiler();    // "GNU 12.2.0"
-std::string_view build_type();  // "Release"
-
 }  // namespace quire::cli

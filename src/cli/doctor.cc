@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "base/ascii.h"
+#include "base/build_info.h"
 #include "base/file.h"
 #include "base/machine.h"
 #include "base/thread_choice.h"
@@ -293,17 +294,6 @@ Machine inspect_machine() {
   const std::string huge_pages = proc_field(meminfo, "HugePages_Total");
   std::from_chars(huge_pages.data(), huge_pages.data() + huge_pages.size(), machine.num_huge_pages);
   return machine;
-}
-
-// CMake defines these for this file only, so that a new version recompiles nothing else.
-std::string_view version() {
-  return QUIRE_VERSION;
-}
-std::string_view compiler() {
-  return QUIRE_COMPILER;
-}
-std::string_view build_type() {
-  return QUIRE_BUILD_TYPE;
 }
 
 Command doctor_command() {

@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/build_info.h"
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"

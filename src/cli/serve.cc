@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/build_info.h"
 #include "base/heap.h"
 #include "base/log.h"
 #include "base/machine.h"

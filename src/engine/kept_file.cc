@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/ascii.h"
+#include "base/build_info.h"
 #include "base/digest.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -65,7 +66,7 @@ fs::path kept_file(std::string_view kind, std::initializer_list<std::string_view
   if (directory.empty()) return {};
   std::string name(kind);
   for (const std::string_view part : parts) name += "_" + file_name_part(part);
-  return directory / fmt::format("{}_{}.csv", name, QUIRE_VERSION);
+  return directory / fmt::format("{}_{}.csv", name, version());
 }
 
 Result<std::shared_ptr<PackedWeights>> open_packed_weights(const EngineConfig& config,

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/build_info.h"
 #include "base/byte_archive.h"
 #include "base/digest.h"
 #include "base/file.h"
@@ -99,7 +100,7 @@ std::string describe_drafter(const std::string& speculative_config) {
 Result<NodeSettings> settings_of(const EngineConfig& config, const ModelFiles& files) {
   const auto text = [](auto value) { return fmt::format("{}", value); };
   QUIRE_ASSIGN_OR_RETURN(const std::string config_digest, digest_of_config_file(config));
-  return NodeSettings{{"version", QUIRE_VERSION},
+  return NodeSettings{{"version", std::string(version())},
                       {"build", std::string(build_identity())},
                       {"tensor_parallel_size", text(config.tensor_parallel_size)},
                       {"load_format", config.load_format},

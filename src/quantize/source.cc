@@ -13,6 +13,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "base/build_info.h"
 #include "base/digest.h"
 #include "base/file.h"
 #include "model/families.h"
@@ -119,7 +120,7 @@ Status add_shard(QuantizeSource& source, const fs::path& path) {
 
 // Identifies the program, and the texts that the output depends on.
 std::string identity_of_texts(const QuantizeSource& source) {
-  std::string identity = "quire " QUIRE_VERSION "\n";
+  std::string identity = fmt::format("quire {}\n", version());
   for (const std::string* text : {&source.config_json, &source.tokenizer_json}) {
     identity += to_hexadecimal(sha256_of(*text)) + "\n";
   }

@@ -18,6 +18,7 @@
 #include <set>
 #include <utility>
 
+#include "base/build_info.h"
 #include "base/guarded.h"
 #include "base/log.h"
 #include "base/numbers.h"
@@ -377,7 +378,7 @@ std::string PackedWeights::describe_origin() const {
   for (const Source& source : sources_) num_bytes += source.bytes.size();
   const uint64_t distance =
       round_up(std::max<uint64_t>(num_bytes / kNumSamples, 1), kAlignOfSamples);
-  std::string text = fmt::format("Quire {}, layout {} for {}\n", QUIRE_VERSION,
+  std::string text = fmt::format("Quire {}, layout {} for {}\n", version(),
                                  kPackedLayoutVersion, config_.layout);
   for (const Source& source : sources_) {
     text +=

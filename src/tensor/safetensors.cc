@@ -55,7 +55,7 @@ const FileType* find_type(std::string_view name) {
   return nullptr;
 }
 
-struct Range {
+struct TensorRange {
   uint64_t begin = 0;
   uint64_t end = 0;
   std::string_view name;
@@ -71,7 +71,7 @@ class HeaderReader {
   Result<SafetensorsEntry> read_entry(std::string_view name, simdjson::dom::element value);
   // Called after all entries: checks that their ranges cover the data exactly once.
   Status check_ranges();
-  const std::vector<Range>& ranges() const { return ranges_; }
+  const std::vector<TensorRange>& ranges() const { return ranges_; }
 
  private:
   template <typename... Args>
@@ -86,7 +86,7 @@ class HeaderReader {
   std::span<const std::byte> bytes_;
   std::span<const std::byte> data_;
   std::string_view source_;
-  std::vector<Range> ranges_;
+  std::vector<TensorRange> ranges_;
 };
 
 Result<std::string_view> HeaderReader::header_text() {
@@ -184,11 +184,11 @@ Status HeaderReader::check_size(std::string_view name, const SafetensorsEntry& e
 }
 
 Status HeaderReader::check_ranges() {
-  std::ranges::sort(ranges_, [](const Range& a, const Range& b) {
+  std::ranges::sort(ranges_, [](const TensorRange& a, const TensorRange& b) {
     return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
   });
   uint64_t covered = 0;
-  for (const Range& range : ranges_) {
+  for (const TensorRange& range : ranges_) {
     if (range.begin < covered) {
       return error("tensor {} overlaps another; got a begin of {}, expected {}",
                    quote_name(range.name), range.begin, covered);
@@ -237,7 +237,7 @@ Result<Safetensors> Safetensors::parse(std::span<const std::byte> bytes, std::st
     }
   }
   QUIRE_RETURN_IF_ERROR(reader.check_ranges());
-  for (const Range& range : reader.ranges()) file.names_.emplace_back(range.name);
+  for (const TensorRange& range : reader.ranges()) file.names_.emplace_back(range.name);
   return file;
 }
 

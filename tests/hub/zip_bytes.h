@@ -18,7 +18,7 @@ struct ZipFile {
 
 inline std::string little_endian(uint64_t value, int num_bytes) {
   std::string out;
-  for (int i = 0; i < num_bytes; ++i) out += static_cast<char>(value >> (8 * i));
+  for (int i = 0; i < num_bytes; ++i, value >>= 8) out += static_cast<char>(value);
   return out;
 }
 
