@@ -27,24 +27,24 @@ endif()
 option(QUIRE_PCH "Precompile the headers that most sources include" ON)
 option(QUIRE_UNITY "Compile several sources of a library at once: a faster full build" OFF)
 
-# GCC collects garbage from 128 MiB on, which takes a tenth of the time of a large unit. A unit needs
-# up to 1.3 GiB without.
+# GCC collects garbage whenever a unit needs another 128 MiB, which costs a tenth of a large unit's time.
+# From 1 GiB on, a unit's peak is 1.3 GiB: have that much memory for each core.
 add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-heapsize=1048576>)
 
 # GCC 12 gives these warnings for correct sources: of copies in std::string, with precompiled headers
 # (GCC bug 105545) and with -O1; and with -O1 of uninitialized variables too.
-set(quire_wrong_copies -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread)
-set(quire_wrong_little_optimized -Wno-maybe-uninitialized ${quire_wrong_copies})
+set(quire_no_copy_warnings -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread)
+set(quire_no_warnings_at_o1 -Wno-maybe-uninitialized ${quire_no_copy_warnings})
 
-# Optimizes a target's sources with -O1, -O2 or -O3 in a release build. Sanitizers and debuggers keep
-# the level of their preset.
+# Lowers the level of a target's sources from a release build's -O3. Presets for sanitizers and
+# debuggers state a level of their own, which stays.
 function(quire_optimize target level)
   if(CMAKE_CXX_FLAGS_RELEASE MATCHES "-O3")
     target_compile_options(${target} PRIVATE
       $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:${level}>)
     if(level STREQUAL "-O1")
       target_compile_options(${target} PRIVATE
-        "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:${quire_wrong_little_optimized}>")
+        "$<$<AND:$<CONFIG:Release>,$<COMPILE_LANG_AND_ID:CXX,GNU>>:${quire_no_warnings_at_o1}>")
     endif()
   endif()
 endfunction()
@@ -59,7 +59,7 @@ function(quire_precompile_headers target)
     target_link_libraries(${target} PRIVATE fmt::fmt simdjson::simdjson)
     target_precompile_headers(${target} REUSE_FROM quire_precompiled)
     target_compile_options(${target} PRIVATE
-      "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess;${quire_wrong_copies}>")
+      "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess;${quire_no_copy_warnings}>")
     get_target_property(sources ${target} SOURCES)
     foreach(source ${sources})
       get_source_file_property(options ${source} COMPILE_OPTIONS)
@@ -77,10 +77,13 @@ if(QUIRE_PCH)
   target_precompile_headers(quire_precompiled PRIVATE $<$<COMPILE_LANGUAGE:CXX>:${CMAKE_SOURCE_DIR}/cmake/precompiled.h>)
 endif()
 
-# With QUIRE_UNITY, compiles up to `count` sources of a target at once. A unit's main file includes the
-# sources, so that GCC takes their private types for a header's.
+# With QUIRE_UNITY, compiles up to `count` C++ sources of a target at once. A unit's main file includes
+# the sources, so that GCC takes their private types for a header's.
 function(quire_unite target count)
   if(QUIRE_UNITY)
+    get_target_property(kernels ${target} SOURCES)
+    list(FILTER kernels INCLUDE REGEX "\\.cu$")
+    set_source_files_properties(${kernels} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${count})
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
   endif()
@@ -126,6 +129,9 @@ endfunction()
 # Labels with a meaning:
 #   nightly        scripts/nightly.sh runs it, and CI if its folder changed
 #   cuda           for GPUs; CI builds it without one
+#   e2e            runs the binary or the tree as a user does; ASan's full run and the build without
+#                  unity and precompiled headers leave it out
+#   clients, routers  needs packages from PyPI: only with QUIRE_CLIENT_TESTS
 #   asan, tsan     CI runs it under this sanitizer; nightly.sh runs all
 #   threaded       has threads, so that nightly.sh runs it under ThreadSanitizer; tsan implies it
 #   release_only   left out of builds with a sanitizer: bounds CPU time or memory, or decodes for so
@@ -195,7 +201,8 @@ function(quire_test name)
 endfunction()
 
 # quire_fuzzer(jinja SOURCES jinja_fuzz.cc DEPS tokenizer [NIGHTLY]): builds the fuzzer jinja_fuzz.
-# CI leaves out those of NIGHTLY unless fuzz/ changed, because they link the engine or XGrammar.
+# CI leaves out those of NIGHTLY unless fuzz/ changed (grammar also: unless a grammar's code changed),
+# because they link the engine or XGrammar.
 function(quire_fuzzer name)
   cmake_parse_arguments(ARG "NIGHTLY" "" "SOURCES;DEPS" ${ARGN})
   add_executable(${name}_fuzz ${ARG_SOURCES})

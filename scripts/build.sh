@@ -3,7 +3,7 @@
 # the environment omits the CUDA engine even if nvcc is found; QUIRE_CUDA_ARCHITECTURES=90a-real builds
 # it for one kind of GPU. Later calls keep both choices until they are given again (QUIRE_CUDA=AUTO).
 # A new build folder becomes a unity build, which is the fastest full build. For work on the code,
-# where one changed source is rebuilt, use `cmake --preset release` in a folder of its own.
+# where one changed source is rebuilt, use `cmake --preset release -DQUIRE_UNITY=OFF`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -17,7 +17,7 @@ case "${1:-}" in
   --quick) mapfile -t fuzzers <build-asan/quick_fuzzers.txt ;;
   *) fuzzers=("${@/%/_fuzz}") ;;
 esac
-[[ ${#fuzzers[@]} -gt 0 ]] || { echo "there are no fuzzers in build-asan/fuzzers.txt" >&2; exit 1; }
+[[ -n ${fuzzers[0]} ]] || { echo "there are no fuzzers in build-asan/fuzzers.txt" >&2; exit 1; }
 scripts/sanitize.sh address --build-only "${fuzzers[@]}"
 
 run_fuzzer() {

@@ -3,6 +3,7 @@
 # Ubuntu 24.04. It also fetches XGrammar and libzmq, which these distributions lack as they are used
 # here, and, if nvcc is found, the headers and sources for the CUDA engine.
 set -euo pipefail
+cd "$(dirname "$0")/.."
 command -v apt-get >/dev/null || {
   echo "needs Debian 12 or Ubuntu 24.04 (apt-get); docs/dependencies.md lists what to install" >&2
   exit 1
@@ -32,7 +33,7 @@ installed() { dpkg-query -W -f='${Status}' "$1" 2>/dev/null | grep -q 'install o
 missing=()
 for package in "${packages[@]}"; do
   # Debian 12 ships clang's sanitizer and fuzzer runtimes only under a versioned name.
-  if [[ $package == libclang-rt-dev ]] && ! apt-cache show "$package" >/dev/null 2>&1; then
+  if [[ $package == libclang-rt-dev ]] && grep -q '^VERSION_CODENAME=bookworm' /etc/os-release; then
     package=libclang-rt-14-dev
   fi
   installed "$package" || missing+=("$package")
@@ -45,5 +46,5 @@ if [[ ${#missing[@]} -gt 0 ]]; then
   DEBIAN_FRONTEND=noninteractive "${as_root[@]}" apt-get install -y -qq --no-install-recommends \
     "${missing[@]}" >/dev/null
 fi
-"$(dirname "$0")/fetch_deps.sh"
-[[ -z $cuda ]] || "$(dirname "$0")/fetch_cuda_deps.sh"
+scripts/fetch_deps.sh
+[[ -z $cuda ]] || scripts/fetch_cuda_deps.sh

@@ -24,6 +24,7 @@ cuda() {
 # The libraries in which kernels of Hopper and of all GPUs stand side by side, for Ampere alone.
 ampere() {
   have_nvcc || return
+  QUIRE_CUDA=ON scripts/install_deps.sh test
   cmake --preset release -B build-ampere -DQUIRE_TESTS=OFF -DQUIRE_CUDA=ON \
     -DQUIRE_CUDA_ARCHITECTURES=80-real >/dev/null &&
     cmake --build build-ampere --target quire_cuda_ops quire_cuda_step quire_cuda_gather
@@ -33,8 +34,8 @@ declare -A names=(
   [release]="release: all tests, clients, routers" [plain]="without unity and precompiled headers"
   [asan]="ASan and UBSan" [fuzz]="fuzzers, 100 s each" [tsan]="TSan"
   [cuda]="CUDA engine for Hopper" [ampere]="kernels for Ampere")
-parts=("${@:-release plain asan fuzz tsan cuda ampere}")
-[[ $# -gt 0 ]] || read -ra parts <<<"${parts[0]}"
+parts=("$@")
+(($#)) || parts=(release plain asan fuzz tsan cuda ampere)
 for name in "${parts[@]}"; do
   [[ -n ${names[$name]:-} ]] || { sed -n '2,/^set /{s/^# //p}' "$0" >&2; exit 2; }
 done

@@ -1,6 +1,7 @@
 # Sourced by .ci/run and scripts/nightly.sh: runs checks in parts, each with one line in a summary.
 #   begin_parts FILE TITLE
-#   part NAME COMMAND…      a function or a script; exit status 77: the part is skipped
+#   part NAME COMMAND…      a function, which ends at its first command that fails, or a script; exit
+#                           status 77: the part is skipped
 #   end_parts               prints the summary and exits with 1 if a part failed
 # A part's tests are counted from the JUnit files that scripts/run_tests.sh writes.
 
@@ -32,7 +33,11 @@ part() {
   shift
   stamp=$(mktemp)
   echo "=== $name"
-  ("$@") || status=$?
+  # `set -e` must hold within the part, which it does not in a list with ||.
+  set +e
+  (set -e; "$@")
+  status=$?
+  set -e
   case $status in
     0) result=passed ;;
     77) result=skipped ;;

@@ -1386,7 +1386,7 @@ class Company:
         rng = random.Random(seed)
         while not self._stopped.wait(rng.uniform(0, 1)):
             question = QUESTION.replace("28", str(rng.randint(10, 90)))
-            body = {"n": 2, "messages": [{"role": "user", "content": question}]}
+            body = {"n": 2, "max_tokens": 64, "messages": [{"role": "user", "content": question}]}
             call = urllib.request.Request(
                 f"{self._url}/v1/chat/completions",
                 data=json.dumps(body).encode(),
@@ -1401,9 +1401,9 @@ class Company:
 
 
 def take_screenshot(file: Path) -> None:
-    """Makes the picture in docs/serving.md: a conversation with the embedded model, beside other clients."""
+    """Makes the picture in docs/serving.md: a conversation with the small real model, beside other clients."""
     # The cache is so small that its use is visible.
-    server = Serve("--kv-cache-memory", "64M", "--log-level", "warning")
+    server = Serve("smollm2", "--kv-cache-memory", "96M", "--log-level", "warning")
     browser = Browser()
     company = Company(server.url)
     test = ServeTest()
@@ -1411,11 +1411,11 @@ def take_screenshot(file: Path) -> None:
         test.url, test.tab = server.url, browser.new_tab()
         test.tab.resize(1240, 800)
         test.reload()
-        for question in ("What is 12 * 8?", "A box holds 12 eggs. How many eggs do 7 boxes hold?", "10 - 3"):
+        for question in ("Name three fruits.", "What is a volcano?"):
             test.ask(question)
             test.reload()
         time.sleep(60)  # fills the panel's lines
-        for question in test.tab.text("#examples button").split("\n"):
+        for question in ("What is the capital of France?", "Which language do people speak there?"):
             test.ask(question)
         running = "Number(document.querySelector('[data-gauge=running] .value').innerText)"
         test.tab.wait_for(f"{running} > 1")
@@ -1437,7 +1437,7 @@ def part_of(suite: unittest.TestSuite, index: int, num_parts: int) -> unittest.T
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--quire", help="the binary; without it only the stand-in is used")
-    parser.add_argument("--screenshot", type=Path, metavar="FILE", help="take docs/serving.md's, no tests")
+    parser.add_argument("--screenshot", type=Path, metavar="FILE", help="take docs/serving.md's with smollm2, no tests")
     parser.add_argument("--part", metavar="I/N", help="run the I-th of N parts, from 1: every N-th test", default="1/1")
     parser.add_argument("tests", nargs="*", metavar="TEST", help="like StandInTest.test_copies")
     parser.parse_args(namespace=options)
