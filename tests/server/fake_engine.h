@@ -69,6 +69,7 @@ class FakeEngine final : public server::EngineApi {
     if (fallback == SamplingFallback::kNone) return defaults;
     defaults.params.temperature = 0.8F;
     defaults.params.top_p = 0.95F;
+    defaults.params.repetition_penalty = repetition_penalty_;
     return defaults;
   }
   const ModelInfo& model_info() const override { return info_; }
@@ -131,6 +132,7 @@ class FakeEngine final : public server::EngineApi {
   }
 
   ModelInfo info_;
+  float repetition_penalty_ = 1;  // of the model's files
   std::string chat_template_ = "{{ messages }}";
   std::string chat_suffix_;
   std::function<Result<MarkedText>(const jinja::Value& variables)> render_;

