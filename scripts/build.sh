@@ -11,7 +11,7 @@ chosen=${QUIRE_CUDA:-$(sed -n 's/^QUIRE_CUDA:[A-Z]*=//p' build/CMakeCache.txt 2>
 if command -v "${CUDACXX:-nvcc}" >/dev/null; then
   if [[ $chosen != OFF ]]; then
     here=$([[ -e /dev/nvidia0 ]] || echo ", though no GPU is here")
-    echo "nvcc was found: building with the CUDA engine$here, up to 40 minutes on two cores;" \
+    echo "nvcc was found: building with the CUDA engine$here, 15 to 30 minutes on two cores;" \
       "QUIRE_CUDA=OFF leaves it out" >&2
   elif [[ -z ${QUIRE_CUDA:-} ]]; then
     echo "building without the CUDA engine, as chosen before; QUIRE_CUDA=AUTO builds it" >&2
