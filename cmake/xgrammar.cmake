@@ -46,7 +46,7 @@ foreach(source ${xgrammar_sources})
 endforeach()
 # It works once per schema, and takes long to optimize.
 set_source_files_properties(${xgrammar_dir}/json_schema_converter.cc PROPERTIES
-  SKIP_UNITY_BUILD_INCLUSION ON COMPILE_OPTIONS -O1)
+  SKIP_UNITY_BUILD_INCLUSION ON COMPILE_OPTIONS "$<$<CONFIG:Release>:-O1>")
 set_target_properties(xgrammar PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP CXX_STANDARD 17)
 target_compile_options(xgrammar PRIVATE
   -w -ffp-contract=off -fno-omit-frame-pointer

@@ -2,6 +2,7 @@
 // resources that it uses.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <ctime>
 #include <filesystem>
@@ -10,6 +11,8 @@
 #include <string_view>
 
 namespace quire {
+
+inline constexpr size_t kHugePage = size_t{2} << 20;  // bytes, on x86-64 and most ARM systems
 
 // Logical CPUs, limited by affinity and the control group's quota; at least 1.
 int num_usable_cores();

@@ -21,6 +21,7 @@
 #include "base/build_info.h"
 #include "base/guarded.h"
 #include "base/log.h"
+#include "base/machine.h"
 #include "base/numbers.h"
 #include "tensor/packed_header.h"
 
@@ -29,8 +30,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A file system that has large folios then keeps the file in huge pages, and the mapping has them.
-constexpr uint64_t kHugePage = uint64_t{2} << 20;
+// Bytes per call: a file system that has large folios then keeps the file in huge pages, and the
+// mapping has them.
 constexpr size_t kWriteBytes = 4 * kHugePage;
 constexpr std::string_view kPartialEnd = ".partial";
 // A writer that is asked to end may first have to wait until this much is on the disk.
@@ -378,8 +379,8 @@ std::string PackedWeights::describe_origin() const {
   for (const Source& source : sources_) num_bytes += source.bytes.size();
   const uint64_t distance =
       round_up(std::max<uint64_t>(num_bytes / kNumSamples, 1), kAlignOfSamples);
-  std::string text = fmt::format("Quire {}, layout {} for {}\n", version(),
-                                 kPackedLayoutVersion, config_.layout);
+  std::string text =
+      fmt::format("Quire {}, layout {} for {}\n", version(), kPackedLayoutVersion, config_.layout);
   for (const Source& source : sources_) {
     text +=
         describe_source(source.path, source.identity, digest_of_samples(source.bytes, distance));

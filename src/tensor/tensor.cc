@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/json_writer.h"
+#include "base/machine.h"
 
 namespace quire {
 
@@ -63,8 +64,7 @@ Result<Buffer> Buffer::host(size_t num_bytes) {
                     "`max_num_seqs` or `kv_cache_memory`",
                     num_bytes));
   }
-  constexpr size_t kLargePage = size_t{2} << 20;
-  if (num_bytes >= 4 * kLargePage) ::madvise(data, num_bytes, MADV_HUGEPAGE);
+  if (num_bytes >= 4 * kHugePage) ::madvise(data, num_bytes, MADV_HUGEPAGE);
   return Buffer(data, num_bytes, [](void* address, size_t bytes) { ::munmap(address, bytes); });
 }
 
