@@ -8,7 +8,6 @@
 // Prompts depend on the seed alone, so only a repeated seed can hit the prefix cache.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -19,6 +18,8 @@
 #include <sstream>
 
 #include "bench_gemm_probes.h"
+#include "cli/command.h"
+#include "cli/engine_flags.h"
 #include "quire/engine.h"
 #include "tensor/tensor.h"
 
@@ -170,24 +171,24 @@ Status serve(const EngineConfig& config) {
 }  // namespace quire::bench
 
 int main(int argc, char** argv) {
-  CLI::App app("Times whole engine steps.");
+  using quire::cli::add_setting;
   quire::EngineConfig config;
   config.num_threads = 2;
   config.allow_long_max_model_len = true;
   config.packed_weights = "off";  // writing them would take time from the measurement
-  app.add_option("--model", config.model)->required();
-  auto* dtype = app.add_option("--dtype", config.dtype);
-  dtype->check(CLI::IsMember({"f32", "f16", "bf16"}));
-  auto* activations = app.add_option("--cpu-activations", config.cpu_activations);
-  activations->check(CLI::IsMember({"f32", "bf16", "int8"}));
-  app.add_option("--threads", config.num_threads)->check(CLI::Range(1, 1024));
-  app.add_option("--max-model-len", config.max_model_len);
-  CLI11_PARSE(app, argc, argv);
-  if (!quire::bench::is_gguf(config.model)) {
-    config.load_format = "dummy";
-    if (dtype->empty()) config.dtype = "bf16";
+  quire::cli::Command command;
+  command.name = "bench_engine";
+  command.summary = "Times whole engine steps.";
+  for (const char* name : {"model", "dtype", "cpu_activations", "num_threads", "max_model_len"}) {
+    add_setting(command.flags, &config, name);
   }
-  const quire::Status status = quire::bench::serve(config);
-  if (!status.ok()) fmt::print(stderr, "error: {}\n", status.message());
-  return status.ok() ? 0 : 1;
+  command.run = [&]() -> quire::Result<int> {
+    if (!quire::bench::is_gguf(config.model)) {
+      config.load_format = "dummy";
+      if (config.dtype == "auto") config.dtype = "bf16";
+    }
+    QUIRE_RETURN_IF_ERROR(quire::bench::serve(config));
+    return quire::cli::kExitOk;
+  };
+  return quire::cli::run_program(command, argc, argv);
 }

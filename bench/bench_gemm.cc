@@ -7,7 +7,6 @@
 // those that --rows lists. The results are medians.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <functional>
@@ -15,6 +14,7 @@
 #include <random>
 
 #include "bench_gemm_probes.h"
+#include "cli/command.h"
 #include "cpu/ops/cpu_ops.h"
 #include "cpu/ops/isa.h"
 #include "cpu/ops/packed_linear.h"
@@ -281,48 +281,52 @@ class Bench {
 }  // namespace quire::bench
 
 int main(int argc, char** argv) {
-  CLI::App app("Times the CPU's linear operation.");
   std::string shape = "1b";
   std::string dtype = "f16";
   int threads = 2;
   int rounds = 7;
   int layers = 0;
-  int64_t prefill = 512;
+  int prefill = 512;
+  std::vector<int32_t> rows = {1, 8, 32};
   bool no_amx = false;
   bool no_avx512_bf16 = false;
-  quire::CpuOpsOptions options;
-  app.add_option("--shape", shape)->check(CLI::IsMember({"1b", "stories15m"}));
-  app.add_option("--dtype", dtype)
-      ->check(CLI::IsMember(
-          {"f32", "f16", "bf16", "i4", "i8", "q8_0", "q4_0", "q4_k", "q5_k", "q6_k"}));
-  app.add_option("--threads", threads)->check(CLI::Range(1, 1024));
-  app.add_option("--rounds", rounds)->check(CLI::Range(1, 1000));
-  app.add_option("--layers", layers, "0: as many as the model has");
-  std::vector<int64_t> rows = {1, 8, 32};
-  app.add_option("--rows", rows)->delimiter(',')->check(CLI::Range(1, 2048));
-  app.add_option("--prefill", prefill)->check(CLI::Range(33, 2048));
-  app.add_flag("--no-amx", no_amx);
-  app.add_flag("--no-avx512-bf16", no_avx512_bf16);
   std::string activations = "f32";
   std::string kernel;
-  app.add_option("--activations", activations)->check(CLI::IsMember({"f32", "bf16", "int8"}));
-  app.add_option("--quantized-kernel", kernel, "amx_int8, avx512_vnni, avx_vnni, avx2 or plain");
-  CLI11_PARSE(app, argc, argv);
-  if (const quire::Status status = quire::cpu::apply_max_isa(); !status.ok()) {
-    fmt::print(stderr, "error: {}\n", status.message());
-    return 1;
-  }
-  if (layers == 0) layers = shape == "1b" ? 16 : 6;
-  fmt::print("{} {} layers, {}, {} threads{}\n", shape, layers, dtype, threads,
-             no_amx ? ", without AMX" : "");
-  if (activations == "bf16") options.rounding = quire::InputRounding::kBf16;
-  if (activations == "int8") options.rounding = quire::InputRounding::kInt8;
-  options.quantized_kernel = kernel;
-  options.use_amx = !no_amx;
-  options.use_avx512_bf16 = !no_avx512_bf16;
-  quire::bench::Bench bench(shape, quire::bench::parse_weight_type(dtype), layers, threads,
-                            options);
-  bench.print_model(rounds, rows, prefill);
-  bench.print_shapes(rounds, rows, prefill);
-  return 0;
+  quire::cli::Command command;
+  command.name = "bench_gemm";
+  command.summary = "Times the CPU's linear operation.";
+  quire::cli::FlagSet& flags = command.flags;
+  flags.choice("--shape", {"1b", "stories15m"}, &shape, "Model whose layers are timed");
+  flags.choice("--dtype",
+               {"f32", "f16", "bf16", "i4", "i8", "q8_0", "q4_0", "q4_k", "q5_k", "q6_k"}, &dtype,
+               "Type of the weights");
+  flags.number("--threads", &threads, {.min = 1, .max = 1024}, "Threads");
+  flags.number("--rounds", &rounds, {.min = 1, .max = 1000}, "Rounds, of which the median counts");
+  flags.number("--layers", &layers, {.min = 0, .max = 1000}, "Layers; 0: as many as the model has");
+  flags.value("--rows", "N,N", &rows, "1,8,32", "Rows of steps that decode", quire::cli::parse_ids);
+  flags.number("--prefill", &prefill, {.min = 33, .max = 2048}, "Rows of a step with a prompt");
+  flags.toggle("--no-amx", &no_amx, "Do without AMX");
+  flags.toggle("--no-avx512-bf16", &no_avx512_bf16, "Do without AVX-512 BF16");
+  flags.choice("--activations", {"f32", "bf16", "int8"}, &activations, "Inputs of the products");
+  flags.text("--quantized-kernel", "NAME", &kernel,
+             "amx_int8, avx512_vnni, avx_vnni, avx2 or plain");
+  command.run = [&]() -> quire::Result<int> {
+    QUIRE_RETURN_IF_ERROR(quire::cpu::apply_max_isa());
+    if (layers == 0) layers = shape == "1b" ? 16 : 6;
+    fmt::print("{} {} layers, {}, {} threads{}\n", shape, layers, dtype, threads,
+               no_amx ? ", without AMX" : "");
+    quire::CpuOpsOptions options;
+    if (activations == "bf16") options.rounding = quire::InputRounding::kBf16;
+    if (activations == "int8") options.rounding = quire::InputRounding::kInt8;
+    options.quantized_kernel = kernel;
+    options.use_amx = !no_amx;
+    options.use_avx512_bf16 = !no_avx512_bf16;
+    quire::bench::Bench bench(shape, quire::bench::parse_weight_type(dtype), layers, threads,
+                              options);
+    const std::vector<int64_t> decode_rows(rows.begin(), rows.end());
+    bench.print_model(rounds, decode_rows, prefill);
+    bench.print_shapes(rounds, decode_rows, prefill);
+    return quire::cli::kExitOk;
+  };
+  return quire::cli::run_program(command, argc, argv);
 }

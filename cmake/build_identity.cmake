@@ -14,7 +14,7 @@ foreach(source ${sources})
 endforeach()
 string(SHA256 digest "${text}")
 string(SUBSTRING ${digest} 0 16 digest)
-file(WRITE ${OUTPUT}.new "#include \"engine/build_identity.h\"
+file(WRITE ${OUTPUT}.new "#include \"start/build_identity.h\"
 
 std::string_view quire::build_identity() {
   return \"${digest} (${HOW})\";

@@ -4,7 +4,6 @@ find_package(PkgConfig REQUIRED)
 find_package(fmt 9 REQUIRED)
 find_package(spdlog 1.10 REQUIRED)
 find_package(simdjson 3 REQUIRED)
-find_package(CLI11 2.1 REQUIRED)
 find_package(OpenSSL 3.0 REQUIRED COMPONENTS Crypto SSL)
 find_package(CURL 7.88 REQUIRED)  # headers only: src/hub opens the library at run time
 set(ZLIB_USE_STATIC_LIBS ON)

@@ -7,8 +7,8 @@ include(CMakePackageConfigHelpers)
 add_library(libquire SHARED ${CMAKE_CURRENT_LIST_DIR}/libquire.cc)
 set_target_properties(libquire PROPERTIES OUTPUT_NAME quire VERSION ${PROJECT_VERSION}
                       SOVERSION ${PROJECT_VERSION_MAJOR} EXPORT_NAME quire)
-target_link_libraries(libquire PRIVATE quire_engine)
-set_property(TARGET libquire PROPERTY LINK_LIBRARY_OVERRIDE WHOLE_ARCHIVE,quire_engine)
+target_link_libraries(libquire PRIVATE quire_start quire_engine)
+set_property(TARGET libquire PROPERTY LINK_LIBRARY_OVERRIDE WHOLE_ARCHIVE,quire_start,quire_engine)
 target_include_directories(libquire INTERFACE
   $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include> $<INSTALL_INTERFACE:include>)
 target_compile_features(libquire INTERFACE cxx_std_20)

@@ -21,8 +21,8 @@
 #include "base/log.h"
 #include "cpu_bound.h"
 #include "engine/chat_format.h"
-#include "engine/model_files.h"
 #include "server/service.h"
+#include "start/model_files.h"
 #include "tokenizer/tokenizer.h"
 
 namespace {

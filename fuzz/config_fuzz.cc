@@ -7,7 +7,6 @@
 #include <string_view>
 
 #include "base/check.h"
-#include "engine/embedding.h"
 #include "model/config.h"
 #include "model/decoder.h"
 #include "model/dflash/dflash.h"
@@ -15,6 +14,7 @@
 #include "model/families.h"
 #include "model/mtp/mtp.h"
 #include "model/packed_integers.h"
+#include "start/embedding_modules.h"
 
 namespace quire {
 namespace {

@@ -5,9 +5,9 @@
 #include <string>
 
 #include "base/check.h"
-#include "engine/gguf_files.h"
 #include "model/families.h"
 #include "model/gguf/gguf_weights.h"
+#include "start/gguf_files.h"
 #include "tensor/gguf.h"
 
 namespace quire {

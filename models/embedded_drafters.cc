@@ -1,7 +1,7 @@
 #include <array>
 
 #include "base/embed.h"
-#include "engine/model_files.h"
+#include "start/embedded.h"
 
 QUIRE_EMBED(quire_eagle3_config, QUIRE_MODEL_DIR "/eagle3/config.json")
 QUIRE_EMBED(quire_eagle3_weights, QUIRE_MODEL_DIR "/eagle3/model.safetensors")

@@ -1,5 +1,5 @@
 #include "base/embed.h"
-#include "engine/model_files.h"
+#include "start/embedded.h"
 
 QUIRE_EMBED(quire_model_config, QUIRE_MODEL_DIR "/config.json")
 QUIRE_EMBED(quire_model_generation, QUIRE_MODEL_DIR "/generation_config.json")

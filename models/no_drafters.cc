@@ -1,4 +1,4 @@
-#include "engine/model_files.h"
+#include "start/embedded.h"
 
 namespace quire {
 

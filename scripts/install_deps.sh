@@ -10,7 +10,7 @@ command -v apt-get >/dev/null || {
 }
 
 packages=(g++ cmake git ninja-build ccache pkg-config libfmt-dev libspdlog-dev libsimdjson-dev
-  libcli11-dev libedit-dev libhwy-dev libutf8proc-dev libpcre2-dev libssl-dev libboost-dev
+  libedit-dev libhwy-dev libutf8proc-dev libpcre2-dev libssl-dev libboost-dev
   libcurl4-openssl-dev zlib1g-dev dpkg-dev file)
 if [[ "${1:-build}" == test ]]; then
   packages+=(libgtest-dev libgmock-dev clang llvm libclang-rt-dev python3-venv curl openssl

@@ -46,6 +46,8 @@ struct EngineConfig {
   double gpu_memory_utilization = 0.9;  // share of a GPU's memory that the engine may use
   bool enable_prefix_caching = true;
   bool enable_chunked_prefill = true;
+  // Most tokens of one prompt in a step, so that a long prompt leaves room for others; 0: no limit.
+  int long_prefill_token_threshold = 0;
   bool allow_long_max_model_len = false;  // allows more than max_position_embeddings
 
   std::string attention_backend = "auto";  // forces one backend for each phase that it supports

@@ -11,10 +11,10 @@
 #include "attn/selection.h"
 #include "attn/tuning_table.h"
 #include "base/log.h"
-#include "engine/model_files.h"
 #include "kv/cache_dtype.h"
 #include "model/families.h"
 #include "platform/tune.h"
+#include "start/model_files.h"
 
 namespace quire::bench {
 namespace {

@@ -13,7 +13,7 @@
 #include "base/numbers.h"
 #include "base/text.h"
 #include "base/text_input.h"
-#include "engine/engine_parts.h"
+#include "engine/engine_internals.h"
 #include "engine/run_requests.h"
 
 namespace quire::bench {

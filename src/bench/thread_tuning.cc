@@ -8,9 +8,10 @@
 
 #include "base/check.h"
 #include "bench/engine_bench.h"
-#include "engine/engine_parts.h"
-#include "engine/model_files.h"
-#include "engine/platform_choice.h"
+#include "engine/engine_internals.h"
+#include "start/model_files.h"
+#include "start/platform_choice.h"
+#include "start/settings.h"
 
 namespace quire::bench {
 namespace {
@@ -200,7 +201,8 @@ StepThreads fastest_threads(std::span<const ThreadTimes> times, int default_thre
 }
 
 Result<ThreadTuneResult> tune_threads(const ThreadTuneOptions& options, const Hooks& hooks) {
-  QUIRE_ASSIGN_OR_RETURN(ThreadOptions threads, parse_thread_options(options.engine));
+  QUIRE_RETURN_IF_ERROR(check_settings(options.engine));
+  ThreadOptions threads = thread_options(options.engine);
   threads.num_threads = 0;
   const ThreadChoice choice = choose_threads(threads);
   const auto num_threads = static_cast<int>(choice.places.size());

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "bench/measurement.h"
-#include "engine/tuned_threads.h"
 #include "quire/config.h"
+#include "start/tuned_threads.h"
 
 namespace quire::bench {
 

@@ -123,8 +123,7 @@ Command root_command() {
   return root;
 }
 
-int run_app(int argc, const char* const* argv) {
-  const Command root = root_command();
+int run_program(const Command& root, int argc, const char* const* argv) {
   const std::span<const char* const> words(argv, static_cast<size_t>(argc));
   return finish(run_line(read_command_line(root, words.subspan(words.empty() ? 0 : 1))));
 }

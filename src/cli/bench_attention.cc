@@ -15,8 +15,8 @@
 #include "cli/engine_flags.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
-#include "engine/contradictions.h"
 #include "platform/platform.h"
+#include "start/settings.h"
 
 namespace quire::cli {
 namespace {
@@ -173,7 +173,7 @@ void check(const bench::TuneOptions& options, Complaints& complaints) {
     complaints.add(check_device(options, *device));
     engine.device = *device == DeviceKind::kCpu ? "cpu" : "cuda";
   }
-  for (const Status& error : find_contradictions(engine)) complaints.add(error);
+  for (const Status& error : find_conflicts(engine)) complaints.add(error);
 }
 
 Result<int> run_threads(const TuneCommand& command) {

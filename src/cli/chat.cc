@@ -23,7 +23,7 @@
 #include "cli/sampling_flags.h"
 #include "engine/run_requests.h"
 #include "engine/sampling_defaults.h"
-#include "engine/speculation.h"
+#include "start/speculation.h"
 
 namespace quire::cli {
 namespace {
@@ -390,7 +390,7 @@ Command chat_command() {
                        "Keep no history of typed messages in ~/.local/state/quire", false);
   add_chat_flags(command.flags, &options->engine);
   options->sampling.add_to(command.flags);
-  add_generation_config(command.flags, &options->engine);
+  add_setting(command.flags, &options->engine, "generation_config");
   add_engine_flags(command.flags, &options->engine, SeedFlag::kOfCommand);
   command.positional = model_argument(&options->engine);
   command.check = [options](Complaints& complaints) {

@@ -82,6 +82,6 @@ std::string zsh_completion(const Command& root);
 std::string fish_completion(const Command& root);
 
 // Parses the command line, runs the command and returns the exit code.
-int run_app(int argc, const char* const* argv);
+int run_program(const Command& root, int argc, const char* const* argv);
 
 }  // namespace quire::cli

@@ -20,18 +20,19 @@
 #include "cpu/ops/gemm_amx.h"
 #include "cpu/ops/gemm_bf16.h"
 #include "cpu/ops/isa.h"
-#include "engine/engine_parts.h"
-#include "engine/engine_plan.h"
-#include "engine/memory_plan.h"
-#include "engine/model_files.h"
-#include "engine/node_setup.h"
-#include "engine/platform_choice.h"
-#include "engine/speculation.h"
-#include "engine/tuned_threads.h"
 #include "kv/cache_dtype.h"
 #include "model/decoder_config.h"
 #include "model/families.h"
 #include "platform/platform.h"
+#include "start/memory_plan.h"
+#include "start/model_files.h"
+#include "start/nodes.h"
+#include "start/plan.h"
+#include "start/platform_choice.h"
+#include "start/replica_plan.h"
+#include "start/settings.h"
+#include "start/speculation.h"
+#include "start/tuned_threads.h"
 
 namespace quire::cli {
 namespace {
@@ -206,6 +207,17 @@ Status print_plan(const EngineConfig& engine, const Speculation& speculation,
   return {};
 }
 
+// The settings that are not the defaults.
+void print_settings(const EngineConfig& engine) {
+  std::vector<std::string> given;
+  for (const Setting& setting : all_settings()) {
+    if (setting.is_default(engine)) continue;
+    given.push_back(fmt::format("{} {}", setting.name,
+                                setting.is_secret ? "(not shown)" : setting.text(engine)));
+  }
+  if (!given.empty()) print_line("settings", fmt::format("{}", fmt::join(given, ", ")));
+}
+
 void print_model(const ModelFiles& files) {
   const ModelConfig& config = files.config;
   print_stdout("\n");
@@ -227,7 +239,6 @@ void print_model(const ModelFiles& files) {
 
 // With several nodes, checks what this one can see. The plan of memory needs them all.
 Status print_node(const EngineConfig& engine, const ModelConfig& model) {
-  QUIRE_RETURN_IF_ERROR(check_replicas(engine));
   QUIRE_RETURN_IF_ERROR(check_shards(model, {.rank = 0, .size = engine.tensor_parallel_size}));
   QUIRE_RETURN_IF_ERROR(check_devices(engine));
   QUIRE_ASSIGN_OR_RETURN(const std::string found, check_own_node(engine));
@@ -243,13 +254,14 @@ Result<int> run(const EngineConfig& given) {
                          place_node(with_dummy_weights_of_config(given)));
   QUIRE_ASSIGN_OR_RETURN(const Speculation speculation,
                          read_speculation(engine.speculative_config));
-  QUIRE_ASSIGN_OR_RETURN(const ThreadOptions threads, parse_thread_options(engine));
+  QUIRE_RETURN_IF_ERROR(check_settings(engine));
   print_build();
   QUIRE_RETURN_IF_ERROR(cpu::apply_max_isa());
-  print_machine(inspect_machine(), choose_threads(threads));
+  print_machine(inspect_machine(), choose_threads(thread_options(engine)));
   (void)finish_stdout();
   QUIRE_ASSIGN_OR_RETURN(const ModelFiles files, inspect_model_files(engine));
   print_model(files);
+  print_settings(given);
   const Status has_weights = check_tensors_present(files.config, *files.weights);
   if (engine.load_format == "dummy") {
     print_line("weights", "dummy");

@@ -18,6 +18,9 @@ namespace quire::cli {
 enum class SeedFlag { kOfEngine, kOfCommand };
 void add_engine_flags(FlagSet& flags, EngineConfig* config, SeedFlag seed);
 
+// The flag of one setting.
+void add_setting(FlagSet& flags, EngineConfig* config, std::string_view name);
+
 // The argument MODEL, which means the same as --model MODEL.
 Positional model_argument(EngineConfig* config);
 // Sets the model to a word of the command line. Fails if another model is set.
@@ -36,9 +39,6 @@ DefaultModel default_model();
 
 // Flags for commands that render conversations.
 void add_chat_flags(FlagSet& flags, EngineConfig* config);
-
-// Flags for commands that sample: where their defaults come from.
-void add_generation_config(FlagSet& flags, EngineConfig* config);
 
 // The subset that affects the speed of attention backends: the model, types and page size.
 void add_attention_flags(FlagSet& flags, EngineConfig* config);

@@ -20,14 +20,6 @@ std::string described(std::string_view what, const Range& range) {
   return bounds.empty() ? std::string(what) : fmt::format("{} {}", what, bounds);
 }
 
-// For example "32M"; empty if `count` is 0.
-std::string bytes_text(int64_t count) {
-  if (count == 0) return "";
-  size_t prefix = 0;
-  for (; prefix < 4 && count % 1024 == 0; ++prefix) count /= 1024;
-  return prefix == 0 ? std::to_string(count) : fmt::format("{}{}", count, " KMGT"[prefix]);
-}
-
 // The library's name of the setting, such as "block_size" for --block-size.
 std::string field_of(const Flag& flag) {
   if (!flag.field.empty()) return flag.field;
@@ -133,6 +125,13 @@ Result<int64_t> parse_bytes(std::string_view text) {
     return unexpected(text, "a count of bytes, such as 1073741824, 512M or 4GiB");
   }
   return *count << shift;
+}
+
+std::string bytes_text(int64_t count) {
+  if (count == 0) return "";
+  size_t prefix = 0;
+  for (; prefix < 4 && count % 1024 == 0; ++prefix) count /= 1024;
+  return prefix == 0 ? std::to_string(count) : fmt::format("{}{}", count, " KMGT"[prefix]);
 }
 
 std::vector<std::string_view> split_list(std::string_view text) {
@@ -243,7 +242,8 @@ void FlagSet::choice(std::string name, std::vector<std::string> choices, std::st
     if (std::ranges::find(choices, text) != choices.end()) return std::string(text);
     std::string expected = fmt::format("one of {}", fmt::join(choices, ", "));
     for (const auto& [foreign, remedy] : remedies) {
-      if (text == foreign) expected += ": " + remedy;
+      if (text == foreign || foreign == kAnyOther)
+        return unexpected(text, expected + ": " + remedy);
     }
     return unexpected(text, expected);
   };

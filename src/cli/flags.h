@@ -68,8 +68,10 @@ class FlagSet {
   // fail.
   void output_file(std::string name, std::string* target, std::string help);
   // One of the choices, also under the names in `synonyms` (synonym, choice). The error for a name
-  // in `remedies` (name, remedy) says what to do instead.
+  // in `remedies` (name, remedy) says what to do instead; the last remedy may be for any other
+  // name.
   using Synonyms = std::vector<std::pair<std::string, std::string>>;
+  static constexpr std::string_view kAnyOther = "*";
   void choice(std::string name, std::vector<std::string> choices, std::string* target,
               std::string help, Synonyms synonyms = {}, Synonyms remedies = {});
   void number(std::string name, int* target, Range range, std::string help);
@@ -129,6 +131,8 @@ Result<int64_t> parse_count(std::string_view text, const Range& range);
 Result<double> parse_number(std::string_view text, const Range& range);
 Result<uint64_t> parse_seed(std::string_view text);
 Result<int64_t> parse_bytes(std::string_view text);
+// The inverse, for example "32M"; empty if `count` is 0.
+std::string bytes_text(int64_t count);
 // Splits a list at commas; "1, 2" has the parts "1" and " 2".
 std::vector<std::string_view> split_list(std::string_view text);
 // Parses ids such as "1,2,3".

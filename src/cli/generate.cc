@@ -577,7 +577,7 @@ Command generate_command() {
   add_chat_flags(flags, &options->engine);
   flags.choice("--format", {"text", "json"}, &options->format, "Output format");
   options->sampling.add_to(flags);
-  add_generation_config(flags, &options->engine);
+  add_setting(flags, &options->engine, "generation_config");
   add_engine_flags(flags, &options->engine, SeedFlag::kOfCommand);
   command.positional = {
       .name = "MODEL MESSAGE",

@@ -27,7 +27,7 @@ int main(int argc, char** argv) {
   occupy_standard_streams();
   quire::cli::install_interrupt_handler();
   try {
-    return quire::cli::run_app(argc, argv);
+    return quire::cli::run_program(quire::cli::root_command(), argc, argv);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "quire: [cli] unexpected failure; %s\n", error.what());
     return quire::cli::kExitFailure;

@@ -16,12 +16,12 @@
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
-#include "engine/gguf_files.h"
-#include "engine/model_files.h"
 #include "hub/cache/model_cache.h"
 #include "hub/cache/model_folder.h"
 #include "hub/package/pull_package.h"
 #include "hub/pull/repository_list.h"
+#include "start/gguf_files.h"
+#include "start/model_files.h"
 
 namespace quire::cli {
 namespace {

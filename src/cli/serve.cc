@@ -19,9 +19,7 @@
 #include "cli/engine_flags.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
-#include "engine/engine_parts.h"
-#include "engine/kv_event_sources.h"
-#include "engine/node_setup.h"
+#include "engine/engine_internals.h"
 #include "engine/sampling_defaults.h"
 #include "server/access_control.h"
 #include "server/http/client_address.h"
@@ -31,6 +29,8 @@
 #include "server/structured_output.h"
 #include "server/tools/output_parser.h"
 #include "server/transit_memory.h"
+#include "start/kv_event_sources.h"
+#include "start/nodes.h"
 
 namespace quire::cli {
 namespace {
@@ -125,12 +125,6 @@ std::vector<std::string> with_auto(std::vector<std::string> names) {
   return names;
 }
 
-Result<std::string> parse_kv_events_config(std::string_view text) {
-  if (text.empty()) return unexpected(text, "a JSON object, or no such flag");
-  QUIRE_RETURN_IF_ERROR(read_kv_events_config(text).status());
-  return std::string(text);
-}
-
 void add_network_flags(FlagSet& flags, ServeOptions* options) {
   http::ServerConfig& transport = options->transport;
   flags.begin_group("Network");
@@ -155,10 +149,7 @@ void add_network_flags(FlagSet& flags, ServeOptions* options) {
   flags.texts("--allowed-hosts", "NAME", &options->service.allowed_hosts,
               "Names allowed in the Host field, besides addresses and localhost; '*': all; may be "
               "repeated");
-  flags.value("--kv-events-config", "JSON", &options->engine.kv_events_config, "",
-              "Publish what the prefix cache holds over ZeroMQ, with vLLM's keys, such as "
-              "'{\"enable_kv_cache_events\": true, \"endpoint\": \"tcp://*:5557\"}'",
-              parse_kv_events_config);
+  add_setting(flags, &options->engine, "kv_events_config");
 }
 
 void add_access_flags(FlagSet& flags, ServeOptions* options) {
@@ -195,7 +186,7 @@ void add_response_flags(FlagSet& flags, ServeOptions* options) {
               "Name or names of the model in requests and responses; without it, the directory's");
   flags.last().takes_several = true;
   add_chat_flags(flags, &options->engine);
-  add_generation_config(flags, &options->engine);
+  add_setting(flags, &options->engine, "generation_config");
   flags.choice("--tool-call-parser", with_auto(server::tool_call_parser_names()),
                &options->tool_call_parser, "Format of the model's tool calls");
   flags.choice("--reasoning-parser", with_auto(server::reasoning_parser_names()),

@@ -16,9 +16,9 @@
 #include "cli/output.h"
 #include "cli/unknown_words.h"
 #include "engine/chat_format.h"
-#include "engine/gguf_files.h"
-#include "engine/model_files.h"
 #include "hub/cache/model_cache.h"
+#include "start/gguf_files.h"
+#include "start/model_files.h"
 #include "tokenizer/tokenizer.h"
 
 namespace quire::cli {

@@ -220,7 +220,7 @@ Status check_whole_blocks(const TensorSpec& tensor, const WeightSource& source, 
   return unimplemented(fmt::format(
       "[model] tensor {}: a rank's part cuts a block of FP8 values with one scale, and the device "
       "needs whole ones; got {} of its {}, expected multiples of {} x {}; choose a smaller "
-      "`tensor_parallel_size`, or use --device cpu",
+      "`tensor_parallel_size`, or set `device` to cpu",
       quote_name(stored_name(tensor, source)), shape_text(part.shape()), shape_text(tensor.shape),
       scheme.block_rows, scheme.block_columns));
 }

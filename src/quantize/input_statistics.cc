@@ -10,10 +10,10 @@
 #include <utility>
 
 #include "base/text.h"
-#include "engine/engine_parts.h"
-#include "engine/platform_choice.h"
-#include "engine/single_sequence.h"
 #include "model/families.h"
+#include "start/load.h"
+#include "start/platform_choice.h"
+#include "start/single_sequence.h"
 
 namespace quire {
 namespace {

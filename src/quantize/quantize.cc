@@ -22,8 +22,6 @@
 #include "base/machine.h"
 #include "base/numbers.h"
 #include "base/thread_pool.h"
-#include "engine/embedding.h"
-#include "engine/model_files.h"
 #include "model/families.h"
 #include "model/quantization.h"
 #include "quantize/channel_scales.h"
@@ -33,6 +31,8 @@
 #include "quantize/part_file.h"
 #include "quantize/source.h"
 #include "quantize/w4a16_plan.h"
+#include "start/embedding_modules.h"
+#include "start/model_files.h"
 #include "tensor/checkpoint.h"
 
 namespace quire {

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "engine/model_files.h"
 #include "model/decoder_config.h"
 #include "model/weights.h"
 #include "quire/status.h"
+#include "start/model_files.h"
 
 namespace quire {
 

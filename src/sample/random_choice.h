@@ -9,6 +9,9 @@
 
 namespace quire {
 
+// The threshold between greedy and random choice, a temperature; as in vLLM.
+inline constexpr float kGreedyBelow = 1e-5F;
+
 using PhiloxCounter = std::array<uint32_t, 4>;
 using PhiloxKey = std::array<uint32_t, 2>;
 

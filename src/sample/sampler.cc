@@ -14,8 +14,6 @@
 namespace quire {
 namespace {
 
-// vLLM's threshold between greedy and random sampling.
-constexpr float kGreedyBelow = 1e-5F;
 // The logit of a token that cannot be sampled.
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 

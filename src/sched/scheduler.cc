@@ -121,6 +121,11 @@ struct Scheduler::Impl {
   void leave_running(SeqRecord& rec);
 
   int num_due(const SeqRecord& rec) const { return num_tokens_due(*rec.seq, step_drafts); }
+  // The part of a prompt's due tokens that this step computes.
+  int chunk_of(int num_due) const {
+    const int limit = config.max_chunk == 0 ? budget_left : std::min(config.max_chunk, budget_left);
+    return std::min(num_due, limit);
+  }
   Progress apply_result(const SeqSpan& span, const SpanResult& result);
   void reconcile(SeqRecord& rec, const SeqSpan& span, int num_sampled);
 
@@ -218,8 +223,8 @@ void Scheduler::Impl::schedule_prefills() {
 bool Scheduler::Impl::schedule_running(SeqRecord& rec) {
   const int num_due = this->num_due(rec);
   // All decodes of a step have one length, so a decode is never shortened.
-  const int num_tokens =
-      rec.seq->decodes() && num_due > budget_left ? 0 : std::min(num_due, budget_left);
+  const int num_decoded = num_due > budget_left ? 0 : num_due;
+  const int num_tokens = rec.seq->decodes() ? num_decoded : chunk_of(num_due);
   if (num_tokens == 0) return false;
   tables.free_outside_window(rec);
   while (!tables.has_room(rec, num_tokens)) {
@@ -275,7 +280,7 @@ bool Scheduler::Impl::try_start(SeqRecord& rec) {
   // Without chunked prefill, only a preempted sequence can have grown beyond the budget.
   const bool may_cut = config.enable_chunked_prefill || num_due > config.max_num_batched_tokens;
   if (!make_room(rec, may_cut ? 1 : num_due)) return false;
-  const int num_tokens = std::min(num_due, budget_left);
+  const int num_tokens = chunk_of(num_due);
 
   const CacheMiss miss = tables.cache_miss(rec, prefix);  // before its own blocks evict others
 

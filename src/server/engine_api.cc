@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "engine/engine_parts.h"
+#include "engine/engine_internals.h"
 
 namespace quire::server {
 namespace {

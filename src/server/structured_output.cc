@@ -10,7 +10,7 @@
 
 #include "base/guarded.h"
 #include "base/numbers.h"
-#include "engine/engine_parts.h"
+#include "engine/engine_internals.h"
 #include "server/tools/tool_parsers.h"
 
 namespace quire::server {

@@ -5,9 +5,9 @@
 
 #include <cstdlib>
 
-#include "engine/model_files.h"
-#include "engine/platform_choice.h"
 #include "engine/tiny_engine.h"
+#include "start/model_files.h"
+#include "start/platform_choice.h"
 #include "support/scratch_directory.h"
 
 namespace quire::bench {

@@ -102,7 +102,7 @@ TEST(Usage, MistakesAreOneLineAndExitCode2) {
       {{"generate", "--temperature", "hot"}, "--temperature: got 'hot', expected a number"},
       {{"generate", "--top-p", "1.5"}, "in (0, 1]"},
       {{"generate", "--max-tokens"}, "--max-tokens: expected a value"},
-      {{"chat", "--generation-config", "dir"}, "got 'dir', expected auto or vllm; another"},
+      {{"chat", "--generation-config", "dir"}, "got 'dir', expected one of auto, vllm: another"},
       {{"bench", "--generation-config", "vllm"}, "is a flag of quire "},
       {{"generate", "--block-size", "20"}, "16, 32 or 64"},
       {{"generate", "--device", "tpu"}, "one of auto, cpu, cuda"},

@@ -4,9 +4,9 @@
 
 #include <fstream>
 
-#include "engine/engine_plan.h"
-#include "engine/platform_choice.h"
 #include "engine/tiny_engine.h"
+#include "start/plan.h"
+#include "start/platform_choice.h"
 
 namespace quire {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "base/file.h"
 #include "engine/chat_format.h"
-#include "engine/model_files.h"
+#include "start/model_files.h"
 #include "support/shared_data.h"
 #include "tokenizer/golden_data.h"
 

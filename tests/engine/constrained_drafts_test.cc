@@ -166,8 +166,8 @@ TEST_P(RecordedConstrained, BringsTheBitsAndAcceptsAllThatIsRight) {
   const auto make_drafter = [&](DeviceContext&, const DrafterLimits& limits) {
     return Result(testing::make_recorded_drafter(recorded, limits));
   };
-  auto engine = EngineInternals::create(tiny_config(),
-                                        {.num_drafts = GetParam(), .make_drafter = make_drafter});
+  auto engine =
+      start_engine(tiny_config(), {.num_drafts = GetParam(), .make_drafter = make_drafter});
   ASSERT_TRUE(engine.ok()) << engine.status().message();
   expect_same(run_all(**engine, all), ordinary);
   const SpeculationStats drafts = stats_at_rest(**engine).speculation;
@@ -236,8 +236,7 @@ TEST(ConstrainedDraftsInARun, AreCutAtTheFirstThatIsForbidden) {
   const auto make_drafter = [&](DeviceContext&, const DrafterLimits& limits) {
     return Result(std::unique_ptr<Drafter>(new Fixed(drafts, limits)));
   };
-  auto engine =
-      EngineInternals::create(tiny_config(), {.num_drafts = 5, .make_drafter = make_drafter});
+  auto engine = start_engine(tiny_config(), {.num_drafts = 5, .make_drafter = make_drafter});
   ASSERT_TRUE(engine.ok()) << engine.status().message();
   Request request = testing::greedy(prompt, 40);
   request.make_constraint = [&] { return std::make_unique<Script>(script); };

@@ -2,12 +2,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/engine_parts.h"
-#include "engine/platform_choice.h"
 #include "engine/quantized_models.h"
 #include "engine/tiny_drafters.h"
 #include "engine/tiny_engine.h"
 #include "engine/tiny_families.h"
+#include "start/platform_choice.h"
+#include "start/replica_plan.h"
+#include "start/start.h"
 
 namespace quire {
 namespace {
@@ -128,8 +129,9 @@ TEST(DataParallel, RefusesTooFewThreadsAndImpossibleSizes) {
   EXPECT_THAT(error(few_threads),
               HasSubstr("data_parallel_size: got 4 replicas with 4 ranks for 3"));
   for (const int size : {0, -1, 65}) {
-    EXPECT_THAT(error(with_replicas(testing::tiny_config(), size)),
-                HasSubstr("data_parallel_size: must be 1 to 64"));
+    EngineConfig impossible = testing::tiny_config();
+    impossible.data_parallel_size = size;
+    EXPECT_THAT(error(impossible), HasSubstr("data_parallel_size: must be 1 to 64"));
   }
 }
 
@@ -149,8 +151,7 @@ TEST(DataParallel, ReportsAnErrorOfALoad) {
                                const DrafterLimits&) -> Result<std::unique_ptr<Drafter>> {
     return unavailable("[test] no drafter");
   };
-  const auto engine =
-      EngineInternals::create(config, {.num_drafts = 2, .make_drafter = make_drafter});
+  const auto engine = start_engine(config, {.num_drafts = 2, .make_drafter = make_drafter});
   ASSERT_FALSE(engine.ok());
   EXPECT_THAT(std::string(engine.status().message()), HasSubstr("no drafter (in replica 0)"));
 }

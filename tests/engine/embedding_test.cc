@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "engine/tiny_engine.h"
+#include "start/embedding_modules.h"
 #include "support/gguf_bytes.h"
 #include "support/gguf_conversion.h"
 #include "support/scratch_directory.h"

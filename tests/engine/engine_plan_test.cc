@@ -1,6 +1,4 @@
 // Backend selection and refusals at start, on a platform whose backends serve one phase each.
-#include "engine/engine_plan.h"
-
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -9,11 +7,12 @@
 #include "attn/selection.h"
 #include "base/thread_pool.h"
 #include "cpu/ops/cpu_ops.h"
-#include "engine/platform_choice.h"
 #include "engine/tiny_drafters.h"
 #include "engine/tiny_engine.h"
 #include "model/decoder.h"
 #include "model/families.h"
+#include "start/plan.h"
+#include "start/platform_choice.h"
 #include "support/reference_ops.h"
 
 namespace quire {

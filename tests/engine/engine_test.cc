@@ -221,7 +221,7 @@ TEST(Engine, RefusesBadConfigurations) {
               HasSubstr("must be auto, f32, f16, bf16, fp8 or int8, got int4"));
   EXPECT_THAT(refusal([](auto& c) { c.max_model_len = 1000; }), HasSubstr("at most 512"));
   EXPECT_THAT(refusal([](auto& c) { c.max_num_seqs = -1; }),
-              HasSubstr("max_num_seqs: must be 1 to"));
+              HasSubstr("max_num_seqs: must be 0 to"));
   EXPECT_THAT(refusal([](auto& c) { c.model = "/nonexistent"; }), HasSubstr("/nonexistent"));
   EXPECT_THAT(refusal([](auto& c) {
                 c.max_model_len = 512;

@@ -13,10 +13,10 @@
 #include <string_view>
 
 #include "base/file.h"
-#include "engine/gguf_files.h"
-#include "engine/kept_file.h"
-#include "engine/model_files.h"
 #include "engine/tiny_engine.h"
+#include "start/gguf_files.h"
+#include "start/kept_file.h"
+#include "start/model_files.h"
 #include "support/gguf_bytes.h"
 #include "support/gguf_conversion.h"
 #include "support/scratch_directory.h"

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/json.h"
-#include "engine/model_files.h"
 #include "engine/tiny_engine.h"
+#include "start/model_files.h"
 #include "support/gguf_conversion.h"
 #include "support/scratch_directory.h"
 #include "support/shared_data.h"

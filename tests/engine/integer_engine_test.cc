@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "engine/logprob_difference.h"
-#include "engine/model_files.h"
 #include "engine/tiny_engine.h"
+#include "start/model_files.h"
 #include "support/integer_checkpoint.h"
 #include "support/scratch_directory.h"
 #include "support/source_models.h"

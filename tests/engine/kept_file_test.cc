@@ -1,5 +1,5 @@
 // The choice of the file that has a model's packed weights.
-#include "engine/kept_file.h"
+#include "start/kept_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/model_files.h"
+#include "start/model_files.h"
 #include "support/scratch_directory.h"
 
 namespace quire {

@@ -1,6 +1,6 @@
 // A quantized KV cache that fits the model passes the check at start; an FP8 cache whose scales do
 // not is warned of or refused. The weights are those of the embedded model, which is trained.
-#include "engine/kv_cache_probe.h"
+#include "start/kv_cache_probe.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

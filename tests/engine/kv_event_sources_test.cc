@@ -1,8 +1,9 @@
 // KV events of a whole engine, and the configuration that asks for them.
-#include "engine/kv_event_sources.h"
+#include "start/kv_event_sources.h"
 
 #include <gmock/gmock.h>
 
+#include "engine/engine_internals.h"
 #include "engine/tiny_engine.h"
 #include "support/zmq_socket.h"
 

@@ -1,4 +1,4 @@
-#include "engine/measured_table.h"
+#include "start/measured_table.h"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "engine/memory_plan.h"
+#include "start/memory_plan.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -15,9 +15,7 @@ namespace {
 
 MemoryRequest request() {
   return {.tables = {{.block_bytes = 1 << 20}},
-          .block_size = 16,
-          .max_model_len = 160,
-          .max_num_seqs = 4,
+          .sizes = {.max_num_seqs = 4, .max_model_len = 160, .block_size = 16},
           .budget = {.free_bytes = int64_t{1} << 30, .kv_share = 0.25}};
 }
 
@@ -30,7 +28,7 @@ TEST(MemoryPlan, HasBlocksForAllSequencesAndThePaddingPage) {
 
 TEST(MemoryPlan, LeavesThreeQuartersOfTheMachine) {
   MemoryRequest big = request();
-  big.max_num_seqs = 10'000;
+  big.sizes.max_num_seqs = 10'000;
   const auto plan = plan_memory(big);
   ASSERT_TRUE(plan.ok());
   EXPECT_EQ(plan->kv_bytes, (int64_t{1} << 30) / 4);
@@ -41,7 +39,7 @@ TEST(MemoryPlan, LeavesThreeQuartersOfTheMachine) {
 TEST(MemoryPlan, WindowsTakeNoMoreThanSequencesHold) {
   MemoryRequest windows = request();
   windows.tables.push_back({.block_bytes = 1 << 20, .window = 64});
-  windows.max_num_batched_tokens = 128;
+  windows.sizes.max_num_tokens = 128;
   windows.kv_cache_memory = int64_t{134} << 20;
   const auto plan = plan_memory(windows);
   ASSERT_TRUE(plan.ok());
@@ -70,7 +68,7 @@ TEST(MemoryPlan, NamesSizesThatWouldFit) {
   const auto plan = plan_memory(small);
   ASSERT_FALSE(plan.ok());
   EXPECT_THAT(plan.status().message(), ::testing::HasSubstr("`max_model_len` to at most 64"));
-  small.max_model_len = 64;
+  small.sizes.max_model_len = 64;
   EXPECT_TRUE(plan_memory(small).ok());
 }
 
@@ -86,12 +84,12 @@ TEST(MemoryPlan, CountsMemoryBesideTheCache) {
 // The product of sizes from a config and from flags exceeds 63 bits.
 TEST(MemoryPlan, AbsurdSizesAreRefusedOrBoundedByTheMemory) {
   MemoryRequest absurd = request();
-  absurd.max_model_len = 1 << 24;
+  absurd.sizes.max_model_len = 1 << 24;
   absurd.tables[0].block_bytes = int64_t{1} << 38;
-  absurd.max_num_seqs = 65535;
+  absurd.sizes.max_num_seqs = 65535;
   EXPECT_THAT(plan_memory(absurd).status().message(), ::testing::HasSubstr("too small for any"));
   absurd.tables[0].block_bytes = int64_t{1} << 44;  // the product is 2^80, which is 0 modulo 2^64
-  absurd.max_num_seqs = 65536;
+  absurd.sizes.max_num_seqs = 65536;
   EXPECT_THAT(plan_memory(absurd).status().message(), ::testing::HasSubstr("too small for any"));
   absurd.weight_bytes = absurd.activation_bytes = int64_t{1} << 62;
   EXPECT_THAT(plan_memory(absurd).status().message(),
@@ -101,8 +99,8 @@ TEST(MemoryPlan, AbsurdSizesAreRefusedOrBoundedByTheMemory) {
   many.budget.free_bytes = int64_t{1} << 40;
   many.budget.kv_share = 1.0;
   many.tables[0].block_bytes = int64_t{1} << 18;
-  many.max_model_len = 1 << 24;
-  many.max_num_seqs = 1 << 26;  // 2^20 blocks each: 2^64 bytes
+  many.sizes.max_model_len = 1 << 24;
+  many.sizes.max_num_seqs = 1 << 26;  // 2^20 blocks each: 2^64 bytes
   const auto plan = plan_memory(many);
   ASSERT_TRUE(plan.ok()) << plan.status().message();
   EXPECT_EQ(plan->kv_bytes, int64_t{1} << 40) << "the cache gets its whole share";
@@ -140,10 +138,10 @@ TEST(MemoryPlan, NamesTheOwnerOfTheMemory) {
 TEST(MemoryPlan, ReportsTheBlocksThatHoldTokens) {
   const auto plan = plan_memory(request());
   ASSERT_TRUE(plan.ok());
-  const int64_t num_blocks = plan->num_kv_tokens / request().block_size;
+  const int64_t num_blocks = plan->num_kv_tokens / request().sizes.block_size;
   EXPECT_THAT(describe(request(), *plan),
               ::testing::HasSubstr(fmt::format("({} blocks of {} tokens, {} tokens", num_blocks,
-                                               request().block_size, plan->num_kv_tokens)));
+                                               request().sizes.block_size, plan->num_kv_tokens)));
 }
 
 }  // namespace

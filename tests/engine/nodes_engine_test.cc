@@ -13,11 +13,11 @@
 #include <thread>
 #include <vector>
 
-#include "engine/node_setup.h"
 #include "engine/quantized_models.h"
 #include "engine/tiny_drafters.h"
 #include "engine/tiny_engine.h"
 #include "engine/tiny_families.h"
+#include "start/agreement.h"
 #include "support/free_port.h"
 #include "support/scratch_directory.h"
 

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/engine_parts.h"
+#include "start/start.h"
 
 namespace quire::testing {
 

@@ -9,7 +9,7 @@
 
 #include "base/machine.h"
 #include "engine/input_processor.h"
-#include "engine/model_files.h"
+#include "start/model_files.h"
 
 namespace quire {
 

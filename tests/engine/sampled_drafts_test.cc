@@ -11,8 +11,8 @@
 #include <limits>
 #include <utility>
 
-#include "engine/engine_parts.h"
 #include "engine/tiny_engine.h"
+#include "start/start.h"
 
 namespace quire {
 namespace {
@@ -82,9 +82,9 @@ std::unique_ptr<Engine> make_engine(int num_drafts, Verification verification,
   const auto make_drafter = [draft_probs](DeviceContext&, const DrafterLimits& limits) {
     return Result(std::unique_ptr<Drafter>(new SampledDrafter(draft_probs, limits)));
   };
-  auto engine = EngineInternals::create(tiny_config(), {.num_drafts = num_drafts,
-                                                        .verification = std::move(verification),
-                                                        .make_drafter = make_drafter});
+  auto engine = start_engine(tiny_config(), {.num_drafts = num_drafts,
+                                             .verification = std::move(verification),
+                                             .make_drafter = make_drafter});
   EXPECT_TRUE(engine.ok()) << engine.status().message();
   return std::move(*engine);
 }

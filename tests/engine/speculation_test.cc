@@ -89,7 +89,7 @@ const RecordedOutputs& recorded_outputs() {
 std::unique_ptr<Engine> make_engine(const EngineConfig& config, int num_drafts,
                                     const testing::NumProposals& num_proposals = {},
                                     const Verification& verification = {}) {
-  auto engine = EngineInternals::create(
+  auto engine = start_engine(
       config,
       {.num_drafts = num_drafts,
        .verification = verification,

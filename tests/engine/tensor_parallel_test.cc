@@ -10,12 +10,12 @@
 #include <string>
 #include <vector>
 
-#include "engine/engine_plan.h"
-#include "engine/model_files.h"
-#include "engine/platform_choice.h"
 #include "engine/tiny_drafters.h"
 #include "engine/tiny_engine.h"
 #include "engine/tiny_families.h"
+#include "start/model_files.h"
+#include "start/plan.h"
+#include "start/platform_choice.h"
 #include "support/fp8_checkpoint.h"
 #include "support/gguf_conversion.h"
 #include "support/integer_checkpoint.h"

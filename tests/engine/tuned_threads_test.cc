@@ -1,4 +1,4 @@
-#include "engine/tuned_threads.h"
+#include "start/tuned_threads.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,9 +11,10 @@
 #include <vector>
 
 #include "base/text.h"
-#include "engine/model_files.h"
-#include "engine/platform_choice.h"
 #include "engine/tiny_engine.h"
+#include "start/model_files.h"
+#include "start/platform_choice.h"
+#include "start/settings.h"
 #include "support/scratch_directory.h"
 
 namespace quire {
@@ -67,7 +68,7 @@ class TunedPlatform : public ::testing::Test {
   ~TunedPlatform() override { ::unsetenv("XDG_CACHE_HOME"); }
 
   void keep(const EngineConfig& config, const StepThreads& threads) const {
-    const TunedThreads row = {.cpus = cpus_key(choose_threads(*parse_thread_options(config))),
+    const TunedThreads row = {.cpus = cpus_key(choose_threads(thread_options(config))),
                               .model = model_key(config, model(config)),
                               .threads = threads};
     ASSERT_TRUE(keep_tuned_threads(tuned_threads_file(), row).ok());
@@ -161,8 +162,7 @@ TEST_F(TunedPlatform, BlocksOfOtherTypesAreOtherTypes) {
 
 TEST_F(TunedPlatform, MoreThreadsThanCoresAreMade) {
   const EngineConfig config = tiny_model();
-  const auto num_threads =
-      static_cast<int>(choose_threads(*parse_thread_options(config)).places.size());
+  const auto num_threads = static_cast<int>(choose_threads(thread_options(config)).places.size());
   keep(config, {.decode = num_threads, .prefill = 2 * num_threads});
   const auto platform = make_platform(config, model(config)).value();
   EXPECT_EQ(platform->thread_choice()->places.size(), 2 * static_cast<size_t>(num_threads));
@@ -173,20 +173,6 @@ TEST_F(TunedPlatform, AMalformedFileIsIgnored) {
   keep(config, measured_);
   std::ofstream(tuned_threads_file()) << "nothing,useful\n";
   EXPECT_EQ(threads_of(config), StepThreads{});
-}
-
-TEST(ThreadOptions, RefuseUnknownValues) {
-  EngineConfig config = testing::tiny_config();
-  config.cpu_cores = "fast";
-  EXPECT_THAT(parse_thread_options(config).status().message(),
-              HasSubstr("cpu_cores: must be performance or all, got fast"));
-  config = testing::tiny_config();
-  config.cpu_pinning = "maybe";
-  EXPECT_THAT(parse_thread_options(config).status().message(),
-              HasSubstr("cpu_pinning: must be auto, on or off, got maybe"));
-  config = testing::tiny_config();
-  config.num_threads = -1;
-  EXPECT_FALSE(parse_thread_options(config).ok());
 }
 
 }  // namespace

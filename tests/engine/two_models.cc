@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "base/numbers.h"
-#include "engine/platform_choice.h"
+#include "start/platform_choice.h"
 
 namespace quire::testing {
 namespace {

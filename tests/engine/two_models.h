@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/engine_parts.h"
 #include "engine/tiny_engine.h"
+#include "start/load.h"
 
 namespace quire::testing {
 

@@ -21,9 +21,9 @@
 
 #include "base/file.h"
 #include "base/numbers.h"
-#include "engine/model_files.h"
 #include "engine/tiny_engine.h"
 #include "quantize/source.h"
+#include "start/model_files.h"
 #include "support/scratch_directory.h"
 #include "support/shared_data.h"
 #include "tensor/checkpoint.h"

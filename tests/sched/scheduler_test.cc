@@ -79,6 +79,15 @@ TEST_F(SchedulerTest, CutsPromptsToTheBudgetAndDecodesFirst) {
   EXPECT_EQ(parts(step()), (Parts{{a, 1}, {b, 1}, {c, 4}}));
 }
 
+TEST_F(SchedulerTest, ALongPromptLeavesRoomForOthers) {
+  config_.max_chunk = 40;
+  const SeqId a = add(100, 5);
+  const SeqId b = add(30, 5);
+  EXPECT_EQ(parts(step()), (Parts{{a, 40}, {b, 24}}));
+  EXPECT_EQ(parts(step()), (Parts{{a, 40}, {b, 6}}));
+  EXPECT_EQ(parts(step()), (Parts{{b, 1}, {a, 20}}));
+}
+
 TEST_F(SchedulerTest, AOneTokenChunkIsAShortQuery) {
   add(65, 5);
   step();

@@ -6,8 +6,8 @@
 #include <iostream>
 #include <string>
 
-#include "engine/model_files.h"
 #include "model/families.h"
+#include "start/model_files.h"
 #include "support/reference_layer.h"
 #include "tensor/checkpoint.h"
 

@@ -7,8 +7,9 @@
 //   phase               reads       writes      result
 //   find_largest        logits                  the largest logit; a greedy row needs no more
 //   cut_by_min_p                                min-p's cut, by bisection over floats: exact
-//   count_steps         logits      bins        tokens (and weights, for top-p) per step of 1/64
-//   nat find_threshold_bin  bins, list              the step or key in which top-k or top-p ends
+//   count_steps         logits      bins        tokens (and weights, for top-p) per step of
+//                                               1/64 nat
+//   find_threshold_bin  bins, list              the step or key in which top-k or top-p ends
 //   gather              logits      list        the keys of a range, sorted in descending order
 //   find_cut_key        bins        bins, list  an exact cut whose step does not fit into the list:
 //                                               count_keys divides the range of keys until a part

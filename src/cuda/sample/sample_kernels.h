@@ -8,6 +8,7 @@
 #include "base/numbers.h"
 #include "cuda/base/stream.h"
 #include "cuda/sample/verdict.h"
+#include "sample/random_choice.h"
 
 #ifdef __CUDACC__
 #define QUIRE_BOTH_SIDES __host__ __device__
@@ -52,7 +53,6 @@ struct SlotState {
   int32_t table;  // index of its rule table; -1: none
 };
 
-inline constexpr float kGreedyBelow = 1e-5F;  // vLLM's threshold between greedy and random
 inline constexpr uint32_t kInPrompt = uint32_t{1} << 31;
 
 // A list in the words of an upload's block, from word `first` on.

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "engine/engine_plan.h"
-#include "engine/platform_choice.h"
+#include "start/plan.h"
+#include "start/platform_choice.h"
 
 namespace quire::testing {
 

@@ -12,8 +12,8 @@
 #include "cuda/platform/gpu_engine.h"
 #include "engine/engine_core.h"
 #include "engine/input_processor.h"
-#include "engine/model_files.h"
 #include "model/families.h"
+#include "start/model_files.h"
 
 namespace quire {
 namespace {

@@ -2,6 +2,7 @@
 // without drafts, whatever the drafts are and however many of them each step accepts.
 #include "cuda/platform/device_drafter.h"
 #include "cuda/platform/gpu_engine.h"
+#include "start/start.h"
 
 namespace quire {
 namespace {
@@ -48,12 +49,12 @@ const testing::RecordedOutputs& recorded_outputs() {
 
 std::unique_ptr<Engine> make_engine(const EngineConfig& config, int num_drafts,
                                     bool is_adaptive = false) {
-  auto engine = EngineInternals::create(
-      config, {.num_drafts = num_drafts,
-               .verification = {.is_adaptive = is_adaptive},
-               .make_drafter = [](DeviceContext&, const DrafterLimits& limits) {
-                 return cuda::make_device_drafter(recorded_outputs(), limits);
-               }});
+  auto engine =
+      start_engine(config, {.num_drafts = num_drafts,
+                            .verification = {.is_adaptive = is_adaptive},
+                            .make_drafter = [](DeviceContext&, const DrafterLimits& limits) {
+                              return cuda::make_device_drafter(recorded_outputs(), limits);
+                            }});
   EXPECT_TRUE(engine.ok()) << engine.status().message();
   return engine.ok() ? std::move(*engine) : nullptr;
 }

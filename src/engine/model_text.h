@@ -1,0 +1,21 @@
+// The files of a model that requests need.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "engine/chat_format.h"
+#include "model/config.h"
+#include "quire/status.h"
+#include "tokenizer/tokenizer.h"
+
+namespace quire {
+
+struct ModelText {
+  std::shared_ptr<const Tokenizer> tokenizer;  // null: prompts are token ids, no text
+  std::optional<ChatFormat> chat;              // absent: chat_error gives the reason
+  Status chat_error;
+  GenerationConfig generation;
+};
+
+}  // namespace quire

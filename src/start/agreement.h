@@ -1,0 +1,33 @@
+// Plans that all nodes must have alike. nodes: null if there is one, and everything is agreed then.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "nodes/nodes.h"
+#include "quire/status.h"
+
+namespace quire {
+
+class DraftModel;
+struct EnginePlan;
+
+// Fails unless all nodes have the same value.
+Status check_same(Nodes* nodes, std::string_view what, std::string_view value);
+
+// Lowers the numbers to the other's; false if there are not as many.
+bool take_fewer(std::vector<int>& fewest, std::span<const int> other);
+// The blocks of the node with the fewest, by table, or the error of the first node that has one.
+// Every node gets the same result.
+Result<std::vector<int>> agree_on_blocks(Nodes* nodes, Result<std::vector<int>> own);
+
+// Fails unless all nodes have resolved their settings alike, and have the same model that drafts.
+// draft: null if no model drafts.
+Status check_same_plan(Nodes* nodes, const EnginePlan& plan, const DraftModel* draft);
+
+// Fails if CPUs of several nodes could not exchange the results of a step's tokens.
+Status check_step_message(int64_t num_tokens, int64_t hidden_size, int num_ranks);
+
+}  // namespace quire

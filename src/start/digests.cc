@@ -1,0 +1,69 @@
+#include "start/digests.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/digest.h"
+#include "base/file.h"
+#include "start/model_files.h"
+
+namespace quire {
+namespace {
+
+std::string short_digest(std::string_view text) {
+  const Sha256Digest digest = sha256_of(text);
+  return to_hexadecimal(std::span(digest).first(8));
+}
+
+// Digests the size of a file and all or samples of its bytes.
+std::string digest_of_file(const MappedFile& mapped) {
+  constexpr size_t kSmall = size_t{16} << 20;
+  constexpr size_t kFirst = size_t{1} << 20;
+  constexpr size_t kSample = size_t{16} << 10;
+  constexpr size_t kNumSamples = 32;
+  const void* const bytes = mapped.bytes().data();
+  const std::string_view file(static_cast<const char*>(bytes), mapped.bytes().size());
+  std::string text = fmt::format("{} bytes\n", file.size());
+  if (file.size() <= kSmall) {
+    text += file;
+  } else {
+    text += file.substr(0, kFirst);
+    for (size_t i = 1; i <= kNumSamples; ++i) {
+      text += file.substr((file.size() - kSample) * i / kNumSamples, kSample);
+    }
+  }
+  return short_digest(text);
+}
+
+}  // namespace
+
+std::string digest_of(const WeightSource& weights) {
+  std::vector<std::string> names = weights.names();
+  std::ranges::sort(names);
+  std::string text;
+  for (const std::string& name : names) text += name + "\n";
+  for (const MappedFile* file : weights.files()) text += digest_of_file(*file);
+  return short_digest(text);
+}
+
+Result<std::string> digest_of_config_file(const EngineConfig& config) {
+  if (is_embedded(config.model) || !find_gguf_file(config.model).empty()) {
+    return std::string("none");
+  }
+  QUIRE_ASSIGN_OR_RETURN(const ConfigFile found, find_config(config.model, config));
+  QUIRE_ASSIGN_OR_RETURN(std::string text, read_file(found.path, kMaxConfigBytes));
+  const std::filesystem::path quantization = found.path.parent_path() / "hf_quant_config.json";
+  QUIRE_ASSIGN_OR_RETURN(const bool is_there, path_exists(quantization));
+  if (is_there) {
+    QUIRE_ASSIGN_OR_RETURN(const std::string more, read_file(quantization, kMaxConfigBytes));
+    text += more;
+  }
+  return short_digest(text);
+}
+
+}  // namespace quire

@@ -1,0 +1,21 @@
+// Digests that show whether nodes have the same model.
+#pragma once
+
+#include <string>
+
+#include "quire/config.h"
+#include "quire/status.h"
+#include "tensor/weight_source.h"
+
+namespace quire {
+
+// Digests the names of the tensors, and of each file: its size and all bytes of a small one; the
+// first MiB, which has the names and shapes of tensors, and 32 samples of a large one, because all
+// of a checkpoint would take minutes to read. The build identifies the embedded model.
+std::string digest_of(const WeightSource& weights);
+
+// Digests config.json, and hf_quant_config.json if there is one. A GGUF file begins with its
+// configuration, and the build identifies the embedded model: both give "none".
+Result<std::string> digest_of_config_file(const EngineConfig& config);
+
+}  // namespace quire

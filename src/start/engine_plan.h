@@ -1,0 +1,50 @@
+// The plan of one rank's engine, as plain data.
+#pragma once
+
+#include <optional>
+
+#include "engine/engine_parts.h"
+#include "model/weights.h"
+#include "platform/runner.h"
+#include "sched/scheduler.h"
+#include "start/draft_model.h"
+#include "start/memory_plan.h"
+
+namespace quire {
+
+// A drafter's model as the engine loads it beside the target.
+struct DraftModelPlan {
+  ModelLimits limits;
+  WeightPlan weights;
+  AttentionSetup attention;
+};
+
+struct EnginePlan {
+  DType dtype = DType::kF32;  // of the checkpoint
+  RunnerSizes sizes;
+  WeightPlan weights;
+  AttentionSetup attention;
+  std::optional<DraftModelPlan> draft;  // absent: no model drafts
+  MemoryRequest memory_request;
+  MemoryPlan memory_plan;  // made from memory_request
+  SchedulerConfig scheduler;
+  bool calculates_kv_scales = false;  // EngineConfig::calculate_kv_scales
+};
+
+struct DraftRequest {
+  int num_drafts = 0;                 // draft tokens that each step verifies per sequence
+  const DraftModel* model = nullptr;  // null: no model drafts
+  bool has_probs = false;             // the runner keeps the distributions of drafts
+  bool by_lookup = false;             // DeviceContext::make_lookup_drafter makes the drafter
+  bool is_adaptive = false;           // steps may verify fewer drafts than num_drafts
+};
+
+// The limits of the drafter of a runner with these sizes.
+inline DrafterLimits drafter_limits(const RunnerSizes& sizes) {
+  return {.num_drafts = sizes.limits.num_drafts,
+          .max_num_seqs = sizes.max_num_seqs,
+          .max_model_len = sizes.limits.max_model_len,
+          .vocab_size = sizes.vocab_size};
+}
+
+}  // namespace quire

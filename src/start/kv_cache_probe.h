@@ -1,0 +1,68 @@
+// The check of a quantized KV cache (FP8 or int8) at start: a probe prompt runs with the cache as
+// configured and with an unquantized one, and the next-token distributions are compared. The keys
+// and values of the unquantized one also give the scales of an FP8 cache, if they are wanted.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "model/model.h"
+#include "platform/platform.h"
+#include "quire/request.h"
+#include "quire/status.h"
+#include "start/engine_plan.h"
+#include "start/model_files.h"
+
+namespace quire {
+
+// The bounds of mean_variation(). docs/architecture.md has the measurements that they follow from.
+inline constexpr double kKvProbeWarning = 0.10;
+inline constexpr double kKvProbeRefusal = 0.25;
+
+// Upper bound of the probe's tokens.
+inline constexpr int kKvProbeTokens = 64;
+
+// The mean over positions of the total variation distance between the next-token distributions of
+// two runs, from 0 to 1: the least share of sampled tokens that differ. Each position has a token
+// and then the most likely ones in descending order, so the result is a lower bound. NaN if any
+// number is NaN, or if there are no positions, or not equally many.
+double mean_variation(std::span<const PositionLogprobs> got,
+                      std::span<const PositionLogprobs> expected);
+
+enum class KvProbeVerdict { kGood, kWarning, kRefusal };
+
+// A variation that is not a number is refused.
+KvProbeVerdict judge_kv_probe(double variation);
+
+// At most max_tokens token ids: the model's encoding of a fixed English text, or, without a
+// tokenizer, ids that are spread over the vocabulary.
+Result<std::vector<int32_t>> kv_probe_tokens(const ModelFiles& files, int max_tokens);
+
+// The scales that a layer's FP8 cache gets from the largest magnitudes of the probe's keys and
+// values: magnitudes up to kKvScaleMargin times as large stay below 448, the largest FP8 number.
+// The margin is for text that differs from the probe; it costs no precision, except of numbers far
+// below the largest.
+inline constexpr float kKvScaleMargin = 4.0F;
+float kv_scale(float largest_magnitude);
+
+// Gives the layers that have no scales from the checkpoint those of a probe over an unquantized
+// cache. Called where check_kv_cache() is, before it. Fails if the probe cannot run: then the
+// scales that were asked for do not exist. Returns what check_kv_cache() expects of the quantized
+// cache.
+Result<std::vector<PositionLogprobs>> calculate_kv_scales(DeviceContext& context,
+                                                          const ModelFiles& files,
+                                                          const EnginePlan& plan, Model& model);
+
+// Compares the quantized KV cache of `plan` with an unquantized one. `model` has the weights of
+// files.weights, and no other runner uses it yet. The memory that the check takes is freed when it
+// returns, so it belongs before the allocation of the KV cache. Warns above kKvProbeWarning, and
+// fails with kInvalidArgument above kKvProbeRefusal. A model without logits, dummy weights and a
+// device that has no attention over an unquantized cache are not checked, which the log says.
+// `expected`: of calculate_kv_scales(); absent: the check runs the probe over an unquantized cache.
+Status check_kv_cache(DeviceContext& context, const ModelFiles& files, const EnginePlan& plan,
+                      Model& model, std::optional<std::vector<PositionLogprobs>> expected = {});
+
+}  // namespace quire

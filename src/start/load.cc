@@ -1,0 +1,239 @@
+#include "start/load.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <span>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "base/guarded.h"
+#include "kv/cache_dtype.h"
+#include "model/families.h"
+#include "platform/parallel_runner.h"
+#include "start/draft_model.h"
+#include "start/kv_cache_probe.h"
+#include "start/model_files.h"
+
+namespace quire {
+namespace {
+
+ModelInfo describe_model(const ModelFiles& files, std::span<const EnginePlan> ranks) {
+  const EnginePlan& plan = ranks.front();
+  ModelInfo info;
+  info.name = files.name;
+  info.architecture = files.config.architecture;
+  info.vocab_size = files.config.vocab_size;
+  info.max_model_len = plan.sizes.limits.max_model_len;
+  info.max_num_seqs = plan.sizes.max_num_seqs;
+  info.block_size = plan.sizes.limits.page_size;
+  const std::optional<WeightFormat>& format = files.config.format;
+  info.weight_dtype = format ? values_name(format->scheme) : dtype_name(plan.dtype);
+  info.kv_cache_dtype = kv_cache_dtype_name(plan.sizes.limits.kv_dtype);
+  info.num_parameters = num_parameters(files.config);
+  info.weight_bytes = total_weight_bytes(ranks);
+  if (files.embedding) info.embedding_size = files.config.hidden_size;
+  info.num_speculative_tokens = plan.sizes.limits.num_drafts;
+  info.bos_token_id = files.config.bos_token_id;
+  const std::vector<int>& eos_ids = files.generation.eos_token_ids;
+  info.eos_token_ids = eos_ids.empty() ? files.config.eos_token_ids : eos_ids;
+  return info;
+}
+
+Status add_cache(DeviceContext& context, const MemoryPlan& memory, AttentionSetup& attention,
+                 LoadedModel& model) {
+  QUIRE_ASSIGN_OR_RETURN(model.kv_cache,
+                         KvCache::allocate(attention.kv_groups, memory.num_blocks, context.ops()));
+  model.attention = std::move(attention);
+  return {};
+}
+
+// Loads `draft` into parts.draft and makes the drafter that runs it.
+Status add_model_drafter(DeviceContext& context, DraftModel& draft, EnginePlan& plan,
+                         RankParts& parts) {
+  LoadedModel& loaded = parts.draft;
+  Result<std::unique_ptr<Model>> model =
+      draft.load(*parts.target.model, context.ops(), plan.draft->limits,
+                 {.expanded = &plan.draft->weights.expanded});
+  if (!model.ok()) {
+    return Status(model.status().code(),
+                  fmt::format("{} (in the drafter, {})", model.status().message(), draft.name()));
+  }
+  loaded.model = std::move(*model);
+  QUIRE_RETURN_IF_ERROR(add_cache(context, plan.memory_plan, plan.draft->attention, loaded));
+  QUIRE_ASSIGN_OR_RETURN(const std::span<std::byte> workspace,
+                         context.workspace(parts.target.attention.workspace_bytes));
+  QUIRE_ASSIGN_OR_RETURN(parts.drafter,
+                         context.make_model_drafter({.instance = loaded.instance(),
+                                                     .target = parts.target.model.get(),
+                                                     .limits = plan.draft->limits,
+                                                     .windows = plan.sizes.windows,
+                                                     .workspace = workspace},
+                                                    drafter_limits(plan.sizes)));
+  return {};
+}
+
+// Calls load(rank) for every rank, each on a thread of its own: while they load, ranks may wait for
+// each other. Returns the first error.
+Status on_every_rank(const Platform& platform, const std::function<Status(size_t rank)>& load) {
+  const auto contexts = platform.contexts();
+  if (contexts.front()->parallel().size == 1) return load(0);
+  const auto load_and_join = [&](size_t rank) {
+    Status status;
+    try {
+      status = load(rank);
+    } catch (...) {  // most likely std::bad_alloc
+      status = make_exception_status([](const char* reason) {
+        return resource_exhausted(fmt::format("[engine] a rank cannot start; {}", reason));
+      });
+    }
+    return contexts[rank]->join_ranks(status);
+  };
+  std::vector<std::jthread> threads;
+  try {
+    for (size_t rank = 1; rank < contexts.size(); ++rank) threads.emplace_back(load_and_join, rank);
+  } catch (const std::system_error& error) {  // the ranks that have a thread must not wait
+    return contexts.front()->join_ranks(
+        resource_exhausted(fmt::format("[engine] a rank cannot start; {}", text_of(error))));
+  }
+  return load_and_join(0);
+}
+
+// The runner of all ranks, or on a node other than 0 that of its own.
+std::unique_ptr<Runner> join_runners(const EngineConfig& config,
+                                     const std::shared_ptr<Nodes>& nodes,
+                                     std::vector<RankRunner> runners) {
+  if (nodes != nullptr && nodes->node() > 0) {
+    return runners.size() == 1 ? std::move(runners.front().runner)
+                               : make_parallel_runner(std::move(runners));
+  }
+  if (runners.size() == 1 && nodes == nullptr) return std::move(runners.front().runner);
+  return make_parallel_runner(
+      std::move(runners),
+      {.nodes = nodes, .step_timeout = std::chrono::seconds(config.rank_timeout)});
+}
+
+// Calls load(r) for every replica, each on a thread of its own, and waits for all. Returns the
+// first error.
+Status on_every_replica(size_t num_replicas, const std::function<Status(size_t replica)>& load) {
+  if (num_replicas == 1) return load(0);
+  std::vector<Status> loaded(num_replicas);
+  const auto load_guarded = [&](size_t replica) {
+    try {
+      loaded[replica] = load(replica);
+    } catch (...) {  // most likely std::bad_alloc
+      loaded[replica] = make_exception_status([](const char* reason) {
+        return resource_exhausted(fmt::format("[engine] cannot start; {}", reason));
+      });
+    }
+  };
+  {
+    std::vector<std::jthread> threads;
+    for (size_t r = 1; r < num_replicas; ++r) threads.emplace_back(load_guarded, r);
+    load_guarded(0);
+  }
+  for (size_t r = 0; r < num_replicas; ++r) {
+    if (loaded[r].ok()) continue;
+    return Status(loaded[r].code(), fmt::format("{} (in replica {})", loaded[r].message(), r));
+  }
+  return {};
+}
+
+// Loads what was planned into parts, which has its nodes.
+Status load_replica(const EngineConfig& config, PlannedReplica&& replica,
+                    const Speculation& speculation, const ModelFiles& files,
+                    const LoadProgress& progress, EngineParts* parts) {
+  parts->platform = std::move(replica.platform);
+  PlannedEngine& planned = replica.engine;
+  const EnginePlan& plan = planned.plans.front();
+  const auto contexts = parts->platform->contexts();
+  parts->info = describe_model(files, planned.plans);
+  parts->info.on_gpu = contexts.front()->device().kind != DeviceKind::kCpu;
+  parts->info.attention_backend = report_attention(plan.attention).backends;
+  parts->info.has_synthetic_acceptance = speculation.verification.is_synthetic();
+  parts->info.data_parallel_size = config.data_parallel_size;
+  parts->info.enable_prefix_caching = config.enable_prefix_caching;
+  parts->info.calculate_kv_scales = config.calculate_kv_scales;
+  parts->info.gpu_memory_utilization = config.gpu_memory_utilization;
+  parts->num_kv_tokens = plan.memory_plan.num_kv_tokens;
+  parts->scheduler = plan.scheduler;
+  parts->scheduler.draft_ranges = speculation.draft_ranges;
+
+  parts->ranks.resize(contexts.size());
+  std::vector<RankRunner> runners(contexts.size());
+  const auto load = [&](size_t rank) -> Status {
+    RankParts& own = parts->ranks[rank];
+    EnginePlan& own_plan = planned.plans[rank];
+    DeviceContext& device = *contexts[rank];
+    // A drafter that cannot be made fails before the weights are read, which takes minutes.
+    if (speculation.make_drafter) {
+      QUIRE_ASSIGN_OR_RETURN(own.drafter,
+                             speculation.make_drafter(device, drafter_limits(own_plan.sizes)));
+    }
+    QUIRE_ASSIGN_OR_RETURN(
+        own.target, load_onto(device, files, own_plan, rank == 0 ? progress : LoadProgress()));
+    if (planned.draft) {
+      QUIRE_RETURN_IF_ERROR(add_model_drafter(device, *planned.draft, own_plan, own));
+    }
+    // A node that has failed would leave the others waiting in the measurements below.
+    if (parts->nodes != nullptr) QUIRE_RETURN_IF_ERROR(parts->nodes->status());
+    runners[rank].context = &device;
+    QUIRE_ASSIGN_OR_RETURN(
+        runners[rank].runner,
+        make_runner(device, own.target, own_plan, own.drafter.get(), speculation.verification));
+    return {};
+  };
+  QUIRE_RETURN_IF_ERROR(on_every_rank(*parts->platform, load));
+  parts->platform->keep_packed_weights();
+  parts->runner = join_runners(config, parts->nodes, std::move(runners));
+  return {};
+}
+
+}  // namespace
+
+Result<LoadedModel> load_onto(DeviceContext& context, const ModelFiles& files, EnginePlan& plan,
+                              const LoadProgress& progress) {
+  QUIRE_RETURN_IF_ERROR(context.bind_thread());
+  LoadedModel loaded;
+  const LoadOptions options = {.progress = progress, .expanded = &plan.weights.expanded};
+  QUIRE_ASSIGN_OR_RETURN(loaded.model, load_model(files.config, *files.weights, context.ops(),
+                                                  plan.sizes.limits, options));
+  std::optional<std::vector<PositionLogprobs>> expected;
+  if (plan.calculates_kv_scales) {
+    QUIRE_ASSIGN_OR_RETURN(expected, calculate_kv_scales(context, files, plan, *loaded.model));
+  }
+  if (is_quantized_cache(plan.sizes.limits.kv_dtype)) {
+    QUIRE_RETURN_IF_ERROR(check_kv_cache(context, files, plan, *loaded.model, std::move(expected)));
+  }
+  QUIRE_RETURN_IF_ERROR(add_cache(context, plan.memory_plan, plan.attention, loaded));
+  return loaded;
+}
+
+Result<std::unique_ptr<Runner>> make_runner(DeviceContext& context, const LoadedModel& target,
+                                            const EnginePlan& plan, Drafter* drafter,
+                                            const Verification& verification) {
+  QUIRE_ASSIGN_OR_RETURN(const std::span<std::byte> workspace,
+                         context.workspace(target.attention.workspace_bytes));
+  return context.make_runner({.instances = {target.instance()},
+                              .sizes = plan.sizes,
+                              .workspace = workspace,
+                              .drafter = drafter,
+                              .verification = verification,
+                              .reserve_bytes = plan.memory_request.reserve_bytes,
+                              .left_bytes = plan.memory_plan.left_bytes});
+}
+
+Status load_replicas(const EngineConfig& config, const Speculation& speculation,
+                     const ModelFiles& files, std::span<PlannedReplica> planned,
+                     const LoadProgress& progress,
+                     std::span<const std::unique_ptr<EngineParts>> replicas) {
+  return on_every_replica(planned.size(), [&](size_t r) {
+    return load_replica(config, std::move(planned[r]), speculation, files,
+                        r == 0 ? progress : LoadProgress(), replicas[r].get());
+  });
+}
+
+}  // namespace quire

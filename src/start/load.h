@@ -1,0 +1,28 @@
+// Loads what was planned onto the devices, and makes the runners.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "engine/engine_parts.h"
+#include "start/replica_plan.h"
+
+namespace quire {
+
+// Loads files.weights onto the device that `plan` was made for, allocates the KV cache, and moves
+// the attention plans out of `plan`.
+Result<LoadedModel> load_onto(DeviceContext& context, const ModelFiles& files, EnginePlan& plan,
+                              const LoadProgress& progress = {});
+// Makes a runner for one model loaded by `plan`. `target` and `drafter` (or null) outlive it.
+Result<std::unique_ptr<Runner>> make_runner(DeviceContext& context, const LoadedModel& target,
+                                            const EnginePlan& plan, Drafter* drafter,
+                                            const Verification& verification = {});
+
+// Loads all replicas at the same time, each into its element of `replicas`, which has its nodes.
+// After an error, `replicas` holds what was made until then.
+Status load_replicas(const EngineConfig& config, const Speculation& speculation,
+                     const ModelFiles& files, std::span<PlannedReplica> planned,
+                     const LoadProgress& progress,
+                     std::span<const std::unique_ptr<EngineParts>> replicas);
+
+}  // namespace quire

@@ -1,0 +1,189 @@
+#include "start/memory_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <string_view>
+
+#include "base/numbers.h"
+
+namespace quire {
+namespace {
+
+double mib(int64_t bytes) {
+  return static_cast<double>(bytes) / (1 << 20);
+}
+
+struct SizeUnit {
+  double num_bytes;
+  std::string_view name;
+};
+
+// A small size is in KiB or bytes, so that it does not read as 0.0 MiB.
+SizeUnit unit_of(int64_t bytes) {
+  if (mib(std::abs(bytes)) >= 1024) return {1 << 30, "GiB"};
+  if (mib(std::abs(bytes)) >= 0.1) return {1 << 20, "MiB"};
+  if (std::abs(bytes) >= 1024) return {1 << 10, "KiB"};
+  return {1, "bytes"};
+}
+
+// "12.3 MiB"
+std::string size_text(int64_t bytes, const SizeUnit& unit) {
+  if (unit.num_bytes == 1) return fmt::format("{} bytes", bytes);
+  return fmt::format("{:.1f} {}", static_cast<double>(bytes) / unit.num_bytes, unit.name);
+}
+std::string size_text(int64_t bytes) {
+  return size_text(bytes, unit_of(bytes));
+}
+
+// "got 12.3 MiB, expected 14.0 MiB", in the unit of the first, or in bytes if both would read the
+// same.
+std::string got_and_expected(int64_t got, int64_t expected) {
+  const SizeUnit unit = unit_of(got);
+  std::string got_text = size_text(got, unit);
+  std::string expected_text = size_text(expected, unit);
+  if (got_text == expected_text) {
+    got_text = fmt::format("{} bytes", got);
+    expected_text = fmt::format("{} bytes", expected);
+  }
+  return fmt::format("got {}, expected {}", got_text, expected_text);
+}
+
+Saturated bytes_beside_kv(const MemoryRequest& request) {
+  return Saturated(request.weight_bytes) + request.activation_bytes + request.workspace_bytes +
+         request.reserve_bytes;
+}
+
+// Blocks of a table when tables without a window have `num_blocks`. With a window, each sequence
+// holds the blocks of its window, and all sequences together hold those of one step.
+int64_t blocks_of_table(const MemoryRequest& request, const KvTableBytes& table,
+                        int64_t num_blocks) {
+  if (table.window == 0) return num_blocks;
+  const int64_t of_windows =
+      (table.window / request.sizes.block_size + 2) * int64_t{request.sizes.max_num_seqs};
+  const int64_t of_step = request.sizes.max_num_tokens / request.sizes.block_size + 1;
+  return std::min(num_blocks, of_windows + of_step + 1);
+}
+
+Saturated bytes_of_tables(const MemoryRequest& request, int64_t num_blocks) {
+  Saturated bytes = 0;
+  for (const KvTableBytes& table : request.tables) {
+    bytes = bytes + Saturated(blocks_of_table(request, table, num_blocks)) * table.block_bytes;
+  }
+  return bytes;
+}
+
+// The largest number of blocks, up to `most`, whose tables fit into num_bytes.
+int64_t blocks_that_fit(const MemoryRequest& request, int64_t num_bytes, int64_t most) {
+  int64_t fits = 0;
+  for (int64_t beyond = most + 1; beyond - fits > 1;) {
+    const int64_t middle = fits + (beyond - fits) / 2;
+    (bytes_of_tables(request, middle).get() <= num_bytes ? fits : beyond) = middle;
+  }
+  return fits;
+}
+
+// If every table has a window, the widest one is sized without a window, for the prefix cache.
+MemoryRequest with_one_unwindowed_table(MemoryRequest request) {
+  const auto is_wider = [](const KvTableBytes& a, const KvTableBytes& b) {
+    return b.window == 0 || (a.window != 0 && a.window < b.window);
+  };
+  std::ranges::max_element(request.tables, is_wider)->window = 0;
+  return request;
+}
+
+// The remedy that only a GPU has: the engine uses at most gpu_memory_utilization of its memory.
+std::string_view gpu_remedy(const MemoryRequest& request) {
+  return request.budget.owner == "GPU" ? "raise `gpu_memory_utilization`, " : "";
+}
+
+}  // namespace
+
+Result<MemoryPlan> plan_memory(const MemoryRequest& wanted_request) {
+  const MemoryRequest request = with_one_unwindowed_table(wanted_request);
+  const int64_t blocks_per_seq =
+      ceil_div(int64_t{request.sizes.max_model_len}, request.sizes.block_size);
+  const Saturated taken = bytes_beside_kv(request);
+  if (request.weight_bytes > request.budget.free_bytes) {
+    return resource_exhausted(fmt::format(
+        "[memory] the model does not fit: its weights take {}, and the {} has {} free; {}use a "
+        "smaller model or more memory",
+        size_text(request.weight_bytes), request.budget.owner, size_text(request.budget.free_bytes),
+        gpu_remedy(request)));
+  }
+  const int64_t left_bytes = request.budget.free_bytes - taken.get();
+  if (left_bytes <= 0 || request.kv_cache_memory > left_bytes) {
+    return resource_exhausted(fmt::format(
+        "[memory] the {} is too small; got {} free, expected {} (weights {}, activations {}, "
+        "workspace {}, graphs and libraries {}, KV cache {}); {}use a smaller model "
+        "or lower `kv_cache_memory` or `max_num_batched_tokens`",
+        request.budget.owner, size_text(request.budget.free_bytes),
+        size_text((taken + request.kv_cache_memory).get()), size_text(request.weight_bytes),
+        size_text(request.activation_bytes), size_text(request.workspace_bytes),
+        size_text(request.reserve_bytes), size_text(request.kv_cache_memory), gpu_remedy(request)));
+  }
+  const Saturated one_seq_bytes = bytes_of_tables(request, blocks_per_seq + 1);
+  const Saturated all_seqs_bytes =
+      bytes_of_tables(request, blocks_per_seq * request.sizes.max_num_seqs + 1);
+  const auto share =
+      static_cast<int64_t>(static_cast<double>(left_bytes) * request.budget.kv_share);
+  const int64_t planned =
+      request.budget.kv_as_needed ? std::min(share, all_seqs_bytes.get()) : share;
+  const int64_t wanted = request.kv_cache_memory > 0 ? request.kv_cache_memory : planned;
+  const int64_t num_blocks = blocks_that_fit(request, wanted, INT32_MAX);
+  if (num_blocks < blocks_per_seq + 1) {
+    const int64_t fitting_len = (num_blocks - 1) * request.sizes.block_size;
+    if (fitting_len <= 0) {
+      return resource_exhausted(
+          fmt::format("[memory] the KV cache is too small for any sequence; {}; raise "
+                      "`kv_cache_memory`",
+                      got_and_expected(wanted, one_seq_bytes.get())));
+    }
+    return resource_exhausted(fmt::format(
+        "[memory] the KV cache is too small for one sequence of `max_model_len` {}; {}; raise "
+        "`kv_cache_memory` or set `max_model_len` to at most {}",
+        request.sizes.max_model_len, got_and_expected(wanted, one_seq_bytes.get()), fitting_len));
+  }
+  MemoryPlan plan;
+  for (const KvTableBytes& table : request.tables) {
+    plan.num_blocks.push_back(static_cast<int>(blocks_of_table(request, table, num_blocks)));
+  }
+  plan.kv_bytes = bytes_of_tables(request, num_blocks).get();
+  plan.num_kv_tokens = (num_blocks - 1) * request.sizes.block_size;
+  plan.left_bytes = left_bytes - plan.kv_bytes;
+  return plan;
+}
+
+void limit_blocks(const MemoryRequest& request, std::span<const int> num_blocks, MemoryPlan& plan) {
+  for (size_t t = 0; t < num_blocks.size(); ++t) {
+    const int64_t num_freed = std::max(plan.num_blocks[t] - num_blocks[t], 0);
+    plan.num_blocks[t] -= static_cast<int>(num_freed);
+    plan.kv_bytes -= num_freed * request.tables[t].block_bytes;
+    plan.left_bytes += num_freed * request.tables[t].block_bytes;
+  }
+  // A table without a window, of which there is at least one, has the most blocks.
+  plan.num_kv_tokens = (std::ranges::max(plan.num_blocks) - 1) * int64_t{request.sizes.block_size};
+}
+
+// The numbers of blocks leave out the padding page, as those of the metrics do.
+std::string describe(const MemoryRequest& request, const MemoryPlan& plan) {
+  const std::string reserve =
+      request.reserve_bytes == 0
+          ? ""
+          : fmt::format(", graphs and libraries {:.1f} MiB", mib(request.reserve_bytes));
+  std::string windows;
+  for (size_t t = 0; t < request.tables.size(); ++t) {
+    if (request.tables[t].window == 0) continue;
+    windows += fmt::format("; {} blocks for windows of {} tokens", plan.num_blocks[t] - 1,
+                           request.tables[t].window);
+  }
+  return fmt::format(
+      "[memory] weights {:.1f} MiB, KV cache {:.1f} MiB ({} blocks of {} tokens, {} tokens{}), "
+      "activations {:.1f} MiB, workspace {:.1f} MiB{}; {:.0f} MiB of the {} stay free",
+      mib(request.weight_bytes), mib(plan.kv_bytes), std::ranges::max(plan.num_blocks) - 1,
+      request.sizes.block_size, plan.num_kv_tokens, windows, mib(request.activation_bytes),
+      mib(request.workspace_bytes), reserve, mib(plan.left_bytes), request.budget.owner);
+}
+
+}  // namespace quire

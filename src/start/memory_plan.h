@@ -1,0 +1,46 @@
+// Plans the engine's memory before it is allocated.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "platform/platform.h"
+#include "platform/runner.h"
+#include "quire/status.h"
+#include "start/sizes.h"
+
+namespace quire {
+
+struct MemoryRequest {
+  std::vector<KvTableBytes> tables;
+  Sizes sizes;
+  int64_t kv_cache_memory = 0;  // bytes; 0: planned
+  MemoryBudget budget;          // of the device, at start
+  int64_t weight_bytes = 0;
+  int64_t activation_bytes = 0;
+  int64_t workspace_bytes = 0;
+  int64_t reserve_bytes = 0;  // for sizes that are not known ahead (RunnerBytes)
+};
+
+struct MemoryPlan {
+  // By block table, including block 0, the padding page. A table with a sliding window has at most
+  // as many blocks as max_num_seqs sequences hold at the same time.
+  std::vector<int> num_blocks;
+  int64_t kv_bytes = 0;
+  int64_t num_kv_tokens = 0;  // in the tables without a window
+  int64_t left_bytes = 0;     // unused part of the budget
+};
+
+// Fails unless at least one sequence of max_model_len fits; the error names the length that would.
+Result<MemoryPlan> plan_memory(const MemoryRequest& request);
+
+// Lowers the plan's blocks, by block table, to at most these: the ranks that share a model have
+// equally many.
+void limit_blocks(const MemoryRequest& request, std::span<const int> num_blocks, MemoryPlan& plan);
+
+// Returns one line for the log at start.
+std::string describe(const MemoryRequest& request, const MemoryPlan& plan);
+
+}  // namespace quire

@@ -1,0 +1,33 @@
+// The start of an engine whose ranks are on several nodes.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "nodes/nodes.h"
+#include "quire/config.h"
+#include "quire/status.h"
+#include "tensor/weight_source.h"
+
+namespace quire {
+
+struct ModelFiles;
+
+// Fills in what the launcher says (nodes/node_place.h): nnodes is then at least 1, and node_rank at
+// least 0. Fails if the nodes cannot divide the ranks.
+Result<EngineConfig> place_node(EngineConfig config);
+
+// Waits for the other nodes; null if there are none. Fails if they have another model, another
+// version of Quire, or other settings that their steps depend on.
+Result<std::shared_ptr<Nodes>> connect_nodes(const EngineConfig& config, const ModelFiles& files);
+
+// nodes/rendezvous.h's check_rendezvous() for this node.
+Result<std::string> check_own_node(const EngineConfig& config);
+
+// `source`, which cannot be read any more once the nodes have failed: to load the rest of a model
+// may take minutes. nodes: null if there is one.
+std::unique_ptr<WeightSource> stop_with_nodes(std::unique_ptr<WeightSource> source,
+                                              std::shared_ptr<Nodes> nodes);
+
+}  // namespace quire

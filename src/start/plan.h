@@ -1,0 +1,25 @@
+// All decisions at start that need no weights: types, context length, backends, memory. Impossible
+// configurations fail here, before anything large is read or allocated.
+#pragma once
+
+#include <vector>
+
+#include "quire/config.h"
+#include "start/engine_plan.h"
+#include "start/model_files.h"
+
+namespace quire {
+
+// Makes one plan per rank of the platform, by rank. They have the same blocks, also on all nodes,
+// and differ in the ranks' devices and parts of the model. `platform` outlives the plans.
+Result<std::vector<EnginePlan>> plan_ranks(const EngineConfig& config, const ModelFiles& files,
+                                           const Platform& platform,
+                                           const DraftRequest& drafts = {});
+// The plan of a platform with one rank.
+Result<EnginePlan> plan_engine(const EngineConfig& config, const ModelFiles& files,
+                               const Platform& platform, const DraftRequest& drafts = {});
+
+// Reports the backend of each kind of step. A line names its KV group if there are several.
+SelectionReport report_attention(const AttentionSetup& attention);
+
+}  // namespace quire

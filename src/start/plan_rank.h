@@ -1,0 +1,38 @@
+// The plan of one rank for one length of context.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "start/engine_plan.h"
+#include "start/model_files.h"
+#include "start/sizes.h"
+
+namespace quire {
+
+// The inputs of every decision of one plan. None of them changes while the plan is made.
+struct PlanInputs {
+  const EngineConfig& config;
+  const ModelFiles& files;
+  const Platform& platform;
+  DeviceContext& context;
+  const DraftRequest& drafts;
+  DType dtype;     // of the checkpoint
+  DType kv_dtype;  // of the cache
+  bool is_eager;   // no graphs
+  Sizes sizes;
+  std::shared_ptr<const TuningTable> table;  // empty until find_shared_table()
+};
+
+RunnerSizes runner_sizes(const PlanInputs& in);
+// q_lens: the query lengths of decode steps, ascending.
+Result<AttentionSelector> make_selector(const PlanInputs& in, const KvGroup& group,
+                                        std::span<const int> q_lens);
+
+// Makes the plan without its scheduler. Fails if the cache cannot hold one sequence of
+// sizes.max_model_len tokens. With `check_first`, a context that does not fit even without
+// attention plans fails before they are made. A window as long as the context has no effect, so the
+// KV groups depend on the length.
+Result<EnginePlan> plan_rank(const PlanInputs& in, bool check_first);
+
+}  // namespace quire

@@ -1,0 +1,106 @@
+#include "start/platform_choice.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <string_view>
+#include <utility>
+
+#include "base/log.h"
+#include "start/kept_file.h"
+#include "start/nodes.h"
+#include "start/settings.h"
+#include "start/sizes.h"
+#include "start/tuned_threads.h"
+
+namespace quire {
+namespace {
+
+// A platform whose pool has the default number of threads, or more if `quire tune` found more to be
+// faster. Steps run on as many of them as it measured, unless the configuration has a number.
+Result<std::unique_ptr<Platform>> make_tuned_cpu_platform(const EngineConfig& config,
+                                                          const ModelFiles& files,
+                                                          ThreadOptions options,
+                                                          PlatformConfig platform) {
+  QUIRE_RETURN_IF_ERROR(check_same(platform.nodes.get(), "kind of device", "cpu"));
+  const MachineCpus cpus = read_machine_cpus();
+  platform.threads = choose_threads(cpus, options);
+  const bool is_measured = config.num_threads == 0 && config.tuning_table != "builtin";
+  const auto tuned =
+      is_measured ? find_tuned_threads(platform.threads, config, files) : std::nullopt;
+  if (tuned && config.tensor_parallel_size > 1) {
+    log_info(
+        "[threads] what quire tune measured is for one rank, and is not used with "
+        "`tensor_parallel_size` {}",
+        config.tensor_parallel_size);
+  } else if (tuned) {
+    const auto num_threads = static_cast<int>(platform.threads.places.size());
+    options.num_threads = std::max({num_threads, tuned->decode, tuned->prefill});
+    platform.threads = choose_threads(cpus, options);
+    platform.step_threads = *tuned;
+  }
+  QUIRE_ASSIGN_OR_RETURN(platform.packed_weights, open_packed_weights(config, files, platform));
+  return make_cpu_platform(platform);
+}
+
+// With as many GPUs as the replicas have ranks on this node.
+Result<DeviceKind> choose_device(const EngineConfig& config, const Parallel& replica) {
+  const std::optional<DeviceKind> forced = forced_device(config);
+  if (forced == DeviceKind::kCpu) return DeviceKind::kCpu;
+  Status gpu = cuda_status();
+  // Too few GPUs are an error, not a reason to choose the CPU.
+  if (gpu.ok()) {
+    gpu = cuda_status(num_local_ranks(config) * replica.size - 1);
+    QUIRE_RETURN_IF_ERROR(gpu);
+  }
+  if (gpu.ok() || forced == DeviceKind::kCuda) QUIRE_RETURN_IF_ERROR(refuse_cpu_cache(config));
+  if (gpu.ok()) return DeviceKind::kCuda;
+  if (forced == DeviceKind::kCuda) {
+    return Status(gpu.code(),
+                  fmt::format("{}; to run on the CPU, set `device` to cpu", gpu.message()));
+  }
+  QUIRE_RETURN_IF_ERROR(refuse_gpu_backends(config, gpu));
+  log_debug("{}", gpu.message());
+  return DeviceKind::kCpu;
+}
+
+}  // namespace
+
+Status check_devices(const EngineConfig& config) {
+  QUIRE_ASSIGN_OR_RETURN(const DeviceKind kind, choose_device(config, {}));
+  if (kind != DeviceKind::kCpu) return {};
+  return check_rank_threads(static_cast<size_t>(num_local_ranks(config)), 1,
+                            choose_threads(thread_options(config)).places.size());
+}
+
+Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config, const ModelFiles& files,
+                                                std::shared_ptr<Nodes> nodes,
+                                                const Parallel& replica) {
+  QUIRE_RETURN_IF_ERROR(check_settings(config));
+  if (config.nnodes != 1 && nodes == nullptr) {
+    return unimplemented(
+        fmt::format("[engine] `nnodes`: got {}, expected 1 for a command that connects no nodes; "
+                    "run quire serve "
+                    "on all nodes, or quire doctor to check this one",
+                    config.nnodes == 0 ? "auto" : fmt::to_string(config.nnodes)));
+  }
+  std::vector<int> devices(static_cast<size_t>(num_local_ranks(config)));
+  std::iota(devices.begin(), devices.end(), 0);
+  const PlatformConfig platform = {.devices = std::move(devices),
+                                   .nodes = nodes,
+                                   .replica = replica,
+                                   .activation_dtype = choose_dtype(config, files.config),
+                                   .rounding = input_rounding(config),
+                                   .gpu_memory_utilization = config.gpu_memory_utilization};
+  QUIRE_ASSIGN_OR_RETURN(const DeviceKind kind, choose_device(config, replica));
+  if (kind == DeviceKind::kCuda) {
+    QUIRE_RETURN_IF_ERROR(check_same(nodes.get(), "kind of device", "cuda"));
+    PlatformConfig own = platform;
+    for (int& device : own.devices) device += num_local_ranks(config) * replica.rank;
+    return make_cuda_platform(own);
+  }
+  return make_tuned_cpu_platform(config, files, thread_options(config), platform);
+}
+
+}  // namespace quire

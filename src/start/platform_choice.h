@@ -1,0 +1,23 @@
+// The platform that a configuration asks for, with its devices and threads.
+#pragma once
+
+#include <memory>
+
+#include "platform/platform.h"
+#include "quire/config.h"
+#include "start/model_files.h"
+
+namespace quire {
+
+// Checks what make_platform() needs of this machine with several nodes: as many GPUs, or threads,
+// as this node has ranks. Costs nothing, so that it can come before a wait for the other nodes.
+Status check_devices(const EngineConfig& config);
+
+// Makes the platform that EngineConfig::device names. `auto` selects a GPU if the build supports it
+// and the machine has one. nodes: null if there is one; all must have the same kind of device.
+// `replica` is one of EngineConfig::data_parallel_size.
+Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config, const ModelFiles& files,
+                                                std::shared_ptr<Nodes> nodes = nullptr,
+                                                const Parallel& replica = {});
+
+}  // namespace quire

@@ -1,0 +1,38 @@
+// The sizes of an engine: what EngineConfig leaves open, filled in for a model and a platform.
+#pragma once
+
+#include "model/config.h"
+#include "platform/platform.h"
+#include "quire/config.h"
+#include "quire/status.h"
+#include "tensor/dtype.h"
+
+namespace quire {
+
+struct ModelFiles;
+
+struct Sizes {
+  int max_num_seqs = 0;       // in one step: at most max_num_tokens / (1 + num_drafts)
+  int max_num_rule_seqs = 0;  // of those, with sampling rules (has_rules())
+  int max_num_tokens = 0;     // in one step
+  int max_model_len = 0;      // tokens of prompt and output
+  int block_size = 0;         // tokens per KV page
+  int num_drafts = 0;         // that a step verifies per sequence
+
+  friend bool operator==(const Sizes&, const Sizes&) = default;
+};
+
+// Fills in the platform's defaults and the model's context, and limits the numbers of sequences to
+// what a step can compute, which the log says.
+Result<Sizes> choose_sizes(const EngineConfig& config, const ModelConfig& model,
+                           const PlatformDefaults& defaults, int num_drafts);
+
+// Fails if products are to be computed in int8 and no matrix has integers: the CPU multiplies
+// integers of quantized matrices by int8 activations; of FP8 it makes floats.
+Status check_int8(const EngineConfig& config, const ModelFiles& files);
+
+// The type of the checkpoint, or of dummy weights. Activations have the same type if the device
+// computes in it.
+DType choose_dtype(const EngineConfig& config, const ModelConfig& model);
+
+}  // namespace quire

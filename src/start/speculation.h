@@ -1,0 +1,63 @@
+// Speculative decoding as the configuration asks for it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "platform/platform.h"
+#include "quire/status.h"
+#include "sched/scheduler.h"
+
+namespace quire {
+
+enum class DraftModelKind {
+  kModel,   // an ordinary model, which reads tokens
+  kEagle3,  // a head, which also reads hidden states of the target (model/eagle3)
+  kMtp,     // such a head in the target's own checkpoint (model/mtp)
+  kDFlash,  // a block drafter, which reads hidden states of the target (model/dflash)
+  kDSpark,  // the same with transitions between drafts
+};
+
+struct DraftModelChoice {
+  DraftModelKind kind = DraftModelKind::kModel;
+  // A directory, or a name in the hub's cache. Empty: with kMtp, the target's; otherwise the
+  // drafter that is embedded beside the embedded model.
+  std::string model;
+  std::string method = {};  // of `speculative_config`: names the embedded drafter
+  int num_drafts = 0;       // per sequence and step
+};
+
+// The value that an error expects where a `speculative_config` names no drafter.
+inline constexpr std::string_view kWhichDrafter =
+    "the drafter's directory, or its name in the hub's cache";
+
+// Without a drafter, every step computes one token per decoding sequence.
+struct Speculation {
+  std::string method = {};  // as `speculative_config` names it; empty: no drafter
+  int num_drafts = 0;
+  std::vector<DraftRange> draft_ranges = {};
+  Verification verification = {};
+  std::optional<DraftModelChoice> draft_model = {};  // absent: make_drafter makes the drafter
+  // The drafter computes on this context, together with the target model.
+  std::function<Result<std::unique_ptr<Drafter>>(DeviceContext&, const DrafterLimits&)>
+      make_drafter = {};
+  bool by_lookup = false;         // make_drafter calls DeviceContext::make_lookup_drafter
+  bool wants_no_padding = false;  // refused on a GPU, whose drafters compute padded batches
+};
+
+// Reads EngineConfig::speculative_config, a JSON object with vLLM's keys; empty: no speculation.
+// Errors begin with the wrong key; the caller adds the name of its setting.
+Result<Speculation> read_speculation(std::string_view speculative_config);
+
+// Fails if drafts are to be computed as only CPUs compute them. Called for a GPU.
+Status refuse_unpadded_drafts(const Speculation& speculation);
+
+// Names the method and its number of drafts, for example "eagle3, up to 4 tokens per step". There
+// must be a drafter.
+std::string describe(const Speculation& speculation);
+
+}  // namespace quire

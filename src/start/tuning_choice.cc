@@ -1,0 +1,68 @@
+#include "start/tuning_choice.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "model/families.h"
+#include "nodes/nodes.h"
+#include "start/measured_table.h"
+
+namespace quire {
+namespace {
+
+// The times measured on this device, now or at an earlier start.
+Result<TuningTable> measure_backends(const PlanInputs& in) {
+  const RunnerSizes sizes = runner_sizes(in);
+  const std::vector<int>& q_lens = sizes.decode_q_lens;
+  std::vector<AttentionSelector> selectors;  // their candidates compete
+  for (const KvGroup& group :
+       make_kv_groups(in.files.config, sizes.limits, in.context.ops().activation_dtype())) {
+    QUIRE_ASSIGN_OR_RETURN(AttentionSelector selector, make_selector(in, group, q_lens));
+    selectors.push_back(std::move(selector));
+  }
+  const std::string& device = in.context.device().name;
+  return measured_table(
+      selectors, {.device = device,
+                  .file = measured_table_file(device, gpu_driver_version()),
+                  .steps = {.max_num_seqs = sizes.max_num_seqs,
+                            .max_num_tokens = sizes.limits.max_num_tokens,
+                            .max_kv_len = sizes.limits.max_kv_len(),
+                            .decode_q_lens = q_lens},
+                  .measure = [&](std::span<AttentionBackend* const> backends,
+                                 const MeasureConfig& config, const OnMeasured& on_measured) {
+                    return measure_attention(in.context, backends, config, on_measured);
+                  }});
+}
+
+// `tuning_table` names a file, or one of the two sources. Without it, a device that the build has
+// no table for is measured. A CPU has no table and nothing to measure.
+Result<TuningTable> find_tuning_table(const PlanInputs& in) {
+  const std::string& wanted = in.config.tuning_table;
+  const Device& device = in.context.device();
+  if (wanted.empty() || wanted == "builtin" || wanted == "measured") {
+    TuningTable builtin = builtin_table(device);
+    const bool is_measured = wanted == "measured" || (wanted.empty() && builtin.points().empty());
+    if (device.kind == DeviceKind::kCpu || !is_measured) return builtin;
+    return measure_backends(in);
+  }
+  Result<TuningTable> table = TuningTable::read(wanted);
+  if (!table.ok()) return invalid_argument("[engine] tuning_table: " + table.status().message());
+  return table;
+}
+
+}  // namespace
+
+Result<TuningTable> find_shared_table(const PlanInputs& in) {
+  Nodes* const nodes = in.platform.nodes();
+  if (nodes == nullptr) return find_tuning_table(in);
+  std::string csv;
+  if (nodes->node() == 0) {
+    QUIRE_ASSIGN_OR_RETURN(const TuningTable own, find_tuning_table(in));
+    if (!own.points().empty()) csv = to_csv(own.rows());
+  }
+  QUIRE_ASSIGN_OR_RETURN(csv, nodes->broadcast("the times of backends", csv));
+  return csv.empty() ? TuningTable() : TuningTable::parse(csv, "the times of node 0");
+}
+
+}  // namespace quire
