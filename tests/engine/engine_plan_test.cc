@@ -107,9 +107,8 @@ class FakePlatform final : public Platform {
 class EnginePlanTest : public ::testing::Test {
  protected:
   Result<EnginePlan> plan(const EngineConfig& config, const DraftRequest& drafts = {}) {
-    const auto files = open_model_files(config);
-    EXPECT_TRUE(files.ok()) << files.status().message();
-    return plan_engine(config, *files, platform_, drafts);
+    QUIRE_ASSIGN_OR_RETURN(const ModelFiles files, open_model_files(config));
+    return plan_engine(config, files, platform_, drafts);
   }
   Result<EnginePlan> plan_with(const std::string& any, const std::string& decode = "",
                                const std::string& prefill = "") {
