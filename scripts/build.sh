@@ -6,6 +6,7 @@
 # where one changed source is rebuilt, use `cmake --preset release -DQUIRE_UNITY=OFF`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+source scripts/configure.sh
 
 chosen=${QUIRE_CUDA:-$(sed -n 's/^QUIRE_CUDA:[A-Z]*=//p' build/CMakeCache.txt 2>/dev/null || true)}
 if command -v "${CUDACXX:-nvcc}" >/dev/null; then
@@ -18,10 +19,6 @@ if command -v "${CUDACXX:-nvcc}" >/dev/null; then
   fi
 fi
 scripts/install_deps.sh
-unity=
-[[ -e build/CMakeCache.txt ]] || unity=-DQUIRE_UNITY=ON
-architectures=$(cmake --preset release $unity -DQUIRE_TESTS=OFF ${QUIRE_CUDA:+-DQUIRE_CUDA="$QUIRE_CUDA"} \
-  ${QUIRE_CUDA_ARCHITECTURES:+-DQUIRE_CUDA_ARCHITECTURES="$QUIRE_CUDA_ARCHITECTURES"} |
-  sed -n 's/^-- CUDA architectures: //p')
+architectures=$(configure -DQUIRE_TESTS=OFF | sed -n 's/^-- CUDA architectures: //p')
 [[ -z $architectures ]] || echo "CUDA architectures: $architectures" >&2
 cmake --build build --target "${@:-quire}"

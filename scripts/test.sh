@@ -10,6 +10,7 @@
 # for one kind of GPU.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+source scripts/configure.sh
 
 clients=OFF
 report=tests
@@ -24,12 +25,7 @@ while [[ "${1:-}" == --* ]]; do
   shift
 done
 scripts/install_deps.sh test
-# A new build folder becomes a unity build, as in scripts/build.sh; an existing one stays what it is.
-unity=
-[[ -e build/CMakeCache.txt ]] || unity=-DQUIRE_UNITY=ON
-cmake --preset release $unity -DQUIRE_TESTS=ON -DQUIRE_CLIENT_TESTS=$clients \
-  ${QUIRE_CUDA:+-DQUIRE_CUDA="$QUIRE_CUDA"} \
-  ${QUIRE_CUDA_ARCHITECTURES:+-DQUIRE_CUDA_ARCHITECTURES="$QUIRE_CUDA_ARCHITECTURES"} >/dev/null
+configure -DQUIRE_TESTS=ON -DQUIRE_CLIENT_TESTS=$clients >/dev/null
 cmake --build build
 # The real model of smollm2_test, which is skipped if it is missing.
 if [[ -z ${QUIRE_TEST_SMOLLM2:-} ]] && QUIRE_MODELS=$PWD/build/pulled build/quire pull smollm2 >/dev/null; then
