@@ -33,6 +33,40 @@ Sha256Digest sha256_of(std::string_view bytes) {
   return digest;
 }
 
+Hasher::Hasher(Kind kind)
+    : algorithm_(EVP_MD_fetch(nullptr, kind == Kind::kSha256 ? "SHA256" : "SHA1", nullptr)),
+      context_(EVP_MD_CTX_new()) {
+  QUIRE_CHECK(algorithm_ != nullptr && context_ != nullptr,
+              "[base] libcrypto lacks SHA-256 or SHA-1");
+  restart();
+}
+
+Hasher::~Hasher() {
+  EVP_MD_CTX_free(context_);
+  EVP_MD_free(algorithm_);
+}
+
+void Hasher::restart() {
+  QUIRE_CHECK(EVP_DigestInit_ex2(context_, algorithm_, nullptr) == 1, "[base] cannot hash");
+}
+
+void Hasher::add(std::string_view bytes) {
+  QUIRE_CHECK(EVP_DigestUpdate(context_, bytes.data(), bytes.size()) == 1, "[base] cannot hash");
+}
+
+void Hasher::finish(std::span<uint8_t> digest) {
+  QUIRE_CHECK(digest.size() >= static_cast<size_t>(EVP_MD_get_size(algorithm_)) &&
+                  EVP_DigestFinal_ex(context_, digest.data(), nullptr) == 1,
+              "[base] cannot hash");
+  restart();
+}
+
+std::string Hasher::finish_hexadecimal() {
+  std::array<uint8_t, EVP_MAX_MD_SIZE> digest = {};
+  finish(digest);
+  return to_hexadecimal(std::span(digest).first(static_cast<size_t>(EVP_MD_get_size(algorithm_))));
+}
+
 std::string to_hexadecimal(std::span<const uint8_t> bytes) {
   return fmt::format("{:02x}", fmt::join(bytes, ""));
 }

@@ -7,10 +7,37 @@
 #include <string>
 #include <string_view>
 
+// libcrypto's EVP_MD and EVP_MD_CTX.
+struct evp_md_st;
+struct evp_md_ctx_st;
+
 namespace quire {
 
 using Sha256Digest = std::array<uint8_t, 32>;
 Sha256Digest sha256_of(std::string_view bytes);
+
+// Hashes bytes that come in pieces. An object can be used again, which saves the time to look up
+// the algorithm: more than a short text takes to hash.
+class Hasher {
+ public:
+  enum class Kind { kSha256, kSha1 };
+
+  explicit Hasher(Kind kind = Kind::kSha256);
+  ~Hasher();
+  Hasher(const Hasher&) = delete;
+  Hasher& operator=(const Hasher&) = delete;
+
+  // Forgets what was added.
+  void restart();
+  void add(std::string_view bytes);
+  // Writes the digest of all bytes added, 32 or with SHA-1 20 bytes, and restarts.
+  void finish(std::span<uint8_t> digest);
+  std::string finish_hexadecimal();
+
+ private:
+  evp_md_st* algorithm_;
+  evp_md_ctx_st* context_;
+};
 
 // Two lower-case digits per byte.
 std::string to_hexadecimal(std::span<const uint8_t> bytes);

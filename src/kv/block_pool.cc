@@ -1,7 +1,5 @@
 #include "kv/block_pool.h"
 
-#include <openssl/evp.h>
-
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -9,6 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/digest.h"
 
 namespace quire {
 namespace {
@@ -91,35 +90,6 @@ void BlockPool::check_invariants() const {
 
 namespace {
 
-// Each thread has one digest context, because fetching the algorithm costs more than hashing a
-// block.
-class Sha256 {
- public:
-  Sha256() : algorithm_(EVP_MD_fetch(nullptr, "SHA256", nullptr)), context_(EVP_MD_CTX_new()) {
-    QUIRE_CHECK(algorithm_ != nullptr && context_ != nullptr, "[kv] libcrypto offers no SHA-256");
-  }
-  ~Sha256() {
-    EVP_MD_CTX_free(context_);
-    EVP_MD_free(algorithm_);
-  }
-  Sha256(const Sha256&) = delete;
-  Sha256& operator=(const Sha256&) = delete;
-
-  BlockHash digest(std::span<const std::byte> data) {
-    BlockHash hash;
-    const bool ok =
-        EVP_DigestInit_ex2(context_, algorithm_, nullptr) == 1 &&
-        EVP_DigestUpdate(context_, data.data(), data.size()) == 1 &&
-        EVP_DigestFinal_ex(context_, reinterpret_cast<unsigned char*>(hash.data()), nullptr) == 1;
-    QUIRE_CHECK(ok, "[kv] SHA-256 failed");
-    return hash;
-  }
-
- private:
-  EVP_MD* algorithm_;
-  EVP_MD_CTX* context_;
-};
-
 // Writes canonical CBOR (RFC 8949): every number in the fewest bytes. Only the types that block
 // hashes consist of.
 class Cbor {
@@ -174,16 +144,22 @@ class Cbor {
   size_t size_ = 0;
 };
 
-struct Hasher {
+struct BlockHasher {
   Cbor cbor;
-  Sha256 sha256;
+  Hasher hasher;
 
-  BlockHash digest() { return sha256.digest(cbor.bytes()); }
+  BlockHash digest() {
+    const std::span<const std::byte> bytes = cbor.bytes();
+    hasher.add({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    BlockHash hash;
+    hasher.finish({reinterpret_cast<uint8_t*>(hash.data()), hash.size()});
+    return hash;
+  }
 };
 
 // Keeps its memory, so that hashing does not allocate.
-Hasher& hasher() {
-  thread_local Hasher object;
+BlockHasher& block_hasher() {
+  thread_local BlockHasher object;
   object.cbor.clear();
   return object;
 }
@@ -195,14 +171,14 @@ void write_ids(std::span<const int32_t> ids, Cbor& cbor) {
 }  // namespace
 
 BlockHash none_hash(std::string_view seed) {
-  Hasher& hash = hasher();
+  BlockHasher& hash = block_hasher();
   hash.cbor.text(seed);
   return hash.digest();
 }
 
 BlockHash block_hash(const BlockHash& parent, std::span<const int32_t> token_ids,
                      std::span<const int32_t> ahead, std::string_view salt) {
-  Hasher& hash = hasher();
+  BlockHasher& hash = block_hasher();
   Cbor& cbor = hash.cbor;
   cbor.begin_array(3);
   cbor.byte_string(parent);

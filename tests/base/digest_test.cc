@@ -14,6 +14,21 @@ std::vector<uint8_t> bytes_of(std::string_view text) {
 }
 
 // From FIPS 180-4's examples, and of no bytes.
+TEST(Digest, OfPiecesIsThatOfTheWhole) {
+  Hasher hasher;
+  for (int round = 0; round < 2; ++round) {
+    hasher.add("a");
+    hasher.add("bc");
+    EXPECT_EQ(hasher.finish_hexadecimal(), to_hexadecimal(sha256_of("abc")));
+  }
+  hasher.add("forgotten");
+  hasher.restart();
+  EXPECT_EQ(hasher.finish_hexadecimal(), to_hexadecimal(sha256_of("")));
+  Hasher sha1(Hasher::Kind::kSha1);
+  sha1.add("abc");
+  EXPECT_EQ(sha1.finish_hexadecimal(), "a9993e364706816aba3e25717850c26c9cd0d89d");
+}
+
 TEST(Digest, IsSha256) {
   EXPECT_EQ(to_hexadecimal(sha256_of("abc")),
             "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");

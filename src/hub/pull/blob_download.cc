@@ -1,21 +1,17 @@
 #include "hub/pull/blob_download.h"
 
 #include <fmt/format.h>
-#include <openssl/evp.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <memory>
 #include <string>
 #include <system_error>
 #include <utility>
 #include <vector>
 
-#include "base/check.h"
 #include "base/digest.h"
 #include "hub/pull/local_files.h"
 
@@ -24,42 +20,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The hash that names a blob: SHA-256 of a large file, and of a small one git's SHA-1, which begins
-// with the file's size.
-class BlobHash {
- public:
-  explicit BlobHash(const RepositoryFile& file)
-      : file_(file), context_(EVP_MD_CTX_new(), EVP_MD_CTX_free) {
-    restart();
-  }
-
-  void restart() {
-    const EVP_MD* algorithm = file_.is_large ? EVP_sha256() : EVP_sha1();
-    QUIRE_CHECK(context_ != nullptr && EVP_DigestInit_ex(context_.get(), algorithm, nullptr) == 1,
-                "[hub] libcrypto lacks SHA-256 or SHA-1");
-    if (!file_.is_large) {
-      const std::string head = fmt::format("blob {}", file_.size);
-      add({head.c_str(), head.size() + 1});
-    }
-  }
-
-  void add(std::string_view bytes) {
-    QUIRE_CHECK(EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size()) == 1,
-                "[hub] libcrypto cannot hash");
-  }
-
-  std::string hexadecimal() {
-    std::array<unsigned char, EVP_MAX_MD_SIZE> digest = {};
-    unsigned int size = 0;
-    QUIRE_CHECK(EVP_DigestFinal_ex(context_.get(), digest.data(), &size) == 1,
-                "[hub] libcrypto cannot hash");
-    return to_hexadecimal({digest.data(), size});
-  }
-
- private:
-  const RepositoryFile& file_;
-  std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context_;
-};
+// Begins the hash that names a blob: SHA-256 of a large file, and of a small one git's SHA-1, which
+// begins with the file's size.
+void begin_hash(const RepositoryFile& file, Hasher& hash) {
+  hash.restart();
+  if (file.is_large) return;
+  const std::string head = fmt::format("blob {}", file.size);
+  hash.add({head.c_str(), head.size() + 1});
+}
 
 // Appends the content to the partial file and hashes it.
 class PartialBlob : public Receiver {
@@ -70,7 +38,9 @@ class PartialBlob : public Receiver {
         path_(std::move(path)),
         descriptor_(std::move(descriptor)),
         num_bytes_(num_bytes),
-        hash_(file) {}
+        hash_(file.is_large ? Hasher::Kind::kSha256 : Hasher::Kind::kSha1) {
+    begin_hash(file_, hash_);
+  }
 
   // Hashes the bytes that an earlier download left, which bytes_in_cache() has counted.
   Status resume(const std::function<bool()>& interrupted) {
@@ -123,13 +93,13 @@ class PartialBlob : public Receiver {
   Status restart() {
     num_bytes_ -= size_;
     size_ = 0;
-    hash_.restart();
+    begin_hash(file_, hash_);
     return truncate();
   }
 
   // Whether the content can only be wrong.
   bool is_too_long() const { return is_too_long_; }
-  bool has_right_hash() { return hash_.hexadecimal() == file_.hash; }
+  bool has_right_hash() { return hash_.finish_hexadecimal() == file_.hash; }
 
   // Moves the complete file to its place. The content is on the disk before the name is, because
   // later runs trust a blob with a name.
@@ -155,7 +125,7 @@ class PartialBlob : public Receiver {
   fs::path path_;
   Descriptor descriptor_;
   std::atomic<int64_t>& num_bytes_;
-  BlobHash hash_;
+  Hasher hash_;
   int64_t size_ = 0;
   bool is_too_long_ = false;
 };
