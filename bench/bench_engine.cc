@@ -182,6 +182,10 @@ int main(int argc, char** argv) {
   for (const char* name : {"model", "dtype", "cpu_activations", "num_threads", "max_model_len"}) {
     add_setting(command.flags, &config, name);
   }
+  command.check = [&](quire::cli::Complaints& complaints) {
+    if (config.model.empty()) complaints.add("--model: expected the model whose steps are timed");
+    if (config.num_threads == 0) complaints.add("--threads: expected at least 1");
+  };
   command.run = [&]() -> quire::Result<int> {
     if (!quire::bench::is_gguf(config.model)) {
       config.load_format = "dummy";

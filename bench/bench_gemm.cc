@@ -310,6 +310,11 @@ int main(int argc, char** argv) {
   flags.choice("--activations", {"f32", "bf16", "int8"}, &activations, "Inputs of the products");
   flags.text("--quantized-kernel", "NAME", &kernel,
              "amx_int8, avx512_vnni, avx_vnni, avx2 or plain");
+  command.check = [&](quire::cli::Complaints& complaints) {
+    for (const int32_t row : rows) {
+      if (row < 1 || row > 2048) complaints.add("--rows: expected integers in [1, 2048]");
+    }
+  };
   command.run = [&]() -> quire::Result<int> {
     QUIRE_RETURN_IF_ERROR(quire::cpu::apply_max_isa());
     if (layers == 0) layers = shape == "1b" ? 16 : 6;

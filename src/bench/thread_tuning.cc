@@ -11,6 +11,7 @@
 #include "engine/engine_internals.h"
 #include "start/model_files.h"
 #include "start/platform_choice.h"
+#include "start/setting_values.h"
 #include "start/settings.h"
 
 namespace quire::bench {

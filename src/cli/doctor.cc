@@ -26,10 +26,12 @@
 #include "platform/platform.h"
 #include "start/memory_plan.h"
 #include "start/model_files.h"
-#include "start/nodes.h"
+#include "start/node_setup.h"
 #include "start/plan.h"
 #include "start/platform_choice.h"
 #include "start/replica_plan.h"
+#include "start/report.h"
+#include "start/setting_values.h"
 #include "start/settings.h"
 #include "start/speculation.h"
 #include "start/tuned_threads.h"
@@ -167,9 +169,9 @@ void print_serving_backends(std::string_view what, const AttentionSetup& attenti
 // Prints the plan of an engine that starts with these settings. Fails if it cannot start.
 Status print_plan(const EngineConfig& engine, const Speculation& speculation,
                   const ModelFiles& files) {
-  QUIRE_ASSIGN_OR_RETURN(const std::vector<PlannedReplica> replicas,
-                         plan_replicas(engine, speculation, files));
-  const PlannedEngine& planned = replicas.front().engine;
+  std::vector<PlannedReplica> replicas;
+  QUIRE_RETURN_IF_ERROR(plan_replicas(engine, speculation, files, nullptr, replicas));
+  const PlannedReplica& planned = replicas.front();
   const Platform& platform = *replicas.front().platform;
   const EnginePlan& plan = planned.plans.front();
   print_line("context", served_context(plan, files.config));
@@ -192,7 +194,7 @@ Status print_plan(const EngineConfig& engine, const Speculation& speculation,
   };
   print_line("memory plan", memory_of(plan));
   for (size_t r = 1; r < replicas.size(); ++r) {
-    const std::string memory = memory_of(replicas[r].engine.plans.front());
+    const std::string memory = memory_of(replicas[r].plans.front());
     if (memory != memory_of(plan)) print_line(fmt::format("  of replica {}", r), memory);
   }
   const StepThreads steps = platform.step_threads();
@@ -207,13 +209,18 @@ Status print_plan(const EngineConfig& engine, const Speculation& speculation,
   return {};
 }
 
+std::string shown_value(const Setting& setting, const EngineConfig& engine) {
+  if (setting.is_secret) return "(not shown)";
+  if (setting.notation != Notation::kBytes) return setting.text(engine);
+  return bytes_text(engine.*std::get<int64_t EngineConfig::*>(setting.member));
+}
+
 // The settings that are not the defaults.
 void print_settings(const EngineConfig& engine) {
   std::vector<std::string> given;
   for (const Setting& setting : all_settings()) {
     if (setting.is_default(engine)) continue;
-    given.push_back(fmt::format("{} {}", setting.name,
-                                setting.is_secret ? "(not shown)" : setting.text(engine)));
+    given.push_back(fmt::format("{} {}", setting.flag_name(), shown_value(setting, engine)));
   }
   if (!given.empty()) print_line("settings", fmt::format("{}", fmt::join(given, ", ")));
 }
@@ -252,16 +259,16 @@ Status print_node(const EngineConfig& engine, const ModelConfig& model) {
 Result<int> run(const EngineConfig& given) {
   QUIRE_ASSIGN_OR_RETURN(const EngineConfig engine,
                          place_node(with_dummy_weights_of_config(given)));
+  QUIRE_RETURN_IF_ERROR(check_settings(engine));
   QUIRE_ASSIGN_OR_RETURN(const Speculation speculation,
                          read_speculation(engine.speculative_config));
-  QUIRE_RETURN_IF_ERROR(check_settings(engine));
   print_build();
   QUIRE_RETURN_IF_ERROR(cpu::apply_max_isa());
   print_machine(inspect_machine(), choose_threads(thread_options(engine)));
+  print_settings(given);
   (void)finish_stdout();
   QUIRE_ASSIGN_OR_RETURN(const ModelFiles files, inspect_model_files(engine));
   print_model(files);
-  print_settings(given);
   const Status has_weights = check_tensors_present(files.config, *files.weights);
   if (engine.load_format == "dummy") {
     print_line("weights", "dummy");

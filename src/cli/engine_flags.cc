@@ -37,7 +37,7 @@ Choices choices_of(const Setting& setting) {
     if (word.is_value()) {
       choices.values.emplace_back(word.word);
     } else if (word.remedy.empty()) {
-      choices.synonyms.emplace_back(word.word, word.meaning);
+      choices.synonyms.emplace_back(word.word, word.value);
     } else {
       choices.remedies.emplace_back(word.word, word.remedy);
     }
@@ -64,10 +64,14 @@ Result<int64_t> parse_setting(const Setting& setting, std::string_view text) {
   const auto word = std::ranges::find(setting.words, text, &SettingWord::word);
   if (word != setting.words.end()) {
     if (!word->remedy.empty()) return unexpected(text, word->remedy);
-    return parse_integer(word->is_value() ? word->word : word->meaning, {});
+    return parse_integer(word->is_value() ? word->word : word->value, {});
   }
-  if (setting.has_values()) return unexpected(text, setting.listed_values());
-  if (setting.notation == Notation::kBytes) return parse_bytes(text);
+  if (setting.is_choice()) return unexpected(text, setting.listed_values());
+  if (setting.notation == Notation::kBytes) {
+    QUIRE_ASSIGN_OR_RETURN(const int64_t count, parse_bytes(text));
+    if (setting.range.contains(static_cast<double>(count))) return count;
+    return unexpected(text, "at most " + bytes_text(static_cast<int64_t>(setting.range.max)));
+  }
   if (setting.notation == Notation::kCount) return parse_count(text, setting.range);
   Result<int64_t> number = parse_integer(text, setting.range);
   if (number.ok() || setting.words.empty()) return number;
@@ -83,15 +87,15 @@ struct SettingFlag {
   std::string help = std::string(setting.help);
 
   void operator()(bool* target) const {
-    if (*target) {
+    if (setting.text(EngineConfig()) == "true") {
       flags.on_by_default(name.substr(2), target, help);
     } else {
       flags.toggle(name, target, help);
     }
   }
   void operator()(std::string* target) const {
-    if (setting.has_values() || setting.notation == Notation::kBackend) {
-      Choices choices = setting.has_values() ? choices_of(setting) : backend_choices();
+    if (setting.is_choice() || setting.notation == Notation::kBackend) {
+      Choices choices = setting.is_choice() ? choices_of(setting) : backend_choices();
       flags.choice(name, std::move(choices.values), target, help, std::move(choices.synonyms),
                    std::move(choices.remedies));
       if (setting.notation == Notation::kBackend) flags.last().value_name = "NAME";
@@ -120,19 +124,12 @@ struct SettingFlag {
     const bool is_bytes = setting.notation == Notation::kBytes;
     flags.value(name, is_bytes ? "BYTES" : "N", target,
                 is_bytes ? bytes_text(*target) : std::to_string(*target), help, parse);
-    if (setting.has_values()) {
+    if (setting.is_choice()) {
       flags.last().choices = choices_of(setting).values;
       flags.last().value_name = fmt::format("{}", fmt::join(flags.last().choices, "|"));
     }
   }
 };
-
-void add_group(FlagSet& flags, EngineConfig* config, std::string_view group) {
-  flags.begin_group(std::string(group));
-  for (const Setting& setting : all_settings()) {
-    if (setting.group == group) add_setting(flags, config, setting.name);
-  }
-}
 
 // "Qwen/Qwen3-0.6B", also with @REVISION. The organization has a letter, unlike the text "3/4".
 bool is_full_model_name(std::string_view word) {
@@ -140,6 +137,11 @@ bool is_full_model_name(std::string_view word) {
   const std::string_view organization = word.substr(0, word.find('/'));
   return organization.size() < word.size() && hub::parse_model_name(word) &&
          std::ranges::any_of(organization, is_letter);
+}
+
+// Whether the setting turns the feature off, which has no effect where there is none.
+bool is_off(const Setting& setting, const EngineConfig& config) {
+  return setting.name == "packed_weights" && config.packed_weights == "off";
 }
 
 // Warns of settings that are valid but probably not what the user wants.
@@ -154,7 +156,7 @@ void warn_of(const EngineConfig& config) {
   const bool on_gpu = config.device == "cuda" || (config.device != "cpu" && cuda_status().ok());
   for (const Setting& setting : all_settings()) {
     const bool is_ignored = setting.only_on && (*setting.only_on == DeviceKind::kCuda) != on_gpu;
-    if (!is_ignored || setting.is_default(config) || setting.text(config) == "off") continue;
+    if (!is_ignored || setting.is_default(config) || is_off(setting, config)) continue;
     log_warning("[cli] {} has no effect on a {}", setting.flag_name(), on_gpu ? "GPU" : "CPU");
   }
   if (!on_gpu && config.tuning_table == "measured") {
@@ -241,10 +243,10 @@ void add_chat_flags(FlagSet& flags, EngineConfig* config) {
 }
 
 void add_engine_flags(FlagSet& flags, EngineConfig* config, SeedFlag seed) {
-  add_group(flags, config, "Model");
-  if (seed == SeedFlag::kOfEngine) add_setting(flags, config, "seed");
-  for (const std::string_view group : {"Scheduler and KV cache", "Device", "Several machines"}) {
-    add_group(flags, config, group);
+  for (const Setting& setting : all_settings()) {
+    if (setting.group.empty() || (setting.name == "seed" && seed == SeedFlag::kOfCommand)) continue;
+    flags.begin_group(std::string(setting.group));
+    add_setting(flags, config, setting.name);
   }
   flags.add_check([config](Complaints& complaints) {
     for (const Status& error : find_conflicts(*config)) complaints.add(error);
@@ -293,9 +295,9 @@ Status check_chat_template(const Engine& engine, const std::string& system) {
 std::string engine_message(const Status& error) {
   EngineConfig config;
   FlagSet flags;
-  add_engine_flags(flags, &config, SeedFlag::kOfEngine);
-  add_chat_flags(flags, &config);
-  add_setting(flags, &config, "generation_config");
+  for (const Setting& setting : all_settings()) {
+    if (!setting.help.empty()) add_setting(flags, &config, setting.name);
+  }
   return flags.name_flags(error.message());
 }
 

@@ -30,7 +30,7 @@
 #include "server/tools/output_parser.h"
 #include "server/transit_memory.h"
 #include "start/kv_event_sources.h"
-#include "start/nodes.h"
+#include "start/node_setup.h"
 
 namespace quire::cli {
 namespace {

@@ -123,7 +123,9 @@ struct Scheduler::Impl {
   int num_due(const SeqRecord& rec) const { return num_tokens_due(*rec.seq, step_drafts); }
   // The part of a prompt's due tokens that this step computes.
   int chunk_of(int num_due) const {
-    const int limit = config.max_chunk == 0 ? budget_left : std::min(config.max_chunk, budget_left);
+    const int limit = config.long_prefill_token_threshold == 0
+                          ? budget_left
+                          : std::min(config.long_prefill_token_threshold, budget_left);
     return std::min(num_due, limit);
   }
   Progress apply_result(const SeqSpan& span, const SpanResult& result);

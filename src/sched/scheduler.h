@@ -46,7 +46,7 @@ struct SchedulerConfig {
   int num_tokens_ahead = 0;
   bool enable_prefix_caching = true;
   bool enable_chunked_prefill = true;
-  int max_chunk = 0;  // tokens of one prompt in a step; 0: no limit
+  int long_prefill_token_threshold = 0;  // tokens of one prompt in a step; 0: no limit
   std::string block_hash_seed = std::string(kDefaultBlockHashSeed);
   bool collects_kv_events = false;
 };

@@ -10,9 +10,9 @@
 #include "base/byte_archive.h"
 #include "base/text.h"
 #include "kv/cache_dtype.h"
-#include "start/digests.h"
 #include "start/draft_model.h"
 #include "start/engine_plan.h"
+#include "start/model_digests.h"
 
 namespace quire {
 
@@ -29,7 +29,6 @@ Status check_same(Nodes* nodes, std::string_view what, std::string_view value) {
   return {};
 }
 
-// Lowers the numbers to the other's; false if there are not as many.
 bool take_fewer(std::vector<int>& fewest, std::span<const int> other) {
   if (fewest.size() != other.size()) return false;
   std::ranges::transform(fewest, other, fewest.begin(),

@@ -1,4 +1,5 @@
-// Plans that all nodes must have alike. nodes: null if there is one, and everything is agreed then.
+// Plans that must be the same on all nodes. nodes: null on a single node, on which nothing is
+// compared.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,7 @@ struct EnginePlan;
 // Fails unless all nodes have the same value.
 Status check_same(Nodes* nodes, std::string_view what, std::string_view value);
 
-// Lowers the numbers to the other's; false if there are not as many.
+// Lowers each element of `fewest` to that of `other`. False if the sizes differ.
 bool take_fewer(std::vector<int>& fewest, std::span<const int> other);
 // The blocks of the node with the fewest, by table, or the error of the first node that has one.
 // Every node gets the same result.

@@ -12,7 +12,8 @@
 #include "model/families.h"
 #include "model/mtp/mtp.h"
 #include "start/model_files.h"
-#include "start/nodes.h"
+#include "start/node_setup.h"
+#include "start/setting_values.h"
 #include "start/settings.h"
 #include "tensor/checkpoint.h"
 

@@ -54,7 +54,7 @@ class DraftModel {
 
   const ModelConfig& config() const { return config_; }
   const WeightSource& checkpoint() const { return *weights_; }
-  // Ends load() once the nodes have failed (nodes.h); null: there is one.
+  // Ends load() once the nodes have failed (node_setup.h); null: there is one.
   void stop_with(std::shared_ptr<Nodes> nodes);
 
  protected:

@@ -31,6 +31,7 @@ struct EnginePlan {
   bool calculates_kv_scales = false;  // EngineConfig::calculate_kv_scales
 };
 
+// The drafts that a plan has to make room for.
 struct DraftRequest {
   int num_drafts = 0;                 // draft tokens that each step verifies per sequence
   const DraftModel* model = nullptr;  // null: no model drafts

@@ -17,6 +17,7 @@
 #include "start/draft_model.h"
 #include "start/kv_cache_probe.h"
 #include "start/model_files.h"
+#include "start/report.h"
 
 namespace quire {
 namespace {
@@ -142,15 +143,14 @@ Status on_every_replica(size_t num_replicas, const std::function<Status(size_t r
   return {};
 }
 
-// Loads what was planned into parts, which has its nodes.
+// Loads one planned replica into `parts`, which has its nodes.
 Status load_replica(const EngineConfig& config, PlannedReplica&& replica,
                     const Speculation& speculation, const ModelFiles& files,
                     const LoadProgress& progress, EngineParts* parts) {
   parts->platform = std::move(replica.platform);
-  PlannedEngine& planned = replica.engine;
-  const EnginePlan& plan = planned.plans.front();
+  const EnginePlan& plan = replica.plans.front();
   const auto contexts = parts->platform->contexts();
-  parts->info = describe_model(files, planned.plans);
+  parts->info = describe_model(files, replica.plans);
   parts->info.on_gpu = contexts.front()->device().kind != DeviceKind::kCpu;
   parts->info.attention_backend = report_attention(plan.attention).backends;
   parts->info.has_synthetic_acceptance = speculation.verification.is_synthetic();
@@ -166,7 +166,7 @@ Status load_replica(const EngineConfig& config, PlannedReplica&& replica,
   std::vector<RankRunner> runners(contexts.size());
   const auto load = [&](size_t rank) -> Status {
     RankParts& own = parts->ranks[rank];
-    EnginePlan& own_plan = planned.plans[rank];
+    EnginePlan& own_plan = replica.plans[rank];
     DeviceContext& device = *contexts[rank];
     // A drafter that cannot be made fails before the weights are read, which takes minutes.
     if (speculation.make_drafter) {
@@ -175,8 +175,8 @@ Status load_replica(const EngineConfig& config, PlannedReplica&& replica,
     }
     QUIRE_ASSIGN_OR_RETURN(
         own.target, load_onto(device, files, own_plan, rank == 0 ? progress : LoadProgress()));
-    if (planned.draft) {
-      QUIRE_RETURN_IF_ERROR(add_model_drafter(device, *planned.draft, own_plan, own));
+    if (replica.draft) {
+      QUIRE_RETURN_IF_ERROR(add_model_drafter(device, *replica.draft, own_plan, own));
     }
     // A node that has failed would leave the others waiting in the measurements below.
     if (parts->nodes != nullptr) QUIRE_RETURN_IF_ERROR(parts->nodes->status());

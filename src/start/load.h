@@ -1,4 +1,4 @@
-// Loads what was planned onto the devices, and makes the runners.
+// Loads planned replicas onto their devices, and makes the runners.
 #pragma once
 
 #include <memory>

@@ -16,6 +16,7 @@
 #include "model/gguf/gguf_config.h"
 #include "model/gguf/gguf_weights.h"
 #include "start/gguf_files.h"
+#include "start/setting_values.h"
 #include "start/settings.h"
 #include "tensor/checkpoint.h"
 #include "tensor/gguf.h"

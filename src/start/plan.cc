@@ -11,6 +11,7 @@
 #include "platform/runner.h"
 #include "start/agreement.h"
 #include "start/plan_rank.h"
+#include "start/setting_values.h"
 #include "start/settings.h"
 #include "start/sizes.h"
 #include "start/tuning_choice.h"
@@ -18,7 +19,7 @@
 namespace quire {
 namespace {
 
-// The same for all ranks of this process.
+// Plans every rank of this process for one context length.
 Result<std::vector<EnginePlan>> plan_process(std::span<const PlanInputs> ranks, int max_model_len,
                                              bool check_first) {
   std::vector<EnginePlan> plans;
@@ -30,7 +31,7 @@ Result<std::vector<EnginePlan>> plan_process(std::span<const PlanInputs> ranks, 
   return plans;
 }
 
-// The same for all ranks, each of which gets as many blocks as the rank with the fewest.
+// Plans every rank for one context length. Each gets as many blocks as the rank with the fewest.
 Result<std::vector<EnginePlan>> plan_for_context(std::span<const PlanInputs> ranks,
                                                  int max_model_len, bool check_first) {
   Result<std::vector<EnginePlan>> plans = plan_process(ranks, max_model_len, check_first);
@@ -83,7 +84,7 @@ SchedulerConfig scheduler_config(const PlanInputs& in, const EnginePlan& plan) {
       .num_tokens_ahead = draft == nullptr ? 0 : draft->num_tokens_ahead(),
       .enable_prefix_caching = in.config.enable_prefix_caching,
       .enable_chunked_prefill = in.config.enable_chunked_prefill,
-      .max_chunk = in.config.long_prefill_token_threshold};
+      .long_prefill_token_threshold = in.config.long_prefill_token_threshold};
   for (size_t t = 0; t < plan.memory_request.tables.size(); ++t) {
     scheduler.tables.push_back({.num_blocks = plan.memory_plan.num_blocks[t],
                                 .window = plan.memory_request.tables[t].window});
@@ -99,7 +100,7 @@ Result<std::vector<EnginePlan>> plan_ranks(const EngineConfig& config, const Mod
   QUIRE_RETURN_IF_ERROR(check_int8(config, files));
   QUIRE_ASSIGN_OR_RETURN(const Sizes sizes, choose_sizes(config, files.config, platform.defaults(),
                                                          drafts.num_drafts));
-  const DType dtype = choose_dtype(config, files.config);
+  const DType dtype = weight_dtype(config, files.config.dtype);
   std::vector<PlanInputs> ranks;
   for (const auto& context : platform.contexts()) {
     QUIRE_RETURN_IF_ERROR(check_shards(files.config, context->parallel()));
@@ -136,21 +137,6 @@ Result<EnginePlan> plan_engine(const EngineConfig& config, const ModelFiles& fil
   QUIRE_ASSIGN_OR_RETURN(std::vector<EnginePlan> plans,
                          plan_ranks(config, files, platform, drafts));
   return std::move(plans.front());
-}
-
-SelectionReport report_attention(const AttentionSetup& attention) {
-  std::vector<std::string> names;
-  for (const KvGroup& group : attention.kv_groups) {
-    if (attention.kv_groups.size() == 1) {
-      names.emplace_back();
-    } else if (group.decode.window == 0) {
-      names.push_back(fmt::format("{} layers without a window, ", group.layers.size()));
-    } else {
-      names.push_back(
-          fmt::format("{} layers of window {}, ", group.layers.size(), group.decode.window));
-    }
-  }
-  return report_selection(attention.selectors, names, attention.decode_keys);
 }
 
 }  // namespace quire

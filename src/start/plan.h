@@ -19,7 +19,4 @@ Result<std::vector<EnginePlan>> plan_ranks(const EngineConfig& config, const Mod
 Result<EnginePlan> plan_engine(const EngineConfig& config, const ModelFiles& files,
                                const Platform& platform, const DraftRequest& drafts = {});
 
-// Reports the backend of each kind of step. A line names its KV group if there are several.
-SelectionReport report_attention(const AttentionSetup& attention);
-
 }  // namespace quire

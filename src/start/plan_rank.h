@@ -10,7 +10,7 @@
 
 namespace quire {
 
-// The inputs of every decision of one plan. None of them changes while the plan is made.
+// The inputs of every decision of one plan.
 struct PlanInputs {
   const EngineConfig& config;
   const ModelFiles& files;

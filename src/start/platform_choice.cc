@@ -9,9 +9,9 @@
 
 #include "base/log.h"
 #include "start/kept_file.h"
-#include "start/nodes.h"
+#include "start/node_setup.h"
+#include "start/setting_values.h"
 #include "start/settings.h"
-#include "start/sizes.h"
 #include "start/tuned_threads.h"
 
 namespace quire {
@@ -44,7 +44,7 @@ Result<std::unique_ptr<Platform>> make_tuned_cpu_platform(const EngineConfig& co
   return make_cpu_platform(platform);
 }
 
-// With as many GPUs as the replicas have ranks on this node.
+// Fails if a GPU is chosen and this node has fewer GPUs than the replicas have ranks on it.
 Result<DeviceKind> choose_device(const EngineConfig& config, const Parallel& replica) {
   const std::optional<DeviceKind> forced = forced_device(config);
   if (forced == DeviceKind::kCpu) return DeviceKind::kCpu;
@@ -90,7 +90,7 @@ Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config, cons
   const PlatformConfig platform = {.devices = std::move(devices),
                                    .nodes = nodes,
                                    .replica = replica,
-                                   .activation_dtype = choose_dtype(config, files.config),
+                                   .activation_dtype = weight_dtype(config, files.config.dtype),
                                    .rounding = input_rounding(config),
                                    .gpu_memory_utilization = config.gpu_memory_utilization};
   QUIRE_ASSIGN_OR_RETURN(const DeviceKind kind, choose_device(config, replica));

@@ -14,7 +14,7 @@ namespace quire {
 Status check_devices(const EngineConfig& config);
 
 // Makes the platform that EngineConfig::device names. `auto` selects a GPU if the build supports it
-// and the machine has one. nodes: null if there is one; all must have the same kind of device.
+// and the machine has one. nodes: null on a single node; all must have the same kind of device.
 // `replica` is one of EngineConfig::data_parallel_size.
 Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config, const ModelFiles& files,
                                                 std::shared_ptr<Nodes> nodes = nullptr,

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "start/model_files.h"
+#include "start/setting_values.h"
 #include "start/settings.h"
 
 namespace quire {
@@ -94,10 +95,6 @@ Status check_int8(const EngineConfig& config, const ModelFiles& files) {
       "[engine] cpu_activations: got int8 for a model without matrices of quantized integers, "
       "expected f32 or bf16; or take a GGUF file with quantized blocks, or integers of AWQ, GPTQ "
       "or compressed-tensors");
-}
-
-DType choose_dtype(const EngineConfig& config, const ModelConfig& model) {
-  return forced_dtype(config).value_or(model.dtype.value_or(DType::kF32));
 }
 
 }  // namespace quire

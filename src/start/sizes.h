@@ -5,7 +5,6 @@
 #include "platform/platform.h"
 #include "quire/config.h"
 #include "quire/status.h"
-#include "tensor/dtype.h"
 
 namespace quire {
 
@@ -28,11 +27,7 @@ Result<Sizes> choose_sizes(const EngineConfig& config, const ModelConfig& model,
                            const PlatformDefaults& defaults, int num_drafts);
 
 // Fails if products are to be computed in int8 and no matrix has integers: the CPU multiplies
-// integers of quantized matrices by int8 activations; of FP8 it makes floats.
+// integers of quantized matrices by int8 activations, and expands FP8 to floats.
 Status check_int8(const EngineConfig& config, const ModelFiles& files);
-
-// The type of the checkpoint, or of dummy weights. Activations have the same type if the device
-// computes in it.
-DType choose_dtype(const EngineConfig& config, const ModelConfig& model);
 
 }  // namespace quire

@@ -18,16 +18,17 @@
 #include "start/kv_event_sources.h"
 #include "start/load.h"
 #include "start/model_files.h"
-#include "start/nodes.h"
+#include "start/node_setup.h"
 #include "start/platform_choice.h"
+#include "start/report.h"
 #include "start/settings.h"
 
 namespace quire {
 namespace {
 
-using Replicated = std::vector<std::unique_ptr<EngineParts>>;
+using EngineReplicas = std::vector<std::unique_ptr<EngineParts>>;
 
-// Calls start(). An error ends the start of all nodes. nodes: null if there is one.
+// Calls start(). An error ends the start of all nodes. nodes: null on a single node.
 Status start_together(const std::shared_ptr<Nodes>& nodes, const std::function<Status()>& start) {
   Status status;
   try {
@@ -42,7 +43,7 @@ Status start_together(const std::shared_ptr<Nodes>& nodes, const std::function<S
   return nodes->status();
 }
 
-// Checks that need no other node, before a wait of up to minutes for them.
+// Checks that need no other node, before a wait of up to minutes for the others.
 Status check_alone(const EngineConfig& config, const ModelFiles& files) {
   if (config.nnodes == 1) return {};
   QUIRE_RETURN_IF_ERROR(
@@ -51,20 +52,20 @@ Status check_alone(const EngineConfig& config, const ModelFiles& files) {
 }
 
 // Also waits for the other nodes, and closes the files of the weights.
-Result<Replicated> plan_and_load(const EngineConfig& config, const Speculation& speculation,
-                                 ModelFiles& files, const LoadProgress& progress) {
+Result<EngineReplicas> plan_and_load(const EngineConfig& config, const Speculation& speculation,
+                                     ModelFiles& files, const LoadProgress& progress) {
   QUIRE_RETURN_IF_ERROR(check_alone(config, files));
   QUIRE_ASSIGN_OR_RETURN(const std::shared_ptr<Nodes> nodes, connect_nodes(config, files));
   // Destroyed after an error has reached the other nodes, because that may take long.
   std::vector<PlannedReplica> planned;
-  Replicated replicas;
+  EngineReplicas replicas;
   QUIRE_RETURN_IF_ERROR(start_together(nodes, [&]() -> Status {
-    QUIRE_ASSIGN_OR_RETURN(planned, plan_replicas(config, speculation, files, nodes));
-    log_plans(config, planned, files);
+    QUIRE_RETURN_IF_ERROR(plan_replicas(config, speculation, files, nodes, planned));
     files.weights = stop_with_nodes(std::move(files.weights), nodes);
     for (const PlannedReplica& replica : planned) {
-      if (replica.engine.draft) replica.engine.draft->stop_with(nodes);
+      if (replica.draft) replica.draft->stop_with(nodes);
     }
+    log_plans(config, planned, files);
     for (size_t r = 0; r < planned.size(); ++r) {
       replicas.push_back(std::make_unique<EngineParts>());
       replicas.back()->nodes = nodes;
@@ -122,7 +123,7 @@ std::unique_ptr<EngineCore> make_core(const EngineConfig& config, EngineParts& p
 
 // publishers: by replica; empty: no events.
 Result<std::unique_ptr<Engine>> assemble(
-    const EngineConfig& config, ModelFiles&& files, Replicated parts,
+    const EngineConfig& config, ModelFiles&& files, EngineReplicas parts,
     std::vector<std::unique_ptr<KvEventPublisher>> publishers) {
   auto impl = std::make_unique<EngineInternals::Impl>();
   impl->parts = std::move(parts);
@@ -172,6 +173,7 @@ Result<std::unique_ptr<Engine>> start_engine(const EngineConfig& wanted,
                                              const Speculation& speculation,
                                              const LoadProgress& progress) {
   QUIRE_ASSIGN_OR_RETURN(const EngineConfig config, place_node(wanted));
+  QUIRE_RETURN_IF_ERROR(check_settings(config));
   if (config.node_rank > 0) {
     return invalid_argument(fmt::format(
         "[nodes] `node_rank`: got {}, expected 0; the other nodes run quire serve with the same "
@@ -180,7 +182,7 @@ Result<std::unique_ptr<Engine>> start_engine(const EngineConfig& wanted,
   }
   QUIRE_ASSIGN_OR_RETURN(auto publishers, open_kv_events(config, config.data_parallel_size));
   QUIRE_ASSIGN_OR_RETURN(ModelFiles files, open_model_files(config));
-  QUIRE_ASSIGN_OR_RETURN(Replicated parts, plan_and_load(config, speculation, files, progress));
+  QUIRE_ASSIGN_OR_RETURN(EngineReplicas parts, plan_and_load(config, speculation, files, progress));
   return assemble(config, std::move(files), std::move(parts), std::move(publishers));
 }
 
@@ -199,13 +201,14 @@ Status Engine::run_node(const EngineConfig& config, const std::function<bool()>&
   try {
     QUIRE_RETURN_IF_ERROR(check_settings(config));
     QUIRE_ASSIGN_OR_RETURN(const EngineConfig placed, place_node(config));
+    QUIRE_RETURN_IF_ERROR(check_settings(placed));
     if (placed.node_rank < 1) {
       return invalid_argument(
           "[nodes] `node_rank`: got 0, expected at least 1: node 0 has the engine");
     }
     QUIRE_ASSIGN_OR_RETURN(ModelFiles files, open_model_files(placed));
     QUIRE_ASSIGN_OR_RETURN(
-        const Replicated replicas,
+        const EngineReplicas replicas,
         plan_and_load(placed, *read_speculation(config.speculative_config), files, progress));
     EngineParts& parts = *replicas.front();
     log_info("[engine] node {} of {} runs its ranks of {}", placed.node_rank, placed.nnodes,

@@ -8,8 +8,8 @@
 
 namespace quire {
 
-// Same as Engine::create for an engine with this speculation instead of config.speculative_config,
-// but may throw where Engine::create does not.
+// Does the work of Engine::create. `speculation` is the parsed config.speculative_config; tests
+// pass drafters of their own. May throw, for example if there is no thread or no memory.
 Result<std::unique_ptr<Engine>> start_engine(const EngineConfig& config,
                                              const Speculation& speculation,
                                              const LoadProgress& progress = {});

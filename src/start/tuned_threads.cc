@@ -16,7 +16,7 @@
 #include "model/weights.h"
 #include "start/kept_file.h"
 #include "start/model_files.h"
-#include "start/sizes.h"
+#include "start/setting_values.h"
 
 namespace quire {
 namespace {
@@ -47,7 +47,7 @@ std::string weights_key(const EngineConfig& config, const ModelFiles& files) {
   const std::set<std::string_view> block_types = block_type_names(*files.weights);
   if (!block_types.empty()) return fmt::format("{}", fmt::join(block_types, "+"));
   if (files.config.format) return std::string(values_name(files.config.format->scheme));
-  return std::string(dtype_name(choose_dtype(config, files.config)));
+  return std::string(dtype_name(weight_dtype(config, files.config.dtype)));
 }
 
 }  // namespace

@@ -157,7 +157,7 @@ TEST(Usage, MistakesAreOneLineAndExitCode2) {
       {{"serve", "-hf", "a/b-GGUF"}, "GGUF files are not downloaded"},
       {{"quantize", "--to", "q4_0", "--out", "x", "--imatrix", "f"}, "--imatrix: is not supported"},
       {{"serve", "--quantization", "awq_marlin"},
-       "got 'awq_marlin', expected one of none, fp8: a quantized checkpoint says itself"},
+       "got 'awq_marlin', expected one of none, fp8: the checkpoint's config.json names"},
       {{"serve", "--quantization", "bitsandbytes"}, "it is not supported"},
       {{"serve", "--kv-cache-dtype", "q8_0"}, "int8: q8_0 is int8 here, on a CPU; a GPU has fp8"},
       {{"llama-server", "-m", "x"}, "llama-server is quire serve MODEL here"},

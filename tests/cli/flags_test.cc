@@ -6,12 +6,14 @@
 #include <algorithm>
 #include <iterator>
 #include <regex>
+#include <set>
 
 #include "cli/command_line.h"
 #include "cli/engine_flags.h"
 #include "cli/sampling_flags.h"
 #include "cli/unknown_words.h"
 #include "platform/platform.h"
+#include "start/settings.h"
 
 namespace quire::cli {
 namespace {
@@ -164,6 +166,21 @@ TEST(CommandLine, AFlagOfAnotherCommandIsSaidToBeOne) {
               ElementsAre("--port: is a flag of quire serve and quire bench serve"));
   EXPECT_THAT(Parsed({"--model", "a", "generate"}).complaints(),
               ElementsAre(HasSubstr("--model: is a flag of quire generate and others")));
+}
+
+// A setting has a flag of quire serve and a text that describes it, or neither.
+TEST(Settings, HaveFlagsOfTheServer) {
+  const Command root = root_command();
+  const auto serve = std::ranges::find(root.subcommands, "serve", &Command::name);
+  ASSERT_NE(serve, root.subcommands.end());
+  std::set<std::string> names;
+  for (const Setting& setting : all_settings()) {
+    const std::string name = setting.flag_name();
+    EXPECT_EQ(serve->flags.find(name) != nullptr, !setting.help.empty()) << name;
+    EXPECT_TRUE(names.insert(name).second) << name;
+    const std::string alias(setting.alias);
+    EXPECT_TRUE(alias.empty() || names.insert(alias).second) << alias;
+  }
 }
 
 TEST(ForeignNames, NameFlagsThatExist) {
@@ -393,7 +410,7 @@ TEST(EngineFlags, RefuseInvalidValuesAndKeepTheDefault) {
   EXPECT_THAT(set(flags, "--dtype", "fp8").message(), HasSubstr("one of auto, f32, f16, bf16"));
   EXPECT_THAT(set(flags, "--device", "tpu").message(), HasSubstr("one of auto, cpu, cuda"));
   EXPECT_THAT(set(flags, "--nnodes", "all").message(),
-              HasSubstr("got 'all', expected auto or an integer in [1, 64]"));
+              HasSubstr("got 'all', expected auto or an integer in [0, 64]"));
   EXPECT_FALSE(set(flags, "--nnodes", "65").ok());
   EXPECT_FALSE(set(flags, "--max-num-seqs", "-1").ok());
   EXPECT_FALSE(set(flags, "--gpu-memory-utilization", "1.5").ok());

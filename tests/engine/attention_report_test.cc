@@ -6,6 +6,7 @@
 
 #include "engine/tiny_engine.h"
 #include "start/plan.h"
+#include "start/report.h"
 #include "start/platform_choice.h"
 
 namespace quire {

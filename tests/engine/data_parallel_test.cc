@@ -103,20 +103,20 @@ TEST(DataParallel, DividesAMachinesMemory) {
   EngineConfig config = with_replicas(testing::tiny_config(), 2);
   config.kv_cache_memory = 0;
   const ModelFiles files = *open_model_files(config);
-  const auto replicas = plan_replicas(config, {}, files);
-  ASSERT_TRUE(replicas.ok()) << replicas.status().message();
-  ASSERT_EQ(replicas->size(), 2);
+  std::vector<PlannedReplica> replicas;
+  const Status planned = plan_replicas(config, {}, files, nullptr, replicas);
+  ASSERT_TRUE(planned.ok()) << planned.message();
+  ASSERT_EQ(replicas.size(), 2);
   const auto free_bytes = [](const PlannedReplica& replica) {
-    return static_cast<double>(replica.engine.plans.front().memory_request.budget.free_bytes);
+    return static_cast<double>(replica.plans.front().memory_request.budget.free_bytes);
   };
   const auto alone = make_platform(config, files);
   EXPECT_EQ((*alone)->contexts().front()->memory_budget()->owner, "machine");
   const auto all = static_cast<double>((*alone)->contexts().front()->memory_budget()->free_bytes);
-  for (const PlannedReplica& replica : *replicas) {
+  for (const PlannedReplica& replica : replicas) {
     EXPECT_NEAR(free_bytes(replica), all / 2, 0.1 * all) << "another process may take some";
     EXPECT_EQ(replica.platform->thread_choice()->places.size(), 1);
-    EXPECT_EQ(replica.engine.plans.front().memory_request.budget.owner,
-              "rank's share of the machine");
+    EXPECT_EQ(replica.plans.front().memory_request.budget.owner, "rank's share of the machine");
   }
 }
 

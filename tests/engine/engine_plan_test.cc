@@ -12,6 +12,7 @@
 #include "model/decoder.h"
 #include "model/families.h"
 #include "start/plan.h"
+#include "start/report.h"
 #include "start/platform_choice.h"
 #include "support/reference_ops.h"
 
@@ -34,7 +35,7 @@ class FakeContext final : public DeviceContext {
     auto xqa = std::make_unique<PickyBackend>("xqa", 64, Phase::kDecode);
     xqa->is_causal = true;
     attention_.add(std::move(xqa));
-    attention_.add(std::make_unique<PickyBackend>("narrow", 1, Phase::kDecode));
+    attention_.add(std::make_unique<PickyBackend>("cudnn", 1, Phase::kDecode));
     attention_.add(std::make_unique<PickyBackend>("native", 64, Phase::kPrefill));
   }
 
@@ -166,8 +167,8 @@ TEST_F(EnginePlanTest, QueryLengthsOfDecodeAreSaidApart) {
 }
 
 TEST_F(EnginePlanTest, ABackendOfNoPhaseIsRefused) {
-  EXPECT_THAT(plan_with("narrow").status().message(),
-              HasSubstr("`attention_backend` narrow cannot serve decode: a) too many heads."));
+  EXPECT_THAT(plan_with("cudnn").status().message(),
+              HasSubstr("`attention_backend` cudnn cannot serve decode: a) too many heads."));
   EXPECT_THAT(plan_with("xqa", "flashinfer").status().message(),
               HasSubstr("`attention_backend` xqa cannot serve prefill"));
   EXPECT_THAT(plan_with("nonsense").status().message(), HasSubstr("must be one of auto, "));
@@ -197,6 +198,13 @@ TEST_F(EnginePlanTest, AStepHasATokenOfEachSequence) {
   EXPECT_EQ(this->plan(config)->scheduler.max_num_seqs, 32);
   config.max_num_seqs = 65536;
   EXPECT_THAT(this->plan(config).status().message(), HasSubstr("max_num_seqs: must be"));
+}
+
+TEST_F(EnginePlanTest, TheSchedulerBoundsTheTokensOfAPrompt) {
+  EngineConfig config = tiny_config();
+  EXPECT_EQ(plan(config)->scheduler.long_prefill_token_threshold, 0);
+  config.long_prefill_token_threshold = 24;
+  EXPECT_EQ(plan(config)->scheduler.long_prefill_token_threshold, 24);
 }
 
 TEST_F(EnginePlanTest, AStepHasTheDraftsOfEachSequence) {

@@ -14,6 +14,7 @@
 #include "engine/tiny_engine.h"
 #include "start/model_files.h"
 #include "start/platform_choice.h"
+#include "start/setting_values.h"
 #include "start/settings.h"
 #include "support/scratch_directory.h"
 

@@ -67,7 +67,7 @@ SchedulerConfig random_config(const Choices& below) {
   config.enable_prefix_caching = below(4) != 0;
   config.enable_chunked_prefill = below(4) != 0;
   if (config.enable_chunked_prefill && below(3) == 0) {
-    config.max_chunk = 1 + static_cast<int>(below(40));
+    config.long_prefill_token_threshold = 1 + static_cast<int>(below(40));
   }
   return config;
 }
@@ -235,7 +235,8 @@ void SchedulerSim::check_plan(const BatchPlan& plan, int num_drafts) {
                         max_kv_slots(config_, *seq, span.kv_len_bound()),
                 "[sim] a span lacks blocks");
     QUIRE_CHECK(!span.decodes || span.num_tokens == plan.decode_q_len, "[sim] a decode's length");
-    QUIRE_CHECK(span.decodes || config_.max_chunk == 0 || span.num_tokens <= config_.max_chunk,
+    QUIRE_CHECK(span.decodes || config_.long_prefill_token_threshold == 0 ||
+                    span.num_tokens <= config_.long_prefill_token_threshold,
                 "[sim] a chunk's length");
     QUIRE_CHECK(span.num_drafts == num_drafts_of(span, seq->is_constrained), "[sim] drafts");
     const bool wants_logprobs = span.num_computed < seq->num_prompt_tokens &&

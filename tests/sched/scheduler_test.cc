@@ -80,7 +80,7 @@ TEST_F(SchedulerTest, CutsPromptsToTheBudgetAndDecodesFirst) {
 }
 
 TEST_F(SchedulerTest, ALongPromptLeavesRoomForOthers) {
-  config_.max_chunk = 40;
+  config_.long_prefill_token_threshold = 40;
   const SeqId a = add(100, 5);
   const SeqId b = add(30, 5);
   EXPECT_EQ(parts(step()), (Parts{{a, 40}, {b, 24}}));

@@ -13,6 +13,7 @@
 #include <variant>
 
 #include "base/file.h"
+#include "start/setting_values.h"
 #include "support/shared_data.h"
 
 namespace quire {
@@ -43,11 +44,14 @@ constexpr size_t num_members() {
 
 // A member without a row has no flag, is not checked, and may differ between nodes.
 TEST(Settings, HaveARowPerMember) {
-  std::set<std::string_view> names;
+  const EngineConfig config;
+  std::set<const void*> members;
   for (const Setting& setting : all_settings()) {
-    EXPECT_TRUE(names.insert(setting.name).second) << setting.name << " has two rows";
+    const void* member = std::visit(
+        [&](auto of) { return static_cast<const void*>(&(config.*of)); }, setting.member);
+    EXPECT_TRUE(members.insert(member).second) << setting.name << " has two rows";
   }
-  EXPECT_EQ(names.size(), num_members<EngineConfig>());
+  EXPECT_EQ(members.size(), num_members<EngineConfig>());
 }
 
 TEST(Settings, DefaultsAreValid) {
@@ -57,18 +61,27 @@ TEST(Settings, DefaultsAreValid) {
 TEST(Settings, RefuseUnknownWords) {
   for (const Setting& setting : all_settings()) {
     const auto* word = std::get_if<std::string EngineConfig::*>(&setting.member);
-    if (word == nullptr || !setting.has_values()) continue;
+    if (word == nullptr || !setting.is_choice()) continue;
     EngineConfig config;
     config.*(*word) = "nonsense";
     EXPECT_THAT(error_of(config), HasSubstr(fmt::format("{}: must be {}, got nonsense",
                                                         setting.name, setting.listed_values())));
+    // A value may be refused beside other settings, but not as a value.
     for (const SettingWord& other : setting.words) {
       config.*(*word) = other.word;
-      EXPECT_EQ(check_settings(config).ok(), other.is_value()) << setting.name << " " << other.word;
-      // Words that need another setting beside them.
-      if (other.word == "int8") break;
+      const bool is_refused = error_of(config).find("must be") != std::string::npos;
+      EXPECT_EQ(is_refused, !other.is_value()) << setting.name << " " << other.word;
     }
   }
+}
+
+TEST(Settings, RefuseUnknownBackends) {
+  EngineConfig config;
+  config.decode_attention_backend = "nonsense";
+  EXPECT_THAT(error_of(config),
+              HasSubstr("decode_attention_backend: must be one of auto, cpu, reference"));
+  config.decode_attention_backend = "reference";
+  EXPECT_TRUE(check_settings(config).ok()) << error_of(config);
 }
 
 TEST(Settings, RefuseNumbersOutOfRange) {
@@ -86,7 +99,14 @@ TEST(Settings, RefuseNumbersOutOfRange) {
   config.nnodes = 0;  // as the launcher says
   EXPECT_TRUE(check_settings(config).ok()) << error_of(config);
   config.nnodes = -1;
-  EXPECT_EQ(error_of(config), "[engine] nnodes: must be 1 to 64, got -1");
+  EXPECT_EQ(error_of(config), "[engine] nnodes: must be 0 to 64, got -1");
+  config = {};
+  config.rank_timeout = 0;
+  EXPECT_EQ(error_of(config), "[engine] rank_timeout: must be 1 to 3600 s, got 0");
+  config = {};
+  config.max_model_len = 1;
+  EXPECT_THAT(error_of(config), HasSubstr("max_model_len: must be 0 to 16777216, got 1; 0 or at "
+                                          "least 2: a token of prompt and one of output"));
 }
 
 TEST(Settings, ReadTheTextsOfJsonObjects) {
@@ -98,14 +118,62 @@ TEST(Settings, ReadTheTextsOfJsonObjects) {
   EXPECT_THAT(error_of(config), HasSubstr("[config] `kv_events_config`: publisher"));
 }
 
-TEST(Settings, NameConflicts) {
+struct Conflict {
+  std::string_view error;
+  void (*set)(EngineConfig& config);
+};
+
+constexpr Conflict kConflicts[] = {
+    {"tokenizer: must be empty", [](EngineConfig& config) { config.tokenizer = "other"; }},
+    {"kv_cache_dtype: got int8 on a GPU",
+     [](EngineConfig& config) {
+       config.kv_cache_dtype = "int8";
+       config.device = "cuda";
+     }},
+    {"calculate_kv_scales: got true",
+     [](EngineConfig& config) { config.calculate_kv_scales = true; }},
+    {"cpu_activations: got int8 with `quantization` fp8",
+     [](EngineConfig& config) {
+       config.quantization = "fp8";
+       config.cpu_activations = "int8";
+     }},
+    {"packed_weights: must be", [](EngineConfig& config) { config.packed_weights = ""; }},
+    {"long_prefill_token_threshold: got 64 without chunked prefill",
+     [](EngineConfig& config) {
+       config.long_prefill_token_threshold = 64;
+       config.enable_chunked_prefill = false;
+     }},
+    {"data_parallel_size: got 2 on 2 nodes",
+     [](EngineConfig& config) { config.data_parallel_size = config.nnodes = 2; }},
+    {"`max_num_batched_tokens`: got 4, expected at least 5",
+     [](EngineConfig& config) {
+       config.speculative_config = R"({"method": "ngram", "num_speculative_tokens": 4})";
+       config.max_num_batched_tokens = 4;
+     }},
+    {"`speculative_config`: disable_padded_drafter_batch",
+     [](EngineConfig& config) {
+       config.speculative_config =
+           R"({"method": "ngram", "num_speculative_tokens": 4, "disable_padded_drafter_batch": true})";
+       config.device = "cuda";
+     }},
+};
+
+TEST(Settings, NameEachConflict) {
+  for (const Conflict& conflict : kConflicts) {
+    EngineConfig config;
+    conflict.set(config);
+    const std::vector<Status> found = find_conflicts(config);
+    ASSERT_EQ(found.size(), 1) << conflict.error;
+    EXPECT_THAT(std::string(found.front().message()), HasSubstr(conflict.error));
+    EXPECT_EQ(check_settings(config).message(), found.front().message());
+  }
+}
+
+TEST(Settings, NameAllConflicts) {
   EngineConfig config;
   config.tokenizer = "other";
   config.calculate_kv_scales = true;
-  std::vector<std::string> found;
-  for (const Status& status : find_conflicts(config)) found.emplace_back(status.message());
-  EXPECT_THAT(found, ElementsAre(HasSubstr("tokenizer: must be empty"),
-                                 HasSubstr("calculate_kv_scales: got true")));
+  EXPECT_EQ(find_conflicts(config).size(), 2);
 }
 
 TEST(Settings, WordsHaveTypes) {
@@ -128,7 +196,7 @@ TEST(Settings, WordsHaveTypes) {
 // ---- docs/settings.md
 
 std::string values_of(const Setting& setting) {
-  if (setting.has_values()) return setting.listed_values();
+  if (setting.is_choice()) return setting.listed_values();
   if (std::holds_alternative<bool EngineConfig::*>(setting.member)) return "true or false";
   const bool is_text = std::holds_alternative<std::string EngineConfig::*>(setting.member);
   switch (setting.notation) {
@@ -163,7 +231,7 @@ std::string page() {
     const std::string value = setting.text(defaults);
     table += fmt::format("| `{}` | {} | {} | {} | {} |\n", setting.name, values_of(setting),
                          value.empty() ? "" : "`" + value + "`", devices_of(setting),
-                         setting.is_agreed ? "alike" : "");
+                         setting.nodes == Agreement::kSame ? "same" : "");
     if (setting.help.empty()) continue;
     const bool is_off = setting.text(defaults) == "true";
     meanings += fmt::format("- `{}`{}: {}\n", setting.flag_name().insert(2, is_off ? "no-" : ""),
@@ -174,9 +242,10 @@ std::string page() {
       "# Settings\n\n"
       "This page is made from the table in `src/start/settings.cc` by `QUIRE_UPDATE_DOCS=1 "
       "settings_test`.\n\n"
-      "A setting is a member of `EngineConfig` (`include/quire/config.h`), and a flag of the same\n"
-      "name with dashes, except `--threads`. Without a device, it has effect on all. On several\n"
-      "nodes, settings marked \"alike\" must have the same value.\n\n"
+      "A setting is a member of `EngineConfig` (`include/quire/config.h`). Its flag, if it has "
+      "one,\n"
+      "is below. The fourth column names the device on which it has an effect, if it has none on\n"
+      "others. The settings marked \"same\" must have the same value on all nodes.\n\n"
       "| setting | values | default | device | nodes |\n|---|---|---|---|---|\n{}\n"
       "## Flags\n\n{}",
       table, meanings);

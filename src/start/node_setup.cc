@@ -1,4 +1,4 @@
-#include "start/nodes.h"
+#include "start/node_setup.h"
 
 #include <fmt/format.h>
 
@@ -14,7 +14,7 @@
 #include "base/json.h"
 #include "nodes/node_place.h"
 #include "start/build_identity.h"
-#include "start/digests.h"
+#include "start/model_digests.h"
 #include "start/model_files.h"
 #include "start/settings.h"
 #include "start/tuned_threads.h"
@@ -24,7 +24,7 @@ namespace quire {
 namespace {
 
 // The keys and values of speculative_config, without the path of the drafter.
-std::string describe_drafter(const std::string& speculative_config) {
+std::string without_path(const std::string& speculative_config) {
   const Result<JsonDocument> document = JsonDocument::parse(speculative_config, "");
   simdjson::dom::object object;
   if (!document.ok() || document->root().get(object)) return speculative_config;
@@ -42,12 +42,12 @@ Result<NodeSettings> settings_of(const EngineConfig& config, const ModelFiles& f
   NodeSettings settings = {{"version", std::string(version())},
                            {"build", std::string(build_identity())}};
   for (const Setting& setting : all_settings()) {
-    if (!setting.is_agreed) continue;
+    if (setting.nodes != Agreement::kSame) continue;
     const bool has_path = setting.name == "speculative_config";
     std::string text = setting.text(config);
-    settings.emplace_back(setting.name, has_path ? describe_drafter(text) : std::move(text));
+    settings.emplace_back(setting.name, has_path ? without_path(text) : std::move(text));
   }
-  // Behind the settings, of which the model's description has some.
+  // After the settings, because the description of the model repeats some of them.
   settings.emplace_back("model", model_key(config, files));
   settings.emplace_back("model's config.json", config_digest);
   settings.emplace_back("model's weights", digest_of(*files.weights));
@@ -81,7 +81,7 @@ class NodeWeights final : public ForwardingSource {
   std::shared_ptr<Nodes> nodes_;
 };
 
-// Without the settings.
+// The configuration of the connection; the settings are filled in later.
 NodesConfig nodes_config(const EngineConfig& config) {
   const std::string& token = config.cluster_token;
   const char* const variable = std::getenv("QUIRE_CLUSTER_TOKEN");

@@ -1,4 +1,4 @@
-#include "start/digests.h"
+#include "start/model_digests.h"
 
 #include <fmt/format.h>
 

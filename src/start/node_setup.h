@@ -26,7 +26,7 @@ Result<std::shared_ptr<Nodes>> connect_nodes(const EngineConfig& config, const M
 Result<std::string> check_own_node(const EngineConfig& config);
 
 // `source`, which cannot be read any more once the nodes have failed: to load the rest of a model
-// may take minutes. nodes: null if there is one.
+// may take minutes. nodes: null on a single node.
 std::unique_ptr<WeightSource> stop_with_nodes(std::unique_ptr<WeightSource> source,
                                               std::shared_ptr<Nodes> nodes);
 
