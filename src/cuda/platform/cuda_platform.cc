@@ -12,6 +12,7 @@
 #include "cuda/platform/cuda_runner.h"
 #include "cuda/platform/lookup_drafter.h"
 #include "cuda/platform/model_drafter.h"
+#include "cuda/platform/runner_bytes.h"
 #include "cuda/sample/sampled_slots.h"
 #include "cuda/step/decode_graphs.h"
 #include "cuda/tune/attention_meter.h"
@@ -219,7 +220,7 @@ class CudaPlatform final : public Platform {
 
   RunnerBytes runner_bytes(const RunnerSizes& sizes,
                            std::span<const AttentionSelector> attention) const override {
-    return CudaRunner::device_bytes(sizes, attention);
+    return cuda::runner_bytes(sizes, attention);
   }
 
   std::vector<int> decode_q_lens(int num_drafts, bool is_adaptive) const override {
