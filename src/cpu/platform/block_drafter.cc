@@ -6,7 +6,6 @@
 #include "base/check.h"
 #include "cpu/platform/draft_pass.h"
 #include "cpu/platform/model_drafter.h"
-#include "cpu/platform/slot_tokens.h"
 
 namespace quire {
 namespace {
@@ -14,31 +13,21 @@ namespace {
 class BlockDrafter final : public Drafter {
  public:
   BlockDrafter(const DraftModelParts& parts, const DrafterLimits& limits, HostDevice& device)
-      : parts_(parts),
-        limits_(limits),
-        model_(dynamic_cast<BlockHead&>(*parts.instance.model)),
-        device_(device),
-        pass_(parts),
-        tokens_(limits),
-        chooser_(limits) {
+      : buffers_(parts, limits, device), model_(dynamic_cast<BlockHead&>(*parts.instance.model)) {
     QUIRE_CHECK(limits.num_drafts <= layout().max_drafts(),
                 "[cpu] more drafts than the drafter's block has");
   }
 
-  Status allocate_buffers() {
-    const int64_t vocab_size = model_.config().vocab_size;
-    QUIRE_ASSIGN_OR_RETURN(states_, TappedStates::allocate(parts_, ops()));
-    QUIRE_ASSIGN_OR_RETURN(
-        logits_, ops().allocate({parts_.limits.max_num_logit_rows, vocab_size}, DType::kF32));
+  Status allocate() {
+    QUIRE_RETURN_IF_ERROR(buffers_.allocate(true));
     if (!model_.has_transitions()) return {};
-    QUIRE_ASSIGN_OR_RETURN(transitions_,
-                           ops().allocate({limits_.max_num_seqs, vocab_size}, DType::kF32));
+    const Shape shape = {buffers_.limits.max_num_seqs, model_.config().vocab_size};
+    QUIRE_ASSIGN_OR_RETURN(transitions_, buffers_.ops().allocate(shape, DType::kF32));
     return {};
   }
 
   Status update_slots(const BatchPlan& plan, Stream& /*stream*/) override {
-    tokens_.update(plan);
-    chooser_.update(plan);
+    buffers_.update_slots(plan);
     return {};
   }
 
@@ -47,7 +36,8 @@ class BlockDrafter final : public Drafter {
     find_blocks(call);
     if (blocks_.empty()) return {};
     QUIRE_RETURN_IF_ERROR(compute_blocks(call, stream));
-    for (int i = 0; i < limits_.num_drafts && !blocks_.empty(); ++i) add_drafts(call, stream);
+    const int most = buffers_.limits.num_drafts;
+    for (int i = 0; i < most && !blocks_.empty(); ++i) add_drafts(call, stream);
     return {};
   }
 
@@ -60,13 +50,12 @@ class BlockDrafter final : public Drafter {
   };
 
   const BlockLayout& layout() const { return model_.block(); }
-  Ops& ops() const { return *device_.ops; }
   int slot_of(const DraftCall& call, const Block& block) const {
     return call.spans[block.span_idx].slot;
   }
-  std::span<float> row_of(const Tensor& rows, int64_t row) const {
-    const auto width = static_cast<size_t>(rows.view.shape[1]);
-    return {rows.view.as<float>() + static_cast<size_t>(row) * width, width};
+  // The logits of the block's next draft.
+  std::span<float> next_logits(const DraftCall& call, const Block& block) const {
+    return buffers_.logits_row(block.first_row + call.num_proposed[slot_of(call, block)]);
   }
 
   DraftChunk new_context(const DraftCall& call, size_t span_idx);
@@ -81,15 +70,8 @@ class BlockDrafter final : public Drafter {
   // Adds what the token before each sequence's next draft says about it to the draft's logits.
   void add_transitions(const DraftCall& call, Stream& stream);
 
-  DraftModelParts parts_;
-  DrafterLimits limits_;
+  DraftBuffers buffers_;
   BlockHead& model_;
-  HostDevice& device_;
-  DraftPass pass_;
-  SlotTokens tokens_;
-  DraftChooser chooser_;
-  TappedStates states_;
-  Tensor logits_;       // F32 [max_num_seqs * num_drafts, vocab_size]
   Tensor transitions_;  // F32 [max_num_seqs, vocab_size]; empty if the model has none
 
   std::vector<DraftChunk> context_;  // by span of the call; some are empty
@@ -98,12 +80,12 @@ class BlockDrafter final : public Drafter {
 
 DraftChunk BlockDrafter::new_context(const DraftCall& call, size_t span_idx) {
   const SeqSpan& span = call.spans[span_idx];
-  if (span.samples) tokens_.append_sampled(call, span.slot);
-  const std::vector<int32_t>& tokens = tokens_.of(span.slot);
+  if (span.samples) buffers_.tokens.append_sampled(call, span.slot);
+  const std::vector<int32_t>& tokens = buffers_.tokens.of(span.slot);
   const int first = span.decodes ? call.slot_views[span_idx].num_computed : span.num_computed;
   // The newest token has no hidden state yet.
   const int end = span.samples ? static_cast<int>(tokens.size()) - 1 : span.kv_len_bound();
-  const int num_new = std::max(std::min(end, draft_capacity(span, parts_.limits)) - first, 0);
+  const int num_new = std::max(std::min(end, buffers_.capacity(span)) - first, 0);
   return {.span_idx = span_idx,
           .first = first,
           .token_ids =
@@ -119,9 +101,9 @@ Status BlockDrafter::write_context(const DraftCall& call, Stream& stream) {
     if (!context_.back().token_ids.empty()) chunks.push_back(context_.back());
   }
   if (chunks.empty()) return {};
-  states_.read(call, model_, chunks, ops(), stream);
-  QUIRE_ASSIGN_OR_RETURN(StepInput input, pass_.build_prompts(call, chunks, stream));
-  input.hidden = states_.rows(input.num_tokens);
+  buffers_.states.read(call, model_, chunks, buffers_.ops(), stream);
+  QUIRE_ASSIGN_OR_RETURN(StepInput input, buffers_.pass.build_prompts(call, chunks, stream));
+  input.hidden = buffers_.states.rows(input.num_tokens);
   return model_.write_context(input, stream);
 }
 
@@ -132,10 +114,10 @@ void BlockDrafter::find_blocks(const DraftCall& call) {
     const SeqSpan& span = call.spans[i];
     if (!span.samples) continue;
     call.num_proposed[span.slot] = 0;
-    const int newest = static_cast<int>(tokens_.of(span.slot).size()) - 1;
+    const int newest = static_cast<int>(buffers_.tokens.of(span.slot).size()) - 1;
     const DraftChunk& context = context_[i];
     if (context.first + std::ssize(context.token_ids) != newest) continue;
-    const int num_places = draft_capacity(span, parts_.limits) - newest;
+    const int num_places = buffers_.capacity(span) - newest;
     const int most = std::min(call.num_wanted[i], num_places - layout().num_before_drafts());
     if (most > 0) blocks_.push_back({.span_idx = i, .num_drafts = most});
   }
@@ -144,48 +126,47 @@ void BlockDrafter::find_blocks(const DraftCall& call) {
 // The block of a sequence has as many mask tokens as a step can verify, whatever this one wants:
 // they see each other, and a drafter expects the number of its training.
 Status BlockDrafter::compute_blocks(const DraftCall& call, Stream& stream) {
-  const auto most_tokens = static_cast<size_t>(layout().num_tokens(limits_.num_drafts));
+  const auto most_tokens = static_cast<size_t>(layout().num_tokens(buffers_.limits.num_drafts));
   std::vector<int32_t> ids(blocks_.size() * most_tokens, layout().mask_token_id);
   std::vector<DraftChunk> chunks;
   for (const Block& block : blocks_) {
     const SeqSpan& span = call.spans[block.span_idx];
-    const std::vector<int32_t>& tokens = tokens_.of(span.slot);
+    const std::vector<int32_t>& tokens = buffers_.tokens.of(span.slot);
     const auto newest = tokens.size() - 1;
     const std::span block_ids = std::span(ids).subspan(chunks.size() * most_tokens, most_tokens);
     block_ids.front() = tokens.back();
-    const auto num_places = static_cast<size_t>(draft_capacity(span, parts_.limits)) - newest;
+    const auto num_places = static_cast<size_t>(buffers_.capacity(span)) - newest;
     chunks.push_back({.span_idx = block.span_idx,
                       .first = static_cast<int>(newest),
                       .token_ids = block_ids.first(std::min(most_tokens, num_places))});
   }
-  QUIRE_ASSIGN_OR_RETURN(const StepInput input, pass_.build_prompts(call, chunks, stream));
+  QUIRE_ASSIGN_OR_RETURN(const StepInput input, buffers_.pass.build_prompts(call, chunks, stream));
   QUIRE_RETURN_IF_ERROR(model_.forward(input, stream));
   std::vector<int32_t> rows;
   for (size_t b = 0; b < blocks_.size(); ++b) {
-    const int first = pass_.span(b).first_token + layout().num_before_drafts();
+    const int first = buffers_.pass.span(b).first_token + layout().num_before_drafts();
     blocks_[b].first_row = static_cast<int>(rows.size());
     for (int i = 0; i < blocks_[b].num_drafts; ++i) rows.push_back(first + i);
   }
   const auto num_rows = static_cast<int>(rows.size());
-  return model_.compute_logits(rows.data(), num_rows, logits_.view.rows(0, num_rows), stream);
+  return model_.compute_logits(rows.data(), num_rows, buffers_.logits.view.rows(0, num_rows),
+                               stream);
 }
 
 void BlockDrafter::add_drafts(const DraftCall& call, Stream& stream) {
   if (model_.has_transitions()) add_transitions(call, stream);
   std::vector<std::optional<int32_t>> drafts(blocks_.size());
-  device_.pool.parallel_for(std::ssize(blocks_), [&](int64_t b) {
+  buffers_.device.pool.parallel_for(std::ssize(blocks_), [&](int64_t b) {
     const Block& block = blocks_[static_cast<size_t>(b)];
-    const int slot = slot_of(call, block);
-    drafts[static_cast<size_t>(b)] =
-        chooser_.choose(call, slot, row_of(logits_, block.first_row + call.num_proposed[slot]),
-                        model_.target_ids());
+    drafts[static_cast<size_t>(b)] = buffers_.chooser.choose(
+        call, slot_of(call, block), next_logits(call, block), model_.target_ids());
   });
   std::vector<Block> unfinished;
   for (size_t b = 0; b < drafts.size(); ++b) {
     if (!drafts[b]) continue;
     const int slot = slot_of(call, blocks_[b]);
     int32_t& num_proposed = call.num_proposed[slot];
-    tokens_.next_tokens(call, slot)[static_cast<size_t>(++num_proposed)] = *drafts[b];
+    buffers_.tokens.next_tokens(call, slot)[static_cast<size_t>(++num_proposed)] = *drafts[b];
     if (num_proposed < blocks_[b].num_drafts) unfinished.push_back(blocks_[b]);
   }
   blocks_ = std::move(unfinished);
@@ -196,15 +177,14 @@ void BlockDrafter::add_transitions(const DraftCall& call, Stream& stream) {
   for (const Block& block : blocks_) {
     const int slot = slot_of(call, block);
     const auto num_proposed = static_cast<size_t>(call.num_proposed[slot]);
-    previous.push_back(tokens_.next_tokens(call, slot)[num_proposed]);
+    previous.push_back(buffers_.tokens.next_tokens(call, slot)[num_proposed]);
   }
   const auto num_rows = static_cast<int>(previous.size());
   model_.transitions(previous.data(), num_rows, transitions_.view.rows(0, num_rows), stream);
-  device_.pool.parallel_for(num_rows, [&](int64_t b) {
+  buffers_.device.pool.parallel_for(num_rows, [&](int64_t b) {
     const Block& block = blocks_[static_cast<size_t>(b)];
-    const std::span<float> logits =
-        row_of(logits_, block.first_row + call.num_proposed[slot_of(call, block)]);
-    const std::span<const float> summands = row_of(transitions_, b);
+    const std::span<float> logits = next_logits(call, block);
+    const auto* summands = transitions_.view.rows(b, 1).as<float>();
     for (size_t id = 0; id < logits.size(); ++id) logits[id] += summands[id];
   });
 }
@@ -215,7 +195,7 @@ Result<std::unique_ptr<Drafter>> make_block_drafter(const DraftModelParts& parts
                                                     const DrafterLimits& limits,
                                                     HostDevice& device) {
   auto drafter = std::make_unique<BlockDrafter>(parts, limits, device);
-  QUIRE_RETURN_IF_ERROR(drafter->allocate_buffers());
+  QUIRE_RETURN_IF_ERROR(drafter->allocate());
   return std::unique_ptr<Drafter>(std::move(drafter));
 }
 

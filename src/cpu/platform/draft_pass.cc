@@ -127,4 +127,22 @@ std::optional<int32_t> DraftChooser::try_choose(const DraftCall& call, int slot,
   return target_ids[static_cast<size_t>(*draft)];
 }
 
+Status DraftBuffers::allocate(bool reads_taps) {
+  const Shape shape = {parts.limits.max_num_logit_rows, parts.instance.model->config().vocab_size};
+  QUIRE_ASSIGN_OR_RETURN(logits, ops().allocate(shape, DType::kF32));
+  if (!reads_taps) return {};
+  QUIRE_ASSIGN_OR_RETURN(states, TappedStates::allocate(parts, ops()));
+  return {};
+}
+
+void DraftBuffers::update_slots(const BatchPlan& plan) {
+  tokens.update(plan);
+  chooser.update(plan);
+}
+
+std::span<float> DraftBuffers::logits_row(int64_t row) const {
+  const TensorView view = logits.view.rows(row, 1);
+  return {view.as<float>(), static_cast<size_t>(view.shape[1])};
+}
+
 }  // namespace quire

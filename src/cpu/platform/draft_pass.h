@@ -1,5 +1,5 @@
 // The parts that drafters with a model share: the inputs of one pass of the model, the target's
-// hidden states, and the choice of a draft from logits.
+// hidden states, the choice of a draft from logits, and the buffers of all of these.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cpu/platform/host_runner.h"
+#include "cpu/platform/slot_tokens.h"
 #include "platform/batch_inputs.h"
 #include "platform/drafter.h"
 #include "platform/runner.h"
@@ -95,6 +96,36 @@ class DraftChooser {
   DrafterLimits limits_;
   std::vector<std::shared_ptr<const SamplingSpec>> sampling_;  // by slot
   mutable std::once_flag has_warned_;
+};
+
+// The limits of a drafter with a model, and what it keeps between the passes of its model.
+struct DraftBuffers {
+  // `own_device` outlives the object.
+  DraftBuffers(const DraftModelParts& from, const DrafterLimits& own_limits, HostDevice& own_device)
+      : parts(from),
+        limits(own_limits),
+        device(own_device),
+        pass(parts),
+        tokens(limits),
+        chooser(limits) {}
+  // reads_taps: the model reads the target's hidden states.
+  Status allocate(bool reads_taps);
+
+  // Applies the plan's removed and added slots.
+  void update_slots(const BatchPlan& plan);
+  Ops& ops() const { return *device.ops; }
+  // As draft_capacity().
+  int capacity(const SeqSpan& span) const { return draft_capacity(span, parts.limits); }
+  std::span<float> logits_row(int64_t row) const;
+
+  const DraftModelParts parts;
+  const DrafterLimits limits;
+  HostDevice& device;
+  DraftPass pass;
+  SlotTokens tokens;
+  DraftChooser chooser;
+  TappedStates states;  // only with reads_taps
+  Tensor logits;        // F32 [max_num_logit_rows, vocab_size], those of the model
 };
 
 }  // namespace quire

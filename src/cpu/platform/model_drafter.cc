@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "cpu/platform/draft_pass.h"
-#include "cpu/platform/slot_tokens.h"
 
 namespace quire {
 namespace {
@@ -13,28 +12,15 @@ namespace {
 class ModelDrafter final : public Drafter {
  public:
   ModelDrafter(const DraftModelParts& parts, const DrafterLimits& limits, HostDevice& device)
-      : parts_(parts),
+      : buffers_(parts, limits, device),
         head_(dynamic_cast<DraftHead*>(parts.instance.model)),
         num_ahead_(head_ == nullptr ? 0 : 1),
-        device_(device),
-        pass_(parts),
-        tokens_(limits),
-        chooser_(limits),
         num_cached_(static_cast<size_t>(limits.max_num_seqs)) {}
 
-  Status allocate_buffers() {
-    const ModelConfig& config = model().config();
-    const ModelLimits& limits = parts_.limits;
-    QUIRE_ASSIGN_OR_RETURN(
-        logits_, ops().allocate({limits.max_num_logit_rows, config.vocab_size}, DType::kF32));
-    if (head_ == nullptr) return {};
-    QUIRE_ASSIGN_OR_RETURN(states_, TappedStates::allocate(parts_, ops()));
-    return {};
-  }
+  Status allocate() { return buffers_.allocate(head_ != nullptr); }
 
   Status update_slots(const BatchPlan& plan, Stream& /*stream*/) override {
-    tokens_.update(plan);
-    chooser_.update(plan);
+    buffers_.update_slots(plan);
     for (const SlotAdded& added : plan.slots_added) num_cached(added.slot) = 0;
     return {};
   }
@@ -55,20 +41,18 @@ class ModelDrafter final : public Drafter {
     int32_t row = 0;  // token of the last pass, whose logits predict the next draft
   };
 
-  Model& model() const { return *parts_.instance.model; }
-  Ops& ops() const { return *device_.ops; }
+  Model& model() const { return *buffers_.parts.instance.model; }
   int& num_cached(int slot) { return num_cached_[static_cast<size_t>(slot)]; }
 
   // As TapReader::target_ids().
   std::span<const int32_t> target_ids() const {
     return head_ == nullptr ? std::span<const int32_t>() : head_->target_ids();
   }
-  int capacity(const SeqSpan& span) const { return draft_capacity(span, parts_.limits); }
 
   DraftChunk new_tokens(const DraftCall& call, size_t span_idx);
 
   // Runs the model over the chunks. Chunks of one token must come first. A head reads the first
-  // rows of states_.
+  // rows of the tapped states.
   Status run_pass(const DraftCall& call, std::span<const DraftChunk> chunks, Stream& stream);
   // The same where no draft follows from the pass. A head then only writes keys and values.
   Status write_context(const DraftCall& call, std::span<const DraftChunk> chunks, Stream& stream);
@@ -84,17 +68,11 @@ class ModelDrafter final : public Drafter {
   // Computes the newest drafts.
   Status compute_drafts(const DraftCall& call, Stream& stream);
 
-  DraftModelParts parts_;
+  DraftBuffers buffers_;
   DraftHead* head_;  // the model, if it is one; otherwise null
   // 1 for a head: at position p it reads the hidden state of p and the token of p + 1. Otherwise 0.
   int num_ahead_;
-  HostDevice& device_;
-  DraftPass pass_;
-  SlotTokens tokens_;
-  DraftChooser chooser_;
   std::vector<int> num_cached_;  // by slot: positions whose keys and values the model has written
-  Tensor logits_;                // F32 [max_num_seqs, vocab_size]
-  TappedStates states_;          // heads only
 
   std::vector<DraftingSeq> drafting_seqs_;
   std::vector<DraftChunk> chunks_;
@@ -106,8 +84,8 @@ Result<StepInput> ModelDrafter::build_pass(const DraftCall& call,
     num_cached(call.spans[chunk.span_idx].slot) =
         chunk.first + static_cast<int>(chunk.token_ids.size());
   }
-  QUIRE_ASSIGN_OR_RETURN(StepInput input, pass_.build(call, chunks, stream));
-  if (head_ != nullptr) input.hidden = states_.rows(input.num_tokens);
+  QUIRE_ASSIGN_OR_RETURN(StepInput input, buffers_.pass.build(call, chunks, stream));
+  if (head_ != nullptr) input.hidden = buffers_.states.rows(input.num_tokens);
   return input;
 }
 
@@ -129,15 +107,15 @@ Status ModelDrafter::write_context(const DraftCall& call, std::span<const DraftC
 // states, and now has the target's.
 DraftChunk ModelDrafter::new_tokens(const DraftCall& call, size_t span_idx) {
   const SeqSpan& span = call.spans[span_idx];
-  if (span.samples) tokens_.append_sampled(call, span.slot);
-  const std::vector<int32_t>& tokens = tokens_.of(span.slot);
+  if (span.samples) buffers_.tokens.append_sampled(call, span.slot);
+  const std::vector<int32_t>& tokens = buffers_.tokens.of(span.slot);
   const int first_of_step =
       span.decodes ? call.slot_views[span_idx].num_computed : span.num_computed;
   const bool may_have_drafted = span.decodes && head_ == nullptr;
   const int first = may_have_drafted ? std::min(num_cached(span.slot), call.num_computed[span.slot])
                                      : first_of_step;
   const int end = span.samples ? static_cast<int>(tokens.size()) - num_ahead_ : span.kv_len_bound();
-  const int num_new = std::max(std::min(end, capacity(span)) - first, 0);
+  const int num_new = std::max(std::min(end, buffers_.capacity(span)) - first, 0);
   // Also where nothing is computed: a cached prefix may be longer than the drafter's context.
   num_cached(span.slot) = first + num_new;
   return {.span_idx = span_idx,
@@ -158,7 +136,7 @@ Status ModelDrafter::compute_new_tokens(const DraftCall& call, Stream& stream) {
   if (chunks_.empty()) return {};
   std::stable_partition(chunks_.begin(), chunks_.end(),
                         [](const DraftChunk& chunk) { return chunk.token_ids.size() == 1; });
-  if (head_ != nullptr) states_.read(call, *head_, chunks_, ops(), stream);
+  if (head_ != nullptr) buffers_.states.read(call, *head_, chunks_, buffers_.ops(), stream);
   const bool wants_drafts = std::ranges::any_of(chunks_, [&](const DraftChunk& chunk) {
     return call.spans[chunk.span_idx].samples && call.num_wanted[chunk.span_idx] > 0;
   });
@@ -167,10 +145,10 @@ Status ModelDrafter::compute_new_tokens(const DraftCall& call, Stream& stream) {
   for (size_t c = 0; c < chunks_.size(); ++c) {
     const size_t i = chunks_[c].span_idx;
     const SeqSpan& span = call.spans[i];
-    const auto num_known = static_cast<int>(tokens_.of(span.slot).size());
+    const auto num_known = static_cast<int>(buffers_.tokens.of(span.slot).size());
     const bool reached_newest = num_cached(span.slot) == num_known - num_ahead_;
     if (!span.samples || !reached_newest || call.num_wanted[i] == 0) continue;
-    const SeqSpan& computed = pass_.span(c);
+    const SeqSpan& computed = buffers_.pass.span(c);
     drafting_seqs_.push_back(
         {.span_idx = i, .row = computed.first_token + computed.num_tokens - 1});
   }
@@ -181,14 +159,13 @@ Status ModelDrafter::add_drafts(const DraftCall& call, Stream& stream) {
   std::vector<int32_t> rows;
   for (const DraftingSeq& drafting : drafting_seqs_) rows.push_back(drafting.row);
   const auto num_rows = static_cast<int>(rows.size());
-  const TensorView logits = logits_.view.rows(0, num_rows);
+  const TensorView logits = buffers_.logits.view.rows(0, num_rows);
   QUIRE_RETURN_IF_ERROR(model().compute_logits(rows.data(), num_rows, logits, stream));
   std::vector<std::optional<int32_t>> drafts(rows.size());
-  device_.pool.parallel_for(num_rows, [&](int64_t row) {
+  buffers_.device.pool.parallel_for(num_rows, [&](int64_t row) {
     const auto i = static_cast<size_t>(row);
-    const auto width = static_cast<size_t>(logits.shape[1]);
-    drafts[i] = chooser_.choose(call, call.spans[drafting_seqs_[i].span_idx].slot,
-                                {logits.as<float>() + i * width, width}, target_ids());
+    const int slot = call.spans[drafting_seqs_[i].span_idx].slot;
+    drafts[i] = buffers_.chooser.choose(call, slot, buffers_.logits_row(row), target_ids());
   });
   std::vector<DraftingSeq> unfinished;
   for (size_t i = 0; i < drafts.size(); ++i) {
@@ -196,8 +173,8 @@ Status ModelDrafter::add_drafts(const DraftCall& call, Stream& stream) {
     const size_t span_idx = drafting_seqs_[i].span_idx;
     const SeqSpan& span = call.spans[span_idx];
     int32_t& num_proposed = call.num_proposed[span.slot];
-    tokens_.next_tokens(call, span.slot)[static_cast<size_t>(++num_proposed)] = *drafts[i];
-    const bool has_room = num_cached(span.slot) < capacity(span);
+    buffers_.tokens.next_tokens(call, span.slot)[static_cast<size_t>(++num_proposed)] = *drafts[i];
+    const bool has_room = num_cached(span.slot) < buffers_.capacity(span);
     if (has_room && num_proposed < call.num_wanted[span_idx])
       unfinished.push_back(drafting_seqs_[i]);
   }
@@ -211,7 +188,7 @@ Status ModelDrafter::compute_drafts(const DraftCall& call, Stream& stream) {
     for (const DraftingSeq& drafting : drafting_seqs_) rows.push_back(drafting.row);
     const auto num_rows = static_cast<int>(rows.size());
     QUIRE_RETURN_IF_ERROR(
-        head_->output_states(rows.data(), num_rows, states_.rows(num_rows), stream));
+        head_->output_states(rows.data(), num_rows, buffers_.states.rows(num_rows), stream));
   }
   chunks_.clear();
   for (DraftingSeq& drafting : drafting_seqs_) {
@@ -219,7 +196,7 @@ Status ModelDrafter::compute_drafts(const DraftCall& call, Stream& stream) {
     drafting.row = static_cast<int32_t>(chunks_.size());
     chunks_.push_back({.span_idx = drafting.span_idx,
                        .first = num_cached(slot),
-                       .token_ids = tokens_.next_tokens(call, slot)
+                       .token_ids = buffers_.tokens.next_tokens(call, slot)
                                         .subspan(static_cast<size_t>(call.num_proposed[slot]), 1)});
   }
   return run_pass(call, chunks_, stream);
@@ -234,7 +211,7 @@ Result<std::unique_ptr<Drafter>> make_model_drafter(const DraftModelParts& parts
     return make_block_drafter(parts, limits, device);
   }
   auto drafter = std::make_unique<ModelDrafter>(parts, limits, device);
-  QUIRE_RETURN_IF_ERROR(drafter->allocate_buffers());
+  QUIRE_RETURN_IF_ERROR(drafter->allocate());
   return std::unique_ptr<Drafter>(std::move(drafter));
 }
 
