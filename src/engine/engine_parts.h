@@ -42,8 +42,7 @@ struct LoadedModel {
 // The parts of one rank, on its device.
 struct RankParts {
   LoadedModel target;
-  LoadedModel draft;                 // empty: no model drafts
-  std::unique_ptr<Drafter> drafter;  // null: no speculation
+  LoadedModel draft;  // empty: no model drafts
 };
 
 // The parts of one replica. Each member needs the members before it.

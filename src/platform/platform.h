@@ -88,12 +88,8 @@ class DeviceContext {
   virtual Result<std::unique_ptr<Runner>> make_runner(const RunnerParts& parts) = 0;
   // Copies a tensor of the device to host memory, after all work that is enqueued.
   virtual Status copy_to_host(const TensorView& device, void* host) = 0;
-  virtual Result<std::unique_ptr<Drafter>> make_lookup_drafter(const LookupConfig& config,
-                                                               const DrafterLimits& limits) = 0;
-  // Device memory that make_lookup_drafter allocates; 0 if the memory grows with the sequences.
+  // Device memory of a runner's drafter by lookup; 0 if the memory grows with the sequences.
   virtual int64_t lookup_drafter_bytes(const DrafterLimits& /*limits*/) const { return 0; }
-  virtual Result<std::unique_ptr<Drafter>> make_model_drafter(const DraftModelParts& parts,
-                                                              const DrafterLimits& limits) = 0;
   // This context's rank, and the number of contexts that share a model.
   virtual Parallel parallel() const { return {}; }
   // Waits until the context of every rank has called it, each on its own thread, and returns the

@@ -17,6 +17,13 @@ std::vector<KvTableBytes> kv_table_bytes(std::span<const KvGroup> groups) {
   return tables;
 }
 
+DrafterLimits drafter_limits(const RunnerSizes& sizes) {
+  return {.num_drafts = sizes.limits.num_drafts,
+          .max_num_seqs = sizes.max_num_seqs,
+          .max_model_len = sizes.limits.max_model_len,
+          .vocab_size = sizes.vocab_size};
+}
+
 Result<KvCache> KvCache::allocate(std::span<const KvGroup> groups, std::span<const int> num_blocks,
                                   Ops& ops) {
   KvCache cache;

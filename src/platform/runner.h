@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <variant>
 #include <vector>
 
 #include "attn/plans.h"
@@ -84,7 +85,7 @@ struct ModelInstance {
   std::span<const AttentionPlans> plans = {};     // of the same groups, for this instance alone
 };
 
-// A model that drafts for the target of a runner. The objects pointed to outlive its drafter.
+// A model that drafts for the target of a runner. The objects pointed to outlive the runner.
 struct DraftModelParts {
   ModelInstance instance;  // a DraftHead reads the taps of the target
   Model* target = nullptr;
@@ -115,12 +116,20 @@ struct RunnerSizes {
   int64_t latent_head_width = 0;
 };
 
+// The limits of the drafter of a runner with these sizes.
+DrafterLimits drafter_limits(const RunnerSizes& sizes);
+
+// The drafter of a runner, before the runner makes it: none, a lookup, or a model. The last
+// alternative is a drafter of the runner's platform that the caller has made.
+using DraftSource =
+    std::variant<std::monostate, LookupConfig, DraftModelParts, std::shared_ptr<Drafter>>;
+
 // The parts of a runner, all on one device. The objects pointed to outlive it.
 struct RunnerParts {
   std::vector<ModelInstance> instances;  // only the target, whose logits are sampled
   RunnerSizes sizes;
   std::span<std::byte> workspace;  // for the attention of all instances in turn
-  Drafter* drafter = nullptr;      // proposes limits.num_drafts tokens after each step; null: none
+  DraftSource drafts = {};         // proposes limits.num_drafts tokens after each step
   Verification verification = {};  // of the drafts
   // Parts of the memory budget: reserve_bytes is for graphs and libraries, and left_bytes is not
   // planned for anything.

@@ -111,8 +111,8 @@ class StepDrafts {
   // has drafts of it, as when the upper bound has risen since, returns a copy with fewer drafts:
   // the span keeps its length, and tokens that no drafter wrote are not verified.
   std::shared_ptr<const BatchPlan> without_missing(std::shared_ptr<const BatchPlan> plan) const;
-  // The drafts that the drafter proposes after the plan's step for each slot that samples in it,
-  // DraftCall::num_next_drafts. Called once per step in which any does.
+  // The drafts that the drafter proposes after the plan's step for each slot that samples in it.
+  // Called once per step in which any does.
   int plan_proposals(const BatchPlan& plan);
   // Learns from the results of a step.
   void observe(const BatchPlan& plan, std::span<const SpanResult> results);

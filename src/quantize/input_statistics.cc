@@ -177,7 +177,7 @@ Result<InputStatisticsByMatrix> collect_input_statistics(
   QUIRE_ASSIGN_OR_RETURN(const LoadedModel model,
                          load_recorded(context, source, plan, recorder, hooks));
   QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<Runner> runner,
-                         make_runner(context, model, plan, nullptr));
+                         make_runner(context, model, plan, {}));
   for (size_t i = 0; i < windows.size(); ++i) {
     if (hooks.interrupted()) {
       return cancelled("interrupted before the first tensor; the same command begins anew");

@@ -36,16 +36,8 @@ struct DraftRequest {
   int num_drafts = 0;                 // draft tokens that each step verifies per sequence
   const DraftModel* model = nullptr;  // null: no model drafts
   bool has_probs = false;             // the runner keeps the distributions of drafts
-  bool by_lookup = false;             // DeviceContext::make_lookup_drafter makes the drafter
+  bool by_lookup = false;             // the runner drafts by lookup
   bool is_adaptive = false;           // steps may verify fewer drafts than num_drafts
 };
-
-// The limits of the drafter of a runner with these sizes.
-inline DrafterLimits drafter_limits(const RunnerSizes& sizes) {
-  return {.num_drafts = sizes.limits.num_drafts,
-          .max_num_seqs = sizes.max_num_seqs,
-          .max_model_len = sizes.limits.max_model_len,
-          .vocab_size = sizes.vocab_size};
-}
 
 }  // namespace quire

@@ -52,9 +52,9 @@ Status add_cache(DeviceContext& context, const MemoryPlan& memory, AttentionSetu
   return {};
 }
 
-// Loads `draft` into parts.draft and makes the drafter that runs it.
-Status add_model_drafter(DeviceContext& context, DraftModel& draft, EnginePlan& plan,
-                         RankParts& parts) {
+// Loads `draft` into parts.draft, for the target of `parts`.
+Result<DraftModelParts> load_draft(DeviceContext& context, DraftModel& draft, EnginePlan& plan,
+                                   RankParts& parts) {
   LoadedModel& loaded = parts.draft;
   Result<std::unique_ptr<Model>> model =
       draft.load(*parts.target.model, context.ops(), plan.draft->limits,
@@ -67,14 +67,11 @@ Status add_model_drafter(DeviceContext& context, DraftModel& draft, EnginePlan& 
   QUIRE_RETURN_IF_ERROR(add_cache(context, plan.memory_plan, plan.draft->attention, loaded));
   QUIRE_ASSIGN_OR_RETURN(const std::span<std::byte> workspace,
                          context.workspace(parts.target.attention.workspace_bytes));
-  QUIRE_ASSIGN_OR_RETURN(parts.drafter,
-                         context.make_model_drafter({.instance = loaded.instance(),
-                                                     .target = parts.target.model.get(),
-                                                     .limits = plan.draft->limits,
-                                                     .windows = plan.sizes.windows,
-                                                     .workspace = workspace},
-                                                    drafter_limits(plan.sizes)));
-  return {};
+  return DraftModelParts{.instance = loaded.instance(),
+                         .target = parts.target.model.get(),
+                         .limits = plan.draft->limits,
+                         .windows = plan.sizes.windows,
+                         .workspace = workspace};
 }
 
 // Calls load(rank) for every rank, each on a thread of its own: while they load, ranks may wait for
@@ -168,22 +165,22 @@ Status load_replica(const EngineConfig& config, PlannedReplica&& replica,
     RankParts& own = parts->ranks[rank];
     EnginePlan& own_plan = replica.plans[rank];
     DeviceContext& device = *contexts[rank];
-    // A drafter that cannot be made fails before the weights are read, which takes minutes.
+    DraftSource drafts;
+    if (speculation.lookup) drafts = *speculation.lookup;
     if (speculation.make_drafter) {
-      QUIRE_ASSIGN_OR_RETURN(own.drafter,
+      QUIRE_ASSIGN_OR_RETURN(drafts,
                              speculation.make_drafter(device, drafter_limits(own_plan.sizes)));
     }
     QUIRE_ASSIGN_OR_RETURN(
         own.target, load_onto(device, files, own_plan, rank == 0 ? progress : LoadProgress()));
     if (replica.draft) {
-      QUIRE_RETURN_IF_ERROR(add_model_drafter(device, *replica.draft, own_plan, own));
+      QUIRE_ASSIGN_OR_RETURN(drafts, load_draft(device, *replica.draft, own_plan, own));
     }
     // A node that has failed would leave the others waiting in the measurements below.
     if (parts->nodes != nullptr) QUIRE_RETURN_IF_ERROR(parts->nodes->status());
     runners[rank].context = &device;
-    QUIRE_ASSIGN_OR_RETURN(
-        runners[rank].runner,
-        make_runner(device, own.target, own_plan, own.drafter.get(), speculation.verification));
+    QUIRE_ASSIGN_OR_RETURN(runners[rank].runner, make_runner(device, own.target, own_plan, drafts,
+                                                             speculation.verification));
     return {};
   };
   QUIRE_RETURN_IF_ERROR(on_every_rank(*parts->platform, load));
@@ -213,14 +210,14 @@ Result<LoadedModel> load_onto(DeviceContext& context, const ModelFiles& files, E
 }
 
 Result<std::unique_ptr<Runner>> make_runner(DeviceContext& context, const LoadedModel& target,
-                                            const EnginePlan& plan, Drafter* drafter,
+                                            const EnginePlan& plan, const DraftSource& drafts,
                                             const Verification& verification) {
   QUIRE_ASSIGN_OR_RETURN(const std::span<std::byte> workspace,
                          context.workspace(target.attention.workspace_bytes));
   return context.make_runner({.instances = {target.instance()},
                               .sizes = plan.sizes,
                               .workspace = workspace,
-                              .drafter = drafter,
+                              .drafts = drafts,
                               .verification = verification,
                               .reserve_bytes = plan.memory_request.reserve_bytes,
                               .left_bytes = plan.memory_plan.left_bytes});

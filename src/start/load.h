@@ -13,9 +13,9 @@ namespace quire {
 // the attention plans out of `plan`.
 Result<LoadedModel> load_onto(DeviceContext& context, const ModelFiles& files, EnginePlan& plan,
                               const LoadProgress& progress = {});
-// Makes a runner for one model loaded by `plan`. `target` and `drafter` (or null) outlive it.
+// Makes a runner for one model loaded by `plan`. `target` and what `drafts` points to outlive it.
 Result<std::unique_ptr<Runner>> make_runner(DeviceContext& context, const LoadedModel& target,
-                                            const EnginePlan& plan, Drafter* drafter,
+                                            const EnginePlan& plan, const DraftSource& drafts,
                                             const Verification& verification = {});
 
 // Loads all replicas at the same time, each into its element of `replicas`, which has its nodes.

@@ -110,7 +110,7 @@ Result<AttentionSetup> plan_attention(const PlanInputs& in, const PlannedModel& 
   return setup;
 }
 
-// F32 [max_num_seqs, num_drafts, vocab_size], as DraftCall::probs.
+// The distributions of drafts: F32 [max_num_seqs, num_drafts, vocab_size].
 int64_t draft_probs_bytes(const PlanInputs& in) {
   if (!in.drafts.has_probs) return 0;
   return (Saturated(in.sizes.max_num_seqs) * in.drafts.num_drafts * in.files.config.vocab_size *

@@ -29,7 +29,7 @@ Status plan_with_drafter(const EngineConfig& config, const Speculation& speculat
                  {.num_drafts = speculation.num_drafts,
                   .model = replica.draft.get(),
                   .has_probs = verification.samples_drafts,
-                  .by_lookup = speculation.by_lookup,
+                  .by_lookup = speculation.lookup.has_value(),
                   .is_adaptive = verification.is_adaptive || !speculation.draft_ranges.empty()});
   if (plans.ok()) {
     replica.plans = std::move(*plans);

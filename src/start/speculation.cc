@@ -118,13 +118,6 @@ std::string read_model(std::string_view method, ConfigFields& fields) {
   return model;
 }
 
-void draft_by_lookup(const LookupConfig& lookup, Speculation& speculation) {
-  speculation.by_lookup = true;
-  speculation.make_drafter = [lookup](DeviceContext& context, const DrafterLimits& limits) {
-    return context.make_lookup_drafter(lookup, limits);
-  };
-}
-
 // Reads a text that must be one of `values`; the first one if it is absent.
 std::string read_choice(std::string_view key, std::initializer_list<std::string_view> values,
                         ConfigFields& fields) {
@@ -210,9 +203,9 @@ Result<Speculation> read_speculation(std::string_view speculative_config) {
   const std::string method = fields.optional_text("method").value_or("");
   std::optional<int> default_drafts;
   if (method == "ngram") {
-    draft_by_lookup(read_ngram(fields), speculation);
+    speculation.lookup = read_ngram(fields);
   } else if (method == "suffix") {
-    draft_by_lookup(kSuffixLookup, speculation);
+    speculation.lookup = kSuffixLookup;
     default_drafts = kSuffixDrafts;
   } else if (const auto found = std::ranges::find(kModelMethods, method, &ModelMethod::name);
              found != kModelMethods.end()) {

@@ -41,11 +41,12 @@ struct Speculation {
   int num_drafts = 0;
   std::vector<DraftRange> draft_ranges = {};
   Verification verification = {};
-  std::optional<DraftModelChoice> draft_model = {};  // absent: make_drafter makes the drafter
-  // The drafter computes on this context, together with the target model.
-  std::function<Result<std::unique_ptr<Drafter>>(DeviceContext&, const DrafterLimits&)>
+  // With a method, one of these two drafts.
+  std::optional<DraftModelChoice> draft_model = {};
+  std::optional<LookupConfig> lookup = {};
+  // For tests: makes a drafter of the context's platform, which drafts instead of these two.
+  std::function<Result<std::shared_ptr<Drafter>>(DeviceContext&, const DrafterLimits&)>
       make_drafter = {};
-  bool by_lookup = false;         // make_drafter calls DeviceContext::make_lookup_drafter
   bool wants_no_padding = false;  // refused on a GPU, whose drafters compute padded batches
 };
 

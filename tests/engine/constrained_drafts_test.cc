@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <span>
 
+#include "cpu/platform/host_drafter.h"
 #include "engine/recorded_drafter.h"
 #include "engine/tiny_engine.h"
 
@@ -209,12 +210,12 @@ TEST(ConstrainedDraftsInARun, AreCutAtTheFirstThatIsForbidden) {
   for (size_t i = 2; i < drafts.size(); i += 3) drafts[i] = drafts[i] == 5 ? 6 : 5;
   const std::vector<int32_t> prompt = {7, 8, 9};
 
-  class Fixed final : public Drafter {
+  class Fixed final : public HostDrafter {
    public:
     Fixed(std::vector<int32_t> drafts, const DrafterLimits& limits)
         : drafts_(std::move(drafts)), limits_(limits) {}
-    Status update_slots(const BatchPlan&, Stream&) override { return {}; }
-    Status propose(const DraftCall& call, Stream&) override {
+    Status update_slots(const BatchPlan&) override { return {}; }
+    Status propose(const HostDraftCall& call, Stream&) override {
       for (int i = 0; i < call.num_spans; ++i) {
         const int slot = call.slots[i];
         if (slot < 0) continue;
@@ -234,7 +235,7 @@ TEST(ConstrainedDraftsInARun, AreCutAtTheFirstThatIsForbidden) {
     DrafterLimits limits_;
   };
   const auto make_drafter = [&](DeviceContext&, const DrafterLimits& limits) {
-    return Result(std::unique_ptr<Drafter>(new Fixed(drafts, limits)));
+    return Result(std::shared_ptr<Drafter>(new Fixed(drafts, limits)));
   };
   auto engine = start_engine(tiny_config(), {.num_drafts = 5, .make_drafter = make_drafter});
   ASSERT_TRUE(engine.ok()) << engine.status().message();

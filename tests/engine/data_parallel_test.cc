@@ -148,7 +148,7 @@ TEST(DataParallel, IsRefusedOnSeveralNodes) {
 TEST(DataParallel, ReportsAnErrorOfALoad) {
   const EngineConfig config = with_replicas(testing::tiny_config(), 2);
   const auto make_drafter = [](DeviceContext&,
-                               const DrafterLimits&) -> Result<std::unique_ptr<Drafter>> {
+                               const DrafterLimits&) -> Result<std::shared_ptr<Drafter>> {
     return unavailable("[test] no drafter");
   };
   const auto engine = start_engine(config, {.num_drafts = 2, .make_drafter = make_drafter});

@@ -53,14 +53,6 @@ class FakeContext final : public DeviceContext {
   Status copy_to_host(const TensorView& /*device*/, void* /*host*/) override {
     return unimplemented("nothing is copied here");
   }
-  Result<std::unique_ptr<Drafter>> make_lookup_drafter(const LookupConfig& /*config*/,
-                                                       const DrafterLimits& /*limits*/) override {
-    return unimplemented("nothing drafts here");
-  }
-  Result<std::unique_ptr<Drafter>> make_model_drafter(const DraftModelParts& /*parts*/,
-                                                      const DrafterLimits& /*limits*/) override {
-    return unimplemented("nothing drafts here");
-  }
   int64_t lookup_drafter_bytes(const DrafterLimits& limits) const override {
     return int64_t{limits.max_num_seqs} * limits.max_model_len * 4;
   }

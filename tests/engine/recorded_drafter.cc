@@ -4,10 +4,12 @@
 #include <limits>
 #include <utility>
 
+#include "cpu/platform/host_drafter.h"
+
 namespace quire::testing {
 namespace {
 
-class RecordedDrafter final : public Drafter {
+class RecordedDrafter final : public HostDrafter {
  public:
   RecordedDrafter(const RecordedOutputs& outputs, const DrafterLimits& limits,
                   NumProposals num_proposals)
@@ -16,7 +18,7 @@ class RecordedDrafter final : public Drafter {
         num_proposals_(std::move(num_proposals)),
         slots_(static_cast<size_t>(limits.max_num_seqs)) {}
 
-  Status update_slots(const BatchPlan& plan, Stream& /*stream*/) override {
+  Status update_slots(const BatchPlan& plan) override {
     for (const SlotAdded& added : plan.slots_added) {
       const auto end = added.token_ids.begin() + added.num_prompt_tokens;
       Slot& slot = slots_[static_cast<size_t>(added.slot)];
@@ -27,7 +29,7 @@ class RecordedDrafter final : public Drafter {
     return {};
   }
 
-  Status propose(const DraftCall& call, Stream& /*stream*/) override {
+  Status propose(const HostDraftCall& call, Stream& /*stream*/) override {
     const auto q_len = static_cast<size_t>(1 + limits_.num_drafts);
     for (int i = 0; i < call.num_spans; ++i) {
       if (call.slots[i] < 0) continue;
@@ -72,10 +74,10 @@ void draft_tokens(std::span<const int32_t> known, uint64_t seed, int num_compute
   }
 }
 
-std::unique_ptr<Drafter> make_recorded_drafter(const RecordedOutputs& outputs,
+std::shared_ptr<Drafter> make_recorded_drafter(const RecordedOutputs& outputs,
                                                const DrafterLimits& limits,
                                                NumProposals num_proposals) {
-  return std::make_unique<RecordedDrafter>(outputs, limits, std::move(num_proposals));
+  return std::make_shared<RecordedDrafter>(outputs, limits, std::move(num_proposals));
 }
 
 }  // namespace quire::testing

@@ -26,7 +26,7 @@ using NumProposals = std::function<int(int slot, int num_computed)>;
 
 // Creates a drafter for the CPU. `outputs` must outlive it. It proposes as many drafts as are
 // wanted, or fewer where `num_proposals` says so; the entries after them are invalid token ids.
-std::unique_ptr<Drafter> make_recorded_drafter(const RecordedOutputs& outputs,
+std::shared_ptr<Drafter> make_recorded_drafter(const RecordedOutputs& outputs,
                                                const DrafterLimits& limits,
                                                NumProposals num_proposals = {});
 

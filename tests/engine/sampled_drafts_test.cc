@@ -11,6 +11,7 @@
 #include <limits>
 #include <utility>
 
+#include "cpu/platform/host_drafter.h"
 #include "engine/tiny_engine.h"
 #include "start/start.h"
 
@@ -28,20 +29,20 @@ using testing::tiny_prompt;
 using DraftProbs = std::function<void(const SlotAdded& sequence, int position, int32_t last_token,
                                       std::span<float> probs)>;
 
-// Samples its drafts from `draft_probs`, as DraftCall asks for.
-class SampledDrafter final : public Drafter {
+// Samples its drafts from `draft_probs`, as HostDraftCall asks for.
+class SampledDrafter final : public HostDrafter {
  public:
   SampledDrafter(DraftProbs draft_probs, const DrafterLimits& limits)
       : draft_probs_(std::move(draft_probs)),
         limits_(limits),
         slots_(static_cast<size_t>(limits.max_num_seqs)) {}
 
-  Status update_slots(const BatchPlan& plan, Stream& /*stream*/) override {
+  Status update_slots(const BatchPlan& plan) override {
     for (const SlotAdded& added : plan.slots_added) slots_[static_cast<size_t>(added.slot)] = added;
     return {};
   }
 
-  Status propose(const DraftCall& call, Stream& /*stream*/) override {
+  Status propose(const HostDraftCall& call, Stream& /*stream*/) override {
     for (int i = 0; i < call.num_spans; ++i) {
       if (call.slots[i] >= 0) propose(call, call.slots[i], call.num_wanted[i]);
     }
@@ -49,7 +50,7 @@ class SampledDrafter final : public Drafter {
   }
 
  private:
-  void propose(const DraftCall& call, int slot_idx, int num_wanted) {
+  void propose(const HostDraftCall& call, int slot_idx, int num_wanted) {
     const auto num_drafts = static_cast<size_t>(limits_.num_drafts);
     const auto vocab_size = static_cast<size_t>(limits_.vocab_size);
     const auto slot = static_cast<size_t>(slot_idx);
@@ -80,7 +81,7 @@ std::unique_ptr<Engine> make_engine(int num_drafts, Verification verification,
                                     const DraftProbs& draft_probs) {
   verification.samples_drafts = true;
   const auto make_drafter = [draft_probs](DeviceContext&, const DrafterLimits& limits) {
-    return Result(std::unique_ptr<Drafter>(new SampledDrafter(draft_probs, limits)));
+    return Result(std::shared_ptr<Drafter>(new SampledDrafter(draft_probs, limits)));
   };
   auto engine = start_engine(tiny_config(), {.num_drafts = num_drafts,
                                              .verification = std::move(verification),

@@ -94,7 +94,7 @@ std::unique_ptr<Engine> make_engine(const EngineConfig& config, int num_drafts,
       {.num_drafts = num_drafts,
        .verification = verification,
        .make_drafter = [&](DeviceContext&,
-                           const DrafterLimits& limits) -> Result<std::unique_ptr<Drafter>> {
+                           const DrafterLimits& limits) -> Result<std::shared_ptr<Drafter>> {
          return testing::make_recorded_drafter(recorded_outputs(), limits, num_proposals);
        }});
   EXPECT_TRUE(engine.ok()) << engine.status().message();

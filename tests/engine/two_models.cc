@@ -96,8 +96,7 @@ Result<std::unique_ptr<SteppedModel>> SteppedModel::load(const EngineConfig& con
   QUIRE_ASSIGN_OR_RETURN(EnginePlan plan, plan_engine(config, files, platform));
   std::unique_ptr<SteppedModel> model(new SteppedModel(std::move(plan)));
   QUIRE_ASSIGN_OR_RETURN(model->model_, load_onto(context, files, model->plan_));
-  QUIRE_ASSIGN_OR_RETURN(model->runner_,
-                         make_runner(context, model->model_, model->plan_, nullptr));
+  QUIRE_ASSIGN_OR_RETURN(model->runner_, make_runner(context, model->model_, model->plan_, {}));
   model->outputs_.resize(kPromptLengths.size());
   return model;
 }

@@ -34,14 +34,6 @@ class FakeContext final : public DeviceContext {
   Result<MemoryBudget> memory_budget() const override { return MemoryBudget(); }
   Result<std::unique_ptr<Runner>> make_runner(const RunnerParts&) override { return unused(); }
   Status copy_to_host(const TensorView&, void*) override { return unused(); }
-  Result<std::unique_ptr<Drafter>> make_lookup_drafter(const LookupConfig&,
-                                                       const DrafterLimits&) override {
-    return unused();
-  }
-  Result<std::unique_ptr<Drafter>> make_model_drafter(const DraftModelParts&,
-                                                      const DrafterLimits&) override {
-    return unused();
-  }
   Status join_ranks(const Status& status) override { return join_.join(status); }
   int64_t num_collectives() const override { return progress_.load(); }
 

@@ -10,7 +10,7 @@
 namespace quire {
 namespace {
 
-class BlockDrafter final : public Drafter {
+class BlockDrafter final : public HostDrafter {
  public:
   BlockDrafter(const DraftModelParts& parts, const DrafterLimits& limits, HostDevice& device)
       : buffers_(parts, limits, device), model_(dynamic_cast<BlockHead&>(*parts.instance.model)) {
@@ -26,12 +26,12 @@ class BlockDrafter final : public Drafter {
     return {};
   }
 
-  Status update_slots(const BatchPlan& plan, Stream& /*stream*/) override {
+  Status update_slots(const BatchPlan& plan) override {
     buffers_.update_slots(plan);
     return {};
   }
 
-  Status propose(const DraftCall& call, Stream& stream) override {
+  Status propose(const HostDraftCall& call, Stream& stream) override {
     QUIRE_RETURN_IF_ERROR(write_context(call, stream));
     find_blocks(call);
     if (blocks_.empty()) return {};
@@ -50,25 +50,25 @@ class BlockDrafter final : public Drafter {
   };
 
   const BlockLayout& layout() const { return model_.block(); }
-  int slot_of(const DraftCall& call, const Block& block) const {
+  int slot_of(const HostDraftCall& call, const Block& block) const {
     return call.spans[block.span_idx].slot;
   }
   // The logits of the block's next draft.
-  std::span<float> next_logits(const DraftCall& call, const Block& block) const {
+  std::span<float> next_logits(const HostDraftCall& call, const Block& block) const {
     return buffers_.logits_row(block.first_row + call.num_proposed[slot_of(call, block)]);
   }
 
-  DraftChunk new_context(const DraftCall& call, size_t span_idx);
+  DraftChunk new_context(const HostDraftCall& call, size_t span_idx);
   // Writes the context of all tokens that the step has computed and not rejected.
-  Status write_context(const DraftCall& call, Stream& stream);
+  Status write_context(const HostDraftCall& call, Stream& stream);
   // Finds the sequences whose whole context is written and that want drafts.
-  void find_blocks(const DraftCall& call);
+  void find_blocks(const HostDraftCall& call);
   // Writes the logits of all drafts.
-  Status compute_blocks(const DraftCall& call, Stream& stream);
+  Status compute_blocks(const HostDraftCall& call, Stream& stream);
   // Adds one draft to each sequence, and removes those that have all of theirs.
-  void add_drafts(const DraftCall& call, Stream& stream);
+  void add_drafts(const HostDraftCall& call, Stream& stream);
   // Adds what the token before each sequence's next draft says about it to the draft's logits.
-  void add_transitions(const DraftCall& call, Stream& stream);
+  void add_transitions(const HostDraftCall& call, Stream& stream);
 
   DraftBuffers buffers_;
   BlockHead& model_;
@@ -78,7 +78,7 @@ class BlockDrafter final : public Drafter {
   std::vector<Block> blocks_;
 };
 
-DraftChunk BlockDrafter::new_context(const DraftCall& call, size_t span_idx) {
+DraftChunk BlockDrafter::new_context(const HostDraftCall& call, size_t span_idx) {
   const SeqSpan& span = call.spans[span_idx];
   if (span.samples) buffers_.tokens.append_sampled(call, span.slot);
   const std::vector<int32_t>& tokens = buffers_.tokens.of(span.slot);
@@ -93,7 +93,7 @@ DraftChunk BlockDrafter::new_context(const DraftCall& call, size_t span_idx) {
           .first_row = span.first_token};
 }
 
-Status BlockDrafter::write_context(const DraftCall& call, Stream& stream) {
+Status BlockDrafter::write_context(const HostDraftCall& call, Stream& stream) {
   context_.clear();
   std::vector<DraftChunk> chunks;
   for (size_t i = 0; i < call.spans.size(); ++i) {
@@ -108,7 +108,7 @@ Status BlockDrafter::write_context(const DraftCall& call, Stream& stream) {
 }
 
 // A block that does not fit the sequence's last page is cut: the sequence ends within it.
-void BlockDrafter::find_blocks(const DraftCall& call) {
+void BlockDrafter::find_blocks(const HostDraftCall& call) {
   blocks_.clear();
   for (size_t i = 0; i < call.spans.size(); ++i) {
     const SeqSpan& span = call.spans[i];
@@ -125,7 +125,7 @@ void BlockDrafter::find_blocks(const DraftCall& call) {
 
 // The block of a sequence has as many mask tokens as a step can verify, whatever this one wants:
 // they see each other, and a drafter expects the number of its training.
-Status BlockDrafter::compute_blocks(const DraftCall& call, Stream& stream) {
+Status BlockDrafter::compute_blocks(const HostDraftCall& call, Stream& stream) {
   const auto most_tokens = static_cast<size_t>(layout().num_tokens(buffers_.limits.num_drafts));
   std::vector<int32_t> ids(blocks_.size() * most_tokens, layout().mask_token_id);
   std::vector<DraftChunk> chunks;
@@ -153,7 +153,7 @@ Status BlockDrafter::compute_blocks(const DraftCall& call, Stream& stream) {
                                stream);
 }
 
-void BlockDrafter::add_drafts(const DraftCall& call, Stream& stream) {
+void BlockDrafter::add_drafts(const HostDraftCall& call, Stream& stream) {
   if (model_.has_transitions()) add_transitions(call, stream);
   std::vector<std::optional<int32_t>> drafts(blocks_.size());
   buffers_.device.pool.parallel_for(std::ssize(blocks_), [&](int64_t b) {
@@ -172,7 +172,7 @@ void BlockDrafter::add_drafts(const DraftCall& call, Stream& stream) {
   blocks_ = std::move(unfinished);
 }
 
-void BlockDrafter::add_transitions(const DraftCall& call, Stream& stream) {
+void BlockDrafter::add_transitions(const HostDraftCall& call, Stream& stream) {
   std::vector<int32_t> previous;
   for (const Block& block : blocks_) {
     const int slot = slot_of(call, block);
@@ -191,12 +191,12 @@ void BlockDrafter::add_transitions(const DraftCall& call, Stream& stream) {
 
 }  // namespace
 
-Result<std::unique_ptr<Drafter>> make_block_drafter(const DraftModelParts& parts,
-                                                    const DrafterLimits& limits,
-                                                    HostDevice& device) {
-  auto drafter = std::make_unique<BlockDrafter>(parts, limits, device);
+Result<std::shared_ptr<HostDrafter>> make_block_drafter(const DraftModelParts& parts,
+                                                        const DrafterLimits& limits,
+                                                        HostDevice& device) {
+  auto drafter = std::make_shared<BlockDrafter>(parts, limits, device);
   QUIRE_RETURN_IF_ERROR(drafter->allocate());
-  return std::unique_ptr<Drafter>(std::move(drafter));
+  return std::shared_ptr<HostDrafter>(std::move(drafter));
 }
 
 }  // namespace quire

@@ -18,8 +18,6 @@
 #include "cpu/ops/gemm_bf16.h"
 #include "cpu/ops/isa.h"
 #include "cpu/platform/host_runner.h"
-#include "cpu/platform/lookup_drafter.h"
-#include "cpu/platform/model_drafter.h"
 #include "platform/platform.h"
 
 namespace quire {
@@ -59,14 +57,6 @@ class CpuContext final : public DeviceContext {
   Status copy_to_host(const TensorView& device, void* host) override {
     std::memcpy(host, device.data, device.num_bytes());
     return {};
-  }
-  Result<std::unique_ptr<Drafter>> make_lookup_drafter(const LookupConfig& config,
-                                                       const DrafterLimits& limits) override {
-    return quire::make_lookup_drafter(config, limits, host_.pool);
-  }
-  Result<std::unique_ptr<Drafter>> make_model_drafter(const DraftModelParts& parts,
-                                                      const DrafterLimits& limits) override {
-    return quire::make_model_drafter(parts, limits, host_);
   }
   Parallel parallel() const override {
     if (host_.ranks == nullptr) return {};

@@ -11,20 +11,21 @@ int draft_capacity(const SeqSpan& span, const ModelLimits& limits) {
   return std::min(span.num_blocks * limits.page_size, limits.max_model_len);
 }
 
-Result<StepInput> DraftPass::build(const DraftCall& call, std::span<const DraftChunk> chunks,
+Result<StepInput> DraftPass::build(const HostDraftCall& call, std::span<const DraftChunk> chunks,
                                    Stream& stream) {
   const auto num_decode = std::ranges::count_if(
       chunks, [](const DraftChunk& chunk) { return chunk.token_ids.size() == 1; });
   return build_inputs(call, chunks, static_cast<int>(num_decode), stream);
 }
 
-Result<StepInput> DraftPass::build_prompts(const DraftCall& call,
+Result<StepInput> DraftPass::build_prompts(const HostDraftCall& call,
                                            std::span<const DraftChunk> chunks, Stream& stream) {
   return build_inputs(call, chunks, 0, stream);
 }
 
-Result<StepInput> DraftPass::build_inputs(const DraftCall& call, std::span<const DraftChunk> chunks,
-                                          int num_decode, Stream& stream) {
+Result<StepInput> DraftPass::build_inputs(const HostDraftCall& call,
+                                          std::span<const DraftChunk> chunks, int num_decode,
+                                          Stream& stream) {
   pass_ = BatchPlan();
   pass_.num_decode = num_decode;
   views_.clear();
@@ -59,8 +60,8 @@ Result<TappedStates> TappedStates::allocate(const DraftModelParts& parts, Ops& o
   return states;
 }
 
-void TappedStates::read(const DraftCall& call, TapReader& model, std::span<const DraftChunk> chunks,
-                        Ops& ops, Stream& stream) {
+void TappedStates::read(const HostDraftCall& call, TapReader& model,
+                        std::span<const DraftChunk> chunks, Ops& ops, Stream& stream) {
   const SeqSpan& last = call.spans.back();
   const int num_step_tokens = last.first_token + last.num_tokens;
   model.combine(target_->taps().rows(0, num_step_tokens), combined_.view.rows(0, num_step_tokens),
@@ -80,7 +81,7 @@ void DraftChooser::update(const BatchPlan& plan) {
   }
 }
 
-std::optional<int32_t> DraftChooser::choose(const DraftCall& call, int slot,
+std::optional<int32_t> DraftChooser::choose(const HostDraftCall& call, int slot,
                                             std::span<const float> logits,
                                             std::span<const int32_t> target_ids) const {
   const std::optional<int32_t> draft = try_choose(call, slot, logits, target_ids);
@@ -93,7 +94,7 @@ std::optional<int32_t> DraftChooser::choose(const DraftCall& call, int slot,
   return draft;
 }
 
-std::optional<int32_t> DraftChooser::try_choose(const DraftCall& call, int slot,
+std::optional<int32_t> DraftChooser::try_choose(const HostDraftCall& call, int slot,
                                                 std::span<const float> logits,
                                                 std::span<const int32_t> target_ids) const {
   const auto draft_idx = static_cast<size_t>(call.num_proposed[slot]);

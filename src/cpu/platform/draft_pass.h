@@ -9,10 +9,10 @@
 #include <span>
 #include <vector>
 
+#include "cpu/platform/host_drafter.h"
 #include "cpu/platform/host_runner.h"
 #include "cpu/platform/slot_tokens.h"
 #include "platform/batch_inputs.h"
-#include "platform/drafter.h"
 #include "platform/runner.h"
 #include "quire/status.h"
 
@@ -37,16 +37,16 @@ class DraftPass {
 
   // Builds the inputs of a pass over the chunks, of which those of one token come first: the model
   // may treat them as decoding. The result is valid until the next call.
-  Result<StepInput> build(const DraftCall& call, std::span<const DraftChunk> chunks,
+  Result<StepInput> build(const HostDraftCall& call, std::span<const DraftChunk> chunks,
                           Stream& stream);
   // The same with every chunk as a prompt, whose length does not matter to the model.
-  Result<StepInput> build_prompts(const DraftCall& call, std::span<const DraftChunk> chunks,
+  Result<StepInput> build_prompts(const HostDraftCall& call, std::span<const DraftChunk> chunks,
                                   Stream& stream);
   // The span of chunk c, in the tokens of the pass.
   const SeqSpan& span(size_t c) const { return pass_.spans[c]; }
 
  private:
-  Result<StepInput> build_inputs(const DraftCall& call, std::span<const DraftChunk> chunks,
+  Result<StepInput> build_inputs(const HostDraftCall& call, std::span<const DraftChunk> chunks,
                                  int num_decode, Stream& stream);
 
   DraftModelParts parts_;
@@ -65,8 +65,8 @@ class TappedStates {
 
   // Combines the taps of the call's step, and writes the states of the chunks' positions to the
   // first rows().
-  void read(const DraftCall& call, TapReader& model, std::span<const DraftChunk> chunks, Ops& ops,
-            Stream& stream);
+  void read(const HostDraftCall& call, TapReader& model, std::span<const DraftChunk> chunks,
+            Ops& ops, Stream& stream);
   TensorView rows(int64_t count) const { return hidden_.view.rows(0, count); }
 
  private:
@@ -83,14 +83,15 @@ class DraftChooser {
 
   // Applies the plan's added slots.
   void update(const BatchPlan& plan);
-  // Chooses the slot's next draft, and writes its confidence and DraftCall::probs. target_ids: as
-  // TapReader::target_ids(). Returns the target's id; absent if the logits have a NaN, or no finite
-  // value, which the first time is logged.
-  std::optional<int32_t> choose(const DraftCall& call, int slot, std::span<const float> logits,
+  // Chooses the slot's next draft, and writes its confidence and HostDraftCall::probs. target_ids:
+  // as TapReader::target_ids(). Returns the target's id; absent if the logits have a NaN, or no
+  // finite value, which the first time is logged.
+  std::optional<int32_t> choose(const HostDraftCall& call, int slot, std::span<const float> logits,
                                 std::span<const int32_t> target_ids = {}) const;
 
  private:
-  std::optional<int32_t> try_choose(const DraftCall& call, int slot, std::span<const float> logits,
+  std::optional<int32_t> try_choose(const HostDraftCall& call, int slot,
+                                    std::span<const float> logits,
                                     std::span<const int32_t> target_ids) const;
 
   DrafterLimits limits_;

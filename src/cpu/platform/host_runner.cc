@@ -43,6 +43,8 @@ int HostDevice::num_threads_for(int64_t num_rows) const {
 }
 
 Result<std::unique_ptr<Runner>> HostRunner::create(const RunnerParts& parts, HostDevice& device) {
+  QUIRE_ASSIGN_OR_RETURN(std::shared_ptr<HostDrafter> drafter,
+                         make_drafter(parts.drafts, drafter_limits(parts.sizes), device));
   const ModelConfig& model = parts.target().model->config();
   const int width = model.embeds ? model.hidden_size : parts.sizes.vocab_size;
   QUIRE_ASSIGN_OR_RETURN(
@@ -54,14 +56,15 @@ Result<std::unique_ptr<Runner>> HostRunner::create(const RunnerParts& parts, Hos
     QUIRE_ASSIGN_OR_RETURN(draft_probs,
                            device.ops->allocate({num_drafts, parts.sizes.vocab_size}, DType::kF32));
   }
-  return std::unique_ptr<Runner>(
-      new HostRunner(parts, device, std::move(outputs), std::move(draft_probs)));
+  return std::unique_ptr<Runner>(new HostRunner(parts, device, std::move(drafter),
+                                                std::move(outputs), std::move(draft_probs)));
 }
 
-HostRunner::HostRunner(const RunnerParts& parts, HostDevice& device, Tensor outputs,
-                       Tensor draft_probs)
+HostRunner::HostRunner(const RunnerParts& parts, HostDevice& device,
+                       std::shared_ptr<HostDrafter> drafter, Tensor outputs, Tensor draft_probs)
     : parts_(parts),
       device_(device),
+      drafter_(std::move(drafter)),
       outputs_(std::move(outputs)),
       draft_probs_(std::move(draft_probs)),
       slots_(static_cast<size_t>(parts.sizes.max_num_seqs)),
@@ -138,9 +141,9 @@ StepResult HostRunner::run_step(const BatchPlan& plan) noexcept {
 StepResult HostRunner::run_step_unguarded(const BatchPlan& plan) {
   StepResult result;
   update_slots(plan);
-  if (parts_.drafter != nullptr) result.error = parts_.drafter->update_slots(plan, device_.stream);
+  if (drafter_ != nullptr) result.error = drafter_->update_slots(plan);
   if (result.error.ok()) result.error = verify_step(plan, result);
-  if (result.error.ok() && parts_.drafter != nullptr) {
+  if (result.error.ok() && drafter_ != nullptr) {
     result.error = propose_drafts(plan, result.draft_seconds);
     report_drafts(result.spans);
   }
@@ -520,17 +523,17 @@ Status HostRunner::propose_drafts(const BatchPlan& plan, double& seconds) {
   }
   if (adaptive_) adaptive_->lower_wanted(num_wanted);
   take_values_of_rank0(num_wanted);
-  const DraftCall call = {.slots = slots.data(),
-                          .num_spans = static_cast<int>(slots.size()),
-                          .num_wanted = num_wanted.data(),
-                          .num_computed = num_computed_.data(),
-                          .next_tokens = next_tokens_.data(),
-                          .num_proposed = num_proposed_.data(),
-                          .confidences = confidences_.data(),
-                          .spans = spans_,
-                          .slot_views = slot_views_,
-                          .probs = draft_probs_.view.as<float>()};
-  const Status status = parts_.drafter->propose(call, device_.stream);
+  const HostDraftCall call = {.slots = slots.data(),
+                              .num_spans = static_cast<int>(slots.size()),
+                              .num_wanted = num_wanted.data(),
+                              .num_computed = num_computed_.data(),
+                              .next_tokens = next_tokens_.data(),
+                              .num_proposed = num_proposed_.data(),
+                              .confidences = confidences_.data(),
+                              .spans = spans_,
+                              .slot_views = slot_views_,
+                              .probs = draft_probs_.view.as<float>()};
+  const Status status = drafter_->propose(call, device_.stream);
   seconds = watch.seconds();
   if (adaptive_) {
     const int most = std::ranges::max(num_wanted);

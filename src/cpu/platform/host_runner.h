@@ -13,6 +13,7 @@
 #include "base/thread_pool.h"
 #include "cpu/ops/cpu_ops.h"
 #include "cpu/ops/rank_group.h"
+#include "cpu/platform/host_drafter.h"
 #include "platform/adaptive_drafts.h"
 #include "platform/batch_inputs.h"
 #include "platform/platform.h"
@@ -85,7 +86,8 @@ class HostRunner final : public Runner {
     StepResult result;
   };
 
-  HostRunner(const RunnerParts& parts, HostDevice& device, Tensor outputs, Tensor draft_probs);
+  HostRunner(const RunnerParts& parts, HostDevice& device, std::shared_ptr<HostDrafter> drafter,
+             Tensor outputs, Tensor draft_probs);
 
   void device_loop();
   StepResult run_step(const BatchPlan& plan) noexcept;
@@ -134,12 +136,13 @@ class HostRunner final : public Runner {
   RunnerParts parts_;
   StepAttention attention_{parts_.target(), parts_.workspace};
   HostDevice& device_;
+  std::shared_ptr<HostDrafter> drafter_;  // null: nothing drafts
   // The model's outputs: logits, F32 [max_num_logit_rows, vocab_size], or the hidden states of an
   // embedding model, F32 [max_num_logit_rows, hidden_size].
   Tensor outputs_;
-  Tensor draft_probs_;  // DraftCall::probs; empty: drafts are not sampled
+  Tensor draft_probs_;  // HostDraftCall::probs; empty: drafts are not sampled
   std::vector<Slot> slots_;
-  // By slot, as in DraftCall.
+  // By slot, as in HostDraftCall.
   std::vector<int32_t> num_computed_;
   std::vector<int32_t> next_tokens_;
   std::vector<int32_t> num_proposed_;

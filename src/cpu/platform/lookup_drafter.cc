@@ -5,17 +5,17 @@
 namespace quire {
 namespace {
 
-class LookupDrafter final : public Drafter {
+class LookupDrafter final : public HostDrafter {
  public:
   LookupDrafter(const LookupConfig& config, const DrafterLimits& limits, ThreadPool& pool)
       : config_(config), pool_(pool), tokens_(limits) {}
 
-  Status update_slots(const BatchPlan& plan, Stream& /*stream*/) override {
+  Status update_slots(const BatchPlan& plan) override {
     tokens_.update(plan);
     return {};
   }
 
-  Status propose(const DraftCall& call, Stream& /*stream*/) override {
+  Status propose(const HostDraftCall& call, Stream& /*stream*/) override {
     pool_.parallel_for(call.num_spans, [&](int64_t i) {
       const int slot = call.slots[i];
       if (slot < 0) return;
@@ -37,9 +37,9 @@ class LookupDrafter final : public Drafter {
 
 }  // namespace
 
-std::unique_ptr<Drafter> make_lookup_drafter(const LookupConfig& config,
-                                             const DrafterLimits& limits, ThreadPool& pool) {
-  return std::make_unique<LookupDrafter>(config, limits, pool);
+std::shared_ptr<HostDrafter> make_lookup_drafter(const LookupConfig& config,
+                                                 const DrafterLimits& limits, ThreadPool& pool) {
+  return std::make_shared<LookupDrafter>(config, limits, pool);
 }
 
 }  // namespace quire

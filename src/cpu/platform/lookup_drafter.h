@@ -4,12 +4,12 @@
 #include <memory>
 
 #include "base/thread_pool.h"
-#include "platform/drafter.h"
+#include "cpu/platform/host_drafter.h"
 
 namespace quire {
 
 // `pool` outlives the drafter.
-std::unique_ptr<Drafter> make_lookup_drafter(const LookupConfig& config,
-                                             const DrafterLimits& limits, ThreadPool& pool);
+std::shared_ptr<HostDrafter> make_lookup_drafter(const LookupConfig& config,
+                                                 const DrafterLimits& limits, ThreadPool& pool);
 
 }  // namespace quire

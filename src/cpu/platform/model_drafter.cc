@@ -9,7 +9,7 @@
 namespace quire {
 namespace {
 
-class ModelDrafter final : public Drafter {
+class ModelDrafter final : public HostDrafter {
  public:
   ModelDrafter(const DraftModelParts& parts, const DrafterLimits& limits, HostDevice& device)
       : buffers_(parts, limits, device),
@@ -19,13 +19,13 @@ class ModelDrafter final : public Drafter {
 
   Status allocate() { return buffers_.allocate(head_ != nullptr); }
 
-  Status update_slots(const BatchPlan& plan, Stream& /*stream*/) override {
+  Status update_slots(const BatchPlan& plan) override {
     buffers_.update_slots(plan);
     for (const SlotAdded& added : plan.slots_added) num_cached(added.slot) = 0;
     return {};
   }
 
-  Status propose(const DraftCall& call, Stream& stream) override {
+  Status propose(const HostDraftCall& call, Stream& stream) override {
     QUIRE_RETURN_IF_ERROR(compute_new_tokens(call, stream));
     while (!drafting_seqs_.empty()) {
       QUIRE_RETURN_IF_ERROR(add_drafts(call, stream));
@@ -49,24 +49,25 @@ class ModelDrafter final : public Drafter {
     return head_ == nullptr ? std::span<const int32_t>() : head_->target_ids();
   }
 
-  DraftChunk new_tokens(const DraftCall& call, size_t span_idx);
+  DraftChunk new_tokens(const HostDraftCall& call, size_t span_idx);
 
   // Runs the model over the chunks. Chunks of one token must come first. A head reads the first
   // rows of the tapped states.
-  Status run_pass(const DraftCall& call, std::span<const DraftChunk> chunks, Stream& stream);
+  Status run_pass(const HostDraftCall& call, std::span<const DraftChunk> chunks, Stream& stream);
   // The same where no draft follows from the pass. A head then only writes keys and values.
-  Status write_context(const DraftCall& call, std::span<const DraftChunk> chunks, Stream& stream);
+  Status write_context(const HostDraftCall& call, std::span<const DraftChunk> chunks,
+                       Stream& stream);
   // The input of a pass over the chunks, whose keys and values it writes.
-  Result<StepInput> build_pass(const DraftCall& call, std::span<const DraftChunk> chunks,
+  Result<StepInput> build_pass(const HostDraftCall& call, std::span<const DraftChunk> chunks,
                                Stream& stream);
   // Computes the tokens of the step that the model has not seen, and starts drafting for the
   // sequences with num_wanted > 0.
-  Status compute_new_tokens(const DraftCall& call, Stream& stream);
+  Status compute_new_tokens(const HostDraftCall& call, Stream& stream);
   // Adds one draft to each sequence, from the logits of the last pass. A sequence stops at
   // num_wanted drafts, or when the model has no place for another token.
-  Status add_drafts(const DraftCall& call, Stream& stream);
+  Status add_drafts(const HostDraftCall& call, Stream& stream);
   // Computes the newest drafts.
-  Status compute_drafts(const DraftCall& call, Stream& stream);
+  Status compute_drafts(const HostDraftCall& call, Stream& stream);
 
   DraftBuffers buffers_;
   DraftHead* head_;  // the model, if it is one; otherwise null
@@ -78,7 +79,7 @@ class ModelDrafter final : public Drafter {
   std::vector<DraftChunk> chunks_;
 };
 
-Result<StepInput> ModelDrafter::build_pass(const DraftCall& call,
+Result<StepInput> ModelDrafter::build_pass(const HostDraftCall& call,
                                            std::span<const DraftChunk> chunks, Stream& stream) {
   for (const DraftChunk& chunk : chunks) {
     num_cached(call.spans[chunk.span_idx].slot) =
@@ -89,13 +90,13 @@ Result<StepInput> ModelDrafter::build_pass(const DraftCall& call,
   return input;
 }
 
-Status ModelDrafter::run_pass(const DraftCall& call, std::span<const DraftChunk> chunks,
+Status ModelDrafter::run_pass(const HostDraftCall& call, std::span<const DraftChunk> chunks,
                               Stream& stream) {
   QUIRE_ASSIGN_OR_RETURN(const StepInput input, build_pass(call, chunks, stream));
   return model().forward(input, stream);
 }
 
-Status ModelDrafter::write_context(const DraftCall& call, std::span<const DraftChunk> chunks,
+Status ModelDrafter::write_context(const HostDraftCall& call, std::span<const DraftChunk> chunks,
                                    Stream& stream) {
   if (head_ == nullptr) return run_pass(call, chunks, stream);
   QUIRE_ASSIGN_OR_RETURN(const StepInput input, build_pass(call, chunks, stream));
@@ -105,7 +106,7 @@ Status ModelDrafter::write_context(const DraftCall& call, std::span<const DraftC
 // Positions that the target has computed and the drafter has not. A model skips accepted drafts
 // whose keys and values it wrote while drafting. A head recomputes them: it drafted from its own
 // states, and now has the target's.
-DraftChunk ModelDrafter::new_tokens(const DraftCall& call, size_t span_idx) {
+DraftChunk ModelDrafter::new_tokens(const HostDraftCall& call, size_t span_idx) {
   const SeqSpan& span = call.spans[span_idx];
   if (span.samples) buffers_.tokens.append_sampled(call, span.slot);
   const std::vector<int32_t>& tokens = buffers_.tokens.of(span.slot);
@@ -125,7 +126,7 @@ DraftChunk ModelDrafter::new_tokens(const DraftCall& call, size_t span_idx) {
           .first_row = span.first_token + first - first_of_step};
 }
 
-Status ModelDrafter::compute_new_tokens(const DraftCall& call, Stream& stream) {
+Status ModelDrafter::compute_new_tokens(const HostDraftCall& call, Stream& stream) {
   chunks_.clear();
   drafting_seqs_.clear();
   for (size_t i = 0; i < call.spans.size(); ++i) {
@@ -155,7 +156,7 @@ Status ModelDrafter::compute_new_tokens(const DraftCall& call, Stream& stream) {
   return {};
 }
 
-Status ModelDrafter::add_drafts(const DraftCall& call, Stream& stream) {
+Status ModelDrafter::add_drafts(const HostDraftCall& call, Stream& stream) {
   std::vector<int32_t> rows;
   for (const DraftingSeq& drafting : drafting_seqs_) rows.push_back(drafting.row);
   const auto num_rows = static_cast<int>(rows.size());
@@ -182,7 +183,7 @@ Status ModelDrafter::add_drafts(const DraftCall& call, Stream& stream) {
   return {};
 }
 
-Status ModelDrafter::compute_drafts(const DraftCall& call, Stream& stream) {
+Status ModelDrafter::compute_drafts(const HostDraftCall& call, Stream& stream) {
   if (head_ != nullptr) {
     std::vector<int32_t> rows;
     for (const DraftingSeq& drafting : drafting_seqs_) rows.push_back(drafting.row);
@@ -204,15 +205,15 @@ Status ModelDrafter::compute_drafts(const DraftCall& call, Stream& stream) {
 
 }  // namespace
 
-Result<std::unique_ptr<Drafter>> make_model_drafter(const DraftModelParts& parts,
-                                                    const DrafterLimits& limits,
-                                                    HostDevice& device) {
+Result<std::shared_ptr<HostDrafter>> make_model_drafter(const DraftModelParts& parts,
+                                                        const DrafterLimits& limits,
+                                                        HostDevice& device) {
   if (dynamic_cast<BlockHead*>(parts.instance.model) != nullptr) {
     return make_block_drafter(parts, limits, device);
   }
-  auto drafter = std::make_unique<ModelDrafter>(parts, limits, device);
+  auto drafter = std::make_shared<ModelDrafter>(parts, limits, device);
   QUIRE_RETURN_IF_ERROR(drafter->allocate());
-  return std::unique_ptr<Drafter>(std::move(drafter));
+  return std::shared_ptr<HostDrafter>(std::move(drafter));
 }
 
 }  // namespace quire

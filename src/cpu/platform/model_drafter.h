@@ -3,8 +3,8 @@
 
 #include <memory>
 
+#include "cpu/platform/host_drafter.h"
 #include "cpu/platform/host_runner.h"
-#include "platform/drafter.h"
 #include "platform/runner.h"
 #include "quire/status.h"
 
@@ -13,13 +13,13 @@ namespace quire {
 // After each step of the target, the model computes the tokens that it has not seen, and then one
 // token per draft; a BlockHead computes all drafts of a sequence in one pass. Its keys and values
 // are in the pages of the target's blocks. `device` outlives the drafter.
-Result<std::unique_ptr<Drafter>> make_model_drafter(const DraftModelParts& parts,
-                                                    const DrafterLimits& limits,
-                                                    HostDevice& device);
+Result<std::shared_ptr<HostDrafter>> make_model_drafter(const DraftModelParts& parts,
+                                                        const DrafterLimits& limits,
+                                                        HostDevice& device);
 
 // The same for a model that is a BlockHead.
-Result<std::unique_ptr<Drafter>> make_block_drafter(const DraftModelParts& parts,
-                                                    const DrafterLimits& limits,
-                                                    HostDevice& device);
+Result<std::shared_ptr<HostDrafter>> make_block_drafter(const DraftModelParts& parts,
+                                                        const DrafterLimits& limits,
+                                                        HostDevice& device);
 
 }  // namespace quire

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "platform/drafter.h"
+#include "cpu/platform/host_drafter.h"
 #include "sched/batch_plan.h"
 
 namespace quire {
@@ -28,7 +28,7 @@ class SlotTokens {
   // Appends the tokens that the step has sampled for the slot. The slot's next tokens begin with
   // the newest one and still have the drafts that the step verified: the accepted ones precede the
   // newest token in the sequence.
-  void append_sampled(const DraftCall& call, int slot) {
+  void append_sampled(const HostDraftCall& call, int slot) {
     std::vector<int32_t>& tokens = tokens_[static_cast<size_t>(slot)];
     const auto num_computed = static_cast<size_t>(call.num_computed[slot]);
     if (num_computed < tokens.size()) return;
@@ -42,12 +42,12 @@ class SlotTokens {
 
   const std::vector<int32_t>& of(int slot) const { return tokens_[static_cast<size_t>(slot)]; }
 
-  // The slot's entries of DraftCall::next_tokens.
-  std::span<int32_t> next_tokens(const DraftCall& call, int slot) const {
+  // The slot's entries of HostDraftCall::next_tokens.
+  std::span<int32_t> next_tokens(const HostDraftCall& call, int slot) const {
     return {call.next_tokens + static_cast<size_t>(slot) * q_len_, q_len_};
   }
-  // The slot's entries of DraftCall::confidences.
-  std::span<float> confidences(const DraftCall& call, int slot) const {
+  // The slot's entries of HostDraftCall::confidences.
+  std::span<float> confidences(const HostDraftCall& call, int slot) const {
     return {call.confidences + static_cast<size_t>(slot) * (q_len_ - 1), q_len_ - 1};
   }
 

@@ -16,7 +16,7 @@ namespace {
 // step it writes the context of the step's tokens, rejected drafts included: the keys and values of
 // those lie after the accepted tokens, where the next block replaces them. The proposals are one
 // pass over a block per span.
-class BlockDrafter final : public Drafter {
+class BlockDrafter final : public CudaDrafter {
  public:
   BlockDrafter(const DraftModelParts& parts, const DrafterLimits& limits, CudaOps& ops)
       : parts_(parts),
@@ -30,11 +30,11 @@ class BlockDrafter final : public Drafter {
   Status allocate(CudaStream& stream);
 
   // The device has all that a slot needs: the pages of its tokens, and its newest token.
-  Status update_slots(const BatchPlan& /*plan*/, Stream& /*stream*/) override { return {}; }
-  Status prepare_read(const DraftCall& call, Stream& stream) override;
-  Status prepare_proposal(const DraftCall& call, Stream& stream) override;
-  Status read_step(const DraftCall& call, Stream& stream) override;
-  Status propose(const DraftCall& call, Stream& stream) override;
+  Status update_slots(const BatchPlan& /*plan*/, CudaStream& /*stream*/) override { return {}; }
+  Status prepare_read(const CudaDraftCall& call, CudaStream& stream) override;
+  Status prepare_proposal(const CudaDraftCall& call, CudaStream& stream) override;
+  Status read_step(const CudaDraftCall& call, CudaStream& stream) override;
+  Status propose(const CudaDraftCall& call, CudaStream& stream) override;
   bool has_graphs() const override { return true; }
 
  private:
@@ -44,9 +44,9 @@ class BlockDrafter final : public Drafter {
   int block_len() const { return layout().num_tokens(limits_.num_drafts); }
 
   // Writes the logits of the call's proposals: [drafts, spans].
-  Status compute_blocks(const DraftCall& call, Stream& stream);
+  Status compute_blocks(const CudaDraftCall& call, CudaStream& stream);
   // Chooses one draft per span. With transitions, its logits depend on the draft before it.
-  void choose(const DraftCall& call, int draft_idx, Stream& stream);
+  void choose(const CudaDraftCall& call, int draft_idx, CudaStream& stream);
 
   DraftModelParts parts_;
   DrafterLimits limits_;
@@ -82,26 +82,25 @@ Status BlockDrafter::allocate(CudaStream& stream) {
   return {};
 }
 
-Status BlockDrafter::prepare_read(const DraftCall& call, Stream& stream) {
+Status BlockDrafter::prepare_read(const CudaDraftCall& call, CudaStream& stream) {
   inputs_.arrays().num_computed = call.num_computed;
   inputs_.arrays().next_tokens = call.next_tokens;
-  QUIRE_ASSIGN_OR_RETURN(
-      context_step_, context_attention_.without_plans(call.device_step->batches, as_cuda(stream)));
+  QUIRE_ASSIGN_OR_RETURN(context_step_,
+                         context_attention_.without_plans(call.step->batches, stream));
   return {};
 }
 
-Status BlockDrafter::prepare_proposal(const DraftCall& call, Stream& stream) {
-  if (call.num_next_drafts == 0) return {};
-  const DraftStep& step = *call.device_step;
+Status BlockDrafter::prepare_proposal(const CudaDraftCall& call, CudaStream& stream) {
+  if (call.num_drafts == 0) return {};
+  const DraftStep& step = *call.step;
   inputs_.describe(step);
-  QUIRE_ASSIGN_OR_RETURN(
-      block_step_,
-      block_attention_.plan(inputs_.batches(), step.graph != nullptr, as_cuda(stream)));
+  QUIRE_ASSIGN_OR_RETURN(block_step_,
+                         block_attention_.plan(inputs_.batches(), step.graph != nullptr, stream));
   return {};
 }
 
-Status BlockDrafter::read_step(const DraftCall& call, Stream& stream) {
-  const DraftStep& step = *call.device_step;
+Status BlockDrafter::read_step(const CudaDraftCall& call, CudaStream& stream) {
+  const DraftStep& step = *call.step;
   const TensorView states = states_.view.rows(0, step.num_tokens);
   model_.combine(parts_.target->taps().rows(0, step.num_tokens), states, stream);
   return model_.write_context({.num_tokens = step.num_tokens,
@@ -111,59 +110,57 @@ Status BlockDrafter::read_step(const DraftCall& call, Stream& stream) {
                               stream);
 }
 
-Status BlockDrafter::propose(const DraftCall& call, Stream& stream) {
-  if (call.num_next_drafts == 0) return {};
+Status BlockDrafter::propose(const CudaDraftCall& call, CudaStream& stream) {
+  if (call.num_drafts == 0) return {};
   QUIRE_RETURN_IF_ERROR(compute_blocks(call, stream));
-  for (int i = 0; i < call.num_next_drafts; ++i) choose(call, i, stream);
+  for (int i = 0; i < call.num_drafts; ++i) choose(call, i, stream);
   return {};
 }
 
-Status BlockDrafter::compute_blocks(const DraftCall& call, Stream& stream) {
+Status BlockDrafter::compute_blocks(const CudaDraftCall& call, CudaStream& stream) {
   const DraftArrays& arrays = inputs_.arrays();
-  launch_block_pass(*call.device_step->arrays, arrays,
+  launch_block_pass(*call.step->arrays, arrays,
                     {.mask_token_id = layout().mask_token_id,
                      .num_before_drafts = layout().num_before_drafts(),
-                     .num_drafts = call.num_next_drafts},
-                    call.num_spans, as_cuda(stream));
+                     .num_drafts = call.num_drafts},
+                    call.num_spans, stream);
   QUIRE_RETURN_IF_ERROR(model_.forward({.num_tokens = call.num_spans * block_len(),
                                         .token_ids = arrays.token_ids,
                                         .positions = arrays.positions,
                                         .kv_groups = block_step_},
                                        stream));
-  const int num_rows = call.num_next_drafts * call.num_spans;
+  const int num_rows = call.num_drafts * call.num_spans;
   return model_.compute_logits(arrays.logit_tokens, num_rows, logits_.view.rows(0, num_rows),
                                stream);
 }
 
-void BlockDrafter::choose(const DraftCall& call, int draft_idx, Stream& stream) {
-  CudaStream& cuda_stream = as_cuda(stream);
+void BlockDrafter::choose(const CudaDraftCall& call, int draft_idx, CudaStream& stream) {
   const int num_spans = call.num_spans;
   const TensorView logits = logits_.view.rows(int64_t{draft_idx} * num_spans, num_spans);
   if (model_.has_transitions()) {
     const DraftArrays& arrays = inputs_.arrays();
     const TensorView summands = transitions_.view.rows(0, num_spans);
-    launch_previous_tokens(*call.device_step->arrays, arrays, draft_idx, num_spans, cuda_stream);
+    launch_previous_tokens(*call.step->arrays, arrays, draft_idx, num_spans, stream);
     model_.transitions(arrays.previous_tokens, num_spans, summands, stream);
-    launch_add(logits.as<float>(), summands.as<float>(), logits.shape.num_elements(), cuda_stream);
+    launch_add(logits.as<float>(), summands.as<float>(), logits.shape.num_elements(), stream);
   }
-  call.device_step->sampler->choose_drafts(
-      {.logits = logits.as<float>(),
-       .width = static_cast<int>(logits.shape[1]),
-       .slots = call.slots,
-       .num_spans = num_spans,
-       .draft_idx = draft_idx,
-       .target_ids = static_cast<const int32_t*>(target_ids_.data())},
-      cuda_stream);
+  call.step->sampler->choose_drafts({.logits = logits.as<float>(),
+                                     .width = static_cast<int>(logits.shape[1]),
+                                     .slots = call.slots,
+                                     .num_spans = num_spans,
+                                     .draft_idx = draft_idx,
+                                     .target_ids = static_cast<const int32_t*>(target_ids_.data())},
+                                    stream);
 }
 
 }  // namespace
 
-Result<std::unique_ptr<Drafter>> make_block_drafter(const DraftModelParts& parts,
-                                                    const DrafterLimits& limits, CudaOps& ops,
-                                                    CudaStream& stream) {
-  auto drafter = std::make_unique<BlockDrafter>(parts, limits, ops);
+Result<std::shared_ptr<CudaDrafter>> make_block_drafter(const DraftModelParts& parts,
+                                                        const DrafterLimits& limits, CudaOps& ops,
+                                                        CudaStream& stream) {
+  auto drafter = std::make_shared<BlockDrafter>(parts, limits, ops);
   QUIRE_RETURN_IF_ERROR(drafter->allocate(stream));
-  return std::unique_ptr<Drafter>(std::move(drafter));
+  return std::shared_ptr<CudaDrafter>(std::move(drafter));
 }
 
 }  // namespace quire::cuda

@@ -5,14 +5,14 @@
 
 #include "cuda/base/stream.h"
 #include "cuda/ops/cuda_ops.h"
-#include "platform/drafter.h"
+#include "cuda/platform/cuda_drafter.h"
 #include "platform/runner.h"
 
 namespace quire::cuda {
 
 // parts.instance.model is a BlockHead. `ops` and `stream` outlive the drafter.
-Result<std::unique_ptr<Drafter>> make_block_drafter(const DraftModelParts& parts,
-                                                    const DrafterLimits& limits, CudaOps& ops,
-                                                    CudaStream& stream);
+Result<std::shared_ptr<CudaDrafter>> make_block_drafter(const DraftModelParts& parts,
+                                                        const DrafterLimits& limits, CudaOps& ops,
+                                                        CudaStream& stream);
 
 }  // namespace quire::cuda

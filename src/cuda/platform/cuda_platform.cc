@@ -11,7 +11,6 @@
 #include "cuda/ops/cuda_ops.h"
 #include "cuda/platform/cuda_runner.h"
 #include "cuda/platform/lookup_drafter.h"
-#include "cuda/platform/model_drafter.h"
 #include "cuda/platform/runner_bytes.h"
 #include "cuda/sample/sampled_slots.h"
 #include "cuda/step/decode_graphs.h"
@@ -60,15 +59,6 @@ class CudaContext final : public DeviceContext {
   Status copy_to_host(const TensorView& device, void* host) override {
     stream_->copy_to_host(host, device.data, device.num_bytes());
     return stream_->synchronize();
-  }
-  Result<std::unique_ptr<Drafter>> make_model_drafter(const DraftModelParts& parts,
-                                                      const DrafterLimits& limits) override {
-    return cuda::make_model_drafter(parts, limits, *ops_, *stream_);
-  }
-  Result<std::unique_ptr<Drafter>> make_lookup_drafter(const LookupConfig& config,
-                                                       const DrafterLimits& limits) override {
-    QUIRE_RETURN_IF_ERROR(bind_thread());
-    return cuda::make_lookup_drafter(config, limits, *stream_);
   }
   Parallel parallel() const override {
     if (ranks_ == nullptr) return {};

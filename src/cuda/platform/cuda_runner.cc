@@ -46,7 +46,7 @@ Status CudaRunner::enqueue_step(Step& step) {
   step.prompts = parts_->prompt_logprobs.update(plan);
   target_.sampler->remove_slots(plan.slots_removed);
   QUIRE_RETURN_IF_ERROR(target_.sampler->add_slots(plan.slots_added, stream_));
-  if (drafter_ != nullptr) QUIRE_RETURN_IF_ERROR(drafter_->update_slots(plan, stream_));
+  if (parts_->draft_stage) QUIRE_RETURN_IF_ERROR(parts_->draft_stage->update_slots(plan));
   if (step.results->timers) step.results->timers->verify.start(stream_);
   target_.inputs.describe(plan, target_.buffers.arrays());
   const DecodeGraph* graph = graph_for(plan);
@@ -64,7 +64,7 @@ Status CudaRunner::enqueue_step(Step& step) {
     return {};
   }
   if (step.num_rows > 0) QUIRE_RETURN_IF_ERROR(sample(step));
-  return drafter_ == nullptr ? Status() : draft(step, graph);
+  return parts_->draft_stage ? draft(step, graph) : Status();
 }
 
 const DecodeGraph* CudaRunner::graph_for(const BatchPlan& plan) const {
@@ -134,7 +134,7 @@ Status CudaRunner::draft(Step& step, const DecodeGraph* graph) {
   step.results->timers->verify.end(stream_);
   step.results->timers->draft.start(stream_);
   QUIRE_RETURN_IF_ERROR(
-      parts_->draft_stage.run(target_.draft_step(batch, num_tokens), num_spans, num_drafts));
+      parts_->draft_stage->run(target_.draft_step(batch, num_tokens), num_spans, num_drafts));
   step.results->timers->draft.end(stream_);
   report_drafts(step, num_drafts);
   return {};

@@ -65,7 +65,6 @@ class CudaRunner final : public Runner {
 
   std::unique_ptr<StepParts> parts_;
   const RunnerSizes& sizes_ = parts_->runner.sizes;
-  Drafter* const drafter_ = parts_->runner.drafter;  // null: there is none
   CudaStream& stream_ = parts_->stream;
   TargetPass& target_ = parts_->target;
   StepDrafts step_drafts_{sizes_.max_num_seqs};

@@ -39,6 +39,7 @@ class Start {
   void check_sizes() const;
 
   // 1. Memory.
+  Status make_drafter();
   Status allocate();
   Status allocate_results();
 
@@ -98,11 +99,12 @@ Status Start::run() {
   QUIRE_RETURN_IF_ERROR(use_device(stream_.limits().device));
   check_sizes();
   QUIRE_RETURN_IF_ERROR(ops_.end_loading());
+  QUIRE_RETURN_IF_ERROR(make_drafter());
   QUIRE_RETURN_IF_ERROR(allocate());
   QUIRE_RETURN_IF_ERROR(warm_up());
   QUIRE_RETURN_IF_ERROR(warm_up_prompts());
   if (!sizes_.enforce_eager) QUIRE_RETURN_IF_ERROR(capture_graphs());
-  return runner_.drafter == nullptr ? Status() : start_drafter();
+  return made_.draft_stage ? start_drafter() : Status();
 }
 
 void Start::check_sizes() const {
@@ -114,6 +116,13 @@ void Start::check_sizes() const {
                   "query tokens each, expected at most {} tokens and {} logits rows per step",
                   sizes_.max_num_seqs, limits.decode_q_len(), limits.max_num_tokens,
                   limits.max_num_logit_rows));
+}
+
+Status Start::make_drafter() {
+  QUIRE_ASSIGN_OR_RETURN(std::shared_ptr<CudaDrafter> drafter,
+                         cuda::make_drafter(runner_.drafts, drafter_limits(sizes_), ops_, stream_));
+  if (drafter != nullptr) made_.draft_stage.emplace(std::move(drafter), stream_);
+  return {};
 }
 
 Status Start::allocate() {
@@ -134,7 +143,7 @@ Status Start::allocate_results() {
   QUIRE_ASSIGN_OR_RETURN(CudaEvent arrived, CudaEvent::create());
   made_.results.push_back(
       {std::move(sampled), std::move(prompt_logprobs), {}, std::move(arrived), {}});
-  if (runner_.drafter == nullptr) return {};
+  if (!made_.draft_stage) return {};
   const auto num_next_tokens =
       static_cast<size_t>(sizes_.max_num_seqs) * static_cast<size_t>(sizes_.limits.decode_q_len());
   StepResults& results = made_.results.back();
@@ -223,8 +232,8 @@ Status Start::start_drafter() {
   const auto run_largest = [&]() -> Status {
     const GraphBatch& batch = made_.graphs.largest().batch;
     QUIRE_RETURN_IF_ERROR(derive_padding(batch));
-    return made_.draft_stage.run(target_.draft_step(&batch, max_num_tokens), batch.num_reqs,
-                                 sizes_.limits.num_drafts);
+    return made_.draft_stage->run(target_.draft_step(&batch, max_num_tokens), batch.num_reqs,
+                                  sizes_.limits.num_drafts);
   };
   QUIRE_RETURN_IF_ERROR(ops_.tune_linears(row_buckets(max_num_tokens), run_largest));
   if (!sizes_.enforce_eager) QUIRE_RETURN_IF_ERROR(capture_draft_graphs());
@@ -235,9 +244,9 @@ Status Start::capture_draft_graphs() {
   for (const DecodeGraph& graph : made_.graphs.all()) {
     QUIRE_RETURN_IF_ERROR(derive_padding(graph.batch));
     QUIRE_RETURN_IF_ERROR(
-        made_.draft_stage.capture(target_.draft_step(&graph.batch, graph.batch.num_tokens())));
+        made_.draft_stage->capture(target_.draft_step(&graph.batch, graph.batch.num_tokens())));
   }
-  made_.draft_stage.log_graphs();
+  made_.draft_stage->log_graphs();
   return {};
 }
 
@@ -275,8 +284,8 @@ Result<DraftCosts> Start::measure_own_drafts() {
     return {};
   };
   const auto propose = [this](const DecodeGraph& graph, int num_drafts) {
-    return made_.draft_stage.run(target_.draft_step(&graph.batch, graph.batch.num_tokens()),
-                                 graph.batch.num_reqs, num_drafts);
+    return made_.draft_stage->run(target_.draft_step(&graph.batch, graph.batch.num_tokens()),
+                                  graph.batch.num_reqs, num_drafts);
   };
   return measure_draft_costs(made_.graphs, {verify, propose}, stream_);
 }
@@ -329,8 +338,7 @@ StepParts::StepParts(const RunnerParts& from, CudaOps& ops, CudaStream& own_stre
     : runner(from),
       stream(own_stream),
       target(runner, ops, own_stream),
-      graphs(decode_graphs(runner.sizes, runner.target().attention)),
-      draft_stage(runner.drafter, own_stream) {}
+      graphs(decode_graphs(runner.sizes, runner.target().attention)) {}
 
 StepParts::~StepParts() {
   (void)use_device(stream.limits().device);

@@ -45,7 +45,7 @@ struct StepParts {
   PromptLogprobs prompt_logprobs;
   std::vector<StepResults> results;
   DecodeGraphs graphs;
-  DraftStage draft_stage;
+  std::optional<DraftStage> draft_stage;  // absent: nothing drafts
   // By which the runner chooses the number of drafts of each step; absent: each step verifies all.
   std::optional<DraftCosts> draft_costs;
 };

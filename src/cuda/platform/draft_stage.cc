@@ -7,14 +7,13 @@
 
 namespace quire::cuda {
 
-DraftCall DraftStage::call_of(const DraftStep& step, int num_spans, int num_drafts) const {
+CudaDraftCall DraftStage::call_of(const DraftStep& step, int num_spans, int num_drafts) const {
   return {.slots = step.arrays->span_slots,
           .num_spans = num_spans,
-          .num_next_drafts = num_drafts,
+          .num_drafts = num_drafts,
           .num_computed = step.sampler->num_computed(),
           .next_tokens = step.sampler->next_tokens(),
-          .device_step = &step,
-          .probs = step.sampler->draft_probs()};
+          .step = &step};
 }
 
 const CudaGraph* DraftStage::find_read(const GraphBatch& batch, bool is_for_proposals) const {
@@ -32,7 +31,7 @@ const CudaGraph* DraftStage::find_proposal(int num_spans, int num_drafts) const 
 }
 
 Status DraftStage::run(const DraftStep& step, int num_spans, int num_drafts) {
-  const DraftCall call = call_of(step, num_spans, num_drafts);
+  const CudaDraftCall call = call_of(step, num_spans, num_drafts);
   QUIRE_RETURN_IF_ERROR(drafter_->prepare_read(call, stream_));
   const bool in_graph = step.graph != nullptr;
   if (const CudaGraph* read = in_graph ? find_read(*step.graph, num_drafts > 0) : nullptr) {
@@ -60,8 +59,8 @@ Status DraftStage::capture(const DraftStep& step) {
   return num_drafts == 0 ? Status() : capture_proposal(call_of(step, batch.num_reqs, num_drafts));
 }
 
-Status DraftStage::capture_read(const GraphBatch& batch, const DraftCall& call) {
-  const bool is_for_proposals = call.num_next_drafts > 0;
+Status DraftStage::capture_read(const GraphBatch& batch, const CudaDraftCall& call) {
+  const bool is_for_proposals = call.num_drafts > 0;
   if (find_read(batch, is_for_proposals) != nullptr) return {};
   QUIRE_RETURN_IF_ERROR(drafter_->prepare_read(call, stream_));
   QUIRE_ASSIGN_OR_RETURN(CudaGraph graph, CudaGraph::capture(stream_, [&] {
@@ -71,13 +70,13 @@ Status DraftStage::capture_read(const GraphBatch& batch, const DraftCall& call) 
   return {};
 }
 
-Status DraftStage::capture_proposal(const DraftCall& call) {
-  if (find_proposal(call.num_spans, call.num_next_drafts) != nullptr) return {};
+Status DraftStage::capture_proposal(const CudaDraftCall& call) {
+  if (find_proposal(call.num_spans, call.num_drafts) != nullptr) return {};
   QUIRE_RETURN_IF_ERROR(drafter_->prepare_proposal(call, stream_));
   QUIRE_ASSIGN_OR_RETURN(CudaGraph graph, CudaGraph::capture(stream_, [&] {
                            return drafter_->propose(call, stream_);
                          }));
-  proposal_graphs_.push_back({call.num_spans, call.num_next_drafts, std::move(graph)});
+  proposal_graphs_.push_back({call.num_spans, call.num_drafts, std::move(graph)});
   return {};
 }
 

@@ -1,20 +1,25 @@
 // The drafter's work after each step of a runner, and its graphs.
 #pragma once
 
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "cuda/base/stream.h"
+#include "cuda/platform/cuda_drafter.h"
 #include "cuda/step/decode_graphs.h"
 #include "cuda/step/draft_inputs.h"
-#include "platform/drafter.h"
 
 namespace quire::cuda {
 
 class DraftStage {
  public:
-  // `drafter` may be null; then no function may be called. It and `stream` outlive the object.
-  DraftStage(Drafter* drafter, CudaStream& stream) : drafter_(drafter), stream_(stream) {}
+  // `stream` outlives the object.
+  DraftStage(std::shared_ptr<CudaDrafter> drafter, CudaStream& stream)
+      : drafter_(std::move(drafter)), stream_(stream) {}
 
+  // Applies the plan's removed and added slots, before its step.
+  Status update_slots(const BatchPlan& plan) { return drafter_->update_slots(plan, stream_); }
   // Enqueues the drafter's work after a step whose tokens have been sampled, as graphs if they were
   // captured. num_drafts: proposals per sequence.
   Status run(const DraftStep& step, int num_spans, int num_drafts);
@@ -27,8 +32,8 @@ class DraftStage {
  private:
   // Each captures a graph unless there is one. The call's work has run before, because a library
   // may initialize on first use what it must not initialize within a capture.
-  Status capture_read(const GraphBatch& batch, const DraftCall& call);
-  Status capture_proposal(const DraftCall& call);
+  Status capture_read(const GraphBatch& batch, const CudaDraftCall& call);
+  Status capture_proposal(const CudaDraftCall& call);
 
   struct ReadGraph {
     GraphBatch batch;
@@ -41,11 +46,11 @@ class DraftStage {
     CudaGraph graph;
   };
 
-  DraftCall call_of(const DraftStep& step, int num_spans, int num_drafts) const;
+  CudaDraftCall call_of(const DraftStep& step, int num_spans, int num_drafts) const;
   const CudaGraph* find_read(const GraphBatch& batch, bool is_for_proposals) const;
   const CudaGraph* find_proposal(int num_spans, int num_drafts) const;
 
-  Drafter* drafter_;
+  std::shared_ptr<CudaDrafter> drafter_;
   CudaStream& stream_;
   std::vector<ReadGraph> read_graphs_;
   std::vector<ProposalGraph> proposal_graphs_;

@@ -59,20 +59,21 @@ class Upload {
   size_t num_staged_ = 0;
 };
 
-class LookupDrafter final : public Drafter {
+class LookupDrafter final : public CudaDrafter {
  public:
-  static Result<std::unique_ptr<Drafter>> create(const LookupConfig& config,
-                                                 const DrafterLimits& limits, CudaStream& stream) {
+  static Result<std::shared_ptr<CudaDrafter>> create(const LookupConfig& config,
+                                                     const DrafterLimits& limits,
+                                                     CudaStream& stream) {
     QUIRE_CHECK(config.min_match >= 1 && config.min_match <= config.max_match &&
                     limits.num_drafts <= kMaxLookupDrafts,
                 "[cuda] the bounds of a lookup's matches or drafts are out of range");
-    std::unique_ptr<LookupDrafter> drafter(new LookupDrafter(config, limits));
+    std::shared_ptr<LookupDrafter> drafter(new LookupDrafter(config, limits));
     QUIRE_ASSIGN_OR_RETURN(drafter->ring_, PinnedRing::create(kStagedTokens * sizeof(int32_t)));
     QUIRE_ASSIGN_OR_RETURN(drafter->memory_, device_memory(device_bytes(limits)));
     stream.set_zero(drafter->memory_.data(), device_bytes(limits));
     BumpAllocator allocator(drafter->memory_.data());
     drafter->slots_ = lay_out(allocator, limits);
-    return std::unique_ptr<Drafter>(std::move(drafter));
+    return std::shared_ptr<CudaDrafter>(std::move(drafter));
   }
 
   static size_t device_bytes(const DrafterLimits& limits) {
@@ -81,8 +82,8 @@ class LookupDrafter final : public Drafter {
     return allocator.num_bytes();
   }
 
-  Status update_slots(const BatchPlan& plan, Stream& stream) override {
-    Upload upload(ring_, as_cuda(stream));
+  Status update_slots(const BatchPlan& plan, CudaStream& stream) override {
+    Upload upload(ring_, stream);
     for (const SlotAdded& added : plan.slots_added) {
       const auto length = static_cast<int32_t>(added.token_ids.size());
       QUIRE_CHECK(length <= slots_.max_tokens, "[cuda] a sequence is longer than max_model_len");
@@ -93,14 +94,14 @@ class LookupDrafter final : public Drafter {
     return {};
   }
 
-  Status propose(const DraftCall& call, Stream& stream) override {
+  Status propose(const CudaDraftCall& call, CudaStream& stream) override {
     launch_lookup(slots_, rules_,
                   {.slots = call.slots,
                    .num_spans = call.num_spans,
-                   .num_drafts = call.num_next_drafts,
+                   .num_drafts = call.num_drafts,
                    .num_computed = call.num_computed,
                    .next_tokens = call.next_tokens},
-                  as_cuda(stream));
+                  stream);
     return {};
   }
 
@@ -127,9 +128,9 @@ class LookupDrafter final : public Drafter {
 
 }  // namespace
 
-Result<std::unique_ptr<Drafter>> make_lookup_drafter(const LookupConfig& config,
-                                                     const DrafterLimits& limits,
-                                                     CudaStream& stream) {
+Result<std::shared_ptr<CudaDrafter>> make_lookup_drafter(const LookupConfig& config,
+                                                         const DrafterLimits& limits,
+                                                         CudaStream& stream) {
   return LookupDrafter::create(config, limits, stream);
 }
 

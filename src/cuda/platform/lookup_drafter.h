@@ -6,14 +6,14 @@
 #include <memory>
 
 #include "cuda/base/stream.h"
-#include "platform/drafter.h"
+#include "cuda/platform/cuda_drafter.h"
 
 namespace quire::cuda {
 
 // Allocates the drafter's memory, and enqueues its initialization.
-Result<std::unique_ptr<Drafter>> make_lookup_drafter(const LookupConfig& config,
-                                                     const DrafterLimits& limits,
-                                                     CudaStream& stream);
+Result<std::shared_ptr<CudaDrafter>> make_lookup_drafter(const LookupConfig& config,
+                                                         const DrafterLimits& limits,
+                                                         CudaStream& stream);
 // Device memory that make_lookup_drafter() allocates.
 size_t lookup_drafter_bytes(const DrafterLimits& limits);
 

@@ -26,7 +26,8 @@ struct LookupRules {
   int max_drafts = 0;
 };
 
-// The parts of a DraftCall, whose header device code does not include: it uses simdjson and fmt.
+// The parts of a CudaDraftCall, whose header device code does not include: it uses simdjson and
+// fmt.
 struct LookupCall {
   const int32_t* slots = nullptr;
   int num_spans = 0;

@@ -16,7 +16,7 @@ namespace {
 // Enqueues the same work for every step of one batch shape, so that a graph can replace it: one
 // pass over the tokens of the target's step, rejected drafts included, then one pass per further
 // draft.
-class ModelDrafter final : public Drafter {
+class ModelDrafter final : public CudaDrafter {
  public:
   ModelDrafter(const DraftModelParts& parts, const DrafterLimits& limits, CudaOps& ops)
       : parts_(parts),
@@ -27,11 +27,11 @@ class ModelDrafter final : public Drafter {
   Status allocate(const DrafterLimits& limits, CudaStream& stream);
 
   // The device has all that a slot needs: the pages of its tokens, and its newest token.
-  Status update_slots(const BatchPlan& /*plan*/, Stream& /*stream*/) override { return {}; }
-  Status prepare_read(const DraftCall& call, Stream& stream) override;
-  Status prepare_proposal(const DraftCall& call, Stream& stream) override;
-  Status read_step(const DraftCall& call, Stream& stream) override;
-  Status propose(const DraftCall& call, Stream& stream) override;
+  Status update_slots(const BatchPlan& /*plan*/, CudaStream& /*stream*/) override { return {}; }
+  Status prepare_read(const CudaDraftCall& call, CudaStream& stream) override;
+  Status prepare_proposal(const CudaDraftCall& call, CudaStream& stream) override;
+  Status read_step(const CudaDraftCall& call, CudaStream& stream) override;
+  Status propose(const CudaDraftCall& call, CudaStream& stream) override;
   bool has_graphs() const override { return true; }
 
  private:
@@ -44,16 +44,16 @@ class ModelDrafter final : public Drafter {
 
   // Whether read_step() only writes the keys and values that later proposals read. A head can do
   // that in less time, because no draft follows from its output.
-  bool writes_context(const DraftCall& call) const {
-    return head_ != nullptr && call.num_next_drafts == 0;
+  bool writes_context(const CudaDraftCall& call) const {
+    return head_ != nullptr && call.num_drafts == 0;
   }
 
   // Computes the newest token or draft of each sequence, whose logits give draft pass_idx +
   // num_ahead().
-  Status run_pass(const DraftCall& call, int pass_idx, Stream& stream);
+  Status run_pass(const CudaDraftCall& call, int pass_idx, CudaStream& stream);
   // Chooses one draft per sequence from the logits of the last pass. rows: device, [num_spans], the
   // sequences' rows of that pass.
-  Status choose(const DraftCall& call, const int32_t* rows, int draft_idx, Stream& stream);
+  Status choose(const CudaDraftCall& call, const int32_t* rows, int draft_idx, CudaStream& stream);
 
   DraftModelParts parts_;
   DraftHead* head_;  // the model, if it is one; otherwise null
@@ -85,42 +85,41 @@ Status ModelDrafter::allocate(const DrafterLimits& limits, CudaStream& stream) {
   return {};
 }
 
-Status ModelDrafter::prepare_read(const DraftCall& call, Stream& stream) {
-  const DraftStep& step = *call.device_step;
+Status ModelDrafter::prepare_read(const CudaDraftCall& call, CudaStream& stream) {
+  const DraftStep& step = *call.step;
   inputs_.arrays().num_computed = call.num_computed;
   inputs_.arrays().next_tokens = call.next_tokens;
   const bool attends = !writes_context(call) || head_->context_attends();
   QUIRE_ASSIGN_OR_RETURN(
-      first_step_, attends
-                       ? first_attention_.plan(step.batches, step.graph != nullptr, as_cuda(stream))
-                       : first_attention_.without_plans(step.batches, as_cuda(stream)));
+      first_step_, attends ? first_attention_.plan(step.batches, step.graph != nullptr, stream)
+                           : first_attention_.without_plans(step.batches, stream));
   return {};
 }
 
-Status ModelDrafter::prepare_proposal(const DraftCall& call, Stream& stream) {
-  if (call.num_next_drafts <= num_ahead()) return {};  // no pass follows
-  const DraftStep& step = *call.device_step;
+Status ModelDrafter::prepare_proposal(const CudaDraftCall& call, CudaStream& stream) {
+  if (call.num_drafts <= num_ahead()) return {};  // no pass follows
+  const DraftStep& step = *call.step;
   inputs_.describe(step);
-  QUIRE_ASSIGN_OR_RETURN(
-      pass_step_, pass_attention_.plan(inputs_.batches(), step.graph != nullptr, as_cuda(stream)));
+  QUIRE_ASSIGN_OR_RETURN(pass_step_,
+                         pass_attention_.plan(inputs_.batches(), step.graph != nullptr, stream));
   return {};
 }
 
-Status ModelDrafter::propose(const DraftCall& call, Stream& stream) {
-  if (call.num_next_drafts == 0) return {};
+Status ModelDrafter::propose(const CudaDraftCall& call, CudaStream& stream) {
+  if (call.num_drafts == 0) return {};
   if (head_ != nullptr) {
     QUIRE_RETURN_IF_ERROR(choose(call, inputs_.arrays().last_rows, 0, stream));
   }
-  for (int pass = 0; pass + num_ahead() < call.num_next_drafts; ++pass) {
+  for (int pass = 0; pass + num_ahead() < call.num_drafts; ++pass) {
     QUIRE_RETURN_IF_ERROR(run_pass(call, pass, stream));
     QUIRE_RETURN_IF_ERROR(choose(call, inputs_.arrays().query_start, pass + num_ahead(), stream));
   }
   return {};
 }
 
-Status ModelDrafter::read_step(const DraftCall& call, Stream& stream) {
-  const DraftStep& step = *call.device_step;
-  launch_first_pass(*step.arrays, inputs_.arrays(), call.num_spans, as_cuda(stream));
+Status ModelDrafter::read_step(const CudaDraftCall& call, CudaStream& stream) {
+  const DraftStep& step = *call.step;
+  launch_first_pass(*step.arrays, inputs_.arrays(), call.num_spans, stream);
   StepInput input = {.num_tokens = step.num_tokens,
                      .token_ids = inputs_.arrays().step_token_ids,
                      .positions = step.arrays->positions,
@@ -133,9 +132,9 @@ Status ModelDrafter::read_step(const DraftCall& call, Stream& stream) {
                               : model().forward(input, stream);
 }
 
-Status ModelDrafter::run_pass(const DraftCall& call, int pass_idx, Stream& stream) {
+Status ModelDrafter::run_pass(const CudaDraftCall& call, int pass_idx, CudaStream& stream) {
   const DraftArrays& arrays = inputs_.arrays();
-  launch_draft_pass(*call.device_step->arrays, arrays, pass_idx, call.num_spans, as_cuda(stream));
+  launch_draft_pass(*call.step->arrays, arrays, pass_idx, call.num_spans, stream);
   StepInput input = {.num_tokens = call.num_spans,
                      .token_ids = arrays.token_ids,
                      .positions = arrays.positions,
@@ -148,26 +147,25 @@ Status ModelDrafter::run_pass(const DraftCall& call, int pass_idx, Stream& strea
   return model().forward(input, stream);
 }
 
-Status ModelDrafter::choose(const DraftCall& call, const int32_t* rows, int draft_idx,
-                            Stream& stream) {
+Status ModelDrafter::choose(const CudaDraftCall& call, const int32_t* rows, int draft_idx,
+                            CudaStream& stream) {
   const TensorView logits = logits_.view.rows(0, call.num_spans);
   QUIRE_RETURN_IF_ERROR(model().compute_logits(rows, call.num_spans, logits, stream));
-  call.device_step->sampler->choose_drafts(
-      {.logits = logits.as<float>(),
-       .width = static_cast<int>(logits.shape[1]),
-       .slots = call.slots,
-       .num_spans = call.num_spans,
-       .draft_idx = draft_idx,
-       .target_ids = static_cast<const int32_t*>(target_ids_.data())},
-      as_cuda(stream));
+  call.step->sampler->choose_drafts({.logits = logits.as<float>(),
+                                     .width = static_cast<int>(logits.shape[1]),
+                                     .slots = call.slots,
+                                     .num_spans = call.num_spans,
+                                     .draft_idx = draft_idx,
+                                     .target_ids = static_cast<const int32_t*>(target_ids_.data())},
+                                    stream);
   return {};
 }
 
 }  // namespace
 
-Result<std::unique_ptr<Drafter>> make_model_drafter(const DraftModelParts& parts,
-                                                    const DrafterLimits& limits, CudaOps& ops,
-                                                    CudaStream& stream) {
+Result<std::shared_ptr<CudaDrafter>> make_model_drafter(const DraftModelParts& parts,
+                                                        const DrafterLimits& limits, CudaOps& ops,
+                                                        CudaStream& stream) {
   if (dynamic_cast<BlockHead*>(parts.instance.model) != nullptr) {
     return make_block_drafter(parts, limits, ops, stream);
   }
@@ -177,9 +175,9 @@ Result<std::unique_ptr<Drafter>> make_model_drafter(const DraftModelParts& parts
         "tokens, expected at least `max_model_len`, {}; lower `max_model_len`, or use `device` cpu",
         parts.limits.max_model_len, limits.max_model_len));
   }
-  auto drafter = std::make_unique<ModelDrafter>(parts, limits, ops);
+  auto drafter = std::make_shared<ModelDrafter>(parts, limits, ops);
   QUIRE_RETURN_IF_ERROR(drafter->allocate(limits, stream));
-  return std::unique_ptr<Drafter>(std::move(drafter));
+  return std::shared_ptr<CudaDrafter>(std::move(drafter));
 }
 
 }  // namespace quire::cuda

@@ -6,15 +6,15 @@
 
 #include "cuda/base/stream.h"
 #include "cuda/ops/cuda_ops.h"
-#include "platform/drafter.h"
+#include "cuda/platform/cuda_drafter.h"
 #include "platform/runner.h"
 
 namespace quire::cuda {
 
 // Fails if an ordinary model's context is shorter than limits.max_model_len. `ops` and `stream`
 // outlive the drafter.
-Result<std::unique_ptr<Drafter>> make_model_drafter(const DraftModelParts& parts,
-                                                    const DrafterLimits& limits, CudaOps& ops,
-                                                    CudaStream& stream);
+Result<std::shared_ptr<CudaDrafter>> make_model_drafter(const DraftModelParts& parts,
+                                                        const DrafterLimits& limits, CudaOps& ops,
+                                                        CudaStream& stream);
 
 }  // namespace quire::cuda

@@ -74,11 +74,10 @@ class DeviceSampler {
   std::span<std::byte> best_of_ranks(int num_rows) const;
   // Enqueues; capturable. Writes entry 1 + draft_idx of each slot's next_tokens(): the most likely
   // token of the row's logits, and of several the one with the lowest draft id. With
-  // Verification::samples_drafts, a token that is sampled as DraftCall::probs
-  // (platform/drafter.h) demands, with its distribution in draft_probs(). A row with a NaN or
-  // without a finite value gives the target's id of draft id 0, because every draft is verified;
-  // its distribution is 0 everywhere. num_spans <= max_num_seqs; width <= vocab_size. It follows
-  // the sample() of the step, on the same stream.
+  // Verification::samples_drafts, a token that is sampled as platform/drafter.h demands, with its
+  // distribution in draft_probs(). A row with a NaN or without a finite value gives the target's id
+  // of draft id 0, because every draft is verified; its distribution is 0 everywhere. num_spans <=
+  // max_num_seqs; width <= vocab_size. It follows the sample() of the step, on the same stream.
   void choose_drafts(const DraftLogits& call, CudaStream& stream);
   // Device, [max_num_seqs]: the number of each slot's tokens in the KV cache once it decodes.
   const int32_t* num_computed() const { return parts_.tables.num_computed; }

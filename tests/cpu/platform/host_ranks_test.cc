@@ -92,12 +92,12 @@ class TableModel final : public Model {
 };
 
 // Proposes the most likely tokens, each with probability 1, but a wrong one after every fifth.
-class TableDrafter final : public Drafter {
+class TableDrafter final : public HostDrafter {
  public:
   explicit TableDrafter(const Table& table) : table_(table) {}
 
-  Status update_slots(const BatchPlan& /*plan*/, Stream& /*stream*/) override { return {}; }
-  Status propose(const DraftCall& call, Stream& /*stream*/) override {
+  Status update_slots(const BatchPlan& /*plan*/) override { return {}; }
+  Status propose(const HostDraftCall& call, Stream& /*stream*/) override {
     for (int i = 0; i < call.num_spans; ++i) {
       const int slot = call.slots[i];
       int32_t* const next = call.next_tokens + slot * (1 + kNumDrafts);
@@ -170,8 +170,7 @@ std::shared_ptr<const BatchPlan> make_plan(const RunOptions& options, bool is_fi
 struct Rank {
   Rank(const Table& table, const RunOptions& options, RankGroup* group, const Parallel& parallel)
       : device(std::vector<ThreadPlace>(2), {}, {.ranks = group, .rank = parallel.rank}),
-        model(table, parallel),
-        drafter(table) {
+        model(table, parallel) {
     RunnerParts parts;
     parts.instances = {{.model = &model}};
     const ModelLimits limits = {.max_num_tokens = 64,
@@ -182,14 +181,13 @@ struct Rank {
     parts.sizes = {.limits = limits,
                    .max_num_seqs = static_cast<int>(options.requests.size()),
                    .vocab_size = kVocabSize};
-    if (options.drafts) parts.drafter = &drafter;
+    if (options.drafts) parts.drafts = std::make_shared<TableDrafter>(table);
     parts.verification = options.verification;
     runner = std::move(HostRunner::create(parts, device)).value();
   }
 
   HostDevice device;
   TableModel model;
-  TableDrafter drafter;
   std::unique_ptr<Runner> runner;
 };
 

@@ -169,7 +169,7 @@ TEST(HostRunner, FailsARequestWhosePromptHasBrokenLogits) {
 }
 
 // Proposes the right tokens, but a wrong one at the position wrong_at of every slot's drafts.
-class CountingDrafter final : public Drafter {
+class CountingDrafter final : public HostDrafter {
  public:
   static constexpr int kNumDrafts = 4;
 
@@ -177,8 +177,8 @@ class CountingDrafter final : public Drafter {
   int wrong_at = kNumDrafts;
   std::vector<int32_t> num_wanted = {};  // of the last step's spans
 
-  Status update_slots(const BatchPlan& /*plan*/, Stream& /*stream*/) override { return {}; }
-  Status propose(const DraftCall& call, Stream& /*stream*/) override {
+  Status update_slots(const BatchPlan& /*plan*/) override { return {}; }
+  Status propose(const HostDraftCall& call, Stream& /*stream*/) override {
     num_wanted.assign(call.num_wanted, call.num_wanted + call.num_spans);
     for (int i = 0; i < call.num_spans; ++i) {
       const int slot = call.slots[i];
@@ -205,7 +205,7 @@ class HostRunnerDraftsTest : public ::testing::Test {
                                 .max_model_len = 64,
                                 .num_drafts = CountingDrafter::kNumDrafts};
     parts.sizes = {.limits = limits, .max_num_seqs = 4, .vocab_size = kVocabSize};
-    parts.drafter = &drafter_;
+    parts.drafts = drafter_;
     parts.verification = verification;
     Result<std::unique_ptr<Runner>> runner = HostRunner::create(parts, device_);
     ASSERT_TRUE(runner.ok());
@@ -215,7 +215,7 @@ class HostRunnerDraftsTest : public ::testing::Test {
   // Starts a sequence in each slot; its prompt is the token slot + 1. The slots then have the token
   // slot + 2, and as many drafts as the drafter proposes.
   void start(std::vector<int> num_proposals) {
-    drafter_.most = std::move(num_proposals);
+    drafter_->most = std::move(num_proposals);
     auto plan = std::make_shared<BatchPlan>();
     plan->decode_q_len = 1 + CountingDrafter::kNumDrafts;
     for (int slot = 0; slot < 4; ++slot) {
@@ -263,15 +263,15 @@ class HostRunnerDraftsTest : public ::testing::Test {
   }
 
   CountingModel model_{-1};
-  CountingDrafter drafter_;
+  std::shared_ptr<CountingDrafter> drafter_ = std::make_shared<CountingDrafter>();
   HostDevice device_{2};
   std::unique_ptr<Runner> runner_;
 };
 
 TEST_F(HostRunnerDraftsTest, ComputesOnlyTheDraftsThatWereProposed) {
   start({4, 4, 0, 2});
-  EXPECT_THAT(drafter_.num_wanted, ElementsAre(4, 4, 4, 4));
-  drafter_.most = {1, 0, 0, 0};
+  EXPECT_THAT(drafter_->num_wanted, ElementsAre(4, 4, 4, 4));
+  drafter_->most = {1, 0, 0, 0};
   const std::vector<SpanResult> spans = decode({0, 1, 2, 3}, {4, 4, 4, 4});
   EXPECT_THAT(model_.tokens(), ElementsAre(2, 3, 4, 5, 6, 3, 4, 5, 6, 7, 4, 5, 6, 7));
   EXPECT_THAT(counts(spans), ElementsAre(Pair(4, 5), Pair(4, 5), Pair(0, 1), Pair(2, 3)));
@@ -288,11 +288,11 @@ TEST_F(HostRunnerDraftsTest, VerifiesNoMoreDraftsThanPlanned) {
   const std::vector<SpanResult> spans = decode({0, 1, 2}, {1, 0, 4});
   EXPECT_THAT(model_.tokens(), ElementsAre(2, 3, 3, 4, 5, 6, 7, 0));
   EXPECT_THAT(counts(spans), ElementsAre(Pair(1, 2), Pair(0, 1), Pair(4, 5)));
-  EXPECT_THAT(drafter_.num_wanted, ElementsAre(1, 0, 4));
+  EXPECT_THAT(drafter_->num_wanted, ElementsAre(1, 0, 4));
 }
 
 TEST_F(HostRunnerDraftsTest, CountsRejectedDraftsAsVerified) {
-  drafter_.wrong_at = 1;
+  drafter_->wrong_at = 1;
   start({4, 1, 0, 2});
   EXPECT_THAT(counts(decode({0, 1, 2, 3}, {4, 4, 4, 4})),
               ElementsAre(Pair(4, 2), Pair(1, 2), Pair(0, 1), Pair(2, 2)));
@@ -317,7 +317,7 @@ class LookupDrafterTest : public ::testing::Test {
     plan.slots_added = {{.token_ids = prompt,
                          .num_prompt_tokens = static_cast<int>(prompt.size()),
                          .sampling = {}}};
-    ASSERT_TRUE(drafter_->update_slots(plan, stream_).ok());
+    ASSERT_TRUE(drafter_->update_slots(plan).ok());
     num_computed_ = static_cast<int32_t>(prompt.size());
   }
 
@@ -327,13 +327,13 @@ class LookupDrafterTest : public ::testing::Test {
     next_tokens_[0] = newest;
     const int32_t slot = 0;
     int32_t num_proposed = -1;
-    const DraftCall call = {.slots = &slot,
-                            .num_spans = 1,
-                            .num_wanted = &num_wanted,
-                            .num_computed = &num_computed_,
-                            .next_tokens = next_tokens_.data(),
-                            .num_proposed = &num_proposed,
-                            .confidences = confidences_.data()};
+    const HostDraftCall call = {.slots = &slot,
+                                .num_spans = 1,
+                                .num_wanted = &num_wanted,
+                                .num_computed = &num_computed_,
+                                .next_tokens = next_tokens_.data(),
+                                .num_proposed = &num_proposed,
+                                .confidences = confidences_.data()};
     EXPECT_TRUE(drafter_->propose(call, stream_).ok());
     num_computed_ += 1;
     return {next_tokens_.begin() + 1, next_tokens_.begin() + 1 + num_proposed};
@@ -341,7 +341,7 @@ class LookupDrafterTest : public ::testing::Test {
 
   ThreadPool pool_{1};
   Stream stream_;
-  std::unique_ptr<Drafter> drafter_ =
+  std::shared_ptr<HostDrafter> drafter_ =
       make_lookup_drafter({.min_match = 2, .max_match = 2},
                           {.num_drafts = kNumDrafts, .max_num_seqs = 1, .vocab_size = 100}, pool_);
   int32_t num_computed_ = 0;

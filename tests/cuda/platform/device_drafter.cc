@@ -3,39 +3,39 @@
 #include <utility>
 
 #include "cuda/base/memory.h"
+#include "cuda/platform/cuda_drafter.h"
 #include "cuda/platform/device_drafter_kernel.h"
 
 namespace quire::cuda {
 namespace {
 
-class DeviceDrafter final : public Drafter {
+class DeviceDrafter final : public CudaDrafter {
  public:
-  static Result<std::unique_ptr<Drafter>> create(const testing::RecordedOutputs& outputs,
+  static Result<std::shared_ptr<Drafter>> create(const testing::RecordedOutputs& outputs,
                                                  const DrafterLimits& limits) {
-    std::unique_ptr<DeviceDrafter> drafter(new DeviceDrafter(outputs, limits));
+    std::shared_ptr<DeviceDrafter> drafter(new DeviceDrafter(outputs, limits));
     const auto slots = static_cast<size_t>(limits.max_num_seqs);
     const size_t num_words = slots * static_cast<size_t>(limits.max_model_len + 1);
     QUIRE_ASSIGN_OR_RETURN(drafter->memory_, device_memory(num_words * sizeof(int32_t)));
-    return std::unique_ptr<Drafter>(std::move(drafter));
+    return std::shared_ptr<Drafter>(std::move(drafter));
   }
 
   // A copy from pageable memory has read the host's memory when it returns.
-  Status update_slots(const BatchPlan& plan, Stream& stream) override {
-    auto& cuda_stream = static_cast<CudaStream&>(stream);
+  Status update_slots(const BatchPlan& plan, CudaStream& stream) override {
     for (const SlotAdded& added : plan.slots_added) {
       std::vector<int32_t> tokens(added.token_ids.begin(),
                                   added.token_ids.begin() + added.num_prompt_tokens);
       const std::vector<int32_t>& output = outputs_.at(tokens);
       tokens.insert(tokens.end(), output.begin(), output.end());
       const auto length = static_cast<int32_t>(tokens.size());
-      cuda_stream.copy_to_device(lengths() + added.slot, &length, sizeof length);
-      cuda_stream.copy_to_device(this->tokens() + added.slot * limits_.max_model_len, tokens.data(),
-                                 tokens.size() * sizeof(int32_t));
+      stream.copy_to_device(lengths() + added.slot, &length, sizeof length);
+      stream.copy_to_device(this->tokens() + added.slot * limits_.max_model_len, tokens.data(),
+                            tokens.size() * sizeof(int32_t));
     }
     return {};
   }
 
-  Status propose(const DraftCall& call, Stream& stream) override {
+  Status propose(const CudaDraftCall& call, CudaStream& stream) override {
     launch_draft({.tokens = tokens(),
                   .lengths = lengths(),
                   .max_tokens = limits_.max_model_len,
@@ -45,7 +45,7 @@ class DeviceDrafter final : public Drafter {
                   .num_spans = call.num_spans,
                   .num_computed = call.num_computed,
                   .next_tokens = call.next_tokens},
-                 static_cast<CudaStream&>(stream));
+                 stream);
     return {};
   }
 
@@ -63,7 +63,7 @@ class DeviceDrafter final : public Drafter {
 
 }  // namespace
 
-Result<std::unique_ptr<Drafter>> make_device_drafter(const testing::RecordedOutputs& outputs,
+Result<std::shared_ptr<Drafter>> make_device_drafter(const testing::RecordedOutputs& outputs,
                                                      const DrafterLimits& limits) {
   return DeviceDrafter::create(outputs, limits);
 }

@@ -10,7 +10,7 @@
 namespace quire::cuda {
 
 // `outputs` must outlive the drafter.
-Result<std::unique_ptr<Drafter>> make_device_drafter(const testing::RecordedOutputs& outputs,
+Result<std::shared_ptr<Drafter>> make_device_drafter(const testing::RecordedOutputs& outputs,
                                                      const DrafterLimits& limits);
 
 }  // namespace quire::cuda

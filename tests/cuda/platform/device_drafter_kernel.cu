@@ -8,7 +8,7 @@ namespace {
 
 constexpr int kThreads = 64;
 
-__global__ void draft_kernel(RecordedSlots slots, DraftArrays call) {
+__global__ void draft_kernel(RecordedSlots slots, RecordedDraftArrays call) {
   const auto i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   if (i >= call.num_spans || call.slots[i] < 0) return;
   const int64_t slot = call.slots[i];
@@ -28,7 +28,7 @@ __global__ void draft_kernel(RecordedSlots slots, DraftArrays call) {
 
 }  // namespace
 
-void launch_draft(const RecordedSlots& slots, const DraftArrays& call, CudaStream& stream) {
+void launch_draft(const RecordedSlots& slots, const RecordedDraftArrays& call, CudaStream& stream) {
   const int num_blocks = ceil_div(call.num_spans, kThreads);
   QUIRE_LAUNCH(stream, draft_kernel,
                (LaunchShape{.grid = static_cast<unsigned>(num_blocks), .block = kThreads}), slots,

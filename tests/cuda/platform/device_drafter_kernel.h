@@ -16,13 +16,14 @@ struct RecordedSlots {
   int vocab_size = 0;
 };
 
-// The arrays of a DraftCall, whose header device code does not include: it uses simdjson and fmt.
-struct DraftArrays {
+// The arrays of a CudaDraftCall, whose header device code does not include: it uses simdjson and
+// fmt.
+struct RecordedDraftArrays {
   const int32_t* slots = nullptr;  // [num_spans]
   int num_spans = 0;
   const int32_t* num_computed = nullptr;
   int32_t* next_tokens = nullptr;
 };
-void launch_draft(const RecordedSlots& slots, const DraftArrays& call, CudaStream& stream);
+void launch_draft(const RecordedSlots& slots, const RecordedDraftArrays& call, CudaStream& stream);
 
 }  // namespace quire::cuda

@@ -148,7 +148,7 @@ class LookupRig {
   Status enqueue() {
     return drafter_->propose({.slots = device_array(0),
                               .num_spans = limits_.max_num_seqs,
-                              .num_next_drafts = limits_.num_drafts,
+                              .num_drafts = limits_.num_drafts,
                               .num_computed = device_array(1),
                               .next_tokens = device_array(2)},
                              *stream_);
@@ -193,7 +193,7 @@ class LookupRig {
   int num_found_ = 0;
   int num_not_found_ = 0;
   std::unique_ptr<CudaStream> stream_;
-  std::unique_ptr<Drafter> drafter_;
+  std::shared_ptr<CudaDrafter> drafter_;
   Buffer memory_;
   std::optional<CudaGraph> graph_;
 };
