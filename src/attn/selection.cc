@@ -22,19 +22,6 @@ std::string list_reasons(const std::vector<std::string>& reasons) {
   return text;
 }
 
-// A phase's own field takes precedence over attention_backend.
-ForcedBackend preference_for(Phase phase, const BackendPreference& preference) {
-  const bool is_decode = phase == Phase::kDecode;
-  const std::string_view name = is_decode ? preference.decode : preference.prefill;
-  if (name.empty()) return {.name = preference.any};
-  return {.name = name,
-          .option = is_decode ? "`decode_attention_backend`" : "`prefill_attention_backend`"};
-}
-
-bool has_own_option(Phase phase, const BackendPreference& preference) {
-  return !(phase == Phase::kDecode ? preference.decode : preference.prefill).empty();
-}
-
 // Turns an error message into a remark by removing the module's name.
 std::string as_remark(const std::string& message) {
   return message.substr(message.find(']') + 2);
@@ -63,6 +50,11 @@ std::string origin_of_sizes(const AttentionShape& shape) {
 
 }  // namespace
 
+std::string_view BackendPreference::option(Phase phase) const {
+  if (own(phase).empty()) return any_option;
+  return phase == Phase::kDecode ? "`decode_attention_backend`" : "`prefill_attention_backend`";
+}
+
 void BackendSet::add(std::unique_ptr<AttentionBackend> backend) {
   for (const std::string_view name : names()) {
     QUIRE_CHECK(name != backend->name(), "[attention] two backends have the same name");
@@ -89,11 +81,10 @@ std::vector<AttentionBackend*> BackendSet::supporting(const AttentionShape& shap
   return preferred.empty() ? others : preferred;
 }
 
-Result<std::vector<AttentionBackend*>> BackendSet::select(const AttentionShape& shape,
-                                                          const AttentionUse& use,
-                                                          const Device& device,
-                                                          const ForcedBackend& forced) const {
-  if (!forced.is_forced()) {
+Result<std::vector<AttentionBackend*>> BackendSet::select(
+    const AttentionShape& shape, const AttentionUse& use, const Device& device,
+    const BackendPreference& preference) const {
+  if (!preference.is_forced(use.phase)) {
     std::vector<AttentionBackend*> all = supporting(shape, use, device);
     if (!all.empty()) return all;
     std::string refusals;
@@ -105,20 +96,21 @@ Result<std::vector<AttentionBackend*>> BackendSet::select(const AttentionShape& 
                                         refusals.empty() ? "none is built in" : refusals,
                                         origin_of_sizes(shape)));
   }
-  const auto found = std::find_if(backends_.begin(), backends_.end(), [&](const auto& backend) {
-    return backend->name() == forced.name;
-  });
+  const std::string_view name = preference.name(use.phase);
+  const std::string_view option = preference.option(use.phase);
+  const auto found = std::find_if(backends_.begin(), backends_.end(),
+                                  [&](const auto& backend) { return backend->name() == name; });
   if (found == backends_.end()) {
-    const auto known = std::ranges::find(backend_names(), forced.name, &BackendName::name);
+    const auto known = std::ranges::find(backend_names(), name, &BackendName::name);
     const bool needs_gpu = known != backend_names().end() && known->device == DeviceKind::kCuda;
-    return invalid_argument(fmt::format("[attention] {}: must be one of auto, {}, got {}{}",
-                                        forced.option, fmt::join(names(), ", "), forced.name,
+    return invalid_argument(fmt::format("[attention] {}: must be one of auto, {}, got {}{}", option,
+                                        fmt::join(names(), ", "), name,
                                         needs_gpu ? ", which needs a GPU" : ""));
   }
   const Support support = (*found)->supports(shape, use, device);
   if (support.ok()) return std::vector{found->get()};
-  return invalid_argument(fmt::format("[attention] {} {} cannot serve {}: {}", forced.option,
-                                      forced.name, describe(use), list_reasons(support.reasons)));
+  return invalid_argument(fmt::format("[attention] {} {} cannot serve {}: {}", option, name,
+                                      describe(use), list_reasons(support.reasons)));
 }
 
 bool is_ragged(std::span<const int32_t> kv_len_bounds) {
@@ -152,25 +144,22 @@ Result<AttentionSelector> AttentionSelector::create(const BackendSet& backends,
   std::vector<Result<std::vector<AttentionBackend*>>> preferred;  // per use
   bool any_serves = false;  // attention_backend serves a use without a field of its own
   for (const AttentionUse& use : uses) {
-    preferred.push_back(
-        backends.select(shapes.of(use.phase), use, device, preference_for(use.phase, preference)));
-    any_serves |= preferred.back().ok() && !has_own_option(use.phase, preference);
+    preferred.push_back(backends.select(shapes.of(use.phase), use, device, preference));
+    any_serves |= preferred.back().ok() && preference.own(use.phase).empty();
   }
   for (size_t i = 0; i < uses.size(); ++i) {
     const AttentionUse& use = uses[i];
-    ForcedBackend forced = preference_for(use.phase, preference);
     Result<std::vector<AttentionBackend*>> found = std::move(preferred[i]);
-    if (!found.ok() && forced.is_forced()) {
-      if (has_own_option(use.phase, preference) || !any_serves) return found.status();
+    bool is_forced = preference.is_forced(use.phase);
+    if (!found.ok() && is_forced) {
+      if (!preference.own(use.phase).empty() || !any_serves) return found.status();
       selector.add_remark(as_remark(found.status().message()) + " So auto selects another.");
-      forced = {};
-      found = backends.select(shapes.of(use.phase), use, device, forced);
+      is_forced = false;
+      found = backends.select(shapes.of(use.phase), use, device, {});
     }
     QUIRE_RETURN_IF_ERROR(found.status());
-    Candidates candidates = {
-        .use = use,
-        .backends = {},
-        .forced_by = forced.is_forced() ? std::string(forced.option) : std::string()};
+    Candidates candidates = {.use = use, .backends = {}, .forced_by = {}};
+    if (is_forced) candidates.forced_by = preference.option(use.phase);
     selector.set_backends(candidates, std::move(*found));
     selector.candidates_.push_back(std::move(candidates));
   }

@@ -15,12 +15,24 @@
 
 namespace quire {
 
-// The backend that an option names; auto or empty: no restriction.
-struct ForcedBackend {
-  std::string_view name = "auto";
-  std::string_view option = "`attention_backend`";  // of EngineConfig, or a command's flag
+// The backends that the configuration names. auto or empty: no restriction.
+struct BackendPreference {
+  // EngineConfig::attention_backend: serves each use that it supports and that no other field
+  // names. auto serves the rest, and remarks() reports that.
+  std::string_view any = "auto";
+  // EngineConfig::decode_attention_backend and prefill_attention_backend: only this backend may
+  // serve the phase. Empty: `any`.
+  std::string_view decode = {};
+  std::string_view prefill = {};
+  std::string_view any_option = "`attention_backend`";  // the setting of `any`, for errors
 
-  bool is_forced() const { return !name.empty() && name != "auto"; }
+  // The fields decode and prefill.
+  std::string_view own(Phase phase) const { return phase == Phase::kDecode ? decode : prefill; }
+  // The backend that must serve the phase, if is_forced().
+  std::string_view name(Phase phase) const { return own(phase).empty() ? any : own(phase); }
+  bool is_forced(Phase phase) const { return !name(phase).empty() && name(phase) != "auto"; }
+  // Names the phase's backend in errors.
+  std::string_view option(Phase phase) const;
 };
 
 class BackendSet {
@@ -36,12 +48,12 @@ class BackendSet {
   std::vector<AttentionBackend*> supporting(const AttentionShape& shape, const AttentionUse& use,
                                             const Device& device) const;
 
-  // If not forced, returns supporting(), or fails if it is empty. If forced, returns that backend
-  // or fails; it is never silently replaced. The error is invalid_argument and lists every reason
-  // of every backend that was considered.
+  // If the preference does not force the use's phase, returns supporting(), or fails if it is
+  // empty. If it does, returns that backend or fails; it is never silently replaced. The error is
+  // invalid_argument and lists every reason of every backend that was considered.
   Result<std::vector<AttentionBackend*>> select(const AttentionShape& shape,
                                                 const AttentionUse& use, const Device& device,
-                                                const ForcedBackend& forced) const;
+                                                const BackendPreference& preference) const;
 
  private:
   std::vector<std::unique_ptr<AttentionBackend>> backends_;
@@ -67,17 +79,6 @@ DecodeKey decode_key(const AttentionBatch& batch);
 // requests. Raggedness, like the longest length, changes which backend is fastest, by more than the
 // 1 % within which measured times count as equal.
 bool is_ragged(std::span<const int32_t> kv_len_bounds);
-
-// The backends that the configuration names, or auto.
-struct BackendPreference {
-  // EngineConfig::attention_backend: serves each use that it supports and that no other field
-  // names. auto serves the rest, and remarks() reports that.
-  std::string_view any = "auto";
-  // EngineConfig::decode_attention_backend and prefill_attention_backend: only this backend may
-  // serve the phase. Empty: `any`.
-  std::string_view decode = {};
-  std::string_view prefill = {};
-};
 
 // The attention shapes of one KV group, by phase.
 struct PhaseShapes {

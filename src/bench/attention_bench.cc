@@ -118,7 +118,7 @@ Result<std::vector<AttentionBackend*>> pick_backends(const DeviceContext& contex
   for (const std::string& name : names) {
     const auto found = std::ranges::find(set.all(), name, &AttentionBackend::name);
     if (found != set.all().end() && supports_any(**found)) continue;
-    return set.select(shape, uses[0], context.device(), {.name = name, .option = "`backends`"})
+    return set.select(shape, uses[0], context.device(), {.any = name, .any_option = "`backends`"})
         .status();
   }
   std::vector<AttentionBackend*> backends;
@@ -141,7 +141,7 @@ Result<AttentionSelector> make_selector(const DeviceContext& context, const Atte
 
 std::string_view chosen_by(const AttentionSelector& selector, const AttentionWorkload& workload) {
   if (workload.phase == Phase::kDecode) {
-    return selector.decode(decode_key(workload))->name();
+    return selector.decode(workload_key(workload))->name();
   }
   return selector
       .prefill(workload.num_reqs(), workload.num_reqs() * workload.q_len, workload.max_kv_len)

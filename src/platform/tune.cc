@@ -38,7 +38,7 @@ int64_t num_pages(const AttentionWorkload& workload, int page_size) {
   return total;
 }
 
-DecodeKey decode_key(const AttentionWorkload& workload) {
+DecodeKey workload_key(const AttentionWorkload& workload) {
   return {.num_reqs = workload.num_reqs(),
           .max_kv_len = workload.longest(),
           .ragged = is_ragged(workload.kv_lens),
@@ -47,7 +47,7 @@ DecodeKey decode_key(const AttentionWorkload& workload) {
 
 AttentionUse use_of(const AttentionWorkload& workload) {
   if (workload.phase == Phase::kPrefill) return {.phase = Phase::kPrefill};
-  return decode_key(workload).use();
+  return workload_key(workload).use();
 }
 
 TuningPoint tuning_point(const AttentionShape& shape, const AttentionWorkload& workload) {

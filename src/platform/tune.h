@@ -37,7 +37,7 @@ AttentionWorkload ragged_workload(int num_reqs, int q_len, int max_kv_len, uint6
 
 int64_t num_pages(const AttentionWorkload& workload, int page_size);
 // The key of a decode step with these lengths.
-DecodeKey decode_key(const AttentionWorkload& workload);
+DecodeKey workload_key(const AttentionWorkload& workload);
 // The use as the engine serves it: decode in graphs, prompts eagerly.
 AttentionUse use_of(const AttentionWorkload& workload);
 TuningPoint tuning_point(const AttentionShape& shape, const AttentionWorkload& workload);

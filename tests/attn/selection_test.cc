@@ -288,10 +288,12 @@ class BackendSetTest : public ::testing::Test {
     set_.add(std::make_unique<PickyBackend>("small", 4, Phase::kDecode));
     set_.add(std::make_unique<PickyBackend>("large", 64, Phase::kDecode));
   }
-  std::string choose(int num_heads, Phase phase, std::string_view name,
-                     std::string_view option = "`attention_backend`") {
-    const auto chosen = set_.select({.num_heads = num_heads}, {.phase = phase}, Device(),
-                                    {.name = name, .option = option});
+  std::string choose(int num_heads, Phase phase, std::string_view name) {
+    return choose(num_heads, phase, BackendPreference{.any = name});
+  }
+  std::string choose(int num_heads, Phase phase, const BackendPreference& preference) {
+    const auto chosen =
+        set_.select({.num_heads = num_heads}, {.phase = phase}, Device(), preference);
     if (chosen.ok()) return std::string(chosen.value()[0]->name());
     EXPECT_EQ(chosen.status().code(), StatusCode::kInvalidArgument);
     return chosen.status().message();
@@ -329,11 +331,13 @@ TEST_F(BackendSetTest, AForcedBackendIsTakenOrRefusedNeverReplaced) {
 
 TEST_F(BackendSetTest, ARefusalNamesTheFlagThatForced) {
   EXPECT_EQ(
-      choose(8, Phase::kPrefill, "small", "`prefill_attention_backend`"),
+      choose(8, Phase::kPrefill, {.decode = "large", .prefill = "small"}),
       "[attention] `prefill_attention_backend` small cannot serve prefill: a) too many heads. "
       "b) wrong phase.");
-  EXPECT_THAT(choose(4, Phase::kDecode, "xqa", "`decode_attention_backend`"),
+  EXPECT_THAT(choose(4, Phase::kDecode, {.any = "small", .decode = "xqa"}),
               StartsWith("[attention] `decode_attention_backend`: must be one of auto, small, "));
+  EXPECT_THAT(choose(4, Phase::kDecode, {.any = "xqa", .any_option = "`backends`"}),
+              StartsWith("[attention] `backends`: must be one of auto, small, "));
 }
 
 TEST_F(BackendSetTest, ABackendWithReservationsServesWhereNoOtherDoes) {

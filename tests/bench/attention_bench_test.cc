@@ -38,7 +38,7 @@ TEST(AttentionGrid, RaggedLengthsDependOnTheSeedAlone) {
     double total = 0.0;
     for (const int32_t kv_len : workload.kv_lens) total += kv_len;
     EXPECT_NEAR(total / 256.0, 2048.0, 250.0);
-    EXPECT_TRUE(decode_key(workload).ragged);
+    EXPECT_TRUE(workload_key(workload).ragged);
   }
   EXPECT_THAT(ragged_workload(100, 5, 5, 0).kv_lens, Each(5));
 }
@@ -72,10 +72,10 @@ TEST(AttentionGrid, BytesOfALatentCache) {
 
 TEST(AttentionGrid, AStepIsKnownByItsLengths) {
   AttentionWorkload workload = full_workload(Phase::kDecode, 4, 1, 1024);
-  EXPECT_EQ(decode_key(workload), (DecodeKey{.num_reqs = 4, .max_kv_len = 1024}));
+  EXPECT_EQ(workload_key(workload), (DecodeKey{.num_reqs = 4, .max_kv_len = 1024}));
   workload.kv_lens = {1, 900, 1, 1};
-  EXPECT_EQ(decode_key(workload), (DecodeKey{.num_reqs = 4, .max_kv_len = 900, .ragged = true}));
-  EXPECT_EQ(decode_key(AttentionWorkload()), DecodeKey());
+  EXPECT_EQ(workload_key(workload), (DecodeKey{.num_reqs = 4, .max_kv_len = 900, .ragged = true}));
+  EXPECT_EQ(workload_key(AttentionWorkload()), DecodeKey());
 }
 
 auto point_of(const AttentionWorkload& workload) {

@@ -219,7 +219,7 @@ class CudaPlatform final : public Platform {
 
   std::vector<DecodeKey> decode_keys(int max_num_seqs, int max_model_len,
                                      std::span<const int> q_lens) const override {
-    return cuda::decode_keys(max_num_seqs, max_model_len, q_lens);
+    return cuda::graph_keys(max_num_seqs, max_model_len, q_lens);
   }
 
   Status check(const SamplingSpec& spec, int vocab_size, int max_model_len) const override {

@@ -60,8 +60,8 @@ std::vector<int> decode_q_lens(int num_drafts, bool is_adaptive) {
   return q_lens;
 }
 
-std::vector<DecodeKey> decode_keys(int max_num_seqs, int max_model_len,
-                                   std::span<const int> q_lens) {
+std::vector<DecodeKey> graph_keys(int max_num_seqs, int max_model_len,
+                                  std::span<const int> q_lens) {
   std::vector<DecodeKey> keys;
   for (const int q_len : q_lens) {
     for (const int max_kv_len : context_buckets(max_model_len)) {
@@ -81,7 +81,7 @@ DecodeGraphs::DecodeGraphs(std::span<const AttentionSelector> selectors, int max
     : q_lens_(q_lens.begin(), q_lens.end()),
       contexts_(context_buckets(max_model_len)),
       batch_sizes_(graph_buckets(max_num_seqs)) {
-  for (const DecodeKey& key : decode_keys(max_num_seqs, max_model_len, q_lens)) {
+  for (const DecodeKey& key : graph_keys(max_num_seqs, max_model_len, q_lens)) {
     graph_of_key_.push_back(find_or_add(graph_for(key, selectors)));
   }
 }
@@ -134,7 +134,7 @@ const DecodeGraph* DecodeGraphs::find(const DecodeKey& key) const {
   const int context = bucket_index(contexts_, key.max_kv_len);
   const auto q_len = std::ranges::find(q_lens_, key.q_len);
   if (batch < 0 || context < 0 || q_len == q_lens_.end()) return nullptr;
-  // The index of the key in decode_keys().
+  // The index of the key in graph_keys().
   const size_t context_idx = static_cast<size_t>(q_len - q_lens_.begin()) * contexts_.size() +
                              static_cast<size_t>(context);
   const size_t raggedness_idx = context_idx * 2 + (key.ragged ? 1 : 0);

@@ -31,8 +31,7 @@ std::vector<int> decode_q_lens(int num_drafts, bool is_adaptive);
 // Every kind of decode step that backend selection distinguishes: each query length with each
 // bucket of the longest context, full and ragged lengths, and each bucket of requests; all
 // ascending.
-std::vector<DecodeKey> decode_keys(int max_num_seqs, int max_model_len,
-                                   std::span<const int> q_lens);
+std::vector<DecodeKey> graph_keys(int max_num_seqs, int max_model_len, std::span<const int> q_lens);
 
 // The CUDA graph of a decode step with one batch shape and one choice of attention backends.
 // Everything that selects kernels is known when it is captured, and never read from live lengths.
@@ -73,7 +72,7 @@ class DecodeGraphs {
   std::vector<int> contexts_;
   std::vector<int> batch_sizes_;
   std::vector<DecodeGraph> graphs_;
-  std::vector<size_t> graph_of_key_;  // in the order of decode_keys()
+  std::vector<size_t> graph_of_key_;  // in the order of graph_keys()
 };
 
 }  // namespace quire::cuda

@@ -103,7 +103,7 @@ TEST_F(DecodeGraphsTest, AStepTakesTheSmallestThatHoldsIt) {
 TEST_F(DecodeGraphsTest, EveryKeyHasTheBackendOfItsBuckets) {
   const DecodeGraphs graphs = this->graphs();
   const AttentionSelector selector = this->selector();
-  for (const DecodeKey& key : decode_keys(kMaxNumSeqs, kMaxModelLen, std::array{1})) {
+  for (const DecodeKey& key : graph_keys(kMaxNumSeqs, kMaxModelLen, std::array{1})) {
     const DecodeGraph* graph = graphs.find(key);
     ASSERT_NE(graph, nullptr);
     EXPECT_EQ(graph->batch.num_reqs, key.num_reqs);
@@ -144,7 +144,7 @@ TEST_F(DecodeGraphsTest, OneOfEachChoiceIsItsLargest) {
 TEST_F(DecodeGraphsTest, EachQueryLengthHasItsGraphs) {
   backend(1).max_q_len = 1;
   const DecodeGraphs graphs = this->graphs("auto", 1, {1, 5});
-  for (const DecodeKey& key : decode_keys(kMaxNumSeqs, kMaxModelLen, kQLens)) {
+  for (const DecodeKey& key : graph_keys(kMaxNumSeqs, kMaxModelLen, kQLens)) {
     const DecodeGraph* graph = graphs.find(key);
     ASSERT_NE(graph, nullptr);
     EXPECT_EQ(graph->batch.num_reqs, key.num_reqs);

@@ -108,7 +108,7 @@ class GpuFault : public testing::GpuTest, public ::testing::WithParamInterface<F
     QUIRE_ASSIGN_OR_RETURN(
         AttentionPlans plans,
         AttentionPlans::make(selector, largest,
-                             cuda::decode_keys(kMaxNumSeqs, limits.max_model_len, q_lens)));
+                             cuda::graph_keys(kMaxNumSeqs, limits.max_model_len, q_lens)));
     plans_.push_back(std::move(plans));
     const size_t workspace_bytes = plans_[0].workspace_bytes();
     QUIRE_ASSIGN_OR_RETURN(workspace_, cuda::device_memory(workspace_bytes));
