@@ -146,7 +146,7 @@ std::vector<cuda::GemmCall> make_calls(const Matrix& m, int64_t rows, const Tens
 }
 
 void bench_products(Bench& bench) {
-  const auto ops = cuda::make_cuda_ops(*bench.stream, DType::kBF16).value();
+  const auto ops = cuda::CudaOps::create(*bench.stream, DType::kBF16).value();
   const cuda::LaunchContext context = {.stream = bench.stream.get(), .overlap_start = true};
   const auto runner = cuda::GemmRunner::create(context).value();
   const int64_t max_rows = 256;
@@ -198,7 +198,7 @@ void bench_batches(Bench& bench) {
   constexpr double kMemoryRate = 4.6e12;
   constexpr double kMultiplyRate = 800e12;
   constexpr cuda::GemmSearch kSearch = {.max_algorithms = 32, .max_plans = 48};
-  const auto ops = cuda::make_cuda_ops(*bench.stream, DType::kBF16).value();
+  const auto ops = cuda::CudaOps::create(*bench.stream, DType::kBF16).value();
   const cuda::LaunchContext context = {.stream = bench.stream.get(), .overlap_start = true};
   const auto runner = cuda::GemmRunner::create(context).value();
   const Tensor x = bench.random(*ops, {2048, kInner});
@@ -266,7 +266,7 @@ void bench_fp8(Bench& bench) {
       {"8B down", kHidden, kInner}, {"70B qkv", 10240, 8192},   {"70B o", 8192, 8192},
       {"70B gate_up", 57344, 8192}, {"70B down", 8192, 28672}};
   constexpr int64_t kMaxRows = 2048;
-  const auto ops = cuda::make_cuda_ops(*bench.stream, DType::kBF16).value();
+  const auto ops = cuda::CudaOps::create(*bench.stream, DType::kBF16).value();
   const cuda::LaunchContext context = {.stream = bench.stream.get(), .overlap_start = true};
   const auto runner = cuda::GemmRunner::create(context).value();
   must(runner->prepare_fp8());
@@ -329,7 +329,7 @@ void bench_fp8(Bench& bench) {
 void bench_quantization(Bench& bench) {
   constexpr int64_t kMostRows = 8192;
   constexpr int64_t kMostColumns = 28672;
-  const auto ops = cuda::make_cuda_ops(*bench.stream, DType::kBF16).value();
+  const auto ops = cuda::CudaOps::create(*bench.stream, DType::kBF16).value();
   const cuda::LaunchContext context = {.stream = bench.stream.get(), .overlap_start = true};
   const Tensor in = bench.random(*ops, {kMostRows, 2 * kMostColumns});
   const Tensor delta = ops->allocate({kMostRows, kMostColumns}, DType::kBF16).value();
@@ -417,7 +417,7 @@ std::unique_ptr<Linear> fp8_linear(cuda::CudaOps& ops, int64_t n, int64_t k, Sca
 void bench_fused_layers(Bench& bench, const LayerSizes& sizes, ScaleLayout layout,
                         std::vector<uint8_t>& pool) {
   constexpr int64_t kMostRows = 8192;
-  const auto make_ops = [&] { return cuda::make_cuda_ops(*bench.stream, DType::kBF16).value(); };
+  const auto make_ops = [&] { return cuda::CudaOps::create(*bench.stream, DType::kBF16).value(); };
   const auto maker = make_ops();
   std::vector<Fp8Layer> layers;
   const auto linear = [&](int64_t n, int64_t k) { return fp8_linear(*maker, n, k, layout, pool); };
@@ -501,7 +501,7 @@ void bench_layers(Bench& bench) {
     std::unique_ptr<Linear> qkv, o, gate_up, down;
   };
   const auto ops_for = [&](bool overlap) {
-    return cuda::make_cuda_ops(*bench.stream, DType::kBF16, {.overlap_kernels = overlap}).value();
+    return cuda::CudaOps::create(*bench.stream, DType::kBF16, {.overlap_kernels = overlap}).value();
   };
   const auto maker = ops_for(true);
   std::vector<Layer> layers;
@@ -550,7 +550,7 @@ void bench_layers(Bench& bench) {
 }
 
 void bench_rows(Bench& bench) {
-  const auto ops = cuda::make_cuda_ops(*bench.stream, DType::kBF16).value();
+  const auto ops = cuda::CudaOps::create(*bench.stream, DType::kBF16).value();
   const std::vector<float> ones(kHidden, 1.0F);
   const Tensor norm =
       ops->make_vector({const_cast<float*>(ones.data()), DType::kF32, {kHidden}}).value();
@@ -600,7 +600,7 @@ void bench_rows(Bench& bench) {
 }
 
 void bench_load(Bench& bench) {
-  const auto ops = cuda::make_cuda_ops(*bench.stream, DType::kBF16).value();
+  const auto ops = cuda::CudaOps::create(*bench.stream, DType::kBF16).value();
   const Tensor host = Tensor::host({int64_t{1} << 15, int64_t{1} << 15}, DType::kBF16).value();
   std::fill_n(host.view.as<uint16_t>(), host.view.shape.num_elements(), uint16_t{0x3C00});
   for (int i = 0; i < 2; ++i) {
@@ -753,7 +753,7 @@ void bench_experts(Bench& bench, const char* model, const ExpertsShape& shape, b
       .num_experts = shape.num_experts, .top_k = shape.top_k, .renormalize = true};
   constexpr int64_t kMaxTokens = 8192;
   constexpr int kExpertLayers = 4;  // 4.8 GB
-  const auto ops = cuda::make_cuda_ops(*bench.stream, DType::kBF16).value();
+  const auto ops = cuda::CudaOps::create(*bench.stream, DType::kBF16).value();
   const cuda::LaunchContext context = {.stream = bench.stream.get(), .overlap_start = true};
   std::vector<std::unique_ptr<Experts>> layers;
   DummyExperts source(bench.weights, shape, is_fp8);
@@ -860,7 +860,7 @@ void bench_packed_products(Bench& bench, std::vector<std::byte>& pool) {
   constexpr int64_t kRowCounts[] = {1, 4, 8, 16, 32, 64, 128, 256, 512};
   constexpr int64_t kMaxRows = 512;
   constexpr size_t kTotalBytes = size_t{120} << 20;  // of the copies of a matrix
-  const auto ops = cuda::make_cuda_ops(*bench.stream, DType::kBF16).value();
+  const auto ops = cuda::CudaOps::create(*bench.stream, DType::kBF16).value();
   const cuda::LaunchContext context = {.stream = bench.stream.get(), .overlap_start = true};
   const auto runner = cuda::GemmRunner::create(context).value();
   const auto packed_gemm = std::make_unique<cuda::PackedGemm>(context, runner->cublas());
@@ -953,7 +953,7 @@ void bench_packed_layers(Bench& bench, std::vector<std::byte>& pool) {
   struct Layer {
     std::unique_ptr<Linear> qkv, o, gate_up, down;
   };
-  const auto ops = cuda::make_cuda_ops(*bench.stream, DType::kBF16).value();
+  const auto ops = cuda::CudaOps::create(*bench.stream, DType::kBF16).value();
   const std::vector<float> ones(kHidden, 1.0F);
   const Tensor norm =
       ops->make_vector({const_cast<float*>(ones.data()), DType::kF32, {kHidden}}).value();
@@ -1029,7 +1029,7 @@ void bench_packed_experts(Bench& bench, std::vector<std::byte>& pool) {
   constexpr int64_t kMaxTokens = 8192;
   constexpr int kExpertLayers = 4;
   constexpr int kTileSizes[] = {8, 16, 32, 64, 128};
-  const auto ops = cuda::make_cuda_ops(*bench.stream, DType::kBF16).value();
+  const auto ops = cuda::CudaOps::create(*bench.stream, DType::kBF16).value();
   const cuda::LaunchContext context = {.stream = bench.stream.get(), .overlap_start = true};
   cuda::ExpertsRunner runner(context);
   const Tensor x = bench.random(*ops, {kMaxTokens, kShape.hidden_size});
@@ -1095,7 +1095,7 @@ void bench_tails(Bench& bench, std::string_view name,
   struct Layer {
     std::unique_ptr<Linear> qkv, o, gate_up, down;
   };
-  const auto ops = cuda::make_cuda_ops(*bench.stream, DType::kBF16).value();
+  const auto ops = cuda::CudaOps::create(*bench.stream, DType::kBF16).value();
   const cuda::LaunchContext context = {.stream = bench.stream.get(), .overlap_start = true};
   const std::vector<float> ones(kHidden, 1.0F);
   const Tensor norm =

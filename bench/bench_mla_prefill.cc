@@ -137,7 +137,7 @@ struct Batch {
 struct Bench {
   std::unique_ptr<cuda::CudaStream> stream = cuda::CudaStream::create().value();
   cuda::DeviceInfo device = cuda::open_device(0).value();
-  std::unique_ptr<cuda::CudaOps> ops = cuda::make_cuda_ops(*stream, DType::kBF16).value();
+  std::unique_ptr<cuda::CudaOps> ops = cuda::CudaOps::create(*stream, DType::kBF16).value();
 
   // The median time in microseconds.
   template <typename Body>

@@ -81,8 +81,8 @@ class CudaContext final : public DeviceContext {
                            open_device(config.devices[static_cast<size_t>(rank_ - first_rank)]));
     QUIRE_ASSIGN_OR_RETURN(stream_, CudaStream::create());
     QUIRE_ASSIGN_OR_RETURN(
-        ops_, make_cuda_ops(*stream_, config.activation_dtype,
-                            {.ranks = ranks_, .rank = rank_, .peer_sums = std::move(peer_sums)}));
+        ops_, CudaOps::create(*stream_, config.activation_dtype,
+                              {.ranks = ranks_, .rank = rank_, .peer_sums = std::move(peer_sums)}));
     // The order matters: if backends are equally fast, the first is selected. XQA gains the most
     // from pages that requests share.
     attention_.add(make_xqa_attention(info_));

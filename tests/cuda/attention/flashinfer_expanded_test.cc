@@ -233,7 +233,7 @@ TEST_P(ExpandedAttention, EqualsTheDefinition) {
   const std::vector<float> queries = random_bf16(heads * kKey, 3, 2.0F);
 
   const auto stream = cuda::CudaStream::create().value();
-  const auto ops = cuda::make_cuda_ops(*stream, DType::kBF16).value();
+  const auto ops = cuda::CudaOps::create(*stream, DType::kBF16).value();
   Expander expander(*ops, matrices);
   const Buffer cache = upload(host.cache_memory().data(), host.cache_memory().num_bytes());
   const Buffer q = upload_bf16(queries);

@@ -208,7 +208,7 @@ class CudaOpsTest : public ::testing::TestWithParam<DType> {
     const Status status = cuda::open_device(0).status();
     if (!status.ok()) GTEST_SKIP() << status.message();
     stream_ = cuda::CudaStream::create().value();
-    auto ops = cuda::make_cuda_ops(*stream_, GetParam());
+    auto ops = cuda::CudaOps::create(*stream_, GetParam());
     ASSERT_TRUE(ops.ok()) << ops.status().message();
     ops_ = std::move(ops).value();
   }

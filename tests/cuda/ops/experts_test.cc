@@ -255,7 +255,7 @@ TEST_P(ExpertsTest, OneMayHaveAlmostAllTokens) {
 
 // One thread block walks all tiles, so many that they are large.
 TEST_P(ExpertsTest, LargeTilesAgreeWithTheDefinition) {
-  ops_ = cuda::make_cuda_ops(stream(), dtype(), {.expert_blocks = 1}).value();
+  ops_ = cuda::CudaOps::create(stream(), dtype(), {.expert_blocks = 1}).value();
   for (const ExpertsShape& shape : {ExpertsShape{4, 2, 328, 552}, ExpertsShape{6, 2, 640, 256}}) {
     RandomExperts source(shape, dtype(), 7);
     expect_agrees(source, {kManyTokens, 401});
@@ -380,7 +380,7 @@ TEST_P(Fp8ExpertsTest, ManyTokensAreQuantized) {
   for (const ExpertsShape& shape : {ExpertsShape{8, 2, 64, 48}, ExpertsShape{4, 2, 1040, 592}}) {
     RandomExperts source(shape, DType::kF8E4M3, 7);
     expect_quantizes(source, quantized_row);
-    ops_ = cuda::make_cuda_ops(stream(), dtype(), {.expert_blocks = 1}).value();
+    ops_ = cuda::CudaOps::create(stream(), dtype(), {.expert_blocks = 1}).value();
     expect_quantizes(source, quantized_row);
   }
 }

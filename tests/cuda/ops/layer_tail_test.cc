@@ -630,7 +630,7 @@ TEST(LayerTailPlanTest, RangesOfPanelsCoverAllBlocks) {
 // separate kernels.
 TEST_P(LayerTailTest, ARefusedLaunchFallsBackToSteps) {
   if (!has_kernel()) GTEST_SKIP() << "the kernel is for 16-bit types on Hopper";
-  ops_ = cuda::make_cuda_ops(stream(), dtype(), {.layer_tail_blocks = 1 << 12}).value();
+  ops_ = cuda::CudaOps::create(stream(), dtype(), {.layer_tail_blocks = 1 << 12}).value();
   make({512, 256, 1024, 384});
   const DeviceRows rows = device_rows(1, 7);
   const int row_counts[] = {1};
@@ -702,7 +702,7 @@ class LayerTailOverRanks : public SeveralGpusTest, public ::testing::WithParamIn
     std::barrier loaded(size());  // no rank loads kernels or weights while another waits for it
     on_every_rank([&](int rank, const Rank& at) {
       const RankOf of = {rank, size()};
-      const auto ops = cuda::make_cuda_ops(*at.stream, GetParam()).value();
+      const auto ops = cuda::CudaOps::create(*at.stream, GetParam()).value();
       const LayerWeights weights(layer, *ops, of);
       DeviceRows own(*at.stream, GetParam(), rows, of);
       const LayerTail tail = own.tail(weights);
@@ -762,7 +762,7 @@ TEST_P(LayerTailOverRanks, SameBitsEveryTimeOnEveryRank) {
   std::barrier loaded(size());
   on_every_rank([&](int rank, const Rank& at) {
     const RankOf of = {rank, size()};
-    const auto ops = cuda::make_cuda_ops(*at.stream, GetParam()).value();
+    const auto ops = cuda::CudaOps::create(*at.stream, GetParam()).value();
     std::deque<LayerWeights> weights;
     std::deque<DeviceRows> own;
     for (const HostLayer& layer : layers) {

@@ -85,7 +85,7 @@ class GpuFault : public testing::GpuTest, public ::testing::WithParamInterface<F
     QUIRE_ASSIGN_OR_RETURN(files_, open_model_files(tiny_f32("cuda")));
     QUIRE_ASSIGN_OR_RETURN(const cuda::DeviceInfo info, cuda::open_device(0));
     QUIRE_ASSIGN_OR_RETURN(stream_, cuda::CudaStream::create());
-    QUIRE_ASSIGN_OR_RETURN(ops_, cuda::make_cuda_ops(*stream_, DType::kF32));
+    QUIRE_ASSIGN_OR_RETURN(ops_, cuda::CudaOps::create(*stream_, DType::kF32));
     auto backend = std::make_unique<FailingAttention>(info);
     failing_ = backend.get();
     backends_.add(std::move(backend));
