@@ -1,31 +1,7 @@
-// One instance of XQA's kernel. CMake generates a source file per instance, which includes this one
-// after macros that select the instance. The external headers that XQA includes come first, so that
-// XQA itself can be in a namespace per instance: its names are the same in all instances.
-#pragma once
+// One instance of XQA's kernel. CMake generates source files that include this one for each of their
+// instances, after macros that select it. The macros end with it.
+#include "cuda/attention/xqa/instance_headers.cuh"
 
-// Without NDEBUG XQA builds another kernel, for its own debugging.
-#ifndef NDEBUG
-#define NDEBUG
-#endif
-
-#include <cuda.h>
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-#include <cuda_fp8.h>
-#include <cuda_runtime.h>
-
-#include <array>
-#include <cassert>
-#include <cstddef>
-#include <cstdint>
-#include <cstdio>
-#include <limits>
-#include <type_traits>
-#include <utility>
-
-#include "cuda/attention/xqa/kernel.h"
-
-#define BEAM_WIDTH 1
 // The kernel of several query tokens packs their heads into one tile of at most 32 rows.
 #if MAX_Q_LEN > 1
 #define SPEC_DEC 1
@@ -33,15 +9,6 @@
 #else
 #define SPEC_DEC 0
 #endif
-#define USE_INPUT_KV 0
-#define LOW_PREC_OUTPUT 0
-#define USE_CUSTOM_BARRIER 1
-// The kernel with a window serves every shape: without a window, the window is longer than any
-// context.
-#define SLIDING_WINDOW 1
-
-// XQA refers to this type by its global name.
-enum class ArrivalToken : uint64_t {};
 
 #pragma nv_diag_suppress 177, 550
 #pragma GCC diagnostic push
@@ -73,18 +40,6 @@ __device__ inline float __frcp_rn(float x) {
 namespace quire::cuda::xqa::QUIRE_XQA_NAME {
 
 namespace xqa = ::QUIRE_XQA_NAME;
-
-template <typename T>
-struct Identity {
-  using type = T;
-};
-
-template <typename... Params>
-void launch_kernel(const KernelCall& call, CudaStream& stream, void (*kernel)(Params...), dim3 grid,
-                   dim3 block, typename Identity<Params>::type... args) {
-  void* pointers[] = {const_cast<void*>(static_cast<const void*>(&args))...};
-  enqueue(stream, call, reinterpret_cast<const void*>(kernel), grid, block, pointers);
-}
 
 xqa::KVCacheList<true> cache_of(const KernelCall& call) {
   return {static_cast<xqa::GMemCacheHead*>(call.k), static_cast<xqa::GMemCacheHead*>(call.v),
@@ -136,3 +91,14 @@ extern const Instance instance;
 const Instance instance = {&xqa::smemSize, kBoxElems, MAX_Q_LEN, launch};
 
 }  // namespace quire::cuda::xqa::QUIRE_XQA_NAME
+
+#include "forget_guards.h"
+#undef QUIRE_XQA_NAME
+#undef INPUT_FP16
+#undef CACHE_ELEM_ENUM
+#undef HEAD_ELEMS
+#undef HEAD_GRP_SIZE
+#undef MAX_Q_LEN
+#undef SPEC_DEC
+#undef SPEC_Q_SEQ_LEN
+#undef TOKENS_PER_PAGE

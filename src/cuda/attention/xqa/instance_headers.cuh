@@ -1,0 +1,53 @@
+// The headers and names that the instances of XQA's kernel in a source file share. The external
+// headers that XQA includes come first, so that XQA itself can be in a namespace per instance: its
+// names are the same in all instances.
+#pragma once
+
+// Without NDEBUG XQA builds another kernel, for its own debugging.
+#ifndef NDEBUG
+#define NDEBUG
+#endif
+
+#include <cuda.h>
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_fp8.h>
+#include <cuda_runtime.h>
+
+#include <array>
+#include <cassert>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <limits>
+#include <type_traits>
+#include <utility>
+
+#include "cuda/attention/xqa/kernel.h"
+
+#define BEAM_WIDTH 1
+#define USE_INPUT_KV 0
+#define LOW_PREC_OUTPUT 0
+#define USE_CUSTOM_BARRIER 1
+// The kernel with a window serves every shape: without a window, the window is longer than any
+// context.
+#define SLIDING_WINDOW 1
+
+// XQA refers to this type by its global name.
+enum class ArrivalToken : uint64_t {};
+
+namespace quire::cuda::xqa {
+
+template <typename T>
+struct Identity {
+  using type = T;
+};
+
+template <typename... Params>
+void launch_kernel(const KernelCall& call, CudaStream& stream, void (*kernel)(Params...), dim3 grid,
+                   dim3 block, typename Identity<Params>::type... args) {
+  void* pointers[] = {const_cast<void*>(static_cast<const void*>(&args))...};
+  enqueue(stream, call, reinterpret_cast<const void*>(kernel), grid, block, pointers);
+}
+
+}  // namespace quire::cuda::xqa
