@@ -24,12 +24,12 @@
 
 #include "base/check.h"
 #include "cuda/base/device_info.h"
-#include "cuda/ops/cuda_experts.h"
+#include "cuda/gemm/dense/dense_choice.h"
+#include "cuda/gemm/experts/cuda_experts.h"
+#include "cuda/gemm/experts/expert_kernels.h"
+#include "cuda/gemm/packed/packed_matrices.h"
+#include "cuda/gemm/tail/layer_tail.h"
 #include "cuda/ops/cuda_ops.h"
-#include "cuda/ops/expert_kernels.h"
-#include "cuda/ops/gemm_runner.h"
-#include "cuda/ops/layer_tail.h"
-#include "cuda/ops/packed_matrices.h"
 #include "tensor/weight_source.h"
 
 namespace quire::bench {

@@ -34,6 +34,13 @@ Result<Buffer> device_memory(size_t num_bytes) {
   return Buffer(data, num_bytes, [](void* memory, size_t) { (void)cudaFree(memory); });
 }
 
+Result<Tensor> device_tensor(const Shape& shape, DType dtype) {
+  const auto num_bytes = static_cast<size_t>(shape.num_elements()) * dtype_bytes(dtype);
+  QUIRE_ASSIGN_OR_RETURN(Buffer buffer, device_memory(num_bytes));
+  void* data = buffer.data();
+  return Tensor{std::move(buffer), {data, dtype, shape}};
+}
+
 Result<Buffer> pinned_memory(size_t num_bytes) {
   if (num_bytes == 0) return Buffer();
   ++allocations;

@@ -17,6 +17,9 @@ namespace quire::cuda {
 // message gives the requested and the free bytes.
 Result<Buffer> device_memory(size_t num_bytes);
 
+// The same for a tensor.
+Result<Tensor> device_tensor(const Shape& shape, DType dtype);
+
 // Allocates page-locked host memory.
 Result<Buffer> pinned_memory(size_t num_bytes);
 

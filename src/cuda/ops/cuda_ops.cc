@@ -8,13 +8,13 @@
 
 #include "base/check.h"
 #include "cuda/base/stream.h"
-#include "cuda/ops/cuda_experts.h"
-#include "cuda/ops/cuda_linear.h"
-#include "cuda/ops/expert_kernels.h"
-#include "cuda/ops/gemm_runner.h"
-#include "cuda/ops/layer_tail_choice.h"
-#include "cuda/ops/packed_matrices.h"
-#include "cuda/ops/per_head_gemm.h"
+#include "cuda/gemm/dense/cuda_linear.h"
+#include "cuda/gemm/dense/dense_choice.h"
+#include "cuda/gemm/experts/cuda_experts.h"
+#include "cuda/gemm/experts/expert_kernels.h"
+#include "cuda/gemm/heads/heads_choice.h"
+#include "cuda/gemm/packed/packed_matrices.h"
+#include "cuda/gemm/tail/tail_choice.h"
 
 namespace quire::cuda {
 namespace {
@@ -97,7 +97,11 @@ Result<std::unique_ptr<CudaOps>> CudaOps::create(CudaStream& stream, DType activ
   if (stream.limits().compute_capability == 90 && activation != DType::kF32) {
     packed_gemm = std::make_unique<PackedGemm>(context, gemm->cublas());
   }
-  QUIRE_ASSIGN_OR_RETURN(LayerTailChoice layer_tails, LayerTailChoice::create(context, options));
+  QUIRE_ASSIGN_OR_RETURN(LayerTailChoice layer_tails,
+                         LayerTailChoice::create(context, {.num_blocks = options.layer_tail_blocks,
+                                                           .ranks = options.ranks,
+                                                           .rank = options.rank,
+                                                           .peer_sums = options.peer_sums}));
   Tensor part_rows;
   if (options.ranks != nullptr) {
     QUIRE_ASSIGN_OR_RETURN(part_rows, device_tensor({kMaxStepTokens}, DType::kI32));

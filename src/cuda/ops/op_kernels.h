@@ -92,6 +92,9 @@ void run_quantize_rows(const LaunchContext& context, const TensorView& x, const 
 // scales may be longer than x has rows. x is F16 or BF16 with rows of whole 16-byte vectors.
 void run_quantize_blocks(const LaunchContext& context, const TensorView& x, const TensorView& out,
                          const TensorView& scales, const RowOperation& operation = {});
+// Ops::route.
+void run_route(const LaunchContext& context, const ExpertRouting& routing, const TensorView& logits,
+               const float* bias, const TensorView& ids, const TensorView& weights);
 // Launches an empty kernel in place of a small operation between two products, for measurements.
 void run_empty_kernel(const LaunchContext& context);
 // Launches thread blocks that spin for so many clock cycles in place of attention, for

@@ -20,7 +20,7 @@
 #include "base/numbers.h"
 #include "cuda/base/device_info.h"
 #include "cuda/base/graph.h"
-#include "cuda/ops/cuda_linear.h"
+#include "cuda/base/memory.h"
 
 namespace quire::cuda {
 namespace {

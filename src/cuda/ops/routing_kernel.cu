@@ -5,7 +5,7 @@
 #include "cuda/base/launch.h"
 #include "cuda/device/elements.cuh"
 #include "cuda/device/hopper.cuh"
-#include "cuda/ops/expert_kernels.h"
+#include "cuda/ops/op_kernels.h"
 
 namespace quire::cuda {
 namespace {

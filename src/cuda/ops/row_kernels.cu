@@ -6,10 +6,10 @@
 #include "cuda/base/launch.h"
 #include "cuda/device/elements.cuh"
 #include "cuda/device/hopper.cuh"
+#include "cuda/device/wgmma.cuh"
 #include "cuda/ops/activation.cuh"
 #include "cuda/ops/op_kernels.h"
 #include "cuda/ops/weight_code.cuh"
-#include "cuda/ops/wgmma/instructions.cuh"
 
 namespace quire::cuda {
 namespace {

@@ -10,7 +10,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "cuda/base/device_info.h"
-#include "cuda/ops/gemm_runner.h"
+#include "cuda/gemm/dense/dense_choice.h"
 #include "cuda/platform/runner_bytes.h"
 #include "cuda/step/draft_costs.h"
 

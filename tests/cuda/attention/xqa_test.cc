@@ -9,7 +9,7 @@
 #include "cuda/attention/backends.h"
 #include "cuda/attention/xqa/kernel.h"
 #include "cuda/base/device_info.h"
-#include "cuda/ops/layer_tail.h"
+#include "cuda/gemm/tail/layer_tail.h"
 #include "cuda_attention_cases.h"
 
 namespace quire::testing {

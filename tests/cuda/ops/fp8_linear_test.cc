@@ -2,9 +2,9 @@
 // the activations; those that quantize them match a reference with the quantized activations,
 // within the rounding of the output, so that a wrong scale cannot hide in the error of the
 // quantization.
-#include "cuda/ops/cuda_linear.h"
-#include "cuda/ops/gemm_runner.h"
-#include "cuda/ops/layer_tail.h"
+#include "cuda/gemm/dense/cuda_linear.h"
+#include "cuda/gemm/dense/dense_choice.h"
+#include "cuda/gemm/tail/layer_tail.h"
 #include "device_data.h"
 #include "few_row_products.h"
 #include "model/quantization.h"

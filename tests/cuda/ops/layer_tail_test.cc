@@ -1,4 +1,4 @@
-#include "cuda/ops/layer_tail.h"
+#include "cuda/gemm/tail/layer_tail.h"
 
 #include <barrier>
 #include <chrono>

@@ -1,4 +1,4 @@
-#include "cuda/ops/gemm_runner.h"
+#include "cuda/gemm/dense/dense_choice.h"
 #include "device_data.h"
 #include "few_row_products.h"
 #include "tensor/weight_source.h"

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "cuda/ops/cuda_experts.h"
+#include "cuda/gemm/experts/cuda_experts.h"
 #include "expert_steps.h"
 #include "packed_numbers.h"
 

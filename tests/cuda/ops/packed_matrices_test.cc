@@ -1,5 +1,5 @@
 // Products with weights that stay packed on the device, against sums in double.
-#include "cuda/ops/packed_matrices.h"
+#include "cuda/gemm/packed/packed_matrices.h"
 
 #include <fmt/format.h>
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-#include "cuda/ops/packed_matrices.h"
+#include "cuda/gemm/packed/packed_matrices.h"
 #include "support/quantized_matrices.h"
 
 namespace quire::testing {

@@ -1,6 +1,6 @@
 // Compares every tile and cluster of the wgmma kernels with sums in F64, next to memory that must
 // not be read, and runs the kernels among others that start early.
-#include "cuda/ops/wgmma_gemm.h"
+#include "cuda/gemm/dense/wgmma_gemm.h"
 #include "device_data.h"
 
 namespace quire::testing {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "attn/fake_backend.h"
-#include "cuda/ops/gemm_runner.h"
+#include "cuda/gemm/dense/dense_choice.h"
 #include "cuda/step/draft_costs.h"
 
 namespace quire::cuda {

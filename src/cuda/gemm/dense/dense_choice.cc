@@ -1,0 +1,520 @@
+#include "cuda/gemm/dense/dense_choice.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "base/numbers.h"
+#include "cuda/gemm/dense/grouped_gemm.h"
+
+namespace quire::cuda {
+namespace {
+
+// After a short round over all candidates, those within kNearBest of the best (the finalists) run
+// more rounds in turn, so that a change of the device's clocks does not decide, and their medians
+// are compared. Products of many rows take long and differ less, so they get fewer candidates and
+// rounds.
+struct GemmEffort {
+  GemmSearch search;
+  size_t runs_per_round;
+  size_t max_finalists;
+  int final_rounds;
+};
+constexpr int64_t kManyRows = 512;
+constexpr GemmEffort kEffort = {.search = {.max_algorithms = 8, .max_plans = 4},
+                                .runs_per_round = 2,
+                                .max_finalists = 4,
+                                .final_rounds = 3};
+constexpr GemmEffort kLongEffort = {.search = {.max_algorithms = 4, .max_plans = 1},
+                                    .runs_per_round = 1,
+                                    .max_finalists = 2,
+                                    .final_rounds = 2};
+constexpr double kNearBest = 1.06;
+
+constexpr const GemmEffort& effort_for(int64_t num_rows) {
+  return num_rows > kManyRows ? kLongEffort : kEffort;
+}
+
+// Above this number of rows the generic kernel reads the weights several times.
+constexpr int64_t kMaxGenericRows = 4;
+// With up to this many rows, activations are not quantized: the kernels for few rows read the same
+// weights as fast, and are exact.
+constexpr int64_t kMaxExactRows = 8;
+constexpr int64_t kMaxQuantizedRows = int64_t{1} << 15;
+constexpr int64_t kMaxGroupedRows = 512;  // of products with scales per row
+// Parts of a product's rows are multiples of this, so that few tiles are incomplete.
+constexpr int64_t kPartStep = 128;
+// Upper bound of the F32 scales of quantized activations: one per row, or one per row and
+// kScaleColumns columns, with a row and a column more, and those of a tile past the end.
+constexpr int64_t kMaxQuantizedScales =
+    2 * kQuantizedBytes / kScaleColumns + kMaxQuantizedRows + 2 * wgmma::kMostGroupedTokens;
+// cuBLASLt and the grouped kernel require rows of E4M3 to be a multiple of 16 bytes.
+constexpr int64_t kFp8Step = 16;
+
+// A candidate replaces an earlier one only if it is clearly faster, because it may add in another
+// order.
+constexpr double kWorthwhile = 0.98;
+
+GemmShape shape_of(const GemmCall& call) {
+  GemmShape shape;
+  shape.n = call.w.shape[0];
+  shape.k = call.w.shape[1];
+  shape.type = call.x.dtype;
+  shape.weights = call.w.dtype;
+  shape.out = call.out.dtype;
+  shape.has_bias = call.bias.data != nullptr;
+  shape.is_gated = call.gated_out.data != nullptr;
+  shape.scale_rows = call.scale_rows;
+  if (call.has_fp8_weights()) shape.operation = call.operation.index();
+  return shape;
+}
+
+// Whether a separate kernel adds the bias: cuBLASLt only adds a bias of the output's type, and its
+// E4M3 products with one scale per row are not documented to add any.
+bool adds_bias_after(const GemmShape& shape) {
+  return shape.has_bias && (shape.out != shape.type || shape.weights != shape.type);
+}
+
+// The part of the product that cuBLASLt computes.
+GemmShape cublas_shape(GemmShape shape) {
+  shape.has_bias = shape.has_bias && !adds_bias_after(shape);
+  shape.is_gated = false;
+  shape.operation = 0;
+  return shape;
+}
+
+RowOperation part_of(RowOperation operation, int64_t first, int64_t num_rows) {
+  if (auto* norm = std::get_if<ResidualNorm>(&operation)) {
+    norm->residual = norm->residual.rows(first, num_rows);
+    if (norm->delta.data != nullptr) norm->delta = norm->delta.rows(first, num_rows);
+  } else if (auto* product = std::get_if<GatedMul>(&operation)) {
+    product->gate_up = product->gate_up.rows(first, num_rows);
+  }
+  return operation;
+}
+
+GemmCall part_of(GemmCall call, int64_t first, int64_t num_rows) {
+  call.operation = part_of(call.operation, first, num_rows);
+  call.x = call.x.rows(first, num_rows);
+  call.out = call.out.rows(first, num_rows);
+  if (call.gated_out.data != nullptr) call.gated_out = call.gated_out.rows(first, num_rows);
+  return call;
+}
+
+// Whether the kernels of this kind compute gated_out with the product.
+bool multiplies_halves(GemmChoice::Kind kind) {
+  return kind == GemmChoice::Kind::kWgmma || kind == GemmChoice::Kind::kGrouped;
+}
+
+std::string capability_text(const LaunchLimits& limits) {
+  return fmt::format("{}.{}", limits.compute_capability / 10, limits.compute_capability % 10);
+}
+
+}  // namespace
+
+int64_t row_bucket(int64_t num_rows) {
+  for (const int64_t small : {1, 2, 4, 8, 16}) {
+    if (num_rows <= small) return small;
+  }
+  const int64_t step = num_rows <= 128 ? 16 : num_rows <= 512 ? 64 : num_rows <= 2048 ? 256 : 1024;
+  return round_up(num_rows, step);
+}
+
+std::vector<int> row_buckets(int max_rows) {
+  std::vector<int> buckets;
+  for (int64_t rows = 1; rows < max_rows; rows = row_bucket(rows + 1)) {
+    buckets.push_back(static_cast<int>(rows));
+  }
+  buckets.push_back(max_rows);
+  return buckets;
+}
+
+namespace {
+
+// A product of more rows takes the algorithm of this number, which is a row bucket.
+constexpr int kMaxBucketedRows = 16384;
+
+}  // namespace
+
+Status BucketedProducts::choose(const GemmShape& shape) {
+  for (const int num_rows : row_buckets(kMaxBucketedRows)) {
+    const auto algorithms = cublas_.algorithms(shape, num_rows, 1);
+    if (algorithms.empty()) {
+      return unimplemented(fmt::format(
+          "[ops] cuBLASLt has no algorithm for a product; got {} rows by {} x {} in {}, expected a "
+          "product that it computes",
+          num_rows, shape.n, shape.k, dtype_name(shape.type)));
+    }
+    algorithms_.emplace(std::pair(shape, num_rows), algorithms.front());
+  }
+  return {};
+}
+
+Status BucketedProducts::run(CudaStream& stream, const GemmShape& shape, const GemmCall& call) {
+  const int64_t num_rows = std::min<int64_t>(call.x.shape[0], kMaxBucketedRows);
+  const auto key = std::pair(shape, row_bucket(num_rows));
+  if (!algorithms_.contains(key)) QUIRE_RETURN_IF_ERROR(choose(shape));
+  return cublas_.run(stream, shape, call, algorithms_.at(key));
+}
+
+int64_t quantized_rows(int64_t num_rows, int64_t width) {
+  const int64_t most = std::min(kQuantizedBytes / width, kMaxQuantizedRows);
+  if (num_rows <= most) return num_rows;
+  const int64_t even = ceil_div(num_rows, ceil_div(num_rows, most));
+  const int64_t whole = round_up(even, kPartStep);
+  return whole <= most ? whole : even;
+}
+
+Result<std::unique_ptr<GemmRunner>> GemmRunner::create(const LaunchContext& context) {
+  QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<CublasLt> cublas, CublasLt::open());
+  QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<WgmmaGemm> wgmma, WgmmaGemm::create(context));
+  std::unique_ptr<GemmRunner> runner(new GemmRunner(context, std::move(cublas), std::move(wgmma)));
+  runner->fp8_support_ = runner->query_fp8();
+  return runner;
+}
+
+Status GemmRunner::query_fp8() const {
+  const GemmShape sample = {
+      .n = 1024, .k = 1024, .type = DType::kBF16, .weights = DType::kF8E4M3, .out = DType::kBF16};
+  if (!cublas_->algorithms(sample, 1024, 1).empty()) return {};
+  const size_t version = cublas_->version();
+  return unimplemented(
+      fmt::format("[ops] this GPU cannot compute with FP8 weights; got compute capability {} and "
+                  "cuBLASLt {}.{}.{}, expected 9.0 and at least 12.9; use --device cpu, or the "
+                  "BF16 checkpoint of the model",
+                  capability_text(context_.stream->limits()), version / 10000, version / 100 % 100,
+                  version % 100));
+}
+
+Status GemmRunner::prepare_fp8() {
+  if (quantized_.num_bytes() > 0) return {};
+  QUIRE_RETURN_IF_ERROR(check_fp8());
+  const auto scale_bytes = static_cast<size_t>(kMaxQuantizedScales) * sizeof(float);
+  QUIRE_ASSIGN_OR_RETURN(quantized_,
+                         device_memory(static_cast<size_t>(kQuantizedBytes) + scale_bytes));
+  return {};
+}
+
+// Empty if cuBLASLt cannot compute the product. Quantized activations need prepare_fp8().
+std::vector<cublasLtMatmulAlgo_t> GemmRunner::cublas_algorithms(const GemmCall& call,
+                                                                int64_t num_rows, int max_count) {
+  if (call.has_fp8_weights()) {
+    const int64_t k = call.w.shape[1];
+    if (quantized_.num_bytes() == 0 || call.scale_rows > 0 || num_rows <= kMaxExactRows ||
+        call.x.dtype == DType::kF32 || k % kFp8Step != 0 || k > kQuantizedBytes) {
+      return {};
+    }
+    num_rows = quantized_rows(num_rows, k);
+  }
+  return cublas_->algorithms(cublas_shape(shape_of(call)), num_rows, max_count);
+}
+
+void GemmRunner::warn_of_generic(const GemmCall& call) {
+  if (has_warned_ || !call.has_fp8_weights() || call.x.shape[0] <= kMaxSkinnyRows) return;
+  has_warned_ = true;
+  log_warning(
+      "[ops] products of many rows with FP8 weights run on the generic kernel, which is slow; "
+      "no other kernel takes {} activations and weights of {} x {}",
+      dtype_name(call.x.dtype), call.w.shape[0], call.w.shape[1]);
+}
+
+const GemmChoice& GemmRunner::choice_for(const GemmCall& call) {
+  const auto key = std::pair(shape_of(call), row_bucket(call.x.shape[0]));
+  const auto found = chosen_.find(key);
+  if (found != chosen_.end()) return found->second;
+  return chosen_.emplace(key, choose_unmeasured(call, key.second)).first->second;
+}
+
+void GemmRunner::run(const GemmCall& call) {
+  if (call.x.shape[0] == 0) return;
+  Status status = run_choice(call, choice_for(call));
+  if (!status.ok()) context_.stream->record_error(std::move(status));
+}
+
+bool GemmRunner::run_gated(const GemmCall& call) {
+  if (call.x.shape[0] == 0) return false;
+  const GemmChoice& choice = choice_for(call);
+  Status status = run_product(call, choice);
+  if (!status.ok()) context_.stream->record_error(std::move(status));
+  return call.gated_out.data != nullptr && multiplies_halves(kind_for(call, choice));
+}
+
+GemmChoice GemmRunner::choose_unmeasured(const GemmCall& call, int64_t num_rows) {
+  // Measured on an H200 (bench/results/h200/gemm.md).
+  constexpr int64_t kSmallMatrix = int64_t{20} << 20;
+  if (num_rows == 1) return {.kind = GemmChoice::Kind::kGeneric};
+  const bool is_small = call.has_fp8_weights() || call.w.shape.num_elements() <= kSmallMatrix;
+  if (skinny_takes(call) && is_small) {
+    return {.kind = GemmChoice::Kind::kSkinny, .skinny_variant = num_skinny_variants() - 1};
+  }
+  if (call.scale_rows > 0 && takes_grouped(call)) {
+    const bool has_few_rows = num_rows <= 2 * wgmma::kGroupedTokens[0];
+    return {.kind = GemmChoice::Kind::kGrouped,
+            .tile_rows = has_few_rows ? wgmma::kGroupedTokens[0] : wgmma::kMostGroupedTokens};
+  }
+  const auto algorithms = cublas_algorithms(call, num_rows, 1);
+  if (algorithms.empty()) {
+    warn_of_generic(call);
+    return {.kind = GemmChoice::Kind::kGeneric};
+  }
+  return {.kind = GemmChoice::Kind::kCublasLt, .algorithm = algorithms.front()};
+}
+
+GemmSearch gemm_search(int64_t num_rows) {
+  return effort_for(num_rows).search;
+}
+
+std::vector<GemmRunner::Candidate> GemmRunner::candidates(const GemmCall& call,
+                                                          const GemmSearch& search) {
+  const int64_t num_rows = call.x.shape[0];
+  std::vector<Candidate> all;
+  const auto add = [&](const GemmChoice& choice) { all.push_back({choice, {}, {}}); };
+  const auto add_wgmma = [&] {
+    if (wgmma_ == nullptr) return;
+    for (const WgmmaPlan& plan : wgmma_->plans(call, search.max_plans)) {
+      add({.kind = GemmChoice::Kind::kWgmma, .wgmma = plan});
+    }
+  };
+  // The fused kernels come first, so that they win a tie: a step of a few hundred rows runs at the
+  // device's power limit, and they save the memory traffic of `out`.
+  const bool is_gated = call.gated_out.data != nullptr;
+  if (is_gated) add_wgmma();
+  if (skinny_takes(call)) {
+    for (int variant = 0; variant < num_skinny_variants(); ++variant) {
+      add({.kind = GemmChoice::Kind::kSkinny, .skinny_variant = variant});
+    }
+  }
+  for (const auto& algorithm : cublas_algorithms(call, num_rows, search.max_algorithms)) {
+    add({.kind = GemmChoice::Kind::kCublasLt, .algorithm = algorithm});
+  }
+  // With scales per row and more rows, cuBLASLt is faster.
+  if (takes_grouped(call) && (call.scale_rows > 0 || num_rows <= kMaxGroupedRows)) {
+    for (const int tile_rows : wgmma::kGroupedTokens) {
+      add({.kind = GemmChoice::Kind::kGrouped, .tile_rows = tile_rows});
+    }
+  }
+  if (!is_gated) add_wgmma();
+  if (all.empty()) warn_of_generic(call);
+  if (num_rows <= kMaxGenericRows || all.empty()) add({.kind = GemmChoice::Kind::kGeneric});
+  return all;
+}
+
+// A bucket's choice may have been made for more rows and other addresses than this call has.
+GemmChoice::Kind GemmRunner::kind_for(const GemmCall& call, const GemmChoice& choice) const {
+  using Kind = GemmChoice::Kind;
+  const bool is_taken = choice.kind == Kind::kWgmma     ? WgmmaGemm::takes(call)
+                        : choice.kind == Kind::kGrouped ? takes_grouped(call)
+                        : choice.kind == Kind::kSkinny  ? skinny_takes(call)
+                                                        : true;
+  return is_taken ? choice.kind : Kind::kGeneric;
+}
+
+// Computes gated_out too, if multiplies_halves().
+Status GemmRunner::run_product(const GemmCall& call, const GemmChoice& choice) {
+  using Kind = GemmChoice::Kind;
+  const Kind kind = kind_for(call, choice);
+  const bool quantizes =
+      call.has_fp8_weights() && (kind == Kind::kCublasLt || kind == Kind::kGrouped);
+  if (!quantizes) run_row_operation(context_, call.operation, call.x);
+  switch (kind) {
+    case Kind::kWgmma:
+      return wgmma_->run(call, choice.wgmma);
+    case Kind::kGrouped:
+      return run_grouped(call, choice.tile_rows);
+    case Kind::kSkinny:
+      run_skinny_gemm(context_, call, choice.skinny_variant);
+      return {};
+    case Kind::kCublasLt:
+      QUIRE_RETURN_IF_ERROR(run_cublas(call, choice.algorithm));
+      if (adds_bias_after(shape_of(call))) run_add_bias(context_, call.bias, call.out);
+      return {};
+    case Kind::kGeneric:
+      run_generic_gemm(context_, call);
+      return {};
+  }
+  return {};
+}
+
+Status GemmRunner::run_choice(const GemmCall& call, const GemmChoice& choice) {
+  QUIRE_RETURN_IF_ERROR(run_product(call, choice));
+  if (call.gated_out.data != nullptr && !multiplies_halves(kind_for(call, choice))) {
+    run_gated_mul(context_, Activation::kSilu, call.out, call.gated_out);
+  }
+  return {};
+}
+
+// Runs a choice to be timed. With the product that follows, it runs that one's choice too.
+Status GemmRunner::run_candidate(const GemmCall& call, const GemmChoice& choice) {
+  if (call.next == nullptr) return run_choice(call, choice);
+  QUIRE_RETURN_IF_ERROR(run_product(call, choice));
+  GemmCall next = part_of(*call.next, 0, call.x.shape[0]);
+  if (!multiplies_halves(kind_for(call, choice))) {
+    next.operation = GatedMul{Activation::kSilu, call.out};
+  }
+  return run_choice(next, choice_for(next));
+}
+
+// The gated product needs groups of 8 rows of gate and of up.
+bool GemmRunner::takes_grouped(const GemmCall& call) const {
+  const int64_t k = call.w.shape[1];
+  const bool is_gated = call.gated_out.data != nullptr;
+  const bool has_sizes =
+      k % kFp8Step == 0 && k <= kQuantizedBytes && call.w.shape[0] % (is_gated ? 16 : 8) == 0;
+  return call.has_fp8_weights() && wgmma_ != nullptr && quantized_.num_bytes() > 0 &&
+         call.x.dtype != DType::kF32 && call.x.shape[0] > kMaxExactRows && has_sizes &&
+         !(is_gated && call.bias.data != nullptr) &&
+         is_aligned({call.w.data, call.x.data, call.out.data, call.gated_out.data}, 16);
+}
+
+// Quantizes x, or the rows that the operation makes, with the scales that a product with these
+// weights needs.
+void GemmRunner::quantize(const GemmCall& call, const TensorView& quantized,
+                          const TensorView& scales) {
+  if (call.scale_rows == 0) {
+    return run_quantize_rows(context_, call.x, quantized, scales, call.operation);
+  }
+  run_quantize_blocks(context_, call.x, quantized, scales, call.operation);
+}
+
+// Calls body(part, quantized, scales) for each part of the rows whose quantized activations fit
+// into their workspace, after it has quantized the part's activations.
+template <typename Body>
+Status GemmRunner::for_each_quantized_part(const GemmCall& call, const Body& body) {
+  const int64_t num_rows = call.x.shape[0];
+  const int64_t width = call.x.shape[1];
+  const int64_t step = quantized_rows(num_rows, width);
+  auto* const scales_start = static_cast<std::byte*>(quantized_.data()) + kQuantizedBytes;
+  for (int64_t first = 0; first < num_rows; first += step) {
+    const int64_t count = std::min(step, num_rows - first);
+    const GemmCall part = part_of(call, first, count);
+    const TensorView quantized = {quantized_.data(), DType::kF8E4M3, {count, width}};
+    TensorView scales = {scales_start, DType::kF32, {count}};
+    // The grouped kernel reads rows of scales of an even length by pairs.
+    if (call.scale_rows > 0) scales.shape = {num_scale_columns(width), round_up(count, 2)};
+    quantize(part, quantized, scales);
+    QUIRE_RETURN_IF_ERROR(body(part, quantized, scales));
+  }
+  return {};
+}
+
+Status GemmRunner::run_grouped(const GemmCall& call, int tile_rows) {
+  return for_each_quantized_part(
+      call, [&](const GemmCall& part, const TensorView& quantized, const TensorView& scales) {
+        const int64_t width = quantized.shape[1];
+        const bool is_gated = part.gated_out.data != nullptr;
+        return run_grouped_gemm(context_, context_.stream->limits().num_sms,
+                                {.w = {call.w.data, call.w.dtype, {1, call.w.shape[0], width}},
+                                 .x = quantized,
+                                 .out = is_gated ? part.gated_out : part.out,
+                                 .type = call.x.dtype,
+                                 .bias = call.bias,
+                                 .is_gated = is_gated,
+                                 .tile_rows = tile_rows,
+                                 .w_scales = call.w_scales,
+                                 .x_scales = scales,
+                                 .scale_rows = call.scale_rows});
+      });
+}
+
+Status GemmRunner::run_cublas(const GemmCall& call, const cublasLtMatmulAlgo_t& algorithm) {
+  const GemmShape shape = cublas_shape(shape_of(call));
+  if (!call.has_fp8_weights()) return cublas_->run(*context_.stream, shape, call, algorithm);
+  return for_each_quantized_part(
+      call, [&](GemmCall part, const TensorView& quantized, const TensorView& scales) {
+        part.x = quantized;
+        return cublas_->run(*context_.stream, shape, part, algorithm, scales.data);
+      });
+}
+
+double GemmRunner::Candidate::median() const {
+  std::vector<double> sorted = microseconds;
+  std::sort(sorted.begin(), sorted.end());
+  return sorted[sorted.size() / 2];
+}
+
+// Enqueues num_runs between the watch's start and end. A candidate's first time begins with an
+// untimed run, in which CUDA loads its kernel.
+Status GemmRunner::run_timed(std::span<const GemmCall> calls, const Candidate& candidate,
+                             size_t num_runs, const Stopwatch& watch) {
+  const GemmChoice& choice = candidate.choice;
+  if (candidate.microseconds.empty()) {
+    QUIRE_RETURN_IF_ERROR(run_candidate(calls[next_call_++ % calls.size()], choice));
+  }
+  watch.start(*context_.stream);
+  for (size_t i = 0; i < num_runs; ++i) {
+    run_empty_kernel(context_);  // a model has another kernel between two products
+    // Continues after the last candidate's calls, so that the L2 does not hold the weights.
+    QUIRE_RETURN_IF_ERROR(run_candidate(calls[next_call_++ % calls.size()], choice));
+  }
+  watch.end(*context_.stream);
+  return context_.stream->take_error();
+}
+
+// Adds one time per candidate, or its error. The host waits only once per round, so that the device
+// is not idle between candidates.
+Status GemmRunner::time_round(std::span<const GemmCall> calls,
+                              std::span<Candidate* const> candidates, size_t num_runs) {
+  while (watches_.size() < candidates.size()) {
+    QUIRE_ASSIGN_OR_RETURN(Stopwatch watch, Stopwatch::create());
+    watches_.push_back(std::move(watch));
+  }
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    candidates[i]->error = run_timed(calls, *candidates[i], num_runs, watches_[i]);
+  }
+  QUIRE_RETURN_IF_ERROR(context_.stream->synchronize());
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    if (!candidates[i]->error.ok()) continue;
+    QUIRE_ASSIGN_OR_RETURN(const double microseconds, watches_[i].elapsed());
+    candidates[i]->microseconds.push_back(microseconds / static_cast<double>(num_runs));
+  }
+  return {};
+}
+
+Result<std::vector<GemmTiming>> GemmRunner::measure(std::span<const GemmCall> calls,
+                                                    int64_t num_rows, const GemmSearch& search) {
+  std::vector<GemmCall> narrowed;
+  for (const GemmCall& call : calls) narrowed.push_back(part_of(call, 0, num_rows));
+  QUIRE_RETURN_IF_ERROR(context_.stream->synchronize());
+  std::vector<Candidate> all = candidates(narrowed.front(), search);
+  std::vector<Candidate*> left;
+  for (Candidate& candidate : all) left.push_back(&candidate);
+  const GemmEffort& effort = effort_for(num_rows);
+  QUIRE_RETURN_IF_ERROR(time_round(narrowed, left, effort.runs_per_round));
+  const Status first_error = left.front()->error;
+  std::erase_if(left, [](const Candidate* candidate) { return !candidate->error.ok(); });
+  if (left.empty()) return first_error;
+
+  std::stable_sort(left.begin(), left.end(), [](const Candidate* a, const Candidate* b) {
+    return a->microseconds.front() < b->microseconds.front();
+  });
+  const double near_best = kNearBest * left.front()->microseconds.front();
+  left.resize(std::min(left.size(), effort.max_finalists));
+  std::erase_if(left, [&](const Candidate* candidate) {
+    return candidate->microseconds.front() > near_best;
+  });
+  for (int round = 0; round < effort.final_rounds && left.size() > 1; ++round) {
+    QUIRE_RETURN_IF_ERROR(time_round(narrowed, left, effort.runs_per_round));
+  }
+  std::vector<GemmTiming> timings;
+  for (const Candidate& candidate : all) {
+    if (!candidate.error.ok()) continue;
+    const bool is_finalist = std::find(left.begin(), left.end(), &candidate) != left.end();
+    timings.push_back({candidate.choice, candidate.median(), is_finalist});
+  }
+  return timings;
+}
+
+Status GemmRunner::tune(std::span<const GemmCall> calls, int64_t num_rows) {
+  QUIRE_ASSIGN_OR_RETURN(const std::vector<GemmTiming> timings,
+                         measure(calls, num_rows, gemm_search(num_rows)));
+  const GemmTiming* best = nullptr;
+  for (const GemmTiming& timing : timings) {
+    if (!timing.is_finalist) continue;
+    if (best == nullptr || timing.microseconds < kWorthwhile * best->microseconds) best = &timing;
+  }
+  chosen_.insert_or_assign({shape_of(calls.front()), row_bucket(num_rows)}, best->choice);
+  return {};
+}
+
+}  // namespace quire::cuda

@@ -1,0 +1,39 @@
+// The products of grouped_kernel.cuh: of the experts of a layer, and of E4M3 weights with scales
+// per block. Both have SiLU(gate) * up in the epilogue if wanted.
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/gemm/experts/expert_kernels.h"
+#include "cuda/ops/op_kernels.h"
+
+namespace quire::cuda {
+
+// out = x * w^T of each expert. w and x are F16 or BF16; or E4M3 with F32 scales, and then out and
+// bias are F16 or BF16, or out is F32 and `type` is the bias's.
+struct GroupedGemmCall {
+  TensorView w;           // [num_experts, rows, columns], columns a multiple of 16 bytes
+  TensorView x;           // [num_rows, columns], 16-byte aligned
+  TensorView out;         // [num_rows, rows], or half as many columns with is_gated
+  DType type;             // F16 or BF16, of out unless that is F32
+  TensorView bias = {};   // [rows]; data null: none
+  bool is_gated = false;  // out = silu(first half) * second half; not F32
+  int tile_rows = 0;      // rows of x in a tile: one of wgmma::kGroupedTokens
+  const SortedPairs* sorted = nullptr;  // null: all rows are of expert 0
+  // Per row [num_experts * rows]; per block [num_experts, ceil(rows / scale_rows),
+  // num_scale_columns(columns)].
+  TensorView w_scales = {};
+  // Per row [num_rows], or as many as x_scale_rows refers to; per block
+  // [num_scale_columns(columns), width] with width >= num_rows. Whole tiles are read, so memory for
+  // wgmma::kMostGroupedTokens more numbers must follow the scales per block.
+  TensorView x_scales = {};
+  const int32_t* x_scale_rows = nullptr;  // null, or the index into x_scales per row of x
+  // 0: one scale per row of w and per row of x. Otherwise one per block of so many rows of w, or of
+  // one row of x, and of kScaleColumns columns.
+  int64_t scale_rows = 0;
+};
+
+// Hopper only. num_blocks: thread blocks, of which an SM runs one. Enqueues; capturable.
+Status run_grouped_gemm(const LaunchContext& context, int num_blocks, const GroupedGemmCall& call);
+
+}  // namespace quire::cuda

@@ -1,0 +1,390 @@
+// A is the operand of which an instruction takes 64 rows (each warpgroup has 64 or 128 of a tile's
+// rows); B is the other one. Either of them may be w.
+#pragma once
+
+#include "base/numbers.h"
+#include "cuda/device/hopper.cuh"
+#include "cuda/device/wgmma.cuh"
+#include "cuda/gemm/dense/kernels/wgmma_epilogue.cuh"
+#include "cuda/gemm/dense/kernels/wgmma_kernel.h"
+
+namespace quire::cuda::wgmma {
+
+// The position of a thread block in its cluster.
+struct ClusterPlace {
+  int token;
+  int weight;
+  int split;
+
+  __device__ explicit ClusterPlace(const Params& p) {
+    const auto rank = static_cast<int>(cluster_rank());
+    token = rank % p.cluster_tokens;
+    weight = rank / p.cluster_tokens % p.cluster_weights;
+    split = rank / (p.cluster_tokens * p.cluster_weights);
+  }
+  __device__ int rank_of(const Params& p, int token_of, int weight_of, int split_of) const {
+    return (split_of * p.cluster_weights + weight_of) * p.cluster_tokens + token_of;
+  }
+};
+
+// A warpgroup's operands in the stages of a ring in shared memory.
+struct RingView {
+  uint32_t a_at;  // in the first stage
+  uint32_t b_at;
+  int stage_bytes;
+  int num_stages;
+  Mbarrier* full;  // per stage: its bytes have arrived
+};
+
+// sums = A * B^T over the next `num_blocks` stages, kSlabs times 64 rows of A by kB rows of B.
+// Calls release(index of a stage) when a stage has been read. All threads of a warpgroup call it.
+template <typename T, int kSlabs, int kHalfB, typename Release>
+__device__ __forceinline__ void multiply_blocks(float (&sums)[kSlabs][kHalfB], const RingView& ring,
+                                                int num_blocks, RingPosition& at,
+                                                const Release& release) {
+  constexpr int kRowBytes = kBlockK * 2;
+  int last = -1;
+  for (int block = 0; block < num_blocks; ++block) {
+    ring.full[at.stage].wait(at.parity);
+    const auto offset = static_cast<uint32_t>(at.stage * ring.stage_bytes);
+    const uint64_t a = operand_descriptor(ring.a_at + offset);
+    const uint64_t b = operand_descriptor(ring.b_at + offset);
+#pragma unroll
+    for (int slab = 0; slab < kSlabs; ++slab) keep(sums[slab]);
+    begin();
+#pragma unroll
+    for (int k = 0; k < kBlockK / 16; ++k) {
+#pragma unroll
+      for (int slab = 0; slab < kSlabs; ++slab) {
+        const int adds = k > 0 || block > 0;
+        multiply<T, 2 * kHalfB>(sums[slab], a + slab * (64 * kRowBytes >> 4) + k * 2, b + k * 2,
+                                adds);
+      }
+    }
+    commit();
+#pragma unroll
+    for (int slab = 0; slab < kSlabs; ++slab) keep(sums[slab]);
+    wait<1>();
+    if (last >= 0) release(last);
+    last = at.stage;
+    at.advance(ring.num_stages);
+  }
+  wait<0>();
+#pragma unroll
+  for (int slab = 0; slab < kSlabs; ++slab) keep(sums[slab]);
+  release(last);
+}
+
+template <typename T, int kWeights, int kTokens, bool kWeightsAreA>
+class ThreadBlock {
+ public:
+  static constexpr int kA = kWeightsAreA ? kWeights : kTokens;
+  static constexpr int kB = kWeightsAreA ? kTokens : kWeights;
+  static constexpr int kRowBytes = kBlockK * 2;
+  static constexpr int kStageBytes = stage_bytes(kWeights, kTokens);
+  static constexpr int kWeightsAt = kWeightsAreA ? 0 : kA * kRowBytes;
+  static constexpr int kTokensAt = kWeightsAreA ? kA * kRowBytes : 0;
+  static constexpr int kSlabs = kA / (64 * kWarpgroups);  // slabs of 64 rows of A per warpgroup
+  static constexpr int kPairs = kB / 16;                  // groups of 16 rows of B
+  static_assert(kA == 128 || kA == 256);
+
+  __device__ __forceinline__ ThreadBlock(const Params& p, unsigned char* memory)
+      : p_(p), place_(p) {
+    const uint32_t start = shared_address(memory);
+    ring_ = round_up(start, kSharedAlignment);
+    const uint32_t staged = ring_ + static_cast<uint32_t>(p.num_stages * kStageBytes);
+    staged_ = memory + (staged - start);
+    full_ = reinterpret_cast<Mbarrier*>(staged_ + kWarpgroups * 4 * staged_bytes(kWeightsAreA));
+    empty_ = full_ + p.num_stages;
+    const int64_t blocks = p.num_k_blocks;
+    first_k_block_ = static_cast<int>(blocks * place_.split / p.splits);
+    end_k_block_ = static_cast<int>(blocks * (place_.split + 1) / p.splits);
+    stored_.count = kPairs / p.splits;
+    stored_.first = stored_.count * place_.split;
+  }
+
+  // Runs on one thread, before the cluster's first barrier.
+  __device__ void init_barriers() {
+    asm volatile("prefetch.tensormap [%0];" ::"l"(&p_.w) : "memory");
+    asm volatile("prefetch.tensormap [%0];" ::"l"(&p_.x) : "memory");
+    const int num_producers = p_.cluster_tokens + p_.cluster_weights - 1;
+    for (int i = 0; i < p_.num_stages; ++i) {
+      full_[i].init();
+      empty_[i].init(static_cast<uint32_t>(kWarpgroups * num_producers));
+    }
+    publish_barriers();
+  }
+
+  // Runs on the producer thread.
+  __device__ __forceinline__ void copy_tiles() {
+    const CopyRange weights = weights_range();
+    const CopyRange tokens = tokens_range();
+    RingPosition at;
+    bool is_first = true;
+    for (int tile = first_tile(); tile < num_tiles(); tile += num_clusters()) {
+      const int weight = first_weight(tile) + weights.first_row;
+      const int token = first_token(tile) + tokens.first_row;
+      int k_block = first_k_block_;
+      if (is_first) {  // the ring is empty
+        const int count = min(p_.num_stages, end_k_block_ - first_k_block_);
+        for (int i = 0; i < count; ++i) {
+          full_[i].arrive_expecting(kStageBytes);
+          copy(weights, weight, k_block + i, i);
+        }
+        wait_for_previous_kernel();
+        for (int i = 0; i < count; ++i) {
+          copy(tokens, token, k_block + i, i);
+          at.advance(p_.num_stages);
+        }
+        k_block += count;
+        is_first = false;
+      }
+      for (; k_block < end_k_block_; ++k_block) {
+        empty_[at.stage].wait(at.parity ^ 1);
+        full_[at.stage].arrive_expecting(kStageBytes);
+        copy(weights, weight, k_block, at.stage);
+        copy(tokens, token, k_block, at.stage);
+        at.advance(p_.num_stages);
+      }
+    }
+  }
+
+  // Runs on the consumer warpgroups.
+  __device__ __forceinline__ void multiply_tiles() {
+    RingPosition at;
+    float sums[kSlabs][kB / 2];
+    for (int tile = first_tile(); tile < num_tiles(); tile += num_clusters()) {
+      multiply_tile(sums, at);
+      if (p_.splits > 1) add_splits(sums);
+      store_tile(sums, tile);
+    }
+  }
+
+  // The producer warpgroup's side of add_splits(), whose barriers count all threads.
+  __device__ __forceinline__ void sync_as_producer() {
+    if (p_.splits == 1) return;
+    sync_cluster();
+    sync_cluster_memory();
+  }
+
+ private:
+  __device__ __forceinline__ int num_clusters() const {
+    return static_cast<int>(gridDim.x / cluster_size());
+  }
+  __device__ __forceinline__ int first_tile() const {
+    return static_cast<int>(blockIdx.x / cluster_size());
+  }
+  __device__ __forceinline__ int num_tiles() const {
+    return p_.token_clusters * p_.weight_clusters;
+  }
+  // Tiles of the same weights follow one another, so that the weights are still in the L2.
+  __device__ __forceinline__ int first_token(int tile) const {
+    return (tile % p_.token_clusters * p_.cluster_tokens + place_.token) * kTokens;
+  }
+  __device__ __forceinline__ int first_weight(int tile) const {
+    return (tile / p_.token_clusters * p_.cluster_weights + place_.weight) * kWeights;
+  }
+  // The rows of a tile that this thread block copies to all thread blocks that multiply them.
+  struct CopyRange {
+    const CUtensorMap* map;
+    uint64_t policy;
+    uint32_t to;  // of the ring's first stage
+    int first_row;
+    uint16_t receivers;  // of the cluster, one bit each
+    bool is_shared;
+    bool is_gated;
+  };
+
+  __device__ __forceinline__ CopyRange weights_range() const {
+    CopyRange range = {};
+    range.map = &p_.w;
+    range.policy = p_.w_policy;
+    range.first_row = kWeights / p_.cluster_tokens * place_.token;
+    range.to = ring_ + static_cast<uint32_t>(kWeightsAt + range.first_row * kRowBytes);
+    for (int i = 0; i < p_.cluster_tokens; ++i) {
+      range.receivers |=
+          static_cast<uint16_t>(1 << place_.rank_of(p_, i, place_.weight, place_.split));
+    }
+    range.is_shared = p_.cluster_tokens > 1;
+    range.is_gated = p_.is_gated;
+    return range;
+  }
+  __device__ __forceinline__ CopyRange tokens_range() const {
+    CopyRange range = {};
+    range.map = &p_.x;
+    range.policy = kL2EvictNormal;
+    range.first_row = kTokens / p_.cluster_weights * place_.weight;
+    range.to = ring_ + static_cast<uint32_t>(kTokensAt + range.first_row * kRowBytes);
+    for (int i = 0; i < p_.cluster_weights; ++i) {
+      range.receivers |=
+          static_cast<uint16_t>(1 << place_.rank_of(p_, place_.token, i, place_.split));
+    }
+    range.is_shared = p_.cluster_weights > 1;
+    return range;
+  }
+
+  __device__ __forceinline__ void copy(const CopyRange& range, int row, int k_block, int stage) {
+    const uint32_t to = range.to + static_cast<uint32_t>(stage * kStageBytes);
+    const uint32_t arrived = shared_address(&full_[stage]);
+    const int k = k_block * kBlockK;
+    if (range.is_gated) {
+      copy_gated(range, k, row / 16, to, arrived);
+    } else if (range.is_shared) {
+      asm volatile(
+          "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
+          ".multicast::cluster.L2::cache_hint [%0], [%1, {%3, %4}], [%2], %5, %6;" ::"r"(to),
+          "l"(range.map), "r"(arrived), "r"(k), "r"(row), "h"(range.receivers), "l"(range.policy)
+          : "memory");
+    } else {
+      asm volatile(
+          "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
+          ".L2::cache_hint [%0], [%1, {%3, %4}], [%2], %5;" ::"r"(to),
+          "l"(range.map), "r"(arrived), "r"(k), "r"(row), "l"(range.policy)
+          : "memory");
+    }
+  }
+
+  // The axes of the map are K, 8 rows, gate and up, groups of 8 rows.
+  __device__ __forceinline__ void copy_gated(const CopyRange& range, int k, int group, uint32_t to,
+                                             uint32_t arrived) {
+    if (range.is_shared) {
+      asm volatile(
+          "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes"
+          ".multicast::cluster.L2::cache_hint [%0], [%1, {%3, %4, %4, %5}], [%2], %6, %7;" ::"r"(
+              to),
+          "l"(range.map), "r"(arrived), "r"(k), "r"(0), "r"(group), "h"(range.receivers),
+          "l"(range.policy)
+          : "memory");
+    } else {
+      asm volatile(
+          "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes"
+          ".L2::cache_hint [%0], [%1, {%3, %4, %4, %5}], [%2], %6;" ::"r"(to),
+          "l"(range.map), "r"(arrived), "r"(k), "r"(0), "r"(group), "l"(range.policy)
+          : "memory");
+    }
+  }
+
+  // Signals each thread block that copies into this stage, by one thread per receiver.
+  __device__ __forceinline__ void release(int stage) {
+    const int thread = static_cast<int>(threadIdx.x) % 128;
+    if (thread >= p_.cluster_tokens + p_.cluster_weights - 1) return;
+    // The first threads signal the thread blocks with the same weights, the next ones those with
+    // the same tokens.
+    const int other = thread - p_.cluster_tokens;
+    const int rank = other < 0
+                         ? place_.rank_of(p_, thread, place_.weight, place_.split)
+                         : place_.rank_of(p_, place_.token,
+                                          other < place_.weight ? other : other + 1, place_.split);
+    arrive_at(address_in(shared_address(&empty_[stage]), static_cast<uint32_t>(rank)));
+  }
+
+  __device__ __forceinline__ void multiply_tile(float (&sums)[kSlabs][kB / 2], RingPosition& at) {
+    const int warpgroup = static_cast<int>(threadIdx.x) / 128;
+    const uint32_t a_at = ring_ + static_cast<uint32_t>(warpgroup * kSlabs * 64 * kRowBytes);
+    const uint32_t b_at = ring_ + static_cast<uint32_t>(kA * kRowBytes);
+    const RingView ring = {a_at, b_at, kStageBytes, p_.num_stages, full_};
+    multiply_blocks<T>(sums, ring, end_k_block_ - first_k_block_, at,
+                       [this](int read) { release(read); });
+  }
+
+  // Address of the sums that an owner receives. Each other split has a slot.
+  __device__ __forceinline__ uint32_t part_at(int slot, int owner, int slab, int pair) const {
+    const int item = (slot * kSlabs + slab) * stored_.count + pair - owner * stored_.count;
+    return ring_ + static_cast<uint32_t>(
+                       (item * 2 * kWarpgroups * 128 + static_cast<int>(threadIdx.x)) * 16);
+  }
+
+  // A split cluster computes one tile, so that its rings are idle when all thread blocks have
+  // multiplied, and can receive the sums.
+  __device__ __forceinline__ void add_splits(float (&sums)[kSlabs][kB / 2]) {
+    constexpr uint32_t kHalf = kWarpgroups * 128 * 16;
+    __syncwarp();
+    sync_cluster();
+#pragma unroll
+    for (int slab = 0; slab < kSlabs; ++slab) {
+#pragma unroll
+      for (int pair = 0; pair < kPairs; ++pair) {
+        const int owner = pair / stored_.count;
+        if (owner == place_.split) continue;
+        const float* v = sums[slab] + pair * 8;
+        const int rank = place_.rank_of(p_, place_.token, place_.weight, owner);
+        const int slot = place_.split < owner ? place_.split : place_.split - 1;
+        const uint32_t to =
+            address_in(part_at(slot, owner, slab, pair), static_cast<uint32_t>(rank));
+        store_in_cluster(to, make_float4(v[0], v[1], v[2], v[3]));
+        store_in_cluster(to + kHalf, make_float4(v[4], v[5], v[6], v[7]));
+      }
+    }
+    sync_cluster_memory();
+#pragma unroll
+    for (int slab = 0; slab < kSlabs; ++slab) {
+#pragma unroll
+      for (int pair = 0; pair < kPairs; ++pair) {
+        if (!stored_.has(pair)) continue;
+        float* v = sums[slab] + pair * 8;
+        for (int slot = 0; slot + 1 < p_.splits; ++slot) {
+          const uint32_t from = part_at(slot, place_.split, slab, pair);
+          const float4 low = load_shared_vec(from);
+          const float4 high = load_shared_vec(from + kHalf);
+          v[0] += low.x;
+          v[1] += low.y;
+          v[2] += low.z;
+          v[3] += low.w;
+          v[4] += high.x;
+          v[5] += high.y;
+          v[6] += high.z;
+          v[7] += high.w;
+        }
+      }
+    }
+  }
+
+  __device__ __forceinline__ void store_tile(float (&sums)[kSlabs][kB / 2], int tile) {
+    const int warp = static_cast<int>(threadIdx.x) / 32;
+    const int64_t weight = first_weight(tile);
+    Epilogue<T, kB, kWeightsAreA> epilogue(p_, staged_, stored_);
+#pragma unroll
+    for (int slab = 0; slab < kSlabs; ++slab) {
+      const int row = (warp / 4 * kSlabs + slab) * 64 + warp % 4 * 16;
+      epilogue.store(sums[slab], first_token(tile) + (kWeightsAreA ? 0 : row),
+                     weight + (kWeightsAreA ? row : 0));
+    }
+  }
+
+  const Params& p_;
+  ClusterPlace place_;
+  uint32_t ring_;
+  unsigned char* staged_;
+  Mbarrier* full_;   // per stage: its bytes have arrived
+  Mbarrier* empty_;  // per stage: all receivers of this thread block's ranges have read them
+  int first_k_block_;
+  int end_k_block_;
+  StoredPairs stored_;
+};
+
+template <typename T, int kWeights, int kTokens, bool kWeightsAreA>
+__global__ void __launch_bounds__(kThreads, 1) wgmma_gemm_kernel(const __grid_constant__ Params p) {
+  extern __shared__ unsigned char memory[];
+  ThreadBlock<T, kWeights, kTokens, kWeightsAreA> block(p, memory);
+  constexpr int kProducer = kWarpgroups * 128;
+  if (threadIdx.x == kProducer) block.init_barriers();
+  __syncwarp();
+  if (cluster_size() > 1) sync_cluster();
+  __syncthreads();
+  trigger_dependent_launch();
+  if (threadIdx.x >= kProducer) {
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+    if (threadIdx.x == kProducer) block.copy_tiles();
+    __syncwarp();
+    block.sync_as_producer();
+  } else {
+    // The SM has 65536 registers: 40 for each of 128 threads, and 232 for each of 256.
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+    block.multiply_tiles();
+  }
+  // Other thread blocks may still copy into this one's ring or arrive at its barriers.
+  __syncwarp();
+  if (cluster_size() > 1) sync_cluster();
+}
+
+}  // namespace quire::cuda::wgmma

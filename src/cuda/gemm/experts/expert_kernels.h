@@ -1,0 +1,61 @@
+// The kernels of mixture-of-experts layers that CudaOps launches. All enqueue; the caller has
+// checked the shapes. A pair is a token and one of its experts: pair i is token i / top_k.
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/gemm/dense/kernels/wgmma_kernel.h"
+#include "cuda/ops/op_kernels.h"
+#include "ops/ops.h"
+
+namespace quire::cuda {
+
+// The matrices of all experts of a layer: E4M3 with F32 scales, or in the type of the activations
+// without scales (data null). An expert's scales are GemmCall::w_scales and scale_rows.
+struct ExpertMatrices {
+  TensorView gate_up;         // [num_experts, 2 * intermediate_size, hidden_size]
+  TensorView gate_up_scales;  // [num_experts, scales of an expert]
+  int64_t gate_up_scale_rows = 0;
+  TensorView down;         // [num_experts, hidden_size, intermediate_size]
+  TensorView down_scales;  // [num_experts, scales of an expert]
+  int64_t down_scale_rows = 0;
+};
+
+// Upper bound of the tokens that share one read of an expert's weights in run_few_experts().
+inline constexpr int kFewTokens = 8;
+
+// From this number of tokens on, grouped products are faster on an H200, if they take the operands:
+// by 14 % with 2 tokens and by 39 % with 8 of Qwen3-30B-A3B's shape in BF16.
+inline constexpr int64_t kGroupedFromTokens = 2;
+
+// Ops::experts by two kernels for few tokens. They compute any number, but read the weights again
+// for each kFewTokens of them. product: [num_tokens * top_k, intermediate_size], scratch memory.
+void run_few_experts(const LaunchContext& context, const ExpertMatrices& matrices,
+                     const ExpertsCall& call, const TensorView& product);
+
+// The pairs of a step in the order of their experts. All memory is on the device.
+struct SortedPairs {
+  int32_t* tokens = nullptr;           // [num_pairs], of each sorted row
+  int32_t* rows = nullptr;             // [num_pairs], the sorted row of each pair
+  wgmma::ExpertTile* tiles = nullptr;  // [max_expert_tiles()]
+  int32_t* num_tiles = nullptr;        // one number
+};
+
+// Upper bound of the tiles of `num_pairs` rows.
+constexpr int64_t max_expert_tiles(int64_t num_pairs, int num_experts, int tile_rows) {
+  const int64_t num_used = num_pairs < num_experts ? num_pairs : num_experts;
+  return num_used + (num_pairs - num_used) / tile_rows;
+}
+
+// Sorts the pairs, and cuts each expert's rows into tiles of up to `tile_rows`. ids: I32
+// [num_tokens, top_k]. The order of an expert's rows may differ between two calls; the bits of a
+// row's product do not depend on it.
+void run_sort_pairs(const LaunchContext& context, const TensorView& ids, int tile_rows,
+                    const SortedPairs& sorted);
+
+// out[t, :] (+)= sum over j of weights[t, j] * y[rows[t, j], :], in the order of j. y and out are
+// F16 or BF16 with rows of whole 16-byte vectors. rows null: y has a row per pair, in their order.
+void run_combine(const LaunchContext& context, const TensorView& y, const int32_t* rows,
+                 const TensorView& weights, bool adds, const TensorView& out);
+
+}  // namespace quire::cuda

@@ -1,0 +1,325 @@
+// The product with packed weights for groups of up to 8 rows of x, each with a matrix of its own:
+// the experts of few tokens.
+//
+// Work. A thread block computes `panels_per_block` adjacent panels of one group's matrix (of a
+// gated product, also the same panels of its second half) and ends if there are fewer groups. Its
+// warps divide K into `num_parts` ranges of blocks, which it adds up in order in shared memory.
+// Each warp has a ring of stages there, one block of weights each, which its lane 0 refills with
+// bulk copies.
+//
+// Numerics are those of packed_few_rows.cu, except that gate and up are not rounded before the
+// activation.
+#include <algorithm>
+#include <bit>
+
+#include "base/numbers.h"
+#include "cuda/base/launch.h"
+#include "cuda/device/elements.cuh"
+#include "cuda/device/hopper.cuh"
+#include "cuda/gemm/packed/kernels/packed_slices.cuh"
+#include "cuda/ops/activation.cuh"
+
+namespace quire::cuda {
+namespace {
+
+using namespace packed;
+
+constexpr int kWarps = 8;
+constexpr int kThreads = kWarps * 32;
+static_assert(kMaxPackedRows == kWarps);  // a warp adds up the parts of one row of x
+constexpr int kMaxStages = 4;
+constexpr int kMaxSharedBytes = 100 << 10;  // two thread blocks per SM
+// Floats of a row's sums in shared memory; the pad spreads the lanes of a store over all banks.
+constexpr int kPartStride = static_cast<int>(kPanelRows) + 4;
+
+struct Params {
+  PackedLayout layout;
+  PackedGroups groups;
+  const unsigned char* panels;
+  const void* x;
+  const int32_t* x_rows;
+  int rows_per_x;
+  void* out;
+  int64_t out_stride;
+  Activation activation;
+  bool are_ready;
+  int n;  // rows of w; of a gated product, half of them
+  int k;
+  int64_t panel_bytes;
+  int num_blocks;  // of a panel
+  int block_bytes;
+  int last_block_bytes;
+  int group_shift;   // log2 of the columns of a group, at most those of a block
+  int num_panels;    // of w; of a gated product, of a half
+  int gated_panels;  // num_panels; 0: the product is not gated
+  int panels_per_block;
+  int num_stages;
+  int stage_bytes;
+};
+
+struct SharedLayout {
+  int barriers;
+  int parts;  // [halves][kWarps][kMaxPackedRows][kPartStride]
+  int num_bytes;
+};
+
+constexpr int kHalfFloats = kWarps * static_cast<int>(kMaxPackedRows) * kPartStride;
+
+__host__ __device__ constexpr SharedLayout shared_layout(int stage_bytes, int num_stages,
+                                                         bool is_gated) {
+  SharedLayout layout = {};
+  layout.barriers = kWarps * num_stages * stage_bytes;
+  layout.parts = layout.barriers + kWarps * num_stages * static_cast<int>(sizeof(Mbarrier));
+  layout.num_bytes =
+      layout.parts + (is_gated ? 2 : 1) * kHalfFloats * static_cast<int>(sizeof(float));
+  return layout;
+}
+
+// Reads past the L1, because the kernel may have become resident before they were written.
+__device__ __forceinline__ wgmma::ExpertTile load_group(const PackedGroups& groups, int idx) {
+  if (groups.tiles == nullptr) return {__ldcg(groups.experts + idx), idx, idx + 1};
+  const auto* const numbers = reinterpret_cast<const int*>(groups.tiles + idx);
+  return {__ldcg(numbers), __ldcg(numbers + 1), __ldcg(numbers + 2)};
+}
+
+__device__ __forceinline__ bool has_group(const PackedGroups& groups, int idx) {
+  return groups.tiles == nullptr || idx < __ldcg(groups.num_tiles);
+}
+
+// The row of x that is row `row` of the groups.
+__device__ __forceinline__ int64_t x_row(const int32_t* x_rows, int rows_per_x, int row) {
+  return x_rows == nullptr ? row / rows_per_x : __ldcg(x_rows + row);
+}
+
+// The lane's numbers of x in a slice; `left`: columns from the slice's first one on, and `x` the
+// lane's first number of it, or null.
+template <typename T>
+__device__ __forceinline__ SliceOfX load_x(const T* x, int left, int lane) {
+  SliceOfX slice;
+#pragma unroll
+  for (int step = 0; step < kSteps; ++step) {
+    slice.steps[step] = make_uint2(0, 0);
+    const bool exists = x != nullptr && step * 16 + lane % 4 * 4 < left;
+    if (exists) slice.steps[step] = *reinterpret_cast<const uint2*>(x + step * 16);
+  }
+  return slice;
+}
+
+// Grid: thread blocks of panels, for each group.
+template <typename T, int kBits, int kGroupSteps, bool kHasMinimums>
+__global__ void __launch_bounds__(kThreads, 2)
+    packed_experts_kernel(const __grid_constant__ Params p) {
+  extern __shared__ __align__(128) unsigned char memory[];
+  constexpr int kBlockColumns = packed_block_columns(kBits);
+  constexpr int kSlices = kBlockColumns / kSliceColumns;
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  // In this order, so that the groups are complete when the next kernel starts early.
+  if (!p.are_ready) wait_for_previous_kernel();
+  const int num_ranges = ceil_div(p.num_panels, p.panels_per_block);
+  const int group_idx = static_cast<int>(blockIdx.x) / num_ranges;
+  const bool is_used = has_group(p.groups, group_idx);
+  trigger_dependent_launch();
+  if (!is_used) return;
+  const wgmma::ExpertTile group = load_group(p.groups, group_idx);
+  const int num_rows = group.end_row - group.first_row;
+
+  const int num_parts = kWarps / p.panels_per_block;
+  const int part = warp / p.panels_per_block;
+  const int first_panel = static_cast<int>(blockIdx.x) % num_ranges * p.panels_per_block;
+  const int panel = first_panel + warp % p.panels_per_block;
+  const int first_block = part * p.num_blocks / num_parts;
+  const int end_block = panel < p.num_panels ? (part + 1) * p.num_blocks / num_parts : first_block;
+  const int num_halves = p.gated_panels > 0 ? 2 : 1;
+
+  const SharedLayout layout = shared_layout(p.stage_bytes, p.num_stages, num_halves == 2);
+  unsigned char* const ring = memory + warp * p.num_stages * p.stage_bytes;
+  Mbarrier* const arrived =
+      reinterpret_cast<Mbarrier*>(memory + layout.barriers) + warp * p.num_stages;
+  float* const parts = reinterpret_cast<float*>(memory + layout.parts);
+  const unsigned char* const panel_at =
+      p.panels + group.expert * p.groups.matrix_bytes + panel * p.panel_bytes;
+  int loaded_half = 0;
+  int loaded_block = first_block;
+  int loaded_stage = 0;
+  // Starts the copy of the next block, if one is left, into the next stage.
+  const auto load_next = [&] {
+    if (loaded_half >= num_halves || first_block >= end_block) return;
+    const unsigned char* const from = panel_at + loaded_half * p.gated_panels * p.panel_bytes +
+                                      int64_t{loaded_block} * p.block_bytes;
+    const auto num_bytes = static_cast<uint32_t>(
+        loaded_block + 1 == p.num_blocks ? p.last_block_bytes : p.block_bytes);
+    arrived[loaded_stage].arrive_expecting(num_bytes);
+    copy_bulk_evict_first(ring + loaded_stage * p.stage_bytes, from, num_bytes,
+                          arrived[loaded_stage]);
+    if (++loaded_stage == p.num_stages) loaded_stage = 0;
+    if (++loaded_block < end_block) return;
+    loaded_block = first_block;
+    ++loaded_half;
+  };
+  if (lane == 0) {
+#pragma unroll 1
+    for (int i = 0; i < p.num_stages; ++i) arrived[i].init();
+    publish_barriers();
+#pragma unroll 1
+    for (int i = 0; i < p.num_stages; ++i) load_next();
+  }
+  __syncwarp();
+  wait_for_previous_kernel();
+
+  const T* x = nullptr;  // the lane's first number of its row
+  if (lane / 4 < num_rows) {
+    x = static_cast<const T*>(p.x) +
+        x_row(p.x_rows, p.rows_per_x, group.first_row + lane / 4) * p.k + lane % 4 * 4;
+  }
+  const auto load_slice = [&](int column) {
+    return load_x(x == nullptr ? x : x + column, p.k - column, lane);
+  };
+  const int first_column = first_block * kBlockColumns;
+  SliceOfX slice_of_x = load_slice(first_column);
+  int stage = 0;
+  uint32_t parity = 0;
+#pragma unroll 1
+  for (int half = 0; half < num_halves; ++half) {
+    float sums[kTiles][4] = {};
+#pragma unroll 1
+    for (int block_idx = first_block; block_idx < end_block; ++block_idx) {
+      const unsigned char* const block = ring + stage * p.stage_bytes;
+      const int column = block_idx * kBlockColumns;
+      const int num_slices = min(kSlices, ceil_div(p.k - column, kSliceColumns));
+      arrived[stage].wait(parity);
+#pragma unroll 1
+      for (int slice = 0; slice < num_slices; ++slice) {
+        // x of the next slice is loaded while this one is multiplied. After the last slice of a
+        // half it is the first one of the next.
+        const bool is_last = slice + 1 == num_slices && block_idx + 1 == end_block;
+        const SliceOfX next =
+            load_slice(is_last ? first_column : column + (slice + 1) * kSliceColumns);
+        multiply_slice<T, kBits, kGroupSteps, kHasMinimums>(p.layout, p.group_shift, block, slice,
+                                                            slice_of_x, lane, sums);
+        slice_of_x = next;
+      }
+      __syncwarp();
+      if (lane == 0) load_next();
+      if (++stage == p.num_stages) {
+        stage = 0;
+        parity ^= 1;
+      }
+    }
+    float* const of_warp = parts + half * kHalfFloats + warp * kMaxPackedRows * kPartStride;
+#pragma unroll
+    for (int tile = 0; tile < kTiles; ++tile) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const int token = lane % 4 * 2 + i % 2;
+        const int row = tile * kPackedTileRows + i / 2 * 8 + lane / 4;
+        of_warp[token * kPartStride + row] = sums[tile][i];
+      }
+    }
+  }
+  __syncthreads();
+  if (warp >= num_rows) return;
+  T* const out = static_cast<T*>(p.out) + int64_t{group.first_row + warp} * p.out_stride;
+  for (int i = 0; i < p.panels_per_block; ++i) {
+    const int row = (first_panel + i) * static_cast<int>(kPanelRows) + lane;
+    if (row >= p.n) return;
+    float of_half[2] = {};
+    for (int half = 0; half < num_halves; ++half) {
+      for (int of_part = 0; of_part < num_parts; ++of_part) {
+        const int of_warp = of_part * p.panels_per_block + i;
+        of_half[half] +=
+            parts[half * kHalfFloats +
+                  (of_warp * static_cast<int>(kMaxPackedRows) + warp) * kPartStride + lane];
+      }
+    }
+    const float sum =
+        num_halves == 1 ? of_half[0] : activate<T>(p.activation, of_half[0]) * of_half[1];
+    out[row] = from_float<T>(sum);
+  }
+}
+
+// Grid: groups.
+template <typename T>
+__global__ void permute_groups_kernel(PackedGroups groups, const T* x, const int32_t* x_rows,
+                                      int rows_per_x, const int32_t* order, T* out, int width) {
+  wait_for_previous_kernel();
+  const int group_idx = static_cast<int>(blockIdx.x);
+  const bool is_used = has_group(groups, group_idx);
+  trigger_dependent_launch();
+  if (!is_used) return;
+  const wgmma::ExpertTile group = load_group(groups, group_idx);
+  const int32_t* const of_matrix = order + int64_t{group.expert} * width;
+  for (int row = group.first_row; row < group.end_row; ++row) {
+    const T* const from = x + x_row(x_rows, rows_per_x, row) * width;
+    for (int k = static_cast<int>(threadIdx.x); k < width; k += static_cast<int>(blockDim.x)) {
+      out[int64_t{row} * width + k] = from[of_matrix[k]];
+    }
+  }
+}
+
+// As many parts of K as a panel has blocks, up to the warps of a thread block.
+int panels_per_block(const PackedRows& w) {
+  int num_parts = 1;
+  while (num_parts < kWarps && num_parts < w.num_blocks()) num_parts *= 2;
+  return kWarps / num_parts;
+}
+
+}  // namespace
+
+void run_packed_experts(const LaunchContext& context, const PackedExpertsCall& call) {
+  const PackedRows& w = *call.w;
+  if (call.groups.most_tiles == 0) return;
+  QUIRE_CHECK(!call.is_gated || packed_gemm_gates(w),
+              "[ops] a product of packed experts is not one that the kernel computes");
+  const int halves = call.is_gated ? 2 : 1;
+  Params p = {};
+  p.layout = w.layout;
+  p.groups = call.groups;
+  p.panels = static_cast<const unsigned char*>(w.panels);
+  p.x = call.x.data;
+  p.x_rows = call.x_rows;
+  p.rows_per_x = call.rows_per_x;
+  p.out = call.out.as<std::byte>() + w.first_row * static_cast<int64_t>(dtype_bytes(call.x.dtype));
+  p.out_stride = call.out.shape[1];
+  p.activation = call.activation;
+  p.are_ready = call.are_ready;
+  p.n = static_cast<int>(w.num_rows) / halves;
+  p.k = static_cast<int>(w.num_columns);
+  p.panel_bytes = w.panel_bytes();
+  p.num_blocks = w.num_blocks();
+  p.block_bytes = w.layout.block_bytes();
+  p.last_block_bytes = static_cast<int>(w.last_block_bytes());
+  p.group_shift = std::countr_zero(static_cast<unsigned>(w.layout.format.group_k));
+  p.num_panels = w.num_panels() / halves;
+  p.gated_panels = call.is_gated ? p.num_panels : 0;
+  p.panels_per_block = panels_per_block(w);
+  p.stage_bytes = static_cast<int>(round_up(p.block_bytes, 128));
+  const int most_loads = ceil_div(p.num_blocks, kWarps / p.panels_per_block) * halves;
+  p.num_stages = std::min(kMaxStages, most_loads);
+  const auto shared_bytes = [&] {
+    return shared_layout(p.stage_bytes, p.num_stages, call.is_gated).num_bytes;
+  };
+  while (p.num_stages > 1 && shared_bytes() > kMaxSharedBytes) --p.num_stages;
+  const int64_t num_ranges = ceil_div(p.num_panels, p.panels_per_block);
+  LaunchShape shape = context.shape(num_ranges * call.groups.most_tiles, kThreads);
+  shape.shared_bytes = static_cast<size_t>(shared_bytes());
+  with_half_type(call.x.dtype, [&]<typename T>(std::type_identity<T>) {
+    with_groups(w.layout, [&](auto bits, auto group_steps, auto has_minimums) {
+      QUIRE_LAUNCH(*context.stream,
+                   (packed_experts_kernel<T, bits(), group_steps(), has_minimums()>), shape, p);
+    });
+  });
+}
+
+void run_permute_groups(const LaunchContext& context, const PackedExpertsCall& call,
+                        const int32_t* order, const TensorView& out) {
+  if (call.groups.most_tiles == 0) return;
+  with_half_type(out.dtype, [&]<typename T>(std::type_identity<T>) {
+    QUIRE_LAUNCH(*context.stream, permute_groups_kernel<T>,
+                 context.shape(call.groups.most_tiles, kThreads), call.groups,
+                 static_cast<const T*>(call.x.data), call.x_rows, call.rows_per_x, order,
+                 static_cast<T*>(out.data), static_cast<int>(out.shape[1]));
+  });
+}
+
+}  // namespace quire::cuda

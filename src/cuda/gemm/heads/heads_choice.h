@@ -1,0 +1,78 @@
+// Matrices by head on the device, and the choice of the kernel of their products: the skinny kernel
+// for few rows, cuBLASLt's strided batches, or the generic kernel. Products of one input for all
+// heads are cuBLASLt's.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "cuda/base/memory.h"
+#include "cuda/gemm/dense/cublas_lt.h"
+#include "cuda/gemm/dense/cuda_linear.h"
+#include "cuda/gemm/dense/dense_choice.h"
+#include "ops/ops.h"
+
+namespace quire::cuda {
+
+// The matrices of all heads, one below the other.
+class CudaPerHeadLinear final : public PerHeadLinear {
+ public:
+  // Enqueues the upload, as CudaLinear::load does.
+  static Result<std::unique_ptr<CudaPerHeadLinear>> load(std::span<const TensorView> matrices,
+                                                         DType dtype, WeightUpload& upload,
+                                                         CudaStream& stream);
+
+  int num_heads() const override { return num_heads_; }
+  int64_t in_features() const override { return rows_->in_features(); }
+  int64_t out_features() const override { return rows_->out_features() / num_heads_; }
+  size_t num_bytes() const override { return rows_->num_bytes(); }
+
+  TensorView weights() const;  // [num_heads, out_features, in_features]
+
+ private:
+  CudaPerHeadLinear(int num_heads, std::unique_ptr<CudaLinear> rows)
+      : num_heads_(num_heads), rows_(std::move(rows)) {}
+
+  int num_heads_;
+  std::unique_ptr<CudaLinear> rows_;
+};
+
+// Every PerHeadLinear of this device's Ops is a CudaPerHeadLinear.
+inline const CudaPerHeadLinear& as_cuda(const PerHeadLinear& linear) {
+  return static_cast<const CudaPerHeadLinear&>(linear);
+}
+
+class PerHeadGemm {
+ public:
+  // The library must outlive the PerHeadGemm.
+  PerHeadGemm(const LaunchContext& context, CublasLt& cublas)
+      : context_(context), cublas_(cublas), shared_(cublas) {}
+
+  // Enqueues; capturable.
+  void run(const PerHeadGemmCall& call);
+  // The same with one input x [m, k] for all heads, by cuBLASLt. With `transposed`, w is
+  // [heads, k, n].
+  void run_shared(const PerHeadGemmCall& call, bool transposed);
+  // Measures the kernels for calls of one shape at `num_rows` rows, and remembers the best, as
+  // GemmRunner::tune does. Cannot be captured. Overwrites outputs.
+  Status tune(std::span<const PerHeadGemmCall> calls, int64_t num_rows);
+
+ private:
+  // The kernels that can compute the product, the one to choose without a measurement first.
+  std::vector<GemmChoice> candidates(const PerHeadGemmCall& call, int64_t num_rows,
+                                     int max_algorithms);
+  Status run_choice(const PerHeadGemmCall& call, const GemmChoice& choice);
+  // The median time of `choice` for all calls, in microseconds.
+  Result<double> measure(std::span<const PerHeadGemmCall> calls, const GemmChoice& choice,
+                         const Stopwatch& watch);
+
+  LaunchContext context_;
+  CublasLt& cublas_;
+  BucketedProducts shared_;
+  std::map<std::pair<GemmShape, int64_t>, GemmChoice> chosen_;  // by shape and row bucket
+};
+
+}  // namespace quire::cuda

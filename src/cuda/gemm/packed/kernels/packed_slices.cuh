@@ -1,0 +1,105 @@
+// The multiplication of a slice of packed weights by up to 8 rows of x, which the kernels for few
+// rows share.
+#pragma once
+
+#include "base/check.h"
+#include "cuda/device/tensor_core.cuh"
+#include "cuda/gemm/packed/kernels/packed_values.cuh"
+
+namespace quire::cuda::packed {
+
+// The B operands of a slice: of each step, the lane's four numbers of a row of x.
+struct SliceOfX {
+  uint2 steps[kSteps];
+};
+
+// Adds the products of a slice to the lane's sums.
+// group_shift: log2 of the columns of a group, at most those of a block. kGroupSteps: steps whose
+// products are added up before they are scaled; all are in one group.
+template <typename T, int kBits, int kGroupSteps, bool kHasMinimums>
+__device__ __forceinline__ void multiply_slice(const PackedLayout& layout, int group_shift,
+                                               const unsigned char* block, int slice,
+                                               const SliceOfX& x, int lane,
+                                               float (&sums)[kTiles][4]) {
+  constexpr int kTileBytes = packed_tile_bytes(kBits);
+  const unsigned char* const values = block + layout.header.num_bytes + slice * 2 * kTileBytes;
+  TileWords<kBits> words[kTiles];
+#pragma unroll
+  for (int tile = 0; tile < kTiles; ++tile) {
+    words[tile] = load_tile<kBits>(values + tile * kTileBytes, lane);
+  }
+  constexpr int kGroups = kSteps / kGroupSteps;
+  // The lane's row is its number.
+  GroupScale of_row[kGroups];
+#pragma unroll
+  for (int group = 0; group < kGroups; ++group) {
+    const int column = slice * kSliceColumns + group * kGroupSteps * 16;
+    of_row[group] = group_scale<kHasMinimums, (kGroupSteps < kSteps)>(layout, block, lane,
+                                                                      column >> group_shift);
+  }
+#pragma unroll
+  for (int group = 0; group < kGroups; ++group) {
+    float part[kTiles][4] = {};
+    float sums_of_x[4] = {};
+#pragma unroll
+    for (int step = group * kGroupSteps; step < (group + 1) * kGroupSteps; ++step) {
+#pragma unroll
+      for (int tile = 0; tile < kTiles; ++tile) {
+        uint32_t a[4];
+        unpack_step<T, kBits>(words[tile], step, a);
+        mma<T>(part[tile], a, x.steps[step].x, x.steps[step].y);
+      }
+      if constexpr (kHasMinimums) {
+        const uint32_t ones[4] = {kOnes<T>, kOnes<T>, kOnes<T>, kOnes<T>};
+        mma<T>(sums_of_x, ones, x.steps[step].x, x.steps[step].y);
+      }
+    }
+#pragma unroll
+    for (int tile = 0; tile < kTiles; ++tile) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const int row = tile * kPackedTileRows + half * 8 + lane / 4;
+        const float scale = __shfl_sync(kAllLanes, of_row[group].scale, row);
+        float minimum = 0;
+        if constexpr (kHasMinimums) minimum = __shfl_sync(kAllLanes, of_row[group].minimum, row);
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+          float& sum = sums[tile][2 * half + i];
+          sum = fmaf(scale, part[tile][2 * half + i], sum);
+          if constexpr (kHasMinimums) sum = fmaf(-minimum, sums_of_x[i], sum);
+        }
+      }
+    }
+  }
+}
+
+// Calls body(bits, kGroupSteps, kHasMinimums). 8 bits have no groups of 16 columns; 6 bits none of
+// more than 32, and of 16 only without minimums (Q6_K).
+template <typename Body>
+void with_groups(const PackedLayout& layout, const Body& body) {
+  using std::integral_constant;
+  const int bits = layout.format.value_bits;
+  const int group = layout.format.group_k;
+  const auto with_minimums = [&](auto bits_constant, auto group_steps) {
+    with_bool(layout.has_minimums(),
+              [&](auto has_minimums) { body(bits_constant, group_steps, has_minimums); });
+  };
+  if (bits == 4) {
+    constexpr integral_constant<int, 4> four;
+    if (group == 16) return with_minimums(four, integral_constant<int, 1>());
+    if (group == 32) return with_minimums(four, integral_constant<int, 2>());
+    return with_minimums(four, integral_constant<int, 4>());
+  }
+  if (bits == 6) {
+    constexpr integral_constant<int, 6> six;
+    if (group > 16) return with_minimums(six, integral_constant<int, 2>());
+    QUIRE_CHECK(!layout.has_minimums(), "[ops] 6 bits in groups of 16 have no minimums");
+    return body(six, integral_constant<int, 1>(), std::false_type());
+  }
+  constexpr integral_constant<int, 8> eight;
+  QUIRE_CHECK(group > 16, "[ops] 8 bits have no groups of 16");
+  if (group == 32) return with_minimums(eight, integral_constant<int, 2>());
+  with_minimums(eight, integral_constant<int, 4>());
+}
+
+}  // namespace quire::cuda::packed

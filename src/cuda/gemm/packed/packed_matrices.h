@@ -1,0 +1,111 @@
+// Matrices whose weights stay packed on the device, and their products.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "cuda/base/memory.h"
+#include "cuda/gemm/dense/cublas_lt.h"
+#include "cuda/gemm/dense/cuda_linear.h"
+#include "cuda/gemm/dense/dense_choice.h"
+#include "cuda/gemm/packed/packed_kernels.h"
+#include "ops/ops.h"
+#include "ops/quantized_source.h"
+
+namespace quire::cuda {
+
+// Whether the kernels take a matrix of this format. Rows of activations are then whole 16-byte
+// vectors, and no scale of 8-bit values is for 16 columns only.
+bool can_pack(const QuantizedFormat& format, int64_t num_columns);
+// The bytes of a row's part of a block.
+int64_t packed_block_bytes(const GgufBlockType& type);
+// The bytes of a matrix, or 0 if can_pack() is false.
+int64_t packed_bytes(const WeightScheme& scheme, DType scales, const Shape& matrix);
+
+// Quantized matrices on the device. Each is a source's matrices, one below the other, and all are
+// in one layout. It is the only copy of the weights, and about as large as the sources.
+class PackedMatrices {
+ public:
+  // Allocates `count` matrices in the layout of this one. Fails as quantized_matrices() does, and
+  // with kUnimplemented if can_pack() is false.
+  static Result<PackedMatrices> allocate(const LinearSource& source, int64_t count = 1);
+  // Packs matrix `idx` on the host and enqueues its upload. Fails as allocate() does, and with
+  // kUnimplemented if the source has another layout.
+  Status load(int64_t idx, const LinearSource& source, WeightUpload& upload);
+
+  // The first matrix. Adjacent matrices of one format are one part, if the panels of the first are
+  // full.
+  const std::vector<PackedRows>& parts() const { return parts_; }
+  int64_t num_rows() const { return parts_.back().first_row + parts_.back().num_rows; }
+  int64_t num_columns() const { return parts_.front().num_columns; }
+  // Between the panels of two matrices.
+  int64_t matrix_bytes() const { return matrix_bytes_; }
+  // Column i of the parts is column order()[i] of the first matrix; those of the other matrices
+  // follow. Null: the columns are in order.
+  const int32_t* order() const { return order_.view.as<const int32_t>(); }
+  size_t num_bytes() const { return panels_.num_bytes() + order_.buffer.num_bytes(); }
+
+ private:
+  PackedMatrices() = default;
+  Status load_order(int64_t idx, const LinearSource& source, WeightUpload& upload);
+
+  Buffer panels_;
+  int64_t count_ = 0;
+  int64_t matrix_bytes_ = 0;
+  std::vector<PackedRows> parts_;
+  Tensor order_;  // [count, columns], or empty
+};
+
+struct PackedProduct {
+  const PackedMatrices* w = nullptr;
+  TensorView x;
+  TensorView bias;  // data null: none
+  TensorView out;
+  TensorView gated_out = {};  // PackedGemmCall's; data null: none
+};
+
+// The ways to compute a product: by the kernel for few rows, by the one for tiles of rows, or by
+// cuBLASLt after the matrix is unpacked into a workspace, as many rows at a time as fit.
+enum class PackedWay { kFewRows, kTiles, kUnpacked };
+
+// The most rows of x that are tiled at a time. The workspace holds as many rows of the widest
+// matrix.
+inline constexpr int64_t kMaxTiledRows = 256;
+
+// The fastest way for m rows of x, as measured on an H200.
+constexpr PackedWay packed_way(int64_t m, bool can_unpack) {
+  if (m <= kMaxPackedRows) return PackedWay::kFewRows;
+  return m <= kMaxTiledRows || !can_unpack ? PackedWay::kTiles : PackedWay::kUnpacked;
+}
+
+// Computes products with packed matrices.
+class PackedGemm {
+ public:
+  // The library must outlive the PackedGemm.
+  PackedGemm(const LaunchContext& context, CublasLt& cublas)
+      : context_(context), unpacked_(cublas) {}
+
+  // Allocates what products with the matrix need. Called once per matrix, before its products.
+  Status reserve(const PackedMatrices& matrix);
+  // Enqueues; capturable.
+  void run(const PackedProduct& product);
+  void run(const PackedProduct& product, PackedWay way);
+
+ private:
+  void run_few_rows(const PackedProduct& product);
+  void run_tiles(const PackedProduct& product);
+  bool can_unpack(const PackedProduct& product) const;
+  Status run_unpacked(const PackedProduct& product);
+  Status multiply(const TensorView& x, const TensorView& w, const TensorView& out,
+                  int64_t first_row);
+
+  LaunchContext context_;
+  BucketedProducts unpacked_;
+  bool has_warned_ = false;  // that a matrix cannot be unpacked
+  Buffer workspace_;         // rows of a matrix, or rows of x in another order
+};
+
+}  // namespace quire::cuda
