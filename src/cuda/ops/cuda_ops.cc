@@ -12,7 +12,9 @@
 #include "cuda/gemm/dense/dense_choice.h"
 #include "cuda/gemm/experts/cuda_experts.h"
 #include "cuda/gemm/experts/expert_kernels.h"
+#include "cuda/gemm/experts/experts_choice.h"
 #include "cuda/gemm/heads/heads_choice.h"
+#include "cuda/gemm/packed/packed_choice.h"
 #include "cuda/gemm/packed/packed_matrices.h"
 #include "cuda/gemm/tail/tail_choice.h"
 

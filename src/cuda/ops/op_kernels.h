@@ -1,5 +1,5 @@
-// The kernels that CudaOps launches, and the dispatch that they share. All enqueue; the caller has
-// checked the shapes.
+// The kernels of rows of activations that CudaOps launches, and the dispatch that all kernels
+// share. All enqueue; the caller has checked the shapes.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <initializer_list>
 #include <limits>
-#include <memory>
 #include <type_traits>
 #include <variant>
 
@@ -121,63 +120,6 @@ inline constexpr int64_t kScaleColumns = 128;
 constexpr int64_t num_scale_columns(int64_t k) {
   return ceil_div(k, kScaleColumns);
 }
-
-// Matrix products: out[t, n] = sum_k x[t, k] * scale(n, k) * w[n, k] + bias[n].
-//
-// Operands on the device. x, w and bias have one type, and there are no scales; or w is E4M3 with
-// scales, and x and bias have one other type. out has the type of x or F32.
-struct GemmCall {
-  TensorView x;     // [m, k]
-  TensorView w;     // [n, k]
-  TensorView bias;  // [n]; data null: none
-  TensorView out;   // [m, n]
-  // [m, n / 2]; data null: none. gated_out = silu(first half of out) * second half, and out is
-  // scratch memory. The kernels below compute out alone.
-  TensorView gated_out = {};
-  // F32 [n], or with scale_rows [ceil(n / scale_rows), num_scale_columns(k)]; data null: none.
-  TensorView w_scales = {};
-  // 0, or the rows of w that share the scales of blocks: a power of two up to 128.
-  int64_t scale_rows = 0;
-  // GemmRunner computes x with it, in the form that the product's kernel takes; x then is scratch
-  // memory. The kernels below get x computed.
-  RowOperation operation = {};
-  // For measurements: the product that reads gated_out, if it may quantize its activations. Then it
-  // matters for both whether this product's kernel computes gated_out or that one's operation.
-  std::shared_ptr<const GemmCall> next = nullptr;
-
-  bool has_fp8_weights() const { return w.dtype == DType::kF8E4M3; }
-};
-
-inline constexpr int64_t kMaxSkinnyRows = 16;
-
-// The skinny kernel computes few rows on tensor cores. Its variants arrange a thread block's warps
-// differently; the fastest one for a shape is measured.
-int num_skinny_variants();
-const char* skinny_variant_name(int variant);
-// Accepts x in F16 or BF16, 1 to kMaxSkinnyRows rows, k a multiple of 8 (16 with E4M3 weights), and
-// 16-byte aligned addresses.
-bool skinny_takes(const GemmCall& call);
-void run_skinny_gemm(const LaunchContext& context, const GemmCall& call, int variant);
-
-// Computes products of any size, alignment, type and number of rows. It is the fastest at one row,
-// and slow at many.
-void run_generic_gemm(const LaunchContext& context, const GemmCall& call);
-
-// One product per head: out[t, h, n] = sum_k x[t, h, k] * w[h, n, k]. All operands are on the
-// device and have one type. Further elements of the heads of x are not read, and those of out are
-// kept.
-struct PerHeadGemmCall {
-  TensorView x;    // [m, heads, at least k]
-  TensorView w;    // [heads, n, k]
-  TensorView out;  // [m, heads, at least n]
-};
-
-// Accepts x in F16 or BF16, 1 to kMaxSkinnyRows rows, widths of x and k that are multiples of 8,
-// and 16-byte aligned addresses.
-bool skinny_takes(const PerHeadGemmCall& call);
-void run_skinny_gemm(const LaunchContext& context, const PerHeadGemmCall& call);
-// Computes products of any size, alignment, type and number of rows, slowly.
-void run_generic_gemm(const LaunchContext& context, const PerHeadGemmCall& call);
 
 // Dispatch from run-time values to template parameters.
 //

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <set>
 
-#include "cuda/gemm/experts/cuda_experts.h"
 #include "cuda/gemm/experts/expert_kernels.h"
+#include "cuda/gemm/experts/experts_choice.h"
 #include "expert_steps.h"
 #include "model/quantization.h"
 

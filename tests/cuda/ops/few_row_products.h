@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "cuda/ops/op_kernels.h"
+#include "cuda/gemm/dense/dense_kernels.h"
 #include "device_data.h"
 
 namespace quire::testing {

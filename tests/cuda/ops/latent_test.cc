@@ -1,6 +1,6 @@
 // The operations of multi-head latent attention: matrices by head, and the rotation and cache write
 // of latent vectors.
-#include "cuda/ops/op_kernels.h"
+#include "cuda/gemm/dense/dense_kernels.h"
 #include "device_data.h"
 
 namespace quire::testing {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "cuda/gemm/experts/cuda_experts.h"
+#include "cuda/gemm/experts/experts_choice.h"
 #include "expert_steps.h"
 #include "packed_numbers.h"
 

@@ -1,12 +1,11 @@
 // Products with weights that stay packed on the device, against sums in double.
-#include "cuda/gemm/packed/packed_matrices.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
+#include "cuda/gemm/packed/packed_choice.h"
 #include "device_data.h"
 #include "packed_numbers.h"
 

@@ -10,7 +10,7 @@
 
 #include "base/dynamic_library.h"
 #include "cuda/base/memory.h"
-#include "cuda/ops/op_kernels.h"
+#include "cuda/gemm/dense/dense_kernels.h"
 
 namespace quire::cuda {
 

@@ -4,10 +4,25 @@
 
 #include <cstdint>
 
-#include "cuda/gemm/experts/expert_kernels.h"
+#include "cuda/gemm/dense/kernels/wgmma_kernel.h"
 #include "cuda/ops/op_kernels.h"
 
 namespace quire::cuda {
+
+// The pairs of a step (a token and one of its experts), in the order of the experts. All memory is
+// on the device.
+struct SortedPairs {
+  int32_t* tokens = nullptr;           // [num_pairs], of each sorted row
+  int32_t* rows = nullptr;             // [num_pairs], the sorted row of each pair
+  wgmma::ExpertTile* tiles = nullptr;  // [max_expert_tiles()]
+  int32_t* num_tiles = nullptr;        // one number
+};
+
+// Upper bound of the tiles of `num_pairs` rows.
+constexpr int64_t max_expert_tiles(int64_t num_pairs, int num_experts, int tile_rows) {
+  const int64_t num_used = num_pairs < num_experts ? num_pairs : num_experts;
+  return num_used + (num_pairs - num_used) / tile_rows;
+}
 
 // out = x * w^T of each expert. w and x are F16 or BF16; or E4M3 with F32 scales, and then out and
 // bias are F16 or BF16, or out is F32 and `type` is the bias's.

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "cuda/ops/op_kernels.h"
+#include "cuda/gemm/dense/dense_kernels.h"
 
 namespace quire::cuda {
 

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "cuda/gemm/dense/kernels/wgmma_kernel.h"
+#include "cuda/gemm/dense/grouped_gemm.h"
 #include "cuda/ops/op_kernels.h"
 #include "ops/ops.h"
 
@@ -32,20 +32,6 @@ inline constexpr int64_t kGroupedFromTokens = 2;
 // for each kFewTokens of them. product: [num_tokens * top_k, intermediate_size], scratch memory.
 void run_few_experts(const LaunchContext& context, const ExpertMatrices& matrices,
                      const ExpertsCall& call, const TensorView& product);
-
-// The pairs of a step in the order of their experts. All memory is on the device.
-struct SortedPairs {
-  int32_t* tokens = nullptr;           // [num_pairs], of each sorted row
-  int32_t* rows = nullptr;             // [num_pairs], the sorted row of each pair
-  wgmma::ExpertTile* tiles = nullptr;  // [max_expert_tiles()]
-  int32_t* num_tiles = nullptr;        // one number
-};
-
-// Upper bound of the tiles of `num_pairs` rows.
-constexpr int64_t max_expert_tiles(int64_t num_pairs, int num_experts, int tile_rows) {
-  const int64_t num_used = num_pairs < num_experts ? num_pairs : num_experts;
-  return num_used + (num_pairs - num_used) / tile_rows;
-}
 
 // Sorts the pairs, and cuts each expert's rows into tiles of up to `tile_rows`. ids: I32
 // [num_tokens, top_k]. The order of an expert's rows may differ between two calls; the bits of a

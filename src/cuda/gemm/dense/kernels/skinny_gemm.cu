@@ -20,7 +20,7 @@
 #include "cuda/base/launch.h"
 #include "cuda/device/elements.cuh"
 #include "cuda/device/hopper.cuh"
-#include "cuda/ops/op_kernels.h"
+#include "cuda/gemm/dense/dense_kernels.h"
 #include "cuda/ops/weight_code.cuh"
 
 namespace quire::cuda {

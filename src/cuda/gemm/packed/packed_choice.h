@@ -1,0 +1,63 @@
+// Chooses the way to compute a product with packed matrices, and computes it.
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/base/memory.h"
+#include "cuda/gemm/dense/cublas_lt.h"
+#include "cuda/gemm/dense/dense_choice.h"
+#include "cuda/gemm/packed/packed_kernels.h"
+#include "cuda/gemm/packed/packed_matrices.h"
+
+namespace quire::cuda {
+
+struct PackedProduct {
+  const PackedMatrices* w = nullptr;
+  TensorView x;
+  TensorView bias;  // data null: none
+  TensorView out;
+  TensorView gated_out = {};  // PackedGemmCall's; data null: none
+};
+
+// The ways to compute a product: by the kernel for few rows, by the one for tiles of rows, or by
+// cuBLASLt after the matrix is unpacked into a workspace, as many rows at a time as fit.
+enum class PackedWay { kFewRows, kTiles, kUnpacked };
+
+// The most rows of x that are tiled at a time. The workspace holds as many rows of the widest
+// matrix.
+inline constexpr int64_t kMaxTiledRows = 256;
+
+// The fastest way for m rows of x, as measured on an H200.
+constexpr PackedWay packed_way(int64_t m, bool can_unpack) {
+  if (m <= kMaxPackedRows) return PackedWay::kFewRows;
+  return m <= kMaxTiledRows || !can_unpack ? PackedWay::kTiles : PackedWay::kUnpacked;
+}
+
+// Computes products with packed matrices.
+class PackedGemm {
+ public:
+  // The library must outlive the PackedGemm.
+  PackedGemm(const LaunchContext& context, CublasLt& cublas)
+      : context_(context), unpacked_(cublas) {}
+
+  // Allocates what products with the matrix need. Called once per matrix, before its products.
+  Status reserve(const PackedMatrices& matrix);
+  // Enqueues; capturable.
+  void run(const PackedProduct& product);
+  void run(const PackedProduct& product, PackedWay way);
+
+ private:
+  void run_few_rows(const PackedProduct& product);
+  void run_tiles(const PackedProduct& product);
+  bool can_unpack(const PackedProduct& product) const;
+  Status run_unpacked(const PackedProduct& product);
+  Status multiply(const TensorView& x, const TensorView& w, const TensorView& out,
+                  int64_t first_row);
+
+  LaunchContext context_;
+  BucketedProducts unpacked_;
+  bool has_warned_ = false;  // that a matrix cannot be unpacked
+  Buffer workspace_;         // rows of a matrix, or rows of x in another order
+};
+
+}  // namespace quire::cuda
