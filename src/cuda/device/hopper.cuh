@@ -1,4 +1,4 @@
-// Two features of Hopper.
+// Three features of Hopper.
 //
 // Programmatic dependent launch: a kernel's thread blocks may become resident, and read memory that
 // no kernel writes, while the previous kernel still runs. LaunchShape::overlap_start requests it;
@@ -6,6 +6,8 @@
 //
 // Bulk copies (cp.async.bulk): one thread starts a copy of contiguous device memory to shared
 // memory, and an mbarrier there counts the bytes that have arrived.
+//
+// Clusters: thread blocks that run at once and access the shared memory of each other.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -120,6 +122,61 @@ __device__ __forceinline__ void copy_bulk(void* shared, const void* global, uint
 // this thread starts.
 __device__ __forceinline__ void order_bulk_copies() {
   asm volatile("fence.proxy.async;" ::: "memory");
+}
+
+__device__ __forceinline__ uint32_t cluster_rank() {
+  uint32_t rank = 0;
+  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  return rank;
+}
+__device__ __forceinline__ uint32_t cluster_size() {
+  uint32_t size = 0;
+  asm volatile("mov.u32 %0, %%cluster_nctarank;" : "=r"(size));
+  return size;
+}
+// Maps an address in shared memory to the same one of another thread block of the cluster.
+__device__ __forceinline__ uint32_t address_in(uint32_t shared_address, uint32_t rank) {
+  uint32_t mapped = 0;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;"
+               : "=r"(mapped)
+               : "r"(shared_address), "r"(rank));
+  return mapped;
+}
+__device__ __forceinline__ void arrive_at(uint32_t cluster_address) {
+  asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(cluster_address) : "memory");
+}
+// Waits until all threads of the cluster are here. Every warp calls it with all lanes.
+__device__ __forceinline__ void sync_cluster() {
+  asm volatile(
+      "barrier.cluster.arrive.relaxed.aligned;\n"
+      "barrier.cluster.wait.aligned;" ::
+          : "memory");
+}
+// Also makes earlier writes of all thread blocks visible.
+__device__ __forceinline__ void sync_cluster_memory() {
+  asm volatile(
+      "barrier.cluster.arrive.release.aligned;\n"
+      "barrier.cluster.wait.acquire.aligned;" ::
+          : "memory");
+}
+__device__ __forceinline__ void store_in_cluster(uint32_t cluster_address, const float4& value) {
+  asm volatile("st.shared::cluster.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(cluster_address),
+               "f"(value.x), "f"(value.y), "f"(value.z), "f"(value.w)
+               : "memory");
+}
+// Reads shared memory of any thread block of the cluster.
+__device__ __forceinline__ float load_in_cluster(uint32_t cluster_address) {
+  float value = 0;
+  asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(value) : "r"(cluster_address) : "memory");
+  return value;
+}
+__device__ __forceinline__ float4 load_vec_in_cluster(uint32_t cluster_address) {
+  float4 value;
+  asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(value.x), "=f"(value.y), "=f"(value.z), "=f"(value.w)
+               : "r"(cluster_address)
+               : "memory");
+  return value;
 }
 
 }  // namespace quire::cuda

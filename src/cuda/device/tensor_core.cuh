@@ -1,12 +1,38 @@
-// Primitives of kernels that multiply on tensor cores by warps (sm_80 and later).
+// The instructions by which kernels multiply on tensor cores, and those that load and store their
+// operands: by warps (mma, sm_80 and later), and by warpgroups of four warps (wgmma, Hopper).
 #pragma once
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#include <cuda_fp8.h>
 
 #include <cstdint>
+#include <type_traits>
 
 namespace quire::cuda {
+
+// Loads 16 or 8 bytes of shared memory.
+__device__ __forceinline__ uint4 load_shared(uint32_t address) {
+  uint4 x;
+  asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
+               : "r"(address)
+               : "memory");
+  return x;
+}
+__device__ __forceinline__ uint2 load_shared_8(uint32_t address) {
+  uint2 x;
+  asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(x.x), "=r"(x.y) : "r"(address) : "memory");
+  return x;
+}
+__device__ __forceinline__ float4 load_shared_floats(uint32_t address) {
+  float4 value;
+  asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(value.x), "=f"(value.y), "=f"(value.z), "=f"(value.w)
+               : "r"(address)
+               : "memory");
+  return value;
+}
 
 // Loads four 8x8 matrices of 16-bit elements from shared memory. Lane i gives the address of row
 // i % 8 of matrix i / 8. Of each matrix, lane i gets elements i % 4 * 2 and the next one of row
@@ -38,6 +64,23 @@ __device__ __forceinline__ uint4 load_transposed(uint32_t address) {
                : "r"(address)
                : "memory");
   return x;
+}
+
+// Hopper: stores four 8x8 matrices of 16-bit elements, held as accumulators are, as rows of 16
+// bytes: lane i passes the address of row i % 8 of matrix i / 8.
+template <bool kTransposed>
+__device__ __forceinline__ void store_matrices(uint32_t row_address, const uint32_t (&m)[4]) {
+  if constexpr (kTransposed) {
+    asm volatile(
+        "stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(row_address),
+        "r"(m[0]), "r"(m[1]), "r"(m[2]), "r"(m[3])
+        : "memory");
+  } else {
+    asm volatile(
+        "stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(row_address),
+        "r"(m[0]), "r"(m[1]), "r"(m[2]), "r"(m[3])
+        : "memory");
+  }
 }
 
 // c[16, 8] += a[16, 16] * b[16, 8], accumulated in F32.
@@ -94,5 +137,149 @@ __device__ __forceinline__ float fast_exp2(float x) {
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
+
+// Warpgroup matrix products.
+namespace wgmma {
+
+// Describes rows of 64 16-bit elements in shared memory, in TMA's 128-byte swizzle. Each 8 rows are
+// 1024 bytes, aligned as such. Adding 1 moves the start by 16 bytes.
+__device__ __forceinline__ uint64_t operand_descriptor(uint32_t shared_address) {
+  constexpr uint64_t kEightRows = uint64_t{1024 >> 4} << 32;
+  constexpr uint64_t kSwizzle128 = uint64_t{1} << 62;
+  constexpr uint64_t kUnusedOffset = uint64_t{1} << 16;
+  return kSwizzle128 | kEightRows | kUnusedOffset | ((shared_address & 0x3FFFF) >> 4);
+}
+
+// Called before the first product, and again after other code has touched the accumulators.
+__device__ __forceinline__ void begin() {
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+__device__ __forceinline__ void commit() {
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+// Waits until at most kPending committed groups are still running.
+template <int kPending>
+__device__ __forceinline__ void wait() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
+}
+// Keeps the compiler from moving uses of the accumulators across.
+template <int kCount>
+__device__ __forceinline__ void keep(float (&d)[kCount]) {
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) asm volatile("" : "+f"(d[i])::"memory");
+}
+
+// clang-format off
+#define QUIRE_D8(i) \
+  "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), \
+  "+f"(d[i + 6]), "+f"(d[i + 7])
+#define QUIRE_D16(i) QUIRE_D8(i), QUIRE_D8(i + 8)
+#define QUIRE_D32 QUIRE_D16(0), QUIRE_D16(16)
+#define QUIRE_D48 QUIRE_D32, QUIRE_D16(32)
+#define QUIRE_D64 QUIRE_D48, QUIRE_D16(48)
+#define QUIRE_D80 QUIRE_D64, QUIRE_D16(64)
+#define QUIRE_D96 QUIRE_D80, QUIRE_D16(80)
+#define QUIRE_D112 QUIRE_D96, QUIRE_D16(96)
+#define QUIRE_D128 QUIRE_D112, QUIRE_D16(112)
+#define QUIRE_NAMES8 "%0,%1,%2,%3,%4,%5,%6,%7"
+#define QUIRE_NAMES16 QUIRE_NAMES8 ",%8,%9,%10,%11,%12,%13,%14,%15"
+#define QUIRE_NAMES32 QUIRE_NAMES16 ",%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31"
+#define QUIRE_NAMES48 QUIRE_NAMES32 ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47"
+#define QUIRE_NAMES64 QUIRE_NAMES48 ",%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
+#define QUIRE_NAMES80 QUIRE_NAMES64 ",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79"
+#define QUIRE_NAMES96 QUIRE_NAMES80 ",%80,%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%95"
+#define QUIRE_NAMES112 QUIRE_NAMES96 \
+  ",%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109,%110,%111"
+#define QUIRE_NAMES128 QUIRE_NAMES112 \
+  ",%112,%113,%114,%115,%116,%117,%118,%119,%120,%121,%122,%123,%124,%125,%126,%127"
+// The operands behind the accumulators are A, B, and whether to add to D.
+#define QUIRE_WGMMA(n, types, names, a_name, b_name, adds_name, operands)                    \
+  asm volatile("{\n.reg .pred adds;\nsetp.ne.b32 adds, " adds_name ", 0;\n"                  \
+               "wgmma.mma_async.sync.aligned.m64n" n "k16.f32." types " {" names "}, " a_name \
+               ", " b_name ", adds, 1, 1, 0, 0;\n}"                                          \
+               : operands                                                                    \
+               : "l"(a), "l"(b), "r"(adds))
+#define QUIRE_WGMMA_SIZES(types)                                                             \
+  if constexpr (kN == 32)                                                                    \
+    QUIRE_WGMMA("32", types, QUIRE_NAMES16, "%16", "%17", "%18", QUIRE_D16(0));              \
+  else if constexpr (kN == 64)                                                               \
+    QUIRE_WGMMA("64", types, QUIRE_NAMES32, "%32", "%33", "%34", QUIRE_D32);                 \
+  else if constexpr (kN == 96)                                                               \
+    QUIRE_WGMMA("96", types, QUIRE_NAMES48, "%48", "%49", "%50", QUIRE_D48);                 \
+  else if constexpr (kN == 128)                                                              \
+    QUIRE_WGMMA("128", types, QUIRE_NAMES64, "%64", "%65", "%66", QUIRE_D64);                \
+  else if constexpr (kN == 160)                                                              \
+    QUIRE_WGMMA("160", types, QUIRE_NAMES80, "%80", "%81", "%82", QUIRE_D80);                \
+  else if constexpr (kN == 192)                                                              \
+    QUIRE_WGMMA("192", types, QUIRE_NAMES96, "%96", "%97", "%98", QUIRE_D96);                \
+  else if constexpr (kN == 224)                                                              \
+    QUIRE_WGMMA("224", types, QUIRE_NAMES112, "%112", "%113", "%114", QUIRE_D112);           \
+  else                                                                                       \
+    QUIRE_WGMMA("256", types, QUIRE_NAMES128, "%128", "%129", "%130", QUIRE_D128)
+// With E4M3, K is 32, which is as many bytes, and there is no choice of the operands' layout.
+#define QUIRE_WGMMA_FP8(n, names, a_name, b_name, adds_name, operands)                       \
+  asm volatile("{\n.reg .pred adds;\nsetp.ne.b32 adds, " adds_name ", 0;\n"                  \
+               "wgmma.mma_async.sync.aligned.m64n" n "k32.f32.e4m3.e4m3 {" names "}, " a_name \
+               ", " b_name ", adds, 1, 1;\n}"                                                \
+               : operands                                                                    \
+               : "l"(a), "l"(b), "r"(adds))
+// The same with A in four registers.
+#define QUIRE_WGMMA_REGISTERS(n, types, names, a_names, b_name, adds_name, operands)                    \
+  asm volatile("{\n.reg .pred adds;\nsetp.ne.b32 adds, " adds_name ", 0;\n"                   \
+               "wgmma.mma_async.sync.aligned.m64n" n "k16.f32." types " {" names "}, {"       \
+               a_names "}, " b_name ", adds, 1, 1, 0;\n}"                                     \
+               : operands                                                                     \
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(adds))
+#define QUIRE_WGMMA_REGISTER_SIZES(types)                                                              \
+  if constexpr (kN == 16)                                                                     \
+    QUIRE_WGMMA_REGISTERS("16", types, QUIRE_NAMES8, "%8,%9,%10,%11", "%12", "%13", QUIRE_D8(0));       \
+  else if constexpr (kN == 32)                                                                \
+    QUIRE_WGMMA_REGISTERS("32", types, QUIRE_NAMES16, "%16,%17,%18,%19", "%20", "%21", QUIRE_D16(0));   \
+  else if constexpr (kN == 64)                                                                \
+    QUIRE_WGMMA_REGISTERS("64", types, QUIRE_NAMES32, "%32,%33,%34,%35", "%36", "%37", QUIRE_D32);      \
+  else                                                                                        \
+    QUIRE_WGMMA_REGISTERS("128", types, QUIRE_NAMES64, "%64,%65,%66,%67", "%68", "%69", QUIRE_D64)
+// clang-format on
+
+// D [64, kN] += A [64, K] * B [kN, K]^T, or D = A * B^T if `adds` is 0, with A and B in shared
+// memory. K is 16, or 32 with E4M3.
+template <typename T, int kN>
+__device__ __forceinline__ void multiply(float (&d)[kN / 2], uint64_t a, uint64_t b, int adds) {
+  static_assert(kN % 32 == 0 && kN >= 32 && kN <= 256);
+  if constexpr (std::is_same_v<T, __nv_fp8_e4m3>) {
+    static_assert(kN == 32 || kN == 64 || kN == 128, "grouped products have no other sizes");
+    if constexpr (kN == 32) {
+      QUIRE_WGMMA_FP8("32", QUIRE_NAMES16, "%16", "%17", "%18", QUIRE_D16(0));
+    } else if constexpr (kN == 64) {
+      QUIRE_WGMMA_FP8("64", QUIRE_NAMES32, "%32", "%33", "%34", QUIRE_D32);
+    } else {
+      QUIRE_WGMMA_FP8("128", QUIRE_NAMES64, "%64", "%65", "%66", QUIRE_D64);
+    }
+  } else if constexpr (std::is_same_v<T, __half>) {
+    QUIRE_WGMMA_SIZES("f16.f16");
+  } else {
+    QUIRE_WGMMA_SIZES("bf16.bf16");
+  }
+}
+
+// The same with A in registers: each warp has 16 rows of it, held as mma() holds them.
+template <typename T, int kN>
+__device__ __forceinline__ void multiply(float (&d)[kN / 2], const uint32_t (&a)[4], uint64_t b,
+                                         int adds = 1) {
+  static_assert(kN == 16 || kN == 32 || kN == 64 || kN == 128);
+  if constexpr (std::is_same_v<T, __half>) {
+    QUIRE_WGMMA_REGISTER_SIZES("f16.f16");
+  } else {
+    QUIRE_WGMMA_REGISTER_SIZES("bf16.bf16");
+  }
+}
+
+#undef QUIRE_WGMMA_REGISTER_SIZES
+#undef QUIRE_WGMMA_REGISTERS
+#undef QUIRE_WGMMA_FP8
+#undef QUIRE_WGMMA_SIZES
+#undef QUIRE_WGMMA
+
+}  // namespace wgmma
 
 }  // namespace quire::cuda

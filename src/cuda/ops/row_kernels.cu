@@ -6,7 +6,6 @@
 #include "cuda/base/launch.h"
 #include "cuda/device/elements.cuh"
 #include "cuda/device/hopper.cuh"
-#include "cuda/device/wgmma.cuh"
 #include "cuda/ops/activation.cuh"
 #include "cuda/ops/op_kernels.h"
 #include "cuda/ops/weight_code.cuh"
@@ -316,9 +315,9 @@ __device__ __forceinline__ float cluster_max(float x) {
   __shared__ float4 of_block[kMostSplits];
   if (threadIdx.x < gridDim.x) {
     const uint32_t place = shared_address(&of_block[blockIdx.x]);
-    wgmma::store_in_cluster(wgmma::address_in(place, threadIdx.x), make_float4(x, 0, 0, 0));
+    store_in_cluster(address_in(place, threadIdx.x), make_float4(x, 0, 0, 0));
   }
-  wgmma::sync_cluster_memory();
+  sync_cluster_memory();
   for (unsigned i = 0; i < gridDim.x; ++i) x = fmaxf(x, of_block[i].x);
 #endif
   return x;
@@ -336,7 +335,7 @@ __global__ __launch_bounds__(kMostThreads<Rows>, kMinBlocksPerSm<Rows>)  //
   constexpr int kKept = Rows::kIsSplit ? kSplitKept : 1;
   trigger_dependent_launch();
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  if constexpr (Rows::kIsSplit) wgmma::sync_cluster();  // see cluster_max()
+  if constexpr (Rows::kIsSplit) sync_cluster();  // see cluster_max()
 #endif
   const int64_t row = Rows::kIsSplit ? blockIdx.y : blockIdx.x;
   const Rows rows(args, row);

@@ -4,7 +4,7 @@
 
 #include "cuda/device/elements.cuh"
 #include "cuda/device/hopper.cuh"
-#include "cuda/device/wgmma.cuh"
+#include "cuda/device/tensor_core.cuh"
 #include "cuda/gemm/dense/kernels/wgmma_kernel.h"
 
 namespace quire::cuda::wgmma {

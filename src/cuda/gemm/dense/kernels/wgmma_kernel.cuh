@@ -4,7 +4,7 @@
 
 #include "base/numbers.h"
 #include "cuda/device/hopper.cuh"
-#include "cuda/device/wgmma.cuh"
+#include "cuda/device/tensor_core.cuh"
 #include "cuda/gemm/dense/kernels/wgmma_epilogue.cuh"
 #include "cuda/gemm/dense/kernels/wgmma_kernel.h"
 
@@ -324,8 +324,8 @@ class ThreadBlock {
         float* v = sums[slab] + pair * 8;
         for (int slot = 0; slot + 1 < p_.splits; ++slot) {
           const uint32_t from = part_at(slot, place_.split, slab, pair);
-          const float4 low = load_shared_vec(from);
-          const float4 high = load_shared_vec(from + kHalf);
+          const float4 low = load_shared_floats(from);
+          const float4 high = load_shared_floats(from + kHalf);
           v[0] += low.x;
           v[1] += low.y;
           v[2] += low.z;

@@ -24,7 +24,6 @@
 #include "cuda/base/launch.h"
 #include "cuda/device/elements.cuh"
 #include "cuda/device/hopper.cuh"
-#include "cuda/device/wgmma.cuh"
 #include "cuda/gemm/packed/kernels/packed_slices.cuh"
 #include "cuda/ops/activation.cuh"
 
@@ -191,12 +190,6 @@ class XLoader {
   const uint2* at_ = nullptr;
 };
 
-__device__ __forceinline__ float load_in_cluster(uint32_t cluster_address) {
-  float value = 0;
-  asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(value) : "r"(cluster_address) : "memory");
-  return value;
-}
-
 template <typename T>
 __device__ __forceinline__ void store_out(const Params& p, int64_t at, float value) {
   if (p.out_is_f32) {
@@ -236,7 +229,7 @@ __global__ void __launch_bounds__(kThreads, 2)
 
   const auto sync = [&] {
     if (p.cluster > 1) {
-      wgmma::sync_cluster_memory();
+      sync_cluster_memory();
     } else {
       __syncthreads();
     }
@@ -303,8 +296,8 @@ __global__ void __launch_bounds__(kThreads, 2)
           const float* const from = &parts[(of_warp * p.m + token) * kPartStride + lane];
           sum += p.cluster == 1
                      ? *from
-                     : load_in_cluster(wgmma::address_in(
-                           shared_address(from), static_cast<uint32_t>(part / warps_per_panel)));
+                     : load_in_cluster(address_in(shared_address(from),
+                                                  static_cast<uint32_t>(part / warps_per_panel)));
         }
         if (p.bias != nullptr) {
           sum += to_float(static_cast<const T*>(p.bias)[row + half * p.n]);
@@ -323,7 +316,7 @@ __global__ void __launch_bounds__(kThreads, 2)
     }
   }
   // The others of a cluster may still read this thread block's parts.
-  if (p.cluster > 1) wgmma::sync_cluster_memory();
+  if (p.cluster > 1) sync_cluster_memory();
 }
 
 template <typename T, int kBits, int kGroupSteps, bool kHasMinimums>

@@ -34,7 +34,7 @@
 
 #include "cuda/base/launch.h"
 #include "cuda/device/hopper.cuh"
-#include "cuda/device/wgmma_register_operand.cuh"
+#include "cuda/device/tensor_core.cuh"
 #include "cuda/gemm/packed/kernels/packed_values.cuh"
 #include "cuda/ops/activation.cuh"
 
@@ -350,15 +350,6 @@ class WeightReader {
   float scales_[2] = {};
 };
 
-__device__ __forceinline__ float4 load_in_cluster(uint32_t cluster_address) {
-  float4 value;
-  asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
-               : "=f"(value.x), "=f"(value.y), "=f"(value.z), "=f"(value.w)
-               : "r"(cluster_address)
-               : "memory");
-  return value;
-}
-
 // Four adjacent outputs of a token.
 struct Quad {
   float v[4];
@@ -371,7 +362,7 @@ __device__ __forceinline__ Quad add_parts(const Params& p, const float* part) {
     const float4 more =
         p.splits == 1
             ? *reinterpret_cast<const float4*>(part)
-            : load_in_cluster(wgmma::address_in(shared_address(part), static_cast<uint32_t>(i)));
+            : load_vec_in_cluster(address_in(shared_address(part), static_cast<uint32_t>(i)));
     sum.v[0] += more.x;
     sum.v[1] += more.y;
     sum.v[2] += more.z;
@@ -594,14 +585,14 @@ __global__ void __launch_bounds__(kMaxThreads, kBlocksPerSm)
   }
   __syncwarp();
   if (p.splits > 1) {
-    wgmma::sync_cluster_memory();
+    sync_cluster_memory();
   } else {
     __syncthreads();
   }
   store_tile<T, kTokens>(p, place, parts);
   __syncwarp();
   // The others of a cluster may still read this thread block's parts.
-  if (p.splits > 1) wgmma::sync_cluster_memory();
+  if (p.splits > 1) sync_cluster_memory();
 }
 
 // Whether the kernel scales the sums of groups instead of weights.
