@@ -152,34 +152,19 @@ constexpr int64_t sums_offset(int group_k) {
   }
 }
 
-// sums[row][kFeatures] += rows of one block of activations · the block's weights, for kVecs vectors
-// of features from first_vec on.
+// The stages of multiply_block(): they begin and end the sums of groups of group_k in `products`,
+// and add them to those of the block. They are inlined, so that all sums stay in registers.
 template <class Isa, bool kBeyondGguf, int kBits, int kRows, int kTerms>
-void multiply_block(const Format& format, const std::byte* block, int64_t groups,
-                    const std::byte* x, int64_t x_stride, int64_t first_vec, bool fetches,
-                    float* sums) {
+struct BlockProduct {
   using F = typename Isa::F;
   using I = typename Isa::I;
-  using Sums = Sums<Isa, kBeyondGguf, kBits, kTerms>;
-  constexpr int kVecs = Isa::kVecs;
-  const GroupScales<Isa, kBeyondGguf> scales(format, block, groups);
-  const std::byte* values = block + header_bytes(format, groups);
-  // Header and values of a group of 32: the unit of prefetching.
-  const int64_t bytes_per_group = block_bytes(format, groups) / groups;
-  const int64_t bytes_per_quad = (bytes_per_group + 7) / (2 * kQuadsPerHalf);
-  const std::byte* group_sums = x + sums_offset(format.group_k);
-  const bool has_halves = format.group_k == kGroupK / 2;
-  // The groups of 32 that share a scale.
-  const int64_t inner_groups = kBeyondGguf && !has_halves ? format.group_k / kGroupK : 1;
-  F block_sums[kRows][kVecs];
-  I products[kRows][Sums::kCount][kVecs];
-#pragma GCC unroll 16
-  for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 4
-    for (int v = 0; v < kVecs; ++v) block_sums[r][v] = Isa::set1(0.0F);
-  }
-  constexpr Prefetch kPrefetch = prefetch_for<Isa>(kRows);
-  const auto start_group = [&]() __attribute__((always_inline)) {
+  using Sums = quantized::Sums<Isa, kBeyondGguf, kBits, kTerms>;
+  static constexpr int kVecs = Isa::kVecs;
+  static constexpr Prefetch kPrefetch = prefetch_for<Isa>(kRows);
+  using BlockSums = F[kRows][kVecs];
+  using Products = I[kRows][Sums::kCount][kVecs];
+
+  static inline __attribute__((always_inline)) void start_group(Products& products) {
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 2
@@ -188,9 +173,14 @@ void multiply_block(const Format& format, const std::byte* block, int64_t groups
         for (int v = 0; v < kVecs; ++v) products[r][t][v] = Isa::zero();
       }
     }
-  };
-  const auto multiply_quad = [&](const std::byte* group, const std::byte* ahead, int quad,
-                                 int64_t first_quad) __attribute__((always_inline)) {
+  }
+
+  // Adds the products of a quad of a group of 32. first_quad: the group's first one in the block;
+  // ahead: what to prefetch for the group.
+  static inline __attribute__((always_inline)) void multiply_quad(
+      const std::byte* x, int64_t x_stride, int64_t first_vec, bool fetches, int64_t bytes_per_quad,
+      const std::byte* group, const std::byte* ahead, int quad, int64_t first_quad,
+      Products& products) {
     // Without this, GCC adds the quads of a group in another order, which needs more registers than
     // there are.
     asm volatile("" ::: "memory");
@@ -229,8 +219,13 @@ void multiply_block(const Format& format, const std::byte* block, int64_t groups
         }
       }
     }
-  };
-  const auto end_group = [&](int64_t group) __attribute__((always_inline)) {
+  }
+
+  // Scales the products of a group of group_k, and adds them to the block's sums.
+  static inline __attribute__((always_inline)) void end_group(
+      const Format& format, const GroupScales<Isa, kBeyondGguf>& scales,
+      const std::byte* group_sums, int64_t x_stride, int64_t first_vec, int64_t group,
+      const Products& products, BlockSums& block_sums) {
 #pragma GCC unroll 4
     for (int v = 0; v < kVecs; ++v) {
       const F scale = scales.scale(group, first_vec + v);
@@ -255,11 +250,53 @@ void multiply_block(const Format& format, const std::byte* block, int64_t groups
         }
       }
     }
-  };
+  }
+
+  // Multiplies the block's sums by the scales of the rows, and adds them to sums[row][kFeatures].
+  static inline __attribute__((always_inline)) void add_scaled(const std::byte* x, int64_t x_stride,
+                                                               int64_t first_vec,
+                                                               const BlockSums& block_sums,
+                                                               float* sums) {
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) {
+      const F scale = Isa::set1(reinterpret_cast<const Activations*>(x + r * x_stride)->scale);
+#pragma GCC unroll 4
+      for (int v = 0; v < kVecs; ++v) {
+        float* sum = sums + r * kFeatures + (first_vec + v) * Isa::kLanes;
+        Isa::store(Isa::mul_add(scale, block_sums[r][v], Isa::load_f32(sum)), sum);
+      }
+    }
+  }
+};
+
+// sums[row][kFeatures] += rows of one block of activations · the block's weights, for kVecs vectors
+// of features from first_vec on.
+template <class Isa, bool kBeyondGguf, int kBits, int kRows, int kTerms>
+void multiply_block(const Format& format, const std::byte* block, int64_t groups,
+                    const std::byte* x, int64_t x_stride, int64_t first_vec, bool fetches,
+                    float* sums) {
+  using Product = BlockProduct<Isa, kBeyondGguf, kBits, kRows, kTerms>;
+  constexpr Prefetch kPrefetch = Product::kPrefetch;
+  const std::byte* values = block + header_bytes(format, groups);
+  // Header and values of a group of 32: the unit of prefetching.
+  const int64_t bytes_per_group = block_bytes(format, groups) / groups;
+  const int64_t bytes_per_quad = (bytes_per_group + 7) / (2 * kQuadsPerHalf);
+  const bool has_halves = format.group_k == kGroupK / 2;
+  // The groups of 32 that share a scale.
+  const int64_t inner_groups = kBeyondGguf && !has_halves ? format.group_k / kGroupK : 1;
+  const GroupScales<Isa, kBeyondGguf> scales(format, block, groups);
+  const std::byte* group_sums = x + sums_offset(format.group_k);
+  typename Product::BlockSums block_sums;
+  typename Product::Products products;
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+    for (int v = 0; v < Isa::kVecs; ++v) block_sums[r][v] = Isa::set1(0.0F);
+  }
   for (int64_t first = 0; first < groups; first += inner_groups) {
     const bool is_cut = kBeyondGguf && first + inner_groups > groups;
     const int64_t end = is_cut ? groups : first + inner_groups;
-    start_group();
+    Product::start_group(products);
     for (int64_t g = first; g < end; ++g) {
       const std::byte* group = values + g * group_bytes(kBits);
       const std::byte* ahead = block + g * bytes_per_group + kPrefetch.distance;
@@ -268,28 +305,25 @@ void multiply_block(const Format& format, const std::byte* block, int64_t groups
       }
       const int64_t first_quad = g * 2 * kQuadsPerHalf;
 #pragma GCC unroll 4
-      for (int quad = 0; quad < kQuadsPerHalf; ++quad)
-        multiply_quad(group, ahead, quad, first_quad);
+      for (int quad = 0; quad < kQuadsPerHalf; ++quad) {
+        Product::multiply_quad(x, x_stride, first_vec, fetches, bytes_per_quad, group, ahead, quad,
+                               first_quad, products);
+      }
       if (has_halves) {
-        end_group(2 * g);
-        start_group();
+        Product::end_group(format, scales, group_sums, x_stride, first_vec, 2 * g, products,
+                           block_sums);
+        Product::start_group(products);
       }
 #pragma GCC unroll 4
       for (int quad = kQuadsPerHalf; quad < 2 * kQuadsPerHalf; ++quad) {
-        multiply_quad(group, ahead, quad, first_quad);
+        Product::multiply_quad(x, x_stride, first_vec, fetches, bytes_per_quad, group, ahead, quad,
+                               first_quad, products);
       }
     }
-    end_group(has_halves ? 2 * first + 1 : first / inner_groups);
+    Product::end_group(format, scales, group_sums, x_stride, first_vec,
+                       has_halves ? 2 * first + 1 : first / inner_groups, products, block_sums);
   }
-#pragma GCC unroll 16
-  for (int r = 0; r < kRows; ++r) {
-    const F scale = Isa::set1(reinterpret_cast<const Activations*>(x + r * x_stride)->scale);
-#pragma GCC unroll 4
-    for (int v = 0; v < kVecs; ++v) {
-      float* sum = sums + r * kFeatures + (first_vec + v) * Isa::kLanes;
-      Isa::store(Isa::mul_add(scale, block_sums[r][v], Isa::load_f32(sum)), sum);
-    }
-  }
+  Product::add_scaled(x, x_stride, first_vec, block_sums, sums);
 }
 
 // Reads what earlier blocks added to the columns of a row; rows behind the last are zeros.

@@ -20,6 +20,7 @@
 #include "cuda/base/launch.h"
 #include "cuda/device/elements.cuh"
 #include "cuda/device/hopper.cuh"
+#include "cuda/device/tensor_core.cuh"
 #include "cuda/gemm/dense/dense_kernels.h"
 #include "cuda/ops/weight_code.cuh"
 
@@ -61,22 +62,6 @@ __device__ __forceinline__ Operands operands_of_head(Operands p, unsigned head) 
 }
 
 template <typename T>
-__device__ __forceinline__ void mma(float (&sum)[4], uint32_t a0, uint32_t a1, uint32_t a2,
-                                    uint32_t a3, uint32_t b0, uint32_t b1) {
-  if constexpr (std::is_same_v<T, __half>) {
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
-        "{%8, %9}, {%0, %1, %2, %3};"
-        : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
-        : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
-  } else {
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
-        "{%8, %9}, {%0, %1, %2, %3};"
-        : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
-        : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
-  }
-}
-
-template <typename T>
 __device__ __forceinline__ void store_out(const Operands& p, int64_t at, float value) {
   if (p.out_is_f32) {
     static_cast<float*>(p.out)[at] = value;
@@ -105,48 +90,54 @@ __device__ __forceinline__ uint2 pairs_of(const uint4& load, int step) {
   }
 }
 
-// T: type of x. W: type of w, which is T or E4M3.
-// With scales of blocks and 16 rows of x, the limit of two thread blocks of 8 warps per SM costs
-// few spills; 0 leaves the number of registers to the compiler.
-template <typename T, typename W, Scaling kScaling, int kWarps, int kTiles, int kTokenTiles,
-          int kDepth, bool kByHead>
-__global__ void __launch_bounds__(kWarps * 32, kScaling == Scaling::kBlocks && kTokenTiles == 2
-                                                   ? 16 / kWarps
-                                                   : 0) skinny_gemm_kernel(Operands operands) {
-  if (!has_code<W>()) return;
-  const Operands p = operands_of_head<T, W, kByHead>(operands, blockIdx.y);
-  constexpr int kLaneElements = kWidestVec<W>;              // of K, per lane and chunk
-  constexpr int kChunk = 4 * kLaneElements;                 // elements of K per step of a warp
-  constexpr int kLoadsOfX = kLaneElements / kWidestVec<T>;  // 16-byte loads
+// The stages of skinny_gemm_kernel for a warp: load_weights(), load_x(), multiply(), and
+// write_part() after the last of them. T: type of x. W: type of w, which is T or E4M3.
+//
+//   wait_for_previous_kernel   x; the first weights are loaded before it
+//   __syncthreads              the parts of all warps, which are added up in order
+template <typename T, typename W, Scaling kScaling, int kTiles, int kTokenTiles, int kDepth>
+struct SkinnyWarp {
+  static constexpr int kLaneElements = kWidestVec<W>;  // of K, per lane and chunk
+  static constexpr int kChunk = 4 * kLaneElements;     // elements of K per step of a warp
+  static constexpr int kLoadsOfX = kLaneElements / kWidestVec<T>;  // 16-byte loads
+  static constexpr int64_t kStep = kDepth * kChunk;
   // Chunks whose products are added up before they are scaled.
-  constexpr int kScaledChunks =
+  static constexpr int kScaledChunks =
       kScaling == Scaling::kBlocks ? static_cast<int>(kScaleColumns) / kChunk : kDepth;
   static_assert(kDepth % kScaledChunks == 0);
-  const int warp = static_cast<int>(threadIdx.x) / 32;
-  const int group = static_cast<int>(threadIdx.x) % 32 / 4;  // row of a tile, and of x
-  const int quarter = static_cast<int>(threadIdx.x) % 4;     // of a chunk
-  const int64_t first_row = int64_t{blockIdx.x} * (kTiles * kTileRows);
-  const T* x = static_cast<const T*>(p.x);
+  static constexpr int kRows = kTiles * kTileRows;
+  static constexpr int kTokens = kTokenTiles * kTileTokens;
+  using Sums = float[kTiles][kTokenTiles][4];
+  using Part = float[kTokens][kRows];
 
-  // Rows past the end read row n - 1; their sums are not stored.
+  int group;    // of the lane: its row of a tile, and of x
+  int quarter;  // of the lane, in a chunk
   const W* w_rows[kTiles][2];
   int scales_at[kTiles][2];  // 32 bits each, because registers are scarce
+  uint4 w[kDepth][kTiles][2];
+  float scales[kDepth / kScaledChunks][kTiles][2];
+  uint4 x[kDepth][kTokenTiles][kLoadsOfX];
+
+  // Rows past the end read row n - 1; their sums are not stored.
+  __device__ __forceinline__ SkinnyWarp(const Operands& p, int64_t first_row)
+      : group(static_cast<int>(threadIdx.x) % 32 / 4), quarter(static_cast<int>(threadIdx.x) % 4) {
 #pragma unroll
-  for (int tile = 0; tile < kTiles; ++tile) {
+    for (int tile = 0; tile < kTiles; ++tile) {
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const int64_t row = first_row + tile * kTileRows + half * 8 + group;
-      const int64_t read_row = row < p.n ? row : p.n - 1;
-      w_rows[tile][half] = static_cast<const W*>(p.w) + read_row * p.k;
-      if constexpr (kScaling == Scaling::kBlocks) {
-        scales_at[tile][half] = static_cast<int>(p.w_scales.of_row(read_row) - p.w_scales.values);
+      for (int half = 0; half < 2; ++half) {
+        const int64_t row = first_row + tile * kTileRows + half * 8 + group;
+        const int64_t read_row = row < p.n ? row : p.n - 1;
+        w_rows[tile][half] = static_cast<const W*>(p.w) + read_row * p.k;
+        if constexpr (kScaling == Scaling::kBlocks) {
+          scales_at[tile][half] = static_cast<int>(p.w_scales.of_row(read_row) - p.w_scales.values);
+        }
       }
     }
   }
-  const uint4 zeros = make_uint4(0, 0, 0, 0);
-  uint4 w[kDepth][kTiles][2];
-  float scales[kDepth / kScaledChunks][kTiles][2];
-  const auto load_weights = [&](int64_t k) {
+
+  // k: the lane's first element of a step.
+  __device__ __forceinline__ void load_weights(const Operands& p, int64_t k) {
+    const uint4 zeros = make_uint4(0, 0, 0, 0);
 #pragma unroll
     for (int d = 0; d < kDepth; ++d) {
       const int64_t at = k + d * kChunk;
@@ -172,17 +163,10 @@ __global__ void __launch_bounds__(kWarps * 32, kScaling == Scaling::kBlocks && k
         }
       }
     }
-  };
+  }
 
-  constexpr int64_t kStep = kDepth * kChunk;
-  int64_t k = warp * kStep + quarter * kLaneElements;
-  load_weights(k);
-  trigger_dependent_launch();
-  wait_for_previous_kernel();
-
-  float sums[kTiles][kTokenTiles][4] = {};
-  for (;;) {
-    uint4 xs[kDepth][kTokenTiles][kLoadsOfX];
+  __device__ __forceinline__ void load_x(const Operands& p, int64_t k) {
+    const uint4 zeros = make_uint4(0, 0, 0, 0);
 #pragma unroll
     for (int d = 0; d < kDepth; ++d) {
 #pragma unroll
@@ -191,22 +175,31 @@ __global__ void __launch_bounds__(kWarps * 32, kScaling == Scaling::kBlocks && k
         const int64_t at = k + d * kChunk;
 #pragma unroll
         for (int i = 0; i < kLoadsOfX; ++i) {
-          xs[d][tokens][i] = token < p.m && at < p.k
-                                 ? reinterpret_cast<const uint4*>(x + token * p.x_stride + at)[i]
-                                 : zeros;
+          const T* const x_of_p = static_cast<const T*>(p.x);
+          x[d][tokens][i] =
+              token < p.m && at < p.k
+                  ? reinterpret_cast<const uint4*>(x_of_p + token * p.x_stride + at)[i]
+                  : zeros;
         }
       }
     }
-    // Adds the products of chunk d to four sums of a tile.
-    const auto multiply = [&](float(&to)[4], int d, int tile, int tokens) {
+  }
+
+  // Adds the products of chunk d to four sums of a tile.
+  __device__ __forceinline__ void multiply_chunk(int d, int tile, int tokens,
+                                                 float (&to)[4]) const {
 #pragma unroll
-      for (int step = 0; step < 2 * kLoadsOfX; ++step) {
-        const uint2 a = pairs_of<T, W>(w[d][tile][0], step);
-        const uint2 b = pairs_of<T, W>(w[d][tile][1], step);
-        const uint2 v = pairs_of<T, T>(xs[d][tokens][step / 2], step % 2);
-        mma<T>(to, a.x, b.x, a.y, b.y, v.x, v.y);
-      }
-    };
+    for (int step = 0; step < 2 * kLoadsOfX; ++step) {
+      const uint2 upper = pairs_of<T, W>(w[d][tile][0], step);
+      const uint2 lower = pairs_of<T, W>(w[d][tile][1], step);
+      const uint2 v = pairs_of<T, T>(x[d][tokens][step / 2], step % 2);
+      const uint32_t a[4] = {upper.x, lower.x, upper.y, lower.y};
+      mma<T>(to, a, v.x, v.y);
+    }
+  }
+
+  // Adds the products of the step that is loaded.
+  __device__ __forceinline__ void multiply(Sums& sums) const {
 #pragma unroll
     for (int d = 0; d < kDepth; d += kScaledChunks) {
 #pragma unroll
@@ -217,43 +210,68 @@ __global__ void __launch_bounds__(kWarps * 32, kScaling == Scaling::kBlocks && k
           if constexpr (kScaling == Scaling::kBlocks) {
             float part[4] = {};
 #pragma unroll
-            for (int i = 0; i < kScaledChunks; ++i) multiply(part, d + i, tile, tokens);
+            for (int i = 0; i < kScaledChunks; ++i) multiply_chunk(d + i, tile, tokens, part);
 #pragma unroll
             for (int i = 0; i < 4; ++i) {
               total[i] = fmaf(scales[d / kScaledChunks][tile][i / 2], part[i], total[i]);
             }
           } else {
 #pragma unroll
-            for (int i = 0; i < kScaledChunks; ++i) multiply(total, d + i, tile, tokens);
+            for (int i = 0; i < kScaledChunks; ++i) multiply_chunk(d + i, tile, tokens, total);
           }
         }
       }
     }
-    k += kWarps * kStep;
-    if (k - quarter * kLaneElements >= p.k) break;
-    load_weights(k);
   }
 
   // The lane holds these results of the instruction: rows group and group + 8, tokens 2 quarter and
   // 2 quarter + 1.
-  constexpr int kTokens = kTokenTiles * kTileTokens;
-  constexpr int kRows = kTiles * kTileRows;
-  __shared__ float parts[kWarps][kTokens][kRows];
+  __device__ __forceinline__ void write_part(const Sums& sums, Part& part) const {
 #pragma unroll
-  for (int tile = 0; tile < kTiles; ++tile) {
+    for (int tile = 0; tile < kTiles; ++tile) {
 #pragma unroll
-    for (int tokens = 0; tokens < kTokenTiles; ++tokens) {
+      for (int tokens = 0; tokens < kTokenTiles; ++tokens) {
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        parts[warp][tokens * kTileTokens + quarter * 2 + i % 2]
-             [tile * kTileRows + i / 2 * 8 + group] = sums[tile][tokens][i];
+        for (int i = 0; i < 4; ++i) {
+          part[tokens * kTileTokens + quarter * 2 + i % 2][tile * kTileRows + i / 2 * 8 + group] =
+              sums[tile][tokens][i];
+        }
       }
     }
   }
+};
+
+// With scales of blocks and 16 rows of x, the limit of two thread blocks of 8 warps per SM costs
+// few spills; 0 leaves the number of registers to the compiler.
+template <typename T, typename W, Scaling kScaling, int kWarps, int kTiles, int kTokenTiles,
+          int kDepth, bool kByHead>
+__global__ void __launch_bounds__(kWarps * 32, kScaling == Scaling::kBlocks && kTokenTiles == 2
+                                                   ? 16 / kWarps
+                                                   : 0) skinny_gemm_kernel(Operands operands) {
+  if (!has_code<W>()) return;
+  using Warp = SkinnyWarp<T, W, kScaling, kTiles, kTokenTiles, kDepth>;
+  const Operands p = operands_of_head<T, W, kByHead>(operands, blockIdx.y);
+  const int idx = static_cast<int>(threadIdx.x) / 32;
+  const int64_t first_row = int64_t{blockIdx.x} * Warp::kRows;
+  Warp warp(p, first_row);
+  int64_t k = idx * Warp::kStep + warp.quarter * Warp::kLaneElements;
+  warp.load_weights(p, k);
+  trigger_dependent_launch();
+  wait_for_previous_kernel();
+  typename Warp::Sums sums = {};
+  for (;;) {
+    warp.load_x(p, k);
+    warp.multiply(sums);
+    k += kWarps * Warp::kStep;
+    if (k - warp.quarter * Warp::kLaneElements >= p.k) break;
+    warp.load_weights(p, k);
+  }
+  __shared__ typename Warp::Part parts[kWarps];
+  warp.write_part(sums, parts[idx]);
   __syncthreads();
-  for (int i = static_cast<int>(threadIdx.x); i < p.m * kRows; i += kWarps * 32) {
-    const int token = i / kRows;
-    const int row = i % kRows;
+  for (int i = static_cast<int>(threadIdx.x); i < p.m * Warp::kRows; i += kWarps * 32) {
+    const int token = i / Warp::kRows;
+    const int row = i % Warp::kRows;
     const int64_t column = first_row + row;
     if (column >= p.n) continue;
     float sum = 0;

@@ -7,7 +7,7 @@
 // Each warp has a ring of stages there, one block of weights each, which its lane 0 refills with
 // bulk copies.
 //
-// Numerics are those of packed_few_rows.cu, except that gate and up are not rounded before the
+// Numerics are those of packed_kernels.cu, except that gate and up are not rounded before the
 // activation.
 #include <algorithm>
 #include <bit>
@@ -105,7 +105,60 @@ __device__ __forceinline__ SliceOfX load_x(const T* x, int left, int lane) {
   return slice;
 }
 
-// Grid: thread blocks of panels, for each group.
+// Writes the warp's sums to its part, [kMaxPackedRows][kPartStride].
+__device__ __forceinline__ void write_part(const float (&sums)[kTiles][4], int lane, float* part) {
+#pragma unroll
+  for (int tile = 0; tile < kTiles; ++tile) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int token = lane % 4 * 2 + i % 2;
+      const int row = tile * kPackedTileRows + i / 2 * 8 + lane / 4;
+      part[token * kPartStride + row] = sums[tile][i];
+    }
+  }
+}
+
+// Adds up the parts and stores the thread block's panels of one row of x. The warp of that number
+// calls it.
+template <typename T>
+__device__ __forceinline__ void store_row(const Params& p, const float* parts, int num_parts,
+                                          int num_halves, int first_panel, int token, int lane,
+                                          T* out) {
+  for (int i = 0; i < p.panels_per_block; ++i) {
+    const int row = (first_panel + i) * static_cast<int>(kPanelRows) + lane;
+    if (row >= p.n) return;
+    float of_half[2] = {};
+    for (int half = 0; half < num_halves; ++half) {
+      for (int of_part = 0; of_part < num_parts; ++of_part) {
+        const int of_warp = of_part * p.panels_per_block + i;
+        of_half[half] +=
+            parts[half * kHalfFloats +
+                  (of_warp * static_cast<int>(kMaxPackedRows) + token) * kPartStride + lane];
+      }
+    }
+    const float sum =
+        num_halves == 1 ? of_half[0] : activate<T>(p.activation, of_half[0]) * of_half[1];
+    out[row] = from_float<T>(sum);
+  }
+}
+
+// Starts the copy of a block of a panel into a stage.
+__device__ __forceinline__ void copy_block(const Params& p, const unsigned char* panel, int block,
+                                           unsigned char* stage, Mbarrier& arrived) {
+  const unsigned char* const from = panel + int64_t{block} * p.block_bytes;
+  const auto num_bytes =
+      static_cast<uint32_t>(block + 1 == p.num_blocks ? p.last_block_bytes : p.block_bytes);
+  arrived.arrive_expecting(num_bytes);
+  copy_bulk_evict_first(stage, from, num_bytes, arrived);
+}
+
+// Grid: thread blocks of panels, for each group. The barriers, and what each makes safe:
+//
+//   lane 0 of a warp                         the warp
+//   bulk copy -> stage i  --- arrived[i] --> wait for arrived[i]; read stage i
+//   next block -> stage i <-- __syncwarp --- all lanes have read stage i
+//
+//   __syncthreads            the parts of all warps' sums, which store_row() adds up
 template <typename T, int kBits, int kGroupSteps, bool kHasMinimums>
 __global__ void __launch_bounds__(kThreads, 2)
     packed_experts_kernel(const __grid_constant__ Params p) {
@@ -145,13 +198,8 @@ __global__ void __launch_bounds__(kThreads, 2)
   // Starts the copy of the next block, if one is left, into the next stage.
   const auto load_next = [&] {
     if (loaded_half >= num_halves || first_block >= end_block) return;
-    const unsigned char* const from = panel_at + loaded_half * p.gated_panels * p.panel_bytes +
-                                      int64_t{loaded_block} * p.block_bytes;
-    const auto num_bytes = static_cast<uint32_t>(
-        loaded_block + 1 == p.num_blocks ? p.last_block_bytes : p.block_bytes);
-    arrived[loaded_stage].arrive_expecting(num_bytes);
-    copy_bulk_evict_first(ring + loaded_stage * p.stage_bytes, from, num_bytes,
-                          arrived[loaded_stage]);
+    copy_block(p, panel_at + loaded_half * p.gated_panels * p.panel_bytes, loaded_block,
+               ring + loaded_stage * p.stage_bytes, arrived[loaded_stage]);
     if (++loaded_stage == p.num_stages) loaded_stage = 0;
     if (++loaded_block < end_block) return;
     loaded_block = first_block;
@@ -206,36 +254,12 @@ __global__ void __launch_bounds__(kThreads, 2)
         parity ^= 1;
       }
     }
-    float* const of_warp = parts + half * kHalfFloats + warp * kMaxPackedRows * kPartStride;
-#pragma unroll
-    for (int tile = 0; tile < kTiles; ++tile) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const int token = lane % 4 * 2 + i % 2;
-        const int row = tile * kPackedTileRows + i / 2 * 8 + lane / 4;
-        of_warp[token * kPartStride + row] = sums[tile][i];
-      }
-    }
+    write_part(sums, lane, parts + half * kHalfFloats + warp * kMaxPackedRows * kPartStride);
   }
   __syncthreads();
   if (warp >= num_rows) return;
   T* const out = static_cast<T*>(p.out) + int64_t{group.first_row + warp} * p.out_stride;
-  for (int i = 0; i < p.panels_per_block; ++i) {
-    const int row = (first_panel + i) * static_cast<int>(kPanelRows) + lane;
-    if (row >= p.n) return;
-    float of_half[2] = {};
-    for (int half = 0; half < num_halves; ++half) {
-      for (int of_part = 0; of_part < num_parts; ++of_part) {
-        const int of_warp = of_part * p.panels_per_block + i;
-        of_half[half] +=
-            parts[half * kHalfFloats +
-                  (of_warp * static_cast<int>(kMaxPackedRows) + warp) * kPartStride + lane];
-      }
-    }
-    const float sum =
-        num_halves == 1 ? of_half[0] : activate<T>(p.activation, of_half[0]) * of_half[1];
-    out[row] = from_float<T>(sum);
-  }
+  store_row(p, parts, num_parts, num_halves, first_panel, warp, lane, out);
 }
 
 // Grid: groups.

@@ -199,6 +199,67 @@ __device__ __forceinline__ void store_out(const Params& p, int64_t at, float val
   }
 }
 
+// Writes the warp's sums to its part, [m][kPartStride].
+__device__ __forceinline__ void write_part(const Params& p, const float (&sums)[kTiles][4],
+                                           int lane, float* part) {
+#pragma unroll
+  for (int tile = 0; tile < kTiles; ++tile) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int token = lane % 4 * 2 + i % 2;
+      const int row = tile * kPackedTileRows + i / 2 * 8 + lane / 4;
+      if (token < p.m) part[token * kPartStride + row] = sums[tile][i];
+    }
+  }
+}
+
+// The sum of the parts of one output, in their order. panel: of the item.
+__device__ __forceinline__ float add_parts(const Params& p, const float* parts, int panel,
+                                           int token, int lane) {
+  const int warps_per_panel = kWarps / p.panels_per_item;
+  float sum = 0;
+  for (int part = 0; part < p.num_parts; ++part) {
+    const int of_warp = part % warps_per_panel * p.panels_per_item + panel;
+    const float* const from = &parts[(of_warp * p.m + token) * kPartStride + lane];
+    sum += p.cluster == 1
+               ? *from
+               : load_in_cluster(address_in(shared_address(from),
+                                            static_cast<uint32_t>(part / warps_per_panel)));
+  }
+  return sum;
+}
+
+// Stores a thread's output of a panel: its sum, or, in the second half of a gated product, with
+// that of the first half, which is kept in `gate`.
+template <typename T>
+__device__ __forceinline__ void store_sum(const Params& p, const float* parts, int item, int half,
+                                          int num_halves, int panel, int token, int lane,
+                                          float& gate) {
+  const int row = (item * p.panels_per_item + panel) * static_cast<int>(kPanelRows) + lane;
+  if (token >= p.m || panel >= p.panels_per_item || row >= p.n) return;
+  float sum = add_parts(p, parts, panel, token, lane);
+  if (p.bias != nullptr) sum += to_float(static_cast<const T*>(p.bias)[row + half * p.n]);
+  if (num_halves == 1) {
+    store_out<T>(p, token * p.out_stride + row, sum);
+  } else if (half == 0) {
+    gate = to_float(from_float<T>(sum));
+  } else {
+    const float up = to_float(from_float<T>(sum));
+    store_out<T>(p, token * p.out_stride + row, activate<T>(Activation::kSilu, gate) * up);
+  }
+}
+
+// The barriers, and what each makes safe:
+//
+//   WeightLoader (lane 0 of a warp)          the warp
+//   bulk copy -> stage i  --- arrived[i] --> wait for arrived[i]; read stage i
+//   next block -> stage i <-- __syncwarp --- all lanes have read stage i
+//
+//   sync()                   the parts of a panel's sums, for the thread blocks that add them up.
+//   Two
+//                            halves of memory take turns, so that it also ends the reads of the
+//                            half that is written next
+//   sync_cluster_memory      at the end: the others have read this thread block's parts
 template <typename T, int kBits, int kGroupSteps, bool kHasMinimums>
 __global__ void __launch_bounds__(kThreads, 2)
     packed_gemm_kernel(const __grid_constant__ Params p) {
@@ -275,47 +336,13 @@ __global__ void __launch_bounds__(kThreads, 2)
           parity ^= 1;
         }
       }
-#pragma unroll
-      for (int tile = 0; tile < kTiles; ++tile) {
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          const int token = lane % 4 * 2 + i % 2;
-          const int row = tile * kPackedTileRows + i / 2 * 8 + lane / 4;
-          if (token < p.m) parts[(warp * p.m + token) * kPartStride + row] = sums[tile][i];
-        }
-      }
+      write_part(p, sums, lane, parts + warp * p.m * kPartStride);
       sync();
-      // A thread block adds up one panel, if there are as many, and a thread one output.
-      const int warps_per_panel = kWarps / p.panels_per_item;
-      const int token = warp;
-      const int row = (item * p.panels_per_item + rank) * static_cast<int>(kPanelRows) + lane;
-      if (token < p.m && rank < p.panels_per_item && row < p.n) {
-        float sum = 0;
-        for (int part = 0; part < p.num_parts; ++part) {
-          const int of_warp = part % warps_per_panel * p.panels_per_item + rank;
-          const float* const from = &parts[(of_warp * p.m + token) * kPartStride + lane];
-          sum += p.cluster == 1
-                     ? *from
-                     : load_in_cluster(address_in(shared_address(from),
-                                                  static_cast<uint32_t>(part / warps_per_panel)));
-        }
-        if (p.bias != nullptr) {
-          sum += to_float(static_cast<const T*>(p.bias)[row + half * p.n]);
-        }
-        if (num_halves == 1) {
-          store_out<T>(p, token * p.out_stride + row, sum);
-        } else if (half == 0) {
-          gate = to_float(from_float<T>(sum));
-        } else {
-          const float up = to_float(from_float<T>(sum));
-          store_out<T>(p, token * p.out_stride + row, activate<T>(Activation::kSilu, gate) * up);
-        }
-      }
+      store_sum<T>(p, parts, item, half, num_halves, rank, warp, lane, gate);
       parts += to_other_parts;
       to_other_parts = -to_other_parts;
     }
   }
-  // The others of a cluster may still read this thread block's parts.
   if (p.cluster > 1) sync_cluster_memory();
 }
 

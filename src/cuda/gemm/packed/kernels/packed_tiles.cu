@@ -432,95 +432,79 @@ __device__ __forceinline__ void store_tile(const Params& p, const Place& place,
   }
 }
 
-template <typename T, int kBits, int kTokens, bool kScalesSums>
-__global__ void __launch_bounds__(kMaxThreads, kBlocksPerSm)
-    packed_tile_gemm_kernel(const __grid_constant__ Params p) {
-  extern __shared__ unsigned char memory[];
-  constexpr int kChunks = packed_block_columns(kBits) / kChunkColumns;  // of a block
-  constexpr int kXBytes = kChunkSlices * kTokens * kSliceRowBytes;
-  const auto warps = blockDim.x / 32;
-  const int warp = static_cast<int>(threadIdx.x) / 32;
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int panels = static_cast<int>(warps) / kTiles;
-  const int panel = warp / kTiles;
-  const SharedLayout layout =
-      shared_layout(kTokens, panels, p.x_stages, p.weight_stages, p.stage_bytes);
-  unsigned char* const start = memory + (-shared_address(memory) & (kSwizzleAlignment - 1));
-  auto* const barriers = reinterpret_cast<Mbarrier*>(start + layout.barriers);
-  auto* const counts =
-      reinterpret_cast<unsigned*>(barriers + p.x_stages + panels * p.weight_stages);
-  const Ring x_ring = {start, barriers, counts, kXBytes, p.x_stages, warps};
-  const int first_stage = panel * p.weight_stages;
-  const Ring weight_ring = {start + layout.weights + first_stage * p.stage_bytes,
-                            barriers + p.x_stages + first_stage,
-                            counts + p.x_stages + first_stage,
-                            p.stage_bytes,
-                            p.weight_stages,
-                            kTiles};
-  const Place place(p);
-  const unsigned char* panel_at = p.panels + panel_of(p, place.tile, panel) * p.panel_bytes;
-  // Kernels before write the groups, and there may be fewer than thread blocks.
-  if (p.groups.tiles != nullptr) {
-    wait_for_previous_kernel();
-    if (place.token_tile >= *p.groups.num_tiles) return;
-    panel_at += p.groups.tiles[place.token_tile].expert * p.groups.matrix_bytes;
-  }
-  const auto load_block = [&](int stage, int block) {
-    if (block >= place.end_block) return;
+// The bytes of a stage of x.
+template <int kTokens>
+constexpr int kStageOfXBytes = kChunkSlices* kTokens* kSliceRowBytes;
+
+// The barriers of a thread block, and what each makes safe. They are those of two kinds of rings:
+// one of weights per panel, which the panel's kTiles warps read, and one of x, which all warps
+// read.
+//
+//   load (one lane)                          multiply_tile (every warp of the ring)
+//   bulk copy -> stage i  --- arrived[i] --> wait for arrived[i]; read stage i
+//   next block or chunk <--- num_read[i] --- may_refill(): all warps of the ring have read stage i
+//
+//   __syncthreads             the rings' memory, of which all products are made, may take the sums
+//   sync_cluster_memory       the sums of each thread block, for the others of the cluster
+//   sync_cluster_memory       the others have read this thread block's sums, so that it may end
+struct Rings {
+  Ring x;
+  Ring weights;  // of the warp's panel
+};
+
+// Starts the bulk copies of a warp's weights and of the thread block's x. One lane calls it.
+struct Loader {
+  const Params& p;
+  const Rings& rings;
+  const unsigned char* panel;  // of the warp
+  const unsigned char* x;      // of the token tile
+  int end_block;
+  int end_chunk;
+
+  __device__ __forceinline__ void load_weights(int stage, int block) const {
+    if (block >= end_block) return;
     const auto num_bytes =
         static_cast<uint32_t>(block + 1 == p.num_blocks ? p.last_block_bytes : p.block_bytes);
-    Mbarrier& arrived = weight_ring.arrived[stage];
-    unsigned char* const to = weight_ring.stages + stage * p.stage_bytes;
-    const unsigned char* const from = panel_at + int64_t{block} * p.block_bytes;
+    Mbarrier& arrived = rings.weights.arrived[stage];
+    unsigned char* const to = rings.weights.stages + stage * p.stage_bytes;
+    const unsigned char* const from = panel + int64_t{block} * p.block_bytes;
     arrived.arrive_expecting(num_bytes);
     if (p.reads_once) {
       copy_bulk_evict_first(to, from, num_bytes, arrived);
     } else {
       copy_bulk(to, from, num_bytes, arrived);
     }
-  };
-  const int first_chunk = place.first_block * kChunks;
-  const int end_chunk = min(place.end_block * kChunks, p.num_chunks);
-  const auto* const x_at =
-      static_cast<const unsigned char*>(p.x) + int64_t{place.token_tile} * p.num_chunks * kXBytes;
-  const auto load_x = [&](int stage, int chunk) {
+  }
+  template <int kXBytes>
+  __device__ __forceinline__ void load_x(int stage, int chunk) const {
     if (chunk >= end_chunk) return;
-    x_ring.arrived[stage].arrive_expecting(kXBytes);
-    copy_bulk(x_ring.stages + stage * kXBytes, x_at + int64_t{chunk} * kXBytes, kXBytes,
-              x_ring.arrived[stage]);
-  };
-
-  if (threadIdx.x == 0) x_ring.init();
-  if (warp % kTiles == 0 && lane == 0) {
-    weight_ring.init();
-    publish_barriers();
-#pragma unroll 1
-    for (int i = 0; i < p.weight_stages; ++i) load_block(i, place.first_block + i);
+    rings.x.arrived[stage].arrive_expecting(kXBytes);
+    copy_bulk(rings.x.stages + stage * kXBytes, x + int64_t{chunk} * kXBytes, kXBytes,
+              rings.x.arrived[stage]);
   }
-  __syncthreads();
-  trigger_dependent_launch();
-  wait_for_previous_kernel();
-  if (threadIdx.x == 0) {
-#pragma unroll 1
-    for (int i = 0; i < p.x_stages; ++i) load_x(i, first_chunk + i);
-  }
-  __syncwarp();
+};
 
-  float sums[kTokens / 2] = {};
+// sums = the warp's rows of w times the tile's rows of x, for the chunks from first_chunk on.
+template <typename T, int kBits, int kTokens, bool kScalesSums>
+__device__ __forceinline__ void multiply_tile(const Params& p, const Rings& rings,
+                                              const Loader& loader, int first_chunk,
+                                              float (&sums)[kTokens / 2]) {
+  constexpr int kChunks = packed_block_columns(kBits) / kChunkColumns;  // of a block
+  constexpr int kXBytes = kStageOfXBytes<kTokens>;
+  using Reader = WeightReader<T, kBits, kScalesSums>;
   float scaled[kScalesSums ? kTokens / 2 : 1] = {};  // the sums are those of a group then
   int adds = 1;
-  using Reader = WeightReader<T, kBits, kScalesSums>;
   Reader reader(p);
   typename Reader::Slice weights;
   RingPosition weights_pos;
   RingPosition x_pos;
   const auto load_slice = [&](int chunk, int idx) {
     const int of_block = chunk % kChunks * kChunkSlices + idx;
-    if (of_block == 0) weight_ring.arrived[weights_pos.stage].wait(weights_pos.parity);
-    reader.load(weight_ring.stages + weights_pos.stage * p.stage_bytes, of_block, weights);
+    if (of_block == 0) rings.weights.arrived[weights_pos.stage].wait(weights_pos.parity);
+    reader.load(rings.weights.stages + weights_pos.stage * p.stage_bytes, of_block, weights);
     if (of_block + 1 < kChunks * kChunkSlices) return;
-    if (weight_ring.may_refill(weights_pos.stage)) {
-      load_block(weights_pos.stage, chunk / kChunks + p.weight_stages);
+    if (rings.weights.may_refill(weights_pos.stage)) {
+      loader.load_weights(weights_pos.stage, chunk / kChunks + p.weight_stages);
     }
     __syncwarp();
     weights_pos.advance(p.weight_stages);
@@ -530,17 +514,17 @@ __global__ void __launch_bounds__(kMaxThreads, kBlocksPerSm)
   reader.make(weights, a);
   if constexpr (kScalesSums) reader.take_scales(weights);
 #pragma unroll 1
-  for (int chunk = first_chunk; chunk < end_chunk; ++chunk) {
-    x_ring.arrived[x_pos.stage].wait(x_pos.parity);
+  for (int chunk = first_chunk; chunk < loader.end_chunk; ++chunk) {
+    rings.x.arrived[x_pos.stage].wait(x_pos.parity);
 #pragma unroll
     for (int slice = 0; slice < kChunkSlices; ++slice) {
       if (slice + 1 < kChunkSlices) {
         load_slice(chunk, slice + 1);
-      } else if (chunk + 1 < end_chunk) {
+      } else if (chunk + 1 < loader.end_chunk) {
         load_slice(chunk + 1, 0);
       }
       const unsigned char* const x =
-          x_ring.stages + x_pos.stage * kXBytes + slice * (kXBytes / kChunkSlices);
+          rings.x.stages + x_pos.stage * kXBytes + slice * (kXBytes / kChunkSlices);
       const uint64_t b = wgmma::operand_descriptor(shared_address(x));
       wgmma::keep(sums);
       wgmma::begin();
@@ -563,35 +547,98 @@ __global__ void __launch_bounds__(kMaxThreads, kBlocksPerSm)
         }
       }
     }
-    if (x_ring.may_refill(x_pos.stage)) load_x(x_pos.stage, chunk + p.x_stages);
+    if (rings.x.may_refill(x_pos.stage)) {
+      loader.load_x<kXBytes>(x_pos.stage, chunk + p.x_stages);
+    }
     __syncwarp();
     x_pos.advance(p.x_stages);
   }
-
   if constexpr (kScalesSums) {
     // Unless the last slice is a group, whose sums have been added.
     if (adds != 0) reader.add_scaled(sums, scaled);
 #pragma unroll
     for (int i = 0; i < kTokens / 2; ++i) sums[i] = scaled[i];
   }
-  __syncthreads();
-  auto* const parts = reinterpret_cast<float*>(start);
+}
+
+// Writes a warp's sums to the thread block's part of the tile, [tokens][part_stride(panels)].
+template <int kTokens>
+__device__ __forceinline__ void write_part(const float (&sums)[kTokens / 2], int panels, int warp,
+                                           int lane, float* part) {
   const int stride = part_stride(panels);
 #pragma unroll
   for (int i = 0; i < kTokens / 2; ++i) {
     const int token = i / 4 * 8 + lane % 4 * 2 + i % 2;
     const int row = warp * kPackedTileRows + i / 2 % 2 * 8 + lane / 4;
-    parts[token * stride + row] = sums[i];
+    part[token * stride + row] = sums[i];
   }
+}
+
+template <typename T, int kBits, int kTokens, bool kScalesSums>
+__global__ void __launch_bounds__(kMaxThreads, kBlocksPerSm)
+    packed_tile_gemm_kernel(const __grid_constant__ Params p) {
+  extern __shared__ unsigned char memory[];
+  constexpr int kChunks = packed_block_columns(kBits) / kChunkColumns;  // of a block
+  constexpr int kXBytes = kStageOfXBytes<kTokens>;
+  const auto warps = blockDim.x / 32;
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int panels = static_cast<int>(warps) / kTiles;
+  const int panel = warp / kTiles;
+  const SharedLayout layout =
+      shared_layout(kTokens, panels, p.x_stages, p.weight_stages, p.stage_bytes);
+  unsigned char* const start = memory + (-shared_address(memory) & (kSwizzleAlignment - 1));
+  auto* const barriers = reinterpret_cast<Mbarrier*>(start + layout.barriers);
+  auto* const counts =
+      reinterpret_cast<unsigned*>(barriers + p.x_stages + panels * p.weight_stages);
+  const int first_stage = panel * p.weight_stages;
+  const Rings rings = {
+      {start, barriers, counts, kXBytes, p.x_stages, warps},
+      {start + layout.weights + first_stage * p.stage_bytes, barriers + p.x_stages + first_stage,
+       counts + p.x_stages + first_stage, p.stage_bytes, p.weight_stages, kTiles}};
+  const Place place(p);
+  const unsigned char* panel_at = p.panels + panel_of(p, place.tile, panel) * p.panel_bytes;
+  // Kernels before write the groups, and there may be fewer than thread blocks.
+  if (p.groups.tiles != nullptr) {
+    wait_for_previous_kernel();
+    if (place.token_tile >= *p.groups.num_tiles) return;
+    panel_at += p.groups.tiles[place.token_tile].expert * p.groups.matrix_bytes;
+  }
+  const int first_chunk = place.first_block * kChunks;
+  const auto* const x_at =
+      static_cast<const unsigned char*>(p.x) + int64_t{place.token_tile} * p.num_chunks * kXBytes;
+  const Loader loader = {p,    rings,           panel_at,
+                         x_at, place.end_block, min(place.end_block * kChunks, p.num_chunks)};
+
+  if (threadIdx.x == 0) rings.x.init();
+  if (warp % kTiles == 0 && lane == 0) {
+    rings.weights.init();
+    publish_barriers();
+#pragma unroll 1
+    for (int i = 0; i < p.weight_stages; ++i) loader.load_weights(i, place.first_block + i);
+  }
+  __syncthreads();
+  trigger_dependent_launch();
+  wait_for_previous_kernel();
+  if (threadIdx.x == 0) {
+#pragma unroll 1
+    for (int i = 0; i < p.x_stages; ++i) loader.load_x<kXBytes>(i, first_chunk + i);
+  }
+  __syncwarp();
+
+  float sums[kTokens / 2] = {};
+  multiply_tile<T, kBits, kTokens, kScalesSums>(p, rings, loader, first_chunk, sums);
+  __syncthreads();
+  auto* const part = reinterpret_cast<float*>(start);
+  write_part<kTokens>(sums, panels, warp, lane, part);
   __syncwarp();
   if (p.splits > 1) {
     sync_cluster_memory();
   } else {
     __syncthreads();
   }
-  store_tile<T, kTokens>(p, place, parts);
+  store_tile<T, kTokens>(p, place, part);
   __syncwarp();
-  // The others of a cluster may still read this thread block's parts.
   if (p.splits > 1) sync_cluster_memory();
 }
 
