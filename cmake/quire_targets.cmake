@@ -89,6 +89,25 @@ function(quire_unite target count)
   endif()
 endfunction()
 
+# With QUIRE_UNITY, compiles these CUDA sources of a library at once: the time of a small kernel's source
+# is mostly that of its headers. CMake 3.25 unites C++ only, so a generated source includes the others.
+# They share private names: an anonymous namespace per source would not keep them apart.
+function(quire_unite_kernels name)
+  if(QUIRE_UNITY)
+    set(text)
+    list(GET ARGN 0 first)
+    get_filename_component(unit ${first} NAME_WE)
+    foreach(source ${ARGN})
+      set_source_files_properties(${source} PROPERTIES HEADER_FILE_ONLY ON)
+      file(RELATIVE_PATH path ${CMAKE_SOURCE_DIR}/src ${CMAKE_CURRENT_SOURCE_DIR}/${source})
+      string(APPEND text "#include \"${path}\"\n")
+    endforeach()
+    set(united ${CMAKE_CURRENT_BINARY_DIR}/united/${unit}_and_others.cu)
+    file(CONFIGURE OUTPUT ${united} CONTENT "${text}" @ONLY)
+    target_sources(quire_${name} PRIVATE ${united})
+  endif()
+endfunction()
+
 # quire_library(kv SOURCES block_pool.cc … DEPS base … [NO_UNITY] [HOT | COLD]): builds this folder's
 # library quire_kv.
 #   NO_UNITY  its sources cannot share a translation unit

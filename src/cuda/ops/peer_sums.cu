@@ -10,7 +10,7 @@
 namespace quire::cuda {
 namespace {
 
-constexpr int64_t kMaxBlock = 1024;
+constexpr int64_t kMaxSumBlock = 1024;
 constexpr int64_t kTwoStepThreads = 512;
 
 // A thread block's row of x, which becomes the sum.
@@ -131,7 +131,7 @@ __device__ __forceinline__ void for_each_vector(int width, const Body& body) {
 
 // Every rank sends its row to the others, and adds up all. One thread block per row.
 template <typename Row, int kRanks>
-__global__ void __launch_bounds__(kMaxBlock)
+__global__ void __launch_bounds__(kMaxSumBlock)
     one_step_kernel(const __grid_constant__ PeerInboxes inboxes,
                     const __grid_constant__ typename Row::Args args) {
   using T = typename Row::Element;
@@ -264,7 +264,7 @@ void run(const LaunchContext& context, const PeerInboxes& inboxes, SumWay way,
     }
     const auto num_vectors = static_cast<int64_t>(x.rows(0, 1).num_bytes() / sizeof(uint4));
     const LaunchShape shape =
-        context.shape(x.shape[0], std::min(round_up(num_vectors, int64_t{32}), kMaxBlock));
+        context.shape(x.shape[0], std::min(round_up(num_vectors, int64_t{32}), kMaxSumBlock));
     QUIRE_LAUNCH(*context.stream, (one_step_kernel<Row, ranks.value>), shape, inboxes, args);
   });
 }

@@ -10,7 +10,7 @@
 namespace quire::cuda {
 namespace {
 
-constexpr int64_t kBlock = 256;
+constexpr int64_t kRankBlock = 256;
 
 __global__ void part_rows_kernel(const int32_t* ids, int64_t count, int64_t first_id,
                                  int64_t num_ids, int32_t* rows) {
@@ -54,7 +54,7 @@ __global__ void join_columns_kernel(const float* parts, int64_t part_size, int64
 
 void run_part_rows(const LaunchContext& context, const int32_t* ids, int64_t count,
                    const Slice& part, int32_t* rows) {
-  QUIRE_LAUNCH(*context.stream, part_rows_kernel, context.shape(ceil_div(count, kBlock), kBlock),
+  QUIRE_LAUNCH(*context.stream, part_rows_kernel, context.shape(ceil_div(count, kRankBlock), kRankBlock),
                ids, count, part.first, part.count, rows);
 }
 
@@ -62,7 +62,7 @@ void run_clear_other_rows(const LaunchContext& context, const int32_t* ids, cons
                           const TensorView& out) {
   with_float_type(out.dtype, [&](auto type) {
     using T = typename decltype(type)::type;
-    QUIRE_LAUNCH(*context.stream, clear_rows_kernel<T>, context.shape(out.shape[0], kBlock), ids,
+    QUIRE_LAUNCH(*context.stream, clear_rows_kernel<T>, context.shape(out.shape[0], kRankBlock), ids,
                  part.first, part.count, out.shape[1], out.as<T>());
   });
 }
@@ -72,7 +72,7 @@ void run_join_columns(const LaunchContext& context, const float* parts, int64_t 
   constexpr int64_t kMaxGridY = 65535;
   const int64_t width = out.shape[1];
   QUIRE_LAUNCH(*context.stream, join_columns_kernel,
-               context.shape(ceil_div(width, kBlock), kBlock, std::min(out.shape[0], kMaxGridY)),
+               context.shape(ceil_div(width, kRankBlock), kRankBlock, std::min(out.shape[0], kMaxGridY)),
                parts, part_size, part_width, out.shape[0], width, out.as<float>());
 }
 

@@ -18,9 +18,9 @@
 namespace quire::cuda {
 namespace {
 
-constexpr int kBlock = 256;
+constexpr int kRopeBlock = 256;
 
-struct Params {
+struct RopeParams {
   const void* qkv;
   void* q_out;
   const float* cos_sin;
@@ -55,7 +55,7 @@ constexpr DType kDType = sizeof(T) == 4              ? DType::kF32
                                                      : DType::kBF16;
 
 template <typename T>
-__device__ HeadTask head_task(const Params& p, int64_t token, int head) {
+__device__ HeadTask head_task(const RopeParams& p, int64_t token, int head) {
   if (head < p.num_heads) {
     return {Role::kQuery, p.q_norm,  nullptr,
             p.q_out,      kDType<T>, (token * p.num_heads + head) * p.head_dim};
@@ -179,12 +179,12 @@ __device__ __forceinline__ float norm_scale_by_warp(const T* x, int width, float
 
 // rope_dim == head_dim == 2 * group * kVec; group is a power of two up to 32.
 template <typename T, RotaryPairs kPairs>
-__global__ void rope_wide_kernel(Params p, int group) {
+__global__ void rope_wide_kernel(RopeParams p, int group) {
   constexpr int kVec = kWidestVec<T>;
   trigger_dependent_launch();
   wait_for_previous_kernel();
   const int num_heads = p.num_heads + 2 * p.num_kv_heads;
-  const int64_t item = int64_t{blockIdx.x} * (kBlock / group) + threadIdx.x / group;
+  const int64_t item = int64_t{blockIdx.x} * (kRopeBlock / group) + threadIdx.x / group;
   const int64_t token = item / num_heads;
   const int head = static_cast<int>(item % num_heads);
   const bool is_valid = token < p.num_tokens;  // all lanes take part in the shuffles
@@ -230,11 +230,11 @@ __global__ void rope_wide_kernel(Params p, int group) {
 }
 
 template <typename T, RotaryPairs kPairs>
-__global__ void rope_generic_kernel(Params p) {
+__global__ void rope_generic_kernel(RopeParams p) {
   trigger_dependent_launch();
   wait_for_previous_kernel();
   const int num_heads = p.num_heads + 2 * p.num_kv_heads;
-  const int64_t item = int64_t{blockIdx.x} * (kBlock / 32) + threadIdx.x / 32;
+  const int64_t item = int64_t{blockIdx.x} * (kRopeBlock / 32) + threadIdx.x / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int64_t token = item / num_heads;
   if (token >= p.num_tokens) return;  // the whole warp returns
@@ -277,7 +277,7 @@ template <typename T, RotaryPairs kPairs, int kVec>
 __global__ void latent_rope_kernel(LatentParams p) {
   trigger_dependent_launch();
   wait_for_previous_kernel();
-  const int64_t item = int64_t{blockIdx.x} * (kBlock / 32) + threadIdx.x / 32;
+  const int64_t item = int64_t{blockIdx.x} * (kRopeBlock / 32) + threadIdx.x / 32;
   const int64_t token = item / (p.num_heads + 1);
   const int head = static_cast<int>(item % (p.num_heads + 1));
   if (token >= p.num_tokens) return;  // the whole warp returns
@@ -339,7 +339,7 @@ bool has_latent_vectors(const LatentRopeAndCache& args, const LatentParams& p, i
 template <typename Kernel, typename... Args>
 void launch_heads(const LaunchContext& context, Kernel kernel, int64_t num_heads, int lanes,
                   const Args&... args) {
-  QUIRE_LAUNCH(*context.stream, kernel, context.shape(ceil_div(num_heads, kBlock / lanes), kBlock),
+  QUIRE_LAUNCH(*context.stream, kernel, context.shape(ceil_div(num_heads, kRopeBlock / lanes), kRopeBlock),
                args...);
 }
 
@@ -354,7 +354,7 @@ void with_type_and_pairs(DType dtype, RotaryPairs pairs, const Body& body) {
 }  // namespace
 
 void run_rope_and_cache(const LaunchContext& context, const RopeAndCache& args) {
-  Params p = {};
+  RopeParams p = {};
   p.qkv = args.qkv.data;
   p.q_out = args.q_out.data;
   p.cos_sin = args.cos_sin.as<const float>();

@@ -9,7 +9,7 @@
 namespace quire::cuda {
 namespace {
 
-constexpr int kThreads = 256;
+constexpr int kDraftThreads = 256;
 constexpr int kSampleThreads = 1024;
 
 __device__ int32_t target_id(const DraftLogits& call, int32_t draft_id) {
@@ -23,7 +23,7 @@ __device__ void store_draft(const SlotTables& tables, const DraftLogits& call, i
       target_id(call, draft_id);
 }
 
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kDraftThreads)
     most_likely_drafts_kernel(SlotTables tables, DraftLogits call, SlicePick* picks,
                               uint32_t* arrivals) {
   const auto i = static_cast<int>(blockIdx.x);
@@ -104,7 +104,7 @@ void launch_sample_drafts(const SlotTables& tables, const DraftLogits& call, con
 
 void launch_most_likely_drafts(const SlotTables& tables, const DraftLogits& call, SlicePick* picks,
                                uint32_t* arrivals, CudaStream& stream) {
-  const LaunchShape shape = {.grid = slices_grid(call.num_spans, call.width), .block = kThreads};
+  const LaunchShape shape = {.grid = slices_grid(call.num_spans, call.width), .block = kDraftThreads};
   QUIRE_LAUNCH(stream, most_likely_drafts_kernel, shape, tables, call, picks, arrivals);
 }
 

@@ -40,7 +40,7 @@ namespace {
 constexpr int kMaxThreads = 1024;
 constexpr float kLeastFloat = -3.402823466e38F;
 
-struct Shared {
+struct FilterShared {
   Histogram bins;
   uint64_t list[kNumBins];
   int list_size;
@@ -48,8 +48,8 @@ struct Shared {
 
 // The thread block's shared memory, behind a function so that functions that are not inlined still
 // access it as shared memory.
-__device__ __forceinline__ Shared& block_shared() {
-  __shared__ Shared shared;
+__device__ __forceinline__ FilterShared& block_shared() {
+  __shared__ FilterShared shared;
   return shared;
 }
 
@@ -83,7 +83,7 @@ __device__ float least_passing(float high, Passes passes) {
 
 // Sorts in descending order, over the next power of two; entries beyond the size are 0.
 __device__ __forceinline__ void sort_list() {
-  Shared& shared = block_shared();
+  FilterShared& shared = block_shared();
   const int size = shared.list_size;
   int padded = 1;
   while (padded < size) padded *= 2;

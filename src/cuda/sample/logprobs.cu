@@ -12,8 +12,8 @@
 namespace quire::cuda {
 namespace {
 
-constexpr int kThreads = 256;
-constexpr int kQuadsPerThread = kSliceSize / 4 / kThreads;
+constexpr int kLogprobThreads = 256;
+constexpr int kQuadsPerThread = kSliceSize / 4 / kLogprobThreads;
 constexpr int kMaxList = kMaxSlices * kMaxTopLogprobs;
 static_assert(kMaxList >= kMaxTopLogprobs * kQuadsPerThread * 4);
 
@@ -22,8 +22,8 @@ struct Query {
   int32_t num_top;
 };
 
-struct Shared {
-  uint64_t thread_keys[kThreads];
+struct LogprobShared {
+  uint64_t thread_keys[kLogprobThreads];
   uint64_t list[kMaxList];
   uint64_t top[kMaxTopLogprobs];
   uint64_t bound;
@@ -32,12 +32,12 @@ struct Shared {
 };
 
 // Writes the num_top largest keys of the list to `top`, descending; 0 where there are fewer.
-__device__ void sort_top(Shared& shared, int num_top) {
+__device__ void sort_top(LogprobShared& shared, int num_top) {
   const auto thread = static_cast<int>(threadIdx.x);
   if (thread < kMaxTopLogprobs) shared.top[thread] = 0;
   __syncthreads();
   const int size = shared.list_size;
-  for (int i = thread; i < size; i += kThreads) {
+  for (int i = thread; i < size; i += kLogprobThreads) {
     const uint64_t key = shared.list[i];
     int larger = 0;
     for (int k = 0; k < size; ++k) larger += static_cast<int>(shared.list[k] > key);
@@ -47,7 +47,7 @@ __device__ void sort_top(Shared& shared, int num_top) {
 }
 
 // A key of 0 stands for no token.
-__device__ void find_top(Shared& shared, const uint64_t (&keys)[kQuadsPerThread * 4], int num_top) {
+__device__ void find_top(LogprobShared& shared, const uint64_t (&keys)[kQuadsPerThread * 4], int num_top) {
   const auto thread = static_cast<int>(threadIdx.x);
   uint64_t mine = 0;
 #pragma unroll
@@ -59,7 +59,7 @@ __device__ void find_top(Shared& shared, const uint64_t (&keys)[kQuadsPerThread 
   }
   __syncthreads();
   int larger = 0;
-  for (int t = 0; t < kThreads; ++t) larger += static_cast<int>(shared.thread_keys[t] > mine);
+  for (int t = 0; t < kLogprobThreads; ++t) larger += static_cast<int>(shared.thread_keys[t] > mine);
   if (larger == num_top - 1 && mine != 0) shared.bound = mine;  // one thread: keys are distinct
   __syncthreads();
   const uint64_t bound = shared.bound;
@@ -73,20 +73,20 @@ __device__ void find_top(Shared& shared, const uint64_t (&keys)[kQuadsPerThread 
   sort_top(shared, num_top);
 }
 
-__device__ void summarize_slice(Shared& shared, const LogitsRow& row, int slice, const Query& query,
+__device__ void summarize_slice(LogprobShared& shared, const LogitsRow& row, int slice, const Query& query,
                                 SliceLogprobs& out) {
   const float target_logit = row.logits[query.target];
   const int32_t first = slice * (kSliceSize / 4) + static_cast<int32_t>(threadIdx.x);
   Quad quads[kQuadsPerThread];
 #pragma unroll
-  for (int i = 0; i < kQuadsPerThread; ++i) quads[i] = row.quad(first + i * kThreads);
+  for (int i = 0; i < kQuadsPerThread; ++i) quads[i] = row.quad(first + i * kLogprobThreads);
   LargestLogit mine;
   int num_at_least = 0;
 #pragma unroll
   for (int i = 0; i < kQuadsPerThread; ++i) {
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
-      const int32_t id = (first + i * kThreads) * 4 + j;
+      const int32_t id = (first + i * kLogprobThreads) * 4 + j;
       mine.add(quads[i].x[j], id);
       num_at_least += static_cast<int>(id < row.end_id && quads[i].x[j] >= target_logit);
     }
@@ -109,7 +109,7 @@ __device__ void summarize_slice(Shared& shared, const LogitsRow& row, int slice,
     for (int i = 0; i < kQuadsPerThread; ++i) {
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
-        const int32_t id = (first + i * kThreads) * 4 + j;
+        const int32_t id = (first + i * kLogprobThreads) * 4 + j;
         keys[i * 4 + j] = id < row.end_id ? token_key(quads[i].x[j], id) : 0;
       }
     }
@@ -124,7 +124,7 @@ __device__ void summarize_slice(Shared& shared, const LogitsRow& row, int slice,
   }
 }
 
-__device__ void merge_slices(Shared& shared, const LogitsRow& row, const Query& query,
+__device__ void merge_slices(LogprobShared& shared, const LogitsRow& row, const Query& query,
                              const SliceLogprobs* slices, int count, LogprobsResult& result) {
   const auto thread = static_cast<int>(threadIdx.x);
   LargestLogit all;
@@ -145,7 +145,7 @@ __device__ void merge_slices(Shared& shared, const LogitsRow& row, const Query& 
   const auto logprob = [&](float logit) {
     return static_cast<float>(static_cast<double>(logit) - static_cast<double>(largest) - log_sum);
   };
-  for (int i = thread; i < count * query.num_top; i += kThreads) {
+  for (int i = thread; i < count * query.num_top; i += kLogprobThreads) {
     shared.list[i] = slices[i / query.num_top].top_keys[i % query.num_top];
   }
   if (thread == 0) shared.list_size = count * query.num_top;
@@ -166,7 +166,7 @@ __device__ void merge_slices(Shared& shared, const LogitsRow& row, const Query& 
 
 __device__ void run_query(const Query& query, const float* logits, int vocab_size,
                           SliceLogprobs* slices, uint32_t* arrivals, LogprobsResult* results) {
-  __shared__ Shared shared;
+  __shared__ LogprobShared shared;
   const auto i = static_cast<int>(blockIdx.x);
   const auto count = static_cast<int>(gridDim.y);
   if (query.target < 0) {
@@ -190,7 +190,7 @@ __device__ void run_query(const Query& query, const float* logits, int vocab_siz
   merge_slices(shared, row, query, row_slices, count, results[i]);
 }
 
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kLogprobThreads)
     sampled_logprobs_kernel(SlotTables tables, SampleCall call, SliceLogprobs* slices,
                             uint32_t* arrivals, LogprobsResult* results) {
   const int slot = call.slots[blockIdx.x];
@@ -203,7 +203,7 @@ __global__ void __launch_bounds__(kThreads)
   run_query(query, call.logits, tables.vocab_size, slices, arrivals, results);
 }
 
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kLogprobThreads)
     target_logprobs_kernel(const float* logits, int vocab_size, const int32_t* targets, int num_top,
                            SliceLogprobs* slices, uint32_t* arrivals, LogprobsResult* results) {
   const int32_t target = targets[blockIdx.x];
@@ -212,7 +212,7 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 LaunchShape shape_of(int vocab_size, int num_rows) {
-  return {.grid = slices_grid(num_rows, vocab_size), .block = kThreads};
+  return {.grid = slices_grid(num_rows, vocab_size), .block = kLogprobThreads};
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 namespace quire::cuda {
 namespace {
 
-constexpr int kThreads = 256;
+constexpr int kPassThreads = 256;
 
 // The pass over the logits also yields the largest one. A logit of -infinity has score -infinity
 // and never wins.
@@ -48,7 +48,7 @@ __device__ void store_pick(const SlicePick& pick, int64_t position, RowResult& r
 
 // best: [num_rows], of the part; null: the part is the vocabulary, and the rows are sampled.
 template <bool kRandom>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kPassThreads)
     one_pass_kernel(SlotTables tables, SampleCall call, VocabularyPart part, SlicePick* picks,
                     uint32_t* arrivals, SlicePick* best) {
   const auto i = static_cast<int>(blockIdx.x);
@@ -82,9 +82,9 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kPassThreads)
     choose_best_kernel(SlotTables tables, SampleCall call, const SlicePick* best, int num_ranks) {
-  const auto i = static_cast<int>(blockIdx.x * kThreads + threadIdx.x);
+  const auto i = static_cast<int>(blockIdx.x * kPassThreads + threadIdx.x);
   if (i >= call.num_rows) return;
   if (call.slots[i] < 0) return store_padding(call.results[i]);
   const SlicePick pick = best_pick(best + i, num_ranks, call.num_rows);
@@ -96,7 +96,7 @@ __global__ void __launch_bounds__(kThreads)
 void launch_one_pass(const SlotTables& tables, const SampleCall& call, bool random,
                      SlicePick* picks, uint32_t* arrivals, CudaStream& stream) {
   const LaunchShape shape = {.grid = slices_grid(call.num_rows, tables.vocab_size),
-                             .block = kThreads};
+                             .block = kPassThreads};
   const VocabularyPart all = {.first_id = 0, .width = tables.vocab_size};
   SlicePick* const no_best = nullptr;
   QUIRE_LAUNCH(stream, random ? one_pass_kernel<true> : one_pass_kernel<false>, shape, tables, call,
@@ -108,16 +108,16 @@ void launch_find_best(const SlotTables& tables, const SampleCall& call, const Vo
                       CudaStream& stream) {
   const LaunchShape shape = {.grid = dim3(static_cast<unsigned>(call.num_rows),
                                           static_cast<unsigned>(num_part_slices(part.width))),
-                             .block = kThreads};
+                             .block = kPassThreads};
   QUIRE_LAUNCH(stream, random ? one_pass_kernel<true> : one_pass_kernel<false>, shape, tables, call,
                part, picks, arrivals, best);
 }
 
 void launch_choose_best(const SlotTables& tables, const SampleCall& call, const SlicePick* best,
                         int num_ranks, CudaStream& stream) {
-  const int num_blocks = ceil_div(call.num_rows, kThreads);
+  const int num_blocks = ceil_div(call.num_rows, kPassThreads);
   QUIRE_LAUNCH(stream, choose_best_kernel,
-               (LaunchShape{.grid = static_cast<unsigned>(num_blocks), .block = kThreads}), tables,
+               (LaunchShape{.grid = static_cast<unsigned>(num_blocks), .block = kPassThreads}), tables,
                call, best, num_ranks);
 }
 

@@ -7,7 +7,7 @@
 namespace quire::cuda {
 namespace {
 
-constexpr int kThreads = 256;
+constexpr int kSlotThreads = 256;
 constexpr int kBlocksPerSlot = 8;
 
 template <typename T>
@@ -29,13 +29,13 @@ __device__ void count_seen(const SlotTables& tables, const UploadedSlot& added,
   const int first = static_cast<int>(blockIdx.y) * per_block;
   const int end = min(first + per_block, tables.vocab_stride);
   const auto thread = static_cast<int>(threadIdx.x);
-  for (int id = first + thread; id < end; id += kThreads) seen[id] = 0;
+  for (int id = first + thread; id < end; id += kSlotThreads) seen[id] = 0;
   __syncthreads();
-  for (int i = thread; i < added.prompt_ids.count; i += kThreads) {
+  for (int i = thread; i < added.prompt_ids.count; i += kSlotThreads) {
     const int32_t id = words[added.prompt_ids.first + i];
     if (id >= first && id < end) atomicOr(&seen[id], kInPrompt);
   }
-  for (int i = thread; i < added.output_ids.count; i += kThreads) {
+  for (int i = thread; i < added.output_ids.count; i += kSlotThreads) {
     const int32_t id = words[added.output_ids.first + i];
     if (id >= first && id < end) atomicAdd(&seen[id], 1U);
   }
@@ -53,7 +53,7 @@ __device__ void append_output(const SlotTables& tables, SlotState& state, int32_
   ++state.num_output;
 }
 
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kSlotThreads)
     add_slots_kernel(SlotTables tables, const UploadedSlot* headers, const int32_t* words) {
   const UploadedSlot& added = headers[blockIdx.x];
   const int64_t table = added.state.table;
@@ -89,7 +89,7 @@ __device__ bool is_accepted(const SlotTables& tables, const SampleCall& call, in
 }
 
 // One thread per span. The drafts take the place of the sampled tokens.
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kSlotThreads)
     accept_synthetic_kernel(SlotTables tables, SampleCall call, const double* rates) {
   const auto first = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   if (!begins_span(call, first)) return;
@@ -105,7 +105,7 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 // One thread per span.
-__global__ void __launch_bounds__(kThreads) commit_kernel(SlotTables tables, SampleCall call) {
+__global__ void __launch_bounds__(kSlotThreads) commit_kernel(SlotTables tables, SampleCall call) {
   const auto first = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   if (!begins_span(call, first)) return;
   const int slot = call.slots[first];
@@ -151,7 +151,7 @@ __device__ bool has_begun(const int32_t* begun, int count, const Output& output)
   return true;
 }
 
-__global__ void __launch_bounds__(kThreads) forbid_kernel(SlotTables tables, SampleCall call) {
+__global__ void __launch_bounds__(kSlotThreads) forbid_kernel(SlotTables tables, SampleCall call) {
   const auto i = static_cast<int>(blockIdx.x);
   if (call.slots[i] < 0 || !is_of_pass(call, i, SamplePass::kRules)) return;
   const SlotState state = state_at(tables, call, i);
@@ -164,7 +164,7 @@ __global__ void __launch_bounds__(kThreads) forbid_kernel(SlotTables tables, Sam
   const int64_t table = state.table;
   const int64_t line = table * tables.bitmap_words;
   uint32_t* forbidden = tables.forbidden + static_cast<int64_t>(i) * tables.bitmap_words;
-  for (auto w = static_cast<int>(threadIdx.x); w < tables.bitmap_words; w += kThreads) {
+  for (auto w = static_cast<int>(threadIdx.x); w < tables.bitmap_words; w += kSlotThreads) {
     forbidden[w] = (mask != nullptr ? ~mask[w] : 0U) |
                    (has_allowed ? ~tables.allowed[line + w] : 0U) |
                    (forbids_stops ? tables.stops[line + w] : 0U);
@@ -178,7 +178,7 @@ __global__ void __launch_bounds__(kThreads) forbid_kernel(SlotTables tables, Sam
                          .drafts = drafts_of(tables, call, i),
                          .num_drafts = call.offsets[i],
                          .num_tokens = state.num_output};
-  for (auto w = static_cast<int>(threadIdx.x); w < state.num_bad_words; w += kThreads) {
+  for (auto w = static_cast<int>(threadIdx.x); w < state.num_bad_words; w += kSlotThreads) {
     const int first = w == 0 ? 0 : ends[w - 1];
     const int last = ends[w] - 1;
     if (has_begun(ids + first, last - first, output)) {
@@ -193,29 +193,29 @@ void launch_add_slots(const SlotTables& tables, const void* block, int num_slots
                       CudaStream& stream) {
   const auto* headers = static_cast<const UploadedSlot*>(block);
   const LaunchShape shape = {.grid = dim3(static_cast<unsigned>(num_slots), kBlocksPerSlot),
-                             .block = kThreads};
+                             .block = kSlotThreads};
   QUIRE_LAUNCH(stream, add_slots_kernel, shape, tables, headers,
                reinterpret_cast<const int32_t*>(headers + num_slots));
 }
 
 void launch_accept_synthetic(const SlotTables& tables, const SampleCall& call, const double* rates,
                              CudaStream& stream) {
-  const int num_blocks = ceil_div(call.num_rows, kThreads);
+  const int num_blocks = ceil_div(call.num_rows, kSlotThreads);
   QUIRE_LAUNCH(stream, accept_synthetic_kernel,
-               (LaunchShape{.grid = static_cast<unsigned>(num_blocks), .block = kThreads}), tables,
+               (LaunchShape{.grid = static_cast<unsigned>(num_blocks), .block = kSlotThreads}), tables,
                call, rates);
 }
 
 void launch_commit(const SlotTables& tables, const SampleCall& call, CudaStream& stream) {
-  const int num_blocks = ceil_div(call.num_rows, kThreads);
+  const int num_blocks = ceil_div(call.num_rows, kSlotThreads);
   QUIRE_LAUNCH(stream, commit_kernel,
-               (LaunchShape{.grid = static_cast<unsigned>(num_blocks), .block = kThreads}), tables,
+               (LaunchShape{.grid = static_cast<unsigned>(num_blocks), .block = kSlotThreads}), tables,
                call);
 }
 
 void launch_forbid(const SlotTables& tables, const SampleCall& call, CudaStream& stream) {
   QUIRE_LAUNCH(stream, forbid_kernel,
-               (LaunchShape{.grid = static_cast<unsigned>(call.num_rows), .block = kThreads}),
+               (LaunchShape{.grid = static_cast<unsigned>(call.num_rows), .block = kSlotThreads}),
                tables, call);
 }
 

@@ -16,7 +16,7 @@
 namespace quire::cuda {
 namespace {
 
-constexpr int kThreads = 512;
+constexpr int kVerifyThreads = 512;
 // As is_distribution() on the CPU: sums of F32 probabilities are this close to 1.
 constexpr double kSumTolerance = 1e-3;
 
@@ -99,7 +99,7 @@ __device__ void compare_row(const SlotTables& tables, const SampleCall& call,
 }
 
 template <bool kRules>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kVerifyThreads)
     compare_kernel(SlotTables tables, SampleCall call, VerifyCall verify) {
   const auto i = static_cast<int>(blockIdx.x);
   if (!is_of<kRules>(call, i)) return;
@@ -130,7 +130,7 @@ struct Excess {
 };
 
 template <bool kRules>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kVerifyThreads)
     residual_kernel(SlotTables tables, SampleCall call, VerifyCall verify) {
   const auto i = static_cast<int>(blockIdx.x);
   if (!is_of<kRules>(call, i) || call.slots[i] < 0 || !verify.rows[i].is_drawable) return;
@@ -178,7 +178,7 @@ __device__ int32_t sample_next(const SlotTables& tables, const SampleCall& call,
 }
 
 template <bool kRules>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kVerifyThreads)
     settle_kernel(SlotTables tables, SampleCall call, VerifyCall verify) {
   const auto first = static_cast<int>(blockIdx.x);
   if (call.slots[first] < 0 || call.offsets[first] != 0) return;
@@ -203,7 +203,7 @@ __global__ void __launch_bounds__(kThreads)
 template <bool kRules>
 void launch_pass(const SlotTables& tables, const SampleCall& call, const VerifyCall& verify,
                  VerifyStage stage, CudaStream& stream) {
-  const LaunchShape shape = {.grid = static_cast<unsigned>(call.num_rows), .block = kThreads};
+  const LaunchShape shape = {.grid = static_cast<unsigned>(call.num_rows), .block = kVerifyThreads};
   switch (stage) {
     case VerifyStage::kCompare:
       return QUIRE_LAUNCH(stream, compare_kernel<kRules>, shape, tables, call, verify);

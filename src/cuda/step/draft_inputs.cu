@@ -6,7 +6,7 @@
 namespace quire::cuda {
 namespace {
 
-constexpr int kThreads = 128;
+constexpr int kDraftThreads = 128;
 
 __device__ StepSpan read_span(const StepArrays& step, int span_idx) {
   return reinterpret_cast<const StepSpan*>(step.packed_step + sizeof(StepHeader))[span_idx];
@@ -49,18 +49,18 @@ __device__ void copy_pages(const StepArrays& step, const DraftArrays& drafts, co
   const int32_t* slot_pages = step.tables[table_idx].slot_pages + span.slot * step.max_pages;
   const int num_pages = ceil_div(first + drafts.num_passes * drafts.q_len, step.page_size);
   const int first_page = first_page_read(first, table.window, step.page_size);
-  for (int i = threadIdx.x; i < num_pages; i += kThreads) {
+  for (int i = threadIdx.x; i < num_pages; i += kDraftThreads) {
     pages[i] = i >= first_page && i < span.num_pages ? slot_pages[i] : 0;
   }
 }
 
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kDraftThreads)
     first_pass_kernel(const StepArrays step, const DraftArrays drafts) {
   const StepSpan span = read_span(step, static_cast<int>(blockIdx.x));
   const bool samples = step.span_slots[blockIdx.x] >= 0;
   const int num_computed = samples ? drafts.num_computed[span.slot] : 0;
   const int last = samples ? last_kept(step, span, num_computed) : 0;
-  for (int i = threadIdx.x; i < span.q_len; i += kThreads) {
+  for (int i = threadIdx.x; i < span.q_len; i += kDraftThreads) {
     drafts.step_token_ids[span.first_token + i] =
         token_of_first_pass(step, drafts, span, samples, last, i);
   }
@@ -79,10 +79,10 @@ __device__ int64_t kv_slot(const StepArrays& step, const StepSpan& span, int tab
          position % step.page_size;
 }
 
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kDraftThreads)
     draft_pass_kernel(const StepArrays step, const DraftArrays drafts, int pass_idx,
                       int num_spans) {
-  const auto i = static_cast<int>(blockIdx.x * kThreads + threadIdx.x);
+  const auto i = static_cast<int>(blockIdx.x * kDraftThreads + threadIdx.x);
   if (i >= num_spans) return;
   const int slot = step.span_slots[i];
   if (slot < 0) {
@@ -123,7 +123,7 @@ __device__ void write_block_token(const StepArrays& step, const DraftArrays& dra
   }
 }
 
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kDraftThreads)
     block_pass_kernel(const StepArrays step, const DraftArrays drafts, const BlockTokens block) {
   const auto span_idx = static_cast<int>(blockIdx.x);
   const auto num_spans = static_cast<int>(gridDim.x);
@@ -131,10 +131,10 @@ __global__ void __launch_bounds__(kThreads)
   const bool samples = step.span_slots[span_idx] >= 0;
   const int num_computed = samples ? drafts.num_computed[span.slot] : 0;
   const int first = samples ? first_position(step, span, num_computed) : -1;
-  for (int i = threadIdx.x; i < drafts.q_len; i += kThreads) {
+  for (int i = threadIdx.x; i < drafts.q_len; i += kDraftThreads) {
     write_block_token(step, drafts, block, span, first, num_computed, i);
   }
-  for (int i = threadIdx.x; i < block.num_drafts; i += kThreads) {
+  for (int i = threadIdx.x; i < block.num_drafts; i += kDraftThreads) {
     drafts.logit_tokens[i * num_spans + span_idx] =
         span_idx * drafts.q_len + block.num_before_drafts + i;
   }
@@ -145,10 +145,10 @@ __global__ void __launch_bounds__(kThreads)
   for (int t = 0; t < step.num_tables; ++t) copy_pages(step, drafts, span, t, first);
 }
 
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kDraftThreads)
     previous_tokens_kernel(const StepArrays step, const DraftArrays drafts, int draft_idx,
                            int num_spans) {
-  const auto i = static_cast<int>(blockIdx.x * kThreads + threadIdx.x);
+  const auto i = static_cast<int>(blockIdx.x * kDraftThreads + threadIdx.x);
   if (i >= num_spans) return;
   const int slot = step.span_slots[i];
   drafts.previous_tokens[i] = slot < 0 ? 0 : drafts.next_tokens[slot * step.max_q_len + draft_idx];
@@ -163,33 +163,33 @@ __global__ void count_up_kernel(int32_t* values, int count, int stride) {
 
 void launch_first_pass(const StepArrays& step, const DraftArrays& drafts, int num_spans,
                        CudaStream& stream) {
-  const LaunchShape shape = {.grid = dim3(static_cast<unsigned>(num_spans)), .block = kThreads};
+  const LaunchShape shape = {.grid = dim3(static_cast<unsigned>(num_spans)), .block = kDraftThreads};
   QUIRE_LAUNCH(stream, first_pass_kernel, shape, step, drafts);
 }
 
 void launch_draft_pass(const StepArrays& step, const DraftArrays& drafts, int pass_idx,
                        int num_spans, CudaStream& stream) {
-  const auto num_blocks = static_cast<unsigned>(ceil_div(num_spans, kThreads));
-  const LaunchShape shape = {.grid = dim3(num_blocks), .block = kThreads};
+  const auto num_blocks = static_cast<unsigned>(ceil_div(num_spans, kDraftThreads));
+  const LaunchShape shape = {.grid = dim3(num_blocks), .block = kDraftThreads};
   QUIRE_LAUNCH(stream, draft_pass_kernel, shape, step, drafts, pass_idx, num_spans);
 }
 
 void launch_block_pass(const StepArrays& step, const DraftArrays& drafts, const BlockTokens& block,
                        int num_spans, CudaStream& stream) {
-  const LaunchShape shape = {.grid = dim3(static_cast<unsigned>(num_spans)), .block = kThreads};
+  const LaunchShape shape = {.grid = dim3(static_cast<unsigned>(num_spans)), .block = kDraftThreads};
   QUIRE_LAUNCH(stream, block_pass_kernel, shape, step, drafts, block);
 }
 
 void launch_previous_tokens(const StepArrays& step, const DraftArrays& drafts, int draft_idx,
                             int num_spans, CudaStream& stream) {
-  const auto num_blocks = static_cast<unsigned>(ceil_div(num_spans, kThreads));
-  const LaunchShape shape = {.grid = dim3(num_blocks), .block = kThreads};
+  const auto num_blocks = static_cast<unsigned>(ceil_div(num_spans, kDraftThreads));
+  const LaunchShape shape = {.grid = dim3(num_blocks), .block = kDraftThreads};
   QUIRE_LAUNCH(stream, previous_tokens_kernel, shape, step, drafts, draft_idx, num_spans);
 }
 
 void launch_count_up(int32_t* values, int count, int stride, CudaStream& stream) {
-  const auto num_blocks = static_cast<unsigned>(ceil_div(count, kThreads));
-  QUIRE_LAUNCH(stream, count_up_kernel, (LaunchShape{.grid = num_blocks, .block = kThreads}),
+  const auto num_blocks = static_cast<unsigned>(ceil_div(count, kDraftThreads));
+  QUIRE_LAUNCH(stream, count_up_kernel, (LaunchShape{.grid = num_blocks, .block = kDraftThreads}),
                values, count, stride);
 }
 

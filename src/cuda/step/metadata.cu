@@ -10,7 +10,7 @@
 namespace quire::cuda {
 namespace {
 
-constexpr int kThreads = 128;
+constexpr int kMetadataThreads = 128;
 
 // The tokens of the span's sequence that have keys and values.
 __device__ int num_kept_of(const StepArrays& arrays, const StepSpan& span) {
@@ -24,7 +24,7 @@ __device__ void append_pages(const StepArrays& arrays, const StepSpan& span,
     const StepAppend append = appends[i];
     int32_t* slot_pages =
         arrays.tables[append.table].slot_pages + span.slot * arrays.max_pages + append.first_page;
-    for (int k = threadIdx.x; k < append.num_pages; k += kThreads) {
+    for (int k = threadIdx.x; k < append.num_pages; k += kMetadataThreads) {
       slot_pages[k] = pages[append.pages_at + k];
     }
   }
@@ -34,7 +34,7 @@ __device__ void derive_tokens(const StepArrays& arrays, const StepSpan& span, in
                               const int32_t* token_ids) {
   const int32_t* next_tokens =
       arrays.next_tokens + static_cast<int64_t>(span.slot) * arrays.max_q_len;
-  for (int i = threadIdx.x; i < span.q_len; i += kThreads) {
+  for (int i = threadIdx.x; i < span.q_len; i += kMetadataThreads) {
     const int token_idx = span.first_token + i;
     const int32_t token = token_ids[token_idx];
     arrays.token_ids[token_idx] = token == kPlaceholderToken ? next_tokens[i] : token;
@@ -49,10 +49,10 @@ __device__ void derive_table(const StepArrays& arrays, const TableArrays& table,
   const int kv_len = num_computed + span.q_len;
   const int num_pages = ceil_div(kv_len, arrays.page_size);
   const int first = first_page_read(num_computed, table.window, arrays.page_size);
-  for (int i = threadIdx.x; i < num_pages; i += kThreads) {
+  for (int i = threadIdx.x; i < num_pages; i += kMetadataThreads) {
     batch_pages[i] = i >= first && i < span.num_pages ? slot_pages[i] : 0;
   }
-  for (int i = threadIdx.x; i < span.q_len; i += kThreads) {
+  for (int i = threadIdx.x; i < span.q_len; i += kMetadataThreads) {
     const int position = num_computed + i;
     const int page_idx = position / arrays.page_size;
     table.kv_slots[span.first_token + i] =
@@ -64,14 +64,14 @@ __device__ void derive_table(const StepArrays& arrays, const TableArrays& table,
 }
 
 __device__ void pad(const StepArrays& arrays, const StepSpan& span) {
-  for (int i = threadIdx.x; i < span.q_len; i += kThreads) {
+  for (int i = threadIdx.x; i < span.q_len; i += kMetadataThreads) {
     arrays.token_ids[span.first_token + i] = 0;
     arrays.positions[span.first_token + i] = 0;
   }
   for (int t = 0; t < arrays.num_tables; ++t) {
     const TableArrays& table = arrays.tables[t];
     if (threadIdx.x == 0) table.block_table[blockIdx.x * arrays.max_pages] = 0;
-    for (int i = threadIdx.x; i < span.q_len; i += kThreads) {
+    for (int i = threadIdx.x; i < span.q_len; i += kMetadataThreads) {
       table.kv_slots[span.first_token + i] = -1;
     }
   }
@@ -88,7 +88,7 @@ __device__ void describe_request(const StepArrays& arrays, const StepHeader& hea
 }
 
 __device__ void derive_logits_rows(const StepArrays& arrays, const StepSpan& span) {
-  for (int i = threadIdx.x; i < span.num_logits_rows; i += kThreads) {
+  for (int i = threadIdx.x; i < span.num_logits_rows; i += kMetadataThreads) {
     const int logits_row = span.first_logits_row + i;
     const int token = span.logits_token + i;
     const int offset = token - span.sample_token;
@@ -99,7 +99,7 @@ __device__ void derive_logits_rows(const StepArrays& arrays, const StepSpan& spa
   }
 }
 
-__global__ void __launch_bounds__(kThreads) metadata_kernel(const StepArrays arrays) {
+__global__ void __launch_bounds__(kMetadataThreads) metadata_kernel(const StepArrays arrays) {
   const auto& header = *reinterpret_cast<const StepHeader*>(arrays.packed_step);
   const auto* words = reinterpret_cast<const int32_t*>(arrays.packed_step);
   const StepSpan span =
@@ -132,7 +132,7 @@ __global__ void append_pages_kernel(const StepArrays arrays, const OverflowPages
 }  // namespace
 
 void launch_metadata(const StepArrays& arrays, int num_spans, CudaStream& stream) {
-  const LaunchShape shape = {.grid = dim3(static_cast<unsigned>(num_spans)), .block = kThreads};
+  const LaunchShape shape = {.grid = dim3(static_cast<unsigned>(num_spans)), .block = kMetadataThreads};
   QUIRE_LAUNCH(stream, metadata_kernel, shape, arrays);
 }
 

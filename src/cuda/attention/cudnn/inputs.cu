@@ -33,7 +33,7 @@ __global__ void prefill_inputs_kernel(PrefillRequests reqs, PrefillInputs inputs
   inputs.kv_lens[req] = prefill_kv_len(reqs, req);
 }
 
-constexpr unsigned kBlock = 128;
+constexpr unsigned kInputsBlock = 128;
 
 }  // namespace
 
@@ -45,8 +45,8 @@ Result<const int32_t*> single_q_lens() {
 
 void derive_prefill_inputs(const PrefillRequests& reqs, const PrefillInputs& inputs, int num_reqs,
                            int row_size, int kv_row_size, CudaStream& stream) {
-  const LaunchShape shape{.grid = ceil_div(static_cast<unsigned>(num_reqs) + 1, kBlock),
-                          .block = kBlock};
+  const LaunchShape shape{.grid = ceil_div(static_cast<unsigned>(num_reqs) + 1, kInputsBlock),
+                          .block = kInputsBlock};
   QUIRE_LAUNCH(stream, prefill_inputs_kernel, shape, reqs, inputs, num_reqs, row_size, kv_row_size);
 }
 

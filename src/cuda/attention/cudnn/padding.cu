@@ -23,7 +23,7 @@ __global__ void zero_padding_kernel(const int32_t* seq_lens, const int32_t* quer
   }
 }
 
-constexpr unsigned kBlock = 128;
+constexpr unsigned kPaddingBlock = 128;
 constexpr unsigned kBlocksPerRequest = 8;  // of zeroed prompts
 
 }  // namespace
@@ -32,7 +32,7 @@ void zero_padding(const int32_t* seq_lens, const int32_t* query_start, int num_r
                   size_t row_bytes, CudaStream& stream) {
   const LaunchShape shape{
       .grid = {static_cast<unsigned>(num_reqs), query_start == nullptr ? 1 : kBlocksPerRequest},
-      .block = kBlock,
+      .block = kPaddingBlock,
       .overlap_start = true};
   QUIRE_LAUNCH(stream, zero_padding_kernel, shape, seq_lens, query_start, static_cast<char*>(out),
                static_cast<int64_t>(row_bytes));

@@ -445,7 +445,7 @@ struct WarpRows8 {
 template <class C>
 __global__ __launch_bounds__(Rows8<C>::kThreads, 2) void rows8_kernel(const Params p) {
   using K = Rows8<C>;
-  extern __shared__ __align__(512) unsigned char shared[];  // aligned to the widest row
+  extern __shared__ __align__(512) unsigned char rows8_shared[];  // aligned to the widest row
   const int split = static_cast<int>(blockIdx.x);
   const int kv_head = static_cast<int>(blockIdx.y);
   const int warp = static_cast<int>(threadIdx.x) / 32;
@@ -472,7 +472,7 @@ __global__ __launch_bounds__(Rows8<C>::kThreads, 2) void rows8_kernel(const Para
   const UnitCopies<C> value_copies(values, lane_id);
   UnitReader<K::kStepUnits> units(req.pages, p.page_shift, keys, values, first, kStride, span.end);
   const uint32_t pipeline =
-      shared_address(shared) + static_cast<uint32_t>(warp * K::kStages * K::kStageBytes);
+      shared_address(rows8_shared) + static_cast<uint32_t>(warp * K::kStages * K::kStageBytes);
   const auto start_step = [&](int step, int stage_index) {
     if (step < num_steps) {
       const uint32_t stage = pipeline + static_cast<uint32_t>(stage_index * K::kStageBytes);
@@ -514,7 +514,7 @@ __global__ __launch_bounds__(Rows8<C>::kThreads, 2) void rows8_kernel(const Para
   wait_for_copies<0>();
   __syncthreads();  // the pipelines' memory is free
   rows.sum_up();
-  const typename K::Combined combined(shared);
+  const typename K::Combined combined(rows8_shared);
   rows.put(combined, warp, lane);
   __syncthreads();
   write_combined_rows<typename C::Q>(p, req, combined, num_rows, kv_head, split, parts.count > 1);

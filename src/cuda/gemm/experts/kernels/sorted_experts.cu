@@ -9,28 +9,28 @@
 namespace quire::cuda {
 namespace {
 
-constexpr int kLanes = 32;
+constexpr int kWarpLanes = 32;
 constexpr int kSortThreads = kMaxExperts;  // one per expert
-static_assert(kSortThreads == kLanes * kLanes);
+static_assert(kSortThreads == kWarpLanes * kWarpLanes);
 
 // Inclusive sum over the lanes of a warp up to this one.
 __device__ __forceinline__ int warp_prefix_sum(int x) {
-  const auto lane = static_cast<int>(threadIdx.x) % kLanes;
+  const auto lane = static_cast<int>(threadIdx.x) % kWarpLanes;
 #pragma unroll
-  for (int distance = 1; distance < kLanes; distance *= 2) {
+  for (int distance = 1; distance < kWarpLanes; distance *= 2) {
     const int before = __shfl_up_sync(0xFFFFFFFFU, x, distance);
     if (lane >= distance) x += before;
   }
   return x;
 }
 
-// Sum over all threads before this one. of_warp: kLanes numbers in shared memory, which no other
-// call uses.
+// Sum over all threads before this one. of_warp: kWarpLanes numbers in shared memory, which no
+// other call uses.
 __device__ __forceinline__ int sum_before(int x, int* of_warp) {
-  const auto lane = static_cast<int>(threadIdx.x) % kLanes;
-  const auto warp = static_cast<int>(threadIdx.x) / kLanes;
+  const auto lane = static_cast<int>(threadIdx.x) % kWarpLanes;
+  const auto warp = static_cast<int>(threadIdx.x) / kWarpLanes;
   const int inclusive = warp_prefix_sum(x);
-  if (lane == kLanes - 1) of_warp[warp] = inclusive;
+  if (lane == kWarpLanes - 1) of_warp[warp] = inclusive;
   __syncthreads();
   const int warps = warp_prefix_sum(of_warp[lane]);
   const int before_warp = __shfl_sync(0xFFFFFFFFU, warps, max(warp - 1, 0));
@@ -64,7 +64,7 @@ __global__ void __launch_bounds__(kSortThreads)
     sort_pairs_kernel(const int32_t* ids, int num_pairs, int top_k, int tile_rows,
                       SortedPairs sorted) {
   __shared__ int counts[kSortThreads];  // of each expert's pairs; then its next row
-  __shared__ int sums[2][kLanes];
+  __shared__ int sums[2][kWarpLanes];
   trigger_dependent_launch();
   wait_for_previous_kernel();
   const auto expert = static_cast<int>(threadIdx.x);
@@ -120,8 +120,8 @@ __global__ void combine_kernel(const T* y, const int32_t* rows, const float* wei
 template <typename T>
 void combine(const LaunchContext& context, const TensorView& y, const int32_t* rows,
              const TensorView& weights, bool adds, const TensorView& out) {
-  constexpr int64_t kThreads = 256;
-  QUIRE_LAUNCH(*context.stream, combine_kernel<T>, context.shape(out.shape[0], kThreads),
+  constexpr int64_t kCombineThreads = 256;
+  QUIRE_LAUNCH(*context.stream, combine_kernel<T>, context.shape(out.shape[0], kCombineThreads),
                y.as<const T>(), rows, weights.as<const float>(), static_cast<int>(weights.shape[1]),
                out.shape[1], adds, out.as<T>());
 }
