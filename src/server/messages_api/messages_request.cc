@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <optional>
 #include <string>
 #include <utility>
@@ -23,20 +24,29 @@ class MessagesFields {
     request_.include_reasoning = false;
   }
 
+  static FieldTable<MessagesFields> table();
+  static FieldTable<MessagesFields> config_table();  // of output_config
+  auto parts() { return std::tie(request_, chat_); }
+
   // Reads a field that is not null. Ignores unknown fields.
   FieldError read(std::string_view name, Element value);
   // Checks the fields against each other, after all of them were read.
   FieldError finish();
 
  private:
+  FieldError read_max_tokens(const Path& path, Element value);
+  FieldError read_system(const Path& path, Element value);
   FieldError read_stops(const Path& path, Element value);
   FieldError read_thinking(const Path& path, Element value);
   FieldError read_output_config(const Path& path, Element value);
+  FieldError read_effort(const Path& path, Element value);
+  FieldError read_format(const Path& path, Element value);
   FieldError read_tools(const Path& path, Element value);
   FieldError read_tool_choice(const Path& path, Element value);
   FieldError read_messages(const Path& path, Element value);
-  FieldError read_message(const Path& path, Element value);
-  FieldError read_block(const Path& path, Element value, const std::string& role);
+  FieldError read_message(const Path& path, const simdjson::dom::object& fields);
+  FieldError read_block(const Path& path, const simdjson::dom::object& fields,
+                        const std::string& role);
   FieldError read_thinking_block(const Path& path, const simdjson::dom::object& fields);
   FieldError read_tool_use(const Path& path, const simdjson::dom::object& fields);
   FieldError read_tool_result(const Path& path, const simdjson::dom::object& fields);
@@ -60,34 +70,61 @@ class MessagesFields {
   bool has_max_tokens_ = false;
 };
 
+FieldTable<MessagesFields> MessagesFields::table() {
+  using M = MessagesFields;
+  static constexpr auto kTable = std::to_array<BodyField<M>>({
+      {required({"messages", list_of("MessageParam", kRequestLimits.max_messages, 1),
+                 "If the last message is the assistant's, the response continues its text."}),
+       into<&M::messages_>},
+      {required({"max_tokens", integer(1), "The most tokens to generate."}),
+       call<&M::read_max_tokens>},
+      {{"system", schema("a text, or a list of text blocks", "MessagesSystem"),
+        "The system prompt."},
+       call<&M::read_system>},
+      {{"stop_sequences", list_of(R"({"type":"string","minLength":1})", kRequestLimits.max_stops),
+        "Texts that end the output; at most 4096 bytes in all."},
+       call<&M::read_stops>},
+      {{"thinking", schema("an object", "MessagesThinking"),
+        "Without it, templates that have `enable_thinking` switch reasoning off."},
+       call<&M::read_thinking>},
+      {{"output_config", schema("an object", "MessagesOutputConfig"),
+        "The effort of the reasoning, and the format of the output."},
+       call<&M::read_output_config>},
+      {{"tools", list_of("MessagesTool", kRequestLimits.max_tools),
+        "With `auto`, the model's chat template must use them. Tools of other types are refused."},
+       call<&M::read_tools>},
+      {{"tool_choice", schema("an object", "MessagesToolChoice"),
+        "`auto`, `any`, `none`, or `tool` with a name."},
+       into<&M::tool_choice_>},
+      {kTemplateKwargsField, call<&ChatBuilder::read_template_kwargs>},
+      {only("mcp_servers", "[]", "none: this server runs no tools of its own")},
+      {without_effect("metadata")},
+  });
+  return kTable;
+}
+
+FieldTable<MessagesFields> MessagesFields::config_table() {
+  static constexpr auto kTable = std::to_array<BodyField<MessagesFields>>({
+      {{"effort", kTextValue, "The model's chat template must use it."},
+       call<&MessagesFields::read_effort>},
+      {{"format", schema("an object", "MessagesFormat"), "`json_schema` with a schema."},
+       call<&MessagesFields::read_format>},
+  });
+  return kTable;
+}
+
 FieldError MessagesFields::read(std::string_view name, Element value) {
-  const Path path(name);
-  if (name == "messages") {
-    messages_ = value;
-    return {};
-  }
-  if (name == "tool_choice") {
-    tool_choice_ = value;
-    return {};
-  }
-  if (name == "max_tokens") {
-    has_max_tokens_ = true;
-    return chat_.read_max_tokens(path, value);
-  }
-  if (name == "system") return read_content(path, value, system_);
-  if (name == "stop_sequences") return read_stops(path, value);
-  if (name == "thinking") return read_thinking(path, value);
-  if (name == "output_config") return read_output_config(path, value);
-  if (name == "tools") return read_tools(path, value);
-  if (name == "chat_template_kwargs") return chat_.read_template_kwargs(value);
-  if (name == "mcp_servers") {
-    simdjson::dom::array servers;
-    QUIRE_RETURN_IF_FIELD_ERROR(read_list(path, value, SIZE_MAX, servers));
-    return servers.size() == 0
-               ? FieldError()
-               : unexpected(path, value, "none: this server runs no tools of its own");
-  }
+  if (const auto* const row = find_field(table(), name)) return row->read(*this, name, value);
   return chat_.read(name, value);
+}
+
+FieldError MessagesFields::read_max_tokens(const Path& path, Element value) {
+  has_max_tokens_ = true;
+  return chat_.read_max_tokens(path, value);
+}
+
+FieldError MessagesFields::read_system(const Path& path, Element value) {
+  return read_content(path, value, system_);
 }
 
 FieldError MessagesFields::read_stops(const Path& path, Element value) {
@@ -121,44 +158,35 @@ FieldError MessagesFields::read_thinking(const Path& path, Element value) {
 }
 
 FieldError MessagesFields::read_output_config(const Path& path, Element value) {
-  simdjson::dom::object fields;
-  QUIRE_RETURN_IF_FIELD_ERROR(read_object(path, value, fields));
-  for (const auto& [name, field] : fields) {
-    if (field.is_null()) continue;
-    const Path at(path, name);
-    if (name == "format") {
-      QUIRE_RETURN_IF_FIELD_ERROR(
-          read_response_format(at, field, chat_.defaults.limits, request_.restriction));
-    } else if (name == "effort") {
-      std::string effort;
-      QUIRE_RETURN_IF_FIELD_ERROR(read_text(at, field, effort));
-      QUIRE_RETURN_IF_FIELD_ERROR(chat_.set_reasoning_effort(at, effort));
-    }
-  }
-  return {};
+  return read_members(config_table(), *this, path, value);
+}
+
+FieldError MessagesFields::read_effort(const Path& path, Element value) {
+  std::string effort;
+  QUIRE_RETURN_IF_FIELD_ERROR(read_text(path, value, effort));
+  return chat_.set_reasoning_effort(path, effort);
+}
+
+FieldError MessagesFields::read_format(const Path& path, Element value) {
+  return read_response_format(path, value, chat_.defaults.limits, request_.restriction);
 }
 
 FieldError MessagesFields::read_tools(const Path& path, Element value) {
-  simdjson::dom::array tools;
-  QUIRE_RETURN_IF_FIELD_ERROR(
-      read_list(path, value, static_cast<size_t>(chat_.defaults.limits.max_tools), tools));
-  for (const Element tool : tools) {
-    const Path at(path, request_.tools.size());
-    simdjson::dom::object fields;
-    QUIRE_RETURN_IF_FIELD_ERROR(read_object(at, tool, fields));
-    Element type;
-    std::string_view name;
-    if (!fields["type"].get(type) && !type.is_null() &&
-        (type.get_string().get(name) || name != "custom")) {
-      return unexpected(Path(at, "type"), type,
-                        "'custom', with a schema: this server has no tools of its own");
-    }
-    if (fields["input_schema"].error() != simdjson::SUCCESS) {
-      return missing(Path(at, "input_schema"), "a JSON schema");
-    }
-    QUIRE_RETURN_IF_FIELD_ERROR(chat_.add_tool(at, fields, "input_schema"));
-  }
-  return {};
+  const auto max_tools = static_cast<size_t>(chat_.defaults.limits.max_tools);
+  return read_objects(
+      path, value, max_tools, [&](const Path& at, const auto& fields) -> FieldError {
+        Element type;
+        std::string_view name;
+        if (!fields["type"].get(type) && !type.is_null() &&
+            (type.get_string().get(name) || name != "custom")) {
+          return unexpected(Path(at, "type"), type,
+                            "'custom', with a schema: this server has no tools of its own");
+        }
+        if (fields["input_schema"].error() != simdjson::SUCCESS) {
+          return missing(Path(at, "input_schema"), "a JSON schema");
+        }
+        return chat_.add_tool(at, fields, "input_schema");
+      });
 }
 
 FieldError MessagesFields::read_tool_choice(const Path& path, Element value) {
@@ -220,9 +248,8 @@ FieldError MessagesFields::read_tool_result(const Path& path, const simdjson::do
   return chat_.add_tool_result(Path(path, "tool_use_id"), id, std::move(text));
 }
 
-FieldError MessagesFields::read_block(const Path& path, Element value, const std::string& role) {
-  simdjson::dom::object fields;
-  QUIRE_RETURN_IF_FIELD_ERROR(read_object(path, value, fields));
+FieldError MessagesFields::read_block(const Path& path, const simdjson::dom::object& fields,
+                                      const std::string& role) {
   std::string type;
   QUIRE_RETURN_IF_FIELD_ERROR(read_required(path, fields, "type", type));
   if (type == "text") {
@@ -241,9 +268,7 @@ FieldError MessagesFields::read_block(const Path& path, Element value, const std
                                      : "'text'");
 }
 
-FieldError MessagesFields::read_message(const Path& path, Element value) {
-  simdjson::dom::object fields;
-  QUIRE_RETURN_IF_FIELD_ERROR(read_object(path, value, fields));
+FieldError MessagesFields::read_message(const Path& path, const simdjson::dom::object& fields) {
   std::string role;
   QUIRE_RETURN_IF_FIELD_ERROR(read_required(path, fields, "role", role));
   if (role != "user" && role != "assistant" && role != "system") {
@@ -259,25 +284,20 @@ FieldError MessagesFields::read_message(const Path& path, Element value) {
     join(text, message_of(role).content);
     return {};
   }
-  simdjson::dom::array blocks;
-  if (content.get_array().get(blocks)) return unexpected(at, content, kExpected);
-  size_t idx = 0;
-  for (const Element block : blocks) {
-    QUIRE_RETURN_IF_FIELD_ERROR(read_block(Path(at, idx++), block, role));
-  }
-  return {};
+  if (!content.is_array()) return unexpected(at, content, kExpected);
+  return read_objects(at, content, SIZE_MAX, [&](const Path& block_path, const auto& block) {
+    return read_block(block_path, block, role);
+  });
 }
 
 FieldError MessagesFields::read_messages(const Path& path, Element value) {
   simdjson::dom::array messages;
-  QUIRE_RETURN_IF_FIELD_ERROR(
-      read_list(path, value, static_cast<size_t>(chat_.defaults.limits.max_messages), messages));
-  if (messages.size() == 0) return unexpected(path, value, "at least one message");
-  size_t idx = 0;
-  for (const Element message : messages) {
-    QUIRE_RETURN_IF_FIELD_ERROR(read_message(Path(path, idx++), message));
+  if (!value.get_array().get(messages) && messages.size() == 0) {
+    return unexpected(path, value, "at least one message");
   }
-  return {};
+  const auto max_messages = static_cast<size_t>(chat_.defaults.limits.max_messages);
+  return read_objects(path, value, max_messages,
+                      [&](const Path& at, const auto& fields) { return read_message(at, fields); });
 }
 
 FieldError MessagesFields::finish() {
@@ -295,7 +315,7 @@ FieldError MessagesFields::finish() {
     chat_.messages.push_back({.role = "system", .content = std::move(system_)});
   }
   QUIRE_RETURN_IF_FIELD_ERROR(read_messages("messages", *messages_));
-  request_.tool_choice = request_.tools.empty() ? ToolChoice::kNone : ToolChoice::kAuto;
+  chat_.choose_by_default();
   if (tool_choice_) QUIRE_RETURN_IF_FIELD_ERROR(read_tool_choice("tool_choice", *tool_choice_));
   if (thinks_) chat_.set_thinking(*thinks_);
   const bool continues = !chat_.messages.empty() && chat_.messages.back().role == "assistant";
@@ -314,6 +334,21 @@ Parsed<ChatRequest> parse_messages_request(std::string_view body, const RequestD
   Parsed<ChatRequest> parsed;
   parsed.error = read_body(body, defaults.limits, MessagesFields(parsed.request, defaults, use));
   return parsed;
+}
+
+std::vector<ObjectSchema> messages_schemas() {
+  ObjectSchema shared;
+  add_generation_fields(shared);
+  ObjectSchema config = {"MessagesOutputConfig"};
+  config.add(MessagesFields::config_table());
+  ObjectSchema messages = {"MessagesRequest", "Sampling fields of ChatRequest are accepted too."};
+  messages.add(MessagesFields::table());
+  messages.add(ChatBuilder::table());
+  messages.add(shared, {"model", "temperature", "top_p", "top_k", "stream"});
+  ObjectSchema count = {"CountTokensRequest"};
+  count.add(messages,
+            {"model", "messages", "system", "tools", "tool_choice", "thinking", "output_config"});
+  return {std::move(config), std::move(messages), std::move(count)};
 }
 
 }  // namespace quire::server

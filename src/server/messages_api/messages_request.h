@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string_view>
+#include <vector>
 
 #include "server/openai/requests.h"
 
@@ -15,5 +16,8 @@ enum class MessagesUse { kGenerate, kCountTokens };
 // that can switch reasoning off do so, and the response shows no reasoning.
 Parsed<ChatRequest> parse_messages_request(std::string_view body, const RequestDefaults& defaults,
                                            MessagesUse use);
+
+// The descriptions of these bodies.
+std::vector<ObjectSchema> messages_schemas();
 
 }  // namespace quire::server

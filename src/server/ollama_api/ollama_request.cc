@@ -13,42 +13,20 @@
 namespace quire::server {
 namespace {
 
-// An option that is a field of SamplingParams, which has this name there.
-struct SamplingOption {
-  std::string_view name;
-  std::string_view field;
-};
-constexpr auto kSamplingOptions =
-    std::to_array<SamplingOption>({{"temperature", "temperature"},
-                                   {"top_k", "top_k"},
-                                   {"top_p", "top_p"},
-                                   {"min_p", "min_p"},
-                                   {"stop", "stop"},
-                                   {"repeat_penalty", "repetition_penalty"},
-                                   {"presence_penalty", "presence_penalty"},
-                                   {"frequency_penalty", "frequency_penalty"}});
-
-// An option that this server does not have, and the only value that is accepted: it switches the
-// option off.
-struct AbsentOption {
-  std::string_view name;
-  double off;
-};
-constexpr auto kAbsentOptions =
-    std::to_array<AbsentOption>({{"mirostat", 0}, {"tfs_z", 1}, {"typical_p", 1}});
-
-// Options of any value: they place the model in memory, or belong to options that are off.
-constexpr auto kOptionsWithoutEffect = std::to_array<std::string_view>(
-    {"num_keep", "mirostat_tau", "mirostat_eta", "numa", "num_batch", "num_gpu", "main_gpu",
-     "low_vram", "f16_kv", "logits_all", "vocab_only", "use_mmap", "use_mlock", "embedding_only",
-     "num_thread", "draft_num_predict"});
-
 class OllamaFields {
  public:
   OllamaFields(OllamaRequest& request, const RequestDefaults& defaults, OllamaUse use,
                const OllamaModel& model)
       : request_(request), chat_(request.chat, defaults), use_(use), model_(model) {
     request_.chat.streaming.stream = true;
+  }
+
+  static FieldTable<OllamaFields> chat_table();
+  static FieldTable<OllamaFields> generate_table();
+  static FieldTable<OllamaFields> table();  // of both routes
+  static FieldTable<OllamaFields> options_table();
+  auto parts() {
+    return std::tie(static_cast<GenerationRequest&>(request_.chat), request_.chat.streaming, chat_);
   }
 
   // Reads a field that is not null. Ignores unknown fields.
@@ -62,21 +40,21 @@ class OllamaFields {
     std::string name;
   };
 
-  FieldError read_chat_field(std::string_view name, Element value, bool& is_known);
-  FieldError read_generate_field(std::string_view name, Element value, bool& is_known);
   FieldError read_format(const Path& path, Element value);
   FieldError read_think(const Path& path, Element value);
   FieldError read_keep_alive(const Path& path, Element value);
   FieldError read_tools(const Path& path, Element value);
   FieldError read_options(const Path& path, Element value);
-  FieldError read_option(const Path& path, std::string_view name, Element value);
+  // The reader of options that are fields of SamplingParams.
+  static FieldError read_sampling_option(OllamaFields& body, const Field& field, const Path& path,
+                                         Element value);
   FieldError read_num_predict(const Path& path, Element value);
   FieldError read_num_ctx(const Path& path, Element value) const;
   FieldError read_seed(const Path& path, Element value);
   FieldError read_messages(const Path& path, Element value);
-  FieldError read_message(const Path& path, Element value);
+  FieldError read_message(const Path& path, const simdjson::dom::object& fields);
   FieldError read_tool_calls(const Path& path, Element value);
-  FieldError read_tool_call(const Path& path, Element value);
+  FieldError read_tool_call(const Path& path, const simdjson::dom::object& fields);
   void find_call(TemplateMessage& message);
 
   FieldError finish_penalties();
@@ -103,85 +81,92 @@ class OllamaFields {
   int top_logprobs_ = 0;
   bool has_penalty_ = false;  // of the request, not of the model's files
   std::optional<int> repeat_last_n_;
-  bool skips_newline_ = false;    // penalize_newline is false
+  bool penalizes_newline_ = true;
   std::vector<Call> unanswered_;  // calls of the last message that has any
   int num_calls_ = 0;
 };
 
-// Refuses a text that is not empty, for a field that this server does not have.
-FieldError refuse_text(const Path& path, Element value, std::string_view expected) {
-  std::string text;
-  QUIRE_RETURN_IF_FIELD_ERROR(read_text(path, value, text));
-  return text.empty() ? FieldError() : unexpected(path, value, expected);
-}
-
 // Refuses a list that is not empty, for a field that this server does not have.
 FieldError refuse_items(const Path& path, Element value, std::string_view expected) {
-  simdjson::dom::array items;
-  QUIRE_RETURN_IF_FIELD_ERROR(read_list(path, value, SIZE_MAX, items));
-  return items.size() == 0 ? FieldError() : unexpected(path, value, expected);
+  return refuse(only("", "[]", expected), path, value);
 }
 
+constexpr int kFillContext = -2;  // a value of num_predict
 constexpr std::string_view kNoImages = "none: this server reads text only";
 
 // --- Fields of the body ---
 
+FieldTable<OllamaFields> OllamaFields::chat_table() {
+  static constexpr auto kTable = std::to_array<BodyField<OllamaFields>>({
+      {{"messages", list_of("OllamaMessage", kRequestLimits.max_messages),
+        "None: the model is loaded. If the last is the assistant's and has text, it is continued."},
+       into<&OllamaFields::messages_>},
+      {{"tools", list_of("Tool", kRequestLimits.max_tools),
+        "The model's chat template must use them."},
+       call<&OllamaFields::read_tools>},
+      {refused("tool_choice",
+               "no such field: Ollama's API cannot force calls; POST /v1/chat/completions can")},
+  });
+  return kTable;
+}
+
+FieldTable<OllamaFields> OllamaFields::generate_table() {
+  static constexpr auto kTable = std::to_array<BodyField<OllamaFields>>({
+      {{"prompt", kTextValue, "Empty: the response says that the model is loaded."},
+       into<&OllamaFields::prompt_>},
+      {{"system", kTextValue, "The system prompt."}, into<&OllamaFields::system_>},
+      {{"raw", kBoolean,
+        "The prompt is used without the chat template. Excludes system and think."},
+       into<&OllamaFields::is_raw_>},
+      {only("images", "[]", kNoImages)},
+      {only("suffix", R"("")", "no such field: this server does not insert text")},
+      {only("template", R"("")", "none: the operator chooses the template")},
+      {only("context", "[]", "none: POST /api/chat takes the messages of a conversation")},
+  });
+  return kTable;
+}
+
+FieldTable<OllamaFields> OllamaFields::table() {
+  constexpr std::string_view kNotShortened = "false: no conversation is shortened";
+  static constexpr auto kTable = std::to_array<BodyField<OllamaFields>>({
+      {{"model", kTextValue, "A name from /api/tags; without it, the served model."},
+       into<&GenerationRequest::model>},
+      {{"stream", kBoolean, "true by default."}, into<&StreamOptions::stream>},
+      {{"format",
+        schema("`json`, or a JSON schema",
+               R"({"anyOf":[{"enum":["","json"]},{"$ref":"#/components/schemas/JsonSchema"}]})"),
+        "The output is a JSON object, or follows the schema."},
+       call<&OllamaFields::read_format>},
+      {{"options", schema("an object", "OllamaOptions"), "An unknown option is refused."},
+       call<&OllamaFields::read_options>},
+      {{"think",
+        schema("true, false, `low`, `medium`, `high` or `max`",
+               R"({"anyOf":[{"type":"boolean"},{"enum":["low","medium","high","max"]}]})"),
+        "Without it the template decides. All but false need a model whose reasoning is read."},
+       call<&OllamaFields::read_think>},
+      {{"keep_alive",
+        schema("seconds, or a duration such as `5m`",
+               R"({"anyOf":[{"type":"number"},
+               {"type":"string","pattern":"^[-+.0-9hmnsu]*[0-9][-+.0-9hmnsu]*$"}]})"),
+        "The model stays loaded. 0 is refused without a prompt, because it asks to unload it."},
+       call<&OllamaFields::read_keep_alive>},
+      {{"logprobs", kBoolean, "Log probabilities of the tokens of the response."},
+       into<&OllamaFields::logprobs_>},
+      {{"top_logprobs", integer(0, kRequestLimits.max_logprobs), "A value above 0 needs logprobs."},
+       into<&OllamaFields::top_logprobs_>},
+      {kTemplateKwargsField, call<&ChatBuilder::read_template_kwargs>},
+      {only("truncate", "false", kNotShortened)},
+      {only("shift", "false", kNotShortened)},
+      {only("_debug_render_only", "false", kOnlyFalse)},
+  });
+  return kTable;
+}
+
 FieldError OllamaFields::read(std::string_view name, Element value) {
-  const Path path(name);
-  bool is_known = false;
-  QUIRE_RETURN_IF_FIELD_ERROR(use_ == OllamaUse::kChat
-                                  ? read_chat_field(name, value, is_known)
-                                  : read_generate_field(name, value, is_known));
-  if (is_known) return {};
-  if (name == "format") return read_format(path, value);
-  if (name == "options") return read_options(path, value);
-  if (name == "think") return read_think(path, value);
-  if (name == "keep_alive") return read_keep_alive(path, value);
-  if (name == "logprobs") return read_bool(path, value, logprobs_);
-  if (name == "top_logprobs") {
-    return read_int(path, value, 0, chat_.defaults.limits.max_logprobs, top_logprobs_);
-  }
-  if (name == "chat_template_kwargs") return chat_.read_template_kwargs(value);
-  // Ollama can drop the oldest messages, or tokens, where the context ends.
-  if (name == "truncate" || name == "shift") return refuse_unless_false(path, value);
-  if (name == "_debug_render_only") return refuse_unless_false(path, value);
+  const auto own = use_ == OllamaUse::kChat ? chat_table() : generate_table();
+  if (const auto* const row = find_field(own, name)) return row->read(*this, name, value);
+  if (const auto* const row = find_field(table(), name)) return row->read(*this, name, value);
   return chat_.read(name, value);
-}
-
-FieldError OllamaFields::read_chat_field(std::string_view name, Element value, bool& is_known) {
-  is_known = true;
-  if (name == "messages") {
-    messages_ = value;
-    return {};
-  }
-  if (name == "tools") return read_tools(name, value);
-  if (name == "tool_choice") {
-    return field_error(name,
-                       "got it on a route of Ollama, whose API cannot force or forbid calls; "
-                       "expected POST /v1/chat/completions, or no such field");
-  }
-  is_known = false;
-  return {};
-}
-
-FieldError OllamaFields::read_generate_field(std::string_view name, Element value, bool& is_known) {
-  const Path path(name);
-  is_known = true;
-  if (name == "prompt") return read_text(path, value, prompt_);
-  if (name == "system") return read_text(path, value, system_);
-  if (name == "raw") return read_bool(path, value, is_raw_);
-  if (name == "images") return refuse_items(path, value, kNoImages);
-  if (name == "suffix") {
-    return refuse_text(path, value, "no such field: this server does not insert text");
-  }
-  if (name == "template") {
-    return refuse_text(path, value, "none: the operator chooses the template");
-  }
-  if (name == "context") {
-    return refuse_items(path, value, "none: POST /api/chat takes the messages of a conversation");
-  }
-  is_known = false;
-  return {};
 }
 
 FieldError OllamaFields::read_format(const Path& path, Element value) {
@@ -228,60 +213,77 @@ FieldError OllamaFields::read_keep_alive(const Path& path, Element value) {
 }
 
 FieldError OllamaFields::read_tools(const Path& path, Element value) {
-  simdjson::dom::array tools;
-  QUIRE_RETURN_IF_FIELD_ERROR(
-      read_list(path, value, static_cast<size_t>(chat_.defaults.limits.max_tools), tools));
-  for (const Element tool : tools) {
-    const Path at(path, request_.chat.tools.size());
+  const auto max_tools = static_cast<size_t>(chat_.defaults.limits.max_tools);
+  return read_items(path, value, max_tools, [&](const Path& at, Element tool) -> FieldError {
     std::string name;
     simdjson::dom::object function;
     QUIRE_RETURN_IF_FIELD_ERROR(read_function(at, tool, name, function));
-    QUIRE_RETURN_IF_FIELD_ERROR(chat_.add_tool(Path(at, "function"), function, "parameters"));
-  }
-  return {};
+    return chat_.add_tool(Path(at, "function"), function, "parameters");
+  });
 }
 
 // --- Options ---
 
-FieldError OllamaFields::read_options(const Path& path, Element value) {
-  simdjson::dom::object options;
-  QUIRE_RETURN_IF_FIELD_ERROR(read_object(path, value, options));
-  for (const auto& [name, option] : options) {
-    if (!option.is_null()) QUIRE_RETURN_IF_FIELD_ERROR(read_option(Path(path, name), name, option));
-  }
-  return {};
+FieldTable<OllamaFields> OllamaFields::options_table() {
+  using Row = BodyField<OllamaFields>;
+  constexpr std::string_view kOperators = "the flags of the server decide";
+  const auto sampling = [](std::string_view name, std::string_view as, std::string_view help) {
+    return Row{{name, generation_field(as).type, help}, read_sampling_option};
+  };
+  static const auto kTable = std::to_array<Row>({
+      sampling("temperature", "temperature", "The same as in the other APIs."),
+      sampling("top_k", "top_k", "The same as in the other APIs."),
+      sampling("top_p", "top_p", "The same as in the other APIs."),
+      sampling("min_p", "min_p", "The same as in the other APIs."),
+      sampling("stop", "stop", "The same as in the other APIs."),
+      sampling("presence_penalty", "presence_penalty", "The same, over the output."),
+      sampling("frequency_penalty", "frequency_penalty", "The same, over the output."),
+      sampling("repeat_penalty", "repetition_penalty",
+               "`repetition_penalty` of the other APIs, over the prompt and the output."),
+      {{"seed", generation_field("seed").type, "-1 is the same as no seed."},
+       call<&OllamaFields::read_seed>},
+      {{"num_predict", integer(kFillContext),
+        "0 and less, and the default: the rest of the context."},
+       call<&OllamaFields::read_num_predict>},
+      {{"num_ctx", integer(0), "Refused above the served context; a smaller one has no effect."},
+       call<&OllamaFields::read_num_ctx>},
+      {{"repeat_last_n", integer(-1),
+        "0: no penalties. Others than -1 need the whole context, or a request without penalties."},
+       into<&OllamaFields::repeat_last_n_>},
+      {{"penalize_newline", kBoolean, "false needs a request without penalties."},
+       into<&OllamaFields::penalizes_newline_>},
+      {only("mirostat", "0", "0: this server does not have this kind of sampling")},
+      {only("tfs_z", "1", "1: this server does not have this kind of sampling")},
+      {only("typical_p", "1", "1: this server does not have this kind of sampling")},
+      {without_effect("mirostat_tau", "mirostat is off")},
+      {without_effect("mirostat_eta", "mirostat is off")},
+      {without_effect("num_keep", kOperators)},
+      {without_effect("numa", kOperators)},
+      {without_effect("num_batch", kOperators)},
+      {without_effect("num_gpu", kOperators)},
+      {without_effect("main_gpu", kOperators)},
+      {without_effect("low_vram", kOperators)},
+      {without_effect("f16_kv", kOperators)},
+      {without_effect("logits_all", kOperators)},
+      {without_effect("vocab_only", kOperators)},
+      {without_effect("use_mmap", kOperators)},
+      {without_effect("use_mlock", kOperators)},
+      {without_effect("embedding_only", kOperators)},
+      {without_effect("num_thread", kOperators)},
+      {without_effect("draft_num_predict", kOperators)},
+  });
+  return kTable;
 }
 
-FieldError OllamaFields::read_option(const Path& path, std::string_view name, Element value) {
-  const auto sampling = std::ranges::find(kSamplingOptions, name, &SamplingOption::name);
-  if (sampling != kSamplingOptions.end()) {
-    if (name.ends_with("_penalty")) has_penalty_ = true;
-    return chat_.read_sampling(path, sampling->field, value);
-  }
-  const auto absent = std::ranges::find(kAbsentOptions, name, &AbsentOption::name);
-  if (absent != kAbsentOptions.end()) {
-    double number = 0;
-    if (!value.get_double().get(number) && number == absent->off) return {};
-    return unexpected(
-        path, value,
-        fmt::format("{}: this server does not have this kind of sampling", absent->off));
-  }
-  if (name == "seed") return read_seed(path, value);
-  if (name == "num_predict") return read_num_predict(path, value);
-  if (name == "num_ctx") return read_num_ctx(path, value);
-  if (name == "repeat_last_n") {
-    return read_int(path, value, -1, INT_MAX, repeat_last_n_.emplace());
-  }
-  if (name == "penalize_newline") {
-    bool is_penalized = true;
-    QUIRE_RETURN_IF_FIELD_ERROR(read_bool(path, value, is_penalized));
-    skips_newline_ = !is_penalized;
-    return {};
-  }
-  if (std::ranges::find(kOptionsWithoutEffect, name) != kOptionsWithoutEffect.end()) return {};
-  return field_error(Path("options"), fmt::format("got an unknown option '{}', expected one of "
-                                                  "Ollama's API",
-                                                  clipped(name)));
+FieldError OllamaFields::read_options(const Path& path, Element value) {
+  return read_members(options_table(), *this, path, value, "one of Ollama's API");
+}
+
+FieldError OllamaFields::read_sampling_option(OllamaFields& body, const Field& field,
+                                              const Path& path, Element value) {
+  if (field.name.ends_with("_penalty")) body.has_penalty_ = true;
+  const bool is_renamed = field.name == "repeat_penalty";
+  return body.chat_.read_sampling(path, is_renamed ? "repetition_penalty" : field.name, value);
 }
 
 // -1, Ollama's default, is the same as no seed.
@@ -293,7 +295,6 @@ FieldError OllamaFields::read_seed(const Path& path, Element value) {
 
 // 0 and less mean the rest of the context, which is the default.
 FieldError OllamaFields::read_num_predict(const Path& path, Element value) {
-  constexpr int kFillContext = -2;
   int number = 0;
   QUIRE_RETURN_IF_FIELD_ERROR(read_int(path, value, kFillContext, INT_MAX, number));
   return number <= 0 ? FieldError() : chat_.read_max_tokens(path, value);
@@ -312,20 +313,13 @@ FieldError OllamaFields::read_num_ctx(const Path& path, Element value) const {
 // --- Messages ---
 
 FieldError OllamaFields::read_messages(const Path& path, Element value) {
-  simdjson::dom::array messages;
-  QUIRE_RETURN_IF_FIELD_ERROR(
-      read_list(path, value, static_cast<size_t>(chat_.defaults.limits.max_messages), messages));
-  size_t idx = 0;
-  for (const Element message : messages) {
-    QUIRE_RETURN_IF_FIELD_ERROR(read_message(Path(path, idx++), message));
-  }
-  return {};
+  const auto max_messages = static_cast<size_t>(chat_.defaults.limits.max_messages);
+  return read_objects(path, value, max_messages,
+                      [&](const Path& at, const auto& fields) { return read_message(at, fields); });
 }
 
-FieldError OllamaFields::read_message(const Path& path, Element value) {
+FieldError OllamaFields::read_message(const Path& path, const simdjson::dom::object& fields) {
   constexpr auto kRoles = std::to_array<std::string_view>({"system", "user", "assistant", "tool"});
-  simdjson::dom::object fields;
-  QUIRE_RETURN_IF_FIELD_ERROR(read_object(path, value, fields));
   TemplateMessage message;
   QUIRE_RETURN_IF_FIELD_ERROR(read_required(path, fields, "role", message.role));
   if (std::ranges::find(kRoles, message.role) == kRoles.end()) {
@@ -353,20 +347,15 @@ FieldError OllamaFields::read_message(const Path& path, Element value) {
 
 FieldError OllamaFields::read_tool_calls(const Path& path, Element value) {
   simdjson::dom::array calls;
-  QUIRE_RETURN_IF_FIELD_ERROR(
-      read_list(path, value, static_cast<size_t>(chat_.defaults.limits.max_tools), calls));
-  if (calls.size() > 0) unanswered_.clear();
-  size_t idx = 0;
-  for (const Element call : calls) {
-    QUIRE_RETURN_IF_FIELD_ERROR(read_tool_call(Path(path, idx++), call));
-  }
-  return {};
+  if (!value.get_array().get(calls) && calls.size() > 0) unanswered_.clear();
+  const auto max_calls = static_cast<size_t>(chat_.defaults.limits.max_tools);
+  return read_objects(path, value, max_calls, [&](const Path& at, const auto& fields) {
+    return read_tool_call(at, fields);
+  });
 }
 
-FieldError OllamaFields::read_tool_call(const Path& path, Element value) {
+FieldError OllamaFields::read_tool_call(const Path& path, const simdjson::dom::object& fields) {
   const Path function_path(path, "function");
-  simdjson::dom::object fields;
-  QUIRE_RETURN_IF_FIELD_ERROR(read_object(path, value, fields));
   simdjson::dom::object function;
   QUIRE_RETURN_IF_FIELD_ERROR(read_required(path, fields, "function", function));
   TemplateCall call;
@@ -424,7 +413,7 @@ FieldError OllamaFields::finish_penalties() {
                                    "the whole text",
                                    *repeat_last_n_));
   }
-  if (!skips_newline_) return {};
+  if (penalizes_newline_) return {};
   return field_error(Path(options, "penalize_newline"),
                      "got false, expected true: penalties count every token");
 }
@@ -486,7 +475,7 @@ FieldError OllamaFields::finish() {
   if (!is_chat || request_.only_loads) {
     chat_.messages.push_back({.role = "user", .content = std::move(prompt_)});
   }
-  request_.chat.tool_choice = request_.chat.tools.empty() ? ToolChoice::kNone : ToolChoice::kAuto;
+  chat_.choose_by_default();
   const Path path("messages");
   const TemplateMessage& last = chat_.messages.back();
   const bool continues = last.role == "assistant" && last.tool_calls.empty() &&
@@ -496,16 +485,29 @@ FieldError OllamaFields::finish() {
 
 class ShowFields {
  public:
-  explicit ShowFields(std::string& model) : model_(model) {}
+  explicit ShowFields(std::string& out) : out_(out) {}
 
-  FieldError read(std::string_view name, Element value) {
-    const bool is_name = name == "model" || name == "name";  // `name` is the older one
-    return is_name ? read_text(name, value, model_) : FieldError();
+  static FieldTable<ShowFields> table() {
+    static constexpr auto kTable = std::to_array<BodyField<ShowFields>>({
+        {{"model", kTextValue, "A name from /api/tags; without it, the served model."},
+         into<&ShowFields::model_>},
+        {{"name", kTextValue, "The older name of model."}, into<&ShowFields::model_>},
+        {without_effect("verbose")},
+    });
+    return kTable;
   }
-  static FieldError finish() { return {}; }
+  FieldError read(std::string_view name, Element value) {
+    const auto* const row = find_field(table(), name);
+    return row == nullptr ? FieldError() : row->read(*this, name, value);
+  }
+  FieldError finish() {
+    out_ = std::move(model_);
+    return {};
+  }
 
  private:
-  std::string& model_;
+  std::string& out_;
+  std::string model_;
 };
 
 }  // namespace
@@ -522,6 +524,24 @@ Parsed<std::string> parse_ollama_show(std::string_view body, const RequestLimits
   Parsed<std::string> parsed;
   parsed.error = read_body(body, limits, ShowFields(parsed.request));
   return parsed;
+}
+
+std::vector<ObjectSchema> ollama_schemas() {
+  constexpr std::string_view kMore = "Sampling fields of ChatRequest are accepted too.";
+  ObjectSchema options = {"OllamaOptions", "An option that is not listed is refused.",
+                          /*is_closed=*/true};
+  options.add(OllamaFields::options_table());
+  ObjectSchema chat = {"OllamaChatRequest", kMore};
+  chat.add(OllamaFields::chat_table());
+  chat.add(OllamaFields::table());
+  chat.add(ChatBuilder::table());
+  ObjectSchema generate = {"OllamaGenerateRequest", kMore};
+  generate.add(OllamaFields::generate_table());
+  generate.add(OllamaFields::table());
+  generate.add(ChatBuilder::table());
+  ObjectSchema show = {"OllamaShowRequest"};
+  show.add(ShowFields::table());
+  return {std::move(options), std::move(chat), std::move(generate), std::move(show)};
 }
 
 }  // namespace quire::server

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "server/openai/requests.h"
 
@@ -39,5 +40,8 @@ Parsed<OllamaRequest> parse_ollama_request(std::string_view body, const RequestD
 
 // Returns the name of the model that the body of /api/show asks for; "" if it names none.
 Parsed<std::string> parse_ollama_show(std::string_view body, const RequestLimits& limits);
+
+// The descriptions of these bodies.
+std::vector<ObjectSchema> ollama_schemas();
 
 }  // namespace quire::server

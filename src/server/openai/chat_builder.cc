@@ -16,11 +16,6 @@ namespace {
 using jinja::Value;
 using Entries = std::vector<jinja::Dict::Entry>;
 
-// Fields of chat completions that change the shape of the response, which other APIs do not have.
-constexpr auto kIgnored =
-    std::to_array<std::string_view>({"logprobs", "prompt_logprobs", "return_token_ids",
-                                     "return_tokens_as_token_ids", "stream_options"});
-
 }  // namespace
 
 ChatBuilder::ChatBuilder(ChatRequest& the_request, const RequestDefaults& the_defaults)
@@ -31,21 +26,28 @@ ChatBuilder::ChatBuilder(ChatRequest& the_request, const RequestDefaults& the_de
   request.engine_request.add_special_tokens = false;  // the template renders them
 }
 
+FieldTable<ChatBuilder> ChatBuilder::table() {
+  constexpr std::string_view kOneResponse = "1: a request of this API has one response";
+  constexpr std::string_view kOtherShape = "the response of this API has no place for it";
+  static constexpr auto kTable = std::to_array<BodyField<ChatBuilder>>({
+      {only("n", "1", kOneResponse)},
+      {only("best_of", "1", kOneResponse)},
+      {without_effect("logprobs", kOtherShape)},
+      {without_effect("prompt_logprobs", kOtherShape)},
+      {without_effect("return_token_ids", kOtherShape)},
+      {without_effect("return_tokens_as_token_ids", kOtherShape)},
+      {without_effect("stream_options", kOtherShape)},
+  });
+  return kTable;
+}
+
 FieldError ChatBuilder::read(std::string_view name, Element value) {
-  if (name == "n" || name == "best_of") {
-    double number = 0;
-    if (!value.get_double().get(number) && number == 1) return {};
-    return unexpected(name, value, "1: a request of this API has one response");
-  }
-  if (std::ranges::find(kIgnored, name) != kIgnored.end()) return {};
+  if (const auto* const row = find_field(table(), name)) return row->read(*this, name, value);
   return shared_.read(name, value);
 }
 
 FieldError ChatBuilder::read_sampling(const Path& path, std::string_view name, Element value) {
-  bool is_known = false;
-  QUIRE_RETURN_IF_FIELD_ERROR(shared_.read_sampling_field(path, name, value, is_known));
-  QUIRE_CHECK(is_known, "[server] there is no such sampling field");
-  return {};
+  return shared_.read(path, name, value);
 }
 
 FieldError ChatBuilder::read_max_tokens(const Path& path, Element value) {
@@ -54,8 +56,8 @@ FieldError ChatBuilder::read_max_tokens(const Path& path, Element value) {
   return shared_.read("max_tokens", value);
 }
 
-FieldError ChatBuilder::read_template_kwargs(Element value) {
-  return server::read_template_kwargs(value, values, template_kwargs_);
+FieldError ChatBuilder::read_template_kwargs(const Path& path, Element value) {
+  return server::read_template_kwargs(path, value, values, template_kwargs_);
 }
 
 FieldError ChatBuilder::add_tool(const Path& path, const simdjson::dom::object& fields,
@@ -82,6 +84,10 @@ FieldError ChatBuilder::add_tool(const Path& path, const simdjson::dom::object& 
                       Value::dict({{"type", Value::string("function")},
                                    {"function", make_dict(std::move(function))}}));
   return {};
+}
+
+void ChatBuilder::choose_by_default() {
+  request.tool_choice = request.tools.empty() ? ToolChoice::kNone : ToolChoice::kAuto;
 }
 
 FieldError ChatBuilder::choose_tool(const Path& name_path, Element name) {

@@ -32,19 +32,23 @@ class ChatBuilder {
  public:
   ChatBuilder(ChatRequest& request, const RequestDefaults& defaults);
 
+  // The fields of chat completions that other APIs do not honour.
+  static FieldTable<ChatBuilder> table();
   // Reads a field that the API shares with chat completions, by OpenAI's name or vLLM's. Ignores
-  // unknown fields. Refuses more than one sequence.
+  // unknown fields.
   FieldError read(std::string_view name, Element value);
   // Reads a field of SamplingParams, whose name and place in the body depend on the API.
   FieldError read_sampling(const Path& path, std::string_view name, Element value);
   // Reads the limit of generated tokens, whose name depends on the API.
   FieldError read_max_tokens(const Path& path, Element value);
   // As in chat completions, these variables replace those that other fields set.
-  FieldError read_template_kwargs(Element value);
+  FieldError read_template_kwargs(const Path& path, Element value);
 
   // Reads a tool whose `fields` contain the name, the description and the schema of the parameters.
   FieldError add_tool(const Path& path, const simdjson::dom::object& fields,
                       std::string_view parameters_name);
+  // Sets the choice of a request that makes none, after its tools were read.
+  void choose_by_default();
   // Forces a call of this tool, which must be one of those that were added.
   FieldError choose_tool(const Path& name_path, Element name);
   // Forces a call of any tool.

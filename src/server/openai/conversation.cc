@@ -277,8 +277,8 @@ FieldError read_arguments(const Path& path, Element value, TemplateValues& value
   return values.convert(path, document->root(), out);
 }
 
-FieldError read_template_kwargs(Element value, TemplateValues& values, Entries& out) {
-  const Path path("chat_template_kwargs");
+FieldError read_template_kwargs(const Path& path, Element value, TemplateValues& values,
+                                Entries& out) {
   simdjson::dom::object kwargs;
   QUIRE_RETURN_IF_FIELD_ERROR(read_object(path, value, kwargs));
   for (const auto& [name, argument] : kwargs) {
@@ -319,16 +319,29 @@ FieldError read_function_fields(const Path& path, const simdjson::dom::object& f
   return {};
 }
 
-std::optional<Element>* ConversationFields::find(std::string_view name) {
-  if (name == "messages") return &messages;
-  if (name == "tools") return &tools;
-  if (name == "documents") return &documents;
-  if (name == "chat_template_kwargs") return &template_kwargs;
-  if (name == "reasoning_effort") return &reasoning_effort;
-  if (name == "add_generation_prompt") return &add_generation_prompt;
-  if (name == "continue_final_message") return &continue_final_message;
-  if (name == "chat_template") return &chat_template;
-  return nullptr;
+FieldTable<ConversationFields> ConversationFields::table() {
+  using C = ConversationFields;
+  static constexpr auto kTable = std::to_array<BodyField<C>>({
+      {required({"messages", list_of("ChatMessage", kRequestLimits.max_messages, 1),
+                 "The conversation."}),
+       into<&C::messages>},
+      {{"tools", list_of("Tool", kRequestLimits.max_tools),
+        "With `tool_choice` `auto`, the model's chat template must use them."},
+       into<&C::tools>},
+      {{"documents", list_of("{}", kRequestLimits.max_messages),
+        "The model's chat template must use them."},
+       into<&C::documents>},
+      {kTemplateKwargsField, into<&C::template_kwargs>},
+      {{"reasoning_effort", kTextValue, "The model's chat template must use it."},
+       into<&C::reasoning_effort>},
+      {{"add_generation_prompt", kBoolean, "The prompt ends with the start of an answer."},
+       into<&C::add_generation_prompt>},
+      {{"continue_final_message", kBoolean,
+        "The response continues the last message. Excludes add_generation_prompt."},
+       into<&C::continue_final_message>},
+      {refused("chat_template", "none: the operator chooses the template")},
+  });
+  return kTable;
 }
 
 bool template_ignores(const RequestDefaults& defaults, std::string_view variable) {
@@ -381,10 +394,6 @@ FieldError read_allowed_tools(const Path& path, const simdjson::dom::object& fie
 FieldError read_conversation(const ConversationFields& fields, std::span<const Tool> shown_tools,
                              const RequestLimits& limits, Conversation& out) {
   if (!fields.messages) return field_error("messages", "got none, expected at least one message");
-  if (fields.chat_template) {
-    return unexpected("chat_template", *fields.chat_template,
-                      "none: the operator chooses the template");
-  }
   bool continues = false;
   if (fields.continue_final_message) {
     QUIRE_RETURN_IF_FIELD_ERROR(
@@ -428,7 +437,8 @@ FieldError read_conversation(const ConversationFields& fields, std::span<const T
     add_entry("reasoning_effort", Value::string(effort), variables);
   }
   if (fields.template_kwargs) {
-    QUIRE_RETURN_IF_FIELD_ERROR(read_template_kwargs(*fields.template_kwargs, values, variables));
+    QUIRE_RETURN_IF_FIELD_ERROR(
+        read_template_kwargs("chat_template_kwargs", *fields.template_kwargs, values, variables));
   }
   out.variables = make_dict(std::move(variables));
   return {};

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "server/openai/field_table.h"
 #include "server/openai/json_fields.h"
 #include "server/openai/requests.h"
 
@@ -22,11 +23,18 @@ struct ConversationFields {
   std::optional<Element> reasoning_effort;
   std::optional<Element> add_generation_prompt;
   std::optional<Element> continue_final_message;
-  std::optional<Element> chat_template;
 
-  // Returns the member for a field of the body, or null if the name is none of these.
-  std::optional<Element>* find(std::string_view name);
+  static FieldTable<ConversationFields> table();
 };
+
+// Fields of several APIs.
+inline constexpr Field kTemplateKwargsField = {
+    "chat_template_kwargs",
+    schema("an object", R"({"type":"object","propertyNames":{"not":{"enum":["messages","tools",
+    "documents","add_generation_prompt","continue_final_message","chat_template","tokenize"]}}})"),
+    "Further variables of the chat template."};
+inline constexpr Field kParallelToolCallsField = {"parallel_tool_calls", kBoolean,
+                                                  "false: at most one call."};
 
 struct Conversation {
   jinja::Value variables;
@@ -98,7 +106,7 @@ FieldError check_effort(const Path& path, const RequestDefaults& defaults);
 bool template_ignores(const RequestDefaults& defaults, std::string_view variable);
 
 // Reads chat_template_kwargs, which are variables of the template.
-FieldError read_template_kwargs(Element value, TemplateValues& values,
+FieldError read_template_kwargs(const Path& path, Element value, TemplateValues& values,
                                 std::vector<jinja::Dict::Entry>& out);
 
 // Adds a variable or a member to the entries of a dict.

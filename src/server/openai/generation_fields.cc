@@ -4,46 +4,18 @@
 
 #include <algorithm>
 #include <array>
+#include <cfloat>
 #include <cmath>
-#include <span>
+#include <type_traits>
+#include <utility>
 
+#include "base/check.h"
 #include "sample/sampling_fields.h"
 
 namespace quire::server {
 namespace {
 
 using Kind = GrammarSpec::Kind;
-
-// A field that restricts the text of the output.
-struct RestrictionField {
-  std::string_view name;
-  Kind kind;
-};
-// The members of vLLM's structured_outputs.
-constexpr auto kStructuredOutputs =
-    std::to_array<RestrictionField>({{"json", Kind::kJsonSchema},
-                                     {"regex", Kind::kRegex},
-                                     {"choice", Kind::kChoice},
-                                     {"grammar", Kind::kGrammar},
-                                     {"json_object", Kind::kJsonObject}});
-constexpr std::string_view kKinds = "json, regex, choice, grammar or json_object";
-// The members of a body: vLLM's older fields, SGLang's, and llama.cpp's (json_schema and grammar).
-constexpr auto kBodyRestrictions =
-    std::to_array<RestrictionField>({{"guided_json", Kind::kJsonSchema},
-                                     {"guided_regex", Kind::kRegex},
-                                     {"guided_choice", Kind::kChoice},
-                                     {"guided_grammar", Kind::kGrammar},
-                                     {"guided_json_object", Kind::kJsonObject},
-                                     {"json_schema", Kind::kJsonSchema},
-                                     {"regex", Kind::kRegex},
-                                     {"ebnf", Kind::kGrammar},
-                                     {"grammar", Kind::kGbnf}});
-
-const RestrictionField* find_restriction(std::span<const RestrictionField> fields,
-                                         std::string_view name) {
-  const auto found = std::ranges::find(fields, name, &RestrictionField::name);
-  return found == fields.end() ? nullptr : &*found;
-}
 
 FieldError begin_restriction(const Path& path, Kind kind, std::optional<Restriction>& out) {
   if (out) return second_restriction(path);
@@ -114,37 +86,65 @@ FieldError read_restriction(Kind kind, const Path& path, Element value, const Re
   return {};
 }
 
-FieldError refuse_whitespace_pattern(const Path& path, Element value) {
-  return unexpected(path, value, "no such field: the grammar fixes where white space may stand");
+template <Kind kKind, typename Body>
+FieldError restrict_by(Body& body, const Field& /*field*/, const Path& path, Element value) {
+  return read_restriction(kKind, path, value, std::get<const RequestLimits&>(body.parts()),
+                          std::get<std::optional<Restriction>&>(body.parts()));
 }
 
-// Checks vLLM's options of structured_outputs. An option that would change the allowed text is
+constexpr FieldType kSchemaValue = schema("a JSON schema: an object or its text", "GuidedJson");
+constexpr FieldType kRegexValue = string_of(1, kRequestLimits.grammar.max_regex_bytes);
+constexpr FieldType kGrammarValue = string_of(1, kRequestLimits.grammar.max_text_bytes);
+constexpr FieldType kChoiceValue =
+    list_of(R"({"type":"string"})", kRequestLimits.grammar.max_choices, 1);
+constexpr std::string_view kNotSupported = "no such field: this server does not support it";
+constexpr std::string_view kFixedSpace =
+    "no such field: the grammar fixes where white space may stand";
+
+// The members of vLLM's structured_outputs. An option that would change the allowed text is
 // refused, not ignored.
-FieldError read_option(std::string_view name, const Path& path, Element value) {
-  if (name == "disable_fallback") return {};  // there is no fallback backend
-  if (name == "disable_any_whitespace" || name == "disable_additional_properties") {
-    return refuse_unless_false(path, value);
-  }
-  if (name == "whitespace_pattern") return refuse_whitespace_pattern(path, value);
-  if (name == "structural_tag") return unexpected(path, value, kKinds);
-  return field_error(*path.parent,
-                     fmt::format("got an unknown kind '{}', expected {}", clipped(name), kKinds));
+struct StructuredOutputs {
+  const RequestLimits& limits;
+  std::optional<Restriction>& restriction;
+
+  auto parts() { return std::tie(limits, restriction); }
+};
+constexpr std::string_view kKinds = "json, regex, choice, grammar or json_object";
+constexpr auto kStructuredOutputs = std::to_array<BodyField<StructuredOutputs>>({
+    {{"json", kSchemaValue, "The output follows the schema."}, restrict_by<Kind::kJsonSchema>},
+    {{"regex", kRegexValue, "The output matches the regular expression."},
+     restrict_by<Kind::kRegex>},
+    {{"choice", kChoiceValue, "The output is one of the texts."}, restrict_by<Kind::kChoice>},
+    {{"grammar", kGrammarValue, "The output follows the grammar in EBNF."},
+     restrict_by<Kind::kGrammar>},
+    {{"json_object", kBoolean, "true: the output is a JSON object."},
+     restrict_by<Kind::kJsonObject>},
+    {refused("structural_tag", kKinds)},
+    {refused("whitespace_pattern", kFixedSpace)},
+    {only("disable_any_whitespace", "false", kOnlyFalse)},
+    {only("disable_additional_properties", "false", kOnlyFalse)},
+    {without_effect("disable_fallback", "there is no fallback backend")},
+});
+
+constexpr auto kStreamOptions = std::to_array<BodyField<StreamOptions>>({
+    {{"include_usage", kBoolean, "A last chunk has the usage of the request."},
+     into<&StreamOptions::include_usage>},
+    {{"continuous_usage_stats", kBoolean, "Every chunk has the usage up to it."},
+     into<&StreamOptions::continuous_usage_stats>},
+});
+
+FieldError read_format(GenerationFields& body, const Field& /*field*/, const Path& path,
+                       Element value) {
+  return read_response_format(path, value, std::get<const RequestLimits&>(body.parts()),
+                              std::get<std::optional<Restriction>&>(body.parts()));
 }
 
-FieldError read_structured_outputs(const Path& path, Element value, const RequestLimits& limits,
-                                   std::optional<Restriction>& out) {
-  simdjson::dom::object fields;
-  QUIRE_RETURN_IF_FIELD_ERROR(read_object(path, value, fields));
-  for (const auto& [name, field] : fields) {
-    if (field.is_null()) continue;
-    const Path at(path, name);
-    if (const RestrictionField* const known = find_restriction(kStructuredOutputs, name)) {
-      QUIRE_RETURN_IF_FIELD_ERROR(read_restriction(known->kind, at, field, limits, out));
-    } else {
-      QUIRE_RETURN_IF_FIELD_ERROR(read_option(name, at, field));
-    }
-  }
-  return {};
+FieldError read_structured_outputs(GenerationFields& body, const Field& /*field*/, const Path& path,
+                                   Element value) {
+  StructuredOutputs outputs = {std::get<const RequestLimits&>(body.parts()),
+                               std::get<std::optional<Restriction>&>(body.parts())};
+  return read_members(FieldTable<StructuredOutputs>(kStructuredOutputs), outputs, path, value,
+                      kKinds);
 }
 
 // Reads the schema of a response_format: json_schema.schema, as in OpenAI's API, or schema, as in
@@ -214,68 +214,6 @@ FieldError read_response_format(const Path& path, Element value, const RequestLi
   return restrict_to_object(path, out);
 }
 
-namespace {
-
-FieldError read_stream_options(const Path& path, Element value, StreamOptions& out) {
-  simdjson::dom::object fields;
-  QUIRE_RETURN_IF_FIELD_ERROR(read_object(path, value, fields));
-  for (const auto& [name, option] : fields) {
-    if (option.is_null()) continue;
-    const Path at(path, name);
-    if (name == "include_usage") {
-      QUIRE_RETURN_IF_FIELD_ERROR(read_bool(at, option, out.include_usage));
-    } else if (name == "continuous_usage_stats") {
-      QUIRE_RETURN_IF_FIELD_ERROR(read_bool(at, option, out.continuous_usage_stats));
-    }
-  }
-  return {};
-}
-
-// Reads one field of SamplingParams by its entry in the table of sampling fields.
-FieldError read_by_table(const SamplingField& field, const Path& path, Element value,
-                         SamplingParams& params) {
-  const Status readable = set_sampling_field(field, value, params);
-  if (!readable.ok()) {
-    std::string_view what = readable.message();
-    constexpr std::string_view kExpected = "expected ";
-    if (what.starts_with(kExpected)) what.remove_prefix(kExpected.size());
-    return unexpected(path, value, what);
-  }
-  // Later checks would not know the API's name of the field.
-  const Status valid = check_sampling_field(field, params, INT_MAX);
-  return valid.ok() ? FieldError() : field_error(path, valid.message());
-}
-
-// Refuses known fields that this server does not support, because ignoring one would give the
-// client another result than it asked for.
-FieldError refuse_unsupported(std::string_view name, Element value) {
-  const Path path(name);
-  if (name == "use_beam_search") return refuse_unless_false(path, value);
-  if (name == "length_penalty") {
-    double number = 0;
-    if (!value.get_double().get(number) && number == 1) return {};
-    return unexpected(path, value, "1: this server does not support beam search");
-  }
-  if (name == "guided_whitespace_pattern") return refuse_whitespace_pattern(path, value);
-  if (name == "grammar_lazy") return refuse_unless_false(path, value);
-  if (name == "structural_tag") {
-    return unexpected(path, value, "no such field; a tool_choice can force a call instead");
-  }
-  if (name == "prompt_embeds" || name == "logits_processors" || name == "truncate_prompt_tokens") {
-    return unexpected(path, value, "no such field: this server does not support it");
-  }
-  return {};
-}
-
-}  // namespace
-
-FieldError read_cache_salt(const Path& path, Element value, std::string& out) {
-  constexpr size_t kMaxBytes = 1024;
-  QUIRE_RETURN_IF_FIELD_ERROR(read_text(path, value, out));
-  if (!out.empty() && out.size() <= kMaxBytes) return {};
-  return unexpected(path, value, fmt::format("1 to {} bytes of text", kMaxBytes));
-}
-
 FieldError read_prompts(const Path& path, Element value, int max_prompts,
                         std::vector<CompletionPrompt>& out) {
   out.clear();
@@ -307,88 +245,208 @@ FieldError second_restriction(const Path& path) {
                      "json_schema, grammar, regex, ebnf and a tool_choice that forces a call");
 }
 
-FieldError GenerationFields::read(std::string_view name, Element value) {
-  bool is_known = false;
-  QUIRE_RETURN_IF_FIELD_ERROR(read_output_field(name, value, is_known));
-  if (!is_known) QUIRE_RETURN_IF_FIELD_ERROR(read_restriction_field(name, value, is_known));
-  if (!is_known) QUIRE_RETURN_IF_FIELD_ERROR(read_sampling_field(name, name, value, is_known));
-  return is_known ? FieldError() : refuse_unsupported(name, value);
+FieldTable<GenerationFields> GenerationFields::table() {
+  static constexpr auto kTable = std::to_array<BodyField<GenerationFields>>({
+      {kModelField, into<&GenerationRequest::model>},
+      {{"stream", kBoolean, "The response is a stream of events."}, into<&StreamOptions::stream>},
+      {{"stream_options", schema("an object", "StreamOptions"), "Needs stream."},
+       call<&GenerationFields::read_stream_options>},
+      {{"return_token_ids", kBoolean, "The response has token ids beside the texts."},
+       into<&GenerationRequest::return_token_ids>},
+      {{"return_tokens_as_token_ids", kBoolean, "Log probabilities name tokens as `token_id:123`."},
+       into<&GenerationRequest::return_tokens_as_token_ids>},
+      {kAddSpecialTokensField, into<&Request::add_special_tokens>},
+      {kPriorityField, into<&Request::priority>},
+      {kCacheSaltField, into<&Request::cache_salt>},
+
+      // Restrictions of the output: OpenAI's, vLLM's, vLLM's older ones, SGLang's and llama.cpp's.
+      {{"response_format", schema("an object", "ResponseFormat"),
+        "OpenAI: `json_object`, or `json_schema` with a schema."},
+       read_format},
+      {{"structured_outputs", schema("an object", "StructuredOutputs"),
+        "vLLM: one of `json`, `regex`, `choice`, `grammar` and `json_object`."},
+       read_structured_outputs},
+      {{"guided_json", kSchemaValue, "vLLM: as `structured_outputs.json`."},
+       restrict_by<Kind::kJsonSchema>},
+      {{"guided_regex", kRegexValue, "vLLM: as `structured_outputs.regex`."},
+       restrict_by<Kind::kRegex>},
+      {{"guided_choice", kChoiceValue, "vLLM: as `structured_outputs.choice`."},
+       restrict_by<Kind::kChoice>},
+      {{"guided_grammar", kGrammarValue, "vLLM: as `structured_outputs.grammar`."},
+       restrict_by<Kind::kGrammar>},
+      {{"guided_json_object", kBoolean, "vLLM: as `structured_outputs.json_object`."},
+       restrict_by<Kind::kJsonObject>},
+      {{"json_schema", kSchemaValue, "SGLang, llama.cpp: the output follows the schema."},
+       restrict_by<Kind::kJsonSchema>},
+      {{"regex", kRegexValue, "SGLang: the output matches the regular expression."},
+       restrict_by<Kind::kRegex>},
+      {{"ebnf", kGrammarValue, "SGLang: the output follows the grammar in EBNF."},
+       restrict_by<Kind::kGrammar>},
+      {{"grammar", string_of(0, kRequestLimits.grammar.max_text_bytes),
+        "llama.cpp: the output follows the grammar in GBNF; an empty text is none."},
+       restrict_by<Kind::kGbnf>},
+
+      // Fields of SamplingParams, where more is to be said or checked than in their own table.
+      {{"n", integer(1, kRequestLimits.max_sequences), "The number of sequences per prompt."},
+       into<&SamplingParams::n>},
+      {{"best_of", integer(1, kRequestLimits.max_sequences),
+        "Must equal n: every generated sequence is returned."},
+       into<&GenerationFields::best_of_>},
+      {{"max_tokens", integer(1), "The most tokens to generate."},
+       call<&GenerationFields::read_max_tokens>},
+      {{"min_tokens", integer(0), "The fewest tokens to generate, at most max_tokens."}, read_row},
+      {{"seed",
+        schema(
+            "an integer of 64 bits",
+            R"({"type":"integer","minimum":-9223372036854775808,"maximum":18446744073709551615})"),
+        "The seed of the random choices; without it each prompt has its own, equal in every run."},
+       call<&GenerationFields::read_seed>},
+      {{"prompt_logprobs", integer(0, kRequestLimits.max_logprobs),
+        "Log probabilities of this many tokens at each token of the prompt."},
+       call<&GenerationFields::read_prompt_logprobs>},
+      {{"stop",
+        schema("a text, or a list of at most 16",
+               R"({"anyOf":[{"type":"string","minLength":1},
+               {"type":"array","items":{"type":"string","minLength":1},"maxItems":16}]})"),
+        "Texts that end the output; at most 4096 bytes in all."},
+       call<&GenerationFields::read_stop>},
+      {{"bad_words",
+        schema("a text, or a list of at most 1024",
+               R"({"anyOf":[{"type":"string","pattern":"[^ ]"},
+               {"type":"array","items":{"type":"string","pattern":"[^ ]"},"maxItems":1024}]})"),
+        "Texts whose tokens never occur in a row, each with more than spaces; 4096 bytes in all."},
+       read_row},
+      {{"logit_bias",
+        schema("an object: at most 1024 token ids, each with a number from -100 to 100",
+               R"({"type":"object","maxProperties":1024,
+               "propertyNames":{"pattern":"^(0|[1-9][0-9]{0,8})$"},
+               "additionalProperties":{"type":"number","minimum":-100,"maximum":100}})"),
+        "Is added to the logits of these tokens."},
+       call<&GenerationFields::read_biases>},
+      {{"skip_special_tokens", kBoolean, "The text has no special tokens; true by default."},
+       read_row},
+      {{"allowed_token_ids", list_of("TokenId", SIZE_MAX, 1),
+        "The only tokens that may be generated."},
+       read_row},
+
+      // Fields of other servers. One is refused if ignoring it would change the result.
+      {only("use_beam_search", "false", kOnlyFalse)},
+      {only("length_penalty", "1", "1: this server does not support beam search")},
+      {only("grammar_lazy", "false", kOnlyFalse)},
+      {refused("guided_whitespace_pattern", kFixedSpace)},
+      {refused("structural_tag", "no such field; a tool_choice can force a call instead")},
+      {refused("prompt_embeds", kNotSupported)},
+      {refused("logits_processors", kNotSupported)},
+      {refused("truncate_prompt_tokens", kNotSupported)},
+      {without_effect("guided_decoding_backend", "there is one backend")},
+      {without_effect("user")},
+  });
+  return kTable;
 }
 
-// The fields that choose the model, the response's form and the request's place in the engine.
-FieldError GenerationFields::read_output_field(std::string_view name, Element value,
-                                               bool& is_known) {
-  const Path path(name);
-  StreamOptions& streaming = request_.streaming;
-  is_known = true;
-  if (name == "model") return read_text(path, value, request_.model);
-  if (name == "stream") return read_bool(path, value, streaming.stream);
-  if (name == "stream_options") {
-    has_stream_options_ = true;
-    return read_stream_options(path, value, streaming);
-  }
-  if (name == "return_token_ids") return read_bool(path, value, request_.return_token_ids);
-  if (name == "return_tokens_as_token_ids") {
-    return read_bool(path, value, request_.return_tokens_as_token_ids);
-  }
-  if (name == "add_special_tokens") {
-    return read_bool(path, value, engine_request_.add_special_tokens);
-  }
-  if (name == "priority") {
-    return read_int(path, value, INT_MIN, INT_MAX, engine_request_.priority);
-  }
-  if (name == "cache_salt") return read_cache_salt(path, value, engine_request_.cache_salt);
-  is_known = false;
-  return {};
+FieldError GenerationFields::read(const Path& path, std::string_view name, Element value) {
+  if (const auto* const row = find_field(table(), name)) return row->read(*this, path, value);
+  const SamplingField* const field = find_sampling_field(name);
+  return field == nullptr ? FieldError() : read_sampling(*field, path, value);
 }
 
-// The fields that restrict the text of the output.
-FieldError GenerationFields::read_restriction_field(std::string_view name, Element value,
-                                                    bool& is_known) {
-  const Path path(name);
-  std::optional<Restriction>& out = request_.restriction;
-  is_known = true;
-  if (name == "response_format") return read_response_format(path, value, limits_, out);
-  if (name == "structured_outputs") return read_structured_outputs(path, value, limits_, out);
-  if (const RestrictionField* const field = find_restriction(kBodyRestrictions, name)) {
-    return read_restriction(field->kind, path, value, limits_, out);
+FieldError GenerationFields::read_sampling(const SamplingField& field, const Path& path,
+                                           Element value) {
+  if (field.has_model_default) given_.push_back(&field);
+  const Status readable = set_sampling_field(field, value, sampling_);
+  if (!readable.ok()) {
+    std::string_view what = readable.message();
+    constexpr std::string_view kExpected = "expected ";
+    if (what.starts_with(kExpected)) what.remove_prefix(kExpected.size());
+    return unexpected(path, value, what);
   }
-  is_known = false;
-  return {};
+  // Later checks would not know the API's name of the field.
+  const Status valid = check_sampling_field(field, sampling_, INT_MAX);
+  return valid.ok() ? FieldError() : field_error(path, valid.message());
 }
 
-// The fields of SamplingParams: by the table, after the checks that only the server makes.
-FieldError GenerationFields::read_sampling_field(const Path& path, std::string_view name,
-                                                 Element value, bool& is_known) {
-  is_known = true;
-  if (name == "n") {
-    return read_int(path, value, 1, std::min(limits_.max_sequences, kMaxSequencesPerPrompt),
-                    sampling_.n);
-  }
-  if (name == "best_of") return read_int(path, value, 1, limits_.max_sequences, best_of_);
-  if (name == "seed") return read_seed(path, value);
-  if (name == "prompt_logprobs") {
-    request_.return_prompt_logprobs = true;
-    return read_int(path, value, 0, limits_.max_logprobs, sampling_.prompt_logprobs.emplace());
-  }
-  if (name == "max_tokens") has_max_tokens_ = true;
-  if (name == "stop" && value.is_array()) {
-    simdjson::dom::array stops;
+FieldError GenerationFields::read_row(GenerationFields& body, const Field& field, const Path& path,
+                                      Element value) {
+  return body.read_sampling(*find_sampling_field(field.name), path, value);
+}
+
+FieldError GenerationFields::read_stream_options(const Path& path, Element value) {
+  has_stream_options_ = true;
+  return read_members(FieldTable<StreamOptions>(kStreamOptions), request_.streaming, path, value);
+}
+
+FieldError GenerationFields::read_max_tokens(const Path& path, Element value) {
+  has_max_tokens_ = true;
+  return read_sampling(*find_sampling_field("max_tokens"), path, value);
+}
+
+FieldError GenerationFields::read_prompt_logprobs(const Path& path, Element value) {
+  request_.return_prompt_logprobs = true;
+  return read_int(path, value, 0, limits_.max_logprobs, sampling_.prompt_logprobs.emplace());
+}
+
+FieldError GenerationFields::read_stop(const Path& path, Element value) {
+  simdjson::dom::array stops;
+  if (value.is_array()) {
     QUIRE_RETURN_IF_FIELD_ERROR(
         read_list(path, value, static_cast<size_t>(limits_.max_stops), stops));
   }
-  if (name == "logit_bias") {
-    simdjson::dom::object biases;
-    QUIRE_RETURN_IF_FIELD_ERROR(read_object(path, value, biases));
-    if (biases.size() > static_cast<size_t>(limits_.max_biases)) {
-      return unexpected(path, value, fmt::format("at most {} biases", limits_.max_biases));
-    }
+  return read_sampling(*find_sampling_field("stop"), path, value);
+}
+
+FieldError GenerationFields::read_biases(const Path& path, Element value) {
+  simdjson::dom::object biases;
+  QUIRE_RETURN_IF_FIELD_ERROR(read_object(path, value, biases));
+  if (biases.size() > static_cast<size_t>(limits_.max_biases)) {
+    return unexpected(path, value, fmt::format("at most {} biases", limits_.max_biases));
   }
-  const SamplingField* field = find_sampling_field(name);
-  is_known = field != nullptr;
-  if (!is_known) return {};
-  if (field->has_model_default) given_.push_back(field);
-  return read_by_table(*field, path, value, sampling_);
+  return read_sampling(*find_sampling_field("logit_bias"), path, value);
+}
+
+namespace {
+
+// The type of a field of SamplingParams by its own table.
+FieldType sampling_type(const SamplingField& field) {
+  const auto of_member = [&]<typename T>(T SamplingParams::* /*member*/) -> FieldType {
+    if constexpr (std::is_same_v<T, bool>) return kBoolean;
+    if constexpr (std::is_same_v<T, std::vector<int32_t>>) return list_of("TokenId", SIZE_MAX);
+    if constexpr (std::is_same_v<T, float>) {
+      Range range = field.range;
+      range.max = std::min<double>(range.max, FLT_MAX);
+      return number(range);
+    }
+    if constexpr (std::is_same_v<T, int> || std::is_same_v<T, std::optional<int>>) {
+      return integer(static_cast<int>(field.range.min),
+                     static_cast<int>(std::min<double>(field.range.max, INT_MAX)));
+    }
+    return kAnyValue;  // GenerationFields::table() has a row
+  };
+  return std::visit(of_member, field.member);
+}
+
+}  // namespace
+
+void add_generation_fields(ObjectSchema& out) {
+  out.add(GenerationFields::table());
+  for (const SamplingField& field : sampling_fields()) {
+    out.add({field.name, sampling_type(field), field.help});
+  }
+}
+
+Field generation_field(std::string_view name) {
+  ObjectSchema all;
+  add_generation_fields(all);
+  const auto found = std::ranges::find(all.fields, name, &Field::name);
+  QUIRE_CHECK(found != all.fields.end(), "[server] there is no such field");
+  return *found;
+}
+
+std::vector<ObjectSchema> generation_option_schemas() {
+  ObjectSchema stream = {"StreamOptions"};
+  stream.add(FieldTable<StreamOptions>(kStreamOptions));
+  ObjectSchema outputs = {"StructuredOutputs", "At most one of these fields.", /*is_closed=*/true};
+  outputs.add(FieldTable<StructuredOutputs>(kStructuredOutputs));
+  return {std::move(stream), std::move(outputs)};
 }
 
 void GenerationFields::replace_defaults(const SamplingParams& defaults) {

@@ -3,9 +3,11 @@
 
 #include <optional>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "sample/sampling_fields.h"
+#include "server/openai/field_table.h"
 #include "server/openai/json_fields.h"
 #include "server/openai/requests.h"
 
@@ -23,12 +25,17 @@ class GenerationFields {
     sampling_ = defaults.sampling;
   }
 
+  // The fields that differ from those of SamplingParams, or that are not among them.
+  static FieldTable<GenerationFields> table();
+  auto parts() {
+    return std::tie(request_, request_.streaming, request_.restriction, engine_request_, sampling_,
+                    limits_);
+  }
+
   // Reads a field that is not null. Ignores unknown fields.
-  FieldError read(std::string_view name, Element value);
-  // Reads a field of SamplingParams, which has another place or name in the body. Sets `is_known`
-  // to whether there is such a field.
-  FieldError read_sampling_field(const Path& path, std::string_view name, Element value,
-                                 bool& is_known);
+  FieldError read(std::string_view name, Element value) { return read(name, name, value); }
+  // Reads a field that has another place or name in the body.
+  FieldError read(const Path& path, std::string_view name, Element value);
   // Sets the fields with a default of the model's that the body leaves out.
   void replace_defaults(const SamplingParams& defaults);
   // Checks the fields against each other, after all of them were read. `max_tokens` is the default
@@ -37,9 +44,16 @@ class GenerationFields {
   FieldError finish(int max_tokens, size_t num_prompts);
 
  private:
-  FieldError read_output_field(std::string_view name, Element value, bool& is_known);
-  FieldError read_restriction_field(std::string_view name, Element value, bool& is_known);
+  FieldError read_sampling(const SamplingField& field, const Path& path, Element value);
+  // The reader of rows that only describe a field of SamplingParams.
+  static FieldError read_row(GenerationFields& body, const Field& field, const Path& path,
+                             Element value);
+  FieldError read_stream_options(const Path& path, Element value);
+  FieldError read_max_tokens(const Path& path, Element value);
   FieldError read_seed(const Path& path, Element value);
+  FieldError read_prompt_logprobs(const Path& path, Element value);
+  FieldError read_stop(const Path& path, Element value);
+  FieldError read_biases(const Path& path, Element value);
 
   GenerationRequest& request_;
   Request& engine_request_;
@@ -50,6 +64,15 @@ class GenerationFields {
   bool has_stream_options_ = false;
   int best_of_ = 0;  // 0: not given
 };
+
+// Adds the description of all fields that GenerationFields reads.
+void add_generation_fields(ObjectSchema& out);
+// Returns the description of one of them.
+Field generation_field(std::string_view name);
+// The objects stream_options and structured_outputs, and the bodies of completions and chats.
+std::vector<ObjectSchema> generation_option_schemas();
+ObjectSchema completion_schema();
+ObjectSchema chat_schema();
 
 // Parses a body and reads its fields in their order, then checks them against each other.
 template <typename Fields>
@@ -71,11 +94,22 @@ FieldError restrict_to_object(const Path& path, std::optional<Restriction>& out)
 FieldError read_response_format(const Path& path, Element value, const RequestLimits& limits,
                                 std::optional<Restriction>& out);
 
-FieldError read_cache_salt(const Path& path, Element value, std::string& out);
+inline constexpr std::string_view kPromptWords = "a text, token ids, or a list of these";
 
 // Reads text, token ids, or a list of either: the prompts of a request, at least one.
 FieldError read_prompts(const Path& path, Element value, int max_prompts,
                         std::vector<CompletionPrompt>& out);
+
+// Fields of every request to the engine.
+inline constexpr Field kModelField = {"model", kTextValue,
+                                      "A name from /v1/models; without it, the served model."};
+inline constexpr Field kPriorityField = {
+    "priority", integer(INT_MIN),
+    "Lower values run first. No effect unless the operator sets `--allow-request-priority`."};
+inline constexpr Field kCacheSaltField = {
+    "cache_salt", string_of(1, 1024), "Only requests with the same salt share cached prefixes."};
+inline constexpr Field kAddSpecialTokensField = {
+    "add_special_tokens", kBoolean, "Adds the tokens that the tokenizer puts around a text."};
 
 // The error for a second restriction in one request.
 FieldError second_restriction(const Path& path);

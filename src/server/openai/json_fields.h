@@ -58,6 +58,24 @@ FieldError read_texts(const Path& path, Element value, size_t max_texts,
                       std::vector<std::string>& out);
 FieldError read_list(const Path& path, Element value, size_t max_items, simdjson::dom::array& out);
 FieldError read_object(const Path& path, Element value, simdjson::dom::object& out);
+// Reads each item of a list: `read(path, item)`.
+template <typename Read>
+FieldError read_items(const Path& path, Element value, size_t max_items, Read&& read) {
+  simdjson::dom::array items;
+  QUIRE_RETURN_IF_FIELD_ERROR(read_list(path, value, max_items, items));
+  size_t idx = 0;
+  for (const Element item : items) QUIRE_RETURN_IF_FIELD_ERROR(read(Path(path, idx++), item));
+  return {};
+}
+// Reads each item of a list of objects: `read(path, fields)`.
+template <typename Read>
+FieldError read_objects(const Path& path, Element value, size_t max_items, Read&& read) {
+  return read_items(path, value, max_items, [&](const Path& at, Element item) -> FieldError {
+    simdjson::dom::object fields;
+    QUIRE_RETURN_IF_FIELD_ERROR(read_object(at, item, fields));
+    return read(at, fields);
+  });
+}
 // Read the field `name` of the object at `path`, which must have it.
 FieldError read_required(const Path& path, const simdjson::dom::object& fields,
                          std::string_view name, std::string& out);

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "base/json_writer.h"
 #include "grammar/schema_keywords.h"
@@ -21,6 +22,9 @@ class ChatFields {
       : request_(request), defaults_(defaults), shared_(request, request.engine_request, defaults) {
     request_.engine_request.add_special_tokens = false;  // the template renders them
   }
+
+  static FieldTable<ChatFields> table();
+  auto parts() { return std::tie(request_); }
 
   // Reads a field that is not null. Ignores unknown fields.
   FieldError read(std::string_view name, Element value);
@@ -45,41 +49,48 @@ class ChatFields {
   bool echo_ = false;
 };
 
+constexpr size_t kMaxModalities = 16;
+
 FieldError read_modalities(const Path& path, Element value) {
-  constexpr size_t kMaxNames = 16;
   std::vector<std::string> names;
-  QUIRE_RETURN_IF_FIELD_ERROR(read_texts(path, value, kMaxNames, names));
+  QUIRE_RETURN_IF_FIELD_ERROR(read_texts(path, value, kMaxModalities, names));
   const bool is_text = std::all_of(names.begin(), names.end(),
                                    [](const std::string& name) { return name == "text"; });
   return is_text ? FieldError() : unexpected(path, value, "'text' alone");
 }
 
+FieldTable<ChatFields> ChatFields::table() {
+  static constexpr auto kTable = std::to_array<BodyField<ChatFields>>({
+      {{"tool_choice",
+        schema("`none`, `auto`, `required`, a function or allowed_tools", "ToolChoice"),
+        "A choice that forces a call needs tools, and excludes other restrictions of the output."},
+       into<&ChatFields::tool_choice_>},
+      {kParallelToolCallsField, into<&ChatRequest::parallel_tool_calls>},
+      {{"max_completion_tokens", integer(1),
+        "Takes precedence over max_tokens. Without either: the rest of the context."},
+       into<&ChatFields::max_completion_tokens_>},
+      {{"include_reasoning", kBoolean, "The response shows the reasoning; true by default."},
+       into<&ChatRequest::include_reasoning>},
+      {{"echo", kBoolean, "The response begins with the last message, if it is the assistant's."},
+       into<&ChatFields::echo_>},
+      {{"logprobs", kBoolean, "Log probabilities of the tokens of the response."},
+       into<&ChatFields::logprobs_>},
+      {{"top_logprobs", integer(0, kRequestLimits.max_logprobs),
+        "Log probabilities of this many tokens at each position. A value above 0 needs logprobs."},
+       into<&ChatFields::top_logprobs_>},
+      {{"modalities", list_of(R"({"const":"text"})", kMaxModalities), "`text` alone."},
+       check<read_modalities>},
+      {refused("functions", "tools, the newer name of this field")},
+      {refused("function_call", "tool_choice, the newer name of this field")},
+  });
+  return kTable;
+}
+
 FieldError ChatFields::read(std::string_view name, Element value) {
-  const Path path(name);
-  if (std::optional<Element>* const field = conversation_.find(name)) {
-    *field = value;
-    return {};
+  if (const auto* const row = find_field(ConversationFields::table(), name)) {
+    return row->read(conversation_, name, value);
   }
-  if (name == "tool_choice") {
-    tool_choice_ = value;
-    return {};
-  }
-  if (name == "max_completion_tokens") {
-    max_completion_tokens_ = value;
-    return {};
-  }
-  if (name == "parallel_tool_calls") return read_bool(path, value, request_.parallel_tool_calls);
-  if (name == "include_reasoning") return read_bool(path, value, request_.include_reasoning);
-  if (name == "logprobs") return read_bool(path, value, logprobs_);
-  if (name == "top_logprobs") {
-    return read_int(path, value, 0, defaults_.limits.max_logprobs, top_logprobs_.emplace());
-  }
-  if (name == "echo") return read_bool(path, value, echo_);
-  if (name == "modalities") return read_modalities(path, value);
-  if (name == "functions") return unexpected(path, value, "tools, the newer name of this field");
-  if (name == "function_call") {
-    return unexpected(path, value, "tool_choice, the newer name of this field");
-  }
+  if (const auto* const row = find_field(table(), name)) return row->read(*this, name, value);
   return shared_.read(name, value);
 }
 
@@ -247,6 +258,14 @@ Parsed<ChatRequest> parse_chat_request(std::string_view body, const RequestDefau
   Parsed<ChatRequest> parsed;
   parsed.error = read_body(body, defaults.limits, ChatFields(parsed.request, defaults));
   return parsed;
+}
+
+ObjectSchema chat_schema() {
+  ObjectSchema object = {"ChatRequest"};
+  object.add(ConversationFields::table());
+  object.add(ChatFields::table());
+  add_generation_fields(object);
+  return object;
 }
 
 Restriction forced_call_schema(const ChatRequest& request) {

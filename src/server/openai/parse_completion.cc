@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "server/openai/generation_fields.h"
 #include "server/openai/requests.h"
@@ -15,38 +16,50 @@ class CompletionFields {
         defaults_(defaults),
         shared_(request, request.engine_request, defaults) {}
 
+  static FieldTable<CompletionFields> table();
+  auto parts() { return std::tie(request_, request_.engine_request.sampling); }
   FieldError read(std::string_view name, Element value);
   FieldError finish();
 
  private:
+  FieldError read_prompt(const Path& path, Element value);
+  FieldError read_max_tokens(const Path& path, Element value);
+
   CompletionRequest& request_;
   const RequestDefaults& defaults_;
   GenerationFields shared_;
   bool has_no_tokens_ = false;  // max_tokens is 0
 };
 
+FieldTable<CompletionFields> CompletionFields::table() {
+  static constexpr auto kTable = std::to_array<BodyField<CompletionFields>>({
+      {required({"prompt", schema(kPromptWords, "Prompts"), "At most 1024 prompts."}),
+       call<&CompletionFields::read_prompt>},
+      {{"echo", kBoolean, "The response begins with the prompt."}, into<&CompletionRequest::echo>},
+      {{"max_tokens", integer(0), "Default: 16. 0 is allowed only with echo."},
+       call<&CompletionFields::read_max_tokens>},
+      {{"logprobs", integer(0, kRequestLimits.max_logprobs),
+        "Log probabilities of this many tokens at each position."},
+       into<&SamplingParams::logprobs>},
+      {only("suffix", R"("")", "no such field: this server does not insert text")},
+  });
+  return kTable;
+}
+
 FieldError CompletionFields::read(std::string_view name, Element value) {
-  const Path path(name);
-  SamplingParams& sampling = request_.engine_request.sampling;
-  if (name == "prompt")
-    return read_prompts(path, value, defaults_.limits.max_prompts, request_.prompts);
-  if (name == "echo") return read_bool(path, value, request_.echo);
-  if (name == "logprobs") {
-    return read_int(path, value, 0, defaults_.limits.max_logprobs, sampling.logprobs.emplace());
-  }
-  if (name == "suffix") {
-    std::string text;
-    QUIRE_RETURN_IF_FIELD_ERROR(read_text(path, value, text));
-    if (text.empty()) return {};
-    return unexpected(path, value, "no such field: this server does not insert text");
-  }
-  if (name == "max_tokens") {
-    int number = 0;
-    QUIRE_RETURN_IF_FIELD_ERROR(read_int(path, value, 0, INT_MAX, number));
-    has_no_tokens_ = number == 0;
-    if (has_no_tokens_) return {};
-  }
+  if (const auto* const row = find_field(table(), name)) return row->read(*this, name, value);
   return shared_.read(name, value);
+}
+
+FieldError CompletionFields::read_prompt(const Path& path, Element value) {
+  return read_prompts(path, value, defaults_.limits.max_prompts, request_.prompts);
+}
+
+FieldError CompletionFields::read_max_tokens(const Path& path, Element value) {
+  int number = 0;
+  QUIRE_RETURN_IF_FIELD_ERROR(read_int(path, value, 0, INT_MAX, number));
+  has_no_tokens_ = number == 0;
+  return has_no_tokens_ ? FieldError() : shared_.read("max_tokens", value);
 }
 
 FieldError CompletionFields::finish() {
@@ -74,6 +87,13 @@ Parsed<CompletionRequest> parse_completion_request(std::string_view body,
   Parsed<CompletionRequest> parsed;
   parsed.error = read_body(body, defaults.limits, CompletionFields(parsed.request, defaults));
   return parsed;
+}
+
+ObjectSchema completion_schema() {
+  ObjectSchema object = {"CompletionRequest"};
+  object.add(CompletionFields::table());
+  add_generation_fields(object);
+  return object;
 }
 
 }  // namespace quire::server

@@ -1,86 +1,143 @@
+#include <array>
+#include <tuple>
+
 #include "server/openai/conversation.h"
+#include "server/openai/generation_fields.h"
 #include "server/openai/requests.h"
 
 namespace quire::server {
 namespace {
 
-FieldError read_fields(simdjson::dom::object fields, const RequestDefaults& defaults,
-                       TokenizeRequest& request) {
-  ConversationFields conversation_fields;
-  std::optional<bool> special;
-  bool has_prompt = false;
-  for (const auto& [name, value] : fields) {
-    if (value.is_null()) continue;
-    const Path path(name);
-    if (name == "model") {
-      QUIRE_RETURN_IF_FIELD_ERROR(read_text(path, value, request.model));
-    } else if (name == "prompt") {
-      has_prompt = true;
-      QUIRE_RETURN_IF_FIELD_ERROR(read_text(path, value, request.prompt));
-    } else if (name == "add_special_tokens") {
-      QUIRE_RETURN_IF_FIELD_ERROR(read_bool(path, value, special.emplace()));
-    } else if (name == "return_token_strs") {
-      QUIRE_RETURN_IF_FIELD_ERROR(read_bool(path, value, request.return_token_strs));
-    } else if (std::optional<Element>* const field = conversation_fields.find(name)) {
-      *field = value;
-    }
+class TokenizeFields {
+ public:
+  TokenizeFields(TokenizeRequest& request, const RequestDefaults& defaults)
+      : request_(request), limits_(defaults.limits) {}
+
+  static FieldTable<TokenizeFields> table();
+  auto parts() { return std::tie(request_); }
+  FieldError read(std::string_view name, Element value);
+  FieldError finish();
+
+ private:
+  TokenizeRequest& request_;
+  const RequestLimits& limits_;
+  ConversationFields conversation_;
+  std::optional<Element> prompt_;
+  std::optional<Element> special_;
+};
+
+constexpr Field kModelOfText = {"model", kTextValue, "A name from /v1/models."};
+
+FieldTable<TokenizeFields> TokenizeFields::table() {
+  static constexpr auto kTable = std::to_array<BodyField<TokenizeFields>>({
+      {kModelOfText, into<&TokenizeRequest::model>},
+      {{"prompt", kTextValue, "The text. A request has either a prompt or messages."},
+       into<&TokenizeFields::prompt_>},
+      {{"add_special_tokens", kBoolean,
+        "Adds the tokenizer's own tokens; the default for a prompt."},
+       into<&TokenizeFields::special_>},
+      {{"return_token_strs", kBoolean, "The response has the tokens as texts too."},
+       into<&TokenizeRequest::return_token_strs>},
+  });
+  return kTable;
+}
+
+FieldError TokenizeFields::read(std::string_view name, Element value) {
+  if (const auto* const row = find_field(table(), name)) return row->read(*this, name, value);
+  const auto* const row = find_field(ConversationFields::table(), name);
+  return row == nullptr ? FieldError() : row->read(conversation_, name, value);
+}
+
+FieldError TokenizeFields::finish() {
+  if (prompt_.has_value() == conversation_.messages.has_value()) {
+    return field_error("prompt", prompt_ ? "got both prompt and messages, expected one of them"
+                                         : "got neither prompt nor messages, expected one of them");
   }
-  if (has_prompt == conversation_fields.messages.has_value()) {
-    return field_error("prompt", has_prompt
-                                     ? "got both prompt and messages, expected one of them"
-                                     : "got neither prompt nor messages, expected one of them");
+  request_.add_special_tokens = prompt_.has_value();  // a template renders its own
+  if (special_) {
+    QUIRE_RETURN_IF_FIELD_ERROR(
+        read_bool("add_special_tokens", *special_, request_.add_special_tokens));
   }
-  request.add_special_tokens = special.value_or(has_prompt);  // a template renders its own
-  if (has_prompt) return {};
+  if (prompt_) return read_text("prompt", *prompt_, request_.prompt);
   std::vector<Tool> tools;
-  if (conversation_fields.tools) {
-    QUIRE_RETURN_IF_FIELD_ERROR(read_tools(*conversation_fields.tools, defaults.limits, tools));
+  if (conversation_.tools) {
+    QUIRE_RETURN_IF_FIELD_ERROR(read_tools(*conversation_.tools, limits_, tools));
   }
   Conversation conversation;
-  QUIRE_RETURN_IF_FIELD_ERROR(
-      read_conversation(conversation_fields, tools, defaults.limits, conversation));
-  request.conversation = template_input(std::move(conversation));
+  QUIRE_RETURN_IF_FIELD_ERROR(read_conversation(conversation_, tools, limits_, conversation));
+  request_.conversation = template_input(std::move(conversation));
   return {};
 }
 
-FieldError read_fields(simdjson::dom::object fields, const RequestDefaults&,
-                       DetokenizeRequest& request) {
-  bool has_tokens = false;
-  for (const auto& [name, value] : fields) {
-    if (value.is_null()) continue;
-    if (name == "model") {
-      QUIRE_RETURN_IF_FIELD_ERROR(read_text(Path(name), value, request.model));
-    } else if (name == "tokens") {
-      has_tokens = true;
-      request.tokens.clear();
-      simdjson::dom::array none;
-      if (!value.get_array().get(none) && none.size() == 0) continue;
-      QUIRE_RETURN_IF_FIELD_ERROR(read_ids(Path(name), value, request.tokens));
-    }
-  }
-  return has_tokens ? FieldError()
-                    : field_error("tokens", "got none, expected a list of token ids");
-}
+class DetokenizeFields {
+ public:
+  explicit DetokenizeFields(DetokenizeRequest& request) : request_(request) {}
 
-template <typename Body>
-Parsed<Body> parse(std::string_view body, const RequestDefaults& defaults) {
-  Parsed<Body> parsed;
-  std::optional<JsonDocument> document;
-  parsed.error = parse_body(body, defaults.limits.max_json_depth, document);
-  if (!parsed.error) parsed.error = read_fields(document->root(), defaults, parsed.request);
-  return parsed;
+  static FieldTable<DetokenizeFields> table();
+  auto parts() { return std::tie(request_); }
+  FieldError read(std::string_view name, Element value) {
+    const auto* const row = find_field(table(), name);
+    return row == nullptr ? FieldError() : row->read(*this, name, value);
+  }
+  FieldError finish() const {
+    return has_tokens_ ? FieldError()
+                       : field_error("tokens", "got none, expected a list of token ids");
+  }
+
+ private:
+  FieldError read_tokens(const Path& path, Element value) {
+    has_tokens_ = true;
+    simdjson::dom::array none;
+    if (!value.get_array().get(none) && none.size() == 0) return {};
+    return read_ids(path, value, request_.tokens);
+  }
+
+  DetokenizeRequest& request_;
+  bool has_tokens_ = false;
+};
+
+FieldTable<DetokenizeFields> DetokenizeFields::table() {
+  static constexpr auto kTable = std::to_array<BodyField<DetokenizeFields>>({
+      {kModelOfText, into<&DetokenizeRequest::model>},
+      {required({"tokens", list_of("TokenId", SIZE_MAX), "The token ids; may be empty."}),
+       call<&DetokenizeFields::read_tokens>},
+  });
+  return kTable;
 }
 
 }  // namespace
 
 Parsed<TokenizeRequest> parse_tokenize_request(std::string_view body,
                                                const RequestDefaults& defaults) {
-  return parse<TokenizeRequest>(body, defaults);
+  Parsed<TokenizeRequest> parsed;
+  parsed.error = read_body(body, defaults.limits, TokenizeFields(parsed.request, defaults));
+  return parsed;
 }
 
 Parsed<DetokenizeRequest> parse_detokenize_request(std::string_view body,
                                                    const RequestDefaults& defaults) {
-  return parse<DetokenizeRequest>(body, defaults);
+  Parsed<DetokenizeRequest> parsed;
+  parsed.error = read_body(body, defaults.limits, DetokenizeFields(parsed.request));
+  return parsed;
+}
+
+std::vector<ObjectSchema> openai_schemas() {
+  std::vector<ObjectSchema> objects = generation_option_schemas();
+  objects.push_back(completion_schema());
+  objects.push_back(chat_schema());
+  // The body of /tokenize is one of two objects.
+  ObjectSchema text = {"TokenizeText"};
+  text.add(required({"prompt", kTextValue, "The text."}));
+  text.add(Field{"messages", {FieldType::Kind::kNull}});
+  text.add(TokenizeFields::table());
+  ObjectSchema chat = {"TokenizeChat"};
+  chat.add(Field{"prompt", {FieldType::Kind::kNull}});
+  chat.add(ConversationFields::table());
+  chat.add(TokenizeFields::table());
+  ObjectSchema detokenize = {"DetokenizeRequest"};
+  detokenize.add(DetokenizeFields::table());
+  for (ObjectSchema* object : {&text, &chat, &detokenize}) objects.push_back(std::move(*object));
+  return objects;
 }
 
 }  // namespace quire::server

@@ -126,6 +126,8 @@ struct RequestLimits {
   GrammarLimits grammar;  // only its sizes are checked here; the grammar compiler checks the rest
 };
 
+inline constexpr RequestLimits kRequestLimits = {};
+
 // Either a request or an error.
 template <typename Body>
 struct Parsed {
@@ -164,6 +166,10 @@ std::optional<ApiError> continue_from(const Continuation& continuation, MarkedTe
 // Returns the schema of a forced call's text: the named tool's parameters, or an array of {"name",
 // "parameters"} for kRequired, with exactly one element if parallel_tool_calls is false.
 Restriction forced_call_schema(const ChatRequest& request);
+
+// The descriptions of these bodies.
+struct ObjectSchema;
+std::vector<ObjectSchema> openai_schemas();
 
 // The OpenAPI description of the server's routes (openapi.json of this folder).
 std::string_view openapi_json();

@@ -5,8 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <climits>
-#include <cstdint>
-#include <initializer_list>
+#include <utility>
 
 #include "server/openai/generation_fields.h"
 
@@ -22,51 +21,25 @@ constexpr std::string_view kPromptBegin =
 constexpr std::string_view kPromptEnd =
     "<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n";
 
-// Fields of other servers that this one lacks. If it ignored one, the client would get another
-// result than it asked for.
-struct AbsentField {
-  std::string_view name;
-  std::string_view expected;
-};
-constexpr std::string_view kNothingIsCut = "no such field: send a shorter text";
-constexpr std::string_view kFixedWords =
-    "no such field: a score compares the probabilities of yes and no";
-constexpr auto kAbsentFields =
-    std::to_array<AbsentField>({{"truncate_prompt_tokens", kNothingIsCut},
-                                {"max_tokens_per_doc", kNothingIsCut},
-                                {"max_tokens_per_query", kNothingIsCut},
-                                {"max_chunks_per_doc", kNothingIsCut},
-                                {"label_token_ids", kFixedWords}});
-
-// Fields of vLLM by which a client chooses whether the result is normalized.
-constexpr auto kNormalizations =
-    std::to_array<std::string_view>({"normalize", "use_activation", "activation", "softmax"});
-bool is_normalization(std::string_view name) {
-  return std::ranges::find(kNormalizations, name) != kNormalizations.end();
-}
-
-// Reads the fields that all of these bodies share. `is_known`: the field is one of them.
-FieldError read_common(std::string_view name, Element value, std::string& model, Request& request,
-                       bool& is_known) {
-  const Path path(name);
-  is_known = true;
-  if (name == "model") return read_text(path, value, model);
-  if (name == "priority") return read_int(path, value, INT_MIN, INT_MAX, request.priority);
-  if (name == "cache_salt") return read_cache_salt(path, value, request.cache_salt);
-  if (name == "add_special_tokens") return read_bool(path, value, request.add_special_tokens);
-  const auto absent = std::ranges::find(kAbsentFields, name, &AbsentField::name);
-  if (absent != kAbsentFields.end()) return unexpected(path, value, absent->expected);
-  is_known = false;
-  return {};
-}
-
-// Refuses a text that is not in `accepted`.
-FieldError require_text(const Path& path, Element value,
-                        std::initializer_list<std::string_view> accepted) {
-  std::string text;
-  QUIRE_RETURN_IF_FIELD_ERROR(read_text(path, value, text));
-  if (std::ranges::find(accepted, text) != accepted.end()) return {};
-  return unexpected(path, value, fmt::format("\"{}\"", fmt::join(accepted, "\" or \"")));
+// The fields that all of these bodies share, also those of other servers that this one lacks: if it
+// ignored one, the client would get another result than it asked for.
+template <typename Fields, typename Body>
+FieldTable<Fields> common_table() {
+  constexpr std::string_view kNothingIsCut = "no such field: send a shorter text";
+  static constexpr auto kTable = std::to_array<BodyField<Fields>>({
+      {kModelField, into<&Body::model>},
+      {kPriorityField, into<&Request::priority>},
+      {kCacheSaltField, into<&Request::cache_salt>},
+      {kAddSpecialTokensField, into<&Request::add_special_tokens>},
+      {refused("truncate_prompt_tokens", kNothingIsCut)},
+      {refused("max_tokens_per_doc", kNothingIsCut)},
+      {refused("max_tokens_per_query", kNothingIsCut)},
+      {refused("max_chunks_per_doc", kNothingIsCut)},
+      {refused("label_token_ids",
+               "no such field: a score compares the probabilities of yes and no")},
+      {without_effect("user")},
+  });
+  return kTable;
 }
 
 class EmbeddingsFields {
@@ -76,25 +49,18 @@ class EmbeddingsFields {
     request_.engine_request.embedding.emplace();
   }
 
+  static FieldTable<EmbeddingsFields> table();
+  static FieldTable<EmbeddingsFields> common() {
+    return common_table<EmbeddingsFields, EmbeddingsRequest>();
+  }
+  auto parts() {
+    return std::tie(request_, request_.engine_request, *request_.engine_request.embedding);
+  }
+
   FieldError read(std::string_view name, Element value) {
-    const Path path(name);
-    if (name == "input")
-      return read_prompts(path, value, limits_.max_embedding_inputs, request_.inputs);
-    if (name == "dimensions") {
-      return read_int(path, value, 1, INT_MAX, request_.engine_request.embedding->dimensions);
-    }
-    if (name == "encoding_format") return read_format(path, value);
-    if (name == "embed_dtype") return require_text(path, value, {"float32"});
-    if (name == "endianness") return require_text(path, value, {"native", "little"});
-    if (name == "messages") {
-      return unexpected(path, value, "no such field: send the texts as `input`");
-    }
-    if (is_normalization(name)) {
-      return unexpected(path, value,
-                        "no such field: the model decides whether embeddings are normalized");
-    }
-    bool is_known = false;
-    return read_common(name, value, request_.model, request_.engine_request, is_known);
+    if (const auto* const row = find_field(table(), name)) return row->read(*this, name, value);
+    const auto* const row = find_field(common(), name);
+    return row == nullptr ? FieldError() : row->read(*this, name, value);
   }
 
   FieldError finish() {
@@ -103,14 +69,40 @@ class EmbeddingsFields {
   }
 
  private:
-  FieldError read_format(const Path& path, Element value) {
-    request_.as_base64 = value.is_string() && value.get_string().value_unsafe() == "base64";
-    return require_text(path, value, {"float", "base64"});
+  FieldError read_input(const Path& path, Element value) {
+    return read_prompts(path, value, limits_.max_embedding_inputs, request_.inputs);
   }
+  FieldError read_format(const Path& path, Element value) {
+    constexpr Field kFormats = only("", kFormatValues, R"("float" or "base64")");
+    request_.as_base64 = value.is_string() && value.get_string().value_unsafe() == "base64";
+    return refuse(kFormats, path, value);
+  }
+  static constexpr std::string_view kFormatValues = R"("float" "base64")";
 
   EmbeddingsRequest& request_;
   const RequestLimits& limits_;
 };
+
+FieldTable<EmbeddingsFields> EmbeddingsFields::table() {
+  constexpr std::string_view kModelNormalizes =
+      "no such field: the model decides whether embeddings are normalized";
+  static constexpr auto kTable = std::to_array<BodyField<EmbeddingsFields>>({
+      {required({"input", schema(kPromptWords, "EmbeddingInputs"), "At most 2048 inputs."}),
+       call<&EmbeddingsFields::read_input>},
+      {{"dimensions", integer(1), "Keeps the first numbers of the embedding, normalized again."},
+       into<&EmbeddingParams::dimensions>},
+      {{"encoding_format", one_of(kFormatValues), "`base64`: of little-endian F32."},
+       call<&EmbeddingsFields::read_format>},
+      {only("embed_dtype", R"("float32")", R"("float32")")},
+      {only("endianness", R"("native" "little")", R"("native" or "little")")},
+      {refused("messages", "no such field: send the texts as `input`")},
+      {refused("normalize", kModelNormalizes)},
+      {refused("use_activation", kModelNormalizes)},
+      {refused("activation", kModelNormalizes)},
+      {refused("softmax", kModelNormalizes)},
+  });
+  return kTable;
+}
 
 enum class ScoreRoute { kScore, kRerank };
 
@@ -121,17 +113,18 @@ class ScoreFields {
     request_.instruction = kDefaultInstruction;
   }
 
+  static FieldTable<ScoreFields> score_table();
+  static FieldTable<ScoreFields> rerank_table();
+  static FieldTable<ScoreFields> table();  // of both routes
+  static FieldTable<ScoreFields> common() { return common_table<ScoreFields, ScoreRequest>(); }
+  auto parts() { return std::tie(request_, request_.engine_request); }
+
   FieldError read(std::string_view name, Element value) {
-    const Path path(name);
-    if (name == "instruction" || name == "instruct") {
-      return read_text(path, value, request_.instruction);
+    const auto own = route_ == ScoreRoute::kScore ? score_table() : rerank_table();
+    for (const auto& rows : {own, table(), common()}) {
+      if (const auto* const row = find_field(rows, name)) return row->read(*this, name, value);
     }
-    if (is_normalization(name)) return read_normalization(path, value);
-    bool is_known = false;
-    QUIRE_RETURN_IF_FIELD_ERROR(
-        read_common(name, value, request_.model, request_.engine_request, is_known));
-    if (is_known) return {};
-    return route_ == ScoreRoute::kScore ? read_score(name, value) : read_rerank(name, value);
+    return {};
   }
 
   FieldError finish() {
@@ -152,11 +145,6 @@ class ScoreFields {
   }
 
  private:
-  static FieldError read_normalization(const Path& path, Element value) {
-    bool is_wanted = true;
-    QUIRE_RETURN_IF_FIELD_ERROR(read_bool(path, value, is_wanted));
-    return is_wanted ? FieldError() : unexpected(path, value, "true: a score is a probability");
-  }
   FieldError check_size(std::string_view field) const {
     size_t num_bytes = 0;
     for (size_t i = 0; i < request_.documents.size(); ++i) {
@@ -170,27 +158,17 @@ class ScoreFields {
                            num_bytes, limits_.max_scored_bytes));
   }
 
-  // vLLM has several names for both sides.
-  FieldError read_score(std::string_view name, Element value) {
-    if (name == "text_1" || name == "queries" || name == "data_1") {
-      return read_all(name, value, request_.queries);
-    }
-    if (name == "text_2" || name == "documents" || name == "items" || name == "data_2") {
-      return read_all(name, value, request_.documents);
-    }
-    return {};
+  FieldError read_queries(const Path& path, Element value) {
+    return read_all(path, value, request_.queries);
   }
-
-  FieldError read_rerank(std::string_view name, Element value) {
-    const Path path(name);
-    if (name == "query") {
-      request_.queries.resize(1);
-      return read_one(path, value, request_.queries.front());
-    }
-    if (name == "documents") return read_all(path, value, request_.documents);
-    if (name == "return_documents") return read_bool(path, value, request_.return_documents);
-    if (name == "rank_fields") return read_rank_fields(path, value);
-    if (name != "top_n") return {};
+  FieldError read_documents(const Path& path, Element value) {
+    return read_all(path, value, request_.documents);
+  }
+  FieldError read_query(const Path& path, Element value) {
+    request_.queries.resize(1);
+    return read_one(path, value, request_.queries.front());
+  }
+  FieldError read_top_n(const Path& path, Element value) {
     int top_n = 0;
     QUIRE_RETURN_IF_FIELD_ERROR(read_int(path, value, 0, INT_MAX, top_n));
     request_.top_n = static_cast<size_t>(top_n);
@@ -216,20 +194,66 @@ class ScoreFields {
   FieldError read_all(const Path& path, Element value, std::vector<std::string>& out) {
     out.clear();
     if (!value.is_array()) return read_one(path, value, out.emplace_back());
-    simdjson::dom::array items;
-    QUIRE_RETURN_IF_FIELD_ERROR(
-        read_list(path, value, static_cast<size_t>(limits_.max_prompts), items));
-    for (const Element item : items) {
-      const Path at(path, out.size());
-      QUIRE_RETURN_IF_FIELD_ERROR(read_one(at, item, out.emplace_back()));
-    }
-    return {};
+    return read_items(
+        path, value, static_cast<size_t>(limits_.max_prompts),
+        [&](const Path& at, Element item) { return read_one(at, item, out.emplace_back()); });
   }
 
   ScoreRequest& request_;
   const RequestLimits& limits_;
   ScoreRoute route_;
 };
+
+// vLLM has several names for both sides. The JSON schema has one of each, because the other name
+// would make up for a required field that is missing.
+FieldTable<ScoreFields> ScoreFields::score_table() {
+  using S = ScoreFields;
+  constexpr FieldType kTexts = schema("a text, or a list of at most 1024", "ScoredTexts");
+  constexpr FieldType kAsText1 = schema("as `text_1`", R"({"type":"null"})");
+  constexpr FieldType kAsText2 = schema("as `text_2`", R"({"type":"null"})");
+  static constexpr auto kTable = std::to_array<BodyField<S>>({
+      {required({"text_1", kTexts, "One, or as many as in text_2."}), call<&S::read_queries>},
+      {{"queries", kAsText1, "Another name."}, call<&S::read_queries>},
+      {{"data_1", kAsText1, "Another name."}, call<&S::read_queries>},
+      {required({"text_2", kTexts, "The texts that are judged."}), call<&S::read_documents>},
+      {{"documents", kAsText2, "Another name."}, call<&S::read_documents>},
+      {{"items", kAsText2, "Another name."}, call<&S::read_documents>},
+      {{"data_2", kAsText2, "Another name."}, call<&S::read_documents>},
+  });
+  return kTable;
+}
+
+FieldTable<ScoreFields> ScoreFields::rerank_table() {
+  using S = ScoreFields;
+  static constexpr auto kTable = std::to_array<BodyField<S>>({
+      {required({"query", schema("a text", "ScoredText"), "The query."}), call<&S::read_query>},
+      {required({"documents", schema("a text, or a list of at most 1024", "ScoredTexts"),
+                 "The texts that are judged."}),
+       call<&S::read_documents>},
+      {{"top_n", integer(0), "The number of documents in the response; 0: all."},
+       call<&S::read_top_n>},
+      {{"return_documents", kBoolean, "The response has the documents; true by default."},
+       into<&ScoreRequest::return_documents>},
+      {{"rank_fields", list_of(R"({"const":"text"})", 1, 1),
+        "`text` alone, the field that is read."},
+       check<S::read_rank_fields>},
+  });
+  return kTable;
+}
+
+FieldTable<ScoreFields> ScoreFields::table() {
+  constexpr std::string_view kAlwaysOn = "true: a score is a probability";
+  constexpr std::string_view kTask = "The task of the judgement. Default: that of a web search.";
+  static constexpr auto kTable = std::to_array<BodyField<ScoreFields>>({
+      {{"instruction", kTextValue, kTask}, into<&ScoreRequest::instruction>},
+      {{"instruct", kTextValue, kTask}, into<&ScoreRequest::instruction>},
+      {only("normalize", "true", kAlwaysOn)},
+      {only("use_activation", "true", kAlwaysOn)},
+      {only("activation", "true", kAlwaysOn)},
+      {only("softmax", "true", kAlwaysOn)},
+  });
+  return kTable;
+}
 
 Parsed<ScoreRequest> parse_scores(std::string_view body, const RequestDefaults& defaults,
                                   ScoreRoute route) {
@@ -253,6 +277,21 @@ Parsed<ScoreRequest> parse_score_request(std::string_view body, const RequestDef
 
 Parsed<ScoreRequest> parse_rerank_request(std::string_view body, const RequestDefaults& defaults) {
   return parse_scores(body, defaults, ScoreRoute::kRerank);
+}
+
+std::vector<ObjectSchema> pooling_schemas() {
+  ObjectSchema embeddings = {"EmbeddingsRequest"};
+  embeddings.add(EmbeddingsFields::table());
+  embeddings.add(EmbeddingsFields::common());
+  ObjectSchema score = {"ScoreRequest"};
+  score.add(ScoreFields::score_table());
+  ObjectSchema rerank = {"RerankRequest"};
+  rerank.add(ScoreFields::rerank_table());
+  for (ObjectSchema* const object : {&score, &rerank}) {
+    object->add(ScoreFields::table());
+    object->add(ScoreFields::common());
+  }
+  return {std::move(embeddings), std::move(score), std::move(rerank)};
 }
 
 MarkedText reranker_prompt(const ScoreRequest& request, size_t document) {

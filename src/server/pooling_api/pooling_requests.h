@@ -40,6 +40,9 @@ Parsed<EmbeddingsRequest> parse_embeddings_request(std::string_view body,
 Parsed<ScoreRequest> parse_score_request(std::string_view body, const RequestDefaults& defaults);
 Parsed<ScoreRequest> parse_rerank_request(std::string_view body, const RequestDefaults& defaults);
 
+// The descriptions of these bodies.
+std::vector<ObjectSchema> pooling_schemas();
+
 // The prompt that Qwen3-Reranker is trained on. Its answer is one of the words below. The texts of
 // the request are untrusted: only the template writes control tokens.
 MarkedText reranker_prompt(const ScoreRequest& request, size_t document);

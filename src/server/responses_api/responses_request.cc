@@ -23,6 +23,9 @@ constexpr auto kEmptyIncludes = std::to_array<std::string_view>(
      "file_search_call.results", "message.input_image.image_url", "web_search_call.action.sources",
      "web_search_call.results"});
 
+constexpr size_t kMaxIncludes = 32;
+constexpr std::string_view kOtherLimit = "max_output_tokens, the name of this API";
+
 std::string json_text(std::string_view text) {
   JsonWriter json;
   json.value(text);
@@ -31,19 +34,13 @@ std::string json_text(std::string_view text) {
 
 // Reads the joined text of a list of parts like {"type": "summary_text", "text": …}.
 FieldError read_part_texts(const Path& path, Element value, std::string& out) {
-  simdjson::dom::array parts;
-  QUIRE_RETURN_IF_FIELD_ERROR(read_list(path, value, SIZE_MAX, parts));
-  size_t idx = 0;
-  for (const Element part : parts) {
-    const Path at(path, idx++);
-    simdjson::dom::object fields;
-    QUIRE_RETURN_IF_FIELD_ERROR(read_object(at, part, fields));
+  return read_objects(path, value, SIZE_MAX, [&](const Path& at, const auto& part) -> FieldError {
     std::string text;
-    QUIRE_RETURN_IF_FIELD_ERROR(read_required(at, fields, "text", text));
+    QUIRE_RETURN_IF_FIELD_ERROR(read_required(at, part, "text", text));
     if (!out.empty()) out += '\n';
     out += text;
-  }
-  return {};
+    return {};
+  });
 }
 
 // Turns items into messages.
@@ -220,6 +217,9 @@ class ResponsesFields {
     request_.stores = stored.is_enabled;
   }
 
+  static FieldTable<ResponsesFields> table();
+  auto parts() { return std::tie(request_, request_.chat, chat_); }
+
   // Reads a field that is not null. Ignores unknown fields.
   FieldError read(std::string_view name, Element value);
   // Checks the fields against each other, after all of them were read.
@@ -228,6 +228,8 @@ class ResponsesFields {
  private:
   // Keeps the JSON text of a field that the response repeats.
   FieldError repeat(const Path& path, std::string json, std::string& out);
+  FieldError read_instructions(const Path& path, Element value);
+  FieldError read_max_tokens(const Path& path, Element value);
   FieldError read_store(const Path& path, Element value);
   FieldError read_include(const Path& path, Element value);
   FieldError read_text_field(const Path& path, Element value);
@@ -263,56 +265,74 @@ FieldError ResponsesFields::repeat(const Path& path, std::string json, std::stri
   return {};
 }
 
-FieldError check_truncation(const Path& path, Element value) {
-  std::string_view text;
-  if (!value.get_string().get(text) && text == "disabled") return {};
-  return unexpected(path, value, "'disabled': this server drops no items; shorten the input");
+FieldTable<ResponsesFields> ResponsesFields::table() {
+  using R = ResponsesFields;
+  static constexpr auto kTable = std::to_array<BodyField<R>>({
+      {required({"input", schema("a text, or a list of items", "ResponseInput"),
+                 "The conversation, or its next part."}),
+       into<&R::input_>},
+      {{"instructions", kTextValue, "The system prompt."}, call<&R::read_instructions>},
+      {{"max_output_tokens", integer(1), "Without it: the rest of the context."},
+       call<&R::read_max_tokens>},
+      {{"tools", list_of("ResponseTool", kRequestLimits.max_tools),
+        "With `auto`, the model's chat template must use them. Hosted tools are refused."},
+       call<&R::read_tools>},
+      {{"tool_choice",
+        schema("`none`, `auto`, `required`, a function or allowed_tools", "ResponseToolChoice"),
+        "A choice that forces a call needs tools, and excludes other restrictions of the output."},
+       into<&R::tool_choice_>},
+      {kParallelToolCallsField, into<&ChatRequest::parallel_tool_calls>},
+      {{"text", schema("an object", "ResponseText"), "The format of the output."},
+       call<&R::read_text_field>},
+      {{"reasoning", schema("an object", "ResponseReasoning"),
+        "The effort is `none`, or a value that the model's chat template uses."},
+       call<&R::read_reasoning>},
+      {{"include",
+        list_of(R"({"enum":["message.output_text.logprobs",
+        "reasoning.encrypted_content"]})",
+                kMaxIncludes),
+        "`message.output_text.logprobs` and `reasoning.encrypted_content`."},
+       call<&R::read_include>},
+      {{"top_logprobs", integer(0, kRequestLimits.max_logprobs),
+        "A value above 0 needs `message.output_text.logprobs` in include."},
+       into<&R::top_logprobs_>},
+      {{"metadata",
+        schema("an object of at most 16 texts",
+               R"({"type":"object","maxProperties":16,
+                           "additionalProperties":{"type":"string"}})"),
+        "The response repeats it."},
+       call<&R::read_metadata>},
+      {{"store", kBoolean, "true needs `--max-stored-responses`, with which it is the default."},
+       call<&R::read_store>},
+      {{"previous_response_id", kTextValue, "The id of a stored response, which this one continues."},
+       into<&ResponsesRequest::previous_response_id>},
+      {kTemplateKwargsField, call<&ChatBuilder::read_template_kwargs>},
+      {only("truncation", R"("disabled")",
+            "'disabled': this server drops no items; shorten the input")},
+      {only("background", "false", kOnlyFalse)},
+      {refused("conversation", "previous_response_id, or the whole conversation in input")},
+      {refused("prompt", "instructions and input")},
+      {refused("messages", "input, the name of this API")},
+      {refused("max_tokens", kOtherLimit)},
+      {refused("max_completion_tokens", kOtherLimit)},
+  });
+  return kTable;
 }
 
 FieldError ResponsesFields::read(std::string_view name, Element value) {
-  const Path path(name);
-  if (name == "input") {
-    input_ = value;
-    return {};
-  }
-  if (name == "tool_choice") {
-    tool_choice_ = value;
-    return {};
-  }
-  if (name == "instructions") {
-    QUIRE_RETURN_IF_FIELD_ERROR(read_text(path, value, system_));
-    return repeat(path, json_text(system_), request_.instructions);
-  }
-  if (name == "max_output_tokens") {
-    QUIRE_RETURN_IF_FIELD_ERROR(chat_.read_max_tokens(path, value));
-    request_.max_output_tokens = simdjson::minify(value);
-    return {};
-  }
-  if (name == "previous_response_id") return read_text(path, value, request_.previous_response_id);
-  if (name == "store") return read_store(path, value);
-  if (name == "include") return read_include(path, value);
-  if (name == "text") return read_text_field(path, value);
-  if (name == "reasoning") return read_reasoning(path, value);
-  if (name == "metadata") return read_metadata(path, value);
-  if (name == "tools") return read_tools(path, value);
-  if (name == "parallel_tool_calls") {
-    return read_bool(path, value, request_.chat.parallel_tool_calls);
-  }
-  if (name == "top_logprobs") {
-    return read_int(path, value, 0, chat_.defaults.limits.max_logprobs, top_logprobs_.emplace());
-  }
-  if (name == "truncation") return check_truncation(path, value);
-  if (name == "chat_template_kwargs") return chat_.read_template_kwargs(value);
-  if (name == "background") return refuse_unless_false(path, value);
-  if (name == "conversation") {
-    return unexpected(path, value, "previous_response_id, or the whole conversation in input");
-  }
-  if (name == "prompt") return unexpected(path, value, "instructions and input");
-  if (name == "messages") return unexpected(path, value, "input, the name of this API");
-  if (name == "max_tokens" || name == "max_completion_tokens") {
-    return unexpected(path, value, "max_output_tokens, the name of this API");
-  }
+  if (const auto* const row = find_field(table(), name)) return row->read(*this, name, value);
   return chat_.read(name, value);
+}
+
+FieldError ResponsesFields::read_instructions(const Path& path, Element value) {
+  QUIRE_RETURN_IF_FIELD_ERROR(read_text(path, value, system_));
+  return repeat(path, json_text(system_), request_.instructions);
+}
+
+FieldError ResponsesFields::read_max_tokens(const Path& path, Element value) {
+  QUIRE_RETURN_IF_FIELD_ERROR(chat_.read_max_tokens(path, value));
+  request_.max_output_tokens = simdjson::minify(value);
+  return {};
 }
 
 FieldError ResponsesFields::read_store(const Path& path, Element value) {
@@ -323,9 +343,8 @@ FieldError ResponsesFields::read_store(const Path& path, Element value) {
 }
 
 FieldError ResponsesFields::read_include(const Path& path, Element value) {
-  constexpr size_t kMaxNames = 32;
   std::vector<std::string> names;
-  QUIRE_RETURN_IF_FIELD_ERROR(read_texts(path, value, kMaxNames, names));
+  QUIRE_RETURN_IF_FIELD_ERROR(read_texts(path, value, kMaxIncludes, names));
   for (const std::string& name : names) {
     if (name == kLogprobs) {
       has_logprobs_ = true;
@@ -391,21 +410,15 @@ FieldError ResponsesFields::read_metadata(const Path& path, Element value) {
 }
 
 FieldError ResponsesFields::read_tools(const Path& path, Element value) {
-  simdjson::dom::array tools;
+  const auto max_tools = static_cast<size_t>(chat_.defaults.limits.max_tools);
   QUIRE_RETURN_IF_FIELD_ERROR(
-      read_list(path, value, static_cast<size_t>(chat_.defaults.limits.max_tools), tools));
-  for (const Element tool : tools) {
-    const Path at(path, request_.chat.tools.size());
-    simdjson::dom::object fields;
-    QUIRE_RETURN_IF_FIELD_ERROR(read_object(at, tool, fields));
-    std::string type;
-    QUIRE_RETURN_IF_FIELD_ERROR(read_required(at, fields, "type", type));
-    if (type != "function") {
-      return unexpected(Path(at, "type"), fields["type"].value_unsafe(),
-                        "'function': this server runs no tools of its own");
-    }
-    QUIRE_RETURN_IF_FIELD_ERROR(chat_.add_tool(at, fields, "parameters"));
-  }
+      read_objects(path, value, max_tools, [&](const Path& at, const auto& fields) -> FieldError {
+        std::string type;
+        QUIRE_RETURN_IF_FIELD_ERROR(read_required(at, fields, "type", type));
+        if (type == "function") return chat_.add_tool(at, fields, "parameters");
+        return unexpected(Path(at, "type"), fields["type"].value_unsafe(),
+                          "'function': this server runs no tools of its own");
+      }));
   return repeat(path, simdjson::minify(value), request_.tools);
 }
 
@@ -525,7 +538,7 @@ FieldError ResponsesFields::finish() {
   if (!system_.empty()) items_.add_message("system", std::move(system_));
   QUIRE_RETURN_IF_FIELD_ERROR(read_previous());
   QUIRE_RETURN_IF_FIELD_ERROR(read_input());
-  chat.tool_choice = chat.tools.empty() ? ToolChoice::kNone : ToolChoice::kAuto;
+  chat_.choose_by_default();
   if (tool_choice_) QUIRE_RETURN_IF_FIELD_ERROR(read_tool_choice("tool_choice", *tool_choice_));
   if (thinks_) chat_.set_thinking(*thinks_);
   request_.top_logprobs = top_logprobs_.value_or(0);
@@ -547,6 +560,16 @@ Parsed<ResponsesRequest> parse_responses_request(std::string_view body,
   parsed.error =
       read_body(body, defaults.limits, ResponsesFields(parsed.request, defaults, stored));
   return parsed;
+}
+
+std::vector<ObjectSchema> responses_schemas() {
+  ObjectSchema shared;
+  add_generation_fields(shared);
+  ObjectSchema responses = {"ResponsesRequest", "Sampling fields of ChatRequest are accepted too."};
+  responses.add(ResponsesFields::table());
+  responses.add(ChatBuilder::table());
+  responses.add(shared, {"model", "temperature", "top_p", "stream"});
+  return {std::move(responses)};
 }
 
 }  // namespace quire::server

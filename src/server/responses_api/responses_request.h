@@ -58,6 +58,9 @@ Parsed<ResponsesRequest> parse_responses_request(std::string_view body,
                                                  const RequestDefaults& defaults,
                                                  const StoredResponses& stored);
 
+// The description of this body.
+std::vector<ObjectSchema> responses_schemas();
+
 // `encrypted_content` of a reasoning item is its text behind this prefix. It is not encrypted: the
 // item's content shows the same text, which some clients do not send back.
 inline constexpr std::string_view kReasoningPrefix = "quire-plain:";

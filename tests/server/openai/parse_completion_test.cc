@@ -352,8 +352,8 @@ TEST(ParseCompletion, TakesStructuredOutputs) {
   EXPECT_THAT(refused(R"("structured_outputs": {"structural_tag": "x"})"),
               HasSubstr("structured_outputs.structural_tag: "));
   EXPECT_THAT(refused(R"("structured_outputs": {"jsn": {}})"),
-              HasSubstr("structured_outputs: [request] structured_outputs; got an unknown kind "
-                        "'jsn', expected json, regex, choice, grammar or json_object"));
+              HasSubstr("structured_outputs: [request] structured_outputs; got an unknown "
+                        "member 'jsn', expected json, regex, choice, grammar or json_object"));
   EXPECT_THAT(refused(R"("structured_outputs": {"json": {}, "whitespace_pattern": " *"})"),
               HasSubstr("structured_outputs.whitespace_pattern: "));
   EXPECT_THAT(refused(R"("structured_outputs": {"json": {}, "disable_any_whitespace": true})"),

@@ -1,0 +1,200 @@
+// Tables of the fields of request bodies. A table is the only description of an object's fields:
+// the readers iterate over it, and /openapi.json and the tables of docs/ are generated from it.
+#pragma once
+
+#include <algorithm>
+#include <climits>
+#include <functional>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <vector>
+
+#include "base/json_writer.h"
+#include "base/numbers.h"
+#include "server/openai/json_fields.h"
+
+namespace quire::server {
+
+// The server's treatment of a field that is not null. Null is the same as absent.
+enum class FieldUse {
+  kHonoured,
+  kNoEffect,  // any value is accepted, and the response is the same without the field
+  kRefused,   // ignoring the field would surprise the client: 400, except for the type's own values
+};
+
+// The values that a field may have.
+struct FieldType {
+  enum class Kind { kAny, kNull, kBool, kInt, kNumber, kText, kOneOf, kList, kSchema };
+
+  Kind kind = Kind::kAny;
+  Range range = {};  // of a number, of a text's bytes, or of a list's items
+  // kOneOf: JSON values, separated by spaces. kSchema, kList: the JSON schema of the value or of an
+  // item, or the name of a schema of /openapi.json.
+  std::string_view json = {};
+  std::string_view words = {};  // of kSchema: its values in the words of the documentation
+};
+
+struct Field {
+  std::string_view name;
+  FieldType type = {};
+  // Documents the field. If it is refused, the error says that this text was expected.
+  std::string_view help = {};
+  FieldUse use = FieldUse::kHonoured;
+  bool is_required = false;
+};
+
+// Types and fields, as the rows of a table write them.
+inline constexpr FieldType kAnyValue = {};
+inline constexpr FieldType kBoolean = {FieldType::Kind::kBool};
+inline constexpr FieldType kTextValue = {FieldType::Kind::kText};
+constexpr FieldType integer(int min, int max = INT_MAX) {
+  return {FieldType::Kind::kInt,
+          {.min = static_cast<double>(min), .max = static_cast<double>(max)}};
+}
+constexpr FieldType number(const Range& range) {
+  return {FieldType::Kind::kNumber, range};
+}
+constexpr FieldType string_of(size_t min_bytes, size_t max_bytes) {
+  return {FieldType::Kind::kText,
+          {.min = static_cast<double>(min_bytes), .max = static_cast<double>(max_bytes)}};
+}
+constexpr FieldType one_of(std::string_view values) {
+  return {FieldType::Kind::kOneOf, {}, values};
+}
+constexpr FieldType list_of(std::string_view item_schema, size_t max, size_t min = 0) {
+  return {FieldType::Kind::kList,
+          {.min = static_cast<double>(min),
+           .max = max == SIZE_MAX ? Range().max : static_cast<double>(max)},
+          item_schema};
+}
+constexpr FieldType schema(std::string_view words, std::string_view json) {
+  return {FieldType::Kind::kSchema, {}, json, words};
+}
+constexpr Field required(Field field) {
+  field.is_required = true;
+  return field;
+}
+constexpr Field without_effect(std::string_view name, std::string_view help = {}) {
+  return {name, kAnyValue, help, FieldUse::kNoEffect};
+}
+constexpr Field refused(std::string_view name, std::string_view expected) {
+  return {name, {FieldType::Kind::kNull}, expected, FieldUse::kRefused};
+}
+// Accepts only these values, which are the default: {"background", "false"}.
+constexpr Field only(std::string_view name, std::string_view values, std::string_view expected) {
+  return {name, one_of(values), expected, FieldUse::kRefused};
+}
+inline constexpr std::string_view kOnlyFalse = "false: this server does not support this option";
+
+// Returns the error of a refused field, unless the value is one of its type.
+FieldError refuse(const Field& field, const Path& path, Element value);
+// Returns the error for a member that an object at `path` does not have.
+FieldError unknown_member(const Path& path, std::string_view name, std::string_view expected);
+
+// A row of a table: a field, and the function by which `Body`, which collects the fields of one
+// request, reads it if it is honoured.
+template <typename Body>
+struct BodyField {
+  Field field;
+  FieldError (*reader)(Body& body, const Field& field, const Path& path, Element value) = nullptr;
+
+  FieldError read(Body& body, const Path& path, Element value) const {
+    if (field.use == FieldUse::kNoEffect) return {};
+    if (field.use == FieldUse::kRefused) return refuse(field, path, value);
+    return reader(body, field, path, value);
+  }
+};
+
+template <typename Body>
+using FieldTable = std::span<const BodyField<Body>>;
+
+template <typename Body>
+const BodyField<Body>* find_field(FieldTable<Body> table, std::string_view name) {
+  const auto found =
+      std::ranges::find_if(table, [&](const auto& row) { return row.field.name == name; });
+  return found == table.end() ? nullptr : &*found;
+}
+
+// Read a value of the field's type. An Element is kept for later.
+FieldError read_value(const FieldType& type, const Path& path, Element value, bool& out);
+FieldError read_value(const FieldType& type, const Path& path, Element value, int& out);
+FieldError read_value(const FieldType& type, const Path& path, Element value,
+                      std::optional<int>& out);
+FieldError read_value(const FieldType& type, const Path& path, Element value, std::string& out);
+FieldError read_value(const FieldType& type, const Path& path, Element value,
+                      std::optional<Element>& out);
+
+// Returns the object that has the member: the body itself, or one of body.parts(), a tuple of
+// references.
+template <typename Body, typename T, typename Owner>
+Owner& owner_of(Body& body, T Owner::* /*member*/) {
+  if constexpr (std::is_same_v<Owner, Body>) {
+    return body;
+  } else {
+    return std::get<Owner&>(body.parts());
+  }
+}
+
+// The readers of rows. A field is read into a member, by a member function, or by a function that
+// only checks it: into<&ChatRequest::include_reasoning>, call<&ChatFields::read_stops>,
+// check<check_modalities>.
+template <auto kMember, typename Body>
+FieldError into(Body& body, const Field& field, const Path& path, Element value) {
+  return read_value(field.type, path, value, owner_of(body, kMember).*kMember);
+}
+template <auto kMethod, typename Body>
+FieldError call(Body& body, const Field& /*field*/, const Path& path, Element value) {
+  return std::invoke(kMethod, owner_of(body, kMethod), path, value);
+}
+template <auto kFunction, typename Body>
+FieldError check(Body& /*body*/, const Field& /*field*/, const Path& path, Element value) {
+  return kFunction(path, value);
+}
+
+// Reads the members of an object that are not null. Members that the table lacks have no effect, or
+// are refused if `known` names what was expected.
+template <typename Body>
+FieldError read_members(FieldTable<Body> table, Body& body, const Path& path, Element value,
+                        std::string_view known = {}) {
+  simdjson::dom::object members;
+  QUIRE_RETURN_IF_FIELD_ERROR(read_object(path, value, members));
+  for (const auto& [name, member] : members) {
+    if (member.is_null()) continue;
+    if (const BodyField<Body>* const row = find_field(table, name)) {
+      QUIRE_RETURN_IF_FIELD_ERROR(row->read(body, Path(path, name), member));
+    } else if (!known.empty()) {
+      return unknown_member(path, name, known);
+    }
+  }
+  return {};
+}
+
+// The description of an object with all its fields.
+struct ObjectSchema {
+  std::string_view name;  // of the schema in /openapi.json
+  std::string_view help = {};
+  bool is_closed = false;  // other fields are refused; otherwise they have no effect
+  std::vector<Field> fields = {};
+
+  // Add fields, except for those that the object has already.
+  void add(const Field& field);
+  void add(std::span<const Field> others);
+  template <typename Body>
+  void add(FieldTable<Body> table) {
+    for (const BodyField<Body>& row : table) add(row.field);
+  }
+  // Adds those of the other's fields that have one of these names.
+  void add(const ObjectSchema& other, std::initializer_list<std::string_view> names);
+};
+
+// Writes the JSON schema of the object.
+void write_schema(const ObjectSchema& object, JsonWriter& json);
+// Returns the object's fields as a table of a Markdown page. Neighbours with equal values and texts
+// share a row.
+std::string markdown_table(const ObjectSchema& object);
+
+}  // namespace quire::server
