@@ -125,9 +125,8 @@ def settle_messages(body: dict[str, Any], is_answered: bool) -> dict[str, Any]:
 
 
 def settle_ollama(body: dict[str, Any]) -> dict[str, Any]:
-    # The template reads no tools, and the embedded model does not reason. The description does not
-    # name n and best_of, which are refused unless they are 1.
-    unserved = ("tools", "think", "keep_alive", "n", "best_of")
+    # The template reads no tools, and the embedded model does not reason.
+    unserved = ("tools", "think", "keep_alive")
     body = {k: v for k, v in body.items() if v is not None and k not in unserved}
     for name in ("prompt", "system"):
         if text_bytes(body.get(name, "")) > MAX_TEXT_BYTES:

@@ -171,7 +171,4 @@ Restriction forced_call_schema(const ChatRequest& request);
 struct ObjectSchema;
 std::vector<ObjectSchema> openai_schemas();
 
-// The OpenAPI description of the server's routes (openapi.json of this folder).
-std::string_view openapi_json();
-
 }  // namespace quire::server

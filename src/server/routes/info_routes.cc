@@ -267,7 +267,7 @@ void get_kv_event_sources(ServerState& state, RequestContext&& context) {
 }
 
 void get_openapi(ServerState& /*state*/, RequestContext&& context) {
-  context.respond(std::string(openapi_json()));
+  context.respond(openapi_json());
 }
 
 void get_models(ServerState& state, RequestContext&& context) {

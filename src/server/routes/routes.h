@@ -195,4 +195,11 @@ bool refuse_unknown_model(const ServerState& state, RequestContext& context,
 
 RequestDefaults request_defaults(const ServerState& state);
 
+// openapi.cc: the description of all routes.
+//
+// Returns the descriptions of the bodies of all requests, and of the objects in them.
+std::vector<ObjectSchema> request_schemas();
+// Returns the OpenAPI description of the server's routes.
+const std::string& openapi_json();
+
 }  // namespace quire::server
