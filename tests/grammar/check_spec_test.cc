@@ -180,11 +180,23 @@ TEST(CheckSpec, NamesMisplacedAnchors) {
   EXPECT_EQ(schema(R"({"type":"string","pattern":"(?i)^a$"})"), "");
 }
 
-TEST(CheckSpec, ReadsUnfinishedEscapesOfClasses) {
-  for (const char* text : {"[\\u{41]", "[\\u{41]}", "[a-\\u{41", "[a-\\u{62]", "[\\x5]", "[\\c]",
-                           "[a-\\c]", "[\\", "[^]", "[]", "[-]", "[a-", "[\\u{110000]"}) {
-    (void)regex(text);  // ends
+TEST(CheckSpec, NamesUnfinishedEscapesAndClasses) {
+  for (const auto& [text, reason] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"[\\u{41]", "a \\u at character 2 without its digits"},
+           {"[\\u{41]}", "a \\u at character 2 without its digits"},
+           {"[a-\\u{41", "a \\u at character 4 without its digits"},
+           {"[a-\\u{62]", "a \\u at character 4 without its digits"},
+           {"[\\u{110000]", "a \\u at character 2 without its digits"},
+           {"[\\x5]", "a \\x at character 2 without its digits"},
+           {"[\\c]", "a \\c at character 2 without its letter"},
+           {"[a-\\c]", "a \\c at character 4 without its letter"},
+           {"[\\", "ends with a backslash"},
+           {"[^]", "an empty class at character 1"},
+           {"[]", "an empty class at character 1"},
+           {"[a-", "an unclosed [ at character 1"}}) {
+    EXPECT_THAT(regex(text), HasSubstr(reason)) << text;
   }
+  EXPECT_EQ(regex("[-]"), "");
 }
 
 TEST(CheckSpec, NamesImpossibleRangesAndRepeats) {

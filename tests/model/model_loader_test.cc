@@ -448,6 +448,7 @@ class Fp8Weights : public WeightSource {
   }
   void release(std::string_view name) override { dummy_.release(name); }
   std::vector<std::string> names() const override { return {}; }
+  size_t num_input_scales() const { return input_scales_.size(); }
 
   static constexpr std::string_view kSuffix = ".weight_scale";
   static constexpr std::string_view kInputSuffix = ".input_scale";
@@ -920,6 +921,7 @@ TEST(Fp8Checkpoint, ScalesOfInputsAreRead) {
   config.format->input_scale_suffix = Fp8Weights::kInputSuffix;
   ReferenceOps ops;
   EXPECT_TRUE(load_model(config, weights, ops, small_limits()).ok());
+  EXPECT_EQ(weights.num_input_scales(), 2 * 7) << "one per matrix of the layers";
 }
 
 TEST(WeightBytes, ComeFromTheTypesInTheCheckpoint) {

@@ -155,7 +155,11 @@ TEST_P(PerHeadLinearTest, CanBeCaptured) {
 
 TEST_P(PerHeadLinearTest, EmptyBatchDoesNothing) {
   make(kCases[0]);
-  ops_->per_head_linear(*linear_, blank(x_shape(0)).view(), blank(out_shape(0)).view(), stream());
+  const DeviceData x = device(x_shape(1), inputs(1));
+  DeviceData out = blank(out_shape(1));  // poisoned, as is the memory behind it
+  const std::vector<std::byte> poison = out.bytes();
+  ops_->per_head_linear(*linear_, x.view().rows(0, 0), out.view().rows(0, 0), stream());
+  EXPECT_EQ(out.bytes(), poison);
 }
 
 // One input for all heads, with the matrices as they are and transposed. The rows and the rest of

@@ -188,10 +188,15 @@ TEST_P(LinearTest, OverlappedChainGivesTheSameBitsEveryTime) {
 
 TEST_P(LinearTest, EmptyBatchDoesNothing) {
   make({16, 64});
-  const DeviceData x = blank({0, 64});
-  const DeviceData out = blank({0, 16});
-  ops_->linear(*linear_, x.view(), out.view(), stream());
-  ops_->gated_mul(Activation::kSilu, blank({0, 32}).view(), out.view(), stream());
+  const DeviceData x = device({1, 64}, random(64, 1));
+  DeviceData out = blank({1, 16});  // poisoned, as is the memory behind it
+  const std::vector<std::byte> poison = out.bytes();
+  const TensorView no_row = out.view().rows(0, 0);
+  ops_->linear(*linear_, x.view().rows(0, 0), no_row, stream());
+  EXPECT_EQ(out.bytes(), poison);
+  const DeviceData gate_up = device({1, 32}, random(32, 2));
+  ops_->gated_mul(Activation::kSilu, gate_up.view().rows(0, 0), no_row, stream());
+  EXPECT_EQ(out.bytes(), poison);
 }
 
 // Loads more than one staging buffer, and converts every type to that of the activations.

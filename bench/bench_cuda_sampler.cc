@@ -1,12 +1,13 @@
-// Prints the microseconds per call of graph replays. It asserts only that the work succeeds,
-// because times depend on the machine.
+// The microseconds of a step's sampling in a graph, and of the upload of masks.
+// `bench_cuda_sampler` prints a row per kind of parameters, with a column per number of logits
+// rows.
 #include <fmt/format.h>
-#include <gtest/gtest.h>
 
 #include <chrono>
 #include <numeric>
 #include <string>
 
+#include "cuda/base/graph.h"
 #include "cuda/sample/sampler_rig.h"
 
 namespace quire::cuda {
@@ -59,42 +60,29 @@ std::vector<Case> make_cases() {
   };
 }
 
-float microseconds_of(SamplerRig& rig, const SamplePlan& plan) {
+Result<double> microseconds_of(SamplerRig& rig, const SamplePlan& plan) {
+  using std::chrono::steady_clock;
   constexpr int kReplays = 20;
-  cudaStream_t stream = rig.stream().get();
-  cudaGraph_t graph = nullptr;
-  cudaGraphExec_t exec = nullptr;
-  cudaEvent_t begin = nullptr, end = nullptr;
-  float milliseconds = 0;
-  EXPECT_EQ(cudaEventCreate(&begin), cudaSuccess);
-  EXPECT_EQ(cudaEventCreate(&end), cudaSuccess);
-  EXPECT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), cudaSuccess);
-  for (int n = 0; n < kReplays; ++n) {
-    rig.sampler().sample(plan, rig.logits_view(plan.num_rows()), rig.slots(), rig.offsets(),
-                         rig.stream());
+  QUIRE_ASSIGN_OR_RETURN(const CudaGraph graph, CudaGraph::capture(rig.stream(), [&]() -> Status {
+                           for (int n = 0; n < kReplays; ++n) {
+                             rig.sampler().sample(plan, rig.logits_view(plan.num_rows()),
+                                                  rig.slots(), rig.offsets(), rig.stream());
+                           }
+                           return {};
+                         }));
+  steady_clock::time_point begin;
+  for (int round = 0; round < 2; ++round) {  // the first warms up
+    begin = steady_clock::now();
+    graph.launch(rig.stream());
+    QUIRE_RETURN_IF_ERROR(rig.stream().synchronize());
   }
-  EXPECT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
-  EXPECT_EQ(cudaGraphInstantiate(&exec, graph, 0), cudaSuccess);
-  for (int warm = 0; warm < 2; ++warm) {
-    EXPECT_EQ(cudaEventRecord(begin, stream), cudaSuccess);
-    EXPECT_EQ(cudaGraphLaunch(exec, stream), cudaSuccess);
-    EXPECT_EQ(cudaEventRecord(end, stream), cudaSuccess);
-    EXPECT_EQ(cudaEventSynchronize(end), cudaSuccess);
-    EXPECT_EQ(cudaEventElapsedTime(&milliseconds, begin, end), cudaSuccess);
-  }
-  EXPECT_EQ(cudaGraphExecDestroy(exec), cudaSuccess);
-  EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
-  EXPECT_EQ(cudaEventDestroy(begin), cudaSuccess);
-  EXPECT_EQ(cudaEventDestroy(end), cudaSuccess);
-  return milliseconds * 1000 / kReplays;
+  return std::chrono::duration<double, std::micro>(steady_clock::now() - begin).count() / kReplays;
 }
 
-TEST(SamplerSpeed, PrintsMicroseconds) {
-  if (const Status gpu = open_test_device(); !gpu.ok()) GTEST_SKIP() << gpu.message();
+Status print_sampling() {
   fmt::print("{:24}{:>8}{:>8}{:>8}{:>8}   us, {} tokens\n", "rows", 1, 8, 64, 256, kVocab);
-  auto created = SamplerRig::create({256, 256, 256, kVocab, 2048});
-  ASSERT_TRUE(created.ok()) << created.status().message();
-  SamplerRig& rig = **created;
+  QUIRE_ASSIGN_OR_RETURN(const auto owner, SamplerRig::create({256, 256, 256, kVocab, 2048}));
+  SamplerRig& rig = *owner;
   for (const Case& test : make_cases()) {
     std::mt19937 random(5);
     std::vector<float> eight = random_logits(8 * kVocab, test.spread, 0, random);
@@ -117,7 +105,7 @@ TEST(SamplerSpeed, PrintsMicroseconds) {
       }
     }
     rig.stream().copy_to_device(rig.slots(), slots.data(), slots.size() * sizeof(int32_t));
-    ASSERT_TRUE(rig.add_slots(added).ok());
+    QUIRE_RETURN_IF_ERROR(rig.add_slots(added));
     fmt::print("{:24}", test.name);
     for (const int num_rows : {1, 8, 64, 256}) {
       const std::vector<int32_t> ids(slots.begin(), slots.begin() + num_rows);
@@ -127,21 +115,20 @@ TEST(SamplerSpeed, PrintsMicroseconds) {
         masks.masks.assign(ids.size(), std::vector<uint32_t>(kVocab / 32, 0xF0F0F0F0U));
       }
       const SamplePlan plan = rig.plan(ids, masks);
-      ASSERT_TRUE(rig.stream().synchronize().ok());
-      fmt::print("{:8.1f}", microseconds_of(rig, plan));
+      QUIRE_RETURN_IF_ERROR(rig.stream().synchronize());
+      QUIRE_ASSIGN_OR_RETURN(const double microseconds, microseconds_of(rig, plan));
+      fmt::print("{:8.1f}", microseconds);
     }
     fmt::print("\n");
-    ASSERT_TRUE(rig.stream().synchronize().ok());
   }
+  return {};
 }
 
 // Measures on the host's clock how long masks take to reach device memory.
-TEST(SamplerSpeed, PrintsMicrosecondsOfMasks) {
+Status print_masks() {
   using std::chrono::steady_clock;
-  if (const Status gpu = open_test_device(); !gpu.ok()) GTEST_SKIP() << gpu.message();
-  auto created = SamplerRig::create({256, 256, 256, kVocab, 2048});
-  ASSERT_TRUE(created.ok()) << created.status().message();
-  SamplerRig& rig = **created;
+  QUIRE_ASSIGN_OR_RETURN(const auto owner, SamplerRig::create({256, 256, 256, kVocab, 2048}));
+  SamplerRig& rig = *owner;
   fmt::print("{:24}", "upload of masks");
   for (const size_t count : {1, 8, 64, 256}) {
     const std::vector<std::vector<uint32_t>> masks(count, std::vector<uint32_t>(kVocab / 32, 1U));
@@ -152,13 +139,27 @@ TEST(SamplerSpeed, PrintsMicrosecondsOfMasks) {
     for (int round = 0; round < 9; ++round) {
       if (round == 4) begin = steady_clock::now();  // each of the ring's slots was used
       rig.plan(rows, {.idx = idx, .masks = masks});
-      ASSERT_TRUE(rig.stream().synchronize().ok());
+      QUIRE_RETURN_IF_ERROR(rig.stream().synchronize());
     }
     const std::chrono::duration<double, std::micro> took = steady_clock::now() - begin;
     fmt::print("{:8.1f}", took.count() / 5);
   }
   fmt::print("\n");
+  return {};
+}
+
+Status run() {
+  QUIRE_RETURN_IF_ERROR(open_test_device());
+  QUIRE_RETURN_IF_ERROR(print_sampling());
+  return print_masks();
 }
 
 }  // namespace
 }  // namespace quire::cuda
+
+int main() {
+  const quire::Status status = quire::cuda::run();
+  if (status.ok()) return 0;
+  fmt::print(stderr, "error: {}\n", status.message());
+  return 1;
+}
