@@ -12,6 +12,7 @@
 
 #include "base/cpu_topology.h"
 #include "base/machine.h"
+#include "support/eventually.h"
 #include "support/thread_places.h"
 
 namespace quire {
@@ -20,6 +21,10 @@ namespace {
 using ::testing::ElementsAre;
 
 using testing::on_nodes;
+
+constexpr std::chrono::milliseconds kLongerThanWorkersSpin(20);
+// A region lasts so long that a worker that wakes up late still takes part.
+constexpr std::chrono::milliseconds kTimeToArrive(5);
 
 class ThreadPoolTest : public ::testing::TestWithParam<int> {};
 
@@ -45,7 +50,7 @@ TEST_P(ThreadPoolTest, NoThreadIndexIsUsedTwiceInARegion) {
 
 TEST_P(ThreadPoolTest, WorkersWakeUpAgainAfterSleeping) {
   ThreadPool pool(GetParam());
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  std::this_thread::sleep_for(kLongerThanWorkersSpin);
   std::atomic<int> sum = 0;
   pool.parallel_for(1000, [&](int64_t) { ++sum; });
   EXPECT_EQ(sum, 1000);
@@ -100,27 +105,27 @@ INSTANTIATE_TEST_SUITE_P(Threads, ThreadPoolTest, ::testing::Values(1, 2, 3, 8))
 TEST(ThreadPool, UnusedThreadsComeBack) {
   ThreadPool pool(4);
   pool.use_threads(1);
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // they sleep
+  std::this_thread::sleep_for(kLongerThanWorkersSpin);
   pool.use_threads(4);
   std::atomic<int> num_arrived = 0;
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  while (num_arrived < 4 && std::chrono::steady_clock::now() < deadline) {
+  EXPECT_TRUE(testing::eventually([&] {
     num_arrived = 0;
     pool.run([&](int) {
       ++num_arrived;
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      std::this_thread::sleep_for(kTimeToArrive);
     });
-  }
-  EXPECT_EQ(num_arrived, 4);
+    return num_arrived == 4;
+  }));
 }
 
 TEST(ThreadPool, UnusedThreadsUseNoProcessorTime) {
   ThreadPool pool(8);
   pool.use_threads(1);
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  std::this_thread::sleep_for(kLongerThanWorkersSpin);
   const int64_t all_before = process_cpu_ns();
   const int64_t caller_before = thread_cpu_ns();
   for (int round = 0; round < 300; ++round) {
+    // The time in which idle workers would spin.
     pool.run([](int) { std::this_thread::sleep_for(std::chrono::milliseconds(1)); });
   }
   const int64_t workers = process_cpu_ns() - all_before - (thread_cpu_ns() - caller_before);
@@ -136,17 +141,17 @@ TEST(ThreadPool, BindsEachThreadToItsPlace) {
   std::mutex mutex;
   std::vector<std::vector<int>> seen(3);
   const auto look = [&] {
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     const auto is_seen = [](const std::vector<int>& cpus) { return !cpus.empty(); };
-    while (!std::ranges::all_of(seen, is_seen) && std::chrono::steady_clock::now() < deadline) {
+    EXPECT_TRUE(testing::eventually([&] {
       pool.run([&](int thread_idx) {
         {
           const std::lock_guard lock(mutex);
           seen[static_cast<size_t>(thread_idx)] = thread_affinity();
         }
-        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        std::this_thread::sleep_for(kTimeToArrive);
       });
-    }
+      return std::ranges::all_of(seen, is_seen);
+    }));
   };
   look();
   EXPECT_THAT(seen, ElementsAre(allowed, last, allowed)) << "the caller is not bound by a region";
@@ -212,9 +217,9 @@ TEST(NodeTasks, AThreadTakesItsNodesShareFirstAndThenHelps) {
 TEST(ThreadPool, IdleWorkersUseNoProcessorTime) {
   ThreadPool pool(4);
   pool.parallel_for(100, [](int64_t) {});
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // longer than the workers spin
+  std::this_thread::sleep_for(kLongerThanWorkersSpin);
   const int64_t before = process_cpu_ns();
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // the time that is measured
   EXPECT_LT(process_cpu_ns() - before, 100'000'000)
       << "four spinning workers would use more than a second";
 }

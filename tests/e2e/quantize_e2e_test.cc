@@ -7,12 +7,12 @@
 #include <filesystem>
 #include <string>
 #include <system_error>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/file.h"
 #include "base/json.h"
+#include "support/eventually.h"
 #include "support/process.h"
 #include "support/scratch_directory.h"
 #include "support/shared_data.h"
@@ -44,12 +44,13 @@ void quantize_to(const std::string& target, const fs::path& out) {
 void kill_at(const fs::path& out, uint64_t bytes) {
   const Process process(quantize_words("q4_k_m", out));
   const fs::path part = out.string() + ".part";
-  for (int i = 0; i < 20000; ++i) {
-    std::error_code error;
-    const uint64_t size = fs::file_size(part, error);
-    if ((!error && size >= bytes) || fs::exists(out)) break;
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  }
+  EXPECT_TRUE(testing::eventually(
+      [&] {
+        std::error_code error;
+        const uint64_t size = fs::file_size(part, error);
+        return (!error && size >= bytes) || fs::exists(out);
+      },
+      std::chrono::seconds(40)));
   process.kill(SIGKILL);
 }
 

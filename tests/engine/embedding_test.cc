@@ -13,6 +13,7 @@
 #include "base/json.h"
 #include "engine/tiny_engine.h"
 #include "start/embedding_modules.h"
+#include "support/eventually.h"
 #include "support/gguf_bytes.h"
 #include "support/gguf_conversion.h"
 #include "support/scratch_directory.h"
@@ -212,7 +213,7 @@ TEST(Embedding, SurvivesPreemptionAndCancellation) {
   const std::vector<float> expected = run(*engine, {slow}).front().embedding;
   Request other = embed(prompt(1000, 2));
   auto preempted = engine->submit(other).value();
-  while (engine->stats().num_running == 0) std::this_thread::yield();
+  EXPECT_TRUE(testing::eventually([&] { return engine->stats().num_running > 0; }));
   Request urgent = slow;
   urgent.priority = -1;
   EXPECT_EQ(run(*engine, {urgent}).front().embedding, expected);

@@ -5,13 +5,13 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <chrono>
 #include <cmath>
 #include <future>
 #include <thread>
 
 #include "engine/tiny_engine.h"
 #include "platform/platform.h"
+#include "support/eventually.h"
 
 namespace quire {
 namespace {
@@ -26,16 +26,12 @@ using testing::tiny_config;
 using testing::tiny_prompt;
 
 void expect_all_blocks_free(const Engine& engine) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
-  EngineStats stats = engine.stats();
-  const auto idle = [&] { return stats.num_running == 0 && stats.num_waiting == 0; };
-  while (!idle() && std::chrono::steady_clock::now() < deadline) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EngineStats stats;
+  EXPECT_TRUE(testing::eventually([&] {
     stats = engine.stats();
-  }
+    return stats.num_running == 0 && stats.num_waiting == 0;
+  }));
   EXPECT_EQ(stats.num_free_blocks, stats.num_total_blocks);
-  EXPECT_EQ(stats.num_running, 0);
-  EXPECT_EQ(stats.num_waiting, 0);
 }
 
 TEST(Engine, GeneratesUpToMaxTokens) {

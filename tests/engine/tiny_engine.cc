@@ -9,6 +9,7 @@
 #include <fstream>
 #include <thread>
 
+#include "support/eventually.h"
 #include "support/shared_data.h"
 
 namespace quire::testing {
@@ -214,17 +215,15 @@ void expect_same(const std::vector<Collected>& got, const std::vector<Collected>
 }
 
 EngineStats stats_at_rest(const Engine& engine) {
-  using std::chrono::steady_clock;
-  const auto deadline = steady_clock::now() + std::chrono::seconds(20);
   EngineStats last = engine.stats();
-  while (steady_clock::now() < deadline) {
+  const auto is_at_rest = [&] {
+    const EngineStats before = last;
+    // Nothing tells that the last step has been counted, except that the counts stay the same.
     std::this_thread::sleep_for(std::chrono::milliseconds(30));
-    const EngineStats now = engine.stats();
-    if (is_idle(now) && same_counts(now, last)) break;
-    last = now;
-  }
-  last = engine.stats();
-  EXPECT_TRUE(is_idle(last));
+    last = engine.stats();
+    return is_idle(last) && same_counts(last, before);
+  };
+  EXPECT_TRUE(eventually(is_at_rest));
   EXPECT_EQ(last.num_free_blocks, last.num_total_blocks);
   return last;
 }

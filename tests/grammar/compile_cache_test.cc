@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "grammar/compile_spec.h"
+#include "support/eventually.h"
 
 namespace quire::grammar {
 namespace {
@@ -28,7 +29,7 @@ void expect_all_are_answered(const std::function<void()>& throw_it) {
   CompileCache cache(kMaxBytes);
   std::atomic<int> num_failed = 0;
   const auto compile = [&]() -> CompileOutcome {
-    while (cache.stats().num_hits < kNumWaiters) std::this_thread::yield();
+    EXPECT_TRUE(testing::eventually([&] { return cache.stats().num_hits >= kNumWaiters; }));
     throw_it();
     return refusal();
   };

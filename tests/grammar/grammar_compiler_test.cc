@@ -14,6 +14,7 @@
 #include "base/machine.h"
 #include "grammar/walk.h"
 #include "grammar/work_budget.h"
+#include "support/eventually.h"
 
 namespace quire {
 namespace {
@@ -101,7 +102,7 @@ TEST(GrammarCompiler, StopEndsCompilationsWhoseOutcomeIsNotKept) {
                                     R"("properties":{)" +
                                     properties + "}}"};
   std::thread stopping([&] {
-    while (compiler.stats().num_compiled < 2) std::this_thread::yield();
+    EXPECT_TRUE(testing::eventually([&] { return compiler.stats().num_compiled >= 2; }));
     compiler.stop();
   });
   const auto stopped = compiler.compile(slow);

@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "kv_events/event_batch.h"
 #include "kv_events/publisher.h"
+#include "support/eventually.h"
 #include "support/scratch_directory.h"
 #include "support/zmq_socket.h"
 
@@ -301,7 +302,7 @@ TEST_F(PublisherTest, IsNotHeldUpByRequestsForReplaysWithoutEnd) {
           if (socket.try_send({"", big_endian(0)})) ++num_requests;
         }
       });
-  while (num_requests < 1000) std::this_thread::yield();
+  EXPECT_TRUE(testing::eventually([&] { return num_requests >= 1000; }));
   publisher_->publish(removal(7));
   EXPECT_THAT(sub.receive(), SizeIs(3));
   const auto begin = std::chrono::steady_clock::now();

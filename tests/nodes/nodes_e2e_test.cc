@@ -5,14 +5,15 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <fstream>
 #include <future>
 #include <iterator>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "support/eventually.h"
 #include "support/free_port.h"
 #include "support/http_client.h"
 #include "support/process.h"
@@ -77,25 +78,22 @@ class Cluster {
   }
   // Waits until the node's log has this text.
   void await_log(int number, const std::string& text) const {
-    const auto end = std::chrono::steady_clock::now() + kDeadline;
-    while (log(number).find(text) == std::string::npos) {
-      ASSERT_LT(std::chrono::steady_clock::now(), end) << text << " is not in " << log(number);
-      std::this_thread::sleep_for(2ms);
-    }
+    const auto has_text = [&] { return log(number).find(text) != std::string::npos; };
+    ASSERT_TRUE(testing::eventually(has_text, kDeadline)) << text << " is not in " << log(number);
   }
   HttpAnswer post(const std::string& body) const {
     return HttpClient::unix_socket(socket_).post("/v1/completions", body);
   }
   std::string health_text() const { return HttpClient::unix_socket(socket_).get("/health").body; }
+  int num_running() const {
+    const std::string metrics = HttpClient::unix_socket(socket_).get("/metrics").body;
+    const size_t at = metrics.find("\nvllm:num_requests_running{");
+    return at == std::string::npos ? -1 : std::atoi(metrics.c_str() + metrics.find("} ", at) + 2);
+  }
   int health() const { return HttpClient::unix_socket(socket_).get("/health").status; }
   // Waits until /health reports an error; returns whether it does so in time.
   bool becomes_unhealthy() const {
-    const auto end = std::chrono::steady_clock::now() + kDeadline;
-    while (std::chrono::steady_clock::now() < end) {
-      if (health() == 503) return true;
-      std::this_thread::sleep_for(50ms);
-    }
-    return false;
+    return testing::eventually([this] { return health() == 503; }, kDeadline);
   }
 
  private:
@@ -215,7 +213,7 @@ TEST_P(Failures, OfARunningNodeEndItsRequests) {
     return cluster.post(
         R"({"model": "quire-abacus", "prompt": "1", "max_tokens": 400, "ignore_eos": true})");
   });
-  std::this_thread::sleep_for(100ms);
+  EXPECT_TRUE(testing::eventually([&] { return cluster.num_running() == 1; }));
   const auto start = std::chrono::steady_clock::now();
   cluster.node(1).kill(GetParam().signal);
   // Clients learn no names of machines; the log has them.
@@ -227,7 +225,8 @@ TEST_P(Failures, OfARunningNodeEndItsRequests) {
   EXPECT_LT(std::chrono::steady_clock::now() - start, kDeadline);
   EXPECT_THAT(cluster.log(0), HasSubstr("[nodes] node 1 ("));
   // The step may notice before the signs of life do.
-  EXPECT_THAT(cluster.log(0), AnyOf(HasSubstr(GetParam().message), HasSubstr("node 0 waits for node 1 (")));
+  EXPECT_THAT(cluster.log(0),
+              AnyOf(HasSubstr(GetParam().message), HasSubstr("node 0 waits for node 1 (")));
 }
 
 TEST_P(Failures, OfANodeThatLoadsEndTheStart) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/byte_archive.h"
+#include "support/eventually.h"
 
 namespace quire {
 namespace {
@@ -88,7 +89,7 @@ TEST(Nodes, SendMessagesInOrder) {
 
 TEST(Nodes, IdleNodesStayConnected) {
   const auto nodes = make_nodes(2, 1s);
-  std::this_thread::sleep_for(2s);
+  std::this_thread::sleep_for(2s);  // longer than the silence that ends a connection
   EXPECT_TRUE(nodes[0]->status().ok());
   EXPECT_TRUE(nodes[1]->status().ok());
 }
@@ -209,7 +210,7 @@ TEST(Nodes, ABrokenConnectionReportsThePeersError) {
   const auto nodes = node_with(0, std::move(first), kLong);
   ASSERT_EQ(::shutdown(other.fd(), SHUT_RD), 0);
   auto sends = std::async(std::launch::async, [&] { nodes->send(1, "message"); });
-  std::this_thread::sleep_for(200ms);
+  std::this_thread::sleep_for(200ms);  // nothing tells that the write has failed
   ASSERT_TRUE(
       other.send(frame_of(FrameKind::kError, error_bytes(internal_error("[cuda] a fault"), false)))
           .ok());
@@ -237,10 +238,8 @@ TEST(Nodes, NameThoseThatAnOperationWaitsFor) {
     return std::async(std::launch::async, [&, node] { (void)nodes[node]->all_gather("sum", ""); });
   };
   const auto await = [&](const std::string& expected) {
-    for (int i = 0; i < 2000 && nodes[0]->describe_wait() != expected; ++i) {
-      std::this_thread::sleep_for(1ms);
-    }
-    EXPECT_EQ(nodes[0]->describe_wait(), expected);
+    EXPECT_TRUE(testing::eventually([&] { return nodes[0]->describe_wait() == expected; }))
+        << nodes[0]->describe_wait();
   };
   std::vector<std::future<void>> gathers;
   gathers.push_back(gather(1));

@@ -13,6 +13,8 @@
 #include <thread>
 #include <vector>
 
+#include "support/eventually.h"
+
 namespace quire {
 namespace {
 
@@ -44,16 +46,13 @@ int free_port() {
 // Connects as another program does, once node 0 listens.
 Socket connect_to(int port) {
   const sockaddr_in address = loopback(port);
-  for (int i = 0; i < 500; ++i) {
-    Socket socket(::socket(AF_INET, SOCK_STREAM, 0));
-    if (::connect(socket.fd(), static_cast<const sockaddr*>(static_cast<const void*>(&address)),
-                  sizeof address) == 0) {
-      return socket;
-    }
-    ::usleep(10'000);
-  }
-  ADD_FAILURE() << "nothing listens";
-  return {};
+  Socket socket;
+  EXPECT_TRUE(testing::eventually([&] {
+    socket = Socket(::socket(AF_INET, SOCK_STREAM, 0));
+    return ::connect(socket.fd(), static_cast<const sockaddr*>(static_cast<const void*>(&address)),
+                     sizeof address) == 0;
+  })) << "nothing listens";
+  return socket;
 }
 
 std::chrono::steady_clock::time_point soon() {
@@ -160,7 +159,7 @@ TEST_F(Rendezvous, RefusesANumberTwice) {
   std::vector<std::future<Met>> both;
   both.push_back(meet(config(3, 1)));
   both.push_back(meet(config(3, 1)));
-  while (!is_ready(both[0]) && !is_ready(both[1])) std::this_thread::sleep_for(1ms);
+  EXPECT_TRUE(testing::eventually([&] { return is_ready(both[0]) || is_ready(both[1]); }));
   const size_t second = is_ready(both[0]) ? 0 : 1;
   EXPECT_THAT(both[second].get().status().message(), HasSubstr("is already connected"));
   auto last = meet(config(3, 2));
@@ -331,7 +330,7 @@ class DrippingNode0 {
         const Socket peer(::accept(listener_.fd(), nullptr, nullptr));
         for (const char& byte : bytes) {
           if (stop.stop_requested() || !peer.send({&byte, 1}).ok()) break;
-          std::this_thread::sleep_for(100ms);
+          std::this_thread::sleep_for(100ms);  // its pace
         }
       }
     });

@@ -14,11 +14,13 @@
 #include "base/byte_archive.h"
 #include "base/rank_join.h"
 #include "platform/remote_ranks.h"
+#include "support/eventually.h"
 
 namespace quire {
 namespace {
 
 using namespace std::chrono_literals;
+using testing::eventually;
 using ::testing::HasSubstr;
 
 // A context that only joins ranks.
@@ -59,10 +61,10 @@ class FakeRunner final : public Runner {
   void enqueue(std::shared_ptr<const BatchPlan>) override {}
   StepResult wait() override {
     for (auto time = 0ms; time < step_time_; time += 20ms) {
-      std::this_thread::sleep_for(20ms);
+      std::this_thread::sleep_for(20ms);  // the time of a part of the step
       ++progress_;
     }
-    while (hangs_ && !join_.has_failed()) std::this_thread::sleep_for(1ms);
+    EXPECT_TRUE(!hangs_ || eventually([this] { return join_.has_failed(); }));
     StepResult result;
     result.error = join_.join({});
     return result;
@@ -103,7 +105,7 @@ TEST(ParallelRunner, AStepThatHangsFails) {
     Ranks ranks({first_hangs, !first_hangs});
     EXPECT_THAT(ranks.step().error.message(), HasSubstr("a step makes no progress for 0."));
     // The ranks are released before the failure is reported.
-    for (int i = 0; i < 1000 && ranks.num_failures == 0; ++i) std::this_thread::sleep_for(1ms);
+    EXPECT_TRUE(eventually([&] { return ranks.num_failures > 0; }));
     EXPECT_EQ(ranks.num_failures, 1);
     EXPECT_FALSE(ranks.step().error.ok());
   }
@@ -167,7 +169,7 @@ TEST(RemoteRanks, AStepThatCannotBeginFailsOnAllNodes) {
 TEST(ParallelRunner, AnIdleRunnerDoesNotFail) {
   Ranks ranks({false, false});
   EXPECT_TRUE(ranks.step().error.ok());
-  std::this_thread::sleep_for(400ms);
+  std::this_thread::sleep_for(400ms);  // longer than the timeout
   EXPECT_EQ(ranks.num_failures, 0);
   EXPECT_TRUE(ranks.step().error.ok());
 }

@@ -3,23 +3,23 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <chrono>
 #include <functional>
 #include <future>
 #include <memory>
 #include <new>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "server/fake_engine.h"
 #include "server/generation.h"
 #include "server/structured_output.h"
+#include "support/eventually.h"
 #include "support/scarce_memory.h"
 
 namespace quire::server {
 namespace {
 
+using testing::eventually;
 using testing::FakeEngine;
 using testing::ScarceMemory;
 
@@ -33,14 +33,6 @@ bool runs_out(int num_left, F&& f) {
   } catch (const std::bad_alloc&) {
     return true;
   }
-}
-
-bool eventually(const std::function<bool()>& condition) {
-  for (int i = 0; i < 5000; ++i) {
-    if (condition()) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  }
-  return false;
 }
 
 // Records the client's side of an exchange.

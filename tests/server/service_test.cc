@@ -20,11 +20,13 @@
 #include "server/fake_engine.h"
 #include "server/request_context.h"
 #include "server/service_fixture.h"
+#include "support/eventually.h"
 
 namespace quire::server {
 namespace {
 
 using ::testing::ElementsAre;
+using testing::eventually;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -874,7 +876,7 @@ TEST_F(ServiceTest, TokenizingDoesNotAffectHealth) {
     end.wait();
   };
   constexpr std::chrono::seconds kStallTimeout(1);
-  constexpr std::chrono::milliseconds kLonger(1100);
+  constexpr std::chrono::milliseconds kLonger(1100);  // than it
   start({.num_workers = 1, .stall_timeout = kStallTimeout});
   const auto text = call("POST", "/tokenize", R"({"prompt":"a"})");
   EXPECT_EQ(get("/health").status, 200);
@@ -1011,9 +1013,7 @@ TEST_F(ServiceTest, GrammarsThatWaitTakeFewPlacesAndGiveThemBack) {
     return call("POST", "/v1/completions", R"({"prompt":"a","guided_regex":")" + regex + "\"}");
   };
   const auto metric = [&](const std::string& line) {
-    while (get("/metrics").body.find(line) == std::string::npos) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
+    EXPECT_TRUE(eventually([&] { return get("/metrics").body.find(line) != std::string::npos; }));
   };
   const auto compiling = ask("0");
   prompt_started.get_future().wait();
@@ -1095,9 +1095,7 @@ TEST_F(ServiceTest, RequestsThatWaitForTheirGrammarGet503AtShutdown) {
   }
   prompt_started.get_future().wait();
   constexpr const char* kTwoWait = R"(quire_grammar_queue{model_name="fake"} 2)";
-  while (get("/metrics").body.find(kTwoWait) == std::string::npos) {
-    std::this_thread::yield();
-  }
+  EXPECT_TRUE(eventually([&] { return get("/metrics").body.find(kTwoWait) != std::string::npos; }));
   service_->close();
   service_->cancel();
   for (const auto& exchange : calls) {

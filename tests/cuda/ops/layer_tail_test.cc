@@ -789,6 +789,7 @@ TEST_P(LayerTailOverRanks, SameBitsEveryTimeOnEveryRank) {
     loaded.arrive_and_wait();
     for (int repeat = 0; repeat < kRepeats; ++repeat) {
       for (DeviceRows& rows : own) rows.reset();
+      // Lets another rank be the last one each time.
       if (repeat % size() == rank) std::this_thread::sleep_for(std::chrono::microseconds(50));
       if (repeat % 2 == 0) {
         chain();

@@ -177,6 +177,7 @@ TEST_F(PeerSumsTest, ManyCallsInGraphsAndOutside) {
     }
     for (int round = 0; round < kRounds; ++round) {
       const size_t which = static_cast<size_t>(round) % rows.size();
+      // Lets another rank be the last one each time.
       if (round % size() == rank) std::this_thread::sleep_for(std::chrono::microseconds(50));
       // 1, N, then 1 again: the sum of N ranks' ones, set back by the test.
       rows[which].set(
@@ -220,7 +221,7 @@ TEST_F(PeerSumsTest, ReleaseEndsKernelsThatWait) {
   for (const cuda::SumWay way : {cuda::SumWay::kOneStep, cuda::SumWay::kTwoSteps}) {
     cuda::run_sum_rows({.stream = &stream}, peers_->inboxes(0), way, x.view());
   }
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // longer than they would run
   EXPECT_EQ(cudaStreamQuery(stream.get()), cudaErrorNotReady);
   peers_->release();
   EXPECT_EQ(stream.synchronize().message(), "");

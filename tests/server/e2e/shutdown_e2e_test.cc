@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "server/e2e/served.h"
+#include "support/eventually.h"
 
 namespace quire {
 namespace {
@@ -80,7 +81,7 @@ TEST(Shutdown, RequestsThatWaitForGrammarsGet503) {
     const size_t value = metrics.find('}', metrics.find("\nquire_grammar_queue{"));
     return value != std::string::npos && metrics.substr(value).starts_with(all_wait);
   };
-  while (!are_answered && !do_all_wait()) std::this_thread::yield();
+  EXPECT_TRUE(testing::eventually([&] { return are_answered || do_all_wait(); }));
   EXPECT_FALSE(are_answered);
   EXPECT_EQ(server.stop(), 0);
   calling.join();

@@ -16,6 +16,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "support/eventually.h"
 #include "support/http_client.h"
 #include "support/process.h"
 
@@ -170,7 +171,7 @@ void Stress::be_client(int idx, std::chrono::steady_clock::time_point end) {
     }
     HttpClient leaving = HttpClient::tcp(port_);
     leaving.send(post_text(body));
-    std::this_thread::sleep_for(milliseconds(below(200)));
+    std::this_thread::sleep_for(milliseconds(below(200)));  // to any moment
     below(2) == 0 ? leaving.close() : leaving.reset();
     ++num_left_;
   }
@@ -186,14 +187,11 @@ double Stress::metric(const std::string& name) const {
 
 // The last clients disconnected without waiting, so the engine may need a moment.
 bool Stress::becomes_idle() const {
-  for (int waited_ms = 0; waited_ms < kIdlePatienceMs; waited_ms += 50) {
-    if (metric("vllm:num_requests_running") == 0 && metric("vllm:num_requests_waiting") == 0 &&
-        metric("quire_grammar_queue") == 0) {
-      return true;
-    }
-    std::this_thread::sleep_for(milliseconds(50));
-  }
-  return false;
+  const auto is_idle = [this] {
+    return metric("vllm:num_requests_running") == 0 && metric("vllm:num_requests_waiting") == 0 &&
+           metric("quire_grammar_queue") == 0;
+  };
+  return testing::eventually(is_idle, milliseconds(kIdlePatienceMs));
 }
 
 TEST_P(Stress, ResponsesEqualThoseOfARequestAloneAndAllIsFreed) {

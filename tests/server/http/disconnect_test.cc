@@ -193,38 +193,33 @@ TEST(HttpDrain, WaitsForResponsesAndClosesTheRest) {
   EXPECT_EQ(idle.receive_rest(), "");
   EXPECT_EQ(silent.receive_rest(), "");
   EXPECT_FALSE(server.connect().is_open());
-  std::thread answering([&] {
-    std::this_thread::sleep_for(milliseconds(30));
+  {
+    const std::jthread draining = begin_drain(server);
     exchange->respond({.body = "{}"});
     stream->write("bye");
     stream->end_stream();
-  });
-  std::thread reading([&] {
     const HttpAnswer answer = busy.receive();
     EXPECT_EQ(answer.body, "{}");
     EXPECT_EQ(answer.header("connection"), "close");
     EXPECT_EQ(streaming.receive_until("0\r\n\r\n"), "3\r\nbye\r\n0\r\n\r\n");
-    busy.close();
-    streaming.close();
-    idle.close();
-    silent.close();
-  });
-  EXPECT_TRUE(server.server().drain(milliseconds(10'000)));
-  answering.join();
-  reading.join();
+    for (HttpClient* client : {&busy, &streaming, &idle, &silent}) client->close();
+  }
   EXPECT_EQ(server.num_closed(), 0);
 }
 
 TEST(HttpDrain, DoesNotWaitForIncompleteRequests) {
   TestServer server;
+  const std::string part_of_head = "GET /echo HTTP/1.1\r\nHost: a\r\n";
+  const std::string part_of_body = "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nab";
   HttpClient in_head = server.connect();
-  in_head.send("GET /echo HTTP/1.1\r\nHost: a\r\n");
+  in_head.send(part_of_head);
   HttpClient in_body = server.connect();
-  in_body.send("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nab");
+  in_body.send(part_of_body);
+  const auto num_bytes = static_cast<int64_t>(part_of_head.size() + part_of_body.size());
+  EXPECT_TRUE(eventually([&] { return server.stats().received_bytes == num_bytes; }));
   HttpClient asks = server.connect();
   asks.send("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n");
   ASSERT_EQ(asks.receive_head()->status, 100);
-  std::this_thread::sleep_for(milliseconds(50));
   std::thread reading([&] {
     for (HttpClient* client : {&in_head, &in_body, &asks}) {
       const HttpAnswer answer = client->receive();
@@ -348,7 +343,7 @@ TEST(HttpStop, IsCleanAtAnyMoment) {
       } catch (const std::exception&) {
       }
     });
-    std::this_thread::sleep_for(milliseconds(random() % 30));
+    std::this_thread::sleep_for(milliseconds(random() % 30));  // to any moment
     server.stop();
     is_over = true;
     for (std::thread& thread : threads) thread.join();

@@ -32,7 +32,7 @@ ServerConfig with_timeouts(milliseconds header, milliseconds body, milliseconds 
 
 constexpr milliseconds kLong{60'000};
 
-// Sends one byte at a time until the server closes the connection.
+// Sends one byte per pause, as a slow client does, until the server closes the connection.
 HttpAnswer trickle(HttpClient& client, std::string_view bytes, milliseconds pause) {
   for (const char c : bytes) {
     if (!client.send({&c, 1})) break;
@@ -54,7 +54,7 @@ TEST(HttpLimits, AResponseIsReadAtAMinimumRate) {
   ASSERT_TRUE(slow.receive_head().has_value());
   while (server.stats().num_timeouts == 0 && steady_clock::now() < begin + milliseconds(8000)) {
     slow.receive_until("!", 1);
-    std::this_thread::sleep_for(milliseconds(50));
+    std::this_thread::sleep_for(milliseconds(50));  // the client's pace
   }
   EXPECT_EQ(server.stats().num_timeouts, 1);
   EXPECT_GE(steady_clock::now() - begin, milliseconds(900)) << "and not too early";
@@ -123,7 +123,7 @@ TEST(HttpLimits, AHandlerMayRespondLate) {
   HttpClient client = server.connect();
   client.send(get("/hold"));
   const auto exchange = server.held();
-  std::this_thread::sleep_for(milliseconds(200));
+  std::this_thread::sleep_for(milliseconds(200));  // longer than all timeouts
   EXPECT_EQ(server.num_closed(), 0);
   exchange->respond({.body = "late"});
   EXPECT_EQ(client.receive().body, "late");
@@ -134,7 +134,7 @@ TEST(HttpLimits, ASecondRequestHasItsOwnTime) {
   HttpClient client = server.connect();
   for (int i = 0; i < 4; ++i) {
     client.send("GET /echo HTTP/1.1\r\n");
-    std::this_thread::sleep_for(milliseconds(80));
+    std::this_thread::sleep_for(milliseconds(80));  // three of them exceed the timeout
     client.send("Host: a\r\n\r\n");
     ASSERT_EQ(client.receive().status, 200) << i;
   }

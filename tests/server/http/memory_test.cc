@@ -38,6 +38,7 @@ TEST(HttpOutOfMemory, TheServerContinues) {
     for (int i = 0; i < 40; ++i) {
       lost.push_back(server.connect());
       lost.back().send(get("/echo"));
+      // Pauses, so that the server runs out of memory in several rounds of its loop.
       if (i % 10 == 0) std::this_thread::sleep_for(milliseconds(20));
     }
     EXPECT_EQ(open.receive_rest(), "") << "the connection closes before its deadline";

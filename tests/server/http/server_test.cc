@@ -70,7 +70,9 @@ TEST(HttpServer, ReadsAheadOnlySoFar) {
   constexpr int kNumRequests = 2000;  // more than the read buffer holds
   for (int i = 0; i < kNumRequests; ++i) many += get("/echo?" + std::to_string(i));
   std::thread sender([&] { client.send(many); });
-  std::this_thread::sleep_for(milliseconds(20));
+  const auto max_bytes = static_cast<int64_t>(any_port().limits.max_header_bytes);
+  EXPECT_TRUE(eventually([&] { return server.stats().received_bytes >= max_bytes; }));
+  EXPECT_LT(server.stats().received_bytes, max_bytes + 100) << "the first request is not counted";
   first->respond({.body = "first"});
   EXPECT_EQ(client.receive().body, "first");
   for (int i = 0; i < kNumRequests; ++i) {
@@ -82,8 +84,10 @@ TEST(HttpServer, ReadsAheadOnlySoFar) {
 TEST(HttpServer, TakesChunkedBodies) {
   TestServer server;
   HttpClient client = server.connect();
-  client.send("POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nab");
-  std::this_thread::sleep_for(milliseconds(10));
+  const std::string part =
+      "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nab";
+  client.send(part);
+  EXPECT_TRUE(eventually([&] { return server.stats().received_bytes == std::ssize(part); }));
   client.send("cd\r\n2\r\nef\r\n0\r\n\r\n");
   EXPECT_EQ(client.receive().body, "POST  abcdef");
 }
@@ -200,7 +204,7 @@ TEST(HttpServer, IsIdleWhenNothingHappens) {
     ASSERT_EQ(clients.back().get("/echo").status, 200);
   }
   const int64_t before = process_cpu_ns();
-  std::this_thread::sleep_for(milliseconds(500));
+  std::this_thread::sleep_for(milliseconds(500));  // the time that is measured
   EXPECT_LT(process_cpu_ns() - before, 10'000'000);
 }
 

@@ -102,6 +102,7 @@ TEST(HttpStream, IsCancelledIfTheBufferIsFull) {
     if (num_bytes % 100'000 == 0) {
       EXPECT_EQ(other.get("/echo").status, 200);
     }
+    // The writer's pace: no faster than the server can close the connection.
     if (num_bytes % 10'000 == 0) std::this_thread::sleep_for(milliseconds(1));
   }
   EXPECT_EQ(server.num_closed(), 1);
@@ -138,7 +139,7 @@ TEST(HttpStream, ContinuesForASlowReader) {
   const auto start = std::chrono::steady_clock::now();
   for (int i = 0; i < kNumLines; ++i) {
     ASSERT_EQ(slow.receive_until("\n").size(), 65'536u) << "cut after " << i;
-    std::this_thread::sleep_for(milliseconds(25));
+    std::this_thread::sleep_for(milliseconds(25));  // the reader's pace
   }
   EXPECT_GT(std::chrono::steady_clock::now() - start, config.limits.write_timeout);
 }

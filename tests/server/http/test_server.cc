@@ -4,20 +4,11 @@
 
 #include <chrono>
 #include <stdexcept>
-#include <thread>
 #include <utility>
 
 namespace quire::http {
 
 using std::chrono::milliseconds;
-
-bool eventually(const std::function<bool()>& condition) {
-  for (int i = 0; i < 5000; ++i) {
-    if (condition()) return true;
-    std::this_thread::sleep_for(milliseconds(2));
-  }
-  return false;
-}
 
 ServerConfig any_port() {
   ServerConfig config;

@@ -3,22 +3,20 @@
 
 #include <chrono>
 #include <condition_variable>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
 #include "server/http/server.h"
+#include "support/eventually.h"
 #include "support/http_client.h"
 
 namespace quire::http {
 
+using testing::eventually;
 using testing::HttpAnswer;
 using testing::HttpClient;
-
-// Waits until `condition` holds. Returns false after 10 s.
-bool eventually(const std::function<bool()>& condition);
 
 ServerConfig any_port();
 

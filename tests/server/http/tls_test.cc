@@ -97,6 +97,9 @@ TEST_F(Tls, EndsAHandshakeThatDoesNotCome) {
   EXPECT_EQ(server.stats().num_timeouts, 1);
 }
 
+// The server looks at its files once per second.
+constexpr milliseconds kLongerThanALook(1100);
+
 TEST_F(Tls, ReadsAChangedPairAndKeepsTheLastGoodOne) {
   TestServer server(config);
   const auto served = [&] { return HttpClient::tls(server.port()).peer_certificate(); };
@@ -104,7 +107,7 @@ TEST_F(Tls, ReadsAChangedPairAndKeepsTheLastGoodOne) {
   make_pair("second");
   EXPECT_TRUE(eventually([&] { return served() == "second"; }));
   std::ofstream(config.ssl_certfile) << "not a certificate";
-  std::this_thread::sleep_for(milliseconds(1100));
+  std::this_thread::sleep_for(kLongerThanALook);
   EXPECT_EQ(served(), "second");
   EXPECT_EQ(served(), "second");
   make_pair("third");
@@ -117,7 +120,7 @@ TEST_F(Tls, APipeInPlaceOfAFileDelaysNoOtherConnection) {
   EXPECT_EQ(served(), "first");
   fs::remove(config.ssl_certfile);
   ASSERT_EQ(::mkfifo(config.ssl_certfile.c_str(), 0600), 0);
-  std::this_thread::sleep_for(milliseconds(1100));
+  std::this_thread::sleep_for(kLongerThanALook);
   EXPECT_EQ(served(), "first");
   EXPECT_EQ(served(), "first");
   fs::remove(config.ssl_certfile);
