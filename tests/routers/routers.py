@@ -3,7 +3,6 @@
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -13,16 +12,11 @@ from pathlib import Path
 from types import TracebackType
 
 import yaml
+from served import free_port
 
 _DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 _BIN = Path(sys.executable).parent
 _START_TIMEOUT_S = 60.0
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
 
 
 class Router:

@@ -20,8 +20,8 @@ from pathlib import Path
 
 import calls
 from http1 import Connection
-from routers import HaProxy, Nginx, Ray, Router, Smg, VllmRouter, VllmRouterRandom, free_port
-from served import Served
+from routers import HaProxy, Nginx, Ray, Router, Smg, VllmRouter, VllmRouterRandom
+from served import Served, free_port
 
 options = argparse.Namespace()
 

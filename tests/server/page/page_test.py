@@ -9,7 +9,6 @@ import functools
 import json
 import random
 import re
-import subprocess
 import sys
 import tempfile
 import threading
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from browser import Browser, Tab, find_chromium, number_in
+from served import Served
 from stand_in import HOSTILE, MARKDOWN, MODEL, PAGE_DIR, StandIn, policy
 
 SKIPPED = 77  # CTest's SKIP_RETURN_CODE
@@ -1209,38 +1209,18 @@ class StandInTest(PageTest):
             self.server.model = MODEL
 
 
-class Serve:
-    """`quire serve` at a free port."""
-
-    def __init__(self, *flags: str) -> None:
-        command = [options.quire, "serve", "--port", "0", *flags]
-        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        line = self._process.stdout.readline()
-        found = re.fullmatch(r"serving (\S+) at (\S+)\n", line)
-        if not found:
-            self.close()
-            raise AssertionError(f"no address from quire serve; got {line!r}")
-        self.model, self.url = found.groups()
-
-    def close(self) -> int:
-        self._process.terminate()
-        status = self._process.wait(timeout=60)
-        self._process.stdout.close()
-        return status
-
-
 class ServeTest(PageTest):
     @classmethod
     def setUpClass(cls) -> None:
         if not options.quire:
             raise unittest.SkipTest("no --quire")
         super().setUpClass()
-        cls.server = Serve("--log-level", "warning")
+        cls.server = Served(options.quire, "--log-level", "warning")
         cls.url = cls.server.url
 
     @classmethod
     def tearDownClass(cls) -> None:
-        status = cls.server.close()
+        status = cls.server.stop()
         super().tearDownClass()
         if status != 0:
             raise AssertionError(f"quire serve ended with {status}")
@@ -1320,8 +1300,8 @@ class DraftsTest(PageTest):
     def serve(self, more: str) -> None:
         speculation = ('{"method": "ngram", "num_speculative_tokens": 3, "prompt_lookup_min": 1, '
                        '"enable_adaptive_verification": false' + more + "}")  # fmt: skip
-        server = Serve("--log-level", "error", "--speculative-config", speculation)
-        self.addCleanup(server.close)
+        server = Served(options.quire, "--log-level", "error", "--speculative-config", speculation)
+        self.addCleanup(server.stop)
         self.url = server.url
         super().setUp()
 
@@ -1357,12 +1337,12 @@ class KeyTest(PageTest):
         if not options.quire:
             raise unittest.SkipTest("no --quire")
         super().setUpClass()
-        cls.server = Serve("--api-key", "open-sesame", "--log-level", "warning")
+        cls.server = Served(options.quire, "--api-key", "open-sesame", "--log-level", "warning")
         cls.url = cls.server.url.replace("http://", "http://me:open-sesame@")
 
     @classmethod
     def tearDownClass(cls) -> None:
-        cls.server.close()
+        cls.server.stop()
         super().tearDownClass()
 
     def test_answers_whoever_has_the_key(self) -> None:
@@ -1403,7 +1383,7 @@ class Company:
 def take_screenshot(file: Path) -> None:
     """Makes the picture in docs/serving.md: a conversation with the small real model, beside other clients."""
     # The cache is so small that its use is visible.
-    server = Serve("smollm2", "--kv-cache-memory", "96M", "--log-level", "warning")
+    server = Served(options.quire, "smollm2", "--kv-cache-memory", "96M", "--log-level", "warning")
     browser = Browser()
     company = Company(server.url)
     test = ServeTest()
@@ -1423,7 +1403,7 @@ def take_screenshot(file: Path) -> None:
     finally:
         company.leave()
         browser.close()
-        server.close()
+        server.stop()
 
 
 def part_of(suite: unittest.TestSuite, index: int, num_parts: int) -> unittest.TestSuite:
@@ -1436,7 +1416,7 @@ def part_of(suite: unittest.TestSuite, index: int, num_parts: int) -> unittest.T
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--quire", help="the binary; without it only the stand-in is used")
+    parser.add_argument("--quire", type=Path, help="the binary; without it only the stand-in is used")
     parser.add_argument("--screenshot", type=Path, metavar="FILE", help="take docs/serving.md's with smollm2, no tests")
     parser.add_argument("--part", metavar="I/N", help="run the I-th of N parts, from 1: every N-th test", default="1/1")
     parser.add_argument("tests", nargs="*", metavar="TEST", help="like StandInTest.test_copies")

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import socket
 import subprocess
 import threading
 import time
@@ -13,6 +14,13 @@ from types import TracebackType
 _START_TIMEOUT_S = 60.0
 _STOP_TIMEOUT_S = 60.0
 _SAMPLE = re.compile(r"^([a-z_:]+)(?:\{.*\})? (\S+)$")
+
+
+def free_port() -> int:
+    """Returns a port of the loopback interface that was free a moment ago."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
 
 
 class Served:
