@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "engine/engine_case.h"
 #include "engine/quantized_models.h"
 #include "engine/tiny_drafters.h"
 #include "engine/tiny_engine.h"
@@ -66,12 +67,10 @@ TEST(DataParallel, WorksWithRanks) {
 }
 
 TEST(DataParallel, WorksWithQuantizedWeights) {
-  const testing::ScratchDirectory scratch;
-  for (const testing::QuantizedModel& model : testing::write_quantized_models(scratch)) {
+  for (const testing::QuantizedModel& model : testing::some_quantized_models()) {
     SCOPED_TRACE(model.name);
-    EngineConfig config;
-    config.model = model.path;
-    expect_same_as_one(config, 2);
+    const testing::ScratchDirectory scratch;
+    expect_same_as_one(write_quantized(model, scratch), 2);
   }
 }
 
@@ -121,17 +120,14 @@ TEST(DataParallel, DividesAMachinesMemory) {
 }
 
 TEST(DataParallel, RefusesTooFewThreadsAndImpossibleSizes) {
-  const auto error = [](const EngineConfig& config) {
-    return std::string(Engine::create(config).status().message());
-  };
   EngineConfig few_threads = with_replicas(testing::tiny_config(), 4);
   few_threads.num_threads = 3;
-  EXPECT_THAT(error(few_threads),
+  EXPECT_THAT(testing::error_of(few_threads),
               HasSubstr("data_parallel_size: got 4 replicas with 4 ranks for 3"));
   for (const int size : {0, -1, 65}) {
     EngineConfig impossible = testing::tiny_config();
     impossible.data_parallel_size = size;
-    EXPECT_THAT(error(impossible), HasSubstr("data_parallel_size: must be 1 to 64"));
+    EXPECT_THAT(testing::error_of(impossible), HasSubstr("data_parallel_size: must be 1 to 64"));
   }
 }
 
@@ -140,7 +136,7 @@ TEST(DataParallel, IsRefusedOnSeveralNodes) {
   config.nnodes = 2;
   config.node_rank = 0;
   config.master_addr = "127.0.0.1";
-  EXPECT_THAT(std::string(Engine::create(config).status().message()),
+  EXPECT_THAT(testing::error_of(config),
               HasSubstr("data_parallel_size: got 2 on 2 nodes, expected 1"));
 }
 

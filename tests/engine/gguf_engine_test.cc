@@ -1,5 +1,5 @@
 // A GGUF file gives the same output through the whole engine as the checkpoint that it was made
-// from: for every family in the checkpoint's own type, and within a bound for quantized weights.
+// from, for every family in the checkpoint's own type; its metadata and wrong files.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,13 +13,12 @@
 #include <string_view>
 
 #include "base/file.h"
-#include "engine/tiny_engine.h"
+#include "engine/engine_case.h"
 #include "start/gguf_files.h"
 #include "start/kept_file.h"
 #include "start/model_files.h"
 #include "support/gguf_bytes.h"
 #include "support/gguf_conversion.h"
-#include "support/scratch_directory.h"
 #include "support/shared_data.h"
 #include "support/source_models.h"
 
@@ -30,47 +29,14 @@ namespace fs = std::filesystem;
 using namespace std::string_view_literals;
 using testing::Collected;
 using testing::convert_to_gguf;
+using testing::cpu_config;
 using testing::GgufSource;
 using testing::GgufWriter;
 using ::testing::HasSubstr;
 using testing::kAsStored;
+using testing::outputs_of;
 using testing::ScratchDirectory;
-
-EngineConfig cpu_config(const std::string& model) {
-  EngineConfig config;
-  config.model = model;
-  config.device = "cpu";
-  config.num_threads = 2;
-  return config;
-}
-
-std::vector<Collected> run(const EngineConfig& config, const std::vector<Request>& requests) {
-  const auto engine = testing::make_engine(config);
-  return engine == nullptr ? std::vector<Collected>() : testing::run_all(*engine, requests);
-}
-
-// The largest difference of the log probabilities of the tokens that both chose, up to the first
-// other token; `min_equal` is the least share of equal tokens.
-double largest_difference(const std::vector<Collected>& got, const std::vector<Collected>& expected,
-                          double min_equal) {
-  double largest = 0;
-  size_t num_equal = 0;
-  size_t num_tokens = 0;
-  EXPECT_EQ(got.size(), expected.size());
-  for (size_t i = 0; i < std::min(got.size(), expected.size()); ++i) {
-    const auto& ids = expected[i].token_ids;
-    num_tokens += ids.size();
-    for (size_t t = 0; t < std::min(ids.size(), got[i].token_ids.size()); ++t) {
-      if (got[i].token_ids[t] != ids[t]) break;
-      ++num_equal;
-      const double difference =
-          got[i].logprobs[t][0].logprob - double{expected[i].logprobs[t][0].logprob};
-      largest = std::max(largest, std::abs(difference));
-    }
-  }
-  EXPECT_GE(static_cast<double>(num_equal), min_equal * static_cast<double>(num_tokens));
-  return largest;
-}
+using testing::write_checkpoint;
 
 struct Family {
   const char* weights;  // in tests/golden/models
@@ -90,23 +56,16 @@ TEST_P(GgufFamilies, EqualTheirCheckpoints) {
   const size_t scale = config.find(kScale);
   if (scale != std::string::npos) config.replace(scale + kScale.size(), 1, "8");
   const ScratchDirectory scratch;
-  scratch.write("config.json", config);
-  scratch.write("model.safetensors", weights);
+  const EngineConfig checkpoint = write_checkpoint(scratch, config, weights);
   GgufSource source = {config, testing::bytes_of(weights)};
   source.joins_latent = GetParam().joins_latent;
   source.fuses_gate_and_up = GetParam().fuses_gate_and_up;
   const std::string file =
       scratch.write("model.gguf", convert_to_gguf(source, GetParam().architecture, kAsStored));
-  std::vector<Request> requests;
-  for (int length : {1, 7, 30}) {
-    std::vector<int32_t> prompt;
-    for (int i = 0; i < length; ++i) prompt.push_back(3 + (i * 29 + length) % 60);
-    requests.push_back(testing::greedy(std::move(prompt), 20));
-    requests.back().sampling.logprobs = 1;
-  }
-  const std::vector<Collected> expected = run(cpu_config(scratch.path()), requests);
+  const std::vector<Request> requests = testing::logprob_requests({1, 7, 30}, 20);
   // Gemma's norms are rounded when llama.cpp adds 1; frequencies and their divisors are F32.
-  EXPECT_LT(largest_difference(run(cpu_config(file), requests), expected, 1.0), 1e-3);
+  testing::expect_close(outputs_of(cpu_config(file), requests), outputs_of(checkpoint, requests),
+                        1e-3);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -132,33 +91,19 @@ INSTANTIATE_TEST_SUITE_P(
                          family.param.fuses_gate_and_up ? "_fused" : "");
     });
 
-std::vector<Request> requests_of(std::initializer_list<const char*> prompts) {
+std::vector<Request> questions() {
   std::vector<Request> all;
-  for (const char* text : prompts) {
+  for (const char* const text :
+       {"What is 12 + 30?", "Tom has 17 apples and buys 5 more. How many has he now?",
+        "Who are you?"}) {
     Request request;
-    request.prompt = text;
+    request.prompt = fmt::format("<|user|>{}<|end|><|assistant|>", text);
     request.sampling.temperature = 0.0F;
     request.sampling.max_tokens = 40;
     request.sampling.logprobs = 1;
     all.push_back(request);
   }
   return all;
-}
-
-std::vector<Request> questions() {
-  return requests_of({"<|user|>What is 12 + 30?<|end|><|assistant|>",
-                      "<|user|>Tom has 17 apples and buys 5 more. How many has he now?<|end|>"
-                      "<|assistant|>",
-                      "<|user|>Who are you?<|end|><|assistant|>"});
-}
-
-// In the only form that the tiny DeepSeek-V2 knows.
-std::vector<Request> word_problems() {
-  return requests_of({"Question: A box holds 12 eggs. How many eggs do 7 boxes hold?\nAnswer:",
-                      "Question: Jamal has 162 beads. Lena has 10 fewer beads than Jamal. How many "
-                      "beads do they have together?\nAnswer:",
-                      "Question: Tickets cost $11 for adults and $3 for children. How much do 4 "
-                      "adults and 25 children pay?\nAnswer:"});
 }
 
 constexpr const char* kMapped = "packed weights are mapped from";
@@ -180,10 +125,10 @@ class GgufEmbedded : public ::testing::Test {
 };
 
 TEST_F(GgufEmbedded, TextIsTheSameInPlainTypes) {
-  const std::vector<Collected> expected = run(cpu_config(""), questions());
+  const std::vector<Collected> expected = outputs_of(cpu_config(""), questions());
   for (const std::string_view matrices : {kAsStored, "F16"sv, "F32"sv}) {
     SCOPED_TRACE(matrices);
-    const std::vector<Collected> got = run(cpu_config(convert(matrices)), questions());
+    const std::vector<Collected> got = outputs_of(cpu_config(convert(matrices)), questions());
     ASSERT_EQ(got.size(), expected.size());
     for (size_t i = 0; i < got.size(); ++i) {
       EXPECT_FALSE(expected[i].text.empty());
@@ -196,23 +141,16 @@ TEST_F(GgufEmbedded, TextIsTheSameInPlainTypes) {
 // The second start maps what the first one packed.
 TEST_F(GgufEmbedded, KeptPackedWeightsGiveTheSameBits) {
   const std::string kept = scratch_.path() / "kept";
-  const auto run_logged = [&](const EngineConfig& config, std::string& log) {
-    ::testing::internal::CaptureStderr();
-    std::vector<Collected> got = run(config, questions());
-    log = ::testing::internal::GetCapturedStderr();
-    return got;
-  };
-  const auto expect_same = [&](const EngineConfig& config, const std::string& in_log) {
+  const auto expect_same = [](const EngineConfig& config, const std::string& in_log) {
     EngineConfig without = config;
     without.packed_weights = "off";
-    std::string log;
-    const std::vector<Collected> expected = run(without, questions());
-    const std::vector<Collected> got = run_logged(config, log);
+    const std::vector<Collected> expected = outputs_of(without, questions());
+    ::testing::internal::CaptureStderr();
+    const std::vector<Collected> got = outputs_of(config, questions());
+    const std::string log = ::testing::internal::GetCapturedStderr();
     EXPECT_THAT(log, HasSubstr(in_log));
     EXPECT_EQ(log.find("writing") == std::string::npos, in_log == kMapped) << log;
-    ASSERT_EQ(got.size(), expected.size());
-    for (size_t i = 0; i < got.size(); ++i) EXPECT_EQ(got[i].token_ids, expected[i].token_ids);
-    EXPECT_EQ(largest_difference(got, expected, 1.0), 0.0);
+    testing::expect_same(got, expected);
   };
   for (const std::string_view matrices : {kAsStored, "F16"sv, "Q8_0"sv, "Q4_0"sv}) {
     SCOPED_TRACE(matrices);
@@ -289,31 +227,6 @@ TEST_F(GgufEmbedded, MetadataGivesNameTokenizerAndTemplate) {
   const auto ids = files.tokenizer->encode(text, true).value();
   EXPECT_EQ(ids, tokenizer->encode(text, true).value());
   EXPECT_EQ(files.tokenizer->decode(ids, false), tokenizer->decode(ids, false));
-}
-
-// The tiny DeepSeek-V2, a trained model whose experts choose by what they have learned.
-TEST(GgufDeepseek, TextAndLogProbabilitiesAreNear) {
-  const fs::path model = testing::source_path("models/quire-abacus-deepseek");
-  const auto text_of = [&](const char* name) {
-    return read_file(model / name, size_t{64} << 20).value();
-  };
-  const std::string config = text_of("config.json");
-  const std::string weights = text_of("model.safetensors");
-  const std::string tokenizer = text_of("tokenizer.json");
-  const ScratchDirectory scratch;
-  const auto run_as = [&](std::string_view matrices, bool joins_latent) {
-    GgufSource source = {config, testing::bytes_of(weights), tokenizer};
-    source.joins_latent = joins_latent;
-    const std::string file = convert_to_gguf(source, "deepseek2", matrices);
-    return run(cpu_config(scratch.write("m.gguf", file)), word_problems());
-  };
-  const std::vector<Collected> expected = run(cpu_config(model), word_problems());
-  for (const bool joins_latent : {false, true}) {
-    EXPECT_LT(largest_difference(run_as(kAsStored, joins_latent), expected, 1.0), 1e-3);
-    EXPECT_LT(largest_difference(run_as("Q8_0", joins_latent), expected, 0.5), 0.25);
-  }
-  EXPECT_LT(largest_difference(run_as("Q6_K", false), expected, 0.5), 0.5);
-  EXPECT_LT(largest_difference(run_as("Q4_K", false), expected, 0.05), 1.0);
 }
 
 std::string error_of(const std::string& file) {

@@ -1,39 +1,27 @@
-// Mixtures of experts and latent attention in GGUF files, through the whole engine: quantized files
-// against the F32 checkpoint of the numbers that their blocks stand for, independence of the batch,
-// the memory plan, and files that are wrong.
+// Mixtures of experts and latent attention in GGUF files: the memory plan, and files that are
+// wrong.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
-#include <random>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "base/file.h"
 #include "base/thread_pool.h"
 #include "cpu/ops/cpu_ops.h"
-#include "engine/tiny_engine.h"
+#include "engine/engine_case.h"
 #include "model/families.h"
 #include "model/gguf/gguf_weights.h"
 #include "model/weights.h"
-#include "start/gguf_files.h"
-#include "start/model_files.h"
 #include "support/gguf_bytes.h"
-#include "support/gguf_conversion.h"
 #include "support/random_mixtures.h"
-#include "support/reference_layer.h"
-#include "support/scratch_directory.h"
-#include "support/shared_data.h"
 
 namespace quire {
 namespace {
 
 using ::testing::AllOf;
-using testing::Collected;
-using testing::convert_to_gguf;
 using testing::gguf_of;
 using testing::GgufWriter;
 using ::testing::HasSubstr;
@@ -42,133 +30,6 @@ using testing::parse;
 using testing::random_models;
 using testing::RandomModel;
 using testing::ScratchDirectory;
-using testing::stored_floats;
-using testing::StoredTensors;
-
-std::vector<float> floats_of(GgufWeights& weights, const TensorSpec& spec) {
-  std::vector<float> values;
-  const GgufBlockType* const type = weights.block_type(spec.name);
-  if (type == nullptr) {
-    const TensorView view = weights.tensor(spec.name, spec.shape).value();
-    for (int64_t i = 0; i < spec.shape.num_elements(); ++i) {
-      values.push_back(element_as_f32(view, i));
-    }
-    return values;
-  }
-  const BlockMatrix matrix = weights.blocks(spec.name, spec.shape).value();
-  values.resize(static_cast<size_t>(spec.shape.num_elements()));
-  float* out = values.data();
-  for (int64_t row = 0; row < matrix.shape[0]; ++row) {
-    for (int64_t i = 0; i < matrix.blocks_per_row(); ++i, out += type->block_elements) {
-      dequantize(*type, matrix.row(row) + i * type->block_bytes, out);
-    }
-  }
-  return values;
-}
-
-// The numbers of a file as a checkpoint in F32.
-std::vector<std::byte> dequantized(const std::string& file, const ModelConfig& config) {
-  auto gguf = GgufModel::from_memory(testing::bytes_of(file), "m.gguf").value();
-  const auto weights = GgufWeights::open(std::move(gguf), config).value();
-  StoredTensors tensors;
-  for (const TensorSpec& spec : family_of(config).tensors(config)) {
-    std::vector<int64_t> shape;
-    for (int i = 0; i < spec.shape.rank(); ++i) shape.push_back(spec.shape[i]);
-    tensors[spec.name] = stored_floats(shape, floats_of(*weights, spec));
-    weights->release(spec.name);
-  }
-  return testing::safetensors_file(tensors);
-}
-
-EngineConfig cpu_config(const std::string& model, int num_threads = 2) {
-  EngineConfig config;
-  config.model = model;
-  config.device = "cpu";
-  config.num_threads = num_threads;
-  config.kv_cache_dtype = "f32";  // otherwise by the type of the weights
-  return config;
-}
-
-std::vector<Request> random_requests() {
-  std::vector<Request> requests;
-  for (const int length : {1, 9, 40}) {
-    requests.push_back(testing::greedy(testing::tiny_prompt(length, 7), 8));
-    requests.back().sampling.logprobs = 1;
-    requests.back().sampling.prompt_logprobs = 1;
-  }
-  return requests;
-}
-
-std::vector<Collected> run(const EngineConfig& config, const std::vector<Request>& requests) {
-  const auto engine = testing::make_engine(config);
-  return engine == nullptr ? std::vector<Collected>() : testing::run_all(*engine, requests);
-}
-
-double difference(const std::vector<PositionLogprobs>& got,
-                  const std::vector<PositionLogprobs>& expected) {
-  double largest = 0;
-  EXPECT_EQ(got.size(), expected.size());
-  for (size_t i = 0; i < std::min(got.size(), expected.size()); ++i) {
-    if (got[i].empty() || expected[i].empty()) continue;  // of the first token
-    largest = std::max(largest, std::abs(got[i][0].logprob - double{expected[i][0].logprob}));
-  }
-  return largest;
-}
-
-// The largest difference of the log probabilities of the prompt's and of the generated tokens,
-// which must be the same.
-double difference(const std::vector<Collected>& got, const std::vector<Collected>& expected) {
-  double largest = 0;
-  EXPECT_EQ(got.size(), expected.size());
-  for (size_t i = 0; i < std::min(got.size(), expected.size()); ++i) {
-    EXPECT_FALSE(expected[i].token_ids.empty());
-    EXPECT_EQ(got[i].token_ids, expected[i].token_ids);
-    largest = std::max({largest, difference(got[i].logprobs, expected[i].logprobs),
-                        difference(got[i].prompt_logprobs, expected[i].prompt_logprobs)});
-  }
-  return largest;
-}
-
-// Products with blocks round their inputs to 16 bits; the matrix of keys and values of latent
-// attention, which is expanded, to F16. The checkpoint in F32 has the same numbers.
-TEST(GgufExperts, EqualTheNumbersThatTheirBlocksStandFor) {
-  for (const RandomModel& model : random_models()) {
-    const ModelConfig config = parse(model);
-    for (const std::string matrices : {"F32", "F16", "Q8_0", "Q4_0", "Q4_K", "Q6_K"}) {
-      SCOPED_TRACE(model.name + " " + matrices);
-      const ScratchDirectory scratch;
-      const std::string bytes = gguf_of(model, matrices);
-      const std::string file = scratch.write("m.gguf", bytes);
-      const std::vector<std::byte> numbers = dequantized(bytes, config);
-      scratch.write("config.json", model.config);
-      scratch.write("model.safetensors",
-                    std::string(reinterpret_cast<const char*>(numbers.data()), numbers.size()));
-      const std::vector<Request> requests = random_requests();
-      const auto expected = run(cpu_config(scratch.path()), requests);
-      const double largest = difference(run(cpu_config(file), requests), expected);
-      RecordProperty(model.name + "_" + matrices, fmt::format("{:.2e}", largest));
-      EXPECT_LT(largest, matrices == "F32" ? 1e-5 : 1e-3);
-    }
-  }
-}
-
-// The bits of a request do not depend on the others, nor on the number of threads.
-TEST(GgufExperts, QuantizedOutputDoesNotDependOnTheBatch) {
-  for (const RandomModel& model : random_models()) {
-    for (const std::string_view matrices : {"Q8_0", "Q4_K"}) {
-      SCOPED_TRACE(model.name);
-      const ScratchDirectory scratch;
-      const std::string file = scratch.write("m.gguf", gguf_of(model, matrices));
-      const std::vector<Request> requests = random_requests();
-      const std::vector<Collected> together = run(cpu_config(file), requests);
-      const auto engine = testing::make_engine(cpu_config(file, 1));
-      ASSERT_NE(engine, nullptr);
-      for (size_t i = 0; i < requests.size(); ++i) {
-        testing::expect_same(testing::run_all(*engine, {requests[i]}), {together[i]});
-      }
-    }
-  }
-}
 
 // The memory plan counts the blocks that the CPU keeps: about the size of the file.
 TEST(GgufExperts, PlanCountsTheirBlocks) {
@@ -215,8 +76,7 @@ TEST(GgufExperts, PlanCountsStacksThatAreExpanded) {
 
 std::string error_of(const std::string& bytes) {
   const ScratchDirectory scratch;
-  auto engine = Engine::create(cpu_config(scratch.write("m.gguf", bytes)));
-  return engine.ok() ? "" : engine.status().message();
+  return testing::error_of(testing::cpu_config(scratch.write("m.gguf", bytes)));
 }
 
 // The file of a small model with one number of the metadata replaced by another.

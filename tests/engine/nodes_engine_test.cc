@@ -13,11 +13,13 @@
 #include <thread>
 #include <vector>
 
+#include "engine/engine_case.h"
 #include "engine/quantized_models.h"
 #include "engine/tiny_drafters.h"
 #include "engine/tiny_engine.h"
 #include "engine/tiny_families.h"
 #include "start/agreement.h"
+#include "support/eventually.h"
 #include "support/free_port.h"
 #include "support/scratch_directory.h"
 
@@ -29,13 +31,11 @@ using testing::free_port;
 using ::testing::HasSubstr;
 using testing::run_all;
 
-EngineConfig with_ranks(EngineConfig config, int num_ranks) {
-  config.device = "cpu";
-  config.tensor_parallel_size = num_ranks;
-  config.num_threads = num_ranks;
-  config.cpu_pinning = "off";
-  config.kv_cache_memory = int64_t{8} << 20;
-  return config;
+EngineConfig with_ranks(const EngineConfig& config, int num_ranks) {
+  EngineConfig ranks = testing::with_ranks(config, num_ranks);
+  ranks.cpu_pinning = "off";
+  ranks.kv_cache_dtype = config.kv_cache_dtype;
+  return ranks;
 }
 
 EngineConfig on_node(EngineConfig config, int num_nodes, int node, int port) {
@@ -144,12 +144,10 @@ TEST(Nodes, CheckAQuantizedCacheTogether) {
 }
 
 TEST(Nodes, DivideQuantizedWeights) {
-  const testing::ScratchDirectory scratch;
-  for (const testing::QuantizedModel& model : testing::write_quantized_models(scratch)) {
+  for (const testing::QuantizedModel& model : testing::some_quantized_models()) {
     SCOPED_TRACE(model.name);
-    EngineConfig config;
-    config.model = model.path;
-    expect_nodes_agree(config, 2, 2, requests());
+    const testing::ScratchDirectory scratch;
+    expect_nodes_agree(write_quantized(model, scratch), 2, 2, requests());
   }
 }
 
@@ -208,7 +206,8 @@ TEST(Nodes, LoadNoMoreOnceOneHasFailed) {
       if (num_loaded++ > 0) return;
       begins.set_value();
       fails.get_future().wait();
-      std::this_thread::sleep_for(std::chrono::milliseconds(500));  // the error arrives
+      // Nothing tells a rank that loads that the error has arrived.
+      std::this_thread::sleep_for(std::chrono::milliseconds(500));
     };
     const int port = free_port();
     OtherNodes others(config, 2, port, failing == 1 ? fail : load);
@@ -232,7 +231,7 @@ TEST(Nodes, ANodeThatStopsEndsTheEngine) {
   EXPECT_TRUE(engine->health().ok());
   others.stop();
   EXPECT_THAT(others.wait().message(), HasSubstr("was told to end before node 0 had ended"));
-  while (engine->health().ok()) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_TRUE(testing::eventually([&] { return !engine->health().ok(); }));
   EXPECT_THAT(engine->health().message(), HasSubstr("[nodes] node 1 ("));
   EXPECT_THAT(engine->health().message(), HasSubstr("was told to end before node 0 had ended"));
   const auto refused = engine->submit(testing::greedy({1, 2, 3}, 4));
@@ -338,12 +337,10 @@ TEST(Nodes, RefuseAnotherTimeout) {
 // Shapes and sizes are the same.
 TEST(Nodes, RefuseOtherWeightsAndAnotherConfiguration) {
   const testing::ScratchDirectory scratch;
-  EngineConfig config = with_ranks(testing::tiny_config(), 2);
-  for (const testing::QuantizedModel& model : testing::write_quantized_models(scratch)) {
-    if (std::filesystem::is_directory(model.path)) config.model = model.path;
-  }
-  config.load_format = "auto";
-  const std::filesystem::path copy = scratch.path() / "copy";
+  const testing::ScratchDirectory copies;
+  const EngineConfig config =
+      with_ranks(write_quantized(testing::quantized_models().front(), scratch), 2);
+  const std::filesystem::path copy = copies.path() / "copy";
   EngineConfig other = config;
   other.model = copy.string();
   const auto change_last_byte = [&](const std::string& extension) {
@@ -366,11 +363,8 @@ TEST(Nodes, RefuseOtherWeightsAndAnotherConfiguration) {
 
 TEST(Nodes, RefuseAnotherGgufFile) {
   const testing::ScratchDirectory scratch;
-  EngineConfig config = with_ranks(testing::tiny_config(), 2);
-  for (const testing::QuantizedModel& model : testing::write_quantized_models(scratch)) {
-    if (model.path.ends_with(".gguf")) config.model = model.path;
-  }
-  config.load_format = "auto";
+  const EngineConfig config =
+      with_ranks(write_quantized(testing::some_quantized_models().back(), scratch), 2);
   EngineConfig other = config;
   other.model = (scratch.path() / "copy.gguf").string();
   std::filesystem::copy(config.model, other.model);

@@ -1,31 +1,169 @@
 #include "engine/quantized_models.h"
 
-#include <filesystem>
 #include <span>
+#include <string>
 
+#include "engine/engine_case.h"
+#include "model/families.h"
+#include "model/gguf/gguf_weights.h"
+#include "model/weights.h"
+#include "support/gguf_bytes.h"
 #include "support/gguf_conversion.h"
-#include "support/integer_checkpoint.h"
-#include "support/source_models.h"
-#include "tensor/safetensors.h"
+#include "support/random_mixtures.h"
 
 namespace quire::testing {
+namespace {
 
-std::vector<QuantizedModel> write_quantized_models(const ScratchDirectory& directory) {
-  const SourceModel abacus = abacus_model();
-  const std::string& config = abacus.config;
-  const std::span<const std::byte> bytes = abacus.bytes();
-  std::vector<QuantizedModel> models;
-  for (const auto& [name, matrices] : {std::pair("q8_0", "Q8_0"), std::pair("q4_k", "Q4_K")}) {
-    models.push_back({name, directory.write(std::string(name) + ".gguf",
-                                            convert_to_gguf({config, bytes}, "llama", matrices))});
+// All rows are whole blocks of 32, and most of 256; two ranks divide them without a cut block.
+RandomModel random_model_of(Structure structure) {
+  switch (structure) {
+    case Structure::kDense:
+      return {"dense", "llama",
+              sizes("LlamaForCausalLM", 2) + R"("num_key_value_heads": 2, "head_dim": 64})"};
+    case Structure::kExperts:
+      return {"experts", "qwen3moe",
+              sizes("Qwen3MoeForCausalLM", 2) +
+                  R"("num_key_value_heads": 2, "head_dim": 64, "num_experts_per_tok": 2,
+                     "num_experts": 6, "moe_intermediate_size": 256, "norm_topk_prob": true})"};
+    case Structure::kLatent:
+      return {"latent", "deepseek2",
+              deepseek_sizes("DeepseekV3ForCausalLM",
+                             R"("scoring_func": "sigmoid", "topk_method": "noaux_tc",
+                                "n_group": 4, "topk_group": 2, "norm_topk_prob": true,
+                                "routed_scaling_factor": 2.5)",
+                             2)};
   }
-  const IntegerCheckpoint integers = quantize_integers(
-      config, bytes, {.tool = IntegerTool::kCompressedPack, .bits = 4, .group_size = 32});
-  std::filesystem::create_directory(directory.path() / "w4a16");
-  directory.write("w4a16/config.json", integers.config_json);
-  directory.write("w4a16/model.safetensors", safetensors_file(integers.tensors));
-  models.push_back({"w4a16", (directory.path() / "w4a16").string()});
+  return {};
+}
+
+std::string gguf_file(const GgufFormat& format, const RandomModel& model) {
+  const std::vector<std::byte> weights = random_weights(parse(model));
+  GgufSource source = {model.config, weights};
+  source.joins_latent = format.joins_latent;
+  return convert_to_gguf(source, model.architecture, format.matrices);
+}
+
+std::vector<float> floats_of(GgufWeights& weights, const TensorSpec& spec) {
+  std::vector<float> values;
+  const GgufBlockType* const type = weights.block_type(spec.name);
+  if (type == nullptr) {
+    const TensorView view = weights.tensor(spec.name, spec.shape).value();
+    for (int64_t i = 0; i < spec.shape.num_elements(); ++i) {
+      values.push_back(element_as_f32(view, i));
+    }
+    return values;
+  }
+  const BlockMatrix matrix = weights.blocks(spec.name, spec.shape).value();
+  values.resize(static_cast<size_t>(spec.shape.num_elements()));
+  float* out = values.data();
+  for (int64_t row = 0; row < matrix.shape[0]; ++row) {
+    for (int64_t i = 0; i < matrix.blocks_per_row(); ++i, out += type->block_elements) {
+      dequantize(*type, matrix.row(row) + i * type->block_bytes, out);
+    }
+  }
+  return values;
+}
+
+// The numbers of a GGUF file as a checkpoint in F32.
+StoredTensors numbers_of(const std::string& file, const ModelConfig& config) {
+  auto gguf = GgufModel::from_memory(bytes_of(file), "m.gguf").value();
+  const auto weights = GgufWeights::open(std::move(gguf), config).value();
+  StoredTensors tensors;
+  for (const TensorSpec& spec : family_of(config).tensors(config)) {
+    std::vector<int64_t> shape;
+    for (int i = 0; i < spec.shape.rank(); ++i) shape.push_back(spec.shape[i]);
+    tensors[spec.name] = stored_floats(shape, floats_of(*weights, spec));
+    weights->release(spec.name);
+  }
+  return tensors;
+}
+
+}  // namespace
+
+const std::vector<QuantizedModel>& quantized_models() {
+  // Products with integers and blocks round their inputs to 16 bits.
+  constexpr double kRounded = 2e-3;
+  static const std::vector<QuantizedModel> models = [] {
+    constexpr Structure kDense = Structure::kDense;
+    const IntegerFormat awq = {.tool = IntegerTool::kAwq, .group_size = 64};
+    const IntegerFormat in_order = {
+        .tool = IntegerTool::kGptq, .symmetric = true, .act_order = true};
+    const IntegerFormat pack = {.tool = IntegerTool::kCompressedPack, .group_size = 32};
+    const IntegerFormat bytes = {.tool = IntegerTool::kCompressedBytes,
+                                 .bits = 8,
+                                 .group_size = -1,
+                                 .symmetric = true,
+                                 .scales = "BF16"};
+    std::vector<QuantizedModel> all = {
+        {"dense_fp8_per_tensor", kDense, Fp8Tool::kModelopt},
+        {"dense_fp8_per_row", kDense, Fp8Tool::kCompressedChannel},
+        {"dense_fp8_in_blocks", kDense, Fp8Tool::kHuggingFaceBlock},
+        {"dense_awq", kDense, awq, kRounded},
+        {"dense_gptq_in_order", kDense, in_order, kRounded, /*divides=*/false},
+        {"dense_int4", kDense, pack, kRounded},
+        {"dense_int8", kDense, bytes, kRounded},
+        {"dense_gguf_f16", kDense, GgufFormat{"F16"}, kRounded},
+        {"dense_gguf_q8_0", kDense, GgufFormat{"Q8_0"}, kRounded},
+        {"dense_gguf_q4_k", kDense, GgufFormat{"Q4_K"}, kRounded}};
+    for (const auto& [name, structure] :
+         {std::pair<std::string, Structure>("experts", Structure::kExperts),
+          {"latent", Structure::kLatent}}) {
+      all.push_back({name + "_fp8_per_row", structure, Fp8Tool::kCompressedChannel});
+      all.push_back({name + "_fp8_in_blocks", structure, Fp8Tool::kHuggingFaceBlock});
+      all.push_back({name + "_int4", structure, pack, kRounded});
+      all.push_back({name + "_gguf_q8_0", structure, GgufFormat{"Q8_0"}, kRounded});
+      all.push_back({name + "_gguf_q4_k", structure, GgufFormat{"Q4_K"}, kRounded});
+    }
+    all.push_back({"latent_gguf_q8_0_joined", Structure::kLatent,
+                   GgufFormat{"Q8_0", /*joins_latent=*/true}, kRounded});
+    return all;
+  }();
   return models;
+}
+
+std::vector<QuantizedModel> some_quantized_models() {
+  std::vector<QuantizedModel> some;
+  for (const QuantizedModel& model : quantized_models()) {
+    if (model.name == "dense_fp8_in_blocks" || model.name == "dense_int4" ||
+        model.name == "dense_gguf_q4_k") {
+      some.push_back(model);
+    }
+  }
+  return some;
+}
+
+EngineConfig write_quantized(const QuantizedModel& model, const ScratchDirectory& directory) {
+  const RandomModel source = random_model_of(model.structure);
+  if (const auto* const gguf = std::get_if<GgufFormat>(&model.format)) {
+    return cpu_config(directory.write("model.gguf", gguf_file(*gguf, source)));
+  }
+  const std::vector<std::byte> weights = random_weights(parse(source));
+  if (const auto* const integers = std::get_if<IntegerFormat>(&model.format)) {
+    const IntegerCheckpoint checkpoint = quantize_integers(source.config, weights, *integers);
+    return write_checkpoint(directory, checkpoint.config_json, checkpoint.tensors);
+  }
+  const Fp8Checkpoint checkpoint =
+      quantize_checkpoint(source.config, weights, std::get<Fp8Tool>(model.format));
+  if (!checkpoint.quant_json.empty()) {
+    directory.write("hf_quant_config.json", checkpoint.quant_json);
+  }
+  return write_checkpoint(directory, checkpoint.config_json, checkpoint.tensors);
+}
+
+EngineConfig write_numbers(const QuantizedModel& model, const ScratchDirectory& directory) {
+  const RandomModel source = random_model_of(model.structure);
+  if (const auto* const gguf = std::get_if<GgufFormat>(&model.format)) {
+    return write_checkpoint(directory, source.config,
+                            numbers_of(gguf_file(*gguf, source), parse(source)));
+  }
+  const std::vector<std::byte> weights = random_weights(parse(source));
+  const auto* const integers = std::get_if<IntegerFormat>(&model.format);
+  return write_checkpoint(
+      directory, source.config,
+      integers != nullptr
+          ? quantize_integers(source.config, weights, *integers).dequantized
+          : quantize_checkpoint(source.config, weights, std::get<Fp8Tool>(model.format))
+                .dequantized);
 }
 
 }  // namespace quire::testing

@@ -1,96 +1,38 @@
 // Several ranks of one CPU give the tokens and, within float32's rounding, the log probabilities of
-// one rank: for every family, scheme of weights and kind of drafter.
+// one rank: for every family and kind of drafter.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "engine/engine_case.h"
 #include "engine/tiny_drafters.h"
-#include "engine/tiny_engine.h"
 #include "engine/tiny_families.h"
 #include "start/model_files.h"
 #include "start/plan.h"
 #include "start/platform_choice.h"
-#include "support/fp8_checkpoint.h"
-#include "support/gguf_conversion.h"
 #include "support/integer_checkpoint.h"
-#include "support/scratch_directory.h"
 #include "support/source_models.h"
 
 namespace quire {
 namespace {
 
-namespace fs = std::filesystem;
 using testing::Collected;
+using testing::error_of;
 using ::testing::HasSubstr;
+using testing::outputs_of;
 using testing::run_all;
 using testing::ScratchDirectory;
+using testing::with_ranks;
 
 // Sums of the same terms in another order.
 constexpr double kRounding = 1e-5;
 
-EngineConfig with_ranks(EngineConfig config, int num_ranks) {
-  config.device = "cpu";
-  config.tensor_parallel_size = num_ranks;
-  config.num_threads = num_ranks;
-  config.kv_cache_memory = int64_t{8} << 20;
-  config.kv_cache_dtype = "f32";  // a narrower cache would round a small difference to a large one
-  return config;
-}
-
-std::vector<Request> requests(int vocab_size = 60) {
-  std::vector<Request> all;
-  for (const int length : {1, 7, 30, 64}) {
-    std::vector<int32_t> prompt;
-    for (int i = 0; i < length; ++i) prompt.push_back((3 + i * 29 + length) % vocab_size);
-    all.push_back(testing::greedy(std::move(prompt), 12));
-    all.back().sampling.logprobs = 1;
-    all.back().sampling.prompt_logprobs = 1;
-  }
-  return all;
-}
-
-void expect_close(const std::vector<PositionLogprobs>& got,
-                  const std::vector<PositionLogprobs>& expected, double bound) {
-  ASSERT_EQ(got.size(), expected.size());
-  for (size_t i = 0; i < got.size(); ++i) {
-    ASSERT_EQ(got[i].empty(), expected[i].empty());
-    if (got[i].empty()) continue;
-    ASSERT_EQ(got[i][0].token_id, expected[i][0].token_id) << i;
-    ASSERT_NEAR(got[i][0].logprob, expected[i][0].logprob, bound) << i;
-  }
-}
-
-void expect_close(const std::vector<Collected>& got, const std::vector<Collected>& expected,
-                  double bound) {
-  ASSERT_EQ(got.size(), expected.size());
-  for (size_t i = 0; i < got.size(); ++i) {
-    SCOPED_TRACE(fmt::format("request {}", i));
-    EXPECT_TRUE(got[i].error.ok()) << got[i].error.message();
-    ASSERT_FALSE(expected[i].token_ids.empty());
-    EXPECT_EQ(got[i].token_ids, expected[i].token_ids);
-    expect_close(got[i].logprobs, expected[i].logprobs, bound);
-    expect_close(got[i].prompt_logprobs, expected[i].prompt_logprobs, bound);
-  }
-}
-
-std::vector<Collected> run(const EngineConfig& config, const std::vector<Request>& all) {
-  const auto engine = testing::make_engine(config);
-  return engine == nullptr ? std::vector<Collected>() : run_all(*engine, all);
-}
-
-void expect_ranks_agree(const EngineConfig& config, std::initializer_list<int> sizes,
-                        double bound = kRounding) {
-  const std::vector<Collected> expected = run(with_ranks(config, 1), requests());
-  for (const int size : sizes) {
-    SCOPED_TRACE(fmt::format("{} ranks", size));
-    expect_close(run(with_ranks(config, size), requests()), expected, bound);
-  }
+std::vector<Request> requests() {
+  return testing::logprob_requests({1, 7, 30, 64}, 12);
 }
 
 class Families : public ::testing::TestWithParam<testing::TinyFamily> {};
@@ -98,7 +40,12 @@ class Families : public ::testing::TestWithParam<testing::TinyFamily> {};
 // Two of 4 ranks share a head of keys and values, and the last rank has fewer tokens of the
 // vocabulary.
 TEST_P(Families, GiveTheLogitsOfOneRank) {
-  expect_ranks_agree(testing::config_of(GetParam()), {2, 4});
+  const EngineConfig config = testing::config_of(GetParam());
+  const std::vector<Collected> expected = outputs_of(with_ranks(config, 1), requests());
+  for (const int size : {2, 4}) {
+    SCOPED_TRACE(fmt::format("{} ranks", size));
+    testing::expect_close(outputs_of(with_ranks(config, size), requests()), expected, kRounding);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Families, ::testing::ValuesIn(testing::tiny_families()),
@@ -106,14 +53,14 @@ INSTANTIATE_TEST_SUITE_P(All, Families, ::testing::ValuesIn(testing::tiny_famili
 
 TEST(TensorParallel, RunsTwiceWithTheSameBits) {
   const EngineConfig config = with_ranks(testing::tiny_windows_config(), 2);
-  testing::expect_same(run(config, testing::sampled_requests()),
-                       run(config, testing::sampled_requests()));
+  testing::expect_same(outputs_of(config, testing::sampled_requests()),
+                       outputs_of(config, testing::sampled_requests()));
 }
 
 TEST(TensorParallel, SamplesAsOneRank) {
   const EngineConfig config = testing::tiny_config();
-  const auto expected = run(with_ranks(config, 1), testing::sampled_requests());
-  const auto got = run(with_ranks(config, 2), testing::sampled_requests());
+  const auto expected = outputs_of(with_ranks(config, 1), testing::sampled_requests());
+  const auto got = outputs_of(with_ranks(config, 2), testing::sampled_requests());
   ASSERT_EQ(got.size(), expected.size());
   size_t num_equal = 0;
   for (size_t i = 0; i < got.size(); ++i) num_equal += got[i].token_ids == expected[i].token_ids;
@@ -137,9 +84,9 @@ TEST(TensorParallel, ChoosesTheSameTokensFromPartsAndFromWholeRows) {
   for (const testing::TinyFamily& family : testing::tiny_families()) {
     SCOPED_TRACE(family.name);
     const EngineConfig config = testing::config_of(family);
-    const auto expected = run(with_ranks(config, 2), with_logprobs(all, 0));
-    const auto from_parts = run(with_ranks(config, 2), all);
-    const auto mixed = run(with_ranks(config, 2), with_logprobs(all, all.size() / 2));
+    const auto expected = outputs_of(with_ranks(config, 2), with_logprobs(all, 0));
+    const auto from_parts = outputs_of(with_ranks(config, 2), all);
+    const auto mixed = outputs_of(with_ranks(config, 2), with_logprobs(all, all.size() / 2));
     ASSERT_EQ(expected.size(), all.size());
     for (size_t i = 0; i < all.size(); ++i) {
       EXPECT_FALSE(expected[i].token_ids.empty());
@@ -157,8 +104,8 @@ TEST(TensorParallel, ChoosesTheTokensOfOneRankFromParts) {
   }
   for (const testing::TinyFamily& family : testing::tiny_families()) {
     SCOPED_TRACE(family.name);
-    const auto expected = run(with_ranks(testing::config_of(family), 1), all);
-    const auto got = run(with_ranks(testing::config_of(family), 2), all);
+    const auto expected = outputs_of(with_ranks(testing::config_of(family), 1), all);
+    const auto got = outputs_of(with_ranks(testing::config_of(family), 2), all);
     ASSERT_EQ(got.size(), all.size());
     for (size_t i = 0; i < all.size(); ++i) EXPECT_EQ(got[i].token_ids, expected[i].token_ids) << i;
   }
@@ -227,47 +174,9 @@ TEST(TensorParallel, RanksLeaveOutTheSameDrafts) {
   EngineConfig config = testing::eagle_target();
   config.speculative_config =
       R"({"method": "ngram", "num_speculative_tokens": 3, "enable_adaptive_verification": true})";
-  for (const Collected& output : run(with_ranks(config, 2), testing::eagle_requests())) {
+  for (const Collected& output : outputs_of(with_ranks(config, 2), testing::eagle_requests())) {
     EXPECT_TRUE(output.error.ok()) << output.error.message();
     EXPECT_FALSE(output.token_ids.empty());
-  }
-}
-
-// ---- Quantized weights
-
-// BF16 weights are multiplied by activations in two BF16 terms, which keep 16 bits.
-constexpr double kTwoTerms = 1e-3;
-// Activations are rounded before the products with integers. Where the ranks' sums differ in their
-// last bits, a rounded activation differs by one step.
-constexpr double kSteps = 0.02;
-
-TEST(TensorParallel, DividesBlocksOfFp8) {
-  const testing::SourceModel embedded = testing::abacus_model();
-  for (const testing::Fp8Tool tool :
-       {testing::Fp8Tool::kHuggingFaceBlock, testing::Fp8Tool::kCompressedChannel}) {
-    const testing::Fp8Checkpoint checkpoint =
-        testing::quantize_checkpoint(embedded.config, embedded.bytes(), tool);
-    const ScratchDirectory scratch;
-    scratch.write("config.json", checkpoint.config_json);
-    scratch.write("model.safetensors", testing::safetensors_file(checkpoint.tensors));
-    EngineConfig config;
-    config.model = scratch.path();
-    expect_ranks_agree(config, {2, 4}, kTwoTerms);
-  }
-}
-
-TEST(TensorParallel, DividesIntegers) {
-  const testing::SourceModel embedded = testing::abacus_model();
-  for (const testing::IntegerTool tool : {testing::IntegerTool::kAwq, testing::IntegerTool::kGptq,
-                                          testing::IntegerTool::kCompressedPack}) {
-    const testing::IntegerCheckpoint checkpoint = testing::quantize_integers(
-        embedded.config, embedded.bytes(), {.tool = tool, .bits = 4, .group_size = 32});
-    const ScratchDirectory scratch;
-    scratch.write("config.json", checkpoint.config_json);
-    scratch.write("model.safetensors", testing::safetensors_file(checkpoint.tensors));
-    EngineConfig config;
-    config.model = scratch.path();
-    expect_ranks_agree(config, {2}, kSteps);
   }
 }
 
@@ -289,10 +198,8 @@ TEST(TensorParallel, RefusesToCutGroupsAndColumnsInTheirOrder) {
                                     .group_size = one.group_size,
                                     .act_order = one.act_order});
     const ScratchDirectory scratch;
-    scratch.write("config.json", checkpoint.config_json);
-    scratch.write("model.safetensors", testing::safetensors_file(checkpoint.tensors));
-    EngineConfig config;
-    config.model = scratch.path();
+    const EngineConfig config =
+        testing::write_checkpoint(scratch, checkpoint.config_json, checkpoint.tensors);
     const auto plan_error = [&](int num_ranks) {
       const EngineConfig ranks = with_ranks(config, num_ranks);
       const ModelFiles files = open_model_files(ranks).value();
@@ -306,32 +213,16 @@ TEST(TensorParallel, RefusesToCutGroupsAndColumnsInTheirOrder) {
   }
 }
 
-// Rows of 128 numbers or more are blocks of 32 that the border between two ranks does not cut.
-TEST(TensorParallel, DividesGgufBlocks) {
-  const testing::SourceModel embedded = testing::abacus_model();
-  for (const std::string_view matrices : {"Q8_0", "Q4_0", "Q4_K"}) {
-    const ScratchDirectory scratch;
-    EngineConfig config;
-    config.model = scratch.write(
-        "model.gguf",
-        testing::convert_to_gguf({embedded.config, embedded.bytes()}, "llama", matrices));
-    expect_ranks_agree(config, {2}, kSteps);
-  }
-}
-
 // ---- Refusals
 
 TEST(TensorParallel, RefusesModelsThatDoNotDivide) {
-  const auto error = [](EngineConfig config) {
-    return std::string(Engine::create(config).status().message());
-  };
-  EXPECT_THAT(error(with_ranks(testing::tiny_config(), 3)),
+  EXPECT_THAT(error_of(with_ranks(testing::tiny_config(), 3)),
               HasSubstr("does not divide num_attention_heads; got 4"));
-  EXPECT_THAT(error(with_ranks(testing::tiny_config(), 65)), HasSubstr("tensor_parallel_size"));
-  EXPECT_THAT(error(with_ranks(testing::tiny_config(), 0)), HasSubstr("tensor_parallel_size"));
+  EXPECT_THAT(error_of(with_ranks(testing::tiny_config(), 65)), HasSubstr("tensor_parallel_size"));
+  EXPECT_THAT(error_of(with_ranks(testing::tiny_config(), 0)), HasSubstr("tensor_parallel_size"));
   EngineConfig few_threads = with_ranks(testing::tiny_config(), 4);
   few_threads.num_threads = 2;
-  EXPECT_THAT(error(few_threads), HasSubstr("4 ranks for 2 threads"));
+  EXPECT_THAT(error_of(few_threads), HasSubstr("4 ranks for 2 threads"));
 }
 
 // The ranks that load without an error must not wait for one that fails.
@@ -341,13 +232,8 @@ TEST(TensorParallel, ReportsAnErrorWhileRanksLoad) {
   ASSERT_NE(at, std::string::npos);
   embedded.weights.replace(at, 8, "layers.9");
   const ScratchDirectory scratch;
-  scratch.write("config.json", embedded.config);
-  scratch.write("model.safetensors", embedded.weights);
-  EngineConfig config;
-  config.model = scratch.path();
-  const auto engine = Engine::create(with_ranks(config, 2));
-  ASSERT_FALSE(engine.ok());
-  EXPECT_THAT(engine.status().message(), HasSubstr("down_proj"));
+  const EngineConfig config = testing::write_checkpoint(scratch, embedded.config, embedded.weights);
+  EXPECT_THAT(error_of(with_ranks(config, 2)), HasSubstr("down_proj"));
 }
 
 }  // namespace

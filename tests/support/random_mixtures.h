@@ -23,20 +23,21 @@ struct RandomModel {
   std::string config;
 };
 
-inline std::string sizes(std::string_view architecture) {
+inline std::string sizes(std::string_view architecture, int num_layers = 3) {
   return fmt::format(R"({{"architectures": ["{}"], "hidden_size": 256, "intermediate_size": 256,
-      "num_hidden_layers": 3, "num_attention_heads": 4, "vocab_size": 96,
+      "num_hidden_layers": {}, "num_attention_heads": 4, "vocab_size": 96,
       "max_position_embeddings": 512, "rms_norm_eps": 1e-6, "rope_theta": 10000.0,
       "tie_word_embeddings": false, "torch_dtype": "float32", "bos_token_id": 1, "eos_token_id": 2,)",
-                     architecture);
+                     architecture, num_layers);
 }
 
-inline std::string deepseek_sizes(std::string_view architecture, std::string_view routing) {
-  return sizes(architecture) + fmt::format(R"(
+inline std::string deepseek_sizes(std::string_view architecture, std::string_view routing,
+                                  int num_layers = 3) {
+  return sizes(architecture, num_layers) + fmt::format(R"(
       "num_key_value_heads": 4, "q_lora_rank": 64, "kv_lora_rank": 32, "qk_nope_head_dim": 32,
       "qk_rope_head_dim": 16, "v_head_dim": 64, "moe_intermediate_size": 64, "n_routed_experts": 8,
       "n_shared_experts": 2, "num_experts_per_tok": 3, "first_k_dense_replace": 1, {}}})",
-                                           routing);
+                                                       routing);
 }
 
 inline std::vector<RandomModel> random_models() {
