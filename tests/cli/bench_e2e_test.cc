@@ -101,7 +101,7 @@ TEST_F(BenchServe, ReportsErrors) {
 TEST_F(BenchServe, CtrlCReportsTheMeasuredPart) {
   Process client(arguments({"--api-key", "k", "--random-input-len", "4", "--random-output-len", "4",
                             "--num-prompts", "1000", "--request-rate", "20", "--ignore-eos"}));
-  ::usleep(1'500'000);
+  ::usleep(1'500'000);  // the time that is measured
   client.kill(SIGINT);
   std::string out;
   std::string err;

@@ -55,6 +55,22 @@ std::vector<Request> logprob_requests(std::initializer_list<int> lengths, int ma
   return all;
 }
 
+std::vector<Request> abacus_questions() {
+  std::vector<Request> all;
+  for (const std::string text :
+       {"What is 12 + 30?", "Tom has 17 apples and buys 5 more. How many has he now?",
+        "Who are you?"}) {
+    Request request;
+    request.prompt = "<|user|>" + text + "<|end|><|assistant|>";
+    request.sampling.temperature = 0.0F;
+    request.sampling.max_tokens = 40;
+    request.sampling.logprobs = 1;
+    request.sampling.prompt_logprobs = 1;
+    all.push_back(request);
+  }
+  return all;
+}
+
 Outcome run(const EngineConfig& config, const std::vector<Request>& requests) {
   const auto engine = make_engine(config);
   if (engine == nullptr) return {};

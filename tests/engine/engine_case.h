@@ -35,6 +35,9 @@ EngineConfig write_checkpoint(const ScratchDirectory& directory, std::string_vie
 std::vector<Request> logprob_requests(std::initializer_list<int> lengths = {1, 7, 30},
                                       int max_tokens = 8);
 
+// Greedy requests with log probabilities for the embedded model, with words of its chats.
+std::vector<Request> abacus_questions();
+
 struct Outcome {
   std::vector<Collected> outputs;
   int64_t weight_bytes = 0;

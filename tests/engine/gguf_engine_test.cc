@@ -27,6 +27,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using namespace std::string_view_literals;
+using testing::abacus_questions;
 using testing::Collected;
 using testing::convert_to_gguf;
 using testing::cpu_config;
@@ -91,21 +92,6 @@ INSTANTIATE_TEST_SUITE_P(
                          family.param.fuses_gate_and_up ? "_fused" : "");
     });
 
-std::vector<Request> questions() {
-  std::vector<Request> all;
-  for (const char* const text :
-       {"What is 12 + 30?", "Tom has 17 apples and buys 5 more. How many has he now?",
-        "Who are you?"}) {
-    Request request;
-    request.prompt = fmt::format("<|user|>{}<|end|><|assistant|>", text);
-    request.sampling.temperature = 0.0F;
-    request.sampling.max_tokens = 40;
-    request.sampling.logprobs = 1;
-    all.push_back(request);
-  }
-  return all;
-}
-
 constexpr const char* kMapped = "packed weights are mapped from";
 
 // The embedded model as a GGUF file.
@@ -125,10 +111,11 @@ class GgufEmbedded : public ::testing::Test {
 };
 
 TEST_F(GgufEmbedded, TextIsTheSameInPlainTypes) {
-  const std::vector<Collected> expected = outputs_of(cpu_config(""), questions());
+  const std::vector<Collected> expected = outputs_of(cpu_config(""), abacus_questions());
   for (const std::string_view matrices : {kAsStored, "F16"sv, "F32"sv}) {
     SCOPED_TRACE(matrices);
-    const std::vector<Collected> got = outputs_of(cpu_config(convert(matrices)), questions());
+    const std::vector<Collected> got =
+        outputs_of(cpu_config(convert(matrices)), abacus_questions());
     ASSERT_EQ(got.size(), expected.size());
     for (size_t i = 0; i < got.size(); ++i) {
       EXPECT_FALSE(expected[i].text.empty());
@@ -144,9 +131,9 @@ TEST_F(GgufEmbedded, KeptPackedWeightsGiveTheSameBits) {
   const auto expect_same = [](const EngineConfig& config, const std::string& in_log) {
     EngineConfig without = config;
     without.packed_weights = "off";
-    const std::vector<Collected> expected = outputs_of(without, questions());
+    const std::vector<Collected> expected = outputs_of(without, abacus_questions());
     ::testing::internal::CaptureStderr();
-    const std::vector<Collected> got = outputs_of(config, questions());
+    const std::vector<Collected> got = outputs_of(config, abacus_questions());
     const std::string log = ::testing::internal::GetCapturedStderr();
     EXPECT_THAT(log, HasSubstr(in_log));
     EXPECT_EQ(log.find("writing") == std::string::npos, in_log == kMapped) << log;

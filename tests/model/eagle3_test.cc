@@ -13,6 +13,7 @@
 #include "cpu/ops/cpu_ops.h"
 #include "model/decoder.h"
 #include "model/families.h"
+#include "support/draft_passes.h"
 #include "support/drafter_parts.h"
 #include "support/eagle3_reference.h"
 #include "support/model_harness.h"
@@ -76,7 +77,7 @@ void expect_agrees(const HeadShape& shape, Ops& ops, double tolerance, const std
   const auto width = static_cast<size_t>(shape.hidden);
   const size_t taps_width =
       (shape.taps.empty() ? 3 : shape.taps.size()) * static_cast<size_t>(shape.target_hidden);
-  std::vector<int32_t> tokens = {3, 0, 19, 7, 7};
+  const std::vector<int32_t> tokens = {3, 0, 19, 7, 7};
   Stream stream;
 
   std::vector<float> taps = random_floats(tokens.size() * taps_width, 2);
@@ -89,32 +90,8 @@ void expect_agrees(const HeadShape& shape, Ops& ops, double tolerance, const std
 
   const auto attention = make_reference_attention();
   ModelHarness harness(**head, *attention, parts.limits());
-  auto logits = harness.step({{0, tokens, combined}});
-  Eagle3Reference::Output expected = reference.run(tokens, hidden);
-  ASSERT_TRUE(logits.ok()) << logits.status().message();
-  expect_near_rows(logits->front(), expected.logits, tolerance, what + ", logits of pass 0");
-  expect_near_rows(output_states(**head, 0, 5), expected.states, tolerance,
-                   what + ", states of pass 0");
-  std::vector<float> state = output_states(**head, 4, 1);
-  for (const int32_t token : {12, 4, 19}) {
-    hidden.push_back(expected.states.back());
-    tokens.push_back(token);
-    logits = harness.step({{0, {token}, state}});
-    expected = reference.run(tokens, hidden);
-    expect_near_rows(logits->front(), {&expected.logits.back(), 1}, tolerance, what + ", logits");
-    state = output_states(**head, 0, 1);
-    expect_near_rows(state, {&expected.states.back(), 1}, tolerance, what + ", states");
-  }
-
-  // The first four pairs of another sequence are context.
-  const auto four = static_cast<ptrdiff_t>(4 * width);
-  ASSERT_TRUE(harness
-                  .write_context({{1,
-                                   {tokens.begin(), tokens.begin() + 4},
-                                   {combined.begin(), combined.begin() + four}}})
-                  .ok());
-  logits = harness.step({{1, {tokens[4]}, {combined.begin() + four, combined.end()}}});
-  expect_near_rows(logits->front(), {&expected.logits[4], 1}, tolerance, what + ", after context");
+  expect_passes_agree(**head, harness, reference, tokens, {12, 4, 19}, combined, hidden, tolerance,
+                      what);
 }
 
 TEST(Eagle3, AgreesWithTheReference) {

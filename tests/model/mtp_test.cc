@@ -11,6 +11,7 @@
 #include "cpu/ops/cpu_ops.h"
 #include "model/decoder.h"
 #include "model/families.h"
+#include "support/draft_passes.h"
 #include "support/drafter_parts.h"
 #include "support/model_harness.h"
 #include "support/mtp_reference.h"
@@ -68,37 +69,12 @@ void expect_agrees(const MimoShape& shape, Ops& ops, double tolerance, const std
   std::vector<float> combined(prompt.size() * kHidden);
   head.combine(loaded->target->taps().rows(0, 5), {combined.data(), DType::kF32, {5, kHidden}},
                stream);
-  std::vector<Row> hidden = reference.target_states(prompt);
+  const std::vector<Row> hidden = reference.target_states(prompt);
   expect_near_rows(combined, hidden, tolerance, what + ", the target's states");
 
-  std::vector<int32_t> tokens = {0, 19, 7, 7, 12};
   ModelHarness harness(head, *attention, drafter_limits());
-  auto logits = harness.step({{0, tokens, combined}});
-  ASSERT_TRUE(logits.ok()) << logits.status().message();
-  MtpReference::Output expected = reference.run(tokens, hidden);
-  expect_near_rows(logits->front(), expected.logits, tolerance, what + ", logits of pass 0");
-  expect_near_rows(output_states(head, 0, 5), expected.states, tolerance,
-                   what + ", states of pass 0");
-  std::vector<float> state = output_states(head, 4, 1);
-  for (const int32_t token : {2, 4, 19}) {
-    hidden.push_back(expected.states.back());
-    tokens.push_back(token);
-    logits = harness.step({{0, {token}, state}});
-    expected = reference.run(tokens, hidden);
-    expect_near_rows(logits->front(), {&expected.logits.back(), 1}, tolerance, what + ", logits");
-    state = output_states(head, 0, 1);
-    expect_near_rows(state, {&expected.states.back(), 1}, tolerance, what + ", states");
-  }
-
-  // The first four pairs of another sequence are context.
-  const auto four = ptrdiff_t{4} * kHidden;
-  ASSERT_TRUE(harness
-                  .write_context({{1,
-                                   {tokens.begin(), tokens.begin() + 4},
-                                   {combined.begin(), combined.begin() + four}}})
-                  .ok());
-  logits = harness.step({{1, {tokens[4]}, {combined.begin() + four, combined.end()}}});
-  expect_near_rows(logits->front(), {&expected.logits[4], 1}, tolerance, what + ", after context");
+  expect_passes_agree(head, harness, reference, {0, 19, 7, 7, 12}, {2, 4, 19}, combined, hidden,
+                      tolerance, what);
 }
 
 TEST(Mtp, AgreesWithTheReference) {

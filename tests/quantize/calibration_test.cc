@@ -16,9 +16,10 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/text_input.h"
-#include "engine/tiny_engine.h"
+#include "engine/engine_case.h"
 #include "quantize/channel_scales.h"
 #include "quantize/input_statistics.h"
+#include "quantize/interrupt.h"
 #include "quantize/quantize.h"
 #include "quantize/source.h"
 #include "start/model_files.h"
@@ -33,6 +34,7 @@ namespace fs = std::filesystem;
 using ::testing::AllOf;
 using testing::Collected;
 using ::testing::HasSubstr;
+using testing::interrupt_at;
 using testing::ScratchDirectory;
 
 constexpr size_t kMaxBytes = size_t{256} << 20;
@@ -142,20 +144,10 @@ TEST(InputStatistics, NameTheFirstInputThatIsNotFinite) {
                     HasSubstr("got a sum of squares of nan, expected a finite number")));
 }
 
-std::vector<Collected> run(const std::string& model, const std::vector<Request>& requests) {
-  EngineConfig config;
-  config.model = model;
-  config.device = "cpu";
-  config.num_threads = 2;
-  config.kv_cache_dtype = "f32";
-  const auto engine = testing::make_engine(config);
-  return engine == nullptr ? std::vector<Collected>() : testing::run_all(*engine, requests);
-}
-
 // By token of the prompts, its log probability.
 std::vector<double> logprobs(const std::string& model, const std::vector<Request>& requests) {
   std::vector<double> all;
-  for (const Collected& one : run(model, requests)) {
+  for (const Collected& one : testing::outputs_of(testing::cpu_config(model), requests)) {
     for (size_t t = 1; t < one.prompt_logprobs.size(); ++t) {
       all.push_back(one.prompt_logprobs[t][0].logprob);
     }
@@ -286,17 +278,6 @@ TEST(Calibration, LosesLessOfHeldOutText) {
   const double loss_of_scaled = mean_nll(scaled.out.string()) - source;
   EXPECT_GT(loss_of_plain, 0.01);
   EXPECT_LT(loss_of_scaled, 0.8 * loss_of_plain);
-}
-
-// Hooks that interrupt a run when tensor `tensor` begins.
-QuantizeHooks interrupt_at(size_t tensor) {
-  const auto stop = std::make_shared<bool>(false);
-  QuantizeHooks hooks;
-  hooks.on_progress = [stop, tensor](const QuantizeProgress& progress) {
-    *stop = progress.tensor == tensor;
-  };
-  hooks.interrupted = [stop] { return *stop; };
-  return hooks;
 }
 
 TEST(Calibration, ResumedRunsGiveTheSameBytes) {

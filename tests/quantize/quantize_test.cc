@@ -21,7 +21,8 @@
 
 #include "base/file.h"
 #include "base/numbers.h"
-#include "engine/tiny_engine.h"
+#include "engine/engine_case.h"
+#include "quantize/interrupt.h"
 #include "quantize/source.h"
 #include "start/model_files.h"
 #include "support/scratch_directory.h"
@@ -34,11 +35,15 @@ namespace quire {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::abacus_questions;
 using ::testing::AllOf;
 using testing::Collected;
+using testing::cpu_config;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using testing::interrupt_at;
 using ::testing::Not;
+using testing::outputs_of;
 using testing::ScratchDirectory;
 
 constexpr size_t kMaxBytes = size_t{256} << 20;
@@ -56,32 +61,6 @@ QuantizeOptions options_for(const std::string& model, const fs::path& out,
 std::string error_of(const QuantizeOptions& options) {
   const auto result = quantize(options);
   return result.ok() ? "" : result.status().message();
-}
-
-std::vector<Collected> run(const std::string& model, const std::vector<Request>& requests) {
-  EngineConfig config;
-  config.model = model;
-  config.device = "cpu";
-  config.num_threads = 2;
-  config.kv_cache_dtype = "f32";  // by default it is that of the weights
-  const auto engine = testing::make_engine(config);
-  return engine == nullptr ? std::vector<Collected>() : testing::run_all(*engine, requests);
-}
-
-std::vector<Request> questions() {
-  std::vector<Request> all;
-  for (const char* text : {"<|user|>What is 12 + 30?<|end|><|assistant|>",
-                           "<|user|>Tom has 17 apples and buys 5 more. How many has he now?<|end|>"
-                           "<|assistant|>"}) {
-    Request request;
-    request.prompt = text;
-    request.sampling.temperature = 0.0F;
-    request.sampling.max_tokens = 40;
-    request.sampling.logprobs = 1;
-    request.sampling.prompt_logprobs = 1;
-    all.push_back(request);
-  }
-  return all;
 }
 
 // The mean and the largest difference of the log probabilities of the prompts' tokens.
@@ -127,7 +106,8 @@ TEST_P(QuantizeEmbedded, GivesNearlyTheSameModel) {
   EXPECT_EQ(fs::file_size(out), static_cast<uint64_t>(result->output_bytes));
   EXPECT_LT(8.0 * static_cast<double>(result->output_bytes),
             GetParam().most_bits * static_cast<double>(result->num_weights));
-  const Difference got = difference(run(out.string(), questions()), run("", questions()));
+  const Difference got = difference(outputs_of(cpu_config(out), abacus_questions()),
+                                    outputs_of(cpu_config(""), abacus_questions()));
   EXPECT_LE(got.mean, GetParam().mean_logprob);
   EXPECT_LE(got.largest, GetParam().worst_logprob);
 }
@@ -186,15 +166,10 @@ TEST_P(QuantizeFamilies, EqualTheirCheckpoints) {
   const std::string model = family_checkpoint(GetParam(), scratch);
   const fs::path out = scratch.path() / "model.gguf";
   ASSERT_EQ(error_of(options_for(model, out, GgufTarget::kF16)), "");
-  std::vector<Request> requests;
-  for (int length : {2, 7, 30}) {
-    std::vector<int32_t> prompt;
-    for (int i = 0; i < length; ++i) prompt.push_back(3 + (i * 29 + length) % 60);
-    requests.push_back(testing::greedy(std::move(prompt), 5));
-    requests.back().sampling.prompt_logprobs = 1;
-  }
+  const std::vector<Request> requests = testing::logprob_requests({2, 7, 30}, 5);
   // The attention of these weights is peaked, so that the rounding to F16 shows.
-  const Difference got = difference(run(out.string(), requests), run(model, requests));
+  const Difference got =
+      difference(outputs_of(cpu_config(out), requests), outputs_of(cpu_config(model), requests));
   EXPECT_LT(got.largest, 0.06);
   EXPECT_LT(got.mean, 0.015);
 }
@@ -210,17 +185,6 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& family) {
       return fmt::format("{}_{}", family.param.weights, family.param.config);
     });
-
-// Hooks that interrupt a run when tensor `tensor` begins.
-QuantizeHooks interrupt_at(size_t tensor) {
-  const auto stop = std::make_shared<bool>(false);
-  QuantizeHooks hooks;
-  hooks.on_progress = [stop, tensor](const QuantizeProgress& progress) {
-    *stop = progress.tensor == tensor;
-  };
-  hooks.interrupted = [stop] { return *stop; };
-  return hooks;
-}
 
 TEST(QuantizeResume, GivesTheSameBytes) {
   const ScratchDirectory scratch;
