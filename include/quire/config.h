@@ -34,7 +34,7 @@ struct EngineConfig {
 
   int max_model_len = 0;           // tokens of prompt and output; 0: the model's own
   int max_num_seqs = 0;            // sequences in one step; 0: 64 on a CPU, 256 on a GPU
-  int max_num_rule_seqs = 0;       // upper bound of those with penalties, logit_bias,
+  int max_num_rule_seqs = 0;       // upper bound of the sequences with penalties, logit_bias,
                                    // allowed_token_ids, bad_words or min_tokens; 0: all on a CPU,
                                    // at most 256 on a GPU, where each takes 136 KiB and 4.4 bytes
                                    // per token of the vocabulary
@@ -65,7 +65,7 @@ struct EngineConfig {
   // KV events: a JSON object with vLLM's keys, such as {"enable_kv_cache_events": true}. Empty:
   // none.
   std::string kv_events_config;
-  // Block hashes equal those of a vLLM whose PYTHONHASHSEED is this; vLLM's default.
+  // vLLM with this PYTHONHASHSEED computes the same block hashes. The default is vLLM's.
   std::string block_hash_seed = "vllm-none-hash";
   bool int_block_hashes = true;  // KV events have hashes of 64 bits, not of 32 bytes
 
@@ -75,35 +75,34 @@ struct EngineConfig {
   // "on" binds each thread to a core, "off" none; "auto": "on" if the engine runs on all cores that
   // the process may use, and no quota limits it (base/thread_choice.h).
   std::string cpu_pinning = "auto";
-  // The type in which a CPU multiplies activations by weights: "f32", or a faster one: "bf16" by
-  // BF16 weights, which needs AVX-512 BF16 and is refused on other processors, or "int8" by
-  // quantized weights, with a scale per 256 activations.
+  // The type in which a CPU multiplies activations: "f32"; "bf16", which is faster by BF16 weights
+  // and needs AVX-512 BF16 (refused on other processors); or "int8", which is faster by quantized
+  // weights and has one scale per 256 activations.
   std::string cpu_activations = "f32";
-  // A CPU multiplies by weights in an order of its own, which takes seconds to make for a large
-  // model. A directory: the first start writes them to a file there, as large as the model, which
-  // later starts map. "auto": "packed" in the user's cache directory, for models of at least
-  // 256 MiB, if four times the size is free on its disk. "off": none is read or written.
+  // A CPU packs the weights into the order of its kernels, which takes seconds for a large model. A
+  // directory: the first start writes the packed weights to a file there, as large as the model,
+  // and later starts map it. "auto": "packed" in the user's cache directory, for models of at least
+  // 256 MiB, if four times the size is free on its disk. "off": no such file is read or written.
   std::string packed_weights = "auto";
-  // An engine that ends while the file is written waits for it. Otherwise it stops writing within
-  // seconds and keeps none.
+  // An engine that ends while it writes the file completes it. Otherwise it stops writing within
+  // seconds and keeps no file.
   bool waits_for_packed_weights = true;
   // Ranks that share the model: GPUs, or groups of a CPU's threads, of all nodes together.
   int tensor_parallel_size = 1;
   // Replicas of the model, each with tensor_parallel_size ranks of its own. A request runs on one.
   // One if there are several nodes.
   int data_parallel_size = 1;
-  // Nodes: processes, usually one per machine, that have equally many of the ranks each. All get
-  // the same configuration, and another node_rank. Node 0 has the engine; Engine::run_node() runs
-  // the others.
+  // Nodes: processes, usually one per machine, that have equal numbers of ranks. All get the same
+  // configuration, except for node_rank. Node 0 has the engine; Engine::run_node() runs the others.
   int nnodes = 1;             // 0: as many as the launcher started (Open MPI, PMI, a
                               // LeaderWorkerSet, torchrun, Slurm)
   int node_rank = -1;         // -1: as the launcher says
   std::string master_addr;    // of node 0; empty: MASTER_ADDR, or as the launcher says
   int master_port = 0;        // 0: MASTER_PORT, or 29501
-  std::string cluster_token;  // a secret that all nodes have; empty: QUIRE_CLUSTER_TOKEN. Only a
-                              // loopback address of node 0 needs none
+  std::string cluster_token;  // a secret that all nodes have; empty: QUIRE_CLUSTER_TOKEN. It is
+                              // optional if node 0 has a loopback address
   int rank_timeout = 20;      // seconds without progress of a rank after which the engine ends
-  uint64_t seed = 0;          // of requests that give none
+  uint64_t seed = 0;          // of requests without a seed
 };
 
 }  // namespace quire

@@ -28,7 +28,7 @@ using RequestId = uint64_t;
 struct SpeculationStats {
   static constexpr int kMaxPositions = 15;
 
-  int64_t num_spans = 0;     // groups of drafts: those of one sequence in one step
+  int64_t num_spans = 0;     // groups: the drafts of one sequence in one step
   int64_t num_drafts = 0;    // tokens verified
   int64_t num_accepted = 0;  // also those after the end of a request within its span
   std::array<int64_t, kMaxPositions> accepted_by_position = {};  // [0]: first drafts
@@ -81,7 +81,7 @@ struct ModelInfo {
   bool calculate_kv_scales = false;
   double gpu_memory_utilization = 0;
   int64_t num_parameters = 0;
-  int64_t weight_bytes = 0;  // that the weights take on the device
+  int64_t weight_bytes = 0;  // of the weights on the device
   bool on_gpu = false;
   int embedding_size = 0;  // numbers of an embedding; 0: the model generates text
   std::optional<int32_t> bos_token_id;
@@ -95,12 +95,12 @@ struct ModelInfo {
   int max_num_running() const { return max_num_seqs * data_parallel_size; }
 };
 
-// The values of a model that states none: its own distribution (temperature 1, no filters), or
-// values with which a small model stays coherent (temperature 0.8, top_k 40, top_p 0.95, min_p
-// 0.05).
+// The sampling values for a model that states none: its own distribution (temperature 1, no
+// filters), or values with which a small model stays coherent (temperature 0.8, top_k 40, top_p
+// 0.95, min_p 0.05).
 enum class SamplingFallback { kNone, kChat };
 
-// Values for requests that give none.
+// Sampling values for requests without their own.
 struct SamplingDefaults {
   SamplingParams params = {};
   // "generation_config.json", "general.sampling.*" (of a GGUF file), "--generation-config vllm", or
@@ -142,8 +142,8 @@ class Engine {
   static Result<std::unique_ptr<Engine>> create(const EngineConfig& config,
                                                 const LoadProgress& progress = {});
   // On a node other than node 0 (EngineConfig::nnodes): runs its ranks until the engine of node 0
-  // ends (ok), a node fails, or `should_stop` returns true. It is called about every 100 ms once
-  // the nodes are connected and the model is loaded.
+  // ends (ok), a node fails, or `should_stop` returns true. Calls `should_stop` about every 100 ms
+  // once the nodes are connected and the model is loaded.
   static Status run_node(const EngineConfig& config, const std::function<bool()>& should_stop,
                          const LoadProgress& progress = {});
   // Cancels all requests.
@@ -162,8 +162,8 @@ class Engine {
   void cancel(RequestId id);
 
   // Renders a conversation with the model's chat template, as a prompt for the assistant's reply.
-  // The text is for display: in it, a message that spells a control token such as <|im_end|> cannot
-  // be told from the template. encode_chat() gives the token ids of the same prompt, in which only
+  // The text is for display: in it, a control token such as <|im_end|> that a message spells looks
+  // like one of the template. encode_chat() gives the token ids of the same prompt, in which only
   // the template writes control tokens.
   Result<std::string> render_chat(const std::vector<ChatMessage>& messages) const;
   Result<std::vector<int32_t>> encode_chat(const std::vector<ChatMessage>& messages) const;
@@ -191,7 +191,7 @@ class Engine {
   std::vector<ReplicaState> replicas() const;
   // Not ok (unavailable) after a device fault or when a step had no memory. The error names the
   // replica if there are several. The engine then accepts no more requests; healthy replicas
-  // complete those that they have.
+  // complete their requests.
   Status health() const;
 
  private:

@@ -58,12 +58,13 @@ class TokenConstraint {
   // Called with the chosen token. Returns false if the constraint rejects it; the sequence then
   // fails.
   virtual bool accept(int32_t token_id) = 0;
-  // Whether rollback() can take back the tokens that are accepted from now on. Only then does
-  // speculative decoding verify drafts of the sequence: the engine accepts them on trial, asking
-  // before each one. A constraint may refuse drafts for a while, for example if they take too long.
+  // Whether rollback() can undo the tokens that are accepted from now on. Speculative decoding
+  // verifies drafts of the sequence only if it can: the engine accepts them on trial, and calls
+  // this before each draft. A constraint may refuse drafts for a while, for example if they take
+  // too long.
   virtual bool can_roll_back() const { return false; }
-  // Takes back the newest tokens that were accepted, so that the constraint is as it was before
-  // them. Returns false if it cannot; the sequence then fails.
+  // Undoes the newest `num_tokens` accepted tokens. Returns false if it cannot; the sequence then
+  // fails.
   virtual bool rollback(int /*num_tokens*/) { return false; }
   // Not ok when an error leaves no token that may come next; the sequence ends with that error.
   virtual Status status() const { return {}; }
@@ -123,12 +124,12 @@ constexpr std::string_view finish_reason_name(FinishReason reason) {
 
 // Why the prefix cache does not have all full blocks of a prompt.
 enum class CacheMiss {
-  kNone,      // it has them all
+  kNone,      // all of them are cached
   kDisabled,  // not looked up: prefix caching is off, or the request asks for prompt_logprobs
   kTooShort,  // the prompt has no full block before its last token
   kUnseen,    // its first block has not been cached under this salt
-  kDiverged,  // it has the first blocks, and has not had the next one
-  kEvicted,   // it had the next block
+  kDiverged,  // its first blocks are cached; the next one never was
+  kEvicted,   // its next block was cached and has been evicted
 };
 inline constexpr size_t kNumCacheMisses = 6;
 using CacheMissCounts = std::array<int64_t, kNumCacheMisses>;  // sequences, by CacheMiss
@@ -162,7 +163,7 @@ struct Output {
   std::vector<PositionLogprobs> prompt_logprobs;  // once, with the first output; [0] is empty
   SharedTokenIds prompt_token_ids;                // once, with the first output; else null
   int num_cached_tokens = 0;                      // prompt tokens found in the prefix cache
-  CacheMiss cache_miss = CacheMiss::kNone;        // why not more of them were found
+  CacheMiss cache_miss = CacheMiss::kNone;        // why no more of them were found
   // An embedding model's only output, with FinishReason::kStop. Has length 1 if the model
   // normalizes its embeddings.
   std::vector<float> embedding;
