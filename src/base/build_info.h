@@ -1,4 +1,4 @@
-// Which Quire this is, and how it was built.
+// The version of Quire, and how it was built.
 #pragma once
 
 #include <string_view>

@@ -66,8 +66,8 @@ class ByteWriter {
   std::string bytes_;
 };
 
-// After the first error, reads only zeros and empty values. Memory grows with the bytes that are
-// there, not with the lengths that they claim.
+// After the first error, reads only zeros and empty values. Memory is bounded by the number of
+// bytes, not by the lengths that they state.
 class ByteReader {
  public:
   explicit ByteReader(std::string_view bytes) : rest_(bytes) {}

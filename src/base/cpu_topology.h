@@ -32,7 +32,7 @@ Result<CpuTopology> read_cpu_topology(const std::filesystem::path& root = "/sys/
 // empty list.
 Result<std::vector<int>> parse_cpu_list(std::string_view text);
 
-// The CPUs on which the kernel may run the calling thread, ascending; empty if it does not tell.
+// The CPUs on which the kernel may run the calling thread, ascending; empty if unknown.
 std::vector<int> thread_affinity();
 // The number of CPUs of an affinity; if it is empty, of all CPUs of the machine; at least 1.
 int count_cpus(std::span<const int> affinity);

@@ -16,8 +16,8 @@ namespace quire {
 using Sha256Digest = std::array<uint8_t, 32>;
 Sha256Digest sha256_of(std::string_view bytes);
 
-// Hashes bytes that come in pieces. An object can be used again, which saves the time to look up
-// the algorithm: more than a short text takes to hash.
+// Hashes bytes that come in pieces. Reuse an object for many short texts: looking up the algorithm
+// takes longer than hashing a short text.
 class Hasher {
  public:
   enum class Kind { kSha256, kSha1 };
@@ -27,10 +27,10 @@ class Hasher {
   Hasher(const Hasher&) = delete;
   Hasher& operator=(const Hasher&) = delete;
 
-  // Forgets what was added.
+  // Discards the bytes added.
   void restart();
   void add(std::string_view bytes);
-  // Writes the digest of all bytes added, 32 or with SHA-1 20 bytes, and restarts.
+  // Writes the digest of all bytes added, and restarts. SHA-256 has 32 bytes, SHA-1 has 20.
   void finish(std::span<uint8_t> digest);
   std::string finish_hexadecimal();
 

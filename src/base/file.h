@@ -13,7 +13,7 @@
 namespace quire {
 
 // Returns whether there is a file or folder. Fails if that is unknown, because a folder on the way
-// may not be searched, and for a symbolic link without a target: an optional file that is there but
+// may not be searched, and for a symbolic link without a target: an optional file that exists but
 // cannot be opened must not count as absent.
 Result<bool> path_exists(const std::filesystem::path& path);
 

@@ -16,7 +16,7 @@ namespace quire {
 
 inline constexpr const char* kNoStdException = "an exception that is not a std::exception";
 
-// The text of std::system_error from std::thread does not say what is short.
+// The text of std::thread's std::system_error does not name the exhausted resource.
 inline constexpr const char* kNoThread =
     "the system starts no more threads (EAGAIN); use fewer (`num_threads`, or fewer ranks by "
     "`tensor_parallel_size`), or raise the limit of processes (ulimit -u, or the container's pids "

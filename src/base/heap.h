@@ -1,5 +1,6 @@
 // Returns freed memory to the system. Otherwise glibc's allocator keeps it in its arenas. This
-// includes large blocks: once one of up to 32 MiB is freed, glibc allocates all of that size there.
+// includes large blocks: once a block of up to 32 MiB is freed, glibc allocates later blocks of up
+// to its size there.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Parses JSON by simdjson's DOM, with limits of size and depth. Headers that only pass a value on
-// declare simdjson's types instead of including this one, which takes two seconds to compile.
+// Parses JSON by simdjson's DOM, with limits of size and depth. This header takes two seconds to
+// compile, so headers that only pass a value on declare simdjson's types instead of including it.
 // json_writer.h writes JSON.
 #pragma once
 

@@ -90,7 +90,7 @@ std::filesystem::path group_of(std::string_view membership, std::string_view con
   return {};
 }
 
-// The lowest quota of a group and those above it.
+// The lowest quota of a group and its parents.
 template <typename QuotaOf>
 std::optional<int> lowest_quota(std::filesystem::path group, const QuotaOf& quota_of) {
   std::optional<int> lowest;

@@ -17,8 +17,8 @@ inline constexpr size_t kHugePage = size_t{2} << 20;  // bytes, on x86-64 and mo
 // Logical CPUs, limited by affinity and the control group's quota; at least 1.
 int num_usable_cores();
 
-// The CPUs whose time the process's control group and those above it grant, rounded up; at least
-// 1. nullopt: no limit.
+// The number of CPUs whose time the process's control group and its parents grant, rounded up; at
+// least 1. nullopt: no limit.
 std::optional<int> cpu_quota();
 // Reads the lowest quota from the control groups below `root`; `membership` is the text of
 // /proc/self/cgroup.
@@ -28,7 +28,7 @@ std::optional<int> cpu_quota(const std::filesystem::path& root, std::string_view
 std::optional<int> cpu_quota(std::string_view max, std::string_view quota_us,
                              std::string_view period_us);
 
-// The processor's name; "unknown" if the system does not tell.
+// The processor's name; "unknown" if the system does not report it.
 std::string cpu_model();
 // The value after "key :" in the first line of /proc/cpuinfo or /proc/meminfo with that key.
 std::string proc_field(std::string_view text, std::string_view key);
@@ -43,7 +43,7 @@ std::optional<int64_t> free_cgroup_bytes(std::string_view max, std::string_view 
                                          std::string_view stat);
 
 // The resources that this process uses, as Prometheus's process_* metrics name them. A value that
-// the system does not tell is 0.
+// the system does not report is 0.
 struct ProcessUse {
   double cpu_seconds = 0;
   int64_t resident_bytes = 0;

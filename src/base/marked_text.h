@@ -1,4 +1,4 @@
-// A text that remembers which of its bytes came from a request. The template engine marks them in a
+// A text that records which of its bytes came from a request. The template engine marks them in a
 // prompt that it renders, and the tokenizer takes no control token from them.
 #pragma once
 

@@ -16,9 +16,9 @@ namespace quire {
 class RankJoin {
  public:
   // `on_failure` is called once, with the first error: it releases ranks that wait elsewhere.
-  // `join_others`, if there is one, joins ranks of other processes; the last rank that arrives
-  // calls it for all. It gets the bytes that rank 0 passed to broadcast() if it is in this process,
-  // else none, and returns those of rank 0.
+  // `join_others`, if not null, joins ranks of other processes; the last rank that arrives calls it
+  // for all. It gets the bytes that rank 0 passed to broadcast(), or no bytes if rank 0 is in
+  // another process. It returns the bytes of rank 0.
   RankJoin(int num_ranks, std::function<void(const Status& error)> on_failure,
            std::function<Result<std::string>(std::string bytes)> join_others = {})
       : num_ranks_(num_ranks),
@@ -28,10 +28,10 @@ class RankJoin {
   RankJoin& operator=(const RankJoin&) = delete;
 
   // Waits until every rank has made the same number of calls; each makes them from one thread at a
-  // time. Once an error was passed, which any thread may do at any time, this and all later calls
-  // return it at once.
+  // time. Any thread may pass an error at any time. From then on, this and all later calls return
+  // the error at once.
   Status join(const Status& status) { return exchange(status, {}).status(); }
-  // Joins, and returns the bytes of rank 0 on every rank; the others pass none.
+  // Joins, and returns the bytes of rank 0 on every rank; the other ranks pass no bytes.
   Result<std::string> broadcast(std::string bytes);
   // Joins, and returns whether every rank of this process agrees.
   Result<bool> all_agree(bool agrees);

@@ -10,7 +10,7 @@
 namespace quire {
 
 enum class SocketFile {
-  kAbsent,  // or the path cannot be looked at, which bind() reports
+  kAbsent,  // or unknown: bind() then reports the error
   kStale,   // of a server that has ended; it may be removed
   kInUse,
   kOther,  // not a socket

@@ -12,7 +12,7 @@ namespace quire {
 namespace {
 
 struct Core {
-  std::vector<int> cpus;  // those that the process may use, ascending
+  std::vector<int> cpus;  // that the process may use, ascending
 };
 
 // The physical cores of one node that threads may use.
@@ -62,7 +62,7 @@ Usable usable_cores(const CpuTopology& topology, const CpuLimits& limits, CpuCor
   return usable;
 }
 
-// Keeps as few nodes as have `num_threads` cores, those with the most cores first.
+// Keeps the fewest nodes with `num_threads` cores, beginning with the largest nodes.
 std::vector<Node> nodes_for(std::vector<Node> nodes, int num_threads) {
   std::ranges::stable_sort(nodes, std::greater(),
                            [](const Node& node) { return node.cores.size(); });
@@ -144,8 +144,8 @@ PinDecision decide_pinning(const Usable& usable, const CpuLimits& limits,
                         plural(static_cast<size_t>(limits.quota), "CPU"), limits.affinity.size())};
   }
   if (num_threads >= usable.num_cores) {
-    // Where every placement is equally good, a thread that may not move only waits for the programs
-    // on its core.
+    // If all placements are equally good, pinning only makes a thread wait for other programs on
+    // its core.
     if (usable.nodes.size() == 1 && usable.num_cpus == usable.num_cores &&
         usable.num_left_out == 0) {
       return {PinLevel::kNone, "off: all cores are of one node and have one CPU each"};

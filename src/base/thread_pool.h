@@ -85,7 +85,7 @@ class ThreadPool {
   // Calls body(i) for each i of [0, count), distributed one at a time in ascending order. The
   // thread that runs an i is not determined, so body's result must not depend on it.
   void parallel_for(int64_t count, const std::function<void(int64_t i)>& body);
-  // Does the same, but threads take the share of their node first.
+  // parallel_for(), but threads take the share of their node first.
   void parallel_for_by_node(int64_t count, const std::function<void(int64_t i)>& body);
 
  private:
