@@ -29,7 +29,7 @@ class BlockPool {
   int32_t allocate();
   // Adds a holder. An unused block leaves the list and keeps its content.
   void acquire(int32_t block_id);
-  // Removes a holder. When the last one goes, the block joins the tail of the list if keep_content
+  // Removes a holder. After its last holder, the block joins the tail of the list if keep_content
   // is true, and the head otherwise.
   void release(int32_t block_id, bool keep_content);
 
@@ -96,8 +96,8 @@ class PrefixCache {
   bool insert(const BlockHash& hash, int32_t block_id);
   // Removes a block that is about to be overwritten, and returns its hash if it was registered.
   std::optional<BlockHash> evict(int32_t block_id);
-  // Whether the hash was evicted, as far as the cache remembers: it forgets some of the hashes that
-  // were evicted more than about num_blocks evictions ago.
+  // Whether the hash was evicted. The record is limited: it lacks some of the hashes that were
+  // evicted more than about num_blocks evictions ago.
   bool was_evicted(const BlockHash& hash) const;
 
   std::vector<BlockHash> hashes() const;  // for tests

@@ -56,7 +56,8 @@ constexpr int first_page_read(int position, int window, int page_size) {
   return window == 0 || first < 0 ? 0 : first / page_size;
 }
 
-// One layer's cache as a kernel sees it. K and V have separate strides so that any layout fits.
+// One layer's cache, in the form that kernels receive. K and V have separate strides so that any
+// layout fits.
 struct KvCacheView {
   void* k = nullptr;
   void* v = nullptr;
@@ -67,7 +68,7 @@ struct KvCacheView {
   // null: 1.
   const float* k_scale = nullptr;
   const float* v_scale = nullptr;
-  // kI8 only: KvLayout's.
+  // kI8 only: KvLayout::scale_offset_k() and scale_offset_v().
   int64_t scale_offset_k = 0, scale_offset_v = 0;
 };
 

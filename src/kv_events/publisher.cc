@@ -220,8 +220,8 @@ Result<std::unique_ptr<KvEventPublisher>> KvEventPublisher::open(const KvEventsC
   return publisher;
 }
 
-// The replay socket has room for a whole replay and its end, twice, because libzmq learns only
-// after half of its limit what a peer has read.
+// The replay socket has room for two whole replays with their ends, because libzmq updates the
+// number of messages that a peer has read only after half of its limit.
 Status KvEventPublisher::open_sockets() {
   if (sockets_->context == nullptr || sockets_->wake_fd < 0) {
     return resource_exhausted("[kv_events] the system has no descriptors for the publisher");
@@ -316,8 +316,9 @@ void KvEventPublisher::send(const Batch& batch) {
 }
 
 // A request is the number of the first batch that the client lacks, after the empty frame that a
-// REQ socket adds. Others are ignored: the client is not one of KV events. Only one request per
-// turn of run(), so that requests without end do not hold up the batches.
+// REQ socket adds. Other messages are ignored, because they do not come from a client for KV
+// events. Only one request per turn of run(), so that requests without end do not hold up the
+// batches.
 void KvEventPublisher::answer_replay() {
   const auto frames = receive(sockets_->replay);
   if (!frames || frames->size() != 3) return;
