@@ -38,7 +38,7 @@ int num_prompt_logprobs_wanted(const Sequence& seq, int first) {
   return seq.sampling->params->prompt_logprobs.value_or(-1);
 }
 
-// A constrained sequence verifies the drafts that the host has seen.
+// A constrained sequence verifies the drafts that the host has received.
 int num_drafts_of(const Sequence& seq, int num_step_drafts) {
   return seq.is_constrained ? std::min(num_step_drafts, static_cast<int>(seq.next_drafts.size()))
                             : num_step_drafts;

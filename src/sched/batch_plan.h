@@ -58,8 +58,8 @@ inline constexpr int32_t kPlaceholderToken = -1;
 
 // Upper bound of the draft tokens that one step verifies per sequence.
 inline constexpr int kMaxDrafts = 15;
-// Upper bound of the KV slots that a drafter writes per sequence and step: those of the drafts, and
-// with a block drafter also that of the newest token.
+// Upper bound of the KV slots that a drafter writes per sequence and step: one per draft, and with
+// a block drafter one for the newest token.
 inline constexpr int kMaxDraftKvSlots = 1 + kMaxDrafts;
 
 // How to sample one sequence: the request's parameters, with everything that needs the tokenizer or
@@ -94,8 +94,8 @@ struct BlockTableAppend {
 
 // One sequence's part of the step: a chunk of known tokens, or a decoding sequence's next tokens.
 //
-// Only the device knows the length of a decoding sequence, because it depends on how many drafts
-// the steps in flight propose and accept. The host plans with upper bounds and reserves blocks for
+// Only the device has the length of a decoding sequence, because it depends on how many drafts the
+// steps in flight propose and accept. The host plans with upper bounds and reserves blocks for
 // them. A runner may leave out drafts of a decoding span, but never adds any.
 //
 // A sequence under a constraint is planned only when none of its steps is in flight, so the host
@@ -143,7 +143,7 @@ struct BatchPlan {
   // Tokens planned for each decoding sequence: the newest one, and drafts that the step verifies.
   int decode_q_len = 1;
   // On a GPU, upper bound of a drafter's proposals per sequence after this step: the next step
-  // verifies no more if the sequences that sample in this step are those that decode in it.
+  // verifies no more if exactly the sequences that sample in this step decode in it.
   int max_next_drafts = 0;
   // The first num_decode spans have as many tokens as a decode. They may include chunks of prompts
   // with that length.

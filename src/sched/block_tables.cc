@@ -124,8 +124,8 @@ void BlockTables::match_prefix(SeqRecord& rec, CachedPrefix& prefix) const {
   }
 }
 
-// Looks at the blocks that a prefix of one block more would need. A hash says nothing of other
-// hashes, so a block that was cached under another salt counts as never seen.
+// Checks the blocks that a prefix longer by one block would need. Hashes under different salts are
+// unrelated, so a block that was cached under another salt counts as never cached.
 CacheMiss BlockTables::cache_miss(const SeqRecord& rec, const CachedPrefix& prefix) const {
   if (!looks_up(*rec.seq)) return CacheMiss::kDisabled;
   const int num_full = num_lookup_blocks(*rec.seq);

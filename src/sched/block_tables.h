@@ -75,8 +75,8 @@ class BlockTables {
 
   // For tests.
   std::vector<BlockHash> cached_hashes(size_t table) const { return tables_[table].cache.hashes(); }
-  // `records`: all that hold blocks. Ends the program when a block leaked, is lost, or is shared
-  // without being cached.
+  // `records`: all records that hold blocks. Ends the program when a block leaked, is lost, or is
+  // shared without being cached.
   void check_invariants(std::span<const SeqRecord* const> records) const;
 
  private:

@@ -10,8 +10,8 @@
 
 namespace quire {
 
-// The limits that the sizes and indices of a plan are checked against. Only node 0, which has the
-// nodes' token, sends plans, so that a plan is not compared with those before it: for example, a
+// The limits that the sizes and indices of a plan are checked against. A plan is not compared with
+// earlier plans, because only node 0, which has the nodes' token, sends plans: for example, a
 // span's blocks may be missing from its slot's block tables. end_token_ids may be outside of the
 // vocabulary; samplers ignore these.
 struct PlanBounds {
@@ -25,7 +25,7 @@ struct PlanBounds {
 };
 
 std::string plan_to_bytes(const BatchPlan& plan);
-// kInvalidArgument for bytes that are not those of a plan within the bounds.
+// kInvalidArgument unless the bytes are a plan within the bounds.
 Result<BatchPlan> plan_from_bytes(std::string_view bytes, const PlanBounds& bounds);
 
 }  // namespace quire

@@ -16,7 +16,7 @@ bool ranks_before(const Sequence& a, const Sequence& b);
 // may have is certainly in flight, or when any token of a constrained sequence is in flight.
 int num_tokens_due(const Sequence& seq, int num_drafts);
 
-// The number of drafts that a step verifies of each of its decoding sequences.
+// The number of drafts that a step verifies per decoding sequence.
 int num_step_drafts(const SchedulerConfig& config, int num_decoding);
 
 // Whether sampling needs more of the sequence than its logits: penalties, logit_bias,
@@ -26,13 +26,13 @@ bool has_rules(const SamplingSpec& spec);
 
 int num_blocks_for(int num_tokens, int block_size);
 
-// KV slots that a sequence needs while its first num_tokens tokens are scheduled: those of the
-// tokens, and those that a drafter writes after them. Its last token is never fed to a model.
+// KV slots that a sequence needs while its first num_tokens tokens are scheduled: one per token,
+// and the slots after them that a drafter writes. Its last token is never fed to a model.
 int max_kv_slots(const SchedulerConfig& config, const Sequence& seq, int num_tokens);
 
 // Upper bound of the blocks of a table that a sequence of num_tokens tokens holds. With a window,
-// old blocks are freed between steps, so the bound is the blocks of the window plus those of one
-// step and of the drafts after it.
+// old blocks are freed between steps, so the bound is the blocks of the window, of one step, and of
+// the drafts after it.
 int max_blocks_held(const SchedulerConfig& config, const KvTableConfig& table, int num_tokens);
 
 // Ok when an otherwise empty engine can serve `seq`; otherwise the error gives the reason.

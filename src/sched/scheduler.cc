@@ -269,7 +269,7 @@ SeqRecord* Scheduler::Impl::last_with_rules() const {
 
 bool Scheduler::Impl::try_start(SeqRecord& rec) {
   Sequence& seq = *rec.seq;
-  // A new slot sends all of its tokens to the device, so the host must have seen them first.
+  // A new slot sends all of its tokens to the device, so the host must have received them first.
   if (seq.num_in_flight > 0) return false;
   // This check precedes the prefix lookup, which is slow for a long prompt and would otherwise be
   // repeated in every step that the prompt waits.
@@ -425,7 +425,7 @@ void Scheduler::Impl::reconcile(SeqRecord& rec, const SeqSpan& span, int num_sam
     rec.seq->num_scheduled -= span.num_tokens - num_sampled;
     tables.free_unscheduled_blocks(rec);
   }
-  // A block that decoded tokens fill is registered only after the host has seen all of these
+  // A block that decoded tokens fill is registered only after the host has received all of these
   // tokens.
   tables.register_full_blocks(rec);
 }

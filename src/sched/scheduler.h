@@ -32,7 +32,7 @@ struct DraftRange {
 
 struct SchedulerConfig {
   int max_num_seqs = 256;             // upper bound of the running sequences (slots)
-  int max_num_rule_seqs = 256;        // upper bound of those with sampling rules (has_rules())
+  int max_num_rule_seqs = 256;        // upper bound of the sequences with rules (has_rules())
   int max_num_batched_tokens = 2048;  // tokens in one step
   int max_model_len = 4096;
   int block_size = 16;
@@ -75,8 +75,8 @@ class Scheduler {
   // Fails (invalid_argument, with the numbers) when the sequence can never fit.
   Status add(std::unique_ptr<Sequence> seq);
 
-  // Running sequences that decode: the next step computes the next tokens of these, as far as its
-  // tokens and blocks suffice.
+  // The number of running sequences that decode. The next step computes their next tokens, as far
+  // as its tokens and blocks suffice.
   int num_decoding() const;
   // Plans the next step from upper bounds: sequences whose last tokens are still in flight continue
   // with placeholders. The plan is empty when no sequence can run. The step verifies at most

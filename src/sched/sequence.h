@@ -34,13 +34,13 @@ struct Sequence {
   uint64_t arrival = 0;  // serial number that breaks ties of priority
   std::string cache_salt;
   std::shared_ptr<const SamplingSpec> sampling;
-  // The host must see each token before it can compute the mask for the next one, so no step is
+  // The host needs each token before it can compute the mask for the next one, so no step is
   // planned for the sequence while another is in flight.
   bool is_constrained = false;
   // Under a constraint: the drafts that the device has proposed for its next step.
   std::vector<int32_t> next_drafts;
 
-  TokenIds token_ids;  // prompt, then the output that the host has seen
+  TokenIds token_ids;  // prompt, then the output that the host has received
   int num_prompt_tokens = 0;
   // Hashes of the prompt's first full blocks, computed as needed. The n sequences of a request
   // share them, so each hash is computed once. Null: the hashes are not shared.
@@ -55,7 +55,7 @@ struct Sequence {
   int num_prefill = 0;        // tokens known at its start, computed before it decodes
   int num_in_flight = 0;      // steps in flight that sample for it, each at least one token
   int num_cached_tokens = 0;  // prompt tokens found in the prefix cache at its first start
-  CacheMiss cache_miss = CacheMiss::kNone;  // why not more of them were found
+  CacheMiss cache_miss = CacheMiss::kNone;  // why no more of them were found
   std::vector<SeqBlocks> tables;            // one per SchedulerConfig::tables; empty while waiting
   int num_preemptions = 0;
 
