@@ -36,7 +36,7 @@ struct PhaseRange {
   int num_reqs = 0;
   int first_token = 0;
   int num_tokens = 0;
-  int max_q_len = 0;   // of any request; on a GPU, a decode has exactly as many
+  int max_q_len = 0;   // of any request; on a GPU, every decode has exactly this many
   int max_kv_len = 0;  // upper bound; in a graph's batch the longest possible context
 };
 
@@ -69,7 +69,7 @@ struct AttentionShape {
   DType out = DType::kF32;
   float scale = 1.0F;    // multiplies q·k
   float softcap = 0.0F;  // s := softcap * tanh(s / softcap); 0: off
-  int window = 0;        // a query sees its last `window` positions, itself included; 0: all
+  int window = 0;        // a query attends to its last `window` positions with itself; 0: all
   bool causal = true;
   bool sinks = false;  // one logit per head joins the softmax's denominator, attending to nothing
   // The widths of each head's keys and values in the expanded form of a latent cache

@@ -53,7 +53,7 @@ Result<AttentionPlans> AttentionPlans::make(AttentionSelector& selector, const P
       continue;
     }
     QUIRE_RETURN_IF_ERROR(selector.remove_backend(*key.backend, key.use.phase, plan.status()));
-    // Other backends now serve this one's steps of the phase and need their own plans.
+    // The phase's steps of this backend now go to other backends, which need plans for them.
     std::erase_if(made, [&](const Entry& entry) {
       return entry.key.backend == key.backend && entry.key.use.phase == key.use.phase;
     });

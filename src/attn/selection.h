@@ -111,7 +111,7 @@ class AttentionSelector {
                                           std::span<const int> q_lens);
 
   // Returns the forced backend, or the only candidate, or the fastest candidate by the table. A
-  // query length between those of create() counts as the next longer one. The result depends only
+  // query length between two lengths of create() counts as the longer one. The result depends only
   // on the arguments, so a graph's replays choose the backend that it was captured with.
   AttentionBackend* decode(const DecodeKey& key) const;
   AttentionBackend* prefill(int num_reqs, int num_tokens, int max_kv_len) const;
@@ -147,7 +147,7 @@ class AttentionSelector {
   };
   struct Choice {
     AttentionBackend* backend = nullptr;
-    const TuningTable::MeasuredPoint* measured = nullptr;  // decided the choice; null: none did
+    const TuningTable::MeasuredPoint* measured = nullptr;  // decided the choice; null: not measured
   };
 
   const Candidates& of(const AttentionUse& use) const;

@@ -158,7 +158,7 @@ double factor(double a, double b) {
 using KindDistance = std::tuple<int, int, double>;
 
 KindDistance kind_distance(const TuningPoint& a, const TuningPoint& b) {
-  // Fewer backends support several query tokens, and those that do run other kernels.
+  // Fewer backends support several query tokens, and they use other kernels for them.
   const bool same_decode = a.phase == Phase::kPrefill || (a.q_len > 1) == (b.q_len > 1);
   const int num_types = static_cast<int>(a.q != b.q) + static_cast<int>(a.kv != b.kv);
   const auto group = [](const TuningPoint& p) { return p.num_heads / std::max(p.num_kv_heads, 1); };
