@@ -18,7 +18,7 @@ constexpr int kMaxId = std::numeric_limits<int>::max();
 constexpr size_t kMaxEosIds = 1024;
 
 // The family of an architecture's layers without lm_head, as sentence-transformers saves embedding
-// models: "Qwen3Model" for Qwen3ForCausalLM. Null: there is none.
+// models: "Qwen3Model" for Qwen3ForCausalLM. Null: no such family.
 const ModelFamily* find_headless_family(std::string_view architecture) {
   constexpr std::string_view kSuffix = "Model";
   if (!architecture.ends_with(kSuffix)) return nullptr;

@@ -43,7 +43,8 @@ DecoderWidths decoder_widths(const ModelConfig& config, const Parallel& parallel
   return widths;
 }
 
-// Per row of logits: this rank's part, and then the space in which those of all ranks are gathered.
+// Per row of logits: this rank's part, and then the space in which the parts of all ranks are
+// gathered.
 int64_t num_gathered_logits(const ModelConfig& config, const ModelLimits& limits) {
   const int num_ranks = limits.parallel.size;
   if (num_ranks == 1) return 0;

@@ -31,8 +31,8 @@ struct DecoderLayer {
   std::unique_ptr<Linear> qkv;  // [(heads + 2 kv_heads) * head_dim, hidden]; null with `mla`
   MlaLayer mla;                 // empty with grouped-query attention
   std::unique_ptr<Linear> o;    // [hidden, heads * head_dim of values]
-  // The MLP of a dense layer. In a mixture of experts, that of the shared experts; null if there
-  // are none, or if they are among the other experts.
+  // The MLP of a dense layer or, in a mixture of experts, of the shared experts; null if there are
+  // none, or if they are among the other experts.
   std::unique_ptr<Linear> gate_up;  // [2 * intermediate, hidden]: the rows of gate, then of up
   std::unique_ptr<Linear> down;     // [hidden, intermediate]
   MoeLayer moe;
@@ -46,7 +46,8 @@ struct DecoderEnds {
   std::unique_ptr<Linear> embed;    // [vocab, hidden]
   std::unique_ptr<Linear> lm_head;  // [vocab, hidden]; null: tied to embed, or not needed
   Tensor final_norm;                // [hidden]
-  // Matrices of another model, which outlives this one, in place of those above; null: none.
+  // Matrices of another model, used instead of `embed` and `lm_head`; null: none. That model
+  // outlives this one.
   const Linear* shared_embed = nullptr;
   const Linear* shared_lm_head = nullptr;
 };
@@ -58,7 +59,7 @@ struct DecoderEnds {
 WeightGroup decoder_layer_weights(const ModelConfig& config, const std::string& prefix,
                                   DecoderLayer& layer, float addend = 0.0F,
                                   std::optional<int64_t> qkv_columns = {});
-// The same for a layer that is a mixture of experts.
+// decoder_layer_weights() for a layer that is a mixture of experts.
 WeightGroup moe_layer_weights(const ModelConfig& config, const std::string& prefix,
                               DecoderLayer& layer);
 // A matrix with a row of hidden_size per token of a vocabulary.
@@ -106,8 +107,8 @@ class DecoderModel : public virtual Model {
   Ops& ops() const { return ops_; }
   const DecoderConfig& decoder() const { return decoder_; }
 
-  // Changes the product of lm_head where a family's logits are another function of it. It is
-  // computed per element, because `logits` may be a part of the vocabulary.
+  // Turns the output of lm_head into logits in families that define them by a further function. The
+  // function is per element, because `logits` may be a part of the vocabulary.
   virtual void finish_logits(TensorView /*logits*/, Stream& /*stream*/) {}
 
   // Activations by token row. A layer adds to the residual; `normed` is the input of a projection,
@@ -150,7 +151,8 @@ class DecoderModel : public virtual Model {
   void tap_residual(size_t layer_idx, int64_t num_tokens, Stream& stream);
   // residual += delta; residual → taps(), if taps_output(). A family calls it after the last layer.
   void tap_output(int64_t num_tokens, Stream& stream);
-  // Describe the norm of the residual, and that of residual += delta, for what computes them.
+  // Describe the norm of the residual, and the norm of residual += delta, for the operations that
+  // compute them.
   ResidualNorm norm_of_residual(const Tensor& weight, int64_t num_tokens) const;
   ResidualNorm norm_of_sum(const Tensor& weight, int64_t num_tokens) const;
   // residual → normed
@@ -207,7 +209,7 @@ class DecoderModel : public virtual Model {
   };
 
   Status add_rotation(const RopeConfig& rope);
-  // Everything but the tensors that are read and rotated, and the number of query heads.
+  // The arguments, except for the tensors that are read and rotated, and the number of query heads.
   RopeAndCache rope_and_cache(size_t layer_idx, const DecoderLayer& layer,
                               const StepInput& input) const;
   MlaViews mla_views(int64_t num_tokens) const;

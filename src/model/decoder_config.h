@@ -31,7 +31,7 @@ struct DecoderConfig : FamilyConfig {
   bool o_bias = false;
   bool mlp_bias = false;
   bool qk_norm = false;            // RMSNorm of each query and key head
-  bool norms_outputs = false;      // RMSNorm of what attention and MLP add to the residual
+  bool norms_outputs = false;      // RMSNorm of the outputs of attention and MLP
   bool is_causal = true;           // AttentionShape::causal
   std::vector<int> layer_windows;  // [num_layers]; 0: full attention
   std::vector<RopeConfig> ropes;   // one, or several that layers select from

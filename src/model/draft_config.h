@@ -1,5 +1,6 @@
 // The common parts of the drafters that read hidden states of their target: a configuration whose
-// variants are refused by name, and matrices that are the target's where the checkpoint has none.
+// unserved variants are refused by name, and matrices that the target lends if the checkpoint lacks
+// them.
 #pragma once
 
 #include <array>
@@ -46,7 +47,8 @@ void require_architecture(ConfigFields& fields, std::initializer_list<std::strin
 
 // The error of a drafter that was made for another target.
 Status refuse_target(const ModelConfig& drafter, std::string_view what, int got, int expected);
-// Checks that the target's matrices have the shapes of those that the drafter's checkpoint lacks.
+// Checks that the target's matrices have the shapes of the matrices that the drafter's checkpoint
+// lacks.
 Status check_shared_ends(const ModelConfig& drafter, const DraftConfig& config,
                          const ModelConfig& target);
 // Reads TapReader::target_ids() from the tensor "d2t": by draft id, the target's id minus the draft

@@ -26,8 +26,8 @@ Result<Tensor> plain_copy(const WeightView& matrix, ThreadPool& threads) {
   return plain;
 }
 
-// Compares schemes without the sizes of FP8 blocks: a border between ranks may have cut those of
-// one matrix; unify_blocks() makes them equal.
+// Compares schemes without the sizes of FP8 blocks: a border between ranks may have cut the blocks
+// of one matrix; unify_blocks() makes them equal.
 bool may_stack(WeightScheme a, const WeightScheme& b) {
   if (!is_integer(a)) {
     a.block_rows = b.block_rows;

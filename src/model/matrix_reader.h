@@ -1,5 +1,6 @@
 // Reads one rank's parts of a model's matrices as a device takes them: finds their tensors, divides
-// them, unpacks integers, and expands or quantizes what the device does not keep as it is stored.
+// them, unpacks integers, and expands or quantizes matrices that the device does not keep as
+// stored.
 #pragma once
 
 #include <optional>
@@ -30,10 +31,10 @@ class MatrixReader {
   // tensor.
   Status explain(const Status& status, const MatrixBinding& binding);
 
-  // The part of a matrix's rows that this rank has of the binding.
+  // This rank's rows of a part.
   Slice rows_of(const MatrixPart& part, const MatrixBinding& binding) const;
-  // Blocks of quantized numbers are kept as they are if the device computes with those of every
-  // part and no border between ranks cuts one. Otherwise the source expands them.
+  // Whether quantized blocks are kept as they are: the device computes with the blocks of every
+  // part, and no border between ranks cuts a block. Otherwise the source expands them.
   bool keeps_blocks(const MatrixBinding& binding) const;
 
  private:
@@ -51,8 +52,8 @@ class MatrixReader {
   RepeatedRows repeated_part(const RepeatedTensor& numbers, const MatrixPart& part,
                              const MatrixBinding& binding) const;
   Result<TensorView> bias_part(const MatrixPart& part, const MatrixBinding& binding);
-  // A border between ranks may cut the blocks of one matrix of a stack and not those of another.
-  // Gives all of them blocks of one size.
+  // Gives all matrices of a stack blocks of one size. A border between ranks may have cut the
+  // blocks of only some of them.
   Status unify_blocks();
 
   Result<WeightView> matrix_part(const MatrixPart& part, const MatrixBinding& binding);

@@ -77,8 +77,8 @@ class MlaViews {
 // Computes q and latent from the input x of a layer.
 void project_latent(const MlaLayer& layer, const TensorView& x, const MlaViews& views, Ops& ops,
                     Stream& stream);
-// Writes latent to the cache. Computes q_absorbed of the first `num_absorbed` tokens, and rotates q
-// of the others, which are expanded. `call` has the step's angles, cache and slots.
+// Writes latent to the cache. Computes q_absorbed of the first `num_absorbed` tokens. Rotates q of
+// the other tokens, which are expanded. `call` has the step's angles, cache and slots.
 void rotate_and_cache_latent(const MlaConfig& config, const MlaLayer& layer, const MlaViews& views,
                              int64_t num_absorbed, const LatentRopeAndCache& call, Ops& ops,
                              Stream& stream);

@@ -48,7 +48,8 @@ struct ModelLimits {
   int page_size = 16;
   DType kv_dtype = DType::kBF16;
   Parallel parallel = {};
-  // Layers whose input Model::taps() keeps, ascending; num_layers stands for the last one's output.
+  // Layers whose input Model::taps() keeps, ascending; num_layers stands for the output of the last
+  // layer.
   std::vector<int> tapped_layers = {};
 
   // Query tokens of a decoding sequence in one step.
@@ -117,20 +118,20 @@ class Model {
   virtual void gather_logits(int /*num_rows*/, TensorView /*logits*/, Stream& /*stream*/) {
     QUIRE_CHECK(false, "[model] the logits of this model are not divided among ranks");
   }
-  // The same without lm_head. out: [num_rows, hidden_size] in the type of the activations.
+  // compute_logits() without lm_head. out: [num_rows, hidden_size] in the type of the activations.
   virtual Status hidden_states(const int32_t* rows, int num_rows, TensorView out,
                                Stream& stream) = 0;
   // The inputs of ModelLimits::tapped_layers side by side, [max_num_tokens, number of tapped layers
   // * hidden_size] in the type of the activations. A layer's input is the sum of the embeddings and
-  // of the outputs of all layers before it. The first num_tokens rows are those of the last step.
-  // Empty if no layer is tapped.
+  // of the outputs of all layers before it. The first num_tokens rows are the last step's. Empty if
+  // no layer is tapped.
   virtual TensorView taps() const { return {}; }
-  // The matrices that a draft head uses where its checkpoint has none of its own, valid as long as
-  // the model; null: there is none to share. Both are [vocab_size, hidden_size].
+  // The matrices that a draft head uses if its checkpoint lacks them, valid as long as the model;
+  // null: not shared. Both are [vocab_size, hidden_size].
   virtual const Linear* embeddings() const { return nullptr; }
   virtual const Linear* lm_head() const { return nullptr; }
-  // Gives each layer without scales for an FP8 KV cache those of `by_layer`, and returns how many
-  // layers got them. Called before the first step.
+  // Gives each layer without scales for an FP8 KV cache its scales of `by_layer`, and returns the
+  // number of these layers. Called before the first step.
   virtual Result<int> add_kv_scales(std::span<const KvScaleValues> /*by_layer*/) {
     return unimplemented("[model] the layers of this model take no scales for an FP8 KV cache");
   }
@@ -140,7 +141,7 @@ class Model {
 class TapReader : public virtual Model {
  public:
   // The hidden state of each token, as StepInput::hidden. taps: at most max_num_tokens rows of the
-  // target's taps(); out: [as many rows, hidden_size].
+  // target's taps(); out: [number of these rows, hidden_size].
   virtual void combine(TensorView taps, TensorView out, Stream& stream) = 0;
   // Writes the keys and values of the input's positions for later passes, in less time than
   // forward(). Reads `hidden`; a draft head also reads the tokens. Attention plans are read only if
@@ -170,8 +171,8 @@ class DraftHead : public TapReader {
 struct BlockLayout {
   int size = 0;  // the largest block that the drafter was trained for, the newest token included
   int32_t mask_token_id = 0;
-  // Whether the logits of a token predict the next one. Otherwise those of a mask token predict the
-  // token in its own place, and the newest token has none.
+  // Whether the logits of a token predict the next one. Otherwise a mask token's logits predict the
+  // token in its own place, and the newest token's logits are not used.
   bool predicts_next = false;
 
   // Number of tokens before the one that predicts the first draft.

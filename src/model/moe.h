@@ -61,7 +61,7 @@ class MoeStep {
  public:
   // Bytes of the buffers that every kind of device needs; Ops::experts_workspace_bytes is extra.
   static int64_t num_bytes(const ModelConfig& config, int64_t max_num_tokens);
-  // The most that a layer of one rank may have: with shared experts, if `ops` merges them.
+  // The largest shape of a rank's layer: with shared experts, if `ops` merges them.
   static ExpertsShape experts_shape(const ModelConfig& config, const Parallel& parallel,
                                     const Ops& ops);
 

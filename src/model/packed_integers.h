@@ -23,7 +23,7 @@ enum class Packing : uint8_t {
   // the rows, in the order 0, 2, 4, 6, 1, 3, 5, 7; scales [groups, rows].
   kAwq,
   // AutoGPTQ's: values in words along the columns, [columns / per word, rows]; zero points in words
-  // along the rows, [groups, rows / per word], each one less than it is; scales [groups, rows].
+  // along the rows, [groups, rows / per word], each stored minus one; scales [groups, rows].
   kGptq,
   kGptqV2,  // GPTQModel's: as kGptq, with the zero points as they are
   // compressed-tensors' "pack-quantized": values in words along the columns, [rows, columns / per
@@ -47,12 +47,13 @@ struct PackedShapes {
   Shape scales;
   Shape zeros;
 };
-// Fails if the matrix cannot be stored so: its groups or words are not whole.
+// Fails if the matrix does not consist of whole groups and words.
 Result<PackedShapes> packed_shapes(Packing packing, const WeightScheme& scheme,
                                    const Shape& matrix);
 
 // The order of columns whose groups are `groups`: sorted by group, and stable. Empty if they are in
-// order. Fails if a number is not that of a group, or if a group has not `group_size` columns.
+// order. Fails if a group's number is out of range, or if a group does not have `group_size`
+// columns.
 Result<std::vector<int32_t>> column_order(std::span<const int64_t> groups, int64_t group_size);
 
 // The tensors of a matrix, of packed_shapes().
@@ -62,8 +63,8 @@ struct StoredIntegers {
   TensorView zeros;   // I32; only if the scheme has zero points
 };
 
-// Converts a matrix whose packing is not kNone. With an `order`, which is not empty, the columns of
-// the result are in it. The result refers to `copies` and to the tensors. `threads` share the rows.
+// Converts a matrix whose packing is not kNone. If `order` is not empty, the columns of the result
+// are in this order. The result refers to `copies` and to the tensors. `threads` share the rows.
 Result<WeightView> unpack_integers(Packing packing, const StoredIntegers& packed,
                                    const WeightScheme& scheme, const Shape& shape,
                                    std::span<const int32_t> order, std::vector<Tensor>& copies,

@@ -24,7 +24,7 @@ constexpr size_t kMaxModules = 1 << 16;
 constexpr std::string_view kQuantizationConfig = "quantization_config";
 constexpr std::string_view kCompressionConfig = "compression_config";  // of old llm-compressor
 
-// Reads a nested object, if it is there, and keeps its first error.
+// Reads a nested object, if it is present, and keeps its first error.
 template <class Read>
 void read_nested(ConfigFields& fields, std::string_view key, const Read& read) {
   std::optional<ConfigFields> nested = fields.object(key);
@@ -163,7 +163,8 @@ void check_modules(ConfigFields& fields) {
   }
 }
 
-// The spelling that the field has; an error if it has both with different numbers.
+// The spelling under which the field is present; an error if both are present with different
+// numbers.
 std::string_view one_key(ConfigFields& fields, std::string_view key, std::string_view old_key) {
   if (!fields.has(old_key)) return key;
   const auto number = fields.optional_integer(key, -1, kMaxInt);
@@ -191,7 +192,7 @@ WeightFormat read_awq(ConfigFields& fields, std::string_view source) {
   return format;
 }
 
-// GPTQModel's overrides per module; those that leave modules unquantized begin with "-:".
+// GPTQModel's overrides per module; an override that leaves a module unquantized begins with "-:".
 void check_overrides(ConfigFields& fields) {
   read_nested(fields, "dynamic", [&](const ConfigFields& modules) {
     for (const std::string& module : modules.keys()) {
@@ -440,7 +441,7 @@ std::optional<WeightFormat> read_scheme(ConfigFields& scheme, std::string_view s
   if (method == "awq") return read_awq(scheme, source);
   if (method == "gptq") return read_gptq(scheme, source);
   if (method == "bitsandbytes") {
-    // Its numbers are packed for its own kernels alone.
+    // bitsandbytes packs numbers for its own kernels alone.
     scheme.keep(refusal(scheme, source,
                         "the same model in AWQ, GPTQ or compressed-tensors, a GGUF file, or "));
     return {};

@@ -1,6 +1,6 @@
 // How a checkpoint stores the quantized matrices of its layers: read from quantization_config in
 // config.json and from hf_quant_config.json. Only these functions read the formats of the tools
-// that quantize; the rest of the code sees a WeightFormat.
+// that quantize; the rest of the code uses a WeightFormat.
 #pragma once
 
 #include <optional>
@@ -20,7 +20,7 @@ class ThreadPool;
 
 // The format of a checkpoint's quantized matrices. Whether a certain matrix is quantized is decided
 // by the names and types of its tensors (scheme_of), not by the configuration's lists of modules to
-// leave out: the two say the same, and the tools differ in how they match the lists' patterns.
+// leave out: both give the same result, and the tools differ in how they match the lists' patterns.
 struct WeightFormat {
   WeightScheme scheme;
   std::string scales_suffix;            // name suffix of a matrix's scales: ".weight_scale"
@@ -73,7 +73,7 @@ WeightScheme scheme_of(const std::optional<WeightFormat>& format, DType stored);
 std::span<const std::string_view> key_scale_names();
 std::span<const std::string_view> value_scale_names();
 
-// Fails if one of the scales, F32, F16 or BF16, is not a positive finite number; those of integers
+// Fails if one of the scales, F32, F16 or BF16, is not a positive finite number; scales of integers
 // may be any finite number (AutoRound writes negative ones).
 Status check_scales(const TensorView& scales, const WeightScheme& scheme = {});
 

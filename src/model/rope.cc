@@ -29,7 +29,8 @@ double dynamic_theta(const RopeConfig& rope, int rope_dim, int max_position_embe
   return rope.theta * std::pow(scale, static_cast<double>(rope_dim) / (rope_dim - 2));
 }
 
-// Llama 3.1: long wavelengths are interpolated, short ones are kept, and those between are blended.
+// Llama 3.1: long wavelengths are interpolated, short ones are kept, and wavelengths between them
+// are blended.
 double llama3_frequency(const RopeConfig& rope, double inv_freq) {
   const double original = rope.original_max_position_embeddings;
   const double wavelength = 2.0 * std::numbers::pi / inv_freq;

@@ -86,23 +86,23 @@ WeightScheme kept_scheme(const TensorSpec& tensor, WeightScheme scheme, const Ke
   return scheme;
 }
 
-// The scales of this part. A stack has more if a border cuts smaller blocks in another matrix of
-// it, or if the heights of its matrices are not multiples of a block.
+// The number of scales of this part. A stack has more if a border cuts smaller blocks in another of
+// its matrices, or if the heights of its matrices are not multiples of a block.
 int64_t num_kept_scales(const TensorSpec& tensor, const WeightScheme& scheme,
                         const KeptPart& part) {
   if (scheme.scales != ScaleLayout::kBlocks) return part.rows.count;
   return scales_shape(kept_scheme(tensor, scheme, part), part.shape()).num_elements();
 }
 
-// The order of the columns, which a stack has once. Random weights have none, and are counted as
-// those of the checkpoint.
+// The bytes of the order of the columns, of which a stack has one. Random weights have none, but
+// count like the checkpoint's.
 int64_t order_bytes(const TensorSpec& tensor) {
   if (!tensor.format || !tensor.format->has_column_groups || tensor.is_stacked) return 0;
   return tensor.shape[1] * int64_t{sizeof(int32_t)};
 }
 
-// Bytes of a rank's part of a matrix in blocks that the device's Linears keep; 0: it is not in
-// blocks, or they do not keep it.
+// Bytes of a rank's part of a matrix in blocks that the device's Linears keep; 0: the matrix is not
+// in blocks, or the Linears do not keep them.
 int64_t bytes_of_blocks(const TensorSpec& tensor, const WeightSource& source, const Ops& ops,
                         const Parallel& parallel) {
   if (tensor.kind != TensorSpec::Kind::kMatrix) return 0;
@@ -115,7 +115,7 @@ int64_t bytes_of_blocks(const TensorSpec& tensor, const WeightSource& source, co
          ops.block_bytes(*blocks);
 }
 
-// The same in blocks or integers, without the order of the columns.
+// Bytes of a rank's part of a matrix in blocks or integers, without the order of the columns.
 int64_t quantized_bytes(const TensorSpec& tensor, const WeightSource& source, const Ops& ops,
                         const Parallel& parallel) {
   if (tensor.kind != TensorSpec::Kind::kMatrix) return 0;
@@ -162,7 +162,7 @@ std::set<int> find_mixed_experts(std::span<const TensorSpec> tensors, const Weig
   return mixed;
 }
 
-// The stacks of ExpandedMatrices, without those of the experts `mixed`.
+// The stacks of ExpandedMatrices, without the stacks of the experts `mixed`.
 std::set<int> find_mixed_stacks(std::span<const TensorSpec> tensors, const std::set<int>& mixed,
                                 const WeightSource& source, const Ops& ops,
                                 const Parallel& parallel) {

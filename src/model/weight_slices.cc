@@ -19,7 +19,7 @@ namespace {
 struct ScaleSlice {
   int64_t block = 0;     // numbers per scale along the axis, in the slice
   Slice scales;          // of the matrix's scales
-  int64_t repeated = 1;  // how often each of them follows itself in the slice's scales
+  int64_t repeated = 1;  // how often the slice's scales repeat each of them
 };
 
 // `block` is the number of weights per scale there.
@@ -33,7 +33,7 @@ bool is_cut(const ScaleSlice& slice) {
   return slice.repeated > 1;
 }
 
-// [rows, columns] of the slice's scales: number (i, j) is that of the block that it is in.
+// Copies the scales of a slice: [number of rows of scales, number of columns of scales].
 Result<TensorView> copy_scales(const TensorView& scales, const ScaleSlice& rows,
                                const ScaleSlice& columns, std::vector<Tensor>& copies) {
   QUIRE_ASSIGN_OR_RETURN(Tensor copy,

@@ -41,7 +41,7 @@ Result<Tensor> transpose(const TensorView& matrix) {
   return out;
 }
 
-// The binding with its shared experts as further ones.
+// The binding with its shared experts as further experts.
 ExpertsBinding merge_shared_experts(ExpertsBinding binding) {
   for (int i = 0; i < binding.num_shared; ++i) {
     MlpBinding& expert = binding.each.emplace_back(binding.shared);
@@ -192,7 +192,8 @@ Status Loader::load_experts(const ExpertsBinding& binding) {
   return {};
 }
 
-// Whether the shared experts can be further ones beside the chosen experts, which are not mixed.
+// Whether the shared experts can be loaded as further experts beside the chosen ones, whose formats
+// are not mixed.
 bool Loader::can_merge_shared_experts(const ExpertsBinding& binding) const {
   const auto are_alike = [this](const MatrixBinding& a, const MatrixBinding& b) {
     const WeightSource& source = tensors_.source();
@@ -208,8 +209,8 @@ bool Loader::can_merge_shared_experts(const ExpertsBinding& binding) const {
     return ops_.packs_experts() && (has_integers || matrices_.keeps_blocks(matrix));
   };
   if (binding.num_shared > 1 && (is_kept(first.gate_up) || is_kept(first.down))) return false;
-  // In unequal parts, a rank's blocks of several experts are not those of their MLP, which the plan
-  // counts.
+  // If the parts are unequal, a rank's blocks of several separate experts differ from its blocks of
+  // their one MLP, which the plan counts.
   const int64_t inner = binding.shape.intermediate_size;
   const int64_t kept = shard_inner(inner, first.down.format, ops_, parallel_).slice.count;
   if (binding.num_shared > 1 && kept * parallel_.size != inner) return false;

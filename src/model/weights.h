@@ -42,8 +42,8 @@ constexpr bool splits_columns(Split split) {
 struct MatrixPart {
   std::string name;  // without ".weight" and ".bias"
   int64_t num_rows = 0;
-  // Rows that are divided are those of so many heads. Of more ranks than heads, adjacent ones have
-  // the same rows. 0: the number of ranks divides the rows.
+  // The number of heads to which the rows belong, if the heads are divided among ranks. With more
+  // ranks than heads, adjacent ranks have the same rows. 0: the number of ranks divides the rows.
   int num_heads = 0;
 };
 
@@ -78,7 +78,7 @@ struct ExpertsBinding {
   std::vector<MlpBinding> each;  // their `linear` is null
   // The MLP of the shared experts, whose inner dimension has one expert after the other. A device
   // that merges shared experts loads it as num_shared further experts, if its matrices are stored
-  // as those of the others are; otherwise it becomes two Linears.
+  // in the form of the other experts; otherwise it becomes two Linears.
   int num_shared = 0;
   MlpBinding shared = {};
 };
@@ -91,9 +91,9 @@ constexpr ExpertsShape with_shared_experts(ExpertsShape chosen, int num_shared) 
   return chosen;
 }
 
-// A matrix whose rows are, by head, those of keys and then those of values, over latent vectors. It
-// is kept in plain_dtype(), because the rows of keys are transposed, and scales per row or block
-// are then no longer those of rows or blocks.
+// The matrix that expands latent vectors: by head, the rows of keys and then the rows of values. It
+// is kept in plain_dtype(), because scales per row or block no longer apply once the rows of keys
+// are transposed.
 struct LatentBinding {
   std::unique_ptr<PerHeadLinear>* k_up;  // by head: [num_columns, key_rows], the transposed rows
   std::unique_ptr<PerHeadLinear>* v_up;  // by head: [value_rows, num_columns]
@@ -103,7 +103,7 @@ struct LatentBinding {
 };
 
 // The scales of a layer's keys and values in an FP8 KV cache, [1] each. A checkpoint has both or
-// neither, and then they are empty.
+// neither; without them, both are empty.
 struct KvScales {
   Tensor k;
   Tensor v;
@@ -183,8 +183,7 @@ std::set<std::string_view> block_type_names(const WeightSource& source);
 // Quantized matrices that the device could keep, but that are expanded to 16 bits at load, because
 // other matrices of their stack or layer cannot be kept in the same form.
 struct ExpandedMatrices {
-  // By TensorSpec::experts: they are not in the formats of one another, and `ops` does not mix
-  // those.
+  // By TensorSpec::experts: their formats differ, and `ops` does not mix formats.
   std::set<int> experts;
   // By TensorSpec::stack: not every part of the stack is in blocks that the device keeps.
   std::set<int> stacks;
@@ -202,7 +201,7 @@ struct QuantizedMatrices {
 // One rank's weights as the device keeps them, from the headers of the checkpoint.
 struct WeightPlan {
   int64_t num_bytes = 0;    // without the padding of the device's layout
-  int64_t max_columns = 0;  // the most of this rank's part of a matrix
+  int64_t max_columns = 0;  // the most columns of this rank's part of a matrix
   QuantizedMatrices quantized;
   ExpandedMatrices expanded;
 };
@@ -212,8 +211,8 @@ Result<WeightPlan> plan_weights(std::span<const TensorSpec> tensors, const Weigh
                                 const Ops& ops, const Parallel& parallel);
 
 // Fails if load_weights() would, after minutes, because a matrix cannot be divided among the ranks:
-// by check_column_slice, or because the device needs whole blocks. It reads no numbers of the
-// tensors but their group indices (g_idx).
+// by check_column_slice, or because the device needs whole blocks. It reads no tensors except group
+// indices (g_idx).
 Status check_slices(std::span<const TensorSpec> tensors, WeightSource& source, const Ops& ops,
                     const Parallel& parallel);
 
@@ -259,7 +258,8 @@ struct InnerPart {
 
 // The parts of an inner size whose blocks of `block` elements have one scale. They are equal if
 // they cut no block, or if there is only one. Otherwise every rank has whole blocks, and the first
-// ranks have one more than the last if the number of ranks does not divide that of blocks.
+// ranks have one block more than the last if the number of ranks does not divide the number of
+// blocks.
 constexpr InnerPart shard_blocks(int64_t total, int64_t block, const Parallel& parallel) {
   if (block >= total || total % (block * parallel.size) == 0) return {shard(total, parallel)};
   const int64_t num_blocks = ceil_div(total, block);
@@ -288,8 +288,8 @@ constexpr bool divides_blocks(Split split, const Shape& matrix, int64_t block_el
   return !splits_columns(split) || num_parts == 1 || matrix[1] % (num_parts * block_elements) == 0;
 }
 
-// The numbers along an axis of a matrix with one scale in a slice whose blocks have `block` of
-// them: as many unless the slice's border cuts a block.
+// The number of elements along an axis that share one scale in a slice of a matrix: `block`, as in
+// the matrix, unless the slice's border cuts a block.
 constexpr int64_t cut_block(int64_t block, const Slice& slice, int64_t total) {
   const int64_t end = slice.first + slice.count;
   const bool is_whole = slice.first % block == 0 && (end % block == 0 || end == total);
@@ -302,14 +302,14 @@ constexpr int64_t cut_block(int64_t block, const Slice& slice, int64_t total) {
 Status check_column_slice(const WeightScheme& scheme, const Shape& matrix, bool has_order,
                           const Slice& slice, std::string_view name);
 // Slices a matrix together with its scales. A border that cuts a block with one scale cuts all
-// blocks to a size that divides both sides. Rows are views of the same memory, but for the scales
-// of blocks that are cut; what else is sliced is copied into `copies`, which the result refers to.
-// Slices of columns are checked by check_column_slice().
+// blocks to a size that divides both sides. Slices of rows are views of the same memory, except for
+// the scales of blocks that are cut. Everything else is copied into `copies`, to which the result
+// refers. Slices of columns are checked by check_column_slice().
 Result<WeightView> slice_rows(const WeightView& matrix, const Slice& slice,
                               std::vector<Tensor>& copies);
 Result<WeightView> slice_columns(const WeightView& matrix, const Slice& slice,
                                  std::string_view name, std::vector<Tensor>& copies);
-// The matrix with a scale per block of this size, which divides that of its blocks.
+// The matrix with a scale per block of this size, which divides the size of its present blocks.
 Result<WeightView> cut_blocks(const WeightView& matrix, int64_t block_rows, int64_t block_columns,
                               std::vector<Tensor>& copies);
 // Slices a matrix of blocks, none of which the slice's border cuts.

@@ -92,7 +92,7 @@ void read_block(ConfigFields& fields, ConfigFields* nested, BlockMethod method,
   require_text(holder_of("markov_head_type"), "markov_head_type", "vanilla");
 }
 
-// Reads what both layouts have beside the fields of the layers.
+// Reads the fields that both layouts have beside the fields of the layers.
 void read_target(ConfigFields& fields, ModelConfig& config, DFlashConfig& drafter) {
   drafter.target_vocab_size = config.vocab_size;
   config.vocab_size =
@@ -340,8 +340,9 @@ Status BlockModel::write_context(const StepInput& input, Stream& stream) {
 
 void BlockModel::transitions(const int32_t* previous, int num_rows, TensorView out,
                              Stream& stream) {
-  QUIRE_CHECK(has_transitions() && num_rows > 0 && num_rows <= max_num_rows_,
-              "[model] a block drafter has no transitions, or not for so many rows");
+  QUIRE_CHECK(
+      has_transitions() && num_rows > 0 && num_rows <= max_num_rows_,
+      "[model] a block drafter has no transitions, or gets more rows than max_num_logit_rows");
   const TensorView rows = markov_rows_.view.rows(0, num_rows);
   ops().embed(*weights_.markov_previous, previous, 1.0F, rows, stream);
   ops().linear(*weights_.markov_next, rows, out, stream);

@@ -62,7 +62,7 @@ void read_tapped_layers(ConfigFields& fields, Eagle3Config& eagle) {
   }
 }
 
-// Reads the fields beside those of the layers.
+// Reads all fields other than the layers'.
 void read_head(ConfigFields& fields, bool default_norm_before_residual, ModelConfig& config,
                Eagle3Config& eagle) {
   config.vocab_size =
@@ -197,8 +197,8 @@ class Eagle3Head final : public DraftHead, public DecoderModel {
   std::span<const int32_t> target_ids() const override { return target_ids_; }
 
  private:
-  // The first layer's input → pairs: the norms of the embeddings, which begin_step() left in the
-  // residual, beside those of the hidden states, which then become the residual.
+  // The first layer's input → pairs: [norm of the embedding | norm of the hidden state] per token.
+  // begin_step() left the embeddings in the residual, which the hidden states then replace.
   void read_pairs(const HeadLayer& layer, TensorView hidden, TensorView pairs, Stream& stream);
   // The layer's input → qkv_view
   void begin_layer(size_t layer_idx, const StepInput& input, Stream& stream);

@@ -69,7 +69,7 @@ constexpr std::array kMlaFields = {
     Field{"rope.dimension_count", "qk_rope_head_dim"},
 };
 
-// Fields that are written where they are needed, named for errors.
+// Fields that are written by functions of their own. The table is for errors.
 constexpr std::array kOtherFields = {
     Field{"attention.head_count_kv", "num_key_value_heads"},
     Field{"attention.key_length", "head_dim"},
@@ -139,12 +139,12 @@ class ConfigWriter {
     const GgufValue* const value = find(key);
     return value == nullptr ? std::nullopt : value->integer();
   }
-  // An integer from `least` to `most`; anything else is an error, and then `least`. An absent one
-  // is `fallback`, if there is one.
+  // Returns an integer from `least` to `most`. An absent field returns `fallback`, if there is one.
+  // Everything else is an error and returns `least`.
   int64_t integer(std::string_view key, int64_t least, int64_t most,
                   std::optional<int64_t> fallback = {});
   double number(std::string_view key, double fallback);
-  // Also if the field is no integer, which read_routing() reports.
+  // Also true if the field is not an integer; read_routing() reports that.
   bool has_experts() const {
     const GgufValue* const count = find("expert_count");
     return count != nullptr && count->integer() != 0;
@@ -192,8 +192,8 @@ void ConfigWriter::write_field(const Field& field) {
   value->write_json(json_);
 }
 
-// The metadata has the size in the list of tokens, which a vocabulary of another model may replace;
-// the embedding decides.
+// Takes the size from the embedding, because a vocabulary of another model may have replaced the
+// list of tokens in the metadata.
 void ConfigWriter::write_vocab_size() {
   const GgufTensor* const embedding = gguf_.tensor("token_embd.weight");
   if (embedding == nullptr || embedding->shape.size() != 2) {
@@ -269,8 +269,8 @@ void ConfigWriter::check_unserved(std::span<const UnservedField> fields) {
   }
 }
 
-// llama.cpp's converter writes a window for Gemma alone. One that is as long as the context changes
-// nothing.
+// llama.cpp's converter writes a window for Gemma alone. A window that is as long as the context
+// changes nothing.
 void ConfigWriter::check_window() {
   constexpr std::string_view kWindow = "attention.sliding_window";
   const int64_t window = integer(kWindow, 0, kAnyInteger, 0);
@@ -291,8 +291,8 @@ void ConfigWriter::check_pooling() {
        "served only from safetensors");
 }
 
-// Newer files describe the cached vector, which is the only key of all heads, in key_length and
-// value_length, and the heads in fields of their own. Older files have those of the heads.
+// In newer files, key_length and value_length describe the cached vector, which is the only key of
+// all heads, and other fields describe the heads. In older files, they describe the heads.
 void ConfigWriter::write_mla() {
   for (const Field& field : kMlaFields) {
     if (find(field.key) != nullptr) json_.field(field.name, integer(field.key, 0, kAnyInteger));
@@ -334,7 +334,7 @@ ExpertRouting ConfigWriter::read_routing() {
   return routing;
 }
 
-// llama.cpp knows by the architecture that Mixtral's and Qwen3-MoE's weights are normalized.
+// The weights of Mixtral and Qwen3-MoE are normalized: llama.cpp decides this by the architecture.
 void ConfigWriter::write_experts() {
   const ExpertRouting routing = read_routing();
   json_.field("num_experts_per_tok", routing.top_k);
@@ -522,7 +522,7 @@ Result<std::string> ConfigWriter::write() {
   return json_.take();
 }
 
-// The key of a field of config.json; empty: the file has another one for it, or none.
+// The key of a field of config.json; empty: none, or several.
 std::string_view key_of(std::string_view name) {
   const std::span<const Field> tables[] = {kFields, kOtherFields, kMlaFields, kGemmaFields};
   for (const std::span<const Field> table : tables) {
@@ -568,8 +568,8 @@ Result<std::string_view> gguf_architecture(const GgufModel& gguf) {
                   gguf.source(), name ? quote_name(*name) : "nothing", known));
 }
 
-// llama.cpp knows the scale of the scores by the model's size: that of the largest model of each
-// generation is by the hidden size, the others' by the size of a head.
+// llama.cpp derives the scale of the scores from the model's size: hidden_size / num_heads for the
+// largest model of each generation, head_dim for the others.
 int64_t gguf_gemma_query_scalar(std::string_view architecture, int64_t num_layers,
                                 int64_t hidden_size, int64_t num_heads, int64_t head_dim) {
   const int64_t largest = architecture == "gemma2" ? 46 : 62;

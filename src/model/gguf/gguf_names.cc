@@ -69,7 +69,7 @@ std::optional<LayerName> parse_layer_name(std::string_view name, std::string_vie
                    name.substr(layer_end + 1, dot - layer_end - 1), name.substr(dot)};
 }
 
-// "mlp.experts.up_proj" of "mlp.experts.7.up_proj"; other names stay as they are.
+// Turns "mlp.experts.7.up_proj" into "mlp.experts.up_proj"; other names stay as they are.
 std::string without_expert(std::string_view part) {
   const size_t at = part.find(kExperts);
   if (at == std::string_view::npos) return std::string(part);

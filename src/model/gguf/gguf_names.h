@@ -13,14 +13,15 @@ namespace quire {
 
 // The changes that llama.cpp's converter makes to the numbers of a tensor.
 struct GgufChanges {
-  // Rows per head, if the converter reorders those of each head: it rotates adjacent elements, the
-  // checkpoint's model those of the two halves of a head. 0: the rows are in order.
+  // Rows per head, if the converter reorders the rows of each head, because llama.cpp rotates
+  // adjacent elements and the checkpoint's model elements of the two halves of a head. 0: the rows
+  // are in order.
   int paired_rows = 0;
   float addend = 0.0F;  // added to each number: the 1 that Gemma's norms add to their weights
 };
 
-// The names of one model. A checkpoint has a tensor per expert; a file stacks those of a layer. The
-// name of a stack is that of its tensors without the expert's number:
+// The names of one model. A checkpoint has one tensor per expert; a file stacks the tensors of a
+// layer's experts. The name of a stack is its tensors' name without the expert's number:
 // "….mlp.experts.up_proj.weight".
 class GgufNames {
  public:
@@ -46,7 +47,7 @@ class GgufNames {
   int paired_rows_;  // GgufChanges::paired_rows of queries and keys
 };
 
-// "….mlp.experts.7.up_proj.weight" of a stack's name.
+// The name of one expert's tensor in a stack, such as "….mlp.experts.7.up_proj.weight".
 std::string expert_name(std::string_view stack, int64_t expert);
 
 }  // namespace quire

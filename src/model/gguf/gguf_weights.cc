@@ -29,7 +29,8 @@ constexpr std::string_view kGateExperts = "ffn_gate_exps.weight";
 constexpr std::string_view kUpExperts = "ffn_up_exps.weight";
 constexpr std::string_view kGateUpExperts = "ffn_gate_up_exps.weight";
 
-// "blk.3." of "blk.3.attn_k_b.weight" for this part; nothing if the tensor is another part.
+// Returns, for example, "blk.3." of "blk.3.attn_k_b.weight" if `part` is "attn_k_b.weight"; nullopt
+// if the tensor is another part.
 std::optional<std::string_view> layer_of(std::string_view name, std::string_view part) {
   if (!name.starts_with("blk.") || !name.ends_with(part)) return std::nullopt;
   const std::string_view layer = name.substr(0, name.size() - part.size());
@@ -85,7 +86,7 @@ BlockMatrix flat_matrix(const GgufTensor& tensor) {
   return matrix;
 }
 
-// Writes, by head, the rows of keys and then those of values. keys: [heads, columns, key_rows],
+// Writes, by head, the rows of keys and then the rows of values. keys: [heads, columns, key_rows],
 // values: [heads, value_rows, columns].
 template <typename T>
 void join_latent(const T* keys, const T* values, int64_t num_heads, const MlaConfig& mla, T* out) {

@@ -21,8 +21,8 @@ namespace quire {
 // router keeps its own type, because the choice of experts depends on its last bits.
 class GgufWeights : public WeightSource {
  public:
-  // `config` is the one of gguf_model_config. With `plain`, all tensors have this type: there are
-  // no blocks, and the source looks like the checkpoint that the file was made from.
+  // `config` is the result of gguf_model_config(). With `plain`, all tensors have this type: there
+  // are no blocks, and the source looks like the checkpoint that the file was made from.
   static Result<std::unique_ptr<GgufWeights>> open(GgufModel gguf, const ModelConfig& config,
                                                    std::optional<DType> plain = std::nullopt);
 
@@ -44,15 +44,15 @@ class GgufWeights : public WeightSource {
     Shape shape;
     GgufChanges changes = {};  // undone at load
     bool is_router = false;
-    // Set for the matrix of keys and values of latent attention if the file has it in two tensors:
-    // `tensor` with the keys' part by head, transposed, and this one with that of the values.
+    // Set if the file has the matrix of keys and values of latent attention in two tensors: then
+    // `tensor` is the keys' part (by head, transposed), and this is the values' part.
     const GgufTensor* latent_values = nullptr;
   };
 
   GgufWeights(GgufModel gguf, const ModelConfig& config, std::string_view architecture);
   Status add_tensor(const GgufTensor& tensor);
-  // Adds these rows of each matrix of a stack, [num_experts] of shape `matrix`, as the matrices of
-  // the checkpoint's stack of this name (GgufNames).
+  // Adds `rows` of each of the experts' matrices, of shape `matrix`, in the file's stack `tensor`,
+  // as the matrices of the checkpoint's stack of this name (GgufNames).
   Status add_experts(const GgufTensor& tensor, const std::string& stack, const Shape& matrix,
                      const Slice& rows);
   Status add_gate_and_up(const GgufTensor& tensor, std::string_view layer);

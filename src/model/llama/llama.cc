@@ -13,7 +13,7 @@
 namespace quire {
 namespace {
 
-// A property that an architecture fixes, or that one of its config fields decides.
+// A property that an architecture fixes, or that a config field decides.
 enum class Trait { kNo, kYes, kFromConfig };
 
 // The layers that have a sliding window.
@@ -42,7 +42,7 @@ struct Traits {
   bool has_mtp_layers = false;  // num_nextn_predict_layers of them
 };
 
-// read_deepseek_mla() sets the size of heads; hidden_size / num_attention_heads may be no whole
+// read_deepseek_mla() sets the size of heads; hidden_size / num_attention_heads need not be a whole
 // number.
 constexpr int kReplacedHeadDim = 64;
 

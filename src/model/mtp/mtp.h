@@ -24,7 +24,7 @@ std::vector<TensorSpec> list_mtp_tensors(const ModelConfig& head);
 int64_t mtp_activation_bytes(const ModelConfig& head, const ModelLimits& limits, const Ops& ops);
 
 // Loads the head from `source`, the target's checkpoint. `target` must outlive the head, which uses
-// its embeddings and lm_head. It must tap the output of its last layer.
+// its embeddings and lm_head. The target must tap the output of its last layer.
 Result<std::unique_ptr<DraftHead>> load_mtp(const ModelConfig& head, const Model& target,
                                             WeightSource& source, Ops& ops,
                                             const ModelLimits& limits,
