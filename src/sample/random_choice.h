@@ -51,8 +51,8 @@ enum class NoiseStream : uint32_t {
 // functions, which are constexpr for this reason.
 class TokenNoise {
  public:
-  // draft_idx tells the drafts of one step apart where `position` is that of the first of them. It
-  // is less than 2^16.
+  // draft_idx distinguishes the drafts of one step if `position` is that of its first draft. It is
+  // less than 2^16.
   constexpr TokenNoise(uint64_t seed, uint64_t position, NoiseStream stream = NoiseStream::kToken,
                        uint32_t draft_idx = 0)
       : seed_(seed),
@@ -112,7 +112,7 @@ int32_t sample_gumbel_max(std::span<const float> logits, float max_logit, float 
 
 // A token of a random choice, and its weight / -log(u).
 struct ScoredToken {
-  double score = -1;  // below that of every token
+  double score = -1;  // below every token's score
   int64_t token_id = 0;
 
   // Keeps the better of the two tokens. The order of the calls does not matter.
@@ -121,9 +121,9 @@ struct ScoredToken {
     *this = other;
   }
 };
-// The winner among the tokens from first_id on, whose logits these are: the best of the winners of
-// all parts of a vocabulary is the token that the function above samples. max_logit is the largest
-// of the vocabulary.
+// The winner among a part of the vocabulary: the tokens from first_id on, which have these logits.
+// The best winner of all parts is the token that sample_gumbel_max() samples. max_logit is the
+// largest of the vocabulary.
 ScoredToken best_gumbel(std::span<const float> logits, int32_t first_id, float max_logit,
                         float temperature, const TokenNoise& noise);
 

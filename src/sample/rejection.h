@@ -37,8 +37,8 @@ struct Verification {
 };
 
 // The random numbers for the drafts of one step. They are keyed by the position of the step's first
-// draft, and not by each draft's own: a step may use the numbers of a draft that it rejects, as
-// block verification does, and a later step that drafts the same position again needs new ones.
+// draft, and not by each draft's position: a step may use the numbers of a draft that it rejects,
+// as block verification does, and a later step that drafts the same position again needs new ones.
 class DraftNoise {
  public:
   constexpr DraftNoise(uint64_t seed, uint64_t first_position)
@@ -92,12 +92,12 @@ inline bool is_allowed(std::span<const uint32_t> mask, int64_t token_id) {
   return word < mask.size() && ((mask[word] >> (id % kBitsPerWord)) & 1U) != 0;
 }
 
-// Restricts the distribution of a draft that `mask` (as TokenConstraint::allowed_tokens) allows to
-// the tokens that it allows: a draft that it forbids is cut and not verified, so those that are
-// verified have this distribution. A distribution that is broken stays so.
+// Restricts a draft's distribution to the tokens that `mask` (as TokenConstraint::allowed_tokens)
+// allows, the draft among them. Forbidden drafts are cut, so all verified drafts have this
+// distribution. An invalid distribution stays as it is.
 void keep_allowed(std::span<const uint32_t> mask, std::span<float> probs);
 
-// The target's distribution of the token after the first `num_drafts` drafts; null: it has none,
+// The target's distribution of the token after the first `num_drafts` drafts; null: not defined,
 // for example because of a NaN in the logits. Calls come with 0, 1, 2, … drafts. The result is used
 // until the next call.
 using TargetAt = std::function<const TokenDistribution*(size_t num_drafts)>;

@@ -35,7 +35,7 @@ struct LargestLogit {
     nan_id = std::min(nan_id, other.nan_id);
   }
 };
-// The largest of `logits`, which are those of the tokens from first_id on.
+// The largest of `logits`, the logits of the tokens from first_id on.
 LargestLogit largest_logit(std::span<const float> logits, int32_t first_id);
 
 // The sampler's state of one sequence. It is created when a slot is added and updated with each
@@ -60,11 +60,10 @@ class SamplerState {
   Status sample(std::span<const float> logits, std::optional<std::span<const uint32_t>> mask,
                 int32_t& token_id, PositionLogprobs& logprobs);
 
-  // choose() without a mask, for ranks that each have the logits of a part of the vocabulary. The
-  // ranks exchange the largest logit of each part, and if the choice is random the best token of
-  // each part, instead of the logits. The token is the one that choose() draws from whole rows.
-  // False: the choice needs whole rows, because the request has rules that change logits, filters
-  // or log probabilities.
+  // Whether ranks that each have the logits of a part of the vocabulary can choose the token
+  // without whole rows. They exchange the largest logit of each part and, for a random choice, the
+  // best token of each part. The token is the one that choose() draws from whole rows without a
+  // mask. False if the request has rules that change logits, filters, or log probabilities.
   bool chooses_from_parts() const;
   bool is_random() const;
   // The best token of a part, num_drafts positions after the next one. largest: of all parts.
@@ -86,7 +85,7 @@ class SamplerState {
   // Appends a known token.
   void append(int32_t token_id);
   // Appends a draft as if it were accepted, so that the rules of the next position count it. Before
-  // any token is appended, settle() keeps the first num_accepted of these drafts and takes back the
+  // any token is appended, settle() keeps the first num_accepted of these drafts and removes the
   // others.
   void assume(int32_t draft);
   void settle(size_t num_accepted);
@@ -102,11 +101,11 @@ class SamplerState {
   std::unique_ptr<Impl> impl_;
 };
 
-// The most likely token, and of several the one with the lowest id. Absent if no token can be
-// chosen, for example because of a NaN.
+// The most likely token; of equally likely ones, the one with the lowest id. Absent if no token can
+// be chosen, for example because of a NaN.
 std::optional<int32_t> most_likely_token(std::span<const float> logits);
 
-// The probability of the most likely token if it and the second were the only ones: 0.5 to 1.
+// The probability of the most likely token among the two most likely ones: 0.5 to 1.
 float lead_of_most_likely(std::span<const float> logits);
 
 // Samples a draft from the logits of a drafter, by the request's temperature and filters but not
@@ -140,7 +139,7 @@ class LogitsRules {
   bool changes_logits() const;
   void apply(std::span<float> logits) const;
   void append_output(int32_t token_id);
-  // Takes back the newest output token, which is `token_id`.
+  // Removes the newest output token, which is `token_id`.
   void remove_output(int32_t token_id);
 
  private:
