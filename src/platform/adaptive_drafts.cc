@@ -20,7 +20,7 @@ constexpr double kMostVerified = 1024;
 // it. A low rate of the first draft therefore lowers all later ones, which are verified less often.
 constexpr double kFirstVerified = 3;
 constexpr double kFirstRate = 0.8;
-// Numbers of rows up to this one have a bucket each; larger ones share one with their neighbors.
+// Each number of rows up to this limit has its own bucket; adjacent larger numbers share a bucket.
 constexpr int kExactRows = 8;
 constexpr double kBucketGrowth = 1.1;
 // The first observation may contain first-use costs.
@@ -60,9 +60,9 @@ bool StepTimes::knows(int num_rows) const {
   return bucket != buckets_.end() && bucket->idx == idx && bucket->count >= kMinObservations;
 }
 
-// Times do not fall with the number of rows, and the time per row does not fall either: the weights
-// are read once, and then each row is computed. So between two observations far apart, no step is
-// faster than the lines through the observations on either side.
+// The time of a step does not fall with the number of rows, and neither does the time that one more
+// row adds: the weights are read once, and then each row is computed. So between two observations
+// far apart, no step is faster than the lines through the observations on either side.
 double StepTimes::at(double num_rows) const {
   if (buckets_.empty()) return 0;
   const auto above = std::ranges::upper_bound(buckets_, num_rows, {}, &Bucket::num_rows);

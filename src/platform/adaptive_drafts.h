@@ -33,7 +33,7 @@ class StepTimes {
   // Seconds on the line through `a` and `b`.
   static double on_line(const Bucket& a, const Bucket& b, double num_rows);
 
-  std::vector<Bucket> buckets_;  // those that were observed, by ascending idx
+  std::vector<Bucket> buckets_;  // observed buckets, by ascending idx
 };
 
 // A span whose drafts a step has verified.
@@ -50,7 +50,7 @@ class AcceptanceRates {
   // The probability that the draft is accepted if all before it are. A confidence need not be
   // calibrated: it counts in relation to its mean at the same index.
   double probability(size_t draft_idx, double confidence) const;
-  // The same for a draft of mean confidence.
+  // probability() of a draft of mean confidence.
   double mean(size_t draft_idx) const;
   // The spans of one step.
   void observe(std::span<const VerifiedSpan> spans);
@@ -72,8 +72,8 @@ class AcceptanceRates {
 class AdaptiveDrafts {
  public:
   // num_drafts: upper bound per sequence and step. by_confidence: whether choose() weighs each
-  // draft by itself. Drafts that are sampled must not be: a later draft's confidence depends on the
-  // earlier one, and to keep or drop that one by it would bias rejection sampling.
+  // draft by itself. False for sampled drafts: a draft's confidence depends on the earlier drafts,
+  // so it must not decide whether those are kept, which would bias rejection sampling.
   AdaptiveDrafts(int num_drafts, bool by_confidence);
 
   // Lowers the number of drafts to propose for each decoding sequence of the next step to what is
@@ -87,18 +87,18 @@ class AdaptiveDrafts {
     int num_kept = 0;                         // result of choose(): drafts that the step verifies
   };
   // Keeps the drafts that are worth their verification. num_other_rows: rows of the step that are
-  // no drafts. Without by_confidence, all are, because lower_wanted() has limited them; only a step
-  // that measures keeps fewer, the same number of each sequence.
+  // not drafts. Without by_confidence, all drafts are kept, because lower_wanted() has limited
+  // them; only a probe keeps fewer, the same number per sequence.
   void choose(std::span<Proposal> proposals, int num_other_rows);
 
-  // Learns from a step: its time without proposals, and the drafts that it accepted.
+  // Records a step: its time without proposals, and the drafts that it accepted.
   void observe_step(int num_rows, double seconds, std::span<const VerifiedSpan> spans);
-  // Learns the time to propose at most num_drafts drafts for each of num_seqs sequences.
+  // Records the time to propose at most num_drafts drafts for each of num_seqs sequences.
   void observe_proposal(int num_drafts, int num_seqs, double seconds);
 
-  // One step of this many is a probe: one sequence proposes a draft more than is worth it, and the
-  // step verifies a random number of all drafts, so that better drafts and changed times are
-  // noticed.
+  // One step in kProbePeriod is a probe, which detects better drafts and changed times: one
+  // sequence proposes one draft more than is worth it, and the step verifies a random number of all
+  // drafts.
   static constexpr int kProbePeriod = 32;
 
  private:

@@ -41,9 +41,9 @@ struct BatchInputs {
   std::vector<int32_t> kv_len_bound;  // [num_reqs]
   std::vector<TableInputs> tables;
 
-  // Rebuilds all arrays; memory is reused from step to step. `spans` are the plan's, or what
-  // cut_drafts() leaves of them. slots[i] belongs to spans[i]; windows[t] is the window of block
-  // table t, 0 for none.
+  // Rebuilds all arrays; memory is reused from step to step. `spans` are the plan's, or the result
+  // of cut_drafts(). slots[i] belongs to spans[i]; windows[t] is the window of block table t, 0 for
+  // none.
   void build(const BatchPlan& plan, std::span<const SeqSpan> spans, std::span<const SlotView> slots,
              int page_size, std::span<const int> windows);
 

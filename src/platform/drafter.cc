@@ -36,7 +36,7 @@ int find_matches(std::span<const int32_t> tokens, const LookupConfig& config,
   return longest;
 }
 
-// The most frequent token; the first of them decides a tie.
+// The most frequent token; of equally frequent ones, the first.
 int32_t most_frequent(std::span<const int32_t> tokens) {
   int32_t best = tokens.front();
   std::ptrdiff_t best_count = 0;

@@ -141,7 +141,7 @@ class RankThread {
   std::optional<StepResult> result_;
   Status error_;
   bool stopping_ = false;
-  std::thread thread_;  // last member: it uses those above
+  std::thread thread_;  // last member, because it uses the others
 };
 
 // Ok if both sampled the same tokens.
@@ -280,7 +280,7 @@ class ParallelRunner final : public Runner {
   void end_stalled_step(std::chrono::milliseconds time) {
     const auto describe_ranks = [&] {
       return first_ended_ ? "rank 0 has ended it, and another rank hangs"
-                          : "rank 0 hangs, or waits for another rank that does";
+                          : "rank 0 hangs, or waits for another rank that hangs";
     };
     const Status error = unavailable(fmt::format(
         "[runner] a step makes no progress for {:.1f} s, expected at most `rank_timeout`; {}",
@@ -304,7 +304,7 @@ class ParallelRunner final : public Runner {
   std::vector<std::unique_ptr<RankThread>> others_;
   mutable std::mutex stalled_mutex_;
   Status stalled_;   // the error of a step that made no progress
-  StepWatch watch_;  // last member: it uses those above
+  StepWatch watch_;  // last member, because it uses the others
 };
 
 }  // namespace

@@ -17,16 +17,16 @@ struct RankRunner {
 };
 
 struct ParallelRunnerOptions {
-  // On node 0: of the nodes that have the other ranks; null: there are none.
+  // On node 0, the nodes with the other ranks; null on a single node.
   std::shared_ptr<Nodes> nodes = nullptr;
   // A step in flight that makes no progress for this long has failed; 0: unlimited.
   std::chrono::milliseconds step_timeout{0};
 };
 
-// Gives every rank the same plans. All ranks compute and sample alike, so each knows the tokens
-// that the next step continues, and the results are those of rank 0, whose work is enqueued by the
-// caller's thread. Every other rank has a thread of its own. `ranks`: those of this process, by
-// rank; with those of other nodes at least two.
+// Gives every rank the same plans. All ranks sample the same tokens, so each has the input of its
+// next step, and the results are rank 0's. The caller's thread enqueues the work of rank 0; every
+// other rank has its own thread. `ranks`: the ranks of this process, in order. All nodes together
+// have at least two ranks.
 std::unique_ptr<Runner> make_parallel_runner(std::vector<RankRunner> ranks,
                                              const ParallelRunnerOptions& options = {});
 

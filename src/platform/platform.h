@@ -31,12 +31,11 @@ struct StepThreads {
 inline constexpr int kMaxDecodeRows = 64;
 
 struct PlatformConfig {
-  // By rank of this process: the index of its GPU, or of its group of a CPU's threads, which are
-  // 0, 1, ….
+  // By rank of this process: the index of its GPU, or of its group of CPU threads (0, 1, …).
   std::vector<int> devices = {0};
-  // The processes that share the model, with equally many ranks each; null: there is one.
+  // The processes that share the model, with equal numbers of ranks; null: only this process.
   std::shared_ptr<Nodes> nodes = {};
-  Parallel replica = {};                 // of a CPU, whose threads and memory replicas share
+  Parallel replica = {};                 // on a CPU, whose threads and memory the replicas share
   ThreadChoice threads = {};             // of a CPU; without places: the default choice
   StepThreads step_threads = {};         // of a CPU; more threads than it has mean all
   DType activation_dtype = DType::kF32;  // for a GPU; a CPU computes in F32
@@ -57,12 +56,12 @@ struct PlatformDefaults {
 struct MemoryBudget {
   std::string_view owner = "machine";  // of the memory, for messages
   int64_t free_bytes = 0;              // for weights, buffers and KV cache together
-  double kv_share = 1.0;               // the KV cache's share of what weights and buffers leave
+  double kv_share = 1.0;               // the KV cache's share of the rest of free_bytes
   bool kv_as_needed = true;            // limit the cache to max_num_seqs sequences of full length
 };
 
 struct RunnerBytes {
-  int64_t buffers = 0;  // of a CPU an upper bound: its scratch depends on the types of the matrices
+  int64_t buffers = 0;  // on a CPU an upper bound: scratch depends on the types of the matrices
   // Reserve for sizes that are not known ahead: graphs, the kernels that libraries load for them,
   // and the rounding of allocations. The log at start reports how much of it was used.
   int64_t reserve = 0;
@@ -96,7 +95,7 @@ class DeviceContext {
   // first error that one of them passed. A rank that fails must call it at once: it releases the
   // others from the operations in which they wait for this rank.
   virtual Status join_ranks(const Status& status) { return status; }
-  // Collectives that this process has finished, as a sign of progress; 0: the device does not say.
+  // Collectives that this process has finished, as a sign of progress; 0: not counted.
   virtual int64_t num_collectives() const { return 0; }
 
   // Returns at least num_bytes of scratch for attention, which all runners of the context use in
@@ -114,10 +113,10 @@ class Platform {
  public:
   virtual ~Platform() = default;
 
-  // One context per device of PlatformConfig::devices, by rank, those of this process.
+  // The contexts of this process's ranks, one per device of PlatformConfig::devices.
   virtual std::span<const std::unique_ptr<DeviceContext>> contexts() const = 0;
   virtual PlatformDefaults defaults() const = 0;
-  // As in the configuration.
+  // PlatformConfig::nodes.
   virtual Nodes* nodes() const { return nullptr; }
   // The memory that a runner takes on its device, without the logits. `attention` holds the
   // target's selectors.
@@ -135,7 +134,7 @@ class Platform {
                                              std::span<const int> q_lens) const = 0;
   // Called once all weights are loaded.
   virtual void keep_packed_weights() {}
-  // A CPU's threads, for reports; null: the device is another one.
+  // A CPU's threads, for reports; null on other devices.
   virtual const ThreadChoice* thread_choice() const { return nullptr; }
   virtual StepThreads step_threads() const { return {}; }
   // Sets the threads of later steps. Called while no step runs.

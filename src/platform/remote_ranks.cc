@@ -135,7 +135,7 @@ Status serve_remote_ranks(Nodes& nodes, Runner& runner, const PlanBounds& bounds
   Status status;
   while (status.ok()) {
     if (should_stop()) {
-      status = unavailable("[nodes] this node was told to end before node 0 had ended");
+      status = unavailable("[nodes] this node was stopped before node 0 had ended");
       break;
     }
     Result<std::optional<std::string>> message = nodes.receive_within(0, 100ms);

@@ -14,7 +14,7 @@
 
 namespace quire {
 
-// On node 0: all others.
+// On node 0, the ranks of all other nodes.
 class RemoteRanks {
  public:
   explicit RemoteRanks(std::shared_ptr<Nodes> nodes) : nodes_(std::move(nodes)) {}
@@ -29,8 +29,8 @@ class RemoteRanks {
   // Waits for these steps. Fails with a node's error, or if it sampled other tokens than `first`,
   // the result on node 0.
   Status end_wait(const StepResult& first);
-  // For the error of a step that makes no progress: which nodes have not ended it, as far as this
-  // node can see. `local_ended`: all ranks of node 0 have. Any thread may call it.
+  // Names the nodes from which node 0 has no result of a stalled step, for its error.
+  // `local_ended`: whether all ranks of node 0 have ended the step. Any thread may call it.
   std::string describe_wait(bool local_ended) const;
 
  private:
@@ -38,8 +38,8 @@ class RemoteRanks {
   std::atomic<int> num_received_ = 0;  // results of the step that is waited for
 };
 
-// On another node: serves `runner` to node 0 until that ends, a step fails or `should_stop`, which
-// is called about every 100 ms, returns true. Ok: node 0 has ended.
+// On another node: runs node 0's plans by `runner` until node 0 ends, a step fails, or
+// `should_stop` returns true. Calls `should_stop` about every 100 ms. Ok: node 0 has ended.
 Status serve_remote_ranks(Nodes& nodes, Runner& runner, const PlanBounds& bounds,
                           const std::function<bool()>& should_stop);
 

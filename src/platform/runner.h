@@ -27,8 +27,8 @@ struct StepResult {
   double draft_seconds = 0;
 };
 
-// One step runs and one waits behind it. This is enough to hide the host's work, and a stop is seen
-// at most one step late.
+// One step runs and one waits behind it. This is enough to hide the host's work, and a stop takes
+// effect at most one step late.
 inline constexpr int kMaxStepsInFlight = 2;
 
 class Runner {
@@ -98,7 +98,7 @@ struct DraftModelParts {
 struct RunnerSizes {
   ModelLimits limits;         // of the model that is sampled from, as it was loaded
   int max_num_seqs = 0;       // in one step: at most limits.max_num_tokens
-  int max_num_rule_seqs = 0;  // upper bound of those with sampling rules (has_rules())
+  int max_num_rule_seqs = 0;  // upper bound of the sequences with rules (has_rules())
   int vocab_size = 0;
   int num_layers = 0;
   std::vector<int> windows = {0};  // by block table; 0: none
@@ -107,12 +107,12 @@ struct RunnerSizes {
   std::vector<int> decode_q_lens = {1};
   bool enforce_eager = false;  // no graphs
   int num_draft_layers = 0;    // of the model that drafts; 0: no model drafts
-  // Tokens per sequence of a pass of that model in which it drafts. More than 1: a block, and one
-  // pass drafts all of a step's tokens.
+  // Tokens per sequence of one drafting pass of that model. More than 1: a block drafter, which
+  // drafts all tokens of a step in one pass.
   int draft_q_len = 1;
-  // The most columns of a rank's part of a matrix, those of the model that drafts included.
+  // The most columns of a rank's part of a matrix, over the target and the draft model.
   int64_t max_columns = 0;
-  // Columns and rows together of a head's matrix of latent attention; 0: the model has none.
+  // Columns plus rows of one head's matrix of latent attention; 0: the model has none.
   int64_t latent_head_width = 0;
 };
 

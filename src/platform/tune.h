@@ -69,13 +69,14 @@ struct MeasuredWorkload {
 std::vector<TuningRow> tuning_rows(const AttentionShape& shape, const AttentionWorkload& workload,
                                    const MeasuredWorkload& measured);
 
-// The version of the GPU driver, for example "580.159.04"; "unknown" if the system does not say.
+// The version of the GPU driver, for example "580.159.04"; "unknown" if the system does not report
+// it.
 std::string gpu_driver_version();
 
 // Called after each workload is measured; returning false ends the measurement.
 using OnMeasured = std::function<bool(size_t workload_idx, const MeasuredWorkload& measured)>;
 
-// Measures those of `backends` that support the shape. The backends alternate, so that a temporary
+// Measures the `backends` that support the shape. The backends alternate, so that a temporary
 // slowdown of the device affects all of them. The context must come from make_cuda_platform. Fails
 // when there is no GPU or no memory; an error of a single backend is in its AttentionTimes::status.
 Status measure_attention(DeviceContext& context, std::span<AttentionBackend* const> backends,

@@ -28,8 +28,8 @@ struct DraftCosts {
   std::vector<double> verify_seconds;   // of a step that verifies this many drafts
   std::vector<double> propose_seconds;  // of a drafter that proposes this many
 
-  // Seconds of a step with num_drafts[choice] drafts and of as many proposals after it, on the line
-  // between the measured numbers of sequences.
+  // Seconds of a step with num_drafts[choice] drafts and of the same number of proposals after it,
+  // interpolated between the measured numbers of sequences.
   double step_seconds(int num_seqs, size_t choice) const;
 };
 
@@ -51,7 +51,7 @@ struct SpanDrafts {
 // twice: when step s is enqueued, plan_proposals() chooses how many drafts the drafter proposes for
 // step s + 1 (none in a saturated batch). When step s + 1 is planned, num_verified() keeps all of
 // these or fewer, because the batch may have grown. The results of step s arrive after step s + 1
-// is planned, so its choice uses those up to step s - 1.
+// is planned, so its choice uses the results up to step s - 1.
 //
 // When the batch shrinks, the costs show at once that drafts pay again. A higher acceptance shows
 // only in drafts that are verified. Therefore a probe now and then verifies more drafts than are
@@ -64,14 +64,15 @@ class UniformDrafts {
   // The number of drafts, at most `most`, that brings the most tokens per second while num_seqs
   // sequences decode.
   int choose(int num_seqs, int most) const;
-  // The drafts that the next step verifies of each of its num_decoding sequences: at most `most`,
-  // and at most as many as were proposed for it. May be called repeatedly for one step.
+  // The number of drafts that the next step verifies per decoding sequence: at most `most`, and at
+  // most the number that was proposed for it. May be called repeatedly for one step.
   int num_verified(int num_decoding, int most) const;
-  // The drafts, at most `most`, that the drafter proposes after the step that is being enqueued for
-  // each of the num_seqs sequences that sample in it. Called once per step in which any does.
+  // The number of drafts, at most `most`, that the drafter proposes after the step that is being
+  // enqueued, for each of the num_seqs sequences that sample in it. Called once per step in which a
+  // sequence samples.
   int plan_proposals(int num_seqs, int most);
-  // Learns from the decoding spans of a step. A span that could not have drafts counts with those
-  // of the step, because its share of the time was spent in vain.
+  // Records the decoding spans of a step. A span that could not have drafts counts with the step's
+  // number of drafts, because the step spent as much time on it.
   void observe(std::span<const SpanDrafts> spans);
 
   static constexpr int kProbePeriod = 32;
@@ -100,7 +101,7 @@ class UniformDrafts {
 // verifies and proposes, and which slots have them.
 class StepDrafts {
  public:
-  // Each step verifies and proposes as many as the plan allows, until adapt() is called.
+  // Each step verifies and proposes the most drafts that the plan allows, until adapt() is called.
   explicit StepDrafts(int num_slots) : num_proposed_(static_cast<size_t>(num_slots)) {}
 
   void adapt(DraftCosts costs) { chooser_.emplace(std::move(costs)); }
@@ -114,7 +115,7 @@ class StepDrafts {
   // The drafts that the drafter proposes after the plan's step for each slot that samples in it.
   // Called once per step in which any does.
   int plan_proposals(const BatchPlan& plan);
-  // Learns from the results of a step.
+  // Records the results of a step.
   void observe(const BatchPlan& plan, std::span<const SpanResult> results);
 
  private:

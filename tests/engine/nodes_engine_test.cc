@@ -230,10 +230,10 @@ TEST(Nodes, ANodeThatStopsEndsTheEngine) {
   ASSERT_NE(engine, nullptr);
   EXPECT_TRUE(engine->health().ok());
   others.stop();
-  EXPECT_THAT(others.wait().message(), HasSubstr("was told to end before node 0 had ended"));
+  EXPECT_THAT(others.wait().message(), HasSubstr("was stopped before node 0 had ended"));
   EXPECT_TRUE(testing::eventually([&] { return !engine->health().ok(); }));
   EXPECT_THAT(engine->health().message(), HasSubstr("[nodes] node 1 ("));
-  EXPECT_THAT(engine->health().message(), HasSubstr("was told to end before node 0 had ended"));
+  EXPECT_THAT(engine->health().message(), HasSubstr("was stopped before node 0 had ended"));
   const auto refused = engine->submit(testing::greedy({1, 2, 3}, 4));
   EXPECT_EQ(refused.status().code(), StatusCode::kUnavailable);
 }
