@@ -113,7 +113,7 @@ class WorkUnit {
     return context_.layout.shared_partial(context_.base, context_.num_threads, idx);
   }
 
-  // For a row that sees no position, write_rows reads only the sum.
+  // For a row without a visible position, write_rows reads only the sum.
   Partial empty_result() const {
     const Partial result = context_.layout.running(context_.base, thread_idx_, 0);
     std::fill_n(result.sum, task_.num_rows(), 0.0F);

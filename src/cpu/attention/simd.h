@@ -7,7 +7,7 @@
 //   - output: tokens of a block in order; even and odd tokens form two chains
 //   - partitions of 512 absolute positions, each computed from scratch, always merged in ascending
 //   order
-// A row's computation skips the tiles that it does not see.
+// A row's computation skips the tiles without a visible position.
 #pragma once
 
 #include <memory>

@@ -19,7 +19,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace quire::cpu::HWY_NAMESPACE {
 
-// The tokens of a tile or block at position `at` that a query sees, as [first, end) within it.
+// The tokens of a tile or block at position `at` that are visible to a query, as [first, end)
+// within it.
 HWY_INLINE VisibleRange seen_part(const VisibleRange& visible, int at, int num_tokens) {
   return {std::max(visible.first - at, 0), std::min(visible.end - at, num_tokens)};
 }
@@ -206,8 +207,8 @@ class Tile {
     accumulate_rows(block, task_.scratch.block, pad_lanes(task_.head_dim_v));
   }
 
-  // Skips tokens that a row does not see instead of multiplying them by zero, because they may hold
-  // NaN.
+  // Skips tokens that are not visible to a row instead of multiplying them by zero, because they
+  // may hold NaN.
   template <typename V>
   HWY_INLINE void accumulate_rows(int block, const V* v, int64_t stride) {
     const auto padded = static_cast<int>(pad_lanes(task_.head_dim_v));

@@ -69,7 +69,7 @@ struct RowOutput {
   const float* sinks;  // [group]; may be null
   float v_scale;
 };
-// Normalizes the result. Rows that see no position become zeros.
+// Normalizes the result. Rows without a visible position become zeros.
 void write_rows(const AttentionTask& task, const Partial& result, const RowOutput& output);
 
 }  // namespace quire::cpu

@@ -64,7 +64,8 @@ void WorkSplitter::plan(const AttentionBatch& batch, const PhaseRange& range,
     for (int req = range.first_req; req < end_req; ++req) {
       const int q_len = query_start[req + 1] - query_start[req];
       const int num_items = static_cast<int>(ceil_div(q_len, queries_per_item_));
-      // Iterates backwards: later queries see more positions, and long items should start first.
+      // Iterates backwards: later queries attend to more positions, and long items should start
+      // first.
       for (int i = num_items - 1; i >= 0; --i) {
         const int first = i * queries_per_item_;
         const int count = std::min(queries_per_item_, q_len - first);

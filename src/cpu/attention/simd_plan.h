@@ -22,7 +22,7 @@ struct WorkItem {
   int32_t req = 0;
   int32_t first_query = 0;
   int32_t num_queries = 0;
-  int32_t partition = -1;      // counted from the first one that the queries see; -1: all
+  int32_t partition = -1;      // counted from the first one that is visible to the queries; -1: all
   int32_t num_partitions = 0;  // upper bound; of a split item
   int32_t split_idx = 0;       // index among the split items
   int64_t first_partial = 0;   // index of its first partial result

@@ -5,7 +5,7 @@
 
 namespace quire::cpu {
 
-// The kernels compute any multiple of 8; the bound is that of the tests.
+// The kernels compute any multiple of 8; the tests cover sizes up to this bound.
 inline constexpr int kMaxAttentionDim = 1024;
 
 // Both backends support any GQA ratio; head_dim and head_dim_v that are multiples of 8 up to
@@ -13,7 +13,7 @@ inline constexpr int kMaxAttentionDim = 1024;
 // integers; causal or not; windows, soft caps and sinks.
 Support attention_support(const AttentionShape& shape, const Device& device);
 
-// The positions [first, end) that query `query_idx` of a request sees; empty for padding.
+// The positions [first, end) to which query `query_idx` of a request attends; empty for padding.
 struct VisibleRange {
   int first = 0;
   int end = 0;

@@ -28,7 +28,7 @@ namespace {
 // Below this number of elements, fork and join cost more than they save.
 constexpr int64_t kParallelElements = 16384;
 
-// The kernel `name`; all of this processor if that is empty or not among them.
+// The kernel that the options name; all kernels of this processor if the name is empty or unknown.
 std::span<const QuantizedKernel> choose_kernels(const CpuOpsOptions& options) {
   const std::span<const QuantizedKernel> kernels = quantized_kernels();
   for (size_t i = 0; i < kernels.size(); ++i) {
@@ -420,7 +420,7 @@ class CpuOps final : public Ops {
       gated_mul_row(call.activation, gate, gate + inner, inner, workspace.product + at.row * inner);
     });
     multiply_parts(block.parts(), down_of, workspace.product, workspace.y);
-    // Two rows of a block may be of one token, so threads divide the elements, not the rows.
+    // Two rows of a block may belong to one token, so threads divide the elements, not the rows.
     constexpr int64_t kElements = 256;
     const auto add = [&](int64_t i) {
       add_weighted(block, call, workspace.y, i * kElements, std::min((i + 1) * kElements, hidden));
@@ -434,7 +434,7 @@ class CpuOps final : public Ops {
     const int64_t num_out = w.out_features();
     auto* const x_rows = static_cast<float*>(head_rows_.data());
     float* const out_rows = x_rows + kMaxGroupedRows * num_in;
-    // Calls body(the row of a head's token, the head of `all` that it is).
+    // Calls body(row, head) for the block's heads of `all` and their gathered rows.
     const auto for_heads = [&](const TensorView& all, int64_t width, const auto& body) {
       for_each(block.num_rows(), block.num_rows() * width, [&](int64_t i) {
         const int64_t h = i / block.num_tokens;

@@ -18,7 +18,7 @@ struct Kernel;
 
 struct CpuOpsOptions {
   bool use_amx = true;  // if the machine has it and the operating system permits it
-  // For tests: tile products of 16-bit weights to use instead of the machine's, where
+  // For tests: tile products of 16-bit weights to use instead of the machine's, if
   // amx_avx512_usable().
   const cpu::amx::Kernel* amx_kernel = nullptr;
   // For BF16 weights, if the machine has it and AMX is not used.
@@ -30,7 +30,7 @@ struct CpuOpsOptions {
   std::string_view quantized_kernel = {};
   // Keeps packed matrices for the next start, and outlives the Ops; null: they are not kept.
   PackedWeights* kept = nullptr;
-  // The ranks that share a model, and which of them this is; null: there is one. Outlives the Ops.
+  // The ranks that share a model, and the index of this one; null: a single rank. Outlives the Ops.
   RankGroup* ranks = nullptr;
   int rank = 0;
 };
@@ -38,8 +38,8 @@ struct CpuOpsOptions {
 // `pool` outlives the Ops. Only one thread at a time may call them.
 std::unique_ptr<Ops> make_cpu_ops(ThreadPool& pool, CpuOpsOptions options = {});
 
-// The scratch that the Ops allocate for matrices of up to so many columns, whatever their types: an
-// upper bound, because matrices of one type take a part of it.
+// Upper bound of the scratch that the Ops allocate for matrices of all types with up to num_columns
+// columns; matrices of one type take only a part of it.
 int64_t cpu_scratch_bytes(int64_t num_columns, int num_threads);
 // The scratch of per_head_linear(). `width`: the inputs and outputs of one head together.
 int64_t cpu_head_scratch_bytes(int64_t width);

@@ -31,11 +31,11 @@ struct Kernel;
 bool amx_usable();
 // The tile products of this processor; null if amx_usable() is false.
 const amx::Kernel* amx_kernel();
-// Whether the processor has the kernel's instructions other than those on tiles, and may_use()
-// allows them.
+// Whether the processor has the kernel's instructions except for the tile instructions, and
+// may_use() allows them.
 bool amx_avx512_usable();
-// Whether products of bytes on tiles (quantized/) can run, as amx_usable() says of those of BF16,
-// except for the AVX-512 that they also need.
+// Whether the processor, may_use() and the operating system allow products of bytes on tiles
+// (quantized/). These also need AVX-512, which this does not check.
 bool amx_int8_usable();
 
 // Scratch for the activations as BF16 tiles, shared by all threads, and for one block of split F16
@@ -44,7 +44,7 @@ class AmxScratch {
  public:
   // For matrices of up to padded_k columns.
   Status reserve(int64_t padded_k, int num_threads);
-  // The memory of that; 0 in a build without AMX.
+  // Bytes that reserve() allocates; 0 in a build without AMX.
   static int64_t num_bytes(int64_t padded_k, int num_threads);
   uint16_t* x_tiles() const { return static_cast<uint16_t*>(x_tiles_.data()); }
   uint16_t* weights(int thread_idx) const;

@@ -3,8 +3,8 @@
 //
 // Numerics. An activation x is one BF16, or split into two, x ≈ x0 + x1, which keeps 16 to 17 of
 // its 24 bits. For each pair of k, in ascending order, the products with x0 are added to the F32
-// sums, then those with x1. The order is the same for any number of rows, and between blocks of k
-// the sums are stored as F32, exactly. BF16 weights and parts of x below 2^-126 count as zero.
+// sums, then the products with x1. The order is the same for any number of rows, and between blocks
+// of k the sums are stored as F32, exactly. BF16 weights and parts of x below 2^-126 count as zero.
 #pragma once
 
 #include <span>
@@ -24,7 +24,7 @@ class Bf16Scratch {
  public:
   // For matrices of up to padded_k columns.
   Status reserve(int64_t padded_k, int num_threads);
-  // The memory of that; 0 in a build without AVX-512.
+  // Bytes that reserve() allocates; 0 in a build without AVX-512.
   static int64_t num_bytes(int64_t padded_k, int num_threads);
   uint16_t* x() const { return static_cast<uint16_t*>(x_.data()); }
   float* sums(int thread_idx) const;

@@ -158,7 +158,7 @@ struct RowsInPlace {
   HWY_INLINE float at(int64_t k, int row) const { return x[row * x_stride + k]; }
 };
 
-// The same, packed by pack_rows(): [k][kR].
+// Activations of the rows of one product, packed by pack_rows(): [k][kR].
 template <int kR>
 struct PackedRows {
   const float* x = nullptr;

@@ -11,9 +11,9 @@
 namespace quire::cpu {
 
 inline constexpr int64_t kBlockPanels = 2;  // panels per task: 64 features
-// With AVX2, a slice of 32 features as F32 and the activations of a batch of rows stay in a first
-// cache of 32 KiB, and a slice of the activations of 256 rows and their sums in a second one of 512
-// KiB. With AVX-512 a slice has 64 features.
+// With AVX2, a slice of 32 features as F32 and the activations of a batch of rows stay in an L1 of
+// 32 KiB, and a slice of the activations of 256 rows and their sums in an L2 of 512 KiB. With
+// AVX-512 a slice has 64 features.
 inline constexpr int64_t kSliceDepth = 128;
 inline constexpr int64_t kSliceFloats = kSliceDepth * kBlockPanels * kPanelWidth;
 
@@ -37,7 +37,7 @@ class FmaScratch {
  public:
   // For matrices of up to `in_features`.
   Status reserve(int64_t in_features, int num_threads);
-  // The memory of that.
+  // Bytes that reserve() allocates.
   static int64_t num_bytes(int64_t in_features, int num_threads);
 
   float* x() const { return static_cast<float*>(x_.data()); }  // [kMaxGroupedRows, in_features]

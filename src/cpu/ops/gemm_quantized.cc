@@ -27,15 +27,16 @@ int64_t ordered_bytes(int64_t in_features) {
 }
 
 // Panels of a task: some in a row, so that the end of one prefetches the beginning of the next, but
-// few enough that threads end together. `num_panels` are those of all matrices.
+// few enough that threads end together. num_panels: of all matrices.
 int64_t task_panels(int64_t num_panels, int num_threads) {
   constexpr int64_t kMostPanels = 8;
   constexpr int64_t kTasksPerThread = 4;
   return std::clamp(num_panels / (num_threads * kTasksPerThread), int64_t{1}, kMostPanels);
 }
 
-// The first kernel that is not slower than the next ones with so many rows. If a matrix has several
-// types, that of its first panel decides: of queries, keys and values, queries are the most.
+// The first kernel that is not slower than the next ones with the group's number of rows. If a
+// matrix has several types, the type of its first panel decides: of queries, keys and values,
+// queries have the most rows.
 const quantized::Kernel& kernel_of(std::span<const QuantizedKernel> kernels,
                                    const QuantizedRowGroup& group, int num_terms) {
   const quantized::Format& format = group.w->panels().front().format;

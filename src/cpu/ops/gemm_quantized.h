@@ -1,7 +1,7 @@
 // Computes out = x · Wᵀ + bias with quantized weights, as quantized/kernel.h describes: activations
 // are rounded to integers of 8 or 16 bits per block of 256, and the products are summed exactly
 // within a group of weights. If the columns of the weights have another order, the activations are
-// put into it before they are rounded.
+// put into this order before they are rounded.
 #pragma once
 
 #include <span>
@@ -24,12 +24,12 @@ inline constexpr std::string_view kAmxInt8Name = "amx_int8";
 // "plain".
 std::span<const QuantizedKernel> quantized_kernels();
 
-// Scratch for the activations as integers, and for those in the order of a Linear's columns, shared
-// by all threads. It is sized when a Linear is made, so that linear() allocates nothing.
+// Scratch for the activations as integers, and for activations in the order of a Linear's columns,
+// shared by all threads. It is sized when a Linear is made, so that linear() allocates nothing.
 class QuantizedScratch {
  public:
   Status reserve(const QuantizedLinear& w);
-  // The most memory that matrices of up to `in_features` take.
+  // Upper bound of the bytes for matrices of up to `in_features` columns.
   static int64_t num_bytes(int64_t in_features);
   std::byte* x() const { return static_cast<std::byte*>(x_.data()); }
   float* ordered() const { return static_cast<float*>(ordered_.data()); }
@@ -40,8 +40,8 @@ class QuantizedScratch {
 };
 
 // x: rows of in_features, out: rows of out_features, both dense; at most kMaxGroupedRows rows in
-// all. num_terms: bytes per activation, 1 or 2. A group is multiplied by the first of `kernels`
-// whose min_rows it has, or else by the last.
+// all. num_terms: bytes per activation, 1 or 2. The first of `kernels` whose min_rows a group
+// reaches multiplies it, otherwise the last.
 void linear_quantized(std::span<const QuantizedRowGroup> groups,
                       std::span<const QuantizedKernel> kernels, const float* x, int num_terms,
                       float* out, ThreadPool& pool, const QuantizedScratch& scratch);

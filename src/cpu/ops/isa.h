@@ -19,7 +19,7 @@ std::string_view max_isa();
 // QUIRE_MAX_CPU_ISA that apply_max_isa() refuses excludes nothing.
 bool may_use(IsaLevel level);
 
-// Excludes the same from the kernels of Highway, which choose their instructions when they first
+// Excludes the same instructions from the kernels of Highway, which choose theirs when they first
 // run. Fails with kInvalidArgument if the variable has another value.
 Status apply_max_isa();
 

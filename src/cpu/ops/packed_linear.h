@@ -66,9 +66,9 @@ class PackedLinear final : public Linear {
   int64_t panel_bytes_ = 0;
 };
 
-// Returns the matrix of the source from `kept`, or the one that pack() writes (PackedWeights::get).
-// `order` names the order in which pack() writes. Without `kept`, and if the numbers do not lie in
-// the model's files, it is packed and not kept.
+// Returns the matrix of the source from `kept`, or the matrix that pack() writes
+// (PackedWeights::get). `order` names the order in which pack() writes. Without `kept`, and if the
+// numbers do not lie in the model's files, the matrix is packed and not kept.
 Result<PackedWeights::Matrix> kept_matrix(PackedWeights* kept, const LinearSource& source,
                                           std::string_view order, int64_t num_bytes,
                                           const std::function<uint32_t(std::byte*)>& pack);

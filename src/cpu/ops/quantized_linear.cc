@@ -180,7 +180,7 @@ float minimum_at(const Format& format, const std::byte* block, const QuantizedHe
 
 }  // namespace
 
-// The products are those of dequantize() or write_plain_row(), in their order.
+// Computes the products of dequantize() or write_plain_row(), in their order.
 void QuantizedLinear::unpack_block(const Panel& panel, const std::byte* block, int64_t lane,
                                    int64_t first_group, float* out) const {
   const Format& format = panel.format;

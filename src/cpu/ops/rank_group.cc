@@ -59,8 +59,9 @@ RankGroup::~RankGroup() {
 
 bool RankGroup::barrier() {
   const uint32_t round = num_rounds_.load();
-  // It is read after num_rounds_, which a failure changes last: a rank that has read the changed
-  // number also reads the failure, and one that has read the old number does not wait.
+  // The failure is read after num_rounds_, which a failure changes last. So a rank that has read
+  // the changed number also reads the failure, and a rank that has read the old number does not
+  // wait.
   if (join_.has_failed()) return false;
   if (num_arrived_.fetch_add(1) + 1 == num_local_) {
     num_arrived_.store(0);

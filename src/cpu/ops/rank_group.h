@@ -1,6 +1,6 @@
 // The ranks of one model on a CPU: groups of threads of one process, which share its memory, or of
-// several processes, the nodes, with equally many ranks each. Each computes its part of every
-// layer, and they exchange results here.
+// several processes, the nodes, with equal numbers of ranks. Each computes its part of every layer,
+// and they exchange results here.
 #pragma once
 
 #include <atomic>
@@ -27,7 +27,7 @@ struct NodeTensor {
 
 // Every rank calls the same functions in the same order, each from one thread. A rank that fails
 // calls join() at once. From then on, every collective returns at once without a result, and join()
-// returns the error: no rank waits for one that has left.
+// returns the error: no rank waits for a failed one.
 class RankGroup {
  public:
   // `num_local`: ranks of this process. nodes: null with one node.
@@ -59,10 +59,11 @@ class RankGroup {
   // Waits until all ranks of this process have made the same number of calls. False: a rank has
   // failed.
   bool barrier();
-  // Publishes this rank's tensor, and waits for those of the others, which have as many rows.
+  // Publishes this rank's tensor, and waits for the tensors of the other ranks, which have the same
+  // number of rows.
   enum class Widths { kSame, kAny };
   bool publish(int rank, const TensorView& view, Widths widths);
-  // Gives every node the tensors of all: those of other nodes are in received_.
+  // Gives every node the tensors of all ranks. The tensors of other nodes are in received_.
   Status exchange_views(Widths widths);
   std::span<TensorView> local_views() {
     return std::span(views_).subspan(static_cast<size_t>(first_rank()),

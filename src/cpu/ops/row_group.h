@@ -52,9 +52,9 @@ class RowBatches {
 };
 
 // Guesses the part that a thread takes after each of its parts, to prefetch its weights: threads
-// take parts in turns, so the next one is probably as far away as the last one was. At the border
-// of a matrix or a node the guess is wrong, which costs only time. Few rows are limited by memory:
-// for them a wrong guess would cost too much.
+// take parts in turns, so the distance to the next part is probably the distance from the previous
+// one. At the border of a matrix or a node the guess is wrong, which costs only time. Few rows are
+// limited by memory: for them a wrong guess would cost too much.
 class NextPart {
  public:
   int64_t after(int64_t part) {
@@ -67,7 +67,7 @@ class NextPart {
   int64_t last_ = 0;
 };
 
-// Makes a scratch buffer at least as large.
+// Makes a scratch buffer at least num_bytes large.
 inline Status grow(int64_t num_bytes, Buffer& buffer) {
   if (static_cast<size_t>(num_bytes) <= buffer.num_bytes()) return {};
   QUIRE_ASSIGN_OR_RETURN(buffer, Buffer::host(static_cast<size_t>(num_bytes)));
@@ -120,7 +120,7 @@ void for_group_parts(std::span<const MatrixRows<Matrix>> groups, int64_t width, 
   }
 }
 
-// The same for each row: body(group, row).
+// Calls body(group, row) for each row of the groups, under the same condition.
 template <class Matrix, class Body>
 void for_group_rows(std::span<const MatrixRows<Matrix>> groups, int64_t width, ThreadPool& pool,
                     const Body& body) {

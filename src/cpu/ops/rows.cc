@@ -239,8 +239,8 @@ struct CachePlace {
   int64_t part_stride;  // kI8: bytes from a latent vector's first scale to its second
   int64_t head_stride;
 
-  // Writes elements [first, first + n) of a head's vector. They are all of it, or one of the two
-  // parts of a latent vector.
+  // Writes elements [first, first + n) of a head's vector. These are the whole vector, or one of
+  // the two parts of a latent vector.
   HWY_INLINE void write(int64_t head, int64_t first, const float* x, int64_t n) const {
     const int64_t at = vector + head * head_stride + first;
     if (dtype != DType::kI8) return store_as(x, n, dtype, fp8_scale, data, at);

@@ -43,7 +43,7 @@ class CpuContext final : public DeviceContext {
   const BackendSet& attention() const override { return attention_; }
   Stream& stream() override { return host_.stream; }
   Ops& ops() override { return *host_.ops; }
-  // The ranks of a process share the machine's memory, also those of other replicas.
+  // All ranks of a process, over all replicas, share the machine's memory.
   Result<MemoryBudget> memory_budget() const override {
     const int num_ranks = host_.ranks == nullptr ? 1 : host_.ranks->num_local();
     const bool is_shared = num_ranks * num_replicas_ > 1;
@@ -78,9 +78,9 @@ class CpuContext final : public DeviceContext {
   BackendSet attention_;
 };
 
-// The places of one rank, or of one replica with all its ranks: adjacent ones of those that are
-// ordered by node, so that a rank lies on one node where the number of ranks is a multiple of the
-// number of nodes.
+// The places of one rank, or of one replica with all its ranks: adjacent places in the order of
+// nodes, so that a rank lies on one node if the number of ranks is a multiple of the number of
+// nodes.
 std::vector<ThreadPlace> places_of_rank(std::vector<ThreadPlace> places, const Parallel& parallel) {
   std::ranges::stable_sort(places, {}, &ThreadPlace::node);
   const auto count = std::ssize(places);
@@ -121,7 +121,7 @@ class CpuPlatform final : public Platform {
   // The scratch of the operations, which grows while weights are loaded.
   RunnerBytes runner_bytes(const RunnerSizes& sizes,
                            std::span<const AttentionSelector> /*attention*/) const override {
-    int num_threads = 0;  // of the rank that has the most
+    int num_threads = 0;  // of the rank with the most threads
     for (const auto& context : contexts_) {
       num_threads = std::max(num_threads, static_cast<const CpuContext&>(*context).num_threads());
     }

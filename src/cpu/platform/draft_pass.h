@@ -35,7 +35,7 @@ class DraftPass {
   DraftPass(const DraftPass&) = delete;
   DraftPass& operator=(const DraftPass&) = delete;
 
-  // Builds the inputs of a pass over the chunks, of which those of one token come first: the model
+  // Builds the inputs of a pass over the chunks. Chunks of one token come first, because the model
   // may treat them as decoding. The result is valid until the next call.
   Result<StepInput> build(const HostDraftCall& call, std::span<const DraftChunk> chunks,
                           Stream& stream);

@@ -394,7 +394,7 @@ void HostRunner::sample_span(const BatchPlan& plan, const SeqSpan& span, SpanLog
 
 // Samples the span's tokens in order, and stops at the first that differs from its draft: the
 // logits after it are not valid. Synthetic acceptance samples as well, so that it costs the same,
-// but it takes as many drafts as its rates say.
+// but its rates decide how many drafts are accepted.
 Status HostRunner::match_drafts(const SeqSpan& span, const SpanLogits& logits,
                                 std::vector<SampledToken>& tokens) {
   SamplerState& sampler = *slots_[span.slot].sampler;
@@ -507,7 +507,7 @@ void HostRunner::learn_from(const StepResult& result) {
   adaptive_->observe_step(num_rows, result.verify_seconds, verified);
 }
 
-// The next step is not known yet. It most likely verifies as many drafts as this one may: none
+// The next step is not planned yet. It most likely verifies as many drafts as this step may: none
 // while too many sequences decode. The drafts of a sequence under a constraint have been cut in
 // this step.
 Status HostRunner::propose_drafts(const BatchPlan& plan, double& seconds) {

@@ -117,7 +117,7 @@ class HostRunner final : public Runner {
                       std::vector<SampledToken>& tokens);
   Status verify_sampled_drafts(const SeqSpan& span, const SpanLogits& logits,
                                std::vector<SampledToken>& tokens);
-  // Replaces the values by those of rank 0, if drafts are left out by time.
+  // Replaces the values by rank 0's, if measured times decide which drafts are left out.
   void take_values_of_rank0(std::span<int32_t> values);
   // Lowers num_proposed_ to the drafts that are worth their verification in this step.
   void leave_out_drafts(const BatchPlan& plan);
@@ -147,8 +147,8 @@ class HostRunner final : public Runner {
   std::vector<int32_t> next_tokens_;
   std::vector<int32_t> num_proposed_;
   std::vector<float> confidences_;
-  // Absent: each step verifies all drafts that it may. It decides by times, so only rank 0 has it,
-  // and the others take its decisions (take_values_of_rank0).
+  // Absent: each step verifies all drafts that it may. Because measured times decide, only rank 0
+  // has it, and the other ranks take its decisions (take_values_of_rank0).
   std::optional<AdaptiveDrafts> adaptive_;
   std::vector<SeqSpan> spans_;  // of the step that runs, as it computes them
   BatchInputs inputs_;

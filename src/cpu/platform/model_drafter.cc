@@ -60,7 +60,7 @@ class ModelDrafter final : public HostDrafter {
   // The input of a pass over the chunks, whose keys and values it writes.
   Result<StepInput> build_pass(const HostDraftCall& call, std::span<const DraftChunk> chunks,
                                Stream& stream);
-  // Computes the tokens of the step that the model has not seen, and starts drafting for the
+  // Computes the tokens of the step that the model has not computed, and starts drafting for the
   // sequences with num_wanted > 0.
   Status compute_new_tokens(const HostDraftCall& call, Stream& stream);
   // Adds one draft to each sequence, from the logits of the last pass. A sequence stops at

@@ -89,7 +89,7 @@ inline const uint16_t* half_tile(const Task& task, int64_t panel_idx, int64_t k_
 }
 
 // Sources of the weights of a panel: after begin_panel(panel), prepare(panel, k, half) readies half
-// of a k tile, and tile(half, term) returns it. This one reads BF16 weights in place.
+// of a k tile, and tile(half, term) returns it. StreamedBf16 reads BF16 weights in place.
 class StreamedBf16 {
  public:
   static constexpr bool kTwoTerms = false;

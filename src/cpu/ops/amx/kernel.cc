@@ -34,7 +34,7 @@ bool encode_f16(uint16_t* values, int64_t count) {
     const __m256i value = _mm256_load_si256(at);
     const __m256i magnitude = _mm256_andnot_si256(sign_bit, value);
     too_large |= _mm256_cmpge_epu16_mask(magnitude, limit);
-    // As F32, subnormal F16 are normal too.
+    // Subnormal F16 are normal numbers in F32.
     const __m512i wide = _mm512_castps_si512(_mm512_cvtph_ps(magnitude));
     const __m512i encoded = _mm512_maskz_sub_epi32(_mm512_test_epi32_mask(wide, wide),
                                                    _mm512_srli_epi32(wide, 13), rebias);

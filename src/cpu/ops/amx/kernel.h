@@ -43,7 +43,7 @@ struct Task {
   const uint16_t* panels;   // [panel][num_k_tiles * 16][32][2]
   bool is_f16;              // F16 in pairs; otherwise BF16
   const uint16_t* x_tiles;  // as convert_row() wrote them
-  int num_terms;            // of BF16 weights' activations, 1 or 2; those of F16 weights have 2
+  int num_terms;            // per activation: 1 or 2 with BF16 weights, 2 with F16 weights
   int64_t num_k_tiles;
   int64_t k_begin;
   int64_t k_end;

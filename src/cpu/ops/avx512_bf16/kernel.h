@@ -31,7 +31,7 @@ struct Task {
   int64_t num_rows;     // within the bound for num_panels
   float* sums;          // [num_rows, kTaskColumns]
   bool is_first_block;  // sets the sums instead of adding to them
-  // Weights to prefetch into the L2: num_next pairs of as many panels, with the same stride.
+  // Weights to prefetch into the L2: num_next pairs of num_panels panels, with the same stride.
   const uint16_t* next;
   int64_t num_next;
 };

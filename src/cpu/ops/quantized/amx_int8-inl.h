@@ -33,9 +33,9 @@ constexpr int64_t kQuadBytes = kFeatures * kBytesPerLane;
 constexpr int64_t kHalfBytes = kQuadBytes / 2;
 static_assert(kFeatures == 2 * Avx512Vnni::kLanes && kMaxRows % kTileRows == 0);
 
-// The number of rows from which tiles are faster than VNNI: those of the table of Q4_K, Q6_K, Q8_0
-// and 4 bits in groups of 128 in bench/results/cpu/kernels.md. Other formats count as the nearest
-// of these.
+// The number of rows from which tiles are faster than VNNI, as measured for Q4_K, Q6_K, Q8_0 and 4
+// bits in groups of 128 (bench/results/cpu/kernels.md). Other formats count as the nearest of
+// these.
 int64_t min_tile_rows(const Format& format, int num_terms) {
   constexpr int64_t kNever = kMaxRows + 1;
   if (format.group_k < kGroupK) return kNever;
@@ -95,7 +95,7 @@ void quantize_tile_row(const float* x, int64_t num_k, int num_terms, int64_t row
 }
 
 // Where the k of a group begin among a block's weights and a row tile's integers, in bytes, and how
-// many tile products they take. With several, each has kTileK, and the last may have less.
+// many tile products they take. Each of several products has kTileK, and the last may have less.
 struct GroupK {
   int64_t weights;
   int64_t x;

@@ -1,5 +1,5 @@
 // The description of AVX2 with FMA and F16C. Products of bytes are summed in 16 bits, which values
-// of up to 6 bits do not overflow; those of 8 bits are widened first.
+// of up to 6 bits do not overflow; products of 8 bits are widened first.
 #pragma once
 
 #include <immintrin.h>

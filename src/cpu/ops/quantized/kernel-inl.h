@@ -80,8 +80,9 @@ struct Sums {
   static constexpr bool kArePairs = Isa::kAddsPairs && kBits == 4 && kTerms == 1 && !kBeyondGguf;
 };
 
-// Whether a panel has what no type of GGUF has. Such formats are compiled apart, because their
-// branches and longer groups would make the products of the others 10 % slower.
+// Whether a format has a property that no type of GGUF has. The kernels of such formats are
+// compiled separately, because their branches and longer groups would make the products of other
+// formats 10 % slower.
 constexpr bool is_beyond_gguf(const Format& format) {
   const bool has_common_scales =
       format.scales == Scales::kBlockBytes || format.scales == Scales::kF16;
@@ -115,7 +116,7 @@ struct GroupScales {
     if (!format.has_block_scales()) return Isa::load_f16(scales + at * 2);
     return Isa::mul(Isa::load_f16(block_scales + lane * 2), Isa::load_i8(scales + at));
   }
-  // With zero points, which take the place of minimums.
+  // Only with zero points, which replace minimums.
   I zero(int64_t group, int64_t vec) const {
     return Isa::widen_u8(minimums + group * kFeatures + vec * Isa::kLanes);
   }
@@ -136,7 +137,7 @@ struct GroupScales {
   const std::byte* minimums;
 };
 
-// Where the sums for groups of group_k begin in Activations, in bytes.
+// The offset in bytes of the sums for groups of group_k in Activations.
 constexpr int64_t sums_offset(int group_k) {
   switch (group_k) {
     case 16:
@@ -410,7 +411,7 @@ void run(const Task& task) {
   task.num_terms == 1 ? run_terms<Isa, 1>(task) : run_terms<Isa, 2>(task);
 }
 
-// Writes a block of `count` activations; those beyond are zeros. The compiler vectorizes the loops.
+// Writes a block of `count` activations, followed by zeros. The compiler vectorizes the loops.
 template <class Isa, int kTerms>
 void quantize_block(const float* x, int64_t count, std::byte* out) {
   constexpr float kTiny = 0x1p-100F;

@@ -1,4 +1,4 @@
-// Every other processor: one feature at a time.
+// The kernel for all other processors: one feature at a time.
 #include <cmath>
 
 #include "cpu/ops/quantized/kernel-inl.h"
