@@ -39,7 +39,7 @@ std::string cut_value(std::string_view value) {
                      to_hexadecimal(std::span(digest).first(16)));
 }
 
-// In the same time, whatever the first difference is.
+// Takes the same time, wherever the first difference is.
 bool are_equal(std::string_view a, std::string_view b) {
   if (a.size() != b.size() || a.empty()) return false;
   int difference = 0;

@@ -2,10 +2,11 @@
 // return only printable texts, for the log.
 //
 // While nodes meet: node 0 sends kGreeting and a nonce. The node answers with a Hello. Node 0 sends
-// Verdicts: a refusal at once, a welcome when all nodes have arrived, so that all begin at the same
-// time, and until then about every second that others are missing. Hello and Verdict are signed:
-// their length precedes them, and a code that only a node with the token can compute follows. If
-// the node's code is wrong, node 0 sends unsigned_answer(): it signs nothing for other programs.
+// Verdicts: a refusal at once; or kWaiting about every second while other nodes are missing, and a
+// welcome when all nodes have arrived, so that all begin at the same time. Hello and Verdict are
+// signed: their length precedes them, and a code that only a node with the token can compute
+// follows. If the node's code is wrong, node 0 sends unsigned_answer(): it signs nothing for other
+// programs.
 //
 // Afterwards: frames, each with a head.
 #pragma once
@@ -94,7 +95,7 @@ std::string head_bytes(FrameHead head);
 // Absent: no such kind, or more bytes than a frame of this kind may have.
 std::optional<FrameHead> read_head(std::string_view bytes);
 
-// is_passed_on: the error names a node already, as one of another node does.
+// is_passed_on: the error comes from another node and names it already.
 std::string error_bytes(const Status& error, bool is_passed_on);
 // The error of node `from`, which the message names unless it is passed on. Absent: the bytes are
 // malformed.

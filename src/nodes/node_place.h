@@ -13,7 +13,7 @@ namespace quire {
 inline constexpr int kMaxNodes = 64;
 inline constexpr int kDefaultMasterPort = 29501;
 
-// As EngineConfig has them.
+// The fields of EngineConfig.
 struct NodeFlags {
   int nnodes = 1;           // 0: as many as the launcher started
   int node_rank = -1;       // -1: the launcher's number of this process

@@ -23,7 +23,7 @@ constexpr size_t kReadBytes = size_t{1} << 20;  // by which a received frame gro
 // The nodes work in step, so few frames wait at any time.
 constexpr size_t kMaxWaitingFrames = 64;
 
-// Time for the reader to find why a connection has ended on which this node could not send.
+// Time for the reader to find why a connection has ended, after this node could not send on it.
 constexpr auto kReasonTime = 2s;
 
 // Unlike the steady clock, it also counts while the machine is suspended.
@@ -39,7 +39,7 @@ std::chrono::nanoseconds late_by(std::chrono::nanoseconds last_pass,
   return time_since_boot() - last_pass - period;
 }
 
-// ThreadSanitizer does not see the locks of std::timed_mutex.
+// ThreadSanitizer does not track the locks of std::timed_mutex.
 bool try_lock_for(std::mutex& mutex, std::chrono::milliseconds time) {
   const auto end = std::chrono::steady_clock::now() + time;
   while (!mutex.try_lock()) {
@@ -271,8 +271,8 @@ void Nodes::watch() {
   }
 }
 
-// Signs of life that came while this node was stopped may not have been read yet, so the others
-// get that time on top.
+// Signs of life that came while this node was stopped may not have been read yet, so the other
+// nodes get that time in addition.
 void Nodes::begin_pass() {
   const std::chrono::nanoseconds late = late_by(last_pass_, period_);
   last_pass_ = time_since_boot();
@@ -434,7 +434,7 @@ void Nodes::fail_with(const Status& found, Origin origin) {
   Status error = found;
   // kCancelled is not an error: it would end the process as an interrupt does.
   if (error.code() == StatusCode::kCancelled) error = unavailable(found.message());
-  // The others then have given up this node, which finds only that they have ended.
+  // In that case the other nodes have given up this node, and it finds only that they have ended.
   const bool may_be_own = origin == Origin::kElsewhere && error.code() == StatusCode::kUnavailable;
   if (const auto away = time_away(); may_be_own && away.count() > 0) {
     error = unavailable(fmt::format(

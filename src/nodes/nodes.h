@@ -1,5 +1,5 @@
 // The connections of this node with the others: small collectives of bytes, messages, and a watch
-// that finds out when a node has ended or hangs.
+// that detects nodes that have ended or hang.
 #pragma once
 
 #include <chrono>
@@ -63,15 +63,16 @@ class Nodes {
   // the operation 'tensors'". Empty: no operation shows a node that waits for another.
   std::string describe_wait() const;
 
-  // Ends the messages, on node 0 also those of the other nodes, without an error. Later errors do
-  // not count. Node 0 calls it before it releases anything for which nodes wait for each other.
+  // Ends this node's messages without an error; on node 0, also ends the messages of the other
+  // nodes. Later errors do not count. Node 0 calls it before it releases anything for which nodes
+  // wait for each other.
   void end();
   // Reports an error of this node to all. The first error counts. The caller logs it; all other
   // errors, which begin with "[nodes] ", are logged here.
   void fail(const Status& error);
   // The error that ended the nodes.
   Status status() const;
-  // The same, and an error if node 0 has ended: for the time in which it must not.
+  // status(), or an error if node 0 has ended, for the time in which it must not end.
   Status check_running() const;
   // `handler` is called with the first error, on any thread, once; at once if there is one already.
   // When a call with null returns, no handler runs.
@@ -93,18 +94,19 @@ class Nodes {
   // Begins a pass of watch(), and notes whether it is late. Requires mutex_.
   void begin_pass();
   bool is_late() const;
-  // kCaller: an error that fail() was given. kHere: one that this object has found on this node.
+  // kCaller: an error passed to fail(). kHere: an error that this object has found on this node.
   // kElsewhere: another node sent it, or the connection with it has failed.
   enum class Origin : uint8_t { kCaller, kHere, kElsewhere };
   void fail_with(const Status& error, Origin origin);
   Result<std::string> take(int node, Kind kind);
-  // How long this node was stopped just now; 0 if that cannot have made the others give it up.
+  // How long this node was stopped just now; 0 if the time is too short for the other nodes to give
+  // it up.
   std::chrono::nanoseconds time_away() const;
 
   const NodePlace place_;
   const std::chrono::milliseconds silence_timeout_;
   const std::chrono::milliseconds period_;    // of watch(), which sends signs of life
-  std::vector<std::unique_ptr<Peer>> peers_;  // of node 0: node i + 1; of another: node 0
+  std::vector<std::unique_ptr<Peer>> peers_;  // on node 0: node i + 1; on other nodes: node 0
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
@@ -113,7 +115,7 @@ class Nodes {
   bool stopping_ = false;
   std::mutex handler_mutex_;
   std::function<void(const Status&)> handler_;
-  // When watch() began its last pass, and the last time for which it was late, which show whether
+  // When watch() began its last pass, when it was last late, and for how long: these show whether
   // this node was stopped. Times since the machine's start.
   std::chrono::nanoseconds last_pass_;
   std::chrono::nanoseconds back_at_ = std::chrono::nanoseconds::min() / 2;

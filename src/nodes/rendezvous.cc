@@ -305,7 +305,7 @@ class Acceptor {
     return false;
   }
 
-  // The connection becomes that of a node, or is dropped.
+  // Assigns the connection to a node, or drops it.
   void handle_hello(PendingConnection& connection, std::string_view bytes) {
     const std::optional<std::string_view> message =
         check_signed(bytes, config_.token, "node", connection.nonce);
@@ -448,8 +448,8 @@ Result<Verdict> receive_verdict(const NodesConfig& config, const Socket& socket,
 
 // Returns the host name of node 0 when all nodes have arrived, at the latest at `deadline`.
 // kUnavailable: the connection has ended, as while node 0 stops; another may succeed. Other errors
-// end the start, also that of a node 0 that is silent. Each wait is for a whole message, so that a
-// peer which sends a byte from time to time prolongs none.
+// end the start, for example if node 0 is silent. Each wait is for a whole message, so that a peer
+// that sends a byte from time to time does not prolong it.
 Result<std::string> send_hello(const NodesConfig& config, const Socket& socket,
                                Clock::time_point deadline) {
   std::string greeting(kGreeting.size() + kNonceBytes, '\0');
@@ -462,8 +462,8 @@ Result<std::string> send_hello(const NodesConfig& config, const Socket& socket,
                        .host = own_host_name(),
                        .settings = config.settings};
   if (hello.nonce.empty()) return unavailable("the system has no random numbers");
-  // All of it fits into the buffer of a new connection. If node 0 has closed it, the reason may be
-  // there to be read.
+  // The whole message fits into the buffer of a new connection. If node 0 has closed the
+  // connection, its reason may still be readable.
   (void)socket.send_some(signed_bytes(hello_bytes(hello), config.token, "node",
                                       std::string_view(greeting).substr(kGreeting.size())));
   while (true) {

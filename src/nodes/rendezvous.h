@@ -15,7 +15,7 @@ namespace quire {
 
 struct NodesConfig {
   NodePlace place;
-  // Empty: none, which only a loopback address of node 0 permits.
+  // Empty: none, allowed only with a loopback address of node 0.
   std::string token;
   NodeSettings settings;
   std::chrono::milliseconds meet_timeout = std::chrono::minutes(10);
