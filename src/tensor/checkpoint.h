@@ -15,7 +15,7 @@
 
 namespace quire {
 
-// The file with all weights of a checkpoint, and the one that lists the files they are split into.
+// The file with all weights of a checkpoint, and the index of the files that they are split into.
 inline constexpr std::string_view kWeightsFile = "model.safetensors";
 inline constexpr std::string_view kWeightsIndexFile = "model.safetensors.index.json";
 

@@ -88,10 +88,10 @@ class GgufHeader {
   std::vector<GgufTensor> tensors_;
 };
 
-// Whether these bytes begin as a GGUF file does.
+// Whether these are the first bytes of a GGUF file.
 bool is_gguf(std::string_view beginning);
 
-// A model's file, or all files of a split one, memory-mapped. The metadata is that of the first.
+// A model's file, or all files of a split one, memory-mapped. The metadata is the first file's.
 class GgufModel {
  public:
   // `path` is the only file, or the first one of a split model: NAME-00001-of-00003.gguf.
@@ -106,8 +106,7 @@ class GgufModel {
   // In the order of the files.
   std::vector<const GgufTensor*> tensors() const;
   std::vector<const MappedFile*> files() const;
-  // Tells the kernel that it may drop this part of the tensor's bytes from memory; they can be read
-  // again.
+  // Lets the kernel drop this part of the tensor's bytes from memory; they can be read again.
   void drop_pages(const GgufTensor& tensor, std::span<const std::byte> bytes) const;
 
  private:

@@ -37,7 +37,7 @@ void set_scale(const std::byte* block, QuantizedBlock& out) {
   out.group_scales[0] = 1;
 }
 
-// The scale and the minimum of such a block; the file adds the minimum.
+// The scale and the minimum of a block without scales per group; the file adds the minimum.
 void set_scale_and_minimum(const std::byte* block, QuantizedBlock& out) {
   set_scale(block, out);
   out.minimum = load<uint16_t>(block + 2) ^ kSignBit;
@@ -212,7 +212,7 @@ void read_q4_k(const std::byte* block, QuantizedBlock& out) {
   read_group_nibbles(block + 16, out.values.data());
 }
 
-// As Q4_K with 32 bytes of fifth bits before the 4 bits: bit `group` of byte i % 32.
+// The layout of Q4_K, with 32 bytes of fifth bits before the 4 bits: bit `group` of byte i % 32.
 void read_q5_k(const std::byte* block, QuantizedBlock& out) {
   out.scale = load<uint16_t>(block);
   out.minimum = load<uint16_t>(block + 2);
@@ -225,8 +225,8 @@ void read_q5_k(const std::byte* block, QuantizedBlock& out) {
 }
 
 // The lower 4 bits, then the upper 2 bits, of elements that stand for -32 to 31, a signed scale per
-// 16 elements, and their F16 scale. Of the 128 elements of each half, 64 bytes hold the lower bits:
-// the lower halves those of the first 64 elements.
+// 16 elements, and their F16 scale. For each half of 128 elements, 64 bytes hold the lower bits:
+// the first 64 elements are in the lower halves of the bytes.
 void read_q6_k(const std::byte* block, QuantizedBlock& out) {
   out.scale = load<uint16_t>(block + 208);
   std::memcpy(out.group_scales.data(), block + 192, out.group_scales.size());

@@ -58,8 +58,8 @@ struct BlockMatrix {
   const GgufBlockType* type = nullptr;
   const std::byte* bytes = nullptr;
   Shape shape;  // [rows, columns]; rows are whole blocks
-  // Rows of a head whose rows the file stores in pairs that llama.cpp's rotation turns together:
-  // those of the first half of the head alternate with those of the second half. 0: in order.
+  // Rows per head, if the file stores them in pairs that llama.cpp's rotation turns together: rows
+  // of the first half of the head alternate with rows of the second half. 0: in order.
   int64_t paired_rows = 0;
 
   int64_t blocks_per_row() const { return shape[1] / type->block_elements; }

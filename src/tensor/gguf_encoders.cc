@@ -47,8 +47,8 @@ float extreme_of(std::span<const float> numbers) {
   return *std::ranges::max_element(numbers, {}, [](float x) { return std::abs(x); });
 }
 
-// The smallest power of two, of those that F16 stores, by which numbers up to this magnitude become
-// integers of at most `most`.
+// The smallest power of two in F16 by which numbers up to this magnitude become integers of at most
+// `most`.
 float power_of_two_scale(float largest, float most) {
   constexpr int kLeastF16 = -24;
   constexpr int kMostF16 = 15;
@@ -100,7 +100,7 @@ SmallValues quantize_signed(const float* numbers, int offset, std::byte* scale_o
 struct Line {
   float scale = 0;
   float minimum = 0;  // at most 0
-  float error = 0;    // less the part that every line of the group has
+  float error = 0;    // without the part that all lines of the group share
 };
 
 struct Group {
@@ -287,9 +287,9 @@ void write_q8_0(const float* numbers, std::byte* block) {
   constexpr float kMost = 127;
   const std::span<const float> all(numbers, kSmallBlock);
   const float largest = std::abs(extreme_of(all));
-  // Numbers that were rounded to integers times a power of two are stored without a loss by that
-  // scale, and with one by largest / 127, which moves them off the integers. The embedded model's
-  // weights are such numbers (tools/train).
+  // Numbers that were rounded to integers times a power of two are exact with that scale. The scale
+  // largest / 127 would move them off the integers. The embedded model's weights are such numbers
+  // (tools/train).
   const float exact = power_of_two_scale(largest, kMost);
   const float scale = largest > 0 && is_exact(all, exact, kMost) ? exact : largest / kMost;
   const float steps = inverse(store_f16(scale, block));

@@ -66,7 +66,7 @@ Result<PackedHeader> read_packed_header(std::span<const std::byte> file) {
     return damaged(fmt::format("got {} bytes, expected at least {}", file.size(), sizeof(Head)));
   }
   const Head head = read_at<Head>(file, 0);
-  if (head.magic != kPackedMagic) return damaged("it does not begin as such files do");
+  if (head.magic != kPackedMagic) return damaged("it does not begin like a file of packed weights");
   if (head.file_bytes != file.size()) {
     return damaged(fmt::format("got {} bytes, expected {}", file.size(), head.file_bytes));
   }

@@ -37,7 +37,7 @@ constexpr std::string_view kPartialEnd = ".partial";
 // A writer that is asked to end may first have to wait until this much is on the disk.
 constexpr size_t kSyncBytes = 4 * kWriteBytes;
 
-// Ages at which a file is removed. Another machine may have the model that is gone on this one.
+// Ages at which a file is removed. Another machine may still have a model that is gone on this one.
 constexpr std::chrono::days kMaxAge{30};
 constexpr std::chrono::days kMaxAgeWithoutModel{1};
 constexpr std::chrono::days kMaxAgeOfPartialFile{1};  // where files cannot be locked
@@ -97,8 +97,9 @@ fs::path first_source(std::string_view origin) {
 }
 
 // Digests the first 64 KiB, where the names and offsets of tensors begin, pages at equal distances
-// and the last one. Models of one shape that have the same size and time, as those of archives and
-// of `cp --preserve` may, differ there. Reading whole files would take longer than packing them.
+// and the last one. Models of one shape may have the same size and time, for example from archives
+// or by `cp --preserve`, but their samples differ. Reading whole files would take longer than
+// packing them.
 Sha256Digest digest_of_samples(std::span<const std::byte> file, uint64_t distance) {
   constexpr size_t kHeadBytes = size_t{64} << 10;
   constexpr size_t kSampleBytes = 4096;
@@ -357,7 +358,7 @@ void PackedWeights::remove_unused() const {
     if (!mapping.ok()) continue;
     const Result<PackedHeader> header = read_packed_header((*mapping)->bytes());
     if (!header.ok()) continue;
-    // Without the directory, a disk or a container's volume may only be away.
+    // If the directory is missing too, the disk or the container's volume may only be unmounted.
     const fs::path model = first_source(header->origin);
     const Result<bool> has_model = path_exists(model);
     std::error_code error;
@@ -403,7 +404,7 @@ Status PackedWeights::map_file() {
   if (header.origin != origin_) {
     return unavailable("the model's files or Quire's version have changed");
   }
-  // Records the use for remove_unused(). It fails on a read-only disk, where none is removed.
+  // Records the use for remove_unused(). Fails on a read-only disk, where no file is removed.
   ::utimensat(AT_FDCWD, config_.file.c_str(), nullptr, AT_SYMLINK_NOFOLLOW);
   for (const PackedEntry& entry : header.entries) {
     in_file_[entry.key] = {entry.offset, entry.num_bytes, entry.form};

@@ -1,7 +1,7 @@
 // A file with a model's matrices as the CPU's kernels stream them. Packing takes most of a start:
 // 3 to 4 s for 4.6 GiB on two cores. The start that packs them writes the file, and later ones map
-// it instead of packing. The file is a cache: it is used only if the model's own files are the
-// ones that it was made from, and may be deleted at any time.
+// it instead of packing. The file is a cache: it is used only if it was made from the model's
+// present files, and may be deleted at any time.
 #pragma once
 
 #include <atomic>
@@ -33,8 +33,8 @@ class PackedWeights {
   struct Config {
     std::filesystem::path file;
     std::vector<const MappedFile*> sources;  // the model's files, mapped until save() is called
-    std::string layout = {};                 // names the machine's kernels; a file has that of one
-    // The file is written only if the disk has so many times its size free.
+    std::string layout = {};                 // names the machine's kernels; a file has one layout
+    // The file is written only if the disk has free_sizes times its size free.
     uint64_t free_sizes = 1;
     // The user has named no directory. Then a failure is one informational line per start, and
     // files in the directory that no start has used for 30 days are removed.
@@ -43,22 +43,22 @@ class PackedWeights {
     // which removes its unfinished file.
     bool waits = true;
   };
-  // Maps the file if it is there. One that is damaged, stale or of another user is not used: the
+  // Maps the file if it exists. A file that is damaged, stale or of another user is not used: the
   // log says why, and save() replaces it.
   explicit PackedWeights(const Config& config);
   ~PackedWeights();
   PackedWeights(const PackedWeights&) = delete;
   PackedWeights& operator=(const PackedWeights&) = delete;
 
-  // Says where in the model's files these bytes lie; absent if they lie elsewhere.
+  // The place of these bytes in the model's files; absent if they lie elsewhere.
   std::optional<std::string> place_of(const void* data, size_t num_bytes) const;
 
   struct Matrix {
     Buffer bytes;       // valid without this object, too; read-only if the file has the matrix
     uint32_t form = 0;  // the result of pack()
   };
-  // The matrix from the file, or the one that pack() writes to zeroed memory. `key` identifies the
-  // numbers and their order.
+  // The matrix from the file, or the matrix that pack() writes to zeroed memory. `key` identifies
+  // the numbers and their order.
   Result<Matrix> get(std::string_view key, size_t num_bytes,
                      const std::function<uint32_t(std::byte*)>& pack);
 
@@ -94,15 +94,15 @@ class PackedWeights {
   // Removes the files in the directory that no start will use.
   void remove_unused() const;
 
-  // The text that the file must have: what its matrices were made from.
+  // The text that the file must have: the origin of its matrices.
   std::string describe_origin() const;
-  // Fails if one of the model's files is not the one that was opened.
+  // Fails if one of the model's files has changed since it was opened.
   Status check_unchanged() const;
 
   Config config_;  // without the sources
   std::vector<Source> sources_;
   std::string origin_;   // of describe_origin()
-  std::string refusal_;  // why the file that is there is not used
+  std::string refusal_;  // why the existing file is not used
   std::shared_ptr<const Mapping> mapping_;
   std::map<Sha256Digest, Place> in_file_;
   std::vector<Made> made_;

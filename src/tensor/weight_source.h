@@ -55,15 +55,15 @@ class WeightSource {
   virtual void release(std::string_view name) = 0;
   // The names of all tensors, to check that none was overlooked.
   virtual std::vector<std::string> names() const = 0;
-  // The files whose bytes are used in place where they can be; empty: the weights are in other
-  // memory.
+  // The files whose bytes are used in place if possible; empty: the weights are in other memory.
   virtual std::vector<const MappedFile*> files() const { return {}; }
 };
 
 // Random weights of any requested shape (load_format dummy). A name always gets the same numbers.
-// Matrices and biases are approximately N(0, 0.02²); norm weights are near 1; integers are 0. Names
-// as AWQ, GPTQ and compressed-tensors give them to packed integers of 4 or 8 bits get random I32,
-// and their scales numbers near 0.004; the optional tensors of such matrices are absent.
+// Matrices and biases are approximately N(0, 0.02²); norm weights are near 1; integers are 0.
+// Tensors with the names that AWQ, GPTQ and compressed-tensors give to packed integers of 4 or 8
+// bits are random I32, and their scales are near 0.004; the optional tensors of such matrices are
+// absent.
 class DummyWeights : public WeightSource {
  public:
   explicit DummyWeights(DType dtype);
@@ -91,9 +91,9 @@ class DummyWeights : public WeightSource {
 std::unique_ptr<WeightSource> add_name_prefix(std::unique_ptr<WeightSource> source,
                                               std::string prefix);
 
-// `source` for several readers on threads of their own, each of which releases every tensor as
-// often as it requests it. A tensor's memory is freed once all of them have released it, so that it
-// is read from disk once.
+// `source` for several readers on threads of their own. Each reader releases every tensor as often
+// as it requests it. A tensor's memory is freed once all of them have released it, so that it is
+// read from disk once.
 std::unique_ptr<WeightSource> share_weights(std::unique_ptr<WeightSource> source, int num_readers);
 
 // Whether vectors, scales and matrices without scales may have this type: F32, F16 or BF16.
@@ -110,7 +110,7 @@ struct WeightScheme {
   int64_t block_columns = 0;
   // With scales, the type of values * scales: that of the model before it was quantized.
   DType dequantized_dtype = DType::kF32;
-  // Values in I8 are integers of so many bits: 4 (-8 to 7) or 8 (-128 to 127).
+  // Bits of the integers in I8 values: 4 (-8 to 7) or 8 (-128 to 127).
   int bits = 8;
   // Each scale has a zero point, an integer of the same range that is subtracted from the values.
   bool has_zeros = false;
