@@ -147,7 +147,7 @@ ByteTrie::Match AddedTokens::longest_match(const Matcher& matcher, std::string_v
   while (true) {
     const ByteTrie::Match match = matcher.trie.longest_prefix(text);
     budget.spend(match.num_walked);
-    // Most tokens are the template's own, and need no look at the entry.
+    // Most tokens are the template's own, so their entry need not be checked.
     if (match.num_bytes == 0 || !untrusted.intersects(at, at + match.num_bytes)) return match;
     const Entry& entry = by_id_.at(match.id);
     const bool is_refused =

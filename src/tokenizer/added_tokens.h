@@ -28,9 +28,10 @@ struct AddedToken {
 };
 
 // Control tokens are the added tokens that give a prompt its structure, so that a request's text
-// must not become one: the special tokens, and those that are spelled like one between bars, such
-// as DeepSeek's <｜User｜>, which its file does not call special. Tokens such as <think> and
-// <tool_call> are none: models write them into the text that clients send back.
+// must not become one: the special tokens, and tokens that are spelled like a special one between
+// bars, such as DeepSeek's <｜User｜>, which its file does not mark as special. Tokens such as
+// <think> and <tool_call> are not control tokens: models write them into the text that clients send
+// back.
 class AddedTokens {
  public:
   static constexpr size_t kMaxTokenBytes = 1024;
@@ -41,7 +42,7 @@ class AddedTokens {
              const Normalizer& normalizer);
   static Result<AddedToken> from_json(JsonElement json);
 
-  // Selects the tokens that are matched in raw text or those matched in normalized text.
+  // Selects the tokens that are matched in raw text, or in normalized text.
   enum class Stage { kRaw, kNormalized };
   // Called as visit(text, id) for consecutive parts: id of an added token, or -1 for other text.
   using Visit = FunctionRef<void(std::string_view text, int32_t id)>;

@@ -185,7 +185,7 @@ void Bpe::add_merge(int32_t left, int32_t right, int32_t rank, int32_t merged) {
   merges_.set(static_cast<uint32_t>(left), static_cast<uint32_t>(right), {rank, merged});
   if (!splits_words_) return;
   // A character without a token becomes byte tokens. No rule of a known vocabulary merges them. If
-  // one does, can_touch() does not see it, so words are not split at all.
+  // a rule does, can_touch() does not detect it, so words are not split at all.
   const auto is_byte_token = [this](int32_t id) {
     return std::find(byte_ids_.begin(), byte_ids_.end(), id) != byte_ids_.end();
   };

@@ -361,7 +361,7 @@ void DecoderStream::flush(size_t stage, std::string& out) {
       return pass_broken(stage, state.held.size(), state.num_prompt, out);
     }
     run(stage + 1, {state.held, whole_characters(state.held, state.num_prompt)}, out);
-  }  // bytes that Strip holds are those to be stripped
+  }  // Strip holds only bytes to be stripped
 }
 
 void DecoderStream::finish(std::string& out) {

@@ -32,7 +32,7 @@ std::string quoted(std::string_view text) {
   return fmt::format("\"{}\"", clipped(text));
 }
 
-// The tokenizer has been read, so a field of a wrong type is one that it does not use.
+// The tokenizer has been read, so it does not use a field of a wrong type.
 std::string_view text_or(JsonElement json, std::string_view name, std::string_view fallback) {
   const Result<std::string_view> text = json_or(json, name, fallback);
   return text.ok() ? *text : fallback;
@@ -288,9 +288,9 @@ Status Builder::read_spaces(JsonElement root) {
   return {};
 }
 
-// SentencePiece merges the neighbours whose union has the best score, and a tokenizer.json those
-// whose merge comes first. The two are the same if all merges to one token are adjacent, as they
-// are in files that were made from a SentencePiece model.
+// SentencePiece merges the neighbours whose union has the best score; a tokenizer.json merges the
+// neighbours whose merge comes first. The two are the same if all merges to one token are adjacent,
+// as they are in files that were made from a SentencePiece model.
 Status Builder::score_by_merges() {
   std::unordered_map<std::string_view, size_t> ids;
   for (size_t id = 0; id < out_.tokens.size(); ++id) ids.emplace(out_.tokens[id], id);

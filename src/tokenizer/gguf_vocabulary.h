@@ -14,7 +14,7 @@
 
 namespace quire {
 
-// The contents of a checkpoint's files; those that it lacks are empty.
+// The contents of a checkpoint's files; empty for missing files.
 struct TokenizerTexts {
   std::string_view json;           // tokenizer.json
   std::string_view sentencepiece;  // tokenizer.model, which is read only without a tokenizer.json
@@ -23,13 +23,13 @@ struct TokenizerTexts {
 
 // The model that the vocabulary belongs to.
 struct VocabularyUse {
-  int num_tokens = 0;  // rows of its embedding; the vocabulary gets as many tokens
+  int num_tokens = 0;  // rows of its embedding, and tokens of the vocabulary
   // Used if tokenizer_config.json does not name the token.
   std::optional<int> bos_id = {};
   std::optional<int> eos_id = {};
 };
 
-// As GgufVocabulary, with texts of its own.
+// A GgufVocabulary that owns its texts.
 struct OwnedGgufVocabulary {
   std::string model;
   std::string pre;
@@ -48,9 +48,9 @@ struct OwnedGgufVocabulary {
   GgufVocabulary view() const;
 };
 
-// `tokenizer` is the one of these files. Fails, naming the part, if GGUF files cannot express the
-// tokenizer: the result encodes the text of every token, and of every two with adjacent ids, to the
-// same ids. `source` names the files in errors.
+// `tokenizer` has read these files. Fails, naming the part, if GGUF files cannot express the
+// tokenizer: the result must encode the text of every token, and of every two tokens with adjacent
+// ids, to the same ids. `source` names the files in errors.
 Result<OwnedGgufVocabulary> gguf_vocabulary(const TokenizerTexts& texts, const Tokenizer& tokenizer,
                                             const VocabularyUse& use, std::string_view source);
 

@@ -87,7 +87,7 @@ class Normalizer {
   void add(std::unique_ptr<const NormalizerStep> step) { steps_.push_back(std::move(step)); }
 
   bool is_identity() const { return steps_.empty(); }
-  // The result's marks are those of the text that each of its parts replaces.
+  // Each part of the result has the marks of the text that it replaces.
   MarkedText apply(std::string_view text, const ByteSpans& untrusted, SearchBudget& budget) const;
 
  private:

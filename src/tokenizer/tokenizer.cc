@@ -49,8 +49,8 @@ class Encoder {
   }
 
   // Added tokens are split off before, so a control token that the model finds in a text with
-  // untrusted bytes is theirs. It is rare, so it is looked for in the whole segment at once, and
-  // only a segment that has one is encoded again.
+  // untrusted bytes comes from these bytes. This is rare, so the whole segment is searched at once,
+  // and only a segment with such a token is encoded again.
   void encode_segment(Piece segment, bool has_untrusted) {
     const size_t num_before = ids_.size();
     parts_.pre_tokenizer.run(segment, budget_, [&](Piece piece) {

@@ -49,9 +49,9 @@ constexpr std::string_view kHanAndKana = R"([一-龥぀-ゟ゠-ヿ]+)";
 // A pre-tokenizer: regexes that split the text one after another.
 struct PreRule {
   std::string_view name;
-  std::array<std::string_view, 6> splits;  // an empty one is none
+  std::array<std::string_view, 6> splits;  // empty: unused
   bool ignore_merges = false;              // a word that is a token is that token, without merges
-  bool adds_bos = false;                   // if the file does not say
+  bool adds_bos = false;                   // if the file does not state it
   bool nfc = false;                        // the checkpoint's tokenizer composes characters first
 };
 
@@ -104,7 +104,7 @@ int64_t type_of(const GgufVocabulary& vocabulary, size_t id) {
   return vocabulary.types.empty() ? int64_t{kGgufNormal} : vocabulary.types[id];
 }
 
-// The number of tokens without the unused ones at the end, which fill the model's embedding up.
+// The number of tokens without the unused ones at the end, which pad the model's embedding.
 size_t num_used(const GgufVocabulary& vocabulary) {
   size_t count = vocabulary.tokens.size();
   while (count > 1 && type_of(vocabulary, count - 1) == kGgufUnused) --count;
@@ -188,8 +188,8 @@ void write_added_tokens(const GgufVocabulary& vocabulary, size_t count, JsonWrit
   json.end_array();
 }
 
-// A byte-level BPE is written as the tokenizer.json that it was made from, so that one reader knows
-// both.
+// A byte-level BPE is written as the tokenizer.json that it was made from, so that one reader
+// serves both.
 std::string byte_level_json(const GgufVocabulary& vocabulary, const PreRule& rule) {
   const size_t count = num_used(vocabulary);
   JsonWriter json;
@@ -207,9 +207,9 @@ std::string byte_level_json(const GgufVocabulary& vocabulary, const PreRule& rul
   return json.take();
 }
 
-// The token that stands for unknown characters: the one that the file names, otherwise the one of
-// that type, otherwise the one that is spelled <unk>. llama.cpp's converter gives every special
-// token of a checkpoint the type of control tokens, so that files rarely have a token of that type.
+// The token for unknown characters: the token that the file names, otherwise the token of type
+// unknown, otherwise <unk>. llama.cpp's converter gives every special token of a checkpoint the
+// type of control tokens, so files rarely have a token of type unknown.
 std::optional<size_t> find_unknown(const GgufVocabulary& vocabulary, size_t count) {
   if (vocabulary.unk_id) return static_cast<size_t>(*vocabulary.unk_id);
   const auto found = std::ranges::find(vocabulary.types, int64_t{kGgufUnknown});

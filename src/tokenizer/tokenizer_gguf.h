@@ -54,7 +54,7 @@ extern const std::string_view kByteLevelRegex;
 extern const std::string_view kDigitRegex;
 
 // Whether models end their replies with a token that is spelled like this. Old converters gave some
-// of these tokens the type of text; they are control tokens whatever the file says.
+// of these tokens the type of text; they are control tokens whatever type the file states.
 bool ends_gguf_replies(std::string_view token);
 
 // Errors name the key but not the file; the caller adds it.

@@ -238,8 +238,8 @@ Result<std::unique_ptr<TokenModel>> make_bpe(const SentencePieceModel& source,
   const std::vector<int32_t> ranks = ranks_by_score(source.pieces);
   for (size_t i = 0; i < source.pieces.size(); ++i) {
     const SentencePieceModel::Piece& piece = source.pieces[i];
-    // SentencePiece merges to an unused piece and splits it again. One that no merge reaches, such
-    // as a converter's [PAD32000], changes nothing.
+    // SentencePiece merges to an unused piece and splits it again. An unused piece that no merge
+    // reaches, such as a converter's [PAD32000], changes nothing.
     bool is_reached = false;
     if (piece.type != PieceType::kNormal && piece.type != PieceType::kUnused) continue;
     for_each_merge(piece.text, source, vocab, [&](int32_t left, int32_t right) {
