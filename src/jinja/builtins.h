@@ -13,8 +13,8 @@
 
 namespace quire::jinja {
 
-// Parameter names in order. Those before '|' are required ("old new | count"); "*" means that the
-// builtin reads all arguments itself (BoundArgs::raw). Parsed at compile time.
+// Parameter names in order. Parameters before '|' are required ("old new | count"); "*" means that
+// the builtin reads all arguments itself (BoundArgs::raw). Parsed at compile time.
 struct Signature {
   static constexpr size_t kMaxParams = 4;
 
@@ -72,7 +72,7 @@ Value call_builtin(Interpreter& interpreter, const Builtin& builtin, const Value
 const Builtin* find_filter(std::string_view name);
 const Builtin* find_test(std::string_view name);
 const Builtin* find_global(std::string_view name);
-// A method of a value that is no object; null if it has none of that name.
+// A method of a value that is not an object; null if it has no method of this name.
 const Builtin* find_method(const Value& self, std::string_view name);
 
 // The tables.

@@ -45,7 +45,8 @@ class ChatTemplate {
   // eos_token and any others that the template reads. Errors are the request's fault:
   // raise_exception in the template, an operation that fails with these variables, or a spent
   // budget. `num_steps` receives the work charged to the budget, also if the render fails. The
-  // result's marks tell the bytes of the variables' texts (Value::string) from the template's own.
+  // result's marks distinguish the bytes of the variables' texts (Value::string) from the
+  // template's own.
   Result<MarkedText> render(const jinja::Value& variables, const TemplateLimits& limits = {},
                             int64_t* num_steps = nullptr) const;
 

@@ -1,4 +1,4 @@
-// Filters of sequences and of numbers. Those that yield items one by one behave like generators.
+// Filters of sequences and of numbers. Filters that yield items one by one behave like generators.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -39,7 +39,7 @@ char32_t simple_upper(char32_t c) {
   return static_cast<char32_t>(utf8proc_toupper(as_utf8proc(c)));
 }
 
-// A character's upper case has several characters ("ß" becomes "SS") exactly if it is no capital
+// A character's upper case has several characters ("ß" becomes "SS") exactly if it is not a capital
 // and case folding gives several; these are then capitalized one by one.
 void append_upper(char32_t c, std::u32string& out) {
   if (c >= 0x80 && !in_category(c, {UTF8PROC_CATEGORY_LU})) {

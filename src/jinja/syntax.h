@@ -147,7 +147,7 @@ struct SliceExpr : Expr {  // base, start, stop, step; the last three may be nul
   Value eval(Interpreter& interpreter) const override;
 };
 
-// The names of a call's arguments: "" for a positional one, "*" and "**" for those that are spread.
+// The names of a call's arguments: "" for a positional one, "*" and "**" for spread ones.
 using ArgNames = std::vector<std::string>;
 
 struct CallExpr : Expr {  // callee, arguments
