@@ -69,7 +69,8 @@ std::string_view setting(Needs needs) {
   return needs == Needs::kTokenizer ? "[tokenizer] tokenizer" : "[model] model";
 }
 
-// The repository of a model's folder; empty: it is none. A name has no "--" but for its one slash.
+// The repository of a model's folder; empty: another folder. "--" stands for the slash of the name,
+// which has no other "--".
 std::string repository_of(std::string_view folder) {
   if (!folder.starts_with(kFolderStart)) return "";
   std::string name(folder.substr(kFolderStart.size()));

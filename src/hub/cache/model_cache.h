@@ -17,7 +17,7 @@ namespace quire::hub {
 
 inline constexpr std::string_view kMainRevision = "main";
 
-// Names the model in the binary, also where a file or folder is called so.
+// Names the model in the binary, even if a file or folder has this name.
 inline constexpr std::string_view kEmbeddedModel = "embedded";
 
 // An environment variable; empty: it is not set.
@@ -59,10 +59,10 @@ struct FoundModel {
 // Returns the path itself if there is a file or folder of this name. Otherwise returns the GGUF
 // file of a model in the model folder, or the snapshot in the cache, with all files that `needs`
 // names. The error distinguishes a path that does not exist, a model that is not in the cache, and
-// one that is there in part, and names the command that downloads it.
+// a model that is only partly in the cache, and names the command that downloads it.
 Result<FoundModel> find_model(const std::string& model, Needs needs);
 
-// The same for a name only, in this cache.
+// find_model() for a name only, in this cache.
 Result<std::filesystem::path> find_in_cache(const ModelName& name,
                                             const std::filesystem::path& cache, Needs needs);
 

@@ -23,7 +23,7 @@ inline constexpr std::string_view kModelsVariable = "QUIRE_MODELS";
 // it.
 Result<std::filesystem::path> models_directory();
 
-// Whether a model's folder may have this name: a plain file name that is no reserved word.
+// Whether a model's folder may have this name: a plain file name that is not a reserved word.
 bool can_name_local_model(std::string_view name);
 
 // The content of source.json. Empty and 0: unknown.
@@ -37,7 +37,7 @@ struct ModelSource {
   std::string fetched_at = {};    // UTC
 };
 std::string source_json(const ModelSource& source);
-// Reads a source.json; what is missing or wrong in it stays unknown.
+// Reads a source.json; missing or wrong values stay unknown.
 ModelSource read_source(const std::filesystem::path& path);
 
 struct LocalModel {
@@ -51,7 +51,7 @@ std::vector<LocalModel> list_local_models(const std::filesystem::path& models);
 
 // The GGUF file of a model in the folder; empty: it has no such model.
 std::filesystem::path local_model_file(const std::filesystem::path& models, std::string_view name);
-// The same in models_directory().
+// local_model_file() in models_directory().
 std::filesystem::path local_model_file(std::string_view name);
 
 // The bytes of all files below a path. Follows no links.

@@ -18,9 +18,9 @@ struct NamedModel {
   std::string_view generation_config;
 };
 
-// SmolLM2-135M-Instruct in Q4_1. Of nine settings this one is right most often on 50 everyday
-// questions (bench/results/cpu/smollm2_sampling.md): four bits left the model unsure, so that
-// sampling often misses what its greedy answer gets right.
+// SmolLM2-135M-Instruct in Q4_1. This is the best of nine settings on 50 everyday questions
+// (bench/results/cpu/smollm2_sampling.md): weights of 4 bits make the model less certain, so that
+// sampling often gives a wrong answer where the greedy answer is right.
 inline constexpr std::string_view kSmolLm2Sampling =
     R"({"do_sample": false, "repetition_penalty": 1.03})";
 

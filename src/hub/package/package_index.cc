@@ -109,7 +109,7 @@ std::string unescaped(std::string_view html) {
   return text;
 }
 
-// The value of an attribute in the inside of a tag; empty: it has none.
+// The value of an attribute in the inside of a tag; empty: absent.
 std::string_view attribute(std::string_view tag, std::string_view name) {
   for (size_t at = tag.find(name); at != std::string_view::npos; at = tag.find(name, at + 1)) {
     std::string_view rest = trimmed(tag.substr(at + name.size()));
@@ -149,7 +149,7 @@ struct WheelName {
   bool is_universal = false;  // for every Python and platform
 };
 
-// NAME-VERSION[-BUILD]-PYTHON-ABI-PLATFORM.whl; nullopt if it is no wheel of this package.
+// NAME-VERSION[-BUILD]-PYTHON-ABI-PLATFORM.whl; nullopt if it is not a wheel of this package.
 std::optional<WheelName> parse_wheel_name(std::string_view file, std::string_view package) {
   constexpr std::string_view kEnd = ".whl";
   if (!file.ends_with(kEnd)) return std::nullopt;

@@ -22,7 +22,7 @@ namespace {
 
 constexpr int kTickMs = 100;
 
-// This process's environment, in which `variables` replace those of the same names.
+// This process's environment, in which `variables` replace variables of the same names.
 std::vector<char*> environment_with(std::vector<std::string>& variables) {
   std::vector<char*> all;
   const auto name_of = [](std::string_view text) { return text.substr(0, text.find('=')); };

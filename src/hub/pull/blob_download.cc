@@ -20,8 +20,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Begins the hash that names a blob: SHA-256 of a large file, and of a small one git's SHA-1, which
-// begins with the file's size.
+// Begins the hash that names a blob: SHA-256 of a large file; git's SHA-1 of a small file, which
+// also covers the file's size.
 void begin_hash(const RepositoryFile& file, Hasher& hash) {
   hash.restart();
   if (file.is_large) return;
@@ -97,7 +97,7 @@ class PartialBlob : public Receiver {
     return truncate();
   }
 
-  // Whether the content can only be wrong.
+  // Whether the content is longer than the hub lists, and therefore wrong.
   bool is_too_long() const { return is_too_long_; }
   bool has_right_hash() { return hash_.finish_hexadecimal() == file_.hash; }
 
@@ -145,7 +145,7 @@ fs::path partial_path(const fs::path& blob) {
   return blob.string() + ".incomplete";
 }
 
-// Downloads what the partial blob lacks.
+// Downloads the rest of the partial blob.
 Status complete(HubClient& client, std::string_view commit, const RepositoryFile& file,
                 PartialBlob& blob) {
   if (blob.is_complete()) return {};

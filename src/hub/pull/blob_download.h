@@ -26,7 +26,7 @@ struct BlobFolders {
 int64_t bytes_in_cache(const RepositoryFile& file, const BlobFolders& folders);
 
 // Makes sure that the blob is in the cache. Adds to `num_bytes` as content arrives, and subtracts
-// what is discarded. If the content has the wrong hash, deletes it and fails.
+// discarded bytes. If the content has the wrong hash, deletes it and fails.
 Status download_blob(HubClient& client, std::string_view commit, const RepositoryFile& file,
                      const BlobFolders& folders, std::atomic<int64_t>& num_bytes);
 

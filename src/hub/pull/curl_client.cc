@@ -96,7 +96,7 @@ T number_or_zero(std::string_view text) {
   return number > 0 ? number : T{0};
 }
 
-// Takes what Quire needs of one header line.
+// Reads the fields that Quire needs from one header line.
 void read_header(std::string_view line, Reply& reply) {
   const size_t colon = line.find(':');
   if (colon == std::string_view::npos) return;
@@ -111,7 +111,7 @@ void read_header(std::string_view line, Reply& reply) {
   }
 }
 
-// One running transfer, as the callbacks see it.
+// One running transfer, as the callbacks receive it.
 struct Transfer {
   const CurlApi& api;
   CURL* handle;

@@ -35,7 +35,7 @@ class Receiver {
   // Called once before the first byte, and for an empty body.
   virtual Status begin(const Reply& head) = 0;
   virtual Status receive(std::string_view bytes) = 0;
-  // The number of bytes that it has, from which a repeated request continues.
+  // The number of bytes received, from which a repeated request continues.
   virtual int64_t size() const = 0;
   // Whether a response that ended without an error brought all bytes.
   virtual bool is_complete() const = 0;
@@ -43,7 +43,7 @@ class Receiver {
 
 struct Get {
   std::string url;
-  std::string token = {};   // sent to the URL's host and port only, not to those it redirects to
+  std::string token = {};   // sent to the URL's host and port only, not to targets of redirects
   int64_t offset = 0;       // asks for the bytes from here on
   std::string accept = {};  // media types; empty: any
 };

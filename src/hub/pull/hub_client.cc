@@ -54,7 +54,8 @@ std::string explain_access(const Reply& reply, const HubSettings& settings, std:
                        reply.error_text.empty() ? "" : ": ", reply.error_text,
                        token_remedy(settings));
   }
-  // The hub gives 401 for a model that does not exist, so as not to reveal which private ones do.
+  // The hub gives 401 for a model that does not exist, so as not to reveal which private models
+  // exist.
   return fmt::format(
       "[hub] {} has no model {}{}, or it is private ({}{}{}); check the name, or {}",
       settings.endpoint, model.repository,

@@ -103,7 +103,7 @@ int64_t cached_bytes(const std::vector<RepositoryFile>& files, const BlobFolders
 class Download {
  public:
   Download(const PullOptions& options, const PullHooks& hooks) : options_(options), hooks_(hooks) {
-    state_.was_answered = true;  // the list is there
+    state_.was_answered = true;  // the list has arrived
     state_.interrupted = [this] { return has_failed_ || hooks_.interrupted(); };
     state_.note = [this](const std::string& line) {
       const std::lock_guard lock(mutex_);

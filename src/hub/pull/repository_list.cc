@@ -91,7 +91,7 @@ std::string text_of_names(const std::vector<RepositoryFile>& files) {
   return text;
 }
 
-// The error of a repository without safetensors: names the format that it has, and what to take.
+// The error of a repository without safetensors: names the format that it has, and the remedy.
 Status no_weights(const std::vector<RepositoryFile>& others) {
   for (const RepositoryFile& file : others) {
     if (file.name == "adapter_model.safetensors") {
