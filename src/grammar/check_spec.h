@@ -1,5 +1,5 @@
 // Refuses specs that would crash or stall XGrammar, or that XGrammar would misread, and rewrites
-// the others into the forms that it reads as they are meant.
+// all other specs into forms that XGrammar reads correctly.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ Status check_spec(const GrammarSpec& spec, const GrammarLimits& limits);
 // keyword that XGrammar would ignore. The result is stricter than the schema in some ways
 // (docs/serving.md#structured-output lists them): a schema that has keywords of objects or arrays
 // but no "type" allows only objects or arrays, a pattern matches the whole string, and a format
-// with a maximum length may have a narrower one. Its size is linear in that of `json`, and at most
-// kMaxPlainGrowth * limits.max_text_bytes. The work counts against the thread's WorkBudget.
+// with a maximum length may have a narrower one. Its size is linear in the size of `json`, and at
+// most kMaxPlainGrowth * limits.max_text_bytes. The work counts against the thread's WorkBudget.
 inline constexpr size_t kMaxPlainGrowth = 4;
 Result<std::string> plain_schema(std::string_view json, const GrammarLimits& limits);
 
@@ -31,7 +31,7 @@ Result<std::string> plain_schema(std::string_view json, const GrammarLimits& lim
 // bounds the number of values and the repeats.
 Status check_schema(simdjson::dom::element root, const GrammarLimits& limits);
 
-// A regex in the part of ECMAScript's syntax that XGrammar reads as it is meant.
+// A regex in the part of ECMAScript's syntax that XGrammar reads correctly.
 struct RegexText {
   static constexpr int64_t kUnbounded = std::numeric_limits<int64_t>::max();
 

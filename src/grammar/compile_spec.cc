@@ -162,7 +162,7 @@ Result<std::shared_ptr<Compiled>> compile_in_budget(
 }
 
 // XGrammar's messages name its own rules and positions in rewritten texts, so a client gets another
-// reason. The known messages are those that need XGrammar's own work to find.
+// reason. The messages handled here are for errors that only XGrammar itself can find.
 Status refused(std::string_view message) {
   log_debug("[grammar] XGrammar refused a grammar: {}", one_line(message));
   // See patches/xgrammar/patterns.patch.

@@ -84,8 +84,8 @@ class CompileCache {
  public:
   explicit CompileCache(size_t max_bytes) : max_bytes_(max_bytes) {}
 
-  // Returns the result of `compile` for this key: an earlier result, or that of a compilation that
-  // this or another thread runs now. If `compile` throws, all waiting callers get
+  // Returns the result of `compile` for this key: an earlier result, or the result of a compilation
+  // that this or another thread runs now. If `compile` throws, all waiting callers get
   // resource_exhausted, and the next call compiles again.
   CompileResult get(const std::string& key, const std::function<CompileOutcome()>& compile);
 

@@ -13,7 +13,7 @@
 namespace quire::grammar {
 namespace {
 
-// rollback() takes back at most this many tokens, which is more than a step has drafts.
+// rollback() undoes at most this many tokens; a step has fewer drafts.
 constexpr size_t kMaxRollback = 64;
 
 // Adapts XGrammar's matcher to TokenConstraint. If the matcher throws, only this sequence fails: no
@@ -89,7 +89,7 @@ class GrammarConstraint : public TokenConstraint {
     const auto first = newest_.end() - num_tokens;
     const auto in_matcher = std::ranges::count(first, newest_.end(), true, &Before::in_matcher);
     run_in_budget(SIZE_MAX, [&] { matcher_->Rollback(static_cast<int>(in_matcher)); });
-    // The allowance for these tokens is taken back, too. The time that they took is not.
+    // The allowance for these tokens is undone too, but the time that they took stays spent.
     time_left_ns_ = first->time_left_ns - (spent_ns_ - first->spent_ns);
     held_.shrink(first->bytes_left - bytes_left_);
     bytes_left_ = first->bytes_left;

@@ -117,7 +117,7 @@ void copy(const Members& members, const std::vector<std::string_view>& keywords,
   }
 }
 
-// The schema of additional properties (those that `properties` does not name), and its keyword.
+// The schema of additional properties (which `properties` does not name), and its keyword.
 struct AdditionalSchema {
   std::string_view keyword;
   element schema;
@@ -657,7 +657,7 @@ class PlainSchema {
   std::vector<std::string> additional_texts_;  // empty: referenced but never written
   std::unordered_map<const char*, std::optional<size_t>> additional_idxs_;
   std::unordered_set<std::string_view> visited_uris_;  // for reference_leads_to_schema()
-  std::unordered_set<std::string_view> leading_uris_;  // those that lead to a schema
+  std::unordered_set<std::string_view> leading_uris_;  // URIs that lead to a schema
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Reads regexes in the syntax of ECMAScript and writes them in the part of it that XGrammar reads
-// as it is meant: without flags, names of groups and lazy repeats.
+// Reads regexes in the syntax of ECMAScript and writes them in the part of the syntax that XGrammar
+// reads correctly: without flags, names of groups and lazy repeats.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -328,7 +328,7 @@ class RegexReader {
     return {};
   }
 
-  // Adds the letters of the other case for those in the range.
+  // Adds the letters of the range in their other case.
   static void add_other_case(int64_t low, int64_t high, std::string& out) {
     for (const char a : {'A', 'a'}) {
       const int64_t from = std::max<int64_t>(low, a);
@@ -354,8 +354,8 @@ class RegexReader {
     return {};
   }
 
-  // Refuses escapes that XGrammar does not know: it would read an unknown letter as itself, and a
-  // character beyond ASCII as the character with its low byte.
+  // Refuses escapes that XGrammar does not support: it would read an unknown letter as itself, and
+  // a character beyond ASCII as the character with its low byte.
   Status check_escape(std::string_view escape, bool in_class, size_t& length) const {
     if (escape.size() < 2) return refuse("ends with a backslash; write \\\\ for the character");
     const char kind = escape[1];

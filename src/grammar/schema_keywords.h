@@ -34,7 +34,7 @@ struct StringFormat {
 };
 // Returns the format that XGrammar enforces, or null.
 const StringFormat* find_format(std::string_view name);
-// Whether the format only says how a value is meant or shown, without restricting it.
+// Whether the format only describes the meaning or display of a value, without restricting it.
 bool is_loose_format(std::string_view name);
 // Returns a regex for some of the texts of the format, all of at most `max_length` characters;
 // empty: there is none.
