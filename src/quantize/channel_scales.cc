@@ -62,7 +62,7 @@ void add_layer_groups(const SpecsByName& specs, const std::string& layer,
     output->heads_per_producer = decoder.num_heads / decoder.num_kv_heads;
     groups.push_back(std::move(*output));
   }
-  // In layers with four norms, this name is the one of the norm before the MLP.
+  // In layers with four norms, this is the name of the norm before the MLP.
   const bool has_four_norms = specs.contains(layer + "pre_feedforward_layernorm.weight");
   add(make(
       {"mlp.gate_proj.weight", "mlp.up_proj.weight"},
@@ -135,8 +135,8 @@ struct Magnitudes {
 };
 
 // The groups' scales of a matrix's rows, and its bias, are divided by the scale. They must stay in
-// the range in which the type has at least 8 significant bits; if one of them is F16, in that of
-// F16.
+// the range in which their type has at least 8 significant bits; if one of them is F16, in the
+// range of F16.
 class MatrixProducer final : public Producer {
  public:
   MatrixProducer(std::vector<Magnitudes> rows, bool has_f16)

@@ -39,8 +39,8 @@ struct ScaleGroup {
   std::vector<TensorSpec> readers;
   // Either a norm's weight, or a matrix in whose output the input is linear, with its bias if any.
   std::vector<TensorSpec> producers;
-  // The channels are heads of head_dim elements. So many adjacent heads come from the same rows of
-  // the producer, and have the same scales: the query heads of one KV head.
+  // The channels are heads of head_dim elements. heads_per_producer adjacent heads come from the
+  // same rows of the producer, and have the same scales: the query heads of one KV head.
   int64_t head_dim = 1;
   int64_t heads_per_producer = 1;
 
@@ -52,8 +52,8 @@ struct ScaleGroup {
 };
 
 // The groups of a dense decoder's layers, in an order in which the scales of a producer's columns
-// are found before those of its rows. A matrix is in no group if no tensor can absorb the scales of
-// its input.
+// are found before the scales of its rows. A matrix is in no group if no tensor can absorb the
+// scales of its input.
 std::vector<ScaleGroup> find_scale_groups(std::span<const TensorSpec> tensors,
                                           const DecoderConfig& decoder);
 
@@ -74,7 +74,7 @@ struct TensorScales {
   void scale_vector(std::span<float> numbers) const;
 };
 
-// By the name of the tensor; the others keep their numbers.
+// By the name of the tensor; other tensors keep their numbers.
 using ChannelScales = std::map<std::string, TensorScales, std::less<>>;
 // Null: the tensor has none.
 const TensorScales* find_scales(const ChannelScales& scales, std::string_view name);
@@ -93,8 +93,8 @@ struct ScaleChoice {
 // Chooses the scales of channel c as mean|x_c|^exponent, divided by the geometric mean of the
 // largest and the smallest, by the error of rounding to 4 bits in groups of `group_size`, and adds
 // them to `scales`. Where the stored type cannot hold a scaled number of the producer, a scale is
-// moved towards 1. `scales` has those of the groups before. The importance of the columns is added
-// in any case. Fails if a weight is not finite.
+// moved towards 1. `scales` has the scales of the groups before. The importance of the columns is
+// added in any case. Fails if a weight is not finite.
 Result<ScaleChoice> add_group_scales(const ScaleGroup& group, const InputStatistics& inputs,
                                      int group_size, WeightSource& weights, ThreadPool& threads,
                                      ChannelScales& scales);

@@ -71,7 +71,8 @@ void ConfigFieldsWriter::write_sizes() {
   real("attention.layer_norm_rms_epsilon", decoder_.rms_norm_eps);
 }
 
-// llama.cpp has no windows in these families. Within the window, attention is the same without.
+// llama.cpp has no windows in these families. Within the window, attention is the same as without a
+// window.
 void ConfigFieldsWriter::write_context() {
   int context = decoder_.max_position_embeddings;
   if (!is_gemma()) {
@@ -149,7 +150,7 @@ Status ConfigFieldsWriter::write_window_pattern() {
                       "full attention in every n-th layer");
 }
 
-// Where a file has no soft cap, llama.cpp assumes that of Gemma 2, and none for the scores of
+// If a file has no soft cap, llama.cpp assumes the soft caps of Gemma 2, but none for the scores of
 // Gemma 3.
 Status ConfigFieldsWriter::write_softcaps() {
   const float of_scores = decoder_.attention_softcap;
@@ -195,8 +196,7 @@ Status ConfigFieldsWriter::write() {
   return is_gemma() ? write_gemma() : Status();
 }
 
-// The tokens that end a text, without the one that the vocabulary has as EOS. A file has places for
-// two.
+// The tokens that end a text, without the vocabulary's EOS. A file has fields for two such tokens.
 void write_other_ends(const QuantizeSource& source, std::optional<int32_t> eos,
                       GgufWriter& writer) {
   std::vector<int> ends;
@@ -214,7 +214,7 @@ void write_other_ends(const QuantizeSource& source, std::optional<int32_t> eos,
   for (size_t i = std::size(kKeys); i < ends.size(); ++i) {
     log_warning(
         "[quantize] token {} also ends a text, but a GGUF file has places for three such tokens: "
-        "it ends a text only if llama.cpp knows it by its name",
+        "it ends a text only if llama.cpp recognizes its name",
         ends[i]);
   }
 }

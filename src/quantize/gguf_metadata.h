@@ -10,7 +10,7 @@
 
 namespace quire {
 
-// llama.cpp's name of the model's architecture. Fails for one without.
+// llama.cpp's name of the model's architecture. Fails if llama.cpp has none.
 Result<std::string_view> gguf_architecture_of(const ModelConfig& config);
 
 // Writes the sizes, the rotation and the windows of a dense decoder, and the divisors of Llama 3's

@@ -57,7 +57,8 @@ bool gets_more_bits(int layer, int num_layers) {
   return layer < num_layers / 8 || layer >= 7 * num_layers / 8 || (layer - num_layers / 8) % 3 == 2;
 }
 
-// llama.cpp's models of 70B, whose few value heads it stores in more bits.
+// Whether llama.cpp counts the model as one of 70B: it stores the values' matrices of these in more
+// bits, because many query heads share a value head.
 bool shares_values_widely(const GgufModelShape& model) {
   constexpr int kLayersOf70B = 80;
   const bool can_be = model.architecture == "llama" || model.architecture == "qwen2";
@@ -80,7 +81,7 @@ TypeId choose_before_fit(std::string_view name, GgufTarget target, const GgufMod
   return main;
 }
 
-// The type of blocks of 32 in the place of one whose blocks the rows do not fill.
+// The type with blocks of 32 elements that replaces a type whose blocks do not divide the rows.
 TypeId smaller_blocks(TypeId type) {
   switch (type) {
     case kQ4K:

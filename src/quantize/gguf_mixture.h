@@ -24,12 +24,11 @@ struct GgufModelShape {
 
 struct GgufChoice {
   const GgufBlockType* type = nullptr;
-  // The type that the rows of the matrix do not fit; null: none.
+  // The type that `type` replaces, because its blocks do not divide the rows; null: none.
   const GgufBlockType* unfit = nullptr;
 };
 
-// The type of a matrix [rows, columns]. `name` is the one in the file, such as
-// "blk.3.ffn_up.weight".
+// The type of a matrix [rows, columns]. `name`: in the file, such as "blk.3.ffn_up.weight".
 GgufChoice choose_gguf_type(std::string_view name, int64_t columns, GgufTarget target,
                             const GgufModelShape& model);
 

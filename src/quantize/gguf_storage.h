@@ -21,8 +21,8 @@ struct GgufStorage {
 };
 
 // The storage of the tensor that a checkpoint calls `name`, such as
-// "model.layers.3.mlp.up_proj.weight". `architecture` is llama.cpp's. Fails for a name that
-// llama.cpp has no other for.
+// "model.layers.3.mlp.up_proj.weight". `architecture` is llama.cpp's. Fails if llama.cpp has no
+// name for the tensor.
 Result<GgufStorage> gguf_storage(std::string_view name, std::string_view architecture,
                                  const DecoderConfig& decoder);
 

@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kMaxWindow = 512;  // tokens that the model reads at once, the BOS included
 
-// One sequence at a time, in its types as they are.
+// The model in its own types, with one sequence at a time.
 EngineConfig calibration_config(const QuantizeSource& source, int num_threads) {
   EngineConfig config;
   config.device = "cpu";
@@ -185,7 +185,8 @@ Result<InputStatisticsByMatrix> collect_input_statistics(
     hooks.on_preparation("calibrate", i, windows.size());
     QUIRE_ASSIGN_OR_RETURN(const SpanResult result,
                            run_sequence(*runner, plan.scheduler, windows[i]));
-    // Inputs that are not finite name the first matrix with them, unlike the logits.
+    // Checked before the result, because this error names the first matrix with inputs that are not
+    // finite.
     QUIRE_RETURN_IF_ERROR(recorder.check_finite());
     QUIRE_RETURN_IF_ERROR(result.error);
   }

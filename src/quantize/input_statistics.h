@@ -34,7 +34,7 @@ Result<InputStatisticsByMatrix> collect_input_statistics(
 // decoder's operations are forwarded.
 class InputRecorder final : public Ops {
  public:
-  // `tensors`: those of the model, whose matrices are in the order in which they are loaded.
+  // `tensors`: the model's tensors, whose matrices are in the order in which they are loaded.
   InputRecorder(Ops& ops, std::span<const TensorSpec> tensors);
 
   // Fails, naming the matrix, if an input so far is not finite.

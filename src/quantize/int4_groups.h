@@ -19,10 +19,10 @@ float store_number(float value, DType dtype, std::byte* out);
 // at least the smallest number above 0, and 1 for a group of zeros.
 float int4_scale(std::span<const float> group, DType dtype, std::byte* out);
 
-// The same for weights whose columns matter unequally: of scales from 34/32 to 21/32 times that of
-// the largest magnitude, in steps of 1/32, the one with the least sum of importance * (error of a
-// weight)^2. A smaller scale is finer for most weights, and clamps the largest. An empty
-// `importance`: int4_scale().
+// The scale of a group whose columns matter unequally. Tries scales from 34/32 to 21/32 times the
+// scale of the largest magnitude, in steps of 1/32, and takes the scale with the least sum of
+// importance * (error of a weight)^2. A smaller scale is finer for most weights, and clamps the
+// largest. An empty `importance`: int4_scale().
 float best_int4_scale(std::span<const float> group, std::span<const float> importance, DType dtype,
                       std::byte* out);
 

@@ -27,8 +27,8 @@ Status failed_to(std::string_view action, const fs::path& path) {
                   action, path.string(), std::strerror(code))};
 }
 
-// Fails unless the path is a file, or a directory if one is wanted. A write to the file must not
-// reach one with another name.
+// Fails unless the path is a file, or a directory if one is wanted. Also fails for links, because
+// writing the file would change a file with another name.
 Status check_kind(const struct stat& info, const fs::path& path, bool wants_directory) {
   const bool is_directory = S_ISDIR(info.st_mode);
   if (is_directory != wants_directory && (is_directory || S_ISREG(info.st_mode))) {

@@ -33,12 +33,13 @@ class PartFile {
   Status sync();
   // Removes the file and its state, so that no other run continues it.
   Status discard();
-  // Removes the state, and gives the file its name, which another file has only if `replaces`.
+  // Removes the state, and gives the file its name. Replaces another file of this name only with
+  // `replaces`.
   Status finish(bool replaces);
 
  private:
   PartFile(std::filesystem::path path, LockedFile file);
-  // Whether the state is there and is `fingerprint`.
+  // Whether the state exists and is `fingerprint`.
   Result<bool> has_fingerprint(std::string_view fingerprint) const;
   Status error(std::string_view action) const;
   Status check_space(uint64_t file_bytes) const;

@@ -69,8 +69,8 @@ class PlanWriter {
   size_t num_continued_ = 0;
 };
 
-// Keeps the tensors that an earlier run wrote. The last of them counts only if bytes follow it:
-// they were written after the disk had all of it.
+// Keeps the tensors that an earlier run wrote. The last of them counts only if bytes follow it,
+// because these are written only after the disk has the whole tensor.
 Status PlanWriter::begin() {
   const std::vector<PlannedTensor>& tensors = plan_.tensors;
   while (num_continued_ < tensors.size() && file_.size() > tensors[num_continued_].end()) {
@@ -141,8 +141,8 @@ Status PlanWriter::write() {
   return check_unchanged(source_);
 }
 
-// Identifies everything that the output depends on. `calibration` identifies the text and what
-// follows from it.
+// Identifies everything that the output depends on. `calibration` identifies the calibration text
+// and the results of the calibration.
 std::string fingerprint(const QuantizeSource& source, const OutputPlan& plan,
                         std::string_view calibration = {}) {
   return to_hexadecimal(
@@ -159,8 +159,8 @@ void warn_of_tensors(std::string_view what, std::span<const std::string> names) 
               names.size() > kMaxNamed ? ", …" : "");
 }
 
-// The files that w4a16 has beside the weights. The first are written from what was read of the
-// source, and the others are copied.
+// The files that w4a16 has beside the weights. The first kNumWrittenTexts are written from the
+// texts of the source, and the others are copied.
 constexpr size_t kNumWrittenTexts = 5;
 constexpr std::string_view kTextFiles[] = {"config.json",
                                            "generation_config.json",
@@ -231,8 +231,8 @@ Status prepare_part_directory(const fs::path& part) {
   return {};
 }
 
-// Fails if `out` is a file of the checkpoint, or one that the checkpoint links to. A GGUF file and
-// a directory beside the checkpoint are none.
+// Fails if `out` is a file of the checkpoint, or one that the checkpoint links to. A GGUF file or a
+// directory beside the checkpoint is allowed.
 Status check_is_not_source(const fs::path& out, const fs::path& source) {
   std::error_code error;
   for (fs::directory_iterator entry(source, error), end; !error && entry != end;
@@ -389,7 +389,7 @@ class Run {
   // Writes the plan's tensors. After an error that the same command would meet again, nothing is
   // left to continue.
   Status write(const OutputPlan& plan, PartFile& file);
-  // Chooses scales per channel by the calibration text, and returns what identifies them.
+  // Chooses scales per channel by the calibration text, and returns their identity.
   Result<std::string> calibrate(const W4A16Target& target, ChannelScales& scales);
   Status search_scales(const InputStatisticsByMatrix& inputs, int group_size,
                        ChannelScales& scales);
@@ -458,7 +458,7 @@ Status Run::search_scales(const InputStatisticsByMatrix& inputs, int group_size,
   log_info(
       "[quantize] the inputs of {} of {} groups of matrices are scaled: the error of rounding, "
       "weighted by the inputs' squares, is {:.1f} % of that of plain rounding (100 % is no gain; "
-      "the perplexity of a text tells what it means for outputs)",
+      "the perplexity of a text shows the effect on outputs)",
       num_scaled, groups.size(), plain_error > 0 ? 100 * error / plain_error : 100.0);
   warn_of_tensors(
       "matrices are rounded plainly, because no tensor can absorb scales of their inputs",
@@ -500,7 +500,7 @@ Status Run::write_other_files(const fs::path& folder, int group_size) const {
   return {};
 }
 
-// Gives the complete directory its name, and removes the one that it replaces.
+// Gives the complete directory its name, and removes the directory that it replaces.
 Status Run::replace_directory(const fs::path& part) const {
   std::error_code error;
   if (options_.force && fs::exists(options_.out, error)) {

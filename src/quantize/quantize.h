@@ -72,7 +72,7 @@ struct QuantizeResult {
 // same instruction sets.
 Result<QuantizeResult> quantize(const QuantizeOptions& options, const QuantizeHooks& hooks = {});
 
-// Fails if the source or `out` is one that quantize() refuses.
+// Fails if quantize() would refuse the source or `out`.
 Status check_quantize(const QuantizeOptions& options);
 
 }  // namespace quire

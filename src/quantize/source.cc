@@ -76,7 +76,7 @@ Status check_scheme(const QuantizeSource& source) {
   return {};
 }
 
-// The families that this command does not write; they name what to use instead.
+// Fails for families that this command does not write; the error names the alternative.
 Status check_family(const QuantizeSource& source) {
   const DecoderConfig& decoder = source.decoder();
   std::string_view kind;
@@ -138,7 +138,7 @@ Status check_shapes(const QuantizeSource& source) {
   return {};
 }
 
-// The engine can do without weights, and this command cannot.
+// Unlike the engine, this command needs weights.
 Status check_has_weights(const EngineConfig& engine) {
   QUIRE_ASSIGN_OR_RETURN(const ConfigFile config, find_config(engine.model, engine));
   const fs::path folder = config.path.parent_path();

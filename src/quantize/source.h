@@ -23,7 +23,7 @@ struct QuantizeSource {
   std::vector<TensorSpec> tensors;  // of the model, in a fixed order
   std::filesystem::path directory;  // empty: the embedded model
   std::string place;                // the directory, or the embedded model's name, for errors
-  // The contents of the files; those that the checkpoint lacks are empty.
+  // The contents of the files; empty if the checkpoint lacks a file.
   std::string config_json;
   std::string generation_config_json;
   std::string tokenizer_json;

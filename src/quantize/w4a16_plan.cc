@@ -288,8 +288,8 @@ Result<OutputPlan> plan_w4a16(QuantizeSource& source, int group_size, const Chan
 
 namespace {
 
-// The text of an object without a field, which is null if it is there: another value names a
-// scheme, and the checkpoint is then refused.
+// The text of an object without a field, which is absent or null, because a checkpoint with another
+// value, the name of a scheme, is refused.
 std::string without_field(const std::string& text, std::string_view name) {
   const Result<JsonDocument> json = JsonDocument::parse(text, "config.json");
   simdjson::dom::object fields;

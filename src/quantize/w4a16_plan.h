@@ -12,7 +12,7 @@ namespace quire {
 
 // The plan of model.safetensors. `source` and `scales` must outlive it, and `scales` are read when
 // a tensor is opened. The matrices of the layers are quantized, and all other tensors keep their
-// type. Fails if a row is no multiple of the group.
+// type. Fails if a row is not a multiple of the group.
 Result<OutputPlan> plan_w4a16(QuantizeSource& source, int group_size, const ChannelScales& scales);
 
 // The source's config.json with a quantization_config.
