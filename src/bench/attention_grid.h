@@ -10,7 +10,8 @@
 
 namespace quire::bench {
 
-// Bytes of the keys and values that the queries see: the minimum that a decode step must read.
+// Bytes of the keys and values that the queries attend to: the minimum that a decode step must
+// read.
 double num_kv_bytes(const AttentionShape& shape, const AttentionWorkload& workload);
 // Operations of both matrix products, causal.
 double num_operations(const AttentionShape& shape, const AttentionWorkload& workload);
@@ -27,7 +28,7 @@ inline constexpr int kTuningQLens[] = {1, 2, 3, 5, 9};
 // shared pages in the L2 cache and is up to 13 % faster because of them. A choice made with shared
 // pages costs at most 2.4 % when all pages are distinct, except in one cell of 56 (7.5 %, 256
 // sequences of up to 2,048 tokens).
-// With `quick`, fewer sizes, and among the longer queries only those of 5 tokens.
+// `quick` measures fewer sizes, and of the longer queries only 5 tokens.
 std::vector<AttentionWorkload> tuning_grid(bool quick, std::span<const int> q_lens = kTuningQLens);
 
 // The tables of `quire bench attention`.

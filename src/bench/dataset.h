@@ -60,8 +60,8 @@ struct ShareGptDataset {
   int max_total_len = 2048;
   std::function<Result<int>(std::string_view text)> count_tokens = {};
 
-  // Shuffles the dialogues and drops those that are too short or too long (prompt or answer below
-  // 4 tokens, or above the maxima). If too few are left, repeats random ones.
+  // Shuffles the dialogues and drops dialogues that are too short or too long (prompt or answer
+  // below 4 tokens, or above the maxima). If too few are left, repeats random ones.
   Result<std::vector<DatasetRequest>> sample(std::vector<Dialogue> dialogues) const;
 };
 

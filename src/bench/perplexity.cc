@@ -37,8 +37,8 @@ size_t first_scored_token(bool has_bos) {
 }
 
 // The model reads the window without its last token, and then generates that token, because no
-// other is allowed. The log probabilities of prompt and output, which the restriction does not
-// change, are those of the whole window, so a window may be as long as max_model_len.
+// other is allowed. The restriction does not change log probabilities, so the log probabilities of
+// prompt and output together are the window's. A window may therefore be as long as max_model_len.
 Request make_request(const TokenizedText& text, const Window& window) {
   const auto ids = std::span(text.ids).subspan(window.begin, window.end - window.begin);
   Request request;

@@ -36,8 +36,8 @@ struct RequestConfig {
 // The body of a streaming request whose last chunk reports the usage.
 std::string request_body(const DatasetRequest& request, const RequestConfig& config);
 
-// One streamed response as a client sees it, by vLLM's definitions. Times are in seconds. Latencies
-// are measured from the moment the request was sent.
+// One streamed response, measured at the client by vLLM's definitions. Times are in seconds.
+// Latencies are measured from the moment the request was sent.
 struct ServedResponse {
   enum class End { kNone, kOk, kFailed };  // kNone: the benchmark ended before the request did
 

@@ -19,7 +19,7 @@ struct Sample {
   double value = 0;
 };
 
-// Returns a sample without a name for comments and for anything else that is no counter.
+// Returns a sample without a name for comments and for anything else that is not a counter.
 Sample parse_sample(std::string_view line) {
   Sample sample;
   const size_t name_end = line.find_first_of("{ ");

@@ -49,7 +49,7 @@ struct Repeats {
   std::vector<double> prefill_s = {};
 };
 
-// By how large a share the second shortest time is longer than the shortest.
+// The share by which the second shortest time exceeds the shortest.
 double scatter(std::vector<double> times) {
   if (times.size() < 2) return 0.0;
   std::ranges::sort(times);

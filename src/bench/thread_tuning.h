@@ -23,7 +23,7 @@ struct ThreadTimes {
   double decode_s = 0.0;        // per token of one sequence
   double batch_decode_s = 0.0;  // per token of each of 8 sequences
   double prefill_s = 0.0;       // of one prompt
-  // The second shortest time is longer by this share, of the three times the largest.
+  // The share by which the second shortest time exceeds the shortest; the largest of the three.
   double scatter = 0.0;
 };
 
@@ -35,16 +35,18 @@ struct ThreadTuneResult {
   std::filesystem::path file;  // in which `best` is kept
 };
 
-// All logical CPUs, all physical cores, and up to three halvings of the latter; ascending. Without
-// a second CPU per core, or with a quota, physical cores or the quota are the most.
+// All logical CPUs, all physical cores, and up to three halvings of the physical cores; ascending.
+// Without a second CPU per core, or with a quota, the largest number is the physical cores or the
+// quota.
 std::vector<int> thread_counts(int num_cores, int num_cpus);
 // The default number of threads, which is one of `times`, unless another one is faster by more than
-// 5 % and by more than the scatter of both. Of those within 2 % of the shortest time, the fewest
-// threads, because they leave cores to other work. Decode adds up the shares of both batches.
+// 5 % and by more than the scatter of both. Among the numbers within 2 % of the shortest time,
+// takes the fewest threads, because they leave cores to other work. Decode adds up the shares of
+// both batches.
 StepThreads fastest_threads(std::span<const ThreadTimes> times, int default_threads);
 
-// Loads the model with as many threads as the largest number, measures them all, and keeps the best
-// for later starts. Fails with kCancelled after an interrupt, and for a model that embeds.
+// Loads the model with the largest number of threads, measures all numbers, and keeps the best for
+// later starts. Fails with kCancelled after an interrupt, and for a model that embeds.
 Result<ThreadTuneResult> tune_threads(const ThreadTuneOptions& options, const Hooks& hooks);
 std::string to_table(const ThreadTuneResult& result);
 std::string to_csv(const ThreadTuneResult& result);
