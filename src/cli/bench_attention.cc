@@ -132,8 +132,8 @@ struct TuneCommand {
   std::string output;
 };
 
-// The device that the flags alone decide: heads without a model are those of a GPU's attention.
-// nullopt: the machine decides.
+// The device that the flags alone decide: flags for heads without a model are for a GPU's
+// attention. nullopt: the machine decides.
 std::optional<DeviceKind> named_device(const bench::AttentionShapeOptions& shape) {
   if (shape.engine.device == "cpu") return DeviceKind::kCpu;
   if (shape.engine.device == "cuda" || shape.num_heads > 0) return DeviceKind::kCuda;

@@ -352,7 +352,7 @@ class Session {
   std::string file_;  // of this conversation, by /save or /load; empty: none
 };
 
-// Says by which method the engine drafts, if it does.
+// Prints the engine's method of drafting, if it drafts.
 Status report_drafts(const EngineConfig& config) {
   QUIRE_ASSIGN_OR_RETURN(const Speculation speculation,
                          read_speculation(config.speculative_config));

@@ -35,8 +35,8 @@ constexpr size_t kMaxConversationBytes = size_t{16} << 20;
 // A conversation as JSON, {"messages": [{"role": …, "content": …}]}, which servers and `quire
 // template` take too.
 std::string conversation_json(const std::vector<ChatMessage>& messages);
-// Parses such an object, or the list of messages alone. Expects a system message at most, followed
-// by complete exchanges of user and assistant. `source` names the file in errors.
+// Parses such an object, or the list of messages alone. Expects at most one system message,
+// followed by complete exchanges of user and assistant. `source` names the file in errors.
 Result<std::vector<ChatMessage>> parse_conversation(std::string_view json, std::string_view source);
 
 // If a conversation exceeds max_tokens, drops the oldest exchanges (a user turn and its reply)

@@ -75,7 +75,7 @@ Result<ChatMessage> parse_message(simdjson::dom::element value, size_t idx,
   return ChatMessage{std::string(role), std::string(content)};
 }
 
-// A system message at most, then exchanges of user and assistant.
+// At most one system message, then exchanges of user and assistant.
 Status check_roles(const std::vector<ChatMessage>& messages, std::string_view source) {
   const size_t first = has_system(messages) ? 1 : 0;
   for (size_t i = first; i < messages.size(); ++i) {

@@ -17,7 +17,7 @@ constexpr int kExitOk = 0;
 constexpr int kExitFailure = 1;  // at run time, or a flag does not fit the files or the machine
 constexpr int kExitUsage = 2;    // the command line itself is wrong
 
-// The argument of a command that is no flag.
+// The argument of a command that is not a flag.
 struct Positional {
   std::string name;  // "MODEL"
   std::string help;

@@ -154,7 +154,7 @@ class Reader {
 
   void read_unknown_flag(std::string_view name, bool has_value) {
     const std::optional<ForeignFlag> foreign = find_foreign_flag(name);
-    // The value of a flag is no word of the command, and may be a secret.
+    // The value of a flag is not a word of the command, and may be a secret.
     const bool takes_value = !foreign || foreign->takes_value;
     if (takes_value && !has_value && has_next_value()) take();
     if (foreign && foreign->answer == ForeignFlag::Answer::kIgnored) {

@@ -20,7 +20,7 @@ struct CommandLine {
   std::vector<std::string> warnings;
 };
 
-// `arguments` are those behind the program's name. If all values are valid, the result includes the
+// `arguments`: without the program's name. If all values are valid, the result includes the
 // complaints of the command's check. `root` must outlive the result.
 CommandLine read_command_line(const Command& root, std::span<const char* const> arguments);
 

@@ -39,7 +39,7 @@
 namespace quire::cli {
 namespace {
 
-// A file of the kernel; empty if this machine lacks it.
+// Reads a file of /proc or /sys; returns an empty string if it is missing.
 std::string read_system_file(const char* path) {
   constexpr size_t kMaxBytes = size_t{16} << 20;
   const Result<std::string> text = read_file(path, kMaxBytes);
@@ -244,7 +244,7 @@ void print_model(const ModelFiles& files) {
   print_line("chat template", files.chat ? "yes" : "no: " + engine_message(files.chat_error));
 }
 
-// With several nodes, checks what this one can see. The plan of memory needs them all.
+// With several nodes, checks only this node, because the memory plan needs all nodes.
 Status print_node(const EngineConfig& engine, const ModelConfig& model) {
   QUIRE_RETURN_IF_ERROR(check_shards(model, {.rank = 0, .size = engine.tensor_parallel_size}));
   QUIRE_RETURN_IF_ERROR(check_devices(engine));

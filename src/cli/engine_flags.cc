@@ -139,7 +139,7 @@ bool is_full_model_name(std::string_view word) {
          std::ranges::any_of(organization, is_letter);
 }
 
-// Whether the setting turns the feature off, which has no effect where there is none.
+// Whether the setting turns a feature off. A device without the feature needs no warning of that.
 bool is_off(const Setting& setting, const EngineConfig& config) {
   return setting.name == "packed_weights" && config.packed_weights == "off";
 }

@@ -27,10 +27,10 @@ Positional model_argument(EngineConfig* config);
 Status set_model(std::string_view word, EngineConfig* config);
 // Whether a word names a model and not a prompt: an existing file or folder, a path that begins
 // with "/", "./", "../" or "~/", a name of a hub such as Qwen/Qwen3-0.6B, a model of the model
-// folder, one that `quire pull` knows by its name, or the embedded model.
+// folder, a model that `quire pull` has by name, or the embedded model.
 bool names_model(std::string_view word);
 
-// The model of a command that got none: the default one, if the model folder has it.
+// The model of a command that names none: the default model, if the model folder has it.
 struct DefaultModel {
   std::string model;  // its file; empty: the embedded model
   std::string note;   // a line for the user that says which model it is, and why
@@ -46,14 +46,14 @@ void add_attention_flags(FlagSet& flags, EngineConfig* config);
 // The device, and what `quire tune` measures a CPU with: weights, activations, cores and pinning.
 void add_tuned_cpu_flags(FlagSet& flags, EngineConfig* config);
 
-// A config.json alone is enough for reports and times, which need no weights of a checkpoint:
-// `config` with dummy weights if its model is such a file.
+// Returns `config`, with dummy weights if its model is a config.json: this file alone is enough for
+// reports and times, which need no weights of a checkpoint.
 EngineConfig with_dummy_weights_of_config(EngineConfig config);
 
 // Calls Engine::create with a progress bar on standard error while weights are read, and warns of
 // settings that are valid but unwise.
 Result<std::unique_ptr<Engine>> load_engine(const EngineConfig& config);
-// The same for Engine::run_node.
+// load_engine() for Engine::run_node.
 Status run_engine_node(const EngineConfig& config, const std::function<bool()>& should_stop);
 
 // Fails if the model cannot chat, or not with this system message (if any), so that a command

@@ -46,7 +46,7 @@ Result<std::string> parse_output_path(std::string_view text) {
   return std::string(text);
 }
 
-// As parse_text(), but the error does not show the value.
+// parse_text() with an error that does not show the value.
 Result<std::string> parse_secret(std::string_view text) {
   if (!is_valid_utf8(text)) return invalid_argument("expected valid UTF-8; the value is not shown");
   return std::string(text);

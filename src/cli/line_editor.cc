@@ -52,7 +52,7 @@ Status write_private(const fs::path& path, std::string_view text, int flags) {
   return status;
 }
 
-// Reads the history and drops what exceeds the bounds from the file.
+// Reads the history, and drops entries beyond the bounds from the file.
 Result<std::vector<std::string>> load_history(const fs::path& path) {
   std::error_code error;
   fs::create_directories(path.parent_path(), error);

@@ -16,8 +16,8 @@ namespace quire::cli {
 constexpr size_t kMaxHistoryEntries = 1000;
 constexpr size_t kMaxHistoryBytes = size_t{1} << 20;
 
-// Returns the newest entries within the bounds, oldest first. Lines that are no JSON string are
-// skipped, because a broken line should not cost the others.
+// Returns the newest entries within the bounds, oldest first. Lines that are not a JSON string are
+// skipped, because a broken line must not affect the others.
 std::vector<std::string> parse_history(std::string_view text);
 std::string history_line(std::string_view entry);
 // The default file: $XDG_STATE_HOME/quire/chat_history.jsonl, else below ~/.local/state. Empty: the

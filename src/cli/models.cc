@@ -120,7 +120,7 @@ Command rm_command() {
   command.summary = "Remove a downloaded model";
   command.details =
       "Removes a model that quire list shows, with all its revisions, and nothing outside its\n"
-      "folder. Of a link in the place of the folder, it removes the link.\n";
+      "folder. If the folder is a link, removes only the link.\n";
   command.example = "  quire rm smollm2";
   command.positional = {.name = "NAME",
                         .help = "A model's name, as quire list shows it",

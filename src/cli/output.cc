@@ -17,7 +17,7 @@ namespace {
 // errno of the first failure, because the stream only records that one happened.
 int stdout_errno = 0;
 
-// The columns of the terminal at standard error; 80 if it does not say.
+// The columns of the terminal at standard error; 80 if unknown.
 size_t terminal_width() {
   winsize size{};
   return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;

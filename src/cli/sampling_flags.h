@@ -26,7 +26,7 @@ class SamplingFlags {
   // Adds one flag per field. This object must outlive the parse.
   void add_to(FlagSet& flags);
   SamplingParams applied_to(SamplingParams defaults) const;
-  // The same, and the source also names the command line if a flag replaces a value.
+  // Also adds the command line to the source if a flag replaces a value.
   SamplingDefaults applied_to(SamplingDefaults defaults) const;
 
  private:

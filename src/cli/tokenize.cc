@@ -192,7 +192,8 @@ Result<ChatFormat> load_format(const TemplateOptions& options) {
   return ChatFormat::from_config(embedded_model().tokenizer_config_json, "the embedded model");
 }
 
-// Warns of keys that resemble a known name. They are no error, because any key is a valid variable.
+// Warns of keys that resemble a known name. They are not errors, because any key is a valid
+// variable.
 void warn_of_misspelt(simdjson::dom::object variables, std::string_view source) {
   static const std::vector<std::string> kKnown = {"messages", "tools", "add_generation_prompt"};
   for (const auto& [key, value] : variables) {
