@@ -57,8 +57,8 @@ void count_drafts(int num_drafts, size_t num_accepted, SpeculationStats& stats) 
   for (size_t i = 0; i < num_accepted; ++i) ++stats.accepted_by_position[i];
 }
 
-// The output tokens that are expected of a sequence which has `num_output` tokens. Few sequences
-// use up a large max_tokens, so more than an upper bound are not expected.
+// The output tokens that are expected of a sequence which has `num_output` tokens. The number is
+// capped, because few sequences use up a large max_tokens.
 int64_t expected_tokens(const Sequence& seq, int num_output) {
   constexpr int kMaxExpected = 1024;
   const int most = seq.max_total_tokens - seq.num_prompt_tokens;

@@ -30,7 +30,7 @@ struct Submission {
   Engine::OutputCallback on_output;
   std::optional<int> replica = {};  // Request::data_parallel_rank
   std::string session_id = {};
-  int64_t num_known_tokens = 0;  // of the prompt, in the prefix cache by estimate
+  int64_t num_known_tokens = 0;  // of the prompt; estimated to be in the prefix cache
 };
 
 class EngineCore {

@@ -22,7 +22,7 @@ struct EngineInternals {
   using Impl = Engine::Impl;  // engine/engine_impl.h
 
   static std::unique_ptr<Engine> make(std::unique_ptr<Impl> impl);
-  // That of the first replica. Its threads may be changed while no request runs.
+  // The platform of the first replica. Its threads may be changed while no request runs.
   static Platform& platform(const Engine& engine);
   // Null: the model has no tokenizer.
   static const Tokenizer* tokenizer(const Engine& engine);

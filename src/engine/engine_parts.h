@@ -47,10 +47,10 @@ struct RankParts {
 
 // The parts of one replica. Each member needs the members before it.
 struct EngineParts {
-  std::shared_ptr<Nodes> nodes;  // null: there is one
+  std::shared_ptr<Nodes> nodes;  // null: a single node
   std::unique_ptr<Platform> platform;
   std::vector<RankParts> ranks;    // of this process
-  std::unique_ptr<Runner> runner;  // of all ranks; on a node other than 0, of its own
+  std::unique_ptr<Runner> runner;  // of all ranks; on other nodes than node 0, of their own
   SchedulerConfig scheduler;
   int64_t num_kv_tokens = 0;  // that the KV cache holds
   ModelInfo info;

@@ -23,7 +23,7 @@ class InputProcessor {
     int vocab_size = 0;
     int max_model_len = 0;
     std::vector<int32_t> eos_ids;
-    uint64_t seed = 0;        // of requests that give none
+    uint64_t seed = 0;        // of requests without a seed
     int embedding_size = 0;   // ModelInfo::embedding_size
     bool normalizes = false;  // embeddings have length 1
     int num_replicas = 1;

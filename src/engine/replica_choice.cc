@@ -40,7 +40,7 @@ std::vector<uint64_t> PrefixIndex::hash_blocks(std::span<const int32_t> prompt,
 void PrefixIndex::look_up(std::span<const uint64_t> hashes,
                           std::span<ReplicaCandidate> candidates) {
   for (ReplicaCandidate& candidate : candidates) candidate.num_known_tokens = 0;
-  uint64_t knowing = ~uint64_t{0};  // the replicas that know all blocks so far
+  uint64_t knowing = ~uint64_t{0};  // the replicas that have all blocks so far
   for (const uint64_t hash : hashes) {
     const uint64_t* known = replicas_.find(hash);
     knowing &= known == nullptr ? 0 : *known;

@@ -16,24 +16,24 @@ inline constexpr int kMaxReplicas = 64;
 // A replica, as a candidate for one request.
 struct ReplicaCandidate {
   int64_t num_outstanding_tokens = 0;  // EngineStats::num_outstanding_tokens
-  int64_t num_known_tokens = 0;        // prefix of the request's prompt that it was sent before
+  int64_t num_known_tokens = 0;        // prefix of the prompt that the replica was sent before
 };
 
-// Returns the index of a replica; `replicas` is not empty. Of the replicas that know the longest
-// prefix, the one with the fewest outstanding tokens is chosen, unless its load is clearly larger
-// than the smallest: by more tokens than the prefix saves and an eighth of the smallest load.
-// Otherwise, the replica with the fewest outstanding tokens is chosen. The first of equal ones
+// Returns the index of a replica; `replicas` is not empty. Load is the number of outstanding
+// tokens. Among the replicas with the longest known prefix, takes the one with the smallest load,
+// unless its load exceeds the smallest of all by more than an eighth of that and the tokens that
+// the prefix saves. Otherwise takes the replica with the smallest load. The first of equal replicas
 // wins.
 size_t choose_replica(std::span<const ReplicaCandidate> replicas);
 
-// A map that forgets. It keeps the `capacity` keys that were used last, and at most as many older
-// ones.
+// A map that drops old keys. It keeps the `capacity` keys that were used last, and at most
+// `capacity` older ones.
 template <typename Value>
 class AgingMap {
  public:
   explicit AgingMap(size_t capacity) : capacity_(capacity) {}
 
-  // Null: the key is not known.
+  // Null: the key is absent.
   Value* find(uint64_t key) {
     if (const auto found = young_.find(key); found != young_.end()) return &found->second;
     const auto found = old_.find(key);
@@ -42,7 +42,7 @@ class AgingMap {
     old_.erase(found);
     return &insert(key, value);
   }
-  // Adds an empty value if the key is not known.
+  // Adds an empty value if the key is absent.
   Value& operator[](uint64_t key) {
     Value* known = find(key);
     return known == nullptr ? insert(key, Value()) : *known;
@@ -63,8 +63,8 @@ class AgingMap {
   std::unordered_map<uint64_t, Value> old_;
 };
 
-// Records which replica was sent which prefixes. It is approximate: it does not follow what the
-// replicas evict from their caches, and equal hashes count as equal tokens.
+// Records which replica was sent which prefixes. It is approximate: it ignores evictions from the
+// replicas' caches, and equal hashes count as equal tokens.
 class PrefixIndex {
  public:
   static constexpr int kBlockSize = 64;  // tokens per hash

@@ -113,7 +113,7 @@ void SampleOutput::roll_back(int num_drafts) {
   if (thrown) failure = constraint_threw(*thrown);
   if (failure.ok()) {
     failure = internal_error(
-        fmt::format("[engine] the sequence's constraint does not take back {} drafts", num_drafts));
+        fmt::format("[engine] the sequence's constraint cannot roll back {} drafts", num_drafts));
   }
   forced_end_ = {.reason = FinishReason::kError, .error = std::move(failure)};
 }
@@ -197,7 +197,7 @@ void SampleOutput::accept_token(SampledToken&& token, bool at_max_length, Output
     output.finish_reason = stop->reason;
     output.stop_reason = stop->stop_reason;
   }
-  // The constraint does not see a stop token, because the token need not be part of the grammar.
+  // A stop token is not passed to the constraint, because it need not be part of the grammar.
   if (!output.finish_reason) output.error = accept_by_constraint(token.token_id);
   if (!output.error.ok()) output.finish_reason = FinishReason::kError;
   if (detokenizer_) append_text(token.token_id, output);

@@ -47,7 +47,7 @@ class StopSearch {
   // No match may begin before `position`. Call it before the first read().
   void skip_to(size_t position) { position_ = position; }
   // Reads the part of `text` that follows the text of the last call; `text` must begin with that
-  // text. Returns the stop string that ends first, or the longest of those that end together. A
+  // text. Returns the stop string that ends first; of several that end together, the longest. A
   // match ends the search.
   std::optional<StopStringMatch> read(std::string_view text);
   // Bytes at the end of the text read so far that could begin a stop string.
@@ -95,7 +95,7 @@ class SampleOutput {
   bool is_constrained() const { return constraint_ != nullptr; }
   // Adds the masks of the next tokens: one of the tokens that may come next, and one per draft, if
   // all drafts before it are accepted. Returns the number of drafts that may be verified, which
-  // precede the first that the constraint forbids. The constraint is afterwards as it was.
+  // precede the first that the constraint forbids. Restores the state of the constraint.
   int add_masks(std::span<const int32_t> drafts, std::vector<std::vector<uint32_t>>& masks);
   // Whether the next step may have drafts of this sample.
   bool can_have_drafts() const;

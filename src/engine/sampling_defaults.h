@@ -1,5 +1,5 @@
-// Decides the sampling values of requests that give none. The command line and the server use the
-// same decision, and describe it in the same words.
+// Decides the sampling values of requests without their own. The command line and the server use
+// the same decision, and describe it in the same words.
 #pragma once
 
 #include <string>
@@ -21,7 +21,7 @@ SamplingDefaults choose_sampling_defaults(const GenerationConfig& model, Samplin
 std::vector<std::pair<std::string_view, std::string>> default_values(const SamplingParams& params);
 // "temperature 0.8, top_p 0.95, top_k 40, min_p 0.05, repetition_penalty 1".
 std::string describe(const SamplingParams& params);
-// The same, with "; from" and the source.
+// describe() of the values, with "; from" and the source.
 std::string describe(const SamplingDefaults& defaults);
 
 }  // namespace quire

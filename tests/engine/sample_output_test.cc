@@ -366,7 +366,7 @@ TEST_F(ConstrainedDrafts, FailTheSampleIfTheConstraintDoesNotTakeThemBack) {
   EXPECT_TRUE(sample_->must_end_now());
   EXPECT_TRUE(accept({3, 6, 12}).empty());
   EXPECT_EQ(output_.finish_reason, FinishReason::kError);
-  EXPECT_NE(output_.error.message().find("does not take back 2 drafts"), std::string::npos);
+  EXPECT_NE(output_.error.message().find("cannot roll back 2 drafts"), std::string::npos);
 }
 
 class Throws final : public TokenConstraint {
