@@ -1,5 +1,4 @@
-// Plans that must be the same on all nodes. nodes: null on a single node, on which nothing is
-// compared.
+// Plans that must be the same on all nodes. nodes: null on a single node, where every check passes.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +19,7 @@ Status check_same(Nodes* nodes, std::string_view what, std::string_view value);
 
 // Lowers each element of `fewest` to that of `other`. False if the sizes differ.
 bool take_fewer(std::vector<int>& fewest, std::span<const int> other);
-// The blocks of the node with the fewest, by table, or the error of the first node that has one.
+// The blocks of the node with the fewest, by table, or the error of the first node that failed.
 // Every node gets the same result.
 Result<std::vector<int>> agree_on_blocks(Nodes* nodes, Result<std::vector<int>> own);
 

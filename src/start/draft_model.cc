@@ -233,7 +233,7 @@ Result<DrafterFiles> open_embedded_drafter(const EngineConfig& engine,
   return files;
 }
 
-// find_config() blames the field `model` of the engine.
+// Moves an error of find_config(), which names the engine's `model`, to the drafter's.
 Status about_drafter(const Status& status) {
   constexpr std::string_view kField = "[model] model: ";
   std::string_view message = status.message();

@@ -36,7 +36,7 @@ class DraftModel {
   virtual int num_kv_slots(int num_drafts) const { return num_drafts; }
   virtual int num_tokens_ahead() const { return 0; }
   // The query lengths for which a GPU plans the drafter's decode attention, ascending. The first is
-  // that of a pass that drafts. q_lens: those of the target's steps, ascending.
+  // the query length of a drafting pass. q_lens: of the target's steps, ascending.
   virtual std::vector<int> decode_q_lens(std::vector<int> q_lens) const;
   // The limits of a drafter for steps of at most max_num_seqs sequences of a target with the limits
   // `target`.
@@ -54,7 +54,7 @@ class DraftModel {
 
   const ModelConfig& config() const { return config_; }
   const WeightSource& checkpoint() const { return *weights_; }
-  // Ends load() once the nodes have failed (node_setup.h); null: there is one.
+  // Ends load() once the nodes have failed (node_setup.h); null: a single node.
   void stop_with(std::shared_ptr<Nodes> nodes);
 
  protected:

@@ -24,7 +24,8 @@ inline constexpr std::string_view kModulesFile = "modules.json";
 Result<std::optional<EmbeddingModules>> read_embedding_modules(
     const std::filesystem::path& directory);
 
-// The parsers of those two files, for their text. `source` names it in errors.
+// The parsers of modules.json and of the Pooling module's configuration. `source` names it in
+// errors.
 struct ModuleList {
   EmbeddingModules modules;
   std::filesystem::path pooling;  // the folder of the Pooling module, within the checkpoint

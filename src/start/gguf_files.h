@@ -12,8 +12,8 @@
 
 namespace quire {
 
-// Also the tokens that end a reply by the names that chat formats give them: a file states only one
-// end, mostly that of a text.
+// Also finds the tokens that end a reply, by their names in chat formats: a file states only one
+// end token, usually that of a text.
 Result<ModelConfig> read_gguf_config(const GgufModel& gguf);
 
 // Whether the metadata has a tokenizer: files for tests may have none.

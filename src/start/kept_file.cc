@@ -39,7 +39,7 @@ fs::path cache_directory() {
   return {};
 }
 
-// Whether files in this directory, which need not exist, take memory.
+// Whether the directory, which need not exist, is on a tmpfs or ramfs, whose files take memory.
 bool is_in_memory(fs::path directory) {
   std::error_code error;
   while (!fs::exists(directory, error) && directory.has_relative_path()) {

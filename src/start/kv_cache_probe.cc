@@ -92,8 +92,9 @@ int num_probe_blocks(const Probe& probe) {
 
 using ReadCache = std::function<Status(const KvCache& cache)>;
 
-// The most likely tokens after each of the probe's, with a cache of its own that the attention of
-// `setup` reads. Calls read_cache, if it is set, once the cache has all keys and values.
+// Runs the probe over a KV cache of its own with the attention of `setup`. Returns the most likely
+// tokens after each token of the probe. Calls read_cache, if it is set, once the cache has all keys
+// and values.
 Result<std::vector<PositionLogprobs>> run_probe(const Probe& probe, const AttentionSetup& setup,
                                                 const ReadCache& read_cache = {}) {
   const std::vector<int> num_blocks(probe.sizes.windows.size(), num_probe_blocks(probe));
@@ -124,7 +125,7 @@ Result<std::vector<PositionLogprobs>> run_probe(const Probe& probe, const Attent
 }
 
 // The attention of the engine's KV groups over a cache in the type of the activations. Any backend
-// may compute it: one that the configuration names may not support the type.
+// may compute it, because a backend that the configuration names may not support the type.
 Result<AttentionSetup> unquantized_attention(const Probe& probe, const AttentionSetup& configured) {
   const Device& device = probe.context.device();
   const PlanLimits largest = {.use = {},
@@ -171,7 +172,8 @@ struct ProbeResult {
   bool has_calculated_scales = false;  // of layers without scales in the checkpoint
 };
 
-// The state of the scales, and the remedy. An int8 cache needs no scales: it makes them.
+// The state of the scales, and the remedy. An int8 cache needs no scales of the checkpoint, because
+// it computes its own.
 std::string remedy(const ModelFiles& files, const ProbeResult& result) {
   if (result.cache == "int8") return "set `kv_cache_dtype` to auto";
   const int num_scaled = num_kv_scales(*files.weights);
@@ -235,7 +237,7 @@ std::span<const TokenLogprob> most_likely(const PositionLogprobs& position) {
 }
 
 // The sum of p - q where it is positive, over the tokens of p. A token that q lacks is at most as
-// likely as the last one that it has.
+// likely as the last token of q.
 double excess(std::span<const TokenLogprob> p, std::span<const TokenLogprob> q) {
   if (q.empty()) return p.empty() ? 0.0 : std::numeric_limits<double>::quiet_NaN();
   double sum = 0.0;

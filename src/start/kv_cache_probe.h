@@ -1,6 +1,6 @@
 // The check of a quantized KV cache (FP8 or int8) at start: a probe prompt runs with the cache as
 // configured and with an unquantized one, and the next-token distributions are compared. The keys
-// and values of the unquantized one also give the scales of an FP8 cache, if they are wanted.
+// and values of the unquantized cache also give the scales of an FP8 cache, if they are wanted.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ inline constexpr int kKvProbeTokens = 64;
 // The mean over positions of the total variation distance between the next-token distributions of
 // two runs, from 0 to 1: the least share of sampled tokens that differ. Each position has a token
 // and then the most likely ones in descending order, so the result is a lower bound. NaN if any
-// number is NaN, or if there are no positions, or not equally many.
+// number is NaN, or if the numbers of positions are 0 or differ.
 double mean_variation(std::span<const PositionLogprobs> got,
                       std::span<const PositionLogprobs> expected);
 
@@ -48,10 +48,9 @@ Result<std::vector<int32_t>> kv_probe_tokens(const ModelFiles& files, int max_to
 inline constexpr float kKvScaleMargin = 4.0F;
 float kv_scale(float largest_magnitude);
 
-// Gives the layers that have no scales from the checkpoint those of a probe over an unquantized
-// cache. Called where check_kv_cache() is, before it. Fails if the probe cannot run: then the
-// scales that were asked for do not exist. Returns what check_kv_cache() expects of the quantized
-// cache.
+// Gives the layers without scales in the checkpoint the scales of a probe over an unquantized
+// cache. Called directly before check_kv_cache(). Fails if the probe cannot run, because the
+// configuration asks for these scales. Returns the argument `expected` of check_kv_cache().
 Result<std::vector<PositionLogprobs>> calculate_kv_scales(DeviceContext& context,
                                                           const ModelFiles& files,
                                                           const EnginePlan& plan, Model& model);
@@ -59,9 +58,9 @@ Result<std::vector<PositionLogprobs>> calculate_kv_scales(DeviceContext& context
 // Compares the quantized KV cache of `plan` with an unquantized one. `model` has the weights of
 // files.weights, and no other runner uses it yet. The memory that the check takes is freed when it
 // returns, so it belongs before the allocation of the KV cache. Warns above kKvProbeWarning, and
-// fails with kInvalidArgument above kKvProbeRefusal. A model without logits, dummy weights and a
-// device that has no attention over an unquantized cache are not checked, which the log says.
-// `expected`: of calculate_kv_scales(); absent: the check runs the probe over an unquantized cache.
+// fails with kInvalidArgument above kKvProbeRefusal. Does not check a model without logits, dummy
+// weights, or a device without attention over an unquantized cache, and logs this. `expected`: of
+// calculate_kv_scales(); absent: the check runs the probe over an unquantized cache.
 Status check_kv_cache(DeviceContext& context, const ModelFiles& files, const EnginePlan& plan,
                       Model& model, std::optional<std::vector<PositionLogprobs>> expected = {});
 

@@ -100,7 +100,7 @@ Status on_every_rank(const Platform& platform, const std::function<Status(size_t
   return load_and_join(0);
 }
 
-// The runner of all ranks, or on a node other than 0 that of its own.
+// The runner of all ranks; on other nodes than node 0, of their own ranks.
 std::unique_ptr<Runner> join_runners(const EngineConfig& config,
                                      const std::shared_ptr<Nodes>& nodes,
                                      std::vector<RankRunner> runners) {
@@ -140,7 +140,7 @@ Status on_every_replica(size_t num_replicas, const std::function<Status(size_t r
   return {};
 }
 
-// Loads one planned replica into `parts`, which has its nodes.
+// Loads one planned replica into `parts`, whose `nodes` is already set.
 Status load_replica(const EngineConfig& config, PlannedReplica&& replica,
                     const Speculation& speculation, const ModelFiles& files,
                     const LoadProgress& progress, EngineParts* parts) {

@@ -18,8 +18,8 @@ Result<std::unique_ptr<Runner>> make_runner(DeviceContext& context, const Loaded
                                             const EnginePlan& plan, const DraftSource& drafts,
                                             const Verification& verification = {});
 
-// Loads all replicas at the same time, each into its element of `replicas`, which has its nodes.
-// After an error, `replicas` holds what was made until then.
+// Loads all replicas at the same time, each into its element of `replicas`, whose `nodes` is
+// already set. After an error, `replicas` holds the parts made until then.
 Status load_replicas(const EngineConfig& config, const Speculation& speculation,
                      const ModelFiles& files, std::span<PlannedReplica> planned,
                      const LoadProgress& progress,

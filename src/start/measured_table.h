@@ -1,4 +1,4 @@
-// The tuning table of a device that the build has none for: a measurement at start, kept in a file.
+// The tuning table of a device without a built-in one: measured at start, and kept in a file.
 #pragma once
 
 #include <chrono>

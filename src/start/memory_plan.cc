@@ -56,7 +56,7 @@ Saturated bytes_beside_kv(const MemoryRequest& request) {
 }
 
 // Blocks of a table when tables without a window have `num_blocks`. With a window, each sequence
-// holds the blocks of its window, and all sequences together hold those of one step.
+// holds the blocks of its window, and all sequences together hold the blocks of one step.
 int64_t blocks_of_table(const MemoryRequest& request, const KvTableBytes& table,
                         int64_t num_blocks) {
   if (table.window == 0) return num_blocks;
@@ -166,7 +166,7 @@ void limit_blocks(const MemoryRequest& request, std::span<const int> num_blocks,
   plan.num_kv_tokens = (std::ranges::max(plan.num_blocks) - 1) * int64_t{request.sizes.block_size};
 }
 
-// The numbers of blocks leave out the padding page, as those of the metrics do.
+// The numbers of blocks leave out the padding page, as in the metrics.
 std::string describe(const MemoryRequest& request, const MemoryPlan& plan) {
   const std::string reserve =
       request.reserve_bytes == 0

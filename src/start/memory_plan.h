@@ -33,11 +33,12 @@ struct MemoryPlan {
   int64_t left_bytes = 0;     // unused part of the budget
 };
 
-// Fails unless at least one sequence of max_model_len fits; the error names the length that would.
+// Fails unless at least one sequence of max_model_len fits; the error names the length that would
+// fit.
 Result<MemoryPlan> plan_memory(const MemoryRequest& request);
 
-// Lowers the plan's blocks, by block table, to at most these: the ranks that share a model have
-// equally many.
+// Lowers the plan's blocks, by block table, to at most these, because the ranks that share a model
+// have equal numbers of blocks.
 void limit_blocks(const MemoryRequest& request, std::span<const int> num_blocks, MemoryPlan& plan);
 
 // Returns one line for the log at start.

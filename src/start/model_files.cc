@@ -101,8 +101,8 @@ Status check_named_tokenizer(const EngineConfig& engine, const ModelFiles& files
       ends, [&](int id) { return id < have && files.tokenizer->is_special(id); });
   if (!ends.empty() && !knows_end) {
     log_warning(
-        "[tokenizer] tokenizer: the model ends its text with token {}, which {} spells '{}', no "
-        "special token: it may belong to another model",
+        "[tokenizer] tokenizer: the model ends its text with token {}, which in {} is '{}' and "
+        "not a special token; the tokenizer may belong to another model",
         ends.front(), engine.tokenizer, clipped(files.tokenizer->id_to_token(ends.front())));
   }
   QUIRE_ASSIGN_OR_RETURN(const std::optional<int32_t> bos, find_bos(*files.tokenizer));
@@ -166,7 +166,7 @@ void multiply(const TensorView& numbers, float factor) {
   }
 }
 
-// Dummy weights of a checkpoint in packed integers. The scales of DummyWeights are those of 4 bits;
+// Dummy weights of a checkpoint in packed integers. The scales of DummyWeights are for 4 bits;
 // larger integers get smaller scales, so that the products have the magnitude of other matrices.
 class DummyIntegers final : public DummyWeights {
  public:
@@ -324,7 +324,7 @@ Result<ModelFiles> open_gguf(const EngineConfig& engine, const fs::path& path) {
   ModelFiles files;
   files.name = path.stem().string();
   QUIRE_ASSIGN_OR_RETURN(files.config, read_gguf_config(gguf));
-  // The metadata does not say whether embeddings are normalized; llama.cpp's server normalizes
+  // The metadata does not state whether embeddings are normalized; llama.cpp's server normalizes
   // them.
   if (files.config.embeds) files.embedding = EmbeddingModules{.normalizes = true};
   QUIRE_RETURN_IF_ERROR(check_dtype(engine, files.config));

@@ -35,7 +35,7 @@ std::filesystem::path find_gguf_file(const std::string& model);
 // Opens engine.model: a directory, which for dummy weights needs only a config.json, a GGUF file,
 // or the name of a model in the model folder or the hub's cache, or the embedded model.
 Result<ModelFiles> open_model_files(const EngineConfig& engine);
-// As open_model_files, for a report: a tokenizer that cannot be read is tokenizer_error.
+// open_model_files() for a report: if the tokenizer cannot be read, sets tokenizer_error.
 Result<ModelFiles> inspect_model_files(const EngineConfig& engine);
 
 inline constexpr size_t kMaxConfigBytes = size_t{16} << 20;
@@ -46,7 +46,7 @@ struct ConfigFile {
   std::string model_name;
 };
 
-// Whether the path is a file that begins as GGUF files do.
+// Whether the path is a file with the first bytes of a GGUF file.
 bool is_gguf_file(const std::filesystem::path& path);
 // Finds the configuration of `model`: a directory, the name of a model in the hub's cache, or, if
 // `engine` has dummy weights, a config.json.
@@ -55,8 +55,8 @@ Result<ConfigFile> find_config(const std::string& model, const EngineConfig& eng
 Result<ModelConfig> read_model_config(const std::filesystem::path& path);
 // Whether matrices are stored in quantized blocks.
 bool has_blocks(const WeightSource& weights);
-// Opens the weights in a model's directory, or dummy weights, whose type is that of `engine` or of
-// the configuration; those of a `format` are packed integers.
+// Opens the weights in a model's directory, or makes dummy weights: in the type of `engine` or of
+// the configuration, or in packed integers for a `format` with them.
 Result<std::unique_ptr<WeightSource>> open_weights(const EngineConfig& engine,
                                                    const std::filesystem::path& directory,
                                                    std::optional<DType> dtype_of_config,

@@ -14,7 +14,7 @@ namespace quire {
 
 struct ModelFiles;
 
-// Fills in what the launcher says (nodes/node_place.h): nnodes is then at least 1, and node_rank at
+// Fills in the launcher's values (nodes/node_place.h): nnodes is then at least 1, and node_rank at
 // least 0. Fails if the nodes cannot divide the ranks.
 Result<EngineConfig> place_node(EngineConfig config);
 
@@ -25,8 +25,8 @@ Result<std::shared_ptr<Nodes>> connect_nodes(const EngineConfig& config, const M
 // nodes/rendezvous.h's check_rendezvous() for this node.
 Result<std::string> check_own_node(const EngineConfig& config);
 
-// `source`, which cannot be read any more once the nodes have failed: to load the rest of a model
-// may take minutes. nodes: null on a single node.
+// Returns `source` with reads that fail once the nodes have failed, because loading the rest of a
+// model may take minutes. nodes: null on a single node.
 std::unique_ptr<WeightSource> stop_with_nodes(std::unique_ptr<WeightSource> source,
                                               std::shared_ptr<Nodes> nodes);
 

@@ -31,7 +31,8 @@ Result<std::vector<EnginePlan>> plan_process(std::span<const PlanInputs> ranks, 
   return plans;
 }
 
-// Plans every rank for one context length. Each gets as many blocks as the rank with the fewest.
+// Plans every rank for one context length. All ranks, also of other nodes, get the number of blocks
+// of the rank with the fewest.
 Result<std::vector<EnginePlan>> plan_for_context(std::span<const PlanInputs> ranks,
                                                  int max_model_len, bool check_first) {
   Result<std::vector<EnginePlan>> plans = plan_process(ranks, max_model_len, check_first);

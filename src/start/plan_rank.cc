@@ -173,8 +173,8 @@ Result<AttentionSelector> make_selector(const PlanInputs& in, const KvGroup& gro
   Result<AttentionSelector> selector = create({.any = in.config.attention_backend,
                                                .decode = in.config.decode_attention_backend,
                                                .prefill = in.config.prefill_attention_backend});
-  // The blocks of a drafter attend in both directions, which few backends compute. One that cannot
-  // may still be named for the target.
+  // The blocks of a drafter attend in both directions, which few backends compute. A backend that
+  // cannot may still be named for the target.
   if (selector.ok() || group.decode.causal) return selector;
   return create({});
 }
@@ -210,8 +210,7 @@ Result<EnginePlan> plan_rank(const PlanInputs& in, bool check_first) {
     plan.attention.workspace_bytes =
         std::max(plan.attention.workspace_bytes, plan.draft->attention.workspace_bytes);
   }
-  // The attention plans already hold memory of the device, which the budget that is read now no
-  // longer contains.
+  // The budget is read after the attention plans were made, so it does not contain their memory.
   QUIRE_ASSIGN_OR_RETURN(plan.memory_request, memory_without_plans(in, plan.sizes, models));
   const RunnerBytes runner = in.platform.runner_bytes(plan.sizes, plan.attention.selectors);
   plan.memory_request.activation_bytes += runner.buffers;

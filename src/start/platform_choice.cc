@@ -18,7 +18,8 @@ namespace quire {
 namespace {
 
 // A platform whose pool has the default number of threads, or more if `quire tune` found more to be
-// faster. Steps run on as many of them as it measured, unless the configuration has a number.
+// faster. Steps run on the numbers of threads that it found, unless the configuration sets a
+// number.
 Result<std::unique_ptr<Platform>> make_tuned_cpu_platform(const EngineConfig& config,
                                                           const ModelFiles& files,
                                                           ThreadOptions options,
@@ -31,7 +32,7 @@ Result<std::unique_ptr<Platform>> make_tuned_cpu_platform(const EngineConfig& co
       is_measured ? find_tuned_threads(platform.threads, config, files) : std::nullopt;
   if (tuned && config.tensor_parallel_size > 1) {
     log_info(
-        "[threads] what quire tune measured is for one rank, and is not used with "
+        "[threads] the results of quire tune are for one rank, and are not used with "
         "`tensor_parallel_size` {}",
         config.tensor_parallel_size);
   } else if (tuned) {

@@ -9,8 +9,8 @@
 
 namespace quire {
 
-// Checks what make_platform() needs of this machine with several nodes: as many GPUs, or threads,
-// as this node has ranks. Costs nothing, so that it can come before a wait for the other nodes.
+// Checks that this machine has a GPU, or a thread, per rank of this node, as make_platform() needs
+// with several nodes. Costs nothing, so that it can come before a wait for the other nodes.
 Status check_devices(const EngineConfig& config);
 
 // Makes the platform that EngineConfig::device names. `auto` selects a GPU if the build supports it

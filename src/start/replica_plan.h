@@ -17,8 +17,9 @@ struct PlannedReplica {
 
 // Plans all replicas of the configuration, one after the other, and appends them to `replicas`.
 // They serve the same context, but may have different numbers of KV blocks. After an error,
-// `replicas` holds what was made until then: to destroy a platform may take long, and the other
-// nodes must receive the error first. nodes: null on a single node; several nodes have one replica.
+// `replicas` holds the replicas made until then, because destroying a platform may take long and
+// the other nodes must receive the error first. nodes: null on a single node; several nodes have
+// one replica.
 Status plan_replicas(const EngineConfig& config, const Speculation& speculation,
                      const ModelFiles& files, const std::shared_ptr<Nodes>& nodes,
                      std::vector<PlannedReplica>& replicas);

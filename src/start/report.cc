@@ -24,7 +24,7 @@ std::string describe_ranks(const Platform& platform) {
       first.device().kind == DeviceKind::kCpu ? "threads" : "a GPU");
 }
 
-// Inputs of products are rounded to BF16 only with weights of this type, which FP8 becomes at load.
+// Inputs of products are rounded to BF16 only with BF16 weights. FP8 weights become BF16 at load.
 void warn_of_activations(const EngineConfig& config, const ModelFiles& files,
                          const Device& device) {
   if (device.kind != DeviceKind::kCpu || input_rounding(config) != InputRounding::kBf16) return;
@@ -106,7 +106,7 @@ SelectionReport report_attention(const AttentionSetup& attention) {
 int64_t total_weight_bytes(std::span<const EnginePlan> ranks) {
   int64_t total = 0;
   for (const EnginePlan& rank : ranks) total += rank.memory_request.weight_bytes;
-  // The ranks of another node take as much as the ranks of this one.
+  // The ranks of another node take the same memory as the ranks of this node.
   return total * ranks.front().sizes.limits.parallel.size / std::ssize(ranks);
 }
 

@@ -10,7 +10,7 @@
 
 namespace quire {
 
-// Logs the plan of the first replica, and what is different in the others.
+// Logs the plan of the first replica, and the differences of the other replicas.
 void log_plans(const EngineConfig& config, std::span<const PlannedReplica> replicas,
                const ModelFiles& files);
 

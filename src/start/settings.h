@@ -1,6 +1,7 @@
 // The table of settings: a row per member of EngineConfig with all that is stated about it: the
-// values it may have, its flag and help, and whether all nodes must have the same. The command
-// line, the checks of values, the comparison of nodes, `quire doctor` and docs/settings.md read it.
+// values it may have, its flag and help, and whether all nodes must have the same value. The
+// command line, the checks of values, the comparison of nodes, `quire doctor` and docs/settings.md
+// use the table.
 //
 // A new setting is a member of EngineConfig, a row, and the code that uses the value.
 #pragma once
@@ -30,7 +31,7 @@ enum class Notation {
   kDirectory,
   kCount,    // 8192, 8k (8000) or 8K (8192)
   kBytes,    // 1048576, 512M or 4GiB
-  kBackend,  // "auto" or an attention backend; a flag takes those of the build
+  kBackend,  // "auto" or an attention backend; a flag takes only backends of the build
   kJson,     // an object
 };
 
@@ -41,7 +42,7 @@ enum class Agreement {
 
 // A word that a user may write for a value.
 struct SettingWord {
-  std::string_view word;         // "*", as the last one: any other word
+  std::string_view word;         // "*", as the last word: any other word
   std::string_view value = {};   // that the word means; empty: the word itself
   std::string_view remedy = {};  // not empty: the word is refused, with this text
 
@@ -73,7 +74,7 @@ struct Setting {
   std::optional<DeviceKind> only_on = {};  // has no effect on other devices
   // Checks a text that is not empty.
   Status (*check_text)(std::string_view text) = nullptr;
-  // Refuses the value beside those of other settings, on any model and machine.
+  // Refuses the value beside the values of other settings, on any model and machine.
   Status (*check_conflict)(const EngineConfig& config) = nullptr;
 
   std::string flag_name() const;                       // "--block-size"
@@ -85,12 +86,12 @@ struct Setting {
 
 // In the order of the help.
 std::span<const Setting> all_settings();
-// Ends the program if there is none with this name.
+// Ends the program if no setting has this name.
 const Setting& setting(std::string_view name);
 
 // Fails for the first value that is not allowed, naming the member, and for the first conflict.
-// Reads no file and no device. Each step of a start checks the settings it is called with, because
-// some commands and tests call a step alone.
+// Reads no file and no device. Each step of a start checks the settings that it gets, because some
+// commands and tests call a step alone.
 Status check_settings(const EngineConfig& config);
 // One error per conflict between settings.
 std::vector<Status> find_conflicts(const EngineConfig& config);

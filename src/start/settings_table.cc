@@ -24,7 +24,7 @@ constexpr std::string_view kMachines = "Several machines";
 constexpr int kMaxNumSeqs = 65535;
 constexpr int kMaxRanks = 64;
 
-// ---- Words. Those with a meaning are vLLM's spellings.
+// ---- Words. A word with a value is vLLM's spelling of it.
 
 constexpr auto kLoadFormats = std::to_array<SettingWord>({{"auto"}, {"dummy"}});
 constexpr auto kWeightTypes = std::to_array<SettingWord>({{"auto"},
@@ -123,12 +123,12 @@ Status check_calculated_scales(const EngineConfig& config) {
                   config.kv_cache_dtype));
 }
 
-// FP8 matrices are no integers, and a checkpoint of integers is not quantized again.
+// FP8 matrices are not integers, and a checkpoint of integers is not quantized again.
 Status check_activations(const EngineConfig& config) {
   if (!quantizes_at_load(config) || config.cpu_activations != "int8") return {};
   return invalid_argument(
-      "[engine] cpu_activations: got int8 with `quantization` fp8, whose matrices are no integers, "
-      "expected f32 or bf16");
+      "[engine] cpu_activations: got int8 with `quantization` fp8, whose matrices are not "
+      "integers, expected f32 or bf16");
 }
 
 Status check_chunks(const EngineConfig& config) {
@@ -152,7 +152,7 @@ Status check_backends(const EngineConfig& config) {
   return refuse_gpu_backends(config, invalid_argument("`device` is cpu"));
 }
 
-// No drafts if the JSON text cannot be read, which check_text reports.
+// No drafts if the JSON text is invalid; check_text reports that error.
 Speculation speculation_of(const EngineConfig& config) {
   const Result<Speculation> speculation = read_speculation(config.speculative_config);
   return speculation.ok() ? *speculation : Speculation();
@@ -320,7 +320,7 @@ constexpr auto kSettings = std::to_array<Setting>({
      .help = "Port at which node 0 waits for the others; 0: MASTER_PORT, or 29501",
      .group = kMachines, .range = {.min = 0, .max = 65535}},
     {MEMBER(cluster_token), .nodes = kMayDiffer, .is_secret = true},
-    // Nodes send signs of life at an interval that follows from it.
+    // Nodes send signs of life at an interval derived from rank_timeout.
     {MEMBER(rank_timeout), .nodes = kSame,
      .help = "Seconds without a sign of life or progress of a rank after which all end",
      .group = kMachines, .range = {.min = 1, .max = 3600}, .unit = "s"},
@@ -333,7 +333,7 @@ constexpr auto kSettings = std::to_array<Setting>({
 });
 #undef MEMBER
 
-// A row of the table that nothing could read or check is a mistake.
+// Whether the value of a row can be parsed and checked.
 constexpr bool is_complete(const Setting& setting) {
   const bool is_text = std::holds_alternative<std::string EngineConfig::*>(setting.member);
   const bool is_number = !is_text && !std::holds_alternative<bool EngineConfig::*>(setting.member);

@@ -21,8 +21,8 @@ struct Sizes {
   friend bool operator==(const Sizes&, const Sizes&) = default;
 };
 
-// Fills in the platform's defaults and the model's context, and limits the numbers of sequences to
-// what a step can compute, which the log says.
+// Fills in the platform's defaults and the model's context. Limits the numbers of sequences to the
+// capacity of a step, and logs the limits.
 Result<Sizes> choose_sizes(const EngineConfig& config, const ModelConfig& model,
                            const PlatformDefaults& defaults, int num_drafts);
 

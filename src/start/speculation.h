@@ -19,7 +19,7 @@ enum class DraftModelKind {
   kEagle3,  // a head, which also reads hidden states of the target (model/eagle3)
   kMtp,     // such a head in the target's own checkpoint (model/mtp)
   kDFlash,  // a block drafter, which reads hidden states of the target (model/dflash)
-  kDSpark,  // the same with transitions between drafts
+  kDSpark,  // kDFlash with transitions between drafts
 };
 
 struct DraftModelChoice {
@@ -54,7 +54,7 @@ struct Speculation {
 // Errors begin with the wrong key; the caller adds the name of its setting.
 Result<Speculation> read_speculation(std::string_view speculative_config);
 
-// Fails if drafts are to be computed as only CPUs compute them. Called for a GPU.
+// Fails if the configuration asks for unpadded drafts, which only a CPU computes. Called for a GPU.
 Status refuse_unpadded_drafts(const Speculation& speculation);
 
 // Names the method and its number of drafts, for example "eagle3, up to 4 tokens per step". There

@@ -33,7 +33,7 @@ Status start_together(const std::shared_ptr<Nodes>& nodes, const std::function<S
   Status status;
   try {
     status = start();
-  } catch (...) {  // most likely std::bad_alloc; otherwise the other nodes would not learn why
+  } catch (...) {  // most likely std::bad_alloc; the other nodes need the reason
     status = make_exception_status([](const char* reason) {
       return resource_exhausted(fmt::format("[engine] cannot start; {}", reason));
     });
@@ -107,7 +107,7 @@ InputProcessor::Limits request_limits(const EngineConfig& config, const ModelFil
           .num_replicas = info.data_parallel_size};
 }
 
-// The loop of one replica, with the publisher of its KV events (null: there is none).
+// The loop of one replica, with the publisher of its KV events (null: no events).
 std::unique_ptr<EngineCore> make_core(const EngineConfig& config, EngineParts& parts, size_t rank,
                                       std::unique_ptr<KvEventPublisher> publisher) {
   parts.scheduler.block_hash_seed = config.block_hash_seed;

@@ -42,7 +42,7 @@ Result<TunedThreads> parse_row(std::string_view line) {
                                       clipped(line), kHeader, kMaxTunedThreads));
 }
 
-// The type of the weights: of a GGUF file, those of its quantized matrices.
+// The type of the weights; for a GGUF file, the types of its quantized matrices.
 std::string weights_key(const EngineConfig& config, const ModelFiles& files) {
   const std::set<std::string_view> block_types = block_type_names(*files.weights);
   if (!block_types.empty()) return fmt::format("{}", fmt::join(block_types, "+"));

@@ -28,15 +28,15 @@ struct TunedThreads {
 
 // The key of the CPUs. `choice`: made with ThreadOptions::num_threads = 0.
 std::string cpus_key(const ThreadChoice& choice);
-// The key of what the speed of a model depends on: its shape, and the types of its weights and
-// activations.
+// The key of a model: its shape and the types of its weights and activations, on which its speed
+// depends.
 std::string model_key(const EngineConfig& config, const ModelFiles& files);
 
 // The file of this CPU's model and this version of Quire; empty: there is no cache directory.
 std::filesystem::path tuned_threads_file();
 // Fails if the file is malformed. A missing file has no rows.
 Result<std::vector<TunedThreads>> read_tuned_threads(const std::filesystem::path& file);
-// Adds a row to the file, or replaces the one with its keys. The file is not locked: of two
+// Adds a row to the file, or replaces the row with its keys. The file is not locked: of two
 // processes that measure at the same time, which disturbs both, one may lose its row.
 Status keep_tuned_threads(const std::filesystem::path& file, const TunedThreads& row);
 

@@ -6,8 +6,8 @@
 
 namespace quire {
 
-// The table of this process's first rank. With several nodes it is that of node 0, whose times are
-// rounded on the way, so node 0 reads them back too.
+// The table of this process's first rank. With several nodes, all use the table of node 0. Sending
+// rounds its times, so node 0 uses the rounded times too.
 Result<TuningTable> find_shared_table(const PlanInputs& in);
 
 }  // namespace quire
