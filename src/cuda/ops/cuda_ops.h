@@ -167,7 +167,7 @@ class CudaOps final : public Ops {
   std::unique_ptr<PackedGemm> packed_gemm_;     // null: quantized weights are expanded at load
   std::unique_ptr<PerHeadGemm> per_head_gemm_;  // null: no model has matrices by head
   std::unique_ptr<LayerTailChoice> layer_tails_;
-  std::shared_ptr<NcclRanks> ranks_;  // null: there is one rank
+  std::shared_ptr<NcclRanks> ranks_;  // null: a single rank
   int rank_;
   std::shared_ptr<PeerSums> peer_sums_;  // null: all sums are NCCL's
   bool is_starting_ = false;

@@ -124,7 +124,7 @@ class CudaContext final : public DeviceContext {
 
   // The order of declaration is that of the dependencies.
   const int rank_;
-  std::shared_ptr<NcclRanks> ranks_;  // null: there is one rank
+  std::shared_ptr<NcclRanks> ranks_;  // null: a single rank
   DeviceInfo info_;
   const double utilization_;  // upper limit of the device's memory that is used, as a share
   std::unique_ptr<CudaStream> stream_;

@@ -187,7 +187,7 @@ struct ObjectSchema {
   void add(FieldTable<Body> table) {
     for (const BodyField<Body>& row : table) add(row.field);
   }
-  // Adds those of the other's fields that have one of these names.
+  // Adds the fields of `other` that have one of these names.
   void add(const ObjectSchema& other, std::initializer_list<std::string_view> names);
 };
 

@@ -27,7 +27,7 @@ bool has_gates(const PackedMatrices& w) {
   return w.parts().size() == 1 && packed_gemm_gates(w.parts().front());
 }
 
-// A part whose outputs begin at an address that cuBLASLt does not take; null: there is none.
+// A part whose outputs begin at an address that cuBLASLt does not take; null: none.
 const PackedRows* misaligned_part(const PackedMatrices& w, DType out) {
   for (const PackedRows& part : w.parts()) {
     const auto offset = static_cast<size_t>(part.first_row) * dtype_bytes(out);

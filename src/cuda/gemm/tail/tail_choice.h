@@ -67,7 +67,7 @@ class LayerTailChoice {
 
   LaunchContext context_;
   std::unique_ptr<LayerTailKernel> kernel_;  // null: the device does not support it
-  std::shared_ptr<NcclRanks> ranks_;         // null: there is one rank
+  std::shared_ptr<NcclRanks> ranks_;         // null: a single rank
   int rank_;
   std::shared_ptr<PeerSums> peer_sums_;  // null: all sums are NCCL's
   std::set<const Linear*> chosen_;       // the o of layers that run the fused kernel
