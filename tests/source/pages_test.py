@@ -80,8 +80,8 @@ def check_places(tree: Tree) -> list[str]:
         listed = set(PLACE.findall(section))
         faults += [f"{page}: `{word[1]}` is also in {path}" for path in sorted(real - listed)]
         faults += [f"{page}: {path} does not contain `{word[1]}`" for path in sorted(listed - real)]
-    if examples < 5:
-        faults.append(f"{page} has {examples} walk-throughs, expected 5")
+    if examples < 6:
+        faults.append(f"{page} has {examples} walk-throughs, expected 6")
     return faults
 
 

@@ -334,7 +334,7 @@ FieldTable<GenerationFields> GenerationFields::table() {
       {only("length_penalty", "1", "1: this server does not support beam search")},
       {only("grammar_lazy", "false", kOnlyFalse)},
       {refused("guided_whitespace_pattern", kFixedSpace)},
-      {refused("structural_tag", "no such field; a tool_choice can force a call instead")},
+      {refused("structural_tag", "no such field: a tool_choice can force a call instead")},
       {refused("prompt_embeds", kNotSupported)},
       {refused("logits_processors", kNotSupported)},
       {refused("truncate_prompt_tokens", kNotSupported)},
