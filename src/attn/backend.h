@@ -42,7 +42,9 @@ struct PhaseRange {
 
 // There is one batch per step and KV group, shared by all layers of the group. Query token t of
 // request r attends to positions [0, seq_lens[r] - q_len(r) + (t - query_start[r])] (causal, itself
-// included).
+// included). The block table has page 0 in place of pages before the window and of pages behind a
+// slot's blocks, which drafts may reach. Entries behind a request's last page may be invalid
+// numbers; tests/support/attention_cases.h puts huge ones there.
 struct AttentionBatch {
   PhaseRange decode;                      // short queries, uniform on a GPU: first in the batch
   PhaseRange prefill;                     // all others

@@ -11,6 +11,7 @@
 namespace quire {
 namespace {
 
+// An AgingMap holds up to twice these numbers of keys.
 constexpr size_t kMaxSessions = 100'000;
 constexpr int64_t kMaxIndexBlocks = 1 << 20;
 

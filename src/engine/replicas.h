@@ -12,6 +12,7 @@
 
 namespace quire {
 
+// The cores do not depend on each other: if one fails, the others complete their requests.
 class Replicas {
  public:
   // `num_prefix_tokens`: the tokens of prefixes that the caches of all replicas can hold together;

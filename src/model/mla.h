@@ -6,7 +6,9 @@
 // output of attention by its matrix of values, instead of the cached vectors. Attention then has
 // one KV head, whose keys are [latent | rotated key] and whose values are the latents. If the
 // step's prefill plan offers it, prompts take the expanded form instead (attn/expansion.h): keys
-// and values of every head are computed from the latent vectors by the same matrices.
+// and values of every head are computed from the latent vectors by the same matrices. The plans of
+// a CPU have only the absorbed form. It takes more multiplications, which shows in long prompts,
+// but reads less memory in decode, which memory bandwidth limits.
 #pragma once
 
 #include <cstdint>
@@ -56,7 +58,8 @@ void add_mla_weights(const DecoderConfig& config, int64_t hidden_size, const std
                      std::unique_ptr<Linear>& o, WeightGroup& group);
 
 // The inner values of one layer for `num_tokens` tokens, in one scratch buffer. `out` shares the
-// memory of `q_absorbed`, and `expanded` that of `attended`.
+// memory of `q_absorbed`, and `expanded` that of `attended`. The expanded form therefore needs no
+// further activations.
 class MlaViews {
  public:
   // Elements per token, of one rank.

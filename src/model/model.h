@@ -33,7 +33,9 @@ void assign_tables(std::span<KvGroup> groups);
 // By block table: how many positions its groups look back, their own included; 0: all.
 std::vector<int> table_windows(std::span<const KvGroup> groups);
 
-// The rank of this process, and the number of ranks that share the model.
+// The rank of this process, and the number of ranks that share the model. The ranks divide the
+// heads of attention, the inner size of each MLP and of each expert, and the vocabulary. Each rank
+// has the whole latent vectors of multi-head latent attention.
 struct Parallel {
   int rank = 0;
   int size = 1;
@@ -106,7 +108,8 @@ class Model {
   // Whether each rank computes the logits of a part of the vocabulary. Then compute_logits() has
   // two steps, which may be called instead. The first writes this rank's part to
   // logits_part(num_rows). The second is a collective, and may be left out if the part is enough;
-  // it follows the first with no call of compute_logits() in between.
+  // it follows the first with no call of compute_logits() in between. Drafters call
+  // compute_logits() only.
   virtual bool divides_logits() const { return false; }
   virtual Status compute_logits_part(const int32_t* /*rows*/, int /*num_rows*/,
                                      Stream& /*stream*/) {
@@ -183,7 +186,8 @@ struct BlockLayout {
 
 // A drafter that computes the logits of a whole block of drafts in one forward(). Every token of
 // the block attends to the whole block and to the context: keys and values of the positions before
-// it, which write_context() writes. The keys and values of the block itself are provisional.
+// it, which write_context() writes. The keys and values of the block itself are provisional. In a
+// pass of forward(), one request is one block, and the shapes of kv_groups() are not causal.
 class BlockHead : public TapReader {
  public:
   virtual const BlockLayout& block() const = 0;

@@ -1,6 +1,8 @@
 // How a checkpoint stores the quantized matrices of its layers: read from quantization_config in
 // config.json and from hf_quant_config.json. Only these functions read the formats of the tools
-// that quantize; the rest of the code uses a WeightFormat.
+// that quantize; the rest of the code uses a WeightFormat. Model families do not use this header:
+// decoder_layer_weights() gives the model's format to the layers' matrices, and the loader reads
+// from the type of each stored matrix whether it is quantized.
 #pragma once
 
 #include <optional>
@@ -53,7 +55,9 @@ Result<std::optional<WeightFormat>> parse_hf_quant_config(std::string_view json,
 // Records an error if `fields` has any quantization_config.
 void refuse_quantized(ConfigFields& fields, std::string_view source);
 
-// FP8 with a scale per row, quantized when the weights are loaded.
+// FP8 with a scale per row, quantized when the weights are loaded. For a CPU, the loader computes
+// the numbers by quantize_rows(). A GPU gets the matrices as they are stored and quantizes them to
+// the same bits (Ops::quantizes_rows()).
 WeightFormat fp8_at_load();
 // The model's type before it was quantized, if it is known, becomes
 // WeightScheme::dequantized_dtype.

@@ -78,7 +78,9 @@ struct ExpertsBinding {
   std::vector<MlpBinding> each;  // their `linear` is null
   // The MLP of the shared experts, whose inner dimension has one expert after the other. A device
   // that merges shared experts loads it as num_shared further experts, if its matrices are stored
-  // in the form of the other experts; otherwise it becomes two Linears.
+  // in the form of the other experts; otherwise it becomes two Linears. Several shared experts also
+  // become two Linears if the ranks' parts of an expert are unequal, or if the device keeps the
+  // experts' blocks or integers packed.
   int num_shared = 0;
   MlpBinding shared = {};
 };
@@ -272,7 +274,9 @@ constexpr InnerPart shard_blocks(int64_t total, int64_t block, const Parallel& p
 }
 
 // This rank's part of the inner size of an MLP whose matrices have this format: in whole blocks if
-// the device needs them (Ops::needs_whole_blocks).
+// the device needs them (Ops::needs_whole_blocks). For example, 1,536 elements in blocks of 128 are
+// 12 blocks: of 8 ranks, four have 256 elements and four have 128. Heads are not divided in this
+// way, so check_slices() refuses a model in which a border between ranks' heads cuts such a block.
 InnerPart shard_inner(int64_t total, const std::optional<WeightFormat>& format, const Ops& ops,
                       const Parallel& parallel);
 

@@ -51,7 +51,8 @@ class Nodes {
   Result<std::string> broadcast(std::string_view what, std::string_view own);
 
   // Messages between node 0 and another node, in order. A failure to send is a failure of the node.
-  // kCancelled: node 0 has ended without an error.
+  // kCancelled: node 0 has ended without an error. A node that accepts no bytes for silence_timeout
+  // has failed.
   void send(int node, std::string_view message);
   Result<std::string> receive(int node);
   // Absent: none has arrived in this time.

@@ -99,7 +99,8 @@ Result<ScaleChoice> add_group_scales(const ScaleGroup& group, const InputStatist
                                      int group_size, WeightSource& weights, ThreadPool& threads,
                                      ChannelScales& scales);
 
-// Identifies the scales, to the last bit.
+// Identifies the scales, to the last bit. The output's fingerprint contains it, because the scales
+// are in no file: a continued run calculates them again.
 std::string identity_of(const ChannelScales& scales);
 
 }  // namespace quire

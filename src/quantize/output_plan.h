@@ -15,7 +15,8 @@
 
 namespace quire {
 
-// Writes row `row` of a tensor. Several threads may call it for different rows.
+// Writes row `row` of a tensor. Several threads may call it for different rows. A row does not
+// depend on other rows, so the output does not depend on the number of threads.
 using RowWriter = std::function<Status(int64_t row, std::byte* out)>;
 
 struct PlannedTensor {

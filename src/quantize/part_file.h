@@ -29,7 +29,8 @@ class PartFile {
   Status append(std::span<const std::byte> bytes);
   // Appends zeros up to `size`.
   Status pad(uint64_t size);
-  // Waits until the disk has all bytes.
+  // Waits until the disk has all bytes. PlanWriter calls it after each tensor, so that all tensors
+  // but the last one in the file are complete after a crash.
   Status sync();
   // Removes the file and its state, so that no other run continues it.
   Status discard();

@@ -63,7 +63,8 @@ class SamplerState {
   // Whether ranks that each have the logits of a part of the vocabulary can choose the token
   // without whole rows. They exchange the largest logit of each part and, for a random choice, the
   // best token of each part. The token is the one that choose() draws from whole rows without a
-  // mask. False if the request has rules that change logits, filters, or log probabilities.
+  // mask. False if the request has rules that change logits, filters, or log probabilities. Drafts
+  // that are accepted if they equal the sampled tokens are verified in the same way.
   bool chooses_from_parts() const;
   bool is_random() const;
   // The best token of a part, num_drafts positions after the next one. largest: of all parts.

@@ -40,7 +40,9 @@ class BlockTables {
   bool can_start(const SeqRecord& rec, const CachedPrefix& prefix, int num_spare,
                  std::span<SeqRecord* const> victims) const;
   void adopt_prefix(SeqRecord& rec, const CachedPrefix& prefix);
-  // Why `prefix`, which match_prefix() has found, does not hold all full blocks of the sequence.
+  // Why `prefix`, which match_prefix() has found, does not hold all full blocks of the sequence. It
+  // needs no list of past prompts, because each prefix cache records hashes that it has evicted
+  // (PrefixCache::was_evicted()).
   CacheMiss cache_miss(const SeqRecord& rec, const CachedPrefix& prefix) const;
 
   // Frees the blocks that no later step reads. Steps already planned may still read them, which is

@@ -45,6 +45,8 @@ struct SchedulerConfig {
   // 1 with a draft head: its keys of position p depend on the token of p + 1. Otherwise 0.
   int num_tokens_ahead = 0;
   bool enable_prefix_caching = true;
+  // false: a prompt is one span, unless a preempted sequence has outgrown a step. It also takes the
+  // tokens of decodes that rank after it, and these decodes skip the step.
   bool enable_chunked_prefill = true;
   int long_prefill_token_threshold = 0;  // tokens of one prompt in a step; 0: no limit
   std::string block_hash_seed = std::string(kDefaultBlockHashSeed);

@@ -77,7 +77,7 @@ Status check_is_own(int fd, const fs::path& path) {
 }
 
 // A line of the origin. The number of the path's bytes precedes it, because a path may have any
-// byte but 0.
+// byte but 0. FileIdentity::changed_ns is left out, because copies of a model change it.
 std::string describe_source(const fs::path& path, const FileIdentity& identity,
                             const Sha256Digest& samples) {
   const std::string& name = path.native();

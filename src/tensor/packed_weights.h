@@ -50,7 +50,8 @@ class PackedWeights {
   PackedWeights(const PackedWeights&) = delete;
   PackedWeights& operator=(const PackedWeights&) = delete;
 
-  // The place of these bytes in the model's files; absent if they lie elsewhere.
+  // The place of these bytes in the model's files; absent if they lie elsewhere. A matrix whose
+  // numbers are converted at load lies elsewhere, and is packed at every start.
   std::optional<std::string> place_of(const void* data, size_t num_bytes) const;
 
   struct Matrix {

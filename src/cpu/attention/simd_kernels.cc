@@ -39,6 +39,9 @@ HWY_INLINE void prefetch_block(const T* block, int64_t token_stride, int dim) {
 template <typename T>
 class Tile {
  public:
+  // The kernel multiplies the integers as they are, and applies the scales of keys to the scores
+  // and those of values to the weights of the softmax. The block of a latent cache is scaled when
+  // it is converted.
   static constexpr bool kHasScales = std::is_same_v<T, int8_t>;  // one per key and value
 
   Tile(const AttentionTask& task, int position, const Partial& out)

@@ -1,5 +1,6 @@
-// The operations of ops/ops.h on a CPU. Activations are F32. The bits of a row depend only on that
-// row and the weights, not on the batch, the row's position in it, or the number of threads.
+// The operations of ops/ops.h on a CPU. Activations are F32, which costs decode little, because
+// reading weights limits it. The bits of a row depend only on that row and the weights, not on the
+// batch, the row's position in it, or the number of threads.
 #pragma once
 
 #include <memory>

@@ -13,6 +13,8 @@ enum class IsaLevel { kAvx2, kAvx512, kAmx };
 
 // The value of the environment variable QUIRE_MAX_CPU_ISA (avx2, avx512 or amx), which excludes the
 // instructions above that level from this process, to compare levels; empty: nothing is excluded.
+// An engine has no such setting, because Highway chooses its kernels once per process, so that two
+// engines of a process could not differ.
 std::string_view max_isa();
 
 // Whether kernels may use a level's instructions where the processor has them. A value of

@@ -43,7 +43,8 @@ class RankGroup {
   int64_t num_collectives() const { return num_collectives_.load(); }
 
   // x = the sum of every rank's x, F32. The terms are added in the order of the ranks, so the bits
-  // are the same on all ranks and in every run. `pool` is the rank's own.
+  // are the same on all ranks, in every run, and for any division of the ranks among nodes. `pool`
+  // is the rank's own.
   void all_reduce(int rank, const TensorView& x, ThreadPool& pool);
   // Ops::all_gather_columns().
   void all_gather_columns(int rank, const TensorView& part, const TensorView& whole,

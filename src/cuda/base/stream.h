@@ -33,6 +33,9 @@ struct LaunchLimits {
   bool overlaps_kernels = false;  // programmatic dependent launch: Hopper and later
 };
 
+// Work that precedes steps, such as a fill of a buffer, also belongs in a CudaStream. After a fill
+// on CUDA's default stream (as cudaMemset() does), every later kernel of other streams starts 0.3
+// to 0.6 µs later on an H200, in graphs too.
 class CudaStream final : public Stream {
  public:
   // Creates a stream on the current device.

@@ -1,4 +1,8 @@
 // The drafter that drafts a block of tokens per sequence in one pass of a model on the same GPU.
+//
+// write_context() reads all tokens of a step, rejected drafts included, and a block has the same
+// number of tokens for every sequence. Graphs can therefore replay both. The block of a sequence
+// that is about to end has the full length too; launch_block_pass() describes its last tokens.
 #pragma once
 
 #include <memory>

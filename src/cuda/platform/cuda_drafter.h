@@ -22,7 +22,8 @@ struct CudaDraftCall {
   // Proposals for each span, 0 to DrafterLimits::num_drafts: an upper bound of the drafts that the
   // next step verifies. It is one number, because all spans of a step have one length. With 0, the
   // drafter does only the work that its later proposals need; a draft head writes keys and values
-  // and computes no output.
+  // and computes no output. The bound is fixed one step ahead, because propose() runs after the
+  // step before.
   int num_drafts = 0;
   // By slot: number of tokens whose keys and values are in the cache.
   const int32_t* num_computed = nullptr;

@@ -35,6 +35,8 @@ class DraftStage {
   Status capture_read(const GraphBatch& batch, const CudaDraftCall& call);
   Status capture_proposal(const CudaDraftCall& call);
 
+  // Reads and proposals have separate graphs, because a step may verify another number of drafts
+  // than the drafter proposes after it.
   struct ReadGraph {
     GraphBatch batch;
     bool is_for_proposals = false;

@@ -1,5 +1,7 @@
 // Drafts by lookup on a GPU. The host does not have the tokens that the steps in flight sample, so
-// the device keeps the tokens of every slot and searches them.
+// the device keeps the tokens of every slot and searches them. update_slots() uploads the known
+// tokens of an added slot, and the kernel appends the tokens that each step samples
+// (lookup_kernel.h).
 #pragma once
 
 #include <cstddef>

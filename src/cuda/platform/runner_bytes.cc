@@ -17,7 +17,8 @@ constexpr int64_t kGraphLayerBytes = int64_t{48} << 10;
 // NCCL adds so much per layer of a graph: it took 4 to 5 times kGraphLayerBytes on two H200.
 constexpr int64_t kGraphCollectivesBytes = 6 * kGraphLayerBytes;
 // Device memory for kernels, which CUDA loads at their first launch, and for the rounding of
-// allocations: an 8B model took 73 MiB on an H200.
+// allocations: an 8B model took 73 MiB on an H200. The workspaces of products with FP8 and packed
+// weights also belong to it.
 constexpr int64_t kLibraryBytes = int64_t{256} << 20;
 
 size_t draft_bytes(const RunnerSizes& sizes) {

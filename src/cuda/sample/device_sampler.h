@@ -70,7 +70,8 @@ class DeviceSampler {
                  const int32_t* slots, const int32_t* offsets, CudaStream& stream);
   void sample_best(const SamplePlan& plan, const int32_t* slots, const int32_t* offsets,
                    CudaStream& stream);
-  // Device memory: one part of equal size per rank, in the order of the ranks.
+  // Device memory: one part of equal size per rank, in the order of the ranks. The size is 24 bytes
+  // per row and rank.
   std::span<std::byte> best_of_ranks(int num_rows) const;
   // Enqueues; capturable. Writes entry 1 + draft_idx of each slot's next_tokens(): the most likely
   // token of the row's logits, and of several the one with the lowest draft id. With

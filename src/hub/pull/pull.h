@@ -28,7 +28,8 @@ struct PullHooks {
 };
 
 // Returns the snapshot's directory. If it fails, what was downloaded stays in the cache, and the
-// next pull continues.
+// next pull continues. All small files come before the weights, so that a snapshot with its weights
+// is complete, and a model that check_config refuses costs no download of weights.
 Result<std::filesystem::path> pull(const PullOptions& options, const PullHooks& hooks);
 
 // The settings that huggingface_hub reads too: HF_ENDPOINT, HF_TOKEN or the file of the token

@@ -45,7 +45,8 @@ class GgufWeights : public WeightSource {
     GgufChanges changes = {};  // undone at load
     bool is_router = false;
     // Set if the file has the matrix of keys and values of latent attention in two tensors: then
-    // `tensor` is the keys' part (by head, transposed), and this is the values' part.
+    // `tensor` is the keys' part (by head, transposed), and this is the values' part. Such a matrix
+    // is always expanded, because its keys are transposed across blocks.
     const GgufTensor* latent_values = nullptr;
   };
 

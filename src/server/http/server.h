@@ -22,6 +22,7 @@ struct Limits {
   // in X-Forwarded-For; 0: no bound.
   int max_connections_per_peer = 0;
   size_t max_body_bytes = size_t{32} << 20;
+  // A body counts by the capacity of its buffer, which never exceeds its Content-Length.
   size_t max_total_body_bytes = size_t{512} << 20;  // all requests, until they are parsed
   size_t max_buffered_bytes = size_t{1} << 20;      // per stream, for a slow reader
   // All responses until they are sent; a response that buffers at most 64 KiB is not counted.

@@ -1,5 +1,7 @@
 // The instructions on AMX's tile registers, for sources that are compiled with AMX flags, which
-// must not share inline functions.
+// must not share inline functions. The kernels are templates of Tiles. Tests instantiate them with
+// EmulatedTiles (tests/cpu/ops/amx/emulated_tiles-inl.h), which needs only the AVX-512 instructions
+// around the tiles.
 #pragma once
 
 #include <cstdint>

@@ -25,6 +25,7 @@ inline constexpr int kExpandedValueDim = 128;
 // chunk are a multiple of it.
 inline constexpr int kExpandedTile = 128;
 
+// Holds 11,904 positions of 16 heads in 16 bits.
 inline constexpr int64_t kMaxExpandedBytes = int64_t{128} << 20;
 // Bytes of a row's latent vector, keys and values.
 int64_t expanded_row_bytes(const AttentionShape& shape);
@@ -48,7 +49,8 @@ inline constexpr int64_t kPerExpandedPair = kExpandedKeyDim + kExpandedValueDim;
 
 // Whether the expanded form takes less time, by multiplications per head. Positions of the context
 // count twice, because their expansion is slower than attention: behind 4,096 and 32,768 tokens,
-// the border is at 300 to 380 query tokens on an H200.
+// the border is at 300 to 380 query tokens on an H200. A single prompt without context is expanded
+// if it has 98 to 128 tokens, or 170 and more.
 constexpr bool expansion_pays(const ExpansionWork& work) {
   const int64_t num_expanded = 2 * work.num_positions - work.num_tokens;
   return num_expanded * kPerVector + work.num_tile_pairs * kPerExpandedPair <

@@ -22,7 +22,9 @@ int packed_expert_rows(const ExpertsShape& shape, int64_t num_tokens);
 
 // Computes Ops::experts: one token by run_few_experts(), from kGroupedFromTokens on by grouped
 // products of sorted rows on Hopper's tensor cores, if those take the operands. Packed experts have
-// kernels of their own for all numbers of tokens.
+// kernels of their own for all numbers of tokens. run_few_experts() also computes all numbers of
+// tokens with F32 activations, with activations other than SiLU, and on GPUs before Hopper,
+// kFewTokens at a time. This is slow for prompts, and warn_of_few() logs it.
 class ExpertsRunner {
  public:
   // num_blocks: thread blocks of grouped products; 0: one per SM.
@@ -76,7 +78,9 @@ class ExpertsRunner {
   void run_packed(const CudaExperts& experts, const ExpertsCall& call);
   PackedWorkspace packed_workspace(const ExpertsShape& shape, DType activation, int64_t num_tokens,
                                    int tile_rows, std::byte* start) const;
-  // Multiplies by the parts of w. is_gated: only if w has one part that gates.
+  // Multiplies by the parts of w. is_gated: only if w has one part that gates. Gate and up that
+  // have different formats, or of which the first ends within a panel, take one launch each, and
+  // the activation takes a third.
   void multiply_packed(const PackedMatrices& w, PackedInput input, int tile_rows, bool is_gated,
                        Activation activation, std::byte* scratch, const TensorView& out) const;
   bool runs_grouped(const CudaExperts& experts, const ExpertsCall& call) const;

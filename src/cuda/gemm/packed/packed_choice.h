@@ -49,6 +49,8 @@ class PackedGemm {
  private:
   void run_few_rows(const PackedProduct& product);
   void run_tiles(const PackedProduct& product);
+  // False if a part begins at a row that is not a multiple of 8, because its format differs from
+  // that of the part before it. reserve() warns of this at load.
   bool can_unpack(const PackedProduct& product) const;
   Status run_unpacked(const PackedProduct& product);
   Status multiply(const TensorView& x, const TensorView& w, const TensorView& out,

@@ -12,7 +12,8 @@
 namespace quire::cuda {
 
 // Whether the kernels take a matrix of this format. Rows of activations are then whole 16-byte
-// vectors, and no scale of 8-bit values is for 16 columns only.
+// vectors, and no scale of 8-bit values is for 16 columns only. Other matrices are expanded to 16
+// bits at load. CudaOps packs matrices on Hopper only, and none with F32 activations.
 bool can_pack(const QuantizedFormat& format, int64_t num_columns);
 // The bytes of a row's part of a block.
 int64_t packed_block_bytes(const GgufBlockType& type);

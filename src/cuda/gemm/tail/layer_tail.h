@@ -299,7 +299,7 @@ class LayerTailKernel {
   // Whether the layer has one row of F16 or BF16, no biases, widths that fit in shared memory, and
   // 16-byte aligned addresses. Numbers: widths are multiples of 8. Packed weights: one format of 4
   // bits without minimums or an order of columns, in groups of at least 64 columns; inputs are
-  // multiples of 64, outputs (gate and up each) of 32.
+  // multiples of 64, outputs (gate and up each) of 32. FP8 weights are not taken.
   bool takes(const LayerTail& layer) const;
   // Enqueues; capturable. Requires takes(). Only one stream may use it at a time, because the grid
   // barrier's counter belongs to this object. With the inboxes of several ranks, every rank

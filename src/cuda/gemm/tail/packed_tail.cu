@@ -1,6 +1,9 @@
 // The layer tail with packed weights of 4 bits (layer_tail_kernel.cuh). Weights become signed bytes
 // for the tensor cores, which takes 3 instructions per 8 weights. Converting them to F16 or BF16
 // takes 8.
+//
+// Results differ in their last bits from those of separate kernels: the sums have another order,
+// and neither the norm nor the gated product is rounded to the type of the activations.
 #include <math_constants.h>
 
 #include "cuda/base/memory.h"

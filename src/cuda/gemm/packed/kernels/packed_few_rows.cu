@@ -7,7 +7,8 @@
 // in turn. K is divided into `num_parts` contiguous ranges of blocks; each warp of the cluster has
 // one panel of the item and one range. A panel's parts are added in order, so that its sums do not
 // depend on how many panels an item has. With more rows of x, items have more panels, because each
-// thread block then reads less of x.
+// thread block then reads less of x. num_parts() depends only on w and the number of SMs, so a row
+// of x has the same bits in all steps of up to 8 rows.
 //
 // Each warp has a ring of stages in shared memory, one block of weights each, which its lane 0
 // refills with bulk copies. The loader runs ahead of the consumer across panels, and starts before
