@@ -75,6 +75,7 @@ struct ModelInfo {
   int max_num_seqs = 0;        // sequences in one step of a replica
   int data_parallel_size = 1;  // replicas
   int block_size = 0;
+  std::string file_format;  // "gguf", or "safetensors", also of dummy weights
   std::string weight_dtype;
   std::string kv_cache_dtype;
   bool enable_prefix_caching = true;

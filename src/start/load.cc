@@ -5,6 +5,7 @@
 #include <chrono>
 #include <functional>
 #include <optional>
+#include <set>
 #include <span>
 #include <system_error>
 #include <thread>
@@ -13,6 +14,7 @@
 #include "base/guarded.h"
 #include "kv/cache_dtype.h"
 #include "model/families.h"
+#include "model/weights.h"
 #include "platform/parallel_runner.h"
 #include "start/draft_model.h"
 #include "start/kv_cache_probe.h"
@@ -21,6 +23,14 @@
 
 namespace quire {
 namespace {
+
+// For example "bf16", "fp8_e4m3" or "Q4_1, Q8_0".
+std::string describe_weight_types(const ModelFiles& files, DType dtype) {
+  const std::set<std::string_view> blocks = block_type_names(*files.weights);
+  if (!blocks.empty()) return fmt::format("{}", fmt::join(blocks, ", "));
+  const std::optional<WeightFormat>& format = files.config.format;
+  return std::string(format ? values_name(format->scheme) : dtype_name(dtype));
+}
 
 ModelInfo describe_model(const ModelFiles& files, std::span<const EnginePlan> ranks) {
   const EnginePlan& plan = ranks.front();
@@ -31,8 +41,8 @@ ModelInfo describe_model(const ModelFiles& files, std::span<const EnginePlan> ra
   info.max_model_len = plan.sizes.limits.max_model_len;
   info.max_num_seqs = plan.sizes.max_num_seqs;
   info.block_size = plan.sizes.limits.page_size;
-  const std::optional<WeightFormat>& format = files.config.format;
-  info.weight_dtype = format ? values_name(format->scheme) : dtype_name(plan.dtype);
+  info.file_format = files.file_format;
+  info.weight_dtype = describe_weight_types(files, plan.dtype);
   info.kv_cache_dtype = kv_cache_dtype_name(plan.sizes.limits.kv_dtype);
   info.num_parameters = num_parameters(files.config);
   info.weight_bytes = total_weight_bytes(ranks);

@@ -323,6 +323,7 @@ Result<ModelFiles> open_gguf(const EngineConfig& engine, const fs::path& path) {
   QUIRE_ASSIGN_OR_RETURN(GgufModel gguf, GgufModel::open(path));
   ModelFiles files;
   files.name = path.stem().string();
+  files.file_format = "gguf";
   QUIRE_ASSIGN_OR_RETURN(files.config, read_gguf_config(gguf));
   // The metadata does not state whether embeddings are normalized; llama.cpp's server normalizes
   // them.

@@ -22,6 +22,7 @@ namespace quire {
 
 struct ModelFiles : ModelText {
   std::string name;
+  std::string_view file_format = "safetensors";  // or "gguf"
   ModelConfig config;
   Status tokenizer_error;                     // only of inspect_model_files()
   std::optional<EmbeddingModules> embedding;  // absent: the model generates text

@@ -381,15 +381,16 @@ TEST_F(OllamaApi, RefusesByNameWithTheRemedy) {
 
 TEST_F(OllamaApi, DescribesTheModel) {
   engine_.info_.architecture = "Qwen3ForCausalLM";
-  engine_.info_.weight_dtype = "bf16";
+  engine_.info_.file_format = "gguf";
+  engine_.info_.weight_dtype = "Q4_1, Q8_0";
   engine_.info_.num_parameters = 4'300'000'000;
   engine_.info_.weight_bytes = 8'600'000'000;
   engine_.info_.on_gpu = true;
   engine_.chat_template_ = "{{ messages }} {{ tools }}";
   start({.tool_call_parser = "hermes", .reasoning_parser = "think", .started_at = 86400});
   const std::string details =
-      R"("details":{"parent_model":"","format":"safetensors","family":"qwen3",)"
-      R"("families":["qwen3"],"parameter_size":"4.3B","quantization_level":"bf16"})";
+      R"("details":{"parent_model":"","format":"gguf","family":"qwen3",)"
+      R"("families":["qwen3"],"parameter_size":"4.3B","quantization_level":"Q4_1, Q8_0"})";
   const std::string digest = R"("size":8600000000,"digest":")";
   EXPECT_THAT(
       get("/api/tags").body,

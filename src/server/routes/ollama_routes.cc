@@ -91,7 +91,7 @@ void write_details(const ModelInfo& info, JsonWriter& json) {
   json.key("details");
   json.begin_object();
   json.field("parent_model", "");
-  json.field("format", "safetensors");
+  json.field("format", info.file_format);
   json.field("family", family);
   json.key("families");
   json.begin_array();
