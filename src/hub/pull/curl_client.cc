@@ -3,11 +3,14 @@
 #include <curl/curl.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdlib>
+#include <limits>
 #include <mutex>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "base/ascii.h"
@@ -79,20 +82,28 @@ const Result<CurlApi>& curl_api() {
   return api;
 }
 
-// The file of certificates that the user names, as Python's clients and curl read it; empty:
-// libcurl's own.
-std::string certificate_file() {
+// Takes the file of certificates that the user names, as Python's clients and curl read it, unless
+// the settings have one. Without any, libcurl takes its own.
+void find_certificates(CurlSettings& settings) {
+  if (!settings.certificates.empty()) return;
+  settings.certificates_variable = {};
   for (const char* name : {"SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"}) {
     const char* value = std::getenv(name);
-    if (value != nullptr && *value != '\0') return value;
+    if (value == nullptr || *value == '\0') continue;
+    settings.certificates = value;
+    settings.certificates_variable = name;
+    return;
   }
-  return "";
 }
 
+// A number that is too large becomes the largest one, and other text becomes 0.
 template <typename T>
 T number_or_zero(std::string_view text) {
   T number = 0;
-  std::from_chars(text.data(), text.data() + text.size(), number);
+  const auto end = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (end.ec == std::errc::result_out_of_range && !text.starts_with('-')) {
+    return std::numeric_limits<T>::max();
+  }
   return number > 0 ? number : T{0};
 }
 
@@ -219,9 +230,22 @@ struct Failure {
   bool may_retry = false;
 };
 
-// `detail` is libcurl's own text, and `variable` gives the server's address.
-Failure failure_of(CURLcode code, const std::string& url, std::string_view variable,
+// The remedy depends on whether a variable already names a file of authorities.
+std::string certificate_remedy(std::string_view variable) {
+  if (!variable.empty()) {
+    return fmt::format(
+        "check the file that {} names: it must have the certificate of the server's "
+        "authority",
+        variable);
+  }
+  return "if a proxy or mirror has its own authority, set SSL_CERT_FILE to a file with its "
+         "certificate";
+}
+
+// `detail` is libcurl's own text.
+Failure failure_of(CURLcode code, const std::string& url, const CurlSettings& settings,
                    const std::string& detail) {
+  const std::string_view variable = settings.address_variable;
   switch (code) {
     case CURLE_ABORTED_BY_CALLBACK:
       return {cancelled("[hub] interrupted")};
@@ -239,12 +263,19 @@ Failure failure_of(CURLcode code, const std::string& url, std::string_view varia
     case CURLE_PEER_FAILED_VERIFICATION:
     case CURLE_SSL_CACERT_BADFILE:
     case CURLE_SSL_ISSUER_ERROR:
-      return {unavailable(fmt::format(
-          "[hub] the TLS certificate of {} cannot be verified: {}; if a proxy or mirror "
-          "has its own authority, set SSL_CERT_FILE to a file with its certificate",
-          host_of(url), detail))};
-    case CURLE_OPERATION_TIMEDOUT:
+      return {unavailable(fmt::format("[hub] the TLS certificate of {} cannot be verified: {}; {}",
+                                      host_of(url), detail,
+                                      certificate_remedy(settings.certificates_variable)))};
+    case CURLE_URL_MALFORMAT:
+      return {invalid_argument(fmt::format("[hub] the address {} cannot be used: {}; check {}",
+                                           without_credentials(url), detail, variable))};
     case CURLE_SSL_CONNECT_ERROR:
+      return {unavailable(fmt::format(
+                  "[hub] the TLS connection to {} failed: {}; check {}: the address of a server "
+                  "without TLS begins with http:",
+                  host_of(url), detail, variable)),
+              true};
+    case CURLE_OPERATION_TIMEDOUT:
     case CURLE_PARTIAL_FILE:
     case CURLE_GOT_NOTHING:
     case CURLE_RECV_ERROR:
@@ -272,7 +303,7 @@ struct CurlClient::State {
 
   State(const CurlApi& curl, CurlSettings chosen)
       : api(curl), settings(std::move(chosen)), handle(curl.easy_init()) {
-    if (settings.certificates.empty()) settings.certificates = certificate_file();
+    find_certificates(settings);
   }
   ~State() {
     if (handle != nullptr) api.easy_cleanup(handle);
@@ -357,12 +388,21 @@ Reply CurlClient::get(const Get& request, Receiver& receiver) {
   if (code == CURLE_OK && transfer.reply.is_content()) transfer.reply.failure = transfer.begin();
   if (code != CURLE_OK && transfer.reply.failure.ok()) {
     const std::string text = detail[0] != '\0' ? detail.data() : state.api.easy_strerror(code);
-    const Failure failure =
-        failure_of(code, request.url, state.settings.address_variable, one_line(text));
+    const Failure failure = failure_of(code, request.url, state.settings, one_line(text));
     transfer.reply.failure = failure.status;
     transfer.reply.may_retry = failure.may_retry;
   }
   return std::move(transfer.reply);
+}
+
+std::string without_credentials(std::string_view url) {
+  const size_t scheme = url.find("://");
+  const size_t begin = scheme == std::string_view::npos ? 0 : scheme + 3;
+  const size_t end = std::min(url.find_first_of("/?#", begin), url.size());
+  const size_t at = url.substr(0, end).rfind('@');
+  const size_t host = at == std::string_view::npos || at < begin ? begin : at + 1;
+  const size_t query = std::min(url.find_first_of("?#", host), url.size());
+  return std::string(url.substr(0, begin)) + std::string(url.substr(host, query - host));
 }
 
 Result<std::string> resolve_url(const std::string& base, const std::string& reference,

@@ -54,6 +54,7 @@ struct CurlSettings {
   std::function<bool()> interrupted;                  // transfers end soon after this returns true
   std::string_view address_variable = "HF_ENDPOINT";  // gives the server's address; for errors
   std::string certificates = {};  // a file of authorities; empty: SSL_CERT_FILE or libcurl's own
+  std::string_view certificates_variable = {};  // gives `certificates`; for errors
 };
 
 // Keeps connections open between requests. Not thread-safe: one per thread.
@@ -73,6 +74,9 @@ class CurlClient {
 
   std::unique_ptr<State> state_;
 };
+
+// The URL without user, password and query, for messages.
+std::string without_credentials(std::string_view url);
 
 // The URL that `reference` means on the page `base`. It gets the user and password of `origin`, the
 // URL that the user gave, if it has the same scheme, host and port. Fails if the result is neither
