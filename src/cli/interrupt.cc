@@ -11,6 +11,7 @@ namespace {
 // `state` holds one of these, or the signal's number after an interrupt.
 enum State : int { kImmediate = 0, kCancellable = -1 };
 std::atomic<int> state = kImmediate;
+std::atomic<void (*)()> before_exit = nullptr;
 int last_signal = 0;  // of an ended scope; 0: none was interrupted
 static_assert(std::atomic<int>::is_always_lock_free, "a signal handler must not wait for a lock");
 
@@ -21,6 +22,7 @@ constexpr int exit_code_of(int signal_number) {
 void on_interrupt(int signal_number) {
   int expected = kCancellable;
   if (!state.compare_exchange_strong(expected, signal_number)) {
+    if (void (*const function)() = before_exit) function();
     ::_exit(exit_code_of(signal_number));
   }
 }
@@ -44,11 +46,13 @@ void install_interrupt_handler() {
   ::signal(SIGXFSZ, SIG_IGN);
 }
 
-CancelScope::CancelScope() {
+CancelScope::CancelScope(void (*function)()) {
+  before_exit = function;
   state = kCancellable;
 }
 CancelScope::~CancelScope() {
   const int ended_as = state.exchange(kImmediate);
+  before_exit = nullptr;
   if (ended_as > 0) last_signal = ended_as;
 }
 bool CancelScope::interrupted() {

@@ -10,7 +10,8 @@ void install_interrupt_handler();
 
 class CancelScope {
  public:
-  CancelScope();
+  // The second signal calls `before_exit`, which must be safe in a signal handler.
+  explicit CancelScope(void (*before_exit)() = nullptr);
   ~CancelScope();
   CancelScope(const CancelScope&) = delete;
   CancelScope& operator=(const CancelScope&) = delete;

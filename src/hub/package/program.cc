@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -21,6 +22,9 @@ namespace quire::hub {
 namespace {
 
 constexpr int kTickMs = 100;
+
+std::atomic<pid_t> running_group = 0;  // 0: none
+static_assert(std::atomic<pid_t>::is_always_lock_free, "a signal handler reads it");
 
 // This process's environment, in which `variables` replace variables of the same names.
 std::vector<char*> environment_with(std::vector<std::string>& variables) {
@@ -39,7 +43,8 @@ std::vector<char*> environment_with(std::vector<std::string>& variables) {
 }
 
 // The program reads nothing and writes to `output`. It gets the default actions for the signals
-// that this process ignores.
+// that this process ignores, and a process group with its children: pip starts programs that would
+// otherwise outlive it.
 int spawn(std::vector<std::string> arguments, std::vector<std::string> variables, int output,
           pid_t& pid) {
   std::vector<char*> argv;
@@ -59,7 +64,8 @@ int spawn(std::vector<std::string> arguments, std::vector<std::string> variables
   ::sigaddset(&defaults, SIGXFSZ);
   ::sigaddset(&defaults, SIGCHLD);
   ::posix_spawnattr_setsigdefault(&attributes, &defaults);
-  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
+  ::posix_spawnattr_setpgroup(&attributes, 0);
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
   const int error =
       ::posix_spawnp(&pid, argv[0], &actions, &attributes, argv.data(), environment.data());
   ::posix_spawnattr_destroy(&attributes);
@@ -80,26 +86,34 @@ bool read_some(int fd, std::string& output) {
   return true;
 }
 
-// Waits for the end of the program. Once keep_running() returns false, sends SIGTERM, and SIGKILL
-// two seconds later.
+// Waits for the end of the program. Once keep_running() returns false, sends SIGTERM to its group,
+// and SIGKILL two seconds later or when the program has ended.
 int wait_for(pid_t pid, const std::function<bool()>& keep_running) {
   constexpr auto kPatience = std::chrono::seconds(2);
   bool was_asked = false;
   std::chrono::steady_clock::time_point deadline;
   int status = 0;
   while (true) {
-    const pid_t ended = ::waitpid(pid, &status, WNOHANG);
-    if (ended == pid) return status;
-    if (ended < 0 && errno != EINTR) return -1;
+    // WNOWAIT: the program keeps its number, so that no other group can get it before the kill.
+    siginfo_t ended = {};
+    if (::waitid(P_PID, static_cast<id_t>(pid), &ended, WEXITED | WNOHANG | WNOWAIT) != 0 &&
+        errno != EINTR) {
+      return -1;
+    }
+    if (ended.si_pid == pid) break;
     const auto now = std::chrono::steady_clock::now();
     if (!was_asked && !keep_running()) {
       was_asked = true;
       deadline = now + kPatience;
-      ::kill(pid, SIGTERM);
+      ::kill(-pid, SIGTERM);
     }
-    if (was_asked && now >= deadline) ::kill(pid, SIGKILL);
+    if (was_asked && now >= deadline) ::kill(-pid, SIGKILL);
     std::this_thread::sleep_for(std::chrono::milliseconds(kTickMs));
   }
+  if (was_asked) ::kill(-pid, SIGKILL);
+  running_group = 0;
+  ::waitpid(pid, &status, 0);
+  return status;
 }
 
 }  // namespace
@@ -125,6 +139,7 @@ Result<ProgramResult> run_program(const std::vector<std::string>& arguments,
     return unavailable(
         fmt::format("[hub] cannot run {}: {}", arguments.front(), std::strerror(error)));
   }
+  running_group = pid;
   ProgramResult result;
   bool goes_on = true;
   while (goes_on && read_some(reader.get(), result.output)) goes_on = keep_running();
@@ -132,6 +147,11 @@ Result<ProgramResult> run_program(const std::vector<std::string>& arguments,
   if (!goes_on) return cancelled("[hub] interrupted");
   result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   return result;
+}
+
+void kill_running_program() {
+  const pid_t group = running_group;
+  if (group > 0) ::kill(-group, SIGKILL);
 }
 
 }  // namespace quire::hub

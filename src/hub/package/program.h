@@ -16,10 +16,14 @@ struct ProgramResult {
 
 // Runs arguments[0], which is searched in PATH, with no input and with `variables` ("NAME=VALUE")
 // added to the environment. `keep_running` is called about ten times per second; once it returns
-// false, the program is ended and the result is kCancelled. Fails with kNotFound if there is no
-// such program.
+// false, the program and its children are ended and the result is kCancelled. Fails with kNotFound
+// if there is no such program.
 Result<ProgramResult> run_program(const std::vector<std::string>& arguments,
                                   const std::vector<std::string>& variables,
                                   const std::function<bool()>& keep_running);
+
+// Kills the program that run_program() waits for, and its children. For signal handlers: they have
+// a process group of their own, which Ctrl-C does not reach.
+void kill_running_program();
 
 }  // namespace quire::hub
