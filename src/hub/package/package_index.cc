@@ -69,8 +69,7 @@ Result<std::vector<IndexFile>> parse_json_page(std::string_view page) {
   simdjson::dom::array entries;
   if (document.root()["files"].get_array().get(entries)) {
     return invalid_argument(
-        "[hub] the package index's page has no list `files`; expected one as in PEP 691; check "
-        "PIP_INDEX_URL");
+        "[hub] the package index's page has no list `files`; expected one as in PEP 691");
   }
   std::vector<IndexFile> files;
   for (const simdjson::dom::element entry : entries) {

