@@ -208,6 +208,14 @@ bool names_model(std::string_view word) {
 }
 
 DefaultModel default_model() {
+  const Result<std::filesystem::path> models = hub::models_directory();
+  if (const Status readable = models.ok() ? hub::check_models_folder(*models) : Status();
+      !readable.ok()) {
+    return {"",
+            fmt::format("no model is named: using the embedded one, which solves word problems; "
+                        "{}",
+                        readable.message())};
+  }
   const std::filesystem::path file = hub::local_model_file(hub::kDefaultModel);
   if (file.empty()) {
     return {"",

@@ -10,10 +10,12 @@
 
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/interrupt.h"
 #include "cli/output.h"
 #include "hub/cache/model_cache.h"
 #include "hub/cache/model_folder.h"
 #include "hub/cache/named_models.h"
+#include "hub/package/staging.h"
 #include "hub/pull/repository_list.h"
 
 namespace quire::cli {
@@ -25,6 +27,7 @@ struct Model {
   std::string name;
   std::string source;
   fs::path directory;
+  bool is_local = false;  // in the model folder, not in the hub's cache
 };
 
 std::string describe(const hub::ModelSource& source) {
@@ -33,15 +36,28 @@ std::string describe(const hub::ModelSource& source) {
                                 : fmt::format("{}=={}", source.origin, source.version);
 }
 
+// The fault of a model in the model folder; empty: its size shows none.
+std::string fault_of(const hub::LocalModel& model, const fs::path& folder) {
+  if (model.is_broken_link) return ", a link without a target";
+  const fs::path file = hub::local_model_file(folder, model.name);
+  if (file.empty()) return ", without its GGUF file";
+  std::error_code error;
+  const auto size = fs::file_size(file, error);
+  if (error || model.source.origin.empty() || static_cast<int64_t>(size) == model.source.size)
+    return "";
+  const bool has_name = hub::find_named_model(model.name) != nullptr;
+  return fmt::format(", damaged; `quire pull {}` mends it",
+                     has_name ? model.name : describe(model.source));
+}
+
 // The models of the model folder, and then the models of the hub's cache.
-std::vector<Model> find_models() {
+Result<std::vector<Model>> find_models() {
   std::vector<Model> models;
   if (const Result<fs::path> folder = hub::models_directory(); folder.ok()) {
+    QUIRE_RETURN_IF_ERROR(hub::check_models_folder(*folder));
     for (const hub::LocalModel& model : hub::list_local_models(*folder)) {
-      const bool is_usable = !hub::local_model_file(*folder, model.name).empty();
-      models.push_back({model.name,
-                        describe(model.source) + (is_usable ? "" : ", without its GGUF file"),
-                        model.directory});
+      models.push_back(
+          {model.name, describe(model.source) + fault_of(model, *folder), model.directory, true});
     }
   }
   if (const Result<fs::path> cache = hub::cache_directory(); cache.ok()) {
@@ -56,7 +72,7 @@ std::vector<Model> find_models() {
 }
 
 Result<int> run_list() {
-  const std::vector<Model> models = find_models();
+  QUIRE_ASSIGN_OR_RETURN(const std::vector<Model> models, find_models());
   if (models.empty()) {
     print_stderr("no model is downloaded; quire pull {} downloads one that chats\n",
                  hub::kDefaultModel);
@@ -78,9 +94,37 @@ Result<int> run_list() {
   return kExitOk;
 }
 
-Result<int> run_rm(const std::string& name) {
-  const std::vector<Model> models = find_models();
+// Takes the lock of a download, so that none of the same model runs meanwhile.
+Result<int64_t> remove_local_model(const std::string& name) {
+  QUIRE_ASSIGN_OR_RETURN(const fs::path folder, hub::models_directory());
+  const CancelScope scope;
+  const auto note = [](const std::string& line) { print_stderr("{}\n", one_line(line)); };
+  return hub::remove_model(folder, name, {CancelScope::interrupted, note});
+}
+
+Result<int64_t> remove_cached_model(const Model& model) {
+  QUIRE_ASSIGN_OR_RETURN(const int64_t num_bytes, hub::remove_tree(model.directory));
+  if (model.name.find('/') != std::string::npos) {  // what the hub's clients keep beside it
+    const fs::path& folder = model.directory;
+    const fs::path locks = folder.parent_path() / ".locks" / folder.filename();
+    QUIRE_RETURN_IF_ERROR(hub::remove_tree(locks).status());
+  }
+  return num_bytes;
+}
+
+// A model that a killed download left is not listed, but can be removed.
+std::vector<Model>::const_iterator find_or_add_incomplete(std::vector<Model>& models,
+                                                          const std::string& name) {
   const auto found = std::ranges::find(models, name, &Model::name);
+  const Result<fs::path> folder = hub::models_directory();
+  if (found != models.end() || !folder.ok()) return found;
+  const fs::path left = hub::find_incomplete(*folder, name);
+  return left.empty() ? found : models.insert(models.end(), {name, "", left, true});
+}
+
+Result<int> run_rm(const std::string& name) {
+  QUIRE_ASSIGN_OR_RETURN(std::vector<Model> models, find_models());
+  const auto found = find_or_add_incomplete(models, name);
   if (found == models.end()) {
     std::vector<std::string> names;
     for (const Model& model : models) names.push_back(model.name);
@@ -89,11 +133,8 @@ Result<int> run_rm(const std::string& name) {
                     names.empty() ? std::string("one, and none is downloaded")
                                   : one_line(fmt::format("one of {}", fmt::join(names, ", ")))));
   }
-  QUIRE_ASSIGN_OR_RETURN(const int64_t num_bytes, hub::remove_tree(found->directory));
-  if (name.find('/') != std::string::npos) {  // what the hub's clients keep beside it
-    const fs::path locks = found->directory.parent_path() / ".locks" / found->directory.filename();
-    QUIRE_RETURN_IF_ERROR(hub::remove_tree(locks).status());
-  }
+  QUIRE_ASSIGN_OR_RETURN(const int64_t num_bytes,
+                         found->is_local ? remove_local_model(name) : remove_cached_model(*found));
   print_stdout("removed {}: {} in {}\n", one_line(name), hub::bytes_text(num_bytes),
                one_line(found->directory.string()));
   return kExitOk;
@@ -120,7 +161,9 @@ Command rm_command() {
   command.summary = "Remove a downloaded model";
   command.details =
       "Removes a model that quire list shows, with all its revisions, and nothing outside its\n"
-      "folder. If the folder is a link, removes only the link.\n";
+      "folder. If the folder is a link, removes only the link. Also removes the unfinished "
+      "download\n"
+      "that a killed pull leaves.\n";
   command.example = "  quire rm smollm2";
   command.positional = {.name = "NAME",
                         .help = "A model's name, as quire list shows it",

