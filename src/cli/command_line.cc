@@ -37,6 +37,14 @@ const Flag* find_flag(const Command& command, std::string_view name) {
   return command.flags.find(dashed);
 }
 
+// The one of the flag's two names that the user typed.
+std::string spelling(const Flag& flag, std::string_view name) {
+  const bool is_alias =
+      !flag.alias.empty() && name.size() == flag.alias.size() &&
+      std::ranges::equal(name, flag.alias, {}, [](char c) { return c == '_' ? '-' : c; });
+  return is_alias ? flag.alias : flag.name;
+}
+
 // The paths of the commands below `command` that have the flag.
 std::vector<std::string> commands_with(const Command& command, const std::string& path,
                                        std::string_view flag) {
@@ -107,6 +115,7 @@ class Reader {
     } else if (line_.command == &root_ && (name == "--version" || name == "-v")) {
       line_.action = CommandLine::Action::kVersion;
     } else if (const Flag* flag = find_flag(*line_.command, name)) {
+      flag_name_ = spelling(*flag, name);
       read_values(*flag, value);
     } else {
       read_unknown_flag(name, value.has_value());
@@ -128,15 +137,15 @@ class Reader {
 
   std::optional<std::string_view> take_value(const Flag& flag) {
     if (rest_.empty()) {
-      add_value_complaint(flag.name,
-                          fmt::format("expected a value: {} {}", flag.name, flag.value_name));
+      add_value_complaint(flag_name_,
+                          fmt::format("expected a value: {} {}", flag_name_, flag.value_name));
       return std::nullopt;
     }
     const std::string_view next = rest_.front();
     if (is_flag(next) && find_flag(*line_.command, name_of(next)) != nullptr) {
-      add_value_complaint(flag.name, fmt::format("expected a value, got the flag {}; {}={} is for "
-                                                 "a value that begins with a dash",
-                                                 name_of(next), flag.name, name_of(next)));
+      add_value_complaint(flag_name_, fmt::format("expected a value, got the flag {}; {}={} is for "
+                                                  "a value that begins with a dash",
+                                                  name_of(next), flag_name_, name_of(next)));
       return std::nullopt;
     }
     return take();
@@ -144,12 +153,12 @@ class Reader {
 
   void set_toggle(const Flag& flag, std::string_view value) {
     if (value == "true" || value == "false") return set(flag, value);
-    add_value_complaint(flag.name, unexpected(value, "true or false").message());
+    add_value_complaint(flag_name_, unexpected(value, "true or false").message());
   }
 
   void set(const Flag& flag, std::string_view value) {
     const Status status = flag.set(value);
-    if (!status.ok()) add_value_complaint(flag.name, status.message());
+    if (!status.ok()) add_value_complaint(flag_name_, status.message());
   }
 
   void read_unknown_flag(std::string_view name, bool has_value) {
@@ -281,6 +290,7 @@ class Reader {
   std::span<const char* const> rest_;
   std::vector<std::string_view> words_;
   CommandLine line_;
+  std::string flag_name_;  // of the flag that is being read, for complaints
   bool only_words_ = false;
   bool values_are_valid_ = true;
 };

@@ -134,6 +134,13 @@ TEST(CommandLine, GathersAllMistakes) {
               ElementsAre(HasSubstr("--zz"), HasSubstr("--n: a turn"), HasSubstr("--logprobs")));
 }
 
+TEST(CommandLine, MistakesNameTheAliasThatWasGiven) {
+  EXPECT_THAT(Parsed({"tokenize", "--model", "", "text"}).complaints(),
+              ElementsAre(HasSubstr("--model: got ''")));
+  EXPECT_THAT(Parsed({"tokenize", "--tokenizer", "", "text"}).complaints(),
+              ElementsAre(HasSubstr("--tokenizer: got ''")));
+}
+
 TEST(CommandLine, AFlagIsNoValueUnlessItIsJoined) {
   EXPECT_THAT(Parsed({"generate", "--prompt", "--chat"}).complaints(),
               ElementsAre(HasSubstr("--prompt: expected a value, got the flag --chat")));
