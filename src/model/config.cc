@@ -86,6 +86,7 @@ Result<GenerationConfig> parse_generation_config(std::string_view json, std::str
   config.top_p = optional_float("top_p", 0.0, 1.0);
   config.top_k = fields.optional_integer("top_k", -1, kMaxId);
   config.min_p = optional_float("min_p", 0.0, 1.0);
+  if (config.top_p == 0.0F) fields.fail("top_p", "0", "a number above 0, at most 1");
   config.repetition_penalty = optional_float("repetition_penalty", 1e-3, 1e3);
   QUIRE_RETURN_IF_ERROR(fields.status());
   return config;

@@ -422,8 +422,8 @@ TEST(GenerationConfig, HasTheValuesOfTheFile) {
   EXPECT_EQ(config.repetition_penalty, 1.05F);
   EXPECT_THAT(config.eos_token_ids, ElementsAre(5, 6));
   EXPECT_EQ(parse_generation_config("{}", "x")->temperature, std::nullopt);
-  for (const char* bad : {R"({"temperature":-1})", R"({"top_p":2})", R"({"top_k":-5})",
-                          R"({"repetition_penalty":0})", "7"}) {
+  for (const char* bad : {R"({"temperature":-1})", R"({"top_p":2})", R"({"top_p":0})",
+                          R"({"top_k":-5})", R"({"repetition_penalty":0})", "7"}) {
     EXPECT_FALSE(parse_generation_config(bad, "x").ok()) << bad;
   }
 }
