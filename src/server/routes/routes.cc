@@ -62,7 +62,7 @@ constexpr Replacement kReplacements[] = {
     {"/api/blobs", kNoPull},
     {"/api/copy", "the operator names the model, when the server starts"},
     {"/api/create", kNoPull},
-    {"/api/delete", "remove the model's folder from the cache while no server has it"},
+    {"/api/delete", "run 'quire rm NAME' while no server has the model"},
     {"/api/embed", "use POST /v1/embeddings"},
     {"/api/embeddings", "use POST /v1/embeddings"},
     {"/api/pull", kNoPull},
