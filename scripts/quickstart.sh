@@ -5,7 +5,12 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 scripts/build.sh
-if build/quire pull smollm2 >/dev/null; then
+status=0
+build/quire pull smollm2 >/dev/null || status=$?
+if ((status > 128)); then # a signal, such as Ctrl-C, ends the script too
+  exit "$status"
+fi
+if ((status == 0)); then
   model=smollm2
   question="What is the capital of France?"
 else
