@@ -39,9 +39,9 @@ struct Window {
   bool operator==(const Window&) const = default;
 };
 // Windows begin at multiples of the stride, and each scores the tokens that no earlier window
-// scores: at most `context` tokens in the first and `stride` in the others. Together they score
-// every token that has one before it: all of them if each window begins with a BOS, otherwise all
-// but the first of the text. The BOS takes one place of the context.
+// scores: at most `context` tokens in the first window and `stride` in each later one. Together
+// they score every token that has one before it: all of them if each window begins with a BOS,
+// otherwise all but the first of the text. The BOS takes one place of the context.
 std::vector<Window> split_windows(size_t num_tokens, const WindowSizes& sizes, bool has_bos);
 
 // Reads a text. Fails if it is empty or not valid UTF-8.

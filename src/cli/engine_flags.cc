@@ -139,11 +139,6 @@ bool is_full_model_name(std::string_view word) {
          std::ranges::any_of(organization, is_letter);
 }
 
-// Whether the setting turns a feature off. A device without the feature needs no warning of that.
-bool is_off(const Setting& setting, const EngineConfig& config) {
-  return setting.name == "packed_weights" && config.packed_weights == "off";
-}
-
 // Warns of settings that are valid but probably not what the user wants.
 void warn_of(const EngineConfig& config) {
   const int num_cores = num_usable_cores();
@@ -156,7 +151,8 @@ void warn_of(const EngineConfig& config) {
   const bool on_gpu = config.device == "cuda" || (config.device != "cpu" && cuda_status().ok());
   for (const Setting& setting : all_settings()) {
     const bool is_ignored = setting.only_on && (*setting.only_on == DeviceKind::kCuda) != on_gpu;
-    if (!is_ignored || setting.is_default(config) || is_off(setting, config)) continue;
+    if (!is_ignored || setting.is_default(config) || setting.text(config) == setting.off_value)
+      continue;
     log_warning("[cli] {} has no effect on a {}", setting.flag_name(), on_gpu ? "GPU" : "CPU");
   }
   if (!on_gpu && config.tuning_table == "measured") {

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "base/build_info.h"
-#include "base/json.h"
 #include "nodes/node_place.h"
 #include "start/build_identity.h"
 #include "start/model_digests.h"
@@ -23,19 +22,6 @@
 namespace quire {
 namespace {
 
-// The keys and values of speculative_config, without the path of the drafter.
-std::string without_path(const std::string& speculative_config) {
-  const Result<JsonDocument> document = JsonDocument::parse(speculative_config, "");
-  simdjson::dom::object object;
-  if (!document.ok() || document->root().get(object)) return speculative_config;
-  std::vector<std::string> values;
-  for (const auto [key, value] : object) {
-    if (key != "model") values.push_back(fmt::format("{}: {}", key, simdjson::minify(value)));
-  }
-  std::ranges::sort(values);
-  return fmt::format("{}", fmt::join(values, ", "));
-}
-
 // The settings that all nodes must have alike, and what identifies the build and the model.
 Result<NodeSettings> settings_of(const EngineConfig& config, const ModelFiles& files) {
   QUIRE_ASSIGN_OR_RETURN(const std::string config_digest, digest_of_config_file(config));
@@ -43,9 +29,10 @@ Result<NodeSettings> settings_of(const EngineConfig& config, const ModelFiles& f
                            {"build", std::string(build_identity())}};
   for (const Setting& setting : all_settings()) {
     if (setting.nodes != Agreement::kSame) continue;
-    const bool has_path = setting.name == "speculative_config";
     std::string text = setting.text(config);
-    settings.emplace_back(setting.name, has_path ? without_path(text) : std::move(text));
+    settings.emplace_back(setting.name, setting.compared_text == nullptr
+                                            ? std::move(text)
+                                            : setting.compared_text(text));
   }
   // After the settings, because the description of the model repeats some of them.
   settings.emplace_back("model", model_key(config, files));

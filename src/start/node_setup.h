@@ -18,7 +18,7 @@ struct ModelFiles;
 // least 0. Fails if the nodes cannot divide the ranks.
 Result<EngineConfig> place_node(EngineConfig config);
 
-// Waits for the other nodes; null if there are none. Fails if they have another model, another
+// Waits for the other nodes; null on a single node. Fails if they have another model, another
 // version of Quire, or other settings that their steps depend on.
 Result<std::shared_ptr<Nodes>> connect_nodes(const EngineConfig& config, const ModelFiles& files);
 

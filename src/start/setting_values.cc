@@ -24,11 +24,11 @@ std::optional<DeviceKind> forced_device(const EngineConfig& config) {
 }
 
 ThreadOptions thread_options(const EngineConfig& config) {
-  const bool has_word = config.cpu_pinning != "auto";
-  const CpuPinning word = config.cpu_pinning == "on" ? CpuPinning::kOn : CpuPinning::kOff;
-  return {.num_threads = config.num_threads,
-          .cores = config.cpu_cores == "all" ? CpuCores::kAll : CpuCores::kPerformance,
-          .pinning = has_word ? word : CpuPinning::kAuto};
+  ThreadOptions options = {.num_threads = config.num_threads};
+  if (config.cpu_cores == "all") options.cores = CpuCores::kAll;
+  if (config.cpu_pinning == "on") options.pinning = CpuPinning::kOn;
+  if (config.cpu_pinning == "off") options.pinning = CpuPinning::kOff;
+  return options;
 }
 
 InputRounding input_rounding(const EngineConfig& config) {

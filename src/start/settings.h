@@ -72,6 +72,10 @@ struct Setting {
   std::string_view value_name = {};        // in the help; empty: by notation
   bool is_secret = false;                  // reports do not show the value
   std::optional<DeviceKind> only_on = {};  // has no effect on other devices
+  // A value that turns the feature off, which needs no warning on a device without the feature.
+  std::string_view off_value = {};
+  // The part of the text that nodes compare; null: all of it.
+  std::string (*compared_text)(std::string_view text) = nullptr;
   // Checks a text that is not empty.
   Status (*check_text)(std::string_view text) = nullptr;
   // Refuses the value beside the values of other settings, on any model and machine.
@@ -98,7 +102,8 @@ std::vector<Status> find_conflicts(const EngineConfig& config);
 
 // ---- Conflicts that also depend on the device or on the number of drafts
 
-// Fails if the configuration names an attention backend of GPUs. `no_gpu` says why there is none.
+// Fails if the configuration names an attention backend of GPUs. `no_gpu` is the reason why no GPU
+// can be used.
 Status refuse_gpu_backends(const EngineConfig& config, const Status& no_gpu);
 // Fails if the configuration asks for a cache that only CPUs have. Called for a GPU.
 Status refuse_cpu_cache(const EngineConfig& config);

@@ -4,6 +4,7 @@
 #include <array>
 #include <variant>
 
+#include "base/json.h"
 #include "engine/replica_choice.h"
 #include "model/config.h"
 #include "start/embedded.h"
@@ -92,6 +93,19 @@ constexpr auto kActivations = std::to_array<SettingWord>({{"f32"}, {"bf16"}, {"i
 constexpr auto kNodeCounts = std::to_array<SettingWord>({{"auto", "0"}});
 
 // ---- Checks of texts and conflicts
+
+// The keys and values of speculative_config, without the path of the drafter.
+std::string without_path(std::string_view speculative_config) {
+  const Result<JsonDocument> document = JsonDocument::parse(speculative_config, "");
+  simdjson::dom::object object;
+  if (!document.ok() || document->root().get(object)) return std::string(speculative_config);
+  std::vector<std::string> values;
+  for (const auto [key, value] : object) {
+    if (key != "model") values.push_back(fmt::format("{}: {}", key, simdjson::minify(value)));
+  }
+  std::ranges::sort(values);
+  return fmt::format("{}", fmt::join(values, ", "));
+}
 
 Status check_speculation(std::string_view text) {
   return read_speculation(text).status();
@@ -268,7 +282,7 @@ constexpr auto kSettings = std::to_array<Setting>({
              "as the model, which the next start maps; auto: in the user's cache directory, for "
              "models of at least 256 MiB; off: pack them at each start",
      .group = kDevice, .notation = Notation::kDirectory, .only_on = DeviceKind::kCpu,
-     .check_conflict = check_packed_weights},
+     .off_value = "off", .check_conflict = check_packed_weights},
     {MEMBER(waits_for_packed_weights), .nodes = kMayDiffer},
     {MEMBER(tensor_parallel_size), .nodes = kSame,
      .help = "Devices that share the model, of all nodes together; on a CPU, groups of its threads",
@@ -298,8 +312,8 @@ constexpr auto kSettings = std::to_array<Setting>({
      .help = "Speculative decoding with vLLM's keys, such as "
              "'{\"method\": \"ngram\", \"num_speculative_tokens\": 4}'; methods: ngram, suffix, "
              "draft_model, eagle3, mtp, dflash, dspark",
-     .group = kDevice, .notation = Notation::kJson, .check_text = check_speculation,
-     .check_conflict = check_padding},
+     .group = kDevice, .notation = Notation::kJson, .compared_text = without_path,
+     .check_text = check_speculation, .check_conflict = check_padding},
     {MEMBER(gpu_memory_utilization), .nodes = kMayDiffer,
      .help = "Share of a GPU's memory to use; without effect on a CPU", .group = kDevice,
      .range = {.min = 0, .max = 1, .min_excluded = true}, .only_on = DeviceKind::kCuda},

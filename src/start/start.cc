@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "engine/engine_impl.h"
 #include "engine/engine_internals.h"
+#include "engine/sampling_defaults.h"
 #include "model/decoder_config.h"
 #include "platform/remote_ranks.h"
 #include "sample/sampling_fields.h"
@@ -89,6 +90,15 @@ void log_model(const ModelInfo& info) {
   }
 }
 
+// Fails if the sampling values of the model's files are out of range.
+Status check_sampling_defaults(const GenerationConfig& generation, const ModelInfo& info) {
+  const SamplingDefaults defaults = choose_sampling_defaults(generation, SamplingFallback::kNone);
+  const Status status =
+      validate_sampling_params(defaults.params, info.vocab_size, info.max_model_len);
+  if (status.ok()) return status;
+  return invalid_argument(fmt::format("[model] {}: {}", generation.source, status.message()));
+}
+
 InputProcessor::Limits request_limits(const EngineConfig& config, const ModelFiles& files,
                                       const ModelInfo& info) {
   for (const int32_t id : info.eos_token_ids) {
@@ -129,6 +139,7 @@ Result<std::unique_ptr<Engine>> assemble(
   impl->parts = std::move(parts);
   const ModelInfo& info = impl->parts.front()->info;
   log_model(info);
+  QUIRE_RETURN_IF_ERROR(check_sampling_defaults(files.generation, info));
   impl->input_processor = std::make_unique<InputProcessor>(
       files.tokenizer, request_limits(config, files, info), impl->parts.front()->platform.get());
   impl->text = std::move(static_cast<ModelText&>(files));
@@ -144,15 +155,7 @@ Result<std::unique_ptr<Engine>> assemble(
     cores.push_back(make_core(config, *replica, cores.size(), std::move(publisher)));
   }
   impl->replicas = std::make_shared<Replicas>(std::move(cores), num_prefix_tokens);
-  const std::string source = impl->text.generation.source;
-  const int vocab_size = info.vocab_size;
-  const int max_model_len = info.max_model_len;
-  std::unique_ptr<Engine> engine = EngineInternals::make(std::move(impl));
-  const Status defaults =
-      validate_sampling_params(engine->default_sampling(), vocab_size, max_model_len);
-  if (!defaults.ok())
-    return invalid_argument(fmt::format("[model] {}: {}", source, defaults.message()));
-  return engine;
+  return EngineInternals::make(std::move(impl));
 }
 
 PlanBounds plan_bounds(const EngineParts& parts) {

@@ -25,7 +25,7 @@ struct HostDraftCall {
   // By slot: number of tokens whose keys and values are in the cache.
   const int32_t* num_computed = nullptr;
   // [slots, 1 + num_drafts]. Entry 0 of a slot is its newest token, at position num_computed; the
-  // drafter writes the others. A proposal may be any token id of the vocabulary.
+  // drafter writes the entries after it. A proposal may be any token id of the vocabulary.
   int32_t* next_tokens = nullptr;
   // By slot: the drafter writes how many drafts it proposes, 0 to num_drafts; the entries of
   // next_tokens after them are not read.

@@ -28,7 +28,8 @@ struct CudaDraftCall {
   // By slot: number of tokens whose keys and values are in the cache.
   const int32_t* num_computed = nullptr;
   // [slots, 1 + DrafterLimits::num_drafts]. Entry 0 of a slot is its newest token, at position
-  // num_computed; the drafter writes the others. A proposal may be any token id of the vocabulary.
+  // num_computed; the drafter writes the entries after it. A proposal may be any token id of the
+  // vocabulary.
   int32_t* next_tokens = nullptr;
   const DraftStep* step = nullptr;  // the step itself
 };

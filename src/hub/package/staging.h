@@ -70,7 +70,7 @@ class Staging {
 void clean_incomplete(const std::filesystem::path& models,
                       const std::function<void(const std::string& line)>& note);
 
-// The folder that a killed or running command has of a model; empty: there is none.
+// The model's folder in `.incomplete`, which a killed or running command left; empty: no folder.
 std::filesystem::path find_incomplete(const std::filesystem::path& models, std::string_view name);
 
 // Deletes the model and what a killed command left of it, and returns the bytes. Follows no links.

@@ -11,6 +11,7 @@
 #include "cuda/base/launch.h"
 #include "cuda/base/memory.h"
 #include "cuda/gemm/dense/kernels/wgmma_kernel.h"
+#include "cuda/gemm/packed/packed_choice.h"
 
 namespace quire::cuda {
 namespace {
@@ -55,10 +56,6 @@ SortedPairs sorted_pairs(BumpAllocator& parts, int64_t num_pairs, int64_t num_ti
   sorted.num_tiles = part(parts, {1}, DType::kI32).as<int32_t>();
   sorted.tiles = part(parts, {num_tiles, 3}, DType::kI32).as<wgmma::ExpertTile>();
   return sorted;
-}
-
-bool gates(const PackedMatrices& w) {
-  return w.parts().size() == 1 && packed_gemm_gates(w.parts().front());
 }
 
 }  // namespace
@@ -268,7 +265,7 @@ void ExpertsRunner::run_packed(const ExpertsCall& call, int tile_rows) {
     input.x_rows = parts.sorted.tokens;
   }
   const PackedMatrices& gate_up = experts.packed_gate_up();
-  if (gates(gate_up)) {
+  if (has_gates(gate_up)) {
     multiply_packed(gate_up, input, tile_rows, true, call.activation, parts.x, parts.product);
   } else {
     const TensorView halves = {
@@ -279,7 +276,7 @@ void ExpertsRunner::run_packed(const ExpertsCall& call, int tile_rows) {
   input.x = parts.product;
   input.x_rows = nullptr;
   input.rows_per_x = 1;
-  input.are_ready = is_few && gates(gate_up);
+  input.are_ready = is_few && has_gates(gate_up);
   const TensorView rows = {parts.rows.data, call.x.dtype, {num_pairs, shape.hidden_size}};
   multiply_packed(experts.packed_down(), input, tile_rows, false, call.activation, parts.x, rows);
   run_combine(context_, rows, input.groups.tiles == nullptr ? nullptr : parts.sorted.rows,

@@ -23,10 +23,6 @@ PackedProduct part_of(PackedProduct product, int64_t first, int64_t count) {
   return product;
 }
 
-bool has_gates(const PackedMatrices& w) {
-  return w.parts().size() == 1 && packed_gemm_gates(w.parts().front());
-}
-
 // A part whose outputs begin at an address that cuBLASLt does not take; null: none.
 const PackedRows* misaligned_part(const PackedMatrices& w, DType out) {
   for (const PackedRows& part : w.parts()) {
@@ -37,6 +33,10 @@ const PackedRows* misaligned_part(const PackedMatrices& w, DType out) {
 }
 
 }  // namespace
+
+bool has_gates(const PackedMatrices& w) {
+  return w.parts().size() == 1 && packed_gemm_gates(w.parts().front());
+}
 
 Status PackedGemm::reserve(const PackedMatrices& matrix) {
   const PackedRows* const misaligned = misaligned_part(matrix, DType::kF16);

@@ -33,6 +33,9 @@ constexpr PackedWay packed_way(int64_t m, bool can_unpack) {
   return m <= kMaxTiledRows || !can_unpack ? PackedWay::kTiles : PackedWay::kUnpacked;
 }
 
+// Whether the kernel for few rows computes the gated product itself: gate and up are in one part.
+bool has_gates(const PackedMatrices& w);
+
 // Computes products with packed matrices.
 class PackedGemm {
  public:
