@@ -28,7 +28,8 @@ Status run(int num_gpus) {
     QUIRE_ASSIGN_OR_RETURN(streams.emplace_back(), CudaStream::create());
     by_rank.push_back(streams.back().get());
   }
-  QUIRE_ASSIGN_OR_RETURN(const std::vector<SumTimes> times, measure_sums(by_rank, *nccl, *peers));
+  QUIRE_ASSIGN_OR_RETURN(const std::vector<SumTimes> times,
+                         measure_sums(by_rank, *nccl, *peers, measured_sum_rows()));
   fmt::print("gpus,KiB,nccl_us,one_step_us,two_steps_us,ratio\n");
   for (const SumTimes& at : times) {
     fmt::print("{},{},{:.2f},{:.2f},{:.2f},{:.2f}\n", num_gpus, at.num_bytes / 1024, at.nccl_us,

@@ -58,6 +58,11 @@ struct EngineConfig {
   // on a GPU that the build has no table for.
   std::string tuning_table;
 
+  // Choices that depend on the machine's speed, such as the kernels of matrix products. "auto": a
+  // start measures what no earlier start has kept in the user's cache directory; "again": it measures
+  // everything; "off": it measures and reads nothing, and fixed rules choose.
+  std::string measure = "auto";
+
   // Speculative decoding: a JSON object with vLLM's keys, such as {"method": "ngram",
   // "num_speculative_tokens": 4}. Empty: none.
   std::string speculative_config;

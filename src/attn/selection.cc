@@ -22,11 +22,6 @@ std::string list_reasons(const std::vector<std::string>& reasons) {
   return text;
 }
 
-// Turns an error message into a remark by removing the module's name.
-std::string as_remark(const std::string& message) {
-  return message.substr(message.find(']') + 2);
-}
-
 // All uses: decode of each query length in graphs, the same eagerly, then prompts.
 std::vector<AttentionUse> uses_of(std::span<const int> q_lens) {
   std::vector<AttentionUse> uses;
@@ -97,20 +92,30 @@ Result<std::vector<AttentionBackend*>> BackendSet::select(
                                         origin_of_sizes(shape)));
   }
   const std::string_view name = preference.name(use.phase);
-  const std::string_view option = preference.option(use.phase);
-  const auto found = std::find_if(backends_.begin(), backends_.end(),
-                                  [&](const auto& backend) { return backend->name() == name; });
-  if (found == backends_.end()) {
+  AttentionBackend* const backend = find(name);
+  if (backend == nullptr) {
     const auto known = std::ranges::find(backend_names(), name, &BackendName::name);
     const bool needs_gpu = known != backend_names().end() && known->device == DeviceKind::kCuda;
-    return invalid_argument(fmt::format("[attention] {}: must be one of auto, {}, got {}{}", option,
-                                        fmt::join(names(), ", "), name,
-                                        needs_gpu ? ", which needs a GPU" : ""));
+    return invalid_argument(fmt::format("[attention] {}: must be one of auto, {}, got {}{}",
+                                        preference.option(use.phase), fmt::join(names(), ", "),
+                                        name, needs_gpu ? ", which needs a GPU" : ""));
   }
-  const Support support = (*found)->supports(shape, use, device);
-  if (support.ok()) return std::vector{found->get()};
-  return invalid_argument(fmt::format("[attention] {} {} cannot serve {}: {}", option, name,
-                                      describe(use), list_reasons(support.reasons)));
+  if (backend->supports(shape, use, device).ok()) return std::vector{backend};
+  return invalid_argument("[attention] " + refusal(shape, use, device, preference));
+}
+
+std::string BackendSet::refusal(const AttentionShape& shape, const AttentionUse& use,
+                                const Device& device, const BackendPreference& preference) const {
+  const std::string_view name = preference.name(use.phase);
+  return fmt::format("{} {} cannot serve {}: {}", preference.option(use.phase), name, describe(use),
+                     list_reasons(find(name)->supports(shape, use, device).reasons));
+}
+
+AttentionBackend* BackendSet::find(std::string_view name) const {
+  for (const auto& backend : backends_) {
+    if (backend->name() == name) return backend.get();
+  }
+  return nullptr;
 }
 
 bool is_ragged(std::span<const int32_t> kv_len_bounds) {
@@ -153,7 +158,8 @@ Result<AttentionSelector> AttentionSelector::create(const BackendSet& backends,
     bool is_forced = preference.is_forced(use.phase);
     if (!found.ok() && is_forced) {
       if (!preference.own(use.phase).empty() || !any_serves) return found.status();
-      selector.add_remark(as_remark(found.status().message()) + " So auto selects another.");
+      selector.add_remark(backends.refusal(shapes.of(use.phase), use, device, preference) +
+                          " So auto selects another.");
       is_forced = false;
       found = backends.select(shapes.of(use.phase), use, device, {});
     }

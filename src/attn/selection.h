@@ -54,8 +54,14 @@ class BackendSet {
   Result<std::vector<AttentionBackend*>> select(const AttentionShape& shape,
                                                 const AttentionUse& use, const Device& device,
                                                 const BackendPreference& preference) const;
+  // The reasons why the backend that the preference forces, which is in the set, cannot serve the
+  // use; for messages.
+  std::string refusal(const AttentionShape& shape, const AttentionUse& use, const Device& device,
+                      const BackendPreference& preference) const;
 
  private:
+  AttentionBackend* find(std::string_view name) const;  // null: not in the set
+
   std::vector<std::unique_ptr<AttentionBackend>> backends_;
 };
 

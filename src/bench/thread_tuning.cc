@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <limits>
 
 #include "base/check.h"
 #include "bench/engine_bench.h"
 #include "engine/engine_internals.h"
+#include "measure/rounds.h"
 #include "start/model_files.h"
 #include "start/platform_choice.h"
 #include "start/setting_values.h"
@@ -16,8 +16,6 @@
 
 namespace quire::bench {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr int kBatch = 8;
 constexpr int kPromptLen = 512;
@@ -29,11 +27,6 @@ std::string count_of_threads(int count) {
   return fmt::format("{} thread{}", count, count == 1 ? "" : "s");
 }
 
-double shortest(std::span<const double> values) {
-  return values.empty() ? std::numeric_limits<double>::infinity()
-                        : *std::ranges::min_element(values);
-}
-
 // One batch of equal sequences.
 Result<LatencyResult> run_batch(Engine& engine, const LatencyOptions& options, const Hooks& hooks) {
   QUIRE_ASSIGN_OR_RETURN(LatencyResult result,
@@ -42,47 +35,28 @@ Result<LatencyResult> run_batch(Engine& engine, const LatencyOptions& options, c
   return result;
 }
 
-// The times of one number of threads, by repeat.
-struct Repeats {
-  std::vector<double> decode_s = {};
-  std::vector<double> batch_decode_s = {};
-  std::vector<double> prefill_s = {};
-};
+// A kind of step, which is timed with each number of threads.
+enum Step : size_t { kDecodeOne, kDecodeBatch, kPrompt };
+constexpr size_t kNumSteps = 3;
 
-// The share by which the second shortest time exceeds the shortest.
-double scatter(std::vector<double> times) {
-  if (times.size() < 2) return 0.0;
-  std::ranges::sort(times);
-  return times[1] / times[0] - 1.0;
-}
-
-void summarize(const Repeats& repeats, ThreadTimes& times) {
-  times.decode_s = shortest(repeats.decode_s);
-  times.batch_decode_s = shortest(repeats.batch_decode_s);
-  times.prefill_s = shortest(repeats.prefill_s);
-  times.scatter = std::max(
-      {scatter(repeats.decode_s), scatter(repeats.batch_decode_s), scatter(repeats.prefill_s)});
-}
-
-class Measurement {
+class StepTimer {
  public:
-  Measurement(Engine& engine, const Hooks& hooks)
+  StepTimer(Engine& engine, const Hooks& hooks)
       : engine_(engine),
         hooks_(hooks),
         prompt_len_(std::min(kPromptLen, engine.model_info().max_model_len - 1)) {}
 
   int prompt_len() const { return prompt_len_; }
 
-  // Measures one number of threads once more.
-  Status add(int num_threads, Repeats& repeats) {
+  // Seconds of the step.
+  Result<double> time(int num_threads, size_t step) {
     EngineInternals::platform(engine_).set_step_threads(
         {.decode = num_threads, .prefill = num_threads});
-    QUIRE_RETURN_IF_ERROR(add_decode(1, repeats.decode_s));
-    QUIRE_RETURN_IF_ERROR(add_decode(kBatch, repeats.batch_decode_s));
+    if (step == kDecodeOne) return time_decode(1);
+    if (step == kDecodeBatch) return time_decode(kBatch);
     QUIRE_ASSIGN_OR_RETURN(const LatencyResult prompt,
                            run_batch(engine_, options(prompt_len_, 1, 1), hooks_));
-    repeats.prefill_s.push_back(shortest(prompt.requests.first_token_s));
-    return {};
+    return Trial{.times = prompt.requests.first_token_s}.shortest();
   }
 
  private:
@@ -94,13 +68,12 @@ class Measurement {
             .num_iters = 1};
   }
 
-  Status add_decode(int batch_size, std::vector<double>& seconds) {
+  Result<double> time_decode(int batch_size) {
     constexpr int kInputLen = 8;
     const int output_len = std::min(24, engine_.model_info().max_model_len - kInputLen);
     QUIRE_ASSIGN_OR_RETURN(const LatencyResult result,
                            run_batch(engine_, options(kInputLen, output_len, batch_size), hooks_));
-    seconds.push_back(shortest(result.requests.per_token_s));
-    return {};
+    return Trial{.times = result.requests.per_token_s}.shortest();
   }
 
   Engine& engine_;
@@ -132,27 +105,37 @@ Status check_tunable(const ModelInfo& info) {
                                       info.max_model_len, kShortest));
 }
 
-Status measure(Engine& engine, bool quick, const Hooks& hooks, ThreadTuneResult& result) {
-  Measurement measurement(engine, hooks);
-  result.prompt_len = measurement.prompt_len();
-  Repeats warm_up;
-  QUIRE_RETURN_IF_ERROR(measurement.add(result.times.back().num_threads, warm_up));
-  std::vector<Repeats> repeats(result.times.size());
-  // Rounds alternate between the numbers of threads, so that a temporary slowdown of the machine
-  // affects all of them.
-  const Clock::time_point start = Clock::now();
-  const size_t num_rounds = quick ? 1 : kNumRounds;
-  const size_t num_total = num_rounds * result.times.size();
-  for (size_t i = 0; i < num_total; ++i) {
-    ThreadTimes& times = result.times[i % result.times.size()];
-    if (&times == result.times.data() && i > 0 && Clock::now() - start > kTimeLimit) break;
-    hooks.on_progress(i, num_total, [&] { return "with " + count_of_threads(times.num_threads); });
-    Repeats& own = repeats[i % repeats.size()];
-    QUIRE_RETURN_IF_ERROR(measurement.add(times.num_threads, own));
-    summarize(own, times);
+// Candidate i of the comparison is the step i % kNumSteps with counts[i / kNumSteps] threads.
+Result<std::vector<ThreadTimes>> measure(StepTimer& timer, std::span<const int> counts, bool quick,
+                                         const Hooks& hooks) {
+  for (size_t step = 0; step < kNumSteps; ++step) {  // warms up
+    QUIRE_RETURN_IF_ERROR(timer.time(counts.back(), step).status());
   }
+  const Effort effort = {.num_rounds = quick ? 1 : kNumRounds, .time_limit = kTimeLimit};
+  const size_t num_candidates = counts.size() * kNumSteps;
+  const size_t num_total = static_cast<size_t>(effort.num_rounds) * num_candidates;
+  size_t num_done = 0;
+  const auto time = [&](size_t i) {
+    const int num_threads = counts[i / kNumSteps];
+    hooks.on_progress(num_done++, num_total,
+                      [&] { return "with " + count_of_threads(num_threads); });
+    return timer.time(num_threads, i % kNumSteps);
+  };
+  QUIRE_ASSIGN_OR_RETURN(const Comparison compared,
+                         compare(num_candidates, effort, one_by_one_or_fail(time)));
   hooks.on_progress(num_total, num_total, [] { return std::string(); });
-  return {};
+  std::vector<ThreadTimes> all;
+  for (size_t i = 0; i < counts.size(); ++i) {
+    const auto trials = std::span(compared.trials).subspan(i * kNumSteps, kNumSteps);
+    all.push_back(
+        {.num_threads = counts[i],
+         .decode_s = trials[kDecodeOne].shortest(),
+         .batch_decode_s = trials[kDecodeBatch].shortest(),
+         .prefill_s = trials[kPrompt].shortest(),
+         .scatter = std::max({trials[kDecodeOne].scatter(), trials[kDecodeBatch].scatter(),
+                              trials[kPrompt].scatter()})});
+  }
+  return all;
 }
 
 // The default, unless another number's cost is clearly lower.
@@ -218,14 +201,14 @@ Result<ThreadTuneResult> tune_threads(const ThreadTuneOptions& options, const Ho
   QUIRE_RETURN_IF_ERROR(check_tunable(info));
   ThreadTuneResult result;
   result.title = fmt::format("{}: {}", info.name, choice.threads);
-  constexpr double kNone = std::numeric_limits<double>::infinity();
-  for (const int count : counts) result.times.push_back({count, kNone, kNone, kNone});
-  QUIRE_RETURN_IF_ERROR(measure(*engine, options.quick, hooks, result));
-  result.best = {.cpus = cpus_key(choice),
-                 .model = model_key(options.engine, files),
-                 .threads = fastest_threads(result.times, num_threads)};
-  result.file = tuned_threads_file();
-  QUIRE_RETURN_IF_ERROR(keep_tuned_threads(result.file, result.best));
+  StepTimer timer(*engine, hooks);
+  result.prompt_len = timer.prompt_len();
+  QUIRE_ASSIGN_OR_RETURN(result.times, measure(timer, counts, options.quick, hooks));
+  result.best = fastest_threads(result.times, num_threads);
+  MeasuredChoices& choices = *EngineInternals::platform(*engine).choices();
+  keep_tuned_threads(threads_key(choice, options.engine, files), result.best, choices);
+  result.file = choices.file();
+  QUIRE_RETURN_IF_ERROR(choices.keep());
   return result;
 }
 
@@ -238,7 +221,7 @@ std::string to_table(const ThreadTuneResult& result) {
     text += fmt::format("{:>8} {:>18.3f} {:>18.3f} {:>18.3f}\n", times.num_threads,
                         1e3 * times.decode_s, 1e3 * times.batch_decode_s, 1e3 * times.prefill_s);
   }
-  const StepThreads& best = result.best.threads;
+  const StepThreads& best = result.best;
   text += fmt::format("chosen: {} for decode, {} for prompts; kept in {}, which may be deleted\n",
                       count_of_threads(best.decode), count_of_threads(best.prefill),
                       result.file.string());

@@ -31,8 +31,8 @@ struct ThreadTuneResult {
   std::string title;  // the model and the CPUs
   int prompt_len = 0;
   std::vector<ThreadTimes> times;  // ascending by threads
-  TunedThreads best;
-  std::filesystem::path file;  // in which `best` is kept
+  StepThreads best;
+  std::filesystem::path file;  // that keeps `best`
 };
 
 // All logical CPUs, all physical cores, and up to three halvings of the physical cores; ascending.

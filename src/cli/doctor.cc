@@ -34,7 +34,6 @@
 #include "start/setting_values.h"
 #include "start/settings.h"
 #include "start/speculation.h"
-#include "start/tuned_threads.h"
 
 namespace quire::cli {
 namespace {
@@ -201,7 +200,7 @@ Status print_plan(const EngineConfig& engine, const Speculation& speculation,
   if (steps.decode > 0) {
     print_line("tuned threads",
                fmt::format("{} for decode, {} for prompts; from {}, which may be deleted",
-                           steps.decode, steps.prefill, tuned_threads_file().string()));
+                           steps.decode, steps.prefill, platform.choices()->file().string()));
   }
   print_serving_backends("serves", plan.attention);
   if (plan.draft) print_serving_backends("drafter serves", plan.draft->attention);

@@ -8,10 +8,14 @@ bool is_built_for(DeviceKind device) {
   return device == DeviceKind::kCpu;
 }
 
-Status cuda_status(int /*device*/) {
+Result<Device> find_gpu(int /*index*/) {
   return unimplemented(
       "[cuda] this build has no CUDA; build Quire where nvcc is found, by QUIRE_CUDA=AUTO "
       "scripts/build.sh");
+}
+
+Status cuda_status(int index) {
+  return find_gpu(index).status();
 }
 
 Result<std::unique_ptr<Platform>> make_cuda_platform(const PlatformConfig& /*config*/) {

@@ -30,7 +30,7 @@ struct ParallelRunnerOptions {
 // they must be equal on all ranks: the attention backends (find_shared_table()), the drafts that a
 // CPU leaves out (HostRunner::take_values_of_rank0()), and the number of drafts that a GPU
 // verifies. Every GPU computes this number itself, from rank 0's times of graphs
-// (CudaOps::from_first_rank()).
+// (Agreement::from_first()).
 std::unique_ptr<Runner> make_parallel_runner(std::vector<RankRunner> ranks,
                                              const ParallelRunnerOptions& options = {});
 

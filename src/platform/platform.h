@@ -11,6 +11,7 @@
 
 #include "attn/selection.h"
 #include "base/thread_choice.h"
+#include "measure/choices.h"
 #include "nodes/nodes.h"
 #include "ops/ops.h"
 #include "platform/runner.h"
@@ -44,6 +45,8 @@ struct PlatformConfig {
   // that it multiplies into its own memory. Null: packed weights are not kept.
   std::shared_ptr<PackedWeights> packed_weights = {};
   double gpu_memory_utilization = 0.9;
+  // The choices on devices of this kind. Null: the platform measures, and keeps nothing.
+  std::shared_ptr<MeasuredChoices> choices = {};
 };
 
 // Defaults that suit the kind of device, for sizes that the user does not set.
@@ -111,7 +114,12 @@ class DeviceContext {
 
 class Platform {
  public:
+  explicit Platform(std::shared_ptr<MeasuredChoices> choices = nullptr)
+      : choices_(choices == nullptr ? std::make_shared<MeasuredChoices>() : std::move(choices)) {}
   virtual ~Platform() = default;
+
+  // PlatformConfig::choices; never null.
+  const std::shared_ptr<MeasuredChoices>& choices() const { return choices_; }
 
   // The contexts of this process's ranks, one per device of PlatformConfig::devices.
   virtual std::span<const std::unique_ptr<DeviceContext>> contexts() const = 0;
@@ -144,6 +152,9 @@ class Platform {
                        int /*max_model_len*/) const {
     return {};
   }
+
+ private:
+  const std::shared_ptr<MeasuredChoices> choices_;
 };
 
 Result<std::unique_ptr<Platform>> make_cpu_platform(const PlatformConfig& config);
@@ -158,9 +169,14 @@ std::string cpu_weight_layout();
 // Whether this build supports the kind of device.
 bool is_built_for(DeviceKind device);
 
-// Ok when GPU `device` is usable. Otherwise kUnimplemented when this build has no CUDA,
-// kUnavailable when the machine has no usable GPU, kInvalidArgument when it has fewer GPUs.
-Status cuda_status(int device = 0);
+// GPU number `index`. Fails with kUnimplemented if this build has no CUDA, with kUnavailable if the
+// machine has no usable GPU, and with kInvalidArgument if it has fewer GPUs.
+Result<Device> find_gpu(int index);
+// Ok if the GPU is usable, and otherwise the error of find_gpu().
+Status cuda_status(int index = 0);
+// The version of the GPU driver, for example "580.159.04"; "unknown" if the system does not report
+// it.
+std::string gpu_driver_version();
 Result<std::unique_ptr<Platform>> make_cuda_platform(const PlatformConfig& config);
 
 struct ProfileShare {

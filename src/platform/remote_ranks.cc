@@ -62,10 +62,12 @@ Status check_result(const Result<std::string>& received, std::string_view node,
                   first.spans.size()));
 }
 
-Status run_message(std::string_view message, Nodes& nodes, Runner& runner, const PlanBounds& bounds,
-                   int& num_in_flight) {
+using ReadPlan = std::function<Result<BatchPlan>(std::string_view bytes)>;
+
+Status run_message(std::string_view message, Nodes& nodes, Runner& runner,
+                   const ReadPlan& read_plan, int& num_in_flight) {
   if (message.starts_with(kEnqueue) && num_in_flight < kMaxStepsInFlight) {
-    QUIRE_ASSIGN_OR_RETURN(BatchPlan plan, plan_from_bytes(message.substr(1), bounds));
+    QUIRE_ASSIGN_OR_RETURN(BatchPlan plan, read_plan(message.substr(1)));
     runner.enqueue(std::make_shared<const BatchPlan>(std::move(plan)));
     ++num_in_flight;
     return {};
@@ -82,9 +84,9 @@ Status run_message(std::string_view message, Nodes& nodes, Runner& runner, const
 }
 
 Status run_guarded_message(std::string_view message, Nodes& nodes, Runner& runner,
-                           const PlanBounds& bounds, int& num_in_flight) {
+                           const ReadPlan& read_plan, int& num_in_flight) {
   try {
-    return run_message(message, nodes, runner, bounds, num_in_flight);
+    return run_message(message, nodes, runner, read_plan, num_in_flight);
   } catch (...) {  // most likely std::bad_alloc
     return make_exception_status([](const char* reason) {
       return resource_exhausted(fmt::format("[runner] a step could not run; {}", reason));
@@ -129,8 +131,11 @@ std::string RemoteRanks::describe_wait(bool local_ended) const {
                      : fmt::format("{} ha{} not ended it", all, names.size() == 1 ? "s" : "ve");
 }
 
-Status serve_remote_ranks(Nodes& nodes, Runner& runner, const PlanBounds& bounds,
-                          const std::function<bool()>& should_stop) {
+Status serve_remote_ranks(Nodes& nodes, Runner& runner, const SchedulerConfig& limits,
+                          int vocab_size, const std::function<bool()>& should_stop) {
+  const ReadPlan read_plan = [&](std::string_view bytes) {
+    return plan_from_bytes(bytes, limits, vocab_size);
+  };
   int num_in_flight = 0;
   Status status;
   while (status.ok()) {
@@ -142,7 +147,7 @@ Status serve_remote_ranks(Nodes& nodes, Runner& runner, const PlanBounds& bounds
     if (!message.ok()) {
       status = message.status();
     } else if (*message) {
-      status = run_guarded_message(**message, nodes, runner, bounds, num_in_flight);
+      status = run_guarded_message(**message, nodes, runner, read_plan, num_in_flight);
     }
   }
   bool has_ended = status.code() == StatusCode::kCancelled && nodes.status().ok();

@@ -40,7 +40,8 @@ class RemoteRanks {
 
 // On another node: runs node 0's plans by `runner` until node 0 ends, a step fails, or
 // `should_stop` returns true. Calls `should_stop` about every 100 ms. Ok: node 0 has ended.
-Status serve_remote_ranks(Nodes& nodes, Runner& runner, const PlanBounds& bounds,
-                          const std::function<bool()>& should_stop);
+// limits, vocab_size: of plan_from_bytes().
+Status serve_remote_ranks(Nodes& nodes, Runner& runner, const SchedulerConfig& limits,
+                          int vocab_size, const std::function<bool()>& should_stop);
 
 }  // namespace quire

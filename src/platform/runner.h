@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <variant>
 #include <vector>
 
@@ -129,6 +130,9 @@ struct RunnerParts {
   std::vector<ModelInstance> instances;  // only the target, whose logits are sampled
   RunnerSizes sizes;
   std::span<std::byte> workspace;  // for the attention of all instances in turn
+  // Names the shapes and types of the target and of what drafts, on which the times of steps
+  // depend; empty: times are not kept.
+  std::string shape_key = {};
   DraftSource drafts = {};         // proposes limits.num_drafts tokens after each step
   Verification verification = {};  // of the drafts
   // Parts of the memory budget: reserve_bytes is for graphs and libraries, and left_bytes is not

@@ -69,10 +69,6 @@ struct MeasuredWorkload {
 std::vector<TuningRow> tuning_rows(const AttentionShape& shape, const AttentionWorkload& workload,
                                    const MeasuredWorkload& measured);
 
-// The version of the GPU driver, for example "580.159.04"; "unknown" if the system does not report
-// it.
-std::string gpu_driver_version();
-
 // Called after each workload is measured; returning false ends the measurement.
 using OnMeasured = std::function<bool(size_t workload_idx, const MeasuredWorkload& measured)>;
 

@@ -76,19 +76,24 @@ bool are_tokens(const std::vector<int32_t>& ids, int first, int vocab_size) {
   return std::ranges::all_of(ids, [&](int32_t id) { return id >= first && id < vocab_size; });
 }
 
+struct Bounds {
+  const SchedulerConfig& limits;
+  int vocab_size;
+};
+
 // Entries of a block table.
-int max_blocks(const PlanBounds& bounds) {
-  return num_blocks_for(bounds.max_model_len, bounds.block_size);
+int max_blocks(const Bounds& bounds) {
+  return num_blocks_for(bounds.limits.max_model_len, bounds.limits.block_size);
 }
 
 bool is_logprobs_count(int count) {
   return count >= -1 && count <= kMaxLogprobs;
 }
 
-bool fits(const PlainSlot& slot, const PlanBounds& bounds) {
-  return is_below(slot.slot, bounds.max_num_seqs) && !slot.token_ids.empty() &&
+bool fits(const PlainSlot& slot, const Bounds& bounds) {
+  return is_below(slot.slot, bounds.limits.max_num_seqs) && !slot.token_ids.empty() &&
          is_below(slot.num_prompt_tokens, std::ssize(slot.token_ids) + 1) &&
-         std::ssize(slot.token_ids) <= int64_t{bounds.max_model_len} + 1 &&
+         std::ssize(slot.token_ids) <= int64_t{bounds.limits.max_model_len} + 1 &&
          is_logprobs_count(slot.params.logprobs.value_or(-1)) &&
          is_logprobs_count(slot.params.prompt_logprobs.value_or(-1)) &&
          are_tokens(slot.token_ids, 0, bounds.vocab_size) &&
@@ -101,12 +106,12 @@ bool fits(const PlainSlot& slot, const PlanBounds& bounds) {
          });
 }
 
-bool fits(const BlockTableAppend& append, const PlanBounds& bounds) {
-  if (!is_below(append.slot, bounds.max_num_seqs) ||
-      !is_below(append.table, std::ssize(bounds.num_blocks))) {
+bool fits(const BlockTableAppend& append, const Bounds& bounds) {
+  if (!is_below(append.slot, bounds.limits.max_num_seqs) ||
+      !is_below(append.table, std::ssize(bounds.limits.tables))) {
     return false;
   }
-  const int num_blocks = bounds.num_blocks[static_cast<size_t>(append.table)];
+  const int num_blocks = bounds.limits.tables[static_cast<size_t>(append.table)].num_blocks;
   return append.first >= 0 &&
          int64_t{append.first} + std::ssize(append.block_ids) <= max_blocks(bounds) &&
          std::ranges::all_of(append.block_ids, [&](int id) { return is_below(id, num_blocks); });
@@ -124,41 +129,43 @@ bool are_adjacent(const BatchPlan& plan) {
 
 // Whether decode_q_len and num_decode are within bounds and the first num_decode spans have that
 // length, as runners rely on.
-bool decodes_fit(const BatchPlan& plan, const PlanBounds& bounds) {
-  return plan.decode_q_len >= 1 && plan.decode_q_len <= int64_t{bounds.num_drafts} + 1 &&
+bool decodes_fit(const BatchPlan& plan, const Bounds& bounds) {
+  return plan.decode_q_len >= 1 && plan.decode_q_len <= int64_t{bounds.limits.num_drafts} + 1 &&
          is_below(plan.num_decode, std::ssize(plan.spans) + 1) &&
          std::ranges::all_of(
              std::span(plan.spans).first(static_cast<size_t>(plan.num_decode)),
              [&](const auto& span) { return span.num_tokens == plan.decode_q_len; });
 }
 
-bool fits(const SeqSpan& span, const BatchPlan& plan, const PlanBounds& bounds) {
+bool fits(const SeqSpan& span, const BatchPlan& plan, const Bounds& bounds) {
   const auto num_masks = std::ssize(plan.token_masks);
-  return is_below(span.slot, bounds.max_num_seqs) &&
+  return is_below(span.slot, bounds.limits.max_num_seqs) &&
          is_below(span.num_blocks, int64_t{max_blocks(bounds)} + 1) &&
-         is_below(span.num_computed, int64_t{span.num_blocks} * bounds.block_size) &&
-         is_below(span.num_drafts, std::min(span.num_tokens, bounds.num_drafts + 1)) &&
+         is_below(span.num_computed, int64_t{span.num_blocks} * bounds.limits.block_size) &&
+         is_below(span.num_drafts, std::min(span.num_tokens, bounds.limits.num_drafts + 1)) &&
          is_logprobs_count(span.num_prompt_logprobs) &&
          is_below(span.token_after, bounds.vocab_size) && span.mask_idx >= -1 &&
          (span.mask_idx < 0 || int64_t{span.mask_idx} + span.num_drafts < num_masks);
 }
 
-bool fits(const BatchPlan& plan, const std::vector<PlainSlot>& slots, const PlanBounds& bounds) {
+bool fits(const BatchPlan& plan, const std::vector<PlainSlot>& slots, const Bounds& bounds) {
   const auto num_words = static_cast<size_t>(bounds.vocab_size + 31) / 32;
-  return std::ranges::all_of(plan.slots_removed,
-                             [&](int slot) { return is_below(slot, bounds.max_num_seqs); }) &&
+  return std::ranges::all_of(
+             plan.slots_removed,
+             [&](int slot) { return is_below(slot, bounds.limits.max_num_seqs); }) &&
          std::ranges::all_of(slots, [&](const auto& slot) { return fits(slot, bounds); }) &&
          std::ranges::all_of(plan.block_appends,
                              [&](const auto& append) { return fits(append, bounds); }) &&
          std::ranges::all_of(plan.spans,
                              [&](const auto& span) { return fits(span, plan, bounds); }) &&
-         std::ssize(plan.spans) <= bounds.max_num_seqs &&
-         std::ssize(plan.token_ids) <= bounds.max_num_batched_tokens && are_adjacent(plan) &&
+         std::ssize(plan.spans) <= bounds.limits.max_num_seqs &&
+         std::ssize(plan.token_ids) <= bounds.limits.max_num_batched_tokens && are_adjacent(plan) &&
          are_tokens(plan.token_ids, kPlaceholderToken, bounds.vocab_size) &&
-         std::ssize(plan.token_masks) <= int64_t{bounds.max_num_seqs} * (bounds.num_drafts + 1) &&
+         std::ssize(plan.token_masks) <=
+             int64_t{bounds.limits.max_num_seqs} * (bounds.limits.num_drafts + 1) &&
          std::ranges::all_of(plan.token_masks,
                              [&](const auto& mask) { return mask.size() <= num_words; }) &&
-         decodes_fit(plan, bounds) && is_below(plan.max_next_drafts, bounds.num_drafts + 1);
+         decodes_fit(plan, bounds) && is_below(plan.max_next_drafts, bounds.limits.num_drafts + 1);
 }
 
 }  // namespace
@@ -180,7 +187,9 @@ std::string plan_to_bytes(const BatchPlan& plan) {
   return writer.take();
 }
 
-Result<BatchPlan> plan_from_bytes(std::string_view bytes, const PlanBounds& bounds) {
+Result<BatchPlan> plan_from_bytes(std::string_view bytes, const SchedulerConfig& limits,
+                                  int vocab_size) {
+  const Bounds bounds = {limits, vocab_size};
   BatchPlan plan;
   std::vector<PlainSlot> slots;
   ByteReader reader(bytes);
@@ -193,8 +202,8 @@ Result<BatchPlan> plan_from_bytes(std::string_view bytes, const PlanBounds& boun
         "[sched] the plan of step {} contradicts itself or exceeds the limits of {} sequences, {} "
         "tokens, {} tokens per sequence, {} drafts per sequence, a vocabulary of {}, or the blocks "
         "of the KV cache",
-        plan.step_id, bounds.max_num_seqs, bounds.max_num_batched_tokens, bounds.max_model_len,
-        bounds.num_drafts, bounds.vocab_size));
+        plan.step_id, bounds.limits.max_num_seqs, bounds.limits.max_num_batched_tokens,
+        bounds.limits.max_model_len, bounds.limits.num_drafts, bounds.vocab_size));
   }
   for (PlainSlot& slot : slots) {
     auto params = std::make_shared<const SamplingParams>(std::move(slot.params));

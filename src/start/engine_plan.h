@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "engine/engine_parts.h"
 #include "model/weights.h"
@@ -21,6 +22,7 @@ struct DraftModelPlan {
 
 struct EnginePlan {
   DType dtype = DType::kF32;  // of the checkpoint
+  std::string shape_key;      // RunnerParts::shape_key
   RunnerSizes sizes;
   WeightPlan weights;
   AttentionSetup attention;

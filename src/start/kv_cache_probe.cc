@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <functional>
 #include <iterator>
@@ -15,6 +14,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "base/wall_timer.h"
 #include "model/weights.h"
 #include "platform/runner.h"
 #include "sample/sampling_fields.h"
@@ -400,7 +400,7 @@ Result<std::vector<PositionLogprobs>> calculate_kv_scales(DeviceContext& context
 
 Status check_kv_cache(DeviceContext& context, const ModelFiles& files, const EnginePlan& plan,
                       Model& model, std::optional<std::vector<PositionLogprobs>> expected) {
-  const auto start = std::chrono::steady_clock::now();
+  const WallTimer timer;
   const std::string_view cache = cache_name(plan);
   // A rank that went on alone would leave the others waiting in the probe.
   const auto unchecked = [&](const Status& reason, std::string_view which) -> Status {
@@ -427,13 +427,12 @@ Status check_kv_cache(DeviceContext& context, const ModelFiles& files, const Eng
   }
   const auto got = run_probe(probe, plan.attention);
   if (!got.ok()) return probe_error(cache, got.status());
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   return report_kv_probe(
       files,
       {.cache = cache,
        .variation = mean_variation(*got, *expected),
        .num_tokens = static_cast<int>(probe.token_ids.size()),
-       .seconds = seconds.count(),
+       .seconds = timer.seconds(),
        .has_calculated_scales =
            plan.calculates_kv_scales && num_kv_scales(*files.weights) < files.config.num_layers},
       logs);

@@ -224,9 +224,12 @@ Result<std::unique_ptr<Runner>> make_runner(DeviceContext& context, const Loaded
                                             const Verification& verification) {
   QUIRE_ASSIGN_OR_RETURN(const std::span<std::byte> workspace,
                          context.workspace(target.attention.workspace_bytes));
+  // Nothing is known about a drafter that the caller has made.
+  const bool is_known = !std::holds_alternative<std::shared_ptr<Drafter>>(drafts);
   return context.make_runner({.instances = {target.instance()},
                               .sizes = plan.sizes,
                               .workspace = workspace,
+                              .shape_key = is_known ? plan.shape_key : std::string(),
                               .drafts = drafts,
                               .verification = verification,
                               .reserve_bytes = plan.memory_request.reserve_bytes,

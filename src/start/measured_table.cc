@@ -5,16 +5,16 @@
 #include <algorithm>
 #include <initializer_list>
 #include <iterator>
+#include <string>
 #include <utility>
 
-#include "base/file.h"
+#include "base/ascii.h"
 #include "base/log.h"
-#include "start/kept_file.h"
+#include "base/text_input.h"
 
 namespace quire {
 namespace {
 
-namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
@@ -30,17 +30,17 @@ std::vector<int> up_to(int limit, std::initializer_list<int> sizes) {
 
 // The shortest and the longest query length: other kernels may be the fastest for several query
 // tokens. The nearest of the two decides the lengths between them.
-std::vector<int> measured_q_lens(const MeasuredSteps& steps) {
-  const int longest = steps.decode_q_lens.back();
-  if (steps.decode_q_lens.size() == 1) return {longest};
-  return {steps.decode_q_lens.front(), longest};
+std::vector<int> measured_q_lens(const RunnerSizes& sizes) {
+  const int longest = sizes.decode_q_lens.back();
+  if (sizes.decode_q_lens.size() == 1) return {longest};
+  return {sizes.decode_q_lens.front(), longest};
 }
 
-std::vector<AttentionWorkload> decode_workloads(const MeasuredSteps& steps) {
+std::vector<AttentionWorkload> decode_workloads(const RunnerSizes& sizes) {
   std::vector<AttentionWorkload> workloads;
-  for (const int kv_len : up_to(steps.max_kv_len, {8192, 1024, 32'768})) {
-    for (const int num_reqs : up_to(steps.max_num_seqs, {64, 1, 16, 256})) {
-      for (const int q_len : measured_q_lens(steps)) {
+  for (const int kv_len : up_to(sizes.limits.max_kv_len(), {8192, 1024, 32'768})) {
+    for (const int num_reqs : up_to(sizes.max_num_seqs, {64, 1, 16, 256})) {
+      for (const int q_len : measured_q_lens(sizes)) {
         if (num_reqs > 1) {  // one request is never ragged
           constexpr uint64_t kSeed = 0;
           workloads.push_back(ragged_workload(num_reqs, q_len, kv_len, kSeed));
@@ -52,43 +52,36 @@ std::vector<AttentionWorkload> decode_workloads(const MeasuredSteps& steps) {
   return workloads;
 }
 
-std::vector<AttentionWorkload> prefill_workloads(const MeasuredSteps& steps) {
+std::vector<AttentionWorkload> prefill_workloads(const RunnerSizes& sizes) {
   std::vector<AttentionWorkload> workloads;
-  const int longest = std::min(steps.max_num_tokens, steps.max_kv_len);
+  const int longest = std::min(sizes.limits.max_num_tokens, sizes.limits.max_kv_len());
   for (const int num_tokens : up_to(longest, {2048, 512, 8192})) {
     workloads.push_back(full_workload(Phase::kPrefill, 1, num_tokens, num_tokens));
   }
   return workloads;
 }
 
-// ---- The file
+// ---- The kept times
 
-TuningTable read_kept(const fs::path& file) {
-  if (file.empty()) return {};
-  const Result<bool> exists = path_exists(file);
-  if (exists.ok() && !*exists) return {};
-  Result<TuningTable> table = TuningTable::read(file.string());
+// A row of the table's CSV file is kept as its fields before the last one, and the last one.
+TuningTable known_times(MeasuredChoices& choices) {
+  std::string csv = to_csv({});
+  for (const auto& [fields, us] : choices.all(ChoiceKind::kAttention)) {
+    csv += fmt::format("{},{}\n", fields, us);
+  }
+  Result<TuningTable> table = TuningTable::parse(csv, choices.file().string());
   if (table.ok()) return std::move(*table);
-  log_warning("[attention] kept times cannot be used and are measured anew: {}",
+  log_warning("[measure] the kept times of attention are measured again: {}",
               table.status().message());
   return {};
 }
 
-void keep(const fs::path& file, std::string_view device, std::span<const TuningRow> rows) {
-  if (file.empty()) {
-    log_warning(
-        "[attention] the measured times cannot be kept: neither XDG_CACHE_HOME nor HOME is set; "
-        "the next start measures again");
-    return;
-  }
-  const std::string text = fmt::format(
-      "# {}: times that starts of Quire measured. Quire may overwrite or delete this file.\n{}",
-      device, to_csv(rows));
-  const Status written = replace_file(file, text);
-  if (!written.ok()) {
-    log_warning(
-        "[attention] the measured times cannot be kept, so the next start measures again: {}",
-        written.message());
+void keep(std::span<const TuningRow> rows, MeasuredChoices& choices) {
+  const std::string csv = to_csv(rows);
+  std::vector<std::string_view> lines = split(trimmed(csv), '\n');
+  for (const std::string_view line : std::span(lines).subspan(1)) {
+    const size_t last = line.rfind(',');
+    choices.add(ChoiceKind::kAttention, line.substr(0, last), line.substr(last + 1));
   }
 }
 
@@ -102,7 +95,7 @@ struct Missing {
 };
 
 std::vector<Missing> find_missing(std::span<const AttentionSelector> selectors,
-                                  const MeasuredSteps& steps, const TuningTable& known) {
+                                  const RunnerSizes& sizes, const TuningTable& known) {
   std::vector<TuningPoint> points;  // known or to be measured
   for (const TuningTable::MeasuredPoint& measured : known.points()) {
     points.push_back(measured.point);
@@ -111,7 +104,7 @@ std::vector<Missing> find_missing(std::span<const AttentionSelector> selectors,
   for (const AttentionSelector& selector : selectors) {
     for (const Phase phase : {Phase::kPrefill, Phase::kDecode}) {  // few prompts, many steps
       Missing missing{.shape = selector.shape(phase), .backends = {}, .workloads = {}};
-      for (AttentionWorkload& workload : start_workloads(phase, steps)) {
+      for (AttentionWorkload& workload : start_workloads(phase, sizes)) {
         const auto candidates = selector.candidates(use_of(workload));
         const TuningPoint point = tuning_point(missing.shape, workload);
         if (candidates.size() < 2 || std::ranges::find(points, point) != points.end()) continue;
@@ -150,8 +143,9 @@ class TimeLimit {
   Seconds longest_ = Seconds::zero();
 };
 
-std::vector<TuningRow> measure(std::span<const Missing> all, const MeasuredTableConfig& config) {
-  const Clock::time_point start = Clock::now();
+std::vector<TuningRow> measure(std::span<const Missing> all, const MeasuredTableConfig& config,
+                               MeasuredChoices& choices) {
+  const MeasuredChoices::Timing timing(choices, ChoiceKind::kAttention);
   size_t num_batches = 0;
   size_t num_measured = 0;
   TimeLimit time_limit(config.time_limit);
@@ -179,33 +173,29 @@ std::vector<TuningRow> measure(std::span<const Missing> all, const MeasuredTable
       return rows;
     }
   }
-  log_info(
-      "[attention] measured {} of {} batches in {:.1f} s, because no times are known for {}; "
-      "`quire tune` measures more of them",
-      num_measured, num_batches, Seconds(Clock::now() - start).count(), config.device);
+  if (num_measured < num_batches) {
+    log_info("[measure] {} of {} batches of attention are left to the next start, or to quire tune",
+             num_batches - num_measured, num_batches);
+  }
   return rows;
 }
 
 }  // namespace
 
-std::vector<AttentionWorkload> start_workloads(Phase phase, const MeasuredSteps& steps) {
-  return phase == Phase::kDecode ? decode_workloads(steps) : prefill_workloads(steps);
+std::vector<AttentionWorkload> start_workloads(Phase phase, const RunnerSizes& sizes) {
+  return phase == Phase::kDecode ? decode_workloads(sizes) : prefill_workloads(sizes);
 }
 
 TuningTable measured_table(std::span<const AttentionSelector> selectors,
-                           const MeasuredTableConfig& config) {
-  const TuningTable known = read_kept(config.file);
-  const std::vector<Missing> missing = find_missing(selectors, config.steps, known);
+                           const MeasuredTableConfig& config, MeasuredChoices& choices) {
+  const TuningTable known = known_times(choices);
+  const std::vector<Missing> missing = find_missing(selectors, config.sizes, known);
   if (missing.empty()) return known;
+  const std::vector<TuningRow> measured = measure(missing, config, choices);
+  keep(measured, choices);
   std::vector<TuningRow> rows = known.rows();
-  const size_t num_known = rows.size();
-  std::ranges::move(measure(missing, config), std::back_inserter(rows));
-  if (rows.size() > num_known) keep(config.file, config.device, rows);
+  rows.insert(rows.end(), measured.begin(), measured.end());
   return TuningTable(rows);
-}
-
-fs::path measured_table_file(std::string_view device, std::string_view driver) {
-  return kept_file("attention", {device, driver});
 }
 
 }  // namespace quire

@@ -1,5 +1,7 @@
 #include "start/plan_rank.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <span>
 #include <utility>
@@ -8,6 +10,7 @@
 #include "model/decoder_config.h"
 #include "model/families.h"
 #include "start/draft_model.h"
+#include "start/model_key.h"
 
 namespace quire {
 namespace {
@@ -138,6 +141,17 @@ Result<MemoryRequest> memory_without_plans(const PlanInputs& in, const RunnerSiz
   return request;
 }
 
+// RunnerParts::shape_key.
+std::string shape_key(const PlanInputs& in) {
+  const std::string target = model_key(in.config, in.files);
+  if (in.drafts.model != nullptr) {
+    const ModelConfig& draft = in.drafts.model->config();
+    return fmt::format("{}, drafter {} {}x{}", target, draft.architecture, draft.num_layers,
+                       draft.hidden_size);
+  }
+  return in.drafts.by_lookup ? target + ", lookup" : target;
+}
+
 }  // namespace
 
 RunnerSizes runner_sizes(const PlanInputs& in) {
@@ -183,6 +197,7 @@ Result<EnginePlan> plan_rank(const PlanInputs& in, bool check_first) {
   QUIRE_RETURN_IF_ERROR(in.context.bind_thread());
   EnginePlan plan;
   plan.dtype = in.dtype;
+  plan.shape_key = shape_key(in);
   plan.calculates_kv_scales = in.config.calculate_kv_scales;
   plan.sizes = runner_sizes(in);
   QUIRE_ASSIGN_OR_RETURN(const std::vector<PlannedModel> models,

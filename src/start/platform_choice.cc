@@ -8,14 +8,22 @@
 #include <utility>
 
 #include "base/log.h"
-#include "start/kept_file.h"
+#include "base/machine.h"
+#include "start/agreement.h"
+#include "start/build_identity.h"
 #include "start/node_setup.h"
+#include "start/packed_file.h"
 #include "start/setting_values.h"
 #include "start/settings.h"
 #include "start/tuned_threads.h"
 
 namespace quire {
 namespace {
+
+MeasuredChoices::Use use_of_choices(const EngineConfig& config) {
+  if (config.measure == "again") return MeasuredChoices::Use::kAgain;
+  return config.measure == "off" ? MeasuredChoices::Use::kNothing : MeasuredChoices::Use::kAuto;
+}
 
 // A platform whose pool has the default number of threads, or more if `quire tune` found more to be
 // faster. Steps run on the numbers of threads that it found, unless the configuration sets a
@@ -28,8 +36,10 @@ Result<std::unique_ptr<Platform>> make_tuned_cpu_platform(const EngineConfig& co
   const MachineCpus cpus = read_machine_cpus();
   platform.threads = choose_threads(cpus, options);
   const bool is_measured = config.num_threads == 0 && config.tuning_table != "builtin";
-  const auto tuned =
-      is_measured ? find_tuned_threads(platform.threads, config, files) : std::nullopt;
+  if (platform.choices == nullptr) platform.choices = open_choices(config, cpu_model(), "");
+  const auto tuned = is_measured ? find_tuned_threads(threads_key(platform.threads, config, files),
+                                                      *platform.choices)
+                                 : std::nullopt;
   if (tuned && config.tensor_parallel_size > 1) {
     log_info(
         "[threads] the results of quire tune are for one rank, and are not used with "
@@ -68,6 +78,14 @@ Result<DeviceKind> choose_device(const EngineConfig& config, const Parallel& rep
 
 }  // namespace
 
+std::shared_ptr<MeasuredChoices> open_choices(const EngineConfig& config, std::string_view device,
+                                              std::string_view driver) {
+  return std::make_shared<MeasuredChoices>(
+      MeasuredChoices::Config{.file = choices_file(device, driver),
+                              .build = std::string(build_identity()),
+                              .use = use_of_choices(config)});
+}
+
 Status check_devices(const EngineConfig& config) {
   QUIRE_ASSIGN_OR_RETURN(const DeviceKind kind, choose_device(config, {}));
   if (kind != DeviceKind::kCpu) return {};
@@ -77,7 +95,8 @@ Status check_devices(const EngineConfig& config) {
 
 Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config, const ModelFiles& files,
                                                 std::shared_ptr<Nodes> nodes,
-                                                const Parallel& replica) {
+                                                const Parallel& replica,
+                                                std::shared_ptr<MeasuredChoices> choices) {
   QUIRE_RETURN_IF_ERROR(check_settings(config));
   if (config.nnodes != 1 && nodes == nullptr) {
     return unimplemented(
@@ -93,12 +112,17 @@ Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config, cons
                                    .replica = replica,
                                    .activation_dtype = weight_dtype(config, files.config.dtype),
                                    .rounding = input_rounding(config),
-                                   .gpu_memory_utilization = config.gpu_memory_utilization};
+                                   .gpu_memory_utilization = config.gpu_memory_utilization,
+                                   .choices = std::move(choices)};
   QUIRE_ASSIGN_OR_RETURN(const DeviceKind kind, choose_device(config, replica));
   if (kind == DeviceKind::kCuda) {
     QUIRE_RETURN_IF_ERROR(check_same(nodes.get(), "kind of device", "cuda"));
     PlatformConfig own = platform;
     for (int& device : own.devices) device += num_local_ranks(config) * replica.rank;
+    if (own.choices == nullptr) {
+      QUIRE_ASSIGN_OR_RETURN(const Device gpu, find_gpu(own.devices.front()));
+      own.choices = open_choices(config, gpu.name, gpu_driver_version());
+    }
     return make_cuda_platform(own);
   }
   return make_tuned_cpu_platform(config, files, thread_options(config), platform);

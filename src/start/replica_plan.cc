@@ -67,7 +67,8 @@ Status plan_replicas(const EngineConfig& config, const Speculation& speculation,
     PlannedReplica& replica = replicas.emplace_back();
     QUIRE_ASSIGN_OR_RETURN(
         replica.platform,
-        make_platform(config, files, nodes, {.rank = r, .size = config.data_parallel_size}));
+        make_platform(config, files, nodes, {.rank = r, .size = config.data_parallel_size},
+                      r == 0 ? nullptr : replicas.front().platform->choices()));
     const Device& device = replica.platform->contexts().front()->device();
     QUIRE_RETURN_IF_ERROR(check_same(nodes.get(), "device", device.name));
     QUIRE_RETURN_IF_ERROR(plan_with_drafter(config, speculation, files, replica));

@@ -89,6 +89,7 @@ constexpr auto kBlockSizes = std::to_array<SettingWord>({{"16"}, {"32"}, {"64"}}
 constexpr auto kDevices = std::to_array<SettingWord>({{"auto"}, {"cpu"}, {"cuda"}});
 constexpr auto kCores = std::to_array<SettingWord>({{"performance"}, {"all"}});
 constexpr auto kPinnings = std::to_array<SettingWord>({{"auto"}, {"on"}, {"off"}});
+constexpr auto kMeasure = std::to_array<SettingWord>({{"auto"}, {"again"}, {"off"}});
 constexpr auto kActivations = std::to_array<SettingWord>({{"f32"}, {"bf16"}, {"int8"}});
 constexpr auto kNodeCounts = std::to_array<SettingWord>({{"auto", "0"}});
 
@@ -179,6 +180,13 @@ Status check_step_room(const EngineConfig& config) {
 
 Status check_padding(const EngineConfig& config) {
   return config.device == "cuda" ? refuse_unpadded_drafts(speculation_of(config)) : Status();
+}
+
+Status check_measure(const EngineConfig& config) {
+  if (config.measure != "off" || config.tuning_table != "measured") return {};
+  return invalid_argument(
+      "[engine] measure: got off with tuning_table measured, expected auto or again; or leave out "
+      "tuning_table");
 }
 
 Status check_packed_weights(const EngineConfig& config) {
@@ -308,6 +316,11 @@ constexpr auto kSettings = std::to_array<Setting>({
              "builtin, or measured on a GPU that the build has no table for; on a CPU builtin "
              "ignores the threads that quire tune measured",
      .group = kDevice, .notation = Notation::kFile},
+    {MEMBER(measure), .nodes = kSame,
+     .help =
+         "At start, measure which kernels are the fastest here. auto: only what no earlier start "
+         "has kept in the user's cache directory; again: everything; off: fixed rules choose",
+     .group = kDevice, .words = kMeasure, .check_conflict = check_measure},
     {MEMBER(speculative_config), .nodes = kSame,
      .help = "Speculative decoding with vLLM's keys, such as "
              "'{\"method\": \"ngram\", \"num_speculative_tokens\": 4}'; methods: ngram, suffix, "

@@ -52,6 +52,16 @@ Status check_alone(const EngineConfig& config, const ModelFiles& files) {
   return check_devices(config);
 }
 
+// Keeps what this start has measured, and reports it.
+void keep_choices(MeasuredChoices& choices) {
+  if (const Status kept = choices.keep(); !kept.ok()) {
+    log_warning("{}; the next start measures again", kept.message());
+  }
+  if (const std::string report = choices.report(); !report.empty()) {
+    log_info("[measure] {}", report);
+  }
+}
+
 // Also waits for the other nodes, and closes the files of the weights.
 Result<EngineReplicas> plan_and_load(const EngineConfig& config, const Speculation& speculation,
                                      ModelFiles& files, const LoadProgress& progress) {
@@ -73,6 +83,7 @@ Result<EngineReplicas> plan_and_load(const EngineConfig& config, const Speculati
     }
     return load_replicas(config, speculation, files, planned, progress, replicas);
   }));
+  keep_choices(*replicas.front()->platform->choices());
   files.weights.reset();  // the models have copied their weights
   return replicas;
 }
@@ -158,18 +169,6 @@ Result<std::unique_ptr<Engine>> assemble(
   return EngineInternals::make(std::move(impl));
 }
 
-PlanBounds plan_bounds(const EngineParts& parts) {
-  const SchedulerConfig& scheduler = parts.scheduler;
-  PlanBounds bounds = {.max_num_seqs = scheduler.max_num_seqs,
-                       .max_num_batched_tokens = scheduler.max_num_batched_tokens,
-                       .vocab_size = parts.info.vocab_size,
-                       .max_model_len = scheduler.max_model_len,
-                       .block_size = scheduler.block_size,
-                       .num_drafts = scheduler.num_drafts};
-  for (const auto& table : scheduler.tables) bounds.num_blocks.push_back(table.num_blocks);
-  return bounds;
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Engine>> start_engine(const EngineConfig& wanted,
@@ -216,7 +215,8 @@ Status Engine::run_node(const EngineConfig& config, const std::function<bool()>&
     EngineParts& parts = *replicas.front();
     log_info("[engine] node {} of {} runs its ranks of {}", placed.node_rank, placed.nnodes,
              parts.info.name);
-    return serve_remote_ranks(*parts.nodes, *parts.runner, plan_bounds(parts), should_stop);
+    return serve_remote_ranks(*parts.nodes, *parts.runner, parts.scheduler, parts.info.vocab_size,
+                              should_stop);
   } catch (const std::exception& error) {  // e.g. no thread or no memory
     return resource_exhausted(fmt::format("[engine] cannot run; {}", text_of(error)));
   }

@@ -21,18 +21,14 @@ Result<TuningTable> measure_backends(const PlanInputs& in) {
     QUIRE_ASSIGN_OR_RETURN(AttentionSelector selector, make_selector(in, group, q_lens));
     selectors.push_back(std::move(selector));
   }
-  const std::string& device = in.context.device().name;
-  return measured_table(
-      selectors, {.device = device,
-                  .file = measured_table_file(device, gpu_driver_version()),
-                  .steps = {.max_num_seqs = sizes.max_num_seqs,
-                            .max_num_tokens = sizes.limits.max_num_tokens,
-                            .max_kv_len = sizes.limits.max_kv_len(),
-                            .decode_q_lens = q_lens},
-                  .measure = [&](std::span<AttentionBackend* const> backends,
+  return measured_table(selectors,
+                        {.sizes = sizes,
+                         .measure =
+                             [&](std::span<AttentionBackend* const> backends,
                                  const MeasureConfig& config, const OnMeasured& on_measured) {
-                    return measure_attention(in.context, backends, config, on_measured);
-                  }});
+                               return measure_attention(in.context, backends, config, on_measured);
+                             }},
+                        *in.platform.choices());
 }
 
 // `tuning_table` names a file, or one of the two sources. Without it, a device that the build has
@@ -43,7 +39,9 @@ Result<TuningTable> find_tuning_table(const PlanInputs& in) {
   if (wanted.empty() || wanted == "builtin" || wanted == "measured") {
     TuningTable builtin = builtin_table(device);
     const bool is_measured = wanted == "measured" || (wanted.empty() && builtin.points().empty());
-    if (device.kind == DeviceKind::kCpu || !is_measured) return builtin;
+    if (device.kind == DeviceKind::kCpu || !is_measured || !in.platform.choices()->measures()) {
+      return builtin;
+    }
     return measure_backends(in);
   }
   Result<TuningTable> table = TuningTable::read(wanted);

@@ -15,7 +15,7 @@
 #include "base/file.h"
 #include "engine/engine_case.h"
 #include "start/gguf_files.h"
-#include "start/kept_file.h"
+#include "start/packed_file.h"
 #include "start/model_files.h"
 #include "support/gguf_bytes.h"
 #include "support/gguf_conversion.h"

@@ -1,5 +1,5 @@
 // The choice of the file that has a model's packed weights.
-#include "start/kept_file.h"
+#include "start/packed_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -2,11 +2,10 @@
 
 #include <gmock/gmock.h>
 
-#include <fstream>
 #include <memory>
 
 #include "attn/fake_backend.h"
-#include "base/file.h"
+#include "support/scratch_directory.h"
 
 namespace quire {
 namespace {
@@ -22,7 +21,8 @@ constexpr AttentionShape kShape = {.num_heads = 8,
                                    .q = DType::kBF16,
                                    .kv = DType::kBF16,
                                    .out = DType::kBF16};
-const MeasuredSteps kSteps = {.max_num_seqs = 64, .max_num_tokens = 2048, .max_kv_len = 8192};
+const RunnerSizes kSizes = {.limits = {.max_num_tokens = 2048, .max_model_len = 8192},
+                            .max_num_seqs = 64};
 // Full lengths of 1, 16 and 64 requests and ragged ones of 16 and 64, at two context lengths.
 constexpr size_t kNumDecode = 10;
 
@@ -33,7 +33,6 @@ class MeasuredTable : public ::testing::Test {
     backends_.add(std::make_unique<PickyBackend>("flashinfer", 64, Phase::kDecode));
     backends_.add(std::make_unique<PickyBackend>("xqa", 64, Phase::kDecode));
     backends_.add(std::make_unique<PickyBackend>("native", 64, Phase::kPrefill));
-    fs::remove_all(directory_);
   }
 
   AttentionSelector selector(std::string_view forced = "auto",
@@ -45,20 +44,21 @@ class MeasuredTable : public ::testing::Test {
     return std::move(*made);
   }
   MeasuredTableConfig config() {
-    return {.device = "a GPU",
-            .file = file_,
-            .steps = kSteps,
+    return {.sizes = kSizes,
             .time_limit = time_limit_,
             .measure = [this](auto backends, const MeasureConfig& config, const auto& on_measured) {
               return fake_measurement(backends, config, on_measured);
             }};
   }
   TuningTable run(const AttentionSelector& selector) {
-    return measured_table(std::span(&selector, 1), config());
+    MeasuredChoices choices({.file = file_, .build = "a build"});
+    TuningTable table = measured_table(std::span(&selector, 1), config(), choices);
+    EXPECT_TRUE(choices.keep().ok());
+    return table;
   }
 
-  fs::path directory_ = fs::path(::testing::TempDir()) / "measured_table_test";
-  fs::path file_ = directory_ / "cache" / "times.csv";
+  const testing::ScratchDirectory directory_;
+  const fs::path file_ = directory_.path() / "choices.tsv";
   std::chrono::duration<double> time_limit_ = std::chrono::hours(1);
   Status failure_;
   size_t num_measured_ = 0;
@@ -120,22 +120,13 @@ TEST_F(MeasuredTable, NothingIsMeasuredWithoutAChoice) {
   EXPECT_FALSE(fs::exists(file_));
 }
 
-TEST_F(MeasuredTable, ADamagedFileIsMeasuredAnew) {
-  fs::create_directories(file_.parent_path());
-  std::ofstream(file_) << "decode,fast\n";
-  EXPECT_EQ(run(selector()).points().size(), kNumDecode);
-  run(selector());
-  EXPECT_EQ(num_measured_, kNumDecode);
-}
-
-TEST_F(MeasuredTable, WithoutAPlaceEachStartMeasures) {
-  file_.clear();
-  EXPECT_EQ(run(selector()).points().size(), kNumDecode);
-  EXPECT_EQ(run(selector()).points().size(), kNumDecode);
-  EXPECT_EQ(num_measured_, 2 * kNumDecode);
-
-  file_ = "/proc/nowhere/times.csv";
-  EXPECT_EQ(run(selector()).points().size(), kNumDecode);
+// The file is intact, but another program may have written it.
+TEST_F(MeasuredTable, AMalformedTimeIsMeasuredAgain) {
+  MeasuredChoices choices({.file = file_, .build = "a build"});
+  choices.add(ChoiceKind::kAttention, "decode,fast", "1.0");
+  const AttentionSelector own = selector();
+  const TuningTable table = measured_table(std::span(&own, 1), config(), choices);
+  EXPECT_EQ(table.points().size(), kNumDecode);
 }
 
 TEST_F(MeasuredTable, AFailureLeavesTheFirstCandidate) {
@@ -145,35 +136,23 @@ TEST_F(MeasuredTable, AFailureLeavesTheFirstCandidate) {
 }
 
 TEST(StartWorkloads, StayWithinTheLimits) {
-  const MeasuredSteps small = {
-      .max_num_seqs = 2, .max_num_tokens = 512, .max_kv_len = 512, .decode_q_lens = {3}};
+  const RunnerSizes small = {.limits = {.max_num_tokens = 512, .max_model_len = 512},
+                             .max_num_seqs = 2,
+                             .decode_q_lens = {3}};
   for (const Phase phase : {Phase::kDecode, Phase::kPrefill}) {
     const auto workloads = start_workloads(phase, small);
     ASSERT_EQ(workloads.size(), 1U);
     EXPECT_EQ(workloads[0].num_reqs(), 1);
   }
   EXPECT_EQ(start_workloads(Phase::kDecode, small)[0].q_len, 3);
-  MeasuredSteps adaptive = small;
+  RunnerSizes adaptive = small;
   adaptive.decode_q_lens = {1, 2, 3};
   const auto workloads = start_workloads(Phase::kDecode, adaptive);
   ASSERT_EQ(workloads.size(), 2U) << "the shortest and the longest query";
   EXPECT_EQ(workloads[0].q_len, 1);
   EXPECT_EQ(workloads[1].q_len, 3);
-  EXPECT_EQ(start_workloads(Phase::kDecode, kSteps).size(), kNumDecode);
-  EXPECT_EQ(start_workloads(Phase::kPrefill, kSteps).size(), 2U);
-}
-
-TEST(MeasuredTableFile, NamesDeviceAndDriver) {
-  ::setenv("XDG_CACHE_HOME", "/cache", 1);
-  const fs::path file = measured_table_file("NVIDIA L40S/x", "580.159.04");
-  EXPECT_EQ(file.parent_path(), "/cache/quire");
-  EXPECT_THAT(file.filename().string(),
-              ::testing::MatchesRegex("attention_NVIDIA-L40S-x_580.159.04_[0-9.]+\\.csv"));
-  ::unsetenv("XDG_CACHE_HOME");
-  ::setenv("HOME", "/home/one", 1);
-  EXPECT_EQ(measured_table_file("x", "y").parent_path(), "/home/one/.cache/quire");
-  ::unsetenv("HOME");
-  EXPECT_TRUE(measured_table_file("x", "y").empty());
+  EXPECT_EQ(start_workloads(Phase::kDecode, kSizes).size(), kNumDecode);
+  EXPECT_EQ(start_workloads(Phase::kPrefill, kSizes).size(), 2U);
 }
 
 }  // namespace

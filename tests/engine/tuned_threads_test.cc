@@ -4,15 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <fstream>
 #include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "base/text.h"
+#include "base/machine.h"
 #include "engine/tiny_engine.h"
 #include "start/model_files.h"
+#include "start/model_key.h"
 #include "start/platform_choice.h"
 #include "start/setting_values.h"
 #include "start/settings.h"
@@ -22,45 +22,17 @@ namespace quire {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-TEST(TunedThreadsFile, KeepsOneRowPerMachineAndModel) {
-  const testing::ScratchDirectory directory;
-  const auto file = directory.path() / "cache" / "threads.csv";
-  EXPECT_THAT(*read_tuned_threads(file), IsEmpty()) << "there is no file yet";
-  const TunedThreads first = {
-      .cpus = "4 cores", .model = "a", .threads = {.decode = 2, .prefill = 4}};
-  TunedThreads other = first;
-  other.model = "b";
-  ASSERT_TRUE(keep_tuned_threads(file, first).ok());
-  ASSERT_TRUE(keep_tuned_threads(file, other).ok());
-  TunedThreads again = first;
-  again.threads = {.decode = 3, .prefill = 3};
-  ASSERT_TRUE(keep_tuned_threads(file, again).ok());
-  const auto rows = read_tuned_threads(file);
-  ASSERT_TRUE(rows.ok()) << rows.status().message();
-  ASSERT_THAT(*rows, SizeIs(2));
-  EXPECT_EQ((*rows)[0].model, "b");
-  EXPECT_EQ((*rows)[1].threads, again.threads);
-}
-
-TEST(TunedThreadsFile, AMalformedRowIsRefusedAndReplaced) {
-  const testing::ScratchDirectory directory;
-  for (const char* row : {"a,b,1", "a,b,1,2,3", "a,b,0,1", "a,b,1,-1", "a,b,1,1025", "a,b,x,1",
-                          "a,b,1,1 ", "\x01\xff"}) {
-    const std::string file = directory.write("threads.csv", std::string("# text\n") + row + "\n");
-    const auto rows = read_tuned_threads(file);
-    ASSERT_FALSE(rows.ok()) << row;
-    EXPECT_THAT(rows.status().message(), HasSubstr("threads.csv: got '"));
-    EXPECT_TRUE(is_valid_utf8(rows.status().message()));
-    ASSERT_TRUE(keep_tuned_threads(file, {.cpus = "c", .model = "m", .threads = {1, 1}}).ok());
-    EXPECT_THAT(*read_tuned_threads(file), SizeIs(1));
+TEST(TunedThreads, AMalformedValueIsNoChoice) {
+  for (const char* value : {"", "1", "0 1", "1 -1", "1 1025", "x 1", "1 1 "}) {
+    MeasuredChoices choices;
+    choices.add(ChoiceKind::kThreads, "key", value);
+    EXPECT_EQ(find_tuned_threads("key", choices), std::nullopt) << value;
   }
-}
-
-TEST(TunedThreadsFile, NeedsACacheDirectory) {
-  EXPECT_THAT(keep_tuned_threads({}, {}).message(), HasSubstr("XDG_CACHE_HOME"));
+  MeasuredChoices choices;
+  keep_tuned_threads("key", {.decode = 3, .prefill = 4}, choices);
+  EXPECT_EQ(find_tuned_threads("key", choices), (StepThreads{.decode = 3, .prefill = 4}));
 }
 
 class TunedPlatform : public ::testing::Test {
@@ -69,10 +41,10 @@ class TunedPlatform : public ::testing::Test {
   ~TunedPlatform() override { ::unsetenv("XDG_CACHE_HOME"); }
 
   void keep(const EngineConfig& config, const StepThreads& threads) const {
-    const TunedThreads row = {.cpus = cpus_key(choose_threads(thread_options(config))),
-                              .model = model_key(config, model(config)),
-                              .threads = threads};
-    ASSERT_TRUE(keep_tuned_threads(tuned_threads_file(), row).ok());
+    const auto choices = open_choices(config, cpu_model(), "");
+    keep_tuned_threads(threads_key(choose_threads(thread_options(config)), config, model(config)),
+                       threads, *choices);
+    ASSERT_TRUE(choices->keep().ok());
   }
   static StepThreads threads_of(const EngineConfig& config) {
     return make_platform(config, model(config)).value()->step_threads();
@@ -102,6 +74,9 @@ TEST_F(TunedPlatform, FlagsOverrideTheKeptThreads) {
   EngineConfig builtin = config;
   builtin.tuning_table = "builtin";
   EXPECT_EQ(threads_of(builtin), StepThreads{});
+  EngineConfig off = config;
+  off.measure = "off";
+  EXPECT_EQ(threads_of(off), StepThreads{});
   config.num_threads = 2;
   EXPECT_EQ(threads_of(config), StepThreads{});
 }
@@ -167,13 +142,6 @@ TEST_F(TunedPlatform, MoreThreadsThanCoresAreMade) {
   keep(config, {.decode = num_threads, .prefill = 2 * num_threads});
   const auto platform = make_platform(config, model(config)).value();
   EXPECT_EQ(platform->thread_choice()->places.size(), 2 * static_cast<size_t>(num_threads));
-}
-
-TEST_F(TunedPlatform, AMalformedFileIsIgnored) {
-  const EngineConfig config = tiny_model();
-  keep(config, measured_);
-  std::ofstream(tuned_threads_file()) << "nothing,useful\n";
-  EXPECT_EQ(threads_of(config), StepThreads{});
 }
 
 }  // namespace

@@ -155,12 +155,12 @@ TEST(RemoteRanks, AStepThatCannotBeginFailsOnAllNodes) {
   RemoteRanks ranks(first);
   ranks.enqueue(BatchPlan());
   FullRunner runner;
-  const PlanBounds bounds = {.max_num_seqs = 1,
-                             .max_num_batched_tokens = 1,
-                             .vocab_size = 1,
-                             .max_model_len = 16,
-                             .block_size = 16};
-  const Status served = serve_remote_ranks(*other, runner, bounds, [] { return false; });
+  const SchedulerConfig limits = {.max_num_seqs = 1,
+                                  .max_num_batched_tokens = 1,
+                                  .max_model_len = 16,
+                                  .block_size = 16,
+                                  .tables = {}};
+  const Status served = serve_remote_ranks(*other, runner, limits, 1, [] { return false; });
   EXPECT_THAT(served.message(), HasSubstr("[runner] a step could not run; "));
   EXPECT_THAT(first->receive(1).status().message(),
               HasSubstr("node 1 (host) has failed: [runner] a step could not run; "));
@@ -204,16 +204,16 @@ TEST(RemoteRanks, AnEndWithStepsInFlightIsAnError) {
   std::atomic<int64_t> progress = 0;
   RankJoin join(1, [](const Status&) {});
   FakeRunner runner(join, false, 0ms, progress);
-  const PlanBounds bounds = {.max_num_seqs = 1,
-                             .max_num_batched_tokens = 1,
-                             .vocab_size = 1,
-                             .max_model_len = 16,
-                             .block_size = 16};
+  const SchedulerConfig limits = {.max_num_seqs = 1,
+                                  .max_num_batched_tokens = 1,
+                                  .max_model_len = 16,
+                                  .block_size = 16,
+                                  .tables = {}};
   {
     RemoteRanks ranks(first);
     ranks.enqueue(BatchPlan());
   }
-  const Status served = serve_remote_ranks(*other, runner, bounds, [] { return false; });
+  const Status served = serve_remote_ranks(*other, runner, limits, 1, [] { return false; });
   EXPECT_EQ(served.code(), StatusCode::kUnavailable);
   EXPECT_THAT(served.message(), HasSubstr("node 0 (host) has ended with 1 steps in flight"));
 }

@@ -18,13 +18,16 @@ namespace quire {
 namespace {
 
 constexpr int kVocabSize = 96;
-const PlanBounds kBounds = {.max_num_seqs = 8,
-                            .max_num_batched_tokens = 64,
-                            .vocab_size = kVocabSize,
-                            .max_model_len = 512,
-                            .block_size = 16,
-                            .num_drafts = 8,
-                            .num_blocks = {40, 20}};
+const SchedulerConfig kLimits = {.max_num_seqs = 8,
+                                 .max_num_batched_tokens = 64,
+                                 .max_model_len = 512,
+                                 .block_size = 16,
+                                 .tables = {{.num_blocks = 40}, {.num_blocks = 20}},
+                                 .num_drafts = 8};
+
+Result<BatchPlan> read_back(std::string_view bytes) {
+  return plan_from_bytes(bytes, kLimits, kVocabSize);
+}
 
 class PlanMaker {
  public:
@@ -193,7 +196,7 @@ void expect_same(const BatchPlan& a, const BatchPlan& b) {
 TEST(PlanBytes, GiveTheSamePlan) {
   for (unsigned seed = 0; seed < 300; ++seed) {
     const BatchPlan plan = PlanMaker(seed).plan();
-    const Result<BatchPlan> read = plan_from_bytes(plan_to_bytes(plan), kBounds);
+    const Result<BatchPlan> read = read_back(plan_to_bytes(plan));
     ASSERT_TRUE(read.ok()) << seed << " " << read.status().message();
     expect_same(*read, plan);
   }
@@ -205,16 +208,16 @@ TEST(PlanBytes, ReadTheSeedsOfTheFuzzer) {
     const auto bytes =
         read_file(testing::source_path(fmt::format("fuzz/corpus/plan_bytes/plan{}", i)), 4096);
     ASSERT_TRUE(bytes.ok()) << bytes.status().message();
-    EXPECT_TRUE(plan_from_bytes(*bytes, kBounds).ok()) << i;
+    EXPECT_TRUE(read_back(*bytes).ok()) << i;
   }
 }
 
 TEST(PlanBytes, RefuseMissingAndFurtherBytes) {
   const std::string bytes = plan_to_bytes(PlanMaker(7).plan());
   for (size_t size = 0; size < bytes.size(); ++size) {
-    EXPECT_FALSE(plan_from_bytes(std::string_view(bytes).substr(0, size), kBounds).ok()) << size;
+    EXPECT_FALSE(read_back(std::string_view(bytes).substr(0, size)).ok()) << size;
   }
-  EXPECT_FALSE(plan_from_bytes(bytes + '\0', kBounds).ok());
+  EXPECT_FALSE(read_back(bytes + '\0').ok());
 }
 
 // A plan that is read is within the bounds.
@@ -227,12 +230,12 @@ TEST(PlanBytes, SurviveChangedBytes) {
       bytes[static_cast<size_t>(maker.number(0, static_cast<int>(bytes.size()) - 1))] =
           static_cast<char>(maker.number(0, 255));
     }
-    const Result<BatchPlan> read = plan_from_bytes(bytes, kBounds);
+    const Result<BatchPlan> read = read_back(bytes);
     if (!read.ok()) continue;
     ++num_read;
     for (const SeqSpan& span : read->spans) {
       ASSERT_LE(int64_t{span.first_token} + span.num_tokens, read->num_tokens());
-      ASSERT_LT(span.slot, kBounds.max_num_seqs);
+      ASSERT_LT(span.slot, kLimits.max_num_seqs);
     }
   }
   EXPECT_GT(num_read, 100);
@@ -247,7 +250,7 @@ TEST(PlanBytes, RefuseIndicesBeyondTheBounds) {
         continue;
       }
       change(plan);
-      return !plan_from_bytes(plan_to_bytes(plan), kBounds).ok();
+      return !read_back(plan_to_bytes(plan)).ok();
     }
   };
   EXPECT_FALSE(is_refused([](BatchPlan&) {}));
@@ -264,7 +267,7 @@ TEST(PlanBytes, RefuseIndicesBeyondTheBounds) {
   }));
   EXPECT_TRUE(is_refused([](BatchPlan& plan) { plan.spans[0].num_blocks = 33; }));
   EXPECT_TRUE(is_refused([](BatchPlan& plan) {
-    plan.spans[0].num_computed = plan.spans[0].num_blocks * kBounds.block_size;
+    plan.spans[0].num_computed = plan.spans[0].num_blocks * kLimits.block_size;
   }));
   EXPECT_TRUE(is_refused([](BatchPlan& plan) { plan.spans[0].num_prompt_logprobs = 21; }));
   EXPECT_TRUE(is_refused([](BatchPlan& plan) { plan.spans[0].num_prompt_logprobs = -2; }));
@@ -277,7 +280,7 @@ TEST(PlanBytes, RefuseIndicesBeyondTheBounds) {
     added.sampling = std::make_shared<const SamplingSpec>(std::move(spec));
   }));
   EXPECT_TRUE(is_refused([](BatchPlan& plan) {  // more tokens than a step may have
-    const int num_more = kBounds.max_num_batched_tokens + 1 - plan.num_tokens();
+    const int num_more = kLimits.max_num_batched_tokens + 1 - plan.num_tokens();
     plan.spans.back().num_tokens += num_more;
     plan.token_ids.resize(plan.token_ids.size() + static_cast<size_t>(num_more));
   }));
@@ -307,12 +310,12 @@ TEST(PlanBytes, RefuseAnyLengthOfDecodesBeyondTheBounds) {
   plan.spans.push_back({.num_tokens = 1, .num_blocks = 1});
   for (const int length : {1, 9}) {
     plan.decode_q_len = length;
-    EXPECT_TRUE(plan_from_bytes(plan_to_bytes(plan), kBounds).ok()) << length;
+    EXPECT_TRUE(read_back(plan_to_bytes(plan)).ok()) << length;
   }
   for (const int length :
        {0, 10, std::numeric_limits<int>::min(), std::numeric_limits<int>::max()}) {
     plan.decode_q_len = length;
-    EXPECT_FALSE(plan_from_bytes(plan_to_bytes(plan), kBounds).ok()) << length;
+    EXPECT_FALSE(read_back(plan_to_bytes(plan)).ok()) << length;
   }
 }
 

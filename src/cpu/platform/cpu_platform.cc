@@ -92,7 +92,8 @@ class CpuPlatform final : public Platform {
  public:
   // `threads` has at least one place per rank of all replicas.
   CpuPlatform(const PlatformConfig& config, ThreadChoice threads)
-      : choice_(std::move(threads)),
+      : Platform(config.choices),
+        choice_(std::move(threads)),
         nodes_(config.nodes),
         ranks_(static_cast<int>(config.devices.size()), config.nodes),
         packed_weights_(config.packed_weights) {

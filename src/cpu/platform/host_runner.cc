@@ -3,28 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "base/check.h"
 #include "base/guarded.h"
+#include "base/wall_timer.h"
 #include "cpu/ops/cpu_ops.h"
 
 namespace quire {
-namespace {
-
-// Measures wall time from its creation on.
-class Stopwatch {
- public:
-  double seconds() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  }
-
- private:
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
-
-}  // namespace
 
 HostDevice::HostDevice(int num_threads, const CpuOpsOptions& options)
     : HostDevice(std::vector<ThreadPlace>(static_cast<size_t>(num_threads)), {}, options) {}
@@ -151,7 +137,7 @@ StepResult HostRunner::run_step_unguarded(const BatchPlan& plan) {
 }
 
 Status HostRunner::verify_step(const BatchPlan& plan, StepResult& result) {
-  const Stopwatch watch;
+  const WallTimer watch;
   if (adaptive_) leave_out_drafts(plan);
   take_values_of_rank0(num_proposed_);
   spans_ = cut_drafts(plan, num_proposed_);
@@ -511,7 +497,7 @@ void HostRunner::learn_from(const StepResult& result) {
 // while too many sequences decode. The drafts of a sequence under a constraint have been cut in
 // this step.
 Status HostRunner::propose_drafts(const BatchPlan& plan, double& seconds) {
-  const Stopwatch watch;
+  const WallTimer watch;
   std::vector<int32_t> slots;
   std::vector<int32_t> num_wanted;
   for (const SeqSpan& span : plan.spans) {

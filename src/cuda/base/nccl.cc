@@ -330,16 +330,8 @@ void NcclRanks::on_failure(std::function<void()> release) {
   impl_->release = std::move(release);
 }
 
-Status NcclRanks::join(const Status& status) {
-  return impl_->join.join(status);
-}
-
-Result<bool> NcclRanks::all_agree(bool agrees) {
-  return impl_->join.all_agree(agrees);
-}
-
-Result<std::string> NcclRanks::broadcast(std::string bytes) {
-  return impl_->join.broadcast(std::move(bytes));
+RankJoin& NcclRanks::joint() {
+  return impl_->join;
 }
 
 }  // namespace quire::cuda

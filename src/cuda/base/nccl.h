@@ -6,7 +6,6 @@
 #include <functional>
 #include <memory>
 #include <span>
-#include <string>
 
 #include "base/rank_join.h"
 #include "cuda/base/stream.h"
@@ -38,12 +37,9 @@ class NcclRanks {
   // Called once by the first rank that fails, to release ranks that wait for it elsewhere. Set
   // before the first join().
   void on_failure(std::function<void()> release);
-  // RankJoin::join(). A rank that fails ends the collectives in which the others wait.
-  Status join(const Status& status);
-  // RankJoin::broadcast().
-  Result<std::string> broadcast(std::string bytes);
-  // RankJoin::all_agree().
-  Result<bool> all_agree(bool agrees);
+  // Where the ranks of this process wait for each other. A rank that passes an error there ends the
+  // collectives in which the others wait.
+  RankJoin& joint();
 
  private:
   struct Impl;

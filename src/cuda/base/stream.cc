@@ -91,9 +91,9 @@ void CudaStream::copy_to_host(void* host, const void* device, size_t num_bytes) 
                "a copy to the host");
 }
 
-void CudaStream::set_zero(void* device, size_t num_bytes) {
+void CudaStream::fill(void* device, int byte, size_t num_bytes) {
   if (num_bytes == 0) return;
-  record_error(cudaMemsetAsync(device, 0, num_bytes, stream_), "zeroing");
+  record_error(cudaMemsetAsync(device, byte, num_bytes, stream_), "filling");
 }
 
 Status CudaStream::synchronize() {

@@ -56,7 +56,8 @@ class CudaStream final : public Stream {
   // These functions enqueue, and keep errors in the stream. Host memory should be pinned.
   void copy_to_device(void* device, const void* host, size_t num_bytes);
   void copy_to_host(void* host, const void* device, size_t num_bytes);
-  void set_zero(void* device, size_t num_bytes);
+  void fill(void* device, int byte, size_t num_bytes);
+  void set_zero(void* device, size_t num_bytes) { fill(device, 0, num_bytes); }
 
   // Waits for all enqueued work, and returns the error that the stream kept.
   Status synchronize();

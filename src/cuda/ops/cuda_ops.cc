@@ -76,6 +76,11 @@ void check_angles(const TensorView& cos_sin) {
       "[ops] angles are not F32 rows of cosines and as many sines");
 }
 
+// ranks: null for a single rank.
+Agreement agreement_of(NcclRanks* ranks, int rank) {
+  return ranks == nullptr ? Agreement() : Agreement(ranks->joint(), rank);
+}
+
 }  // namespace
 
 // The products and layer tails of the step that tune_linears() runs.
@@ -93,17 +98,23 @@ Result<std::unique_ptr<CudaOps>> CudaOps::create(CudaStream& stream, DType activ
                     dtype_name(activation)));
   }
   const LaunchContext context = {.stream = &stream, .overlap_start = options.overlap_kernels};
-  QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<GemmRunner> gemm, GemmRunner::create(context));
+  if (options.choices == nullptr) options.choices = std::make_shared<MeasuredChoices>();
+  QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<GemmRunner> gemm,
+                         GemmRunner::create(context, options.choices));
   std::unique_ptr<PackedGemm> packed_gemm;
   // Its kernels are compiled for Hopper alone.
   if (stream.limits().compute_capability == 90 && activation != DType::kF32) {
     packed_gemm = std::make_unique<PackedGemm>(context, gemm->cublas());
   }
-  QUIRE_ASSIGN_OR_RETURN(LayerTailChoice layer_tails,
-                         LayerTailChoice::create(context, {.num_blocks = options.layer_tail_blocks,
-                                                           .ranks = options.ranks,
-                                                           .rank = options.rank,
-                                                           .peer_sums = options.peer_sums}));
+  QUIRE_ASSIGN_OR_RETURN(
+      LayerTailChoice layer_tails,
+      LayerTailChoice::create(context,
+                              {.num_blocks = options.layer_tail_blocks,
+                               .agreement = agreement_of(options.ranks.get(), options.rank),
+                               .num_ranks = options.ranks == nullptr ? 1 : options.ranks->size(),
+                               .rank = options.rank,
+                               .peer_sums = options.peer_sums,
+                               .choices = options.choices}));
   Tensor part_rows;
   if (options.ranks != nullptr) {
     QUIRE_ASSIGN_OR_RETURN(part_rows, device_tensor({kMaxStepTokens}, DType::kI32));
@@ -126,6 +137,7 @@ CudaOps::CudaOps(const LaunchContext& context, DType activation, std::unique_ptr
       ranks_(std::move(options.ranks)),
       rank_(options.rank),
       peer_sums_(std::move(options.peer_sums)),
+      choices_(std::move(options.choices)),
       part_rows_(std::move(part_rows)),
       experts_(std::make_unique<ExpertsRunner>(context, options.expert_blocks)),
       upload_(std::make_unique<WeightUpload>(context)) {}
@@ -163,7 +175,7 @@ Result<std::unique_ptr<Linear>> CudaOps::make_linear(const LinearSource& source)
 Result<std::unique_ptr<PerHeadLinear>> CudaOps::make_per_head_linear(
     std::span<const TensorView> matrices) {
   if (per_head_gemm_ == nullptr) {
-    per_head_gemm_ = std::make_unique<PerHeadGemm>(context_, gemm_->cublas());
+    per_head_gemm_ = std::make_unique<PerHeadGemm>(context_, gemm_->cublas(), choices_);
   }
   QUIRE_ASSIGN_OR_RETURN(
       auto linear, CudaPerHeadLinear::load(matrices, activation_, *upload_, *context_.stream));
@@ -458,13 +470,8 @@ Status CudaOps::tune_linears(std::span<const int> row_counts,
   return layer_tails_->tune(recording->layers, *this);
 }
 
-Status CudaOps::wait_for_ranks() {
-  return ranks_ == nullptr ? Status() : ranks_->join({});
-}
-
-Result<std::string> CudaOps::from_first_rank(std::string own) {
-  if (ranks_ == nullptr) return own;
-  return ranks_->broadcast(rank_ == 0 ? std::move(own) : std::string());
+Agreement CudaOps::agreement() const {
+  return agreement_of(ranks_.get(), rank_);
 }
 
 bool CudaOps::enqueues_collectives() const {

@@ -1,7 +1,7 @@
 // The operations of ops/ops.h on a GPU. Activations are BF16, F16 or F32; sums are F32. All
 // operations can be captured in a graph, and keep errors in the stream. Within a process the same
 // input gives the same bits on every call. A row's bits may depend on the number of rows (linear),
-// and on the kernels that were measured as the fastest in this process (tune_linears). With FP8
+// and on the kernels that tune_linears() chose. With FP8
 // weights, steps of more than 8 rows, and experts from 2 rows on, may also round activations to
 // FP8. With experts a row's bits may also depend on the experts of the other rows. With packed
 // weights the bits of a row's product are the same for up to 8 rows (packed_way), except in a fused
@@ -18,6 +18,8 @@
 #include "cuda/base/stream.h"
 #include "cuda/ops/op_kernels.h"
 #include "cuda/ops/peer_sums.h"
+#include "measure/agreement.h"
+#include "measure/choices.h"
 #include "ops/ops.h"
 
 namespace quire::cuda {
@@ -38,7 +40,8 @@ struct CudaOpsOptions {
   // The ranks that share a model, and which of them this is; null: there is one.
   std::shared_ptr<NcclRanks> ranks = nullptr;
   int rank = 0;
-  std::shared_ptr<PeerSums> peer_sums = nullptr;  // of these ranks; null: all sums are NCCL's
+  std::shared_ptr<PeerSums> peer_sums = nullptr;       // of these ranks; null: all sums are NCCL's
+  std::shared_ptr<MeasuredChoices> choices = nullptr;  // null: measures, and keeps nothing
 };
 
 // The order of use is: load weights (make_linear, make_vector), end_loading(), allocate the
@@ -59,22 +62,21 @@ class CudaOps final : public Ops {
   // Between set_starting(true) and set_starting(false), collectives are enqueued only into graphs
   // that are captured: the first use of a kernel loads it, which waits for the device's work, and
   // with that for the other ranks, whose threads may wait for this one to load. Such a graph is
-  // launched only when all ranks have loaded its kernels (wait_for_ranks). What steps of padding
+  // launched only when all ranks have loaded its kernels (Agreement::wait). What steps of padding
   // compute does not matter.
   void set_starting(bool is_starting) { is_starting_ = is_starting; }
   // Gives every rank the parts of all. parts: device memory, one part of equal size per rank, in
   // the order of the ranks; each rank has written its own.
   void all_gather_parts(std::span<std::byte> parts, Stream& stream);
   // Calls `run_step`, which enqueues one step with the largest number of rows, and records its
-  // products. Then measures every kernel that can compute them at these numbers of rows (ascending;
-  // at most as many as the step had), and remembers the fastest. Cannot be captured; waits, and
-  // overwrites the outputs of the recorded products, so their tensors must still exist. On an error
-  // of the step nothing is measured.
+  // products. Then chooses the fastest kernel for them at each of these numbers of rows (ascending;
+  // at most as many as the step had), by kept choices or by measurement. Cannot be captured; waits,
+  // and overwrites the outputs of the recorded products, so their tensors must still exist. On an
+  // error of the step nothing is measured.
   Status tune_linears(std::span<const int> row_counts, const std::function<Status()>& run_step);
-  // Waits until every rank has called it.
-  Status wait_for_ranks();
-  // The same, and returns the bytes of rank 0: times by which all ranks must choose alike.
-  Result<std::string> from_first_rank(std::string own);
+  // The agreement of the ranks that share a model.
+  Agreement agreement() const;
+  MeasuredChoices& choices() const { return *choices_; }
 
   // As ops.h defines them.
   DType activation_dtype() const override { return activation_; }
@@ -170,6 +172,7 @@ class CudaOps final : public Ops {
   std::shared_ptr<NcclRanks> ranks_;  // null: a single rank
   int rank_;
   std::shared_ptr<PeerSums> peer_sums_;  // null: all sums are NCCL's
+  std::shared_ptr<MeasuredChoices> choices_;
   bool is_starting_ = false;
   Tensor part_rows_;  // I32, of a step's tokens; empty: there is one rank
   std::unique_ptr<ExpertsRunner> experts_;

@@ -17,17 +17,22 @@
 #include <thread>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/numbers.h"
+#include "base/text_input.h"
 #include "cuda/base/device_info.h"
 #include "cuda/base/graph.h"
 #include "cuda/base/memory.h"
+#include "measure/rounds.h"
 
 namespace quire::cuda {
 namespace {
 
-// The measurements take a tenth of a second.
+// The measurements take less than a second.
 constexpr std::chrono::seconds kMeasureTimeout(20);
 constexpr int64_t kMinTwoStepRows = 16;
+constexpr int64_t kMeasuredWidth = 4096;  // 8 KiB in BF16
+constexpr int64_t kMostMeasuredRows = int64_t{kMaxTwoStepBytes} / (kMeasuredWidth * 2);
 
 Status connect_pair(int device, int peer) {
   int can_access = 0;
@@ -45,27 +50,26 @@ Status connect_pair(int device, int peer) {
 
 // Called by every rank at the same time.
 Result<std::vector<SumTimes>> measure_rank(CudaStream& stream, int rank, NcclRanks& nccl,
-                                           PeerSums& peers) {
+                                           PeerSums& peers, std::span<const int64_t> row_counts) {
   QUIRE_RETURN_IF_ERROR(use_device(stream.limits().device));
   const LaunchContext context = {.stream = &stream, .overlap_start = true};
-  constexpr int64_t kWidth = 4096;  // 8 KiB in BF16
-  constexpr int64_t kMaxRows = int64_t{kMaxTwoStepBytes} / (kWidth * 2);
   constexpr int kRepeats = 20;
+  constexpr int kRounds = 3;
   const auto rows_of = [&](int64_t num_rows) -> Result<Tensor> {
-    QUIRE_ASSIGN_OR_RETURN(Tensor rows, device_tensor({num_rows, kWidth}, DType::kBF16));
+    QUIRE_ASSIGN_OR_RETURN(Tensor rows, device_tensor({num_rows, kMeasuredWidth}, DType::kBF16));
     stream.set_zero(rows.view.data, rows.view.num_bytes());
     return rows;
   };
-  QUIRE_ASSIGN_OR_RETURN(const Tensor residual, rows_of(kMaxRows));
-  QUIRE_ASSIGN_OR_RETURN(const Tensor delta, rows_of(kMaxRows));
-  QUIRE_ASSIGN_OR_RETURN(const Tensor out, rows_of(kMaxRows));
-  QUIRE_ASSIGN_OR_RETURN(const Tensor weight, device_tensor({kWidth}, DType::kF32));
+  QUIRE_ASSIGN_OR_RETURN(const Tensor residual, rows_of(row_counts.back()));
+  QUIRE_ASSIGN_OR_RETURN(const Tensor delta, rows_of(row_counts.back()));
+  QUIRE_ASSIGN_OR_RETURN(const Tensor out, rows_of(row_counts.back()));
+  QUIRE_ASSIGN_OR_RETURN(const Tensor weight, device_tensor({kMeasuredWidth}, DType::kF32));
   stream.set_zero(weight.view.data, weight.view.num_bytes());
   Result<Stopwatch> stopwatch = Stopwatch::create();
   QUIRE_RETURN_IF_ERROR(stopwatch.status());
 
   std::vector<SumTimes> times;
-  for (int64_t num_rows = 1; num_rows <= kMaxRows; num_rows *= 2) {
+  for (const int64_t num_rows : row_counts) {
     ResidualNorm norm = {.residual = residual.view.rows(0, num_rows),
                          .delta = delta.view.rows(0, num_rows),
                          .weight = weight.view.as<float>(),
@@ -82,7 +86,7 @@ Result<std::vector<SumTimes>> measure_rank(CudaStream& stream, int rank, NcclRan
                                for (int i = 0; i < kRepeats; ++i) sum();
                                return {};
                              }));
-      QUIRE_RETURN_IF_ERROR(nccl.join({}));
+      QUIRE_RETURN_IF_ERROR(nccl.joint().join({}));
       graph.launch(stream);
       QUIRE_ASSIGN_OR_RETURN(const double us, stopwatch->time(stream, [&]() -> Status {
         graph.launch(stream);
@@ -90,22 +94,28 @@ Result<std::vector<SumTimes>> measure_rank(CudaStream& stream, int rank, NcclRan
       }));
       return us / kRepeats;
     };
-    SumTimes& measured = times.emplace_back();
-    measured.one_step_us = measured.two_steps_us = std::numeric_limits<double>::infinity();
-    measured.num_bytes = norm.delta.num_bytes();
-    QUIRE_ASSIGN_OR_RETURN(measured.nccl_us, time([&] {
-                             nccl.all_reduce(rank, norm.delta, stream);
-                             run_norm();
-                           }));
-    const auto time_peers = [&](SumWay way) {
-      return time([&] { run_sum_rows_and_norm(context, peers.inboxes(rank), way, norm, normed); });
+    const auto time_way = [&](size_t way) -> Result<double> {
+      if (SumWay(way) == SumWay::kNccl) {
+        return time([&] {
+          nccl.all_reduce(rank, norm.delta, stream);
+          run_norm();
+        });
+      }
+      const bool is_possible =
+          SumWay(way) == SumWay::kOneStep ? num_rows <= kMaxPeerRows : num_rows >= kMinTwoStepRows;
+      if (!is_possible) return std::numeric_limits<double>::infinity();
+      return time(
+          [&] { run_sum_rows_and_norm(context, peers.inboxes(rank), SumWay(way), norm, normed); });
     };
-    if (num_rows <= kMaxPeerRows) {
-      QUIRE_ASSIGN_OR_RETURN(measured.one_step_us, time_peers(SumWay::kOneStep));
-    }
-    if (num_rows >= kMinTwoStepRows) {
-      QUIRE_ASSIGN_OR_RETURN(measured.two_steps_us, time_peers(SumWay::kTwoSteps));
-    }
+    QUIRE_ASSIGN_OR_RETURN(const Comparison compared,
+                           compare(3, {.num_rounds = kRounds}, one_by_one_or_fail(time_way)));
+    const auto median_of = [&](SumWay way) {
+      return compared.trials[static_cast<size_t>(way)].median();
+    };
+    times.push_back({.num_bytes = norm.delta.num_bytes(),
+                     .nccl_us = median_of(SumWay::kNccl),
+                     .one_step_us = median_of(SumWay::kOneStep),
+                     .two_steps_us = median_of(SumWay::kTwoSteps)});
   }
   return times;
 }
@@ -130,17 +140,18 @@ Result<std::shared_ptr<PeerSums>> PeerSums::connect(std::span<const int> devices
       if (peer != device) QUIRE_RETURN_IF_ERROR(connect_pair(device, peer));
     }
     QUIRE_RETURN_IF_ERROR(load_sum_kernels(static_cast<int>(devices.size())));
+    QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<CudaStream> stream, CudaStream::create());
     for (const auto& [inboxes, num_bytes] :
          {std::pair(&sums->inboxes_, inbox_bytes),
           std::pair(&sums->two_step_inboxes_, kNumInboxes * 2 * kMaxTwoStepBytes)}) {
       QUIRE_ASSIGN_OR_RETURN(Buffer memory, device_memory(num_bytes));
-      QUIRE_CUDA_RETURN_IF_ERROR(cudaMemset(memory.data(), kEmptyInboxByte, num_bytes));
+      stream->fill(memory.data(), kEmptyInboxByte, num_bytes);
       inboxes->push_back(std::move(memory));
     }
     constexpr size_t kSlotBytes = kNumPeerSlots * sizeof(PeerSlot);
     QUIRE_ASSIGN_OR_RETURN(sums->slots_.emplace_back(), device_memory(kSlotBytes));
-    QUIRE_CUDA_RETURN_IF_ERROR(cudaMemset(sums->slots_.back().data(), 0, kSlotBytes));
-    QUIRE_CUDA_RETURN_IF_ERROR(cudaDeviceSynchronize());
+    stream->set_zero(sums->slots_.back().data(), kSlotBytes);
+    QUIRE_RETURN_IF_ERROR(stream->synchronize());
   }
   return sums;
 }
@@ -175,8 +186,33 @@ void PeerSums::release() {
   std::atomic_ref(*flag).store(1);
 }
 
+std::vector<int64_t> measured_sum_rows() {
+  std::vector<int64_t> rows;
+  for (int64_t count = 1; count <= kMostMeasuredRows; count *= 2) rows.push_back(count);
+  return rows;
+}
+
+std::vector<int64_t> checked_sum_rows() {
+  return {1, kMinTwoStepRows};
+}
+
+std::string to_text(const SumLimits& limits) {
+  return fmt::format("{} {}", limits.one_step, limits.two_steps);
+}
+
+std::optional<SumLimits> sum_limits(std::string_view text) {
+  const std::vector<std::string_view> words = split(text, ' ');
+  if (words.size() != 2) return std::nullopt;
+  const auto one_step = parse_whole<size_t>(words[0]);
+  const auto two_steps = parse_whole<size_t>(words[1]);
+  if (!one_step || !two_steps || std::max(*one_step, *two_steps) > kMaxTwoStepBytes) {
+    return std::nullopt;
+  }
+  return SumLimits{.one_step = *one_step, .two_steps = *two_steps};
+}
+
 Result<std::vector<SumTimes>> measure_sums(std::span<CudaStream* const> streams, NcclRanks& nccl,
-                                           PeerSums& peers) {
+                                           PeerSums& peers, std::span<const int64_t> row_counts) {
   std::vector<std::vector<SumTimes>> times(streams.size());
   std::vector<Status> statuses(streams.size());
   std::atomic<bool> has_hung = false;
@@ -196,9 +232,9 @@ Result<std::vector<SumTimes>> measure_sums(std::span<CudaStream* const> streams,
     for (size_t rank = 0; rank < streams.size(); ++rank) {
       threads.emplace_back([&, rank] {
         Result<std::vector<SumTimes>> measured =
-            measure_rank(*streams[rank], static_cast<int>(rank), nccl, peers);
+            measure_rank(*streams[rank], static_cast<int>(rank), nccl, peers, row_counts);
         if (measured.ok()) times[rank] = *std::move(measured);
-        statuses[rank] = nccl.join(measured.status());
+        statuses[rank] = nccl.joint().join(measured.status());
       });
     }
   }

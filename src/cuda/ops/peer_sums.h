@@ -20,7 +20,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "cuda/base/memory.h"
@@ -69,6 +72,10 @@ struct SumLimits {
   size_t one_step = 0;
   size_t two_steps = 0;
 };
+// The value of a kept choice (MeasuredChoices), and the limits that it stands for; absent if it is
+// none.
+std::string to_text(const SumLimits& limits);
+std::optional<SumLimits> sum_limits(std::string_view text);
 
 // x = the sum of the ranks' x, in F32, rounded once. way: PeerSums::way(x), not kNccl.
 void run_sum_rows(const LaunchContext& context, const PeerInboxes& inboxes, SumWay way,
@@ -112,11 +119,15 @@ struct SumTimes {
   double two_steps_us = 0;
 };
 
+// The numbers of rows whose sums decide the limits, ascending; and those whose sums show whether
+// the GPUs receive what they write to each other.
+std::vector<int64_t> measured_sum_rows();
+std::vector<int64_t> checked_sum_rows();
 // Measures sums of BF16 rows on all ranks at once; `streams`: by rank. NCCL's times are those of
 // the fastest rank, the others those of the slowest. Fails with kUnavailable if a sum through peer
 // memory does not end; `peers` is of no use then.
 Result<std::vector<SumTimes>> measure_sums(std::span<CudaStream* const> streams, NcclRanks& nccl,
-                                           PeerSums& peers);
+                                           PeerSums& peers, std::span<const int64_t> row_counts);
 
 // The sizes up to which all sums were the fastest in one step, and from there in two. `times`: by
 // size.

@@ -1,4 +1,7 @@
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <optional>
 #include <sstream>
 
 #include "base/ascii.h"
@@ -27,10 +30,11 @@ class CudaContext final : public DeviceContext {
   // ranks: null with one rank.
   static Result<std::unique_ptr<CudaContext>> open(int rank, std::shared_ptr<NcclRanks> ranks,
                                                    std::shared_ptr<PeerSums> peer_sums,
+                                                   std::shared_ptr<MeasuredChoices> choices,
                                                    const PlatformConfig& config) {
     std::unique_ptr<CudaContext> context(
         new CudaContext(rank, std::move(ranks), config.gpu_memory_utilization));
-    QUIRE_RETURN_IF_ERROR(context->open(std::move(peer_sums), config));
+    QUIRE_RETURN_IF_ERROR(context->open(std::move(peer_sums), std::move(choices), config));
     return context;
   }
   // Library handles must be released on their own device.
@@ -65,7 +69,7 @@ class CudaContext final : public DeviceContext {
     return {.rank = rank_, .size = ranks_->size()};
   }
   Status join_ranks(const Status& status) override {
-    return ranks_ == nullptr ? status : ranks_->join(status);
+    return ranks_ == nullptr ? status : ranks_->joint().join(status);
   }
   int64_t lookup_drafter_bytes(const DrafterLimits& limits) const override {
     return static_cast<int64_t>(cuda::lookup_drafter_bytes(limits));
@@ -75,14 +79,17 @@ class CudaContext final : public DeviceContext {
   CudaContext(int rank, std::shared_ptr<NcclRanks> ranks, double utilization)
       : rank_(rank), ranks_(std::move(ranks)), utilization_(utilization) {}
 
-  Status open(std::shared_ptr<PeerSums> peer_sums, const PlatformConfig& config) {
+  Status open(std::shared_ptr<PeerSums> peer_sums, std::shared_ptr<MeasuredChoices> choices,
+              const PlatformConfig& config) {
     const int first_rank = ranks_ == nullptr ? 0 : ranks_->first_rank();
     QUIRE_ASSIGN_OR_RETURN(info_,
                            open_device(config.devices[static_cast<size_t>(rank_ - first_rank)]));
     QUIRE_ASSIGN_OR_RETURN(stream_, CudaStream::create());
-    QUIRE_ASSIGN_OR_RETURN(
-        ops_, CudaOps::create(*stream_, config.activation_dtype,
-                              {.ranks = ranks_, .rank = rank_, .peer_sums = std::move(peer_sums)}));
+    QUIRE_ASSIGN_OR_RETURN(ops_, CudaOps::create(*stream_, config.activation_dtype,
+                                                 {.ranks = ranks_,
+                                                  .rank = rank_,
+                                                  .peer_sums = std::move(peer_sums),
+                                                  .choices = std::move(choices)}));
     // The order matters: if backends are equally fast, the first is selected. XQA gains the most
     // from pages that requests share.
     attention_.add(make_xqa_attention(info_));
@@ -144,34 +151,48 @@ Result<std::shared_ptr<PeerSums>> connect_peers(std::span<const int> devices, Nc
   return peers;
 }
 
-// Uses peer memory for the sizes that are faster there on every rank.
-Status choose_sums(std::span<CudaStream* const> streams, NcclRanks& ranks, PeerSums& peers) {
-  const Result<std::vector<SumTimes>> times = measure_sums(streams, ranks, peers);
-  if (times.status().code() == StatusCode::kUnavailable) {
-    log_warning("[ranks] all sums use NCCL, which is slower: {}", times.status().message());
-    return {};
-  }
-  QUIRE_RETURN_IF_ERROR(times.status());
-  const SumLimits limits = best_limits(*times);
-  peers.set_limits(limits);
-  const SumTimes& first = times->front();
+void log_sums(const SumLimits& limits, const SumTimes& first) {
   if (std::max(limits.one_step, limits.two_steps) == 0) {
-    log_info(
+    return log_info(
         "[ranks] no sum uses peer memory; {} KiB and a norm take {:.1f} us there, {:.1f} us "
         "with NCCL",
         first.num_bytes / 1024, first.one_step_us, first.nccl_us);
-    return {};
   }
   log_info(
       "[ranks] peer memory is used for sums of up to {} KiB (one step) and {} KiB (two steps); "
       "{} KiB with a norm take {:.1f} us, {:.1f} us with NCCL",
       limits.one_step / 1024, limits.two_steps / 1024, first.num_bytes / 1024, first.one_step_us,
       first.nccl_us);
+}
+
+// Uses peer memory for the sizes that are faster there on every rank. Kept limits are only used
+// after a few sums have shown that the GPUs receive what they write to each other.
+Status choose_sums(std::span<CudaStream* const> streams, NcclRanks& ranks, PeerSums& peers,
+                   std::span<const int> devices, MeasuredChoices& choices) {
+  if (!choices.measures()) return {};
+  const std::string key = fmt::format("GPUs {}", fmt::join(devices, " "));
+  const std::optional<std::string> text = choices.find(ChoiceKind::kRankSum, key);
+  const std::optional<SumLimits> kept = text ? sum_limits(*text) : std::nullopt;
+  const std::vector<int64_t> rows = kept ? checked_sum_rows() : measured_sum_rows();
+  std::optional<MeasuredChoices::Timing> timing;
+  if (!kept) timing.emplace(choices, ChoiceKind::kRankSum);
+  const Result<std::vector<SumTimes>> times = measure_sums(streams, ranks, peers, rows);
+  if (times.status().code() == StatusCode::kUnavailable) {
+    log_warning("[ranks] all sums use NCCL, which is slower: {}", times.status().message());
+    return {};
+  }
+  QUIRE_RETURN_IF_ERROR(times.status());
+  const SumLimits limits = kept ? *kept : best_limits(*times);
+  peers.set_limits(limits);
+  if (kept) return {};
+  choices.add(ChoiceKind::kRankSum, key, to_text(limits));
+  log_sums(limits, times->front());
   return {};
 }
 
 class CudaPlatform final : public Platform {
  public:
+  using Platform::Platform;
   static Result<std::unique_ptr<Platform>> create(const PlatformConfig& config) {
     if (config.devices.empty()) {
       return invalid_argument("[cuda] no device was chosen; got 0 devices, expected at least 1");
@@ -187,18 +208,21 @@ class CudaPlatform final : public Platform {
     if (ranks != nullptr && config.nodes == nullptr) {
       QUIRE_ASSIGN_OR_RETURN(peer_sums, connect_peers(config.devices, *ranks));
     }
-    auto platform = std::make_unique<CudaPlatform>();
+    auto platform = std::make_unique<CudaPlatform>(config.choices);
     platform->nodes_ = config.nodes;
     std::vector<CudaStream*> streams;
     const int first_rank = ranks == nullptr ? 0 : ranks->first_rank();
     for (size_t i = 0; i < config.devices.size(); ++i) {
-      QUIRE_ASSIGN_OR_RETURN(
-          std::unique_ptr<CudaContext> context,
-          CudaContext::open(first_rank + static_cast<int>(i), ranks, peer_sums, config));
+      QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<CudaContext> context,
+                             CudaContext::open(first_rank + static_cast<int>(i), ranks, peer_sums,
+                                               platform->choices(), config));
       streams.push_back(&context->stream());
       platform->contexts_.push_back(std::move(context));
     }
-    if (peer_sums != nullptr) QUIRE_RETURN_IF_ERROR(choose_sums(streams, *ranks, *peer_sums));
+    if (peer_sums != nullptr) {
+      QUIRE_RETURN_IF_ERROR(
+          choose_sums(streams, *ranks, *peer_sums, config.devices, *platform->choices()));
+    }
     return std::unique_ptr<Platform>(std::move(platform));
   }
 
@@ -239,8 +263,13 @@ bool is_built_for(DeviceKind /*device*/) {
   return true;
 }
 
-Status cuda_status(int device) {
-  return cuda::open_device(device).status();
+Result<Device> find_gpu(int index) {
+  QUIRE_ASSIGN_OR_RETURN(const cuda::DeviceInfo info, cuda::open_device(index));
+  return info.device;
+}
+
+Status cuda_status(int index) {
+  return find_gpu(index).status();
 }
 
 Result<std::unique_ptr<Platform>> make_cuda_platform(const PlatformConfig& config) {

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <string>
 #include <utility>
 
 #include "base/check.h"
+#include "base/digest.h"
 #include "base/log.h"
 #include "cuda/base/device_info.h"
 #include "cuda/gemm/dense/dense_choice.h"
@@ -68,11 +68,12 @@ class Start {
   Status start_drafter();
   Status capture_draft_graphs();
   // Whether the runner chooses how many drafts a step verifies, by measured costs.
-  bool measures_drafts() const;
-  // Measures the steps and proposals that an adaptive runner chooses between, on all ranks at the
-  // same time, and takes the times of rank 0.
-  Status measure_drafts();
-  Result<DraftCosts> measure_own_drafts();
+  bool chooses_drafts() const;
+  // Finds the costs of the steps and proposals that an adaptive runner chooses between: the kept
+  // ones, or else by measurement on all ranks at the same time.
+  Status find_draft_costs();
+  std::string draft_costs_key(const DraftCosts& steps) const;
+  Result<DraftCosts> measure_draft_steps(const DraftCosts& steps);
 
   // Steps of padding, which the start runs and captures.
   // Runs the model on num_tokens tokens of padding, of which the graph's batch describes the first
@@ -237,7 +238,7 @@ Status Start::start_drafter() {
   };
   QUIRE_RETURN_IF_ERROR(ops_.tune_linears(row_buckets(max_num_tokens), run_largest));
   if (!sizes_.enforce_eager) QUIRE_RETURN_IF_ERROR(capture_draft_graphs());
-  return measures_drafts() ? measure_drafts() : stream_.synchronize();
+  return chooses_drafts() ? find_draft_costs() : stream_.synchronize();
 }
 
 Status Start::capture_draft_graphs() {
@@ -250,8 +251,12 @@ Status Start::capture_draft_graphs() {
   return {};
 }
 
-bool Start::measures_drafts() const {
+bool Start::chooses_drafts() const {
   if (!runner_.verification.is_adaptive) return false;
+  if (!ops_.choices().measures()) {
+    log_info("[cuda] every step verifies all drafts, because `measure` is off");
+    return false;
+  }
   // While a runner starts, eager steps leave out the collectives, so their times are too short.
   const bool omits_collectives = sizes_.enforce_eager && sizes_.limits.parallel.size > 1;
   if (omits_collectives) {
@@ -262,21 +267,44 @@ bool Start::measures_drafts() const {
   return !omits_collectives;
 }
 
-Status Start::measure_drafts() {
+// Every rank chooses the number of proposals, so all choose by the times of rank 0, and rank 0
+// decides whether the ranks measure.
+Status Start::find_draft_costs() {
+  MeasuredChoices& choices = ops_.choices();
+  const Agreement ranks = ops_.agreement();
+  const DraftCosts steps = measured_draft_steps(made_.graphs);
+  const std::string key = draft_costs_key(steps);
+  const std::string own = choices.find(ChoiceKind::kDraftSteps, key).value_or("");
+  QUIRE_ASSIGN_OR_RETURN(const std::string kept, ranks.from_first(from_base64(own)));
+  if (Result<DraftCosts> costs = draft_costs_from_bytes(kept, steps); costs.ok()) {
+    made_.draft_costs = std::move(*costs);
+    return {};
+  }
   // All ranks have loaded their kernels before one launches a graph that waits for the others.
   QUIRE_RETURN_IF_ERROR(stream_.synchronize());
-  QUIRE_RETURN_IF_ERROR(ops_.wait_for_ranks());
-  const auto start = std::chrono::steady_clock::now();
-  QUIRE_ASSIGN_OR_RETURN(const DraftCosts own, measure_own_drafts());
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-  // Every rank chooses the number of proposals, so all choose by the same times.
-  QUIRE_ASSIGN_OR_RETURN(const std::string bytes, ops_.from_first_rank(draft_costs_to_bytes(own)));
-  QUIRE_ASSIGN_OR_RETURN(made_.draft_costs, draft_costs_from_bytes(bytes, own));
-  if (sizes_.limits.parallel.rank == 0) log_draft_costs(*made_.draft_costs, took.count());
+  QUIRE_RETURN_IF_ERROR(ranks.wait());
+  QUIRE_ASSIGN_OR_RETURN(const DraftCosts measured, measure_draft_steps(steps));
+  QUIRE_ASSIGN_OR_RETURN(const std::string bytes, ranks.from_first(draft_costs_to_bytes(measured)));
+  QUIRE_ASSIGN_OR_RETURN(made_.draft_costs, draft_costs_from_bytes(bytes, steps));
+  if (!ranks.is_first()) return {};
+  log_draft_costs(*made_.draft_costs);
+  if (!runner_.shape_key.empty()) {
+    const auto* first = reinterpret_cast<const uint8_t*>(bytes.data());
+    choices.add(ChoiceKind::kDraftSteps, key, to_base64({first, bytes.size()}));
+  }
   return {};
 }
 
-Result<DraftCosts> Start::measure_own_drafts() {
+std::string Start::draft_costs_key(const DraftCosts& steps) const {
+  return fmt::format("{}, {} ranks, KV in {} blocks of {}, context {}, {}, {} sequences, {} drafts",
+                     runner_.shape_key, sizes_.limits.parallel.size,
+                     dtype_name(sizes_.limits.kv_dtype), sizes_.limits.page_size,
+                     sizes_.limits.max_model_len, sizes_.enforce_eager ? "eager" : "graphs",
+                     fmt::join(steps.batch_sizes, " "), fmt::join(steps.num_drafts, " "));
+}
+
+Result<DraftCosts> Start::measure_draft_steps(const DraftCosts& steps) {
+  const MeasuredChoices::Timing timing(ops_.choices(), ChoiceKind::kDraftSteps);
   const auto verify = [this](const DecodeGraph& graph) -> Status {
     if (sizes_.enforce_eager) return run_padding(graph, graph.batch.num_tokens());
     QUIRE_RETURN_IF_ERROR(plan_padding(graph).status());
@@ -287,7 +315,7 @@ Result<DraftCosts> Start::measure_own_drafts() {
     return made_.draft_stage->run(target_.draft_step(&graph.batch, graph.batch.num_tokens()),
                                   graph.batch.num_reqs, num_drafts);
   };
-  return measure_draft_costs(made_.graphs, {verify, propose}, stream_);
+  return measure_draft_costs(made_.graphs, steps, {verify, propose}, stream_);
 }
 
 Status Start::run_padding(const DecodeGraph& graph, int num_tokens) {

@@ -1,11 +1,11 @@
 #include "cuda/step/decode_graphs.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <utility>
 
 #include "base/log.h"
+#include "base/wall_timer.h"
 #include "cuda/base/device_info.h"
 
 namespace quire::cuda {
@@ -112,19 +112,18 @@ std::vector<const DecodeGraph*> DecodeGraphs::one_of_each_choice() const {
 
 Status DecodeGraphs::capture(int device,
                              const std::function<Result<CudaGraph>(const DecodeGraph&)>& capture) {
-  const auto start = std::chrono::steady_clock::now();
+  const WallTimer timer;
   QUIRE_ASSIGN_OR_RETURN(const int64_t free_before, free_device_bytes(device));
   // Captures the largest graph first, so that the others reuse memory that a library allocates for
   // it.
   for (size_t i = graphs_.size(); i-- > 0;) {
     QUIRE_ASSIGN_OR_RETURN(graphs_[i].graph, capture(graphs_[i]));
   }
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   QUIRE_ASSIGN_OR_RETURN(const int64_t free_after, free_device_bytes(device));
   log_info(
       "[cuda] captured {} graphs for decode steps of up to {} sequences and contexts of up to {} "
       "tokens in {:.2f} s; they take {:.1f} MiB",
-      graphs_.size(), batch_sizes_.back(), contexts_.back(), took.count(),
+      graphs_.size(), batch_sizes_.back(), contexts_.back(), timer.seconds(),
       static_cast<double>(free_before - free_after) / double{1 << 20});
   return {};
 }

@@ -36,32 +36,34 @@ std::vector<int> measured_batch_sizes(std::span<const int> batch_sizes) {
   return measured;
 }
 
-Result<DraftCosts> measure_draft_costs(const DecodeGraphs& graphs, const PaddingStep& step,
-                                       CudaStream& stream) {
+DraftCosts measured_draft_steps(const DecodeGraphs& graphs) {
   QUIRE_CHECK(graphs.q_lens().front() == 1, "[cuda] no graph decodes without drafts");
+  DraftCosts steps;
+  steps.batch_sizes = measured_batch_sizes(graphs.batch_sizes());
+  for (const int q_len : graphs.q_lens()) steps.num_drafts.push_back(q_len - 1);
+  return steps;
+}
+
+Result<DraftCosts> measure_draft_costs(const DecodeGraphs& graphs, DraftCosts steps,
+                                       const PaddingStep& step, CudaStream& stream) {
   QUIRE_ASSIGN_OR_RETURN(const Stopwatch stopwatch, Stopwatch::create());
-  DraftCosts costs;
-  costs.batch_sizes = measured_batch_sizes(graphs.batch_sizes());
-  for (const int q_len : graphs.q_lens()) costs.num_drafts.push_back(q_len - 1);
-  for (const int num_reqs : costs.batch_sizes) {
-    for (const int q_len : graphs.q_lens()) {
+  for (const int num_reqs : steps.batch_sizes) {
+    for (const int num_drafts : steps.num_drafts) {
       const DecodeGraph& graph = *graphs.find(
-          {.num_reqs = num_reqs, .max_kv_len = graphs.max_model_len(), .q_len = q_len});
+          {.num_reqs = num_reqs, .max_kv_len = graphs.max_model_len(), .q_len = 1 + num_drafts});
       QUIRE_ASSIGN_OR_RETURN(const double verify,
                              seconds_of(stopwatch, stream, [&] { return step.verify(graph); }));
       QUIRE_ASSIGN_OR_RETURN(const double propose, seconds_of(stopwatch, stream, [&] {
-                               return step.propose(graph, q_len - 1);
+                               return step.propose(graph, num_drafts);
                              }));
-      costs.verify_seconds.push_back(verify);
-      costs.propose_seconds.push_back(propose);
+      steps.verify_seconds.push_back(verify);
+      steps.propose_seconds.push_back(propose);
     }
   }
-  return costs;
+  return steps;
 }
 
-void log_draft_costs(const DraftCosts& costs, double seconds) {
-  log_info("[cuda] measured steps with 0 to {} drafts in {:.2f} s", costs.num_drafts.back(),
-           seconds);
+void log_draft_costs(const DraftCosts& costs) {
   const size_t num_choices = costs.num_drafts.size();
   for (const size_t size : {size_t{0}, costs.batch_sizes.size() - 1}) {
     const auto range = [&](const std::vector<double>& all) {
@@ -69,7 +71,7 @@ void log_draft_costs(const DraftCosts& costs, double seconds) {
       return fmt::format("{:.2f} to {:.2f} ms", 1e3 * all[first],
                          1e3 * all[first + num_choices - 1]);
     };
-    log_info("[cuda] with {} sequences, a step takes {}, and the drafter after it {}",
+    log_info("[measure] with {} sequences, a step takes {}, and the drafter after it {}",
              costs.batch_sizes[size], range(costs.verify_seconds), range(costs.propose_seconds));
   }
 }

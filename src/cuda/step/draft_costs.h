@@ -26,12 +26,13 @@ struct PaddingStep {
 // larger than the one before, and the last. The costs between them are interpolated.
 std::vector<int> measured_batch_sizes(std::span<const int> batch_sizes);
 
-// Runs steps of each query length of `graphs`, the first of which is 1, in batches of the measured
-// sizes. Must not run while a step is in flight. If several ranks share the model, all measure at
-// the same time, because their graphs wait for each other.
-Result<DraftCosts> measure_draft_costs(const DecodeGraphs& graphs, const PaddingStep& step,
-                                       CudaStream& stream);
-// seconds: the duration of the measurement.
-void log_draft_costs(const DraftCosts& costs, double seconds);
+// The batch sizes and numbers of drafts that are measured, without times: each query length of
+// `graphs`, the first of which is 1, in batches of the measured sizes.
+DraftCosts measured_draft_steps(const DecodeGraphs& graphs);
+// Measures these steps. Must not run while a step is in flight. If several ranks share the model,
+// all measure at the same time, because their graphs wait for each other.
+Result<DraftCosts> measure_draft_costs(const DecodeGraphs& graphs, DraftCosts steps,
+                                       const PaddingStep& step, CudaStream& stream);
+void log_draft_costs(const DraftCosts& costs);
 
 }  // namespace quire::cuda

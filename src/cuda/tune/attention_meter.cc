@@ -9,6 +9,7 @@
 #include "cuda/base/device_info.h"
 #include "cuda/base/stream.h"
 #include "cuda/step/decode_graphs.h"
+#include "measure/rounds.h"
 #include "platform/runner.h"
 
 namespace quire::cuda {
@@ -186,13 +187,7 @@ constexpr int kShortSamples = 7;
 // MeasureConfig::sample_long_calls_less: calls longer than kLongCallUs are measured in the first
 // kLongRounds rounds only, with one call per replay.
 constexpr double kLongCallUs = 1000.0;
-constexpr int kLongRounds = 3;
-
-double median(std::vector<double>& values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
+constexpr size_t kLongRounds = 3;
 
 // One backend at one batch: its plan, captured in a graph.
 class Candidate {
@@ -220,15 +215,15 @@ class Candidate {
     return watch_->time(*stream_, [&] { return plan_->run(call_, *stream_); });
   }
 
-  Status take_samples(int round) {
-    if (is_long_ && round >= kLongRounds) return {};
-    for (int i = 0; i < (is_short_ ? kShortSamples : 1); ++i) {
+  // Adds the times of one round, in microseconds per call.
+  Status take_samples(std::vector<double>& times) {
+    const bool has_enough = is_long_ && times.size() >= kLongRounds;
+    for (int i = 0; i < (is_short_ ? kShortSamples : 1) && !has_enough; ++i) {
       QUIRE_ASSIGN_OR_RETURN(const double us, replay());
-      samples_.push_back(us);
+      times.push_back(us);
     }
     return {};
   }
-  double graph_us() { return median(samples_); }
 
  private:
   int num_calls() const { return is_long_ ? 1 : kCallsPerReplay; }
@@ -263,7 +258,6 @@ class Candidate {
   CudaGraph graph_;
   bool is_short_ = false;
   bool is_long_ = false;
-  std::vector<double> samples_;
 };
 
 Status time_host_calls(const MeasureConfig& config, Candidate& candidate, AttentionTimes& times) {
@@ -318,13 +312,19 @@ Result<MeasuredWorkload> AttentionMeter::measure(const AttentionWorkload& worklo
   for_each([&](Candidate& candidate, AttentionTimes& times) {
     return time_host_calls(config_, candidate, times);
   });
-  for (int round = 0; round < kRounds; ++round) {
-    for_each([&](Candidate& candidate, AttentionTimes&) { return candidate.take_samples(round); });
+  const auto run_round = [&](std::span<const size_t> left, std::span<Trial> trials) -> Status {
+    for (const size_t i : left) {
+      trials[i].error = measured.times[i].status;
+      if (trials[i].error.ok()) trials[i].error = candidates[i].take_samples(trials[i].times);
+    }
+    return {};
+  };
+  QUIRE_ASSIGN_OR_RETURN(const Comparison compared,
+                         compare(candidates.size(), {.num_rounds = kRounds}, run_round));
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    measured.times[i].status = compared.trials[i].error;
+    if (compared.trials[i].error.ok()) measured.times[i].graph_us = compared.trials[i].median();
   }
-  for_each([](Candidate& candidate, AttentionTimes& times) {
-    times.graph_us = candidate.graph_us();
-    return Status();
-  });
   // After an error too, all work must end before its memory is freed.
   QUIRE_RETURN_IF_ERROR(stream_->synchronize());
   return measured;

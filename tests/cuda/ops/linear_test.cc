@@ -1,6 +1,7 @@
 #include "cuda/gemm/dense/dense_choice.h"
 #include "device_data.h"
 #include "few_row_products.h"
+#include "support/scratch_directory.h"
 #include "tensor/weight_source.h"
 
 namespace quire::testing {
@@ -81,6 +82,83 @@ TEST_P(LinearTest, TunedForEveryRowCount) {
         check(num_rows, out_type, "tuned");
       }
     }
+  }
+}
+
+// A start that finds the choices of an earlier one runs the same kernels.
+TEST_P(LinearTest, KeptChoicesComputeTheSameBits) {
+  const ScratchDirectory directory;
+  const auto file = directory.path() / "choices.tsv";
+  std::vector<float> bits[2];
+  for (std::vector<float>& of_start : bits) {
+    const auto choices = std::make_shared<MeasuredChoices>(
+        MeasuredChoices::Config{.file = file, .build = "a build"});
+    ops_ = cuda::CudaOps::create(stream(), dtype(), {.choices = choices}).value();
+    make({384, 512, true});
+    const DeviceData x = device({600, 512}, random(600 * 512, 1));
+    DeviceData out(stream(), {600, 384}, dtype());
+    const int row_counts[] = {1, 2, 4, 8, 16, 24, 96, 128, 500, 600};
+    const Status tuned = ops_->tune_linears(row_counts, [&] {
+      ops_->linear(*linear_, x.view(), out.view(), stream());
+      return Status();
+    });
+    ASSERT_EQ(tuned.message(), "");
+    ASSERT_EQ(choices->keep().message(), "");
+    EXPECT_EQ(choices->report().starts_with("measured nothing"), &of_start == &bits[1])
+        << choices->report();
+    for (const int64_t num_rows : {1, 3, 8, 16, 24, 90, 128, 500, 600}) {
+      check(num_rows, dtype(), "kept");
+      DeviceData part(stream(), {num_rows, 384}, dtype());
+      ops_->linear(*linear_, x.view().rows(0, num_rows), part.view(), stream());
+      const std::vector<float> values = part.values();
+      of_start.insert(of_start.end(), values.begin(), values.end());
+    }
+  }
+  EXPECT_EQ(bits[0], bits[1]);
+}
+
+// Without measurements, fixed rules choose.
+TEST_P(LinearTest, NothingIsMeasuredIfItIsOff) {
+  const auto choices = std::make_shared<MeasuredChoices>(
+      MeasuredChoices::Config{.file = {}, .build = {}, .use = MeasuredChoices::Use::kNothing});
+  ops_ = cuda::CudaOps::create(stream(), dtype(), {.choices = choices}).value();
+  make({384, 512, true});
+  const DeviceData x = device({200, 512}, random(200 * 512, 1));
+  DeviceData out(stream(), {200, 384}, dtype());
+  const int row_counts[] = {1, 8, 200};
+  const Status tuned = ops_->tune_linears(row_counts, [&] {
+    ops_->linear(*linear_, x.view(), out.view(), stream());
+    return Status();
+  });
+  ASSERT_EQ(tuned.message(), "");
+  EXPECT_TRUE(choices->all(ChoiceKind::kProduct).empty());
+  for (const int64_t num_rows : {1, 8, 200}) check(num_rows, dtype(), "unmeasured");
+}
+
+TEST(GemmChoiceText, IsReadBack) {
+  using Kind = cuda::GemmChoice::Kind;
+  cuda::GemmChoice cublas = {.kind = Kind::kCublasLt};
+  for (size_t i = 0; i < std::size(cublas.algorithm.data); ++i) cublas.algorithm.data[i] = i * 77;
+  const cuda::GemmChoice choices[] = {
+      {.kind = Kind::kGeneric},
+      {.kind = Kind::kSkinny, .skinny_variant = 1},
+      {.kind = Kind::kGrouped, .tile_rows = 64},
+      {.kind = Kind::kWgmma, .wgmma = {.tile = 2, .cluster_tokens = 1, .cluster_weights = 2}},
+      cublas};
+  for (const cuda::GemmChoice& choice : choices) {
+    const std::string text = cuda::to_text(choice);
+    const auto read = cuda::gemm_choice(text);
+    ASSERT_TRUE(read) << text;
+    EXPECT_EQ(cuda::to_text(*read), text);
+    EXPECT_EQ(read->kind, choice.kind);
+  }
+}
+
+TEST(GemmChoiceText, RefusesOtherTexts) {
+  for (const char* text : {"", "skinny", "skinny -1", "skinny 99", "skinny 1 2", "grouped 33",
+                           "grouped x", "wgmma 1 1 1", "wgmma 99 1 1 1", "wgmma 1 0 1 1",
+                           "cublaslt", "cublaslt AAAA", "cublaslt ?", "generic 1", "fast"}) {
+    EXPECT_FALSE(cuda::gemm_choice(text)) << text;
   }
 }
 

@@ -11,26 +11,23 @@
 namespace quire::cuda {
 namespace {
 
-// After a short round over all candidates, those within kNearBest of the best (the finalists) run
-// more rounds in turn, so that a change of the device's clocks does not decide, and their medians
-// are compared. Products of many rows take long and differ less, so they get fewer candidates and
-// rounds.
+// After a short round over all candidates, the finalists run more rounds. Products of many rows
+// take long and differ less, so they get fewer candidates and rounds.
 struct GemmEffort {
   GemmSearch search;
   size_t runs_per_round;
-  size_t max_finalists;
-  int final_rounds;
+  Effort effort;
 };
 constexpr int64_t kManyRows = 512;
-constexpr GemmEffort kEffort = {.search = {.max_algorithms = 8, .max_plans = 4},
-                                .runs_per_round = 2,
-                                .max_finalists = 4,
-                                .final_rounds = 3};
-constexpr GemmEffort kLongEffort = {.search = {.max_algorithms = 4, .max_plans = 1},
-                                    .runs_per_round = 1,
-                                    .max_finalists = 2,
-                                    .final_rounds = 2};
 constexpr double kNearBest = 1.06;
+constexpr GemmEffort kEffort = {
+    .search = {.max_algorithms = 8, .max_plans = 4},
+    .runs_per_round = 2,
+    .effort = {.num_rounds = 4, .near_best = kNearBest, .max_finalists = 4}};
+constexpr GemmEffort kLongEffort = {
+    .search = {.max_algorithms = 4, .max_plans = 1},
+    .runs_per_round = 1,
+    .effort = {.num_rounds = 3, .near_best = kNearBest, .max_finalists = 2}};
 
 constexpr const GemmEffort& effort_for(int64_t num_rows) {
   return num_rows > kManyRows ? kLongEffort : kEffort;
@@ -102,6 +99,12 @@ GemmCall part_of(GemmCall call, int64_t first, int64_t num_rows) {
   return call;
 }
 
+std::vector<GemmCall> first_rows(std::span<const GemmCall> calls, int64_t num_rows) {
+  std::vector<GemmCall> narrowed;
+  for (const GemmCall& call : calls) narrowed.push_back(part_of(call, 0, num_rows));
+  return narrowed;
+}
+
 // Whether the kernels of this kind compute gated_out with the product.
 bool multiplies_halves(GemmChoice::Kind kind) {
   return kind == GemmChoice::Kind::kWgmma || kind == GemmChoice::Kind::kGrouped;
@@ -110,27 +113,6 @@ bool multiplies_halves(GemmChoice::Kind kind) {
 std::string capability_text(const LaunchLimits& limits) {
   return fmt::format("{}.{}", limits.compute_capability / 10, limits.compute_capability % 10);
 }
-
-}  // namespace
-
-int64_t row_bucket(int64_t num_rows) {
-  for (const int64_t small : {1, 2, 4, 8, 16}) {
-    if (num_rows <= small) return small;
-  }
-  const int64_t step = num_rows <= 128 ? 16 : num_rows <= 512 ? 64 : num_rows <= 2048 ? 256 : 1024;
-  return round_up(num_rows, step);
-}
-
-std::vector<int> row_buckets(int max_rows) {
-  std::vector<int> buckets;
-  for (int64_t rows = 1; rows < max_rows; rows = row_bucket(rows + 1)) {
-    buckets.push_back(static_cast<int>(rows));
-  }
-  buckets.push_back(max_rows);
-  return buckets;
-}
-
-namespace {
 
 // A product of more rows takes the algorithm of this number, which is a row bucket.
 constexpr int kMaxBucketedRows = 16384;
@@ -166,10 +148,12 @@ int64_t quantized_rows(int64_t num_rows, int64_t width) {
   return whole <= most ? whole : even;
 }
 
-Result<std::unique_ptr<GemmRunner>> GemmRunner::create(const LaunchContext& context) {
+Result<std::unique_ptr<GemmRunner>> GemmRunner::create(const LaunchContext& context,
+                                                       std::shared_ptr<MeasuredChoices> choices) {
   QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<CublasLt> cublas, CublasLt::open());
   QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<WgmmaGemm> wgmma, WgmmaGemm::create(context));
-  std::unique_ptr<GemmRunner> runner(new GemmRunner(context, std::move(cublas), std::move(wgmma)));
+  std::unique_ptr<GemmRunner> runner(
+      new GemmRunner(context, std::move(cublas), std::move(wgmma), std::move(choices)));
   runner->fp8_support_ = runner->query_fp8();
   return runner;
 }
@@ -265,11 +249,10 @@ GemmSearch gemm_search(int64_t num_rows) {
   return effort_for(num_rows).search;
 }
 
-std::vector<GemmRunner::Candidate> GemmRunner::candidates(const GemmCall& call,
-                                                          const GemmSearch& search) {
+std::vector<GemmChoice> GemmRunner::candidates(const GemmCall& call, const GemmSearch& search) {
   const int64_t num_rows = call.x.shape[0];
-  std::vector<Candidate> all;
-  const auto add = [&](const GemmChoice& choice) { all.push_back({choice, {}, {}}); };
+  std::vector<GemmChoice> all;
+  const auto add = [&](const GemmChoice& choice) { all.push_back(choice); };
   const auto add_wgmma = [&] {
     if (wgmma_ == nullptr) return;
     for (const WgmmaPlan& plan : wgmma_->plans(call, search.max_plans)) {
@@ -344,7 +327,7 @@ Status GemmRunner::run_choice(const GemmCall& call, const GemmChoice& choice) {
   return {};
 }
 
-// Runs a choice to be timed. With the product that follows, it runs that one's choice too.
+// Runs a choice to be timed. If a product follows, also runs its choice.
 Status GemmRunner::run_candidate(const GemmCall& call, const GemmChoice& choice) {
   if (call.next == nullptr) return run_choice(call, choice);
   QUIRE_RETURN_IF_ERROR(run_product(call, choice));
@@ -427,93 +410,103 @@ Status GemmRunner::run_cublas(const GemmCall& call, const cublasLtMatmulAlgo_t& 
       });
 }
 
-double GemmRunner::Candidate::median() const {
-  std::vector<double> sorted = microseconds;
-  std::sort(sorted.begin(), sorted.end());
-  return sorted[sorted.size() / 2];
+// Continues after the last candidate's calls, so that the L2 does not hold the weights.
+Status GemmRunner::run_next(std::span<const GemmCall> calls, const GemmChoice& choice) {
+  return run_candidate(calls[next_call_++ % calls.size()], choice);
 }
 
 // Enqueues num_runs between the watch's start and end. A candidate's first time begins with an
 // untimed run, in which CUDA loads its kernel.
-Status GemmRunner::run_timed(std::span<const GemmCall> calls, const Candidate& candidate,
-                             size_t num_runs, const Stopwatch& watch) {
-  const GemmChoice& choice = candidate.choice;
-  if (candidate.microseconds.empty()) {
-    QUIRE_RETURN_IF_ERROR(run_candidate(calls[next_call_++ % calls.size()], choice));
-  }
+Status GemmRunner::run_timed(std::span<const GemmCall> calls, const GemmChoice& choice,
+                             bool is_first, size_t num_runs, const Stopwatch& watch) {
+  if (is_first) QUIRE_RETURN_IF_ERROR(run_next(calls, choice));
   watch.start(*context_.stream);
   for (size_t i = 0; i < num_runs; ++i) {
     run_empty_kernel(context_);  // a model has another kernel between two products
-    // Continues after the last candidate's calls, so that the L2 does not hold the weights.
-    QUIRE_RETURN_IF_ERROR(run_candidate(calls[next_call_++ % calls.size()], choice));
+    QUIRE_RETURN_IF_ERROR(run_next(calls, choice));
   }
   watch.end(*context_.stream);
   return context_.stream->take_error();
 }
 
-// Adds one time per candidate, or its error. The host waits only once per round, so that the device
-// is not idle between candidates.
-Status GemmRunner::time_round(std::span<const GemmCall> calls,
-                              std::span<Candidate* const> candidates, size_t num_runs) {
+// The host waits only once per round, so that the device is not idle between candidates.
+Status GemmRunner::time_round(std::span<const GemmCall> calls, std::span<const GemmChoice> choices,
+                              size_t num_runs, std::span<const size_t> candidates,
+                              std::span<Trial> trials) {
   while (watches_.size() < candidates.size()) {
     QUIRE_ASSIGN_OR_RETURN(Stopwatch watch, Stopwatch::create());
     watches_.push_back(std::move(watch));
   }
-  for (size_t i = 0; i < candidates.size(); ++i) {
-    candidates[i]->error = run_timed(calls, *candidates[i], num_runs, watches_[i]);
+  for (size_t place = 0; place < candidates.size(); ++place) {
+    const size_t i = candidates[place];
+    trials[i].error =
+        run_timed(calls, choices[i], trials[i].times.empty(), num_runs, watches_[place]);
   }
   QUIRE_RETURN_IF_ERROR(context_.stream->synchronize());
-  for (size_t i = 0; i < candidates.size(); ++i) {
-    if (!candidates[i]->error.ok()) continue;
-    QUIRE_ASSIGN_OR_RETURN(const double microseconds, watches_[i].elapsed());
-    candidates[i]->microseconds.push_back(microseconds / static_cast<double>(num_runs));
+  for (size_t place = 0; place < candidates.size(); ++place) {
+    Trial& trial = trials[candidates[place]];
+    if (!trial.error.ok()) continue;
+    QUIRE_ASSIGN_OR_RETURN(const double microseconds, watches_[place].elapsed());
+    trial.times.push_back(microseconds / static_cast<double>(num_runs));
   }
   return {};
 }
 
+Result<Comparison> GemmRunner::compare_choices(std::span<const GemmCall> calls,
+                                               std::span<const GemmChoice> choices,
+                                               int64_t num_rows) {
+  QUIRE_RETURN_IF_ERROR(context_.stream->synchronize());
+  const GemmEffort& effort = effort_for(num_rows);
+  QUIRE_ASSIGN_OR_RETURN(Comparison compared,
+                         compare(choices.size(), effort.effort,
+                                 [&](std::span<const size_t> candidates, std::span<Trial> trials) {
+                                   return time_round(calls, choices, effort.runs_per_round,
+                                                     candidates, trials);
+                                 }));
+  if (compared.finalists.empty()) return compared.trials.front().error;
+  return compared;
+}
+
 Result<std::vector<GemmTiming>> GemmRunner::measure(std::span<const GemmCall> calls,
                                                     int64_t num_rows, const GemmSearch& search) {
-  std::vector<GemmCall> narrowed;
-  for (const GemmCall& call : calls) narrowed.push_back(part_of(call, 0, num_rows));
-  QUIRE_RETURN_IF_ERROR(context_.stream->synchronize());
-  std::vector<Candidate> all = candidates(narrowed.front(), search);
-  std::vector<Candidate*> left;
-  for (Candidate& candidate : all) left.push_back(&candidate);
-  const GemmEffort& effort = effort_for(num_rows);
-  QUIRE_RETURN_IF_ERROR(time_round(narrowed, left, effort.runs_per_round));
-  const Status first_error = left.front()->error;
-  std::erase_if(left, [](const Candidate* candidate) { return !candidate->error.ok(); });
-  if (left.empty()) return first_error;
-
-  std::stable_sort(left.begin(), left.end(), [](const Candidate* a, const Candidate* b) {
-    return a->microseconds.front() < b->microseconds.front();
-  });
-  const double near_best = kNearBest * left.front()->microseconds.front();
-  left.resize(std::min(left.size(), effort.max_finalists));
-  std::erase_if(left, [&](const Candidate* candidate) {
-    return candidate->microseconds.front() > near_best;
-  });
-  for (int round = 0; round < effort.final_rounds && left.size() > 1; ++round) {
-    QUIRE_RETURN_IF_ERROR(time_round(narrowed, left, effort.runs_per_round));
-  }
+  const std::vector<GemmCall> narrowed = first_rows(calls, num_rows);
+  const std::vector<GemmChoice> all = candidates(narrowed.front(), search);
+  QUIRE_ASSIGN_OR_RETURN(const Comparison compared, compare_choices(narrowed, all, num_rows));
   std::vector<GemmTiming> timings;
-  for (const Candidate& candidate : all) {
-    if (!candidate.error.ok()) continue;
-    const bool is_finalist = std::find(left.begin(), left.end(), &candidate) != left.end();
-    timings.push_back({candidate.choice, candidate.median(), is_finalist});
+  for (size_t i = 0; i < all.size(); ++i) {
+    const Trial& trial = compared.trials[i];
+    if (trial.error.ok()) timings.push_back({all[i], trial.median()});
   }
   return timings;
 }
 
+std::optional<GemmChoice> GemmRunner::kept_choice(const GemmCall& call, const std::string& key) {
+  const std::optional<std::string> text = choices_->find(ChoiceKind::kProduct, key);
+  const std::optional<GemmChoice> kept = text ? gemm_choice(*text) : std::nullopt;
+  if (!kept || kind_for(call, *kept) != kept->kind) return std::nullopt;
+  const bool is_wgmma = kept->kind == GemmChoice::Kind::kWgmma;
+  if (is_wgmma && (wgmma_ == nullptr || !wgmma_->fits(call, kept->wgmma))) return std::nullopt;
+  // Loads the kernel: otherwise a graph's capture would, and a step would wait for it.
+  Status status = run_candidate(call, *kept);
+  if (status.ok()) status = context_.stream->take_error();
+  return status.ok() ? kept : std::nullopt;
+}
+
 Status GemmRunner::tune(std::span<const GemmCall> calls, int64_t num_rows) {
-  QUIRE_ASSIGN_OR_RETURN(const std::vector<GemmTiming> timings,
-                         measure(calls, num_rows, gemm_search(num_rows)));
-  const GemmTiming* best = nullptr;
-  for (const GemmTiming& timing : timings) {
-    if (!timing.is_finalist) continue;
-    if (best == nullptr || timing.microseconds < kWorthwhile * best->microseconds) best = &timing;
+  if (!choices_->measures()) return {};
+  const std::vector<GemmCall> narrowed = first_rows(calls, num_rows);
+  const GemmShape shape = shape_of(narrowed.front());
+  const int64_t bucket = row_bucket(num_rows);
+  const std::string key = choice_key(shape, bucket, cublas_->version());
+  std::optional<GemmChoice> choice = kept_choice(narrowed.front(), key);
+  if (!choice) {
+    const MeasuredChoices::Timing timing(*choices_, ChoiceKind::kProduct);
+    const std::vector<GemmChoice> all = candidates(narrowed.front(), gemm_search(num_rows));
+    QUIRE_ASSIGN_OR_RETURN(const Comparison compared, compare_choices(narrowed, all, num_rows));
+    choice = all[compared.fastest(kWorthwhile)];
+    choices_->add(ChoiceKind::kProduct, key, to_text(*choice));
   }
-  chosen_.insert_or_assign({shape_of(calls.front()), row_bucket(num_rows)}, best->choice);
+  chosen_.insert_or_assign({shape, bucket}, *choice);
   return {};
 }
 

@@ -1,5 +1,6 @@
 // Chooses the kernel of a product: the skinny kernel, cuBLASLt, a wgmma kernel, or the generic
-// kernel. tune() measures the choice; until then a fixed rule applies.
+// kernel. tune() chooses by measurement, now or at an earlier start; without it a fixed rule
+// applies.
 //
 // With E4M3 weights, the skinny and the generic kernel multiply activations as they are. The others
 // multiply E4M3 by E4M3, so the activations are quantized first: for weights with a scale per row,
@@ -17,16 +18,12 @@
 #include "cuda/base/memory.h"
 #include "cuda/base/stream.h"
 #include "cuda/gemm/dense/cublas_lt.h"
+#include "cuda/gemm/dense/gemm_choice.h"
 #include "cuda/gemm/dense/wgmma_gemm.h"
+#include "measure/choices.h"
+#include "measure/rounds.h"
 
 namespace quire::cuda {
-
-// Numbers of rows are grouped into buckets that share a choice: the smallest of 1, 2, 4, 8, 16,
-// then multiples of 16 up to 128, of 64 up to 512, of 256 up to 2048, and of 1024, that is at least
-// num_rows.
-int64_t row_bucket(int64_t num_rows);
-// The buckets of all steps of up to max_rows rows; the last one is limited to max_rows.
-std::vector<int> row_buckets(int max_rows);
 
 // Computes products by cuBLASLt without measurements. The first call of a shape, which the warm-up
 // makes, asks the heuristic for all numbers of rows, so that no later step does.
@@ -52,15 +49,6 @@ inline constexpr int64_t kQuantizedBytes = int64_t{32} << 20;
 // otherwise parts of nearly equal size. width is at most kQuantizedBytes.
 int64_t quantized_rows(int64_t num_rows, int64_t width);
 
-struct GemmChoice {
-  enum class Kind { kSkinny, kCublasLt, kWgmma, kGrouped, kGeneric };
-  Kind kind = Kind::kGeneric;
-  int skinny_variant = 0;
-  cublasLtMatmulAlgo_t algorithm = {};
-  WgmmaPlan wgmma = {};
-  int tile_rows = 0;  // kGrouped: GroupedGemmCall::tile_rows
-};
-
 // Number of candidates that are measured, besides the variants of the skinny kernel.
 struct GemmSearch {
   int max_algorithms = 0;  // of cuBLASLt, in the order of its heuristic
@@ -69,16 +57,17 @@ struct GemmSearch {
 // The search of tune().
 GemmSearch gemm_search(int64_t num_rows);
 
-// A choice and the median of its times.
+// A choice and the median of its times, in microseconds.
 struct GemmTiming {
   GemmChoice choice;
   double microseconds = 0;
-  bool is_finalist = false;  // measured several times, alternating with other finalists
 };
 
 class GemmRunner {
  public:
-  static Result<std::unique_ptr<GemmRunner>> create(const LaunchContext& context);
+  // choices: null to measure, and keep nothing.
+  static Result<std::unique_ptr<GemmRunner>> create(
+      const LaunchContext& context, std::shared_ptr<MeasuredChoices> choices = nullptr);
 
   // Fails with kUnimplemented if cuBLASLt has no product with E4M3 weights on this device: only
   // Hopper's tensor cores are fast, and no other kernel here serves many rows.
@@ -94,28 +83,23 @@ class GemmRunner {
   // The same, but where the product's kernel computes `out` alone, it leaves gated_out to the
   // caller. Returns whether gated_out was computed.
   bool run_gated(const GemmCall& call);
-  // Measures the candidates for calls of one shape at `num_rows` rows, and remembers the best. The
-  // calls have different weights, so that the L2 holds none of them. The times include those of
-  // GemmCall::operation and GemmCall::next. Cannot be captured. Overwrites outputs and residuals.
+  // Chooses the kernel for calls of one shape at `num_rows` rows: the kept choice, or else the best
+  // candidate by measurement. The calls have different weights, so that the L2 holds none of them.
+  // The times include those of GemmCall::operation and GemmCall::next. Cannot be captured.
+  // Overwrites outputs and residuals.
   Status tune(std::span<const GemmCall> calls, int64_t num_rows);
   // Returns the times of all candidates that succeed. If all fail, returns the first one's error.
   Result<std::vector<GemmTiming>> measure(std::span<const GemmCall> calls, int64_t num_rows,
                                           const GemmSearch& search);
 
  private:
-  // A candidate and its measured times.
-  struct Candidate {
-    GemmChoice choice;
-    std::vector<double> microseconds;
-    Status error;
-
-    double median() const;
-  };
-
   Status query_fp8() const;
   GemmRunner(const LaunchContext& context, std::unique_ptr<CublasLt> cublas,
-             std::unique_ptr<WgmmaGemm> wgmma)
-      : context_(context), cublas_(std::move(cublas)), wgmma_(std::move(wgmma)) {}
+             std::unique_ptr<WgmmaGemm> wgmma, std::shared_ptr<MeasuredChoices> choices)
+      : context_(context),
+        cublas_(std::move(cublas)),
+        wgmma_(std::move(wgmma)),
+        choices_(choices == nullptr ? std::make_shared<MeasuredChoices>() : std::move(choices)) {}
 
   std::vector<cublasLtMatmulAlgo_t> cublas_algorithms(const GemmCall& call, int64_t num_rows,
                                                       int max_count);
@@ -129,22 +113,29 @@ class GemmRunner {
   Status run_grouped(const GemmCall& call, int tile_rows);
   Status run_cublas(const GemmCall& call, const cublasLtMatmulAlgo_t& algorithm);
   GemmChoice choose_unmeasured(const GemmCall& call, int64_t num_rows);
-  std::vector<Candidate> candidates(const GemmCall& call, const GemmSearch& search);
+  std::vector<GemmChoice> candidates(const GemmCall& call, const GemmSearch& search);
   Status run_product(const GemmCall& call, const GemmChoice& choice);
   Status run_choice(const GemmCall& call, const GemmChoice& choice);
   Status run_candidate(const GemmCall& call, const GemmChoice& choice);
-  Status run_timed(std::span<const GemmCall> calls, const Candidate& candidate, size_t num_runs,
-                   const Stopwatch& watch);
-  Status time_round(std::span<const GemmCall> calls, std::span<Candidate* const> candidates,
-                    size_t num_runs);
+  Result<Comparison> compare_choices(std::span<const GemmCall> calls,
+                                     std::span<const GemmChoice> choices, int64_t num_rows);
+  // The kept choice, which it has run once. Absent if there is none, or if it does not run.
+  std::optional<GemmChoice> kept_choice(const GemmCall& call, const std::string& key);
+  // Runs a call to be timed.
+  Status run_next(std::span<const GemmCall> calls, const GemmChoice& choice);
+  Status run_timed(std::span<const GemmCall> calls, const GemmChoice& choice, bool is_first,
+                   size_t num_runs, const Stopwatch& watch);
+  Status time_round(std::span<const GemmCall> calls, std::span<const GemmChoice> choices,
+                    size_t num_runs, std::span<const size_t> candidates, std::span<Trial> trials);
 
   LaunchContext context_;
   std::unique_ptr<CublasLt> cublas_;
   std::unique_ptr<WgmmaGemm> wgmma_;  // null: the device has no wgmma instructions
-  Status fp8_support_;                // check_fp8()
-  Buffer quantized_;                  // activations in E4M3, then their scales
+  const std::shared_ptr<MeasuredChoices> choices_;
+  Status fp8_support_;  // check_fp8()
+  Buffer quantized_;    // activations in E4M3, then their scales
   bool has_warned_ = false;
-  std::vector<Stopwatch> watches_;  // one per candidate of a round
+  std::vector<Stopwatch> watches_;  // by place in a round
   size_t next_call_ = 0;            // index into the calls that are measured
   std::map<std::pair<GemmShape, int64_t>, GemmChoice> chosen_;  // by shape and row bucket
 };

@@ -1,17 +1,16 @@
 #include "cuda/gemm/heads/heads_choice.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <array>
+#include <optional>
+#include <string>
 
 #include "base/check.h"
+#include "measure/rounds.h"
 
 namespace quire::cuda {
 namespace {
 
 constexpr int kMaxAlgorithms = 4;
-constexpr size_t kNumRounds = 5;
+constexpr int kNumRounds = 5;
 
 GemmShape shape_of(const PerHeadGemmCall& call) {
   GemmShape shape;
@@ -114,43 +113,51 @@ Status PerHeadGemm::run_choice(const PerHeadGemmCall& call, const GemmChoice& ch
   return {};
 }
 
-Result<double> PerHeadGemm::measure(std::span<const PerHeadGemmCall> calls,
-                                    const GemmChoice& choice, const Stopwatch& watch) {
-  // CUDA loads the kernel.
-  QUIRE_RETURN_IF_ERROR(run_choice(calls.front(), choice));
-  std::array<double, kNumRounds> times = {};
-  for (double& time : times) {
-    QUIRE_ASSIGN_OR_RETURN(time, watch.time(*context_.stream, [&]() -> Status {
+std::optional<GemmChoice> PerHeadGemm::kept_choice(const PerHeadGemmCall& call,
+                                                   const std::string& key) {
+  const std::optional<std::string> text = choices_->find(ChoiceKind::kHeadProduct, key);
+  const std::optional<GemmChoice> kept = text ? gemm_choice(*text) : std::nullopt;
+  if (!kept) return std::nullopt;
+  Status status = run_choice(call, *kept);
+  if (status.ok()) status = context_.stream->take_error();
+  return status.ok() ? kept : std::nullopt;
+}
+
+Result<GemmChoice> PerHeadGemm::measure(std::span<const PerHeadGemmCall> calls, int64_t num_rows) {
+  const MeasuredChoices::Timing timing(*choices_, ChoiceKind::kHeadProduct);
+  QUIRE_RETURN_IF_ERROR(context_.stream->synchronize());
+  QUIRE_ASSIGN_OR_RETURN(const Stopwatch watch, Stopwatch::create());
+  const std::vector<GemmChoice> all = candidates(calls.front(), num_rows, kMaxAlgorithms);
+  const auto time = [&](size_t i) -> Result<double> {
+    QUIRE_RETURN_IF_ERROR(run_choice(calls.front(), all[i]));  // CUDA loads the kernel
+    return watch.time(*context_.stream, [&]() -> Status {
       for (const PerHeadGemmCall& call : calls) {
         run_empty_kernel(context_);  // a model has another kernel between two products
-        QUIRE_RETURN_IF_ERROR(run_choice(call, choice));
+        QUIRE_RETURN_IF_ERROR(run_choice(call, all[i]));
       }
       return {};
-    }));
-  }
-  std::sort(times.begin(), times.end());
-  return times[kNumRounds / 2];
+    });
+  };
+  // An algorithm that cuBLASLt refuses after all is left out.
+  QUIRE_ASSIGN_OR_RETURN(const Comparison compared,
+                         compare(all.size(), {.num_rounds = kNumRounds}, one_by_one(time)));
+  if (compared.finalists.empty()) return compared.trials.front().error;
+  return all[compared.fastest()];
 }
 
 Status PerHeadGemm::tune(std::span<const PerHeadGemmCall> calls, int64_t num_rows) {
+  if (!choices_->measures()) return {};
   std::vector<PerHeadGemmCall> narrowed;
   for (const PerHeadGemmCall& call : calls) narrowed.push_back(first_rows(call, num_rows));
-  QUIRE_RETURN_IF_ERROR(context_.stream->synchronize());
-  QUIRE_ASSIGN_OR_RETURN(const Stopwatch watch, Stopwatch::create());
-  const GemmChoice* best = nullptr;
-  double best_time = 0;
-  const std::vector<GemmChoice> all = candidates(narrowed.front(), num_rows, kMaxAlgorithms);
-  for (const GemmChoice& choice : all) {
-    // An algorithm that cuBLASLt refuses after all is left out; a fault of the device stays.
-    const Result<double> time = measure(narrowed, choice, watch);
-    if (!time.ok()) continue;
-    if (best != nullptr && *time >= best_time) continue;
-    best = &choice;
-    best_time = *time;
+  const GemmShape shape = shape_of(calls.front());
+  const int64_t bucket = row_bucket(num_rows);
+  const std::string key = choice_key(shape, bucket, cublas_.version());
+  std::optional<GemmChoice> choice = kept_choice(narrowed.front(), key);
+  if (!choice) {
+    QUIRE_ASSIGN_OR_RETURN(choice, measure(narrowed, num_rows));
+    choices_->add(ChoiceKind::kHeadProduct, key, to_text(*choice));
   }
-  QUIRE_RETURN_IF_ERROR(context_.stream->synchronize());
-  if (best == nullptr) return internal_error("[ops] no kernel computed a product by head");
-  chosen_.insert_or_assign({shape_of(calls.front()), row_bucket(num_rows)}, *best);
+  chosen_.insert_or_assign({shape, bucket}, *choice);
   return {};
 }
 

@@ -48,16 +48,17 @@ inline const CudaPerHeadLinear& as_cuda(const PerHeadLinear& linear) {
 class PerHeadGemm {
  public:
   // The library must outlive the PerHeadGemm.
-  PerHeadGemm(const LaunchContext& context, CublasLt& cublas)
-      : context_(context), cublas_(cublas), shared_(cublas) {}
+  PerHeadGemm(const LaunchContext& context, CublasLt& cublas,
+              std::shared_ptr<MeasuredChoices> choices)
+      : context_(context), cublas_(cublas), shared_(cublas), choices_(std::move(choices)) {}
 
   // Enqueues; capturable.
   void run(const PerHeadGemmCall& call);
   // The same with one input x [m, k] for all heads, by cuBLASLt. With `transposed`, w is
   // [heads, k, n].
   void run_shared(const PerHeadGemmCall& call, bool transposed);
-  // Measures the kernels for calls of one shape at `num_rows` rows, and remembers the best, as
-  // GemmRunner::tune does. Cannot be captured. Overwrites outputs.
+  // Chooses the kernel for calls of one shape at `num_rows` rows, as GemmRunner::tune does. Cannot
+  // be captured. Overwrites outputs.
   Status tune(std::span<const PerHeadGemmCall> calls, int64_t num_rows);
 
  private:
@@ -65,13 +66,14 @@ class PerHeadGemm {
   std::vector<GemmChoice> candidates(const PerHeadGemmCall& call, int64_t num_rows,
                                      int max_algorithms);
   Status run_choice(const PerHeadGemmCall& call, const GemmChoice& choice);
-  // The median time of `choice` for all calls, in microseconds.
-  Result<double> measure(std::span<const PerHeadGemmCall> calls, const GemmChoice& choice,
-                         const Stopwatch& watch);
+  // The kept choice, which it has run once. Absent if there is none, or if it does not run.
+  std::optional<GemmChoice> kept_choice(const PerHeadGemmCall& call, const std::string& key);
+  Result<GemmChoice> measure(std::span<const PerHeadGemmCall> calls, int64_t num_rows);
 
   LaunchContext context_;
   CublasLt& cublas_;
   BucketedProducts shared_;
+  const std::shared_ptr<MeasuredChoices> choices_;
   std::map<std::pair<GemmShape, int64_t>, GemmChoice> chosen_;  // by shape and row bucket
 };
 

@@ -1,12 +1,15 @@
 #include "cuda/gemm/tail/tail_choice.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <array>
-#include <chrono>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "base/log.h"
+#include "base/wall_timer.h"
+#include "measure/rounds.h"
 
 namespace quire::cuda {
 namespace {
@@ -20,7 +23,7 @@ constexpr int64_t kAttentionBlocks = 64;
 constexpr int64_t kAttentionCycles = 8000;
 // An H200 that was idle needs up to 60 ms of work to reach its full memory speed. Until then the
 // fused kernel takes up to 20 % longer, and the separate kernels up to 6 %.
-constexpr std::chrono::milliseconds kWarmUp(100);
+constexpr double kWarmUpSeconds = 0.1;
 constexpr int kWarmUpLaunches = 8;
 
 LayerTail first_row(LayerTail layer) {
@@ -31,10 +34,21 @@ LayerTail first_row(LayerTail layer) {
   return layer;
 }
 
-double median(std::array<double, kRounds> times) {
-  std::ranges::sort(times);
-  return times[kRounds / 2];
+// The key of the kept choice, which holds for all layers of a model. The bytes of a matrix tell its
+// format.
+std::string choice_key(const LayerTail& layer, int num_ranks) {
+  const auto describe = [](const Linear* w) {
+    return w == nullptr
+               ? std::string("none")
+               : fmt::format("{}x{} {} bytes", w->out_features(), w->in_features(), w->num_bytes());
+  };
+  return fmt::format("{} ranks, {}, o {}, gate_up {}, down {}, qkv {}", num_ranks,
+                     dtype_name(layer.attention.dtype), describe(layer.o), describe(layer.gate_up),
+                     describe(layer.down), describe(layer.next_qkv));
 }
+
+constexpr std::string_view kFused = "fused";
+constexpr std::string_view kSeparate = "separate";
 
 }  // namespace
 
@@ -43,8 +57,10 @@ Result<LayerTailChoice> LayerTailChoice::create(const LaunchContext& context,
   QUIRE_ASSIGN_OR_RETURN(
       std::unique_ptr<LayerTailKernel> kernel,
       LayerTailKernel::create(context, options.num_blocks,
-                              options.peer_sums == nullptr ? 1 : options.ranks->size()));
-  return LayerTailChoice(context, std::move(kernel), options);
+                              options.peer_sums == nullptr ? 1 : options.num_ranks));
+  LayerTailOptions own = options;
+  if (own.choices == nullptr) own.choices = std::make_shared<MeasuredChoices>();
+  return LayerTailChoice(context, std::move(kernel), std::move(own));
 }
 
 bool LayerTailChoice::try_run(const LayerTail& layer) {
@@ -55,12 +71,14 @@ bool LayerTailChoice::try_run(const LayerTail& layer) {
 
 bool LayerTailChoice::takes(const LayerTail& layer) const {
   if (kernel_ == nullptr || !kernel_->takes(layer)) return false;
-  if (ranks_ == nullptr) return true;
-  return peer_sums_ != nullptr && peer_sums_->way(layer.delta) == SumWay::kOneStep;
+  if (options_.num_ranks == 1) return true;
+  const PeerSums* const sums = options_.peer_sums.get();
+  return sums != nullptr && sums->way(layer.delta) == SumWay::kOneStep;
 }
 
 void LayerTailChoice::run(const LayerTail& layer) {
-  kernel_->run(layer, ranks_ == nullptr ? PeerInboxes() : peer_sums_->inboxes(rank_));
+  kernel_->run(
+      layer, options_.num_ranks == 1 ? PeerInboxes() : options_.peer_sums->inboxes(options_.rank));
 }
 
 Result<bool> LayerTailChoice::try_launch(const LayerTail& layer) {
@@ -79,13 +97,10 @@ Result<bool> LayerTailChoice::try_launch(const LayerTail& layer) {
   return false;
 }
 
-Result<bool> LayerTailChoice::all_agree(bool agrees) const {
-  return ranks_ == nullptr ? agrees : ranks_->all_agree(agrees);
-}
-
 Status LayerTailChoice::tune(std::span<const LayerTail> recorded, Ops& ops) {
+  MeasuredChoices& choices = *options_.choices;
   std::vector<LayerTail> layers;
-  bool can_fuse = !recorded.empty();
+  bool can_fuse = !recorded.empty() && choices.measures();
   for (const LayerTail& layer : recorded) {
     chosen_.erase(layer.o);
     layers.push_back(first_row(layer));
@@ -94,27 +109,24 @@ Status LayerTailChoice::tune(std::span<const LayerTail> recorded, Ops& ops) {
   if (can_fuse) {
     QUIRE_ASSIGN_OR_RETURN(can_fuse, try_launch(layers.front()));
   }
-  QUIRE_ASSIGN_OR_RETURN(can_fuse, all_agree(can_fuse));
+  QUIRE_ASSIGN_OR_RETURN(can_fuse, options_.agreement.all_agree(can_fuse));
   if (!can_fuse) return {};
-  layers.resize(std::min(layers.size(), kMaxLayers));
-  QUIRE_ASSIGN_OR_RETURN(const Times times, measure(layers, ops));
-  QUIRE_ASSIGN_OR_RETURN(const bool is_fused, all_agree(times.fused_us < times.separate_us));
-  if (rank_ == 0) {
-    const auto num_layers = static_cast<double>(layers.size());
-    log_info(
-        "[ops] with one token, a pause for attention and the rest of a layer take {:.1f} us as one "
-        "fused kernel and {:.1f} us as separate kernels{}; {}",
-        times.fused_us / num_layers, times.separate_us / num_layers,
-        ranks_ == nullptr ? "" : " on rank 0",
-        is_fused ? "the fused kernel is used" : "separate kernels are used");
+  // No rank adds a choice before all have looked for it, because they measure together.
+  const std::string key = choice_key(layers.front(), options_.num_ranks);
+  const std::optional<std::string> kept = choices.find(ChoiceKind::kLayerTail, key);
+  bool is_fused = kept == kFused;
+  if (!kept) {
+    layers.resize(std::min(layers.size(), kMaxLayers));
+    QUIRE_ASSIGN_OR_RETURN(is_fused, measure(layers, ops));
+    choices.add(ChoiceKind::kLayerTail, key, is_fused ? kFused : kSeparate);
   }
   if (!is_fused) return {};
   for (const LayerTail& layer : recorded) chosen_.insert(layer.o);
   return {};
 }
 
-Result<LayerTailChoice::Times> LayerTailChoice::measure(std::span<const LayerTail> layers,
-                                                        Ops& ops) {
+Result<bool> LayerTailChoice::measure(std::span<const LayerTail> layers, Ops& ops) {
+  const MeasuredChoices::Timing timing(*options_.choices, ChoiceKind::kLayerTail);
   const auto capture = [&](const auto& run_one) {
     return CudaGraph::capture(*context_.stream, [&]() -> Status {
       for (const LayerTail& layer : layers) {
@@ -131,8 +143,10 @@ Result<LayerTailChoice::Times> LayerTailChoice::measure(std::span<const LayerTai
                          }));
   QUIRE_RETURN_IF_ERROR(warm_up(fused, separate));
   QUIRE_ASSIGN_OR_RETURN(const Stopwatch watch, Stopwatch::create());
-  const auto time = [&](const CudaGraph& graph) -> Result<double> {
-    if (ranks_ != nullptr) QUIRE_RETURN_IF_ERROR(ranks_->join({}));
+  constexpr size_t kFusedIdx = 0;
+  const auto time = [&](size_t i) -> Result<double> {
+    const CudaGraph& graph = i == kFusedIdx ? fused : separate;
+    QUIRE_RETURN_IF_ERROR(options_.agreement.wait());
     // An unmeasured run comes first. Its sums make the ranks' devices wait for each other, so that
     // the measured run does not include the time by which another rank's host is late.
     graph.launch(*context_.stream);
@@ -141,25 +155,34 @@ Result<LayerTailChoice::Times> LayerTailChoice::measure(std::span<const LayerTai
       return {};
     });
   };
-  std::array<double, kRounds> fused_us = {};
-  std::array<double, kRounds> separate_us = {};
-  for (size_t i = 0; i < kRounds; ++i) {
-    QUIRE_ASSIGN_OR_RETURN(fused_us[i], time(fused));
-    QUIRE_ASSIGN_OR_RETURN(separate_us[i], time(separate));
+  QUIRE_ASSIGN_OR_RETURN(const Comparison compared,
+                         compare(2, {.num_rounds = kRounds}, one_by_one_or_fail(time)));
+  QUIRE_ASSIGN_OR_RETURN(const bool is_fused,
+                         options_.agreement.all_agree(compared.fastest() == kFusedIdx));
+  if (options_.agreement.is_first()) {
+    const auto microseconds = [&](size_t i) {
+      return compared.trials[i].median() / static_cast<double>(layers.size());
+    };
+    log_info(
+        "[measure] with one token, a pause for attention and the rest of a layer take {:.1f} us as "
+        "one fused kernel and {:.1f} us as separate kernels{}; {}",
+        microseconds(kFusedIdx), microseconds(1), options_.agreement.is_alone() ? "" : " on rank 0",
+        is_fused ? "the fused kernel is used" : "separate kernels are used");
   }
-  return Times{.fused_us = median(fused_us), .separate_us = median(separate_us)};
+  return is_fused;
 }
 
 Status LayerTailChoice::warm_up(const CudaGraph& fused, const CudaGraph& separate) {
-  const auto start = std::chrono::steady_clock::now();
+  const WallTimer timer;
   for (bool is_warm = false; !is_warm;) {
-    if (ranks_ != nullptr) QUIRE_RETURN_IF_ERROR(ranks_->join({}));
+    QUIRE_RETURN_IF_ERROR(options_.agreement.wait());
     for (int i = 0; i < kWarmUpLaunches; ++i) {
       fused.launch(*context_.stream);
       separate.launch(*context_.stream);
     }
     QUIRE_RETURN_IF_ERROR(context_.stream->synchronize());
-    QUIRE_ASSIGN_OR_RETURN(is_warm, all_agree(std::chrono::steady_clock::now() - start >= kWarmUp));
+    QUIRE_ASSIGN_OR_RETURN(is_warm,
+                           options_.agreement.all_agree(timer.seconds() >= kWarmUpSeconds));
   }
   return {};
 }

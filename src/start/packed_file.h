@@ -1,10 +1,7 @@
-// The files that Quire keeps between its runs: measured times, and packed weights.
+// The file of a model's packed weights, which Quire keeps between its runs.
 #pragma once
 
-#include <filesystem>
-#include <initializer_list>
 #include <memory>
-#include <string_view>
 
 #include "platform/platform.h"
 #include "quire/config.h"
@@ -13,12 +10,6 @@
 namespace quire {
 
 struct ModelFiles;
-
-// A CSV file in the user's cache directory, below $XDG_CACHE_HOME or $HOME/.cache; empty if neither
-// is set. Its name consists of `kind`, the parts, and the version of Quire: a new version may have
-// faster kernels, so it does not read the times of another one.
-std::filesystem::path kept_file(std::string_view kind,
-                                std::initializer_list<std::string_view> parts);
 
 // Opens the packed weights of a model, as `packed_weights` says. Null: none are kept, because they
 // are turned off, the weights do not lie in files, the threads of `platform` are several ranks or

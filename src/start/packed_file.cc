@@ -1,17 +1,15 @@
-#include "start/kept_file.h"
+#include "start/packed_file.h"
 
 #include <fmt/format.h>
 #include <linux/magic.h>
 #include <sys/vfs.h>
 
-#include <cstdlib>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "base/ascii.h"
-#include "base/build_info.h"
+#include "base/cache_directory.h"
 #include "base/digest.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -21,23 +19,6 @@ namespace quire {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string file_name_part(std::string_view text) {
-  std::string part;
-  for (const char c : text) part += is_alphanumeric(c) || c == '.' ? c : '-';
-  return part;
-}
-
-// Empty if neither variable is set.
-fs::path cache_directory() {
-  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && *cache == '/') {
-    return fs::path(cache) / "quire";
-  }
-  if (const char* home = std::getenv("HOME"); home != nullptr && *home == '/') {
-    return fs::path(home) / ".cache" / "quire";
-  }
-  return {};
-}
 
 // Whether the directory, which need not exist, is on a tmpfs or ramfs, whose files take memory.
 bool is_in_memory(fs::path directory) {
@@ -60,14 +41,6 @@ std::string packed_name(std::string_view model, const fs::path& path, std::strin
 }
 
 }  // namespace
-
-fs::path kept_file(std::string_view kind, std::initializer_list<std::string_view> parts) {
-  const fs::path directory = cache_directory();
-  if (directory.empty()) return {};
-  std::string name(kind);
-  for (const std::string_view part : parts) name += "_" + file_name_part(part);
-  return directory / fmt::format("{}_{}.csv", name, version());
-}
 
 Result<std::shared_ptr<PackedWeights>> open_packed_weights(const EngineConfig& config,
                                                            const ModelFiles& files,

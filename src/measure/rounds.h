@@ -1,0 +1,63 @@
+// Compares candidates by their times. Every choice that Quire makes by measurement is made here.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "quire/status.h"
+
+namespace quire {
+
+// The upper of the two middle values. `values` must not be empty.
+double median(std::vector<double> values);
+
+// The times of one candidate, all in one unit, or the reason why the candidate has none.
+struct Trial {
+  std::vector<double> times = {};
+  Status error = {};
+
+  double median() const { return quire::median(times); }
+  double shortest() const;  // infinity without times
+  // The share by which the second shortest time exceeds the shortest; 0 with fewer than two times.
+  double scatter() const;
+};
+
+// How much time a comparison takes.
+struct Effort {
+  int num_rounds = 1;
+  // After the first round only the finalists go on: at most max_finalists candidates, whose times
+  // are at most near_best times the shortest.
+  double near_best = std::numeric_limits<double>::infinity();
+  size_t max_finalists = std::numeric_limits<size_t>::max();
+  // No round but the first begins after this time.
+  std::chrono::duration<double> time_limit = std::chrono::duration<double>::max();
+};
+
+// Runs one round: gives each of these candidates, which are indices into `trials`, at least one
+// time or an error. Returns an error to end the whole comparison.
+using RunRound = std::function<Status(std::span<const size_t> candidates, std::span<Trial> trials)>;
+
+struct Comparison {
+  std::vector<Trial> trials;      // by candidate
+  std::vector<size_t> finalists;  // ascending candidates without an error; empty: all failed
+
+  // The finalist that is chosen. A finalist replaces an earlier one only if its median is below
+  // `worthwhile` times the earlier one's.
+  size_t fastest(double worthwhile = 1.0) const;
+};
+
+// All candidates of a round run before the next round, so that a change of the machine's speed
+// affects all of them.
+Result<Comparison> compare(size_t num_candidates, const Effort& effort, const RunRound& run_round);
+
+// A round in which the candidates run one after the other. An error of `time` is the candidate's.
+RunRound one_by_one(std::function<Result<double>(size_t candidate)> time);
+// The same, but an error of `time` ends the comparison.
+RunRound one_by_one_or_fail(std::function<Result<double>(size_t candidate)> time);
+
+}  // namespace quire
