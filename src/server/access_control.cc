@@ -105,7 +105,7 @@ std::optional<int> ApiKeys::find(std::string_view authorization) const {
 }
 
 // Compares digests, so that the time reveals neither a key's length nor a common prefix. Compares
-// with all of them, so that the time does not reveal a key's position in the list.
+// all digests, so that the time does not reveal a key's position in the list.
 std::optional<int> ApiKeys::find_key(std::string_view key) const {
   if (key.empty()) return std::nullopt;
   const Sha256Digest digest = sha256_of(key);
@@ -184,8 +184,8 @@ http::Response preflight_response(const std::vector<std::string>& allowed_origin
   if (!is_allowed_origin(allowed_origins, request.header("origin"))) return response;
   response.status = 204;
   response.headers.emplace_back("access-control-allow-methods", "GET, POST, DELETE");
-  // The libraries of clients add headers of their own, such as x-stainless-os. The asterisk stands
-  // for them, but by the Fetch standard not for authorization.
+  // Client libraries add headers such as x-stainless-os, so "*" allows every name. Authorization is
+  // listed because "*" does not include it (Fetch standard).
   response.headers.emplace_back("access-control-allow-headers", "authorization, *");
   response.headers.emplace_back("access-control-max-age", "600");
   return response;

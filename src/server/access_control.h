@@ -13,7 +13,7 @@
 
 namespace quire::server {
 
-// The API keys that the server accepts. Stored as SHA-256 digests, so that neither logs nor core
+// The API keys that the server accepts, stored as SHA-256 digests so that neither logs nor core
 // dumps contain a key.
 class ApiKeys {
  public:
@@ -26,19 +26,19 @@ class ApiKeys {
   // Returns the index of the key in an "Authorization: Bearer KEY" header, or in a "Basic" header,
   // which browsers send, as its password. Takes the same time for every wrong key of one length.
   std::optional<int> find(std::string_view authorization) const;
-  // Returns the index of a key that stands alone in its header (x-api-key).
+  // Returns the index of a key that is the whole value of its header (x-api-key).
   std::optional<int> find_key(std::string_view key) const;
-  // A salt that keeps the prefix cache entries of this key's requests apart from those of other
-  // keys. It does not depend on the key itself, because KV events contain it. Empty if there is no
-  // other key, so that routers find the blocks of requests without a salt.
+  // Returns a salt that separates the prefix cache entries of this key's requests from those of
+  // other keys. The salt does not depend on the key itself, because KV events contain it. It is
+  // empty if the server has one key, so that routers find the blocks of requests without a salt.
   std::string cache_salt(int key_idx) const;
 
  private:
   std::vector<Sha256Digest> digests_;
 };
 
-// Returns whether users who are neither the owner of a file nor in its group may read it. False for
-// other kinds, such as pipes, and if there is no such file.
+// Returns whether users who are neither the owner of a regular file nor in its group may read it.
+// Returns false for other kinds of files, such as pipes, and for a missing file.
 bool others_may_read(const std::string& path);
 
 // Returns whether a request with this Host field ("name:8000") is allowed. Accepts IP addresses,

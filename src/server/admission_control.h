@@ -12,8 +12,8 @@
 namespace quire::server {
 
 struct AdmissionConfig {
-  int max_num_seqs = 64;                    // of the engine: sequences that run at once
-  int max_num_queued_reqs = 512;            // queued sequences in addition
+  int max_num_seqs = 64;                    // sequences that the engine runs at once
+  int max_num_queued_reqs = 512;            // sequences that wait in addition to these
   int64_t max_num_queued_tokens = 1 << 22;  // prompt tokens of queued sequences; 0: no bound
   int max_concurrency_per_key = 0;          // sequences; 0: no bound
 };

@@ -97,7 +97,7 @@ void Generation::submit_requests() {
   }
   if (is_shut_down) cancel_all();
   if (!status.ok()) {
-    // Without a submitted request no output will come.
+    // No request was submitted, so no output will come.
     if (!has_submitted()) parts_.ticket = AdmissionTicket();  // before the response
     fail(status, {});
   }
@@ -119,7 +119,8 @@ Status Generation::submit_each() {
                                 [self = shared_from_this(), first_choice](Output&& output) {
                                   self->on_output(first_choice + output.index, std::move(output));
                                 }));
-    // ids_ was reserved, so this cannot throw: a request whose id is lost could not be cancelled.
+    // push_back() cannot throw, because ids_ was reserved. Without its id, a request could not be
+    // cancelled.
     const std::lock_guard lock(mutex_);
     ids_.push_back(id);
   }
@@ -145,7 +146,7 @@ void Generation::cancel_all() {
 void Generation::shut_down() {
   {
     const std::lock_guard lock(mutex_);
-    is_shut_down_ = true;  // submit_requests() cancels those that are submitted later
+    is_shut_down_ = true;  // submit_requests() cancels requests that are submitted later
   }
   cancel_all();
 }
@@ -260,7 +261,7 @@ void Generation::process_arrival(Arrival&& arrival, std::string& piece) {
   if (num_unfinished_ == 0) parts_.writer->finish(piece);
 }
 
-// For a stream, `piece` is the new text. Otherwise it is empty until it is the whole body.
+// In a stream, `piece` is the new text. Otherwise it is empty until it holds the complete body.
 void Generation::send(std::string&& piece) {
   if (response_ == ResponseState::kEnded || piece.empty()) return;
   if (!parts_.is_stream) {
@@ -279,7 +280,7 @@ void Generation::send(std::string&& piece) {
   end(kOk, parts_.log.outcome);
 }
 
-// Sends the response head with the first piece: before that, a failure can still set its own
+// The response head is sent with the first piece, so that a failure before it can still set the
 // status.
 void Generation::start_stream() {
   if (response_ == ResponseState::kStreaming) return;
@@ -302,12 +303,12 @@ void Generation::respond_with(const ApiError& error) {
   parts_.exchange->respond(std::move(response));
 }
 
-// `piece` is the text that came before the failure.
+// `piece` is the text before the failure.
 void Generation::fail(const Status& error, std::string&& piece) {
   ApiError sent = api_error(error);
   if (!services_.engine.health().ok()) {
-    // A request that the engine had accepted gets 500, because proxies repeat what got 503, and it
-    // may be what broke the engine.
+    // A request that the engine had accepted may have caused the engine's failure. It gets a 500,
+    // because proxies retry requests that got a 503.
     const int status = has_submitted() ? kInternalError : kUnavailable;
     sent = make_api_error(status, engine_unavailable().message());
     sent.cause = error.message();

@@ -56,14 +56,15 @@ struct GenerationServices {
 //   parts_.requests        timings_, prompts_        the rest of parts_, num_unfinished_, response_
 //
 // parts_.ticket belongs to the engine thread until the last output is queued, then to the writer.
-// `mutex_` guards what they share: ids_, arrivals_, delivery_ and is_shut_down_. Other threads only
-// cancel: the transport by cancel_all() when the client disconnects, the shutdown by shut_down().
+// `mutex_` guards the shared members ids_, arrivals_, delivery_ and is_shut_down_. Other threads
+// only cancel: the transport by cancel_all() when the client disconnects, the shutdown by
+// shut_down().
 //
-// Delivery says who may touch the writer worker's members:
+// delivery_ determines which thread may use the writer worker's members:
 //   kSubmitting ──(all submitted)──▶ kIdle ──(an output arrives)──▶ kDraining
 //                                      ▲───────(no outputs left)────────┘
-// Until kIdle it is the request worker, which responds to errors of submission; outputs that arrive
-// meanwhile wait in arrivals_. From kDraining on it is the posted worker.
+// Before kIdle, the request worker uses them to respond to errors of submission; outputs that
+// arrive meanwhile wait in arrivals_. In kDraining, the posted worker uses them.
 class Generation : public std::enable_shared_from_this<Generation> {
  public:
   struct Parts {
@@ -77,8 +78,8 @@ class Generation : public std::enable_shared_from_this<Generation> {
     std::shared_ptr<http::Exchange> exchange;
   };
 
-  // Submits the requests. The generation then lives until its last output has come. The client gets
-  // an error if the engine refuses one of the requests. Runs on a worker thread.
+  // Submits the requests. The generation then lives until its last output has come. If the engine
+  // refuses a request, the client gets an error. Runs on a worker thread.
   static void start(const GenerationServices& services, Parts parts);
   ~Generation();
 

@@ -19,7 +19,7 @@
 namespace quire::server {
 
 // The error for clients if the engine, or one of its replicas, has failed or makes no progress. It
-// gives no reason, because callers without a key can see it; the reason is in the server's log.
+// contains no reason, because clients without a key can read it; the server's log has the reason.
 Status engine_unavailable(std::optional<size_t> replica = {});
 
 class HealthWatch {
@@ -43,15 +43,15 @@ class HealthWatch {
     Status status;       // with the reason, for the log
     Status for_clients;  // engine_unavailable() if `status` is not ok
   };
-  // Returns the own error of a replica, or unavailable if a replica or a pool makes no progress,
-  // with its counters. Called on every probe, and periodically by the server itself, so that a
+  // Returns the error of a failed replica, or unavailable with the counters of a replica or pool
+  // that makes no progress. Called on every probe, and periodically by the server itself, so that a
   // stall is found even without probes.
   Report check(std::span<const ReplicaState> replicas, Clock::time_point now);
 
  private:
   Status check_replica(const ReplicaState& replica, Progress& steps, Clock::time_point now) const;
   Status check_pools(Clock::time_point now);
-  // Returns how long there has been no progress, if that is at least `stall_timeout_`.
+  // Returns the time without progress, if it is at least `stall_timeout_`.
   std::optional<std::chrono::seconds> stall(Progress& progress, bool has_work, int64_t num_done,
                                             Clock::time_point now) const;
 

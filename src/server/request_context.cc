@@ -106,7 +106,7 @@ RequestContext::RequestContext(const ServiceConfig& config, ServerMetrics& the_m
   log.num_request_bytes = request.body.size();
   response_headers = cors_headers(config.allowed_origins, request);
   response_headers.emplace_back("x-request-id", log.id);
-  // Anthropic's clients show this one.
+  // Anthropic's clients show this header.
   if (error_shape == ErrorShape::kAnthropic) response_headers.emplace_back("request-id", log.id);
 }
 

@@ -100,7 +100,7 @@ struct RequestContext {
   RequestLog log;
   int key_idx = -1;                 // index of the caller's key; -1: the server has no keys
   std::string path_parameter = {};  // of a route like /v1/models/{model}
-  std::optional<int> data_parallel_rank = {};  // as Request's
+  std::optional<int> data_parallel_rank = {};  // see quire::Request
   std::string session_id = {};
 };
 

@@ -30,9 +30,7 @@ ApiError wrong_method(RequestContext& context, const std::string& allowed) {
                         "", "method_not_allowed");
 }
 
-// Also prevents cross-site form posts: a page of another site cannot send this content type without
-// a CORS preflight.
-// Whether a Content-Type names this media type, with or without parameters.
+// Returns whether a Content-Type names this media type, with or without parameters.
 bool names_media_type(std::string_view content_type, std::string_view media_type) {
   const std::string_view rest =
       content_type.substr(std::min(media_type.size(), content_type.size()));
@@ -58,7 +56,8 @@ std::optional<ApiError> check_model(RouteKind kind, const ServerState& state) {
       "model", "unsupported_model");
 }
 
-// Reads the headers that choose a replica. A header that is repeated names one rank.
+// Reads the headers that choose a replica. A repeated header is refused unless its values are
+// equal.
 std::optional<ApiError> read_replica(const ModelInfo& model, RequestContext& context) {
   context.session_id = context.request.header("x-session-id");
   const std::string_view text = context.request.header("x-data-parallel-rank");
@@ -87,8 +86,8 @@ std::optional<ApiError> read_replica(const ModelInfo& model, RequestContext& con
   return std::nullopt;
 }
 
-// Ollama's documentation shows requests by `curl -d`, which declares the body a form. Browsers,
-// which could send one from another site's page, add Origin to every POST.
+// Ollama's documentation sends requests with `curl -d`, which declares the body a form. A browser
+// could send such a form from another site's page, but adds Origin to every POST.
 bool is_ollama_curl(const RequestContext& context) {
   constexpr std::string_view kForm = "application/x-www-form-urlencoded";
   const http::Request& request = context.request;
@@ -159,7 +158,7 @@ void Service::check_progress() {
     impl_->state.token_rates[r].sample(replicas[r].stats.num_generated_tokens, now);
   }
   const Status status = impl_->state.health.check(replicas, now).status;
-  // An engine has logged its failure, but not the number of its replica.
+  // An engine logs its own failure, but without the number of its replica.
   const bool is_logged = replicas.size() == 1 && !replicas.front().health.ok();
   if (!status.ok() && impl_->was_healthy && !is_logged) log_error("{}", status.message());
   if (status.ok() && !impl_->was_healthy) log_info("[server] the server makes progress again");
@@ -273,6 +272,8 @@ std::optional<ApiError> Service::Impl::authorize(RequestContext& context, std::s
 void Service::Impl::dispatch(const Route& route, RequestContext&& context) {
   if (route.kind == RouteKind::kPolled) context.log.success_level = LogLevel::kDebug;
   const std::string_view type = context.request.header("content-type");
+  // Also prevents cross-site form posts: a page of another site cannot send this content type
+  // without a CORS preflight.
   if (route.method == "POST" && !names_media_type(type, "application/json") &&
       !is_ollama_curl(context)) {
     return context.refuse(make_api_error(
@@ -289,8 +290,8 @@ void Service::Impl::dispatch(const Route& route, RequestContext&& context) {
         fmt::format("expected a body without Content-Encoding; got '{}'", coding.substr(0, 200)),
         "", "unsupported_media_type"));
   }
-  // Refuses requests that the model cannot serve, or without capacity, before their bodies are
-  // parsed.
+  // Requests that the model cannot serve, or for which there is no capacity, are refused before
+  // their bodies are parsed.
   const bool uses_engine =
       route.kind == RouteKind::kGeneration || route.kind == RouteKind::kEmbedding;
   if (uses_engine) {

@@ -58,7 +58,7 @@ class Service {
   ~Service();
 
   void handle(http::Request&& request, std::shared_ptr<http::Exchange> exchange);
-  // Hooks for the transport, which check keys before a body is read and write the transport's own
+  // Hooks for the transport. They check keys before a body is read, and write the transport's own
   // refusals as OpenAI errors with the usual headers.
   http::Hooks hooks();
   // Sets the transport whose counters /metrics shows. It must outlive stop().
@@ -68,7 +68,7 @@ class Service {
   void close();
   int num_running() const;  // generation requests, including those that wait for their grammar
   // Cancels all running generations: their clients get a 503, and streams end with an error. Takes
-  // one engine step, and the time until the clients have received it.
+  // one engine step, and the time to send the errors.
   void cancel();
   // Stops all worker pools. Call it before the engine is destroyed.
   void stop();

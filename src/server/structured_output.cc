@@ -28,8 +28,8 @@ class AfterReasoning final : public TokenConstraint {
     return std::vector<uint32_t>(ceil_div(vocab_size, kBitsPerWord), ~0U);
   }
 
-  // The inner constraint does not see the bytes of a token that follow "</think>". In practice they
-  // are white space, so they are dropped.
+  // The bytes that follow "</think>" in the same token are not passed to the inner constraint. In
+  // practice they are white space.
   bool accept(int32_t token_id) override {
     if (!is_reasoning_) {
       if (!inner_->accept(token_id)) return false;
@@ -110,7 +110,7 @@ Status GrammarQueue::push(int key_idx, const void* id, int num_sequences, Worker
   }
   // The runner is posted before the entry is inserted, because an entry without a runner would wait
   // forever; a runner without an entry does nothing. The runner blocks on the lock until the entry
-  // is there. After the post, only creating the key's list allocates memory.
+  // is inserted. After the post, only creating the key's list allocates memory.
   workers_.post([this] { run_next(); });
   std::list<Entry>& of_key = by_key_[key_idx];
   of_key.splice(of_key.end(), entry);

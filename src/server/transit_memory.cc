@@ -11,11 +11,11 @@ namespace {
 // simdjson's buffers for a text of n bytes: 8 n of tape, 4 n of indexes, 5/3 n of strings, and a
 // padded copy.
 constexpr int64_t kParserBytesPerByte = 15;
-// A text of a JSON value, the most expensive kind, and its place in a list that has grown.
+// One JSON string (the most expensive kind of value) with its share of a list's spare capacity.
 constexpr int64_t kTemplateValueBytes = 200;
-// A response that is not counted in the budget, and OpenSSL's buffers.
+// A response that is too small for the budget, and OpenSSL's buffers.
 constexpr int64_t kConnectionBytes = int64_t{128} << 10;
-// The text of a head, its fields as strings, and the next request's.
+// A head is held as text, as fields in strings, and as the text of the next request.
 constexpr int64_t kHeadCopies = 3;
 
 int64_t mib(int64_t bytes) {

@@ -14,10 +14,10 @@ namespace quire::server {
 // Upper bounds in bytes. Limits of the transport and of the grammars enforce them.
 struct TransitMemory {
   int64_t bodies = 0;     // --max-total-request-bytes, until they are parsed
-  int64_t parsing = 0;    // by the workers: of the largest bodies and stored conversations
+  int64_t parsing = 0;    // by all workers at once, for the largest bodies and stored conversations
   int64_t responses = 0;  // not sent yet
   int64_t grammars = 0;
-  int64_t connections = 0;  // heads, and what each response may hold beyond `responses`
+  int64_t connections = 0;  // heads, and the part of each response that the budget does not count
 };
 
 TransitMemory plan_transit_memory(const http::Limits& limits, const ServiceConfig& config);
@@ -25,13 +25,13 @@ TransitMemory plan_transit_memory(const http::Limits& limits, const ServiceConfi
 // Returns one line for the log at start.
 std::string describe(const TransitMemory& memory);
 
-// Decides when the heap is trimmed: after traffic, as soon as nothing but probes is in transit any
-// more, and under continuous traffic every 30 s.
+// Decides when the heap is trimmed: after traffic, as soon as only probes are in transit, and under
+// continuous traffic every 30 s.
 class TrimSchedule {
  public:
   using Clock = std::chrono::steady_clock;
-  static constexpr int64_t kMinBytes = int64_t{1} << 20;     // of traffic, for a trim
-  static constexpr int64_t kProbeBytes = int64_t{64} << 10;  // in a second without other traffic
+  static constexpr int64_t kMinBytes = int64_t{1} << 20;     // traffic that makes a trim worthwhile
+  static constexpr int64_t kProbeBytes = int64_t{64} << 10;  // traffic per second of probes alone
   static constexpr std::chrono::seconds kMaxInterval{30};
 
   // Called about once per second. `num_bytes`: received and sent since the start. `is_idle`: no

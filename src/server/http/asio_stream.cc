@@ -144,8 +144,8 @@ class PlainStream : public Stream {
     if (when < armed_for_) arm();
   }
 
-  // At most one wake-up is in flight, in the stream's own memory: a second one would find the same
-  // response. Asio frees that memory before it calls the handler.
+  // At most one wake-up is in flight, because a second one would find the same response. Its
+  // handler is stored in the stream, and Asio releases that memory before it calls the handler.
   void wake() noexcept override {
     if (is_waking_.exchange(true)) return;
     asio::post(context_, WakeHandler{user_, is_waking_, wake_memory_});

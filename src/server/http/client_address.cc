@@ -175,7 +175,7 @@ std::shared_ptr<void> PeerLimit::take(const std::string& network) {
     if (num_held >= max_permits_) return nullptr;
     ++num_held;
   }
-  // Copying `network` allocates nothing: std::string holds its at most 8 bytes in place. If
+  // Copying `network` allocates nothing: its at most 8 bytes fit into the string object itself. If
   // shared_ptr throws, it calls the deleter.
   return {static_cast<void*>(this), [this, is_counted, network](void*) {
             if (is_counted) release(network);

@@ -39,27 +39,28 @@ class IpAddress {
   std::array<uint8_t, 16> bytes_{};
 };
 
-// The proxies whose X-Forwarded-For is believed.
+// The proxies whose X-Forwarded-For is trusted.
 class Proxies {
  public:
-  // Takes addresses and networks, "10.0.0.0/8", "2001:db8::/32", "127.0.0.1", and "unix" for the
-  // clients of a Unix socket. A text may have several, separated by commas.
+  // Takes addresses and networks such as "10.0.0.0/8", "2001:db8::/32" and "127.0.0.1", and "unix"
+  // for the clients of a Unix socket. One text may contain several, separated by commas.
   static Result<Proxies> create(const std::vector<std::string>& networks);
 
-  // `peer`: the other end of a connection, as Stream::peer() names it.
+  // Returns whether the other end of a connection, as named by Stream::peer(), is a trusted proxy.
   bool trusts(std::string_view peer) const;
 
-  // Returns the client's address of a request that a trusted proxy sent: in all X-Forwarded-For
-  // fields together, the right-most address that is not a trusted proxy. Each proxy appends the
-  // address that it saw, so a client can only forge what stands to the left of its own. If all are
-  // trusted, returns the left-most. A value that is not an address ends the search, because nothing
-  // to its left is certain. Returns nothing without an address.
+  // Returns the client's address for a request that a trusted proxy sent: the right-most address in
+  // all X-Forwarded-For fields together that is not a trusted proxy. Each proxy appends the address
+  // of its own client, so a client can forge only the addresses to the left of its own. If all
+  // addresses are trusted, returns the left-most one. A value that is not an address ends the
+  // search, because the values to its left are not reliable. Returns nothing if no address is
+  // found.
   std::optional<IpAddress> client_of(const Headers& headers) const;
 
  private:
   struct Network {
     IpAddress address;
-    int num_bits = 0;  // of the 128
+    int num_bits = 0;  // prefix length in the 128-bit address
   };
   Status add(std::string_view text);
   static std::optional<Network> parse_network(std::string_view text);

@@ -12,8 +12,8 @@ using std::chrono::steady_clock;
 // The time that a client has to read a response that ends its connection. Closing at once could
 // destroy the response in flight if more of the request arrives (RFC 9112, section 9.6).
 constexpr milliseconds kLinger{2000};
-// How long a draining connection still takes a request. Closing at once would lose one that the
-// client has sent, and that has not been read yet.
+// The time during which a draining connection still accepts a request. Closing at once would lose a
+// request that the client has sent and the server has not read.
 constexpr milliseconds kDrainGrace{250};
 constexpr milliseconds kNoLimit{-1};
 
@@ -84,9 +84,9 @@ void Connection::handle_input_end() {
   flush();
 }
 
-// On TCP, a client that has ended its side (shutdown, as `nc -N` does) looks like one that has
-// closed its connection. But the system of the latter answers any byte with a reset, so bytes that
-// the former ignores tell them apart. A complete response is such bytes itself.
+// On TCP, a client that only shut down its sending side (`nc -N`) looks like a client that has
+// closed its connection. The system of a closed client answers any byte with a reset, so the server
+// sends bytes that an open client ignores. A complete response serves this purpose itself.
 bool Connection::may_read_response() {
   if (response_->state() == PendingResponse::State::kWhole) return true;
   return stream_->watch_reset() && response_->probe();
@@ -233,7 +233,7 @@ bool Connection::charge_body() {
 
 void Connection::poll_response() {
   if (phase_ != Phase::kResponding) return;
-  // A client that does not read keeps a write in progress for long, so flush() would not see this.
+  // flush() does nothing during a write, and a client that does not read keeps a write in progress.
   if (response_->state() == PendingResponse::State::kTooSlow) {
     ++transport_.counters.num_slow_readers;
     return close();
@@ -247,7 +247,7 @@ void Connection::flush() {
   after_write_ = response_->take_unsent(out_);
   num_written_ = 0;
   if (after_write_ == PendingResponse::State::kTooSlow) return poll_response();
-  // Before the last bytes, so that the client's next request finds its share free.
+  // Released before the last bytes, so that the client's next request can be admitted.
   if (after_write_ == PendingResponse::State::kWhole) client_permit_.reset();
   if (!out_.empty()) {
     const auto size = static_cast<int64_t>(out_.size());
@@ -288,7 +288,7 @@ void Connection::finish_response() {
   std::string().swap(out_);  // frees a large response, whose memory an assignment would keep
   after_write_ = PendingResponse::State::kEmpty;
   if (!keep_alive) return end();
-  // The head had promised this before the drain. The next response does not.
+  // The response head promised keep-alive before the drain began. The next response will not.
   if (is_draining()) drain_end_ = steady_clock::now() + kDrainGrace;
   enter(Phase::kIdle, limits_.idle_timeout);
   parse();

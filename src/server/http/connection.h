@@ -23,7 +23,7 @@
 
 namespace quire::http {
 
-// The end of a stream's opening: for TLS, of its handshake.
+// The result of opening a stream (for TLS, of the handshake).
 enum class Opening { kDone, kFailed, kPlainHttp };  // kPlainHttp: a TLS client that speaks HTTP
 
 // Receives a stream's events on the stream's thread, one at a time, never from within a call to
@@ -54,12 +54,13 @@ class Stream {
   virtual void read_some(char* to, size_t size) = 0;
   virtual void write_some(std::string_view bytes) = 0;
   virtual void shut_down() = 0;  // ends sending; reading goes on
-  // Called after kPlainHttp: sends unencrypted bytes, as far as the kernel takes them at once, and
-  // ends sending.
+  // Called after kPlainHttp. Sends the unencrypted bytes that the kernel accepts at once, then ends
+  // sending.
   virtual void end_unencrypted(std::string_view /*bytes*/) {}
-  // Called after the client has ended its side. Calls on_reset() once the system reports that the
-  // client has closed the connection altogether, which it learns from the answer to bytes that are
-  // sent. Returns false if the stream cannot tell, and then the end of its side counts as the end.
+  // Called after the client has shut down its sending side. Calls on_reset() once the system
+  // reports that the client has closed the connection altogether; the system detects this by a
+  // reset in answer to sent bytes. Returns false if the stream cannot distinguish the two; the
+  // connection then counts as closed.
   virtual bool watch_reset() { return false; }
   virtual void close() = 0;                       // cancels pending operations at once
   virtual void set_deadline(TimePoint when) = 0;  // replaces the last one; max(): none
@@ -72,7 +73,7 @@ class Stream {
   virtual std::string peer() const = 0;
 };
 
-// Bytes that were read and not yet parsed. A buffer that grows as it fills, up to `max_bytes`.
+// A buffer of bytes that were read and not yet parsed. It grows as it fills, up to `max_bytes`.
 class ReadBuffer {
  public:
   explicit ReadBuffer(size_t max_bytes) : max_bytes_(max_bytes) {}
@@ -140,7 +141,7 @@ class Connection final : public StreamUser,
              std::function<void(Connection*)> on_gone);
 
   void start();
-  // Ends the connection as Server::drain() says.
+  // Ends the connection as described at Server::drain().
   void drain() {
     guard([this] { begin_drain(); });
   }
@@ -208,7 +209,7 @@ class Connection final : public StreamUser,
   void refuse_for_shutdown();
   // The current request's client; before its head is complete, the other end of the connection.
   std::string client() const;
-  // Counts the request of a trusted proxy against its client's limit. Returns false if that is
+  // Counts the request of a trusted proxy against its client's limit. Returns false if the limit is
   // reached.
   bool admit_client();
   // Calls the hook before the body is read. Returns false if it has refused the request.
@@ -239,7 +240,7 @@ class Connection final : public StreamUser,
   bool input_ended_ = false;
   bool discards_input_ = false;
   std::shared_ptr<ByteShare> body_share_;
-  const bool is_proxy_;                  // a trusted one
+  const bool is_proxy_;                  // a trusted proxy
   std::shared_ptr<void> client_permit_;  // of the current request, if is_proxy_
 
   std::shared_ptr<PendingResponse> response_;

@@ -24,7 +24,7 @@ struct Request {
   // The client: "127.0.0.1:50312", "unix", or behind a trusted proxy "203.0.113.7".
   std::string peer;
   std::shared_ptr<void> body_share = nullptr;  // share of Limits::max_total_body_bytes
-  // When its first byte arrived; only in the heads that Hooks::write_refusal and on_cut get.
+  // When the first byte arrived; set only in the heads that Hooks::write_refusal and on_cut get.
   std::chrono::steady_clock::time_point began = {};
 
   // Returns the first header with this name (in lower case), or a view without data.
@@ -50,8 +50,9 @@ class Exchange {
  public:
   virtual ~Exchange() = default;
 
-  // Returns false, without sending anything, if the response budget has no room for the body; up to
-  // 64 KiB always have room. The caller then sends a smaller response, an error.
+  // Returns false, without sending anything, if the response budget has no room for the body; a
+  // body of up to 64 KiB always has room. The caller then sends a smaller response, such as an
+  // error.
   virtual bool respond(Response response) = 0;
 
   // A streamed body (chunked; for events). Data that a slow reader has not read is kept up to
@@ -62,7 +63,8 @@ class Exchange {
 
   // Registers a callback. It is called once, on a thread of the transport, if the connection ends
   // before the whole response is delivered: the client disconnected or was too slow, or the server
-  // stopped. If that has already happened, it is called at once. It must not block.
+  // stopped. If the connection has already ended, the callback is called at once. It must not
+  // block.
   virtual void on_closed(std::function<void()> callback) = 0;
 };
 

@@ -61,8 +61,9 @@ void allow_reuse(const ListeningSocket& socket) {
   ::setsockopt(socket.fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 }
 
-// Linux lets several sockets with SO_REUSEADDR bind to one port until one of them listens. So the
-// option is set only if it is needed, because connections of an earlier server have not timed out.
+// With SO_REUSEADDR, Linux lets several sockets bind to one port until one of them listens. So the
+// option is set only if bind() fails without it: connections of an earlier server may not have
+// timed out yet.
 bool bind_alone(const ListeningSocket& socket, const addrinfo& address) {
   if (::bind(socket.fd(), address.ai_addr, address.ai_addrlen) == 0) return true;
   if (errno != EADDRINUSE) return false;

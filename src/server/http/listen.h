@@ -12,10 +12,10 @@
 
 namespace quire::http {
 
-// The connections that the system accepts in advance; it caps this at net.core.somaxconn.
+// The connections that the system completes before accept(); it limits this to net.core.somaxconn.
 inline constexpr int kBacklog = 4096;
 
-// A bound socket, at which start_listening() admits clients. The destructor closes it and removes a
+// A bound socket; start_listening() makes it accept clients. The destructor closes it and removes a
 // Unix socket's file.
 class ListeningSocket {
  public:
@@ -31,7 +31,7 @@ class ListeningSocket {
   bool is_local() const;
   int release();  // passes the descriptor to the caller, but not the file
   void own_file(std::string path);
-  // Whether the file of own_file() was removed or replaced.
+  // Returns whether the file of own_file() was removed or replaced.
   bool has_lost_file() const;
 
  private:
@@ -40,18 +40,20 @@ class ListeningSocket {
   int fd_;
   int family_;
   std::string path_;
-  dev_t device_ = 0;  // device and inode identify our file, which another server may replace
+  dev_t device_ =
+      0;  // device and inode identify the socket's file, which another server may replace
   ino_t inode_ = 0;
 };
 
 bool are_local(const std::vector<ListeningSocket>& sockets);
 
-// Returns one socket per address of the host name. They reserve the port: until start_listening(),
-// other servers cannot bind to it, and clients are refused. The path of a Unix socket is not
-// reserved, because another server cannot tell such a file from that of a crashed server.
+// Returns one socket per address of the host name. The sockets reserve the port: until
+// start_listening(), other servers cannot bind to it, and clients are refused. The path of a Unix
+// socket is not reserved, because another server cannot distinguish its file from the file of a
+// crashed server.
 Result<std::vector<ListeningSocket>> bind_to(const ServerConfig& config);
 Status start_listening(const ServerConfig& config, const std::vector<ListeningSocket>& sockets);
-// Does both.
+// Calls bind_to() and start_listening().
 Result<std::vector<ListeningSocket>> listen_on(const ServerConfig& config);
 
 }  // namespace quire::http

@@ -105,7 +105,8 @@ std::string closing_response(const Response& response) {
   return bytes;
 }
 
-// The exchange is the response itself, with a reference count of its own whose end abandons it.
+// The exchange points to the response, but has its own reference count. When that count reaches
+// zero, the response is abandoned.
 std::shared_ptr<Exchange> make_exchange(const std::shared_ptr<PendingResponse>& response) {
   return {response.get(), [response](Exchange*) { response->abandon(); }};
 }
@@ -184,12 +185,12 @@ void PendingResponse::write(std::string piece) {
   const std::lock_guard lock(mutex_);
   if (state_ != State::kStreaming || drops_body_ || piece.empty()) return;
   const size_t untaken = num_taken_ + unsent_.size();
-  // One piece is always accepted, whatever its size: the limit is for data that accumulates.
+  // A single piece of any size is accepted: the limit applies to data that accumulates.
   const bool is_too_much = untaken > 0 && untaken + piece.size() > traits_.max_buffered_bytes;
   if (is_too_much || !reserve_locked(untaken + piece.size())) {
     state_ = State::kTooSlow;
     std::string().swap(unsent_);  // frees it; an assignment would keep its memory
-    is_take_pending_ = false;     // wake it even if it is writing to this client
+    is_take_pending_ = false;     // wake the connection even if it is writing to this client
     wake_locked();
     return;
   }

@@ -88,11 +88,11 @@ class PendingResponse final : public Exchange {
   // without a wake-up; otherwise new data wakes it.
   State take_unsent(std::string& out);
   State state();
-  // Adds bytes that a client ignores, to be sent: "100 Continue", or in a stream of events a
-  // comment. Returns false if there are none: before a response to HTTP/1.0, and in other streams.
+  // Queues bytes that a client ignores: "100 Continue", or a comment in a stream of events. Returns
+  // false if no such bytes exist: before a response to HTTP/1.0, and in other streams.
   bool probe();
   void end_keep_alive();  // has an effect only before the head is written
-  bool keeps_alive();     // as the head says
+  bool keeps_alive();     // as stated in the head
   void finish();          // the whole response was delivered
   void close();           // the connection has ended; calls the on_closed() callback
 

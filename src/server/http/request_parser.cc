@@ -201,9 +201,9 @@ class RequestParser::Message : public beast::http::basic_parser<true> {
     const int num_hosts = find_field(request.headers, "host").count;
     if (num_hosts > 1 || (is_http11 && num_hosts == 0)) return refuse(kBadHost, error);
     if (!host_.empty()) replace_host();
-    // An HTTP/1.0 request may name its host in the target alone, which adds a field.
+    // replace_host() adds a field to an HTTP/1.0 request that names its host only in the target.
     if (std::ssize(request.headers) > max_headers_) return refuse(kHeadTooLarge, error);
-    // With several fields, a proxy could use another one than this server.
+    // If a field is repeated, a proxy could use another of its values than this server.
     if (find_field(request.headers, "authorization").count > 1) return refuse(kBadKey, error);
     if (find_field(request.headers, "content-type").count > 1) return refuse(kBadType, error);
     const Field expect = find_field(request.headers, "expect");
@@ -220,8 +220,9 @@ class RequestParser::Message : public beast::http::basic_parser<true> {
     request.body.append(piece.data(), piece.size());
     return piece.size();
   }
-  // Reserves no memory for Content-Length at once, because the client may not honour it: the body
-  // doubles as it arrives, but never beyond its length, as std::string::reserve() would.
+  // Does not reserve Content-Length bytes in advance, because the client may send fewer. The
+  // capacity doubles as the body arrives, but never exceeds Content-Length, as it could with
+  // std::string::reserve().
   void grow_body(uint64_t needed) {
     const uint64_t capacity = request.body.capacity();
     if (needed <= capacity) return;
@@ -280,8 +281,8 @@ size_t RequestParser::feed(std::string_view bytes) {
   return state_ == State::kBody ? feed_body(bytes) : 0;
 }
 
-// Scans each octet once, however slowly they arrive, and sets head_ended_ at an empty line. A line
-// ends only in CR LF, and line folding is refused.
+// Scans each byte once, in pieces of any size, and sets head_ended_ at an empty line. A line ends
+// only in CR LF, and line folding is refused.
 void RequestParser::scan_head(std::string_view bytes) {
   for (; num_scanned_ < bytes.size(); ++num_scanned_) {
     const size_t i = num_scanned_;

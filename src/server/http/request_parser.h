@@ -32,9 +32,9 @@ class RequestParser {
   explicit RequestParser(const Limits& limits);
   ~RequestParser();
 
-  // Consumes bytes and returns how many; the caller passes the rest again with more appended.
-  // Returns at the end of a head and of a request. An incomplete piece of max_header_bytes is
-  // refused, so a buffer of that size is enough.
+  // Consumes bytes and returns their number; the caller passes the rest again with more appended.
+  // Returns at the end of a head and of a request. Refuses an incomplete element of
+  // max_header_bytes, so a buffer of that size is enough.
   size_t feed(std::string_view bytes);
 
   State state() const { return state_; }

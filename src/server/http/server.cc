@@ -37,8 +37,8 @@ namespace asio = boost::asio;
 using ErrorCode = boost::system::error_code;
 using asio::generic::stream_protocol;
 
-// Descriptors that connections leave: for the files of models and certificates, and for each
-// acceptor's connection that is refused.
+// Descriptors that are not available to connections: for the files of models and certificates, and
+// for the connection that each acceptor is about to refuse.
 constexpr int kSpareDescriptors = 64;
 
 // The pause between attempts to accept while descriptors or memory are exhausted.
@@ -56,8 +56,8 @@ struct Loop {
   // Repairs the state after an exception; returns false if it must be called again.
   std::function<bool()> repair = [] { return true; };
 
-  // Creates the objects that Asio creates with a loop's first timer or socket. If descriptors for
-  // them are missing, the server fails to start instead of failing at a connection.
+  // Makes Asio create the objects of a loop's first timer or socket. Without descriptors for them,
+  // the server then fails at its start instead of at a connection.
   Loop() { asio::steady_timer first(context); }
 
   ~Loop() {
@@ -119,7 +119,8 @@ class Acceptor {
       : acceptor(context), pause(context), socket_(std::move(socket)) {
     const stream_protocol protocol(socket_.family(), 0);
     acceptor.assign(protocol, socket_.release());
-    // Without this, accept() would wait for another client if one has left meanwhile.
+    // Without this option, accept() would wait for another client if a waiting one has
+    // disconnected.
     acceptor.set_option(asio::socket_base::enable_connection_aborted(true));
   }
 
@@ -236,7 +237,7 @@ class AsioServer final : public Server {
     done.get_future().wait();
   }
 
-  // Admits the connections that wait in the system's queue, which closing the acceptor would reset.
+  // Admits the connections in the system's queue, because closing the acceptor would reset them.
   void admit_waiting(Acceptor& from) {
     ErrorCode error;
     from.acceptor.non_blocking(true, error);
@@ -256,7 +257,7 @@ class AsioServer final : public Server {
                               [&](const auto& a, const auto& b) { return load(a) < load(b); });
   }
 
-  // Starts an accept on each open acceptor that has no pending callback. Returns false if one
+  // Starts an accept on each open acceptor that has no pending callback. Returns false if an accept
   // could not be started.
   bool resume_accepting() {
     bool are_accepting = true;
@@ -321,8 +322,8 @@ class AsioServer final : public Server {
     });
   }
 
-  // Counts a connection against the limits: of its network, and of all connections. Returns null if
-  // a limit is reached. The last reference to the permit releases it.
+  // Counts a connection against the limit of its network and against the total limit. Returns null
+  // if a limit is reached. The last reference to the permit releases it.
   std::shared_ptr<void> take_permit(Loop& loop, const Socket& socket) {
     std::shared_ptr<void> of_network = transport_.peer_limit.take(limited_network(socket));
     if (of_network == nullptr) return nullptr;

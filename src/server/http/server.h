@@ -48,7 +48,7 @@ struct ServerConfig {
   Limits limits;
 };
 
-// For metrics: counters that only grow, and what is held now.
+// For metrics: counters that only grow, and current values.
 struct ServerStats {
   int num_open = 0;  // connections
   int64_t num_accepted = 0;
@@ -58,30 +58,30 @@ struct ServerStats {
   int64_t num_bad_requests = 0;  // not HTTP, or beyond a limit
   int64_t received_bytes = 0;    // over the network, without TLS's own
   int64_t sent_bytes = 0;
-  // Bytes held now of Limits::max_total_body_bytes and max_total_response_bytes.
+  // Bytes that currently count against Limits::max_total_body_bytes and max_total_response_bytes.
   size_t body_bytes = 0;
   size_t response_bytes = 0;
 };
 
 class ListeningSocket;  // listen.h
 
-// Returns how many connections a process may hold open at once, at most `wanted`, if it may have
-// `max_fds` descriptors and has `num_open_fds` now. A share is left for files, and for accepting
-// the connections that are refused; at least 1.
+// Returns the number of connections, from 1 to `wanted`, that a process can hold open if it may
+// have `max_fds` descriptors and has `num_open_fds` open. Reserves descriptors for files, and for
+// accepting connections in order to refuse them.
 int connections_within(int wanted, int64_t max_fds, int64_t num_open_fds);
 
 class Server {
  public:
-  // Returns the error that start() would return before it binds, including TLS files. For callers
-  // with a long start-up.
+  // Returns the error that start() would return before it binds, including errors in TLS files. A
+  // caller with a long start-up can thus fail early.
   static Status check(const ServerConfig& config);
   // Binds and starts to serve. Errors name the field of ServerConfig and a remedy. Raises the
-  // process's limit of descriptors to the most that the system allows; if max_connections needs
-  // more, lowers it and logs that.
+  // process's limit of descriptors to the system's maximum; if that is too low for max_connections,
+  // lowers max_connections and logs a warning.
   static Result<std::unique_ptr<Server>> start(const ServerConfig& config, Handler handler,
                                                Hooks hooks = {});
-  // Does the same, but serves on sockets from listen_on(), so that the caller can check before who
-  // can reach them.
+  // Serves on sockets from listen_on(), so that the caller can check first which machines can reach
+  // them.
   static Result<std::unique_ptr<Server>> start(const ServerConfig& config,
                                                std::vector<ListeningSocket> sockets,
                                                Handler handler, Hooks hooks = {});
@@ -90,9 +90,9 @@ class Server {
   virtual int port() const = 0;
   virtual ServerStats stats() const = 0;
 
-  // Stops accepting. An open connection ends after its current response. One without a response, or
-  // whose response has promised to keep it open, takes one more request for 250 ms, because the
-  // client may have sent it already. Returns true once all are closed, false after `limit`.
+  // Stops accepting. An open connection ends after its current response. A connection that is idle,
+  // or whose response promised keep-alive, accepts one more request for 250 ms, because the client
+  // may already have sent it. Returns true once all connections are closed, false after `limit`.
   virtual bool drain(std::chrono::milliseconds limit) = 0;
 };
 

@@ -232,7 +232,7 @@ FieldError MessagesFields::read_tool_use(const Path& path, const simdjson::dom::
   QUIRE_RETURN_IF_FIELD_ERROR(read_required(path, fields, "input", input));
   QUIRE_RETURN_IF_FIELD_ERROR(
       chat_.values.convert(Path(path, "input"), fields["input"].value_unsafe(), call.arguments));
-  message_of("assistant");  // to which the call is added
+  message_of("assistant");  // add_call() adds to this message
   chat_.add_call(std::move(call));
   return {};
 }

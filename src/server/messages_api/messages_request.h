@@ -17,7 +17,7 @@ enum class MessagesUse { kGenerate, kCountTokens };
 Parsed<ChatRequest> parse_messages_request(std::string_view body, const RequestDefaults& defaults,
                                            MessagesUse use);
 
-// The descriptions of these bodies.
+// Returns the descriptions of these bodies.
 std::vector<ObjectSchema> messages_schemas();
 
 }  // namespace quire::server

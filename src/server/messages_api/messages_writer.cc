@@ -126,8 +126,8 @@ class MessagesWriter final : public ResponseWriter {
                        [&](JsonWriter& json) { json.field("index", idx); });
   }
 
-  // Clients send a block of thinking back with its signature, which this server ignores. It is not
-  // empty, because some clients drop blocks without one.
+  // Clients send a block of thinking back with this signature, which the server ignores. It is not
+  // empty, because some clients drop blocks without a signature.
   std::string_view signature() const { return info_.header.id; }
 
   // A block that begins has no text yet.

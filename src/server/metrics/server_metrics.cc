@@ -51,7 +51,7 @@ class EngineFamilies {
       write(i);
     }
   }
-  // value(i) is that of engine i.
+  // value(i) returns the value of engine i.
   template <typename Value>
   void counter(std::string_view name, std::string_view help, Value value) {
     add(name, "counter", help, [&](size_t i) { out_.sample(static_cast<double>(value(i))); });
@@ -116,7 +116,7 @@ void write_speculation(const MetricsSources& sources, EngineFamilies& families, 
                    [&](size_t i) { return stats(i).verify_seconds; });
 }
 
-// The configuration of the KV cache, with those of vLLM's labels that exist here.
+// Writes the configuration of the KV cache, with vLLM's labels where Quire has the same setting.
 void write_cache_config(const MetricsSources& sources, EngineFamilies& families, MetricsText& out) {
   const ModelInfo& model = sources.model;
   const std::string block_size = std::to_string(model.block_size);

@@ -63,8 +63,9 @@ class OllamaFields {
   FieldError finish_raw() const;
   FieldError finish_load() const;
 
-  // Ollama's calls need no ids, but some templates do: Mistral's write them, and accept 9 letters
-  // and digits alone. Equal conversations have equal ids, so that their prefixes are cached.
+  // Ollama's calls need no ids, but some templates write them, and Mistral's accept only ids of 9
+  // letters and digits. Ids are numbered, so that equal conversations have equal prefixes in the
+  // cache.
   std::string next_call_id() { return fmt::format("call{:05}", num_calls_++); }
 
   OllamaRequest& request_;
@@ -293,14 +294,14 @@ FieldError OllamaFields::read_seed(const Path& path, Element value) {
   return chat_.read_sampling(path, "seed", value);
 }
 
-// 0 and less mean the rest of the context, which is the default.
+// Values of 0 or less mean the rest of the context, which is the default.
 FieldError OllamaFields::read_num_predict(const Path& path, Element value) {
   int number = 0;
   QUIRE_RETURN_IF_FIELD_ERROR(read_int(path, value, kFillContext, INT_MAX, number));
   return number <= 0 ? FieldError() : chat_.read_max_tokens(path, value);
 }
 
-// Each model has one context here, which is not smaller for a request that needs less.
+// The context of the model is fixed, so a smaller value has no effect.
 FieldError OllamaFields::read_num_ctx(const Path& path, Element value) const {
   int number = 0;
   QUIRE_RETURN_IF_FIELD_ERROR(read_int(path, value, 0, INT_MAX, number));
@@ -374,9 +375,9 @@ FieldError OllamaFields::read_tool_call(const Path& path, const simdjson::dom::o
   return {};
 }
 
-// Sets the id and the name of the call whose result the message is: the call with the message's id
-// or tool's name; without either, the first call that has no result yet. A conversation whose start
-// was cut may have results without calls.
+// Finds the call whose result the message is, and sets the message's call id and tool name: the
+// call with the message's id or tool name; without either, the first call that has no result yet. A
+// conversation whose start was cut may have results without calls.
 void OllamaFields::find_call(TemplateMessage& message) {
   const auto call = std::ranges::find_if(unanswered_, [&](const Call& one) {
     if (!message.tool_call_id.empty()) return one.id == message.tool_call_id;
@@ -393,10 +394,10 @@ void OllamaFields::find_call(TemplateMessage& message) {
 
 // --- Checks of the fields against each other ---
 
-// Ollama's penalties read the last repeat_last_n tokens; here they read all. A window, or an
-// exception for the newline, is therefore refused if the request has a penalty. Clients that send
-// Ollama's usual window do not know of a penalty of the model's files, which is about the whole
-// text.
+// Ollama's penalties count the last repeat_last_n tokens; here they count all. A window, or an
+// exception for the newline, is therefore refused if the request has a penalty. It is not refused
+// for a penalty from the model's files, because a client that sends Ollama's usual window does not
+// request that penalty.
 FieldError OllamaFields::finish_penalties() {
   SamplingParams& sampling = request_.chat.engine_request.sampling;
   if (repeat_last_n_ == 0) {

@@ -23,25 +23,24 @@ struct OllamaModel {
 struct OllamaRequest {
   // Without raw_prompt, `chat` has the conversation.
   ChatRequest chat;
-  // The whole prompt of a request with `raw`, which no template renders. `chat` has the other
-  // fields.
+  // The prompt of a request with `raw`; no template renders it. `chat` has the other fields.
   std::optional<std::string> raw_prompt;
-  // The body has no prompt or message, by which Ollama's clients load a model. Nothing is
+  // The body has no prompt and no message: Ollama's clients load a model in this way. Nothing is
   // generated.
   bool only_loads = false;
 };
 
-// Parses a body as parse_chat_request() does, except that it streams by default. Every option of
-// Ollama's is honoured, has no effect on the text here, or is refused with its name; an unknown
-// option is refused too. If the last message of a chat is the assistant's and has text, the
-// response continues it.
+// Parses a body like parse_chat_request(), except that it streams by default. Each of Ollama's
+// options is honoured, has no effect on the text here, or is refused by name; an unknown option is
+// refused too. If the last message of a chat is the assistant's and has text, the response
+// continues it.
 Parsed<OllamaRequest> parse_ollama_request(std::string_view body, const RequestDefaults& defaults,
                                            OllamaUse use, const OllamaModel& model);
 
 // Returns the name of the model that the body of /api/show asks for; "" if it names none.
 Parsed<std::string> parse_ollama_show(std::string_view body, const RequestLimits& limits);
 
-// The descriptions of these bodies.
+// Returns the descriptions of these bodies.
 std::vector<ObjectSchema> ollama_schemas();
 
 }  // namespace quire::server

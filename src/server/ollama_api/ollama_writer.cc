@@ -23,8 +23,8 @@ struct Part {
   int first_call = 0;  // index of calls[0] among all calls of the output
 };
 
-// A stream has one object per line, but a model may write its arguments in several. JSON has line
-// ends only between its tokens, where a space means the same.
+// Joins the lines of a JSON text, because a stream has one object per line. JSON has line ends only
+// between its tokens, where a space is equivalent.
 std::string in_one_line(std::string_view json) {
   std::string line(json);
   std::ranges::replace_if(
@@ -159,7 +159,7 @@ class OllamaWriter final : public ResponseWriter {
     if (is_stream()) out += '\n';
   }
 
-  // The tokens whose text is held back come with the next object.
+  // Tokens whose text is held back are written with the next object.
   void write_logprobs(JsonWriter& json) {
     std::vector<ScoredToken> tokens;
     append_scored(token_ids_, logprobs_, tokens);

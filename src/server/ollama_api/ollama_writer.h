@@ -26,7 +26,7 @@ struct OllamaReply {
 // Fails if a parser's name is unknown.
 Result<std::unique_ptr<ResponseWriter>> make_ollama_writer(OllamaReply reply, ResponseInfo info);
 
-// Returns the response to a request that only loads the model, which is loaded already.
+// Returns the response to a request that only loads the model. The model is always loaded.
 std::string ollama_loaded(OllamaUse use, std::string_view model);
 
 }  // namespace quire::server

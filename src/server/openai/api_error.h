@@ -31,11 +31,11 @@ enum class ErrorShape {
   kAnthropic,  // {"type":"error","error":{"type","message"}}
   kOllama      // {"error":"message"}
 };
-// Returns the shape for a request's path, known even if the request is refused before its route.
+// Returns the shape for a request's path, so that it is known even if no route is found.
 ErrorShape error_shape(std::string_view path);
 std::string error_body(const ApiError& error, ErrorShape shape = ErrorShape::kOpenAi);
-// Returns a description that may be logged. A 400's or 404's message can quote the request and so
-// its prompt, so its code (or type) and field stand for it.
+// Returns a description that may be logged. For a 400 or 404 it has the code (or type) and the
+// field, because the message can quote the prompt.
 std::string loggable(const ApiError& error);
 
 }  // namespace quire::server

@@ -1,5 +1,5 @@
-// Builds a ChatRequest from the parts of an API whose messages are not those of chat completions.
-// Such an API reads its own fields and adds each message as a TemplateMessage.
+// Builds a ChatRequest for an API whose messages differ from those of chat completions. The API's
+// parser reads its own fields and adds each message as a TemplateMessage.
 #pragma once
 
 #include <map>
@@ -41,20 +41,21 @@ class ChatBuilder {
   FieldError read_sampling(const Path& path, std::string_view name, Element value);
   // Reads the limit of generated tokens, whose name depends on the API.
   FieldError read_max_tokens(const Path& path, Element value);
-  // As in chat completions, these variables replace those that other fields set.
+  // Reads variables of the template. As in chat completions, they replace variables from other
+  // fields.
   FieldError read_template_kwargs(const Path& path, Element value);
 
   // Reads a tool whose `fields` contain the name, the description and the schema of the parameters.
   FieldError add_tool(const Path& path, const simdjson::dom::object& fields,
                       std::string_view parameters_name);
-  // Sets the choice of a request that makes none, after its tools were read.
+  // Sets the default choice if the request has none. Call it after the tools were read.
   void choose_by_default();
-  // Forces a call of this tool, which must be one of those that were added.
+  // Forces a call of this tool, which must have been added.
   FieldError choose_tool(const Path& name_path, Element name);
   // Forces a call of any tool.
   FieldError require_tool(const Path& path, Element choice);
 
-  // Adds a result of a call of an earlier message; `id` is the call's.
+  // Adds the result of the call with this id, which an earlier message contains.
   FieldError add_tool_result(const Path& id_path, std::string_view id, std::string content);
   // Adds a call to the last message, which is the assistant's.
   void add_call(TemplateCall call);

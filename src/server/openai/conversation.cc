@@ -28,7 +28,7 @@ constexpr auto kReserved =
 // a message, tool_calls, a tool call and its function.
 constexpr size_t kLevelsAroundArguments = 6;
 
-// Templates trim messages as Python does, so these trim Unicode's white space too.
+// Templates trim messages by Python's rules, so these functions trim Unicode's white space too.
 std::string_view strip_left(std::string_view text) {
   return jinja::strip(text, std::nullopt, true, false);
 }
@@ -190,8 +190,8 @@ FieldError read_messages(Element value, TemplateValues& values, Conversation& co
   return {};
 }
 
-// Converts the tools with a name among `shown`, as the request wrote them. read_tools() has read
-// all.
+// Converts those tools of the request whose names are in `shown`, without changes. read_tools() has
+// checked all tools.
 FieldError read_shown_tools(simdjson::dom::array tools, std::span<const Tool> shown,
                             TemplateValues& values, Value& out) {
   std::vector<Value> read;
@@ -204,7 +204,7 @@ FieldError read_shown_tools(simdjson::dom::array tools, std::span<const Tool> sh
   return {};
 }
 
-// Whether the source has the name as a word.
+// Returns whether the source contains the name as a word.
 bool mentions_variable(std::string_view chat_template, std::string_view name) {
   const auto is_word = [](char c) { return is_alphanumeric(c) || c == '_'; };
   for (size_t at = chat_template.find(name); at != std::string_view::npos;

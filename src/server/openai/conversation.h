@@ -43,14 +43,14 @@ struct Conversation {
   std::string final_marker;   // random text at the end of final_content in `variables`; empty: none
 };
 
-// Converts the JSON of one request into values of the template. Their number is bounded, because a
-// value takes up to 200 bytes, almost a hundred times as much as its text: [] or "".
+// Converts the JSON of one request into values of the template. The number of values is bounded,
+// because a value takes up to 200 bytes, even if its text has only 2 bytes: [] or "".
 class TemplateValues {
  public:
   explicit TemplateValues(const RequestLimits& the_limits)
       : limits(the_limits), num_left_(the_limits.max_template_values) {}
 
-  // Fails if `value` has more values than the earlier ones have left.
+  // Fails if the values of all calls together exceed the limit.
   FieldError convert(const Path& path, Element value, jinja::Value& out);
 
   const RequestLimits& limits;
@@ -59,8 +59,8 @@ class TemplateValues {
   size_t num_left_;
 };
 
-// Reads the template's variables into `out`, with the tools in `shown_tools`, which are some of
-// those that read_tools() has read from `fields`.
+// Reads the template's variables into `out`. `shown_tools` are the tools that the template gets, a
+// part of those that read_tools() has read from `fields`.
 FieldError read_conversation(const ConversationFields& fields, std::span<const Tool> shown_tools,
                              const RequestLimits& limits, Conversation& out);
 
@@ -86,16 +86,16 @@ FieldError read_arguments(const Path& path, Element value, TemplateValues& value
 FieldError read_function_fields(const Path& path, const simdjson::dom::object& fields,
                                 std::string_view parameters_name, std::vector<Tool>& out);
 
-// Reads {"mode": "auto" or "required", "tools": […]} and drops the tools that it does not name.
-// `read_name` reads the name of one tool, whose place depends on the API, and checks that there is
-// such a tool.
+// Reads {"mode": "auto" or "required", "tools": […]} and drops all tools that are not in the list.
+// `read_name` reads the name of one tool, whose place depends on the API, and checks that the tool
+// exists.
 using ReadToolName = std::function<FieldError(const Path& path, Element tool, std::string& name)>;
 FieldError read_allowed_tools(const Path& path, const simdjson::dom::object& fields,
                               const RequestLimits& limits, const ReadToolName& read_name,
                               ChatRequest& request);
 
 // Checks the choice of tools against the other fields of the request and against the chat template:
-// if the template ignores tools, the model would not see them.
+// if the template ignores tools, the model would not receive them.
 FieldError check_tools(const ChatRequest& request, const RequestDefaults& defaults);
 
 // Refuses a reasoning effort that the chat template ignores.
@@ -121,7 +121,7 @@ std::string with_marker(std::string_view content, std::string_view marker);
 FieldError check_continued(const Path& messages_path, const Continuation& continuation);
 
 // Reads {"type": "function", "function": {…}}, a tool or a tool choice, up to the function's name.
-// `fields` are those of the function.
+// Sets `fields` to the function's members.
 FieldError read_function(const Path& path, Element value, std::string& name,
                          simdjson::dom::object& fields);
 

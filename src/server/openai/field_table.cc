@@ -166,8 +166,8 @@ std::string value_words(const FieldType& type) {
   return "";
 }
 
-// The cell that says what the field does here. The reason of a refusal is what follows the colon in
-// "false: this server does not support this option".
+// Returns the table cell that describes the field's effect. The reason of a refusal is the text
+// after the colon, as in "false: this server does not support this option".
 std::string use_words(const Field& field) {
   std::string_view help = field.help;
   if (help.ends_with('.')) help.remove_suffix(1);

@@ -95,8 +95,8 @@ FieldError refuse(const Field& field, const Path& path, Element value);
 // Returns the error for a member that an object at `path` does not have.
 FieldError unknown_member(const Path& path, std::string_view name, std::string_view expected);
 
-// A row of a table: a field, and the function by which `Body`, which collects the fields of one
-// request, reads it if it is honoured.
+// A row of a table: a field, and the function that reads it if it is honoured. `Body` collects the
+// fields of one request.
 template <typename Body>
 struct BodyField {
   Field field;
@@ -155,8 +155,8 @@ FieldError check(Body& /*body*/, const Field& /*field*/, const Path& path, Eleme
   return kFunction(path, value);
 }
 
-// Reads the members of an object that are not null. Members that the table lacks have no effect, or
-// are refused if `known` names what was expected.
+// Reads the members of an object that are not null. Members that are not in the table have no
+// effect; if `known` is given, they are refused with it as the expected value.
 template <typename Body>
 FieldError read_members(FieldTable<Body> table, Body& body, const Path& path, Element value,
                         std::string_view known = {}) {
@@ -193,8 +193,8 @@ struct ObjectSchema {
 
 // Writes the JSON schema of the object.
 void write_schema(const ObjectSchema& object, JsonWriter& json);
-// Returns the object's fields as a table of a Markdown page. Neighbours with equal values and texts
-// share a row.
+// Returns the object's fields as a table of a Markdown page. Adjacent fields with equal values and
+// texts share a row.
 std::string markdown_table(const ObjectSchema& object);
 
 }  // namespace quire::server

@@ -286,7 +286,7 @@ FieldTable<GenerationFields> GenerationFields::table() {
         "llama.cpp: the output follows the grammar in GBNF; an empty text is none."},
        restrict_by<Kind::kGbnf>},
 
-      // Fields of SamplingParams, where more is to be said or checked than in their own table.
+      // Fields of SamplingParams that need more documentation or checks than their own table has.
       {{"n", integer(1, kRequestLimits.max_sequences), "The number of sequences per prompt."},
        into<&SamplingParams::n>},
       {{"best_of", integer(1, kRequestLimits.max_sequences),
@@ -360,7 +360,7 @@ FieldError GenerationFields::read_sampling(const SamplingField& field, const Pat
     if (what.starts_with(kExpected)) what.remove_prefix(kExpected.size());
     return unexpected(path, value, what);
   }
-  // Later checks would not know the API's name of the field.
+  // Checked here, because later checks do not have the API's name of the field.
   const Status valid = check_sampling_field(field, sampling_, INT_MAX);
   return valid.ok() ? FieldError() : field_error(path, valid.message());
 }
@@ -405,7 +405,7 @@ FieldError GenerationFields::read_biases(const Path& path, Element value) {
 
 namespace {
 
-// The type of a field of SamplingParams by its own table.
+// Derives the type of a field from the table of SamplingParams.
 FieldType sampling_type(const SamplingField& field) {
   const auto of_member = [&]<typename T>(T SamplingParams::* /*member*/) -> FieldType {
     if constexpr (std::is_same_v<T, bool>) return kBoolean;
@@ -457,7 +457,7 @@ void GenerationFields::replace_defaults(const SamplingParams& defaults) {
 }
 
 // OpenAI's and vLLM's seeds are signed. simdjson reads an integer beyond 64 bits as a double, so a
-// double counts only where it holds each integer.
+// double is accepted only up to 2^53, where it represents every integer.
 FieldError GenerationFields::read_seed(const Path& path, Element value) {
   constexpr double kMostExact = 0x1p53;
   int64_t number = 0;

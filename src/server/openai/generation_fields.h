@@ -25,7 +25,7 @@ class GenerationFields {
     sampling_ = defaults.sampling;
   }
 
-  // The fields that differ from those of SamplingParams, or that are not among them.
+  // The fields that SamplingParams lacks, or whose description differs here.
   static FieldTable<GenerationFields> table();
   auto parts() {
     return std::tie(request_, request_.streaming, request_.restriction, engine_request_, sampling_,
@@ -36,10 +36,10 @@ class GenerationFields {
   FieldError read(std::string_view name, Element value) { return read(name, name, value); }
   // Reads a field that has another place or name in the body.
   FieldError read(const Path& path, std::string_view name, Element value);
-  // Sets the fields with a default of the model's that the body leaves out.
+  // Sets each field that has a default of the model's and is not in the body to that default.
   void replace_defaults(const SamplingParams& defaults);
   // Checks the fields against each other, after all of them were read. `max_tokens` is the default
-  // for requests without that field; 0: set later, from the rest of the context. The engine gets
+  // for requests without that field; 0: the rest of the context, set later. The engine gets
   // `num_prompts` copies of the request.
   FieldError finish(int max_tokens, size_t num_prompts);
 
@@ -59,7 +59,8 @@ class GenerationFields {
   Request& engine_request_;
   SamplingParams& sampling_;
   const RequestLimits& limits_;
-  std::vector<const SamplingField*> given_;  // of those with a default of the model's
+  std::vector<const SamplingField*>
+      given_;  // fields of the body that have a default of the model's
   bool has_max_tokens_ = false;
   bool has_stream_options_ = false;
   int best_of_ = 0;  // 0: not given
@@ -67,7 +68,7 @@ class GenerationFields {
 
 // Adds the description of all fields that GenerationFields reads.
 void add_generation_fields(ObjectSchema& out);
-// Returns the description of one of them.
+// Returns the description of one of these fields.
 Field generation_field(std::string_view name);
 // The objects stream_options and structured_outputs, and the bodies of completions and chats.
 std::vector<ObjectSchema> generation_option_schemas();
@@ -85,7 +86,7 @@ FieldError read_body(std::string_view body, const RequestLimits& limits, Fields&
   return fields.finish();
 }
 
-// Read a restriction of the output by a schema, or to any JSON object, which has its own field.
+// Restrict the output to a schema, or to any JSON object.
 FieldError read_schema_restriction(const Path& path, Element schema, const RequestLimits& limits,
                                    std::optional<Restriction>& out);
 FieldError restrict_to_object(const Path& path, std::optional<Restriction>& out);

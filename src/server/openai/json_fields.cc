@@ -42,7 +42,7 @@ size_t first_invalid_utf8(std::string_view text) {
   return text.size();
 }
 
-// The UTF-16 unit of the escape \uXXXX that the text begins with; 0 if it begins with none.
+// Returns the UTF-16 unit of the escape \uXXXX at the start of the text; 0 if there is no escape.
 uint32_t escaped_unit(std::string_view text) {
   constexpr size_t kEscapeBytes = 6;
   uint32_t unit = 0;
@@ -52,7 +52,8 @@ uint32_t escaped_unit(std::string_view text) {
   return parsed.ptr == end ? unit : 0;
 }
 
-// Half of a surrogate pair is no character, so that JSON cannot have it alone.
+// Returns the position of the first escape that is half of a surrogate pair without the other half.
+// It is not a character, so JSON text cannot contain it.
 size_t first_half_pair(std::string_view text) {
   constexpr uint32_t kKindMask = 0xfc00;
   constexpr uint32_t kHigh = 0xd800;

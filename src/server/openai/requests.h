@@ -115,7 +115,7 @@ struct RequestLimits {
   int max_biases = 1024;
   int max_prompts = 1024;
   int max_embedding_inputs = 2048;  // as in OpenAI's API
-  // The texts in all prompts of a score request, each of which repeats the query.
+  // Bytes of text in all prompts of a score request; each prompt repeats the query.
   size_t max_scored_bytes = size_t{8} << 20;
   int max_messages = 4096;
   int max_tools = 128;
@@ -136,8 +136,8 @@ struct Parsed {
 };
 
 struct RequestDefaults {
-  SamplingParams sampling;         // of conversations and texts
-  SamplingParams sampling_of_ids;  // of prompts that are token ids, which a program made
+  SamplingParams sampling;         // for conversations and texts
+  SamplingParams sampling_of_ids;  // for prompts that are token ids, which a program made
   int completion_max_tokens = 16;
   int chat_max_tokens = 0;         // 0: the rest of the context
   std::string_view chat_template;  // source text; empty: unknown
@@ -167,7 +167,7 @@ std::optional<ApiError> continue_from(const Continuation& continuation, MarkedTe
 // "parameters"} for kRequired, with exactly one element if parallel_tool_calls is false.
 Restriction forced_call_schema(const ChatRequest& request);
 
-// The descriptions of these bodies.
+// Returns the descriptions of these bodies.
 struct ObjectSchema;
 std::vector<ObjectSchema> openai_schemas();
 

@@ -48,7 +48,7 @@ void write_completion_logprobs(const std::vector<ScoredToken>& tokens, const Log
 // Writes [{"token","logprob","bytes","top_logprobs":[{"token","logprob","bytes"}]}].
 void write_scored_tokens(const std::vector<ScoredToken>& tokens, const LogprobsStyle& style,
                          JsonWriter& json);
-// Writes {"content":…} with these.
+// Writes {"content":…} with these tokens.
 void write_chat_logprobs(const std::vector<ScoredToken>& tokens, const LogprobsStyle& style,
                          JsonWriter& json);
 // Writes [null,{"123":{"logprob","rank","decoded_token"}}].

@@ -71,7 +71,7 @@ struct ChoiceStream {
 };
 
 // The start of every chunk of a stream, up to its list of choices. A stream formats it once,
-// because it is most of a chunk of one token.
+// because it is the largest part of a chunk with one token.
 std::string completion_chunk_head(const ResponseHeader& header);
 std::string chat_chunk_head(const ResponseHeader& header);
 

@@ -61,8 +61,8 @@ const PageFile* find_page_file(std::string_view path) {
   return file == files.end() ? nullptr : &*file;
 }
 
-// The page shows model output as text only. If that ever fails, this policy still prevents the
-// browser from running any of it.
+// The page shows model output as text only. This policy is a second protection: it prevents the
+// browser from executing any of the output.
 std::string_view page_security_policy() {
   return "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
          "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";

@@ -21,8 +21,8 @@ constexpr std::string_view kPromptBegin =
 constexpr std::string_view kPromptEnd =
     "<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n";
 
-// The fields that all of these bodies share, also those of other servers that this one lacks: if it
-// ignored one, the client would get another result than it asked for.
+// The fields that all these bodies share. Fields of other servers that this server lacks are
+// refused, because ignoring them would change the result.
 template <typename Fields, typename Body>
 FieldTable<Fields> common_table() {
   constexpr std::string_view kNothingIsCut = "no such field: send a shorter text";
@@ -175,7 +175,7 @@ class ScoreFields {
     return {};
   }
 
-  // Cohere's clients name the fields of a document that count.
+  // Cohere's clients name the fields of a document that are to be ranked.
   static FieldError read_rank_fields(const Path& path, Element value) {
     std::vector<std::string> names;
     QUIRE_RETURN_IF_FIELD_ERROR(read_texts(path, value, SIZE_MAX, names));
@@ -183,7 +183,7 @@ class ScoreFields {
     return unexpected(path, value, "[\"text\"], the only field of a document that is read");
   }
 
-  // A text, or {"text": …} as rerankers' clients send documents.
+  // Reads a text, or {"text": …}, the form of a document in rerankers' clients.
   FieldError read_one(const Path& path, Element value, std::string& out) {
     if (!value.is_object()) return read_text(path, value, out);
     simdjson::dom::object fields;
@@ -204,8 +204,8 @@ class ScoreFields {
   ScoreRoute route_;
 };
 
-// vLLM has several names for both sides. The JSON schema has one of each, because the other name
-// would make up for a required field that is missing.
+// vLLM has several names for both sides. The JSON schema has one name per side, because it cannot
+// express that another name replaces a required field.
 FieldTable<ScoreFields> ScoreFields::score_table() {
   using S = ScoreFields;
   constexpr FieldType kTexts = schema("a text, or a list of at most 1024", "ScoredTexts");

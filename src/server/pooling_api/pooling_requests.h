@@ -1,5 +1,5 @@
 // The bodies of POST /v1/embeddings (OpenAI's), /v1/score (vLLM's) and /v1/rerank (Jina's and
-// Cohere's), and the prompt by which a reranker judges a document.
+// Cohere's), and the prompt with which a reranker judges a document.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ struct EmbeddingsRequest {
   bool as_base64 = false;  // little-endian F32
 };
 
-// Document i is judged by query i, or by the only query.
+// Document i is scored against query i, or against the only query.
 struct ScoreRequest {
   std::string model;
   std::string instruction;
@@ -34,13 +34,13 @@ struct ScoreRequest {
   }
 };
 
-// Parse as the functions in openai/requests.h do.
+// Parse bodies like the functions in openai/requests.h.
 Parsed<EmbeddingsRequest> parse_embeddings_request(std::string_view body,
                                                    const RequestDefaults& defaults);
 Parsed<ScoreRequest> parse_score_request(std::string_view body, const RequestDefaults& defaults);
 Parsed<ScoreRequest> parse_rerank_request(std::string_view body, const RequestDefaults& defaults);
 
-// The descriptions of these bodies.
+// Returns the descriptions of these bodies.
 std::vector<ObjectSchema> pooling_schemas();
 
 // The prompt that Qwen3-Reranker is trained on. Its answer is one of the words below. The texts of

@@ -32,12 +32,12 @@ void write_header(const ResponseHeader& header, JsonWriter& json) {
   json.field("model", header.model);
 }
 
-// The shortest numbers that read back as the same F32.
+// Returns the shortest numbers that read back as the same F32.
 std::string number_list(std::span<const float> numbers) {
   return fmt::format("[{}]", fmt::join(numbers, ","));
 }
 
-// Base64 of the numbers as little-endian F32.
+// Returns the base64 of the numbers as little-endian F32.
 std::string base64_of(std::span<const float> numbers) {
   static_assert(std::endian::native == std::endian::little);
   return to_base64({reinterpret_cast<const uint8_t*>(numbers.data()), numbers.size_bytes()});

@@ -12,7 +12,7 @@ std::string key_of(int key_idx, std::string_view id) {
   return fmt::format("{} {}", key_idx, id);
 }
 
-// Counts an item that several responses share once for each of them.
+// An item that several responses share is counted once for each of them.
 size_t bytes_of(const StoredResponse& response) {
   constexpr size_t kOverhead = 64;  // of a string on the heap
   size_t num_bytes = sizeof(StoredResponse) + response.body.size();

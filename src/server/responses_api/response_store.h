@@ -28,7 +28,7 @@ class ResponseStore {
   // Removes the oldest responses to make room. A response that exceeds the limit alone is not kept.
   void add(int key_idx, std::string_view id, StoredResponse&& response);
   std::shared_ptr<const StoredResponse> find(int key_idx, std::string_view id) const;
-  bool remove(int key_idx, std::string_view id);  // false: there is none
+  bool remove(int key_idx, std::string_view id);  // false: not found
 
  private:
   struct Entry {

@@ -82,7 +82,7 @@ class ItemReader {
 
  private:
   // Returns the message that collects the assistant's turn. `begins_another`: the turn has this
-  // part already, so the item belongs to the next one.
+  // part already, so the item belongs to the next turn.
   TemplateMessage& turn(bool begins_another) {
     if (!is_open_ || begins_another) chat_.messages.push_back({.role = "assistant"});
     is_open_ = true;
@@ -125,7 +125,7 @@ class ItemReader {
     return {};
   }
 
-  // The content, or else its encoded form, or else the summary.
+  // Reads the content; if it is absent, its encoded form; if that is absent too, the summary.
   static FieldError read_reasoning_text(const Path& path, const simdjson::dom::object& fields,
                                         std::string& out) {
     Element value;
@@ -304,7 +304,8 @@ FieldTable<ResponsesFields> ResponsesFields::table() {
        call<&R::read_metadata>},
       {{"store", kBoolean, "true needs `--max-stored-responses`, with which it is the default."},
        call<&R::read_store>},
-      {{"previous_response_id", kTextValue, "The id of a stored response, which this one continues."},
+      {{"previous_response_id", kTextValue,
+        "The id of a stored response, which this one continues."},
        into<&ResponsesRequest::previous_response_id>},
       {kTemplateKwargsField, call<&ChatBuilder::read_template_kwargs>},
       {only("truncation", R"("disabled")",
@@ -381,7 +382,7 @@ FieldError ResponsesFields::read_text_field(const Path& path, Element value) {
   return repeat(path, json.take(), request_.text);
 }
 
-// A summary cannot be asked for: reasoning items show the reasoning itself.
+// A request cannot ask for a summary: reasoning items contain the reasoning itself.
 FieldError ResponsesFields::read_reasoning(const Path& path, Element value) {
   simdjson::dom::object fields;
   QUIRE_RETURN_IF_FIELD_ERROR(read_object(path, value, fields));

@@ -12,8 +12,8 @@
 
 namespace quire::server {
 
-// The most bytes of the fields that a response repeats. A stream begins with two copies of them,
-// which must leave space for its other events in http::Limits::max_buffered_bytes.
+// Upper bound on the bytes of the fields that a response repeats. A stream begins with two copies
+// of them, which must leave space for its other events in http::Limits::max_buffered_bytes.
 inline constexpr size_t kMaxRepeatedBytes = size_t{384} << 10;
 
 // The JSON text of an item, which the responses of a conversation share.
@@ -40,7 +40,7 @@ struct ResponsesRequest {
 // A response that is kept for later requests.
 struct StoredResponse {
   std::vector<ItemText> items;   // the conversation before it, without instructions
-  std::vector<ItemText> output;  // without a call that the limit of tokens has cut
+  std::vector<ItemText> output;  // without a call that the token limit has cut
   std::string body;              // the whole response
 };
 
@@ -58,11 +58,11 @@ Parsed<ResponsesRequest> parse_responses_request(std::string_view body,
                                                  const RequestDefaults& defaults,
                                                  const StoredResponses& stored);
 
-// The description of this body.
+// Returns the description of this body.
 std::vector<ObjectSchema> responses_schemas();
 
-// `encrypted_content` of a reasoning item is its text behind this prefix. It is not encrypted: the
-// item's content shows the same text, which some clients do not send back.
+// `encrypted_content` of a reasoning item is this prefix and the item's text, because some clients
+// do not send the item's content back. It is not encrypted.
 inline constexpr std::string_view kReasoningPrefix = "quire-plain:";
 
 }  // namespace quire::server

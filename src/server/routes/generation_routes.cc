@@ -98,7 +98,8 @@ void wait_for_grammar(ServerState& state, const std::shared_ptr<WaitingRequest>&
 
 // --- From the body to a PreparedGeneration ---
 
-// In tokens. An embedding model generates none.
+// Returns the longest prompt in tokens. Except for embedding models, one token is left for the
+// output.
 int longest_prompt(const ModelInfo& model) {
   return model.max_model_len - (model.embedding_size > 0 ? 0 : 1);
 }

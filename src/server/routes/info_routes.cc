@@ -26,12 +26,13 @@ WaitingStats waiting_stats(const ServerState& state) {
           .grammars = state.config.constraints.stats()};
 }
 
-// Generation requests that run or wait, also for their grammar.
+// Returns the generation requests that run or wait, including those that wait for their grammar.
 int num_requests(const ServerState& state) {
   return state.generations.num_running() + state.grammars.num_waiting();
 }
 
-// The load of a replica's scheduler, or of all. SGLang's requests are sequences here.
+// The load of one replica's scheduler, or of all together. A request in SGLang's sense is a
+// sequence.
 struct SchedulerLoad {
   int num_running = 0;
   int num_waiting = 0;
@@ -81,7 +82,7 @@ Status check_progress(ServerState& state) {
   return state.health.check(state.engine.replicas(), HealthWatch::Clock::now()).for_clients;
 }
 
-// The values for requests that give none, and their source.
+// Writes the values for requests that give none, and the source of the values.
 void write_sampling_defaults(const ServerState& state, JsonWriter& json) {
   const SamplingDefaults defaults = state.engine.sampling_defaults(SamplingFallback::kChat);
   json.begin_object();
@@ -154,7 +155,7 @@ void get_metrics(ServerState& state, RequestContext&& context) {
                   std::string(kPrometheusText));
 }
 
-// vLLM's: the requests in progress.
+// vLLM's route: the number of requests in progress.
 void get_load(ServerState& state, RequestContext&& context) {
   JsonWriter json;
   json.begin_object();
@@ -163,7 +164,7 @@ void get_load(ServerState& state, RequestContext&& context) {
   context.respond(json.text());
 }
 
-// As vllm-router polls it.
+// The route that vllm-router polls.
 void get_router_load(ServerState& state, RequestContext&& context) {
   JsonWriter json;
   json.begin_object();
@@ -172,8 +173,8 @@ void get_router_load(ServerState& state, RequestContext&& context) {
   context.respond(json.text());
 }
 
-// SGLang's, as its model gateway (SMG) polls it: one entry per data-parallel rank. If there are
-// several, what waits in the server itself is only in the aggregate.
+// SGLang's route, which its model gateway (SMG) polls: one entry per data-parallel rank. With
+// several ranks, requests that wait in the server itself are only in the aggregate.
 void get_gateway_loads(ServerState& state, RequestContext&& context) {
   const ModelInfo& model = state.engine.model_info();
   const std::vector<ReplicaState> replicas = state.engine.replicas();
@@ -215,7 +216,7 @@ void get_gateway_loads(ServerState& state, RequestContext&& context) {
   context.respond(json.text());
 }
 
-// The fields that routers read of SGLang's, under its names.
+// The fields of SGLang's route that routers read, under SGLang's names.
 void get_server_info(ServerState& state, RequestContext&& context) {
   const ModelInfo& model = state.engine.model_info();
   const SchedulerLoad load = scheduler_load(model, state.engine.stats(), model.max_num_running());
@@ -242,7 +243,7 @@ void get_server_info(ServerState& state, RequestContext&& context) {
   context.respond(json.text());
 }
 
-// vLLM's: the configuration of each data-parallel rank that publishes KV events.
+// vLLM's route: the configuration of each data-parallel rank that publishes KV events.
 void get_kv_event_sources(ServerState& state, RequestContext&& context) {
   JsonWriter json;
   json.begin_object();

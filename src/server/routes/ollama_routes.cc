@@ -15,8 +15,8 @@
 namespace quire::server {
 namespace {
 
-// The version of Ollama whose API these routes follow. Clients compare it with the one that has the
-// features that they need.
+// The version of Ollama whose API these routes follow. Clients compare it with the version that
+// they require.
 constexpr std::string_view kOllamaVersion = "0.12.11";
 
 // --- Generation ---
@@ -62,7 +62,7 @@ std::string tagged_name(const std::string& name) {
   return last.find(':') == std::string_view::npos ? name + ":latest" : name;
 }
 
-// "LlamaForCausalLM" is of the family "llama".
+// Returns "llama" for "LlamaForCausalLM".
 std::string family_of(const ModelInfo& info) {
   const std::string_view architecture = info.architecture;
   std::string family;
@@ -70,7 +70,7 @@ std::string family_of(const ModelInfo& info) {
   return family;
 }
 
-// 4,300,000,000 parameters are "4.3B".
+// Returns "4.3B" for 4,300,000,000.
 std::string parameter_size(int64_t num_parameters) {
   constexpr double kThousand = 1e3;
   constexpr double kMillion = 1e6;
@@ -187,7 +187,7 @@ void get_ollama_tags(ServerState& state, RequestContext&& context) {
                       [&](JsonWriter& json) { json.field("modified_at", start_time(state)); });
 }
 
-// The model never expires; a date that is far away says so to clients.
+// The model never expires, which clients recognize by a date in the far future.
 void get_ollama_ps(ServerState& state, RequestContext&& context) {
   const ModelInfo& info = state.engine.model_info();
   respond_with_models(state, context, [&](JsonWriter& json) {

@@ -1,5 +1,5 @@
-// Completes openapi.json, which has the responses and the schemas that several objects share, by
-// the bodies of the requests from their tables and by the errors of each route.
+// Generates openapi.json from openapi_parts.json, which has the responses and the shared schemas.
+// Adds the bodies of the requests from their field tables, and the errors of each route.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -69,7 +69,7 @@ void write_reference(std::string_view kind, std::string_view name, JsonWriter& j
   json.end_object();
 }
 
-// Writes {"TYPE": {"schema": …}, …}; a schema is given as such or by its name.
+// Writes {"TYPE": {"schema": …}, …}; `schema` is a JSON schema or the name of one.
 void write_content(Element schema, std::string_view stream, JsonWriter& json) {
   json.key("content");
   json.begin_object();

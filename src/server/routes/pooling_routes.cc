@@ -13,8 +13,8 @@
 namespace quire::server {
 namespace {
 
-// Finds the id of a text that is one token of the model. Any model whose vocabulary has the tokens
-// of the prompt can score; others have no such route, as in service.cc.
+// Finds the id of a text that must be one token of the model. A model can score if its vocabulary
+// has the prompt's tokens; for other models the route is a 404, as in check_model().
 std::optional<ApiError> find_token(const EngineApi& engine, std::string_view text, int32_t& id) {
   const Result<std::vector<int32_t>> ids = engine.encode(text, false, {});
   if (!ids.ok()) return api_error(ids.status());
@@ -31,7 +31,7 @@ std::optional<ApiError> find_token(const EngineApi& engine, std::string_view tex
       "model", "unsupported_model");
 }
 
-// The ids of kRelevantWord and kIrrelevantWord.
+// Finds the ids of kRelevantWord and kIrrelevantWord.
 std::optional<ApiError> find_words(const EngineApi& engine, std::array<int32_t, 2>& words) {
   int32_t unused = 0;
   for (const std::string_view control : kRerankerControlTokens) {
@@ -41,8 +41,8 @@ std::optional<ApiError> find_words(const EngineApi& engine, std::array<int32_t, 
   return find_token(engine, kIrrelevantWord, words[1]);
 }
 
-// Adds the two requests of each document. They differ in the only token that may be sampled, whose
-// log probability does not depend on that restriction.
+// Adds the two requests of each document. Each allows only one token, a different one, but the
+// token's log probability does not depend on that restriction.
 std::optional<ApiError> add_requests(const ServerState& state, const ScoreRequest& scores,
                                      const std::array<int32_t, 2>& words,
                                      std::vector<Request>& requests) {

@@ -45,7 +45,7 @@ std::shared_ptr<const StoredResponse> find_or_refuse(ServerState& state, Request
   return response;
 }
 
-// A page of a list of items, as the query asks for it.
+// The page of a list of items that a query asks for.
 struct Page {
   int limit = 20;
   bool is_ascending = false;
@@ -76,7 +76,7 @@ struct Item {
   std::string_view json;
 };
 
-// Reduces the items, which are in ascending order, to those of the page and later pages.
+// Removes the items before the page. The items must be in ascending order.
 FieldError turn_to(const Page& page, std::vector<Item>& items) {
   if (!page.is_ascending) std::ranges::reverse(items);
   if (page.after.empty()) return {};

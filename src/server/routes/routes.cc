@@ -23,7 +23,7 @@ size_t max_context_bytes(const EngineApi& engine) {
   return longest * static_cast<size_t>(info.max_model_len);
 }
 
-// Hashes what a response depends on beside its request (FNV-1a).
+// Hashes the inputs of a response other than its request (FNV-1a).
 std::string fingerprint_of(const EngineApi& engine, const ServiceConfig& config) {
   const ModelInfo& info = engine.model_info();
   uint64_t hash = 0xcbf29ce484222325;
@@ -45,7 +45,7 @@ std::string fingerprint_of(const EngineApi& engine, const ServiceConfig& config)
 }
 
 struct Replacement {
-  std::string_view path;  // and all below it; also without /v1
+  std::string_view path;  // and all paths below it; also without /v1
   std::string_view text;
 };
 

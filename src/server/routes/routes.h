@@ -75,18 +75,18 @@ struct Route {
   RouteKind kind = RouteKind::kOther;
 };
 
-// The complete list of routes, with the more specific of two that match one path before the other.
-// Any other path is 404, with or without a key.
+// The complete list of routes. If two routes match one path, the more specific one comes first. Any
+// other path is 404, with or without a key.
 std::span<const Route> routes();
 
-// Returns the parameter of the path if the route has it: "" for a route without a parameter.
+// Returns the path's parameter if the route matches the path; "" if the route has no parameter.
 std::optional<std::string_view> match_path(const Route& route, std::string_view path);
 
-// Returns the path of the route that a client means: `path` without slashes at its end, or that
-// with /v1 in front. Returns `path` if no route has either.
+// Returns the path of the route that a client probably means: `path` without trailing slashes, or
+// the same with /v1 in front. Returns `path` if no route has either.
 std::string routed_path(std::string_view path);
 
-// Returns what to use instead of a path that no route has, for the message about it.
+// Returns an alternative to a path without a route, for the error message.
 std::string_view replacement_of(std::string_view path);
 
 // info_routes.cc: state of the server and its model.
@@ -104,7 +104,7 @@ void get_models(ServerState& state, RequestContext&& context);
 void get_model(ServerState& state, RequestContext&& context);
 void get_tokenizer_info(ServerState& state, RequestContext&& context);
 
-// tokenize_routes.cc: between text and tokens.
+// tokenize_routes.cc: conversion between text and tokens.
 void post_tokenize(ServerState& state, RequestContext&& context);
 void post_detokenize(ServerState& state, RequestContext&& context);
 
@@ -158,12 +158,12 @@ void isolate_by_key(const ServerState& state, const RequestContext& context, Req
 // which control tokens are plain text.
 std::optional<ApiError> prepare_prompt(const ServerState& state, Request& request,
                                        const ByteSpans& untrusted);
-// Does this for each prompt of a request, which moves to `requests`.
+// Calls prepare_prompt() for each prompt of a request, and moves the prompts to `requests`.
 std::optional<ApiError> prepare_prompts(const ServerState& state, CompletionRequest& completion,
                                         std::vector<Request>& requests);
 // Renders a conversation and prepares its prompt.
 std::optional<ApiError> prepare_chat(const ServerState& state, ChatRequest& chat);
-// Adds to an error of prepare_prompt() which of the `count` prompts of the field it is about.
+// Adds to an error of prepare_prompt() the index of its prompt among the field's `count` prompts.
 ApiError with_prompt(ApiError error, std::string_view field, size_t idx, size_t count);
 ResponseInfo response_info(const ServerState& state, const std::string& response_id,
                            const std::vector<Request>& requests);
@@ -179,7 +179,7 @@ using MakeCompletionWriter = std::function<Result<std::unique_ptr<ResponseWriter
 // if one of these fails. Every API with conversations uses this function.
 void generate_chat(ServerState& state, RequestContext&& context, ChatRequest&& chat,
                    const std::string& response_id, const MakeChatWriter& make_writer);
-// Does the same for prompts, which no template renders.
+// Does the same for prompts; no template renders them.
 void generate_completion(ServerState& state, RequestContext&& context,
                          CompletionRequest&& completion, const std::string& response_id,
                          const MakeCompletionWriter& make_writer);

@@ -1,4 +1,4 @@
-// Routes between text and tokens.
+// Routes that convert between text and tokens.
 #include <fmt/format.h>
 
 #include <utility>
@@ -16,8 +16,8 @@ size_t max_tokens(const ServerState& state) {
   return 2 * state.config.max_tokenize_bytes;
 }
 
-// The error for a text or token list, described by `got`, that exceeds the limits, which bound the
-// time and memory of one request.
+// The error for a text or token list, described by `got`, that exceeds the limits. The limits bound
+// the time and memory of one request.
 ApiError too_long(const ServerState& state, std::string field, std::string_view got) {
   return make_api_error(
       400,

@@ -1,5 +1,5 @@
 // The output of one sequence as a list of blocks, for APIs that announce the begin and the end of
-// each.
+// each block.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ struct OutputBlock {
 };
 
 // Collects the blocks of a sequence from the deltas of its parser, and passes each step to a
-// writer, which appends its events to `out`. The writer has these functions; `block` is that of
+// writer, which appends its events to `out`. The writer has these functions, where `block` is
 // blocks()[idx]:
 //   void begin_block(size_t idx, const OutputBlock& block, std::string& out);
 //   // `piece` is already at the end of the block's text.

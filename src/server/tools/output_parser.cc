@@ -34,7 +34,7 @@ class ThinkBlock {
     }
     push_start(c);
     if (section_ == Section::kBefore) return;
-    // It is decided whether the held text is the marker.
+    // It is now known whether the held text is the marker.
     const std::string held = std::exchange(held_, {});
     if (!found_) {
       for (const char h : held) push(h, out, content);

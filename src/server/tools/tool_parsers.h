@@ -45,7 +45,7 @@ class Marker {
     return true;
   }
 
-  // The state of the search: bytes of the marker that the newest bytes may begin.
+  // The state of the search: the number of bytes of the marker that the newest bytes match.
   size_t num_matched() const { return num_matched_; }
   void resume(size_t num_matched) { num_matched_ = num_matched; }
 
@@ -99,7 +99,7 @@ class CallReader {
       : tool_names_(tool_names), short_ids_(short_ids) {}
 
   void reset();
-  // Takes the bytes of the object from its '{' on. kNoCall: the object is no call, or `c` is not
+  // Takes the bytes of the object from its '{' on. kNoCall: the object is not a call, or `c` is not
   // part of it.
   Result push(char c, MessageWriter& out);
   bool is_written() const { return is_written_; }  // at least a part of the call
@@ -142,7 +142,7 @@ class NoToolParser : public ToolParser {
 };
 
 // The common part of the formats: text around calls, an object that may be a call, and the return
-// to text if it is none.
+// to text if it is not a call.
 class MarkedCalls : public ToolParser {
  public:
   void push(char c, MessageWriter& out) override;
@@ -159,7 +159,7 @@ class MarkedCalls : public ToolParser {
 
   // Starts an object with `c`.
   void begin_object(char c, MessageWriter& out);
-  // Ends a candidate that is no call: the held text and `c` are text.
+  // Ends a candidate that is not a call: the held text and `c` are text.
   void back_to_text(char c, MessageWriter& out);
   void hold(char c, MessageWriter& out);
 
@@ -225,9 +225,9 @@ class MistralCalls final : public MarkedCalls {
   JsonScanner scanner_;
 };
 
-// Parses [{"name": …, "parameters": {…}}, …], which a grammar has forced. Drops text that is no
-// call, or that is cut before it is recognized as one, because the client did not ask for the array
-// itself.
+// Parses [{"name": …, "parameters": {…}}, …], which a grammar has forced. Drops text that is not a
+// call, or that is cut before it is recognized as a call, because the client did not ask for the
+// array itself.
 class ForcedCalls final : public ToolParser {
  public:
   explicit ForcedCalls(const std::vector<std::string>& tool_names) : reader_(tool_names, false) {}
