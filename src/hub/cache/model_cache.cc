@@ -22,8 +22,8 @@ constexpr size_t kMaxRevisionBytes = 255;
 constexpr size_t kMaxRefBytes = 256;
 constexpr std::string_view kFolderStart = "models--";
 
-// The hub's rules for an organization or a model: letters, digits, '-', '_' and '.', neither first
-// nor last '-' or '.', and neither "--" nor "..".
+// Returns whether the hub allows this name of an organization or a model: letters, digits, '-', '_'
+// and '.', neither first nor last '-' or '.', and neither "--" nor "..".
 bool is_name_part(std::string_view part) {
   const auto is_edge = [](char c) { return c == '-' || c == '.'; };
   return !part.empty() && part.size() <= kMaxNameBytes && !is_edge(part.front()) &&
@@ -33,7 +33,8 @@ bool is_name_part(std::string_view part) {
          });
 }
 
-// A branch such as "main" or "refs/pr/1", a tag or a commit. It becomes a path below refs/.
+// Returns whether the text can be a branch such as "main" or "refs/pr/1", a tag or a commit. It
+// becomes a path below refs/.
 bool is_revision(std::string_view text) {
   return !text.empty() && text.size() <= kMaxRevisionBytes && text.front() != '/' &&
          text.back() != '/' && text.find("//") == std::string_view::npos &&
@@ -64,13 +65,13 @@ std::string folder_name(std::string_view repository) {
   return name;
 }
 
-// The part of an error that names the setting, by what it is read for.
+// The setting as errors name it, which depends on the files that are read.
 std::string_view setting(Needs needs) {
   return needs == Needs::kTokenizer ? "[tokenizer] tokenizer" : "[model] model";
 }
 
-// The repository of a model's folder; empty: another folder. "--" stands for the slash of the name,
-// which has no other "--".
+// Returns the repository of a model's folder; empty for any other folder. The first "--" stands for
+// the slash of the name; names contain no "--".
 std::string repository_of(std::string_view folder) {
   if (!folder.starts_with(kFolderStart)) return "";
   std::string name(folder.substr(kFolderStart.size()));
@@ -79,7 +80,7 @@ std::string repository_of(std::string_view folder) {
   return parse_model_name(name) ? name : "";
 }
 
-// A model of the cache whose name differs in case only; empty if there is none.
+// Returns a model of the cache whose name differs in case only; empty if there is none.
 std::string name_in_other_case(const ModelName& name, const fs::path& cache) {
   const std::string wanted = folder_name(name.repository);
   for (const std::string& folder : entries(cache)) {
@@ -130,7 +131,7 @@ Status no_such_revision(const ModelName& name, const fs::path& folder, Needs nee
       name.text()));
 }
 
-// The commit of a revision; empty if the cache has none.
+// Returns the commit of a revision; empty if it is not in the cache.
 Result<std::string> commit_of(const ModelName& name, const fs::path& folder) {
   const fs::path ref = folder / "refs" / name.revision;
   std::error_code error;

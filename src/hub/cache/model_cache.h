@@ -20,9 +20,9 @@ inline constexpr std::string_view kMainRevision = "main";
 // Names the model in the binary, even if a file or folder has this name.
 inline constexpr std::string_view kEmbeddedModel = "embedded";
 
-// An environment variable; empty: it is not set.
+// Returns an environment variable; empty if it is not set.
 std::string variable(const char* name);
-// Replaces a leading ~, which a shell leaves in place behind "=" in some settings.
+// Replaces a leading ~, which shells do not expand behind "=" in some settings.
 std::filesystem::path expanded(const std::string& path);
 
 // A model on the hub: "ORG/NAME" or "NAME", and a branch, tag or commit of it.
@@ -33,14 +33,14 @@ struct ModelName {
   std::string text() const;  // "ORG/NAME", or "ORG/NAME@REVISION" if it is not main
 };
 
-// Parses NAME[@REVISION]. Returns nullopt if the hub has no such names: then the text can only be a
-// path.
+// Parses NAME[@REVISION]. Returns nullopt if the hub does not allow such a name; the text can then
+// only be a path.
 std::optional<ModelName> parse_model_name(std::string_view text);
 
-// 40 hexadecimal digits.
+// Returns whether the text has 40 hexadecimal digits.
 bool is_commit(std::string_view revision);
 
-// HF_HOME, or `huggingface` in XDG_CACHE_HOME or ~/.cache. Fails if no variable gives it.
+// HF_HOME, or `huggingface` in XDG_CACHE_HOME or ~/.cache. Fails if none of the variables is set.
 Result<std::filesystem::path> hub_home();
 // The folder of the models' folders: HF_HUB_CACHE, or `hub` in hub_home().
 Result<std::filesystem::path> cache_directory();
@@ -56,13 +56,13 @@ struct FoundModel {
   std::string name;                 // "ORG/NAME" or "NAME"; empty if the user gave a path
 };
 
-// Returns the path itself if there is a file or folder of this name. Otherwise returns the GGUF
-// file of a model in the model folder, or the snapshot in the cache, with all files that `needs`
-// names. The error distinguishes a path that does not exist, a model that is not in the cache, and
-// a model that is only partly in the cache, and names the command that downloads it.
+// Returns the path itself if a file or folder of this name exists. Otherwise returns the GGUF file
+// of a model in the model folder, or the snapshot in the cache, if it has all files of `needs`. The
+// error distinguishes a path that does not exist, a model that is not in the cache, and a model
+// that is only partly in the cache, and names the command that downloads it.
 Result<FoundModel> find_model(const std::string& model, Needs needs);
 
-// find_model() for a name only, in this cache.
+// Like find_model(), but only for a name, in this cache.
 Result<std::filesystem::path> find_in_cache(const ModelName& name,
                                             const std::filesystem::path& cache, Needs needs);
 

@@ -90,7 +90,7 @@ std::vector<LocalModel> list_local_models(const fs::path& models) {
   for (fs::directory_iterator it(models, error), end; !error && it != end; it.increment(error)) {
     const std::string name = it->path().filename().string();
     std::error_code ignored;
-    // A link without a target is listed, so that its user learns of it and can remove it.
+    // A link without a target is listed, so that the user can find and remove it.
     const bool is_broken = it->is_symlink(ignored) && !it->exists(ignored);
     if (!can_name_local_model(name) || (!is_broken && !it->is_directory(ignored))) continue;
     found.push_back({name, it->path(), read_source(it->path() / "source.json"), is_broken});
@@ -132,7 +132,7 @@ int64_t tree_bytes(const fs::path& path) {
 Result<int64_t> remove_tree(const fs::path& path) {
   const int64_t num_bytes = tree_bytes(path);
   std::error_code error;
-  fs::remove_all(path, error);  // removes a link, not what it leads to
+  fs::remove_all(path, error);  // removes a link, not its target
   if (error) {
     return unavailable(fmt::format(
         "[hub] cannot remove {}: {}; {} bytes of it remain; make it writable, and run the same "

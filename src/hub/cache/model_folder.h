@@ -1,4 +1,4 @@
-// The folder of models that `quire pull` takes from packages. A model's folder in it:
+// The folder of the models that `quire pull` installs from packages. A model's folder in it:
 //   NAME/NAME.gguf
 //        LICENSE
 //        source.json               where it came from, see ModelSource
@@ -19,15 +19,15 @@ namespace quire::hub {
 // The setting that names the folder.
 inline constexpr std::string_view kModelsVariable = "QUIRE_MODELS";
 
-// QUIRE_MODELS, or `quire/models` in XDG_DATA_HOME or ~/.local/share. Fails if no variable gives
-// it.
+// QUIRE_MODELS, or `quire/models` in XDG_DATA_HOME or ~/.local/share. Fails if none of the
+// variables is set.
 Result<std::filesystem::path> models_directory();
 
-// Fails if the path exists and is not a folder that can be read. A folder that does not exist has
-// no models.
+// Fails if the path exists and is not a readable folder. A folder that does not exist has no
+// models.
 Status check_models_folder(const std::filesystem::path& models);
 
-// Whether a model's folder may have this name: a plain file name that is not a reserved word.
+// Returns whether a model's folder may have this name: a plain file name, not a reserved word.
 bool can_name_local_model(std::string_view name);
 
 // The content of source.json. Empty and 0: unknown.
@@ -38,7 +38,7 @@ struct ModelSource {
   std::string sha256 = {};           // of the GGUF file
   int64_t size = 0;                  // of the GGUF file, in bytes
   std::string wheel_sha256 = {};     // of the package
-  std::string sampling_sha256 = {};  // of generation_config.json as it was written
+  std::string sampling_sha256 = {};  // of generation_config.json as quire pull wrote it
   std::string fetched_at = {};       // UTC
 };
 std::string source_json(const ModelSource& source);
@@ -55,14 +55,14 @@ struct LocalModel {
 // The models in the folder, by name.
 std::vector<LocalModel> list_local_models(const std::filesystem::path& models);
 
-// The GGUF file of a model in the folder; empty: it has no such model.
+// Returns the GGUF file of a model in the folder; empty if the folder does not have the model.
 std::filesystem::path local_model_file(const std::filesystem::path& models, std::string_view name);
 // local_model_file() in models_directory().
 std::filesystem::path local_model_file(std::string_view name);
 
 // The bytes of all files below a path. Follows no links.
 int64_t tree_bytes(const std::filesystem::path& path);
-// Deletes a file, a link or a folder with all below it, and returns its bytes. Follows no links.
+// Deletes a file, a link or a folder with its content, and returns the bytes. Follows no links.
 Result<int64_t> remove_tree(const std::filesystem::path& path);
 
 }  // namespace quire::hub

@@ -33,7 +33,7 @@ inline constexpr std::array<NamedModel, 1> kNamedModels = {
       .gguf_sha256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
       .generation_config = kSmolLm2Sampling}}};
 
-// The model that some commands take when none is named.
+// The model that some commands use if the user names none.
 inline constexpr std::string_view kDefaultModel = kNamedModels[0].name;
 
 constexpr const NamedModel* find_named_model(std::string_view name) {

@@ -46,7 +46,7 @@ bool is_sha256(std::string_view text) {
          std::ranges::all_of(text, [](char c) { return hex_digit(c) >= 0; });
 }
 
-// The address without its fragment, which may give the hash: "#sha256=…".
+// Removes the address's fragment, which may contain the hash: "#sha256=…".
 IndexFile make_file(std::string_view name, std::string_view url) {
   const size_t hash = url.find('#');
   IndexFile file = {std::string(name), std::string(url.substr(0, hash))};
@@ -90,7 +90,7 @@ Result<std::vector<IndexFile>> parse_json_page(std::string_view page) {
   return files;
 }
 
-// Replaces the references that addresses and names of files have.
+// Replaces the character references of HTML that occur in addresses and names of files.
 std::string unescaped(std::string_view html) {
   constexpr std::array<std::pair<std::string_view, char>, 6> kReferences = {{{"&amp;", '&'},
                                                                              {"&lt;", '<'},
@@ -108,7 +108,7 @@ std::string unescaped(std::string_view html) {
   return text;
 }
 
-// The value of an attribute in the inside of a tag; empty: absent.
+// Returns the value of an attribute; empty: absent. `tag` is the text inside the angle brackets.
 std::string_view attribute(std::string_view tag, std::string_view name) {
   for (size_t at = tag.find(name); at != std::string_view::npos; at = tag.find(name, at + 1)) {
     std::string_view rest = trimmed(tag.substr(at + name.size()));
@@ -123,7 +123,7 @@ std::string_view attribute(std::string_view tag, std::string_view name) {
   return "";
 }
 
-// PEP 503: an anchor per file, whose text is the file's name.
+// PEP 503: the page has an anchor per file, whose text is the file's name.
 Result<std::vector<IndexFile>> parse_html_page(std::string_view page) {
   std::vector<IndexFile> files;
   for (size_t at = page.find("<a"); at != std::string_view::npos; at = page.find("<a", at)) {

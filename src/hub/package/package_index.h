@@ -11,7 +11,7 @@
 
 namespace quire::hub {
 
-// With the letters of ASCII in lower case.
+// Returns the text with ASCII letters in lower case.
 std::string lowered(std::string_view text);
 
 // A package at one version.
@@ -22,7 +22,7 @@ struct PackageName {
   std::string text() const { return name + "==" + version; }
 };
 
-// Parses NAME==VERSION. Returns nullopt if no package can have the name or the version.
+// Parses NAME==VERSION. Returns nullopt if the name or the version is not valid.
 std::optional<PackageName> parse_package_name(std::string_view text);
 
 struct IndexFile {
@@ -35,8 +35,8 @@ struct IndexFile {
 // The files that a page lists, in JSON or HTML.
 Result<std::vector<IndexFile>> parse_index_page(std::string_view page);
 
-// The wheel of this version for all platforms, or else the only wheel of this version. The error
-// names the versions that have wheels.
+// Returns the wheel of this version for all platforms. Without such a wheel, returns the only wheel
+// of this version. The error names the versions that have wheels.
 Result<IndexFile> choose_wheel(const std::vector<IndexFile>& files, const PackageName& package);
 
 }  // namespace quire::hub

@@ -42,9 +42,9 @@ std::vector<char*> environment_with(std::vector<std::string>& variables) {
   return all;
 }
 
-// The program reads nothing and writes to `output`. It gets the default actions for the signals
-// that this process ignores, and a process group with its children: pip starts programs that would
-// otherwise outlive it.
+// Starts the program without input, with its output to `output`. It gets the default actions for
+// the signals that this process ignores. It gets a process group of its own, because pip starts
+// programs that would otherwise outlive it.
 int spawn(std::vector<std::string> arguments, std::vector<std::string> variables, int output,
           pid_t& pid) {
   std::vector<char*> argv;
@@ -73,7 +73,7 @@ int spawn(std::vector<std::string> arguments, std::vector<std::string> variables
   return error;
 }
 
-// Appends what can be read within a tick. Returns false at the end of the output.
+// Appends the bytes that arrive within kTickMs. Returns false at the end of the output.
 bool read_some(int fd, std::string& output) {
   constexpr size_t kMaxOutputBytes = size_t{64} << 10;
   pollfd input = {fd, POLLIN, 0};
@@ -94,7 +94,7 @@ int wait_for(pid_t pid, const std::function<bool()>& keep_running) {
   std::chrono::steady_clock::time_point deadline;
   int status = 0;
   while (true) {
-    // WNOWAIT: the program keeps its number, so that no other group can get it before the kill.
+    // WNOWAIT keeps the process id in use, so that no other group can get it before the kill.
     siginfo_t ended = {};
     if (::waitid(P_PID, static_cast<id_t>(pid), &ended, WEXITED | WNOHANG | WNOWAIT) != 0 &&
         errno != EINTR) {

@@ -22,8 +22,8 @@ Result<ProgramResult> run_program(const std::vector<std::string>& arguments,
                                   const std::vector<std::string>& variables,
                                   const std::function<bool()>& keep_running);
 
-// Kills the program that run_program() waits for, and its children. For signal handlers: they have
-// a process group of their own, which Ctrl-C does not reach.
+// Kills the program that run_program() waits for, and its children. For signal handlers: Ctrl-C
+// does not reach these processes, because they have a process group of their own.
 void kill_running_program();
 
 }  // namespace quire::hub

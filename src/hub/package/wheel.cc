@@ -16,7 +16,7 @@ namespace {
 constexpr size_t kMaxLicenceBytes = size_t{1} << 20;  // of one file
 constexpr size_t kMaxLicences = 16;
 
-// "a/b/" of "a/b/c".
+// Returns "a/b/" for "a/b/c".
 std::string_view folder_of(std::string_view name) {
   return name.substr(0, name.rfind('/') + 1);
 }

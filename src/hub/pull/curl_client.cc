@@ -24,8 +24,8 @@ namespace {
 constexpr long kMaxRedirects = 10;
 constexpr long kConnectTimeoutS = 20;
 constexpr long kLeastBytesPerS = 1000;  // a slower transfer counts as lost
-constexpr long kStallTimeoutS = 30;     // at less than this rate
-// Below the 300 KiB of libcurl, whose own error would be taken for a lost connection.
+constexpr long kStallTimeoutS = 30;     // seconds at less than this rate
+// Less than libcurl's limit of 300 KiB, whose error would be mistaken for a lost connection.
 constexpr size_t kMaxHeadBytes = size_t{256} << 10;
 
 struct CurlApi {
@@ -82,8 +82,8 @@ const Result<CurlApi>& curl_api() {
   return api;
 }
 
-// Takes the file of certificates that the user names, as Python's clients and curl read it, unless
-// the settings have one. Without any, libcurl takes its own.
+// Sets the file of certificates from the variables that Python's clients and curl read, unless the
+// settings have a file. Otherwise libcurl uses its default.
 void find_certificates(CurlSettings& settings) {
   if (!settings.certificates.empty()) return;
   settings.certificates_variable = {};
@@ -122,7 +122,7 @@ void read_header(std::string_view line, Reply& reply) {
   }
 }
 
-// One running transfer, as the callbacks receive it.
+// One running transfer, the argument of the callbacks.
 struct Transfer {
   const CurlApi& api;
   CURL* handle;
@@ -185,7 +185,7 @@ int on_progress(void* user, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
   return static_cast<Transfer*>(user)->interrupted() ? 1 : 0;
 }
 
-// Without the user and password, which no error may show.
+// Returns the host without user and password, which errors must not contain.
 std::string host_of(std::string_view url) {
   const size_t begin = url.find("://");
   const std::string_view rest = begin == std::string_view::npos ? url : url.substr(begin + 3);
@@ -201,11 +201,11 @@ class Url {
   Url(const Url&) = delete;
   Url& operator=(const Url&) = delete;
 
-  // A URL that is set twice is read as a reference on the first.
+  // A second call resolves the text as a reference relative to the first.
   bool set(CURLUPart part, const std::string& text) {
     return handle_ != nullptr && api_.url_set(handle_, part, text.c_str(), 0) == CURLUE_OK;
   }
-  // Empty: the URL does not have it.
+  // Empty: the URL lacks this part.
   std::string get(CURLUPart part) const {
     char* text = nullptr;
     const unsigned int flags = part == CURLUPART_PORT ? CURLU_DEFAULT_PORT : 0;
@@ -316,7 +316,7 @@ struct CurlClient::State {
     (void)api.easy_setopt(handle, option, value);
   }
 
-  // The options that no request changes.
+  // Sets the options that all requests share.
   void set_up() const {
     set(CURLOPT_USERAGENT, settings.user_agent.c_str());
     set(CURLOPT_NOSIGNAL, 1L);  // other threads run

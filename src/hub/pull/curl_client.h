@@ -1,6 +1,6 @@
-// HTTP downloads by libcurl, which follows redirects and the variables of proxies (https_proxy,
-// no_proxy). The library is opened when the first client is made. Linking it would load more than
-// 20 further libraries into every command.
+// HTTP downloads by libcurl, with redirects and the proxy variables (https_proxy, no_proxy). The
+// library is opened when the first client is made. Linking it would load more than 20 further
+// libraries into every command.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct Reply {
   std::string url;          // of content, after redirects
 
   Status failure;          // of the connection or the receiver; ok: the response is complete
-  bool may_retry = false;  // the failure is the connection's, and may be temporary
+  bool may_retry = false;  // the connection has failed, perhaps temporarily
 
   bool is_content() const { return status == 200 || status == 206; }
 };
@@ -38,7 +38,7 @@ class Receiver {
   virtual Status receive(std::string_view bytes) = 0;
   // The number of bytes received, from which a repeated request continues.
   virtual int64_t size() const = 0;
-  // Whether a response that ended without an error brought all bytes.
+  // Returns whether all bytes were received, for a response that ended without an error.
   virtual bool is_complete() const = 0;
 };
 
@@ -51,10 +51,11 @@ struct Get {
 
 struct CurlSettings {
   std::string user_agent;
-  std::function<bool()> interrupted;                  // transfers end soon after this returns true
-  std::string_view address_variable = "HF_ENDPOINT";  // gives the server's address; for errors
+  std::function<bool()> interrupted;  // transfers end soon after this returns true
+  std::string_view address_variable =
+      "HF_ENDPOINT";              // the variable of the server's address; for errors
   std::string certificates = {};  // a file of authorities; empty: SSL_CERT_FILE or libcurl's own
-  std::string_view certificates_variable = {};  // gives `certificates`; for errors
+  std::string_view certificates_variable = {};  // the variable of `certificates`; for errors
 };
 
 // Keeps connections open between requests. Not thread-safe: one per thread.
@@ -78,9 +79,9 @@ class CurlClient {
 // The URL without user, password and query, for messages.
 std::string without_credentials(std::string_view url);
 
-// The URL that `reference` means on the page `base`. It gets the user and password of `origin`, the
-// URL that the user gave, if it has the same scheme, host and port. Fails if the result is neither
-// http nor https, or is http where `base` is https.
+// Resolves `reference`, which the page `base` contains. The result gets the user and password of
+// `origin`, the URL that the user gave, if both have the same scheme, host and port. Fails if the
+// result is neither http nor https, or is http although `base` is https.
 Result<std::string> resolve_url(const std::string& base, const std::string& reference,
                                 const std::string& origin);
 

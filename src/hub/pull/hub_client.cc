@@ -28,7 +28,7 @@ std::string page_of(const HubSettings& settings) {
   return settings.endpoint + "/" + settings.model.repository;
 }
 
-// How to use a token: depends on whether one was sent.
+// The remedy that concerns the token, which depends on whether a token was sent.
 std::string token_remedy(const HubSettings& settings) {
   return settings.token.empty()
              ? fmt::format("set HF_TOKEN to a token of {}/settings/tokens", settings.endpoint)
@@ -54,8 +54,8 @@ std::string explain_access(const Reply& reply, const HubSettings& settings, std:
                        reply.error_text.empty() ? "" : ": ", reply.error_text,
                        token_remedy(settings));
   }
-  // The hub gives 401 for a model that does not exist, so as not to reveal which private models
-  // exist.
+  // The hub responds with 401 for a model that does not exist, so as not to reveal which private
+  // models exist.
   return fmt::format(
       "[hub] {} has no model {}{}, or it is private ({}{}{}); check the name, or {}",
       settings.endpoint, model.repository,

@@ -59,14 +59,15 @@ class TextReceiver : public Receiver {
   std::string url_;
 };
 
-// Counts the attempts in a row that together brought less than 1 MiB. A server that ignores ranges
-// and sends a part each time brings no progress.
+// Counts consecutive attempts that together received less than 1 MiB. If a server ignores ranges
+// and sends a part each time, there is no progress.
 class Attempts {
  public:
-  // Bytes that the receiver has before the first attempt.
+  // `num_bytes`: bytes that the receiver has before the first attempt.
   explicit Attempts(int64_t num_bytes) : num_bytes_(num_bytes) {}
 
-  // Called after a failed attempt, with the bytes that the receiver has now. Returns false after 5.
+  // Called after a failed attempt, with the bytes that the receiver has now. Returns false after 5
+  // such attempts.
   bool allow_another(int64_t num_bytes);
   int wait_factor() const { return 1 << (num_failed_ - 1); }  // the wait doubles each time
 
@@ -75,9 +76,9 @@ class Attempts {
   int num_failed_ = 0;
 };
 
-// Sends the request from receiver.size() on, and repeats it until the receiver is complete or an
-// attempt fails for good, which `explain` and Attempts decide. A connection that fails before the
-// server has responded once is not repeated. `what` names the file in messages.
+// Requests the bytes from receiver.size() on, and repeats the request until the receiver is
+// complete or until `explain` or Attempts allows no further attempt. A connection that fails before
+// the server has responded once is not repeated. `what` names the file in messages.
 Status get_repeatedly(CurlClient& curl, Get request, Receiver& receiver, std::string_view what,
                       std::chrono::milliseconds first_wait, PullState& state,
                       const std::function<Refusal(const Reply&)>& explain);

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 constexpr mode_t kFileMode = 0666;  // reduced by the umask
 
-// Whether the path still names the open file: another program may have deleted it.
+// Returns whether the path still names the open file: another program may have deleted it.
 bool is_at(const Descriptor& file, const fs::path& path) {
   struct stat opened = {};
   struct stat named = {};

@@ -1,5 +1,5 @@
-// The files that a download writes: locks between programs, free space, and errors. `variable`
-// names the setting that moves the files to another folder, which errors name as the remedy.
+// The files that a download writes: locks between programs, free space, and errors. `variable` is
+// the setting for another folder, which errors name as the remedy.
 #pragma once
 
 #include <cstdint>
@@ -32,19 +32,21 @@ class Descriptor {
   int fd_;
 };
 
-// Opens or creates a file. Follows no link, so that a folder that others may write leads to no file
-// outside it.
+// Opens or creates a file. Follows no link: in a folder that other users may write, a link could
+// lead to a file outside of it.
 Result<Descriptor> open_for_update(const std::filesystem::path& path, std::string_view variable);
 
 // Writes all bytes at the file's position. `path` appears in errors.
 Status write_bytes(const Descriptor& file, std::string_view bytes,
                    const std::filesystem::path& path, std::string_view variable);
 
-// Waits for the lock of a file, which closing it releases. `what` is being downloaded.
+// Waits for the lock of a file; closing the file releases it. `what` names the download in
+// messages.
 Result<Descriptor> lock_file(const std::filesystem::path& path, std::string_view variable,
                              const PullState& state, std::string_view what);
 
-// The same without waiting: nullopt if another program has the lock, or the file cannot be opened.
+// Does the same without waiting: nullopt if another program has the lock, or the file cannot be
+// opened.
 std::optional<Descriptor> try_lock_file(const std::filesystem::path& path);
 
 Status make_folder(const std::filesystem::path& path, std::string_view variable);

@@ -53,13 +53,13 @@ Result<ModelFolders> make_folders(const PullOptions& options, const std::string&
   return folders;
 }
 
-// A name beside the path that no other program uses, also none with the same process id on another
-// machine that shares the cache.
+// Returns a path beside this one that no other program uses. It is random, because a process on
+// another machine with a shared cache may have the same process id.
 fs::path fresh_path(const fs::path& path) {
   return fmt::format("{}.{:08x}.tmp", path.string(), std::random_device()());
 }
 
-// Writes through a second name, so that a reader never sees a part.
+// Writes to a temporary path and renames it, so that a reader never gets a part.
 Status write_ref(const fs::path& refs, const ModelName& model, const std::string& commit) {
   if (is_commit(model.revision)) return {};
   const fs::path path = refs / model.revision;
@@ -73,7 +73,7 @@ Status write_ref(const fs::path& refs, const ModelName& model, const std::string
   return {};
 }
 
-// Links the file's name in the snapshot, which may be in a folder, to its blob.
+// Links the file's name in the snapshot, which may contain folders, to its blob.
 Status link_blob(const RepositoryFile& file, const ModelFolders& folders) {
   const fs::path link = folders.snapshot / file.name;
   QUIRE_RETURN_IF_ERROR(make_folder(link.parent_path(), kCacheVariable));
@@ -154,7 +154,7 @@ class Download {
     changed_.notify_one();
   }
 
-  // Takes one file after the other until there is none.
+  // Downloads one file after the other until none is left.
   Status download_some(const std::vector<RepositoryFile>& files, const std::string& commit,
                        const ModelFolders& folders) {
     QUIRE_ASSIGN_OR_RETURN(HubClient client, HubClient::create(options_.hub, state_));
@@ -275,8 +275,8 @@ Result<fs::path> pull(const PullOptions& options, const PullHooks& hooks) {
   QUIRE_ASSIGN_OR_RETURN(const RepositoryList list, get_list(options, hooks));
   QUIRE_ASSIGN_OR_RETURN(FileChoice choice, choose_files(list));
   QUIRE_ASSIGN_OR_RETURN(const ModelFolders folders, make_folders(options, list.commit));
-  // A new revision appears at once, so that a model that is only partly there is reported as such.
-  // An older one stays usable until the new one is complete.
+  // A new revision is written at once, so that a partial download is reported as such. An existing
+  // revision keeps its older commit until the new one is complete.
   std::error_code error;
   const bool has_ref = fs::exists(folders.refs / options.hub.model.revision, error);
   if (!has_ref) QUIRE_RETURN_IF_ERROR(write_ref(folders.refs, options.hub.model, list.commit));

@@ -27,9 +27,9 @@ struct PullHooks {
   std::function<Status(const std::filesystem::path& config)> check_config;
 };
 
-// Returns the snapshot's directory. If it fails, what was downloaded stays in the cache, and the
+// Returns the snapshot's directory. If it fails, the downloaded files stay in the cache, and the
 // next pull continues. All small files come before the weights, so that a snapshot with its weights
-// is complete, and a model that check_config refuses costs no download of weights.
+// is complete, and a model that check_config refuses causes no download of weights.
 Result<std::filesystem::path> pull(const PullOptions& options, const PullHooks& hooks);
 
 // The settings that huggingface_hub reads too: HF_ENDPOINT, HF_TOKEN or the file of the token

@@ -50,7 +50,7 @@ bool is_control(char c) {
   return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
 }
 
-// A relative path of plain names.
+// Returns whether the name is a relative path of plain names.
 bool is_safe_path(std::string_view name) {
   if (name.empty() || name.size() > kMaxNameBytes || std::ranges::any_of(name, is_control)) {
     return false;

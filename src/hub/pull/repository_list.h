@@ -29,17 +29,17 @@ struct RepositoryList {
 };
 
 // Parses the response of GET /api/models/NAME/revision/REVISION?blobs=true. Fails if the commit is
-// not one, if a name is absolute, has ".." or is repeated, and beyond 100,000 files. Hashes and
-// sizes are checked by check_file().
+// not valid, if a name is absolute, has ".." or is repeated, or if there are more than 100,000
+// files. Hashes and sizes are checked by check_file().
 Result<RepositoryList> parse_repository_list(std::string_view json);
 
-// Fails if the file cannot be downloaded safely: without a valid hash it could not be checked.
+// Fails if the file cannot be downloaded safely, for example without a hash to check it.
 Status check_file(const RepositoryFile& file);
 
 // The files that Quire reads.
 struct FileChoice {
   std::vector<RepositoryFile> small;  // configuration, tokenizer, template, the index of the shards
-  bool has_index = false;             // the index says which weights are needed
+  bool has_index = false;             // the index names the needed weights
   std::vector<RepositoryFile> weights;  // without an index: model.safetensors
   std::vector<RepositoryFile> others;   // not downloaded; with an index, also the shards
 };
