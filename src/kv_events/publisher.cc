@@ -69,7 +69,7 @@ struct Frame {
   Frame& operator=(const Frame&) = delete;
 };
 
-// libzmq removes any file at the path to which it binds.
+// Refuses a path of another program, because libzmq removes any file at the path to which it binds.
 Status check_path(std::string_view field, std::string_view endpoint) {
   const std::string path(endpoint.substr(kIpc.size()));
   if (path.starts_with('@') || path == "*") return {};  // no file of another program
@@ -98,8 +98,8 @@ std::optional<std::vector<std::string>> receive(void* socket) {
   return frames;
 }
 
-// Neither kind of socket waits: a PUB socket and a ROUTER socket drop what a slow peer has no room
-// for. Returns false on an error.
+// Never blocks: PUB and ROUTER sockets drop messages for which a slow peer has no space. Returns
+// false on an error.
 bool send_frames(void* socket, std::initializer_list<std::string_view> frames) {
   size_t left = frames.size();
   for (const std::string_view frame : frames) {
@@ -161,8 +161,8 @@ struct KvEventPublisher::Sockets {
   Sockets(const Sockets&) = delete;
   Sockets& operator=(const Sockets&) = delete;
 
-  // Opens a socket that keeps up to `hwm` messages for a peer, and binds or connects it. Replaces
-  // the endpoint by the one with the port that the system chose.
+  // Opens a socket that keeps up to `hwm` messages for a peer, and binds or connects it. Sets the
+  // port of `endpoint` to the one that the system chose.
   Status open(std::string_view field, int type, int hwm, bool binds, std::string& endpoint,
               void*& socket) const {
     if (!endpoint.starts_with(kTcp) && !endpoint.starts_with(kIpc)) {
@@ -179,7 +179,7 @@ struct KvEventPublisher::Sockets {
     // Peers send only subscriptions and numbers. A peer that sends a larger frame is disconnected.
     // Nothing bounds the number of frames of a message or of subscriptions.
     set(socket, ZMQ_MAXMSGSIZE, int64_t{1024});
-    set(socket, ZMQ_LINGER, 0);  // until the destructor of the publisher
+    set(socket, ZMQ_LINGER, 0);  // the publisher's destructor sets a longer time
     set(socket, ZMQ_SNDHWM, hwm);
     set(socket, ZMQ_IPV6, endpoint.find('[') != std::string::npos ? 1 : 0);
     const int failed =
@@ -220,8 +220,8 @@ Result<std::unique_ptr<KvEventPublisher>> KvEventPublisher::open(const KvEventsC
   return publisher;
 }
 
-// The replay socket has room for two whole replays with their ends, because libzmq updates the
-// number of messages that a peer has read only after half of its limit.
+// The replay socket has space for two whole replays with their ends, because libzmq updates its
+// count of the messages that a peer has read only after half of the limit.
 Status KvEventPublisher::open_sockets() {
   if (sockets_->context == nullptr || sockets_->wake_fd < 0) {
     return resource_exhausted("[kv_events] the system has no descriptors for the publisher");
@@ -317,7 +317,7 @@ void KvEventPublisher::send(const Batch& batch) {
 
 // A request is the number of the first batch that the client lacks, after the empty frame that a
 // REQ socket adds. Other messages are ignored, because they do not come from a client for KV
-// events. Only one request per turn of run(), so that requests without end do not hold up the
+// events. Answers only one request per turn of run(), so that continuous requests do not delay the
 // batches.
 void KvEventPublisher::answer_replay() {
   const auto frames = receive(sockets_->replay);

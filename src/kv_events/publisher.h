@@ -36,7 +36,7 @@ struct KvEventsConfig {
 
 // The endpoint of a data-parallel rank: a port other than 0 plus the rank, or a name with a suffix.
 std::string endpoint_of_rank(std::string_view endpoint, int rank);
-// kInvalidArgument if the TCP ports of `num_ranks` ranks overlap or do not exist.
+// Returns kInvalidArgument if the TCP ports of `num_ranks` ranks overlap or do not exist.
 Status check_ports(const KvEventsConfig& config, int num_ranks);
 // As in vLLM: an endpoint with `*` or `::`, or an ipc:// path, is bound; otherwise the socket
 // connects.
@@ -46,21 +46,20 @@ class KvEventPublisher {
  public:
   // Opens the sockets. Fails if an endpoint cannot be used.
   static Result<std::unique_ptr<KvEventPublisher>> open(const KvEventsConfig& config, int rank);
-  // Publishes the batches that wait, and gives subscribers time to read them: about a second in
-  // all.
+  // Publishes the waiting batches, and gives subscribers time to read them: about a second in all.
   ~KvEventPublisher();
   KvEventPublisher(const KvEventPublisher&) = delete;
   KvEventPublisher& operator=(const KvEventPublisher&) = delete;
 
-  // Starts the thread that publishes. To be called once, before publish().
+  // Starts the thread that publishes. Call it once, before publish().
   void start(KvEventForm form);
 
-  // Hands over the events of a step. Never waits for a subscriber or the network. If max_queue_size
-  // batches wait, the batch is dropped: its sequence number is missing for subscribers.
+  // Queues the events of a step. Never waits for a subscriber or the network. If max_queue_size
+  // batches wait, the batch is dropped: subscribers can detect the gap in the sequence numbers.
   void publish(std::vector<KvEvent>&& events);
   int64_t num_dropped() const { return num_dropped_.load(std::memory_order_relaxed); }
 
-  // With the endpoints of the rank, and the ports that the system chose.
+  // The configuration with the rank's endpoints, and the ports that the system chose.
   const KvEventsConfig& config() const { return config_; }
 
  private:
@@ -89,7 +88,7 @@ class KvEventPublisher {
   std::unique_ptr<Sockets> sockets_;
   std::atomic<int64_t> num_dropped_ = 0;
 
-  // Used by the engine's thread, then taken by the publisher's.
+  // Filled by the engine's thread, emptied by the publisher's thread.
   std::mutex mutex_;
   std::vector<Batch> waiting_;
   uint64_t next_number_ = 0;

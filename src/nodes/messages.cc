@@ -31,7 +31,7 @@ std::string cut(std::string_view text, size_t max_bytes) {
   return line.substr(0, complete_utf8_prefix(std::string_view(line).substr(0, max_bytes)));
 }
 
-// Two long values that differ after the cut stay different.
+// A cut value ends with a digest, so that two values that differ after the cut stay different.
 std::string cut_value(std::string_view value) {
   if (std::string line = one_line(value); line.size() <= kMaxValueBytes) return line;
   const Sha256Digest digest = sha256_of(value);
@@ -39,7 +39,7 @@ std::string cut_value(std::string_view value) {
                      to_hexadecimal(std::span(digest).first(16)));
 }
 
-// Takes the same time, wherever the first difference is.
+// Takes the same time for every position of the first difference.
 bool are_equal(std::string_view a, std::string_view b) {
   if (a.size() != b.size() || a.empty()) return false;
   int difference = 0;
@@ -47,7 +47,7 @@ bool are_equal(std::string_view a, std::string_view b) {
   return difference == 0;
 }
 
-// Empty: libcrypto has failed.
+// Returns an empty text if libcrypto fails.
 std::string code_of(std::string_view token, std::string_view sender, std::string_view peer_nonce,
                     std::string_view message) {
   const std::string text = fmt::format("{}\n{}{}", sender, peer_nonce, message);

@@ -1,12 +1,12 @@
-// The messages between nodes as bytes. Every function is pure. Readers bound what they accept, and
-// return only printable texts, for the log.
+// The messages between nodes as bytes. Every function is pure. Readers limit sizes, and return only
+// printable texts, because the texts are logged.
 //
 // While nodes meet: node 0 sends kGreeting and a nonce. The node answers with a Hello. Node 0 sends
 // Verdicts: a refusal at once; or kWaiting about every second while other nodes are missing, and a
 // welcome when all nodes have arrived, so that all begin at the same time. Hello and Verdict are
 // signed: their length precedes them, and a code that only a node with the token can compute
-// follows. If the node's code is wrong, node 0 sends unsigned_answer(): it signs nothing for other
-// programs.
+// follows. If the node's code is wrong, node 0 sends unsigned_answer(), because it signs nothing
+// for other programs.
 //
 // Afterwards: frames, each with a head.
 #pragma once
@@ -56,14 +56,14 @@ std::string verdict_bytes(const Verdict& verdict);
 std::optional<Hello> read_hello(std::string_view bytes);
 std::optional<Verdict> read_verdict(std::string_view bytes);
 
-// The message with its length and its code. `sender` is "node 0" or "node".
+// Returns the message with its length and its code. `sender` is "node 0" or "node".
 std::string signed_bytes(std::string_view message, std::string_view token, std::string_view sender,
                          std::string_view peer_nonce);
 std::string unsigned_answer();
-// The bytes of message and code, from the kLengthBytes before them; absent: more than a message may
-// have.
+// Returns the size of message and code from the kLengthBytes before them; absent: it exceeds the
+// limit.
 std::optional<size_t> signed_size(std::string_view length);
-// The message, if its code is right. `bytes`: message and code.
+// Returns the message, if its code is right. `bytes`: message and code.
 std::optional<std::string_view> check_signed(std::string_view bytes, std::string_view token,
                                              std::string_view sender, std::string_view own_nonce);
 
@@ -72,12 +72,12 @@ struct SettingDifference {
   std::string got;
   std::string expected;
 };
-// The first setting that only one of them has, or that has two values.
+// Returns the first setting that only one side has, or whose values differ.
 std::optional<SettingDifference> first_difference(const NodeSettings& got,
                                                   const NodeSettings& expected);
 // "differs from node 0 in `block_size`: got 32, expected 16".
 std::string describe(const SettingDifference& difference);
-// The remedy of a difference between nodes that meet.
+// The remedy of a difference between nodes.
 std::string_view remedy_of(const SettingDifference& difference);
 
 // ---- Frames
@@ -85,7 +85,7 @@ std::string_view remedy_of(const SettingDifference& difference);
 enum class FrameKind : uint8_t { kAlive, kMessage, kGather, kError, kEnd };
 struct FrameHead {
   FrameKind kind = FrameKind::kAlive;
-  uint32_t num_bytes = 0;  // that follow
+  uint32_t num_bytes = 0;  // bytes that follow the head
 };
 inline constexpr size_t kFrameHeadBytes = 5;
 // Upper bound of a kMessage or a kGather.
@@ -95,7 +95,7 @@ std::string head_bytes(FrameHead head);
 // Absent: no such kind, or more bytes than a frame of this kind may have.
 std::optional<FrameHead> read_head(std::string_view bytes);
 
-// is_passed_on: the error comes from another node and names it already.
+// `is_passed_on`: the error comes from another node and names it already.
 std::string error_bytes(const Status& error, bool is_passed_on);
 // The error of node `from`, which the message names unless it is passed on. Absent: the bytes are
 // malformed.

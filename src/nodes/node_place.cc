@@ -31,7 +31,7 @@ class Variables {
  public:
   explicit Variables(const Environment& environment) : environment_(environment) {}
 
-  // Empty: it is not set.
+  // Returns an empty text if the variable is not set.
   std::string text(const char* name) const {
     const char* value = environment_(name);
     return value == nullptr ? "" : value;
@@ -93,7 +93,7 @@ Status place_by_launcher(const NodeFlags& flags, const Variables& variables, Nod
   return {};
 }
 
-// Empty: no variable names the machine of node 0.
+// Returns an empty text if no variable names the machine of node 0.
 std::string find_master(const Variables& variables, int num_nodes) {
   for (const char* name : {"MASTER_ADDR", "LWS_LEADER_ADDRESS"}) {
     if (std::string address = variables.text(name); !address.empty()) return address;
@@ -108,7 +108,7 @@ std::string find_master(const Variables& variables, int num_nodes) {
   return "";
 }
 
-// Whether the text is the address at which a server listens to reach all interfaces.
+// Returns whether the text is the address at which a server listens to reach all interfaces.
 bool is_unspecified(const std::string& address) {
   in_addr ip4 = {};
   if (::inet_pton(AF_INET, address.c_str(), &ip4) == 1) return ip4.s_addr == INADDR_ANY;

@@ -37,7 +37,7 @@ using Environment = std::function<const char*(const char* name)>;
 // missing, malformed, or contradicts a flag.
 Result<NodePlace> find_node_place(const NodeFlags& flags, const Environment& environment);
 
-// "gpu-03" of Slurm's "gpu-[03-07,9],cpu1"; empty: malformed.
+// Returns "gpu-03" for Slurm's "gpu-[03-07,9],cpu1"; empty: malformed.
 std::string first_slurm_host(std::string_view node_list);
 
 }  // namespace quire

@@ -19,11 +19,11 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr size_t kReadBytes = size_t{1} << 20;  // by which a received frame grows
+constexpr size_t kReadBytes = size_t{1} << 20;  // a received frame's buffer grows by this
 // The nodes work in step, so few frames wait at any time.
 constexpr size_t kMaxWaitingFrames = 64;
 
-// Time for the reader to find why a connection has ended, after this node could not send on it.
+// After a failed send, the time that the reader has to find why the connection has ended.
 constexpr auto kReasonTime = 2s;
 
 // Unlike the steady clock, it also counts while the machine is suspended.
@@ -33,13 +33,13 @@ std::chrono::nanoseconds time_since_boot() {
   return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
 }
 
-// How much later than a period after `last_pass` it is.
+// Returns how late a pass is that was due one period after `last_pass`.
 std::chrono::nanoseconds late_by(std::chrono::nanoseconds last_pass,
                                  std::chrono::milliseconds period) {
   return time_since_boot() - last_pass - period;
 }
 
-// ThreadSanitizer does not track the locks of std::timed_mutex.
+// Used instead of std::timed_mutex, whose locks ThreadSanitizer does not track.
 bool try_lock_for(std::mutex& mutex, std::chrono::milliseconds time) {
   const auto end = std::chrono::steady_clock::now() + time;
   while (!mutex.try_lock()) {
@@ -259,7 +259,7 @@ void Nodes::watch() {
         const std::lock_guard guard(mutex_);
         return peer->has_ended;
       }();
-      // After this node was stopped, the next pass decides.
+      // If this node was stopped, the next pass decides.
       if (silence < silence_timeout_ || has_ended || is_late()) continue;
       const Status error = unavailable(fmt::format(
           "[nodes] {} is silent for {:.1f} s: its process hangs, or its machine or the network is "
@@ -271,8 +271,8 @@ void Nodes::watch() {
   }
 }
 
-// Signs of life that came while this node was stopped may not have been read yet, so the other
-// nodes get that time in addition.
+// Signs of life that came while this node was stopped may not have been read yet, so the silence of
+// other nodes does not include that time.
 void Nodes::begin_pass() {
   const std::chrono::nanoseconds late = late_by(last_pass_, period_);
   last_pass_ = time_since_boot();
@@ -292,7 +292,7 @@ bool Nodes::is_late() const {
 
 // ---- Messages
 
-// Node 0 ends the others only while they wait for its messages.
+// Node 0 ends the other nodes only while they wait for its messages, so any other end is an error.
 Status Nodes::ended_early(const Peer& peer) {
   return unavailable(fmt::format(
       "[nodes] {} has ended while this node was starting or in a step; its log has the reason",
@@ -335,7 +335,7 @@ Result<std::optional<std::string>> Nodes::receive_within(int node, std::chrono::
   return std::optional(std::move(message));
 }
 
-// While node 0 gathers.
+// Marks the operation as running, for describe_wait().
 class Nodes::Gathering {
  public:
   Gathering(Nodes& nodes, const std::string& operation) : nodes_(nodes) {
@@ -429,12 +429,13 @@ void Nodes::fail(const Status& error) {
   fail_with(error, Origin::kCaller);
 }
 
-// Errors that are not the caller's are logged here, because no step may run that would report them.
+// Errors that are not the caller's are logged here, because there may be no step to report them.
 void Nodes::fail_with(const Status& found, Origin origin) {
   Status error = found;
   // kCancelled is not an error: it would end the process as an interrupt does.
   if (error.code() == StatusCode::kCancelled) error = unavailable(found.message());
-  // In that case the other nodes have given up this node, and it finds only that they have ended.
+  // If this node was stopped, the other nodes have given it up, and it finds only that they have
+  // ended.
   const bool may_be_own = origin == Origin::kElsewhere && error.code() == StatusCode::kUnavailable;
   if (const auto away = time_away(); may_be_own && away.count() > 0) {
     error = unavailable(fmt::format(
@@ -474,7 +475,7 @@ std::chrono::nanoseconds Nodes::time_away() const {
   const std::lock_guard lock(mutex_);
   std::chrono::nanoseconds away = late_by(last_pass_, period_);  // watch() may not have woken yet
   if (time_since_boot() - back_at_ < silence_timeout_) away = std::max(away, last_away_);
-  // The last sign of life left up to one period before.
+  // The last sign of life was sent up to one period before.
   return away + period_ < silence_timeout_ ? 0ns : away;
 }
 

@@ -21,7 +21,7 @@
 
 namespace quire {
 
-// Every node is connected with node 0. A failure of any node is a failure of all, for good: every
+// Every node is connected with node 0. The failure of one node fails all nodes permanently: every
 // waiting call returns its error, which names the node.
 class Nodes {
  public:
@@ -34,7 +34,7 @@ class Nodes {
   // Takes the sockets of nodes that are already connected.
   Nodes(const NodePlace& place, std::chrono::milliseconds silence_timeout,
         std::vector<ConnectedNode> connected);
-  // end(), and closes the connections.
+  // Calls end(), and closes the connections.
   ~Nodes();
   Nodes(const Nodes&) = delete;
   Nodes& operator=(const Nodes&) = delete;
@@ -44,10 +44,11 @@ class Nodes {
   // For logs and errors: "node 1 (gpu-1)". Only for a connected node.
   const std::string& name(int node) const;
 
-  // Gives every node the bytes of all, by node. All nodes make the same calls in the same order,
-  // one at a time; `what` names the operation, and a node that makes another call is an error.
+  // Returns the bytes of all nodes, by node, on every node. All nodes make the same calls in the
+  // same order, one at a time. `what` names the operation; a node that makes another call is an
+  // error.
   Result<std::vector<std::string>> all_gather(std::string_view what, std::string_view own);
-  // The bytes of node 0.
+  // Returns the bytes of node 0 on every node.
   Result<std::string> broadcast(std::string_view what, std::string_view own);
 
   // Messages between node 0 and another node, in order. A failure to send is a failure of the node.
@@ -55,28 +56,28 @@ class Nodes {
   // has failed.
   void send(int node, std::string_view message);
   Result<std::string> receive(int node);
-  // Absent: none has arrived in this time.
+  // Absent: no message has arrived in this time.
   Result<std::optional<std::string>> receive_within(int node, std::chrono::milliseconds time);
 
   // Whether a message of `node` has arrived and was not received yet.
   bool has_message(int node) const;
   // On node 0, for the error of a step that makes no progress: "node 0 waits for node 1 (gpu-1) in
-  // the operation 'tensors'". Empty: no operation shows a node that waits for another.
+  // the operation 'tensors'". Empty: no node waits for another in an operation.
   std::string describe_wait() const;
 
   // Ends this node's messages without an error; on node 0, also ends the messages of the other
   // nodes. Later errors do not count. Node 0 calls it before it releases anything for which nodes
   // wait for each other.
   void end();
-  // Reports an error of this node to all. The first error counts. The caller logs it; all other
-  // errors, which begin with "[nodes] ", are logged here.
+  // Reports an error of this node to all nodes. Only the first error counts. The caller logs it;
+  // all other errors, which begin with "[nodes] ", are logged here.
   void fail(const Status& error);
-  // The error that ended the nodes.
+  // The error that ended the nodes; ok: none.
   Status status() const;
-  // status(), or an error if node 0 has ended, for the time in which it must not end.
+  // Returns status(), or an error if node 0 has ended. For the times at which node 0 must not end.
   Status check_running() const;
-  // `handler` is called with the first error, on any thread, once; at once if there is one already.
-  // When a call with null returns, no handler runs.
+  // `handler` is called once with the first error, on any thread; if an error has already occurred,
+  // at once. No handler runs after a call with null has returned.
   void set_failure_handler(std::function<void(const Status&)> handler);
 
  private:
@@ -100,8 +101,8 @@ class Nodes {
   enum class Origin : uint8_t { kCaller, kHere, kElsewhere };
   void fail_with(const Status& error, Origin origin);
   Result<std::string> take(int node, Kind kind);
-  // How long this node was stopped just now; 0 if the time is too short for the other nodes to give
-  // it up.
+  // Returns how long this node was stopped recently; 0 if the time is too short for the other nodes
+  // to give it up.
   std::chrono::nanoseconds time_away() const;
 
   const NodePlace place_;
@@ -116,8 +117,8 @@ class Nodes {
   bool stopping_ = false;
   std::mutex handler_mutex_;
   std::function<void(const Status&)> handler_;
-  // When watch() began its last pass, when it was last late, and for how long: these show whether
-  // this node was stopped. Times since the machine's start.
+  // The start of watch()'s last pass, the end of its last delay, and the length of that delay, as
+  // times since boot. They show whether this node was stopped.
   std::chrono::nanoseconds last_pass_;
   std::chrono::nanoseconds back_at_ = std::chrono::nanoseconds::min() / 2;
   std::chrono::nanoseconds last_away_{0};

@@ -30,13 +30,13 @@ using namespace std::chrono_literals;
 
 // Time for a connection to send its hello.
 constexpr auto kHelloTimeout = 10s;
-// Time for a machine to accept a connection; with firewalls none may ever answer.
+// Time for a machine to accept a connection; a firewall may drop the attempt without an answer.
 constexpr auto kConnectTimeout = 10s;
 constexpr auto kRetryInterval = 300ms;
 // Nodes that start together are connected before the first report.
 constexpr std::chrono::milliseconds kFirstReport = 5s;
 constexpr auto kReportInterval = 15s;
-// Connections without a hello; the oldest gives way to a newer one.
+// Connections without a hello; a newer connection replaces the oldest.
 constexpr size_t kMaxPending = 64;
 // Dropped connections that the log names.
 constexpr int kMaxReports = 20;
@@ -108,7 +108,7 @@ Status check_token(const NodesConfig& config, const addrinfo& addresses) {
   return {};
 }
 
-// A program that reads a hello can try tokens without any connection.
+// A program that has received one hello can try tokens offline.
 void warn_of_short_token(std::string_view token) {
   if (token.empty() || token.size() >= kMinTokenBytes) return;
   log_warning(
@@ -253,7 +253,7 @@ class Acceptor {
     if (polled[0].revents != 0) accept();
   }
 
-  // A node sends nothing while it waits, so its process has ended. It may be started again.
+  // A waiting node sends nothing, so its process has ended. It may be started again.
   void remove(WaitingNode& node) {
     log_warning("[nodes] node {} ({}) closed its connection before all nodes were connected",
                 node.connected.node, node.connected.host);
@@ -283,7 +283,7 @@ class Acceptor {
     pending_.push_back(std::move(connection));
   }
 
-  // Returns whether more of the hello is awaited.
+  // Returns whether more bytes of the hello are expected.
   bool read(PendingConnection& connection) {
     std::array<char, 4096> bytes;
     const Result<size_t> received = connection.socket.receive_some(bytes);
@@ -341,7 +341,7 @@ class Acceptor {
     log_info("[nodes] {} is connected", name);
   }
 
-  // Empty: the node was started as node 0 was.
+  // Returns how the node's start differs from node 0's; empty: it does not differ.
   std::string find_misfit(const Hello& hello, std::string_view name) const {
     const NodePlace& place = config_.place;
     const auto misfit = [&](const SettingDifference& difference) {
@@ -364,7 +364,7 @@ class Acceptor {
     (void)socket.send_some(signed_bytes(message, config_.token, "node 0", nonce));
   }
 
-  // Node 0 waits on, because the node can be started again with other flags.
+  // Node 0 continues to wait, because the node can be started again with other flags.
   void refuse(const PendingConnection& connection, std::string_view nonce,
               const std::string& reason) {
     answer(connection.socket, nonce, Answer::kRefused, "[nodes] " + reason);
@@ -447,9 +447,9 @@ Result<Verdict> receive_verdict(const NodesConfig& config, const Socket& socket,
 }
 
 // Returns the host name of node 0 when all nodes have arrived, at the latest at `deadline`.
-// kUnavailable: the connection has ended, as while node 0 stops; another may succeed. Other errors
-// end the start, for example if node 0 is silent. Each wait is for a whole message, so that a peer
-// that sends a byte from time to time does not prolong it.
+// kUnavailable: the connection has ended, for example because node 0 is stopping; another
+// connection may succeed. Other errors, such as a silent node 0, end the start. Each wait is for a
+// whole message, so that a peer that sends a byte from time to time does not prolong it.
 Result<std::string> send_hello(const NodesConfig& config, const Socket& socket,
                                Clock::time_point deadline) {
   std::string greeting(kGreeting.size() + kNonceBytes, '\0');

@@ -1,5 +1,5 @@
-// Connects node 0 with every other node. Both sides prove that they have the same token, without
-// sending it, and node 0 compares how the nodes were started.
+// Connects node 0 with every other node. Both sides prove that they have the same token without
+// sending it, and node 0 compares the settings of the nodes.
 #pragma once
 
 #include <chrono>
@@ -15,7 +15,7 @@ namespace quire {
 
 struct NodesConfig {
   NodePlace place;
-  // Empty: none, allowed only with a loopback address of node 0.
+  // Empty: no token, allowed only with a loopback address of node 0.
   std::string token;
   NodeSettings settings;
   std::chrono::milliseconds meet_timeout = std::chrono::minutes(10);
@@ -29,11 +29,12 @@ struct ConnectedNode {
   Socket socket;
 };
 
-// Checks this node's part of a rendezvous without the others: the address, the port and the token.
-// Returns what was found, for a report.
+// Checks this node's part of a rendezvous without the other nodes: the address, the port and the
+// token. Returns the result as text.
 Result<std::string> check_rendezvous(const NodesConfig& config);
 
-// On node 0 all others, by number; on another node, node 0. Waits until all are connected.
+// Connects the nodes and waits until all are connected. Returns the other nodes, by number, on node
+// 0; node 0 on any other node.
 Result<std::vector<ConnectedNode>> meet_nodes(const NodesConfig& config);
 
 }  // namespace quire

@@ -30,7 +30,7 @@ void Socket::configure(std::chrono::milliseconds send_timeout,
                        std::chrono::milliseconds receive_timeout) const {
   const int on = 1;
   (void)::setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  // While nodes wait for others they send nothing. The loss of a machine is then detected within 25
+  // A node that waits for others sends nothing. These probes detect the loss of a machine within 25
   // s.
   const int idle_seconds = 10;
   const int probe_seconds = 5;

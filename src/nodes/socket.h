@@ -25,11 +25,11 @@ class Socket {
 
   bool is_open() const { return fd_ >= 0; }
   int fd() const { return fd_; }
-  // Small messages are sent at once, and a wait for the peer ends after these times; 0: never.
+  // Sends small messages at once. Waits for the peer end after these times; 0: never.
   void configure(std::chrono::milliseconds send_timeout,
                  std::chrono::milliseconds receive_timeout) const;
-  // Waits until the peer takes all bytes. kUnavailable if the connection ends, or if the peer takes
-  // none for the configured time.
+  // Waits until the peer accepts all bytes. kUnavailable if the connection ends, or if the peer
+  // accepts none for the configured time.
   Status send(std::string_view bytes) const;
   // Sends what fits into the system's buffer, and returns its number of bytes.
   size_t send_some(std::string_view bytes) const;
@@ -38,10 +38,10 @@ class Socket {
   Result<size_t> receive_some(std::span<char> bytes) const;
   // Receives all bytes. kUnavailable if the connection ends, or if some are missing at `deadline`.
   Status receive(std::span<char> bytes, std::chrono::steady_clock::time_point deadline) const;
-  // Whether one of these events of poll() occurs before `deadline`. Otherwise errno says why not:
-  // EAGAIN for the deadline.
+  // Returns whether one of these events of poll() occurs before `deadline`. Otherwise errno has the
+  // reason: EAGAIN for the deadline.
   bool await(short events, std::chrono::steady_clock::time_point deadline) const;
-  // Ends all calls of other threads.
+  // Ends all calls in which other threads wait.
   void shut_down() const;
 
  private:
