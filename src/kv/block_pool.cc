@@ -90,8 +90,8 @@ void BlockPool::check_invariants() const {
 
 namespace {
 
-// Writes canonical CBOR (RFC 8949): every number in the fewest bytes. Only the types that block
-// hashes consist of.
+// Writes canonical CBOR (RFC 8949): every number in the fewest bytes. Supports only the types that
+// occur in block hashes.
 class Cbor {
  public:
   void clear() { size_ = 0; }
@@ -157,7 +157,7 @@ struct BlockHasher {
   }
 };
 
-// Keeps its memory, so that hashing does not allocate.
+// Returns this thread's hasher. It keeps its memory, so that hashing does not allocate.
 BlockHasher& block_hasher() {
   thread_local BlockHasher object;
   object.cbor.clear();

@@ -50,18 +50,18 @@ class BlockPool {
 // cache.
 using BlockHash = std::array<std::byte, 32>;
 
-// vLLM's, if PYTHONHASHSEED is not set.
+// vLLM's default if PYTHONHASHSEED is not set.
 inline constexpr std::string_view kDefaultBlockHashSeed = "vllm-none-hash";
 
-// Returns the hash that takes the place of a parent's for a sequence's first block: vLLM's
-// NONE_HASH of sha256_cbor for this seed.
+// Returns the parent hash of a sequence's first block: vLLM's NONE_HASH of sha256_cbor for this
+// seed.
 BlockHash none_hash(std::string_view seed);
 
 // Returns the hash of a block, which covers everything that its keys and values depend on: the
 // tokens before it (through the parent's hash), its own tokens, and the tokens after it (`ahead`)
-// if its content depends on them. It is vLLM's sha256_cbor, so that routers which compute the
-// hashes of a prompt find them in the KV events: SHA-256 of the canonical CBOR of [parent, tokens,
-// extra keys]. `salt` is that of the request, and passed for the first block only.
+// if its content depends on them. It is vLLM's sha256_cbor: SHA-256 of the canonical CBOR of
+// [parent, tokens, extra keys]. Routers that compute the hashes of a prompt thus find them in the
+// KV events. `salt` is the request's; it is passed for the first block only.
 BlockHash block_hash(const BlockHash& parent, std::span<const int32_t> token_ids,
                      std::span<const int32_t> ahead = {}, std::string_view salt = {});
 
@@ -90,9 +90,9 @@ class PrefixCache {
   bool contains(int32_t block_id) const;
   std::optional<int32_t> find(const BlockHash& hash) const;
 
-  // Registers a block. If the hash already has a block, that block stays and the new one remains
-  // private to its holder, because block tables are append-only, so holders never swap blocks; then
-  // it returns false.
+  // Registers a block. Returns false if the hash already has a block: that block stays, and the new
+  // block remains private to its holder. Holders never swap blocks, because block tables are
+  // append-only.
   bool insert(const BlockHash& hash, int32_t block_id);
   // Removes a block that is about to be overwritten, and returns its hash if it was registered.
   std::optional<BlockHash> evict(int32_t block_id);

@@ -11,15 +11,16 @@
 
 namespace quire {
 
-// Adjacent blocks of one sequence that a table has cached. The keys and values are there when the
-// next step runs.
+// Adjacent blocks of one sequence that a table has cached. Their keys and values are in the cache
+// when the next step runs.
 struct BlocksStored {
   int table = 0;
   std::vector<BlockHash> hashes = {};
-  std::optional<BlockHash> parent = {};  // hash of the block before them; none: they are the first
-  std::vector<int32_t> token_ids = {};   // of all blocks
-  std::string salt = {};                 // that the first block's hash covers; empty: none
-  std::vector<int32_t> ahead = {};       // tokens after each block that its hash covers
+  std::optional<BlockHash> parent =
+      {};                               // hash of the block before them; absent: they are the first
+  std::vector<int32_t> token_ids = {};  // of all blocks
+  std::string salt = {};                // covered by the first block's hash; empty: none
+  std::vector<int32_t> ahead = {};      // tokens after each block, covered by its hash
 };
 
 // Blocks that a table has evicted.

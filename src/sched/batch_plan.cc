@@ -67,9 +67,9 @@ void append_span(SeqRecord& rec, const SchedulerConfig& config, BatchPlan& plan)
   const int first = seq.num_scheduled - rec.step_tokens;
   const bool decodes = first >= seq.num_prefill;
   const int num_blocks = static_cast<int>(seq.tables[0].ids.size());
-  // The upper bound `first` may lie beyond the sequence's blocks, which cover all positions that
-  // the sequence can reach before it ends (num_blocks_of() in block_tables.cc). So it is cut to
-  // them.
+  // The upper bound `first` may be beyond the sequence's blocks, which cover all positions that the
+  // sequence can reach before it ends (num_blocks_of() in block_tables.cc). So it is limited to the
+  // blocks' last position.
   const int last = num_blocks * config.block_size - 1;
   plan.spans.push_back({.seq_id = seq.id,
                         .slot = seq.slot,

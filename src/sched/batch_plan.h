@@ -17,8 +17,8 @@ struct SchedulerConfig;
 struct SeqRecord;
 
 // The tokens of a sequence, contiguous. The n sequences of a request share their prompt, which may
-// be long. Each copies it when its first output token is appended, so waiting sequences share one
-// copy.
+// be long. Each sequence copies the prompt when its first output token is appended, so waiting
+// sequences share one copy.
 class TokenIds {
  public:
   TokenIds() = default;
@@ -142,8 +142,8 @@ struct BatchPlan {
       block_appends;  // applied after slots_added; a new slot starts empty
   // Tokens planned for each decoding sequence: the newest one, and drafts that the step verifies.
   int decode_q_len = 1;
-  // On a GPU, upper bound of a drafter's proposals per sequence after this step: the next step
-  // verifies no more if exactly the sequences that sample in this step decode in it.
+  // On a GPU, upper bound of a drafter's proposals per sequence after this step. The next step
+  // verifies no more drafts if exactly the sequences that sample in this step decode in it.
   int max_next_drafts = 0;
   // The first num_decode spans have as many tokens as a decode. They may include chunks of prompts
   // with that length.
@@ -173,10 +173,10 @@ struct SpanResult {
   Status error;                                   // e.g. NaN logits: only this request fails
 };
 
-// Turns the scheduler's decisions into a plan: one span for each of `running` that has
-// step_tokens, of which a decoding one has num_drafts drafts. Spans of one token and its drafts
-// come first. Block table entries and slots that the plan sends to the device are marked as sent.
-// The sequences' counters already include this step.
+// Turns the scheduler's decisions into a plan: one span for each sequence of `running` with
+// step_tokens; a decoding span has num_drafts drafts. Spans of one token and its drafts come first.
+// Block table entries and slots that the plan sends to the device are marked as sent. The
+// sequences' counters already include this step.
 BatchPlan build_plan(uint64_t step_id, const SchedulerConfig& config, int num_drafts,
                      std::span<SeqRecord* const> running);
 

@@ -74,7 +74,7 @@ int BlockTables::num_hashable(int num_tokens) const {
   return std::max(num_tokens - config_.num_tokens_ahead, 0) / config_.block_size;
 }
 
-// The blocks that a prefix may have: the last known token is never part of one.
+// Returns the most blocks that a prefix may have: the last known token is never part of a prefix.
 int BlockTables::num_lookup_blocks(const Sequence& seq) const {
   return (static_cast<int>(seq.token_ids.size()) - 1) / config_.block_size;
 }
@@ -142,16 +142,16 @@ CacheMiss BlockTables::cache_miss(const SeqRecord& rec, const CachedPrefix& pref
   return prefix.num_blocks == 0 ? CacheMiss::kUnseen : CacheMiss::kDiverged;
 }
 
-// Free blocks that remain after the prefix is adopted: its own unused blocks are no longer free
-// then.
+// Returns the free blocks that remain after the prefix is adopted: the prefix's own unused blocks
+// are then no longer free.
 int BlockTables::num_free_beside(size_t table, std::span<const int32_t> prefix) const {
   const BlockPool& pool = tables_[table].pool;
   const auto is_free = [&](int32_t id) { return id != 0 && pool.ref_count(id) == 0; };
   return pool.num_free() - static_cast<int>(std::ranges::count_if(prefix, is_free));
 }
 
-// Blocks that become free when all victims release theirs. Blocks in `prefix` do not count, because
-// the sequence that adopts it keeps them.
+// Returns the blocks that become free when all victims release their blocks. Blocks in `prefix` do
+// not count, because the sequence that adopts the prefix keeps them.
 int BlockTables::num_freed_by(size_t table, std::span<SeqRecord* const> victims,
                               std::span<const int32_t> prefix) const {
   int num_freed = 0;

@@ -26,7 +26,7 @@ class BlockTables {
   // Sums over all tables.
   int num_free() const;
   int num_total() const;
-  // The share of blocks in use of the fullest table.
+  // The share of blocks in use, in the fullest table.
   double usage() const;
 
   // Finds the longest cached prefix of a waiting sequence; a table with a window needs only the

@@ -127,8 +127,8 @@ bool are_adjacent(const BatchPlan& plan) {
   return num_tokens == std::ssize(plan.token_ids);
 }
 
-// Whether decode_q_len and num_decode are within bounds and the first num_decode spans have that
-// length, as runners rely on.
+// Returns whether decode_q_len and num_decode are within bounds and the first num_decode spans have
+// that length. Runners rely on both.
 bool decodes_fit(const BatchPlan& plan, const Bounds& bounds) {
   return plan.decode_q_len >= 1 && plan.decode_q_len <= int64_t{bounds.limits.num_drafts} + 1 &&
          is_below(plan.num_decode, std::ssize(plan.spans) + 1) &&

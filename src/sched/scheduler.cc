@@ -177,8 +177,8 @@ BatchPlan Scheduler::schedule(int max_drafts) {
   impl_->step_drafts = std::min(max_drafts, num_step_drafts(config(), num_decoding()));
   impl_->schedule_decodes();
   impl_->schedule_prefills();
-  // Decodes are committed only now, because a prompt of higher rank may have taken the tokens of
-  // one.
+  // Decodes are committed only now, because a prompt of higher rank may have taken the tokens of a
+  // decode.
   for (SeqRecord* rec : impl_->running) {
     if (rec->step_tokens > 0 && !rec->step_committed) impl_->commit(*rec);
   }
@@ -201,7 +201,8 @@ void Scheduler::Impl::schedule_decodes() {
 // others back, because sequences without rules do not need one.
 //
 // The loop runs at least once even when the decodes have taken the whole budget: every slot then
-// decodes, and a waiting sequence can only take the slot and the tokens of one that ranks after it.
+// decodes, and a waiting sequence can start only with the slot and the tokens of a sequence that
+// ranks after it.
 void Scheduler::Impl::schedule_prefills() {
   bool may_start = true;
   size_t i = 0;
@@ -211,7 +212,7 @@ void Scheduler::Impl::schedule_prefills() {
     const bool has_running = i < running.size();
     if (head != nullptr && (!has_running || ranks_before(*head->seq, *running[i]->seq))) {
       may_start = try_start(*head);
-      if (may_start) ++i;  // it ranks before running[i], so it is now in front of it
+      if (may_start) ++i;  // it ranks before running[i] and is now in front of it
     } else if (has_running) {
       if (schedule_running(*running[i])) commit(*running[i++]);
     } else {
