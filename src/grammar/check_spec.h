@@ -22,7 +22,7 @@ Status check_spec(const GrammarSpec& spec, const GrammarLimits& limits);
 // keyword that XGrammar would ignore. The result is stricter than the schema in some ways
 // (docs/serving.md#structured-output lists them): a schema that has keywords of objects or arrays
 // but no "type" allows only objects or arrays, a pattern matches the whole string, and a format
-// with a maximum length may have a narrower one. Its size is linear in the size of `json`, and at
+// with a maximum length may allow fewer texts. Its size is linear in the size of `json`, and at
 // most kMaxPlainGrowth * limits.max_text_bytes. The work counts against the thread's WorkBudget.
 inline constexpr size_t kMaxPlainGrowth = 4;
 Result<std::string> plain_schema(std::string_view json, const GrammarLimits& limits);
@@ -36,10 +36,11 @@ struct RegexText {
   static constexpr int64_t kUnbounded = std::numeric_limits<int64_t>::max();
 
   std::string text;
-  // The lengths of the texts that match, in characters: bounds that need not be reached.
+  // Bounds of the lengths of matching texts, in characters. There need not be a text of such a
+  // length.
   int64_t min_length = 0;
   int64_t max_length = 0;
-  // Set if the regex only repeats this class or character: [a-z] of ^[a-z]+$.
+  // Set if the regex only repeats this class or character: [a-z] for ^[a-z]+$.
   std::optional<std::string> repeated;
 };
 // Errors are invalid_argument. `what` names the text: "the regex", "a pattern of the JSON schema".

@@ -107,7 +107,7 @@ std::string choice_grammar(const std::vector<std::string>& choices) {
 
 // The limit on indentation. Between JSON tokens, an output has nothing, a space, or a new line with
 // up to this many spaces or tabs (patches/xgrammar/white_space.patch). Without the limit, a weak
-// model could output only spaces until its tokens run out.
+// model could output only spaces until it reaches its token limit.
 constexpr int kMaxIndent = 20;
 
 xgrammar::CompiledGrammar compile_schema(xgrammar::GrammarCompiler& compiler,

@@ -89,7 +89,7 @@ class CompileCache {
   // resource_exhausted, and the next call compiles again.
   CompileResult get(const std::string& key, const std::function<CompileOutcome()>& compile);
 
-  // Returns a result if there is one, and never waits.
+  // Returns the result for this key if it exists. Never waits.
   std::optional<CompileResult> find(const std::string& key);
 
   GrammarStats stats() const;

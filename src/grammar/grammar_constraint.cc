@@ -89,7 +89,7 @@ class GrammarConstraint : public TokenConstraint {
     const auto first = newest_.end() - num_tokens;
     const auto in_matcher = std::ranges::count(first, newest_.end(), true, &Before::in_matcher);
     run_in_budget(SIZE_MAX, [&] { matcher_->Rollback(static_cast<int>(in_matcher)); });
-    // The allowance for these tokens is undone too, but the time that they took stays spent.
+    // Removes the allowance that these tokens added; the time that they took stays spent.
     time_left_ns_ = first->time_left_ns - (spent_ns_ - first->spent_ns);
     held_.shrink(first->bytes_left - bytes_left_);
     bytes_left_ = first->bytes_left;

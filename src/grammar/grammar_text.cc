@@ -1,6 +1,5 @@
-// Reads grammars in XGrammar's EBNF and in llama.cpp's GBNF, and writes them as EBNF whose reading
-// by XGrammar cannot fail: rules have new names, and characters other than letters and digits are
-// escaped.
+// Reads grammars in XGrammar's EBNF and in llama.cpp's GBNF, and writes them as EBNF that XGrammar
+// always accepts: rules have new names, and characters other than letters and digits are escaped.
 //
 // Both dialects have rules `name ::= a b | c`, "text", [classes], groups, the repeats * + ? {m,n}
 // and comments (#). They differ in the characters of names, in the escapes, and in GBNF's `.`, its
@@ -108,7 +107,7 @@ class GrammarReader {
   bool is_name_character(char c) const {
     return is_alphanumeric(c) || c == '-' || (!is_gbnf_ && (c == '_' || c == '.'));
   }
-  // The name at `at_`; empty: there is none. In EBNF, a name does not start with a digit.
+  // Returns the name at `at_`; empty: there is none. In EBNF, a name does not start with a digit.
   std::string_view name_here() const {
     const std::string_view from = rest();
     if (from.empty() || (!is_gbnf_ && is_digit(from[0]))) return {};
@@ -121,7 +120,7 @@ class GrammarReader {
     return !name.empty() && text_.substr(after_space(at_ + name.size())).starts_with("::=");
   }
 
-  // The rule of a name. Its place in the output is its index, except for `root`.
+  // Returns the rule of a name. In the output, its name is made of its index, except for `root`.
   Rule& rule_of(std::string_view name) {
     const auto [found, is_new] = rules_.try_emplace(name);
     if (is_new) {
@@ -258,7 +257,7 @@ class GrammarReader {
   }
 
   // Reads the repeats of the element that starts at `begin` of the output. A second repeat applies
-  // to the element with the first, which becomes a group.
+  // to the element together with its first repeat, which become a group.
   Status read_repeats(size_t begin) {
     for (size_t num_repeats = 0; !at_end(); ++num_repeats) {
       const char mark = text_[at_];

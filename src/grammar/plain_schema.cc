@@ -50,7 +50,7 @@ Status check_counts(const Members& members, std::string_view low, std::string_vi
   return empty_range(low, std::to_string(*least), high, std::to_string(*most));
 }
 
-// pydantic's pattern of a decimal number, whose lookahead only asks for a digit.
+// pydantic's pattern of a decimal number, whose lookahead only requires a digit.
 constexpr std::string_view kDecimalPattern = R"(^(?!^[-+.]*$)[+-]?0*\d*\.?\d*$)";
 constexpr std::string_view kPlainDecimal = R"(^[+-]?(\d+\.?\d*|\.\d+)$)";
 
@@ -156,7 +156,7 @@ Result<std::vector<std::string_view>> unnamed_properties(object schema) {
 // XGrammar enforces a required property only if `properties` names it, so this adds the missing
 // ones, with the schema of additionalProperties. That schema is written once under
 // kAdditionalSchemas and referenced; copies would grow exponentially with nesting. Recursion is as
-// deep as the document, which its parser bounds.
+// deep as the document; the parser bounds its depth.
 class PlainSchema {
  public:
   PlainSchema(element root, const GrammarLimits& limits)
@@ -289,7 +289,8 @@ class PlainSchema {
     if (leading_uris_.contains(uri)) return true;
     if (!visited_uris_.insert(uri).second) return false;
     const std::optional<element> target = target_of(uri);
-    const bool leads = !target || leads_to_schema(*target);  // write_applied() reports it
+    const bool leads =
+        !target || leads_to_schema(*target);  // write_applied() reports a missing target
     if (leads) leading_uris_.insert(uri);
     return leads;
   }
@@ -579,8 +580,8 @@ class PlainSchema {
       out.field("format", json_string(name));
       return {};
     }
-    // The matcher may pass the budget of a uri by the end of an escape: two characters of %2F. A
-    // uri cannot end within its scheme, of up to 33 characters.
+    // The matcher may exceed the maximum length of a uri by the end of an escape: two characters of
+    // %2F. A uri cannot end within its scheme, which has up to 33 characters.
     constexpr int64_t kEscape = 2;
     constexpr int64_t kLeastUri = 64;
     if (name == "uri" && least <= format->min_length && most >= kLeastUri) {

@@ -338,7 +338,7 @@ class RegexReader {
     }
   }
 
-  // `out`: the character, or -1 for a set of them.
+  // `out`: the character, or -1 for a set of characters.
   Status read_class_item(int64_t& out) {
     if (at_end()) return {};
     if (text_[at_] == '\\') {

@@ -163,8 +163,8 @@ const StringFormat* find_format(std::string_view name) {
   return found == kFormats.end() ? nullptr : &*found;
 }
 
-// Each state of a pattern takes about 10 ms to compile for a vocabulary of 128 k tokens, so a label
-// of a host and a part of a mailbox have few characters.
+// Each state of a pattern takes about 10 ms to compile for a vocabulary of 128 k tokens, so the
+// labels of a host and the parts of a mailbox are limited to few characters.
 std::string bounded_format(std::string_view name, int64_t max_length) {
   constexpr int64_t kLeast = 64;
   if (max_length < kLeast) return "";
@@ -195,7 +195,7 @@ bool has_type(element value, std::string_view type) {
   return number == std::floor(number);
 }
 
-// Recursion is as deep as the document, which its parser bounds.
+// Recursion is as deep as the document; the parser bounds its depth.
 bool are_equal(element left, element right) {
   charge_work();
   if (left.is_number() && right.is_number()) return number_of(left) == number_of(right);
@@ -257,7 +257,7 @@ Result<std::string_view> replacing_keyword(const Members& members) {
   return replacing;
 }
 
-// Removes duplicate types, because XGrammar would write the grammar of each, at every level of
+// Removes duplicate types, because XGrammar would write one grammar for each, at every level of
 // nesting.
 Result<std::vector<std::string_view>> types_of(const Members& members, std::string_view outer) {
   std::vector<std::string_view> types;

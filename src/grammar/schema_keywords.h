@@ -46,8 +46,8 @@ bool are_equal(simdjson::dom::element left, simdjson::dom::element right);
 // Reads a string or an array of strings; returns false for any other value.
 bool read_strings(simdjson::dom::element value, std::vector<std::string_view>& out);
 
-// The members of a schema that is an object. Fails if a name occurs twice, because readers differ
-// in which of the two members counts.
+// Returns the members of a schema that is an object. Fails if a name occurs twice, because JSON
+// readers differ in which of the two members they use.
 using Members = std::unordered_map<std::string_view, simdjson::dom::element>;
 Result<Members> members_of(simdjson::dom::element value);
 
