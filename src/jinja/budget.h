@@ -54,7 +54,7 @@ class Budget {
   void visit(size_t num_items) { spend(num_items * 8); }
   int64_t num_steps() const { return static_cast<int64_t>(units_ / 64); }
 
-  // Fails if num_bytes more would exceed the limit. To be called before allocating.
+  // Fails if num_bytes more would exceed the limit. Call it before allocating.
   void require_free(size_t num_bytes) {
     if (num_bytes > max_live_bytes_ || live_bytes_ > max_live_bytes_ - num_bytes) fail_memory();
   }

@@ -258,7 +258,8 @@ Value raise_exception(Interpreter& interpreter, const Value&, const BoundArgs& a
   fail(to_str(args.value(0), interpreter.budget).text);
 }
 
-// Formats each directive separately, because a format can ask libc for a width of gigabytes.
+// Formats each directive separately, because a whole format could make libc write gigabytes of
+// padding.
 Value strftime_now(Interpreter& interpreter, const Value&, const BoundArgs& args) {
   constexpr std::string_view kDirectives = "aAbBcCdDeFgGhHIjklmMnprRsStTuUVwWxXyY%";
   const time_t seconds = interpreter.limits.now_unix_s.value_or(::time(nullptr));

@@ -56,7 +56,7 @@ class ChatTemplate {
   std::shared_ptr<const jinja::Program> program_;
 };
 
-// Converts JSON, which counts as a request's, and keeps the order of keys. Integers beyond int64
+// Converts JSON; its texts count as a request's. Keeps the order of keys. Integers beyond int64
 // become floats.
 jinja::Value value_from_json(simdjson::dom::element element);
 

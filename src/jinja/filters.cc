@@ -124,7 +124,7 @@ Value reverse(Interpreter& interpreter, const Value& self, const BoundArgs&) {
   if (!is_iterable(self)) fail("argument must be iterable");
   std::vector<Value> values = to_items(interpreter, self);
   std::reverse(values.begin(), values.end());
-  // In Jinja, a generator is first made into a list, so the result is a list.
+  // In Jinja, a generator is first converted into a list, so the result is a list.
   if (self.object_as<Iterator>() != nullptr) return interpreter.make_list(std::move(values));
   return interpreter.make_iterator(std::move(values));
 }
@@ -414,7 +414,7 @@ Value round_filter(Interpreter&, const Value& self, const BoundArgs& args) {
     if (self.is_integral() || !std::isfinite(number)) {
       return self.is_bool() ? Value::integer(self.as_int()) : self;
     }
-    // Half to even, by the exact decimal value of the double.
+    // Rounds half to even, by the exact decimal value of the double.
     return Value::real(std::strtod(fmt::format("{:.{}f}", number, precision).c_str(), nullptr));
   }
   const double unit = std::pow(10.0, static_cast<double>(precision));

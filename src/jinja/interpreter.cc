@@ -291,7 +291,7 @@ Value Interpreter::make_undefined(std::string reason) {
 Value Interpreter::make_method(const Value& self, const Builtin& builtin) {
   return make_function(self.depth() + 1,
                        [self, &builtin](Interpreter& interpreter, const Args& args) {
-                         // Charged here, so that the methods of str need not.
+                         // Charged here, so that the methods of str need not charge for it.
                          if (self.is_string()) interpreter.budget.read(self.as_string().size());
                          return call_builtin(interpreter, builtin, self, args);
                        });

@@ -165,8 +165,8 @@ Value get_slice(Interpreter& interpreter, const Value& base, const Value& start,
 // values on the path.
 Value attribute_path(Interpreter& interpreter, const Value& item, const Value& path,
                      const Value* otherwise = nullptr);
-// The items of an iterable value. Charges a step per item, so that loops over them need not. Fails
-// if the value is not iterable.
+// Returns the items of an iterable value. Charges a step per item, so that loops over the items
+// need not charge. Fails if the value is not iterable.
 std::vector<Value> to_items(Interpreter& interpreter, const Value& value);
 bool is_iterable(const Value& value);
 std::optional<int64_t> length_of(const Value& value);

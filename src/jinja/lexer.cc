@@ -66,7 +66,7 @@ class Lexer {
     return from + 2 + (!is_variable && at(from + 2) == '\n');
   }
 
-  // Adds the text before a tag, stripped as the tag's sign says.
+  // Adds the text before a tag, stripped according to the tag's sign.
   void add_data(size_t end, char sign, bool is_variable) {
     std::string_view text = std::string_view(source_).substr(pos_, end - pos_);
     if (sign == '-') {

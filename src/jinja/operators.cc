@@ -275,7 +275,7 @@ double float_mod(double a, double b) {
   return (remainder < 0) != (b < 0) ? remainder + b : remainder;
 }
 
-// As in CPython, so that results round equally.
+// Computes the quotient in CPython's steps, so that results round equally.
 double float_floor_div(double a, double b) {
   const double quotient = (a - float_mod(a, b)) / b;
   if (quotient == 0) return std::copysign(0.0, a / b);

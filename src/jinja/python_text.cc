@@ -311,7 +311,7 @@ double digits_to_float(std::string_view digits) {
   const std::string plain = without_underscores(digits);
   double number = 0;
   const auto result = std::from_chars(plain.data(), plain.data() + plain.size(), number);
-  // from_chars does not tell overflow from underflow; strtod does.
+  // from_chars does not distinguish overflow from underflow; strtod does.
   return result.ec == std::errc{} ? number : std::strtod(plain.c_str(), nullptr);
 }
 

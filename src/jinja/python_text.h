@@ -1,5 +1,5 @@
-// Text as Python's str has it: UTF-8, in which a character is a code point. Nothing here charges a
-// budget, except write_escaped.
+// Text with the rules of Python's str: UTF-8, in which a character is a code point. Nothing here
+// charges a budget, except write_escaped.
 #pragma once
 
 #include <cstdint>

@@ -108,7 +108,7 @@ bool passes(Interpreter& interpreter, const ForStmt& stmt, Scope& outer, const V
 }
 
 // The variable `loop`. Like Jinja, it applies the loop's filter to an item only when the loop, or a
-// look ahead such as loop.last, asks for the next item.
+// look ahead such as loop.last, needs the next item.
 struct Loop : Object, std::enable_shared_from_this<Loop> {
   Loop(const ForStmt& the_stmt, std::vector<Value> the_items, int the_depth0, Scope& the_outer)
       : stmt(&the_stmt),

@@ -164,7 +164,7 @@ Value center(Interpreter& interpreter, const Value& self, const BoundArgs& args)
   const int64_t width = args.integer(0, 80);
   const auto num_chars = static_cast<int64_t>(count_chars(text.text));
   const int64_t missing = std::max<int64_t>(width - num_chars, 0);
-  const int64_t left = missing / 2 + (missing & width & 1);  // an odd space goes as in CPython
+  const int64_t left = missing / 2 + (missing & width & 1);  // an odd space goes to CPython's side
   TextBuilder out(interpreter.budget);
   out.append_times(static_cast<size_t>(left), space);
   out.append(text);

@@ -158,8 +158,8 @@ struct CallExpr : Expr {  // callee, arguments
 // value|filter(…) or value is test(…).
 struct FilterOrTestExpr : Expr {  // input, arguments
   Value eval(Interpreter& interpreter) const override;
-  // Applies the chain of filters that ends here to `head`, the input of the first filter. That
-  // filter has no input in the chain of a filter block or a block set.
+  // Applies the chain of filters that ends here to `head`, the input of the first filter. In the
+  // chain of a filter block or a block set, the first filter has no input expression.
   Value apply(Interpreter& interpreter, const Value& head) const;
   std::string name;
   bool is_test = false;

@@ -314,7 +314,7 @@ std::string float_repr(double number) {
 
 namespace {
 
-// As Python, uses double quotes if that avoids escapes, otherwise single quotes.
+// Like Python, uses double quotes if that avoids escapes, otherwise single quotes.
 void write_quoted(const MarkedText& source, TextBuilder& out) {
   const std::string_view text = source.text;
   out.budget().read(text.size());

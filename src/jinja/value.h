@@ -94,8 +94,8 @@ class Value {
   static Value integer(int64_t number) { return Value(Data(number)); }
   static Value real(double number) { return Value(Data(number)); }
   // Text of a request. Invalid UTF-8 in it becomes U+FFFD. A text that is the name of a role counts
-  // as the template's own: templates make control tokens of it ('<|' + message.role + '|>'), and it
-  // cannot make one by itself.
+  // as the template's own, because templates build control tokens with it ('<|' + message.role +
+  // '|>'). By itself it is not a control token.
   static Value string(std::string_view text);
   // Text of the template or the checkpoint, from which the tokenizer may take control tokens.
   static Value literal(std::string_view text);
@@ -122,7 +122,7 @@ class Value {
   bool is_dict() const { return kind() == Kind::kDict; }
   bool is_object() const { return kind() == Kind::kObject; }
 
-  // Each may be called only for the kind that it names.
+  // Each function may be called only for the kind in its name.
   bool as_bool() const { return std::get<bool>(data_); }
   int64_t as_int() const { return is_bool() ? int64_t{as_bool()} : std::get<int64_t>(data_); }
   double as_float() const {
@@ -233,7 +233,7 @@ struct Range : Object {
   int64_t start, stop, step;
 };
 
-// A value that behaves as Python's generators: it can be iterated once and has no length.
+// A value that behaves like Python's generators: it can be iterated once and has no length.
 struct Iterator : Object {
   explicit Iterator(std::vector<Value> the_items);
   std::string type_name() const override { return "generator"; }
