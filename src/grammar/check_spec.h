@@ -36,8 +36,7 @@ struct RegexText {
   static constexpr int64_t kUnbounded = std::numeric_limits<int64_t>::max();
 
   std::string text;
-  // Bounds of the lengths of matching texts, in characters. There need not be a text of such a
-  // length.
+  // Bounds of the lengths of matching texts, in characters. They may be loose.
   int64_t min_length = 0;
   int64_t max_length = 0;
   // Set if the regex only repeats this class or character: [a-z] for ^[a-z]+$.

@@ -24,7 +24,7 @@ bool is_harmless(std::string_view message) {
          message.find("falling back to anyOf semantics") != std::string_view::npos;
 }
 
-// Keeps the first of XGrammar's warnings on this thread, which name ignored parts of a grammar.
+// Keeps XGrammar's first warning on this thread. A warning names an ignored part of a grammar.
 class WarningScope {
  public:
   WarningScope() { current_ = this; }

@@ -114,12 +114,12 @@ class CompileCache {
   GrammarStats stats_;
 };
 
-// XGrammar's recursion is as deep as a grammar's rules refer to each other, which can be thousands
-// of levels in 64 KiB of text. Only the used part of the stack takes memory.
+// XGrammar recurses along the references between a grammar's rules: 64 KiB of text can have
+// thousands of levels. Only the used part of the stack takes memory.
 inline constexpr size_t kBigStackBytes = size_t{256} << 20;
 
-// Runs `work` on a new thread with such a stack and waits for it. Rethrows exceptions of `work`.
-// Returns false if the machine has no thread or address space left.
+// Runs `work` on a new thread with a stack of kBigStackBytes and waits for it. Rethrows exceptions
+// of `work`. Returns false if the machine has no thread or address space left.
 bool run_on_big_stack(const std::function<void()>& work);
 
 }  // namespace quire::grammar

@@ -77,8 +77,8 @@ class GrammarCompiler {
   GrammarCompiler& operator=(const GrammarCompiler&) = delete;
 
   // May take as long as the limits allow, so it must not run on the engine's thread. Concurrent
-  // calls for one grammar share one compilation. invalid_argument says what is wrong with the
-  // grammar.
+  // calls for one grammar share one compilation. The message of invalid_argument names the fault in
+  // the grammar.
   Result<ConstraintFactory> compile(const GrammarSpec& spec);
 
   // The constraint of a grammar that was already compiled or refused; never compiles or waits.

@@ -167,7 +167,8 @@ class GrammarReader {
   }
 
   bool is_lookahead() const { return !is_gbnf_ && is_at("(="); }
-  // XGrammar's (= …) at the end of a rule states what follows it, which only makes masks cheaper.
+  // XGrammar's lookahead (= …) at the end of a rule describes the text after it. It only makes
+  // masks cheaper.
   Status skip_lookahead() {
     const size_t size = out_.size();
     at_ += 2;

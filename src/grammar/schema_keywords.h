@@ -29,7 +29,7 @@ bool names_schema(std::string_view uri);
 // A format of strings that is enforced.
 struct StringFormat {
   std::string_view name;
-  int64_t min_length;  // in characters; the bounds need not be reached
+  int64_t min_length;  // in characters; the bounds may be loose
   int64_t max_length;  // INT64_MAX: unbounded
 };
 // Returns the format that XGrammar enforces, or null.

@@ -29,7 +29,7 @@ void throw_if_stopped(const std::atomic<bool>* stop) {
 
 WorkBudget::WorkBudget(const Allowance& allowance) {
   QUIRE_CHECK(deadline_ns == INT64_MAX, "[grammar] this thread already has a work budget");
-  // Stays below INT64_MAX, which means that there is no budget.
+  // Stays below INT64_MAX, the value for no budget.
   deadline_ns = thread_cpu_ns() + std::min(allowance.cpu_ns, INT64_MAX / 2);
   compile_bytes_left = allowance.compile_bytes;
   state_bytes_left = allowance.state_bytes;

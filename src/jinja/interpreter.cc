@@ -225,7 +225,7 @@ void Interpreter::ScopeGuard::renew() {
 Scope& Interpreter::keep_scope() {
   for (Scope* scope = scope_; scope != nullptr && !scope->is_kept; scope = scope->outer) {
     scope->is_kept = true;
-    budget.take(sizeof(Scope));  // never released, because the scope lives until the end
+    budget.take(sizeof(Scope));  // never released, because the scope exists until the end
   }
   return *scope_;
 }

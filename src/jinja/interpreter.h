@@ -18,7 +18,7 @@ namespace quire::jinja {
 struct Scope {
   Scope* outer = nullptr;
   std::vector<std::pair<NameId, Value>> variables;
-  bool is_kept = false;  // a macro refers to it, so it lives until the end of the render
+  bool is_kept = false;  // a macro refers to it, so it exists until the end of the render
 
   Value* find(NameId name, Budget& budget);
   void set(NameId name, Value value, Budget& budget);

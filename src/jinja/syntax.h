@@ -84,7 +84,7 @@ struct Expr {
 
   int line = 1;
   int depth = 1;  // of the tree below, including this node
-  // The expressions that this one is made of, in the order given at each node. Null: left out.
+  // The parts of this expression, in the order given at each node. Null: the part is absent.
   std::vector<std::unique_ptr<Expr>> operands;
 };
 using ExprPtr = std::unique_ptr<Expr>;

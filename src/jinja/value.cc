@@ -498,7 +498,7 @@ void Range::write_repr(TextBuilder& out, int) const {
                                : fmt::format("range({}, {}, {})", start, stop, step));
 }
 
-// ---- the others
+// ---- other objects
 
 Iterator::Iterator(std::vector<Value> the_items) : items(std::move(the_items)) {
   for (const Value& item : items) depth = std::max(depth, item.depth());

@@ -161,8 +161,8 @@ struct KvEventPublisher::Sockets {
   Sockets(const Sockets&) = delete;
   Sockets& operator=(const Sockets&) = delete;
 
-  // Opens a socket that keeps up to `hwm` messages for a peer, and binds or connects it. Sets the
-  // port of `endpoint` to the one that the system chose.
+  // Opens a socket that keeps up to `hwm` messages for a peer, and binds or connects it. Writes the
+  // port that the system chose into `endpoint`.
   Status open(std::string_view field, int type, int hwm, bool binds, std::string& endpoint,
               void*& socket) const {
     if (!endpoint.starts_with(kTcp) && !endpoint.starts_with(kIpc)) {

@@ -19,7 +19,7 @@ constexpr size_t kMaxNameBytes = 64;
 constexpr size_t kMaxValueBytes = 320;
 constexpr size_t kMaxHostBytes = 255;
 constexpr size_t kMaxTextBytes = 1536;
-constexpr size_t kMaxErrorBytes = 4096;  // of a frame with such a text
+constexpr size_t kMaxErrorBytes = 4096;  // of a kError frame
 
 bool is_printable(std::string_view text, size_t max_bytes) {
   return text.size() <= max_bytes && one_line(text) == text;

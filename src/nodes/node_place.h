@@ -15,7 +15,7 @@ inline constexpr int kDefaultMasterPort = 29501;
 
 // The fields of EngineConfig.
 struct NodeFlags {
-  int nnodes = 1;           // 0: as many as the launcher started
+  int nnodes = 1;           // 0: the number that the launcher started
   int node_rank = -1;       // -1: the launcher's number of this process
   std::string master_addr;  // empty: MASTER_ADDR, or the launcher's first machine
   int master_port = 0;      // 0: MASTER_PORT, or kDefaultMasterPort

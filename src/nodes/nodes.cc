@@ -20,7 +20,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr size_t kReadBytes = size_t{1} << 20;  // a received frame's buffer grows by this
-// The nodes work in step, so few frames wait at any time.
+// All nodes run the same steps, so few frames wait at any time.
 constexpr size_t kMaxWaitingFrames = 64;
 
 // After a failed send, the time that the reader has to find why the connection has ended.
@@ -217,7 +217,7 @@ void Nodes::read(Peer& peer) {
       if (!error) return fail_with(malformed(peer), Origin::kHere);
       return fail_with(*error, Origin::kElsewhere);
     }
-    if (kind == Kind::kEnd && place_.node == 0) {  // only node 0 ends the others
+    if (kind == Kind::kEnd && place_.node == 0) {  // only node 0 ends other nodes
       return fail_with(malformed(peer), Origin::kHere);
     }
     bool is_full = false;
@@ -439,9 +439,9 @@ void Nodes::fail_with(const Status& found, Origin origin) {
   const bool may_be_own = origin == Origin::kElsewhere && error.code() == StatusCode::kUnavailable;
   if (const auto away = time_away(); may_be_own && away.count() > 0) {
     error = unavailable(fmt::format(
-        "[nodes] node {} was stopped, or had no CPU time, for {:.1f} s, and the others wait {:.1f} "
-        "s for it (`rank_timeout`): its process (SIGSTOP, a debugger) or its machine was "
-        "suspended; restart all nodes; what followed: {}",
+        "[nodes] node {} was stopped, or had no CPU time, for {:.1f} s, and other nodes wait "
+        "{:.1f} s for it (`rank_timeout`): its process (SIGSTOP, a debugger) or its machine "
+        "was suspended; restart all nodes; what followed: {}",
         place_.node, std::chrono::duration<double>(away).count(),
         std::chrono::duration<double>(silence_timeout_).count(), error.message()));
   }

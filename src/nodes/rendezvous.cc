@@ -113,7 +113,7 @@ void warn_of_short_token(std::string_view token) {
   if (token.empty() || token.size() >= kMinTokenBytes) return;
   log_warning(
       "[nodes] QUIRE_CLUSTER_TOKEN has {} characters, expected at least {}: a short one can be "
-      "guessed; take a random one, such as of: openssl rand -hex 16",
+      "guessed; generate a random one by: openssl rand -hex 16",
       token.size(), kMinTokenBytes);
 }
 
@@ -121,7 +121,8 @@ void warn_of_short_token(std::string_view token) {
 
 Result<Socket> listen_at(const NodePlace& place, const addrinfo& addresses) {
   std::string reason;
-  // A machine's own name is often a loopback address, too, which the other machines cannot reach.
+  // A machine's own name often also resolves to a loopback address. Other machines cannot reach
+  // that address, so it is tried last.
   for (const bool loopback : {false, true}) {
     for (const addrinfo* address = &addresses; address != nullptr; address = address->ai_next) {
       if (is_loopback(*address) != loopback) continue;
@@ -151,7 +152,7 @@ struct PendingConnection {
   Clock::time_point deadline;
 };
 
-// A node that waits for the others.
+// A connected node that waits for the other nodes.
 struct WaitingNode {
   ConnectedNode connected;
   std::string nonce;  // of its hello

@@ -31,7 +31,7 @@ class Socket {
   // Waits until the peer accepts all bytes. kUnavailable if the connection ends, or if the peer
   // accepts none for the configured time.
   Status send(std::string_view bytes) const;
-  // Sends what fits into the system's buffer, and returns its number of bytes.
+  // Sends the bytes that fit into the system's buffer, and returns their number.
   size_t send_some(std::string_view bytes) const;
   // Receives at least one byte. 0: the peer has closed the connection. kUnavailable if it is broken
   // or nothing arrives for the configured time.

@@ -83,7 +83,7 @@ struct SlotAdded {
 
 // New pages of one of a slot's block tables: entries [first, first + block_ids.size()). Later
 // entries become invalid: those blocks were reserved for drafts that were not accepted, and have
-// been freed. Steps never read entries that no append has set or that lie before the table's
+// been freed. Steps never read entries that no append has set or that are before the table's
 // window.
 struct BlockTableAppend {
   int slot = 0;
@@ -143,7 +143,7 @@ struct BatchPlan {
   // Tokens planned for each decoding sequence: the newest one, and drafts that the step verifies.
   int decode_q_len = 1;
   // On a GPU, upper bound of a drafter's proposals per sequence after this step. The next step
-  // verifies no more drafts if exactly the sequences that sample in this step decode in it.
+  // verifies at most this number if exactly the sequences that sample in this step decode in it.
   int max_next_drafts = 0;
   // The first num_decode spans have as many tokens as a decode. They may include chunks of prompts
   // with that length.

@@ -7,8 +7,8 @@
 
 namespace quire {
 
-// Strict total order of service: priority, then arrival. It never changes while a sequence lives,
-// which rules out livelock by preemption: the first sequence in order is never a victim. Sequences
+// Strict total order of service: priority, then arrival. It never changes while a sequence exists,
+// so preemption cannot cause a livelock: the first sequence in order is never a victim. Sequences
 // of one priority cannot starve each other; an endless stream of more urgent sequences keeps the
 // less urgent ones waiting.
 bool ranks_before(const Sequence& a, const Sequence& b);

@@ -253,7 +253,7 @@ SeqRecord* Scheduler::Impl::first_startable() {
   return nullptr;
 }
 
-// Whether a rule table is free, or `rec` needs none.
+// Returns whether a rule table is free or not needed.
 bool Scheduler::Impl::has_free_rule_table(const SeqRecord& rec) const {
   return !rec.has_rules || num_rule_seqs < config.max_num_rule_seqs;
 }

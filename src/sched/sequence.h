@@ -21,7 +21,7 @@ enum class SeqState {
 // (i + 1) * block_size); all tables are equally long.
 struct SeqBlocks {
   std::vector<int32_t> ids;  // 0 before `first`
-  int first = 0;             // blocks before it lie outside the table's window and are freed
+  int first = 0;             // blocks before it are outside the table's window and are freed
   int num_registered = 0;    // offered to the prefix cache
   int num_sent = 0;          // sent to the device
 };

@@ -78,7 +78,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
     std::shared_ptr<http::Exchange> exchange;
   };
 
-  // Submits the requests. The generation then lives until its last output has come. If the engine
+  // Submits the requests. The generation then exists until its last output has come. If the engine
   // refuses a request, the client gets an error. Runs on a worker thread.
   static void start(const GenerationServices& services, Parts parts);
   ~Generation();

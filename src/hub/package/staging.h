@@ -37,7 +37,7 @@ class Staging {
   Staging(Staging&& other) noexcept = default;
   ~Staging();
 
-  // The size of an earlier command's files, which were deleted.
+  // The size of an earlier command's files that create() has deleted.
   int64_t num_left_bytes() const { return num_left_bytes_; }
 
   std::filesystem::path path() const { return path_; }

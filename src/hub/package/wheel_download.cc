@@ -164,7 +164,7 @@ Result<Wheel> download_from_index(const PackagePull& pull, const PackageOptions&
   return Wheel{path, wheel.sha256};
 }
 
-// pip's first error, or else its last line.
+// Returns pip's first error; without one, its last line.
 std::string error_of_pip(std::string_view output) {
   std::string_view last;
   for (const Line& line : split_lines(output)) {

@@ -242,7 +242,7 @@ Result<std::string> read_token() {
     source = path.string();
   }
   token = trimmed(token);
-  // A line end would add a header to the request. The message must not show the token.
+  // A line end would add a header to the request. The message must not contain the token.
   if (std::ranges::all_of(token, [](char c) { return c > ' ' && c < 0x7f; })) return token;
   return invalid_argument(fmt::format(
       "[hub] the token of {} has a blank or a control character; expected letters and digits",

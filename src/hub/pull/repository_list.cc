@@ -104,7 +104,7 @@ Status no_weights(const std::vector<RepositoryFile>& others) {
       if (std::ranges::none_of(format.suffixes, matches)) continue;
       return unimplemented(
           fmt::format("[hub] the repository has {} weights ({}) and no {}; expected a repository "
-                      "with safetensors, usually the one that this one was converted from",
+                      "with safetensors, usually the source of this conversion",
                       format.name, clipped(file.name), kWeightsFile));
     }
   }

@@ -1,5 +1,5 @@
-// The addresses of clients, directly and behind trusted proxies, and how many connections or
-// requests each of them has.
+// The addresses of clients, direct or behind trusted proxies, and the limit on the connections or
+// requests of each address.
 #pragma once
 
 #include <sys/socket.h>

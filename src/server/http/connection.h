@@ -67,8 +67,8 @@ class Stream {
   // Called on any thread, before close(). Never throws: a client would wait forever for a lost
   // wake-up.
   virtual void wake() noexcept = 0;
-  // Called on any thread while no write is in progress. Sends what the kernel accepts at once and
-  // returns the number of bytes; 0 if unsupported.
+  // Called on any thread while no write is in progress. Sends the bytes that the kernel accepts at
+  // once and returns their number; 0 if unsupported.
   virtual size_t send_now(std::string_view /*bytes*/) { return 0; }
   virtual std::string peer() const = 0;
 };

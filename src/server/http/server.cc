@@ -91,8 +91,8 @@ int fit_descriptors(int wanted) {
   const int fitting = connections_within(wanted, max_fds, process_use().num_open_fds);
   if (fitting < wanted) {
     log_warning(
-        "[http] {} connections at most instead of {}, because the process may open {} files; "
-        "ulimit -n raises that",
+        "[http] the limit is {} connections instead of {}, because the process may open only {} "
+        "files; raise that by ulimit -n",
         fitting, wanted, max_fds);
   }
   return fitting;

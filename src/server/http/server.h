@@ -41,7 +41,7 @@ struct ServerConfig {
   std::string uds;           // path of a Unix socket, instead of host and port
   std::string ssl_certfile;  // PEM files; both or none; read again when they change
   std::string ssl_keyfile;
-  // Addresses and networks of proxies whose X-Forwarded-For is believed; "unix": a Unix socket's
+  // Addresses and networks of proxies whose X-Forwarded-For is trusted; "unix": a Unix socket's
   // clients.
   std::vector<std::string> trusted_proxies;
   int num_threads = 2;

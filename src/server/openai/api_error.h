@@ -22,7 +22,7 @@ ApiError make_api_error(int http_status, std::string message, std::string param 
                         std::string code = "");
 // Converts a Status into the error of a request. A message `[sampling] top_p; …` or
 // `[embedding] dimensions; …` sets the param, and `[template] …` the code. The text of an internal
-// error is moved to `cause`, which the caller logs and the client does not see.
+// error is moved to `cause`, which the caller logs and does not send.
 ApiError api_error(const Status& status);
 
 // The shape of an error's body, which depends on the API that the client uses.

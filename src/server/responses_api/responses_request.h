@@ -51,7 +51,7 @@ struct StoredResponses {
   std::function<std::shared_ptr<const StoredResponse>(std::string_view id)> find = nullptr;
 };
 
-// Parses a body as parse_chat_request() does. The reasoning, text and calls of one turn become one
+// Parses a body like parse_chat_request(). The reasoning, text and calls of one turn become one
 // message of the assistant. The system and developer messages at the start become one message,
 // since most templates accept only one.
 Parsed<ResponsesRequest> parse_responses_request(std::string_view body,

@@ -73,7 +73,7 @@ void compile_and_start(ServerState& state, WaitingRequest& waiting) {
   if (state.generations.is_cancelled()) return waiting.refuse(api_error(shutting_down()));
   Result<ConstraintFactory> constraint =
       state.config.constraints.compile(waiting.generation.restriction->grammar);
-  // A shutdown stops the compilation, which is not an error of the grammar.
+  // A shutdown has stopped the compilation, so the error is not the grammar's.
   if (state.generations.is_cancelled()) return waiting.refuse(api_error(shutting_down()));
   start_constrained(state, waiting, std::move(constraint));
 }

@@ -51,7 +51,7 @@ class OutputParser {
  public:
   virtual ~OutputParser() = default;
   virtual MessageDelta feed(std::string_view text) = 0;
-  // Ends the text and returns what was held back.
+  // Ends the text and returns the delta of the text that was held back.
   virtual MessageDelta finish() = 0;
 };
 
