@@ -158,7 +158,8 @@ class GrammarReader {
     out_ += '\n';
     if (at_end()) return {};
     if (!is_rule_start()) return unexpected("an element, | or a rule");
-    // After a rule's name on the same line, the elements before it would belong to another rule.
+    // A rule must begin on a new line: elements before its name on its line would belong to another
+    // rule.
     const std::string_view before = text_.substr(0, at_);
     const std::string_view line = before.substr(before.find_last_of("\r\n") + 1);
     if (line.find_first_not_of(" \t") == std::string_view::npos) return {};

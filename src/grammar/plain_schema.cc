@@ -283,8 +283,9 @@ class PlainSchema {
     return {};
   }
 
-  // Whether `uri` leads, through references and branches, to a schema with more than references.
-  // Each reference is followed once, so `visited_uris_` must be empty at first.
+  // Returns whether `uri` leads, through references and branches, to a schema that is more than
+  // references. `visited_uris_` must be empty at the first call, because each reference is followed
+  // once.
   bool reference_leads_to_schema(std::string_view uri) {
     if (leading_uris_.contains(uri)) return true;
     if (!visited_uris_.insert(uri).second) return false;
@@ -318,7 +319,7 @@ class PlainSchema {
     return target;
   }
 
-  // Whether the schema that `uri` names restricts its values to the type by itself.
+  // Returns whether the schema that `uri` names restricts its values to the type by itself.
   bool is_of_type(std::string_view uri, std::string_view type) const {
     const std::optional<element> target = target_of(uri);
     if (!target) return false;
@@ -422,8 +423,8 @@ class PlainSchema {
     return {};
   }
 
-  // The index of an object's schema of additional properties among the shared ones. nullopt: it is
-  // not shared, because no added property uses it or it restricts nothing.
+  // Returns the index of an object's schema of additional properties among the shared schemas.
+  // nullopt: the schema is not shared, because no added property uses it or it restricts nothing.
   std::optional<size_t> shared_additional(object schema) {
     const std::optional<AdditionalSchema> additional = additional_schema_of(schema);
     object fields;

@@ -23,7 +23,7 @@ enum class SchemaRole { kSchema, kNames, kData };
 SchemaRole member_role(SchemaRole role, std::string_view key);
 // The names in a reference's path: "$defs" and "a" of "#/$defs/a". They point into `uri`.
 std::vector<std::string_view> uri_parts(std::string_view uri);
-// Whether a reference such as "#/$defs/a" leads to a schema by the roles on its path.
+// Returns whether a reference such as "#/$defs/a" leads to a schema by the roles on its path.
 bool names_schema(std::string_view uri);
 
 // A format of strings that is enforced.
@@ -34,14 +34,15 @@ struct StringFormat {
 };
 // Returns the format that XGrammar enforces, or null.
 const StringFormat* find_format(std::string_view name);
-// Whether the format only describes the meaning or display of a value, without restricting it.
+// Returns whether the format only describes the meaning or display of a value, without restricting
+// it.
 bool is_loose_format(std::string_view name);
 // Returns a regex for some of the texts of the format, all of at most `max_length` characters;
 // empty: there is none.
 std::string bounded_format(std::string_view name, int64_t max_length);
 
 bool has_type(simdjson::dom::element value, std::string_view type);
-// Whether both are the same JSON value. 1 equals 1.0, and the order of members is ignored.
+// Returns whether both are the same JSON value. 1 equals 1.0, and the order of members is ignored.
 bool are_equal(simdjson::dom::element left, simdjson::dom::element right);
 // Reads a string or an array of strings; returns false for any other value.
 bool read_strings(simdjson::dom::element value, std::vector<std::string_view>& out);

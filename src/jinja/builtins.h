@@ -47,7 +47,7 @@ class BoundArgs {
 
   const Value* operator[](size_t idx) const { return values[idx]; }
   const Value& value(size_t idx) const { return *values[idx]; }  // for required parameters
-  // Whether the argument is given and is not None.
+  // Returns whether the argument is given and is not None.
   bool has(size_t idx) const { return values[idx] != nullptr && !values[idx]->is_none(); }
   bool flag(size_t idx) const { return values[idx] != nullptr && truthy(*values[idx]); }
   int64_t integer(size_t idx, int64_t otherwise = 0) const;

@@ -15,8 +15,8 @@ namespace quire::jinja {
 
 namespace {
 
-// Whether the method changes a list or dict. Jinja's immutable sandbox denies access to such
-// methods.
+// Returns whether the method changes a list or dict. Jinja's immutable sandbox denies access to
+// such methods.
 bool changes_its_object(const Value& base, std::string_view name) {
   const auto one_of = [&](std::initializer_list<std::string_view> names) {
     return std::find(names.begin(), names.end(), name) != names.end();

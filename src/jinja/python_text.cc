@@ -87,7 +87,7 @@ std::string map_chars(std::string_view text, Each each) {
   return from_code_points(mapped);
 }
 
-// Whether the text has cased characters and none of them is of the `wrong` case.
+// Returns whether the text has cased characters and none of them is of the `wrong` case.
 bool is_all_case(std::string_view text, utf8proc_category_t wrong) {
   bool any = false;
   for (const auto& [c, bytes] : Chars(text)) {

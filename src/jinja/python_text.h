@@ -63,7 +63,7 @@ bool is_space(char32_t c);  // str.isspace(), which equals \s in regular express
 bool is_word(char32_t c);   // \w
 bool is_printable(char32_t c);
 bool is_identifier(std::string_view text);
-// Whether the text has cased characters and all of them are lower (or upper) case.
+// Returns whether the text has cased characters and all of them are lower (or upper) case.
 bool is_lower_case(std::string_view text);
 bool is_upper_case(std::string_view text);
 

@@ -54,7 +54,7 @@ class TokenReader {
   const Token& current() const { return tokens_[pos_]; }
   const Token& peek() const { return tokens_[std::min(pos_ + 1, tokens_.size() - 1)]; }
   Token next() { return pos_ + 1 < tokens_.size() ? tokens_[pos_++] : tokens_[pos_]; }
-  // Whether the token is this operator, such as `+` or `and`.
+  // Returns whether the token is this operator, such as `+` or `and`.
   bool at(std::string_view op) const { return current().is_op(op) || current().is_name(op); }
   bool skip_op(std::string_view op);
   bool skip_name(std::string_view name);

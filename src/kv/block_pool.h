@@ -96,8 +96,8 @@ class PrefixCache {
   bool insert(const BlockHash& hash, int32_t block_id);
   // Removes a block that is about to be overwritten, and returns its hash if it was registered.
   std::optional<BlockHash> evict(int32_t block_id);
-  // Whether the hash was evicted. The record is limited: it lacks some of the hashes that were
-  // evicted more than about num_blocks evictions ago.
+  // Returns whether the hash was evicted. The record is limited: it lacks some of the hashes that
+  // were evicted more than about num_blocks evictions ago.
   bool was_evicted(const BlockHash& hash) const;
 
   std::vector<BlockHash> hashes() const;  // for tests

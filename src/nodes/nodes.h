@@ -59,7 +59,7 @@ class Nodes {
   // Absent: no message has arrived in this time.
   Result<std::optional<std::string>> receive_within(int node, std::chrono::milliseconds time);
 
-  // Whether a message of `node` has arrived and was not received yet.
+  // Returns whether a message of `node` has arrived and was not received yet.
   bool has_message(int node) const;
   // On node 0, for the error of a step that makes no progress: "node 0 waits for node 1 (gpu-1) in
   // the operation 'tensors'". Empty: no node waits for another in an operation.

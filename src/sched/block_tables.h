@@ -35,8 +35,8 @@ class BlockTables {
   // needed.
   void match_prefix(SeqRecord& rec, CachedPrefix& prefix) const;
 
-  // Whether the known tokens of a waiting sequence that adopts `prefix`, plus num_spare blocks, fit
-  // into the blocks that are free or held by `victims`.
+  // Returns whether the known tokens of a waiting sequence that adopts `prefix`, plus num_spare
+  // blocks, fit into the blocks that are free or held by `victims`.
   bool can_start(const SeqRecord& rec, const CachedPrefix& prefix, int num_spare,
                  std::span<SeqRecord* const> victims) const;
   void adopt_prefix(SeqRecord& rec, const CachedPrefix& prefix);
@@ -48,7 +48,7 @@ class BlockTables {
   // Frees the blocks that no later step reads. Steps already planned may still read them, which is
   // safe: the next owner of such a block writes it in a step planned later.
   void free_outside_window(SeqRecord& rec);
-  // Whether blocks for the next num_tokens of a sequence are free; grow() takes them.
+  // Returns whether blocks for the next num_tokens of a sequence are free; grow() takes them.
   bool has_room(const SeqRecord& rec, int num_tokens) const;
   void grow(SeqRecord& rec, int num_tokens);
   // Frees the blocks after the scheduled tokens: blocks of a span that was unscheduled from the

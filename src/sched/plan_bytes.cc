@@ -117,7 +117,7 @@ bool fits(const BlockTableAppend& append, const Bounds& bounds) {
          std::ranges::all_of(append.block_ids, [&](int id) { return is_below(id, num_blocks); });
 }
 
-// Whether the spans, one after the other, cover exactly the plan's tokens.
+// Returns whether the spans, one after the other, cover exactly the plan's tokens.
 bool are_adjacent(const BatchPlan& plan) {
   int64_t num_tokens = 0;
   for (const SeqSpan& span : plan.spans) {

@@ -21,7 +21,7 @@ int num_tokens_due(const Sequence& seq, int num_drafts);
 // The number of drafts that a step verifies per decoding sequence.
 int num_step_drafts(const SchedulerConfig& config, int num_decoding);
 
-// Whether sampling needs more of the sequence than its logits: penalties, logit_bias,
+// Returns whether sampling needs more of the sequence than its logits: penalties, logit_bias,
 // allowed_token_ids, bad_words or min_tokens. The device keeps a rule table for each such sequence,
 // and has fewer tables than slots because a table is as large as the vocabulary.
 bool has_rules(const SamplingSpec& spec);

@@ -258,7 +258,7 @@ bool Scheduler::Impl::has_free_rule_table(const SeqRecord& rec) const {
   return !rec.has_rules || num_rule_seqs < config.max_num_rule_seqs;
 }
 
-// Whether a rule table is free, not needed, or held by a sequence that ranks after `rec`.
+// Returns whether a rule table is free, not needed, or held by a sequence that ranks after `rec`.
 bool Scheduler::Impl::can_get_rule_table(const SeqRecord& rec) const {
   return has_free_rule_table(rec) || ranks_before(*rec.seq, *last_with_rules()->seq);
 }
@@ -329,8 +329,8 @@ bool Scheduler::Impl::has_blocks(const SeqRecord& rec, std::span<SeqRecord* cons
   return tables.can_start(rec, prefix, num_spare, victims);
 }
 
-// Whether `rec` would fit if every sequence that ranks after it gave up its slot, its blocks and
-// its tokens of this step. If it would not, no sequence is preempted.
+// Returns whether `rec` would fit if every sequence that ranks after it gave up its slot, its
+// blocks and its tokens of this step. If it would not, no sequence is preempted.
 bool Scheduler::Impl::can_make_room(const SeqRecord& rec, int num_tokens) const {
   const auto first_after = std::ranges::upper_bound(running, &rec, RanksBefore());
   const std::span<SeqRecord* const> after(first_after, running.end());

@@ -97,7 +97,7 @@ class PartialBlob : public Receiver {
     return truncate();
   }
 
-  // Whether the content is longer than in the hub's list, and therefore wrong.
+  // Returns whether the content is longer than in the hub's list, and therefore wrong.
   bool is_too_long() const { return is_too_long_; }
   bool has_right_hash() { return hash_.finish_hexadecimal() == file_.hash; }
 

@@ -50,7 +50,7 @@ struct Loop {
   asio::executor_work_guard<asio::io_context::executor_type> work{context.get_executor()};
   std::thread thread;
   std::atomic<int> num_open = 0;
-  // Used only on the thread:
+  // Used only on the loop's thread:
   std::unordered_map<Connection*, std::shared_ptr<Connection>> connections;
   bool is_draining = false;
   // Repairs the state after an exception; returns false if it must be called again.
