@@ -163,7 +163,7 @@ const StringFormat* find_format(std::string_view name) {
   return found == kFormats.end() ? nullptr : &*found;
 }
 
-// Each state of a pattern takes about 10 ms to compile for a vocabulary of 128 k tokens, so the
+// Each state of a pattern takes about 10 ms to compile for a vocabulary of 128 k tokens. So the
 // labels of a host and the parts of a mailbox are limited to few characters.
 std::string bounded_format(std::string_view name, int64_t max_length) {
   constexpr int64_t kLeast = 64;

@@ -59,7 +59,7 @@ struct FoundModel {
 // Returns the path itself if a file or folder of this name exists. Otherwise returns the GGUF file
 // of a model in the model folder, or the snapshot in the cache, if it has all files of `needs`. The
 // error distinguishes a path that does not exist, a model that is not in the cache, and a model
-// that is only partly in the cache, and names the command that downloads it.
+// that is only partly in the cache. It names the command that downloads the model.
 Result<FoundModel> find_model(const std::string& model, Needs needs);
 
 // Like find_model(), but only for a name, in this cache.

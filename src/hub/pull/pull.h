@@ -28,8 +28,8 @@ struct PullHooks {
 };
 
 // Returns the snapshot's directory. If it fails, the downloaded files stay in the cache, and the
-// next pull continues. All small files come before the weights, so that a snapshot with its weights
-// is complete, and a model that check_config refuses causes no download of weights.
+// next pull continues. All small files come before the weights: a snapshot with its weights is
+// complete, and no weights are downloaded of a model that check_config refuses.
 Result<std::filesystem::path> pull(const PullOptions& options, const PullHooks& hooks);
 
 // The settings that huggingface_hub reads too: HF_ENDPOINT, HF_TOKEN or the file of the token
