@@ -290,8 +290,7 @@ class PlainSchema {
     if (leading_uris_.contains(uri)) return true;
     if (!visited_uris_.insert(uri).second) return false;
     const std::optional<element> target = target_of(uri);
-    const bool leads =
-        !target || leads_to_schema(*target);  // write_applied() reports a missing target
+    const bool leads = !target || leads_to_schema(*target);  // write_applied() reports its absence
     if (leads) leading_uris_.insert(uri);
     return leads;
   }

@@ -20,10 +20,9 @@ struct WorkStopped : std::runtime_error {
 };
 
 struct Allowance {
-  int64_t cpu_ns = INT64_MAX;  // of the thread's own CPU time
-  size_t compile_bytes =
-      SIZE_MAX;                   // of rules, expressions and token masks, including discarded ones
-  size_t state_bytes = SIZE_MAX;  // of the parser's states, including those that were rolled back
+  int64_t cpu_ns = INT64_MAX;       // of the thread's own CPU time
+  size_t compile_bytes = SIZE_MAX;  // of rules, expressions and token masks, even discarded ones
+  size_t state_bytes = SIZE_MAX;    // of the parser's states, even those rolled back
 };
 
 // While a budget exists, this thread's calls into XGrammar throw BudgetExceeded when they exceed

@@ -16,11 +16,10 @@ namespace quire {
 struct BlocksStored {
   int table = 0;
   std::vector<BlockHash> hashes = {};
-  std::optional<BlockHash> parent =
-      {};                               // hash of the block before them; absent: they are the first
-  std::vector<int32_t> token_ids = {};  // of all blocks
-  std::string salt = {};                // covered by the first block's hash; empty: none
-  std::vector<int32_t> ahead = {};      // tokens after each block, covered by its hash
+  std::optional<BlockHash> parent = {};  // hash of the block before them; absent: they are first
+  std::vector<int32_t> token_ids = {};   // of all blocks
+  std::string salt = {};                 // covered by the first block's hash; empty: none
+  std::vector<int32_t> ahead = {};       // tokens after each block, covered by its hash
 };
 
 // Blocks that a table has evicted.

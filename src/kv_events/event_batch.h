@@ -21,9 +21,8 @@ struct KvEventForm {
   std::string medium = "GPU";  // "GPU" or "CPU"
   int block_size = 16;
   std::vector<KvEventTable> tables;
-  int rank = 0;  // data-parallel rank
-  bool has_int_hashes =
-      true;  // a hash is sent as the integer of its last 8 bytes, not as all bytes
+  int rank = 0;                // data-parallel rank
+  bool has_int_hashes = true;  // a hash is sent as the integer of its last 8 bytes only
 };
 
 // `timestamp`: seconds since 1970.

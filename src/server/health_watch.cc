@@ -19,8 +19,7 @@ HealthWatch::Report HealthWatch::check(std::span<const ReplicaState> replicas,
   if (Status pools = check_pools(now); !pools.ok()) {
     report = {.status = std::move(pools), .for_clients = engine_unavailable()};
   }
-  for (size_t r = replicas.size();
-       r-- > 0;) {  // in reverse, so that the first failed replica is reported
+  for (size_t r = replicas.size(); r-- > 0;) {  // in reverse: the first failure is reported
     const Status status = check_replica(replicas[r], steps_[r], now);
     if (status.ok()) continue;
     const bool is_only = replicas.size() == 1;

@@ -51,11 +51,10 @@ struct Get {
 
 struct CurlSettings {
   std::string user_agent;
-  std::function<bool()> interrupted;  // transfers end soon after this returns true
-  std::string_view address_variable =
-      "HF_ENDPOINT";              // the variable of the server's address; for errors
+  std::function<bool()> interrupted;                  // transfers end soon after this returns true
+  std::string_view address_variable = "HF_ENDPOINT";  // variable of the address; for errors
   std::string certificates = {};  // a file of authorities; empty: SSL_CERT_FILE or libcurl's own
-  std::string_view certificates_variable = {};  // the variable of `certificates`; for errors
+  std::string_view certificates_variable = {};  // variable of `certificates`; for errors
 };
 
 // Keeps connections open between requests. Not thread-safe: one per thread.

@@ -40,8 +40,7 @@ class ListeningSocket {
   int fd_;
   int family_;
   std::string path_;
-  dev_t device_ =
-      0;  // device and inode identify the socket's file, which another server may replace
+  dev_t device_ = 0;  // device and inode identify the socket's file, which can be replaced
   ino_t inode_ = 0;
 };
 

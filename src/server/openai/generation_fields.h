@@ -59,8 +59,7 @@ class GenerationFields {
   Request& engine_request_;
   SamplingParams& sampling_;
   const RequestLimits& limits_;
-  std::vector<const SamplingField*>
-      given_;  // fields of the body that have a default of the model's
+  std::vector<const SamplingField*> given_;  // fields of the body with a default of the model
   bool has_max_tokens_ = false;
   bool has_stream_options_ = false;
   int best_of_ = 0;  // 0: not given
