@@ -15,27 +15,29 @@ namespace quire::cuda {
 // cache has the same type or FP8, and no head_dim is above 256, and F32 arithmetic otherwise.
 std::unique_ptr<AttentionBackend> make_native_attention(const DeviceInfo& info);
 
-// FlashInfer's kernels for paged caches. FA2 uses tensor cores for decode too. It serves BF16 or
-// F16 of one type throughout with head_dim 64, 128 or 256, and BF16 over an FP8 (E4M3) cache with
-// head_dim 64 or 128; any group size, window, soft cap and sinks. On Hopper FA3 serves prompts if
-// head_dim is 64 or 128 and there is neither window nor soft cap: over the pages if cache and
-// queries have one type, or, where it pays, over contiguous copies of the contexts in the workspace
-// (flashinfer/plan.h), to which an FP8 cache is converted. For one prompt of 8192 tokens with 64:8
-// heads of 128, an H200 reaches 640 TFLOP/s with FA3 over copies, 547 over pages, and 340 with FA2.
-// On Hopper the MLA kernel, or a kernel of this project for up to 16 rows per request, serves
-// latent caches of 512 + 64 elements with BF16 or F16 queries, over a cache of their type or, with
-// BF16, of FP8; up to 128 heads, a power of two. Prompts with BF16 queries may be expanded, to be
-// attended by FA3 (attn/expansion.h).
+// FlashInfer's kernels for paged caches.
+// - FA2 serves decode and prefill on tensor cores: BF16 or F16 queries over a cache of their type
+//   with head_dim 64, 128 or 256, and BF16 queries over an FP8 (E4M3) cache with head_dim 64 or
+//   128; any group size, window, soft cap and sinks.
+// - FA3 serves prompts on Hopper with head_dim 64 or 128 and neither window nor soft cap. It reads
+//   pages if cache and queries have one type. If that is faster (flashinfer/plan.h), it reads
+//   contiguous copies of the contexts in the workspace, to which an FP8 cache is converted. For one
+//   prompt of 8192 tokens with 64:8 heads of 128, an H200 reaches 640 TFLOP/s with FA3 over copies,
+//   547 with FA3 over pages, and 340 with FA2.
+// - The MLA kernel, or a kernel of this project for up to 16 rows per request, serves latent caches
+//   of 512 + 64 elements on Hopper: BF16 or F16 queries over a cache of their type, BF16 queries
+//   over an FP8 cache; up to 128 heads, a power of two. Prompts with BF16 queries may be expanded,
+//   so that FA3 computes their attention (attn/expansion.h).
 std::unique_ptr<AttentionBackend> make_flashinfer_attention(const DeviceInfo& info);
 
-// XQA: TensorRT-LLM's decode kernels, on Hopper. They serve decode of one query token per request,
-// or of up to 8 if the cache has 16 bits and there is no window.
+// XQA: TensorRT-LLM's decode kernels, on Hopper. They serve one query token per request, or up to 8
+// if the cache has 16 bits and there is no window.
 std::unique_ptr<AttentionBackend> make_xqa_attention(const DeviceInfo& info);
 
 // cuDNN's scaled-dot-product attention in 16-bit types. It serves decode of one query token per
-// request over the pages, and prompts over contiguous copies of the contexts in the workspace, to
+// request over pages. It serves prompts over contiguous copies of the contexts in the workspace, to
 // which an FP8 cache is converted. The library is opened at run time; if it is missing, supports()
-// gives that as a reason.
+// reports that as the reason.
 std::unique_ptr<AttentionBackend> make_cudnn_attention(const DeviceInfo& info);
 
 }  // namespace quire::cuda

@@ -1,4 +1,4 @@
-// The requirements that the backends on GPUs share, for their supports().
+// The requirements that the GPU backends share, for their supports().
 #pragma once
 
 #include <fmt/format.h>
@@ -10,7 +10,7 @@
 namespace quire::cuda {
 
 struct GpuRequirements : Requirements {
-  // `has_kernels` says whether the device's compute capability is one of `capabilities`.
+  // has_kernels: whether the device's compute capability is one of `capabilities`.
   GpuRequirements(const AttentionShape& shape, const Device& device, bool has_kernels,
                   std::string_view capabilities)
       : Requirements(shape) {
@@ -21,7 +21,7 @@ struct GpuRequirements : Requirements {
                                                 device.compute_capability, capabilities));
   }
 
-  // For kernels that read keys and values from different memory.
+  // For kernels that read keys and values from separate memory.
   void require_separate_values(const AttentionShape& shape) {
     require(!shape.is_latent,
             "the cache is latent (multi-head latent attention); keys and values must be separate.");

@@ -20,12 +20,12 @@ namespace {
 constexpr std::string_view kName = "cudnn";
 constexpr int kOldestComputeCapability = 80;
 constexpr int kMaxHeadDim = 256;
-// Prompts begin at any offsets, which cuDNN accepted before Hopper only from this version on.
+// The first version of cuDNN that accepts prompts at any offsets on devices before Hopper.
 constexpr size_t kOldestForOffsets = 91801;
 constexpr int kHopper = 90;
 
-// The plan for the longest request that a block table holds serves all batches: there is one
-// SdpaPlan per number of requests, whatever their lengths.
+// The plan is built for the longest request that a block table holds, so it serves requests of any
+// length. There is one SdpaPlan per number of requests.
 cudnn::SdpaKey key_of(const AttentionShape& shape, int num_reqs, int64_t max_pages) {
   cudnn::SdpaKey key = cudnn::sdpa_key(shape);
   key.num_reqs = num_reqs;
@@ -34,8 +34,8 @@ cudnn::SdpaKey key_of(const AttentionShape& shape, int num_reqs, int64_t max_pag
 }
 
 // Decode of one query token per request. An SdpaPlan is built for one number of requests, which
-// takes 30 ms or more. So a graph's batch has a plan of its own size, and other batches are split
-// into parts whose sizes are powers of two, which need few plans.
+// takes 30 ms or more. So a graph's batch has a plan of its own size. Other batches are split into
+// parts whose sizes are powers of two, so that few plans suffice.
 class DecodePlan final : public AttentionPlan {
  public:
   static Result<std::unique_ptr<AttentionPlan>> create(const AttentionShape& shape,
@@ -182,8 +182,9 @@ class CudnnAttention final : public AttentionBackend {
   Status missing_;
 };
 
-// Prompts of any length, and decode of one query token per request. Decode of several would take
-// PrefillPlan, which cuts a batch by its lengths on the host; a graph cannot replay that.
+// Prompts of any length, and decode of one query token per request. Decode of several query tokens
+// would need PrefillPlan, which splits a batch by its lengths on the host; a CUDA graph cannot
+// replay such a split.
 void CudnnAttention::require_phase(const AttentionUse& use, const Device& device,
                                    GpuRequirements& needs) const {
   if (use.phase == Phase::kDecode) {
@@ -197,7 +198,7 @@ void CudnnAttention::require_phase(const AttentionUse& use, const Device& device
 }
 
 // cuDNN reads an FP8 cache with FP8 queries only, and rounding the queries would lose precision.
-// For prompts the copies of the contexts are BF16.
+// Prompts may have an FP8 cache, because their contexts are copied to BF16.
 void CudnnAttention::require_cache_type(const AttentionShape& shape, const AttentionUse& use,
                                         GpuRequirements& needs) {
   const bool is_prefill = use.phase == Phase::kPrefill;

@@ -19,7 +19,7 @@ constexpr QLens make_q_lens() {
 
 __device__ QLens q_lens = make_q_lens();
 
-// One thread per request of the plan's size, and one for the end of the last.
+// One thread per request of the plan's size, plus one for the end offset of the last request.
 __global__ void prefill_inputs_kernel(PrefillRequests reqs, PrefillInputs inputs, int num_reqs,
                                       int row_size, int kv_row_size) {
   const auto req = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);

@@ -1,5 +1,6 @@
-// The inputs of cuDNN's attention beside queries, keys and values. Those of prompts are derived on
-// the device, element by element with the functions below, which a test calls on the host.
+// The inputs of cuDNN's attention besides queries, keys and values. The inputs for prompts are
+// computed on the device, one element at a time, with the functions below. A test calls these
+// functions on the host.
 #pragma once
 
 #include <algorithm>
@@ -17,11 +18,11 @@ inline constexpr int kMaxReqs = 1024;  // of one decode call
 // cannot be captured.
 Result<const int32_t*> single_q_lens();
 
-// cuDNN reads keys and values in tiles of up to this many tokens. Those of a tile that lie behind a
-// request's end are multiplied by a probability of 0, so they must be finite.
+// cuDNN reads keys and values in tiles of up to this many tokens. Keys and values of a tile that
+// are beyond a request's end are multiplied by a probability of 0, so they must be finite.
 inline constexpr int kPrefillTile = 256;
 
-// A part of a group: consecutive requests that one call of cuDNN computes, among those that are
+// Consecutive requests that one call of cuDNN computes. They belong to a group, whose requests are
 // gathered together.
 struct PrefillRequests {
   const int32_t* query_start = nullptr;  // of the group's first request, as seq_lens
@@ -51,15 +52,16 @@ constexpr int32_t prefill_kv_len(const PrefillRequests& reqs, int req) {
   return is_computed(reqs, req) ? reqs.seq_lens[reqs.first_req + req] : 1;
 }
 
-// The first query token, from the part's first. Requests after the last begin where it ends.
+// A request's first query token, relative to the part's first token. Requests beyond the part begin
+// at the end of its last request.
 constexpr int32_t prefill_token(const PrefillRequests& reqs, int req) {
   return reqs.query_start[reqs.first_req + std::min(req, reqs.num_reqs)] -
          reqs.query_start[reqs.first_req];
 }
 
-// The first position in the scratch. Requests after the last begin where it ends. The host groups
-// requests by upper bounds of their lengths, so positions that follow from the lengths fit into the
-// scratch, too.
+// A request's first position in the scratch memory. Requests beyond the part begin at the end of
+// its last request. The host groups requests by upper bounds of their lengths, so the positions
+// computed from the true lengths also fit into the scratch memory.
 constexpr int32_t scratch_start(const PrefillRequests& reqs, int req) {
   int64_t start = 0;
   for (int i = 0; i < reqs.first_req + std::min(req, reqs.num_reqs); ++i) {
@@ -68,8 +70,8 @@ constexpr int32_t scratch_start(const PrefillRequests& reqs, int req) {
   return static_cast<int32_t>(start);
 }
 
-// Device arrays of a call for prompts. Its number of requests is that of the plan, which may be
-// more than the part has.
+// Device arrays of a call for prompts. num_reqs is the plan's number of requests, which may exceed
+// the part's.
 struct PrefillInputs {
   int32_t* q_lens = nullptr;         // [num_reqs]
   int32_t* kv_lens = nullptr;        // [num_reqs]
@@ -78,7 +80,7 @@ struct PrefillInputs {
   int32_t* scratch_start = nullptr;  // [requests of the part], in positions
 };
 
-// Derives the inputs of a call for num_reqs requests from those of the part. row_size and
+// Computes the inputs of a call for num_reqs requests from the requests of the part. row_size and
 // kv_row_size: elements of a token's queries and of its keys.
 void derive_prefill_inputs(const PrefillRequests& reqs, const PrefillInputs& inputs, int num_reqs,
                            int row_size, int kv_row_size, CudaStream& stream);

@@ -1,4 +1,4 @@
-// Zeros where cuDNN's attention would leave NaN.
+// Writes zeros where cuDNN's attention would leave NaN.
 #pragma once
 
 #include <cstddef>

@@ -21,8 +21,8 @@ namespace {
 // The arrays of each part begin at multiples of 16 bytes.
 constexpr int kAlignedInts = 4;
 
-// The capacity of the scratch. It holds the longest context, however long, because cuDNN attends
-// over no pages here.
+// The capacity of the scratch memory in tokens. It must hold the longest context, because this plan
+// never reads pages.
 int64_t capacity_of(const AttentionShape& shape, const PlanLimits& limits) {
   return std::max<int64_t>(scratch_tokens(shape, limits, kPrefillTile),
                            round_up(int64_t{std::max(1, limits.max_kv_len)}, kPrefillTile));
@@ -45,7 +45,7 @@ class PrefillPlan final : public AttentionPlan {
   Status run(const AttentionCall& call, Stream& stream) override;
 
  private:
-  // The requests of a group are gathered together, and then attended in several calls.
+  // The requests of a group are gathered together; then several calls compute their attention.
   struct Group : GatherGroup {
     size_t num_calls = 0;
   };
@@ -140,7 +140,7 @@ Status PrefillPlan::build_plans(Library& library) {
   return {};
 }
 
-// A part of n requests has a plan for at most 4 n of them.
+// The plan that serves a part of n requests is built for at most 4 n requests.
 Status PrefillPlan::allocate_inputs() {
   constexpr int kMostPerReq = 2 * kAlignedInts;
   num_lens_ = int64_t{kMostPerReq} * limits_.max_num_reqs;

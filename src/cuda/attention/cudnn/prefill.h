@@ -1,6 +1,6 @@
-// cuDNN's attention for prompts: fresh ones, those with a cached prefix, and chunks of long ones,
-// which are all the same call. The contexts are copied from their pages first (gather/). An H200
-// then reaches 612 instead of 553 TFLOP/s for 8,192 tokens, and FP8 caches are served, too.
+// cuDNN's attention for prompts. New prompts, prompts with a cached prefix and chunks of long
+// prompts use the same call. The contexts are copied from their pages first (gather/). With 8,192
+// tokens, an H200 then reaches 612 instead of 553 TFLOP/s, and FP8 caches are supported.
 #pragma once
 
 #include <memory>
@@ -10,8 +10,8 @@
 
 namespace quire::cuda::cudnn {
 
-// Builds up to 8 SdpaPlans. cuDNN generates a kernel for each, which takes up to 4 s together. The
-// plan builds none later.
+// Builds up to 8 SdpaPlans. cuDNN generates a kernel for each, which takes up to 4 s in total. The
+// plan builds no further SdpaPlans later.
 Result<std::unique_ptr<AttentionPlan>> make_prefill_plan(const AttentionShape& shape,
                                                          const PlanLimits& limits,
                                                          Library& library);

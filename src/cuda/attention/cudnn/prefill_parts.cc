@@ -13,14 +13,13 @@ namespace {
 constexpr int kShort = 256;
 constexpr int kMedium = 1024;
 constexpr int kTileTokens = 128;  // query tokens per thread block
-// A launch is counted as this many query tokens of padding: both are estimated to take about 10 us
-// on an H200 with 32 heads.
+// A launch costs as much as this many query tokens of padding: each is estimated to take about 10
+// us on an H200 with 32 heads.
 constexpr int64_t kLaunchTokens = 8192;
 
 }  // namespace
 
-// cuDNN's kernels for at most 128 query tokens differ from those for prompts, so the shortest size
-// is longer.
+// cuDNN uses different kernels for up to 128 query tokens, so the shortest size exceeds that.
 std::vector<PrefillSize> prefill_sizes(int max_num_reqs, int max_num_tokens) {
   std::vector<PrefillSize> sizes;
   const auto add = [&](int q_len, std::initializer_list<int> counts) {
@@ -56,7 +55,8 @@ std::span<const PrefillPart> PrefillCutter::cut(std::span<const int32_t> query_s
   return parts_;
 }
 
-// The longest part of each size is the best one: fewer requests never cost more.
+// For each size, the longest possible part is best, because fewer remaining requests never cost
+// more.
 void PrefillCutter::find_tail(std::span<const int32_t> query_start, size_t req) {
   const int32_t q_len = query_start[req + 1] - query_start[req];
   Tail best{.cost = std::numeric_limits<int64_t>::max(), .first = {}};

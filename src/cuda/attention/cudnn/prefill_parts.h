@@ -1,5 +1,5 @@
-// The cut of a batch's prompts into calls of cuDNN, whose plans are built for one size each. Host
-// only.
+// Splits a batch's prompts into calls of cuDNN, because each of its plans is built for one size.
+// Host only.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 namespace quire::cuda::cudnn {
 
 // The largest part of a batch that one SdpaPlan serves. A smaller part is padded with requests
-// that have no query tokens; thread blocks for tokens that do not exist end at once.
+// that have no query tokens; thread blocks for missing tokens exit at once.
 struct PrefillSize {
   int num_reqs = 0;
   int q_len = 0;  // of the longest request
@@ -31,7 +31,8 @@ struct PrefillPart {
   friend bool operator==(const PrefillPart&, const PrefillPart&) = default;
 };
 
-// Cuts batches into parts, with the least sum of launches and of thread blocks without work.
+// Splits batches into parts such that the total cost of launches and idle thread blocks is
+// smallest.
 class PrefillCutter {
  public:
   PrefillCutter(int max_num_reqs, int max_num_tokens);
@@ -41,7 +42,7 @@ class PrefillCutter {
   std::span<const PrefillPart> cut(std::span<const int32_t> query_start);
 
  private:
-  // The cheapest way to compute all requests from one on.
+  // The cheapest way to compute a request and all requests after it.
   struct Tail {
     int64_t cost = 0;
     PrefillPart first;
@@ -51,7 +52,7 @@ class PrefillCutter {
 
   const std::vector<PrefillSize> sizes_;
   std::vector<Tail> tails_;      // [num_reqs + 1]
-  std::vector<int> short_reqs_;  // per size: consecutive requests, from one on, that it holds
+  std::vector<int> short_reqs_;  // per size: how many requests, from the current one on, fit
   std::vector<PrefillPart> parts_;
 };
 

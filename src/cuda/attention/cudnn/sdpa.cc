@@ -64,8 +64,7 @@ using fe::graph::Tensor_attributes;
 using Tensor = std::shared_ptr<Tensor_attributes>;
 
 constexpr size_t kOldestVersion = 91100;
-// cuDNN requires the pool's size, which KvCacheView does not have; this is more pages than any pool
-// has.
+// cuDNN requires the pool's size, which KvCacheView does not contain; no pool has this many pages.
 constexpr int64_t kPoolPages = int64_t{1} << 24;
 
 enum TensorId : int64_t {
@@ -142,7 +141,7 @@ class Plan final : public SdpaPlan {
   cudnnHandle_t handle_;
   std::shared_ptr<Graph> graph_;
   size_t workspace_bytes_;
-  // The addresses of a call by TensorId, of which the graph reads those that it has. The
+  // A call's addresses by TensorId; the graph ignores ids of tensors that it does not have. The
   // constructor inserts all ids, so that a call allocates nothing here.
   std::unordered_map<int64_t, void*> tensors_;
 };
@@ -166,7 +165,7 @@ std::shared_ptr<Graph> make_graph(const SdpaKey& key) {
   const int64_t row = int64_t{key.num_heads} * key.head_dim;
   const Sizes rows = {num_reqs, key.num_heads, key.max_q_len, key.head_dim};
   const Sizes row_strides = {row * key.max_q_len, key.head_dim, row, 1};
-  // Offsets take the place of the contiguous keys' first stride.
+  // For contiguous keys, cuDNN uses the offsets instead of the first stride.
   const Sizes keys = {is_prefill ? num_reqs : kPoolPages, key.num_kv_heads,
                       is_prefill ? key.max_kv_len : key.page_size, key.head_dim};
   const Sizes key_strides = {is_prefill ? key.max_kv_len * key.token_stride : key.page_stride,

@@ -36,7 +36,8 @@ struct SdpaKey {
   float scale = 1.0F;
 };
 
-// The fields that follow from the shape, with the strides of its pages; the sizes stay 0.
+// A key with the fields that the shape determines, including the strides of its pages; the sizes
+// stay 0.
 inline SdpaKey sdpa_key(const AttentionShape& shape) {
   const KvLayout layout = kv_layout(shape);
   return {.num_heads = shape.num_heads,

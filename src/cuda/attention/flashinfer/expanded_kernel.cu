@@ -1,5 +1,5 @@
-// Calls FlashInfer's FA3 kernel for an ExpandedAttention: query and key heads of 192 elements,
-// value heads of 128, as many of each.
+// Calls FlashInfer's FA3 kernel for an ExpandedAttention. Query and key heads have 192 elements,
+// value heads 128. There are as many key and value heads as query heads.
 #include "cuda/attention/flashinfer/expanded_kernel.h"
 #include "cuda/attention/flashinfer/fa3.cuh"
 #include "cuda/base/launch.h"
@@ -9,11 +9,12 @@ namespace {
 
 using Element = cutlass::bfloat16_t;
 
-// FA3's causal mask lets token i see the first `i + 1 + kv_len - q_len` positions. A chunk ends at
-// `kv_end`, which may lie before the request's last token, so the mask gets `masked_q_len`, the
-// query length of a request that ended there. If a tile lies behind `kv_end`, `masked_q_len` is the
-// tile's first token + 1, and all its tokens see the whole chunk. The epilogue needs the true
-// q_len; it is passed in the coordinate of the request's index, which the kernel does not read.
+// FA3's causal mask lets token i attend to the first `i + 1 + kv_len - q_len` positions. A chunk
+// ends at `kv_end`, which may precede the request's last token, so the mask gets `masked_q_len`,
+// the query length of a request that ended there. If a whole tile is beyond `kv_end`,
+// `masked_q_len` is the tile's first token + 1, so that all its tokens attend to the whole chunk.
+// The epilogue needs the true q_len, which is passed as the coordinate of the request's index,
+// because the kernel does not read that coordinate.
 struct ExpandedSchedule : IndependentSchedule {
   struct Params {
     ExpandedBatch batch;
@@ -92,7 +93,8 @@ struct ExpandedEpilogue : Fa3Epilogue<Traits, /*kGathered=*/true> {
                             TiledMma mma, int thread, const BlockCoord& coord) {
     const int q_len = cute::get<7>(coord);
     store_rows(params, out, shared, mma, thread, coord, q_len);
-    // The (row, column) of each of the thread's results; the first column has a row's LSE.
+    // The (row, column) of each of the thread's results. The thread that has a row's first column
+    // stores the row's LSE.
     const auto places = mma.get_thread_slice(thread).partition_C(
         cute::make_identity_tensor(cute::select<0, 1>(TileShape_PDV{})));
     const auto rows =

@@ -22,9 +22,9 @@ struct ExpandedBatch {
   ExpandedArrays arrays;
 };
 
-// The copy of latent vectors from their pages: the latents of a row, and its rotated key for every
-// head. The rows after a request's positions become zeros, because FA3 multiplies the values there
-// by weights of zero, and a NaN would remain one.
+// Copies latent vectors from their pages: each row's latents once, and its rotated key once per
+// head. Rows beyond a request's positions become zeros, because FA3 multiplies their values by
+// weights of zero, and NaN times zero is NaN.
 struct LatentGather {
   const void* cache = nullptr;  // 576 elements per position
   int64_t page_stride = 0;      // in elements
@@ -52,12 +52,13 @@ struct ExpandedAttention {
 void launch_expanded_attention(const ExpandedBatch& batch, const ExpandedChunk& chunk,
                                const ExpandedAttention& call, CudaStream& stream);
 
-// out and lse := their merge with the results of a chunk that continues a request. The query tokens
-// that lie before the chunk see none of it; their partial results are not read. The merged results
-// are also kept in F32, because rounding them after each of many chunks would lose accuracy.
+// Merges the results of a chunk that continues a request into out and lse. Query tokens before the
+// chunk do not attend to it; their partial results are not read. The merged results are also kept
+// in F32, because rounding them after each of many chunks would lose accuracy.
 struct ExpandedMerge {
   void* out = nullptr;    // [num_tokens, num_heads, 128]
-  float* sums = nullptr;  // as out; read if has_sums, otherwise out is
+  float* sums = nullptr;  // same shape as out; the earlier results if has_sums, otherwise `out` has
+                          // them
   bool has_sums = false;  // an earlier chunk of the request was merged
   float* lse = nullptr;
   const void* partial = nullptr;
@@ -68,7 +69,7 @@ struct ExpandedMerge {
 void launch_expanded_merge(const ExpandedBatch& batch, const ExpandedChunk& chunk,
                            const ExpandedMerge& call, CudaStream& stream);
 
-// Loads the kernels that the first prompts may not run.
+// Loads the merge kernels, which the first prompts may not run.
 cudaError_t load_expanded_merge();
 
 }  // namespace quire::cuda::flashinfer_backend

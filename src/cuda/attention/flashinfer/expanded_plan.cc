@@ -10,13 +10,13 @@
 namespace quire::cuda::flashinfer_backend {
 namespace {
 
-// Padding, whose length is 0, is planned as a prompt without context, so that prompts of padding
-// load all kernels at start.
+// Padding requests have length 0. They are planned as prompts without context, so that padding-only
+// prompts at start load all kernels.
 int32_t kv_len_of(const AttentionBatch& batch, int req) {
   return std::max(q_len_of(batch, req), batch.kv_len_bound[static_cast<size_t>(req)]);
 }
 
-// The end of the positions that a tile of query tokens sees.
+// The end of the positions that a tile of query tokens attends to.
 int32_t tile_kv_end(int32_t q_len, int32_t kv_len, int32_t tile) {
   return kv_len - q_len + std::min(q_len, (tile + 1) * kExpandedTile);
 }
@@ -25,7 +25,7 @@ int32_t num_tiles_of(int32_t q_len) {
   return ceil_div(q_len, kExpandedTile);
 }
 
-// An upper bound of the chunks that have parts of one request. Padding may be longer than any
+// An upper bound on the number of chunks with a part of one request. Padding may be longer than any
 // context.
 int64_t max_parts(const PlanLimits& limits, int max_rows) {
   return ceil_div(int64_t{std::max(limits.max_kv_len, limits.max_num_tokens)}, int64_t{max_rows});
@@ -125,7 +125,8 @@ void ExpandedPlanner::add_parts(int32_t req, int kv_len, int max_rows) {
   }
 }
 
-// The tiles with the most positions come first. Tiles that end before the chunk have none in it.
+// The tiles with the most positions come first. Tiles whose positions end before the chunk are left
+// out.
 void ExpandedPlanner::list_tiles(const AttentionBatch& batch, const PhaseRange& range,
                                  ExpandedChunk& chunk) {
   listed_.clear();

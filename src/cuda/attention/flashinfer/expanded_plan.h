@@ -1,11 +1,10 @@
-// The plan of expanded latent attention (attn/expansion.h), on the host and from upper bounds of
-// the lengths: whether it pays, and how its work is cut into chunks.
+// The plan of expanded latent attention (attn/expansion.h): whether it is faster, and how it is
+// split into chunks. The host computes it from upper bounds of the lengths.
 //
 // A chunk gathers latent vectors from the cache, multiplies them into keys and values of every
-// head, and attends to these. All chunks of a layer use the same rows of scratch memory, as many as
-// max_expanded_rows(). A chunk has several whole requests, or a part of the positions of one
-// request that needs more rows than there are. The parts' results are merged by their LSE, one part
-// after another.
+// head, and attends to these. All chunks of a layer use the same max_expanded_rows() rows of
+// scratch memory. A chunk has one or more whole requests, or a part of the positions of one request
+// that needs more rows. The parts' results are merged by their LSE, one part after another.
 #pragma once
 
 #include <cstdint>
@@ -17,40 +16,42 @@
 
 namespace quire::cuda::flashinfer_backend {
 
-// The published widths: of keys, of their part without positions, and of values.
+// The head dimensions of published models: of keys, of the part of keys without rotary embedding,
+// and of values.
 inline constexpr int kExpandedKeyDim = 192;
 inline constexpr int kExpandedNopeDim = 128;
 inline constexpr int kExpandedValueDim = 128;
-// Query tokens and positions of a tile. TMA reads whole tiles, so the rows of each request in a
-// chunk are a multiple of it.
+// The query tokens and the positions per tile. TMA reads whole tiles, so the number of rows that a
+// request has in a chunk is a multiple of this.
 inline constexpr int kExpandedTile = 128;
 
 // Holds 11,904 positions of 16 heads in 16 bits.
 inline constexpr int64_t kMaxExpandedBytes = int64_t{128} << 20;
 // Bytes of a row's latent vector, keys and values.
 int64_t expanded_row_bytes(const AttentionShape& shape);
-// The rows of scratch memory of a plan: no more than `max_bytes` hold, or than any batch needs, and
-// a whole tile at least.
+// The rows of a plan's scratch memory: as many as `max_bytes` hold, but no more than any batch
+// needs, and at least one tile.
 int max_expanded_rows(const AttentionShape& shape, const PlanLimits& limits, int64_t max_bytes);
 
 // The work of a phase in both forms.
 struct ExpansionWork {
   int64_t num_tokens = 0;  // query tokens; the absorbed form multiplies their queries and outputs
-  int64_t num_positions = 0;   // which the expanded form multiplies
-  int64_t num_pairs = 0;       // of a query token and a position that it sees
+  int64_t num_positions = 0;   // the expanded form multiplies each into keys and values
+  int64_t num_pairs = 0;       // of a query token and a position that it attends to
   int64_t num_tile_pairs = 0;  // the same with whole tiles, as FA3 computes them
 };
 ExpansionWork expansion_work(const AttentionBatch& batch, const PhaseRange& range);
 
-// Multiplications per head: by a vector's matrices, and of a pair in both forms.
+// Multiplications per head: of one vector by the matrices of keys and values, and for one pair in
+// each form.
 inline constexpr int64_t kPerVector = int64_t{512} * (kExpandedNopeDim + kExpandedValueDim);
 inline constexpr int64_t kPerAbsorbedPair = 512 + 64 + 512;
 inline constexpr int64_t kPerExpandedPair = kExpandedKeyDim + kExpandedValueDim;
 
-// Whether the expanded form takes less time, by multiplications per head. Positions of the context
-// count twice, because their expansion is slower than attention: behind 4,096 and 32,768 tokens,
-// the border is at 300 to 380 query tokens on an H200. A single prompt without context is expanded
-// if it has 98 to 128 tokens, or 170 and more.
+// Whether the expanded form takes less time, by multiplications per head. The expansion of
+// positions counts twice, because it is slower than attention. On an H200, with 4,096 and 32,768
+// context tokens, the expanded form is faster from 300 to 380 query tokens on. A single prompt
+// without context is expanded if it has 98 to 128 tokens, or 170 and more.
 constexpr bool expansion_pays(const ExpansionWork& work) {
   const int64_t num_expanded = 2 * work.num_positions - work.num_tokens;
   return num_expanded * kPerVector + work.num_tile_pairs * kPerExpandedPair <
@@ -81,12 +82,12 @@ struct ExpandedArrays {
 };
 int64_t expanded_words(int64_t num_tiles, int64_t num_reqs);
 ExpandedArrays place_expanded_arrays(int32_t* words, int64_t num_tiles, int64_t num_reqs);
-// An upper bound for every batch within the limits.
+// An upper bound over all batches within the limits.
 int64_t max_expanded_tiles(const PlanLimits& limits, int max_rows);
 
 class ExpandedPlanner {
  public:
-  // Allocates for every batch within the limits, so that later calls do not.
+  // Allocates for the largest batch within the limits, so that later calls allocate nothing.
   void reserve(const PlanLimits& limits, int max_rows);
   void plan(const AttentionBatch& batch, const PhaseRange& range, int max_rows);
   std::span<const ExpandedChunk> chunks() const { return chunks_; }

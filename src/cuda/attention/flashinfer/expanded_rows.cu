@@ -1,4 +1,4 @@
-// The kernels before and after FA3 in a chunk of expanded latent attention.
+// The kernels that run before and after FA3 in a chunk of expanded latent attention.
 #include "base/numbers.h"
 #include "cuda/attention/flashinfer/expanded_kernel.h"
 #include "cuda/attention/flashinfer/latent_plan.h"
@@ -46,7 +46,7 @@ __global__ void __launch_bounds__(kBlock)
   for (int at = lane * kVec; at < kLatentDim; at += kWarpSize * kVec) {
     store_vec(latents + at, load(at));
   }
-  // Eight lanes hold a rotated key, and four heads are written at a time.
+  // Eight lanes hold a rotated key, so a warp writes four heads at a time.
   constexpr int kLanes = kLatentRopeDim / kVec;
   const int column = lane % kLanes * kVec;
   const Elements rotated = load(kLatentDim + column);

@@ -2,7 +2,7 @@
 // as FlashInfer's templates require.
 //
 // FlashInfer's own planner takes lengths from the host. Here the device reads them: a length is
-// seq_lens[req], and a request's pages are a row of the block table, so nothing is converted.
+// seq_lens[req], and a request's pages are a row of the block table, so no conversion is needed.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -74,8 +74,8 @@ struct Variant : flashinfer::AttentionVariantBase {
     sm_scale_log2 = flashinfer::math::log2e * (kSoftcap ? params.softcap : scale);
     if constexpr (kSoftcap) inner_scale = scale / params.softcap;
     if constexpr (kScaled) v_scale = scale_or_one(params.v_scale);
-    // The plan follows upper bounds, so this chunk may be beyond the true length. It then has no
-    // rows and writes nothing, because its partial row belongs to another token's chunk.
+    // The plan is made from upper bounds, so this chunk may be beyond the true length. It then has
+    // no rows and writes nothing, because its partial row belongs to another token's chunk.
     if (params.partition_kv &&
         params.kv_tile_indices[blockIdx.x] >=
             num_chunks(kv_len, params.window, kTileRows, *params.kv_chunk_size_ptr)) {
@@ -142,9 +142,9 @@ PagedParams<Q, Kv> make_params(const KernelCall& call, int head_dim) {
   return params;
 }
 
-// Positions that a warp processes at once, in units of 16: FlashInfer's own choice for an SM of
-// Hopper or of the A100 that holds two thread blocks. One choice per tile keeps the number of
-// instances small, and its shared memory (at most 96 KiB) fits Ada too.
+// Positions that a warp processes at once, in units of 16. FlashInfer makes the same choice for
+// Hopper and the A100 with two resident thread blocks per SM. One choice per tile keeps the number
+// of instances small, and its shared memory (at most 96 KiB) also fits on Ada.
 constexpr uint32_t num_mma_kv(int tile_rows, int head_dim) {
   if (tile_rows == 16) return head_dim == 256 ? 1 : 2;
   if (tile_rows == 128) return 4;
@@ -165,9 +165,9 @@ void launch_fa2(const KernelCall& call, CudaStream& stream) {
                                Variant<kTileRows, kSoftcap, !std::is_same_v<Q, Kv>>>;
   static_assert(!Traits::IsInvalid());
   static_assert(kSplitUnit % Traits::CTA_TILE_KV == 0);
-  // Before its wait for the previous kernel it reads only lengths and the plan. Both are complete
-  // before the layer's first kernel starts: the metadata kernel and copies let no kernel start
-  // early.
+  // Before it waits for the previous kernel, this kernel reads only lengths and the plan. Both are
+  // complete before the layer's first kernel starts, because neither the metadata kernel nor the
+  // copies let a kernel start early.
   const LaunchShape shape = {.grid = dim3(static_cast<unsigned>(call.num_tiles), 1,
                                           static_cast<unsigned>(call.num_kv_heads)),
                              .block = dim3(32, Traits::NUM_WARPS_Q, Traits::NUM_WARPS_KV),

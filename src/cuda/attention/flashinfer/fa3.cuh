@@ -1,6 +1,6 @@
 // The parts that the instances of FlashInfer's FA3 kernels share: the order of work, and the
-// epilogue. The macro leaves out FlashInfer's list of CUTLASS headers, of which FA3 needs only the
-// few below.
+// epilogue. The macro omits FlashInfer's list of CUTLASS headers, because FA3 needs only the few
+// below.
 #pragma once
 
 #define FLASHINFER_CUTLASS_UTILS_CUH_
@@ -14,14 +14,15 @@
 namespace quire::cuda::flashinfer_backend {
 
 // Thread blocks take items in snake order: the block with the longest item of one round gets the
-// shortest of the next.
+// shortest item of the next.
 CUTLASS_DEVICE int snake_item(int round) {
   const int num_blocks = static_cast<int>(gridDim.x);
   const int block = static_cast<int>(blockIdx.x);
   return round * num_blocks + (round % 2 == 0 ? block : num_blocks - 1 - block);
 }
 
-// The part of FlashInfer's interface of a schedule by which warps would exchange work items.
+// The functions of FlashInfer's schedule interface through which warps would exchange work items;
+// this schedule needs none.
 struct IndependentSchedule {
   CUTLASS_DEVICE void init_consumer() const {}
   template <typename Params, typename WorkTileInfo>
@@ -30,12 +31,12 @@ struct IndependentSchedule {
   CUTLASS_DEVICE void broadcast_next_work(WorkTileInfo&) const {}
 };
 
-// FlashInfer's epilogue with another synchronization of a tile's results in shared memory. In the
-// original, each warp group arrives at a barrier and then waits at the same one, so its own
-// arrivals let it pass, and it reads data that the other group has not written yet: under
-// compute-sanitizer's racecheck results are wrong. racecheck still reports that the next tile's
-// values overwrite results that are being read. barrier_O orders that: consumers arrive at it
-// through its cluster address.
+// FlashInfer's epilogue with a different synchronization of a tile's results in shared memory. In
+// the original, each warp group arrives at a barrier and then waits at the same barrier. Its own
+// arrivals let it pass, so it reads data that the other group has not written yet: under
+// compute-sanitizer's racecheck, the results are wrong. racecheck still reports that the next
+// tile's values overwrite results that are being read. barrier_O orders these accesses: consumers
+// arrive at it through its cluster address.
 template <typename Traits, bool kGathered>
 struct Fa3Epilogue : flashinfer::CollectiveEpilogue<Traits> {
   using Base = flashinfer::CollectiveEpilogue<Traits>;
@@ -69,7 +70,7 @@ struct Fa3Epilogue : flashinfer::CollectiveEpilogue<Traits> {
     NamedBarrier::sync(Base::NUM_MMA_THREADS,
                        static_cast<int>(flashinfer::NamedBarriers::kValueEmpty));
     cute::copy(copy, my_copy.retile_S(rounded), my_copy.partition_D(shared_out));
-    // TMA, which writes the next tile's values there, is another proxy.
+    // TMA writes the next tile's values there through another proxy.
     if constexpr (kGathered) cutlass::arch::fence_view_async_shared();
     NamedBarrier::sync(Base::NUM_MMA_THREADS,
                        cutlass::arch::ReservedNamedBarriers::EpilogueBarrier);

@@ -1,6 +1,7 @@
 // Calls FlashInfer's FA3 kernels for a KernelCall: prefill on Hopper. The schedule and the variants
-// are defined here; unlike FlashInfer's own schedule, this one reads lengths on the device. One
-// file has all instances, because each alone takes half of their common compile time.
+// are defined here; unlike FlashInfer's own schedule, this one reads lengths on the device. All
+// instances are in one file, because each alone takes half of the time that they take together to
+// compile.
 #include <cmath>
 #include <span>
 #include <type_traits>
@@ -110,8 +111,8 @@ struct Fa3Variant : flashinfer::AttentionVariantBase {
   }
 };
 
-// The copies of an FP8 cache are unscaled. FlashInfer reads the member scale_pv by its name and
-// multiplies the results by it.
+// The copies of an FP8 cache are unscaled, so the results are multiplied by scale_pv, a member that
+// FlashInfer reads by this name.
 struct GatheredVariant : Fa3Variant {
   float scale_pv;
 

@@ -107,7 +107,7 @@ class FlashInferPlan final : public AttentionPlan {
   const Partials partials_;
   fi::Planner planner_;
   int64_t num_words_ = 0;
-  Buffer device_;  // [num_words_]: fixed, because graphs hold the address
+  Buffer device_;  // [num_words_]; never reallocated, because graphs hold the address
   PinnedRing ring_;
 
   // State of the last update.
@@ -129,7 +129,7 @@ Status FlashInferPlan::allocate() {
   return device_limits_.scratch_tokens > 0 ? load_gathered() : Status();
 }
 
-// Prompts of padding, which load the other kernels at start, are not gathered.
+// Padding-only prompts, which load the other kernels at start, are not gathered.
 Status FlashInferPlan::load_gathered() const {
   const fi::KernelInstance* kernel = fi::find_kernel(
       key_of(shape_, {.kernel = fi::KernelKind::kFa3Gathered, .tile_rows = fi::kFa3TileTokens}));

@@ -1,7 +1,7 @@
 // FlashInfer's kernels for paged caches, compiled ahead of time for the shapes in CMakeLists.txt:
-// FA2 for any GPU, and FA3 for prefill on Hopper, over the pages or over contiguous copies of them.
-// This header has plain data only; FlashInfer's headers are included by fa2_kernel.cuh and
-// fa3_kernel.cu alone.
+// FA2 for any GPU; FA3 for prefill on Hopper, over pages or over contiguous copies of them. This
+// header has plain data only; FlashInfer's headers are included by fa2_kernel.cuh and fa3_kernel.cu
+// alone.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ constexpr bool is_fa3(KernelKind kernel) {
 struct KernelKey {
   KernelKind kernel = KernelKind::kFa2;
   DType q = DType::kBF16;   // of the output too
-  DType kv = DType::kBF16;  // that the kernel reads: gathered copies have the queries' type
+  DType kv = DType::kBF16;  // as the kernel reads it: gathered copies have the queries' type
   int head_dim = 0;
   // Rows that a thread block processes at a time. FA2's 16, 64 or 128 rows are tokens packed with
   // the query heads of one KV head: row = token * group_size + head. FA3's rows are tokens of one
@@ -36,10 +36,10 @@ struct KernelKey {
 
 inline constexpr int kFa3TileTokens = 128;
 // Positions of a context that FA3 reads at once; FlashInfer's choice of 96 is up to 8 % slower on
-// an H200. TMA reads whole tiles, so a gathered context takes a multiple of them.
+// an H200. TMA reads whole tiles, so a gathered context takes a whole number of tiles.
 inline constexpr int kFa3TilePositions = 128;
 
-// Positions that a thread block of FA2 reads at once, which makes them the unit of splitting.
+// Positions that a thread block of FA2 reads at once. Contexts are split at multiples of this.
 inline constexpr int kSplitUnit = 128;
 
 // Arguments of a launch, with device pointers. Requests are those of one phase.
@@ -57,7 +57,7 @@ struct KernelCall {
   const float* sinks = nullptr;          // [num_heads], or null
   const float* k_scale = nullptr;        // of an FP8 cache; null: 1
   const float* v_scale = nullptr;
-  int num_tokens = 0;  // of all requests of the step, both phases
+  int num_tokens = 0;  // of all requests of the step, in both phases
   int num_reqs = 0;
   int num_heads = 0;
   int num_kv_heads = 0;
@@ -75,7 +75,8 @@ struct KernelCall {
   const int32_t* page_start = nullptr;     // [num_reqs + 1], first entry in block_table
   const int32_t* scratch_start = nullptr;  // [num_reqs], first position in gathered copies
   int scratch_tokens = 0;                  // capacity of the copies, which k and v point to
-  const int32_t* partial_start = nullptr;  // [num_reqs], first partial row; query_start: no chunks
+  const int32_t* partial_start = nullptr;  // [num_reqs], first partial row; equals query_start
+                                           // without chunks
   const int32_t* chunk_tokens = nullptr;   // [1]
   const bool* tile_valid = nullptr;        // [num_tiles]; null: all true
   bool split = false;
@@ -83,7 +84,7 @@ struct KernelCall {
 
 using LaunchKernel = void (*)(const KernelCall& call, CudaStream& stream);
 
-// Loads a kernel on the current device. CUDA otherwise does so at the first launch.
+// Loads a kernel on the current device, which CUDA otherwise does at the first launch.
 using LoadKernel = cudaError_t (*)();
 
 struct KernelInstance {
@@ -92,10 +93,10 @@ struct KernelInstance {
   LoadKernel load = nullptr;  // of FA3
 };
 
-// Returns null if no such instance is built.
+// Returns null if there is no such instance.
 const KernelInstance* find_kernel(const KernelKey& key);
 
-// The same among the instances of one source file.
+// Finds an instance among those of one source file.
 const KernelInstance* fa2_BF16_BF16(const KernelKey& key);
 const KernelInstance* fa2_F16_F16(const KernelKey& key);
 const KernelInstance* fa2_BF16_F8E4M3(const KernelKey& key);
@@ -116,7 +117,8 @@ constexpr float scale_or_one(const float* scale) {
 }
 
 // The number of chunks of a request. FlashInfer evaluates this rule on the device with the true
-// length; chunks that were planned beyond it do nothing. `window` is KernelCall::window.
+// length; chunks that are planned beyond the true length do nothing. `window` is
+// KernelCall::window.
 constexpr int64_t num_chunks(int64_t kv_len, int window, int tile_rows, int64_t chunk_tokens) {
   const int64_t all = kv_len > 1 ? kv_len : 1;
   const int64_t visible = int64_t{window} - 1 + tile_rows;
@@ -124,8 +126,8 @@ constexpr int64_t num_chunks(int64_t kv_len, int window, int tile_rows, int64_t 
   return ceil_div(tokens, chunk_tokens);
 }
 
-// Arguments of the merge of the chunks' partial results, with device pointers. Requests and tokens
-// are those of one phase.
+// Arguments of the kernel that merges the chunks' partial results, with device pointers. The
+// requests and tokens are those of one phase.
 struct MergeCall {
   const void* partials = nullptr;      // [partial rows, num_heads, head_dim]
   const float* partial_lse = nullptr;  // [partial rows, num_heads], base 2

@@ -44,7 +44,7 @@ class LatentPlan final : public AttentionPlan {
   const int num_sms_;
   LatentPlanner planner_;
   size_t array_bytes_ = 0;
-  Buffer device_;  // [array_bytes_]: fixed, because graphs hold the address
+  Buffer device_;  // [array_bytes_]; never reallocated, because graphs hold the address
   PinnedRing ring_;
 
   // State of the last update.
@@ -156,8 +156,8 @@ class LatentPrefillPlan final : public ExpandingPlan {
               Stream& stream) const;
   void merge(const ExpandedChunk& chunk, const ExpandedCall& call, const Scratch& scratch,
              bool has_sums, Stream& stream) const;
-  // The parts of ExpandedCall::scratch, as `out`: the results of a chunk, and merged results in
-  // F32.
+  // Parts of ExpandedCall::scratch with the shape of `out`: the results of a chunk, and merged
+  // results in F32.
   static TensorView partial_of(const ExpandedCall& call) {
     return {call.scratch.data, call.out.dtype, call.out.shape};
   }
@@ -193,7 +193,7 @@ Status LatentPrefillPlan::allocate() {
   QUIRE_ASSIGN_OR_RETURN(device_, device_memory(num_bytes));
   QUIRE_ASSIGN_OR_RETURN(ring_, PinnedRing::create(num_bytes));
   planner_.reserve(limits_, max_rows_);
-  // Prompts of padding, which load the other kernels at start, may have no parts.
+  // Padding-only prompts, which load the other kernels at start, may have no parts.
   QUIRE_CUDA_RETURN_IF_ERROR(load_expanded_merge());
   return {};
 }

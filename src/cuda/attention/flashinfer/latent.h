@@ -1,6 +1,6 @@
 // The part of the backend that serves latent caches (multi-head latent attention), on Hopper, in
-// both phases. The kernels of absorbed attention serve prefill too; with BF16 queries, and heads of
-// the published widths, a prefill plan also has the expanded form (attn/expansion.h).
+// both phases. The kernels of absorbed attention serve prefill too. With BF16 queries and the head
+// dimensions of published models, a prefill plan also has the expanded form (attn/expansion.h).
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,9 @@ Result<std::unique_ptr<AttentionPlan>> make_latent_plan(const AttentionShape& sh
 
 // Whether prefill plans of this shape have the expanded form.
 bool has_expansion(const AttentionShape& shape);
-// Makes such a plan. max_bytes: of the latents, keys and values that are expanded at once.
-// is_forced: every batch is expanded, not only those for which expansion_pays().
+// Makes a plan with the expanded form. max_bytes limits the latents, keys and values that are
+// expanded at once. With is_forced every batch is expanded, otherwise only those for which
+// expansion_pays() is true.
 Result<std::unique_ptr<ExpandingPlan>> make_expanding_plan(const AttentionShape& shape,
                                                            const PlanLimits& limits,
                                                            const DeviceInfo& info,

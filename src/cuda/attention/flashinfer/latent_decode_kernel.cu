@@ -1,17 +1,17 @@
-// Decode over a latent cache for up to 16 packed rows per request, which are the M of one mma
-// instruction. FlashInfer's kernel multiplies 64 rows whatever their number, and loads nothing of
-// the next tile while it completes one.
+// Decode over a latent cache for up to 16 packed rows per request, which are the M dimension of one
+// mma instruction. FlashInfer's kernel always multiplies 64 rows, and does not load the next tile
+// while it completes the current one.
 //
-// One thread block per SM walks its worker's list of parts (LatentWork). Four warps copy the parts'
-// queries and positions into a ring in shared memory, by bulk copies, as far ahead as there is
-// room, past the ends of parts. Eight warps compute steps of 32 positions: each warp multiplies one
-// half of all 16 queries' elements by 8 positions; behind a barrier it converts two rows' logits to
-// weights; and behind the next step's barrier it adds the positions to 64 columns of the output, so
-// that the tensor cores have work while weights are computed. Logits and weights alternate between
-// two buffers.
+// One thread block per SM processes its worker's list of parts (LatentWork). Four warps copy the
+// parts' queries and positions into a ring buffer in shared memory, by bulk copies. They run ahead,
+// also past the ends of parts, until the ring is full. Eight warps compute steps of 32 positions.
+// Each warp multiplies one half of the elements of all 16 queries by 8 positions. After a barrier
+// it converts two rows' logits to weights. After the next step's barrier it adds the positions to
+// 64 columns of the output, so that the tensor cores are busy while weights are computed. Logits
+// and weights are double-buffered.
 //
-// At the end of their lists, the thread blocks that computed the parts of a tile merge them, each a
-// share of the rows.
+// At the end of their lists, the thread blocks that computed parts of a tile merge the parts; each
+// merges a share of the rows.
 #include "cuda/attention/flashinfer/latent_kernel.h"
 #include "cuda/base/launch.h"
 #include "cuda/device/elements.cuh"
@@ -35,17 +35,18 @@ constexpr int kHalves = kWarps / kKeyTiles;         // of the queries' elements
 constexpr int kHalfSteps = kKeyDim / kHalves / 16;  // mma steps over a half
 constexpr int kWarpDim = kLatentDim / kWarps;       // columns of the output per warp
 constexpr int kColumnTiles = kWarpDim / 8;
-constexpr int kMaxShares = 32;  // into which the merge of a tile is divided
+constexpr int kMaxShares = 32;  // of the merge of a tile
 constexpr float kLog2E = 1.4426950408889634F;
 
 // The merge of a tile's parts is divided into shares, one per thread block that computed one of the
-// first parts. A thread block whose part is complete waits for the others, but not for ever, since
-// nothing guarantees that all are resident: then it abandons its share, and the thread block that
-// completes the last part merges that too. So no thread block depends on another's progress.
+// first parts. A thread block that has completed its part waits for the other parts, but only for a
+// limited time, because the thread blocks may not all be resident. After that time it abandons its
+// share, and the thread block that completes the last part merges that share too. So no thread
+// block depends on another's progress.
 //
-// LatentArrays::arrivals has a counter per tile that was cut. Its lower half counts the completed
-// parts, over all launches since the plan was made; bit i of its upper half says that share i is
-// abandoned. The thread block that sees abandoned shares clears their bits.
+// LatentArrays::arrivals has one counter per split tile. Its lower half counts the completed parts,
+// over all launches since the plan was made. Bit i of its upper half is set if share i is
+// abandoned. The thread block that merges abandoned shares clears their bits.
 struct Arrival {
   unsigned long long* counter;
   uint32_t target;     // the count at which all parts are complete
@@ -53,7 +54,7 @@ struct Arrival {
   uint32_t abandoned;  // shares, as bits
   bool is_last;
 
-  // Counts a part as complete, by one thread behind a barrier and a fence.
+  // Counts a part as complete. One thread calls this, after a barrier and a fence.
   __device__ void arrive(const LatentCall& call, const LatentWork& work) {
     const auto num_parts = static_cast<uint32_t>(work.num_parts);
     counter = call.arrays.arrivals + work.cut;
@@ -73,7 +74,7 @@ struct Arrival {
   }
 
  private:
-  static constexpr int kMaxPolls = 100;  // several 10 us
+  static constexpr int kMaxPolls = 100;  // several times 10 us
 
   __device__ void clear(uint32_t shares) const {
     atomicAnd(counter, ~(static_cast<unsigned long long>(shares) << 32));
@@ -86,7 +87,7 @@ struct Arrival {
     }
     return false;
   }
-  // Returns false if the last part has been completed meanwhile.
+  // Returns false if the last part was completed in the meantime.
   __device__ bool abandon() const {
     const unsigned long long before = atomicOr(counter, static_cast<unsigned long long>(own) << 32);
     if (static_cast<uint32_t>(before) < target) return true;
@@ -96,16 +97,16 @@ struct Arrival {
   }
 };
 
-// A part of a tile that was cut, which this thread block has computed.
+// A part of a split tile, which this thread block has computed.
 struct Cut {
   LatentWork work;
   Arrival arrival;
 };
 
-// A part by the true length of its request.
+// A part, limited to the true length of its request.
 struct Part {
   LatentWork work;
-  int first_end;  // end of the positions that the request's first query sees
+  int first_end;  // end of the positions that the request's first query attends to
   int kv_end;     // of the part
   int num_steps;
 
@@ -115,14 +116,14 @@ struct Part {
     num_steps = kv_end > work.kv_start ? (kv_end - work.kv_start + kStep - 1) / kStep : 0;
   }
 
-  // The end of the part's positions that a row of the tile sees.
+  // The end of the part's positions that a row of the tile attends to.
   __device__ int row_end(const LatentCall& call, int row) const {
     return min(work.kv_end, first_end + (work.row + row) / call.num_heads);
   }
 };
 
-// Rows are longer than their contents, so that eight rows of a matrix, or four rows of two logits
-// per thread, lie in different banks.
+// Rows are padded, so that eight rows of a matrix, or four rows of two logits per thread, are in
+// different banks.
 template <typename Q, typename Kv>
 struct Shared {
   static constexpr int kCacheBytes = kKeyDim * static_cast<int>(sizeof(Kv));
@@ -137,20 +138,21 @@ struct Shared {
     struct {
       float logits[2][kHalves][kRows][kStep + 8];
       P weights[2][kRows][kStep + 8];
-      float shrink[2][kRows];  // the factors of a step for the sums of earlier steps
+      float shrink[2][kRows];  // per row: the factors by which a step scales the sums of earlier
+                               // steps
     };
     float part_weights[kWarps][kMaxLatentParts];  // while a tile's parts are merged
   };
-  // A warp's columns of 8 rows of a part, on their way to memory.
+  // A warp's columns of 8 rows of a part, staged for coalesced stores.
   alignas(16) Q results[kWarps][kRows / 2][kWarpDim + 8];
   float factors[2][kRows];  // from the sums of a part to its results; parts alternate
   Cut cuts[2];
-  uint32_t shares;  // of a tile, to merge, as bits
+  uint32_t shares;  // of a tile, that this thread block merges, as bits
   Mbarrier filled[kStages];
   Mbarrier freed[kStages];
-  Mbarrier query_filled;  // and the part is known
+  Mbarrier query_filled;  // the queries have arrived, and the part is set
   Mbarrier query_freed;
-  Part parts[2];  // alternately; a part is in use until the next one's queries are freed
+  Part parts[2];  // double-buffered; a part is in use until the next part's queries are freed
 };
 
 // A barrier of the warps that compute.
@@ -158,7 +160,7 @@ __device__ __forceinline__ void compute_barrier() {
   asm volatile("bar.sync 1, %0;" ::"n"(kComputeThreads) : "memory");
 }
 
-// Selects one lane, in a way from which the compiler sees that a branch has a single thread.
+// Selects one lane in a way that lets the compiler assume a single thread in the branch.
 __device__ __forceinline__ bool is_elected() {
   uint32_t elected = 0;
   asm volatile(
@@ -171,8 +173,8 @@ __device__ __forceinline__ bool is_elected() {
   return elected != 0;
 }
 
-// A warp's rows of the steps of a part: kCopyRows positions, which lie in one page. The page ids of
-// the first steps are loaded before the true length is known.
+// One warp's rows in each step of a part: kCopyRows positions, all in one page. The page ids of the
+// first steps are loaded before the true length is known.
 template <typename Kv>
 class StepRows {
  public:
@@ -185,7 +187,7 @@ class StepRows {
   }
   __device__ void set_end(int kv_end) { kv_end_ = kv_end; }
 
-  // Goes to a step. The whole warp calls this, with steps in ascending order.
+  // Moves to a step. The whole warp calls this, with steps in ascending order.
   __device__ __forceinline__ void set(int step) {
     if (step % 32 == 0 && step > 0) load_pages(step);
     const int first = kv_start_ + step * kStep;
@@ -199,8 +201,8 @@ class StepRows {
               int64_t{position & (call_->page_size - 1)} * call_->token_stride;
     last_ = min(kCopyRows, kv_end_ - position) - 1;
   }
-  // The address of a row. Rows behind the part are copies of earlier ones: their weights are 0,
-  // which does not silence a NaN that was in shared memory before.
+  // The address of a row. Rows beyond the part are copies of earlier rows: their weights are 0, but
+  // stale shared memory may contain NaN, and NaN times zero is NaN.
   __device__ __forceinline__ const Kv* row(int i) const {
     return source_ + static_cast<uint32_t>(min(i, last_)) * call_->token_stride;
   }
@@ -222,8 +224,8 @@ class StepRows {
   int last_ = 0;
 };
 
-// Prefetches this warp's rows of a part's first steps into the L2. The previous kernel may still
-// write some of them, which does no harm there.
+// Prefetches this warp's rows of a part's first steps into the L2 cache. The previous kernel may
+// still write some of these rows; the L2 cache is coherent, so the prefetch is harmless.
 template <typename Q, typename Kv>
 __device__ void prefetch_part(const Part& part, StepRows<Kv> rows) {
   using S = Shared<Q, Kv>;
@@ -256,9 +258,10 @@ __device__ __forceinline__ void copy_queries(const LatentCall& call, Shared<Q, K
   }
 }
 
-// A warp that copies: a share of the queries and of the rows of each step. What it needs of the
-// next part is loaded while it copies one. The first part's work item is at a fixed place, because
-// a load that waits for worker_start takes as long as a step.
+// The code of a copying warp, which copies a share of the queries and of the rows of each step.
+// While it copies one part, it loads the work item, length and page ids of the next. The first
+// part's work item is at a fixed address, because a load that waits for worker_start takes as long
+// as a step.
 template <typename Q, typename Kv>
 __device__ void copy_parts(const LatentCall& call, Shared<Q, Kv>& shared, int first, int end) {
   using S = Shared<Q, Kv>;
@@ -308,8 +311,8 @@ __device__ void copy_parts(const LatentCall& call, Shared<Q, Kv>& shared, int fi
   }
 }
 
-// The queries' elements of one warp's half, as operands of mma. With an FP8 cache, the order of the
-// elements in a step is that of load_keys().
+// One warp's half of the queries' elements, as mma operands. With an FP8 cache, the elements of a
+// step are in the order of load_keys().
 template <typename Q, typename Kv>
 __device__ __forceinline__ void load_queries(const Shared<Q, Kv>& shared, int half,
                                              uint32_t (&q)[kHalfSteps][4]) {
@@ -336,7 +339,7 @@ __device__ __forceinline__ void load_queries(const Shared<Q, Kv>& shared, int ha
   }
 }
 
-// Two steps' operands of mma: 8 positions and 32 elements of the cache.
+// The mma operands of two steps: 8 positions and 32 elements of the cache.
 template <typename Q, typename Kv>
 __device__ __forceinline__ uint4 load_keys(uint32_t rows, int row_bytes, int first) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -351,12 +354,12 @@ __device__ __forceinline__ uint4 load_keys(uint32_t rows, int row_bytes, int fir
   }
 }
 
-// Multiplies a warp's half of the queries by its 8 positions, and stores the products.
+// Multiplies a warp's half of the queries' elements by its 8 positions, and stores the products.
 template <typename Q, typename Kv>
 __device__ __forceinline__ void multiply_keys(Shared<Q, Kv>& shared, int stage, int buffer,
                                               const uint32_t (&q)[kHalfSteps][4]) {
   constexpr int kRowBytes = sizeof(shared.cache[0][0]);
-  constexpr int kSums = 4;  // so that consecutive instructions do not wait for each other
+  constexpr int kSums = 4;  // so that consecutive mma instructions are independent
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int key_tile = warp % kKeyTiles;
@@ -382,7 +385,7 @@ template <typename Q, typename Kv>
 struct Softmax {
   float max = -INFINITY;  // log2 units
   float sum = 0.0F;       // this lane's share
-  int end;                // of the positions that the row sees
+  int end;                // of the positions that the row attends to
   // These hold a step's values from read() to write().
   float2 logits;
   float top;
@@ -423,7 +426,8 @@ struct Softmax {
     if (column == 0) shared.shrink[buffer][row()] = shrink;
   }
 
-  // Stores the factor from the row's sums to its results, and the partial result's logarithm.
+  // Stores the factor that converts the row's sums to its results, and the log-sum-exp of a partial
+  // result.
   __device__ __forceinline__ void finish(const LatentCall& call, const LatentWork& work,
                                          float cache_scale, float (&factors)[kRows]) {
     sum = warp_sum(sum, 16);
@@ -434,8 +438,8 @@ struct Softmax {
   }
 };
 
-// A warp's columns of 16 rows. A thread holds rows lane / 4 and lane / 4 + 8, and of each column
-// tile two columns: o[j][0..1] belong to the first row, o[j][2..3] to the second.
+// A warp's columns of 16 rows. A thread holds rows lane / 4 and lane / 4 + 8, and two columns of
+// each column tile: o[j][0..1] belong to the first row, o[j][2..3] to the second.
 template <typename Q, typename Kv>
 struct Columns {
   static constexpr bool kIsFp8 = sizeof(Kv) == 1;
@@ -444,7 +448,7 @@ struct Columns {
 
   float o[kColumnTiles][4] = {};
 
-  // Adds 16 of a step's positions, with their weights.
+  // Adds 16 of a step's positions, multiplied by their weights.
   __device__ __forceinline__ void add(const Shared<Q, Kv>& shared, int stage, int buffer,
                                       int first) {
     const int warp = static_cast<int>(threadIdx.x) / 32;
@@ -467,7 +471,7 @@ struct Columns {
     }
   }
 
-  // Scales the sums to a step's maxima.
+  // Rescales the sums to the maxima of a step.
   __device__ __forceinline__ void shrink(const Shared<Q, Kv>& shared, int buffer) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const float upper = shared.shrink[buffer][lane / 4];
@@ -502,7 +506,7 @@ struct Columns {
   }
 
  private:
-  // Each 16-bit element is two columns of FP8, of which one goes to each of two column tiles.
+  // A 16-bit element holds two columns of FP8, which belong to two different column tiles.
   __device__ __forceinline__ void add_pairs(int j, const uint32_t (&p)[4], uint32_t upper,
                                             uint32_t lower) {
     const uint32_t even[2] = {__byte_perm(upper, 0, 0x4420), __byte_perm(lower, 0, 0x4420)};
@@ -512,8 +516,8 @@ struct Columns {
   }
 };
 
-// Writes a warp's columns of a part: to the output, or as a partial result. They pass through
-// shared memory, so that lanes write 16 adjacent bytes.
+// Writes a warp's columns of a part to the output or as a partial result. They are staged in shared
+// memory, so that each lane writes 16 adjacent bytes.
 template <typename Q, typename Kv>
 __device__ void store_part(const LatentCall& call, Shared<Q, Kv>& shared, const LatentWork& work,
                            const Columns<Q, Kv>& columns, const float (&factors)[kRows]) {
@@ -539,8 +543,8 @@ __device__ void store_part(const LatentCall& call, Shared<Q, Kv>& shared, const 
   }
 }
 
-// The weights of a tile's parts in one row, by one warp; `lse` is that of the first part. Returns
-// their sum.
+// Computes the weights of a tile's parts in one row, by one warp; `lse` points to the first part's
+// LSE. Returns the sum of the weights.
 __device__ float weigh_parts(const float* lse, int num_parts, int stride, float* weights) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   float top = -INFINITY;
@@ -561,13 +565,13 @@ __device__ float weigh_parts(const float* lse, int num_parts, int stride, float*
   return warp_sum(sum);
 }
 
-// Merges one share of a tile. A warp merges a row's pieces of 8 columns; with many parts, up to 8
+// Merges one share of a tile. A warp merges a row in pieces of 8 columns; with many parts, up to 8
 // lanes share a piece.
 template <typename Q, typename Kv>
 __device__ void merge_share(const LatentCall& call, Shared<Q, Kv>& shared, const LatentWork& work,
                             int share) {
   constexpr int kPieces = kLatentDim / 8;
-  constexpr int kAhead = 4;  // loads at once
+  constexpr int kAhead = 4;  // loads in flight
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int num_parts = work.num_parts;
@@ -589,7 +593,7 @@ __device__ void merge_share(const LatentCall& call, Shared<Q, Kv>& shared, const
                  ? __ldcg(partials + first + static_cast<uint32_t>(part * num_rows * kPieces))
                  : uint4{0, 0, 0, 0};
     };
-    // The first loads start before their weights are known.
+    // The first loads start before the weights are computed.
     uint4 bits[kAhead];
 #pragma unroll
     for (int i = 0; i < kAhead; ++i) bits[i] = load(sharer + i * step);
@@ -621,7 +625,7 @@ __device__ void merge_share(const LatentCall& call, Shared<Q, Kv>& shared, const
   }
 }
 
-// The warps that compute.
+// The code of the computing warps.
 template <typename Q, typename Kv>
 __device__ void compute_parts(const LatentCall& call, Shared<Q, Kv>& shared, int first, int end) {
   using S = Shared<Q, Kv>;
@@ -630,7 +634,7 @@ __device__ void compute_parts(const LatentCall& call, Shared<Q, Kv>& shared, int
   const float cache_scale = call.cache_scale != nullptr ? *call.cache_scale : 1.0F;
   const float scale = call.scale * kLog2E * cache_scale;
   RingPosition at;
-  // A worker cuts at most the first and the last of its tiles.
+  // A worker splits at most the first and the last of its tiles.
   int num_cuts = 0;
   for (int idx = first; idx < end; ++idx) {
     const uint32_t parity = static_cast<uint32_t>(idx - first) & 1;
@@ -642,7 +646,7 @@ __device__ void compute_parts(const LatentCall& call, Shared<Q, Kv>& shared, int
     softmax.end = row < part.work.num_rows ? part.row_end(call, row) : 0;
     uint32_t q[kHalfSteps][4];
     if (part.num_steps > 0) load_queries(shared, half, q);
-    // Each lane arrives for its own loads, so that compute-sanitizer sees their order.
+    // Each lane arrives for its own loads, so that compute-sanitizer recognizes their order.
     shared.query_freed.arrive();
     if (part.num_steps > 0) {
       const int kv_start = part.work.kv_start;
@@ -688,7 +692,8 @@ __device__ void compute_parts(const LatentCall& call, Shared<Q, Kv>& shared, int
   }
   if (num_cuts == 0) return;
   compute_barrier();
-  // Not between two parts: while other warps copy, the fence takes several microseconds.
+  // The fence is not between two parts, because it takes several microseconds while other warps
+  // copy.
   if (threadIdx.x == 0) {
     __threadfence();
     for (int i = 0; i < num_cuts; ++i) shared.cuts[i].arrival.arrive(call, shared.cuts[i].work);

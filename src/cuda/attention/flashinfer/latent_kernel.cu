@@ -1,6 +1,7 @@
-// Calls FlashInfer's MLA kernel for a LatentCall. The parameters are defined here: the kernel reads
-// its work items by members of FlashInfer's names, which are arrays there. Here they are computed
-// from a LatentWork and from the lengths on the device, so that the plan may follow upper bounds.
+// Calls FlashInfer's MLA kernel for a LatentCall. The parameters are defined here, with the member
+// names that the kernel expects. In FlashInfer these members are arrays of work item fields. Here
+// they are computed from a LatentWork and from the lengths on the device, so that the plan may use
+// upper bounds.
 #define FLASHINFER_CUTLASS_UTILS_CUH_
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -17,7 +18,7 @@
 namespace quire::cuda::flashinfer_backend {
 namespace {
 
-// The memory that the members of the parameters read.
+// The memory from which the parameters' members are computed.
 struct LatentInputs {
   const LatentWork* works = nullptr;
   const int32_t* query_start = nullptr;
@@ -27,7 +28,7 @@ struct LatentInputs {
 
 enum class WorkField { kFirstToken, kFirstPage, kQLen, kKvLen, kRow, kKvStart, kKvEnd, kPartial };
 
-// An array of one field of all work items.
+// Acts as an array of one field of all work items.
 template <WorkField kField>
 struct WorkArray {
   LatentInputs inputs;
@@ -55,9 +56,9 @@ struct WorkArray {
   }
 };
 
-// The scale of the cache as a member that converts to float on the device. The kernel rounds it to
-// BF16, multiplies the cache's values by it and rounds the products. This is exact for powers of
-// two; otherwise each rounding adds an error of up to 2^-9.
+// The scale of the cache, as a member that converts to float on the device. The kernel rounds the
+// scale to BF16, multiplies the cache's values by it and rounds the products. This is exact for
+// powers of two; otherwise each rounding adds an error of up to 2^-9.
 struct CacheScale {
   const float* scale = nullptr;
 
@@ -66,7 +67,7 @@ struct CacheScale {
   }
 };
 
-// The scale of the products, without the error of rounding the cache's scale.
+// The scale of the products. It cancels the error of rounding the cache's scale.
 struct ScoreScale {
   float scale = 1.0F;
   CacheScale cache;
@@ -77,7 +78,7 @@ struct ScoreScale {
   }
 };
 
-// The kernel reads members by FlashInfer's names.
+// The kernel expects FlashInfer's member names.
 template <typename Q, typename Kv>
 struct LatentParams {
   using DTypeQ = Q;
@@ -176,8 +177,8 @@ void launch(const LatentCall& call, CudaStream& stream) {
       hopper::HopperKernelTraits</*CAUSAL=*/true, /*NUM_STAGES=*/2, kLatentDim, kLatentRopeDim,
                                  kLatentBlockRows, kLatentTilePositions, Q, Kv, Q, int32_t>;
   static_assert(sizeof(typename Traits::SharedStorage) <= size_t{227} << 10);
-  // A barrier of the whole grid separates partial results from their merge, so all thread blocks
-  // must be resident.
+  // A grid barrier separates the computation of partial results from their merge, so all thread
+  // blocks must be resident.
   const LaunchShape shape = {.grid = dim3(static_cast<unsigned>(call.grid.tile_blocks),
                                           static_cast<unsigned>(call.grid.num_workers)),
                              .block = Traits::NUM_THREADS,

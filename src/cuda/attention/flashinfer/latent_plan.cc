@@ -13,13 +13,15 @@ constexpr int64_t kManyParts = 64;
 
 // Measured on an H200, in units of LatentGrid::tile_positions().
 struct Costs {
-  int64_t work;   // of a tile's queries and results
-  int64_t merge;  // of partial results, which a batch without cuts saves
-  // Shorter parts cost more to merge than they save: of any tile, and of one with kManyParts parts.
+  int64_t work;   // of loading a tile's queries and storing its results
+  int64_t merge;  // of partial results; a batch without split tiles saves it
+  // Shorter parts cost more to merge than they save. min_units applies to any tile,
+  // min_units_of_many to a tile with kManyParts parts.
   int64_t min_units;
   int64_t min_units_of_many;
-  // Tiles that can have a worker each stay whole if the longest exceeds an even share by at most
-  // this part of it: memory bandwidth limits such a batch although some SMs are idle.
+  // If there are no more tiles than workers, tiles are not split if the longest exceeds the average
+  // work per worker by at most this fraction: memory bandwidth limits such a batch, although some
+  // SMs are idle.
   double spare_share;
 };
 
@@ -75,15 +77,16 @@ size_t latent_array_bytes(int num_sms, int64_t num_works) {
          static_cast<size_t>(num_works) * sizeof(LatentWork);
 }
 
-// Each request's last tile may be partly filled, and each worker but one ends with a cut at most.
+// Each request's last tile may be partly filled, and each worker except the last ends with at most
+// one split tile.
 int64_t max_latent_works(const AttentionShape& shape, const PlanLimits& limits, int num_sms) {
   const int64_t num_rows = int64_t{limits.max_num_tokens} * shape.num_heads;
   const int tile_rows = shape.num_heads <= kLatentDecodeRows ? kLatentDecodeRows : kLatentBlockRows;
   return limits.max_num_reqs + num_rows / tile_rows + num_sms;
 }
 
-// Each worker but the last cuts at most one tile, and n cuts leave at most 2 n parts, each with the
-// rows of a tile.
+// Each worker except the last splits at most one tile. n splits produce at most 2 n parts, each
+// with the rows of a tile.
 int64_t max_latent_partial_rows(int num_sms) {
   return int64_t{2} * num_sms * kLatentBlockRows;
 }
@@ -127,8 +130,8 @@ int64_t LatentPlanner::num_units(int32_t kv_end) const {
   return ceil_div(int64_t{kv_end}, int64_t{grid_.tile_positions()});
 }
 
-// A cut costs a work again, and a worker leaves up to the cost of one of its budget unused. The
-// budget has as much to spare, so that all tiles fit.
+// Each split adds the cost of one work item, and a worker leaves up to that cost of its budget
+// unused. The budget is increased by as much, so that all tiles fit.
 void LatentPlanner::choose_budget() {
   const Costs& costs = costs_of(grid_.kernel);
   int64_t total = 0;
@@ -217,7 +220,7 @@ void LatentPlanner::number_parts(LatentWork* parts, int32_t num_parts) const {
   }
 }
 
-// Distributes the rows of the tiles that were cut over all thread blocks.
+// Distributes the rows of the split tiles over all thread blocks.
 void LatentPlanner::share_merges(int num_sms, const LatentArrays& arrays) const {
   std::fill_n(arrays.merge_row, int64_t{kNumMergeArrays} * num_sms, 0);
   if (grid_.kernel == LatentKernel::kDecode || cuts_.empty()) return;

@@ -1,13 +1,14 @@
-// The plan of the kernels for latent caches, on the host and from upper bounds of the lengths. They
-// compute attention over one KV head, whose values are the beginning of its keys. There are two:
-// FlashInfer's MLA kernel, and one for up to 16 rows per request (latent_decode_kernel.cu).
+// The plan of the kernels for latent caches, computed on the host from upper bounds of the lengths.
+// These kernels compute attention over one KV head, whose values are the first elements of its
+// keys. There are two: FlashInfer's MLA kernel, and a kernel for up to 16 rows per request
+// (latent_decode_kernel.cu).
 //
-// A tile is a number of packed rows of one request: row = token * num_heads + head. Its work is
-// counted in units of LatentGrid::tile_positions() positions. A worker is the thread blocks that
-// compute a tile, one or two, and there are as many workers as the device holds at once. The units
-// of all tiles, one tile after another, are cut into equal parts, one per worker. The parts of a
-// tile that was cut are partial results, which the kernels merge at their end: FlashInfer's behind
-// a barrier of the whole grid, the other tile by tile.
+// A tile consists of packed rows of one request: row = token * num_heads + head. Its work is
+// counted in units of LatentGrid::tile_positions() positions. A worker consists of the one or two
+// thread blocks that compute a tile; there are as many workers as the device can run at once. The
+// units of all tiles, concatenated, are split into equal parts, one per worker. If a tile is split,
+// its parts produce partial results, which the kernels merge at their end: FlashInfer's kernel
+// after a grid barrier, the decode kernel tile by tile.
 #pragma once
 
 #include <cstdint>
@@ -19,16 +20,16 @@ namespace quire::cuda::flashinfer_backend {
 
 inline constexpr int kLatentDim = 512;  // of values
 inline constexpr int kLatentRopeDim = 64;
-// FlashInfer's kernel: rows of a thread block, and positions that it reads at once.
+// FlashInfer's kernel: rows per thread block, and positions that it reads at once.
 inline constexpr int kLatentBlockRows = 64;
 inline constexpr int kLatentTilePositions = 64;
-// The decode kernel: rows of a tile, positions that it reads at once, and the most parts of a tile,
-// so workers.
+// The decode kernel: rows per tile, positions that it reads at once, and the maximum number of
+// parts of a tile, which also limits the workers.
 inline constexpr int kLatentDecodeRows = 16;
 inline constexpr int kLatentDecodeTilePositions = 32;
 inline constexpr int kMaxLatentParts = 256;
-// FlashInfer limits what a tile's rows see by the first token behind the tile, so a tile must not
-// end within the heads of a token.
+// FlashInfer masks all rows of a tile by the first token after the tile, so the heads of a token
+// must not be split between tiles.
 inline constexpr int kMaxLatentHeads = 128;  // and a power of two
 
 enum class LatentKernel {
@@ -36,10 +37,10 @@ enum class LatentKernel {
   kFlashInfer,  // tiles of 64 or 128 rows
 };
 
-// The kernel and the grid of a range; for a graph they depend on the range's shape alone.
+// The kernel and the grid of a range. For a graph they depend on the range's shape only.
 struct LatentGrid {
   LatentKernel kernel = LatentKernel::kFlashInfer;
-  int tile_blocks = 1;  // thread blocks of a worker: 1 or 2
+  int tile_blocks = 1;  // thread blocks per worker: 1 or 2
   int num_workers = 1;
 
   int tile_rows() const {
@@ -53,29 +54,29 @@ struct LatentGrid {
 };
 LatentGrid choose_latent_grid(const AttentionShape& shape, const PhaseRange& range, int num_sms);
 
-// A part of a tile's positions. The kernel reads the true length from the device, and leaves out
-// positions beyond it.
+// A part of a tile's positions. The kernel reads the true length on the device, and skips positions
+// beyond it.
 struct alignas(16) LatentWork {
   int32_t req = 0;       // of the phase
   int32_t row = 0;       // first packed row of the tile
   int32_t kv_start = 0;  // multiple of LatentGrid::tile_positions()
   int32_t kv_end = 0;    // upper bound
   int32_t partial = -1;  // first partial row; -1: the result is complete
-  // With a partial result, these are the part's index in its tile, the number of the tile's parts,
-  // and the tile's index among those that were cut.
+  // With a partial result: the part's index within its tile, the number of the tile's parts, and
+  // the tile's index among the split tiles.
   int32_t part = 0;
   int32_t num_parts = 1;
   int32_t cut = 0;
-  // For the decode kernel, which does not read query_start.
+  // For the decode kernel, because it does not read query_start.
   int32_t num_rows = 0;
   int32_t out_row = 0;  // the tile's first row, over all heads of all tokens of the step
   int32_t q_len = 0;
 };
 
-// The arrays of a plan, in one piece of memory: those of fixed size, and then the work items, so
-// that the part in use is contiguous. In FlashInfer's kernel, a thread block merges rows
-// [merge_row, merge_row_end) of out, counted over all heads of all tokens of the step: row i of
-// them is the sum of partial rows merge_partial + i, merge_partial + i + merge_stride, … below
+// The arrays of a plan, in one allocation: first the arrays of fixed size, then the work items, so
+// that the used part is contiguous. In FlashInfer's kernel, a thread block merges rows [merge_row,
+// merge_row_end) of out, counted over all heads of all tokens of the step. Row i of this range is
+// the sum of partial rows merge_partial + i, merge_partial + i + merge_stride, … below
 // merge_partial_end.
 struct LatentArrays {
   int32_t* worker_start = nullptr;       // [num_sms + 1], index into works
@@ -84,7 +85,7 @@ struct LatentArrays {
   int32_t* merge_partial = nullptr;      // [num_sms]
   int32_t* merge_partial_end = nullptr;  // [num_sms]
   int32_t* merge_stride = nullptr;       // [num_sms]
-  // [num_sms], per tile that was cut: a counter of the decode kernel, 0 at first.
+  // [num_sms], one per split tile: a counter of the decode kernel, initially 0
   unsigned long long* arrivals = nullptr;
   LatentWork* first_works = nullptr;  // [num_sms], copies of each worker's first work item
   LatentWork* works = nullptr;
@@ -93,19 +94,19 @@ LatentArrays place_latent_arrays(void* memory, int num_sms);
 // Bytes of the arrays with this number of work items.
 size_t latent_array_bytes(int num_sms, int64_t num_works);
 
-// Upper bounds for every batch within the limits.
+// Upper bounds over all batches within the limits.
 int64_t max_latent_works(const AttentionShape& shape, const PlanLimits& limits, int num_sms);
 int64_t max_latent_partial_rows(int num_sms);
 
 class LatentPlanner {
  public:
-  // Allocates for every batch within the limits, so that later calls do not.
+  // Allocates for the largest batch within the limits, so that later calls allocate nothing.
   void reserve(const AttentionShape& shape, const PlanLimits& limits, int num_sms);
-  // Lists the tiles of the range and chooses how they are cut. Returns an upper bound of the number
-  // of work items.
+  // Lists the tiles of the range and chooses how they are split. Returns an upper bound on the
+  // number of work items.
   int64_t measure(const AttentionShape& shape, const AttentionBatch& batch, const PhaseRange& range,
                   const LatentGrid& grid);
-  // Fills the arrays for the range that was measured; returns the number of work items.
+  // Fills the arrays for the measured range; returns the number of work items.
   int64_t fill(int num_sms, const LatentArrays& arrays);
 
  private:
@@ -114,10 +115,10 @@ class LatentPlanner {
     int32_t row;
     int32_t num_rows;
     int32_t out_row;  // over all heads of all tokens of the step
-    int32_t kv_end;   // of the positions that any of the rows sees
+    int32_t kv_end;   // end of the positions that any of the rows attends to
     int32_t q_len;    // of the request
   };
-  // A tile that was cut.
+  // A split tile.
   struct Cut {
     Tile tile;
     int32_t partial;
@@ -136,7 +137,7 @@ class LatentPlanner {
   std::vector<Tile> tiles_;
   std::vector<Cut> cuts_;
   int64_t budget_ = 0;     // of a worker, in units
-  bool one_each_ = false;  // each tile has a worker of its own
+  bool one_each_ = false;  // one worker per tile
   int64_t num_works_ = 0;
 };
 

@@ -17,13 +17,14 @@ constexpr int32_t kNoSplit = std::numeric_limits<int32_t>::max();
 // Thread blocks that are resident on one SM.
 constexpr int kBlocksPerSm = 2;
 constexpr int kMaxTileRows = 128;
-// Thread blocks that run one after another in one resident slot: more of them even out ragged
-// lengths. Starting one takes about as long as kStartUnits units (of kSplitUnit positions).
+// Thread blocks that run one after another in one resident slot: more rounds balance uneven
+// lengths. Starting a thread block takes about as long as kStartUnits units (of kSplitUnit
+// positions).
 constexpr int kMaxRounds = 4;
 constexpr uint32_t kStartUnits = 1;
-// FA3 is chosen if the average request has at least this many tokens. It packs no heads and splits
-// nothing, so fewer tokens cost as much as 128. On an H200, FA2 is at least as fast up to 64
-// tokens, and FA3 from 128 on, except for a single request over a long prefix.
+// FA3 is chosen if the average request has at least this many tokens. It neither packs heads nor
+// splits contexts, so fewer tokens cost as much as 128. On an H200, FA2 is at least as fast up to
+// 64 tokens, and FA3 from 128 on, except for a single request over a long prefix.
 constexpr int kMinFa3Tokens = 96;
 // Lengths of 32 bits are sorted by class, with eight classes per power of two.
 constexpr int kClassBits = 3;
@@ -33,8 +34,8 @@ int64_t group_size(const AttentionShape& shape) {
   return shape.num_heads / shape.num_kv_heads;
 }
 
-// FlashInfer's own choice, by the rows of an average request. With head_dim 256 there are not
-// enough registers for 128 rows.
+// FlashInfer makes the same choice, by the rows of an average request. With head_dim 256 there are
+// not enough registers for 128 rows.
 int choose_tile_rows(int64_t rows_per_req, int head_dim) {
   if (rows_per_req <= 16) return 16;
   return rows_per_req > 64 && head_dim < 256 ? kMaxTileRows : 64;
@@ -46,7 +47,7 @@ int64_t num_tiles_of(const AttentionShape& shape, const AttentionBatch& batch, i
   return ceil_div(q_len_of(batch, req) * group, int64_t{phase.tile_rows});
 }
 
-// Whether a phase is gathered: every context fits into the scratch, and it pays.
+// Whether a phase is gathered: every context fits into the scratch memory, and gathering is faster.
 bool is_gathered(const AttentionShape& shape, const AttentionBatch& batch, const PhaseRange& range,
                  DeviceLimits limits) {
   GatherWork work;
@@ -93,7 +94,7 @@ void sort_by_length(const std::vector<uint32_t>& lengths, std::vector<int32_t>& 
   }
 }
 
-// FlashInfer counts positions of the whole block table in 32 bits.
+// FlashInfer counts the positions of the whole block table in 32 bits.
 Status check_positions(const AttentionShape& shape, int64_t max_pages, int num_reqs) {
   const int64_t last_position = max_pages * shape.page_size * num_reqs;
   if (last_position <= std::numeric_limits<int32_t>::max()) return {};
@@ -160,15 +161,15 @@ PhaseShape choose_shape(const AttentionShape& shape, const AttentionBatch& batch
   if (!phase.split) {
     phase.num_tiles = static_cast<int>(num_tiles);
   } else {
-    // A few requests fill one round evenly; idle thread blocks would only cost time.
+    // A few requests fill one round evenly; more thread blocks would be idle and only cost time.
     phase.num_tiles =
         num_tiles * 4 <= limits.num_resident_blocks ? limits.num_resident_blocks : budget;
   }
   return phase;
 }
 
-// A request's last tile may be partly filled. If the average request has at most one tile's rows,
-// that gives at most two tiles per request; otherwise tiles have at least 64 rows.
+// A request's last tile may be partly filled. If the average request has no more rows than a tile,
+// there are at most two tiles per request; otherwise tiles have at least 64 rows.
 int64_t max_tiles(const AttentionShape& shape, const PlanLimits& largest, DeviceLimits limits) {
   const int64_t unsplit =
       2 * int64_t{largest.max_num_reqs} + largest.max_num_tokens * group_size(shape) / 64;
@@ -198,7 +199,7 @@ PlanArrays place_arrays(int32_t* words, int num_tiles, int num_reqs) {
   return arrays;
 }
 
-// max_tiles() is more than max_num_reqs, whose lengths are sorted too.
+// max_tiles() exceeds max_num_reqs, so the memory also suffices to sort the requests' lengths.
 void Planner::reserve(const AttentionShape& shape, const PlanLimits& largest, DeviceLimits limits) {
   const auto num_reqs = static_cast<size_t>(largest.max_num_reqs);
   const auto num_tiles = static_cast<size_t>(max_tiles(shape, largest, limits));
@@ -231,7 +232,8 @@ uint64_t Planner::count_tiles(uint32_t chunk) const {
   return num_tiles;
 }
 
-// The shortest chunk with which the chunks of all tiles stay within the budget, if any does.
+// Returns the shortest chunk for which all tiles' chunks stay within the budget, or the longest
+// request's number of units if there is none.
 uint32_t Planner::shortest_chunk(uint32_t budget) const {
   uint64_t total = 0;
   uint32_t high = 1;
@@ -252,7 +254,7 @@ uint32_t Planner::shortest_chunk(uint32_t budget) const {
   return low;
 }
 
-// Chooses the chunk length whose estimated time, over all numbers of rounds, is the shortest.
+// Chooses the chunk length with the shortest estimated time over all numbers of rounds.
 uint32_t Planner::choose_chunk(uint32_t num_tiles, uint32_t num_resident_blocks) const {
   uint32_t best = 0;
   uint64_t best_time = std::numeric_limits<uint64_t>::max();
@@ -280,7 +282,7 @@ void Planner::fill_fa2(uint32_t chunk, int num_tiles, const PlanArrays& arrays) 
   for (const int32_t i : order_) {
     const RequestWork& work = req_work_[static_cast<size_t>(i)];
     const auto num_chunks = static_cast<int32_t>(ceil_div(work.num_units, chunk));
-    // The last rows of a prompt see the most positions, so they come first.
+    // The last rows of a prompt attend to the most positions, so they come first.
     for (auto rows = static_cast<int32_t>(work.num_tiles) - 1; rows >= 0; --rows) {
       for (int32_t c = 0; c < num_chunks; ++c) add_tile(i, rows, c);
     }
@@ -311,7 +313,7 @@ void Planner::group_requests(const AttentionBatch& batch, const PhaseRange& rang
   }
 }
 
-// Orders a group's tiles by the positions that each one sees.
+// Orders a group's tiles by the number of positions that each attends to.
 void Planner::fill_fa3(const AttentionBatch& batch, const PhaseRange& range,
                        const RequestGroup& group, const PlanArrays& arrays) {
   tiles_.clear();

@@ -11,7 +11,7 @@ constexpr int kThreads = 256;
 constexpr int kPerThread = 8;  // elements at a time, 16 bytes of the copy
 
 // Grid: one thread block per kGatherTile positions, KV head, and keys or values. kHeadDim is 0 for
-// any head_dim. Elements of 16 bits are copied as bits, whatever their type.
+// any head_dim. 16-bit elements of any type are copied as bits.
 template <typename Cache, int kHeadDim>
 __global__ void __launch_bounds__(kThreads) gather_kernel(const GatherCall call) {
   const int head_dim = kHeadDim > 0 ? kHeadDim : call.head_dim;

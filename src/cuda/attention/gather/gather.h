@@ -1,7 +1,7 @@
-// Gathering: prefill kernels that read keys and values without a block table are faster. Before one
-// attends, launch_gather() copies the contexts of a phase from their pages to contiguous scratch in
-// the workspace. Each request's positions take whole tiles of the scratch, so that no tile has
-// positions of two requests.
+// Prefill kernels that read keys and values without a block table are faster. Before such a kernel
+// runs, launch_gather() copies (gathers) the contexts of a phase from their pages to contiguous
+// scratch memory in the workspace. Each request's positions fill whole tiles of the scratch memory,
+// so that no tile has positions of two requests.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,8 @@
 
 namespace quire::cuda {
 
-// Positions that a thread block of the copy takes. A reader's tiles are multiples of them.
+// Positions that a thread block of the copy kernel handles. The tiles of readers are multiples of
+// this.
 inline constexpr int kGatherTile = 128;
 
 // Bytes of a token's gathered keys and values.
@@ -24,7 +25,7 @@ inline int64_t gathered_token_bytes(const AttentionShape& shape) {
          static_cast<int64_t>(dtype_bytes(shape.q));
 }
 
-// Bytes of a scratch: the gathered keys of so many tokens, and behind them as many bytes of values.
+// Bytes of scratch memory for this many tokens: their keys, and then as many bytes of values.
 inline size_t scratch_bytes(const AttentionShape& shape, int64_t num_tokens) {
   return static_cast<size_t>(num_tokens * gathered_token_bytes(shape));
 }
@@ -34,13 +35,13 @@ inline int32_t q_len_of(const AttentionBatch& batch, int req) {
   return batch.query_start.host[req + 1] - batch.query_start.host[req];
 }
 
-// The positions of the scratch that a request takes: none if it has no query tokens.
+// The number of positions that a request takes in the scratch memory; 0 if it has no query tokens.
 constexpr int64_t gathered_tokens(int q_len, int kv_len, int tile) {
   return q_len > 0 ? round_up(int64_t{kv_len}, tile) : 0;
 }
 
-// Replaces `tokens` by gathered_tokens() per request of the range, from upper bounds of the
-// lengths.
+// Replaces the contents of `tokens` by gathered_tokens() of each request of the range, computed
+// from upper bounds of the lengths.
 inline void list_gathered_tokens(const AttentionBatch& batch, const PhaseRange& range, int tile,
                                  std::vector<int64_t>& tokens) {
   tokens.clear();
@@ -50,9 +51,9 @@ inline void list_gathered_tokens(const AttentionBatch& batch, const PhaseRange& 
   }
 }
 
-// The tokens of a scratch for the longest context or a whole step of fresh prompts, whichever is
-// more, within kMaxScratchBytes; a multiple of `tile`. A phase whose contexts exceed it together is
-// attended in groups of requests.
+// The capacity of the scratch memory in tokens, a multiple of `tile`: the longest context or a
+// whole step of new prompts, whichever is larger, within kMaxScratchBytes. If the contexts of a
+// phase exceed it together, groups of requests are processed one after another.
 inline constexpr int64_t kMaxScratchBytes = int64_t{256} << 20;
 inline int scratch_tokens(const AttentionShape& shape, const PlanLimits& largest, int tile) {
   const int64_t longest = round_up(int64_t{largest.max_kv_len}, tile);
@@ -71,8 +72,8 @@ struct GatherGroup {
   friend bool operator==(const GatherGroup&, const GatherGroup&) = default;
 };
 
-// Packs requests in order into groups that fit into the scratch, as every single request does.
-// `tokens` has gathered_tokens() per request. Group is a GatherGroup, whose other members keep
+// Packs requests in order into groups that fit into the scratch memory. Every single request must
+// fit. `tokens` has gathered_tokens() per request. Group is a GatherGroup, whose other members keep
 // their defaults.
 template <typename Group>
 void pack_groups(std::span<const int64_t> tokens, int64_t scratch_tokens,
@@ -87,7 +88,8 @@ void pack_groups(std::span<const int64_t> tokens, int64_t scratch_tokens,
   }
 }
 
-// Arguments of the copy, with device pointers. Requests are consecutive ones of one phase.
+// Arguments of the copy kernel, with device pointers. The requests are consecutive requests of one
+// phase.
 struct GatherCall {
   KvCacheView kv;             // strides are multiples of 8 elements
   bool apply_scales = false;  // of an FP8 cache: the copies are multiplied by k_scale and v_scale
@@ -106,7 +108,7 @@ struct GatherCall {
   int page_size = 0;
 };
 
-// A plan's scratch, which copies of keys and, behind them, of values fill.
+// A plan's scratch memory: the copies of keys, followed by those of values.
 struct GatherScratch {
   std::byte* memory = nullptr;      // scratch_bytes()
   int64_t num_tokens = 0;           // capacity
@@ -116,15 +118,16 @@ struct GatherScratch {
   bool apply_scales = false;  // GatherCall::apply_scales
 };
 
-// The copy of a group of the range.
+// Returns the arguments that copy a group of the range.
 GatherCall gather_call(const AttentionShape& shape, const KvCacheView& kv,
                        const AttentionBatch& batch, const PhaseRange& range,
                        const GatherGroup& group, const GatherScratch& scratch);
 
 // Copies elements of 16 bits, and converts FP8 to BF16: exactly without scales, and rounded to
-// nearest with them. The tile in which a context ends is filled up with zeros, because kernels
-// multiply the values behind a context by weights of zero, and a NaN there would remain one.
-// num_tokens may follow upper bounds of the lengths; tiles behind the true ones are not written.
+// nearest with them. The rest of the tile in which a context ends is filled with zeros, because
+// kernels multiply the values after a context by weights of zero, and NaN times zero is NaN.
+// num_tokens may be computed from upper bounds of the lengths; tiles beyond the true lengths are
+// not written.
 void launch_gather(const GatherCall& call, CudaStream& stream);
 // Loads the kernel, which CUDA otherwise does at the first launch.
 Status load_gather(DType cache, int head_dim);

@@ -1,5 +1,6 @@
-// Parts that the decode kernels share, whose warps take steps of positions in turn: the combination
-// of the warps' rows at the end of a thread block, and the merge of several thread blocks' results.
+// Parts that the decode kernels share. In these kernels, warps process steps of positions in turn.
+// At the end, a thread block combines its warps' rows, and the results of several thread blocks are
+// merged.
 #pragma once
 
 #include "cuda/attention/native/rows.cuh"
@@ -7,12 +8,13 @@
 
 namespace quire::cuda::native {
 
-inline constexpr int kUnitTokens = 16;  // positions that are copied together: never cross a page
+inline constexpr int kUnitTokens = 16;  // positions that are copied together, all in one page
 
 // The rows of all warps of a thread block, in shared memory.
 template <int kWarps, int kRows, int kDim>
 struct CombinedRows {
-  static constexpr int kRowFloats = kDim + 8;  // rows of one column are in different banks
+  static constexpr int kRowFloats = kDim + 8;  // padded, so that rows of one column are in
+                                               // different banks
   static constexpr int kNumRows = kWarps * kRows;
   static constexpr int kBytes = kNumRows * (kRowFloats + 2) * static_cast<int>(sizeof(float));
 
@@ -73,7 +75,8 @@ __device__ inline void write_combined_rows(const Params& p, const Request& req,
 }
 
 // Returns, to all threads of a block that has stored its partial results, whether it is the last of
-// `num_parts` to do so: then the others' results are visible. The counter is 0 before and after.
+// `num_parts` to do so. If it is, the results of the other blocks are visible to it. The counter is
+// 0 before and after.
 __device__ inline bool is_last_part(uint32_t* counter, int num_parts) {
   __syncthreads();
   bool is_last = false;
@@ -89,8 +92,8 @@ __device__ inline bool is_last_part(uint32_t* counter, int num_parts) {
   return __syncthreads_or(static_cast<int>(is_last)) != 0;
 }
 
-// Merges the partial results of a row, which all parts have stored, into the output. The whole warp
-// calls it; it computes 128 columns at a time, four per lane.
+// Merges the partial results of a row into the output, after all parts have stored them. The whole
+// warp calls this, and computes 128 columns at a time, four per lane.
 template <typename Q>
 __device__ inline void merge_row(const Params& p, int token, int head, int num_parts) {
   constexpr int kPartsAtOnce = 8;

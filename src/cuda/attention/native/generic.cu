@@ -1,5 +1,5 @@
 // Attention without tensor cores, in F32, for any mix of dtypes and any alignment. One thread block
-// per row: its warps take the positions in turn, a few at a time, and combine their results in
+// per row: its warps process the positions in turn, a few at a time, and combine their results in
 // shared memory. Also merges the partial results of launch_rows16 and launch_tile.
 #include "cuda/attention/native/kernels.h"
 #include "cuda/attention/native/rows.cuh"
@@ -157,8 +157,8 @@ void launch_kernel(CudaStream& stream, const Params& p) {
 constexpr int kMergeThreads = 128;
 constexpr int kLoadsAtOnce = 8;
 
-// One thread block per row: (token of the phase, head). Every warp computes the splits' weights for
-// itself; then each thread computes one column.
+// One thread block per row: (token of the phase, head). Each warp computes the weights of all
+// splits; then each thread computes one column.
 template <typename Q>
 __global__ void merge_splits(const Params p) {
   wait_for_previous_kernel();

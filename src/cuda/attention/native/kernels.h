@@ -1,5 +1,5 @@
-// The kernels of this backend, their parameters, and the choice among them, which depends on a
-// range's shape and never on live lengths.
+// The kernels of this backend, their parameters, and the choice among the kernels, which depends on
+// a range's shape and never on current lengths.
 #pragma once
 
 #include <cstddef>
@@ -46,7 +46,8 @@ struct Params {
   float softcap = 0.0F;
 
   // With more than one split, a kernel writes partial results, [num_tokens * num_heads, num_splits]
-  // rows, and merge_splits merges them; with kRows8, a request's last thread block per KV head.
+  // rows, and the merge_splits kernel merges them. With kRows8, the last thread block of a request
+  // and KV head merges them instead.
   int num_splits = 1;
   uint32_t* counters = nullptr;  // kRows8: [num_reqs, num KV heads], zero before and after a run
   float* partial_out = nullptr;  // [..., head_dim_v], not normalized
@@ -63,8 +64,8 @@ void launch_generic(CudaStream& stream, const Params& params, DType kv);
 // Merges the splits' partial results into output rows.
 void launch_merge(CudaStream& stream, const Params& params);
 
-// The largest head dimensions: of any cache, and of a latent one, which is DeepSeek's. The
-// tensor-core kernels have registers for the former only.
+// The largest head dimensions: for any cache, and for a latent cache (DeepSeek's dimension). The
+// tensor-core kernels support only the former, because of their registers.
 inline constexpr int kMaxDim = 256;
 inline constexpr int kMaxLatentDim = 576;
 
@@ -72,7 +73,7 @@ enum class KernelKind {
   kRows8,    // up to 8 packed rows per request and KV head; merges its splits itself
   kRows16,   // up to 16 packed rows per request and KV head; each warp has its own positions
   kTile,     // tiles of 64 packed rows; all warps share the positions
-  kGeneric,  // no tensor cores: F32, mixed dtypes, memory without 16-byte alignment, wide heads
+  kGeneric,  // no tensor cores: F32, mixed dtypes, memory not aligned to 16 bytes, wide heads
 };
 
 struct KernelChoice {
@@ -84,8 +85,9 @@ struct KernelChoice {
 inline constexpr int kTileRows = 64;
 inline constexpr int kMaxSplits = 64;
 inline constexpr int kMinSplitTokens = 64;
-// kRows8: a split is a multiple of this many bytes of keys, and of values; the last may be less.
-// Contexts of up to two of these stay whole, because the merge takes longer than it saves.
+// kRows8: a split has a multiple of this many bytes of keys, and of values; the last split may have
+// less. Contexts of up to twice this size are not split, because the merge would take longer than
+// the split saves.
 inline constexpr int kMinSplitKeyBytes = 32 * 1024;
 
 // Whether the tensor-core kernels support these dtypes and head dimensions.

@@ -54,8 +54,8 @@ Params make_params(const AttentionShape& shape, const AttentionBatch& batch,
           .softcap = shape.softcap};
 }
 
-// Places the splits' partial results in the workspace: rows, which thereby are aligned, then maxima
-// and sums.
+// Places the splits' partial results in the workspace: rows first, so that they are aligned, then
+// maxima and sums.
 void place_partials(std::span<std::byte> workspace, Params& p) {
   const int64_t num_rows = int64_t{p.num_tokens} * p.num_heads * p.num_splits;
   p.partial_out = reinterpret_cast<float*>(workspace.data());

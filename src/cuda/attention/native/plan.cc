@@ -8,8 +8,8 @@ namespace {
 
 constexpr int kMaxSplitQLen = 8;      // longer uniform queries fill the device without splits
 constexpr int kBlocksAtOnce = 2;      // resident thread blocks per SM, by shared memory
-constexpr double kGoodFilling = 0.9;  // share of the waves' slots in use; more splits make the
-                                      // merge slower
+constexpr double kGoodFilling = 0.9;  // fraction of the waves' slots in use; more splits slow down
+                                      // the merge
 
 int padded_dim(const AttentionShape& shape) {
   const int dim = std::max(shape.head_dim, shape.head_dim_v);
@@ -21,13 +21,13 @@ KernelKind decode_kind(int64_t rows) {
   return rows <= 16 ? KernelKind::kRows16 : KernelKind::kTile;
 }
 
-// The fewest positions of a split.
+// The minimum number of positions of a split.
 int min_split_tokens(const AttentionShape& shape, KernelKind kind) {
   if (kind != KernelKind::kRows8) return kMinSplitTokens;
   return kMinSplitKeyBytes / (padded_dim(shape) * static_cast<int>(dtype_bytes(shape.kv)));
 }
 
-// The fewest splits that fill the device's waves to kGoodFilling; otherwise the number that fills
+// The fewest splits that fill the device's waves to kGoodFilling, or else the number that fills
 // them best.
 int choose_splits(int64_t num_blocks, int max_kv_len, int min_tokens, int num_sms) {
   const int64_t slots = int64_t{kBlocksAtOnce} * num_sms;

@@ -1,5 +1,5 @@
-// The positions that a row sees, the part of them that a split processes, and the scaling of a
-// row's result.
+// The positions that a row attends to, the part of them that a split processes, and the scaling of
+// a row's result.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -38,7 +38,7 @@ __device__ inline Span visible_span(const Params& p, const Request& req, int que
 }
 
 // The part of `span` that split `split` processes. Parts begin at multiples of 16 positions; a part
-// is empty if the request is too short for so many splits.
+// is empty if the request is too short for num_splits parts.
 __device__ inline Span split_span(Span span, int split, int num_splits, int unit) {
   const int begin = span.first & ~15;
   // With ceil_div() nvcc allocates the kernels' registers differently.
@@ -64,8 +64,8 @@ struct LogitScale {
   }
 };
 
-// The factor from a row's accumulators to its output, including V's scale; `max` is in log2 units.
-// A row without positions gives zeros, even with a sink.
+// The factor that converts a row's accumulators to its output, including V's scale; `max` is in
+// log2 units. For a row without positions the factor is 0, even with a sink.
 __device__ inline float output_factor(const Params& p, int head, float max, float sum) {
   if (max == -INFINITY) return 0.0F;
   float top = max;
@@ -78,15 +78,15 @@ __device__ inline float output_factor(const Params& p, int head, float max, floa
   return exp2f(max - top) / sum * v_scale;
 }
 
-// Index of the partial row of token `token` of the step; partial rows count from the phase's first
-// token.
+// The index of the partial row of a token. Tokens are numbered within the step, partial rows from
+// the phase's first token.
 __device__ inline int64_t partial_index(const Params& p, int token, int head, int split) {
   return (int64_t{token - p.first_token} * p.num_heads + head) * p.num_splits + split;
 }
 
 // Returns the factor by which the caller multiplies a row's accumulators before it writes them:
 // output_factor() if one thread block has processed all positions. A partial row has factor 1, and
-// this stores its maximum and sum for the merge.
+// its maximum and sum are stored for the merge.
 __device__ inline float finish_row_or_store_partial(const Params& p, int token, int head, int split,
                                                     float max, float sum, bool is_partial,
                                                     bool is_writer) {
@@ -101,9 +101,10 @@ __device__ inline float finish_row_or_store_partial(const Params& p, int token, 
   return output_factor(p, head, max, sum);
 }
 
-// Merging the partial results of a row: the weight of each, two per lane (of splits `lane` and
-// `lane` + 32), and the factor from their weighted sum to the output. The whole warp calls it. A
-// split without positions has weight 0; launch_rows16 and launch_tile write no row of it to read.
+// Merges the partial results of a row: holds the weights of splits `lane` and `lane` + 32 in each
+// lane, and the factor that converts the weighted sum to the output. The whole warp calls this. A
+// split without positions has weight 0; its row must not be read, because launch_rows16 and
+// launch_tile do not write it.
 struct SplitWeights {
   float weights[2];
   float factor;
@@ -130,7 +131,7 @@ struct SplitWeights {
     }
     factor = output_factor(p, head, max, warp_sum(weights[0] * sums[0] + weights[1] * sums[1]));
   }
-  // The whole warp calls it.
+  // The whole warp calls this.
   __device__ float of(int split) const {
     return __shfl_sync(0xFFFFFFFFU, split < 32 ? weights[0] : weights[1], split % 32);
   }

@@ -1,7 +1,8 @@
 // Decode of at most 16 packed rows per request and KV head: the query heads of a group times the
 // query tokens. All of them share one pass over K and V. One thread block per (split, KV head,
-// request). Its warps take steps of 16 positions in turn, each with its own pipeline of copies, so
-// that the loop needs no barrier. The warps' results are combined in shared memory at the end.
+// request). Its warps process steps of 16 positions in turn. Each warp has its own pipeline of
+// copies, so the loop needs no barrier. The warps' results are combined in shared memory at the
+// end.
 #include "cuda/attention/native/decode.cuh"
 #include "cuda/attention/native/kernels.h"
 #include "cuda/attention/native/tile.cuh"
@@ -14,14 +15,14 @@ inline constexpr int kStepTokens = kUnitTokens;
 
 template <class C>
 struct Rows16 {
-  static constexpr int kWarps = C::kDim == 256 ? 2 : 4;  // two thread blocks fit in 227 KB per SM,
-                                                         // one in 99
+  static constexpr int kWarps = C::kDim == 256 ? 2 : 4;  // two thread blocks fit in 227 KB of
+                                                         // shared memory per SM, one in 99 KB
   static constexpr int kThreads = kWarps * 32;
   static constexpr int kTileBytes = kStepTokens * C::kRowBytes;
   static constexpr int kStageBytes = 2 * kTileBytes;  // K and V
   static constexpr int kStages = kStageBytes > 4096 ? 3 : 4;
   static constexpr int kPipelineBytes = kWarps * kStages * kStageBytes;
-  // At the end the same memory holds the warps' rows.
+  // At the end, the warps' rows reuse this memory.
   using Combined = CombinedRows<kWarps, 16, C::kDim>;
   static constexpr int kSharedBytes =
       kPipelineBytes > Combined::kBytes ? kPipelineBytes : Combined::kBytes;
@@ -35,7 +36,7 @@ class PageReader {
       : pages_(pages), shift_(page_shift), first_(first), stride_(stride), end_(end) {
     refill(0);
   }
-  // The whole warp calls it, with steps in ascending order.
+  // The whole warp calls this, with steps in ascending order.
   __device__ int64_t page(int step) {
     if (step % 32 == 0 && step > 0) refill(step);
     return __shfl_sync(0xFFFFFFFFU, ids_, step % 32);

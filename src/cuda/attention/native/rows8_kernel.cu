@@ -1,15 +1,16 @@
 // Decode of at most 8 packed rows per request and KV head: one query token of a group of up to 8
-// heads, or several tokens of smaller groups. One thread block per (split, KV head, request); each
-// of its warps takes steps of positions in turn, with its own pipeline of copies.
+// heads, or several tokens of smaller groups. One thread block per (split, KV head, request); its
+// warps process steps of positions in turn, each with its own pipeline of copies.
 //
-// The products are turned round, so that 8 rows fill the tensor cores' tiles: S^T = K Q^T and
+// The products are transposed, so that 8 rows fill the tensor cores' tiles: S^T = K Q^T and
 // O^T = V^T P^T, with 16 positions or 16 dimensions as M and the 8 rows as N. A lane has row
 // `group` of the operands Q and P, and rows 2 * quad and 2 * quad + 1 of the results.
 //
-// FP8 keys and values are widened to F16, two elements per instruction. K's products sum over the
-// dimensions in any order: a lane takes 4 consecutive elements of a row as the 4 that it has of an
-// mma step, and the same elements of Q. V is transposed in pairs of dimensions: a lane gets 2
-// dimensions of 2 positions in one register and sorts the 4 bytes by dimension.
+// FP8 keys and values are widened to F16, two elements per instruction. The products with K may sum
+// over the dimensions in any order. So the 4 elements that a lane holds in an mma step are 4
+// consecutive elements of a row of K, and the same elements of Q. V is transposed in pairs of
+// dimensions: a lane gets 2 dimensions of 2 positions in one register and sorts the 4 bytes by
+// dimension.
 #include "cuda/attention/native/decode.cuh"
 #include "cuda/attention/native/kernels.h"
 #include "cuda/attention/native/tile.cuh"
@@ -25,7 +26,7 @@ constexpr int kRows = 8;
 template <class C>
 struct Rows8 {
   // A step's keys and values take at most 8 KB (16 KB if head_dim is 256 and the cache has 16
-  // bits), and two thread blocks fit in 227 KB per SM, one in 99.
+  // bits), so two thread blocks fit in 227 KB of shared memory per SM, one in 99 KB.
   static constexpr int kWarps = C::kRowBytes == 512 ? 2 : 4;
   static constexpr int kThreads = kWarps * 32;
   static constexpr int kStages = 3;
@@ -34,7 +35,7 @@ struct Rows8 {
   static constexpr int kUnitBytes = kUnitTokens * C::kRowBytes;    // of keys or of values
   static constexpr int kStageBytes = 2 * kStepUnits * kUnitBytes;  // keys, then values
   static constexpr int kPipelineBytes = kWarps * kStages * kStageBytes;
-  // At the end the same memory holds the warps' rows.
+  // At the end, the warps' rows reuse this memory.
   using Combined = CombinedRows<kWarps, kRows, C::kDim>;
   static constexpr int kSharedBytes =
       kPipelineBytes > Combined::kBytes ? kPipelineBytes : Combined::kBytes;
@@ -44,8 +45,8 @@ struct Rows8 {
   static constexpr int kLoads = C::kRowPieces / 2;  // of four matrices, per unit of K or V
 };
 
-// The parts in which thread blocks process a request's positions. Live lengths decide, so that a
-// graph that was captured for long contexts does not split short ones.
+// The parts into which thread blocks split a request's positions. They depend on the current
+// length, so that a graph captured for long contexts does not split short ones.
 template <class C>
 class Parts {
  public:
@@ -80,8 +81,8 @@ __device__ inline uint32_t transpose(uint32_t x) {
   return y;
 }
 
-// Widens the lower or upper two of four E4M3 numbers. The conversion reads either half of a
-// register; from widen() the compiler would shift the upper one first.
+// Widens the lower or upper two of four E4M3 numbers. The conversion instruction can read either
+// half of a register; with widen(), the compiler would first shift the upper half.
 __device__ inline uint32_t widen_low(uint32_t bytes) {
   return widen<__half>(bytes & 0xFFFF);
 }
@@ -102,7 +103,7 @@ struct UnitOffsets {
   int64_t k, v;
 };
 
-// The offsets of a warp's next 32 units, one per lane, so that they are known before a unit's
+// The offsets of a warp's next 32 units, one per lane, so that they are loaded before a unit's
 // copies start. A step is kStepUnits consecutive units, and steps are `stride` positions apart.
 template <int kStepUnits>
 class UnitReader {
@@ -118,7 +119,7 @@ class UnitReader {
         end_(end) {
     refill(0);
   }
-  // The whole warp calls it, with units in ascending order.
+  // The whole warp calls this, with units in ascending order.
   __device__ UnitOffsets offsets(int unit) {
     if (unit % 32 == 0 && unit > 0) refill(unit);
     return {__shfl_sync(0xFFFFFFFFU, own_.k, unit % 32),
@@ -142,8 +143,8 @@ class UnitReader {
   UnitOffsets own_ = {};
 };
 
-// A lane's share of the copies of one head's keys or values: it copies the same piece of several
-// rows of each unit.
+// A lane's share of the copies of one head's keys or values. In each unit, it copies the same piece
+// of several rows.
 template <class C>
 class UnitCopies {
  public:
@@ -155,7 +156,7 @@ class UnitCopies {
         in_row_(piece_ < rows.row_pieces) {}
 
   // Starts the copies of a unit. Positions outside `span` become zeros without being read: the page
-  // table and the pages hold arbitrary data there, and a weight of zero does not silence a NaN.
+  // table and the pages hold arbitrary data there, and NaN times a weight of zero is NaN.
   __device__ void start(uint32_t target, int64_t offset, int position, Span span) const {
     const char* source = base_ + offset;
     if (position >= span.first && position + kUnitTokens <= span.end) {
@@ -178,7 +179,8 @@ class UnitCopies {
   static constexpr int kRowStep = 32 / C::kRowPieces;
   static constexpr int kCopies = kUnitTokens / kRowStep;
 
-  // target + swizzled(row_ + i * kRowStep, piece_): the rows of one lane differ in some bits only.
+  // Returns target + swizzled(row_ + i * kRowStep, piece_). The addresses of one lane's rows differ
+  // in some bits only.
   __device__ uint32_t target_of(uint32_t target, int i) const {
     constexpr int kMask = (C::kRowPieces < 8 ? C::kRowPieces : 8) - 1;
     const auto flipped = static_cast<uint32_t>((i * kRowStep & kMask) * 16);
@@ -192,7 +194,7 @@ class UnitCopies {
   bool in_row_;
 };
 
-// The query rows as an operand, and the factors from products to logits.
+// The query rows as an mma operand, and the factors that convert products to logits.
 template <class C>
 struct QueryRows {
   using K = Rows8<C>;
@@ -235,9 +237,10 @@ struct QueryRows {
 
   // Converts a BF16 row to F16, scaled by a power of two that moves its largest element to
   // [2^15, 2^16), and returns the exponent. BF16 has 8 significant bits, so every element of at
-  // least 2^-32 of the largest one is exact. A smaller one is off by at most 2^-25 after scaling,
-  // 2^-40 of the largest: less than the rounding of a sum in F32 to which the largest contributes.
-  // Rows below 2^-111 are scaled by 2^126, which makes all their elements exact.
+  // least 2^-32 of the largest one is exact. A smaller element has an error of at most 2^-25 after
+  // scaling, which is 2^-40 of the largest element: less than the rounding error of an F32 sum that
+  // contains the largest element. Rows below 2^-111 are scaled by 2^126, so that all their elements
+  // are exact.
   __device__ int convert_to_half() {
     uint32_t largest = 0;
 #pragma unroll
@@ -268,11 +271,12 @@ template <class C>
 struct WarpRows8 {
   using K = Rows8<C>;
 
-  // Weights are relative to a maximum that may lag behind by this much (log2 units), so that the
-  // accumulators are seldom rescaled. 2^8 fits F16, and the lag cancels in the result.
+  // Weights are relative to a maximum that may be this far (in log2 units) below the current one,
+  // so that the accumulators are seldom rescaled. Weights up to 2^8 fit F16, and the difference
+  // cancels in the result.
   static constexpr float kMaxLag = 8.0F;
 
-  float o[K::kDimTiles][4] = {};  // [0] and [2] are of the lane's first row: see dim()
+  float o[K::kDimTiles][4] = {};  // [0] and [2] belong to the lane's first row: see dim()
   float max[2] = {-INFINITY, -INFINITY};
   float sum[2] = {0.0F, 0.0F};  // this lane's share until sum_up()
   Span visible[2];
@@ -420,7 +424,7 @@ struct WarpRows8 {
     }
   }
 
-  // Makes the largest logit so far each row's maximum, and rescales the accumulators.
+  // Sets each row's maximum to its largest logit so far, and rescales the accumulators.
   __device__ void raise_max(const float (&top)[2]) {
     float shrink[2];
 #pragma unroll
@@ -452,15 +456,15 @@ __global__ __launch_bounds__(Rows8<C>::kThreads, 2) void rows8_kernel(const Para
   const int lane_id = static_cast<int>(threadIdx.x) % 32;
   const Place lane;
   trigger_dependent_launch();
-  // Before the wait below, this reads only lengths and the page table. The kernels of cuda/step/
-  // write them, which do not let their successors start early.
+  // Before the wait below, this kernel reads only lengths and the page table. The kernels of
+  // cuda/step/ write them, and do not let their successors start early.
   const Request req = read_request(p, p.first_req + static_cast<int>(blockIdx.z));
   const int num_rows = req.q_len * p.group;
   const Span of_first = visible_span(p, req, 0);
   const Span of_last = visible_span(p, req, req.q_len - 1);
   const Span all = {of_first.first, of_last.end};
   const Parts<C> parts(all, p.num_splits);
-  if (split >= parts.count) return;  // the first split always stays, and waits
+  if (split >= parts.count) return;  // the first split always continues to the wait
   const Span span = parts.of(split);
 
   const int first = (span.first & ~(kUnitTokens - 1)) + warp * K::kStepTokens;
@@ -496,7 +500,7 @@ __global__ __launch_bounds__(Rows8<C>::kThreads, 2) void rows8_kernel(const Para
   rows.visible_to_all = {of_last.first, of_first.end};
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
-    // Rows beyond the last see what it sees: nothing reads their results.
+    // Rows beyond the last use its positions; their results are not read.
     const int row = min(lane.quad * 2 + r, num_rows - 1);
     rows.visible[r] = visible_span(p, req, row / p.group);
   }

@@ -4,11 +4,11 @@
 // A row is kDim elements in pieces of 16 bytes. Piece c of row r is stored at position c ^ (r % 8)
 // of the row, so that neither the copies nor the reads below have bank conflicts.
 //
-// QK^T sums over the head dimension, in any order: a thread takes whole pieces of K's row, and the
-// same elements of Q's, as its share of several mma steps. That serves 16-bit types and FP8 alike
-// and needs no transposition. PV sums over positions, so V is transposed: 16-bit elements by
-// ldmatrix; FP8 bytes are paired while they are widened, and each thread's columns of the output
-// are then adjacent in a piece (see column()).
+// QK^T may sum over the head dimension in any order, so a thread's operands for several mma steps
+// are whole pieces of K's row, and the same elements of Q's row. This works for 16-bit types and
+// FP8 alike and needs no transposition. PV sums over positions, so V must be transposed. 16-bit
+// elements are transposed by ldmatrix. FP8 bytes are paired while they are widened, so that each
+// thread's columns of the output are adjacent in a piece (see column()).
 #pragma once
 
 #include <cuda_bf16.h>
@@ -26,8 +26,8 @@
 
 namespace quire::cuda::native {
 
-// Copies 16 bytes from global to shared memory. Without `wanted` it writes 16 zeros and does not
-// read `source`.
+// Copies 16 bytes from global to shared memory. If `wanted` is false, it writes 16 zeros and does
+// not read `source`.
 __device__ inline void copy_async(uint32_t target, const void* source, bool wanted) {
   const int num_bytes = wanted ? 16 : 0;
   asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(target), "l"(source),
@@ -187,10 +187,10 @@ struct PagedRows {
   }
 };
 
-// Starts copying kTokens positions from `first` on with kThreads threads, of which this is
-// `thread`. Positions outside `span` become zeros without being read: the page table and the pages
-// hold arbitrary data there, and a weight of zero does not silence a NaN. `page_of(position)` is
-// called only for positions in `span`.
+// Starts the copies of kTokens positions from `first` on; this is thread `thread` of kThreads.
+// Positions outside `span` become zeros without being read: the page table and the pages hold
+// arbitrary data there, and NaN times a weight of zero is NaN. `page_of(position)` is called only
+// for positions in `span`.
 template <class C, int kTokens, int kThreads, class PageOf>
 __device__ inline void copy_rows(uint32_t tile, const PagedRows& rows, int first, Span span,
                                  int page_mask, int thread, PageOf page_of) {
@@ -219,7 +219,8 @@ struct WarpRows {
   float sum[2] = {0.0F, 0.0F};            // this thread's share until sum_up()
   Span visible[2];
 
-  // Adds kTokens positions from `first` on. `query(i)` gives the QueryPiece of a thread's piece i.
+  // Adds kTokens positions from `first` on. `query(i)` returns the QueryPiece of a thread's piece
+  // i.
   template <int kTokens, class Query>
   __device__ void attend(const LogitScale& scale, Query query, uint32_t k_tile, uint32_t v_tile,
                          int first, Lane lane) {

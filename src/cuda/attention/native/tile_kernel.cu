@@ -1,6 +1,6 @@
 // Prefill, and decode of more than 16 packed rows. One thread block per tile of 64 packed rows of
-// one request and KV head: its four warps take 16 rows each and share the positions, in tiles that
-// are double-buffered. Tiles that no row of the thread block sees are skipped.
+// one request and KV head: each of its four warps processes 16 rows. The warps share the positions,
+// in double-buffered tiles. Tiles that no row of the thread block attends to are skipped.
 #include "cuda/attention/native/kernels.h"
 #include "cuda/attention/native/tile.cuh"
 #include "cuda/device/elements.cuh"
@@ -20,8 +20,8 @@ struct TileKernel {
   static constexpr int kSharedBytes = kQueryBytes + kStages * kStageBytes;
 };
 
-// Request r's tiles are numbered from rows_before(r) / 64 + r on. That leaves room for all of them
-// whatever the lengths, so a thread block finds its tile from query_start alone.
+// The tiles of request r are numbered from rows_before(r) / 64 + r on. These numbers suffice for
+// any lengths, so a thread block finds its tile from query_start alone.
 __device__ inline int first_tile(const Params& p, int req) {
   return (p.query_start[p.first_req + req] - p.first_token) * p.group / kTileRows + req;
 }
@@ -68,7 +68,7 @@ __global__ __launch_bounds__(TileKernel<C>::kThreads) void tile_kernel(const Par
   using K = TileKernel<C>;
   using Q = typename C::Q;
   extern __shared__ __align__(128) unsigned char shared[];
-  // The last tiles see the most positions, so they start first.
+  // The last tiles attend to the most positions, so they start first.
   const int tile = static_cast<int>(gridDim.x - 1 - blockIdx.x);
   const int kv_head = static_cast<int>(blockIdx.y);
   const int split = static_cast<int>(blockIdx.z);

@@ -10,8 +10,8 @@ struct Inputs {
   float sinks[kMaxHeads];
 };
 
-// XQA initializes a row's maximum with -1e5. A sink of that value adds exp(-1e5 - maximum) = 0 to a
-// request's sum, and 1 to the sum of padding, whose result is then 0/1 instead of 0/0.
+// XQA initializes a row's maximum with -1e5. A sink of -1e5 adds exp(-1e5 - maximum) = 0 to a
+// request's sum. To the sum of padding it adds 1, so that the result is 0/1 instead of 0/0.
 constexpr Inputs make_inputs() {
   Inputs inputs = {};
   inputs.one = 1.0F;

@@ -1,8 +1,9 @@
-// One instance of XQA's kernel. CMake generates source files that include this one for each of their
-// instances, after macros that select it. The macros end with it.
+// One instance of XQA's kernel. CMake generates source files that define macros to select an
+// instance and then include this file, once per instance. This file undefines the macros at its
+// end.
 #include "cuda/attention/xqa/instance_headers.cuh"
 
-// The kernel of several query tokens packs their heads into one tile of at most 32 rows.
+// The kernel for several query tokens packs their heads into one tile of at most 32 rows.
 #if MAX_Q_LEN > 1
 #define SPEC_DEC 1
 #define SPEC_Q_SEQ_LEN MAX_Q_LEN
@@ -14,7 +15,7 @@
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused"
 namespace QUIRE_XQA_NAME {
-// XQA has functions of these names for vectors or floats, and also calls CUDA's.
+// XQA defines functions with these names for vectors or floats, and also calls CUDA's.
 using ::__bfloat1622float2;
 using ::__float22half2_rn;
 using ::__float2bfloat162_rn;
@@ -52,10 +53,10 @@ constexpr uint32_t kBoxElems = xqa::cacheHeadPartElems;
 static_assert(xqa::gemm0CtaTileNbTokens == kHopperTileTokens);
 static_assert(xqa::ctaNbValidQHeads == HEAD_GRP_SIZE * MAX_Q_LEN);
 
-// Before its wait for the previous kernel it reads lengths, pages, and all tiles of keys and values
-// without tokens of this step. Those are complete before the layer's first kernel starts, because
-// the metadata kernel lets no kernel start early. It waits before it reads queries and the other
-// tiles, and so before it writes any result.
+// Before it waits for the previous kernel, this kernel reads lengths, pages, and all tiles of keys
+// and values that have no tokens of this step. These are complete before the layer's first kernel
+// starts, because the metadata kernel lets no kernel start early. It waits before it reads queries
+// and the other tiles, and so before it writes any result.
 void launch(const KernelCall& call, CudaStream& stream) {
   launch_kernel(
       call, stream, xqa::kernel_mha, {1, call.num_splits, call.num_kv_heads * call.num_reqs},
@@ -63,7 +64,8 @@ void launch(const KernelCall& call, CudaStream& stream) {
       static_cast<xqa::OutputHead*>(call.out), static_cast<const xqa::IOHead*>(call.q), call.sinks,
       cache_of(call), call.num_reqs, 1.0F, call.v_scale, *call.k_map, *call.v_map,
 #if MAX_Q_LEN > 1
-      // No starts of the requests' tokens: all have q_len. No mask: this kernel is causal.
+      // The starts of the requests' tokens are null, because all requests have q_len. The mask is
+      // null, because this kernel is causal.
       xqa::SpecDecParams{call.q_len, nullptr, nullptr},
 #endif
       call.counters, call.scratch);

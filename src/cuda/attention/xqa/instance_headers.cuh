@@ -1,9 +1,9 @@
 // The headers and names that the instances of XQA's kernel in a source file share. The external
-// headers that XQA includes come first, so that XQA itself can be in a namespace per instance: its
-// names are the same in all instances.
+// headers that XQA includes come first, so that XQA itself can be in one namespace per instance,
+// because its names are the same in all instances.
 #pragma once
 
-// Without NDEBUG XQA builds another kernel, for its own debugging.
+// Without NDEBUG, XQA builds a debug variant of the kernel.
 #ifndef NDEBUG
 #define NDEBUG
 #endif
@@ -29,8 +29,8 @@
 #define USE_INPUT_KV 0
 #define LOW_PREC_OUTPUT 0
 #define USE_CUSTOM_BARRIER 1
-// The kernel with a window serves every shape: without a window, the window is longer than any
-// context.
+// The kernel with a window serves every shape: if a shape has no window, the window is set longer
+// than any context.
 #define SLIDING_WINDOW 1
 
 // XQA refers to this type by its global name.

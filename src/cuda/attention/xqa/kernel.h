@@ -1,15 +1,15 @@
 // XQA, the decode kernels of TensorRT-LLM, as FlashInfer 0.6.18 ships them (Apache-2.0). A 16-bit
 // cache uses the Hopper kernel (mha_sm90.cu: bulk copies and wgmma, tiles of 64 positions). An FP8
-// cache uses the other kernel (mha.cu: tiles of 256 positions), because Hopper's would round
-// queries and weights to FP8 too. If there are too few requests and KV heads to fill the GPU, a
-// request is split, and the last of its thread blocks to finish merges the results.
+// cache uses the other kernel (mha.cu: tiles of 256 positions), because the Hopper kernel would
+// also round queries and weights to FP8. If there are too few requests and KV heads to fill the
+// GPU, requests are split; the thread block of a request that finishes last merges the results.
 //
-// Several query tokens, as in the verification of drafts, need instances of their own (XQA's
-// SPEC_DEC) of the Hopper kernel: they pack the heads of all tokens into one tile of up to 32 rows,
-// and each token attends to those before it and itself. They ignore windows.
+// Several query tokens, as in the verification of drafts, need separate instances of the Hopper
+// kernel (XQA's SPEC_DEC). These pack the heads of all tokens into one tile of up to 32 rows. Each
+// token attends to itself and to the tokens before it. These instances ignore windows.
 //
-// All instances include this header. It is C++17 without the standard library, which would take
-// nvcc longer than the kernel.
+// All instances include this header. It is C++17 without the standard library, because nvcc would
+// take longer to compile that than the kernel.
 #pragma once
 
 #include <cuda.h>
@@ -32,7 +32,7 @@ struct KernelCall {
   uint32_t num_kv_heads = 0;
   uint32_t num_splits = 1;
   uint32_t q_len = 1;              // query tokens of every request, at most Instance::max_q_len
-  uint32_t window = 0;             // number of last positions seen; UINT32_MAX: all
+  uint32_t window = 0;             // number of last positions to attend to; UINT32_MAX: all
   float scale = 1.0F;              // multiplies q·k
   const float* k_scale = nullptr;  // device scalars, of an FP8 cache only; v_scale null: 1
   const float* v_scale = nullptr;
@@ -77,14 +77,15 @@ struct KernelKey {
   int q_len = 1;  // upper bound of the query tokens per request
 };
 
-// Returns the kernel with the smallest tile that holds q_len tokens, or null if there is none.
+// Returns the kernel with the smallest tile that holds q_len tokens, or null.
 const Instance* find_kernel(const KernelKey& key);
 
-// Returns the most query tokens that a kernel with the key's other properties holds, or 0 if there
-// is no such kernel.
+// Returns the most query tokens that a kernel with the key's other properties holds, or 0 without
+// such a kernel.
 int max_q_len(const KernelKey& key);
 
-// Positions that a thread block processes at a time; more splits than tiles would be idle.
+// Positions that a thread block processes at a time. Splits beyond the number of tiles would be
+// idle.
 inline constexpr int kHopperTileTokens = 64;
 inline constexpr int kTileTokens = 256;
 inline bool is_hopper_kernel(const KernelKey& key) {
@@ -93,13 +94,13 @@ inline bool is_hopper_kernel(const KernelKey& key) {
 
 inline constexpr int kMaxHeads = 256;
 
-// Placeholders on the device: the kernel requires a scale and sinks even if there are none.
+// Placeholders on the device. The kernel requires a scale and sinks, even if the call has none.
 struct DefaultInputs {
   const float* one = nullptr;    // a scale
   const float* sinks = nullptr;  // [kMaxHeads]
 };
 
-// Sets their addresses. The first call loads them and cannot be captured.
+// Returns their addresses. The first call loads them and cannot be captured.
 cudaError_t find_default_inputs(DefaultInputs* inputs);
 
 }  // namespace quire::cuda::xqa

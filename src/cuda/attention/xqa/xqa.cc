@@ -31,7 +31,7 @@ namespace xqa {
 
 namespace {
 
-// The instances that match the key but for the number of query tokens.
+// The instances that match the key except for the number of query tokens.
 std::vector<const Instance*> kernels_of(const KernelKey& key) {
   std::vector<const Instance*> kernels;
 #define XQA_PAGED_INSTANCE(q_type, kv_type, dim, group, tokens, page)                       \
@@ -84,10 +84,10 @@ xqa::KernelKey key_of(const AttentionShape& shape, int q_len) {
           .q_len = q_len};
 }
 
-// Chooses the splits from a decode batch's size and its longest possible context, never from live
-// lengths; measured on an H200. Hopper's kernel needs two thread blocks per SM, the other one. The
-// thread block that merges reads every split, so a context of n tiles is best split about 2 sqrt(n)
-// ways.
+// Chooses the splits from a decode batch's size and its longest possible context, never from
+// current lengths; measured on an H200. The Hopper kernel needs two thread blocks per SM, the other
+// kernel one. The thread block that merges reads every split, so about 2 sqrt(n) splits are best
+// for a context of n tiles.
 int num_splits(const AttentionShape& shape, bool is_hopper, int num_reqs, int max_kv_len,
                int num_sms) {
   const int64_t num_rows = std::max<int64_t>(1, int64_t{num_reqs} * shape.num_kv_heads);
@@ -99,7 +99,7 @@ int num_splits(const AttentionShape& shape, bool is_hopper, int num_reqs, int ma
   return static_cast<int>(std::clamp<int64_t>(num_blocks / num_rows, 1, most));
 }
 
-// The arrays are consecutive: maxima and sums, then output rows aligned to their size.
+// The arrays are consecutive: maxima and sums, then output rows, which are aligned to their size.
 size_t scratch_bytes(const AttentionShape& shape, const xqa::KernelKey& key, int max_q_len,
                      int num_reqs, int splits) {
   if (splits == 1) return 0;
@@ -111,8 +111,8 @@ size_t scratch_bytes(const AttentionShape& shape, const xqa::KernelKey& key, int
   return round_up(state_bytes, rows_bytes) + num_partials * rows_bytes;
 }
 
-// The map of one layer's keys or values for the Hopper kernel. A copy transfers a part of one head
-// for some slots of a page.
+// The map of one layer's keys or values for the Hopper kernel. One copy transfers a part of one
+// head for several slots of a page.
 Result<CUtensorMap> map_cache(const AttentionShape& shape, const KvCacheView& kv, const void* base,
                               uint32_t box_elems) {
   constexpr uint64_t kMaxPages = uint64_t{1} << 31;
@@ -141,7 +141,8 @@ bool can_address(const AttentionShape& shape, const KvCacheView& kv) {
   return true;
 }
 
-// There is one thread block per request and KV head along a grid axis that is limited to 16 bits.
+// There is one thread block per request and KV head along a grid axis, and CUDA limits the axis to
+// 16 bits.
 Status check_num_reqs(const AttentionShape& shape, int num_reqs) {
   const int64_t blocks = int64_t{num_reqs} * shape.num_kv_heads;
   if (blocks <= 65535) return {};
@@ -219,9 +220,9 @@ class XqaPlan final : public AttentionPlan {
   uint32_t shared_bytes_ = 0;  // of the kernel, per thread block
   xqa::DefaultInputs default_inputs_;
   Buffer counters_;  // [max_num_reqs, num_kv_heads] uint32_t, zero between runs
-  // The first update() zeroes the counters on its stream. Zeroing them on the default stream,
-  // however early, added 0.3 to 0.6 us to every later kernel of other streams on an H200, in graphs
-  // too.
+  // The first update() zeroes the counters on its stream. Zeroing them on the default stream at any
+  // earlier time added 0.3 to 0.6 us to every later kernel of other streams on an H200, also in
+  // graphs.
   bool counters_are_zero_ = false;
 
   // State of the last update.
@@ -229,7 +230,8 @@ class XqaPlan final : public AttentionPlan {
   int num_splits_ = 1;
 };
 
-// Small batches are split and large ones are not, so this is the maximum over all batch sizes.
+// Only small batches are split, so the largest batch may not need the most memory: this is the
+// maximum over all batch sizes.
 size_t XqaPlan::max_scratch_bytes() const {
   size_t bytes = 0;
   const int fewest = limits_.use.in_graph ? limits_.max_num_reqs : 1;
@@ -242,8 +244,8 @@ size_t XqaPlan::max_scratch_bytes() const {
 }
 
 Status XqaPlan::load() {
-  // The first access loads the kernel, which no capture permits. The size is read from the device,
-  // because sizeof on the host gives another value.
+  // The first access loads the kernel, which is not permitted during a capture. The size is read
+  // from the device, because sizeof on the host has a different value.
   QUIRE_CUDA_RETURN_IF_ERROR(
       cudaMemcpyFromSymbol(&shared_bytes_, instance_->shared_bytes, sizeof(shared_bytes_)));
   QUIRE_CUDA_RETURN_IF_ERROR(xqa::find_default_inputs(&default_inputs_));
@@ -287,8 +289,8 @@ xqa::KernelCall XqaPlan::kernel_call(const AttentionCall& call) const {
   kernel.counters = static_cast<uint32_t*>(counters_.data());
   kernel.scratch = call.workspace.data();
   kernel.shared_bytes = shared_bytes_;
-  // The Hopper kernel on an H200: 1 us less for one request of any length, and up to 4 us more for
-  // 16.
+  // On an H200, an early start of the Hopper kernel saves 1 us for one request of any length, and
+  // costs up to 4 us for 16.
   kernel.overlap_start = !is_hopper_ || range.num_reqs == 1;
   return kernel;
 }
