@@ -1,5 +1,5 @@
-// Elements in registers: conversions to and from F32, the type of all computation; several elements
-// in one memory access; and sums in one fixed order, so that the same input gives the same bits.
+// Elements in registers: conversions to and from F32, the type of all computation; vector loads and
+// stores; and sums in a fixed order, so that the same input gives the same bits.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -61,7 +61,7 @@ __device__ __forceinline__ uint32_t widen<__nv_bfloat16>(uint32_t bytes) {
   return *reinterpret_cast<const uint32_t*>(&pair);
 }
 
-// Elements of a type in a thread's widest access, 16 bytes.
+// The number of elements in a thread's widest access, 16 bytes.
 template <typename T>
 inline constexpr int kWidestVec = 16 / static_cast<int>(sizeof(T));
 
@@ -80,12 +80,12 @@ __device__ __forceinline__ void store_vec(T* address, const Vec<T, kSize>& value
   *reinterpret_cast<Vec<T, kSize>*>(address) = value;
 }
 
-// The type of a KV cache's elements in a copy: BF16 of E4M3, otherwise the same.
+// The element type of a copy of the KV cache: BF16 for E4M3, otherwise the cache's type.
 template <typename T>
 using Widened = std::conditional_t<std::is_same_v<T, __nv_fp8_e4m3>, __nv_bfloat16, T>;
 
 // Loads elements of a KV cache for a copy. E4M3 numbers are multiplied by `scale` and rounded to
-// BF16; others are copied. `address` is aligned to the whole vector.
+// BF16; other types are copied unchanged. `address` is aligned to the whole vector.
 template <int kSize, typename T>
 __device__ __forceinline__ Vec<Widened<T>, kSize> load_widened(const T* address, float scale) {
   if constexpr (std::is_same_v<T, __nv_fp8_e4m3>) {
@@ -103,12 +103,12 @@ __device__ __forceinline__ Vec<Widened<T>, kSize> load_widened(const T* address,
   }
 }
 
-// Loads kSize elements by the widest accesses, and converts them. `address` is aligned to 16 bytes
-// unless kSize is 1.
+// Loads kSize elements with the widest possible accesses, and converts them. `address` is aligned
+// to 16 bytes unless kSize is 1.
 template <int kSize, typename T>
 __device__ __forceinline__ void load_floats(const T* address, float (&out)[kSize]) {
   if constexpr (std::is_same_v<T, __nv_fp8_e4m3> && kSize > 1) {
-    // The hardware converts pairs.
+    // The hardware converts two E4M3 numbers at a time.
     constexpr int kPairs = kWidestVec<__nv_fp8x2_e4m3>;
     static_assert(kSize == 2 * kPairs);
     const auto pairs = load_vec<kPairs>(reinterpret_cast<const __nv_fp8x2_e4m3*>(address));
@@ -130,8 +130,8 @@ __device__ __forceinline__ void load_floats(const T* address, float (&out)[kSize
   }
 }
 
-// Loads 16 bytes that no kernel writes meanwhile and that are read once, so the L1 keeps no copy.
-// The L2 fetches the surrounding 256 bytes, which other threads are about to read.
+// Loads 16 bytes that are read once and that no running kernel writes, so the L1 does not cache
+// them. The L2 fetches the surrounding 256 bytes, because other threads are about to read them.
 __device__ __forceinline__ uint4 load_once(const void* address) {
   uint4 value;
   asm volatile("ld.global.nc.L1::no_allocate.L2::256B.v4.u32 {%0, %1, %2, %3}, [%4];"
@@ -141,7 +141,7 @@ __device__ __forceinline__ uint4 load_once(const void* address) {
 }
 
 // Sums over each aligned group of `width` lanes (a power of two up to 32). All lanes of the warp
-// call it, and each gets the sum of its group.
+// call this, and each gets the sum of its group.
 __device__ __forceinline__ float warp_sum(float x, int width = 32) {
   for (int distance = width / 2; distance > 0; distance /= 2) {
     x += __shfl_xor_sync(0xFFFFFFFFU, x, distance);
@@ -161,9 +161,9 @@ __device__ __forceinline__ float block_sum(float x) {
   return warp_sum(lane < num_warps ? of_warp[lane] : 0.0F);
 }
 
-// The largest x of a one-dimensional thread block of whole warps, for x >= 0, whose bits have the
-// order of the numbers. Every thread gets it. Call it once per kernel, or with a barrier between
-// two calls.
+// Returns the largest x of a one-dimensional thread block of whole warps to every thread. x must be
+// >= 0, because the comparison uses the bits as integers. Call it once per kernel, or with a
+// barrier between two calls.
 __device__ __forceinline__ float block_max(float x) {
   __shared__ uint32_t of_warp[32];
   const unsigned num_warps = blockDim.x / 32;

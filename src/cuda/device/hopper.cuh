@@ -1,13 +1,13 @@
 // Three features of Hopper.
 //
 // Programmatic dependent launch: a kernel's thread blocks may become resident, and read memory that
-// no kernel writes, while the previous kernel still runs. LaunchShape::overlap_start requests it;
-// without it, and before Hopper, its two functions do nothing.
+// no kernel writes, while the previous kernel still runs. LaunchShape::overlap_start requests it.
+// Without that, and before Hopper, its two functions do nothing.
 //
 // Bulk copies (cp.async.bulk): one thread starts a copy of contiguous device memory to shared
 // memory, and an mbarrier there counts the bytes that have arrived.
 //
-// Clusters: thread blocks that run at once and access the shared memory of each other.
+// Clusters: thread blocks that run at the same time and can access each other's shared memory.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -18,19 +18,19 @@
 
 namespace quire::cuda {
 
-// Every thread block of a kernel that is launched this way calls this before it touches anything
-// that another kernel writes or reads: the next kernel relies on it for all earlier work too.
+// Every thread block of a kernel with overlap_start must call this before it accesses memory that
+// another kernel writes or reads. The next kernel relies on this for all earlier kernels too.
 __device__ __forceinline__ void wait_for_previous_kernel() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   cudaGridDependencySynchronize();
 #endif
 }
 
-// May be called before wait_for_previous_kernel(), because the next kernel waits too. Several
-// kernels of a step can therefore be resident at once, and before its wait a kernel may read only
-// memory that none of them writes: weights, copies of the host, and the output of the kernels of
-// step/, which do not let their successors start early. Memory that was complete before the
-// previous kernel triggered is safe too (few_experts.cu).
+// May be called before wait_for_previous_kernel(), because the next kernel waits too. So several
+// kernels of a step can be resident at once. Before its wait, a kernel may read only memory that
+// none of them writes: weights, data copied from the host, and the output of the kernels of step/,
+// which do not let their successors start early. It may also read memory that was complete before
+// the previous kernel triggered (few_experts.cu).
 __device__ __forceinline__ void trigger_dependent_launch() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   cudaTriggerProgrammaticLaunchCompletion();
@@ -41,8 +41,8 @@ __device__ __forceinline__ uint32_t shared_address(const void* pointer) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
-// An mbarrier in shared memory. A phase ends when all its arrivals and all bytes that it expects
-// have come. Phases alternate in parity; the first one has parity 0.
+// An mbarrier in shared memory. A phase ends when all expected arrivals and bytes have arrived.
+// Phases alternate in parity; the first one has parity 0.
 struct Mbarrier {
   uint64_t state;
 
@@ -78,8 +78,8 @@ struct Mbarrier {
   }
 };
 
-// The position of a producer or a consumer in a ring in shared memory: a stage, and the parity of
-// the phase of its barriers.
+// The position of a producer or a consumer in a ring buffer in shared memory: a stage, and the
+// phase parity of the stage's barriers.
 struct RingPosition {
   int stage = 0;
   uint32_t parity = 0;
@@ -97,7 +97,7 @@ __device__ __forceinline__ void publish_barriers() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-// num_bytes and both addresses are multiples of 16. The data is read once, so the L2 evicts it
+// num_bytes and both addresses are multiples of 16. For data that is read once: the L2 evicts it
 // first.
 __device__ __forceinline__ void copy_bulk_evict_first(void* shared, const void* global,
                                                       uint32_t num_bytes, Mbarrier& barrier) {
@@ -108,7 +108,7 @@ __device__ __forceinline__ void copy_bulk_evict_first(void* shared, const void* 
       : "memory");
 }
 
-// The same for data that is read again.
+// Like copy_bulk_evict_first(), for data that is read again.
 __device__ __forceinline__ void copy_bulk(void* shared, const void* global, uint32_t num_bytes,
                                           Mbarrier& barrier) {
   asm volatile(
@@ -118,8 +118,8 @@ __device__ __forceinline__ void copy_bulk(void* shared, const void* global, uint
       : "memory");
 }
 
-// Orders reads and writes that threads have made, or synchronized with, before bulk copies that
-// this thread starts.
+// Orders earlier reads and writes before the bulk copies that this thread starts. These are the
+// accesses of this thread, and of threads that it has synchronized with.
 __device__ __forceinline__ void order_bulk_copies() {
   asm volatile("fence.proxy.async;" ::: "memory");
 }
@@ -134,7 +134,7 @@ __device__ __forceinline__ uint32_t cluster_size() {
   asm volatile("mov.u32 %0, %%cluster_nctarank;" : "=r"(size));
   return size;
 }
-// Maps an address in shared memory to the same one of another thread block of the cluster.
+// Maps an address in shared memory to the same address in another thread block of the cluster.
 __device__ __forceinline__ uint32_t address_in(uint32_t shared_address, uint32_t rank) {
   uint32_t mapped = 0;
   asm volatile("mapa.shared::cluster.u32 %0, %1, %2;"
@@ -145,14 +145,14 @@ __device__ __forceinline__ uint32_t address_in(uint32_t shared_address, uint32_t
 __device__ __forceinline__ void arrive_at(uint32_t cluster_address) {
   asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(cluster_address) : "memory");
 }
-// Waits until all threads of the cluster are here. Every warp calls it with all lanes.
+// Waits until all threads of the cluster have arrived. Every warp calls this with all lanes.
 __device__ __forceinline__ void sync_cluster() {
   asm volatile(
       "barrier.cluster.arrive.relaxed.aligned;\n"
       "barrier.cluster.wait.aligned;" ::
           : "memory");
 }
-// Also makes earlier writes of all thread blocks visible.
+// Like sync_cluster(), and makes earlier writes of all thread blocks visible.
 __device__ __forceinline__ void sync_cluster_memory() {
   asm volatile(
       "barrier.cluster.arrive.release.aligned;\n"

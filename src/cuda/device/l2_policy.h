@@ -1,4 +1,4 @@
-// Cache policies of the L2, for copies with a cache hint.
+// L2 cache policies, for copies with a cache hint.
 #pragma once
 
 #include <cstdint>

@@ -3,9 +3,9 @@
 
 namespace quire::cuda {
 
-// Returns the last i in [first, first + count) with start_of(i) <= value; `first` if there is none.
-// The starts never descend. It finds, for example, the request of a token by the requests' first
-// tokens. Requests without tokens are skipped.
+// Returns the last i in [first, first + count) with start_of(i) <= value, or `first` if there is no
+// such i. start_of(i) must not decrease. For example, this finds the request of a token from the
+// requests' first tokens; it skips requests without tokens.
 template <typename StartOf>
 __device__ __forceinline__ int last_starting_by(int first, int count, int value, StartOf start_of) {
   int low = first;

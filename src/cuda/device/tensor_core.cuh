@@ -1,5 +1,5 @@
-// The instructions by which kernels multiply on tensor cores, and those that load and store their
-// operands: by warps (mma, sm_80 and later), and by warpgroups of four warps (wgmma, Hopper).
+// Tensor core instructions, and the instructions that load and store their operands: for warps
+// (mma, sm_80 and later), and for warpgroups of four warps (wgmma, Hopper).
 #pragma once
 
 #include <cuda_bf16.h>
@@ -34,9 +34,9 @@ __device__ __forceinline__ float4 load_shared_floats(uint32_t address) {
   return value;
 }
 
-// Loads four 8x8 matrices of 16-bit elements from shared memory. Lane i gives the address of row
-// i % 8 of matrix i / 8. Of each matrix, lane i gets elements i % 4 * 2 and the next one of row
-// i / 4.
+// Loads four 8x8 matrices of 16-bit elements from shared memory. Lane i passes the address of row i
+// % 8 of matrix i / 8. From row i / 4 of each matrix, lane i gets two elements, the first at i % 4
+// * 2.
 __device__ __forceinline__ uint4 load_matrices(uint32_t address) {
   uint4 x;
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -46,7 +46,7 @@ __device__ __forceinline__ uint4 load_matrices(uint32_t address) {
   return x;
 }
 
-// Loads two such matrices; lanes 0 to 15 give the addresses.
+// Loads two 8x8 matrices of 16-bit elements; lanes 0 to 15 pass the addresses.
 __device__ __forceinline__ uint2 load_two_matrices(uint32_t address) {
   uint2 x;
   asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
@@ -66,8 +66,8 @@ __device__ __forceinline__ uint4 load_transposed(uint32_t address) {
   return x;
 }
 
-// Hopper: stores four 8x8 matrices of 16-bit elements, held as accumulators are, as rows of 16
-// bytes: lane i passes the address of row i % 8 of matrix i / 8.
+// Hopper: stores four 8x8 matrices of 16-bit elements, in the register layout of accumulators, as
+// rows of 16 bytes. Lane i passes the address of row i % 8 of matrix i / 8.
 template <bool kTransposed>
 __device__ __forceinline__ void store_matrices(uint32_t row_address, const uint32_t (&m)[4]) {
   if constexpr (kTransposed) {
@@ -106,7 +106,7 @@ __device__ __forceinline__ void mma<__nv_bfloat16>(float (&c)[4], const uint32_t
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-// c[16, 8] = a[16, 32] * b[32, 8] of signed bytes.
+// c[16, 8] = a[16, 32] * b[32, 8], with signed bytes as elements.
 __device__ __forceinline__ void multiply_bytes(int32_t (&c)[4], const uint32_t (&a)[4], uint32_t b0,
                                                uint32_t b1) {
   asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
@@ -131,7 +131,7 @@ __device__ __forceinline__ uint32_t pack<__nv_bfloat16>(float low, float high) {
   return *reinterpret_cast<const uint32_t*>(&x);
 }
 
-// 2^x to F32's precision, except that subnormal results are 0.
+// Returns 2^x to F32's precision, except that subnormal results are 0.
 __device__ __forceinline__ float fast_exp2(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
@@ -141,8 +141,8 @@ __device__ __forceinline__ float fast_exp2(float x) {
 // Warpgroup matrix products.
 namespace wgmma {
 
-// Describes rows of 64 16-bit elements in shared memory, in TMA's 128-byte swizzle. Each 8 rows are
-// 1024 bytes, aligned as such. Adding 1 moves the start by 16 bytes.
+// Describes rows of 64 16-bit elements in shared memory, in TMA's 128-byte swizzle. Each group of 8
+// rows has 1024 bytes and is aligned to 1024 bytes. Adding 1 moves the start by 16 bytes.
 __device__ __forceinline__ uint64_t operand_descriptor(uint32_t shared_address) {
   constexpr uint64_t kEightRows = uint64_t{1024 >> 4} << 32;
   constexpr uint64_t kSwizzle128 = uint64_t{1} << 62;
@@ -150,7 +150,7 @@ __device__ __forceinline__ uint64_t operand_descriptor(uint32_t shared_address) 
   return kSwizzle128 | kEightRows | kUnusedOffset | ((shared_address & 0x3FFFF) >> 4);
 }
 
-// Called before the first product, and again after other code has touched the accumulators.
+// Called before the first product, and again after other code has accessed the accumulators.
 __device__ __forceinline__ void begin() {
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
@@ -162,7 +162,7 @@ template <int kPending>
 __device__ __forceinline__ void wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
 }
-// Keeps the compiler from moving uses of the accumulators across.
+// Prevents the compiler from moving uses of the accumulators across this call.
 template <int kCount>
 __device__ __forceinline__ void keep(float (&d)[kCount]) {
 #pragma unroll
@@ -192,7 +192,7 @@ __device__ __forceinline__ void keep(float (&d)[kCount]) {
   ",%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109,%110,%111"
 #define QUIRE_NAMES128 QUIRE_NAMES112 \
   ",%112,%113,%114,%115,%116,%117,%118,%119,%120,%121,%122,%123,%124,%125,%126,%127"
-// The operands behind the accumulators are A, B, and whether to add to D.
+// After the accumulators, the operands are A, B, and whether to add to D.
 #define QUIRE_WGMMA(n, types, names, a_name, b_name, adds_name, operands)                    \
   asm volatile("{\n.reg .pred adds;\nsetp.ne.b32 adds, " adds_name ", 0;\n"                  \
                "wgmma.mma_async.sync.aligned.m64n" n "k16.f32." types " {" names "}, " a_name \
@@ -216,14 +216,15 @@ __device__ __forceinline__ void keep(float (&d)[kCount]) {
     QUIRE_WGMMA("224", types, QUIRE_NAMES112, "%112", "%113", "%114", QUIRE_D112);           \
   else                                                                                       \
     QUIRE_WGMMA("256", types, QUIRE_NAMES128, "%128", "%129", "%130", QUIRE_D128)
-// With E4M3, K is 32, which is as many bytes, and there is no choice of the operands' layout.
+// With E4M3, K is 32, which has the same number of bytes as K = 16 with 16-bit types. The layout of
+// the operands cannot be selected.
 #define QUIRE_WGMMA_FP8(n, names, a_name, b_name, adds_name, operands)                       \
   asm volatile("{\n.reg .pred adds;\nsetp.ne.b32 adds, " adds_name ", 0;\n"                  \
                "wgmma.mma_async.sync.aligned.m64n" n "k32.f32.e4m3.e4m3 {" names "}, " a_name \
                ", " b_name ", adds, 1, 1;\n}"                                                \
                : operands                                                                    \
                : "l"(a), "l"(b), "r"(adds))
-// The same with A in four registers.
+// The same, with A in four registers.
 #define QUIRE_WGMMA_REGISTERS(n, types, names, a_names, b_name, adds_name, operands)                    \
   asm volatile("{\n.reg .pred adds;\nsetp.ne.b32 adds, " adds_name ", 0;\n"                   \
                "wgmma.mma_async.sync.aligned.m64n" n "k16.f32." types " {" names "}, {"       \
@@ -262,7 +263,7 @@ __device__ __forceinline__ void multiply(float (&d)[kN / 2], uint64_t a, uint64_
   }
 }
 
-// The same with A in registers: each warp has 16 rows of it, held as mma() holds them.
+// The same, with A in registers: each warp holds 16 rows of A, in the register layout of mma().
 template <typename T, int kN>
 __device__ __forceinline__ void multiply(float (&d)[kN / 2], const uint32_t (&a)[4], uint64_t b,
                                          int adds = 1) {
