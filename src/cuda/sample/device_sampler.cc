@@ -175,7 +175,7 @@ void DeviceSampler::initialize(CudaStream& stream) {
   stream.set_zero(parts_.arrivals, static_cast<size_t>(limits_.max_rows) * sizeof(uint32_t));
   stream.set_zero(parts_.draft_arrivals, num_slots * sizeof(uint32_t));
   stream.set_zero(parts_.draft_offsets, num_slots * sizeof(int32_t));
-  // No draft is compared before its distribution is written.
+  // Zeros mark distributions that are not written yet, so that their drafts are not compared.
   if (draft_probs() != nullptr) stream.set_zero(draft_probs(), draft_probs_bytes(limits_));
   const std::vector<double>& rates = limits_.verification.synthetic_rates;
   if (!rates.empty()) {
@@ -364,7 +364,7 @@ void DeviceSampler::choose_drafts(const DraftLogits& call, CudaStream& stream) {
                               stream);
     return;
   }
-  // The filters read a row of the draft vocabulary like one of the target.
+  // The filters read a row of the draft vocabulary like a row of the target's vocabulary.
   SlotTables tables = parts_.tables;
   tables.vocab_size = call.width;
   const SampleCall rows = {.logits = call.logits,

@@ -29,18 +29,19 @@ class DeviceSampler {
  public:
   static Result<std::unique_ptr<DeviceSampler>> create(const DeviceSamplerLimits& limits,
                                                        CudaStream& stream);
-  // Bytes that create() allocates on the device, without draft_probs(), which the engine counts.
+  // Bytes that create() allocates on the device, except draft_probs(), which the engine counts
+  // separately.
   static size_t device_bytes(const DeviceSamplerLimits& limits);
 
-  // Fails with kInvalidArgument if a request asks for more than the tables hold. Requests are
-  // checked by the same function when they are admitted, without a sampler (CudaPlatform::check).
+  // Fails with kInvalidArgument if a request's lists exceed the tables. Admission checks requests
+  // with the same function, without a sampler (CudaPlatform::check).
   Status check(const SamplingSpec& spec) const { return check_sampling_spec(spec, limits_); }
 
   // Frees the slots and their rule tables. Steps already enqueued still use them.
   void remove_slots(std::span<const int> slots);
-  // Uploads the state of added sequences to their slots, with one copy and one kernel for all of
-  // them unless they need more than a megabyte. Cannot be captured. If check() fails for one of
-  // them, it fails before any slot is added.
+  // Uploads the state of added sequences to their slots. One copy and one kernel upload all of
+  // them, unless they need more than a megabyte. Cannot be captured. If check() fails for one of
+  // them, no slot is added.
   Status add_slots(std::span<const SlotAdded> added, CudaStream& stream);
 
   // Plans the next sample(). If rows differ in pass or have masks, uploads both in one copy. Call
@@ -48,7 +49,7 @@ class DeviceSampler {
   // is a TokenConstraint::allowed_tokens bitmap.
   Result<SamplePlan> plan(std::span<const LogitsRowUse> rows,
                           std::span<const std::vector<uint32_t>> masks, CudaStream& stream);
-  // SampledSlots::plan_padding().
+  // See SampledSlots::plan_padding().
   SamplePlan plan_padding(int num_rows, bool is_random) const {
     return slots_.plan_padding(num_rows, is_random);
   }
@@ -56,16 +57,17 @@ class DeviceSampler {
   // Enqueues; capturable. Slot slots[i] (device, as planned; < 0: padding) samples a token from
   // logits[i] (F32 [num_rows, vocab_size], not modified), as if the first offsets[i] (device) of
   // its drafts had been accepted. A slot's span is consecutive logits rows with offsets from 0 to
-  // at most num_drafts. Its tokens are kept up to the first that differs from the next draft, or
-  // its drafts are accepted as limits.verification says, and the token after them is kept. Its
-  // state advances by the kept tokens. If a span's first logits are invalid, or leave nothing to
-  // choose, its slot does not change.
+  // at most num_drafts. By default, its tokens are kept up to the first token that differs from the
+  // next draft. With other values of limits.verification, its drafts are accepted accordingly, and
+  // the token after them is kept. The slot's state advances by the kept tokens. If a span's first
+  // logits are invalid, or no token may be chosen, its slot does not change.
   void sample(const SamplePlan& plan, const TensorView& logits, const int32_t* slots,
               const int32_t* offsets, CudaStream& stream);
-  // sample() in two steps, for ranks that each have the logits of tokens [first_id, first_id +
-  // logits.shape[1]); for a plan that chooses_from_parts(). The first writes the best token of each
-  // row's part to this rank's part of best_of_ranks(). The caller gathers the parts of all ranks.
-  // Then the second samples the tokens that sample() does from whole rows.
+  // These functions split sample() into two steps, for ranks that each have the logits of tokens
+  // [first_id, first_id + logits.shape[1]). They require a plan that chooses_from_parts().
+  // find_best() writes the best token of each row's part to this rank's part of best_of_ranks().
+  // The caller gathers the parts of all ranks. Then the second function samples the same tokens as
+  // sample() would from whole rows.
   void find_best(const SamplePlan& plan, const TensorView& logits, int32_t first_id,
                  const int32_t* slots, const int32_t* offsets, CudaStream& stream);
   void sample_best(const SamplePlan& plan, const int32_t* slots, const int32_t* offsets,
@@ -74,13 +76,14 @@ class DeviceSampler {
   // per row and rank.
   std::span<std::byte> best_of_ranks(int num_rows) const;
   // Enqueues; capturable. Writes entry 1 + draft_idx of each slot's next_tokens(): the most likely
-  // token of the row's logits, and of several the one with the lowest draft id. With
-  // Verification::samples_drafts, a token that is sampled as platform/drafter.h demands, with its
-  // distribution in draft_probs(). A row with a NaN or without a finite value gives the target's id
-  // of draft id 0, because every draft is verified; its distribution is 0 everywhere. num_spans <=
-  // max_num_seqs; width <= vocab_size. It follows the sample() of the step, on the same stream.
+  // token of the row's logits; among equal tokens, the one with the lowest draft id. With
+  // Verification::samples_drafts, it samples the token as platform/drafter.h specifies, and writes
+  // the distribution to draft_probs(). For a row with a NaN or without a finite value, it writes
+  // the target's id of draft id 0, because every draft is verified, and the distribution is 0
+  // everywhere. num_spans <= max_num_seqs; width <= vocab_size. Must follow the step's sample() on
+  // the same stream.
   void choose_drafts(const DraftLogits& call, CudaStream& stream);
-  // Device, [max_num_seqs]: the number of each slot's tokens in the KV cache once it decodes.
+  // Device, [max_num_seqs]: the number of tokens that each decoding slot has in the KV cache.
   const int32_t* num_computed() const { return parts_.tables.num_computed; }
   // Device, [max_num_seqs, 1 + num_drafts]: each slot's newest token (sampled, or given by
   // add_slots()), then the drafts that follow it, which the caller writes.
@@ -91,14 +94,14 @@ class DeviceSampler {
   // The results of the last sample(): RowResult [num_rows], and with log probabilities
   // LogprobsResult [num_rows] after it.
   static size_t results_bytes(int num_rows, bool has_logprobs);
-  // Enqueues the one copy, to `host` (pinned, results_bytes()).
+  // Enqueues the only copy of results to the host: to `host` (pinned, results_bytes()).
   void copy_results(const SamplePlan& plan, void* host, CudaStream& stream) const;
   // Reads the span whose first logits row is `row`; the caller sets seq_id.
   static SpanResult read_span(const void* host, int num_rows, bool has_logprobs, int row);
 
-  // Enqueues log probabilities of targets[i] (device; < 0: none) under logits[i] (F32 [num_rows,
-  // vocab_size]), with those of the num_top most likely tokens, into results[i] (device). num_rows
-  // <= max_rows.
+  // Enqueues the computation of the log probability of targets[i] (device; < 0: none) under
+  // logits[i] (F32 [num_rows, vocab_size]), and of those of the num_top most likely tokens, into
+  // results[i] (device). num_rows <= max_rows.
   void prompt_logprobs(const TensorView& logits, const int32_t* targets, int num_rows, int num_top,
                        LogprobsResult* results, CudaStream& stream);
 
@@ -133,7 +136,7 @@ class DeviceSampler {
   void initialize(CudaStream& stream);
   SampleCall make_call(const SamplePlan& plan, const float* logits, const int32_t* slots,
                        const int32_t* offsets) const;
-  // Ends a step whose rows are sampled.
+  // Completes a step after its rows have been sampled.
   void commit(const SamplePlan& plan, const SampleCall& call, CudaStream& stream);
   // Samples a token for each logits row.
   void sample_rows(const SamplePlan& plan, const SampleCall& call, CudaStream& stream);

@@ -1,8 +1,8 @@
 // Chooses drafts from the logits of a drafter, as DraftChooser does on a CPU.
 //
-// Grid of the most likely drafts: (rows, slices of a row), as in one_pass.cu. With the vocabulary
-// of a large model, one row occupies several SMs. Sampled drafts: one thread block per row, after
-// filter.cu has found the row's distribution.
+// The grid for the most likely drafts is (rows, slices of a row), as in one_pass.cu, so that one
+// row of a large vocabulary occupies several SMs. For sampled drafts there is one thread block per
+// row, after filter.cu has computed the row's distribution.
 #include "cuda/base/launch.h"
 #include "cuda/sample/gumbel.cuh"
 
@@ -16,7 +16,8 @@ __device__ int32_t target_id(const DraftLogits& call, int32_t draft_id) {
   return call.target_ids == nullptr ? draft_id : call.target_ids[draft_id];
 }
 
-// A GPU verifies every draft, so each row gives a valid token: id 0 if the logits are broken.
+// The GPU verifies every draft, so each row must yield a valid token: id 0 if the logits are
+// invalid.
 __device__ void store_draft(const SlotTables& tables, const DraftLogits& call, int slot,
                             int32_t draft_id) {
   tables.next_tokens[static_cast<int64_t>(slot) * tables.q_len + 1 + call.draft_idx] =
@@ -46,8 +47,8 @@ __global__ void __launch_bounds__(kDraftThreads)
   store_draft(tables, call, slot, largest.status() == RowStatus::kOk ? largest.token_id : 0);
 }
 
-// Writes the probabilities of the row's tokens, in F32, and draws one from them as they are
-// written, as sample_draft() does. `probs` is 0 for every token before.
+// Writes the probabilities of the row's tokens in F32, and at the same time samples a token from
+// them, as sample_draft() does. All of `probs` is 0 before the call.
 __device__ int32_t sample_draft(const DraftLogits& call, const LogitsRow& row, const RowCut& cut,
                                 const TokenNoise& noise, float* probs) {
   double mine = 0;
@@ -71,7 +72,7 @@ __device__ int32_t sample_draft(const DraftLogits& call, const LogitsRow& row, c
   return block_winner(winner).token_id;
 }
 
-// The distribution of a row with broken logits stays 0, so that its draft is not compared.
+// The distribution of a row with invalid logits stays 0, so that its draft is not compared.
 __global__ void __launch_bounds__(kSampleThreads)
     sample_drafts_kernel(SlotTables tables, DraftLogits call, const RowCut* cuts, float* probs) {
   const auto i = static_cast<int>(blockIdx.x);
@@ -104,7 +105,8 @@ void launch_sample_drafts(const SlotTables& tables, const DraftLogits& call, con
 
 void launch_most_likely_drafts(const SlotTables& tables, const DraftLogits& call, SlicePick* picks,
                                uint32_t* arrivals, CudaStream& stream) {
-  const LaunchShape shape = {.grid = slices_grid(call.num_spans, call.width), .block = kDraftThreads};
+  const LaunchShape shape = {.grid = slices_grid(call.num_spans, call.width),
+                             .block = kDraftThreads};
   QUIRE_LAUNCH(stream, most_likely_drafts_kernel, shape, tables, call, picks, arrivals);
 }
 

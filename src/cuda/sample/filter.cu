@@ -20,15 +20,16 @@
 // Short path (find_list_cut): all tokens that may be kept fit into the list, where both filters
 // end exactly. Long path: top-k's cut by find_cut_key, then top-p's (cut_by_mass).
 //
-// Barriers. Besides the reductions' own, bins and list are the only shared data. A phase that
-// writes them (clear, count_steps, count_keys, gather, sort_list) ends with a barrier, so the next
-// phase may read them. Between a read and the next write of the same array lies another barrier,
-// inside find_threshold_bin or gather, or written out. All threads take the same branches, because
-// these depend on reductions, find_threshold_bin's results, and shared data between two barriers.
+// Barriers. Besides the memory of the reductions, bins and list are the only shared data. A phase
+// that writes them (clear, count_steps, count_keys, gather, sort_list) ends with a barrier, so the
+// next phase may read them. Between a read and the next write of the same array there is another
+// barrier: inside find_threshold_bin or gather, or explicit. All threads take the same branches,
+// because these depend on reductions, find_threshold_bin's results, and shared data between two
+// barriers.
 //
 // Tokens below e^-32 of the largest weight are not distinguished: a filter that would keep only
-// some of them keeps none or all, which changes no probability by more than 1e-8. Cumulative sums
-// are fp64 and fixed point: the cut is the CPU's unless it falls within 1e-8 of the mass.
+// some of them keeps none or all. This changes no probability by more than 1e-8. Cumulative sums
+// are fp64 and fixed point: the cut is the same as on the CPU unless it is within 1e-8 of the mass.
 #include "cuda/base/launch.h"
 #include "cuda/sample/gumbel.cuh"
 #include "cuda/sample/histogram.cuh"
@@ -46,8 +47,8 @@ struct FilterShared {
   int list_size;
 };
 
-// The thread block's shared memory, behind a function so that functions that are not inlined still
-// access it as shared memory.
+// The thread block's shared memory. A function returns it, so that functions that are not inlined
+// still access it as shared memory.
 __device__ __forceinline__ FilterShared& block_shared() {
   __shared__ FilterShared shared;
   return shared;
@@ -57,8 +58,9 @@ struct KeyRange {  // inclusive
   uint64_t low, high;
 };
 
-// The smallest float from -FLT_MAX to `high` that passes. Passing is monotonic, and `high` passes.
-// The lanes of a warp test 32 values at once; every warp of the thread block does the same.
+// The smallest float from -FLT_MAX to `high` for which `passes` is true. `passes` is monotonic, and
+// true for `high`. The lanes of a warp test 32 values at once; every warp of the thread block does
+// the same.
 template <typename Passes>
 __device__ float least_passing(float high, Passes passes) {
   uint32_t first = ordered_bits(kLeastFloat);
@@ -165,8 +167,8 @@ class RowFilter {
     return steps < kNumBins ? static_cast<int>(steps) + 1 : kNumBins;
   }
 
-  // Fills the bins, one per step, with the tokens of the whole row, or from least_ on alone; with
-  // their weights if by_mass.
+  // Fills the bins, one per step, with the tokens of the whole row, or only with those from least_
+  // on; with their weights if by_mass.
   template <bool kFromLeast>
   __device__ __noinline__ void count_steps(bool by_mass) {
     block_shared().bins.clear();
@@ -195,7 +197,8 @@ class RowFilter {
     });
   }
 
-  // Fills the list with the keys of a range, of which the row has at most kNumBins; sorted.
+  // Fills the list with the keys of a range, sorted. The row has at most kNumBins keys in the
+  // range.
   __device__ __noinline__ void gather(KeyRange range) {
     if (threadIdx.x == 0) block_shared().list_size = 0;
     __syncthreads();
@@ -220,7 +223,7 @@ class RowFilter {
     return logit >= least ? scale_.weight(logit) : 0;
   }
 
-  // The cut when all tokens that may be kept fit into the list.
+  // The cut if all tokens that may be kept fit into the list.
   __device__ __noinline__ uint64_t find_list_cut(int steps, bool by_mass) {
     gather({key_from(step_floor(steps - 1)), ~uint64_t{0}});
     const int k = state_.top_k;
@@ -246,7 +249,7 @@ class RowFilter {
     return block_winner(winner);
   }
 
-  // Top-p's cut when the tokens that the other filters keep do not fit into the list.
+  // Top-p's cut if the tokens that the other filters keep do not fit into the list.
   __device__ Cut cut_by_mass() {
     if (least_ > kLeastFloat) count_steps<true>(true);
     const int last = num_steps_down_to(least_) - 1;
@@ -359,7 +362,7 @@ __device__ RowStatus find_largest(const RowReader<kRules>& reader, LargestLogit&
   return largest.status();
 }
 
-// With `cuts`, writes the row's distribution there, and samples no token.
+// With `cuts`, writes the row's distribution there, and does not sample a token.
 template <bool kRules>
 __global__ void __launch_bounds__(kMaxThreads)
     filter_kernel(SlotTables tables, SampleCall call, RowCut* cuts) {
@@ -396,7 +399,7 @@ __global__ void __launch_bounds__(kMaxThreads)
 
 void launch_cut(const SlotTables& tables, const SampleCall& call, SamplePass pass,
                 int num_pass_rows, int num_sms, RowCut* cuts, CudaStream& stream) {
-  // With few rows, each has an SM of its own. With many, there are two thread blocks per SM, so
+  // With few rows, each row has an SM of its own. With many, there are two thread blocks per SM, so
   // that one computes while the other loads.
   const int threads = num_pass_rows <= num_sms ? kMaxThreads : kMaxThreads / 2;
   const LaunchShape shape = {.grid = static_cast<unsigned>(call.num_rows),

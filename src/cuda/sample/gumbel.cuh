@@ -1,5 +1,5 @@
 // Gumbel-max sampling as in sample/random_choice.h, with the same random numbers: the token with
-// the largest weight / -log(u) wins, which is the one with the largest logit / temperature -
+// the largest weight / -log(u) wins. This is also the token with the largest logit / temperature -
 // log(-log(u)).
 #pragma once
 
@@ -65,8 +65,8 @@ struct GumbelParams {
   }
 };
 
-// Gumbel-max sampling of a thread's tokens in fp32 with bounds of the error, so that fp64 is
-// computed only for the few tokens that may win.
+// Gumbel-max sampling of a thread's tokens in fp32 with error bounds, so that fp64 is needed only
+// for the few tokens that may win.
 class RoughGumbel {
  public:
   __device__ RoughGumbel(const GumbelParams& params)
@@ -74,8 +74,8 @@ class RoughGumbel {
 
   __device__ __forceinline__ void add(float logit, uint32_t bits, int32_t id) {
     const float t = (logit - anchor_) * inverse_;
-    // A float has 24 bits, so u = bits / 2^32 rounds to 0 or 1 near the ends. For u > 0.99 the
-    // series of -log(1 - x) with x = 1 - u keeps the digits; otherwise x is u.
+    // A float has 24 bits, so u = bits / 2^32 rounds to 0 or 1 near the ends. For u > 0.99, the
+    // series of -log(1 - x) with x = 1 - u preserves precision; otherwise x is u.
     const bool is_near_one = bits > kSeriesFrom;
     const float x = (static_cast<float>(is_near_one ? ~bits : bits) + 0.5F) * 0x1p-32F;
     const float exponential = is_near_one ? x + 0.5F * x * x : -__logf(x);
@@ -133,7 +133,7 @@ __device__ inline Winner block_winner(const Winner& mine) {
 }
 
 // Gumbel-max sampling over the tokens of quads [first, end) for which `joins(logit, id)` is true.
-// `change(q, quad)` sees each quad first and may modify it.
+// `change(q, quad)` is called first for each quad and may modify it.
 template <typename Change, typename Joins>
 __device__ Winner sample_gumbel_max(const LogitsRow& row, int32_t first, int32_t end,
                                     const GumbelParams& params, Change change, Joins joins) {

@@ -1,8 +1,8 @@
 // A histogram of tokens by falling weight: the number of tokens per bin, and the sum of their
 // weights.
 //
-// Each token adds the difference between the largest weight of its step of 1/64 nat and its own, in
-// fixed point: integer sums are the same bits in any order, and exact to 2^-29.
+// Each token adds the difference between the largest weight of its step of 1/64 nat and its own
+// weight, in fixed point. Integer sums have the same bits in any order, and are exact to 2^-29.
 #pragma once
 
 #include "cuda/sample/logits.cuh"
@@ -11,7 +11,8 @@ namespace quire::cuda {
 
 inline constexpr int kNumBins = 2048;
 inline constexpr double kStepsPerNat = 64.0;     // so the bins of a whole row reach to e^-32
-inline constexpr float kDeficitBias = 0x1p-12F;  // keeps rounding from going below zero
+inline constexpr float kDeficitBias = 0x1p-12F;  // keeps rounding errors from making a deficit
+                                                 // negative
 
 // Converts a logit to its weight exp((logit - largest) / temperature), and to steps below the
 // largest.
@@ -33,8 +34,8 @@ struct WeightScale {
   // The number of steps, rounded; it never increases with the logit. A token's step is the integer
   // part.
   __device__ __forceinline__ float steps(float logit) const { return (largest_f - logit) * scale; }
-  // The exact number of steps minus `step`, to about 1e-8: steps() corrected by the rounding errors
-  // of its subtraction and its product.
+  // The exact number of steps minus `step`, to about 1e-8. It corrects the rounding errors of the
+  // subtraction and the product in steps().
   __device__ __forceinline__ float above(int step, float logit) const {
     const float distance = largest_f - logit;
     const float back = distance - largest_f;
@@ -113,7 +114,7 @@ __device__ ThresholdBin find_threshold_bin(double target, bool of_total, Value v
     total += warp_sums[w];
   }
   if (of_total) target *= total;
-  // The lowest bin from which on the sum is at least the target.
+  // The lowest bin at which the running sum reaches the target.
   double before = offset + (upto - mine);
   for (int b = 0; b < per_thread; ++b) {
     const double here = value(thread * per_thread + b);

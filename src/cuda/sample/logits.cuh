@@ -25,8 +25,8 @@ __device__ __forceinline__ float from_ordered_bits(uint32_t bits) {
   return __uint_as_float((bits >> 31) != 0 ? bits & 0x7FFFFFFFU : ~bits);
 }
 
-// Larger logits have larger keys; among equal logits, smaller ids have larger keys. Keys are
-// distinct and never 0.
+// Larger logits have larger keys; among equal logits, smaller ids have larger keys. Keys are unique
+// and never 0.
 __device__ __forceinline__ uint64_t token_key(float logit, int32_t token_id) {
   return static_cast<uint64_t>(ordered_bits(logit)) << 32 | ~static_cast<uint32_t>(token_id);
 }
@@ -84,8 +84,8 @@ struct LogitsRow {
   }
 };
 
-// The largest logit of those added so far, and whether any of them is NaN. Both decide whether a
-// row's logits are valid. NaN never compares greater.
+// The largest logit so far, and whether any logit is NaN. Both decide whether a row's logits are
+// valid. NaN never compares greater.
 struct LargestLogit {
   float logit = minus_infinity();
   int32_t token_id = kNoToken;  // the lowest with that logit
@@ -99,7 +99,7 @@ struct LargestLogit {
     }
     if (x != x) nan_id = min(nan_id, id);
   }
-  // Adds the logit, token_id and nan_id of another LargestLogit, whose ids may be any others.
+  // Adds the logit, token_id and nan_id of another LargestLogit. Its ids may be in any order.
   __device__ __forceinline__ void merge(float other, int32_t id, int32_t other_nan) {
     if (other > logit || (other == logit && id < token_id)) {
       logit = other;
@@ -160,9 +160,9 @@ __device__ __forceinline__ void for_each_quad(const LogitsRow& row, int32_t firs
   for (; q < end; q += step) use(q, row.quad(q));
 }
 
-// Runs on one thread of each of `count` thread blocks, once it has written its part of a row's
-// result. Returns true for the last of them, which may read all parts. The counter is 0 before and
-// after.
+// One thread of each of `count` thread blocks calls this, after the block has written its part of a
+// row's result. Returns true for the last of them, which may read all parts. The counter is 0
+// before and after.
 __device__ inline bool is_last_to_arrive(uint32_t& arrivals, int count) {
   const auto last = static_cast<uint32_t>(count) - 1;
   __threadfence();

@@ -2,10 +2,10 @@
 // probabilities of the most likely tokens.
 //
 // Grid: (rows, slices of a row). Each thread block holds its slice in registers. The num_top-th
-// largest of its threads' largest keys bounds the slice's num_top largest keys from below, which
-// leaves at most num_top * 32 keys to sort. The last thread block of a row to finish merges the
-// slices. exp is computed in fp32; at most 32 of them are added in fp32, the rest in fp64, so that
-// a log probability is exact to 1e-6.
+// largest of its threads' largest keys is a lower bound of the slice's num_top largest keys, so at
+// most num_top * 32 keys remain to be sorted. The thread block of a row that finishes last merges
+// the slices. exp is computed in fp32. Up to 32 values are added in fp32 and these sums in fp64, so
+// that a log probability is exact to 1e-6.
 #include "cuda/base/launch.h"
 #include "cuda/sample/logits.cuh"
 
@@ -31,7 +31,7 @@ struct LogprobShared {
   bool is_last;
 };
 
-// Writes the num_top largest keys of the list to `top`, descending; 0 where there are fewer.
+// Writes the num_top largest keys of the list to `top`, in descending order; 0 for missing keys.
 __device__ void sort_top(LogprobShared& shared, int num_top) {
   const auto thread = static_cast<int>(threadIdx.x);
   if (thread < kMaxTopLogprobs) shared.top[thread] = 0;
@@ -46,8 +46,9 @@ __device__ void sort_top(LogprobShared& shared, int num_top) {
   __syncthreads();
 }
 
-// A key of 0 stands for no token.
-__device__ void find_top(LogprobShared& shared, const uint64_t (&keys)[kQuadsPerThread * 4], int num_top) {
+// A key of 0 means no token.
+__device__ void find_top(LogprobShared& shared, const uint64_t (&keys)[kQuadsPerThread * 4],
+                         int num_top) {
   const auto thread = static_cast<int>(threadIdx.x);
   uint64_t mine = 0;
 #pragma unroll
@@ -59,8 +60,11 @@ __device__ void find_top(LogprobShared& shared, const uint64_t (&keys)[kQuadsPer
   }
   __syncthreads();
   int larger = 0;
-  for (int t = 0; t < kLogprobThreads; ++t) larger += static_cast<int>(shared.thread_keys[t] > mine);
-  if (larger == num_top - 1 && mine != 0) shared.bound = mine;  // one thread: keys are distinct
+  for (int t = 0; t < kLogprobThreads; ++t)
+    larger += static_cast<int>(shared.thread_keys[t] > mine);
+  if (larger == num_top - 1 && mine != 0)
+    shared.bound = mine;  // only one thread, because keys are
+                          // unique
   __syncthreads();
   const uint64_t bound = shared.bound;
   if (mine >= bound) {
@@ -73,8 +77,8 @@ __device__ void find_top(LogprobShared& shared, const uint64_t (&keys)[kQuadsPer
   sort_top(shared, num_top);
 }
 
-__device__ void summarize_slice(LogprobShared& shared, const LogitsRow& row, int slice, const Query& query,
-                                SliceLogprobs& out) {
+__device__ void summarize_slice(LogprobShared& shared, const LogitsRow& row, int slice,
+                                const Query& query, SliceLogprobs& out) {
   const float target_logit = row.logits[query.target];
   const int32_t first = slice * (kSliceSize / 4) + static_cast<int32_t>(threadIdx.x);
   Quad quads[kQuadsPerThread];

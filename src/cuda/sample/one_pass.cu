@@ -1,8 +1,9 @@
 // Samples greedily, or randomly over the whole vocabulary.
 //
-// Grid: (rows, slices of a row). Each thread block reads its slice once. The last thread block of a
-// row to finish chooses among the slices' picks, in slice order. If each rank has a part of the
-// vocabulary, it keeps the best pick, and one thread per row chooses among those of all ranks.
+// Grid: (rows, slices of a row). Each thread block reads its slice once. The thread block of a row
+// that finishes last chooses among the slices' picks, in slice order. If each rank has a part of
+// the vocabulary, that thread block stores the best pick, and one thread per row chooses among the
+// picks of all ranks.
 #include "cuda/base/launch.h"
 #include "cuda/sample/gumbel.cuh"
 
@@ -46,7 +47,8 @@ __device__ void store_pick(const SlicePick& pick, int64_t position, RowResult& r
   store_result(largest.status(), position, pick.token_id, pick.nan_id, result);
 }
 
-// best: [num_rows], of the part; null: the part is the vocabulary, and the rows are sampled.
+// best: [num_rows], the best tokens of the part; null: the part is the whole vocabulary, and the
+// rows are sampled.
 template <bool kRandom>
 __global__ void __launch_bounds__(kPassThreads)
     one_pass_kernel(SlotTables tables, SampleCall call, VocabularyPart part, SlicePick* picks,
@@ -117,8 +119,8 @@ void launch_choose_best(const SlotTables& tables, const SampleCall& call, const 
                         int num_ranks, CudaStream& stream) {
   const int num_blocks = ceil_div(call.num_rows, kPassThreads);
   QUIRE_LAUNCH(stream, choose_best_kernel,
-               (LaunchShape{.grid = static_cast<unsigned>(num_blocks), .block = kPassThreads}), tables,
-               call, best, num_ranks);
+               (LaunchShape{.grid = static_cast<unsigned>(num_blocks), .block = kPassThreads}),
+               tables, call, best, num_ranks);
 }
 
 }  // namespace quire::cuda

@@ -18,11 +18,12 @@ __device__ __forceinline__ const int32_t* drafts_of(const SlotTables& tables,
   return tables.next_tokens + static_cast<int64_t>(call.slots[i]) * tables.q_len + 1;
 }
 
-// Applies rules in the order of LogitsRules::apply, and rounds as it does. The mask may come first,
-// because no later rule changes -infinity.
+// Applies rules in the order of LogitsRules::apply, with the same rounding. The mask may come
+// first, because no later rule changes -infinity.
 class Rules {
  public:
-  // `state` belongs to logits row i. With may_forbid, requires launch_forbid() earlier in the step.
+  // `state` belongs to logits row i. With may_forbid, launch_forbid() must have run earlier in the
+  // step.
   __device__ Rules(const SlotTables& tables, const SampleCall& call, const SlotState& state, int i,
                    bool may_forbid) {
     const int64_t table = state.table;
@@ -114,7 +115,7 @@ class Rules {
   float repetition_, presence_, frequency_;
 };
 
-// Reads a row's logits as its sequence's rules change them.
+// Reads a row's logits with its sequence's rules applied.
 template <bool kRules>
 struct RowReader {
   LogitsRow row;

@@ -1,5 +1,5 @@
-// The sampler's arrays on the device, which the host and the kernels read by these definitions
-// alone, and the launch functions of its kernels.
+// The sampler's device arrays, as the host and the kernels share them, and the launch functions of
+// its kernels.
 #pragma once
 
 #include <cstddef>
@@ -55,7 +55,7 @@ struct SlotState {
 
 inline constexpr uint32_t kInPrompt = uint32_t{1} << 31;
 
-// A list in the words of an upload's block, from word `first` on.
+// A list within an upload's block of words, from word `first` on.
 struct WordSpan {
   int32_t first;
   int32_t count;
@@ -81,7 +81,7 @@ struct UploadedSlot {
 // SlotState::table is its index. Bitmaps have one bit per token.
 struct SlotTables {
   SlotState* states;      // [slots]
-  int32_t* num_computed;  // [slots]: tokens in the KV cache once the sequence decodes
+  int32_t* num_computed;  // [slots]: tokens of a decoding sequence in the KV cache
   int32_t* next_tokens;   // [slots, q_len]: the newest token, then the drafts that follow it
   uint32_t* forbidden;    // [logits rows, bitmap_words]: scratch memory of a step
   // [tables, ...]
@@ -95,10 +95,10 @@ struct SlotTables {
   int32_t* bad_word_ids;   // [kMaxBadWordIds]
   int32_t* output_tail;    // [tail_size]: output token n at n % tail_size
   int32_t vocab_size;
-  int32_t vocab_stride;  // vocab_size, rounded up to a multiple of 4
+  int32_t vocab_stride;  // vocab_size rounded up to a multiple of 4
   int32_t bitmap_words;
   int32_t tail_size;
-  int32_t q_len;  // 1 and the number of drafts
+  int32_t q_len;  // 1 + the number of drafts
 
   // Calls visit(array, words per rule table, list) for each array that an upload fills from a list.
   template <typename Tables, typename Visit>
@@ -114,8 +114,8 @@ struct SlotTables {
   }
 };
 
-// The kernels that choose a logits row's token. Each also supports everything that the passes
-// before it do.
+// The kernels that choose a logits row's token. Each also supports everything that the kernels
+// before it support.
 enum class SamplePass : int32_t {
   kOnePass,  // greedy, and random over the whole vocabulary: one read of the logits
   kFilter,   // top-k, top-p, min-p
@@ -144,7 +144,7 @@ struct RowResult {
   RowStatus status;
   int64_t position;  // of the token
   int32_t detail;
-  int32_t num_tokens;  // at a span's first row: the number of the span's tokens that are kept
+  int32_t num_tokens;  // at a span's first row: the number of kept tokens of the span
   int32_t pad[2];
 };
 
@@ -160,8 +160,8 @@ struct LogprobsResult {
   float top_logprobs[kMaxTopLogprobs];
 };
 
-// Logits of a slice: the part of a logits row that one thread block reads, in the kernels that read
-// a row only once.
+// The number of logits in a slice: the part of a logits row that one thread block reads, in kernels
+// that read a row only once.
 inline constexpr int kSliceSize = 8192;
 inline constexpr int kMaxSlices = 64;
 inline constexpr int num_slices(int vocab_size) {
@@ -171,7 +171,7 @@ inline constexpr int num_slices(int vocab_size) {
 inline dim3 slices_grid(int num_rows, int vocab_size) {
   return {static_cast<unsigned>(num_rows), static_cast<unsigned>(num_slices(vocab_size))};
 }
-// Slices consist of whole quads of ids, so a part of the vocabulary may need up to 6 more places.
+// Slices consist of whole quads of ids, so a part of the vocabulary may need up to 6 more elements.
 inline constexpr int num_part_slices(int width) {
   return num_slices(width + 6);
 }
@@ -200,11 +200,11 @@ struct SliceLogprobs {
 };
 
 // The distribution of a logits row after its rules, temperature and filters, without a list of its
-// tokens: those whose token_key() (logits.cuh) is at least `key` have the weight exp((logit -
-// largest) * inverse), and the others 0.
+// tokens. Tokens whose token_key() (logits.cuh) is at least `key` have the weight exp((logit -
+// largest) * inverse), all other tokens 0.
 struct RowCut {
   uint64_t key;
-  double inverse;    // of the temperature; 0 if greedy, where one token passes
+  double inverse;    // of the temperature; 0 if greedy: then only one token has a weight
   float largest;     // logit
   RowStatus status;  // not kOk: no distribution
   int32_t nan_id;    // with kNan
@@ -222,8 +222,8 @@ struct SampleCall {
   // without masks.
   const RowSampling* rows;
   const uint32_t* masks;  // [.., bitmap_words]: the tokens that a row may sample in this step
-  // [num_rows], at a span's first row: its accepted drafts. Null: those that equal the sampled
-  // tokens are accepted.
+  // [num_rows], at a span's first row: the number of accepted drafts. Null: drafts are accepted
+  // that equal the sampled tokens.
   int32_t* num_accepted;
 };
 
@@ -245,23 +245,24 @@ struct DraftLogits {
   int num_spans = 0;
   int draft_idx = 0;                    // 0 to num_drafts - 1
   const int32_t* target_ids = nullptr;  // device, [width]: the target's id by draft id; null: the
-                                        // same
+                                        // ids are equal
 };
 
 // Copies uploaded slots from their block into the tables. The block holds `num_slots` headers, then
 // words.
 void launch_add_slots(const SlotTables& tables, const void* block, int num_slots,
                       CudaStream& stream);
-// launch_forbid, launch_one_pass and launch_filter skip rows of other passes. launch_forbid
-// precedes launch_filter for kRules: it makes the bitmap of tokens that each row may not sample in
-// this step.
+// launch_forbid, launch_one_pass and launch_filter skip rows of other passes. launch_forbid must
+// precede launch_filter for kRules: it computes, per row, the bitmap of tokens that may not be
+// sampled in this step.
 void launch_forbid(const SlotTables& tables, const SampleCall& call, CudaStream& stream);
-// Samples the rows of kOnePass; `random`: some row is not greedy. picks: [num_rows, num_slices];
-// arrivals: [num_rows] zeros, which the kernel leaves zero.
+// Samples the rows of kOnePass; `random`: at least one row is not greedy. picks: [num_rows,
+// num_slices]; arrivals: [num_rows] zeros, which the kernel leaves zero.
 void launch_one_pass(const SlotTables& tables, const SampleCall& call, bool random,
                      SlicePick* picks, uint32_t* arrivals, CudaStream& stream);
-// Writes the best token of each row's part to best [num_rows] instead; call.logits are those of the
-// part, [num_rows, part.width]. picks: [num_rows, num_part_slices(part.width)].
+// Like launch_one_pass(), but writes the best token of each row's part to best [num_rows].
+// call.logits are the logits of the part, [num_rows, part.width]. picks: [num_rows,
+// num_part_slices(part.width)].
 void launch_find_best(const SlotTables& tables, const SampleCall& call, const VocabularyPart& part,
                       bool random, SlicePick* picks, uint32_t* arrivals, SlicePick* best,
                       CudaStream& stream);
@@ -272,30 +273,31 @@ void launch_choose_best(const SlotTables& tables, const SampleCall& call, const 
 // num_sms: SMs of the stream's device.
 void launch_filter(const SlotTables& tables, const SampleCall& call, SamplePass pass,
                    int num_pass_rows, int num_sms, CudaStream& stream);
-// Writes the distributions of these rows to cuts [num_rows] instead, and no results.
+// Like launch_filter(), but writes the rows' distributions to cuts [num_rows], and no results.
 void launch_cut(const SlotTables& tables, const SampleCall& call, SamplePass pass,
                 int num_pass_rows, int num_sms, RowCut* cuts, CudaStream& stream);
 // Writes each row's most likely token to its slot's next_tokens. picks: [num_spans,
 // num_slices(width)]; arrivals: [num_spans] zeros, which the kernel leaves zero.
 void launch_most_likely_drafts(const SlotTables& tables, const DraftLogits& call, SlicePick* picks,
                                uint32_t* arrivals, CudaStream& stream);
-// Samples each row's draft by its slot's temperature and filters, and writes it to next_tokens and
-// its distribution to probs [slots, num_drafts, vocab_size]; the distribution of a row without one
-// is 0 for every token. cuts: [num_spans], of the drafter's logits.
+// Samples each row's draft by its slot's temperature and filters. Writes the draft to next_tokens
+// and its distribution to probs [slots, num_drafts, vocab_size]; a row without a distribution gets
+// 0 for every token. cuts: [num_spans], of the drafter's logits.
 void launch_sample_drafts(const SlotTables& tables, const DraftLogits& call, const RowCut* cuts,
                           float* probs, CudaStream& stream);
 // Verifies the drafts of each span, as verify_drafts() does: writes the results, with the accepted
-// drafts as tokens, and num_accepted. One launch handles the rows of kFilter or kRules. Each stage
-// is launched for all passes before the next one: kCompare, kResidual (only if is_block), kSettle.
+// drafts as tokens, and num_accepted. One launch handles the rows of kFilter or of kRules. The
+// stages are kCompare, kResidual (only if is_block) and kSettle; each stage is launched for all
+// passes before the next stage.
 void launch_verify(const SlotTables& tables, const SampleCall& call, const VerifyCall& verify,
                    VerifyStage stage, SamplePass pass, CudaStream& stream);
-// Accepts as many drafts of each span as count_synthetic() says, whatever was sampled: writes them
-// to the results, and num_accepted. rates: device, [num_drafts].
+// Accepts count_synthetic() drafts of each span, regardless of the sampled tokens. Writes them to
+// the results, and their number to num_accepted. rates: device, [num_drafts].
 void launch_accept_synthetic(const SlotTables& tables, const SampleCall& call, const double* rates,
                              CudaStream& stream);
 // Keeps each span's accepted drafts and the token after them, and advances its slot.
 void launch_commit(const SlotTables& tables, const SampleCall& call, CudaStream& stream);
-// Computes log probabilities of the tokens in call.results, for the rows of any pass that ask for
+// Computes log probabilities of the tokens in call.results, for the rows of any pass that request
 // them.
 void launch_sampled_logprobs(const SlotTables& tables, const SampleCall& call,
                              SliceLogprobs* slices, uint32_t* arrivals, LogprobsResult* results,

@@ -12,8 +12,8 @@
 namespace quire::cuda {
 namespace {
 
-// Whether an output can contain the word. LogitsRules ignores the same invalid words; words longer
-// than any output are ignored too.
+// Whether an output can contain the word. Invalid words are ignored, as in LogitsRules, and so are
+// words longer than any output.
 bool can_occur(const std::vector<int32_t>& word, const DeviceSamplerLimits& limits) {
   return !word.empty() && word.size() <= static_cast<size_t>(limits.max_tokens_per_seq) &&
          std::ranges::all_of(word, [&](int32_t id) { return id >= 0 && id < limits.vocab_size; });
@@ -235,7 +235,7 @@ int SampledSlots::add(int slot, const SlotState& state) {
 SamplePlan SampledSlots::plan(std::span<const LogitsRowUse> rows) {
   SamplePlan plan;
   plan.rows.resize(rows.size());
-  // Padding rows take the first sequence's pass, so that they add no launch.
+  // Padding rows use the first sequence's pass, so that they need no launch of their own.
   SamplePass padding = first_pass_;
   for (size_t i = rows.size(); i-- > 0;) {
     if (rows[i].slot < 0) continue;

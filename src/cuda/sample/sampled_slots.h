@@ -1,7 +1,7 @@
-// The host's side of the slots that sample: packs their state for upload, and decides which kernels
-// sample which logits row and which rule table a sequence holds. The host decides alone, so that a
-// step launches only kernels that it needs, and pays for penalties, filters and log probabilities
-// only for the rows that ask for them.
+// The host's part of the sampling slots. It packs their state for upload, and decides which kernels
+// sample which logits row and which rule table a sequence holds. The device has no part in these
+// decisions, so a step launches only the kernels that it needs, and penalties, filters and log
+// probabilities cost time only for the rows that request them.
 #pragma once
 
 #include <array>
@@ -20,19 +20,20 @@ namespace quire::cuda {
 
 struct DeviceSamplerLimits {
   int max_num_seqs = 0;   // slots
-  int max_rule_seqs = 0;  // the most of them with rules at a time (sched/policy.h, has_rules)
+  int max_rule_seqs = 0;  // the most slots with rules at a time (sched/policy.h, has_rules)
   int max_rows = 0;       // logits rows of one call
   int vocab_size = 0;     // at most kMaxSlices * kSliceSize
   int max_tokens_per_seq = 0;
   int num_drafts = 0;  // tokens of a span besides the first
   Verification verification = {};
-  // The ranks that have the logits of a part of the vocabulary each, and which of them this is.
+  // The number of ranks that each have the logits of a part of the vocabulary, and the index of
+  // this rank.
   int rank = 0;
   int num_ranks = 1;
 
   int bitmap_words() const { return ceil_div(vocab_size, 32); }
   int tail_size() const;
-  // Tables without memory, whose sizes are set.
+  // Tables without memory; only their sizes are set.
   SlotTables sizes() const;
   // Upper bound of one slot's bytes in a block.
   size_t max_slot_bytes() const;
@@ -78,16 +79,17 @@ struct LogitsRowUse {
 struct SamplePlan {
   std::vector<RowSampling> rows;                  // one per logits row
   std::array<int, kNumSamplePasses> counts = {};  // rows of each pass
-  bool is_random = false;                         // some row of kOnePass is not greedy
-  bool has_logprobs = false;                      // some row wants log probabilities
+  bool is_random = false;                         // at least one row of kOnePass is not greedy
+  bool has_logprobs = false;                      // at least one row requests log probabilities
   bool has_masks = false;
 
   int num_rows() const { return static_cast<int>(rows.size()); }
   int num_rows_of(SamplePass pass) const { return counts[static_cast<size_t>(pass)]; }
-  // Whether the kernels need `rows`: otherwise one pass samples all of them, without masks.
+  // Whether the kernels need `rows`. Otherwise one pass samples all rows, without masks.
   bool is_mixed() const;
   // Whether every row's token can be chosen from the best token of each rank's part of the logits.
-  // Rules, filters and log probabilities need whole rows. As SamplerState::chooses_from_parts().
+  // Rules, filters and log probabilities need whole rows. SamplerState::chooses_from_parts() has
+  // the same rule.
   bool chooses_from_parts() const {
     return num_rows_of(SamplePass::kOnePass) == num_rows() && !has_logprobs;
   }
@@ -106,7 +108,7 @@ class SampledSlots {
   // there are tables.
   int add(int slot, const SlotState& state);
   // Plans the next step. Each span yields at least one token, and the plan counts one towards
-  // min_tokens. The kernels count exactly, so a sequence that stays in kRules for longer is only
+  // min_tokens. The kernels count exactly, so a sequence that stays in kRules for too long is only
   // slower.
   SamplePlan plan(std::span<const LogitsRowUse> rows);
   // A plan of padding rows only. is_random: it uses the kernels for rows that are not greedy.

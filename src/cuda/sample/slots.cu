@@ -1,5 +1,5 @@
-// Kernels for a slot's state on the device: upload, the tokens that it may not sample next, and its
-// progress.
+// Kernels for a slot's state on the device: they upload it, compute the tokens that it may not
+// sample next, and advance it.
 #include "base/numbers.h"
 #include "cuda/base/launch.h"
 #include "cuda/sample/rules.cuh"
@@ -79,7 +79,7 @@ __device__ bool begins_span(const SampleCall& call, int i) {
   return i < call.num_rows && call.slots[i] >= 0 && call.offsets[i] == 0;
 }
 
-// Whether the token of a span's row is its draft, so that the next row counts as well.
+// Whether the token of a span's row equals its draft, so that the next row is valid too.
 __device__ bool is_accepted(const SlotTables& tables, const SampleCall& call, int first,
                             int offset) {
   if (call.num_accepted != nullptr) return offset < call.num_accepted[first];
@@ -88,7 +88,7 @@ __device__ bool is_accepted(const SlotTables& tables, const SampleCall& call, in
          call.results[first + offset].token_id == tables.next_tokens[next];
 }
 
-// One thread per span. The drafts take the place of the sampled tokens.
+// One thread per span. The drafts replace the sampled tokens.
 __global__ void __launch_bounds__(kSlotThreads)
     accept_synthetic_kernel(SlotTables tables, SampleCall call, const double* rates) {
   const auto first = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
@@ -115,7 +115,7 @@ __global__ void __launch_bounds__(kSlotThreads) commit_kernel(SlotTables tables,
   int count = 0;
   const int end = first + count_span_rows(call, first);
   for (int i = first; i < end; ++i) {
-    // After accepted drafts, an error is reported by the next step, which samples from the same
+    // After accepted drafts, the next step reports the error, because it samples from the same
     // logits.
     if (call.results[i].status != RowStatus::kOk) break;
     newest = call.results[i].token_id;
@@ -202,15 +202,15 @@ void launch_accept_synthetic(const SlotTables& tables, const SampleCall& call, c
                              CudaStream& stream) {
   const int num_blocks = ceil_div(call.num_rows, kSlotThreads);
   QUIRE_LAUNCH(stream, accept_synthetic_kernel,
-               (LaunchShape{.grid = static_cast<unsigned>(num_blocks), .block = kSlotThreads}), tables,
-               call, rates);
+               (LaunchShape{.grid = static_cast<unsigned>(num_blocks), .block = kSlotThreads}),
+               tables, call, rates);
 }
 
 void launch_commit(const SlotTables& tables, const SampleCall& call, CudaStream& stream) {
   const int num_blocks = ceil_div(call.num_rows, kSlotThreads);
   QUIRE_LAUNCH(stream, commit_kernel,
-               (LaunchShape{.grid = static_cast<unsigned>(num_blocks), .block = kSlotThreads}), tables,
-               call);
+               (LaunchShape{.grid = static_cast<unsigned>(num_blocks), .block = kSlotThreads}),
+               tables, call);
 }
 
 void launch_forbid(const SlotTables& tables, const SampleCall& call, CudaStream& stream) {

@@ -1,6 +1,6 @@
-// Decides how many drafts of a span are accepted, as verify_drafts() does, from a few numbers per
-// logits row that thread blocks compute. The functions are constexpr, so that kernels and the tests
-// on a CPU call the same code.
+// Decides how many drafts of a span are accepted, as verify_drafts() does, from a few values that
+// the thread blocks compute per logits row. The functions are constexpr, so that kernels and CPU
+// tests call the same code.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,8 @@ namespace quire::cuda {
 // One logits row of a span, and the draft at its position.
 struct VerifiedRow {
   double total = 0;         // of the target's weights
-  double ratio = 0;         // of the draft's probabilities in the target's distribution and its own
+  double ratio = 0;         // the draft's probability in the target's distribution, divided by that
+                            // in its own
   double mass = 0;          // of the residual; only for block verification
   bool has_target = false;  // whether the target's distribution exists
   bool is_drawable = false;  // whether there is a draft, and its distribution may be compared
@@ -23,7 +24,7 @@ struct VerifiedRow {
 enum class NextToken : int32_t {
   kNone,      // the row has no distribution
   kTarget,    // the target's distribution
-  kResidual,  // `survival` times the target's distribution less the draft's
+  kResidual,  // `survival` times the target's distribution minus the draft's
 };
 
 struct SpanVerdict {
@@ -32,7 +33,7 @@ struct SpanVerdict {
   double survival = 1;  // with kResidual
 };
 
-// rows: those of the span; the last one has no draft.
+// rows: the rows of the span; the last row has no draft.
 constexpr SpanVerdict decide_standard(const VerifiedRow* rows, const DraftNoise& noise) {
   for (int i = 0;; ++i) {
     if (!rows[i].has_target) return {i, NextToken::kNone, 1};
@@ -42,8 +43,8 @@ constexpr SpanVerdict decide_standard(const VerifiedRow* rows, const DraftNoise&
   }
 }
 
-// The probability that the first `num_drafts` drafts are accepted if no more follow. 0: they are
-// not, or the rows after them are not looked at.
+// The probability that the first `num_drafts` drafts are accepted if no more drafts follow. 0: they
+// are rejected, or the rows after them do not matter.
 constexpr double survival_of(const VerifiedRow* rows, int num_drafts) {
   double survival = 1;
   for (int i = 0; i < num_drafts; ++i) {
@@ -57,7 +58,7 @@ constexpr SpanVerdict decide_block(const VerifiedRow* rows, const DraftNoise& no
   SpanVerdict verdict = {0, NextToken::kResidual, 1};
   double survival = 1;
   for (int i = 0; survival > 0; ++i) {
-    // The coin of the first i drafts.
+    // The random number that decides about the first i drafts.
     const double coin = i == 0 ? 0 : noise.acceptance(static_cast<size_t>(i) - 1);
     const VerifiedRow& row = rows[i];
     if (!row.has_target || !row.is_drawable) {

@@ -7,8 +7,8 @@
 //   settle_kernel     rows   the accepted drafts and the next token, at a span's first row
 //
 // Each thread block sums in fp64 and in one fixed order, so that the outcome does not depend on the
-// batch. The cuts of the target's distributions are computed before (filter.cu). The kernels are
-// launched once per pass, as the filters are. A span's next token belongs to the pass of its row.
+// batch. The cuts of the target's distributions are computed before (filter.cu). Like the filters,
+// the kernels are launched once per pass. A span's next token belongs to the pass of its row.
 #include "cuda/base/launch.h"
 #include "cuda/sample/gumbel.cuh"
 #include "cuda/sample/rules.cuh"
@@ -17,10 +17,10 @@ namespace quire::cuda {
 namespace {
 
 constexpr int kVerifyThreads = 512;
-// As is_distribution() on the CPU: sums of F32 probabilities are this close to 1.
+// The sum of F32 probabilities must be this close to 1, as in is_distribution() on the CPU.
 constexpr double kSumTolerance = 1e-3;
 
-// Row i as its pass reads it, with its target's distribution.
+// Row i as its pass reads it, and its target distribution.
 template <bool kRules>
 struct TargetRow {
   RowReader<kRules> reader;
@@ -51,7 +51,7 @@ __device__ bool is_of(const SampleCall& call, int i) {
   return is_of_pass(call, i, kRules ? SamplePass::kRules : SamplePass::kFilter);
 }
 
-// Whether row i has a draft, which the span's next row follows.
+// Whether row i has a draft, which is in the span's next row.
 __device__ bool has_draft(const SampleCall& call, int i) {
   return i + 1 < call.num_rows && call.slots[i + 1] == call.slots[i];
 }
@@ -119,7 +119,7 @@ __global__ void __launch_bounds__(kVerifyThreads)
   }
 }
 
-// The mass by which the target's probability of a token, times `survival`, exceeds the draft's.
+// The amount by which the target's probability of a token, times `survival`, exceeds the draft's.
 struct Excess {
   double scale;
   const float* probs;
@@ -135,7 +135,7 @@ __global__ void __launch_bounds__(kVerifyThreads)
   const auto i = static_cast<int>(blockIdx.x);
   if (!is_of<kRules>(call, i) || call.slots[i] < 0 || !verify.rows[i].is_drawable) return;
   const double survival = survival_of(verify.rows + i - call.offsets[i], call.offsets[i]);
-  if (survival == 0) return;  // the row is not looked at
+  if (survival == 0) return;  // the row's residual is not needed
   const TargetRow<kRules> target(tables, call, verify, i);
   const Excess excess = {survival / verify.rows[i].total, draft_probs(tables, call, verify, i)};
   double mass = 0;
@@ -144,8 +144,8 @@ __global__ void __launch_bounds__(kVerifyThreads)
   if (threadIdx.x == 0) verify.rows[i].mass = mass;
 }
 
-// Gumbel-max sampling by the row's noise. use(weight, id) is the weight to sample by. Returns
-// kNoToken if no weight is positive.
+// Gumbel-max sampling with the row's noise. use(weight, id) returns the weight to sample by.
+// Returns kNoToken if no weight is positive.
 template <bool kRules, typename Use>
 __device__ int32_t sample_row(const TargetRow<kRules>& target, const TokenNoise& noise, Use use) {
   Winner winner;
@@ -173,7 +173,7 @@ __device__ int32_t sample_next(const SlotTables& tables, const SampleCall& call,
                          draft_probs(tables, call, verify, i)};
   const TokenNoise residual = noise.residual(num_accepted);
   const int32_t token_id = sample_row(target, residual, excess);
-  // Where rounding leaves no mass, the distributions are equal.
+  // If rounding leaves no residual, the distributions are equal.
   return token_id == kNoToken ? sample_row(target, residual, as_target) : token_id;
 }
 
