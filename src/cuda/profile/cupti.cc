@@ -1,5 +1,5 @@
-// Records the device's activity with CUPTI, which is loaded only when a profile is requested and
-// costs nothing before.
+// Records the device's activity with CUPTI. The library is loaded only when a profile is requested,
+// so it costs nothing otherwise.
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <cupti.h>
@@ -70,7 +70,7 @@ Result<CuptiApi> load_api() {
 }
 
 // Loads the library once per process and never unloads it: CUPTI has threads, and calls registered
-// callbacks until the process has ended.
+// callbacks until the process ends.
 Result<const CuptiApi*> find_api() {
   static const Result<CuptiApi>& api = *new Result<CuptiApi>(load_api());
   if (!api.ok()) return api.status();
@@ -156,7 +156,8 @@ class Records {
     int32_t id;
     WorkKind kind;
   };
-  // A kernel's records share one string. Instances of a template share a short name.
+  // All records of a kernel share one name string. Instances of a template have the same short
+  // name.
   Name name_of(const char* mangled) {
     const auto found = ids_.find(mangled);
     if (found != ids_.end()) return found->second;
@@ -200,7 +201,7 @@ class CuptiProfiler final : public DeviceProfiler {
     return {};
   }
 
-  // Ends the recording even if a call fails, so that none goes on after an error.
+  // Ends the recording even if a call fails, so that no recording continues after an error.
   Result<DeviceProfile> stop() override {
     running_ = false;
     const Result<uint64_t> now = finish();

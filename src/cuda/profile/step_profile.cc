@@ -15,8 +15,8 @@ struct NamePart {
   WorkKind kind;
 };
 
-// The first part that a kernel's name contains decides its kind. Attention precedes the matrix
-// products, because attention libraries use GEMM in their names too.
+// The first entry whose text a kernel's name contains decides its kind. Attention is before the
+// matrix products, because attention libraries also have "gemm" in their kernel names.
 constexpr NamePart kNameParts[] = {
     {"kernel_mha", WorkKind::kAttention},
     {"sdpa", WorkKind::kAttention},
@@ -53,8 +53,8 @@ double seconds(uint64_t nanoseconds) {
   return static_cast<double>(nanoseconds) * kNanosecond;
 }
 
-// Sweeps over records in order of their start: the busy time that each one adds to the union of its
-// predecessors, and the idle time before it.
+// Sweeps over records in order of their start. For each record it computes the busy time that the
+// record adds to the union of its predecessors, and the idle time before it.
 struct Sweep {
   uint64_t covered_to = 0;
 

@@ -13,7 +13,7 @@ namespace quire::cuda {
 enum class WorkKind { kGemm, kAttention, kSampling, kCopy, kRest };
 inline constexpr int kNumWorkKinds = 5;
 
-// The kind of a kernel's work by its name, mangled or not.
+// The kind of a kernel's work, derived from its mangled or unmangled name.
 WorkKind kind_of_kernel(std::string_view name);
 // The function's own name: without namespaces, template arguments and parameters.
 std::string short_kernel_name(std::string_view mangled);
@@ -34,8 +34,8 @@ struct DeviceRecords {
   uint64_t end = 0;
 };
 
-// Kernels may overlap: a moment counts for the kernel that began first, so that the shares add up.
-// A step ends with its one copy to the host.
+// Kernels may overlap. Overlapping time counts for the kernel that began first, so that the shares
+// add up. A step ends with its only copy to the host.
 DeviceProfile summarize_records(DeviceRecords records);
 
 }  // namespace quire::cuda
