@@ -26,7 +26,7 @@ std::string version_text(int version) {
   return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
 }
 
-// Why cudaGetDeviceCount() found no device, with the remedy.
+// Explains why cudaGetDeviceCount() found no device, and how to fix it.
 std::string absence_reason(cudaError_t error) {
   if (error == cudaSuccess || error == cudaErrorNoDevice) {
     return "the driver reports no NVIDIA GPU; check nvidia-smi and CUDA_VISIBLE_DEVICES";

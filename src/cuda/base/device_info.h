@@ -15,8 +15,8 @@ struct DeviceInfo {
   int64_t total_bytes = 0;
 };
 
-// Makes device `index` the calling thread's current one and describes it. Errors:
-// kUnavailable if there is no driver, no device, or no kernel of this build for the device;
+// Makes device `index` the calling thread's current device and describes it. Fails with
+// kUnavailable if there is no driver, no device, or no kernel of this build for the device; with
 // kInvalidArgument if there is no device with that index.
 Result<DeviceInfo> open_device(int index);
 
@@ -24,7 +24,7 @@ Result<DeviceInfo> open_device(int index);
 // allocations, streams and events use a thread's current device, which is device 0 on a new thread.
 Status use_device(int index);
 
-// Reads the device's free memory. Leaves the current device as it is.
+// Reads the device's free memory. Does not change the current device.
 Result<int64_t> free_device_bytes(int index);
 
 // Succeeds if this build has kernels for the current device's compute capability. Nothing is

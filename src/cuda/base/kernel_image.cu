@@ -3,7 +3,7 @@
 namespace quire::cuda {
 namespace {
 
-// It is compiled for the same architectures as every other kernel.
+// This kernel is compiled for the same architectures as every other kernel.
 __global__ void any_kernel() {}
 
 }  // namespace

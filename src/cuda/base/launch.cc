@@ -17,8 +17,8 @@ Status too_large(std::source_location where, std::string_view what, size_t got, 
                   file_name(where), where.line(), got, limit));
 }
 
-// Sets the attribute once per device, kernel and size. It belongs to the function and not to the
-// launch, so the record of it is global to the process.
+// Sets the attribute once per device, kernel and size. The attribute belongs to the kernel and not
+// to the launch, so the set of raised limits is global to the process.
 Status raise_shared_limit(const void* kernel, int device, size_t bytes) {
   static std::mutex mutex;
   static std::map<std::pair<const void*, int>, size_t> raised;
@@ -53,7 +53,7 @@ Status prepare_launch(const void* kernel, const LaunchShape& shape, const Launch
 
 void launch_kernel(CudaStream& stream, const void* kernel, const LaunchShape& shape,
                    std::source_location where, void** args) {
-  // An empty batch gives an empty grid, which CUDA does not accept.
+  // An empty batch leads to an empty grid, which CUDA does not accept.
   if (shape.grid.x == 0 || shape.grid.y == 0 || shape.grid.z == 0) return;
   Status status = prepare_launch(kernel, shape, stream.limits(), where);
   if (!status.ok()) return stream.record_error(std::move(status));

@@ -1,6 +1,6 @@
 // Launches every kernel of this project. Grid, thread block and shared memory are checked against
-// the device's limits before the launch, and the launch's own error after it; the stream keeps both
-// with the caller's source location. `<<<` appears nowhere.
+// the device's limits before the launch, and CUDA's launch error after it. The stream keeps either
+// error with the caller's source location. No other code uses `<<<`.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -18,7 +18,7 @@ struct LaunchShape {
   size_t shared_bytes = 0;     // dynamic
   bool overlap_start = false;  // programmatic dependent launch, if the device has it: the kernel
                                // itself waits for its predecessor (device/hopper.cuh)
-  bool cooperative = false;    // all thread blocks are resident: they may wait for each other
+  bool cooperative = false;    // all thread blocks are resident, so they may wait for each other
   unsigned cluster = 1;        // thread blocks per cluster, a divisor of grid.x (Hopper)
 };
 

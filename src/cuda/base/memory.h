@@ -1,5 +1,5 @@
-// Device memory, pinned host memory for copies to and from the device, and the two ways by which
-// one allocation is shared: BumpAllocator and PinnedRing.
+// Device memory, pinned host memory for copies to and from the device, and two classes that divide
+// one allocation: BumpAllocator and PinnedRing.
 #pragma once
 
 #include <cstddef>
@@ -13,21 +13,21 @@
 
 namespace quire::cuda {
 
-// Allocates device memory, at least 256-byte aligned and not initialized. On kResourceExhausted the
-// message gives the requested and the free bytes.
+// Allocates uninitialized device memory, aligned to at least 256 bytes. The message of
+// kResourceExhausted contains the requested and the free bytes.
 Result<Buffer> device_memory(size_t num_bytes);
 
-// The same for a tensor.
+// Allocates device memory for a tensor.
 Result<Tensor> device_tensor(const Shape& shape, DType dtype);
 
 // Allocates page-locked host memory.
 Result<Buffer> pinned_memory(size_t num_bytes);
 
-// Allocations of both kinds so far in this process; a step makes none.
+// The number of allocations of both kinds so far in this process; a step makes none.
 int64_t num_allocations();
 
-// Hands out consecutive parts of one allocation. Without a base it only adds up the bytes that the
-// parts need.
+// Hands out consecutive parts of one allocation. Without a base address it only computes how many
+// bytes the parts need.
 class BumpAllocator {
  public:
   explicit BumpAllocator(void* base = nullptr) : base_(static_cast<std::byte*>(base)) {}
@@ -56,7 +56,7 @@ class PinnedRing {
   static Result<PinnedRing> create(size_t slot_bytes);
 
   // Returns the next slot once the device has read its previous contents. If it has to wait, the
-  // wait counts in the stream's traffic.
+  // stream's traffic counts the wait.
   Result<std::byte*> begin(CudaStream& stream);
   // Called after the copies that read the slot are enqueued.
   void end(CudaStream& stream);

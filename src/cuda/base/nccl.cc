@@ -24,17 +24,17 @@
 namespace quire::cuda {
 namespace {
 
-// The part of NCCL's interface that is used. Its binary form is the same in all releases of NCCL 2.
+// The part of NCCL's interface that this file uses. Its ABI is the same in all releases of NCCL 2.
 using NcclResult = int;  // 0: success
 constexpr NcclResult kNcclInvalidUsage = 5;
 using NcclComm = struct NcclCommunicator*;
 enum class NcclType : int { kBytes = 0, kF16 = 6, kF32 = 7, kBF16 = 9 };
 constexpr int kNcclSum = 0;
-// Names the communicator that ranks of several processes join.
+// Identifies the communicator that ranks of several processes join.
 struct NcclId {
   char bytes[128] = {};
 };
-// Longest time in which NCCL connects the ranks of several processes.
+// The maximum time for NCCL to connect the ranks of several processes.
 constexpr auto kConnectTimeout = std::chrono::minutes(3);
 
 struct NcclApi {
@@ -55,9 +55,10 @@ struct NcclApi {
 };
 
 Result<NcclApi> load_api() {
-  // Multicast objects are lost with a process that is killed, and reserve memory beside the plan.
+  // Multicast objects leak if a process is killed, and they reserve memory that the memory plan
+  // does not count.
   ::setenv("NCCL_NVLS_ENABLE", "0", 1);
-  // Otherwise ranks exchange the buffers of every graph while they capture it.
+  // If this were on, ranks would exchange the buffers of every graph while they capture it.
   ::setenv("NCCL_GRAPH_REGISTER", "0", 0);
   NcclApi api;
   QUIRE_ASSIGN_OR_RETURN(api.library, DynamicLibrary::open({"libnccl.so.2", "libnccl.so"}));
@@ -106,7 +107,8 @@ struct NcclRanks::Impl {
             static_cast<int>(devices.size()),
             [this](const Status& error) {
               if (release) release();
-              // NCCL's abort returns once the graphs with its collectives are gone, which is later.
+              // NCCL's abort returns only after the graphs with its collectives are destroyed,
+              // which happens later.
               aborting = std::jthread([this] { abort_all(); });
               if (nodes != nullptr) nodes->fail(error);
             },
@@ -130,7 +132,7 @@ struct NcclRanks::Impl {
   int first_rank() const {
     return nodes == nullptr ? 0 : nodes->node() * static_cast<int>(devices.size());
   }
-  // The collectives of a rank of this process; null after a failure. Guarded by `enqueuing`.
+  // The communicator of a rank of this process; null after a failure. Guarded by `enqueuing`.
   NcclComm comm_of(int rank) const { return comms[static_cast<size_t>(rank - first_rank())]; }
 
   Status check(NcclResult result, const char* what) const {
@@ -138,7 +140,7 @@ struct NcclRanks::Impl {
     return unavailable(fmt::format("[nccl] {} failed; {}", what, api.error_text(result)));
   }
 
-  // Ends the kernels that wait for a rank.
+  // Ends the kernels that wait for a failed rank.
   void abort_all() {
     std::vector<std::jthread> aborts;
     for (NcclComm& comm : comms) {
@@ -150,16 +152,17 @@ struct NcclRanks::Impl {
 
   // Joins the communicator of all ranks.
   Status connect();
-  // The same of the ranks of several processes, with a time limit.
+  // Like connect(), for the ranks of several processes, with a time limit.
   static Status connect_nodes(const std::shared_ptr<Impl>& self);
-  // One collective of all ranks of this process, enqueued by this thread.
+  // Enqueues one collective of all ranks of this process, on this thread.
   Status in_group(const std::function<NcclResult(size_t i)>& enqueue, const char* what);
   // Enqueues a collective of rank `i` of this process, unless it has been aborted.
   NcclResult with_comm(size_t i, const std::function<NcclResult(NcclComm comm)>& enqueue) {
     const std::shared_lock lock(enqueuing);
     return comms[i] == nullptr ? kNcclInvalidUsage : enqueue(comms[i]);
   }
-  // NCCL opens connections, and allocates, at the first message of a kind.
+  // Runs collectives, because NCCL opens connections and allocates at the first message of each
+  // kind.
   Status open_connections();
 
   NcclApi api;
@@ -197,8 +200,8 @@ Status NcclRanks::Impl::connect() {
   return {};
 }
 
-// NCCL cannot be told to stop connecting, so a thread does it, which is left behind if another node
-// fails or hangs meanwhile.
+// NCCL's connect cannot be cancelled, so it runs on its own thread. If another node fails or hangs
+// meanwhile, the thread is abandoned.
 Status NcclRanks::Impl::connect_nodes(const std::shared_ptr<Impl>& self) {
   auto connected = std::make_shared<std::promise<Status>>();
   std::future<Status> result = connected->get_future();
@@ -225,7 +228,8 @@ Status NcclRanks::Impl::in_group(const std::function<NcclResult(size_t i)>& enqu
 }
 
 Status NcclRanks::Impl::open_connections() {
-  // From a token of a small model to a long prompt of a large one; NCCL has another way for each.
+  // From a token of a small model to a long prompt of a large one; NCCL uses a different algorithm
+  // for each.
   constexpr size_t kBytes[] = {size_t{4} << 10, size_t{64} << 10, size_t{1} << 20,
                                size_t{64} << 20};
   std::vector<std::unique_ptr<CudaStream>> streams;
@@ -289,7 +293,7 @@ Result<std::shared_ptr<NcclRanks>> NcclRanks::connect(std::span<const int> devic
         [join = &impl->join](const Status& error) { (void)join->join(error); });
   }
   std::shared_ptr<NcclRanks> ranks(new NcclRanks(impl));
-  // A node that fails meanwhile ends the collectives, whose error then follows from its own.
+  // If another node fails meanwhile, it ends the collectives, and its error is the cause of theirs.
   const Status opened = impl->open_connections();
   if (nodes != nullptr) QUIRE_RETURN_IF_ERROR(nodes->status());
   QUIRE_RETURN_IF_ERROR(opened);

@@ -1,5 +1,5 @@
-// The ranks of one model on GPUs of one process, or of several, the nodes, with equally many GPUs
-// each. NCCL connects them, which is loaded when it is needed.
+// The ranks of one model on the GPUs of one process, or of several processes (nodes) with equal
+// numbers of GPUs. NCCL connects them; the library is loaded when it is needed.
 #pragma once
 
 #include <cstddef>
@@ -15,13 +15,14 @@
 
 namespace quire::cuda {
 
-// Every rank calls the collectives in the same order; each enqueues into its own stream. They can
-// be captured in graphs, which all ranks then replay alike. NVLink multicast is never used.
+// Every rank calls the collectives in the same order; each rank enqueues into its own stream. The
+// collectives can be captured in graphs, if all ranks then replay the same graphs. NVLink multicast
+// is never used.
 class NcclRanks {
  public:
-  // Connects the GPUs of this process with these indices, by rank, with each other and with those
-  // of `nodes` (null: there are none). Fails with kUnavailable without NCCL. What NCCL allocates is
-  // allocated when this returns.
+  // Connects the GPUs of this process with these indices, by rank, with each other and with the
+  // GPUs of `nodes` (null: a single node). Fails with kUnavailable without NCCL. NCCL allocates
+  // nothing after this returns.
   static Result<std::shared_ptr<NcclRanks>> connect(std::span<const int> devices,
                                                     std::shared_ptr<Nodes> nodes = nullptr);
   ~NcclRanks();
@@ -30,12 +31,12 @@ class NcclRanks {
 
   int size() const;        // of all nodes
   int first_rank() const;  // of this process; its ranks are adjacent
-  // x = the sum of every rank's x, in F32, F16 or BF16, with the same bits on all ranks.
+  // x = the sum of the x of all ranks, in F32, F16 or BF16, with the same bits on all ranks.
   void all_reduce(int rank, const TensorView& x, CudaStream& stream);
-  // gathered = every rank's bytes at `part`, one rank after the other.
+  // gathered = the bytes at `part` of all ranks, in the order of the ranks.
   void all_gather(int rank, const void* part, size_t num_bytes, void* gathered, CudaStream& stream);
-  // Called once by the first rank that fails, to release ranks that wait for it elsewhere. Set
-  // before the first join().
+  // Sets the function that the first rank to fail calls once, to release ranks that wait elsewhere.
+  // Must be called before the first join().
   void on_failure(std::function<void()> release);
   // Where the ranks of this process wait for each other. A rank that passes an error there ends the
   // collectives in which the others wait.

@@ -136,7 +136,9 @@ Status CudaEvent::wait(CudaStream& stream) const {
 
 bool CudaEvent::has_passed() const {
   const cudaError_t state = cudaEventQuery(event_);
-  if (state == cudaErrorNotReady) (void)cudaGetLastError();  // not for the next launch's check
+  if (state == cudaErrorNotReady)
+    (void)cudaGetLastError();  // so that the next launch's check does
+                               // not find this error
   return state == cudaSuccess;
 }
 

@@ -1,5 +1,5 @@
-// A CUDA stream with its errors and every way by which data returns from the device to the host;
-// events, a stopwatch, and CUDA's error codes as Status.
+// A CUDA stream, which keeps errors and has all functions that return data from the device to the
+// host; events, a stopwatch, and CUDA's error codes as Status.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -21,7 +21,7 @@ namespace quire::cuda {
 Status to_status(cudaError_t error, const char* what,
                  std::source_location where = std::source_location::current());
 
-// Strips the folders, so that messages do not reveal the build machine's paths.
+// Removes the folders, so that messages do not reveal the build machine's paths.
 std::string_view file_name(std::source_location where);
 
 // The properties of the stream's device on which kernels and their launches depend.
@@ -33,9 +33,9 @@ struct LaunchLimits {
   bool overlaps_kernels = false;  // programmatic dependent launch: Hopper and later
 };
 
-// Work that precedes steps, such as a fill of a buffer, also belongs in a CudaStream. After a fill
-// on CUDA's default stream (as cudaMemset() does), every later kernel of other streams starts 0.3
-// to 0.6 µs later on an H200, in graphs too.
+// Work before the steps, such as filling a buffer, must also use a CudaStream. After a fill on
+// CUDA's default stream (for example by cudaMemset()), every later kernel of other streams starts
+// 0.3 to 0.6 µs later on an H200, also in graphs.
 class CudaStream final : public Stream {
  public:
   // Creates a stream on the current device.
@@ -46,7 +46,7 @@ class CudaStream final : public Stream {
 
   cudaStream_t get() const { return stream_; }
 
-  // Enqueued work does not return errors: the stream keeps the first one, and each step reads it
+  // Enqueued work cannot return errors. The stream keeps the first error, and each step reads it
   // once.
   void record_error(cudaError_t error, const char* what,
                     std::source_location where = std::source_location::current());
@@ -78,7 +78,7 @@ class CudaStream final : public Stream {
   DeviceTraffic traffic_;
 };
 
-// The platform interface passes streams by their base class; on this platform every one is a
+// The platform interface passes streams by their base class. On this platform every stream is a
 // CudaStream.
 inline CudaStream& as_cuda(Stream& stream) {
   return static_cast<CudaStream&>(stream);
@@ -93,10 +93,11 @@ class CudaEvent {
   ~CudaEvent();
 
   void record(CudaStream& stream);
-  // Blocks the host until the recorded point; counts as a wait in the stream's traffic.
+  // Blocks the host until the device has passed the recorded point; the stream's traffic counts the
+  // wait.
   Status wait(CudaStream& stream) const;
-  // Returns whether the point has passed, without waiting. True for an event that was never
-  // recorded.
+  // Returns whether the device has passed the recorded point, without waiting. True for an event
+  // that was never recorded.
   bool has_passed() const;
 
  private:
@@ -132,7 +133,7 @@ class Stopwatch {
  private:
   Stopwatch() = default;
 
-  std::array<cudaEvent_t, 2> events_ = {};  // with timing, unlike CudaEvent's
+  std::array<cudaEvent_t, 2> events_ = {};  // with timing, unlike those of CudaEvent
 };
 
 }  // namespace quire::cuda

@@ -16,7 +16,7 @@ struct Driver {
   decltype(&cuTensorMapEncodeTiled) encode_tiled = nullptr;
 };
 
-// Looks the function up through the CUDA runtime, so that the program does not link to the driver.
+// Looks the function up through the CUDA runtime, so that the program does not link to libcuda.
 Result<Driver> find_driver() {
   constexpr unsigned kVersion = 12000;
   void* address = nullptr;
