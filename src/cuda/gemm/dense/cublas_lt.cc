@@ -9,7 +9,7 @@ namespace {
 
 constexpr size_t kWorkspaceBytes = size_t{32} << 20;
 
-// Names that cublasLt.h has since 12.9. Earlier libraries refuse the attributes.
+// Values of cublasLt.h from 12.9 on. Earlier libraries refuse these attributes.
 const auto kScaleModeOfA = static_cast<cublasLtMatmulDescAttributes_t>(31);
 const auto kScaleModeOfB = static_cast<cublasLtMatmulDescAttributes_t>(32);
 constexpr int32_t kOneScalePerRow = 3;  // CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F
@@ -95,7 +95,7 @@ Result<CublasLt::Problem> CublasLt::make_problem(const GemmShape& shape, int64_t
         check(api_.desc_set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof(epilogue)),
               "set the epilogue"));
   }
-  // `width`: from one head's row to the next one's.
+  // `width`: the distance between the rows of two adjacent heads.
   const auto layout = [&](Owned<cublasLtMatrixLayoutOpaque_t>& owned, DType dtype, int64_t rows,
                           int64_t columns, int64_t stride, int64_t width) -> Status {
     cublasLtMatrixLayout_t raw = nullptr;
@@ -125,13 +125,13 @@ Result<CublasLt::Problem> CublasLt::make_problem(const GemmShape& shape, int64_t
   QUIRE_RETURN_IF_ERROR(
       layout(problem.out, shape.out, shape.n, num_rows, shape.num_heads * out_width, out_width));
   if (shape.weights != DType::kF8E4M3) return problem;
-  // Fast accumulation stays off, the library's default: with it, the sums over all of K stay in the
-  // tensor cores, which keep fewer bits than F32.
+  // Fast accumulation stays off, which is the library's default. With it, the sums over all of K
+  // would stay in the tensor cores, which keep fewer bits than F32.
   for (const auto mode : {kScaleModeOfA, kScaleModeOfB}) {
     QUIRE_RETURN_IF_ERROR(check(api_.desc_set(desc, mode, &kOneScalePerRow, sizeof(int32_t)),
                                 "set one scale per row"));
   }
-  // The heuristic needs addresses, but reads nothing.
+  // The heuristic requires addresses, but does not read the memory.
   QUIRE_RETURN_IF_ERROR(set_scales(problem, workspace_.data(), workspace_.data()));
   return problem;
 }
@@ -164,7 +164,7 @@ std::vector<cublasLtMatmulAlgo_t> CublasLt::algorithms(const GemmShape& shape, i
   const auto set = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
     (void)api_.preference_set(raw, attribute, &value, sizeof(value));
   };
-  // Buffers are at least 16-byte aligned; a row length may be divisible by less.
+  // Buffers are at least 16-byte aligned; rows may be aligned to fewer bytes.
   const uint32_t w_alignment =
       std::min(16U, alignment_of(shape.transposes_w ? shape.n : shape.k, shape.weights));
   const uint32_t x_alignment = std::min(16U, alignment_of(x_width_of(shape), shape.weights));

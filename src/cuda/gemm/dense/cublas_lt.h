@@ -1,5 +1,5 @@
-// Matrix products by cuBLASLt, which is loaded when it is needed: F32 accumulation, row-major
-// operands (ops/ops.h's linear).
+// Matrix products by cuBLASLt with F32 accumulation and row-major operands (linear of ops/ops.h).
+// The library is loaded when it is needed.
 #pragma once
 
 #include <cublasLt.h>
@@ -19,14 +19,14 @@ struct GemmShape {
   int64_t n = 0;
   int64_t k = 0;
   DType type = DType::kF32;     // of x and bias
-  DType weights = DType::kF32;  // `type`, or E4M3: then cuBLASLt takes x in E4M3 too
-  DType out = DType::kF32;      // `type`, or F32
+  DType weights = DType::kF32;  // equals `type`, or E4M3: then cuBLASLt also requires x in E4M3
+  DType out = DType::kF32;      // equals `type`, or F32
   bool has_bias = false;
-  bool is_gated = false;   // GemmCall::gated_out is computed too, by other kernels
+  bool is_gated = false;   // other kernels also compute GemmCall::gated_out
   size_t operation = 0;    // the index of GemmCall::operation, if the choice depends on it
   int64_t scale_rows = 0;  // GemmCall::scale_rows; cuBLASLt computes products with 0
-  // Products side by side, one per head: x is [m, num_heads, x_width], w [num_heads, n, k], and out
-  // [m, num_heads, out_width].
+  // One product per head: x is [m, num_heads, x_width], w [num_heads, n, k], and out [m, num_heads,
+  // out_width].
   int64_t num_heads = 1;
   int64_t x_width = 0;        // 0: k
   int64_t out_width = 0;      // 0: n
@@ -35,7 +35,7 @@ struct GemmShape {
   auto operator<=>(const GemmShape&) const = default;
 };
 
-// X(name in cuBLASLt, member of CublasLtApi): the functions that are used.
+// X(name in cuBLASLt, member of CublasLtApi): the functions that Quire calls.
 #define QUIRE_CUBLAS_LT_FUNCTIONS(X)              \
   X(GetVersion, get_version)                      \
   X(Create, create)                               \
@@ -74,9 +74,9 @@ class CublasLt {
   // heuristic; empty if it has none. Runs on the host only.
   std::vector<cublasLtMatmulAlgo_t> algorithms(const GemmShape& shape, int64_t num_rows,
                                                int max_count);
-  // Enqueues. Fails with kInternal if the library refuses; the algorithm may have been chosen for
-  // another number of rows. With E4M3 weights, call.x is E4M3 too, and x_scales (F32) has the scale
-  // of each of its rows.
+  // Enqueues. Fails with kInternal if the library refuses, for example because the algorithm was
+  // chosen for another number of rows. With E4M3 weights, call.x is E4M3 too, and x_scales (F32)
+  // has the scale of each of its rows.
   Status run(CudaStream& stream, const GemmShape& shape, const GemmCall& call,
              const cublasLtMatmulAlgo_t& algorithm, const void* x_scales = nullptr);
 
@@ -85,8 +85,8 @@ class CublasLt {
   using Owned = std::unique_ptr<T, cublasStatus_t (*)(T*)>;
 
   // Descriptors of the product out^T [n, m] = w [n, k] * x^T [k, m] in the library's column-major
-  // order, in which a row-major matrix is its transpose: w is stored as w^T [k, n], and the library
-  // transposes it, unless transposes_w.
+  // order. In that order, a row-major matrix is its own transpose: w is stored as w^T [k, n], and
+  // the library transposes it unless transposes_w.
   struct Problem {
     Owned<cublasLtMatmulDescOpaque_t> desc;
     Owned<cublasLtMatrixLayoutOpaque_t> w;

@@ -22,8 +22,8 @@ constexpr size_t kSlotBytes = size_t{16} << 20;
 // One core reads page-cached files at about a quarter of the PCIe bandwidth.
 constexpr int kNumThreads = 6;
 constexpr int64_t kPieceBytes = int64_t{1} << 20;  // bytes that a thread copies at a time
-// Bytes of rows that are quantized at a time. They stay in the L2 between the kernel that fills
-// them and the one that quantizes them.
+// Bytes of rows that are quantized at a time. They stay in the L2 between the kernel that writes
+// them and the kernel that quantizes them.
 constexpr int64_t kStagedBytes = int64_t{32} << 20;
 
 TensorView flat_part(const TensorView& view, int64_t first, int64_t count) {
@@ -31,7 +31,7 @@ TensorView flat_part(const TensorView& view, int64_t first, int64_t count) {
   return flat.rows(first, count);
 }
 
-// With `checks`, returns whether all elements are finite.
+// With `checks`, returns whether all elements are finite. Otherwise returns true.
 bool copy_in_pieces(ThreadPool& threads, const TensorView& from, std::byte* to, bool checks) {
   const auto element_bytes = static_cast<int64_t>(dtype_bytes(from.dtype));
   const int64_t piece_elements = kPieceBytes / element_bytes;
@@ -46,7 +46,7 @@ bool copy_in_pieces(ThreadPool& threads, const TensorView& from, std::byte* to, 
   return is_finite;
 }
 
-// Rows of a checkpoint's blocks with one scale; their columns are kScaleColumns.
+// The rows of a checkpoint's block with one scale; the columns are kScaleColumns.
 constexpr int64_t kStoredScaleRows = 128;
 
 bool is_fp8(const WeightScheme& scheme) {
@@ -74,20 +74,20 @@ Status check_scale_shape(const WeightView& matrix) {
                   dtype_name(scales.dtype), shape_text(scales.shape), shape_text(expected)));
 }
 
-// One block of a source, in one of its two forms.
+// One block of a source, either in memory or repeated rows.
 struct Block {
   const WeightView* memory = nullptr;
   const RepeatedRows* repeated = nullptr;
   std::optional<Slice> quantized_columns = {};  // LinearSource's
 
-  // As the source has it.
+  // The shape in the source.
   const Shape& stored_shape() const {
     return memory != nullptr ? memory->values.shape : repeated->shape;
   }
   WeightScheme stored_scheme() const {
     return memory != nullptr ? memory->scheme : WeightScheme{.values = repeated->pool.dtype};
   }
-  // As the device gets it.
+  // The shape on the device.
   Shape shape() const {
     if (!quantized_columns) return stored_shape();
     return {stored_shape()[0], quantized_columns->count};
@@ -142,7 +142,7 @@ Status check_blocks(std::span<const Block> blocks) {
   return {};
 }
 
-// The checked blocks of a source.
+// Returns the blocks of a source after checking them.
 Result<std::vector<Block>> checked_blocks(const LinearSource& source) {
   std::vector<Block> blocks = blocks_of(source);
   if (blocks.empty() || (!source.weights.empty() && !source.repeated.empty())) {
@@ -194,7 +194,7 @@ Status upload_blocks(const LinearSource& source, std::span<const Block> blocks,
   return upload.upload({numbers.data(), DType::kF32, scales.shape}, scales);
 }
 
-// row_counts: of the matrices.
+// row_counts: the numbers of rows of the matrices.
 Result<Tensor> load_bias(std::span<const TensorView> biases, std::span<const int64_t> row_counts,
                          DType dtype, WeightUpload& upload, CudaStream& stream) {
   if (biases.size() != row_counts.size()) {

@@ -27,31 +27,31 @@ class WeightUpload {
   explicit WeightUpload(const LaunchContext& context) : context_(context) {}
 
   // Enqueues device = host, converted if the types differ. The caller may free the host tensor when
-  // this returns: the data then is in pinned memory. The device copies one part while several
-  // threads read the next.
+  // this returns, because the data is in pinned memory by then. The device copies one part while
+  // several threads read the next.
   Status upload(const TensorView& host, const TensorView& device);
-  // Enqueues the fill of the rows, which are contiguous on the device.
+  // Enqueues writing the rows to the device, where they are contiguous.
   Status fill(const RepeatedRows& rows, const TensorView& device);
-  // Enqueue the quantization of rows in F32, F16 or BF16, as LinearSource::quantized_columns
-  // defines it. They pass through a part of the device's memory that holds some of them at a time.
+  // Enqueues the quantization of rows in F32, F16 or BF16, as LinearSource::quantized_columns
+  // defines it. The rows pass through a device buffer that holds some of them at a time.
   Status quantize(const TensorView& host, const QuantizedRows& device);
   Status quantize(const RepeatedRows& rows, const QuantizedRows& device);
-  // Enqueues device = pieces of piece_bytes, one behind the other, that write(i, piece) makes from
-  // zeros. All cores share them.
+  // Enqueues device = contiguous pieces of piece_bytes. write(i, piece) fills piece i, which is
+  // zeros before. All cores share the pieces.
   Status make(int64_t num_pieces, int64_t piece_bytes, std::byte* device,
               const std::function<void(int64_t i, std::byte* piece)>& write);
-  // Waits for all enqueued uploads, and frees threads and memory until the next one.
+  // Waits for all enqueued uploads, and frees threads and memory until the next upload.
   Status release();
 
  private:
   enum class Check { kNone, kFinite };
 
   Status start();
-  // upload(); kFinite: fails if an element is an infinity or a NaN.
+  // Like upload(). With Check::kFinite, fails if an element is an infinity or a NaN.
   Status copy(const TensorView& host, const TensorView& device, Check check);
   Status upload_pool(const TensorView& pool);
-  // Calls stage(first, part) for ranges of the rows, which start at `first`: it enqueues writes of
-  // their numbers to `part`, in device memory. Enqueues the quantization of each part.
+  // Calls stage(first, part) for ranges of the rows, which start at row `first`. `stage` enqueues
+  // writing these rows to `part`, in device memory. Enqueues the quantization of each part.
   template <class Stage>
   Status quantize_staged(const Shape& shape, DType dtype, const QuantizedRows& device,
                          const Stage& stage);
@@ -64,11 +64,11 @@ class WeightUpload {
   Buffer staged_rows_;  // rows before they are quantized
 };
 
-// Fails, naming the scheme, if it is not computed on GPUs.
+// Fails, naming the scheme, if GPUs cannot compute with it.
 Status check_scheme(const WeightScheme& scheme);
 
-// How the scales of stacked matrices are kept: F32 [rows], one per row; or one per block of
-// `scale_rows` rows and kScaleColumns columns, as GemmCall has them.
+// The layout of the scales of stacked matrices: F32 [rows], one per row; or one per block of
+// `scale_rows` rows and kScaleColumns columns, as in GemmCall.
 struct ScalesLayout {
   Shape shape;
   int64_t scale_rows = 0;
@@ -77,19 +77,19 @@ struct ScalesLayout {
 };
 
 // The layout for matrices of one scheme. With scales per block, scale_rows divides 128 and the
-// heights of all matrices but the last, so that no block of the stack has rows of two matrices.
+// heights of all matrices except the last, so that no block has rows of two matrices.
 ScalesLayout scales_layout(std::span<const WeightView> matrices);
-// The layout for a source whose matrices have scales or get them.
+// The layout for a source whose matrices have scales or are quantized at load.
 ScalesLayout scales_layout(const LinearSource& source);
 // The scales of the matrices in this layout. A scale per tensor is repeated for each row.
 std::vector<float> stacked_scales(std::span<const WeightView> matrices, const ScalesLayout& layout);
 
-// The type in which CudaLinear::load(source, dtype) keeps the weights; fails as it does.
+// The type of the weights after CudaLinear::load(source, dtype); fails as that function does.
 Result<DType> kept_dtype(const LinearSource& source, DType dtype);
 
 // Enqueues the upload or quantization of a matrix without a bias to `weights` [out_features,
-// in_features], whose type is kept_dtype(), and of the scales to `scales`, of scales_layout(), if
-// that is E4M3.
+// in_features], whose type is kept_dtype(). If that is E4M3, also writes the scales to `scales`, in
+// the layout of scales_layout().
 Status upload_matrix(const LinearSource& source, const TensorView& weights,
                      const TensorView& scales, WeightUpload& upload);
 
@@ -97,18 +97,19 @@ class PackedMatrices;
 
 // A weight matrix on the device: row-major [out_features, in_features] in the activations' type, or
 // in E4M3 with F32 scales per row or per block. A scale per tensor is repeated per row, so that
-// stacked matrices with different scales need nothing else. Or a PackedMatrices.
+// stacked matrices may have different scales. Alternatively, the weights are a PackedMatrices.
 class CudaLinear final : public Linear {
  public:
   ~CudaLinear() override;
 
-  // Enqueues the upload or quantization of the weights. Values with scales keep their type; others
-  // get `dtype`, as does the bias. Fails with kInvalidArgument if the shapes or the schemes of the
-  // blocks do not match, and with kUnimplemented for schemes that a GPU does not compute with.
+  // Enqueues the upload or quantization of the weights. Values with scales keep their type; other
+  // values and the bias are converted to `dtype`. Fails with kInvalidArgument if the shapes or the
+  // schemes of the blocks do not match, and with kUnimplemented for schemes that GPUs cannot
+  // compute with.
   static Result<std::unique_ptr<CudaLinear>> load(const LinearSource& source, DType dtype,
                                                   WeightUpload& upload, CudaStream& stream);
-  // Enqueues the upload of a source with quantized numbers, which stay packed. The bias gets
-  // `dtype`. Fails as PackedMatrices::load() does.
+  // Enqueues the upload of a source with quantized weights, which stay packed. The bias is
+  // converted to `dtype`. Fails as PackedMatrices::load() does.
   static Result<std::unique_ptr<CudaLinear>> load_packed(const LinearSource& source, DType dtype,
                                                          WeightUpload& upload, CudaStream& stream);
 
@@ -116,9 +117,9 @@ class CudaLinear final : public Linear {
   int64_t out_features() const override { return weights_.view.shape[0]; }
   size_t num_bytes() const override;
 
-  // Null: the weights are not packed.
+  // Null if the weights are not packed.
   const PackedMatrices* packed() const { return packed_.get(); }
-  // If the weights are packed, a shape without data.
+  // If the weights are packed, this has a shape but no data.
   const TensorView& weights() const { return weights_.view; }
   // GemmCall::w_scales and scale_rows.
   const TensorView& scales() const { return scales_.view; }

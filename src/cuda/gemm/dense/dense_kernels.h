@@ -1,5 +1,5 @@
-// The kernels of products with matrices of numbers: their arguments, and the two kernels that need
-// no plan. All enqueue; the caller has checked the shapes.
+// The arguments of the kernels that multiply by unpacked matrices, and the two kernels that need no
+// plan. All functions enqueue; the caller has checked the shapes.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace quire::cuda {
 
 // out[t, n] = sum_k x[t, k] * scale(n, k) * w[n, k] + bias[n].
 //
-// Operands on the device. x, w and bias have one type, and there are no scales; or w is E4M3 with
+// Operands are on the device. Either x, w and bias have one type, without scales; or w is E4M3 with
 // scales, and x and bias have one other type. out has the type of x or F32.
 struct GemmCall {
   TensorView x;     // [m, k]
@@ -23,13 +23,14 @@ struct GemmCall {
   TensorView gated_out = {};
   // F32 [n], or with scale_rows [ceil(n / scale_rows), num_scale_columns(k)]; data null: none.
   TensorView w_scales = {};
-  // 0, or the rows of w that share the scales of blocks: a power of two up to 128.
+  // 0, or the number of rows of w per block that shares a scale: a power of two up to 128.
   int64_t scale_rows = 0;
-  // GemmRunner computes x with it, in the form that the product's kernel takes; x then is scratch
-  // memory. The kernels below get x computed.
+  // GemmRunner computes x by this operation, in the form that the product's kernel needs; x is
+  // scratch memory then. The kernels below require that x is already computed.
   RowOperation operation = {};
-  // For measurements: the product that reads gated_out, if it may quantize its activations. Then it
-  // matters for both whether this product's kernel computes gated_out or that one's operation.
+  // For measurements: the product that reads gated_out, if it may quantize its activations. In that
+  // case, either this product's kernel or the next product's operation computes gated_out, and the
+  // choice affects the time of both.
   std::shared_ptr<const GemmCall> next = nullptr;
 
   bool has_fp8_weights() const { return w.dtype == DType::kF8E4M3; }
@@ -46,13 +47,13 @@ const char* skinny_variant_name(int variant);
 bool skinny_takes(const GemmCall& call);
 void run_skinny_gemm(const LaunchContext& context, const GemmCall& call, int variant);
 
-// Computes products of any size, alignment, type and number of rows. It is the fastest at one row,
-// and slow at many.
+// Computes products of any size, alignment, type and number of rows. It is the fastest kernel for
+// one row, and slow for many.
 void run_generic_gemm(const LaunchContext& context, const GemmCall& call);
 
 // One product per head: out[t, h, n] = sum_k x[t, h, k] * w[h, n, k]. All operands are on the
-// device and have one type. Further elements of the heads of x are not read, and those of out are
-// kept.
+// device and have one type. Elements beyond k of the heads of x are not read, and elements beyond n
+// of the heads of out are not written.
 struct PerHeadGemmCall {
   TensorView x;    // [m, heads, at least k]
   TensorView w;    // [heads, n, k]

@@ -10,7 +10,7 @@
 namespace quire::cuda {
 namespace {
 
-// E4M3 numbers as pairs, because the elements of a tensor map are 16 bits wide.
+// Returns E4M3 values as pairs, because the elements of a tensor map have 16 bits.
 TensorView as_pairs(TensorView view) {
   if (view.dtype != DType::kF8E4M3) return view;
   const Shape& shape = view.shape;
@@ -26,8 +26,7 @@ wgmma::GroupedOperand operand_of(const GroupedGemmCall& call) {
                               : wgmma::GroupedOperand::kBlockScales;
 }
 
-// Large tiles are faster if there are so many that an incomplete last round of them over the thread
-// blocks matters little.
+// Large tiles are faster if there are so many of them that an incomplete last wave costs little.
 wgmma::GroupedTile tile_of(const GroupedGemmCall& call, wgmma::GroupedOperand operand,
                            int num_blocks) {
   constexpr int64_t kManyRounds = 8;

@@ -1,5 +1,5 @@
-// The products of grouped_kernel.cuh: of the experts of a layer, and of E4M3 weights with scales
-// per block. Both have SiLU(gate) * up in the epilogue if wanted.
+// Products by grouped_kernel.cuh: with the experts of a layer, or with E4M3 weights with scales per
+// block. Both can compute SiLU(gate) * up in the epilogue.
 #pragma once
 
 #include <cstdint>
@@ -18,23 +18,26 @@ struct SortedPairs {
   int32_t* num_tiles = nullptr;        // one number
 };
 
-// Upper bound of the tiles of `num_pairs` rows.
+// An upper bound on the number of tiles for `num_pairs` rows.
 constexpr int64_t max_expert_tiles(int64_t num_pairs, int num_experts, int tile_rows) {
   const int64_t num_used = num_pairs < num_experts ? num_pairs : num_experts;
   return num_used + (num_pairs - num_used) / tile_rows;
 }
 
-// out = x * w^T of each expert. w and x are F16 or BF16; or E4M3 with F32 scales, and then out and
-// bias are F16 or BF16, or out is F32 and `type` is the bias's.
+// out = x * w^T of each expert:
+//
+//   w and x       scales   out             bias
+//   F16 or BF16   none     as x, or F32    as x
+//   E4M3          F32      `type`, or F32  `type`
 struct GroupedGemmCall {
   TensorView w;           // [num_experts, rows, columns], columns a multiple of 16 bytes
   TensorView x;           // [num_rows, columns], 16-byte aligned
   TensorView out;         // [num_rows, rows], or half as many columns with is_gated
-  DType type;             // F16 or BF16, of out unless that is F32
+  DType type;             // F16 or BF16: of bias, and of out unless that is F32
   TensorView bias = {};   // [rows]; data null: none
   bool is_gated = false;  // out = silu(first half) * second half; not F32
   int tile_rows = 0;      // rows of x in a tile: one of wgmma::kGroupedTokens
-  const SortedPairs* sorted = nullptr;  // null: all rows are of expert 0
+  const SortedPairs* sorted = nullptr;  // null: all rows belong to expert 0
   // Per row [num_experts * rows]; per block [num_experts, ceil(rows / scale_rows),
   // num_scale_columns(columns)].
   TensorView w_scales = {};
@@ -43,12 +46,12 @@ struct GroupedGemmCall {
   // wgmma::kMostGroupedTokens more numbers must follow the scales per block.
   TensorView x_scales = {};
   const int32_t* x_scale_rows = nullptr;  // null, or the index into x_scales per row of x
-  // 0: one scale per row of w and per row of x. Otherwise one per block of so many rows of w, or of
-  // one row of x, and of kScaleColumns columns.
+  // 0: one scale per row of w and per row of x. Otherwise one scale per block: this many rows of w,
+  // or one row of x, times kScaleColumns columns.
   int64_t scale_rows = 0;
 };
 
-// Hopper only. num_blocks: thread blocks, of which an SM runs one. Enqueues; capturable.
+// Hopper only. num_blocks: thread blocks; an SM runs one of them. Enqueues; capturable.
 Status run_grouped_gemm(const LaunchContext& context, int num_blocks, const GroupedGemmCall& call);
 
 }  // namespace quire::cuda

@@ -46,7 +46,7 @@ size_t shared_bytes(const WgmmaTile& tile, int num_stages) {
   return wgmma::shared_bytes(tile.weights, tile.tokens, tile.weights_are_a, num_stages);
 }
 
-// The deepest ring within the limit.
+// The number of stages of the deepest ring within the limit.
 int num_stages(const WgmmaTile& tile, size_t max_bytes) {
   int count = wgmma::kMaxStages;
   while (count > 0 && shared_bytes(tile, count) > max_bytes) --count;
@@ -80,7 +80,7 @@ std::string wgmma_plan_name(const WgmmaPlan& plan) {
 Result<std::unique_ptr<WgmmaGemm>> WgmmaGemm::create(const LaunchContext& context) {
   if (context.stream->limits().compute_capability != 90) return std::unique_ptr<WgmmaGemm>();
   std::unique_ptr<WgmmaGemm> gemm(new WgmmaGemm(context));
-  // A thread block of any tile fills an SM, so the limits of one kernel hold for all.
+  // A thread block of any tile fills an SM, so the limits of one kernel apply to all.
   const WgmmaTile& tile = kTiles[0];
   const size_t bytes =
       shared_bytes(tile, num_stages(tile, context.stream->limits().max_shared_bytes));
@@ -130,8 +130,8 @@ bool WgmmaGemm::fits(const GemmCall& call, const WgmmaPlan& plan) const {
   return max_clusters > 0 && grid.num_k_blocks >= plan.splits;
 }
 
-// A model fitted to times on an H200. It ranks the best plan among the first few, which are then
-// measured.
+// A model fitted to times on an H200. It only has to rank the best plan among the first few,
+// because these are measured.
 double WgmmaGemm::estimate_us(const GemmCall& call, const WgmmaPlan& plan) const {
   constexpr double kClocksPerUs = 1700;
   constexpr double kMultiplyAddsPerClock = 1843;  // of an SM's 2048
@@ -178,8 +178,8 @@ std::vector<WgmmaPlan> WgmmaGemm::plans(const GemmCall& call, size_t max_count) 
           const WgmmaPlan plan = {tile, tokens, weights, splits};
           if (!fits(call, plan)) continue;
           const Grid grid = grid_of(call, plan);
-          // Leaves out tiles that are mostly empty, thread blocks without a tile, and splits of
-          // products that fill the SMs.
+          // Skips tiles that are mostly empty, thread blocks without a tile, and splits of products
+          // that already fill the SMs.
           if (kTiles[tile].tokens >= 2 * call.x.shape[0] || tokens > grid.token_tiles) continue;
           const int max_clusters = max_clusters_[static_cast<size_t>(plan.cluster_size())];
           if (splits > 1 && grid.num_clusters() > max_clusters) continue;
@@ -218,8 +218,8 @@ Status WgmmaGemm::run(const GemmCall& call, const WgmmaPlan& plan) {
   p.splits = plan.splits;
   p.num_stages = num_stages(tile, context_.stream->limits().max_shared_bytes);
   p.w_policy = is_read_once ? kL2EvictFirst : kL2EvictNormal;
-  // A cluster that splits K computes only one tile, after which its rings hold partial sums, so the
-  // grid has one cluster per tile.
+  // A cluster that splits K computes only one tile, because its rings hold partial sums afterwards.
+  // So the grid has one cluster per tile.
   const auto size = static_cast<size_t>(plan.cluster_size());
   const int64_t num_clusters = plan.splits > 1
                                    ? grid.num_clusters()

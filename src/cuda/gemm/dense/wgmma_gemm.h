@@ -1,7 +1,7 @@
 // out[t, n] = sum_k x[t, k] * w[n, k] + bias[n] on Hopper's tensor cores (wgmma), for batches of 17
-// to a few hundred rows. cuBLASLt's tiles often leave a last wave of thread blocks almost empty
-// there. These kernels have tiles of more widths, and products of few tiles split K over the thread
-// blocks of a cluster, which add up in a fixed order.
+// to a few hundred rows. For these, the last wave of cuBLASLt's thread blocks is often almost
+// empty. The kernels here have tiles of more widths. Products with few tiles split K over the
+// thread blocks of a cluster, which add up their parts in a fixed order.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@
 namespace quire::cuda {
 
 // One way to compute a product. A cluster has cluster_tokens * cluster_weights * splits thread
-// blocks. The thread blocks of one split load each tile that they share once, by multicast.
+// blocks. The thread blocks of one split load each shared tile once, by multicast.
 struct WgmmaPlan {
   int tile = 0;  // index of wgmma_tile
   int cluster_tokens = 1;
@@ -34,7 +34,7 @@ struct WgmmaTile {
 int num_wgmma_tiles();
 const WgmmaTile& wgmma_tile(int tile);
 // For example "224x128 c1x2s1": weights x tokens of a tile, then weights x tokens of a cluster and
-// its splits of K.
+// its number of splits of K.
 std::string wgmma_plan_name(const WgmmaPlan& plan);
 
 class WgmmaGemm {
@@ -43,12 +43,12 @@ class WgmmaGemm {
   static Result<std::unique_ptr<WgmmaGemm>> create(const LaunchContext& context);
 
   // Accepts F16 or BF16 with n and k multiples of 8 and 16-byte aligned addresses. With gated_out,
-  // n must be a multiple of 16 and there is no bias; gated_out is then computed without writing out
-  // to memory.
+  // n must be a multiple of 16 and there must be no bias; gated_out is then computed without
+  // writing `out`.
   static bool takes(const GemmCall& call);
-  // Up to max_count plans, in the order of their estimated time.
+  // Up to max_count plans, ordered by estimated time.
   std::vector<WgmmaPlan> plans(const GemmCall& call, size_t max_count) const;
-  // Whether the plan is valid for the call, as run() requires.
+  // Whether the plan is valid for the call. run() requires this.
   bool fits(const GemmCall& call, const WgmmaPlan& plan) const;
   // Enqueues; capturable.
   Status run(const GemmCall& call, const WgmmaPlan& plan);
@@ -60,7 +60,8 @@ class WgmmaGemm {
   double estimate_us(const GemmCall& call, const WgmmaPlan& plan) const;
 
   LaunchContext context_;
-  std::array<int, kMaxClusterSize + 1> max_clusters_ = {};  // resident at once, by cluster size
+  std::array<int, kMaxClusterSize + 1> max_clusters_ = {};  // resident at the same time, by cluster
+                                                            // size
 };
 
 }  // namespace quire::cuda

@@ -7,7 +7,7 @@
 namespace quire::cuda {
 namespace {
 
-// The matrix of expert `idx` in a stack, as a tensor of one axis less.
+// The matrix of expert `idx` in a stack, as a tensor without the first axis.
 TensorView slice(const TensorView& stack, int64_t idx) {
   if (stack.data == nullptr) return {};
   const TensorView row = stack.rows(idx, 1);
@@ -15,7 +15,7 @@ TensorView slice(const TensorView& stack, int64_t idx) {
   return {row.data, row.dtype, {stack.shape[1], stack.shape[2]}};
 }
 
-// The shape of a stack of tensors of this shape.
+// The shape of a stack of `count` tensors of this shape.
 Shape stack_of(int64_t count, const Shape& shape) {
   return shape.rank() == 1 ? Shape{count, shape[0]} : Shape{count, shape[0], shape[1]};
 }
@@ -30,7 +30,7 @@ Status different_types() {
 
 Status CudaExperts::add(int idx, const LinearSource& source, const Shape& shape, DType dtype,
                         WeightUpload& upload, Stack& stack) {
-  constexpr int64_t kFp8Step = 16;  // numbers of a load
+  constexpr int64_t kFp8Step = 16;  // values per load
   if (is_quantized(source)) return add_packed(idx, source, shape, upload, stack);
   QUIRE_ASSIGN_OR_RETURN(const DType kept, kept_dtype(source, dtype));
   if (kept == DType::kF8E4M3 && shape[2] % kFp8Step != 0) {

@@ -16,9 +16,10 @@ namespace quire::cuda {
 // All experts of a layer in one tensor per product, or packed.
 class CudaExperts final : public Experts {
  public:
-  // Enqueues the upload, one matrix at a time. Weights without scales get `dtype`; quantized ones
-  // stay packed. Fails as CudaLinear::load and PackedMatrices::load do, and with kUnimplemented if
-  // the experts have different types or formats, or only one of the two products is quantized.
+  // Enqueues the upload, one matrix at a time. Weights without scales are converted to `dtype`;
+  // quantized weights stay packed. Fails as CudaLinear::load and PackedMatrices::load do, and with
+  // kUnimplemented if the experts have different types or formats, or only one of the two products
+  // is quantized.
   static Result<std::unique_ptr<CudaExperts>> load(ExpertsSource& source, DType dtype,
                                                    WeightUpload& upload);
 
@@ -42,8 +43,8 @@ class CudaExperts final : public Experts {
   };
 
   explicit CudaExperts(const ExpertsShape& shape) : shape_(shape) {}
-  // Allocates the stack with the first expert, whose type and layout of scales the others must
-  // have.
+  // Allocates the stack with the first expert. All other experts must have its type and scale
+  // layout.
   static Status add(int idx, const LinearSource& source, const Shape& shape, DType dtype,
                     WeightUpload& upload, Stack& stack);
   static Status add_packed(int idx, const LinearSource& source, const Shape& shape,

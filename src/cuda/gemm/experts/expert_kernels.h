@@ -21,26 +21,28 @@ struct ExpertMatrices {
   int64_t down_scale_rows = 0;
 };
 
-// Upper bound of the tokens that share one read of an expert's weights in run_few_experts().
+// The maximum number of tokens that share one read of an expert's weights in run_few_experts().
 inline constexpr int kFewTokens = 8;
 
-// From this number of tokens on, grouped products are faster on an H200, if they take the operands:
-// by 14 % with 2 tokens and by 39 % with 8 of Qwen3-30B-A3B's shape in BF16.
+// From this number of tokens on, grouped products are faster on an H200, if they support the
+// operands: 14 % with 2 tokens and 39 % with 8 tokens for Qwen3-30B-A3B in BF16.
 inline constexpr int64_t kGroupedFromTokens = 2;
 
-// Ops::experts by two kernels for few tokens. They compute any number, but read the weights again
-// for each kFewTokens of them. product: [num_tokens * top_k, intermediate_size], scratch memory.
+// Ops::experts by two kernels for few tokens. They accept any number of tokens, but read the
+// weights again for every kFewTokens tokens. product: [num_tokens * top_k, intermediate_size],
+// scratch memory.
 void run_few_experts(const LaunchContext& context, const ExpertMatrices& matrices,
                      const ExpertsCall& call, const TensorView& product);
 
-// Sorts the pairs, and cuts each expert's rows into tiles of up to `tile_rows`. ids: I32
+// Sorts the pairs, and splits each expert's rows into tiles of up to `tile_rows` rows. ids: I32
 // [num_tokens, top_k]. The order of an expert's rows may differ between two calls; the bits of a
 // row's product do not depend on it.
 void run_sort_pairs(const LaunchContext& context, const TensorView& ids, int tile_rows,
                     const SortedPairs& sorted);
 
 // out[t, :] (+)= sum over j of weights[t, j] * y[rows[t, j], :], in the order of j. y and out are
-// F16 or BF16 with rows of whole 16-byte vectors. rows null: y has a row per pair, in their order.
+// F16 or BF16 with rows of whole 16-byte vectors. rows null: y has one row per pair, in the order
+// of the pairs.
 void run_combine(const LaunchContext& context, const TensorView& y, const int32_t* rows,
                  const TensorView& weights, bool adds, const TensorView& out);
 

@@ -1,14 +1,14 @@
 // Products with matrices whose weights stay packed in 4, 6 or 8 bits, for Hopper.
 //
-// Layout. Rows are kept in panels of 32, and a panel in blocks of columns: 256 with 4 bits, 128
-// with 6 and 8. A block is contiguous, so that one bulk copy fetches it: the header of
-// ops/quantized_format.h, then the values in slices of 64 columns. A panel's last block may have
-// fewer slices. Values are unsigned, and 2^(bits - 1) is subtracted from them.
+// Layout. Rows are stored in panels of 32 rows, and each panel in blocks of columns: 256 columns
+// with 4 bits, 128 with 6 and 8 bits. A block is contiguous, so that one bulk copy loads it: the
+// header of ops/quantized_format.h, then the values in slices of 64 columns. A panel's last block
+// may have fewer slices. Values are unsigned, and 2^(bits - 1) is subtracted from them.
 //
 // A slice is two tiles of 16 rows, and a tile four steps of 16 columns: the A operands of the
-// instruction mma.m16n8k16, in the order in which the 32 lanes of a warp hold them. Lane 4 g + q
-// has, of step s, columns 16 s + 4 q to 16 s + 4 q + 3 of rows g and g + 8. (The order of K within
-// an instruction is free as long as A and B agree.) A tile is:
+// instruction mma.m16n8k16, in the order in which the 32 lanes of a warp hold them. In step s, lane
+// 4 g + q has columns 16 s + 4 q to 16 s + 4 q + 3 of rows g and g + 8. (The order of K within an
+// instruction is free as long as A and B agree.) A tile is:
 //   4 bits: words[32 lanes][4 steps]. Nibble i of a word is in row g + 8 (i % 2), column
 //           2 (i / 2 % 2) + i / 4.
 //   6 bits: the lower 4 bits as above, then the upper 2 bits in words[32 lanes][2 step pairs].
@@ -40,29 +40,29 @@ struct PackedLayout {
   QuantizedFormat format = {};
   QuantizedHeader header = {};  // of a block
   // The kernel subtracts 2^(bits - 1) from every value. For formats with minimums or zero points,
-  // whose values have no offset, `shifted` is that number, and a group's minimum is lowered by
+  // whose values have no offset, `shifted` is 2^(bits - 1), and a group's minimum is reduced by
   // `shifted` times its scale.
   float shifted = 0;
 
   constexpr int block_columns() const { return packed_block_columns(format.value_bits); }
   constexpr int slice_bytes() const { return 2 * packed_tile_bytes(format.value_bits); }
-  // The bytes of a block of `slices` slices.
+  // The size of a block of `slices` slices in bytes.
   constexpr int block_bytes(int64_t slices) const {
     return static_cast<int>(header.num_bytes + slices * slice_bytes());
   }
   constexpr int block_bytes() const { return block_bytes(block_columns() / kSliceColumns); }
-  // The number that is added to stored values, so that the value of zero is 2^(bits - 1).
+  // The number that is added to stored values, so that zero is stored as 2^(bits - 1).
   constexpr int value_shift() const {
     const bool is_centered = !format.has_minimums && !format.has_zeros;
     return is_centered ? (1 << (format.value_bits - 1)) - format.offset : 0;
   }
-  // Whether something is subtracted per group.
+  // Whether the kernel subtracts a minimum or zero point per group.
   constexpr bool has_minimums() const { return format.has_minimums || format.has_zeros; }
 };
 
 PackedLayout packed_layout(const QuantizedFormat& format);
 
-// The position of the values of 4 columns of a row, in 32-bit words of a slice: value i is at
+// The position of the values of 4 columns of a row in the 32-bit words of a slice. Value i is at
 //   4, 6 bits: bit `shift` + 8 (i / 2) + 16 (i % 2) of `word`; and the upper 2 bits of 6
 //              at bit `high_shift` + 4 (i / 2) + 16 (i % 2) of `high_word`.
 //   8 bits: bit `shift` + 16 (i % 2) of word `word` + i / 2.
@@ -106,13 +106,13 @@ struct PackedRows {
 };
 
 // Rows that are grouped by their matrix, such as those of a layer's experts. All matrices have one
-// layout; PackedGemmCall::w is the first one. Everything but the sizes is on the device, so that a
+// layout; PackedGemmCall::w is the first one. All data except the sizes is on the device, so that a
 // launch is the same for any choice of experts.
 struct PackedGroups {
-  const wgmma::ExpertTile* tiles = nullptr;  // adjacent rows of one matrix each
+  const wgmma::ExpertTile* tiles = nullptr;  // each has adjacent rows of one matrix
   const int32_t* num_tiles = nullptr;
   int64_t most_tiles = 0;
-  // Tile i is row i, of matrix experts[i], and there are most_tiles of them, if `tiles` is null.
+  // If `tiles` is null, there are most_tiles tiles: tile i is row i, with matrix experts[i].
   const int32_t* experts = nullptr;
   int64_t matrix_bytes = 0;  // between the panels of two matrices
 };
@@ -121,61 +121,61 @@ struct PackedGroups {
 struct PackedGemmCall {
   const PackedRows* w = nullptr;
   TensorView x;     // F16 or BF16 [m, k]; run_packed_gemm(): m at most kMaxPackedRows
-  TensorView bias;  // of x's type, of all rows of the matrix; data null: none
+  TensorView bias;  // of x's type, for all rows of the matrix; data null: none
   TensorView out;   // of x's type or F32 [m, rows of the matrix]
-  // [m, rows / 2]; data null: none. gated_out = silu(first half of out) * second half, and out is
-  // not written. Only if packed_gemm_gates().
+  // [m, rows / 2]; data null: none. gated_out = silu(first half of out) * second half, and `out` is
+  // not written. Requires packed_gemm_gates().
   TensorView gated_out = {};
-  // Only run_packed_tiles(): `out` and gated_out have the rows of the groups' tiles, and x an image
-  // per tile. Null: all rows are of w.
+  // For run_packed_tiles() only: `out` and gated_out have the rows of the groups' tiles, and x has
+  // one image per tile. Null: all rows are multiplied by w.
   const PackedGroups* groups = nullptr;
 };
 
-// The most rows of x that one launch multiplies.
+// The maximum number of rows of x per launch of run_packed_gemm().
 inline constexpr int64_t kMaxPackedRows = 8;
 
-// How the kernel is launched: for measurements.
+// Launch parameters of run_packed_gemm(), which measurements may change.
 struct PackedGemmTuning {
-  // Blocks of weights that a warp's copies hold: 2 take 54 to 68 KiB per thread block. An SM's
-  // other memory is for the next product, whose copies begin early.
+  // The depth of a warp's ring, in blocks of weights: 2 take 54 to 68 KiB per thread block. The
+  // rest of an SM's shared memory is for the next product, whose copies begin early.
   int num_stages = 2;
   int blocks_per_sm = 2;
 };
 
-// Whether the kernel computes gated_out for these rows, which are a whole matrix.
+// Whether the kernel can compute gated_out for these rows, which must be a whole matrix.
 bool packed_gemm_gates(const PackedRows& w);
-// A row's bits do not depend on the other rows or their number.
+// The bits of a row do not depend on the other rows or their number.
 void run_packed_gemm(const LaunchContext& context, int num_sms, const PackedGemmCall& call,
                      const PackedGemmTuning& tuning = {});
 
-// The columns of x in a stage of the kernel for more rows.
+// The columns of x per stage of run_packed_tiles().
 inline constexpr int kChunkColumns = 128;
 
-// How that kernel is launched.
+// Launch parameters of run_packed_tiles().
 struct PackedTilePlan {
   int tokens = 0;      // rows of x in a tile: 16, 32, 64 or 128
-  int warpgroups = 2;  // per thread block, 1 or 2: each has two panels
-  int splits = 1;      // of K, 1, 2 or 4: thread blocks of a cluster
+  int warpgroups = 2;  // per thread block, 1 or 2; each has two panels
+  int splits = 1;      // of K: 1, 2 or 4 thread blocks per cluster
 };
-// The rows of x of the least tile that has m of them, or of the largest tile.
+// The number of rows of x in the smallest tile with at least m rows, or in the largest tile.
 int packed_tile_tokens(int64_t m);
 PackedTilePlan packed_tile_plan(const PackedRows& w, int64_t m, int num_sms);
-// Writes x, whose columns have an order unless that is null, as images of the kernel's shared
-// memory, out[tiles][slices][tokens] of 64 columns each. In each 16 columns there are columns 0, 1,
-// 4, 5, 8, 9, 12 and 13 first, then the others. Of the row t of a tile, 8 adjacent elements i are
-// at i ^ (t % 8). Rows past the end are zeros, and so are columns past the end, up to a multiple of
-// kChunkColumns.
+// Writes x, with its columns reordered by `order` unless that is null, as images of the kernel's
+// shared memory: out[tiles][slices][tokens] with 64 columns each. In each group of 16 columns,
+// columns 0, 1, 4, 5, 8, 9, 12 and 13 come first, then the others. In row t of a tile, vector i of
+// 8 adjacent elements is stored at i ^ (t % 8). Rows past the end are zeros. Columns past the end
+// are zeros, up to a multiple of kChunkColumns.
 void run_tile_columns(const LaunchContext& context, const TensorView& x, const int32_t* order,
                       int tile_rows, void* out);
-// The same for each tile of the groups, whose row r is row x_rows[r] of x, or row r if x_rows is
-// null. `order` is that of the columns of all matrices, [matrices, columns].
+// The same for each tile of the groups. Row r of the groups is row x_rows[r] of x, or row r if
+// x_rows is null. `order`: of the columns of each matrix, [matrices, columns].
 void run_tile_columns(const LaunchContext& context, const TensorView& x, const int32_t* order,
                       const PackedGroups& groups, const int32_t* x_rows, int tile_rows, void* out);
-// As run_packed_gemm(), for any number of rows; the data of x is what run_tile_columns() writes.
+// Like run_packed_gemm(), for any number of rows. x must be the output of run_tile_columns().
 void run_packed_tiles(const LaunchContext& context, const PackedTilePlan& plan,
                       const PackedGemmCall& call);
 
-// Products of rows that are grouped by their matrix, with tiles of up to kMaxPackedRows rows.
+// Products of rows that are grouped by their matrix. Each tile has at most kMaxPackedRows rows.
 struct PackedExpertsCall {
   const PackedRows* w = nullptr;  // of the first matrix
   PackedGroups groups;
@@ -183,19 +183,19 @@ struct PackedExpertsCall {
   // Row r of the groups is row x_rows[r] of x, or r / rows_per_x if x_rows is null.
   const int32_t* x_rows = nullptr;
   int rows_per_x = 1;
-  // In x's type. is_gated: out = activation(first half of the product) * second half, only if
-  // packed_gemm_gates(). Otherwise columns from w->first_row on are written.
+  // In x's type. With is_gated, out = activation(first half of the product) * second half; this
+  // requires packed_gemm_gates(). Otherwise columns from w->first_row on are written.
   TensorView out;
   bool is_gated = false;
   Activation activation = Activation::kSilu;
-  // Whether the groups were complete before the previous kernel let this one start. Copies of
-  // weights then begin early.
+  // Whether the groups were complete before the previous kernel let this one start. If so, the
+  // copies of weights begin early.
   bool are_ready = false;
 };
-// A row's bits do not depend on the other rows or their number.
+// The bits of a row do not depend on the other rows or their number.
 void run_packed_experts(const LaunchContext& context, const PackedExpertsCall& call);
-// out[r, k] = x[x_row, order[matrix of r, k]] for each row r of the groups, as above. out and x are
-// F16 or BF16.
+// out[r, k] = x[x_row, order[matrix of r, k]] for each row r of the groups. x_row is derived from
+// x_rows and rows_per_x as above. out and x are F16 or BF16.
 void run_permute_groups(const LaunchContext& context, const PackedExpertsCall& call,
                         const int32_t* order, const TensorView& out);
 

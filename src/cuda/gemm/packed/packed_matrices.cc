@@ -24,7 +24,7 @@ void add_bits(std::byte* words, int64_t idx, uint32_t bits) {
   std::memcpy(words + 4 * idx, &word, 4);
 }
 
-// Writes 4 values, all with `shift` added, to a slice of zeros.
+// Writes 4 values, each plus `shift`, to a slice of zeros.
 void pack_quad(const uint8_t* values, int bits, uint8_t shift, int row, int column,
                std::byte* slice) {
   std::array<uint32_t, 4> v = {};
@@ -59,7 +59,7 @@ void pack_panel(const QuantizedMatrix& matrix, const PackedRows& rows, int64_t f
           matrix.read(first_row + row, first / kQuantizedColumns, ceil_div(left, kGroupColumns));
       for (int64_t in_row = 0; in_row < left; in_row += block_columns) {
         std::byte* const block = to + (first + in_row) / block_columns * layout.block_bytes();
-        // A scale for more columns than a block has is in each of the row's blocks.
+        // A scale for more columns than a block has is repeated in each of the row's blocks.
         const bool is_shared = matrix.format().group_k > block_columns;
         write_quantized_header(from, is_shared ? 0 : in_row, row, layout.format,
                                block_columns / kGroupColumns, block);
@@ -97,7 +97,7 @@ int64_t packed_bytes(const WeightScheme& scheme, DType scales, const Shape& matr
 
 namespace {
 
-// The parts of a matrix that is these matrices, one below the other.
+// The parts of a matrix that consists of these matrices, one below the other.
 Result<std::vector<PackedRows>> parts_of(const std::vector<QuantizedMatrix>& matrices) {
   std::vector<PackedRows> parts;
   int64_t num_rows = 0;
@@ -168,7 +168,7 @@ Status PackedMatrices::load(int64_t idx, const LinearSource& source, WeightUploa
   return load_order(idx, source, upload);
 }
 
-// Some matrices may have an order of columns, and others none.
+// Some of the matrices may have an order of columns, and the others none.
 Status PackedMatrices::load_order(int64_t idx, const LinearSource& source, WeightUpload& upload) {
   const std::span<const int32_t> order = column_order_of(source);
   if (order.empty()) return {};

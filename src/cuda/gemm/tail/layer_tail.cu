@@ -27,15 +27,15 @@ __device__ __forceinline__ void store_shared(unsigned char* base, int vec,
   reinterpret_cast<Vec<T, kVec>*>(base)[vec] = value;
 }
 
-// Loads data that another thread block wrote in this kernel, past the L1, which may hold an older
-// copy.
+// Loads data that another thread block wrote in this kernel. The load bypasses the L1, because the
+// L1 may hold an older copy.
 template <typename T>
 __device__ __forceinline__ Vec<T, kVec> load_written(const void* base, int vec) {
   const uint4 bits = __ldcg(static_cast<const uint4*>(base) + vec);
   return *reinterpret_cast<const Vec<T, kVec>*>(&bits);
 }
 
-// Sums over the threads that compute; every one gets the sum. There must be a barrier between two
+// Sums over the computing threads; every thread gets the sum. There must be a barrier between two
 // calls.
 __device__ __forceinline__ float sum_of_consumers(float x) {
   __shared__ float of_warp[kWarps];
@@ -46,7 +46,7 @@ __device__ __forceinline__ float sum_of_consumers(float x) {
   return warp_sum(of_warp[lane % kWarps], kWarps);
 }
 
-// x as numbers, of which every thread block copies or normalizes the whole row.
+// x as plain numbers. Every thread block copies or normalizes the whole row.
 template <typename Weights>
 class Row {
  public:
@@ -68,7 +68,7 @@ class Row {
     }
   }
   __device__ __forceinline__ void publish(int phase, const ColumnRange& range) const {
-    if (phase != kGateUp) return;  // the residual's columns are written
+    if (phase != kGateUp) return;  // the residual's columns are already written
     T* const out = static_cast<T*>(p_.gemms[phase].out) + range.first_column;
     for (int i = static_cast<int>(threadIdx.x); i < range.num_columns; i += kThreads) {
       out[i] = from_float<T>(gated_product<Weights>(range, s_, i));
@@ -83,8 +83,8 @@ class Row {
   }
 
  private:
-  // Vectors of norm weights that a thread loads in advance; longer rows read the rest when they
-  // need it.
+  // Vectors of norm weights that a thread loads in advance. In longer rows, the remaining vectors
+  // are loaded when they are needed.
   static constexpr int kPreloaded = 2;
 
   __device__ __forceinline__ const float* norm_weights(int phase) const {
@@ -140,8 +140,8 @@ __device__ __forceinline__ float dot(const Vec<T, kVec>& a, const Vec<T, kVec>& 
   return sum;
 }
 
-// Multiplies a segment with its part of x; returns the lane's part of the sum. Calls `release` once
-// the segment has been read, so that its stage is refilled early.
+// Multiplies a segment by its part of x; returns the lane's part of the sum. Calls `release` as
+// soon as the segment has been read, so that its stage is refilled early.
 template <typename T, typename Release>
 __device__ __forceinline__ float multiply_segment(const unsigned char* w, const unsigned char* x,
                                                   int num_vecs, int lane, const Release& release) {
@@ -167,8 +167,8 @@ __device__ __forceinline__ float multiply_segment(const unsigned char* w, const 
 
 #endif
 
-// Rows of numbers of the type of x. Each segment of a row has a partial sum in shared memory, and
-// those of a row are added in order.
+// Rows of weights in the type of x. Each segment of a row has a partial sum in shared memory, and a
+// row's partial sums are added in order.
 template <typename T>
 struct DenseWeights {
   using Element = T;
@@ -235,7 +235,7 @@ bool takes_rows(const Linear& linear, DType dtype) {
          w.shape[0] % 2 == 0 && w.shape.num_elements() <= INT32_MAX && is_aligned({w.data}, 16);
 }
 
-// num_parts: parts of the rows (gate and up), each of whole panels.
+// num_parts: the number of parts of the rows (gate and up), each with whole panels.
 bool takes_panels(const Linear& linear, int num_parts, const QuantizedFormat& format) {
   const PackedMatrices* const w = as_cuda(linear).packed();
   if (w == nullptr || w->parts().size() != 1 || w->order() != nullptr) return false;
@@ -275,7 +275,7 @@ bool has_supported_operands(const LayerTail& layer) {
                     16);
 }
 
-// Calls body(type, ranks) with the element type and the compiled number of ranks.
+// Calls body(type, ranks) with the element type and the number of ranks as a constant.
 template <typename Body>
 void with_kernel(DType dtype, int num_ranks, const Body& body) {
   tail::with_ranks(num_ranks, [&](auto ranks) {
@@ -303,7 +303,7 @@ Result<std::unique_ptr<LayerTailKernel>> LayerTailKernel::create(const LaunchCon
   const LaunchLimits& device = context.stream->limits();
   int block_bytes = 0;
   int sm_bytes = 0;
-  int reserved_bytes = 0;  // reserved by the driver, per thread block
+  int reserved_bytes = 0;  // per thread block, by the driver
   int cooperates = 0;
   const auto read_attribute = [&](cudaDeviceAttr attribute, int* value) {
     return cudaDeviceGetAttribute(value, attribute, device.device);
@@ -337,7 +337,7 @@ Result<std::unique_ptr<LayerTailKernel>> LayerTailKernel::create(const LaunchCon
 tail::Params LayerTailKernel::params_of(const LayerTail& layer, const PeerInboxes& peers) const {
   tail::Params p;
   const bool packed = is_packed(layer);
-  const int delta_unit = num_ranks_ > 1 ? 2 : 1;  // an inbox receives words of two columns
+  const int delta_unit = num_ranks_ > 1 ? 2 : 1;  // words of an inbox hold two columns
   const auto add = [&](const Linear* linear, const TensorView& out, int rows_per_column,
                        int column_unit) {
     if (linear == nullptr) return;

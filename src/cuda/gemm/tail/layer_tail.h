@@ -1,6 +1,6 @@
-// All products between two layers' attention in one kernel, for a single token row. There is so
-// little arithmetic per weight that memory bandwidth determines the time, provided that memory
-// never idles.
+// All products between the attention of two layers in one kernel, for a single token row. There is
+// so little arithmetic per weight that memory bandwidth determines the time, if memory is never
+// idle.
 //
 // This header has the host's interface and, in namespace tail, the plan that the launch and the
 // kernels (layer_tail_kernel.cuh) share: the products, each thread block's columns of them, and the
@@ -30,8 +30,8 @@ namespace quire::cuda {
 namespace tail {
 
 inline constexpr int kWarps = 8;
-inline constexpr int kThreads = kWarps * 32;         // that compute
-inline constexpr int kBlockThreads = kThreads + 32;  // with the warp that loads weights
+inline constexpr int kThreads = kWarps * 32;         // threads that compute
+inline constexpr int kBlockThreads = kThreads + 32;  // plus the warp that loads weights
 inline constexpr int kVec = 8;                       // elements of a 16-byte access
 // Elements of K of one weight row that a warp loads per stage of its ring. Halving this (with twice
 // the stages) is 20 % slower on an H200, because each SM then issues too many bulk copies.
@@ -39,7 +39,7 @@ inline constexpr int kSegment = 2048;
 inline constexpr int kSegmentBytes = kSegment * 2;
 inline constexpr int kMaxGemms = 4;
 
-// The products in the order of their phases; kQkv is absent behind the last layer.
+// The products in the order of their phases. After the last layer there is no kQkv.
 enum GemmIdx { kO, kGateUp, kDown, kQkv };
 
 // One product: out[n] = w[n, k] * x[k].
@@ -49,7 +49,8 @@ struct Gemm {
   int n = 0;  // columns of out; for gate and up, w has 2 n rows
   int k = 0;
   int rows_per_column = 1;  // rows of w per column of out
-  int column_unit = 1;      // a divisor of n: thread blocks divide the columns in units of so many
+  int column_unit = 1;      // a divisor of n: thread blocks share the columns in units of this many
+                            // columns
   int64_t panel_bytes = 0;  // of packed weights
 };
 
@@ -78,8 +79,8 @@ QUIRE_BOTH_SIDES inline ColumnRange column_range(const Gemm& gemm, int block, in
   return range;
 }
 
-// The ends of the thread blocks' ranges when segments are divided evenly. Rounding up makes the
-// columns that a thread block owns independent of k, so kO and kDown have the same ranges.
+// The ends of the thread blocks' ranges if segments are divided evenly. Because of rounding up, the
+// columns that a thread block owns do not depend on k, so kO and kDown have the same ranges.
 struct RangeEnds {
   int end;        // of thread block i: ceil((i + 1) * segments / num_blocks)
   int remainder;  // end * num_blocks - (i + 1) * segments, below num_blocks
@@ -87,7 +88,7 @@ struct RangeEnds {
   int step_rest;  // segments % num_blocks
   int num_blocks;
 
-  // The end of the thread block before this one.
+  // The end of the previous thread block's range.
   static QUIRE_BOTH_SIDES RangeEnds before(int block, int num_blocks, int num_segments) {
     RangeEnds ends = {};
     ends.end = ceil_div(num_segments * block, num_blocks);
@@ -97,7 +98,7 @@ struct RangeEnds {
     ends.num_blocks = num_blocks;
     return ends;
   }
-  // Goes to the next thread block, without a division.
+  // Moves to the next thread block without a division.
   QUIRE_BOTH_SIDES void advance() {
     end += step;
     remainder -= step_rest;
@@ -108,14 +109,14 @@ struct RangeEnds {
 };
 
 // With packed weights, a segment is a block of a panel, and the segments are divided evenly among
-// the thread blocks. Their order is that of the columns: per 32 columns the panel of gate's, then
-// that of up's. A thread block owns the columns whose first segment is in its range. It sends its
-// sums of columns that begin in an earlier range to the thread block that owns them.
-// Unlike in ColumnRange, the segments are not exactly those of the columns.
+// the thread blocks. They are in the order of the columns: for every 32 columns, the panel of gate,
+// then the panel of up. A thread block owns the columns whose first segment is in its range. If a
+// column begins in an earlier range, the thread block sends its sums of the column to the owner.
+// Unlike in ColumnRange, the range's segments are not exactly those of its own columns.
 struct PanelRange : ColumnRange {
   int first_panel;      // in this order
   int num_panels;       // with segments in this range
-  int num_sent_panels;  // the first of these, which another thread block owns
+  int num_sent_panels;  // the first of them, which another thread block owns
   RangeEnds ends;       // of this range
 };
 
@@ -128,7 +129,7 @@ QUIRE_BOTH_SIDES inline PanelRange panel_range(const Gemm& gemm, int block, int 
   constexpr int kColumns = static_cast<int>(kPanelRows);
   PanelRange range = {};
   range.row_segments = ceil_div(gemm.k, packed_block_columns(4));
-  const int unit_segments = range.row_segments * gemm.rows_per_column;  // of 32 columns
+  const int unit_segments = range.row_segments * gemm.rows_per_column;  // per 32 columns
   range.ends = RangeEnds::before(block, num_blocks, num_panel_segments(gemm));
   const int first = range.ends.end;
   range.ends.advance();
@@ -152,28 +153,28 @@ struct Params {
   int num_gemms = 0;
   int num_stages = 0;  // of a warp's ring; 0: does not fit
   int stage_bytes = kSegmentBytes;
-  size_t x_bytes = 0;  // of shared memory, of the widest x
-  int sums_bytes = 0;  // of shared memory; the most that a thread block needs in any phase
+  size_t x_bytes = 0;  // shared memory for the widest x
+  int sums_bytes = 0;  // shared memory; the maximum over all thread blocks and phases
   int hidden = 0;
-  int max_own_columns = 0;  // of the residual, in the largest range
+  int max_own_columns = 0;  // columns of the residual in the largest range
   const void* attention = nullptr;
   void* residual = nullptr;
   const float* norms[2] = {};  // after kO and after kDown
   float eps = 0;
   uint64_t* arrivals = nullptr;  // grid barrier; a multiple of gridDim.x between launches
-  PeerInboxes peers;             // num_ranks is 0 without ranks
+  PeerInboxes peers;             // num_ranks is 0 on a single rank
   // Only with packed weights:
   PackedLayout layout;
   int group_shift = 0;           // log2 of the columns of a group
-  std::byte* inboxes = nullptr;  // where thread blocks send sums
-  std::byte* rows[2] = {};       // of digits (DigitRow): every other phase writes the same one
+  std::byte* inboxes = nullptr;  // memory to which thread blocks send sums
+  std::byte* rows[2] = {};       // rows of digits (DigitRow); phases alternate between the two
 };
 
-// With packed weights, the sums that a thread block sends are in an inbox of its own,
+// With packed weights, each thread block sends its sums to its own inbox,
 // F32 [products][thread blocks][gate or up][warps][columns of a panel].
 inline constexpr int64_t kInboxBytes = int64_t{2} * kWarps * kPanelRows * 4;
 
-// Offsets in shared memory. The warps' rings come first.
+// Offsets in shared memory. The rings of the warps come first.
 struct SharedLayout {
   size_t x;
   size_t residual;
@@ -194,7 +195,8 @@ QUIRE_BOTH_SIDES inline SharedLayout shared_layout(const Params& params) {
   return layout;
 }
 
-// Columns and segments of the largest range: the numbers of columns differ by at most one unit.
+// The number of columns and of segments in the largest range. The numbers of columns differ by at
+// most one unit.
 inline int max_range_columns(const Gemm& gemm, int num_blocks) {
   return ceil_div(gemm.n / gemm.column_unit, num_blocks) * gemm.column_unit;
 }
@@ -209,14 +211,15 @@ inline void add_gemm(Params& params, const Gemm& gemm, int num_blocks) {
   params.gemms[params.num_gemms++] = gemm;
 }
 
-// The number of partial sums of a range: per panel that the thread block owns, warp and column. The
-// sums of the columns follow them in shared memory.
+// The number of partial sums of a range: one per own panel, warp and column. In shared memory, the
+// sums of the columns follow the partial sums.
 QUIRE_BOTH_SIDES inline int num_panel_sums(const PanelRange& range) {
   return (range.num_panels - range.num_sent_panels) * kWarps * static_cast<int>(kPanelRows);
 }
 
-// With packed weights, x is integers times a scale per step of 32 columns. An integer is the sum of
-// digit[i] * 256^i, with four signed digits of 8 bits. The digits come first; offsets of the rest:
+// With packed weights, x is represented as integers times one scale per step of 32 columns. An
+// integer is the sum of digit[i] * 256^i, with four signed digits of 8 bits. The digits come first;
+// these are the offsets of the rest:
 struct DigitRow {
   int scales;   // F32 [steps]; NaN if a column of the step is not finite
   int squares;  // F32 [steps]: of a residual, the sum of its columns' squares
@@ -236,7 +239,7 @@ QUIRE_BOTH_SIDES inline DigitRow digit_row(int num_columns, bool has_sums) {
   return row;
 }
 
-// The columns' unit is a panel.
+// The unit of columns is a panel.
 inline void add_packed_gemm(Params& params, const Gemm& gemm, int num_blocks) {
   const int num_columns = max_range_columns(gemm, num_blocks) * gemm.rows_per_column;
   params.x_bytes = std::max(params.x_bytes, static_cast<size_t>(digit_row(gemm.k, true).num_bytes));
@@ -263,9 +266,9 @@ inline constexpr size_t kStaticBytes = 512;
 inline constexpr int kMostStages = 4;
 
 // Chooses the depth of the rings. They fill while attention runs, so they leave shared memory for a
-// thread block of attention on the same SM. Otherwise attention starts only after the previous tail
-// has ended, and the next tail starts with empty rings. If even the shallowest rings leave too
-// little, they take up to the limit per thread block.
+// thread block of attention on the same SM. Otherwise attention would start only after the previous
+// tail has ended, and the next tail would start with empty rings. If even the shallowest rings
+// leave too little memory, they use up to the limit per thread block.
 inline void fit_rings(Params& params, const SharedMemoryLimits& limits,
                       int most_stages = kMostStages) {
   constexpr int kMinStages = 2;
@@ -283,28 +286,29 @@ inline void fit_rings(Params& params, const SharedMemoryLimits& limits,
 // Enqueues the kernel for packed weights.
 void run_packed_tail(const LaunchContext& context, int num_blocks, DType dtype,
                      const tail::Params& p);
-// Loads the kernels for that many ranks.
+// Loads the kernels for this number of ranks.
 Status load_packed_tails(int num_ranks);
 
 class LayerTailKernel {
  public:
   // Returns null if the device has no bulk copies (before Hopper) or no cooperative launch.
   // num_blocks: thread blocks of the cooperative launch; 0: one per SM. The device refuses the
-  // launch if it cannot run all of them at once. num_ranks: that share each layer. most_stages: of
-  // a warp's ring, for measurements.
+  // launch if it cannot run all of them at the same time. num_ranks: the ranks that share each
+  // layer. most_stages: the maximum depth of a warp's ring, for measurements.
   static Result<std::unique_ptr<LayerTailKernel>> create(const LaunchContext& context,
                                                          int num_blocks = 0, int num_ranks = 1,
                                                          int most_stages = tail::kMostStages);
 
   // Whether the layer has one row of F16 or BF16, no biases, widths that fit in shared memory, and
-  // 16-byte aligned addresses. Numbers: widths are multiples of 8. Packed weights: one format of 4
-  // bits without minimums or an order of columns, in groups of at least 64 columns; inputs are
-  // multiples of 64, outputs (gate and up each) of 32. FP8 weights are not taken.
+  // 16-byte aligned addresses. F16 or BF16 weights must have widths that are multiples of 8. Packed
+  // weights must have one format of 4 bits without minimums and without an order of columns, in
+  // groups of at least 64 columns; inputs must be multiples of 64, outputs (gate and up each)
+  // multiples of 32. FP8 weights are not supported.
   bool takes(const LayerTail& layer) const;
   // Enqueues; capturable. Requires takes(). Only one stream may use it at a time, because the grid
   // barrier's counter belongs to this object. With the inboxes of several ranks, every rank
   // enqueues its part of the layer, and the kernel sums delta over the ranks: PeerSums::way(delta)
-  // must be kOneStep. Without them, this rank's part is computed alone.
+  // must be kOneStep. Without them, only this rank's part is computed.
   void run(const LayerTail& layer, const PeerInboxes& peers = {});
 
  private:
@@ -325,7 +329,7 @@ class LayerTailKernel {
   LaunchContext context_;
   Buffer arrivals_;
   Buffer inboxes_;  // of thread blocks
-  Buffer rows_;     // two of digits, each as large as all of shared memory
+  Buffer rows_;     // two rows of digits, each as large as all of shared memory
   int num_blocks_;
   int num_ranks_;
   int most_stages_;

@@ -1,7 +1,7 @@
 // Everything between the attention of two layers for one token row, as one cooperative launch with
-// one thread block per SM. The products follow one another, each in a phase:
+// one thread block per SM. Each product is a phase:
 //
-//   phase    x in shared memory    product                            behind it
+//   phase    x in shared memory    product                            after it
 //   kO       attention             delta = o * x                      residual += delta; x = norm
 //   kGateUp  norm of residual      product = silu(gate * x) * up * x  x = product
 //   kDown    product               delta = down * x                   residual += delta; x = norm
@@ -11,24 +11,24 @@
 //
 // The kernel is compiled per kind of weights (layer_tail.cu, packed_tail.cu). `Weights` defines
 // each thread block's range of a product, the segments of weights that its warps take in turn, how
-// they multiply them, and how x passes from the thread blocks that compute its columns to all of
-// them (Weights::X). The order in which sums are added depends only on the shapes and the number of
-// thread blocks, so that every run has the same bits.
+// the warps multiply them, and how all thread blocks receive the columns of x from those that
+// compute them (Weights::X). The order in which sums are added depends only on the shapes and the
+// number of thread blocks, so that every run has the same bits.
 //
-// Each warp has a ring of stages in shared memory, which it fills when the kernel starts. From then
-// on, lane w of one more warp, the loader, is the producer for warp w, and all lanes of warp w are
-// the consumer (Weights::multiply):
+// Each warp has a ring buffer of stages in shared memory, which it fills when the kernel starts.
+// From then on, lane w of one more warp, the loader, is the producer for warp w, and all lanes of
+// warp w are the consumer (Weights::multiply):
 //
 //   WeightLoader                              Weights::multiply
 //   bulk copy -> stage i  ---- arrived[i] --> wait for arrived[i]; read stage i
 //   next segment -> stage i <-- released[i] - all lanes have read stage i
 //                                             sums[...] = the warp's part of w * x
 //
-// No kernel writes weights, so rings are filled before the wait for the previous kernel, and the
-// loader runs ahead of the consumers across phases. Memory thus stays busy while thread blocks wait
-// for each other.
+// No kernel writes weights, so the rings are filled before the wait for the previous kernel, and
+// the loader runs ahead of the consumers across phases. So memory stays busy while thread blocks
+// wait for each other.
 //
-// One phase, and the data that each barrier makes safe:
+// One phase, and the data that each barrier protects:
 //
 //   Weights::multiply           reads x, writes the sums of the range's columns
 //   sync_consumers (in it)      sums, for other warps; x may be overwritten
@@ -38,13 +38,13 @@
 //   X::load                     reads it past the L1, writes x
 //   sync_consumers              x, for other warps
 //
-// kO and kDown have the same ranges, which are those of the residual: a thread block keeps its
-// columns of it in shared memory, and alone writes them.
+// kO and kDown have the same ranges, and the residual is divided in the same way: each thread block
+// keeps its columns of the residual in shared memory, and no other thread block writes them.
 //
 // With several ranks, each computes its part of the layer, and both deltas are sums over the ranks.
-// A thread block sends its columns to the same one of the other ranks (peer_rows.cuh), and adds the
-// parts in the order of the ranks. All ranks add the same words, so their residuals have the same
-// bits.
+// A thread block sends its columns to the thread block with the same index on the other ranks
+// (peer_rows.cuh), and adds the parts in the order of the ranks. All ranks add the same words, so
+// their residuals have the same bits.
 #pragma once
 
 #include "cuda/device/elements.cuh"
@@ -65,7 +65,7 @@ struct Shared {
   float* sums;
 };
 
-// warp: of the ring.
+// warp: the warp that owns the ring.
 __device__ __forceinline__ Shared shared_of(const Params& p, unsigned char* memory, int warp) {
   const SharedLayout layout = shared_layout(p);
   Shared s;
@@ -78,23 +78,23 @@ __device__ __forceinline__ Shared shared_of(const Params& p, unsigned char* memo
   return s;
 }
 
-// A barrier of the warps that compute.
+// A barrier of the computing warps.
 __device__ __forceinline__ void sync_consumers() {
   asm volatile("bar.sync 1, %0;" ::"n"(kThreads) : "memory");
 }
 
-// The thread block's ranges of the phases. They are computed when the kernel starts, because
+// The thread block's ranges of all phases. They are computed once when the kernel starts, because
 // divisions are slow.
 template <typename Weights>
 __device__ __forceinline__ typename Weights::Range* ranges() {
-  // Beside the ranges, kernels have sums per warp or a barrier.
+  // Besides the ranges, kernels need static shared memory for sums per warp or a barrier.
   static_assert(sizeof(typename Weights::Range) * kMaxGemms + 128 <= kStaticBytes);
   __shared__ typename Weights::Range ranges[kMaxGemms];
   return ranges;
 }
 
-// A warp's position among the segments of a range, of which it takes every kWarps-th: the row of w
-// (or the panel), and the segment of that row. Advancing needs no division.
+// A warp's position among the segments of a range: the row of w (or the panel), and the segment
+// within that row. A warp processes every kWarps-th segment. Advancing needs no division.
 struct Cursor {
   int row = 0;
   int segment = 0;
@@ -122,7 +122,7 @@ struct Cursor {
   int segment_step_ = 0;
 };
 
-// The bytes of a bulk copy.
+// The source and size of a bulk copy.
 struct Segment {
   const void* weights;
   uint32_t num_bytes;
@@ -154,7 +154,7 @@ class SegmentQueue {
     range_ = ranges<Weights>()[phase_];
     cursor_ = Cursor(range_, warp_);
   }
-  // A thread block may have no columns of a product, and a warp no segments of them.
+  // Skips phases in which this thread block has no columns, or this warp no segments.
   __device__ __forceinline__ void skip_empty_phases() {
     while (!is_empty() && segment_ >= range_.num_segments) enter_phase(phase_ + 1);
   }
@@ -178,13 +178,13 @@ class WeightLoader {
   __device__ __forceinline__ void begin() {
     for (int i = 0; i < p_.num_stages && !next_.is_empty(); ++i) load(i);
   }
-  // Skips the segments that begin() loads.
+  // Skips the segments that begin() has loaded.
   __device__ __forceinline__ void skip_begin() {
     for (int i = 0; i < p_.num_stages && !next_.is_empty(); ++i) next_.pop();
   }
-  // Loads the others. Each lane waits at barriers of its own ring, and needs progress that does not
-  // depend on the other lanes (independent thread scheduling): with two stages, a lane may have to
-  // load for this phase while another waits for a release in the next one.
+  // Loads the remaining segments. Each lane waits at the barriers of its own ring, and must make
+  // progress independently of the other lanes (independent thread scheduling): with two stages, a
+  // lane may have to load for this phase while another lane waits for a release in the next phase.
   __device__ __forceinline__ void run() {
     RingPosition at;
     while (!next_.is_empty()) {
@@ -221,7 +221,7 @@ __device__ __forceinline__ void store_columns(const Gemm& gemm,
   }
 }
 
-// silu(gate) * up of a column of the thread block.
+// silu(gate) * up for one of the thread block's columns.
 template <typename Weights>
 __device__ __forceinline__ float gated_product(const typename Weights::Range& range,
                                                const Shared& s, int column) {
@@ -230,25 +230,25 @@ __device__ __forceinline__ float gated_product(const typename Weights::Range& ra
   return __fdividef(gate, 1.0F + __expf(-gate)) * up;
 }
 
-// A grid barrier: a counter of arrivals that only grows, by gridDim.x per barrier. One thread per
-// thread block counts.
+// A grid barrier: a counter of arrivals that only increases, by gridDim.x per barrier. One thread
+// per thread block increments it.
 class GridBarrier {
  public:
-  // Constructed after the wait for the previous kernel. No thread block can pass the first barrier
-  // before this one arrives at it, so a count above the last multiple of gridDim.x belongs to that
-  // barrier.
+  // Must be constructed after the wait for the previous kernel. No thread block can pass the first
+  // barrier before this thread block arrives at it, so a count above the last multiple of gridDim.x
+  // belongs to the first barrier.
   __device__ __forceinline__ explicit GridBarrier(uint64_t* arrivals) : arrivals_(arrivals) {
     if (threadIdx.x != 0) return;
     asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(begin_) : "l"(arrivals_));
   }
-  // Waits for every thread block. Then read their writes by __ldcg or bulk copies, because the L1
-  // may hold older data.
+  // Waits for all thread blocks. Afterwards, data that they wrote must be read by __ldcg or bulk
+  // copies, because the L1 may hold older data.
   __device__ __forceinline__ void wait() {
     sync_consumers();
     if (threadIdx.x == 0) {
       __threadfence();
       atomicAdd(reinterpret_cast<unsigned long long*>(arrivals_), 1ULL);
-      // Divides while the others arrive.
+      // Divides while other thread blocks arrive.
       if (num_waits_ == 0) begin_ = begin_ / gridDim.x * gridDim.x;
       const uint64_t complete = begin_ + ++num_waits_ * gridDim.x;
       while (load() < complete) {
@@ -281,7 +281,7 @@ __device__ __forceinline__ void add_columns(const Params& p, const typename Weig
   }
 }
 
-// The same with the sum of the ranks' deltas.
+// The same, with the sum of the ranks' deltas.
 template <typename Weights, int kRanks>
 __device__ __forceinline__ void add_columns(const Params& p, const typename Weights::Range& range,
                                             const Shared& s, const PeerRow<kRanks>& peers) {
@@ -305,7 +305,7 @@ __device__ __forceinline__ void add_columns(const Params& p, const typename Weig
   }
 }
 
-// The sums over the ranks behind kO and kDown, and the slots of their inboxes.
+// The sums over the ranks after kO and after kDown, and the slots of their inboxes.
 template <int kRanks>
 struct RankSums {
   PeerRow<kRanks> after_o;
@@ -324,7 +324,7 @@ struct RankSums {
     const PeerRow<kRanks> peers = phase == kO ? after_o : after_down;
     tail::add_columns<Weights, kRanks>(p, range, s, peers);
   }
-  // Called by one thread after a grid barrier. The last layer does not sum behind kDown.
+  // Called by one thread after a grid barrier. The last layer does not sum after kDown.
   __device__ __forceinline__ void end(const Params& p) const {
     const int64_t num_bytes = int64_t{p.hidden} * 2;
     after_o.end(num_bytes);
@@ -377,7 +377,8 @@ __device__ __forceinline__ void run_phases(const Params& p, const Shared& s) {
 
 #endif
 
-// At most half of an SM's registers, which leaves the others to a thread block of attention.
+// Uses at most half of an SM's registers, so that a thread block of attention can use the other
+// half.
 template <typename Weights, int kRanks>
 __global__ void __launch_bounds__(kBlockThreads, 2)
     layer_tail_gemm_kernel(const __grid_constant__ Params p) {
@@ -386,7 +387,7 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   if (const int i = static_cast<int>(threadIdx.x); i < kWarps * p.num_stages) {
-    const Shared s = shared_of(p, memory, 0);  // the barriers of all warps follow its own
+    const Shared s = shared_of(p, memory, 0);  // followed by the barriers of the other warps
     s.arrived[i].init();
     s.released[i].init();
     publish_barriers();
@@ -412,15 +413,15 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
 #endif
 }
 
-// Calls body(ranks) with the compiled number of ranks.
+// Calls body(ranks) with the number of ranks as a constant.
 template <typename Body>
 void with_ranks(int num_ranks, const Body& body) {
   if (num_ranks <= 1) return body(std::integral_constant<int, 1>());
   with_max_ranks(num_ranks, body);
 }
 
-// A cooperative launch guarantees that all thread blocks are resident at once, whatever other
-// streams run. The grid barrier needs that.
+// A cooperative launch guarantees that all thread blocks are resident at the same time, also if
+// other streams run kernels. The grid barrier requires that.
 template <typename Weights, int kRanks>
 void launch(const LaunchContext& context, int num_blocks, const Params& p) {
   const LaunchShape shape = {.grid = static_cast<unsigned>(num_blocks),

@@ -1,9 +1,9 @@
 // The layer tail with packed weights of 4 bits (layer_tail_kernel.cuh). Weights become signed bytes
-// for the tensor cores, which takes 3 instructions per 8 weights. Converting them to F16 or BF16
-// takes 8.
+// for the tensor cores, which takes 3 instructions per 8 weights. Conversion to F16 or BF16 would
+// take 8 instructions.
 //
-// Results differ in their last bits from those of separate kernels: the sums have another order,
-// and neither the norm nor the gated product is rounded to the type of the activations.
+// Results differ in their last bits from those of separate kernels: the order of the sums is
+// different, and neither the norm nor the gated product is rounded to the type of the activations.
 #include <math_constants.h>
 
 #include "cuda/base/memory.h"
@@ -20,12 +20,12 @@ template <typename T, bool kHasZeros>
 struct PackedWeights;
 
 // x as integers of four signed 8-bit digits (DigitRow). The instruction multiplies bytes of weights
-// by 8 columns of its B operand. A single row of x would leave 7 of them empty; its digits fill
-// four. Sums over a step of 32 columns are exact. Each number is rounded to a multiple of 2^-30 of
-// the largest in its step.
+// by 8 columns of its B operand. A single row of x would leave 7 of these columns empty; its digits
+// fill four of them. Sums over a step of 32 columns are exact. Each value is rounded to a multiple
+// of 2^-30 of the largest value in its step.
 //
-// Each thread block writes the digits of the columns that it computes, and loads all others after
-// the grid barrier with one bulk copy.
+// Each thread block writes the digits of the columns that it computes. After the grid barrier, one
+// bulk copy loads the whole row.
 //
 // The digits of a step are words[digit][4][2]: lane 4 g + q loads words[g % 4][q] as column g of
 // its B operand. A word has 4 adjacent columns, in the order of the values in a word of weights.
@@ -66,13 +66,14 @@ class Digits {
     }
   }
   // Writes the digits of the thread block's columns: of the product, or of the residual times the
-  // norm's weights. The norm's scale is not known yet; products are multiplied by it (scale()).
+  // norm's weights. The norm's scale is not known yet, so the products are multiplied by it later
+  // (scale()).
   __device__ __forceinline__ void publish(int phase, const PanelRange& range) {
     const int width = p_.gemms[phase].n;
     auto* const out = reinterpret_cast<unsigned char*>(p_.rows[phase % 2]);
     const int num_quads = range.num_columns / 4;
     if (phase == kGateUp) {
-      // A thread computes one column, and then stores four.
+      // A thread computes one column; afterwards threads store four columns each.
       float* const products = s_.sums + num_panel_sums(range);
       for (int i = static_cast<int>(threadIdx.x); i < range.num_columns; i += kThreads) {
         products[2 * i] = gated_product<PackedWeights<T, kHasZeros>>(range, s_, i);
@@ -122,7 +123,7 @@ class Digits {
     scale_ = 1.0F / sqrtf(warp_sum(squares) / static_cast<float>(width) + p_.eps);
   }
 
-  // x is the digits times this.
+  // x equals the digits times this scale.
   __device__ __forceinline__ float scale() const {
     return scale_;
   }
@@ -142,7 +143,7 @@ class Digits {
     return load_vec<4>(p_.norms[phase / kDown] + quad * 4);
   }
 
-  // Combines what the 8 lanes of a step have. All of them call it.
+  // Combines the values of the 8 lanes of a step. All 8 lanes call this.
   template <typename Value, typename Combine>
   static __device__ __forceinline__ Value over_step(Value value, const Combine& combine) {
     const unsigned lanes = 0xFFU << (threadIdx.x & 24U);
@@ -153,8 +154,8 @@ class Digits {
     return value;
   }
 
-  // Stores columns 4 * quad to 4 * quad + 3 into a row of digits in shared or device memory. All
-  // lanes of a step call it.
+  // Stores columns 4 * quad to 4 * quad + 3 in a row of digits in shared or device memory. All
+  // lanes of a step call this.
   static __device__ __forceinline__ void store(unsigned char* to, int width, int quad,
                                                const float (&values)[4]) {
     // Integers are below 2^kBits. Exponents have F32's bias.
@@ -212,11 +213,11 @@ class Digits {
 };
 
 // Panels of packed weights; a segment is a block. Each warp adds up its blocks of a panel, and the
-// warps' sums are added in order. If several thread blocks have blocks of a column, the first one
-// owns it: the others compute their parts at the beginning of the phase and send them to it, and it
-// adds them at the end. A word of an inbox is kEmptyWord except between sending and taking. It is
-// used once per kernel, and the owner has emptied it before a thread block of the next kernel sends
-// to it.
+// warps' sums are added in order. If several thread blocks have blocks of a column, the first of
+// them owns the column. The other thread blocks compute their parts at the beginning of the phase
+// and send them to the owner, which adds them at the end. A word of an inbox is kEmptyWord unless a
+// sent value has not been received yet. Each word is used once per kernel, and the owner has
+// emptied it before a thread block of the next kernel sends to it.
 template <typename T, bool kHasZeros>
 struct PackedWeights {
   using Element = T;
@@ -263,8 +264,8 @@ struct PackedWeights {
         if (lane == 0) s.released[at.stage].arrive();
         at.advance(p.num_stages);
       }
-      // Lanes with an odd number have the upper digits, and weights are 16 times as large. Then the
-      // four lanes of a row all have its sum, and each stores another row's.
+      // Odd lanes have the upper digits, and the weights are scaled by 16. After these steps, all
+      // four lanes of a row have its sum, and each of them stores the sum of a different row.
 #pragma unroll
       for (auto& of_tile : sums) {
 #pragma unroll
@@ -292,7 +293,8 @@ struct PackedWeights {
     sync_consumers();
   }
 
-  // The product of row i of the range: of a column, or of each column's gate and up in turn.
+  // The product of row i of the range. i counts the columns, or alternately the gate and up rows of
+  // each column.
   static __device__ __forceinline__ T product(const Range& range, const Shared& s, int i) {
     return from_float<T>(s.sums[num_panel_sums(range) + i]);
   }
@@ -311,7 +313,7 @@ struct PackedWeights {
     return tile * kPackedTileRows + half * 8 + lane / 4;
   }
 
-  // x of a phase, as the lane reads it.
+  // x of a phase, in the form that the lane reads.
   struct XOfLane {
     const uint2* digits;  // [steps][16]
     const float* scales;  // [steps]
@@ -325,7 +327,7 @@ struct PackedWeights {
     }
   };
 
-  // Adds the products of a slice. scales, zeros: of the lane's rows.
+  // Adds the products of a slice. scales, zeros: those of the lane's rows.
   static __device__ __forceinline__ void multiply_slice(const unsigned char* values,
                                                         const XOfLane& x, int first_step,
                                                         const float (&scales)[kTiles][2],
@@ -367,9 +369,9 @@ struct PackedWeights {
     }
   }
 
-  // Four signed bytes 16 * (v - 8) of the values v in the upper halves of the bytes.
+  // Returns four signed bytes 16 * (v - 8) for the values v in the upper halves of the bytes.
   static __device__ __forceinline__ uint32_t centered(uint32_t word) {
-    // (word ^ 0x80808080) & 0xF0F0F0F0, which the compiler makes two instructions of.
+    // (word ^ 0x80808080) & 0xF0F0F0F0 in one instruction; the compiler would generate two.
     uint32_t bytes = 0;
     asm("lop3.b32 %0, %1, %2, %3, 0x28;"
         : "=r"(bytes)
@@ -431,7 +433,7 @@ struct PackedWeights {
                                             : __uint_as_float(static_cast<uint32_t>(bits) << 16);
   }
 
-  // Adds up the warps' sums, and those of other thread blocks, per row of the range.
+  // Adds up the sums of the warps and of other thread blocks, per row of the range.
   static __device__ __forceinline__ void add_up(const Params& p, int phase, const Range& range,
                                                 const Shared& s, float scale) {
     const Gemm& gemm = p.gemms[phase];
@@ -455,7 +457,7 @@ struct PackedWeights {
       for (int block = static_cast<int>(blockIdx.x) + 1; other.end < end; ++block) {
         const int block_first = other.end;
         other.advance();
-        // It may have nothing of this panel, or nothing at all.
+        // The other thread block may have no blocks of this panel, or none at all.
         if (other.end > max(block_first, first)) {
           sum += take(inbox(p, phase, block, of_up) + column * 4);
         }
@@ -464,7 +466,7 @@ struct PackedWeights {
     }
   }
 
-  // The sum of what all warps of another thread block send.
+  // The sum of the values that all warps of another thread block sent.
   static __device__ __forceinline__ float take(std::byte* inbox) {
     uint32_t words[kWarps];
     bool all = false;
@@ -486,7 +488,7 @@ struct PackedWeights {
   }
 };
 
-// Calls body(weights, ranks) with the kind of weights and the compiled number of ranks.
+// Calls body(weights, ranks) with the kind of weights and the number of ranks as a constant.
 template <typename Body>
 void with_packed_kernel(DType dtype, bool has_zeros, int num_ranks, const Body& body) {
   with_half_type(dtype, [&]<typename T>(std::type_identity<T>) {

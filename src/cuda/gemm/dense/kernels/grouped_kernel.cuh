@@ -1,18 +1,18 @@
 // Grouped products: the rows of x are sorted by expert, and each expert's rows are multiplied with
-// its matrix. The numbers of rows are on the device alone, so a fixed number of thread blocks walks
-// a list of tiles that another kernel has written. w is A, x is B. A tile of x may contain rows of
-// the next experts; their sums are not stored. Dense products are those of a single expert.
+// its matrix. The numbers of rows are known only on the device, so a fixed number of thread blocks
+// processes a list of tiles that another kernel has written. w is A, x is B. A tile of x may
+// contain rows of the next experts; their sums are not stored. A dense product has a single expert.
 //
-// With E4M3, the products of a stage of the ring are added up from zero on the tensor cores, and
-// then, in F32 and with the scales of its block of K, to the sums. The two warpgroups take turns,
-// so that the tensor cores multiply for one of them while the other one adds.
+// With E4M3, the tensor cores sum up the products of each stage of the ring from zero. The result
+// is multiplied by the scales of its block of K and added to the sums in F32. The two warpgroups
+// take turns, so that the tensor cores multiply for one of them while the other adds.
 #pragma once
 
 #include "cuda/gemm/dense/kernels/wgmma_kernel.cuh"
 
 namespace quire::cuda::wgmma {
 
-// T: type of the output. Operand: type of w and x, which is T or E4M3.
+// T: type of the output. Operand: type of w and x, either T or E4M3.
 template <typename T, typename Operand, bool kBlockScales, int kWeights, int kTokens>
 class GroupedThreadBlock {
  public:
@@ -92,7 +92,7 @@ class GroupedThreadBlock {
         epilogue.store(sums[slab], tile.first_row, weight + slab * 64);
       }
     }
-    if (kIsFp8 && warpgroup() == 0) begin_turn();  // which the last turn of warpgroup 1 has allowed
+    if (kIsFp8 && warpgroup() == 0) begin_turn();  // which warpgroup 1 allowed in its last turn
   }
 
  private:
@@ -104,7 +104,7 @@ class GroupedThreadBlock {
   }
 
   // A warpgroup's turn to start products. Each warpgroup has a named barrier, at which the other
-  // one arrives at the end of its turn; barrier 0 is that of __syncthreads.
+  // warpgroup arrives at the end of its turn. Barrier 0 is used by __syncthreads.
   static __device__ __forceinline__ void begin_turn() {
     asm volatile("barrier.cta.sync.aligned %0, 256;" ::"r"(1 + warpgroup()) : "memory");
   }
@@ -121,9 +121,9 @@ class GroupedThreadBlock {
   __device__ __forceinline__ int num_dense_tiles() const {
     return ceil_div(p_.num_rows, kTokens);
   }
-  // With a list, the weight tiles of one ExpertTile are adjacent, so that its rows of x stay in the
-  // L2. Without one, the token tiles of one weight tile are adjacent, because w is the larger
-  // operand.
+  // With a list of tiles, the weight tiles of one ExpertTile are adjacent, so that its rows of x
+  // stay in the L2. Without a list, the token tiles of one weight tile are adjacent, because w is
+  // the larger operand.
   __device__ __forceinline__ int num_tiles() const {
     return (p_.tiles == nullptr ? num_dense_tiles() : *p_.num_tiles) * p_.num_weight_tiles;
   }
@@ -141,8 +141,9 @@ class GroupedThreadBlock {
     const auto num_columns = static_cast<int>(p_.num_columns);
     return p_.is_gated ? 2 * num_columns : num_columns;
   }
-  // The row of its expert's matrix to which half `half` of a thread's sums belongs, in the order of
-  // Epilogue; at least num_weight_rows() past the end. `weight`: the first of the warp's 16 rows.
+  // The row of the expert's matrix to which half `half` of a thread's sums belongs, in the order of
+  // Epilogue. Past the end, it is at least num_weight_rows(). `weight`: the first of the warp's 16
+  // rows.
   __device__ __forceinline__ int weight_row(int weight, int half) const {
     const int in_tile = static_cast<int>(threadIdx.x) % 32 / 4;
     if (!p_.is_gated) return weight + half * 8 + in_tile;
@@ -218,7 +219,7 @@ class GroupedThreadBlock {
     keep(products);
   }
 
-  // The scales of the thread's rows of x: of each 8 rows, two neighbours.
+  // The scales of the thread's rows of x: two adjacent rows of every 8.
   static __device__ __forceinline__ void load_scales(const float* from, bool has_pairs,
                                                      float (&scales)[kTokens / 8][2]) {
     if (has_pairs) {
@@ -237,15 +238,15 @@ class GroupedThreadBlock {
     }
   }
 
-  // The scale of the row of x that has the thread's number in the tile. It is loaded before the
-  // products of the tile and used after them.
+  // The scale of the row of x whose index in the tile is the thread's index. It is loaded before
+  // the products of the tile and used after them.
   __device__ __forceinline__ float scale_of_thread(const ExpertTile& tile) const {
     const int row = tile.first_row + static_cast<int>(threadIdx.x) % 128;
     if (row >= min(tile.end_row, tile.first_row + kTokens)) return 0.0F;
     return p_.x_scales[p_.x_scale_rows == nullptr ? row : p_.x_scale_rows[row]];
   }
-  // Gives all threads of the warpgroup the scales of the tile's rows. begin_turn() of the next tile
-  // comes after every thread's last use of them.
+  // Gives all threads of the warpgroup the scales of the tile's rows. Every thread uses them for
+  // the last time before begin_turn() of the next tile, so the next call may overwrite them.
   __device__ __forceinline__ void share_scale(float x_scale) const {
     if (threadIdx.x % 128 < kTokens) tile_scales()[threadIdx.x % 128] = x_scale;
     asm volatile("barrier.cta.sync.aligned %0, 128;" ::"r"(3 + warpgroup()) : "memory");
@@ -255,7 +256,7 @@ class GroupedThreadBlock {
   }
 
   // Multiplies a warp's sums by the scales of their rows of w and x. `weight` is the first of the
-  // warp's 16 rows of w; the order of the sums is that of Epilogue.
+  // warp's 16 rows of w; the sums are in the order of Epilogue.
   __device__ __forceinline__ void scale(float (&sums)[kTokens / 2], int expert, int weight) const {
     const auto lane = static_cast<int>(threadIdx.x) % 32;
     const int num_rows = num_weight_rows();
@@ -283,7 +284,7 @@ class GroupedThreadBlock {
   // experts.
   __device__ __forceinline__ void copy_weights(int expert, int row, int k, int stage) {
     const uint32_t arrived = shared_address(&full_[stage]);
-    // An expert of few rows is read once.
+    // Tiles with few rows of x read an expert's weights once.
     const uint64_t policy = kTokens < kMostGroupedTokens ? kL2EvictFirst : kL2EvictNormal;
     if (p_.is_gated) {
       asm volatile(
@@ -323,13 +324,13 @@ __global__ void __launch_bounds__(kThreads, 1)
   if (threadIdx.x == kProducer) block.init_barriers();
   __syncthreads();
   trigger_dependent_launch();
-  // The tiles, too, are written by an earlier kernel.
+  // An earlier kernel also writes the tiles.
   wait_for_previous_kernel();
   if (threadIdx.x >= kProducer) {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
     if (threadIdx.x == kProducer) block.copy_tiles();
   } else {
-    // The SM has 65536 registers: 40 for each of 128 threads, and 232 for each of 256.
+    // The SM has 65536 registers: 40 for each of 128 threads, and 232 for each of 256 threads.
     asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
     block.multiply_tiles();
   }

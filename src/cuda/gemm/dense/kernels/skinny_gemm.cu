@@ -1,4 +1,4 @@
-// Two kernels, both with a fixed order of sums that is independent of the other rows.
+// Two kernels. In both, the order of a row's sums is fixed and does not depend on the other rows.
 //
 // skinny_gemm_kernel: a thread block computes 16 * kTiles columns n of out, for all rows t. Its
 // warps split K (in chunks of four loads of 16 bytes, kDepth at a time) and add up in shared
@@ -6,12 +6,12 @@
 // instruction is free as long as A and B agree, so a lane takes consecutive k of its row: one
 // 16-byte load provides the operands of two instructions, or of four from E4M3 weights, and weights
 // reach the tensor cores without shared memory or shuffles. A warp loads its first weights before
-// the kernel waits for the one that makes x. E4M3 weights are converted to the type of x, which is
-// exact. With scales per block, the products of each 128 columns are added up from zero, scaled in
+// it waits for the kernel that computes x. E4M3 weights are converted to the type of x, which is
+// exact. With scales per block, the products of each 128 columns are summed up from zero, scaled in
 // F32, and then added to the sums.
 //
 // generic_gemm_kernel: one warp per column, F32 multiply-adds, up to 4 rows at a time. It reads
-// whole rows of w in long contiguous runs, and is the fastest of all at one row of x.
+// whole rows of w in long contiguous runs, and is the fastest kernel for one row of x.
 //
 // Both also compute one product per head (PerHeadGemmCall), with the heads along the grid.
 #include <iterator>
@@ -40,14 +40,14 @@ struct Operands {
   int m;
   int64_t n;
   int64_t k;
-  // Products by head: the elements of one head of x and of out, and of one token of all heads.
+  // Products per head: the distances between the heads of a token in x and in out.
   int64_t x_width;
   int64_t out_width;
   int64_t x_stride;
   int64_t out_stride;
 };
 
-// The operands of one head, or p without heads.
+// The operands of one head; `p` itself if there are no heads.
 template <typename T, typename W, bool kByHead>
 __device__ __forceinline__ Operands operands_of_head(Operands p, unsigned head) {
   if constexpr (kByHead) {
@@ -78,8 +78,8 @@ __device__ __forceinline__ float finish(const Operands& p, int64_t column, float
   return sum;
 }
 
-// Four of the 16-byte load's numbers, in two pairs of type T: those of the lane's instruction
-// `step`.
+// Returns the four values of a 16-byte load that belong to the lane's instruction `step`, as two
+// pairs of type T.
 template <typename T, typename W>
 __device__ __forceinline__ uint2 pairs_of(const uint4& load, int step) {
   const uint32_t words[] = {load.x, load.y, load.z, load.w};
@@ -91,7 +91,7 @@ __device__ __forceinline__ uint2 pairs_of(const uint4& load, int step) {
 }
 
 // The stages of skinny_gemm_kernel for a warp: load_weights(), load_x(), multiply(), and
-// write_part() after the last of them. T: type of x. W: type of w, which is T or E4M3.
+// write_part() after the last of them. T: type of x. W: type of w, either T or E4M3.
 //
 //   wait_for_previous_kernel   x; the first weights are loaded before it
 //   __syncthreads              the parts of all warps, which are added up in order
@@ -101,7 +101,7 @@ struct SkinnyWarp {
   static constexpr int kChunk = 4 * kLaneElements;     // elements of K per step of a warp
   static constexpr int kLoadsOfX = kLaneElements / kWidestVec<T>;  // 16-byte loads
   static constexpr int64_t kStep = kDepth * kChunk;
-  // Chunks whose products are added up before they are scaled.
+  // The number of chunks whose products are summed up before they are scaled.
   static constexpr int kScaledChunks =
       kScaling == Scaling::kBlocks ? static_cast<int>(kScaleColumns) / kChunk : kDepth;
   static_assert(kDepth % kScaledChunks == 0);
@@ -150,7 +150,7 @@ struct SkinnyWarp {
     if constexpr (kScaling == Scaling::kBlocks) {
 #pragma unroll
       for (int block = 0; block < kDepth / kScaledChunks; ++block) {
-        // A lane's k is in its warp's block.
+        // All columns of a warp in a step are in the same block of scales.
         const auto column = static_cast<int>(k / kScaleColumns) + block;
 #pragma unroll
         for (int tile = 0; tile < kTiles; ++tile) {
@@ -198,7 +198,7 @@ struct SkinnyWarp {
     }
   }
 
-  // Adds the products of the step that is loaded.
+  // Adds the products of the loaded step.
   __device__ __forceinline__ void multiply(Sums& sums) const {
 #pragma unroll
     for (int d = 0; d < kDepth; d += kScaledChunks) {
@@ -224,8 +224,8 @@ struct SkinnyWarp {
     }
   }
 
-  // The lane holds these results of the instruction: rows group and group + 8, tokens 2 quarter and
-  // 2 quarter + 1.
+  // The lane holds these results of the instruction: rows group and group + 8 of tokens 2 * quarter
+  // and 2 * quarter + 1.
   __device__ __forceinline__ void write_part(const Sums& sums, Part& part) const {
 #pragma unroll
     for (int tile = 0; tile < kTiles; ++tile) {
@@ -241,8 +241,8 @@ struct SkinnyWarp {
   }
 };
 
-// With scales of blocks and 16 rows of x, the limit of two thread blocks of 8 warps per SM costs
-// few spills; 0 leaves the number of registers to the compiler.
+// With scales per block and 16 rows of x, two thread blocks of 8 warps per SM leave so few
+// registers that a few spill. With 0, the compiler chooses the number of registers.
 template <typename T, typename W, Scaling kScaling, int kWarps, int kTiles, int kTokenTiles,
           int kDepth, bool kByHead>
 __global__ void __launch_bounds__(kWarps * 32, kScaling == Scaling::kBlocks && kTokenTiles == 2
@@ -282,8 +282,8 @@ __global__ void __launch_bounds__(kWarps * 32, kScaling == Scaling::kBlocks && k
 }
 
 // Grid: (thread blocks of columns, groups of rows, heads). Waits for the previous kernel before it
-// reads weights: loading the first weights before the wait, as skinny_gemm_kernel does, split the
-// loop's loads and was 20 % slower.
+// reads weights. Loading the first weights before the wait, as skinny_gemm_kernel does, splits the
+// loop's loads and is 20 % slower.
 template <typename T, typename W, Scaling kScaling, int kVec, int kTokens, bool kByHead>
 __global__ void generic_gemm_kernel(Operands operands) {
   if (!has_code<W>()) return;
@@ -374,8 +374,8 @@ void launch_generic(const LaunchContext& context, const Operands& p, int64_t num
                shape, p);
 }
 
-// A warp takes 128 of K at once. Matrices of heads with more get four warps per thread block,
-// others one.
+// A warp processes 128 elements of K at once. Matrices with more than that per head get four warps
+// per thread block, others one.
 constexpr int kHeadDepth = 4;
 constexpr int kHeadWarpElements = kHeadDepth * 4 * 8;
 
@@ -386,7 +386,7 @@ void launch_head_skinny(const LaunchContext& context, const Operands& p, int64_t
                context.shape(ceil_div(p.n, kTileRows), kWarps * 32, num_heads), p);
 }
 
-// All variants: warps, tiles per warp, chunks in flight.
+// All variants: warps, tiles per warp, chunks in flight per warp.
 template <typename T, typename W, Scaling kScaling, int kTokenTiles>
 void launch_variant(const LaunchContext& context, const Operands& p, int variant) {
   switch (variant) {
@@ -401,7 +401,7 @@ void launch_variant(const LaunchContext& context, const Operands& p, int variant
 
 constexpr const char* kVariantNames[] = {"8x1x4", "8x2x2", "16x2x2"};
 
-// Calls body(type of x, type of w, scaling); the types as std::type_identity.
+// Calls body(type of x, type of w, scaling). The types are passed as std::type_identity.
 template <typename T, typename Body>
 void with_weight_type(const GemmCall& call, const Body& body) {
   constexpr std::type_identity<T> type;

@@ -1,5 +1,5 @@
-// Stores a tile's sums. A is the operand of which an instruction takes 64 rows, B the other one;
-// either of them may be w.
+// Stores a tile's sums. A is the operand that provides 64 rows per instruction, and B is the other
+// operand. Either may be w.
 #pragma once
 
 #include "cuda/device/elements.cuh"
@@ -9,8 +9,8 @@
 
 namespace quire::cuda::wgmma {
 
-// The range of pairs whose sums a thread block stores: all, unless its cluster splits K. A pair is
-// 16 rows of B, two groups of 8.
+// The range of pairs whose sums a thread block stores: all pairs, unless its cluster splits K. A
+// pair is 16 rows of B, two groups of 8.
 struct StoredPairs {
   int first;
   int count;
@@ -21,8 +21,8 @@ struct StoredPairs {
 };
 
 // A warp has 16 rows of A times all kB rows of B: sums[4 j + 2 i + e] belongs to A's row
-// lane / 4 + 8 i and B's row 8 j + lane % 4 * 2 + e. With is_gated, w's rows alternate between 8 of
-// gate and 8 of up.
+// lane / 4 + 8 i and B's row 8 j + lane % 4 * 2 + e. With is_gated, 8 rows of gate and 8 rows of up
+// alternate in w.
 template <typename T, int kB, bool kWeightsAreA>
 class Epilogue {
  public:
@@ -32,7 +32,7 @@ class Epilogue {
                                       const StoredPairs& stored)
       : p_(p), staged_(staged), stored_(stored) {}
 
-  // `token` and `column` are those of the first sum; with is_gated, `column` is one of w's rows.
+  // `token` and `column` belong to the first sum; with is_gated, `column` is a row of w.
   __device__ __forceinline__ void store(float (&sums)[kB / 2], int token, int64_t column) {
     if (p_.bias != nullptr) add_bias(sums, column);
     if (p_.out_is_f32) {
@@ -62,7 +62,7 @@ class Epilogue {
     }
   }
 
-  // Stores without staging: each access writes whole sectors of 32 bytes.
+  // Stores without staging, because each access writes whole sectors of 32 bytes.
   __device__ __forceinline__ void store_f32(const float (&sums)[kB / 2], int token,
                                             int64_t column) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -96,7 +96,7 @@ class Epilogue {
     *reinterpret_cast<uint4*>(static_cast<T*>(p_.out) + token * p_.num_columns + column) = value;
   }
 
-  // Rounds gate and up to T first, as a separate product and activation would.
+  // Rounds gate and up to T first, as a separate product and activation kernel would.
   static __device__ __forceinline__ float gate(float gate_sum, float up_sum) {
     const float x = to_float(from_float<T>(gate_sum));
     return __fdividef(x, 1.0F + __expf(-x)) * to_float(from_float<T>(up_sum));
@@ -116,7 +116,7 @@ class Epilogue {
     }
   }
 
-  // A's rows are tokens. Stores 16 of them, 64 columns at a time, as runs of 128 bytes.
+  // For tokens in the rows of A. Stores 16 tokens, 64 columns at a time, in runs of 128 bytes.
   template <bool kGated>
   __device__ __forceinline__ void store_rows(const float (&sums)[kB / 2], int token,
                                              int64_t column) {
@@ -157,7 +157,8 @@ class Epilogue {
     }
   }
 
-  // A's rows are weights. Stores 16 columns of out, 16 tokens at a time, as runs of 32 bytes.
+  // For weights in the rows of A. Stores 16 columns of out, 16 tokens at a time, in runs of 32
+  // bytes.
   __device__ __forceinline__ void store_transposed(const float (&sums)[kB / 2], int token,
                                                    int64_t column) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -179,8 +180,8 @@ class Epilogue {
     }
   }
 
-  // A's rows are weights, gate and up. Stores 8 columns of out, 32 tokens at a time: gate and up
-  // are in the same thread's registers.
+  // For gate and up weights in the rows of A. Stores 8 columns of out, 32 tokens at a time. The
+  // gate and up values are in the same thread's registers.
   __device__ __forceinline__ void store_gated_transposed(const float (&sums)[kB / 2], int token,
                                                          int64_t column) {
     const int lane = static_cast<int>(threadIdx.x) % 32;

@@ -1,5 +1,5 @@
-// A is the operand of which an instruction takes 64 rows (each warpgroup has 64 or 128 of a tile's
-// rows); B is the other one. Either of them may be w.
+// A is the operand that provides 64 rows per instruction (each warpgroup has 64 or 128 of a tile's
+// rows), and B is the other operand. Either may be w.
 #pragma once
 
 #include "base/numbers.h"
@@ -27,7 +27,7 @@ struct ClusterPlace {
   }
 };
 
-// A warpgroup's operands in the stages of a ring in shared memory.
+// The location of a warpgroup's operands in the stages of a ring buffer in shared memory.
 struct RingView {
   uint32_t a_at;  // in the first stage
   uint32_t b_at;
@@ -37,7 +37,8 @@ struct RingView {
 };
 
 // sums = A * B^T over the next `num_blocks` stages, kSlabs times 64 rows of A by kB rows of B.
-// Calls release(index of a stage) when a stage has been read. All threads of a warpgroup call it.
+// Calls release(index of a stage) when a stage has been read. All threads of a warpgroup call this
+// function.
 template <typename T, int kSlabs, int kHalfB, typename Release>
 __device__ __forceinline__ void multiply_blocks(float (&sums)[kSlabs][kHalfB], const RingView& ring,
                                                 int num_blocks, RingPosition& at,
@@ -160,7 +161,7 @@ class ThreadBlock {
     }
   }
 
-  // The producer warpgroup's side of add_splits(), whose barriers count all threads.
+  // The producer warpgroup's part of add_splits(), because its barriers count all threads.
   __device__ __forceinline__ void sync_as_producer() {
     if (p_.splits == 1) return;
     sync_cluster();
@@ -177,20 +178,20 @@ class ThreadBlock {
   __device__ __forceinline__ int num_tiles() const {
     return p_.token_clusters * p_.weight_clusters;
   }
-  // Tiles of the same weights follow one another, so that the weights are still in the L2.
+  // Tiles with the same weights are consecutive, so that the weights are still in the L2.
   __device__ __forceinline__ int first_token(int tile) const {
     return (tile % p_.token_clusters * p_.cluster_tokens + place_.token) * kTokens;
   }
   __device__ __forceinline__ int first_weight(int tile) const {
     return (tile / p_.token_clusters * p_.cluster_weights + place_.weight) * kWeights;
   }
-  // The rows of a tile that this thread block copies to all thread blocks that multiply them.
+  // The rows of a tile that this thread block copies to all thread blocks that need them.
   struct CopyRange {
     const CUtensorMap* map;
     uint64_t policy;
-    uint32_t to;  // of the ring's first stage
+    uint32_t to;  // the address in the ring's first stage
     int first_row;
-    uint16_t receivers;  // of the cluster, one bit each
+    uint16_t receivers;  // the receiving thread blocks of the cluster, one bit each
     bool is_shared;
     bool is_gated;
   };
@@ -244,7 +245,7 @@ class ThreadBlock {
     }
   }
 
-  // The axes of the map are K, 8 rows, gate and up, groups of 8 rows.
+  // The axes of the map are K, 8 rows, gate and up, and groups of 8 rows.
   __device__ __forceinline__ void copy_gated(const CopyRange& range, int k, int group, uint32_t to,
                                              uint32_t arrived) {
     if (range.is_shared) {
@@ -264,12 +265,12 @@ class ThreadBlock {
     }
   }
 
-  // Signals each thread block that copies into this stage, by one thread per receiver.
+  // Signals each thread block that copies into this stage; one thread signals one thread block.
   __device__ __forceinline__ void release(int stage) {
     const int thread = static_cast<int>(threadIdx.x) % 128;
     if (thread >= p_.cluster_tokens + p_.cluster_weights - 1) return;
-    // The first threads signal the thread blocks with the same weights, the next ones those with
-    // the same tokens.
+    // The first threads signal the thread blocks with the same weights, the following threads
+    // signal those with the same tokens.
     const int other = thread - p_.cluster_tokens;
     const int rank = other < 0
                          ? place_.rank_of(p_, thread, place_.weight, place_.split)
@@ -287,14 +288,14 @@ class ThreadBlock {
                        [this](int read) { release(read); });
   }
 
-  // Address of the sums that an owner receives. Each other split has a slot.
+  // The address of the sums that an owner receives. Each of the other splits has a slot.
   __device__ __forceinline__ uint32_t part_at(int slot, int owner, int slab, int pair) const {
     const int item = (slot * kSlabs + slab) * stored_.count + pair - owner * stored_.count;
     return ring_ + static_cast<uint32_t>(
                        (item * 2 * kWarpgroups * 128 + static_cast<int>(threadIdx.x)) * 16);
   }
 
-  // A split cluster computes one tile, so that its rings are idle when all thread blocks have
+  // A cluster that splits K computes one tile. So its rings are idle when all thread blocks have
   // multiplied, and can receive the sums.
   __device__ __forceinline__ void add_splits(float (&sums)[kSlabs][kB / 2]) {
     constexpr uint32_t kHalf = kWarpgroups * 128 * 16;

@@ -14,11 +14,12 @@ inline constexpr int kBlockK = 64;     // elements of K in a stage: 128 bytes of
 inline constexpr int kMaxStages = 12;
 inline constexpr int kSharedAlignment = 1024;  // of the 128-byte swizzle
 
-// The producer is a warpgroup too, although one thread copies: registers move between warpgroups.
+// The producer is a whole warpgroup, although one thread copies, because registers are reallocated
+// between warpgroups.
 inline constexpr int kThreads = (kWarpgroups + 1) * 128;
 
-// Staging memory of a warp's output: 16 tokens of 64 columns if A's rows are tokens, of 16 columns
-// if they are weights. The padding of 16 bytes per token avoids bank conflicts.
+// Staging memory of a warp's output: 16 tokens of 64 columns if the rows of A are tokens, or 16
+// columns if they are weights. The padding of 16 bytes per token avoids bank conflicts.
 inline constexpr int kStagedRowBytes = 64 * 2 + 16;
 inline constexpr int kStagedTokenBytes = 16 * 2 + 16;
 constexpr int staged_bytes(bool weights_are_a) {
@@ -38,7 +39,7 @@ constexpr size_t shared_bytes(int weights, int tokens, bool weights_are_a, int n
 // The result of a product.
 struct Output {
   void* out = nullptr;         // [num_rows, num_columns]
-  const void* bias = nullptr;  // [num_columns], or none
+  const void* bias = nullptr;  // [num_columns]; null: none
   int64_t num_columns = 0;
   int num_rows = 0;
   bool out_is_f32 = false;
@@ -49,40 +50,41 @@ struct Params : Output {
   CUtensorMap w;
   CUtensorMap x;
   int num_k_blocks = 0;
-  int token_clusters = 0;  // clusters side by side along the tokens, and along the weights
+  int token_clusters = 0;  // numbers of clusters along the tokens and along the weights
   int weight_clusters = 0;
-  int cluster_tokens = 1;  // thread blocks of a cluster
+  int cluster_tokens = 1;  // thread blocks per cluster along the tokens and along the weights
   int cluster_weights = 1;
   int splits = 1;
   int num_stages = 0;
   uint64_t w_policy = 0;  // cache hint for the L2
 };
 
-// Some rows of one expert, which thread blocks multiply with the expert's weights.
+// Some rows of one expert, which thread blocks multiply by the expert's weights.
 struct ExpertTile {
   int expert;
   int first_row;
   int end_row;
 };
 
-// Products of the rows of each expert, which are adjacent, with its matrix. Without tiles, all
-// num_rows rows are of expert 0.
+// The rows of each expert are adjacent and are multiplied by the expert's matrix. Without tiles,
+// all num_rows rows belong to expert 0.
 struct GroupedParams : Output {
   CUtensorMap w;
   CUtensorMap x;
   const ExpertTile* tiles = nullptr;
   const int* num_tiles = nullptr;  // on the device
   // With E4M3 operands, whose maps have pairs of numbers as elements:
-  const float* w_scales = nullptr;  // of each row of all experts
-  const float* x_scales = nullptr;  // of x_scale_rows[row], or of each row if that is null
+  const float* w_scales = nullptr;  // one per row of w of all experts
+  const float* x_scales = nullptr;  // the scale of row i is x_scales[x_scale_rows[i]], or
+                                    // x_scales[i] if x_scale_rows is null
   const int32_t* x_scale_rows = nullptr;
   // With a scale per block of K (kBlockScales), w_scales is [experts, scale_groups, num_k_blocks],
-  // where a group is 1 << scale_shift rows of w, and x_scales [num_k_blocks, x_scales_width], which
-  // is read up to the end of a tile.
+  // where a group is 1 << scale_shift rows of w. x_scales is [num_k_blocks, x_scales_width], and is
+  // read up to the end of a tile.
   int scale_shift = 0;
   int scale_groups = 0;
   int x_scales_width = 0;
-  int num_weight_tiles = 0;  // of an expert
+  int num_weight_tiles = 0;  // per expert
   int num_k_blocks = 0;
   int num_stages = 0;
 };
@@ -102,17 +104,18 @@ using Kernel = void (*)(Params);
 extern const Kernel kBf16Kernels[];
 extern const Kernel kF16Kernels[];
 
-// Rows of x in a tile: few where each expert has few rows, so that little is multiplied in vain.
+// Rows of x per tile. If each expert has few rows, a small tile avoids multiplying rows that are
+// not stored.
 inline constexpr int kGroupedTokens[] = {32, 64, 128};
 inline constexpr int kMostGroupedTokens = 128;
 
-// Rows of w in a tile of grouped products. Tiles of many rows of w and of x need fewer bytes from
-// the L2 per product, which limits the products of many tokens.
+// Rows of w in a tile of grouped products. Large tiles read fewer bytes from the L2 per
+// multiplication; with many tokens, the L2's bandwidth is the limit.
 inline constexpr int kGroupedWeights = 128;
 inline constexpr int kManyGroupedWeights = 256;
 
 using GroupedKernel = void (*)(GroupedParams);
-// The operands: of the output's type, or in E4M3 with a scale per row or per block.
+// The type of the operands: the output's type, or E4M3 with a scale per row or per block.
 enum class GroupedOperand { kSame, kRowScales, kBlockScales };
 struct GroupedTile {
   int weights = 0;  // rows of w
@@ -124,13 +127,13 @@ constexpr GroupedTile largest_tile(GroupedOperand operand, int tokens) {
   const bool is_wide = tokens == kMostGroupedTokens && operand != GroupedOperand::kBlockScales;
   return {is_wide ? kManyGroupedWeights : kGroupedWeights, tokens};
 }
-// Bytes of shared memory: those of other products, and the scales of a tile's rows of x for each
+// Bytes of shared memory: as for other products, plus the scales of a tile's rows of x for each
 // warpgroup.
 constexpr size_t grouped_shared_bytes(const GroupedTile& tile, int num_stages) {
   return shared_bytes(tile.weights, tile.tokens, true, num_stages) +
          kWarpgroups * kMostGroupedTokens * sizeof(float);
 }
-// For F16 or BF16 outputs. The tile is the largest one, or has kGroupedWeights.
+// For F16 or BF16 outputs. The tile is largest_tile(), or one with kGroupedWeights rows of w.
 GroupedKernel grouped_kernel(bool is_f16, GroupedOperand operand, const GroupedTile& tile);
 
 }  // namespace quire::cuda::wgmma

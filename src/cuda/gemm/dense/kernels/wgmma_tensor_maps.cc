@@ -15,7 +15,7 @@ Result<CUtensorMap> weights_map(const TensorView& w, bool is_gated, int box_rows
   const auto num_rows = static_cast<uint64_t>(w.shape[rows_axis]);
   const auto width = static_cast<uint64_t>(w.shape[rows_axis + 1]);
   const auto tile_rows = static_cast<uint32_t>(box_rows);
-  // The lists end with the axis of the experts.
+  // The lists end with the axis of experts.
   const auto encode = [&](std::span<const uint64_t> sizes, std::span<const uint64_t> strides,
                           std::span<const uint32_t> box) {
     const size_t num_axes = sizes.size() - (has_experts ? 0 : 1);

@@ -1,4 +1,4 @@
-// The tensor maps of the operands of this folder's kernels.
+// The tensor maps of the operands of the kernels in this folder.
 #pragma once
 
 #include <cuda.h>
@@ -12,9 +12,9 @@ namespace quire::cuda::wgmma {
 inline constexpr int kSwizzleRows = 8;
 
 // w: [rows, K], or [experts, rows, K]. The axes are K, rows and, if w has them, experts. With
-// is_gated, w is [gate; up], and the axis of rows becomes three: kSwizzleRows rows, gate and up,
-// and groups of such rows. So 8 rows of gate and the same 8 rows of up follow one another. A box
-// has kBlockK elements of K and box_rows rows.
+// is_gated, w is [gate; up], and the axis of rows is replaced by three axes: kSwizzleRows rows,
+// gate and up, and groups of kSwizzleRows rows. So 8 rows of gate are followed by the corresponding
+// 8 rows of up. A box has kBlockK elements of K and box_rows rows.
 Result<CUtensorMap> weights_map(const TensorView& w, bool is_gated, int box_rows);
 
 // x: [rows, K]. A box has kBlockK elements of K and box_rows rows.

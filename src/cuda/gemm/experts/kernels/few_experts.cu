@@ -1,15 +1,15 @@
 // The experts of few tokens, in two kernels. Both are limited by memory bandwidth, so they read an
 // expert's weights once per chunk of up to kFewTokens tokens. All sums have a fixed order.
 //
-// few_gate_up_kernel: a thread block computes kWarps columns, one per warp, for one expert, which
-// `blockIdx.y` names as a pair of the chunk. If several pairs have the expert, the first pair's
-// thread block computes all of them and the others return. So the launch has the same shape for any
-// ids.
+// few_gate_up_kernel: a thread block computes kWarps columns, one per warp, for one expert: that of
+// pair `blockIdx.y` of the chunk. If several pairs have the expert, the thread block of the first
+// pair computes all of them, and the thread blocks of the other pairs return. So the launch has the
+// same shape for any ids.
 //
-// few_down_kernel: a thread block is kColumns columns of out for all tokens of a chunk. Its warps
-// divide the chunk's experts, and if there are fewer experts than warps also K, and add up in
-// shared memory, in order. The ids were complete before few_gate_up_kernel let this kernel start,
-// so a warp loads its first weights while few_gate_up_kernel still runs.
+// few_down_kernel: a thread block computes kColumns columns of out for all tokens of a chunk. Its
+// warps share the chunk's experts; if there are fewer experts than warps, they also split K. They
+// add up their sums in shared memory, in order. The ids were complete before few_gate_up_kernel let
+// this kernel start, so a warp loads its first weights while few_gate_up_kernel still runs.
 #include <algorithm>
 #include <type_traits>
 
@@ -64,8 +64,8 @@ __device__ __forceinline__ Chunk chunk_of_block(const Params& p) {
   return chunk;
 }
 
-// Copies a chunk's ids to shared memory, past the L1: few_down_kernel may have become resident
-// before they were written.
+// Copies a chunk's ids to shared memory. The loads bypass the L1, because few_down_kernel may have
+// become resident before the ids were written.
 __device__ __forceinline__ void copy_ids(const Params& p, const Chunk& chunk, int32_t* ids) {
   const int32_t* from = p.ids + chunk.first_token * p.top_k;
   for (int i = static_cast<int>(threadIdx.x); i < chunk.num_pairs; i += kThreads) {
@@ -75,7 +75,8 @@ __device__ __forceinline__ void copy_ids(const Params& p, const Chunk& chunk, in
 }
 
 // Finds the pair with the expert of `pair`, for each token of the chunk; -1: the token does not
-// have the expert. Returns whether `pair` is the first of them. All lanes of a warp call it.
+// have the expert. Returns whether `pair` is the first pair with the expert. All lanes of a warp
+// call this.
 template <int kTokens>
 __device__ __forceinline__ bool find_pairs(const int32_t* ids, const Chunk& chunk, int top_k,
                                            int pair, int (&pair_of)[kTokens]) {
@@ -96,7 +97,7 @@ __device__ __forceinline__ bool find_pairs(const int32_t* ids, const Chunk& chun
   return is_first;
 }
 
-// kVec weights as they are in memory.
+// kVec weights in their memory format.
 template <typename W, int kVec>
 using Packed = std::conditional_t<kVec == 1, W, uint4>;
 
@@ -121,10 +122,10 @@ __device__ __forceinline__ float dot(const Packed<W, kVec>& w, const float (&x)[
   return sum;
 }
 
-// Sums each number over every group of kCount lanes; kCount is a power of two up to 32. Returns the
-// sum of number lane % kCount. Each step halves the numbers of a lane, so it needs far fewer
-// shuffles than kCount sums. It is a recursion, because a loop with such a step is not unrolled,
-// and then keeps the numbers in local memory.
+// Sums each value over every group of kCount lanes; kCount is a power of two up to 32. Returns the
+// sum of value lane % kCount. Each step halves the number of values of a lane, so this needs far
+// fewer shuffles than kCount separate sums. It is recursive, because the compiler would not unroll
+// a loop with such a step, and would keep the values in local memory.
 template <int kCount>
 __device__ __forceinline__ float scatter_sums(const float (&numbers)[kCount]) {
   if constexpr (kCount == 1) {
@@ -143,7 +144,7 @@ __device__ __forceinline__ float scatter_sums(const float (&numbers)[kCount]) {
   }
 }
 
-// Sums each number over all lanes of the warp; returns the sum of number lane % kCount.
+// Sums each value over all lanes of the warp; returns the sum of value lane % kCount.
 template <int kCount>
 __device__ __forceinline__ float warp_scatter_sums(const float (&numbers)[kCount]) {
   float sum = scatter_sums(numbers);
@@ -154,14 +155,14 @@ __device__ __forceinline__ float warp_scatter_sums(const float (&numbers)[kCount
   return sum;
 }
 
-// T: type of x, product and out. W: type of the weights, which is T or E4M3.
+// T: type of x, product and out. W: type of the weights, either T or E4M3.
 // Grid: (thread blocks of columns, pairs of a chunk, chunks).
 template <typename T, typename W, Scaling kScaling, int kVec, int kTokens>
 __global__ void __launch_bounds__(kThreads, 2) few_gate_up_kernel(const Params p) {
   if (!has_code<W>()) return;
   constexpr int kDepth = 4;  // loads in flight, per row
   extern __shared__ int32_t ids[];
-  // In this order, so that the ids are complete when few_down_kernel starts early.
+  // The order matters: after the wait, the ids are complete when few_down_kernel starts early.
   wait_for_previous_kernel();
   trigger_dependent_launch();
   const Chunk chunk = chunk_of_block<kTokens>(p);
@@ -179,7 +180,7 @@ __global__ void __launch_bounds__(kThreads, 2) few_gate_up_kernel(const Params p
   const W* gate = static_cast<const W*>(p.gate_up) + gate_row * p.hidden;
   const W* up = gate + p.inner * p.hidden;
   const T* x = static_cast<const T*>(p.x) + chunk.first_token * p.hidden;
-  // With blocks, the scales of the two rows, which are counted per expert.
+  // With block scales: the scales of the two rows, which are counted per expert.
   const float* gate_scales = nullptr;
   const float* up_scales = nullptr;
   if constexpr (kScaling == Scaling::kBlocks) {
@@ -240,8 +241,8 @@ __global__ void __launch_bounds__(kThreads, 2) few_gate_up_kernel(const Params p
 template <int kTokens>
 class ExpertWalk {
  public:
-  // `step` warps take every step-th pair each, of which those that are not an expert's first are
-  // skipped.
+  // Each of `step` warps processes every step-th pair. Pairs that are not the first of their expert
+  // are skipped.
   __device__ __forceinline__ ExpertWalk(const int32_t* ids, const Chunk& chunk, int top_k,
                                         int first, int step)
       : ids_(ids), chunk_(chunk), top_k_(top_k), pair_(first), step_(step) {
@@ -432,7 +433,7 @@ Params params_of(const ExpertMatrices& matrices, const ExpertsCall& call,
   return p;
 }
 
-// Whether each row of the weights and of their input begins at 16 bytes.
+// Whether each row of the weights and of their input is aligned to 16 bytes.
 bool has_vectors(const TensorView& weights, const TensorView& input) {
   const auto row_bytes = static_cast<size_t>(weights.shape[2]) * dtype_bytes(weights.dtype);
   return row_bytes % 16 == 0 && is_aligned({weights.data, input.data}, 16);

@@ -1,13 +1,13 @@
-// The product with packed weights for groups of up to 8 rows of x, each with a matrix of its own:
-// the experts of few tokens.
+// The product with packed weights for groups of up to 8 rows of x, where each group has its own
+// matrix: the experts of few tokens.
 //
-// Work. A thread block computes `panels_per_block` adjacent panels of one group's matrix (of a
-// gated product, also the same panels of its second half) and ends if there are fewer groups. Its
-// warps divide K into `num_parts` ranges of blocks, which it adds up in order in shared memory.
-// Each warp has a ring of stages there, one block of weights each, which its lane 0 refills with
-// bulk copies.
+// Work. A thread block computes `panels_per_block` adjacent panels of one group's matrix. In a
+// gated product, it also computes the corresponding panels of the matrix's second half. Thread
+// blocks beyond the last group exit. The warps divide K into `num_parts` ranges of blocks, whose
+// sums the thread block adds up in order in shared memory. Each warp has a ring buffer of stages
+// there, with one block of weights per stage. Lane 0 of the warp refills it with bulk copies.
 //
-// Numerics are those of packed_kernels.cu, except that gate and up are not rounded before the
+// Numerics are as in packed_few_rows.cu, except that gate and up are not rounded before the
 // activation.
 #include <algorithm>
 #include <bit>
@@ -26,10 +26,11 @@ using namespace packed;
 
 constexpr int kWarps = 8;
 constexpr int kThreads = kWarps * 32;
-static_assert(kMaxPackedRows == kWarps);  // a warp adds up the parts of one row of x
+static_assert(kMaxPackedRows == kWarps);  // one warp adds up the parts of one row of x
 constexpr int kMaxStages = 4;
 constexpr int kMaxSharedBytes = 100 << 10;  // two thread blocks per SM
-// Floats of a row's sums in shared memory; the pad spreads the lanes of a store over all banks.
+// Floats per row of sums in shared memory. The padding distributes the lanes of a store over all
+// banks.
 constexpr int kPartStride = static_cast<int>(kPanelRows) + 4;
 
 struct Params {
@@ -43,15 +44,15 @@ struct Params {
   int64_t out_stride;
   Activation activation;
   bool are_ready;
-  int n;  // rows of w; of a gated product, half of them
+  int n;  // rows of w; half of them in a gated product
   int k;
   int64_t panel_bytes;
-  int num_blocks;  // of a panel
+  int num_blocks;  // per panel
   int block_bytes;
   int last_block_bytes;
-  int group_shift;   // log2 of the columns of a group, at most those of a block
-  int num_panels;    // of w; of a gated product, of a half
-  int gated_panels;  // num_panels; 0: the product is not gated
+  int group_shift;   // log2 of the columns of a group, or of a block if the group is larger
+  int num_panels;    // panels of w, or of one half of w in a gated product
+  int gated_panels;  // num_panels, or 0 if the product is not gated
   int panels_per_block;
   int num_stages;
   int stage_bytes;
@@ -75,7 +76,8 @@ __host__ __device__ constexpr SharedLayout shared_layout(int stage_bytes, int nu
   return layout;
 }
 
-// Reads past the L1, because the kernel may have become resident before they were written.
+// The loads bypass the L1, because the kernel may have become resident before the groups were
+// written.
 __device__ __forceinline__ wgmma::ExpertTile load_group(const PackedGroups& groups, int idx) {
   if (groups.tiles == nullptr) return {__ldcg(groups.experts + idx), idx, idx + 1};
   const auto* const numbers = reinterpret_cast<const int*>(groups.tiles + idx);
@@ -91,8 +93,8 @@ __device__ __forceinline__ int64_t x_row(const int32_t* x_rows, int rows_per_x, 
   return x_rows == nullptr ? row / rows_per_x : __ldcg(x_rows + row);
 }
 
-// The lane's numbers of x in a slice; `left`: columns from the slice's first one on, and `x` the
-// lane's first number of it, or null.
+// The lane's values of x in a slice. `left`: columns from the slice's first column on. `x`: the
+// lane's first value in the slice, or null.
 template <typename T>
 __device__ __forceinline__ SliceOfX load_x(const T* x, int left, int lane) {
   SliceOfX slice;
@@ -118,8 +120,8 @@ __device__ __forceinline__ void write_part(const float (&sums)[kTiles][4], int l
   }
 }
 
-// Adds up the parts and stores the thread block's panels of one row of x. The warp of that number
-// calls it.
+// Adds up the parts and stores the thread block's panels of one row of x. The warp whose index is
+// the row calls this.
 template <typename T>
 __device__ __forceinline__ void store_row(const Params& p, const float* parts, int num_parts,
                                           int num_halves, int first_panel, int token, int lane,
@@ -152,7 +154,7 @@ __device__ __forceinline__ void copy_block(const Params& p, const unsigned char*
   copy_bulk_evict_first(stage, from, num_bytes, arrived);
 }
 
-// Grid: thread blocks of panels, for each group. The barriers, and what each makes safe:
+// Grid: (thread blocks of panels, groups). The barriers and the data that each protects:
 //
 //   lane 0 of a warp                         the warp
 //   bulk copy -> stage i  --- arrived[i] --> wait for arrived[i]; read stage i
@@ -167,7 +169,7 @@ __global__ void __launch_bounds__(kThreads, 2)
   constexpr int kSlices = kBlockColumns / kSliceColumns;
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  // In this order, so that the groups are complete when the next kernel starts early.
+  // The order matters: after the wait, the groups are complete when the next kernel starts early.
   if (!p.are_ready) wait_for_previous_kernel();
   const int num_ranges = ceil_div(p.num_panels, p.panels_per_block);
   const int group_idx = static_cast<int>(blockIdx.x) / num_ranges;
@@ -195,7 +197,7 @@ __global__ void __launch_bounds__(kThreads, 2)
   int loaded_half = 0;
   int loaded_block = first_block;
   int loaded_stage = 0;
-  // Starts the copy of the next block, if one is left, into the next stage.
+  // Starts the copy of the next block, if any, into the next stage.
   const auto load_next = [&] {
     if (loaded_half >= num_halves || first_block >= end_block) return;
     copy_block(p, panel_at + loaded_half * p.gated_panels * p.panel_bytes, loaded_block,
@@ -215,7 +217,7 @@ __global__ void __launch_bounds__(kThreads, 2)
   __syncwarp();
   wait_for_previous_kernel();
 
-  const T* x = nullptr;  // the lane's first number of its row
+  const T* x = nullptr;  // the lane's first value of its row
   if (lane / 4 < num_rows) {
     x = static_cast<const T*>(p.x) +
         x_row(p.x_rows, p.rows_per_x, group.first_row + lane / 4) * p.k + lane % 4 * 4;
@@ -238,8 +240,8 @@ __global__ void __launch_bounds__(kThreads, 2)
       arrived[stage].wait(parity);
 #pragma unroll 1
       for (int slice = 0; slice < num_slices; ++slice) {
-        // x of the next slice is loaded while this one is multiplied. After the last slice of a
-        // half it is the first one of the next.
+        // x of the next slice is loaded while this slice is multiplied. After the last slice of a
+        // half, the next slice is the first one of the second half.
         const bool is_last = slice + 1 == num_slices && block_idx + 1 == end_block;
         const SliceOfX next =
             load_slice(is_last ? first_column : column + (slice + 1) * kSliceColumns);
@@ -281,7 +283,8 @@ __global__ void permute_groups_kernel(PackedGroups groups, const T* x, const int
   }
 }
 
-// As many parts of K as a panel has blocks, up to the warps of a thread block.
+// K is divided into as many parts as a panel has blocks, at most the number of warps per thread
+// block.
 int panels_per_block(const PackedRows& w) {
   int num_parts = 1;
   while (num_parts < kWarps && num_parts < w.num_blocks()) num_parts *= 2;

@@ -13,7 +13,7 @@ constexpr int kWarpLanes = 32;
 constexpr int kSortThreads = kMaxExperts;  // one per expert
 static_assert(kSortThreads == kWarpLanes * kWarpLanes);
 
-// Inclusive sum over the lanes of a warp up to this one.
+// The inclusive prefix sum over the lanes of a warp.
 __device__ __forceinline__ int warp_prefix_sum(int x) {
   const auto lane = static_cast<int>(threadIdx.x) % kWarpLanes;
 #pragma unroll
@@ -24,7 +24,7 @@ __device__ __forceinline__ int warp_prefix_sum(int x) {
   return x;
 }
 
-// Sum over all threads before this one. of_warp: kWarpLanes numbers in shared memory, which no
+// The sum over all threads before this one. of_warp: kWarpLanes ints in shared memory, which no
 // other call uses.
 __device__ __forceinline__ int sum_before(int x, int* of_warp) {
   const auto lane = static_cast<int>(threadIdx.x) % kWarpLanes;
@@ -38,7 +38,7 @@ __device__ __forceinline__ int sum_before(int x, int* of_warp) {
 }
 
 // Calls visit(pair, its expert) for every pair, in any order. A thread loads several ids at once,
-// because waiting for each one would take most of the time.
+// because otherwise most of the time would be spent waiting for each load.
 template <typename Visit>
 __device__ __forceinline__ void for_each_pair(const int32_t* ids, int num_pairs,
                                               const Visit& visit) {

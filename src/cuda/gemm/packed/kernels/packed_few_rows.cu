@@ -1,23 +1,23 @@
-// The product with packed weights for up to 8 rows of x. There is little arithmetic per weight at
-// few rows of x, so that memory bandwidth determines the time, provided that copies are always in
-// flight.
+// The product with packed weights for up to 8 rows of x. With few rows of x there is little
+// arithmetic per weight, so memory bandwidth determines the time, if copies are always in flight.
 //
-// Work. An item is `panels_per_item` adjacent panels of w (of a gated product, also the same number
-// of panels of its second half, in a second round). Thread blocks, or clusters of them, take items
-// in turn. K is divided into `num_parts` contiguous ranges of blocks; each warp of the cluster has
-// one panel of the item and one range. A panel's parts are added in order, so that its sums do not
-// depend on how many panels an item has. With more rows of x, items have more panels, because each
-// thread block then reads less of x. num_parts() depends only on w and the number of SMs, so a row
-// of x has the same bits in all steps of up to 8 rows.
+// Work. An item is `panels_per_item` adjacent panels of w. In a gated product, it also has the
+// corresponding panels of the second half of w, in a second round. Thread blocks, or clusters of
+// them, process the items in turn. K is divided into `num_parts` contiguous ranges of blocks; each
+// warp of the cluster has one panel of the item and one range. A panel's parts are added in order,
+// so its sums do not depend on the number of panels per item. With more rows of x, items have more
+// panels, because each thread block then reads less of x. num_parts() depends only on w and the
+// number of SMs, so a row of x has the same bits in all steps of up to 8 rows.
 //
-// Each warp has a ring of stages in shared memory, one block of weights each, which its lane 0
-// refills with bulk copies. The loader runs ahead of the consumer across panels, and starts before
-// the wait for the previous kernel, because no kernel writes weights.
+// Each warp has a ring buffer of stages in shared memory, with one block of weights per stage. Lane
+// 0 of the warp (the loader) refills it with bulk copies. The loader runs ahead across panels, and
+// starts before the wait for the previous kernel, because no kernel writes weights.
 //
 // Numerics. Integers become numbers of x's type, which is exact. Tensor cores add up the products
-// of a group, or of a slice if the group is larger, in F32. The sum times the group's scale in F32
-// is added to the row's sum; so is the negative minimum times the sum of the group's x, which an
-// instruction with ones for w computes. Weights are therefore not rounded.
+// of a group, or of a slice if the group is larger, in F32. In F32, this sum is multiplied by the
+// group's scale and added to the row's sum. The negative minimum, multiplied by the sum of the
+// group's x, is also added; an instruction with ones instead of w computes that sum of x. So
+// weights are not rounded.
 #include <algorithm>
 #include <bit>
 
@@ -35,8 +35,9 @@ using namespace packed;
 
 constexpr int kWarps = 8;
 constexpr int kThreads = kWarps * 32;
-static_assert(kMaxPackedRows == 8);  // the rows of x of an instruction
-// Floats of a token's sums in shared memory; the pad spreads the lanes of a store over all banks.
+static_assert(kMaxPackedRows == 8);  // the rows of x per instruction
+// Floats per token of sums in shared memory. The padding distributes the lanes of a store over all
+// banks.
 constexpr int kPartStride = static_cast<int>(kPanelRows) + 4;
 
 struct Params {
@@ -47,17 +48,17 @@ struct Params {
   void* out;         // of the first row
   bool out_is_f32;
   int m;
-  int n;  // rows of w; of a gated product, half of them
+  int n;  // rows of w; half of them in a gated product
   int k;
   int64_t out_stride;
   int64_t panel_bytes;
-  int num_blocks;  // of a panel
+  int num_blocks;  // per panel
   int block_bytes;
   int last_block_bytes;
-  int group_shift;  // log2 of the columns of a group, at most those of a block
+  int group_shift;  // log2 of the columns of a group, or of a block if the group is larger
   int num_items;
   int panels_per_item;  // 1, 2 or 4
-  int gated_panels;     // panels of the first half of w; 0: the product is not gated
+  int gated_panels;     // panels of the first half of w, or 0 if the product is not gated
   int num_parts;
   int cluster;
   int num_stages;
@@ -78,9 +79,9 @@ __host__ __device__ constexpr SharedLayout shared_layout(int stage_bytes, int nu
   return layout;
 }
 
-// A warp's place in the work.
+// The panel and the range of K that a warp multiplies.
 struct Place {
-  int panel;        // of an item
+  int panel;        // within an item
   int first_block;  // of K
   int end_block;
   int first_item;
@@ -110,8 +111,8 @@ class WeightLoader {
         item_(place.first_block < place.end_block ? place.first_item : p.num_items),
         block_(place.first_block) {}
 
-  // Starts the copy of the next block, if one is left, into the next stage, whose content all lanes
-  // have read.
+  // Starts the copy of the next block, if any, into the next stage. All lanes must have read the
+  // stage's content.
   __device__ __forceinline__ void load_next() {
     if (item_ >= p_.num_items) return;
     const int panel = item_ * p_.panels_per_item + place_.panel + half_ * p_.gated_panels;
@@ -136,15 +137,15 @@ class WeightLoader {
   unsigned char* ring_;
   Mbarrier* arrived_;
   int item_;
-  int half_ = 0;  // of a gated product
+  int half_ = 0;  // half of w in a gated product
   int block_;
   int stage_ = 0;
 };
 
-// Zeros for the columns of the largest block, for lanes whose token does not exist.
+// Zeros for the columns of the largest block, for lanes without a token.
 __device__ const uint4 zero_columns[packed_block_columns(4) / 8] = {};
 
-// Loads a lane's numbers of x.
+// Loads a lane's values of x.
 template <typename T>
 class XLoader {
  public:
@@ -156,12 +157,12 @@ class XLoader {
            first_of_lane();
     step_ = exists ? 1 : 0;
   }
-  // Goes to the block of columns that begins here.
+  // Moves to the block of columns that begins here.
   __device__ __forceinline__ void move_to(int column) {
     column_ = column;
     at_ = reinterpret_cast<const uint2*>(row_ + column * step_);
   }
-  // Loads a slice of the block. Numbers past the end are zeros.
+  // Loads a slice of the block. Values past the end are zeros.
   __device__ __forceinline__ SliceOfX load(int slice) const {
     const int left = k_ - column_ - slice * kSliceColumns;
     if (left >= kSliceColumns) return load_steps(slice, kSteps);
@@ -173,7 +174,7 @@ class XLoader {
   static __device__ __forceinline__ int first_of_lane() {
     return static_cast<int>(threadIdx.x) % 4 * 4;
   }
-  // The lane's first `count` steps; the others are zeros.
+  // Loads the lane's first `count` steps; the other steps are zeros.
   __device__ __forceinline__ SliceOfX load_steps(int slice, int count) const {
     SliceOfX x;
 #pragma unroll
@@ -187,7 +188,7 @@ class XLoader {
   int k_;
   int column_ = 0;
   const T* row_;
-  int step_;  // 0: the token does not exist
+  int step_;  // 0: the lane has no token
   const uint2* at_ = nullptr;
 };
 
@@ -214,7 +215,7 @@ __device__ __forceinline__ void write_part(const Params& p, const float (&sums)[
   }
 }
 
-// The sum of the parts of one output, in their order. panel: of the item.
+// The sum of the parts of one output, added in order. panel: index within the item.
 __device__ __forceinline__ float add_parts(const Params& p, const float* parts, int panel,
                                            int token, int lane) {
   const int warps_per_panel = kWarps / p.panels_per_item;
@@ -230,8 +231,8 @@ __device__ __forceinline__ float add_parts(const Params& p, const float* parts, 
   return sum;
 }
 
-// Stores a thread's output of a panel: its sum, or, in the second half of a gated product, with
-// that of the first half, which is kept in `gate`.
+// Stores a thread's output of a panel. In a gated product, the first half's sum is kept in `gate`,
+// and the second half combines its sum with it.
 template <typename T>
 __device__ __forceinline__ void store_sum(const Params& p, const float* parts, int item, int half,
                                           int num_halves, int panel, int token, int lane,
@@ -250,17 +251,16 @@ __device__ __forceinline__ void store_sum(const Params& p, const float* parts, i
   }
 }
 
-// The barriers, and what each makes safe:
+// The barriers and the data that each protects:
 //
 //   WeightLoader (lane 0 of a warp)          the warp
 //   bulk copy -> stage i  --- arrived[i] --> wait for arrived[i]; read stage i
 //   next block -> stage i <-- __syncwarp --- all lanes have read stage i
 //
 //   sync()                   the parts of a panel's sums, for the thread blocks that add them up.
-//   Two
-//                            halves of memory take turns, so that it also ends the reads of the
-//                            half that is written next
-//   sync_cluster_memory      at the end: the others have read this thread block's parts
+//                            The parts are double-buffered, so this barrier also ends the reads of
+//                            the half that is written next.
+//   sync_cluster_memory      at the end: the other thread blocks have read this one's parts
 template <typename T, int kBits, int kGroupSteps, bool kHasMinimums>
 __global__ void __launch_bounds__(kThreads, 2)
     packed_gemm_kernel(const __grid_constant__ Params p) {
@@ -273,7 +273,8 @@ __global__ void __launch_bounds__(kThreads, 2)
   unsigned char* const ring = memory + warp * p.num_stages * p.stage_bytes;
   Mbarrier* const arrived =
       reinterpret_cast<Mbarrier*>(memory + layout.barriers) + warp * p.num_stages;
-  // One panel's parts are added up while the next ones are written to the other half.
+  // The parts of one panel are added up while the next parts are written to the other half of the
+  // memory.
   float* parts = reinterpret_cast<float*>(memory + layout.parts);
   ptrdiff_t to_other_parts = kWarps * p.m * kPartStride;
   const Place place(p);
@@ -310,10 +311,10 @@ __global__ void __launch_bounds__(kThreads, 2)
       for (int block_idx = place.first_block; block_idx < place.end_block; ++block_idx) {
         const unsigned char* const block = ring + stage * p.stage_bytes;
         const int num_slices = ceil_div(p.k - block_idx * kBlockColumns, kSliceColumns);
-        // After the last block, the first one of the next panel.
+        // After the last block, the next block is the first block of the next panel.
         const int next_block = block_idx + 1 < place.end_block ? block_idx + 1 : place.first_block;
         arrived[stage].wait(parity);
-        // Multiplies a slice after it has begun to load x of the next one.
+        // Starts loading x of the next slice, then multiplies a slice.
         const auto multiply = [&](int slice, bool is_last) {
           if (is_last) x_loader.move_to(next_block * kBlockColumns);
           const SliceOfX next = x_loader.load(is_last ? 0 : slice + 1);
@@ -360,9 +361,10 @@ void launch_gemm(const LaunchContext& context, const LaunchShape& shape, const P
   });
 }
 
-// The number of parts of K: as many as a thread block's warps. With fewer panels than SMs it is
-// doubled while there are fewer parts than blocks of weights, up to the warps of a cluster of 8. It
-// depends on the matrix and the number of SMs, and so does the order of the sums.
+// The number of parts of K: the number of warps of a thread block. If there are fewer panels than
+// SMs, it is doubled while there are fewer parts than blocks of weights, up to the number of warps
+// in a cluster of 8 thread blocks. It depends only on the matrix and the number of SMs, and so does
+// the order of the sums.
 int num_parts(const PackedRows& w, int num_sms) {
   constexpr int kMostParts = 8 * kWarps;
   int parts = kWarps;
@@ -418,7 +420,7 @@ void run_packed_gemm(const LaunchContext& context, int num_sms, const PackedGemm
   const int num_panels = is_gated ? w.num_panels() / 2 : w.num_panels();
   p.gated_panels = is_gated ? num_panels : 0;
   p.num_parts = num_parts(w, num_sms);
-  // More panels per item with more rows, if items are whole then, and clusters not too large.
+  // With more rows, items have more panels, if that leaves items whole and clusters small enough.
   p.panels_per_item = 1;
   const int wanted = m <= 2 ? 1 : m <= 4 ? 2 : 4;
   while (p.panels_per_item < wanted && num_panels % (2 * p.panels_per_item) == 0 &&

@@ -1,5 +1,5 @@
-// Kernels that unpack rows of packed matrices, and those that reorder the activations for products
-// with them.
+// Kernels that unpack rows of packed matrices, and kernels that reorder the activations for
+// products with packed matrices.
 #include "base/numbers.h"
 #include "cuda/base/launch.h"
 #include "cuda/device/elements.cuh"
@@ -129,18 +129,18 @@ __global__ void permute_columns_kernel(const T* x, const int32_t* order, T* out,
   }
 }
 
-// Where the rows of a tile come from. Row r of tile t is row t * tile_rows + r of x, or with groups
-// row x_rows[first row of the group + r].
+// The source of a tile's rows. Row r of tile t is row t * tile_rows + r of x. With groups it is row
+// x_rows[first row of the group + r].
 struct TileSource {
-  PackedGroups groups;  // no tiles: all rows are of one matrix
+  PackedGroups groups;  // without tiles, all rows are multiplied by one matrix
   const int32_t* x_rows = nullptr;
   const int32_t* order = nullptr;  // of the columns, per matrix
   int num_rows = 0;
   int num_tiles = 0;
 };
 
-// run_tile_columns(). Grid: steps of 16 columns of all rows of the tiles. A thread writes one step
-// of a row.
+// The kernel of run_tile_columns(). Grid: steps of 16 columns of all rows of the tiles. A thread
+// writes one step of a row.
 template <typename T>
 __global__ void tile_columns_kernel(const T* x, TileSource source, T* out, int64_t width,
                                     int tile_rows, int num_steps, bool is_aligned) {

@@ -1,5 +1,5 @@
-// The multiplication of a slice of packed weights by up to 8 rows of x, which the kernels for few
-// rows share.
+// Multiplies a slice of packed weights by up to 8 rows of x. The kernels for few rows share this
+// code.
 #pragma once
 
 #include "base/check.h"
@@ -8,14 +8,14 @@
 
 namespace quire::cuda::packed {
 
-// The B operands of a slice: of each step, the lane's four numbers of a row of x.
+// The B operands of a slice: the lane's four values of a row of x for each step.
 struct SliceOfX {
   uint2 steps[kSteps];
 };
 
 // Adds the products of a slice to the lane's sums.
-// group_shift: log2 of the columns of a group, at most those of a block. kGroupSteps: steps whose
-// products are added up before they are scaled; all are in one group.
+// group_shift: log2 of the columns of a group, or of a block if the group is larger. kGroupSteps:
+// the number of steps whose products are summed up before they are scaled; all are in one group.
 template <typename T, int kBits, int kGroupSteps, bool kHasMinimums>
 __device__ __forceinline__ void multiply_slice(const PackedLayout& layout, int group_shift,
                                                const unsigned char* block, int slice,
@@ -29,7 +29,7 @@ __device__ __forceinline__ void multiply_slice(const PackedLayout& layout, int g
     words[tile] = load_tile<kBits>(values + tile * kTileBytes, lane);
   }
   constexpr int kGroups = kSteps / kGroupSteps;
-  // The lane's row is its number.
+  // Lane i has the scales of row i.
   GroupScale of_row[kGroups];
 #pragma unroll
   for (int group = 0; group < kGroups; ++group) {
@@ -73,8 +73,9 @@ __device__ __forceinline__ void multiply_slice(const PackedLayout& layout, int g
   }
 }
 
-// Calls body(bits, kGroupSteps, kHasMinimums). 8 bits have no groups of 16 columns; 6 bits none of
-// more than 32, and of 16 only without minimums (Q6_K).
+// Calls body(bits, kGroupSteps, kHasMinimums). Formats of 8 bits have no groups of 16 columns.
+// Formats of 6 bits have no groups of more than 32 columns, and groups of 16 only without minimums
+// (Q6_K).
 template <typename Body>
 void with_groups(const PackedLayout& layout, const Body& body) {
   using std::integral_constant;

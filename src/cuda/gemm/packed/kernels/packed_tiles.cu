@@ -1,34 +1,36 @@
-// The product with packed weights for 9 and more rows of x, by warpgroup instructions (wgmma).
+// The product with packed weights for 9 or more rows of x, by warpgroup instructions (wgmma).
 //
-// Work. A tile of the output is `panels` panels of w times kTokens rows of x. Each warp multiplies
-// 16 rows of w, which are one tile of a slice, and each warpgroup two panels: A, in registers. B
-// is x, in shared memory. A cluster of `splits` thread blocks computes a tile; each has a range of
-// the blocks of K, and all add up the parts in order through distributed shared memory. Tiles of
-// the same panels follow one another, so that they read the weights from the L2 once.
+// Work. A tile of the output is `panels` panels of w times kTokens rows of x. Operand A is w, in
+// registers: each warp multiplies 16 rows of w, which are one tile of a slice, and each warpgroup
+// two panels. Operand B is x, in shared memory. A cluster of `splits` thread blocks computes a
+// tile. Each thread block has a range of the blocks of K, and all add up their parts in order
+// through distributed shared memory. Tiles with the same panels are consecutive, so that the
+// weights are read from device memory once and then from the L2.
 //
-// Each panel has a ring of blocks in shared memory, which two warps read, and the thread block has
-// a ring of x's slices of 64 columns. The last warp that has read a stage refills it, so that no
-// warp waits for another one to issue copies, and all registers of an SM belong to warps that
-// multiply. A warp makes the numbers of a slice while the tensor cores multiply the previous one.
-// Copies of weights start before the wait for the previous kernel, because no kernel writes them.
+// Each panel has a ring buffer of blocks in shared memory, which two warps read. The thread block
+// has a ring buffer with slices of 64 columns of x. The warp that reads a stage last refills it. So
+// no warp waits for another warp to issue copies, and all registers of an SM belong to warps that
+// multiply. A warp unpacks a slice while the tensor cores multiply the previous slice. Copies of
+// weights start before the wait for the previous kernel, because no kernel writes weights.
 //
 // x. Lane 4 g + q holds columns 4 q to 4 q + 3 of a step, but the instruction takes columns 2 q,
-// 2 q + 1, 2 q + 8 and 2 q + 9. A kernel before (run_tile_columns) therefore writes x in the order
-// of the instruction, as images of the ring's stages, filled up with zeros.
+// 2 q + 1, 2 q + 8 and 2 q + 9. Therefore an earlier kernel (run_tile_columns) writes x in the
+// order of the instruction, as images of the ring's stages, padded with zeros.
 //
-// Rows of x may be in groups, each with a matrix of its own: the experts of a layer. A tile then
-// has rows of one group, which a list on the device names, and thread blocks without a tile end.
+// Rows of x may be in groups that each have their own matrix: the experts of a layer. In this case,
+// a list on the device names the tiles, each with rows of one group. Thread blocks without a tile
+// exit.
 //
 // Numerics. Integers minus their zero point become numbers of x's type, which is exact. They are
 // multiplied by the group's scale, and the group's minimum is subtracted, in x's type with one
-// rounding; scales and minimums are rounded to x's type too. The error of a scale is the same in
-// all columns of a group, so that a group's sum has a relative error of up to 2^-8 in BF16 and
-// 2^-11 in F16; with minimums, that of the larger sums whose difference it is. A scale below 2^-14
-// has an absolute error of up to 2^-25 in F16 instead. Sums are F32.
+// rounding. Scales and minimums are also rounded to x's type. The error of a scale is the same in
+// all columns of a group, so a group's sum has a relative error of up to 2^-8 in BF16 and 2^-11 in
+// F16. With minimums, the group's sum is a difference of two larger sums, and the error is relative
+// to them. A scale below 2^-14 has an absolute error of up to 2^-25 in F16 instead. Sums are F32.
 // Scaling the sums of groups in F32, as the kernel for few rows does, costs kTokens / 2
-// instructions per thread and group and saves 4 per 8 weights. It pays for tiles of up to 32 tokens
-// and groups of 64 or more, and is done with 4 bits and neither minimums nor zero points. Those
-// weights are not rounded.
+// instructions per thread and group and saves 4 per 8 weights. It is faster for tiles of up to 32
+// tokens and groups of 64 or more columns. The kernel does so for weights of 4 bits without
+// minimums and zero points; these weights are not rounded.
 #include <algorithm>
 #include <bit>
 
@@ -48,9 +50,9 @@ constexpr int kMaxWarpgroups = 2;
 constexpr int kMaxThreads = kMaxWarpgroups * 128;
 constexpr int kBlocksPerSm = 2;
 constexpr int kPanelsPerWarpgroup = 2;
-constexpr int kMaxScaledSumTokens = 32;  // of tiles whose groups' sums are scaled
+constexpr int kMaxScaledSumTokens = 32;  // rows of x in tiles for which sums of groups are scaled
 constexpr int kSwizzleAlignment = 1024;  // the alignment of the 128-byte swizzle
-constexpr int kChunkSlices = kChunkColumns / kSliceColumns;  // of a stage of x
+constexpr int kChunkSlices = kChunkColumns / kSliceColumns;  // per stage of x
 constexpr int kSliceRowBytes = 128;                          // of x
 
 struct Params {
@@ -60,34 +62,34 @@ struct Params {
   const void* bias;  // of the first row; null: none
   void* out;         // of the first row
   bool out_is_f32;
-  bool out_is_aligned;  // four adjacent outputs of a token, from a multiple of 4 on
-  bool reads_once;      // the weights
+  bool out_is_aligned;  // four adjacent outputs of a token are aligned, from a multiple of 4 on
+  bool reads_once;      // the weights are read only once
   int m;
-  int n;  // rows of w; of a gated product, half of them
+  int n;  // rows of w; half of them in a gated product
   int64_t out_stride;
   int64_t panel_bytes;
-  int num_panels;  // of w; of a gated product, of a half
-  int num_blocks;  // of a panel
+  int num_panels;  // panels of w, or of one half of w in a gated product
+  int num_blocks;  // per panel
   int block_bytes;
   int last_block_bytes;
   int num_chunks;   // of K
-  int group_shift;  // log2 of the columns of a group, at most those of a block
+  int group_shift;  // log2 of the columns of a group, or of a block if the group is larger
   int token_tiles;
-  int is_gated;  // half of a tile's panels are of w's second half
+  int is_gated;  // half of a tile's panels belong to the second half of w
   int splits;
-  PackedGroups groups;  // no tiles: all rows are of one matrix
+  PackedGroups groups;  // without tiles, all rows are multiplied by one matrix
   int weight_stages;
   int stage_bytes;  // of a panel
   int x_stages;
 };
 
 struct SharedLayout {
-  int weights;  // of the panels' rings; x's ring is before them
+  int weights;  // the offset of the panels' rings; x's ring is before them
   int barriers;
   int num_bytes;
 };
 
-// Floats of a token's sums; the pad spreads the lanes of a store over all banks.
+// Floats per token of sums. The padding distributes the lanes of a store over all banks.
 __host__ __device__ constexpr int part_stride(int panels) {
   return panels * static_cast<int>(kPanelRows) + 4;
 }
@@ -97,7 +99,7 @@ __host__ __device__ constexpr SharedLayout shared_layout(int tokens, int panels,
   SharedLayout layout = {};
   layout.weights = x_stages * kChunkSlices * tokens * kSliceRowBytes;
   const int rings = layout.weights + panels * weight_stages * stage_bytes;
-  // The rings' memory takes the sums when all is multiplied.
+  // The sums reuse the rings' memory when all products are complete.
   const int parts = tokens * part_stride(panels) * static_cast<int>(sizeof(float));
   layout.barriers = rings > parts ? rings : parts;
   const int num_stages = x_stages + panels * weight_stages;
@@ -106,11 +108,11 @@ __host__ __device__ constexpr SharedLayout shared_layout(int tokens, int panels,
   return layout;
 }
 
-// Stages that several warps read, each of them all stages in turn.
+// Stages that several warps read; each warp reads all stages in turn.
 struct Ring {
   unsigned char* stages;
   Mbarrier* arrived;
-  unsigned* num_read;  // per stage, the warps that have read it
+  unsigned* num_read;  // per stage: the number of warps that have read it
   int stage_bytes;
   int num_stages;
   unsigned num_readers;
@@ -121,7 +123,7 @@ struct Ring {
       num_read[i] = 0;
     }
   }
-  // Called by a warp that has read the stage. True for one lane of the last such warp.
+  // A warp calls this after it has read the stage. Returns true for one lane of the last such warp.
   __device__ __forceinline__ bool may_refill(int stage) const {
     __syncwarp();
     if (threadIdx.x % 32 != 0) return false;
@@ -134,7 +136,7 @@ struct Ring {
   }
 };
 
-// A thread block's place in the work.
+// The tile and the part of K that a thread block computes.
 struct Place {
   int tile;
   int token_tile;
@@ -169,13 +171,13 @@ struct TileRows {
   }
 };
 
-// The panels of w in a tile; of a gated product, of each half.
+// The number of panels of w in a tile, or of each half of w in a gated product.
 __device__ __forceinline__ int tile_panels(const Params& p) {
   return static_cast<int>(blockDim.x) / (128 / kPanelsPerWarpgroup) >> p.is_gated;
 }
 
-// The panel of w that is the tile's panel `idx`. Past the end it is the last one, whose products
-// are then not stored.
+// The panel of w that is the tile's panel `idx`. Past the end, it is the last panel, and its
+// products are not stored.
 __device__ __forceinline__ int panel_of(const Params& p, int tile, int idx) {
   const int count = tile_panels(p);
   const int half = idx / count;
@@ -197,14 +199,14 @@ struct RowFactors {
   uint32_t minimum = 0;
 };
 
-// Makes the weights of a tile's rows, the operands A of a warp, of one slice after the other.
-// kScalesSums: the operands are integers, and add_scaled() scales a group's sums.
+// Unpacks the weights of a warp's rows, slice by slice, into its A operands. kScalesSums: the
+// operands are integers, and add_scaled() scales a group's sums.
 template <typename T, int kBits, bool kScalesSums>
 class WeightReader {
  public:
   // A slice in registers. Each lane has the factors of one of the 16 rows in one or two of the
-  // slice's groups: the scale, and in the upper half the zero point or the negative minimum; or,
-  // if kScalesSums, the scale in F32.
+  // slice's groups: the scale in the lower half, and the zero point or the negative minimum in the
+  // upper half. With kScalesSums, it has the scale in F32.
   struct Slice {
     TileWords<kBits> words;
     uint32_t factors[2];
@@ -216,7 +218,7 @@ class WeightReader {
     tile_ = static_cast<int>(threadIdx.x) / 32 % kTiles;
     row_ = tile_ * kPackedTileRows + lane % kPackedTileRows;
     column_ = !kScalesSums && p.group_shift < 6 ? lane / kPackedTileRows << p.group_shift : 0;
-    // Selects a pair of the upper half, or else zero, of a lane's factors.
+    // Byte selectors: the upper half of a lane's factors as a pair, or zero.
     select_minimum_ = p.layout.format.has_zeros ? 0x4444 : 0x3232;
     select_zero_ = p.layout.format.has_zeros ? 0x3232 : 0x7654;
   }
@@ -243,7 +245,7 @@ class WeightReader {
     }
   }
 
-  // Makes the operands of the slice's steps. Called for each slice in turn.
+  // Unpacks the operands of the slice's steps. Must be called for the slices in order.
   __device__ __forceinline__ void make(const Slice& slice, uint32_t (&a)[kSteps][4]) {
 #pragma unroll
     for (int step = 0; step < kSteps; ++step) {
@@ -258,13 +260,13 @@ class WeightReader {
           a[step][i] =
               multiply_add_pairs<T>(subtract_pairs<T>(biased, of.zero), of.scale, of.minimum);
         }
-        // Keeps the compiler from moving this behind wgmma::wait().
+        // Prevents the compiler from moving this after wgmma::wait().
         asm volatile("" : "+r"(a[step][i]));
       }
     }
   }
 
-  // Takes the scales of the group that the slice starts.
+  // Stores the scales of the group that begins with the slice.
   __device__ __forceinline__ void take_scales(const Slice& slice) {
     const int row = static_cast<int>(threadIdx.x) % 32 / 4;
 #pragma unroll
@@ -272,7 +274,7 @@ class WeightReader {
       scales_[i] = __uint_as_float(__shfl_sync(kAllLanes, slice.factors[0], i * 8 + row));
     }
   }
-  // Adds a group's sums, which are accumulators of wgmma.
+  // Adds the scaled sums of a group. of_group holds wgmma accumulators.
   template <int kCount>
   __device__ __forceinline__ void add_scaled(const float (&of_group)[kCount],
                                              float (&sums)[kCount]) const {
@@ -325,7 +327,8 @@ class WeightReader {
     }
   }
 
-  // Gives each lane the factors of its two rows, from the lanes of one half of the warp.
+  // Distributes the factors from the lanes of one half of the warp: each lane gets those of its two
+  // rows.
   __device__ __forceinline__ void spread(uint32_t factors, int half) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
 #pragma unroll
@@ -340,8 +343,8 @@ class WeightReader {
 
   const Params& p_;
   int tile_;
-  int row_;     // of the panel, whose factors this lane loads
-  int column_;  // of a slice, in the group of which it loads them
+  int row_;     // of the panel; this lane loads the row's factors
+  int column_;  // of a slice; this lane loads the factors of the column's group
   unsigned select_minimum_;
   unsigned select_zero_;
   float block_scale_ = 0;
@@ -397,7 +400,7 @@ __device__ __forceinline__ void store_quad(const Params& p, int64_t token, int r
   }
 }
 
-// Adds up the parts of the cluster and stores this thread block's share of the tile.
+// Adds up the parts of the cluster, and stores this thread block's share of the tile.
 template <typename T, int kTokens>
 __device__ __forceinline__ void store_tile(const Params& p, const Place& place,
                                            const float* parts) {
@@ -436,23 +439,24 @@ __device__ __forceinline__ void store_tile(const Params& p, const Place& place,
 template <int kTokens>
 constexpr int kStageOfXBytes = kChunkSlices* kTokens* kSliceRowBytes;
 
-// The barriers of a thread block, and what each makes safe. They are those of two kinds of rings:
-// one of weights per panel, which the panel's kTiles warps read, and one of x, which all warps
-// read.
+// The barriers of a thread block and the data that each protects. There are two kinds of rings: one
+// ring of weights per panel, which the panel's kTiles warps read, and one ring of x, which all
+// warps read.
 //
 //   load (one lane)                          multiply_tile (every warp of the ring)
 //   bulk copy -> stage i  --- arrived[i] --> wait for arrived[i]; read stage i
 //   next block or chunk <--- num_read[i] --- may_refill(): all warps of the ring have read stage i
 //
-//   __syncthreads             the rings' memory, of which all products are made, may take the sums
+//   __syncthreads             all products are complete, so the sums may reuse the rings' memory
 //   sync_cluster_memory       the sums of each thread block, for the others of the cluster
-//   sync_cluster_memory       the others have read this thread block's sums, so that it may end
+//   sync_cluster_memory       the others have read this thread block's sums, so it may exit
 struct Rings {
   Ring x;
   Ring weights;  // of the warp's panel
 };
 
-// Starts the bulk copies of a warp's weights and of the thread block's x. One lane calls it.
+// Starts the bulk copies of a warp's weights and of the thread block's x. One lane calls its
+// functions.
 struct Loader {
   const Params& p;
   const Rings& rings;
@@ -489,10 +493,10 @@ template <typename T, int kBits, int kTokens, bool kScalesSums>
 __device__ __forceinline__ void multiply_tile(const Params& p, const Rings& rings,
                                               const Loader& loader, int first_chunk,
                                               float (&sums)[kTokens / 2]) {
-  constexpr int kChunks = packed_block_columns(kBits) / kChunkColumns;  // of a block
+  constexpr int kChunks = packed_block_columns(kBits) / kChunkColumns;  // per block
   constexpr int kXBytes = kStageOfXBytes<kTokens>;
   using Reader = WeightReader<T, kBits, kScalesSums>;
-  float scaled[kScalesSums ? kTokens / 2 : 1] = {};  // the sums are those of a group then
+  float scaled[kScalesSums ? kTokens / 2 : 1] = {};  // `sums` holds the sums of one group then
   int adds = 1;
   Reader reader(p);
   typename Reader::Slice weights;
@@ -533,7 +537,7 @@ __device__ __forceinline__ void multiply_tile(const Params& p, const Rings& ring
         wgmma::multiply<T, kTokens>(sums, a[step], b + step * 2, step == 0 ? adds : 1);
       }
       wgmma::commit();
-      // While the tensor cores multiply. The last slice of all is made twice.
+      // Runs while the tensor cores multiply. The very last slice is unpacked twice.
       reader.make(weights, a);
       wgmma::keep(sums);
       wgmma::wait<0>();
@@ -554,7 +558,7 @@ __device__ __forceinline__ void multiply_tile(const Params& p, const Rings& ring
     x_pos.advance(p.x_stages);
   }
   if constexpr (kScalesSums) {
-    // Unless the last slice is a group, whose sums have been added.
+    // The sums of the last group are added here, unless the last slice completed the group.
     if (adds != 0) reader.add_scaled(sums, scaled);
 #pragma unroll
     for (int i = 0; i < kTokens / 2; ++i) sums[i] = scaled[i];
@@ -578,7 +582,7 @@ template <typename T, int kBits, int kTokens, bool kScalesSums>
 __global__ void __launch_bounds__(kMaxThreads, kBlocksPerSm)
     packed_tile_gemm_kernel(const __grid_constant__ Params p) {
   extern __shared__ unsigned char memory[];
-  constexpr int kChunks = packed_block_columns(kBits) / kChunkColumns;  // of a block
+  constexpr int kChunks = packed_block_columns(kBits) / kChunkColumns;  // per block
   constexpr int kXBytes = kStageOfXBytes<kTokens>;
   const auto warps = blockDim.x / 32;
   const int warp = static_cast<int>(threadIdx.x) / 32;
@@ -598,7 +602,7 @@ __global__ void __launch_bounds__(kMaxThreads, kBlocksPerSm)
        counts + p.x_stages + first_stage, p.stage_bytes, p.weight_stages, kTiles}};
   const Place place(p);
   const unsigned char* panel_at = p.panels + panel_of(p, place.tile, panel) * p.panel_bytes;
-  // Kernels before write the groups, and there may be fewer than thread blocks.
+  // Earlier kernels write the groups, and there may be fewer groups than thread blocks.
   if (p.groups.tiles != nullptr) {
     wait_for_previous_kernel();
     if (place.token_tile >= *p.groups.num_tiles) return;
@@ -642,7 +646,7 @@ __global__ void __launch_bounds__(kMaxThreads, kBlocksPerSm)
   if (p.splits > 1) sync_cluster_memory();
 }
 
-// Whether the kernel scales the sums of groups instead of weights.
+// Whether the kernel scales the sums of groups instead of the weights.
 bool scales_sums(const Params& p) {
   const QuantizedFormat& format = p.layout.format;
   return !p.layout.has_minimums() && !format.has_block_scales() && p.group_shift >= 6;
@@ -673,9 +677,10 @@ int packed_tile_tokens(int64_t m) {
   return m <= 16 ? 16 : m <= 32 ? 32 : m <= 64 ? 64 : 128;
 }
 
-// On an H200 two thread blocks of two warpgroups per SM are as fast as one of four, or up to 18 %
-// faster. The most splits up to 4 whose thread blocks all run at once were the fastest with up to
-// 128 rows, and are used with more; clusters of 8 are slower, except with 14336 columns.
+// On an H200, two thread blocks of two warpgroups per SM are as fast as one of four warpgroups, or
+// up to 18 % faster. K is split 2 or 4 ways if all thread blocks still run at once; the largest
+// such number is the fastest with up to 128 rows, and is also used with more. Clusters of 8 are
+// slower, except with 14336 columns.
 PackedTilePlan packed_tile_plan(const PackedRows& w, int64_t m, int num_sms) {
   PackedTilePlan plan;
   plan.tokens = packed_tile_tokens(m);
@@ -733,8 +738,9 @@ void run_packed_tiles(const LaunchContext& context, const PackedTilePlan& plan,
   p.splits = plan.splits;
   p.stage_bytes = static_cast<int>(round_up(p.block_bytes, 128));
 
-  // The thread blocks of an SM divide its memory. x's ring takes up to 45 % of it, but at least two
-  // stages. With those and two of the largest blocks of weights, an SM may hold one thread block.
+  // The thread blocks of an SM share its shared memory. x's ring takes up to 45 % of a thread
+  // block's part, but at least two stages. With two stages of x and two of the largest blocks of
+  // weights, an SM may have room for only one thread block.
   const int panels = plan.warpgroups * kPanelsPerWarpgroup;
   constexpr int kReservedBytes = 1024;  // by the system, per thread block
   const int memory =

@@ -1,5 +1,5 @@
-// Packed weights in registers: numbers of x's type and scales. Shared by the kernels that read
-// them.
+// Converts packed weights in registers to numbers of x's type and scales. All kernels that read
+// packed weights share this code.
 #pragma once
 
 #include <type_traits>
@@ -15,8 +15,8 @@ constexpr int kTiles = static_cast<int>(kPanelRows) / kPackedTileRows;
 constexpr int kSteps = kSliceColumns / 16;  // of K, per slice
 inline constexpr unsigned kAllLanes = 0xFFFFFFFFU;
 
-// The bits of 16-bit numbers in pairs: of 128 (BF16) or 1024 (F16), whose lowest
-// mantissa bit is worth 1.
+// A pair of 16-bit floats: 128 in BF16 or 1024 in F16. The lowest mantissa bit of these numbers is
+// worth 1, so integers can be inserted as bits.
 template <typename T>
 inline constexpr uint32_t kMagic = std::is_same_v<T, __half> ? 0x64006400U : 0x43004300U;
 template <typename T>
@@ -34,7 +34,7 @@ __device__ __forceinline__ uint32_t subtract_pairs(uint32_t a, uint32_t b) {
   }
 }
 
-// (x & mask) | bits, which the compiler makes two instructions of.
+// (x & mask) | bits in one instruction; the compiler would generate two.
 __device__ __forceinline__ uint32_t and_or(uint32_t x, uint32_t mask, uint32_t bits) {
   uint32_t result = 0;
   asm("lop3.b32 %0, %1, %2, %3, 0xEA;" : "=r"(result) : "r"(x), "r"(mask), "r"(bits));
@@ -67,19 +67,20 @@ __device__ __forceinline__ TileWords<kBits> load_tile(const unsigned char* tile,
   return words;
 }
 
-// The pair that is subtracted from the pairs of biased_pair() to make values minus 2^(bits - 1).
+// The pair that is subtracted from the result of biased_pair() to get values minus 2^(bits - 1).
 template <typename T, int kBits>
 inline constexpr uint32_t kBias =
     kBits == 8 && !std::is_same_v<T, __half> ? 0 : kMagic<T> + (1U << (kBits - 1)) * 0x00010001U;
 
-// Pair i of the lane's A operand of a step, as numbers plus kBias.
+// Pair i of the lane's A operand of a step, plus kBias.
 template <typename T, int kBits>
 __device__ __forceinline__ uint32_t biased_pair(const TileWords<kBits>& words, int step, int i) {
   if constexpr (kBits == 8) {
     // Bytes 0 and 2 of the word, or 1 and 3.
     const uint32_t pair = words.low[2 * step + i / 2] >> (8 * (i % 2));
     if constexpr (std::is_same_v<T, __half>) return and_or(pair, 0x00FF00FFU, kMagic<T>);
-    // BF16 counts in ones up to 256 only: 128 plus the lower 7 bits, minus 128 or 256.
+    // BF16 represents all integers only up to 256. So this computes 128 plus the lower 7 bits,
+    // minus 128 or 256.
     return subtract_pairs<T>(and_or(pair, 0x007F007FU, kMagic<T>),
                              and_or(~pair, 0x00800080U, kMagic<T>));
   }
@@ -111,8 +112,8 @@ struct GroupScale {
   float minimum;
 };
 
-// The scale and the minimum of a panel's row in a group of a block. Blocks have scales of their own
-// only if their groups are small.
+// The scale and the minimum of a panel's row in a group of a block. Only blocks with small groups
+// have block scales.
 template <bool kHasMinimums, bool kMayHaveBlockScales>
 __device__ __forceinline__ GroupScale group_scale(const PackedLayout& layout,
                                                   const unsigned char* block, int row, int group) {
@@ -146,7 +147,7 @@ __device__ __forceinline__ GroupScale group_scale(const PackedLayout& layout,
   return of;
 }
 
-// F16 or BF16.
+// Calls body(type) with F16 or BF16.
 template <typename Body>
 void with_half_type(DType dtype, const Body& body) {
   if (dtype == DType::kF16) return body(std::type_identity<__half>());
