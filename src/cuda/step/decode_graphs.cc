@@ -114,8 +114,8 @@ Status DecodeGraphs::capture(int device,
                              const std::function<Result<CudaGraph>(const DecodeGraph&)>& capture) {
   const WallTimer timer;
   QUIRE_ASSIGN_OR_RETURN(const int64_t free_before, free_device_bytes(device));
-  // Captures the largest graph first, so that the others reuse memory that a library allocates for
-  // it.
+  // Captures the largest graph first, so that the other graphs reuse the memory that a library
+  // allocates for it.
   for (size_t i = graphs_.size(); i-- > 0;) {
     QUIRE_ASSIGN_OR_RETURN(graphs_[i].graph, capture(graphs_[i]));
   }

@@ -1,4 +1,4 @@
-// The step sizes for which graphs of decode are captured, and the choice of one for a step.
+// The step sizes for which decode graphs are captured, and the choice of a graph for a step.
 #pragma once
 
 #include <span>
@@ -10,22 +10,23 @@
 
 namespace quire::cuda {
 
-// Numbers of requests for which graphs are captured, ascending: 1, 2, 4, then multiples of 8 up to
-// 256, then multiples of 16. The last one is always max_num_seqs.
+// The numbers of requests for which graphs are captured, ascending: 1, 2, 4, then multiples of 8 up
+// to 256, then multiples of 16. The last number is always max_num_seqs.
 std::vector<int> graph_buckets(int max_num_seqs);
 
-// Buckets of a step's longest context, ascending: 256, doubled up to max_model_len, which is always
-// the last.
+// Buckets of a step's longest context, ascending: 256, 512 and so on in powers of two. The last
+// bucket is always max_model_len.
 std::vector<int> context_buckets(int max_model_len);
 
-// Index of the smallest bucket that is at least `size`; -1 if there is none.
+// Returns the index of the smallest bucket that is at least `size`, or -1.
 int bucket_index(std::span<const int> buckets, int size);
 
-// The query lengths of decode steps, ascending. Each is captured for every number of requests, so
-// an adaptive runner has only some of the lengths up to 1 + num_drafts: 1, 2, 3, 4, 6, 8, 12, and
-// 1 + num_drafts. With one choice of backends and 256 sequences, num_drafts = 4 takes 175 graphs,
-// and 15 takes 280; a graph of 32 layers takes about 1 MiB on an H200 and 10 ms to capture.
-// Otherwise each step verifies num_drafts, with 35 graphs.
+// The query lengths of decode steps, ascending. Each length is captured for every number of
+// requests. To limit the number of graphs, an adaptive runner has only some of the lengths up to 1
+// + num_drafts: 1, 2, 3, 4, 6, 8, 12, and 1 + num_drafts. With one choice of backends and 256
+// sequences, num_drafts = 4 takes 175 graphs, and 15 takes 280; a graph of 32 layers takes about 1
+// MiB on an H200 and 10 ms to capture. A runner that is not adaptive verifies num_drafts in each
+// step, with 35 graphs.
 std::vector<int> decode_q_lens(int num_drafts, bool is_adaptive);
 
 // Every kind of decode step that backend selection distinguishes: each query length with each
@@ -33,10 +34,10 @@ std::vector<int> decode_q_lens(int num_drafts, bool is_adaptive);
 // ascending.
 std::vector<DecodeKey> graph_keys(int max_num_seqs, int max_model_len, std::span<const int> q_lens);
 
-// The CUDA graph of a decode step with one batch shape and one choice of attention backends.
-// Everything that selects kernels is known when it is captured, and never read from live lengths.
-// Every graph is captured for the longest possible context: graphs for shorter contexts,
-// with fewer splits, were no faster on an H200 at any batch size.
+// The CUDA graph of a decode step with one batch shape and one choice of attention backends. The
+// kernels are selected at capture and never depend on current lengths. Every graph is captured for
+// the longest possible context: on an H200, graphs for shorter contexts, with fewer splits, were
+// not faster at any batch size.
 struct DecodeGraph {
   GraphBatch batch;
   std::vector<AttentionBackend*> attention;  // one per KV group
@@ -45,8 +46,8 @@ struct DecodeGraph {
 
 class DecodeGraphs {
  public:
-  // One graph per distinct (requests, query length, backends), not captured yet; keys with the same
-  // choice share it. q_lens ascend.
+  // Lists one graph per distinct (requests, query length, backends), without capturing it. Keys
+  // with the same choice share a graph. q_lens must be ascending.
   DecodeGraphs(std::span<const AttentionSelector> selectors, int max_num_seqs, int max_model_len,
                std::span<const int> q_lens);
 
@@ -61,8 +62,8 @@ class DecodeGraphs {
 
   // Captures all graphs. `device`: the index of the device on which they are captured.
   Status capture(int device, const std::function<Result<CudaGraph>(const DecodeGraph&)>& capture);
-  // The graph of the step's query length for the smallest buckets that hold the step; null if there
-  // is none.
+  // Returns the graph of the step's query length for the smallest buckets that hold the step, or
+  // null.
   const DecodeGraph* find(const DecodeKey& key) const;
 
  private:

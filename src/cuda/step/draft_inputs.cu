@@ -12,8 +12,8 @@ __device__ StepSpan read_span(const StepArrays& step, int span_idx) {
   return reinterpret_cast<const StepSpan*>(step.packed_step + sizeof(StepHeader))[span_idx];
 }
 
-// The position of the newest token, limited to the sequence's pages: a sequence may have ended in a
-// step whose results the host has not read yet.
+// The position of the newest token, limited to the sequence's pages, because the sequence may have
+// ended in a step whose results the host has not read yet.
 __device__ int first_position(const StepArrays& step, const StepSpan& span, int num_computed) {
   return min(num_computed, span.num_pages * step.page_size - 1);
 }
@@ -25,8 +25,8 @@ __device__ int last_kept(const StepArrays& step, const StepSpan& span, int num_c
   return min(max(num_kept, 1), span.q_len) - 1;
 }
 
-// Tokens after the last kept one are rejected drafts. What the model computes for them is replaced
-// by the next step, and no earlier token sees it.
+// Tokens after the last kept one are rejected drafts. The next step overwrites their keys and
+// values, and no earlier token attends to them.
 __device__ int32_t token_of_first_pass(const StepArrays& step, const DraftArrays& drafts,
                                        const StepSpan& span, bool samples, int last, int i) {
   if (span.slot < 0) return 0;
@@ -69,8 +69,8 @@ __global__ void __launch_bounds__(kDraftThreads)
   for (int t = 0; t < step.num_tables; ++t) copy_pages(step, drafts, span, t, first);
 }
 
-// A token beyond the sequence's pages is not written. Its true position decides: the limited one
-// may lie in a page that other sequences read.
+// A token beyond the sequence's pages is not written. This check needs the true position, because
+// the limited position may be in a page that other sequences read.
 __device__ int64_t kv_slot(const StepArrays& step, const StepSpan& span, int table_idx,
                            int position, int true_position) {
   if (true_position >= span.num_pages * step.page_size) return -1;
@@ -103,8 +103,8 @@ __global__ void __launch_bounds__(kDraftThreads)
   }
 }
 
-// Token i of the block of span blockIdx.x, whose newest token is at `first` (limited; < 0: padding)
-// and truly at `true_first`.
+// Writes token i of the block of span blockIdx.x. The newest token is at position `first` (limited;
+// < 0: padding); its true position is `true_first`.
 __device__ void write_block_token(const StepArrays& step, const DraftArrays& drafts,
                                   const BlockTokens& block, const StepSpan& span, int first,
                                   int true_first, int i) {
@@ -163,7 +163,8 @@ __global__ void count_up_kernel(int32_t* values, int count, int stride) {
 
 void launch_first_pass(const StepArrays& step, const DraftArrays& drafts, int num_spans,
                        CudaStream& stream) {
-  const LaunchShape shape = {.grid = dim3(static_cast<unsigned>(num_spans)), .block = kDraftThreads};
+  const LaunchShape shape = {.grid = dim3(static_cast<unsigned>(num_spans)),
+                             .block = kDraftThreads};
   QUIRE_LAUNCH(stream, first_pass_kernel, shape, step, drafts);
 }
 
@@ -176,7 +177,8 @@ void launch_draft_pass(const StepArrays& step, const DraftArrays& drafts, int pa
 
 void launch_block_pass(const StepArrays& step, const DraftArrays& drafts, const BlockTokens& block,
                        int num_spans, CudaStream& stream) {
-  const LaunchShape shape = {.grid = dim3(static_cast<unsigned>(num_spans)), .block = kDraftThreads};
+  const LaunchShape shape = {.grid = dim3(static_cast<unsigned>(num_spans)),
+                             .block = kDraftThreads};
   QUIRE_LAUNCH(stream, block_pass_kernel, shape, step, drafts, block);
 }
 

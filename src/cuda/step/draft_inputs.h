@@ -1,15 +1,15 @@
-// The inputs of a drafter's model on a GPU, which the device derives from the step before it:
+// The inputs of a drafter's model on a GPU. The device derives them from the preceding step:
 //
 //   StepArrays, SlotTables -- launch_first_pass --> DraftArrays -- launch_draft_pass -->
 //   DraftArrays
 //
-// The first pass computes the tokens of the target's step once more, in the same layout: the same
-// positions, KV slots and attention batch. Then each pass computes one token per sequence.
+// The first pass computes the tokens of the target's step again, in the same layout: with the same
+// positions, KV slots and attention batch. Each further pass computes one token per sequence.
 //
 //   StepArrays, SlotTables -- launch_block_pass --> DraftArrays
 //
-// A block drafter has one pass, with a block per sequence. It reads the target's step from
-// StepArrays themselves.
+// A block drafter has one pass, with one block per sequence. It reads the target's step directly
+// from StepArrays.
 #pragma once
 
 #include <cstdint>
@@ -39,23 +39,23 @@ struct DraftStep {
 
 struct DraftLimits {
   StepLimits step;
-  // Number of tokens by which the model reads ahead: a draft head reads a position's hidden state
-  // together with the token after it, so it has 1.
+  // The number of tokens by which the model reads ahead. A draft head has 1, because it reads a
+  // position's hidden state together with the token after it.
   int num_ahead = 0;
   // Passes after the first. Each computes q_len tokens per sequence, at the next positions.
   int num_passes = 0;
-  int q_len = 1;  // of a block drafter, the tokens of its block
+  int q_len = 1;  // for a block drafter, the tokens of its block
 };
 
-// The tokens of a block, and the logits that a block drafter computes of it.
+// The tokens of a block, and the logits that a block drafter computes from them.
 struct BlockTokens {
-  int32_t mask_token_id = 0;  // of all tokens but the first one
-  int num_before_drafts = 0;  // as BlockLayout::num_before_drafts()
+  int32_t mask_token_id = 0;  // for all tokens except the first
+  int num_before_drafts = 0;  // see BlockLayout::num_before_drafts()
   int num_drafts = 0;         // at most DraftLimits::q_len - num_before_drafts
 };
 
-// Device pointers. A span whose slot is padding, or that does not sample, is padding in the passes
-// after the first.
+// Device pointers. Spans whose slot is padding, and spans that do not sample, are padding in the
+// passes after the first.
 struct DraftArrays {
   int num_ahead = 0;
   int num_passes = 0;
@@ -65,10 +65,10 @@ struct DraftArrays {
                                           // token, then drafts
 
   int32_t* step_token_ids = nullptr;  // [max_num_tokens]: tokens of the first pass
-  int32_t* last_rows = nullptr;       // [max_num_seqs]: the first pass's row of the last token of
-                                      // each span that the target has kept
-  // The batch of q_len tokens per sequence. The arrays per token, kv_slots too, are [max_num_seqs *
-  // q_len].
+  int32_t* last_rows = nullptr;       // [max_num_seqs]: per span, the first pass's row of the last
+                                      // token that the target has kept
+  // The batch of q_len tokens per sequence. The arrays per token, including kv_slots, are
+  // [max_num_seqs * q_len].
   int32_t* token_ids = nullptr;
   int32_t* positions = nullptr;
   int32_t* query_start = nullptr;  // [max_num_seqs + 1]: 0, q_len, 2 * q_len, …; if q_len is 1,
@@ -77,21 +77,21 @@ struct DraftArrays {
   TableArrays tables[kMaxBlockTables];
   // Used by a block drafter only.
   int32_t* logit_tokens = nullptr;  // [num_drafts, num_spans]: the tokens that predict each draft
-  int32_t* previous_tokens = nullptr;  // [num_spans]: the tokens before one draft
+  int32_t* previous_tokens = nullptr;  // [num_spans]: the token before a draft
 };
 
-// Derives the first pass, and the block tables of the passes after it: one thread block per span of
-// the step.
+// Derives the inputs of the first pass, and the block tables of the passes after it, with one
+// thread block per span of the step.
 void launch_first_pass(const StepArrays& step, const DraftArrays& drafts, int num_spans,
                        CudaStream& stream);
-// Derives the batch of pass `pass_idx` after the first one. The token that it computes has been
-// written to next_tokens.
+// Derives the batch of pass `pass_idx` after the first pass. The token that this pass computes must
+// be in next_tokens.
 void launch_draft_pass(const StepArrays& step, const DraftArrays& drafts, int pass_idx,
                        int num_spans, CudaStream& stream);
 
-// Derives the pass of a block drafter: the block of a sequence begins with its newest token, and
-// ends at the end of its pages at the latest. Tokens beyond that end have positions, but no other
-// token attends to them. Also derives logit_tokens.
+// Derives the pass of a block drafter. The block of a sequence begins with its newest token, and
+// must not extend beyond its pages. Tokens beyond the pages have positions, but no other token
+// attends to them. Also derives logit_tokens.
 void launch_block_pass(const StepArrays& step, const DraftArrays& drafts, const BlockTokens& block,
                        int num_spans, CudaStream& stream);
 // Writes the token before draft `draft_idx` of each span to previous_tokens: the newest token, or
@@ -111,7 +111,7 @@ class DraftInputs {
 
   DraftArrays& arrays() { return arrays_; }
   const DraftArrays& arrays() const { return arrays_; }
-  // Describes the batch of the passes after `step`, with upper bounds that hold for all of them.
+  // Describes the batch of the passes after `step`. Its upper bounds hold for all these passes.
   void describe(const DraftStep& step);
   std::span<const AttentionBatch* const> batches() const { return views_; }
   const AttentionBatch& batch() const { return batches_.front(); }

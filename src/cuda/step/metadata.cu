@@ -1,7 +1,7 @@
-// Grid: one thread block per span of the step. Its threads first append the span's new pages to
-// its slot of the persistent table, then copy the used part of it to the step's table, and
-// write the span's tokens. No span reads another span's slot, so one barrier per thread block
-// orders everything.
+// Grid: one thread block per span of the step. Its threads first append the span's new pages to the
+// row of its slot in the persistent table. Then they copy the used part of that row to the step's
+// table, and write the span's tokens. No span reads another span's slot, so one barrier per thread
+// block is sufficient.
 #include "base/numbers.h"
 #include "cuda/base/launch.h"
 #include "cuda/step/step_inputs.h"
@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kMetadataThreads = 128;
 
-// The tokens of the span's sequence that have keys and values.
+// The number of tokens of the span's sequence that have keys and values.
 __device__ int num_kept_of(const StepArrays& arrays, const StepSpan& span) {
   return span.slot < 0 || span.num_computed >= 0 ? span.num_computed
                                                  : arrays.num_computed[span.slot];
@@ -105,8 +105,8 @@ __global__ void __launch_bounds__(kMetadataThreads) metadata_kernel(const StepAr
   const StepSpan span =
       reinterpret_cast<const StepSpan*>(arrays.packed_step + sizeof(StepHeader))[blockIdx.x];
   // A sequence may have ended in a step whose results the host has not read yet. Its progress is
-  // then limited to its pages, which are not written again, because other sequences may read them
-  // by now.
+  // then limited to its pages. They are not written again, because other sequences may read them by
+  // now.
   const int num_kept = num_kept_of(arrays, span);
   const int num_computed =
       span.slot < 0 ? num_kept : min(num_kept, span.num_pages * arrays.page_size - 1);
@@ -132,7 +132,8 @@ __global__ void append_pages_kernel(const StepArrays arrays, const OverflowPages
 }  // namespace
 
 void launch_metadata(const StepArrays& arrays, int num_spans, CudaStream& stream) {
-  const LaunchShape shape = {.grid = dim3(static_cast<unsigned>(num_spans)), .block = kMetadataThreads};
+  const LaunchShape shape = {.grid = dim3(static_cast<unsigned>(num_spans)),
+                             .block = kMetadataThreads};
   QUIRE_LAUNCH(stream, metadata_kernel, shape, arrays);
 }
 

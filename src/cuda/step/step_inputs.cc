@@ -11,7 +11,7 @@
 namespace quire::cuda {
 namespace {
 
-// The number of the plan's first appends that fit into the packed step.
+// The number of the plan's appends, from the first on, that fit into the packed step.
 size_t num_appends_inside(const BatchPlan& plan, const StepLimits& limits) {
   size_t num_pages = 0;
   size_t count = 0;
@@ -66,7 +66,7 @@ StepSpan span_of(const SeqSpan& from) {
           .num_samples = from.max_sampled()};
 }
 
-// Every token of a graph's batch has a logits row, and the tokens after the plan's are padding.
+// Every token of a graph's batch has a logits row. Tokens beyond those of the plan are padding.
 void lay_out_graph(const GraphBatch& graph, std::span<StepSpan> spans) {
   for (size_t i = 0; i < spans.size(); ++i) {
     const int first = static_cast<int>(i) * graph.q_len;
@@ -208,7 +208,8 @@ Result<StepBuffers> StepBuffers::create(const StepLimits& limits, CudaStream& st
   QUIRE_ASSIGN_OR_RETURN(buffers.memory_, device_memory(num_bytes));
   stream.set_zero(buffers.memory_.data(), num_bytes);
   const Parts& parts = buffers.parts_ = lay_out(BumpAllocator(buffers.memory_.data()), limits);
-  // A token that no step has described yet has KV slot -1: its keys and values are not written.
+  // Initially all tokens have KV slot -1, so that no keys and values are written for tokens that no
+  // step has described.
   for (int t = 0; t < parts.arrays.num_tables; ++t) {
     QUIRE_CUDA_RETURN_IF_ERROR(cudaMemsetAsync(
         parts.arrays.tables[t].kv_slots, 0xFF,

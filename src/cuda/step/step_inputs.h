@@ -1,4 +1,5 @@
-// The inputs of one step, from the plan to the arrays that the model, attention and sampling read:
+// The inputs of one step: how the plan becomes the arrays that the model, attention and sampling
+// read.
 //
 //   BatchPlan -- write_step --> packed step -- copy --> device -- launch_metadata --> StepArrays
 //
@@ -27,7 +28,7 @@ struct StepLimits {
   int page_size = 16;
   int decode_q_len = 1;
   std::vector<int> windows = {0};  // window per block table; 0: none
-  // New pages that fit into the packed step; overflow_pages() are uploaded before it.
+  // The number of new pages that fit into the packed step. overflow_pages() are uploaded before it.
   int max_new_pages = 0;
 };
 
@@ -47,8 +48,8 @@ struct SampleRange {
   int num_rows = 0;
 };
 
-// The spans that sample, in the plan's order, with their logits rows. Without a graph the rows are
-// packed.
+// The spans that sample, in the plan's order, with their logits rows. Without a graph, the rows
+// have no gaps.
 std::vector<SampleRange> sample_ranges(const BatchPlan& plan, const GraphBatch* graph);
 
 // A packed step is [StepHeader][StepSpan × num_spans][StepAppend…][int32 pages…][int32 token
@@ -77,14 +78,14 @@ struct StepSpan {
   int32_t q_len = 1;
   int32_t first_token = 0;
   int32_t token_after = 0;  // SeqSpan::token_after
-  // Entries in each of the slot's block tables. Tokens beyond them are not written, and read the
-  // padding page.
+  // The number of entries in each of the slot's block tables. Keys and values of tokens beyond
+  // these pages are not written, and reads beyond them use the padding page.
   int32_t num_pages = 0;
   int32_t first_append = 0;  // index into the packed step's appends
   int32_t num_appends = 0;
-  // Its logits rows are [first_logits_row, first_logits_row + num_logits_rows), for consecutive
-  // tokens from logits_token (an index into the span) on. The rows of tokens [sample_token,
-  // sample_token + num_samples) are sampled; the others are padding.
+  // The span's logits rows are [first_logits_row, first_logits_row + num_logits_rows). They belong
+  // to consecutive tokens, of which logits_token (an index into the span) is the first. The rows of
+  // tokens [sample_token, sample_token + num_samples) are sampled; the others are padding.
   int32_t first_logits_row = 0;
   int32_t num_logits_rows = 0;
   int32_t logits_token = 0;
@@ -92,7 +93,7 @@ struct StepSpan {
   int32_t num_samples = 0;
 };
 
-// Bytes of the largest packed step within the limits.
+// The size of the largest packed step within the limits, in bytes.
 size_t max_step_bytes(const StepLimits& limits);
 
 // Writes the packed step into `memory` (of max_step_bytes) and returns the bytes used. ranges: the
@@ -100,8 +101,8 @@ size_t max_step_bytes(const StepLimits& limits);
 size_t write_step(const BatchPlan& plan, std::span<const SampleRange> ranges,
                   const StepLimits& limits, const GraphBatch* graph, std::byte* memory);
 
-// Entries of one slot's block table that do not fit into the packed step, as after a long prefix
-// hit. They are uploaded before it.
+// Entries of one slot's block table that do not fit into the packed step, for example after a long
+// prefix hit. They are uploaded before the packed step.
 struct OverflowPages {
   static constexpr int kMaxPages = 60;
 
@@ -117,8 +118,8 @@ std::vector<OverflowPages> overflow_pages(const BatchPlan& plan, const StepLimit
 
 // The arrays of one block table.
 struct TableArrays {
-  int window = 0;                  // pages before the window read as the padding page; 0: no
-                                   // window
+  int window = 0;                  // pages before the window are replaced by the padding page; 0:
+                                   // no window
   int32_t* slot_pages = nullptr;   // [max_num_seqs, max_pages], persistent
   int32_t* block_table = nullptr;  // [max_num_seqs, max_pages] in the order of the spans
   int64_t* kv_slots = nullptr;     // [max_num_tokens]; -1: padding, and tokens beyond a slot's
@@ -131,9 +132,10 @@ struct StepArrays {
   const std::byte* packed_step = nullptr;
   TableArrays tables[kMaxBlockTables];
   int num_tables = 1;
-  const int32_t* num_computed = nullptr;  // [max_num_seqs]: progress of each slot that decodes
-  const int32_t* next_tokens = nullptr;   // [max_num_seqs, max_q_len]: replace kPlaceholderToken
-  int max_q_len = 1;                      // tokens of the longest span that decodes
+  const int32_t* num_computed = nullptr;  // [max_num_seqs]: progress of each decoding slot
+  const int32_t* next_tokens = nullptr;   // [max_num_seqs, max_q_len]: the tokens that replace
+                                          // kPlaceholderToken
+  int max_q_len = 1;                      // tokens of the longest decoding span
   int64_t max_pages = 0;
   int page_size = 16;
 
@@ -141,15 +143,15 @@ struct StepArrays {
   int32_t* positions = nullptr;    // [max_num_tokens]
   int32_t* query_start = nullptr;  // [max_num_seqs + 1]
   int32_t* seq_lens = nullptr;     // [max_num_seqs]; 0 for padding
-  // Per logits row: its token, the slot of state that it is sampled for (or -1), and the number of
-  // drafts of that slot's span before it.
+  // Per logits row: its token, the slot whose state it is sampled with (or -1), and the number of
+  // drafts of the slot's span before it.
   int32_t* logit_tokens = nullptr;    // [max_num_logit_rows]
   int32_t* sample_slots = nullptr;    // [max_num_logit_rows]
   int32_t* sample_offsets = nullptr;  // [max_num_logit_rows]
-  int32_t* span_slots = nullptr;      // [max_num_seqs]: slot of each span that samples, or -1
+  int32_t* span_slots = nullptr;      // [max_num_seqs]: slot of each sampling span, or -1
 };
 
-// Derives the arrays by the metadata kernel: one thread block per span.
+// Derives the arrays with the metadata kernel, one thread block per span.
 void launch_metadata(const StepArrays& arrays, int num_spans, CudaStream& stream);
 
 // Writes `pages` (device, [count]) into the slots' persistent block tables.
@@ -160,16 +162,17 @@ void launch_append_pages(const StepArrays& arrays, const OverflowPages* pages, i
 // derived from both.
 class StepBuffers {
  public:
-  // OverflowPages per copy: 61,440 pages.
+  // The number of OverflowPages per copy; together they hold 61,440 pages.
   static constexpr int kMaxOverflow = 1024;
 
   // Allocates the memory, and enqueues its initialization.
   static Result<StepBuffers> create(const StepLimits& limits, CudaStream& stream);
   static size_t device_bytes(const StepLimits& limits);
 
-  // Enqueues a copy of the packed step to the device, and before it one copy per kMaxOverflow of
-  // the plan's overflow_pages(). The kernels that read the packed step are enqueued later. ranges:
-  // sample_ranges(plan, graph); graph: the shape of the graph that runs the plan, or null.
+  // Enqueues a copy of the packed step to the device. If there are overflow_pages(), it first
+  // enqueues one copy for every kMaxOverflow of them. The kernels that read the packed step are
+  // enqueued later. ranges: sample_ranges(plan, graph); graph: the shape of the graph that runs the
+  // plan, or null.
   Status upload(const BatchPlan& plan, std::span<const SampleRange> ranges, const GraphBatch* graph,
                 CudaStream& stream);
   // Derives the arrays from the uploaded packed step.
@@ -179,7 +182,7 @@ class StepBuffers {
   const StepArrays& arrays() const { return parts_.arrays; }
 
  private:
-  // Parts of the memory on the device; `packed_step` and `overflow` belong to the next step in the
+  // Parts of the device memory. `packed_step` and `overflow` are used by the next step in the
   // stream.
   struct Parts {
     StepArrays arrays = {};
@@ -197,18 +200,18 @@ class StepBuffers {
   Parts parts_;
 };
 
-// A plan in attention's terms: ranges and upper bounds on the host, arrays on the device.
+// A plan as attention receives it: ranges and upper bounds on the host, arrays on the device.
 class AttentionInputs {
  public:
   void describe(const BatchPlan& plan, const StepArrays& arrays);
-  // Pads the result of describe(), which must contain decoding requests alone, to the graph's
-  // batch, whose contexts may grow to max_kv_len. The bounds stay those of this step; those of
-  // padding are 0.
+  // Pads the result of describe() to the graph's batch, whose contexts may grow to max_kv_len. The
+  // result must have decoding requests only. The bounds of this step's requests do not change;
+  // padding has bounds of 0.
   void pad_to_graph(const GraphBatch& graph, int max_kv_len);
 
   // One per block table; valid until the next describe().
   std::span<const AttentionBatch* const> batches() const { return views_; }
-  // The first one; ranges and lengths are the same in all of them.
+  // The first batch. Ranges and lengths are the same in all batches.
   const AttentionBatch& batch() const { return batches_.front(); }
 
  private:
