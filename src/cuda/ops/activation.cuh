@@ -1,11 +1,12 @@
-// The activations of gated MLPs in F32. T: type of the result, which decides the precision.
+// The activations of gated MLPs, computed in F32. T is the type of the result; it decides whether
+// fast approximations are precise enough.
 #pragma once
 
 #include "ops/ops.h"
 
 namespace quire::cuda {
 
-// The error of the fast exponential and quotient is below the precision of 16-bit types.
+// The error of the fast exponential and division is below the precision of 16-bit types.
 template <typename T>
 __device__ __forceinline__ float silu(float x) {
   if constexpr (sizeof(T) == 2) return __fdividef(x, 1.0F + __expf(-x));

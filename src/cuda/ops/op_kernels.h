@@ -1,5 +1,5 @@
-// The kernels of rows of activations that CudaOps launches, and the dispatch that all kernels
-// share. All enqueue; the caller has checked the shapes.
+// The kernels for rows of activations that CudaOps launches, and the dispatch that all kernels
+// share. All functions enqueue; the caller has checked the shapes.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -19,12 +19,12 @@
 
 namespace quire::cuda {
 
-// How an Ops object launches its kernels.
+// The stream and the options with which an Ops object launches its kernels.
 struct LaunchContext {
   CudaStream* stream = nullptr;
   bool overlap_start = false;  // LaunchShape::overlap_start
 
-  // The launch of `grid` x `grid_y` thread blocks of `block` threads.
+  // Returns the launch shape for `grid` x `grid_y` thread blocks of `block` threads.
   LaunchShape shape(int64_t grid, int64_t block, int64_t grid_y = 1) const {
     return {.grid = dim3(static_cast<unsigned>(grid), static_cast<unsigned>(grid_y)),
             .block = dim3(static_cast<unsigned>(block)),
@@ -38,65 +38,66 @@ void run_gather_rows(const LaunchContext& context, const TensorView& x, const in
 // out[t, first_column + i] = x[t, i]; x and out have one type.
 void run_write_columns(const LaunchContext& context, const TensorView& x, const TensorView& out,
                        int64_t first_column);
-// out[i, :] = scale * x[rows[i], :]. x has the type of out and no scales (data null), or is E4M3
-// with the scales of a GemmCall's weights, by which it is multiplied.
+// out[i, :] = scale * x[rows[i], :]. Either x has the type of out and no scales (data null), or x
+// is E4M3 and is multiplied by scales in the layout of GemmCall::w_scales.
 void run_gather_scaled_rows(const LaunchContext& context, const TensorView& x,
                             const TensorView& x_scales, int64_t scale_rows, const int32_t* rows,
                             float scale, const TensorView& out);
 // out[i, j] = x[i, columns[j]]; x and out are F32.
 void run_gather_columns(const LaunchContext& context, const TensorView& x, const int32_t* columns,
                         const TensorView& out);
-// For a rank's `part` of a table of embeddings: rows[t] = ids[t] - part.first, or 0 for the tokens
-// of other parts.
+// For a rank that has rows `part` of an embedding table: rows[t] = ids[t] - part.first, or 0 for
+// tokens in other parts.
 void run_part_rows(const LaunchContext& context, const int32_t* ids, int64_t count,
                    const Slice& part, int32_t* rows);
-// out[t, :] = 0 for the tokens of other parts.
+// out[t, :] = 0 for tokens in other parts.
 void run_clear_other_rows(const LaunchContext& context, const int32_t* ids, const Slice& part,
                           const TensorView& out);
-// out[t, :] = the rows t of all parts, one after the other; F32. A part begins every part_size
-// numbers, and its rows have part_width columns, or those that are left for the last parts.
+// out[t, :] = row t of each part, concatenated; F32. Part i begins at element i * part_size. Its
+// rows have part_width columns; the last parts may have fewer or none.
 void run_join_columns(const LaunchContext& context, const float* parts, int64_t part_size,
                       int64_t part_width, const TensorView& out);
-// out = rms_norm(x), after x += *delta unless delta is null.
+// out = rms_norm(x). If delta is not null, x += *delta first.
 void run_rms_norm(const LaunchContext& context, const TensorView& x, const TensorView* delta,
                   const float* weight, float eps, const TensorView& out);
 void run_gated_mul(const LaunchContext& context, Activation activation, const TensorView& gate_up,
                    const TensorView& out);
-// gated_mul(activation, gate_up).
+// The operation gated_mul(activation, gate_up).
 struct GatedMul {
   Activation activation = Activation::kSilu;
   TensorView gate_up;  // twice as wide
 };
-// An operation that computes rows of activations; monostate: they are given.
+// An operation that computes rows of activations. With monostate, the rows are given.
 using RowOperation = std::variant<std::monostate, ResidualNorm, GatedMul>;
-// x = operation. A norm without an addition may be in place.
+// x = result of the operation. A norm without an addition may be in place.
 void run_row_operation(const LaunchContext& context, const RowOperation& operation,
                        const TensorView& x);
 // x = cap * tanh(x / cap); x is F32.
 void run_soft_cap(const LaunchContext& context, float cap, const TensorView& x);
 void run_rope_angles(const LaunchContext& context, const float* inv_freq, float attention_factor,
                      const int32_t* positions, const TensorView& cos_sin);
-// out[t, n] += bias[n]; the bias is of any float type, out of the same type or F32.
+// out[t, n] += bias[n]. The bias has any float type, and out has the same type or F32.
 void run_add_bias(const LaunchContext& context, const TensorView& bias, const TensorView& out);
 void run_rope_and_cache(const LaunchContext& context, const RopeAndCache& args);
 void run_latent_rope_and_cache(const LaunchContext& context, const LatentRopeAndCache& args);
 // Quantizes rows: out[t, :] = x[t, :] / scales[t] in E4M3, and scales[t] (F32) is e4m3_scale() of
-// the row's largest magnitude. NaN stays NaN. An infinity becomes NaN and the row's finite numbers
-// 0, but its scale is infinite, so that any product with the row is NaN. With an operation, x is
-// the rows that it would write, and is neither read nor written; the bits are the same. A GatedMul
-// needs Hopper, and takes up to 65535 rows.
+// the row's largest magnitude. NaN stays NaN. In a row with an infinity, the infinity becomes NaN,
+// finite values become 0, and the scale is infinite, so that any product with the row is NaN. With
+// an operation, the rows of x are computed on the fly, with the same bits; x itself is neither read
+// nor written. GatedMul requires Hopper and at most 65535 rows.
 void run_quantize_rows(const LaunchContext& context, const TensorView& x, const TensorView& out,
                        const TensorView& scales, const RowOperation& operation = {});
-// The same with one scale per row and kScaleColumns columns: scales[k / kScaleColumns, t]. A row of
-// scales may be longer than x has rows. x is F16 or BF16 with rows of whole 16-byte vectors.
+// Like run_quantize_rows(), with one scale per row and kScaleColumns columns: scales[k /
+// kScaleColumns, t]. A row of `scales` may have more elements than x has rows. x is F16 or BF16
+// with rows of whole 16-byte vectors.
 void run_quantize_blocks(const LaunchContext& context, const TensorView& x, const TensorView& out,
                          const TensorView& scales, const RowOperation& operation = {});
-// Ops::route.
+// Implements Ops::route.
 void run_route(const LaunchContext& context, const ExpertRouting& routing, const TensorView& logits,
                const float* bias, const TensorView& ids, const TensorView& weights);
 // Launches an empty kernel in place of a small operation between two products, for measurements.
 void run_empty_kernel(const LaunchContext& context);
-// Launches thread blocks that spin for so many clock cycles in place of attention, for
+// Launches thread blocks that spin for this many clock cycles in place of attention, for
 // measurements.
 void run_spin_kernel(const LaunchContext& context, int64_t num_blocks, int64_t cycles);
 
@@ -104,19 +105,20 @@ void run_spin_kernel(const LaunchContext& context, int64_t num_blocks, int64_t c
 //
 // out[i] = x[i], converted; x may be pinned host memory.
 void run_convert(const LaunchContext& context, const TensorView& x, const TensorView& out);
-// Quantizes rows of weights as quantize_rows() does on the host: run_quantize_rows() of these
-// columns with the scale of the whole row, but divided by the scale, which can round to another
-// number than the product with its inverse. x is finite.
+// Quantizes rows of weights, as quantize_rows() does on the host. Like run_quantize_rows() for
+// these columns with the scale of the whole row, but divides by the scale. The product with the
+// inverse scale could round to a different value. x must be finite.
 void run_quantize_weights(const LaunchContext& context, const TensorView& x, const Slice& columns,
                           const TensorView& out, const TensorView& scales);
-// Fills out[i, j] as RepeatedRows defines it; `pool` is a copy of its numbers on the device.
+// Fills out[i, j] as RepeatedRows defines it; `pool` is a device copy of the pool's values.
 void run_fill_repeated(const LaunchContext& context, const RepeatedRows& rows, const void* pool,
                        const TensorView& out);
 
-// Columns of E4M3 weights that share a scale, if their scales are per block. Quantized activations
-// then have a scale for as many, so that a sum over them has one factor.
+// The number of columns of E4M3 weights that share a scale, if the weights have scales per block.
+// Quantized activations then have one scale for the same columns, so that a sum over them has one
+// factor.
 inline constexpr int64_t kScaleColumns = 128;
-// The blocks of scales along K.
+// The number of blocks of scales along K.
 constexpr int64_t num_scale_columns(int64_t k) {
   return ceil_div(k, kScaleColumns);
 }

@@ -1,5 +1,5 @@
-// The inboxes of peer_sums.h on the device. A word of 4 bytes has arrived once it differs from
-// kEmptyWord. Words arrive in any order.
+// The inboxes of peer_sums.h on the device. A word of 4 bytes has arrived when it differs from
+// kEmptyWord. Words may arrive in any order.
 #pragma once
 
 #include <type_traits>
@@ -35,8 +35,8 @@ __device__ __forceinline__ bool has_arrived(const uint4& words) {
   return has_arrived(words.x) && has_arrived(words.y) && has_arrived(words.z) &&
          has_arrived(words.w);
 }
-// A word of data that equals kEmptyWord is sent with its last bit changed. It is one F32 of about
-// 1e-38, or two numbers of 16 bits below 1e-5.
+// A data word that equals kEmptyWord is sent with its last bit changed. Such a word is one F32 of
+// about 1e-38, or two 16-bit numbers below 1e-5.
 __device__ __forceinline__ uint32_t marked(uint32_t word) {
   return word == kEmptyWord ? kEmptyWord + 1 : word;
 }
@@ -53,8 +53,8 @@ __device__ __forceinline__ bool is_released(const PeerInboxes& inboxes) {
   return released != 0;
 }
 
-// Waits until words have arrived at each address, or the ranks are released. address_of(i) may be
-// null: words[i] is not read.
+// Waits until words have arrived at each address, or until the ranks are released. If address_of(i)
+// is null, words[i] is not read.
 template <typename Words, int kCount, typename AddressOf>
 __device__ __forceinline__ void receive_all(const PeerInboxes& inboxes, const AddressOf& address_of,
                                             Words (&words)[kCount]) {
@@ -75,8 +75,8 @@ __device__ __forceinline__ void receive_all(const PeerInboxes& inboxes, const Ad
   }
 }
 
-// The sums of the elements of every rank's words, in the order of the ranks. This rank's words are
-// `own`.
+// Sums the elements of the words of all ranks, in the order of the ranks. `own` has the words of
+// this rank.
 template <typename T, typename Words, int kRanks>
 __device__ __forceinline__ void sum_parts(const PeerInboxes& inboxes, const Words& own,
                                           const Words (&parts)[kRanks],
@@ -94,7 +94,7 @@ __device__ __forceinline__ void sum_parts(const PeerInboxes& inboxes, const Word
   }
 }
 
-// The inboxes take turns.
+// The calls use the inboxes in turn.
 __device__ __forceinline__ uint32_t inbox_before(uint32_t inbox) {
   return (inbox + kNumInboxes - 1) % kNumInboxes;
 }
@@ -102,11 +102,11 @@ __device__ __forceinline__ uint32_t inbox_behind(uint32_t inbox) {
   return (inbox + 1) % kNumInboxes;
 }
 
-// The inboxes that a call uses in one slot. kRanks: at least the number of ranks.
+// The inboxes that a call uses in one slot. kRanks: the number of ranks or more.
 template <int kRanks>
 class PeerRow {
  public:
-  // After wait_for_previous_kernel().
+  // Must be constructed after wait_for_previous_kernel().
   __device__ __forceinline__ PeerRow(const PeerInboxes& inboxes, int64_t slot)
       : inboxes_(inboxes), slot_(inboxes.slots + slot), last_(*slot_) {
     now_ = (slot * kNumInboxes + last_.inbox) * inboxes.num_ranks;
@@ -122,8 +122,8 @@ class PeerRow {
     }
   }
 
-  // Fills the inboxes of the call before with kEmptyWord. Each of num_threads threads fills a
-  // share.
+  // Fills the inboxes of the previous call with kEmptyWord. Each of num_threads threads fills a
+  // share of them.
   __device__ __forceinline__ void refill(unsigned thread, unsigned num_threads) const {
     const uint4 empty = {kEmptyWord, kEmptyWord, kEmptyWord, kEmptyWord};
     for (int r = 0; r < inboxes_.num_ranks; ++r) {
@@ -136,7 +136,7 @@ class PeerRow {
     }
   }
 
-  // The sums of words of all ranks' rows, once the others' have arrived.
+  // Waits for the words of the other ranks' rows, and returns the sums over all ranks.
   template <typename T, typename Words>
   __device__ __forceinline__ void receive_sums(int64_t at, const Words& own,
                                                float (&sums)[sizeof(Words) / sizeof(T)]) const {
@@ -169,7 +169,7 @@ class PeerRow {
 };
 
 // Loads kernels on the current device in advance. The first launch of a kernel that is not loaded
-// waits for the device's work, which may be a kernel that waits for this rank.
+// waits for the device to finish its work. That work may include a kernel that waits for this rank.
 class KernelLoader {
  public:
   template <typename Kernel>
@@ -184,8 +184,8 @@ class KernelLoader {
   cudaError_t error_ = cudaSuccess;
 };
 
-// Calls body(ranks) with the smallest compiled number of ranks that is large enough: each has its
-// own registers for what the others send.
+// Calls body(ranks) with the smallest compiled number of ranks that is large enough. Each number is
+// compiled separately, because it determines the registers for the words of the other ranks.
 template <typename Body>
 void with_max_ranks(int num_ranks, const Body& body) {
   if (num_ranks <= 2) return body(std::integral_constant<int, 2>());

@@ -1,4 +1,4 @@
-// The kernels beside the collectives of a model that is divided among GPUs.
+// The kernels that run next to the collectives of a model that is divided among GPUs.
 #include <algorithm>
 
 #include "base/numbers.h"
@@ -35,7 +35,7 @@ __global__ void clear_rows_kernel(const int32_t* ids, int64_t first_id, int64_t 
   }
 }
 
-// Grid: (thread blocks of columns, rows, of which each thread block may have several).
+// Grid: (thread blocks of columns, rows). A thread block may process several rows.
 __global__ void join_columns_kernel(const float* parts, int64_t part_size, int64_t part_width,
                                     int64_t num_rows, int64_t width, float* out) {
   trigger_dependent_launch();
@@ -54,16 +54,17 @@ __global__ void join_columns_kernel(const float* parts, int64_t part_size, int64
 
 void run_part_rows(const LaunchContext& context, const int32_t* ids, int64_t count,
                    const Slice& part, int32_t* rows) {
-  QUIRE_LAUNCH(*context.stream, part_rows_kernel, context.shape(ceil_div(count, kRankBlock), kRankBlock),
-               ids, count, part.first, part.count, rows);
+  QUIRE_LAUNCH(*context.stream, part_rows_kernel,
+               context.shape(ceil_div(count, kRankBlock), kRankBlock), ids, count, part.first,
+               part.count, rows);
 }
 
 void run_clear_other_rows(const LaunchContext& context, const int32_t* ids, const Slice& part,
                           const TensorView& out) {
   with_float_type(out.dtype, [&](auto type) {
     using T = typename decltype(type)::type;
-    QUIRE_LAUNCH(*context.stream, clear_rows_kernel<T>, context.shape(out.shape[0], kRankBlock), ids,
-                 part.first, part.count, out.shape[1], out.as<T>());
+    QUIRE_LAUNCH(*context.stream, clear_rows_kernel<T>, context.shape(out.shape[0], kRankBlock),
+                 ids, part.first, part.count, out.shape[1], out.as<T>());
   });
 }
 
@@ -71,9 +72,10 @@ void run_join_columns(const LaunchContext& context, const float* parts, int64_t 
                       int64_t part_width, const TensorView& out) {
   constexpr int64_t kMaxGridY = 65535;
   const int64_t width = out.shape[1];
-  QUIRE_LAUNCH(*context.stream, join_columns_kernel,
-               context.shape(ceil_div(width, kRankBlock), kRankBlock, std::min(out.shape[0], kMaxGridY)),
-               parts, part_size, part_width, out.shape[0], width, out.as<float>());
+  QUIRE_LAUNCH(
+      *context.stream, join_columns_kernel,
+      context.shape(ceil_div(width, kRankBlock), kRankBlock, std::min(out.shape[0], kMaxGridY)),
+      parts, part_size, part_width, out.shape[0], width, out.as<float>());
 }
 
 }  // namespace quire::cuda

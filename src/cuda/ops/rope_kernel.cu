@@ -1,12 +1,12 @@
 // QK-norm, rotation and the write to the paged cache in one pass over qkv [num_tokens, heads *
 // head_dim], computed in F32. The same threads copy the values.
 //
-// There are two mappings. Wide: a head is a group of 2^n lanes, each with one 16-byte vector of
-// either half, so that both elements of a rotation's pair are in one thread. Generic: one warp per
-// head, element by element, for head and rotation widths that do not divide into such vectors.
+// There are two mappings. Wide: 2^n lanes process a head, and each has one 16-byte vector of either
+// half, so that both elements of a rotated pair are in one thread. Generic: one warp per head,
+// element by element, for head and rotation widths that are not divisible into such vectors.
 //
-// Multi-head latent attention has a kernel of its own, with one warp per query head and one for the
-// latent vector of a token.
+// Multi-head latent attention has a separate kernel, with one warp per query head and one warp for
+// the latent vector of a token.
 #include <type_traits>
 
 #include "base/numbers.h"
@@ -46,7 +46,7 @@ struct HeadTask {
   const float* scale;  // null: 1
   void* out;           // null: not written
   DType dtype;
-  int64_t at;  // offset into out, in elements
+  int64_t at;  // offset in out, in elements
 };
 
 template <typename T>
@@ -122,8 +122,8 @@ __device__ __forceinline__ void rotate(const float* cos_sin, int half, int i, fl
   }
 }
 
-// x is a head's elements [first, first + kCount), whose neighbours are pairs; first and kCount are
-// even.
+// x has a head's elements [first, first + kCount), in which adjacent elements form pairs; first and
+// kCount are even.
 template <int kCount>
 __device__ __forceinline__ void rotate_neighbours(const float* cos_sin, int half, int first,
                                                   float (&x)[kCount]) {
@@ -147,8 +147,8 @@ __device__ __forceinline__ float norm_scale(float squares, int width, float eps)
   return 1.0F / sqrtf(squares / static_cast<float>(width) + eps);
 }
 
-// Rotates elements [first, first + rope_dim) of a head, whose lanes are a warp. load(d) is element
-// d before the rotation.
+// Rotates elements [first, first + rope_dim) of a head, by one warp. load(d) returns element d
+// before the rotation.
 template <RotaryPairs kPairs, typename Load>
 __device__ __forceinline__ void rotate_by_warp(const HeadTask& task, const float* cos_sin,
                                                int rope_dim, int first, const Load& load) {
@@ -164,7 +164,7 @@ __device__ __forceinline__ void rotate_by_warp(const HeadTask& task, const float
   }
 }
 
-// The scale of an RMSNorm over x[0, width), by a warp; width is a multiple of kVec.
+// The scale of an RMSNorm over x[0, width), computed by a warp; width is a multiple of kVec.
 template <int kVec = 1, typename T>
 __device__ __forceinline__ float norm_scale_by_warp(const T* x, int width, float eps) {
   float squares = 0;
@@ -177,7 +177,7 @@ __device__ __forceinline__ float norm_scale_by_warp(const T* x, int width, float
   return norm_scale(warp_sum(squares), width, eps);
 }
 
-// rope_dim == head_dim == 2 * group * kVec; group is a power of two up to 32.
+// Requires rope_dim == head_dim == 2 * group * kVec; group is a power of two up to 32.
 template <typename T, RotaryPairs kPairs>
 __global__ void rope_wide_kernel(RopeParams p, int group) {
   constexpr int kVec = kWidestVec<T>;
@@ -271,8 +271,8 @@ struct LatentParams {
   int64_t num_tokens;
 };
 
-// One warp per query head of a token, whose end it rotates, and one for the token's latent vector,
-// of which a lane loads kVec elements at a time.
+// One warp per query head of a token, which rotates the end of the head, and one warp for the
+// token's latent vector. A lane loads kVec elements of the latent vector at a time.
 template <typename T, RotaryPairs kPairs, int kVec>
 __global__ void latent_rope_kernel(LatentParams p) {
   trigger_dependent_launch();
@@ -311,7 +311,7 @@ __global__ void latent_rope_kernel(LatentParams p) {
                          [&](int d) { return to_float(x[d]); });
 }
 
-// Lanes per head in the wide mapping, or 0 if a width, stride or address does not divide.
+// Lanes per head in the wide mapping, or 0 if a width, stride or address is not divisible.
 int wide_group(const RopeAndCache& args, int64_t rope_dim, int vec) {
   const int group = args.head_dim / (2 * vec);
   const bool divides = group > 0 && group <= 32 && (group & (group - 1)) == 0 &&
@@ -328,7 +328,7 @@ int wide_group(const RopeAndCache& args, int64_t rope_dim, int vec) {
   return divides && fits ? group : 0;
 }
 
-// Whether latent vectors divide into vectors of `vec` elements, in memory and in the cache.
+// Whether latent vectors are divisible into vectors of `vec` elements, in memory and in the cache.
 bool has_latent_vectors(const LatentRopeAndCache& args, const LatentParams& p, int vec) {
   const auto store_bytes = static_cast<size_t>(vec) * dtype_bytes(args.kv.dtype);
   return p.latent_dim % vec == 0 && p.rope_dim % vec == 0 && args.kv.page_stride_k % vec == 0 &&
@@ -339,8 +339,8 @@ bool has_latent_vectors(const LatentRopeAndCache& args, const LatentParams& p, i
 template <typename Kernel, typename... Args>
 void launch_heads(const LaunchContext& context, Kernel kernel, int64_t num_heads, int lanes,
                   const Args&... args) {
-  QUIRE_LAUNCH(*context.stream, kernel, context.shape(ceil_div(num_heads, kRopeBlock / lanes), kRopeBlock),
-               args...);
+  QUIRE_LAUNCH(*context.stream, kernel,
+               context.shape(ceil_div(num_heads, kRopeBlock / lanes), kRopeBlock), args...);
 }
 
 // Calls body(std::type_identity<type of activations>(), std::bool_constant<pairs are kHalves>()).

@@ -1,6 +1,7 @@
-// The choice of each token's experts: one warp per token, which is a thread block. Lane l holds
-// experts l, l + 32, and so on. A score is compared as an unsigned key of the same order, so that
-// one instruction finds the largest of a warp; among equal keys the lower expert wins.
+// Chooses each token's experts, with one thread block of one warp per token. Lane l holds experts
+// l, l + 32, and so on. Scores are compared as unsigned keys of the same order, so that one
+// instruction finds the largest key of a warp. Among equal keys, the expert with the lower index
+// wins.
 #include "base/numbers.h"
 #include "cuda/base/launch.h"
 #include "cuda/device/elements.cuh"
@@ -12,10 +13,10 @@ namespace {
 
 constexpr unsigned kAllLanes = 0xFFFFFFFFU;
 constexpr int kLanes = 32;
-constexpr uint32_t kTakenKey = 0;          // below the key of every number
-constexpr uint32_t kLowestKey = 0x7FFFFF;  // of minus infinity
+constexpr uint32_t kTakenKey = 0;          // below the keys of all numbers
+constexpr uint32_t kLowestKey = 0x7FFFFF;  // the key of minus infinity
 
-// The order of the keys is that of the numbers; NaN counts as minus infinity.
+// The keys have the order of the numbers; NaN counts as minus infinity.
 __device__ __forceinline__ uint32_t key_of(float number) {
   if (isnan(number)) return kLowestKey;
   const uint32_t bits = __float_as_uint(number);
@@ -30,12 +31,13 @@ __device__ __forceinline__ float warp_max(float x) {
   return x;
 }
 
-// Numbers of which the largest ones are taken in turn. Number i * 32 + lane is in keys[i].
+// Numbers from which the largest are taken one after another. keys[i] has the key of number i * 32
+// + lane.
 template <int kPerLane>
 struct Candidates {
   uint32_t keys[kPerLane];
 
-  // Returns the index of the largest number that is left, and takes it. All lanes call it.
+  // Returns the index of the largest remaining number, and removes it. All lanes call this.
   __device__ __forceinline__ int take_best(int lane) {
     uint32_t best = kTakenKey;
     int idx = 0;
@@ -57,7 +59,7 @@ struct Candidates {
   }
 };
 
-// logits become scores.
+// Replaces logits by scores.
 template <int kPerLane>
 __device__ __forceinline__ void score(RouterScores rule, int num_experts, int lane,
                                       float (&logits)[kPerLane]) {
@@ -99,10 +101,10 @@ __device__ __forceinline__ void exclude_other_groups(const ExpertRouting& routin
                                                      const float (&choices)[kPerLane],
                                                      Candidates<kPerLane>& experts) {
   __shared__ float of_experts[kPerLane * kLanes];
-  __shared__ bool is_best[kPerLane * kLanes];  // of each group
+  __shared__ bool is_best[kPerLane * kLanes];  // per group
 #pragma unroll
   for (int i = 0; i < kPerLane; ++i) {
-    // Neither fmaxf nor the sum of two keeps a NaN then.
+    // NaN counts as minus infinity, so that no group's score is NaN.
     of_experts[i * kLanes + lane] = isnan(choices[i]) ? -INFINITY : choices[i];
     is_best[i * kLanes + lane] = false;
   }
@@ -129,7 +131,7 @@ __device__ __forceinline__ void exclude_other_groups(const ExpertRouting& routin
   }
 }
 
-// The score of `expert`, for all lanes.
+// Returns the score of `expert` to all lanes.
 template <int kPerLane>
 __device__ __forceinline__ float score_of(int expert, const float (&scores)[kPerLane]) {
   float mine = 0.0F;

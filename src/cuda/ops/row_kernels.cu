@@ -1,5 +1,5 @@
-// Each kernel makes one pass over memory and computes in F32. Rows that are multiples of 16 bytes
-// are read and written as 16-byte vectors, all others element by element, by the same kernels.
+// Each kernel makes one pass over memory and computes in F32. The same kernels process rows that
+// are multiples of 16 bytes as 16-byte vectors, and all other rows element by element.
 #include <algorithm>
 
 #include "base/numbers.h"
@@ -16,19 +16,20 @@ namespace {
 constexpr int64_t kWarp = 32;
 constexpr int64_t kMaxBlock = 1024;
 constexpr int64_t kFlatBlock = 256;
-// The kernels that split rows over a cluster: threads of a thread block, vectors that each keeps,
-// and thread blocks per SM, which hide each other's latencies.
+// For kernels that split rows over a cluster: threads per thread block, vectors that each thread
+// keeps, and thread blocks per SM, which hide each other's latencies.
 constexpr int kSplitBlock = 256;
 constexpr int kSplitKept = 2;
 constexpr int kSplitBlocksPerSm = 6;
-constexpr int64_t kMostSplits = 8;  // that every Hopper device supports
+constexpr int64_t kMostSplits = 8;  // every Hopper device supports this
 
-// Threads of a thread block: whole warps, one item per thread up to kMaxBlock.
+// The number of threads of a thread block: whole warps, with one item per thread up to kMaxBlock.
 int64_t block_for(int64_t num_items) {
   return std::clamp(round_up(num_items, kWarp), kWarp, kMaxBlock);
 }
 
-// kRows rows per thread block. Word: the widest type of which rows are whole multiples.
+// Each thread block has kRows rows. Word: the widest type such that a row is a whole number of
+// words.
 template <typename Word, int kRows>
 __global__ void gather_rows_kernel(const Word* x, const int32_t* rows, int64_t num_rows,
                                    int64_t row_words, Word* out) {
@@ -51,8 +52,8 @@ __global__ void gather_rows_kernel(const Word* x, const int32_t* rows, int64_t n
   }
 }
 
-// One thread block per row of x; `to` is the first row's first column. Word: as above, for the rows
-// of both.
+// One thread block per row of x; `to` is the first column of the first row. Word: as above, for the
+// rows of both x and out.
 template <typename Word>
 __global__ void write_columns_kernel(const Word* x, int64_t row_words, int64_t out_words,
                                      Word* to) {
@@ -63,7 +64,7 @@ __global__ void write_columns_kernel(const Word* x, int64_t row_words, int64_t o
   for (int64_t i = threadIdx.x; i < row_words; i += blockDim.x) to[i] = x[i];
 }
 
-// Scales per row are blocks as wide as a row.
+// Scales per row are treated as blocks as wide as a row.
 template <typename From, typename T>
 __global__ void gather_scaled_rows_kernel(const From* x, BlockScales x_scales,
                                           int64_t scale_columns, const int32_t* rows, float scale,
@@ -89,12 +90,12 @@ __global__ void gather_columns_kernel(const float* x, int64_t x_width, const int
   if (i < width) out[blockIdx.y * width + i] = x[blockIdx.y * x_width + columns[i]];
 }
 
-// The sources of rows. A kernel makes the source of its row, which waits for the previous kernel,
-// and then each thread reads vectors of kVec elements. kIsSplit: several thread blocks have a row,
-// and their threads keep up to kSplitKept vectors; otherwise one thread block has it, and a thread
-// keeps one vector.
+// The classes below are sources of rows. A kernel constructs the source of its row, which waits for
+// the previous kernel. Then each thread reads vectors of kVec elements. With kIsSplit, several
+// thread blocks share a row, and each thread keeps up to kSplitKept vectors. Otherwise one thread
+// block has the row, and each thread keeps one vector.
 //
-// The rows of a tensor. Reading a vector again is an access to the L1.
+// GivenRows reads the rows of a tensor. Reading a vector again hits the L1.
 template <typename T, int kVecSize>
 class GivenRows {
  public:
@@ -116,7 +117,7 @@ class GivenRows {
 };
 
 // rms_norm(x), after x += delta with kAdd. A thread's first vector stays in registers between the
-// sum and the scaling; rows of more than 1024 vectors read the rest again.
+// sum and the scaling. In rows of more than 1024 vectors, the other vectors are read again.
 template <typename T, int kVecSize, bool kAdd>
 class NormedRows {
  public:
@@ -136,7 +137,7 @@ class NormedRows {
       : row_(args.x + row * args.width),
         weight_(args.weight),
         first_(static_cast<int>(threadIdx.x) * kVec) {
-    // No kernel writes the weights, so they are read while the previous kernel still runs.
+    // No kernel writes the norm's weights, so they are read while the previous kernel still runs.
     if (first_ < args.width) {
 #pragma unroll
       for (int j = 0; j < kVec; ++j) first_weights_[j] = weight_[first_ + j];
@@ -187,7 +188,7 @@ class NormedRows {
   float scale_;
 };
 
-// activation(gate) * up, of vectors of both.
+// activation(gate) * up of one vector of each.
 template <Activation kActivation, typename T, int kVec>
 __device__ __forceinline__ Vec<T, kVec> gated(const Vec<T, kVec>& gate, const Vec<T, kVec>& up) {
   Vec<T, kVec> product;
@@ -198,7 +199,7 @@ __device__ __forceinline__ Vec<T, kVec> gated(const Vec<T, kVec>& gate, const Ve
   return product;
 }
 
-// gated_mul() of rows of gate and up. To compute a vector again takes long.
+// gated_mul() of rows of gate and up. Computing a vector again is slow, so threads keep vectors.
 template <typename T, int kVecSize, Activation kActivation>
 class GatedRows {
  public:
@@ -255,8 +256,8 @@ __global__ void soft_cap_kernel(float cap, int64_t width, float* x) {
   *at = cap * tanhf(*at / cap);
 }
 
-// One thread block per row. Computes in F64, because positions reach a million and a step has few
-// angles.
+// One thread block per row. Computes in F64, because positions reach a million. The cost is small,
+// because a step has few angles.
 __global__ void rope_angles_kernel(const float* inv_freq, float factor, const int32_t* positions,
                                    int64_t half, float* cos_sin) {
   trigger_dependent_launch();
@@ -295,7 +296,7 @@ __device__ __forceinline__ void store_quantized(__nv_fp8_e4m3* out, const Vec<T,
                                                 float inverse_scale) {
   Vec<__nv_fp8_e4m3, kVec> quantized;
   if constexpr (kVec % 2 == 0) {
-    // The hardware converts pairs.
+    // The hardware converts two numbers at a time.
     auto* const pairs = reinterpret_cast<__nv_fp8x2_e4m3*>(&quantized);
 #pragma unroll
     for (int j = 0; j < kVec / 2; ++j) {
@@ -308,8 +309,8 @@ __device__ __forceinline__ void store_quantized(__nv_fp8_e4m3* out, const Vec<T,
   store_vec(out, quantized);
 }
 
-// The largest x >= 0 of a cluster as wide as the grid, in whose thread blocks all threads have the
-// same x. All of the thread blocks have started.
+// Returns the largest x >= 0 of a cluster as wide as the grid. All threads of a thread block must
+// have the same x, and all thread blocks of the cluster must have started.
 __device__ __forceinline__ float cluster_max(float x) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   __shared__ float4 of_block[kMostSplits];
@@ -328,14 +329,14 @@ constexpr int kMostThreads = Rows::kIsSplit ? kSplitBlock : kMaxBlock;
 template <typename Rows>
 constexpr int kMinBlocksPerSm = Rows::kIsSplit ? kSplitBlocksPerSm : 1;
 
-// One thread block per row; or, if Rows::kIsSplit, a cluster as wide as the grid.
+// One thread block per row, or one cluster as wide as the grid with Rows::kIsSplit.
 template <typename Rows>
 __global__ __launch_bounds__(kMostThreads<Rows>, kMinBlocksPerSm<Rows>)  //
     void quantize_rows_kernel(typename Rows::Args args, __nv_fp8_e4m3* out, float* scales) {
   constexpr int kKept = Rows::kIsSplit ? kSplitKept : 1;
   trigger_dependent_launch();
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  if constexpr (Rows::kIsSplit) sync_cluster();  // see cluster_max()
+  if constexpr (Rows::kIsSplit) sync_cluster();  // cluster_max() requires that all have started
 #endif
   const int64_t row = Rows::kIsSplit ? blockIdx.y : blockIdx.x;
   const Rows rows(args, row);
@@ -353,7 +354,8 @@ __global__ __launch_bounds__(kMostThreads<Rows>, kMinBlocksPerSm<Rows>)  //
   for (int n = 0; n < kKept; ++n) {
     const int i = first + n * stride;
     if (!Rows::kIsSplit && i >= width) continue;
-    // Loads that depend on no branch start at once. Past the end, they repeat the last vector.
+    // Loads that do not depend on a branch are issued immediately. Past the end, they repeat the
+    // last vector.
     kept[n] = rows.at(Rows::kIsSplit ? min(i, width - Rows::kVec) : i);
     largest = fmaxf(largest, largest_magnitude(kept[n]));
   }
@@ -375,8 +377,8 @@ __global__ __launch_bounds__(kMostThreads<Rows>, kMinBlocksPerSm<Rows>)  //
   }
 }
 
-// One thread block per row, of which it quantizes `count` columns from `first_column`. It does not
-// let the next kernel start early, as the kernels that write weights below.
+// One thread block per row, which quantizes columns [first_column, first_column + count). Like the
+// kernels below that write weights, this kernel does not let the next kernel start early.
 template <typename T, int kVec>
 __global__ void quantize_weights_kernel(const T* x, int64_t width, int64_t first_column,
                                         int64_t count, __nv_fp8_e4m3* out, float* scales) {
@@ -404,7 +406,7 @@ __global__ void quantize_weights_kernel(const T* x, int64_t width, int64_t first
   }
 }
 
-// One thread block per row. As many lanes as kScaleColumns has vectors share a scale.
+// One thread block per row. Each group of lanes that holds kScaleColumns elements shares a scale.
 template <typename Rows>
 __global__ void __launch_bounds__(kMaxBlock)
     quantize_blocks_kernel(typename Rows::Args args, __nv_fp8_e4m3* out, float* scales,
@@ -415,7 +417,8 @@ __global__ void __launch_bounds__(kMaxBlock)
   const Rows rows(args, blockIdx.x);
   const int width = args.width;
   out += int64_t{blockIdx.x} * width;
-  // All lanes of a warp run equally often, because they exchange their largest magnitudes.
+  // All lanes of a warp run the same number of iterations, because they exchange their largest
+  // magnitudes.
   for (int start = 0; start < width; start += static_cast<int>(blockDim.x) * kVec) {
     const int i = start + static_cast<int>(threadIdx.x) * kVec;
     typename Rows::Value value;
@@ -471,7 +474,7 @@ __global__ void fill_repeated_kernel(const From* pool, int64_t pool_size, int64_
   }
 }
 
-// Thread blocks per row that give each of its items a thread.
+// The launch shape with enough thread blocks per row to give each item a thread.
 LaunchShape row_shape(const LaunchContext& context, int64_t num_rows, int64_t row_items) {
   return context.shape(num_rows, kFlatBlock, ceil_div(row_items, kFlatBlock));
 }
@@ -481,7 +484,7 @@ bool takes_vectors(int64_t width, std::initializer_list<const void*> addresses) 
   return width % kWidestVec<T> == 0 && is_aligned(addresses, 16);
 }
 
-// `width` elements in words.
+// The number of words in `width` elements.
 template <typename Word>
 int64_t words_of(int64_t width, DType dtype) {
   return width * static_cast<int64_t>(dtype_bytes(dtype)) / static_cast<int64_t>(sizeof(Word));
@@ -508,14 +511,14 @@ void gather(const LaunchContext& context, const TensorView& x, const int32_t* ro
                  context.shape(ceil_div(num_rows, kRows), block_for(row_words)), x.as<const Word>(),
                  rows, num_rows, row_words, out.as<Word>());
   };
-  // With many rows, loads of several rows at once hide the latency; few rows need all thread
-  // blocks.
+  // With many rows, a thread block loads several rows at once to hide the latency. With few rows,
+  // each row has its own thread block to fill the device.
   constexpr int64_t kManyRows = 4096;
   if (num_rows >= kManyRows) return launch(std::integral_constant<int, 4>{});
   launch(std::integral_constant<int, 1>{});
 }
 
-// The launch of quantize_rows_kernel.
+// The launch shape of quantize_rows_kernel.
 template <typename Rows>
 LaunchShape quantizing_shape(const LaunchContext& context, int64_t num_rows, int64_t width) {
   const int64_t num_vectors = width / Rows::kVec;
@@ -529,7 +532,7 @@ LaunchShape quantizing_shape(const LaunchContext& context, int64_t num_rows, int
   return shape;
 }
 
-// Calls body(std::type_identity<NormedRows<…>>(), args). `out`: where the rows are written.
+// Calls body(std::type_identity<NormedRows<…>>(), args). `out`: the destination of the rows.
 template <typename T, typename Body>
 void with_normed_rows(const ResidualNorm& norm, const TensorView& out, const Body& body) {
   const int64_t width = norm.residual.shape[1];
@@ -544,7 +547,7 @@ void with_normed_rows(const ResidualNorm& norm, const TensorView& out, const Bod
   });
 }
 
-// The same with the source of the rows that the operation would write to x.
+// Like with_normed_rows(), with the source of the rows that the operation would write to x.
 template <typename T, typename Body>
 void with_rows(const TensorView& x, const RowOperation& operation, const TensorView& out,
                const Body& body) {

@@ -11,8 +11,8 @@
 
 namespace quire::cuda {
 
-// Whether kernels with weights of this type have code. E4M3 weights are refused before Hopper,
-// where their conversion in software would take minutes to compile.
+// Whether kernels with weights of this type are compiled for the current architecture. E4M3 weights
+// are refused before Hopper, where their conversion in software would take minutes to compile.
 template <typename W>
 __device__ constexpr bool has_code() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
@@ -27,11 +27,12 @@ enum class Scaling { kNone, kRows, kBlocks };
 template <Scaling kScaling>
 using ScalingConstant = std::integral_constant<Scaling, kScaling>;
 
-// The scales of E4M3 weights that are per block of kScaleColumns columns and 1 << row_shift rows.
+// The scales of E4M3 weights with one scale per block of kScaleColumns columns and 1 << row_shift
+// rows.
 struct BlockScales {
   const float* values;
   int row_shift;
-  int64_t num_columns;  // of the scales
+  int64_t num_columns;  // of the matrix of scales
 
   __device__ __forceinline__ const float* of_row(int64_t row) const {
     return values + (row >> row_shift) * num_columns;
@@ -43,7 +44,7 @@ struct BlockScales {
   }
 };
 
-// scale_rows: 0 if there are no blocks.
+// scale_rows: 0 if the scales are not per block.
 inline BlockScales block_scales(const float* values, int64_t scale_rows, int64_t k) {
   const auto rows = static_cast<uint64_t>(scale_rows);
   return {values, scale_rows > 0 ? std::countr_zero(rows) : 0, num_scale_columns(k)};
