@@ -67,7 +67,7 @@ class RowAttention {
     return batch_.block_table[row.req * batch_.max_pages + pos / shape_.page_size];
   }
 
-  // The scale of element d of the vector at `pos` in a cache of 8-bit integers; 1 in other caches.
+  // The scale of element d of the vector at position `pos` in an int8 cache; 1 in other caches.
   // `scales`: the offset of the scales of the vector's head and page.
   double stored_scale(const void* data, int64_t scales, int pos, int d) const {
     if (call_.kv.dtype != DType::kI8) return 1.0;

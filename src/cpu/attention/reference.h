@@ -10,8 +10,9 @@ namespace quire {
 
 class ThreadPool;
 
-// Plans of this backend need no workspace. Unlike other backends, it allocates inside run(). Rows
-// are computed by the pool's threads, or by the caller's without a pool, with the same bits.
+// Plans of this backend need no workspace, because it allocates inside run(), unlike other
+// backends. The pool's threads compute the rows; without a pool, the calling thread does, with the
+// same bits.
 std::unique_ptr<AttentionBackend> make_reference_attention(ThreadPool* pool = nullptr);
 
 }  // namespace quire

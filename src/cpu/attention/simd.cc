@@ -13,7 +13,7 @@ namespace quire {
 namespace cpu {
 namespace {
 
-// The state of one call, read by every thread.
+// The state of one call. All threads read it.
 struct CallContext {
   const AttentionShape& shape;
   const AttentionBatch& batch;
@@ -25,7 +25,7 @@ struct CallContext {
   int num_threads;
   // Finished partitions of each split item and KV head; zero between calls.
   std::atomic<int>* num_finished;
-  std::atomic<int64_t> next_unit = 0;  // units are numbered item by item, then by KV head
+  std::atomic<int64_t> next_unit = 0;  // units are numbered by item, then by KV head
 };
 
 // A unit is one item of the plan for one KV head; one thread computes it. The thread that finishes
@@ -113,7 +113,7 @@ class WorkUnit {
     return context_.layout.shared_partial(context_.base, context_.num_threads, idx);
   }
 
-  // For a row without a visible position, write_rows reads only the sum.
+  // For a row without a visible position, write_rows reads only `sum`.
   Partial empty_result() const {
     const Partial result = context_.layout.running(context_.base, thread_idx_, 0);
     std::fill_n(result.sum, task_.num_rows(), 0.0F);

@@ -17,7 +17,7 @@
 
 namespace quire {
 
-// The pool outlives the backend.
+// The pool must outlive the backend.
 std::unique_ptr<AttentionBackend> make_cpu_attention(ThreadPool& pool);
 
 }  // namespace quire

@@ -1,6 +1,6 @@
 // Products and conversions of one block of tokens in vectors: loading the cache as F32, q · k, and
-// weights · v. Every conversion is exact, so results do not depend on where it happens (in a
-// register, or once into a block that rows share).
+// weights · v. Every conversion is exact. So results do not depend on whether a value is converted
+// in a register or once into a block that rows share.
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -8,7 +8,7 @@
 #include "cpu/attention/simd_kernels.h"
 #include "hwy/contrib/math/math-inl.h"
 
-// Highway includes this file once per target, so the guard toggles.
+// Highway includes this file once per target, so the include guard toggles.
 #if defined(QUIRE_CPU_ATTENTION_SIMD_BLOCK_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef QUIRE_CPU_ATTENTION_SIMD_BLOCK_INL_H_
 #undef QUIRE_CPU_ATTENTION_SIMD_BLOCK_INL_H_
@@ -45,7 +45,7 @@ HWY_INLINE Floats load_f32(const hwy::bfloat16_t* p) {
 }
 
 // Converts E4M3 to F32 by a shift and a new exponent bias. A subnormal is first built as a normal
-// number with the lowest exponent; then its implied one is subtracted, exactly.
+// number with the lowest exponent. Then its implicit leading one is subtracted, which is exact.
 HWY_INLINE Floats load_f32(const Fp8* p) {
   const FloatTag d;
   const hn::RebindToUnsigned<FloatTag> du;
@@ -88,7 +88,8 @@ HWY_INLINE void load_block(const T* from, int64_t token_stride, int dim, int num
   }
 }
 
-// Multiplies each token of a block: its first `split` elements by one scale, the others by another.
+// Multiplies each token of a block by two scales: one for its first `split` elements, and one for
+// the others.
 HWY_INLINE void scale_parts(const float* HWY_RESTRICT first_scales,
                             const float* HWY_RESTRICT second_scales, int split, int padded_dim,
                             float* HWY_RESTRICT block) {
@@ -124,13 +125,14 @@ HWY_INLINE Floats sum_each(const Floats (&v)[kLanes]) {
   return v[0];
 }
 #else
-// Lane i of the result is the sum of v[i]'s lanes. The levels of a transposition do the additions.
+// Lane i of the result is the sum of the lanes of v[i]. The additions follow the levels of a
+// transposition.
 HWY_INLINE Floats sum_pairs(Floats a, Floats b) {
   const FloatTag d;
   return hn::Add(hn::InterleaveLower(d, a, b), hn::InterleaveUpper(d, a, b));
 }
 
-// Each 128-bit block of the result holds the sums of that block of a, b, c and d.
+// Each 128-bit block of the result has the sums of the same blocks of a, b, c and e.
 HWY_INLINE Floats sum_quads(Floats a, Floats b, Floats c, Floats e) {
   const FloatTag d;
   const hn::RepartitionToWide<FloatTag> dw;
@@ -189,7 +191,8 @@ HWY_INLINE Floats dot_tokens(const float* HWY_RESTRICT q, const T* HWY_RESTRICT 
 }
 
 // Adds weights[j] * v[j], for tokens [first, end) of a block, to kVecs vectors of the output. Even
-// and odd tokens form two chains, because the latency of the additions would limit a single one.
+// and odd tokens form two dependency chains, because a single chain would be limited by the latency
+// of additions.
 template <int kVecs, typename T>
 HWY_INLINE void add_weighted(const float* HWY_RESTRICT weights, const T* HWY_RESTRICT v,
                              int64_t token_stride, int first, int end, float* HWY_RESTRICT acc) {

@@ -19,7 +19,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace quire::cpu::HWY_NAMESPACE {
 
-// The tokens of a tile or block at position `at` that are visible to a query, as [first, end)
+// The part of a tile or block at position `at` that is visible to a query, as tokens [first, end)
 // within it.
 HWY_INLINE VisibleRange seen_part(const VisibleRange& visible, int at, int num_tokens) {
   return {std::max(visible.first - at, 0), std::min(visible.end - at, num_tokens)};
@@ -39,9 +39,9 @@ HWY_INLINE void prefetch_block(const T* block, int64_t token_stride, int dim) {
 template <typename T>
 class Tile {
  public:
-  // The kernel multiplies the integers as they are, and applies the scales of keys to the scores
-  // and those of values to the weights of the softmax. The block of a latent cache is scaled when
-  // it is converted.
+  // In an int8 cache, the kernel multiplies the integers unscaled. It applies the scales of keys to
+  // the scores, and the scales of values to the softmax weights. A block of a latent cache is
+  // scaled when it is converted.
   static constexpr bool kHasScales = std::is_same_v<T, int8_t>;  // one per key and value
 
   Tile(const AttentionTask& task, int position, const Partial& out)
@@ -79,10 +79,10 @@ class Tile {
            first_offset(block) * task_.kv.token_stride_v;
   }
   int64_t page_of(int block) const { return task_.pages[(position_ + block) / task_.page_size]; }
-  // The place of the block's first token in its page.
+  // The offset of the block's first token within its page.
   int first_offset(int block) const { return (position_ + block) % task_.page_size; }
 
-  // The scales of the block's keys in a cache of 8-bit integers.
+  // The scales of the block's keys in an int8 cache.
   HWY_INLINE const float* k_scales(int block) const {
     const KvCacheView& kv = task_.kv;
     const int64_t at = page_of(block) * kv.page_stride_k + kv.scale_offset_k;
@@ -101,7 +101,7 @@ class Tile {
     const T* k = k_block(block);
     prefetch_block(v_block(block), task_.kv.token_stride_v, task_.head_dim_v);
     if (reads_cache_directly(task_.head_dim)) return score_rows(block, k, stride);
-    // Slots after the sequence's end may hold arbitrary data; update_row masks their scores.
+    // Slots after the sequence's end may hold arbitrary data; update_row() masks their scores.
     load_block(k, stride, task_.head_dim, kBlockTokens, task_.scratch.block);
     if (kHasScales && task_.is_latent) {
       const float* scales = k_scales(block);
@@ -131,8 +131,8 @@ class Tile {
     }
   }
 
-  // The factors from products with stored keys to scores. The keys of a latent block have been
-  // scaled, because each has two scales.
+  // The factors that convert products with stored keys to scores. In a latent block, the keys have
+  // already been scaled, because each key has two scales.
   HWY_INLINE void fill_score_factors(int block, float* factors) const {
     const FloatTag d;
     const Floats scale = hn::Set(d, task_.score_scale);
@@ -143,7 +143,7 @@ class Tile {
     }
   }
 
-  // Turns scores into weights relative to the row's new maximum, times the scales of the values.
+  // Converts scores to weights relative to the row's new maximum, times the scales of the values.
   HWY_INLINE void update_row(int row, const VisibleRange& seen) {
     const FloatTag d;
     float* HWY_RESTRICT s = scores(row);
@@ -169,7 +169,7 @@ class Tile {
     Floats sum = hn::Load(d, sums);
     for (int i = first; i < seen.end; i += kLanes) {
       const Floats score = hn::Sub(hn::Load(d, s + i), max_all);
-      // Exp() of a NaN is 0, which would hide a broken key.
+      // Exp() of a NaN is 0, which would hide an invalid key.
       const Floats weight = hn::IfThenElse(hn::IsNaN(score), score, hn::Exp(d, score));
       sum = hn::Add(sum, weight);
       hn::Store(times_v_scales(weight, i), d, s + i);
@@ -177,7 +177,8 @@ class Tile {
     hn::Store(sum, d, sums);
   }
 
-  // The factors of stored values: the weights of kLanes tokens from idx, times the values' scales.
+  // The factors of stored values: the weights of kLanes tokens from `idx` on, times the values'
+  // scales.
   HWY_INLINE Floats times_v_scales(Floats weights, int idx) const {
     if (!kHasScales) return weights;
     const int block = idx / kBlockTokens * kBlockTokens;
@@ -225,9 +226,8 @@ class Tile {
     }
   }
 
-  // A single row converts in registers; several rows share a converted block. F32 needs no
-  // conversion. The keys of a latent cache in 8-bit integers need a block, in which they are
-  // scaled.
+  // A single row converts the cache in registers; several rows share a converted block. F32 needs
+  // no conversion. Keys of a latent int8 cache need a block, because they are scaled there.
   bool reads_cache_directly(int dim) const {
     if (kHasScales && task_.is_latent) return false;
     return dim % kMaxLanes == 0 && (std::is_same_v<T, float> || task_.num_rows() == 1);
@@ -286,8 +286,8 @@ void fold(const AttentionTask& task, const Partial& from, const Partial& into) {
   for (int row = 0; row < task.num_rows(); ++row) {
     if (from.sum[row] == 0.0F) continue;
     if (into.sum[row] == 0.0F) {
-      // A copy instead of an addition to zero, so that the sign of a zero is also the one that the
-      // row alone would get.
+      // Copies instead of adding to zero, so that a zero has the same sign as if the row were
+      // computed alone.
       into.max[row] = from.max[row];
       into.sum[row] = from.sum[row];
       std::copy_n(from.acc + row * padded, padded, into.acc + row * padded);

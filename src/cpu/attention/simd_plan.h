@@ -1,5 +1,5 @@
-// Splits a phase's attention into work items for the threads, once per step, from upper bounds. The
-// split does not change any result, only which thread computes it.
+// Splits a phase's attention into work items for the threads, once per step, from upper bounds of
+// the lengths. The split affects only which thread computes a result, not the result.
 #pragma once
 
 #include <algorithm>
@@ -22,8 +22,9 @@ struct WorkItem {
   int32_t req = 0;
   int32_t first_query = 0;
   int32_t num_queries = 0;
-  int32_t partition = -1;      // counted from the first one that is visible to the queries; -1: all
-  int32_t num_partitions = 0;  // upper bound; of a split item
+  int32_t partition = -1;      // counted from the first partition that is visible to the queries;
+                               // -1: all
+  int32_t num_partitions = 0;  // of a split item; upper bound
   int32_t split_idx = 0;       // index among the split items
   int64_t first_partial = 0;   // index of its first partial result
 };
@@ -34,7 +35,7 @@ struct PhasePlan {
   bool uses_threads = false;
 };
 
-// Splits a shape's work and computes the memory that the split takes, so that the plan and the
+// Splits the work of a shape and computes the memory that the split needs, so that the plan and the
 // workspace size agree.
 class WorkSplitter {
  public:
@@ -61,7 +62,7 @@ class WorkSplitter {
   int num_threads_;
   int group_;
   int queries_per_item_;
-  int64_t partial_budget_;  // upper bound of the partials in a plan
+  int64_t partial_budget_;  // upper bound on the partials in a plan
 };
 
 // Size of one partial in floats: max, sum and unnormalized output of each row.
