@@ -25,10 +25,11 @@ namespace quire {
 namespace cpu {
 namespace {
 
-// Below this number of elements, fork and join cost more than they save.
+// Below this number of elements, a parallel region costs more than it saves.
 constexpr int64_t kParallelElements = 16384;
 
-// The kernel that the options name; all kernels of this processor if the name is empty or unknown.
+// The kernel with the name in the options. If the name is empty or unknown, all kernels of this
+// processor that the options allow.
 std::span<const QuantizedKernel> choose_kernels(const CpuOpsOptions& options) {
   const std::span<const QuantizedKernel> kernels = quantized_kernels();
   for (size_t i = 0; i < kernels.size(); ++i) {
@@ -75,8 +76,8 @@ class CpuOps final : public Ops {
     return quantized::row_bytes(*format, num_groups) * matrix[0] / quantized::kFeatures;
   }
 
-  // The caller takes part in packing. With several nodes it is bound to the CPUs of thread 0
-  // meanwhile.
+  // The calling thread takes part in packing. With several nodes, it is bound to the CPUs of thread
+  // 0 meanwhile.
   Result<std::unique_ptr<Linear>> make_linear(const LinearSource& source) override {
     if (pool_.nodes().size() == 1) return pack_linear(source);
     const BoundThread bound = pool_.bind_caller();
@@ -99,8 +100,8 @@ class CpuOps final : public Ops {
     return Tensor::host(shape, dtype);
   }
 
-  // Interleaves the cache over the nodes: with first touch, the keys of decoded tokens would lie on
-  // the node of the thread that writes the step's few rows.
+  // Interleaves the cache over the nodes. With first-touch placement, the keys of decoded tokens
+  // would be on the node of the thread that writes the step's few rows.
   Result<Tensor> allocate_cache(const Shape& shape, DType dtype) override {
     QUIRE_ASSIGN_OR_RETURN(Tensor cache, Tensor::host(shape, dtype));
     if (pool_.nodes().size() == 1) return cache;
@@ -190,7 +191,7 @@ class CpuOps final : public Ops {
     check_rows(logits, routing.num_experts);
     check_choice(ids, weights, logits.shape[0], routing.num_per_token());
     QUIRE_CHECK(is_valid(routing), "[ops] route: the routing is not valid");
-    // The choice of each expert reads the row again.
+    // Choosing each expert reads the row again.
     const int64_t num_reads = logits.shape.num_elements() * (1 + routing.top_k);
     for_each(logits.shape[0], num_reads, [&](int64_t t) {
       route_row(routing, row(logits, t), bias, ids.as<int32_t>() + t * routing.num_per_token(),
@@ -328,7 +329,7 @@ class CpuOps final : public Ops {
     int64_t num_rows = 0;
   };
 
-  // The kernels of matrix products. A matrix has one kernel, whatever the rows.
+  // The kernels for matrix products. The kernel of a matrix does not depend on the rows.
   enum class Kernel { kFma, kAmx, kBf16, kQuantized };
 
   Kernel kernel_of(const Linear& w) const {
@@ -365,9 +366,9 @@ class CpuOps final : public Ops {
     linear_quantized(groups, quantized_kernels_, x, num_terms, out, pool_, quantized_scratch_);
   }
 
-  // Multiplies each part's rows of x by its matrix. Adjacent parts with the same kernel share a
-  // parallel region; F16 matrices of one layer may have different kernels. A part has a first_row,
-  // which is a multiple of kGroupAlign, and num_rows.
+  // Multiplies the rows of x of each part by the part's matrix. Adjacent parts with the same kernel
+  // share a parallel region. F16 matrices of one layer may have different kernels. A part has
+  // num_rows and a first_row, which is a multiple of kGroupAlign.
   template <class Parts, class MatrixOf>
   void multiply_parts(const Parts& parts, const MatrixOf& matrix_of, const float* x, float* out) {
     std::array<RowGroup, kMaxGroups> packed;
@@ -420,7 +421,8 @@ class CpuOps final : public Ops {
       gated_mul_row(call.activation, gate, gate + inner, inner, workspace.product + at.row * inner);
     });
     multiply_parts(block.parts(), down_of, workspace.product, workspace.y);
-    // Two rows of a block may belong to one token, so threads divide the elements, not the rows.
+    // Two rows of a block may belong to one token, so the threads share the elements and not the
+    // rows.
     constexpr int64_t kElements = 256;
     const auto add = [&](int64_t i) {
       add_weighted(block, call, workspace.y, i * kElements, std::min((i + 1) * kElements, hidden));
@@ -434,7 +436,7 @@ class CpuOps final : public Ops {
     const int64_t num_out = w.out_features();
     auto* const x_rows = static_cast<float*>(head_rows_.data());
     float* const out_rows = x_rows + kMaxGroupedRows * num_in;
-    // Calls body(row, head) for the block's heads of `all` and their gathered rows.
+    // Calls body(row, head) for the block's heads of `all` and the corresponding gathered rows.
     const auto for_heads = [&](const TensorView& all, int64_t width, const auto& body) {
       for_each(block.num_rows(), block.num_rows() * width, [&](int64_t i) {
         const int64_t h = i / block.num_tokens;
@@ -519,13 +521,14 @@ class CpuOps final : public Ops {
   AmxScratch amx_scratch_;
   Bf16Scratch bf16_scratch_;
   QuantizedScratch quantized_scratch_;
-  Buffer head_rows_;               // F32, the gathered rows of x and of out of one HeadBlock
-  bool cache_is_refused_ = false;  // the kernel refused to interleave, and the log says so
+  Buffer head_rows_;               // F32, the gathered rows of x and out for one HeadBlock
+  bool cache_is_refused_ = false;  // the operating system refused to interleave, and a warning was
+                                   // logged
   const amx::Kernel* amx_kernel_;  // null: AMX is not used
   bool use_bf16_;
   std::span<const QuantizedKernel> quantized_kernels_;
   InputRounding rounding_;
-  RankGroup* ranks_;  // null: one rank
+  RankGroup* ranks_;  // null: a single rank
   int rank_;
   PackedWeights* kept_;
 };

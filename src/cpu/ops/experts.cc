@@ -77,7 +77,7 @@ ExpertsWorkspace::ExpertsWorkspace(const ExpertsShape& shape, int64_t num_tokens
 
 void sort_pairs(const int32_t* ids, int64_t num_pairs, int num_experts,
                 const ExpertsWorkspace& workspace) {
-  // While pairs are placed, an expert's end is the place of its next pair.
+  // During the sort, ends[expert] is the position of the expert's next pair.
   int32_t* const ends = workspace.expert_ends;
   std::fill_n(ends, num_experts, 0);
   for (int64_t i = 0; i < num_pairs; ++i) {

@@ -1,6 +1,6 @@
-// The experts of a layer on a CPU, and the order in which a step computes them: each expert's
-// tokens together, so that its weights are read once, and in blocks of rows small enough to stay in
-// cache.
+// The experts of a layer on a CPU, and the order in which a step computes them. All tokens of an
+// expert are computed together, so that its weights are read once. The blocks of rows are small
+// enough to stay in cache.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ namespace quire::cpu {
 
 class CpuExperts final : public Experts {
  public:
-  // `ops` makes the matrices.
+  // `ops` creates the matrices.
   static Result<std::unique_ptr<CpuExperts>> make(ExpertsSource& source, Ops& ops);
 
   const ExpertsShape& shape() const override { return shape_; }
@@ -48,7 +48,7 @@ struct ExpertsWorkspace {
   static int64_t num_bytes(const ExpertsShape& shape, int64_t max_num_tokens);
 };
 
-// Orders the pairs by expert: a counting sort. The ids are checked.
+// Orders the pairs by expert with a counting sort. Checks the ids.
 void sort_pairs(const int32_t* ids, int64_t num_pairs, int num_experts,
                 const ExpertsWorkspace& workspace);
 
@@ -74,14 +74,14 @@ struct ExpertsBlock {
   size_t num_rows = 0;
 };
 
-// Cuts sorted pairs into blocks, in the order of the experts. An expert is cut only if it has more
-// than kMaxGroupedRows rows.
+// Splits sorted pairs into blocks, in the order of the experts. An expert is split only if it has
+// more than kMaxGroupedRows rows.
 class ExpertsBlocks {
  public:
   ExpertsBlocks(const ExpertsWorkspace& workspace, int num_experts)
       : workspace_(workspace), num_experts_(num_experts) {}
 
-  // Returns the next block; it has no rows if all pairs are done.
+  // Returns the next block. It has no rows if there are no more pairs.
   ExpertsBlock next();
 
  private:

@@ -1,10 +1,11 @@
 // Computes out = x · Wᵀ + bias with AVX-512's dot products of BF16 pairs (vdpbf16ps), for BF16
 // weights in PanelLayout::kPairs.
 //
-// Numerics. An activation x is one BF16, or split into two, x ≈ x0 + x1, which keeps 16 to 17 of
-// its 24 bits. For each pair of k, in ascending order, the products with x0 are added to the F32
-// sums, then the products with x1. The order is the same for any number of rows, and between blocks
-// of k the sums are stored as F32, exactly. BF16 weights and parts of x below 2^-126 count as zero.
+// Numerics. An activation x is rounded to one BF16, or split into two, x ≈ x0 + x1, which preserves
+// 16 to 17 of its 24 bits. For each pair of k, in ascending order, the products with x0 are added
+// to the F32 sums, then the products with x1. The order is the same for any number of rows. Between
+// blocks of k, the sums are stored as F32, which is exact. BF16 weights and parts of x below 2^-126
+// count as zero.
 #pragma once
 
 #include <span>
@@ -18,8 +19,8 @@ namespace quire::cpu {
 // Whether the processor supports the kernel's instructions and may_use() allows them.
 bool avx512_bf16_usable();
 
-// Scratch for the activations as BF16, shared by all threads, and for sums per thread. It is sized
-// when a Linear is made, so that linear() allocates nothing.
+// Scratch memory for the activations as BF16, which all threads share, and for sums per thread. It
+// is allocated when a Linear is made, so that linear() allocates nothing.
 class Bf16Scratch {
  public:
   // For matrices of up to padded_k columns.
@@ -35,7 +36,7 @@ class Bf16Scratch {
 };
 
 // x: rows of in_features, out: rows of out_features, both dense; at most kMaxGroupedRows rows in
-// all. num_terms: BF16 per activation, 1 or 2.
+// total. num_terms: BF16 per activation, 1 or 2.
 void linear_bf16(std::span<const RowGroup> groups, const float* x, int num_terms, float* out,
                  ThreadPool& pool, const Bf16Scratch& scratch);
 

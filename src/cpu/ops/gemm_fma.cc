@@ -1,16 +1,16 @@
 // GEMM with F32 fused multiply-adds, through Highway.
 //
 // Numerics: out[t, n] = (((x[t, 0] w[n, 0]) + x[t, 1] w[n, 1]) + …) + bias[n], with k ascending and
-// one fused multiply-add per step (a product and a sum on targets without it). Lanes are output
-// features, so the order does not depend on the number of rows, blocks or threads; between blocks
-// of k the sums are stored as F32, exactly.
+// one fused multiply-add per step (a multiplication and an addition on targets without FMA). Lanes
+// are output features, so the order does not depend on the number of rows, blocks or threads.
+// Between blocks of k, the sums are stored as F32, which is exact.
 //
 // Work: a task multiplies kBlockPanels panels by all rows, in batches of rows whose sums fit
-// into registers. With up to kFewRows rows, one product reads whole panels. With more, the depth is
-// cut into slices. If there are several batches, the first converts a slice of F16 or BF16 weights
-// to F32 in cache for the others. Products prefetch the next slice, or the first one of the
-// thread's probable next task. Activations are packed by slice, so that the batches of a slice read
-// consecutive memory.
+// into registers. With up to kFewRows rows, one product reads whole panels. With more rows, k is
+// split into slices. If there are several batches, the first batch converts a slice of F16 or BF16
+// weights to F32, in cache, for the other batches. Products prefetch the next slice, or the first
+// slice of the thread's probable next task. Activations are packed by slice, so that the batches of
+// a slice read consecutive memory.
 #include "cpu/ops/gemm_fma.h"
 
 #include <algorithm>
@@ -34,7 +34,7 @@ using V = hn::Vec<D>;
 constexpr int kLanes = static_cast<int>(hn::MaxLanes(D()));
 constexpr int kVecs = static_cast<int>(kPanelWidth) / kLanes;  // vectors per panel row
 
-// Upper bounds of rows and vectors per product: their sums and operands fit into the registers. For
+// The maximum rows and vectors per product, so that sums and operands fit into the registers. For
 // up to kFewRows rows, products read whole panels, once and in order. For more rows, products of a
 // slice of a panel need fewer loads per multiplication.
 #if HWY_TARGET == HWY_AVX3
@@ -57,7 +57,7 @@ static_assert(kSliceDepth * std::max(kVecs, kSliceVecs) * kLanes <= kSliceFloats
               "a slice fits its scratch");
 static_assert(kSliceDepth % 2 == 0, "pairs of BF16 are not divided");
 
-// Readers load vector `v` of the features at depth k as F32; kOdd says whether k is odd.
+// Readers load vector `v` of the features at index k as F32. kOdd: whether k is odd.
 struct ReadF32 {
   using T = float;
   template <bool kOdd>
@@ -71,7 +71,7 @@ struct ReadF16 {
   template <bool kOdd>
   static HWY_INLINE V load(const T* panel, int64_t k, int v) {
 #if HWY_TARGET == HWY_SSE4 || HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128
-    // Highway's own conversion turns infinity into 65536 on targets without an instruction for it.
+    // Without a conversion instruction, Highway converts infinity to 65536.
     const hn::RebindToUnsigned<D> du;
     const auto* at = reinterpret_cast<const uint16_t*>(panel) + k * kPanelWidth + v * kLanes;
     const auto bits = hn::PromoteTo(du, hn::Load(hn::Rebind<uint16_t, D>(), at));
@@ -101,10 +101,10 @@ struct ReadBf16Pairs {
   }
 };
 
-// The weights of one product: vector `n` at depth k.
+// The weights of one product: vector `n` at index k.
 template <class Reader>
 struct PanelWeights {
-  const typename Reader::T* panels = nullptr;  // at the first depth
+  const typename Reader::T* panels = nullptr;  // at the first k
   int64_t panel_stride = 0;                    // elements
   int first_vec = 0;                           // of a panel
 
@@ -114,7 +114,7 @@ struct PanelWeights {
   }
 };
 
-// Weights that a product of kN vectors has stored: [k][kN].
+// Weights that a product of kN vectors has stored, as [k][kN].
 template <int kN>
 struct SliceWeights {
   const float* slice = nullptr;
@@ -125,7 +125,7 @@ struct SliceWeights {
   }
 };
 
-// Weights of some panels that will be needed soon. Products fetch them line by line between their
+// Weights of panels that will be needed soon. Products prefetch them line by line between their
 // steps, so that the memory and the arithmetic units work at the same time.
 class NextWeights {
  public:
@@ -166,19 +166,19 @@ struct PackedRows {
   HWY_INLINE float at(int64_t k, int row) const { return x[k * kR + row]; }
 };
 
-// The part of a task that products with the same weights share.
+// The part of a task in which all products have the same weights.
 struct Block {
   int64_t first_k = 0;
   int64_t num_k = 0;
   float* sums = nullptr;   // of the task's first row
-  float* slice = nullptr;  // where a product leaves its weights
+  float* slice = nullptr;  // the buffer to which a product writes its weights
 };
 
 // How tasks of few and of many rows are divided into products.
 struct FewRows {
   static constexpr int kMaxRows = kFewRows;
   static constexpr int kMaxVecs = kFewVecs;
-  static constexpr bool kConverts = false;  // there is a single batch
+  static constexpr bool kConverts = false;  // because there is a single batch
 
   template <int kR>
   static RowsInPlace rows(const FmaTask& task, int64_t first_row, const Block& block) {
@@ -197,8 +197,8 @@ struct ManyRows {
   }
 };
 
-// sums[r, :] (+)= x[r, :] · weights for kR rows and kN vectors. With kStores, it also leaves the
-// weights in block.slice.
+// sums[r, :] (+)= x[r, :] · weights for kR rows and kN vectors. With kStores, also writes the
+// weights to block.slice.
 template <int kR, int kN, bool kStores, class X, class Weights>
 void multiply(const X x, const Weights weights, const Block& block, float* HWY_RESTRICT sums,
               NextWeights& next) {
@@ -245,7 +245,7 @@ void multiply(const X x, const Weights weights, const Block& block, float* HWY_R
   next = fetch;
 }
 
-// Calls multiply() for a batch of a task's rows: 1 to kR, known only at run time.
+// Calls multiply() with the number of rows in a batch, 1 to kR, as a constant.
 template <class Division, int kN, bool kStores, int kR = Division::kMaxRows, class Weights>
 void multiply_batch(const FmaTask& task, int64_t first_row, int64_t num_rows,
                     const Weights& weights, const Block& block, NextWeights& next) {
@@ -259,8 +259,8 @@ void multiply_batch(const FmaTask& task, int64_t first_row, int64_t num_rows,
                             block.sums + first_row * kBlockPanels * kPanelWidth, next);
 }
 
-// Multiplies one batch of rows by kN vectors of weights. The first of several batches leaves the
-// weights as F32 for the others.
+// Multiplies one batch of rows by kN vectors of weights. The first of several batches stores the
+// weights as F32 for the other batches.
 template <class Division, int kN, class Reader>
 void multiply_vectors(const FmaTask& task, const RowBatches& batches, int64_t batch,
                       const PanelWeights<Reader>& weights, const Block& block, NextWeights& next) {
@@ -277,8 +277,8 @@ void multiply_vectors(const FmaTask& task, const RowBatches& batches, int64_t ba
   multiply_batch<Division, kN, false>(task, row, num_rows, weights, block, next);
 }
 
-// Multiplies all rows of a task by `depth` numbers of each feature of some panels, one batch of
-// rows after another, kN vectors at a time.
+// Multiplies all rows of a task by some panels, for `depth` values of k, one batch of rows after
+// another and kN vectors at a time.
 template <class Reader, class Division, int kN>
 void multiply_panels(const FmaTask& task, int64_t first_panel, int64_t first_k, int64_t depth) {
   using T = typename Reader::T;
@@ -342,9 +342,9 @@ bool packs_rows(int64_t num_rows) {
   return num_rows > kFewRows;
 }
 
-// Packs columns k_begin to k_end of all rows. k_begin begins a slice, and only the last slice of
-// the matrix may be shorter than the others: packed_x[slice][batch][k of the slice][row of the
-// batch].
+// Packs columns k_begin to k_end of all rows to packed_x[slice][batch][k of the slice][row of the
+// batch]. k_begin must be the beginning of a slice. Only the last slice of the matrix may be
+// shorter than the others.
 void pack_rows(const float* HWY_RESTRICT x, int64_t num_rows, int64_t num_k, int64_t k_begin,
                int64_t k_end, float* HWY_RESTRICT packed_x) {
   const RowBatches batches(num_rows, kRows);
@@ -388,7 +388,7 @@ HWY_EXPORT(run_bf16);
 namespace {
 
 constexpr int64_t kSumsFloats = kMaxGroupedRows * kBlockPanels * kPanelWidth;
-constexpr int64_t kPackDepth = 2 * kSliceDepth;  // numbers of a row that one task packs
+constexpr int64_t kPackDepth = 2 * kSliceDepth;  // columns of a row that one task packs
 constexpr int64_t kBytesPerThread = (kSliceFloats + kSumsFloats) * int64_t{sizeof(float)};
 
 int64_t x_bytes(int64_t in_features) {
@@ -406,7 +406,7 @@ void run_task(DType dtype, const FmaTask& task) {
   }
 }
 
-// Packs the activations of all groups whose products read them packed.
+// Packs the activations of all groups whose products read packed activations.
 void pack_groups(std::span<const RowGroup> groups, const float* x, ThreadPool& pool,
                  float* packed_x) {
   const auto packs = [](const RowGroup& group) {

@@ -9,7 +9,8 @@ namespace {
 
 constexpr int64_t kBlockRows = kMaxGroupedRows;  // rows rounded at a time
 constexpr int kMaxTerms = 2;
-// Activations of a kernel that needs them in L2, which has 2 MiB in every processor with AMX.
+// The size of activations that stay in L2, for a kernel that requires that. Every processor with
+// AMX has an L2 of 2 MiB.
 constexpr int64_t kResidentBytes = int64_t{3} << 19;
 
 static_assert(quantized::kMaxRows == kMaxGroupedRows);
@@ -26,17 +27,18 @@ int64_t ordered_bytes(int64_t in_features) {
   return kBlockRows * in_features * int64_t{sizeof(float)};
 }
 
-// Panels of a task: some in a row, so that the end of one prefetches the beginning of the next, but
-// few enough that threads end together. num_panels: of all matrices.
+// The number of panels per task. A task has adjacent panels, so that the end of a panel prefetches
+// the beginning of the next, but few enough that threads finish at about the same time. num_panels:
+// the panels of all matrices.
 int64_t task_panels(int64_t num_panels, int num_threads) {
   constexpr int64_t kMostPanels = 8;
   constexpr int64_t kTasksPerThread = 4;
   return std::clamp(num_panels / (num_threads * kTasksPerThread), int64_t{1}, kMostPanels);
 }
 
-// The first kernel that is not slower than the next ones with the group's number of rows. If a
-// matrix has several types, the type of its first panel decides: of queries, keys and values,
-// queries have the most rows.
+// The first kernel that is not slower than the kernels after it for the group's number of rows. If
+// a matrix has several types, the type of its first panel decides, because in a matrix of queries,
+// keys and values, the queries come first and have the most rows.
 const quantized::Kernel& kernel_of(std::span<const QuantizedKernel> kernels,
                                    const QuantizedRowGroup& group, int num_terms) {
   const quantized::Format& format = group.w->panels().front().format;
@@ -48,7 +50,7 @@ const quantized::Kernel& kernel_of(std::span<const QuantizedKernel> kernels,
   return found == kernels.end() ? *kernels.back().kernel : *found->kernel;
 }
 
-// Blocks of k, of num_blocks, that all rows process before the next ones.
+// The number of blocks of k, at most num_blocks, that all rows process before the next blocks.
 int64_t block_step(std::span<const QuantizedRowGroup> groups,
                    std::span<const QuantizedKernel> kernels, int num_terms, int64_t num_blocks) {
   int64_t most_rows = 0;

@@ -1,7 +1,7 @@
 // Computes out = x · Wᵀ + bias with quantized weights, as quantized/kernel.h describes: activations
 // are rounded to integers of 8 or 16 bits per block of 256, and the products are summed exactly
-// within a group of weights. If the columns of the weights have another order, the activations are
-// put into this order before they are rounded.
+// within a group of weights. If the columns of the weights are reordered, the activations are
+// reordered in the same way before they are rounded.
 #pragma once
 
 #include <span>
@@ -20,16 +20,17 @@ struct QuantizedKernel {
 
 inline constexpr std::string_view kAmxInt8Name = "amx_int8";
 
-// The kernels that this processor can run and may_use() allows, the fastest first; at least
-// "plain".
+// The kernels that this processor can run and may_use() allows, fastest first. There is always at
+// least "plain".
 std::span<const QuantizedKernel> quantized_kernels();
 
-// Scratch for the activations as integers, and for activations in the order of a Linear's columns,
-// shared by all threads. It is sized when a Linear is made, so that linear() allocates nothing.
+// Scratch memory, which all threads share, for the activations as integers, and for activations in
+// the order of a Linear's columns. It is allocated when a Linear is made, so that linear()
+// allocates nothing.
 class QuantizedScratch {
  public:
   Status reserve(const QuantizedLinear& w);
-  // Upper bound of the bytes for matrices of up to `in_features` columns.
+  // An upper bound on the bytes for matrices of up to `in_features` columns.
   static int64_t num_bytes(int64_t in_features);
   std::byte* x() const { return static_cast<std::byte*>(x_.data()); }
   float* ordered() const { return static_cast<float*>(ordered_.data()); }
@@ -40,8 +41,8 @@ class QuantizedScratch {
 };
 
 // x: rows of in_features, out: rows of out_features, both dense; at most kMaxGroupedRows rows in
-// all. num_terms: bytes per activation, 1 or 2. The first of `kernels` whose min_rows a group
-// reaches multiplies it, otherwise the last.
+// total. num_terms: bytes per activation, 1 or 2. Each group uses the first of `kernels` whose
+// min_rows is at most the group's number of rows, or else the last kernel.
 void linear_quantized(std::span<const QuantizedRowGroup> groups,
                       std::span<const QuantizedKernel> kernels, const float* x, int num_terms,
                       float* out, ThreadPool& pool, const QuantizedScratch& scratch);

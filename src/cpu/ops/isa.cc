@@ -33,7 +33,7 @@ Status apply_max_isa() {
     return invalid_argument(
         fmt::format("[cpu] QUIRE_MAX_CPU_ISA: must be avx2, avx512 or amx, got '{}'", max_isa()));
   }
-  // Better targets of x86 have lower bits.
+  // On x86, better targets have lower bits.
   if (!may_use(IsaLevel::kAvx512)) hwy::DisableTargets(HWY_AVX2 - 1);
   return {};
 }

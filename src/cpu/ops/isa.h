@@ -1,4 +1,4 @@
-// The instruction sets of x86 processors for which kernels are written.
+// The x86 instruction sets for which there are kernels.
 #pragma once
 
 #include <string_view>
@@ -7,22 +7,22 @@
 
 namespace quire::cpu {
 
-// In ascending order: each level includes the ones before it. AVX-VNNI, of 8 lanes but newer than
-// AVX-512, and AVX-512's BF16 and VNNI belong to kAvx512.
+// In ascending order: each level includes the levels before it. kAvx512 includes BF16 and VNNI of
+// AVX-512, and AVX-VNNI, which has 8 lanes but is newer than AVX-512.
 enum class IsaLevel { kAvx2, kAvx512, kAmx };
 
-// The value of the environment variable QUIRE_MAX_CPU_ISA (avx2, avx512 or amx), which excludes the
-// instructions above that level from this process, to compare levels; empty: nothing is excluded.
-// An engine has no such setting, because Highway chooses its kernels once per process, so that two
+// The value of the environment variable QUIRE_MAX_CPU_ISA (avx2, avx512 or amx), or empty. It
+// excludes the instructions above that level from this process, so that levels can be compared. It
+// is not a setting of an engine, because Highway chooses its kernels once per process, so two
 // engines of a process could not differ.
 std::string_view max_isa();
 
-// Whether kernels may use a level's instructions where the processor has them. A value of
+// Whether kernels may use a level's instructions if the processor has them. A value of
 // QUIRE_MAX_CPU_ISA that apply_max_isa() refuses excludes nothing.
 bool may_use(IsaLevel level);
 
-// Excludes the same instructions from the kernels of Highway, which choose theirs when they first
-// run. Fails with kInvalidArgument if the variable has another value.
+// Excludes the same instructions from Highway's kernels, which choose their instructions when they
+// first run. Fails with kInvalidArgument if QUIRE_MAX_CPU_ISA has any other value.
 Status apply_max_isa();
 
 }  // namespace quire::cpu

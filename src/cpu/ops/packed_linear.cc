@@ -77,7 +77,7 @@ Status check_source(const LinearSource& source) {
   return {};
 }
 
-// Pointers to the rows of a panel, which may lie in different blocks; null beyond the matrix.
+// Pointers to the rows of a panel, which may be in different blocks; null beyond the matrix.
 using PanelRows = std::array<const std::byte*, kPanelWidth>;
 
 PanelRows panel_rows(const LinearSource& source, int64_t first_row) {
@@ -96,8 +96,9 @@ PanelRows panel_rows(const LinearSource& source, int64_t first_row) {
   return rows;
 }
 
-// Transposes 32 rows of units into out[unit][32]. A unit is one element, or a pair adjacent in k.
-// It handles 16 units at a time so that both sides touch only a few cache lines.
+// Transposes 32 rows of units into out[unit][32]. A unit is one element, or a pair of elements
+// adjacent in k. The function processes 16 units at a time, so that input and output use only a few
+// cache lines.
 template <typename Unit>
 void transpose_panel(const PanelRows& rows, int64_t num_units, Unit* out) {
   constexpr int64_t kStep = 16;
@@ -116,7 +117,8 @@ void transpose_panel(const PanelRows& rows, int64_t num_units, Unit* out) {
   }
 }
 
-// Packs pairs of 16-bit elements. An odd last element is paired with the zero already in the panel.
+// Packs pairs of 16-bit elements. If the number of elements is odd, the last is paired with a zero,
+// which is already in the panel.
 void pack_pairs(const PanelRows& rows, int64_t k, std::byte* panel) {
   transpose_panel(rows, k / 2, reinterpret_cast<uint32_t*>(panel));
   if (k % 2 == 0) return;
@@ -156,7 +158,7 @@ std::vector<std::byte> scaled_rows(const LinearSource& source, int64_t first_row
   return products;
 }
 
-// Pointers into `products` for the rows that exist.
+// Pointers into `products` for the existing rows.
 PanelRows rows_in(const std::vector<std::byte>& products, PanelRows rows) {
   const size_t row_bytes = products.size() / kPanelWidth;
   for (size_t r = 0; r < rows.size(); ++r) {
@@ -197,7 +199,7 @@ Result<std::unique_ptr<PackedLinear>> PackedLinear::pack(const LinearSource& sou
   const auto pack_all = [&](std::byte* panels) {
     p.layout_ = pairs ? PanelLayout::kPairs : PanelLayout::kRows;
     if (!p.pack_panels(source, pool, panels)) {
-      // The pages keep the nodes on which the first attempt placed them.
+      // The pages stay on the nodes where the first attempt placed them.
       p.layout_ = PanelLayout::kRows;
       std::memset(panels, 0, static_cast<size_t>(num_bytes));
       p.pack_panels(source, pool, panels);
@@ -264,7 +266,7 @@ void PackedLinear::unpack_row(int64_t feature, float* out) const {
 
 namespace {
 
-// Identifies the source's numbers; absent if they do not all lie in the model's files.
+// Identifies the source's weights; absent if some of them are not in the model's files.
 std::optional<std::string> key_of(const PackedWeights& kept, const LinearSource& source,
                                   std::string_view order) {
   std::string key(order);

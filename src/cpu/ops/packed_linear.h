@@ -14,15 +14,15 @@ namespace quire::cpu {
 inline constexpr int64_t kPanelWidth = 32;  // output features per panel: two AMX tiles
 inline constexpr int64_t kKAlign = 32;      // the depth of an AMX tile; padded with zeros
 
-// The position of element (k, feature) in a panel. kRows: [K][32]. kPairs: [K/2][32][2], which is
-// the operand order of AMX tiles and of two BF16 in one 32-bit lane.
+// The order of the elements (k, feature) in a panel. kRows: [K][32]. kPairs: [K/2][32][2], the
+// operand order of AMX tiles and of instructions with two BF16 per 32-bit lane.
 enum class PanelLayout : uint8_t { kRows, kPairs };
 
 // Matrices are packed in the plain_dtype() of their scheme.
 class PackedLinear final : public Linear {
  public:
   // Fails with kInvalidArgument if the blocks' shapes or types are inconsistent, and with
-  // kResourceExhausted. With `for_amx`, F16 is packed in pairs too, if all values fit
+  // kResourceExhausted. With `for_amx`, F16 is also packed in pairs, if all values fit
   // (amx/kernel.h).
   // `kept`: as in kept_matrix().
   static Result<std::unique_ptr<PackedLinear>> pack(const LinearSource& source, bool for_amx,
@@ -44,8 +44,8 @@ class PackedLinear final : public Linear {
   // [num_panels * 32]; null if the source has no bias.
   const float* bias() const { return bias_.empty() ? nullptr : bias_.data(); }
 
-  // out[r, first_feature + i] = sums[r, i] + bias for the features that exist; out has rows of
-  // out_features(), sums of num_columns.
+  // out[r, first_feature + i] = sums[r, i] + bias for the existing features. Rows of out have
+  // out_features() elements, and rows of sums num_columns.
   void write_sums(const float* sums, int64_t num_columns, int64_t num_rows, int64_t first_feature,
                   float* out) const;
   // Writes row `feature` of the matrix as F32.
@@ -53,7 +53,7 @@ class PackedLinear final : public Linear {
 
  private:
   PackedLinear() = default;
-  // Returns false if an F16 value does not fit pairs.
+  // Returns false if an F16 value does not fit in a pair.
   bool pack_panels(const LinearSource& source, ThreadPool& pool, std::byte* base) const;
 
   Buffer weights_;
@@ -66,9 +66,9 @@ class PackedLinear final : public Linear {
   int64_t panel_bytes_ = 0;
 };
 
-// Returns the matrix of the source from `kept`, or the matrix that pack() writes
-// (PackedWeights::get). `order` names the order in which pack() writes. Without `kept`, and if the
-// numbers do not lie in the model's files, the matrix is packed and not kept.
+// Returns the source's matrix from `kept`, or else the matrix that pack() writes
+// (PackedWeights::get). `order` names the element order of pack(). If `kept` is null, or if the
+// weights are not in the model's files, the matrix is packed and not kept.
 Result<PackedWeights::Matrix> kept_matrix(PackedWeights* kept, const LinearSource& source,
                                           std::string_view order, int64_t num_bytes,
                                           const std::function<uint32_t(std::byte*)>& pack);

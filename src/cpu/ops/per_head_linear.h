@@ -1,5 +1,5 @@
-// Matrices by head on a CPU: each head's rows are gathered, so that they are rows of one product,
-// and one parallel region computes several heads.
+// One matrix per head, on a CPU. Each head's rows are gathered, so that they are adjacent rows of
+// one product, and one parallel region computes several heads.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace quire::cpu {
 
 class CpuPerHeadLinear final : public PerHeadLinear {
  public:
-  // `ops` makes the matrices.
+  // `ops` creates the matrices.
   static Result<std::unique_ptr<CpuPerHeadLinear>> make(std::span<const TensorView> matrices,
                                                         Ops& ops);
 

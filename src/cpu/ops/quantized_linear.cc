@@ -30,7 +30,7 @@ T get(const std::byte* base, int64_t idx) {
   return value;
 }
 
-// Writes a feature's values of a block, in the order of quantized/kernel.h.
+// Writes the values of one feature in a block, in the order of quantized/kernel.h.
 template <int kBits>
 void pack_values(const QuantizedRow& feature, int64_t lane, int64_t groups, std::byte* values) {
   constexpr uint32_t kLowBits = 0x0F0F0F0F;
@@ -138,7 +138,7 @@ void QuantizedLinear::pack_panel(const Panel& panel, std::span<const QuantizedMa
 
 namespace {
 
-// The value of column k of a block's feature, for k in the block.
+// The value of one feature of a block in column k of the block.
 int value_at(const std::byte* values, int value_bits, int64_t k, int64_t lane) {
   const std::byte* group = values + k / kGroupK * kGroupK * kFeatures * value_bits / 8;
   const int64_t quad = k % kGroupK / 4;
@@ -180,7 +180,7 @@ float minimum_at(const Format& format, const std::byte* block, const QuantizedHe
 
 }  // namespace
 
-// Computes the products of dequantize() or write_plain_row(), in their order.
+// Computes the same products as dequantize() or write_plain_row(), in the same order.
 void QuantizedLinear::unpack_block(const Panel& panel, const std::byte* block, int64_t lane,
                                    int64_t first_group, float* out) const {
   const Format& format = panel.format;

@@ -17,17 +17,18 @@ namespace quire::cpu {
 
 class QuantizedLinear final : public Linear {
  public:
-  // Features of one type and of one matrix of the source; the last of a matrix may be incomplete.
+  // Features of one type and of one matrix of the source. The last panel of a matrix may be
+  // incomplete.
   struct Panel {
     quantized::Format format;
-    int64_t offset;         // of its first byte in the weights
-    int64_t first_feature;  // of the Linear
+    int64_t offset;         // of the panel's first byte in the weights
+    int64_t first_feature;  // index in the Linear
     int64_t num_features;
   };
 
-  // Packs the source's blocks or, if it has none, its weights, which are integers. Fails with
-  // kInvalidArgument if the shapes or the orders of columns are inconsistent, with kUnimplemented
-  // if a panel cannot keep the integers, and with kResourceExhausted.
+  // Packs the source's blocks or, without blocks, its integer weights. Fails with kInvalidArgument
+  // if the shapes or the orders of columns are inconsistent, with kUnimplemented if a panel cannot
+  // keep the integers, and with kResourceExhausted.
   // `kept`: as in kept_matrix().
   static Result<std::unique_ptr<QuantizedLinear>> pack(const LinearSource& source, ThreadPool& pool,
                                                        PackedWeights* kept);

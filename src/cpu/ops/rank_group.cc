@@ -13,8 +13,8 @@
 namespace quire {
 namespace {
 
-// The other ranks usually arrive within microseconds. After about 50 µs a rank sleeps. Until then
-// it offers its core to the others, which may be waiting for it.
+// The other ranks usually arrive within microseconds. A rank sleeps after about 50 µs. Until then
+// it yields its core, because another rank's thread may be waiting for it.
 constexpr int kSpins = 100;
 
 // Elements that one thread adds or copies at a time.
@@ -59,9 +59,9 @@ RankGroup::~RankGroup() {
 
 bool RankGroup::barrier() {
   const uint32_t round = num_rounds_.load();
-  // The failure is read after num_rounds_, which a failure changes last. So a rank that has read
-  // the changed number also reads the failure, and a rank that has read the old number does not
-  // wait.
+  // join_ is read after num_rounds_, because a failure changes num_rounds_ last. So a rank that has
+  // read the changed number also reads the failure, and a rank that has read the old number does
+  // not wait.
   if (join_.has_failed()) return false;
   if (num_arrived_.fetch_add(1) + 1 == num_local_) {
     num_arrived_.store(0);

@@ -1,4 +1,4 @@
-// The choice of a token's experts.
+// Chooses the experts of a token.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace quire::cpu {
 
-// Ops::route for one token. logits: [num_experts]; bias: [num_experts] or null; ids and weights:
-// [num_per_token()].
+// Computes Ops::route for one token. logits: [num_experts]; bias: [num_experts] or null; ids and
+// weights: [num_per_token()].
 void route_row(const ExpertRouting& routing, const float* logits, const float* bias, int32_t* ids,
                float* weights);
 

@@ -25,15 +25,16 @@ struct MatrixRows {
 using RowGroup = MatrixRows<PackedLinear>;
 using QuantizedRowGroup = MatrixRows<QuantizedLinear>;
 
-// Upper bound of the rows of one call with several groups.
+// The maximum number of rows of one call with several groups.
 inline constexpr int64_t kMaxGroupedRows = 256;
-// Each group begins at a multiple of this, the rows of an AMX tile. Rows of x and out between
-// groups are not accessed.
+// Each group begins at a multiple of this number of rows, the rows of an AMX tile. Rows of x and
+// out between groups are not accessed.
 inline constexpr int64_t kGroupAlign = 16;
 inline constexpr size_t kMaxGroups = kMaxGroupedRows / kGroupAlign;
 
 // Divides num_rows >= 1 rows into the fewest batches of at most max_rows, so that a batch's sums
-// fit into registers. The first batches have one row more than the others if they cannot be equal.
+// fit into registers. If num_rows is not divisible, the first batches have one row more than the
+// others.
 class RowBatches {
  public:
   RowBatches(int64_t num_rows, int64_t max_rows)
@@ -51,10 +52,10 @@ class RowBatches {
   int64_t num_larger_;
 };
 
-// Guesses the part that a thread takes after each of its parts, to prefetch its weights: threads
-// take parts in turns, so the distance to the next part is probably the distance from the previous
-// one. At the border of a matrix or a node the guess is wrong, which costs only time. Few rows are
-// limited by memory: for them a wrong guess would cost too much.
+// Predicts the next part of a thread, so that its weights can be prefetched. Threads take parts in
+// turns, so the distance to the next part probably equals the distance from the previous one. At
+// the border of a matrix or a node the prediction is wrong, which only costs time. It is not used
+// for few rows: these are limited by memory bandwidth, so a wrong prefetch would cost too much.
 class NextPart {
  public:
   int64_t after(int64_t part) {
@@ -67,22 +68,22 @@ class NextPart {
   int64_t last_ = 0;
 };
 
-// Makes a scratch buffer at least num_bytes large.
+// Enlarges a scratch buffer to at least num_bytes.
 inline Status grow(int64_t num_bytes, Buffer& buffer) {
   if (static_cast<size_t>(num_bytes) <= buffer.num_bytes()) return {};
   QUIRE_ASSIGN_OR_RETURN(buffer, Buffer::host(static_cast<size_t>(num_bytes)));
   return {};
 }
 
-// A thread's part of the tasks of all groups, which are the parts of their matrices: calls
-// body(group, part). Nodes divide the parts, because a part's panels lie on one node.
-// num_parts(group) returns the number of a group's parts.
+// Calls body(group, part) for the tasks of one thread. The tasks are the parts of the matrices of
+// all groups. Each node computes its own parts, because a part's panels are on one node.
+// num_parts(group) returns the number of parts in a group.
 template <class Matrix, class NumParts, class Body>
 void run_group_tasks(std::span<const MatrixRows<Matrix>> groups, NodeTasks& tasks, int thread_idx,
                      const NumParts& num_parts, const Body& body) {
   tasks.for_nodes(thread_idx, [&](int node) {
     size_t g = 0;
-    int64_t first_task = 0;  // of group g, among the tasks of this node
+    int64_t first_task = 0;  // of group g, in this node's numbering of tasks
     ThreadPool::Share parts;
     const auto read_group = [&] {
       if (g < groups.size()) parts = tasks.share(node, num_parts(groups[g]));
@@ -100,9 +101,9 @@ void run_group_tasks(std::span<const MatrixRows<Matrix>> groups, NodeTasks& task
   });
 }
 
-// Calls body(group, part) for each part of the groups; num_parts(group) returns the number of a
-// group's parts. It uses several threads if the groups' rows, of `width` elements each, have more
-// than kElementsOnOneThread elements in all.
+// Calls body(group, part) for each part of the groups. num_parts(group) returns the number of parts
+// in a group. Uses several threads if the groups' rows, with `width` elements each, have more than
+// kElementsOnOneThread elements in total.
 template <class Matrix, class NumParts, class Body>
 void for_group_parts(std::span<const MatrixRows<Matrix>> groups, int64_t width, ThreadPool& pool,
                      const NumParts& num_parts, const Body& body) {
@@ -120,7 +121,7 @@ void for_group_parts(std::span<const MatrixRows<Matrix>> groups, int64_t width, 
   }
 }
 
-// Calls body(group, row) for each row of the groups, under the same condition.
+// Calls body(group, row) for each row of the groups, with several threads under the same condition.
 template <class Matrix, class Body>
 void for_group_rows(std::span<const MatrixRows<Matrix>> groups, int64_t width, ThreadPool& pool,
                     const Body& body) {

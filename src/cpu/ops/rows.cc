@@ -1,5 +1,4 @@
-// The operations that treat each row separately, through Highway. An element's bits depend on its
-// row alone.
+// The operations on separate rows, through Highway. An element's bits depend only on its row.
 //
 // Norms: squares are summed in F32, in four vectors of partial sums that are added in a fixed
 // order, which depends only on the row's length.
@@ -7,8 +6,8 @@
 // Activations: tanh GELU is computed as x / (1 + exp(-2 u)), because (1 + tanh(u)) / 2 is the
 // logistic function of 2 u; this keeps the relative accuracy of small results. exp(y) = 2^n p(r),
 // where n = round(y / ln 2), r = y - n ln 2 is computed in two steps (Cody and Waite), and p is a
-// degree-6 polynomial close to exp's Taylor series on |r| <= ln2 / 2, below 2 ulp. The tail of a
-// row runs through the same vector code in a padded copy, so an element's bits do not depend on its
+// degree-6 polynomial close to exp's Taylor series on |r| <= ln2 / 2, below 2 ulp. The same vector
+// code processes the tail of a row, in a padded copy, so an element's bits do not depend on its
 // position.
 #include "cpu/ops/rows.h"
 
@@ -90,7 +89,7 @@ void add_norm_row(float* residual, const float* delta, const float* weight, floa
 
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V exp_of(D d, V y) {
-  // Within these bounds 2^n is a normal number, and 1 + exp(y) has long reached its limits.
+  // Within these bounds, 2^n is a normal number, and 1 + exp(y) has already reached its limits.
   y = hn::Min(hn::Max(y, hn::Set(d, -87.0F)), hn::Set(d, 88.0F));
   const V n = hn::Round(hn::Mul(y, hn::Set(d, 1.44269504F)));
   V r = hn::NegMulAdd(n, hn::Set(d, 0.693359375F), y);
@@ -104,7 +103,7 @@ HWY_INLINE V exp_of(D d, V y) {
   return hn::BitCast(d, hn::Add(hn::BitCast(di, p), exponent));
 }
 
-// The exponent y in: activation = gate / (1 + exp(y)).
+// Returns the exponent y of: activation = gate / (1 + exp(y)).
 template <Activation kActivation, class D, class V = hn::Vec<D>>
 HWY_INLINE V exponent(D d, V gate) {
   if constexpr (kActivation == Activation::kSilu) {
@@ -215,8 +214,8 @@ HWY_INLINE void rotate_pairs(RotaryPairs pairs, const float* x, const float* cos
   }
 }
 
-// Processes one query or key head: norm if there are weights, then rotation of the first rope_dim
-// elements.
+// Processes one query or key head: applies the norm if it has weights, then rotates the first
+// rope_dim elements.
 HWY_INLINE void norm_and_rotate(const RopeAndCache& args, const float* norm, const float* cos_sin,
                                 const float* head, float* out) {
   const int64_t rope_dim = args.cos_sin.shape[1];
@@ -229,18 +228,18 @@ HWY_INLINE void norm_and_rotate(const RopeAndCache& args, const float* norm, con
   std::copy(head + rope_dim, head + args.head_dim, out + rope_dim);
 }
 
-// The place of one token's keys or values in a layer's cache.
+// The location of one token's keys or values in a layer's cache.
 struct CachePlace {
   void* data;
   DType dtype;
   const float* fp8_scale;
   int64_t vector;       // index of the first head's vector
   int64_t scale;        // kI8: index of the first byte of its scale
-  int64_t part_stride;  // kI8: bytes from a latent vector's first scale to its second
+  int64_t part_stride;  // kI8: bytes between the two scales of a latent vector
   int64_t head_stride;
 
-  // Writes elements [first, first + n) of a head's vector. These are the whole vector, or one of
-  // the two parts of a latent vector.
+  // Writes elements [first, first + n) of a head's vector: the whole vector, or one of the two
+  // parts of a latent vector.
   HWY_INLINE void write(int64_t head, int64_t first, const float* x, int64_t n) const {
     const int64_t at = vector + head * head_stride + first;
     if (dtype != DType::kI8) return store_as(x, n, dtype, fp8_scale, data, at);

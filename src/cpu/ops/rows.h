@@ -1,4 +1,4 @@
-// The operations that treat each row separately: norms, activations, rotation.
+// The operations on separate rows: norms, activations, rotation.
 #pragma once
 
 #include <cstdint>
@@ -17,17 +17,17 @@ void gated_mul_row(Activation activation, const float* gate, const float* up, in
                    float* out);
 // x[i] = cap * tanh(x[i] / cap).
 void soft_cap_row(float cap, float* x, int64_t n);
-// Runs RopeAndCache for one token; the shapes have been checked.
+// Runs RopeAndCache for one token; the caller has checked the shapes.
 void rope_and_cache_row(const RopeAndCache& args, int64_t token);
-// Runs LatentRopeAndCache for one token; the shapes have been checked.
+// Runs LatentRopeAndCache for one token; the caller has checked the shapes.
 void latent_rope_and_cache_row(const LatentRopeAndCache& args, int64_t token);
-// cos_sin: half cosines, then half sines, of position * inv_freq, times factor.
+// cos_sin: the cosines, then the sines, of position * inv_freq, times factor; `half` of each.
 void rope_angles_row(const float* inv_freq, float factor, int32_t position, int64_t half,
                      float* cos_sin);
 
 inline constexpr int kMaxHeadDim = 512;
-// The largest normalized part, and the largest rotated part, of a latent vector. It is at least
-// kMaxAttentionDim of attention/support.h, so that every planned model fits.
+// The maximum size of the normalized part and of the rotated part of a latent vector. It is at
+// least kMaxAttentionDim of attention/support.h, so that every planned model fits.
 inline constexpr int kMaxLatentDim = 1024;
 
 }  // namespace quire::cpu

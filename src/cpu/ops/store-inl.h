@@ -1,6 +1,6 @@
 // Converts F32 to the cache's formats with vector instructions, with the same bits as
-// tensor/dtype.h. It uses integer arithmetic and one exact rounding addition, so that every
-// target rounds the same way.
+// tensor/dtype.h. The conversion uses integer arithmetic and one exact rounding addition, so that
+// every target rounds in the same way.
 #if defined(QUIRE_CPU_OPS_STORE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef QUIRE_CPU_OPS_STORE_INL_H_
 #undef QUIRE_CPU_OPS_STORE_INL_H_
@@ -26,9 +26,9 @@ using StoreU32 = hn::RebindToUnsigned<StoreD>;
 using StoreBits = hn::Vec<StoreU32>;
 
 // The bits (without sign) of |x| in a small format with kMantissa mantissa bits and exponent bias
-// kBias. For normal results, it changes the exponent's bias and rounds the tail to nearest even.
-// For subnormal results, it adds a power of two whose ulp is the format's smallest step, so that
-// the addition rounds.
+// kBias. For normal results, it changes the exponent bias and rounds the tail to nearest even. For
+// subnormal results, it adds a power of two whose ulp is the format's smallest step, so that the
+// addition rounds the value.
 template <int kMantissa, int kBias>
 HWY_INLINE StoreBits round_magnitude(StoreBits magnitude) {
   const StoreD d;
@@ -48,7 +48,7 @@ HWY_INLINE StoreBits round_magnitude(StoreBits magnitude) {
   return hn::IfThenElse(is_normal, normal, subnormal);
 }
 
-// Replaces the results of magnitudes from `over` on, and of NaN.
+// Replaces the results for magnitudes from `over` on, and for NaN.
 HWY_INLINE StoreBits finish(StoreBits bits, StoreBits magnitude, uint32_t over, uint32_t over_bits,
                             uint32_t nan_bits) {
   const StoreU32 du;
@@ -84,7 +84,7 @@ HWY_INLINE StoreBits to_bf16(StoreBits x) {
   return hn::IfThenElse(is_nan, hn::Or(high, hn::Set(du, 0x40U)), rounded);
 }
 
-// out[i] = convert(x[i] / scale). The tail uses the scalar definition, which gives the same bits.
+// out[i] = convert(x[i] / scale). The tail uses the scalar conversion, which gives the same bits.
 template <class T, class Convert, class ConvertOne>
 HWY_INLINE void store_converted(const float* x, int64_t n, float scale, T* out,
                                 const Convert& convert, const ConvertOne& convert_one) {
@@ -100,12 +100,12 @@ HWY_INLINE void store_converted(const float* x, int64_t n, float scale, T* out,
   for (; i < n; ++i) out[i] = convert_one(x[i] / scale);
 }
 
-// The largest magnitude of n numbers, or a NaN if one of them is a NaN.
+// Returns the largest magnitude of n numbers, or a NaN if one of them is a NaN.
 HWY_INLINE float largest_magnitude(const float* x, int64_t n) {
   const StoreD d;
   const StoreU32 du;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  // Magnitudes are ordered as their bits are, with NaN above infinity.
+  // Magnitudes have the same order as their bits, with NaN above infinity.
   StoreBits largest = hn::Zero(du);
   const auto magnitude_mask = hn::Set(du, 0x7FFFFFFFU);
   int64_t i = 0;
@@ -118,7 +118,7 @@ HWY_INLINE float largest_magnitude(const float* x, int64_t n) {
   return std::bit_cast<float>(most);
 }
 
-// Quantizes n numbers with one scale, as tensor/dtype.h defines it, and returns the scale.
+// Quantizes n numbers with one scale, as tensor/dtype.h specifies, and returns the scale.
 HWY_INLINE HWY_MAYBE_UNUSED float store_i8(const float* x, int64_t n, int8_t* out) {
   const StoreD d;
   const hn::Rebind<int8_t, StoreD> d8;
@@ -137,8 +137,8 @@ HWY_INLINE HWY_MAYBE_UNUSED float store_i8(const float* x, int64_t n, int8_t* ou
   return scale;
 }
 
-// Stores into elements [at, at + n) of a cache of type dtype, which is not kI8; only FP8 uses the
-// scale.
+// Stores into elements [at, at + n) of a cache of type dtype. dtype must not be kI8. Only FP8 uses
+// the scale.
 HWY_INLINE HWY_MAYBE_UNUSED void store_as(const float* x, int64_t n, DType dtype,
                                           const float* scale, void* cache, int64_t at) {
   switch (dtype) {

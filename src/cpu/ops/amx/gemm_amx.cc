@@ -13,17 +13,19 @@
 namespace quire::cpu {
 namespace {
 
-constexpr int64_t kBlockRows = kMaxGroupedRows;        // rows split into tiles at a time
+constexpr int64_t kBlockRows = kMaxGroupedRows;        // rows that are converted to tiles at a time
 constexpr int64_t kBlockTileBytes = int64_t{1} << 20;  // tiles of x that stay in L2 across panels
-constexpr int64_t kMaxBlockKTiles = 256;               // k tiles of a thread's split weights
+constexpr int64_t kMaxBlockKTiles = 256;               // k tiles for which a thread has memory for
+                                                       // split weights
 constexpr int64_t kSplitWeights =
     kMaxBlockKTiles * 2 * amx::kMaxTerms * amx::kTileElements;  // BF16
 constexpr int64_t kTaskWeightBytes = 1 << 20;  // upper bound; long enough for prefetching
-constexpr int64_t kTasksPerThread = 4;         // lower bound, so that threads end together
+constexpr int64_t kTasksPerThread = 4;         // lower bound, so that threads finish at about the
+                                               // same time
 
 static_assert(kGroupAlign == amx::kTileRows, "a group's rows begin with a tile");
 
-// The processor's instructions that CPUID's leaf 7 lists.
+// The instructions of the processor that leaf 7 of CPUID reports.
 struct Instructions {
   bool vbmi = false;
   bool amx_tile = false;
@@ -44,7 +46,8 @@ bool has_tiles() {
   return has.amx_tile && has.amx_bf16;
 }
 
-// Linux grants tile registers on request (arch/x86/xstate documentation of the kernel).
+// Linux grants the use of tile registers on request (see arch/x86/xstate in the kernel's
+// documentation).
 bool has_permission() {
   constexpr int kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
   constexpr int kTileData = 18;
@@ -59,8 +62,8 @@ int64_t most_rows(std::span<const RowGroup> groups) {
   return std::ranges::max_element(groups, {}, &RowGroup::num_rows)->num_rows;
 }
 
-// k tiles that all rows process before the next ones: all of them for few rows, otherwise as many
-// as keep x in L2.
+// The number of k tiles that all rows process before the next k tiles: all of them for few rows,
+// otherwise as many as keep x in L2.
 int64_t block_k_tiles(int64_t num_rows, int64_t k_tiles, int num_terms) {
   if (num_rows <= amx::kGroupRows) return k_tiles;
   const int64_t row_tiles = ceil_div(num_rows, amx::kTileRows);
@@ -133,7 +136,7 @@ void linear_amx(std::span<const RowGroup> groups, const amx::Kernel& kernel, con
   const auto num_terms_of = [&](const RowGroup& group) {
     return group.w->dtype() == DType::kF16 ? amx::kMaxTerms : num_terms;
   };
-  // Each group has room for the most terms, because groups may differ in their types.
+  // Each group has memory for the maximum number of terms, because groups may have different types.
   const auto x_tiles_of = [&](const RowGroup& group) {
     return scratch.x_tiles() + group.first_row * first.padded_k() * amx::kMaxTerms;
   };

@@ -1,6 +1,7 @@
 // Products of BF16 and F16 weights with AMX tiles. `Tiles` are the tile instructions
-// (cpu/ops/amx/tiles-inl.h). Tiles 0 to 3 hold the sums of up to 32 rows by 32 features, 4 and 5
-// the rows' activations, 6 and 7 the features' weights. See gemm_amx.h for the numerics.
+// (cpu/ops/amx/tiles-inl.h). Tiles 0 to 3 hold the sums of up to 32 rows by 32 features, tiles 4
+// and 5 the rows' activations, and tiles 6 and 7 the features' weights. See gemm_amx.h for the
+// numerics.
 #pragma once
 
 #include <immintrin.h>
@@ -13,7 +14,7 @@ namespace {
 
 constexpr int64_t kPanelTileElements = 2 * kTileElements;  // 32 k of a panel
 
-// The position of the first term of a tile of x, of which each number has num_terms.
+// The offset of the first term of a tile of x. Each number has num_terms terms.
 constexpr int64_t x_tile_offset(int64_t row_tile, int64_t k_tile, int64_t num_k_tiles,
                                 int num_terms) {
   return (row_tile * num_k_tiles + k_tile) * num_terms * kTileElements;
@@ -35,9 +36,9 @@ struct UpperBytes {
 static_assert((127 - kF16PairBias) % 2 == 0);
 constexpr UpperBytes kUpperBytes;
 
-// Splits 32 packed F16 exactly into two BF16: the upper 8 bits of the significand, and the lower 3.
-// The first keeps the F16's bits except for the upper exponent bits. The second has the same sign,
-// and an exponent that is lower according to the value of the three bits.
+// Splits each of 32 packed F16 exactly into two BF16: the upper 8 bits of the significand, and the
+// lower 3 bits. The first BF16 has the bits of the F16 except for the upper exponent bits. The
+// second has the same sign, and a lower exponent that depends on the value of the three bits.
 inline void split_f16(__m512i w, __m512i* w0, __m512i* w1) {
   const __m512i upper_bytes = _mm512_load_si512(kUpperBytes.bytes);
   const __m512i narrowed = _mm512_srai_epi16(w, 3);
@@ -50,14 +51,14 @@ inline void split_f16(__m512i w, __m512i* w0, __m512i* w1) {
   constexpr long long kFourToSeven =
       entry(0x4080) | (entry(0x40A0) << 16) | (entry(0x40C0) << 32) | (entry(0x40E0) << 48);
   const __m512i table = _mm512_broadcast_i32x4(_mm_set_epi64x(kFourToSeven, kZeroToThree));
-  const __m512i less = _mm512_permutexvar_epi16(w, table);  // indexed by the low bits alone
+  const __m512i less = _mm512_permutexvar_epi16(w, table);  // indexed only by the low bits
   const __m512i place = _mm512_and_si512(*w0, _mm512_set1_epi16(static_cast<short>(0xFF80)));
   *w1 = _mm512_subs_epu16(place, less);
 }
 
-// How far ahead weights are prefetched into L2 and into L1, as measured: far enough for memory
-// latency, without more outstanding lines to L1 than it supports. Models that fit in L3 would be
-// slightly faster with a longer L1 distance, but models in memory much slower.
+// The distances at which weights are prefetched into L2 and into L1, chosen by measurement. They
+// cover the memory latency without more outstanding lines than L1 supports. With a longer L1
+// distance, models that fit in L3 would be slightly faster, but models in memory much slower.
 constexpr int64_t kPrefetchL2Bytes = 3072;
 constexpr int64_t kPrefetchL1Bytes = 1024;
 
@@ -66,7 +67,7 @@ inline void prefetch_weights(const uint16_t* at) {
   _mm_prefetch(reinterpret_cast<const char*>(at) + kPrefetchL2Bytes, _MM_HINT_T1);
 }
 
-// Splits 32 k of half a panel: reads the first 16 features of [16][32][2] packed F16, writes
+// Splits half a panel for 32 k: reads the first 16 features of [16][32][2] packed F16, writes
 // [term][16][16][2].
 inline void split_f16_half(const uint16_t* from, uint16_t* out) {
   for (int64_t row = 0; row < kTileRows; ++row, from += 64, out += 32) {
@@ -83,13 +84,14 @@ inline int64_t num_panels(const Task& task) {
   return (task.num_columns + kPanelColumns - 1) / kPanelColumns;
 }
 
-// 32 k of half a panel: [16][32][2], with the half's 16 features first.
+// Returns half a panel for 32 k: [16][32][2], in which the half's 16 features come first.
 inline const uint16_t* half_tile(const Task& task, int64_t panel_idx, int64_t k_tile, int half) {
   return task.panels + (panel_idx * task.num_k_tiles + k_tile) * kPanelTileElements + half * 32;
 }
 
-// Sources of the weights of a panel: after begin_panel(panel), prepare(panel, k, half) readies half
-// of a k tile, and tile(half, term) returns it. StreamedBf16 reads BF16 weights in place.
+// The classes below are sources of a panel's weights. After begin_panel(panel), prepare(panel, k,
+// half) prepares half of a k tile, and tile(half, term) returns it. StreamedBf16 reads BF16 weights
+// in place.
 class StreamedBf16 {
  public:
   static constexpr bool kTwoTerms = false;
@@ -107,10 +109,11 @@ class StreamedBf16 {
   const uint16_t* at_ = nullptr;
 };
 
-// Splits F16 weights while they stream, for tasks over all of k, which use each half tile once and
-// in order. The next half is split before the current one is multiplied, because a tile cannot be
-// loaded before its stores have reached the cache. Measurements suggest that a load also waits for
-// stores to the same page offset, which is why this works on halves, of 2 KiB.
+// Splits F16 weights while they are streamed, for tasks over all of k, because these use each half
+// tile once and in order. The next half is split before the current one is multiplied, because a
+// tile cannot be loaded before its stores have reached the cache. Measurements suggest that a load
+// also waits for stores to the same page offset; therefore the weights are split in halves of 2
+// KiB.
 class StreamedF16 {
  public:
   static constexpr bool kTwoTerms = true;
@@ -182,7 +185,8 @@ void add_bias(float* out, int64_t stride, int64_t rows, int64_t num_columns, con
   }
 }
 
-// Where a tile's sums lie in out: the first row and column, and the numbers of rows and columns.
+// The position of a tile's sums in out: the first row and column, and the numbers of rows and
+// columns.
 struct OutTile {
   int64_t row;
   int64_t rows;
@@ -190,7 +194,8 @@ struct OutTile {
   int64_t columns;
 };
 
-// The products of one task. `Source` has its weights, kTerms is the number of BF16 per activation.
+// The products of one task. `Source` provides its weights; kTerms is the number of BF16 per
+// activation.
 template <class Tiles, class Source, int kTerms>
 class TileProducts {
  public:
@@ -225,9 +230,9 @@ class TileProducts {
     }
   }
 
-  // The tiles of sums and activations get exactly the rows that exist, so no other memory is read
-  // or written. Setting the configuration clears all tiles and is slow, so it happens only on a
-  // change.
+  // Sets the tiles of sums and activations to the existing rows, so that no other memory is read or
+  // written. Setting the configuration clears all tiles and is slow, so it is set only if it
+  // changes.
   void set_shape(int64_t rows0, int64_t rows1) {
     if (rows0 == rows0_ && rows1 == rows1_) return;
     rows0_ = rows0;
@@ -240,7 +245,7 @@ class TileProducts {
     Tiles::configure(config);
   }
 
-  // Computes 17 to 32 rows, from `row` on. The sums are {rows 0, rows 1} x {half 0, half 1}.
+  // Computes 17 to 32 rows, starting at `row`. The sums are {rows 0, rows 1} x {half 0, half 1}.
   void run_two_row_tiles(int64_t panel_idx, int64_t row, int64_t rows) {
     const int64_t column = panel_idx * kPanelColumns;
     const int64_t n = task_.num_columns - column;
@@ -285,7 +290,7 @@ class TileProducts {
     Tiles::template multiply_bf16<3, 5, 7>();
   }
 
-  // Computes 1 to 16 rows, from `row` on. Both terms of the row tile stay in registers.
+  // Computes 1 to 16 rows, starting at `row`. Both terms of the row tile stay in registers.
   void run_row_tile(int64_t panel_idx, int64_t row, int64_t rows) {
     const int64_t column = panel_idx * kPanelColumns;
     const int64_t n = task_.num_columns - column;
@@ -305,7 +310,7 @@ class TileProducts {
     end_sums<1>(tiles[1]);
   }
 
-  // One row tile by half a panel.
+  // Multiplies one row tile by half a panel.
   template <int kHalf>
   inline void multiply_row_tile() {
     Tiles::template load<6>(source_.tile(kHalf, 0), Source::kRowBytes);

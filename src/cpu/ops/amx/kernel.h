@@ -1,4 +1,4 @@
-// The part of the AMX GEMM that is compiled with flags of its own. Its interface has only plain
+// The part of the AMX GEMM that is compiled with separate flags. Its interface has only plain
 // pointers, so that no shared inline function is compiled with these flags.
 #pragma once
 
@@ -7,11 +7,11 @@
 
 namespace quire::cpu {
 
-// The encoding of F16 weights in PanelLayout::kPairs: 1 sign, 5 exponent and 10 significand bits as
-// in F16, but with another exponent bias, so that every F16 below 2^5 becomes a normal number or
-// zero without losing a bit. The AMX kernel splits such numbers into two BF16 with little work.
+// The encoding of F16 weights in PanelLayout::kPairs: 1 sign, 5 exponent and 10 significand bits,
+// as in F16, but with a different exponent bias. So every F16 below 2^5 becomes a normal number or
+// zero without loss. The AMX kernel splits such numbers into two BF16 with little work.
 inline constexpr int kF16PairBias = 27;            // the bias of F16 itself is 15
-inline constexpr uint16_t kF16PairLimit = 0x5000;  // 32: magnitudes from this on do not fit
+inline constexpr uint16_t kF16PairLimit = 0x5000;  // 32: magnitudes of 32 or more do not fit
 
 inline float f16_pair_to_f32(uint16_t bits) {
   const uint32_t sign = (bits & 0x8000U) << 16;
@@ -34,15 +34,15 @@ inline constexpr int64_t kGroupRows = 2 * kTileRows;  // rows per weight in regi
 void convert_row(const float* x, int64_t num_k, int64_t num_k_tiles, int num_terms, int64_t row,
                  uint16_t* x_tiles);
 
-// Converts F16 in place to F16 pairs; returns false if a value does not fit. `values` is 64-byte
-// aligned, `count` a multiple of 32.
+// Converts F16 in place to F16 pairs. Returns false if a value does not fit. `values` must be
+// 64-byte aligned, and `count` a multiple of 32.
 bool encode_f16(uint16_t* values, int64_t count);
 
 // Multiplies some rows with k tiles [k_begin, k_end) of adjacent panels of 32 features.
 struct Task {
   const uint16_t* panels;   // [panel][num_k_tiles * 16][32][2]
   bool is_f16;              // F16 in pairs; otherwise BF16
-  const uint16_t* x_tiles;  // as convert_row() wrote them
+  const uint16_t* x_tiles;  // the output of convert_row()
   int num_terms;            // per activation: 1 or 2 with BF16 weights, 2 with F16 weights
   int64_t num_k_tiles;
   int64_t k_begin;
@@ -52,13 +52,14 @@ struct Task {
   int64_t out_stride;
   int64_t num_columns;  // features; the last panel may have fewer than 32
   const float* bias;    // [num_columns] or null; added when k_end is the end of k
-  // [k_end - k_begin][2][kMaxTerms][512], for F16, unless at most kGroupRows rows use all k tiles
+  // [k_end - k_begin][2][kMaxTerms][512], for F16. Not needed if at most kGroupRows rows use all k
+  // tiles.
   uint16_t* weights_scratch;
 };
 
 struct Kernel {
   void (*run)(const Task& task);
-  // Releases the tile registers, so that a context switch need not save them.
+  // Releases the tile registers, so that a context switch does not have to save them.
   void (*release_tiles)();
 };
 extern const Kernel kKernel;

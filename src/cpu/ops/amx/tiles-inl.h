@@ -1,7 +1,7 @@
-// The instructions on AMX's tile registers, for sources that are compiled with AMX flags, which
-// must not share inline functions. The kernels are templates of Tiles. Tests instantiate them with
-// EmulatedTiles (tests/cpu/ops/amx/emulated_tiles-inl.h), which needs only the AVX-512 instructions
-// around the tiles.
+// The instructions on AMX's tile registers. Only sources that are compiled with AMX flags include
+// this file; they must not share inline functions. The kernels are templates of Tiles. Tests
+// instantiate them with EmulatedTiles (tests/cpu/ops/amx/emulated_tiles-inl.h), which needs only
+// the AVX-512 instructions around the tiles.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +20,9 @@ struct alignas(64) TileConfig {
 
 // The compiler's own intrinsics do not declare that tiles read and write memory.
 struct Tiles {
-  // Clears all tiles, and is slow.
+  // Also clears all tiles, and is slow.
   static void configure(const TileConfig& config) { asm volatile("ldtilecfg %0" : : "m"(config)); }
-  // Frees the tile registers, so that a context switch need not save them.
+  // Releases the tile registers, so that a context switch does not have to save them.
   static void release() { asm volatile("tilerelease"); }
 
   template <int kTile>
@@ -47,7 +47,7 @@ struct Tiles {
   static void multiply_bf16() {
     asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(kSums), "i"(kX), "i"(kW));
   }
-  // Signed activations by unsigned weights.
+  // Multiplies signed activations by unsigned weights.
   template <int kSums, int kX, int kW>
   static void multiply_int8() {
     asm volatile("tdpbsud %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(kSums), "i"(kX), "i"(kW));

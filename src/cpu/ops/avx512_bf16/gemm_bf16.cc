@@ -18,10 +18,10 @@ using avx512_bf16::kTaskPanels;
 
 static_assert(avx512_bf16::kPanelColumns == kPanelWidth);
 
-// Up to this many rows are one batch, which reads each panel once, in order.
+// Up to this many rows form one batch, which reads each panel once, in order.
 constexpr int64_t kFewRows = avx512_bf16::kMaxRowsOnePanel;
 // With more rows, k is divided into blocks of this many pairs. The batches of rows read a block's
-// weights in turn while these, 32 KB of two panels, are in the L1 or the L2.
+// weights one after another, while the weights (32 KB of two panels) are in the L1 or the L2.
 constexpr int64_t kBlockPairs = 128;
 constexpr int64_t kSumsFloats = kMaxGroupedRows * kTaskColumns;
 constexpr int64_t kSumsBytes = kSumsFloats * int64_t{sizeof(float)};
@@ -39,7 +39,7 @@ bool has_instructions() {
   return bit(a, 5);  // AVX512_BF16
 }
 
-// Whether the operating system saves the registers of AVX-512.
+// Whether the operating system saves the AVX-512 registers.
 bool has_os_support() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   if (__get_cpuid(1, &a, &b, &c, &d) == 0 || ((c >> 27) & 1U) == 0) return false;  // OSXSAVE
@@ -62,8 +62,8 @@ int64_t pairs_of_block(const PackedLinear& w, int64_t block) {
 }
 
 // Converts a block of a batch of rows: packed[block][batch][pair][row][term][2], so that a product
-// reads consecutive memory. Rows that lie a multiple of 4 KB apart would map to the same sets of
-// the L1. `Pair` holds the terms of one pair: uint32_t for one term, uint64_t for two.
+// reads consecutive memory. Unpacked rows at distances of a multiple of 4 KB would map to the same
+// L1 sets. `Pair` holds the terms of one pair: uint32_t for one term, uint64_t for two.
 template <typename Pair>
 void pack_batch(const RowGroup& group, int64_t block, int64_t batch, const float* x,
                 uint16_t* packed) {
@@ -96,8 +96,8 @@ void set_prefetch(const uint16_t* first, int64_t num_pairs, const RowBatches& ba
   task.num_next = num_pairs * (batch + 1) / batches.count() - begin;
 }
 
-// Multiplies few rows with the panels of `task`: with two at once, or with one after the other if
-// the sums of two would not fit into registers.
+// Multiplies few rows by the panels of `task`: by two panels at once, or by one after the other if
+// the sums for two would not fit into registers.
 void run_few_rows(avx512_bf16::Task task) {
   if (task.num_rows <= avx512_bf16::kMaxRowsTwoPanels) return avx512_bf16::run(task);
   const int64_t num_panels = std::exchange(task.num_panels, 1);
@@ -109,7 +109,7 @@ void run_few_rows(avx512_bf16::Task task) {
 }
 
 // Multiplies many rows with the panels of `task`, block by block. next_panels: the panels that the
-// thread probably multiplies next, or null.
+// thread will probably multiply next, or null.
 void run_many_rows(const PackedLinear& w, const uint16_t* next_panels, avx512_bf16::Task task) {
   const RowBatches batches = row_batches(task.num_rows);
   const uint16_t* x = task.x;

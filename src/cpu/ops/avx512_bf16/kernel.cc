@@ -1,6 +1,6 @@
-// The sums of a task's rows stay in registers while the loop runs over k: 6 rows by 4 vectors of
-// two panels, or 12 by 2 of one, take 24 of the 32 registers, and 10 or 14 loads per 24
-// multiplications.
+// The sums of a task's rows stay in registers while the loop runs over k. There are 6 rows by 4
+// vectors of two panels, or 12 rows by 2 vectors of one panel. Either needs 24 of the 32 registers,
+// and 10 or 14 loads per 24 multiplications.
 #include "cpu/ops/avx512_bf16/kernel.h"
 
 #include <immintrin.h>
@@ -13,7 +13,8 @@ namespace {
 constexpr int64_t kLanes = 16;
 constexpr int64_t kPairElements = kPanelColumns * 2;  // of a panel
 
-// The distance between a prefetch into the L1 and the use, in bytes of weights that are read.
+// The distance between a prefetch into the L1 and the use of the line, in bytes of weights that are
+// read.
 constexpr int64_t kAheadBytes = 4096;
 
 // The weights that a task prefetches, line by line between its steps, so that the memory and the
@@ -46,7 +47,7 @@ class Prefetcher {
   int64_t lines_per_step_;
 };
 
-// kVecs vectors of features: of two panels, or of one.
+// kVecs: vectors of features, from two panels or from one.
 template <int kRows, int kVecs, int kTerms, bool kAreCached>
 void multiply(const Task& task) {
   __m512 sums[kRows][kVecs];
@@ -98,7 +99,7 @@ void multiply(const Task& task) {
   }
 }
 
-// Calls multiply() for the task's rows, known only at run time, from 1 to kRows.
+// Calls multiply() with the task's number of rows, 1 to kRows, as a constant.
 template <int kRows, int kVecs, int kTerms>
 void multiply_rows(const Task& task) {
   if constexpr (kRows > 1) {
@@ -136,7 +137,7 @@ void convert(const float* x, int64_t count, int num_terms, void* pairs_out) {
     }
     const __m512 upper = _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(term0), 16));
     const __m256i term1 = (__m256i)_mm512_cvtneps_pbh(_mm512_sub_ps(values, upper));
-    // Interleaves pairs: 32-bit lanes of term0 and term1 in turn.
+    // Interleaves pairs: 32-bit lanes of term0 and term1 alternate.
     const __m512i both = _mm512_inserti64x4(_mm512_castsi256_si512(term0), term1, 1);
     const __m512i order = _mm512_set_epi32(15, 7, 14, 6, 13, 5, 12, 4, 11, 3, 10, 2, 9, 1, 8, 0);
     _mm512_mask_storeu_epi32(out + 2 * k, pairs, _mm512_permutexvar_epi32(order, both));

@@ -11,24 +11,25 @@ inline constexpr int64_t kTaskPanels = 2;
 inline constexpr int64_t kTaskColumns = kTaskPanels * kPanelColumns;
 inline constexpr int64_t kMaxTerms = 2;  // BF16 per activation
 
-// Upper bounds of a task's rows.
+// The maximum numbers of rows per task.
 inline constexpr int64_t kMaxRowsTwoPanels = 6;
 inline constexpr int64_t kMaxRowsOnePanel = 12;
 
-// Rounds or splits `count` activations, out[pair][num_terms][2]. An odd last one is paired with a
-// zero.
+// Rounds or splits `count` activations to out[pair][num_terms][2]. If `count` is odd, the last
+// activation is paired with a zero.
 void convert(const float* x, int64_t count, int num_terms, void* out);
 
-// Multiplies a batch of rows with some pairs of k of one or two adjacent panels.
+// Multiplies a batch of rows by some pairs of k of one or two adjacent panels.
 struct Task {
   const uint16_t* panels;  // [num_panels][num_pairs][32][2]
   int64_t panel_stride;    // elements from one panel to the next
   int64_t num_panels;      // 1 or 2
-  bool panels_are_cached;  // another task has just read them, so none is prefetched into the L1
+  bool panels_are_cached;  // another task has just read them, so they are not prefetched into the
+                           // L1
   const uint16_t* x;       // [num_pairs][num_rows][num_terms][2]
   int num_terms;
   int64_t num_pairs;
-  int64_t num_rows;     // within the bound for num_panels
+  int64_t num_rows;     // at most the maximum for num_panels
   float* sums;          // [num_rows, kTaskColumns]
   bool is_first_block;  // sets the sums instead of adding to them
   // Weights to prefetch into the L2: num_next pairs of num_panels panels, with the same stride.

@@ -1,20 +1,21 @@
-// Products of many rows with AMX tiles of bytes, and AVX-512 for all else. `Tiles` are the tile
-// instructions (cpu/ops/amx/tiles-inl.h).
+// Products of many rows with AMX tiles of bytes. AVX-512 computes everything else. `Tiles` are the
+// tile instructions (cpu/ops/amx/tiles-inl.h).
 //
-// A step multiplies 16 rows by half a panel, which is 16 features, over the k of one scale: by one
-// tile product per term of the activations and 64 k, or per group if that has fewer. Tiles cannot
-// be moved to vector registers. Therefore a step stores its integer sums, and AVX-512 applies the
-// scales to them while the tiles compute the next steps.
+// A step multiplies 16 rows by half a panel, which is 16 features, for the k that share a scale. It
+// needs one tile product per term of the activations and per 64 k, or per group if a group has
+// fewer k. Tiles cannot be moved to vector registers. Therefore a step stores its integer sums, and
+// AVX-512 applies the scales to them while the tiles compute the next steps.
 //
-// Limits. A tile product of 16 rows takes 16 cycles, whatever its k: 8 times the products of VNNI
-// per cycle with 64 k, 4 times with 32. With two terms a step of 32 k takes 32 cycles of the tiles,
-// as many of the stores, and 40 of AVX-512, which has two instructions per cycle and needs 5 per
-// row (shift, add, conversion, scale, minimum). VNNI needs 168 for the same. With one term the
-// three are 16, 16 and 24, and VNNI's 88. With longer groups only the tiles' cycles grow. Measured
-// (bench/results/cpu/kernels.md), neither kernel comes near: a step of Q4_K takes 180 to 190 cycles
-// with one term and with two, and VNNI 180 and 360.
+// Limits. A tile product of 16 rows takes 16 cycles for any number of k. Per cycle, this is 8 times
+// the products of VNNI with 64 k, and 4 times with 32 k. With two terms, a step of 32 k takes 32
+// cycles of the tiles, 32 cycles of the stores, and 40 cycles of AVX-512, which has two
+// instructions per cycle and needs 5 per row (shift, add, conversion, scale, minimum). VNNI takes
+// 168 cycles for the same. With one term, the three numbers are 16, 16 and 24, and VNNI takes 88.
+// With longer groups, only the cycles of the tiles increase. Measured times
+// (bench/results/cpu/kernels.md) are far above these limits: a step of Q4_K takes 180 to 190 cycles
+// with one term or two; VNNI takes 180 and 360.
 //
-// The activations of 16 rows lie together. For each block they are Activations[16], then
+// The activations of 16 rows are stored together: for each block, Activations[16], then
 // int8_t[term][kBlockK / 64][16 rows][64 k].
 #pragma once
 
@@ -28,14 +29,15 @@ constexpr int64_t kTileRows = 16;
 constexpr int64_t kTileK = 64;
 constexpr int64_t kTileBytes = kTileRows * kTileK;
 constexpr int64_t kTileIntegers = kTileRows * 16;  // the sums of a tile
-constexpr int64_t kMaxGroups = kBlockK / 16;       // with scales of their own, in a block
+constexpr int64_t kMaxGroups = kBlockK / 16;       // the maximum number of groups with their own
+                                                   // scales in a block
 constexpr int64_t kQuadBytes = kFeatures * kBytesPerLane;
 constexpr int64_t kHalfBytes = kQuadBytes / 2;
 static_assert(kFeatures == 2 * Avx512Vnni::kLanes && kMaxRows % kTileRows == 0);
 
-// The number of rows from which tiles are faster than VNNI, as measured for Q4_K, Q6_K, Q8_0 and 4
-// bits in groups of 128 (bench/results/cpu/kernels.md). Other formats count as the nearest of
-// these.
+// The number of rows from which on tiles are faster than VNNI, measured for Q4_K, Q6_K, Q8_0 and 4
+// bits in groups of 128 (bench/results/cpu/kernels.md). Other formats use the number of the most
+// similar of these.
 int64_t min_tile_rows(const Format& format, int num_terms) {
   constexpr int64_t kNever = kMaxRows + 1;
   if (format.group_k < kGroupK) return kNever;
@@ -48,7 +50,7 @@ constexpr int64_t row_tile_bytes(int num_terms) {  // of one block
   return kTileRows * activation_bytes(num_terms);
 }
 
-// Writes the integers of a block, which follow Activations in the other kernels, for row `lane` of
+// Writes the integers of a block (which follow Activations in the other kernels) for row `lane` of
 // a row tile.
 template <int kTerms>
 void write_integers(const std::byte* from, int64_t lane, std::byte* row_tile) {
@@ -69,7 +71,7 @@ void write_integers(const std::byte* from, int64_t lane, std::byte* row_tile) {
   }
 }
 
-// The rows that the last tile lacks get sums and scales of zeros; their integers are arbitrary.
+// Missing rows of the last tile get sums and scales of zero; their integers are arbitrary.
 template <int kTerms>
 void quantize_tile_row(const float* x, int64_t num_k, int64_t row, int64_t num_rows,
                        std::byte* out) {
@@ -94,16 +96,17 @@ void quantize_tile_row(const float* x, int64_t num_k, int num_terms, int64_t row
                  : quantize_tile_row<2>(x, num_k, row, num_rows, out);
 }
 
-// Where the k of a group begin among a block's weights and a row tile's integers, in bytes, and how
-// many tile products they take. Each of several products has kTileK, and the last may have less.
+// The offsets of a group's k in a block's weights and in a row tile's integers, in bytes, and the
+// number of tile products for the group. If there are several products, each has kTileK, and the
+// last may have fewer.
 struct GroupK {
   int64_t weights;
   int64_t x;
   int64_t num_products;
 };
 
-// A block of a panel: its integers as bytes, [kBlockK / 4][32 features][4 k], and the scales,
-// minimums and zero points of its groups.
+// A block of a panel: its integers as bytes, [kBlockK / 4][32 features][4 k], and its groups'
+// scales, minimums and zero points.
 struct Weights {
   const std::byte* values;
   int64_t num_groups;
@@ -125,8 +128,8 @@ void unpack_values(const std::byte* from, int64_t groups, std::byte* to) {
   }
 }
 
-// Bytes of a whole block are used in place. A tile may read behind the k of an incomplete block,
-// where `unpacked` has other values; the activations there are zeros.
+// The bytes of a whole block are used in place. A tile may read beyond the k of an incomplete
+// block, where `unpacked` has arbitrary values; the activations there are zeros.
 void read_values(const Format& format, const std::byte* from, int64_t groups, Weights& weights) {
   weights.values = weights.unpacked;
   if (format.value_bits == 4) return unpack_values<4>(from, groups, weights.unpacked);
@@ -159,8 +162,8 @@ void read_weights(const Format& format, const std::byte* block, int64_t groups, 
   }
 }
 
-// Shapes the tiles for products of tile_k. Tiles 0 and 1 of a set hold sums, one per term, tile 2
-// activations, and tile 3 weights. Steps use two sets in turn.
+// Configures the tiles for products of tile_k. In each set, tiles 0 and 1 hold the sums of one term
+// each, tile 2 activations, and tile 3 weights. Steps alternate between two sets.
 template <class Tiles>
 void configure(int64_t tile_k) {
   amx::TileConfig config;
@@ -175,7 +178,7 @@ void configure(int64_t tile_k) {
   Tiles::configure(config);
 }
 
-// The products of 16 rows, of which `x` are the integers, with one group of half a panel.
+// The products of 16 rows with one group of half a panel. `x` has the rows' integers.
 template <class Tiles, int kTerms, int kSet>
 void multiply_group(const Weights& weights, int64_t group, int64_t half, const std::byte* x,
                     int32_t (*products)[kTileIntegers]) {
@@ -200,7 +203,8 @@ void multiply_group(const Weights& weights, int64_t group, int64_t half, const s
   if constexpr (kTerms == 2) Tiles::template store<kSums + 1>(products[1], kTileK);
 }
 
-// Adds a group's products to block_sums[row]; `sums` is the sum of row 0's integers in the group.
+// Adds a group's products to block_sums[row]; `sums` points to the sum of row 0's integers in the
+// group.
 template <int kTerms, bool kHasZeros>
 inline __attribute__((always_inline)) void add_group(const Weights& weights, int64_t group,
                                                      int64_t half, const std::byte* sums,
@@ -231,13 +235,14 @@ inline __attribute__((always_inline)) void add_group(const Weights& weights, int
   }
 }
 
-// sums[row] += one block of the row tiles at x, x_stride bytes apart, · the block's weights.
+// sums[row] += one block of the row tiles at x, which are x_stride bytes apart, · the block's
+// weights.
 template <class Tiles, int kTerms, bool kHasZeros>
 void multiply_row_tiles(const Weights& weights, int group_k, const std::byte* x, int64_t x_stride,
                         int64_t num_row_tiles, float (*sums)[kFeatures]) {
   constexpr int64_t kHeaders = kTileRows * static_cast<int64_t>(sizeof(Activations));
-  // Steps that the tiles are ahead. Their products fill 4 KiB: with more, a load of products would
-  // wait for stores to the same offset in another page.
+  // The number of steps by which the tiles are ahead. The products of these steps fill 4 KiB. With
+  // more, a load of products would wait for stores to the same offset in another page.
   constexpr int64_t kAhead = 4 / kTerms;
   alignas(64) int32_t products[kAhead][kTerms][kTileIntegers];
   struct Step {

@@ -1,5 +1,5 @@
-// The description of AVX2 with FMA and F16C. Products of bytes are summed in 16 bits, which values
-// of up to 6 bits do not overflow; products of 8 bits are widened first.
+// The Isa for AVX2 with FMA and F16C. Products of bytes are summed in 16 bits, which do not
+// overflow for values of up to 6 bits. Values of 8 bits are widened first.
 #pragma once
 
 #include <immintrin.h>
@@ -30,7 +30,7 @@ struct Avx2 {
   }
   static I and_bytes(I a, char mask) { return _mm256_and_si256(a, _mm256_set1_epi8(mask)); }
   static I or_bytes(I a, I b) { return _mm256_or_si256(a, b); }
-  template <int kBits>  // to the right; negative: to the left
+  template <int kBits>  // shift to the right; negative: to the left
   static I shift(I a) {
     return kBits < 0 ? _mm256_slli_epi32(a, kBits < 0 ? -kBits : 0)
                      : _mm256_srli_epi32(a, kBits < 0 ? 0 : kBits);
@@ -53,14 +53,14 @@ struct Avx2 {
     const I odd = _mm256_madd_epi16(_mm256_srli_epi16(weights, 8), _mm256_srai_epi16(x, 8));
     return add(sum, add(even, odd));
   }
-  // even: two numbers of 16 bits for bytes 0 and 2 of each lane's weights; odd: for bytes 1 and 3.
+  // even: two 16-bit numbers for bytes 0 and 2 of each lane's weights; odd: for bytes 1 and 3.
   static I dot_16_bits(I sum, I weights, I even, I odd) {
     const I low = _mm256_madd_epi16(_mm256_and_si256(weights, _mm256_set1_epi16(0xFF)), even);
     const I high = _mm256_madd_epi16(_mm256_srli_epi16(weights, 8), odd);
     return add(sum, add(low, high));
   }
-  // Does the same as dot(), but sums in lanes of 16 bits. A group adds 16 products of 4 bits with 8
-  // bits per lane: at most 30,480.
+  // Like dot(), but sums in lanes of 16 bits. A group adds 16 products of 4 bits with 8 bits per
+  // lane: at most 30,480.
   static I dot_pairs(I sum, I weights, I x) {
     return _mm256_add_epi16(sum, _mm256_maddubs_epi16(weights, x));
   }

@@ -1,5 +1,4 @@
-// The description of AVX-512 with VNNI: one instruction adds the products of 4 bytes in each of 16
-// lanes.
+// The Isa for AVX-512 with VNNI: one instruction adds the products of 4 bytes in each of 16 lanes.
 #pragma once
 
 #include <immintrin.h>
@@ -28,7 +27,7 @@ struct Avx512Vnni {
   }
   static I and_bytes(I a, char mask) { return _mm512_and_si512(a, _mm512_set1_epi8(mask)); }
   static I or_bytes(I a, I b) { return _mm512_or_si512(a, b); }
-  template <int kBits>  // to the right; negative: to the left
+  template <int kBits>  // shift to the right; negative: to the left
   static I shift(I a) {
     return kBits < 0 ? _mm512_slli_epi32(a, kBits < 0 ? -kBits : 0)
                      : _mm512_srli_epi32(a, kBits < 0 ? 0 : kBits);

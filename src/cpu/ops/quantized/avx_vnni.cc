@@ -1,11 +1,11 @@
-// AVX-VNNI: as AVX2, but one instruction adds the products of 4 bytes in each of 8 lanes.
+// AVX-VNNI: like AVX2, but one instruction adds the products of 4 bytes in each of 8 lanes.
 #include "cpu/ops/quantized/avx2-inl.h"
 
 namespace quire::cpu::quantized {
 namespace {
 
 struct AvxVnni : Avx2 {
-  // 12 sums, 2 vectors of weights and an activation leave one of 16 registers.
+  // Of 16 registers, 12 sums, 2 vectors of weights and an activation leave one free.
   static constexpr int kRows[] = {6, 3};
   static constexpr bool kTermsAre16Bits = false;
   static constexpr bool kAddsPairs = false;

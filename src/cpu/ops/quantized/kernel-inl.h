@@ -18,12 +18,13 @@ namespace quire::cpu::quantized {
 namespace {
 
 constexpr int kBytesPerLane = 4;
-constexpr int kQuadsPerHalf = 4;  // of a group of 32
+constexpr int kQuadsPerHalf = 4;  // quads in half a group of 32
 
-// Where weights are prefetched to, and how far ahead of their use. With several sets of rows, only
-// the first one prefetches, into the L2: the L1 has the block and the activations. On a Zen 4
-// processor, spreading makes one row with AVX-512 25 to 30 % faster with 4 and 6 bits, and 8 rows
-// 25 to 45 %; with AVX2, where arithmetic is the limit, 4 bits become 10 % slower.
+// The cache into which weights are prefetched, and the distance in bytes. With several sets of
+// rows, only the first set prefetches, into the L2, because the L1 has the block and the
+// activations. On a Zen 4 processor with AVX-512, spreading the prefetches makes one row 25 to 30 %
+// faster with 4 and 6 bits, and 8 rows 25 to 45 % faster. With AVX2, where arithmetic is the limit,
+// 4 bits become 10 % slower.
 struct Prefetch {
   bool to_l1;
   int64_t distance;
@@ -47,7 +48,7 @@ constexpr int64_t group_bytes(int value_bits) {
   return kGroupK * kFeatures * value_bits / 8;
 }
 
-// The values of quad `quad` of a group, one byte each, for vector `vec` of the panel's features.
+// The values of quad `quad` of a group, as bytes, for vector `vec` of the panel's features.
 template <class Isa, int kBits>
 inline __attribute__((always_inline)) typename Isa::I unpack(const std::byte* group, int quad,
                                                              int64_t vec) {
@@ -71,8 +72,8 @@ inline __attribute__((always_inline)) typename Isa::I unpack(const std::byte* gr
   }
 }
 
-// How the sums of a product's integers are kept: as one vector, or as one per term of the
-// activations; in lanes of 32 bits, or of 16 that end_group() adds.
+// The format of the sums of a product's integers: one vector, or one per term of the activations;
+// in lanes of 32 bits, or in lanes of 16 bits, which end_group() adds.
 template <class Isa, bool kBeyondGguf, int kBits, int kTerms>
 struct Sums {
   static constexpr bool kOf16BitTerms = kTerms == 2 && Isa::kTermsAre16Bits;
@@ -80,9 +81,9 @@ struct Sums {
   static constexpr bool kArePairs = Isa::kAddsPairs && kBits == 4 && kTerms == 1 && !kBeyondGguf;
 };
 
-// Whether a format has a property that no type of GGUF has. The kernels of such formats are
-// compiled separately, because their branches and longer groups would make the products of other
-// formats 10 % slower.
+// Whether a format has a property that no GGUF type has. The kernels of such formats are compiled
+// separately, because their branches and longer groups would slow down the products of other
+// formats by 10 %.
 constexpr bool is_beyond_gguf(const Format& format) {
   const bool has_common_scales =
       format.scales == Scales::kBlockBytes || format.scales == Scales::kF16;
@@ -116,11 +117,11 @@ struct GroupScales {
     if (!format.has_block_scales()) return Isa::load_f16(scales + at * 2);
     return Isa::mul(Isa::load_f16(block_scales + lane * 2), Isa::load_i8(scales + at));
   }
-  // Only with zero points, which replace minimums.
+  // Only for formats with zero points, which replace minimums.
   I zero(int64_t group, int64_t vec) const {
     return Isa::widen_u8(minimums + group * kFeatures + vec * Isa::kLanes);
   }
-  // The number that a group subtracts per unit of activation, given its scale.
+  // The value that a group subtracts per unit of activation, given the group's scale.
   F minimum(int64_t group, int64_t vec, F scale) const {
     const int64_t lane = vec * Isa::kLanes;
     const int64_t at = group * kFeatures + lane;
@@ -137,7 +138,7 @@ struct GroupScales {
   const std::byte* minimums;
 };
 
-// The offset in bytes of the sums for groups of group_k in Activations.
+// The byte offset, in Activations, of the sums for groups of group_k.
 constexpr int64_t sums_offset(int group_k) {
   switch (group_k) {
     case 16:
@@ -153,8 +154,8 @@ constexpr int64_t sums_offset(int group_k) {
   }
 }
 
-// The stages of multiply_block(): they begin and end the sums of groups of group_k in `products`,
-// and add them to those of the block. They are inlined, so that all sums stay in registers.
+// The stages of multiply_block(). They begin and end the sums of groups of group_k in `products`,
+// and add these sums to the block's sums. They are inlined, so that all sums stay in registers.
 template <class Isa, bool kBeyondGguf, int kBits, int kRows, int kTerms>
 struct BlockProduct {
   using F = typename Isa::F;
@@ -176,14 +177,14 @@ struct BlockProduct {
     }
   }
 
-  // Adds the products of a quad of a group of 32. first_quad: the group's first one in the block;
-  // ahead: what to prefetch for the group.
+  // Adds the products of a quad of a group of 32. first_quad: the group's first quad in the block;
+  // ahead: the address to prefetch for the group.
   static inline __attribute__((always_inline)) void multiply_quad(
       const std::byte* x, int64_t x_stride, int64_t first_vec, bool fetches, int64_t bytes_per_quad,
       const std::byte* group, const std::byte* ahead, int quad, int64_t first_quad,
       Products& products) {
-    // Without this, GCC adds the quads of a group in another order, which needs more registers than
-    // there are.
+    // Without this, GCC would add the quads of a group in another order, which needs too many
+    // registers.
     asm volatile("" ::: "memory");
     if (Isa::kSpreadsPrefetches && fetches) {
       prefetch_lines<kPrefetch.to_l1>(ahead + quad * bytes_per_quad, bytes_per_quad);
@@ -271,7 +272,7 @@ struct BlockProduct {
 };
 
 // sums[row][kFeatures] += rows of one block of activations · the block's weights, for kVecs vectors
-// of features from first_vec on.
+// of features, of which first_vec is the first.
 template <class Isa, bool kBeyondGguf, int kBits, int kRows, int kTerms>
 void multiply_block(const Format& format, const std::byte* block, int64_t groups,
                     const std::byte* x, int64_t x_stride, int64_t first_vec, bool fetches,
@@ -279,11 +280,11 @@ void multiply_block(const Format& format, const std::byte* block, int64_t groups
   using Product = BlockProduct<Isa, kBeyondGguf, kBits, kRows, kTerms>;
   constexpr Prefetch kPrefetch = Product::kPrefetch;
   const std::byte* values = block + header_bytes(format, groups);
-  // Header and values of a group of 32: the unit of prefetching.
+  // The header and values of a group of 32, the unit of prefetching.
   const int64_t bytes_per_group = block_bytes(format, groups) / groups;
   const int64_t bytes_per_quad = (bytes_per_group + 7) / (2 * kQuadsPerHalf);
   const bool has_halves = format.group_k == kGroupK / 2;
-  // The groups of 32 that share a scale.
+  // The number of groups of 32 that share a scale.
   const int64_t inner_groups = kBeyondGguf && !has_halves ? format.group_k / kGroupK : 1;
   const GroupScales<Isa, kBeyondGguf> scales(format, block, groups);
   const std::byte* group_sums = x + sums_offset(format.group_k);
@@ -327,7 +328,8 @@ void multiply_block(const Format& format, const std::byte* block, int64_t groups
   Product::add_scaled(x, x_stride, first_vec, block_sums, sums);
 }
 
-// Reads what earlier blocks added to the columns of a row; rows behind the last are zeros.
+// Loads the sums that earlier blocks have added for the columns of a row. Rows beyond the last are
+// zeros.
 inline void begin_row(const Task& task, int64_t row, float* sums) {
   const bool has_sums = task.block_begin > 0 && row < task.num_rows;
   const float* const from = task.out + row * task.out_stride;
@@ -344,7 +346,7 @@ inline void end_row(const Task& task, int64_t row, const float* sums) {
   }
 }
 
-// Multiplies rows [row, row + kRows) of the task with a block.
+// Multiplies rows [row, row + kRows) of the task by a block.
 template <class Isa, bool kBeyondGguf, int kBits, int kRows, int kTerms>
 void multiply_rows(const Task& task, int64_t b, int64_t row, bool fetches, float* sums) {
   constexpr int64_t kGroups = kBlockK / kGroupK;
@@ -359,7 +361,7 @@ void multiply_rows(const Task& task, int64_t b, int64_t row, bool fetches, float
   }
 }
 
-// Calls multiply_rows() for `rows`, known only at run time, from 1 to kRows.
+// Calls multiply_rows() with `rows`, 1 to kRows, as a constant.
 template <class Isa, bool kBeyondGguf, int kBits, int kRows, int kTerms>
 void multiply_some_rows(const Task& task, int64_t b, int64_t row, int64_t rows, bool fetches,
                         float* sums) {
@@ -372,7 +374,7 @@ void multiply_some_rows(const Task& task, int64_t b, int64_t row, int64_t rows, 
   multiply_rows<Isa, kBeyondGguf, kBits, kRows, kTerms>(task, b, row, fetches, sums);
 }
 
-// All rows, in sets of nearly equal size. A block of weights stays in the L1 while they pass.
+// Multiplies all rows, in sets of nearly equal size. A block of weights stays in the L1 meanwhile.
 template <class Isa, bool kBeyondGguf, int kBits, int kTerms>
 void multiply_all(const Task& task) {
   constexpr int kRows = Isa::kRows[kTerms - 1];
@@ -416,7 +418,7 @@ template <class Isa, int kTerms>
 void quantize_block(const float* x, int64_t count, std::byte* out) {
   constexpr float kTiny = 0x1p-100F;
   constexpr float kMost = kTerms == 1 ? 127.0F : 127.0F * 256.0F;
-  // Added to a number of at most 22 bits and subtracted again, it rounds to an integer.
+  // Adding this to a number of at most 22 bits and subtracting it again rounds to an integer.
   constexpr float kRounder = 0x1.8p23F;
   float values[kBlockK];
   uint32_t most_bits = 0;
@@ -426,7 +428,8 @@ void quantize_block(const float* x, int64_t count, std::byte* out) {
     uint32_t bits = 0;
     __builtin_memcpy(&bits, values + i, sizeof(bits));
     bits &= 0x7FFFFFFFU;
-    most_bits = most_bits < bits ? bits : most_bits;  // of an infinity or a NaN, the largest
+    most_bits = most_bits < bits ? bits : most_bits;  // the bits of an infinity or a NaN are the
+                                                      // largest
   }
   float most = 0;
   __builtin_memcpy(&most, &most_bits, sizeof(most));

@@ -1,16 +1,17 @@
-// The part of the GEMM with quantized weights that is compiled once per instruction set, from one
+// The part of the GEMM with quantized weights that is compiled once per instruction set from one
 // source. Its interface has only plain data, so that no shared inline function is compiled with an
 // instruction set's flags. All instruction sets compute the same bits.
 //
 // Activations. The kBlockK activations of a block are integers times the block's scale. With one
-// term an integer has 8 bits, x = scale * q0; with two it has 16, x = scale * (256 q1 + q0), which
-// is about as exact as F32 (half a unit is 2^-17 of the block's largest activation). A block of
-// activations below 2^-100 counts as zeros, and one with an infinity or a NaN as NaN.
+// term, an integer has 8 bits, x = scale * q0. With two terms it has 16 bits, x = scale * (256 q1 +
+// q0), which is about as exact as F32 (half a unit is 2^-17 of the block's largest activation). A
+// block whose activations are all below 2^-100 is treated as zeros. A block with an infinity or a
+// NaN is treated as NaN.
 //
-// Numerics. The integer products of a group of weights are summed exactly. A block's sum is, over
-// its groups in ascending order, group scale * products - group minimum * sum of q, in F32; the
-// sum of the row is, over the blocks, scale * the block's sum, then the bias. The order does not
-// depend on the number of rows. A group's zero point times the sum of q is subtracted from the
+// Numerics. The integer products of a group of weights are summed exactly. A block's sum is the
+// sum, over its groups in ascending order, of group scale * products - group minimum * sum of q, in
+// F32. A row's sum is the sum over its blocks of scale * block's sum, plus the bias. The order does
+// not depend on the number of rows. A group's zero point times the sum of q is subtracted from the
 // products as an integer: 256 products of 16 bits by 8 bits fit 32 bits.
 #pragma once
 
@@ -23,14 +24,14 @@ namespace quire::cpu::quantized {
 
 inline constexpr int64_t kFeatures = kPanelRows;  // features per panel
 inline constexpr int64_t kBlockK = 256;
-inline constexpr int64_t kGroupK = 32;  // the smallest part of a row; a row may end within a block
+inline constexpr int64_t kGroupK = 32;  // the smallest unit of a row; a row may end within a block
 inline constexpr int64_t kMaxRows = 256;  // of a task
 
 using Format = QuantizedFormat;
 using Scales = QuantizedScales;
 
-// A panel is its blocks in ascending order. A block with `groups` groups of 32, of which the last
-// block may have fewer than 8, is its header (ops/quantized_format.h), then:
+// A panel consists of its blocks in ascending order. A block has `groups` groups of 32: 8, or fewer
+// in the last block. It consists of its header (ops/quantized_format.h), then:
 //   values[groups], each group 32 elements of 32 features: 4 k of one feature lie together.
 //     8 bits: [8 quads][32 features][4 k].
 //     4 bits: [4][32][4]; the lower halves are quads 0 to 3, the upper halves are quads 4 to 7.
@@ -52,10 +53,11 @@ constexpr int64_t row_bytes(const Format& format, int64_t num_groups) {  // of a
          (rest > 0 ? block_bytes(format, rest) : 0);
 }
 
-// A block of a row of activations. The quads of k follow: int32_t[kBlockK / 4][num_terms], the
-// bytes of which are q0 of 4 adjacent k, then q1. A kernel that multiplies both terms at once has
-// 256 q1 + q0 of k and k + 2 in the first integer of a quad, and of k + 1 and k + 3 in the second.
-// The AMX kernel has the parts of 16 rows in another order (amx_int8-inl.h), of the same size.
+// The header of a block of a row of activations. The quads of k follow as int32_t[kBlockK /
+// 4][num_terms]. The bytes of these integers are q0 of 4 adjacent k, then q1. If a kernel
+// multiplies both terms at once, the first integer of a quad has 256 q1 + q0 of k and k + 2, and
+// the second of k + 1 and k + 3. The AMX kernel stores the parts of 16 rows in another order
+// (amx_int8-inl.h), with the same size.
 struct alignas(64) Activations {
   float scale;
   // The sums of the integers of 16 activations, 32, 64, 128 and 256. All are exact.
@@ -69,15 +71,15 @@ constexpr int64_t activation_bytes(int num_terms) {
   return static_cast<int64_t>(sizeof(Activations)) + kBlockK * num_terms;
 }
 
-// Multiplies some rows with blocks [block_begin, block_end) of a panel. All blocks but the first
-// continue the sums in `out`, which is exact.
+// Multiplies some rows by blocks [block_begin, block_end) of a panel. Unless block_begin is 0, the
+// blocks continue the sums in `out`, which is exact.
 struct Task {
   Format format;
   const std::byte* panel;
   int64_t num_groups;  // of 32 k, in a row
   int64_t block_begin;
   int64_t block_end;
-  const std::byte* x;  // as quantize_row() wrote it
+  const std::byte* x;  // the output of quantize_row()
   int num_terms;       // 1 or 2
   int64_t num_rows;    // at most kMaxRows
   float* out;          // [num_rows, out_stride], at the panel's first feature
@@ -89,20 +91,20 @@ struct Task {
 };
 
 struct Kernel {
-  // Writes the blocks of row `row` of `num_rows` rows of num_k activations. `out` is where row 0
-  // begins: [num_rows][number of blocks] of activation_bytes.
+  // Writes the blocks of row `row` of `num_rows` rows of num_k activations. `out` points to row 0:
+  // [num_rows][number of blocks] of activation_bytes.
   void (*quantize_row)(const float* x, int64_t num_k, int num_terms, int64_t row, int64_t num_rows,
                        std::byte* out);
   void (*run)(const Task& task);
-  // With fewer rows than this, the next kernel is faster. Null: the kernel takes any number of
+  // With fewer rows than this, the next kernel is faster. Null: the kernel supports any number of
   // rows.
   int64_t (*min_rows)(const Format& format, int num_terms) = nullptr;
-  // The kernel reads activations so fast that they should stay in L2 while panels pass.
+  // The kernel reads activations so fast that they should stay in L2 while panels are processed.
   bool needs_x_in_l2 = false;
 };
 
 extern const Kernel kPlain;
-// Defined only where the processor family has them.
+// Each is defined only for the processor family that has it.
 extern const Kernel kAvx2;
 extern const Kernel kAvxVnni;
 extern const Kernel kAvx512Vnni;

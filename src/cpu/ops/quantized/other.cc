@@ -1,4 +1,4 @@
-// The kernels of processors other than x86.
+// The kernels for processors other than x86.
 #include "cpu/ops/gemm_quantized.h"
 
 namespace quire::cpu {

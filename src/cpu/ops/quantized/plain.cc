@@ -26,7 +26,7 @@ struct Plain {
   static I broadcast(const std::byte* from) { return load(from); }
   static I and_bytes(I a, char mask) { return a & (0x01010101U * static_cast<uint32_t>(mask)); }
   static I or_bytes(I a, I b) { return a | b; }
-  template <int kBits>  // to the right; negative: to the left
+  template <int kBits>  // shift to the right; negative: to the left
   static I shift(I a) {
     return kBits < 0 ? a << (kBits < 0 ? -kBits : 0) : a >> (kBits < 0 ? 0 : kBits);
   }

@@ -1,4 +1,4 @@
-// The kernels of x86 processors.
+// The kernels for x86 processors.
 #include <cpuid.h>
 
 #include <vector>
@@ -10,7 +10,7 @@
 namespace quire::cpu {
 namespace {
 
-// Clang 14's __builtin_cpu_supports() does not have AVX-VNNI.
+// __builtin_cpu_supports() of Clang 14 does not support AVX-VNNI.
 bool has_avx_vnni() {
   constexpr unsigned kLeaf = 7, kSubleaf = 1, kAvxVnniBit = 1U << 4;
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
@@ -26,7 +26,7 @@ std::vector<QuantizedKernel> find_kernels() {
     if (amx_int8_usable()) kernels.push_back({kAmxInt8Name, &quantized::kAmxInt8});
     kernels.push_back({"avx512_vnni", &quantized::kAvx512Vnni});
   }
-  // Every processor with AVX2 converts F16.
+  // Every processor with AVX2 has F16C.
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
     if (may_use(IsaLevel::kAvx512) && has_avx_vnni()) {
       kernels.push_back({"avx_vnni", &quantized::kAvxVnni});
