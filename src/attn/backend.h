@@ -1,6 +1,6 @@
-// The batch of a step as attention receives it, and the interface of attention backends: a backend
-// reports what it supports and makes plans; a plan computes attention. The rest of the code does
-// not depend on which backend runs.
+// The batch of a step as attention receives it, and the interface of attention backends. A backend
+// reports which shapes it supports and makes plans; a plan computes attention. The rest of the code
+// does not depend on the backend that runs.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ constexpr std::string_view phase_name(Phase phase) {
   return phase == Phase::kDecode ? "decode" : "prefill";
 }
 
-// One array in host and device memory; on a CPU both pointers are the same.
+// An array in host and device memory; on a CPU both pointers are equal.
 template <typename T>
 struct HostDev {
   const T* host = nullptr;
@@ -36,18 +36,19 @@ struct PhaseRange {
   int num_reqs = 0;
   int first_token = 0;
   int num_tokens = 0;
-  int max_q_len = 0;   // of any request; on a GPU, every decode has exactly this many
-  int max_kv_len = 0;  // upper bound; in a graph's batch the longest possible context
+  int max_q_len = 0;   // of any request; on a GPU, every decode request has exactly this many query
+                       // tokens
+  int max_kv_len = 0;  // upper bound; in a graph's batch, the longest possible context
 };
 
 // There is one batch per step and KV group, shared by all layers of the group. Query token t of
 // request r attends to positions [0, seq_lens[r] - q_len(r) + (t - query_start[r])] (causal, itself
-// included). The block table has page 0 in place of pages before the window and of pages behind a
-// slot's blocks, which drafts may reach. Entries behind a request's last page may be invalid
-// numbers; tests/support/attention_cases.h puts huge ones there.
+// included). In the block table, page 0 replaces pages before the window, and pages beyond a slot's
+// blocks, which drafts may reach. Entries after a request's last page may be invalid numbers;
+// tests/support/attention_cases.h fills them with huge numbers.
 struct AttentionBatch {
   PhaseRange decode;                      // short queries, uniform on a GPU: first in the batch
-  PhaseRange prefill;                     // all others
+  PhaseRange prefill;                     // all other requests
   HostDev<int32_t> query_start;           // [num_reqs + 1], index of each request's first token
   const int32_t* seq_lens = nullptr;      // device, [num_reqs], exact, including this step's tokens
   std::span<const int32_t> kv_len_bound;  // host, [num_reqs], never below seq_lens
@@ -71,19 +72,20 @@ struct AttentionShape {
   DType out = DType::kF32;
   float scale = 1.0F;    // multiplies q·k
   float softcap = 0.0F;  // s := softcap * tanh(s / softcap); 0: off
-  int window = 0;        // a query attends to its last `window` positions with itself; 0: all
+  int window = 0;        // a query attends to its last `window` positions, including its own; 0:
+                         // all
   bool causal = true;
-  bool sinks = false;  // one logit per head joins the softmax's denominator, attending to nothing
+  bool sinks = false;  // one logit per head is added to the softmax's denominator, without a value
   // The widths of each head's keys and values in the expanded form of a latent cache
-  // (attn/expansion.h); 0: the model has no such form.
+  // (attn/expansion.h); 0: the model has no expanded form.
   int expanded_key_dim = 0;
   int expanded_value_dim = 0;
 
   friend bool operator==(const AttentionShape&, const AttentionShape&) = default;
 };
 
-// Every way in which the shape contradicts itself, for any backend. Each reason is one sentence
-// that names the field, its value and the expected value.
+// Lists every contradiction within the shape that would be invalid for any backend. Each reason is
+// one sentence with the field, its value and the expected value.
 std::vector<std::string> shape_faults(const AttentionShape& shape);
 
 // The layout of the KV cache for this shape.
@@ -111,8 +113,7 @@ std::string describe(const AttentionUse& use);
 // Whether a backend supports a use; otherwise all the reasons why not.
 struct Support {
   std::vector<std::string> reasons;
-  // Selection passes over this backend when another is available, unless the configuration names
-  // it.
+  // Selection skips this backend if another is available, unless the configuration names it.
   std::vector<std::string> reasons_to_prefer_others = {};
 
   bool ok() const { return reasons.empty(); }
@@ -122,7 +123,7 @@ struct Support {
 struct PlanLimits {
   AttentionUse use;
   int max_num_reqs = 0;    // in a graph: exact
-  int max_num_tokens = 0;  // of the phase; in a graph exactly max_num_reqs * use.q_len
+  int max_num_tokens = 0;  // of the phase; in a graph, exactly max_num_reqs * use.q_len
   int max_kv_len = 0;
 };
 
@@ -138,26 +139,27 @@ struct AttentionCall {
 class ExpandingPlan;
 
 // A plan owns all state between update() and run(), so plans of one backend with equal shapes (of
-// two models or two graphs) can be updated and run in any order. The backend outlives its plans.
+// two models or two graphs) can be updated and run in any order. The backend must outlive its
+// plans.
 class AttentionPlan {
  public:
   virtual ~AttentionPlan() = default;
 
-  // Scratch bytes of one run() for any batch within the limits. Successive calls share one
+  // The scratch bytes of one run() for any batch within the limits. Successive calls share one
   // workspace.
   virtual size_t workspace_bytes() const = 0;
   // Prepares a step. Called once per step, before any layer runs, for a batch with at least one
-  // request in the plan's phase. It takes at most 10 µs of host time for 256 requests, works from
-  // upper bounds, and neither allocates nor synchronizes; it may enqueue copies of its decisions.
-  // The batch's arrays outlive the step. A plan for a graph is updated before the capture and
-  // before each replay: the work that run() enqueues does not depend on lengths, only on the shape
-  // of the range and the batch's device pointers.
+  // request in the plan's phase. It takes at most 10 µs of host time for 256 requests, uses upper
+  // bounds of the lengths, and neither allocates nor synchronizes. It may enqueue copies of its
+  // decisions. The batch's arrays must outlive the step. A plan for a graph is updated before the
+  // capture and before each replay: the work that run() enqueues does not depend on lengths, only
+  // on the shape of the range and the batch's device pointers.
   virtual Status update(const AttentionBatch& batch, Stream& stream) = 0;
-  // Enqueues the attention of one layer without allocation or synchronization, if expanding() is
-  // null. A request of length 0 (padding) gets zeros.
+  // Enqueues the attention of one layer without allocation or synchronization. Must not be called
+  // if expanding() is not null. A request of length 0 (padding) gets zeros.
   virtual Status run(const AttentionCall& call, Stream& stream) = 0;
-  // The plan that computes the batch of the last update() instead of run() (attn/expansion.h);
-  // null: run() does.
+  // The plan whose run_expanded() computes the batch of the last update() instead of run()
+  // (attn/expansion.h); null: run() computes it.
   virtual ExpandingPlan* expanding() { return nullptr; }
 };
 
@@ -168,15 +170,15 @@ class AttentionBackend {
   virtual std::string_view name() const = 0;
   virtual Support supports(const AttentionShape& shape, const AttentionUse& use,
                            const Device& device) const = 0;
-  // Called at start for a supported shape and use. Allocates all memory of the plan and loads
-  // everything that its first run would load. There is one plan per runner, model, KV group and
-  // graph, and one per phase for eager steps.
+  // Called at start for a supported shape and use. Allocates all memory of the plan, and loads
+  // everything that its first run would otherwise load. There is one plan per runner, model, KV
+  // group and graph, and one per phase for eager steps.
   virtual Result<std::unique_ptr<AttentionPlan>> make_plan(const AttentionShape& shape,
                                                            const PlanLimits& limits) = 0;
 };
 
-// A backend's name and the device that it needs. The list includes backends that this build lacks,
-// so that their names are not reported as misspelled.
+// A backend's name and the device that it needs. The list includes backends that this build does
+// not have, so that their names are not reported as misspelled.
 struct BackendName {
   std::string_view name;
   DeviceKind device;

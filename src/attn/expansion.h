@@ -1,9 +1,9 @@
 // The two forms of multi-head latent attention. In the absorbed form, the queries are multiplied by
 // each head's matrices, and attention reads the latent vectors of the cache. In the expanded form,
 // the latent vectors are multiplied by the matrices, and attention reads keys and values of every
-// head. With the published sizes it takes 320 instead of 1,088 multiplications per head and pair of
-// positions, but 131,072 more per position that is expanded, so it suits steps of many query
-// tokens.
+// head. With the published sizes, the expanded form needs 320 instead of 1,088 multiplications per
+// head and pair of positions. But it needs 131,072 more per head and expanded position, so it suits
+// steps of many query tokens.
 //
 // The plan of a step chooses the form. A model computes the products, because it has the matrices.
 #pragma once
@@ -19,26 +19,29 @@ namespace quire {
 class LatentExpander {
  public:
   virtual ~LatentExpander() = default;
-  // latents: [num_rows, latent_dim]. Writes the part of keys [num_rows, num_heads, key_dim] without
-  // positions, which is the beginning of each head, and values [num_rows, num_heads, value_dim].
+  // latents: [num_rows, latent_dim]. Writes the beginning of each head of keys [num_rows,
+  // num_heads, key_dim] (the part without rotary embedding), and values [num_rows, num_heads,
+  // value_dim].
   virtual void expand(TensorView latents, TensorView keys, TensorView values, Stream& stream) = 0;
 };
 
-// The elements of ExpandedCall::scratch per element of `out`: a partial result, and a merged result
-// in F32. A request's first result is merged as it was rounded in `out`.
+// The number of elements of ExpandedCall::scratch per element of `out`: one for a partial result,
+// and two for a merged result in F32. A request's first result is read from `out`, in its rounded
+// form.
 inline constexpr int kExpandedScratch = 3;
 
 // The arguments of one layer's expanded attention, in the plan's phase.
 struct ExpandedCall {
   TensorView q;        // [num_tokens, num_heads, key_dim], all tokens of the step, rotated
   TensorView out;      // [num_tokens, num_heads, value_dim]; only the phase's rows are written
-  TensorView scratch;  // [num_tokens, num_heads, kExpandedScratch * value_dim], as `out`
+  TensorView scratch;  // [num_tokens, num_heads, kExpandedScratch * value_dim], in the type of
+                       // `out`
   KvCacheView kv;
   LatentExpander* expander = nullptr;
   std::span<std::byte> workspace;  // AttentionPlan::workspace_bytes, 256-byte aligned
 };
 
-// A plan that has both forms, with heads of the shape's expanded widths.
+// A plan with both forms. Its heads have the shape's expanded dimensions.
 class ExpandingPlan : public AttentionPlan {
  public:
   // Enqueues the expanded attention of one layer, as run() does. A request of length 0 gets zeros.

@@ -53,7 +53,8 @@ Result<AttentionPlans> AttentionPlans::make(AttentionSelector& selector, const P
       continue;
     }
     QUIRE_RETURN_IF_ERROR(selector.remove_backend(*key.backend, key.use.phase, plan.status()));
-    // The phase's steps of this backend now go to other backends, which need plans for them.
+    // Steps of this phase that this backend would have served now use other backends, which need
+    // plans for them.
     std::erase_if(made, [&](const Entry& entry) {
       return entry.key.backend == key.backend && entry.key.use.phase == key.use.phase;
     });

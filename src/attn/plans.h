@@ -12,14 +12,14 @@ namespace quire {
 class AttentionPlans {
  public:
   // Makes a plan for every backend that the selector may choose for an eager step, and one for each
-  // (requests, query length, backend) that serves any of the graphs' `keys`. `largest` bounds the
-  // batches of all uses. If a backend cannot make a plan, the selector removes it and others serve
-  // its steps.
+  // (requests, query length, backend) that serves any of the graphs' `keys`. `largest` limits the
+  // batches of all uses. If a backend cannot make a plan, the selector removes the backend, and
+  // other backends serve its steps.
   static Result<AttentionPlans> make(AttentionSelector& selector, const PlanLimits& largest,
                                      std::span<const DecodeKey> keys);
 
-  // The plan for a step of this use for which the selector chose `backend`. For a graph it serves
-  // exactly num_reqs requests.
+  // Returns the plan for a step of this use for which the selector chose `backend`. A graph's plan
+  // serves exactly num_reqs requests.
   AttentionPlan& find(const AttentionUse& use, const AttentionBackend& backend,
                       int num_reqs = 0) const;
   // The largest workspace_bytes() of all plans.
@@ -37,11 +37,12 @@ class AttentionPlans {
     std::unique_ptr<AttentionPlan> plan;
   };
 
-  // The keys of all plans that the selector may ask for.
+  // The keys of all plans that the selector may require.
   static std::vector<Key> wanted(const AttentionSelector& selector,
                                  std::span<const DecodeKey> keys);
 
-  std::vector<Entry> entries_;  // ascending query length: the first that is long enough serves
+  std::vector<Entry> entries_;  // by ascending query length: the first plan that is long enough
+                                // serves a step
 };
 
 }  // namespace quire

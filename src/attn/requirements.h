@@ -26,7 +26,7 @@ struct Requirements {
     require_head_dim("head_dim_v", shape.head_dim_v, max);
   }
 
-  // For kernels that convert every type of cache but 8-bit integers.
+  // For kernels that convert every type of cache except 8-bit integers.
   void require_float_cache(const AttentionShape& shape) {
     require(is_float(shape.kv), fmt::format("kv is {}; it must be f32, f16, bf16 or fp8_e4m3.",
                                             kv_cache_dtype_name(shape.kv)));

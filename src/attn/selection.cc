@@ -34,7 +34,7 @@ std::vector<AttentionUse> uses_of(std::span<const int> q_lens) {
   return uses;
 }
 
-// The fields of config.json that make up the sizes of a latent cache, and the remedy.
+// The fields of config.json that determine the sizes of a latent cache, and the remedy.
 std::string origin_of_sizes(const AttentionShape& shape) {
   if (!shape.is_latent) return "";
   return fmt::format(
@@ -375,7 +375,7 @@ void describe_group(const AttentionSelector& selector, const std::string& group,
 std::string AttentionSelector::reason(const Candidates& candidates, const Choice& choice) {
   if (!candidates.forced_by.empty()) return fmt::format("forced by {}", candidates.forced_by);
   if (candidates.backends.size() == 1) return "the only backend that serves this shape";
-  // The reference is for tests: tables do not measure it.
+  // The reference is not a rival, because it is for tests and tables do not measure it.
   const auto num_rivals = std::ranges::count_if(
       candidates.backends, [](const auto* backend) { return backend->name() != "reference"; });
   if (choice.measured == nullptr && num_rivals == 1) return "";

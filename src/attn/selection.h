@@ -1,6 +1,6 @@
 // The selection of attention backends. Its inputs are the backends of this build (BackendSet), the
-// user's preference and the tuning table; AttentionSelector decides for the steps of one KV group;
-// report_selection() says which backend serves which steps, and why.
+// user's preference and the tuning table; AttentionSelector selects for the steps of one KV group.
+// report_selection() lists which backend serves which steps, and why.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ namespace quire {
 
 // The backends that the configuration names. auto or empty: no restriction.
 struct BackendPreference {
-  // EngineConfig::attention_backend: serves each use that it supports and that no other field
-  // names. auto serves the rest, and remarks() reports that.
+  // EngineConfig::attention_backend: serves each use that it supports, unless one of the other
+  // fields applies. auto selects the backends of the other uses, and remarks() reports that.
   std::string_view any = "auto";
   // EngineConfig::decode_attention_backend and prefill_attention_backend: only this backend may
   // serve the phase. Empty: `any`.
@@ -26,7 +26,7 @@ struct BackendPreference {
   std::string_view prefill = {};
   std::string_view any_option = "`attention_backend`";  // the setting of `any`, for errors
 
-  // The fields decode and prefill.
+  // The field `decode` or `prefill`.
   std::string_view own(Phase phase) const { return phase == Phase::kDecode ? decode : prefill; }
   // The backend that must serve the phase, if is_forced().
   std::string_view name(Phase phase) const { return own(phase).empty() ? any : own(phase); }
@@ -37,7 +37,7 @@ struct BackendPreference {
 
 class BackendSet {
  public:
-  // Adds a backend, in order of preference; names are distinct.
+  // Adds a backend. Must be called in order of preference; names are unique.
   void add(std::unique_ptr<AttentionBackend> backend);
 
   std::vector<std::string_view> names() const;
@@ -48,9 +48,10 @@ class BackendSet {
   std::vector<AttentionBackend*> supporting(const AttentionShape& shape, const AttentionUse& use,
                                             const Device& device) const;
 
-  // If the preference does not force the use's phase, returns supporting(), or fails if it is
-  // empty. If it does, returns that backend or fails; it is never silently replaced. The error is
-  // invalid_argument and lists every reason of every backend that was considered.
+  // If the preference does not force a backend for the use's phase, returns supporting(), or fails
+  // if that is empty. Otherwise returns the forced backend or fails; the forced backend is never
+  // silently replaced. The error is invalid_argument and lists all reasons of every considered
+  // backend.
   Result<std::vector<AttentionBackend*>> select(const AttentionShape& shape,
                                                 const AttentionUse& use, const Device& device,
                                                 const BackendPreference& preference) const;
@@ -70,7 +71,7 @@ struct DecodeKey {
   int num_reqs = 0;
   int max_kv_len = 0;
   bool ragged = false;
-  bool eager = false;  // planned in each step, not part of a graph
+  bool eager = false;  // planned in each step instead of captured in a graph
   int q_len = 1;       // query tokens of every request
 
   AttentionUse use() const { return {.phase = Phase::kDecode, .q_len = q_len, .in_graph = !eager}; }
@@ -82,8 +83,8 @@ struct DecodeKey {
 DecodeKey decode_key(const AttentionBatch& batch);
 
 // Whether lengths differ so much that their mean is below 3/4 of the longest; false for no
-// requests. Raggedness, like the longest length, changes which backend is fastest, by more than the
-// 1 % within which measured times count as equal.
+// requests. Raggedness is a part of the key because, like the longest length, it affects which
+// backend is fastest. The difference exceeds the 1 % within which measured times count as equal.
 bool is_ragged(std::span<const int32_t> kv_len_bounds);
 
 // The attention shapes of one KV group, by phase.
@@ -105,41 +106,42 @@ struct AttentionService {
   std::string reason = {};  // "forced by `attention_backend`", "measured …"
 };
 
-// Selects the backend for the steps of one KV group. It is made once, at start.
+// Selects the backend for the steps of one KV group. It is created once, at start.
 class AttentionSelector {
  public:
   // Selects for decode steps of these query lengths (ascending; eager and in graphs) and for
-  // prompts. Fails as BackendSet::select does, and when a preference serves no use. The backends
-  // outlive the selector.
+  // prompts. Fails as BackendSet::select does, and if a preferred backend supports no use. The
+  // backends must outlive the selector.
   static Result<AttentionSelector> create(const BackendSet& backends, const PhaseShapes& shapes,
                                           const Device& device, const BackendPreference& preference,
                                           std::shared_ptr<const TuningTable> table,
                                           std::span<const int> q_lens);
 
-  // Returns the forced backend, or the only candidate, or the fastest candidate by the table. A
-  // query length between two lengths of create() counts as the longer one. The result depends only
-  // on the arguments, so a graph's replays choose the backend that it was captured with.
+  // Returns the forced backend, or the only candidate, or the fastest candidate according to the
+  // table. A query length between two lengths of create() counts as the longer one. The result
+  // depends only on the arguments, so replays of a graph choose the backend with which it was
+  // captured.
   AttentionBackend* decode(const DecodeKey& key) const;
   AttentionBackend* prefill(int num_reqs, int num_tokens, int max_kv_len) const;
 
   const AttentionShape& shape(Phase phase) const { return shapes_.of(phase); }
-  // The backends that may be chosen for such steps, the preferred one first; never empty.
+  // The backends that may be chosen for steps of this use, in order of preference; never empty.
   std::span<AttentionBackend* const> candidates(const AttentionUse& use) const {
     return of(use).backends;
   }
   // The eager uses of create(): each query length of decode, and prompts.
   std::vector<AttentionUse> eager_uses() const;
-  // Removes a backend that cannot make a plan for a phase: others serve it, and remarks() reports
-  // that. Returns `reason` as an error when no other backend remains.
+  // Removes a backend that cannot make a plan for a phase. Other backends serve the phase, and
+  // remarks() reports that. Returns `reason` as an error if no other backend remains.
   Status remove_backend(const AttentionBackend& backend, Phase phase, const Status& reason);
-  // One sentence for each backend that the configuration named, or that supports the shape, but
-  // that is not chosen.
+  // One sentence for each backend that is not chosen, although the configuration names it or it
+  // supports the shape.
   std::span<const std::string> remarks() const { return remarks_; }
 
-  // Lists which backend serves which of these ascending decode steps. Neighbours with the same
-  // query length, context length, raggedness and backend form one entry.
+  // Lists which backend serves which of these decode steps, which must be ascending. Adjacent steps
+  // with the same query length, context length, raggedness and backend form one entry.
   std::vector<AttentionService> decode_services(std::span<const DecodeKey> keys) const;
-  // Lists the same for prompts of a few lengths.
+  // Lists the services for prompts of a few lengths.
   std::vector<AttentionService> prefill_services() const;
 
  private:
@@ -147,13 +149,14 @@ class AttentionSelector {
     AttentionUse use;
     std::vector<AttentionBackend*> backends;
     std::string forced_by;  // the option; empty: not forced
-    // The backends' names, and the part of the table that decides among them.
+    // The backends' names, and the part of the table that selects among them.
     std::vector<std::string_view> names = {};
     TuningTable table = {};
   };
   struct Choice {
     AttentionBackend* backend = nullptr;
-    const TuningTable::MeasuredPoint* measured = nullptr;  // decided the choice; null: not measured
+    const TuningTable::MeasuredPoint* measured = nullptr;  // the point that determined the choice;
+                                                           // null: not measured
   };
 
   const Candidates& of(const AttentionUse& use) const;
@@ -170,11 +173,11 @@ class AttentionSelector {
   std::shared_ptr<const TuningTable> table_;
 };
 
-// Which backend serves which steps, and why, for the log and for `quire doctor`.
+// Lists which backend serves which steps, and why, for the log and for `quire doctor`.
 struct SelectionReport {
   std::string backends;              // for example "decode: xqa and native, prefill: flashinfer"
   std::vector<std::string> summary;  // a line per range of contexts that the same backends serve
-  std::vector<std::string> details;  // a line per choice, with the measured times behind it
+  std::vector<std::string> details;  // one line per choice, with the measured times that led to it
 };
 // One selector per KV group; group_names[g] precedes the group's lines. `keys` are the decode steps
 // to report, in the order that decode_services() expects.

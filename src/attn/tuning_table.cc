@@ -39,7 +39,8 @@ struct BuiltinTable {
   std::string_view device;  // part of the driver's device name
   std::string_view csv;
 };
-// The PCIe cards of the same name have half the memory bandwidth, so they are measured at start.
+// The name of the H100 includes its memory type, because PCIe cards of the same name have half the
+// memory bandwidth. These cards are measured at start.
 constexpr BuiltinTable kTables[] = {{"H100 80GB HBM3", {kH100, sizeof kH100 - 1}},
                                     {"H200", {kH200, sizeof kH200 - 1}}};
 
@@ -158,7 +159,7 @@ double factor(double a, double b) {
 using KindDistance = std::tuple<int, int, double>;
 
 KindDistance kind_distance(const TuningPoint& a, const TuningPoint& b) {
-  // Fewer backends support several query tokens, and they use other kernels for them.
+  // Fewer backends support several query tokens, and their kernels for them are different.
   const bool same_decode = a.phase == Phase::kPrefill || (a.q_len > 1) == (b.q_len > 1);
   const int num_types = static_cast<int>(a.q != b.q) + static_cast<int>(a.kv != b.kv);
   const auto group = [](const TuningPoint& p) { return p.num_heads / std::max(p.num_kv_heads, 1); };
@@ -167,9 +168,9 @@ KindDistance kind_distance(const TuningPoint& a, const TuningPoint& b) {
   return {static_cast<int>(!same_decode), num_types, shape};
 }
 
-// Distance in powers of two. Decode kernels pack a request's query tokens and heads into tiles
-// whose rows are a power of two, so that 3 and 4 tokens, or 5 to 8 tokens, run alike. Within such a
-// class the exact ratio decides.
+// Distance in powers of two. Decode kernels pack a request's query tokens and heads into tiles with
+// a power of two of rows, so 3 and 4 tokens, or 5 to 8 tokens, take about the same time. Within
+// such a class, the exact ratio decides.
 double q_len_distance(const TuningPoint& a, const TuningPoint& b) {
   if (a.phase == Phase::kPrefill) return factor(a.q_len, b.q_len);
   const auto tile_class = [](const TuningPoint& p) {

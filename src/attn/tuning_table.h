@@ -1,5 +1,5 @@
-// The times that `quire tune` measured, and the choice of a backend by them. Host only. A table's
-// file is CSV:
+// The times that `quire tune` measured, and the choice of a backend based on them. Host only. A
+// table's file is CSV:
 //   phase,num_heads,num_kv_heads,head_dim,page_size,q_dtype,kv_dtype,num_reqs,q_len,kv_len,lengths,
 //   backend,us                                                                        (one line)
 //   decode,32,8,128,16,bf16,bf16,64,1,4096,full,xqa,71.25
@@ -17,8 +17,8 @@
 
 namespace quire {
 
-// The batch that a time was measured for. Every request has q_len query tokens. Its context has
-// kv_len positions, or, if `ragged`, a length drawn uniformly from [q_len, kv_len].
+// The batch for which a time was measured. Every request has q_len query tokens. Its context has
+// kv_len positions or, if `ragged`, a length drawn uniformly from [q_len, kv_len].
 struct TuningPoint {
   Phase phase = Phase::kDecode;
   int num_heads = 0;
@@ -61,29 +61,30 @@ class TuningTable {
   };
   struct Best {
     size_t candidate = 0;                     // index into the candidates
-    const MeasuredPoint* measured = nullptr;  // decides the choice; null: none was measured
+    const MeasuredPoint* measured = nullptr;  // the point that determined the choice; null: not
+                                              // measured
   };
 
   TuningTable() = default;
   // A later row replaces an earlier one with the same point and backend.
   explicit TuningTable(std::span<const TuningRow> rows);
 
-  // `name` appears in errors, which are one line and name the line's number and field.
+  // `name` appears in errors. An error is one line, with the line number and the field.
   static Result<TuningTable> parse(std::string_view csv, std::string_view name);
   static Result<TuningTable> read(const std::string& path);
 
   // Returns the fastest candidate of the nearest point at which any candidate was measured.
   // Candidates within 1 % of the fastest count as equal, and the first of them wins, so that
-  // measurement noise does not decide. Only points of the same phase count. Nearness compares, in
-  // this order: for decode, one or several query tokens; the types; head_dim, group and page size;
-  // raggedness; the ratios of requests, q_len and kv_len. Without such a point, returns the first
-  // candidate. The result does not depend on the order of the table's rows. `candidates` must not
-  // be empty.
+  // measurement noise does not decide. Only points of the same phase are considered. Nearness
+  // compares, in this order: for decode, one or several query tokens; the types; head_dim, group
+  // and page size; raggedness; the ratios of requests, q_len and kv_len. Without such a point,
+  // returns the first candidate. The result does not depend on the order of the table's rows.
+  // `candidates` must not be empty.
   Best best(const TuningPoint& point, std::span<const std::string_view> candidates) const;
-  // Returns the measured points among which best() chooses for every point with this point's phase,
-  // shape, types and kind of query length (one token or several), whatever its other sizes: best()
-  // on them equals best() on the whole table. A step then compares 135 points instead of all points
-  // of a device.
+  // Returns the measured points that best() may choose for points with this point's phase, shape,
+  // types and kind of query length (one token or several), and any other sizes. For such points,
+  // best() of the returned table equals best() of the whole table. So a step compares 135 points
+  // instead of all points of a device.
   TuningTable restricted_to(const TuningPoint& point,
                             std::span<const std::string_view> candidates) const;
 
@@ -94,8 +95,8 @@ class TuningTable {
   std::vector<MeasuredPoint> points_;  // in ascending order of the points
 };
 
-// The built-in table for the device: output of `quire tune` on the devices that were measured.
-// Empty if the device was not measured.
+// The built-in table for the device: the output of `quire tune` on that device. Empty for other
+// devices.
 TuningTable builtin_table(const Device& device);
 
 std::string to_csv(std::span<const TuningRow> rows);
