@@ -11,10 +11,10 @@ namespace quire {
 
 namespace {
 
-// Finds the k-th largest in one pass with a heap of the k largest so far. Most values fail one
-// comparison.
+// Finds the k-th largest value in one pass, with a heap of the k largest so far. One comparison
+// rejects most values.
 float kth_largest(std::span<const float> logits, int k) {
-  thread_local std::vector<float> heap;  // its smallest value is in front
+  thread_local std::vector<float> heap;  // the smallest value is in front
   if (static_cast<size_t>(k) >= logits.size()) return -std::numeric_limits<float>::infinity();
   heap.assign(logits.begin(), logits.begin() + k);
   std::ranges::make_heap(heap, std::greater());
@@ -31,8 +31,9 @@ bool more_likely(const Candidate& a, const Candidate& b) {
   return a.weight != b.weight ? a.weight > b.weight : a.token_id < b.token_id;
 }
 
-// Weights in (0, 1] are sorted into descending buckets, 256 per octave, by the leading bits of the
-// double, which have the same order as the number. The last bucket holds all smaller weights.
+// Weights in (0, 1] are sorted into descending buckets, 256 per factor of 2, by the leading bits of
+// the double. These bits have the same order as the number. The last bucket holds all smaller
+// weights.
 constexpr size_t kNumBuckets = 32 * 256;
 
 size_t bucket_of(double weight) {
@@ -41,7 +42,7 @@ size_t bucket_of(double weight) {
 }
 
 // Keeps the most likely tokens whose mass reaches top_p. Only the bucket in which the mass reaches
-// it needs sorting.
+// top_p has to be sorted.
 void keep_top_p(std::vector<Candidate>& kept, double top_p) {
   thread_local std::vector<double> masses;
   masses.assign(kNumBuckets, 0.0);
@@ -112,7 +113,8 @@ int32_t sample_gumbel_max(std::span<const float> logits, float max_logit, float 
   return static_cast<int32_t>(best_gumbel(logits, 0, max_logit, temperature, noise).token_id);
 }
 
-// Draws the same token as a choice among candidates, but exp_bound() avoids most exponentials.
+// Samples the same token as sample_gumbel_max() for candidates, but exp_bound() avoids most
+// exponentials.
 ScoredToken best_gumbel(std::span<const float> logits, int32_t first_id, float max_logit,
                         float temperature, const TokenNoise& noise) {
   const double inverse = 1.0 / static_cast<double>(temperature);

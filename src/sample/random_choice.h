@@ -9,7 +9,7 @@
 
 namespace quire {
 
-// The threshold between greedy and random choice, a temperature; as in vLLM.
+// The temperature below which sampling is greedy, as in vLLM.
 inline constexpr float kGreedyBelow = 1e-5F;
 
 using PhiloxCounter = std::array<uint32_t, 4>;
@@ -39,20 +39,20 @@ constexpr double open_uniform(uint32_t bits) {
 
 // Streams of random numbers. They are independent of each other at the same position.
 enum class NoiseStream : uint32_t {
-  kToken,                // of the token that is sampled without drafts
-  kDraft,                // of the tokens that a drafter samples
-  kAcceptance,           // of the decision whether a draft is accepted
-  kResidual,             // of the token in the place of a rejected draft
-  kSyntheticAcceptance,  // of the number of drafts that are accepted for a measurement
+  kToken,                // for the token that is sampled without drafts
+  kDraft,                // for the tokens that a drafter samples
+  kAcceptance,           // for the decision whether a draft is accepted
+  kResidual,             // for the token that replaces a rejected draft
+  kSyntheticAcceptance,  // for the number of accepted drafts in measurements
 };
 
 // The uniform random number of each token of a vocabulary, at one position of one sequence. It
-// depends only on (seed, position, stream, draft_idx, token id). A GPU's kernels call the same
-// functions, which are constexpr for this reason.
+// depends only on (seed, position, stream, draft_idx, token id). GPU kernels call the same
+// functions, which are therefore constexpr.
 class TokenNoise {
  public:
-  // draft_idx distinguishes the drafts of one step if `position` is that of its first draft. It is
-  // less than 2^16.
+  // If `position` is the position of a step's first draft, draft_idx distinguishes the drafts of
+  // the step. It must be less than 2^16.
   constexpr TokenNoise(uint64_t seed, uint64_t position, NoiseStream stream = NoiseStream::kToken,
                        uint32_t draft_idx = 0)
       : seed_(seed),
@@ -87,8 +87,8 @@ struct Candidate {
   int32_t token_id;
 };
 
-// The distribution that a token is drawn from: a candidate's probability is weight / total, and
-// that of every other token is 0.
+// The distribution from which a token is sampled. A candidate's probability is weight / total; the
+// probability of every other token is 0.
 struct TokenDistribution {
   std::vector<Candidate> candidates;  // in no particular order, each token once
   double total = 0;
@@ -97,20 +97,21 @@ struct TokenDistribution {
 // Selects the tokens that pass the filter, as vLLM defines it, in no particular order:
 // - min-p keeps those whose probability is at least min_p times the largest;
 // - top-k keeps every token whose logit is at least the k-th largest, including all ties;
-// - top-p takes the tokens that the other two kept, from the most likely one down (ties from the
-//   lowest id), until their mass reaches top_p. It keeps at least one.
-// max_logit is the largest of `logits` and finite. Tokens of logit -inf are never kept.
+// - top-p adds tokens from those that min-p and top-k kept, in order of falling probability (ties:
+//   lowest id first), until their mass reaches top_p. It keeps at least one token.
+// max_logit must be the largest of `logits`, and finite. Tokens with logit -inf are never kept.
 void filter_tokens(std::span<const float> logits, float max_logit, const TokenFilter& filter,
                    std::vector<Candidate>& kept);
 
-// Gumbel-max sampling in its exponential form: the argmax of weight / -log(u) draws a token in
-// proportion to its weight, without the sum or an order of the weights. Ties go to the lowest id.
+// Gumbel-max sampling in its exponential form: the argmax of weight / -log(u) samples a token in
+// proportion to its weight, and needs neither the sum nor an order of the weights. Ties go to the
+// lowest id.
 int32_t sample_gumbel_max(std::span<const Candidate> candidates, const TokenNoise& noise);
-// Samples over a whole vocabulary; most tokens are rejected by a cheap bound.
+// Samples over a whole vocabulary; a cheap bound rejects most tokens.
 int32_t sample_gumbel_max(std::span<const float> logits, float max_logit, float temperature,
                           const TokenNoise& noise);
 
-// A token of a random choice, and its weight / -log(u).
+// A token of a random choice, and its score weight / -log(u).
 struct ScoredToken {
   double score = -1;  // below every token's score
   int64_t token_id = 0;
@@ -121,9 +122,9 @@ struct ScoredToken {
     *this = other;
   }
 };
-// The winner among a part of the vocabulary: the tokens from first_id on, which have these logits.
+// Returns the winner in a part of the vocabulary: the tokens from first_id on, with these logits.
 // The best winner of all parts is the token that sample_gumbel_max() samples. max_logit is the
-// largest of the vocabulary.
+// largest logit of the vocabulary.
 ScoredToken best_gumbel(std::span<const float> logits, int32_t first_id, float max_logit,
                         float temperature, const TokenNoise& noise);
 

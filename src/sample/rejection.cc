@@ -8,7 +8,7 @@
 namespace quire {
 namespace {
 
-// Sums of F32 probabilities are this close to 1.
+// The sum of F32 probabilities must be this close to 1.
 constexpr double kSumTolerance = 1e-3;
 
 bool is_distribution(std::span<const float> probs) {
@@ -21,8 +21,8 @@ bool is_distribution(std::span<const float> probs) {
   return is_valid && std::abs(sum - 1) <= kSumTolerance;
 }
 
-// Whether the draft may have been drawn from its distribution. The whole row is checked, because a
-// check that depended on the drafted token alone would favor the other tokens.
+// Whether the draft may have been sampled from its distribution. The whole row is checked, because
+// a check that depended only on the drafted token would favor the other tokens.
 bool is_drawable(const Draft& draft) {
   if (draft.probs.empty()) return true;
   const auto id = static_cast<size_t>(draft.token_id);
@@ -35,16 +35,17 @@ double draft_prob(const Draft& draft, int32_t token_id) {
   return static_cast<double>(draft.probs[static_cast<size_t>(token_id)]);
 }
 
-// The ratio of the draft's probabilities in the target's distribution and in its own.
+// The draft's probability in the target's distribution divided by its probability in its own
+// distribution.
 double likelihood_ratio(const TokenDistribution& target, const Draft& draft) {
   const auto found = std::ranges::find(target.candidates, draft.token_id, &Candidate::token_id);
   if (found == target.candidates.end()) return 0;
   return found->weight / target.total / draft_prob(draft, draft.token_id);
 }
 
-// The mass by which `survival` times the target's distribution exceeds the draft's, with its tokens
-// in `residual`. Where rounding leaves no mass, the distributions are equal, and the residual is
-// the target's distribution.
+// Returns the mass by which `survival` times the target's distribution exceeds the draft's, and
+// writes its tokens to `residual`. If rounding leaves no mass, the distributions are equal, and the
+// residual is the target's distribution.
 double make_residual(const TokenDistribution& target, const Draft& draft, double survival,
                      std::vector<Candidate>& residual) {
   const double scale = survival / target.total;
@@ -75,12 +76,13 @@ VerifiedDrafts verify_standard(std::span<const Draft> drafts, const TargetAt& ta
   }
 }
 
-// Each number of drafts up to i is accepted by its own coin, and the largest one counts. Therefore
-// all drafts are looked at, except behind one that the target forbids.
+// For each i, a separate random number decides whether the first i drafts are accepted, and the
+// largest accepted i counts. Therefore all drafts are examined, up to the first draft that the
+// target forbids.
 VerifiedDrafts verify_block(std::span<const Draft> drafts, const TargetAt& target_at,
                             const DraftNoise& noise) {
   thread_local std::vector<Candidate> residual;
-  thread_local std::vector<Candidate> kept;  // the residual behind the accepted drafts
+  thread_local std::vector<Candidate> kept;  // the residual after the accepted drafts
   size_t num_accepted = 0;
   // The paper's p_i: the probability that the first i drafts are accepted if no more follow.
   double survival = 1;

@@ -1,7 +1,8 @@
 // Verifies the drafts of speculative decoding against the target's distributions. With standard
 // rejection sampling (Leviathan et al., "Fast inference from transformers via speculative
 // decoding", 2023) and with block verification (Sun et al., "Block verification accelerates
-// speculative decoding", 2024) the output has the target's distribution, whatever the drafter's is.
+// speculative decoding", 2024) the output has the target's distribution, for any distribution of
+// the drafter.
 #pragma once
 
 #include <cstddef>
@@ -15,30 +16,32 @@
 namespace quire {
 
 enum class RejectionMethod {
-  kStandard,   // accepts or rejects each draft by itself, up to the first rejected one
-  kBlock,      // decides on all drafts together, and accepts at least as many on average
+  kStandard,   // decides on each draft separately, up to the first rejected draft
+  kBlock,      // decides on all drafts together, and accepts at least as many drafts on average
   kSynthetic,  // accepts drafts at given rates, for measurements: the output has no meaning
 };
 
 // How a runner verifies drafts.
 struct Verification {
   RejectionMethod method = RejectionMethod::kStandard;
-  // Whether the drafter samples its drafts and gives their distributions. Otherwise each draft is
-  // certain, and it is accepted if it equals the token that is sampled without drafts.
+  // Whether the drafter samples its drafts and provides their distributions. Otherwise the drafter
+  // is deterministic, and a draft is accepted if it equals the token that is sampled without
+  // drafts.
   bool samples_drafts = false;
   std::vector<double> synthetic_rates = {};  // with kSynthetic, as for count_synthetic()
-  // Whether a step leaves out drafts that are not worth their time: on a CPU as in
+  // Whether a step omits drafts that are not worth their time: on a CPU as in
   // platform/adaptive_drafts.h, on a GPU as in platform/uniform_drafts.h.
   bool is_adaptive = false;
 
   bool is_synthetic() const { return method == RejectionMethod::kSynthetic; }
-  // Whether drafts are compared by their probabilities, and not with the sampled tokens.
+  // Whether drafts are verified by their probabilities instead of by comparison with sampled
+  // tokens.
   bool compares_probs() const { return samples_drafts && !is_synthetic(); }
 };
 
-// The random numbers for the drafts of one step. They are keyed by the position of the step's first
-// draft, and not by each draft's position: a step may use the numbers of a draft that it rejects,
-// as block verification does, and a later step that drafts the same position again needs new ones.
+// The random numbers for the drafts of one step. The key is the position of the step's first draft,
+// not each draft's own position. A step may use the numbers of a draft that it rejects, as block
+// verification does, and a later step that drafts the same position again needs new numbers.
 class DraftNoise {
  public:
   constexpr DraftNoise(uint64_t seed, uint64_t first_position)
@@ -55,8 +58,8 @@ class DraftNoise {
   constexpr TokenNoise residual(size_t draft_idx) const {
     return noise(NoiseStream::kResidual, draft_idx);
   }
-  // The noise of the token that is sampled after `draft_idx` accepted drafts, if no draft of that
-  // position was verified. It is the same as without drafts.
+  // The noise of the token that is sampled after `draft_idx` accepted drafts, if no draft at that
+  // position was verified. It equals the noise without drafts.
   constexpr TokenNoise token(size_t draft_idx) const { return {seed_, position_ + draft_idx}; }
   // Uniform in (0, 1), one per step.
   constexpr double synthetic_acceptance() const {
@@ -79,8 +82,8 @@ class DraftNoise {
 
 struct Draft {
   int32_t token_id = 0;
-  // The distribution that the draft was sampled from by DraftNoise::draft(), by token id,
-  // [vocab_size]; empty: the draft is certain.
+  // The distribution, by token id, from which DraftNoise::draft() sampled the draft: [vocab_size];
+  // empty: the drafter is deterministic.
   std::span<const float> probs = {};
 };
 
@@ -93,37 +96,37 @@ inline bool is_allowed(std::span<const uint32_t> mask, int64_t token_id) {
 }
 
 // Restricts a draft's distribution to the tokens that `mask` (as TokenConstraint::allowed_tokens)
-// allows, the draft among them. Forbidden drafts are cut, so all verified drafts have this
-// distribution. An invalid distribution stays as it is.
+// allows. The draft must be one of them: forbidden drafts are removed before, so all verified
+// drafts have the restricted distribution. An invalid distribution does not change.
 void keep_allowed(std::span<const uint32_t> mask, std::span<float> probs);
 
 // The target's distribution of the token after the first `num_drafts` drafts; null: not defined,
-// for example because of a NaN in the logits. Calls come with 0, 1, 2, … drafts. The result is used
-// until the next call.
+// for example because of a NaN in the logits. It is called with 0, 1, 2, … drafts. A result must be
+// valid until the next call.
 using TargetAt = std::function<const TokenDistribution*(size_t num_drafts)>;
 
 struct VerifiedDrafts {
   size_t num_accepted = 0;
-  // The token after the accepted drafts; -1: all drafts were accepted up to a position whose target
-  // distribution does not exist.
+  // The token after the accepted drafts; -1: the target has no distribution after the accepted
+  // drafts.
   int32_t next_token = -1;
 };
 
-// Verifies the drafts by `method`, kStandard or kBlock. A draft whose `probs` are not a
-// distribution (a NaN, a sum other than 1), or do not contain it, ends the drafts: if all before it
-// are accepted, the target's token takes its place.
+// Verifies the drafts by `method`, kStandard or kBlock. The drafts end at a draft whose `probs` are
+// not a distribution (a NaN, a sum other than 1) or give the draft no probability. If all drafts
+// before it are accepted, a token of the target replaces it.
 VerifiedDrafts verify_drafts(RejectionMethod method, std::span<const Draft> drafts,
                              const TargetAt& target_at, const DraftNoise& noise);
 
-// The number of drafts to accept by `u`, uniform in (0, 1). rates: by draft, the probability that
-// this draft and all before it are accepted; they do not increase.
+// The number of drafts to accept, given `u`, uniform in (0, 1). rates: for each draft, the
+// probability that it and all drafts before it are accepted. They must not increase.
 constexpr size_t count_synthetic(std::span<const double> rates, double u) {
   size_t count = 0;
   for (const double rate : rates) count += u < rate ? 1 : 0;
   return count;
 }
-// The rates whose mean accepted length, 1 + accepted drafts, is `length` with the least variance:
-// all but one of them are 0 or 1. `length` is from 1 to 1 + num_drafts.
+// Returns the rates for which the mean accepted length, 1 + accepted drafts, is `length` with the
+// least variance: all rates except one are 0 or 1. `length` must be from 1 to 1 + num_drafts.
 std::vector<double> synthetic_rates(double length, int num_drafts);
 
 }  // namespace quire

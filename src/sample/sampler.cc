@@ -22,8 +22,8 @@ struct Largest {
   bool has_nan = false;
 };
 
-// Finds the largest in one pass with independent lanes, so that the compiler can use vectors. NaN
-// never compares greater.
+// Finds the largest logit in one pass with independent lanes, so that the compiler can vectorize.
+// NaN never compares greater.
 Largest find_largest(std::span<const float> logits) {
   constexpr size_t kLanes = 32;
   float best[kLanes];
@@ -81,7 +81,7 @@ int32_t first_of(std::span<const float> logits, float max_logit) {
   return static_cast<int32_t>(std::ranges::find(logits, max_logit) - logits.begin());
 }
 
-// The candidates among logits that pass check_largest().
+// The candidates among logits that have passed check_largest().
 void find_candidates(std::span<const float> logits, float max_logit, const SamplingParams& params,
                      std::vector<Candidate>& candidates) {
   if (is_greedy(params)) {
@@ -109,12 +109,13 @@ struct SamplerState::Impl {
   std::shared_ptr<const SamplingParams> params;
   uint64_t seed;
   int vocab_size;
-  int64_t num_tokens;  // known tokens; also the position of the next one
+  int64_t num_tokens;  // known tokens; also the position of the next token
   int32_t last_token;
   LogitsRules rules;
-  std::vector<int32_t> assumed = {};  // drafts, not in num_tokens; the rules count them
+  std::vector<int32_t> assumed = {};  // drafts that num_tokens does not include, but the rules
+                                      // count
 
-  // The logits after the request's rules, and the largest of them.
+  // The logits after the request's rules, and the largest of these logits.
   struct Ruled {
     std::span<const float> logits;
     float max_logit = 0;
@@ -302,7 +303,7 @@ float lead_of_most_likely(std::span<const float> logits) {
   return second == kLowest ? 1.0F : 1.0F / (1.0F + std::exp(second - first));
 }
 
-// The draft is drawn from the probabilities as they are written, in F32.
+// The draft is sampled from the probabilities in F32 while they are written.
 std::optional<int32_t> sample_draft(std::span<const float> logits, const SamplingParams& params,
                                     const TokenNoise& noise, std::span<float> probs) {
   const Largest largest = find_largest(logits);
@@ -360,7 +361,7 @@ void LogitsRules::remove_output(int32_t token_id) {
   if (!bad_words_ids_.empty()) output_ids_.pop_back();
   if (!has_penalties_) return;
   const auto seen = seen_.find(token_id);
-  // Penalties are applied to every token of the map.
+  // The entry is erased because penalties apply to every token in the map.
   if (--seen->second.num_output == 0 && !seen->second.in_prompt) seen_.erase(seen);
 }
 
@@ -384,7 +385,7 @@ void LogitsRules::keep_allowed(std::span<float> logits) const {
   for (size_t i = 0; i < allowed.size(); ++i) logits[static_cast<size_t>(allowed[i])] = kept[i];
 }
 
-// A bad word is forbidden when the output would end with it; the prompt does not count.
+// A bad word is forbidden if the output would end with it; the prompt does not count.
 void LogitsRules::forbid_bad_words(std::span<float> logits) const {
   for (const std::vector<int32_t>& word : bad_words_ids_) {
     const auto begun = std::span(word).first(word.size() - 1);
@@ -472,7 +473,7 @@ PositionLogprobs compute_logprobs(std::span<const float> logits, int32_t chosen,
   select_top(logits, static_cast<size_t>(std::max(num_top, 0)), top);
   const LogSoftmax softmax = log_softmax(logits);
   const float chosen_logit = logits[static_cast<size_t>(chosen)];
-  // As in vLLM, a token with ties gets the last of their ranks.
+  // As in vLLM, a token with ties gets the last rank among them.
   const auto rank = std::ranges::count_if(logits, [&](float x) { return x >= chosen_logit; });
   PositionLogprobs all;
   all.reserve(top.size() + 1);

@@ -1,5 +1,5 @@
-// Samples tokens from logits, as vLLM defines it. These are the reference definitions; a device may
-// fuse them, but must agree with them.
+// Samples tokens from logits, as vLLM defines it. These functions are the reference: a device may
+// fuse them, but must give the same results.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 
 namespace quire {
 
-// The largest logit of the tokens that were added.
+// The largest logit among the added tokens.
 struct LargestLogit {
   static constexpr int32_t kNone = std::numeric_limits<int32_t>::max();
 
@@ -35,16 +35,16 @@ struct LargestLogit {
     nan_id = std::min(nan_id, other.nan_id);
   }
 };
-// The largest of `logits`, the logits of the tokens from first_id on.
+// The largest of `logits`. They belong to the tokens from first_id on.
 LargestLogit largest_logit(std::span<const float> logits, int32_t first_id);
 
 // The sampler's state of one sequence. It is created when a slot is added and updated with each
 // token.
 class SamplerState {
  public:
-  // token_ids holds all known tokens; those from num_prompt_tokens on are output (after a
-  // preemption). bad_words_ids holds each bad word as token ids, with and without a leading space.
-  // end_token_ids holds the stop and end-of-sequence ids, which min_tokens forbids.
+  // token_ids has all known tokens. After a preemption, tokens from num_prompt_tokens on are
+  // output. bad_words_ids has each bad word as token ids, with and without a leading space.
+  // end_token_ids has the stop and end-of-sequence ids, which min_tokens forbids.
   SamplerState(std::shared_ptr<const SamplingParams> params, uint64_t seed,
                std::span<const int32_t> token_ids, int num_prompt_tokens,
                std::vector<int32_t> end_token_ids, std::vector<std::vector<int32_t>> bad_words_ids,
@@ -54,40 +54,43 @@ class SamplerState {
   SamplerState& operator=(SamplerState&&) noexcept;
 
   // Samples the next token from `logits` ([vocab_size]) and appends it to the state. The result
-  // depends only on the logits, the parameters, the seed and the token's position. Fails on NaN and
-  // when no token is allowed. `logprobs` are computed from the original logits, when requested.
-  // `mask` is in the form of TokenConstraint::allowed_tokens; without one, every token is allowed.
+  // depends only on the logits, the parameters, the seed and the token's position. Fails if a logit
+  // is NaN or if no token is allowed. `logprobs` are computed from the original logits, if the
+  // request asks for them. `mask` is in the form of TokenConstraint::allowed_tokens; without one,
+  // every token is allowed.
   Status sample(std::span<const float> logits, std::optional<std::span<const uint32_t>> mask,
                 int32_t& token_id, PositionLogprobs& logprobs);
 
   // Whether ranks that each have the logits of a part of the vocabulary can choose the token
   // without whole rows. They exchange the largest logit of each part and, for a random choice, the
-  // best token of each part. The token is the one that choose() draws from whole rows without a
-  // mask. False if the request has rules that change logits, filters, or log probabilities. Drafts
-  // that are accepted if they equal the sampled tokens are verified in the same way.
+  // best token of each part. The result equals that of choose() for whole rows without a mask.
+  // False if the request has rules that change logits, filters, or log probabilities. Drafts that
+  // are compared with sampled tokens are verified in the same way.
   bool chooses_from_parts() const;
   bool is_random() const;
-  // The best token of a part, num_drafts positions after the next one. largest: of all parts.
+  // The best token of a part, for the position num_drafts after the next one. largest: the largest
+  // logit of all parts.
   ScoredToken best_of_part(std::span<const float> logits, int32_t first_id,
                            const LargestLogit& largest, int num_drafts) const;
-  // best: of all parts; only a random choice reads it.
+  // best: the best token of all parts; used only for a random choice.
   Status choose(const LargestLogit& largest, const ScoredToken& best, int32_t& token_id) const;
 
   // The parts of sample(), for steps that verify drafts.
-  // Chooses the token that sample() draws, and does not append it.
+  // Chooses the token that sample() would sample, without appending it.
   Status choose(std::span<const float> logits, std::optional<std::span<const uint32_t>> mask,
                 int32_t& token_id) const;
-  // Writes the distribution that sample() draws from, and fails as it does. With temperature 0 it
-  // is a single token.
+  // Writes the distribution from which sample() samples, and fails as sample() does. With
+  // temperature 0, it is a single token.
   Status distribution(std::span<const float> logits, std::optional<std::span<const uint32_t>> mask,
                       TokenDistribution& target) const;
-  // The log probabilities of a token as sample() reports them; empty if they are not requested.
+  // The log probabilities of a token, as sample() reports them; empty unless the request asks for
+  // them.
   PositionLogprobs logprobs(std::span<const float> logits, int32_t token_id) const;
   // Appends a known token.
   void append(int32_t token_id);
   // Appends a draft as if it were accepted, so that the rules of the next position count it. Before
-  // any token is appended, settle() keeps the first num_accepted of these drafts and removes the
-  // others.
+  // any token is appended, settle() must be called: it keeps the first num_accepted of these drafts
+  // and removes the others.
   void assume(int32_t draft);
   void settle(size_t num_accepted);
   // The random numbers of the drafts that follow the known tokens.
@@ -102,16 +105,17 @@ class SamplerState {
   std::unique_ptr<Impl> impl_;
 };
 
-// The most likely token; of equally likely ones, the one with the lowest id. Absent if no token can
-// be chosen, for example because of a NaN.
+// The most likely token; among equally likely tokens, the one with the lowest id. Absent if no
+// token can be chosen, for example because of a NaN.
 std::optional<int32_t> most_likely_token(std::span<const float> logits);
 
-// The probability of the most likely token among the two most likely ones: 0.5 to 1.
+// The probability of the most likely token relative to the two most likely tokens together: 0.5 to
+// 1.
 float lead_of_most_likely(std::span<const float> logits);
 
-// Samples a draft from the logits of a drafter, by the request's temperature and filters but not
-// its rules, and writes the distribution that it was drawn from to `probs`, by token id. Absent if
-// no token can be chosen, for example because of a NaN.
+// Samples a draft from the logits of a drafter, with the request's temperature and filters but not
+// its rules. Writes the draft's distribution to `probs`, by token id. Absent if no token can be
+// chosen, for example because of a NaN.
 std::optional<int32_t> sample_draft(std::span<const float> logits, const SamplingParams& params,
                                     const TokenNoise& noise, std::span<float> probs);
 
@@ -124,7 +128,7 @@ Status check_logits(std::span<const float> logits, int64_t position);
 // of tokens that are at least as likely.
 PositionLogprobs compute_logprobs(std::span<const float> logits, int32_t chosen, int num_top);
 
-// Whether the parameters change logits by the tokens of the prompt or the output.
+// Whether the parameters change logits depending on the tokens of the prompt or the output.
 bool has_penalties(const SamplingParams& params);
 
 // Applies a request's rules to the logits before a token is chosen, in vLLM's order: allowed ids,
@@ -132,7 +136,7 @@ bool has_penalties(const SamplingParams& params);
 // only the parts of the sequence that the request's rules need.
 class LogitsRules {
  public:
-  // Drops ids outside the vocabulary, which cannot be sampled anyway.
+  // Drops ids outside the vocabulary, because they cannot be sampled.
   LogitsRules(std::shared_ptr<const SamplingParams> params, std::span<const int32_t> token_ids,
               int num_prompt_tokens, std::vector<int32_t> end_token_ids,
               std::vector<std::vector<int32_t>> bad_words_ids, int vocab_size);
@@ -140,7 +144,7 @@ class LogitsRules {
   bool changes_logits() const;
   void apply(std::span<float> logits) const;
   void append_output(int32_t token_id);
-  // Removes the newest output token, which is `token_id`.
+  // Removes the newest output token, which must be `token_id`.
   void remove_output(int32_t token_id);
 
  private:
@@ -163,7 +167,7 @@ class LogitsRules {
   std::unordered_map<int32_t, Seen> seen_;  // only with penalties
 };
 
-// The errors when no token can be chosen from a position's logits, with the same text on every
+// The errors if no token can be chosen from a position's logits. The text is the same for every
 // device.
 Status nan_logit(int64_t position, int64_t token_id);
 Status infinite_logit(int64_t position);

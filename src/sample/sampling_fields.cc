@@ -16,7 +16,7 @@ namespace {
 
 constexpr Range kPenalty = {.min = -2, .max = 2};
 constexpr Range kAny = {};
-// Upper bound of the strings that are copied before validate_sampling_params() checks them.
+// The maximum number of strings that are copied before validate_sampling_params() checks them.
 constexpr size_t kMaxListItems = 1 << 20;
 
 using P = SamplingParams;
@@ -90,7 +90,7 @@ Result<int> read_int(simdjson::dom::element value, Range range) {
   return static_cast<int>(number);
 }
 
-// A nonzero number that would round to zero as F32 stays nonzero.
+// A nonzero number that would be rounded to zero as F32 stays nonzero.
 Result<float> read_float(simdjson::dom::element value, const Range& range, std::string_view what) {
   QUIRE_ASSIGN_OR_RETURN(const double number, read_number(value, range, what));
   if (std::abs(number) > std::numeric_limits<float>::max()) {
@@ -197,8 +197,8 @@ Status set_sampling_field(const SamplingField& field, simdjson::dom::element val
   return std::visit(
       [&](auto member) -> Status {
         QUIRE_RETURN_IF_ERROR((JsonReader{value, field.range}(params.*member)));
-        // An empty list allows every token in the sampler, but a user who writes one means no
-        // token.
+        // In the sampler, an empty list allows every token, but a user who writes an empty list
+        // means no token.
         const bool allows_none =
             field.name == "allowed_token_ids" && params.allowed_token_ids.empty();
         return allows_none ? expected("at least one token id") : Status();
@@ -209,15 +209,15 @@ Status set_sampling_field(const SamplingField& field, simdjson::dom::element val
 namespace {
 
 constexpr size_t kMaxStrings = 1024;
-// Upper bound of all strings together, because the engine thread searches for stop strings after
-// every token.
+// The maximum size of all strings together, because the engine thread searches for stop strings
+// after every token.
 constexpr size_t kMaxStringBytes = 4096;
 
 Status refuse(auto got, std::string_view expected) {
   return invalid_argument(fmt::format("got {}, expected {}", got, expected));
 }
 
-// Refuses NaN and infinity too. `noun` precedes the value in errors: "" or "token id ".
+// Also refuses NaN and infinity. `noun` precedes the value in errors: "" or "token id ".
 Status check_range(auto value, const Range& range, std::string_view noun = "") {
   if (std::isfinite(static_cast<double>(value)) && range.contains(value)) return {};
   const std::string got = fmt::format("{}{}", noun, value);

@@ -1,5 +1,5 @@
-// The table of SamplingParams fields that a user may set: name, type, range and help of each. The
-// field `top_p` is read from a JSON object, and the flag `--top-p` from the command line.
+// The table of SamplingParams fields that a user may set, with their name, type, range and help.
+// For example, `top_p` is read from a JSON object, and `--top-p` from the command line.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ struct SamplingField {
   std::string_view name;  // "top_p"
   Member member;
   Range range;
-  std::string_view help;  // of the flag; a field that is true by default has the flag --no-…
+  std::string_view help;  // of the flag; for a field that is true by default, the flag is --no-…
   bool has_model_default = false;  // generation_config.json may give a default
 };
 
@@ -45,15 +45,15 @@ constexpr Range kBiasRange = {.min = -100, .max = 100};  // of each logit_bias e
 std::span<const SamplingField> sampling_fields();
 const SamplingField* find_sampling_field(std::string_view name);
 
-// Integers may be written as 5.0. The error says what was expected.
+// Integers may be written as 5.0. The error names the expected value.
 Status set_sampling_field(const SamplingField& field, simdjson::dom::element value,
                           SamplingParams& params);
 
-// Fails if the field's value is outside its range; vocab_size bounds every token id. The error says
-// what was got and expected, without the field's name.
+// Fails if the field's value is outside its range; vocab_size bounds every token id. The error
+// contains the value and the expected value, without the field's name.
 Status check_sampling_field(const SamplingField& field, const SamplingParams& params,
                             int vocab_size);
-// Checks all fields, also against each other. Errors name the field.
+// Checks each field and their combinations. Errors name the field.
 Status validate_sampling_params(const SamplingParams& params, int vocab_size, int max_model_len);
 
 }  // namespace quire
