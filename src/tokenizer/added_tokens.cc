@@ -46,7 +46,7 @@ bool is_between_bars(std::string_view text) {
   return false;
 }
 
-// Strips spaces, in either spelling, from both ends.
+// Strips spaces from both ends, in either of their spellings.
 std::string_view without_space(std::string_view text) {
   for (const std::string_view space : {" ", "▁"}) {
     while (text.starts_with(space)) text.remove_prefix(space.size());
@@ -147,13 +147,13 @@ ByteTrie::Match AddedTokens::longest_match(const Matcher& matcher, std::string_v
   while (true) {
     const ByteTrie::Match match = matcher.trie.longest_prefix(text);
     budget.spend(match.num_walked);
-    // Most tokens are the template's own, so their entry need not be checked.
+    // Most tokens come from the template, so their entry does not have to be checked.
     if (match.num_bytes == 0 || !untrusted.intersects(at, at + match.num_bytes)) return match;
     const Entry& entry = by_id_.at(match.id);
     const bool is_refused =
         entry.is_control && untrusted.intersects(at + entry.core_begin, at + entry.core_end);
     if (!is_refused) return match;
-    text = text.substr(0, match.num_bytes - 1);  // a shorter token may begin there
+    text = text.substr(0, match.num_bytes - 1);  // a shorter token may begin at the same position
   }
 }
 

@@ -1,4 +1,4 @@
-// Added tokens: texts that are matched literally, before the model tokenizes the rest.
+// Added tokens: texts that are matched literally before the model tokenizes the remaining text.
 #pragma once
 
 #include <algorithm>
@@ -27,42 +27,43 @@ struct AddedToken {
   bool special = false;    // omitted when decoding with skip_special_tokens
 };
 
-// Control tokens are the added tokens that give a prompt its structure, so that a request's text
-// must not become one: the special tokens, and tokens that are spelled like a special one between
-// bars, such as DeepSeek's <｜User｜>, which its file does not mark as special. Tokens such as
-// <think> and <tool_call> are not control tokens: models write them into the text that clients send
-// back.
+// Control tokens are the added tokens that give a prompt its structure, so a request's text must
+// never become a control token. They are the special tokens, and tokens with bars like those of
+// special tokens, such as DeepSeek's <｜User｜>, which its file does not mark as special. Tokens
+// such as <think> and <tool_call> are not control tokens: models write them into the text that
+// clients send back.
 class AddedTokens {
  public:
   static constexpr size_t kMaxTokenBytes = 1024;
   static constexpr size_t kMaxTokens = size_t{1} << 20;
 
-  // Uses the vocabulary's id of that text, otherwise `id`, otherwise the next free id.
+  // Uses the vocabulary's id of that text, or else `id`, or else the next free id.
   Status add(AddedToken token, std::optional<int64_t> id, const Vocab& vocab,
              const Normalizer& normalizer);
   static Result<AddedToken> from_json(JsonElement json);
 
   // Selects the tokens that are matched in raw text, or in normalized text.
   enum class Stage { kRaw, kNormalized };
-  // Called as visit(text, id) for consecutive parts: id of an added token, or -1 for other text.
+  // Called as visit(text, id) for consecutive parts, where id is an added token, or -1 for other
+  // text.
   using Visit = FunctionRef<void(std::string_view text, int32_t id)>;
-  // A control token is matched only where the text of the token is free of untrusted bytes. Stops
-  // when the budget is spent.
+  // A control token is matched only if its text has no untrusted bytes. Stops when the budget is
+  // spent.
   void split(std::string_view text, const ByteSpans& untrusted, Stage stage, SearchBudget& budget,
              Visit visit) const;
-  // Whether control tokens are matched in normalized text, which then needs marks.
+  // Whether control tokens are matched in normalized text, so that the normalized text needs marks.
   bool has_normalized_control() const { return has_normalized_control_; }
 
-  // Whether one of the ids is a control token that the vocabulary spells too, so that the model can
-  // find it in a piece of text.
+  // Whether one of the ids is a control token that the vocabulary also contains, so that the model
+  // can produce it from a piece of text.
   bool has_vocab_control(std::span<const int32_t> ids) const {
     return !is_vocab_control_.empty() && std::ranges::any_of(ids, [this](int32_t id) {
       const auto idx = static_cast<size_t>(id);
       return idx < is_vocab_control_.size() && is_vocab_control_[idx];
     });
   }
-  // Cuts the piece after the first character of each spelling of such a token, so that the model
-  // finds none.
+  // Splits the piece after the first character of each spelling of such a token, so that the model
+  // does not produce the token.
   void cut_vocab_control(std::string_view piece, SearchBudget& budget,
                          FunctionRef<void(std::string_view part)> visit) const;
 
@@ -82,7 +83,7 @@ class AddedTokens {
   }
   // The token's text when decoded. It is the normalized form if the token is matched in that form.
   const std::string& decoded_form(int32_t id) const { return by_id_.at(id).pattern; }
-  // The highest id + 1.
+  // The highest id plus 1.
   int32_t num_ids() const { return num_ids_; }
 
  private:
@@ -90,7 +91,8 @@ class AddedTokens {
     AddedToken token;
     std::string pattern;
     bool is_control = false;
-    // The part of the pattern between white space, which the template or a request may write.
+    // The part of the pattern without the white space around it. The template or a request may
+    // write that white space.
     size_t core_begin = 0;
     size_t core_end = 0;
   };
@@ -110,7 +112,7 @@ class AddedTokens {
   std::unordered_map<std::string, int32_t> by_content_;
   Matcher raw_;
   Matcher normalized_;
-  Matcher vocab_control_;               // control tokens by the vocabulary's spelling
+  Matcher vocab_control_;               // control tokens in the vocabulary's spelling
   std::vector<bool> is_vocab_control_;  // by id
   bool has_normalized_control_ = false;
   int32_t lowest_id_ = INT32_MAX;

@@ -16,13 +16,13 @@
 namespace quire {
 namespace {
 
-// A per-thread cache of the ids of short words: a table of fixed size in which a newer word
-// replaces the older one in its slot.
+// A per-thread cache of the ids of short words. It is a table of fixed size, in which a newer word
+// replaces the older word in its slot.
 class WordCache {
  public:
   static constexpr size_t kMaxWordBytes = 22;
   static constexpr size_t kMaxIds = 8;
-  static constexpr size_t kNumSlots = size_t{1} << 14;  // of 64 bytes each: 1 MiB per thread
+  static constexpr size_t kNumSlots = size_t{1} << 14;  // slots of 64 bytes: 1 MiB per thread
 
   static WordCache& of_this_thread() {
     thread_local const std::unique_ptr<WordCache> cache = std::make_unique<WordCache>();
@@ -184,8 +184,8 @@ Bpe::Bpe(const Vocab& vocab, const BpeOptions& options, ByteTrie user_defined)
 void Bpe::add_merge(int32_t left, int32_t right, int32_t rank, int32_t merged) {
   merges_.set(static_cast<uint32_t>(left), static_cast<uint32_t>(right), {rank, merged});
   if (!splits_words_) return;
-  // A character without a token becomes byte tokens. No rule of a known vocabulary merges them. If
-  // a rule does, can_touch() does not detect it, so words are not split at all.
+  // A character without a token becomes byte tokens. No known vocabulary has a rule that merges
+  // byte tokens. If a rule does, can_touch() would not detect it, so words are not split at all.
   const auto is_byte_token = [this](int32_t id) {
     return std::find(byte_ids_.begin(), byte_ids_.end(), id) != byte_ids_.end();
   };
@@ -199,8 +199,8 @@ void Bpe::add_merge(int32_t left, int32_t right, int32_t rank, int32_t merged) {
   }
 }
 
-// Whether any merge could join these two characters. If none can, the text may be split between
-// them, because the two sides never affect each other.
+// Whether any merge could join these two characters. If not, the text may be split between them,
+// because the two sides never affect each other.
 bool Bpe::can_touch(char32_t left, char32_t right) const {
   if (left < 128 && right < 128) return ascii_joints_[left * 128 + right];
   return joints_.find(left, right) != nullptr;
@@ -265,9 +265,10 @@ bool Bpe::append_byte_tokens(std::string_view text, std::vector<int32_t>& symbol
 }
 
 // Appends one symbol per character (per byte in a byte-level vocabulary). Unknown characters are
-// handled as the options say.
+// handled according to the options.
 void Bpe::append_symbols(std::string_view word, std::vector<int32_t>& symbols) const {
-  bool unk_pending = false;  // not yet appended, so that the next unknown character may join
+  bool unk_pending = false;  // not yet appended, because the next unknown character may be fused
+                             // with it
   const auto flush_unk = [&] {
     if (unk_pending) symbols.push_back(*options_.unk_id);
     unk_pending = false;

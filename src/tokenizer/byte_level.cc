@@ -41,7 +41,7 @@ std::string spell_bytes(std::string_view bytes) {
 bool append_unspelled(std::string_view spelling, std::string& out) {
   const size_t start = out.size();
   for (size_t i = 0; i < spelling.size(); ++i) {
-    // The UTF-8 of a spelling is one byte, or two with a first byte of at most 0xC5.
+    // The UTF-8 of a spelling is one byte, or two bytes with a first byte of at most 0xC5.
     char32_t c = static_cast<unsigned char>(spelling[i]);
     if (c >= 0xC2 && c <= 0xC5 && i + 1 < spelling.size()) {
       c = ((c & 0x1F) << 6) | (static_cast<unsigned char>(spelling[++i]) & 0x3FU);

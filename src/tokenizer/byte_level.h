@@ -1,5 +1,5 @@
-// GPT-2's spelling of raw bytes as printable characters, in which byte-level vocabularies are
-// written (openai/gpt-2, src/encoder.py).
+// GPT-2's spelling of raw bytes as printable characters (openai/gpt-2, src/encoder.py). Byte-level
+// vocabularies use this spelling.
 #pragma once
 
 #include <optional>
@@ -8,12 +8,13 @@
 
 namespace quire {
 
-// Spells each byte as its character.
+// Replaces each byte by the character that stands for it.
 std::string spell_bytes(std::string_view bytes);
-// The bytes that a spelling stands for; nullopt if one of its characters stands for no byte.
+// Returns the bytes for which a spelling stands; nullopt if one of its characters does not stand
+// for a byte.
 std::optional<std::string> unspell_bytes(std::string_view spelling);
-// Appends the bytes to `out`. Returns false, with `out` unchanged, if a character stands for no
-// byte.
+// Appends the bytes to `out`. Returns false and does not change `out` if a character does not stand
+// for a byte.
 bool append_unspelled(std::string_view spelling, std::string& out);
 
 }  // namespace quire

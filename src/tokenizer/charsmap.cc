@@ -39,7 +39,7 @@ Result<Charsmap> Charsmap::parse(std::string_view blob) {
   }
   Charsmap map;
   map.units_.resize(num_bytes / sizeof(uint32_t));
-  // Skips an empty trie, because memcpy must not be given a null pointer.
+  // Skips an empty trie, because memcpy must not receive a null pointer.
   if (num_bytes > 0) std::memcpy(map.units_.data(), blob.data() + sizeof(num_bytes), num_bytes);
   map.replacements_ = blob.substr(sizeof(num_bytes) + num_bytes);
   if (!is_valid_utf8(map.replacements_)) {

@@ -18,11 +18,11 @@ class Charsmap {
   static Result<Charsmap> parse(std::string_view blob);
 
   struct Rule {
-    size_t num_bytes;  // bytes of the text that are replaced
+    size_t num_bytes;  // bytes of the text that the rule replaces
     std::string_view replacement;
   };
-  // The rule for the shortest (longest) prefix of `text` that has one. The walk through the trie,
-  // which can be as long as the text, and the replacement are charged to the budget.
+  // The rule of the shortest (longest) prefix of `text` that has a rule. The budget is charged for
+  // the walk through the trie, which can be as long as the text, and for the replacement.
   std::optional<Rule> shortest_rule(std::string_view text, SearchBudget& budget) const {
     return find(text, true, budget);
   }

@@ -32,8 +32,9 @@ int fallback_byte(std::string_view token) {
   return byte;
 }
 
-// `num_prompt` is the number of leading bytes from the prompt: of `text` on entry, of the result on
-// return. A replacement counts as the prompt's if its whole match does.
+// `num_prompt` is the number of leading bytes that come from the prompt: on entry those of `text`,
+// on return those of the result. A replacement counts as part of the prompt if its whole match
+// does.
 std::string replace_all(std::string_view text, std::string_view pattern, std::string_view content,
                         size_t& num_prompt) {
   std::string out;
@@ -74,8 +75,8 @@ size_t partial_match(std::string_view text, std::string_view pattern) {
   return length;
 }
 
-// The most bytes that a stage makes of one byte. Does not count ByteLevel's U+FFFD for a broken
-// byte, because a decoder has at most one such stage.
+// The maximum number of bytes to which a stage expands one byte. Does not count ByteLevel's U+FFFD
+// for an invalid byte, because a decoder has at most one such stage.
 double growth(const DecoderStage& stage) {
   if (stage.kind != Kind::kReplace || stage.pattern.empty()) return 1;
   return std::max(
@@ -118,7 +119,7 @@ Status Decoder::add_stage(DecoderStage stage) {
         "a decoder part behind Fuse or ByteLevel is not supported; expected one "
         "of Fuse, Replace, Strip there");
   }
-  // Bounds the growth, because several replacements in a row multiply.
+  // Limits the growth, because the factors of several replacements multiply.
   growth_ *= growth(stage);
   if (growth_ > kMaxGrowth) {
     return invalid_argument(fmt::format(
@@ -361,7 +362,7 @@ void DecoderStream::flush(size_t stage, std::string& out) {
       return pass_broken(stage, state.held.size(), state.num_prompt, out);
     }
     run(stage + 1, {state.held, whole_characters(state.held, state.num_prompt)}, out);
-  }  // Strip holds only bytes to be stripped
+  }  // Strip holds only bytes that are stripped
 }
 
 void DecoderStream::finish(std::string& out) {

@@ -14,11 +14,11 @@ namespace quire {
 
 struct DecoderStage {
   enum class Kind {
-    kJoin,          // joins tokens with a space, as a tokenizer without a decoder does
+    kJoin,          // joins tokens with spaces, like a tokenizer without a decoder
     kByteLevel,     // replaces spellings by their bytes (byte_level.h)
     kReplace,       // replaces `pattern` by `content`
     kByteFallback,  // replaces runs of <0xNN> by their text, or by one U+FFFD per byte
-    kFuse,          // makes all tokens one for the later stages
+    kFuse,          // joins all tokens into one for the later stages
     kStrip,         // strips up to `start` leading and `stop` trailing `pattern`s of a token
     kMetaspace,     // replaces `pattern` by a space
   };
@@ -48,11 +48,11 @@ class Decoder {
   Status add_stage(DecoderStage stage);
 
   std::vector<DecoderStage> stages_;
-  double growth_ = 1;  // the most bytes that all stages together make of one byte
+  double growth_ = 1;  // the maximum number of bytes to which all stages expand one byte
 };
 
-// Decodes one sequence. Appends text as soon as later tokens cannot change it; amortized time is
-// linear in the tokens. A character whose bytes all come from the prompt is not appended.
+// Decodes one sequence. Appends text as soon as later tokens cannot change it. The amortized time
+// is linear in the tokens. Does not append characters whose bytes all come from the prompt.
 class DecoderStream {
  public:
   explicit DecoderStream(const Decoder& decoder)
@@ -78,8 +78,9 @@ class DecoderStream {
   struct State {
     std::string held = {};   // bytes that later tokens may still change
     size_t num_prompt = 0;   // leading bytes of `held` that come from the prompt
-    size_t num_tokens = 0;   // kJoin, kMetaspace: tokens seen
-    size_t num_leading = 0;  // kStrip: leading patterns stripped; `start` once they have ended
+    size_t num_tokens = 0;   // kJoin, kMetaspace: number of tokens so far
+    size_t num_leading = 0;  // kStrip: number of leading patterns stripped; `start` when there are
+                             // no more
     size_t num_valid = 0;    // kByteFallback: leading bytes of `held` that are whole characters
     bool is_broken = false;  // the run of byte tokens is not valid UTF-8
   };
@@ -90,9 +91,9 @@ class DecoderStream {
   void run_byte_fallback(size_t stage, Chunk chunk, std::string& out);
   void run_replace(size_t stage, Chunk chunk, std::string& out);
   void run_strip(size_t stage, Chunk chunk, std::string& out);
-  // Pass the chunk to the next stage. pass_replaced() replaces each pattern by `content`,
-  // pass_repaired() each invalid sequence by U+FFFD, and pass_broken() each of `num_bytes` by
-  // U+FFFD.
+  // These functions pass the chunk to the next stage. pass_replaced() replaces each pattern by
+  // `content`, pass_repaired() each invalid sequence by U+FFFD, and pass_broken() each of
+  // `num_bytes` bytes by U+FFFD.
   void pass_replaced(size_t stage, Chunk chunk, std::string_view content, std::string& out);
   void pass_repaired(size_t stage, Chunk chunk, std::string& out);
   void pass_broken(size_t stage, size_t num_bytes, size_t num_prompt, std::string& out);

@@ -6,7 +6,8 @@
 
 namespace quire {
 
-// A reference to a callable that the caller keeps alive. Takes two words and never allocates.
+// A reference to a callable. The caller keeps the callable alive. It has the size of two pointers
+// and never allocates.
 template <typename Signature>
 class FunctionRef;
 

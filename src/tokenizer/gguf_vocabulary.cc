@@ -32,7 +32,8 @@ std::string quoted(std::string_view text) {
   return fmt::format("\"{}\"", clipped(text));
 }
 
-// The tokenizer has been read, so it does not use a field of a wrong type.
+// The tokenizer has already been read successfully, so the fields that it uses have the right
+// types.
 std::string_view text_or(JsonElement json, std::string_view name, std::string_view fallback) {
   const Result<std::string_view> text = json_or(json, name, fallback);
   return text.ok() ? *text : fallback;
@@ -43,8 +44,8 @@ bool flag_or(JsonElement json, std::string_view name, bool fallback) {
   return flag.ok() ? *flag : fallback;
 }
 
-// Calls visit(json) for a component, or for the parts of a Sequence of components, which are in its
-// field `list`.
+// Calls visit(json) for a component or, for a Sequence of components, for each part in its field
+// `list`.
 Status for_each_part(JsonElement json, std::string_view list, int depth,
                      FunctionRef<Status(JsonElement)> visit) {
   if (text_or(json, "type", "") != "Sequence") return visit(json);
@@ -141,10 +142,10 @@ class Builder {
   const Tokenizer& tokenizer_;
   OwnedGgufVocabulary out_;
   std::vector<std::pair<std::string_view, std::string_view>> merges_;
-  bool composes_ = false;  // Quire's reader of the file applies NFC, the source does not
+  bool composes_ = false;  // Quire's reader of the GGUF file applies NFC, but the source does not
 };
 
-// Tokens beyond the embedding are left out: the model cannot use them.
+// Tokens beyond the embedding are omitted, because the model cannot use them.
 bool Builder::set(std::string_view text, int64_t id, int32_t type) {
   if (id < 0 || static_cast<size_t>(id) >= out_.tokens.size()) return false;
   out_.tokens[static_cast<size_t>(id)] = text;
@@ -238,7 +239,7 @@ Status Builder::read_byte_level(JsonElement root, JsonElement model) {
   return {};
 }
 
-// Leaves out the merges to tokens that the embedding lacks.
+// Omits the merges to tokens beyond the embedding.
 void Builder::write_merges() {
   const std::unordered_set<std::string_view> kept(out_.tokens.begin(), out_.tokens.end());
   for (const auto& [left, right] : merges_) {
@@ -249,7 +250,7 @@ void Builder::write_merges() {
   }
 }
 
-// Whether a space is put before a text, and that spaces become U+2581.
+// Reads whether a space is added before a text, and checks that spaces become U+2581.
 Status Builder::read_spaces(JsonElement root) {
   bool prefix = false;
   bool replaces = false;
@@ -268,7 +269,9 @@ Status Builder::read_spaces(JsonElement root) {
   };
   const auto pre = [&](JsonElement part) -> Status {
     const std::string_view type = text_or(part, "type", "");
-    if (type == "Split" && replaces) return {};  // Gemma's, at U+2581, which pieces contain too
+    if (type == "Split" && replaces)
+      return {};  // Gemma's split at U+2581, which pieces also
+                  // contain
     if (type != "Metaspace" || text_or(part, "replacement", "") != kSpaceMark) {
       return cannot_express("pre_tokenizer", quoted(type), "Metaspace with U+2581, or none");
     }
@@ -288,9 +291,9 @@ Status Builder::read_spaces(JsonElement root) {
   return {};
 }
 
-// SentencePiece merges the neighbours whose union has the best score; a tokenizer.json merges the
-// neighbours whose merge comes first. The two are the same if all merges to one token are adjacent,
-// as they are in files that were made from a SentencePiece model.
+// SentencePiece merges the neighbours whose union has the best score. A tokenizer.json merges the
+// neighbours whose merge rule comes first. Both give the same result if all merges to one token are
+// adjacent, as in files that were made from a SentencePiece model.
 Status Builder::score_by_merges() {
   std::unordered_map<std::string_view, size_t> ids;
   for (size_t id = 0; id < out_.tokens.size(); ++id) ids.emplace(out_.tokens[id], id);
@@ -385,7 +388,7 @@ Status Builder::read_sentencepiece(std::string_view bytes, std::optional<JsonEle
   return {};
 }
 
-// The id of the token in a field that is a text, or an object with "content".
+// The id of the token that a field names as a text, or as an object with "content".
 std::optional<int32_t> Builder::find(JsonElement config, std::string_view name) const {
   const std::optional<JsonElement> field = json_field(config, name);
   if (!field) return std::nullopt;
@@ -408,7 +411,7 @@ Status Builder::read_config(std::optional<JsonElement> config, const VocabularyU
   return {};
 }
 
-// The tokens that the tokenizer puts around a text.
+// Reads the tokens that the tokenizer adds around a text.
 Status Builder::read_surround() {
   QUIRE_ASSIGN_OR_RETURN(const std::vector<int32_t> around, tokenizer_.encode("", true));
   QUIRE_ASSIGN_OR_RETURN(const std::vector<int32_t> whole, tokenizer_.encode("a", true));
@@ -449,11 +452,11 @@ Status Builder::check() const {
   for (size_t id = 0; id < out_.tokens.size(); ++id) {
     const auto token = static_cast<int32_t>(id);
     std::string text = tokenizer_.decode({&token, 1}, false);
-    // A part of a character, or a text that only the file's tokenizer composes.
+    // A part of a character, or a text that only the GGUF file's tokenizer composes.
     if (text.find("\xEF\xBF\xBD") != std::string::npos || differs_by_nfc(text)) continue;
     QUIRE_RETURN_IF_ERROR(compare(*written, text));
-    // Whether text before a special token belongs to it depends on rules of strips and spaces that
-    // a prompt's template avoids.
+    // Special tokens are skipped, because rules about spaces and stripping decide whether the text
+    // before them belongs to them, and a prompt's template avoids such text.
     if (tokenizer_.is_special(token)) continue;
     if (!differs_by_nfc(previous + text)) {
       QUIRE_RETURN_IF_ERROR(compare(*written, previous + text));

@@ -1,5 +1,5 @@
-// The vocabulary of a checkpoint's tokenizer as the metadata of a GGUF file: the inverse of
-// tokenizer_gguf.h.
+// Converts the vocabulary of a checkpoint's tokenizer to the metadata of a GGUF file: the inverse
+// of tokenizer_gguf.h.
 #pragma once
 
 #include <cstdint>
@@ -17,19 +17,20 @@ namespace quire {
 // The contents of a checkpoint's files; empty for missing files.
 struct TokenizerTexts {
   std::string_view json;           // tokenizer.json
-  std::string_view sentencepiece;  // tokenizer.model, which is read only without a tokenizer.json
+  std::string_view sentencepiece;  // tokenizer.model, which is read only if there is no
+                                   // tokenizer.json
   std::string_view config;         // tokenizer_config.json
 };
 
-// The model that the vocabulary belongs to.
+// The properties of the model that uses the vocabulary.
 struct VocabularyUse {
-  int num_tokens = 0;  // rows of its embedding, and tokens of the vocabulary
+  int num_tokens = 0;  // the number of rows of its embedding, and of tokens in the result
   // Used if tokenizer_config.json does not name the token.
   std::optional<int> bos_id = {};
   std::optional<int> eos_id = {};
 };
 
-// A GgufVocabulary that owns its texts.
+// A GgufVocabulary that owns its strings.
 struct OwnedGgufVocabulary {
   std::string model;
   std::string pre;
@@ -48,9 +49,9 @@ struct OwnedGgufVocabulary {
   GgufVocabulary view() const;
 };
 
-// `tokenizer` has read these files. Fails, naming the part, if GGUF files cannot express the
-// tokenizer: the result must encode the text of every token, and of every two tokens with adjacent
-// ids, to the same ids. `source` names the files in errors.
+// `tokenizer` must have been read from these files. Fails if GGUF files cannot express the
+// tokenizer, and names the part: the result must encode the text of every token, and of every two
+// tokens with adjacent ids, to the same ids. `source` names the files in errors.
 Result<OwnedGgufVocabulary> gguf_vocabulary(const TokenizerTexts& texts, const Tokenizer& tokenizer,
                                             const VocabularyUse& use, std::string_view source);
 

@@ -13,7 +13,7 @@ namespace quire {
 
 using JsonElement = simdjson::dom::element;
 
-// The field; nullopt if it is absent or null.
+// Returns the field; nullopt if it is absent or null.
 inline std::optional<JsonElement> json_field(JsonElement object, std::string_view name) {
   JsonElement value;
   if (object.at_key(name).get(value) != simdjson::SUCCESS || value.is_null()) return std::nullopt;

@@ -111,7 +111,7 @@ void apply_charsmap(const Charsmap& map, std::string_view text, SearchBudget& bu
   }
 }
 
-// The size of the text's first part that has its own normal form, whatever follows it.
+// The size of the text's first part whose normal form does not depend on the text after it.
 size_t normal_part_size(std::string_view text, NormalForm form) {
   size_t end = unicode::char_length(text[0]);
   while (end < text.size()) {
@@ -230,7 +230,7 @@ std::unique_ptr<const NormalizerStep> make_normal_form_step(NormalForm form) {
 std::unique_ptr<const NormalizerStep> make_lowercase_step() {
   return make_step([](std::string_view text, StepOutput& output) {
     map_chars(text, output, [](const unicode::Char& c, std::string& out) {
-      if (c.code_point == 0x130) {  // the only character whose lower case has two
+      if (c.code_point == 0x130) {  // the only character whose lower case has two characters
         out += "i\u0307";
       } else {
         append_utf8(
@@ -249,8 +249,8 @@ std::unique_ptr<const NormalizerStep> make_strip_accents_step() {
   });
 }
 
-// Removes the control characters and replaces the unusual spaces that SentencePiece's NMT rules
-// name.
+// Removes the control characters, and replaces the unusual spaces, that SentencePiece's NMT rules
+// list.
 std::unique_ptr<const NormalizerStep> make_nmt_step() {
   return make_step([](std::string_view text, StepOutput& output) {
     map_chars(text, output, [](const unicode::Char& c, std::string& out) {
@@ -260,7 +260,7 @@ std::unique_ptr<const NormalizerStep> make_nmt_step() {
   });
 }
 
-// Prepends a text, except to an empty text.
+// Prepends a text, unless the input is empty.
 std::unique_ptr<const NormalizerStep> make_prepend_step(std::string prefix) {
   return make_step([prefix = std::move(prefix)](std::string_view text, StepOutput& out) {
     if (text.empty()) return;
@@ -406,7 +406,7 @@ Status Normalizer::add_json(JsonElement json, int depth) {
 
 MarkedText Normalizer::apply(std::string_view text, const ByteSpans& untrusted,
                              SearchBudget& budget) const {
-  // Bounds the growth, because several steps in a row multiply.
+  // Limits the growth, because the factors of several steps multiply.
   const size_t max_bytes = text.size() * 16 + (size_t{1} << 16);
   MarkedText current = {std::string(text), untrusted};
   for (const auto& step : steps_) {

@@ -18,13 +18,15 @@
 
 namespace quire {
 
-// The growing output of a step. If the input has untrusted bytes, so has the output.
+// The output of a step, which grows while the step runs. If the input has untrusted bytes, the
+// output has them too.
 class StepOutput {
  public:
-  // `untrusted` are the input's bytes, and must outlive this object.
+  // `untrusted` are the untrusted bytes of the input, and must outlive this object.
   explicit StepOutput(const ByteSpans& untrusted) : source_(untrusted) { read(0); }
 
-  // Appends text that replaces the next `num_bytes` of the input; 0: the step's own text.
+  // Appends text that replaces the next `num_bytes` of the input. With 0, the text is added by the
+  // step.
   void replace(size_t num_bytes, std::string_view text) {
     if (next_.begin < num_read_ + num_bytes) {
       out_.append_untrusted(text);
@@ -33,9 +35,9 @@ class StepOutput {
     }
     read(num_bytes);
   }
-  // Replaces the whole input, which has no untrusted byte.
+  // Replaces the whole input, which must not have untrusted bytes.
   void replace_all(std::string text) { out_.text = std::move(text); }
-  // Appends `text`, which is the next part of the input.
+  // Appends `text`, which must be the next part of the input.
   void copy(std::string_view text) {
     const size_t end = num_read_ + text.size();
     if (next_.begin <= num_read_ && end <= next_.end) {

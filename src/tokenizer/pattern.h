@@ -13,17 +13,18 @@
 
 namespace quire {
 
-// Limits the work that a tokenizer's rules may take for one text, in steps of a regex search. The
-// limit is proportional to the text's size, so that hostile rules with quadratic or slower searches
-// end early. All operations that the tokenizer's file can make slow are charged: regexes, trie
-// walks and inserted text.
+// Limits the work of a tokenizer's rules on one text, in steps of a regex search. The limit is
+// proportional to the text's size, so that hostile rules with quadratic or slower searches stop
+// early. The budget is charged for all operations that the tokenizer's file can make slow: regexes,
+// trie walks and inserted text.
 class SearchBudget {
  public:
   explicit SearchBudget(size_t text_bytes) : num_left_((size_t{1} << 24) + 256 * text_bytes) {}
 
-  // When the budget is spent, searches find nothing more and the results so far are invalid.
+  // After the budget is spent, searches find no further matches, and the results so far are
+  // invalid.
   void spend(size_t num_steps) { num_left_ -= std::min(num_left_, num_steps); }
-  // Charges text that a rule inserts, which bounds the growth of a text.
+  // Charges for text that a rule inserts, which limits the growth of a text.
   void spend_inserted(size_t num_bytes) { spend(16 * num_bytes); }
   void spend_all() { num_left_ = 0; }
   bool is_spent() const { return num_left_ == 0; }
@@ -40,17 +41,18 @@ struct Match {
 class Pattern {
  public:
   virtual ~Pattern() = default;
-  // Finds the first match that begins at or after `from`. `text` is valid UTF-8, and `from` is at a
-  // character boundary.
+  // Finds the first match that begins at or after `from`. `text` must be valid UTF-8, and `from`
+  // must be at a character boundary.
   virtual std::optional<Match> find(std::string_view text, size_t from,
                                     SearchBudget& budget) const = 0;
 };
 
-// Uses a hand-written scanner (scanners.h) if there is one for this regex, otherwise compiles it.
+// Uses a hand-written scanner (scanners.h) if there is one for this regex, otherwise compiles the
+// regex.
 Result<std::unique_ptr<Pattern>> make_regex_pattern(std::string_view regex);
 // PCRE2 with a budget. `pattern` is in Oniguruma's dialect, as in tokenizer.json. Fails on
-// constructs that have another meaning in PCRE2. A search charges its steps to the budget of its
-// text.
+// constructs that have a different meaning in PCRE2. A search charges its steps to the budget of
+// the text.
 Result<std::unique_ptr<Pattern>> compile_regex(std::string_view pattern);
 std::unique_ptr<Pattern> make_literal_pattern(std::string literal);
 // Matches one character with any of these flags (unicode::CharFlag). `ascii_symbols` adds ASCII

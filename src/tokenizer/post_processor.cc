@@ -65,7 +65,7 @@ Status PostProcessor::add_json(JsonElement json, int depth) {
   }
   if (type == "TemplateProcessing") return add_template(json);
   if (type == "BertProcessing" || type == "RobertaProcessing") return add_pair(json);
-  if (type == "ByteLevel") return {};  // it only changes offsets, which Quire does not have
+  if (type == "ByteLevel") return {};  // it changes only offsets, which Quire does not compute
   return unsupported_type("post_processor", type, kSupportedPostProcessors);
 }
 

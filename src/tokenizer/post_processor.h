@@ -12,9 +12,9 @@ namespace quire {
 
 class PostProcessor {
  public:
-  // From the "post_processor" of a tokenizer.json. Without one, adds nothing.
+  // Reads the "post_processor" of a tokenizer.json. Without one, the result adds no tokens.
   static Result<PostProcessor> from_json(std::optional<JsonElement> json);
-  // Adds `bos` before the text and `eos` after it, if given.
+  // Adds `bos` before the text and `eos` after it, if they have values.
   static PostProcessor around(std::optional<int32_t> bos, std::optional<int32_t> eos);
 
   const std::vector<int32_t>& prefix() const { return prefix_; }

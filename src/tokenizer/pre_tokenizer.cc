@@ -12,7 +12,7 @@
 namespace quire {
 namespace {
 
-// The handling of the matches of a split's pattern.
+// How a split handles the matches of its pattern.
 enum class SplitBehavior { kIsolated, kRemoved, kContiguous, kMergedWithPrevious, kMergedWithNext };
 enum class PrependScheme { kAlways, kFirst, kNever };
 
@@ -45,7 +45,7 @@ class SplitStage final : public PreTokenizerStage {
 
   template <typename Emit>
   void run_merged(Piece piece, SearchBudget& budget, Emit emit) const {
-    // A part that the next part may still extend.
+    // A part that may still be extended by the next part.
     std::optional<Part> open;
     bool previous_match = false;
     for_each_match(*pattern_, piece.text, budget, [&](size_t begin, size_t end, bool matched) {
@@ -134,7 +134,7 @@ std::unique_ptr<const PreTokenizerStage> make_prefix_stage(std::string prefix) {
   return std::make_unique<PrefixStage>(std::move(prefix));
 }
 
-// Replaces each space by `replacement`, and prepends it as the scheme says.
+// Replaces each space by `replacement`, and prepends `replacement` according to the scheme.
 std::unique_ptr<const PreTokenizerStage> make_metaspace_stage(std::string replacement,
                                                               PrependScheme scheme) {
   return std::make_unique<MetaspaceStage>(std::move(replacement), scheme);

@@ -26,7 +26,7 @@ class PreTokenizerStage {
 
 class PreTokenizer {
  public:
-  // From the "pre_tokenizer" of a tokenizer.json. Without one, the text is one piece.
+  // Reads the "pre_tokenizer" of a tokenizer.json. Without one, the text is one piece.
   static Result<PreTokenizer> from_json(std::optional<JsonElement> json);
 
   // Emits non-empty pieces in order. In a byte-level vocabulary a piece is raw bytes and may begin

@@ -1,4 +1,4 @@
-// compile_regex(): PCRE2 for patterns without a hand-written scanner.
+// compile_regex(): uses PCRE2 for patterns without a hand-written scanner.
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <fmt/format.h>
 #include <pcre2.h>
@@ -40,8 +40,8 @@ Status unsupported(std::string_view pattern, std::string_view what) {
 
 struct Translated {
   std::string pattern;
-  // These two values bound how slow one item of the pattern is: PCRE2 scans a class member by
-  // member, and calls no callout during the minimum repeats of an item.
+  // These two values limit the time of one item of the pattern, because PCRE2 scans a class member
+  // by member, and does not call the callout during the minimum repeats of an item.
   size_t longest_class = 0;  // bytes
   size_t largest_repeat = 0;
 };
@@ -55,8 +55,8 @@ size_t least_count(std::string_view text) {
   return count;
 }
 
-// Translates the pattern into PCRE2's dialect. Fails on constructs that PCRE2 would read with
-// another meaning.
+// Translates the pattern into PCRE2's dialect. Fails on constructs that have a different meaning in
+// PCRE2.
 Result<Translated> to_pcre2(std::string_view pattern) {
   Translated result;
   std::string& out = result.pattern;
@@ -103,8 +103,9 @@ Result<Translated> to_pcre2(std::string_view pattern) {
   return result;
 }
 
-// The state for charging a search to its budget. PCRE2's own match limit restarts at each start
-// position and does not count the characters that a repeated class consumes.
+// The state for charging a search to its budget. PCRE2's own match limit is not sufficient: it
+// restarts at each start position, and does not count the characters that a repeated class
+// consumes.
 struct Meter {
   SearchBudget& budget;
   size_t step_cost;
@@ -136,7 +137,8 @@ class Pcre2Pattern final : public Pattern {
 
   std::optional<Match> find(std::string_view text, size_t from,
                             SearchBudget& budget) const override {
-    // Holds a pointer to the meter of the current search, so each thread needs its own.
+    // The context holds a pointer to the meter of the current search, so each thread needs its own
+    // context.
     thread_local const MatchContext context = make_match_context();
     const MatchData data(pcre2_match_data_create_from_pattern(code_.get(), nullptr));
     if (context == nullptr || data == nullptr) budget.spend_all();
@@ -144,10 +146,11 @@ class Pcre2Pattern final : public Pattern {
     if (budget.is_spent()) return std::nullopt;
     Meter meter{budget, step_cost_, from};
     pcre2_set_callout(context.get(), count_steps, &meter);
-    // PCRE2_NO_UTF_CHECK: the text is valid by Pattern's contract, so it is not checked per match.
+    // PCRE2_NO_UTF_CHECK: Pattern requires valid text, so it does not have to be checked for each
+    // match.
     const int count = pcre2_match(code_.get(), reinterpret_cast<PCRE2_SPTR>(text.data()),
                                   text.size(), from, PCRE2_NO_UTF_CHECK, data.get(), context.get());
-    // Any error other than "no match" means that a limit was reached.
+    // Any error except "no match" means that a limit was reached.
     if (count < 0 && count != PCRE2_ERROR_NOMATCH) budget.spend_all();
     if (count < 0) return std::nullopt;
     const PCRE2_SIZE* ends = pcre2_get_ovector_pointer(data.get());
@@ -160,8 +163,8 @@ class Pcre2Pattern final : public Pattern {
   size_t step_cost_;
 };
 
-// The budget steps charged per PCRE2 callout, so that the time per step is about the same for all
-// patterns. 1 for the patterns of known models.
+// The number of budget steps per PCRE2 callout, such that the time per step is about the same for
+// all patterns. It is 1 for the patterns of known models.
 size_t step_cost(const Translated& translated, const pcre2_code* code) {
   size_t frame_bytes = 0;  // bytes copied at each choice; grows with the number of groups
   pcre2_pattern_info(code, PCRE2_INFO_FRAMESIZE, &frame_bytes);
@@ -183,7 +186,8 @@ Result<std::unique_ptr<Pattern>> compile_regex(std::string_view pattern) {
   pcre2_set_parens_nest_limit(compile_context.get(), kNestLimit);
   int error = 0;
   PCRE2_SIZE where = 0;
-  // MULTILINE: in Oniguruma, ^ and $ always match at line ends. AUTO_CALLOUT: to count steps.
+  // MULTILINE, because in Oniguruma ^ and $ always match at line ends. AUTO_CALLOUT, to count
+  // steps.
   Code code(pcre2_compile(
       reinterpret_cast<PCRE2_SPTR>(translated.pattern.data()), translated.pattern.size(),
       PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C | PCRE2_AUTO_CALLOUT,
@@ -196,7 +200,8 @@ Result<std::unique_ptr<Pattern>> compile_regex(std::string_view pattern) {
   }
   uint32_t num_references = 0;
   pcre2_pattern_info(code.get(), PCRE2_INFO_BACKREFMAX, &num_references);
-  // PCRE2 calls no callout while it compares with an earlier group, so its time is not counted.
+  // PCRE2 does not call the callout while it compares with an earlier group, so that time would not
+  // be counted.
   if (num_references > 0) return unsupported(pattern, "a back reference");
   const size_t cost = step_cost(translated, code.get());
   return std::unique_ptr<Pattern>(std::make_unique<Pcre2Pattern>(std::move(code), cost));

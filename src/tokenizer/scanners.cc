@@ -51,8 +51,8 @@ const char* contraction(const char* p, const char* end, bool any_case) {
   return nullptr;
 }
 
-// Matches `\s+(?!\S)|\s+` at white space: the whole run if it ends the text, otherwise all but its
-// last character, or that character if it is the only one.
+// Matches `\s+(?!\S)|\s+` at white space: the whole run if it ends the text; otherwise the run
+// without its last character, or the only character of the run.
 const char* spaces(const CharTable& table, const char* p, const char* end) {
   const char* const stop = skip_any(table, p, end, kSpace);
   if (stop == end) return stop;
@@ -60,7 +60,9 @@ const char* spaces(const CharTable& table, const char* p, const char* end) {
   return last == p ? stop : last;
 }
 
-// Matches `\s*[\r\n]+|\s+(?!\S)|\s+` at white space: up to the run's last line end, if it has one.
+// Matches `\s*[\r
+// ]+|\s+(?!\S)|\s+` at white space: up to the run's last line end if it has one, otherwise like
+// spaces().
 const char* spaces_or_lines(const CharTable& table, const char* p, const char* end) {
   const char* const stop = skip_any(table, p, end, kSpace);
   for (const char* q = stop; q > p; --q) {

@@ -1,6 +1,6 @@
-// Hand-written matchers for the regexes that split nearly all byte-level vocabularies. Each takes
-// the non-empty rest [p, end) of a valid UTF-8 text and returns the end of the match at `p`, or
-// nullptr. The time is linear in the match plus one run of white space.
+// Hand-written matchers for the regexes that split nearly all byte-level vocabularies. Each
+// receives the non-empty rest [p, end) of a valid UTF-8 text, and returns the end of the match at
+// `p`, or nullptr. The time is linear in the size of the match plus one run of white space.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,8 @@ inline constexpr std::string_view kGpt2Regex =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 const char* gpt2(const char* p, const char* end);
 
-// The regex of cl100k and its descendants. Qwen2's differs in taking one digit per piece.
+// The regex of cl100k and vocabularies derived from it. Qwen2's regex differs only in that it
+// matches one digit per piece.
 inline constexpr std::string_view kLlama3Regex =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 inline constexpr std::string_view kQwen2Regex =

@@ -44,10 +44,10 @@ struct SentencePieceModel {
   bool escape_whitespaces = true;
 };
 
-// Fails for a piece that is empty, too long, no UTF-8 or without a finite score.
+// Fails for a piece that is empty, too long, not UTF-8 or without a finite score.
 Status check_piece(const SentencePieceModel::Piece& piece);
 
-// The tokenizer of a model whose pieces pass check_piece.
+// Builds the tokenizer of a model whose pieces pass check_piece.
 Result<std::unique_ptr<TokenizerParts>> parts_from_pieces(const SentencePieceModel& source);
 
 }  // namespace quire

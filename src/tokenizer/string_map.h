@@ -1,4 +1,4 @@
-// Hash maps with open addressing and linear probing, and without deletion; a trie on top of them.
+// Hash maps with open addressing, linear probing and no deletion, and a trie that uses them.
 #pragma once
 
 #include <bit>
@@ -93,14 +93,14 @@ class PairMap {
     if (slot.key == kEmpty) ++size_;
     slot = {key_of(left, right), value};
   }
-  // nullptr if absent.
+  // Returns nullptr if the pair is absent.
   const Value* find(uint32_t left, uint32_t right) const {
     const Slot& slot = slots_[position(key_of(left, right))];
     return slot.key == kEmpty ? nullptr : &slot.value;
   }
 
  private:
-  static constexpr uint64_t kEmpty = UINT64_MAX;  // above any pair of ids or code points
+  static constexpr uint64_t kEmpty = UINT64_MAX;  // greater than any pair of ids or code points
   struct Slot {
     uint64_t key = kEmpty;
     Value value{};
@@ -128,7 +128,7 @@ class PairMap {
   size_t size_ = 0;
 };
 
-// A map from byte strings to ids, as a trie that is walked byte by byte.
+// A map from byte strings to ids, implemented as a trie with one byte per step.
 class ByteTrie {
  public:
   using Node = uint32_t;
@@ -149,7 +149,7 @@ class ByteTrie {
   struct Match {
     int32_t id = kNoId;
     size_t num_bytes = 0;
-    size_t num_walked = 0;  // bytes of the text that were read, which is the cost of the search
+    size_t num_walked = 0;  // number of bytes of the text that were read: the cost of the search
   };
   // Finds the longest inserted string that is a prefix of `text`.
   Match longest_prefix(std::string_view text) const;

@@ -17,16 +17,16 @@
 
 namespace quire {
 
-// Turns one piece of text into ids.
+// Converts one piece of text to ids.
 class TokenModel {
  public:
   virtual ~TokenModel() = default;
-  // Appends the ids of a non-empty piece. They are invalid if the budget is spent. Thread-safe.
+  // Appends the ids of a non-empty piece. If the budget is spent, the ids are invalid. Thread-safe.
   virtual void encode(std::string_view piece, SearchBudget& budget,
                       std::vector<int32_t>& ids) const = 0;
 };
 
-// The token that stands for one byte in a vocabulary with byte fallback: <0xNN>.
+// The spelling of one byte's token in a vocabulary with byte fallback: <0xNN>.
 std::string byte_token(unsigned char byte);
 
 struct BpeOptions {
@@ -37,14 +37,15 @@ struct BpeOptions {
   std::optional<int32_t> unk_id = std::nullopt;
 };
 
-// Byte-pair encoding (Sennrich et al. 2016, arXiv 1508.07909). Of all adjacent pairs that a rule
-// merges, merges the pair with the lowest rank (the leftmost of equals) until no rule applies.
+// Byte-pair encoding (Sennrich et al. 2016, arXiv 1508.07909). As long as a rule applies, merges
+// the adjacent pair whose rule has the lowest rank (the leftmost pair among equals).
 class Bpe final : public TokenModel {
  public:
   // `vocab` must outlive the model. Each text in `user_defined` is one symbol and is never merged.
   Bpe(const Vocab& vocab, const BpeOptions& options, ByteTrie user_defined = {});
 
-  // Merges symbols `left` and `right` into `merged`. A later rule for the same pair replaces it.
+  // Adds the rule that merges symbols `left` and `right` into `merged`. A later rule for the same
+  // pair replaces an earlier one.
   void add_merge(int32_t left, int32_t right, int32_t rank, int32_t merged);
   void encode(std::string_view piece, SearchBudget& budget,
               std::vector<int32_t>& ids) const override;
@@ -75,7 +76,7 @@ class Bpe final : public TokenModel {
   bool splits_words_ = false;
   bool bytes_can_merge_ = false;
   std::array<int32_t, 256> byte_ids_;
-  StringMap raw_tokens_;  // byte-level vocabulary only: tokens by their raw bytes
+  StringMap raw_tokens_;  // only in a byte-level vocabulary: tokens by their raw bytes
   std::string raw_bytes_;
   PairMap<Merge> merges_;
   // Pairs of characters that a merge joins: (last character of left, first character of right).
@@ -87,8 +88,8 @@ class Bpe final : public TokenModel {
 Result<std::unique_ptr<TokenModel>> bpe_from_json(JsonElement json, const Vocab& vocab,
                                                   bool byte_level);
 
-// The unigram language model (Kudo 2018, arXiv 1804.10959). Of all ways to split a text into
-// tokens, it chooses the one with the greatest sum of scores (log probabilities).
+// The unigram language model (Kudo 2018, arXiv 1804.10959). It chooses the split of a text into
+// tokens that has the greatest sum of scores (log probabilities).
 class Unigram final : public TokenModel {
  public:
   // `scores` is indexed by id. `vocab` must outlive the model.
@@ -100,7 +101,8 @@ class Unigram final : public TokenModel {
   void encode(std::string_view piece, SearchBudget& budget,
               std::vector<int32_t>& ids) const override;
 
-  static constexpr double kUnkPenalty = 10;  // SentencePiece's distance below the lowest score
+  static constexpr double kUnkPenalty = 10;  // the distance of the unknown token below the lowest
+                                             // score, as in SentencePiece
 
  private:
   struct Node {  // the best path to an offset
@@ -120,8 +122,8 @@ class Unigram final : public TokenModel {
   ByteTrie trie_;
 };
 
-// Read tokenizer.json's "model" of type Unigram: first its vocabulary, with the scores by id, then
-// the model on it.
+// These functions read tokenizer.json's "model" of type Unigram: first its vocabulary, with the
+// scores by id, then the model that uses the vocabulary.
 Result<std::vector<double>> read_unigram_vocab(JsonElement json, Vocab& vocab);
 Result<std::unique_ptr<TokenModel>> unigram_from_json(JsonElement json, const Vocab& vocab,
                                                       std::vector<double> scores);

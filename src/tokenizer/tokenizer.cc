@@ -30,8 +30,8 @@ class Encoder {
   }
 
  private:
-  // Encodes text between raw added tokens: normalizes it, then splits it at the added tokens that
-  // are matched in normalized text.
+  // Encodes text between raw added tokens. Normalizes the text, then splits it at the added tokens
+  // that are matched in normalized text.
   void encode_raw_part(std::string_view text, const ByteSpans& untrusted, bool at_start) {
     const bool has_untrusted = !untrusted.empty();
     MarkedText normalized;
@@ -48,9 +48,9 @@ class Encoder {
     parts_.added.split(text, marks, AddedTokens::Stage::kNormalized, budget_, encode_part);
   }
 
-  // Added tokens are split off before, so a control token that the model finds in a text with
-  // untrusted bytes comes from these bytes. This is rare, so the whole segment is searched at once,
-  // and only a segment with such a token is encoded again.
+  // Added tokens have already been split off. So if the model produces a control token from a text
+  // with untrusted bytes, the token comes from these bytes. This is rare, so the whole segment is
+  // checked at once, and only a segment with such a token is encoded again.
   void encode_segment(Piece segment, bool has_untrusted) {
     const size_t num_before = ids_.size();
     parts_.pre_tokenizer.run(segment, budget_, [&](Piece piece) {
@@ -94,7 +94,9 @@ Result<std::vector<int32_t>> Tokenizer::encode(std::string_view text, bool add_s
   if (!simdjson::validate_utf8(text.data(), text.size())) {
     repaired = replace_invalid_utf8(text);
     text = repaired;
-    if (!untrusted.empty()) all = ByteSpans::whole(text.size());  // the repair moves bytes
+    if (!untrusted.empty())
+      all = ByteSpans::whole(text.size());  // the repair of invalid UTF-8
+                                            // moves bytes
   }
   SearchBudget budget(text.size());
   std::vector<int32_t> ids;

@@ -33,8 +33,8 @@ constexpr std::string_view kWords =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S))";
 constexpr std::string_view kDigits = R"(\p{N}+)";
 constexpr std::string_view kThreeDigits = "[0-9][0-9][0-9]";
-// DeepSeek's regexes: of all vocabularies before that of DeepSeek-V3, of "deepseek-llm", of
-// "deepseek-coder" and of "deepseek-v3".
+// DeepSeek's regexes: for all vocabularies before DeepSeek-V3, for "deepseek-llm", for
+// "deepseek-coder" and for "deepseek-v3".
 constexpr std::string_view kLineEnd = R"([\r\n])";
 constexpr std::string_view kHanAndHangul = R"([一-龥ࠀ-一가-퟿]+)";
 constexpr std::string_view kCasedLetters =
@@ -50,7 +50,8 @@ constexpr std::string_view kHanAndKana = R"([一-龥぀-ゟ゠-ヿ]+)";
 struct PreRule {
   std::string_view name;
   std::array<std::string_view, 6> splits;  // empty: unused
-  bool ignore_merges = false;              // a word that is a token is that token, without merges
+  bool ignore_merges = false;              // a word that is itself a token becomes that token,
+                                           // without merges
   bool adds_bos = false;                   // if the file does not state it
   bool nfc = false;                        // the checkpoint's tokenizer composes characters first
 };
@@ -104,7 +105,7 @@ int64_t type_of(const GgufVocabulary& vocabulary, size_t id) {
   return vocabulary.types.empty() ? int64_t{kGgufNormal} : vocabulary.types[id];
 }
 
-// The number of tokens without the unused ones at the end, which pad the model's embedding.
+// The number of tokens without the unused tokens at the end, which pad the model's embedding.
 size_t num_used(const GgufVocabulary& vocabulary) {
   size_t count = vocabulary.tokens.size();
   while (count > 1 && type_of(vocabulary, count - 1) == kGgufUnused) --count;
@@ -171,7 +172,7 @@ void write_model(const GgufVocabulary& vocabulary, const PreRule& rule, size_t c
   json.end_object();
 }
 
-// The tokens that are matched anywhere in a text: control tokens, and tokens that a user defined.
+// Writes the tokens that are matched anywhere in a text: control tokens and user-defined tokens.
 void write_added_tokens(const GgufVocabulary& vocabulary, size_t count, JsonWriter& json) {
   json.key("added_tokens");
   json.begin_array();
@@ -188,8 +189,7 @@ void write_added_tokens(const GgufVocabulary& vocabulary, size_t count, JsonWrit
   json.end_array();
 }
 
-// A byte-level BPE is written as the tokenizer.json that it was made from, so that one reader
-// serves both.
+// A byte-level BPE is converted back to a tokenizer.json, so that one reader handles both.
 std::string byte_level_json(const GgufVocabulary& vocabulary, const PreRule& rule) {
   const size_t count = num_used(vocabulary);
   JsonWriter json;
@@ -207,8 +207,8 @@ std::string byte_level_json(const GgufVocabulary& vocabulary, const PreRule& rul
   return json.take();
 }
 
-// The token for unknown characters: the token that the file names, otherwise the token of type
-// unknown, otherwise <unk>. llama.cpp's converter gives every special token of a checkpoint the
+// The token for unknown characters: the token that the file names, or else the token of type
+// "unknown", or else <unk>. llama.cpp's converter gives every special token of a checkpoint the
 // type of control tokens, so files rarely have a token of type unknown.
 std::optional<size_t> find_unknown(const GgufVocabulary& vocabulary, size_t count) {
   if (vocabulary.unk_id) return static_cast<size_t>(*vocabulary.unk_id);
@@ -236,7 +236,7 @@ std::string mark_spaces(std::string_view text) {
   return marked;
 }
 
-// SentencePiece's BPE: neighbours are merged to the piece with the best score.
+// SentencePiece's BPE merges the neighbours whose union is the piece with the best score.
 Result<std::unique_ptr<TokenizerParts>> parts_from_scores(const GgufVocabulary& vocabulary) {
   const size_t count = num_used(vocabulary);
   if (vocabulary.scores.size() != vocabulary.tokens.size()) {
@@ -253,7 +253,7 @@ Result<std::unique_ptr<TokenizerParts>> parts_from_scores(const GgufVocabulary& 
   model.remove_extra_whitespaces = false;
   model.add_dummy_prefix = vocabulary.add_space_prefix.value_or(true);
   model.bos_id = -1;
-  std::deque<std::string> texts;  // of pieces that the file spells otherwise
+  std::deque<std::string> texts;  // texts of pieces that the file spells differently
   std::set<std::string_view> bytes;
   for (size_t id = 0; id < count; ++id) {
     SentencePieceModel::Piece piece;
@@ -264,7 +264,7 @@ Result<std::unique_ptr<TokenizerParts>> parts_from_scores(const GgufVocabulary& 
       piece.text = texts.emplace_back(fmt::format("[EMPTY_{}]", id));
       piece.type = SentencePieceModel::PieceType::kUnused;
     }
-    // llama.cpp's converter writes the spaces of these tokens as such.
+    // llama.cpp's converter writes spaces in these tokens as plain spaces.
     if (piece.type == SentencePieceModel::PieceType::kUserDefined &&
         piece.text.find(' ') != std::string_view::npos) {
       piece.text = texts.emplace_back(mark_spaces(piece.text));

@@ -14,12 +14,12 @@
 
 namespace quire {
 
-// The values behind "tokenizer.ggml."; absent lists are empty.
+// The values of the keys that begin with "tokenizer.ggml."; absent lists are empty.
 struct GgufVocabulary {
   std::string_view model = {};                // "gpt2", "llama"
   std::string_view pre = {};                  // "llama-bpe", "qwen2", …; empty: none
   std::vector<std::string_view> tokens = {};  // by id
-  std::vector<int64_t> types = {};  // per token, numbered as SentencePiece's types of pieces
+  std::vector<int64_t> types = {};  // per token, with the numbers of SentencePiece's piece types
   std::vector<double> scores = {};  // per token; only for "llama"
   std::vector<std::string_view> merges = {};  // "left right"; only for "gpt2"
   std::optional<int64_t> bos_id = {};
@@ -30,7 +30,7 @@ struct GgufVocabulary {
   std::optional<bool> add_space_prefix = {};
 };
 
-// The number of the types in GgufVocabulary::types.
+// The numbers in GgufVocabulary::types.
 enum GgufTokenType : int64_t {
   kGgufNormal = 1,
   kGgufUnknown = 2,
@@ -45,19 +45,19 @@ struct GgufPreRule {
   std::string_view name;
   bool nfc;  // tokenizer_from_gguf composes characters first
 };
-// The pre-tokenizer that splits a text by these regexes, one after another. `ignore_merges`: a word
-// that is a token is that token, without merges.
+// Returns the pre-tokenizer that splits a text by these regexes, one after another.
+// `ignore_merges`: a word that is itself a token becomes that token, without merges.
 std::optional<GgufPreRule> find_gguf_pre_rule(std::span<const std::string> regexes,
                                               bool ignore_merges);
 // The regexes of ByteLevel with use_regex, and of Digits with individual_digits.
 extern const std::string_view kByteLevelRegex;
 extern const std::string_view kDigitRegex;
 
-// Whether models end their replies with a token that is spelled like this. Old converters gave some
-// of these tokens the type of text; they are control tokens whatever type the file states.
+// Whether models end their replies with a token of this spelling. Old converters gave some of these
+// tokens the type of text, but they are control tokens regardless of the type in the file.
 bool ends_gguf_replies(std::string_view token);
 
-// Errors name the key but not the file; the caller adds it.
+// Errors name the key but not the file; the caller adds the file.
 Result<std::shared_ptr<const Tokenizer>> tokenizer_from_gguf(const GgufVocabulary& vocabulary);
 
 }  // namespace quire

@@ -24,8 +24,8 @@ Status read_bpe_vocab(JsonElement model, Vocab& vocab) {
   return {};
 }
 
-// Refuses an object that has a key twice: readers of JSON differ in the value that they take. Does
-// not look into the object's values, such as the vocabulary.
+// Refuses an object that has a key twice, because JSON readers differ in which value they use. Does
+// not check the object's values, such as the vocabulary.
 Status check_keys(JsonElement json) {
   simdjson::dom::object object;
   if (json.get(object) != simdjson::SUCCESS) return {};  // the reader of its fields reports that
@@ -35,7 +35,7 @@ Status check_keys(JsonElement json) {
       fmt::format("the key \"{}\" appears twice; expected it once", clipped(*key)));
 }
 
-// The "type" of the model, or a guess from its other fields, because old files omit it.
+// The "type" of the model, or a guess from its other fields, because old files do not have it.
 Result<std::string_view> model_type(JsonElement model) {
   if (json_field(model, "type")) return json_required<std::string_view>(model, "type");
   if (json_field(model, "merges")) return std::string_view("BPE");

@@ -1,4 +1,4 @@
-// The components of a tokenizer. They hold pointers to each other, so the struct must not move.
+// The components of a tokenizer. They have pointers to each other, so the struct must not be moved.
 #pragma once
 
 #include <memory>

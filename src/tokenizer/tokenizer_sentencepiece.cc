@@ -23,7 +23,7 @@
 namespace quire {
 namespace {
 
-// A reader for the part of the protobuf wire format that is needed to read one message in place
+// Reads one message in place, with the required part of the protobuf wire format
 // (protobuf.dev/programming-guides/encoding).
 class ProtobufReader {
  public:
@@ -110,7 +110,7 @@ bool ProtobufReader::next() {
 }
 
 // Every position inside a piece is tried as a merge, so pieces must be short. Known pieces have at
-// most 16 characters, except user-defined ones.
+// most 16 characters, except user-defined pieces.
 constexpr size_t kMaxPieceBytes = 256;
 
 Status malformed(std::string_view part) {
@@ -196,7 +196,7 @@ Status resolve_special_ids(SentencePieceModel& model) {
 using PieceType = SentencePieceModel::PieceType;
 
 // The merge rank of each piece. SentencePiece first merges the neighbours whose union is the piece
-// with the best score; equal scores have equal ranks.
+// with the best score. Equal scores have equal ranks.
 std::vector<int32_t> ranks_by_score(const std::vector<SentencePieceModel::Piece>& pieces) {
   std::vector<uint32_t> order(pieces.size());
   std::iota(order.begin(), order.end(), 0U);
@@ -210,7 +210,7 @@ std::vector<int32_t> ranks_by_score(const std::vector<SentencePieceModel::Piece>
   return ranks;
 }
 
-// Calls visit(left, right) for every two normal pieces that a piece's text consists of.
+// Calls visit(left, right) for every split of the text into two normal pieces.
 template <typename Visit>
 void for_each_merge(std::string_view text, const SentencePieceModel& source, const Vocab& vocab,
                     Visit visit) {
@@ -238,8 +238,8 @@ Result<std::unique_ptr<TokenModel>> make_bpe(const SentencePieceModel& source,
   const std::vector<int32_t> ranks = ranks_by_score(source.pieces);
   for (size_t i = 0; i < source.pieces.size(); ++i) {
     const SentencePieceModel::Piece& piece = source.pieces[i];
-    // SentencePiece merges to an unused piece and splits it again. An unused piece that no merge
-    // reaches, such as a converter's [PAD32000], changes nothing.
+    // SentencePiece merges to an unused piece and later splits it again. An unused piece that no
+    // merge produces, such as a converter's [PAD32000], has no effect.
     bool is_reached = false;
     if (piece.type != PieceType::kNormal && piece.type != PieceType::kUnused) continue;
     for_each_merge(piece.text, source, vocab, [&](int32_t left, int32_t right) {

@@ -53,7 +53,8 @@ bool is_white_space(char32_t c) {
          c == 0x3000;
 }
 
-// The members of \w that no general category covers: Other_Alphabetic symbols and Join_Control.
+// The members of \w that are in no matching general category: Other_Alphabetic symbols and
+// Join_Control.
 bool is_extra_word(char32_t c) {
   return (c >= 0x24B6 && c <= 0x24E9) || (c >= 0x1F130 && c <= 0x1F149) ||
          (c >= 0x1F150 && c <= 0x1F169) || (c >= 0x1F170 && c <= 0x1F189) || c == 0x200C ||
@@ -63,7 +64,7 @@ bool is_extra_word(char32_t c) {
 bool is_hangul_syllable(char32_t c) {
   return c >= 0xAC00 && c <= 0xD7A3;
 }
-// Conjoining vowels and final consonants, which compose with the character before them.
+// Conjoining vowels and final consonants, which compose with the preceding character.
 bool is_trailing_jamo(char32_t c) {
   return (c >= 0x1161 && c <= 0x1175) || (c >= 0x11A8 && c <= 0x11C2);
 }
@@ -126,7 +127,7 @@ size_t last_char_start(std::string_view text) {
 namespace quire {
 namespace {
 
-constexpr int kMaxDecomposed = 32;  // the longest decomposition, U+FDFA's, has 18 characters
+constexpr int kMaxDecomposed = 32;  // the longest decomposition, that of U+FDFA, has 18 characters
 
 int combining_class(utf8proc_int32_t c) {
   return utf8proc_get_property(c)->combining_class;
@@ -184,7 +185,7 @@ std::string to_nfc(std::string_view text) {
   out.reserve(text.size());
   const char* p = text.data();
   const char* const end = p + text.size();
-  const char* copied = p;    // everything before it is in `out`
+  const char* copied = p;    // everything before this is in `out`
   const char* previous = p;  // start of the last inert character
   while (p < end) {
     const unicode::Char c = table.at(p);

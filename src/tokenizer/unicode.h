@@ -18,7 +18,7 @@ enum CharFlag : uint16_t {
   kSpace = 1 << 5,    // White_Space, which \s matches
   kNewline = 1 << 6,  // \r or \n
   kWord = 1 << 7,     // \w
-  // NFC never changes the character, whatever its neighbours are; true for all of ASCII.
+  // NFC never changes the character, regardless of its neighbours; true for all of ASCII.
   kNfcInert = 1 << 8,
 };
 
@@ -83,7 +83,7 @@ size_t last_char_start(std::string_view text);
 
 namespace quire {
 
-// The four normal forms (UAX #15). The time is linear in the size of any text.
+// The four normal forms (UAX #15). The time is linear in the size of the text.
 enum class NormalForm { kNfc, kNfd, kNfkc, kNfkd };
 
 // `text` must be valid UTF-8.

@@ -36,7 +36,7 @@ std::vector<Unigram::Node> Unigram::best_paths(std::string_view piece, SearchBud
       offer(start, end, id, scores_[static_cast<size_t>(id)]);
       has_char_token = has_char_token || end - start == length;
     }
-    budget.spend(end - start);  // charged because a token may be as long as the text
+    budget.spend(end - start);  // charged, because a token may be as long as the text
     if (!has_char_token) offer(start, start + length, unk_id_, unk_score_);
     start += length;
   }
@@ -54,7 +54,7 @@ void Unigram::encode(std::string_view piece, SearchBudget& budget,
   size_t start = 0;
   for (size_t i = 0; i < ends.size(); ++i) {
     const int32_t id = best[ends[i]].id;
-    // Neighbouring unknown characters become one unknown token.
+    // Adjacent unknown characters become one unknown token.
     while (id == unk_id_ && i + 1 < ends.size() && best[ends[i + 1]].id == unk_id_) ++i;
     if (id == unk_id_) {
       append_unknown(piece.substr(start, ends[i] - start), ids);

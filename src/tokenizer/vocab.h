@@ -21,17 +21,17 @@ class Vocab {
   static constexpr int32_t kMaxId = (1 << 22) - 1;
   static constexpr size_t kMaxTextBytes = size_t{1} << 30;
 
-  // Ids are distinct. Add all tokens, then call index() once; find() works only after that.
+  // Ids must be unique. Add all tokens, then call index() once; find() works only after that.
   Status add(std::string_view text, int64_t id);
   void index();
 
-  // If several ids share a text, returns the one added last.
+  // If several ids have the same text, returns the one that was added last.
   std::optional<int32_t> find(std::string_view text) const {
     const int32_t id = by_text_.find(text);
     if (id == StringMap::kAbsent) return std::nullopt;
     return id;
   }
-  // Empty if the id has no token.
+  // Returns an empty text if the id has no token.
   std::string_view text(int32_t id) const {
     if (id < 0 || id >= num_ids()) return {};
     const Span span = by_id_[static_cast<size_t>(id)];
@@ -40,7 +40,7 @@ class Vocab {
   bool contains(int32_t id) const {
     return id >= 0 && id < num_ids() && by_id_[static_cast<size_t>(id)].offset != kNowhere;
   }
-  // The highest id + 1.
+  // The highest id plus 1.
   int32_t num_ids() const { return static_cast<int32_t>(by_id_.size()); }
 
  private:
