@@ -116,7 +116,7 @@ Status Decoder::add_stage(DecoderStage stage) {
       stage.kind == Kind::kReplace || stage.kind == Kind::kStrip || stage.kind == Kind::kFuse;
   if (stage.is_fused && !works_fused) {
     return unimplemented(
-        "a decoder part behind Fuse or ByteLevel is not supported; expected one "
+        "a decoder part after Fuse or ByteLevel is not supported; expected one "
         "of Fuse, Replace, Strip there");
   }
   // Limits the growth, because the factors of several replacements multiply.

@@ -271,8 +271,7 @@ Status PreTokenizer::add_split(JsonElement json) {
     QUIRE_ASSIGN_OR_RETURN(pattern, make_regex_pattern(regex));
   }
   if (is_byte_level_) {
-    return unimplemented(
-        "a Split behind ByteLevel is not supported; expected ByteLevel to be last");
+    return unimplemented("a Split after ByteLevel is not supported; expected ByteLevel to be last");
   }
   stages_.push_back(make_split_stage(std::move(pattern), behavior, invert));
   return {};

@@ -104,10 +104,10 @@ Result<std::vector<int32_t>> Tokenizer::encode(std::string_view text, bool add_s
   if (add_special_tokens) ids = parts_->post_processor.prefix();
   Encoder(*parts_, budget, ids).encode(text, all.empty() ? untrusted : all);
   if (budget.is_spent()) {
-    return invalid_argument(
-        fmt::format("[tokenizer] the tokenizer's rules exceed their budget on this text of {} "
-                    "bytes; shorten the text or its runs of equal characters",
-                    text.size()));
+    return invalid_argument(fmt::format(
+        "[tokenizer] the tokenizer's rules exceed their search budget for this text of {} "
+        "bytes; shorten the text or its runs of equal characters",
+        text.size()));
   }
   if (add_special_tokens) {
     const std::vector<int32_t>& suffix = parts_->post_processor.suffix();

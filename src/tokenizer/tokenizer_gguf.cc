@@ -281,8 +281,9 @@ Result<std::unique_ptr<TokenizerParts>> parts_from_scores(const GgufVocabulary& 
     model.unk_id = -1;
   } else {
     return invalid_argument(fmt::format(
-        "tokenizer.ggml.unknown_token_id; got neither it, nor a token of type 2 or <unk>, and {} "
-        "tokens of bytes; expected one of them, or the 256 tokens <0x00> to <0xFF>: name the "
+        "tokenizer.ggml.unknown_token_id; got no unknown token (this key, a token of type 2, or "
+        "<unk>) and {} "
+        "tokens of bytes; expected an unknown token, or the 256 tokens <0x00> to <0xFF>: name the "
         "checkpoint's directory with tokenizer.json by `tokenizer`",
         bytes.size()));
   }

@@ -53,7 +53,7 @@ Status read_model(JsonElement json, TokenizerParts& parts) {
     return {};
   }
   if (type != "Unigram") return unsupported_type("model", type, "BPE, Unigram");
-  if (byte_level) return unimplemented("a Unigram model behind ByteLevel is not supported");
+  if (byte_level) return unimplemented("a Unigram model after ByteLevel is not supported");
   QUIRE_ASSIGN_OR_RETURN(std::vector<double> scores, read_unigram_vocab(json, parts.vocab));
   parts.vocab.index();
   QUIRE_ASSIGN_OR_RETURN(parts.model, unigram_from_json(json, parts.vocab, std::move(scores)));

@@ -108,7 +108,8 @@ class CpuOps final : public Ops {
     const Status status =
         interleave_pages(cache.buffer.data(), cache.buffer.num_bytes(), pool_.nodes());
     if (!status.ok() && !std::exchange(cache_is_refused_, true)) {
-      log_warning("{}; the KV cache lies on the nodes that write it first", status.message());
+      log_warning("{}; each page of the KV cache is on the node that writes it first",
+                  status.message());
     }
     return cache;
   }

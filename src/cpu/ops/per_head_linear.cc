@@ -6,7 +6,7 @@ namespace quire::cpu {
 
 Result<std::unique_ptr<CpuPerHeadLinear>> CpuPerHeadLinear::make(
     std::span<const TensorView> matrices, Ops& ops) {
-  QUIRE_CHECK(!matrices.empty(), "[ops] make_per_head_linear: there are no heads");
+  QUIRE_CHECK(!matrices.empty(), "[ops] make_per_head_linear: the number of heads is 0");
   std::unique_ptr<CpuPerHeadLinear> linear(new CpuPerHeadLinear());
   for (const TensorView& matrix : matrices) {
     QUIRE_CHECK(matrix.shape == matrices.front().shape,

@@ -48,7 +48,7 @@ RankGroup::RankGroup(int num_local, std::shared_ptr<Nodes> nodes)
             if (nodes_ == nullptr) return bytes;
             return nodes_->broadcast("join", bytes);
           }) {
-  QUIRE_CHECK(num_local > 0, "[cpu] a group of ranks is empty");
+  QUIRE_CHECK(num_local > 0, "[cpu] a group of ranks needs at least one rank");
   if (nodes_ == nullptr) return;
   nodes_->set_failure_handler([this](const Status& error) { (void)join(error); });
 }

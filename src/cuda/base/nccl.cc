@@ -86,7 +86,7 @@ NcclType type_of(DType dtype) {
     case DType::kBF16:
       return NcclType::kBF16;
     default:
-      QUIRE_CHECK(false, "[nccl] the type is none of f32, f16 and bf16");
+      QUIRE_CHECK(false, "[nccl] the type is not f32, f16 or bf16");
   }
 }
 
@@ -185,7 +185,7 @@ Status NcclRanks::Impl::connect() {
   QUIRE_ASSIGN_OR_RETURN(const std::string bytes,
                          nodes->broadcast("NCCL's id", {id.bytes, sizeof id.bytes}));
   if (bytes.size() != sizeof id.bytes) {
-    return internal_error(fmt::format("[nccl] node 0 has sent an id of {} bytes, expected {}",
+    return internal_error(fmt::format("[nccl] node 0 sent an id of {} bytes, expected {}",
                                       bytes.size(), sizeof id.bytes));
   }
   std::copy(bytes.begin(), bytes.end(), id.bytes);

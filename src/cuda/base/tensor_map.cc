@@ -58,7 +58,7 @@ Result<CUtensorMap> encode_tensor_map(const TensorMapSpec& spec) {
       CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result == CUDA_SUCCESS) return encoded;
   return internal_error(
-      fmt::format("[cuda] the driver refused a tensor map; got CUDA error {}, expected 0",
+      fmt::format("[cuda] the driver rejected a tensor map; got CUDA error {}, expected 0",
                   static_cast<int>(result)));
 }
 

@@ -136,7 +136,7 @@ void with_float_type(DType dtype, const Body& body) {
     case DType::kBF16:
       return body(std::type_identity<__nv_bfloat16>());
     default:
-      QUIRE_CHECK(false, "[ops] the type is none of f32, f16 and bf16");
+      QUIRE_CHECK(false, "[ops] the type is not f32, f16 or bf16");
   }
 }
 

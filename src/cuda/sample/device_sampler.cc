@@ -220,7 +220,7 @@ Result<SamplePlan> DeviceSampler::plan(std::span<const LogitsRowUse> rows,
       masks.size() <= max_rows && rows.size() <= max_rows &&
           std::ranges::all_of(
               rows, [&](const LogitsRowUse& use) { return use.mask_idx < std::ssize(masks); }),
-      "[sample] a step has too many logits rows or masks, or a row names a mask that it lacks");
+      "[sample] a step has too many logits rows or masks, or a row's mask index is too large");
   SamplePlan plan = slots_.plan(rows);
   if (plan.is_mixed()) QUIRE_RETURN_IF_ERROR(upload_plan(plan, masks, stream));
   return plan;
@@ -293,7 +293,7 @@ void DeviceSampler::find_best(const SamplePlan& plan, const TensorView& logits, 
                   logits.shape[0] >= num_rows && num_rows <= limits_.max_rows && first_id >= 0 &&
                   part.width <= limits_.vocab_size - first_id &&
                   num_part_slices(part.width) <= num_slices(limits_.vocab_size),
-              "[sample] the parts of these logits rows do not suffice, or exceed the limits");
+              "[sample] these logits rows need whole rows, or exceed the limits");
   launch_find_best(parts_.tables, make_call(plan, logits.as<const float>(), slots, offsets), part,
                    plan.is_random, parts_.picks, parts_.arrivals,
                    parts_.best + int64_t{limits_.rank} * num_rows, stream);

@@ -51,16 +51,16 @@ class DecodePlan final : public AttentionPlan {
   Status update(const AttentionBatch& batch, Stream& /*stream*/) override {
     QUIRE_CHECK(batch.decode.num_reqs <= limits_.max_num_reqs && batch.decode.max_q_len == 1 &&
                     batch.max_pages == num_pages_,
-                "[cudnn] a batch is not one that the plan was made for");
+                "[cudnn] the batch does not match the plan's limits");
     batch_ = batch;
     return {};
   }
 
   Status run(const AttentionCall& call, Stream& stream) override {
     QUIRE_CHECK(call.workspace.size() >= workspace_bytes_,
-                "[cudnn] the workspace is smaller than what the plan asked for");
+                "[cudnn] the workspace is smaller than workspace_bytes()");
     QUIRE_CHECK(cudnn::has_strides(cudnn::sdpa_key(shape_), call.kv),
-                "[cudnn] the cache is not laid out as its shape says");
+                "[cudnn] the cache's strides do not match its shape");
     for (int done = 0; done < batch_.decode.num_reqs;) {
       const int size = part_size(batch_.decode.num_reqs - done);
       QUIRE_RETURN_IF_ERROR(run_part(call, done, size, as_cuda(stream)));
@@ -231,11 +231,12 @@ Support CudnnAttention::supports(const AttentionShape& shape, const AttentionUse
                             shape.head_dim, kMaxHeadDim));
   if (use.phase == Phase::kPrefill) {
     needs.support.reasons_to_prefer_others.push_back(
-        "its plans for prompts take seconds to build at start, and none was measured to be "
-        "faster.");
+        "its plans for prompts take seconds to build at start, and were not "
+        "faster in any measurement.");
   } else if (!use.in_graph) {
     needs.support.reasons_to_prefer_others.push_back(
-        "its plans are built for one number of requests each, so batches of other sizes are cut "
+        "each of its plans is built for one number of requests, so batches of other sizes are "
+        "split "
         "into parts.");
   }
   return needs.support;

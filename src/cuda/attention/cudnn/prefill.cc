@@ -188,7 +188,7 @@ Status PrefillPlan::update(const AttentionBatch& batch, Stream& stream) {
   const PhaseRange& range = batch.prefill;
   QUIRE_CHECK(range.num_reqs <= limits_.max_num_reqs &&
                   range.num_tokens <= limits_.max_num_tokens && range.max_kv_len <= scratch_tokens_,
-              "[cudnn] a batch is not one that the plan was made for");
+              "[cudnn] the batch does not match the plan's limits");
   batch_ = batch;
   calls_.clear();
   lens_used_ = 0;
@@ -223,7 +223,7 @@ Status PrefillPlan::attend(const Call& part, const AttentionCall& call, const Ga
 
 Status PrefillPlan::run(const AttentionCall& call, Stream& stream) {
   QUIRE_CHECK(call.workspace.size() >= workspace_bytes(),
-              "[cudnn] the workspace is smaller than what the plan asked for");
+              "[cudnn] the workspace is smaller than workspace_bytes()");
   const PhaseRange& range = batch_.prefill;
   zero_padding(
       batch_.seq_lens + range.first_req, batch_.query_start.device + range.first_req,

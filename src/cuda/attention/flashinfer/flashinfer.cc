@@ -133,7 +133,8 @@ Status FlashInferPlan::allocate() {
 Status FlashInferPlan::load_gathered() const {
   const fi::KernelInstance* kernel = fi::find_kernel(
       key_of(shape_, {.kernel = fi::KernelKind::kFa3Gathered, .tile_rows = fi::kFa3TileTokens}));
-  QUIRE_CHECK(kernel != nullptr, "[flashinfer] a shape that is gathered has no kernel");
+  QUIRE_CHECK(kernel != nullptr,
+              "[flashinfer] there is no kernel for gathered contexts of this shape");
   QUIRE_CUDA_RETURN_IF_ERROR(kernel->load());
   return load_gather(shape_.kv, shape_.head_dim);
 }
@@ -150,7 +151,7 @@ Status FlashInferPlan::update(const AttentionBatch& batch, Stream& stream) {
   arrays_ =
       fi::place_arrays(static_cast<int32_t*>(device_.data()), phase.num_tiles, range.num_reqs);
   kernel_ = fi::find_kernel(key_of(shape_, phase));
-  QUIRE_CHECK(kernel_ != nullptr, "[flashinfer] a supported shape has no kernel");
+  QUIRE_CHECK(kernel_ != nullptr, "[flashinfer] there is no kernel for a supported shape");
   QUIRE_ASSIGN_OR_RETURN(std::byte * slot, ring_.begin(as_cuda(stream)));
   planner_.fill(
       shape_, batch, range, phase, device_limits_,
@@ -242,7 +243,7 @@ fi::MergeCall FlashInferPlan::merge_call(const AttentionCall& call) const {
 
 Status FlashInferPlan::run(const AttentionCall& call, Stream& stream) {
   QUIRE_CHECK(call.workspace.size() >= workspace_bytes(),
-              "[flashinfer] the workspace is smaller than what the plan asked for");
+              "[flashinfer] the workspace is smaller than workspace_bytes()");
   QUIRE_CHECK(
       can_address(call.kv, phase_.kernel),
       "[flashinfer] strides of the cache are not multiples of 16 bytes below 2^32 elements");

@@ -86,7 +86,7 @@ Status LatentPlan::run(const AttentionCall& call, Stream& stream) {
   const KvCacheView& kv = call.kv;
   const PhaseRange& range = batch_.range(limits_.use.phase);
   QUIRE_CHECK(call.workspace.size() >= workspace_bytes(),
-              "[flashinfer] the workspace is smaller than what the plan asked for");
+              "[flashinfer] the workspace is smaller than workspace_bytes()");
   QUIRE_CHECK(
       has_aligned_strides(kv),
       "[flashinfer] strides of the cache are not multiples of 16 bytes below 2^32 elements");
@@ -281,9 +281,10 @@ void LatentPrefillPlan::merge(const ExpandedChunk& chunk, const ExpandedCall& ca
 }
 
 Status LatentPrefillPlan::run_expanded(const ExpandedCall& call, Stream& stream) {
-  QUIRE_CHECK(is_expanded_ && call.workspace.size() >= workspace_bytes(),
-              "[flashinfer] the batch is not planned as expanded, or the workspace is smaller than "
-              "what the plan asked for");
+  QUIRE_CHECK(
+      is_expanded_ && call.workspace.size() >= workspace_bytes(),
+      "[flashinfer] the batch was not planned as expanded, or the workspace is smaller than "
+      "workspace_bytes()");
   QUIRE_CHECK(
       has_aligned_strides(call.kv),
       "[flashinfer] strides of the cache are not multiples of 16 bytes below 2^32 elements");

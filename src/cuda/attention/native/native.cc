@@ -105,7 +105,7 @@ class NativePlan final : public AttentionPlan {
 
   Status run(const AttentionCall& call, Stream& stream) override {
     QUIRE_CHECK(call.workspace.size() >= workspace_bytes_,
-                "[native] the workspace is smaller than what the plan asked for");
+                "[native] the workspace is smaller than workspace_bytes()");
     const KernelChoice choice = native::is_aligned(shape_, call) ? aligned_choice_ : KernelChoice();
     Params params = make_params(shape_, batch_, batch_.range(phase_), call);
     params.num_splits = choice.num_splits;

@@ -166,7 +166,7 @@ class XqaPlan final : public AttentionPlan {
     const PhaseRange& range = batch.decode;
     QUIRE_CHECK(range.num_reqs <= limits_.max_num_reqs && range.max_q_len <= limits_.use.q_len &&
                     range.num_tokens == range.num_reqs * range.max_q_len,
-                "[xqa] a batch is not one that the plan was made for");
+                "[xqa] the batch does not match the plan's limits");
     if (!counters_are_zero_) {
       as_cuda(stream).set_zero(counters_.data(), counters_.num_bytes());
       counters_are_zero_ = true;
@@ -178,7 +178,7 @@ class XqaPlan final : public AttentionPlan {
 
   Status run(const AttentionCall& call, Stream& stream) override {
     QUIRE_CHECK(call.workspace.size() >= workspace_bytes_,
-                "[xqa] the workspace is smaller than what the plan asked for");
+                "[xqa] the workspace is smaller than workspace_bytes()");
     QUIRE_CHECK(
         can_address(shape_, call.kv),
         "[xqa] strides of keys and values differ, are not multiples of head_dim, or are too large");
@@ -202,7 +202,7 @@ class XqaPlan final : public AttentionPlan {
         key_(key_of(shape, limits.use.q_len)),
         is_hopper_(xqa::is_hopper_kernel(key_)),
         instance_(xqa::find_kernel(key_)) {
-    QUIRE_CHECK(instance_ != nullptr, "[xqa] a supported shape has no kernel");
+    QUIRE_CHECK(instance_ != nullptr, "[xqa] there is no kernel for a supported shape");
     workspace_bytes_ = max_scratch_bytes();
   }
 

@@ -385,7 +385,7 @@ bool LayerTailKernel::takes(const LayerTail& layer) const {
 }
 
 void LayerTailKernel::run(const LayerTail& layer, const PeerInboxes& peers) {
-  constexpr const char* kNotTaken = "[ops] the fused layer tail does not take this layer";
+  constexpr const char* kNotTaken = "[ops] the fused layer tail does not support this layer";
   QUIRE_CHECK(has_supported_operands(layer), kNotTaken);
   const tail::Params p = params_of(layer, peers);
   QUIRE_CHECK(p.num_stages > 0, kNotTaken);

@@ -297,7 +297,7 @@ void run_packed_experts(const LaunchContext& context, const PackedExpertsCall& c
   const PackedRows& w = *call.w;
   if (call.groups.most_tiles == 0) return;
   QUIRE_CHECK(!call.is_gated || packed_gemm_gates(w),
-              "[ops] a product of packed experts is not one that the kernel computes");
+              "[ops] the kernel does not support this product of packed experts");
   const int halves = call.is_gated ? 2 : 1;
   Params p = {};
   p.layout = w.layout;

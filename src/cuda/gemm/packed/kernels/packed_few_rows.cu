@@ -397,7 +397,7 @@ void run_packed_gemm(const LaunchContext& context, int num_sms, const PackedGemm
   if (m == 0) return;
   const bool is_gated = call.gated_out.data != nullptr;
   QUIRE_CHECK(m <= kMaxPackedRows && (!is_gated || packed_gemm_gates(w)),
-              "[ops] a product with packed weights is not one that the kernel computes");
+              "[ops] the kernel does not support this product with packed weights");
   const TensorView& out = is_gated ? call.gated_out : call.out;
   Params p = {};
   p.layout = w.layout;

@@ -256,7 +256,7 @@ void run_tile_columns(const LaunchContext& context, const TensorView& x, const i
 
 void run_tile_columns(const LaunchContext& context, const TensorView& x, const int32_t* order,
                       const PackedGroups& groups, const int32_t* x_rows, int tile_rows, void* out) {
-  QUIRE_CHECK(groups.tiles != nullptr, "[ops] groups of packed products have no tiles");
+  QUIRE_CHECK(groups.tiles != nullptr, "[ops] packed products of groups need tiles");
   TileSource source;
   source.groups = groups;
   source.x_rows = x_rows;
