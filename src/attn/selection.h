@@ -44,7 +44,8 @@ class BackendSet {
   const std::vector<std::unique_ptr<AttentionBackend>>& all() const { return backends_; }
 
   // All backends that support the shape in this use on this device, in order of preference.
-  // A backend with reasons_to_prefer_others is returned only when no other supports it.
+  // A backend with reasons_to_prefer_others is returned only if no other backend supports the
+  // shape.
   std::vector<AttentionBackend*> supporting(const AttentionShape& shape, const AttentionUse& use,
                                             const Device& device) const;
 

@@ -42,9 +42,9 @@ LargestLogit largest_logit(std::span<const float> logits, int32_t first_id);
 // token.
 class SamplerState {
  public:
-  // token_ids has all known tokens. After a preemption, tokens from num_prompt_tokens on are
-  // output. bad_words_ids has each bad word as token ids, with and without a leading space.
-  // end_token_ids has the stop and end-of-sequence ids, which min_tokens forbids.
+  // token_ids has all known tokens. The tokens from num_prompt_tokens on are output; there are some
+  // after a preemption. bad_words_ids has each bad word as token ids, with and without a leading
+  // space. end_token_ids has the stop and end-of-sequence ids, which min_tokens forbids.
   SamplerState(std::shared_ptr<const SamplingParams> params, uint64_t seed,
                std::span<const int32_t> token_ids, int num_prompt_tokens,
                std::vector<int32_t> end_token_ids, std::vector<std::vector<int32_t>> bad_words_ids,

@@ -28,10 +28,10 @@ struct AddedToken {
 };
 
 // Control tokens are the added tokens that give a prompt its structure, so a request's text must
-// never become a control token. They are the special tokens, and tokens with bars like those of
-// special tokens, such as DeepSeek's <｜User｜>, which its file does not mark as special. Tokens
-// such as <think> and <tool_call> are not control tokens: models write them into the text that
-// clients send back.
+// never become a control token. They are the special tokens, and tokens that are spelled with bars
+// like special tokens, such as DeepSeek's <｜User｜>, which its file does not mark as special.
+// Tokens such as <think> and <tool_call> are not control tokens: models write them into the text
+// that clients send back.
 class AddedTokens {
  public:
   static constexpr size_t kMaxTokenBytes = 1024;

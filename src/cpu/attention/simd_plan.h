@@ -16,8 +16,8 @@ namespace quire::cpu {
 
 inline constexpr int kRowsPerItem = 32;  // rows per K and V block; more if a group is larger
 
-// Some query tokens of one request over one partition of its context, or over all of it. An item
-// gives one unit of work per KV head.
+// Some query tokens of one request over one partition of its context, or over all of it. An item is
+// one unit of work per KV head.
 struct WorkItem {
   int32_t req = 0;
   int32_t first_query = 0;

@@ -224,7 +224,7 @@ __device__ __forceinline__ void keep(float (&d)[kCount]) {
                ", " b_name ", adds, 1, 1;\n}"                                                \
                : operands                                                                    \
                : "l"(a), "l"(b), "r"(adds))
-// The same, with A in four registers.
+// Like QUIRE_WGMMA, with A in four registers.
 #define QUIRE_WGMMA_REGISTERS(n, types, names, a_names, b_name, adds_name, operands)                    \
   asm volatile("{\n.reg .pred adds;\nsetp.ne.b32 adds, " adds_name ", 0;\n"                   \
                "wgmma.mma_async.sync.aligned.m64n" n "k16.f32." types " {" names "}, {"       \
@@ -263,7 +263,8 @@ __device__ __forceinline__ void multiply(float (&d)[kN / 2], uint64_t a, uint64_
   }
 }
 
-// The same, with A in registers: each warp holds 16 rows of A, in the register layout of mma().
+// Like the function above, with A in registers: each warp holds 16 rows of A, in the register
+// layout of mma().
 template <typename T, int kN>
 __device__ __forceinline__ void multiply(float (&d)[kN / 2], const uint32_t (&a)[4], uint64_t b,
                                          int adds = 1) {

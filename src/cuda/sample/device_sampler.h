@@ -99,9 +99,9 @@ class DeviceSampler {
   // Reads the span whose first logits row is `row`; the caller sets seq_id.
   static SpanResult read_span(const void* host, int num_rows, bool has_logprobs, int row);
 
-  // Enqueues the computation of the log probability of targets[i] (device; < 0: none) under
-  // logits[i] (F32 [num_rows, vocab_size]), and of those of the num_top most likely tokens, into
-  // results[i] (device). num_rows <= max_rows.
+  // Enqueues the computation of log probabilities under logits[i] (F32 [num_rows, vocab_size]), of
+  // token targets[i] (device; < 0: none) and of the num_top most likely tokens, into results[i]
+  // (device). num_rows <= max_rows.
   void prompt_logprobs(const TensorView& logits, const int32_t* targets, int num_rows, int num_top,
                        LogprobsResult* results, CudaStream& stream);
 

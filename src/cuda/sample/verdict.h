@@ -12,11 +12,10 @@ namespace quire::cuda {
 
 // One logits row of a span, and the draft at its position.
 struct VerifiedRow {
-  double total = 0;         // of the target's weights
-  double ratio = 0;         // the draft's probability in the target's distribution, divided by that
-                            // in its own
-  double mass = 0;          // of the residual; only for block verification
-  bool has_target = false;  // whether the target's distribution exists
+  double total = 0;          // of the target's weights
+  double ratio = 0;          // the target's probability of the draft, divided by the drafter's
+  double mass = 0;           // of the residual; only for block verification
+  bool has_target = false;   // whether the target's distribution exists
   bool is_drawable = false;  // whether there is a draft, and its distribution may be compared
 };
 

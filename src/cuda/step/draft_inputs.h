@@ -84,8 +84,8 @@ struct DraftArrays {
 // thread block per span of the step.
 void launch_first_pass(const StepArrays& step, const DraftArrays& drafts, int num_spans,
                        CudaStream& stream);
-// Derives the batch of pass `pass_idx` after the first pass. The token that this pass computes must
-// be in next_tokens.
+// Derives the batch of pass `pass_idx` after the first pass. The token that this pass processes
+// must already be in next_tokens.
 void launch_draft_pass(const StepArrays& step, const DraftArrays& drafts, int pass_idx,
                        int num_spans, CudaStream& stream);
 

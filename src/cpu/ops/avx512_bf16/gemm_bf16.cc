@@ -108,7 +108,7 @@ void run_few_rows(avx512_bf16::Task task) {
   }
 }
 
-// Multiplies many rows with the panels of `task`, block by block. next_panels: the panels that the
+// Multiplies many rows by the panels of `task`, block by block. next_panels: the panels that the
 // thread will probably multiply next, or null.
 void run_many_rows(const PackedLinear& w, const uint16_t* next_panels, avx512_bf16::Task task) {
   const RowBatches batches = row_batches(task.num_rows);

@@ -5,7 +5,7 @@ namespace quire::cpu::quantized {
 namespace {
 
 struct AvxVnni : Avx2 {
-  // Of 16 registers, 12 sums, 2 vectors of weights and an activation leave one free.
+  // 12 sums, 2 vectors of weights and an activation use 15 of the 16 registers.
   static constexpr int kRows[] = {6, 3};
   static constexpr bool kTermsAre16Bits = false;
   static constexpr bool kAddsPairs = false;

@@ -32,7 +32,7 @@ using Scales = QuantizedScales;
 
 // A panel consists of its blocks in ascending order. A block has `groups` groups of 32: 8, or fewer
 // in the last block. It consists of its header (ops/quantized_format.h), then:
-//   values[groups], each group 32 elements of 32 features: 4 k of one feature lie together.
+//   values[groups], each group 32 elements of 32 features: 4 k of one feature are adjacent.
 //     8 bits: [8 quads][32 features][4 k].
 //     4 bits: [4][32][4]; the lower halves are quads 0 to 3, the upper halves are quads 4 to 7.
 //     6 bits: the lower 4 bits as above, then the upper 2 bits [2][32][4]; the bits 2j and 2j + 1

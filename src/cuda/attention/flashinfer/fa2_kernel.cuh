@@ -18,7 +18,7 @@
 
 namespace quire::cuda::flashinfer_backend {
 
-// The kernel reads members by FlashInfer's names.
+// The kernel expects FlashInfer's member names.
 template <typename Q, typename Kv>
 struct PagedParams {
   using DTypeQ = Q;

@@ -78,7 +78,7 @@ __device__ inline uint32_t swizzled(int row, int piece) {
 }
 
 struct Lane {
-  int row;   // 0 to 7: of the warp's 16 rows this thread has two, `row` and `row` + 8
+  int row;   // 0 to 7; this thread has rows `row` and `row` + 8 of the warp's 16 rows
   int quad;  // 0 to 3
   __device__ Lane() : row(threadIdx.x % 32 / 4), quad(threadIdx.x % 4) {}
 };

@@ -1,6 +1,6 @@
-// The headers and names that the instances of XQA's kernel in a source file share. The external
-// headers that XQA includes come first, so that XQA itself can be in one namespace per instance,
-// because its names are the same in all instances.
+// The headers and names that the instances of XQA's kernel in a source file share. XQA's names are
+// the same in all instances, so XQA is included in one namespace per instance. Therefore the
+// external headers that it includes must come first.
 #pragma once
 
 // Without NDEBUG, XQA builds a debug variant of the kernel.

@@ -9,7 +9,7 @@ namespace {
 
 constexpr size_t kWorkspaceBytes = size_t{32} << 20;
 
-// Values of cublasLt.h from 12.9 on. Earlier libraries refuse these attributes.
+// Enumerators of cublasLt.h from version 12.9 on. Earlier libraries refuse these attributes.
 const auto kScaleModeOfA = static_cast<cublasLtMatmulDescAttributes_t>(31);
 const auto kScaleModeOfB = static_cast<cublasLtMatmulDescAttributes_t>(32);
 constexpr int32_t kOneScalePerRow = 3;  // CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F

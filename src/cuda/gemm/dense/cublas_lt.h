@@ -22,7 +22,7 @@ struct GemmShape {
   DType weights = DType::kF32;  // equals `type`, or E4M3: then cuBLASLt also requires x in E4M3
   DType out = DType::kF32;      // equals `type`, or F32
   bool has_bias = false;
-  bool is_gated = false;   // other kernels also compute GemmCall::gated_out
+  bool is_gated = false;   // GemmCall::gated_out is also computed, by another kernel
   size_t operation = 0;    // the index of GemmCall::operation, if the choice depends on it
   int64_t scale_rows = 0;  // GemmCall::scale_rows; cuBLASLt computes products with 0
   // One product per head: x is [m, num_heads, x_width], w [num_heads, n, k], and out [m, num_heads,

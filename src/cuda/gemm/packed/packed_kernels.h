@@ -167,8 +167,9 @@ PackedTilePlan packed_tile_plan(const PackedRows& w, int64_t m, int num_sms);
 // are zeros, up to a multiple of kChunkColumns.
 void run_tile_columns(const LaunchContext& context, const TensorView& x, const int32_t* order,
                       int tile_rows, void* out);
-// The same for each tile of the groups. Row r of the groups is row x_rows[r] of x, or row r if
-// x_rows is null. `order`: of the columns of each matrix, [matrices, columns].
+// Writes the image of each tile of the groups in the same layout. Row r of the groups is row
+// x_rows[r] of x, or row r if x_rows is null. `order`: of the columns of each matrix, [matrices,
+// columns].
 void run_tile_columns(const LaunchContext& context, const TensorView& x, const int32_t* order,
                       const PackedGroups& groups, const int32_t* x_rows, int tile_rows, void* out);
 // Like run_packed_gemm(), for any number of rows. x must be the output of run_tile_columns().

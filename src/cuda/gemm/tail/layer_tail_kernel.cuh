@@ -33,9 +33,9 @@
 //   Weights::multiply           reads x, writes the sums of the range's columns
 //   sync_consumers (in it)      sums, for other warps; x may be overwritten
 //   add_columns                 reads sums, writes the range's columns of the residual
-//   X::publish                  writes what other thread blocks need of these columns
-//   GridBarrier::wait           this, for other thread blocks
-//   X::load                     reads it past the L1, writes x
+//   X::publish                  writes the columns that other thread blocks need
+//   GridBarrier::wait           these columns, for other thread blocks
+//   X::load                     reads them past the L1, writes x
 //   sync_consumers              x, for other warps
 //
 // kO and kDown have the same ranges, and the residual is divided in the same way: each thread block
@@ -281,7 +281,7 @@ __device__ __forceinline__ void add_columns(const Params& p, const typename Weig
   }
 }
 
-// The same, with the sum of the ranks' deltas.
+// residual += the sum of the ranks' deltas, in the columns of the thread block.
 template <typename Weights, int kRanks>
 __device__ __forceinline__ void add_columns(const Params& p, const typename Weights::Range& range,
                                             const Shared& s, const PeerRow<kRanks>& peers) {

@@ -1,4 +1,4 @@
-// Grouped products: the rows of x are sorted by expert, and each expert's rows are multiplied with
+// Grouped products: the rows of x are sorted by expert, and each expert's rows are multiplied by
 // its matrix. The numbers of rows are known only on the device, so a fixed number of thread blocks
 // processes a list of tiles that another kernel has written. w is A, x is B. A tile of x may
 // contain rows of the next experts; their sums are not stored. A dense product has a single expert.
@@ -324,7 +324,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   if (threadIdx.x == kProducer) block.init_barriers();
   __syncthreads();
   trigger_dependent_launch();
-  // An earlier kernel also writes the tiles.
+  // An earlier kernel writes the list of tiles, too.
   wait_for_previous_kernel();
   if (threadIdx.x >= kProducer) {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");

@@ -92,6 +92,7 @@ __device__ __forceinline__ uint2 pairs_of(const uint4& load, int step) {
 
 // The stages of skinny_gemm_kernel for a warp: load_weights(), load_x(), multiply(), and
 // write_part() after the last of them. T: type of x. W: type of w, either T or E4M3.
+// The barriers and the data that each protects:
 //
 //   wait_for_previous_kernel   x; the first weights are loaded before it
 //   __syncthreads              the parts of all warps, which are added up in order

@@ -62,7 +62,7 @@ struct Params {
   const void* bias;  // of the first row; null: none
   void* out;         // of the first row
   bool out_is_f32;
-  bool out_is_aligned;  // four adjacent outputs of a token are aligned, from a multiple of 4 on
+  bool out_is_aligned;  // outputs 4 i to 4 i + 3 of a token are aligned as a vector
   bool reads_once;      // the weights are read only once
   int m;
   int n;  // rows of w; half of them in a gated product
