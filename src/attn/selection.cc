@@ -147,7 +147,7 @@ Result<AttentionSelector> AttentionSelector::create(const BackendSet& backends,
   selector.table_ = std::move(table);
   const std::vector<AttentionUse> uses = uses_of(q_lens);
   std::vector<Result<std::vector<AttentionBackend*>>> preferred;  // per use
-  bool any_serves = false;  // attention_backend serves a use without a field of its own
+  bool any_serves = false;  // attention_backend serves a use that no other field names
   for (const AttentionUse& use : uses) {
     preferred.push_back(backends.select(shapes.of(use.phase), use, device, preference));
     any_serves |= preferred.back().ok() && preference.own(use.phase).empty();
