@@ -22,7 +22,8 @@ std::string list_reasons(const std::vector<std::string>& reasons) {
   return text;
 }
 
-// All uses: decode of each query length in graphs, the same eagerly, then prompts.
+// All uses: decode of each query length in graphs, then eager decode of each query length, then
+// prompts.
 std::vector<AttentionUse> uses_of(std::span<const int> q_lens) {
   std::vector<AttentionUse> uses;
   for (const bool in_graph : {true, false}) {
