@@ -480,25 +480,30 @@ Result<std::vector<GemmTiming>> GemmRunner::measure(std::span<const GemmCall> ca
   return timings;
 }
 
-std::optional<GemmChoice> GemmRunner::kept_choice(const GemmCall& call, const std::string& key) {
-  const std::optional<std::string> text = choices_->find(ChoiceKind::kProduct, key);
-  const std::optional<GemmChoice> kept = text ? gemm_choice(*text) : std::nullopt;
-  if (!kept || kind_for(call, *kept) != kept->kind) return std::nullopt;
-  const bool is_wgmma = kept->kind == GemmChoice::Kind::kWgmma;
-  if (is_wgmma && (wgmma_ == nullptr || !wgmma_->fits(call, kept->wgmma))) return std::nullopt;
+std::optional<GemmChoice> GemmRunner::known_choice(const GemmCall& call, int64_t num_rows,
+                                                   const std::string& key) {
+  std::optional<GemmChoice> known;
+  if (!choices_->measures()) {
+    known = choose_unmeasured(call, num_rows);
+  } else if (const auto text = choices_->find(ChoiceKind::kProduct, key)) {
+    known = gemm_choice(*text);
+  }
+  if (!known || kind_for(call, *known) != known->kind) return std::nullopt;
+  const bool is_wgmma = known->kind == GemmChoice::Kind::kWgmma;
+  if (is_wgmma && (wgmma_ == nullptr || !wgmma_->fits(call, known->wgmma))) return std::nullopt;
   // Loads the kernel: otherwise a graph's capture would, and a step would wait for it.
-  Status status = run_candidate(call, *kept);
+  Status status = run_candidate(call, *known);
   if (status.ok()) status = context_.stream->take_error();
-  return status.ok() ? kept : std::nullopt;
+  return status.ok() ? known : std::nullopt;
 }
 
 Status GemmRunner::tune(std::span<const GemmCall> calls, int64_t num_rows) {
-  if (!choices_->measures()) return {};
   const std::vector<GemmCall> narrowed = first_rows(calls, num_rows);
   const GemmShape shape = shape_of(narrowed.front());
   const int64_t bucket = row_bucket(num_rows);
   const std::string key = choice_key(shape, bucket, cublas_->version());
-  std::optional<GemmChoice> choice = kept_choice(narrowed.front(), key);
+  std::optional<GemmChoice> choice = known_choice(narrowed.front(), num_rows, key);
+  if (!choice && !choices_->measures()) return {};
   if (!choice) {
     const MeasuredChoices::Timing timing(*choices_, ChoiceKind::kProduct);
     const std::vector<GemmChoice> all = candidates(narrowed.front(), gemm_search(num_rows));

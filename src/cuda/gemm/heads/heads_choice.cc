@@ -113,14 +113,18 @@ Status PerHeadGemm::run_choice(const PerHeadGemmCall& call, const GemmChoice& ch
   return {};
 }
 
-std::optional<GemmChoice> PerHeadGemm::kept_choice(const PerHeadGemmCall& call,
-                                                   const std::string& key) {
-  const std::optional<std::string> text = choices_->find(ChoiceKind::kHeadProduct, key);
-  const std::optional<GemmChoice> kept = text ? gemm_choice(*text) : std::nullopt;
-  if (!kept) return std::nullopt;
-  Status status = run_choice(call, *kept);
+std::optional<GemmChoice> PerHeadGemm::known_choice(const PerHeadGemmCall& call, int64_t num_rows,
+                                                    const std::string& key) {
+  std::optional<GemmChoice> known;
+  if (!choices_->measures()) {
+    known = candidates(call, num_rows, 1).front();
+  } else if (const auto text = choices_->find(ChoiceKind::kHeadProduct, key)) {
+    known = gemm_choice(*text);
+  }
+  if (!known) return std::nullopt;
+  Status status = run_choice(call, *known);
   if (status.ok()) status = context_.stream->take_error();
-  return status.ok() ? kept : std::nullopt;
+  return status.ok() ? known : std::nullopt;
 }
 
 Result<GemmChoice> PerHeadGemm::measure(std::span<const PerHeadGemmCall> calls, int64_t num_rows) {
@@ -146,13 +150,13 @@ Result<GemmChoice> PerHeadGemm::measure(std::span<const PerHeadGemmCall> calls, 
 }
 
 Status PerHeadGemm::tune(std::span<const PerHeadGemmCall> calls, int64_t num_rows) {
-  if (!choices_->measures()) return {};
   std::vector<PerHeadGemmCall> narrowed;
   for (const PerHeadGemmCall& call : calls) narrowed.push_back(first_rows(call, num_rows));
   const GemmShape shape = shape_of(calls.front());
   const int64_t bucket = row_bucket(num_rows);
   const std::string key = choice_key(shape, bucket, cublas_.version());
-  std::optional<GemmChoice> choice = kept_choice(narrowed.front(), key);
+  std::optional<GemmChoice> choice = known_choice(narrowed.front(), num_rows, key);
+  if (!choice && !choices_->measures()) return {};
   if (!choice) {
     QUIRE_ASSIGN_OR_RETURN(choice, measure(narrowed, num_rows));
     choices_->add(ChoiceKind::kHeadProduct, key, to_text(*choice));
