@@ -443,9 +443,9 @@ void bench_fused_layers(Bench& bench, const LayerSizes& sizes, ScaleLayout layou
         const TensorView scratch = normed.view.rows(0, rows);
         const TensorView out = qkv.view.rows(0, rows);
         if (is_fused) {
-          ops.norm_linear(norm, *layer.qkv, scratch, out, *bench.stream);
+          ops.norm_linear(norm, *layer.qkv, scratch, out);
         } else {
-          ops.Ops::norm_linear(norm, *layer.qkv, scratch, out, *bench.stream);
+          ops.Ops::norm_linear(norm, *layer.qkv, scratch, out);
         }
       }
     };
@@ -460,9 +460,9 @@ void bench_fused_layers(Bench& bench, const LayerSizes& sizes, ScaleLayout layou
         mlp.gate_up_out = gate_up.view.rows(0, rows);
         mlp.product = product.view.rows(0, rows);
         if (is_fused) {
-          ops.gated_mlp(mlp, *bench.stream);
+          ops.gated_mlp(mlp);
         } else {
-          ops.Ops::gated_mlp(mlp, *bench.stream);
+          ops.Ops::gated_mlp(mlp);
         }
       }
     };
@@ -527,13 +527,13 @@ void bench_layers(Bench& bench) {
       const auto body = [&] {
         for (const Layer& layer : layers) {
           const auto* weight = norm.view.as<float>();
-          ops->add_rms_norm(residual.view, delta.view, weight, 1e-5F, normed.view, *bench.stream);
-          ops->linear(*layer.qkv, normed.view, qkv.view, *bench.stream);
-          ops->linear(*layer.o, normed.view, delta.view, *bench.stream);
-          ops->add_rms_norm(residual.view, delta.view, weight, 1e-5F, normed.view, *bench.stream);
+          ops->add_rms_norm(residual.view, delta.view, weight, 1e-5F, normed.view);
+          ops->linear(*layer.qkv, normed.view, qkv.view);
+          ops->linear(*layer.o, normed.view, delta.view);
+          ops->add_rms_norm(residual.view, delta.view, weight, 1e-5F, normed.view);
           ops->linear_gated_mul(Activation::kSilu, *layer.gate_up, normed.view, gate_up.view,
-                                product.view, *bench.stream);
-          ops->linear(*layer.down, product.view, delta.view, *bench.stream);
+                                product.view);
+          ops->linear(*layer.down, product.view, delta.view);
         }
       };
       const int row_counts[] = {static_cast<int>(rows)};
@@ -587,14 +587,11 @@ void bench_rows(Bench& bench) {
       fmt::print("  {} {:.2f} us", name, us / kRepeats);
     };
     fmt::print("{:5} rows:", rows);
-    time("add_rms_norm", [&] {
-      ops->add_rms_norm(a.view, b.view, norm.view.as<float>(), 1e-5F, c.view, *bench.stream);
-    });
-    time("gated_mul",
-         [&] { ops->gated_mul(Activation::kSilu, gate_up.view, product.view, *bench.stream); });
-    time("rope_and_cache", [&] { ops->rope_and_cache(rope, *bench.stream); });
-    time("gather_rows",
-         [&] { ops->gather_rows(a.view, slots.view.as<int32_t>(), c.view, *bench.stream); });
+    time("add_rms_norm",
+         [&] { ops->add_rms_norm(a.view, b.view, norm.view.as<float>(), 1e-5F, c.view); });
+    time("gated_mul", [&] { ops->gated_mul(Activation::kSilu, gate_up.view, product.view); });
+    time("rope_and_cache", [&] { ops->rope_and_cache(rope); });
+    time("gather_rows", [&] { ops->gather_rows(a.view, slots.view.as<int32_t>(), c.view); });
     fmt::print("\n");
   }
 }
@@ -638,8 +635,7 @@ void bench_load(Bench& bench) {
         ops->linear(*linear, {x.view.data, DType::kBF16, {rows, linear->in_features()}},
                     {is_head ? logits.view.data : out.view.data,
                      is_head ? DType::kF32 : DType::kBF16,
-                     {rows, linear->out_features()}},
-                    *bench.stream);
+                     {rows, linear->out_features()}});
       }
       return Status();
     }));
@@ -777,11 +773,11 @@ void bench_experts(Bench& bench, const char* model, const ExpertsShape& shape, b
     const double route_us = bench.time_graph([&] {
       for (int i = 0; i < kExpertLayers; ++i) {
         ops->route(routing, logits.view.rows(0, tokens), nullptr, routed.view.rows(0, tokens),
-                   weights.view.rows(0, tokens), *bench.stream);
+                   weights.view.rows(0, tokens));
       }
     });
     const double us = bench.time_graph([&] {
-      for (const ExpertsCall& call : step.calls) ops->experts(call, *bench.stream);
+      for (const ExpertsCall& call : step.calls) ops->experts(call);
     }) / kExpertLayers;
     double few_us = 0;  // not measured
     if (tokens <= 16) {
@@ -980,13 +976,13 @@ void bench_packed_layers(Bench& bench, std::vector<std::byte>& pool) {
       const double us = bench.time_graph([&] {
         for (const Layer& layer : layers) {
           const auto* weight = norm.view.as<float>();
-          ops->add_rms_norm(residual.view, delta.view, weight, 1e-5F, normed.view, *bench.stream);
-          ops->linear(*layer.qkv, normed.view, qkv.view, *bench.stream);
-          ops->linear(*layer.o, normed.view, delta.view, *bench.stream);
-          ops->add_rms_norm(residual.view, delta.view, weight, 1e-5F, normed.view, *bench.stream);
+          ops->add_rms_norm(residual.view, delta.view, weight, 1e-5F, normed.view);
+          ops->linear(*layer.qkv, normed.view, qkv.view);
+          ops->linear(*layer.o, normed.view, delta.view);
+          ops->add_rms_norm(residual.view, delta.view, weight, 1e-5F, normed.view);
           ops->linear_gated_mul(Activation::kSilu, *layer.gate_up, normed.view, gate_up.view,
-                                product.view, *bench.stream);
-          ops->linear(*layer.down, product.view, delta.view, *bench.stream);
+                                product.view);
+          ops->linear(*layer.down, product.view, delta.view);
         }
       }) / kLayers;
       fmt::print("layer of {}, {} rows: {:.2f} us, {:.3f} of peak\n", kind.name, rows, us,
@@ -1059,7 +1055,7 @@ void bench_packed_experts(Bench& bench, std::vector<std::byte>& pool) {
           for (const ExpertsCall& call : step.calls) run(call);
         }) / kExpertLayers;
       };
-      const double us = time([&](const ExpertsCall& call) { ops->experts(call, *bench.stream); });
+      const double us = time([&](const ExpertsCall& call) { ops->experts(call); });
       fmt::print("{:6} {:10.2f} {:8.3f} {:9.1f}                 ", tokens, us,
                  step.num_distinct * expert_bytes / us * 1e6 / kPeak, step.num_distinct);
       for (const int rows : kTileSizes) {
@@ -1142,8 +1138,7 @@ void bench_tails(Bench& bench, std::string_view name,
     return bench.time_graph([&] {
       for (const Layer& layer : layers) {
         for (int i = 0; i < 2; ++i) {
-          ops->add_rms_norm(other.view, row, norm.view.as<float>(), 1e-5F, attention.view,
-                            *bench.stream);
+          ops->add_rms_norm(other.view, row, norm.view.as<float>(), 1e-5F, attention.view);
         }
         run(tail_of(layer));
       }
@@ -1155,8 +1150,7 @@ void bench_tails(Bench& bench, std::string_view name,
                us, us - between, static_cast<double>(num_bytes) / us * 1e6 / kPeak);
     std::fflush(stdout);
   };
-  print("separate",
-        time([&](const LayerTail& tail) { run_layer_tail(*ops, tail, *bench.stream); }));
+  print("separate", time([&](const LayerTail& tail) { run_layer_tail(*ops, tail); }));
   for (const int most_stages : {2, 3, 4, 5}) {
     const auto kernel = cuda::LayerTailKernel::create(context, 0, 1, most_stages).value();
     if (kernel == nullptr || !kernel->takes(tail_of(layers.front()))) continue;

@@ -237,7 +237,7 @@ class Bench {
 
   void run_one(const Weight& w, int64_t rows) {
     ops_->linear(*w.linear, {x_.data(), DType::kF32, {rows, w.shape.k}},
-                 {out_.data(), DType::kF32, {rows, w.shape.n}}, stream_);
+                 {out_.data(), DType::kF32, {rows, w.shape.n}});
   }
 
   void read_weights() {
@@ -267,7 +267,6 @@ class Bench {
 
   ThreadPool pool_;
   std::unique_ptr<Ops> ops_;
-  Stream stream_;
   std::vector<Weight> weights_;
   std::vector<float> x_;
   std::vector<float> out_;

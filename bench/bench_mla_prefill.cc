@@ -195,7 +195,7 @@ void run(Bench& bench, const MlaLayer& layer, int num_heads, const Workload& wor
 
   const auto run_absorbed = [&] {
     bench.ops->per_head_linear(*layer.k_up, heads(q, fi::kExpandedKeyDim),
-                               heads(absorbed, kLatent + kRope), *bench.stream);
+                               heads(absorbed, kLatent + kRope));
     AttentionCall call;
     call.q = heads(absorbed, kLatent + kRope);
     call.out = heads(attended, kLatent);
@@ -203,7 +203,7 @@ void run(Bench& bench, const MlaLayer& layer, int num_heads, const Workload& wor
     call.workspace = memory;
     must(plan->run(call, *bench.stream));
     bench.ops->per_head_linear(*layer.v_up, heads(attended, kLatent),
-                               heads(out, fi::kExpandedValueDim), *bench.stream);
+                               heads(out, fi::kExpandedValueDim));
   };
   const int rows[] = {static_cast<int>(num_tokens)};
   must(bench.ops->tune_linears(rows, [&]() -> Status {
@@ -234,8 +234,7 @@ void run(Bench& bench, const MlaLayer& layer, int num_heads, const Workload& wor
       const int64_t values = keys + int64_t{max_rows} * num_heads * fi::kExpandedKeyDim;
       expander.expand({elements(0), DType::kBF16, {count, kLatent}},
                       {elements(keys), DType::kBF16, {count, num_heads, fi::kExpandedKeyDim}},
-                      {elements(values), DType::kBF16, {count, num_heads, fi::kExpandedValueDim}},
-                      *bench.stream);
+                      {elements(values), DType::kBF16, {count, num_heads, fi::kExpandedValueDim}});
     }
   };
   const double absorbed_us = bench.time(run_absorbed);

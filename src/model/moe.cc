@@ -235,7 +235,7 @@ Status MoeStep::allocate(const ModelConfig& config, const ModelLimits& limits, O
   return {};
 }
 
-void MoeStep::run(const MoeLayer& layer, ExpertsCall call, Ops& ops, Stream& stream) const {
+void MoeStep::run(const MoeLayer& layer, ExpertsCall call, Ops& ops) const {
   const int64_t num_tokens = call.x.shape[0];
   ExpertRouting routing = routing_;
   routing.num_shared = layer.experts->shape().num_shared;
@@ -246,9 +246,9 @@ void MoeStep::run(const MoeLayer& layer, ExpertsCall call, Ops& ops, Stream& str
   call.weights = {weights_.view.data, DType::kF32, chosen};
   call.workspace = {workspace_.view.as<std::byte>(), workspace_.view.num_bytes()};
   const float* const bias = layer.correction_bias.view.as<float>();  // null: none
-  ops.linear(*layer.router, call.x, logits, stream);
-  ops.route(routing, logits, bias, call.ids, call.weights, stream);
-  ops.experts(call, stream);
+  ops.linear(*layer.router, call.x, logits);
+  ops.route(routing, logits, bias, call.ids, call.weights);
+  ops.experts(call);
 }
 
 }  // namespace quire

@@ -67,7 +67,7 @@ class MoeStep {
 
   Status allocate(const ModelConfig& config, const ModelLimits& limits, Ops& ops);
   // out (+)= the weighted sum of the experts of each token of x.
-  void run(const MoeLayer& layer, ExpertsCall call, Ops& ops, Stream& stream) const;
+  void run(const MoeLayer& layer, ExpertsCall call, Ops& ops) const;
 
  private:
   ExpertRouting routing_;  // without shared experts

@@ -1,6 +1,6 @@
 // The operations that models are built from, the same for every device. Each is as coarse as the
-// best fused kernel for it. Every operation enqueues its work into the given stream (on a GPU, the
-// one that the Ops was made with); none allocates or waits.
+// best fused kernel for it. Every operation enqueues its work into the stream of its Ops; none
+// allocates or waits.
 #pragma once
 
 #include <cstdint>
@@ -271,6 +271,10 @@ class Ops {
  public:
   virtual ~Ops() = default;
 
+  // The stream of every operation. A second stream needs a second Ops, because the workspaces of
+  // operations serve one stream.
+  virtual Stream& stream() = 0;
+
   // The type of activations: F32 on a CPU.
   virtual DType activation_dtype() const = 0;
 
@@ -339,74 +343,69 @@ class Ops {
 
   // out[t, :] = scale * row ids[t] of the table. The host has already checked the ids. If the table
   // is a rank's part (Linear::first_token_id), a token of another part gets zeros.
-  virtual void embed(const Linear& table, const int32_t* ids, float scale, TensorView out,
-                     Stream& stream) = 0;
+  virtual void embed(const Linear& table, const int32_t* ids, float scale, TensorView out) = 0;
   // out = x / sqrt(mean(x^2) + eps) * weight, per row; out may be x. For a norm that multiplies by
   // 1 + w, the 1 is added when the weight is loaded.
-  virtual void rms_norm(TensorView x, const float* weight, float eps, TensorView out,
-                        Stream& stream) = 0;
+  virtual void rms_norm(TensorView x, const float* weight, float eps, TensorView out) = 0;
   // residual += delta; out = rms_norm(residual).
   virtual void add_rms_norm(TensorView residual, TensorView delta, const float* weight, float eps,
-                            TensorView out, Stream& stream) = 0;
+                            TensorView out) = 0;
   // out = the norm. If nothing is added, out may be the residual. With sums_ranks it is one of the
   // collectives below.
-  virtual void residual_norm(const ResidualNorm& norm, TensorView out, Stream& stream) {
+  virtual void residual_norm(const ResidualNorm& norm, TensorView out) {
     if (norm.delta.data == nullptr) {
-      return rms_norm(norm.residual, norm.weight, norm.eps, out, stream);
+      return rms_norm(norm.residual, norm.weight, norm.eps, out);
     }
-    if (norm.sums_ranks) all_reduce(norm.delta, stream);
-    add_rms_norm(norm.residual, norm.delta, norm.weight, norm.eps, out, stream);
+    if (norm.sums_ranks) all_reduce(norm.delta);
+    add_rms_norm(norm.residual, norm.delta, norm.weight, norm.eps, out);
   }
   // out[t, n] = sum_k x[t, k] * w[n, k] + bias[n]. On a CPU the bits of row t do not depend on the
   // number of rows; a GPU uses the fastest order of summation for that number.
-  virtual void linear(const Linear& w, TensorView x, TensorView out, Stream& stream) = 0;
+  virtual void linear(const Linear& w, TensorView x, TensorView out) = 0;
   // out = linear(w, the norm). A device may compute it without writing the norm; `scratch`, of the
   // residual's shape, is undefined afterwards. If nothing is added, it may be the residual.
   virtual void norm_linear(const ResidualNorm& norm, const Linear& w, TensorView scratch,
-                           TensorView out, Stream& stream) {
-    residual_norm(norm, scratch, stream);
-    linear(w, scratch, out, stream);
+                           TensorView out) {
+    residual_norm(norm, scratch);
+    linear(w, scratch, out);
   }
   // out[t, h, n] = sum_k x[t, h, k] * w[h][n, k]. x and out have num_heads heads of at least
   // in_features and out_features elements; further elements of x are not read, and those of out are
   // kept. On a CPU, the bits of a row do not depend on the number of rows.
-  virtual void per_head_linear(const PerHeadLinear& /*w*/, TensorView /*x*/, TensorView /*out*/,
-                               Stream& /*stream*/) {
+  virtual void per_head_linear(const PerHeadLinear& /*w*/, TensorView /*x*/, TensorView /*out*/) {
     QUIRE_CHECK(false, "[ops] this device has no matrices by head");
   }
   // The same with one input for all heads, x [num_tokens, in_features]; and with transposed
   // matrices, out[t, h, k] = sum_n x[t, n] * w[h][n, k]. For devices whose attention has the
   // expanded form of latent vectors (attn/expansion.h).
-  virtual void shared_linear(const PerHeadLinear& /*w*/, TensorView /*x*/, TensorView /*out*/,
-                             Stream& /*stream*/) {
+  virtual void shared_linear(const PerHeadLinear& /*w*/, TensorView /*x*/, TensorView /*out*/) {
     QUIRE_CHECK(false, "[ops] this device does not expand latent vectors");
   }
   virtual void shared_linear_transposed(const PerHeadLinear& /*w*/, TensorView /*x*/,
-                                        TensorView /*out*/, Stream& /*stream*/) {
+                                        TensorView /*out*/) {
     QUIRE_CHECK(false, "[ops] this device does not expand latent vectors");
   }
   // cos_sin[t] = {cos, sin}(positions[t] * inv_freq) * attention_factor.
   virtual void rope_angles(const float* inv_freq, float attention_factor, const int32_t* positions,
-                           TensorView cos_sin, Stream& stream) = 0;
-  virtual void rope_and_cache(const RopeAndCache& args, Stream& stream) = 0;
-  virtual void latent_rope_and_cache(const LatentRopeAndCache& /*args*/, Stream& /*stream*/) {
+                           TensorView cos_sin) = 0;
+  virtual void rope_and_cache(const RopeAndCache& args) = 0;
+  virtual void latent_rope_and_cache(const LatentRopeAndCache& /*args*/) {
     QUIRE_CHECK(false, "[ops] this device has no latent caches");
   }
   // out[t, i] = activation(x[t, i]) * x[t, n + i], x: [num_tokens, 2 n].
-  virtual void gated_mul(Activation activation, TensorView gate_up, TensorView out,
-                         Stream& stream) = 0;
+  virtual void gated_mul(Activation activation, TensorView gate_up, TensorView out) = 0;
   // gated_mul of linear(gate_up, x). A device may compute it without writing the linear's output;
   // `scratch` [num_tokens, 2 n] is undefined afterwards.
   virtual void linear_gated_mul(Activation activation, const Linear& gate_up, TensorView x,
-                                TensorView scratch, TensorView out, Stream& stream) {
-    linear(gate_up, x, scratch, stream);
-    gated_mul(activation, scratch, out, stream);
+                                TensorView scratch, TensorView out) {
+    linear(gate_up, x, scratch);
+    gated_mul(activation, scratch, out);
   }
   // out = linear(down, gated_mul(linear(gate_up, x))), after x = the norm, if there is one.
-  virtual void gated_mlp(const GatedMlp& mlp, Stream& stream) {
-    if (mlp.norm) residual_norm(*mlp.norm, mlp.x, stream);
-    linear_gated_mul(mlp.activation, *mlp.gate_up, mlp.x, mlp.gate_up_out, mlp.product, stream);
-    linear(*mlp.down, mlp.product, mlp.out, stream);
+  virtual void gated_mlp(const GatedMlp& mlp) {
+    if (mlp.norm) residual_norm(*mlp.norm, mlp.x);
+    linear_gated_mul(mlp.activation, *mlp.gate_up, mlp.x, mlp.gate_up_out, mlp.product);
+    linear(*mlp.down, mlp.product, mlp.out);
   }
   // Selects the experts of each token. logits: F32 [num_tokens, num_experts]; `bias` [num_experts]
   // is added to the scores for the choice alone, null: none. Writes per token the top_k ids of
@@ -416,39 +415,38 @@ class Ops {
   // counts as the smallest score, so the ids are distinct and in range for any logits; the weight
   // of a NaN is NaN.
   virtual void route(const ExpertRouting& /*routing*/, TensorView /*logits*/, const float* /*bias*/,
-                     TensorView /*ids*/, TensorView /*weights*/, Stream& /*stream*/) {
+                     TensorView /*ids*/, TensorView /*weights*/) {
     QUIRE_CHECK(false, "[ops] this device does not route tokens to experts");
   }
   // out[t, :] = sum over j of weights[t, j] * down(gated_mul(gate_up(x[t, :]))) of expert ids[t,
   // j]. On a CPU the sum is in the order of the experts, and the bits of row t do not depend on the
   // number of rows.
-  virtual void experts(const ExpertsCall& /*call*/, Stream& /*stream*/) {
+  virtual void experts(const ExpertsCall& /*call*/) {
     QUIRE_CHECK(false, "[ops] this device does not compute experts");
   }
   // x = cap * tanh(x / cap), x: F32 rows of logits.
-  virtual void soft_cap(float cap, TensorView x, Stream& stream) = 0;
+  virtual void soft_cap(float cap, TensorView x) = 0;
   // out[i, :] = x[rows[i], :].
-  virtual void gather_rows(TensorView x, const int32_t* rows, TensorView out, Stream& stream) = 0;
+  virtual void gather_rows(TensorView x, const int32_t* rows, TensorView out) = 0;
   // out[t, first_column + i] = x[t, i]; the other columns of out are kept. x and out are in the
   // type of the activations.
-  virtual void write_columns(TensorView x, TensorView out, int64_t first_column,
-                             Stream& stream) = 0;
+  virtual void write_columns(TensorView x, TensorView out, int64_t first_column) = 0;
   // The collectives below are called by every rank, in the same order and with the same shapes; x
   // and the results have the same bits on all ranks. They are for models that are divided among
   // ranks; with one rank, all_reduce does nothing.
   //
   // x = the sum of every rank's x.
-  virtual void all_reduce(TensorView /*x*/, Stream& /*stream*/) {}
+  virtual void all_reduce(TensorView /*x*/) {}
   // whole[t, :] = every rank's part[t, :], one after the other. whole: F32 [num_rows, columns].
   // part: F32 [num_rows, ceil(columns / number of ranks)], in memory of this size also where the
   // last ranks have fewer columns. scratch: F32, that size for every rank; undefined afterwards.
-  virtual void all_gather_columns(TensorView /*part*/, TensorView /*whole*/, TensorView /*scratch*/,
-                                  Stream& /*stream*/) {
+  virtual void all_gather_columns(TensorView /*part*/, TensorView /*whole*/,
+                                  TensorView /*scratch*/) {
     QUIRE_CHECK(false, "[ops] this device has one rank");
   }
   // Returns true if the tail was enqueued as one kernel, which is faster here. Otherwise nothing
   // was enqueued, and the caller computes the tail with the operations above.
-  virtual bool try_layer_tail(const LayerTail& /*tail*/, Stream& /*stream*/) { return false; }
+  virtual bool try_layer_tail(const LayerTail& /*tail*/) { return false; }
 
  private:
   static Status no_experts() {
@@ -460,23 +458,23 @@ class Ops {
 
 // Computes a layer tail with the operations above; the baseline for testing and measuring a fused
 // kernel.
-inline void run_layer_tail(Ops& ops, const LayerTail& tail, Stream& stream) {
+inline void run_layer_tail(Ops& ops, const LayerTail& tail) {
   const auto norm = [&](const float* weight) {
     ops.residual_norm({.residual = tail.residual,
                        .delta = tail.delta,
                        .weight = weight,
                        .eps = tail.norm_eps,
                        .sums_ranks = true},
-                      tail.normed, stream);
+                      tail.normed);
   };
-  ops.linear(*tail.o, tail.attention, tail.delta, stream);
+  ops.linear(*tail.o, tail.attention, tail.delta);
   norm(tail.post_attention_norm);
   ops.linear_gated_mul(Activation::kSilu, *tail.gate_up, tail.normed, tail.gate_up_out,
-                       tail.product, stream);
-  ops.linear(*tail.down, tail.product, tail.delta, stream);
+                       tail.product);
+  ops.linear(*tail.down, tail.product, tail.delta);
   if (tail.next_qkv == nullptr) return;
   norm(tail.next_norm);
-  ops.linear(*tail.next_qkv, tail.normed, tail.qkv, stream);
+  ops.linear(*tail.next_qkv, tail.normed, tail.qkv);
 }
 
 }  // namespace quire

@@ -118,8 +118,8 @@ Result<std::unique_ptr<Linear>> InputRecorder::make_linear(const LinearSource& s
   return linear;
 }
 
-void InputRecorder::linear(const Linear& w, TensorView x, TensorView out, Stream& stream) {
-  ops_.linear(w, x, out, stream);
+void InputRecorder::linear(const Linear& w, TensorView x, TensorView out) {
+  ops_.linear(w, x, out);
   Inputs& inputs = inputs_[places_.at(&w)];
   inputs.num_tokens += x.shape[0];
   const auto num_channels = x.shape[1];

@@ -42,6 +42,7 @@ class InputRecorder final : public Ops {
   // The means over all tokens so far. Fails if one is not finite.
   Result<InputStatisticsByMatrix> statistics() const;
 
+  Stream& stream() override { return ops_.stream(); }
   DType activation_dtype() const override { return ops_.activation_dtype(); }
   Result<DType> linear_dtype(const WeightScheme& scheme) const override {
     return ops_.linear_dtype(scheme);
@@ -51,36 +52,31 @@ class InputRecorder final : public Ops {
   Result<Tensor> allocate(const Shape& shape, DType dtype) override {
     return ops_.allocate(shape, dtype);
   }
-  void embed(const Linear& table, const int32_t* ids, float scale, TensorView out,
-             Stream& stream) override {
-    ops_.embed(table, ids, scale, out, stream);
+  void embed(const Linear& table, const int32_t* ids, float scale, TensorView out) override {
+    ops_.embed(table, ids, scale, out);
   }
-  void rms_norm(TensorView x, const float* weight, float eps, TensorView out,
-                Stream& stream) override {
-    ops_.rms_norm(x, weight, eps, out, stream);
+  void rms_norm(TensorView x, const float* weight, float eps, TensorView out) override {
+    ops_.rms_norm(x, weight, eps, out);
   }
   void add_rms_norm(TensorView residual, TensorView delta, const float* weight, float eps,
-                    TensorView out, Stream& stream) override {
-    ops_.add_rms_norm(residual, delta, weight, eps, out, stream);
+                    TensorView out) override {
+    ops_.add_rms_norm(residual, delta, weight, eps, out);
   }
-  void linear(const Linear& w, TensorView x, TensorView out, Stream& stream) override;
+  void linear(const Linear& w, TensorView x, TensorView out) override;
   void rope_angles(const float* inv_freq, float attention_factor, const int32_t* positions,
-                   TensorView cos_sin, Stream& stream) override {
-    ops_.rope_angles(inv_freq, attention_factor, positions, cos_sin, stream);
+                   TensorView cos_sin) override {
+    ops_.rope_angles(inv_freq, attention_factor, positions, cos_sin);
   }
-  void rope_and_cache(const RopeAndCache& args, Stream& stream) override {
-    ops_.rope_and_cache(args, stream);
+  void rope_and_cache(const RopeAndCache& args) override { ops_.rope_and_cache(args); }
+  void gated_mul(Activation activation, TensorView gate_up, TensorView out) override {
+    ops_.gated_mul(activation, gate_up, out);
   }
-  void gated_mul(Activation activation, TensorView gate_up, TensorView out,
-                 Stream& stream) override {
-    ops_.gated_mul(activation, gate_up, out, stream);
+  void soft_cap(float cap, TensorView x) override { ops_.soft_cap(cap, x); }
+  void gather_rows(TensorView x, const int32_t* rows, TensorView out) override {
+    ops_.gather_rows(x, rows, out);
   }
-  void soft_cap(float cap, TensorView x, Stream& stream) override { ops_.soft_cap(cap, x, stream); }
-  void gather_rows(TensorView x, const int32_t* rows, TensorView out, Stream& stream) override {
-    ops_.gather_rows(x, rows, out, stream);
-  }
-  void write_columns(TensorView x, TensorView out, int64_t first_column, Stream& stream) override {
-    ops_.write_columns(x, out, first_column, stream);
+  void write_columns(TensorView x, TensorView out, int64_t first_column) override {
+    ops_.write_columns(x, out, first_column);
   }
 
  private:

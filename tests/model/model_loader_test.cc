@@ -521,7 +521,7 @@ class RankOps : public ReferenceOps {
   };
   RankOps(Rendezvous& rendezvous, size_t rank) : rendezvous_(rendezvous), rank_(rank) {}
 
-  void all_reduce(TensorView x, Stream& /*stream*/) override {
+  void all_reduce(TensorView x) override {
     rendezvous_.parts[rank_] = x;
     rendezvous_.barrier.arrive_and_wait();
     std::vector<float> sum(static_cast<size_t>(x.shape.num_elements()));
@@ -532,8 +532,7 @@ class RankOps : public ReferenceOps {
     std::copy(sum.begin(), sum.end(), x.as<float>());
   }
 
-  void all_gather_columns(TensorView part, TensorView whole, TensorView /*scratch*/,
-                          Stream& /*stream*/) override {
+  void all_gather_columns(TensorView part, TensorView whole, TensorView /*scratch*/) override {
     rendezvous_.parts[rank_] = part;
     rendezvous_.barrier.arrive_and_wait();
     float* out = whole.as<float>();
@@ -626,8 +625,8 @@ TEST(Parallel, TwoRanksGiveTheLogitsOfOne) {
 // the residual for layer i + 1.
 class FusedTailOps final : public ReferenceOps {
  public:
-  bool try_layer_tail(const LayerTail& tail, Stream& stream) override {
-    run_layer_tail(*this, tail, stream);
+  bool try_layer_tail(const LayerTail& tail) override {
+    run_layer_tail(*this, tail);
     return true;
   }
 };
@@ -673,19 +672,17 @@ std::vector<float> final_norm(std::vector<float> rows, bool is_gemma) {
   std::vector<float> weight(stored.as<float>(), stored.as<float>() + 16);
   for (float& value : weight) value += is_gemma ? 1.0F : 0.0F;
   ReferenceOps ops;
-  Stream stream;
   const TensorView view = {rows.data(), DType::kF32, {static_cast<int64_t>(rows.size() / 16), 16}};
-  ops.rms_norm(view, weight.data(), 1e-6F, view, stream);
+  ops.rms_norm(view, weight.data(), 1e-6F, view);
   return rows;
 }
 
 // The output of a model's last layer after the final norm, by token.
 std::vector<float> last_states(Model& model) {
   std::vector<float> states(kTapTokens.size() * 16);
-  Stream stream;
   for (int32_t token = 0; token < static_cast<int32_t>(kTapTokens.size()); ++token) {
     const TensorView row = {states.data() + token * 16, DType::kF32, {1, 16}};
-    EXPECT_TRUE(model.hidden_states(&token, 1, row, stream).ok());
+    EXPECT_TRUE(model.hidden_states(&token, 1, row).ok());
   }
   return states;
 }
@@ -712,9 +709,8 @@ TEST(Taps, AreTheInputsOfTheirLayers) {
         expect_near_all(final_norm(tap_rows(*model, tap), is_gemma), last_states(*shorter));
       }
       std::vector<float> embedded(kTapTokens.size() * 16);
-      Stream stream;
       ops->embed(*model->embeddings(), kTapTokens.data(), is_gemma ? 4.0F : 1.0F,
-                 {embedded.data(), DType::kF32, {5, 16}}, stream);
+                 {embedded.data(), DType::kF32, {5, 16}});
       EXPECT_EQ(tap_rows(*model, 0), embedded);
     }
   }

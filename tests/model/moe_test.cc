@@ -580,8 +580,8 @@ TEST(Moe, DefaultsAreThoseOfTransformers) {
 // Computes the tails of dense layers as a device with a fused kernel does.
 class FusedTailOps final : public ReferenceOps {
  public:
-  bool try_layer_tail(const LayerTail& tail, Stream& stream) override {
-    run_layer_tail(*this, tail, stream);
+  bool try_layer_tail(const LayerTail& tail) override {
+    run_layer_tail(*this, tail);
     ++num_tails;
     return true;
   }

@@ -223,7 +223,7 @@ Result<std::unique_ptr<Experts>> ReferenceOps::make_experts(ExpertsSource& sourc
 }
 
 void ReferenceOps::route(const ExpertRouting& routing, TensorView logits, const float* bias,
-                         TensorView ids, TensorView weights, Stream& /*stream*/) {
+                         TensorView ids, TensorView weights) {
   const auto width = static_cast<size_t>(routing.num_experts);
   for (int64_t t = 0; t < logits.shape[0]; ++t) {
     const std::span row(logits.as<float>() + t * routing.num_experts, width);
@@ -238,7 +238,7 @@ void ReferenceOps::route(const ExpertRouting& routing, TensorView logits, const 
 }
 
 // Token by token, as if each were a dense MLP of its experts.
-void ReferenceOps::experts(const ExpertsCall& call, Stream& stream) {
+void ReferenceOps::experts(const ExpertsCall& call) {
   const auto& experts = static_cast<const ReferenceExperts&>(*call.experts);
   const int64_t hidden = experts.shape().hidden_size;
   const int64_t inner = experts.shape().intermediate_size;
@@ -253,8 +253,8 @@ void ReferenceOps::experts(const ExpertsCall& call, Stream& stream) {
       const int64_t pair = t * call.ids.shape[1] + j;
       const auto expert = static_cast<size_t>(call.ids.as<int32_t>()[pair]);
       linear_gated_mul(call.activation, *experts.gate_up[expert], call.x.rows(t, 1),
-                       {gate_up.data(), DType::kF32, {1, 2 * inner}}, product_view, stream);
-      linear(*experts.down[expert], product_view, y_view, stream);
+                       {gate_up.data(), DType::kF32, {1, 2 * inner}}, product_view);
+      linear(*experts.down[expert], product_view, y_view);
       for (size_t i = 0; i < y.size(); ++i) {
         sums[i] += double{call.weights.as<float>()[pair]} * double{y[i]};
       }
@@ -322,8 +322,7 @@ Result<Tensor> ReferenceOps::allocate(const Shape& shape, DType dtype) {
   return Tensor::host(shape, dtype);
 }
 
-void ReferenceOps::embed(const Linear& table, const int32_t* ids, float scale, TensorView out,
-                         Stream& /*stream*/) {
+void ReferenceOps::embed(const Linear& table, const int32_t* ids, float scale, TensorView out) {
   const auto& linear = static_cast<const ReferenceLinear&>(table);
   const int64_t width = out.shape[1];
   for (int64_t t = 0; t < out.shape[0]; ++t) {
@@ -338,8 +337,7 @@ void ReferenceOps::embed(const Linear& table, const int32_t* ids, float scale, T
   }
 }
 
-void ReferenceOps::rms_norm(TensorView x, const float* weight, float eps, TensorView out,
-                            Stream& /*stream*/) {
+void ReferenceOps::rms_norm(TensorView x, const float* weight, float eps, TensorView out) {
   const int64_t width = x.shape[1];
   for (int64_t t = 0; t < x.shape[0]; ++t) {
     normalize(x.as<float>() + t * width, width, weight, eps, out.as<float>() + t * width);
@@ -347,14 +345,14 @@ void ReferenceOps::rms_norm(TensorView x, const float* weight, float eps, Tensor
 }
 
 void ReferenceOps::add_rms_norm(TensorView residual, TensorView delta, const float* weight,
-                                float eps, TensorView out, Stream& stream) {
+                                float eps, TensorView out) {
   for (int64_t i = 0; i < residual.shape.num_elements(); ++i) {
     residual.as<float>()[i] += delta.as<float>()[i];
   }
-  rms_norm(residual, weight, eps, out, stream);
+  rms_norm(residual, weight, eps, out);
 }
 
-void ReferenceOps::linear(const Linear& w, TensorView x, TensorView out, Stream& /*stream*/) {
+void ReferenceOps::linear(const Linear& w, TensorView x, TensorView out) {
   const auto& linear = static_cast<const ReferenceLinear&>(w);
   const int64_t num_in = linear.in_features();
   const int64_t num_out = linear.out_features();
@@ -371,7 +369,7 @@ void ReferenceOps::linear(const Linear& w, TensorView x, TensorView out, Stream&
 }
 
 void ReferenceOps::rope_angles(const float* inv_freq, float attention_factor,
-                               const int32_t* positions, TensorView cos_sin, Stream& /*stream*/) {
+                               const int32_t* positions, TensorView cos_sin) {
   const int64_t half = cos_sin.shape[1] / 2;
   for (int64_t t = 0; t < cos_sin.shape[0]; ++t) {
     float* row = cos_sin.as<float>() + t * 2 * half;
@@ -383,7 +381,7 @@ void ReferenceOps::rope_angles(const float* inv_freq, float attention_factor,
   }
 }
 
-void ReferenceOps::rope_and_cache(const RopeAndCache& args, Stream& /*stream*/) {
+void ReferenceOps::rope_and_cache(const RopeAndCache& args) {
   const int64_t dim = args.head_dim;
   const int64_t row_size = (args.num_heads + 2 * args.num_kv_heads) * dim;
   for (int64_t t = 0; t < args.qkv.shape[0]; ++t) {
@@ -425,17 +423,16 @@ Result<std::unique_ptr<PerHeadLinear>> ReferenceOps::make_per_head_linear(
   return std::unique_ptr<PerHeadLinear>(std::move(linear));
 }
 
-void ReferenceOps::per_head_linear(const PerHeadLinear& w, TensorView x, TensorView out,
-                                   Stream& stream) {
+void ReferenceOps::per_head_linear(const PerHeadLinear& w, TensorView x, TensorView out) {
   const auto& heads = static_cast<const ReferencePerHeadLinear&>(w).heads;
   for (int64_t i = 0; i < x.shape[0] * x.shape[1]; ++i) {
     linear(*heads[static_cast<size_t>(i % x.shape[1])],
            {x.as<float>() + i * x.shape[2], DType::kF32, {1, w.in_features()}},
-           {out.as<float>() + i * out.shape[2], DType::kF32, {1, w.out_features()}}, stream);
+           {out.as<float>() + i * out.shape[2], DType::kF32, {1, w.out_features()}});
   }
 }
 
-void ReferenceOps::latent_rope_and_cache(const LatentRopeAndCache& args, Stream& /*stream*/) {
+void ReferenceOps::latent_rope_and_cache(const LatentRopeAndCache& args) {
   const int64_t rope_dim = args.cos_sin.shape[1];
   const int64_t width = args.latent.shape[1];
   for (int64_t t = 0; t < args.latent.shape[0]; ++t) {
@@ -460,8 +457,7 @@ void ReferenceOps::latent_rope_and_cache(const LatentRopeAndCache& args, Stream&
   }
 }
 
-void ReferenceOps::gated_mul(Activation activation, TensorView gate_up, TensorView out,
-                             Stream& /*stream*/) {
+void ReferenceOps::gated_mul(Activation activation, TensorView gate_up, TensorView out) {
   const int64_t width = out.shape[1];
   for (int64_t t = 0; t < out.shape[0]; ++t) {
     const float* row = gate_up.as<float>() + t * 2 * width;
@@ -472,22 +468,20 @@ void ReferenceOps::gated_mul(Activation activation, TensorView gate_up, TensorVi
   }
 }
 
-void ReferenceOps::soft_cap(float cap, TensorView x, Stream& /*stream*/) {
+void ReferenceOps::soft_cap(float cap, TensorView x) {
   for (int64_t i = 0; i < x.shape.num_elements(); ++i) {
     x.as<float>()[i] = static_cast<float>(cap * std::tanh(double{x.as<float>()[i]} / cap));
   }
 }
 
-void ReferenceOps::gather_rows(TensorView x, const int32_t* rows, TensorView out,
-                               Stream& /*stream*/) {
+void ReferenceOps::gather_rows(TensorView x, const int32_t* rows, TensorView out) {
   const int64_t width = x.shape[1];
   for (int64_t i = 0; i < out.shape[0]; ++i) {
     std::copy_n(x.as<float>() + rows[i] * width, width, out.as<float>() + i * width);
   }
 }
 
-void ReferenceOps::write_columns(TensorView x, TensorView out, int64_t first_column,
-                                 Stream& /*stream*/) {
+void ReferenceOps::write_columns(TensorView x, TensorView out, int64_t first_column) {
   const int64_t width = x.shape[1];
   for (int64_t t = 0; t < x.shape[0]; ++t) {
     std::copy_n(x.as<float>() + t * width, width,

@@ -21,6 +21,7 @@ std::vector<RoutedExpert> reference_route(const ExpertRouting& routing,
 // Reference implementations of ops/ops.h: F32 activations, fp64 arithmetic, one plain loop each.
 class ReferenceOps : public Ops {
  public:
+  Stream& stream() override { return stream_; }
   DType activation_dtype() const override { return DType::kF32; }
   Result<DType> linear_dtype(const WeightScheme& /*scheme*/) const override { return DType::kF32; }
 
@@ -35,29 +36,27 @@ class ReferenceOps : public Ops {
   Result<Tensor> make_vector(const TensorView& source) override;
   Result<Tensor> allocate(const Shape& shape, DType dtype) override;
 
-  void embed(const Linear& table, const int32_t* ids, float scale, TensorView out,
-             Stream& stream) override;
-  void rms_norm(TensorView x, const float* weight, float eps, TensorView out,
-                Stream& stream) override;
+  void embed(const Linear& table, const int32_t* ids, float scale, TensorView out) override;
+  void rms_norm(TensorView x, const float* weight, float eps, TensorView out) override;
   void add_rms_norm(TensorView residual, TensorView delta, const float* weight, float eps,
-                    TensorView out, Stream& stream) override;
-  void linear(const Linear& w, TensorView x, TensorView out, Stream& stream) override;
-  void per_head_linear(const PerHeadLinear& w, TensorView x, TensorView out,
-                       Stream& stream) override;
+                    TensorView out) override;
+  void linear(const Linear& w, TensorView x, TensorView out) override;
+  void per_head_linear(const PerHeadLinear& w, TensorView x, TensorView out) override;
   void rope_angles(const float* inv_freq, float attention_factor, const int32_t* positions,
-                   TensorView cos_sin, Stream& stream) override;
-  void rope_and_cache(const RopeAndCache& args, Stream& stream) override;
-  void latent_rope_and_cache(const LatentRopeAndCache& args, Stream& stream) override;
-  void gated_mul(Activation activation, TensorView gate_up, TensorView out,
-                 Stream& stream) override;
+                   TensorView cos_sin) override;
+  void rope_and_cache(const RopeAndCache& args) override;
+  void latent_rope_and_cache(const LatentRopeAndCache& args) override;
+  void gated_mul(Activation activation, TensorView gate_up, TensorView out) override;
   void route(const ExpertRouting& routing, TensorView logits, const float* bias, TensorView ids,
-             TensorView weights, Stream& stream) override;
-  void experts(const ExpertsCall& call, Stream& stream) override;
-  void soft_cap(float cap, TensorView x, Stream& stream) override;
-  void gather_rows(TensorView x, const int32_t* rows, TensorView out, Stream& stream) override;
-  void write_columns(TensorView x, TensorView out, int64_t first_column, Stream& stream) override;
+             TensorView weights) override;
+  void experts(const ExpertsCall& call) override;
+  void soft_cap(float cap, TensorView x) override;
+  void gather_rows(TensorView x, const int32_t* rows, TensorView out) override;
+  void write_columns(TensorView x, TensorView out, int64_t first_column) override;
 
  private:
+  Stream stream_;
+
   // Writes out the repeated rows, and quantizes the matrices that are to be quantized.
   Result<std::unique_ptr<Linear>> make_expanded_linear(const LinearSource& source);
 };

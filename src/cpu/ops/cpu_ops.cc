@@ -55,6 +55,7 @@ class CpuOps final : public Ops {
         rank_(options.rank),
         kept_(options.kept) {}
 
+  Stream& stream() override { return stream_; }
   DType activation_dtype() const override { return DType::kF32; }
   Result<DType> linear_dtype(const WeightScheme& scheme) const override {
     return plain_dtype(scheme);
@@ -112,8 +113,7 @@ class CpuOps final : public Ops {
     return cache;
   }
 
-  void embed(const Linear& table, const int32_t* ids, float scale, TensorView out,
-             Stream& /*stream*/) override {
+  void embed(const Linear& table, const int32_t* ids, float scale, TensorView out) override {
     const auto* const quantized = dynamic_cast<const QuantizedLinear*>(&table);
     check_rows(out, table.in_features());
     const bool is_part = table.first_token_id().has_value();
@@ -135,14 +135,13 @@ class CpuOps final : public Ops {
     });
   }
 
-  void rms_norm(TensorView x, const float* weight, float eps, TensorView out,
-                Stream& /*stream*/) override {
+  void rms_norm(TensorView x, const float* weight, float eps, TensorView out) override {
     check_same(x, out);
     for_rows(x, [&](int64_t t) { rms_norm_row(row(x, t), weight, eps, x.shape[1], row(out, t)); });
   }
 
   void add_rms_norm(TensorView residual, TensorView delta, const float* weight, float eps,
-                    TensorView out, Stream& /*stream*/) override {
+                    TensorView out) override {
     check_same(residual, delta);
     check_same(residual, out);
     for_rows(residual, [&](int64_t t) {
@@ -158,8 +157,7 @@ class CpuOps final : public Ops {
     return std::unique_ptr<PerHeadLinear>(std::move(linear));
   }
 
-  void per_head_linear(const PerHeadLinear& w, TensorView x, TensorView out,
-                       Stream& /*stream*/) override {
+  void per_head_linear(const PerHeadLinear& w, TensorView x, TensorView out) override {
     check_heads(x, w.num_heads(), w.in_features());
     check_heads(out, w.num_heads(), w.out_features());
     QUIRE_CHECK(x.shape[0] == out.shape[0], "[ops] per_head_linear: x and out differ in tokens");
@@ -178,7 +176,7 @@ class CpuOps final : public Ops {
     return ExpertsWorkspace::num_bytes(shape, max_num_tokens);
   }
 
-  void linear(const Linear& w, TensorView x, TensorView out, Stream& /*stream*/) override {
+  void linear(const Linear& w, TensorView x, TensorView out) override {
     check_rows(x, w.in_features());
     check_rows(out, w.out_features());
     QUIRE_CHECK(x.shape[0] == out.shape[0], "[ops] linear: x and out differ in rows");
@@ -186,7 +184,7 @@ class CpuOps final : public Ops {
   }
 
   void route(const ExpertRouting& routing, TensorView logits, const float* bias, TensorView ids,
-             TensorView weights, Stream& /*stream*/) override {
+             TensorView weights) override {
     check_rows(logits, routing.num_experts);
     check_choice(ids, weights, logits.shape[0], routing.num_per_token());
     QUIRE_CHECK(is_valid(routing), "[ops] route: the routing is not valid");
@@ -198,7 +196,7 @@ class CpuOps final : public Ops {
     });
   }
 
-  void experts(const ExpertsCall& call, Stream& /*stream*/) override {
+  void experts(const ExpertsCall& call) override {
     const auto& experts = static_cast<const CpuExperts&>(*call.experts);
     const ExpertsShape& shape = experts.shape();
     check_rows(call.x, shape.hidden_size);
@@ -217,7 +215,7 @@ class CpuOps final : public Ops {
   }
 
   void rope_angles(const float* inv_freq, float attention_factor, const int32_t* positions,
-                   TensorView cos_sin, Stream& /*stream*/) override {
+                   TensorView cos_sin) override {
     check_rows(cos_sin, cos_sin.shape[1]);
     for_rows(cos_sin, [&](int64_t t) {
       rope_angles_row(inv_freq, attention_factor, positions[t], cos_sin.shape[1] / 2,
@@ -225,7 +223,7 @@ class CpuOps final : public Ops {
     });
   }
 
-  void rope_and_cache(const RopeAndCache& args, Stream& /*stream*/) override {
+  void rope_and_cache(const RopeAndCache& args) override {
     check_rows(args.qkv, int64_t{args.num_heads + 2 * args.num_kv_heads} * args.head_dim);
     check_rows(args.cos_sin, args.cos_sin.shape[1]);
     QUIRE_CHECK(args.head_dim <= kMaxHeadDim && args.cos_sin.shape[1] <= args.head_dim &&
@@ -238,7 +236,7 @@ class CpuOps final : public Ops {
     for_rows(args.qkv, [&](int64_t t) { rope_and_cache_row(args, t); });
   }
 
-  void latent_rope_and_cache(const LatentRopeAndCache& args, Stream& /*stream*/) override {
+  void latent_rope_and_cache(const LatentRopeAndCache& args) override {
     const int64_t rope_dim = args.cos_sin.shape[1];
     check_rows(args.cos_sin, rope_dim);
     check_rows(args.latent, args.latent.shape[1]);
@@ -255,8 +253,7 @@ class CpuOps final : public Ops {
     for_rows(args.latent, [&](int64_t t) { latent_rope_and_cache_row(args, t); });
   }
 
-  void gated_mul(Activation activation, TensorView gate_up, TensorView out,
-                 Stream& /*stream*/) override {
+  void gated_mul(Activation activation, TensorView gate_up, TensorView out) override {
     const int64_t n = out.shape[1];
     check_rows(gate_up, 2 * n);
     check_rows(out, n);
@@ -265,12 +262,12 @@ class CpuOps final : public Ops {
     });
   }
 
-  void soft_cap(float cap, TensorView x, Stream& /*stream*/) override {
+  void soft_cap(float cap, TensorView x) override {
     check_rows(x, x.shape[1]);
     for_rows(x, [&](int64_t t) { soft_cap_row(cap, row(x, t), x.shape[1]); });
   }
 
-  void gather_rows(TensorView x, const int32_t* rows, TensorView out, Stream& /*stream*/) override {
+  void gather_rows(TensorView x, const int32_t* rows, TensorView out) override {
     check_rows(x, out.shape[1]);
     check_rows(out, out.shape[1]);
     for_rows(out, [&](int64_t t) {
@@ -278,8 +275,7 @@ class CpuOps final : public Ops {
     });
   }
 
-  void write_columns(TensorView x, TensorView out, int64_t first_column,
-                     Stream& /*stream*/) override {
+  void write_columns(TensorView x, TensorView out, int64_t first_column) override {
     check_rows(x, x.shape[1]);
     check_rows(out, out.shape[1]);
     QUIRE_CHECK(x.shape[0] == out.shape[0] && first_column >= 0 &&
@@ -291,12 +287,11 @@ class CpuOps final : public Ops {
     });
   }
 
-  void all_reduce(TensorView x, Stream& /*stream*/) override {
+  void all_reduce(TensorView x) override {
     if (ranks_ != nullptr) ranks_->all_reduce(rank_, x, pool_);
   }
 
-  void all_gather_columns(TensorView part, TensorView whole, TensorView /*scratch*/,
-                          Stream& /*stream*/) override {
+  void all_gather_columns(TensorView part, TensorView whole, TensorView /*scratch*/) override {
     QUIRE_CHECK(ranks_ != nullptr, "[ops] all_gather_columns: there is one rank");
     ranks_->all_gather_columns(rank_, part, whole, pool_);
   }
@@ -514,6 +509,7 @@ class CpuOps final : public Ops {
     pool_.parallel_for(count, body);
   }
 
+  Stream stream_;
   ThreadPool& pool_;
   FmaScratch fma_scratch_;
   AmxScratch amx_scratch_;

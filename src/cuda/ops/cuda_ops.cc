@@ -199,64 +199,57 @@ Result<Tensor> CudaOps::allocate(const Shape& shape, DType dtype) {
   return tensor;
 }
 
-void CudaOps::embed(const Linear& table, const int32_t* ids, float scale, TensorView out,
-                    Stream& stream) {
-  if (!table.first_token_id()) return embed_rows(table, ids, scale, out, stream);
+void CudaOps::embed(const Linear& table, const int32_t* ids, float scale, TensorView out) {
+  if (!table.first_token_id()) return embed_rows(table, ids, scale, out);
   const Slice part = {*table.first_token_id(), table.out_features()};
   QUIRE_CHECK(out.shape[0] <= part_rows_.view.shape[0], "[ops] embed: too many tokens");
   auto* const rows = part_rows_.view.as<int32_t>();
-  run_part_rows(context_for(stream), ids, out.shape[0], part, rows);
-  embed_rows(table, rows, scale, out, stream);
-  run_clear_other_rows(context_for(stream), ids, part, out);
+  run_part_rows(context_, ids, out.shape[0], part, rows);
+  embed_rows(table, rows, scale, out);
+  run_clear_other_rows(context_, ids, part, out);
 }
 
-void CudaOps::rms_norm(TensorView x, const float* weight, float eps, TensorView out,
-                       Stream& stream) {
+void CudaOps::rms_norm(TensorView x, const float* weight, float eps, TensorView out) {
   check_same(x, out);
-  run_rms_norm(context_for(stream), x, nullptr, weight, eps, out);
+  run_rms_norm(context_, x, nullptr, weight, eps, out);
 }
 
 void CudaOps::add_rms_norm(TensorView residual, TensorView delta, const float* weight, float eps,
-                           TensorView out, Stream& stream) {
+                           TensorView out) {
   check_same(residual, delta);
   check_same(residual, out);
-  run_rms_norm(context_for(stream), residual, &delta, weight, eps, out);
+  run_rms_norm(context_, residual, &delta, weight, eps, out);
 }
 
-void CudaOps::residual_norm(const ResidualNorm& norm, TensorView out, Stream& stream) {
-  check_stream(stream);
+void CudaOps::residual_norm(const ResidualNorm& norm, TensorView out) {
   if (!is_collective(norm) || !enqueues_collectives()) {
-    return Ops::residual_norm(norm, out, stream);
+    return Ops::residual_norm(norm, out);
   }
   const SumWay way = sum_way(norm.delta);
-  if (way == SumWay::kNccl) return Ops::residual_norm(norm, out, stream);
+  if (way == SumWay::kNccl) return Ops::residual_norm(norm, out);
   check_norm(norm, out);
   run_sum_rows_and_norm(context_, peer_sums_->inboxes(rank_), way, norm, out);
 }
 
-void CudaOps::linear(const Linear& w, TensorView x, TensorView out, Stream& stream) {
-  check_stream(stream);
+void CudaOps::linear(const Linear& w, TensorView x, TensorView out) {
   if (as_cuda(w).packed() != nullptr) return packed_gemm_->run(packed_product_of(w, x, out));
   run_product(product_of(w, x, out));
 }
 
 void CudaOps::norm_linear(const ResidualNorm& norm, const Linear& w, TensorView scratch,
-                          TensorView out, Stream& stream) {
-  check_stream(stream);
+                          TensorView out) {
   check_norm(norm, scratch);
   // Normalizing few rows in every thread block of the packed kernel is slower than a kernel
   // before.
   if (as_cuda(w).packed() != nullptr || is_collective(norm)) {
-    return Ops::norm_linear(norm, w, scratch, out, stream);
+    return Ops::norm_linear(norm, w, scratch, out);
   }
   GemmCall call = product_of(w, scratch, out);
   call.operation = norm;
   run_product(call);
 }
 
-void CudaOps::per_head_linear(const PerHeadLinear& w, TensorView x, TensorView out,
-                              Stream& stream) {
-  check_stream(stream);
+void CudaOps::per_head_linear(const PerHeadLinear& w, TensorView x, TensorView out) {
   check_heads(x, w.num_heads(), w.in_features());
   check_heads(out, w.num_heads(), w.out_features());
   QUIRE_CHECK(x.shape[0] == out.shape[0], "[ops] per_head_linear: x and out differ in tokens");
@@ -265,22 +258,21 @@ void CudaOps::per_head_linear(const PerHeadLinear& w, TensorView x, TensorView o
   per_head_gemm_->run(call);
 }
 
-void CudaOps::shared_linear(const PerHeadLinear& w, TensorView x, TensorView out, Stream& stream) {
-  run_shared(w, x, w.in_features(), out, w.out_features(), false, stream);
+void CudaOps::shared_linear(const PerHeadLinear& w, TensorView x, TensorView out) {
+  run_shared(w, x, w.in_features(), out, w.out_features(), false);
 }
 
-void CudaOps::shared_linear_transposed(const PerHeadLinear& w, TensorView x, TensorView out,
-                                       Stream& stream) {
-  run_shared(w, x, w.out_features(), out, w.in_features(), true, stream);
+void CudaOps::shared_linear_transposed(const PerHeadLinear& w, TensorView x, TensorView out) {
+  run_shared(w, x, w.out_features(), out, w.in_features(), true);
 }
 
 void CudaOps::rope_angles(const float* inv_freq, float attention_factor, const int32_t* positions,
-                          TensorView cos_sin, Stream& stream) {
+                          TensorView cos_sin) {
   check_angles(cos_sin);
-  run_rope_angles(context_for(stream), inv_freq, attention_factor, positions, cos_sin);
+  run_rope_angles(context_, inv_freq, attention_factor, positions, cos_sin);
 }
 
-void CudaOps::rope_and_cache(const RopeAndCache& args, Stream& stream) {
+void CudaOps::rope_and_cache(const RopeAndCache& args) {
   check_rows(args.qkv, int64_t{args.num_heads + 2 * args.num_kv_heads} * args.head_dim);
   check_angles(args.cos_sin);
   QUIRE_CHECK(args.cos_sin.shape[1] <= args.head_dim && args.page_size > 0,
@@ -289,10 +281,10 @@ void CudaOps::rope_and_cache(const RopeAndCache& args, Stream& stream) {
       args.q_out.dtype == activation_ && args.cos_sin.shape[0] == args.qkv.shape[0] &&
           args.q_out.shape.num_elements() == args.qkv.shape[0] * args.num_heads * args.head_dim,
       "[ops] rope_and_cache: shapes differ in tokens");
-  run_rope_and_cache(context_for(stream), args);
+  run_rope_and_cache(context_, args);
 }
 
-void CudaOps::latent_rope_and_cache(const LatentRopeAndCache& args, Stream& stream) {
+void CudaOps::latent_rope_and_cache(const LatentRopeAndCache& args) {
   check_angles(args.cos_sin);
   check_rows(args.latent, args.latent.shape[1]);
   const int64_t rope_dim = args.cos_sin.shape[1];
@@ -305,20 +297,19 @@ void CudaOps::latent_rope_and_cache(const LatentRopeAndCache& args, Stream& stre
                   args.q.shape[0] == args.latent.shape[0] &&
                   args.q_out.shape[0] == args.latent.shape[0],
               "[ops] latent_rope_and_cache: shapes differ in tokens");
-  run_latent_rope_and_cache(context_for(stream), args);
+  run_latent_rope_and_cache(context_, args);
 }
 
-void CudaOps::gated_mul(Activation activation, TensorView gate_up, TensorView out, Stream& stream) {
+void CudaOps::gated_mul(Activation activation, TensorView gate_up, TensorView out) {
   check_gated(gate_up, out);
-  run_gated_mul(context_for(stream), activation, gate_up, out);
+  run_gated_mul(context_, activation, gate_up, out);
 }
 
 void CudaOps::linear_gated_mul(Activation activation, const Linear& gate_up, TensorView x,
-                               TensorView scratch, TensorView out, Stream& stream) {
+                               TensorView scratch, TensorView out) {
   if (activation != Activation::kSilu) {
-    return Ops::linear_gated_mul(activation, gate_up, x, scratch, out, stream);
+    return Ops::linear_gated_mul(activation, gate_up, x, scratch, out);
   }
-  check_stream(stream);
   check_gated(scratch, out);
   if (as_cuda(gate_up).packed() != nullptr) {
     PackedProduct product = packed_product_of(gate_up, x, scratch);
@@ -332,16 +323,15 @@ void CudaOps::linear_gated_mul(Activation activation, const Linear& gate_up, Ten
 
 // If down quantizes its activations, the kernel that quantizes them also computes the product of
 // gate and up, unless gate_up's kernel does.
-void CudaOps::gated_mlp(const GatedMlp& mlp, Stream& stream) {
-  check_stream(stream);
+void CudaOps::gated_mlp(const GatedMlp& mlp) {
   const bool is_packed =
       as_cuda(*mlp.gate_up).packed() != nullptr || as_cuda(*mlp.down).packed() != nullptr;
-  if (is_packed) return Ops::gated_mlp(mlp, stream);
+  if (is_packed) return Ops::gated_mlp(mlp);
   if (mlp.norm) check_norm(*mlp.norm, mlp.x);
   check_gated(mlp.gate_up_out, mlp.product);
   GemmCall gate_up = product_of(*mlp.gate_up, mlp.x, mlp.gate_up_out);
   if (mlp.norm && is_collective(*mlp.norm)) {
-    residual_norm(*mlp.norm, mlp.x, stream);
+    residual_norm(*mlp.norm, mlp.x);
   } else if (mlp.norm) {
     gate_up.operation = *mlp.norm;
   }
@@ -355,17 +345,16 @@ void CudaOps::gated_mlp(const GatedMlp& mlp, Stream& stream) {
 }
 
 void CudaOps::route(const ExpertRouting& routing, TensorView logits, const float* bias,
-                    TensorView ids, TensorView weights, Stream& stream) {
+                    TensorView ids, TensorView weights) {
   QUIRE_CHECK(is_valid(routing), "[ops] route: the routing is not valid");
   QUIRE_CHECK(logits.dtype == DType::kF32 && logits.shape.rank() == 2 &&
                   logits.shape[1] == routing.num_experts,
               "[ops] route: the logits are not F32 rows of one number per expert");
   check_choice(ids, weights, logits.shape[0], routing.num_per_token());
-  run_route(context_for(stream), routing, logits, bias, ids, weights);
+  run_route(context_, routing, logits, bias, ids, weights);
 }
 
-void CudaOps::experts(const ExpertsCall& call, Stream& stream) {
-  check_stream(stream);
+void CudaOps::experts(const ExpertsCall& call) {
   const ExpertsShape& shape = call.experts->shape();
   check_rows(call.x, shape.hidden_size);
   check_same(call.x, call.out);
@@ -373,28 +362,27 @@ void CudaOps::experts(const ExpertsCall& call, Stream& stream) {
   experts_->run(call);
 }
 
-void CudaOps::soft_cap(float cap, TensorView x, Stream& stream) {
+void CudaOps::soft_cap(float cap, TensorView x) {
   QUIRE_CHECK(x.dtype == DType::kF32 && x.shape.rank() == 2, "[ops] logits are not F32 rows");
-  run_soft_cap(context_for(stream), cap, x);
+  run_soft_cap(context_, cap, x);
 }
 
-void CudaOps::gather_rows(TensorView x, const int32_t* rows, TensorView out, Stream& stream) {
+void CudaOps::gather_rows(TensorView x, const int32_t* rows, TensorView out) {
   check_rows(x, out.shape[1]);
   check_rows(out, out.shape[1]);
-  run_gather_rows(context_for(stream), x, rows, out);
+  run_gather_rows(context_, x, rows, out);
 }
 
-void CudaOps::write_columns(TensorView x, TensorView out, int64_t first_column, Stream& stream) {
+void CudaOps::write_columns(TensorView x, TensorView out, int64_t first_column) {
   check_rows(x, x.shape[1]);
   check_rows(out, out.shape[1]);
   QUIRE_CHECK(
       x.shape[0] == out.shape[0] && first_column >= 0 && first_column + x.shape[1] <= out.shape[1],
       "[ops] write_columns: x does not fit the columns of out");
-  run_write_columns(context_for(stream), x, out, first_column);
+  run_write_columns(context_, x, out, first_column);
 }
 
-void CudaOps::all_reduce(TensorView x, Stream& stream) {
-  check_stream(stream);
+void CudaOps::all_reduce(TensorView x) {
   if (!enqueues_collectives()) return;
   const SumWay way = sum_way(x);
   if (way != SumWay::kNccl) {
@@ -404,9 +392,7 @@ void CudaOps::all_reduce(TensorView x, Stream& stream) {
 }
 
 // NCCL gathers one part after the other, so each is gathered with all its rows.
-void CudaOps::all_gather_columns(TensorView part, TensorView whole, TensorView scratch,
-                                 Stream& stream) {
-  check_stream(stream);
+void CudaOps::all_gather_columns(TensorView part, TensorView whole, TensorView scratch) {
   QUIRE_CHECK(ranks_ != nullptr, "[ops] all_gather_columns: there is one rank");
   const int64_t part_width = ceil_div(whole.shape[1], ranks_->size());
   const int64_t part_size = part_width * whole.shape[0];
@@ -422,8 +408,7 @@ void CudaOps::all_gather_columns(TensorView part, TensorView whole, TensorView s
   run_join_columns(context_, gathered, part_size, part_width, whole);
 }
 
-void CudaOps::all_gather_parts(std::span<std::byte> parts, Stream& stream) {
-  check_stream(stream);
+void CudaOps::all_gather_parts(std::span<std::byte> parts) {
   QUIRE_CHECK(ranks_ != nullptr && parts.size() % static_cast<size_t>(ranks_->size()) == 0,
               "[ops] all_gather_parts: there is one rank, or the parts differ in size");
   if (!enqueues_collectives()) return;
@@ -433,8 +418,7 @@ void CudaOps::all_gather_parts(std::span<std::byte> parts, Stream& stream) {
 }
 
 // While a step is recorded, the tail runs as separate products, so that they are recorded too.
-bool CudaOps::try_layer_tail(const LayerTail& layer, Stream& stream) {
-  check_stream(stream);
+bool CudaOps::try_layer_tail(const LayerTail& layer) {
   if (recording_ != nullptr) recording_->layers.push_back(layer);
   if (recording_ != nullptr || (ranks_ != nullptr && !enqueues_collectives())) return false;
   return layer_tails_->try_run(layer);
@@ -481,21 +465,20 @@ SumWay CudaOps::sum_way(const TensorView& x) const {
 }
 
 void CudaOps::embed_rows(const Linear& table, const int32_t* ids, float scale,
-                         const TensorView& out, Stream& stream) {
+                         const TensorView& out) {
   const TensorView& weights = as_cuda(table).weights();
   const TensorView& scales = as_cuda(table).scales();
   check_rows(out, weights.shape[1]);
   if (const PackedMatrices* packed = as_cuda(table).packed()) {
     for (const PackedRows& part : packed->parts()) {
-      run_gather_packed_rows(context_for(stream), part, ids, packed->order(), scale, out);
+      run_gather_packed_rows(context_, part, ids, packed->order(), scale, out);
     }
     return;
   }
   if (scale == 1.0F && scales.data == nullptr) {
-    return run_gather_rows(context_for(stream), weights, ids, out);
+    return run_gather_rows(context_, weights, ids, out);
   }
-  run_gather_scaled_rows(context_for(stream), weights, scales, as_cuda(table).scale_rows(), ids,
-                         scale, out);
+  run_gather_scaled_rows(context_, weights, scales, as_cuda(table).scale_rows(), ids, scale, out);
 }
 
 Result<std::unique_ptr<Linear>> CudaOps::make_packed(const LinearSource& source) {
@@ -531,9 +514,7 @@ GemmCall CudaOps::product_of(const Linear& w, const TensorView& x, const TensorV
 }
 
 void CudaOps::run_shared(const PerHeadLinear& w, const TensorView& x, int64_t x_width,
-                         const TensorView& out, int64_t out_width, bool transposed,
-                         Stream& stream) {
-  check_stream(stream);
+                         const TensorView& out, int64_t out_width, bool transposed) {
   check_rows(x, x_width);
   check_heads(out, w.num_heads(), out_width);
   QUIRE_CHECK(x.shape[0] == out.shape[0], "[ops] shared_linear: x and out differ in tokens");
@@ -564,17 +545,6 @@ void CudaOps::record_mlp(GemmCall gate_up, const GemmCall& down, const GemmCall&
     gate_up.next = std::make_shared<const GemmCall>(down);
   }
   record(gate_up);
-}
-
-// The workspaces of the products and the counters of the fused tail serve one stream.
-void CudaOps::check_stream(const Stream& stream) const {
-  QUIRE_CHECK(&stream == context_.stream,
-              "[ops] an operation was given a stream other than that of its Ops");
-}
-
-const LaunchContext& CudaOps::context_for(const Stream& stream) const {
-  check_stream(stream);
-  return context_;
 }
 
 void CudaOps::check_rows(const TensorView& x, int64_t columns) const {

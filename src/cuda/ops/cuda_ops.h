@@ -47,8 +47,9 @@ struct CudaOpsOptions {
 // that were chosen when it was captured, so tuning precedes capture.
 class CudaOps final : public Ops {
  public:
-  // `stream` must outlive the object, and is the stream of every operation. activation: BF16, F16
-  // or F32. Fails with kUnavailable without cuBLASLt.
+  // `stream` must outlive the object. The workspaces of the products and the counters of the fused
+  // tail serve this stream alone. activation: BF16, F16 or F32. Fails with kUnavailable without
+  // cuBLASLt.
   static Result<std::unique_ptr<CudaOps>> create(CudaStream& stream, DType activation,
                                                  CudaOpsOptions options = {});
   ~CudaOps() override;
@@ -64,7 +65,7 @@ class CudaOps final : public Ops {
   void set_starting(bool is_starting) { is_starting_ = is_starting; }
   // Gives every rank the parts of all. parts: device memory, one part of equal size per rank, in
   // the order of the ranks; each rank has written its own.
-  void all_gather_parts(std::span<std::byte> parts, Stream& stream);
+  void all_gather_parts(std::span<std::byte> parts);
   // Calls `run_step`, which enqueues one step with the largest number of rows, and records its
   // products. Then measures every kernel that can compute them at these numbers of rows (ascending;
   // at most as many as the step had), and remembers the fastest. Cannot be captured; waits, and
@@ -77,6 +78,7 @@ class CudaOps final : public Ops {
   Result<std::string> from_first_rank(std::string own);
 
   // As ops.h defines them.
+  CudaStream& stream() override { return *context_.stream; }
   DType activation_dtype() const override { return activation_; }
   Result<DType> linear_dtype(const WeightScheme& scheme) const override;
   int64_t block_bytes(const GgufBlockType& type) const override;
@@ -96,40 +98,34 @@ class CudaOps final : public Ops {
                                           int64_t max_num_tokens) const override;
   Result<Tensor> make_vector(const TensorView& source) override;
   Result<Tensor> allocate(const Shape& shape, DType dtype) override;
-  void embed(const Linear& table, const int32_t* ids, float scale, TensorView out,
-             Stream& stream) override;
-  void rms_norm(TensorView x, const float* weight, float eps, TensorView out,
-                Stream& stream) override;
+  void embed(const Linear& table, const int32_t* ids, float scale, TensorView out) override;
+  void rms_norm(TensorView x, const float* weight, float eps, TensorView out) override;
   void add_rms_norm(TensorView residual, TensorView delta, const float* weight, float eps,
-                    TensorView out, Stream& stream) override;
-  void residual_norm(const ResidualNorm& norm, TensorView out, Stream& stream) override;
-  void linear(const Linear& w, TensorView x, TensorView out, Stream& stream) override;
-  void norm_linear(const ResidualNorm& norm, const Linear& w, TensorView scratch, TensorView out,
-                   Stream& stream) override;
-  void per_head_linear(const PerHeadLinear& w, TensorView x, TensorView out,
-                       Stream& stream) override;
-  void shared_linear(const PerHeadLinear& w, TensorView x, TensorView out, Stream& stream) override;
-  void shared_linear_transposed(const PerHeadLinear& w, TensorView x, TensorView out,
-                                Stream& stream) override;
+                    TensorView out) override;
+  void residual_norm(const ResidualNorm& norm, TensorView out) override;
+  void linear(const Linear& w, TensorView x, TensorView out) override;
+  void norm_linear(const ResidualNorm& norm, const Linear& w, TensorView scratch,
+                   TensorView out) override;
+  void per_head_linear(const PerHeadLinear& w, TensorView x, TensorView out) override;
+  void shared_linear(const PerHeadLinear& w, TensorView x, TensorView out) override;
+  void shared_linear_transposed(const PerHeadLinear& w, TensorView x, TensorView out) override;
   void rope_angles(const float* inv_freq, float attention_factor, const int32_t* positions,
-                   TensorView cos_sin, Stream& stream) override;
-  void rope_and_cache(const RopeAndCache& args, Stream& stream) override;
-  void latent_rope_and_cache(const LatentRopeAndCache& args, Stream& stream) override;
-  void gated_mul(Activation activation, TensorView gate_up, TensorView out,
-                 Stream& stream) override;
+                   TensorView cos_sin) override;
+  void rope_and_cache(const RopeAndCache& args) override;
+  void latent_rope_and_cache(const LatentRopeAndCache& args) override;
+  void gated_mul(Activation activation, TensorView gate_up, TensorView out) override;
   void linear_gated_mul(Activation activation, const Linear& gate_up, TensorView x,
-                        TensorView scratch, TensorView out, Stream& stream) override;
-  void gated_mlp(const GatedMlp& mlp, Stream& stream) override;
+                        TensorView scratch, TensorView out) override;
+  void gated_mlp(const GatedMlp& mlp) override;
   void route(const ExpertRouting& routing, TensorView logits, const float* bias, TensorView ids,
-             TensorView weights, Stream& stream) override;
-  void experts(const ExpertsCall& call, Stream& stream) override;
-  void soft_cap(float cap, TensorView x, Stream& stream) override;
-  void gather_rows(TensorView x, const int32_t* rows, TensorView out, Stream& stream) override;
-  void write_columns(TensorView x, TensorView out, int64_t first_column, Stream& stream) override;
-  void all_reduce(TensorView x, Stream& stream) override;
-  void all_gather_columns(TensorView part, TensorView whole, TensorView scratch,
-                          Stream& stream) override;
-  bool try_layer_tail(const LayerTail& layer, Stream& stream) override;
+             TensorView weights) override;
+  void experts(const ExpertsCall& call) override;
+  void soft_cap(float cap, TensorView x) override;
+  void gather_rows(TensorView x, const int32_t* rows, TensorView out) override;
+  void write_columns(TensorView x, TensorView out, int64_t first_column) override;
+  void all_reduce(TensorView x) override;
+  void all_gather_columns(TensorView part, TensorView whole, TensorView scratch) override;
+  bool try_layer_tail(const LayerTail& layer) override;
 
  private:
   struct Recording;
@@ -141,20 +137,17 @@ class CudaOps final : public Ops {
   bool enqueues_collectives() const;
   bool is_collective(const ResidualNorm& norm) const;
   SumWay sum_way(const TensorView& x) const;
-  void embed_rows(const Linear& table, const int32_t* ids, float scale, const TensorView& out,
-                  Stream& stream);
+  void embed_rows(const Linear& table, const int32_t* ids, float scale, const TensorView& out);
   Result<std::unique_ptr<Linear>> make_packed(const LinearSource& source);
   void check_product(const Linear& w, const TensorView& x, const TensorView& out) const;
   PackedProduct packed_product_of(const Linear& w, const TensorView& x,
                                   const TensorView& out) const;
   GemmCall product_of(const Linear& w, const TensorView& x, const TensorView& out) const;
   void run_shared(const PerHeadLinear& w, const TensorView& x, int64_t x_width,
-                  const TensorView& out, int64_t out_width, bool transposed, Stream& stream);
+                  const TensorView& out, int64_t out_width, bool transposed);
   void run_product(const GemmCall& call);
   void record(GemmCall call);
   void record_mlp(GemmCall gate_up, const GemmCall& down, const GemmCall& gated_down);
-  void check_stream(const Stream& stream) const;
-  const LaunchContext& context_for(const Stream& stream) const;
   void check_rows(const TensorView& x, int64_t columns) const;
   void check_heads(const TensorView& x, int64_t num_heads, int64_t width) const;
   void check_same(const TensorView& a, const TensorView& b) const;

@@ -167,7 +167,7 @@ Status Start::warm_up_choice() {
   const GraphBatch& batch = made_.graphs.largest().batch;
   const int num_rows = batch.num_tokens();
   QUIRE_RETURN_IF_ERROR(derive_padding(batch));
-  target_.model().gather_logits(num_rows, target_.output_rows(num_rows), stream_);
+  target_.model().gather_logits(num_rows, target_.output_rows(num_rows));
   for (const bool is_random : {false, true}) {
     target_.sample(target_.sampler->plan_padding(num_rows, is_random));
   }

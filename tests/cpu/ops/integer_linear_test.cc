@@ -20,7 +20,6 @@ using cpu::QuantizedKernel;
 using testing::expect_bits_without_batch;
 using testing::expect_infinity_stays_in_its_row;
 using ::testing::HasSubstr;
-using testing::host_stream;
 using testing::IntegerMatrix;
 using testing::IntegerSpec;
 using testing::kMostOf16Bits;
@@ -193,7 +192,7 @@ TEST(IntegerLinear, EmbedsTheNumbersThatTheIntegersStandFor) {
         const std::unique_ptr<Linear> linear = make_linear(ops, {&w}).value();
         const int32_t ids[] = {44, 0, 31, 32};
         std::vector<float> out(static_cast<size_t>(4 * w.k));
-        ops.ops->embed(*linear, ids, 1.0F, matrix(out, 4, w.k), host_stream());
+        ops.ops->embed(*linear, ids, 1.0F, matrix(out, 4, w.k));
         for (size_t i = 0; i < out.size(); ++i) {
           const auto row = static_cast<size_t>(ids[i / static_cast<size_t>(w.k)]);
           ASSERT_EQ(out[i], w.plain[row * static_cast<size_t>(w.k) + i % static_cast<size_t>(w.k)])

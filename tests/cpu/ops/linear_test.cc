@@ -10,7 +10,6 @@
 namespace quire {
 namespace {
 
-using testing::host_stream;
 using testing::matrix;
 using testing::random_floats;
 using testing::Variant;
@@ -67,8 +66,7 @@ std::unique_ptr<Linear> make_linear(Ops& ops, TestWeight& w, std::vector<float>*
 
 std::vector<float> run(Ops& ops, const Linear& linear, std::vector<float>& x, int64_t m) {
   std::vector<float> out(static_cast<size_t>(m * linear.out_features()), NAN);
-  ops.linear(linear, matrix(x, m, linear.in_features()), matrix(out, m, linear.out_features()),
-             host_stream());
+  ops.linear(linear, matrix(x, m, linear.in_features()), matrix(out, m, linear.out_features()));
   return out;
 }
 
@@ -264,7 +262,7 @@ TEST(Linear, EmbedReadsTheRowsThatWerePacked) {
         std::vector<float> out(static_cast<size_t>(4 * k));
         const int32_t ids[] = {36, 0, 17, 36};
         for (const float scale : {1.0F, 1.7F}) {
-          ops->embed(*table, ids, scale, matrix(out, 4, k), host_stream());
+          ops->embed(*table, ids, scale, matrix(out, 4, k));
           for (size_t i = 0; i < out.size(); ++i) {
             const auto column = static_cast<int64_t>(i) % k;
             const auto row = ids[static_cast<int64_t>(i) / k];
@@ -362,7 +360,7 @@ TEST(Linear, Fp8IsMultipliedByItsScalesWhenItIsPacked) {
       expect_product(both, x, 5, {}, run(*ops, *linear, x, 5), describe(spec.scheme));
       std::vector<float> rows(2 * 83);
       const int32_t ids[] = {36, 37};
-      ops->embed(*linear, ids, 1.0F, matrix(rows, 2, 83), host_stream());
+      ops->embed(*linear, ids, 1.0F, matrix(rows, 2, 83));
       EXPECT_TRUE(std::equal(rows.begin(), rows.end(), both.values.begin() + 36 * 83))
           << describe(spec.scheme);
     }

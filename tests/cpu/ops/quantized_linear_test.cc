@@ -19,7 +19,6 @@ using cpu::QuantizedKernel;
 using testing::expect_bits_without_batch;
 using testing::expect_infinity_stays_in_its_row;
 using testing::GgufMatrix;
-using testing::host_stream;
 using testing::kMostOf16Bits;
 using testing::kMostOf8Bits;
 using testing::matrix;
@@ -103,7 +102,7 @@ TEST(QuantizedLinear, EmbedsTheNumbersThatTheBlocksStandFor) {
     EXPECT_EQ(linear->out_features(), w.n);
     const int32_t ids[] = {44, 0, 31, 32};
     std::vector<float> out(static_cast<size_t>(4 * w.k));
-    ops.ops->embed(*linear, ids, 1.0F, matrix(out, 4, w.k), host_stream());
+    ops.ops->embed(*linear, ids, 1.0F, matrix(out, 4, w.k));
     for (size_t i = 0; i < out.size(); ++i) {
       const auto row = static_cast<size_t>(ids[i / static_cast<size_t>(w.k)]);
       ASSERT_EQ(out[i], w.values[row * static_cast<size_t>(w.k) + i % static_cast<size_t>(w.k)])

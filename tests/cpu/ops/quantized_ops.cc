@@ -31,8 +31,7 @@ Result<std::unique_ptr<Linear>> QuantizedOps::make(LinearSource source,
 
 std::vector<float> QuantizedOps::run(const Linear& linear, std::vector<float>& x, int64_t m) {
   std::vector<float> out(static_cast<size_t>(m * linear.out_features()), NAN);
-  ops->linear(linear, matrix(x, m, linear.in_features()), matrix(out, m, linear.out_features()),
-              host_stream());
+  ops->linear(linear, matrix(x, m, linear.in_features()), matrix(out, m, linear.out_features()));
   return out;
 }
 

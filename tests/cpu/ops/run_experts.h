@@ -28,8 +28,7 @@ inline std::vector<float> run_experts(Ops& ops, const Experts& experts, Step& st
                .weights = matrix(step.weights, step.num_tokens, shape.top_k),
                .out = matrix(out, step.num_tokens, shape.hidden_size),
                .adds = added_to != nullptr,
-               .workspace = {static_cast<std::byte*>(workspace.data()), num_bytes}},
-              host_stream());
+               .workspace = {static_cast<std::byte*>(workspace.data()), num_bytes}});
   return out;
 }
 

@@ -104,9 +104,9 @@ class Expander final : public LatentExpander {
         k_up_(matrices.load(ops, matrices.k_up, kLatent, kNope)),
         v_up_(matrices.load(ops, matrices.v_up, kValue, kLatent)) {}
 
-  void expand(TensorView latents, TensorView keys, TensorView values, Stream& stream) override {
-    ops_.shared_linear_transposed(*k_up_, latents, keys, stream);
-    ops_.shared_linear(*v_up_, latents, values, stream);
+  void expand(TensorView latents, TensorView keys, TensorView values) override {
+    ops_.shared_linear_transposed(*k_up_, latents, keys);
+    ops_.shared_linear(*v_up_, latents, values);
     ++num_chunks;
   }
   int num_chunks = 0;

@@ -45,7 +45,7 @@ class CudaExpertsTest : public CudaOpsTest {
                            const std::vector<float>& expected) {
     DeviceStep on = on_device(experts.shape(), first);
     const ExpertsCall call = on.call(experts, Activation::kSilu);
-    CapturedGraph graph(stream(), [&] { ops_->experts(call, stream()); });
+    CapturedGraph graph(stream(), [&] { ops_->experts(call); });
     graph.launch();
     on.x.set(second.x);
     on.ids.write(second.ids.data());

@@ -102,7 +102,7 @@ class ExpertsTest : public CudaExpertsTest {
     DeviceData ids(stream(), {num_tokens, routing.num_per_token()}, DType::kI32);
     DeviceData weights(stream(), {num_tokens, routing.num_per_token()}, DType::kF32);
     ops_->route(routing, device_logits.view(), bias.empty() ? nullptr : device_bias.as<float>(),
-                ids.view(), weights.view(), stream());
+                ids.view(), weights.view());
     return {ints_of(ids), weights.values()};
   }
 
@@ -124,7 +124,7 @@ class ExpertsTest : public CudaExpertsTest {
                          const std::vector<float>* added_to = nullptr) {
     DeviceStep device_step = on_device(experts.shape(), step);
     if (added_to != nullptr) device_step.out.set(*added_to);
-    ops_->experts(device_step.call(experts, activation, added_to != nullptr), stream());
+    ops_->experts(device_step.call(experts, activation, added_to != nullptr));
     (void)device_step.workspace.bytes();  // fails if the guard was overwritten
     return device_step.out.values();
   }
@@ -143,7 +143,7 @@ class ExpertsTest : public CudaExpertsTest {
     call.weights = host_view(step.weights, step.num_tokens);
     call.out = host_view(out, step.num_tokens);
     call.adds = added_to != nullptr;
-    reference_.experts(call, stream());
+    reference_.experts(call);
     return out;
   }
 
@@ -326,7 +326,7 @@ class Fp8ExpertsTest : public ExpertsTest {
  private:
   std::vector<float> multiply(const Linear& w, std::vector<float> row) {
     std::vector<float> out(static_cast<size_t>(w.out_features()));
-    reference_.linear(w, host_view(row, 1), host_view(out, 1), stream());
+    reference_.linear(w, host_view(row, 1), host_view(out, 1));
     return out;
   }
   // |got - want| / |want|, of vectors.

@@ -133,8 +133,7 @@ class Fp8LinearTest : public CudaOpsTest {
   std::vector<float> expected(std::vector<float> x) {
     const auto num_rows = static_cast<int64_t>(x.size()) / linear_->in_features();
     std::vector<float> out(static_cast<size_t>(num_rows * linear_->out_features()));
-    reference_.linear(*expected_linear_, host_view(x, num_rows), host_view(out, num_rows),
-                      stream());
+    reference_.linear(*expected_linear_, host_view(x, num_rows), host_view(out, num_rows));
     return out;
   }
 
@@ -143,7 +142,7 @@ class Fp8LinearTest : public CudaOpsTest {
              const std::vector<float>& exact, const std::vector<float>& rounded_inputs) {
     const int64_t n = linear_->out_features();
     DeviceData out(stream(), {num_rows, n}, out_type);
-    ops_->linear(*linear_, input.view().rows(0, num_rows), out.view(), stream());
+    ops_->linear(*linear_, input.view().rows(0, num_rows), out.view());
     const std::vector<float> actual = out.values();
     const float error = largest_error(actual, exact);
     const float quantized_error = largest_error(actual, rounded_inputs);
@@ -182,12 +181,11 @@ class Fp8LinearTest : public CudaOpsTest {
           rounded(expected(quantizes ? quantized(x, 512, quantize_row_) : x), dtype());
       std::vector<float> product(static_cast<size_t>(num_rows * 80));
       reference_.gated_mul(Activation::kSilu, host_view(gate_up, num_rows),
-                           host_view(product, num_rows), stream());
+                           host_view(product, num_rows));
       const DeviceData input = device({num_rows, 512}, x);
       DeviceData scratch = blank({num_rows, 160});
       DeviceData out = blank({num_rows, 80});
-      ops_->linear_gated_mul(Activation::kSilu, *linear_, input.view(), scratch.view(), out.view(),
-                             stream());
+      ops_->linear_gated_mul(Activation::kSilu, *linear_, input.view(), scratch.view(), out.view());
       const float limit = quantizes ? 4 * quantized_tolerance(dtype()) : tolerance(dtype());
       expect_near_all(out.values(), product, limit, std::to_string(num_rows) + " rows");
     }
@@ -230,7 +228,7 @@ class Fp8LinearTest : public CudaOpsTest {
     const std::vector<float> x = inputs(num_rows);
     const DeviceData input = device({num_rows, k}, x);
     DeviceData out = blank({num_rows, 32});
-    ops_->linear(*linear_, input.view(), out.view(), stream());
+    ops_->linear(*linear_, input.view(), out.view());
     const std::vector<float> actual = out.values();
     for (const int64_t row : {int64_t{0}, part - 1, part, num_rows - 1}) {
       const std::vector<float> of_row(x.begin() + row * k, x.begin() + (row + 1) * k);
@@ -249,7 +247,7 @@ class Fp8LinearTest : public CudaOpsTest {
       const auto multiply = [&] {
         const DeviceData input = device({num_rows, k}, x);
         DeviceData out = blank({num_rows, 96});
-        ops_->linear(*linear_, input.view(), out.view(), stream());
+        ops_->linear(*linear_, input.view(), out.view());
         return out.values();
       };
       const std::vector<float> before = multiply();
@@ -403,8 +401,8 @@ class Fp8LinearTest : public CudaOpsTest {
       Mlp fused = make_mlp(num_rows, width, inner, scheme);
       Mlp separate = make_mlp(num_rows, width, inner, scheme);
       fused.call.activation = separate.call.activation = activation;
-      ops_->gated_mlp(fused.call, stream());
-      ops_->Ops::gated_mlp(separate.call, stream());
+      ops_->gated_mlp(fused.call);
+      ops_->Ops::gated_mlp(separate.call);
       EXPECT_TRUE(fused.residual->bytes() == separate.residual->bytes()) << what;
       EXPECT_TRUE(fused.out->bytes() == separate.out->bytes()) << what;
       // The norm that the residual has now, in place.
@@ -413,9 +411,9 @@ class Fp8LinearTest : public CudaOpsTest {
         mlp->gate_up_out->poison();
       }
       ops_->norm_linear(*fused.call.norm, *fused.gate_up, fused.call.norm->residual,
-                        fused.call.gate_up_out, stream());
+                        fused.call.gate_up_out);
       ops_->Ops::norm_linear(*separate.call.norm, *separate.gate_up, separate.call.norm->residual,
-                             separate.call.gate_up_out, stream());
+                             separate.call.gate_up_out);
       EXPECT_TRUE(fused.gate_up_out->bytes() == separate.gate_up_out->bytes()) << what;
     }
   }
@@ -425,10 +423,10 @@ class Fp8LinearTest : public CudaOpsTest {
     ASSERT_NE(linear_, nullptr);
     const std::vector<int32_t> ids = {4, 0, 16};
     std::vector<float> wanted(ids.size() * 200);
-    reference_.embed(*expected_linear_, ids.data(), 1.5F, host_view(wanted, 3), stream());
+    reference_.embed(*expected_linear_, ids.data(), 1.5F, host_view(wanted, 3));
     const DeviceData rows = DeviceData::of_ints(stream(), ids);
     DeviceData out = blank({3, 200});
-    ops_->embed(*linear_, rows.as<int32_t>(), 1.5F, out.view(), stream());
+    ops_->embed(*linear_, rows.as<int32_t>(), 1.5F, out.view());
     expect_near_all(out.values(), wanted, tolerance(dtype()), "embed");
   }
 
@@ -512,7 +510,7 @@ TEST_P(Fp8LinearTest, TunedForEveryRowCount) {
       DeviceData out(stream(), {200, 96}, out_type);
       const int row_counts[] = {1, 2, 4, 8, 16, 24, 96, 128, 500};
       const Status tuned = ops_->tune_linears(row_counts, [&] {
-        ops_->linear(*linear_, x.view(), out.view(), stream());
+        ops_->linear(*linear_, x.view(), out.view());
         return Status();
       });
       ASSERT_EQ(tuned.message(), "");
@@ -535,7 +533,7 @@ TEST_P(Fp8LinearTest, CanBeCaptured) {
       const DeviceData x = device({num_rows, 512}, inputs(num_rows));
       for (const DType out_type : {dtype(), DType::kF32}) {
         DeviceData out(stream(), {num_rows, 96}, out_type);
-        expect_capturable([&] { ops_->linear(*linear_, x.view(), out.view(), stream()); }, out,
+        expect_capturable([&] { ops_->linear(*linear_, x.view(), out.view()); }, out,
                           [&] { out.poison(); });
       }
     }
@@ -771,15 +769,15 @@ TEST_P(Fp8LinearTest, FusedProductsAreTuned) {
   for (const WeightScheme& scheme : {kPerRow, kPerBlock}) {
     for (const int num_rows : {1, 12, 24, 200}) {
       Mlp mlp = make_mlp(num_rows, 512, 256, scheme);
-      ops_->gated_mlp(mlp.call, stream());
+      ops_->gated_mlp(mlp.call);
       const std::vector<float> before = mlp.out->values();
       const Status tuned = ops_->tune_linears({&num_rows, 1}, [&] {
-        ops_->gated_mlp(mlp.call, stream());
+        ops_->gated_mlp(mlp.call);
         return Status();
       });
       ASSERT_EQ(tuned.message(), "");
       Mlp again = make_mlp(num_rows, 512, 256, scheme);
-      ops_->gated_mlp(again.call, stream());
+      ops_->gated_mlp(again.call);
       // Between 9 and 16 rows, activations may be quantized after the measurement alone.
       EXPECT_LT(relative_distance(again.out->values(), before), 0.1) << num_rows << " rows";
     }

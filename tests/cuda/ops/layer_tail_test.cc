@@ -256,8 +256,7 @@ TailResults reference_of(const HostLayer& layer, const HostRows& rows) {
   tail.normed = host_view(normed, rows.count);
   tail.gate_up_out = host_view(gate_up, rows.count);
   tail.product = host_view(product, rows.count);
-  Stream stream;
-  run_layer_tail(ops, tail, stream);
+  run_layer_tail(ops, tail);
   return results;
 }
 
@@ -312,7 +311,7 @@ class LayerTailTest : public CudaOpsTest {
 
   // Runs the tail as a model does.
   void layer_tail(const LayerTail& tail) {
-    if (!ops_->try_layer_tail(tail, stream())) run_layer_tail(*ops_, tail, stream());
+    if (!ops_->try_layer_tail(tail)) run_layer_tail(*ops_, tail);
   }
 
   void tune(std::span<const int> row_counts, const LayerTail& tail) {

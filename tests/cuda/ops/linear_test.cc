@@ -37,11 +37,10 @@ class LinearTest : public CudaOpsTest {
     const float scale = 1.0F / std::sqrt(static_cast<float>(k));
     std::vector<float> x = random(num_rows * k, 7, scale);
     std::vector<float> expected(static_cast<size_t>(num_rows * n));
-    reference_.linear(*expected_linear_, host_view(x, num_rows), host_view(expected, num_rows),
-                      stream());
+    reference_.linear(*expected_linear_, host_view(x, num_rows), host_view(expected, num_rows));
     const DeviceData input = device({num_rows, k}, x);
     DeviceData out(stream(), {num_rows, n}, out_type);
-    ops_->linear(*linear_, input.view(), out.view(), stream());
+    ops_->linear(*linear_, input.view(), out.view());
     expect_near_all(out.values(), expected, tolerance(out_type),
                     what + ", " + std::to_string(num_rows) + " rows of " + std::to_string(k) +
                         " to " + std::to_string(n));
@@ -73,7 +72,7 @@ TEST_P(LinearTest, TunedForEveryRowCount) {
       DeviceData out(stream(), {200, 96}, out_type);
       const int row_counts[] = {1, 2, 4, 8, 16, 24, 96, 128, 500};
       const Status tuned = ops_->tune_linears(row_counts, [&] {
-        ops_->linear(*linear_, x.view(), out.view(), stream());
+        ops_->linear(*linear_, x.view(), out.view());
         return Status();
       });
       ASSERT_EQ(tuned.message(), "");
@@ -100,7 +99,7 @@ TEST_P(LinearTest, MultipliesTheHalvesOfAProduct) {
         const int row_counts[] = {1, 2, 8, 16, 64, 128, 500};
         const Status tuned = ops_->tune_linears(row_counts, [&] {
           ops_->linear_gated_mul(Activation::kSilu, *linear_, input.view(), scratch.view(),
-                                 out.view(), stream());
+                                 out.view());
           return Status();
         });
         ASSERT_EQ(tuned.message(), "");
@@ -108,15 +107,14 @@ TEST_P(LinearTest, MultipliesTheHalvesOfAProduct) {
       for (const int64_t rows : {1, 2, 7, 16, 40, 64, 127, 200}) {
         std::vector<float> inputs(x.begin(), x.begin() + rows * k);
         std::vector<float> gate_up(static_cast<size_t>(rows * spec.n));
-        reference_.linear(*expected_linear_, host_view(inputs, rows), host_view(gate_up, rows),
-                          stream());
+        reference_.linear(*expected_linear_, host_view(inputs, rows), host_view(gate_up, rows));
         gate_up = rounded(gate_up, dtype());
         std::vector<float> expected(static_cast<size_t>(rows * width));
-        reference_.gated_mul(Activation::kSilu, host_view(gate_up, rows), host_view(expected, rows),
-                             stream());
+        reference_.gated_mul(Activation::kSilu, host_view(gate_up, rows),
+                             host_view(expected, rows));
         DeviceData product = blank({rows, width});
         ops_->linear_gated_mul(Activation::kSilu, *linear_, input.view().rows(0, rows),
-                               scratch.view().rows(0, rows), product.view(), stream());
+                               scratch.view().rows(0, rows), product.view());
         expect_near_all(product.values(), expected, tolerance(dtype()),
                         std::to_string(rows) + " rows of " + std::to_string(spec.n));
       }
@@ -130,7 +128,7 @@ TEST_P(LinearTest, CanBeCaptured) {
     const DeviceData x = device({num_rows, 512}, random(num_rows * 512, 1));
     for (const DType out_type : {dtype(), DType::kF32}) {
       DeviceData out(stream(), {num_rows, 96}, out_type);
-      expect_capturable([&] { ops_->linear(*linear_, x.view(), out.view(), stream()); }, out,
+      expect_capturable([&] { ops_->linear(*linear_, x.view(), out.view()); }, out,
                         [&] { out.poison(); });
     }
   }
@@ -151,8 +149,7 @@ TEST_P(LinearTest, EveryKernelAgrees) {
       std::vector<float> x =
           random(num_rows * spec.k, 4, 1.0F / std::sqrt(static_cast<float>(spec.k)));
       std::vector<float> expected(static_cast<size_t>(num_rows * spec.n));
-      reference_.linear(*expected_linear_, host_view(x, num_rows), host_view(expected, num_rows),
-                        stream());
+      reference_.linear(*expected_linear_, host_view(x, num_rows), host_view(expected, num_rows));
       const DeviceData input = device({num_rows, spec.k}, x);
       DeviceData out(stream(), {num_rows, spec.n}, DType::kF32);
       const cuda::GemmCall call = {input.view(), weights.view(),
@@ -178,8 +175,8 @@ TEST_P(LinearTest, OverlappedChainGivesTheSameBitsEveryTime) {
                                           cudaMemcpyDeviceToDevice, stream().get()),
                           "copy");
     for (int i = 0; i < 30; ++i) {
-      ops_->linear(*linear_, x.view(), y.view(), stream());
-      ops_->rms_norm(y.view(), weight.view.as<float>(), 1e-5F, x.view(), stream());
+      ops_->linear(*linear_, x.view(), y.view());
+      ops_->rms_norm(y.view(), weight.view.as<float>(), 1e-5F, x.view());
     }
     if (repeat == 0) first = x.bytes();
     EXPECT_EQ(x.bytes(), first) << repeat;
@@ -192,10 +189,10 @@ TEST_P(LinearTest, EmptyBatchDoesNothing) {
   DeviceData out = blank({1, 16});  // poisoned, as is the memory behind it
   const std::vector<std::byte> poison = out.bytes();
   const TensorView no_row = out.view().rows(0, 0);
-  ops_->linear(*linear_, x.view().rows(0, 0), no_row, stream());
+  ops_->linear(*linear_, x.view().rows(0, 0), no_row);
   EXPECT_EQ(out.bytes(), poison);
   const DeviceData gate_up = device({1, 32}, random(32, 2));
-  ops_->gated_mul(Activation::kSilu, gate_up.view().rows(0, 0), no_row, stream());
+  ops_->gated_mul(Activation::kSilu, gate_up.view().rows(0, 0), no_row);
   EXPECT_EQ(out.bytes(), poison);
 }
 
@@ -213,7 +210,7 @@ TEST_P(LinearTest, LoadsEveryTypeBitForBit) {
     std::fill(bytes.begin(), bytes.end(), std::byte{0});  // the source may be freed
     const DeviceData ids = DeviceData::of_ints<int32_t>(stream(), {rows - 2, rows - 1});
     DeviceData out = blank({2, width});
-    ops_->embed(*linear, ids.as<int32_t>(), 1.0F, out.view(), stream());
+    ops_->embed(*linear, ids.as<int32_t>(), 1.0F, out.view());
     EXPECT_EQ(out.bytes(), expected) << dtype_name(stored);
     EXPECT_EQ(linear->num_bytes(), static_cast<size_t>(rows * width) * dtype_bytes(dtype()));
   }
@@ -234,8 +231,8 @@ TEST_P(LinearTest, FillsDummyWeightsAsTheHostDoes) {
   const DeviceData ids = DeviceData::of_ints<int32_t>(stream(), {0, 1, 523, 699});
   DeviceData out = blank({4, width});
   DeviceData out_slice = blank({4, 104});
-  ops_->embed(*linear, ids.as<int32_t>(), 1.0F, out.view(), stream());
-  ops_->embed(*slice, ids.as<int32_t>(), 1.0F, out_slice.view(), stream());
+  ops_->embed(*linear, ids.as<int32_t>(), 1.0F, out.view());
+  ops_->embed(*slice, ids.as<int32_t>(), 1.0F, out_slice.view());
   const std::vector<std::byte> bytes = out.bytes();
   const std::vector<std::byte> slice_bytes = out_slice.bytes();
   const size_t size = dtype_bytes(dtype());
@@ -277,7 +274,7 @@ TEST_P(LinearTest, RefusesShapesThatDoNotFit) {
 TEST_P(LinearTest, KeepsLaunchErrors) {
   make({16, 64});
   ops_->gated_mul(Activation::kSilu, {nullptr, dtype(), {1, int64_t{2} << 33}},
-                  {nullptr, dtype(), {1, int64_t{1} << 33}}, stream());
+                  {nullptr, dtype(), {1, int64_t{1} << 33}});
   EXPECT_FALSE(stream().take_error().ok());
 }
 

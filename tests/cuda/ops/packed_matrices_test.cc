@@ -151,7 +151,7 @@ class PackedMatricesTest : public CudaOpsTest {
       const cuda::PackedWay way = cuda::packed_way(num_rows, w.can_unpack);
       const bool scales_sums = w.scales_sums && num_rows <= 32;
       DeviceData out(stream(), {num_rows, w.n}, out_type);
-      ops_->linear(*w.linear, input.view().rows(0, num_rows), out.view(), stream());
+      ops_->linear(*w.linear, input.view().rows(0, num_rows), out.view());
       const std::vector<float> got = out.values();
       int num_wrong = 0;
       for (size_t i = 0; i < got.size(); ++i) {
@@ -300,7 +300,7 @@ TEST_P(PackedMatricesTest, UnpacksInParts) {
   const std::vector<float> x = random(kRows * w.k, 8);
   const DeviceData input = device({kRows, w.k}, x);
   DeviceData out(stream(), {kRows, w.n}, DType::kF32);
-  ops_->linear(*w.linear, input.view(), out.view(), stream());
+  ops_->linear(*w.linear, input.view(), out.view());
   const std::vector<float> got = out.values();
   for (const int64_t t : {0, 130, 256}) {
     for (int64_t row = 0; row < w.n; row += row < 8000 ? 61 : 7) {
@@ -329,7 +329,7 @@ TEST_P(PackedMatricesTest, RowsDoNotDependOnTheirBatch) {
     const DeviceData input = device({kRows, w.k}, x);
     const auto rows_of = [&](int64_t first, int64_t count) {
       DeviceData out(stream(), {count, w.n}, DType::kF32);
-      ops_->linear(*w.linear, input.view().rows(first, count), out.view(), stream());
+      ops_->linear(*w.linear, input.view().rows(first, count), out.view());
       return out.bytes();
     };
     const std::vector<std::byte> all = rows_of(0, kRows);
@@ -354,8 +354,8 @@ TEST_P(PackedMatricesTest, RowsNeedNoAlignment) {
     const DeviceData shifted(stream(), {num_rows, w.k}, dtype(), x, 2);
     DeviceData expected(stream(), {num_rows, w.n}, DType::kF32);
     DeviceData out(stream(), {num_rows, w.n}, DType::kF32);
-    ops_->linear(*w.linear, aligned.view(), expected.view(), stream());
-    ops_->linear(*w.linear, shifted.view(), out.view(), stream());
+    ops_->linear(*w.linear, aligned.view(), expected.view());
+    ops_->linear(*w.linear, shifted.view(), out.view());
     EXPECT_EQ(out.bytes(), expected.bytes()) << num_rows;
   }
 }
@@ -367,7 +367,7 @@ TEST_P(PackedMatricesTest, ANanStaysInItsRow) {
   const auto run = [&] {
     const DeviceData input = device({10, w.k}, x);
     DeviceData out(stream(), {10, w.n}, DType::kF32);
-    ops_->linear(*w.linear, input.view(), out.view(), stream());
+    ops_->linear(*w.linear, input.view(), out.view());
     return out.values();
   };
   const std::vector<float> before = run();
@@ -393,11 +393,11 @@ TEST_P(PackedMatricesTest, MultipliesTheHalvesOfAProduct) {
       DeviceData gate_up = blank({num_rows, n});
       DeviceData separate = blank({num_rows, n / 2});
       DeviceData fused = blank({num_rows, n / 2});
-      ops_->linear(*w.linear, input.view(), gate_up.view(), stream());
-      ops_->gated_mul(Activation::kSilu, gate_up.view(), separate.view(), stream());
+      ops_->linear(*w.linear, input.view(), gate_up.view());
+      ops_->gated_mul(Activation::kSilu, gate_up.view(), separate.view());
       gate_up.poison();
       ops_->linear_gated_mul(Activation::kSilu, *w.linear, input.view(), gate_up.view(),
-                             fused.view(), stream());
+                             fused.view());
       EXPECT_EQ(fused.bytes(), separate.bytes()) << n << ", " << num_rows << " rows";
     }
   }
@@ -421,10 +421,10 @@ TEST_P(PackedMatricesTest, ComputesNormsAndMlps) {
     DeviceData expected = blank({num_rows, kWidth});
     DeviceData out = blank({num_rows, kWidth});
     const auto* weights = weight.view.as<float>();
-    ops_->rms_norm(in.view(), weights, 1e-5F, x.view(), stream());
-    ops_->linear(*up.linear, x.view(), scratch.view(), stream());
-    ops_->gated_mul(Activation::kGeluTanh, scratch.view(), product.view(), stream());
-    ops_->linear(*down.linear, product.view(), expected.view(), stream());
+    ops_->rms_norm(in.view(), weights, 1e-5F, x.view());
+    ops_->linear(*up.linear, x.view(), scratch.view());
+    ops_->gated_mul(Activation::kGeluTanh, scratch.view(), product.view());
+    ops_->linear(*down.linear, product.view(), expected.view());
     GatedMlp mlp;
     mlp.gate_up = up.linear.get();
     mlp.down = down.linear.get();
@@ -434,12 +434,12 @@ TEST_P(PackedMatricesTest, ComputesNormsAndMlps) {
     mlp.out = out.view();
     mlp.gate_up_out = scratch.view();
     mlp.product = product.view();
-    ops_->gated_mlp(mlp, stream());
+    ops_->gated_mlp(mlp);
     EXPECT_EQ(out.bytes(), expected.bytes()) << num_rows;
     DeviceData normed = blank({num_rows, 2 * kWidth});
-    ops_->norm_linear(*mlp.norm, *up.linear, x.view(), normed.view(), stream());
-    ops_->rms_norm(in.view(), weights, 1e-5F, x.view(), stream());
-    ops_->linear(*up.linear, x.view(), scratch.view(), stream());
+    ops_->norm_linear(*mlp.norm, *up.linear, x.view(), normed.view());
+    ops_->rms_norm(in.view(), weights, 1e-5F, x.view());
+    ops_->linear(*up.linear, x.view(), scratch.view());
     EXPECT_EQ(normed.bytes(), scratch.bytes()) << num_rows;
   }
 }
@@ -450,7 +450,7 @@ TEST_P(PackedMatricesTest, EmbedsTheNumbersThatTheWeightsStandFor) {
   const auto check_rows = [&](const PackedCase& w) {
     for (const float scale : {1.0F, 3.0F}) {
       DeviceData out = blank({4, w.k});
-      ops_->embed(*w.linear, ids.as<int32_t>(), scale, out.view(), stream());
+      ops_->embed(*w.linear, ids.as<int32_t>(), scale, out.view());
       std::vector<float> expected;
       for (const int32_t row : rows) {
         for (int64_t i = 0; i < w.k; ++i) {
@@ -479,7 +479,7 @@ TEST_P(PackedMatricesTest, CanBeCaptured) {
   for (const int64_t num_rows : {1, 5, 40, 200, 300}) {
     const DeviceData x = device({num_rows, w.k}, random(num_rows * w.k, 1));
     DeviceData out(stream(), {num_rows, w.n}, DType::kF32);
-    expect_capturable([&] { ops_->linear(*w.linear, x.view(), out.view(), stream()); }, out,
+    expect_capturable([&] { ops_->linear(*w.linear, x.view(), out.view()); }, out,
                       [&] { out.poison(); });
   }
 }
@@ -502,8 +502,8 @@ TEST_P(PackedMatricesTest, OverlappedChainGivesTheSameBitsEveryTime) {
                                             cudaMemcpyDeviceToDevice, stream().get()),
                             "copy");
       for (int i = 0; i < 30; ++i) {
-        ops_->linear(*w.linear, x.view(), y.view(), stream());
-        ops_->rms_norm(y.view(), weight.view.as<float>(), 1e-5F, x.view(), stream());
+        ops_->linear(*w.linear, x.view(), y.view());
+        ops_->rms_norm(y.view(), weight.view.as<float>(), 1e-5F, x.view());
       }
       if (repeat == 0) first = x.bytes();
       EXPECT_EQ(x.bytes(), first) << num_rows << ", " << repeat;

@@ -56,12 +56,11 @@ class WgmmaTest : public CudaOpsTest {
   std::vector<float> reference_of(const Linear& linear, std::vector<float>& x, int64_t rows,
                                   const Problem& spec) {
     std::vector<float> out(static_cast<size_t>(rows * spec.n));
-    reference_.linear(linear, host_view(x, rows), host_view(out, rows), stream());
+    reference_.linear(linear, host_view(x, rows), host_view(out, rows));
     if (!spec.is_gated) return out;
     std::vector<float> gate_up = rounded(out, dtype());
     std::vector<float> product(out.size() / 2);
-    reference_.gated_mul(Activation::kSilu, host_view(gate_up, rows), host_view(product, rows),
-                         stream());
+    reference_.gated_mul(Activation::kSilu, host_view(gate_up, rows), host_view(product, rows));
     return product;
   }
 
@@ -152,7 +151,7 @@ TEST_P(WgmmaTest, WaitsForThePreviousKernelsOutput) {
                             "copy");
       for (int i = 0; i < 20; ++i) {
         EXPECT_EQ((repeat == 0 ? in_turn : gemm_)->run(call, plan).message(), "");
-        ops_->rms_norm(y.view(), norm.view.as<float>(), 1e-5F, x.view(), stream());
+        ops_->rms_norm(y.view(), norm.view.as<float>(), 1e-5F, x.view());
       }
       if (repeat == 0) expected = x.bytes();
       EXPECT_EQ(x.bytes(), expected) << cuda::wgmma_plan_name(plan) << ", repeat " << repeat;

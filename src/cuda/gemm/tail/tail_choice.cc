@@ -126,9 +126,8 @@ Result<LayerTailChoice::Times> LayerTailChoice::measure(std::span<const LayerTai
   };
   QUIRE_ASSIGN_OR_RETURN(const CudaGraph fused,
                          capture([&](const LayerTail& layer) { run(layer); }));
-  QUIRE_ASSIGN_OR_RETURN(const CudaGraph separate, capture([&](const LayerTail& layer) {
-                           run_layer_tail(ops, layer, *context_.stream);
-                         }));
+  QUIRE_ASSIGN_OR_RETURN(const CudaGraph separate,
+                         capture([&](const LayerTail& layer) { run_layer_tail(ops, layer); }));
   QUIRE_RETURN_IF_ERROR(warm_up(fused, separate));
   QUIRE_ASSIGN_OR_RETURN(const Stopwatch watch, Stopwatch::create());
   const auto time = [&](const CudaGraph& graph) -> Result<double> {
