@@ -527,10 +527,14 @@ void bench_layers(Bench& bench) {
       const auto body = [&] {
         for (const Layer& layer : layers) {
           const auto* weight = norm.view.as<float>();
-          ops->add_rms_norm(residual.view, delta.view, weight, 1e-5F, normed.view);
+          ops->residual_norm(
+              {.residual = residual.view, .delta = delta.view, .weight = weight, .eps = 1e-5F},
+              normed.view);
           ops->linear(*layer.qkv, normed.view, qkv.view);
           ops->linear(*layer.o, normed.view, delta.view);
-          ops->add_rms_norm(residual.view, delta.view, weight, 1e-5F, normed.view);
+          ops->residual_norm(
+              {.residual = residual.view, .delta = delta.view, .weight = weight, .eps = 1e-5F},
+              normed.view);
           ops->linear_gated_mul(Activation::kSilu, *layer.gate_up, normed.view, gate_up.view,
                                 product.view);
           ops->linear(*layer.down, product.view, delta.view);
@@ -587,8 +591,11 @@ void bench_rows(Bench& bench) {
       fmt::print("  {} {:.2f} us", name, us / kRepeats);
     };
     fmt::print("{:5} rows:", rows);
-    time("add_rms_norm",
-         [&] { ops->add_rms_norm(a.view, b.view, norm.view.as<float>(), 1e-5F, c.view); });
+    time("add_rms_norm", [&] {
+      ops->residual_norm(
+          {.residual = a.view, .delta = b.view, .weight = norm.view.as<float>(), .eps = 1e-5F},
+          c.view);
+    });
     time("gated_mul", [&] { ops->gated_mul(Activation::kSilu, gate_up.view, product.view); });
     time("rope_and_cache", [&] { ops->rope_and_cache(rope); });
     time("gather_rows", [&] { ops->gather_rows(a.view, slots.view.as<int32_t>(), c.view); });
@@ -759,7 +766,7 @@ void bench_experts(Bench& bench, const char* model, const ExpertsShape& shape, b
   const Tensor logits = ops->allocate({kMaxTokens, shape.num_experts}, DType::kF32).value();
   const Tensor routed = ops->allocate({kMaxTokens, shape.top_k}, DType::kI32).value();
   const Tensor weights = ops->allocate({kMaxTokens, shape.top_k}, DType::kF32).value();
-  const int64_t num_bytes = ops->experts_workspace_bytes(shape, kMaxTokens).value();
+  const int64_t num_bytes = ops->experts()->workspace_bytes(shape, kMaxTokens);
   const Tensor workspace = ops->allocate({num_bytes}, DType::kF8E4M3).value();
   const Tensor product =
       ops->allocate({kMaxTokens * shape.top_k, shape.intermediate_size}, DType::kBF16).value();
@@ -772,12 +779,12 @@ void bench_experts(Bench& bench, const char* model, const ExpertsShape& shape, b
     const ExpertsStep step = experts_step(bench, *ops, layers, tokens, x, weights, out, workspace);
     const double route_us = bench.time_graph([&] {
       for (int i = 0; i < kExpertLayers; ++i) {
-        ops->route(routing, logits.view.rows(0, tokens), nullptr, routed.view.rows(0, tokens),
-                   weights.view.rows(0, tokens));
+        ops->experts()->route(routing, logits.view.rows(0, tokens), nullptr,
+                              routed.view.rows(0, tokens), weights.view.rows(0, tokens));
       }
     });
     const double us = bench.time_graph([&] {
-      for (const ExpertsCall& call : step.calls) ops->experts(call);
+      for (const ExpertsCall& call : step.calls) ops->experts()->run_experts(call);
     }) / kExpertLayers;
     double few_us = 0;  // not measured
     if (tokens <= 16) {
@@ -976,10 +983,14 @@ void bench_packed_layers(Bench& bench, std::vector<std::byte>& pool) {
       const double us = bench.time_graph([&] {
         for (const Layer& layer : layers) {
           const auto* weight = norm.view.as<float>();
-          ops->add_rms_norm(residual.view, delta.view, weight, 1e-5F, normed.view);
+          ops->residual_norm(
+              {.residual = residual.view, .delta = delta.view, .weight = weight, .eps = 1e-5F},
+              normed.view);
           ops->linear(*layer.qkv, normed.view, qkv.view);
           ops->linear(*layer.o, normed.view, delta.view);
-          ops->add_rms_norm(residual.view, delta.view, weight, 1e-5F, normed.view);
+          ops->residual_norm(
+              {.residual = residual.view, .delta = delta.view, .weight = weight, .eps = 1e-5F},
+              normed.view);
           ops->linear_gated_mul(Activation::kSilu, *layer.gate_up, normed.view, gate_up.view,
                                 product.view);
           ops->linear(*layer.down, product.view, delta.view);
@@ -1032,7 +1043,7 @@ void bench_packed_experts(Bench& bench, std::vector<std::byte>& pool) {
   const Tensor out = ops->allocate({kMaxTokens, kShape.hidden_size}, DType::kBF16).value();
   const Tensor weights = ops->allocate({kMaxTokens, kShape.top_k}, DType::kF32).value();
   const int64_t num_bytes =
-      std::max(ops->experts_workspace_bytes(kShape, kMaxTokens).value(),
+      std::max(ops->experts()->workspace_bytes(kShape, kMaxTokens),
                runner.packed_workspace_bytes(kShape, DType::kBF16, cuda::kPackedTokens, 128));
   const Tensor workspace = ops->allocate({num_bytes}, DType::kI8).value();
   for (const PackedKind& kind : std::span(kPackedKinds).first(2)) {
@@ -1055,7 +1066,7 @@ void bench_packed_experts(Bench& bench, std::vector<std::byte>& pool) {
           for (const ExpertsCall& call : step.calls) run(call);
         }) / kExpertLayers;
       };
-      const double us = time([&](const ExpertsCall& call) { ops->experts(call); });
+      const double us = time([&](const ExpertsCall& call) { ops->experts()->run_experts(call); });
       fmt::print("{:6} {:10.2f} {:8.3f} {:9.1f}                 ", tokens, us,
                  step.num_distinct * expert_bytes / us * 1e6 / kPeak, step.num_distinct);
       for (const int rows : kTileSizes) {
@@ -1138,7 +1149,9 @@ void bench_tails(Bench& bench, std::string_view name,
     return bench.time_graph([&] {
       for (const Layer& layer : layers) {
         for (int i = 0; i < 2; ++i) {
-          ops->add_rms_norm(other.view, row, norm.view.as<float>(), 1e-5F, attention.view);
+          ops->residual_norm(
+              {.residual = other.view, .delta = row, .weight = norm.view.as<float>(), .eps = 1e-5F},
+              attention.view);
         }
         run(tail_of(layer));
       }

@@ -194,16 +194,16 @@ void run(Bench& bench, const MlaLayer& layer, int num_heads, const Workload& wor
                attended = allocate(kLatent), out = allocate(fi::kExpandedValueDim);
 
   const auto run_absorbed = [&] {
-    bench.ops->per_head_linear(*layer.k_up, heads(q, fi::kExpandedKeyDim),
-                               heads(absorbed, kLatent + kRope));
+    bench.ops->latents()->per_head_linear(*layer.k_up, heads(q, fi::kExpandedKeyDim),
+                                          heads(absorbed, kLatent + kRope));
     AttentionCall call;
     call.q = heads(absorbed, kLatent + kRope);
     call.out = heads(attended, kLatent);
     call.kv = kv;
     call.workspace = memory;
     must(plan->run(call, *bench.stream));
-    bench.ops->per_head_linear(*layer.v_up, heads(attended, kLatent),
-                               heads(out, fi::kExpandedValueDim));
+    bench.ops->latents()->per_head_linear(*layer.v_up, heads(attended, kLatent),
+                                          heads(out, fi::kExpandedValueDim));
   };
   const int rows[] = {static_cast<int>(num_tokens)};
   must(bench.ops->tune_linears(rows, [&]() -> Status {
@@ -211,7 +211,7 @@ void run(Bench& bench, const MlaLayer& layer, int num_heads, const Workload& wor
     return {};
   }));
 
-  MlaExpander expander(layer, *bench.ops);
+  MlaExpander expander(layer, *bench.ops->latents());
   const auto run_expanded = [&] {
     must(plan->run_expanded({.q = heads(q, fi::kExpandedKeyDim),
                              .out = heads(out, fi::kExpandedValueDim),

@@ -6,6 +6,8 @@
 #include "base/check.h"
 #include "base/numbers.h"
 #include "model/weights.h"
+#include "ops/collectives.h"
+#include "ops/expert_ops.h"
 
 namespace quire {
 namespace {
@@ -122,8 +124,9 @@ Result<int64_t> experts_workspace_bytes(const ModelConfig& config, const ModelLi
                                         const Ops& ops) {
   const std::optional<MoeConfig>& moe = decoder_config(config).moe;
   if (!moe) return int64_t{0};
-  return ops.experts_workspace_bytes(MoeStep::experts_shape(config, limits.parallel, ops),
-                                     limits.max_num_tokens);
+  QUIRE_ASSIGN_OR_RETURN(const ExpertOps* const experts, expert_ops_of(ops));
+  return experts->workspace_bytes(MoeStep::experts_shape(config, limits.parallel, ops),
+                                  limits.max_num_tokens);
 }
 
 namespace {
@@ -318,7 +321,7 @@ void DecoderModel::begin_step(const StepInput& input, float embed_scale) {
   begin_rotation(input);
   const TensorView embedded = residual(input.num_tokens);
   ops_.embed(*embeddings(), input.token_ids, embed_scale, embedded);
-  if (embeddings()->first_token_id()) ops_.all_reduce(embedded);
+  if (embeddings()->first_token_id()) ops_.collectives()->all_reduce(embedded);
 }
 
 void DecoderModel::begin_rotation(const StepInput& input) {
@@ -371,8 +374,10 @@ void DecoderModel::add_and_norm(const Tensor& weight, int64_t num_tokens) {
 }
 
 void DecoderModel::norm_delta(const Tensor& weight, int64_t num_tokens) {
-  ops_.all_reduce(delta(num_tokens));
-  ops_.rms_norm(delta(num_tokens), weights_of(weight), decoder_.rms_norm_eps, delta(num_tokens));
+  if (Collectives* const ranks = ops_.collectives()) ranks->all_reduce(delta(num_tokens));
+  const ResidualNorm norm = {
+      .residual = delta(num_tokens), .weight = weights_of(weight), .eps = decoder_.rms_norm_eps};
+  ops_.residual_norm(norm, delta(num_tokens));
 }
 
 TensorView DecoderModel::attention_view(int64_t num_tokens) const {
@@ -465,7 +470,7 @@ Status DecoderModel::attend_latent(size_t layer_idx, const DecoderLayer& layer,
                     {step.decode, expanding == nullptr ? step.prefill : nullptr}));
   project_values(layer.mla, views, num_absorbed, ops_);
   if (expanding == nullptr) return {};
-  MlaExpander expander(layer.mla, ops_);
+  MlaExpander expander(layer.mla, *ops_.latents()->expansion());
   ExpandedCall call;
   call.q = views.q;
   call.out = views.out;
@@ -541,7 +546,8 @@ void DecoderModel::last_output(const int32_t* rows, int num_rows, TensorView out
   const float* weights = weights_of(ends_.final_norm);
   ops_.gather_rows(residual_.view, rows, output);
   if (taps_output()) {
-    return ops_.rms_norm(output, weights, decoder_.rms_norm_eps, norm);
+    return ops_.residual_norm({.residual = output, .weight = weights, .eps = decoder_.rms_norm_eps},
+                              norm);
   }
   const TensorView last_delta = scratch(num_rows * hidden, num_rows, hidden);
   ops_.gather_rows(delta_.view, rows, last_delta);
@@ -591,7 +597,7 @@ void DecoderModel::gather_logits(int num_rows, TensorView logits) {
       limits_.max_num_logit_rows * ceil_div(int64_t{config_.vocab_size}, limits_.parallel.size);
   const TensorView gathered =
       logits_parts_.view.rows(num_in_part, num_in_part * limits_.parallel.size);
-  ops_.all_gather_columns(logits_part(num_rows).logits, logits, gathered);
+  ops_.collectives()->all_gather_columns(logits_part(num_rows).logits, logits, gathered);
 }
 
 Status DecoderModel::hidden_states(const int32_t* rows, int num_rows, TensorView out) {

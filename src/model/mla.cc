@@ -145,11 +145,11 @@ void rotate_and_cache_latent(const MlaConfig& config, const MlaLayer& layer, con
     part.norm = layer.kv_a_norm.view.as<float>();
     part.norm_eps = kLatentNormEps;
     part.kv_slots = call.kv_slots + first;
-    ops.latent_rope_and_cache(part);
+    ops.latents()->latent_rope_and_cache(part);
   };
   if (num_absorbed > 0) {
-    ops.per_head_linear(*layer.k_up, views.q.rows(0, num_absorbed),
-                        views.q_absorbed.rows(0, num_absorbed));
+    ops.latents()->per_head_linear(*layer.k_up, views.q.rows(0, num_absorbed),
+                                   views.q_absorbed.rows(0, num_absorbed));
   }
   rotate(0, num_absorbed, views.q_absorbed);
   rotate(num_absorbed, num_tokens - num_absorbed, views.q);
@@ -157,8 +157,8 @@ void rotate_and_cache_latent(const MlaConfig& config, const MlaLayer& layer, con
 
 void project_values(const MlaLayer& layer, const MlaViews& views, int64_t num_absorbed, Ops& ops) {
   if (num_absorbed == 0) return;
-  ops.per_head_linear(*layer.v_up, views.attended.rows(0, num_absorbed),
-                      views.out.rows(0, num_absorbed));
+  ops.latents()->per_head_linear(*layer.v_up, views.attended.rows(0, num_absorbed),
+                                 views.out.rows(0, num_absorbed));
 }
 
 }  // namespace quire

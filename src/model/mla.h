@@ -19,6 +19,7 @@
 #include "attn/expansion.h"
 #include "model/model.h"
 #include "model/weights.h"
+#include "ops/latent_ops.h"
 
 namespace quire {
 
@@ -89,7 +90,7 @@ void project_values(const MlaLayer& layer, const MlaViews& views, int64_t num_ab
 // Expands latent vectors by one layer's matrices.
 class MlaExpander final : public LatentExpander {
  public:
-  MlaExpander(const MlaLayer& layer, Ops& ops) : layer_(layer), ops_(ops) {}
+  MlaExpander(const MlaLayer& layer, LatentExpansionOps& ops) : layer_(layer), ops_(ops) {}
 
   void expand(TensorView latents, TensorView keys, TensorView values) override {
     ops_.shared_linear_transposed(*layer_.k_up, latents, keys);
@@ -98,7 +99,7 @@ class MlaExpander final : public LatentExpander {
 
  private:
   const MlaLayer& layer_;
-  Ops& ops_;
+  LatentExpansionOps& ops_;
 };
 
 }  // namespace quire

@@ -178,6 +178,13 @@ void add_moe_weights(const MoeConfig& config, int64_t hidden_size, const std::st
   group.experts.push_back(std::move(experts));
 }
 
+Result<ExpertOps*> expert_ops_of(const Ops& ops) {
+  if (ops.experts() != nullptr) return ops.experts();
+  return unimplemented(
+      "[model] the device does not compute mixture-of-experts layers; got a model that has them, "
+      "expected a dense model, or `device` cpu");
+}
+
 int num_mergeable_experts(const ModelConfig& config) {
   const DecoderConfig& decoder = decoder_config(config);
   const MoeConfig& moe = *decoder.moe;
@@ -230,7 +237,8 @@ Status MoeStep::allocate(const ModelConfig& config, const ModelLimits& limits, O
   QUIRE_ASSIGN_OR_RETURN(ids_, ops.allocate({num_tokens * num_chosen}, DType::kI32));
   QUIRE_ASSIGN_OR_RETURN(weights_, ops.allocate({num_tokens * num_chosen}, DType::kF32));
   const ExpertsShape shape = experts_shape(config, limits.parallel, ops);
-  QUIRE_ASSIGN_OR_RETURN(const int64_t num_bytes, ops.experts_workspace_bytes(shape, num_tokens));
+  QUIRE_ASSIGN_OR_RETURN(const ExpertOps* const experts, expert_ops_of(ops));
+  const int64_t num_bytes = experts->workspace_bytes(shape, num_tokens);
   QUIRE_ASSIGN_OR_RETURN(workspace_, ops.allocate({num_bytes}, DType::kI8));
   return {};
 }
@@ -247,8 +255,9 @@ void MoeStep::run(const MoeLayer& layer, ExpertsCall call, Ops& ops) const {
   call.workspace = {workspace_.view.as<std::byte>(), workspace_.view.num_bytes()};
   const float* const bias = layer.correction_bias.view.as<float>();  // null: none
   ops.linear(*layer.router, call.x, logits);
-  ops.route(routing, logits, bias, call.ids, call.weights);
-  ops.experts(call);
+  ExpertOps& experts = *ops.experts();
+  experts.route(routing, logits, bias, call.ids, call.weights);
+  experts.run_experts(call);
 }
 
 }  // namespace quire

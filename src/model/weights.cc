@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "model/matrix_reader.h"
+#include "model/moe.h"
 #include "model/tensor_reader.h"
 #include "tensor/dtype.h"
 #include "tensor/tensor.h"
@@ -168,6 +169,7 @@ Status Loader::load_matrix(const MatrixBinding& binding) {
 }
 
 Status Loader::load_experts(const ExpertsBinding& binding) {
+  QUIRE_RETURN_IF_ERROR(expert_ops_of(ops_).status());
   const bool are_mixed = expanded_.experts.contains(num_experts_++);
   const bool merges_shared =
       binding.num_shared > 0 && !are_mixed && can_merge_shared_experts(binding);
@@ -220,6 +222,11 @@ bool Loader::can_merge_shared_experts(const ExpertsBinding& binding) const {
 }
 
 Status Loader::load_latent(const LatentBinding& binding) {
+  if (ops_.latents() == nullptr) {
+    return unimplemented(
+        "[model] the device does not compute multi-head latent attention; got a model that has it, "
+        "expected another model, or `device` cpu");
+  }
   QUIRE_ASSIGN_OR_RETURN(const Tensor plain, matrices_.read_plain(binding.matrix));
   const int64_t head_rows = binding.key_rows + binding.value_rows;
   QUIRE_CHECK(plain.view.shape[0] % head_rows == 0, "[model] a rank's rows are not whole heads");

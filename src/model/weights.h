@@ -16,6 +16,8 @@
 #include "base/numbers.h"
 #include "model/model.h"
 #include "model/quantization.h"
+#include "ops/expert_ops.h"
+#include "ops/latent_ops.h"
 #include "quire/config.h"
 #include "tensor/weight_source.h"
 

@@ -30,8 +30,8 @@ Result<InputStatisticsByMatrix> collect_input_statistics(
     const QuantizeHooks& hooks);
 
 // Computes with the operations of a CPU, and adds up the inputs of the products. Combined
-// operations are computed in parts, so that the input of every product exists. Only a dense
-// decoder's operations are forwarded.
+// operations are computed in parts, so that the input of every product exists. It has
+// only the operations of dense decoders.
 class InputRecorder final : public Ops {
  public:
   // `tensors`: the model's tensors, whose matrices are in the order in which they are loaded.
@@ -48,6 +48,13 @@ class InputRecorder final : public Ops {
     return ops_.linear_dtype(scheme);
   }
   Result<std::unique_ptr<Linear>> make_linear(const LinearSource& source) override;
+  Result<std::unique_ptr<PerHeadLinear>> make_per_head_linear(
+      std::span<const TensorView> matrices) override {
+    return ops_.make_per_head_linear(matrices);
+  }
+  Result<std::unique_ptr<Experts>> make_experts(ExpertsSource& source) override {
+    return ops_.make_experts(source);
+  }
   Result<Tensor> make_vector(const TensorView& source) override { return ops_.make_vector(source); }
   Result<Tensor> allocate(const Shape& shape, DType dtype) override {
     return ops_.allocate(shape, dtype);
@@ -55,12 +62,8 @@ class InputRecorder final : public Ops {
   void embed(const Linear& table, const int32_t* ids, float scale, TensorView out) override {
     ops_.embed(table, ids, scale, out);
   }
-  void rms_norm(TensorView x, const float* weight, float eps, TensorView out) override {
-    ops_.rms_norm(x, weight, eps, out);
-  }
-  void add_rms_norm(TensorView residual, TensorView delta, const float* weight, float eps,
-                    TensorView out) override {
-    ops_.add_rms_norm(residual, delta, weight, eps, out);
+  void residual_norm(const ResidualNorm& norm, TensorView out) override {
+    ops_.residual_norm(norm, out);
   }
   void linear(const Linear& w, TensorView x, TensorView out) override;
   void rope_angles(const float* inv_freq, float attention_factor, const int32_t* positions,

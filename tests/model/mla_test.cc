@@ -198,8 +198,9 @@ TEST(Mla, ADeviceWithoutItRefuses) {
 // ---- The expanded form
 
 // The products of one input, by those of an input per head.
-class SharingOps final : public ReferenceOps {
+class SharingOps final : public ReferenceOps, public LatentExpansionOps {
  public:
+  LatentExpansionOps* expansion() override { return this; }
   void shared_linear(const PerHeadLinear& w, TensorView x, TensorView out) override {
     const int64_t width = x.shape[1];
     std::vector<float> repeated;

@@ -15,6 +15,7 @@
 #include "model/decoder.h"
 #include "model/families.h"
 #include "model/weights.h"
+#include "ops/collectives.h"
 #include "support/model_harness.h"
 #include "support/reference_ops.h"
 #include "tensor/dtype.h"
@@ -511,7 +512,7 @@ ModelConfig fp8_config(const WeightScheme& scheme) {
 }
 
 // Adds over threads, each of which runs one rank.
-class RankOps : public ReferenceOps {
+class ThreadCollectives final : public Collectives {
  public:
   struct Rendezvous {
     explicit Rendezvous(int num_ranks)
@@ -519,7 +520,7 @@ class RankOps : public ReferenceOps {
     std::barrier<> barrier;
     std::vector<TensorView> parts;
   };
-  RankOps(Rendezvous& rendezvous, size_t rank) : rendezvous_(rendezvous), rank_(rank) {}
+  ThreadCollectives(Rendezvous& rendezvous, size_t rank) : rendezvous_(rendezvous), rank_(rank) {}
 
   void all_reduce(TensorView x) override {
     rendezvous_.parts[rank_] = x;
@@ -548,6 +549,17 @@ class RankOps : public ReferenceOps {
  private:
   Rendezvous& rendezvous_;
   size_t rank_;
+};
+
+class RankOps : public ReferenceOps {
+ public:
+  using Rendezvous = ThreadCollectives::Rendezvous;
+  RankOps(Rendezvous& rendezvous, size_t rank)
+      : collectives_(std::make_unique<ThreadCollectives>(rendezvous, rank)) {}
+  Collectives* collectives() const override { return collectives_.get(); }
+
+ private:
+  std::unique_ptr<ThreadCollectives> collectives_;
 };
 
 std::vector<float> prompt_logits(const ModelConfig& config, WeightSource& weights, Ops& ops,
@@ -673,7 +685,7 @@ std::vector<float> final_norm(std::vector<float> rows, bool is_gemma) {
   for (float& value : weight) value += is_gemma ? 1.0F : 0.0F;
   ReferenceOps ops;
   const TensorView view = {rows.data(), DType::kF32, {static_cast<int64_t>(rows.size() / 16), 16}};
-  ops.rms_norm(view, weight.data(), 1e-6F, view);
+  ops.residual_norm({.residual = view, .weight = weight.data(), .eps = 1e-6F}, view);
   return rows;
 }
 

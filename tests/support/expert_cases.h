@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-#include "ops/ops.h"
+#include "ops/expert_ops.h"
 #include "tensor/dtype.h"
 
 namespace quire::testing {

@@ -9,6 +9,7 @@
 #include "base/thread_pool.h"
 #include "model/quantization.h"
 #include "model/weights.h"
+#include "ops/collectives.h"
 #include "tensor/dtype.h"
 
 namespace quire::testing {
@@ -238,7 +239,7 @@ void ReferenceOps::route(const ExpertRouting& routing, TensorView logits, const 
 }
 
 // Token by token, as if each were a dense MLP of its experts.
-void ReferenceOps::experts(const ExpertsCall& call) {
+void ReferenceOps::run_experts(const ExpertsCall& call) {
   const auto& experts = static_cast<const ReferenceExperts&>(*call.experts);
   const int64_t hidden = experts.shape().hidden_size;
   const int64_t inner = experts.shape().intermediate_size;
@@ -337,19 +338,18 @@ void ReferenceOps::embed(const Linear& table, const int32_t* ids, float scale, T
   }
 }
 
-void ReferenceOps::rms_norm(TensorView x, const float* weight, float eps, TensorView out) {
+void ReferenceOps::residual_norm(const ResidualNorm& norm, TensorView out) {
+  const TensorView& x = norm.residual;
+  if (norm.delta.data != nullptr) {
+    if (norm.sums_ranks && collectives() != nullptr) collectives()->all_reduce(norm.delta);
+    for (int64_t i = 0; i < x.shape.num_elements(); ++i) {
+      x.as<float>()[i] += norm.delta.as<float>()[i];
+    }
+  }
   const int64_t width = x.shape[1];
   for (int64_t t = 0; t < x.shape[0]; ++t) {
-    normalize(x.as<float>() + t * width, width, weight, eps, out.as<float>() + t * width);
+    normalize(x.as<float>() + t * width, width, norm.weight, norm.eps, out.as<float>() + t * width);
   }
-}
-
-void ReferenceOps::add_rms_norm(TensorView residual, TensorView delta, const float* weight,
-                                float eps, TensorView out) {
-  for (int64_t i = 0; i < residual.shape.num_elements(); ++i) {
-    residual.as<float>()[i] += delta.as<float>()[i];
-  }
-  rms_norm(residual, weight, eps, out);
 }
 
 void ReferenceOps::linear(const Linear& w, TensorView x, TensorView out) {

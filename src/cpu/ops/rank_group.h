@@ -46,7 +46,7 @@ class RankGroup {
   // are the same on all ranks, in every run, and for any division of the ranks among nodes. `pool`
   // is the rank's own.
   void all_reduce(int rank, const TensorView& x, ThreadPool& pool);
-  // Ops::all_gather_columns().
+  // Collectives::all_gather_columns().
   void all_gather_columns(int rank, const TensorView& part, const TensorView& whole,
                           ThreadPool& pool);
   // whole = every rank's part, one after the other; all have the same size.

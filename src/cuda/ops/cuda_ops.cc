@@ -11,12 +11,10 @@
 #include "cuda/gemm/dense/cuda_linear.h"
 #include "cuda/gemm/dense/dense_choice.h"
 #include "cuda/gemm/experts/cuda_experts.h"
-#include "cuda/gemm/experts/expert_kernels.h"
-#include "cuda/gemm/experts/experts_choice.h"
-#include "cuda/gemm/heads/heads_choice.h"
 #include "cuda/gemm/packed/packed_choice.h"
 #include "cuda/gemm/packed/packed_matrices.h"
 #include "cuda/gemm/tail/tail_choice.h"
+#include "cuda/ops/cuda_expert_ops.h"
 
 namespace quire::cuda {
 namespace {
@@ -60,20 +58,6 @@ Status tune_alike(std::vector<Call> left, Runner& runner, std::span<const int> r
     }
   }
   return {};
-}
-
-void check_choice(const TensorView& ids, const TensorView& weights, int64_t num_tokens,
-                  int64_t top_k) {
-  const Shape expected = {num_tokens, top_k};
-  QUIRE_CHECK(ids.dtype == DType::kI32 && weights.dtype == DType::kF32 && ids.shape == expected &&
-                  weights.shape == expected,
-              "[ops] the ids or weights of experts are not [num_tokens, top_k]");
-}
-
-void check_angles(const TensorView& cos_sin) {
-  QUIRE_CHECK(
-      cos_sin.dtype == DType::kF32 && cos_sin.shape.rank() == 2 && cos_sin.shape[1] % 2 == 0,
-      "[ops] angles are not F32 rows of cosines and as many sines");
 }
 
 }  // namespace
@@ -120,17 +104,34 @@ CudaOps::CudaOps(const LaunchContext& context, DType activation, std::unique_ptr
                  Tensor part_rows)
     : context_(context),
       activation_(activation),
+      check_{activation},
       gemm_(std::move(gemm)),
       packed_gemm_(std::move(packed_gemm)),
       layer_tails_(std::move(layer_tails)),
-      ranks_(std::move(options.ranks)),
+      experts_(std::make_unique<CudaExpertOps>(context, activation, options.expert_blocks)),
+      latents_(std::make_unique<CudaLatentOps>(context, activation, gemm_->cublas())),
+      ranks_(options.ranks),
       rank_(options.rank),
-      peer_sums_(std::move(options.peer_sums)),
       part_rows_(std::move(part_rows)),
-      experts_(std::make_unique<ExpertsRunner>(context, options.expert_blocks)),
-      upload_(std::make_unique<WeightUpload>(context)) {}
+      upload_(std::make_unique<WeightUpload>(context)) {
+  if (ranks_ == nullptr) return;
+  collectives_ = std::make_unique<CudaCollectives>(context, std::move(options.ranks), rank_,
+                                                   std::move(options.peer_sums));
+}
 
 CudaOps::~CudaOps() = default;
+
+ExpertOps* CudaOps::experts() const {
+  return experts_.get();
+}
+
+CudaLatentOps* CudaOps::latents() const {
+  return latents_.get();
+}
+
+CudaCollectives* CudaOps::collectives() const {
+  return collectives_.get();
+}
 
 Result<DType> CudaOps::linear_dtype(const WeightScheme& scheme) const {
   QUIRE_RETURN_IF_ERROR(check_scheme(scheme));
@@ -149,7 +150,7 @@ int64_t CudaOps::integer_bytes(const WeightScheme& scheme, DType scales,
 }
 
 bool CudaOps::merges_shared_experts(const ExpertsShape& shape) const {
-  return experts_->takes_grouped(shape, activation_);
+  return experts_->merges_shared(shape);
 }
 
 Result<std::unique_ptr<Linear>> CudaOps::make_linear(const LinearSource& source) {
@@ -162,9 +163,6 @@ Result<std::unique_ptr<Linear>> CudaOps::make_linear(const LinearSource& source)
 
 Result<std::unique_ptr<PerHeadLinear>> CudaOps::make_per_head_linear(
     std::span<const TensorView> matrices) {
-  if (per_head_gemm_ == nullptr) {
-    per_head_gemm_ = std::make_unique<PerHeadGemm>(context_, gemm_->cublas());
-  }
   QUIRE_ASSIGN_OR_RETURN(
       auto linear, CudaPerHeadLinear::load(matrices, activation_, *upload_, *context_.stream));
   return std::unique_ptr<PerHeadLinear>(std::move(linear));
@@ -175,11 +173,6 @@ Result<std::unique_ptr<Experts>> CudaOps::make_experts(ExpertsSource& source) {
                          CudaExperts::load(source, activation_, *upload_));
   if (experts->has_fp8_weights()) QUIRE_RETURN_IF_ERROR(gemm_->prepare_fp8());
   return std::unique_ptr<Experts>(std::move(experts));
-}
-
-Result<int64_t> CudaOps::experts_workspace_bytes(const ExpertsShape& shape,
-                                                 int64_t max_num_tokens) const {
-  return experts_->workspace_bytes(shape, activation_, max_num_tokens);
 }
 
 Result<Tensor> CudaOps::make_vector(const TensorView& source) {
@@ -209,26 +202,11 @@ void CudaOps::embed(const Linear& table, const int32_t* ids, float scale, Tensor
   run_clear_other_rows(context_, ids, part, out);
 }
 
-void CudaOps::rms_norm(TensorView x, const float* weight, float eps, TensorView out) {
-  check_same(x, out);
-  run_rms_norm(context_, x, nullptr, weight, eps, out);
-}
-
-void CudaOps::add_rms_norm(TensorView residual, TensorView delta, const float* weight, float eps,
-                           TensorView out) {
-  check_same(residual, delta);
-  check_same(residual, out);
-  run_rms_norm(context_, residual, &delta, weight, eps, out);
-}
-
 void CudaOps::residual_norm(const ResidualNorm& norm, TensorView out) {
-  if (!is_collective(norm) || !enqueues_collectives()) {
-    return Ops::residual_norm(norm, out);
-  }
-  const SumWay way = sum_way(norm.delta);
-  if (way == SumWay::kNccl) return Ops::residual_norm(norm, out);
   check_norm(norm, out);
-  run_sum_rows_and_norm(context_, peer_sums_->inboxes(rank_), way, norm, out);
+  if (is_collective(norm)) return collectives_->sum_and_norm(norm, out);
+  run_rms_norm(context_, norm.residual, norm.delta.data == nullptr ? nullptr : &norm.delta,
+               norm.weight, norm.eps, out);
 }
 
 void CudaOps::linear(const Linear& w, TensorView x, TensorView out) {
@@ -249,23 +227,6 @@ void CudaOps::norm_linear(const ResidualNorm& norm, const Linear& w, TensorView 
   run_product(call);
 }
 
-void CudaOps::per_head_linear(const PerHeadLinear& w, TensorView x, TensorView out) {
-  check_heads(x, w.num_heads(), w.in_features());
-  check_heads(out, w.num_heads(), w.out_features());
-  QUIRE_CHECK(x.shape[0] == out.shape[0], "[ops] per_head_linear: x and out differ in tokens");
-  const PerHeadGemmCall call = {x, as_cuda(w).weights(), out};
-  if (recording_ != nullptr) recording_->per_head_products.push_back(call);
-  per_head_gemm_->run(call);
-}
-
-void CudaOps::shared_linear(const PerHeadLinear& w, TensorView x, TensorView out) {
-  run_shared(w, x, w.in_features(), out, w.out_features(), false);
-}
-
-void CudaOps::shared_linear_transposed(const PerHeadLinear& w, TensorView x, TensorView out) {
-  run_shared(w, x, w.out_features(), out, w.in_features(), true);
-}
-
 void CudaOps::rope_angles(const float* inv_freq, float attention_factor, const int32_t* positions,
                           TensorView cos_sin) {
   check_angles(cos_sin);
@@ -273,7 +234,7 @@ void CudaOps::rope_angles(const float* inv_freq, float attention_factor, const i
 }
 
 void CudaOps::rope_and_cache(const RopeAndCache& args) {
-  check_rows(args.qkv, int64_t{args.num_heads + 2 * args.num_kv_heads} * args.head_dim);
+  check_.rows(args.qkv, int64_t{args.num_heads + 2 * args.num_kv_heads} * args.head_dim);
   check_angles(args.cos_sin);
   QUIRE_CHECK(args.cos_sin.shape[1] <= args.head_dim && args.page_size > 0,
               "[ops] rope_and_cache: rope_dim or page_size out of range");
@@ -282,22 +243,6 @@ void CudaOps::rope_and_cache(const RopeAndCache& args) {
           args.q_out.shape.num_elements() == args.qkv.shape[0] * args.num_heads * args.head_dim,
       "[ops] rope_and_cache: shapes differ in tokens");
   run_rope_and_cache(context_, args);
-}
-
-void CudaOps::latent_rope_and_cache(const LatentRopeAndCache& args) {
-  check_angles(args.cos_sin);
-  check_rows(args.latent, args.latent.shape[1]);
-  const int64_t rope_dim = args.cos_sin.shape[1];
-  const int64_t latent_width = args.latent.shape[1];
-  check_heads(args.q, args.q.shape[1], rope_dim);
-  check_heads(args.q_out, args.q.shape[1], rope_dim);
-  QUIRE_CHECK(rope_dim < latent_width && args.page_size > 0,
-              "[ops] latent_rope_and_cache: rope_dim or page_size out of range");
-  QUIRE_CHECK(args.cos_sin.shape[0] == args.latent.shape[0] &&
-                  args.q.shape[0] == args.latent.shape[0] &&
-                  args.q_out.shape[0] == args.latent.shape[0],
-              "[ops] latent_rope_and_cache: shapes differ in tokens");
-  run_latent_rope_and_cache(context_, args);
 }
 
 void CudaOps::gated_mul(Activation activation, TensorView gate_up, TensorView out) {
@@ -344,83 +289,31 @@ void CudaOps::gated_mlp(const GatedMlp& mlp) {
   gemm_->run(gemm_->run_gated(gate_up) ? down : gated_down);
 }
 
-void CudaOps::route(const ExpertRouting& routing, TensorView logits, const float* bias,
-                    TensorView ids, TensorView weights) {
-  QUIRE_CHECK(is_valid(routing), "[ops] route: the routing is not valid");
-  QUIRE_CHECK(logits.dtype == DType::kF32 && logits.shape.rank() == 2 &&
-                  logits.shape[1] == routing.num_experts,
-              "[ops] route: the logits are not F32 rows of one number per expert");
-  check_choice(ids, weights, logits.shape[0], routing.num_per_token());
-  run_route(context_, routing, logits, bias, ids, weights);
-}
-
-void CudaOps::experts(const ExpertsCall& call) {
-  const ExpertsShape& shape = call.experts->shape();
-  check_rows(call.x, shape.hidden_size);
-  check_same(call.x, call.out);
-  check_choice(call.ids, call.weights, call.x.shape[0], shape.top_k);
-  experts_->run(call);
-}
-
 void CudaOps::soft_cap(float cap, TensorView x) {
   QUIRE_CHECK(x.dtype == DType::kF32 && x.shape.rank() == 2, "[ops] logits are not F32 rows");
   run_soft_cap(context_, cap, x);
 }
 
 void CudaOps::gather_rows(TensorView x, const int32_t* rows, TensorView out) {
-  check_rows(x, out.shape[1]);
-  check_rows(out, out.shape[1]);
+  check_.rows(x, out.shape[1]);
+  check_.rows(out, out.shape[1]);
   run_gather_rows(context_, x, rows, out);
 }
 
 void CudaOps::write_columns(TensorView x, TensorView out, int64_t first_column) {
-  check_rows(x, x.shape[1]);
-  check_rows(out, out.shape[1]);
+  check_.rows(x, x.shape[1]);
+  check_.rows(out, out.shape[1]);
   QUIRE_CHECK(
       x.shape[0] == out.shape[0] && first_column >= 0 && first_column + x.shape[1] <= out.shape[1],
       "[ops] write_columns: x does not fit the columns of out");
   run_write_columns(context_, x, out, first_column);
 }
 
-void CudaOps::all_reduce(TensorView x) {
-  if (!enqueues_collectives()) return;
-  const SumWay way = sum_way(x);
-  if (way != SumWay::kNccl) {
-    return run_sum_rows(context_, peer_sums_->inboxes(rank_), way, x);
-  }
-  ranks_->all_reduce(rank_, x, *context_.stream);
-}
-
-// NCCL gathers one part after the other, so each is gathered with all its rows.
-void CudaOps::all_gather_columns(TensorView part, TensorView whole, TensorView scratch) {
-  QUIRE_CHECK(ranks_ != nullptr, "[ops] all_gather_columns: there is one rank");
-  const int64_t part_width = ceil_div(whole.shape[1], ranks_->size());
-  const int64_t part_size = part_width * whole.shape[0];
-  QUIRE_CHECK(part.dtype == DType::kF32 && whole.dtype == DType::kF32 &&
-                  scratch.dtype == DType::kF32 &&
-                  scratch.shape.num_elements() >= part_size * ranks_->size(),
-              "[ops] all_gather_columns: the scratch memory is too small, or not F32");
-  auto* const gathered = scratch.as<float>();
-  if (enqueues_collectives()) {
-    ranks_->all_gather(rank_, part.data, static_cast<size_t>(part_size) * sizeof(float), gathered,
-                       *context_.stream);
-  }
-  run_join_columns(context_, gathered, part_size, part_width, whole);
-}
-
-void CudaOps::all_gather_parts(std::span<std::byte> parts) {
-  QUIRE_CHECK(ranks_ != nullptr && parts.size() % static_cast<size_t>(ranks_->size()) == 0,
-              "[ops] all_gather_parts: there is one rank, or the parts differ in size");
-  if (!enqueues_collectives()) return;
-  const size_t part_bytes = parts.size() / static_cast<size_t>(ranks_->size());
-  ranks_->all_gather(rank_, parts.data() + static_cast<size_t>(rank_) * part_bytes, part_bytes,
-                     parts.data(), *context_.stream);
-}
-
 // While a step is recorded, the tail runs as separate products, so that they are recorded too.
 bool CudaOps::try_layer_tail(const LayerTail& layer) {
   if (recording_ != nullptr) recording_->layers.push_back(layer);
-  if (recording_ != nullptr || (ranks_ != nullptr && !enqueues_collectives())) return false;
+  if (recording_ != nullptr || (collectives_ != nullptr && !collectives_->are_enqueued()))
+    return false;
   return layer_tails_->try_run(layer);
 }
 
@@ -432,13 +325,13 @@ Status CudaOps::tune_linears(std::span<const int> row_counts,
                              const std::function<Status()>& run_step) {
   QUIRE_CHECK(recording_ == nullptr, "[ops] tune_linears() was called by the step that it records");
   recording_ = std::make_unique<Recording>();
+  latents_->record_into(&recording_->per_head_products);
   const Status ran = run_step();
+  latents_->record_into(nullptr);
   const std::unique_ptr<Recording> recording = std::move(recording_);
   QUIRE_RETURN_IF_ERROR(ran);
   QUIRE_RETURN_IF_ERROR(tune_alike(recording->products, *gemm_, row_counts));
-  if (per_head_gemm_ != nullptr) {
-    QUIRE_RETURN_IF_ERROR(tune_alike(recording->per_head_products, *per_head_gemm_, row_counts));
-  }
+  QUIRE_RETURN_IF_ERROR(tune_alike(recording->per_head_products, latents_->gemm(), row_counts));
   return layer_tails_->tune(recording->layers, *this);
 }
 
@@ -451,24 +344,15 @@ Result<std::string> CudaOps::from_first_rank(std::string own) {
   return ranks_->broadcast(rank_ == 0 ? std::move(own) : std::string());
 }
 
-bool CudaOps::enqueues_collectives() const {
-  if (ranks_ == nullptr) return false;
-  return !is_starting_ || context_.stream->is_capturing();
-}
-
 bool CudaOps::is_collective(const ResidualNorm& norm) const {
-  return ranks_ != nullptr && norm.sums_ranks;
-}
-
-SumWay CudaOps::sum_way(const TensorView& x) const {
-  return peer_sums_ == nullptr ? SumWay::kNccl : peer_sums_->way(x);
+  return collectives_ != nullptr && norm.sums_ranks;
 }
 
 void CudaOps::embed_rows(const Linear& table, const int32_t* ids, float scale,
                          const TensorView& out) {
   const TensorView& weights = as_cuda(table).weights();
   const TensorView& scales = as_cuda(table).scales();
-  check_rows(out, weights.shape[1]);
+  check_.rows(out, weights.shape[1]);
   if (const PackedMatrices* packed = as_cuda(table).packed()) {
     for (const PackedRows& part : packed->parts()) {
       run_gather_packed_rows(context_, part, ids, packed->order(), scale, out);
@@ -489,7 +373,7 @@ Result<std::unique_ptr<Linear>> CudaOps::make_packed(const LinearSource& source)
 }
 
 void CudaOps::check_product(const Linear& w, const TensorView& x, const TensorView& out) const {
-  check_rows(x, w.in_features());
+  check_.rows(x, w.in_features());
   QUIRE_CHECK(
       (out.dtype == activation_ || out.dtype == DType::kF32) && out.shape.rank() == 2 &&
           out.shape[1] == w.out_features() && x.shape[0] == out.shape[0],
@@ -511,14 +395,6 @@ GemmCall CudaOps::product_of(const Linear& w, const TensorView& x, const TensorV
           .out = out,
           .w_scales = linear.scales(),
           .scale_rows = linear.scale_rows()};
-}
-
-void CudaOps::run_shared(const PerHeadLinear& w, const TensorView& x, int64_t x_width,
-                         const TensorView& out, int64_t out_width, bool transposed) {
-  check_rows(x, x_width);
-  check_heads(out, w.num_heads(), out_width);
-  QUIRE_CHECK(x.shape[0] == out.shape[0], "[ops] shared_linear: x and out differ in tokens");
-  per_head_gemm_->run_shared({x, as_cuda(w).weights(), out}, transposed);
 }
 
 void CudaOps::run_product(const GemmCall& call) {
@@ -547,32 +423,14 @@ void CudaOps::record_mlp(GemmCall gate_up, const GemmCall& down, const GemmCall&
   record(gate_up);
 }
 
-void CudaOps::check_rows(const TensorView& x, int64_t columns) const {
-  QUIRE_CHECK(x.dtype == activation_ && x.shape.rank() == 2 && x.shape[1] == columns,
-              "[ops] activations are not rows of the operation's width in the activations' type");
-}
-
-// [tokens, num_heads, at least `width`]
-void CudaOps::check_heads(const TensorView& x, int64_t num_heads, int64_t width) const {
-  QUIRE_CHECK(x.dtype == activation_ && x.shape.rank() == 3 && x.shape[1] == num_heads &&
-                  x.shape[2] >= width,
-              "[ops] activations are not heads of the operation's width");
-}
-
-void CudaOps::check_same(const TensorView& a, const TensorView& b) const {
-  check_rows(a, a.shape[1]);
-  check_rows(b, a.shape[1]);
-  QUIRE_CHECK(a.shape[0] == b.shape[0], "[ops] operands differ in rows");
-}
-
 void CudaOps::check_norm(const ResidualNorm& norm, const TensorView& out) const {
-  check_same(norm.residual, out);
-  if (norm.delta.data != nullptr) check_same(norm.residual, norm.delta);
+  check_.same(norm.residual, out);
+  if (norm.delta.data != nullptr) check_.same(norm.residual, norm.delta);
 }
 
 void CudaOps::check_gated(const TensorView& gate_up, const TensorView& out) const {
-  check_rows(out, out.shape[1]);
-  check_rows(gate_up, 2 * out.shape[1]);
+  check_.rows(out, out.shape[1]);
+  check_.rows(gate_up, 2 * out.shape[1]);
   QUIRE_CHECK(gate_up.shape[0] == out.shape[0], "[ops] operands differ in rows");
 }
 

@@ -16,7 +16,10 @@
 
 #include "cuda/base/nccl.h"
 #include "cuda/base/stream.h"
+#include "cuda/ops/cuda_collectives.h"
+#include "cuda/ops/cuda_latent_ops.h"
 #include "cuda/ops/op_kernels.h"
+#include "cuda/ops/operand_checks.h"
 #include "cuda/ops/peer_sums.h"
 #include "ops/ops.h"
 
@@ -24,9 +27,8 @@ namespace quire::cuda {
 
 class GemmRunner;
 class PackedGemm;
-class PerHeadGemm;
+class CudaExpertOps;
 class LayerTailChoice;
-class ExpertsRunner;
 class WeightUpload;
 struct GemmCall;
 struct PackedProduct;
@@ -57,15 +59,10 @@ class CudaOps final : public Ops {
   // Waits for the uploads, and frees their threads and memory. More weights may be loaded later,
   // which allocates them again.
   Status end_loading();
-  // Between set_starting(true) and set_starting(false), collectives are enqueued only into graphs
-  // that are captured: the first use of a kernel loads it, which waits for the device's work, and
-  // with that for the other ranks, whose threads may wait for this one to load. Such a graph is
-  // launched only when all ranks have loaded its kernels (wait_for_ranks). What steps of padding
-  // compute does not matter.
-  void set_starting(bool is_starting) { is_starting_ = is_starting; }
-  // Gives every rank the parts of all. parts: device memory, one part of equal size per rank, in
-  // the order of the ranks; each rank has written its own.
-  void all_gather_parts(std::span<std::byte> parts);
+  // CudaCollectives::set_starting().
+  void set_starting(bool is_starting) {
+    if (collectives_ != nullptr) collectives_->set_starting(is_starting);
+  }
   // Calls `run_step`, which enqueues one step with the largest number of rows, and records its
   // products. Then measures every kernel that can compute them at these numbers of rows (ascending;
   // at most as many as the step had), and remembers the fastest. Cannot be captured; waits, and
@@ -79,6 +76,9 @@ class CudaOps final : public Ops {
 
   // As ops.h defines them.
   CudaStream& stream() override { return *context_.stream; }
+  ExpertOps* experts() const override;
+  CudaLatentOps* latents() const override;
+  CudaCollectives* collectives() const override;
   DType activation_dtype() const override { return activation_; }
   Result<DType> linear_dtype(const WeightScheme& scheme) const override;
   int64_t block_bytes(const GgufBlockType& type) const override;
@@ -94,37 +94,23 @@ class CudaOps final : public Ops {
   Result<std::unique_ptr<PerHeadLinear>> make_per_head_linear(
       std::span<const TensorView> matrices) override;
   Result<std::unique_ptr<Experts>> make_experts(ExpertsSource& source) override;
-  Result<int64_t> experts_workspace_bytes(const ExpertsShape& shape,
-                                          int64_t max_num_tokens) const override;
   Result<Tensor> make_vector(const TensorView& source) override;
   Result<Tensor> allocate(const Shape& shape, DType dtype) override;
   void embed(const Linear& table, const int32_t* ids, float scale, TensorView out) override;
-  void rms_norm(TensorView x, const float* weight, float eps, TensorView out) override;
-  void add_rms_norm(TensorView residual, TensorView delta, const float* weight, float eps,
-                    TensorView out) override;
   void residual_norm(const ResidualNorm& norm, TensorView out) override;
   void linear(const Linear& w, TensorView x, TensorView out) override;
   void norm_linear(const ResidualNorm& norm, const Linear& w, TensorView scratch,
                    TensorView out) override;
-  void per_head_linear(const PerHeadLinear& w, TensorView x, TensorView out) override;
-  void shared_linear(const PerHeadLinear& w, TensorView x, TensorView out) override;
-  void shared_linear_transposed(const PerHeadLinear& w, TensorView x, TensorView out) override;
   void rope_angles(const float* inv_freq, float attention_factor, const int32_t* positions,
                    TensorView cos_sin) override;
   void rope_and_cache(const RopeAndCache& args) override;
-  void latent_rope_and_cache(const LatentRopeAndCache& args) override;
   void gated_mul(Activation activation, TensorView gate_up, TensorView out) override;
   void linear_gated_mul(Activation activation, const Linear& gate_up, TensorView x,
                         TensorView scratch, TensorView out) override;
   void gated_mlp(const GatedMlp& mlp) override;
-  void route(const ExpertRouting& routing, TensorView logits, const float* bias, TensorView ids,
-             TensorView weights) override;
-  void experts(const ExpertsCall& call) override;
   void soft_cap(float cap, TensorView x) override;
   void gather_rows(TensorView x, const int32_t* rows, TensorView out) override;
   void write_columns(TensorView x, TensorView out, int64_t first_column) override;
-  void all_reduce(TensorView x) override;
-  void all_gather_columns(TensorView part, TensorView whole, TensorView scratch) override;
   bool try_layer_tail(const LayerTail& layer) override;
 
  private:
@@ -134,38 +120,31 @@ class CudaOps final : public Ops {
           std::unique_ptr<PackedGemm> packed_gemm, std::unique_ptr<LayerTailChoice> layer_tails,
           CudaOpsOptions options, Tensor part_rows);
 
-  bool enqueues_collectives() const;
   bool is_collective(const ResidualNorm& norm) const;
-  SumWay sum_way(const TensorView& x) const;
   void embed_rows(const Linear& table, const int32_t* ids, float scale, const TensorView& out);
   Result<std::unique_ptr<Linear>> make_packed(const LinearSource& source);
   void check_product(const Linear& w, const TensorView& x, const TensorView& out) const;
   PackedProduct packed_product_of(const Linear& w, const TensorView& x,
                                   const TensorView& out) const;
   GemmCall product_of(const Linear& w, const TensorView& x, const TensorView& out) const;
-  void run_shared(const PerHeadLinear& w, const TensorView& x, int64_t x_width,
-                  const TensorView& out, int64_t out_width, bool transposed);
   void run_product(const GemmCall& call);
   void record(GemmCall call);
   void record_mlp(GemmCall gate_up, const GemmCall& down, const GemmCall& gated_down);
-  void check_rows(const TensorView& x, int64_t columns) const;
-  void check_heads(const TensorView& x, int64_t num_heads, int64_t width) const;
-  void check_same(const TensorView& a, const TensorView& b) const;
   void check_norm(const ResidualNorm& norm, const TensorView& out) const;
   void check_gated(const TensorView& gate_up, const TensorView& out) const;
 
   LaunchContext context_;
   DType activation_;
+  OperandChecks check_;
   std::unique_ptr<GemmRunner> gemm_;
-  std::unique_ptr<PackedGemm> packed_gemm_;     // null: quantized weights are expanded at load
-  std::unique_ptr<PerHeadGemm> per_head_gemm_;  // null: no model has matrices by head
+  std::unique_ptr<PackedGemm> packed_gemm_;  // null: quantized weights are expanded at load
   std::unique_ptr<LayerTailChoice> layer_tails_;
+  std::unique_ptr<CudaExpertOps> experts_;
+  std::unique_ptr<CudaLatentOps> latents_;
   std::shared_ptr<NcclRanks> ranks_;  // null: a single rank
   int rank_;
-  std::shared_ptr<PeerSums> peer_sums_;  // null: all sums are NCCL's
-  bool is_starting_ = false;
+  std::unique_ptr<CudaCollectives> collectives_;  // null: a single rank
   Tensor part_rows_;  // I32, of a step's tokens; empty: there is one rank
-  std::unique_ptr<ExpertsRunner> experts_;
   std::unique_ptr<WeightUpload> upload_;
   std::unique_ptr<Recording> recording_;  // null unless tune_linears() runs its step
 };

@@ -15,6 +15,8 @@
 #include "base/numbers.h"
 #include "cuda/base/launch.h"
 #include "cuda/base/stream.h"
+#include "ops/expert_ops.h"
+#include "ops/latent_ops.h"
 #include "ops/ops.h"
 
 namespace quire::cuda {
@@ -91,7 +93,7 @@ void run_quantize_rows(const LaunchContext& context, const TensorView& x, const 
 // scales may be longer than x has rows. x is F16 or BF16 with rows of whole 16-byte vectors.
 void run_quantize_blocks(const LaunchContext& context, const TensorView& x, const TensorView& out,
                          const TensorView& scales, const RowOperation& operation = {});
-// Ops::route.
+// ExpertOps::route.
 void run_route(const LaunchContext& context, const ExpertRouting& routing, const TensorView& logits,
                const float* bias, const TensorView& ids, const TensorView& weights);
 // Launches an empty kernel in place of a small operation between two products, for measurements.

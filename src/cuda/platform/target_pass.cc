@@ -40,7 +40,7 @@ void TargetPass::sample(const SamplePlan& plan) {
   if (divides_logits() && plan.chooses_from_parts()) {
     const auto [logits, first_id] = model().logits_part(num_rows);
     sampler->find_best(plan, logits, first_id, arrays.sample_slots, arrays.sample_offsets, stream);
-    ops.all_gather_parts(sampler->best_of_ranks(num_rows));
+    ops.collectives()->all_gather_parts(sampler->best_of_ranks(num_rows));
     return sampler->sample_best(plan, arrays.sample_slots, arrays.sample_offsets, stream);
   }
   if (divides_logits()) model().gather_logits(num_rows, output_rows(num_rows));

@@ -321,7 +321,10 @@ Status BlockModel::forward(const StepInput& input) {
 
 void BlockModel::combine(TensorView taps, TensorView out) {
   ops().linear(*weights_.fc, taps, out);
-  ops().rms_norm(out, weights_.hidden_norm.view.as<float>(), drafter_.rms_norm_eps, out);
+  ops().residual_norm({.residual = out,
+                       .weight = weights_.hidden_norm.view.as<float>(),
+                       .eps = drafter_.rms_norm_eps},
+                      out);
 }
 
 Status BlockModel::write_context(const StepInput& input) {

@@ -233,7 +233,10 @@ void Eagle3Head::read_pairs(const HeadLayer& layer, TensorView hidden, TensorVie
   const TensorView half = normed(num_tokens);
   norm_residual(layer.input_norm, num_tokens);
   ops().write_columns(half, pairs, 0);
-  ops().rms_norm(hidden, layer.hidden_norm.view.as<float>(), eagle_.rms_norm_eps, half);
+  ops().residual_norm({.residual = hidden,
+                       .weight = layer.hidden_norm.view.as<float>(),
+                       .eps = eagle_.rms_norm_eps},
+                      half);
   ops().write_columns(half, pairs, hidden_);
   ops().write_columns(eagle_.norm_before_residual ? half : hidden, residual(num_tokens), 0);
 }
@@ -286,7 +289,9 @@ Status Eagle3Head::write_context(const StepInput& input) {
 void Eagle3Head::combine(TensorView taps, TensorView out) {
   if (eagle_.norm_before_fc) {
     const TensorView normed = normed_taps_.view.rows(0, taps.shape[0]);
-    ops().rms_norm(taps, taps_norm_.view.as<float>(), eagle_.rms_norm_eps, normed);
+    ops().residual_norm(
+        {.residual = taps, .weight = taps_norm_.view.as<float>(), .eps = eagle_.rms_norm_eps},
+        normed);
     taps = normed;
   }
   ops().linear(*fc_, taps, out);

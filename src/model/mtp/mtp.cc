@@ -86,7 +86,10 @@ void MtpHead::begin_layer(const StepInput& input) {
   begin_step(input, 1.0F);
   const TensorView pairs = pairs_.view.rows(0, num_tokens);
   const TensorView half = normed(num_tokens);
-  ops().rms_norm(input.hidden, weights_.hidden_norm.view.as<float>(), decoder().rms_norm_eps, half);
+  ops().residual_norm({.residual = input.hidden,
+                       .weight = weights_.hidden_norm.view.as<float>(),
+                       .eps = decoder().rms_norm_eps},
+                      half);
   ops().write_columns(half, pairs, 0);
   norm_residual(weights_.token_norm, num_tokens);
   ops().write_columns(half, pairs, hidden_);

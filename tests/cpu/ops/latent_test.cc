@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "ops/latent_ops.h"
 #include "ops_fixture.h"
 #include "support/reference_ops.h"
 #include "tensor/dtype.h"
@@ -62,8 +63,9 @@ std::vector<float> run_per_head_linear(Ops& ops, const PerHeadLinear& w, const H
                                        std::vector<float> x, int64_t num_tokens) {
   std::vector<float> out(static_cast<size_t>(num_tokens * shape.num_heads * shape.out_width),
                          kUntouched);
-  ops.per_head_linear(w, {x.data(), DType::kF32, {num_tokens, shape.num_heads, shape.x_width}},
-                      {out.data(), DType::kF32, {num_tokens, shape.num_heads, shape.out_width}});
+  ops.latents()->per_head_linear(
+      w, {x.data(), DType::kF32, {num_tokens, shape.num_heads, shape.x_width}},
+      {out.data(), DType::kF32, {num_tokens, shape.num_heads, shape.out_width}});
   return out;
 }
 
@@ -193,7 +195,7 @@ TEST(LatentRopeAndCache, AgreesWithTheDefinition) {
       for (const auto& [dtype, tolerance] : precisions) {
         LatentRun got(shape, dtype);
         LatentRun want(shape, dtype);
-        ops->latent_rope_and_cache(got.args);
+        ops->latents()->latent_rope_and_cache(got.args);
         reference.latent_rope_and_cache(want.args);
         for (size_t i = 0; i < got.q_out.size(); ++i) {
           ASSERT_NEAR(got.q_out[i], want.q_out[i], 1e-5) << variant.name << " at " << i;
@@ -219,8 +221,8 @@ TEST(LatentRopeAndCache, ScalesFp8) {
     const float other_scale = 3.0F;
     scaled.args.kv.k_scale = &scale;
     scaled.args.kv.v_scale = &other_scale;  // of no use: the values are a part of the keys
-    ops->latent_rope_and_cache(exact.args);
-    ops->latent_rope_and_cache(scaled.args);
+    ops->latents()->latent_rope_and_cache(exact.args);
+    ops->latents()->latent_rope_and_cache(scaled.args);
     const int64_t width = shape.latent_dim + shape.rope_dim;
     const std::vector<float> values = exact.cached();
     for (const int64_t slot : {17, 0, 63, 18}) {
@@ -242,8 +244,8 @@ TEST(LatentRopeAndCache, ScalesEachPartOfAVectorOfIntegers) {
     VariantOps ops(variant);
     LatentRun exact(shape, DType::kF32);
     LatentRun stored(shape, DType::kI8);
-    ops->latent_rope_and_cache(exact.args);
-    ops->latent_rope_and_cache(stored.args);
+    ops->latents()->latent_rope_and_cache(exact.args);
+    ops->latents()->latent_rope_and_cache(stored.args);
     const KvCacheView& view = stored.args.kv;
     const int64_t width = shape.latent_dim + shape.rope_dim;
     const std::vector<float> values = exact.cached();

@@ -36,7 +36,8 @@ TEST(RmsNorm, AgreesWithTheDefinition) {
         std::vector<float> x = random_floats(static_cast<size_t>(m * n), 1);
         const std::vector<float> weight = random_floats(static_cast<size_t>(n), 2);
         std::vector<float> out(x.size());
-        ops->rms_norm(matrix(x, m, n), weight.data(), 1e-5F, matrix(out, m, n));
+        ops->residual_norm({.residual = matrix(x, m, n), .weight = weight.data(), .eps = 1e-5F},
+                           matrix(out, m, n));
         for (int64_t t = 0; t < m; ++t) {
           const auto want = reference_norm(x.data() + t * n, weight.data(), 1e-5F, n);
           for (int64_t i = 0; i < n; ++i) {
@@ -45,7 +46,8 @@ TEST(RmsNorm, AgreesWithTheDefinition) {
                 << variant.name << " n=" << n;
           }
         }
-        ops->rms_norm(matrix(x, m, n), weight.data(), 1e-5F, matrix(x, m, n));
+        ops->residual_norm({.residual = matrix(x, m, n), .weight = weight.data(), .eps = 1e-5F},
+                           matrix(x, m, n));
         EXPECT_EQ(x, out) << variant.name << " in place";
       }
     }
@@ -64,10 +66,14 @@ TEST(RmsNorm, AddsTheResidualFirst) {
       std::vector<float> sum(count);
       for (size_t i = 0; i < count; ++i) sum[i] = residual[i] + delta[i];
       std::vector<float> want(count);
-      ops->rms_norm(matrix(sum, kM, n), weight.data(), 1e-6F, matrix(want, kM, n));
+      ops->residual_norm({.residual = matrix(sum, kM, n), .weight = weight.data(), .eps = 1e-6F},
+                         matrix(want, kM, n));
       std::vector<float> out(count);
-      ops->add_rms_norm(matrix(residual, kM, n), matrix(delta, kM, n), weight.data(), 1e-6F,
-                        matrix(out, kM, n));
+      ops->residual_norm({.residual = matrix(residual, kM, n),
+                          .delta = matrix(delta, kM, n),
+                          .weight = weight.data(),
+                          .eps = 1e-6F},
+                         matrix(out, kM, n));
       EXPECT_EQ(residual, sum) << variant.name;
       EXPECT_EQ(out, want) << variant.name;
     }
@@ -572,14 +578,17 @@ TEST(RowOps, RowsDoNotDependOnTheirBatch) {
     std::vector<float> activated(kM * kN);
     {
       VariantOps ops(variant, testing::on_nodes({0, 0}));
-      ops->rms_norm(matrix(x, kM, 2 * kN), weight.data(), 1e-5F, matrix(normed, kM, 2 * kN));
+      ops->residual_norm({.residual = matrix(x, kM, 2 * kN), .weight = weight.data(), .eps = 1e-5F},
+                         matrix(normed, kM, 2 * kN));
       ops->gated_mul(Activation::kSilu, matrix(x, kM, 2 * kN), matrix(activated, kM, kN));
     }
     VariantOps ops(variant, testing::on_nodes({0}));
     for (int64_t t = 0; t < kM; ++t) {
       std::vector<float> row(x.begin() + t * 2 * kN, x.begin() + (t + 1) * 2 * kN);
       std::vector<float> out(2 * kN);
-      ops->rms_norm(matrix(row, 1, 2 * kN), weight.data(), 1e-5F, matrix(out, 1, 2 * kN));
+      ops->residual_norm(
+          {.residual = matrix(row, 1, 2 * kN), .weight = weight.data(), .eps = 1e-5F},
+          matrix(out, 1, 2 * kN));
       ASSERT_EQ(std::memcmp(out.data(), normed.data() + t * 2 * kN, 2 * kN * sizeof(float)), 0);
       ops->gated_mul(Activation::kSilu, matrix(row, 1, 2 * kN), matrix(out, 1, kN));
       ASSERT_EQ(std::memcmp(out.data(), activated.data() + t * kN, kN * sizeof(float)), 0);

@@ -101,8 +101,9 @@ class ExpertsTest : public CudaExpertsTest {
     if (!bias.empty()) device_bias.set(bias);
     DeviceData ids(stream(), {num_tokens, routing.num_per_token()}, DType::kI32);
     DeviceData weights(stream(), {num_tokens, routing.num_per_token()}, DType::kF32);
-    ops_->route(routing, device_logits.view(), bias.empty() ? nullptr : device_bias.as<float>(),
-                ids.view(), weights.view());
+    ops_->experts()->route(routing, device_logits.view(),
+                           bias.empty() ? nullptr : device_bias.as<float>(), ids.view(),
+                           weights.view());
     return {ints_of(ids), weights.values()};
   }
 
@@ -124,7 +125,7 @@ class ExpertsTest : public CudaExpertsTest {
                          const std::vector<float>* added_to = nullptr) {
     DeviceStep device_step = on_device(experts.shape(), step);
     if (added_to != nullptr) device_step.out.set(*added_to);
-    ops_->experts(device_step.call(experts, activation, added_to != nullptr));
+    ops_->experts()->run_experts(device_step.call(experts, activation, added_to != nullptr));
     (void)device_step.workspace.bytes();  // fails if the guard was overwritten
     return device_step.out.values();
   }
@@ -143,7 +144,7 @@ class ExpertsTest : public CudaExpertsTest {
     call.weights = host_view(step.weights, step.num_tokens);
     call.out = host_view(out, step.num_tokens);
     call.adds = added_to != nullptr;
-    reference_.experts(call);
+    reference_.run_experts(call);
     return out;
   }
 

@@ -176,7 +176,8 @@ TEST_P(LinearTest, OverlappedChainGivesTheSameBitsEveryTime) {
                           "copy");
     for (int i = 0; i < 30; ++i) {
       ops_->linear(*linear_, x.view(), y.view());
-      ops_->rms_norm(y.view(), weight.view.as<float>(), 1e-5F, x.view());
+      ops_->residual_norm({.residual = y.view(), .weight = weight.view.as<float>(), .eps = 1e-5F},
+                          x.view());
     }
     if (repeat == 0) first = x.bytes();
     EXPECT_EQ(x.bytes(), first) << repeat;

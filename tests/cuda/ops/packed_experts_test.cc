@@ -203,7 +203,7 @@ class PackedExpertsTest : public CudaExpertsTest {
                                    const std::vector<float>* added_to = nullptr) {
     DeviceStep on = on_device(experts.shape(), step);
     if (added_to != nullptr) on.out.set(*added_to);
-    ops_->experts(on.call(experts, activation, added_to != nullptr));
+    ops_->experts()->run_experts(on.call(experts, activation, added_to != nullptr));
     (void)on.workspace.bytes();  // fails if the guard was overwritten
     return on.out.bytes();
   }
@@ -423,8 +423,10 @@ TEST_P(PackedExpertsTest, OverlappedChainGivesTheSameBitsEveryTime) {
     for (int repeat = 0; repeat < 10; ++repeat) {
       on.x.write(start.data());
       for (int i = 0; i < 20; ++i) {
-        ops_->experts(on.call(*experts, Activation::kSilu));
-        ops_->rms_norm(on.out.view(), weight.view.as<float>(), 1e-5F, on.x.view());
+        ops_->experts()->run_experts(on.call(*experts, Activation::kSilu));
+        ops_->residual_norm(
+            {.residual = on.out.view(), .weight = weight.view.as<float>(), .eps = 1e-5F},
+            on.x.view());
       }
       if (repeat == 0) first = on.x.bytes();
       EXPECT_EQ(on.x.bytes(), first) << num_tokens << ", " << repeat;

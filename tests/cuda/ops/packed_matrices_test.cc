@@ -421,7 +421,7 @@ TEST_P(PackedMatricesTest, ComputesNormsAndMlps) {
     DeviceData expected = blank({num_rows, kWidth});
     DeviceData out = blank({num_rows, kWidth});
     const auto* weights = weight.view.as<float>();
-    ops_->rms_norm(in.view(), weights, 1e-5F, x.view());
+    ops_->residual_norm({.residual = in.view(), .weight = weights, .eps = 1e-5F}, x.view());
     ops_->linear(*up.linear, x.view(), scratch.view());
     ops_->gated_mul(Activation::kGeluTanh, scratch.view(), product.view());
     ops_->linear(*down.linear, product.view(), expected.view());
@@ -438,7 +438,7 @@ TEST_P(PackedMatricesTest, ComputesNormsAndMlps) {
     EXPECT_EQ(out.bytes(), expected.bytes()) << num_rows;
     DeviceData normed = blank({num_rows, 2 * kWidth});
     ops_->norm_linear(*mlp.norm, *up.linear, x.view(), normed.view());
-    ops_->rms_norm(in.view(), weights, 1e-5F, x.view());
+    ops_->residual_norm({.residual = in.view(), .weight = weights, .eps = 1e-5F}, x.view());
     ops_->linear(*up.linear, x.view(), scratch.view());
     EXPECT_EQ(normed.bytes(), scratch.bytes()) << num_rows;
   }
@@ -503,7 +503,8 @@ TEST_P(PackedMatricesTest, OverlappedChainGivesTheSameBitsEveryTime) {
                             "copy");
       for (int i = 0; i < 30; ++i) {
         ops_->linear(*w.linear, x.view(), y.view());
-        ops_->rms_norm(y.view(), weight.view.as<float>(), 1e-5F, x.view());
+        ops_->residual_norm({.residual = y.view(), .weight = weight.view.as<float>(), .eps = 1e-5F},
+                            x.view());
       }
       if (repeat == 0) first = x.bytes();
       EXPECT_EQ(x.bytes(), first) << num_rows << ", " << repeat;

@@ -21,14 +21,18 @@ TEST_P(RowsTest, RmsNorm) {
       std::vector<float> x = random(rows * width, 1, 3.0F);
       const std::vector<float> weight = random_floats(width, 2);
       std::vector<float> expected(x.size());
-      reference_.rms_norm(host_view(x, rows), weight.data(), kEps, host_view(expected, rows));
+      reference_.residual_norm(
+          {.residual = host_view(x, rows), .weight = weight.data(), .eps = kEps},
+          host_view(expected, rows));
       DeviceData input = device({rows, width}, x);
       const DeviceData scale = weights(weight);
       DeviceData out = blank({rows, width});
-      ops_->rms_norm(input.view(), scale.as<float>(), kEps, out.view());
+      ops_->residual_norm({.residual = input.view(), .weight = scale.as<float>(), .eps = kEps},
+                          out.view());
       expect_near_all(out.values(), expected, tolerance(dtype()), "width " + std::to_string(width));
       const std::vector<std::byte> apart = out.bytes();
-      ops_->rms_norm(input.view(), scale.as<float>(), kEps, input.view());
+      ops_->residual_norm({.residual = input.view(), .weight = scale.as<float>(), .eps = kEps},
+                          input.view());
       EXPECT_EQ(input.bytes(), apart) << "in place, width " << width;
     }
   }
@@ -44,13 +48,16 @@ TEST_P(RowsTest, AddRmsNorm) {
       const DeviceData add = device({rows, width}, delta);
       const DeviceData scale = weights(weight);
       DeviceData out = blank({rows, width});
-      ops_->add_rms_norm(sum.view(), add.view(), scale.as<float>(), kEps, out.view());
+      ops_->residual_norm(
+          {.residual = sum.view(), .delta = add.view(), .weight = scale.as<float>(), .eps = kEps},
+          out.view());
       for (size_t i = 0; i < residual.size(); ++i) residual[i] += delta[i];
       residual = rounded(residual, dtype());
       EXPECT_EQ(sum.values(), residual) << width;
       std::vector<float> expected(residual.size());
-      reference_.rms_norm(host_view(residual, rows), weight.data(), kEps,
-                          host_view(expected, rows));
+      reference_.residual_norm(
+          {.residual = host_view(residual, rows), .weight = weight.data(), .eps = kEps},
+          host_view(expected, rows));
       expect_near_all(out.values(), expected, tolerance(dtype()), "width " + std::to_string(width));
     }
   }
@@ -161,8 +168,12 @@ TEST_P(RowsTest, CanBeCaptured) {
   DeviceData out = blank({rows, width});
   DeviceData angles(stream(), {rows, 32}, DType::kF32);
   const auto poison = [&] { out.poison(); };
-  expect_capturable([&] { ops_->rms_norm(narrow.view(), scale.as<float>(), kEps, out.view()); },
-                    out, poison);
+  expect_capturable(
+      [&] {
+        ops_->residual_norm({.residual = narrow.view(), .weight = scale.as<float>(), .eps = kEps},
+                            out.view());
+      },
+      out, poison);
   expect_capturable([&] { ops_->gated_mul(Activation::kGeluTanh, wide.view(), out.view()); }, out,
                     poison);
   expect_capturable([&] { ops_->gather_rows(narrow.view(), ids.as<int32_t>(), out.view()); }, out,
@@ -178,8 +189,16 @@ TEST_P(RowsTest, CanBeCaptured) {
   expect_capturable(
       [&] {
         for (int i = 0; i < 20; ++i) {
-          ops_->add_rms_norm(residual.view(), narrow.view(), scale.as<float>(), kEps, out.view());
-          ops_->add_rms_norm(residual.view(), out.view(), scale.as<float>(), kEps, out.view());
+          ops_->residual_norm({.residual = residual.view(),
+                               .delta = narrow.view(),
+                               .weight = scale.as<float>(),
+                               .eps = kEps},
+                              out.view());
+          ops_->residual_norm({.residual = residual.view(),
+                               .delta = out.view(),
+                               .weight = scale.as<float>(),
+                               .eps = kEps},
+                              out.view());
         }
       },
       out,

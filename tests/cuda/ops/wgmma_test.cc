@@ -151,7 +151,8 @@ TEST_P(WgmmaTest, WaitsForThePreviousKernelsOutput) {
                             "copy");
       for (int i = 0; i < 20; ++i) {
         EXPECT_EQ((repeat == 0 ? in_turn : gemm_)->run(call, plan).message(), "");
-        ops_->rms_norm(y.view(), norm.view.as<float>(), 1e-5F, x.view());
+        ops_->residual_norm({.residual = y.view(), .weight = norm.view.as<float>(), .eps = 1e-5F},
+                            x.view());
       }
       if (repeat == 0) expected = x.bytes();
       EXPECT_EQ(x.bytes(), expected) << cuda::wgmma_plan_name(plan) << ", repeat " << repeat;
