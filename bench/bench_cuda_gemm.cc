@@ -60,7 +60,7 @@ struct Bench {
   std::unique_ptr<Linear> linear(cuda::CudaOps& ops, int64_t n, int64_t k, int layer) {
     const RepeatedTensor numbers = *weights.repeated(fmt::format("{} {}", n, layer)).value();
     const RepeatedRows rows[] = {{numbers.pool, numbers.first, k, {n, k}}};
-    return ops.make_linear({{}, {}, rows}).value();
+    return ops.weights().make_linear({.numbers = RepeatedMatrices{rows}}).value();
   }
 
   // Returns the median time of one run of a graph of `body`, in microseconds.
@@ -410,7 +410,7 @@ std::unique_ptr<Linear> fp8_linear(cuda::CudaOps& ops, int64_t n, int64_t k, Sca
   const WeightView view = {{pool.data(), DType::kF8E4M3, shape},
                            {scales.data(), DType::kF32, scales_shape(scheme, shape)},
                            scheme};
-  return ops.make_linear({.weights = {&view, 1}, .biases = {}}).value();
+  return ops.weights().make_linear({.numbers = StoredMatrices{{&view, 1}}}).value();
 }
 
 // Prints the time of a norm and qkv, and of a norm and the MLP, of one layer after tuning.
@@ -426,7 +426,8 @@ void bench_fused_layers(Bench& bench, const LayerSizes& sizes, ScaleLayout layou
                       linear(sizes.hidden, sizes.inner)});
   }
   std::vector<float> ones(static_cast<size_t>(sizes.hidden), 1.0F);
-  const Tensor weight = maker->make_vector({ones.data(), DType::kF32, {sizes.hidden}}).value();
+  const Tensor weight =
+      maker->weights().make_vector({ones.data(), DType::kF32, {sizes.hidden}}).value();
   const Tensor residual = bench.random(*maker, {kMostRows, sizes.hidden});
   const Tensor delta = bench.random(*maker, {kMostRows, sizes.hidden});
   const Tensor normed = maker->allocate({kMostRows, sizes.hidden}, DType::kBF16).value();
@@ -511,8 +512,9 @@ void bench_layers(Bench& bench) {
          bench.linear(*maker, 2 * kInner, kHidden, i), bench.linear(*maker, kHidden, kInner, i)});
   }
   const std::vector<float> ones(kHidden, 1.0F);
-  const Tensor norm =
-      maker->make_vector({const_cast<float*>(ones.data()), DType::kF32, {kHidden}}).value();
+  const Tensor norm = maker->weights()
+                          .make_vector({const_cast<float*>(ones.data()), DType::kF32, {kHidden}})
+                          .value();
   const double bytes = 2.0 * static_cast<double>(kHidden * (kQkv + kHidden + 3 * kInner));
   for (const int64_t rows : {1, 2, 4, 8, 16, 64, 128, 256, 512}) {
     const Tensor residual = bench.random(*maker, {rows, kHidden});
@@ -557,7 +559,7 @@ void bench_rows(Bench& bench) {
   const auto ops = cuda::CudaOps::create(*bench.stream, DType::kBF16).value();
   const std::vector<float> ones(kHidden, 1.0F);
   const Tensor norm =
-      ops->make_vector({const_cast<float*>(ones.data()), DType::kF32, {kHidden}}).value();
+      ops->weights().make_vector({const_cast<float*>(ones.data()), DType::kF32, {kHidden}}).value();
   for (const int64_t rows : {1, 32, 256, 2048}) {
     constexpr int kRepeats = 20;
     const Tensor a = bench.random(*ops, {rows, kHidden});
@@ -610,7 +612,8 @@ void bench_load(Bench& bench) {
   for (int i = 0; i < 2; ++i) {
     const double seconds = seconds_of([&] {
       const WeightView weight = host.view;
-      const auto linear = ops->make_linear({{&weight, 1}, {}}).value();
+      const auto linear =
+          ops->weights().make_linear({.numbers = StoredMatrices{{&weight, 1}}}).value();
       must(bench.stream->synchronize());
     });
     fmt::print("upload: {:.2f} GB/s\n", static_cast<double>(host.view.num_bytes()) / seconds / 1e9);
@@ -677,11 +680,11 @@ class DummyExperts : public ExpertsSource {
       view_ = WeightView({fp8_.data(), DType::kF8E4M3, shape},
                          {scales_.data(), DType::kF32, {shape[0], 1}},
                          {.values = DType::kF8E4M3, .scales = ScaleLayout::kRows});
-      return LinearSource{.weights = {&view_, 1}, .biases = {}};
+      return LinearSource{.numbers = StoredMatrices{{&view_, 1}}};
     }
     const RepeatedTensor numbers = *weights_.repeated(name).value();
     rows_ = {numbers.pool, numbers.first, shape[1], shape};
-    return LinearSource{{}, {}, {&rows_, 1}};
+    return LinearSource{.numbers = RepeatedMatrices{{&rows_, 1}}};
   }
 
   DummyWeights& weights_;
@@ -760,7 +763,8 @@ void bench_experts(Bench& bench, const char* model, const ExpertsShape& shape, b
   const cuda::LaunchContext context = {.stream = bench.stream.get(), .overlap_start = true};
   std::vector<std::unique_ptr<Experts>> layers;
   DummyExperts source(bench.weights, shape, is_fp8);
-  for (int i = 0; i < kExpertLayers; ++i) layers.push_back(ops->make_experts(source).value());
+  for (int i = 0; i < kExpertLayers; ++i)
+    layers.push_back(ops->weights().make_experts(source).value());
   const Tensor x = bench.random(*ops, {kMaxTokens, shape.hidden_size});
   const Tensor out = ops->allocate({kMaxTokens, shape.hidden_size}, DType::kBF16).value();
   const Tensor logits = ops->allocate({kMaxTokens, shape.num_experts}, DType::kF32).value();
@@ -823,8 +827,8 @@ struct PackedMatrix {
   WeightView integers;
 
   LinearSource source() const {
-    if (blocks.type != nullptr) return {.weights = {}, .biases = {}, .blocks = {&blocks, 1}};
-    return {.weights = {&integers, 1}, .biases = {}};
+    if (blocks.type != nullptr) return {.numbers = MatricesInBlocks{{&blocks, 1}}};
+    return {.numbers = StoredMatrices{{&integers, 1}}};
   }
 };
 
@@ -854,7 +858,7 @@ PackedMatrix packed_matrix(const PackedKind& kind, int64_t n, int64_t k,
 
 std::unique_ptr<Linear> packed_linear(cuda::CudaOps& ops, const PackedKind& kind, int64_t n,
                                       int64_t k, std::vector<std::byte>& pool) {
-  return ops.make_linear(packed_matrix(kind, n, k, pool).source()).value();
+  return ops.weights().make_linear(packed_matrix(kind, n, k, pool).source()).value();
 }
 
 // Prints the microseconds of products with packed weights by number of rows, for each way to
@@ -959,7 +963,7 @@ void bench_packed_layers(Bench& bench, std::vector<std::byte>& pool) {
   const auto ops = cuda::CudaOps::create(*bench.stream, DType::kBF16).value();
   const std::vector<float> ones(kHidden, 1.0F);
   const Tensor norm =
-      ops->make_vector({const_cast<float*>(ones.data()), DType::kF32, {kHidden}}).value();
+      ops->weights().make_vector({const_cast<float*>(ones.data()), DType::kF32, {kHidden}}).value();
   for (const PackedKind& kind : kPackedKinds) {
     std::vector<Layer> layers;
     size_t num_bytes = 0;
@@ -1049,7 +1053,8 @@ void bench_packed_experts(Bench& bench, std::vector<std::byte>& pool) {
   for (const PackedKind& kind : std::span(kPackedKinds).first(2)) {
     std::vector<std::unique_ptr<Experts>> layers;
     PackedExperts source(kind, kShape, pool);
-    for (int i = 0; i < kExpertLayers; ++i) layers.push_back(ops->make_experts(source).value());
+    for (int i = 0; i < kExpertLayers; ++i)
+      layers.push_back(ops->weights().make_experts(source).value());
     const double expert_bytes =
         static_cast<double>(layers.front()->num_bytes()) / kShape.num_experts;
     fmt::print("packed experts of Qwen3-30B-A3B, {}: {:.1f} MB per layer\n", kind.name,
@@ -1106,7 +1111,7 @@ void bench_tails(Bench& bench, std::string_view name,
   const cuda::LaunchContext context = {.stream = bench.stream.get(), .overlap_start = true};
   const std::vector<float> ones(kHidden, 1.0F);
   const Tensor norm =
-      ops->make_vector({const_cast<float*>(ones.data()), DType::kF32, {kHidden}}).value();
+      ops->weights().make_vector({const_cast<float*>(ones.data()), DType::kF32, {kHidden}}).value();
   std::vector<Layer> layers;
   size_t num_bytes = 0;
   for (int i = 0; i < kLayers; ++i) {

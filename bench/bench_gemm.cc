@@ -215,9 +215,9 @@ class Bench {
     blocks.type = type.blocks;
     blocks.bytes = source.data();
     blocks.shape = {shape.n, shape.k};
-    LinearSource from = {.weights = {&view, 1}, .biases = {}};
-    if (type.blocks != nullptr) from = {.weights = {}, .biases = {}, .blocks = {&blocks, 1}};
-    return std::move(ops_->make_linear(from)).value();
+    LinearSource from = {.numbers = StoredMatrices{{&view, 1}}};
+    if (type.blocks != nullptr) from = {.numbers = MatricesInBlocks{{&blocks, 1}}};
+    return std::move(ops_->weights().make_linear(from)).value();
   }
 
   static constexpr int64_t kMaxRows = 2048;

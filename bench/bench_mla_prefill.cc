@@ -66,7 +66,7 @@ std::unique_ptr<PerHeadLinear> random_matrices(cuda::CudaOps& ops, int num_heads
   for (float& number : numbers) number = normal(generator);
   const std::vector<TensorView> views(static_cast<size_t>(num_heads),
                                       {numbers.data(), DType::kF32, {n, k}});
-  return ops.make_per_head_linear(views).value();
+  return ops.weights().make_per_head_linear(views).value();
 }
 
 // A layer without projections.

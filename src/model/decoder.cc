@@ -40,7 +40,8 @@ DecoderWidths decoder_widths(const ModelConfig& config, const Parallel& parallel
   const int shared = decoder.moe ? decoder.moe->shared_intermediate_size : 0;
   for (const int inner : {dense, shared}) {
     widths.intermediate =
-        std::max(widths.intermediate, shard_inner(inner, config.format, ops, parallel).slice.count);
+        std::max(widths.intermediate,
+                 shard_inner(inner, config.format, ops.weights(), parallel).slice.count);
   }
   return widths;
 }
@@ -303,8 +304,9 @@ Status DecoderModel::add_rotation(const RopeConfig& rope) {
   std::vector<float> inv_freq(frequencies.inv_freq.begin(), frequencies.inv_freq.end());
   Rotation rotation;
   rotation.attention_factor = static_cast<float>(frequencies.attention_factor);
-  QUIRE_ASSIGN_OR_RETURN(rotation.inv_freq,
-                         ops_.make_vector({inv_freq.data(), DType::kF32, {decoder_.head_dim / 2}}));
+  QUIRE_ASSIGN_OR_RETURN(
+      rotation.inv_freq,
+      ops_.weights().make_vector({inv_freq.data(), DType::kF32, {decoder_.head_dim / 2}}));
   QUIRE_ASSIGN_OR_RETURN(rotation.cos_sin,
                          ops_.allocate({limits_.max_num_tokens, decoder_.head_dim}, DType::kF32));
   rotations_.push_back(std::move(rotation));

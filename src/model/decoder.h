@@ -187,7 +187,7 @@ class DecoderModel : public virtual Model {
     int num_added = 0;
     for (size_t i = 0; i < layers.size(); ++i) {
       if (layers[i].kv_scales.k.view.data != nullptr) continue;
-      QUIRE_ASSIGN_OR_RETURN(layers[i].kv_scales, make_kv_scales(by_layer[i], ops_));
+      QUIRE_ASSIGN_OR_RETURN(layers[i].kv_scales, make_kv_scales(by_layer[i], ops_.weights()));
       ++num_added;
     }
     return num_added;

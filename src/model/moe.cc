@@ -224,9 +224,9 @@ ExpertsShape MoeStep::experts_shape(const ModelConfig& config, const Parallel& p
       .top_k = moe.routing.top_k,
       .hidden_size = config.hidden_size,
       .intermediate_size =
-          shard_inner(moe.intermediate_size, config.format, ops, parallel).slice.count};
+          shard_inner(moe.intermediate_size, config.format, ops.weights(), parallel).slice.count};
   const ExpertsShape all = with_shared_experts(chosen, num_mergeable_experts(config));
-  return ops.merges_shared_experts(all) ? all : chosen;
+  return ops.weights().merges_shared_experts(all) ? all : chosen;
 }
 
 Status MoeStep::allocate(const ModelConfig& config, const ModelLimits& limits, Ops& ops) {

@@ -69,10 +69,10 @@ struct KeptPart {
   Shape shape() const { return {rows.count, columns.count}; }
 };
 
-KeptPart kept_part(const TensorSpec& tensor, const Ops& ops, const Parallel& parallel) {
+KeptPart kept_part(const TensorSpec& tensor, const WeightStore& store, const Parallel& parallel) {
   KeptPart part = {{0, tensor.shape[0]}, {0, tensor.shape[1]}};
   const auto divide = [&](Slice& axis) {
-    axis = shard_axis(axis.count, tensor.split, tensor.num_heads, tensor.format, ops, parallel);
+    axis = shard_axis(axis.count, tensor.split, tensor.num_heads, tensor.format, store, parallel);
   };
   if (splits_rows(tensor.split)) divide(part.rows);
   if (splits_columns(tensor.split)) divide(part.columns);
@@ -101,32 +101,31 @@ int64_t order_bytes(const TensorSpec& tensor) {
   return tensor.shape[1] * int64_t{sizeof(int32_t)};
 }
 
-// Bytes of a rank's part of a matrix in blocks that the device's Linears keep; 0: the matrix is not
-// in blocks, or the Linears do not keep them.
-int64_t bytes_of_blocks(const TensorSpec& tensor, const WeightSource& source, const Ops& ops,
-                        const Parallel& parallel) {
+// Bytes of a rank's part of a matrix in blocks that the store keeps; 0: the matrix is not in
+// blocks, or the store does not keep them.
+int64_t bytes_of_blocks(const TensorSpec& tensor, const WeightSource& source,
+                        const WeightStore& store, const Parallel& parallel) {
   if (tensor.kind != TensorSpec::Kind::kMatrix) return 0;
   const GgufBlockType* const blocks = stored_type(tensor.matrix, tensor.format, source).blocks;
   if (blocks == nullptr ||
       !divides_blocks(tensor.split, tensor.shape, blocks->block_elements, parallel.size)) {
     return 0;
   }
-  return kept_part(tensor, ops, parallel).shape().num_elements() / blocks->block_elements *
-         ops.block_bytes(*blocks);
+  return store.quantized_bytes({kept_part(tensor, store, parallel).shape(), blocks});
 }
 
 // Bytes of a rank's part of a matrix in blocks or integers, without the order of the columns.
-int64_t quantized_bytes(const TensorSpec& tensor, const WeightSource& source, const Ops& ops,
-                        const Parallel& parallel) {
+int64_t quantized_bytes(const TensorSpec& tensor, const WeightSource& source,
+                        const WeightStore& store, const Parallel& parallel) {
   if (tensor.kind != TensorSpec::Kind::kMatrix) return 0;
-  const int64_t in_blocks = bytes_of_blocks(tensor, source, ops, parallel);
+  const int64_t in_blocks = bytes_of_blocks(tensor, source, store, parallel);
   if (in_blocks > 0) return in_blocks;
-  const Shape kept = kept_part(tensor, ops, parallel).shape();
+  const Shape kept = kept_part(tensor, store, parallel).shape();
   const StoredType stored = stored_type(tensor.matrix, tensor.format, source);
   const WeightScheme scheme = scheme_of(tensor.format, stored.values.value_or(DType::kF32));
   // A tensor of another type than the format's has no scales; the load refuses it.
   if (!is_integer(scheme) || scheme.scales == ScaleLayout::kNone) return 0;
-  return ops.integer_bytes(scheme, stored.scales.value_or(DType::kF32), kept);
+  return store.quantized_bytes({kept, IntegerForm{scheme, stored.scales.value_or(DType::kF32)}});
 }
 
 // A tensor in one rank's memory.
@@ -136,20 +135,15 @@ struct KeptTensor {
   bool is_expanded = false;   // multiplied by its scales at load
 };
 
-// Whether `ops` may keep the matrix quantized, if it is.
-bool may_pack(const TensorSpec& tensor, const Ops& ops) {
-  return tensor.experts < 0 || ops.packs_experts();
-}
-
 // The experts of ExpandedMatrices.
 std::set<int> find_mixed_experts(std::span<const TensorSpec> tensors, const WeightSource& source,
-                                 const Ops& ops, const Parallel& parallel) {
-  if (ops.mixes_experts() || !ops.packs_experts()) return {};
+                                 const WeightStore& store, const Parallel& parallel) {
+  if (store.mixes_experts()) return {};
   std::map<int, std::vector<StoredType>> types;  // of the first expert's matrices
   std::set<int> quantized, mixed;
   for (const TensorSpec& tensor : tensors) {
     if (tensor.expert_part < 0) continue;
-    const bool is_kept = quantized_bytes(tensor, source, ops, parallel) > 0;
+    const bool is_kept = quantized_bytes(tensor, source, store, parallel) > 0;
     const StoredType type =
         is_kept ? stored_type(tensor.matrix, tensor.format, source) : StoredType{};
     std::vector<StoredType>& first = types[tensor.experts];
@@ -164,14 +158,14 @@ std::set<int> find_mixed_experts(std::span<const TensorSpec> tensors, const Weig
 
 // The stacks of ExpandedMatrices, without the stacks of the experts `mixed`.
 std::set<int> find_mixed_stacks(std::span<const TensorSpec> tensors, const std::set<int>& mixed,
-                                const WeightSource& source, const Ops& ops,
+                                const WeightSource& source, const WeightStore& store,
                                 const Parallel& parallel) {
   std::set<int> in_blocks, others;
   for (const TensorSpec& tensor : tensors) {
     const bool is_matrix = tensor.kind == TensorSpec::Kind::kMatrix;
     const bool is_mixed = tensor.expert_part >= 0 && mixed.contains(tensor.experts);
-    if (!is_matrix || is_mixed || !may_pack(tensor, ops)) continue;
-    const bool is_kept = bytes_of_blocks(tensor, source, ops, parallel) > 0;
+    if (!is_matrix || is_mixed) continue;
+    const bool is_kept = bytes_of_blocks(tensor, source, store, parallel) > 0;
     (is_kept ? in_blocks : others).insert(tensor.stack);
   }
   std::set<int> expanded;
@@ -180,7 +174,7 @@ std::set<int> find_mixed_stacks(std::span<const TensorSpec> tensors, const std::
 }
 
 Result<KeptTensor> kept_tensor(const TensorSpec& tensor, const ExpandedMatrices& expanded,
-                               const WeightSource& source, const Ops& ops,
+                               const WeightSource& source, const WeightStore& store,
                                const Parallel& parallel) {
   if (tensor.kind == TensorSpec::Kind::kScales) return KeptTensor();  // counted with the matrix
   if (tensor.kind == TensorSpec::Kind::kVector) {
@@ -189,11 +183,11 @@ Result<KeptTensor> kept_tensor(const TensorSpec& tensor, const ExpandedMatrices&
   const bool is_expanded_for_others =
       expanded.stacks.contains(tensor.stack) ||
       (tensor.expert_part >= 0 && expanded.experts.contains(tensor.experts));
-  if (!is_expanded_for_others && may_pack(tensor, ops)) {
-    const int64_t bytes = quantized_bytes(tensor, source, ops, parallel);
+  if (!is_expanded_for_others) {
+    const int64_t bytes = quantized_bytes(tensor, source, store, parallel);
     if (bytes > 0) return KeptTensor{bytes + order_bytes(tensor), true, false};
   }
-  const KeptPart kept = kept_part(tensor, ops, parallel);
+  const KeptPart kept = kept_part(tensor, store, parallel);
   const DType stored = source.dtype_of(stored_name(tensor, source)).value_or(DType::kF32);
   const WeightScheme stored_scheme = scheme_of(tensor.format, stored);
   // The load refuses such a tensor by its name.
@@ -201,7 +195,7 @@ Result<KeptTensor> kept_tensor(const TensorSpec& tensor, const ExpandedMatrices&
   if (!is_quantized && !is_weight_dtype(stored)) return KeptTensor();
   const bool is_expanded = tensor.kind == TensorSpec::Kind::kPlain || is_integer(stored_scheme);
   const WeightScheme scheme = is_expanded ? plain_scheme(stored_scheme) : stored_scheme;
-  QUIRE_ASSIGN_OR_RETURN(const DType dtype, ops.linear_dtype(scheme));
+  QUIRE_ASSIGN_OR_RETURN(const DType dtype, store.linear_dtype(scheme));
   const int64_t values = kept.shape().num_elements() * static_cast<int64_t>(dtype_bytes(dtype));
   if (dtype != DType::kF8E4M3) return KeptTensor{values, is_quantized, is_quantized};
   // A device that keeps FP8 also keeps F32 scales: of blocks, or one per row.
@@ -210,12 +204,12 @@ Result<KeptTensor> kept_tensor(const TensorSpec& tensor, const ExpandedMatrices&
 }
 
 // Fails if the rank's part cuts a block of FP8 values and the device needs whole ones.
-Status check_whole_blocks(const TensorSpec& tensor, const WeightSource& source, const Ops& ops,
-                          const Parallel& parallel) {
+Status check_whole_blocks(const TensorSpec& tensor, const WeightSource& source,
+                          const WeightStore& store, const Parallel& parallel) {
   const StoredType stored = stored_type(tensor.matrix, tensor.format, source);
   const WeightScheme scheme = scheme_of(tensor.format, stored.values.value_or(DType::kF32));
-  if (!ops.needs_whole_blocks() || !has_fp8_blocks(scheme)) return {};
-  const KeptPart part = kept_part(tensor, ops, parallel);
+  if (!store.needs_whole_blocks() || !has_fp8_blocks(scheme)) return {};
+  const KeptPart part = kept_part(tensor, store, parallel);
   if (kept_scheme(tensor, scheme, part) == scheme) return {};
   return unimplemented(fmt::format(
       "[model] tensor {}: a rank's part cuts a block of FP8 values with one scale, and the device "
@@ -227,16 +221,16 @@ Status check_whole_blocks(const TensorSpec& tensor, const WeightSource& source, 
 
 // check_slices() of one tensor. A matrix that is expanded at load can be cut anywhere.
 Status check_slice(const TensorSpec& tensor, const std::set<int>& mixed, WeightSource& source,
-                   const Ops& ops, const Parallel& parallel) {
+                   const WeightStore& store, const Parallel& parallel) {
   if (tensor.kind != TensorSpec::Kind::kMatrix) return {};
-  QUIRE_RETURN_IF_ERROR(check_whole_blocks(tensor, source, ops, parallel));
+  QUIRE_RETURN_IF_ERROR(check_whole_blocks(tensor, source, store, parallel));
   if (!splits_columns(tensor.split)) return {};
   const bool is_mixed = tensor.expert_part >= 0 && mixed.contains(tensor.experts);
-  if (is_mixed || (tensor.experts >= 0 && !ops.packs_experts())) return {};
+  if (is_mixed) return {};
   const StoredType stored = stored_type(tensor.matrix, tensor.format, source);
   const WeightScheme scheme = scheme_of(tensor.format, stored.values.value_or(DType::kF32));
-  const DType scales = stored.scales.value_or(DType::kF32);
-  if (!is_integer(scheme) || ops.integer_bytes(scheme, scales, tensor.shape) == 0) return {};
+  const IntegerForm integers = {scheme, stored.scales.value_or(DType::kF32)};
+  if (!is_integer(scheme) || store.quantized_bytes({tensor.shape, integers}) == 0) return {};
   const std::string groups =
       tensor.matrix + std::string(packed_names(tensor.format->packing).groups);
   std::vector<int64_t> group_of;
@@ -244,7 +238,8 @@ Status check_slice(const TensorSpec& tensor, const std::set<int>& mixed, WeightS
     QUIRE_ASSIGN_OR_RETURN(group_of, source.integers(groups, tensor.shape[1]));
   }
   return check_column_slice(scheme, tensor.shape, !std::ranges::is_sorted(group_of),
-                            kept_part(tensor, ops, parallel).columns, stored_name(tensor, source));
+                            kept_part(tensor, store, parallel).columns,
+                            stored_name(tensor, source));
 }
 
 }  // namespace
@@ -302,10 +297,10 @@ std::set<std::string_view> block_type_names(const WeightSource& source) {
 }
 
 ExpandedMatrices find_expanded(std::span<const TensorSpec> tensors, const WeightSource& source,
-                               const Ops& ops, const Parallel& parallel) {
+                               const WeightStore& store, const Parallel& parallel) {
   ExpandedMatrices expanded;
-  expanded.experts = find_mixed_experts(tensors, source, ops, parallel);
-  expanded.stacks = find_mixed_stacks(tensors, expanded.experts, source, ops, parallel);
+  expanded.experts = find_mixed_experts(tensors, source, store, parallel);
+  expanded.stacks = find_mixed_stacks(tensors, expanded.experts, source, store, parallel);
   return expanded;
 }
 
@@ -320,28 +315,28 @@ int num_kv_scales(const WeightSource& source) {
   return static_cast<int>(layers.size());
 }
 
-Status check_slices(std::span<const TensorSpec> tensors, WeightSource& source, const Ops& ops,
-                    const Parallel& parallel) {
+Status check_slices(std::span<const TensorSpec> tensors, WeightSource& source,
+                    const WeightStore& store, const Parallel& parallel) {
   if (parallel.size == 1) return {};
-  const std::set<int> mixed = find_mixed_experts(tensors, source, ops, parallel);
+  const std::set<int> mixed = find_mixed_experts(tensors, source, store, parallel);
   for (const TensorSpec& tensor : tensors) {
-    QUIRE_RETURN_IF_ERROR(check_slice(tensor, mixed, source, ops, parallel));
+    QUIRE_RETURN_IF_ERROR(check_slice(tensor, mixed, source, store, parallel));
   }
   return {};
 }
 
 Result<WeightPlan> plan_weights(std::span<const TensorSpec> tensors, const WeightSource& source,
-                                const Ops& ops, const Parallel& parallel) {
+                                const WeightStore& store, const Parallel& parallel) {
   WeightPlan plan;
-  plan.expanded = find_expanded(tensors, source, ops, parallel);
+  plan.expanded = find_expanded(tensors, source, store, parallel);
   for (const TensorSpec& tensor : tensors) {
     QUIRE_ASSIGN_OR_RETURN(const KeptTensor kept,
-                           kept_tensor(tensor, plan.expanded, source, ops, parallel));
+                           kept_tensor(tensor, plan.expanded, source, store, parallel));
     plan.num_bytes += kept.num_bytes;
     if (kept.is_quantized) ++plan.quantized.num_all;
     if (kept.is_expanded) ++plan.quantized.num_expanded;
     if (tensor.matrix.empty()) continue;
-    plan.max_columns = std::max(plan.max_columns, kept_part(tensor, ops, parallel).columns.count);
+    plan.max_columns = std::max(plan.max_columns, kept_part(tensor, store, parallel).columns.count);
   }
   return plan;
 }

@@ -16,8 +16,7 @@
 #include "base/numbers.h"
 #include "model/model.h"
 #include "model/quantization.h"
-#include "ops/expert_ops.h"
-#include "ops/latent_ops.h"
+#include "ops/weight_store.h"
 #include "quire/config.h"
 #include "tensor/weight_source.h"
 
@@ -113,7 +112,7 @@ struct KvScales {
   Tensor v;
 };
 
-Result<KvScales> make_kv_scales(const KvScaleValues& values, Ops& ops);
+Result<KvScales> make_kv_scales(const KvScaleValues& values, WeightStore& store);
 
 struct KvScalesBinding {
   KvScales* scales = nullptr;
@@ -184,17 +183,17 @@ StoredType stored_type(const std::string& matrix, const std::optional<WeightForm
 // The types of the quantized blocks of a source; empty: it has none.
 std::set<std::string_view> block_type_names(const WeightSource& source);
 
-// Quantized matrices that the device could keep, but that are expanded to 16 bits at load, because
+// Quantized matrices that the store could keep, but that are expanded to 16 bits at load, because
 // other matrices of their stack or layer cannot be kept in the same form.
 struct ExpandedMatrices {
-  // By TensorSpec::experts: their formats differ, and `ops` does not mix formats.
+  // By TensorSpec::experts: their formats differ, and the store does not mix formats.
   std::set<int> experts;
-  // By TensorSpec::stack: not every part of the stack is in blocks that the device keeps.
+  // By TensorSpec::stack: not every part of the stack is in blocks that the store keeps.
   std::set<int> stacks;
 };
 
 ExpandedMatrices find_expanded(std::span<const TensorSpec> tensors, const WeightSource& source,
-                               const Ops& ops, const Parallel& parallel);
+                               const WeightStore& store, const Parallel& parallel);
 
 // The matrices that the checkpoint has quantized, or that are quantized at load.
 struct QuantizedMatrices {
@@ -202,7 +201,7 @@ struct QuantizedMatrices {
   int64_t num_expanded = 0;  // multiplied by their scales at load, for any reason
 };
 
-// One rank's weights as the device keeps them, from the headers of the checkpoint.
+// One rank's weights as the store keeps them, from the headers of the checkpoint.
 struct WeightPlan {
   int64_t num_bytes = 0;    // without the padding of the device's layout
   int64_t max_columns = 0;  // the most columns of this rank's part of a matrix
@@ -212,21 +211,21 @@ struct WeightPlan {
 
 // Fails, naming the scheme, if the device does not compute with one of the tensors.
 Result<WeightPlan> plan_weights(std::span<const TensorSpec> tensors, const WeightSource& source,
-                                const Ops& ops, const Parallel& parallel);
+                                const WeightStore& store, const Parallel& parallel);
 
 // Fails if load_weights() would, after minutes, because a matrix cannot be divided among the ranks:
 // by check_column_slice, or because the device needs whole blocks. It reads no tensors except group
 // indices (g_idx).
-Status check_slices(std::span<const TensorSpec> tensors, WeightSource& source, const Ops& ops,
-                    const Parallel& parallel);
+Status check_slices(std::span<const TensorSpec> tensors, WeightSource& source,
+                    const WeightStore& store, const Parallel& parallel);
 
 struct LoadOptions {
   LoadProgress progress = {};
-  // WeightPlan::expanded of the same tensors, source, Ops and rank; null: the load finds them.
+  // WeightPlan::expanded of the same tensors, source, store and rank; null: the load finds them.
   const ExpandedMatrices* expanded = nullptr;
 };
 
-// Reads every tensor of the list from `source` and packs it for `ops`. A tensor's memory in the
+// Reads every tensor of the list from `source` and makes it for `ops`. A tensor's memory in the
 // source is released once it is packed. Fails, naming the tensor and the architecture, if a tensor
 // is missing, has another shape or type, or is left over.
 Status load_weights(const WeightList& list, std::string_view architecture, WeightSource& source,
@@ -276,16 +275,17 @@ constexpr InnerPart shard_blocks(int64_t total, int64_t block, const Parallel& p
 }
 
 // This rank's part of the inner size of an MLP whose matrices have this format: in whole blocks if
-// the device needs them (Ops::needs_whole_blocks). For example, 1,536 elements in blocks of 128 are
-// 12 blocks: of 8 ranks, four have 256 elements and four have 128. Heads are not divided in this
-// way, so check_slices() refuses a model in which a border between ranks' heads cuts such a block.
-InnerPart shard_inner(int64_t total, const std::optional<WeightFormat>& format, const Ops& ops,
-                      const Parallel& parallel);
+// the device needs them (WeightStore::needs_whole_blocks). For example, 1,536 elements in blocks of
+// 128 are 12 blocks: of 8 ranks, four have 256 elements and four have 128. Heads are not divided in
+// this way, so check_slices() refuses a model in which a border between ranks' heads cuts such a
+// block.
+InnerPart shard_inner(int64_t total, const std::optional<WeightFormat>& format,
+                      const WeightStore& store, const Parallel& parallel);
 
 // This rank's part of an axis with `size` elements, of `num_heads` heads (MatrixPart::num_heads),
 // of a matrix that is divided along this axis.
 Slice shard_axis(int64_t size, Split split, int num_heads,
-                 const std::optional<WeightFormat>& format, const Ops& ops,
+                 const std::optional<WeightFormat>& format, const WeightStore& store,
                  const Parallel& parallel);
 
 // Whether blocks of `block_elements` along the rows remain whole if the matrix is divided.

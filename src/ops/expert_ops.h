@@ -6,7 +6,6 @@
 #include <span>
 
 #include "ops/ops.h"
-#include "quire/status.h"
 #include "tensor/tensor.h"
 
 namespace quire {
@@ -27,19 +26,6 @@ class Experts {
   virtual ~Experts() = default;
   virtual const ExpertsShape& shape() const = 0;
   virtual size_t num_bytes() const = 0;
-};
-
-// The source of Experts' numbers. It is read one matrix at a time, in ascending order, gate_up
-// before down, so that host memory need not hold a whole layer twice.
-class ExpertsSource {
- public:
-  virtual ~ExpertsSource() = default;
-  virtual const ExpertsShape& shape() const = 0;
-  // The matrices of expert `idx`, [2 * intermediate_size, hidden_size] (the rows of gate, then of
-  // up) and [hidden_size, intermediate_size]; valid until the next call. The experts may differ in
-  // their schemes.
-  virtual Result<LinearSource> gate_up(int idx) = 0;
-  virtual Result<LinearSource> down(int idx) = 0;
 };
 
 // A router's score of an expert, from the logits of all experts.

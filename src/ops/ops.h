@@ -4,25 +4,18 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
-#include <span>
 
 #include "kv/kv_layout.h"
 #include "quire/status.h"
-#include "tensor/gguf_blocks.h"
 #include "tensor/tensor.h"
-#include "tensor/weight_source.h"
 
 namespace quire {
 
 class Collectives;
 class ExpertOps;
-class Experts;
-class ExpertsSource;
 class LatentOps;
-class PerHeadLinear;
-struct ExpertsShape;
+class WeightStore;
 
 // A weight matrix [out_features, in_features] and an optional bias, in the device's own layout. The
 // model does not see the scheme in which the weights are stored.
@@ -39,34 +32,6 @@ class Linear {
 
  private:
   std::optional<int64_t> first_token_id_;
-};
-
-// Rows that repeat a pool of numbers in host memory (load_format dummy): element (i, j) is
-// pool[(first + i * row_stride + j) % length of pool].
-struct RepeatedRows {
-  TensorView pool;
-  int64_t first = 0;
-  int64_t row_stride = 0;
-  Shape shape;
-};
-
-// A contiguous range of a weight's rows or columns.
-struct Slice {
-  int64_t first = 0;
-  int64_t count = 0;
-};
-
-// The source of a Linear's numbers: matrices in host memory, stacked in order (q, k and v become
-// one). All have the same in_features, and those of `weights` the same scheme.
-struct LinearSource {
-  std::span<const WeightView> weights;  // each [rows_i, in_features]
-  std::span<const TensorView> biases;   // empty, or one per matrix: [rows_i]; data null: zeros
-  std::span<const RepeatedRows> repeated = {};  // used instead of weights if fills_repeated()
-  std::span<const BlockMatrix> blocks = {};     // used instead of weights if block_bytes() > 0
-  // Set only if quantizes_rows(): the matrices are F32, F16 or BF16, and make_linear quantizes them
-  // to E4M3 with a scale per row. The Linear gets these columns of the quantized rows, so that the
-  // scale of a row does not depend on the number of ranks.
-  std::optional<Slice> quantized_columns = {};
 };
 
 // The activation of a gated MLP.
@@ -168,54 +133,12 @@ class Ops {
   virtual LatentOps* latents() const { return nullptr; }
   virtual Collectives* collectives() const { return nullptr; }
 
+  // Makes the weights that these operations read.
+  virtual WeightStore& weights() const = 0;
+
   // The type of activations: F32 on a CPU.
   virtual DType activation_dtype() const = 0;
 
-  // The type in which a Linear keeps a matrix that is stored in this scheme. Fails with
-  // kUnimplemented, naming the scheme, if the device does not compute with it.
-  virtual Result<DType> linear_dtype(const WeightScheme& scheme) const = 0;
-
-  // The bytes that a Linear keeps for each block of this type; 0 if make_linear does not take them.
-  virtual int64_t block_bytes(const GgufBlockType& /*type*/) const { return 0; }
-
-  // The bytes that a Linear keeps for a matrix of integers (is_integer) with scales of this type; 0
-  // if make_linear does not take them. Then they are expanded to their plain_dtype() at load.
-  virtual int64_t integer_bytes(const WeightScheme& /*scheme*/, DType /*scales*/,
-                                const Shape& /*matrix*/) const {
-    return 0;
-  }
-
-  // Makes a Linear, at load. The source, including its pages, may be freed once the call returns.
-  // Fails as linear_dtype does, and with kInvalidArgument for shapes or scales that do not fit.
-  virtual Result<std::unique_ptr<Linear>> make_linear(const LinearSource& source) = 0;
-  // Whether make_linear fills LinearSource::repeated itself, without gigabytes of host memory.
-  virtual bool fills_repeated() const { return false; }
-  // Whether make_linear and make_experts take LinearSource::quantized_columns. The Linear then has
-  // the bits that quantize_rows() computes on the host. They fail with kInvalidArgument if a matrix
-  // in memory has an infinity or a NaN.
-  virtual bool quantizes_rows() const { return false; }
-  // Whether a matrix of FP8 values with a scale per block must have whole blocks, except for the
-  // last ones along either axis. Otherwise a border between ranks may cut blocks into smaller ones.
-  virtual bool needs_whole_blocks() const { return false; }
-  // Makes a PerHeadLinear of one matrix per head, [out_features, in_features] in F32, F16 or BF16,
-  // as make_linear makes a Linear. Only if the device has latents().
-  virtual Result<std::unique_ptr<PerHeadLinear>> make_per_head_linear(
-      std::span<const TensorView> matrices) = 0;
-  // Whether shared experts are faster as experts that every token has than as a gated MLP. `shape`
-  // is that of all experts together.
-  virtual bool merges_shared_experts(const ExpertsShape& /*shape*/) const { return false; }
-  // Whether make_experts takes the blocks and integers that make_linear takes. Otherwise those of
-  // experts are expanded at load.
-  virtual bool packs_experts() const { return true; }
-  // Whether the experts of one layer may be quantized in different formats, and some of their
-  // matrices not at all. Otherwise make_experts takes quantized experts only if all matrices are
-  // quantized, each in the format that it has in the other experts.
-  virtual bool mixes_experts() const { return true; }
-  // Makes the experts of one layer, at load, as make_linear makes a Linear. Only if the device has
-  // experts().
-  virtual Result<std::unique_ptr<Experts>> make_experts(ExpertsSource& source) = 0;
-  // Copies a small vector (norm weights, inverse frequencies) to the device as F32.
-  virtual Result<Tensor> make_vector(const TensorView& source) = 0;
   virtual Result<Tensor> allocate(const Shape& shape, DType dtype) = 0;
   // Does the same for a KV cache, of which every thread may read any part: a CPU with several nodes
   // distributes its pages over them.

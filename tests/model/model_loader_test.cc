@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 #include <thread>
+#include <variant>
 #include <vector>
 
 #include "base/thread_pool.h"
@@ -16,6 +17,7 @@
 #include "model/families.h"
 #include "model/weights.h"
 #include "ops/collectives.h"
+#include "ops/host_matrices.h"
 #include "support/model_harness.h"
 #include "support/reference_ops.h"
 #include "tensor/dtype.h"
@@ -782,13 +784,19 @@ TEST(Fp8Checkpoint, RanksMayCutBlocksOfScales) {
   }
 }
 
+// The matrices of a source that are in memory.
+std::span<const WeightView> stored_in(const LinearSource& source) {
+  const auto* const stored = std::get_if<StoredMatrices>(&source.numbers);
+  return stored == nullptr ? std::span<const WeightView>() : stored->each;
+}
+
 // Takes blocks of 8 x 8 alone, as a GPU takes those of 128 x 128.
 class WholeBlockOps final : public RankOps {
  public:
   using RankOps::RankOps;
   bool needs_whole_blocks() const override { return true; }
   Result<std::unique_ptr<Linear>> make_linear(const LinearSource& source) override {
-    for (const WeightView& weight : source.weights) {
+    for (const WeightView& weight : stored_in(source)) {
       const WeightScheme& scheme = weight.scheme;
       if (!has_fp8_blocks(scheme)) continue;
       if (scheme.block_rows != 8 || scheme.block_columns != 8) return unimplemented("cut blocks");
@@ -843,21 +851,17 @@ TEST(Fp8Checkpoint, HeadsThatCutABlockAreRefusedIfTheDeviceNeedsWholeOnes) {
                     HasSubstr("tensor_parallel_size")));
 }
 
-// Quantizes matrices itself, as a GPU does.
-template <class Base>
-class QuantizingOps : public Base {
+// Writes every tensor out.
+class UnrepeatedWeights : public DummyWeights {
  public:
-  using Base::Base;
-  bool quantizes_rows() const override { return true; }
-  bool fills_repeated() const override { return fills_repeated_; }
-  void set_fills_repeated(bool fills) { fills_repeated_ = fills; }
-
- private:
-  bool fills_repeated_ = false;
+  using DummyWeights::DummyWeights;
+  Result<std::optional<RepeatedTensor>> repeated(std::string_view /*name*/) override {
+    return std::optional<RepeatedTensor>();
+  }
 };
 
-// The loader quantizes for operations that do not.
-TEST(Fp8AtLoad, DevicesQuantizeAsTheLoader) {
+// Each rank quantizes whole rows.
+TEST(Fp8AtLoad, ScalesDoNotDependOnTheNumberOfRanks) {
   for (ModelConfig config : {small_config(), parse_model_config(kMixtral, "mixtral").value(),
                              parse_model_config(kDeepseek, "deepseek").value()}) {
     config.format = fp8_at_load();
@@ -865,14 +869,11 @@ TEST(Fp8AtLoad, DevicesQuantizeAsTheLoader) {
     DummyWeights weights = make_source();
     ReferenceOps reference;
     const std::vector<float> expected = prompt_logits(config, weights, reference, {0, 1});
-    QuantizingOps<ReferenceOps> ops;
-    for (const bool fills_repeated : {false, true}) {
-      ops.set_fills_repeated(fills_repeated);
-      EXPECT_EQ(prompt_logits(config, weights, ops, {0, 1}), expected) << fills_repeated;
+    for (const std::vector<float>& logits : logits_of_ranks(config, make_source)) {
+      expect_near_all(logits, expected);
     }
-    // The sums of two ranks are those of the loader's ranks, because the scales are the same.
-    EXPECT_EQ(logits_of_ranks<QuantizingOps<RankOps>>(config, make_source),
-              logits_of_ranks(config, make_source));
+    UnrepeatedWeights in_memory(DType::kBF16);
+    EXPECT_EQ(prompt_logits(config, in_memory, reference, {0, 1}), expected);
     ModelConfig plain = config;
     plain.format.reset();
     EXPECT_NE(prompt_logits(plain, weights, reference, {0, 1}), expected);
@@ -880,10 +881,10 @@ TEST(Fp8AtLoad, DevicesQuantizeAsTheLoader) {
 }
 
 // Has a NaN in one matrix.
-class BrokenWeights : public DummyWeights {
+class BrokenWeights : public UnrepeatedWeights {
  public:
   explicit BrokenWeights(std::string broken)
-      : DummyWeights(DType::kF32), broken_(std::move(broken)) {}
+      : UnrepeatedWeights(DType::kF32), broken_(std::move(broken)) {}
 
   Result<TensorView> tensor(std::string_view name, const Shape& expected) override {
     QUIRE_ASSIGN_OR_RETURN(const TensorView view, DummyWeights::tensor(name, expected));
@@ -896,12 +897,14 @@ class BrokenWeights : public DummyWeights {
 };
 
 // Fails as a GPU does, without the tensor's name.
-class RefusingOps : public QuantizingOps<ReferenceOps> {
+class RefusingOps : public ReferenceOps {
  public:
   Result<std::unique_ptr<Linear>> make_linear(const LinearSource& source) override {
-    for (const WeightView& matrix : source.weights) {
-      if (!source.quantized_columns) continue;
-      if (!check_finite(matrix.values).ok()) return invalid_argument("not finite");
+    const auto* const plain = std::get_if<MatricesToQuantize>(&source.numbers);
+    if (plain != nullptr) {
+      for (const WeightView& matrix : std::get<StoredMatrices>(plain->from).each) {
+        if (!check_finite(matrix.values).ok()) return invalid_argument("not finite");
+      }
     }
     return ReferenceOps::make_linear(source);
   }
@@ -1032,7 +1035,7 @@ class Fp8Ops final : public ReferenceOps {
     return scheme.values == DType::kF8E4M3 ? scheme.values : DType::kF32;
   }
   Result<std::unique_ptr<Linear>> make_linear(const LinearSource& source) override {
-    for (const WeightView& weight : source.weights) {
+    for (const WeightView& weight : stored_in(source)) {
       num_bytes += static_cast<int64_t>(weight.values.num_bytes());
       if (weight.scales.data == nullptr) continue;
       num_bytes += static_cast<int64_t>(weight.scales.num_bytes());

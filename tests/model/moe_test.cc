@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <cstring>
+#include <variant>
 
 #include "base/thread_pool.h"
 #include "cpu/attention/reference.h"
@@ -321,9 +322,8 @@ TEST(Moe, SeveralSharedExpertsInIntegersAreNotMerged) {
 // Keeps matrices of integers.
 class IntegerOps : public ReferenceOps {
  public:
-  int64_t integer_bytes(const WeightScheme& /*scheme*/, DType /*scales*/,
-                        const Shape& matrix) const override {
-    return matrix.num_elements();
+  int64_t quantized_bytes(const QuantizedForm& matrix) const override {
+    return std::holds_alternative<IntegerForm>(matrix.numbers) ? matrix.shape.num_elements() : 0;
   }
 };
 
@@ -348,7 +348,9 @@ class UniformExpertsOps final : public IntegerOps {
 
    private:
     Result<LinearSource> counted(Result<LinearSource> source) {
-      if (source.ok() && is_integer(source->weights.front().scheme)) ++count_;
+      const auto* const stored =
+          source.ok() ? std::get_if<StoredMatrices>(&source->numbers) : nullptr;
+      if (stored != nullptr && is_integer(stored->each.front().scheme)) ++count_;
       return source;
     }
 
@@ -470,25 +472,6 @@ TEST(Moe, PlansItsMemory) {
     const auto cpu = make_cpu_ops(pool);
     EXPECT_GT(experts_workspace_bytes(config, limits, *cpu).value(), 0);
   }
-}
-
-// Keeps no integers of experts.
-class ExpandingExpertsOps final : public IntegerOps {
- public:
-  bool packs_experts() const override { return false; }
-};
-
-TEST(Moe, ExpertsThatAreExpandedAreNamed) {
-  ModelConfig config = config_of(kQwen);
-  config.format = {.scheme = {.values = DType::kI8, .scales = ScaleLayout::kRows},
-                   .scales_suffix = ".weight_scale",
-                   .packing = Packing::kCompressed};
-  ExpandingExpertsOps ops;
-  const DummyWeights weights(DType::kF32);
-  EXPECT_EQ(
-      describe_quantization(config, weights, ops, plan_weights(config, weights, ops, {}).value()),
-      "8-bit integers with a scale per row, computed as they are, except 18 of 36 matrices, "
-      "which are expanded to f32 at load");
 }
 
 TEST(Moe, ADeviceWithoutExpertsRefusesThem) {

@@ -122,7 +122,7 @@ class RandomExperts : public ExpertsSource {
       const Shape shape = scales_shape(fp8_scheme_, matrix.shape);
       view_ = WeightView(values, {matrix.scales.data(), DType::kF32, shape}, fp8_scheme_);
     }
-    return LinearSource{.weights = {&view_, 1}, .biases = {}};
+    return LinearSource{.numbers = StoredMatrices{{&view_, 1}}};
   }
 
   ExpertsShape shape_;

@@ -7,9 +7,8 @@
 
 #include "base/check.h"
 #include "base/thread_pool.h"
-#include "model/quantization.h"
-#include "model/weights.h"
 #include "ops/collectives.h"
+#include "ops/host_matrices.h"
 #include "tensor/dtype.h"
 
 namespace quire::testing {
@@ -267,46 +266,15 @@ void ReferenceOps::run_experts(const ExpertsCall& call) {
   }
 }
 
-namespace {
-
-// The elements in F32.
-Result<Tensor> expand(const RepeatedRows& rows) {
-  QUIRE_ASSIGN_OR_RETURN(Tensor out, Tensor::host(rows.shape, DType::kF32));
-  const int64_t width = rows.shape[1];
-  for (int64_t i = 0; i < rows.shape.num_elements(); ++i) {
-    const int64_t at = rows.first + i / width * rows.row_stride + i % width;
-    out.view.as<float>()[i] = element(rows.pool, at % rows.pool.shape.num_elements());
-  }
-  return out;
-}
-
-}  // namespace
-
-Result<std::unique_ptr<Linear>> ReferenceOps::make_expanded_linear(const LinearSource& source) {
-  std::vector<Tensor> copies;
-  std::vector<WeightView> matrices(source.weights.begin(), source.weights.end());
-  for (const RepeatedRows& rows : source.repeated) {
-    QUIRE_ASSIGN_OR_RETURN(Tensor copy, expand(rows));
-    matrices.emplace_back(copy.view);
-    copies.push_back(std::move(copy));
-  }
-  for (WeightView& matrix : matrices) {
-    if (!source.quantized_columns) continue;
-    ThreadPool threads(1);
-    QUIRE_ASSIGN_OR_RETURN(matrix,
-                           quantize_rows(matrix.values, fp8_at_load().scheme, copies, threads));
-    QUIRE_ASSIGN_OR_RETURN(matrix,
-                           slice_columns(matrix, *source.quantized_columns, "reference", copies));
-  }
-  return make_linear({.weights = matrices, .biases = source.biases});
-}
-
 Result<std::unique_ptr<Linear>> ReferenceOps::make_linear(const LinearSource& source) {
-  if (source.quantized_columns || !source.repeated.empty()) return make_expanded_linear(source);
+  ThreadPool threads(1);
+  std::vector<Tensor> copies;
+  QUIRE_ASSIGN_OR_RETURN(const std::vector<WeightView> matrices,
+                         matrices_in_memory(source, copies, threads));
   int64_t num_out = 0;
-  for (const WeightView& matrix : source.weights) num_out += matrix.values.shape[0];
-  auto linear = std::make_unique<ReferenceLinear>(num_out, source.weights.front().values.shape[1]);
-  for (const WeightView& matrix : source.weights) append_scaled(matrix, linear->weights);
+  for (const WeightView& matrix : matrices) num_out += matrix.values.shape[0];
+  auto linear = std::make_unique<ReferenceLinear>(num_out, matrices.front().values.shape[1]);
+  for (const WeightView& matrix : matrices) append_scaled(matrix, linear->weights);
   for (const TensorView& block : source.biases) append(block, linear->bias);
   return std::unique_ptr<Linear>(std::move(linear));
 }
@@ -418,7 +386,7 @@ Result<std::unique_ptr<PerHeadLinear>> ReferenceOps::make_per_head_linear(
   for (const TensorView& matrix : matrices) {
     const WeightView weights(matrix);
     QUIRE_ASSIGN_OR_RETURN(linear->heads.emplace_back(),
-                           make_linear({.weights = {&weights, 1}, .biases = {}}));
+                           make_linear({.numbers = StoredMatrices{{&weights, 1}}}));
   }
   return std::unique_ptr<PerHeadLinear>(std::move(linear));
 }

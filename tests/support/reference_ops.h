@@ -7,6 +7,7 @@
 #include "ops/expert_ops.h"
 #include "ops/latent_ops.h"
 #include "ops/ops.h"
+#include "ops/weight_store.h"
 
 namespace quire::testing {
 
@@ -22,13 +23,20 @@ std::vector<RoutedExpert> reference_route(const ExpertRouting& routing,
                                           std::span<const float> bias);
 
 // Reference implementations of ops/: F32 activations, fp64 arithmetic, one plain loop each.
-class ReferenceOps : public Ops, public ExpertOps, public LatentOps {
+class ReferenceOps : public Ops, public WeightStore, public ExpertOps, public LatentOps {
  public:
   Stream& stream() override { return stream_; }
+  WeightStore& weights() const override { return store_; }
   ExpertOps* experts() const override { return experts_; }
   LatentOps* latents() const override { return latents_; }
   DType activation_dtype() const override { return DType::kF32; }
+
+  int64_t quantized_bytes(const QuantizedForm& /*matrix*/) const override { return 0; }
   Result<DType> linear_dtype(const WeightScheme& /*scheme*/) const override { return DType::kF32; }
+  bool needs_whole_blocks() const override { return false; }
+  bool mixes_experts() const override { return true; }
+  bool merges_shared_experts(const ExpertsShape& /*shape*/) const override { return false; }
+  Status finish() override { return {}; }
 
   Result<std::unique_ptr<Linear>> make_linear(const LinearSource& source) override;
   Result<std::unique_ptr<PerHeadLinear>> make_per_head_linear(
@@ -59,11 +67,9 @@ class ReferenceOps : public Ops, public ExpertOps, public LatentOps {
 
  private:
   Stream stream_;
+  WeightStore& store_ = *this;
   ExpertOps* const experts_ = this;
   LatentOps* const latents_ = this;
-
-  // Writes out the repeated rows, and quantizes the matrices that are to be quantized.
-  Result<std::unique_ptr<Linear>> make_expanded_linear(const LinearSource& source);
 };
 
 // Operations of a device that computes neither experts nor matrices by head.

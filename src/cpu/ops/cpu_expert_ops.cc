@@ -1,7 +1,6 @@
 #include "cpu/ops/cpu_expert_ops.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "base/check.h"
 #include "cpu/ops/activation_rows.h"
@@ -26,11 +25,6 @@ void for_block_rows(ThreadPool& pool, const ExpertsBlock& block, int64_t width, 
 }
 
 }  // namespace
-
-Result<std::unique_ptr<Experts>> CpuExpertOps::make_experts(ExpertsSource& source) {
-  QUIRE_ASSIGN_OR_RETURN(auto experts, CpuExperts::make(source, products_));
-  return std::unique_ptr<Experts>(std::move(experts));
-}
 
 int64_t CpuExpertOps::workspace_bytes(const ExpertsShape& shape, int64_t max_num_tokens) const {
   return ExpertsWorkspace::num_bytes(shape, max_num_tokens);

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 
 #include "cpu/ops/experts.h"
 #include "cpu/ops/products.h"
@@ -14,8 +13,6 @@ class CpuExpertOps final : public ExpertOps {
  public:
   // `products` outlives the object.
   explicit CpuExpertOps(Products& products) : products_(products) {}
-
-  Result<std::unique_ptr<Experts>> make_experts(ExpertsSource& source);
 
   // As expert_ops.h defines them.
   int64_t workspace_bytes(const ExpertsShape& shape, int64_t max_num_tokens) const override;

@@ -1,7 +1,5 @@
 #include "cpu/ops/cpu_ops.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -13,6 +11,7 @@
 #include "cpu/ops/activation_rows.h"
 #include "cpu/ops/cpu_expert_ops.h"
 #include "cpu/ops/cpu_latent_ops.h"
+#include "cpu/ops/cpu_weight_store.h"
 #include "cpu/ops/products.h"
 #include "cpu/ops/rank_group.h"
 #include "cpu/ops/rows.h"
@@ -44,7 +43,8 @@ class CpuOps final : public Ops {
       : pool_(pool),
         products_(pool, options),
         experts_(std::make_unique<CpuExpertOps>(products_)),
-        latents_(std::make_unique<CpuLatentOps>(products_)) {
+        latents_(std::make_unique<CpuLatentOps>(products_)),
+        weights_(std::make_unique<CpuWeightStore>(products_, *latents_)) {
     if (options.ranks == nullptr) return;
     collectives_ = std::make_unique<CpuCollectives>(*options.ranks, options.rank, pool);
   }
@@ -54,50 +54,8 @@ class CpuOps final : public Ops {
   LatentOps* latents() const override { return latents_.get(); }
   Collectives* collectives() const override { return collectives_.get(); }
 
+  WeightStore& weights() const override { return *weights_; }
   DType activation_dtype() const override { return DType::kF32; }
-  Result<DType> linear_dtype(const WeightScheme& scheme) const override {
-    return plain_dtype(scheme);
-  }
-
-  int64_t block_bytes(const GgufBlockType& type) const override {
-    if (type.plain) return 0;
-    return quantized::block_bytes(quantized_format(type),
-                                  type.block_elements / quantized::kGroupK) /
-           quantized::kFeatures;
-  }
-
-  int64_t integer_bytes(const WeightScheme& scheme, DType scales,
-                        const Shape& matrix) const override {
-    const auto format = quantized_format(scheme, scales, matrix);
-    if (!format) return 0;
-    const int64_t num_groups = ceil_div(matrix[1], quantized::kGroupK);
-    return quantized::row_bytes(*format, num_groups) * matrix[0] / quantized::kFeatures;
-  }
-
-  Result<std::unique_ptr<Linear>> make_linear(const LinearSource& source) override {
-    return products_.make_linear(source);
-  }
-
-  Result<std::unique_ptr<PerHeadLinear>> make_per_head_linear(
-      std::span<const TensorView> matrices) override {
-    return latents_->make_per_head_linear(matrices);
-  }
-
-  Result<std::unique_ptr<Experts>> make_experts(ExpertsSource& source) override {
-    return experts_->make_experts(source);
-  }
-
-  Result<Tensor> make_vector(const TensorView& source) override {
-    if (!is_weight_dtype(source.dtype)) {
-      return invalid_argument(
-          fmt::format("[ops] unsupported type of a vector; got {}, expected f32, f16 or bf16",
-                      dtype_name(source.dtype)));
-    }
-    const int64_t count = source.shape.num_elements();
-    QUIRE_ASSIGN_OR_RETURN(Tensor vector, Tensor::host({count}, DType::kF32));
-    convert_to_f32(source.data, source.dtype, count, vector.view.as<float>());
-    return vector;
-  }
 
   Result<Tensor> allocate(const Shape& shape, DType dtype) override {
     return Tensor::host(shape, dtype);
@@ -228,6 +186,7 @@ class CpuOps final : public Ops {
   Products products_;
   std::unique_ptr<CpuExpertOps> experts_;
   std::unique_ptr<CpuLatentOps> latents_;
+  std::unique_ptr<CpuWeightStore> weights_;
   std::unique_ptr<CpuCollectives> collectives_;  // null: one rank
   bool cache_is_refused_ = false;  // the kernel refused to interleave, and the log says so
 };

@@ -11,7 +11,7 @@
 
 #include "base/numbers.h"
 #include "cpu/ops/row_group.h"
-#include "ops/expert_ops.h"
+#include "ops/weight_store.h"
 
 namespace quire::cpu {
 

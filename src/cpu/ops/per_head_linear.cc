@@ -14,7 +14,7 @@ Result<std::unique_ptr<CpuPerHeadLinear>> CpuPerHeadLinear::make(
                 "[ops] make_per_head_linear: the heads differ in shape");
     const WeightView weights(matrix);
     QUIRE_ASSIGN_OR_RETURN(linear->heads_.emplace_back(),
-                           products.make_linear({.weights = {&weights, 1}, .biases = {}}));
+                           products.make_linear({.numbers = StoredMatrices{{&weights, 1}}}));
   }
   return linear;
 }

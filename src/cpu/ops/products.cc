@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
+
+#include "ops/host_matrices.h"
+#include "ops/quantized_source.h"
 
 namespace quire::cpu {
 namespace {
@@ -43,8 +47,12 @@ Result<std::unique_ptr<Linear>> Products::pack(const LinearSource& source) {
     QUIRE_RETURN_IF_ERROR(quantized_scratch_.reserve(*quantized));
     return std::unique_ptr<Linear>(std::move(quantized));
   }
-  QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<PackedLinear> packed,
-                         PackedLinear::pack(source, amx_kernel_ != nullptr, pool_, kept_));
+  std::vector<Tensor> copies;
+  QUIRE_ASSIGN_OR_RETURN(const std::vector<WeightView> matrices,
+                         matrices_in_memory(source, copies, pool_));
+  QUIRE_ASSIGN_OR_RETURN(
+      std::unique_ptr<PackedLinear> packed,
+      PackedLinear::pack(matrices, source.biases, amx_kernel_ != nullptr, pool_, kept_));
   switch (kernel_of(*packed)) {
     case Kernel::kAmx:
       QUIRE_RETURN_IF_ERROR(amx_scratch_.reserve(packed->padded_k(), pool_.num_threads()));

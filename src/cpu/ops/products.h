@@ -15,7 +15,7 @@
 #include "cpu/ops/gemm_quantized.h"
 #include "cpu/ops/packed_linear.h"
 #include "cpu/ops/row_group.h"
-#include "ops/ops.h"
+#include "ops/weight_store.h"
 
 namespace quire::cpu {
 

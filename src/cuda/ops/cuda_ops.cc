@@ -15,6 +15,7 @@
 #include "cuda/gemm/packed/packed_matrices.h"
 #include "cuda/gemm/tail/tail_choice.h"
 #include "cuda/ops/cuda_expert_ops.h"
+#include "cuda/ops/cuda_weight_store.h"
 
 namespace quire::cuda {
 namespace {
@@ -113,13 +114,18 @@ CudaOps::CudaOps(const LaunchContext& context, DType activation, std::unique_ptr
       ranks_(options.ranks),
       rank_(options.rank),
       part_rows_(std::move(part_rows)),
-      upload_(std::make_unique<WeightUpload>(context)) {
+      weights_(std::make_unique<CudaWeightStore>(context, activation, *gemm_, packed_gemm_.get(),
+                                                 *experts_)) {
   if (ranks_ == nullptr) return;
   collectives_ = std::make_unique<CudaCollectives>(context, std::move(options.ranks), rank_,
                                                    std::move(options.peer_sums));
 }
 
 CudaOps::~CudaOps() = default;
+
+WeightStore& CudaOps::weights() const {
+  return *weights_;
+}
 
 ExpertOps* CudaOps::experts() const {
   return experts_.get();
@@ -131,59 +137,6 @@ CudaLatentOps* CudaOps::latents() const {
 
 CudaCollectives* CudaOps::collectives() const {
   return collectives_.get();
-}
-
-Result<DType> CudaOps::linear_dtype(const WeightScheme& scheme) const {
-  QUIRE_RETURN_IF_ERROR(check_scheme(scheme));
-  if (scheme.values != DType::kF8E4M3) return activation_;
-  QUIRE_RETURN_IF_ERROR(gemm_->check_fp8());
-  return scheme.values;
-}
-
-int64_t CudaOps::block_bytes(const GgufBlockType& type) const {
-  return packed_gemm_ == nullptr || type.plain ? 0 : packed_block_bytes(type);
-}
-
-int64_t CudaOps::integer_bytes(const WeightScheme& scheme, DType scales,
-                               const Shape& matrix) const {
-  return packed_gemm_ == nullptr ? 0 : packed_bytes(scheme, scales, matrix);
-}
-
-bool CudaOps::merges_shared_experts(const ExpertsShape& shape) const {
-  return experts_->merges_shared(shape);
-}
-
-Result<std::unique_ptr<Linear>> CudaOps::make_linear(const LinearSource& source) {
-  if (packed_gemm_ != nullptr && is_quantized(source)) return make_packed(source);
-  QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<CudaLinear> linear,
-                         CudaLinear::load(source, activation_, *upload_, *context_.stream));
-  if (linear->weights().dtype == DType::kF8E4M3) QUIRE_RETURN_IF_ERROR(gemm_->prepare_fp8());
-  return std::unique_ptr<Linear>(std::move(linear));
-}
-
-Result<std::unique_ptr<PerHeadLinear>> CudaOps::make_per_head_linear(
-    std::span<const TensorView> matrices) {
-  QUIRE_ASSIGN_OR_RETURN(
-      auto linear, CudaPerHeadLinear::load(matrices, activation_, *upload_, *context_.stream));
-  return std::unique_ptr<PerHeadLinear>(std::move(linear));
-}
-
-Result<std::unique_ptr<Experts>> CudaOps::make_experts(ExpertsSource& source) {
-  QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<CudaExperts> experts,
-                         CudaExperts::load(source, activation_, *upload_));
-  if (experts->has_fp8_weights()) QUIRE_RETURN_IF_ERROR(gemm_->prepare_fp8());
-  return std::unique_ptr<Experts>(std::move(experts));
-}
-
-Result<Tensor> CudaOps::make_vector(const TensorView& source) {
-  if (!is_weight_dtype(source.dtype)) {
-    return invalid_argument(
-        fmt::format("[ops] unsupported type of a vector; got {}, expected f32, f16 or bf16",
-                    dtype_name(source.dtype)));
-  }
-  QUIRE_ASSIGN_OR_RETURN(Tensor vector, device_tensor({source.shape.num_elements()}, DType::kF32));
-  QUIRE_RETURN_IF_ERROR(upload_->upload(source, vector.view));
-  return vector;
 }
 
 Result<Tensor> CudaOps::allocate(const Shape& shape, DType dtype) {
@@ -317,10 +270,6 @@ bool CudaOps::try_layer_tail(const LayerTail& layer) {
   return layer_tails_->try_run(layer);
 }
 
-Status CudaOps::end_loading() {
-  return upload_->release();
-}
-
 Status CudaOps::tune_linears(std::span<const int> row_counts,
                              const std::function<Status()>& run_step) {
   QUIRE_CHECK(recording_ == nullptr, "[ops] tune_linears() was called by the step that it records");
@@ -363,13 +312,6 @@ void CudaOps::embed_rows(const Linear& table, const int32_t* ids, float scale,
     return run_gather_rows(context_, weights, ids, out);
   }
   run_gather_scaled_rows(context_, weights, scales, as_cuda(table).scale_rows(), ids, scale, out);
-}
-
-Result<std::unique_ptr<Linear>> CudaOps::make_packed(const LinearSource& source) {
-  QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<CudaLinear> linear,
-                         CudaLinear::load_packed(source, activation_, *upload_, *context_.stream));
-  QUIRE_RETURN_IF_ERROR(packed_gemm_->reserve(*linear->packed()));
-  return std::unique_ptr<Linear>(std::move(linear));
 }
 
 void CudaOps::check_product(const Linear& w, const TensorView& x, const TensorView& out) const {

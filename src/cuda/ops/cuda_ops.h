@@ -28,8 +28,8 @@ namespace quire::cuda {
 class GemmRunner;
 class PackedGemm;
 class CudaExpertOps;
+class CudaWeightStore;
 class LayerTailChoice;
-class WeightUpload;
 struct GemmCall;
 struct PackedProduct;
 
@@ -43,10 +43,9 @@ struct CudaOpsOptions {
   std::shared_ptr<PeerSums> peer_sums = nullptr;  // of these ranks; null: all sums are NCCL's
 };
 
-// The order of use is: load weights (make_linear, make_vector), end_loading(), allocate the
-// activations, tune_linears(), then steps. Without end_loading(), the upload keeps its threads and
-// pinned memory. Without tune_linears(), fixed rules choose the kernels. A graph keeps the kernels
-// that were chosen when it was captured, so tuning precedes capture.
+// The order of use is: make weights, WeightStore::finish(), allocate the activations,
+// tune_linears(), then steps. Without tune_linears(), fixed rules choose the kernels. A graph keeps
+// the kernels that were chosen when it was captured, so tuning precedes capture.
 class CudaOps final : public Ops {
  public:
   // `stream` must outlive the object. The workspaces of the products and the counters of the fused
@@ -56,9 +55,6 @@ class CudaOps final : public Ops {
                                                  CudaOpsOptions options = {});
   ~CudaOps() override;
 
-  // Waits for the uploads, and frees their threads and memory. More weights may be loaded later,
-  // which allocates them again.
-  Status end_loading();
   // CudaCollectives::set_starting().
   void set_starting(bool is_starting) {
     if (collectives_ != nullptr) collectives_->set_starting(is_starting);
@@ -76,25 +72,11 @@ class CudaOps final : public Ops {
 
   // As ops.h defines them.
   CudaStream& stream() override { return *context_.stream; }
+  WeightStore& weights() const override;
   ExpertOps* experts() const override;
   CudaLatentOps* latents() const override;
   CudaCollectives* collectives() const override;
   DType activation_dtype() const override { return activation_; }
-  Result<DType> linear_dtype(const WeightScheme& scheme) const override;
-  int64_t block_bytes(const GgufBlockType& type) const override;
-  int64_t integer_bytes(const WeightScheme& scheme, DType scales,
-                        const Shape& matrix) const override;
-  bool packs_experts() const override { return packed_gemm_ != nullptr; }
-  bool mixes_experts() const override { return false; }
-  bool fills_repeated() const override { return true; }
-  bool quantizes_rows() const override { return true; }
-  bool needs_whole_blocks() const override { return true; }
-  bool merges_shared_experts(const ExpertsShape& shape) const override;
-  Result<std::unique_ptr<Linear>> make_linear(const LinearSource& source) override;
-  Result<std::unique_ptr<PerHeadLinear>> make_per_head_linear(
-      std::span<const TensorView> matrices) override;
-  Result<std::unique_ptr<Experts>> make_experts(ExpertsSource& source) override;
-  Result<Tensor> make_vector(const TensorView& source) override;
   Result<Tensor> allocate(const Shape& shape, DType dtype) override;
   void embed(const Linear& table, const int32_t* ids, float scale, TensorView out) override;
   void residual_norm(const ResidualNorm& norm, TensorView out) override;
@@ -122,7 +104,6 @@ class CudaOps final : public Ops {
 
   bool is_collective(const ResidualNorm& norm) const;
   void embed_rows(const Linear& table, const int32_t* ids, float scale, const TensorView& out);
-  Result<std::unique_ptr<Linear>> make_packed(const LinearSource& source);
   void check_product(const Linear& w, const TensorView& x, const TensorView& out) const;
   PackedProduct packed_product_of(const Linear& w, const TensorView& x,
                                   const TensorView& out) const;
@@ -145,7 +126,7 @@ class CudaOps final : public Ops {
   int rank_;
   std::unique_ptr<CudaCollectives> collectives_;  // null: a single rank
   Tensor part_rows_;  // I32, of a step's tokens; empty: there is one rank
-  std::unique_ptr<WeightUpload> upload_;
+  std::unique_ptr<CudaWeightStore> weights_;
   std::unique_ptr<Recording> recording_;  // null unless tune_linears() runs its step
 };
 

@@ -15,9 +15,7 @@
 #include "base/numbers.h"
 #include "cuda/base/launch.h"
 #include "cuda/base/stream.h"
-#include "ops/expert_ops.h"
-#include "ops/latent_ops.h"
-#include "ops/ops.h"
+#include "ops/weight_store.h"
 
 namespace quire::cuda {
 

@@ -98,7 +98,7 @@ class Start {
 Status Start::run() {
   QUIRE_RETURN_IF_ERROR(use_device(stream_.limits().device));
   check_sizes();
-  QUIRE_RETURN_IF_ERROR(ops_.end_loading());
+  QUIRE_RETURN_IF_ERROR(ops_.weights().finish());
   QUIRE_RETURN_IF_ERROR(make_drafter());
   QUIRE_RETURN_IF_ERROR(allocate());
   QUIRE_RETURN_IF_ERROR(warm_up());

@@ -41,7 +41,7 @@ Result<std::unique_ptr<Linear>> make_linear(QuantizedOps& ops,
     weights.push_back(part->view);
     num_rows.push_back(part->n);
   }
-  return ops.make({.weights = weights, .biases = {}}, num_rows, bias);
+  return ops.make({.numbers = StoredMatrices{weights}}, num_rows, bias);
 }
 
 // Computes the product in double. An output's error is at most that of rounding activations and,
@@ -291,13 +291,17 @@ TEST(IntegerLinear, TakesTheBytesThatAreEstimated) {
   for (const IntegerSpec& spec : specs) {
     const IntegerMatrix w(spec, 64, 1024, 1);
     const WeightScheme scheme = scheme_of(spec);
-    const int64_t estimate = ops.ops->integer_bytes(scheme, spec.scales, w.view.values.shape);
+    const int64_t estimate =
+        ops.ops->weights().quantized_bytes({w.view.values.shape, IntegerForm{scheme, spec.scales}});
     EXPECT_EQ(make_linear(ops, {&w}).value()->num_bytes(), static_cast<size_t>(estimate))
         << describe(spec);
   }
-  EXPECT_EQ(ops.ops->integer_bytes(scheme_of(specs[0]), DType::kF16, {64, 1024}),
+  EXPECT_EQ(ops.ops->weights().quantized_bytes(
+                {{64, 1024}, IntegerForm{scheme_of(specs[0]), DType::kF16}}),
             64 * 1024 * 4 / 8 + 64 * 8 * 3);
-  EXPECT_EQ(ops.ops->integer_bytes(scheme_of({.group_size = 40}), DType::kF16, {64, 120}), 0);
+  EXPECT_EQ(ops.ops->weights().quantized_bytes(
+                {{64, 120}, IntegerForm{scheme_of({.group_size = 40}), DType::kF16}}),
+            0);
 }
 
 }  // namespace

@@ -83,7 +83,7 @@ TEST(PerHeadLinear, AgreesWithTheDefinition) {
         // AMX omits the product of the second terms of an F16 weight and an activation.
         const double bound = testing::uses_amx(variant) && dtype == DType::kF16 ? 1e-4 : 3e-5;
         const HeadMatrices matrices(shape.num_heads, shape.num_out, shape.num_in, dtype);
-        const auto w = ops->make_per_head_linear(matrices.views).value();
+        const auto w = ops->weights().make_per_head_linear(matrices.views).value();
         const auto exact = reference.make_per_head_linear(matrices.views).value();
         EXPECT_EQ(w->num_heads(), shape.num_heads);
         for (const int64_t num_tokens : {1, 5, 16, 17}) {
@@ -112,7 +112,7 @@ TEST(PerHeadLinear, RowsDoNotDependOnTheirBatch) {
   for (const Variant& variant : variants()) {
     VariantOps ops(variant);
     const HeadMatrices matrices(shape.num_heads, shape.num_out, shape.num_in, DType::kBF16);
-    const auto w = ops->make_per_head_linear(matrices.views).value();
+    const auto w = ops->weights().make_per_head_linear(matrices.views).value();
     const std::vector<float> all = run_per_head_linear(*ops, *w, shape, x, kTokens);
     for (const size_t t : {size_t{0}, size_t{17}, size_t{255}, size_t{256}, size_t{299}}) {
       const auto at = x.begin() + static_cast<int64_t>(t * x_row);

@@ -26,7 +26,7 @@ Result<std::unique_ptr<Linear>> QuantizedOps::make(LinearSource source,
     }
   }
   source.biases = biases;
-  return ops->make_linear(source);
+  return ops->weights().make_linear(source);
 }
 
 std::vector<float> QuantizedOps::run(const Linear& linear, std::vector<float>& x, int64_t m) {

@@ -197,12 +197,12 @@ TEST(MakeVector, WidensToF32) {
   uint16_t brains[] = {f32_to_bf16(1.5F), f32_to_bf16(-0.25F)};
   for (const TensorView& source :
        {TensorView{halves, DType::kF16, {2}}, TensorView{brains, DType::kBF16, {2}}}) {
-    const Tensor vector = std::move(ops->make_vector(source)).value();
+    const Tensor vector = std::move(ops->weights().make_vector(source)).value();
     EXPECT_EQ(vector.view.dtype, DType::kF32);
     EXPECT_EQ(vector.view.as<float>()[0], 1.5F);
     EXPECT_EQ(vector.view.as<float>()[1], -0.25F);
   }
-  EXPECT_FALSE(ops->make_vector({halves, DType::kI32, {1}}).ok());
+  EXPECT_FALSE(ops->weights().make_vector({halves, DType::kI32, {1}}).ok());
 }
 
 TEST(RopeAngles, TurnInDouble) {

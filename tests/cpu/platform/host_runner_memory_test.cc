@@ -72,7 +72,7 @@ TEST(CpuOpsOutOfMemory, FailAtTheFirstMatrix) {
     ::setrlimit(RLIMIT_AS, &limit);
     const std::unique_ptr<Ops> ops = make_cpu_ops(pool);
     const StatusCode code =
-        ops->make_linear({.weights = {&matrix, 1}, .biases = {}}).status().code();
+        ops->weights().make_linear({.numbers = StoredMatrices{{&matrix, 1}}}).status().code();
     std::_Exit(code == StatusCode::kResourceExhausted ? 0 : 1);
   };
   EXPECT_EXIT(make_linear(), ::testing::ExitedWithCode(0), "");

@@ -89,7 +89,7 @@ struct Matrices {
     for (int64_t h = 0; h < num_heads; ++h) {
       views.push_back({of.data() + h * rows * columns, DType::kF32, {rows, columns}});
     }
-    return ops.make_per_head_linear(views).value();
+    return ops.weights().make_per_head_linear(views).value();
   }
 
   int num_heads;

@@ -9,6 +9,7 @@
 #include "few_row_products.h"
 #include "model/quantization.h"
 #include "model/weights.h"
+#include "ops/host_matrices.h"
 #include "tensor/weight_source.h"
 
 namespace quire::testing {
@@ -118,9 +119,9 @@ class Fp8LinearTest : public CudaOpsTest {
     const WeightView weights[] = {matrices_[0].view(), matrices_[1].view()};
     const TensorView biases[] = {{bias_.data(), DType::kF32, {first}},
                                  {nullptr, DType::kF32, {spec.n - first}}};
-    LinearSource source = {.weights = weights, .biases = {}};
+    LinearSource source = {.numbers = StoredMatrices{weights}};
     if (spec.has_bias) source.biases = biases;
-    auto linear = ops_->make_linear(source);
+    auto linear = ops_->weights().make_linear(source);
     ASSERT_TRUE(linear.ok()) << linear.status().message();
     linear_ = std::move(linear).value();
     expected_linear_ = reference_.make_linear(source).value();
@@ -193,8 +194,8 @@ class Fp8LinearTest : public CudaOpsTest {
 
   // Quantizes the columns of the source's matrices, and compares with those of `matrices`, the same
   // numbers, as the loader quantizes them.
-  void expect_bits_of_the_host(LinearSource source, std::span<const TensorView> matrices,
-                               const Slice& columns) {
+  void expect_bits_of_the_host(const std::variant<StoredMatrices, RepeatedMatrices>& from,
+                               std::span<const TensorView> matrices, const Slice& columns) {
     ThreadPool threads(4);
     std::vector<Tensor> copies;
     std::vector<WeightView> quantized;
@@ -202,10 +203,11 @@ class Fp8LinearTest : public CudaOpsTest {
       const WeightView rows = quantize_rows(matrix, fp8_at_load().scheme, copies, threads).value();
       quantized.push_back(slice_columns(rows, columns, "matrix", copies).value());
     }
-    source.quantized_columns = columns;
-    const auto linear = ops_->make_linear(source);
+    const auto linear = ops_->weights().make_linear(
+        {.numbers = MatricesToQuantize{from, fp8_at_load().scheme, columns}});
     ASSERT_TRUE(linear.ok()) << linear.status().message();
-    const auto expected = ops_->make_linear({.weights = quantized, .biases = {}}).value();
+    const auto expected =
+        ops_->weights().make_linear({.numbers = StoredMatrices{quantized}}).value();
     const cuda::CudaLinear& got = cuda::as_cuda(**linear);
     const cuda::CudaLinear& want = cuda::as_cuda(*expected);
     ASSERT_EQ(got.weights().shape, want.weights().shape);
@@ -368,7 +370,7 @@ class Fp8LinearTest : public CudaOpsTest {
       } else {
         view = matrix.emplace(n, k, scheme, DType::kF32, 3).view();
       }
-      return ops_->make_linear({.weights = {&view, 1}, .biases = {}}).value();
+      return ops_->weights().make_linear({.numbers = StoredMatrices{{&view, 1}}}).value();
     };
     mlp.gate_up = linear(2 * inner, width);
     mlp.down = linear(width, inner);
@@ -671,7 +673,7 @@ TEST_P(Fp8LinearTest, QuantizesWeightsToTheBitsOfTheHost) {
     std::vector<TensorView> matrices = {whole.rows(0, first)};
     if (first < spec.rows) matrices.push_back(whole.rows(first, spec.rows - first));
     const std::vector<WeightView> weights(matrices.begin(), matrices.end());
-    expect_bits_of_the_host({.weights = weights, .biases = {}}, matrices, spec.columns);
+    expect_bits_of_the_host(StoredMatrices{weights}, matrices, spec.columns);
   }
 }
 
@@ -686,7 +688,7 @@ TEST_P(Fp8LinearTest, QuantizesRepeatedWeightsToTheBitsOfTheHost) {
     repeated.push_back({numbers.pool, numbers.first, shapes[i][1], shapes[i]});
   }
   for (const Slice& columns : {Slice{0, 4096}, Slice{2048, 2048}, Slice{3, 50}}) {
-    expect_bits_of_the_host({.weights = {}, .biases = {}, .repeated = repeated}, matrices, columns);
+    expect_bits_of_the_host(RepeatedMatrices{repeated}, matrices, columns);
   }
 }
 
@@ -698,25 +700,28 @@ TEST_P(Fp8LinearTest, QuantizesFiniteWeightsAlone) {
     numbers.back() = fault;
     std::vector<std::byte> bytes = encode(numbers, dtype());
     const WeightView view = TensorView{bytes.data(), dtype(), {rows, width}};
-    LinearSource source = {.weights = {&view, 1}, .biases = {}};
-    EXPECT_TRUE(ops_->make_linear(source).ok());
-    source.quantized_columns = Slice{0, width};
-    EXPECT_EQ(ops_->make_linear(source).status().code(), StatusCode::kInvalidArgument);
+    const StoredMatrices stored = {{&view, 1}};
+    EXPECT_TRUE(ops_->weights().make_linear({.numbers = stored}).ok());
+    const LinearSource source = {.numbers =
+                                     MatricesToQuantize{stored, fp8_at_load().scheme, {0, width}}};
+    EXPECT_EQ(ops_->weights().make_linear(source).status().code(), StatusCode::kInvalidArgument);
   }
 }
 
 TEST_P(Fp8LinearTest, RefusesColumnsThatAMatrixDoesNotHave) {
   std::vector<std::byte> bytes = encode(std::vector<float>(64, 1.0F), dtype());
   const WeightView view = TensorView{bytes.data(), dtype(), {2, 32}};
-  LinearSource source = {.weights = {&view, 1}, .biases = {}};
   for (const Slice& columns : {Slice{0, 33}, Slice{16, 17}, Slice{-1, 2}, Slice{0, 0}}) {
-    source.quantized_columns = columns;
-    EXPECT_EQ(ops_->make_linear(source).status().code(), StatusCode::kInvalidArgument);
+    const LinearSource source = {
+        .numbers = MatricesToQuantize{StoredMatrices{{&view, 1}}, fp8_at_load().scheme, columns}};
+    EXPECT_EQ(ops_->weights().make_linear(source).status().code(), StatusCode::kInvalidArgument);
   }
   Fp8Matrix scaled(2, 32, kPerRow, DType::kF32, 1);
   const WeightView scaled_view = scaled.view();
-  source = {.weights = {&scaled_view, 1}, .biases = {}, .quantized_columns = Slice{0, 32}};
-  EXPECT_EQ(ops_->make_linear(source).status().code(), StatusCode::kInvalidArgument);
+  const LinearSource source = {
+      .numbers =
+          MatricesToQuantize{StoredMatrices{{&scaled_view, 1}}, fp8_at_load().scheme, {0, 32}}};
+  EXPECT_EQ(ops_->weights().make_linear(source).status().code(), StatusCode::kInvalidArgument);
 }
 
 TEST_P(Fp8LinearTest, FusedRowsHaveTheBitsOfSeparateKernels) {
@@ -796,7 +801,7 @@ TEST_P(Fp8LinearTest, LayerTailIsNotFused) {
       cuda::LayerTailKernel::create({.stream = &stream(), .overlap_start = true}).value();
   ASSERT_NE(kernel, nullptr);
   std::vector<float> ones(static_cast<size_t>(2 * size * size), 1.0F);
-  const Tensor norm = ops_->make_vector({ones.data(), DType::kF32, {size}}).value();
+  const Tensor norm = ops_->weights().make_vector({ones.data(), DType::kF32, {size}}).value();
   const auto zeros = [&](int64_t width) {
     return device({1, width}, std::vector<float>(static_cast<size_t>(width)));
   };
@@ -811,7 +816,7 @@ TEST_P(Fp8LinearTest, LayerTailIsNotFused) {
       Fp8Matrix matrix(n, size, kPerRow, DType::kF32, 1);
       const WeightView view =
           is_fp8 ? matrix.view() : WeightView(TensorView{ones.data(), DType::kF32, {n, size}});
-      return ops_->make_linear({{&view, 1}, {}}).value();
+      return ops_->weights().make_linear({.numbers = StoredMatrices{{&view, 1}}}).value();
     };
     const auto o = linear(size);
     const auto gate_up = linear(2 * size);
@@ -833,20 +838,24 @@ TEST_P(Fp8LinearTest, LayerTailIsNotFused) {
 }
 
 TEST_P(Fp8LinearTest, RefusesSchemesThatDoNotFit) {
-  EXPECT_EQ(ops_->linear_dtype(kPerRow).value(), DType::kF8E4M3);
-  EXPECT_EQ(ops_->linear_dtype(kPerBlock).value(), DType::kF8E4M3);
-  EXPECT_EQ(ops_->linear_dtype({.values = DType::kF32}).value(), dtype());
+  EXPECT_EQ(ops_->weights().linear_dtype(kPerRow).value(), DType::kF8E4M3);
+  EXPECT_EQ(ops_->weights().linear_dtype(kPerBlock).value(), DType::kF8E4M3);
+  EXPECT_EQ(ops_->weights().linear_dtype({.values = DType::kF32}).value(), dtype());
   Fp8Matrix per_tensor(4, 32, kPerTensor, DType::kF32, 1);
   Fp8Matrix per_row(4, 32, kPerRow, DType::kF32, 2);
   const WeightView mixed[] = {per_tensor.view(), per_row.view()};
-  EXPECT_EQ(ops_->make_linear({mixed, {}}).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(ops_->weights().make_linear({.numbers = StoredMatrices{mixed}}).status().code(),
+            StatusCode::kInvalidArgument);
   WeightView wrong_scales = per_row.view();
   wrong_scales.scales = wrong_scales.scales.rows(0, 3);
-  EXPECT_EQ(ops_->make_linear({{&wrong_scales, 1}, {}}).status().code(),
-            StatusCode::kInvalidArgument);
+  EXPECT_EQ(
+      ops_->weights().make_linear({.numbers = StoredMatrices{{&wrong_scales, 1}}}).status().code(),
+      StatusCode::kInvalidArgument);
   WeightView no_scales = per_row.view();
   no_scales.scales.data = nullptr;
-  EXPECT_EQ(ops_->make_linear({{&no_scales, 1}, {}}).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(
+      ops_->weights().make_linear({.numbers = StoredMatrices{{&no_scales, 1}}}).status().code(),
+      StatusCode::kInvalidArgument);
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, Fp8LinearTest,

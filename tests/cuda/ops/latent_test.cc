@@ -25,7 +25,7 @@ class PerHeadLinearTest : public CudaOpsTest {
     for (int64_t h = 0; h < spec.num_heads; ++h) {
       matrices.push_back({weights_.data() + h * spec.n * spec.k, DType::kF32, {spec.n, spec.k}});
     }
-    linear_ = ops_->make_per_head_linear(matrices).value();
+    linear_ = ops_->weights().make_per_head_linear(matrices).value();
     expected_linear_ = reference_.make_per_head_linear(matrices).value();
   }
 

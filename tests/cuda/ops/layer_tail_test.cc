@@ -137,7 +137,7 @@ class LayerWeights {
     if (has_next_) qkv_ = linear(layer.qkv, {at.part(spec.qkv_size)}, hidden);
     for (const size_t i : {0U, 1U}) {
       auto* const norm = const_cast<float*>(layer.norms[i].data());
-      norms_[i] = ops.make_vector({norm, DType::kF32, {spec.hidden}}).value();
+      norms_[i] = ops.weights().make_vector({norm, DType::kF32, {spec.hidden}}).value();
     }
   }
 
@@ -174,7 +174,9 @@ class LayerWeights {
       auto* const bias = const_cast<float*>(matrix.bias.data()) + rows.first;
       biases.push_back({bias, DType::kF32, {rows.count}});
     }
-    return ops_.make_linear({.weights = weights, .biases = biases}).value();
+    return ops_.weights()
+        .make_linear({.numbers = StoredMatrices{weights}, .biases = biases})
+        .value();
   }
 
   Ops& ops_;

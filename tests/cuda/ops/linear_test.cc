@@ -25,9 +25,10 @@ class LinearTest : public CudaOpsTest {
         TensorView{second_.data(), DType::kF32, {spec.n - first, spec.k}}};
     const TensorView biases[] = {{bias_.data(), DType::kF32, {first}},
                                  {nullptr, DType::kF32, {spec.n - first}}};
-    const LinearSource source = {weights, spec.has_bias ? std::span<const TensorView>(biases)
-                                                        : std::span<const TensorView>()};
-    linear_ = ops_->make_linear(source).value();
+    const LinearSource source = {.numbers = StoredMatrices{weights},
+                                 .biases = spec.has_bias ? std::span<const TensorView>(biases)
+                                                         : std::span<const TensorView>()};
+    linear_ = ops_->weights().make_linear(source).value();
     expected_linear_ = reference_.make_linear(source).value();
   }
 
@@ -165,7 +166,7 @@ TEST_P(LinearTest, OverlappedChainGivesTheSameBitsEveryTime) {
   make({width, width});
   const std::vector<float> ones(width, 1.0F);
   const TensorView ones_view = {const_cast<float*>(ones.data()), DType::kF32, {width}};
-  const Tensor weight = ops_->make_vector(ones_view).value();
+  const Tensor weight = ops_->weights().make_vector(ones_view).value();
   const DeviceData start = device({4, width}, random(4 * width, 9));
   DeviceData x = blank({4, width});
   DeviceData y = blank({4, width});
@@ -205,7 +206,8 @@ TEST_P(LinearTest, LoadsEveryTypeBitForBit) {
   for (const DType stored : {DType::kF32, DType::kF16, DType::kBF16}) {
     std::vector<std::byte> bytes = encode(values, stored);
     const WeightView block = TensorView{bytes.data(), stored, {rows, width}};
-    const auto linear = ops_->make_linear({{&block, 1}, {}}).value();
+    const auto linear =
+        ops_->weights().make_linear({.numbers = StoredMatrices{{&block, 1}}}).value();
     const std::vector<std::byte> expected = encode(
         rounded(std::vector<float>(values.end() - 2 * width, values.end()), stored), dtype());
     std::fill(bytes.begin(), bytes.end(), std::byte{0});  // the source may be freed
@@ -224,11 +226,10 @@ TEST_P(LinearTest, FillsDummyWeightsAsTheHostDoes) {
   const TensorView whole = source.tensor("w", {rows, width}).value();
   const RepeatedTensor numbers = *source.repeated("w").value();
   // The whole matrix, then its columns [300, 404).
-  ASSERT_TRUE(ops_->fills_repeated());
   const RepeatedRows blocks[] = {{numbers.pool, numbers.first, width, {rows, width}}};
   const RepeatedRows columns[] = {{numbers.pool, numbers.first + 300, width, {rows, 104}}};
-  const auto linear = ops_->make_linear({{}, {}, blocks}).value();
-  const auto slice = ops_->make_linear({{}, {}, columns}).value();
+  const auto linear = ops_->weights().make_linear({.numbers = RepeatedMatrices{blocks}}).value();
+  const auto slice = ops_->weights().make_linear({.numbers = RepeatedMatrices{columns}}).value();
   const DeviceData ids = DeviceData::of_ints<int32_t>(stream(), {0, 1, 523, 699});
   DeviceData out = blank({4, width});
   DeviceData out_slice = blank({4, 104});
@@ -249,23 +250,26 @@ TEST_P(LinearTest, RefusesShapesThatDoNotFit) {
   std::vector<float> data(64);
   const WeightView mixed[] = {TensorView{data.data(), DType::kF32, {2, 8}},
                               TensorView{data.data(), DType::kF32, {2, 9}}};
-  EXPECT_EQ(ops_->make_linear({mixed, {}}).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(ops_->weights().make_linear({.numbers = StoredMatrices{mixed}}).status().code(),
+            StatusCode::kInvalidArgument);
   const TensorView ints = {data.data(), DType::kI32, {2, 8}};
   const WeightView int_weights = ints;
-  EXPECT_EQ(ops_->make_linear({{&int_weights, 1}, {}}).status().code(),
-            StatusCode::kInvalidArgument);
+  EXPECT_EQ(
+      ops_->weights().make_linear({.numbers = StoredMatrices{{&int_weights, 1}}}).status().code(),
+      StatusCode::kInvalidArgument);
   const WeightView scaled = {{data.data(), DType::kF8E4M3, {2, 8}},
                              {data.data(), DType::kF32, {1, 1}},
                              {.values = DType::kF8E4M3,
                               .scales = ScaleLayout::kBlocks,
                               .block_rows = 64,
                               .block_columns = 128}};
-  const Status refused = ops_->make_linear({{&scaled, 1}, {}}).status();
+  const Status refused =
+      ops_->weights().make_linear({.numbers = StoredMatrices{{&scaled, 1}}}).status();
   EXPECT_EQ(refused.code(), StatusCode::kUnimplemented);
   EXPECT_NE(refused.message().find("fp8_e4m3 with a scale per block of 64 x 128"),
             std::string::npos);
-  EXPECT_EQ(ops_->make_linear({}).status().code(), StatusCode::kInvalidArgument);
-  EXPECT_EQ(ops_->make_vector(ints).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(ops_->weights().make_linear({}).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(ops_->weights().make_vector(ints).status().code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(ops_->allocate({int64_t{1} << 44}, dtype()).status().code(),
             StatusCode::kResourceExhausted);
   EXPECT_EQ(stream().synchronize().message(), "");

@@ -36,7 +36,7 @@ class PackedMatricesTest : public CudaOpsTest {
   void SetUp() override {
     CudaOpsTest::SetUp();
     if (IsSkipped()) return;
-    if (ops_->block_bytes(*find_gguf_block_type(8)) == 0) {
+    if (block_bytes(ops_->weights(), *find_gguf_block_type(8)) == 0) {
       GTEST_SKIP() << "weights stay packed on Hopper and later";
     }
   }
@@ -63,7 +63,7 @@ class PackedMatricesTest : public CudaOpsTest {
     if (has_bias) source.biases = biases;
     if (!has_bias) made.bias.assign(made.bias.size(), 0.0F);
     EXPECT_EQ(views.size(), matrices.size());
-    Result<std::unique_ptr<Linear>> linear = ops_->make_linear(source);
+    Result<std::unique_ptr<Linear>> linear = ops_->weights().make_linear(source);
     EXPECT_EQ(linear.status().message(), "");
     made.linear = std::move(linear).value();
     return made;
@@ -71,15 +71,14 @@ class PackedMatricesTest : public CudaOpsTest {
   PackedCase make(const std::vector<const GgufMatrix*>& matrices, bool has_bias = false) {
     std::vector<BlockMatrix> views;
     for (const GgufMatrix* matrix : matrices) views.push_back(matrix->view());
-    PackedCase made =
-        make(matrices, views, {.weights = {}, .biases = {}, .blocks = views}, has_bias);
+    PackedCase made = make(matrices, views, {.numbers = MatricesInBlocks{views}}, has_bias);
     made.what = matrices.front()->type.name;
     return made;
   }
   PackedCase make(const std::vector<const IntegerMatrix*>& matrices, bool has_bias = false) {
     std::vector<WeightView> views;
     for (const IntegerMatrix* matrix : matrices) views.push_back(matrix->view);
-    PackedCase made = make(matrices, views, {.weights = views, .biases = {}}, has_bias);
+    PackedCase made = make(matrices, views, {.numbers = StoredMatrices{views}}, has_bias);
     made.what = quire::describe(matrices.front()->view.scheme);
     return made;
   }
@@ -411,7 +410,7 @@ TEST_P(PackedMatricesTest, ComputesNormsAndMlps) {
   const PackedCase down = make({&down_matrix});
   const std::vector<float> ones(kWidth, 1.0F);
   const Tensor weight =
-      ops_->make_vector({const_cast<float*>(ones.data()), DType::kF32, {kWidth}}).value();
+      ops_->weights().make_vector({const_cast<float*>(ones.data()), DType::kF32, {kWidth}}).value();
   for (const int64_t num_rows : {1, 5, 12, 40, 130}) {
     const std::vector<float> residual = random(num_rows * kWidth, 3, 0.1F);
     const DeviceData in = device({num_rows, kWidth}, residual);
@@ -491,7 +490,7 @@ TEST_P(PackedMatricesTest, OverlappedChainGivesTheSameBitsEveryTime) {
   const PackedCase w = make({&m});
   const std::vector<float> ones(kWidth, 1.0F);
   const Tensor weight =
-      ops_->make_vector({const_cast<float*>(ones.data()), DType::kF32, {kWidth}}).value();
+      ops_->weights().make_vector({const_cast<float*>(ones.data()), DType::kF32, {kWidth}}).value();
   for (const int64_t num_rows : {1, 4, 6, 16, 70}) {
     const DeviceData start = device({num_rows, kWidth}, random(num_rows * kWidth, 9));
     DeviceData x = blank({num_rows, kWidth});
@@ -513,15 +512,15 @@ TEST_P(PackedMatricesTest, OverlappedChainGivesTheSameBitsEveryTime) {
 }
 
 TEST_P(PackedMatricesTest, TakesTheBytesThatAreEstimated) {
-  EXPECT_EQ(ops_->block_bytes(*find_gguf_block_type(12)), 148);  // Q4_K, 144 in the file
-  EXPECT_EQ(ops_->block_bytes(*find_gguf_block_type(14)), 212);  // Q6_K, 210 in the file
-  EXPECT_EQ(ops_->block_bytes(*find_gguf_block_type(8)), 34);
-  EXPECT_EQ(ops_->block_bytes(*find_gguf_block_type(1)), 0);
-  EXPECT_TRUE(ops_->packs_experts());
+  EXPECT_EQ(block_bytes(ops_->weights(), *find_gguf_block_type(12)), 148);  // Q4_K, 144 in the file
+  EXPECT_EQ(block_bytes(ops_->weights(), *find_gguf_block_type(14)), 212);  // Q6_K, 210 in the file
+  EXPECT_EQ(block_bytes(ops_->weights(), *find_gguf_block_type(8)), 34);
+  EXPECT_EQ(block_bytes(ops_->weights(), *find_gguf_block_type(1)), 0);
   for (const GgufBlockType& type : quantized_types()) {
     const GgufMatrix m = random_matrix(type, 64, 512, 1);
-    EXPECT_EQ(make({&m}).linear->num_bytes(),
-              static_cast<size_t>(64 * 512 / type.block_elements * ops_->block_bytes(type)))
+    EXPECT_EQ(
+        make({&m}).linear->num_bytes(),
+        static_cast<size_t>(64 * 512 / type.block_elements * block_bytes(ops_->weights(), type)))
         << type.name;
   }
   const IntegerSpec specs[] = {{.bits = 4, .group_size = 128, .has_zeros = true},
@@ -529,25 +528,29 @@ TEST_P(PackedMatricesTest, TakesTheBytesThatAreEstimated) {
                                {.bits = 8, .group_size = kPerRow, .scales = DType::kF32}};
   for (const IntegerSpec& spec : specs) {
     const IntegerMatrix m(spec, 64, 1024, 1);
-    const int64_t estimate = ops_->integer_bytes(scheme_of(spec), spec.scales, {64, 1024});
+    const int64_t estimate =
+        ops_->weights().quantized_bytes({{64, 1024}, IntegerForm{scheme_of(spec), spec.scales}});
     EXPECT_EQ(make({&m}).linear->num_bytes(), static_cast<size_t>(estimate)) << describe(spec);
   }
-  EXPECT_EQ(ops_->integer_bytes(scheme_of(specs[0]), DType::kF16, {64, 1024}),
-            64 * 1024 / 2 + 64 * 8 * 3);
+  EXPECT_EQ(
+      ops_->weights().quantized_bytes({{64, 1024}, IntegerForm{scheme_of(specs[0]), DType::kF16}}),
+      64 * 1024 / 2 + 64 * 8 * 3);
 }
 
 TEST_P(PackedMatricesTest, RefusesMatricesThatTheKernelsDoNotTake) {
   const IntegerSpec by_row = {.bits = 4, .group_size = kPerRow};
-  EXPECT_EQ(ops_->integer_bytes(scheme_of(by_row), DType::kF16, {4, 100}), 0);
+  EXPECT_EQ(
+      ops_->weights().quantized_bytes({{4, 100}, IntegerForm{scheme_of(by_row), DType::kF16}}), 0);
   const IntegerSpec by_16 = {.bits = 8, .group_size = 16};
-  EXPECT_EQ(ops_->integer_bytes(scheme_of(by_16), DType::kF16, {4, 128}), 0);
+  EXPECT_EQ(ops_->weights().quantized_bytes({{4, 128}, IntegerForm{scheme_of(by_16), DType::kF16}}),
+            0);
   const IntegerMatrix m(by_row, 4, 100, 1);
-  const LinearSource source = {.weights = {&m.view, 1}, .biases = {}};
-  EXPECT_EQ(ops_->make_linear(source).status().code(), StatusCode::kUnimplemented);
+  const LinearSource source = {.numbers = StoredMatrices{{&m.view, 1}}};
+  EXPECT_EQ(ops_->weights().make_linear(source).status().code(), StatusCode::kUnimplemented);
   const GgufMatrix a = random_matrix(*find_gguf_block_type(8), 4, 64, 1);
   const GgufMatrix b = random_matrix(*find_gguf_block_type(8), 4, 96, 1);
   const std::vector<BlockMatrix> blocks = {a.view(), b.view()};
-  EXPECT_EQ(ops_->make_linear({.weights = {}, .biases = {}, .blocks = blocks}).status().code(),
+  EXPECT_EQ(ops_->weights().make_linear({.numbers = MatricesInBlocks{blocks}}).status().code(),
             StatusCode::kInvalidArgument);
 }
 

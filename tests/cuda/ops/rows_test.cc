@@ -110,7 +110,8 @@ TEST_P(RowsTest, GatherAndEmbedCopyRows) {
     EXPECT_EQ(out.values(), expected) << width;
 
     const WeightView block = host_view(table, 17);
-    const auto linear = ops_->make_linear({{&block, 1}, {}}).value();
+    const auto linear =
+        ops_->weights().make_linear({.numbers = StoredMatrices{{&block, 1}}}).value();
     out.poison();
     ops_->embed(*linear, rows.as<int32_t>(), 1.0F, out.view());
     EXPECT_EQ(out.values(), expected) << width;

@@ -76,7 +76,8 @@ TEST_P(WgmmaTest, EveryPlanAgreesWithTheReference) {
     const WeightView w_view = host_view(w, spec.n);
     const TensorView b_view = {b.data(), DType::kF32, {spec.n}};
     const std::span<const TensorView> biases(&b_view, spec.has_bias ? 1 : 0);
-    const auto expected_linear = reference_.make_linear({{&w_view, 1}, biases}).value();
+    const auto expected_linear =
+        reference_.make_linear({.numbers = StoredMatrices{{&w_view, 1}}, .biases = biases}).value();
     const DeviceData weights = poisoned_behind(spec.n, spec.k, w);
     const DeviceData bias = device({spec.n}, b);
     for (const int64_t rows : {1, 17, 64, 65, 129, 255, 383, 520}) {
@@ -137,7 +138,7 @@ TEST_P(WgmmaTest, WaitsForThePreviousKernelsOutput) {
   const DeviceData weights = device({width, width}, random(width * width, 1));
   const std::vector<float> ones(width, 1.0F);
   const Tensor norm =
-      ops_->make_vector({const_cast<float*>(ones.data()), DType::kF32, {width}}).value();
+      ops_->weights().make_vector({const_cast<float*>(ones.data()), DType::kF32, {width}}).value();
   const DeviceData start = device({rows, width}, random(rows * width, 9));
   DeviceData x = blank({rows, width});
   DeviceData y = blank({rows, width});
