@@ -79,7 +79,7 @@ Result<std::unique_ptr<Model>> load_model(const ModelConfig& config, WeightSourc
 int64_t num_parameters(const ModelConfig& config) {
   int64_t count = 0;
   for (const TensorSpec& tensor : family_of(config).tensors(config)) {
-    if (tensor.kind != TensorSpec::Kind::kScales) count += tensor.shape.num_elements();
+    if (!tensor.has_scales()) count += tensor.shape.num_elements();
   }
   return count;
 }
@@ -89,7 +89,7 @@ Status check_tensors_present(const ModelConfig& config, const WeightSource& sour
   std::string first;
   for (const TensorSpec& tensor : family_of(config).tensors(config)) {
     const bool is_there = source.has(stored_name(tensor, source));
-    if (tensor.kind == TensorSpec::Kind::kScales || is_there) continue;
+    if (tensor.has_scales() || is_there) continue;
     if (++num_missing == 1) first = tensor.name;
   }
   if (num_missing == 0) return {};

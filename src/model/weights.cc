@@ -140,7 +140,9 @@ void Loader::warn_of_expanded(const WeightList& list) const {
   }
   if (!expanded_.stacks.empty()) {
     const std::vector<TensorSpec> tensors = list_tensors(list);
-    const auto first = std::ranges::find(tensors, *expanded_.stacks.begin(), &TensorSpec::stack);
+    const auto first = std::ranges::find_if(tensors, [this](const TensorSpec& tensor) {
+      return tensor.matrix() != nullptr && tensor.matrix()->stack == *expanded_.stacks.begin();
+    });
     log_warning(
         "[model] {} stacks of matrices are expanded to 16 bits, which takes more memory, the first "
         "with {}; got quantized blocks beside a format that the device does not keep in blocks; "

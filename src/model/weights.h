@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "base/numbers.h"
@@ -143,22 +144,39 @@ struct WeightList {
   std::vector<std::string> ignored_prefixes;
 };
 
-// One tensor of the checkpoint.
-struct TensorSpec {
-  // kPlain: a matrix that is multiplied by its scales at load, into plain_dtype().
-  enum class Kind { kMatrix, kPlain, kScales, kVector };
-  std::string name;
-  Shape shape;
-  Kind kind = Kind::kMatrix;
+// The place of a matrix in an ExpertsBinding.
+struct ExpertMatrix {
+  int binding = 0;               // the number of the ExpertsBinding in the list
+  std::optional<int> part = {};  // which matrix of a chosen expert it is; absent: of a shared one
+};
+
+// The values of a matrix.
+struct MatrixSpec {
+  std::string matrix = {};  // MatrixPart::name
   Split split = Split::kNone;
   int num_heads = 0;                        // MatrixPart::num_heads
   std::optional<WeightFormat> format = {};  // MatrixBinding::format
-  std::string matrix = {};                  // MatrixPart::name; empty: a vector or scales
-  float addend = 0.0F;                      // VectorBinding::addend
-  int experts = -1;         // the number of its ExpertsBinding in the list; -1: it has none
-  int expert_part = -1;     // which matrix of a chosen expert it is; -1: of a shared one
-  int stack = -1;           // the number of its MatrixBinding in the list; -1: a vector
-  bool is_stacked = false;  // a matrix below the first of its MatrixBinding
+  int stack = 0;                            // the number of its MatrixBinding in the list
+  bool is_stacked = false;                  // below the first matrix of its MatrixBinding
+  bool is_plain = false;                    // multiplied by its scales at load, into plain_dtype()
+  std::optional<ExpertMatrix> expert = {};  // absent: it is not of an expert
+
+  bool is_chosen_expert() const { return expert && expert->part; }
+};
+// The scales or zero points of a matrix.
+struct ScalesSpec {};
+struct VectorSpec {
+  float addend = 0.0F;  // VectorBinding::addend
+};
+
+// One tensor of the checkpoint.
+struct TensorSpec {
+  std::string name;
+  Shape shape;
+  std::variant<MatrixSpec, ScalesSpec, VectorSpec> role;
+
+  const MatrixSpec* matrix() const { return std::get_if<MatrixSpec>(&role); }  // null: another role
+  bool has_scales() const { return std::holds_alternative<ScalesSpec>(role); }
 };
 
 // The name of the spec's tensor in `source`, which may have left a matrix unquantized.
@@ -186,9 +204,9 @@ std::set<std::string_view> block_type_names(const WeightSource& source);
 // Quantized matrices that the store could keep, but that are expanded to 16 bits at load, because
 // other matrices of their stack or layer cannot be kept in the same form.
 struct ExpandedMatrices {
-  // By TensorSpec::experts: their formats differ, and the store does not mix formats.
+  // By ExpertMatrix::binding: their formats differ, and the store does not mix formats.
   std::set<int> experts;
-  // By TensorSpec::stack: not every part of the stack is in blocks that the store keeps.
+  // By MatrixSpec::stack: not every part of the stack is in blocks that the store keeps.
   std::set<int> stacks;
 };
 

@@ -110,7 +110,7 @@ Result<std::vector<std::vector<int32_t>>> calibration_windows(const QuantizeSour
 
 InputRecorder::InputRecorder(Ops& ops, std::span<const TensorSpec> tensors) : ops_(ops) {
   std::ranges::copy_if(tensors, std::back_inserter(matrices_), [](const TensorSpec& tensor) {
-    return tensor.kind == TensorSpec::Kind::kMatrix;
+    return tensor.matrix() != nullptr && !tensor.matrix()->is_plain;
   });
 }
 
