@@ -5,10 +5,6 @@
 
 namespace quire::cuda {
 
-bool CudaCollectives::are_enqueued() const {
-  return !is_starting_ || context_.stream->is_capturing();
-}
-
 SumWay CudaCollectives::sum_way(const TensorView& x) const {
   return peer_sums_ == nullptr ? SumWay::kNccl : peer_sums_->way(x);
 }

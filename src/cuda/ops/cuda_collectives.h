@@ -13,7 +13,7 @@
 
 namespace quire::cuda {
 
-class CudaCollectives final : public Collectives {
+class CudaCollectives : public Collectives {
  public:
   // peer_sums: of these ranks; null: all sums are NCCL's.
   CudaCollectives(const LaunchContext& context, std::shared_ptr<NcclRanks> ranks, int rank,
@@ -23,14 +23,8 @@ class CudaCollectives final : public Collectives {
         rank_(rank),
         peer_sums_(std::move(peer_sums)) {}
 
-  // Between set_starting(true) and set_starting(false), collectives are enqueued only into graphs
-  // that are captured: the first use of a kernel loads it, which waits for the device's work, and
-  // with that for the other ranks, whose threads may wait for this one to load. Such a graph is
-  // launched only when all ranks have loaded its kernels (CudaOps::wait_for_ranks). What steps of
-  // padding compute does not matter.
-  void set_starting(bool is_starting) { is_starting_ = is_starting; }
   // Whether a call is enqueued now.
-  bool are_enqueued() const;
+  virtual bool are_enqueued() const { return true; }
 
   // As collectives.h defines them.
   void all_reduce(TensorView x) override;
@@ -41,6 +35,9 @@ class CudaCollectives final : public Collectives {
   // An Ops::residual_norm with sums_ranks.
   void sum_and_norm(const ResidualNorm& norm, const TensorView& out);
 
+ protected:
+  CudaStream& stream() const { return *context_.stream; }
+
  private:
   SumWay sum_way(const TensorView& x) const;
 
@@ -48,7 +45,17 @@ class CudaCollectives final : public Collectives {
   std::shared_ptr<NcclRanks> ranks_;
   int rank_;
   std::shared_ptr<PeerSums> peer_sums_;  // null: all sums are NCCL's
-  bool is_starting_ = false;
+};
+
+// Those of a rank that starts. They are enqueued only into graphs that are captured: the first use
+// of a kernel loads it, which waits for the device's work, and with that for the other ranks, whose
+// threads may wait for this one to load. Such a graph is launched only when all ranks have loaded
+// its kernels (CudaOps::wait_for_ranks). What steps of padding compute does not matter.
+class StartingCollectives final : public CudaCollectives {
+ public:
+  explicit StartingCollectives(const CudaCollectives& usual) : CudaCollectives(usual) {}
+
+  bool are_enqueued() const override { return stream().is_capturing(); }
 };
 
 }  // namespace quire::cuda

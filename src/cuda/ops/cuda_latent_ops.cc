@@ -8,9 +8,7 @@ void CudaLatentOps::per_head_linear(const PerHeadLinear& w, TensorView x, Tensor
   check_.heads(x, w.num_heads(), w.in_features());
   check_.heads(out, w.num_heads(), w.out_features());
   QUIRE_CHECK(x.shape[0] == out.shape[0], "[ops] per_head_linear: x and out differ in tokens");
-  const PerHeadGemmCall call = {x, as_cuda(w).weights(), out};
-  if (recorded_ != nullptr) recorded_->push_back(call);
-  gemm_.run(call);
+  products_->run(PerHeadGemmCall{x, as_cuda(w).weights(), out});
 }
 
 void CudaLatentOps::shared_linear(const PerHeadLinear& w, TensorView x, TensorView out) {
@@ -26,7 +24,7 @@ void CudaLatentOps::run_shared(const PerHeadLinear& w, const TensorView& x, int6
   check_.rows(x, x_width);
   check_.heads(out, w.num_heads(), out_width);
   QUIRE_CHECK(x.shape[0] == out.shape[0], "[ops] shared_linear: x and out differ in tokens");
-  gemm_.run_shared({x, as_cuda(w).weights(), out}, transposed);
+  shared_.run_shared({x, as_cuda(w).weights(), out}, transposed);
 }
 
 void CudaLatentOps::latent_rope_and_cache(const LatentRopeAndCache& args) {

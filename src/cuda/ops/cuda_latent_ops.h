@@ -1,24 +1,21 @@
 // The operations of ops/latent_ops.h on a GPU, in both forms.
 #pragma once
 
-#include <vector>
-
-#include "cuda/gemm/heads/heads_choice.h"
 #include "cuda/ops/op_kernels.h"
 #include "cuda/ops/operand_checks.h"
+#include "cuda/ops/product_runner.h"
 #include "ops/latent_ops.h"
 
 namespace quire::cuda {
 
 class CudaLatentOps final : public LatentOps, public LatentExpansionOps {
  public:
-  // The library must outlive the object.
-  CudaLatentOps(const LaunchContext& context, DType activation, CublasLt& cublas)
-      : context_(context), check_{activation}, gemm_(context, cublas) {}
+  // `products` outlives the object.
+  CudaLatentOps(const LaunchContext& context, DType activation, MeasuredProducts& products)
+      : context_(context), check_{activation}, products_(&products), shared_(products.heads()) {}
 
-  PerHeadGemm& gemm() { return gemm_; }
-  // Adds the products of per_head_linear() to `calls`, which outlives the recording; null ends it.
-  void record_into(std::vector<PerHeadGemmCall>* calls) { recorded_ = calls; }
+  // Runs the products of per_head_linear() from now on.
+  void run_products_by(ProductRunner& runner) { products_ = &runner; }
 
   // As latent_ops.h defines them.
   void per_head_linear(const PerHeadLinear& w, TensorView x, TensorView out) override;
@@ -33,8 +30,8 @@ class CudaLatentOps final : public LatentOps, public LatentExpansionOps {
 
   LaunchContext context_;
   OperandChecks check_;
-  PerHeadGemm gemm_;
-  std::vector<PerHeadGemmCall>* recorded_ = nullptr;
+  ProductRunner* products_;
+  PerHeadGemm& shared_;  // runs the products of one input
 };
 
 }  // namespace quire::cuda

@@ -16,6 +16,8 @@
 #include "cuda/gemm/tail/tail_choice.h"
 #include "cuda/ops/cuda_expert_ops.h"
 #include "cuda/ops/cuda_weight_store.h"
+#include "cuda/ops/product_recorder.h"
+#include "cuda/ops/product_runner.h"
 
 namespace quire::cuda {
 namespace {
@@ -23,52 +25,7 @@ namespace {
 // At least the engine's limits of max_num_batched_tokens and, for a drafter, of max_num_seqs.
 constexpr int64_t kMaxStepTokens = (1 << 20) + 65536;
 
-// With this many calls, even a large model's smallest matrices exceed any L2.
-constexpr size_t kMaxCalls = 8;
-
-bool are_alike(const GemmCall& a, const GemmCall& b) {
-  return a.w.shape == b.w.shape && a.w.dtype == b.w.dtype && a.out.dtype == b.out.dtype &&
-         a.x.shape == b.x.shape && a.scale_rows == b.scale_rows &&
-         a.operation.index() == b.operation.index() &&
-         (a.bias.data == nullptr) == (b.bias.data == nullptr) &&
-         (a.gated_out.data == nullptr) == (b.gated_out.data == nullptr);
-}
-
-bool are_alike(const PerHeadGemmCall& a, const PerHeadGemmCall& b) {
-  return a.w.shape == b.w.shape && a.x.shape == b.x.shape && a.out.shape == b.out.shape;
-}
-
-// Tunes the calls in groups of one shape.
-template <typename Call, typename Runner>
-Status tune_alike(std::vector<Call> left, Runner& runner, std::span<const int> row_counts) {
-  while (!left.empty()) {
-    const Call first = left.front();
-    std::vector<Call> alike;
-    std::erase_if(left, [&](const Call& call) {
-      if (!are_alike(call, first)) return false;
-      alike.push_back(call);
-      return true;
-    });
-    alike.resize(std::min(alike.size(), kMaxCalls), first);
-    int64_t last = 0;
-    for (const int num_rows : row_counts) {
-      const int64_t rows = std::min(row_bucket(num_rows), first.x.shape[0]);
-      if (rows <= last) continue;
-      QUIRE_RETURN_IF_ERROR(runner.tune(alike, rows));
-      last = rows;
-    }
-  }
-  return {};
-}
-
 }  // namespace
-
-// The products and layer tails of the step that tune_linears() runs.
-struct CudaOps::Recording {
-  std::vector<GemmCall> products;
-  std::vector<PerHeadGemmCall> per_head_products;
-  std::vector<LayerTail> layers;
-};
 
 Result<std::unique_ptr<CudaOps>> CudaOps::create(CudaStream& stream, DType activation,
                                                  CudaOpsOptions options) {
@@ -93,29 +50,29 @@ Result<std::unique_ptr<CudaOps>> CudaOps::create(CudaStream& stream, DType activ
   if (options.ranks != nullptr) {
     QUIRE_ASSIGN_OR_RETURN(part_rows, device_tensor({kMaxStepTokens}, DType::kI32));
   }
-  return std::unique_ptr<CudaOps>(
-      new CudaOps(context, activation, std::move(gemm), std::move(packed_gemm),
-                  std::make_unique<LayerTailChoice>(std::move(layer_tails)), std::move(options),
-                  std::move(part_rows)));
+  auto products =
+      std::make_unique<MeasuredProducts>(context, std::move(gemm), std::move(layer_tails));
+  return std::unique_ptr<CudaOps>(new CudaOps(context, activation, std::move(products),
+                                              std::move(packed_gemm), std::move(options),
+                                              std::move(part_rows)));
 }
 
-CudaOps::CudaOps(const LaunchContext& context, DType activation, std::unique_ptr<GemmRunner> gemm,
-                 std::unique_ptr<PackedGemm> packed_gemm,
-                 std::unique_ptr<LayerTailChoice> layer_tails, CudaOpsOptions options,
-                 Tensor part_rows)
+CudaOps::CudaOps(const LaunchContext& context, DType activation,
+                 std::unique_ptr<MeasuredProducts> products,
+                 std::unique_ptr<PackedGemm> packed_gemm, CudaOpsOptions options, Tensor part_rows)
     : context_(context),
       activation_(activation),
       check_{activation},
-      gemm_(std::move(gemm)),
+      measured_(std::move(products)),
+      products_(measured_.get()),
       packed_gemm_(std::move(packed_gemm)),
-      layer_tails_(std::move(layer_tails)),
       experts_(std::make_unique<CudaExpertOps>(context, activation, options.expert_blocks)),
-      latents_(std::make_unique<CudaLatentOps>(context, activation, gemm_->cublas())),
+      latents_(std::make_unique<CudaLatentOps>(context, activation, *measured_)),
       ranks_(options.ranks),
       rank_(options.rank),
       part_rows_(std::move(part_rows)),
-      weights_(std::make_unique<CudaWeightStore>(context, activation, *gemm_, packed_gemm_.get(),
-                                                 *experts_)) {
+      weights_(std::make_unique<CudaWeightStore>(context, activation, measured_->dense(),
+                                                 packed_gemm_.get(), *experts_)) {
   if (ranks_ == nullptr) return;
   collectives_ = std::make_unique<CudaCollectives>(context, std::move(options.ranks), rank_,
                                                    std::move(options.peer_sums));
@@ -164,7 +121,7 @@ void CudaOps::residual_norm(const ResidualNorm& norm, TensorView out) {
 
 void CudaOps::linear(const Linear& w, TensorView x, TensorView out) {
   if (as_cuda(w).packed() != nullptr) return packed_gemm_->run(packed_product_of(w, x, out));
-  run_product(product_of(w, x, out));
+  products_->run(product_of(w, x, out));
 }
 
 void CudaOps::norm_linear(const ResidualNorm& norm, const Linear& w, TensorView scratch,
@@ -177,7 +134,7 @@ void CudaOps::norm_linear(const ResidualNorm& norm, const Linear& w, TensorView 
   }
   GemmCall call = product_of(w, scratch, out);
   call.operation = norm;
-  run_product(call);
+  products_->run(call);
 }
 
 void CudaOps::rope_angles(const float* inv_freq, float attention_factor, const int32_t* positions,
@@ -216,7 +173,7 @@ void CudaOps::linear_gated_mul(Activation activation, const Linear& gate_up, Ten
   }
   GemmCall call = product_of(gate_up, x, scratch);
   call.gated_out = out;
-  run_product(call);
+  products_->run(call);
 }
 
 // If down quantizes its activations, the kernel that quantizes them also computes the product of
@@ -235,11 +192,10 @@ void CudaOps::gated_mlp(const GatedMlp& mlp) {
   }
   const bool may_multiply = mlp.activation == Activation::kSilu;
   if (may_multiply) gate_up.gated_out = mlp.product;
-  const GemmCall down = product_of(*mlp.down, mlp.product, mlp.out);
+  GemmCall down = product_of(*mlp.down, mlp.product, mlp.out);
   GemmCall gated_down = down;
   gated_down.operation = GatedMul{mlp.activation, mlp.gate_up_out};
-  if (recording_ != nullptr) record_mlp(gate_up, down, gated_down);
-  gemm_->run(gemm_->run_gated(gate_up) ? down : gated_down);
+  products_->run(MlpCalls{std::move(gate_up), std::move(down), std::move(gated_down)});
 }
 
 void CudaOps::soft_cap(float cap, TensorView x) {
@@ -262,26 +218,25 @@ void CudaOps::write_columns(TensorView x, TensorView out, int64_t first_column) 
   run_write_columns(context_, x, out, first_column);
 }
 
-// While a step is recorded, the tail runs as separate products, so that they are recorded too.
 bool CudaOps::try_layer_tail(const LayerTail& layer) {
-  if (recording_ != nullptr) recording_->layers.push_back(layer);
-  if (recording_ != nullptr || (collectives_ != nullptr && !collectives_->are_enqueued()))
-    return false;
-  return layer_tails_->try_run(layer);
+  return products_->try_run(layer, collectives_ == nullptr || collectives_->are_enqueued());
 }
 
 Status CudaOps::tune_linears(std::span<const int> row_counts,
                              const std::function<Status()>& run_step) {
-  QUIRE_CHECK(recording_ == nullptr, "[ops] tune_linears() was called by the step that it records");
-  recording_ = std::make_unique<Recording>();
-  latents_->record_into(&recording_->per_head_products);
+  QUIRE_CHECK(products_ == measured_.get(),
+              "[ops] tune_linears() was called by the step that it records");
+  ProductRecorder recorder(*measured_, ranks_ != nullptr);
+  run_products_by(recorder);
   const Status ran = run_step();
-  latents_->record_into(nullptr);
-  const std::unique_ptr<Recording> recording = std::move(recording_);
+  run_products_by(*measured_);
   QUIRE_RETURN_IF_ERROR(ran);
-  QUIRE_RETURN_IF_ERROR(tune_alike(recording->products, *gemm_, row_counts));
-  QUIRE_RETURN_IF_ERROR(tune_alike(recording->per_head_products, latents_->gemm(), row_counts));
-  return layer_tails_->tune(recording->layers, *this);
+  return recorder.tune(row_counts, *this);
+}
+
+void CudaOps::run_products_by(ProductRunner& runner) {
+  products_ = &runner;
+  latents_->run_products_by(runner);
 }
 
 Status CudaOps::wait_for_ranks() {
@@ -339,32 +294,6 @@ GemmCall CudaOps::product_of(const Linear& w, const TensorView& x, const TensorV
           .scale_rows = linear.scale_rows()};
 }
 
-void CudaOps::run_product(const GemmCall& call) {
-  record(call);
-  gemm_->run(call);
-}
-
-// The kernel that computes x depends on the product's kernel with FP8 weights alone.
-void CudaOps::record(GemmCall call) {
-  if (recording_ == nullptr) return;
-  // Ranks that chose other kernels for a router, which each of them has whole, could choose other
-  // experts. Its logits are F32.
-  if (ranks_ != nullptr && call.out.dtype == DType::kF32) return;
-  if (!call.has_fp8_weights()) call.operation = {};
-  recording_->products.push_back(call);
-}
-
-// Products are measured in the order of their first record, so that down's choice is known when
-// gate_up's is measured.
-void CudaOps::record_mlp(GemmCall gate_up, const GemmCall& down, const GemmCall& gated_down) {
-  record(gated_down);
-  if (gate_up.gated_out.data != nullptr && down.has_fp8_weights()) {
-    record(down);
-    gate_up.next = std::make_shared<const GemmCall>(down);
-  }
-  record(gate_up);
-}
-
 void CudaOps::check_norm(const ResidualNorm& norm, const TensorView& out) const {
   check_.same(norm.residual, out);
   if (norm.delta.data != nullptr) check_.same(norm.residual, norm.delta);
@@ -374,6 +303,14 @@ void CudaOps::check_gated(const TensorView& gate_up, const TensorView& out) cons
   check_.rows(out, out.shape[1]);
   check_.rows(gate_up, 2 * out.shape[1]);
   QUIRE_CHECK(gate_up.shape[0] == out.shape[0], "[ops] operands differ in rows");
+}
+
+StartingRank::StartingRank(CudaOps& ops) : ops_(ops), usual_(std::move(ops.collectives_)) {
+  if (usual_ != nullptr) ops.collectives_ = std::make_unique<StartingCollectives>(*usual_);
+}
+
+StartingRank::~StartingRank() {
+  ops_.collectives_ = std::move(usual_);
 }
 
 }  // namespace quire::cuda

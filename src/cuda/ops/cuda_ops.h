@@ -25,11 +25,11 @@
 
 namespace quire::cuda {
 
-class GemmRunner;
 class PackedGemm;
 class CudaExpertOps;
 class CudaWeightStore;
-class LayerTailChoice;
+class MeasuredProducts;
+class ProductRunner;
 struct GemmCall;
 struct PackedProduct;
 
@@ -55,10 +55,6 @@ class CudaOps final : public Ops {
                                                  CudaOpsOptions options = {});
   ~CudaOps() override;
 
-  // CudaCollectives::set_starting().
-  void set_starting(bool is_starting) {
-    if (collectives_ != nullptr) collectives_->set_starting(is_starting);
-  }
   // Calls `run_step`, which enqueues one step with the largest number of rows, and records its
   // products. Then measures every kernel that can compute them at these numbers of rows (ascending;
   // at most as many as the step had), and remembers the fastest. Cannot be captured; waits, and
@@ -96,10 +92,10 @@ class CudaOps final : public Ops {
   bool try_layer_tail(const LayerTail& layer) override;
 
  private:
-  struct Recording;
+  friend class StartingRank;
 
-  CudaOps(const LaunchContext& context, DType activation, std::unique_ptr<GemmRunner> gemm,
-          std::unique_ptr<PackedGemm> packed_gemm, std::unique_ptr<LayerTailChoice> layer_tails,
+  CudaOps(const LaunchContext& context, DType activation,
+          std::unique_ptr<MeasuredProducts> products, std::unique_ptr<PackedGemm> packed_gemm,
           CudaOpsOptions options, Tensor part_rows);
 
   bool is_collective(const ResidualNorm& norm) const;
@@ -108,18 +104,16 @@ class CudaOps final : public Ops {
   PackedProduct packed_product_of(const Linear& w, const TensorView& x,
                                   const TensorView& out) const;
   GemmCall product_of(const Linear& w, const TensorView& x, const TensorView& out) const;
-  void run_product(const GemmCall& call);
-  void record(GemmCall call);
-  void record_mlp(GemmCall gate_up, const GemmCall& down, const GemmCall& gated_down);
+  void run_products_by(ProductRunner& runner);
   void check_norm(const ResidualNorm& norm, const TensorView& out) const;
   void check_gated(const TensorView& gate_up, const TensorView& out) const;
 
   LaunchContext context_;
   DType activation_;
   OperandChecks check_;
-  std::unique_ptr<GemmRunner> gemm_;
+  std::unique_ptr<MeasuredProducts> measured_;
+  ProductRunner* products_;                  // measured_, or the recorder of a step
   std::unique_ptr<PackedGemm> packed_gemm_;  // null: quantized weights are expanded at load
-  std::unique_ptr<LayerTailChoice> layer_tails_;
   std::unique_ptr<CudaExpertOps> experts_;
   std::unique_ptr<CudaLatentOps> latents_;
   std::shared_ptr<NcclRanks> ranks_;  // null: a single rank
@@ -127,7 +121,19 @@ class CudaOps final : public Ops {
   std::unique_ptr<CudaCollectives> collectives_;  // null: a single rank
   Tensor part_rows_;  // I32, of a step's tokens; empty: there is one rank
   std::unique_ptr<CudaWeightStore> weights_;
-  std::unique_ptr<Recording> recording_;  // null unless tune_linears() runs its step
+};
+
+// Gives a rank that starts its collectives, and the usual ones back at the end.
+class StartingRank {
+ public:
+  explicit StartingRank(CudaOps& ops);
+  ~StartingRank();
+  StartingRank(const StartingRank&) = delete;
+  StartingRank& operator=(const StartingRank&) = delete;
+
+ private:
+  CudaOps& ops_;
+  std::unique_ptr<CudaCollectives> usual_;  // null: a single rank
 };
 
 }  // namespace quire::cuda

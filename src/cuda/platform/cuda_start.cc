@@ -323,6 +323,11 @@ Status Start::derive_padding(const GraphBatch& batch) {
   return {};
 }
 
+Status run_start(StepParts& made, CudaOps& ops) {
+  const StartingRank starting(ops);
+  return Start(made, ops).run();
+}
+
 // Names the fields of EngineConfig that free memory in an out-of-memory error at start.
 Status add_remedy(Status status) {
   if (status.code() != StatusCode::kResourceExhausted) return status;
@@ -348,9 +353,7 @@ StepParts::~StepParts() {
 Result<std::unique_ptr<StepParts>> start_runner(const RunnerParts& parts, CudaOps& ops,
                                                 CudaStream& stream) {
   auto made = std::make_unique<StepParts>(parts, ops, stream);
-  ops.set_starting(true);
-  const Status started = Start(*made, ops).run();
-  ops.set_starting(false);
+  const Status started = run_start(*made, ops);
   if (!started.ok()) return add_remedy(started);
   stream.traffic() = {};  // the setup's traffic does not count as a step's
   return made;
