@@ -15,6 +15,7 @@ namespace quire {
 class Collectives;
 class ExpertOps;
 class LatentOps;
+class LayerTailOps;
 class WeightStore;
 
 // A weight matrix [out_features, in_features] and an optional bias, in the device's own layout. The
@@ -97,28 +98,6 @@ struct RopeAndCache {
   const int64_t* kv_slots = nullptr;  // device, [num_tokens]; < 0: not written
 };
 
-// The part of a decoder layer after attention, with a gated SiLU MLP, up to the next layer's
-// queries, keys and values. A platform may run it as one kernel (Ops::try_layer_tail). All tensors
-// are [num_tokens, width]. With several ranks, each has its part of the layer, and what o and down
-// add to the residual is the sum of the ranks' parts.
-struct LayerTail {
-  const Linear* o = nullptr;
-  const float* post_attention_norm = nullptr;
-  const Linear* gate_up = nullptr;
-  const Linear* down = nullptr;
-  const float* next_norm = nullptr;
-  const Linear* next_qkv = nullptr;  // null: last layer; the caller adds delta, a rank's part
-  float norm_eps = 0.0F;
-  TensorView attention;  // in
-  TensorView residual;   // in and out
-  TensorView delta;      // out of the last layer, else scratch
-  TensorView qkv;        // out, of next_qkv
-  // Scratch; its content is undefined afterwards.
-  TensorView normed;
-  TensorView gate_up_out;
-  TensorView product;
-};
-
 class Ops {
  public:
   virtual ~Ops() = default;
@@ -128,10 +107,12 @@ class Ops {
   virtual Stream& stream() = 0;
 
   // The parts of the device that not every model needs. Null: the device does not compute
-  // mixtures of experts; or multi-head latent attention; or it is the only rank of its model.
+  // mixtures of experts; or multi-head latent attention; or it is the only rank of its model; or it
+  // has no fused kernel for the tails of layers.
   virtual ExpertOps* experts() const { return nullptr; }
   virtual LatentOps* latents() const { return nullptr; }
   virtual Collectives* collectives() const { return nullptr; }
+  virtual LayerTailOps* layer_tails() const { return nullptr; }
 
   // Makes the weights that these operations read.
   virtual WeightStore& weights() const = 0;
@@ -168,17 +149,11 @@ class Ops {
   virtual void rope_and_cache(const RopeAndCache& args) = 0;
   // out[t, i] = activation(x[t, i]) * x[t, n + i], x: [num_tokens, 2 n].
   virtual void gated_mul(Activation activation, TensorView gate_up, TensorView out) = 0;
-  // gated_mul of linear(gate_up, x). A device may compute it without writing the linear's output;
-  // `scratch` [num_tokens, 2 n] is undefined afterwards.
-  virtual void linear_gated_mul(Activation activation, const Linear& gate_up, TensorView x,
-                                TensorView scratch, TensorView out) {
-    linear(gate_up, x, scratch);
-    gated_mul(activation, scratch, out);
-  }
   // out = linear(down, gated_mul(linear(gate_up, x))), after x = the norm, if there is one.
   virtual void gated_mlp(const GatedMlp& mlp) {
     if (mlp.norm) residual_norm(*mlp.norm, mlp.x);
-    linear_gated_mul(mlp.activation, *mlp.gate_up, mlp.x, mlp.gate_up_out, mlp.product);
+    linear(*mlp.gate_up, mlp.x, mlp.gate_up_out);
+    gated_mul(mlp.activation, mlp.gate_up_out, mlp.product);
     linear(*mlp.down, mlp.product, mlp.out);
   }
   // x = cap * tanh(x / cap), x: F32 rows of logits.
@@ -188,30 +163,6 @@ class Ops {
   // out[t, first_column + i] = x[t, i]; the other columns of out are kept. x and out are in the
   // type of the activations.
   virtual void write_columns(TensorView x, TensorView out, int64_t first_column) = 0;
-  // Returns true if the tail was enqueued as one kernel, which is faster here. Otherwise nothing
-  // was enqueued, and the caller computes the tail with the operations above.
-  virtual bool try_layer_tail(const LayerTail& /*tail*/) { return false; }
 };
-
-// Computes a layer tail with the operations above; the baseline for testing and measuring a fused
-// kernel.
-inline void run_layer_tail(Ops& ops, const LayerTail& tail) {
-  const auto norm = [&](const float* weight) {
-    ops.residual_norm({.residual = tail.residual,
-                       .delta = tail.delta,
-                       .weight = weight,
-                       .eps = tail.norm_eps,
-                       .sums_ranks = true},
-                      tail.normed);
-  };
-  ops.linear(*tail.o, tail.attention, tail.delta);
-  norm(tail.post_attention_norm);
-  ops.linear_gated_mul(Activation::kSilu, *tail.gate_up, tail.normed, tail.gate_up_out,
-                       tail.product);
-  ops.linear(*tail.down, tail.product, tail.delta);
-  if (tail.next_qkv == nullptr) return;
-  norm(tail.next_norm);
-  ops.linear(*tail.next_qkv, tail.normed, tail.qkv);
-}
 
 }  // namespace quire

@@ -18,6 +18,7 @@
 #include "model/weights.h"
 #include "ops/collectives.h"
 #include "ops/host_matrices.h"
+#include "ops/layer_tail_ops.h"
 #include "support/model_harness.h"
 #include "support/reference_ops.h"
 #include "tensor/dtype.h"
@@ -637,12 +638,16 @@ TEST(Parallel, TwoRanksGiveTheLogitsOfOne) {
 
 // Computes layer tails as a device with a fused kernel does: the tail of layer i adds its output to
 // the residual for layer i + 1.
-class FusedTailOps final : public ReferenceOps {
+class FusedTailOps final : public ReferenceOps, public LayerTailOps {
  public:
+  LayerTailOps* layer_tails() const override { return tails_; }
   bool try_layer_tail(const LayerTail& tail) override {
     run_layer_tail(*this, tail);
     return true;
   }
+
+ private:
+  LayerTailOps* const tails_ = this;
 };
 
 const std::vector<int32_t> kTapTokens = {1, 5, 19, 0, 7};

@@ -16,6 +16,7 @@
 #include "cpu/ops/cpu_ops.h"
 #include "model/decoder.h"
 #include "model/families.h"
+#include "ops/layer_tail_ops.h"
 #include "support/drafter_parts.h"
 #include "support/integer_checkpoint.h"
 #include "support/model_harness.h"
@@ -561,14 +562,18 @@ TEST(Moe, DefaultsAreThoseOfTransformers) {
 }
 
 // Computes the tails of dense layers as a device with a fused kernel does.
-class FusedTailOps final : public ReferenceOps {
+class FusedTailOps final : public ReferenceOps, public LayerTailOps {
  public:
+  LayerTailOps* layer_tails() const override { return tails_; }
   bool try_layer_tail(const LayerTail& tail) override {
     run_layer_tail(*this, tail);
     ++num_tails;
     return true;
   }
   int num_tails = 0;
+
+ private:
+  LayerTailOps* const tails_ = this;
 };
 
 TEST(Moe, OnlyDenseLayersHaveFusedTails) {

@@ -252,8 +252,9 @@ void ReferenceOps::run_experts(const ExpertsCall& call) {
     for (int64_t j = 0; j < call.ids.shape[1]; ++j) {
       const int64_t pair = t * call.ids.shape[1] + j;
       const auto expert = static_cast<size_t>(call.ids.as<int32_t>()[pair]);
-      linear_gated_mul(call.activation, *experts.gate_up[expert], call.x.rows(t, 1),
-                       {gate_up.data(), DType::kF32, {1, 2 * inner}}, product_view);
+      const TensorView gate_up_view = {gate_up.data(), DType::kF32, {1, 2 * inner}};
+      linear(*experts.gate_up[expert], call.x.rows(t, 1), gate_up_view);
+      gated_mul(call.activation, gate_up_view, product_view);
       linear(*experts.down[expert], product_view, y_view);
       for (size_t i = 0; i < y.size(); ++i) {
         sums[i] += double{call.weights.as<float>()[pair]} * double{y[i]};

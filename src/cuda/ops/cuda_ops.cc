@@ -163,7 +163,8 @@ void CudaOps::gated_mul(Activation activation, TensorView gate_up, TensorView ou
 void CudaOps::linear_gated_mul(Activation activation, const Linear& gate_up, TensorView x,
                                TensorView scratch, TensorView out) {
   if (activation != Activation::kSilu) {
-    return Ops::linear_gated_mul(activation, gate_up, x, scratch, out);
+    linear(gate_up, x, scratch);
+    return gated_mul(activation, scratch, out);
   }
   check_gated(scratch, out);
   if (as_cuda(gate_up).packed() != nullptr) {
@@ -181,7 +182,11 @@ void CudaOps::linear_gated_mul(Activation activation, const Linear& gate_up, Ten
 void CudaOps::gated_mlp(const GatedMlp& mlp) {
   const bool is_packed =
       as_cuda(*mlp.gate_up).packed() != nullptr || as_cuda(*mlp.down).packed() != nullptr;
-  if (is_packed) return Ops::gated_mlp(mlp);
+  if (is_packed) {
+    if (mlp.norm) residual_norm(*mlp.norm, mlp.x);
+    linear_gated_mul(mlp.activation, *mlp.gate_up, mlp.x, mlp.gate_up_out, mlp.product);
+    return linear(*mlp.down, mlp.product, mlp.out);
+  }
   if (mlp.norm) check_norm(*mlp.norm, mlp.x);
   check_gated(mlp.gate_up_out, mlp.product);
   GemmCall gate_up = product_of(*mlp.gate_up, mlp.x, mlp.gate_up_out);

@@ -21,6 +21,7 @@
 #include "cuda/ops/op_kernels.h"
 #include "cuda/ops/operand_checks.h"
 #include "cuda/ops/peer_sums.h"
+#include "ops/layer_tail_ops.h"
 #include "ops/ops.h"
 
 namespace quire::cuda {
@@ -46,7 +47,7 @@ struct CudaOpsOptions {
 // The order of use is: make weights, WeightStore::finish(), allocate the activations,
 // tune_linears(), then steps. Without tune_linears(), fixed rules choose the kernels. A graph keeps
 // the kernels that were chosen when it was captured, so tuning precedes capture.
-class CudaOps final : public Ops {
+class CudaOps final : public Ops, public LayerTailOps {
  public:
   // `stream` must outlive the object. The workspaces of the products and the counters of the fused
   // tail serve this stream alone. activation: BF16, F16 or F32. Fails with kUnavailable without
@@ -66,12 +67,18 @@ class CudaOps final : public Ops {
   // The same, and returns the bytes of rank 0: times by which all ranks must choose alike.
   Result<std::string> from_first_rank(std::string own);
 
+  // gated_mul of linear(gate_up, x), of which a kernel may leave the linear's output out; `scratch`
+  // [num_tokens, 2 n] is undefined afterwards.
+  void linear_gated_mul(Activation activation, const Linear& gate_up, TensorView x,
+                        TensorView scratch, TensorView out);
+
   // As ops.h defines them.
   CudaStream& stream() override { return *context_.stream; }
   WeightStore& weights() const override;
   ExpertOps* experts() const override;
   CudaLatentOps* latents() const override;
   CudaCollectives* collectives() const override;
+  LayerTailOps* layer_tails() const override { return layer_tails_; }
   DType activation_dtype() const override { return activation_; }
   Result<Tensor> allocate(const Shape& shape, DType dtype) override;
   void embed(const Linear& table, const int32_t* ids, float scale, TensorView out) override;
@@ -83,8 +90,6 @@ class CudaOps final : public Ops {
                    TensorView cos_sin) override;
   void rope_and_cache(const RopeAndCache& args) override;
   void gated_mul(Activation activation, TensorView gate_up, TensorView out) override;
-  void linear_gated_mul(Activation activation, const Linear& gate_up, TensorView x,
-                        TensorView scratch, TensorView out) override;
   void gated_mlp(const GatedMlp& mlp) override;
   void soft_cap(float cap, TensorView x) override;
   void gather_rows(TensorView x, const int32_t* rows, TensorView out) override;
@@ -111,6 +116,7 @@ class CudaOps final : public Ops {
   LaunchContext context_;
   DType activation_;
   OperandChecks check_;
+  LayerTailOps* const layer_tails_ = this;
   std::unique_ptr<MeasuredProducts> measured_;
   ProductRunner* products_;                  // measured_, or the recorder of a step
   std::unique_ptr<PackedGemm> packed_gemm_;  // null: quantized weights are expanded at load

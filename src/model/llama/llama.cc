@@ -8,6 +8,7 @@
 
 #include "model/config_fields.h"
 #include "model/decoder.h"
+#include "ops/layer_tail_ops.h"
 #include "tensor/tensor.h"
 
 namespace quire {
@@ -159,6 +160,7 @@ class LlamaModel final : public DecoderModel {
 Status LlamaModel::forward(const StepInput& input) {
   const int64_t num_tokens = input.num_tokens;
   begin_step(input, 1.0F);
+  LayerTailOps* const tails = ops().layer_tails();
   bool has_qkv = false;
   for (size_t i = 0; i < layers_.size(); ++i) {
     const LlamaLayer& layer = layers_[i];
@@ -168,8 +170,9 @@ Status LlamaModel::forward(const StepInput& input) {
     }
     tap_residual(i, num_tokens);
     QUIRE_RETURN_IF_ERROR(attend(i, layer, input));
-    const bool may_have_tail = layer.qkv != nullptr && layer.moe.experts == nullptr;
-    has_qkv = may_have_tail && ops().try_layer_tail(tail_of(i, num_tokens));
+    const bool may_have_tail =
+        tails != nullptr && layer.qkv != nullptr && layer.moe.experts == nullptr;
+    has_qkv = may_have_tail && tails->try_layer_tail(tail_of(i, num_tokens));
     if (has_qkv) continue;
     project_output(layer, num_tokens);
     mlp(layer, norm_of_sum(layer.post_attention_norm, num_tokens));

@@ -10,7 +10,7 @@
 #include "cuda/base/nccl.h"
 #include "cuda/gemm/tail/layer_tail.h"
 #include "cuda/ops/peer_sums.h"
-#include "ops/ops.h"
+#include "ops/layer_tail_ops.h"
 
 namespace quire::cuda {
 
