@@ -60,7 +60,7 @@ struct Bench {
   std::unique_ptr<Linear> linear(cuda::CudaOps& ops, int64_t n, int64_t k, int layer) {
     const RepeatedTensor numbers = *weights.repeated(fmt::format("{} {}", n, layer)).value();
     const RepeatedRows rows[] = {{numbers.pool, numbers.first, k, {n, k}}};
-    return ops.make_linear({{}, {}, rows}).value();
+    return ops.weights().make_linear({.numbers = RepeatedMatrices{rows}}).value();
   }
 
   // Returns the median time of one run of a graph of `body`, in microseconds.
@@ -410,7 +410,7 @@ std::unique_ptr<Linear> fp8_linear(cuda::CudaOps& ops, int64_t n, int64_t k, Sca
   const WeightView view = {{pool.data(), DType::kF8E4M3, shape},
                            {scales.data(), DType::kF32, scales_shape(scheme, shape)},
                            scheme};
-  return ops.make_linear({.weights = {&view, 1}, .biases = {}}).value();
+  return ops.weights().make_linear({.numbers = StoredMatrices{{&view, 1}}}).value();
 }
 
 // Prints the time of a norm and qkv, and of a norm and the MLP, of one layer after tuning.
@@ -426,7 +426,8 @@ void bench_fused_layers(Bench& bench, const LayerSizes& sizes, ScaleLayout layou
                       linear(sizes.hidden, sizes.inner)});
   }
   std::vector<float> ones(static_cast<size_t>(sizes.hidden), 1.0F);
-  const Tensor weight = maker->make_vector({ones.data(), DType::kF32, {sizes.hidden}}).value();
+  const Tensor weight =
+      maker->weights().make_vector({ones.data(), DType::kF32, {sizes.hidden}}).value();
   const Tensor residual = bench.random(*maker, {kMostRows, sizes.hidden});
   const Tensor delta = bench.random(*maker, {kMostRows, sizes.hidden});
   const Tensor normed = maker->allocate({kMostRows, sizes.hidden}, DType::kBF16).value();
@@ -443,9 +444,9 @@ void bench_fused_layers(Bench& bench, const LayerSizes& sizes, ScaleLayout layou
         const TensorView scratch = normed.view.rows(0, rows);
         const TensorView out = qkv.view.rows(0, rows);
         if (is_fused) {
-          ops.norm_linear(norm, *layer.qkv, scratch, out, *bench.stream);
+          ops.norm_linear(norm, *layer.qkv, scratch, out);
         } else {
-          ops.Ops::norm_linear(norm, *layer.qkv, scratch, out, *bench.stream);
+          ops.Ops::norm_linear(norm, *layer.qkv, scratch, out);
         }
       }
     };
@@ -460,9 +461,9 @@ void bench_fused_layers(Bench& bench, const LayerSizes& sizes, ScaleLayout layou
         mlp.gate_up_out = gate_up.view.rows(0, rows);
         mlp.product = product.view.rows(0, rows);
         if (is_fused) {
-          ops.gated_mlp(mlp, *bench.stream);
+          ops.gated_mlp(mlp);
         } else {
-          ops.Ops::gated_mlp(mlp, *bench.stream);
+          ops.Ops::gated_mlp(mlp);
         }
       }
     };
@@ -511,8 +512,9 @@ void bench_layers(Bench& bench) {
          bench.linear(*maker, 2 * kInner, kHidden, i), bench.linear(*maker, kHidden, kInner, i)});
   }
   const std::vector<float> ones(kHidden, 1.0F);
-  const Tensor norm =
-      maker->make_vector({const_cast<float*>(ones.data()), DType::kF32, {kHidden}}).value();
+  const Tensor norm = maker->weights()
+                          .make_vector({const_cast<float*>(ones.data()), DType::kF32, {kHidden}})
+                          .value();
   const double bytes = 2.0 * static_cast<double>(kHidden * (kQkv + kHidden + 3 * kInner));
   for (const int64_t rows : {1, 2, 4, 8, 16, 64, 128, 256, 512}) {
     const Tensor residual = bench.random(*maker, {rows, kHidden});
@@ -527,13 +529,17 @@ void bench_layers(Bench& bench) {
       const auto body = [&] {
         for (const Layer& layer : layers) {
           const auto* weight = norm.view.as<float>();
-          ops->add_rms_norm(residual.view, delta.view, weight, 1e-5F, normed.view, *bench.stream);
-          ops->linear(*layer.qkv, normed.view, qkv.view, *bench.stream);
-          ops->linear(*layer.o, normed.view, delta.view, *bench.stream);
-          ops->add_rms_norm(residual.view, delta.view, weight, 1e-5F, normed.view, *bench.stream);
+          ops->residual_norm(
+              {.residual = residual.view, .delta = delta.view, .weight = weight, .eps = 1e-5F},
+              normed.view);
+          ops->linear(*layer.qkv, normed.view, qkv.view);
+          ops->linear(*layer.o, normed.view, delta.view);
+          ops->residual_norm(
+              {.residual = residual.view, .delta = delta.view, .weight = weight, .eps = 1e-5F},
+              normed.view);
           ops->linear_gated_mul(Activation::kSilu, *layer.gate_up, normed.view, gate_up.view,
-                                product.view, *bench.stream);
-          ops->linear(*layer.down, product.view, delta.view, *bench.stream);
+                                product.view);
+          ops->linear(*layer.down, product.view, delta.view);
         }
       };
       const int row_counts[] = {static_cast<int>(rows)};
@@ -553,7 +559,7 @@ void bench_rows(Bench& bench) {
   const auto ops = cuda::CudaOps::create(*bench.stream, DType::kBF16).value();
   const std::vector<float> ones(kHidden, 1.0F);
   const Tensor norm =
-      ops->make_vector({const_cast<float*>(ones.data()), DType::kF32, {kHidden}}).value();
+      ops->weights().make_vector({const_cast<float*>(ones.data()), DType::kF32, {kHidden}}).value();
   for (const int64_t rows : {1, 32, 256, 2048}) {
     constexpr int kRepeats = 20;
     const Tensor a = bench.random(*ops, {rows, kHidden});
@@ -588,13 +594,13 @@ void bench_rows(Bench& bench) {
     };
     fmt::print("{:5} rows:", rows);
     time("add_rms_norm", [&] {
-      ops->add_rms_norm(a.view, b.view, norm.view.as<float>(), 1e-5F, c.view, *bench.stream);
+      ops->residual_norm(
+          {.residual = a.view, .delta = b.view, .weight = norm.view.as<float>(), .eps = 1e-5F},
+          c.view);
     });
-    time("gated_mul",
-         [&] { ops->gated_mul(Activation::kSilu, gate_up.view, product.view, *bench.stream); });
-    time("rope_and_cache", [&] { ops->rope_and_cache(rope, *bench.stream); });
-    time("gather_rows",
-         [&] { ops->gather_rows(a.view, slots.view.as<int32_t>(), c.view, *bench.stream); });
+    time("gated_mul", [&] { ops->gated_mul(Activation::kSilu, gate_up.view, product.view); });
+    time("rope_and_cache", [&] { ops->rope_and_cache(rope); });
+    time("gather_rows", [&] { ops->gather_rows(a.view, slots.view.as<int32_t>(), c.view); });
     fmt::print("\n");
   }
 }
@@ -606,7 +612,8 @@ void bench_load(Bench& bench) {
   for (int i = 0; i < 2; ++i) {
     const double seconds = seconds_of([&] {
       const WeightView weight = host.view;
-      const auto linear = ops->make_linear({{&weight, 1}, {}}).value();
+      const auto linear =
+          ops->weights().make_linear({.numbers = StoredMatrices{{&weight, 1}}}).value();
       must(bench.stream->synchronize());
     });
     fmt::print("upload: {:.2f} GB/s\n", static_cast<double>(host.view.num_bytes()) / seconds / 1e9);
@@ -638,8 +645,7 @@ void bench_load(Bench& bench) {
         ops->linear(*linear, {x.view.data, DType::kBF16, {rows, linear->in_features()}},
                     {is_head ? logits.view.data : out.view.data,
                      is_head ? DType::kF32 : DType::kBF16,
-                     {rows, linear->out_features()}},
-                    *bench.stream);
+                     {rows, linear->out_features()}});
       }
       return Status();
     }));
@@ -674,11 +680,11 @@ class DummyExperts : public ExpertsSource {
       view_ = WeightView({fp8_.data(), DType::kF8E4M3, shape},
                          {scales_.data(), DType::kF32, {shape[0], 1}},
                          {.values = DType::kF8E4M3, .scales = ScaleLayout::kRows});
-      return LinearSource{.weights = {&view_, 1}, .biases = {}};
+      return LinearSource{.numbers = StoredMatrices{{&view_, 1}}};
     }
     const RepeatedTensor numbers = *weights_.repeated(name).value();
     rows_ = {numbers.pool, numbers.first, shape[1], shape};
-    return LinearSource{{}, {}, {&rows_, 1}};
+    return LinearSource{.numbers = RepeatedMatrices{{&rows_, 1}}};
   }
 
   DummyWeights& weights_;
@@ -757,13 +763,14 @@ void bench_experts(Bench& bench, const char* model, const ExpertsShape& shape, b
   const cuda::LaunchContext context = {.stream = bench.stream.get(), .overlap_start = true};
   std::vector<std::unique_ptr<Experts>> layers;
   DummyExperts source(bench.weights, shape, is_fp8);
-  for (int i = 0; i < kExpertLayers; ++i) layers.push_back(ops->make_experts(source).value());
+  for (int i = 0; i < kExpertLayers; ++i)
+    layers.push_back(ops->weights().make_experts(source).value());
   const Tensor x = bench.random(*ops, {kMaxTokens, shape.hidden_size});
   const Tensor out = ops->allocate({kMaxTokens, shape.hidden_size}, DType::kBF16).value();
   const Tensor logits = ops->allocate({kMaxTokens, shape.num_experts}, DType::kF32).value();
   const Tensor routed = ops->allocate({kMaxTokens, shape.top_k}, DType::kI32).value();
   const Tensor weights = ops->allocate({kMaxTokens, shape.top_k}, DType::kF32).value();
-  const int64_t num_bytes = ops->experts_workspace_bytes(shape, kMaxTokens).value();
+  const int64_t num_bytes = ops->experts()->workspace_bytes(shape, kMaxTokens);
   const Tensor workspace = ops->allocate({num_bytes}, DType::kF8E4M3).value();
   const Tensor product =
       ops->allocate({kMaxTokens * shape.top_k, shape.intermediate_size}, DType::kBF16).value();
@@ -776,12 +783,12 @@ void bench_experts(Bench& bench, const char* model, const ExpertsShape& shape, b
     const ExpertsStep step = experts_step(bench, *ops, layers, tokens, x, weights, out, workspace);
     const double route_us = bench.time_graph([&] {
       for (int i = 0; i < kExpertLayers; ++i) {
-        ops->route(routing, logits.view.rows(0, tokens), nullptr, routed.view.rows(0, tokens),
-                   weights.view.rows(0, tokens), *bench.stream);
+        ops->experts()->route(routing, logits.view.rows(0, tokens), nullptr,
+                              routed.view.rows(0, tokens), weights.view.rows(0, tokens));
       }
     });
     const double us = bench.time_graph([&] {
-      for (const ExpertsCall& call : step.calls) ops->experts(call, *bench.stream);
+      for (const ExpertsCall& call : step.calls) ops->experts()->run_experts(call);
     }) / kExpertLayers;
     double few_us = 0;  // not measured
     if (tokens <= 16) {
@@ -820,8 +827,8 @@ struct PackedMatrix {
   WeightView integers;
 
   LinearSource source() const {
-    if (blocks.type != nullptr) return {.weights = {}, .biases = {}, .blocks = {&blocks, 1}};
-    return {.weights = {&integers, 1}, .biases = {}};
+    if (blocks.type != nullptr) return {.numbers = MatricesInBlocks{{&blocks, 1}}};
+    return {.numbers = StoredMatrices{{&integers, 1}}};
   }
 };
 
@@ -851,7 +858,7 @@ PackedMatrix packed_matrix(const PackedKind& kind, int64_t n, int64_t k,
 
 std::unique_ptr<Linear> packed_linear(cuda::CudaOps& ops, const PackedKind& kind, int64_t n,
                                       int64_t k, std::vector<std::byte>& pool) {
-  return ops.make_linear(packed_matrix(kind, n, k, pool).source()).value();
+  return ops.weights().make_linear(packed_matrix(kind, n, k, pool).source()).value();
 }
 
 // Prints the microseconds of products with packed weights by number of rows, for each way to
@@ -956,7 +963,7 @@ void bench_packed_layers(Bench& bench, std::vector<std::byte>& pool) {
   const auto ops = cuda::CudaOps::create(*bench.stream, DType::kBF16).value();
   const std::vector<float> ones(kHidden, 1.0F);
   const Tensor norm =
-      ops->make_vector({const_cast<float*>(ones.data()), DType::kF32, {kHidden}}).value();
+      ops->weights().make_vector({const_cast<float*>(ones.data()), DType::kF32, {kHidden}}).value();
   for (const PackedKind& kind : kPackedKinds) {
     std::vector<Layer> layers;
     size_t num_bytes = 0;
@@ -980,13 +987,17 @@ void bench_packed_layers(Bench& bench, std::vector<std::byte>& pool) {
       const double us = bench.time_graph([&] {
         for (const Layer& layer : layers) {
           const auto* weight = norm.view.as<float>();
-          ops->add_rms_norm(residual.view, delta.view, weight, 1e-5F, normed.view, *bench.stream);
-          ops->linear(*layer.qkv, normed.view, qkv.view, *bench.stream);
-          ops->linear(*layer.o, normed.view, delta.view, *bench.stream);
-          ops->add_rms_norm(residual.view, delta.view, weight, 1e-5F, normed.view, *bench.stream);
+          ops->residual_norm(
+              {.residual = residual.view, .delta = delta.view, .weight = weight, .eps = 1e-5F},
+              normed.view);
+          ops->linear(*layer.qkv, normed.view, qkv.view);
+          ops->linear(*layer.o, normed.view, delta.view);
+          ops->residual_norm(
+              {.residual = residual.view, .delta = delta.view, .weight = weight, .eps = 1e-5F},
+              normed.view);
           ops->linear_gated_mul(Activation::kSilu, *layer.gate_up, normed.view, gate_up.view,
-                                product.view, *bench.stream);
-          ops->linear(*layer.down, product.view, delta.view, *bench.stream);
+                                product.view);
+          ops->linear(*layer.down, product.view, delta.view);
         }
       }) / kLayers;
       fmt::print("layer of {}, {} rows: {:.2f} us, {:.3f} of peak\n", kind.name, rows, us,
@@ -1036,13 +1047,14 @@ void bench_packed_experts(Bench& bench, std::vector<std::byte>& pool) {
   const Tensor out = ops->allocate({kMaxTokens, kShape.hidden_size}, DType::kBF16).value();
   const Tensor weights = ops->allocate({kMaxTokens, kShape.top_k}, DType::kF32).value();
   const int64_t num_bytes =
-      std::max(ops->experts_workspace_bytes(kShape, kMaxTokens).value(),
+      std::max(ops->experts()->workspace_bytes(kShape, kMaxTokens),
                runner.packed_workspace_bytes(kShape, DType::kBF16, cuda::kPackedTokens, 128));
   const Tensor workspace = ops->allocate({num_bytes}, DType::kI8).value();
   for (const PackedKind& kind : std::span(kPackedKinds).first(2)) {
     std::vector<std::unique_ptr<Experts>> layers;
     PackedExperts source(kind, kShape, pool);
-    for (int i = 0; i < kExpertLayers; ++i) layers.push_back(ops->make_experts(source).value());
+    for (int i = 0; i < kExpertLayers; ++i)
+      layers.push_back(ops->weights().make_experts(source).value());
     const double expert_bytes =
         static_cast<double>(layers.front()->num_bytes()) / kShape.num_experts;
     fmt::print("packed experts of Qwen3-30B-A3B, {}: {:.1f} MB per layer\n", kind.name,
@@ -1059,7 +1071,7 @@ void bench_packed_experts(Bench& bench, std::vector<std::byte>& pool) {
           for (const ExpertsCall& call : step.calls) run(call);
         }) / kExpertLayers;
       };
-      const double us = time([&](const ExpertsCall& call) { ops->experts(call, *bench.stream); });
+      const double us = time([&](const ExpertsCall& call) { ops->experts()->run_experts(call); });
       fmt::print("{:6} {:10.2f} {:8.3f} {:9.1f}                 ", tokens, us,
                  step.num_distinct * expert_bytes / us * 1e6 / kPeak, step.num_distinct);
       for (const int rows : kTileSizes) {
@@ -1099,7 +1111,7 @@ void bench_tails(Bench& bench, std::string_view name,
   const cuda::LaunchContext context = {.stream = bench.stream.get(), .overlap_start = true};
   const std::vector<float> ones(kHidden, 1.0F);
   const Tensor norm =
-      ops->make_vector({const_cast<float*>(ones.data()), DType::kF32, {kHidden}}).value();
+      ops->weights().make_vector({const_cast<float*>(ones.data()), DType::kF32, {kHidden}}).value();
   std::vector<Layer> layers;
   size_t num_bytes = 0;
   for (int i = 0; i < kLayers; ++i) {
@@ -1142,8 +1154,9 @@ void bench_tails(Bench& bench, std::string_view name,
     return bench.time_graph([&] {
       for (const Layer& layer : layers) {
         for (int i = 0; i < 2; ++i) {
-          ops->add_rms_norm(other.view, row, norm.view.as<float>(), 1e-5F, attention.view,
-                            *bench.stream);
+          ops->residual_norm(
+              {.residual = other.view, .delta = row, .weight = norm.view.as<float>(), .eps = 1e-5F},
+              attention.view);
         }
         run(tail_of(layer));
       }
@@ -1155,8 +1168,7 @@ void bench_tails(Bench& bench, std::string_view name,
                us, us - between, static_cast<double>(num_bytes) / us * 1e6 / kPeak);
     std::fflush(stdout);
   };
-  print("separate",
-        time([&](const LayerTail& tail) { run_layer_tail(*ops, tail, *bench.stream); }));
+  print("separate", time([&](const LayerTail& tail) { run_layer_tail(*ops, tail); }));
   for (const int most_stages : {2, 3, 4, 5}) {
     const auto kernel = cuda::LayerTailKernel::create(context, 0, 1, most_stages).value();
     if (kernel == nullptr || !kernel->takes(tail_of(layers.front()))) continue;

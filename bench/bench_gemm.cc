@@ -215,9 +215,9 @@ class Bench {
     blocks.type = type.blocks;
     blocks.bytes = source.data();
     blocks.shape = {shape.n, shape.k};
-    LinearSource from = {.weights = {&view, 1}, .biases = {}};
-    if (type.blocks != nullptr) from = {.weights = {}, .biases = {}, .blocks = {&blocks, 1}};
-    return std::move(ops_->make_linear(from)).value();
+    LinearSource from = {.numbers = StoredMatrices{{&view, 1}}};
+    if (type.blocks != nullptr) from = {.numbers = MatricesInBlocks{{&blocks, 1}}};
+    return std::move(ops_->weights().make_linear(from)).value();
   }
 
   static constexpr int64_t kMaxRows = 2048;
@@ -237,7 +237,7 @@ class Bench {
 
   void run_one(const Weight& w, int64_t rows) {
     ops_->linear(*w.linear, {x_.data(), DType::kF32, {rows, w.shape.k}},
-                 {out_.data(), DType::kF32, {rows, w.shape.n}}, stream_);
+                 {out_.data(), DType::kF32, {rows, w.shape.n}});
   }
 
   void read_weights() {
@@ -267,7 +267,6 @@ class Bench {
 
   ThreadPool pool_;
   std::unique_ptr<Ops> ops_;
-  Stream stream_;
   std::vector<Weight> weights_;
   std::vector<float> x_;
   std::vector<float> out_;

@@ -66,7 +66,7 @@ std::unique_ptr<PerHeadLinear> random_matrices(cuda::CudaOps& ops, int num_heads
   for (float& number : numbers) number = normal(generator);
   const std::vector<TensorView> views(static_cast<size_t>(num_heads),
                                       {numbers.data(), DType::kF32, {n, k}});
-  return ops.make_per_head_linear(views).value();
+  return ops.weights().make_per_head_linear(views).value();
 }
 
 // A layer without projections.
@@ -194,16 +194,16 @@ void run(Bench& bench, const MlaLayer& layer, int num_heads, const Workload& wor
                attended = allocate(kLatent), out = allocate(fi::kExpandedValueDim);
 
   const auto run_absorbed = [&] {
-    bench.ops->per_head_linear(*layer.k_up, heads(q, fi::kExpandedKeyDim),
-                               heads(absorbed, kLatent + kRope), *bench.stream);
+    bench.ops->latents()->per_head_linear(*layer.k_up, heads(q, fi::kExpandedKeyDim),
+                                          heads(absorbed, kLatent + kRope));
     AttentionCall call;
     call.q = heads(absorbed, kLatent + kRope);
     call.out = heads(attended, kLatent);
     call.kv = kv;
     call.workspace = memory;
     must(plan->run(call, *bench.stream));
-    bench.ops->per_head_linear(*layer.v_up, heads(attended, kLatent),
-                               heads(out, fi::kExpandedValueDim), *bench.stream);
+    bench.ops->latents()->per_head_linear(*layer.v_up, heads(attended, kLatent),
+                                          heads(out, fi::kExpandedValueDim));
   };
   const int rows[] = {static_cast<int>(num_tokens)};
   must(bench.ops->tune_linears(rows, [&]() -> Status {
@@ -211,7 +211,7 @@ void run(Bench& bench, const MlaLayer& layer, int num_heads, const Workload& wor
     return {};
   }));
 
-  MlaExpander expander(layer, *bench.ops);
+  MlaExpander expander(layer, *bench.ops->latents());
   const auto run_expanded = [&] {
     must(plan->run_expanded({.q = heads(q, fi::kExpandedKeyDim),
                              .out = heads(out, fi::kExpandedValueDim),
@@ -234,8 +234,7 @@ void run(Bench& bench, const MlaLayer& layer, int num_heads, const Workload& wor
       const int64_t values = keys + int64_t{max_rows} * num_heads * fi::kExpandedKeyDim;
       expander.expand({elements(0), DType::kBF16, {count, kLatent}},
                       {elements(keys), DType::kBF16, {count, num_heads, fi::kExpandedKeyDim}},
-                      {elements(values), DType::kBF16, {count, num_heads, fi::kExpandedValueDim}},
-                      *bench.stream);
+                      {elements(values), DType::kBF16, {count, num_heads, fi::kExpandedValueDim}});
     }
   };
   const double absorbed_us = bench.time(run_absorbed);

@@ -15,14 +15,14 @@
 
 namespace quire {
 
-// Multiplies latent vectors by the matrices of one layer.
+// Multiplies latent vectors by the matrices of one layer. The products are enqueued into the stream
+// of the model's operations, in which the attention runs too.
 class LatentExpander {
  public:
   virtual ~LatentExpander() = default;
-  // latents: [num_rows, latent_dim]. Writes the beginning of each head of keys [num_rows,
-  // num_heads, key_dim] (the part without rotary embedding), and values [num_rows, num_heads,
-  // value_dim].
-  virtual void expand(TensorView latents, TensorView keys, TensorView values, Stream& stream) = 0;
+  // latents: [num_rows, latent_dim]. Writes the part of keys [num_rows, num_heads, key_dim] without
+  // positions, which is the beginning of each head, and values [num_rows, num_heads, value_dim].
+  virtual void expand(TensorView latents, TensorView keys, TensorView values) = 0;
 };
 
 // The number of elements of ExpandedCall::scratch per element of `out`: one for a partial result,

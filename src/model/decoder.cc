@@ -6,6 +6,8 @@
 #include "base/check.h"
 #include "base/numbers.h"
 #include "model/weights.h"
+#include "ops/collectives.h"
+#include "ops/expert_ops.h"
 
 namespace quire {
 namespace {
@@ -38,7 +40,8 @@ DecoderWidths decoder_widths(const ModelConfig& config, const Parallel& parallel
   const int shared = decoder.moe ? decoder.moe->shared_intermediate_size : 0;
   for (const int inner : {dense, shared}) {
     widths.intermediate =
-        std::max(widths.intermediate, shard_inner(inner, config.format, ops, parallel).slice.count);
+        std::max(widths.intermediate,
+                 shard_inner(inner, config.format, ops.weights(), parallel).slice.count);
   }
   return widths;
 }
@@ -122,8 +125,9 @@ Result<int64_t> experts_workspace_bytes(const ModelConfig& config, const ModelLi
                                         const Ops& ops) {
   const std::optional<MoeConfig>& moe = decoder_config(config).moe;
   if (!moe) return int64_t{0};
-  return ops.experts_workspace_bytes(MoeStep::experts_shape(config, limits.parallel, ops),
-                                     limits.max_num_tokens);
+  QUIRE_ASSIGN_OR_RETURN(const ExpertOps* const experts, expert_ops_of(ops));
+  return experts->workspace_bytes(MoeStep::experts_shape(config, limits.parallel, ops),
+                                  limits.max_num_tokens);
 }
 
 namespace {
@@ -300,8 +304,9 @@ Status DecoderModel::add_rotation(const RopeConfig& rope) {
   std::vector<float> inv_freq(frequencies.inv_freq.begin(), frequencies.inv_freq.end());
   Rotation rotation;
   rotation.attention_factor = static_cast<float>(frequencies.attention_factor);
-  QUIRE_ASSIGN_OR_RETURN(rotation.inv_freq,
-                         ops_.make_vector({inv_freq.data(), DType::kF32, {decoder_.head_dim / 2}}));
+  QUIRE_ASSIGN_OR_RETURN(
+      rotation.inv_freq,
+      ops_.weights().make_vector({inv_freq.data(), DType::kF32, {decoder_.head_dim / 2}}));
   QUIRE_ASSIGN_OR_RETURN(rotation.cos_sin,
                          ops_.allocate({limits_.max_num_tokens, decoder_.head_dim}, DType::kF32));
   rotations_.push_back(std::move(rotation));
@@ -314,40 +319,40 @@ TensorView DecoderModel::scratch(int64_t offset, int64_t rows, int64_t width) co
   return {base, dtype, {rows, width}};
 }
 
-void DecoderModel::begin_step(const StepInput& input, float embed_scale, Stream& stream) {
-  begin_rotation(input, stream);
+void DecoderModel::begin_step(const StepInput& input, float embed_scale) {
+  begin_rotation(input);
   const TensorView embedded = residual(input.num_tokens);
-  ops_.embed(*embeddings(), input.token_ids, embed_scale, embedded, stream);
-  if (embeddings()->first_token_id()) ops_.all_reduce(embedded, stream);
+  ops_.embed(*embeddings(), input.token_ids, embed_scale, embedded);
+  if (embeddings()->first_token_id()) ops_.collectives()->all_reduce(embedded);
 }
 
-void DecoderModel::begin_rotation(const StepInput& input, Stream& stream) {
+void DecoderModel::begin_rotation(const StepInput& input) {
   QUIRE_CHECK(input.num_tokens > 0 && input.num_tokens <= limits_.max_num_tokens,
               "[model] a step has no tokens, or more than max_num_tokens");
   QUIRE_CHECK(input.kv_groups.size() == kv_groups_.size(),
               "[model] a step does not have every KV group");
   for (const Rotation& rotation : rotations_) {
     ops_.rope_angles(weights_of(rotation.inv_freq), rotation.attention_factor, input.positions,
-                     rotation.cos_sin.view.rows(0, input.num_tokens), stream);
+                     rotation.cos_sin.view.rows(0, input.num_tokens));
   }
 }
 
-void DecoderModel::tap_residual(size_t layer_idx, int64_t num_tokens, Stream& stream) {
+void DecoderModel::tap_residual(size_t layer_idx, int64_t num_tokens) {
   const std::vector<int>& tapped = limits_.tapped_layers;
   const auto found = std::ranges::find(tapped, static_cast<int>(layer_idx));
   if (found == tapped.end()) return;
   ops_.write_columns(residual(num_tokens), taps_.view.rows(0, num_tokens),
-                     (found - tapped.begin()) * config_.hidden_size, stream);
+                     (found - tapped.begin()) * config_.hidden_size);
 }
 
 bool DecoderModel::taps_output() const {
   return !limits_.tapped_layers.empty() && limits_.tapped_layers.back() == config_.num_layers;
 }
 
-void DecoderModel::tap_output(int64_t num_tokens, Stream& stream) {
+void DecoderModel::tap_output(int64_t num_tokens) {
   if (!taps_output()) return;
-  add_and_norm(ends_.final_norm, num_tokens, stream);
-  tap_residual(static_cast<size_t>(config_.num_layers), num_tokens, stream);
+  add_and_norm(ends_.final_norm, num_tokens);
+  tap_residual(static_cast<size_t>(config_.num_layers), num_tokens);
 }
 
 ResidualNorm DecoderModel::norm_of_residual(const Tensor& weight, int64_t num_tokens) const {
@@ -362,18 +367,19 @@ ResidualNorm DecoderModel::norm_of_sum(const Tensor& weight, int64_t num_tokens)
   return norm;
 }
 
-void DecoderModel::norm_residual(const Tensor& weight, int64_t num_tokens, Stream& stream) {
-  ops_.residual_norm(norm_of_residual(weight, num_tokens), normed(num_tokens), stream);
+void DecoderModel::norm_residual(const Tensor& weight, int64_t num_tokens) {
+  ops_.residual_norm(norm_of_residual(weight, num_tokens), normed(num_tokens));
 }
 
-void DecoderModel::add_and_norm(const Tensor& weight, int64_t num_tokens, Stream& stream) {
-  ops_.residual_norm(norm_of_sum(weight, num_tokens), normed(num_tokens), stream);
+void DecoderModel::add_and_norm(const Tensor& weight, int64_t num_tokens) {
+  ops_.residual_norm(norm_of_sum(weight, num_tokens), normed(num_tokens));
 }
 
-void DecoderModel::norm_delta(const Tensor& weight, int64_t num_tokens, Stream& stream) {
-  ops_.all_reduce(delta(num_tokens), stream);
-  ops_.rms_norm(delta(num_tokens), weights_of(weight), decoder_.rms_norm_eps, delta(num_tokens),
-                stream);
+void DecoderModel::norm_delta(const Tensor& weight, int64_t num_tokens) {
+  if (Collectives* const ranks = ops_.collectives()) ranks->all_reduce(delta(num_tokens));
+  const ResidualNorm norm = {
+      .residual = delta(num_tokens), .weight = weights_of(weight), .eps = decoder_.rms_norm_eps};
+  ops_.residual_norm(norm, delta(num_tokens));
 }
 
 TensorView DecoderModel::attention_view(int64_t num_tokens) const {
@@ -388,14 +394,13 @@ MlaViews DecoderModel::mla_views(int64_t num_tokens) const {
   return {*decoder_.mla, widths_.num_heads, scratch(0, num_tokens, widths_.attention)};
 }
 
-void DecoderModel::project_qkv(const DecoderLayer& layer, const ResidualNorm& norm,
-                               Stream& stream) {
+void DecoderModel::project_qkv(const DecoderLayer& layer, const ResidualNorm& norm) {
   const int64_t num_tokens = norm.residual.shape[0];
   if (decoder_.mla) {
-    ops_.residual_norm(norm, normed(num_tokens), stream);
-    return project_latent(layer.mla, normed(num_tokens), mla_views(num_tokens), ops_, stream);
+    ops_.residual_norm(norm, normed(num_tokens));
+    return project_latent(layer.mla, normed(num_tokens), mla_views(num_tokens), ops_);
   }
-  ops_.norm_linear(norm, *layer.qkv, normed(num_tokens), qkv_view(num_tokens), stream);
+  ops_.norm_linear(norm, *layer.qkv, normed(num_tokens), qkv_view(num_tokens));
 }
 
 RopeAndCache DecoderModel::rope_and_cache(size_t layer_idx, const DecoderLayer& layer,
@@ -417,41 +422,39 @@ RopeAndCache DecoderModel::rope_and_cache(size_t layer_idx, const DecoderLayer& 
 }
 
 void DecoderModel::cache_keys_values(size_t layer_idx, const DecoderLayer& layer,
-                                     TensorView keys_values, const StepInput& input,
-                                     Stream& stream) {
+                                     TensorView keys_values, const StepInput& input) {
   RopeAndCache rope = rope_and_cache(layer_idx, layer, input);
   rope.qkv = keys_values;
   rope.q_out = {keys_values.data, keys_values.dtype, {input.num_tokens, 0, decoder_.head_dim}};
-  ops_.rope_and_cache(rope, stream);
+  ops_.rope_and_cache(rope);
 }
 
 void DecoderModel::rotate_and_cache(size_t layer_idx, const DecoderLayer& layer,
-                                    const StepInput& input, Stream& stream) {
+                                    const StepInput& input) {
   RopeAndCache rope = rope_and_cache(layer_idx, layer, input);
   rope.qkv = qkv_view(input.num_tokens);
   rope.q_out = by_head(query_view(input.num_tokens));
   rope.num_heads = widths_.num_heads;
-  ops_.rope_and_cache(rope, stream);
+  ops_.rope_and_cache(rope);
 }
 
 TensorView DecoderModel::by_head(const TensorView& rows) const {
   return {rows.data, rows.dtype, {rows.shape[0], widths_.num_heads, decoder_.head_dim}};
 }
 
-Status DecoderModel::attend(size_t layer_idx, const DecoderLayer& layer, const StepInput& input,
-                            Stream& stream) {
-  if (decoder_.mla) return attend_latent(layer_idx, layer, input, stream);
-  rotate_and_cache(layer_idx, layer, input, stream);
+Status DecoderModel::attend(size_t layer_idx, const DecoderLayer& layer, const StepInput& input) {
+  if (decoder_.mla) return attend_latent(layer_idx, layer, input);
+  rotate_and_cache(layer_idx, layer, input);
   const KvGroupStep& step = input.kv_groups[places_[layer_idx].group];
   return run_attention(layer_idx, layer, by_head(query_view(input.num_tokens)),
                        by_head(attention_view(input.num_tokens)), input,
-                       {step.decode, step.prefill}, stream);
+                       {step.decode, step.prefill});
 }
 
 // Absorbed tokens come first, because a batch begins with its decode range. Their attention ends
 // before the expanded one begins, whose output takes the memory of their queries.
 Status DecoderModel::attend_latent(size_t layer_idx, const DecoderLayer& layer,
-                                   const StepInput& input, Stream& stream) {
+                                   const StepInput& input) {
   const KvGroupStep& step = input.kv_groups[places_[layer_idx].group];
   ExpandingPlan* const expanding = step.prefill == nullptr ? nullptr : step.prefill->expanding();
   const int64_t num_absorbed =
@@ -463,13 +466,13 @@ Status DecoderModel::attend_latent(size_t layer_idx, const DecoderLayer& layer,
   rope.page_size = common.page_size;
   rope.kv = common.kv;
   rope.kv_slots = common.kv_slots;
-  rotate_and_cache_latent(*decoder_.mla, layer.mla, views, num_absorbed, rope, ops_, stream);
-  QUIRE_RETURN_IF_ERROR(run_attention(layer_idx, layer, views.q_absorbed, views.attended, input,
-                                      {step.decode, expanding == nullptr ? step.prefill : nullptr},
-                                      stream));
-  project_values(layer.mla, views, num_absorbed, ops_, stream);
+  rotate_and_cache_latent(*decoder_.mla, layer.mla, views, num_absorbed, rope, ops_);
+  QUIRE_RETURN_IF_ERROR(
+      run_attention(layer_idx, layer, views.q_absorbed, views.attended, input,
+                    {step.decode, expanding == nullptr ? step.prefill : nullptr}));
+  project_values(layer.mla, views, num_absorbed, ops_);
   if (expanding == nullptr) return {};
-  MlaExpander expander(layer.mla, ops_);
+  MlaExpander expander(layer.mla, *ops_.latents()->expansion());
   ExpandedCall call;
   call.q = views.q;
   call.out = views.out;
@@ -477,7 +480,7 @@ Status DecoderModel::attend_latent(size_t layer_idx, const DecoderLayer& layer,
   call.kv = rope.kv;
   call.expander = &expander;
   call.workspace = step.workspace;
-  return expanding->run_expanded(call, stream);
+  return expanding->run_expanded(call, ops_.stream());
 }
 
 KvCacheView DecoderModel::cache_of(size_t layer_idx, const DecoderLayer& layer,
@@ -493,7 +496,7 @@ KvCacheView DecoderModel::cache_of(size_t layer_idx, const DecoderLayer& layer,
 
 Status DecoderModel::run_attention(size_t layer_idx, const DecoderLayer& layer, TensorView q,
                                    TensorView out, const StepInput& input,
-                                   std::initializer_list<AttentionPlan*> plans, Stream& stream) {
+                                   std::initializer_list<AttentionPlan*> plans) {
   const KvGroupStep& step = input.kv_groups[places_[layer_idx].group];
   AttentionCall call;
   call.q = q;
@@ -501,20 +504,20 @@ Status DecoderModel::run_attention(size_t layer_idx, const DecoderLayer& layer, 
   call.kv = cache_of(layer_idx, layer, input);
   call.workspace = step.workspace;
   for (AttentionPlan* const plan : plans) {
-    if (plan != nullptr) QUIRE_RETURN_IF_ERROR(plan->run(call, stream));
+    if (plan != nullptr) QUIRE_RETURN_IF_ERROR(plan->run(call, ops_.stream()));
   }
   return {};
 }
 
-void DecoderModel::project_output(const DecoderLayer& layer, int64_t num_tokens, Stream& stream) {
-  ops_.linear(*layer.o, attention_view(num_tokens), delta(num_tokens), stream);
+void DecoderModel::project_output(const DecoderLayer& layer, int64_t num_tokens) {
+  ops_.linear(*layer.o, attention_view(num_tokens), delta(num_tokens));
 }
 
-void DecoderModel::mlp(const DecoderLayer& layer, const ResidualNorm& norm, Stream& stream) {
+void DecoderModel::mlp(const DecoderLayer& layer, const ResidualNorm& norm) {
   const int64_t num_tokens = norm.residual.shape[0];
   const bool has_experts = layer.moe.experts != nullptr;
   // The router, the experts and the shared expert all read the norm.
-  if (has_experts) ops_.residual_norm(norm, normed(num_tokens), stream);
+  if (has_experts) ops_.residual_norm(norm, normed(num_tokens));
   if (layer.gate_up != nullptr) {
     GatedMlp mlp;
     mlp.gate_up = layer.gate_up.get();
@@ -525,7 +528,7 @@ void DecoderModel::mlp(const DecoderLayer& layer, const ResidualNorm& norm, Stre
     mlp.out = delta(num_tokens);
     mlp.gate_up_out = gate_up_view(layer, num_tokens);
     mlp.product = product_view(layer, num_tokens);
-    ops_.gated_mlp(mlp, stream);
+    ops_.gated_mlp(mlp);
   }
   if (has_experts) {
     ExpertsCall call;
@@ -533,38 +536,38 @@ void DecoderModel::mlp(const DecoderLayer& layer, const ResidualNorm& norm, Stre
     call.x = normed(num_tokens);
     call.out = delta(num_tokens);
     call.adds = layer.gate_up != nullptr;
-    moe_.run(layer.moe, call, ops_, stream);
+    moe_.run(layer.moe, call, ops_);
   }
 }
 
 void DecoderModel::last_output(const int32_t* rows, int num_rows, TensorView output,
-                               TensorView norm, Stream& stream) {
+                               TensorView norm) {
   QUIRE_CHECK(num_rows > 0 && num_rows <= limits_.max_num_logit_rows,
               "[model] a step has no logits rows, or more than max_num_logit_rows");
   const int64_t hidden = config_.hidden_size;
   const float* weights = weights_of(ends_.final_norm);
-  ops_.gather_rows(residual_.view, rows, output, stream);
+  ops_.gather_rows(residual_.view, rows, output);
   if (taps_output()) {
-    return ops_.rms_norm(output, weights, decoder_.rms_norm_eps, norm, stream);
+    return ops_.residual_norm({.residual = output, .weight = weights, .eps = decoder_.rms_norm_eps},
+                              norm);
   }
   const TensorView last_delta = scratch(num_rows * hidden, num_rows, hidden);
-  ops_.gather_rows(delta_.view, rows, last_delta, stream);
+  ops_.gather_rows(delta_.view, rows, last_delta);
   ops_.residual_norm({.residual = output,
                       .delta = last_delta,
                       .weight = weights,
                       .eps = decoder_.rms_norm_eps,
                       .sums_ranks = !decoder_.norms_outputs},
-                     norm, stream);
+                     norm);
 }
 
 // Only rows whose logits are requested go through the final norm and lm_head, the largest matrix.
-Status DecoderModel::compute_logits(const int32_t* rows, int num_rows, TensorView logits,
-                                    Stream& stream) {
+Status DecoderModel::compute_logits(const int32_t* rows, int num_rows, TensorView logits) {
   if (divides_logits()) {
-    QUIRE_RETURN_IF_ERROR(compute_logits_part(rows, num_rows, stream));
-    gather_logits(num_rows, logits, stream);
+    QUIRE_RETURN_IF_ERROR(compute_logits_part(rows, num_rows));
+    gather_logits(num_rows, logits);
   } else {
-    project_last(rows, num_rows, logits, stream);
+    project_last(rows, num_rows, logits);
   }
   return {};
 }
@@ -573,17 +576,16 @@ bool DecoderModel::divides_logits() const {
   return lm_head() != nullptr && lm_head()->first_token_id();
 }
 
-Status DecoderModel::compute_logits_part(const int32_t* rows, int num_rows, Stream& stream) {
-  project_last(rows, num_rows, logits_part(num_rows).logits, stream);
+Status DecoderModel::compute_logits_part(const int32_t* rows, int num_rows) {
+  project_last(rows, num_rows, logits_part(num_rows).logits);
   return {};
 }
 
-void DecoderModel::project_last(const int32_t* rows, int num_rows, TensorView logits,
-                                Stream& stream) {
+void DecoderModel::project_last(const int32_t* rows, int num_rows, TensorView logits) {
   const TensorView normed = last_norm_view(num_rows);
-  last_output(rows, num_rows, last_output_view(num_rows), normed, stream);
-  ops_.linear(*lm_head(), normed, logits, stream);
-  finish_logits(logits, stream);
+  last_output(rows, num_rows, last_output_view(num_rows), normed);
+  ops_.linear(*lm_head(), normed, logits);
+  finish_logits(logits);
 }
 
 LogitsPart DecoderModel::logits_part(int num_rows) const {
@@ -592,17 +594,16 @@ LogitsPart DecoderModel::logits_part(int num_rows) const {
           .first_id = static_cast<int32_t>(head.first_token_id().value_or(0))};
 }
 
-void DecoderModel::gather_logits(int num_rows, TensorView logits, Stream& stream) {
+void DecoderModel::gather_logits(int num_rows, TensorView logits) {
   const int64_t num_in_part =
       limits_.max_num_logit_rows * ceil_div(int64_t{config_.vocab_size}, limits_.parallel.size);
   const TensorView gathered =
       logits_parts_.view.rows(num_in_part, num_in_part * limits_.parallel.size);
-  ops_.all_gather_columns(logits_part(num_rows).logits, logits, gathered, stream);
+  ops_.collectives()->all_gather_columns(logits_part(num_rows).logits, logits, gathered);
 }
 
-Status DecoderModel::hidden_states(const int32_t* rows, int num_rows, TensorView out,
-                                   Stream& stream) {
-  last_output(rows, num_rows, last_output_view(num_rows), out, stream);
+Status DecoderModel::hidden_states(const int32_t* rows, int num_rows, TensorView out) {
+  last_output(rows, num_rows, last_output_view(num_rows), out);
   return {};
 }
 

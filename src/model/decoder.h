@@ -89,12 +89,12 @@ class DecoderModel : public virtual Model {
  public:
   const ModelConfig& config() const final { return config_; }
   const std::vector<KvGroup>& kv_groups() const final { return kv_groups_; }
-  Status compute_logits(const int32_t* rows, int num_rows, TensorView logits, Stream& stream) final;
+  Status compute_logits(const int32_t* rows, int num_rows, TensorView logits) final;
   bool divides_logits() const final;
-  Status compute_logits_part(const int32_t* rows, int num_rows, Stream& stream) final;
+  Status compute_logits_part(const int32_t* rows, int num_rows) final;
   LogitsPart logits_part(int num_rows) const final;
-  void gather_logits(int num_rows, TensorView logits, Stream& stream) final;
-  Status hidden_states(const int32_t* rows, int num_rows, TensorView out, Stream& stream) final;
+  void gather_logits(int num_rows, TensorView logits) final;
+  Status hidden_states(const int32_t* rows, int num_rows, TensorView out) final;
   TensorView taps() const final { return taps_.view; }
   const Linear* embeddings() const final;
   const Linear* lm_head() const final;
@@ -109,7 +109,7 @@ class DecoderModel : public virtual Model {
 
   // Turns the output of lm_head into logits in families that define them by a further function. The
   // function is per element, because `logits` may be a part of the vocabulary.
-  virtual void finish_logits(TensorView /*logits*/, Stream& /*stream*/) {}
+  virtual void finish_logits(TensorView /*logits*/) {}
 
   // Activations by token row. A layer adds to the residual; `normed` is the input of a projection,
   // and `delta` the output of a sub-layer. After a step, residual + delta is the last layer's
@@ -143,46 +143,43 @@ class DecoderModel : public virtual Model {
 
   // The parts of a step. This one embeds the tokens into the residual and computes their rotary
   // angles.
-  void begin_step(const StepInput& input, float embed_scale, Stream& stream);
+  void begin_step(const StepInput& input, float embed_scale);
   // The rotary angles alone.
-  void begin_rotation(const StepInput& input, Stream& stream);
+  void begin_rotation(const StepInput& input);
   // residual → taps(), if the layer is tapped. A family calls it for every layer, once the residual
   // is the layer's input.
-  void tap_residual(size_t layer_idx, int64_t num_tokens, Stream& stream);
+  void tap_residual(size_t layer_idx, int64_t num_tokens);
   // residual += delta; residual → taps(), if taps_output(). A family calls it after the last layer.
-  void tap_output(int64_t num_tokens, Stream& stream);
+  void tap_output(int64_t num_tokens);
   // Describe the norm of the residual, and the norm of residual += delta, for the operations that
   // compute them.
   ResidualNorm norm_of_residual(const Tensor& weight, int64_t num_tokens) const;
   ResidualNorm norm_of_sum(const Tensor& weight, int64_t num_tokens) const;
   // residual → normed
-  void norm_residual(const Tensor& weight, int64_t num_tokens, Stream& stream);
+  void norm_residual(const Tensor& weight, int64_t num_tokens);
   // residual += delta; residual → normed
-  void add_and_norm(const Tensor& weight, int64_t num_tokens, Stream& stream);
+  void add_and_norm(const Tensor& weight, int64_t num_tokens);
   // The sum of the ranks' delta → delta, normed. For families with DecoderConfig::norms_outputs.
-  void norm_delta(const Tensor& weight, int64_t num_tokens, Stream& stream);
+  void norm_delta(const Tensor& weight, int64_t num_tokens);
   // The norm → qkv_view. With multi-head latent attention, it calls project_latent().
-  void project_qkv(const DecoderLayer& layer, const ResidualNorm& norm, Stream& stream);
+  void project_qkv(const DecoderLayer& layer, const ResidualNorm& norm);
   // qkv_view → query_view, rotated; keys and values → the cache
-  void rotate_and_cache(size_t layer_idx, const DecoderLayer& layer, const StepInput& input,
-                        Stream& stream);
+  void rotate_and_cache(size_t layer_idx, const DecoderLayer& layer, const StepInput& input);
   // Writes keys and values to the cache, then computes attention → attention_view.
-  Status attend(size_t layer_idx, const DecoderLayer& layer, const StepInput& input,
-                Stream& stream);
+  Status attend(size_t layer_idx, const DecoderLayer& layer, const StepInput& input);
   // keys_values [num_tokens, 2 * kv_heads * head_dim] → the cache, without queries
   void cache_keys_values(size_t layer_idx, const DecoderLayer& layer, TensorView keys_values,
-                         const StepInput& input, Stream& stream);
+                         const StepInput& input);
   // attention_view → delta. On several ranks, each gets a part of delta, from this and from mlp():
   // the norms sum the parts.
-  void project_output(const DecoderLayer& layer, int64_t num_tokens, Stream& stream);
+  void project_output(const DecoderLayer& layer, int64_t num_tokens);
   // The norm → delta
-  void mlp(const DecoderLayer& layer, const ResidualNorm& norm, Stream& stream);
+  void mlp(const DecoderLayer& layer, const ResidualNorm& norm);
   // The last layer's output for the tokens `rows` of the last step → output; its final norm → norm.
   // Each is [num_rows, hidden]: the view above, or memory of the caller.
-  void last_output(const int32_t* rows, int num_rows, TensorView output, TensorView norm,
-                   Stream& stream);
+  void last_output(const int32_t* rows, int num_rows, TensorView output, TensorView norm);
   // The logits of these tokens, or this rank's part of them.
-  void project_last(const int32_t* rows, int num_rows, TensorView logits, Stream& stream);
+  void project_last(const int32_t* rows, int num_rows, TensorView logits);
   // Model::add_kv_scales() for the family's layers.
   template <class Layer>
   Result<int> add_kv_scales_to(std::vector<Layer>& layers,
@@ -190,7 +187,7 @@ class DecoderModel : public virtual Model {
     int num_added = 0;
     for (size_t i = 0; i < layers.size(); ++i) {
       if (layers[i].kv_scales.k.view.data != nullptr) continue;
-      QUIRE_ASSIGN_OR_RETURN(layers[i].kv_scales, make_kv_scales(by_layer[i], ops_));
+      QUIRE_ASSIGN_OR_RETURN(layers[i].kv_scales, make_kv_scales(by_layer[i], ops_.weights()));
       ++num_added;
     }
     return num_added;
@@ -213,12 +210,10 @@ class DecoderModel : public virtual Model {
   RopeAndCache rope_and_cache(size_t layer_idx, const DecoderLayer& layer,
                               const StepInput& input) const;
   MlaViews mla_views(int64_t num_tokens) const;
-  Status attend_latent(size_t layer_idx, const DecoderLayer& layer, const StepInput& input,
-                       Stream& stream);
+  Status attend_latent(size_t layer_idx, const DecoderLayer& layer, const StepInput& input);
   // q → out, over the layer's cache, by the plans that are not null.
   Status run_attention(size_t layer_idx, const DecoderLayer& layer, TensorView q, TensorView out,
-                       const StepInput& input, std::initializer_list<AttentionPlan*> plans,
-                       Stream& stream);
+                       const StepInput& input, std::initializer_list<AttentionPlan*> plans);
   // The layer's cache, with the checkpoint's scales.
   KvCacheView cache_of(size_t layer_idx, const DecoderLayer& layer, const StepInput& input) const;
   // Queries or attention's output as [num_tokens, num_heads, head_dim].

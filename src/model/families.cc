@@ -79,7 +79,7 @@ Result<std::unique_ptr<Model>> load_model(const ModelConfig& config, WeightSourc
 int64_t num_parameters(const ModelConfig& config) {
   int64_t count = 0;
   for (const TensorSpec& tensor : family_of(config).tensors(config)) {
-    if (tensor.kind != TensorSpec::Kind::kScales) count += tensor.shape.num_elements();
+    if (!tensor.has_scales()) count += tensor.shape.num_elements();
   }
   return count;
 }
@@ -89,7 +89,7 @@ Status check_tensors_present(const ModelConfig& config, const WeightSource& sour
   std::string first;
   for (const TensorSpec& tensor : family_of(config).tensors(config)) {
     const bool is_there = source.has(stored_name(tensor, source));
-    if (tensor.kind == TensorSpec::Kind::kScales || is_there) continue;
+    if (tensor.has_scales() || is_there) continue;
     if (++num_missing == 1) first = tensor.name;
   }
   if (num_missing == 0) return {};
@@ -105,23 +105,26 @@ std::vector<KvGroup> make_kv_groups(const ModelConfig& config, const ModelLimits
 
 Status check_slices(const ModelConfig& config, WeightSource& source, const Ops& ops,
                     const Parallel& parallel) {
-  return check_slices(family_of(config).tensors(config), source, ops, parallel);
+  return check_slices(family_of(config).tensors(config), source, ops.weights(), parallel);
 }
 
 Result<WeightPlan> plan_weights(const ModelConfig& config, const WeightSource& source,
                                 const Ops& ops, const Parallel& parallel) {
-  return plan_weights(family_of(config).tensors(config), source, ops, parallel);
+  return plan_weights(family_of(config).tensors(config), source, ops.weights(), parallel);
 }
 
 namespace {
 
 // Names the types of a GGUF file's quantized blocks; empty: it has none.
-std::string describe_blocks(const ModelConfig& config, const WeightSource& source, const Ops& ops) {
+std::string describe_blocks(const ModelConfig& config, const WeightSource& source,
+                            const WeightStore& store) {
   std::set<std::string_view> kept;
   std::set<std::string_view> expanded;
   for (const std::string& name : source.names()) {
     const GgufBlockType* const type = source.block_type(name);
-    if (type != nullptr) (ops.block_bytes(*type) > 0 ? kept : expanded).insert(type->name);
+    if (type == nullptr) continue;
+    const bool is_kept = store.quantized_bytes({{1, type->block_elements}, type}) > 0;
+    (is_kept ? kept : expanded).insert(type->name);
   }
   std::string text;
   if (!kept.empty()) text = fmt::format("GGUF {}, computed as they are", fmt::join(kept, ", "));
@@ -136,12 +139,12 @@ std::string describe_blocks(const ModelConfig& config, const WeightSource& sourc
 
 std::string describe_quantization(const ModelConfig& config, const WeightSource& source,
                                   const Ops& ops, const WeightPlan& plan) {
-  if (!config.format) return describe_blocks(config, source, ops);
+  if (!config.format) return describe_blocks(config, source, ops.weights());
   const std::string format = describe(*config.format);
   const QuantizedMatrices& count = plan.quantized;
   if (count.num_all == 0) return format + ", of which the checkpoint has no matrix";
   if (count.num_expanded == 0) return format + ", computed as they are";
-  const DType plain = ops.linear_dtype(plain_scheme(config.format->scheme)).value();
+  const DType plain = ops.weights().linear_dtype(plain_scheme(config.format->scheme)).value();
   const std::string expanded = fmt::format("expanded to {} at load", dtype_name(plain));
   if (count.num_expanded == count.num_all) return fmt::format("{}, {}", format, expanded);
   return fmt::format("{}, computed as they are, except {} of {} matrices, which are {}", format,

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/machine.h"
 #include "model/quantization.h"
+#include "ops/host_matrices.h"
 #include "tensor/dtype.h"
 
 namespace quire {
@@ -36,6 +37,10 @@ bool may_stack(WeightScheme a, const WeightScheme& b) {
   return a == b;
 }
 
+bool is_quantized_at_load(const MatrixBinding& binding) {
+  return binding.format && binding.format->at_load;
+}
+
 bool have_same_order(const WeightView& a, const WeightView& b) {
   if (a.order.data == nullptr || b.order.data == nullptr) return a.order.data == b.order.data;
   return std::memcmp(a.order.data, b.order.data, a.order.num_bytes()) == 0;
@@ -56,10 +61,24 @@ Result<LinearSource> MatrixReader::read(const MatrixBinding& binding) {
     biases_.push_back(bias);
   }
   QUIRE_RETURN_IF_ERROR(unify_blocks());
-  LinearSource source = {weights_, biases_, repeated_, blocks_};
-  if (quantizes_on_device(binding)) {
-    source.quantized_columns =
+  LinearSource source = {.numbers = {}, .biases = biases_};
+  if (in_blocks) {
+    source.numbers = MatricesInBlocks{blocks_};
+  } else if (is_quantized_at_load(binding)) {
+    MatricesToQuantize matrices;
+    if (repeated_.empty()) {
+      matrices.from = StoredMatrices{weights_};
+    } else {
+      matrices.from = RepeatedMatrices{repeated_};
+    }
+    matrices.scheme = binding.format->scheme;
+    matrices.columns =
         splits_columns(binding.split) ? columns_of(binding) : Slice{0, binding.num_columns};
+    source.numbers = matrices;
+  } else if (!repeated_.empty()) {
+    source.numbers = RepeatedMatrices{repeated_};
+  } else {
+    source.numbers = StoredMatrices{weights_};
   }
   return source;
 }
@@ -80,7 +99,9 @@ void MatrixReader::release() {
 }
 
 Status MatrixReader::explain(const Status& status, const MatrixBinding& binding) {
-  if (status.code() != StatusCode::kInvalidArgument || !quantizes_on_device(binding)) return status;
+  if (status.code() != StatusCode::kInvalidArgument || !is_quantized_at_load(binding)) {
+    return status;
+  }
   for (const MatrixPart& part : binding.parts) {
     const std::string name = part.name + ".weight";
     QUIRE_ASSIGN_OR_RETURN(const TensorView matrix,
@@ -96,7 +117,8 @@ bool MatrixReader::keeps_blocks(const MatrixBinding& binding) const {
   const int num_parts = parallel_.size * binding.portion.count;
   return std::ranges::all_of(binding.parts, [&](const MatrixPart& part) {
     const GgufBlockType* const type = tensors_.source().block_type(part.name + ".weight");
-    return type != nullptr && ops_.block_bytes(*type) > 0 &&
+    return type != nullptr &&
+           store_.quantized_bytes({{part.num_rows, binding.num_columns}, type}) > 0 &&
            divides_blocks(binding.split, {part.num_rows, binding.num_columns}, type->block_elements,
                           num_parts);
   });
@@ -104,14 +126,14 @@ bool MatrixReader::keeps_blocks(const MatrixBinding& binding) const {
 
 Slice MatrixReader::rows_of(const MatrixPart& part, const MatrixBinding& binding) const {
   const int64_t size = part.num_rows / binding.portion.count;
-  Slice slice = shard_axis(size, binding.split, part.num_heads, binding.format, ops_, parallel_);
+  Slice slice = shard_axis(size, binding.split, part.num_heads, binding.format, store_, parallel_);
   slice.first += binding.portion.idx * size;
   return slice;
 }
 
 Slice MatrixReader::columns_of(const MatrixBinding& binding) const {
   const int64_t size = binding.num_columns / binding.portion.count;
-  Slice slice = shard_axis(size, binding.split, 0, binding.format, ops_, parallel_);
+  Slice slice = shard_axis(size, binding.split, 0, binding.format, store_, parallel_);
   slice.first += binding.portion.idx * size;
   return slice;
 }
@@ -119,19 +141,15 @@ Slice MatrixReader::columns_of(const MatrixBinding& binding) const {
 bool MatrixReader::has_zero_columns(const MatrixBinding& binding) const {
   const int64_t size = binding.num_columns / binding.portion.count;
   return binding.split == Split::kInnerColumns &&
-         shard_inner(size, binding.format, ops_, parallel_).is_zero;
+         shard_inner(size, binding.format, store_, parallel_).is_zero;
 }
 
 bool MatrixReader::is_whole(const MatrixBinding& binding) const {
   return binding.split == Split::kNone || (parallel_.size == 1 && binding.portion.count == 1);
 }
 
-bool MatrixReader::quantizes_on_device(const MatrixBinding& binding) const {
-  return binding.format && binding.format->at_load && ops_.quantizes_rows();
-}
-
-Split MatrixReader::split_of_source(const MatrixBinding& binding) const {
-  const bool gets_whole_rows = splits_columns(binding.split) && quantizes_on_device(binding);
+Split MatrixReader::split_of_source(const MatrixBinding& binding) {
+  const bool gets_whole_rows = splits_columns(binding.split) && is_quantized_at_load(binding);
   return gets_whole_rows ? Split::kNone : binding.split;
 }
 
@@ -151,8 +169,8 @@ Status MatrixReader::add_part(const MatrixPart& part, const MatrixBinding& bindi
   QUIRE_CHECK(!binding.has_bias || binding.portion.count == 1,
               "[model] a part of a matrix has a bias");
   const std::string name = stored_values_name(part.name, binding.format, tensors_.source());
-  const bool quantizes = quantizes_on_device(binding);
-  if (ops_.fills_repeated() && (!binding.format || quantizes)) {
+  const bool quantizes = is_quantized_at_load(binding);
+  if ((!binding.format || quantizes) && !has_zero_columns(binding)) {
     QUIRE_ASSIGN_OR_RETURN(const auto numbers, tensors_.take_repeated(name));
     if (numbers.has_value()) {
       repeated_.push_back(repeated_part(*numbers, part, binding));
@@ -244,7 +262,7 @@ Result<WeightView> MatrixReader::take_matrix(const std::string& name, const Shap
   const bool has_packed_name = name != part.name + ".weight";
   if (has_packed_name || (is_quantized && is_integer(scheme)))
     return take_integers(name, whole, part, binding);
-  if (is_quantized && !quantizes_on_device(binding)) {
+  if (is_quantized && !is_quantized_at_load(binding)) {
     return take_quantized(name, whole, part, *binding.format);
   }
   QUIRE_ASSIGN_OR_RETURN(const TensorView values, tensors_.take_float(name, whole));
@@ -254,13 +272,6 @@ Result<WeightView> MatrixReader::take_matrix(const std::string& name, const Shap
 Result<WeightView> MatrixReader::take_quantized(const std::string& name, const Shape& whole,
                                                 const MatrixPart& part,
                                                 const WeightFormat& format) {
-  if (format.at_load) {
-    QUIRE_ASSIGN_OR_RETURN(const TensorView values, tensors_.take_float(name, whole));
-    Result<WeightView> quantized = quantize_rows(values, format.scheme, copies_, threads());
-    if (!quantized.ok())
-      return tensors_.about_tensor(name, "cannot be quantized", quantized.status());
-    return quantized;
-  }
   QUIRE_ASSIGN_OR_RETURN(const TensorView values, tensors_.take(name, whole));
   QUIRE_ASSIGN_OR_RETURN(
       const TensorView scales,
@@ -306,7 +317,8 @@ Result<WeightView> MatrixReader::take_integers(const std::string& name, const Sh
         matrix, unpack_integers(format.packing, packed, scheme, whole, order, copies_, threads()));
   }
   const bool is_kept =
-      !binding.expands && ops_.integer_bytes(scheme, packed.scales.dtype, whole) > 0;
+      !binding.expands &&
+      store_.quantized_bytes({whole, IntegerForm{scheme, packed.scales.dtype}}) > 0;
   if (is_kept) return matrix;
   QUIRE_ASSIGN_OR_RETURN(Tensor plain, plain_copy(matrix, threads()));
   copies_.push_back(std::move(plain));

@@ -1,6 +1,5 @@
-// Reads one rank's parts of a model's matrices as a device takes them: finds their tensors, divides
-// them, unpacks integers, and expands or quantizes matrices that the device does not keep as
-// stored.
+// Reads one rank's parts of a model's matrices as a WeightStore takes them: finds their tensors,
+// divides them, unpacks integers, and expands quantized numbers that the store does not keep.
 #pragma once
 
 #include <optional>
@@ -11,15 +10,15 @@
 #include "base/thread_pool.h"
 #include "model/tensor_reader.h"
 #include "model/weights.h"
-#include "ops/ops.h"
+#include "ops/weight_store.h"
 
 namespace quire {
 
 class MatrixReader {
  public:
-  // `tensors` and `ops` must outlive the reader.
-  MatrixReader(TensorReader& tensors, const Ops& ops, const Parallel& parallel)
-      : tensors_(tensors), ops_(ops), parallel_(parallel) {}
+  // `tensors` and `store` must outlive the reader.
+  MatrixReader(TensorReader& tensors, const WeightStore& store, const Parallel& parallel)
+      : tensors_(tensors), store_(store), parallel_(parallel) {}
 
   // The numbers of the binding's matrices, valid until release().
   Result<LinearSource> read(const MatrixBinding& binding);
@@ -33,16 +32,14 @@ class MatrixReader {
 
   // This rank's rows of a part.
   Slice rows_of(const MatrixPart& part, const MatrixBinding& binding) const;
-  // Whether quantized blocks are kept as they are: the device computes with the blocks of every
-  // part, and no border between ranks cuts a block. Otherwise the source expands them.
+  // Whether quantized blocks are kept as they are: the store keeps the blocks of every part, and no
+  // border between ranks cuts a block. Otherwise the source expands them.
   bool keeps_blocks(const MatrixBinding& binding) const;
 
  private:
-  // How the numbers of the source are divided. A device that quantizes gets whole rows, whose
-  // columns it divides.
-  Split split_of_source(const MatrixBinding& binding) const;
-  // Whether make_linear quantizes the matrix.
-  bool quantizes_on_device(const MatrixBinding& binding) const;
+  // How the numbers of the source are divided. A matrix that is quantized has whole rows, whose
+  // columns the store divides.
+  static Split split_of_source(const MatrixBinding& binding);
   Slice columns_of(const MatrixBinding& binding) const;
   bool has_zero_columns(const MatrixBinding& binding) const;  // InnerPart::is_zero
   bool is_whole(const MatrixBinding& binding) const;
@@ -61,7 +58,7 @@ class MatrixReader {
                                  const MatrixPart& part, const MatrixBinding& binding);
   Result<WeightView> take_quantized(const std::string& name, const Shape& whole,
                                     const MatrixPart& part, const WeightFormat& format);
-  // Integers, or their products if the device does not compute with integers.
+  // Integers, or their products if the store does not keep them.
   Result<WeightView> take_integers(const std::string& name, const Shape& whole,
                                    const MatrixPart& part, const MatrixBinding& binding);
   Status check_stored_shape(const MatrixPart& part, const Shape& whole, const WeightFormat& format);
@@ -72,14 +69,14 @@ class MatrixReader {
   ThreadPool& threads();
 
   TensorReader& tensors_;
-  const Ops& ops_;
+  const WeightStore& store_;
   const Parallel parallel_;
   // The parts of the matrix being read.
   std::vector<WeightView> weights_;
   std::vector<TensorView> biases_;
   std::vector<RepeatedRows> repeated_;  // used instead of weights_
   std::vector<BlockMatrix> blocks_;     // used instead of weights_
-  std::vector<Tensor> copies_;          // slices and quantized matrices
+  std::vector<Tensor> copies_;          // slices, and unpacked or expanded matrices
   std::optional<ThreadPool> threads_;   // that convert matrices; made when they are needed
 };
 

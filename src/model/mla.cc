@@ -118,23 +118,21 @@ MlaViews::MlaViews(const MlaConfig& config, int num_heads, const TensorView& scr
   place_both(attended, config.kv_lora_rank, expanded, kExpandedScratch * config.v_head_dim);
 }
 
-void project_latent(const MlaLayer& layer, const TensorView& x, const MlaViews& views, Ops& ops,
-                    Stream& stream) {
+void project_latent(const MlaLayer& layer, const TensorView& x, const MlaViews& views, Ops& ops) {
   const bool has_q_a = layer.q_a != nullptr;
   if (has_q_a) {
-    ops.linear(*layer.q_a, x, views.q_a, stream);
+    ops.linear(*layer.q_a, x, views.q_a);
     const ResidualNorm norm = {
         .residual = views.q_a, .weight = layer.q_a_norm.view.as<float>(), .eps = kLatentNormEps};
-    ops.norm_linear(norm, *layer.q, views.q_a, rows_of(views.q), stream);
+    ops.norm_linear(norm, *layer.q, views.q_a, rows_of(views.q));
   } else {
-    ops.linear(*layer.q, x, rows_of(views.q), stream);
+    ops.linear(*layer.q, x, rows_of(views.q));
   }
-  ops.linear(*layer.kv_a, x, views.latent, stream);
+  ops.linear(*layer.kv_a, x, views.latent);
 }
 
 void rotate_and_cache_latent(const MlaConfig& config, const MlaLayer& layer, const MlaViews& views,
-                             int64_t num_absorbed, const LatentRopeAndCache& call, Ops& ops,
-                             Stream& stream) {
+                             int64_t num_absorbed, const LatentRopeAndCache& call, Ops& ops) {
   const int64_t num_tokens = views.q.shape[0];
   const auto rotate = [&](int64_t first, int64_t count, const TensorView& q_out) {
     if (count == 0) return;
@@ -147,21 +145,20 @@ void rotate_and_cache_latent(const MlaConfig& config, const MlaLayer& layer, con
     part.norm = layer.kv_a_norm.view.as<float>();
     part.norm_eps = kLatentNormEps;
     part.kv_slots = call.kv_slots + first;
-    ops.latent_rope_and_cache(part, stream);
+    ops.latents()->latent_rope_and_cache(part);
   };
   if (num_absorbed > 0) {
-    ops.per_head_linear(*layer.k_up, views.q.rows(0, num_absorbed),
-                        views.q_absorbed.rows(0, num_absorbed), stream);
+    ops.latents()->per_head_linear(*layer.k_up, views.q.rows(0, num_absorbed),
+                                   views.q_absorbed.rows(0, num_absorbed));
   }
   rotate(0, num_absorbed, views.q_absorbed);
   rotate(num_absorbed, num_tokens - num_absorbed, views.q);
 }
 
-void project_values(const MlaLayer& layer, const MlaViews& views, int64_t num_absorbed, Ops& ops,
-                    Stream& stream) {
+void project_values(const MlaLayer& layer, const MlaViews& views, int64_t num_absorbed, Ops& ops) {
   if (num_absorbed == 0) return;
-  ops.per_head_linear(*layer.v_up, views.attended.rows(0, num_absorbed),
-                      views.out.rows(0, num_absorbed), stream);
+  ops.latents()->per_head_linear(*layer.v_up, views.attended.rows(0, num_absorbed),
+                                 views.out.rows(0, num_absorbed));
 }
 
 }  // namespace quire

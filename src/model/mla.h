@@ -19,6 +19,7 @@
 #include "attn/expansion.h"
 #include "model/model.h"
 #include "model/weights.h"
+#include "ops/latent_ops.h"
 
 namespace quire {
 
@@ -78,30 +79,27 @@ class MlaViews {
 };
 
 // Computes q and latent from the input x of a layer.
-void project_latent(const MlaLayer& layer, const TensorView& x, const MlaViews& views, Ops& ops,
-                    Stream& stream);
+void project_latent(const MlaLayer& layer, const TensorView& x, const MlaViews& views, Ops& ops);
 // Writes latent to the cache. Computes q_absorbed of the first `num_absorbed` tokens. Rotates q of
 // the other tokens, which are expanded. `call` has the step's angles, cache and slots.
 void rotate_and_cache_latent(const MlaConfig& config, const MlaLayer& layer, const MlaViews& views,
-                             int64_t num_absorbed, const LatentRopeAndCache& call, Ops& ops,
-                             Stream& stream);
+                             int64_t num_absorbed, const LatentRopeAndCache& call, Ops& ops);
 // attended → out, for the first `num_absorbed` tokens.
-void project_values(const MlaLayer& layer, const MlaViews& views, int64_t num_absorbed, Ops& ops,
-                    Stream& stream);
+void project_values(const MlaLayer& layer, const MlaViews& views, int64_t num_absorbed, Ops& ops);
 
 // Expands latent vectors by one layer's matrices.
 class MlaExpander final : public LatentExpander {
  public:
-  MlaExpander(const MlaLayer& layer, Ops& ops) : layer_(layer), ops_(ops) {}
+  MlaExpander(const MlaLayer& layer, LatentExpansionOps& ops) : layer_(layer), ops_(ops) {}
 
-  void expand(TensorView latents, TensorView keys, TensorView values, Stream& stream) override {
-    ops_.shared_linear_transposed(*layer_.k_up, latents, keys, stream);
-    ops_.shared_linear(*layer_.v_up, latents, values, stream);
+  void expand(TensorView latents, TensorView keys, TensorView values) override {
+    ops_.shared_linear_transposed(*layer_.k_up, latents, keys);
+    ops_.shared_linear(*layer_.v_up, latents, values);
   }
 
  private:
   const MlaLayer& layer_;
-  Ops& ops_;
+  LatentExpansionOps& ops_;
 };
 
 }  // namespace quire

@@ -93,6 +93,7 @@ struct KvScaleValues {
   float v = 1.0F;
 };
 
+// Enqueues its work into the stream of the operations with which it was loaded.
 class Model {
  public:
   virtual ~Model() = default;
@@ -100,30 +101,27 @@ class Model {
   virtual const ModelConfig& config() const = 0;
   virtual const std::vector<KvGroup>& kv_groups() const = 0;
   // Enqueues one step. The model keeps the last layer's output of every token until the next step.
-  virtual Status forward(const StepInput& input, Stream& stream) = 0;
+  virtual Status forward(const StepInput& input) = 0;
   // Final norm and lm_head for tokens `rows` (device, [num_rows] token indices of the last step;
   // num_rows <= max_num_logit_rows); logits: F32 [num_rows, vocab_size]. May be called repeatedly.
-  virtual Status compute_logits(const int32_t* rows, int num_rows, TensorView logits,
-                                Stream& stream) = 0;
+  virtual Status compute_logits(const int32_t* rows, int num_rows, TensorView logits) = 0;
   // Whether each rank computes the logits of a part of the vocabulary. Then compute_logits() has
   // two steps, which may be called instead. The first writes this rank's part to
   // logits_part(num_rows). The second is a collective, and may be left out if the part is enough;
   // it follows the first with no call of compute_logits() in between. Drafters call
   // compute_logits() only.
   virtual bool divides_logits() const { return false; }
-  virtual Status compute_logits_part(const int32_t* /*rows*/, int /*num_rows*/,
-                                     Stream& /*stream*/) {
+  virtual Status compute_logits_part(const int32_t* /*rows*/, int /*num_rows*/) {
     QUIRE_CHECK(false, "[model] the logits of this model are not divided among ranks");
   }
   virtual LogitsPart logits_part(int /*num_rows*/) const {
     QUIRE_CHECK(false, "[model] the logits of this model are not divided among ranks");
   }
-  virtual void gather_logits(int /*num_rows*/, TensorView /*logits*/, Stream& /*stream*/) {
+  virtual void gather_logits(int /*num_rows*/, TensorView /*logits*/) {
     QUIRE_CHECK(false, "[model] the logits of this model are not divided among ranks");
   }
   // compute_logits() without lm_head. out: [num_rows, hidden_size] in the type of the activations.
-  virtual Status hidden_states(const int32_t* rows, int num_rows, TensorView out,
-                               Stream& stream) = 0;
+  virtual Status hidden_states(const int32_t* rows, int num_rows, TensorView out) = 0;
   // The inputs of ModelLimits::tapped_layers side by side, [max_num_tokens, number of tapped layers
   // * hidden_size] in the type of the activations. A layer's input is the sum of the embeddings and
   // of the outputs of all layers before it. The first num_tokens rows are the last step's. Empty if
@@ -145,11 +143,11 @@ class TapReader : public virtual Model {
  public:
   // The hidden state of each token, as StepInput::hidden. taps: at most max_num_tokens rows of the
   // target's taps(); out: [number of these rows, hidden_size].
-  virtual void combine(TensorView taps, TensorView out, Stream& stream) = 0;
+  virtual void combine(TensorView taps, TensorView out) = 0;
   // Writes the keys and values of the input's positions for later passes, in less time than
   // forward(). Reads `hidden`; a draft head also reads the tokens. Attention plans are read only if
   // context_attends().
-  virtual Status write_context(const StepInput& input, Stream& stream) = 0;
+  virtual Status write_context(const StepInput& input) = 0;
   virtual bool context_attends() const { return false; }
   // By draft id, the target's token id; empty: the two vocabularies are the same. The logits are
   // over the draft vocabulary, whose size is config().vocab_size; token_ids are always the
@@ -165,8 +163,7 @@ class DraftHead : public TapReader {
  public:
   // The states of tokens `rows` of the last step (as for compute_logits), which the next pass reads
   // as `hidden`. out: [num_rows, hidden_size].
-  virtual Status output_states(const int32_t* rows, int num_rows, TensorView out,
-                               Stream& stream) = 0;
+  virtual Status output_states(const int32_t* rows, int num_rows, TensorView out) = 0;
 };
 
 // The tokens that a block drafter reads in one pass: a sequence's newest token, and then mask
@@ -196,8 +193,7 @@ class BlockHead : public TapReader {
   // Writes the summands that the tokens `previous` (device, [num_rows], the target's ids; num_rows
   // <= max_num_logit_rows) add to the logits of the tokens after them. out: F32 [num_rows,
   // vocab_size].
-  virtual void transitions(const int32_t* previous, int num_rows, TensorView out,
-                           Stream& stream) = 0;
+  virtual void transitions(const int32_t* previous, int num_rows, TensorView out) = 0;
 };
 
 }  // namespace quire

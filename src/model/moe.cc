@@ -178,6 +178,13 @@ void add_moe_weights(const MoeConfig& config, int64_t hidden_size, const std::st
   group.experts.push_back(std::move(experts));
 }
 
+Result<ExpertOps*> expert_ops_of(const Ops& ops) {
+  if (ops.experts() != nullptr) return ops.experts();
+  return unimplemented(
+      "[model] the device does not compute mixture-of-experts layers; got a model that has them, "
+      "expected a dense model, or `device` cpu");
+}
+
 int num_mergeable_experts(const ModelConfig& config) {
   const DecoderConfig& decoder = decoder_config(config);
   const MoeConfig& moe = *decoder.moe;
@@ -217,9 +224,9 @@ ExpertsShape MoeStep::experts_shape(const ModelConfig& config, const Parallel& p
       .top_k = moe.routing.top_k,
       .hidden_size = config.hidden_size,
       .intermediate_size =
-          shard_inner(moe.intermediate_size, config.format, ops, parallel).slice.count};
+          shard_inner(moe.intermediate_size, config.format, ops.weights(), parallel).slice.count};
   const ExpertsShape all = with_shared_experts(chosen, num_mergeable_experts(config));
-  return ops.merges_shared_experts(all) ? all : chosen;
+  return ops.weights().merges_shared_experts(all) ? all : chosen;
 }
 
 Status MoeStep::allocate(const ModelConfig& config, const ModelLimits& limits, Ops& ops) {
@@ -230,12 +237,13 @@ Status MoeStep::allocate(const ModelConfig& config, const ModelLimits& limits, O
   QUIRE_ASSIGN_OR_RETURN(ids_, ops.allocate({num_tokens * num_chosen}, DType::kI32));
   QUIRE_ASSIGN_OR_RETURN(weights_, ops.allocate({num_tokens * num_chosen}, DType::kF32));
   const ExpertsShape shape = experts_shape(config, limits.parallel, ops);
-  QUIRE_ASSIGN_OR_RETURN(const int64_t num_bytes, ops.experts_workspace_bytes(shape, num_tokens));
+  QUIRE_ASSIGN_OR_RETURN(const ExpertOps* const experts, expert_ops_of(ops));
+  const int64_t num_bytes = experts->workspace_bytes(shape, num_tokens);
   QUIRE_ASSIGN_OR_RETURN(workspace_, ops.allocate({num_bytes}, DType::kI8));
   return {};
 }
 
-void MoeStep::run(const MoeLayer& layer, ExpertsCall call, Ops& ops, Stream& stream) const {
+void MoeStep::run(const MoeLayer& layer, ExpertsCall call, Ops& ops) const {
   const int64_t num_tokens = call.x.shape[0];
   ExpertRouting routing = routing_;
   routing.num_shared = layer.experts->shape().num_shared;
@@ -246,9 +254,10 @@ void MoeStep::run(const MoeLayer& layer, ExpertsCall call, Ops& ops, Stream& str
   call.weights = {weights_.view.data, DType::kF32, chosen};
   call.workspace = {workspace_.view.as<std::byte>(), workspace_.view.num_bytes()};
   const float* const bias = layer.correction_bias.view.as<float>();  // null: none
-  ops.linear(*layer.router, call.x, logits, stream);
-  ops.route(routing, logits, bias, call.ids, call.weights, stream);
-  ops.experts(call, stream);
+  ops.linear(*layer.router, call.x, logits);
+  ExpertOps& experts = *ops.experts();
+  experts.route(routing, logits, bias, call.ids, call.weights);
+  experts.run_experts(call);
 }
 
 }  // namespace quire

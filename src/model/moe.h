@@ -9,6 +9,7 @@
 
 #include "model/model.h"
 #include "model/weights.h"
+#include "ops/expert_ops.h"
 
 namespace quire {
 
@@ -28,7 +29,7 @@ struct MoeConfig {
   ExpertRouting routing;
   int intermediate_size = 0;         // of each expert
   int shared_intermediate_size = 0;  // of the MLP that every token also passes through; 0: none
-  bool has_correction_bias = false;  // Ops::route's bias, in the checkpoint
+  bool has_correction_bias = false;  // ExpertOps::route's bias, in the checkpoint
   ExpertNames names;
   std::vector<bool> layers;  // [num_layers], whether a layer is a mixture; the others are dense
 };
@@ -52,14 +53,18 @@ void add_moe_weights(const MoeConfig& config, int64_t hidden_size, const std::st
                      const std::optional<WeightFormat>& format, MoeLayer& layer,
                      WeightGroup& group);
 
+// The device's operations of experts. Fails with kUnimplemented if it has none.
+Result<ExpertOps*> expert_ops_of(const Ops& ops);
+
 // The number of shared experts that a device may merge with the others
-// (Ops::merges_shared_experts). 0: there are none, or their MLP cannot be divided into experts.
+// (WeightStore::merges_shared_experts). 0: there are none, or their MLP cannot be divided into
+// experts.
 int num_mergeable_experts(const ModelConfig& config);
 
 // The buffers of a step, which all layers share, and the computation of a layer.
 class MoeStep {
  public:
-  // Bytes of the buffers that every kind of device needs; Ops::experts_workspace_bytes is extra.
+  // Bytes of the buffers that every kind of device needs; ExpertOps::workspace_bytes is extra.
   static int64_t num_bytes(const ModelConfig& config, int64_t max_num_tokens);
   // The largest shape of a rank's layer: with shared experts, if `ops` merges them.
   static ExpertsShape experts_shape(const ModelConfig& config, const Parallel& parallel,
@@ -67,7 +72,7 @@ class MoeStep {
 
   Status allocate(const ModelConfig& config, const ModelLimits& limits, Ops& ops);
   // out (+)= the weighted sum of the experts of each token of x.
-  void run(const MoeLayer& layer, ExpertsCall call, Ops& ops, Stream& stream) const;
+  void run(const MoeLayer& layer, ExpertsCall call, Ops& ops) const;
 
  private:
   ExpertRouting routing_;  // without shared experts

@@ -14,7 +14,6 @@
 #include "model/config_fields.h"
 #include "model/weights.h"
 #include "tensor/dtype.h"
-#include "tensor/finite.h"
 
 namespace quire {
 namespace {
@@ -544,51 +543,6 @@ Status check_scales(const TensorView& scales, const WeightScheme& scheme) {
         scale, i, may_be_any ? "" : " above 0"));
   }
   return {};
-}
-
-namespace {
-
-// Quantizes one row, and returns the scale of its values; NaN: the row has an infinity or a NaN.
-float quantize_row(const TensorView& row, uint8_t* values) {
-  if (!all_finite(row)) return std::numeric_limits<float>::quiet_NaN();
-  const int64_t count = row.shape.num_elements();
-  float largest = 0.0F;
-  for (int64_t i = 0; i < count; ++i) largest = std::max(largest, std::abs(element_as_f32(row, i)));
-  const float scale = e4m3_scale(largest);
-  for (int64_t i = 0; i < count; ++i) values[i] = f32_to_e4m3(element_as_f32(row, i) / scale);
-  return scale;
-}
-
-}  // namespace
-
-Status check_finite(const TensorView& matrix) {
-  for (int64_t row = 0; row < matrix.shape[0]; ++row) {
-    if (all_finite(matrix.rows(row, 1))) continue;
-    return invalid_argument(
-        fmt::format("got an infinity or a NaN in row {}, expected finite numbers; download the "
-                    "checkpoint again",
-                    row));
-  }
-  return {};
-}
-
-Result<WeightView> quantize_rows(const TensorView& matrix, const WeightScheme& scheme,
-                                 std::vector<Tensor>& copies, ThreadPool& threads) {
-  QUIRE_ASSIGN_OR_RETURN(Tensor values, Tensor::host(matrix.shape, scheme.values));
-  QUIRE_ASSIGN_OR_RETURN(Tensor scales,
-                         Tensor::host(scales_shape(scheme, matrix.shape), DType::kF32));
-  const int64_t num_rows = matrix.shape[0];
-  float* const scale = scales.view.as<float>();
-  threads.parallel_for(num_rows, [&](int64_t row) {
-    scale[row] =
-        quantize_row(matrix.rows(row, 1), values.view.as<uint8_t>() + row * matrix.shape[1]);
-  });
-  const bool is_broken = std::any_of(scale, scale + num_rows, [](float x) { return x != x; });
-  if (is_broken) return check_finite(matrix);
-  const WeightView quantized(values.view, scales.view, scheme);
-  copies.push_back(std::move(values));
-  copies.push_back(std::move(scales));
-  return quantized;
 }
 
 }  // namespace quire

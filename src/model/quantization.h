@@ -55,9 +55,8 @@ Result<std::optional<WeightFormat>> parse_hf_quant_config(std::string_view json,
 // Records an error if `fields` has any quantization_config.
 void refuse_quantized(ConfigFields& fields, std::string_view source);
 
-// FP8 with a scale per row, quantized when the weights are loaded. For a CPU, the loader computes
-// the numbers by quantize_rows(). A GPU gets the matrices as they are stored and quantizes them to
-// the same bits (Ops::quantizes_rows()).
+// FP8 with a scale per row. The device quantizes the matrices when the weights are loaded
+// (MatricesToQuantize).
 WeightFormat fp8_at_load();
 // The model's type before it was quantized, if it is known, becomes
 // WeightScheme::dequantized_dtype.
@@ -80,14 +79,5 @@ std::span<const std::string_view> value_scale_names();
 // Fails if one of the scales, F32, F16 or BF16, is not a positive finite number; scales of integers
 // may be any finite number (AutoRound writes negative ones).
 Status check_scales(const TensorView& scales, const WeightScheme& scheme = {});
-
-// Fails if an F32, F16 or BF16 matrix has an infinity or a NaN, which cannot be quantized.
-Status check_finite(const TensorView& matrix);
-
-// Quantizes an F32, F16 or BF16 matrix to FP8 with a scale per row: the largest magnitude of a row
-// becomes 448. The result refers to `copies`. Fails if the matrix has an infinity or a NaN.
-// `threads` share the rows.
-Result<WeightView> quantize_rows(const TensorView& matrix, const WeightScheme& scheme,
-                                 std::vector<Tensor>& copies, ThreadPool& threads);
 
 }  // namespace quire

@@ -14,50 +14,49 @@ namespace quire {
 namespace {
 
 // The tensors of one part besides its bias: values, and scales and zero points if they are stored.
-void add_part(const MatrixPart& part, const MatrixBinding& binding, TensorSpec::Kind kind,
+void add_part(const MatrixPart& part, const MatrixBinding& binding, MatrixSpec matrix,
               std::vector<TensorSpec>& tensors) {
-  using Kind = TensorSpec::Kind;
   const Shape whole = {part.num_rows, binding.num_columns};
   const std::optional<WeightFormat>& format = binding.format;
   const Packing packing = format ? format->packing : Packing::kNone;
   const PackedNames names = packed_names(packing);
-  tensors.push_back({part.name + std::string(names.values), whole, kind, binding.split,
-                     part.num_heads, format, part.name});
+  matrix.matrix = part.name;
+  matrix.split = binding.split;
+  matrix.num_heads = part.num_heads;
+  matrix.format = format;
+  tensors.push_back({part.name + std::string(names.values), whole, std::move(matrix)});
   if (!format || format->at_load) return;
   const Shape scales = scales_shape(format->scheme, whole);
-  tensors.push_back({part.name + format->scales_suffix, scales, Kind::kScales, binding.split});
+  tensors.push_back({part.name + format->scales_suffix, scales, ScalesSpec()});
   if (format->scheme.has_zeros) {
-    tensors.push_back({part.name + std::string(names.zeros), scales, Kind::kScales, binding.split});
+    tensors.push_back({part.name + std::string(names.zeros), scales, ScalesSpec()});
   }
   if (format->input_scale_suffix.empty()) return;
-  tensors.push_back({part.name + format->input_scale_suffix, {1}, Kind::kScales, Split::kNone});
+  tensors.push_back({part.name + format->input_scale_suffix, {1}, ScalesSpec()});
 }
 
-// The tensors of the MatrixBinding with this number.
-void add_stack(const MatrixBinding& binding, int stack, TensorSpec::Kind kind,
-               std::vector<TensorSpec>& tensors) {
+// The tensors of the MatrixBinding; `matrix` has its number, and what its matrices have in common.
+void add_stack(const MatrixBinding& binding, MatrixSpec matrix, std::vector<TensorSpec>& tensors) {
   for (const MatrixPart& part : binding.parts) {
-    const size_t first = tensors.size();
-    add_part(part, binding, kind, tensors);
-    tensors[first].is_stacked = &part != &binding.parts.front();
-    for (TensorSpec& tensor : std::span(tensors).subspan(first)) tensor.stack = stack;
+    matrix.is_stacked = &part != &binding.parts.front();
+    add_part(part, binding, matrix, tensors);
     if (binding.has_bias) {
-      tensors.push_back(
-          {part.name + ".bias", {part.num_rows}, TensorSpec::Kind::kVector, Split::kNone});
+      tensors.push_back({part.name + ".bias", {part.num_rows}, VectorSpec()});
     }
   }
 }
 
 // The tensors of an expert, or of the shared ones, of the ExpertsBinding with this number.
-void add_expert(const MlpBinding& expert, int experts, bool is_shared, int& num_stacks,
+void add_expert(const MlpBinding& expert, int binding, bool is_shared, int& num_stacks,
                 std::vector<TensorSpec>& tensors) {
   const size_t first = tensors.size();
-  add_stack(expert.gate_up, num_stacks++, TensorSpec::Kind::kMatrix, tensors);
-  add_stack(expert.down, num_stacks++, TensorSpec::Kind::kMatrix, tensors);
+  for (const MatrixBinding* stack : {&expert.gate_up, &expert.down}) {
+    add_stack(*stack, {.stack = num_stacks++, .expert = ExpertMatrix{binding}}, tensors);
+  }
+  if (is_shared) return;
   int part = 0;
   for (TensorSpec& tensor : std::span(tensors).subspan(first)) {
-    tensor.experts = experts;
-    if (!is_shared && tensor.kind == TensorSpec::Kind::kMatrix) tensor.expert_part = part++;
+    if (auto* matrix = std::get_if<MatrixSpec>(&tensor.role)) matrix->expert->part = part++;
   }
 }
 
@@ -69,64 +68,63 @@ struct KeptPart {
   Shape shape() const { return {rows.count, columns.count}; }
 };
 
-KeptPart kept_part(const TensorSpec& tensor, const Ops& ops, const Parallel& parallel) {
-  KeptPart part = {{0, tensor.shape[0]}, {0, tensor.shape[1]}};
+KeptPart kept_part(const Shape& whole, const MatrixSpec& matrix, const WeightStore& store,
+                   const Parallel& parallel) {
+  KeptPart part = {{0, whole[0]}, {0, whole[1]}};
   const auto divide = [&](Slice& axis) {
-    axis = shard_axis(axis.count, tensor.split, tensor.num_heads, tensor.format, ops, parallel);
+    axis = shard_axis(axis.count, matrix.split, matrix.num_heads, matrix.format, store, parallel);
   };
-  if (splits_rows(tensor.split)) divide(part.rows);
-  if (splits_columns(tensor.split)) divide(part.columns);
+  if (splits_rows(matrix.split)) divide(part.rows);
+  if (splits_columns(matrix.split)) divide(part.columns);
   return part;
 }
 
 // The scheme of this part, with smaller blocks if its borders cut blocks.
-WeightScheme kept_scheme(const TensorSpec& tensor, WeightScheme scheme, const KeptPart& part) {
-  scheme.block_rows = cut_block(scheme.block_rows, part.rows, tensor.shape[0]);
-  scheme.block_columns = cut_block(scheme.block_columns, part.columns, tensor.shape[1]);
+WeightScheme kept_scheme(const Shape& whole, WeightScheme scheme, const KeptPart& part) {
+  scheme.block_rows = cut_block(scheme.block_rows, part.rows, whole[0]);
+  scheme.block_columns = cut_block(scheme.block_columns, part.columns, whole[1]);
   return scheme;
 }
 
 // The number of scales of this part. A stack has more if a border cuts smaller blocks in another of
 // its matrices, or if the heights of its matrices are not multiples of a block.
-int64_t num_kept_scales(const TensorSpec& tensor, const WeightScheme& scheme,
-                        const KeptPart& part) {
+int64_t num_kept_scales(const Shape& whole, const WeightScheme& scheme, const KeptPart& part) {
   if (scheme.scales != ScaleLayout::kBlocks) return part.rows.count;
-  return scales_shape(kept_scheme(tensor, scheme, part), part.shape()).num_elements();
+  return scales_shape(kept_scheme(whole, scheme, part), part.shape()).num_elements();
 }
 
 // The bytes of the order of the columns, of which a stack has one. Random weights have none, but
 // count like the checkpoint's.
-int64_t order_bytes(const TensorSpec& tensor) {
-  if (!tensor.format || !tensor.format->has_column_groups || tensor.is_stacked) return 0;
-  return tensor.shape[1] * int64_t{sizeof(int32_t)};
+int64_t order_bytes(const Shape& whole, const MatrixSpec& matrix) {
+  if (!matrix.format || !matrix.format->has_column_groups || matrix.is_stacked) return 0;
+  return whole[1] * int64_t{sizeof(int32_t)};
 }
 
-// Bytes of a rank's part of a matrix in blocks that the device's Linears keep; 0: the matrix is not
-// in blocks, or the Linears do not keep them.
-int64_t bytes_of_blocks(const TensorSpec& tensor, const WeightSource& source, const Ops& ops,
-                        const Parallel& parallel) {
-  if (tensor.kind != TensorSpec::Kind::kMatrix) return 0;
-  const GgufBlockType* const blocks = stored_type(tensor.matrix, tensor.format, source).blocks;
+// Bytes of a rank's part of a matrix in blocks that the store keeps; 0: the matrix is not in
+// blocks, or the store does not keep them.
+int64_t bytes_of_blocks(const Shape& whole, const MatrixSpec& matrix, const WeightSource& source,
+                        const WeightStore& store, const Parallel& parallel) {
+  if (matrix.is_plain) return 0;
+  const GgufBlockType* const blocks = stored_type(matrix.matrix, matrix.format, source).blocks;
   if (blocks == nullptr ||
-      !divides_blocks(tensor.split, tensor.shape, blocks->block_elements, parallel.size)) {
+      !divides_blocks(matrix.split, whole, blocks->block_elements, parallel.size)) {
     return 0;
   }
-  return kept_part(tensor, ops, parallel).shape().num_elements() / blocks->block_elements *
-         ops.block_bytes(*blocks);
+  return store.quantized_bytes({kept_part(whole, matrix, store, parallel).shape(), blocks});
 }
 
 // Bytes of a rank's part of a matrix in blocks or integers, without the order of the columns.
-int64_t quantized_bytes(const TensorSpec& tensor, const WeightSource& source, const Ops& ops,
-                        const Parallel& parallel) {
-  if (tensor.kind != TensorSpec::Kind::kMatrix) return 0;
-  const int64_t in_blocks = bytes_of_blocks(tensor, source, ops, parallel);
+int64_t quantized_bytes(const Shape& whole, const MatrixSpec& matrix, const WeightSource& source,
+                        const WeightStore& store, const Parallel& parallel) {
+  if (matrix.is_plain) return 0;
+  const int64_t in_blocks = bytes_of_blocks(whole, matrix, source, store, parallel);
   if (in_blocks > 0) return in_blocks;
-  const Shape kept = kept_part(tensor, ops, parallel).shape();
-  const StoredType stored = stored_type(tensor.matrix, tensor.format, source);
-  const WeightScheme scheme = scheme_of(tensor.format, stored.values.value_or(DType::kF32));
+  const Shape kept = kept_part(whole, matrix, store, parallel).shape();
+  const StoredType stored = stored_type(matrix.matrix, matrix.format, source);
+  const WeightScheme scheme = scheme_of(matrix.format, stored.values.value_or(DType::kF32));
   // A tensor of another type than the format's has no scales; the load refuses it.
   if (!is_integer(scheme) || scheme.scales == ScaleLayout::kNone) return 0;
-  return ops.integer_bytes(scheme, stored.scales.value_or(DType::kF32), kept);
+  return store.quantized_bytes({kept, IntegerForm{scheme, stored.scales.value_or(DType::kF32)}});
 }
 
 // A tensor in one rank's memory.
@@ -136,87 +134,93 @@ struct KeptTensor {
   bool is_expanded = false;   // multiplied by its scales at load
 };
 
-// Whether `ops` may keep the matrix quantized, if it is.
-bool may_pack(const TensorSpec& tensor, const Ops& ops) {
-  return tensor.experts < 0 || ops.packs_experts();
-}
-
 // The experts of ExpandedMatrices.
 std::set<int> find_mixed_experts(std::span<const TensorSpec> tensors, const WeightSource& source,
-                                 const Ops& ops, const Parallel& parallel) {
-  if (ops.mixes_experts() || !ops.packs_experts()) return {};
+                                 const WeightStore& store, const Parallel& parallel) {
+  if (store.mixes_experts()) return {};
   std::map<int, std::vector<StoredType>> types;  // of the first expert's matrices
   std::set<int> quantized, mixed;
   for (const TensorSpec& tensor : tensors) {
-    if (tensor.expert_part < 0) continue;
-    const bool is_kept = quantized_bytes(tensor, source, ops, parallel) > 0;
+    const MatrixSpec* const matrix = tensor.matrix();
+    if (matrix == nullptr || !matrix->is_chosen_expert()) continue;
+    const bool is_kept = quantized_bytes(tensor.shape, *matrix, source, store, parallel) > 0;
     const StoredType type =
-        is_kept ? stored_type(tensor.matrix, tensor.format, source) : StoredType{};
-    std::vector<StoredType>& first = types[tensor.experts];
-    const auto part = static_cast<size_t>(tensor.expert_part);
+        is_kept ? stored_type(matrix->matrix, matrix->format, source) : StoredType{};
+    const int binding = matrix->expert->binding;
+    std::vector<StoredType>& first = types[binding];
+    const auto part = static_cast<size_t>(*matrix->expert->part);
     if (part == first.size()) first.push_back(type);
-    if (is_kept) quantized.insert(tensor.experts);
-    if (!is_kept || type != first[part]) mixed.insert(tensor.experts);
+    if (is_kept) quantized.insert(binding);
+    if (!is_kept || type != first[part]) mixed.insert(binding);
   }
   std::erase_if(mixed, [&](int experts) { return !quantized.contains(experts); });
   return mixed;
 }
 
+// Whether the matrix is one of the experts `mixed`.
+bool is_in(const std::set<int>& mixed, const MatrixSpec& matrix) {
+  return matrix.is_chosen_expert() && mixed.contains(matrix.expert->binding);
+}
+
 // The stacks of ExpandedMatrices, without the stacks of the experts `mixed`.
 std::set<int> find_mixed_stacks(std::span<const TensorSpec> tensors, const std::set<int>& mixed,
-                                const WeightSource& source, const Ops& ops,
+                                const WeightSource& source, const WeightStore& store,
                                 const Parallel& parallel) {
   std::set<int> in_blocks, others;
   for (const TensorSpec& tensor : tensors) {
-    const bool is_matrix = tensor.kind == TensorSpec::Kind::kMatrix;
-    const bool is_mixed = tensor.expert_part >= 0 && mixed.contains(tensor.experts);
-    if (!is_matrix || is_mixed || !may_pack(tensor, ops)) continue;
-    const bool is_kept = bytes_of_blocks(tensor, source, ops, parallel) > 0;
-    (is_kept ? in_blocks : others).insert(tensor.stack);
+    const MatrixSpec* const matrix = tensor.matrix();
+    if (matrix == nullptr || matrix->is_plain || is_in(mixed, *matrix)) continue;
+    const bool is_kept = bytes_of_blocks(tensor.shape, *matrix, source, store, parallel) > 0;
+    (is_kept ? in_blocks : others).insert(matrix->stack);
   }
   std::set<int> expanded;
   std::ranges::set_intersection(in_blocks, others, std::inserter(expanded, expanded.end()));
   return expanded;
 }
 
-Result<KeptTensor> kept_tensor(const TensorSpec& tensor, const ExpandedMatrices& expanded,
-                               const WeightSource& source, const Ops& ops,
-                               const Parallel& parallel) {
-  if (tensor.kind == TensorSpec::Kind::kScales) return KeptTensor();  // counted with the matrix
-  if (tensor.kind == TensorSpec::Kind::kVector) {
-    return KeptTensor{tensor.shape.num_elements() * static_cast<int64_t>(dtype_bytes(DType::kF32))};
+Result<KeptTensor> kept_matrix(const TensorSpec& tensor, const MatrixSpec& matrix,
+                               const ExpandedMatrices& expanded, const WeightSource& source,
+                               const WeightStore& store, const Parallel& parallel) {
+  const Shape& whole = tensor.shape;
+  if (!expanded.stacks.contains(matrix.stack) && !is_in(expanded.experts, matrix)) {
+    const int64_t bytes = quantized_bytes(whole, matrix, source, store, parallel);
+    if (bytes > 0) return KeptTensor{bytes + order_bytes(whole, matrix), true, false};
   }
-  const bool is_expanded_for_others =
-      expanded.stacks.contains(tensor.stack) ||
-      (tensor.expert_part >= 0 && expanded.experts.contains(tensor.experts));
-  if (!is_expanded_for_others && may_pack(tensor, ops)) {
-    const int64_t bytes = quantized_bytes(tensor, source, ops, parallel);
-    if (bytes > 0) return KeptTensor{bytes + order_bytes(tensor), true, false};
-  }
-  const KeptPart kept = kept_part(tensor, ops, parallel);
+  const KeptPart kept = kept_part(whole, matrix, store, parallel);
   const DType stored = source.dtype_of(stored_name(tensor, source)).value_or(DType::kF32);
-  const WeightScheme stored_scheme = scheme_of(tensor.format, stored);
+  const WeightScheme stored_scheme = scheme_of(matrix.format, stored);
   // The load refuses such a tensor by its name.
   const bool is_quantized = stored_scheme.scales != ScaleLayout::kNone;
   if (!is_quantized && !is_weight_dtype(stored)) return KeptTensor();
-  const bool is_expanded = tensor.kind == TensorSpec::Kind::kPlain || is_integer(stored_scheme);
+  const bool is_expanded = matrix.is_plain || is_integer(stored_scheme);
   const WeightScheme scheme = is_expanded ? plain_scheme(stored_scheme) : stored_scheme;
-  QUIRE_ASSIGN_OR_RETURN(const DType dtype, ops.linear_dtype(scheme));
+  QUIRE_ASSIGN_OR_RETURN(const DType dtype, store.linear_dtype(scheme));
   const int64_t values = kept.shape().num_elements() * static_cast<int64_t>(dtype_bytes(dtype));
   if (dtype != DType::kF8E4M3) return KeptTensor{values, is_quantized, is_quantized};
   // A device that keeps FP8 also keeps F32 scales: of blocks, or one per row.
-  const int64_t num_scales = num_kept_scales(tensor, scheme, kept);
+  const int64_t num_scales = num_kept_scales(whole, scheme, kept);
   return KeptTensor{values + num_scales * int64_t{sizeof(float)}, true, false};
 }
 
+Result<KeptTensor> kept_tensor(const TensorSpec& tensor, const ExpandedMatrices& expanded,
+                               const WeightSource& source, const WeightStore& store,
+                               const Parallel& parallel) {
+  if (tensor.has_scales()) return KeptTensor();  // counted with the matrix
+  if (const MatrixSpec* const matrix = tensor.matrix()) {
+    return kept_matrix(tensor, *matrix, expanded, source, store, parallel);
+  }
+  return KeptTensor{tensor.shape.num_elements() * static_cast<int64_t>(dtype_bytes(DType::kF32))};
+}
+
 // Fails if the rank's part cuts a block of FP8 values and the device needs whole ones.
-Status check_whole_blocks(const TensorSpec& tensor, const WeightSource& source, const Ops& ops,
+Status check_whole_blocks(const TensorSpec& tensor, const MatrixSpec& matrix,
+                          const WeightSource& source, const WeightStore& store,
                           const Parallel& parallel) {
-  const StoredType stored = stored_type(tensor.matrix, tensor.format, source);
-  const WeightScheme scheme = scheme_of(tensor.format, stored.values.value_or(DType::kF32));
-  if (!ops.needs_whole_blocks() || !has_fp8_blocks(scheme)) return {};
-  const KeptPart part = kept_part(tensor, ops, parallel);
-  if (kept_scheme(tensor, scheme, part) == scheme) return {};
+  const StoredType stored = stored_type(matrix.matrix, matrix.format, source);
+  const WeightScheme scheme = scheme_of(matrix.format, stored.values.value_or(DType::kF32));
+  if (!store.needs_whole_blocks() || !has_fp8_blocks(scheme)) return {};
+  const KeptPart part = kept_part(tensor.shape, matrix, store, parallel);
+  if (kept_scheme(tensor.shape, scheme, part) == scheme) return {};
   return unimplemented(fmt::format(
       "[model] tensor {}: a rank's part cuts a block of FP8 values with one scale, and the device "
       "needs whole ones; got {} of its {}, expected multiples of {} x {}; choose a smaller "
@@ -227,24 +231,24 @@ Status check_whole_blocks(const TensorSpec& tensor, const WeightSource& source, 
 
 // check_slices() of one tensor. A matrix that is expanded at load can be cut anywhere.
 Status check_slice(const TensorSpec& tensor, const std::set<int>& mixed, WeightSource& source,
-                   const Ops& ops, const Parallel& parallel) {
-  if (tensor.kind != TensorSpec::Kind::kMatrix) return {};
-  QUIRE_RETURN_IF_ERROR(check_whole_blocks(tensor, source, ops, parallel));
-  if (!splits_columns(tensor.split)) return {};
-  const bool is_mixed = tensor.expert_part >= 0 && mixed.contains(tensor.experts);
-  if (is_mixed || (tensor.experts >= 0 && !ops.packs_experts())) return {};
-  const StoredType stored = stored_type(tensor.matrix, tensor.format, source);
-  const WeightScheme scheme = scheme_of(tensor.format, stored.values.value_or(DType::kF32));
-  const DType scales = stored.scales.value_or(DType::kF32);
-  if (!is_integer(scheme) || ops.integer_bytes(scheme, scales, tensor.shape) == 0) return {};
+                   const WeightStore& store, const Parallel& parallel) {
+  const MatrixSpec* const matrix = tensor.matrix();
+  if (matrix == nullptr || matrix->is_plain) return {};
+  QUIRE_RETURN_IF_ERROR(check_whole_blocks(tensor, *matrix, source, store, parallel));
+  if (!splits_columns(matrix->split) || is_in(mixed, *matrix)) return {};
+  const StoredType stored = stored_type(matrix->matrix, matrix->format, source);
+  const WeightScheme scheme = scheme_of(matrix->format, stored.values.value_or(DType::kF32));
+  const IntegerForm integers = {scheme, stored.scales.value_or(DType::kF32)};
+  if (!is_integer(scheme) || store.quantized_bytes({tensor.shape, integers}) == 0) return {};
   const std::string groups =
-      tensor.matrix + std::string(packed_names(tensor.format->packing).groups);
+      matrix->matrix + std::string(packed_names(matrix->format->packing).groups);
   std::vector<int64_t> group_of;
-  if (groups != tensor.matrix && source.has(groups)) {
+  if (groups != matrix->matrix && source.has(groups)) {
     QUIRE_ASSIGN_OR_RETURN(group_of, source.integers(groups, tensor.shape[1]));
   }
   return check_column_slice(scheme, tensor.shape, !std::ranges::is_sorted(group_of),
-                            kept_part(tensor, ops, parallel).columns, stored_name(tensor, source));
+                            kept_part(tensor.shape, *matrix, store, parallel).columns,
+                            stored_name(tensor, source));
 }
 
 }  // namespace
@@ -255,7 +259,7 @@ std::vector<TensorSpec> list_tensors(const WeightList& list) {
   int num_stacks = 0;
   for (const WeightGroup& group : list.groups) {
     for (const MatrixBinding& binding : group.matrices) {
-      add_stack(binding, num_stacks++, TensorSpec::Kind::kMatrix, tensors);
+      add_stack(binding, {.stack = num_stacks++}, tensors);
     }
     for (const ExpertsBinding& binding : group.experts) {
       const int experts = num_experts++;
@@ -265,22 +269,19 @@ std::vector<TensorSpec> list_tensors(const WeightList& list) {
       if (binding.num_shared > 0) add_expert(binding.shared, experts, true, num_stacks, tensors);
     }
     for (const LatentBinding& binding : group.latents) {
-      add_stack(binding.matrix, num_stacks++, TensorSpec::Kind::kPlain, tensors);
+      add_stack(binding.matrix, {.stack = num_stacks++, .is_plain = true}, tensors);
     }
     for (const VectorBinding& binding : group.vectors) {
-      TensorSpec& vector = tensors.emplace_back();
-      vector.name = binding.name;
-      vector.shape = {binding.size};
-      vector.kind = TensorSpec::Kind::kVector;
-      vector.addend = binding.addend;
+      tensors.push_back({binding.name, {binding.size}, VectorSpec{binding.addend}});
     }
   }
   return tensors;
 }
 
 std::string stored_name(const TensorSpec& tensor, const WeightSource& source) {
-  if (tensor.matrix.empty()) return tensor.name;
-  return stored_values_name(tensor.matrix, tensor.format, source);
+  const MatrixSpec* const matrix = tensor.matrix();
+  if (matrix == nullptr) return tensor.name;
+  return stored_values_name(matrix->matrix, matrix->format, source);
 }
 
 StoredType stored_type(const std::string& matrix, const std::optional<WeightFormat>& format,
@@ -302,10 +303,10 @@ std::set<std::string_view> block_type_names(const WeightSource& source) {
 }
 
 ExpandedMatrices find_expanded(std::span<const TensorSpec> tensors, const WeightSource& source,
-                               const Ops& ops, const Parallel& parallel) {
+                               const WeightStore& store, const Parallel& parallel) {
   ExpandedMatrices expanded;
-  expanded.experts = find_mixed_experts(tensors, source, ops, parallel);
-  expanded.stacks = find_mixed_stacks(tensors, expanded.experts, source, ops, parallel);
+  expanded.experts = find_mixed_experts(tensors, source, store, parallel);
+  expanded.stacks = find_mixed_stacks(tensors, expanded.experts, source, store, parallel);
   return expanded;
 }
 
@@ -320,28 +321,30 @@ int num_kv_scales(const WeightSource& source) {
   return static_cast<int>(layers.size());
 }
 
-Status check_slices(std::span<const TensorSpec> tensors, WeightSource& source, const Ops& ops,
-                    const Parallel& parallel) {
+Status check_slices(std::span<const TensorSpec> tensors, WeightSource& source,
+                    const WeightStore& store, const Parallel& parallel) {
   if (parallel.size == 1) return {};
-  const std::set<int> mixed = find_mixed_experts(tensors, source, ops, parallel);
+  const std::set<int> mixed = find_mixed_experts(tensors, source, store, parallel);
   for (const TensorSpec& tensor : tensors) {
-    QUIRE_RETURN_IF_ERROR(check_slice(tensor, mixed, source, ops, parallel));
+    QUIRE_RETURN_IF_ERROR(check_slice(tensor, mixed, source, store, parallel));
   }
   return {};
 }
 
 Result<WeightPlan> plan_weights(std::span<const TensorSpec> tensors, const WeightSource& source,
-                                const Ops& ops, const Parallel& parallel) {
+                                const WeightStore& store, const Parallel& parallel) {
   WeightPlan plan;
-  plan.expanded = find_expanded(tensors, source, ops, parallel);
+  plan.expanded = find_expanded(tensors, source, store, parallel);
   for (const TensorSpec& tensor : tensors) {
     QUIRE_ASSIGN_OR_RETURN(const KeptTensor kept,
-                           kept_tensor(tensor, plan.expanded, source, ops, parallel));
+                           kept_tensor(tensor, plan.expanded, source, store, parallel));
     plan.num_bytes += kept.num_bytes;
     if (kept.is_quantized) ++plan.quantized.num_all;
     if (kept.is_expanded) ++plan.quantized.num_expanded;
-    if (tensor.matrix.empty()) continue;
-    plan.max_columns = std::max(plan.max_columns, kept_part(tensor, ops, parallel).columns.count);
+    const MatrixSpec* const matrix = tensor.matrix();
+    if (matrix == nullptr) continue;
+    const KeptPart part = kept_part(tensor.shape, *matrix, store, parallel);
+    plan.max_columns = std::max(plan.max_columns, part.columns.count);
   }
   return plan;
 }

@@ -81,19 +81,19 @@ Result<TensorView> copy_columns(const TensorView& view, const Slice& slice,
 
 }  // namespace
 
-InnerPart shard_inner(int64_t total, const std::optional<WeightFormat>& format, const Ops& ops,
-                      const Parallel& parallel) {
+InnerPart shard_inner(int64_t total, const std::optional<WeightFormat>& format,
+                      const WeightStore& store, const Parallel& parallel) {
   const WeightScheme scheme = format ? format->scheme : WeightScheme();
-  const bool keeps_whole = ops.needs_whole_blocks() && has_fp8_blocks(scheme);
+  const bool keeps_whole = store.needs_whole_blocks() && has_fp8_blocks(scheme);
   return shard_blocks(total, keeps_whole ? std::lcm(scheme.block_rows, scheme.block_columns) : 1,
                       parallel);
 }
 
 Slice shard_axis(int64_t size, Split split, int num_heads,
-                 const std::optional<WeightFormat>& format, const Ops& ops,
+                 const std::optional<WeightFormat>& format, const WeightStore& store,
                  const Parallel& parallel) {
   if (split == Split::kInnerRows || split == Split::kInnerColumns) {
-    return shard_inner(size, format, ops, parallel).slice;
+    return shard_inner(size, format, store, parallel).slice;
   }
   return num_heads > 0 ? shard_heads(size, num_heads, parallel) : shard(size, parallel);
 }

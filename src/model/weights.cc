@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "model/matrix_reader.h"
+#include "model/moe.h"
 #include "model/tensor_reader.h"
 #include "tensor/dtype.h"
 #include "tensor/tensor.h"
@@ -80,7 +81,11 @@ class BoundExperts final : public ExpertsSource {
 class Loader {
  public:
   Loader(WeightSource& source, Ops& ops, const Parallel& parallel)
-      : ops_(ops), parallel_(parallel), tensors_(source), matrices_(tensors_, ops, parallel) {}
+      : ops_(ops),
+        store_(ops.weights()),
+        parallel_(parallel),
+        tensors_(source),
+        matrices_(tensors_, store_, parallel) {}
 
   Status load(const WeightList& list, const LoadOptions& options);
   // Called after load: every tensor of the source must have been used or be ignored.
@@ -102,6 +107,7 @@ class Loader {
                        Tensor& scale);
 
   Ops& ops_;
+  WeightStore& store_;
   Parallel parallel_;
   TensorReader tensors_;
   MatrixReader matrices_;
@@ -112,7 +118,7 @@ class Loader {
 Status Loader::load(const WeightList& list, const LoadOptions& options) {
   expanded_ = options.expanded != nullptr
                   ? *options.expanded
-                  : find_expanded(list_tensors(list), tensors_.source(), ops_, parallel_);
+                  : find_expanded(list_tensors(list), tensors_.source(), store_, parallel_);
   warn_of_expanded(list);
   const auto num_layers =
       static_cast<int>(std::ranges::count_if(list.groups, &WeightGroup::is_layer));
@@ -134,7 +140,9 @@ void Loader::warn_of_expanded(const WeightList& list) const {
   }
   if (!expanded_.stacks.empty()) {
     const std::vector<TensorSpec> tensors = list_tensors(list);
-    const auto first = std::ranges::find(tensors, *expanded_.stacks.begin(), &TensorSpec::stack);
+    const auto first = std::ranges::find_if(tensors, [this](const TensorSpec& tensor) {
+      return tensor.matrix() != nullptr && tensor.matrix()->stack == *expanded_.stacks.begin();
+    });
     log_warning(
         "[model] {} stacks of matrices are expanded to 16 bits, which takes more memory, the first "
         "with {}; got quantized blocks beside a format that the device does not keep in blocks; "
@@ -157,7 +165,7 @@ Status Loader::load_group(const WeightGroup& group) {
 
 Status Loader::load_matrix(const MatrixBinding& binding) {
   QUIRE_ASSIGN_OR_RETURN(const LinearSource source, matrices_.read(binding));
-  Result<std::unique_ptr<Linear>> linear = ops_.make_linear(source);
+  Result<std::unique_ptr<Linear>> linear = store_.make_linear(source);
   if (!linear.ok()) return matrices_.explain(linear.status(), binding);
   *binding.linear = std::move(linear).value();
   if (binding.split == Split::kVocabulary && parallel_.size > 1) {
@@ -168,6 +176,7 @@ Status Loader::load_matrix(const MatrixBinding& binding) {
 }
 
 Status Loader::load_experts(const ExpertsBinding& binding) {
+  QUIRE_RETURN_IF_ERROR(expert_ops_of(ops_).status());
   const bool are_mixed = expanded_.experts.contains(num_experts_++);
   const bool merges_shared =
       binding.num_shared > 0 && !are_mixed && can_merge_shared_experts(binding);
@@ -176,13 +185,12 @@ Status Loader::load_experts(const ExpertsBinding& binding) {
     QUIRE_RETURN_IF_ERROR(load_matrix(binding.shared.down));
   }
   ExpertsBinding all = merges_shared ? merge_shared_experts(binding) : binding;
-  const bool expands = are_mixed || !ops_.packs_experts();
-  for (MlpBinding& expert : all.each) expert.gate_up.expands = expert.down.expands = expands;
+  for (MlpBinding& expert : all.each) expert.gate_up.expands = expert.down.expands = are_mixed;
   all.shape.intermediate_size =
-      shard_inner(all.shape.intermediate_size, binding.each.front().down.format, ops_, parallel_)
+      shard_inner(all.shape.intermediate_size, binding.each.front().down.format, store_, parallel_)
           .slice.count;
   BoundExperts source(matrices_, std::move(all.each), all.shape);
-  Result<std::unique_ptr<Experts>> experts = ops_.make_experts(source);
+  Result<std::unique_ptr<Experts>> experts = store_.make_experts(source);
   if (!experts.ok()) {
     const MatrixBinding* const matrix = source.last_read();
     return matrix == nullptr ? experts.status() : matrices_.explain(experts.status(), *matrix);
@@ -206,20 +214,25 @@ bool Loader::can_merge_shared_experts(const ExpertsBinding& binding) const {
   // A part of a quantized matrix cannot always be kept as the other experts are.
   const auto is_kept = [this](const MatrixBinding& matrix) {
     const bool has_integers = matrix.format && is_integer(matrix.format->scheme);
-    return ops_.packs_experts() && (has_integers || matrices_.keeps_blocks(matrix));
+    return has_integers || matrices_.keeps_blocks(matrix);
   };
   if (binding.num_shared > 1 && (is_kept(first.gate_up) || is_kept(first.down))) return false;
   // If the parts are unequal, a rank's blocks of several separate experts differ from its blocks of
   // their one MLP, which the plan counts.
   const int64_t inner = binding.shape.intermediate_size;
-  const int64_t kept = shard_inner(inner, first.down.format, ops_, parallel_).slice.count;
+  const int64_t kept = shard_inner(inner, first.down.format, store_, parallel_).slice.count;
   if (binding.num_shared > 1 && kept * parallel_.size != inner) return false;
   return are_alike(binding.shared.gate_up, first.gate_up) &&
          are_alike(binding.shared.down, first.down) &&
-         ops_.merges_shared_experts(with_shared_experts(binding.shape, binding.num_shared));
+         store_.merges_shared_experts(with_shared_experts(binding.shape, binding.num_shared));
 }
 
 Status Loader::load_latent(const LatentBinding& binding) {
+  if (ops_.latents() == nullptr) {
+    return unimplemented(
+        "[model] the device does not compute multi-head latent attention; got a model that has it, "
+        "expected another model, or `device` cpu");
+  }
   QUIRE_ASSIGN_OR_RETURN(const Tensor plain, matrices_.read_plain(binding.matrix));
   const int64_t head_rows = binding.key_rows + binding.value_rows;
   QUIRE_CHECK(plain.view.shape[0] % head_rows == 0, "[model] a rank's rows are not whole heads");
@@ -232,8 +245,8 @@ Status Loader::load_latent(const LatentBinding& binding) {
     key_copies.push_back(std::move(key));
     values.push_back(plain.view.rows(row + binding.key_rows, binding.value_rows));
   }
-  QUIRE_ASSIGN_OR_RETURN(*binding.k_up, ops_.make_per_head_linear(keys));
-  QUIRE_ASSIGN_OR_RETURN(*binding.v_up, ops_.make_per_head_linear(values));
+  QUIRE_ASSIGN_OR_RETURN(*binding.k_up, store_.make_per_head_linear(keys));
+  QUIRE_ASSIGN_OR_RETURN(*binding.v_up, store_.make_per_head_linear(values));
   matrices_.release();
   return {};
 }
@@ -247,7 +260,7 @@ Status Loader::load_vector(const VectorBinding& binding) {
     }
     view = {sums.data(), DType::kF32, {binding.size}};
   }
-  QUIRE_ASSIGN_OR_RETURN(*binding.vector, ops_.make_vector(view));
+  QUIRE_ASSIGN_OR_RETURN(*binding.vector, store_.make_vector(view));
   tensors_.release_taken();
   return {};
 }
@@ -283,7 +296,7 @@ Status Loader::load_kv_scale(const std::string& attention, std::span<const std::
                           value, *first)));
     }
     if (!first) {
-      QUIRE_ASSIGN_OR_RETURN(scale, ops_.make_vector(view));
+      QUIRE_ASSIGN_OR_RETURN(scale, store_.make_vector(view));
     }
     first = value;
     tensors_.release_taken();
@@ -293,12 +306,12 @@ Status Loader::load_kv_scale(const std::string& attention, std::span<const std::
 
 }  // namespace
 
-Result<KvScales> make_kv_scales(const KvScaleValues& values, Ops& ops) {
+Result<KvScales> make_kv_scales(const KvScaleValues& values, WeightStore& store) {
   float k = values.k;
   float v = values.v;
   KvScales scales;
-  QUIRE_ASSIGN_OR_RETURN(scales.k, ops.make_vector({&k, DType::kF32, {1}}));
-  QUIRE_ASSIGN_OR_RETURN(scales.v, ops.make_vector({&v, DType::kF32, {1}}));
+  QUIRE_ASSIGN_OR_RETURN(scales.k, store.make_vector({&k, DType::kF32, {1}}));
+  QUIRE_ASSIGN_OR_RETURN(scales.v, store.make_vector({&v, DType::kF32, {1}}));
   return scales;
 }
 

@@ -11,11 +11,13 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "base/numbers.h"
 #include "model/model.h"
 #include "model/quantization.h"
+#include "ops/weight_store.h"
 #include "quire/config.h"
 #include "tensor/weight_source.h"
 
@@ -111,7 +113,7 @@ struct KvScales {
   Tensor v;
 };
 
-Result<KvScales> make_kv_scales(const KvScaleValues& values, Ops& ops);
+Result<KvScales> make_kv_scales(const KvScaleValues& values, WeightStore& store);
 
 struct KvScalesBinding {
   KvScales* scales = nullptr;
@@ -142,22 +144,39 @@ struct WeightList {
   std::vector<std::string> ignored_prefixes;
 };
 
-// One tensor of the checkpoint.
-struct TensorSpec {
-  // kPlain: a matrix that is multiplied by its scales at load, into plain_dtype().
-  enum class Kind { kMatrix, kPlain, kScales, kVector };
-  std::string name;
-  Shape shape;
-  Kind kind = Kind::kMatrix;
+// The place of a matrix in an ExpertsBinding.
+struct ExpertMatrix {
+  int binding = 0;               // the number of the ExpertsBinding in the list
+  std::optional<int> part = {};  // which matrix of a chosen expert it is; absent: of a shared one
+};
+
+// The values of a matrix.
+struct MatrixSpec {
+  std::string matrix = {};  // MatrixPart::name
   Split split = Split::kNone;
   int num_heads = 0;                        // MatrixPart::num_heads
   std::optional<WeightFormat> format = {};  // MatrixBinding::format
-  std::string matrix = {};                  // MatrixPart::name; empty: a vector or scales
-  float addend = 0.0F;                      // VectorBinding::addend
-  int experts = -1;         // the number of its ExpertsBinding in the list; -1: it has none
-  int expert_part = -1;     // which matrix of a chosen expert it is; -1: of a shared one
-  int stack = -1;           // the number of its MatrixBinding in the list; -1: a vector
-  bool is_stacked = false;  // a matrix below the first of its MatrixBinding
+  int stack = 0;                            // the number of its MatrixBinding in the list
+  bool is_stacked = false;                  // below the first matrix of its MatrixBinding
+  bool is_plain = false;                    // multiplied by its scales at load, into plain_dtype()
+  std::optional<ExpertMatrix> expert = {};  // absent: it is not of an expert
+
+  bool is_chosen_expert() const { return expert && expert->part; }
+};
+// The scales or zero points of a matrix.
+struct ScalesSpec {};
+struct VectorSpec {
+  float addend = 0.0F;  // VectorBinding::addend
+};
+
+// One tensor of the checkpoint.
+struct TensorSpec {
+  std::string name;
+  Shape shape;
+  std::variant<MatrixSpec, ScalesSpec, VectorSpec> role;
+
+  const MatrixSpec* matrix() const { return std::get_if<MatrixSpec>(&role); }  // null: another role
+  bool has_scales() const { return std::holds_alternative<ScalesSpec>(role); }
 };
 
 // The name of the spec's tensor in `source`, which may have left a matrix unquantized.
@@ -182,17 +201,17 @@ StoredType stored_type(const std::string& matrix, const std::optional<WeightForm
 // The types of the quantized blocks of a source; empty: it has none.
 std::set<std::string_view> block_type_names(const WeightSource& source);
 
-// Quantized matrices that the device could keep, but that are expanded to 16 bits at load, because
+// Quantized matrices that the store could keep, but that are expanded to 16 bits at load, because
 // other matrices of their stack or layer cannot be kept in the same form.
 struct ExpandedMatrices {
-  // By TensorSpec::experts: their formats differ, and `ops` does not mix formats.
+  // By ExpertMatrix::binding: their formats differ, and the store does not mix formats.
   std::set<int> experts;
-  // By TensorSpec::stack: not every part of the stack is in blocks that the device keeps.
+  // By MatrixSpec::stack: not every part of the stack is in blocks that the store keeps.
   std::set<int> stacks;
 };
 
 ExpandedMatrices find_expanded(std::span<const TensorSpec> tensors, const WeightSource& source,
-                               const Ops& ops, const Parallel& parallel);
+                               const WeightStore& store, const Parallel& parallel);
 
 // The matrices that the checkpoint has quantized, or that are quantized at load.
 struct QuantizedMatrices {
@@ -200,7 +219,7 @@ struct QuantizedMatrices {
   int64_t num_expanded = 0;  // multiplied by their scales at load, for any reason
 };
 
-// One rank's weights as the device keeps them, from the headers of the checkpoint.
+// One rank's weights as the store keeps them, from the headers of the checkpoint.
 struct WeightPlan {
   int64_t num_bytes = 0;    // without the padding of the device's layout
   int64_t max_columns = 0;  // the most columns of this rank's part of a matrix
@@ -210,21 +229,21 @@ struct WeightPlan {
 
 // Fails, naming the scheme, if the device does not compute with one of the tensors.
 Result<WeightPlan> plan_weights(std::span<const TensorSpec> tensors, const WeightSource& source,
-                                const Ops& ops, const Parallel& parallel);
+                                const WeightStore& store, const Parallel& parallel);
 
 // Fails if load_weights() would, after minutes, because a matrix cannot be divided among the ranks:
 // by check_column_slice, or because the device needs whole blocks. It reads no tensors except group
 // indices (g_idx).
-Status check_slices(std::span<const TensorSpec> tensors, WeightSource& source, const Ops& ops,
-                    const Parallel& parallel);
+Status check_slices(std::span<const TensorSpec> tensors, WeightSource& source,
+                    const WeightStore& store, const Parallel& parallel);
 
 struct LoadOptions {
   LoadProgress progress = {};
-  // WeightPlan::expanded of the same tensors, source, Ops and rank; null: the load finds them.
+  // WeightPlan::expanded of the same tensors, source, store and rank; null: the load finds them.
   const ExpandedMatrices* expanded = nullptr;
 };
 
-// Reads every tensor of the list from `source` and packs it for `ops`. A tensor's memory in the
+// Reads every tensor of the list from `source` and makes it for `ops`. A tensor's memory in the
 // source is released once it is packed. Fails, naming the tensor and the architecture, if a tensor
 // is missing, has another shape or type, or is left over.
 Status load_weights(const WeightList& list, std::string_view architecture, WeightSource& source,
@@ -274,16 +293,17 @@ constexpr InnerPart shard_blocks(int64_t total, int64_t block, const Parallel& p
 }
 
 // This rank's part of the inner size of an MLP whose matrices have this format: in whole blocks if
-// the device needs them (Ops::needs_whole_blocks). For example, 1,536 elements in blocks of 128 are
-// 12 blocks: of 8 ranks, four have 256 elements and four have 128. Heads are not divided in this
-// way, so check_slices() refuses a model in which a border between ranks' heads cuts such a block.
-InnerPart shard_inner(int64_t total, const std::optional<WeightFormat>& format, const Ops& ops,
-                      const Parallel& parallel);
+// the device needs them (WeightStore::needs_whole_blocks). For example, 1,536 elements in blocks of
+// 128 are 12 blocks: of 8 ranks, four have 256 elements and four have 128. Heads are not divided in
+// this way, so check_slices() refuses a model in which a border between ranks' heads cuts such a
+// block.
+InnerPart shard_inner(int64_t total, const std::optional<WeightFormat>& format,
+                      const WeightStore& store, const Parallel& parallel);
 
 // This rank's part of an axis with `size` elements, of `num_heads` heads (MatrixPart::num_heads),
 // of a matrix that is divided along this axis.
 Slice shard_axis(int64_t size, Split split, int num_heads,
-                 const std::optional<WeightFormat>& format, const Ops& ops,
+                 const std::optional<WeightFormat>& format, const WeightStore& store,
                  const Parallel& parallel);
 
 // Whether blocks of `block_elements` along the rows remain whole if the matrix is divided.

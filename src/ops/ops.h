@@ -1,21 +1,22 @@
-// The operations that models are built from, the same for every device. Each is as coarse as the
-// best fused kernel for it. Every operation enqueues its work into the given stream (on a GPU, the
-// one that the Ops was made with); none allocates or waits.
+// The operations that every model is built from, the same for every device, and the optional parts
+// of a device. Each operation is as coarse as the best fused kernel for it. It enqueues its work
+// into the stream of its Ops, and neither allocates nor waits.
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
-#include <span>
 
-#include "base/check.h"
 #include "kv/kv_layout.h"
 #include "quire/status.h"
-#include "tensor/gguf_blocks.h"
 #include "tensor/tensor.h"
-#include "tensor/weight_source.h"
 
 namespace quire {
+
+class Collectives;
+class ExpertOps;
+class LatentOps;
+class LayerTailOps;
+class WeightStore;
 
 // A weight matrix [out_features, in_features] and an optional bias, in the device's own layout. The
 // model does not see the scheme in which the weights are stored.
@@ -34,126 +35,6 @@ class Linear {
   std::optional<int64_t> first_token_id_;
 };
 
-// Rows that repeat a pool of numbers in host memory (load_format dummy): element (i, j) is
-// pool[(first + i * row_stride + j) % length of pool].
-struct RepeatedRows {
-  TensorView pool;
-  int64_t first = 0;
-  int64_t row_stride = 0;
-  Shape shape;
-};
-
-// A contiguous range of a weight's rows or columns.
-struct Slice {
-  int64_t first = 0;
-  int64_t count = 0;
-};
-
-// The source of a Linear's numbers: matrices in host memory, stacked in order (q, k and v become
-// one). All have the same in_features, and those of `weights` the same scheme.
-struct LinearSource {
-  std::span<const WeightView> weights;  // each [rows_i, in_features]
-  std::span<const TensorView> biases;   // empty, or one per matrix: [rows_i]; data null: zeros
-  std::span<const RepeatedRows> repeated = {};  // used instead of weights if fills_repeated()
-  std::span<const BlockMatrix> blocks = {};     // used instead of weights if block_bytes() > 0
-  // Set only if quantizes_rows(): the matrices are F32, F16 or BF16, and make_linear quantizes them
-  // to E4M3 with a scale per row. The Linear gets these columns of the quantized rows, so that the
-  // scale of a row does not depend on the number of ranks.
-  std::optional<Slice> quantized_columns = {};
-};
-
-// One matrix per head, [out_features, in_features], in the device's own layout.
-class PerHeadLinear {
- public:
-  virtual ~PerHeadLinear() = default;
-  virtual int num_heads() const = 0;
-  virtual int64_t in_features() const = 0;
-  virtual int64_t out_features() const = 0;
-  virtual size_t num_bytes() const = 0;
-};
-
-// The sizes of one layer of experts.
-struct ExpertsShape {
-  int num_experts = 0;
-  int top_k = 0;  // experts per token
-  int64_t hidden_size = 0;
-  int64_t intermediate_size = 0;  // of each expert, on this rank
-  int num_shared = 0;             // experts that every token has; included in num_experts and top_k
-};
-
-// The gated MLPs of one layer, all of one shape, in the device's own layout. A token passes through
-// some of them, which its router selects.
-class Experts {
- public:
-  virtual ~Experts() = default;
-  virtual const ExpertsShape& shape() const = 0;
-  virtual size_t num_bytes() const = 0;
-};
-
-// The source of Experts' numbers. It is read one matrix at a time, in ascending order, gate_up
-// before down, so that host memory need not hold a whole layer twice.
-class ExpertsSource {
- public:
-  virtual ~ExpertsSource() = default;
-  virtual const ExpertsShape& shape() const = 0;
-  // The matrices of expert `idx`, [2 * intermediate_size, hidden_size] (the rows of gate, then of
-  // up) and [hidden_size, intermediate_size]; valid until the next call. The experts may differ in
-  // their schemes.
-  virtual Result<LinearSource> gate_up(int idx) = 0;
-  virtual Result<LinearSource> down(int idx) = 0;
-};
-
-// A router's score of an expert, from the logits of all experts.
-enum class RouterScores {
-  kSoftmax,
-  kSigmoid,
-};
-
-// A group's score, by the experts' scores for the choice.
-enum class GroupScores {
-  kLargest,     // of the group's experts
-  kTwoLargest,  // the sum of the group's two largest
-};
-
-// Upper bound of ExpertRouting::num_experts.
-inline constexpr int kMaxExperts = 1024;
-// Keeps the weights finite where all scores of a token underflow.
-inline constexpr float kRoutingSumAddend = 1e-20F;
-
-// How the logits of a router become the experts of a token and their weights.
-struct ExpertRouting {
-  int num_experts = 0;
-  int top_k = 0;  // experts per token
-  RouterScores scores = RouterScores::kSoftmax;
-  // Experts are divided into this many groups of adjacent ones, and a token's experts come from its
-  // `top_groups` best groups. One group: no limit.
-  int num_groups = 1;
-  int top_groups = 1;
-  GroupScores group_scores = GroupScores::kLargest;
-  bool renormalize = false;  // divides a token's weights by their sum
-  float scale = 1.0F;        // multiplies the weights afterwards
-  // Experts that every token has, with weight 1. Their ids follow those of the num_experts others,
-  // among which the router chooses.
-  int num_shared = 0;
-
-  constexpr int num_per_token() const { return top_k + num_shared; }
-};
-
-// Whether every token has top_k experts to choose from, and every group the experts that its score
-// needs.
-constexpr bool is_valid(const ExpertRouting& routing) {
-  if (routing.num_experts < 1 || routing.num_experts > kMaxExperts || routing.num_shared < 0 ||
-      routing.num_shared > kMaxExperts - routing.num_experts || routing.num_groups < 1 ||
-      routing.num_experts % routing.num_groups != 0) {
-    return false;
-  }
-  const int group_size = routing.num_experts / routing.num_groups;
-  const bool has_scores =
-      routing.num_groups == 1 || routing.group_scores == GroupScores::kLargest || group_size > 1;
-  return has_scores && routing.top_groups >= 1 && routing.top_groups <= routing.num_groups &&
-         routing.top_k >= 1 && routing.top_k <= routing.top_groups * group_size;
-}
-
 // The activation of a gated MLP.
 enum class Activation {
   kSilu,      // x / (1 + exp(-x))
@@ -166,10 +47,12 @@ enum class RotaryPairs {
   kNeighbours,  // 2 i and 2 i + 1, as GPT-J
 };
 
-// An RMSNorm of the residual, after the addition of a sub-layer's output to it.
+// An RMSNorm of the residual, after the addition of a sub-layer's output to it: residual += delta;
+// residual / sqrt(mean(residual^2) + eps) * weight, per row.
 struct ResidualNorm {
   TensorView residual;    // in; also out, if something is added
   TensorView delta = {};  // data null: nothing is added
+  // For a norm that multiplies by 1 + w, the 1 is added when the weight is loaded.
   const float* weight = nullptr;
   float eps = 0.0F;
   // Each of several ranks has a part of delta. The sum is added; delta is undefined afterwards.
@@ -215,121 +98,28 @@ struct RopeAndCache {
   const int64_t* kv_slots = nullptr;  // device, [num_tokens]; < 0: not written
 };
 
-// Arguments of the rotation and cache write of multi-head latent attention. The cache holds one
-// vector per token (KvLayout::is_latent): an RMSNorm of the first `latent_dim` elements of
-// `latent`, followed by the rotation of the others. Of each query head, the last rope_dim elements
-// are rotated.
-struct LatentRopeAndCache {
-  TensorView q;        // [num_tokens, num_heads, any + rope_dim]
-  TensorView q_out;    // [num_tokens, num_heads, latent_dim + rope_dim]; the end is written
-  TensorView latent;   // [num_tokens, latent_dim + rope_dim]
-  TensorView cos_sin;  // F32 [num_tokens, rope_dim], as in RopeAndCache
-  RotaryPairs pairs = RotaryPairs::kNeighbours;
-  const float* norm = nullptr;  // [latent_dim] weights
-  float norm_eps = 0.0F;
-  int page_size = 0;
-  KvCacheView kv;
-  const int64_t* kv_slots = nullptr;  // device, [num_tokens]; < 0: not written
-};
-
-// The part of a decoder layer after attention, with a gated SiLU MLP, up to the next layer's
-// queries, keys and values. A platform may run it as one kernel (Ops::try_layer_tail). All tensors
-// are [num_tokens, width]. With several ranks, each has its part of the layer, and what o and down
-// add to the residual is the sum of the ranks' parts.
-struct LayerTail {
-  const Linear* o = nullptr;
-  const float* post_attention_norm = nullptr;
-  const Linear* gate_up = nullptr;
-  const Linear* down = nullptr;
-  const float* next_norm = nullptr;
-  const Linear* next_qkv = nullptr;  // null: last layer; the caller adds delta, a rank's part
-  float norm_eps = 0.0F;
-  TensorView attention;  // in
-  TensorView residual;   // in and out
-  TensorView delta;      // out of the last layer, else scratch
-  TensorView qkv;        // out, of next_qkv
-  // Scratch; its content is undefined afterwards.
-  TensorView normed;
-  TensorView gate_up_out;
-  TensorView product;
-};
-
-// Arguments of Ops::experts. The numbers of tokens per expert are on the device alone.
-struct ExpertsCall {
-  const Experts* experts = nullptr;
-  Activation activation = Activation::kSilu;
-  TensorView x;        // [num_tokens, hidden_size]
-  TensorView ids;      // I32 [num_tokens, top_k of the experts' shape], as route() writes them
-  TensorView weights;  // F32, as ids
-  TensorView out;      // [num_tokens, hidden_size]
-  bool adds = false;   // to `out`; otherwise `out` is overwritten
-  // At least experts_workspace_bytes() for num_tokens; undefined afterwards.
-  std::span<std::byte> workspace;
-};
-
 class Ops {
  public:
   virtual ~Ops() = default;
 
+  // The stream of every operation. A second stream needs a second Ops, because the workspaces of
+  // operations serve one stream.
+  virtual Stream& stream() = 0;
+
+  // The parts of the device that not every model needs. Null: the device does not compute
+  // mixtures of experts; or multi-head latent attention; or it is the only rank of its model; or it
+  // has no fused kernel for the tails of layers.
+  virtual ExpertOps* experts() const { return nullptr; }
+  virtual LatentOps* latents() const { return nullptr; }
+  virtual Collectives* collectives() const { return nullptr; }
+  virtual LayerTailOps* layer_tails() const { return nullptr; }
+
+  // Makes the weights that these operations read.
+  virtual WeightStore& weights() const = 0;
+
   // The type of activations: F32 on a CPU.
   virtual DType activation_dtype() const = 0;
 
-  // The type in which a Linear keeps a matrix that is stored in this scheme. Fails with
-  // kUnimplemented, naming the scheme, if the device does not compute with it.
-  virtual Result<DType> linear_dtype(const WeightScheme& scheme) const = 0;
-
-  // The bytes that a Linear keeps for each block of this type; 0 if make_linear does not take them.
-  virtual int64_t block_bytes(const GgufBlockType& /*type*/) const { return 0; }
-
-  // The bytes that a Linear keeps for a matrix of integers (is_integer) with scales of this type; 0
-  // if make_linear does not take them. Then they are expanded to their plain_dtype() at load.
-  virtual int64_t integer_bytes(const WeightScheme& /*scheme*/, DType /*scales*/,
-                                const Shape& /*matrix*/) const {
-    return 0;
-  }
-
-  // Makes a Linear, at load. The source, including its pages, may be freed once the call returns.
-  // Fails as linear_dtype does, and with kInvalidArgument for shapes or scales that do not fit.
-  virtual Result<std::unique_ptr<Linear>> make_linear(const LinearSource& source) = 0;
-  // Whether make_linear fills LinearSource::repeated itself, without gigabytes of host memory.
-  virtual bool fills_repeated() const { return false; }
-  // Whether make_linear and make_experts take LinearSource::quantized_columns. The Linear then has
-  // the bits that quantize_rows() computes on the host. They fail with kInvalidArgument if a matrix
-  // in memory has an infinity or a NaN.
-  virtual bool quantizes_rows() const { return false; }
-  // Whether a matrix of FP8 values with a scale per block must have whole blocks, except for the
-  // last ones along either axis. Otherwise a border between ranks may cut blocks into smaller ones.
-  virtual bool needs_whole_blocks() const { return false; }
-  // Makes a PerHeadLinear of one matrix per head, [out_features, in_features] in F32, F16 or BF16,
-  // as make_linear makes a Linear.
-  virtual Result<std::unique_ptr<PerHeadLinear>> make_per_head_linear(
-      std::span<const TensorView> /*matrices*/) {
-    return unimplemented(
-        "[ops] the device does not compute multi-head latent attention; got a model that has it, "
-        "expected another model, or `device` cpu");
-  }
-  // Whether shared experts are faster as experts that every token has than as a gated MLP. `shape`
-  // is that of all experts together.
-  virtual bool merges_shared_experts(const ExpertsShape& /*shape*/) const { return false; }
-  // Whether make_experts takes the blocks and integers that make_linear takes. Otherwise those of
-  // experts are expanded at load.
-  virtual bool packs_experts() const { return true; }
-  // Whether the experts of one layer may be quantized in different formats, and some of their
-  // matrices not at all. Otherwise make_experts takes quantized experts only if all matrices are
-  // quantized, each in the format that it has in the other experts.
-  virtual bool mixes_experts() const { return true; }
-  // Makes the experts of one layer, at load, as make_linear makes a Linear.
-  virtual Result<std::unique_ptr<Experts>> make_experts(ExpertsSource& /*source*/) {
-    return no_experts();
-  }
-  // The bytes of ExpertsCall::workspace for steps of up to max_num_tokens. Fails with
-  // kUnimplemented if the device does not compute experts.
-  virtual Result<int64_t> experts_workspace_bytes(const ExpertsShape& /*shape*/,
-                                                  int64_t /*max_num_tokens*/) const {
-    return no_experts();
-  }
-  // Copies a small vector (norm weights, inverse frequencies) to the device as F32.
-  virtual Result<Tensor> make_vector(const TensorView& source) = 0;
   virtual Result<Tensor> allocate(const Shape& shape, DType dtype) = 0;
   // Does the same for a KV cache, of which every thread may read any part: a CPU with several nodes
   // distributes its pages over them.
@@ -339,144 +129,40 @@ class Ops {
 
   // out[t, :] = scale * row ids[t] of the table. The host has already checked the ids. If the table
   // is a rank's part (Linear::first_token_id), a token of another part gets zeros.
-  virtual void embed(const Linear& table, const int32_t* ids, float scale, TensorView out,
-                     Stream& stream) = 0;
-  // out = x / sqrt(mean(x^2) + eps) * weight, per row; out may be x. For a norm that multiplies by
-  // 1 + w, the 1 is added when the weight is loaded.
-  virtual void rms_norm(TensorView x, const float* weight, float eps, TensorView out,
-                        Stream& stream) = 0;
-  // residual += delta; out = rms_norm(residual).
-  virtual void add_rms_norm(TensorView residual, TensorView delta, const float* weight, float eps,
-                            TensorView out, Stream& stream) = 0;
-  // out = the norm. If nothing is added, out may be the residual. With sums_ranks it is one of the
-  // collectives below.
-  virtual void residual_norm(const ResidualNorm& norm, TensorView out, Stream& stream) {
-    if (norm.delta.data == nullptr) {
-      return rms_norm(norm.residual, norm.weight, norm.eps, out, stream);
-    }
-    if (norm.sums_ranks) all_reduce(norm.delta, stream);
-    add_rms_norm(norm.residual, norm.delta, norm.weight, norm.eps, out, stream);
-  }
+  virtual void embed(const Linear& table, const int32_t* ids, float scale, TensorView out) = 0;
+  // out = the norm. If nothing is added, out may be the residual. With sums_ranks and several
+  // ranks, it is one of the collectives.
+  virtual void residual_norm(const ResidualNorm& norm, TensorView out) = 0;
   // out[t, n] = sum_k x[t, k] * w[n, k] + bias[n]. On a CPU the bits of row t do not depend on the
   // number of rows; a GPU uses the fastest order of summation for that number.
-  virtual void linear(const Linear& w, TensorView x, TensorView out, Stream& stream) = 0;
+  virtual void linear(const Linear& w, TensorView x, TensorView out) = 0;
   // out = linear(w, the norm). A device may compute it without writing the norm; `scratch`, of the
   // residual's shape, is undefined afterwards. If nothing is added, it may be the residual.
   virtual void norm_linear(const ResidualNorm& norm, const Linear& w, TensorView scratch,
-                           TensorView out, Stream& stream) {
-    residual_norm(norm, scratch, stream);
-    linear(w, scratch, out, stream);
-  }
-  // out[t, h, n] = sum_k x[t, h, k] * w[h][n, k]. x and out have num_heads heads of at least
-  // in_features and out_features elements; further elements of x are not read, and those of out are
-  // kept. On a CPU, the bits of a row do not depend on the number of rows.
-  virtual void per_head_linear(const PerHeadLinear& /*w*/, TensorView /*x*/, TensorView /*out*/,
-                               Stream& /*stream*/) {
-    QUIRE_CHECK(false, "[ops] this device has no matrices by head");
-  }
-  // The same with one input for all heads, x [num_tokens, in_features]; and with transposed
-  // matrices, out[t, h, k] = sum_n x[t, n] * w[h][n, k]. For devices whose attention has the
-  // expanded form of latent vectors (attn/expansion.h).
-  virtual void shared_linear(const PerHeadLinear& /*w*/, TensorView /*x*/, TensorView /*out*/,
-                             Stream& /*stream*/) {
-    QUIRE_CHECK(false, "[ops] this device does not expand latent vectors");
-  }
-  virtual void shared_linear_transposed(const PerHeadLinear& /*w*/, TensorView /*x*/,
-                                        TensorView /*out*/, Stream& /*stream*/) {
-    QUIRE_CHECK(false, "[ops] this device does not expand latent vectors");
+                           TensorView out) {
+    residual_norm(norm, scratch);
+    linear(w, scratch, out);
   }
   // cos_sin[t] = {cos, sin}(positions[t] * inv_freq) * attention_factor.
   virtual void rope_angles(const float* inv_freq, float attention_factor, const int32_t* positions,
-                           TensorView cos_sin, Stream& stream) = 0;
-  virtual void rope_and_cache(const RopeAndCache& args, Stream& stream) = 0;
-  virtual void latent_rope_and_cache(const LatentRopeAndCache& /*args*/, Stream& /*stream*/) {
-    QUIRE_CHECK(false, "[ops] this device has no latent caches");
-  }
+                           TensorView cos_sin) = 0;
+  virtual void rope_and_cache(const RopeAndCache& args) = 0;
   // out[t, i] = activation(x[t, i]) * x[t, n + i], x: [num_tokens, 2 n].
-  virtual void gated_mul(Activation activation, TensorView gate_up, TensorView out,
-                         Stream& stream) = 0;
-  // gated_mul of linear(gate_up, x). A device may compute it without writing the linear's output;
-  // `scratch` [num_tokens, 2 n] is undefined afterwards.
-  virtual void linear_gated_mul(Activation activation, const Linear& gate_up, TensorView x,
-                                TensorView scratch, TensorView out, Stream& stream) {
-    linear(gate_up, x, scratch, stream);
-    gated_mul(activation, scratch, out, stream);
-  }
+  virtual void gated_mul(Activation activation, TensorView gate_up, TensorView out) = 0;
   // out = linear(down, gated_mul(linear(gate_up, x))), after x = the norm, if there is one.
-  virtual void gated_mlp(const GatedMlp& mlp, Stream& stream) {
-    if (mlp.norm) residual_norm(*mlp.norm, mlp.x, stream);
-    linear_gated_mul(mlp.activation, *mlp.gate_up, mlp.x, mlp.gate_up_out, mlp.product, stream);
-    linear(*mlp.down, mlp.product, mlp.out, stream);
-  }
-  // Selects the experts of each token. logits: F32 [num_tokens, num_experts]; `bias` [num_experts]
-  // is added to the scores for the choice alone, null: none. Writes per token the top_k ids of
-  // largest score, the largest first and the lower id first among equal ones, and their weights:
-  //   weight = score / (renormalize ? sum of the token's scores + kRoutingSumAddend : 1) * scale
-  // and behind them the shared experts. ids: I32, weights: F32 [num_tokens, num_per_token()]. A NaN
-  // counts as the smallest score, so the ids are distinct and in range for any logits; the weight
-  // of a NaN is NaN.
-  virtual void route(const ExpertRouting& /*routing*/, TensorView /*logits*/, const float* /*bias*/,
-                     TensorView /*ids*/, TensorView /*weights*/, Stream& /*stream*/) {
-    QUIRE_CHECK(false, "[ops] this device does not route tokens to experts");
-  }
-  // out[t, :] = sum over j of weights[t, j] * down(gated_mul(gate_up(x[t, :]))) of expert ids[t,
-  // j]. On a CPU the sum is in the order of the experts, and the bits of row t do not depend on the
-  // number of rows.
-  virtual void experts(const ExpertsCall& /*call*/, Stream& /*stream*/) {
-    QUIRE_CHECK(false, "[ops] this device does not compute experts");
+  virtual void gated_mlp(const GatedMlp& mlp) {
+    if (mlp.norm) residual_norm(*mlp.norm, mlp.x);
+    linear(*mlp.gate_up, mlp.x, mlp.gate_up_out);
+    gated_mul(mlp.activation, mlp.gate_up_out, mlp.product);
+    linear(*mlp.down, mlp.product, mlp.out);
   }
   // x = cap * tanh(x / cap), x: F32 rows of logits.
-  virtual void soft_cap(float cap, TensorView x, Stream& stream) = 0;
+  virtual void soft_cap(float cap, TensorView x) = 0;
   // out[i, :] = x[rows[i], :].
-  virtual void gather_rows(TensorView x, const int32_t* rows, TensorView out, Stream& stream) = 0;
+  virtual void gather_rows(TensorView x, const int32_t* rows, TensorView out) = 0;
   // out[t, first_column + i] = x[t, i]; the other columns of out are kept. x and out are in the
   // type of the activations.
-  virtual void write_columns(TensorView x, TensorView out, int64_t first_column,
-                             Stream& stream) = 0;
-  // The collectives below are called by every rank, in the same order and with the same shapes; x
-  // and the results have the same bits on all ranks. They are for models that are divided among
-  // ranks; with one rank, all_reduce does nothing.
-  //
-  // x = the sum of every rank's x.
-  virtual void all_reduce(TensorView /*x*/, Stream& /*stream*/) {}
-  // whole[t, :] = every rank's part[t, :], one after the other. whole: F32 [num_rows, columns].
-  // part: F32 [num_rows, ceil(columns / number of ranks)], in memory of this size also where the
-  // last ranks have fewer columns. scratch: F32, that size for every rank; undefined afterwards.
-  virtual void all_gather_columns(TensorView /*part*/, TensorView /*whole*/, TensorView /*scratch*/,
-                                  Stream& /*stream*/) {
-    QUIRE_CHECK(false, "[ops] this device has one rank");
-  }
-  // Returns true if the tail was enqueued as one kernel, which is faster here. Otherwise nothing
-  // was enqueued, and the caller computes the tail with the operations above.
-  virtual bool try_layer_tail(const LayerTail& /*tail*/, Stream& /*stream*/) { return false; }
-
- private:
-  static Status no_experts() {
-    return unimplemented(
-        "[ops] the device does not compute mixture-of-experts layers; got a model that has them, "
-        "expected a dense model, or `device` cpu");
-  }
+  virtual void write_columns(TensorView x, TensorView out, int64_t first_column) = 0;
 };
-
-// Computes a layer tail with the operations above; the baseline for testing and measuring a fused
-// kernel.
-inline void run_layer_tail(Ops& ops, const LayerTail& tail, Stream& stream) {
-  const auto norm = [&](const float* weight) {
-    ops.residual_norm({.residual = tail.residual,
-                       .delta = tail.delta,
-                       .weight = weight,
-                       .eps = tail.norm_eps,
-                       .sums_ranks = true},
-                      tail.normed, stream);
-  };
-  ops.linear(*tail.o, tail.attention, tail.delta, stream);
-  norm(tail.post_attention_norm);
-  ops.linear_gated_mul(Activation::kSilu, *tail.gate_up, tail.normed, tail.gate_up_out,
-                       tail.product, stream);
-  ops.linear(*tail.down, tail.product, tail.delta, stream);
-  if (tail.next_qkv == nullptr) return;
-  norm(tail.next_norm);
-  ops.linear(*tail.next_qkv, tail.normed, tail.qkv, stream);
-}
 
 }  // namespace quire

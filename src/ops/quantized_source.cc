@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <variant>
 
 #include "tensor/dtype.h"
 
@@ -13,17 +14,15 @@ namespace {
 
 constexpr int64_t kGroupK = 32;
 
-Status check_biases(const LinearSource& source) {
-  const size_t num_matrices = source.blocks.empty() ? source.weights.size() : source.blocks.size();
-  if (!source.biases.empty() && source.biases.size() != num_matrices) {
+Status check_biases(std::span<const TensorView> biases, std::span<const QuantizedMatrix> matrices) {
+  if (!biases.empty() && biases.size() != matrices.size()) {
     return invalid_argument(fmt::format("[ops] wrong number of biases; got {}, expected {}",
-                                        source.biases.size(), num_matrices));
+                                        biases.size(), matrices.size()));
   }
-  for (size_t i = 0; i < source.biases.size(); ++i) {
-    const TensorView& bias = source.biases[i];
+  for (size_t i = 0; i < biases.size(); ++i) {
+    const TensorView& bias = biases[i];
     if (bias.data == nullptr) continue;
-    const int64_t rows =
-        source.blocks.empty() ? source.weights[i].values.shape[0] : source.blocks[i].shape[0];
+    const int64_t rows = matrices[i].num_rows();
     if (!is_weight_dtype(bias.dtype) || bias.shape.num_elements() != rows) {
       return invalid_argument(fmt::format("[ops] wrong bias {}; got {} elements of {}, expected {}",
                                           i, bias.shape.num_elements(), dtype_name(bias.dtype),
@@ -33,10 +32,10 @@ Status check_biases(const LinearSource& source) {
   return {};
 }
 
-Status check_blocks(const LinearSource& source) {
-  const int64_t columns = source.blocks.front().shape[1];
-  for (size_t i = 0; i < source.blocks.size(); ++i) {
-    const BlockMatrix& matrix = source.blocks[i];
+Status check_blocks(std::span<const BlockMatrix> matrices) {
+  const int64_t columns = matrices.front().shape[1];
+  for (size_t i = 0; i < matrices.size(); ++i) {
+    const BlockMatrix& matrix = matrices[i];
     if (matrix.shape.rank() != 2 || matrix.shape[1] != columns || matrix.shape[0] < 1 ||
         columns < 1 || columns % matrix.type->block_elements != 0 || matrix.type->plain) {
       return invalid_argument(
@@ -106,10 +105,10 @@ Status check_order(const WeightView& matrix, const WeightView& first, size_t i) 
       num_columns));
 }
 
-Status check_integers(const LinearSource& source) {
-  const WeightView& first = source.weights.front();
-  for (size_t i = 0; i < source.weights.size(); ++i) {
-    const WeightView& matrix = source.weights[i];
+Status check_integers(std::span<const WeightView> matrices) {
+  const WeightView& first = matrices.front();
+  for (size_t i = 0; i < matrices.size(); ++i) {
+    const WeightView& matrix = matrices[i];
     const bool fits = matrix.scheme == first.scheme && is_consistent(matrix) &&
                       matrix.values.shape[1] == first.values.shape[1];
     if (!fits) {
@@ -247,23 +246,30 @@ QuantizedRow QuantizedMatrix::read(int64_t row, int64_t idx, int64_t groups) con
 }
 
 bool is_quantized(const LinearSource& source) {
-  if (!source.blocks.empty()) return true;
-  return !source.weights.empty() && is_integer(source.weights.front().scheme);
+  if (const auto* blocks = std::get_if<MatricesInBlocks>(&source.numbers)) {
+    return !blocks->each.empty();
+  }
+  const auto* const stored = std::get_if<StoredMatrices>(&source.numbers);
+  return stored != nullptr && !stored->each.empty() && is_integer(stored->each.front().scheme);
 }
 
 Result<std::vector<QuantizedMatrix>> quantized_matrices(const LinearSource& source) {
-  QUIRE_RETURN_IF_ERROR(source.blocks.empty() ? check_integers(source) : check_blocks(source));
-  QUIRE_RETURN_IF_ERROR(check_biases(source));
   std::vector<QuantizedMatrix> matrices;
-  for (const BlockMatrix& matrix : source.blocks) matrices.emplace_back(matrix);
-  if (!source.blocks.empty()) return matrices;
-  for (const WeightView& matrix : source.weights) matrices.emplace_back(matrix);
+  if (const auto* blocks = std::get_if<MatricesInBlocks>(&source.numbers)) {
+    QUIRE_RETURN_IF_ERROR(check_blocks(blocks->each));
+    for (const BlockMatrix& matrix : blocks->each) matrices.emplace_back(matrix);
+  } else {
+    const auto& integers = std::get<StoredMatrices>(source.numbers);
+    QUIRE_RETURN_IF_ERROR(check_integers(integers.each));
+    for (const WeightView& matrix : integers.each) matrices.emplace_back(matrix);
+  }
+  QUIRE_RETURN_IF_ERROR(check_biases(source.biases, matrices));
   return matrices;
 }
 
 std::span<const int32_t> column_order_of(const LinearSource& source) {
-  if (!source.blocks.empty()) return {};
-  return order_of(source.weights.front());
+  const auto* const integers = std::get_if<StoredMatrices>(&source.numbers);
+  return integers == nullptr ? std::span<const int32_t>() : order_of(integers->each.front());
 }
 
 }  // namespace quire

@@ -9,8 +9,8 @@
 #include <span>
 #include <vector>
 
-#include "ops/ops.h"
 #include "ops/quantized_format.h"
+#include "ops/weight_store.h"
 
 namespace quire {
 

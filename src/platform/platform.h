@@ -83,7 +83,6 @@ class DeviceContext {
   virtual Status bind_thread() = 0;
   virtual const Device& device() const = 0;
   virtual const BackendSet& attention() const = 0;
-  virtual Stream& stream() = 0;
   virtual Ops& ops() = 0;
   // The memory available now for weights, KV cache and everything else on the device.
   virtual Result<MemoryBudget> memory_budget() const = 0;

@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
+#include <variant>
 
 #include "base/digest.h"
 #include "quantize/int4_groups.h"
@@ -22,6 +23,12 @@ namespace {
 constexpr double kLeastMagnitude = 1e-4;
 
 using SpecsByName = std::unordered_map<std::string_view, const TensorSpec*>;
+
+// VectorSpec::addend; 0 for matrices.
+float addend_of(const TensorSpec& tensor) {
+  const auto* const vector = std::get_if<VectorSpec>(&tensor.role);
+  return vector == nullptr ? 0.0F : vector->addend;
+}
 
 // A group, if the model has all of its readers and the first of its producers.
 std::optional<ScaleGroup> make_group(const SpecsByName& specs, const std::string& layer,
@@ -219,7 +226,7 @@ Result<std::unique_ptr<Producer>> Search::read_producer() {
   if (first.shape.rank() == 1) {
     QUIRE_ASSIGN_OR_RETURN(std::vector<float> numbers, read_vector(weights_, first));
     return std::unique_ptr<Producer>(
-        new NormProducer(std::move(numbers), first.addend, stored_dtype(weights_, first)));
+        new NormProducer(std::move(numbers), addend_of(first), stored_dtype(weights_, first)));
   }
   QUIRE_ASSIGN_OR_RETURN(std::vector<Magnitudes> rows, row_magnitudes(first));
   for (const TensorSpec& bias : std::span(group_.producers).subspan(1)) {
@@ -317,7 +324,7 @@ void Search::keep(const Candidate& best) {
   for (const TensorSpec& producer : group_.producers) {
     TensorScales& absorbed = scales_[producer.name];
     absorbed.divisors = best.rows;
-    absorbed.addend = producer.addend;
+    absorbed.addend = addend_of(producer);
   }
 }
 

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <variant>
 
 #include "base/text.h"
 #include "model/families.h"
@@ -48,6 +49,17 @@ Result<LoadedModel> load_recorded(DeviceContext& context, QuantizeSource& source
       KvCache::allocate(plan.attention.kv_groups, plan.memory_plan.num_blocks, context.ops()));
   loaded.attention = std::move(plan.attention);
   return loaded;
+}
+
+// The shapes of matrices that are not quantized.
+std::vector<Shape> shapes_of(const LinearSource& source) {
+  std::vector<Shape> shapes;
+  if (const auto* stored = std::get_if<StoredMatrices>(&source.numbers)) {
+    for (const WeightView& matrix : stored->each) shapes.push_back(matrix.values.shape);
+  } else if (const auto* repeated = std::get_if<RepeatedMatrices>(&source.numbers)) {
+    for (const RepeatedRows& rows : repeated->each) shapes.push_back(rows.shape);
+  }
+  return shapes;
 }
 
 }  // namespace
@@ -98,19 +110,19 @@ Result<std::vector<std::vector<int32_t>>> calibration_windows(const QuantizeSour
 
 InputRecorder::InputRecorder(Ops& ops, std::span<const TensorSpec> tensors) : ops_(ops) {
   std::ranges::copy_if(tensors, std::back_inserter(matrices_), [](const TensorSpec& tensor) {
-    return tensor.kind == TensorSpec::Kind::kMatrix;
+    return tensor.matrix() != nullptr && !tensor.matrix()->is_plain;
   });
 }
 
 Result<std::unique_ptr<Linear>> InputRecorder::make_linear(const LinearSource& source) {
   Inputs inputs;
-  for (const WeightView& weight : source.weights) {
-    if (num_made_ == matrices_.size() || weight.values.shape != matrices_[num_made_].shape) {
+  for (const Shape& shape : shapes_of(source)) {
+    if (num_made_ == matrices_.size() || shape != matrices_[num_made_].shape) {
       return internal_error("[quantize] the matrices of the model are loaded in another order");
     }
     inputs.matrices.push_back(matrices_[num_made_++].name);
   }
-  QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<Linear> linear, ops_.make_linear(source));
+  QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<Linear> linear, ops_.weights().make_linear(source));
   inputs.magnitudes.resize(static_cast<size_t>(linear->in_features()));
   inputs.squares.resize(inputs.magnitudes.size());
   places_.emplace(linear.get(), inputs_.size());
@@ -118,8 +130,8 @@ Result<std::unique_ptr<Linear>> InputRecorder::make_linear(const LinearSource& s
   return linear;
 }
 
-void InputRecorder::linear(const Linear& w, TensorView x, TensorView out, Stream& stream) {
-  ops_.linear(w, x, out, stream);
+void InputRecorder::linear(const Linear& w, TensorView x, TensorView out) {
+  ops_.linear(w, x, out);
   Inputs& inputs = inputs_[places_.at(&w)];
   inputs.num_tokens += x.shape[0];
   const auto num_channels = x.shape[1];

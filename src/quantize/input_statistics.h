@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ops/ops.h"
+#include "ops/weight_store.h"
 #include "quantize/channel_scales.h"
 #include "quantize/quantize.h"
 #include "quantize/source.h"
@@ -30,9 +31,9 @@ Result<InputStatisticsByMatrix> collect_input_statistics(
     const QuantizeHooks& hooks);
 
 // Computes with the operations of a CPU, and adds up the inputs of the products. Combined
-// operations are computed in parts, so that the input of every product exists. Only a dense
-// decoder's operations are forwarded.
-class InputRecorder final : public Ops {
+// operations are computed in parts, so that the input of every product exists. It has only the
+// operations of dense decoders.
+class InputRecorder final : public Ops, private WeightStore {
  public:
   // `tensors`: the model's tensors, whose matrices are in the order in which they are loaded.
   InputRecorder(Ops& ops, std::span<const TensorSpec> tensors);
@@ -42,48 +43,60 @@ class InputRecorder final : public Ops {
   // The means over all tokens so far. Fails if one is not finite.
   Result<InputStatisticsByMatrix> statistics() const;
 
+  // As ops.h defines them.
+  Stream& stream() override { return ops_.stream(); }
+  WeightStore& weights() const override { return store_; }
   DType activation_dtype() const override { return ops_.activation_dtype(); }
-  Result<DType> linear_dtype(const WeightScheme& scheme) const override {
-    return ops_.linear_dtype(scheme);
-  }
-  Result<std::unique_ptr<Linear>> make_linear(const LinearSource& source) override;
-  Result<Tensor> make_vector(const TensorView& source) override { return ops_.make_vector(source); }
   Result<Tensor> allocate(const Shape& shape, DType dtype) override {
     return ops_.allocate(shape, dtype);
   }
-  void embed(const Linear& table, const int32_t* ids, float scale, TensorView out,
-             Stream& stream) override {
-    ops_.embed(table, ids, scale, out, stream);
+  void embed(const Linear& table, const int32_t* ids, float scale, TensorView out) override {
+    ops_.embed(table, ids, scale, out);
   }
-  void rms_norm(TensorView x, const float* weight, float eps, TensorView out,
-                Stream& stream) override {
-    ops_.rms_norm(x, weight, eps, out, stream);
+  void residual_norm(const ResidualNorm& norm, TensorView out) override {
+    ops_.residual_norm(norm, out);
   }
-  void add_rms_norm(TensorView residual, TensorView delta, const float* weight, float eps,
-                    TensorView out, Stream& stream) override {
-    ops_.add_rms_norm(residual, delta, weight, eps, out, stream);
-  }
-  void linear(const Linear& w, TensorView x, TensorView out, Stream& stream) override;
+  void linear(const Linear& w, TensorView x, TensorView out) override;
   void rope_angles(const float* inv_freq, float attention_factor, const int32_t* positions,
-                   TensorView cos_sin, Stream& stream) override {
-    ops_.rope_angles(inv_freq, attention_factor, positions, cos_sin, stream);
+                   TensorView cos_sin) override {
+    ops_.rope_angles(inv_freq, attention_factor, positions, cos_sin);
   }
-  void rope_and_cache(const RopeAndCache& args, Stream& stream) override {
-    ops_.rope_and_cache(args, stream);
+  void rope_and_cache(const RopeAndCache& args) override { ops_.rope_and_cache(args); }
+  void gated_mul(Activation activation, TensorView gate_up, TensorView out) override {
+    ops_.gated_mul(activation, gate_up, out);
   }
-  void gated_mul(Activation activation, TensorView gate_up, TensorView out,
-                 Stream& stream) override {
-    ops_.gated_mul(activation, gate_up, out, stream);
+  void soft_cap(float cap, TensorView x) override { ops_.soft_cap(cap, x); }
+  void gather_rows(TensorView x, const int32_t* rows, TensorView out) override {
+    ops_.gather_rows(x, rows, out);
   }
-  void soft_cap(float cap, TensorView x, Stream& stream) override { ops_.soft_cap(cap, x, stream); }
-  void gather_rows(TensorView x, const int32_t* rows, TensorView out, Stream& stream) override {
-    ops_.gather_rows(x, rows, out, stream);
-  }
-  void write_columns(TensorView x, TensorView out, int64_t first_column, Stream& stream) override {
-    ops_.write_columns(x, out, first_column, stream);
+  void write_columns(TensorView x, TensorView out, int64_t first_column) override {
+    ops_.write_columns(x, out, first_column);
   }
 
  private:
+  // As weight_store.h defines them.
+  int64_t quantized_bytes(const QuantizedForm& /*matrix*/) const override { return 0; }
+  Result<DType> linear_dtype(const WeightScheme& scheme) const override {
+    return ops_.weights().linear_dtype(scheme);
+  }
+  bool needs_whole_blocks() const override { return ops_.weights().needs_whole_blocks(); }
+  bool mixes_experts() const override { return ops_.weights().mixes_experts(); }
+  bool merges_shared_experts(const ExpertsShape& shape) const override {
+    return ops_.weights().merges_shared_experts(shape);
+  }
+  Result<std::unique_ptr<Linear>> make_linear(const LinearSource& source) override;
+  Result<std::unique_ptr<PerHeadLinear>> make_per_head_linear(
+      std::span<const TensorView> matrices) override {
+    return ops_.weights().make_per_head_linear(matrices);
+  }
+  Result<std::unique_ptr<Experts>> make_experts(ExpertsSource& source) override {
+    return ops_.weights().make_experts(source);
+  }
+  Result<Tensor> make_vector(const TensorView& source) override {
+    return ops_.weights().make_vector(source);
+  }
+  Status finish() override { return ops_.weights().finish(); }
+
   // The sums of one product, whose matrices are stacked.
   struct Inputs {
     std::vector<std::string> matrices;
@@ -93,6 +106,7 @@ class InputRecorder final : public Ops {
   };
 
   Ops& ops_;
+  WeightStore& store_ = *this;
   std::vector<TensorSpec> matrices_;
   size_t num_made_ = 0;                               // of matrices_
   std::vector<Inputs> inputs_;                        // in the order of loading

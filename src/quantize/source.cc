@@ -200,8 +200,7 @@ Result<QuantizeSource> open_quantize_source(const std::string& model) {
     QUIRE_RETURN_IF_ERROR(open_files(source, engine));
   }
   source.tensors = family_of(source.files.config).tensors(source.files.config);
-  std::erase_if(source.tensors,
-                [](const TensorSpec& tensor) { return tensor.kind == TensorSpec::Kind::kScales; });
+  std::erase_if(source.tensors, [](const TensorSpec& tensor) { return tensor.has_scales(); });
   QUIRE_RETURN_IF_ERROR(check_scheme(source));
   QUIRE_RETURN_IF_ERROR(check_family(source));
   QUIRE_RETURN_IF_ERROR(check_tensors_present(source.files.config, *source.files.weights));

@@ -262,8 +262,8 @@ Result<DrafterFiles> open_drafter_files(const EngineConfig& engine, const DraftM
 
 Result<WeightPlan> DraftModel::plan_weights(const ModelLimits& limits, const Ops& ops) const {
   const std::vector<TensorSpec> all = tensors();
-  QUIRE_RETURN_IF_ERROR(check_slices(all, weights(), ops, limits.parallel));
-  return quire::plan_weights(all, weights(), ops, limits.parallel);
+  QUIRE_RETURN_IF_ERROR(check_slices(all, weights(), ops.weights(), limits.parallel));
+  return quire::plan_weights(all, weights(), ops.weights(), limits.parallel);
 }
 
 // The first pass computes the tokens of the target's step. Each further pass computes one token per

@@ -215,7 +215,7 @@ TEST(ConstrainedDraftsInARun, AreCutAtTheFirstThatIsForbidden) {
     Fixed(std::vector<int32_t> drafts, const DrafterLimits& limits)
         : drafts_(std::move(drafts)), limits_(limits) {}
     Status update_slots(const BatchPlan&) override { return {}; }
-    Status propose(const HostDraftCall& call, Stream&) override {
+    Status propose(const HostDraftCall& call) override {
       for (int i = 0; i < call.num_spans; ++i) {
         const int slot = call.slots[i];
         if (slot < 0) continue;

@@ -12,8 +12,8 @@
 #include "model/decoder.h"
 #include "model/families.h"
 #include "start/plan.h"
-#include "start/report.h"
 #include "start/platform_choice.h"
+#include "start/report.h"
 #include "support/reference_ops.h"
 
 namespace quire {
@@ -42,7 +42,6 @@ class FakeContext final : public DeviceContext {
   Status bind_thread() override { return {}; }
   const Device& device() const override { return device_; }
   const BackendSet& attention() const override { return attention_; }
-  Stream& stream() override { return stream_; }
   Ops& ops() override { return other_ops != nullptr ? *other_ops : *ops_; }
   Result<MemoryBudget> memory_budget() const override {
     return MemoryBudget{.owner = "GPU", .free_bytes = free_bytes};
@@ -64,7 +63,6 @@ class FakeContext final : public DeviceContext {
   Result<Buffer> allocate_workspace(size_t num_bytes) override { return Buffer::host(num_bytes); }
 
   Device device_;
-  Stream stream_;
   ThreadPool pool_;
   std::unique_ptr<Ops> ops_;
   BackendSet attention_;

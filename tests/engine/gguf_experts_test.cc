@@ -43,7 +43,7 @@ TEST(GgufExperts, PlanCountsTheirBlocks) {
     auto gguf = GgufModel::from_memory(testing::bytes_of(file), "m.gguf").value();
     const auto weights = GgufWeights::open(std::move(gguf), config).value();
     const double planned =
-        static_cast<double>(plan_weights(specs, *weights, *ops, {}).value().num_bytes);
+        static_cast<double>(plan_weights(specs, *weights, ops->weights(), {}).value().num_bytes);
     EXPECT_NEAR(planned / static_cast<double>(file.size()), 1.0, 0.1);
   }
 }
@@ -54,7 +54,9 @@ int64_t planned_bytes(const RandomModel& model, const std::vector<std::string>& 
   const std::string file = gguf_of(model, "Q8_0", f16);
   auto gguf = GgufModel::from_memory(testing::bytes_of(file), "m.gguf").value();
   const auto weights = GgufWeights::open(std::move(gguf), config).value();
-  return plan_weights(family_of(config).tensors(config), *weights, ops, {}).value().num_bytes;
+  return plan_weights(family_of(config).tensors(config), *weights, ops.weights(), {})
+      .value()
+      .num_bytes;
 }
 
 // Blocks are kept only if all matrices of a stack are in blocks, those of experts included.

@@ -29,7 +29,7 @@ class RecordedDrafter final : public HostDrafter {
     return {};
   }
 
-  Status propose(const HostDraftCall& call, Stream& /*stream*/) override {
+  Status propose(const HostDraftCall& call) override {
     const auto q_len = static_cast<size_t>(1 + limits_.num_drafts);
     for (int i = 0; i < call.num_spans; ++i) {
       if (call.slots[i] < 0) continue;

@@ -42,7 +42,7 @@ class SampledDrafter final : public HostDrafter {
     return {};
   }
 
-  Status propose(const HostDraftCall& call, Stream& /*stream*/) override {
+  Status propose(const HostDraftCall& call) override {
     for (int i = 0; i < call.num_spans; ++i) {
       if (call.slots[i] >= 0) propose(call, call.slots[i], call.num_wanted[i]);
     }

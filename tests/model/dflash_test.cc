@@ -75,7 +75,6 @@ void expect_agrees(const BlockShape& shape, Ops& ops, double tolerance, const st
   const auto hidden = static_cast<size_t>(shape.hidden);
   const size_t taps_width =
       shape.target_layer_ids.size() * static_cast<size_t>(shape.target_hidden);
-  Stream stream;
 
   std::vector<std::vector<Row>> contexts(2);
   const auto extend = [&](std::vector<int> counts, uint32_t seed) {
@@ -86,7 +85,7 @@ void expect_agrees(const BlockShape& shape, Ops& ops, double tolerance, const st
           random_floats(static_cast<size_t>(count) * taps_width, seed + static_cast<uint32_t>(seq));
       std::vector<float> states(static_cast<size_t>(count) * hidden);
       (*drafter)->combine({taps.data(), DType::kF32, {count, static_cast<int64_t>(taps_width)}},
-                          {states.data(), DType::kF32, {count, shape.hidden}}, stream);
+                          {states.data(), DType::kF32, {count, shape.hidden}});
       std::vector<Row> expected;
       for (const Row& row : rows_of(taps, taps_width)) expected.push_back(reference.combine(row));
       expect_near_rows(states, expected, tolerance, what + ", combined");
@@ -156,8 +155,7 @@ TEST(DFlash, HasTheTransitionsOfDSpark) {
     ASSERT_TRUE((*drafter)->has_transitions());
     const int32_t previous[] = {4, 19, 4};
     std::vector<float> got(3 * static_cast<size_t>(draft_vocab));
-    Stream stream;
-    (*drafter)->transitions(previous, 3, {got.data(), DType::kF32, {3, draft_vocab}}, stream);
+    (*drafter)->transitions(previous, 3, {got.data(), DType::kF32, {3, draft_vocab}});
     const DFlashReference reference = parts.reference();
     const std::vector<Row> expected = {reference.transition(4), reference.transition(19),
                                        reference.transition(4)};

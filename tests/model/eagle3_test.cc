@@ -78,12 +78,11 @@ void expect_agrees(const HeadShape& shape, Ops& ops, double tolerance, const std
   const size_t taps_width =
       (shape.taps.empty() ? 3 : shape.taps.size()) * static_cast<size_t>(shape.target_hidden);
   const std::vector<int32_t> tokens = {3, 0, 19, 7, 7};
-  Stream stream;
 
   std::vector<float> taps = random_floats(tokens.size() * taps_width, 2);
   std::vector<float> combined(tokens.size() * width);
   (*head)->combine({taps.data(), DType::kF32, {5, static_cast<int64_t>(taps_width)}},
-                   {combined.data(), DType::kF32, {5, shape.hidden}}, stream);
+                   {combined.data(), DType::kF32, {5, shape.hidden}});
   std::vector<Row> hidden;
   for (const Row& row : rows_of(taps, taps_width)) hidden.push_back(reference.combine(row));
   expect_near_rows(combined, hidden, tolerance, what + ", combined");

@@ -198,21 +198,19 @@ TEST(Mla, ADeviceWithoutItRefuses) {
 // ---- The expanded form
 
 // The products of one input, by those of an input per head.
-class SharingOps final : public ReferenceOps {
+class SharingOps final : public ReferenceOps, public LatentExpansionOps {
  public:
-  void shared_linear(const PerHeadLinear& w, TensorView x, TensorView out,
-                     Stream& stream) override {
+  LatentExpansionOps* expansion() override { return this; }
+  void shared_linear(const PerHeadLinear& w, TensorView x, TensorView out) override {
     const int64_t width = x.shape[1];
     std::vector<float> repeated;
     for (int64_t i = 0; i < x.shape[0] * w.num_heads(); ++i) {
       const float* const row = x.as<float>() + i / w.num_heads() * width;
       repeated.insert(repeated.end(), row, row + width);
     }
-    per_head_linear(w, {repeated.data(), DType::kF32, {x.shape[0], w.num_heads(), width}}, out,
-                    stream);
+    per_head_linear(w, {repeated.data(), DType::kF32, {x.shape[0], w.num_heads(), width}}, out);
   }
-  void shared_linear_transposed(const PerHeadLinear& w, TensorView x, TensorView out,
-                                Stream& stream) override {
+  void shared_linear_transposed(const PerHeadLinear& w, TensorView x, TensorView out) override {
     const int64_t heads = w.num_heads();
     const int64_t n = w.out_features();
     const int64_t k = w.in_features();
@@ -220,7 +218,7 @@ class SharingOps final : public ReferenceOps {
     for (int64_t i = 0; i < k; ++i) ones[static_cast<size_t>(i * k + i)] = 1.0F;
     std::vector<float> columns(static_cast<size_t>(k * heads * n));  // [k, heads, n]
     shared_linear(w, {ones.data(), DType::kF32, {k, k}},
-                  {columns.data(), DType::kF32, {k, heads, n}}, stream);
+                  {columns.data(), DType::kF32, {k, heads, n}});
     for (int64_t i = 0; i < x.shape[0] * heads * k; ++i) {
       const int64_t row = i / k;  // over tokens and heads
       const float* const in = x.as<float>() + row / heads * n;
@@ -246,18 +244,18 @@ class ExpandingReferencePlan final : public ExpandingPlan {
     return internal_error("the absorbed form of an expanded prompt");
   }
   ExpandingPlan* expanding() override { return this; }
-  Status run_expanded(const ExpandedCall& call, Stream& stream) override {
+  Status run_expanded(const ExpandedCall& call, Stream& /*stream*/) override {
     const PhaseRange& range = batch_.prefill;
     // Scratch may have any content.
     std::fill_n(call.scratch.as<float>(), call.scratch.shape.num_elements(), NAN);
     for (int req = range.first_req; req < range.first_req + range.num_reqs; ++req) {
-      attend(call, req, stream);
+      attend(call, req);
     }
     return {};
   }
 
  private:
-  void attend(const ExpandedCall& call, int req, Stream& stream) const {
+  void attend(const ExpandedCall& call, int req) const {
     const int64_t num_positions = batch_.seq_lens[req];
     const int64_t heads = call.q.shape[1];
     const int64_t key_dim = call.q.shape[2];
@@ -277,7 +275,7 @@ class ExpandingReferencePlan final : public ExpandingPlan {
     std::vector<float> values(static_cast<size_t>(num_positions * heads * value_dim));
     call.expander->expand({latents.data(), DType::kF32, {num_positions, latent_dim}},
                           {keys.data(), DType::kF32, {num_positions, heads, key_dim}},
-                          {values.data(), DType::kF32, {num_positions, heads, value_dim}}, stream);
+                          {values.data(), DType::kF32, {num_positions, heads, value_dim}});
     const int32_t first = batch_.query_start.host[req];
     const int64_t q_len = batch_.query_start.host[req + 1] - first;
     for (int64_t row = 0; row < q_len * heads; ++row) {

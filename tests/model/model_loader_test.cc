@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 #include <thread>
+#include <variant>
 #include <vector>
 
 #include "base/thread_pool.h"
@@ -15,6 +16,9 @@
 #include "model/decoder.h"
 #include "model/families.h"
 #include "model/weights.h"
+#include "ops/collectives.h"
+#include "ops/host_matrices.h"
+#include "ops/layer_tail_ops.h"
 #include "support/model_harness.h"
 #include "support/reference_ops.h"
 #include "tensor/dtype.h"
@@ -511,7 +515,7 @@ ModelConfig fp8_config(const WeightScheme& scheme) {
 }
 
 // Adds over threads, each of which runs one rank.
-class RankOps : public ReferenceOps {
+class ThreadCollectives final : public Collectives {
  public:
   struct Rendezvous {
     explicit Rendezvous(int num_ranks)
@@ -519,9 +523,9 @@ class RankOps : public ReferenceOps {
     std::barrier<> barrier;
     std::vector<TensorView> parts;
   };
-  RankOps(Rendezvous& rendezvous, size_t rank) : rendezvous_(rendezvous), rank_(rank) {}
+  ThreadCollectives(Rendezvous& rendezvous, size_t rank) : rendezvous_(rendezvous), rank_(rank) {}
 
-  void all_reduce(TensorView x, Stream& /*stream*/) override {
+  void all_reduce(TensorView x) override {
     rendezvous_.parts[rank_] = x;
     rendezvous_.barrier.arrive_and_wait();
     std::vector<float> sum(static_cast<size_t>(x.shape.num_elements()));
@@ -532,8 +536,7 @@ class RankOps : public ReferenceOps {
     std::copy(sum.begin(), sum.end(), x.as<float>());
   }
 
-  void all_gather_columns(TensorView part, TensorView whole, TensorView /*scratch*/,
-                          Stream& /*stream*/) override {
+  void all_gather_columns(TensorView part, TensorView whole, TensorView /*scratch*/) override {
     rendezvous_.parts[rank_] = part;
     rendezvous_.barrier.arrive_and_wait();
     float* out = whole.as<float>();
@@ -549,6 +552,17 @@ class RankOps : public ReferenceOps {
  private:
   Rendezvous& rendezvous_;
   size_t rank_;
+};
+
+class RankOps : public ReferenceOps {
+ public:
+  using Rendezvous = ThreadCollectives::Rendezvous;
+  RankOps(Rendezvous& rendezvous, size_t rank)
+      : collectives_(std::make_unique<ThreadCollectives>(rendezvous, rank)) {}
+  Collectives* collectives() const override { return collectives_.get(); }
+
+ private:
+  std::unique_ptr<ThreadCollectives> collectives_;
 };
 
 std::vector<float> prompt_logits(const ModelConfig& config, WeightSource& weights, Ops& ops,
@@ -624,12 +638,16 @@ TEST(Parallel, TwoRanksGiveTheLogitsOfOne) {
 
 // Computes layer tails as a device with a fused kernel does: the tail of layer i adds its output to
 // the residual for layer i + 1.
-class FusedTailOps final : public ReferenceOps {
+class FusedTailOps final : public ReferenceOps, public LayerTailOps {
  public:
-  bool try_layer_tail(const LayerTail& tail, Stream& stream) override {
-    run_layer_tail(*this, tail, stream);
+  LayerTailOps* layer_tails() const override { return tails_; }
+  bool try_layer_tail(const LayerTail& tail) override {
+    run_layer_tail(*this, tail);
     return true;
   }
+
+ private:
+  LayerTailOps* const tails_ = this;
 };
 
 const std::vector<int32_t> kTapTokens = {1, 5, 19, 0, 7};
@@ -673,19 +691,17 @@ std::vector<float> final_norm(std::vector<float> rows, bool is_gemma) {
   std::vector<float> weight(stored.as<float>(), stored.as<float>() + 16);
   for (float& value : weight) value += is_gemma ? 1.0F : 0.0F;
   ReferenceOps ops;
-  Stream stream;
   const TensorView view = {rows.data(), DType::kF32, {static_cast<int64_t>(rows.size() / 16), 16}};
-  ops.rms_norm(view, weight.data(), 1e-6F, view, stream);
+  ops.residual_norm({.residual = view, .weight = weight.data(), .eps = 1e-6F}, view);
   return rows;
 }
 
 // The output of a model's last layer after the final norm, by token.
 std::vector<float> last_states(Model& model) {
   std::vector<float> states(kTapTokens.size() * 16);
-  Stream stream;
   for (int32_t token = 0; token < static_cast<int32_t>(kTapTokens.size()); ++token) {
     const TensorView row = {states.data() + token * 16, DType::kF32, {1, 16}};
-    EXPECT_TRUE(model.hidden_states(&token, 1, row, stream).ok());
+    EXPECT_TRUE(model.hidden_states(&token, 1, row).ok());
   }
   return states;
 }
@@ -712,9 +728,8 @@ TEST(Taps, AreTheInputsOfTheirLayers) {
         expect_near_all(final_norm(tap_rows(*model, tap), is_gemma), last_states(*shorter));
       }
       std::vector<float> embedded(kTapTokens.size() * 16);
-      Stream stream;
       ops->embed(*model->embeddings(), kTapTokens.data(), is_gemma ? 4.0F : 1.0F,
-                 {embedded.data(), DType::kF32, {5, 16}}, stream);
+                 {embedded.data(), DType::kF32, {5, 16}});
       EXPECT_EQ(tap_rows(*model, 0), embedded);
     }
   }
@@ -774,13 +789,19 @@ TEST(Fp8Checkpoint, RanksMayCutBlocksOfScales) {
   }
 }
 
+// The matrices of a source that are in memory.
+std::span<const WeightView> stored_in(const LinearSource& source) {
+  const auto* const stored = std::get_if<StoredMatrices>(&source.numbers);
+  return stored == nullptr ? std::span<const WeightView>() : stored->each;
+}
+
 // Takes blocks of 8 x 8 alone, as a GPU takes those of 128 x 128.
 class WholeBlockOps final : public RankOps {
  public:
   using RankOps::RankOps;
   bool needs_whole_blocks() const override { return true; }
   Result<std::unique_ptr<Linear>> make_linear(const LinearSource& source) override {
-    for (const WeightView& weight : source.weights) {
+    for (const WeightView& weight : stored_in(source)) {
       const WeightScheme& scheme = weight.scheme;
       if (!has_fp8_blocks(scheme)) continue;
       if (scheme.block_rows != 8 || scheme.block_columns != 8) return unimplemented("cut blocks");
@@ -835,21 +856,17 @@ TEST(Fp8Checkpoint, HeadsThatCutABlockAreRefusedIfTheDeviceNeedsWholeOnes) {
                     HasSubstr("tensor_parallel_size")));
 }
 
-// Quantizes matrices itself, as a GPU does.
-template <class Base>
-class QuantizingOps : public Base {
+// Writes every tensor out.
+class UnrepeatedWeights : public DummyWeights {
  public:
-  using Base::Base;
-  bool quantizes_rows() const override { return true; }
-  bool fills_repeated() const override { return fills_repeated_; }
-  void set_fills_repeated(bool fills) { fills_repeated_ = fills; }
-
- private:
-  bool fills_repeated_ = false;
+  using DummyWeights::DummyWeights;
+  Result<std::optional<RepeatedTensor>> repeated(std::string_view /*name*/) override {
+    return std::optional<RepeatedTensor>();
+  }
 };
 
-// The loader quantizes for operations that do not.
-TEST(Fp8AtLoad, DevicesQuantizeAsTheLoader) {
+// Each rank quantizes whole rows.
+TEST(Fp8AtLoad, ScalesDoNotDependOnTheNumberOfRanks) {
   for (ModelConfig config : {small_config(), parse_model_config(kMixtral, "mixtral").value(),
                              parse_model_config(kDeepseek, "deepseek").value()}) {
     config.format = fp8_at_load();
@@ -857,14 +874,11 @@ TEST(Fp8AtLoad, DevicesQuantizeAsTheLoader) {
     DummyWeights weights = make_source();
     ReferenceOps reference;
     const std::vector<float> expected = prompt_logits(config, weights, reference, {0, 1});
-    QuantizingOps<ReferenceOps> ops;
-    for (const bool fills_repeated : {false, true}) {
-      ops.set_fills_repeated(fills_repeated);
-      EXPECT_EQ(prompt_logits(config, weights, ops, {0, 1}), expected) << fills_repeated;
+    for (const std::vector<float>& logits : logits_of_ranks(config, make_source)) {
+      expect_near_all(logits, expected);
     }
-    // The sums of two ranks are those of the loader's ranks, because the scales are the same.
-    EXPECT_EQ(logits_of_ranks<QuantizingOps<RankOps>>(config, make_source),
-              logits_of_ranks(config, make_source));
+    UnrepeatedWeights in_memory(DType::kBF16);
+    EXPECT_EQ(prompt_logits(config, in_memory, reference, {0, 1}), expected);
     ModelConfig plain = config;
     plain.format.reset();
     EXPECT_NE(prompt_logits(plain, weights, reference, {0, 1}), expected);
@@ -872,10 +886,10 @@ TEST(Fp8AtLoad, DevicesQuantizeAsTheLoader) {
 }
 
 // Has a NaN in one matrix.
-class BrokenWeights : public DummyWeights {
+class BrokenWeights : public UnrepeatedWeights {
  public:
   explicit BrokenWeights(std::string broken)
-      : DummyWeights(DType::kF32), broken_(std::move(broken)) {}
+      : UnrepeatedWeights(DType::kF32), broken_(std::move(broken)) {}
 
   Result<TensorView> tensor(std::string_view name, const Shape& expected) override {
     QUIRE_ASSIGN_OR_RETURN(const TensorView view, DummyWeights::tensor(name, expected));
@@ -888,12 +902,14 @@ class BrokenWeights : public DummyWeights {
 };
 
 // Fails as a GPU does, without the tensor's name.
-class RefusingOps : public QuantizingOps<ReferenceOps> {
+class RefusingOps : public ReferenceOps {
  public:
   Result<std::unique_ptr<Linear>> make_linear(const LinearSource& source) override {
-    for (const WeightView& matrix : source.weights) {
-      if (!source.quantized_columns) continue;
-      if (!check_finite(matrix.values).ok()) return invalid_argument("not finite");
+    const auto* const plain = std::get_if<MatricesToQuantize>(&source.numbers);
+    if (plain != nullptr) {
+      for (const WeightView& matrix : std::get<StoredMatrices>(plain->from).each) {
+        if (!check_finite(matrix.values).ok()) return invalid_argument("not finite");
+      }
     }
     return ReferenceOps::make_linear(source);
   }
@@ -1024,7 +1040,7 @@ class Fp8Ops final : public ReferenceOps {
     return scheme.values == DType::kF8E4M3 ? scheme.values : DType::kF32;
   }
   Result<std::unique_ptr<Linear>> make_linear(const LinearSource& source) override {
-    for (const WeightView& weight : source.weights) {
+    for (const WeightView& weight : stored_in(source)) {
       num_bytes += static_cast<int64_t>(weight.values.num_bytes());
       if (weight.scales.data == nullptr) continue;
       num_bytes += static_cast<int64_t>(weight.scales.num_bytes());

@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <cstring>
+#include <variant>
 
 #include "base/thread_pool.h"
 #include "cpu/attention/reference.h"
@@ -15,6 +16,7 @@
 #include "cpu/ops/cpu_ops.h"
 #include "model/decoder.h"
 #include "model/families.h"
+#include "ops/layer_tail_ops.h"
 #include "support/drafter_parts.h"
 #include "support/integer_checkpoint.h"
 #include "support/model_harness.h"
@@ -321,9 +323,8 @@ TEST(Moe, SeveralSharedExpertsInIntegersAreNotMerged) {
 // Keeps matrices of integers.
 class IntegerOps : public ReferenceOps {
  public:
-  int64_t integer_bytes(const WeightScheme& /*scheme*/, DType /*scales*/,
-                        const Shape& matrix) const override {
-    return matrix.num_elements();
+  int64_t quantized_bytes(const QuantizedForm& matrix) const override {
+    return std::holds_alternative<IntegerForm>(matrix.numbers) ? matrix.shape.num_elements() : 0;
   }
 };
 
@@ -348,7 +349,9 @@ class UniformExpertsOps final : public IntegerOps {
 
    private:
     Result<LinearSource> counted(Result<LinearSource> source) {
-      if (source.ok() && is_integer(source->weights.front().scheme)) ++count_;
+      const auto* const stored =
+          source.ok() ? std::get_if<StoredMatrices>(&source->numbers) : nullptr;
+      if (stored != nullptr && is_integer(stored->each.front().scheme)) ++count_;
       return source;
     }
 
@@ -472,25 +475,6 @@ TEST(Moe, PlansItsMemory) {
   }
 }
 
-// Keeps no integers of experts.
-class ExpandingExpertsOps final : public IntegerOps {
- public:
-  bool packs_experts() const override { return false; }
-};
-
-TEST(Moe, ExpertsThatAreExpandedAreNamed) {
-  ModelConfig config = config_of(kQwen);
-  config.format = {.scheme = {.values = DType::kI8, .scales = ScaleLayout::kRows},
-                   .scales_suffix = ".weight_scale",
-                   .packing = Packing::kCompressed};
-  ExpandingExpertsOps ops;
-  const DummyWeights weights(DType::kF32);
-  EXPECT_EQ(
-      describe_quantization(config, weights, ops, plan_weights(config, weights, ops, {}).value()),
-      "8-bit integers with a scale per row, computed as they are, except 18 of 36 matrices, "
-      "which are expanded to f32 at load");
-}
-
 TEST(Moe, ADeviceWithoutExpertsRefusesThem) {
   const DrafterFile file(random_model(kQwen));
   DenseOps ops;
@@ -578,14 +562,18 @@ TEST(Moe, DefaultsAreThoseOfTransformers) {
 }
 
 // Computes the tails of dense layers as a device with a fused kernel does.
-class FusedTailOps final : public ReferenceOps {
+class FusedTailOps final : public ReferenceOps, public LayerTailOps {
  public:
-  bool try_layer_tail(const LayerTail& tail, Stream& stream) override {
-    run_layer_tail(*this, tail, stream);
+  LayerTailOps* layer_tails() const override { return tails_; }
+  bool try_layer_tail(const LayerTail& tail) override {
+    run_layer_tail(*this, tail);
     ++num_tails;
     return true;
   }
   int num_tails = 0;
+
+ private:
+  LayerTailOps* const tails_ = this;
 };
 
 TEST(Moe, OnlyDenseLayersHaveFusedTails) {

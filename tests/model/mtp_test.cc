@@ -61,14 +61,12 @@ void expect_agrees(const MimoShape& shape, Ops& ops, double tolerance, const std
   ASSERT_TRUE(loaded.ok()) << loaded.status().message();
   DraftHead& head = *loaded->head;
   const auto attention = make_reference_attention();
-  Stream stream;
 
   const std::vector<int32_t> prompt = {3, 0, 19, 7, 7};
   ModelHarness target(*loaded->target, *attention, target_limits(shape));
   ASSERT_TRUE(target.step({{0, prompt}}).ok());
   std::vector<float> combined(prompt.size() * kHidden);
-  head.combine(loaded->target->taps().rows(0, 5), {combined.data(), DType::kF32, {5, kHidden}},
-               stream);
+  head.combine(loaded->target->taps().rows(0, 5), {combined.data(), DType::kF32, {5, kHidden}});
   const std::vector<Row> hidden = reference.target_states(prompt);
   expect_near_rows(combined, hidden, tolerance, what + ", the target's states");
 

@@ -11,6 +11,7 @@
 
 #include "base/thread_pool.h"
 #include "model/config.h"
+#include "ops/host_matrices.h"
 #include "tensor/dtype.h"
 
 namespace quire::testing {

@@ -31,7 +31,6 @@ class FakeContext final : public DeviceContext {
   Status bind_thread() override { return {}; }
   const Device& device() const override { return device_; }
   const BackendSet& attention() const override { return attention_; }
-  Stream& stream() override { return stream_; }
   Ops& ops() override { std::abort(); }
   Result<MemoryBudget> memory_budget() const override { return MemoryBudget(); }
   Result<std::unique_ptr<Runner>> make_runner(const RunnerParts&) override { return unused(); }
@@ -47,7 +46,6 @@ class FakeContext final : public DeviceContext {
   std::atomic<int64_t>& progress_;
   Device device_;
   BackendSet attention_;
-  Stream stream_;
 };
 
 // Its steps end when all ranks have begun to wait for them. One that hangs never arrives, until the

@@ -14,6 +14,7 @@
 #include <random>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "quantize/int4_groups.h"
@@ -129,10 +130,8 @@ class MapWeights final : public WeightSource {
 };
 
 TensorSpec spec(const std::string& name, const Shape& shape, float addend = 0.0F) {
-  TensorSpec tensor;
-  tensor.name = name;
-  tensor.shape = shape;
-  tensor.addend = addend;
+  TensorSpec tensor = {name, shape, {}};
+  if (shape.rank() == 1) tensor.role = VectorSpec{addend};
   return tensor;
 }
 
@@ -380,7 +379,8 @@ TEST(ScaleGroups, CoverEveryMatrixOfEveryFamily) {
     EXPECT_EQ(groups[2].producers[0].name,
               fmt::format("model.layers.0.{}_layernorm.weight",
                           is_gemma ? "pre_feedforward" : "post_attention"));
-    EXPECT_EQ(groups[2].producers[0].addend, is_gemma ? 1.0F : 0.0F);
+    const auto& norm = std::get<VectorSpec>(groups[2].producers[0].role);
+    EXPECT_EQ(norm.addend, is_gemma ? 1.0F : 0.0F);
     for (const ScaleGroup& group : groups) {
       EXPECT_EQ(group.producer_row(group.num_channels() - 1), group.producers.front().shape[0] - 1);
     }

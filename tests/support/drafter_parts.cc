@@ -79,10 +79,8 @@ std::vector<float> output_states(DraftHead& head, int first, int count) {
   for (int i = 0; i < count; ++i) rows.push_back(first + i);
   const int64_t hidden = head.config().hidden_size;
   std::vector<float> states(static_cast<size_t>(count * hidden));
-  Stream stream;
   EXPECT_TRUE(
-      head.output_states(rows.data(), count, {states.data(), DType::kF32, {count, hidden}}, stream)
-          .ok());
+      head.output_states(rows.data(), count, {states.data(), DType::kF32, {count, hidden}}).ok());
   return states;
 }
 

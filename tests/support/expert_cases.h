@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-#include "ops/ops.h"
+#include "ops/expert_ops.h"
 #include "tensor/dtype.h"
 
 namespace quire::testing {
@@ -122,7 +122,7 @@ class RandomExperts : public ExpertsSource {
       const Shape shape = scales_shape(fp8_scheme_, matrix.shape);
       view_ = WeightView(values, {matrix.scales.data(), DType::kF32, shape}, fp8_scheme_);
     }
-    return LinearSource{.weights = {&view_, 1}, .biases = {}};
+    return LinearSource{.numbers = StoredMatrices{{&view_, 1}}};
   }
 
   ExpertsShape shape_;

@@ -158,8 +158,8 @@ Status ModelHarness::run_model(Batch& batch, bool writes_context) {
   if (!batch.hidden.empty()) {
     input.hidden = {batch.hidden.data(), DType::kF32, {num_tokens, model_.config().hidden_size}};
   }
-  if (writes_context) return dynamic_cast<TapReader&>(model_).write_context(input, stream);
-  return model_.forward(input, stream);
+  if (writes_context) return dynamic_cast<TapReader&>(model_).write_context(input);
+  return model_.forward(input);
 }
 
 void ModelHarness::keep_lengths(const Batch& batch) {
@@ -181,12 +181,11 @@ Result<std::vector<float>> ModelHarness::all_logits(const Batch& batch) {
   std::vector<int32_t> rows(batch.token_ids.size());
   std::iota(rows.begin(), rows.end(), 0);
   std::vector<float> logits(rows.size() * static_cast<size_t>(vocab_size));
-  CpuStream stream;
   for (int first = 0; first < num_tokens; first += limits_.max_num_logit_rows) {
     const int count = std::min(limits_.max_num_logit_rows, num_tokens - first);
     float* out = logits.data() + int64_t{first} * vocab_size;
-    QUIRE_RETURN_IF_ERROR(model_.compute_logits(rows.data() + first, count,
-                                                {out, DType::kF32, {count, vocab_size}}, stream));
+    QUIRE_RETURN_IF_ERROR(
+        model_.compute_logits(rows.data() + first, count, {out, DType::kF32, {count, vocab_size}}));
   }
   return logits;
 }

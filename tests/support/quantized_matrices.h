@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "ops/weight_store.h"
 #include "tensor/dtype.h"
 #include "tensor/gguf_blocks.h"
 #include "tensor/weight_source.h"
@@ -22,6 +23,11 @@ inline std::vector<GgufBlockType> quantized_types() {
     if (!type.plain) types.push_back(type);
   }
   return types;
+}
+
+// The bytes that a store keeps per block of this type.
+inline int64_t block_bytes(const WeightStore& store, const GgufBlockType& type) {
+  return store.quantized_bytes({{1, type.block_elements}, &type});
 }
 
 // The bytes of a block at which F16 numbers lie.

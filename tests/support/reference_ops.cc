@@ -7,8 +7,8 @@
 
 #include "base/check.h"
 #include "base/thread_pool.h"
-#include "model/quantization.h"
-#include "model/weights.h"
+#include "ops/collectives.h"
+#include "ops/host_matrices.h"
 #include "tensor/dtype.h"
 
 namespace quire::testing {
@@ -223,7 +223,7 @@ Result<std::unique_ptr<Experts>> ReferenceOps::make_experts(ExpertsSource& sourc
 }
 
 void ReferenceOps::route(const ExpertRouting& routing, TensorView logits, const float* bias,
-                         TensorView ids, TensorView weights, Stream& /*stream*/) {
+                         TensorView ids, TensorView weights) {
   const auto width = static_cast<size_t>(routing.num_experts);
   for (int64_t t = 0; t < logits.shape[0]; ++t) {
     const std::span row(logits.as<float>() + t * routing.num_experts, width);
@@ -238,7 +238,7 @@ void ReferenceOps::route(const ExpertRouting& routing, TensorView logits, const 
 }
 
 // Token by token, as if each were a dense MLP of its experts.
-void ReferenceOps::experts(const ExpertsCall& call, Stream& stream) {
+void ReferenceOps::run_experts(const ExpertsCall& call) {
   const auto& experts = static_cast<const ReferenceExperts&>(*call.experts);
   const int64_t hidden = experts.shape().hidden_size;
   const int64_t inner = experts.shape().intermediate_size;
@@ -252,9 +252,10 @@ void ReferenceOps::experts(const ExpertsCall& call, Stream& stream) {
     for (int64_t j = 0; j < call.ids.shape[1]; ++j) {
       const int64_t pair = t * call.ids.shape[1] + j;
       const auto expert = static_cast<size_t>(call.ids.as<int32_t>()[pair]);
-      linear_gated_mul(call.activation, *experts.gate_up[expert], call.x.rows(t, 1),
-                       {gate_up.data(), DType::kF32, {1, 2 * inner}}, product_view, stream);
-      linear(*experts.down[expert], product_view, y_view, stream);
+      const TensorView gate_up_view = {gate_up.data(), DType::kF32, {1, 2 * inner}};
+      linear(*experts.gate_up[expert], call.x.rows(t, 1), gate_up_view);
+      gated_mul(call.activation, gate_up_view, product_view);
+      linear(*experts.down[expert], product_view, y_view);
       for (size_t i = 0; i < y.size(); ++i) {
         sums[i] += double{call.weights.as<float>()[pair]} * double{y[i]};
       }
@@ -266,46 +267,15 @@ void ReferenceOps::experts(const ExpertsCall& call, Stream& stream) {
   }
 }
 
-namespace {
-
-// The elements in F32.
-Result<Tensor> expand(const RepeatedRows& rows) {
-  QUIRE_ASSIGN_OR_RETURN(Tensor out, Tensor::host(rows.shape, DType::kF32));
-  const int64_t width = rows.shape[1];
-  for (int64_t i = 0; i < rows.shape.num_elements(); ++i) {
-    const int64_t at = rows.first + i / width * rows.row_stride + i % width;
-    out.view.as<float>()[i] = element(rows.pool, at % rows.pool.shape.num_elements());
-  }
-  return out;
-}
-
-}  // namespace
-
-Result<std::unique_ptr<Linear>> ReferenceOps::make_expanded_linear(const LinearSource& source) {
-  std::vector<Tensor> copies;
-  std::vector<WeightView> matrices(source.weights.begin(), source.weights.end());
-  for (const RepeatedRows& rows : source.repeated) {
-    QUIRE_ASSIGN_OR_RETURN(Tensor copy, expand(rows));
-    matrices.emplace_back(copy.view);
-    copies.push_back(std::move(copy));
-  }
-  for (WeightView& matrix : matrices) {
-    if (!source.quantized_columns) continue;
-    ThreadPool threads(1);
-    QUIRE_ASSIGN_OR_RETURN(matrix,
-                           quantize_rows(matrix.values, fp8_at_load().scheme, copies, threads));
-    QUIRE_ASSIGN_OR_RETURN(matrix,
-                           slice_columns(matrix, *source.quantized_columns, "reference", copies));
-  }
-  return make_linear({.weights = matrices, .biases = source.biases});
-}
-
 Result<std::unique_ptr<Linear>> ReferenceOps::make_linear(const LinearSource& source) {
-  if (source.quantized_columns || !source.repeated.empty()) return make_expanded_linear(source);
+  ThreadPool threads(1);
+  std::vector<Tensor> copies;
+  QUIRE_ASSIGN_OR_RETURN(const std::vector<WeightView> matrices,
+                         matrices_in_memory(source, copies, threads));
   int64_t num_out = 0;
-  for (const WeightView& matrix : source.weights) num_out += matrix.values.shape[0];
-  auto linear = std::make_unique<ReferenceLinear>(num_out, source.weights.front().values.shape[1]);
-  for (const WeightView& matrix : source.weights) append_scaled(matrix, linear->weights);
+  for (const WeightView& matrix : matrices) num_out += matrix.values.shape[0];
+  auto linear = std::make_unique<ReferenceLinear>(num_out, matrices.front().values.shape[1]);
+  for (const WeightView& matrix : matrices) append_scaled(matrix, linear->weights);
   for (const TensorView& block : source.biases) append(block, linear->bias);
   return std::unique_ptr<Linear>(std::move(linear));
 }
@@ -322,8 +292,7 @@ Result<Tensor> ReferenceOps::allocate(const Shape& shape, DType dtype) {
   return Tensor::host(shape, dtype);
 }
 
-void ReferenceOps::embed(const Linear& table, const int32_t* ids, float scale, TensorView out,
-                         Stream& /*stream*/) {
+void ReferenceOps::embed(const Linear& table, const int32_t* ids, float scale, TensorView out) {
   const auto& linear = static_cast<const ReferenceLinear&>(table);
   const int64_t width = out.shape[1];
   for (int64_t t = 0; t < out.shape[0]; ++t) {
@@ -338,23 +307,21 @@ void ReferenceOps::embed(const Linear& table, const int32_t* ids, float scale, T
   }
 }
 
-void ReferenceOps::rms_norm(TensorView x, const float* weight, float eps, TensorView out,
-                            Stream& /*stream*/) {
+void ReferenceOps::residual_norm(const ResidualNorm& norm, TensorView out) {
+  const TensorView& x = norm.residual;
+  if (norm.delta.data != nullptr) {
+    if (norm.sums_ranks && collectives() != nullptr) collectives()->all_reduce(norm.delta);
+    for (int64_t i = 0; i < x.shape.num_elements(); ++i) {
+      x.as<float>()[i] += norm.delta.as<float>()[i];
+    }
+  }
   const int64_t width = x.shape[1];
   for (int64_t t = 0; t < x.shape[0]; ++t) {
-    normalize(x.as<float>() + t * width, width, weight, eps, out.as<float>() + t * width);
+    normalize(x.as<float>() + t * width, width, norm.weight, norm.eps, out.as<float>() + t * width);
   }
 }
 
-void ReferenceOps::add_rms_norm(TensorView residual, TensorView delta, const float* weight,
-                                float eps, TensorView out, Stream& stream) {
-  for (int64_t i = 0; i < residual.shape.num_elements(); ++i) {
-    residual.as<float>()[i] += delta.as<float>()[i];
-  }
-  rms_norm(residual, weight, eps, out, stream);
-}
-
-void ReferenceOps::linear(const Linear& w, TensorView x, TensorView out, Stream& /*stream*/) {
+void ReferenceOps::linear(const Linear& w, TensorView x, TensorView out) {
   const auto& linear = static_cast<const ReferenceLinear&>(w);
   const int64_t num_in = linear.in_features();
   const int64_t num_out = linear.out_features();
@@ -371,7 +338,7 @@ void ReferenceOps::linear(const Linear& w, TensorView x, TensorView out, Stream&
 }
 
 void ReferenceOps::rope_angles(const float* inv_freq, float attention_factor,
-                               const int32_t* positions, TensorView cos_sin, Stream& /*stream*/) {
+                               const int32_t* positions, TensorView cos_sin) {
   const int64_t half = cos_sin.shape[1] / 2;
   for (int64_t t = 0; t < cos_sin.shape[0]; ++t) {
     float* row = cos_sin.as<float>() + t * 2 * half;
@@ -383,7 +350,7 @@ void ReferenceOps::rope_angles(const float* inv_freq, float attention_factor,
   }
 }
 
-void ReferenceOps::rope_and_cache(const RopeAndCache& args, Stream& /*stream*/) {
+void ReferenceOps::rope_and_cache(const RopeAndCache& args) {
   const int64_t dim = args.head_dim;
   const int64_t row_size = (args.num_heads + 2 * args.num_kv_heads) * dim;
   for (int64_t t = 0; t < args.qkv.shape[0]; ++t) {
@@ -420,22 +387,21 @@ Result<std::unique_ptr<PerHeadLinear>> ReferenceOps::make_per_head_linear(
   for (const TensorView& matrix : matrices) {
     const WeightView weights(matrix);
     QUIRE_ASSIGN_OR_RETURN(linear->heads.emplace_back(),
-                           make_linear({.weights = {&weights, 1}, .biases = {}}));
+                           make_linear({.numbers = StoredMatrices{{&weights, 1}}}));
   }
   return std::unique_ptr<PerHeadLinear>(std::move(linear));
 }
 
-void ReferenceOps::per_head_linear(const PerHeadLinear& w, TensorView x, TensorView out,
-                                   Stream& stream) {
+void ReferenceOps::per_head_linear(const PerHeadLinear& w, TensorView x, TensorView out) {
   const auto& heads = static_cast<const ReferencePerHeadLinear&>(w).heads;
   for (int64_t i = 0; i < x.shape[0] * x.shape[1]; ++i) {
     linear(*heads[static_cast<size_t>(i % x.shape[1])],
            {x.as<float>() + i * x.shape[2], DType::kF32, {1, w.in_features()}},
-           {out.as<float>() + i * out.shape[2], DType::kF32, {1, w.out_features()}}, stream);
+           {out.as<float>() + i * out.shape[2], DType::kF32, {1, w.out_features()}});
   }
 }
 
-void ReferenceOps::latent_rope_and_cache(const LatentRopeAndCache& args, Stream& /*stream*/) {
+void ReferenceOps::latent_rope_and_cache(const LatentRopeAndCache& args) {
   const int64_t rope_dim = args.cos_sin.shape[1];
   const int64_t width = args.latent.shape[1];
   for (int64_t t = 0; t < args.latent.shape[0]; ++t) {
@@ -460,8 +426,7 @@ void ReferenceOps::latent_rope_and_cache(const LatentRopeAndCache& args, Stream&
   }
 }
 
-void ReferenceOps::gated_mul(Activation activation, TensorView gate_up, TensorView out,
-                             Stream& /*stream*/) {
+void ReferenceOps::gated_mul(Activation activation, TensorView gate_up, TensorView out) {
   const int64_t width = out.shape[1];
   for (int64_t t = 0; t < out.shape[0]; ++t) {
     const float* row = gate_up.as<float>() + t * 2 * width;
@@ -472,22 +437,20 @@ void ReferenceOps::gated_mul(Activation activation, TensorView gate_up, TensorVi
   }
 }
 
-void ReferenceOps::soft_cap(float cap, TensorView x, Stream& /*stream*/) {
+void ReferenceOps::soft_cap(float cap, TensorView x) {
   for (int64_t i = 0; i < x.shape.num_elements(); ++i) {
     x.as<float>()[i] = static_cast<float>(cap * std::tanh(double{x.as<float>()[i]} / cap));
   }
 }
 
-void ReferenceOps::gather_rows(TensorView x, const int32_t* rows, TensorView out,
-                               Stream& /*stream*/) {
+void ReferenceOps::gather_rows(TensorView x, const int32_t* rows, TensorView out) {
   const int64_t width = x.shape[1];
   for (int64_t i = 0; i < out.shape[0]; ++i) {
     std::copy_n(x.as<float>() + rows[i] * width, width, out.as<float>() + i * width);
   }
 }
 
-void ReferenceOps::write_columns(TensorView x, TensorView out, int64_t first_column,
-                                 Stream& /*stream*/) {
+void ReferenceOps::write_columns(TensorView x, TensorView out, int64_t first_column) {
   const int64_t width = x.shape[1];
   for (int64_t t = 0; t < x.shape[0]; ++t) {
     std::copy_n(x.as<float>() + t * width, width,

@@ -4,7 +4,10 @@
 #include <span>
 #include <vector>
 
+#include "ops/expert_ops.h"
+#include "ops/latent_ops.h"
 #include "ops/ops.h"
+#include "ops/weight_store.h"
 
 namespace quire::testing {
 
@@ -13,69 +16,67 @@ struct RoutedExpert {
   double weight = 0.0;
 };
 
-// The experts of one token, by the definition of Ops::route. bias: one number per expert, or empty.
+// The experts of one token, by the definition of ExpertOps::route. bias: one number per expert, or
+// empty.
 std::vector<RoutedExpert> reference_route(const ExpertRouting& routing,
                                           std::span<const float> logits,
                                           std::span<const float> bias);
 
-// Reference implementations of ops/ops.h: F32 activations, fp64 arithmetic, one plain loop each.
-class ReferenceOps : public Ops {
+// Reference implementations of ops/: F32 activations, fp64 arithmetic, one plain loop each.
+class ReferenceOps : public Ops, public WeightStore, public ExpertOps, public LatentOps {
  public:
+  Stream& stream() override { return stream_; }
+  WeightStore& weights() const override { return store_; }
+  ExpertOps* experts() const override { return experts_; }
+  LatentOps* latents() const override { return latents_; }
   DType activation_dtype() const override { return DType::kF32; }
+
+  int64_t quantized_bytes(const QuantizedForm& /*matrix*/) const override { return 0; }
   Result<DType> linear_dtype(const WeightScheme& /*scheme*/) const override { return DType::kF32; }
+  bool needs_whole_blocks() const override { return false; }
+  bool mixes_experts() const override { return true; }
+  bool merges_shared_experts(const ExpertsShape& /*shape*/) const override { return false; }
+  Status finish() override { return {}; }
 
   Result<std::unique_ptr<Linear>> make_linear(const LinearSource& source) override;
   Result<std::unique_ptr<PerHeadLinear>> make_per_head_linear(
       std::span<const TensorView> matrices) override;
   Result<std::unique_ptr<Experts>> make_experts(ExpertsSource& source) override;
-  Result<int64_t> experts_workspace_bytes(const ExpertsShape& /*shape*/,
-                                          int64_t /*max_num_tokens*/) const override {
-    return 0;
-  }
   Result<Tensor> make_vector(const TensorView& source) override;
   Result<Tensor> allocate(const Shape& shape, DType dtype) override;
 
-  void embed(const Linear& table, const int32_t* ids, float scale, TensorView out,
-             Stream& stream) override;
-  void rms_norm(TensorView x, const float* weight, float eps, TensorView out,
-                Stream& stream) override;
-  void add_rms_norm(TensorView residual, TensorView delta, const float* weight, float eps,
-                    TensorView out, Stream& stream) override;
-  void linear(const Linear& w, TensorView x, TensorView out, Stream& stream) override;
-  void per_head_linear(const PerHeadLinear& w, TensorView x, TensorView out,
-                       Stream& stream) override;
+  void embed(const Linear& table, const int32_t* ids, float scale, TensorView out) override;
+  void residual_norm(const ResidualNorm& norm, TensorView out) override;
+  void linear(const Linear& w, TensorView x, TensorView out) override;
+  void per_head_linear(const PerHeadLinear& w, TensorView x, TensorView out) override;
   void rope_angles(const float* inv_freq, float attention_factor, const int32_t* positions,
-                   TensorView cos_sin, Stream& stream) override;
-  void rope_and_cache(const RopeAndCache& args, Stream& stream) override;
-  void latent_rope_and_cache(const LatentRopeAndCache& args, Stream& stream) override;
-  void gated_mul(Activation activation, TensorView gate_up, TensorView out,
-                 Stream& stream) override;
+                   TensorView cos_sin) override;
+  void rope_and_cache(const RopeAndCache& args) override;
+  void latent_rope_and_cache(const LatentRopeAndCache& args) override;
+  void gated_mul(Activation activation, TensorView gate_up, TensorView out) override;
   void route(const ExpertRouting& routing, TensorView logits, const float* bias, TensorView ids,
-             TensorView weights, Stream& stream) override;
-  void experts(const ExpertsCall& call, Stream& stream) override;
-  void soft_cap(float cap, TensorView x, Stream& stream) override;
-  void gather_rows(TensorView x, const int32_t* rows, TensorView out, Stream& stream) override;
-  void write_columns(TensorView x, TensorView out, int64_t first_column, Stream& stream) override;
+             TensorView weights) override;
+  int64_t workspace_bytes(const ExpertsShape& /*shape*/,
+                          int64_t /*max_num_tokens*/) const override {
+    return 0;
+  }
+  void run_experts(const ExpertsCall& call) override;
+  void soft_cap(float cap, TensorView x) override;
+  void gather_rows(TensorView x, const int32_t* rows, TensorView out) override;
+  void write_columns(TensorView x, TensorView out, int64_t first_column) override;
 
  private:
-  // Writes out the repeated rows, and quantizes the matrices that are to be quantized.
-  Result<std::unique_ptr<Linear>> make_expanded_linear(const LinearSource& source);
+  Stream stream_;
+  WeightStore& store_ = *this;
+  ExpertOps* const experts_ = this;
+  LatentOps* const latents_ = this;
 };
 
 // Operations of a device that computes neither experts nor matrices by head.
 class DenseOps final : public ReferenceOps {
  public:
-  Result<std::unique_ptr<PerHeadLinear>> make_per_head_linear(
-      std::span<const TensorView> matrices) override {
-    return Ops::make_per_head_linear(matrices);
-  }
-  Result<std::unique_ptr<Experts>> make_experts(ExpertsSource& source) override {
-    return Ops::make_experts(source);
-  }
-  Result<int64_t> experts_workspace_bytes(const ExpertsShape& shape,
-                                          int64_t max_num_tokens) const override {
-    return Ops::experts_workspace_bytes(shape, max_num_tokens);
-  }
+  ExpertOps* experts() const override { return nullptr; }
+  LatentOps* latents() const override { return nullptr; }
 };
 
 }  // namespace quire::testing

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "cpu/ops/products.h"
 
 namespace quire::cpu {
 namespace {
@@ -30,13 +31,13 @@ Status check_shapes(const ExpertsShape& shape, const Linear& gate_up, const Line
 
 }  // namespace
 
-Result<std::unique_ptr<CpuExperts>> CpuExperts::make(ExpertsSource& source, Ops& ops) {
+Result<std::unique_ptr<CpuExperts>> CpuExperts::make(ExpertsSource& source, Products& products) {
   std::unique_ptr<CpuExperts> experts(new CpuExperts(source.shape()));
   for (int i = 0; i < source.shape().num_experts; ++i) {
     QUIRE_ASSIGN_OR_RETURN(const LinearSource gate_up, source.gate_up(i));
-    QUIRE_ASSIGN_OR_RETURN(auto packed_gate_up, ops.make_linear(gate_up));
+    QUIRE_ASSIGN_OR_RETURN(auto packed_gate_up, products.make_linear(gate_up));
     QUIRE_ASSIGN_OR_RETURN(const LinearSource down, source.down(i));
-    QUIRE_ASSIGN_OR_RETURN(auto packed_down, ops.make_linear(down));
+    QUIRE_ASSIGN_OR_RETURN(auto packed_down, products.make_linear(down));
     QUIRE_RETURN_IF_ERROR(check_shapes(source.shape(), *packed_gate_up, *packed_down));
     experts->gate_up_.push_back(std::move(packed_gate_up));
     experts->down_.push_back(std::move(packed_down));

@@ -11,14 +11,16 @@
 
 #include "base/numbers.h"
 #include "cpu/ops/row_group.h"
-#include "ops/ops.h"
+#include "ops/weight_store.h"
 
 namespace quire::cpu {
 
+class Products;
+
 class CpuExperts final : public Experts {
  public:
-  // `ops` creates the matrices.
-  static Result<std::unique_ptr<CpuExperts>> make(ExpertsSource& source, Ops& ops);
+  // `products` packs the matrices.
+  static Result<std::unique_ptr<CpuExperts>> make(ExpertsSource& source, Products& products);
 
   const ExpertsShape& shape() const override { return shape_; }
   size_t num_bytes() const override;

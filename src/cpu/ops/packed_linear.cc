@@ -47,17 +47,17 @@ Status check_scales(const WeightView& matrix, size_t i) {
                   wanted[1]));
 }
 
-Status check_source(const LinearSource& source) {
-  if (source.weights.empty()) return invalid_argument("[ops] a linear needs at least one weight");
-  const WeightView& first = source.weights[0];
+Status check_matrices(std::span<const WeightView> matrices, std::span<const TensorView> biases) {
+  if (matrices.empty()) return invalid_argument("[ops] a linear needs at least one weight");
+  const WeightView& first = matrices[0];
   QUIRE_RETURN_IF_ERROR(check_scheme(first));
-  if (!source.biases.empty() && source.biases.size() != source.weights.size()) {
+  if (!biases.empty() && biases.size() != matrices.size()) {
     return invalid_argument(fmt::format("[ops] wrong number of bias blocks; got {}, expected {}",
-                                        source.biases.size(), source.weights.size()));
+                                        biases.size(), matrices.size()));
   }
-  for (size_t i = 0; i < source.weights.size(); ++i) {
-    const TensorView& weight = source.weights[i].values;
-    if (weight.shape.rank() != 2 || source.weights[i].scheme != first.scheme ||
+  for (size_t i = 0; i < matrices.size(); ++i) {
+    const TensorView& weight = matrices[i].values;
+    if (weight.shape.rank() != 2 || matrices[i].scheme != first.scheme ||
         weight.dtype != first.values.dtype || weight.shape[1] != first.values.shape[1] ||
         weight.shape[0] < 1 || weight.shape[1] < 1) {
       return invalid_argument(
@@ -65,9 +65,9 @@ Status check_source(const LinearSource& source) {
                       "type, scheme and columns",
                       i));
     }
-    QUIRE_RETURN_IF_ERROR(check_scales(source.weights[i], i));
-    if (source.biases.empty() || source.biases[i].data == nullptr) continue;
-    const TensorView& bias = source.biases[i];
+    QUIRE_RETURN_IF_ERROR(check_scales(matrices[i], i));
+    if (biases.empty() || biases[i].data == nullptr) continue;
+    const TensorView& bias = biases[i];
     if (!is_weight_dtype(bias.dtype) || bias.shape.num_elements() != weight.shape[0]) {
       return invalid_argument(
           fmt::format("[ops] wrong bias block {}; got {} elements of {}, expected {}", i,
@@ -80,10 +80,10 @@ Status check_source(const LinearSource& source) {
 // Pointers to the rows of a panel, which may be in different blocks; null beyond the matrix.
 using PanelRows = std::array<const std::byte*, kPanelWidth>;
 
-PanelRows panel_rows(const LinearSource& source, int64_t first_row) {
+PanelRows panel_rows(std::span<const WeightView> matrices, int64_t first_row) {
   PanelRows rows = {};
   int64_t block_start = 0;
-  for (const WeightView& matrix : source.weights) {
+  for (const WeightView& matrix : matrices) {
     const TensorView& block = matrix.values;
     const int64_t row_bytes = block.shape[1] * static_cast<int64_t>(dtype_bytes(block.dtype));
     for (int64_t r = 0; r < kPanelWidth; ++r) {
@@ -141,12 +141,13 @@ void pack_panel(const PanelRows& rows, DType dtype, PanelLayout layout, int64_t 
 }
 
 // A panel's rows multiplied by their scales, [kPanelWidth, k] of plain_dtype().
-std::vector<std::byte> scaled_rows(const LinearSource& source, int64_t first_row, int64_t k) {
-  const DType dtype = plain_dtype(source.weights[0].scheme);
+std::vector<std::byte> scaled_rows(std::span<const WeightView> matrices, int64_t first_row,
+                                   int64_t k) {
+  const DType dtype = plain_dtype(matrices[0].scheme);
   const auto row_bytes = static_cast<size_t>(k) * dtype_bytes(dtype);
   std::vector<std::byte> products(kPanelWidth * row_bytes);
   int64_t block_start = 0;
-  for (const WeightView& matrix : source.weights) {
+  for (const WeightView& matrix : matrices) {
     const int64_t num_rows = matrix.values.shape[0];
     for (int64_t r = 0; r < kPanelWidth; ++r) {
       const int64_t row = first_row + r - block_start;
@@ -167,13 +168,14 @@ PanelRows rows_in(const std::vector<std::byte>& products, PanelRows rows) {
   return rows;
 }
 
-std::vector<float> pack_bias(const LinearSource& source, int64_t num_panels) {
-  if (source.biases.empty()) return {};
+std::vector<float> pack_bias(std::span<const WeightView> matrices,
+                             std::span<const TensorView> biases, int64_t num_panels) {
+  if (biases.empty()) return {};
   std::vector<float> bias(static_cast<size_t>(num_panels * kPanelWidth));
   int64_t start = 0;
-  for (size_t i = 0; i < source.biases.size(); ++i) {
-    const TensorView& block = source.biases[i];
-    const int64_t rows = source.weights[i].values.shape[0];
+  for (size_t i = 0; i < biases.size(); ++i) {
+    const TensorView& block = biases[i];
+    const int64_t rows = matrices[i].values.shape[0];
     if (block.data != nullptr) convert_to_f32(block.data, block.dtype, rows, bias.data() + start);
     start += rows;
   }
@@ -182,48 +184,51 @@ std::vector<float> pack_bias(const LinearSource& source, int64_t num_panels) {
 
 }  // namespace
 
-Result<std::unique_ptr<PackedLinear>> PackedLinear::pack(const LinearSource& source, bool for_amx,
-                                                         ThreadPool& pool, PackedWeights* kept) {
-  QUIRE_RETURN_IF_ERROR(check_source(source));
+Result<std::unique_ptr<PackedLinear>> PackedLinear::pack(std::span<const WeightView> matrices,
+                                                         std::span<const TensorView> biases,
+                                                         bool for_amx, ThreadPool& pool,
+                                                         PackedWeights* kept) {
+  QUIRE_RETURN_IF_ERROR(check_matrices(matrices, biases));
   std::unique_ptr<PackedLinear> packed(new PackedLinear);
   PackedLinear& p = *packed;
-  const WeightView& first = source.weights[0];
+  const WeightView& first = matrices[0];
   p.dtype_ = plain_dtype(first.scheme);
   p.in_features_ = first.values.shape[1];
-  for (const WeightView& matrix : source.weights) p.out_features_ += matrix.values.shape[0];
+  for (const WeightView& matrix : matrices) p.out_features_ += matrix.values.shape[0];
   p.padded_k_ = round_up(p.in_features_, kKAlign);
   p.panel_bytes_ = p.padded_k_ * kPanelWidth * static_cast<int64_t>(dtype_bytes(p.dtype_));
-  p.bias_ = pack_bias(source, p.num_panels());
+  p.bias_ = pack_bias(matrices, biases, p.num_panels());
   const bool pairs = p.dtype_ == DType::kBF16 || (p.dtype_ == DType::kF16 && for_amx);
   const int64_t num_bytes = p.num_panels() * p.panel_bytes_;
   const auto pack_all = [&](std::byte* panels) {
     p.layout_ = pairs ? PanelLayout::kPairs : PanelLayout::kRows;
-    if (!p.pack_panels(source, pool, panels)) {
-      // The pages stay on the nodes where the first attempt placed them.
+    if (!p.pack_panels(matrices, pool, panels)) {
+      // The pages keep the nodes on which the first attempt placed them.
       p.layout_ = PanelLayout::kRows;
       std::memset(panels, 0, static_cast<size_t>(num_bytes));
-      p.pack_panels(source, pool, panels);
+      p.pack_panels(matrices, pool, panels);
     }
     return static_cast<uint32_t>(p.layout_);
   };
   QUIRE_ASSIGN_OR_RETURN(
-      PackedWeights::Matrix matrix,
-      kept_matrix(kept, source, pairs ? "panels of pairs" : "panels of rows", num_bytes, pack_all));
-  p.weights_ = std::move(matrix.bytes);
+      PackedWeights::Matrix kept_panels,
+      kept_matrix(kept, {.numbers = StoredMatrices{matrices}},
+                  pairs ? "panels of pairs" : "panels of rows", num_bytes, pack_all));
+  p.weights_ = std::move(kept_panels.bytes);
   const auto rows = static_cast<uint32_t>(PanelLayout::kRows);
-  p.layout_ = matrix.form == rows ? PanelLayout::kRows : PanelLayout::kPairs;
+  p.layout_ = kept_panels.form == rows ? PanelLayout::kRows : PanelLayout::kPairs;
   return packed;
 }
 
-bool PackedLinear::pack_panels(const LinearSource& source, ThreadPool& pool,
+bool PackedLinear::pack_panels(std::span<const WeightView> matrices, ThreadPool& pool,
                                std::byte* base) const {
   std::atomic<bool> fits = true;
   pool.parallel_for_by_node(num_panels(), [&](int64_t i) {
     std::byte* panel = base + i * panel_bytes_;
     std::vector<std::byte> products;
-    PanelRows rows = panel_rows(source, i * kPanelWidth);
-    if (has_scales(source.weights[0])) {
-      products = scaled_rows(source, i * kPanelWidth, in_features_);
+    PanelRows rows = panel_rows(matrices, i * kPanelWidth);
+    if (has_scales(matrices[0])) {
+      products = scaled_rows(matrices, i * kPanelWidth, in_features_);
       rows = rows_in(products, rows);
     }
     pack_panel(rows, dtype_, layout_, in_features_, panel);
@@ -270,20 +275,20 @@ namespace {
 std::optional<std::string> key_of(const PackedWeights& kept, const LinearSource& source,
                                   std::string_view order) {
   std::string key(order);
-  bool is_in_files = source.repeated.empty() && !source.quantized_columns;
+  bool is_in_files = true;
   const auto add = [&](std::string_view name, const void* data, size_t num_bytes) {
     if (data == nullptr || !is_in_files) return;
     const std::optional<std::string> place = kept.place_of(data, num_bytes);
     is_in_files = place.has_value();
     key += fmt::format("; {} {}", name, place.value_or(""));
   };
-  for (const BlockMatrix& matrix : source.blocks) {
+  const auto add_blocks = [&](const BlockMatrix& matrix) {
     const int64_t num_blocks = matrix.shape[0] * matrix.blocks_per_row();
     key += fmt::format("; {} {}, {} paired rows", matrix.type->name, shape_text(matrix.shape),
                        matrix.paired_rows);
     add("blocks", matrix.bytes, static_cast<size_t>(num_blocks * matrix.type->block_bytes));
-  }
-  for (const WeightView& matrix : source.weights) {
+  };
+  const auto add_values = [&](const WeightView& matrix) {
     key += fmt::format("; {} as {} {}", describe(matrix.scheme), dtype_name(matrix.values.dtype),
                        shape_text(matrix.values.shape));
     key += fmt::format(" to {}, scales in {}", dtype_name(plain_dtype(matrix.scheme)),
@@ -292,6 +297,11 @@ std::optional<std::string> key_of(const PackedWeights& kept, const LinearSource&
     add("scales", matrix.scales.data, matrix.scales.num_bytes());
     add("zeros", matrix.zeros.data, matrix.zeros.num_bytes());
     add("order", matrix.order.data, matrix.order.num_bytes());
+  };
+  if (const auto* blocks = std::get_if<MatricesInBlocks>(&source.numbers)) {
+    std::ranges::for_each(blocks->each, add_blocks);
+  } else {
+    std::ranges::for_each(std::get<StoredMatrices>(source.numbers).each, add_values);
   }
   return is_in_files ? std::optional(key) : std::nullopt;
 }

@@ -2,11 +2,15 @@
 // weights.
 #pragma once
 
+#include <functional>
+#include <memory>
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include "base/numbers.h"
 #include "base/thread_pool.h"
-#include "ops/ops.h"
+#include "ops/weight_store.h"
 #include "tensor/packed_weights.h"
 
 namespace quire::cpu {
@@ -21,12 +25,15 @@ enum class PanelLayout : uint8_t { kRows, kPairs };
 // Matrices are packed in the plain_dtype() of their scheme.
 class PackedLinear final : public Linear {
  public:
-  // Fails with kInvalidArgument if the blocks' shapes or types are inconsistent, and with
-  // kResourceExhausted. With `for_amx`, F16 is also packed in pairs, if all values fit
+  // Packs matrices, one below the other; biases: as LinearSource has them. Fails with
+  // kInvalidArgument if the blocks' shapes or types are inconsistent, and with
+  // kResourceExhausted. With `for_amx`, F16 is packed in pairs too, if all values fit
   // (amx/kernel.h).
   // `kept`: as in kept_matrix().
-  static Result<std::unique_ptr<PackedLinear>> pack(const LinearSource& source, bool for_amx,
-                                                    ThreadPool& pool, PackedWeights* kept);
+  static Result<std::unique_ptr<PackedLinear>> pack(std::span<const WeightView> matrices,
+                                                    std::span<const TensorView> biases,
+                                                    bool for_amx, ThreadPool& pool,
+                                                    PackedWeights* kept);
 
   int64_t in_features() const override { return in_features_; }
   int64_t out_features() const override { return out_features_; }
@@ -53,8 +60,8 @@ class PackedLinear final : public Linear {
 
  private:
   PackedLinear() = default;
-  // Returns false if an F16 value does not fit in a pair.
-  bool pack_panels(const LinearSource& source, ThreadPool& pool, std::byte* base) const;
+  // Returns false if an F16 value does not fit pairs.
+  bool pack_panels(std::span<const WeightView> matrices, ThreadPool& pool, std::byte* base) const;
 
   Buffer weights_;
   std::vector<float> bias_;
@@ -66,9 +73,10 @@ class PackedLinear final : public Linear {
   int64_t panel_bytes_ = 0;
 };
 
-// Returns the source's matrix from `kept`, or else the matrix that pack() writes
-// (PackedWeights::get). `order` names the element order of pack(). If `kept` is null, or if the
-// weights are not in the model's files, the matrix is packed and not kept.
+// Returns the matrix of the source, whose numbers are stored or in blocks, from `kept`, or the
+// matrix that pack() writes (PackedWeights::get). `order` names the order in which pack() writes.
+// Without `kept`, and if the numbers do not lie in the model's files, the matrix is packed and not
+// kept.
 Result<PackedWeights::Matrix> kept_matrix(PackedWeights* kept, const LinearSource& source,
                                           std::string_view order, int64_t num_bytes,
                                           const std::function<uint32_t(std::byte*)>& pack);

@@ -1,19 +1,20 @@
 #include "cpu/ops/per_head_linear.h"
 
 #include "base/check.h"
+#include "cpu/ops/products.h"
 
 namespace quire::cpu {
 
 Result<std::unique_ptr<CpuPerHeadLinear>> CpuPerHeadLinear::make(
-    std::span<const TensorView> matrices, Ops& ops) {
-  QUIRE_CHECK(!matrices.empty(), "[ops] make_per_head_linear: the number of heads is 0");
+    std::span<const TensorView> matrices, Products& products) {
+  QUIRE_CHECK(!matrices.empty(), "[ops] make_per_head_linear: there are no heads");
   std::unique_ptr<CpuPerHeadLinear> linear(new CpuPerHeadLinear());
   for (const TensorView& matrix : matrices) {
     QUIRE_CHECK(matrix.shape == matrices.front().shape,
                 "[ops] make_per_head_linear: the heads differ in shape");
     const WeightView weights(matrix);
     QUIRE_ASSIGN_OR_RETURN(linear->heads_.emplace_back(),
-                           ops.make_linear({.weights = {&weights, 1}, .biases = {}}));
+                           products.make_linear({.numbers = StoredMatrices{{&weights, 1}}}));
   }
   return linear;
 }

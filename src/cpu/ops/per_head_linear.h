@@ -9,15 +9,17 @@
 #include <vector>
 
 #include "cpu/ops/row_group.h"
-#include "ops/ops.h"
+#include "ops/latent_ops.h"
 
 namespace quire::cpu {
 
+class Products;
+
 class CpuPerHeadLinear final : public PerHeadLinear {
  public:
-  // `ops` creates the matrices.
+  // `products` packs the matrices.
   static Result<std::unique_ptr<CpuPerHeadLinear>> make(std::span<const TensorView> matrices,
-                                                        Ops& ops);
+                                                        Products& products);
 
   int num_heads() const override { return static_cast<int>(heads_.size()); }
   int64_t in_features() const override { return heads_.front()->in_features(); }

@@ -46,7 +46,7 @@ class RankGroup {
   // bits are the same on all ranks, in every run, and for any division of the ranks among nodes.
   // `pool` is the rank's own thread pool.
   void all_reduce(int rank, const TensorView& x, ThreadPool& pool);
-  // See Ops::all_gather_columns().
+  // Collectives::all_gather_columns().
   void all_gather_columns(int rank, const TensorView& part, const TensorView& whole,
                           ThreadPool& pool);
   // whole = the parts of all ranks, in the order of the ranks; all parts have the same size.

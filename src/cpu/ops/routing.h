@@ -3,11 +3,11 @@
 
 #include <cstdint>
 
-#include "ops/ops.h"
+#include "ops/expert_ops.h"
 
 namespace quire::cpu {
 
-// Computes Ops::route for one token. logits: [num_experts]; bias: [num_experts] or null; ids and
+// ExpertOps::route for one token. logits: [num_experts]; bias: [num_experts] or null; ids and
 // weights: [num_per_token()].
 void route_row(const ExpertRouting& routing, const float* logits, const float* bias, int32_t* ids,
                float* weights);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "ops/latent_ops.h"
 #include "ops/ops.h"
 
 namespace quire::cpu {

@@ -31,13 +31,13 @@ class BlockDrafter final : public HostDrafter {
     return {};
   }
 
-  Status propose(const HostDraftCall& call, Stream& stream) override {
-    QUIRE_RETURN_IF_ERROR(write_context(call, stream));
+  Status propose(const HostDraftCall& call) override {
+    QUIRE_RETURN_IF_ERROR(write_context(call));
     find_blocks(call);
     if (blocks_.empty()) return {};
-    QUIRE_RETURN_IF_ERROR(compute_blocks(call, stream));
+    QUIRE_RETURN_IF_ERROR(compute_blocks(call));
     const int most = buffers_.limits.num_drafts;
-    for (int i = 0; i < most && !blocks_.empty(); ++i) add_drafts(call, stream);
+    for (int i = 0; i < most && !blocks_.empty(); ++i) add_drafts(call);
     return {};
   }
 
@@ -60,15 +60,15 @@ class BlockDrafter final : public HostDrafter {
 
   DraftChunk new_context(const HostDraftCall& call, size_t span_idx);
   // Writes the context of all tokens that the step has computed and not rejected.
-  Status write_context(const HostDraftCall& call, Stream& stream);
+  Status write_context(const HostDraftCall& call);
   // Finds the sequences whose whole context is written and that want drafts.
   void find_blocks(const HostDraftCall& call);
   // Writes the logits of all drafts.
-  Status compute_blocks(const HostDraftCall& call, Stream& stream);
+  Status compute_blocks(const HostDraftCall& call);
   // Adds one draft to each sequence, and removes those that have all of theirs.
-  void add_drafts(const HostDraftCall& call, Stream& stream);
+  void add_drafts(const HostDraftCall& call);
   // Adds what the token before each sequence's next draft says about it to the draft's logits.
-  void add_transitions(const HostDraftCall& call, Stream& stream);
+  void add_transitions(const HostDraftCall& call);
 
   DraftBuffers buffers_;
   BlockHead& model_;
@@ -93,7 +93,7 @@ DraftChunk BlockDrafter::new_context(const HostDraftCall& call, size_t span_idx)
           .first_row = span.first_token};
 }
 
-Status BlockDrafter::write_context(const HostDraftCall& call, Stream& stream) {
+Status BlockDrafter::write_context(const HostDraftCall& call) {
   context_.clear();
   std::vector<DraftChunk> chunks;
   for (size_t i = 0; i < call.spans.size(); ++i) {
@@ -101,10 +101,10 @@ Status BlockDrafter::write_context(const HostDraftCall& call, Stream& stream) {
     if (!context_.back().token_ids.empty()) chunks.push_back(context_.back());
   }
   if (chunks.empty()) return {};
-  buffers_.states.read(call, model_, chunks, buffers_.ops(), stream);
-  QUIRE_ASSIGN_OR_RETURN(StepInput input, buffers_.pass.build_prompts(call, chunks, stream));
+  buffers_.states.read(call, model_, chunks, buffers_.ops());
+  QUIRE_ASSIGN_OR_RETURN(StepInput input, buffers_.pass.build_prompts(call, chunks));
   input.hidden = buffers_.states.rows(input.num_tokens);
-  return model_.write_context(input, stream);
+  return model_.write_context(input);
 }
 
 // A block that does not fit the sequence's last page is cut: the sequence ends within it.
@@ -125,7 +125,7 @@ void BlockDrafter::find_blocks(const HostDraftCall& call) {
 
 // The block of a sequence has as many mask tokens as a step can verify, whatever this one wants:
 // they see each other, and a drafter expects the number of its training.
-Status BlockDrafter::compute_blocks(const HostDraftCall& call, Stream& stream) {
+Status BlockDrafter::compute_blocks(const HostDraftCall& call) {
   const auto most_tokens = static_cast<size_t>(layout().num_tokens(buffers_.limits.num_drafts));
   std::vector<int32_t> ids(blocks_.size() * most_tokens, layout().mask_token_id);
   std::vector<DraftChunk> chunks;
@@ -140,8 +140,8 @@ Status BlockDrafter::compute_blocks(const HostDraftCall& call, Stream& stream) {
                       .first = static_cast<int>(newest),
                       .token_ids = block_ids.first(std::min(most_tokens, num_places))});
   }
-  QUIRE_ASSIGN_OR_RETURN(const StepInput input, buffers_.pass.build_prompts(call, chunks, stream));
-  QUIRE_RETURN_IF_ERROR(model_.forward(input, stream));
+  QUIRE_ASSIGN_OR_RETURN(const StepInput input, buffers_.pass.build_prompts(call, chunks));
+  QUIRE_RETURN_IF_ERROR(model_.forward(input));
   std::vector<int32_t> rows;
   for (size_t b = 0; b < blocks_.size(); ++b) {
     const int first = buffers_.pass.span(b).first_token + layout().num_before_drafts();
@@ -149,12 +149,11 @@ Status BlockDrafter::compute_blocks(const HostDraftCall& call, Stream& stream) {
     for (int i = 0; i < blocks_[b].num_drafts; ++i) rows.push_back(first + i);
   }
   const auto num_rows = static_cast<int>(rows.size());
-  return model_.compute_logits(rows.data(), num_rows, buffers_.logits.view.rows(0, num_rows),
-                               stream);
+  return model_.compute_logits(rows.data(), num_rows, buffers_.logits.view.rows(0, num_rows));
 }
 
-void BlockDrafter::add_drafts(const HostDraftCall& call, Stream& stream) {
-  if (model_.has_transitions()) add_transitions(call, stream);
+void BlockDrafter::add_drafts(const HostDraftCall& call) {
+  if (model_.has_transitions()) add_transitions(call);
   std::vector<std::optional<int32_t>> drafts(blocks_.size());
   buffers_.device.pool.parallel_for(std::ssize(blocks_), [&](int64_t b) {
     const Block& block = blocks_[static_cast<size_t>(b)];
@@ -172,7 +171,7 @@ void BlockDrafter::add_drafts(const HostDraftCall& call, Stream& stream) {
   blocks_ = std::move(unfinished);
 }
 
-void BlockDrafter::add_transitions(const HostDraftCall& call, Stream& stream) {
+void BlockDrafter::add_transitions(const HostDraftCall& call) {
   std::vector<int32_t> previous;
   for (const Block& block : blocks_) {
     const int slot = slot_of(call, block);
@@ -180,7 +179,7 @@ void BlockDrafter::add_transitions(const HostDraftCall& call, Stream& stream) {
     previous.push_back(buffers_.tokens.next_tokens(call, slot)[num_proposed]);
   }
   const auto num_rows = static_cast<int>(previous.size());
-  model_.transitions(previous.data(), num_rows, transitions_.view.rows(0, num_rows), stream);
+  model_.transitions(previous.data(), num_rows, transitions_.view.rows(0, num_rows));
   buffers_.device.pool.parallel_for(num_rows, [&](int64_t b) {
     const Block& block = blocks_[static_cast<size_t>(b)];
     const std::span<float> logits = next_logits(call, block);

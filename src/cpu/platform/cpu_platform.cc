@@ -41,7 +41,6 @@ class CpuContext final : public DeviceContext {
   Status bind_thread() override { return {}; }
   const Device& device() const override { return device_; }
   const BackendSet& attention() const override { return attention_; }
-  Stream& stream() override { return host_.stream; }
   Ops& ops() override { return *host_.ops; }
   // All ranks of a process, over all replicas, share the machine's memory.
   Result<MemoryBudget> memory_budget() const override {

@@ -11,21 +11,19 @@ int draft_capacity(const SeqSpan& span, const ModelLimits& limits) {
   return std::min(span.num_blocks * limits.page_size, limits.max_model_len);
 }
 
-Result<StepInput> DraftPass::build(const HostDraftCall& call, std::span<const DraftChunk> chunks,
-                                   Stream& stream) {
+Result<StepInput> DraftPass::build(const HostDraftCall& call, std::span<const DraftChunk> chunks) {
   const auto num_decode = std::ranges::count_if(
       chunks, [](const DraftChunk& chunk) { return chunk.token_ids.size() == 1; });
-  return build_inputs(call, chunks, static_cast<int>(num_decode), stream);
+  return build_inputs(call, chunks, static_cast<int>(num_decode));
 }
 
 Result<StepInput> DraftPass::build_prompts(const HostDraftCall& call,
-                                           std::span<const DraftChunk> chunks, Stream& stream) {
-  return build_inputs(call, chunks, 0, stream);
+                                           std::span<const DraftChunk> chunks) {
+  return build_inputs(call, chunks, 0);
 }
 
 Result<StepInput> DraftPass::build_inputs(const HostDraftCall& call,
-                                          std::span<const DraftChunk> chunks, int num_decode,
-                                          Stream& stream) {
+                                          std::span<const DraftChunk> chunks, int num_decode) {
   pass_ = BatchPlan();
   pass_.num_decode = num_decode;
   views_.clear();
@@ -43,7 +41,7 @@ Result<StepInput> DraftPass::build_inputs(const HostDraftCall& call,
   batches_.clear();
   for (const TableInputs& table : inputs_.tables) batches_.push_back(&table.attention);
   QUIRE_ASSIGN_OR_RETURN(const std::span<const KvGroupStep> steps,
-                         attention_.update(batches_, attention_.choose(*batches_[0]), stream));
+                         attention_.update(batches_, attention_.choose(*batches_[0]), stream_));
   return StepInput{.num_tokens = pass_.num_tokens(),
                    .token_ids = inputs_.token_ids.data(),
                    .positions = inputs_.positions.data(),
@@ -61,18 +59,17 @@ Result<TappedStates> TappedStates::allocate(const DraftModelParts& parts, Ops& o
 }
 
 void TappedStates::read(const HostDraftCall& call, TapReader& model,
-                        std::span<const DraftChunk> chunks, Ops& ops, Stream& stream) {
+                        std::span<const DraftChunk> chunks, Ops& ops) {
   const SeqSpan& last = call.spans.back();
   const int num_step_tokens = last.first_token + last.num_tokens;
-  model.combine(target_->taps().rows(0, num_step_tokens), combined_.view.rows(0, num_step_tokens),
-                stream);
+  model.combine(target_->taps().rows(0, num_step_tokens), combined_.view.rows(0, num_step_tokens));
   std::vector<int32_t> step_rows;
   for (const DraftChunk& chunk : chunks) {
     for (size_t i = 0; i < chunk.token_ids.size(); ++i) {
       step_rows.push_back(chunk.first_row + static_cast<int32_t>(i));
     }
   }
-  ops.gather_rows(combined_.view, step_rows.data(), rows(std::ssize(step_rows)), stream);
+  ops.gather_rows(combined_.view, step_rows.data(), rows(std::ssize(step_rows)));
 }
 
 void DraftChooser::update(const BatchPlan& plan) {

@@ -31,25 +31,25 @@ int draft_capacity(const SeqSpan& span, const ModelLimits& limits);
 
 class DraftPass {
  public:
-  explicit DraftPass(const DraftModelParts& parts) : parts_(parts) {}
+  // `stream`: of the model's operations; outlives the object.
+  DraftPass(const DraftModelParts& parts, Stream& stream) : parts_(parts), stream_(stream) {}
   DraftPass(const DraftPass&) = delete;
   DraftPass& operator=(const DraftPass&) = delete;
 
   // Builds the inputs of a pass over the chunks. Chunks of one token come first, because the model
   // may treat them as decoding. The result is valid until the next call.
-  Result<StepInput> build(const HostDraftCall& call, std::span<const DraftChunk> chunks,
-                          Stream& stream);
+  Result<StepInput> build(const HostDraftCall& call, std::span<const DraftChunk> chunks);
   // The same with every chunk as a prompt, whose length does not matter to the model.
-  Result<StepInput> build_prompts(const HostDraftCall& call, std::span<const DraftChunk> chunks,
-                                  Stream& stream);
+  Result<StepInput> build_prompts(const HostDraftCall& call, std::span<const DraftChunk> chunks);
   // The span of chunk c, in the tokens of the pass.
   const SeqSpan& span(size_t c) const { return pass_.spans[c]; }
 
  private:
   Result<StepInput> build_inputs(const HostDraftCall& call, std::span<const DraftChunk> chunks,
-                                 int num_decode, Stream& stream);
+                                 int num_decode);
 
   DraftModelParts parts_;
+  Stream& stream_;
   StepAttention attention_{parts_.instance, parts_.workspace};
   BatchPlan pass_;
   std::vector<SlotView> views_;
@@ -66,7 +66,7 @@ class TappedStates {
   // Combines the taps of the call's step, and writes the states of the chunks' positions to the
   // first rows().
   void read(const HostDraftCall& call, TapReader& model, std::span<const DraftChunk> chunks,
-            Ops& ops, Stream& stream);
+            Ops& ops);
   TensorView rows(int64_t count) const { return hidden_.view.rows(0, count); }
 
  private:
@@ -106,7 +106,7 @@ struct DraftBuffers {
       : parts(from),
         limits(own_limits),
         device(own_device),
-        pass(parts),
+        pass(parts, own_device.ops->stream()),
         tokens(limits),
         chooser(limits) {}
   // reads_taps: the model reads the target's hidden states.

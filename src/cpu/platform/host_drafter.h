@@ -46,7 +46,7 @@ class HostDrafter : public Drafter {
   // Applies the plan's removed and added slots, before its step.
   virtual Status update_slots(const BatchPlan& plan) = 0;
   // Makes the proposals that the next step verifies.
-  virtual Status propose(const HostDraftCall& call, Stream& stream) = 0;
+  virtual Status propose(const HostDraftCall& call) = 0;
 };
 
 // Makes the drafter of a runner; null: nothing drafts. `device` outlives the drafter.

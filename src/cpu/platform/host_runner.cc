@@ -186,13 +186,13 @@ Status HostRunner::run_model(const BatchPlan& plan) {
   for (const TableInputs& table : inputs_.tables) batches.push_back(&table.attention);
   QUIRE_ASSIGN_OR_RETURN(
       const std::span<const KvGroupStep> steps,
-      attention_.update(batches, attention_.choose(*batches[0]), device_.stream));
+      attention_.update(batches, attention_.choose(*batches[0]), device_.ops->stream()));
   const StepInput input = {.num_tokens = static_cast<int>(inputs_.token_ids.size()),
                            .token_ids = inputs_.token_ids.data(),
                            .positions = inputs_.positions.data(),
                            .kv_groups = steps};
   device_.pool.use_threads(device_.num_threads_for(input.num_tokens));
-  return model().forward(input, device_.stream);
+  return model().forward(input);
 }
 
 std::span<const float> HostRunner::logits_row(int64_t i) const {
@@ -226,8 +226,8 @@ Status HostRunner::collect_prompt_logprobs(const SeqSpan& span, Slot& slot) {
     for (int i = 0; i < count; ++i) {
       token_rows[i] = span.first_token + begin - span.num_computed + i;
     }
-    QUIRE_RETURN_IF_ERROR(model().compute_logits(token_rows.data(), count,
-                                                 outputs_.view.rows(0, count), device_.stream));
+    QUIRE_RETURN_IF_ERROR(
+        model().compute_logits(token_rows.data(), count, outputs_.view.rows(0, count)));
     const size_t first = slot.prompt_logprobs.size();
     slot.prompt_logprobs.resize(first + static_cast<size_t>(count));
     std::vector<Status> errors(static_cast<size_t>(count));
@@ -279,11 +279,11 @@ Status HostRunner::sample_together(const BatchPlan& plan, std::span<const SeqSpa
   const auto num_rows = static_cast<int>(token_rows.size());
   std::vector<RowBest> best;
   if (choose_from_parts(spans)) {
-    QUIRE_RETURN_IF_ERROR(model().compute_logits_part(token_rows.data(), num_rows, device_.stream));
+    QUIRE_RETURN_IF_ERROR(model().compute_logits_part(token_rows.data(), num_rows));
     best = find_best(spans, num_rows);
   } else {
-    QUIRE_RETURN_IF_ERROR(model().compute_logits(token_rows.data(), num_rows,
-                                                 outputs_.view.rows(0, num_rows), device_.stream));
+    QUIRE_RETURN_IF_ERROR(
+        model().compute_logits(token_rows.data(), num_rows, outputs_.view.rows(0, num_rows)));
   }
   device_.pool.parallel_for(std::ssize(spans), [&](int64_t i) {
     const std::span from_first = std::span(best).subspan(best.empty() ? 0 : first_rows[i]);
@@ -348,7 +348,7 @@ Status HostRunner::read_hidden_states(std::span<const int32_t> token_rows,
                                       std::span<SpanResult> results) {
   const auto num_rows = static_cast<int>(token_rows.size());
   const TensorView rows = outputs_.view.rows(0, num_rows);
-  QUIRE_RETURN_IF_ERROR(model().hidden_states(token_rows.data(), num_rows, rows, device_.stream));
+  QUIRE_RETURN_IF_ERROR(model().hidden_states(token_rows.data(), num_rows, rows));
   const int64_t width = rows.shape[1];
   for (size_t i = 0; i < spans.size(); ++i) {
     const float* row = rows.as<float>() + static_cast<int64_t>(i) * width;
@@ -519,7 +519,7 @@ Status HostRunner::propose_drafts(const BatchPlan& plan, double& seconds) {
                               .spans = spans_,
                               .slot_views = slot_views_,
                               .probs = draft_probs_.view.as<float>()};
-  const Status status = drafter_->propose(call, device_.stream);
+  const Status status = drafter_->propose(call);
   seconds = watch.seconds();
   if (adaptive_) {
     const int most = std::ranges::max(num_wanted);

@@ -36,7 +36,6 @@ struct HostDevice {
   std::unique_ptr<Ops> ops;
   RankGroup* ranks = nullptr;  // null: one rank
   int rank = 0;
-  Stream stream;
   // A runner's thread holds this during a step, because the pool, the operations and the workspace
   // serve one step at a time.
   std::mutex step_mutex;

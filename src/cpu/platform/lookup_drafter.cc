@@ -15,7 +15,7 @@ class LookupDrafter final : public HostDrafter {
     return {};
   }
 
-  Status propose(const HostDraftCall& call, Stream& /*stream*/) override {
+  Status propose(const HostDraftCall& call) override {
     pool_.parallel_for(call.num_spans, [&](int64_t i) {
       const int slot = call.slots[i];
       if (slot < 0) return;

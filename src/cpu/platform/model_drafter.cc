@@ -25,11 +25,11 @@ class ModelDrafter final : public HostDrafter {
     return {};
   }
 
-  Status propose(const HostDraftCall& call, Stream& stream) override {
-    QUIRE_RETURN_IF_ERROR(compute_new_tokens(call, stream));
+  Status propose(const HostDraftCall& call) override {
+    QUIRE_RETURN_IF_ERROR(compute_new_tokens(call));
     while (!drafting_seqs_.empty()) {
-      QUIRE_RETURN_IF_ERROR(add_drafts(call, stream));
-      if (!drafting_seqs_.empty()) QUIRE_RETURN_IF_ERROR(compute_drafts(call, stream));
+      QUIRE_RETURN_IF_ERROR(add_drafts(call));
+      if (!drafting_seqs_.empty()) QUIRE_RETURN_IF_ERROR(compute_drafts(call));
     }
     return {};
   }
@@ -53,21 +53,19 @@ class ModelDrafter final : public HostDrafter {
 
   // Runs the model over the chunks. Chunks of one token must come first. A head reads the first
   // rows of the tapped states.
-  Status run_pass(const HostDraftCall& call, std::span<const DraftChunk> chunks, Stream& stream);
+  Status run_pass(const HostDraftCall& call, std::span<const DraftChunk> chunks);
   // The same where no draft follows from the pass. A head then only writes keys and values.
-  Status write_context(const HostDraftCall& call, std::span<const DraftChunk> chunks,
-                       Stream& stream);
+  Status write_context(const HostDraftCall& call, std::span<const DraftChunk> chunks);
   // The input of a pass over the chunks, whose keys and values it writes.
-  Result<StepInput> build_pass(const HostDraftCall& call, std::span<const DraftChunk> chunks,
-                               Stream& stream);
+  Result<StepInput> build_pass(const HostDraftCall& call, std::span<const DraftChunk> chunks);
   // Computes the tokens of the step that the model has not computed, and starts drafting for the
   // sequences with num_wanted > 0.
-  Status compute_new_tokens(const HostDraftCall& call, Stream& stream);
+  Status compute_new_tokens(const HostDraftCall& call);
   // Adds one draft to each sequence, from the logits of the last pass. A sequence stops at
   // num_wanted drafts, or when the model has no place for another token.
-  Status add_drafts(const HostDraftCall& call, Stream& stream);
+  Status add_drafts(const HostDraftCall& call);
   // Computes the newest drafts.
-  Status compute_drafts(const HostDraftCall& call, Stream& stream);
+  Status compute_drafts(const HostDraftCall& call);
 
   DraftBuffers buffers_;
   DraftHead* head_;  // the model, if it is one; otherwise null
@@ -80,27 +78,25 @@ class ModelDrafter final : public HostDrafter {
 };
 
 Result<StepInput> ModelDrafter::build_pass(const HostDraftCall& call,
-                                           std::span<const DraftChunk> chunks, Stream& stream) {
+                                           std::span<const DraftChunk> chunks) {
   for (const DraftChunk& chunk : chunks) {
     num_cached(call.spans[chunk.span_idx].slot) =
         chunk.first + static_cast<int>(chunk.token_ids.size());
   }
-  QUIRE_ASSIGN_OR_RETURN(StepInput input, buffers_.pass.build(call, chunks, stream));
+  QUIRE_ASSIGN_OR_RETURN(StepInput input, buffers_.pass.build(call, chunks));
   if (head_ != nullptr) input.hidden = buffers_.states.rows(input.num_tokens);
   return input;
 }
 
-Status ModelDrafter::run_pass(const HostDraftCall& call, std::span<const DraftChunk> chunks,
-                              Stream& stream) {
-  QUIRE_ASSIGN_OR_RETURN(const StepInput input, build_pass(call, chunks, stream));
-  return model().forward(input, stream);
+Status ModelDrafter::run_pass(const HostDraftCall& call, std::span<const DraftChunk> chunks) {
+  QUIRE_ASSIGN_OR_RETURN(const StepInput input, build_pass(call, chunks));
+  return model().forward(input);
 }
 
-Status ModelDrafter::write_context(const HostDraftCall& call, std::span<const DraftChunk> chunks,
-                                   Stream& stream) {
-  if (head_ == nullptr) return run_pass(call, chunks, stream);
-  QUIRE_ASSIGN_OR_RETURN(const StepInput input, build_pass(call, chunks, stream));
-  return head_->write_context(input, stream);
+Status ModelDrafter::write_context(const HostDraftCall& call, std::span<const DraftChunk> chunks) {
+  if (head_ == nullptr) return run_pass(call, chunks);
+  QUIRE_ASSIGN_OR_RETURN(const StepInput input, build_pass(call, chunks));
+  return head_->write_context(input);
 }
 
 // Positions that the target has computed and the drafter has not. A model skips accepted drafts
@@ -126,7 +122,7 @@ DraftChunk ModelDrafter::new_tokens(const HostDraftCall& call, size_t span_idx) 
           .first_row = span.first_token + first - first_of_step};
 }
 
-Status ModelDrafter::compute_new_tokens(const HostDraftCall& call, Stream& stream) {
+Status ModelDrafter::compute_new_tokens(const HostDraftCall& call) {
   chunks_.clear();
   drafting_seqs_.clear();
   for (size_t i = 0; i < call.spans.size(); ++i) {
@@ -137,12 +133,12 @@ Status ModelDrafter::compute_new_tokens(const HostDraftCall& call, Stream& strea
   if (chunks_.empty()) return {};
   std::stable_partition(chunks_.begin(), chunks_.end(),
                         [](const DraftChunk& chunk) { return chunk.token_ids.size() == 1; });
-  if (head_ != nullptr) buffers_.states.read(call, *head_, chunks_, buffers_.ops(), stream);
+  if (head_ != nullptr) buffers_.states.read(call, *head_, chunks_, buffers_.ops());
   const bool wants_drafts = std::ranges::any_of(chunks_, [&](const DraftChunk& chunk) {
     return call.spans[chunk.span_idx].samples && call.num_wanted[chunk.span_idx] > 0;
   });
-  if (!wants_drafts) return write_context(call, chunks_, stream);
-  QUIRE_RETURN_IF_ERROR(run_pass(call, chunks_, stream));
+  if (!wants_drafts) return write_context(call, chunks_);
+  QUIRE_RETURN_IF_ERROR(run_pass(call, chunks_));
   for (size_t c = 0; c < chunks_.size(); ++c) {
     const size_t i = chunks_[c].span_idx;
     const SeqSpan& span = call.spans[i];
@@ -156,12 +152,12 @@ Status ModelDrafter::compute_new_tokens(const HostDraftCall& call, Stream& strea
   return {};
 }
 
-Status ModelDrafter::add_drafts(const HostDraftCall& call, Stream& stream) {
+Status ModelDrafter::add_drafts(const HostDraftCall& call) {
   std::vector<int32_t> rows;
   for (const DraftingSeq& drafting : drafting_seqs_) rows.push_back(drafting.row);
   const auto num_rows = static_cast<int>(rows.size());
   const TensorView logits = buffers_.logits.view.rows(0, num_rows);
-  QUIRE_RETURN_IF_ERROR(model().compute_logits(rows.data(), num_rows, logits, stream));
+  QUIRE_RETURN_IF_ERROR(model().compute_logits(rows.data(), num_rows, logits));
   std::vector<std::optional<int32_t>> drafts(rows.size());
   buffers_.device.pool.parallel_for(num_rows, [&](int64_t row) {
     const auto i = static_cast<size_t>(row);
@@ -183,13 +179,13 @@ Status ModelDrafter::add_drafts(const HostDraftCall& call, Stream& stream) {
   return {};
 }
 
-Status ModelDrafter::compute_drafts(const HostDraftCall& call, Stream& stream) {
+Status ModelDrafter::compute_drafts(const HostDraftCall& call) {
   if (head_ != nullptr) {
     std::vector<int32_t> rows;
     for (const DraftingSeq& drafting : drafting_seqs_) rows.push_back(drafting.row);
     const auto num_rows = static_cast<int>(rows.size());
     QUIRE_RETURN_IF_ERROR(
-        head_->output_states(rows.data(), num_rows, buffers_.states.rows(num_rows), stream));
+        head_->output_states(rows.data(), num_rows, buffers_.states.rows(num_rows)));
   }
   chunks_.clear();
   for (DraftingSeq& drafting : drafting_seqs_) {
@@ -200,7 +196,7 @@ Status ModelDrafter::compute_drafts(const HostDraftCall& call, Stream& stream) {
                        .token_ids = buffers_.tokens.next_tokens(call, slot)
                                         .subspan(static_cast<size_t>(call.num_proposed[slot]), 1)});
   }
-  return run_pass(call, chunks_, stream);
+  return run_pass(call, chunks_);
 }
 
 }  // namespace

@@ -11,12 +11,13 @@
 #include "cuda/gemm/dense/cuda_linear.h"
 #include "cuda/gemm/dense/dense_choice.h"
 #include "cuda/gemm/experts/cuda_experts.h"
-#include "cuda/gemm/experts/expert_kernels.h"
-#include "cuda/gemm/experts/experts_choice.h"
-#include "cuda/gemm/heads/heads_choice.h"
 #include "cuda/gemm/packed/packed_choice.h"
 #include "cuda/gemm/packed/packed_matrices.h"
 #include "cuda/gemm/tail/tail_choice.h"
+#include "cuda/ops/cuda_expert_ops.h"
+#include "cuda/ops/cuda_weight_store.h"
+#include "cuda/ops/product_recorder.h"
+#include "cuda/ops/product_runner.h"
 
 namespace quire::cuda {
 namespace {
@@ -24,71 +25,12 @@ namespace {
 // At least the engine's limits of max_num_batched_tokens and, for a drafter, of max_num_seqs.
 constexpr int64_t kMaxStepTokens = (1 << 20) + 65536;
 
-// With this many calls, even a large model's smallest matrices exceed any L2.
-constexpr size_t kMaxCalls = 8;
-
-bool are_alike(const GemmCall& a, const GemmCall& b) {
-  return a.w.shape == b.w.shape && a.w.dtype == b.w.dtype && a.out.dtype == b.out.dtype &&
-         a.x.shape == b.x.shape && a.scale_rows == b.scale_rows &&
-         a.operation.index() == b.operation.index() &&
-         (a.bias.data == nullptr) == (b.bias.data == nullptr) &&
-         (a.gated_out.data == nullptr) == (b.gated_out.data == nullptr);
-}
-
-bool are_alike(const PerHeadGemmCall& a, const PerHeadGemmCall& b) {
-  return a.w.shape == b.w.shape && a.x.shape == b.x.shape && a.out.shape == b.out.shape;
-}
-
-// Tunes the calls in groups of one shape.
-template <typename Call, typename Runner>
-Status tune_alike(std::vector<Call> left, Runner& runner, std::span<const int> row_counts) {
-  while (!left.empty()) {
-    const Call first = left.front();
-    std::vector<Call> alike;
-    std::erase_if(left, [&](const Call& call) {
-      if (!are_alike(call, first)) return false;
-      alike.push_back(call);
-      return true;
-    });
-    alike.resize(std::min(alike.size(), kMaxCalls), first);
-    int64_t last = 0;
-    for (const int num_rows : row_counts) {
-      const int64_t rows = std::min(row_bucket(num_rows), first.x.shape[0]);
-      if (rows <= last) continue;
-      QUIRE_RETURN_IF_ERROR(runner.tune(alike, rows));
-      last = rows;
-    }
-  }
-  return {};
-}
-
-void check_choice(const TensorView& ids, const TensorView& weights, int64_t num_tokens,
-                  int64_t top_k) {
-  const Shape expected = {num_tokens, top_k};
-  QUIRE_CHECK(ids.dtype == DType::kI32 && weights.dtype == DType::kF32 && ids.shape == expected &&
-                  weights.shape == expected,
-              "[ops] the ids or weights of experts are not [num_tokens, top_k]");
-}
-
-void check_angles(const TensorView& cos_sin) {
-  QUIRE_CHECK(
-      cos_sin.dtype == DType::kF32 && cos_sin.shape.rank() == 2 && cos_sin.shape[1] % 2 == 0,
-      "[ops] angles are not F32 rows of cosines and as many sines");
-}
-
 // ranks: null for a single rank.
 Agreement agreement_of(NcclRanks* ranks, int rank) {
   return ranks == nullptr ? Agreement() : Agreement(ranks->joint(), rank);
 }
 
 }  // namespace
-
-// The products and layer tails of the step that tune_linears() runs.
-struct CudaOps::Recording {
-  std::vector<GemmCall> products;
-  std::vector<PerHeadGemmCall> per_head_products;
-  std::vector<LayerTail> layers;
-};
 
 Result<std::unique_ptr<CudaOps>> CudaOps::create(CudaStream& stream, DType activation,
                                                  CudaOpsOptions options) {
@@ -119,90 +61,51 @@ Result<std::unique_ptr<CudaOps>> CudaOps::create(CudaStream& stream, DType activ
   if (options.ranks != nullptr) {
     QUIRE_ASSIGN_OR_RETURN(part_rows, device_tensor({kMaxStepTokens}, DType::kI32));
   }
-  return std::unique_ptr<CudaOps>(
-      new CudaOps(context, activation, std::move(gemm), std::move(packed_gemm),
-                  std::make_unique<LayerTailChoice>(std::move(layer_tails)), std::move(options),
-                  std::move(part_rows)));
+  auto products = std::make_unique<MeasuredProducts>(context, std::move(gemm),
+                                                     std::move(layer_tails), options.choices);
+  return std::unique_ptr<CudaOps>(new CudaOps(context, activation, std::move(products),
+                                              std::move(packed_gemm), std::move(options),
+                                              std::move(part_rows)));
 }
 
-CudaOps::CudaOps(const LaunchContext& context, DType activation, std::unique_ptr<GemmRunner> gemm,
-                 std::unique_ptr<PackedGemm> packed_gemm,
-                 std::unique_ptr<LayerTailChoice> layer_tails, CudaOpsOptions options,
-                 Tensor part_rows)
+CudaOps::CudaOps(const LaunchContext& context, DType activation,
+                 std::unique_ptr<MeasuredProducts> products,
+                 std::unique_ptr<PackedGemm> packed_gemm, CudaOpsOptions options, Tensor part_rows)
     : context_(context),
       activation_(activation),
-      gemm_(std::move(gemm)),
+      check_{activation},
+      measured_(std::move(products)),
+      products_(measured_.get()),
       packed_gemm_(std::move(packed_gemm)),
-      layer_tails_(std::move(layer_tails)),
-      ranks_(std::move(options.ranks)),
+      experts_(std::make_unique<CudaExpertOps>(context, activation, options.expert_blocks)),
+      latents_(std::make_unique<CudaLatentOps>(context, activation, *measured_)),
+      ranks_(options.ranks),
       rank_(options.rank),
-      peer_sums_(std::move(options.peer_sums)),
-      choices_(std::move(options.choices)),
+      choices_(options.choices),
       part_rows_(std::move(part_rows)),
-      experts_(std::make_unique<ExpertsRunner>(context, options.expert_blocks)),
-      upload_(std::make_unique<WeightUpload>(context)) {}
+      weights_(std::make_unique<CudaWeightStore>(context, activation, measured_->dense(),
+                                                 packed_gemm_.get(), *experts_)) {
+  if (ranks_ == nullptr) return;
+  collectives_ = std::make_unique<CudaCollectives>(context, std::move(options.ranks), rank_,
+                                                   std::move(options.peer_sums));
+}
 
 CudaOps::~CudaOps() = default;
 
-Result<DType> CudaOps::linear_dtype(const WeightScheme& scheme) const {
-  QUIRE_RETURN_IF_ERROR(check_scheme(scheme));
-  if (scheme.values != DType::kF8E4M3) return activation_;
-  QUIRE_RETURN_IF_ERROR(gemm_->check_fp8());
-  return scheme.values;
+WeightStore& CudaOps::weights() const {
+  return *weights_;
 }
 
-int64_t CudaOps::block_bytes(const GgufBlockType& type) const {
-  return packed_gemm_ == nullptr || type.plain ? 0 : packed_block_bytes(type);
+ExpertOps* CudaOps::experts() const {
+  return experts_.get();
 }
 
-int64_t CudaOps::integer_bytes(const WeightScheme& scheme, DType scales,
-                               const Shape& matrix) const {
-  return packed_gemm_ == nullptr ? 0 : packed_bytes(scheme, scales, matrix);
+CudaLatentOps* CudaOps::latents() const {
+  return latents_.get();
 }
 
-bool CudaOps::merges_shared_experts(const ExpertsShape& shape) const {
-  return experts_->takes_grouped(shape, activation_);
-}
-
-Result<std::unique_ptr<Linear>> CudaOps::make_linear(const LinearSource& source) {
-  if (packed_gemm_ != nullptr && is_quantized(source)) return make_packed(source);
-  QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<CudaLinear> linear,
-                         CudaLinear::load(source, activation_, *upload_, *context_.stream));
-  if (linear->weights().dtype == DType::kF8E4M3) QUIRE_RETURN_IF_ERROR(gemm_->prepare_fp8());
-  return std::unique_ptr<Linear>(std::move(linear));
-}
-
-Result<std::unique_ptr<PerHeadLinear>> CudaOps::make_per_head_linear(
-    std::span<const TensorView> matrices) {
-  if (per_head_gemm_ == nullptr) {
-    per_head_gemm_ = std::make_unique<PerHeadGemm>(context_, gemm_->cublas(), choices_);
-  }
-  QUIRE_ASSIGN_OR_RETURN(
-      auto linear, CudaPerHeadLinear::load(matrices, activation_, *upload_, *context_.stream));
-  return std::unique_ptr<PerHeadLinear>(std::move(linear));
-}
-
-Result<std::unique_ptr<Experts>> CudaOps::make_experts(ExpertsSource& source) {
-  QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<CudaExperts> experts,
-                         CudaExperts::load(source, activation_, *upload_));
-  if (experts->has_fp8_weights()) QUIRE_RETURN_IF_ERROR(gemm_->prepare_fp8());
-  return std::unique_ptr<Experts>(std::move(experts));
-}
-
-Result<int64_t> CudaOps::experts_workspace_bytes(const ExpertsShape& shape,
-                                                 int64_t max_num_tokens) const {
-  return experts_->workspace_bytes(shape, activation_, max_num_tokens);
-}
-
-Result<Tensor> CudaOps::make_vector(const TensorView& source) {
-  if (!is_weight_dtype(source.dtype)) {
-    return invalid_argument(
-        fmt::format("[ops] unsupported type of a vector; got {}, expected f32, f16 or bf16",
-                    dtype_name(source.dtype)));
-  }
-  QUIRE_ASSIGN_OR_RETURN(Tensor vector, device_tensor({source.shape.num_elements()}, DType::kF32));
-  QUIRE_RETURN_IF_ERROR(upload_->upload(source, vector.view));
-  return vector;
+CudaCollectives* CudaOps::collectives() const {
+  return collectives_.get();
 }
 
 Result<Tensor> CudaOps::allocate(const Shape& shape, DType dtype) {
@@ -211,89 +114,49 @@ Result<Tensor> CudaOps::allocate(const Shape& shape, DType dtype) {
   return tensor;
 }
 
-void CudaOps::embed(const Linear& table, const int32_t* ids, float scale, TensorView out,
-                    Stream& stream) {
-  if (!table.first_token_id()) return embed_rows(table, ids, scale, out, stream);
+void CudaOps::embed(const Linear& table, const int32_t* ids, float scale, TensorView out) {
+  if (!table.first_token_id()) return embed_rows(table, ids, scale, out);
   const Slice part = {*table.first_token_id(), table.out_features()};
   QUIRE_CHECK(out.shape[0] <= part_rows_.view.shape[0], "[ops] embed: too many tokens");
   auto* const rows = part_rows_.view.as<int32_t>();
-  run_part_rows(context_for(stream), ids, out.shape[0], part, rows);
-  embed_rows(table, rows, scale, out, stream);
-  run_clear_other_rows(context_for(stream), ids, part, out);
+  run_part_rows(context_, ids, out.shape[0], part, rows);
+  embed_rows(table, rows, scale, out);
+  run_clear_other_rows(context_, ids, part, out);
 }
 
-void CudaOps::rms_norm(TensorView x, const float* weight, float eps, TensorView out,
-                       Stream& stream) {
-  check_same(x, out);
-  run_rms_norm(context_for(stream), x, nullptr, weight, eps, out);
-}
-
-void CudaOps::add_rms_norm(TensorView residual, TensorView delta, const float* weight, float eps,
-                           TensorView out, Stream& stream) {
-  check_same(residual, delta);
-  check_same(residual, out);
-  run_rms_norm(context_for(stream), residual, &delta, weight, eps, out);
-}
-
-void CudaOps::residual_norm(const ResidualNorm& norm, TensorView out, Stream& stream) {
-  check_stream(stream);
-  if (!is_collective(norm) || !enqueues_collectives()) {
-    return Ops::residual_norm(norm, out, stream);
-  }
-  const SumWay way = sum_way(norm.delta);
-  if (way == SumWay::kNccl) return Ops::residual_norm(norm, out, stream);
+void CudaOps::residual_norm(const ResidualNorm& norm, TensorView out) {
   check_norm(norm, out);
-  run_sum_rows_and_norm(context_, peer_sums_->inboxes(rank_), way, norm, out);
+  if (is_collective(norm)) return collectives_->sum_and_norm(norm, out);
+  run_rms_norm(context_, norm.residual, norm.delta.data == nullptr ? nullptr : &norm.delta,
+               norm.weight, norm.eps, out);
 }
 
-void CudaOps::linear(const Linear& w, TensorView x, TensorView out, Stream& stream) {
-  check_stream(stream);
+void CudaOps::linear(const Linear& w, TensorView x, TensorView out) {
   if (as_cuda(w).packed() != nullptr) return packed_gemm_->run(packed_product_of(w, x, out));
-  run_product(product_of(w, x, out));
+  products_->run(product_of(w, x, out));
 }
 
 void CudaOps::norm_linear(const ResidualNorm& norm, const Linear& w, TensorView scratch,
-                          TensorView out, Stream& stream) {
-  check_stream(stream);
+                          TensorView out) {
   check_norm(norm, scratch);
   // Normalizing few rows in every thread block of the packed kernel is slower than a kernel
   // before.
   if (as_cuda(w).packed() != nullptr || is_collective(norm)) {
-    return Ops::norm_linear(norm, w, scratch, out, stream);
+    return Ops::norm_linear(norm, w, scratch, out);
   }
   GemmCall call = product_of(w, scratch, out);
   call.operation = norm;
-  run_product(call);
-}
-
-void CudaOps::per_head_linear(const PerHeadLinear& w, TensorView x, TensorView out,
-                              Stream& stream) {
-  check_stream(stream);
-  check_heads(x, w.num_heads(), w.in_features());
-  check_heads(out, w.num_heads(), w.out_features());
-  QUIRE_CHECK(x.shape[0] == out.shape[0], "[ops] per_head_linear: x and out differ in tokens");
-  const PerHeadGemmCall call = {x, as_cuda(w).weights(), out};
-  if (recording_ != nullptr) recording_->per_head_products.push_back(call);
-  per_head_gemm_->run(call);
-}
-
-void CudaOps::shared_linear(const PerHeadLinear& w, TensorView x, TensorView out, Stream& stream) {
-  run_shared(w, x, w.in_features(), out, w.out_features(), false, stream);
-}
-
-void CudaOps::shared_linear_transposed(const PerHeadLinear& w, TensorView x, TensorView out,
-                                       Stream& stream) {
-  run_shared(w, x, w.out_features(), out, w.in_features(), true, stream);
+  products_->run(call);
 }
 
 void CudaOps::rope_angles(const float* inv_freq, float attention_factor, const int32_t* positions,
-                          TensorView cos_sin, Stream& stream) {
+                          TensorView cos_sin) {
   check_angles(cos_sin);
-  run_rope_angles(context_for(stream), inv_freq, attention_factor, positions, cos_sin);
+  run_rope_angles(context_, inv_freq, attention_factor, positions, cos_sin);
 }
 
-void CudaOps::rope_and_cache(const RopeAndCache& args, Stream& stream) {
-  check_rows(args.qkv, int64_t{args.num_heads + 2 * args.num_kv_heads} * args.head_dim);
+void CudaOps::rope_and_cache(const RopeAndCache& args) {
+  check_.rows(args.qkv, int64_t{args.num_heads + 2 * args.num_kv_heads} * args.head_dim);
   check_angles(args.cos_sin);
   QUIRE_CHECK(args.cos_sin.shape[1] <= args.head_dim && args.page_size > 0,
               "[ops] rope_and_cache: rope_dim or page_size out of range");
@@ -301,36 +164,20 @@ void CudaOps::rope_and_cache(const RopeAndCache& args, Stream& stream) {
       args.q_out.dtype == activation_ && args.cos_sin.shape[0] == args.qkv.shape[0] &&
           args.q_out.shape.num_elements() == args.qkv.shape[0] * args.num_heads * args.head_dim,
       "[ops] rope_and_cache: shapes differ in tokens");
-  run_rope_and_cache(context_for(stream), args);
+  run_rope_and_cache(context_, args);
 }
 
-void CudaOps::latent_rope_and_cache(const LatentRopeAndCache& args, Stream& stream) {
-  check_angles(args.cos_sin);
-  check_rows(args.latent, args.latent.shape[1]);
-  const int64_t rope_dim = args.cos_sin.shape[1];
-  const int64_t latent_width = args.latent.shape[1];
-  check_heads(args.q, args.q.shape[1], rope_dim);
-  check_heads(args.q_out, args.q.shape[1], rope_dim);
-  QUIRE_CHECK(rope_dim < latent_width && args.page_size > 0,
-              "[ops] latent_rope_and_cache: rope_dim or page_size out of range");
-  QUIRE_CHECK(args.cos_sin.shape[0] == args.latent.shape[0] &&
-                  args.q.shape[0] == args.latent.shape[0] &&
-                  args.q_out.shape[0] == args.latent.shape[0],
-              "[ops] latent_rope_and_cache: shapes differ in tokens");
-  run_latent_rope_and_cache(context_for(stream), args);
-}
-
-void CudaOps::gated_mul(Activation activation, TensorView gate_up, TensorView out, Stream& stream) {
+void CudaOps::gated_mul(Activation activation, TensorView gate_up, TensorView out) {
   check_gated(gate_up, out);
-  run_gated_mul(context_for(stream), activation, gate_up, out);
+  run_gated_mul(context_, activation, gate_up, out);
 }
 
 void CudaOps::linear_gated_mul(Activation activation, const Linear& gate_up, TensorView x,
-                               TensorView scratch, TensorView out, Stream& stream) {
+                               TensorView scratch, TensorView out) {
   if (activation != Activation::kSilu) {
-    return Ops::linear_gated_mul(activation, gate_up, x, scratch, out, stream);
+    linear(gate_up, x, scratch);
+    return gated_mul(activation, scratch, out);
   }
-  check_stream(stream);
   check_gated(scratch, out);
   if (as_cuda(gate_up).packed() != nullptr) {
     PackedProduct product = packed_product_of(gate_up, x, scratch);
@@ -339,181 +186,103 @@ void CudaOps::linear_gated_mul(Activation activation, const Linear& gate_up, Ten
   }
   GemmCall call = product_of(gate_up, x, scratch);
   call.gated_out = out;
-  run_product(call);
+  products_->run(call);
 }
 
 // If down quantizes its activations, the kernel that quantizes them also computes the product of
 // gate and up, unless gate_up's kernel does.
-void CudaOps::gated_mlp(const GatedMlp& mlp, Stream& stream) {
-  check_stream(stream);
+void CudaOps::gated_mlp(const GatedMlp& mlp) {
   const bool is_packed =
       as_cuda(*mlp.gate_up).packed() != nullptr || as_cuda(*mlp.down).packed() != nullptr;
-  if (is_packed) return Ops::gated_mlp(mlp, stream);
+  if (is_packed) {
+    if (mlp.norm) residual_norm(*mlp.norm, mlp.x);
+    linear_gated_mul(mlp.activation, *mlp.gate_up, mlp.x, mlp.gate_up_out, mlp.product);
+    return linear(*mlp.down, mlp.product, mlp.out);
+  }
   if (mlp.norm) check_norm(*mlp.norm, mlp.x);
   check_gated(mlp.gate_up_out, mlp.product);
   GemmCall gate_up = product_of(*mlp.gate_up, mlp.x, mlp.gate_up_out);
   if (mlp.norm && is_collective(*mlp.norm)) {
-    residual_norm(*mlp.norm, mlp.x, stream);
+    residual_norm(*mlp.norm, mlp.x);
   } else if (mlp.norm) {
     gate_up.operation = *mlp.norm;
   }
   const bool may_multiply = mlp.activation == Activation::kSilu;
   if (may_multiply) gate_up.gated_out = mlp.product;
-  const GemmCall down = product_of(*mlp.down, mlp.product, mlp.out);
+  GemmCall down = product_of(*mlp.down, mlp.product, mlp.out);
   GemmCall gated_down = down;
   gated_down.operation = GatedMul{mlp.activation, mlp.gate_up_out};
-  if (recording_ != nullptr) record_mlp(gate_up, down, gated_down);
-  gemm_->run(gemm_->run_gated(gate_up) ? down : gated_down);
+  products_->run(MlpCalls{std::move(gate_up), std::move(down), std::move(gated_down)});
 }
 
-void CudaOps::route(const ExpertRouting& routing, TensorView logits, const float* bias,
-                    TensorView ids, TensorView weights, Stream& stream) {
-  QUIRE_CHECK(is_valid(routing), "[ops] route: the routing is not valid");
-  QUIRE_CHECK(logits.dtype == DType::kF32 && logits.shape.rank() == 2 &&
-                  logits.shape[1] == routing.num_experts,
-              "[ops] route: the logits are not F32 rows of one number per expert");
-  check_choice(ids, weights, logits.shape[0], routing.num_per_token());
-  run_route(context_for(stream), routing, logits, bias, ids, weights);
-}
-
-void CudaOps::experts(const ExpertsCall& call, Stream& stream) {
-  check_stream(stream);
-  const ExpertsShape& shape = call.experts->shape();
-  check_rows(call.x, shape.hidden_size);
-  check_same(call.x, call.out);
-  check_choice(call.ids, call.weights, call.x.shape[0], shape.top_k);
-  experts_->run(call);
-}
-
-void CudaOps::soft_cap(float cap, TensorView x, Stream& stream) {
+void CudaOps::soft_cap(float cap, TensorView x) {
   QUIRE_CHECK(x.dtype == DType::kF32 && x.shape.rank() == 2, "[ops] logits are not F32 rows");
-  run_soft_cap(context_for(stream), cap, x);
+  run_soft_cap(context_, cap, x);
 }
 
-void CudaOps::gather_rows(TensorView x, const int32_t* rows, TensorView out, Stream& stream) {
-  check_rows(x, out.shape[1]);
-  check_rows(out, out.shape[1]);
-  run_gather_rows(context_for(stream), x, rows, out);
+void CudaOps::gather_rows(TensorView x, const int32_t* rows, TensorView out) {
+  check_.rows(x, out.shape[1]);
+  check_.rows(out, out.shape[1]);
+  run_gather_rows(context_, x, rows, out);
 }
 
-void CudaOps::write_columns(TensorView x, TensorView out, int64_t first_column, Stream& stream) {
-  check_rows(x, x.shape[1]);
-  check_rows(out, out.shape[1]);
+void CudaOps::write_columns(TensorView x, TensorView out, int64_t first_column) {
+  check_.rows(x, x.shape[1]);
+  check_.rows(out, out.shape[1]);
   QUIRE_CHECK(
       x.shape[0] == out.shape[0] && first_column >= 0 && first_column + x.shape[1] <= out.shape[1],
       "[ops] write_columns: x does not fit the columns of out");
-  run_write_columns(context_for(stream), x, out, first_column);
+  run_write_columns(context_, x, out, first_column);
 }
 
-void CudaOps::all_reduce(TensorView x, Stream& stream) {
-  check_stream(stream);
-  if (!enqueues_collectives()) return;
-  const SumWay way = sum_way(x);
-  if (way != SumWay::kNccl) {
-    return run_sum_rows(context_, peer_sums_->inboxes(rank_), way, x);
-  }
-  ranks_->all_reduce(rank_, x, *context_.stream);
-}
-
-// NCCL gathers one part after the other, so each is gathered with all its rows.
-void CudaOps::all_gather_columns(TensorView part, TensorView whole, TensorView scratch,
-                                 Stream& stream) {
-  check_stream(stream);
-  QUIRE_CHECK(ranks_ != nullptr, "[ops] all_gather_columns: there is one rank");
-  const int64_t part_width = ceil_div(whole.shape[1], ranks_->size());
-  const int64_t part_size = part_width * whole.shape[0];
-  QUIRE_CHECK(part.dtype == DType::kF32 && whole.dtype == DType::kF32 &&
-                  scratch.dtype == DType::kF32 &&
-                  scratch.shape.num_elements() >= part_size * ranks_->size(),
-              "[ops] all_gather_columns: the scratch memory is too small, or not F32");
-  auto* const gathered = scratch.as<float>();
-  if (enqueues_collectives()) {
-    ranks_->all_gather(rank_, part.data, static_cast<size_t>(part_size) * sizeof(float), gathered,
-                       *context_.stream);
-  }
-  run_join_columns(context_, gathered, part_size, part_width, whole);
-}
-
-void CudaOps::all_gather_parts(std::span<std::byte> parts, Stream& stream) {
-  check_stream(stream);
-  QUIRE_CHECK(ranks_ != nullptr && parts.size() % static_cast<size_t>(ranks_->size()) == 0,
-              "[ops] all_gather_parts: there is one rank, or the parts differ in size");
-  if (!enqueues_collectives()) return;
-  const size_t part_bytes = parts.size() / static_cast<size_t>(ranks_->size());
-  ranks_->all_gather(rank_, parts.data() + static_cast<size_t>(rank_) * part_bytes, part_bytes,
-                     parts.data(), *context_.stream);
-}
-
-// While a step is recorded, the tail runs as separate products, so that they are recorded too.
-bool CudaOps::try_layer_tail(const LayerTail& layer, Stream& stream) {
-  check_stream(stream);
-  if (recording_ != nullptr) recording_->layers.push_back(layer);
-  if (recording_ != nullptr || (ranks_ != nullptr && !enqueues_collectives())) return false;
-  return layer_tails_->try_run(layer);
-}
-
-Status CudaOps::end_loading() {
-  return upload_->release();
+bool CudaOps::try_layer_tail(const LayerTail& layer) {
+  return products_->try_run(layer, collectives_ == nullptr || collectives_->are_enqueued());
 }
 
 Status CudaOps::tune_linears(std::span<const int> row_counts,
                              const std::function<Status()>& run_step) {
-  QUIRE_CHECK(recording_ == nullptr, "[ops] tune_linears() was called by the step that it records");
-  recording_ = std::make_unique<Recording>();
+  QUIRE_CHECK(products_ == measured_.get(),
+              "[ops] tune_linears() was called by the step that it records");
+  ProductRecorder recorder(*measured_, ranks_ != nullptr);
+  run_products_by(recorder);
   const Status ran = run_step();
-  const std::unique_ptr<Recording> recording = std::move(recording_);
+  run_products_by(*measured_);
   QUIRE_RETURN_IF_ERROR(ran);
-  QUIRE_RETURN_IF_ERROR(tune_alike(recording->products, *gemm_, row_counts));
-  if (per_head_gemm_ != nullptr) {
-    QUIRE_RETURN_IF_ERROR(tune_alike(recording->per_head_products, *per_head_gemm_, row_counts));
-  }
-  return layer_tails_->tune(recording->layers, *this);
+  return recorder.tune(row_counts, *this);
+}
+
+void CudaOps::run_products_by(ProductRunner& runner) {
+  products_ = &runner;
+  latents_->run_products_by(runner);
 }
 
 Agreement CudaOps::agreement() const {
   return agreement_of(ranks_.get(), rank_);
 }
 
-bool CudaOps::enqueues_collectives() const {
-  if (ranks_ == nullptr) return false;
-  return !is_starting_ || context_.stream->is_capturing();
-}
-
 bool CudaOps::is_collective(const ResidualNorm& norm) const {
-  return ranks_ != nullptr && norm.sums_ranks;
-}
-
-SumWay CudaOps::sum_way(const TensorView& x) const {
-  return peer_sums_ == nullptr ? SumWay::kNccl : peer_sums_->way(x);
+  return collectives_ != nullptr && norm.sums_ranks;
 }
 
 void CudaOps::embed_rows(const Linear& table, const int32_t* ids, float scale,
-                         const TensorView& out, Stream& stream) {
+                         const TensorView& out) {
   const TensorView& weights = as_cuda(table).weights();
   const TensorView& scales = as_cuda(table).scales();
-  check_rows(out, weights.shape[1]);
+  check_.rows(out, weights.shape[1]);
   if (const PackedMatrices* packed = as_cuda(table).packed()) {
     for (const PackedRows& part : packed->parts()) {
-      run_gather_packed_rows(context_for(stream), part, ids, packed->order(), scale, out);
+      run_gather_packed_rows(context_, part, ids, packed->order(), scale, out);
     }
     return;
   }
   if (scale == 1.0F && scales.data == nullptr) {
-    return run_gather_rows(context_for(stream), weights, ids, out);
+    return run_gather_rows(context_, weights, ids, out);
   }
-  run_gather_scaled_rows(context_for(stream), weights, scales, as_cuda(table).scale_rows(), ids,
-                         scale, out);
-}
-
-Result<std::unique_ptr<Linear>> CudaOps::make_packed(const LinearSource& source) {
-  QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<CudaLinear> linear,
-                         CudaLinear::load_packed(source, activation_, *upload_, *context_.stream));
-  QUIRE_RETURN_IF_ERROR(packed_gemm_->reserve(*linear->packed()));
-  return std::unique_ptr<Linear>(std::move(linear));
+  run_gather_scaled_rows(context_, weights, scales, as_cuda(table).scale_rows(), ids, scale, out);
 }
 
 void CudaOps::check_product(const Linear& w, const TensorView& x, const TensorView& out) const {
-  check_rows(x, w.in_features());
+  check_.rows(x, w.in_features());
   QUIRE_CHECK(
       (out.dtype == activation_ || out.dtype == DType::kF32) && out.shape.rank() == 2 &&
           out.shape[1] == w.out_features() && x.shape[0] == out.shape[0],
@@ -537,80 +306,23 @@ GemmCall CudaOps::product_of(const Linear& w, const TensorView& x, const TensorV
           .scale_rows = linear.scale_rows()};
 }
 
-void CudaOps::run_shared(const PerHeadLinear& w, const TensorView& x, int64_t x_width,
-                         const TensorView& out, int64_t out_width, bool transposed,
-                         Stream& stream) {
-  check_stream(stream);
-  check_rows(x, x_width);
-  check_heads(out, w.num_heads(), out_width);
-  QUIRE_CHECK(x.shape[0] == out.shape[0], "[ops] shared_linear: x and out differ in tokens");
-  per_head_gemm_->run_shared({x, as_cuda(w).weights(), out}, transposed);
-}
-
-void CudaOps::run_product(const GemmCall& call) {
-  record(call);
-  gemm_->run(call);
-}
-
-// The kernel that computes x depends on the product's kernel with FP8 weights alone.
-void CudaOps::record(GemmCall call) {
-  if (recording_ == nullptr) return;
-  // Ranks that chose other kernels for a router, which each of them has whole, could choose other
-  // experts. Its logits are F32.
-  if (ranks_ != nullptr && call.out.dtype == DType::kF32) return;
-  if (!call.has_fp8_weights()) call.operation = {};
-  recording_->products.push_back(call);
-}
-
-// Products are measured in the order of their first record, so that down's choice is known when
-// gate_up's is measured.
-void CudaOps::record_mlp(GemmCall gate_up, const GemmCall& down, const GemmCall& gated_down) {
-  record(gated_down);
-  if (gate_up.gated_out.data != nullptr && down.has_fp8_weights()) {
-    record(down);
-    gate_up.next = std::make_shared<const GemmCall>(down);
-  }
-  record(gate_up);
-}
-
-// The workspaces of the products and the counters of the fused tail serve one stream.
-void CudaOps::check_stream(const Stream& stream) const {
-  QUIRE_CHECK(&stream == context_.stream,
-              "[ops] an operation was given a stream other than that of its Ops");
-}
-
-const LaunchContext& CudaOps::context_for(const Stream& stream) const {
-  check_stream(stream);
-  return context_;
-}
-
-void CudaOps::check_rows(const TensorView& x, int64_t columns) const {
-  QUIRE_CHECK(x.dtype == activation_ && x.shape.rank() == 2 && x.shape[1] == columns,
-              "[ops] activations are not rows of the operation's width in the activations' type");
-}
-
-// [tokens, num_heads, at least `width`]
-void CudaOps::check_heads(const TensorView& x, int64_t num_heads, int64_t width) const {
-  QUIRE_CHECK(x.dtype == activation_ && x.shape.rank() == 3 && x.shape[1] == num_heads &&
-                  x.shape[2] >= width,
-              "[ops] activations are not heads of the operation's width");
-}
-
-void CudaOps::check_same(const TensorView& a, const TensorView& b) const {
-  check_rows(a, a.shape[1]);
-  check_rows(b, a.shape[1]);
-  QUIRE_CHECK(a.shape[0] == b.shape[0], "[ops] operands differ in rows");
-}
-
 void CudaOps::check_norm(const ResidualNorm& norm, const TensorView& out) const {
-  check_same(norm.residual, out);
-  if (norm.delta.data != nullptr) check_same(norm.residual, norm.delta);
+  check_.same(norm.residual, out);
+  if (norm.delta.data != nullptr) check_.same(norm.residual, norm.delta);
 }
 
 void CudaOps::check_gated(const TensorView& gate_up, const TensorView& out) const {
-  check_rows(out, out.shape[1]);
-  check_rows(gate_up, 2 * out.shape[1]);
+  check_.rows(out, out.shape[1]);
+  check_.rows(gate_up, 2 * out.shape[1]);
   QUIRE_CHECK(gate_up.shape[0] == out.shape[0], "[ops] operands differ in rows");
+}
+
+StartingRank::StartingRank(CudaOps& ops) : ops_(ops), usual_(std::move(ops.collectives_)) {
+  if (usual_ != nullptr) ops.collectives_ = std::make_unique<StartingCollectives>(*usual_);
+}
+
+StartingRank::~StartingRank() {
+  ops_.collectives_ = std::move(usual_);
 }
 
 }  // namespace quire::cuda

@@ -16,20 +16,23 @@
 
 #include "cuda/base/nccl.h"
 #include "cuda/base/stream.h"
+#include "cuda/ops/cuda_collectives.h"
+#include "cuda/ops/cuda_latent_ops.h"
 #include "cuda/ops/op_kernels.h"
+#include "cuda/ops/operand_checks.h"
 #include "cuda/ops/peer_sums.h"
 #include "measure/agreement.h"
 #include "measure/choices.h"
+#include "ops/layer_tail_ops.h"
 #include "ops/ops.h"
 
 namespace quire::cuda {
 
-class GemmRunner;
 class PackedGemm;
-class PerHeadGemm;
-class LayerTailChoice;
-class ExpertsRunner;
-class WeightUpload;
+class CudaExpertOps;
+class CudaWeightStore;
+class MeasuredProducts;
+class ProductRunner;
 struct GemmCall;
 struct PackedProduct;
 
@@ -44,30 +47,18 @@ struct CudaOpsOptions {
   std::shared_ptr<MeasuredChoices> choices = nullptr;  // null: measures, and keeps nothing
 };
 
-// The order of use is: load weights (make_linear, make_vector), end_loading(), allocate the
-// activations, tune_linears(), then steps. Without end_loading(), the upload keeps its threads and
-// pinned memory. Without tune_linears(), fixed rules choose the kernels. A graph keeps the kernels
-// that were chosen when it was captured, so tuning precedes capture.
-class CudaOps final : public Ops {
+// The order of use is: make weights, WeightStore::finish(), allocate the activations,
+// tune_linears(), then steps. Without tune_linears(), fixed rules choose the kernels. A graph keeps
+// the kernels that were chosen when it was captured, so tuning precedes capture.
+class CudaOps final : public Ops, public LayerTailOps {
  public:
-  // `stream` must outlive the object, and is the stream of every operation. activation: BF16, F16
-  // or F32. Fails with kUnavailable without cuBLASLt.
+  // `stream` must outlive the object. The workspaces of the products and the counters of the fused
+  // tail serve this stream alone. activation: BF16, F16 or F32. Fails with kUnavailable without
+  // cuBLASLt.
   static Result<std::unique_ptr<CudaOps>> create(CudaStream& stream, DType activation,
                                                  CudaOpsOptions options = {});
   ~CudaOps() override;
 
-  // Waits for the uploads, and frees their threads and memory. More weights may be loaded later,
-  // which allocates them again.
-  Status end_loading();
-  // Between set_starting(true) and set_starting(false), collectives are enqueued only into graphs
-  // that are captured: the first use of a kernel loads it, which waits for the device's work, and
-  // with that for the other ranks, whose threads may wait for this one to load. Such a graph is
-  // launched only when all ranks have loaded its kernels (Agreement::wait). What steps of padding
-  // compute does not matter.
-  void set_starting(bool is_starting) { is_starting_ = is_starting; }
-  // Gives every rank the parts of all. parts: device memory, one part of equal size per rank, in
-  // the order of the ranks; each rank has written its own.
-  void all_gather_parts(std::span<std::byte> parts, Stream& stream);
   // Calls `run_step`, which enqueues one step with the largest number of rows, and records its
   // products. Then chooses the fastest kernel for them at each of these numbers of rows (ascending;
   // at most as many as the step had), by kept choices or by measurement. Cannot be captured; waits,
@@ -78,106 +69,80 @@ class CudaOps final : public Ops {
   Agreement agreement() const;
   MeasuredChoices& choices() const { return *choices_; }
 
-  // As ops.h defines them.
-  DType activation_dtype() const override { return activation_; }
-  Result<DType> linear_dtype(const WeightScheme& scheme) const override;
-  int64_t block_bytes(const GgufBlockType& type) const override;
-  int64_t integer_bytes(const WeightScheme& scheme, DType scales,
-                        const Shape& matrix) const override;
-  bool packs_experts() const override { return packed_gemm_ != nullptr; }
-  bool mixes_experts() const override { return false; }
-  bool fills_repeated() const override { return true; }
-  bool quantizes_rows() const override { return true; }
-  bool needs_whole_blocks() const override { return true; }
-  bool merges_shared_experts(const ExpertsShape& shape) const override;
-  Result<std::unique_ptr<Linear>> make_linear(const LinearSource& source) override;
-  Result<std::unique_ptr<PerHeadLinear>> make_per_head_linear(
-      std::span<const TensorView> matrices) override;
-  Result<std::unique_ptr<Experts>> make_experts(ExpertsSource& source) override;
-  Result<int64_t> experts_workspace_bytes(const ExpertsShape& shape,
-                                          int64_t max_num_tokens) const override;
-  Result<Tensor> make_vector(const TensorView& source) override;
-  Result<Tensor> allocate(const Shape& shape, DType dtype) override;
-  void embed(const Linear& table, const int32_t* ids, float scale, TensorView out,
-             Stream& stream) override;
-  void rms_norm(TensorView x, const float* weight, float eps, TensorView out,
-                Stream& stream) override;
-  void add_rms_norm(TensorView residual, TensorView delta, const float* weight, float eps,
-                    TensorView out, Stream& stream) override;
-  void residual_norm(const ResidualNorm& norm, TensorView out, Stream& stream) override;
-  void linear(const Linear& w, TensorView x, TensorView out, Stream& stream) override;
-  void norm_linear(const ResidualNorm& norm, const Linear& w, TensorView scratch, TensorView out,
-                   Stream& stream) override;
-  void per_head_linear(const PerHeadLinear& w, TensorView x, TensorView out,
-                       Stream& stream) override;
-  void shared_linear(const PerHeadLinear& w, TensorView x, TensorView out, Stream& stream) override;
-  void shared_linear_transposed(const PerHeadLinear& w, TensorView x, TensorView out,
-                                Stream& stream) override;
-  void rope_angles(const float* inv_freq, float attention_factor, const int32_t* positions,
-                   TensorView cos_sin, Stream& stream) override;
-  void rope_and_cache(const RopeAndCache& args, Stream& stream) override;
-  void latent_rope_and_cache(const LatentRopeAndCache& args, Stream& stream) override;
-  void gated_mul(Activation activation, TensorView gate_up, TensorView out,
-                 Stream& stream) override;
+  // gated_mul of linear(gate_up, x), of which a kernel may leave the linear's output out; `scratch`
+  // [num_tokens, 2 n] is undefined afterwards.
   void linear_gated_mul(Activation activation, const Linear& gate_up, TensorView x,
-                        TensorView scratch, TensorView out, Stream& stream) override;
-  void gated_mlp(const GatedMlp& mlp, Stream& stream) override;
-  void route(const ExpertRouting& routing, TensorView logits, const float* bias, TensorView ids,
-             TensorView weights, Stream& stream) override;
-  void experts(const ExpertsCall& call, Stream& stream) override;
-  void soft_cap(float cap, TensorView x, Stream& stream) override;
-  void gather_rows(TensorView x, const int32_t* rows, TensorView out, Stream& stream) override;
-  void write_columns(TensorView x, TensorView out, int64_t first_column, Stream& stream) override;
-  void all_reduce(TensorView x, Stream& stream) override;
-  void all_gather_columns(TensorView part, TensorView whole, TensorView scratch,
-                          Stream& stream) override;
-  bool try_layer_tail(const LayerTail& layer, Stream& stream) override;
+                        TensorView scratch, TensorView out);
+
+  // As ops.h defines them.
+  CudaStream& stream() override { return *context_.stream; }
+  WeightStore& weights() const override;
+  ExpertOps* experts() const override;
+  CudaLatentOps* latents() const override;
+  CudaCollectives* collectives() const override;
+  LayerTailOps* layer_tails() const override { return layer_tails_; }
+  DType activation_dtype() const override { return activation_; }
+  Result<Tensor> allocate(const Shape& shape, DType dtype) override;
+  void embed(const Linear& table, const int32_t* ids, float scale, TensorView out) override;
+  void residual_norm(const ResidualNorm& norm, TensorView out) override;
+  void linear(const Linear& w, TensorView x, TensorView out) override;
+  void norm_linear(const ResidualNorm& norm, const Linear& w, TensorView scratch,
+                   TensorView out) override;
+  void rope_angles(const float* inv_freq, float attention_factor, const int32_t* positions,
+                   TensorView cos_sin) override;
+  void rope_and_cache(const RopeAndCache& args) override;
+  void gated_mul(Activation activation, TensorView gate_up, TensorView out) override;
+  void gated_mlp(const GatedMlp& mlp) override;
+  void soft_cap(float cap, TensorView x) override;
+  void gather_rows(TensorView x, const int32_t* rows, TensorView out) override;
+  void write_columns(TensorView x, TensorView out, int64_t first_column) override;
+  bool try_layer_tail(const LayerTail& layer) override;
 
  private:
-  struct Recording;
+  friend class StartingRank;
 
-  CudaOps(const LaunchContext& context, DType activation, std::unique_ptr<GemmRunner> gemm,
-          std::unique_ptr<PackedGemm> packed_gemm, std::unique_ptr<LayerTailChoice> layer_tails,
+  CudaOps(const LaunchContext& context, DType activation,
+          std::unique_ptr<MeasuredProducts> products, std::unique_ptr<PackedGemm> packed_gemm,
           CudaOpsOptions options, Tensor part_rows);
 
-  bool enqueues_collectives() const;
   bool is_collective(const ResidualNorm& norm) const;
-  SumWay sum_way(const TensorView& x) const;
-  void embed_rows(const Linear& table, const int32_t* ids, float scale, const TensorView& out,
-                  Stream& stream);
-  Result<std::unique_ptr<Linear>> make_packed(const LinearSource& source);
+  void embed_rows(const Linear& table, const int32_t* ids, float scale, const TensorView& out);
   void check_product(const Linear& w, const TensorView& x, const TensorView& out) const;
   PackedProduct packed_product_of(const Linear& w, const TensorView& x,
                                   const TensorView& out) const;
   GemmCall product_of(const Linear& w, const TensorView& x, const TensorView& out) const;
-  void run_shared(const PerHeadLinear& w, const TensorView& x, int64_t x_width,
-                  const TensorView& out, int64_t out_width, bool transposed, Stream& stream);
-  void run_product(const GemmCall& call);
-  void record(GemmCall call);
-  void record_mlp(GemmCall gate_up, const GemmCall& down, const GemmCall& gated_down);
-  void check_stream(const Stream& stream) const;
-  const LaunchContext& context_for(const Stream& stream) const;
-  void check_rows(const TensorView& x, int64_t columns) const;
-  void check_heads(const TensorView& x, int64_t num_heads, int64_t width) const;
-  void check_same(const TensorView& a, const TensorView& b) const;
+  void run_products_by(ProductRunner& runner);
   void check_norm(const ResidualNorm& norm, const TensorView& out) const;
   void check_gated(const TensorView& gate_up, const TensorView& out) const;
 
   LaunchContext context_;
   DType activation_;
-  std::unique_ptr<GemmRunner> gemm_;
-  std::unique_ptr<PackedGemm> packed_gemm_;     // null: quantized weights are expanded at load
-  std::unique_ptr<PerHeadGemm> per_head_gemm_;  // null: no model has matrices by head
-  std::unique_ptr<LayerTailChoice> layer_tails_;
+  OperandChecks check_;
+  LayerTailOps* const layer_tails_ = this;
+  std::unique_ptr<MeasuredProducts> measured_;
+  ProductRunner* products_;                  // measured_, or the recorder of a step
+  std::unique_ptr<PackedGemm> packed_gemm_;  // null: quantized weights are expanded at load
+  std::unique_ptr<CudaExpertOps> experts_;
+  std::unique_ptr<CudaLatentOps> latents_;
   std::shared_ptr<NcclRanks> ranks_;  // null: a single rank
   int rank_;
-  std::shared_ptr<PeerSums> peer_sums_;  // null: all sums are NCCL's
+  std::unique_ptr<CudaCollectives> collectives_;  // null: a single rank
   std::shared_ptr<MeasuredChoices> choices_;
-  bool is_starting_ = false;
   Tensor part_rows_;  // I32, of a step's tokens; empty: there is one rank
-  std::unique_ptr<ExpertsRunner> experts_;
-  std::unique_ptr<WeightUpload> upload_;
-  std::unique_ptr<Recording> recording_;  // null unless tune_linears() runs its step
+  std::unique_ptr<CudaWeightStore> weights_;
+};
+
+// Gives a rank that starts its collectives, and the usual ones back at the end.
+class StartingRank {
+ public:
+  explicit StartingRank(CudaOps& ops);
+  ~StartingRank();
+  StartingRank(const StartingRank&) = delete;
+  StartingRank& operator=(const StartingRank&) = delete;
+
+ private:
+  CudaOps& ops_;
+  std::unique_ptr<CudaCollectives> usual_;  // null: a single rank
 };
 
 }  // namespace quire::cuda

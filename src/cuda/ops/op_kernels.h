@@ -15,7 +15,7 @@
 #include "base/numbers.h"
 #include "cuda/base/launch.h"
 #include "cuda/base/stream.h"
-#include "ops/ops.h"
+#include "ops/weight_store.h"
 
 namespace quire::cuda {
 
@@ -92,7 +92,7 @@ void run_quantize_rows(const LaunchContext& context, const TensorView& x, const 
 // with rows of whole 16-byte vectors.
 void run_quantize_blocks(const LaunchContext& context, const TensorView& x, const TensorView& out,
                          const TensorView& scales, const RowOperation& operation = {});
-// Implements Ops::route.
+// ExpertOps::route.
 void run_route(const LaunchContext& context, const ExpertRouting& routing, const TensorView& logits,
                const float* bias, const TensorView& ids, const TensorView& weights);
 // Launches an empty kernel in place of a small operation between two products, for measurements.

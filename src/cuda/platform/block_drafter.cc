@@ -99,15 +99,14 @@ Status BlockDrafter::prepare_proposal(const CudaDraftCall& call, CudaStream& str
   return {};
 }
 
-Status BlockDrafter::read_step(const CudaDraftCall& call, CudaStream& stream) {
+Status BlockDrafter::read_step(const CudaDraftCall& call, CudaStream& /*stream*/) {
   const DraftStep& step = *call.step;
   const TensorView states = states_.view.rows(0, step.num_tokens);
-  model_.combine(parts_.target->taps().rows(0, step.num_tokens), states, stream);
+  model_.combine(parts_.target->taps().rows(0, step.num_tokens), states);
   return model_.write_context({.num_tokens = step.num_tokens,
                                .positions = step.arrays->positions,
                                .kv_groups = context_step_,
-                               .hidden = states},
-                              stream);
+                               .hidden = states});
 }
 
 Status BlockDrafter::propose(const CudaDraftCall& call, CudaStream& stream) {
@@ -127,11 +126,9 @@ Status BlockDrafter::compute_blocks(const CudaDraftCall& call, CudaStream& strea
   QUIRE_RETURN_IF_ERROR(model_.forward({.num_tokens = call.num_spans * block_len(),
                                         .token_ids = arrays.token_ids,
                                         .positions = arrays.positions,
-                                        .kv_groups = block_step_},
-                                       stream));
+                                        .kv_groups = block_step_}));
   const int num_rows = call.num_drafts * call.num_spans;
-  return model_.compute_logits(arrays.logit_tokens, num_rows, logits_.view.rows(0, num_rows),
-                               stream);
+  return model_.compute_logits(arrays.logit_tokens, num_rows, logits_.view.rows(0, num_rows));
 }
 
 void BlockDrafter::choose(const CudaDraftCall& call, int draft_idx, CudaStream& stream) {
@@ -141,7 +138,7 @@ void BlockDrafter::choose(const CudaDraftCall& call, int draft_idx, CudaStream& 
     const DraftArrays& arrays = inputs_.arrays();
     const TensorView summands = transitions_.view.rows(0, num_spans);
     launch_previous_tokens(*call.step->arrays, arrays, draft_idx, num_spans, stream);
-    model_.transitions(arrays.previous_tokens, num_spans, summands, stream);
+    model_.transitions(arrays.previous_tokens, num_spans, summands);
     launch_add(logits.as<float>(), summands.as<float>(), logits.shape.num_elements(), stream);
   }
   call.step->sampler->choose_drafts({.logits = logits.as<float>(),

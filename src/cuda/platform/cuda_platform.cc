@@ -45,7 +45,7 @@ class CudaContext final : public DeviceContext {
   Status bind_thread() override { return use_device(info_.device.index); }
   const Device& device() const override { return info_.device; }
   const BackendSet& attention() const override { return attention_; }
-  CudaStream& stream() override { return *stream_; }
+  CudaStream& stream() { return *stream_; }
   Ops& ops() override { return *ops_; }
 
   Result<MemoryBudget> memory_budget() const override {

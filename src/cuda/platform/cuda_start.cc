@@ -99,7 +99,7 @@ class Start {
 Status Start::run() {
   QUIRE_RETURN_IF_ERROR(use_device(stream_.limits().device));
   check_sizes();
-  QUIRE_RETURN_IF_ERROR(ops_.end_loading());
+  QUIRE_RETURN_IF_ERROR(ops_.weights().finish());
   QUIRE_RETURN_IF_ERROR(make_drafter());
   QUIRE_RETURN_IF_ERROR(allocate());
   QUIRE_RETURN_IF_ERROR(warm_up());
@@ -168,7 +168,7 @@ Status Start::warm_up_choice() {
   const GraphBatch& batch = made_.graphs.largest().batch;
   const int num_rows = batch.num_tokens();
   QUIRE_RETURN_IF_ERROR(derive_padding(batch));
-  target_.model().gather_logits(num_rows, target_.output_rows(num_rows), stream_);
+  target_.model().gather_logits(num_rows, target_.output_rows(num_rows));
   for (const bool is_random : {false, true}) {
     target_.sample(target_.sampler->plan_padding(num_rows, is_random));
   }
@@ -351,6 +351,11 @@ Status Start::derive_padding(const GraphBatch& batch) {
   return {};
 }
 
+Status run_start(StepParts& made, CudaOps& ops) {
+  const StartingRank starting(ops);
+  return Start(made, ops).run();
+}
+
 // Names the fields of EngineConfig that free memory in an out-of-memory error at start.
 Status add_remedy(Status status) {
   if (status.code() != StatusCode::kResourceExhausted) return status;
@@ -376,9 +381,7 @@ StepParts::~StepParts() {
 Result<std::unique_ptr<StepParts>> start_runner(const RunnerParts& parts, CudaOps& ops,
                                                 CudaStream& stream) {
   auto made = std::make_unique<StepParts>(parts, ops, stream);
-  ops.set_starting(true);
-  const Status started = Start(*made, ops).run();
-  ops.set_starting(false);
+  const Status started = run_start(*made, ops);
   if (!started.ok()) return add_remedy(started);
   stream.traffic() = {};  // the setup's traffic does not count as a step's
   return made;

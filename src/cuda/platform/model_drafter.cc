@@ -126,10 +126,9 @@ Status ModelDrafter::read_step(const CudaDraftCall& call, CudaStream& stream) {
                      .kv_groups = first_step_};
   if (head_ != nullptr) {
     input.hidden = states(step.num_tokens);
-    head_->combine(parts_.target->taps().rows(0, step.num_tokens), input.hidden, stream);
+    head_->combine(parts_.target->taps().rows(0, step.num_tokens), input.hidden);
   }
-  return writes_context(call) ? head_->write_context(input, stream)
-                              : model().forward(input, stream);
+  return writes_context(call) ? head_->write_context(input) : model().forward(input);
 }
 
 Status ModelDrafter::run_pass(const CudaDraftCall& call, int pass_idx, CudaStream& stream) {
@@ -142,15 +141,15 @@ Status ModelDrafter::run_pass(const CudaDraftCall& call, int pass_idx, CudaStrea
   if (head_ != nullptr) {
     input.hidden = states(call.num_spans);
     const int32_t* rows = pass_idx == 0 ? arrays.last_rows : arrays.query_start;
-    QUIRE_RETURN_IF_ERROR(head_->output_states(rows, call.num_spans, input.hidden, stream));
+    QUIRE_RETURN_IF_ERROR(head_->output_states(rows, call.num_spans, input.hidden));
   }
-  return model().forward(input, stream);
+  return model().forward(input);
 }
 
 Status ModelDrafter::choose(const CudaDraftCall& call, const int32_t* rows, int draft_idx,
                             CudaStream& stream) {
   const TensorView logits = logits_.view.rows(0, call.num_spans);
-  QUIRE_RETURN_IF_ERROR(model().compute_logits(rows, call.num_spans, logits, stream));
+  QUIRE_RETURN_IF_ERROR(model().compute_logits(rows, call.num_spans, logits));
   call.step->sampler->choose_drafts({.logits = logits.as<float>(),
                                      .width = static_cast<int>(logits.shape[1]),
                                      .slots = call.slots,

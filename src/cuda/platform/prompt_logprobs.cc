@@ -99,7 +99,7 @@ Status PromptLogprobs::enqueue(std::span<const PromptChunk> chunks, Model& model
     for (int i = 0; i < chunk.count; i += max_rows) {
       const int count = std::min(max_rows, chunk.count - i);
       const TensorView part = logits.rows(0, count);
-      QUIRE_RETURN_IF_ERROR(model.compute_logits(rows, count, part, stream));
+      QUIRE_RETURN_IF_ERROR(model.compute_logits(rows, count, part));
       sampler.prompt_logprobs(part, targets, count, chunk.num_top, results, stream);
       stream.copy_to_host(static_cast<LogprobsResult*>(host) + chunk.first_token + i, results,
                           logprobs_bytes(count));

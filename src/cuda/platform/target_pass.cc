@@ -23,16 +23,15 @@ Status TargetPass::run_layers(int num_tokens, std::span<const KvGroupStep> steps
   return model().forward({.num_tokens = num_tokens,
                           .token_ids = arrays.token_ids,
                           .positions = arrays.positions,
-                          .kv_groups = steps},
-                         stream);
+                          .kv_groups = steps});
 }
 
 Status TargetPass::compute_outputs(int num_rows) {
   if (num_rows == 0) return {};
   const int32_t* tokens = buffers.arrays().logit_tokens;
-  if (divides_logits()) return model().compute_logits_part(tokens, num_rows, stream);
-  return embeds() ? model().hidden_states(tokens, num_rows, output_rows(num_rows), stream)
-                  : model().compute_logits(tokens, num_rows, output_rows(num_rows), stream);
+  if (divides_logits()) return model().compute_logits_part(tokens, num_rows);
+  return embeds() ? model().hidden_states(tokens, num_rows, output_rows(num_rows))
+                  : model().compute_logits(tokens, num_rows, output_rows(num_rows));
 }
 
 void TargetPass::sample(const SamplePlan& plan) {
@@ -41,10 +40,10 @@ void TargetPass::sample(const SamplePlan& plan) {
   if (divides_logits() && plan.chooses_from_parts()) {
     const auto [logits, first_id] = model().logits_part(num_rows);
     sampler->find_best(plan, logits, first_id, arrays.sample_slots, arrays.sample_offsets, stream);
-    ops.all_gather_parts(sampler->best_of_ranks(num_rows), stream);
+    ops.collectives()->all_gather_parts(sampler->best_of_ranks(num_rows));
     return sampler->sample_best(plan, arrays.sample_slots, arrays.sample_offsets, stream);
   }
-  if (divides_logits()) model().gather_logits(num_rows, output_rows(num_rows), stream);
+  if (divides_logits()) model().gather_logits(num_rows, output_rows(num_rows));
   sampler->sample(plan, output_rows(num_rows), arrays.sample_slots, arrays.sample_offsets, stream);
 }
 

@@ -259,18 +259,18 @@ class BlockModel final : public BlockHead, public DecoderModel {
         target_ids_(std::move(target_ids)) {}
 
   Status allocate();
-  Status forward(const StepInput& input, Stream& stream) override;
-  void combine(TensorView taps, TensorView out, Stream& stream) override;
+  Status forward(const StepInput& input) override;
+  void combine(TensorView taps, TensorView out) override;
   std::span<const int32_t> target_ids() const override { return target_ids_; }
   const BlockLayout& block() const override { return drafter_.block; }
-  Status write_context(const StepInput& input, Stream& stream) override;
+  Status write_context(const StepInput& input) override;
   bool has_transitions() const override { return drafter_.markov_rank > 0; }
-  void transitions(const int32_t* previous, int num_rows, TensorView out, Stream& stream) override;
+  void transitions(const int32_t* previous, int num_rows, TensorView out) override;
 
  private:
   TensorView keys_values(int64_t num_tokens) const { return keys_values_.view.rows(0, num_tokens); }
   // normed → qkv_view
-  void project(const BlockLayer& layer, int64_t num_tokens, Stream& stream);
+  void project(const BlockLayer& layer, int64_t num_tokens);
 
   DFlashConfig drafter_;
   int64_t max_num_tokens_ = 0;
@@ -293,59 +293,61 @@ Status BlockModel::allocate() {
   return {};
 }
 
-void BlockModel::project(const BlockLayer& layer, int64_t num_tokens, Stream& stream) {
+void BlockModel::project(const BlockLayer& layer, int64_t num_tokens) {
   const TensorView queries = query_view(num_tokens);
-  ops().linear(*layer.q, normed(num_tokens), queries, stream);
-  ops().linear(*layer.kv, normed(num_tokens), keys_values(num_tokens), stream);
-  ops().write_columns(queries, qkv_view(num_tokens), 0, stream);
-  ops().write_columns(keys_values(num_tokens), qkv_view(num_tokens), queries.shape[1], stream);
+  ops().linear(*layer.q, normed(num_tokens), queries);
+  ops().linear(*layer.kv, normed(num_tokens), keys_values(num_tokens));
+  ops().write_columns(queries, qkv_view(num_tokens), 0);
+  ops().write_columns(keys_values(num_tokens), qkv_view(num_tokens), queries.shape[1]);
 }
 
-Status BlockModel::forward(const StepInput& input, Stream& stream) {
+Status BlockModel::forward(const StepInput& input) {
   const int64_t num_tokens = input.num_tokens;
-  begin_step(input, 1.0F, stream);
+  begin_step(input, 1.0F);
   for (size_t i = 0; i < weights_.layers.size(); ++i) {
     const BlockLayer& layer = weights_.layers[i];
     if (i == 0) {
-      norm_residual(layer.input_norm, num_tokens, stream);
+      norm_residual(layer.input_norm, num_tokens);
     } else {
-      add_and_norm(layer.input_norm, num_tokens, stream);
+      add_and_norm(layer.input_norm, num_tokens);
     }
-    project(layer, num_tokens, stream);
-    QUIRE_RETURN_IF_ERROR(attend(i, layer, input, stream));
-    project_output(layer, num_tokens, stream);
-    mlp(layer, norm_of_sum(layer.post_attention_norm, num_tokens), stream);
+    project(layer, num_tokens);
+    QUIRE_RETURN_IF_ERROR(attend(i, layer, input));
+    project_output(layer, num_tokens);
+    mlp(layer, norm_of_sum(layer.post_attention_norm, num_tokens));
   }
   return {};
 }
 
-void BlockModel::combine(TensorView taps, TensorView out, Stream& stream) {
-  ops().linear(*weights_.fc, taps, out, stream);
-  ops().rms_norm(out, weights_.hidden_norm.view.as<float>(), drafter_.rms_norm_eps, out, stream);
+void BlockModel::combine(TensorView taps, TensorView out) {
+  ops().linear(*weights_.fc, taps, out);
+  ops().residual_norm({.residual = out,
+                       .weight = weights_.hidden_norm.view.as<float>(),
+                       .eps = drafter_.rms_norm_eps},
+                      out);
 }
 
-Status BlockModel::write_context(const StepInput& input, Stream& stream) {
+Status BlockModel::write_context(const StepInput& input) {
   QUIRE_CHECK(
       input.hidden.data != nullptr && input.hidden.shape == (Shape{input.num_tokens, hidden_}),
       "[model] the context of a block has no hidden state per token");
-  begin_rotation(input, stream);
+  begin_rotation(input);
   const TensorView rows = keys_values(input.num_tokens);
   for (size_t i = 0; i < weights_.layers.size(); ++i) {
     const BlockLayer& layer = weights_.layers[i];
-    ops().linear(*layer.kv, input.hidden, rows, stream);
-    cache_keys_values(i, layer, rows, input, stream);
+    ops().linear(*layer.kv, input.hidden, rows);
+    cache_keys_values(i, layer, rows, input);
   }
   return {};
 }
 
-void BlockModel::transitions(const int32_t* previous, int num_rows, TensorView out,
-                             Stream& stream) {
+void BlockModel::transitions(const int32_t* previous, int num_rows, TensorView out) {
   QUIRE_CHECK(
       has_transitions() && num_rows > 0 && num_rows <= max_num_rows_,
       "[model] a block drafter has no transitions, or gets more rows than max_num_logit_rows");
   const TensorView rows = markov_rows_.view.rows(0, num_rows);
-  ops().embed(*weights_.markov_previous, previous, 1.0F, rows, stream);
-  ops().linear(*weights_.markov_next, rows, out, stream);
+  ops().embed(*weights_.markov_previous, previous, 1.0F, rows);
+  ops().linear(*weights_.markov_next, rows, out);
 }
 
 Status check_dflash_taps(const ModelConfig& config, const ModelConfig& target) {

@@ -189,23 +189,23 @@ class Eagle3Head final : public DraftHead, public DecoderModel {
         target_ids_(std::move(target_ids)) {}
 
   Status allocate();
-  Status forward(const StepInput& input, Stream& stream) override;
-  Status write_context(const StepInput& input, Stream& stream) override;
+  Status forward(const StepInput& input) override;
+  Status write_context(const StepInput& input) override;
   bool context_attends() const override { return layers_.size() > 1; }
-  void combine(TensorView taps, TensorView out, Stream& stream) override;
-  Status output_states(const int32_t* rows, int num_rows, TensorView out, Stream& stream) override;
+  void combine(TensorView taps, TensorView out) override;
+  Status output_states(const int32_t* rows, int num_rows, TensorView out) override;
   std::span<const int32_t> target_ids() const override { return target_ids_; }
 
  private:
   // The first layer's input → pairs: [norm of the embedding | norm of the hidden state] per token.
   // begin_step() left the embeddings in the residual, which the hidden states then replace.
-  void read_pairs(const HeadLayer& layer, TensorView hidden, TensorView pairs, Stream& stream);
+  void read_pairs(const HeadLayer& layer, TensorView hidden, TensorView pairs);
   // The layer's input → qkv_view
-  void begin_layer(size_t layer_idx, const StepInput& input, Stream& stream);
+  void begin_layer(size_t layer_idx, const StepInput& input);
   // qkv_view → delta
-  Status finish_layer(size_t layer_idx, const StepInput& input, Stream& stream);
+  Status finish_layer(size_t layer_idx, const StepInput& input);
   // Computes the layers before the last one, and the queries, keys and values of the last.
-  Status reach_last_layer(const StepInput& input, Stream& stream);
+  Status reach_last_layer(const StepInput& input);
 
   Eagle3Config eagle_;
   int64_t max_num_tokens_ = 0;
@@ -228,75 +228,78 @@ Status Eagle3Head::allocate() {
   return {};
 }
 
-void Eagle3Head::read_pairs(const HeadLayer& layer, TensorView hidden, TensorView pairs,
-                            Stream& stream) {
+void Eagle3Head::read_pairs(const HeadLayer& layer, TensorView hidden, TensorView pairs) {
   const int64_t num_tokens = hidden.shape[0];
   const TensorView half = normed(num_tokens);
-  norm_residual(layer.input_norm, num_tokens, stream);
-  ops().write_columns(half, pairs, 0, stream);
-  ops().rms_norm(hidden, layer.hidden_norm.view.as<float>(), eagle_.rms_norm_eps, half, stream);
-  ops().write_columns(half, pairs, hidden_, stream);
-  ops().write_columns(eagle_.norm_before_residual ? half : hidden, residual(num_tokens), 0, stream);
+  norm_residual(layer.input_norm, num_tokens);
+  ops().write_columns(half, pairs, 0);
+  ops().residual_norm({.residual = hidden,
+                       .weight = layer.hidden_norm.view.as<float>(),
+                       .eps = eagle_.rms_norm_eps},
+                      half);
+  ops().write_columns(half, pairs, hidden_);
+  ops().write_columns(eagle_.norm_before_residual ? half : hidden, residual(num_tokens), 0);
 }
 
-void Eagle3Head::begin_layer(size_t layer_idx, const StepInput& input, Stream& stream) {
+void Eagle3Head::begin_layer(size_t layer_idx, const StepInput& input) {
   const int64_t num_tokens = input.num_tokens;
   const HeadLayer& layer = layers_[layer_idx];
   if (layer_idx > 0) {
-    project_qkv(layer, norm_of_sum(layer.input_norm, num_tokens), stream);
+    project_qkv(layer, norm_of_sum(layer.input_norm, num_tokens));
     return;
   }
   const TensorView pairs = pairs_.view.rows(0, num_tokens);
-  read_pairs(layer, input.hidden, pairs, stream);
-  ops().linear(*layer.qkv, pairs, qkv_view(num_tokens), stream);
+  read_pairs(layer, input.hidden, pairs);
+  ops().linear(*layer.qkv, pairs, qkv_view(num_tokens));
 }
 
-Status Eagle3Head::finish_layer(size_t layer_idx, const StepInput& input, Stream& stream) {
+Status Eagle3Head::finish_layer(size_t layer_idx, const StepInput& input) {
   const HeadLayer& layer = layers_[layer_idx];
-  QUIRE_RETURN_IF_ERROR(attend(layer_idx, layer, input, stream));
-  project_output(layer, input.num_tokens, stream);
-  mlp(layer, norm_of_sum(layer.post_attention_norm, input.num_tokens), stream);
+  QUIRE_RETURN_IF_ERROR(attend(layer_idx, layer, input));
+  project_output(layer, input.num_tokens);
+  mlp(layer, norm_of_sum(layer.post_attention_norm, input.num_tokens));
   return {};
 }
 
-Status Eagle3Head::reach_last_layer(const StepInput& input, Stream& stream) {
+Status Eagle3Head::reach_last_layer(const StepInput& input) {
   QUIRE_CHECK(
       input.hidden.data != nullptr && input.hidden.shape == (Shape{input.num_tokens, hidden_}),
       "[model] a draft head's step has no hidden state per token");
-  begin_step(input, 1.0F, stream);
+  begin_step(input, 1.0F);
   const size_t last = layers_.size() - 1;
   for (size_t i = 0; i < last; ++i) {
-    begin_layer(i, input, stream);
-    QUIRE_RETURN_IF_ERROR(finish_layer(i, input, stream));
+    begin_layer(i, input);
+    QUIRE_RETURN_IF_ERROR(finish_layer(i, input));
   }
-  begin_layer(last, input, stream);
+  begin_layer(last, input);
   return {};
 }
 
-Status Eagle3Head::forward(const StepInput& input, Stream& stream) {
-  QUIRE_RETURN_IF_ERROR(reach_last_layer(input, stream));
-  return finish_layer(layers_.size() - 1, input, stream);
+Status Eagle3Head::forward(const StepInput& input) {
+  QUIRE_RETURN_IF_ERROR(reach_last_layer(input));
+  return finish_layer(layers_.size() - 1, input);
 }
 
-Status Eagle3Head::write_context(const StepInput& input, Stream& stream) {
-  QUIRE_RETURN_IF_ERROR(reach_last_layer(input, stream));
-  rotate_and_cache(layers_.size() - 1, layers_.back(), input, stream);
+Status Eagle3Head::write_context(const StepInput& input) {
+  QUIRE_RETURN_IF_ERROR(reach_last_layer(input));
+  rotate_and_cache(layers_.size() - 1, layers_.back(), input);
   return {};
 }
 
-void Eagle3Head::combine(TensorView taps, TensorView out, Stream& stream) {
+void Eagle3Head::combine(TensorView taps, TensorView out) {
   if (eagle_.norm_before_fc) {
     const TensorView normed = normed_taps_.view.rows(0, taps.shape[0]);
-    ops().rms_norm(taps, taps_norm_.view.as<float>(), eagle_.rms_norm_eps, normed, stream);
+    ops().residual_norm(
+        {.residual = taps, .weight = taps_norm_.view.as<float>(), .eps = eagle_.rms_norm_eps},
+        normed);
     taps = normed;
   }
-  ops().linear(*fc_, taps, out, stream);
+  ops().linear(*fc_, taps, out);
 }
 
-Status Eagle3Head::output_states(const int32_t* rows, int num_rows, TensorView out,
-                                 Stream& stream) {
-  if (eagle_.norm_output) return hidden_states(rows, num_rows, out, stream);
-  last_output(rows, num_rows, out, last_norm_view(num_rows), stream);
+Status Eagle3Head::output_states(const int32_t* rows, int num_rows, TensorView out) {
+  if (eagle_.norm_output) return hidden_states(rows, num_rows, out);
+  last_output(rows, num_rows, out, last_norm_view(num_rows));
   return {};
 }
 

@@ -208,14 +208,14 @@ class GemmaModel final : public DecoderModel {
         embed_scale_(embedding_scale(config.hidden_size, ops.activation_dtype())),
         logits_softcap_(gemma_config(config).logits_softcap) {}
 
-  Status forward(const StepInput& input, Stream& stream) override;
+  Status forward(const StepInput& input) override;
   Result<int> add_kv_scales(std::span<const KvScaleValues> by_layer) override {
     return add_kv_scales_to(layers_, by_layer);
   }
 
  private:
-  void finish_logits(TensorView logits, Stream& stream) override {
-    if (logits_softcap_ != 0.0F) ops().soft_cap(logits_softcap_, logits, stream);
+  void finish_logits(TensorView logits) override {
+    if (logits_softcap_ != 0.0F) ops().soft_cap(logits_softcap_, logits);
   }
 
   std::vector<GemmaLayer> layers_;
@@ -223,23 +223,21 @@ class GemmaModel final : public DecoderModel {
   float logits_softcap_ = 0.0F;
 };
 
-Status GemmaModel::forward(const StepInput& input, Stream& stream) {
+Status GemmaModel::forward(const StepInput& input) {
   const int64_t num_tokens = input.num_tokens;
-  begin_step(input, embed_scale_, stream);
+  begin_step(input, embed_scale_);
   for (size_t i = 0; i < layers_.size(); ++i) {
     const GemmaLayer& layer = layers_[i];
-    project_qkv(layer,
-                i == 0 ? norm_of_residual(layer.input_norm, num_tokens)
-                       : norm_of_sum(layer.input_norm, num_tokens),
-                stream);
-    tap_residual(i, num_tokens, stream);
-    QUIRE_RETURN_IF_ERROR(attend(i, layer, input, stream));
-    project_output(layer, num_tokens, stream);
-    norm_delta(layer.post_attention_norm, num_tokens, stream);
-    mlp(layer, norm_of_sum(layer.pre_feedforward_norm, num_tokens), stream);
-    norm_delta(layer.post_feedforward_norm, num_tokens, stream);
+    project_qkv(layer, i == 0 ? norm_of_residual(layer.input_norm, num_tokens)
+                              : norm_of_sum(layer.input_norm, num_tokens));
+    tap_residual(i, num_tokens);
+    QUIRE_RETURN_IF_ERROR(attend(i, layer, input));
+    project_output(layer, num_tokens);
+    norm_delta(layer.post_attention_norm, num_tokens);
+    mlp(layer, norm_of_sum(layer.pre_feedforward_norm, num_tokens));
+    norm_delta(layer.post_feedforward_norm, num_tokens);
   }
-  tap_output(num_tokens, stream);
+  tap_output(num_tokens);
   return {};
 }
 

@@ -13,7 +13,7 @@
 
 #include "base/json_writer.h"
 #include "base/text.h"
-#include "ops/ops.h"
+#include "ops/expert_ops.h"
 #include "tensor/tensor.h"
 
 namespace quire {

@@ -8,6 +8,7 @@
 
 #include "model/config_fields.h"
 #include "model/decoder.h"
+#include "ops/layer_tail_ops.h"
 #include "tensor/tensor.h"
 
 namespace quire {
@@ -144,7 +145,7 @@ class LlamaModel final : public DecoderModel {
       : DecoderModel(config, limits, ops, std::move(weights.ends)),
         layers_(std::move(weights.layers)) {}
 
-  Status forward(const StepInput& input, Stream& stream) override;
+  Status forward(const StepInput& input) override;
   Result<int> add_kv_scales(std::span<const KvScaleValues> by_layer) override {
     return add_kv_scales_to(layers_, by_layer);
   }
@@ -156,27 +157,27 @@ class LlamaModel final : public DecoderModel {
   std::vector<LlamaLayer> layers_;
 };
 
-Status LlamaModel::forward(const StepInput& input, Stream& stream) {
+Status LlamaModel::forward(const StepInput& input) {
   const int64_t num_tokens = input.num_tokens;
-  begin_step(input, 1.0F, stream);
+  begin_step(input, 1.0F);
+  LayerTailOps* const tails = ops().layer_tails();
   bool has_qkv = false;
   for (size_t i = 0; i < layers_.size(); ++i) {
     const LlamaLayer& layer = layers_[i];
     if (!has_qkv) {
-      project_qkv(layer,
-                  i == 0 ? norm_of_residual(layer.input_norm, num_tokens)
-                         : norm_of_sum(layer.input_norm, num_tokens),
-                  stream);
+      project_qkv(layer, i == 0 ? norm_of_residual(layer.input_norm, num_tokens)
+                                : norm_of_sum(layer.input_norm, num_tokens));
     }
-    tap_residual(i, num_tokens, stream);
-    QUIRE_RETURN_IF_ERROR(attend(i, layer, input, stream));
-    const bool may_have_tail = layer.qkv != nullptr && layer.moe.experts == nullptr;
-    has_qkv = may_have_tail && ops().try_layer_tail(tail_of(i, num_tokens), stream);
+    tap_residual(i, num_tokens);
+    QUIRE_RETURN_IF_ERROR(attend(i, layer, input));
+    const bool may_have_tail =
+        tails != nullptr && layer.qkv != nullptr && layer.moe.experts == nullptr;
+    has_qkv = may_have_tail && tails->try_layer_tail(tail_of(i, num_tokens));
     if (has_qkv) continue;
-    project_output(layer, num_tokens, stream);
-    mlp(layer, norm_of_sum(layer.post_attention_norm, num_tokens), stream);
+    project_output(layer, num_tokens);
+    mlp(layer, norm_of_sum(layer.post_attention_norm, num_tokens));
   }
-  tap_output(num_tokens, stream);
+  tap_output(num_tokens);
   return {};
 }
 

@@ -54,15 +54,15 @@ class MtpHead final : public DraftHead, public DecoderModel {
         weights_(std::move(weights)) {}
 
   Status allocate();
-  Status forward(const StepInput& input, Stream& stream) override;
-  Status write_context(const StepInput& input, Stream& stream) override;
-  void combine(TensorView taps, TensorView out, Stream& stream) override;
-  Status output_states(const int32_t* rows, int num_rows, TensorView out, Stream& stream) override;
+  Status forward(const StepInput& input) override;
+  Status write_context(const StepInput& input) override;
+  void combine(TensorView taps, TensorView out) override;
+  Status output_states(const int32_t* rows, int num_rows, TensorView out) override;
   std::span<const int32_t> target_ids() const override { return {}; }
 
  private:
   // Computes the layer's queries, keys and values.
-  void begin_layer(const StepInput& input, Stream& stream);
+  void begin_layer(const StepInput& input);
 
   int64_t max_num_tokens_ = 0;
   int64_t hidden_ = 0;
@@ -79,44 +79,46 @@ Status MtpHead::allocate() {
 
 // vLLM sets the embedding at position 0 to zero. Here it stays, because the pair at position 0 has
 // the token of position 1, which is as good as any other.
-void MtpHead::begin_layer(const StepInput& input, Stream& stream) {
+void MtpHead::begin_layer(const StepInput& input) {
   const int64_t num_tokens = input.num_tokens;
   QUIRE_CHECK(input.hidden.data != nullptr && input.hidden.shape == (Shape{num_tokens, hidden_}),
               "[model] a draft head's step has no hidden state per token");
-  begin_step(input, 1.0F, stream);
+  begin_step(input, 1.0F);
   const TensorView pairs = pairs_.view.rows(0, num_tokens);
   const TensorView half = normed(num_tokens);
-  ops().rms_norm(input.hidden, weights_.hidden_norm.view.as<float>(), decoder().rms_norm_eps, half,
-                 stream);
-  ops().write_columns(half, pairs, 0, stream);
-  norm_residual(weights_.token_norm, num_tokens, stream);
-  ops().write_columns(half, pairs, hidden_, stream);
-  ops().linear(*weights_.input_proj, pairs, residual(num_tokens), stream);
+  ops().residual_norm({.residual = input.hidden,
+                       .weight = weights_.hidden_norm.view.as<float>(),
+                       .eps = decoder().rms_norm_eps},
+                      half);
+  ops().write_columns(half, pairs, 0);
+  norm_residual(weights_.token_norm, num_tokens);
+  ops().write_columns(half, pairs, hidden_);
+  ops().linear(*weights_.input_proj, pairs, residual(num_tokens));
 
-  project_qkv(weights_.layer, norm_of_residual(weights_.input_norm, num_tokens), stream);
+  project_qkv(weights_.layer, norm_of_residual(weights_.input_norm, num_tokens));
 }
 
-Status MtpHead::write_context(const StepInput& input, Stream& stream) {
-  begin_layer(input, stream);
-  rotate_and_cache(0, weights_.layer, input, stream);
+Status MtpHead::write_context(const StepInput& input) {
+  begin_layer(input);
+  rotate_and_cache(0, weights_.layer, input);
   return {};
 }
 
-Status MtpHead::forward(const StepInput& input, Stream& stream) {
+Status MtpHead::forward(const StepInput& input) {
   const int64_t num_tokens = input.num_tokens;
-  begin_layer(input, stream);
-  QUIRE_RETURN_IF_ERROR(attend(0, weights_.layer, input, stream));
-  project_output(weights_.layer, num_tokens, stream);
-  mlp(weights_.layer, norm_of_sum(weights_.post_attention_norm, num_tokens), stream);
+  begin_layer(input);
+  QUIRE_RETURN_IF_ERROR(attend(0, weights_.layer, input));
+  project_output(weights_.layer, num_tokens);
+  mlp(weights_.layer, norm_of_sum(weights_.post_attention_norm, num_tokens));
   return {};
 }
 
-void MtpHead::combine(TensorView taps, TensorView out, Stream& stream) {
-  ops().write_columns(taps, out, 0, stream);
+void MtpHead::combine(TensorView taps, TensorView out) {
+  ops().write_columns(taps, out, 0);
 }
 
-Status MtpHead::output_states(const int32_t* rows, int num_rows, TensorView out, Stream& stream) {
-  return hidden_states(rows, num_rows, out, stream);
+Status MtpHead::output_states(const int32_t* rows, int num_rows, TensorView out) {
+  return hidden_states(rows, num_rows, out);
 }
 
 }  // namespace

@@ -204,7 +204,7 @@ TEST(Experts, AgreeWithTheDefinition) {
       for (const DType dtype : kWeightTypes) {
         const double bound = bound_of(variant, dtype);
         RandomExperts source(shape, dtype, 7);
-        const auto experts = ops->make_experts(source).value();
+        const auto experts = ops->weights().make_experts(source).value();
         const auto expected_experts = reference.make_experts(source).value();
         EXPECT_GT(experts->num_bytes(), 0U);
         for (const int64_t num_tokens : {0, 1, 33}) {
@@ -232,7 +232,7 @@ TEST(Experts, MayHaveDifferentKernels) {
   Step step = random_step(shape, 20, 1);
   for (const Variant& variant : variants()) {
     VariantOps ops(variant);
-    const auto experts = ops->make_experts(source).value();
+    const auto experts = ops->weights().make_experts(source).value();
     // An input of this size to a gate of 40 leaves errors of up to 1e-3.
     const auto got = run_experts(*ops, *experts, step);
     const auto want = run_experts(reference, *expected, step);
@@ -250,7 +250,7 @@ TEST(Experts, OneMayHaveAlmostAllTokens) {
   const auto expected = reference.make_experts(source).value();
   for (const Variant& variant : variants()) {
     VariantOps ops(variant);
-    const auto experts = ops->make_experts(source).value();
+    const auto experts = ops->weights().make_experts(source).value();
     for (const uint32_t hot : {9U, 10U}) {
       Step step = random_step(shape, 700, hot, hot);
       expect_near(run_experts(*ops, *experts, step), run_experts(reference, *expected, step),
@@ -275,7 +275,7 @@ TEST(Experts, FewRowsShareTheDepthOfManyRows) {
   for (const Variant& variant : variants()) {
     if (is_slow(variant)) continue;
     VariantOps ops(variant);
-    const auto experts = ops->make_experts(source).value();
+    const auto experts = ops->weights().make_experts(source).value();
     const std::vector<float> got = run_experts(*ops, *experts, whole);
     expect_near(got, expected, bound_of(variant, DType::kF16), variant.name);
     for (const int64_t token : {0, 70, 199}) {
@@ -301,7 +301,7 @@ TEST(Experts, RowsDoNotDependOnTheirBatch) {
       std::vector<float> all;
       for (const auto& nodes : {std::vector{0}, {0, 0}, {1, 0, 2}}) {
         VariantOps ops(variant, testing::on_nodes(nodes));
-        const auto experts = ops->make_experts(source).value();
+        const auto experts = ops->weights().make_experts(source).value();
         Step step = whole;
         const std::vector<float> out = run_experts(*ops, *experts, step);
         if (all.empty()) all = out;
@@ -343,11 +343,11 @@ TEST(Experts, RoundOnlyTheActivationsOfBf16Weights) {
     if (is_slow(variant)) continue;
     VariantOps exact(variant);
     const std::vector<float> not_rounded =
-        run_experts(*exact, *exact->make_experts(source).value(), step);
+        run_experts(*exact, *exact->weights().make_experts(source).value(), step);
     expect_near(not_rounded, expected, bound_of(variant, DType::kF16), variant.name);
     variant.options.rounding = InputRounding::kBf16;
     VariantOps ops(variant);
-    const auto experts = ops->make_experts(source).value();
+    const auto experts = ops->weights().make_experts(source).value();
     const std::vector<float> rounded = run_experts(*ops, *experts, step);
     expect_near(rounded, expected, 2e-2, variant.name + " rounded");
     EXPECT_EQ(rounded != not_rounded, cpu::avx512_bf16_usable() && variant.options.use_avx512_bf16)
@@ -398,7 +398,7 @@ TEST(Experts, RefuseMatricesOfAnotherShape) {
   ThreadPool pool(1);
   const auto ops = make_cpu_ops(pool);
   Wrong source({2, 1, 8, 4}, DType::kF32, 1);
-  EXPECT_FALSE(ops->make_experts(source).ok());
+  EXPECT_FALSE(ops->weights().make_experts(source).ok());
 }
 
 TEST(Experts, CheckTheirArguments) {
@@ -406,7 +406,7 @@ TEST(Experts, CheckTheirArguments) {
   ThreadPool pool(1);
   const auto ops = make_cpu_ops(pool);
   RandomExperts source(shape, DType::kF32, 1);
-  const auto experts = ops->make_experts(source).value();
+  const auto experts = ops->weights().make_experts(source).value();
   for (const int32_t id : {-1, 4}) {
     Step step = random_step(shape, 3, 1);
     step.ids[2] = id;

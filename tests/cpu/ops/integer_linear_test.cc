@@ -20,7 +20,6 @@ using cpu::QuantizedKernel;
 using testing::expect_bits_without_batch;
 using testing::expect_infinity_stays_in_its_row;
 using ::testing::HasSubstr;
-using testing::host_stream;
 using testing::IntegerMatrix;
 using testing::IntegerSpec;
 using testing::kMostOf16Bits;
@@ -42,7 +41,7 @@ Result<std::unique_ptr<Linear>> make_linear(QuantizedOps& ops,
     weights.push_back(part->view);
     num_rows.push_back(part->n);
   }
-  return ops.make({.weights = weights, .biases = {}}, num_rows, bias);
+  return ops.make({.numbers = StoredMatrices{weights}}, num_rows, bias);
 }
 
 // Computes the product in double. An output's error is at most that of rounding activations and,
@@ -193,7 +192,7 @@ TEST(IntegerLinear, EmbedsTheNumbersThatTheIntegersStandFor) {
         const std::unique_ptr<Linear> linear = make_linear(ops, {&w}).value();
         const int32_t ids[] = {44, 0, 31, 32};
         std::vector<float> out(static_cast<size_t>(4 * w.k));
-        ops.ops->embed(*linear, ids, 1.0F, matrix(out, 4, w.k), host_stream());
+        ops.ops->embed(*linear, ids, 1.0F, matrix(out, 4, w.k));
         for (size_t i = 0; i < out.size(); ++i) {
           const auto row = static_cast<size_t>(ids[i / static_cast<size_t>(w.k)]);
           ASSERT_EQ(out[i], w.plain[row * static_cast<size_t>(w.k) + i % static_cast<size_t>(w.k)])
@@ -292,13 +291,17 @@ TEST(IntegerLinear, TakesTheBytesThatAreEstimated) {
   for (const IntegerSpec& spec : specs) {
     const IntegerMatrix w(spec, 64, 1024, 1);
     const WeightScheme scheme = scheme_of(spec);
-    const int64_t estimate = ops.ops->integer_bytes(scheme, spec.scales, w.view.values.shape);
+    const int64_t estimate =
+        ops.ops->weights().quantized_bytes({w.view.values.shape, IntegerForm{scheme, spec.scales}});
     EXPECT_EQ(make_linear(ops, {&w}).value()->num_bytes(), static_cast<size_t>(estimate))
         << describe(spec);
   }
-  EXPECT_EQ(ops.ops->integer_bytes(scheme_of(specs[0]), DType::kF16, {64, 1024}),
+  EXPECT_EQ(ops.ops->weights().quantized_bytes(
+                {{64, 1024}, IntegerForm{scheme_of(specs[0]), DType::kF16}}),
             64 * 1024 * 4 / 8 + 64 * 8 * 3);
-  EXPECT_EQ(ops.ops->integer_bytes(scheme_of({.group_size = 40}), DType::kF16, {64, 120}), 0);
+  EXPECT_EQ(ops.ops->weights().quantized_bytes(
+                {{64, 120}, IntegerForm{scheme_of({.group_size = 40}), DType::kF16}}),
+            0);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "ops/latent_ops.h"
 #include "ops_fixture.h"
 #include "support/reference_ops.h"
 #include "tensor/dtype.h"
@@ -12,7 +13,6 @@
 namespace quire {
 namespace {
 
-using testing::host_stream;
 using testing::random_floats;
 using testing::ReferenceOps;
 using testing::Variant;
@@ -63,9 +63,9 @@ std::vector<float> run_per_head_linear(Ops& ops, const PerHeadLinear& w, const H
                                        std::vector<float> x, int64_t num_tokens) {
   std::vector<float> out(static_cast<size_t>(num_tokens * shape.num_heads * shape.out_width),
                          kUntouched);
-  ops.per_head_linear(w, {x.data(), DType::kF32, {num_tokens, shape.num_heads, shape.x_width}},
-                      {out.data(), DType::kF32, {num_tokens, shape.num_heads, shape.out_width}},
-                      host_stream());
+  ops.latents()->per_head_linear(
+      w, {x.data(), DType::kF32, {num_tokens, shape.num_heads, shape.x_width}},
+      {out.data(), DType::kF32, {num_tokens, shape.num_heads, shape.out_width}});
   return out;
 }
 
@@ -83,7 +83,7 @@ TEST(PerHeadLinear, AgreesWithTheDefinition) {
         // AMX omits the product of the second terms of an F16 weight and an activation.
         const double bound = testing::uses_amx(variant) && dtype == DType::kF16 ? 1e-4 : 3e-5;
         const HeadMatrices matrices(shape.num_heads, shape.num_out, shape.num_in, dtype);
-        const auto w = ops->make_per_head_linear(matrices.views).value();
+        const auto w = ops->weights().make_per_head_linear(matrices.views).value();
         const auto exact = reference.make_per_head_linear(matrices.views).value();
         EXPECT_EQ(w->num_heads(), shape.num_heads);
         for (const int64_t num_tokens : {1, 5, 16, 17}) {
@@ -112,7 +112,7 @@ TEST(PerHeadLinear, RowsDoNotDependOnTheirBatch) {
   for (const Variant& variant : variants()) {
     VariantOps ops(variant);
     const HeadMatrices matrices(shape.num_heads, shape.num_out, shape.num_in, DType::kBF16);
-    const auto w = ops->make_per_head_linear(matrices.views).value();
+    const auto w = ops->weights().make_per_head_linear(matrices.views).value();
     const std::vector<float> all = run_per_head_linear(*ops, *w, shape, x, kTokens);
     for (const size_t t : {size_t{0}, size_t{17}, size_t{255}, size_t{256}, size_t{299}}) {
       const auto at = x.begin() + static_cast<int64_t>(t * x_row);
@@ -195,8 +195,8 @@ TEST(LatentRopeAndCache, AgreesWithTheDefinition) {
       for (const auto& [dtype, tolerance] : precisions) {
         LatentRun got(shape, dtype);
         LatentRun want(shape, dtype);
-        ops->latent_rope_and_cache(got.args, host_stream());
-        reference.latent_rope_and_cache(want.args, host_stream());
+        ops->latents()->latent_rope_and_cache(got.args);
+        reference.latent_rope_and_cache(want.args);
         for (size_t i = 0; i < got.q_out.size(); ++i) {
           ASSERT_NEAR(got.q_out[i], want.q_out[i], 1e-5) << variant.name << " at " << i;
         }
@@ -221,8 +221,8 @@ TEST(LatentRopeAndCache, ScalesFp8) {
     const float other_scale = 3.0F;
     scaled.args.kv.k_scale = &scale;
     scaled.args.kv.v_scale = &other_scale;  // of no use: the values are a part of the keys
-    ops->latent_rope_and_cache(exact.args, host_stream());
-    ops->latent_rope_and_cache(scaled.args, host_stream());
+    ops->latents()->latent_rope_and_cache(exact.args);
+    ops->latents()->latent_rope_and_cache(scaled.args);
     const int64_t width = shape.latent_dim + shape.rope_dim;
     const std::vector<float> values = exact.cached();
     for (const int64_t slot : {17, 0, 63, 18}) {
@@ -244,8 +244,8 @@ TEST(LatentRopeAndCache, ScalesEachPartOfAVectorOfIntegers) {
     VariantOps ops(variant);
     LatentRun exact(shape, DType::kF32);
     LatentRun stored(shape, DType::kI8);
-    ops->latent_rope_and_cache(exact.args, host_stream());
-    ops->latent_rope_and_cache(stored.args, host_stream());
+    ops->latents()->latent_rope_and_cache(exact.args);
+    ops->latents()->latent_rope_and_cache(stored.args);
     const KvCacheView& view = stored.args.kv;
     const int64_t width = shape.latent_dim + shape.rope_dim;
     const std::vector<float> values = exact.cached();

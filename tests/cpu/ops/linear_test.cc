@@ -10,7 +10,6 @@
 namespace quire {
 namespace {
 
-using testing::host_stream;
 using testing::matrix;
 using testing::random_floats;
 using testing::Variant;
@@ -60,15 +59,14 @@ std::unique_ptr<Linear> make_linear(Ops& ops, TestWeight& w, std::vector<float>*
   const WeightView weight = w.view();
   TensorView bias_view;
   if (bias != nullptr) bias_view = {bias->data(), DType::kF32, {w.n}};
-  LinearSource source = {.weights = {&weight, 1}, .biases = {}};
+  LinearSource source = {.numbers = StoredMatrices{{&weight, 1}}};
   if (bias != nullptr) source.biases = {&bias_view, 1};
-  return std::move(ops.make_linear(source)).value();
+  return std::move(ops.weights().make_linear(source)).value();
 }
 
 std::vector<float> run(Ops& ops, const Linear& linear, std::vector<float>& x, int64_t m) {
   std::vector<float> out(static_cast<size_t>(m * linear.out_features()), NAN);
-  ops.linear(linear, matrix(x, m, linear.in_features()), matrix(out, m, linear.out_features()),
-             host_stream());
+  ops.linear(linear, matrix(x, m, linear.in_features()), matrix(out, m, linear.out_features()));
   return out;
 }
 
@@ -249,7 +247,9 @@ TEST(Linear, StacksBlocksAndTheirBiases) {
   bias.insert(bias.end(), bias_b.begin(), bias_b.end());
   for (const Variant& variant : variants()) {
     VariantOps ops(variant);
-    const auto linear = std::move(ops->make_linear({weights, biases})).value();
+    const auto linear = std::move(ops->weights().make_linear(
+                                      {.numbers = StoredMatrices{weights}, .biases = biases}))
+                            .value();
     expect_product(both, x, 3, bias, run(*ops, *linear, x, 3), variant.name);
   }
 }
@@ -264,7 +264,7 @@ TEST(Linear, EmbedReadsTheRowsThatWerePacked) {
         std::vector<float> out(static_cast<size_t>(4 * k));
         const int32_t ids[] = {36, 0, 17, 36};
         for (const float scale : {1.0F, 1.7F}) {
-          ops->embed(*table, ids, scale, matrix(out, 4, k), host_stream());
+          ops->embed(*table, ids, scale, matrix(out, 4, k));
           for (size_t i = 0; i < out.size(); ++i) {
             const auto column = static_cast<int64_t>(i) % k;
             const auto row = ids[static_cast<int64_t>(i) / k];
@@ -288,13 +288,14 @@ TEST(Linear, RefusesBlocksThatDoNotFit) {
   const WeightView ids[] = {TensorView{a.bytes.data(), DType::kI32, {4, 4}}};
   const WeightView one[] = {a.view()};
   const TensorView short_bias[] = {{a.bytes.data(), DType::kF16, {3}}};
-  EXPECT_FALSE(ops->make_linear({widths, {}}).ok());
-  EXPECT_FALSE(ops->make_linear({types, {}}).ok());
-  EXPECT_FALSE(ops->make_linear({flat, {}}).ok());
-  EXPECT_FALSE(ops->make_linear({ids, {}}).ok());
-  EXPECT_FALSE(ops->make_linear({{}, {}}).ok());
-  EXPECT_FALSE(ops->make_linear({one, short_bias}).ok());
-  EXPECT_TRUE(ops->make_linear({one, {}}).ok());
+  EXPECT_FALSE(ops->weights().make_linear({.numbers = StoredMatrices{widths}}).ok());
+  EXPECT_FALSE(ops->weights().make_linear({.numbers = StoredMatrices{types}}).ok());
+  EXPECT_FALSE(ops->weights().make_linear({.numbers = StoredMatrices{flat}}).ok());
+  EXPECT_FALSE(ops->weights().make_linear({.numbers = StoredMatrices{ids}}).ok());
+  EXPECT_FALSE(ops->weights().make_linear({.numbers = StoredMatrices{{}}}).ok());
+  EXPECT_FALSE(
+      ops->weights().make_linear({.numbers = StoredMatrices{one}, .biases = short_bias}).ok());
+  EXPECT_TRUE(ops->weights().make_linear({.numbers = StoredMatrices{one}}).ok());
 }
 
 struct ScaledCase {
@@ -353,7 +354,8 @@ TEST(Linear, Fp8IsMultipliedByItsScalesWhenItIsPacked) {
       ScaledWeight a(spec, 37, 83, 1);
       ScaledWeight b(spec, 20, 83, 5);
       const WeightView stacked[] = {a.view, b.view};
-      const auto linear = std::move(ops->make_linear({stacked, {}})).value();
+      const auto linear =
+          std::move(ops->weights().make_linear({.numbers = StoredMatrices{stacked}})).value();
       EXPECT_EQ(linear->num_bytes(), kPackedNumbers * dtype_bytes(a.numbers.dtype));
       TestWeight both = a.numbers;
       both.n += b.numbers.n;
@@ -362,7 +364,7 @@ TEST(Linear, Fp8IsMultipliedByItsScalesWhenItIsPacked) {
       expect_product(both, x, 5, {}, run(*ops, *linear, x, 5), describe(spec.scheme));
       std::vector<float> rows(2 * 83);
       const int32_t ids[] = {36, 37};
-      ops->embed(*linear, ids, 1.0F, matrix(rows, 2, 83), host_stream());
+      ops->embed(*linear, ids, 1.0F, matrix(rows, 2, 83));
       EXPECT_TRUE(std::equal(rows.begin(), rows.end(), both.values.begin() + 36 * 83))
           << describe(spec.scheme);
     }
@@ -375,20 +377,22 @@ TEST(Linear, RefusesSchemesThatItDoesNotServe) {
   const ScaledWeight good(kScaledCases[0], 4, 8, 1);
   WeightView ints = good.view;
   ints.scheme.values = ints.values.dtype = DType::kI32;
-  const Status refused = ops->make_linear({{&ints, 1}, {}}).status();
+  const Status refused =
+      ops->weights().make_linear({.numbers = StoredMatrices{{&ints, 1}}}).status();
   EXPECT_EQ(refused.code(), StatusCode::kUnimplemented);
   EXPECT_NE(refused.message().find("i32 with a scale per tensor"), std::string::npos);
   WeightView no_scales = good.view;
   no_scales.scales.data = nullptr;
-  EXPECT_FALSE(ops->make_linear({{&no_scales, 1}, {}}).ok());
+  EXPECT_FALSE(ops->weights().make_linear({.numbers = StoredMatrices{{&no_scales, 1}}}).ok());
   WeightView misshapen = good.view;
   misshapen.scheme.scales = ScaleLayout::kRows;
-  EXPECT_FALSE(ops->make_linear({{&misshapen, 1}, {}}).ok());
+  EXPECT_FALSE(ops->weights().make_linear({.numbers = StoredMatrices{{&misshapen, 1}}}).ok());
   const WeightView bare = good.view.values;
-  EXPECT_FALSE(ops->make_linear({{&bare, 1}, {}}).ok()) << "FP8 without scales";
+  EXPECT_FALSE(ops->weights().make_linear({.numbers = StoredMatrices{{&bare, 1}}}).ok())
+      << "FP8 without scales";
   const ScaledWeight rows(kScaledCases[1], 4, 8, 1);
   const WeightView mixed[] = {good.view, rows.view};
-  EXPECT_FALSE(ops->make_linear({mixed, {}}).ok());
+  EXPECT_FALSE(ops->weights().make_linear({.numbers = StoredMatrices{mixed}}).ok());
 }
 
 }  // namespace

@@ -82,12 +82,6 @@ inline std::vector<float> random_floats(size_t count, uint32_t seed, float scale
   return values;
 }
 
-// On a CPU an operation is complete when it returns, so its stream is empty.
-inline Stream& host_stream() {
-  static Stream stream;
-  return stream;
-}
-
 inline TensorView matrix(std::vector<float>& data, int64_t rows, int64_t columns) {
   return {data.data(), DType::kF32, {rows, columns}};
 }

@@ -56,16 +56,13 @@ std::string packed_bytes() {
   for (const GgufBlockType& type : gguf_block_types()) {
     if (type.plain) continue;
     const BlockMatrix matrix = {.type = &type, .bytes = numbers.data(), .shape = {kRows, kColumns}};
-    LinearSource source;
-    source.blocks = std::span(&matrix, 1);
+    const LinearSource source = {.numbers = MatricesInBlocks{{&matrix, 1}}};
     append_packed(*cpu::QuantizedLinear::pack(source, pool, nullptr).value(), all);
   }
   for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
     const WeightView matrix(
         TensorView{const_cast<std::byte*>(numbers.data()), dtype, {kRows, kColumns}});
-    LinearSource source;
-    source.weights = std::span(&matrix, 1);
-    const auto linear = cpu::PackedLinear::pack(source, false, pool, nullptr).value();
+    const auto linear = cpu::PackedLinear::pack({&matrix, 1}, {}, false, pool, nullptr).value();
     append(linear->panel(0), linear->num_bytes(), all);
   }
   return all;
@@ -80,8 +77,7 @@ std::string packed_integers() {
       for (const int64_t group_size : {int64_t{16}, int64_t{128}, kPerRow, kPerTensor}) {
         for (const bool has_zeros : {false, true}) {
           const IntegerMatrix matrix({bits, group_size, has_zeros, scales}, kRows, kColumns, 1);
-          LinearSource source;
-          source.weights = std::span(&matrix.view, 1);
+          const LinearSource source = {.numbers = StoredMatrices{{&matrix.view, 1}}};
           append_packed(*cpu::QuantizedLinear::pack(source, pool, nullptr).value(), all);
         }
       }
@@ -111,9 +107,7 @@ std::string packed_fp8() {
       }
       const WeightView matrix({values.data(), DType::kF8E4M3, {kRows, kColumns}},
                               {scales.data(), DType::kF32, grid}, scheme);
-      LinearSource source;
-      source.weights = std::span(&matrix, 1);
-      const auto linear = cpu::PackedLinear::pack(source, false, pool, nullptr).value();
+      const auto linear = cpu::PackedLinear::pack({&matrix, 1}, {}, false, pool, nullptr).value();
       append(linear->panel(0), linear->num_bytes(), all);
     }
   }
@@ -175,9 +169,7 @@ TEST(PackedLayout, OfAmxHasAVersion) {
   ThreadPool pool(1);
   const WeightView matrix(
       TensorView{const_cast<uint16_t*>(halves.data()), DType::kF16, {kRows, kColumns}});
-  LinearSource source;
-  source.weights = std::span(&matrix, 1);
-  const auto linear = cpu::PackedLinear::pack(source, true, pool, nullptr).value();
+  const auto linear = cpu::PackedLinear::pack({&matrix, 1}, {}, true, pool, nullptr).value();
   ASSERT_TRUE(linear->has_f16_pairs());
   std::string packed;
   append(linear->panel(0), linear->num_bytes(), packed);

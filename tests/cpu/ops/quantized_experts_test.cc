@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "cpu/ops/gemm_quantized.h"
@@ -90,7 +91,7 @@ class BlockExperts final : public ExpertsSource {
   }
   Result<LinearSource> source(std::vector<BlockMatrix> blocks) {
     blocks_ = std::move(blocks);
-    return LinearSource{.weights = {}, .biases = {}, .blocks = blocks_};
+    return LinearSource{.numbers = MatricesInBlocks{blocks_}};
   }
   static std::vector<double> multiply(const BlockNumbers& w, const std::vector<double>& x) {
     std::vector<double> out;
@@ -162,7 +163,7 @@ TEST(QuantizedExperts, AgreeWithTheDefinition) {
           std::vector<float> first;
           for (const QuantizedKernel& kernel : quantized_kernels()) {
             QuantizedOps ops(kernel.name, rounding);
-            const auto experts = ops.ops->make_experts(source).value();
+            const auto experts = ops.ops->weights().make_experts(source).value();
             const std::vector<float> out = run_experts(*ops.ops, *experts, step);
             const std::string what = std::string(kernel.name) + " " + gate + " " + down;
             expect_outputs(source, step, out, bound, what);
@@ -182,7 +183,7 @@ TEST(QuantizedExperts, MayHaveIncompleteBlocksAndPanels) {
   BlockExperts source(shape, gguf_type("Q8_0"), gguf_type("Q4_0"), gguf_type("Q8_0"));
   for (const QuantizedKernel& kernel : quantized_kernels()) {
     QuantizedOps ops(kernel.name);
-    const auto experts = ops.ops->make_experts(source).value();
+    const auto experts = ops.ops->weights().make_experts(source).value();
     for (const int64_t num_tokens : {1, 2, 33}) {
       Step step = random_step(shape, num_tokens, 3);
       expect_outputs(source, step, run_experts(*ops.ops, *experts, step), kBoundOf16Bits,
@@ -199,16 +200,17 @@ TEST(QuantizedExperts, TakeTheMemoryOfTheirBlocks) {
     QuantizedOps ops({});
     size_t num_bytes = 0;
     const auto add = [&](const LinearSource& matrices) {
-      for (const BlockMatrix& matrix : matrices.blocks) {
-        const int64_t num_blocks = matrix.shape.num_elements() / matrix.type->block_elements;
-        num_bytes += static_cast<size_t>(num_blocks * ops.ops->block_bytes(*matrix.type));
+      for (const BlockMatrix& matrix : std::get<MatricesInBlocks>(matrices.numbers).each) {
+        num_bytes +=
+            static_cast<size_t>(ops.ops->weights().quantized_bytes({matrix.shape, matrix.type}));
       }
     };
     for (int i = 0; i < shape.num_experts; ++i) {
       add(source.gate_up(i).value());
       add(source.down(i).value());
     }
-    EXPECT_EQ(ops.ops->make_experts(source).value()->num_bytes(), num_bytes) << gate << " " << down;
+    EXPECT_EQ(ops.ops->weights().make_experts(source).value()->num_bytes(), num_bytes)
+        << gate << " " << down;
   }
 }
 
@@ -218,7 +220,7 @@ TEST(QuantizedExperts, OneMayHaveAlmostAllTokens) {
   BlockExperts source(shape, gguf_type("Q8_0"), gguf_type("Q8_0"), gguf_type("Q4_0"));
   for (const QuantizedKernel& kernel : quantized_kernels()) {
     QuantizedOps ops(kernel.name);
-    const auto experts = ops.ops->make_experts(source).value();
+    const auto experts = ops.ops->weights().make_experts(source).value();
     for (const uint32_t hot : {9U, 10U}) {
       Step step = random_step(shape, 600, hot, hot);
       expect_outputs(source, step, run_experts(*ops.ops, *experts, step), kBoundOf16Bits,
@@ -237,7 +239,7 @@ TEST(QuantizedExperts, RowsDoNotDependOnTheirBatch) {
     std::vector<float> all;
     for (const auto& nodes : {std::vector{0}, {0, 0}, {0, 1, 0, 1, 1}}) {
       QuantizedOps ops(kernel.name, InputRounding::kNone, testing::on_nodes(nodes));
-      const auto experts = ops.ops->make_experts(source).value();
+      const auto experts = ops.ops->weights().make_experts(source).value();
       Step step = whole;
       const std::vector<float> out = run_experts(*ops.ops, *experts, step);
       if (all.empty()) all = out;

@@ -16,10 +16,10 @@ namespace {
 
 using cpu::quantized_kernels;
 using cpu::QuantizedKernel;
+using testing::block_bytes;
 using testing::expect_bits_without_batch;
 using testing::expect_infinity_stays_in_its_row;
 using testing::GgufMatrix;
-using testing::host_stream;
 using testing::kMostOf16Bits;
 using testing::kMostOf8Bits;
 using testing::matrix;
@@ -37,7 +37,7 @@ std::unique_ptr<Linear> make_linear(QuantizedOps& ops, const std::vector<const G
     blocks.push_back(part->view());
     num_rows.push_back(part->n);
   }
-  return ops.make({.weights = {}, .biases = {}, .blocks = blocks}, num_rows, bias).value();
+  return ops.make({.numbers = MatricesInBlocks{blocks}}, num_rows, bias).value();
 }
 
 // Computes the product in double. The error of an output is at most that of rounding activations
@@ -103,7 +103,7 @@ TEST(QuantizedLinear, EmbedsTheNumbersThatTheBlocksStandFor) {
     EXPECT_EQ(linear->out_features(), w.n);
     const int32_t ids[] = {44, 0, 31, 32};
     std::vector<float> out(static_cast<size_t>(4 * w.k));
-    ops.ops->embed(*linear, ids, 1.0F, matrix(out, 4, w.k), host_stream());
+    ops.ops->embed(*linear, ids, 1.0F, matrix(out, 4, w.k));
     for (size_t i = 0; i < out.size(); ++i) {
       const auto row = static_cast<size_t>(ids[i / static_cast<size_t>(w.k)]);
       ASSERT_EQ(out[i], w.values[row * static_cast<size_t>(w.k) + i % static_cast<size_t>(w.k)])
@@ -167,7 +167,7 @@ TEST(QuantizedLinear, RefusesBlocksThatDoNotFitTogether) {
   const GgufMatrix a = random_matrix(*find_gguf_block_type(8), 4, 64, 1);
   const GgufMatrix b = random_matrix(*find_gguf_block_type(8), 4, 96, 1);
   const std::vector<BlockMatrix> blocks = {a.view(), b.view()};
-  const auto made = ops.ops->make_linear({.weights = {}, .biases = {}, .blocks = blocks});
+  const auto made = ops.ops->weights().make_linear({.numbers = MatricesInBlocks{blocks}});
   ASSERT_FALSE(made.ok());
   EXPECT_THAT(made.status().message(),
               ::testing::HasSubstr("weight blocks 1 have shape [4, 96] of Q8_0; expected 64"));
@@ -176,10 +176,10 @@ TEST(QuantizedLinear, RefusesBlocksThatDoNotFitTogether) {
 // A block of Q4_K has 144 bytes per row in the file.
 TEST(QuantizedLinear, TakesAboutAsManyBytesAsTheBlocks) {
   QuantizedOps ops({});
-  EXPECT_EQ(ops.ops->block_bytes(*find_gguf_block_type(12)), 148);
-  EXPECT_EQ(ops.ops->block_bytes(*find_gguf_block_type(14)), 210);
-  EXPECT_EQ(ops.ops->block_bytes(*find_gguf_block_type(8)), 34);
-  EXPECT_EQ(ops.ops->block_bytes(*find_gguf_block_type(1)), 0);
+  EXPECT_EQ(block_bytes(ops.ops->weights(), *find_gguf_block_type(12)), 148);
+  EXPECT_EQ(block_bytes(ops.ops->weights(), *find_gguf_block_type(14)), 210);
+  EXPECT_EQ(block_bytes(ops.ops->weights(), *find_gguf_block_type(8)), 34);
+  EXPECT_EQ(block_bytes(ops.ops->weights(), *find_gguf_block_type(1)), 0);
   const GgufMatrix w = random_matrix(*find_gguf_block_type(12), 64, 512, 1);
   EXPECT_EQ(make_linear(ops, {&w})->num_bytes(), 64U * 2 * 148);
 }

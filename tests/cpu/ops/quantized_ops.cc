@@ -26,13 +26,12 @@ Result<std::unique_ptr<Linear>> QuantizedOps::make(LinearSource source,
     }
   }
   source.biases = biases;
-  return ops->make_linear(source);
+  return ops->weights().make_linear(source);
 }
 
 std::vector<float> QuantizedOps::run(const Linear& linear, std::vector<float>& x, int64_t m) {
   std::vector<float> out(static_cast<size_t>(m * linear.out_features()), NAN);
-  ops->linear(linear, matrix(x, m, linear.in_features()), matrix(out, m, linear.out_features()),
-              host_stream());
+  ops->linear(linear, matrix(x, m, linear.in_features()), matrix(out, m, linear.out_features()));
   return out;
 }
 

@@ -13,7 +13,6 @@
 namespace quire {
 namespace {
 
-using testing::host_stream;
 using testing::matrix;
 using testing::random_floats;
 using testing::Variant;
@@ -37,7 +36,8 @@ TEST(RmsNorm, AgreesWithTheDefinition) {
         std::vector<float> x = random_floats(static_cast<size_t>(m * n), 1);
         const std::vector<float> weight = random_floats(static_cast<size_t>(n), 2);
         std::vector<float> out(x.size());
-        ops->rms_norm(matrix(x, m, n), weight.data(), 1e-5F, matrix(out, m, n), host_stream());
+        ops->residual_norm({.residual = matrix(x, m, n), .weight = weight.data(), .eps = 1e-5F},
+                           matrix(out, m, n));
         for (int64_t t = 0; t < m; ++t) {
           const auto want = reference_norm(x.data() + t * n, weight.data(), 1e-5F, n);
           for (int64_t i = 0; i < n; ++i) {
@@ -46,7 +46,8 @@ TEST(RmsNorm, AgreesWithTheDefinition) {
                 << variant.name << " n=" << n;
           }
         }
-        ops->rms_norm(matrix(x, m, n), weight.data(), 1e-5F, matrix(x, m, n), host_stream());
+        ops->residual_norm({.residual = matrix(x, m, n), .weight = weight.data(), .eps = 1e-5F},
+                           matrix(x, m, n));
         EXPECT_EQ(x, out) << variant.name << " in place";
       }
     }
@@ -65,10 +66,14 @@ TEST(RmsNorm, AddsTheResidualFirst) {
       std::vector<float> sum(count);
       for (size_t i = 0; i < count; ++i) sum[i] = residual[i] + delta[i];
       std::vector<float> want(count);
-      ops->rms_norm(matrix(sum, kM, n), weight.data(), 1e-6F, matrix(want, kM, n), host_stream());
+      ops->residual_norm({.residual = matrix(sum, kM, n), .weight = weight.data(), .eps = 1e-6F},
+                         matrix(want, kM, n));
       std::vector<float> out(count);
-      ops->add_rms_norm(matrix(residual, kM, n), matrix(delta, kM, n), weight.data(), 1e-6F,
-                        matrix(out, kM, n), host_stream());
+      ops->residual_norm({.residual = matrix(residual, kM, n),
+                          .delta = matrix(delta, kM, n),
+                          .weight = weight.data(),
+                          .eps = 1e-6F},
+                         matrix(out, kM, n));
       EXPECT_EQ(residual, sum) << variant.name;
       EXPECT_EQ(out, want) << variant.name;
     }
@@ -97,7 +102,7 @@ TEST(GatedMul, IsWithinAFewUlpOfTheDefinition) {
     for (const Variant& variant : variants()) {
       VariantOps ops(variant);
       std::vector<float> out(kN);
-      ops->gated_mul(activation, matrix(gate_up, 1, 2 * kN), matrix(out, 1, kN), host_stream());
+      ops->gated_mul(activation, matrix(gate_up, 1, 2 * kN), matrix(out, 1, kN));
       for (size_t i = 0; i < kN; ++i) {
         const double g = gate_up[i];
         const double want = activate(activation, g) * gate_up[kN + i];
@@ -114,7 +119,7 @@ TEST(GatedMul, GeluVanishesFarBelowZeroAndPassesFarAbove) {
   for (const Variant& variant : variants()) {
     VariantOps ops(variant);
     std::vector<float> out(6);
-    ops->gated_mul(Activation::kGeluTanh, matrix(gate_up, 1, 12), matrix(out, 1, 6), host_stream());
+    ops->gated_mul(Activation::kGeluTanh, matrix(gate_up, 1, 12), matrix(out, 1, 6));
     EXPECT_LE(std::fabs(out[0]), 1e-30F);
     EXPECT_LE(std::fabs(out[1]), 1e-30F);
     EXPECT_EQ(out[2], 0.0F);
@@ -132,7 +137,7 @@ TEST(SoftCap, IsWithinAFewUlpOfTheDefinition) {
       x[0] = 1e-4F;
       x.back() = -1e30F;
       const std::vector<float> before = x;
-      ops->soft_cap(30.0F, matrix(x, 3, n), host_stream());
+      ops->soft_cap(30.0F, matrix(x, 3, n));
       for (size_t i = 0; i < x.size(); ++i) {
         const double want = 30.0 * std::tanh(double{before[i]} / 30.0);
         ASSERT_NEAR(x[i], want, 5e-7 * std::fabs(want)) << variant.name << " " << before[i];
@@ -146,7 +151,7 @@ TEST(GatedMul, SiluStaysFiniteFarOutAndIsZeroAtZero) {
   for (const Variant& variant : variants()) {
     VariantOps ops(variant);
     std::vector<float> out(6);
-    ops->gated_mul(Activation::kSilu, matrix(gate_up, 1, 12), matrix(out, 1, 6), host_stream());
+    ops->gated_mul(Activation::kSilu, matrix(gate_up, 1, 12), matrix(out, 1, 6));
     EXPECT_LE(std::fabs(out[1]), 1e-35F);
     EXPECT_EQ(out[2], 0.0F);
     EXPECT_EQ(out[3], 0.0F);
@@ -162,7 +167,7 @@ TEST(GatherRows, CopiesTheRowsNamed) {
   ThreadPool pool(2);
   const auto ops = make_cpu_ops(pool);
   std::vector<float> out(3 * 19);
-  ops->gather_rows(matrix(x, 5, 19), rows, matrix(out, 3, 19), host_stream());
+  ops->gather_rows(matrix(x, 5, 19), rows, matrix(out, 3, 19));
   for (size_t i = 0; i < out.size(); ++i) {
     EXPECT_EQ(out[i], x[static_cast<size_t>(rows[i / 19]) * 19 + i % 19]);
   }
@@ -179,7 +184,7 @@ TEST(WriteColumns, KeepsTheOtherColumns) {
       for (int64_t t = 0; t < m; ++t) {
         std::copy_n(x.begin() + t * 19, 19, want.begin() + t * 50 + first);
       }
-      ops->write_columns(matrix(x, m, 19), matrix(out, m, 50), first, host_stream());
+      ops->write_columns(matrix(x, m, 19), matrix(out, m, 50), first);
       EXPECT_EQ(out, want) << m << " rows from column " << first;
     }
   }
@@ -192,12 +197,12 @@ TEST(MakeVector, WidensToF32) {
   uint16_t brains[] = {f32_to_bf16(1.5F), f32_to_bf16(-0.25F)};
   for (const TensorView& source :
        {TensorView{halves, DType::kF16, {2}}, TensorView{brains, DType::kBF16, {2}}}) {
-    const Tensor vector = std::move(ops->make_vector(source)).value();
+    const Tensor vector = std::move(ops->weights().make_vector(source)).value();
     EXPECT_EQ(vector.view.dtype, DType::kF32);
     EXPECT_EQ(vector.view.as<float>()[0], 1.5F);
     EXPECT_EQ(vector.view.as<float>()[1], -0.25F);
   }
-  EXPECT_FALSE(ops->make_vector({halves, DType::kI32, {1}}).ok());
+  EXPECT_FALSE(ops->weights().make_vector({halves, DType::kI32, {1}}).ok());
 }
 
 TEST(RopeAngles, TurnInDouble) {
@@ -206,7 +211,7 @@ TEST(RopeAngles, TurnInDouble) {
   ThreadPool pool(1);
   const auto ops = make_cpu_ops(pool);
   std::vector<float> cos_sin(3 * 6);
-  ops->rope_angles(inv_freq, 1.25F, positions, matrix(cos_sin, 3, 6), host_stream());
+  ops->rope_angles(inv_freq, 1.25F, positions, matrix(cos_sin, 3, 6));
   for (size_t t = 0; t < 3; ++t) {
     for (size_t i = 0; i < 3; ++i) {
       const double angle = static_cast<double>(positions[t]) * static_cast<double>(inv_freq[i]);
@@ -291,7 +296,7 @@ class RopeAndCacheRun {
   }
 
   void check(Ops& ops, const std::string& what) {
-    ops.rope_and_cache(args_, host_stream());
+    ops.rope_and_cache(args_);
     for (int64_t t = 0; t < kTokens; ++t) {
       for (int h = 0; h < kHeads; ++h) {
         const auto want = expected_head(t, h, args_.q_norm);
@@ -467,8 +472,7 @@ TEST(RopeAndCache, StoresTheBitsOfTheScalarConversion) {
                            .head_dim = kHeadDim,
                            .page_size = 16,
                            .kv = kv_cache_view(layout, cache.data()),
-                           .kv_slots = kv_slots.data()},
-                          host_stream());
+                           .kv_slots = kv_slots.data()});
       for (int64_t t = 0; t < kTokens; ++t) {
         for (int64_t i = 0; i < kHeadDim; ++i) {
           const float x = qkv[static_cast<size_t>(t * 3 * kHeadDim + 2 * kHeadDim + i)];
@@ -534,8 +538,7 @@ TEST(RopeAndCache, StoresTheIntegersOfTheScalarDefinition) {
                          .head_dim = kHeadDim,
                          .page_size = 32,
                          .kv = view,
-                         .kv_slots = kv_slots.data()},
-                        host_stream());
+                         .kv_slots = kv_slots.data()});
     for (int64_t t = 0; t < kTokens; ++t) {
       const int8_t* page = static_cast<const int8_t*>(view.v) + t / 32 * view.page_stride_v;
       const float scale = reinterpret_cast<const float*>(page + view.scale_offset_v)[t % 32];
@@ -575,19 +578,19 @@ TEST(RowOps, RowsDoNotDependOnTheirBatch) {
     std::vector<float> activated(kM * kN);
     {
       VariantOps ops(variant, testing::on_nodes({0, 0}));
-      ops->rms_norm(matrix(x, kM, 2 * kN), weight.data(), 1e-5F, matrix(normed, kM, 2 * kN),
-                    host_stream());
-      ops->gated_mul(Activation::kSilu, matrix(x, kM, 2 * kN), matrix(activated, kM, kN),
-                     host_stream());
+      ops->residual_norm({.residual = matrix(x, kM, 2 * kN), .weight = weight.data(), .eps = 1e-5F},
+                         matrix(normed, kM, 2 * kN));
+      ops->gated_mul(Activation::kSilu, matrix(x, kM, 2 * kN), matrix(activated, kM, kN));
     }
     VariantOps ops(variant, testing::on_nodes({0}));
     for (int64_t t = 0; t < kM; ++t) {
       std::vector<float> row(x.begin() + t * 2 * kN, x.begin() + (t + 1) * 2 * kN);
       std::vector<float> out(2 * kN);
-      ops->rms_norm(matrix(row, 1, 2 * kN), weight.data(), 1e-5F, matrix(out, 1, 2 * kN),
-                    host_stream());
+      ops->residual_norm(
+          {.residual = matrix(row, 1, 2 * kN), .weight = weight.data(), .eps = 1e-5F},
+          matrix(out, 1, 2 * kN));
       ASSERT_EQ(std::memcmp(out.data(), normed.data() + t * 2 * kN, 2 * kN * sizeof(float)), 0);
-      ops->gated_mul(Activation::kSilu, matrix(row, 1, 2 * kN), matrix(out, 1, kN), host_stream());
+      ops->gated_mul(Activation::kSilu, matrix(row, 1, 2 * kN), matrix(out, 1, kN));
       ASSERT_EQ(std::memcmp(out.data(), activated.data() + t * kN, kN * sizeof(float)), 0);
     }
   }

@@ -18,18 +18,17 @@ inline std::vector<float> run_experts(Ops& ops, const Experts& experts, Step& st
   std::vector<float> out(static_cast<size_t>(step.num_tokens * shape.hidden_size), NAN);
   if (added_to != nullptr) out = *added_to;
   const auto num_bytes =
-      static_cast<size_t>(ops.experts_workspace_bytes(shape, step.num_tokens).value());
+      static_cast<size_t>(ops.experts()->workspace_bytes(shape, step.num_tokens));
   Buffer workspace = Buffer::host(num_bytes).value();
   if (num_bytes > 0) std::memset(workspace.data(), 0xFF, num_bytes);
-  ops.experts({.experts = &experts,
-               .activation = Activation::kSilu,
-               .x = matrix(step.x, step.num_tokens, shape.hidden_size),
-               .ids = {step.ids.data(), DType::kI32, {step.num_tokens, shape.top_k}},
-               .weights = matrix(step.weights, step.num_tokens, shape.top_k),
-               .out = matrix(out, step.num_tokens, shape.hidden_size),
-               .adds = added_to != nullptr,
-               .workspace = {static_cast<std::byte*>(workspace.data()), num_bytes}},
-              host_stream());
+  ops.experts()->run_experts({.experts = &experts,
+                              .activation = Activation::kSilu,
+                              .x = matrix(step.x, step.num_tokens, shape.hidden_size),
+                              .ids = {step.ids.data(), DType::kI32, {step.num_tokens, shape.top_k}},
+                              .weights = matrix(step.weights, step.num_tokens, shape.top_k),
+                              .out = matrix(out, step.num_tokens, shape.hidden_size),
+                              .adds = added_to != nullptr,
+                              .workspace = {static_cast<std::byte*>(workspace.data()), num_bytes}});
   return out;
 }
 

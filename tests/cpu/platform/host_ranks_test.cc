@@ -49,18 +49,17 @@ class TableModel final : public Model {
 
   const ModelConfig& config() const override { return config_; }
   const std::vector<KvGroup>& kv_groups() const override { return groups_; }
-  Status forward(const StepInput& input, Stream& /*stream*/) override {
+  Status forward(const StepInput& input) override {
     tokens_.assign(input.token_ids, input.token_ids + input.num_tokens);
     return {};
   }
-  Status compute_logits(const int32_t* rows, int num_rows, TensorView logits,
-                        Stream& /*stream*/) override {
+  Status compute_logits(const int32_t* rows, int num_rows, TensorView logits) override {
     ++num_whole;
     copy_rows(rows, num_rows, {0, kVocabSize}, logits.as<float>());
     return {};
   }
   bool divides_logits() const override { return own_.count < kVocabSize; }
-  Status compute_logits_part(const int32_t* rows, int num_rows, Stream& /*stream*/) override {
+  Status compute_logits_part(const int32_t* rows, int num_rows) override {
     ++num_parts;
     part_.resize(static_cast<size_t>(num_rows * own_.count));
     copy_rows(rows, num_rows, own_, part_.data());
@@ -70,7 +69,7 @@ class TableModel final : public Model {
     return {.logits = {const_cast<float*>(part_.data()), DType::kF32, {num_rows, own_.count}},
             .first_id = static_cast<int32_t>(own_.first)};
   }
-  Status hidden_states(const int32_t*, int, TensorView, Stream&) override { return {}; }
+  Status hidden_states(const int32_t*, int, TensorView) override { return {}; }
 
   int num_whole = 0;  // calls of compute_logits()
   int num_parts = 0;  // calls of compute_logits_part()
@@ -97,7 +96,7 @@ class TableDrafter final : public HostDrafter {
   explicit TableDrafter(const Table& table) : table_(table) {}
 
   Status update_slots(const BatchPlan& /*plan*/) override { return {}; }
-  Status propose(const HostDraftCall& call, Stream& /*stream*/) override {
+  Status propose(const HostDraftCall& call) override {
     for (int i = 0; i < call.num_spans; ++i) {
       const int slot = call.slots[i];
       int32_t* const next = call.next_tokens + slot * (1 + kNumDrafts);

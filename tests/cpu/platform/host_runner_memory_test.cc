@@ -22,14 +22,14 @@ class HungryModel final : public Model {
 
   const ModelConfig& config() const override { return config_; }
   const std::vector<KvGroup>& kv_groups() const override { return groups_; }
-  Status forward(const StepInput& /*input*/, Stream& /*stream*/) override {
+  Status forward(const StepInput& /*input*/) override {
     thread_local std::optional<testing::ScarceMemory> scarce;
     if (!scarce) scarce.emplace(0);
     if (throws_int_) throw 7;
     throw std::bad_alloc();
   }
-  Status compute_logits(const int32_t*, int, TensorView, Stream&) override { return {}; }
-  Status hidden_states(const int32_t*, int, TensorView, Stream&) override { return {}; }
+  Status compute_logits(const int32_t*, int, TensorView) override { return {}; }
+  Status hidden_states(const int32_t*, int, TensorView) override { return {}; }
 
  private:
   const bool throws_int_;
@@ -72,7 +72,7 @@ TEST(CpuOpsOutOfMemory, FailAtTheFirstMatrix) {
     ::setrlimit(RLIMIT_AS, &limit);
     const std::unique_ptr<Ops> ops = make_cpu_ops(pool);
     const StatusCode code =
-        ops->make_linear({.weights = {&matrix, 1}, .biases = {}}).status().code();
+        ops->weights().make_linear({.numbers = StoredMatrices{{&matrix, 1}}}).status().code();
     std::_Exit(code == StatusCode::kResourceExhausted ? 0 : 1);
   };
   EXPECT_EXIT(make_linear(), ::testing::ExitedWithCode(0), "");

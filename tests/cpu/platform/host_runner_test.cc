@@ -27,13 +27,12 @@ class CountingModel final : public Model {
 
   const ModelConfig& config() const override { return config_; }
   const std::vector<KvGroup>& kv_groups() const override { return groups_; }
-  Status forward(const StepInput& input, Stream& /*stream*/) override {
+  Status forward(const StepInput& input) override {
     tokens_.assign(input.token_ids, input.token_ids + input.num_tokens);
     affinity_ = thread_affinity();
     return {};
   }
-  Status compute_logits(const int32_t* rows, int num_rows, TensorView logits,
-                        Stream& /*stream*/) override {
+  Status compute_logits(const int32_t* rows, int num_rows, TensorView logits) override {
     for (int i = 0; i < num_rows; ++i) {
       const int32_t token = tokens_[static_cast<size_t>(rows[i])];
       float* row = logits.as<float>() + int64_t{i} * kVocabSize;
@@ -43,7 +42,7 @@ class CountingModel final : public Model {
     return {};
   }
 
-  Status hidden_states(const int32_t*, int, TensorView, Stream&) override { return {}; }
+  Status hidden_states(const int32_t*, int, TensorView) override { return {}; }
 
   const std::vector<int32_t>& tokens() const { return tokens_; }  // of the last step
   const std::vector<int>& affinity() const { return affinity_; }  // of the thread that ran it
@@ -178,7 +177,7 @@ class CountingDrafter final : public HostDrafter {
   std::vector<int32_t> num_wanted = {};  // of the last step's spans
 
   Status update_slots(const BatchPlan& /*plan*/) override { return {}; }
-  Status propose(const HostDraftCall& call, Stream& /*stream*/) override {
+  Status propose(const HostDraftCall& call) override {
     num_wanted.assign(call.num_wanted, call.num_wanted + call.num_spans);
     for (int i = 0; i < call.num_spans; ++i) {
       const int slot = call.slots[i];
@@ -334,13 +333,12 @@ class LookupDrafterTest : public ::testing::Test {
                                 .next_tokens = next_tokens_.data(),
                                 .num_proposed = &num_proposed,
                                 .confidences = confidences_.data()};
-    EXPECT_TRUE(drafter_->propose(call, stream_).ok());
+    EXPECT_TRUE(drafter_->propose(call).ok());
     num_computed_ += 1;
     return {next_tokens_.begin() + 1, next_tokens_.begin() + 1 + num_proposed};
   }
 
   ThreadPool pool_{1};
-  Stream stream_;
   std::shared_ptr<HostDrafter> drafter_ =
       make_lookup_drafter({.min_match = 2, .max_match = 2},
                           {.num_drafts = kNumDrafts, .max_num_seqs = 1, .vocab_size = 100}, pool_);

@@ -89,7 +89,7 @@ struct Matrices {
     for (int64_t h = 0; h < num_heads; ++h) {
       views.push_back({of.data() + h * rows * columns, DType::kF32, {rows, columns}});
     }
-    return ops.make_per_head_linear(views).value();
+    return ops.weights().make_per_head_linear(views).value();
   }
 
   int num_heads;
@@ -100,19 +100,19 @@ struct Matrices {
 class Expander final : public LatentExpander {
  public:
   Expander(cuda::CudaOps& ops, Matrices& matrices)
-      : ops_(ops),
+      : latents_(*ops.latents()),
         k_up_(matrices.load(ops, matrices.k_up, kLatent, kNope)),
         v_up_(matrices.load(ops, matrices.v_up, kValue, kLatent)) {}
 
-  void expand(TensorView latents, TensorView keys, TensorView values, Stream& stream) override {
-    ops_.shared_linear_transposed(*k_up_, latents, keys, stream);
-    ops_.shared_linear(*v_up_, latents, values, stream);
+  void expand(TensorView latents, TensorView keys, TensorView values) override {
+    latents_.shared_linear_transposed(*k_up_, latents, keys);
+    latents_.shared_linear(*v_up_, latents, values);
     ++num_chunks;
   }
   int num_chunks = 0;
 
  private:
-  Ops& ops_;
+  cuda::CudaLatentOps& latents_;
   std::unique_ptr<PerHeadLinear> k_up_, v_up_;
 };
 

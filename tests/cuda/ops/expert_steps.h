@@ -16,7 +16,7 @@ struct DeviceStep {
         ids(stream, {step.num_tokens, shape.top_k}, DType::kI32),
         weights(stream, {step.num_tokens, shape.top_k}, DType::kF32, step.weights),
         out(stream, {step.num_tokens, shape.hidden_size}, dtype),
-        workspace(stream, {ops.experts_workspace_bytes(shape, step.num_tokens).value()},
+        workspace(stream, {ops.experts()->workspace_bytes(shape, step.num_tokens)},
                   DType::kF8E4M3) {
     ids.write(step.ids.data());
   }
@@ -45,7 +45,7 @@ class CudaExpertsTest : public CudaOpsTest {
                            const std::vector<float>& expected) {
     DeviceStep on = on_device(experts.shape(), first);
     const ExpertsCall call = on.call(experts, Activation::kSilu);
-    CapturedGraph graph(stream(), [&] { ops_->experts(call, stream()); });
+    CapturedGraph graph(stream(), [&] { ops_->experts()->run_experts(call); });
     graph.launch();
     on.x.set(second.x);
     on.ids.write(second.ids.data());

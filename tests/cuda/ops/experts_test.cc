@@ -7,6 +7,7 @@
 #include "cuda/gemm/experts/experts_choice.h"
 #include "expert_steps.h"
 #include "model/quantization.h"
+#include "ops/host_matrices.h"
 
 namespace quire::testing {
 namespace {
@@ -44,13 +45,13 @@ class RepeatedExperts : public ExpertsSource {
   Result<LinearSource> source(int64_t first, const Shape& shape) {
     const auto size = static_cast<int64_t>(pool_.size());
     rows_ = {{pool_.data(), DType::kF32, {size}}, first, shape[1], shape};
-    if (!in_memory_) return LinearSource{.weights = {}, .biases = {}, .repeated = {&rows_, 1}};
+    if (!in_memory_) return LinearSource{.numbers = RepeatedMatrices{{&rows_, 1}}};
     copy_.clear();
     for (int64_t i = 0; i < shape.num_elements(); ++i) {
       copy_.push_back(pool_[static_cast<size_t>((first + i) % size)]);
     }
     view_ = TensorView{copy_.data(), DType::kF32, shape};
-    return LinearSource{.weights = {&view_, 1}, .biases = {}};
+    return LinearSource{.numbers = StoredMatrices{{&view_, 1}}};
   }
 
   ExpertsShape shape_;
@@ -71,17 +72,23 @@ class QuantizedExperts : public ExpertsSource {
   Result<LinearSource> down(int idx) override { return quantized(plain_.down(idx).value()); }
 
  private:
-  Result<LinearSource> quantized(LinearSource source) {
+  Result<LinearSource> quantized(const LinearSource& source) {
     if (on_device_) {
-      const Shape& shape = source.repeated.empty() ? source.weights.front().values.shape
-                                                   : source.repeated.front().shape;
-      source.quantized_columns = Slice{0, shape[1]};
-      return source;
+      MatricesToQuantize matrices = {.from = {}, .scheme = fp8_at_load().scheme, .columns = {}};
+      if (const auto* repeated = std::get_if<RepeatedMatrices>(&source.numbers)) {
+        matrices.from = *repeated;
+        matrices.columns = {0, repeated->each.front().shape[1]};
+      } else {
+        const auto& stored = std::get<StoredMatrices>(source.numbers);
+        matrices.from = stored;
+        matrices.columns = {0, stored.each.front().values.shape[1]};
+      }
+      return LinearSource{.numbers = matrices};
     }
     copies_.clear();
-    QUIRE_ASSIGN_OR_RETURN(view_, quantize_rows(source.weights.front().values, fp8_at_load().scheme,
-                                                copies_, threads_));
-    return LinearSource{.weights = {&view_, 1}, .biases = {}};
+    const TensorView& values = std::get<StoredMatrices>(source.numbers).each.front().values;
+    QUIRE_ASSIGN_OR_RETURN(view_, quantize_rows(values, fp8_at_load().scheme, copies_, threads_));
+    return LinearSource{.numbers = StoredMatrices{{&view_, 1}}};
   }
 
   ExpertsSource& plain_;
@@ -101,8 +108,9 @@ class ExpertsTest : public CudaExpertsTest {
     if (!bias.empty()) device_bias.set(bias);
     DeviceData ids(stream(), {num_tokens, routing.num_per_token()}, DType::kI32);
     DeviceData weights(stream(), {num_tokens, routing.num_per_token()}, DType::kF32);
-    ops_->route(routing, device_logits.view(), bias.empty() ? nullptr : device_bias.as<float>(),
-                ids.view(), weights.view(), stream());
+    ops_->experts()->route(routing, device_logits.view(),
+                           bias.empty() ? nullptr : device_bias.as<float>(), ids.view(),
+                           weights.view());
     return {ints_of(ids), weights.values()};
   }
 
@@ -124,7 +132,7 @@ class ExpertsTest : public CudaExpertsTest {
                          const std::vector<float>* added_to = nullptr) {
     DeviceStep device_step = on_device(experts.shape(), step);
     if (added_to != nullptr) device_step.out.set(*added_to);
-    ops_->experts(device_step.call(experts, activation, added_to != nullptr), stream());
+    ops_->experts()->run_experts(device_step.call(experts, activation, added_to != nullptr));
     (void)device_step.workspace.bytes();  // fails if the guard was overwritten
     return device_step.out.values();
   }
@@ -143,13 +151,13 @@ class ExpertsTest : public CudaExpertsTest {
     call.weights = host_view(step.weights, step.num_tokens);
     call.out = host_view(out, step.num_tokens);
     call.adds = added_to != nullptr;
-    reference_.experts(call, stream());
+    reference_.run_experts(call);
     return out;
   }
 
   void expect_agrees(RandomExperts& source, const std::vector<int64_t>& token_counts,
                      uint32_t hot = 0) {
-    const auto experts = ops_->make_experts(source).value();
+    const auto experts = ops_->weights().make_experts(source).value();
     const auto reference = reference_.make_experts(source).value();
     EXPECT_GT(experts->num_bytes(), 0U);
     for (const int64_t num_tokens : token_counts) {
@@ -308,7 +316,7 @@ class Fp8ExpertsTest : public ExpertsTest {
   // token a little, while a wrong scale changes them by 25 % and more.
   void expect_quantizes(RandomExperts& source, QuantizeRow quantize_row) {
     constexpr double kTolerance = 0.1;
-    const auto experts = ops_->make_experts(source).value();
+    const auto experts = ops_->weights().make_experts(source).value();
     const auto hidden = static_cast<size_t>(source.shape().hidden_size);
     for (const int64_t num_tokens : {int64_t{2}, int64_t{9}, int64_t{40}, kManyTokens}) {
       const Step step = rounded_step(source.shape(), num_tokens, 5);
@@ -326,7 +334,7 @@ class Fp8ExpertsTest : public ExpertsTest {
  private:
   std::vector<float> multiply(const Linear& w, std::vector<float> row) {
     std::vector<float> out(static_cast<size_t>(w.out_features()));
-    reference_.linear(w, host_view(row, 1), host_view(out, 1), stream());
+    reference_.linear(w, host_view(row, 1), host_view(out, 1));
     return out;
   }
   // |got - want| / |want|, of vectors.
@@ -354,9 +362,9 @@ TEST_P(Fp8ExpertsTest, WeightsAreQuantizedToTheBitsOfTheHost) {
   const auto expect_same = [&](ExpertsSource& source, ExpertsSource& in_memory) {
     QuantizedExperts device_source(source, true);
     QuantizedExperts host_source(in_memory, false);
-    const auto got = ops_->make_experts(device_source);
+    const auto got = ops_->weights().make_experts(device_source);
     ASSERT_TRUE(got.ok()) << got.status().message();
-    const auto want = ops_->make_experts(host_source).value();
+    const auto want = ops_->weights().make_experts(host_source).value();
     const cuda::ExpertMatrices& actual = static_cast<cuda::CudaExperts&>(**got).matrices();
     const cuda::ExpertMatrices& expected = static_cast<cuda::CudaExperts&>(*want).matrices();
     const auto bits = [&](const TensorView& view) { return bytes_of(stream(), view); };
@@ -417,12 +425,12 @@ TEST_P(Fp8ExpertsTest, RefusesExpertsWithDifferentScales) {
     RandomExperts blocks_;
   };
   Mixed mixed({2, 1, 16, 16});
-  EXPECT_EQ(ops_->make_experts(mixed).status().code(), StatusCode::kUnimplemented);
+  EXPECT_EQ(ops_->weights().make_experts(mixed).status().code(), StatusCode::kUnimplemented);
 }
 
 TEST_P(ExpertsTest, OtherActivations) {
   RandomExperts source({8, 2, 64, 32}, dtype(), 3);
-  const auto experts = ops_->make_experts(source).value();
+  const auto experts = ops_->weights().make_experts(source).value();
   const auto reference = reference_.make_experts(source).value();
   for (const int64_t num_tokens : {1, 3, 20}) {
     const Step step = rounded_step(source.shape(), num_tokens, 1);
@@ -434,7 +442,7 @@ TEST_P(ExpertsTest, OtherActivations) {
 // Tokens share tiles of the grouped products.
 TEST_P(ExpertsTest, ANaNStaysInItsToken) {
   RandomExperts source({8, 2, 64, 32}, dtype(), 3);
-  const auto experts = ops_->make_experts(source).value();
+  const auto experts = ops_->weights().make_experts(source).value();
   for (const int64_t num_tokens : {3, 60}) {
     Step step = rounded_step(source.shape(), num_tokens, 1);
     step.x[0] = NAN;
@@ -448,7 +456,7 @@ TEST_P(ExpertsTest, ANaNStaysInItsToken) {
 TEST_P(ExpertsTest, GraphsServeOtherIds) {
   const ExpertsShape shape = {24, 4, 64, 32};
   RandomExperts source(shape, dtype(), 3);
-  const auto experts = ops_->make_experts(source).value();
+  const auto experts = ops_->weights().make_experts(source).value();
   for (const int64_t num_tokens : {1, 5, 8, 9, 200}) {
     const Step first = rounded_step(shape, num_tokens, 1);
     const Step second = rounded_step(shape, num_tokens, 2, 9);
@@ -460,8 +468,8 @@ TEST_P(ExpertsTest, RepeatedWeightsAreFilledOnTheDevice) {
   const ExpertsShape shape = {3, 2, 24, 16};
   RepeatedExperts repeated(shape, false);
   RepeatedExperts in_memory(shape, true);
-  const auto experts = ops_->make_experts(repeated).value();
-  const auto same = ops_->make_experts(in_memory).value();
+  const auto experts = ops_->weights().make_experts(repeated).value();
+  const auto same = ops_->weights().make_experts(in_memory).value();
   for (const int64_t num_tokens : {2, 20}) {
     const Step step = rounded_step(shape, num_tokens, 1);
     EXPECT_EQ(run(*experts, step), run(*same, step));
@@ -475,7 +483,7 @@ TEST_P(ExpertsTest, RefuseMatricesThatDoNotFit) {
     Result<LinearSource> down(int idx) override { return gate_up(idx); }
   };
   Wrong wrong({2, 1, 16, 16}, dtype(), 1);
-  EXPECT_EQ(ops_->make_experts(wrong).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(ops_->weights().make_experts(wrong).status().code(), StatusCode::kInvalidArgument);
   class Mixed : public RandomExperts {
    public:
     Mixed(const ExpertsShape& shape, DType dtype)
@@ -488,7 +496,7 @@ TEST_P(ExpertsTest, RefuseMatricesThatDoNotFit) {
     RandomExperts fp8_;
   };
   Mixed mixed({2, 1, 16, 16}, dtype());
-  EXPECT_EQ(ops_->make_experts(mixed).status().code(), StatusCode::kUnimplemented);
+  EXPECT_EQ(ops_->weights().make_experts(mixed).status().code(), StatusCode::kUnimplemented);
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, ExpertsTest,

@@ -9,6 +9,7 @@
 #include "few_row_products.h"
 #include "model/quantization.h"
 #include "model/weights.h"
+#include "ops/host_matrices.h"
 #include "tensor/weight_source.h"
 
 namespace quire::testing {
@@ -118,9 +119,9 @@ class Fp8LinearTest : public CudaOpsTest {
     const WeightView weights[] = {matrices_[0].view(), matrices_[1].view()};
     const TensorView biases[] = {{bias_.data(), DType::kF32, {first}},
                                  {nullptr, DType::kF32, {spec.n - first}}};
-    LinearSource source = {.weights = weights, .biases = {}};
+    LinearSource source = {.numbers = StoredMatrices{weights}};
     if (spec.has_bias) source.biases = biases;
-    auto linear = ops_->make_linear(source);
+    auto linear = ops_->weights().make_linear(source);
     ASSERT_TRUE(linear.ok()) << linear.status().message();
     linear_ = std::move(linear).value();
     expected_linear_ = reference_.make_linear(source).value();
@@ -133,8 +134,7 @@ class Fp8LinearTest : public CudaOpsTest {
   std::vector<float> expected(std::vector<float> x) {
     const auto num_rows = static_cast<int64_t>(x.size()) / linear_->in_features();
     std::vector<float> out(static_cast<size_t>(num_rows * linear_->out_features()));
-    reference_.linear(*expected_linear_, host_view(x, num_rows), host_view(out, num_rows),
-                      stream());
+    reference_.linear(*expected_linear_, host_view(x, num_rows), host_view(out, num_rows));
     return out;
   }
 
@@ -143,7 +143,7 @@ class Fp8LinearTest : public CudaOpsTest {
              const std::vector<float>& exact, const std::vector<float>& rounded_inputs) {
     const int64_t n = linear_->out_features();
     DeviceData out(stream(), {num_rows, n}, out_type);
-    ops_->linear(*linear_, input.view().rows(0, num_rows), out.view(), stream());
+    ops_->linear(*linear_, input.view().rows(0, num_rows), out.view());
     const std::vector<float> actual = out.values();
     const float error = largest_error(actual, exact);
     const float quantized_error = largest_error(actual, rounded_inputs);
@@ -182,12 +182,11 @@ class Fp8LinearTest : public CudaOpsTest {
           rounded(expected(quantizes ? quantized(x, 512, quantize_row_) : x), dtype());
       std::vector<float> product(static_cast<size_t>(num_rows * 80));
       reference_.gated_mul(Activation::kSilu, host_view(gate_up, num_rows),
-                           host_view(product, num_rows), stream());
+                           host_view(product, num_rows));
       const DeviceData input = device({num_rows, 512}, x);
       DeviceData scratch = blank({num_rows, 160});
       DeviceData out = blank({num_rows, 80});
-      ops_->linear_gated_mul(Activation::kSilu, *linear_, input.view(), scratch.view(), out.view(),
-                             stream());
+      ops_->linear_gated_mul(Activation::kSilu, *linear_, input.view(), scratch.view(), out.view());
       const float limit = quantizes ? 4 * quantized_tolerance(dtype()) : tolerance(dtype());
       expect_near_all(out.values(), product, limit, std::to_string(num_rows) + " rows");
     }
@@ -195,8 +194,8 @@ class Fp8LinearTest : public CudaOpsTest {
 
   // Quantizes the columns of the source's matrices, and compares with those of `matrices`, the same
   // numbers, as the loader quantizes them.
-  void expect_bits_of_the_host(LinearSource source, std::span<const TensorView> matrices,
-                               const Slice& columns) {
+  void expect_bits_of_the_host(const std::variant<StoredMatrices, RepeatedMatrices>& from,
+                               std::span<const TensorView> matrices, const Slice& columns) {
     ThreadPool threads(4);
     std::vector<Tensor> copies;
     std::vector<WeightView> quantized;
@@ -204,10 +203,11 @@ class Fp8LinearTest : public CudaOpsTest {
       const WeightView rows = quantize_rows(matrix, fp8_at_load().scheme, copies, threads).value();
       quantized.push_back(slice_columns(rows, columns, "matrix", copies).value());
     }
-    source.quantized_columns = columns;
-    const auto linear = ops_->make_linear(source);
+    const auto linear = ops_->weights().make_linear(
+        {.numbers = MatricesToQuantize{from, fp8_at_load().scheme, columns}});
     ASSERT_TRUE(linear.ok()) << linear.status().message();
-    const auto expected = ops_->make_linear({.weights = quantized, .biases = {}}).value();
+    const auto expected =
+        ops_->weights().make_linear({.numbers = StoredMatrices{quantized}}).value();
     const cuda::CudaLinear& got = cuda::as_cuda(**linear);
     const cuda::CudaLinear& want = cuda::as_cuda(*expected);
     ASSERT_EQ(got.weights().shape, want.weights().shape);
@@ -230,7 +230,7 @@ class Fp8LinearTest : public CudaOpsTest {
     const std::vector<float> x = inputs(num_rows);
     const DeviceData input = device({num_rows, k}, x);
     DeviceData out = blank({num_rows, 32});
-    ops_->linear(*linear_, input.view(), out.view(), stream());
+    ops_->linear(*linear_, input.view(), out.view());
     const std::vector<float> actual = out.values();
     for (const int64_t row : {int64_t{0}, part - 1, part, num_rows - 1}) {
       const std::vector<float> of_row(x.begin() + row * k, x.begin() + (row + 1) * k);
@@ -249,7 +249,7 @@ class Fp8LinearTest : public CudaOpsTest {
       const auto multiply = [&] {
         const DeviceData input = device({num_rows, k}, x);
         DeviceData out = blank({num_rows, 96});
-        ops_->linear(*linear_, input.view(), out.view(), stream());
+        ops_->linear(*linear_, input.view(), out.view());
         return out.values();
       };
       const std::vector<float> before = multiply();
@@ -370,7 +370,7 @@ class Fp8LinearTest : public CudaOpsTest {
       } else {
         view = matrix.emplace(n, k, scheme, DType::kF32, 3).view();
       }
-      return ops_->make_linear({.weights = {&view, 1}, .biases = {}}).value();
+      return ops_->weights().make_linear({.numbers = StoredMatrices{{&view, 1}}}).value();
     };
     mlp.gate_up = linear(2 * inner, width);
     mlp.down = linear(width, inner);
@@ -403,8 +403,8 @@ class Fp8LinearTest : public CudaOpsTest {
       Mlp fused = make_mlp(num_rows, width, inner, scheme);
       Mlp separate = make_mlp(num_rows, width, inner, scheme);
       fused.call.activation = separate.call.activation = activation;
-      ops_->gated_mlp(fused.call, stream());
-      ops_->Ops::gated_mlp(separate.call, stream());
+      ops_->gated_mlp(fused.call);
+      ops_->Ops::gated_mlp(separate.call);
       EXPECT_TRUE(fused.residual->bytes() == separate.residual->bytes()) << what;
       EXPECT_TRUE(fused.out->bytes() == separate.out->bytes()) << what;
       // The norm that the residual has now, in place.
@@ -413,9 +413,9 @@ class Fp8LinearTest : public CudaOpsTest {
         mlp->gate_up_out->poison();
       }
       ops_->norm_linear(*fused.call.norm, *fused.gate_up, fused.call.norm->residual,
-                        fused.call.gate_up_out, stream());
+                        fused.call.gate_up_out);
       ops_->Ops::norm_linear(*separate.call.norm, *separate.gate_up, separate.call.norm->residual,
-                             separate.call.gate_up_out, stream());
+                             separate.call.gate_up_out);
       EXPECT_TRUE(fused.gate_up_out->bytes() == separate.gate_up_out->bytes()) << what;
     }
   }
@@ -425,10 +425,10 @@ class Fp8LinearTest : public CudaOpsTest {
     ASSERT_NE(linear_, nullptr);
     const std::vector<int32_t> ids = {4, 0, 16};
     std::vector<float> wanted(ids.size() * 200);
-    reference_.embed(*expected_linear_, ids.data(), 1.5F, host_view(wanted, 3), stream());
+    reference_.embed(*expected_linear_, ids.data(), 1.5F, host_view(wanted, 3));
     const DeviceData rows = DeviceData::of_ints(stream(), ids);
     DeviceData out = blank({3, 200});
-    ops_->embed(*linear_, rows.as<int32_t>(), 1.5F, out.view(), stream());
+    ops_->embed(*linear_, rows.as<int32_t>(), 1.5F, out.view());
     expect_near_all(out.values(), wanted, tolerance(dtype()), "embed");
   }
 
@@ -512,7 +512,7 @@ TEST_P(Fp8LinearTest, TunedForEveryRowCount) {
       DeviceData out(stream(), {200, 96}, out_type);
       const int row_counts[] = {1, 2, 4, 8, 16, 24, 96, 128, 500};
       const Status tuned = ops_->tune_linears(row_counts, [&] {
-        ops_->linear(*linear_, x.view(), out.view(), stream());
+        ops_->linear(*linear_, x.view(), out.view());
         return Status();
       });
       ASSERT_EQ(tuned.message(), "");
@@ -535,7 +535,7 @@ TEST_P(Fp8LinearTest, CanBeCaptured) {
       const DeviceData x = device({num_rows, 512}, inputs(num_rows));
       for (const DType out_type : {dtype(), DType::kF32}) {
         DeviceData out(stream(), {num_rows, 96}, out_type);
-        expect_capturable([&] { ops_->linear(*linear_, x.view(), out.view(), stream()); }, out,
+        expect_capturable([&] { ops_->linear(*linear_, x.view(), out.view()); }, out,
                           [&] { out.poison(); });
       }
     }
@@ -673,7 +673,7 @@ TEST_P(Fp8LinearTest, QuantizesWeightsToTheBitsOfTheHost) {
     std::vector<TensorView> matrices = {whole.rows(0, first)};
     if (first < spec.rows) matrices.push_back(whole.rows(first, spec.rows - first));
     const std::vector<WeightView> weights(matrices.begin(), matrices.end());
-    expect_bits_of_the_host({.weights = weights, .biases = {}}, matrices, spec.columns);
+    expect_bits_of_the_host(StoredMatrices{weights}, matrices, spec.columns);
   }
 }
 
@@ -688,7 +688,7 @@ TEST_P(Fp8LinearTest, QuantizesRepeatedWeightsToTheBitsOfTheHost) {
     repeated.push_back({numbers.pool, numbers.first, shapes[i][1], shapes[i]});
   }
   for (const Slice& columns : {Slice{0, 4096}, Slice{2048, 2048}, Slice{3, 50}}) {
-    expect_bits_of_the_host({.weights = {}, .biases = {}, .repeated = repeated}, matrices, columns);
+    expect_bits_of_the_host(RepeatedMatrices{repeated}, matrices, columns);
   }
 }
 
@@ -700,25 +700,28 @@ TEST_P(Fp8LinearTest, QuantizesFiniteWeightsAlone) {
     numbers.back() = fault;
     std::vector<std::byte> bytes = encode(numbers, dtype());
     const WeightView view = TensorView{bytes.data(), dtype(), {rows, width}};
-    LinearSource source = {.weights = {&view, 1}, .biases = {}};
-    EXPECT_TRUE(ops_->make_linear(source).ok());
-    source.quantized_columns = Slice{0, width};
-    EXPECT_EQ(ops_->make_linear(source).status().code(), StatusCode::kInvalidArgument);
+    const StoredMatrices stored = {{&view, 1}};
+    EXPECT_TRUE(ops_->weights().make_linear({.numbers = stored}).ok());
+    const LinearSource source = {.numbers =
+                                     MatricesToQuantize{stored, fp8_at_load().scheme, {0, width}}};
+    EXPECT_EQ(ops_->weights().make_linear(source).status().code(), StatusCode::kInvalidArgument);
   }
 }
 
 TEST_P(Fp8LinearTest, RefusesColumnsThatAMatrixDoesNotHave) {
   std::vector<std::byte> bytes = encode(std::vector<float>(64, 1.0F), dtype());
   const WeightView view = TensorView{bytes.data(), dtype(), {2, 32}};
-  LinearSource source = {.weights = {&view, 1}, .biases = {}};
   for (const Slice& columns : {Slice{0, 33}, Slice{16, 17}, Slice{-1, 2}, Slice{0, 0}}) {
-    source.quantized_columns = columns;
-    EXPECT_EQ(ops_->make_linear(source).status().code(), StatusCode::kInvalidArgument);
+    const LinearSource source = {
+        .numbers = MatricesToQuantize{StoredMatrices{{&view, 1}}, fp8_at_load().scheme, columns}};
+    EXPECT_EQ(ops_->weights().make_linear(source).status().code(), StatusCode::kInvalidArgument);
   }
   Fp8Matrix scaled(2, 32, kPerRow, DType::kF32, 1);
   const WeightView scaled_view = scaled.view();
-  source = {.weights = {&scaled_view, 1}, .biases = {}, .quantized_columns = Slice{0, 32}};
-  EXPECT_EQ(ops_->make_linear(source).status().code(), StatusCode::kInvalidArgument);
+  const LinearSource source = {
+      .numbers =
+          MatricesToQuantize{StoredMatrices{{&scaled_view, 1}}, fp8_at_load().scheme, {0, 32}}};
+  EXPECT_EQ(ops_->weights().make_linear(source).status().code(), StatusCode::kInvalidArgument);
 }
 
 TEST_P(Fp8LinearTest, FusedRowsHaveTheBitsOfSeparateKernels) {
@@ -771,15 +774,15 @@ TEST_P(Fp8LinearTest, FusedProductsAreTuned) {
   for (const WeightScheme& scheme : {kPerRow, kPerBlock}) {
     for (const int num_rows : {1, 12, 24, 200}) {
       Mlp mlp = make_mlp(num_rows, 512, 256, scheme);
-      ops_->gated_mlp(mlp.call, stream());
+      ops_->gated_mlp(mlp.call);
       const std::vector<float> before = mlp.out->values();
       const Status tuned = ops_->tune_linears({&num_rows, 1}, [&] {
-        ops_->gated_mlp(mlp.call, stream());
+        ops_->gated_mlp(mlp.call);
         return Status();
       });
       ASSERT_EQ(tuned.message(), "");
       Mlp again = make_mlp(num_rows, 512, 256, scheme);
-      ops_->gated_mlp(again.call, stream());
+      ops_->gated_mlp(again.call);
       // Between 9 and 16 rows, activations may be quantized after the measurement alone.
       EXPECT_LT(relative_distance(again.out->values(), before), 0.1) << num_rows << " rows";
     }
@@ -798,7 +801,7 @@ TEST_P(Fp8LinearTest, LayerTailIsNotFused) {
       cuda::LayerTailKernel::create({.stream = &stream(), .overlap_start = true}).value();
   ASSERT_NE(kernel, nullptr);
   std::vector<float> ones(static_cast<size_t>(2 * size * size), 1.0F);
-  const Tensor norm = ops_->make_vector({ones.data(), DType::kF32, {size}}).value();
+  const Tensor norm = ops_->weights().make_vector({ones.data(), DType::kF32, {size}}).value();
   const auto zeros = [&](int64_t width) {
     return device({1, width}, std::vector<float>(static_cast<size_t>(width)));
   };
@@ -813,7 +816,7 @@ TEST_P(Fp8LinearTest, LayerTailIsNotFused) {
       Fp8Matrix matrix(n, size, kPerRow, DType::kF32, 1);
       const WeightView view =
           is_fp8 ? matrix.view() : WeightView(TensorView{ones.data(), DType::kF32, {n, size}});
-      return ops_->make_linear({{&view, 1}, {}}).value();
+      return ops_->weights().make_linear({.numbers = StoredMatrices{{&view, 1}}}).value();
     };
     const auto o = linear(size);
     const auto gate_up = linear(2 * size);
@@ -835,20 +838,24 @@ TEST_P(Fp8LinearTest, LayerTailIsNotFused) {
 }
 
 TEST_P(Fp8LinearTest, RefusesSchemesThatDoNotFit) {
-  EXPECT_EQ(ops_->linear_dtype(kPerRow).value(), DType::kF8E4M3);
-  EXPECT_EQ(ops_->linear_dtype(kPerBlock).value(), DType::kF8E4M3);
-  EXPECT_EQ(ops_->linear_dtype({.values = DType::kF32}).value(), dtype());
+  EXPECT_EQ(ops_->weights().linear_dtype(kPerRow).value(), DType::kF8E4M3);
+  EXPECT_EQ(ops_->weights().linear_dtype(kPerBlock).value(), DType::kF8E4M3);
+  EXPECT_EQ(ops_->weights().linear_dtype({.values = DType::kF32}).value(), dtype());
   Fp8Matrix per_tensor(4, 32, kPerTensor, DType::kF32, 1);
   Fp8Matrix per_row(4, 32, kPerRow, DType::kF32, 2);
   const WeightView mixed[] = {per_tensor.view(), per_row.view()};
-  EXPECT_EQ(ops_->make_linear({mixed, {}}).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(ops_->weights().make_linear({.numbers = StoredMatrices{mixed}}).status().code(),
+            StatusCode::kInvalidArgument);
   WeightView wrong_scales = per_row.view();
   wrong_scales.scales = wrong_scales.scales.rows(0, 3);
-  EXPECT_EQ(ops_->make_linear({{&wrong_scales, 1}, {}}).status().code(),
-            StatusCode::kInvalidArgument);
+  EXPECT_EQ(
+      ops_->weights().make_linear({.numbers = StoredMatrices{{&wrong_scales, 1}}}).status().code(),
+      StatusCode::kInvalidArgument);
   WeightView no_scales = per_row.view();
   no_scales.scales.data = nullptr;
-  EXPECT_EQ(ops_->make_linear({{&no_scales, 1}, {}}).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(
+      ops_->weights().make_linear({.numbers = StoredMatrices{{&no_scales, 1}}}).status().code(),
+      StatusCode::kInvalidArgument);
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, Fp8LinearTest,

@@ -25,7 +25,7 @@ class PerHeadLinearTest : public CudaOpsTest {
     for (int64_t h = 0; h < spec.num_heads; ++h) {
       matrices.push_back({weights_.data() + h * spec.n * spec.k, DType::kF32, {spec.n, spec.k}});
     }
-    linear_ = ops_->make_per_head_linear(matrices).value();
+    linear_ = ops_->weights().make_per_head_linear(matrices).value();
     expected_linear_ = reference_.make_per_head_linear(matrices).value();
   }
 
@@ -43,7 +43,7 @@ class PerHeadLinearTest : public CudaOpsTest {
     std::vector<float> out(static_cast<size_t>(num_rows * spec_.num_heads * spec_.out_width), NAN);
     reference_.per_head_linear(
         *expected_linear_, {x.data(), DType::kF32, {num_rows, spec_.num_heads, spec_.x_width}},
-        {out.data(), DType::kF32, {num_rows, spec_.num_heads, spec_.out_width}}, stream());
+        {out.data(), DType::kF32, {num_rows, spec_.num_heads, spec_.out_width}});
     return out;
   }
 
@@ -70,7 +70,7 @@ class PerHeadLinearTest : public CudaOpsTest {
     const std::vector<float> x = inputs(num_rows);
     const DeviceData input = device(x_shape(num_rows), x);
     DeviceData out = blank(out_shape(num_rows));
-    ops_->per_head_linear(*linear_, input.view(), out.view(), stream());
+    ops_->latents()->per_head_linear(*linear_, input.view(), out.view());
     expect_out(out, expected(x, num_rows),
                std::to_string(num_rows) + " rows of " + std::to_string(spec_.num_heads) +
                    " heads, " + std::to_string(spec_.k) + " to " + std::to_string(spec_.n));
@@ -135,7 +135,7 @@ TEST_P(PerHeadLinearTest, TunedForEveryRowCount) {
     const DeviceData out = blank(out_shape(200));
     const int row_counts[] = {1, 2, 8, 16, 24, 128, 500};
     const Status tuned = ops_->tune_linears(row_counts, [&] {
-      ops_->per_head_linear(*linear_, x.view(), out.view(), stream());
+      ops_->latents()->per_head_linear(*linear_, x.view(), out.view());
       return Status();
     });
     ASSERT_EQ(tuned.message(), "");
@@ -148,8 +148,8 @@ TEST_P(PerHeadLinearTest, CanBeCaptured) {
   for (const int64_t num_rows : {1, 8, 64}) {
     const DeviceData x = device(x_shape(num_rows), inputs(num_rows));
     DeviceData out = blank(out_shape(num_rows));
-    expect_capturable([&] { ops_->per_head_linear(*linear_, x.view(), out.view(), stream()); }, out,
-                      [&] { out.poison(); });
+    expect_capturable([&] { ops_->latents()->per_head_linear(*linear_, x.view(), out.view()); },
+                      out, [&] { out.poison(); });
   }
 }
 
@@ -158,7 +158,7 @@ TEST_P(PerHeadLinearTest, EmptyBatchDoesNothing) {
   const DeviceData x = device(x_shape(1), inputs(1));
   DeviceData out = blank(out_shape(1));  // poisoned, as is the memory behind it
   const std::vector<std::byte> poison = out.bytes();
-  ops_->per_head_linear(*linear_, x.view().rows(0, 0), out.view().rows(0, 0), stream());
+  ops_->latents()->per_head_linear(*linear_, x.view().rows(0, 0), out.view().rows(0, 0));
   EXPECT_EQ(out.bytes(), poison);
 }
 
@@ -179,9 +179,9 @@ TEST_P(PerHeadLinearTest, OfASharedInput) {
           const DeviceData input = device({num_rows, in}, x);
           DeviceData out = blank({num_rows, spec.num_heads, width});
           if (transposed) {
-            ops_->shared_linear_transposed(*linear_, input.view(), out.view(), stream());
+            ops_->latents()->shared_linear_transposed(*linear_, input.view(), out.view());
           } else {
-            ops_->shared_linear(*linear_, input.view(), out.view(), stream());
+            ops_->latents()->shared_linear(*linear_, input.view(), out.view());
           }
           std::vector<float> wanted(static_cast<size_t>(num_rows * spec.num_heads * width), NAN);
           for (int64_t t = 0; t < num_rows; ++t) {
@@ -273,7 +273,7 @@ void LatentRopeTest::check(const LatentRopeCase& spec, DType kv) {
   args.page_size = kPageSize;
   args.kv = cache_view(spec, DType::kF32, expected_cache.data());
   args.kv_slots = kv_slots_.data();
-  reference_.latent_rope_and_cache(args, stream());
+  reference_.latent_rope_and_cache(args);
 
   const DeviceData q_in = device(q_shape, q);
   const DeviceData latent_in = device({num_tokens, width}, latent);
@@ -295,7 +295,7 @@ void LatentRopeTest::check(const LatentRopeCase& spec, DType kv) {
     q_out.poison();
     cache.poison();
   };
-  const auto run = [&] { ops_->latent_rope_and_cache(args, stream()); };
+  const auto run = [&] { ops_->latents()->latent_rope_and_cache(args); };
   expect_capturable(run, cache, poison);
   expect_capturable(run, q_out, poison);
 

@@ -137,7 +137,7 @@ class LayerWeights {
     if (has_next_) qkv_ = linear(layer.qkv, {at.part(spec.qkv_size)}, hidden);
     for (const size_t i : {0U, 1U}) {
       auto* const norm = const_cast<float*>(layer.norms[i].data());
-      norms_[i] = ops.make_vector({norm, DType::kF32, {spec.hidden}}).value();
+      norms_[i] = ops.weights().make_vector({norm, DType::kF32, {spec.hidden}}).value();
     }
   }
 
@@ -174,7 +174,9 @@ class LayerWeights {
       auto* const bias = const_cast<float*>(matrix.bias.data()) + rows.first;
       biases.push_back({bias, DType::kF32, {rows.count}});
     }
-    return ops_.make_linear({.weights = weights, .biases = biases}).value();
+    return ops_.weights()
+        .make_linear({.numbers = StoredMatrices{weights}, .biases = biases})
+        .value();
   }
 
   Ops& ops_;
@@ -256,8 +258,7 @@ TailResults reference_of(const HostLayer& layer, const HostRows& rows) {
   tail.normed = host_view(normed, rows.count);
   tail.gate_up_out = host_view(gate_up, rows.count);
   tail.product = host_view(product, rows.count);
-  Stream stream;
-  run_layer_tail(ops, tail, stream);
+  run_layer_tail(ops, tail);
   return results;
 }
 
@@ -312,7 +313,7 @@ class LayerTailTest : public CudaOpsTest {
 
   // Runs the tail as a model does.
   void layer_tail(const LayerTail& tail) {
-    if (!ops_->try_layer_tail(tail, stream())) run_layer_tail(*ops_, tail, stream());
+    if (!ops_->try_layer_tail(tail)) run_layer_tail(*ops_, tail);
   }
 
   void tune(std::span<const int> row_counts, const LayerTail& tail) {

@@ -26,9 +26,10 @@ class LinearTest : public CudaOpsTest {
         TensorView{second_.data(), DType::kF32, {spec.n - first, spec.k}}};
     const TensorView biases[] = {{bias_.data(), DType::kF32, {first}},
                                  {nullptr, DType::kF32, {spec.n - first}}};
-    const LinearSource source = {weights, spec.has_bias ? std::span<const TensorView>(biases)
-                                                        : std::span<const TensorView>()};
-    linear_ = ops_->make_linear(source).value();
+    const LinearSource source = {.numbers = StoredMatrices{weights},
+                                 .biases = spec.has_bias ? std::span<const TensorView>(biases)
+                                                         : std::span<const TensorView>()};
+    linear_ = ops_->weights().make_linear(source).value();
     expected_linear_ = reference_.make_linear(source).value();
   }
 
@@ -38,11 +39,10 @@ class LinearTest : public CudaOpsTest {
     const float scale = 1.0F / std::sqrt(static_cast<float>(k));
     std::vector<float> x = random(num_rows * k, 7, scale);
     std::vector<float> expected(static_cast<size_t>(num_rows * n));
-    reference_.linear(*expected_linear_, host_view(x, num_rows), host_view(expected, num_rows),
-                      stream());
+    reference_.linear(*expected_linear_, host_view(x, num_rows), host_view(expected, num_rows));
     const DeviceData input = device({num_rows, k}, x);
     DeviceData out(stream(), {num_rows, n}, out_type);
-    ops_->linear(*linear_, input.view(), out.view(), stream());
+    ops_->linear(*linear_, input.view(), out.view());
     expect_near_all(out.values(), expected, tolerance(out_type),
                     what + ", " + std::to_string(num_rows) + " rows of " + std::to_string(k) +
                         " to " + std::to_string(n));
@@ -74,7 +74,7 @@ TEST_P(LinearTest, TunedForEveryRowCount) {
       DeviceData out(stream(), {200, 96}, out_type);
       const int row_counts[] = {1, 2, 4, 8, 16, 24, 96, 128, 500};
       const Status tuned = ops_->tune_linears(row_counts, [&] {
-        ops_->linear(*linear_, x.view(), out.view(), stream());
+        ops_->linear(*linear_, x.view(), out.view());
         return Status();
       });
       ASSERT_EQ(tuned.message(), "");
@@ -99,7 +99,7 @@ TEST_P(LinearTest, KeptChoicesComputeTheSameBits) {
     DeviceData out(stream(), {600, 384}, dtype());
     const int row_counts[] = {1, 2, 4, 8, 16, 24, 96, 128, 500, 600};
     const Status tuned = ops_->tune_linears(row_counts, [&] {
-      ops_->linear(*linear_, x.view(), out.view(), stream());
+      ops_->linear(*linear_, x.view(), out.view());
       return Status();
     });
     ASSERT_EQ(tuned.message(), "");
@@ -109,7 +109,7 @@ TEST_P(LinearTest, KeptChoicesComputeTheSameBits) {
     for (const int64_t num_rows : {1, 3, 8, 16, 24, 90, 128, 500, 600}) {
       check(num_rows, dtype(), "kept");
       DeviceData part(stream(), {num_rows, 384}, dtype());
-      ops_->linear(*linear_, x.view().rows(0, num_rows), part.view(), stream());
+      ops_->linear(*linear_, x.view().rows(0, num_rows), part.view());
       const std::vector<float> values = part.values();
       of_start.insert(of_start.end(), values.begin(), values.end());
     }
@@ -127,7 +127,7 @@ TEST_P(LinearTest, NothingIsMeasuredIfItIsOff) {
   DeviceData out(stream(), {200, 384}, dtype());
   const int row_counts[] = {1, 8, 200};
   const Status tuned = ops_->tune_linears(row_counts, [&] {
-    ops_->linear(*linear_, x.view(), out.view(), stream());
+    ops_->linear(*linear_, x.view(), out.view());
     return Status();
   });
   ASSERT_EQ(tuned.message(), "");
@@ -178,7 +178,7 @@ TEST_P(LinearTest, MultipliesTheHalvesOfAProduct) {
         const int row_counts[] = {1, 2, 8, 16, 64, 128, 500};
         const Status tuned = ops_->tune_linears(row_counts, [&] {
           ops_->linear_gated_mul(Activation::kSilu, *linear_, input.view(), scratch.view(),
-                                 out.view(), stream());
+                                 out.view());
           return Status();
         });
         ASSERT_EQ(tuned.message(), "");
@@ -186,15 +186,14 @@ TEST_P(LinearTest, MultipliesTheHalvesOfAProduct) {
       for (const int64_t rows : {1, 2, 7, 16, 40, 64, 127, 200}) {
         std::vector<float> inputs(x.begin(), x.begin() + rows * k);
         std::vector<float> gate_up(static_cast<size_t>(rows * spec.n));
-        reference_.linear(*expected_linear_, host_view(inputs, rows), host_view(gate_up, rows),
-                          stream());
+        reference_.linear(*expected_linear_, host_view(inputs, rows), host_view(gate_up, rows));
         gate_up = rounded(gate_up, dtype());
         std::vector<float> expected(static_cast<size_t>(rows * width));
-        reference_.gated_mul(Activation::kSilu, host_view(gate_up, rows), host_view(expected, rows),
-                             stream());
+        reference_.gated_mul(Activation::kSilu, host_view(gate_up, rows),
+                             host_view(expected, rows));
         DeviceData product = blank({rows, width});
         ops_->linear_gated_mul(Activation::kSilu, *linear_, input.view().rows(0, rows),
-                               scratch.view().rows(0, rows), product.view(), stream());
+                               scratch.view().rows(0, rows), product.view());
         expect_near_all(product.values(), expected, tolerance(dtype()),
                         std::to_string(rows) + " rows of " + std::to_string(spec.n));
       }
@@ -208,7 +207,7 @@ TEST_P(LinearTest, CanBeCaptured) {
     const DeviceData x = device({num_rows, 512}, random(num_rows * 512, 1));
     for (const DType out_type : {dtype(), DType::kF32}) {
       DeviceData out(stream(), {num_rows, 96}, out_type);
-      expect_capturable([&] { ops_->linear(*linear_, x.view(), out.view(), stream()); }, out,
+      expect_capturable([&] { ops_->linear(*linear_, x.view(), out.view()); }, out,
                         [&] { out.poison(); });
     }
   }
@@ -229,8 +228,7 @@ TEST_P(LinearTest, EveryKernelAgrees) {
       std::vector<float> x =
           random(num_rows * spec.k, 4, 1.0F / std::sqrt(static_cast<float>(spec.k)));
       std::vector<float> expected(static_cast<size_t>(num_rows * spec.n));
-      reference_.linear(*expected_linear_, host_view(x, num_rows), host_view(expected, num_rows),
-                        stream());
+      reference_.linear(*expected_linear_, host_view(x, num_rows), host_view(expected, num_rows));
       const DeviceData input = device({num_rows, spec.k}, x);
       DeviceData out(stream(), {num_rows, spec.n}, DType::kF32);
       const cuda::GemmCall call = {input.view(), weights.view(),
@@ -246,7 +244,7 @@ TEST_P(LinearTest, OverlappedChainGivesTheSameBitsEveryTime) {
   make({width, width});
   const std::vector<float> ones(width, 1.0F);
   const TensorView ones_view = {const_cast<float*>(ones.data()), DType::kF32, {width}};
-  const Tensor weight = ops_->make_vector(ones_view).value();
+  const Tensor weight = ops_->weights().make_vector(ones_view).value();
   const DeviceData start = device({4, width}, random(4 * width, 9));
   DeviceData x = blank({4, width});
   DeviceData y = blank({4, width});
@@ -256,8 +254,9 @@ TEST_P(LinearTest, OverlappedChainGivesTheSameBitsEveryTime) {
                                           cudaMemcpyDeviceToDevice, stream().get()),
                           "copy");
     for (int i = 0; i < 30; ++i) {
-      ops_->linear(*linear_, x.view(), y.view(), stream());
-      ops_->rms_norm(y.view(), weight.view.as<float>(), 1e-5F, x.view(), stream());
+      ops_->linear(*linear_, x.view(), y.view());
+      ops_->residual_norm({.residual = y.view(), .weight = weight.view.as<float>(), .eps = 1e-5F},
+                          x.view());
     }
     if (repeat == 0) first = x.bytes();
     EXPECT_EQ(x.bytes(), first) << repeat;
@@ -270,10 +269,10 @@ TEST_P(LinearTest, EmptyBatchDoesNothing) {
   DeviceData out = blank({1, 16});  // poisoned, as is the memory behind it
   const std::vector<std::byte> poison = out.bytes();
   const TensorView no_row = out.view().rows(0, 0);
-  ops_->linear(*linear_, x.view().rows(0, 0), no_row, stream());
+  ops_->linear(*linear_, x.view().rows(0, 0), no_row);
   EXPECT_EQ(out.bytes(), poison);
   const DeviceData gate_up = device({1, 32}, random(32, 2));
-  ops_->gated_mul(Activation::kSilu, gate_up.view().rows(0, 0), no_row, stream());
+  ops_->gated_mul(Activation::kSilu, gate_up.view().rows(0, 0), no_row);
   EXPECT_EQ(out.bytes(), poison);
 }
 
@@ -285,13 +284,14 @@ TEST_P(LinearTest, LoadsEveryTypeBitForBit) {
   for (const DType stored : {DType::kF32, DType::kF16, DType::kBF16}) {
     std::vector<std::byte> bytes = encode(values, stored);
     const WeightView block = TensorView{bytes.data(), stored, {rows, width}};
-    const auto linear = ops_->make_linear({{&block, 1}, {}}).value();
+    const auto linear =
+        ops_->weights().make_linear({.numbers = StoredMatrices{{&block, 1}}}).value();
     const std::vector<std::byte> expected = encode(
         rounded(std::vector<float>(values.end() - 2 * width, values.end()), stored), dtype());
     std::fill(bytes.begin(), bytes.end(), std::byte{0});  // the source may be freed
     const DeviceData ids = DeviceData::of_ints<int32_t>(stream(), {rows - 2, rows - 1});
     DeviceData out = blank({2, width});
-    ops_->embed(*linear, ids.as<int32_t>(), 1.0F, out.view(), stream());
+    ops_->embed(*linear, ids.as<int32_t>(), 1.0F, out.view());
     EXPECT_EQ(out.bytes(), expected) << dtype_name(stored);
     EXPECT_EQ(linear->num_bytes(), static_cast<size_t>(rows * width) * dtype_bytes(dtype()));
   }
@@ -304,16 +304,15 @@ TEST_P(LinearTest, FillsDummyWeightsAsTheHostDoes) {
   const TensorView whole = source.tensor("w", {rows, width}).value();
   const RepeatedTensor numbers = *source.repeated("w").value();
   // The whole matrix, then its columns [300, 404).
-  ASSERT_TRUE(ops_->fills_repeated());
   const RepeatedRows blocks[] = {{numbers.pool, numbers.first, width, {rows, width}}};
   const RepeatedRows columns[] = {{numbers.pool, numbers.first + 300, width, {rows, 104}}};
-  const auto linear = ops_->make_linear({{}, {}, blocks}).value();
-  const auto slice = ops_->make_linear({{}, {}, columns}).value();
+  const auto linear = ops_->weights().make_linear({.numbers = RepeatedMatrices{blocks}}).value();
+  const auto slice = ops_->weights().make_linear({.numbers = RepeatedMatrices{columns}}).value();
   const DeviceData ids = DeviceData::of_ints<int32_t>(stream(), {0, 1, 523, 699});
   DeviceData out = blank({4, width});
   DeviceData out_slice = blank({4, 104});
-  ops_->embed(*linear, ids.as<int32_t>(), 1.0F, out.view(), stream());
-  ops_->embed(*slice, ids.as<int32_t>(), 1.0F, out_slice.view(), stream());
+  ops_->embed(*linear, ids.as<int32_t>(), 1.0F, out.view());
+  ops_->embed(*slice, ids.as<int32_t>(), 1.0F, out_slice.view());
   const std::vector<std::byte> bytes = out.bytes();
   const std::vector<std::byte> slice_bytes = out_slice.bytes();
   const size_t size = dtype_bytes(dtype());
@@ -329,23 +328,26 @@ TEST_P(LinearTest, RefusesShapesThatDoNotFit) {
   std::vector<float> data(64);
   const WeightView mixed[] = {TensorView{data.data(), DType::kF32, {2, 8}},
                               TensorView{data.data(), DType::kF32, {2, 9}}};
-  EXPECT_EQ(ops_->make_linear({mixed, {}}).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(ops_->weights().make_linear({.numbers = StoredMatrices{mixed}}).status().code(),
+            StatusCode::kInvalidArgument);
   const TensorView ints = {data.data(), DType::kI32, {2, 8}};
   const WeightView int_weights = ints;
-  EXPECT_EQ(ops_->make_linear({{&int_weights, 1}, {}}).status().code(),
-            StatusCode::kInvalidArgument);
+  EXPECT_EQ(
+      ops_->weights().make_linear({.numbers = StoredMatrices{{&int_weights, 1}}}).status().code(),
+      StatusCode::kInvalidArgument);
   const WeightView scaled = {{data.data(), DType::kF8E4M3, {2, 8}},
                              {data.data(), DType::kF32, {1, 1}},
                              {.values = DType::kF8E4M3,
                               .scales = ScaleLayout::kBlocks,
                               .block_rows = 64,
                               .block_columns = 128}};
-  const Status refused = ops_->make_linear({{&scaled, 1}, {}}).status();
+  const Status refused =
+      ops_->weights().make_linear({.numbers = StoredMatrices{{&scaled, 1}}}).status();
   EXPECT_EQ(refused.code(), StatusCode::kUnimplemented);
   EXPECT_NE(refused.message().find("fp8_e4m3 with a scale per block of 64 x 128"),
             std::string::npos);
-  EXPECT_EQ(ops_->make_linear({}).status().code(), StatusCode::kInvalidArgument);
-  EXPECT_EQ(ops_->make_vector(ints).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(ops_->weights().make_linear({}).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(ops_->weights().make_vector(ints).status().code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(ops_->allocate({int64_t{1} << 44}, dtype()).status().code(),
             StatusCode::kResourceExhausted);
   EXPECT_EQ(stream().synchronize().message(), "");
@@ -355,7 +357,7 @@ TEST_P(LinearTest, RefusesShapesThatDoNotFit) {
 TEST_P(LinearTest, KeepsLaunchErrors) {
   make({16, 64});
   ops_->gated_mul(Activation::kSilu, {nullptr, dtype(), {1, int64_t{2} << 33}},
-                  {nullptr, dtype(), {1, int64_t{1} << 33}}, stream());
+                  {nullptr, dtype(), {1, int64_t{1} << 33}});
   EXPECT_FALSE(stream().take_error().ok());
 }
 

@@ -60,7 +60,7 @@ class QuantizedExperts final : public ExpertsSource {
     if (!plain_down_) return source(3 * idx + 2, 1);
     IntegerMatrix& m = integers_[static_cast<size_t>(3 * idx + 2)];
     views_ = {WeightView(TensorView{m.plain.data(), DType::kF32, {m.n, m.k}})};
-    return LinearSource{.weights = views_, .biases = {}};
+    return LinearSource{.numbers = StoredMatrices{views_}};
   }
 
   const PackedNumbers& gate_up_numbers(int idx) const {
@@ -95,7 +95,8 @@ class QuantizedExperts final : public ExpertsSource {
       if (!blocks_.empty()) block_views_.push_back(blocks_[at].view());
       if (blocks_.empty()) views_.push_back(integers_[at].view);
     }
-    return LinearSource{.weights = views_, .biases = {}, .blocks = block_views_};
+    if (blocks_.empty()) return LinearSource{.numbers = StoredMatrices{views_}};
+    return LinearSource{.numbers = MatricesInBlocks{block_views_}};
   }
 
   ExpertsShape shape_;
@@ -117,7 +118,8 @@ class PackedExpertsTest : public CudaExpertsTest {
   void SetUp() override {
     CudaExpertsTest::SetUp();
     if (IsSkipped()) return;
-    if (!ops_->packs_experts()) GTEST_SKIP() << "weights stay packed on Hopper";
+    if (block_bytes(ops_->weights(), *find_gguf_block_type(8)) == 0)
+      GTEST_SKIP() << "weights stay packed on Hopper";
   }
 
   double roundoff() const { return dtype() == DType::kBF16 ? 0x1p-8 : 0x1p-11; }
@@ -203,7 +205,7 @@ class PackedExpertsTest : public CudaExpertsTest {
                                    const std::vector<float>* added_to = nullptr) {
     DeviceStep on = on_device(experts.shape(), step);
     if (added_to != nullptr) on.out.set(*added_to);
-    ops_->experts(on.call(experts, activation, added_to != nullptr), stream());
+    ops_->experts()->run_experts(on.call(experts, activation, added_to != nullptr));
     (void)on.workspace.bytes();  // fails if the guard was overwritten
     return on.out.bytes();
   }
@@ -214,7 +216,7 @@ class PackedExpertsTest : public CudaExpertsTest {
   }
 
   std::unique_ptr<Experts> make(QuantizedExperts& source) {
-    Result<std::unique_ptr<Experts>> experts = ops_->make_experts(source);
+    Result<std::unique_ptr<Experts>> experts = ops_->weights().make_experts(source);
     EXPECT_EQ(experts.status().message(), "");
     return std::move(experts).value();
   }
@@ -415,7 +417,7 @@ TEST_P(PackedExpertsTest, OverlappedChainGivesTheSameBitsEveryTime) {
   const auto experts = make(source);
   const std::vector<float> ones(1024, 1.0F);
   const Tensor weight =
-      ops_->make_vector({const_cast<float*>(ones.data()), DType::kF32, {1024}}).value();
+      ops_->weights().make_vector({const_cast<float*>(ones.data()), DType::kF32, {1024}}).value();
   for (const int64_t num_tokens : {1, 4, 60}) {
     DeviceStep on = on_device(shape, make_step(source, num_tokens, 2));
     const std::vector<std::byte> start = on.x.bytes();
@@ -423,8 +425,10 @@ TEST_P(PackedExpertsTest, OverlappedChainGivesTheSameBitsEveryTime) {
     for (int repeat = 0; repeat < 10; ++repeat) {
       on.x.write(start.data());
       for (int i = 0; i < 20; ++i) {
-        ops_->experts(on.call(*experts, Activation::kSilu), stream());
-        ops_->rms_norm(on.out.view(), weight.view.as<float>(), 1e-5F, on.x.view(), stream());
+        ops_->experts()->run_experts(on.call(*experts, Activation::kSilu));
+        ops_->residual_norm(
+            {.residual = on.out.view(), .weight = weight.view.as<float>(), .eps = 1e-5F},
+            on.x.view());
       }
       if (repeat == 0) first = on.x.bytes();
       EXPECT_EQ(on.x.bytes(), first) << num_tokens << ", " << repeat;
@@ -436,8 +440,8 @@ TEST_P(PackedExpertsTest, TakeTheMemoryOfTheirBlocks) {
   const ExpertsShape shape = {4, 2, 512, 256};
   QuantizedExperts source(shape, Blocks{kQ4K, kQ4K, kQ6K});
   const int64_t count = 4 * 512 * 256 / 256;  // blocks of a matrix of all experts
-  const int64_t expected = count * (2 * ops_->block_bytes(*find_gguf_block_type(kQ4K)) +
-                                    ops_->block_bytes(*find_gguf_block_type(kQ6K)));
+  const int64_t expected = count * (2 * block_bytes(ops_->weights(), *find_gguf_block_type(kQ4K)) +
+                                    block_bytes(ops_->weights(), *find_gguf_block_type(kQ6K)));
   EXPECT_EQ(make(source)->num_bytes(), static_cast<size_t>(expected));
 }
 
@@ -455,10 +459,10 @@ TEST_P(PackedExpertsTest, RefuseDifferentFormats) {
     QuantizedExperts second_{{2, 1, 256, 256}, Blocks{kQ6K, kQ6K, kQ6K}};
   };
   Mixed mixed;
-  EXPECT_EQ(ops_->make_experts(mixed).status().code(), StatusCode::kUnimplemented);
+  EXPECT_EQ(ops_->weights().make_experts(mixed).status().code(), StatusCode::kUnimplemented);
   QuantizedExperts plain_down({4, 2, 256, 128}, {.group_size = 64}, true);
-  EXPECT_EQ(ops_->make_experts(plain_down).status().code(), StatusCode::kUnimplemented);
-  EXPECT_FALSE(ops_->mixes_experts());
+  EXPECT_EQ(ops_->weights().make_experts(plain_down).status().code(), StatusCode::kUnimplemented);
+  EXPECT_FALSE(ops_->weights().mixes_experts());
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, PackedExpertsTest, ::testing::Values(DType::kBF16, DType::kF16),

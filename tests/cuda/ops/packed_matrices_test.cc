@@ -36,7 +36,7 @@ class PackedMatricesTest : public CudaOpsTest {
   void SetUp() override {
     CudaOpsTest::SetUp();
     if (IsSkipped()) return;
-    if (ops_->block_bytes(*find_gguf_block_type(8)) == 0) {
+    if (block_bytes(ops_->weights(), *find_gguf_block_type(8)) == 0) {
       GTEST_SKIP() << "weights stay packed on Hopper and later";
     }
   }
@@ -63,7 +63,7 @@ class PackedMatricesTest : public CudaOpsTest {
     if (has_bias) source.biases = biases;
     if (!has_bias) made.bias.assign(made.bias.size(), 0.0F);
     EXPECT_EQ(views.size(), matrices.size());
-    Result<std::unique_ptr<Linear>> linear = ops_->make_linear(source);
+    Result<std::unique_ptr<Linear>> linear = ops_->weights().make_linear(source);
     EXPECT_EQ(linear.status().message(), "");
     made.linear = std::move(linear).value();
     return made;
@@ -71,15 +71,14 @@ class PackedMatricesTest : public CudaOpsTest {
   PackedCase make(const std::vector<const GgufMatrix*>& matrices, bool has_bias = false) {
     std::vector<BlockMatrix> views;
     for (const GgufMatrix* matrix : matrices) views.push_back(matrix->view());
-    PackedCase made =
-        make(matrices, views, {.weights = {}, .biases = {}, .blocks = views}, has_bias);
+    PackedCase made = make(matrices, views, {.numbers = MatricesInBlocks{views}}, has_bias);
     made.what = matrices.front()->type.name;
     return made;
   }
   PackedCase make(const std::vector<const IntegerMatrix*>& matrices, bool has_bias = false) {
     std::vector<WeightView> views;
     for (const IntegerMatrix* matrix : matrices) views.push_back(matrix->view);
-    PackedCase made = make(matrices, views, {.weights = views, .biases = {}}, has_bias);
+    PackedCase made = make(matrices, views, {.numbers = StoredMatrices{views}}, has_bias);
     made.what = quire::describe(matrices.front()->view.scheme);
     return made;
   }
@@ -151,7 +150,7 @@ class PackedMatricesTest : public CudaOpsTest {
       const cuda::PackedWay way = cuda::packed_way(num_rows, w.can_unpack);
       const bool scales_sums = w.scales_sums && num_rows <= 32;
       DeviceData out(stream(), {num_rows, w.n}, out_type);
-      ops_->linear(*w.linear, input.view().rows(0, num_rows), out.view(), stream());
+      ops_->linear(*w.linear, input.view().rows(0, num_rows), out.view());
       const std::vector<float> got = out.values();
       int num_wrong = 0;
       for (size_t i = 0; i < got.size(); ++i) {
@@ -300,7 +299,7 @@ TEST_P(PackedMatricesTest, UnpacksInParts) {
   const std::vector<float> x = random(kRows * w.k, 8);
   const DeviceData input = device({kRows, w.k}, x);
   DeviceData out(stream(), {kRows, w.n}, DType::kF32);
-  ops_->linear(*w.linear, input.view(), out.view(), stream());
+  ops_->linear(*w.linear, input.view(), out.view());
   const std::vector<float> got = out.values();
   for (const int64_t t : {0, 130, 256}) {
     for (int64_t row = 0; row < w.n; row += row < 8000 ? 61 : 7) {
@@ -329,7 +328,7 @@ TEST_P(PackedMatricesTest, RowsDoNotDependOnTheirBatch) {
     const DeviceData input = device({kRows, w.k}, x);
     const auto rows_of = [&](int64_t first, int64_t count) {
       DeviceData out(stream(), {count, w.n}, DType::kF32);
-      ops_->linear(*w.linear, input.view().rows(first, count), out.view(), stream());
+      ops_->linear(*w.linear, input.view().rows(first, count), out.view());
       return out.bytes();
     };
     const std::vector<std::byte> all = rows_of(0, kRows);
@@ -354,8 +353,8 @@ TEST_P(PackedMatricesTest, RowsNeedNoAlignment) {
     const DeviceData shifted(stream(), {num_rows, w.k}, dtype(), x, 2);
     DeviceData expected(stream(), {num_rows, w.n}, DType::kF32);
     DeviceData out(stream(), {num_rows, w.n}, DType::kF32);
-    ops_->linear(*w.linear, aligned.view(), expected.view(), stream());
-    ops_->linear(*w.linear, shifted.view(), out.view(), stream());
+    ops_->linear(*w.linear, aligned.view(), expected.view());
+    ops_->linear(*w.linear, shifted.view(), out.view());
     EXPECT_EQ(out.bytes(), expected.bytes()) << num_rows;
   }
 }
@@ -367,7 +366,7 @@ TEST_P(PackedMatricesTest, ANanStaysInItsRow) {
   const auto run = [&] {
     const DeviceData input = device({10, w.k}, x);
     DeviceData out(stream(), {10, w.n}, DType::kF32);
-    ops_->linear(*w.linear, input.view(), out.view(), stream());
+    ops_->linear(*w.linear, input.view(), out.view());
     return out.values();
   };
   const std::vector<float> before = run();
@@ -393,11 +392,11 @@ TEST_P(PackedMatricesTest, MultipliesTheHalvesOfAProduct) {
       DeviceData gate_up = blank({num_rows, n});
       DeviceData separate = blank({num_rows, n / 2});
       DeviceData fused = blank({num_rows, n / 2});
-      ops_->linear(*w.linear, input.view(), gate_up.view(), stream());
-      ops_->gated_mul(Activation::kSilu, gate_up.view(), separate.view(), stream());
+      ops_->linear(*w.linear, input.view(), gate_up.view());
+      ops_->gated_mul(Activation::kSilu, gate_up.view(), separate.view());
       gate_up.poison();
       ops_->linear_gated_mul(Activation::kSilu, *w.linear, input.view(), gate_up.view(),
-                             fused.view(), stream());
+                             fused.view());
       EXPECT_EQ(fused.bytes(), separate.bytes()) << n << ", " << num_rows << " rows";
     }
   }
@@ -411,7 +410,7 @@ TEST_P(PackedMatricesTest, ComputesNormsAndMlps) {
   const PackedCase down = make({&down_matrix});
   const std::vector<float> ones(kWidth, 1.0F);
   const Tensor weight =
-      ops_->make_vector({const_cast<float*>(ones.data()), DType::kF32, {kWidth}}).value();
+      ops_->weights().make_vector({const_cast<float*>(ones.data()), DType::kF32, {kWidth}}).value();
   for (const int64_t num_rows : {1, 5, 12, 40, 130}) {
     const std::vector<float> residual = random(num_rows * kWidth, 3, 0.1F);
     const DeviceData in = device({num_rows, kWidth}, residual);
@@ -421,10 +420,10 @@ TEST_P(PackedMatricesTest, ComputesNormsAndMlps) {
     DeviceData expected = blank({num_rows, kWidth});
     DeviceData out = blank({num_rows, kWidth});
     const auto* weights = weight.view.as<float>();
-    ops_->rms_norm(in.view(), weights, 1e-5F, x.view(), stream());
-    ops_->linear(*up.linear, x.view(), scratch.view(), stream());
-    ops_->gated_mul(Activation::kGeluTanh, scratch.view(), product.view(), stream());
-    ops_->linear(*down.linear, product.view(), expected.view(), stream());
+    ops_->residual_norm({.residual = in.view(), .weight = weights, .eps = 1e-5F}, x.view());
+    ops_->linear(*up.linear, x.view(), scratch.view());
+    ops_->gated_mul(Activation::kGeluTanh, scratch.view(), product.view());
+    ops_->linear(*down.linear, product.view(), expected.view());
     GatedMlp mlp;
     mlp.gate_up = up.linear.get();
     mlp.down = down.linear.get();
@@ -434,12 +433,12 @@ TEST_P(PackedMatricesTest, ComputesNormsAndMlps) {
     mlp.out = out.view();
     mlp.gate_up_out = scratch.view();
     mlp.product = product.view();
-    ops_->gated_mlp(mlp, stream());
+    ops_->gated_mlp(mlp);
     EXPECT_EQ(out.bytes(), expected.bytes()) << num_rows;
     DeviceData normed = blank({num_rows, 2 * kWidth});
-    ops_->norm_linear(*mlp.norm, *up.linear, x.view(), normed.view(), stream());
-    ops_->rms_norm(in.view(), weights, 1e-5F, x.view(), stream());
-    ops_->linear(*up.linear, x.view(), scratch.view(), stream());
+    ops_->norm_linear(*mlp.norm, *up.linear, x.view(), normed.view());
+    ops_->residual_norm({.residual = in.view(), .weight = weights, .eps = 1e-5F}, x.view());
+    ops_->linear(*up.linear, x.view(), scratch.view());
     EXPECT_EQ(normed.bytes(), scratch.bytes()) << num_rows;
   }
 }
@@ -450,7 +449,7 @@ TEST_P(PackedMatricesTest, EmbedsTheNumbersThatTheWeightsStandFor) {
   const auto check_rows = [&](const PackedCase& w) {
     for (const float scale : {1.0F, 3.0F}) {
       DeviceData out = blank({4, w.k});
-      ops_->embed(*w.linear, ids.as<int32_t>(), scale, out.view(), stream());
+      ops_->embed(*w.linear, ids.as<int32_t>(), scale, out.view());
       std::vector<float> expected;
       for (const int32_t row : rows) {
         for (int64_t i = 0; i < w.k; ++i) {
@@ -479,7 +478,7 @@ TEST_P(PackedMatricesTest, CanBeCaptured) {
   for (const int64_t num_rows : {1, 5, 40, 200, 300}) {
     const DeviceData x = device({num_rows, w.k}, random(num_rows * w.k, 1));
     DeviceData out(stream(), {num_rows, w.n}, DType::kF32);
-    expect_capturable([&] { ops_->linear(*w.linear, x.view(), out.view(), stream()); }, out,
+    expect_capturable([&] { ops_->linear(*w.linear, x.view(), out.view()); }, out,
                       [&] { out.poison(); });
   }
 }
@@ -491,7 +490,7 @@ TEST_P(PackedMatricesTest, OverlappedChainGivesTheSameBitsEveryTime) {
   const PackedCase w = make({&m});
   const std::vector<float> ones(kWidth, 1.0F);
   const Tensor weight =
-      ops_->make_vector({const_cast<float*>(ones.data()), DType::kF32, {kWidth}}).value();
+      ops_->weights().make_vector({const_cast<float*>(ones.data()), DType::kF32, {kWidth}}).value();
   for (const int64_t num_rows : {1, 4, 6, 16, 70}) {
     const DeviceData start = device({num_rows, kWidth}, random(num_rows * kWidth, 9));
     DeviceData x = blank({num_rows, kWidth});
@@ -502,8 +501,9 @@ TEST_P(PackedMatricesTest, OverlappedChainGivesTheSameBitsEveryTime) {
                                             cudaMemcpyDeviceToDevice, stream().get()),
                             "copy");
       for (int i = 0; i < 30; ++i) {
-        ops_->linear(*w.linear, x.view(), y.view(), stream());
-        ops_->rms_norm(y.view(), weight.view.as<float>(), 1e-5F, x.view(), stream());
+        ops_->linear(*w.linear, x.view(), y.view());
+        ops_->residual_norm({.residual = y.view(), .weight = weight.view.as<float>(), .eps = 1e-5F},
+                            x.view());
       }
       if (repeat == 0) first = x.bytes();
       EXPECT_EQ(x.bytes(), first) << num_rows << ", " << repeat;
@@ -512,15 +512,15 @@ TEST_P(PackedMatricesTest, OverlappedChainGivesTheSameBitsEveryTime) {
 }
 
 TEST_P(PackedMatricesTest, TakesTheBytesThatAreEstimated) {
-  EXPECT_EQ(ops_->block_bytes(*find_gguf_block_type(12)), 148);  // Q4_K, 144 in the file
-  EXPECT_EQ(ops_->block_bytes(*find_gguf_block_type(14)), 212);  // Q6_K, 210 in the file
-  EXPECT_EQ(ops_->block_bytes(*find_gguf_block_type(8)), 34);
-  EXPECT_EQ(ops_->block_bytes(*find_gguf_block_type(1)), 0);
-  EXPECT_TRUE(ops_->packs_experts());
+  EXPECT_EQ(block_bytes(ops_->weights(), *find_gguf_block_type(12)), 148);  // Q4_K, 144 in the file
+  EXPECT_EQ(block_bytes(ops_->weights(), *find_gguf_block_type(14)), 212);  // Q6_K, 210 in the file
+  EXPECT_EQ(block_bytes(ops_->weights(), *find_gguf_block_type(8)), 34);
+  EXPECT_EQ(block_bytes(ops_->weights(), *find_gguf_block_type(1)), 0);
   for (const GgufBlockType& type : quantized_types()) {
     const GgufMatrix m = random_matrix(type, 64, 512, 1);
-    EXPECT_EQ(make({&m}).linear->num_bytes(),
-              static_cast<size_t>(64 * 512 / type.block_elements * ops_->block_bytes(type)))
+    EXPECT_EQ(
+        make({&m}).linear->num_bytes(),
+        static_cast<size_t>(64 * 512 / type.block_elements * block_bytes(ops_->weights(), type)))
         << type.name;
   }
   const IntegerSpec specs[] = {{.bits = 4, .group_size = 128, .has_zeros = true},
@@ -528,25 +528,29 @@ TEST_P(PackedMatricesTest, TakesTheBytesThatAreEstimated) {
                                {.bits = 8, .group_size = kPerRow, .scales = DType::kF32}};
   for (const IntegerSpec& spec : specs) {
     const IntegerMatrix m(spec, 64, 1024, 1);
-    const int64_t estimate = ops_->integer_bytes(scheme_of(spec), spec.scales, {64, 1024});
+    const int64_t estimate =
+        ops_->weights().quantized_bytes({{64, 1024}, IntegerForm{scheme_of(spec), spec.scales}});
     EXPECT_EQ(make({&m}).linear->num_bytes(), static_cast<size_t>(estimate)) << describe(spec);
   }
-  EXPECT_EQ(ops_->integer_bytes(scheme_of(specs[0]), DType::kF16, {64, 1024}),
-            64 * 1024 / 2 + 64 * 8 * 3);
+  EXPECT_EQ(
+      ops_->weights().quantized_bytes({{64, 1024}, IntegerForm{scheme_of(specs[0]), DType::kF16}}),
+      64 * 1024 / 2 + 64 * 8 * 3);
 }
 
 TEST_P(PackedMatricesTest, RefusesMatricesThatTheKernelsDoNotTake) {
   const IntegerSpec by_row = {.bits = 4, .group_size = kPerRow};
-  EXPECT_EQ(ops_->integer_bytes(scheme_of(by_row), DType::kF16, {4, 100}), 0);
+  EXPECT_EQ(
+      ops_->weights().quantized_bytes({{4, 100}, IntegerForm{scheme_of(by_row), DType::kF16}}), 0);
   const IntegerSpec by_16 = {.bits = 8, .group_size = 16};
-  EXPECT_EQ(ops_->integer_bytes(scheme_of(by_16), DType::kF16, {4, 128}), 0);
+  EXPECT_EQ(ops_->weights().quantized_bytes({{4, 128}, IntegerForm{scheme_of(by_16), DType::kF16}}),
+            0);
   const IntegerMatrix m(by_row, 4, 100, 1);
-  const LinearSource source = {.weights = {&m.view, 1}, .biases = {}};
-  EXPECT_EQ(ops_->make_linear(source).status().code(), StatusCode::kUnimplemented);
+  const LinearSource source = {.numbers = StoredMatrices{{&m.view, 1}}};
+  EXPECT_EQ(ops_->weights().make_linear(source).status().code(), StatusCode::kUnimplemented);
   const GgufMatrix a = random_matrix(*find_gguf_block_type(8), 4, 64, 1);
   const GgufMatrix b = random_matrix(*find_gguf_block_type(8), 4, 96, 1);
   const std::vector<BlockMatrix> blocks = {a.view(), b.view()};
-  EXPECT_EQ(ops_->make_linear({.weights = {}, .biases = {}, .blocks = blocks}).status().code(),
+  EXPECT_EQ(ops_->weights().make_linear({.numbers = MatricesInBlocks{blocks}}).status().code(),
             StatusCode::kInvalidArgument);
 }
 

@@ -73,7 +73,7 @@ void RopeTest::check(const RopeCase& spec, DType kv) {
   args.page_size = kPageSize;
   args.kv = cache_view(spec, DType::kF32, expected_k.data(), expected_v.data());
   args.kv_slots = kv_slots_.data();
-  reference_.rope_and_cache(args, stream());
+  reference_.rope_and_cache(args);
 
   const DeviceData input = device({num_tokens, width}, qkv);
   const DeviceData cos_sin(stream(), {num_tokens, spec.rope_dim}, DType::kF32, angles);
@@ -98,7 +98,7 @@ void RopeTest::check(const RopeCase& spec, DType kv) {
     k_cache.poison();
     v_cache.poison();
   };
-  const auto run = [&] { ops_->rope_and_cache(args, stream()); };
+  const auto run = [&] { ops_->rope_and_cache(args); };
   expect_capturable(run, k_cache, poison);
   expect_capturable(run, v_cache, poison);
   expect_capturable(run, q_out, poison);
@@ -181,7 +181,7 @@ TEST_P(RopeTest, ValuesInF8AreTheQuotientRounded) {
                           cache.view().data);
   args.kv.k_scale = args.kv.v_scale = scale.as<float>();
   args.kv_slots = kv_slot.as<int64_t>();
-  ops_->rope_and_cache(args, stream());
+  ops_->rope_and_cache(args);
   const std::vector<std::byte> bytes = cache.bytes();
   for (int64_t d = 0; d < head_dim; ++d) {
     const auto at = static_cast<size_t>(kPageSize * head_dim + d);

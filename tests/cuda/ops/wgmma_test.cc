@@ -56,12 +56,11 @@ class WgmmaTest : public CudaOpsTest {
   std::vector<float> reference_of(const Linear& linear, std::vector<float>& x, int64_t rows,
                                   const Problem& spec) {
     std::vector<float> out(static_cast<size_t>(rows * spec.n));
-    reference_.linear(linear, host_view(x, rows), host_view(out, rows), stream());
+    reference_.linear(linear, host_view(x, rows), host_view(out, rows));
     if (!spec.is_gated) return out;
     std::vector<float> gate_up = rounded(out, dtype());
     std::vector<float> product(out.size() / 2);
-    reference_.gated_mul(Activation::kSilu, host_view(gate_up, rows), host_view(product, rows),
-                         stream());
+    reference_.gated_mul(Activation::kSilu, host_view(gate_up, rows), host_view(product, rows));
     return product;
   }
 
@@ -77,7 +76,8 @@ TEST_P(WgmmaTest, EveryPlanAgreesWithTheReference) {
     const WeightView w_view = host_view(w, spec.n);
     const TensorView b_view = {b.data(), DType::kF32, {spec.n}};
     const std::span<const TensorView> biases(&b_view, spec.has_bias ? 1 : 0);
-    const auto expected_linear = reference_.make_linear({{&w_view, 1}, biases}).value();
+    const auto expected_linear =
+        reference_.make_linear({.numbers = StoredMatrices{{&w_view, 1}}, .biases = biases}).value();
     const DeviceData weights = poisoned_behind(spec.n, spec.k, w);
     const DeviceData bias = device({spec.n}, b);
     for (const int64_t rows : {1, 17, 64, 65, 129, 255, 383, 520}) {
@@ -138,7 +138,7 @@ TEST_P(WgmmaTest, WaitsForThePreviousKernelsOutput) {
   const DeviceData weights = device({width, width}, random(width * width, 1));
   const std::vector<float> ones(width, 1.0F);
   const Tensor norm =
-      ops_->make_vector({const_cast<float*>(ones.data()), DType::kF32, {width}}).value();
+      ops_->weights().make_vector({const_cast<float*>(ones.data()), DType::kF32, {width}}).value();
   const DeviceData start = device({rows, width}, random(rows * width, 9));
   DeviceData x = blank({rows, width});
   DeviceData y = blank({rows, width});
@@ -152,7 +152,8 @@ TEST_P(WgmmaTest, WaitsForThePreviousKernelsOutput) {
                             "copy");
       for (int i = 0; i < 20; ++i) {
         EXPECT_EQ((repeat == 0 ? in_turn : gemm_)->run(call, plan).message(), "");
-        ops_->rms_norm(y.view(), norm.view.as<float>(), 1e-5F, x.view(), stream());
+        ops_->residual_norm({.residual = y.view(), .weight = norm.view.as<float>(), .eps = 1e-5F},
+                            x.view());
       }
       if (repeat == 0) expected = x.bytes();
       EXPECT_EQ(x.bytes(), expected) << cuda::wgmma_plan_name(plan) << ", repeat " << repeat;

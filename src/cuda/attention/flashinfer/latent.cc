@@ -261,8 +261,7 @@ void LatentPrefillPlan::expand(const ExpandedChunk& chunk, const ExpandedCall& c
   const int64_t rows = chunk.num_rows;
   call.expander->expand({scratch.latents, shape_.q, {rows, kLatentDim}},
                         {scratch.keys, shape_.q, {rows, shape_.num_heads, kExpandedKeyDim}},
-                        {scratch.values, shape_.q, {rows, shape_.num_heads, kExpandedValueDim}},
-                        stream);
+                        {scratch.values, shape_.q, {rows, shape_.num_heads, kExpandedValueDim}});
 }
 
 void LatentPrefillPlan::merge(const ExpandedChunk& chunk, const ExpandedCall& call,

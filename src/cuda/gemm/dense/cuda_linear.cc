@@ -7,6 +7,7 @@
 #include <cstring>
 #include <numeric>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "base/check.h"
@@ -78,7 +79,7 @@ Status check_scale_shape(const WeightView& matrix) {
 struct Block {
   const WeightView* memory = nullptr;
   const RepeatedRows* repeated = nullptr;
-  std::optional<Slice> quantized_columns = {};  // LinearSource's
+  std::optional<Slice> quantized_columns = {};  // MatricesToQuantize's; absent: as stored
 
   // The shape in the source.
   const Shape& stored_shape() const {
@@ -98,13 +99,29 @@ struct Block {
   }
 };
 
+void add_blocks(const StoredMatrices& matrices, const std::optional<Slice>& quantized_columns,
+                std::vector<Block>& blocks) {
+  for (const WeightView& view : matrices.each) {
+    blocks.push_back({.memory = &view, .quantized_columns = quantized_columns});
+  }
+}
+
+void add_blocks(const RepeatedMatrices& matrices, const std::optional<Slice>& quantized_columns,
+                std::vector<Block>& blocks) {
+  for (const RepeatedRows& rows : matrices.each) {
+    blocks.push_back({.repeated = &rows, .quantized_columns = quantized_columns});
+  }
+}
+
+// The matrices of a source that does not stay packed.
 std::vector<Block> blocks_of(const LinearSource& source) {
   std::vector<Block> blocks;
-  for (const WeightView& view : source.weights) {
-    blocks.push_back({.memory = &view, .quantized_columns = source.quantized_columns});
-  }
-  for (const RepeatedRows& rows : source.repeated) {
-    blocks.push_back({.repeated = &rows, .quantized_columns = source.quantized_columns});
+  if (const auto* stored = std::get_if<StoredMatrices>(&source.numbers)) {
+    add_blocks(*stored, {}, blocks);
+  } else if (const auto* repeated = std::get_if<RepeatedMatrices>(&source.numbers)) {
+    add_blocks(*repeated, {}, blocks);
+  } else if (const auto* plain = std::get_if<MatricesToQuantize>(&source.numbers)) {
+    std::visit([&](const auto& from) { add_blocks(from, plain->columns, blocks); }, plain->from);
   }
   return blocks;
 }
@@ -145,10 +162,7 @@ Status check_blocks(std::span<const Block> blocks) {
 // Returns the blocks of a source after checking them.
 Result<std::vector<Block>> checked_blocks(const LinearSource& source) {
   std::vector<Block> blocks = blocks_of(source);
-  if (blocks.empty() || (!source.weights.empty() && !source.repeated.empty())) {
-    return invalid_argument(
-        "[ops] a Linear needs blocks of weights, either all in memory or all repeated");
-  }
+  if (blocks.empty()) return invalid_argument("[ops] a Linear needs blocks of weights");
   QUIRE_RETURN_IF_ERROR(check_blocks(blocks));
   return blocks;
 }
@@ -189,8 +203,9 @@ Status upload_blocks(const LinearSource& source, std::span<const Block> blocks,
                               : upload_block(block, rows, upload));
     first += count;
   }
-  if (scales.data == nullptr || source.quantized_columns) return {};
-  std::vector<float> numbers = stacked_scales(source.weights, layout);
+  const auto* const stored = std::get_if<StoredMatrices>(&source.numbers);
+  if (scales.data == nullptr || stored == nullptr) return {};
+  std::vector<float> numbers = stacked_scales(stored->each, layout);
   return upload.upload({numbers.data(), DType::kF32, scales.shape}, scales);
 }
 
@@ -357,7 +372,8 @@ ScalesLayout scales_layout(std::span<const WeightView> matrices) {
 }
 
 ScalesLayout scales_layout(const LinearSource& source) {
-  if (!source.quantized_columns) return scales_layout(source.weights);
+  const auto* const stored = std::get_if<StoredMatrices>(&source.numbers);
+  if (stored != nullptr) return scales_layout(stored->each);
   return {{num_rows_of(blocks_of(source))}, 0};
 }
 
@@ -448,8 +464,8 @@ Result<std::unique_ptr<CudaLinear>> CudaLinear::load_packed(const LinearSource& 
   linear->packed_ = std::make_unique<PackedMatrices>(std::move(packed));
   if (source.biases.empty()) return linear;
   std::vector<int64_t> row_counts;
-  for (const BlockMatrix& matrix : source.blocks) row_counts.push_back(matrix.shape[0]);
-  for (const WeightView& matrix : source.weights) row_counts.push_back(matrix.values.shape[0]);
+  QUIRE_ASSIGN_OR_RETURN(const std::vector<QuantizedMatrix> matrices, quantized_matrices(source));
+  for (const QuantizedMatrix& matrix : matrices) row_counts.push_back(matrix.num_rows());
   QUIRE_ASSIGN_OR_RETURN(linear->bias_,
                          load_bias(source.biases, row_counts, dtype, upload, stream));
   return linear;

@@ -10,7 +10,7 @@
 #include "base/thread_pool.h"
 #include "cuda/base/memory.h"
 #include "cuda/ops/op_kernels.h"
-#include "ops/ops.h"
+#include "ops/weight_store.h"
 
 namespace quire::cuda {
 
@@ -32,8 +32,8 @@ class WeightUpload {
   Status upload(const TensorView& host, const TensorView& device);
   // Enqueues writing the rows to the device, where they are contiguous.
   Status fill(const RepeatedRows& rows, const TensorView& device);
-  // Enqueues the quantization of rows in F32, F16 or BF16, as LinearSource::quantized_columns
-  // defines it. The rows pass through a device buffer that holds some of them at a time.
+  // Enqueue the quantization of rows in F32, F16 or BF16, as MatricesToQuantize
+  // defines it. They pass through a part of the device's memory that holds some of them at a time.
   Status quantize(const TensorView& host, const QuantizedRows& device);
   Status quantize(const RepeatedRows& rows, const QuantizedRows& device);
   // Enqueues device = contiguous pieces of piece_bytes. write(i, piece) fills piece i, which is

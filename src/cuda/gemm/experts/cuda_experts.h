@@ -9,7 +9,7 @@
 #include "cuda/gemm/dense/cuda_linear.h"
 #include "cuda/gemm/experts/expert_kernels.h"
 #include "cuda/gemm/packed/packed_matrices.h"
-#include "ops/ops.h"
+#include "ops/expert_ops.h"
 
 namespace quire::cuda {
 

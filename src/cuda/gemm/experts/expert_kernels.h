@@ -6,7 +6,7 @@
 
 #include "cuda/gemm/dense/grouped_gemm.h"
 #include "cuda/ops/op_kernels.h"
-#include "ops/ops.h"
+#include "ops/expert_ops.h"
 
 namespace quire::cuda {
 
@@ -28,8 +28,8 @@ inline constexpr int kFewTokens = 8;
 // operands: 14 % with 2 tokens and 39 % with 8 tokens for Qwen3-30B-A3B in BF16.
 inline constexpr int64_t kGroupedFromTokens = 2;
 
-// Ops::experts by two kernels for few tokens. They accept any number of tokens, but read the
-// weights again for every kFewTokens tokens. product: [num_tokens * top_k, intermediate_size],
+// ExpertOps::run_experts by two kernels for few tokens. They compute any number, but read the
+// weights again for each kFewTokens of them. product: [num_tokens * top_k, intermediate_size],
 // scratch memory.
 void run_few_experts(const LaunchContext& context, const ExpertMatrices& matrices,
                      const ExpertsCall& call, const TensorView& product);

@@ -8,7 +8,7 @@
 #include "cuda/gemm/experts/cuda_experts.h"
 #include "cuda/gemm/experts/expert_kernels.h"
 #include "cuda/gemm/packed/packed_matrices.h"
-#include "ops/ops.h"
+#include "ops/expert_ops.h"
 
 namespace quire::cuda {
 
@@ -20,7 +20,7 @@ inline constexpr int64_t kPackedTokens = 2048;
 // for few rows, otherwise those of a PackedTilePlan.
 int packed_expert_rows(const ExpertsShape& shape, int64_t num_tokens);
 
-// Computes Ops::experts: one token by run_few_experts(), from kGroupedFromTokens on by grouped
+// ExpertOps::run_experts: one token by run_few_experts(), from kGroupedFromTokens on by grouped
 // products of sorted rows on Hopper's tensor cores, if those take the operands. Packed experts have
 // kernels of their own for all numbers of tokens. run_few_experts() also computes all numbers of
 // tokens with F32 activations, with activations other than SiLU, and on GPUs before Hopper,

@@ -58,8 +58,9 @@ Result<std::unique_ptr<CudaPerHeadLinear>> CudaPerHeadLinear::load(
                 "[ops] make_per_head_linear: the heads differ in shape");
     rows.emplace_back(matrix);
   }
-  QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<CudaLinear> linear,
-                         CudaLinear::load({.weights = rows, .biases = {}}, dtype, upload, stream));
+  QUIRE_ASSIGN_OR_RETURN(
+      std::unique_ptr<CudaLinear> linear,
+      CudaLinear::load({.numbers = StoredMatrices{rows}}, dtype, upload, stream));
   return std::unique_ptr<CudaPerHeadLinear>(
       new CudaPerHeadLinear(static_cast<int>(matrices.size()), std::move(linear)));
 }

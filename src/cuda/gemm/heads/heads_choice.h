@@ -13,7 +13,7 @@
 #include "cuda/gemm/dense/cublas_lt.h"
 #include "cuda/gemm/dense/cuda_linear.h"
 #include "cuda/gemm/dense/dense_choice.h"
-#include "ops/ops.h"
+#include "ops/latent_ops.h"
 
 namespace quire::cuda {
 

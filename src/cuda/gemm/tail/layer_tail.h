@@ -17,7 +17,7 @@
 #include "cuda/gemm/packed/packed_kernels.h"
 #include "cuda/ops/op_kernels.h"
 #include "cuda/ops/peer_sums.h"
-#include "ops/ops.h"
+#include "ops/layer_tail_ops.h"
 #include "tensor/tensor.h"
 
 #ifdef __CUDACC__

@@ -138,9 +138,8 @@ Result<bool> LayerTailChoice::measure(std::span<const LayerTail> layers, Ops& op
   };
   QUIRE_ASSIGN_OR_RETURN(const CudaGraph fused,
                          capture([&](const LayerTail& layer) { run(layer); }));
-  QUIRE_ASSIGN_OR_RETURN(const CudaGraph separate, capture([&](const LayerTail& layer) {
-                           run_layer_tail(ops, layer, *context_.stream);
-                         }));
+  QUIRE_ASSIGN_OR_RETURN(const CudaGraph separate,
+                         capture([&](const LayerTail& layer) { run_layer_tail(ops, layer); }));
   QUIRE_RETURN_IF_ERROR(warm_up(fused, separate));
   QUIRE_ASSIGN_OR_RETURN(const Stopwatch watch, Stopwatch::create());
   constexpr size_t kFusedIdx = 0;

@@ -11,7 +11,7 @@
 #include "cuda/ops/peer_sums.h"
 #include "measure/agreement.h"
 #include "measure/choices.h"
-#include "ops/ops.h"
+#include "ops/layer_tail_ops.h"
 
 namespace quire::cuda {
 

@@ -45,11 +45,11 @@ class AmxInt8 : public ::testing::TestWithParam<bool> {
 
   std::unique_ptr<QuantizedLinear> pack(const GgufMatrix& w, std::vector<float>* bias = nullptr) {
     const BlockMatrix blocks = w.view();
-    return pack(LinearSource{.weights = {}, .biases = {}, .blocks = {&blocks, 1}}, w.n, bias);
+    return pack(LinearSource{.numbers = MatricesInBlocks{{&blocks, 1}}}, w.n, bias);
   }
   std::unique_ptr<QuantizedLinear> pack(const IntegerMatrix& w,
                                         std::vector<float>* bias = nullptr) {
-    return pack(LinearSource{.weights = {&w.view, 1}, .biases = {}}, w.n, bias);
+    return pack(LinearSource{.numbers = StoredMatrices{{&w.view, 1}}}, w.n, bias);
   }
   std::unique_ptr<QuantizedLinear> pack(LinearSource source, int64_t n, std::vector<float>* bias) {
     TensorView biases;
@@ -190,8 +190,8 @@ TEST_P(AmxInt8, LeavesGroupsOfFewRowsToTheNextKernel) {
     }
     std::vector<BlockMatrix> blocks;
     for (const GgufMatrix& matrix : matrices) blocks.push_back(matrix.view());
-    return pack(LinearSource{.weights = {}, .biases = {}, .blocks = blocks},
-                kN * std::ssize(blocks), nullptr);
+    return pack(LinearSource{.numbers = MatricesInBlocks{blocks}}, kN * std::ssize(blocks),
+                nullptr);
   };
   const IntegerSpec spec = {.bits = 4, .group_size = 128, .has_zeros = true};
   struct {

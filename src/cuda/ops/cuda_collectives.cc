@@ -1,0 +1,55 @@
+#include "cuda/ops/cuda_collectives.h"
+
+#include "base/check.h"
+#include "base/numbers.h"
+
+namespace quire::cuda {
+
+SumWay CudaCollectives::sum_way(const TensorView& x) const {
+  return peer_sums_ == nullptr ? SumWay::kNccl : peer_sums_->way(x);
+}
+
+void CudaCollectives::all_reduce(TensorView x) {
+  if (!are_enqueued()) return;
+  const SumWay way = sum_way(x);
+  if (way != SumWay::kNccl) {
+    return run_sum_rows(context_, peer_sums_->inboxes(rank_), way, x);
+  }
+  ranks_->all_reduce(rank_, x, *context_.stream);
+}
+
+void CudaCollectives::sum_and_norm(const ResidualNorm& norm, const TensorView& out) {
+  const SumWay way = are_enqueued() ? sum_way(norm.delta) : SumWay::kNccl;
+  if (way != SumWay::kNccl) {
+    return run_sum_rows_and_norm(context_, peer_sums_->inboxes(rank_), way, norm, out);
+  }
+  all_reduce(norm.delta);
+  run_rms_norm(context_, norm.residual, &norm.delta, norm.weight, norm.eps, out);
+}
+
+// NCCL gathers one part after the other, so each is gathered with all its rows.
+void CudaCollectives::all_gather_columns(TensorView part, TensorView whole, TensorView scratch) {
+  const int64_t part_width = ceil_div(whole.shape[1], ranks_->size());
+  const int64_t part_size = part_width * whole.shape[0];
+  QUIRE_CHECK(part.dtype == DType::kF32 && whole.dtype == DType::kF32 &&
+                  scratch.dtype == DType::kF32 &&
+                  scratch.shape.num_elements() >= part_size * ranks_->size(),
+              "[ops] all_gather_columns: the scratch memory is too small, or not F32");
+  auto* const gathered = scratch.as<float>();
+  if (are_enqueued()) {
+    ranks_->all_gather(rank_, part.data, static_cast<size_t>(part_size) * sizeof(float), gathered,
+                       *context_.stream);
+  }
+  run_join_columns(context_, gathered, part_size, part_width, whole);
+}
+
+void CudaCollectives::all_gather_parts(std::span<std::byte> parts) {
+  QUIRE_CHECK(parts.size() % static_cast<size_t>(ranks_->size()) == 0,
+              "[ops] all_gather_parts: the parts differ in size");
+  if (!are_enqueued()) return;
+  const size_t part_bytes = parts.size() / static_cast<size_t>(ranks_->size());
+  ranks_->all_gather(rank_, parts.data() + static_cast<size_t>(rank_) * part_bytes, part_bytes,
+                     parts.data(), *context_.stream);
+}
+
+}  // namespace quire::cuda

@@ -1,0 +1,129 @@
+// Makes the weights that a device's operations read, and decides how the device keeps them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <variant>
+
+#include "ops/expert_ops.h"
+#include "ops/latent_ops.h"
+#include "ops/ops.h"
+#include "quire/status.h"
+#include "tensor/gguf_blocks.h"
+#include "tensor/tensor.h"
+#include "tensor/weight_source.h"
+
+namespace quire {
+
+// A contiguous range of a weight's rows or columns.
+struct Slice {
+  int64_t first = 0;
+  int64_t count = 0;
+};
+
+// Rows that repeat a pool of numbers in host memory (load_format dummy): element (i, j) is
+// pool[(first + i * row_stride + j) % length of pool].
+struct RepeatedRows {
+  TensorView pool;
+  int64_t first = 0;
+  int64_t row_stride = 0;
+  Shape shape;
+};
+
+// The forms of a Linear's numbers: matrices [rows_i, in_features] that are stacked in order (q, k
+// and v become one).
+//
+// Values in host memory, with scales or without, all of one scheme.
+struct StoredMatrices {
+  std::span<const WeightView> each;
+};
+// Quantized blocks in host memory, each matrix of its own type.
+struct MatricesInBlocks {
+  std::span<const BlockMatrix> each;
+};
+// Numbers that no memory holds.
+struct RepeatedMatrices {
+  std::span<const RepeatedRows> each;
+};
+// F32, F16 or BF16 matrices that are quantized at load, by the scheme of E4M3 with a scale per row,
+// to the bits of quantize_rows(). The Linear gets these columns of the quantized rows, so that the
+// scale of a row does not depend on the number of ranks.
+struct MatricesToQuantize {
+  std::variant<StoredMatrices, RepeatedMatrices> from;
+  WeightScheme scheme;
+  Slice columns;
+};
+
+struct LinearSource {
+  std::variant<StoredMatrices, MatricesInBlocks, RepeatedMatrices, MatricesToQuantize> numbers;
+  std::span<const TensorView> biases = {};  // empty, or one per matrix: [rows_i]; data null: zeros
+};
+
+// The source of Experts' numbers. It is read one matrix at a time, in ascending order, gate_up
+// before down, so that host memory need not hold a whole layer twice.
+class ExpertsSource {
+ public:
+  virtual ~ExpertsSource() = default;
+  virtual const ExpertsShape& shape() const = 0;
+  // The matrices of expert `idx`, [2 * intermediate_size, hidden_size] (the rows of gate, then of
+  // up) and [hidden_size, intermediate_size]; valid until the next call. The experts may differ in
+  // their schemes.
+  virtual Result<LinearSource> gate_up(int idx) = 0;
+  virtual Result<LinearSource> down(int idx) = 0;
+};
+
+// A matrix of integers as the checkpoint stores it (is_integer).
+struct IntegerForm {
+  WeightScheme scheme;
+  DType scales = DType::kF32;
+};
+// A matrix of quantized numbers: in blocks of a type, or of integers.
+struct QuantizedForm {
+  Shape shape;
+  std::variant<const GgufBlockType*, IntegerForm> numbers;
+};
+
+class WeightStore {
+ public:
+  virtual ~WeightStore() = default;
+
+  // How the store keeps a matrix, for the plan of a load.
+  //
+  // The bytes that it keeps for a matrix of quantized numbers; 0 if it does not compute with them.
+  // Then the caller expands them to their plain_dtype().
+  virtual int64_t quantized_bytes(const QuantizedForm& matrix) const = 0;
+  // The type of the values that it keeps for a matrix of this scheme, which is not of integers.
+  // Fails with kUnimplemented, naming the scheme, if the device does not compute with it.
+  virtual Result<DType> linear_dtype(const WeightScheme& scheme) const = 0;
+  // Whether a matrix of FP8 values with a scale per block must have whole blocks, except for the
+  // last ones along either axis. Otherwise a border between ranks may cut blocks into smaller ones.
+  virtual bool needs_whole_blocks() const = 0;
+  // Whether the experts of one layer may be quantized in different formats, and some of their
+  // matrices not at all. Otherwise make_experts takes quantized experts only if all matrices are
+  // quantized, each in the format that it has in the other experts.
+  virtual bool mixes_experts() const = 0;
+  // Whether shared experts are faster as experts that every token has than as a gated MLP. `shape`
+  // is that of all experts together.
+  virtual bool merges_shared_experts(const ExpertsShape& shape) const = 0;
+
+  // These copy or convert their source, whose pages may be freed once the call returns.
+  //
+  // Fails as linear_dtype does, and with kInvalidArgument for shapes or scales that do not fit, or
+  // if a matrix that is to be quantized has an infinity or a NaN.
+  virtual Result<std::unique_ptr<Linear>> make_linear(const LinearSource& source) = 0;
+  // Of one matrix per head, [out_features, in_features] in F32, F16 or BF16. Only if the device has
+  // LatentOps.
+  virtual Result<std::unique_ptr<PerHeadLinear>> make_per_head_linear(
+      std::span<const TensorView> matrices) = 0;
+  // Of one layer. Only if the device has ExpertOps. Fails as make_linear does.
+  virtual Result<std::unique_ptr<Experts>> make_experts(ExpertsSource& source) = 0;
+  // Copies a small vector (norm weights, inverse frequencies) to the device as F32.
+  virtual Result<Tensor> make_vector(const TensorView& source) = 0;
+
+  // Ends a load: waits for the copies, and frees the memory and threads that only a load needs.
+  // More weights may be made later, which allocates these again.
+  virtual Status finish() = 0;
+};
+
+}  // namespace quire
