@@ -10,6 +10,7 @@
 
 #include "cpu/ops/cpu_ops.h"
 #include "cpu/platform/host_runner.h"
+#include "ops/weight_store.h"
 #include "support/scarce_memory.h"
 
 namespace quire {
