@@ -1,5 +1,5 @@
 // Embeddings of the whole engine, compared with those of transformers for a tiny random model that
-// tools/golden/pooling.py made, and the reading of a checkpoint's modules.
+// tools/golden/pooling.py made.
 #include "engine/embedding.h"
 
 #include <gmock/gmock.h>
@@ -12,7 +12,6 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "engine/tiny_engine.h"
-#include "start/embedding_modules.h"
 #include "support/eventually.h"
 #include "support/gguf_bytes.h"
 #include "support/gguf_conversion.h"
@@ -273,74 +272,8 @@ TEST(MakeEmbedding, RefusesNumbersThatAreNotFinite) {
               ::testing::ElementsAre(3, 4));
 }
 
-// A checkpoint's directory with these modules and this configuration of the pooling.
-fs::path write_modules(const std::string& modules, const std::string& pooling = "") {
-  const fs::path directory = fs::path(::testing::TempDir()) / "quire_modules";
-  fs::remove_all(directory);
-  fs::create_directories(directory / "1_Pooling");
-  std::ofstream(directory / "modules.json") << modules;
-  if (!pooling.empty()) std::ofstream(directory / "1_Pooling/config.json") << pooling;
-  return directory;
-}
-
-constexpr const char* kTransformer =
-    R"({"path":"","type":"sentence_transformers.models.Transformer"})";
-constexpr const char* kPooling =
-    R"({"path":"1_Pooling","type":"sentence_transformers.models.Pooling"})";
-
-std::string list(const std::vector<std::string>& modules) {
-  std::string text = "[";
-  for (const std::string& module : modules) text += (text.size() > 1 ? "," : "") + module;
-  return text + "]";
-}
-
-TEST(EmbeddingModules, AreThoseOfSentenceTransformers) {
-  const auto last = R"({"pooling_mode_cls_token":false,"pooling_mode_lasttoken":true})";
-  auto modules = read_embedding_modules(write_modules(list({kTransformer, kPooling}), last));
-  ASSERT_TRUE(modules.ok()) << modules.status().message();
-  ASSERT_TRUE(modules->has_value());
-  EXPECT_FALSE((*modules)->normalizes);
-  const std::string normalize = R"({"path":"2_Normalize","type":"a.b.Normalize"})";
-  modules = read_embedding_modules(
-      write_modules(list({kTransformer, kPooling, normalize}), R"({"pooling_mode":"lasttoken"})"));
-  ASSERT_TRUE(modules.ok()) << modules.status().message();
-  EXPECT_TRUE((*modules)->normalizes);
-}
-
-// A reranker has modules, too.
-TEST(EmbeddingModules, WithoutPoolingBelongToAGeneratingModel) {
-  const std::string score = R"({"path":"1_LogitScore","type":"a.LogitScore"})";
-  EXPECT_EQ(*read_embedding_modules(write_modules(list({kTransformer, score}))), std::nullopt);
-  EXPECT_EQ(*read_embedding_modules(source_path("tests/golden/pooling/reranker")), std::nullopt);
-}
-
-TEST(EmbeddingModules, AreRefusedByName) {
-  const auto message = [](const std::string& modules, const std::string& pooling = "") {
-    return read_embedding_modules(write_modules(modules, pooling)).status().message();
-  };
-  const std::string all = list({kTransformer, kPooling});
-  EXPECT_THAT(message(all, R"({"pooling_mode_mean_tokens":true})"),
-              HasSubstr("got pooling_mode_mean_tokens, expected pooling_mode_lasttoken"));
-  EXPECT_THAT(message(all, R"({"pooling_mode_lasttoken":true,"pooling_mode_max_tokens":true})"),
-              HasSubstr("got pooling_mode_max_tokens"));
-  EXPECT_THAT(message(all, R"({"pooling_mode":["cls","mean"]})"), HasSubstr("not supported"));
-  EXPECT_THAT(message(all, R"({"pooling_mode":"cls"})"), HasSubstr("got cls"));
-  EXPECT_THAT(message(all, R"({"pooling_mode":7})"), HasSubstr("got pooling_mode, expected"));
-  EXPECT_THAT(message(all, R"({"pooling_mode_lasttoken":false})"), HasSubstr("got none"));
-  EXPECT_THAT(message(all, "{}"), HasSubstr("got none"));
-  EXPECT_THAT(message(all, "[]"), HasSubstr("not a JSON object"));
-  EXPECT_THAT(message(all), HasSubstr("config.json"));
-  EXPECT_THAT(message("{}"), HasSubstr("not a JSON array"));
-  EXPECT_THAT(message("[{}]"), HasSubstr("a module without a type"));
-  EXPECT_THAT(message(list({kTransformer, kPooling, R"({"path":"3","type":"a.Dense"})"}),
-                      R"({"pooling_mode":"lasttoken"})"),
-              HasSubstr("got Dense, expected Transformer, Pooling, Normalize"));
-  EXPECT_THAT(message(R"([{"path":"../other","type":"a.Pooling"}])"),
-              HasSubstr("must lie in the checkpoint, got '../other'"));
-}
-
 // sentence-transformers saves models by the class of their layers.
-TEST(EmbeddingModules, AreNeededByAModelWithoutHead) {
+TEST(Embedding, ModulesAreNeededByAModelWithoutHead) {
   const fs::path golden = source_path("tests/golden/pooling/embedding");
   const fs::path directory = fs::path(::testing::TempDir()) / "quire_headless";
   fs::remove_all(directory);

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "cuda/platform/gpu_engine.h"
-#include "engine/scaled_model.h"
+#include "start/scaled_model.h"
 
 namespace quire {
 namespace {

@@ -1,7 +1,7 @@
 // The operations of multi-head latent attention: matrices by head, and the rotation and cache write
 // of latent vectors.
 #include "cuda/gemm/dense/dense_kernels.h"
-#include "device_data.h"
+#include "cuda/ops/device_data.h"
 
 namespace quire::testing {
 namespace {

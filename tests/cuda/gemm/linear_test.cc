@@ -1,5 +1,5 @@
 #include "cuda/gemm/dense/dense_choice.h"
-#include "device_data.h"
+#include "cuda/ops/device_data.h"
 #include "few_row_products.h"
 #include "support/scratch_directory.h"
 #include "tensor/weight_source.h"

@@ -17,8 +17,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/scaled_model.h"
 #include "engine/tiny_engine.h"
+#include "start/scaled_model.h"
 #include "support/shared_data.h"
 
 namespace quire {

@@ -6,8 +6,8 @@
 
 #include "engine/tiny_engine.h"
 #include "start/plan.h"
-#include "start/report.h"
 #include "start/platform_choice.h"
+#include "start/report.h"
 
 namespace quire {
 namespace {

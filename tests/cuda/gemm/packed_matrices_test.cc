@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "cuda/gemm/packed/packed_choice.h"
-#include "device_data.h"
+#include "cuda/ops/device_data.h"
 #include "packed_numbers.h"
 
 namespace quire::testing {

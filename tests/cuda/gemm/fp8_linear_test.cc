@@ -5,7 +5,7 @@
 #include "cuda/gemm/dense/cuda_linear.h"
 #include "cuda/gemm/dense/dense_choice.h"
 #include "cuda/gemm/tail/layer_tail.h"
-#include "device_data.h"
+#include "cuda/ops/device_data.h"
 #include "few_row_products.h"
 #include "model/quantization.h"
 #include "model/weights.h"

@@ -12,8 +12,8 @@
 #include "model/decoder.h"
 #include "model/families.h"
 #include "start/plan.h"
-#include "start/report.h"
 #include "start/platform_choice.h"
+#include "start/report.h"
 #include "support/reference_ops.h"
 
 namespace quire {

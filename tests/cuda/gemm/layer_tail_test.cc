@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "cuda/base/graph.h"
-#include "several_gpus.h"
+#include "cuda/ops/several_gpus.h"
 #include "support/quantized_matrices.h"
 #include "tensor/weight_source.h"
 
