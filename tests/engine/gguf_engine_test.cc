@@ -20,21 +20,12 @@
 #include "support/source_models.h"
 #include "tensor/gguf.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
 
 namespace fs = std::filesystem;
 using namespace std::string_view_literals;
-using testing::abacus_questions;
-using testing::Collected;
-using testing::convert_to_gguf;
-using testing::cpu_config;
-using testing::GgufSource;
 using ::testing::HasSubstr;
-using testing::kAsStored;
-using testing::outputs_of;
-using testing::ScratchDirectory;
-using testing::write_checkpoint;
 
 struct Family {
   const char* weights;  // in tests/golden/models
@@ -48,22 +39,21 @@ struct Family {
 class GgufFamilies : public ::testing::TestWithParam<Family> {};
 
 TEST_P(GgufFamilies, EqualTheirCheckpoints) {
-  auto [config, weights] = testing::golden_model(GetParam().weights, GetParam().config);
+  auto [config, weights] = golden_model(GetParam().weights, GetParam().config);
   // GGUF files have no field for Gemma's scale of the scores: it is that of the head's size.
   constexpr std::string_view kScale = "\"query_pre_attn_scalar\": ";
   const size_t scale = config.find(kScale);
   if (scale != std::string::npos) config.replace(scale + kScale.size(), 1, "8");
   const ScratchDirectory scratch;
   const EngineConfig checkpoint = write_checkpoint(scratch, config, weights);
-  GgufSource source = {config, testing::bytes_of(weights)};
+  GgufSource source = {config, bytes_of(weights)};
   source.joins_latent = GetParam().joins_latent;
   source.fuses_gate_and_up = GetParam().fuses_gate_and_up;
   const std::string file =
       scratch.write("model.gguf", convert_to_gguf(source, GetParam().architecture, kAsStored));
-  const std::vector<Request> requests = testing::logprob_requests({1, 7, 30}, 20);
+  const std::vector<Request> requests = logprob_requests({1, 7, 30}, 20);
   // Gemma's norms are rounded when llama.cpp adds 1; frequencies and their divisors are F32.
-  testing::expect_close(outputs_of(cpu_config(file), requests), outputs_of(checkpoint, requests),
-                        1e-3);
+  expect_close(outputs_of(cpu_config(file), requests), outputs_of(checkpoint, requests), 1e-3);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -96,7 +86,7 @@ class GgufEmbedded : public ::testing::Test {
  protected:
   // The path of the file, which has the type's name unless another is given.
   std::string convert(std::string_view matrices, std::string name = {}) const {
-    const testing::SourceModel model = testing::abacus_model();
+    const SourceModel model = abacus_model();
     if (name.empty()) name = matrices == kAsStored ? "stored" : matrices;
     return scratch_.write(name + ".gguf",
                           convert_to_gguf({model.config, model.bytes(),
@@ -214,4 +204,4 @@ TEST_F(GgufEmbedded, MetadataGivesNameTokenizerAndTemplate) {
 }
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

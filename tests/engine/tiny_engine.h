@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "quire/engine.h"
+#include "support/value_of.h"
 
 namespace quire::testing {
 
@@ -32,6 +33,7 @@ EngineConfig tiny_deepseek_config();
 // 32, context 1024.
 EngineConfig embedding_config();
 
+// Fails the test by an exception if the engine does not start.
 std::unique_ptr<Engine> make_engine(const EngineConfig& config);
 
 // A greedy request of exactly max_tokens tokens.

@@ -17,6 +17,7 @@
 #include "model/weights.h"
 #include "support/model_harness.h"
 #include "support/reference_ops.h"
+#include "support/value_of.h"
 #include "tensor/dtype.h"
 
 namespace quire::testing {
@@ -202,9 +203,8 @@ TEST(KvGroups, LayersOfOneWindowShareOne) {
   const ModelConfig config = small_config(decoder);
   DummyWeights weights(DType::kF32);
   ReferenceOps ops;
-  const auto model = load_model(config, weights, ops, small_limits());
-  ASSERT_TRUE(model.ok());
-  const std::vector<KvGroup>& groups = (*model)->kv_groups();
+  const auto model = value_of(load_model(config, weights, ops, small_limits()));
+  const std::vector<KvGroup>& groups = model->kv_groups();
   ASSERT_EQ(groups.size(), 2U);
   EXPECT_EQ(groups[0].decode.window, 0);
   EXPECT_THAT(groups[0].layers, ElementsAre(0, 2));
@@ -330,22 +330,20 @@ TEST(Shard, SlicesKeepTheirScales) {
     // The last slice of either axis ends in a block that the matrix cuts short.
     for (const Slice& slice : {Slice{0, 8}, Slice{8, 8}, Slice{16, 2}}) {
       std::vector<Tensor> copies;
-      const auto rows = slice_rows(whole, slice, copies);
-      ASSERT_TRUE(rows.ok()) << rows.status().message();
+      const auto rows = value_of(slice_rows(whole, slice, copies));
       for (int64_t row = 0; row < slice.count; ++row) {
         for (int64_t column = 0; column < 20; ++column) {
-          ASSERT_EQ(number_at(*rows, row, column), number_at(whole, slice.first + row, column));
+          ASSERT_EQ(number_at(rows, row, column), number_at(whole, slice.first + row, column));
         }
       }
     }
     for (const Slice& slice : {Slice{0, 8}, Slice{8, 12}, Slice{16, 4}}) {
       std::vector<Tensor> copies;
-      const auto columns = slice_columns(whole, slice, "w", copies);
-      ASSERT_TRUE(columns.ok()) << columns.status().message();
-      EXPECT_EQ(columns->values.shape, (Shape{18, slice.count}));
+      const auto columns = value_of(slice_columns(whole, slice, "w", copies));
+      EXPECT_EQ(columns.values.shape, (Shape{18, slice.count}));
       for (int64_t row = 0; row < 18; ++row) {
         for (int64_t column = 0; column < slice.count; ++column) {
-          ASSERT_EQ(number_at(*columns, row, column), number_at(whole, row, slice.first + column));
+          ASSERT_EQ(number_at(columns, row, column), number_at(whole, row, slice.first + column));
         }
       }
     }

@@ -4,27 +4,26 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
+#include "support/scratch_directory.h"
 #include "support/shared_data.h"
+#include "support/value_of.h"
 
 namespace quire {
 namespace {
 
-namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 using testing::source_path;
 
-// A checkpoint's directory with these modules and this configuration of the pooling.
-fs::path write_modules(const std::string& modules, const std::string& pooling = "") {
-  const fs::path directory = fs::path(::testing::TempDir()) / "quire_modules";
-  fs::remove_all(directory);
-  fs::create_directories(directory / "1_Pooling");
-  std::ofstream(directory / "modules.json") << modules;
-  if (!pooling.empty()) std::ofstream(directory / "1_Pooling/config.json") << pooling;
-  return directory;
+// Reads a checkpoint's directory with these modules and this configuration of the pooling.
+auto read_modules(const std::string& modules, const std::string& pooling = "") {
+  const testing::ScratchDirectory scratch;
+  std::filesystem::create_directory(scratch.path() / "1_Pooling");
+  scratch.write("modules.json", modules);
+  if (!pooling.empty()) scratch.write("1_Pooling/config.json", pooling);
+  return read_embedding_modules(scratch.path());
 }
 
 constexpr const char* kTransformer =
@@ -40,27 +39,25 @@ std::string list(const std::vector<std::string>& modules) {
 
 TEST(EmbeddingModules, AreThoseOfSentenceTransformers) {
   const auto last = R"({"pooling_mode_cls_token":false,"pooling_mode_lasttoken":true})";
-  auto modules = read_embedding_modules(write_modules(list({kTransformer, kPooling}), last));
-  ASSERT_TRUE(modules.ok()) << modules.status().message();
-  ASSERT_TRUE(modules->has_value());
-  EXPECT_FALSE((*modules)->normalizes);
+  auto modules = testing::value_of(read_modules(list({kTransformer, kPooling}), last));
+  ASSERT_TRUE(modules.has_value());
+  EXPECT_FALSE(modules->normalizes);
   const std::string normalize = R"({"path":"2_Normalize","type":"a.b.Normalize"})";
-  modules = read_embedding_modules(
-      write_modules(list({kTransformer, kPooling, normalize}), R"({"pooling_mode":"lasttoken"})"));
-  ASSERT_TRUE(modules.ok()) << modules.status().message();
-  EXPECT_TRUE((*modules)->normalizes);
+  modules = testing::value_of(
+      read_modules(list({kTransformer, kPooling, normalize}), R"({"pooling_mode":"lasttoken"})"));
+  EXPECT_TRUE(modules->normalizes);
 }
 
 // A reranker has modules, too.
 TEST(EmbeddingModules, WithoutPoolingBelongToAGeneratingModel) {
   const std::string score = R"({"path":"1_LogitScore","type":"a.LogitScore"})";
-  EXPECT_EQ(*read_embedding_modules(write_modules(list({kTransformer, score}))), std::nullopt);
+  EXPECT_EQ(*read_modules(list({kTransformer, score})), std::nullopt);
   EXPECT_EQ(*read_embedding_modules(source_path("tests/golden/pooling/reranker")), std::nullopt);
 }
 
 TEST(EmbeddingModules, AreRefusedByName) {
   const auto message = [](const std::string& modules, const std::string& pooling = "") {
-    return read_embedding_modules(write_modules(modules, pooling)).status().message();
+    return read_modules(modules, pooling).status().message();
   };
   const std::string all = list({kTransformer, kPooling});
   EXPECT_THAT(message(all, R"({"pooling_mode_mean_tokens":true})"),

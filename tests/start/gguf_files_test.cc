@@ -15,14 +15,11 @@
 #include "start/model_files.h"
 #include "support/gguf_bytes.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
 
 using ::testing::AllOf;
-using testing::cpu_config;
-using testing::GgufWriter;
 using ::testing::HasSubstr;
-using testing::ScratchDirectory;
 
 std::string error_of(const std::string& file) {
   const auto files = open_model_files(cpu_config(file));
@@ -102,7 +99,7 @@ TEST(GgufFiles, WrongOnesAreNamed) {
 TEST(GgufFiles, WrongKindsOfATokenizersTextsAreNamed) {
   const auto error_with = [](const GgufWriter& writer) {
     const std::string file = writer.file();
-    const auto gguf = GgufModel::from_memory(testing::bytes_of(file), "m.gguf").value();
+    const auto gguf = GgufModel::from_memory(bytes_of(file), "m.gguf").value();
     return gguf_tokenizer_config(gguf).status().message();
   };
   EXPECT_EQ(error_with(GgufWriter().text("tokenizer.chat_template", "{{ x }}")), "");
@@ -231,4 +228,4 @@ TEST(GgufFiles, UnservedValuesAreNamed) {
 }
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

@@ -12,26 +12,12 @@
 #include "support/quantized_matrices.h"
 #include "tensor/dtype.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
 
 using cpu::quantized_kernels;
 using cpu::QuantizedKernel;
-using testing::expect_bits_without_batch;
-using testing::expect_infinity_stays_in_its_row;
 using ::testing::HasSubstr;
-using testing::host_stream;
-using testing::IntegerMatrix;
-using testing::IntegerSpec;
-using testing::kMostOf16Bits;
-using testing::kMostOf8Bits;
-using testing::kPerRow;
-using testing::kPerTensor;
-using testing::matrix;
-using testing::QuantizedOps;
-using testing::random_floats;
-using testing::rounding_errors;
-using testing::scheme_of;
 
 Result<std::unique_ptr<Linear>> make_linear(QuantizedOps& ops,
                                             const std::vector<const IntegerMatrix*>& parts,
@@ -302,4 +288,4 @@ TEST(IntegerLinear, TakesTheBytesThatAreEstimated) {
 }
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

@@ -19,12 +19,8 @@
 #include "tensor/gguf_blocks.h"
 #include "tensor/packed_weights.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
-
-using testing::IntegerMatrix;
-using testing::kPerRow;
-using testing::kPerTensor;
 
 constexpr int64_t kRows = 40;  // no multiple of a panel
 constexpr int64_t kColumns = 768;
@@ -185,4 +181,4 @@ TEST(PackedLayout, OfAmxHasAVersion) {
 }
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

@@ -11,23 +11,11 @@
 #include "tensor/dtype.h"
 #include "tensor/gguf_blocks.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
 
 using cpu::quantized_kernels;
 using cpu::QuantizedKernel;
-using testing::expect_bits_without_batch;
-using testing::expect_infinity_stays_in_its_row;
-using testing::GgufMatrix;
-using testing::host_stream;
-using testing::kMostOf16Bits;
-using testing::kMostOf8Bits;
-using testing::matrix;
-using testing::quantized_types;
-using testing::QuantizedOps;
-using testing::random_floats;
-using testing::random_matrix;
-using testing::rounding_errors;
 
 std::unique_ptr<Linear> make_linear(QuantizedOps& ops, const std::vector<const GgufMatrix*>& parts,
                                     std::vector<float>* bias = nullptr) {
@@ -185,4 +173,4 @@ TEST(QuantizedLinear, TakesAboutAsManyBytesAsTheBlocks) {
 }
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

@@ -10,15 +10,8 @@
 #include "ops_fixture.h"
 #include "tensor/dtype.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
-
-using testing::host_stream;
-using testing::matrix;
-using testing::random_floats;
-using testing::Variant;
-using testing::VariantOps;
-using testing::variants;
 
 std::vector<double> reference_norm(const float* x, const float* weight, double eps, int64_t n) {
   double squares = 0.0;
@@ -574,13 +567,13 @@ TEST(RowOps, RowsDoNotDependOnTheirBatch) {
     std::vector<float> normed(x.size());
     std::vector<float> activated(kM * kN);
     {
-      VariantOps ops(variant, testing::on_nodes({0, 0}));
+      VariantOps ops(variant, on_nodes({0, 0}));
       ops->rms_norm(matrix(x, kM, 2 * kN), weight.data(), 1e-5F, matrix(normed, kM, 2 * kN),
                     host_stream());
       ops->gated_mul(Activation::kSilu, matrix(x, kM, 2 * kN), matrix(activated, kM, kN),
                      host_stream());
     }
-    VariantOps ops(variant, testing::on_nodes({0}));
+    VariantOps ops(variant, on_nodes({0}));
     for (int64_t t = 0; t < kM; ++t) {
       std::vector<float> row(x.begin() + t * 2 * kN, x.begin() + (t + 1) * 2 * kN);
       std::vector<float> out(2 * kN);
@@ -594,4 +587,4 @@ TEST(RowOps, RowsDoNotDependOnTheirBatch) {
 }
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

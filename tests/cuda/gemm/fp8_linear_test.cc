@@ -9,6 +9,7 @@
 #include "few_row_products.h"
 #include "model/quantization.h"
 #include "model/weights.h"
+#include "support/value_of.h"
 #include "tensor/weight_source.h"
 
 namespace quire::testing {
@@ -120,9 +121,7 @@ class Fp8LinearTest : public CudaOpsTest {
                                  {nullptr, DType::kF32, {spec.n - first}}};
     LinearSource source = {.weights = weights, .biases = {}};
     if (spec.has_bias) source.biases = biases;
-    auto linear = ops_->make_linear(source);
-    ASSERT_TRUE(linear.ok()) << linear.status().message();
-    linear_ = std::move(linear).value();
+    linear_ = value_of(ops_->make_linear(source));
     expected_linear_ = reference_.make_linear(source).value();
   }
 
@@ -205,10 +204,9 @@ class Fp8LinearTest : public CudaOpsTest {
       quantized.push_back(slice_columns(rows, columns, "matrix", copies).value());
     }
     source.quantized_columns = columns;
-    const auto linear = ops_->make_linear(source);
-    ASSERT_TRUE(linear.ok()) << linear.status().message();
+    const auto linear = value_of(ops_->make_linear(source));
     const auto expected = ops_->make_linear({.weights = quantized, .biases = {}}).value();
-    const cuda::CudaLinear& got = cuda::as_cuda(**linear);
+    const cuda::CudaLinear& got = cuda::as_cuda(*linear);
     const cuda::CudaLinear& want = cuda::as_cuda(*expected);
     ASSERT_EQ(got.weights().shape, want.weights().shape);
     EXPECT_EQ(got.scale_rows(), 0);
