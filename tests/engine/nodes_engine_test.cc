@@ -243,7 +243,7 @@ TEST(Nodes, RefuseAnotherModel) {
   expect_refused(config, other, "differs from node 0 in `model`");
 }
 
-// One node has no memory for the context of the others: all learn it.
+// If one node has no memory for the context, all nodes report its error.
 TEST(Nodes, ReportAnErrorOfAnyNodeOnAll) {
   EngineConfig config = with_ranks(tiny_config(), 2);
   config.kv_cache_memory = 1024;

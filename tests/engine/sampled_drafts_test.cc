@@ -182,7 +182,7 @@ const std::vector<int>& ordinary_counts() {
   return counts;
 }
 
-// One of the three tokens has 60 %.
+// Gives one of the three allowed tokens 60 %.
 void prefer_one_token(const SlotAdded&, int position, int32_t last_token, std::span<float> probs) {
   std::ranges::fill(probs, 0.F);
   const auto favorite = static_cast<size_t>(position + last_token) % kNumAllowed;

@@ -23,8 +23,8 @@ std::vector<Request> sampled_requests();
 // whether the head computes the same.
 EngineConfig eagle_target();
 std::string eagle_head(int vocab_size = 8);
-// Requests for a model of 8 tokens. Their prompts share prefixes, some of whole pages, which
-// continue differently.
+// Requests for a model of 8 tokens. Their prompts share prefixes, some of whole pages, and differ
+// after them.
 std::vector<Request> eagle_requests();
 
 // A model of 8 tokens with layers for multi-token prediction.

@@ -379,9 +379,8 @@ void add_scale(StoredTensors& tensors, const std::string& name, float scale) {
   tensors[name] = stored_floats({}, {&scale, 1});
 }
 
-// Keys and values that are 2^12 times as large exceed FP8, but with scales of 2^12 the cache has
-// the same bytes, and queries and the output projection that are as much smaller give the same
-// logits.
+// Keys and values that are 2^12 times as large exceed FP8. With scales of 2^12 the cache has the
+// same bytes; with queries and an output projection divided by 2^12, the logits are the same.
 void expect_scales_compensate(const char* k_name, const char* v_name) {
   constexpr float kFactor = 4096.0F;
   const std::string config = golden_config("llama");

@@ -795,8 +795,8 @@ ModelConfig in_blocks_of_8(ModelConfig config) {
   return config;
 }
 
-// The MLPs' inner sizes are 3 and 5 blocks, so that 2 ranks have different numbers of them, and of
-// 4 ranks the last has none of 3. The experts of DeepSeek have one block of 8, which two ranks
+// The MLPs' inner sizes are 3 and 5 blocks: 2 ranks have different numbers of blocks, and of 3
+// blocks the last of 4 ranks has none. DeepSeek's experts have one block of 8, which two ranks
 // share.
 TEST(Fp8Checkpoint, RanksHaveWholeBlocksIfTheDeviceNeedsThem) {
   const auto make_source = [] { return Fp8Weights(kBlocksOf8, false); };

@@ -76,7 +76,7 @@ ModelConfig config_with(const TestFamily& family, void (*change)(MoeConfig& moe)
   return config;
 }
 
-// As DeepSeek-V3's layers: sigmoid scores, a correction bias, groups, and a shared MLP.
+// Gives the layers of DeepSeek-V3: sigmoid scores, a correction bias, groups, and a shared MLP.
 template <int kWidth>
 void make_like_deepseek(MoeConfig& moe) {
   moe.routing.scores = RouterScores::kSigmoid;

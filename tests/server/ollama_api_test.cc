@@ -445,7 +445,7 @@ TEST_F(OllamaApi, ErrorsHaveOllamasShape) {
                   "{\"error\":\"[server] internal error; the server's log has the details\"}\n"));
 }
 
-// As `curl -d` sends it, but not as a page of another site can.
+// `curl -d` declares its body a form. A page of another site can do so, too, and is refused.
 TEST_F(OllamaApi, TakesABodyThatIsDeclaredAForm) {
   start();
   const auto send = [&](const std::string& path, http::Headers headers) {

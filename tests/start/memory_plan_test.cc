@@ -130,7 +130,7 @@ TEST(MemoryPlan, NamesTheOwnerOfTheMemory) {
   EXPECT_THAT(describe(request(), plan), ::testing::HasSubstr("MiB of the machine stay free"));
 }
 
-// As the metrics do, which do not count the padding page.
+// The padding page is not counted, as in the metrics.
 TEST(MemoryPlan, ReportsTheBlocksThatHoldTokens) {
   const auto plan = testing::value_of(plan_memory(request()));
   const int64_t num_blocks = plan.num_kv_tokens / request().sizes.block_size;

@@ -94,7 +94,7 @@ TEST(IntegerLinear, AgreesWithTheDefinitionForEveryGroupSize) {
         const IntegerSpec spec = {.bits = bits, .group_size = group_size, .has_zeros = has_zeros};
         const int64_t k = group_size == 96 || group_size == 384 ? 768 : 1024;
         expect_every_kernel(spec, 35, k, {1, 3});
-        // A row that ends within a block, after as many groups as fit.
+        // Rows of 320 elements end within a block.
         if (group_size == 32 || group_size == 64) expect_every_kernel(spec, 7, 320, {2});
       }
     }
@@ -190,7 +190,7 @@ TEST(IntegerLinear, EmbedsTheNumbersThatTheIntegersStandFor) {
   }
 }
 
-// As q, k and v; the matrices end within panels, and their scales have several types.
+// The matrices stand for q, k and v. They end within panels, and their scales have several types.
 TEST(IntegerLinear, StacksMatrices) {
   const IntegerMatrix q({.group_size = 64, .has_zeros = true, .scales = DType::kF16}, 40, 512, 1);
   const IntegerMatrix k({.group_size = 64, .has_zeros = true, .scales = DType::kF32}, 33, 512, 2);

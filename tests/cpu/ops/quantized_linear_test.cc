@@ -100,7 +100,7 @@ TEST(QuantizedLinear, EmbedsTheNumbersThatTheBlocksStandFor) {
   }
 }
 
-// As q, k and v in a file whose v has another type; the matrices end within panels.
+// The matrices stand for q, k and v in a file whose v has another type. They end within panels.
 TEST(QuantizedLinear, StacksMatricesOfSeveralTypes) {
   const auto type_of = [](uint32_t id) { return *find_gguf_block_type(id); };
   const GgufMatrix q = random_matrix(type_of(12), 40, 512, 1);  // Q4_K

@@ -169,7 +169,7 @@ TEST(XqaSupport, RefusesLatentCaches) {
                           "be separate."));
 }
 
-// As many query tokens as make 32 query heads per KV head, at most 8.
+// Serves up to 8 query tokens, and up to 32 query heads per KV head over all query tokens.
 TEST(XqaSupport, ServesSeveralQueryTokens) {
   const auto backend = cuda::make_xqa_attention(hopper_info());
   const auto reasons = [&](AttentionShape shape, int q_len) {

@@ -429,7 +429,7 @@ TEST_P(LayerTailTest, KeepsSmallColumnsBesideLargeOnes) {
   }
 }
 
-// A number that is not finite reaches every output. A finite one reaches it too, or the outputs
+// A number that is not finite reaches every output. So does a finite number: otherwise the outputs
 // would still have the poison, which is not finite.
 TEST_P(LayerTailTest, KeepsNumbersThatAreNotFinite) {
   if (!has_kernel()) GTEST_SKIP() << "the kernel is for 16-bit types on Hopper";
@@ -511,8 +511,8 @@ TEST_P(LayerTailTest, ShapesTakeTurns) {
   }
 }
 
-// Tails with biases and F32 tails run as separate kernels. For a single row of the others, tuning
-// chooses.
+// Tails with biases and F32 tails run as separate kernels. For a single token row of any other
+// tail, tuning chooses.
 TEST_P(LayerTailTest, OpsChooseByMeasurement) {
   for (const WeightKind& kind :
        {WeightKind(), WeightKind{.has_bias = true}, WeightKind{.integers = IntegerSpec()}}) {
@@ -729,7 +729,7 @@ class LayerTailOverRanks : public SeveralGpusTest, public ::testing::WithParamIn
   }
 };
 
-// As kCases, but each rank's widths are multiples of 8 on up to four ranks.
+// On up to four ranks, each rank's widths are multiples of 8.
 constexpr TailCase kRankCases[] = {{8, 64, 96, 160},
                                    {64, 128, 96, 0},
                                    {256, 512, 1024, 768},

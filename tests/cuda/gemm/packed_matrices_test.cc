@@ -266,7 +266,7 @@ TEST_P(PackedMatricesTest, ColumnsMayHaveAnOrder) {
   }
 }
 
-// As q, k and v in a file whose v has another type; the matrices end within panels.
+// The matrices stand for q, k and v in a file whose v has another type. They end within panels.
 TEST_P(PackedMatricesTest, StacksMatricesOfSeveralTypes) {
   const auto of_type = [](uint32_t id, int64_t n) {
     return random_matrix(*find_gguf_block_type(id), n, 512, id);

@@ -38,8 +38,8 @@ struct StepMasks {
   std::vector<std::vector<uint32_t>> masks = {};
 };
 
-// With limits.num_ranks, the device has as many samplers, and those steps that may choose from
-// parts of the vocabulary do. `limits.rank` is 0; the results are those of rank 0.
+// The device has limits.num_ranks samplers; each chooses from its part of the vocabulary in steps
+// that allow it. `limits.rank` is 0, and the results are those of rank 0.
 class SamplerRig {
  public:
   static Result<std::unique_ptr<SamplerRig>> create(const DeviceSamplerLimits& limits);
