@@ -620,16 +620,6 @@ TEST(Parallel, TwoRanksGiveTheLogitsOfOne) {
   }
 }
 
-// Computes layer tails as a device with a fused kernel does: the tail of layer i adds its output to
-// the residual for layer i + 1.
-class FusedTailOps final : public ReferenceOps {
- public:
-  bool try_layer_tail(const LayerTail& tail, Stream& stream) override {
-    run_layer_tail(*this, tail, stream);
-    return true;
-  }
-};
-
 const std::vector<int32_t> kTapTokens = {1, 5, 19, 0, 7};
 
 ModelConfig tap_config(std::string_view architecture, int num_layers) {

@@ -577,17 +577,6 @@ TEST(Moe, DefaultsAreThoseOfTransformers) {
   EXPECT_EQ(mixtral.layer_windows, std::vector<int>({0, 0}));
 }
 
-// Computes the tails of dense layers as a device with a fused kernel does.
-class FusedTailOps final : public ReferenceOps {
- public:
-  bool try_layer_tail(const LayerTail& tail, Stream& stream) override {
-    run_layer_tail(*this, tail, stream);
-    ++num_tails;
-    return true;
-  }
-  int num_tails = 0;
-};
-
 TEST(Moe, OnlyDenseLayersHaveFusedTails) {
   const StoredTensors stored = random_model(kQwen);
   const auto attention = make_reference_attention();

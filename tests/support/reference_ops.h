@@ -62,6 +62,18 @@ class ReferenceOps : public Ops {
   Result<std::unique_ptr<Linear>> make_expanded_linear(const LinearSource& source);
 };
 
+// Computes layer tails as a device with a fused kernel does: the tail of layer i adds its output to
+// the residual for layer i + 1.
+class FusedTailOps final : public ReferenceOps {
+ public:
+  bool try_layer_tail(const LayerTail& tail, Stream& stream) override {
+    run_layer_tail(*this, tail, stream);
+    ++num_tails;
+    return true;
+  }
+  int num_tails = 0;
+};
+
 // Operations of a device that computes neither experts nor matrices by head.
 class DenseOps final : public ReferenceOps {
  public:
