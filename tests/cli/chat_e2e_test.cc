@@ -92,7 +92,7 @@ TEST_F(ChatAtATerminal, RemembersMessagesOverSessions) {
             fs::perms::owner_read | fs::perms::owner_write);
 
   chat = start();
-  enter(*chat, std::string(kUp) + kUp);  // behind /stats
+  enter(*chat, std::string(kUp) + kUp);  // past /stats
   EXPECT_THAT(enter(*chat, "/system"), HasSubstr("remembered\r\n"));
   enter(*chat, "/system -");
   enter(*chat, std::string(kCtrlR) + "remem");

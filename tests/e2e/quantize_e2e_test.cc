@@ -1,5 +1,5 @@
 // `quire quantize` as a user runs it: it is killed and continues, the copies solve the embedded
-// model's problems, and the perplexity is that of `quire eval perplexity`.
+// model's problems, and the perplexity equals the result of `quire eval perplexity`.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -27,9 +27,9 @@ using ::testing::HasSubstr;
 
 constexpr const char* kQuestion = "What is the capital of France?";
 
-// The file in QUIRE_TEST_SMOLLM2, or the one that `quire pull` brought into the user's model
-// folder, which CTest keeps in QUIRE_USER_MODELS (tests/test_environment.cmake). Empty: there is
-// none.
+// The file in QUIRE_TEST_SMOLLM2, or the file that `quire pull` has written to the user's model
+// folder. CTest keeps the folder in QUIRE_USER_MODELS (tests/test_environment.cmake). Empty: there
+// is no such file.
 fs::path smollm2_file() {
   if (const char* file = std::getenv("QUIRE_TEST_SMOLLM2")) return file;
   if (const char* models = std::getenv("QUIRE_USER_MODELS"); models != nullptr && *models != '\0') {

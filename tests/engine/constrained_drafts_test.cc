@@ -1,5 +1,5 @@
-// Sequences under a constraint have drafts as well: the output is that of a run without drafts, and
-// no draft is verified that the constraint forbids.
+// Sequences under a constraint have drafts as well: the output equals the output of a run without
+// drafts, and no draft that the constraint forbids is verified.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -188,7 +188,8 @@ TEST(DeterminismWindows, SameBitsWhateverTheWindowsHaveFreed) {
   }
 }
 
-// Keys and values in 8-bit integers: one scale per head and token, whatever tokens share its step.
+// Keys and values in 8-bit integers: one scale per head and token, regardless of the other tokens
+// of the step.
 EngineConfig int8_cache_config() {
   EngineConfig config = tiny_config();
   config.device = "cpu";
@@ -208,7 +209,8 @@ TEST(Int8Cache, HasTheNameOfItsSetting) {
   EXPECT_EQ(make_engine(int8_cache_config())->model_info().kv_cache_dtype, "int8");
 }
 
-// A token's experts and latent vectors have the same bits, whatever tokens share its step.
+// A token's experts and latent vectors have the same bits regardless of the other tokens of its
+// step.
 class DeterminismOfFamilies : public ::testing::TestWithParam<EngineConfig (*)()> {};
 
 TEST_P(DeterminismOfFamilies, SameBitsWhateverTheBatch) {

@@ -1,8 +1,8 @@
 // Drafters whose weights are files. The first ones are block drafters with known drafts: their
-// layers add nothing, so that the logits of a token depend on the token alone. How many drafts of
-// the embedded model's output are accepted then follows from the output. The others, of all methods
-// that read hidden states, have random weights that are large enough for every draft to depend on
-// its whole context.
+// layers add nothing, so that the logits of a token depend on the token alone. The number of
+// accepted drafts of the embedded model's output then follows from the output. The others, of all
+// methods that read hidden states, have random weights that are large enough for every draft to
+// depend on its whole context.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gmock/gmock.h>
@@ -352,8 +352,8 @@ bool accepts_first_draft(Engine& engine, std::vector<int32_t> prompt,
 
 class RandomDrafterTest : public ::testing::TestWithParam<const char*> {};
 
-// The first draft after each prefix of an output tells how many are accepted while the same tokens
-// are decoded: the context of decoded tokens, some of which were drafts, is that of a prompt.
+// The first draft after each prefix of an output shows how many drafts are accepted while the same
+// tokens are decoded: decoded tokens, some of which were drafts, have the context of a prompt.
 TEST_P(RandomDrafterTest, HasTheContextOfAPromptWhileItDecodes) {
   const auto engine = make_engine(with_random_drafter(GetParam(), 1));
   const std::vector<int32_t> prompt = small_prompt(20, 7);
@@ -438,7 +438,8 @@ TEST(BrokenDrafter, ATruncatedFileIsRefusedByItsName) {
   }
 }
 
-// A drafter whose logits are NaN proposes nothing, and the output is that of the target alone.
+// A drafter whose logits are NaN proposes nothing, and the output equals the output of the target
+// alone.
 TEST(BrokenDrafter, NanWeightsProposeNothing) {
   EngineConfig alone;
   alone.model = write_target();

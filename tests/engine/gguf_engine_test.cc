@@ -40,7 +40,7 @@ class GgufFamilies : public ::testing::TestWithParam<Family> {};
 
 TEST_P(GgufFamilies, EqualTheirCheckpoints) {
   auto [config, weights] = golden_model(GetParam().weights, GetParam().config);
-  // GGUF files have no field for Gemma's scale of the scores: it is that of the head's size.
+  // GGUF files have no field for Gemma's scale of the scores: it follows from the head's size.
   constexpr std::string_view kScale = "\"query_pre_attn_scalar\": ";
   const size_t scale = config.find(kScale);
   if (scale != std::string::npos) config.replace(scale + kScale.size(), 1, "8");

@@ -1,5 +1,5 @@
-// A model drafts for another one. The output is that of an ordinary run; and a model that drafts
-// for itself sees all of its drafts accepted, which shows that its keys and values are right in
+// A model drafts for another one. The output equals the output of an ordinary run. If a model
+// drafts for itself, all drafts are accepted. This shows that its keys and values are right in
 // every page: after chunks of prompts, prefix hits, preemptions and rejected drafts.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -238,7 +238,7 @@ INSTANTIATE_TEST_SUITE_P(MethodAndDrafts, BlockDrafterTest,
                          ::testing::Combine(::testing::Values("dflash", "dspark"),
                                             ::testing::Values(1, 2, 4, 7)));
 
-// ---- What a drafter may be
+// ---- The models that may be drafters
 
 std::string error_of(const EngineConfig& config) {
   return std::string(Engine::create(config).status().message());

@@ -1,5 +1,5 @@
-// A model with quantized weights gives the output of the model of its numbers, whatever the batch,
-// the threads and the ranks.
+// A model with quantized weights gives the output of the model of its numbers, with any batch, any
+// number of threads and any number of ranks.
 #include <gtest/gtest.h>
 
 #include "engine/engine_case.h"

@@ -21,7 +21,7 @@ std::string tiny_config_path();
 
 EngineConfig tiny_config();
 // The config of a model with 4 layers, every second of which has a sliding window of 40 positions.
-// It has two block tables, one of which frees blocks behind the window.
+// It has two block tables, one of which frees the blocks that leave the window.
 EngineConfig tiny_windows_config();
 
 // The config of a model with 4 layers, every second of which is a mixture of 8 experts.

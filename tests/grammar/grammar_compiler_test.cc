@@ -41,7 +41,7 @@ TEST(GrammarCompiler, CachesCompiledGrammars) {
   EXPECT_TRUE(compiler.compile({.kind = Kind::kRegex, .text = "a+"}).ok());
   EXPECT_TRUE(compiler.compile({.kind = Kind::kJsonObject}).ok());
   EXPECT_TRUE(compiler.compile({.kind = Kind::kJsonObject, .text = "unused"}).ok());
-  // The same letters as choices, cut elsewhere, are another grammar.
+  // Choices of equal letters, cut elsewhere, are another grammar.
   EXPECT_TRUE(compiler.compile(choice({"a", "b1:c"})).ok());
   EXPECT_TRUE(compiler.compile(choice({"a", "b", "c"})).ok());
   const GrammarStats stats = compiler.stats();

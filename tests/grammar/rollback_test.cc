@@ -1,4 +1,4 @@
-// A constraint that has taken tokens back equals one that has never seen them.
+// A constraint that has rolled tokens back equals one that never accepted them.
 #include <gtest/gtest.h>
 
 #include <algorithm>

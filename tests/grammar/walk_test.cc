@@ -141,7 +141,7 @@ TEST_P(GrammarWalk, ClientsSchemasAreMet) {
       R"({"$defs": {"Node": {"properties": {"v": {"type": "boolean"}, "next": {"anyOf":
           [{"$ref": "#/$defs/Node"}, {"type": "null"}], "default": null}}, "required": ["v"],
           "title": "Node", "type": "object"}}, "$ref": "#/$defs/Node"})",
-      // pydantic 1: a reference behind allOf.
+      // pydantic 1: a reference within allOf.
       R"({"title": "M", "type": "object", "properties": {"c": {"title": "C", "default": 1,
           "allOf": [{"$ref": "#/definitions/C"}]}}, "required": ["c"], "definitions": {"C":
           {"title": "C", "description": "An enumeration.", "enum": [1, 2]}}})",

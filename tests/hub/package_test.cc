@@ -25,7 +25,7 @@ Result<ZipArchive> open(const std::string& bytes) {
   return ZipArchive::open(std::as_bytes(std::span(bytes)));
 }
 
-// The error of opening the archive, or else of reading its first entry.
+// The error of opening the archive or, if there is none, of reading its first entry.
 std::string error_of(const std::string& bytes) {
   const Result<ZipArchive> zip = open(bytes);
   if (!zip.ok()) return zip.status().message();

@@ -1,4 +1,4 @@
-// The CPU time of a render is bounded by the steps that it is charged, whatever the template does.
+// The CPU time of a render is bounded by the steps that it is charged, for any template.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -351,7 +351,7 @@ TEST_F(PublisherTest, KeepsFilesAndSocketsOfOthers) {
   auto first = value_of(open_at(path));
   EXPECT_THAT(open_at(path).status().message(), HasSubstr("another process listens there"));
   first.reset();
-  EXPECT_TRUE(open_at(path).ok());  // the file may be left behind
+  EXPECT_TRUE(open_at(path).ok());  // the file of a closed socket may remain
 }
 
 TEST_F(PublisherTest, RanksPublishAtPortsOfTheirOwn) {

@@ -433,8 +433,8 @@ void multiply_rows(StoredTensors& tensors, const std::string& name, int64_t peri
   tensor = stored_floats(tensor.shape, numbers);
 }
 
-// The same with latent vectors and rotated keys that are 2^12 times as large. The scale of values
-// is that of the keys, of which they are a part.
+// Latent vectors and rotated keys are 2^12 times as large. Values are a part of the keys and have
+// their scale.
 TEST(KvScales, OfLatentVectorsAreThoseOfKeys) {
   constexpr float kFactor = 4096.0F;
   const std::string config = golden_config("deepseek_v2");

@@ -180,7 +180,7 @@ std::vector<double> reference_scales(const InputStatistics& inputs, double expon
   return scales;
 }
 
-// Two matrices behind a norm.
+// Two matrices that read the output of a norm.
 struct NormCase {
   MapWeights weights;
   ScaleGroup group;

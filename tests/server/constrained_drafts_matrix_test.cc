@@ -48,7 +48,7 @@ const Grammar kGrammars[] = {
 
 constexpr std::string_view kReasoning = " It is 25.</think>";
 
-// Makes the model begin with the tokens `ids`, which the inner constraint sees as well.
+// Makes the model begin with the tokens `ids`, which the inner constraint accepts as well.
 class Scripted final : public TokenConstraint {
  public:
   Scripted(std::vector<int32_t> ids, std::unique_ptr<TokenConstraint> inner)
@@ -212,8 +212,7 @@ TEST(ConstrainedDraftsReference, EndsWithTheExampleWhereItMust) {
   }
 }
 
-// The drafts of a step begin in the reasoning and end in the JSON behind it: both fit into one
-// span.
+// The drafts of a step begin in the reasoning and end in the JSON after it: both fit into one span.
 TEST(ConstrainedDraftsAfterReasoning, AreAcceptedAcrossItsEnd) {
   Subject subject(R"("suffix", "num_speculative_tokens": 15)");
   const std::vector<Collected> outputs = subject.run(kGrammars[0], true, false);

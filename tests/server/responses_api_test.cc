@@ -389,7 +389,7 @@ TEST_F(ResponsesApi, RefusesByNameWithTheRemedy) {
 
 // --- Stored responses ---
 
-// Behind the head of a stream, a larger first event would close the connection.
+// After the head of a stream, a larger first event would close the connection.
 TEST_F(ResponsesApi, RefusesFieldsThatAreTooLongToRepeat) {
   const std::string half(kMaxRepeatedBytes / 2, 'x');
   expect_refusals(

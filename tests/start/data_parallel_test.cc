@@ -1,4 +1,5 @@
-// Several replicas on one CPU give the bits of one engine, whatever serves a request.
+// Several replicas on one CPU give the bits of one engine, no matter which of them serves a
+// request.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

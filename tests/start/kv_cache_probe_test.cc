@@ -223,7 +223,7 @@ TEST(KvCacheProbe, ScalesThatCannotBeCalculatedAreAnError) {
 
 // ---- Kinds of caches, and those without a check
 
-// The same numbers, whatever the steps in which the probe is computed.
+// The probe finds equal numbers in steps of any size.
 TEST(KvCacheProbe, FitsShortStepsAndContexts) {
   const ScaledModel model(1000.0F, 1000.0F);
   EngineConfig config = model.config();

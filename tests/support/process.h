@@ -88,7 +88,7 @@ struct SpawnOptions {
 
 // Runs `quire` with these arguments until it ends.
 SpawnResult run_quire(const Words& arguments, const SpawnOptions& options = {});
-// The same; fails the test if the exit code is another.
+// Does what run_quire() does, and fails the test if the exit code is another.
 SpawnResult expect_exit(int exit_code, const Words& arguments, const SpawnOptions& options = {});
 
 // A running `quire` whose standard streams are a terminal of 24 rows and 80 columns.

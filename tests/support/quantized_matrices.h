@@ -24,7 +24,7 @@ inline std::vector<GgufBlockType> quantized_types() {
   return types;
 }
 
-// The bytes of a block at which F16 numbers lie.
+// The offsets of the F16 numbers of a block, in bytes.
 inline std::vector<size_t> half_offsets(const GgufBlockType& type) {
   const std::string name = type.name;
   if (name == "Q6_K") return {208};

@@ -97,7 +97,7 @@ GgufWriter small_model() {
 TEST(Gguf, EveryTruncationIsOneLine) {
   const std::string whole = small_model().file();
   EXPECT_EQ(error_of(whole), "");
-  const size_t last_byte = whole.size() - 30;  // behind it is padding
+  const size_t last_byte = whole.size() - 30;  // padding follows
   for (size_t size = 0; size < last_byte; ++size) {
     const std::string error = error_of(whole.substr(0, size));
     EXPECT_THAT(error,

@@ -31,8 +31,9 @@ Result<std::unique_ptr<Linear>> make_linear(QuantizedOps& ops,
   return ops.make({.weights = weights, .biases = {}}, num_rows, bias);
 }
 
-// Computes the product in double. An output's error is at most that of rounding activations and,
-// relative to the terms of the sum, that of F32; with an offset, a term is a value without it.
+// Computes the product in double. An output's error is at most the error of rounding activations
+// plus, relative to the terms of the sum, the error of F32; with an offset, a term is a value
+// without it.
 void expect_product(const IntegerMatrix& w, const std::vector<float>& x, int64_t num_rows,
                     const std::vector<float>& bias, const std::vector<float>& out,
                     double most_integer, const std::string& what) {
@@ -125,7 +126,7 @@ TEST(IntegerLinear, AgreesWithTheDefinitionForEveryNumberOfRows) {
   }
 }
 
-// Columns that are no multiple of 32, as scales per row allow.
+// Scales per row allow a number of columns that is not a multiple of 32.
 TEST(IntegerLinear, RowsMayEndAnywhere) {
   for (const int64_t k : {1, 3, 28, 31, 33, 100, 255, 257, 300}) {
     for (const int bits : {4, 8}) {

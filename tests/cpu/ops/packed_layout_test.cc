@@ -1,5 +1,4 @@
-// Files with packed weights outlive the build that wrote them, so the order of their numbers has a
-// version.
+// Later builds read files with packed weights, so the order of the numbers has a version.
 #include <gtest/gtest.h>
 
 #include <bit>

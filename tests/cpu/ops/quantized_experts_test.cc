@@ -168,7 +168,7 @@ TEST(QuantizedExperts, AgreeWithTheDefinition) {
   }
 }
 
-// Rows of 32 elements that are no whole block of activations, and features that fill no panel.
+// Rows of 32 elements are less than a block of activations, and the features do not fill a panel.
 TEST(QuantizedExperts, MayHaveIncompleteBlocksAndPanels) {
   const ExpertsShape shape = {4, 2, 96, 32};
   BlockExperts source(shape, gguf_type("Q8_0"), gguf_type("Q4_0"), gguf_type("Q8_0"));

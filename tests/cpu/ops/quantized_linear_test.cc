@@ -28,8 +28,8 @@ std::unique_ptr<Linear> make_linear(QuantizedOps& ops, const std::vector<const G
   return ops.make({.weights = {}, .biases = {}, .blocks = blocks}, num_rows, bias).value();
 }
 
-// Computes the product in double. The error of an output is at most that of rounding activations
-// and, relative to the terms that the sum consists of, that of F32.
+// Computes the product in double. An output's error is at most the error of rounding activations
+// plus, relative to the terms of the sum, the error of F32.
 void expect_product(const GgufMatrix& w, const std::vector<float>& x, int64_t num_rows,
                     const std::vector<float>& bias, const std::vector<float>& out,
                     double most_integer, const std::string& what) {

@@ -342,7 +342,7 @@ class RopeAndCacheRun {
     std::fill_n(expected_writes_.begin() + first_byte, num_bytes, true);
   }
 
-  // Each number is within half a scale of the one that was stored.
+  // Each number is within half a scale of the stored number.
   void check_i8(int64_t t, int h, bool is_value, std::span<const double> want,
                 const std::string& what) {
     const float scale = i8_scale_of(t, h, is_value);
@@ -482,7 +482,7 @@ TEST(RopeAndCache, StoresTheBitsOfTheScalarConversion) {
 }
 
 // A vector in 8-bit integers has the integers and the scale of the scalar definition, and each
-// element is within half a scale, whatever the vector's magnitude.
+// element is within half a scale for vectors of any magnitude.
 TEST(RopeAndCache, StoresTheIntegersOfTheScalarDefinition) {
   constexpr int kHeadDim = 72;  // not a multiple of every target's lanes
   constexpr int64_t kTokens = 256;

@@ -93,7 +93,7 @@ TEST(CudnnPrefillCutter, CoversEveryBatch) {
 }
 
 // A group of six requests, of which the last three are a part: one of length 0, one without query
-// tokens, and one of 40 tokens behind a prefix.
+// tokens, and one of 40 tokens after a prefix.
 constexpr int32_t kStarts[] = {100, 103, 108, 113, 120, 120, 160};
 constexpr int32_t kLens[] = {3, 256, 257, 0, 70, 315};
 constexpr PrefillRequests kPart = {
@@ -174,7 +174,7 @@ TEST(CudnnStrides, AreThoseOfTheCache) {
 }
 
 // The last tokens of one request on the device, for plans that are built directly: decode over
-// pages, and a chunk of a prompt over contiguous keys and values that begin behind others.
+// pages, and a chunk of a prompt over contiguous keys and values that begin after others.
 class SdpaProblem {
  public:
   static constexpr int kNumHeads = 4, kNumKvHeads = 2, kHeadDim = 64, kPageSize = 16;
@@ -300,7 +300,7 @@ class SdpaProblem {
     });
     return pool;
   }
-  // [tokens, num_kv_heads, head_dim], with NaN before the first key, and 0 behind the last.
+  // [tokens, num_kv_heads, head_dim], with NaN before the first key, and 0 after the last.
   std::vector<uint16_t> scratch(int which) const {
     std::vector<uint16_t> copies(static_cast<size_t>(kScratchTokens * kKvRow));
     std::fill_n(copies.begin(), kFirstKey * kKvRow, kNan);

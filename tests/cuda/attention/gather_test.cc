@@ -72,7 +72,7 @@ class GatheredProblem {
         check_position(static_cast<int>(req), position, position < request.kv_len);
       }
     }
-    // Neither the tiles behind an upper bound of the contexts nor the spare ones are written.
+    // Neither the tiles after an upper bound of the contexts nor the spare ones are written.
     for (int token = num_tokens_; token < capacity(); ++token) {
       for (int head = 0; head < kNumKvHeads; ++head) {
         ASSERT_EQ(k_[at(token, head, 0)], kPoison);

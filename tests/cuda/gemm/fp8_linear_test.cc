@@ -311,7 +311,7 @@ class Fp8LinearTest : public CudaOpsTest {
     return made;
   }
 
-  // Compares `quantize` of the rows of each operation with that of the rows in memory.
+  // Compares `quantize` of the rows of each operation with `quantize` of the rows in memory.
   void expect_fused_bits(
       int64_t width, const Shape& scales_shape,
       const std::function<void(const TensorView& x, const TensorView& out, const TensorView& scales,
@@ -392,7 +392,7 @@ class Fp8LinearTest : public CudaOpsTest {
     return mlp;
   }
 
-  // Compares the fused operations with the ones that they fuse.
+  // Compares the fused operations with the separate ones.
   void expect_bits_of_separate_operations(int64_t num_rows, int64_t width, int64_t inner,
                                           const WeightScheme& scheme) {
     const std::string what = std::to_string(num_rows) + " rows of " + std::to_string(width) +

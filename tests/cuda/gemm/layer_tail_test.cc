@@ -48,7 +48,7 @@ struct HostMatrix {
   std::optional<IntegerMatrix> integers;
 };
 
-// The weights of a layer. Without a layer behind it, qkv has no rows.
+// The weights of a layer. Without a next layer, qkv has no rows.
 struct HostLayer {
   HostLayer(const TailCase& the_spec, DType dtype, const WeightKind& kind = {})
       : spec(the_spec),
@@ -229,7 +229,7 @@ class DeviceRows {
   DeviceData normed_, gate_up_, product_;
 };
 
-// The outputs of a tail: residual, and behind the last layer delta, otherwise qkv.
+// The outputs of a tail: residual, and after the last layer delta, otherwise qkv.
 struct TailResults {
   std::vector<float> residual, delta, qkv;
 };
@@ -775,7 +775,7 @@ TEST_P(LayerTailOverRanks, SameBitsEveryTimeOnEveryRank) {
         const size_t model = i % 3 == 1 ? 1 : 0;
         LayerTail tail = own[model].tail(weights[model]);
         if (i % 2 == 1 && tail.next_qkv != nullptr) std::swap(tail.attention, tail.qkv);
-        if (i % 5 == 4) tail.next_qkv = nullptr;  // a last layer, and the sum behind it
+        if (i % 5 == 4) tail.next_qkv = nullptr;  // a last layer, and the sum after it
         kernel->run(tail, at.inboxes);
         if (tail.next_qkv != nullptr) continue;
         cuda::run_sum_rows(at.context, at.inboxes, cuda::SumWay::kOneStep, tail.delta);

@@ -127,7 +127,7 @@ class PackedMatricesTest : public CudaOpsTest {
       scaled += number * (weight - of_group);
       added += number * of_group;
       if ((k + 1) % kLeastGroup != 0 && k + 1 < w.k) continue;
-      // The same error in all columns.
+      // The error of a tile is equal in all columns.
       sum.of_tiles += roundoff * (std::abs(scaled) + std::abs(added));
       scaled = added = 0;
     }

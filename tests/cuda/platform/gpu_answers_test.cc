@@ -119,7 +119,7 @@ TEST_F(GpuSampling, LogprobsAreTheCpus) {
   }
 }
 
-// Slots are reused while steps of their earlier sequences are in flight: the engine sees one step
+// Slots are reused while steps of their earlier sequences are in flight: the engine finds one step
 // late that a sequence ended at a stop token, and requests are cancelled at any time. No request
 // may get the log probabilities of another's prompt.
 TEST_F(GpuSampling, PromptLogprobsStayWithTheirRequest) {

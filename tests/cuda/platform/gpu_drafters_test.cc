@@ -59,7 +59,7 @@ class GpuDrafters : public GpuTest, public ::testing::WithParamInterface<Variant
     return stats_at_rest(*engine).speculation;
   }
 
-  // The same requests on a CPU, once.
+  // Runs the requests once on a CPU.
   static SpeculationStats drafts_of_cpu(const EngineConfig& config) {
     const auto engine = make_engine(on_device(config, "cpu"));
     run_all(*engine, eagle_requests());
@@ -90,7 +90,7 @@ TEST_P(GpuDrafters, AModelThatDraftsForItselfSeesItsDraftsAccepted) {
 }
 
 // While many sequences decode, a step has one query token, as a pass of the drafter has: the two
-// must not mix their attention. What the drafter reads then shows in its later drafts.
+// must not mix their attention. A wrong state of the drafter shows in its later drafts.
 TEST_P(GpuDrafters, AModelReadsStepsWithoutDrafts) {
   EngineConfig config = tiny_config();
   config.speculative_config = fmt::format(

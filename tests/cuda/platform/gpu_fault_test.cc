@@ -23,7 +23,7 @@ using ::testing::HasSubstr;
 enum class Fault { kNone, kUpdate, kNoted };
 
 // A plan of the native backend that fails on demand: before anything is enqueued, or by an error
-// that the stream keeps, like that of a kernel's launch.
+// that the stream keeps, like a failed launch of a kernel.
 class FailingPlan final : public AttentionPlan {
  public:
   FailingPlan(std::unique_ptr<AttentionPlan> plan, const std::atomic<Fault>& fault)

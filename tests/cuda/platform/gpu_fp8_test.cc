@@ -77,7 +77,7 @@ TEST_P(GpuFp8, LogProbabilitiesOfPromptsAreNearTheCpus) {
     for (size_t j = 0; j < got[i].prompt_logprobs.size(); ++j) {
       if (expected[i].prompt_logprobs[j].empty()) continue;
       ASSERT_FALSE(got[i].prompt_logprobs[j].empty());
-      // The first entry is that of the prompt's token.
+      // The first entry belongs to the prompt's token.
       sum += std::abs(got[i].prompt_logprobs[j].front().logprob -
                       expected[i].prompt_logprobs[j].front().logprob);
       ++count;

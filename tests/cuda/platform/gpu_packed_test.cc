@@ -33,7 +33,7 @@ double mean_error(const char* name, const std::vector<Collected>& got,
     EXPECT_EQ(numbers.size(), references.size());
     for (size_t j = 0; j < std::min(numbers.size(), references.size()); ++j) {
       if (references[j].empty() || numbers[j].empty()) continue;
-      // The first entry is that of the prompt's token.
+      // The first entry belongs to the prompt's token.
       sum += std::abs(numbers[j].front().logprob - references[j].front().logprob);
       ++count;
     }

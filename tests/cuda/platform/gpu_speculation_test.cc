@@ -1,5 +1,5 @@
 // Steps that verify drafts on a GPU, in graphs and eagerly: the outputs equal those of a CPU
-// without drafts, whatever the drafts are and however many of them each step accepts.
+// without drafts, for any drafts and any number of accepted ones per step.
 #include "cuda/platform/device_drafter.h"
 #include "cuda/platform/gpu_engine.h"
 #include "start/start.h"

@@ -48,7 +48,7 @@ class SamplerRig {
   // logits: [slots.size(), vocab_size]; slots < 0 are padding. Samples on both sides.
   std::vector<Compared> step(const std::vector<float>& logits, const std::vector<int32_t>& slots,
                              const StepMasks& masks = {});
-  // The same as step(), with the device's work captured in a graph and replayed.
+  // Does what step() does, with the device's work captured in a graph and replayed.
   std::vector<Compared> step_captured(const std::vector<float>& logits,
                                       const std::vector<int32_t>& slots,
                                       const StepMasks& masks = {});

@@ -46,7 +46,7 @@ TEST(ChatTemplate, TheOperatorGivesOne) {
   EXPECT_EQ(string_at(server.get("/tokenizer_info").body, "/chat_template"), text);
 }
 
-// How often the token stands in a response of /tokenize.
+// The number of times that a response of /tokenize contains the token.
 size_t count_token(const HttpAnswer& answer, const std::string& token) {
   const std::string wanted = "\"" + token + "\"";
   size_t count = 0;

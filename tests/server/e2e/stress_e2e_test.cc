@@ -1,6 +1,6 @@
 // Clients of the real binary connect and disconnect while slots and KV blocks are exhausted, with
-// all kinds of requests at once. Each response equals that of the same request alone, and at the
-// end every slot and block is free.
+// all kinds of requests at once. Each response equals the response to the same request alone, and
+// at the end every slot and block is free.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -28,7 +28,7 @@ std::string refusal(const ServerConfig& config) {
 struct UnixSocket : ::testing::Test {
   UnixSocket() { config.uds = path; }
 
-  // Leaves the socket file behind, as a killed server does.
+  // Leaves the socket's file, as a killed server does.
   void leave_stale_file() const {
     const int fd = ::socket(AF_UNIX, SOCK_STREAM, 0);
     sockaddr_un address{};
