@@ -7,6 +7,7 @@
 #include <array>
 
 #include "attn/fake_backend.h"
+#include "support/value_of.h"
 
 namespace quire {
 namespace {
@@ -47,10 +48,8 @@ class PlansTest : public ::testing::Test {
   }
   AttentionSelector selector(std::string_view decode = "auto",
                              const std::vector<int>& q_lens = {1}) {
-    auto selector = AttentionSelector::create(set_, {kDecodeShape, kPrefillShape}, Device(),
-                                              {.decode = decode}, table_, q_lens);
-    EXPECT_TRUE(selector.ok()) << selector.status().message();
-    return *selector;
+    return testing::value_of(AttentionSelector::create(
+        set_, {kDecodeShape, kPrefillShape}, Device(), {.decode = decode}, table_, q_lens));
   }
   // Requests of the plans for graphs, ascending.
   static std::vector<int> graph_sizes(const PickyBackend& backend) {
@@ -77,20 +76,19 @@ const DecodeKey kKeys[] = {{1, 1024},
 
 TEST_F(PlansTest, EveryGraphAndEveryCandidateHasAPlan) {
   AttentionSelector selector = this->selector();
-  const auto plans = AttentionPlans::make(selector, kLargest, kKeys);
-  ASSERT_TRUE(plans.ok()) << plans.status().message();
+  const auto plans = testing::value_of(AttentionPlans::make(selector, kLargest, kKeys));
   EXPECT_THAT(graph_sizes(xqa_), ElementsAre(1, 2));
   EXPECT_THAT(graph_sizes(flashinfer_), ElementsAre(64));
   EXPECT_THAT(xqa_.made, SizeIs(3));  // and one for eager steps
   EXPECT_THAT(native_.made, SizeIs(1));
-  EXPECT_EQ(plans->workspace_bytes(), 300U);
+  EXPECT_EQ(plans.workspace_bytes(), 300U);
   std::vector<const AttentionPlan*> found = {
-      &plans->find(kGraph, xqa_, 1),     &plans->find(kGraph, xqa_, 2),
-      &plans->find(kEager, xqa_),        &plans->find(kGraph, flashinfer_, 64),
-      &plans->find(kEager, flashinfer_), &plans->find(kPrompts, native_)};
+      &plans.find(kGraph, xqa_, 1),     &plans.find(kGraph, xqa_, 2),
+      &plans.find(kEager, xqa_),        &plans.find(kGraph, flashinfer_, 64),
+      &plans.find(kEager, flashinfer_), &plans.find(kPrompts, native_)};
   std::ranges::sort(found);
   EXPECT_EQ(std::ranges::adjacent_find(found), found.end()) << "one plan serves two";
-  EXPECT_DEATH(plans->find(kGraph, xqa_, 64), "no plan serves this step");
+  EXPECT_DEATH(plans.find(kGraph, xqa_, 64), "no plan serves this step");
   EXPECT_THAT(selector.remarks(), IsEmpty());
 }
 
@@ -116,9 +114,8 @@ TEST_F(PlansTest, LimitsAreThoseOfTheUse) {
 // An eager step of a query length that was not planned uses the plan of the next longer one.
 TEST_F(PlansTest, EagerPlansServeShorterQueries) {
   AttentionSelector selector = this->selector("auto", {1, 5});
-  const auto plans = AttentionPlans::make(selector, kLargest, {});
-  ASSERT_TRUE(plans.ok());
-  const auto at = [&](int q_len) { return &plans->find({.q_len = q_len}, xqa_); };
+  const auto plans = testing::value_of(AttentionPlans::make(selector, kLargest, {}));
+  const auto at = [&](int q_len) { return &plans.find({.q_len = q_len}, xqa_); };
   EXPECT_NE(at(1), at(5));
   EXPECT_EQ(at(3), at(5));
 }
@@ -126,15 +123,14 @@ TEST_F(PlansTest, EagerPlansServeShorterQueries) {
 TEST_F(PlansTest, ABackendWithoutAPlanIsLeftOutAndOthersTakeItsGraphs) {
   AttentionSelector selector = this->selector();
   xqa_.fault = internal_error("[xqa] nothing is there");
-  const auto plans = AttentionPlans::make(selector, kLargest, kKeys);
-  ASSERT_TRUE(plans.ok()) << plans.status().message();
+  const auto plans = testing::value_of(AttentionPlans::make(selector, kLargest, kKeys));
   EXPECT_EQ(selector.decode({1, 1024})->name(), "flashinfer");
   EXPECT_THAT(selector.remarks(), ElementsAre("xqa does not serve decode: [xqa] nothing is there"));
   EXPECT_THAT(graph_sizes(flashinfer_), ElementsAre(1, 2, 64));
   for (const DecodeKey& key : kKeys) {
-    (void)plans->find(key.use(), *selector.decode(key), key.num_reqs);
+    (void)plans.find(key.use(), *selector.decode(key), key.num_reqs);
   }
-  EXPECT_EQ(plans->workspace_bytes(), 200U);
+  EXPECT_EQ(plans.workspace_bytes(), 200U);
 }
 
 TEST_F(PlansTest, AForcedBackendWithoutAPlanIsRefused) {

@@ -41,7 +41,7 @@ TEST(ReorderBatch, SendsTheMinorityOfShortLengthsToPrefill) {
       reorder_batch(std::vector<int32_t>{1, 4, 4, 3}, std::vector<int32_t>(4, 50), 4);
   EXPECT_THAT(result.order, ElementsAre(1, 2, 0, 3));
   EXPECT_EQ(result.decode.num_reqs, 2);
-  // Among lengths with equally many requests, the longer one is chosen.
+  // Among lengths with equal numbers of requests, the longer one is chosen.
   const BatchOrder tie = reorder_batch(std::vector<int32_t>{1, 4}, std::vector<int32_t>(2, 50), 4);
   EXPECT_THAT(tie.order, ElementsAre(1, 0));
   EXPECT_EQ(tie.decode.max_q_len, 4);

@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "attn/fake_backend.h"
+#include "support/value_of.h"
 
 namespace quire {
 
@@ -56,23 +57,21 @@ class SelectorTest : public ::testing::Test {
 };
 
 TEST_F(SelectorTest, TheTableDecidesAmongThoseThatServe) {
-  const auto selector = create("auto", "auto");
-  ASSERT_TRUE(selector.ok()) << selector.status().message();
-  EXPECT_THAT(selector->candidates({}), SizeIs(2));
-  EXPECT_EQ(selector->decode({1, 1024})->name(), "xqa");
-  EXPECT_EQ(selector->decode({64, 1024})->name(), "flashinfer");
-  EXPECT_EQ(selector->decode({64, 16384})->name(), "xqa");
-  EXPECT_EQ(selector->decode({0, 0})->name(), "xqa");
-  EXPECT_EQ(selector->prefill(0, 0, 0)->name(), "native");
+  const auto selector = testing::value_of(create("auto", "auto"));
+  EXPECT_THAT(selector.candidates({}), SizeIs(2));
+  EXPECT_EQ(selector.decode({1, 1024})->name(), "xqa");
+  EXPECT_EQ(selector.decode({64, 1024})->name(), "flashinfer");
+  EXPECT_EQ(selector.decode({64, 16384})->name(), "xqa");
+  EXPECT_EQ(selector.decode({0, 0})->name(), "xqa");
+  EXPECT_EQ(selector.prefill(0, 0, 0)->name(), "native");
 }
 
 // xqa is the fastest at 1 x 1024 wherever it serves.
 TEST_F(SelectorTest, ABackendThatCannotTakeAStepIsPassedOver) {
   backend("xqa").max_q_len = 4;
-  const auto selector = create({}, {1, 4, 5});
-  ASSERT_TRUE(selector.ok()) << selector.status().message();
+  const auto selector = testing::value_of(create({}, {1, 4, 5}));
   const auto decode = [&](int q_len, bool eager) {
-    return selector->decode({.num_reqs = 1, .max_kv_len = 1024, .eager = eager, .q_len = q_len})
+    return selector.decode({.num_reqs = 1, .max_kv_len = 1024, .eager = eager, .q_len = q_len})
         ->name();
   };
   for (const bool eager : {false, true}) {
@@ -80,7 +79,7 @@ TEST_F(SelectorTest, ABackendThatCannotTakeAStepIsPassedOver) {
     EXPECT_EQ(decode(3, eager), "xqa");
     EXPECT_EQ(decode(5, eager), "flashinfer");
   }
-  EXPECT_THAT(selector->remarks(), SizeIs(0));
+  EXPECT_THAT(selector.remarks(), SizeIs(0));
   EXPECT_DEATH(decode(6, true), "more query tokens than selection was made for");
 }
 
@@ -100,12 +99,10 @@ TEST_F(SelectorTest, ABackendForGraphsServesOtherStepsOnlyWhereAFlagNamesIt) {
 
 TEST_F(SelectorTest, AForcedBackendServesTheQueryLengthsThatItCan) {
   backend("xqa").max_q_len = 1;
-  const auto selector = create({.any = "xqa"}, {1, 5});
-  ASSERT_TRUE(selector.ok()) << selector.status().message();
-  EXPECT_EQ(selector->decode({64, 1024})->name(), "xqa");
-  EXPECT_EQ(selector->decode({.num_reqs = 1, .max_kv_len = 1024, .q_len = 5})->name(),
-            "flashinfer");
-  EXPECT_THAT(selector->remarks(),
+  const auto selector = testing::value_of(create({.any = "xqa"}, {1, 5}));
+  EXPECT_EQ(selector.decode({64, 1024})->name(), "xqa");
+  EXPECT_EQ(selector.decode({.num_reqs = 1, .max_kv_len = 1024, .q_len = 5})->name(), "flashinfer");
+  EXPECT_THAT(selector.remarks(),
               ElementsAre("`attention_backend` xqa cannot serve decode of 5 query tokens: a) too "
                           "many query tokens. So auto selects another.",
                           "`attention_backend` xqa cannot serve prefill: a) wrong phase. So auto "
@@ -119,12 +116,11 @@ TEST_F(SelectorTest, AForcedBackendServesTheQueryLengthsThatItCan) {
 TEST_F(SelectorTest, ThePhasesHaveTheirOwnShapes) {
   AttentionShape narrow = kShape;
   narrow.num_heads = 8;
-  const auto selector =
-      AttentionSelector::create(set_, {narrow, kShape}, Device(), {}, table_, std::array{1});
-  ASSERT_TRUE(selector.ok()) << selector.status().message();
-  EXPECT_THAT(selector->candidates({}), SizeIs(3));  // cudnn serves 8 heads
-  EXPECT_EQ(selector->shape(Phase::kDecode), narrow);
-  EXPECT_EQ(selector->shape(Phase::kPrefill), kShape);
+  const auto selector = testing::value_of(
+      AttentionSelector::create(set_, {narrow, kShape}, Device(), {}, table_, std::array{1}));
+  EXPECT_THAT(selector.candidates({}), SizeIs(3));  // cudnn serves 8 heads
+  EXPECT_EQ(selector.shape(Phase::kDecode), narrow);
+  EXPECT_EQ(selector.shape(Phase::kPrefill), kShape);
   AttentionShape wide = kShape;
   wide.num_heads = 128;
   EXPECT_THAT(AttentionSelector::create(set_, {kShape, wide}, Device(), {}, table_, std::array{1})
@@ -134,14 +130,13 @@ TEST_F(SelectorTest, ThePhasesHaveTheirOwnShapes) {
 }
 
 TEST_F(SelectorTest, AForcedBackendServesEverything) {
-  const auto selector = create("flashinfer", "native");
-  ASSERT_TRUE(selector.ok()) << selector.status().message();
-  EXPECT_THAT(selector->candidates({}), SizeIs(1));
+  const auto selector = testing::value_of(create("flashinfer", "native"));
+  EXPECT_THAT(selector.candidates({}), SizeIs(1));
   for (const int num_reqs : {1, 64}) {
-    EXPECT_EQ(selector->decode({num_reqs, 16384})->name(), "flashinfer");
+    EXPECT_EQ(selector.decode({num_reqs, 16384})->name(), "flashinfer");
   }
   const DecodeKey keys[] = {{1, 1024}, {64, 1024}};
-  const auto services = selector->decode_services(keys);
+  const auto services = selector.decode_services(keys);
   ASSERT_THAT(services, SizeIs(1));
   EXPECT_EQ(services[0].reason, "forced by `decode_attention_backend`");
 }
@@ -153,13 +148,12 @@ TEST_F(SelectorTest, RaggedLengthsAreMeasuredApart) {
       {tuning_point(kShape, Phase::kDecode, 64, 1, 1024, true), "xqa", 4},
       {tuning_point(kShape, Phase::kDecode, 64, 1, 1024, true), "flashinfer", 3}};
   table_ = std::make_shared<TuningTable>(rows);
-  const auto selector = create("auto", "auto");
-  ASSERT_TRUE(selector.ok()) << selector.status().message();
-  EXPECT_EQ(selector->decode({64, 1024})->name(), "xqa");
-  EXPECT_EQ(selector->decode({64, 1024, true})->name(), "flashinfer");
-  EXPECT_EQ(selector->decode({1, 131072, true})->name(), "flashinfer");
+  const auto selector = testing::value_of(create("auto", "auto"));
+  EXPECT_EQ(selector.decode({64, 1024})->name(), "xqa");
+  EXPECT_EQ(selector.decode({64, 1024, true})->name(), "flashinfer");
+  EXPECT_EQ(selector.decode({1, 131072, true})->name(), "flashinfer");
   const DecodeKey keys[] = {{1, 1024}, {64, 1024}, {1, 1024, true}, {64, 1024, true}};
-  const auto services = selector->decode_services(keys);
+  const auto services = selector.decode_services(keys);
   ASSERT_THAT(services, SizeIs(2));
   EXPECT_FALSE(services[0].ragged);
   EXPECT_TRUE(services[1].ragged);
@@ -179,22 +173,20 @@ TEST(IsRagged, WhereTheMeanIsBelowThreeQuartersOfTheLongest) {
 }
 
 TEST_F(SelectorTest, ABackendForBothPhasesLeavesUnservedPhasesToAuto) {
-  const auto selector = create({.any = "xqa"});
-  ASSERT_TRUE(selector.ok()) << selector.status().message();
-  EXPECT_THAT(selector->candidates({}), SizeIs(1));
-  EXPECT_EQ(selector->decode({64, 1024})->name(), "xqa");
-  EXPECT_EQ(selector->prefill(1, 512, 512)->name(), "native");
-  EXPECT_THAT(selector->remarks(),
+  const auto selector = testing::value_of(create({.any = "xqa"}));
+  EXPECT_THAT(selector.candidates({}), SizeIs(1));
+  EXPECT_EQ(selector.decode({64, 1024})->name(), "xqa");
+  EXPECT_EQ(selector.prefill(1, 512, 512)->name(), "native");
+  EXPECT_THAT(selector.remarks(),
               ElementsAre("`attention_backend` xqa cannot serve prefill: a) wrong phase. So auto "
                           "selects another."));
   const DecodeKey keys[] = {{1, 1024}};
-  EXPECT_EQ(selector->decode_services(keys)[0].reason, "forced by `attention_backend`");
-  EXPECT_EQ(selector->prefill_services()[0].reason, "the only backend that serves this shape");
+  EXPECT_EQ(selector.decode_services(keys)[0].reason, "forced by `attention_backend`");
+  EXPECT_EQ(selector.prefill_services()[0].reason, "the only backend that serves this shape");
 
-  const auto prefill = create({.any = "native"});
-  ASSERT_TRUE(prefill.ok()) << prefill.status().message();
-  EXPECT_THAT(prefill->candidates({}), SizeIs(2));
-  EXPECT_THAT(prefill->remarks(), SizeIs(1));
+  const auto prefill = testing::value_of(create({.any = "native"}));
+  EXPECT_THAT(prefill.candidates({}), SizeIs(2));
+  EXPECT_THAT(prefill.remarks(), SizeIs(1));
   EXPECT_THAT(create({})->remarks(), SizeIs(0));
 }
 
@@ -205,10 +197,9 @@ TEST_F(SelectorTest, APreferenceThatServesNothingIsRefused) {
   // The flag for decode leaves only prefill to xqa, which cannot serve it.
   EXPECT_THAT(create({.any = "xqa", .decode = "flashinfer"}).status().message(),
               HasSubstr("`attention_backend` xqa cannot serve prefill: a) wrong phase."));
-  const auto both = create({.any = "xqa", .prefill = "native"});
-  ASSERT_TRUE(both.ok()) << both.status().message();
-  EXPECT_EQ(both->decode({1, 1024})->name(), "xqa");
-  EXPECT_THAT(both->remarks(), SizeIs(0));
+  const auto both = testing::value_of(create({.any = "xqa", .prefill = "native"}));
+  EXPECT_EQ(both.decode({1, 1024})->name(), "xqa");
+  EXPECT_THAT(both.remarks(), SizeIs(0));
   EXPECT_EQ(create({.any = "nonsense"}).status().code(), StatusCode::kInvalidArgument);
 }
 
@@ -220,10 +211,9 @@ TEST_F(SelectorTest, RefusesAsTheSetDoes) {
 }
 
 TEST_F(SelectorTest, ReportsWhichBackendServesWhichStepsAndWhy) {
-  const auto selector = create("auto", "auto");
-  ASSERT_TRUE(selector.ok());
+  const auto selector = testing::value_of(create("auto", "auto"));
   const DecodeKey keys[] = {{1, 1024}, {2, 1024}, {64, 1024}, {1, 16384}, {64, 16384}};
-  const auto services = selector->decode_services(keys);
+  const auto services = selector.decode_services(keys);
   ASSERT_THAT(services, SizeIs(3));
   EXPECT_EQ(services[0].backend, "xqa");
   EXPECT_EQ(services[0].min_size, 1);
@@ -233,20 +223,19 @@ TEST_F(SelectorTest, ReportsWhichBackendServesWhichStepsAndWhy) {
             "measured at 1 x 1 of full 1024, heads 32:8 of 128: flashinfer 7.0 us, xqa 5.0 us");
   EXPECT_EQ(services[1].backend, "flashinfer");
   EXPECT_EQ(services[2].max_size, 64);
-  const auto prefill = selector->prefill_services();
+  const auto prefill = selector.prefill_services();
   ASSERT_THAT(prefill, SizeIs(1));
   EXPECT_EQ(prefill[0].reason, "the only backend that serves this shape");
 }
 
 TEST_F(SelectorTest, ListsTheQueryLengthsApart) {
   backend("xqa").max_q_len = 1;
-  const auto selector = create({}, {1, 5});
-  ASSERT_TRUE(selector.ok()) << selector.status().message();
+  const auto selector = testing::value_of(create({}, {1, 5}));
   const DecodeKey keys[] = {{1, 16384},
                             {64, 16384},
                             {.num_reqs = 1, .max_kv_len = 16384, .q_len = 5},
                             {.num_reqs = 64, .max_kv_len = 16384, .q_len = 5}};
-  const auto services = selector->decode_services(keys);
+  const auto services = selector.decode_services(keys);
   ASSERT_THAT(services, SizeIs(2));
   EXPECT_EQ(services[0].backend, "xqa");
   EXPECT_EQ(services[0].q_len, 1);
@@ -267,11 +256,10 @@ TEST(DecodeKeys, FollowFromTheDecodeRange) {
 
 TEST_F(SelectorTest, WithoutATableTheFirstServes) {
   table_ = std::make_shared<TuningTable>();
-  const auto selector = create("auto", "auto");
-  ASSERT_TRUE(selector.ok());
-  EXPECT_EQ(selector->decode({1, 1024})->name(), "flashinfer");
+  const auto selector = testing::value_of(create("auto", "auto"));
+  EXPECT_EQ(selector.decode({1, 1024})->name(), "flashinfer");
   const DecodeKey keys[] = {{1, 1024}};
-  EXPECT_THAT(selector->decode_services(keys)[0].reason, HasSubstr("not measured"));
+  EXPECT_THAT(selector.decode_services(keys)[0].reason, HasSubstr("not measured"));
 }
 
 }  // namespace

@@ -4,8 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <fstream>
 #include <random>
+
+#include "support/scratch_directory.h"
 
 namespace quire {
 namespace {
@@ -289,8 +290,8 @@ TEST(TuningTable, RefusesInOneLine) {
   for (int i = 0; i < 20'001; ++i) many += good;
   EXPECT_THAT(refusal(many), HasSubstr("line 20002: too many rows"));
   EXPECT_FALSE(TuningTable::read("/no/such/table.csv").ok());
-  const std::string empty = ::testing::TempDir() + "empty_tuning_table.csv";
-  std::ofstream(empty) << "# nothing was measured\n";
+  const testing::ScratchDirectory scratch;
+  const std::string empty = scratch.write("table.csv", "# nothing was measured\n");
   EXPECT_THAT(TuningTable::read(empty).status().message(), HasSubstr("has no measurements"));
 }
 

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "fake_cpus.h"
+#include "support/value_of.h"
 
 namespace quire {
 namespace {
@@ -37,23 +38,21 @@ TEST(ParseCpuList, RefusesEverythingElse) {
 TEST(CpuTopology, OfTwoSocketsHasNodesAndSiblings) {
   const testing::FakeCpus tree;
   tree.add_two_sockets(4);
-  const auto cpus = read_cpu_topology(tree.root());
-  ASSERT_TRUE(cpus.ok()) << cpus.status().message();
-  ASSERT_EQ(cpus->size(), 16U);
-  EXPECT_EQ((*cpus)[0], (LogicalCpu{.id = 0, .core = 0, .node = 0}));
-  EXPECT_EQ((*cpus)[5], (LogicalCpu{.id = 5, .core = 5, .node = 1}));
-  EXPECT_EQ((*cpus)[13], (LogicalCpu{.id = 13, .core = 5, .node = 1})) << "the sibling of 5";
+  const auto cpus = testing::value_of(read_cpu_topology(tree.root()));
+  ASSERT_EQ(cpus.size(), 16U);
+  EXPECT_EQ(cpus[0], (LogicalCpu{.id = 0, .core = 0, .node = 0}));
+  EXPECT_EQ(cpus[5], (LogicalCpu{.id = 5, .core = 5, .node = 1}));
+  EXPECT_EQ(cpus[13], (LogicalCpu{.id = 13, .core = 5, .node = 1})) << "the sibling of 5";
 }
 
 TEST(CpuTopology, OfAHybridProcessorHasEfficiencyCores) {
   const testing::FakeCpus tree;
   tree.add_hybrid(2, 4);
-  const auto cpus = read_cpu_topology(tree.root());
-  ASSERT_TRUE(cpus.ok()) << cpus.status().message();
-  ASSERT_EQ(cpus->size(), 8U);
-  for (const LogicalCpu& cpu : *cpus) EXPECT_EQ(cpu.is_efficient, cpu.id >= 4) << cpu.id;
-  EXPECT_EQ((*cpus)[1].core, 0);
-  EXPECT_EQ((*cpus)[5].core, 5);
+  const auto cpus = testing::value_of(read_cpu_topology(tree.root()));
+  ASSERT_EQ(cpus.size(), 8U);
+  for (const LogicalCpu& cpu : cpus) EXPECT_EQ(cpu.is_efficient, cpu.id >= 4) << cpu.id;
+  EXPECT_EQ(cpus[1].core, 0);
+  EXPECT_EQ(cpus[5].core, 5);
 }
 
 TEST(CpuTopology, OfArmKnowsSlowCoresByTheirCapacity) {
@@ -62,28 +61,25 @@ TEST(CpuTopology, OfArmKnowsSlowCoresByTheirCapacity) {
   tree.write_online(6);
   const int capacities[] = {430, 430, 530, 850, 850, 1024};
   for (int cpu = 0; cpu < 6; ++cpu) tree.write_capacity(cpu, std::to_string(capacities[cpu]));
-  const auto cpus = read_cpu_topology(tree.root());
-  ASSERT_TRUE(cpus.ok()) << cpus.status().message();
-  for (const LogicalCpu& cpu : *cpus) EXPECT_EQ(cpu.is_efficient, cpu.id < 3) << cpu.id;
+  const auto cpus = testing::value_of(read_cpu_topology(tree.root()));
+  for (const LogicalCpu& cpu : cpus) EXPECT_EQ(cpu.is_efficient, cpu.id < 3) << cpu.id;
 }
 
 TEST(CpuTopology, LeavesOutCpusThatAreOffline) {
   const testing::FakeCpus tree;
   tree.add_two_sockets(2);
   tree.write("system/cpu/online", "0-2,5\n");
-  const auto cpus = read_cpu_topology(tree.root());
-  ASSERT_TRUE(cpus.ok()) << cpus.status().message();
-  ASSERT_EQ(cpus->size(), 4U);
-  EXPECT_EQ(cpus->back(), (LogicalCpu{.id = 5, .core = 1, .node = 0}));
+  const auto cpus = testing::value_of(read_cpu_topology(tree.root()));
+  ASSERT_EQ(cpus.size(), 4U);
+  EXPECT_EQ(cpus.back(), (LogicalCpu{.id = 5, .core = 1, .node = 0}));
 }
 
 TEST(CpuTopology, WithoutNodesIsOfNode0) {
   const testing::FakeCpus tree;
   tree.add_core({0, 1});
   tree.write_online(2);
-  const auto cpus = read_cpu_topology(tree.root());
-  ASSERT_TRUE(cpus.ok()) << cpus.status().message();
-  EXPECT_EQ((*cpus)[1], (LogicalCpu{.id = 1, .core = 0, .node = 0}));
+  const auto cpus = testing::value_of(read_cpu_topology(tree.root()));
+  EXPECT_EQ(cpus[1], (LogicalCpu{.id = 1, .core = 0, .node = 0}));
 }
 
 TEST(CpuTopology, NamesTheFileThatIsMissingOrMalformed) {

@@ -10,6 +10,9 @@
 #include <iterator>
 #include <thread>
 
+#include "support/scratch_directory.h"
+#include "support/value_of.h"
+
 namespace quire {
 namespace {
 
@@ -17,29 +20,21 @@ using ::testing::HasSubstr;
 
 class FileTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    dir_ = std::filesystem::temp_directory_path() / ("quire_file_" + std::to_string(::getpid()));
-    std::filesystem::create_directories(dir_);
-  }
-  void TearDown() override { std::filesystem::remove_all(dir_); }
-
-  std::filesystem::path write(const std::string& text) {
-    const auto path = dir_ / "file";
-    std::ofstream(path, std::ios::binary) << text;
-    return path;
+  std::filesystem::path write(const std::string& text) const {
+    return scratch_.write("file", text);
   }
 
-  std::filesystem::path dir_;
+  const testing::ScratchDirectory scratch_;
+  const std::filesystem::path dir_ = scratch_.path();
 };
 
 TEST_F(FileTest, ReadsAndMapsTheSameBytes) {
   const std::string text("a\0b\xFF", 4);
   const auto path = write(text);
   EXPECT_EQ(*read_file(path, 4), text);
-  const auto mapped = MappedFile::open(path);
-  ASSERT_TRUE(mapped.ok());
+  const auto mapped = testing::value_of(MappedFile::open(path));
   EXPECT_EQ(
-      std::string(reinterpret_cast<const char*>(mapped->bytes().data()), mapped->bytes().size()),
+      std::string(reinterpret_cast<const char*>(mapped.bytes().data()), mapped.bytes().size()),
       text);
 }
 
@@ -70,9 +65,8 @@ TEST_F(FileTest, AFolderThatCannotBeSearchedIsAnError) {
 }
 
 TEST_F(FileTest, EmptyFileMapsToNothing) {
-  const auto mapped = MappedFile::open(write(""));
-  ASSERT_TRUE(mapped.ok());
-  EXPECT_TRUE(mapped->bytes().empty());
+  const auto mapped = testing::value_of(MappedFile::open(write("")));
+  EXPECT_TRUE(mapped.bytes().empty());
 }
 
 TEST_F(FileTest, RefusesLargeFilesBeforeReading) {
@@ -135,17 +129,15 @@ TEST_F(FileTest, ReadsAPipeToItsEnd) {
 }
 
 TEST_F(FileTest, ReadsFilesWithoutASize) {
-  const auto text = read_file("/proc/self/status", 1 << 20);
-  ASSERT_TRUE(text.ok());
-  EXPECT_THAT(*text, HasSubstr("Pid:"));
+  const auto text = testing::value_of(read_file("/proc/self/status", 1 << 20));
+  EXPECT_THAT(text, HasSubstr("Pid:"));
 }
 
 TEST_F(FileTest, DroppedPagesCanBeReadAgain) {
   const std::string text(100'000, 'x');
-  const auto mapped = MappedFile::open(write(text));
-  ASSERT_TRUE(mapped.ok());
-  mapped->drop_pages(mapped->bytes());
-  EXPECT_EQ(static_cast<char>(mapped->bytes()[50'000]), 'x');
+  const auto mapped = testing::value_of(MappedFile::open(write(text)));
+  mapped.drop_pages(mapped.bytes());
+  EXPECT_EQ(static_cast<char>(mapped.bytes()[50'000]), 'x');
 }
 
 }  // namespace

@@ -51,7 +51,7 @@ TEST(AttentionGrid, CountsPagesBytesAndOperations) {
   workload.kv_lens = {1, 16, 33};
   EXPECT_EQ(num_pages(workload, 16), 5);
   EXPECT_EQ(num_kv_bytes(kShape, workload), 50 * 4096.0);
-  // Four queries see 1, 2, 3 and 4 positions.
+  // Four queries attend to 1, 2, 3 and 4 positions.
   const AttentionWorkload prompt = full_workload(Phase::kPrefill, 1, 4, 4);
   EXPECT_EQ(num_operations(kShape, prompt), 10 * 64 * 512.0);
 }

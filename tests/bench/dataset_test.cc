@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "support/shared_data.h"
+#include "support/value_of.h"
 
 namespace quire::bench {
 namespace {
@@ -80,14 +81,14 @@ TEST(ShareGptDataset, PrunesAndDrawsAgain) {
   dataset.max_prompt_len = 10;
   dataset.max_total_len = 15;
   dataset.count_tokens = count_bytes;
-  const auto requests = dataset.sample({{"abc", "long enough"},    // prompt of 3 tokens
+  const auto requests =
+      testing::value_of(dataset.sample({{"abc", "long enough"},    // prompt of 3 tokens
                                         {"abcd", "abc"},           // output of 3 tokens
                                         {"abcdefghijk", "abcd"},   // prompt of 11 tokens
                                         {"abcdefgh", "abcdefgh"},  // 16 tokens together
-                                        {"abcdef", "ghijk"}});
-  ASSERT_TRUE(requests.ok());
-  ASSERT_EQ(requests->size(), 7U);
-  for (const DatasetRequest& request : *requests) {
+                                        {"abcdef", "ghijk"}}));
+  ASSERT_EQ(requests.size(), 7U);
+  for (const DatasetRequest& request : requests) {
     EXPECT_EQ(request.text, "abcdef");
     EXPECT_EQ(request.output_len, 5);
   }
@@ -107,20 +108,17 @@ TEST(ShareGptDataset, OutputLenReplacesTheAnswers) {
   dataset.num_prompts = 1;
   dataset.output_len = 2;
   dataset.count_tokens = count_bytes;
-  const auto requests = dataset.sample({{"abcd", "e"}});
-  ASSERT_TRUE(requests.ok());
-  EXPECT_EQ((*requests)[0].output_len, 2);
+  const auto requests = testing::value_of(dataset.sample({{"abcd", "e"}}));
+  EXPECT_EQ(requests[0].output_len, 2);
 }
 
 TEST(ShareGptDataset, ReadsARealFile) {
   const auto path =
       quire::testing::shared_data_path("datasets/sharegpt_format/fastchat_dummy_conversation.json");
   QUIRE_REQUIRE_SHARED(path);
-  const auto document = JsonDocument::load(path);
-  ASSERT_TRUE(document.ok());
-  const auto dialogues = parse_sharegpt(*document, "dummy");
-  ASSERT_TRUE(dialogues.ok()) << dialogues.status().message();
-  EXPECT_GE(dialogues->size(), 400U);
+  const auto document = testing::value_of(JsonDocument::load(path));
+  const auto dialogues = testing::value_of(parse_sharegpt(document, "dummy"));
+  EXPECT_GE(dialogues.size(), 400U);
 }
 
 TEST(UniformBelow, ReachesEveryValue) {

@@ -9,18 +9,14 @@
 #include "engine/tiny_engine.h"
 #include "support/shared_data.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
 
-using testing::Collected;
-using testing::run_all;
-
 std::vector<Request> held_out_problems() {
-  const auto data =
-      bench::load_gsm8k({.data = testing::source_path("models/quire-abacus/heldout.jsonl"),
-                         .shots = {},
-                         .num_shots = 0,
-                         .num_questions = 24});
+  const auto data = bench::load_gsm8k({.data = source_path("models/quire-abacus/heldout.jsonl"),
+                                       .shots = {},
+                                       .num_shots = 0,
+                                       .num_questions = 24});
   EXPECT_TRUE(data.ok()) << data.status().message();
   std::vector<Request> requests;
   for (const bench::WordProblem& problem : data->problems) {
@@ -48,15 +44,14 @@ EngineConfig embedded(std::string_view method, int num_drafts) {
 }
 
 std::vector<Collected> outputs_without_drafts(const std::vector<Request>& requests) {
-  return run_all(*testing::make_engine(embedded("", 0)), requests);
+  return run_all(*make_engine(embedded("", 0)), requests);
 }
 
 // The outputs equal those without drafts.
 SpeculationStats drafts_of(const EngineConfig& config, const std::vector<Request>& requests) {
-  const auto engine = testing::make_engine(config);
-  if (engine == nullptr) return {};
-  testing::expect_same(run_all(*engine, requests), outputs_without_drafts(requests));
-  return testing::stats_at_rest(*engine).speculation;
+  const auto engine = make_engine(config);
+  expect_same(run_all(*engine, requests), outputs_without_drafts(requests));
+  return stats_at_rest(*engine).speculation;
 }
 
 // The mean accepted length.
@@ -91,8 +86,7 @@ Request second_half(const Engine& engine, const Request& problem, std::span<cons
 double accepted_share(const EngineConfig& config, bool has_three_first_halves) {
   std::vector<Request> problems = held_out_problems();
   const std::vector<Collected> outputs = outputs_without_drafts(problems);
-  const auto engine = testing::make_engine(config);
-  if (engine == nullptr) return 0;
+  const auto engine = make_engine(config);
   for (size_t i = 0; i < problems.size(); ++i) {
     problems[i].sampling.stop.clear();
     const std::span<const int32_t> expected = outputs[i].token_ids;
@@ -107,7 +101,7 @@ double accepted_share(const EngineConfig& config, bool has_three_first_halves) {
     const std::vector<int32_t> got = run_all(*engine, requests)[0].token_ids;
     EXPECT_TRUE(std::ranges::equal(got, expected.last(got.size())));
   }
-  const SpeculationStats stats = testing::stats_at_rest(*engine).speculation;
+  const SpeculationStats stats = stats_at_rest(*engine).speculation;
   EXPECT_GT(stats.num_drafts, 300);
   return static_cast<double>(stats.num_accepted) / static_cast<double>(stats.num_drafts);
 }
@@ -129,4 +123,4 @@ TEST(EmbeddedDrafters, AcceptAsManyAfterStepsWithoutDrafts) {
 }
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

@@ -4,6 +4,7 @@
 
 #include "base/text_input.h"
 #include "support/shared_data.h"
+#include "support/value_of.h"
 
 namespace quire::bench {
 namespace {
@@ -58,10 +59,10 @@ TEST(ScoreAnswers, CountsRightAndInvalid) {
 }
 
 TEST(ParseWordProblem, NeedsBothFields) {
-  const auto problem = parse_word_problem(R"({"question": "q", "answer": "a", "id": 1})", "f");
-  ASSERT_TRUE(problem.ok());
-  EXPECT_EQ(problem->question, "q");
-  EXPECT_EQ(problem->source, "f");
+  const auto problem =
+      testing::value_of(parse_word_problem(R"({"question": "q", "answer": "a", "id": 1})", "f"));
+  EXPECT_EQ(problem.question, "q");
+  EXPECT_EQ(problem.source, "f");
   EXPECT_THAT(parse_word_problem(R"({"question": "q"})", "f:2").status().message(),
               HasSubstr("f:2: field 'answer'"));
   EXPECT_FALSE(parse_word_problem("[]", "f").ok());
@@ -73,9 +74,8 @@ TEST(ParseWordProblem, EveryLabelOfGsm8kHasAValue) {
   const std::string text = *read_input(path.string());
   int num_problems = 0;
   for (const Line& line : split_lines(text)) {
-    const auto problem = parse_word_problem(line.text, "test.jsonl");
-    ASSERT_TRUE(problem.ok());
-    EXPECT_NE(answer_value(problem->answer), std::nullopt) << problem->answer;
+    const auto problem = testing::value_of(parse_word_problem(line.text, "test.jsonl"));
+    EXPECT_NE(answer_value(problem.answer), std::nullopt) << problem.answer;
     ++num_problems;
   }
   EXPECT_EQ(num_problems, 1319);

@@ -2,11 +2,9 @@
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
-#include <unistd.h>
 
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <numbers>
 #include <utility>
 
@@ -14,6 +12,7 @@
 #include "cpu/ops/gemm_amx.h"
 #include "engine/tiny_engine.h"
 #include "parity/golden_models.h"
+#include "support/scratch_directory.h"
 #include "support/shared_data.h"
 
 namespace quire::bench {
@@ -31,9 +30,7 @@ using testing::tiny_prompt;
 
 PerplexityResult evaluate(Engine& engine, const TokenizedText& text,
                           const PerplexityOptions& options) {
-  auto result = evaluate_perplexity(engine, options, text, Hooks());
-  EXPECT_TRUE(result.ok()) << result.status().message();
-  return result.ok() ? *std::move(result) : PerplexityResult();
+  return testing::value_of(evaluate_perplexity(engine, options, text, Hooks()));
 }
 
 TEST(SplitWindows, DisjointAndOverlapping) {
@@ -108,16 +105,12 @@ TEST(PerplexityResult, HasItsStatistics) {
 }
 
 TEST(LoadText, NamesTheFirstInvalidByte) {
-  const std::string path = fs::path(::testing::TempDir()) / "quire_perplexity.txt";
-  const auto load = [&](std::string_view text) {
-    std::ofstream(path, std::ios::binary) << text;
-    return load_text(path);
-  };
+  const testing::ScratchDirectory scratch;
+  const auto load = [&](std::string_view text) { return load_text(scratch.write("a.txt", text)); };
   EXPECT_EQ(*load(" a\r\n\u00e9"), " a\r\n\u00e9");
-  EXPECT_THAT(load("").status().message(), HasSubstr("quire_perplexity.txt is empty"));
+  EXPECT_THAT(load("").status().message(), HasSubstr("a.txt is empty"));
   EXPECT_THAT(load("\u00e9a\xff").status().message(), HasSubstr("not valid UTF-8 at byte 3"));
   EXPECT_THAT(load("ab\xe2\x82").status().message(), HasSubstr("not valid UTF-8 at byte 2"));
-  fs::remove(path);
 }
 
 TEST(TokenizeText, NeedsATokenizer) {
@@ -144,19 +137,15 @@ TEST(EvaluatePerplexity, AgreesWithTransformers) {
       continue;
     }
     SCOPED_TRACE(one.name);
-    const fs::path directory =
-        fs::temp_directory_path() / fmt::format("quire_ppl_{}_{}", one.name, ::getpid());
-    fs::create_directories(directory);
-    fs::copy_file(one.config, directory / "config.json");
-    fs::copy_file(one.weights / "model.safetensors", directory / "model.safetensors");
+    const testing::ScratchDirectory scratch;
+    scratch.copy(one.config, "config.json");
+    scratch.copy(one.weights / "model.safetensors", "model.safetensors");
     EngineConfig config;
-    config.model = directory;
+    config.model = scratch.path();
     config.device = "cpu";
     config.num_threads = 2;
     config.kv_cache_dtype = "f32";
     const auto engine = make_engine(config);
-    fs::remove_all(directory);
-    ASSERT_NE(engine, nullptr);
     const size_t num_tokens = golden.input_ids.size();
     const PerplexityResult result = evaluate(*engine, {.ids = golden.input_ids, .bos = {}}, {});
     ASSERT_EQ(result.nlls.size(), num_tokens - 1);
@@ -239,18 +228,16 @@ TEST(EvaluatePerplexity, ATrainedModelKnowsItsOwnStory) {
   config.device = "cpu";
   config.num_threads = 2;
   const auto engine = make_engine(config);
-  ASSERT_NE(engine, nullptr);
   const JsonDocument golden = JsonDocument::load(model / "golden_greedy_ids.json").value();
   std::vector<int32_t> ids;
   for (const simdjson::dom::element id : golden.root()["bos_only_greedy_ids"].get_array()) {
     ids.push_back(static_cast<int32_t>(id.get_int64().value()));
   }
   const std::string story = engine->decode(ids, true);
-  const auto text = tokenize_text(*engine, story, {});
-  ASSERT_TRUE(text.ok()) << text.status().message();
-  EXPECT_EQ(text->bos, 1);
-  const PerplexityResult result = evaluate(*engine, *text, {});
-  EXPECT_EQ(result.nlls.size(), text->ids.size());
+  const auto text = testing::value_of(tokenize_text(*engine, story, {}));
+  EXPECT_EQ(text.bos, 1);
+  const PerplexityResult result = evaluate(*engine, text, {});
+  EXPECT_EQ(result.nlls.size(), text.ids.size());
   // The space that the tokenizer adds before the first word is not a byte of the text.
   EXPECT_EQ(result.num_bytes, std::ssize(story));
   EXPECT_GT(result.perplexity(), 1.0);

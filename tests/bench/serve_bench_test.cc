@@ -12,6 +12,7 @@
 #include "bench/server_load.h"
 #include "http_client/client.h"
 #include "http_client/parsers.h"
+#include "support/value_of.h"
 
 namespace quire::bench {
 namespace {
@@ -26,13 +27,12 @@ using ::testing::Not;
 using ::testing::SizeIs;
 
 TEST(BenchServeUrl, TakesHostsPortsAndPaths) {
-  const auto url = http_client::parse_url("https://[::1]:8443/llm/");
-  ASSERT_TRUE(url.ok());
-  EXPECT_TRUE(url->is_tls);
-  EXPECT_EQ(url->host, "::1");
-  EXPECT_EQ(url->port, 8443);
-  EXPECT_EQ(url->path, "/llm");
-  EXPECT_EQ(http_client::host_field(*url), "[::1]:8443");
+  const auto url = testing::value_of(http_client::parse_url("https://[::1]:8443/llm/"));
+  EXPECT_TRUE(url.is_tls);
+  EXPECT_EQ(url.host, "::1");
+  EXPECT_EQ(url.port, 8443);
+  EXPECT_EQ(url.path, "/llm");
+  EXPECT_EQ(http_client::host_field(url), "[::1]:8443");
   EXPECT_EQ(http_client::host_field(*http_client::parse_url("http://a")), "a");
   for (const char* bad : {"", "a:80", "ftp://a", "http://", "http://a:0", "http://a:99999",
                           "http://u@a", "http://a/?q", "http://a\r\nX: y", "http://[::1"}) {
@@ -290,13 +290,13 @@ TEST(BenchBenchRequests, ATraceKeepsItsTimes) {
       "\n\n"
       R"({"timestamp_ms": 2000, "input_length": 5, "output_length": 3})"
       "\n";
-  const auto prompts = parse_trace(trace, "t", {.num_prompts = 10}, known_facts());
-  ASSERT_TRUE(prompts.ok()) << prompts.status().message();
-  ASSERT_THAT(*prompts, SizeIs(3));
-  EXPECT_THAT((*prompts)[0].token_ids, ElementsAre(1, 2));
-  EXPECT_NEAR(*(*prompts)[1].arrival_s, 0.9995, 1e-9);
-  EXPECT_THAT((*prompts)[1].token_ids, SizeIs(5));
-  EXPECT_EQ((*prompts)[2].text, "b");
+  const auto prompts =
+      testing::value_of(parse_trace(trace, "t", {.num_prompts = 10}, known_facts()));
+  ASSERT_THAT(prompts, SizeIs(3));
+  EXPECT_THAT(prompts[0].token_ids, ElementsAre(1, 2));
+  EXPECT_NEAR(*prompts[1].arrival_s, 0.9995, 1e-9);
+  EXPECT_THAT(prompts[1].token_ids, SizeIs(5));
+  EXPECT_EQ(prompts[2].text, "b");
   for (const char* bad : {"{}", "[]", R"({"output_length": 1})", R"({"prompt": "a"})",
                           R"({"prompt_token_ids": [-1], "output_length": 1})", ""}) {
     EXPECT_FALSE(parse_trace(bad, "t", {}, known_facts()).ok()) << bad;
@@ -324,13 +324,11 @@ TEST(BenchBenchRequests, BodiesAreOfTheirEndpoint) {
 
 TEST(BenchBenchRequests, RandomOnesAreIdsOrWords) {
   ServeDatasetConfig config = {.num_prompts = 4, .input_len = 6, .output_len = 2};
-  const auto ids = make_requests(config, known_facts());
-  ASSERT_TRUE(ids.ok());
-  for (const DatasetRequest& prompt : *ids) EXPECT_THAT(prompt.token_ids, SizeIs(6));
+  const auto ids = testing::value_of(make_requests(config, known_facts()));
+  for (const DatasetRequest& prompt : ids) EXPECT_THAT(prompt.token_ids, SizeIs(6));
   config.wants_text = true;
-  const auto words = make_requests(config, known_facts());
-  ASSERT_TRUE(words.ok());
-  for (const DatasetRequest& prompt : *words) {
+  const auto words = testing::value_of(make_requests(config, known_facts()));
+  for (const DatasetRequest& prompt : words) {
     EXPECT_EQ(std::count(prompt.text.begin(), prompt.text.end(), ' '), 5);
   }
 }

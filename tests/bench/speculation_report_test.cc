@@ -7,7 +7,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// As vLLM writes them, with one series per engine and the times at which counters were created.
+// Metrics of vLLM: one series per engine, and the times at which counters were created.
 constexpr std::string_view kMetrics = R"(# HELP vllm:spec_decode_num_drafts_total Number of drafts.
 # TYPE vllm:spec_decode_num_drafts_total counter
 vllm:spec_decode_num_drafts_total{engine="0",model_name="a b"} 100.0

@@ -83,22 +83,20 @@ TEST(TuneThreads, MeasuresAndKeepsThem) {
   ::setenv("XDG_CACHE_HOME", cache.path().c_str(), 1);
   ThreadTuneOptions options = {.engine = quire::testing::tiny_config(), .quick = true};
   options.engine.num_threads = 0;
-  const auto result = tune_threads(options, {});
-  ASSERT_TRUE(result.ok()) << result.status().message();
+  const auto result = testing::value_of(tune_threads(options, {}));
   std::vector<int> counts;
-  for (const ThreadTimes& times : result->times) {
+  for (const ThreadTimes& times : result.times) {
     counts.push_back(times.num_threads);
     for (const double seconds : {times.decode_s, times.batch_decode_s, times.prefill_s}) {
       EXPECT_GT(seconds, 0.0);
       EXPECT_LT(seconds, 60.0);
     }
   }
-  EXPECT_THAT(counts, ::testing::Contains(result->best.decode));
-  EXPECT_THAT(counts, ::testing::Contains(result->best.prefill));
+  EXPECT_THAT(counts, ::testing::Contains(result.best.decode));
+  EXPECT_THAT(counts, ::testing::Contains(result.best.prefill));
   const ModelFiles files = open_model_files(options.engine).value();
-  const auto platform = make_platform(options.engine, files);
-  ASSERT_TRUE(platform.ok());
-  EXPECT_EQ((*platform)->step_threads(), result->best) << "a later start uses them";
+  const auto platform = testing::value_of(make_platform(options.engine, files));
+  EXPECT_EQ(platform->step_threads(), result.best) << "a later start uses them";
   ::unsetenv("XDG_CACHE_HOME");
 }
 

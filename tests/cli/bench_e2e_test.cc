@@ -1,6 +1,5 @@
 // Runs `bench serve` against the real server.
 #include <gmock/gmock.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -9,45 +8,48 @@
 #include "base/json.h"
 #include "platform/platform.h"
 #include "support/process.h"
+#include "support/scratch_directory.h"
 
 namespace quire::cli {
 namespace {
 
 namespace fs = std::filesystem;
+using quire::testing::expect_exit;
 using quire::testing::Process;
 using quire::testing::run_quire;
 using quire::testing::SpawnResult;
+using quire::testing::Words;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
+// A path in the directory of all tests' files, which is removed at the end of the program.
 std::string scratch(const std::string& name) {
-  return (fs::path(::testing::TempDir()) / ("quire_bench_serve_" + name)).string();
+  static const quire::testing::ScratchDirectory directory;
+  return directory.path() / name;
 }
 
 // Serves the embedded model at its own socket.
 class BenchServe : public ::testing::Test {
  protected:
   void SetUp() override { ASSERT_THAT(server_.read_out("\n"), HasSubstr("serving")); }
-  std::vector<std::string> arguments(std::vector<std::string> more) const {
-    std::vector<std::string> all = {"bench", "serve", "--uds", socket_};
-    all.insert(all.end(), more.begin(), more.end());
-    return all;
+  Words arguments(const Words& more) const {
+    return Words{"bench", "serve", "--uds", socket_} + more;
   }
 
-  const std::string socket_ = scratch(std::to_string(::getpid()) + ".sock");
+  const std::string socket_ = scratch("served.sock");
   Process server_{{"serve", "--uds", socket_, "--api-key", "k", "--log-level", "warning"}};
 };
 
 TEST_F(BenchServe, MeasuresTheServersOutput) {
   const std::string report = scratch("report.json");
   for (const char* endpoint : {"/v1/completions", "/v1/chat/completions"}) {
-    const SpawnResult result = run_quire(arguments(
-        {"--api-key", "k", "--endpoint", endpoint, "--random-input-len", "12",
-         "--random-output-len", "8", "--num-prompts", "10", "--max-concurrency", "3",
-         "--ignore-eos", "--num-warmups", "1", "--goodput", "e2el:60000", "--json", report}));
-    ASSERT_EQ(result.exit_code, 0) << result.err;
+    const SpawnResult result =
+        expect_exit(0, arguments({"--api-key", "k", "--endpoint", endpoint, "--random-input-len",
+                                  "12", "--random-output-len", "8", "--num-prompts", "10",
+                                  "--max-concurrency", "3", "--ignore-eos", "--num-warmups", "1",
+                                  "--goodput", "e2el:60000", "--json", report}));
     EXPECT_THAT(result.out, HasSubstr("Successful requests:                     10"));
     EXPECT_THAT(result.out, HasSubstr("P99 TTFT (ms):"));
     const auto document = JsonDocument::load(report);
@@ -72,35 +74,33 @@ TEST_F(BenchServe, FollowsATraceAndDialogues) {
                        << "\n"
                        << R"({"timestamp_ms": 500, "input_length": 4, "output_length": 3})"
                        << "\n";
-  const SpawnResult traced = run_quire(arguments(
-      {"--api-key", "k", "--dataset-name", "trace", "--dataset-path", trace, "--ignore-eos"}));
-  ASSERT_EQ(traced.exit_code, 0) << traced.err;
+  const SpawnResult traced = expect_exit(0, arguments({"--api-key", "k", "--dataset-name", "trace",
+                                                       "--dataset-path", trace, "--ignore-eos"}));
   EXPECT_THAT(traced.out, HasSubstr("Total generated tokens:                  5"));
 
   const std::string dialogues = scratch("sharegpt.json");
   std::ofstream(dialogues) << R"([{"conversations": [{"value": "What is one and two and three?"},)"
                            << R"({"value": "That would be six, I think."}]}])";
   const SpawnResult talked =
-      run_quire(arguments({"--api-key", "k", "--dataset-name", "sharegpt", "--dataset-path",
-                           dialogues, "--sharegpt-output-len", "5", "--num-prompts", "2",
-                           "--request-rate", "20", "--ignore-eos"}));
-  ASSERT_EQ(talked.exit_code, 0) << talked.err;
+      expect_exit(0, arguments({"--api-key", "k", "--dataset-name", "sharegpt", "--dataset-path",
+                                dialogues, "--sharegpt-output-len", "5", "--num-prompts", "2",
+                                "--request-rate", "20", "--ignore-eos"}));
   EXPECT_THAT(talked.out, HasSubstr("Total generated tokens:                  10"));
 }
 
 TEST_F(BenchServe, ReportsErrors) {
-  const SpawnResult refused = run_quire(arguments({"--model", "quire-abacus", "--vocab-size", "10",
-                                                   "--num-prompts", "5", "--api-key", "wrong"}));
-  EXPECT_EQ(refused.exit_code, 1);
+  const SpawnResult refused = expect_exit(
+      1, arguments("--model quire-abacus --vocab-size 10 --num-prompts 5 --api-key wrong"));
   EXPECT_THAT(refused.err, HasSubstr("5 requests failed: HTTP 401"));
-  EXPECT_THAT(run_quire({"bench", "serve", "--port", "1"}).err, HasSubstr("cannot connect"));
-  EXPECT_EQ(run_quire(arguments({"--goodput", "speed:1"})).exit_code, 2);
-  EXPECT_EQ(run_quire(arguments({"--dataset-name", "trace"})).exit_code, 2);
+  EXPECT_THAT(run_quire("bench serve --port 1").err, HasSubstr("cannot connect"));
+  expect_exit(2, arguments("--goodput speed:1"));
+  expect_exit(2, arguments("--dataset-name trace"));
 }
 
 TEST_F(BenchServe, CtrlCReportsTheMeasuredPart) {
-  Process client(arguments({"--api-key", "k", "--random-input-len", "4", "--random-output-len", "4",
-                            "--num-prompts", "1000", "--request-rate", "20", "--ignore-eos"}));
+  Process client(
+      arguments("--api-key k --random-input-len 4 --random-output-len 4 --num-prompts 1000 "
+                "--request-rate 20 --ignore-eos"));
   ::usleep(1'500'000);  // the time that is measured
   client.kill(SIGINT);
   std::string out;
@@ -115,17 +115,16 @@ TEST_F(BenchServe, CtrlCReportsTheMeasuredPart) {
 
 // Serves the embedded model with drafts, and returns the text and the JSON of a measurement.
 std::pair<std::string, JsonDocument> measure_drafts(const std::string& speculation) {
-  const std::string socket = scratch(std::to_string(::getpid()) + "_drafts.sock");
+  const std::string socket = scratch("drafts.sock");
   const std::string report = scratch("drafts.json");
   Process server({"serve", "--uds", socket, "--log-level", "error", "--speculative-config",
                   R"({"method": "ngram", "num_speculative_tokens": 3, "prompt_lookup_min": 1,)"
                   R"("enable_adaptive_verification": false)" +
                       speculation + "}"});
   EXPECT_THAT(server.read_out("\n"), HasSubstr("serving"));
-  const SpawnResult result = run_quire({"bench", "serve", "--uds", socket, "--random-input-len",
-                                        "12", "--random-output-len", "60", "--num-prompts", "4",
-                                        "--num-warmups", "1", "--ignore-eos", "--json", report});
-  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const SpawnResult result = expect_exit(
+      0, {"bench", "serve", "--uds", socket, "--random-input-len", "12", "--random-output-len",
+          "60", "--num-prompts", "4", "--num-warmups", "1", "--ignore-eos", "--json", report});
   return {result.out, JsonDocument::load(report).value()};
 }
 
@@ -151,20 +150,17 @@ TEST(BenchServeDrafts, AreLabelledIfTheirAcceptanceIsSynthetic) {
 }
 
 TEST(BenchServeUsage, RefusesWrongServersWithoutShowingSecrets) {
-  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
-      {{"--base-url", "nope"}, "--base-url: got 'nope'"},
-      {{"--base-url", "http://user:secret@host"}, "--base-url: got 'host'"},
-      {{"--base-url", "http://a", "--port", "1"}, "expected --base-url or --uds"},
-      {{"--uds", "a", "--port", "1"}, "expected --base-url or --uds"},
+  const std::vector<std::pair<Words, std::string>> cases = {
+      {"--base-url nope", "--base-url: got 'nope'"},
+      {"--base-url http://user:secret@host", "--base-url: got 'host'"},
+      {"--base-url http://a --port 1", "expected --base-url or --uds"},
+      {"--uds a --port 1", "expected --base-url or --uds"},
       {{"--api-key", "secret\xff"}, "--api-key: expected valid UTF-8"},
       {{"--api_key", "secret\xff"}, "--api-key: expected valid UTF-8"},
-      {{"--apikey", "secret"}, "--apikey: is no flag of this command; did you mean --api-key?"},
-      {{"--apikey=secret"}, "--apikey: is no flag of this command; did you mean --api-key?"}};
+      {"--apikey secret", "--apikey: is no flag of this command; did you mean --api-key?"},
+      {"--apikey=secret", "--apikey: is no flag of this command; did you mean --api-key?"}};
   for (const auto& [more, error] : cases) {
-    std::vector<std::string> arguments = {"bench", "serve"};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    const SpawnResult result = run_quire(arguments);
-    EXPECT_EQ(result.exit_code, 2) << error;
+    const SpawnResult result = expect_exit(2, "bench serve" + more);
     EXPECT_THAT(result.err, HasSubstr(error));
     EXPECT_THAT(result.err, Not(HasSubstr("secret")));
   }
@@ -173,24 +169,20 @@ TEST(BenchServeUsage, RefusesWrongServersWithoutShowingSecrets) {
 TEST(BenchAttention, FailsWithAReasonWithoutAGpu) {
   if (cuda_status().ok()) GTEST_SKIP() << "there is a GPU";
   for (const char* grid : {"seed", "strict", "prefill"}) {
-    const SpawnResult result = run_quire({"bench", "attention", "--grid", grid});
-    EXPECT_EQ(result.exit_code, 1);
+    const SpawnResult result = expect_exit(1, {"bench", "attention", "--grid", grid});
     EXPECT_THAT(result.out, IsEmpty());
     EXPECT_THAT(result.err, HasSubstr("quire bench attention: [bench] attention is measured on a "
                                       "GPU only; [cuda]"));
   }
-  const SpawnResult tune = run_quire({"tune", "--quick", "--device", "cuda"});
-  EXPECT_EQ(tune.exit_code, 1);
+  const SpawnResult tune = expect_exit(1, "tune --quick --device cuda");
   EXPECT_THAT(tune.err, HasSubstr("[tune] attention is tuned on a GPU only"));
 }
 
 TEST(Tune, KeepsTheThreadsOfACpuForLaterStarts) {
   const std::string cache = scratch("cache");
-  fs::remove_all(cache);
   ::setenv("XDG_CACHE_HOME", cache.c_str(), 1);
   const std::string csv = scratch("threads.csv");
-  const SpawnResult tune = run_quire({"tune", "--device", "cpu", "--quick", "--output", csv});
-  EXPECT_EQ(tune.exit_code, 0) << tune.err;
+  const SpawnResult tune = expect_exit(0, {"tune", "--device", "cpu", "--quick", "--output", csv});
   EXPECT_THAT(tune.out, HasSubstr("prompt of 512"));
   EXPECT_THAT(tune.out, HasSubstr("chosen: "));
   EXPECT_THAT(tune.out, HasSubstr("kept in " + cache + "/quire/threads_"));
@@ -199,39 +191,34 @@ TEST(Tune, KeepsTheThreadsOfACpuForLaterStarts) {
   std::getline(written, header);
   EXPECT_EQ(header, "threads,decode_s,batch_decode_s,prefill_s");
 
-  const auto doctor = [](std::vector<std::string> flags) {
-    flags.insert(flags.begin(), {"doctor", "--device", "cpu"});
-    return run_quire(flags).out;
+  const auto doctor = [](const Words& flags) {
+    return run_quire("doctor --device cpu" + flags).out;
   };
   EXPECT_THAT(doctor({}), HasSubstr("\ntuned threads"));
-  EXPECT_THAT(doctor({"--threads", "1"}), Not(HasSubstr("tuned threads")));
-  EXPECT_THAT(doctor({"--tuning-table", "builtin"}), Not(HasSubstr("tuned threads")));
+  EXPECT_THAT(doctor("--threads 1"), Not(HasSubstr("tuned threads")));
+  EXPECT_THAT(doctor("--tuning-table builtin"), Not(HasSubstr("tuned threads")));
   ::unsetenv("XDG_CACHE_HOME");
 }
 
 TEST(BenchAttention, MistakesAreOneLineAndExitCode2) {
-  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
-      {{"--grid", "table"}, "one of seed, strict, prefill"},
-      {{"--num-heads", "8"}, "--num-kv-heads"},
-      {{"--num-heads", "9", "--num-kv-heads", "2", "--head-dim", "64"}, "multiple"},
-      {{"--num-heads", "16", "--num-kv-heads", "1", "--head-dim", "64", "--latent-dim", "65"},
-       "--latent-dim"},
-      {{"--num-seqs", "1,x"}, "--num-seqs"},
-      {{"--num-seqs", "0"}, "integers in [1, 4096]"},
-      {{"--seq-lens", "4", "--q-len", "5"}, "at least the 5 tokens"},
-      {{"--grid", "prefill", "--q-len", "5"}, "--q-len"},
-      {{"--cached-prefix", "64"}, "--cached-prefix: has no effect with --grid seed"},
-      {{"--grid", "prefill", "--cached-prefix", "-1"}, "--cached-prefix"},
-      {{"--backends", "xqa,fa9"}, "got 'fa9', expected one of native, flashinfer, xqa, cudnn"},
-      {{"--backends", ""}, "expected one of native"},
-      {{"--kv-cache-dtype", "int8"}, "--kv-cache-dtype: got int8 on a GPU"},
-      {{"--json", "/no/such/folder/x.json"}, "--json"}};
+  const std::vector<std::pair<Words, std::string>> cases = {
+      {"--grid table", "one of seed, strict, prefill"},
+      {"--num-heads 8", "--num-kv-heads"},
+      {"--num-heads 9 --num-kv-heads 2 --head-dim 64", "multiple"},
+      {"--num-heads 16 --num-kv-heads 1 --head-dim 64 --latent-dim 65", "--latent-dim"},
+      {"--num-seqs 1,x", "--num-seqs"},
+      {"--num-seqs 0", "integers in [1, 4096]"},
+      {"--seq-lens 4 --q-len 5", "at least the 5 tokens"},
+      {"--grid prefill --q-len 5", "--q-len"},
+      {"--cached-prefix 64", "--cached-prefix: has no effect with --grid seed"},
+      {"--grid prefill --cached-prefix -1", "--cached-prefix"},
+      {"--backends xqa,fa9", "got 'fa9', expected one of native, flashinfer, xqa, cudnn"},
+      {"--backends ''", "expected one of native"},
+      {"--kv-cache-dtype int8", "--kv-cache-dtype: got int8 on a GPU"},
+      {"--json /no/such/folder/x.json", "--json"}};
   for (const auto& [flags, expected] : cases) {
-    std::vector<std::string> words = {"bench", "attention"};
-    words.insert(words.end(), flags.begin(), flags.end());
-    const SpawnResult result = run_quire(words);
-    EXPECT_EQ(result.exit_code, 2) << expected;
-    EXPECT_THAT(result.err, AllOf(HasSubstr("quire bench attention:"), HasSubstr(expected)));
+    EXPECT_THAT(expect_exit(2, "bench attention" + flags).err,
+                AllOf(HasSubstr("quire bench attention:"), HasSubstr(expected)));
   }
 }
 

@@ -9,14 +9,18 @@
 #include <vector>
 
 #include "support/process.h"
+#include "support/scratch_directory.h"
 
 namespace quire::cli {
 namespace {
 
 namespace fs = std::filesystem;
+using quire::testing::expect_exit;
 using quire::testing::run_quire;
+using quire::testing::ScratchDirectory;
 using quire::testing::SpawnResult;
 using quire::testing::TerminalProcess;
+using quire::testing::Words;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -33,14 +37,9 @@ constexpr const char* kPromptEnd = "\x1b[?2004l";
 
 class ChatAtATerminal : public ::testing::Test {
  protected:
-  ChatAtATerminal() { fs::remove_all(state_); }
-  ~ChatAtATerminal() override { fs::remove_all(state_); }
-
-  std::unique_ptr<TerminalProcess> start(std::vector<std::string> more = {}) const {
-    std::vector<std::string> arguments = {"chat", "--temperature", "0"};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    auto chat = std::make_unique<TerminalProcess>(
-        arguments, std::vector<std::string>{"XDG_STATE_HOME=" + state_.string()});
+  std::unique_ptr<TerminalProcess> start(const Words& more = {}) const {
+    auto chat = std::make_unique<TerminalProcess>("chat --temperature 0" + more,
+                                                  Words{"XDG_STATE_HOME=" + state_.string()});
     chat->read_until(kPrompt);
     return chat;
   }
@@ -56,7 +55,8 @@ class ChatAtATerminal : public ::testing::Test {
     return chat.wait();
   }
 
-  fs::path state_ = fs::path(::testing::TempDir()) / "quire_chat_state";
+  const ScratchDirectory scratch_;
+  fs::path state_ = scratch_.path() / "state";
   fs::path history_ = state_ / "quire" / "chat_history.jsonl";
 };
 
@@ -92,7 +92,7 @@ TEST_F(ChatAtATerminal, RemembersMessagesOverSessions) {
             fs::perms::owner_read | fs::perms::owner_write);
 
   chat = start();
-  enter(*chat, std::string(kUp) + kUp);  // behind /stats
+  enter(*chat, std::string(kUp) + kUp);  // past /stats
   EXPECT_THAT(enter(*chat, "/system"), HasSubstr("remembered\r\n"));
   enter(*chat, "/system -");
   enter(*chat, std::string(kCtrlR) + "remem");
@@ -155,29 +155,26 @@ TEST_F(ChatAtATerminal, SigtermEndsThePrompt) {
 
 class ChatAtAPipe : public ::testing::Test {
  protected:
-  ~ChatAtAPipe() override { fs::remove(file_); }
-
   static SpawnResult chat(const std::string& input) {
-    return run_quire({"chat", "--temperature", "0", "--log-level", "error"}, {.input = input});
+    return run_quire("chat --temperature 0 --log-level error", {.input = input});
   }
 
-  fs::path file_ = fs::path(::testing::TempDir()) / "quire_chat.json";
+  const ScratchDirectory scratch_;
+  fs::path file_ = scratch_.path() / "chat.json";
 };
 
 TEST_F(ChatAtAPipe, SaysByWhichMethodItDrafts) {
   const SpawnResult plain = chat("What is 12*34?\n");
   EXPECT_THAT(plain.err, Not(HasSubstr("drafts")));
-  const SpawnResult drafting =
-      run_quire({"chat", "--temperature", "0", "--log-level", "error", "--speculative-config",
-                 R"({"method": "eagle3", "num_speculative_tokens": 4})"},
-                {.input = "What is 12*34?\n"});
-  EXPECT_EQ(drafting.exit_code, 0) << drafting.err;
+  const SpawnResult drafting = expect_exit(
+      0,
+      R"(chat --temperature 0 --log-level error --speculative-config '{"method": "eagle3", "num_speculative_tokens": 4}')",
+      {.input = "What is 12*34?\n"});
   EXPECT_THAT(drafting.err, HasSubstr("(drafts by eagle3, up to 4 tokens per step)\n"));
   EXPECT_EQ(drafting.out, plain.out);
 }
 
 TEST_F(ChatAtAPipe, SavesAndLoadsAConversation) {
-  fs::remove(file_);
   const std::string question = "Tom has 3 apples and buys 5. How many?\n";
   const SpawnResult saved =
       chat("/system Be brief.\n" + question + "/save " + file_.string() + "\n");
@@ -191,7 +188,6 @@ TEST_F(ChatAtAPipe, SavesAndLoadsAConversation) {
 }
 
 TEST_F(ChatAtAPipe, ReplacesOnlyTheFileOfItsConversation) {
-  fs::remove(file_);
   const std::string save = "/save " + file_.string() + "\n";
   EXPECT_EQ(chat(save + save).exit_code, 0);
   EXPECT_THAT(chat(save).err, HasSubstr("exists; expected the path of a new file"));

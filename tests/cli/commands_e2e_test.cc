@@ -19,17 +19,21 @@
 #include "support/process.h"
 #include "support/scratch_directory.h"
 #include "support/shared_data.h"
+#include "support/value_of.h"
 
 namespace quire::cli {
 namespace {
 
 namespace fs = std::filesystem;
 using quire::testing::abacus_path;
+using quire::testing::expect_exit;
 using quire::testing::Process;
 using quire::testing::run_quire;
+using quire::testing::ScratchDirectory;
 using quire::testing::shared_data_path;
 using quire::testing::source_path;
 using quire::testing::SpawnResult;
+using quire::testing::Words;
 using ::testing::AllOf;
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
@@ -41,11 +45,20 @@ size_t count_lines(const std::string& text) {
   return static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));
 }
 
-// A temporary file, removed at the end of the test.
+// The directory of all tests' files, removed at the end of the program.
+const ScratchDirectory& scratch() {
+  static const ScratchDirectory directory;
+  return directory;
+}
+
 std::string scratch_file(const std::string& name, const std::string& text) {
-  const fs::path path = fs::path(::testing::TempDir()) / ("quire_cli_" + name);
-  std::ofstream(path, std::ios::binary) << text;
-  return path.string();
+  return scratch().write(name, text);
+}
+
+fs::path scratch_folder(const std::string& name) {
+  fs::path folder = scratch().path() / name;
+  fs::create_directories(folder);
+  return folder;
 }
 
 JsonDocument parse_json(std::string_view text) {
@@ -69,194 +82,179 @@ std::string text_of(simdjson::dom::element value) {
 }
 
 TEST(Usage, HelpAndVersionSucceed) {
-  EXPECT_THAT(run_quire({"--version"}).out, StartsWith("quire "));
-  EXPECT_EQ(run_quire({"-v"}).out, run_quire({"--version"}).out);
-  EXPECT_EQ(run_quire({"version"}).out, run_quire({"--version"}).out);
-  EXPECT_EQ(run_quire({"help"}).out, run_quire({"--help"}).out);
-  EXPECT_EQ(run_quire({"help", "bench", "latency"}).out,
-            run_quire({"bench", "latency", "--help"}).out);
+  EXPECT_THAT(run_quire("--version").out, StartsWith("quire "));
+  EXPECT_EQ(run_quire("-v").out, run_quire("--version").out);
+  EXPECT_EQ(run_quire("version").out, run_quire("--version").out);
+  EXPECT_EQ(run_quire("help").out, run_quire("--help").out);
+  EXPECT_EQ(run_quire("help bench latency").out, run_quire("bench latency --help").out);
   for (const char* command :
        {"generate", "chat", "tokenize", "detokenize", "template", "doctor", "tune", "completion"}) {
-    const SpawnResult help = run_quire({command, "--help"});
-    EXPECT_EQ(help.exit_code, 0) << command;
-    EXPECT_THAT(help.out, HasSubstr("Example:")) << command;
+    EXPECT_THAT(expect_exit(0, {command, "--help"}).out, HasSubstr("Example:")) << command;
   }
-  for (const std::vector<std::string>& words :
-       std::vector<std::vector<std::string>>{{"bench", "throughput", "--help"},
-                                             {"bench", "latency", "--help"},
-                                             {"eval", "gsm8k", "--help"},
-                                             {"eval", "perplexity", "--help"}}) {
-    EXPECT_THAT(run_quire(words).out, HasSubstr("Example:"));
+  for (const char* command : {"bench throughput --help", "bench latency --help",
+                              "eval gsm8k --help", "eval perplexity --help"}) {
+    EXPECT_THAT(run_quire(command).out, HasSubstr("Example:"));
   }
 }
 
 TEST(Usage, HelpSaysDefaultsOfSizes) {
-  EXPECT_THAT(run_quire({"serve", "--help"}).out,
-              AllOf(HasSubstr("Largest request body [32M]\n"),
-                    HasSubstr("that are not parsed yet [512M]\n")));
+  EXPECT_THAT(run_quire("serve --help").out, AllOf(HasSubstr("Largest request body [32M]\n"),
+                                                   HasSubstr("that are not parsed yet [512M]\n")));
 }
 
 TEST(Usage, MistakesAreOneLineAndExitCode2) {
-  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
-      {{"generate", "--no-such-flag"}, "--no-such-flag"},
-      {{"generate", "--temperature", "hot"}, "--temperature: got 'hot', expected a number"},
-      {{"generate", "--top-p", "1.5"}, "in (0, 1]"},
-      {{"generate", "--max-tokens"}, "--max-tokens: expected a value"},
-      {{"chat", "--generation-config", "dir"}, "got 'dir', expected one of auto, vllm: another"},
-      {{"bench", "--generation-config", "vllm"}, "is a flag of quire "},
-      {{"generate", "--block-size", "20"}, "16, 32 or 64"},
-      {{"generate", "--device", "tpu"}, "one of auto, cpu, cuda"},
-      {{"generate", "--quantization", "awq"}, "one of none, fp8"},
-      {{"generate", "--prompt-ids", "1,x"}, "token ids"},
-      {{"generate", "--format", "xml"}, "one of text, json"},
-      {{"generate", "mymodel", "Once upon a time"}, "'mymodel' is no model"},
-      {{"generate", "mymodel", "--prompt", "Hi"}, "'mymodel' is no model"},
-      {{"generate", "mymodel", "hello"}, "quire pull ORG/NAME or smollm2 downloads one"},
-      {{"generate", "--log-level", "loud"}, "debug"},
-      {{"tokenize"}, "--text"},
-      {{"template"}, "--input"},
-      {{"eval", "gsm8k"}, "--data"},
-      {{"eval", "perplexity"}, "expected --data FILE"},
-      {{"eval", "perplexity", "--data", "a", "--context", "64", "--stride", "65"},
+  const std::vector<std::pair<Words, std::string>> cases = {
+      {"generate --no-such-flag", "--no-such-flag"},
+      {"generate --temperature hot", "--temperature: got 'hot', expected a number"},
+      {"generate --top-p 1.5", "in (0, 1]"},
+      {"generate --max-tokens", "--max-tokens: expected a value"},
+      {"chat --generation-config dir", "got 'dir', expected one of auto, vllm: another"},
+      {"bench --generation-config vllm", "is a flag of quire "},
+      {"generate --block-size 20", "16, 32 or 64"},
+      {"generate --device tpu", "one of auto, cpu, cuda"},
+      {"generate --quantization awq", "one of none, fp8"},
+      {"generate --prompt-ids 1,x", "token ids"},
+      {"generate --format xml", "one of text, json"},
+      {"generate mymodel 'Once upon a time'", "'mymodel' is no model"},
+      {"generate mymodel --prompt Hi", "'mymodel' is no model"},
+      {"generate mymodel hello", "quire pull ORG/NAME or smollm2 downloads one"},
+      {"generate --log-level loud", "debug"},
+      {"tokenize", "--text"},
+      {"template", "--input"},
+      {"eval gsm8k", "--data"},
+      {"eval perplexity", "expected --data FILE"},
+      {"eval perplexity --data a --context 64 --stride 65",
        "--stride: got 65, expected 1 to 64, the --context"},
-      {{"eval", "perplexity", "--data", "a", "--stride", "0"}, "--stride: got '0', expected"},
-      {{"eval", "perplexity", "--data", "a", "--context", "0"}, "--context: got '0', expected"},
-      {{"eval", "perplexity", "--data", "a", "--max-tokens", "1"}, "--max-tokens: got '1'"},
-      {{"bench", "throughput", "--dataset-name", "sharegpt"}, "--dataset-path"},
-      {{"bench", "throughput", "--random-range-ratio", "1"}, "in [0, 1)"},
-      {{"completion", "tcsh"}, "got 'tcsh', expected one of bash, zsh, fish"},
-      {{"frobnicate"}, "'frobnicate' is no command; expected one of generate, chat, serve"},
-      {{"genrate"}, "'genrate' is no command; did you mean generate? See quire --help"},
-      {{"help", "benhc"}, "'benhc' is no command; did you mean bench?"},
-      {{"run", "llama"}, "run is quire chat MODEL here"},
-      {{"ps"}, "lists its model at /v1/models"},
-      {{"generate", "--tempurature", "1"},
+      {"eval perplexity --data a --stride 0", "--stride: got '0', expected"},
+      {"eval perplexity --data a --context 0", "--context: got '0', expected"},
+      {"eval perplexity --data a --max-tokens 1", "--max-tokens: got '1'"},
+      {"bench throughput --dataset-name sharegpt", "--dataset-path"},
+      {"bench throughput --random-range-ratio 1", "in [0, 1)"},
+      {"completion tcsh", "got 'tcsh', expected one of bash, zsh, fish"},
+      {"frobnicate", "'frobnicate' is no command; expected one of generate, chat, serve"},
+      {"genrate", "'genrate' is no command; did you mean generate? See quire --help"},
+      {"help benhc", "'benhc' is no command; did you mean bench?"},
+      {"run llama", "run is quire chat MODEL here"},
+      {"ps", "lists its model at /v1/models"},
+      {"generate --tempurature 1",
        "--tempurature: is no flag of this command; did you mean "
        "--temperature?"},
-      {{"serve", "a", "--model", "b"}, "expected one model, got a and --model b"},
-      {{"serve", ""}, "MODEL: got '', expected a text that is not empty"},
-      {{"serve", "--served-model-name", "a", "/"}, "quire serve / …"},
-      {{"serve", "--served-model-name", ""}, "--served-model-name: expected a name"},
-      {{"serve", "--served-model-name", "a", "a"}, "--served-model-name: got a twice"},
-      {{"serve", "--max-request-bytes", "0"}, "--max-request-bytes: got 0, expected at least 1"},
-      {{"serve", "--max-tokenize-bytes", "0"}, "--max-tokenize-bytes: got 0, expected at least 1"},
-      {{"serve", "--max-stored-response-bytes", "1M"}, "expected --max-stored-responses with it"},
-      {{"serve", "--max-concurrency-per-key", "3"}, "expected --api-key or --api-key-file"},
-      {{"serve", "--uds", "/tmp/x", "--max-connections-per-peer", "2"}, "not both"},
-      {{"serve", "--allowed-origins", "foo"}, "--allowed-origins: got 'foo'"},
-      {{"serve", "--allowed-hosts", "a", "--allowed-hosts", "http://a"},
-       "--allowed-hosts: got 'http://a'"},
-      {{"serve", "--allowed-hosts", ""}, "--allowed-hosts: got ''"},
-      {{"serve", "--enable-prefix-caching", "--no-enable-prefix-caching"},
+      {"serve a --model b", "expected one model, got a and --model b"},
+      {"serve ''", "MODEL: got '', expected a text that is not empty"},
+      {"serve --served-model-name a /", "quire serve / …"},
+      {"serve --served-model-name ''", "--served-model-name: expected a name"},
+      {"serve --served-model-name a a", "--served-model-name: got a twice"},
+      {"serve --max-request-bytes 0", "--max-request-bytes: got 0, expected at least 1"},
+      {"serve --max-tokenize-bytes 0", "--max-tokenize-bytes: got 0, expected at least 1"},
+      {"serve --max-stored-response-bytes 1M", "expected --max-stored-responses with it"},
+      {"serve --max-concurrency-per-key 3", "expected --api-key or --api-key-file"},
+      {"serve --uds /tmp/x --max-connections-per-peer 2", "not both"},
+      {"serve --allowed-origins foo", "--allowed-origins: got 'foo'"},
+      {"serve --allowed-hosts a --allowed-hosts http://a", "--allowed-hosts: got 'http://a'"},
+      {"serve --allowed-hosts ''", "--allowed-hosts: got ''"},
+      {"serve --enable-prefix-caching --no-enable-prefix-caching",
        "contradicts --enable-prefix-caching"},
-      {{"serve", "-tp", "65"}, "-tp: got '65', expected"},
-      {{"serve", "-tp=0"}, "-tp: got '0', expected"},
-      {{"serve", "-m", "a"}, "-m: is --model here"},
-      {{"eval", "perplexity", "--data", "x", "-f", "x"}, "-f: is --data here"},
-      {{"eval", "perplexity", "--data", "x", "-c", "9"}, "-c: is --context here"},
-      {{"serve", "-hf", "a/b-GGUF"}, "GGUF files are not downloaded"},
-      {{"quantize", "--to", "q4_0", "--out", "x", "--imatrix", "f"}, "--imatrix: is not supported"},
-      {{"serve", "--quantization", "awq_marlin"},
+      {"serve -tp 65", "-tp: got '65', expected"},
+      {"serve -tp=0", "-tp: got '0', expected"},
+      {"serve -m a", "-m: is --model here"},
+      {"eval perplexity --data x -f x", "-f: is --data here"},
+      {"eval perplexity --data x -c 9", "-c: is --context here"},
+      {"serve -hf a/b-GGUF", "GGUF files are not downloaded"},
+      {"quantize --to q4_0 --out x --imatrix f", "--imatrix: is not supported"},
+      {"serve --quantization awq_marlin",
        "got 'awq_marlin', expected one of none, fp8: the checkpoint's config.json names"},
-      {{"serve", "--quantization", "bitsandbytes"}, "it is not supported"},
-      {{"serve", "--kv-cache-dtype", "q8_0"}, "int8: q8_0 is int8 here, on a CPU; a GPU has fp8"},
-      {{"llama-server", "-m", "x"}, "llama-server is quire serve MODEL here"},
-      {{"llama-perplexity", "-m", "x"}, "is quire eval perplexity --model MODEL --data TEXT here"},
-      {{"convert_hf_to_gguf.py", "x"}, "is quire quantize --model DIR --to q4_k_m --out FILE.gguf"},
-      {{"imatrix"}, "with --calibration-file TEXT"},
-      {{"quantize", "a/b", "out.gguf", "--to", "q4_0", "--out", "x"},
+      {"serve --quantization bitsandbytes", "it is not supported"},
+      {"serve --kv-cache-dtype q8_0", "int8: q8_0 is int8 here, on a CPU; a GPU has fp8"},
+      {"llama-server -m x", "llama-server is quire serve MODEL here"},
+      {"llama-perplexity -m x", "is quire eval perplexity --model MODEL --data TEXT here"},
+      {"convert_hf_to_gguf.py x", "is quire quantize --model DIR --to q4_k_m --out FILE.gguf"},
+      {"imatrix", "with --calibration-file TEXT"},
+      {"quantize a/b out.gguf --to q4_0 --out x",
        "got 'out.gguf' as well, expected one MODEL; the target is --to q4_k_m here"},
-      {{"pull", "nope"}, "NAME: got 'nope', expected smollm2, ORG/NAME"},
-      {{"serve", "-ngl", "99"}, "-ngl: is not needed"},
-      {{"generate", "--temp", "1"}, "--temp: is --temperature here"},
-      {{"serve", "--mem-fraction-static=.8"}, "is --gpu-memory-utilization here"},
-      {{"generate", "--logprobs", "1"}, "need --format json"},
-      {{"generate", "--prompt", "a", "--chat-template", "a.jinja"}, "needs --chat"},
-      {{"generate", "--prompt", "a", "--allow-special-tokens-in-messages"}, "needs --chat"},
-      {{"generate", "--prompt-logprobs", "1"}, "need --format json"},
-      {{"chat", "--logprobs", "1"}, "need --format json"},
-      {{"bench", "latency", "--json", "/no/such/x.json"}, "in a folder that exists"},
-      {{"template", "a", "--tokenizer", "b", "--input", "-"}, "MODEL: got a and --tokenizer b"},
-      {{"detokenize", "--ids", "1", "--text", "2"}, "--text: got '1' and '2', expected one of them"},
-      {{"bench", "serve", "throughput"}, "got 'throughput', expected flags only"},
-      {{"tune", "m", "--num-heads", "8"}, "together"},
-      {{"tune", "m", "--num-heads", "8", "--num-kv-heads", "8", "--head-dim", "64"},
+      {"pull nope", "NAME: got 'nope', expected smollm2, ORG/NAME"},
+      {"serve -ngl 99", "-ngl: is not needed"},
+      {"generate --temp 1", "--temp: is --temperature here"},
+      {"serve --mem-fraction-static=.8", "is --gpu-memory-utilization here"},
+      {"generate --logprobs 1", "need --format json"},
+      {"generate --prompt a --chat-template a.jinja", "needs --chat"},
+      {"generate --prompt a --allow-special-tokens-in-messages", "needs --chat"},
+      {"generate --prompt-logprobs 1", "need --format json"},
+      {"chat --logprobs 1", "need --format json"},
+      {"bench latency --json /no/such/x.json", "in a folder that exists"},
+      {"template a --tokenizer b --input -", "MODEL: got a and --tokenizer b"},
+      {"detokenize --ids 1 --text 2", "--text: got '1' and '2', expected one of them"},
+      {"bench serve throughput", "got 'throughput', expected flags only"},
+      {"tune m --num-heads 8", "together"},
+      {"tune m --num-heads 8 --num-kv-heads 8 --head-dim 64",
        "expected a model or --num-heads, not both"},
-      {{"pull"}, "expected NAME: smollm2; ORG/NAME or ORG/NAME@REVISION"},
-      {{"quantize", "--to", "q8_0"}, "expected --out PATH"},
-      {{"quantize", "--to", "q8_0", "--out", "-"},
-       "--out: got - (standard output), expected a path"},
-      {{"quantize", "--to", "q3_k", "--out", "x"}, "--to: got 'q3_k', expected one of q8_0, q4_0"},
-      {{"quantize", "--to", "q8_0", "--out", "x", "--group-size", "64"},
-       "expected --group-size with --to w4a16 only"},
-      {{"quantize", "--to", "w4a16", "--out", "x", "--group-size", "100"},
+      {"pull", "expected NAME: smollm2; ORG/NAME or ORG/NAME@REVISION"},
+      {"quantize --to q8_0", "expected --out PATH"},
+      {"quantize --to q8_0 --out -", "--out: got - (standard output), expected a path"},
+      {"quantize --to q3_k --out x", "--to: got 'q3_k', expected one of q8_0, q4_0"},
+      {"quantize --to q8_0 --out x --group-size 64", "expected --group-size with --to w4a16 only"},
+      {"quantize --to w4a16 --out x --group-size 100",
        "--group-size: got 100, expected a multiple of 16"},
-      {{"quantize", "--to", "q8_0", "--out", "x", "--perplexity-tokens", "9"},
+      {"quantize --to q8_0 --out x --perplexity-tokens 9",
        "expected --perplexity-tokens with --perplexity FILE only"},
-      {{"quantize", "--to", "q8_0", "--out", "x", "--calibration-file", "text"},
+      {"quantize --to q8_0 --out x --calibration-file text",
        "expected --calibration-file with --to w4a16 only"},
-      {{"quantize", "--to", "w4a16", "--out", "x", "--calibration-tokens", "99"},
+      {"quantize --to w4a16 --out x --calibration-tokens 99",
        "expected --calibration-tokens with --calibration-file FILE only"},
-      {{"quantize", "--to", "w4a16", "--out", "x", "--calibration-file", "-", "--perplexity", "-"},
+      {"quantize --to w4a16 --out x --calibration-file - --perplexity -",
        "expected standard input (-) for one of --calibration-file and --perplexity"},
-      {{"quantize", "--to", "w4a16", "--out", "x", "--calibration-file", "text",
-        "--calibration-tokens", "9"},
+      {"quantize --to w4a16 --out x --calibration-file text --calibration-tokens 9",
        "--calibration-tokens: got '9'"},
-      {{"completion"}, "expected SHELL: bash, zsh or fish"},
-      {{"generate", "--ignore-eos=5"}, "--ignore-eos: got '5', expected true or false"},
-      {{"generate", "--stop", ""}, "--stop: got '', expected a text that is not empty"},
-      {{"generate", "--model", ""}, "--model: got '', expected a path"},
-      {{"generate", "--model="}, "--model"},
-      {{"generate", "--tokenizer", ""}, "--tokenizer: got ''"},
-      {{"generate", "--input", ""}, "--input: got ''"},
-      {{"generate", "--prompt-ids", ""}, "--prompt-ids: got ''"},
-      {{"bench", "throughput", "--json", ""}, "--json: got ''"},
-      {{"bench", "throughput", "--json", "-"}, "--json: got '-'"},
-      {{"bench", "throughput", "--dataset-name", "sharegpt", "--dataset-path", "x", "--input-len",
-        "7"},
+      {"completion", "expected SHELL: bash, zsh or fish"},
+      {"generate --ignore-eos=5", "--ignore-eos: got '5', expected true or false"},
+      {"generate --stop ''", "--stop: got '', expected a text that is not empty"},
+      {"generate --model ''", "--model: got '', expected a path"},
+      {"generate --model=", "--model"},
+      {"generate --tokenizer ''", "--tokenizer: got ''"},
+      {"generate --input ''", "--input: got ''"},
+      {"generate --prompt-ids ''", "--prompt-ids: got ''"},
+      {"bench throughput --json ''", "--json: got ''"},
+      {"bench throughput --json -", "--json: got '-'"},
+      {"bench throughput --dataset-name sharegpt --dataset-path x --input-len 7",
        "--dataset-name random only"},
-      {{"bench", "throughput", "--dataset-path", ""}, "--dataset-path: got ''"},
-      {{"eval", "gsm8k", "--data", ""}, "--data: got ''"},
-      {{"template", "--template", ""}, "--template: got ''"},
-      {{"tokenize", "--tokenizer", "", "--text", "a"}, "--tokenizer: got ''"},
-      {{"generate", "--decode-attention-backend", ""}, "--decode-attention-backend: got ''"},
-      {{"generate", "--attention-backend", "nonsense"}, "one of auto, cpu, reference"},
-      {{"generate", "--max-model-len", "1"}, "--max-model-len: got '1'"},
-      {{"generate", "--n", "129"}, "--n: got '129', expected an integer in [1, 128]"},
-      {{"generate", "--logprobs", "21"}, "--logprobs: got '21'"},
-      {{"generate", "--temperature", "1e39"}, "--temperature: got '1e39'"},
+      {"bench throughput --dataset-path ''", "--dataset-path: got ''"},
+      {"eval gsm8k --data ''", "--data: got ''"},
+      {"template --template ''", "--template: got ''"},
+      {"tokenize --tokenizer '' --text a", "--tokenizer: got ''"},
+      {"generate --decode-attention-backend ''", "--decode-attention-backend: got ''"},
+      {"generate --attention-backend nonsense", "one of auto, cpu, reference"},
+      {"generate --max-model-len 1", "--max-model-len: got '1'"},
+      {"generate --n 129", "--n: got '129', expected an integer in [1, 128]"},
+      {"generate --logprobs 21", "--logprobs: got '21'"},
+      {"generate --temperature 1e39", "--temperature: got '1e39'"},
       {{"generate", "--prompt", "a\xff"}, "--prompt: got"},
       {{"generate", "--stop", "a\xff"}, "--stop: got"},
       {{"generate", "--bad-words", "a\xff"}, "--bad-words: got"},
-      {{"tune", "--num-heads", "8"}, "--num-kv-heads"},
-      {{"tune", "--num-heads", "5000"}, "in [0, 4096]"},
-      {{"tune", "--output", ""}, "--output: got ''"},
-      {{"tune", "--device", "cpu", "--q-len", "2"},
+      {"tune --num-heads 8", "--num-kv-heads"},
+      {"tune --num-heads 5000", "in [0, 4096]"},
+      {"tune --output ''", "--output: got ''"},
+      {"tune --device cpu --q-len 2",
        "--q-len: has no effect on the threads of a CPU; leave it out, or set --device cuda"},
-      {{"tune", "--device", "cpu", "--num-heads", "8", "--num-kv-heads", "8", "--head-dim", "64"},
+      {"tune --device cpu --num-heads 8 --num-kv-heads 8 --head-dim 64",
        "--num-heads: has no effect on the threads of a CPU"},
-      {{"tune", "--num-heads", "8", "--num-kv-heads", "8", "--head-dim", "64", "--cpu-cores",
-        "all"},
+      {"tune --num-heads 8 --num-kv-heads 8 --head-dim 64 --cpu-cores all",
        "--cpu-cores: has no effect on the attention of a GPU; leave it out; see"},
-      {{"tune", "--device", "cuda", "--kv-cache-dtype", "int8"}, "--kv-cache-dtype: got int8"},
-      {{"tune", "--quantization", "fp8", "--cpu-activations", "int8"},
+      {"tune --device cuda --kv-cache-dtype int8", "--kv-cache-dtype: got int8"},
+      {"tune --quantization fp8 --cpu-activations int8",
        "--cpu-activations: got int8 with --quantization fp8"},
       {{"chat", "--system", "a\xff"}, "--system: got"},
-      {{"chat", "--n", "5"}, "--n: a turn has one reply"},
-      {{"serve", "--device", "cuda", "--kv-cache-dtype", "int8"},
+      {"chat --n 5", "--n: a turn has one reply"},
+      {"serve --device cuda --kv-cache-dtype int8",
        "--kv-cache-dtype: got int8 on a GPU, expected fp8"},
-      {{"generate", "--calculate-kv-scales"},
+      {"generate --calculate-kv-scales",
        "--calculate-kv-scales: got true with --kv-cache-dtype auto, expected fp8"},
-      {{"chat", "--tokenizer", "/no/such"}, "--tokenizer: must be empty, because --model is empty"},
-      {{"bench", "latency", "--quantization", "fp8", "--cpu-activations", "int8"},
+      {"chat --tokenizer /no/such", "--tokenizer: must be empty, because --model is empty"},
+      {"bench latency --quantization fp8 --cpu-activations int8",
        "--cpu-activations: got int8 with --quantization fp8"},
-      {{"eval", "gsm8k", "--data", "x", "--max-num-batched-tokens", "4", "--speculative-config",
-        R"({"method": "ngram", "num_speculative_tokens": 4})"},
+      {R"(eval gsm8k --data x --max-num-batched-tokens 4 --speculative-config '{"method": "ngram", "num_speculative_tokens": 4}')",
        "--max-num-batched-tokens: got 4, expected at least 5"},
-      {{"bench", "throughput", "--profile", "--device", "cpu"}, "--profile: expected a GPU"}};
+      {"bench throughput --profile --device cpu", "--profile: expected a GPU"}};
   for (const auto& [arguments, expected] : cases) {
-    const SpawnResult result = run_quire(arguments);
-    EXPECT_EQ(result.exit_code, 2) << arguments.back();
+    const SpawnResult result = expect_exit(2, arguments);
     EXPECT_THAT(result.err, AllOf(StartsWith("quire"), HasSubstr(expected)));
     EXPECT_EQ(count_lines(result.err), 1U) << result.err;
     EXPECT_THAT(result.out, IsEmpty());
@@ -264,32 +262,27 @@ TEST(Usage, MistakesAreOneLineAndExitCode2) {
 }
 
 TEST(Usage, MissingFilesAreExitCode1) {
-  const SpawnResult model = run_quire({"generate", "--model", "/no/such", "--prompt", "x"});
-  EXPECT_EQ(model.exit_code, 1);
+  const SpawnResult model = expect_exit(1, "generate --model /no/such --prompt x");
   EXPECT_THAT(model.err,
               AllOf(HasSubstr("/no/such"), HasSubstr("does not exist; expected a directory")));
   const std::string file = scratch_file("model.safetensors", "");
-  const SpawnResult not_a_directory = run_quire({"generate", "--model", file, "--prompt", "x"});
-  EXPECT_EQ(not_a_directory.exit_code, 1);
-  EXPECT_THAT(not_a_directory.err, HasSubstr("is a file; expected a GGUF file"));
-  const SpawnResult gguf = run_quire({"generate", "no-such.gguf", "hi"});
-  EXPECT_EQ(gguf.exit_code, 1);
+  EXPECT_THAT(expect_exit(1, {"generate", "--model", file, "--prompt", "x"}).err,
+              HasSubstr("is a file; expected a GGUF file"));
+  const SpawnResult gguf = expect_exit(1, "generate no-such.gguf hi");
   EXPECT_THAT(gguf.err, AllOf(HasSubstr("the file no-such.gguf does not exist"),
                               Not(HasSubstr("`quire pull"))));
-  EXPECT_THAT(run_quire({"chat", "nope"}).err, HasSubstr("`quire pull ORG/NAME` one of the hub"));
-  const SpawnResult input = run_quire({"generate", "--input", "/no/such.jsonl"});
-  EXPECT_EQ(input.exit_code, 1);
+  EXPECT_THAT(run_quire("chat nope").err, HasSubstr("`quire pull ORG/NAME` one of the hub"));
+  const SpawnResult input = expect_exit(1, "generate --input /no/such.jsonl");
   EXPECT_THAT(input.err, HasSubstr("/no/such.jsonl"));
-  EXPECT_EQ(run_quire({"tokenize", "--tokenizer", "/no/such", "--text", "a"}).exit_code, 1);
-  EXPECT_EQ(run_quire({"template", "--template", "/no/such", "--input", "-"}).exit_code, 1);
-  EXPECT_EQ(run_quire({"eval", "gsm8k", "--data", "/no/such"}).exit_code, 1);
-  EXPECT_EQ(run_quire({"eval", "perplexity", "--data", "/no/such"}).exit_code, 1);
+  expect_exit(1, "tokenize --tokenizer /no/such --text a");
+  expect_exit(1, "template --template /no/such --input -");
+  expect_exit(1, "eval gsm8k --data /no/such");
+  expect_exit(1, "eval perplexity --data /no/such");
 }
 
 TEST(Usage, AllMistakesAreReported) {
-  const SpawnResult result =
-      run_quire({"generate", "--temp", "1", "--ngl", "9", "--top-p", "7", "--trust-remote-code"});
-  EXPECT_EQ(result.exit_code, 2);
+  const SpawnResult result = expect_exit(
+      2, {"generate", "--temp", "1", "--ngl", "9", "--top-p", "7", "--trust-remote-code"});
   EXPECT_EQ(count_lines(result.err), 3U) << result.err;
   EXPECT_THAT(result.err,
               AllOf(HasSubstr("quire generate: --temp: is --temperature here\n"),
@@ -298,16 +291,14 @@ TEST(Usage, AllMistakesAreReported) {
 }
 
 TEST(Usage, HarmlessFlagsOfOtherEnginesOnlyWarn) {
-  const SpawnResult result = run_quire(
-      {"generate", "--trust-remote-code", "--swap-space", "4", "--max-tokens", "1", "hi"});
-  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const SpawnResult result = expect_exit(
+      0, {"generate", "--trust-remote-code", "--swap-space", "4", "--max-tokens", "1", "hi"});
   EXPECT_THAT(result.err, AllOf(HasSubstr("--trust-remote-code has no effect"),
                                 HasSubstr("--swap-space has no effect")));
 }
 
 TEST(Usage, AGpusBackendNeedsAGpu) {
-  const SpawnResult result =
-      run_quire({"generate", "--device", "cpu", "--attention-backend", "xqa"});
+  const SpawnResult result = run_quire("generate --device cpu --attention-backend xqa");
   EXPECT_NE(result.exit_code, 0);
   EXPECT_THAT(result.err, HasSubstr("xqa needs a GPU"));
 }
@@ -315,142 +306,112 @@ TEST(Usage, AGpusBackendNeedsAGpu) {
 TEST(ModelFiles, AGgufFileThatIsNotServedIsNamed) {
   std::string gguf("GGUF\3\0\0\0\0\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0\x14\0\0\0\0\0\0\0", 32);
   gguf += "general.architecture" + std::string("\x8\0\0\0\5\0\0\0\0\0\0\0rwkv6", 17);
-  const fs::path directory = fs::path(::testing::TempDir()) / "quire_cli_gguf";
-  fs::create_directories(directory);
-  std::ofstream(directory / "model.gguf", std::ios::binary) << gguf;
-  const SpawnResult file = run_quire({"chat", (directory / "model.gguf").string()});
-  EXPECT_EQ(file.exit_code, 1);
-  EXPECT_THAT(file.err, AllOf(HasSubstr("model.gguf: metadata \"general.architecture\""),
-                              HasSubstr("got \"rwkv6\", expected one of llama")));
-  const SpawnResult folder = run_quire({"chat", directory.string()});
-  EXPECT_EQ(folder.exit_code, 1);
-  EXPECT_THAT(folder.err, HasSubstr("the name of one of the files, such as"));
-  fs::remove_all(directory);
+  const fs::path directory = scratch_folder("gguf");
+  scratch_file("gguf/model.gguf", gguf);
+  EXPECT_THAT(expect_exit(1, {"chat", (directory / "model.gguf").string()}).err,
+              AllOf(HasSubstr("model.gguf: metadata \"general.architecture\""),
+                    HasSubstr("got \"rwkv6\", expected one of llama")));
+  EXPECT_THAT(expect_exit(1, {"chat", directory.string()}).err,
+              HasSubstr("the name of one of the files, such as"));
 }
 
 TEST(Embedded, WordsAndPipesAreMessages) {
   const std::string question = "What is 3+4?";
-  const std::vector<std::string> options = {"--temperature", "0", "--max-tokens", "8"};
-  const auto with = [&](std::vector<std::string> words) {
-    words.insert(words.end(), options.begin(), options.end());
-    return words;
-  };
-  const SpawnResult chat = run_quire(with({"generate", "--chat", "--prompt", question}));
-  EXPECT_EQ(chat.exit_code, 0) << chat.err;
+  const Words options = "--temperature 0 --max-tokens 8";
+  const SpawnResult chat =
+      expect_exit(0, Words{"generate", "--chat", "--prompt", question} + options);
   EXPECT_THAT(chat.out, Not(AnyOf(IsEmpty(), StartsWith("\n"))));
-  const SpawnResult words = run_quire(with({"generate", question}));
+  const Words one_word = Words{"generate", question} + options;
+  const SpawnResult words = run_quire(one_word);
   EXPECT_EQ(words.out, chat.out);
   EXPECT_THAT(words.err, HasSubstr("no model is named: using the embedded one"));
-  EXPECT_EQ(run_quire(with({"generate", "embedded", "What", "is", "3+4?"})).out, chat.out);
-  EXPECT_EQ(run_quire(with({"generate"}), {.input = question + "\n"}).out, chat.out);
+  EXPECT_EQ(run_quire(Words("generate embedded What is 3+4?") + options).out, chat.out);
+  EXPECT_EQ(run_quire(Words("generate") + options, {.input = question + "\n"}).out, chat.out);
   // A prompt leaves standard input alone.
-  EXPECT_EQ(run_quire(with({"generate", question}), {.input = "other\n"}).out, chat.out);
+  EXPECT_EQ(run_quire(one_word, {.input = "other\n"}).out, chat.out);
 }
 
 // The warnings of the library name settings, not flags.
 TEST(Embedded, WarningsNameFlags) {
-  const SpawnResult result = run_quire({"generate", "--prompt", "7", "--max-tokens", "1",
-                                        "--max-num-seqs", "64", "--max-num-batched-tokens", "16"});
-  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const SpawnResult result = expect_exit(
+      0, "generate --prompt 7 --max-tokens 1 --max-num-seqs 64 --max-num-batched-tokens 16");
   EXPECT_THAT(result.err, AllOf(HasSubstr("--max-num-seqs 64 is lowered to 16: a step of "
                                           "--max-num-batched-tokens 16"),
                                 Not(HasSubstr("`max_num_seqs`"))));
 }
 
 TEST(Embedded, AFailedRequestIsReportedOnce) {
-  const fs::path directory = fs::path(::testing::TempDir()) / "quire_cli_nan";
-  fs::remove_all(directory);
+  const fs::path directory = scratch_folder("nan");
   fs::copy(abacus_path(), directory);
   std::string weights = read_file(directory / "model.safetensors", 1 << 26).value();
   weights.replace(weights.size() - 2, 2, "\xC0\x7F");  // a NaN in BF16
-  std::ofstream(directory / "model.safetensors", std::ios::binary) << weights;
-  const SpawnResult result = run_quire({"generate", directory.string(), "--prompt", "7"});
-  EXPECT_EQ(result.exit_code, 1);
-  EXPECT_THAT(result.err, AllOf(HasSubstr("prompt 0, sample 0: "), Not(HasSubstr("is empty"))));
-  fs::remove_all(directory);
+  scratch_file("nan/model.safetensors", weights);
+  EXPECT_THAT(expect_exit(1, {"generate", directory.string(), "--prompt", "7"}).err,
+              AllOf(HasSubstr("prompt 0, sample 0: "), Not(HasSubstr("is empty"))));
 }
 
 TEST(Embedded, AnEmptyFileOfPromptsIsRefused) {
-  const SpawnResult result = run_quire({"generate", "--input", "-"}, {.input = "\n"});
-  EXPECT_EQ(result.exit_code, 1);
-  EXPECT_THAT(result.err, HasSubstr("standard input is empty; expected one request per line"));
+  EXPECT_THAT(expect_exit(1, "generate --input -", {.input = "\n"}).err,
+              HasSubstr("standard input is empty; expected one request per line"));
 }
 
 TEST(Tokenize, TakesItsTextAsAnArgument) {
-  EXPECT_EQ(run_quire({"tokenize", "hello"}).out, run_quire({"tokenize", "--text", "hello"}).out);
-  EXPECT_EQ(run_quire({"detokenize", "7,8"}).out, run_quire({"detokenize", "--ids", "7,8"}).out);
+  EXPECT_EQ(run_quire("tokenize hello").out, run_quire("tokenize --text hello").out);
+  EXPECT_EQ(run_quire("detokenize 7,8").out, run_quire("detokenize --ids 7,8").out);
 }
 
 TEST(Serve, APortIsTakenBeforeTheModelIsRead) {
-  const SpawnResult result = run_quire({"serve", "/no/such/model", "--host", "192.0.2.1"});
-  EXPECT_EQ(result.exit_code, 1);
-  EXPECT_THAT(result.err, AllOf(HasSubstr("--host 192.0.2.1"), Not(HasSubstr("/no/such/model"))));
+  EXPECT_THAT(expect_exit(1, "serve /no/such/model --host 192.0.2.1").err,
+              AllOf(HasSubstr("--host 192.0.2.1"), Not(HasSubstr("/no/such/model"))));
 }
 
 TEST(Usage, SizesThatDoNotFitTheModelExitWith1) {
-  const SpawnResult result = run_quire({"generate", "--max-model-len", "1M"});
-  EXPECT_EQ(result.exit_code, 1);
-  EXPECT_THAT(result.err, HasSubstr("--max-model-len: must be at most"));
+  EXPECT_THAT(expect_exit(1, "generate --max-model-len 1M").err,
+              HasSubstr("--max-model-len: must be at most"));
 }
 
 TEST(Usage, KvEventsAreRefusedByTheirKeyBeforeTheModelIsRead) {
-  const auto serve = [](const std::string& config, std::vector<std::string> more = {}) {
-    more.insert(more.begin(), {"serve", "/no/such/model", "--kv-events-config", config});
-    return run_quire(more);
+  const auto error = [](int exit_code, const std::string& config, const Words& more = {}) {
+    return expect_exit(exit_code,
+                       Words{"serve", "/no/such/model", "--kv-events-config", config} + more)
+        .err;
   };
-  const SpawnResult key = serve(R"({"end_point": "tcp://*:1"})");
-  EXPECT_EQ(key.exit_code, 2);
-  EXPECT_THAT(key.err, HasSubstr("--kv-events-config: \"end_point\"; got an unknown field"));
-  const SpawnResult endpoint =
-      serve(R"({"enable_kv_cache_events": true, "endpoint": "tcp://*:99999"})");
-  EXPECT_EQ(endpoint.exit_code, 1);
-  EXPECT_THAT(endpoint.err,
+  EXPECT_THAT(error(2, R"({"end_point": "tcp://*:1"})"),
+              HasSubstr("--kv-events-config: \"end_point\"; got an unknown field"));
+  EXPECT_THAT(error(1, R"({"enable_kv_cache_events": true, "endpoint": "tcp://*:99999"})"),
               HasSubstr("endpoint: got tcp://*:99999 with one replica, expected a port"));
-  const SpawnResult pointless =
-      serve(R"({"enable_kv_cache_events": true})", {"--no-enable-prefix-caching"});
-  EXPECT_EQ(pointless.exit_code, 2);
-  EXPECT_THAT(pointless.err, HasSubstr("--kv-events-config needs the prefix cache"));
+  EXPECT_THAT(error(2, R"({"enable_kv_cache_events": true})", "--no-enable-prefix-caching"),
+              HasSubstr("--kv-events-config needs the prefix cache"));
 }
 
 TEST(Usage, SpeculationIsRefusedByItsKeyAndServedWithTheSameText) {
-  const SpawnResult refused = run_quire({"generate", "--speculative-config", "{}"});
-  EXPECT_EQ(refused.exit_code, 2);
-  EXPECT_THAT(refused.err, HasSubstr("--speculative-config: method; got nothing"));
-  const std::vector<std::string> command = {"generate", "--temperature", "0", "What is 12*34?"};
-  std::vector<std::string> drafting = command;
-  drafting.insert(drafting.end(), {"--speculative-config", R"({"method": "suffix"})"});
-  const SpawnResult drafted = run_quire(drafting);
-  EXPECT_EQ(drafted.exit_code, 0) << drafted.err;
-  EXPECT_EQ(drafted.out, run_quire(command).out);
+  EXPECT_THAT(expect_exit(2, "generate --speculative-config {}").err,
+              HasSubstr("--speculative-config: method; got nothing"));
+  const Words command = "generate --temperature 0 'What is 12*34?'";
+  const Words drafts = {"--speculative-config", R"({"method": "suffix"})"};
+  EXPECT_EQ(expect_exit(0, command + drafts).out, run_quire(command).out);
 }
 
 TEST(Streams, OutputThatIsLostIsAnError) {
-  for (const std::vector<std::string>& words :
-       std::vector<std::vector<std::string>>{{"--version"},
-                                             {"chat", "--help"},
-                                             {"completion", "bash"},
-                                             {"tokenize", "--model", "embedded", "--text", "a"}}) {
-    const SpawnResult result = run_quire(words, {.out_file = "/dev/full"});
-    EXPECT_EQ(result.exit_code, 1) << words[0];
-    EXPECT_EQ(result.err,
+  for (const char* command :
+       {"--version", "chat --help", "completion bash", "tokenize --model embedded --text a"}) {
+    EXPECT_EQ(expect_exit(1, command, {.out_file = "/dev/full"}).err,
               "quire: [output] cannot write standard output; No space left on device\n");
   }
   for (const std::string command : {"doctor", "chat", "generate"}) {
-    const SpawnResult result =
-        run_quire({command, "--log-level", "off"}, {.input = "hi\nhi\n", .out_file = "/dev/full"});
-    EXPECT_EQ(result.exit_code, 1) << command;
+    const SpawnResult result = expect_exit(1, {command, "--log-level", "off"},
+                                           {.input = "hi\nhi\n", .out_file = "/dev/full"});
     EXPECT_THAT(result.err, HasSubstr("No space left on device"));
   }
 }
 
 TEST(Streams, MessagesThatAreLostAreNone) {
-  EXPECT_EQ(run_quire({"generate", "--max-tokens", "2"}, {.err_file = "/dev/full"}).exit_code, 0);
-  EXPECT_EQ(run_quire({"generate", "--no-such-flag"}, {.err_file = "/dev/full"}).exit_code, 2);
+  expect_exit(0, "generate --max-tokens 2", {.err_file = "/dev/full"});
+  expect_exit(2, "generate --no-such-flag", {.err_file = "/dev/full"});
 }
 
 TEST(Completion, ScriptsAreThere) {
-  const SpawnResult bash = run_quire({"completion", "bash"});
-  EXPECT_EQ(bash.exit_code, 0);
+  const SpawnResult bash = expect_exit(0, "completion bash");
   EXPECT_THAT(bash.out, AllOf(HasSubstr("complete -F _quire quire"), HasSubstr("--log-level")));
   const std::string script = scratch_file("completion.bash", bash.out);
   const std::string check = "source '" + script +
@@ -470,8 +431,8 @@ TEST(Completion, ScriptsAreThere) {
                          "\"")
                             .c_str()),
             0);
-  EXPECT_THAT(run_quire({"completion", "zsh"}).out, StartsWith("#compdef quire"));
-  EXPECT_THAT(run_quire({"completion", "fish"}).out, HasSubstr("complete -c quire"));
+  EXPECT_THAT(run_quire("completion zsh").out, StartsWith("#compdef quire"));
+  EXPECT_THAT(run_quire("completion fish").out, HasSubstr("complete -c quire"));
 }
 
 TEST(Tokenize, RoundTripsThroughDetokenize) {
@@ -479,8 +440,7 @@ TEST(Tokenize, RoundTripsThroughDetokenize) {
   QUIRE_REQUIRE_SHARED(tokenizer);
   const std::string input = "\"Hello world\"\n\"h\\u00e9llo \\ud83d\\ude00\"\n\"\"\n";
   const SpawnResult ids =
-      run_quire({"tokenize", "--tokenizer", tokenizer, "--input", "-"}, {.input = input});
-  EXPECT_EQ(ids.exit_code, 0) << ids.err;
+      expect_exit(0, {"tokenize", "--tokenizer", tokenizer, "--input", "-"}, {.input = input});
   EXPECT_THAT(ids.out, StartsWith("[9906,1917]\n"));
   const SpawnResult texts =
       run_quire({"detokenize", "--tokenizer", tokenizer, "--input", "-"}, {.input = ids.out});
@@ -495,40 +455,35 @@ TEST(Tokenize, RoundTripsThroughDetokenize) {
 TEST(Tokenize, ABadLineIsNamed) {
   const fs::path tokenizer = shared_data_path("tokenizers/gpt2");
   QUIRE_REQUIRE_SHARED(tokenizer);
-  const SpawnResult bad = run_quire({"tokenize", "--tokenizer", tokenizer, "--input", "-"},
-                                    {.input = "\"a\"\n\"\xff\"\n"});
-  EXPECT_EQ(bad.exit_code, 1);
+  const SpawnResult bad = expect_exit(1, {"tokenize", "--tokenizer", tokenizer, "--input", "-"},
+                                      {.input = "\"a\"\n\"\xff\"\n"});
   EXPECT_EQ(count_lines(bad.out), 1U);
   EXPECT_THAT(bad.err, HasSubstr("standard input:2"));
 }
 
 TEST(Tokenize, IdsOutsideTheVocabularyAreRefused) {
-  EXPECT_THAT(run_quire({"detokenize", "--ids", "1,99999999"}).err,
+  EXPECT_THAT(run_quire("detokenize --ids 1,99999999").err,
               HasSubstr("99999999 is not in the vocabulary"));
   const SpawnResult lines =
-      run_quire({"detokenize", "--input", "-"}, {.input = "[1]\n[1, 99999999]\n"});
-  EXPECT_EQ(lines.exit_code, 1);
+      expect_exit(1, "detokenize --input -", {.input = "[1]\n[1, 99999999]\n"});
   EXPECT_THAT(lines.err, HasSubstr("standard input:2: token id 99999999"));
 }
 
 TEST(Template, TakesTheModelAsAnArgument) {
-  const SpawnResult result = run_quire({"template", "/no/such", "--input", "-"}, {.input = "{}"});
-  EXPECT_EQ(result.exit_code, 1);
-  EXPECT_THAT(result.err, HasSubstr("/no/such"));
+  EXPECT_THAT(expect_exit(1, "template /no/such --input -", {.input = "{}"}).err,
+              HasSubstr("/no/such"));
 }
 
 TEST(Template, RendersByteForByte) {
   const std::string file = scratch_file(
       "t.jinja", "{% for m in messages %}<{{ m.role }}>{{ m.content }}\n{% endfor %}{{ extra }}");
   const SpawnResult result =
-      run_quire({"template", "--template", file, "--input", "-"},
-                {.input = R"({"messages": [{"role": "user", "content": "hé"}], "extra": 5})"});
-  EXPECT_EQ(result.exit_code, 0) << result.err;
+      expect_exit(0, {"template", "--template", file, "--input", "-"},
+                  {.input = R"({"messages": [{"role": "user", "content": "hé"}], "extra": 5})"});
   EXPECT_EQ(result.out, "<user>hé\n5");
   EXPECT_THAT(result.err, IsEmpty());
   const SpawnResult bad =
-      run_quire({"template", "--template", file, "--input", "-"}, {.input = "["});
-  EXPECT_EQ(bad.exit_code, 1);
+      expect_exit(1, {"template", "--template", file, "--input", "-"}, {.input = "["});
   EXPECT_EQ(count_lines(bad.err), 1U);
 }
 
@@ -536,8 +491,7 @@ TEST(Template, ATemplatesOwnRefusalIsTheError) {
   const std::string file =
       scratch_file("raise.jinja", "{{ raise_exception('roles must alternate') }}");
   const SpawnResult result =
-      run_quire({"template", "--template", file, "--input", "-"}, {.input = "{}"});
-  EXPECT_EQ(result.exit_code, 1);
+      expect_exit(1, {"template", "--template", file, "--input", "-"}, {.input = "{}"});
   EXPECT_THAT(result.err, HasSubstr("roles must alternate"));
 }
 
@@ -545,8 +499,7 @@ TEST(Template, ARefusalDoesNothingToTheTerminal) {
   const std::string file =
       scratch_file("rude.jinja", "{{ raise_exception('\x1b]0;owned\x07\nsecond') }}");
   const SpawnResult result =
-      run_quire({"template", "--template", file, "--input", "-"}, {.input = "{}"});
-  EXPECT_EQ(result.exit_code, 1);
+      expect_exit(1, {"template", "--template", file, "--input", "-"}, {.input = "{}"});
   EXPECT_EQ(count_lines(result.err), 1U) << result.err;
   EXPECT_EQ(result.err.find('\x1b'), std::string::npos);
 }
@@ -563,9 +516,8 @@ TEST(Template, StandardInputHasAName) {
 
 TEST(Template, AMisspeltKeyCausesAWarning) {
   const std::string file = scratch_file("empty.jinja", "x");
-  const SpawnResult result = run_quire({"template", "--template", file, "--input", "-"},
-                                       {.input = R"({"mesages": [], "tool": [], "extra": 5})"});
-  EXPECT_EQ(result.exit_code, 0);
+  const SpawnResult result = expect_exit(0, {"template", "--template", file, "--input", "-"},
+                                         {.input = R"({"mesages": [], "tool": [], "extra": 5})"});
   EXPECT_EQ(result.out, "x");
   EXPECT_THAT(result.err, AllOf(HasSubstr("'mesages': did you mean 'messages'?"),
                                 HasSubstr("'tool': did you mean 'tools'?")));
@@ -573,8 +525,7 @@ TEST(Template, AMisspeltKeyCausesAWarning) {
 }
 
 TEST(Doctor, ReportsTheMachine) {
-  const SpawnResult result = run_quire({"doctor"});
-  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const SpawnResult result = expect_exit(0, "doctor");
   for (const char* what : {"compiler", "SIMD targets", "AMX", "AVX-512 BF16", "CUDA", "reference",
                            "decode yes", "memory plan", "xqa", "physical core", "\npinning "}) {
     EXPECT_THAT(result.out, HasSubstr(what));
@@ -599,91 +550,75 @@ class ScopedVariable {
 
 TEST(MaxCpuIsa, LimitsTheInstructions) {
   const ScopedVariable variable("QUIRE_MAX_CPU_ISA", "avx2");
-  const SpawnResult result = run_quire({"doctor"});
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_THAT(result.out,
+  EXPECT_THAT(expect_exit(0, "doctor").out,
               AllOf(HasSubstr("AMX                  no: QUIRE_MAX_CPU_ISA excludes it\n"),
                     HasSubstr("AVX-512 BF16         no: QUIRE_MAX_CPU_ISA excludes it\n"),
                     Not(HasSubstr("AVX3"))));
-  const std::vector<std::string> generate = {"generate", "--device",    "cpu",
-                                             "--prompt", "3+4=",        "--max-tokens",
-                                             "2",        "--log-level", "info"};
-  const SpawnResult answer = run_quire(generate);
-  EXPECT_EQ(answer.exit_code, 0) << answer.err;
-  EXPECT_THAT(answer.err, HasSubstr("kernels use no instructions above avx2"));
-  std::vector<std::string> rounding = generate;
-  rounding.insert(rounding.end(), {"--cpu-activations", "bf16"});
-  EXPECT_THAT(run_quire(rounding).err,
+  const Words generate = "generate --device cpu --prompt 3+4= --max-tokens 2 --log-level info";
+  EXPECT_THAT(expect_exit(0, generate).err, HasSubstr("kernels use no instructions above avx2"));
+  EXPECT_THAT(run_quire(generate + "--cpu-activations bf16").err,
               HasSubstr("--cpu-activations: got bf16, which needs AVX-512 BF16, expected f32"));
 }
 
 TEST(MaxCpuIsa, ExcludesOnlyHigherLevels) {
   const std::string line = "AVX-512 BF16         yes\n";
-  const bool has_bf16 = run_quire({"doctor"}).out.find(line) != std::string::npos;
+  const bool has_bf16 = run_quire("doctor").out.find(line) != std::string::npos;
   const ScopedVariable variable("QUIRE_MAX_CPU_ISA", "avx512");
-  const std::string out = run_quire({"doctor"}).out;
+  const std::string out = run_quire("doctor").out;
   EXPECT_THAT(out, HasSubstr("AMX                  no: QUIRE_MAX_CPU_ISA excludes it\n"));
   EXPECT_EQ(out.find(line) != std::string::npos, has_bf16);
 }
 
 TEST(MaxCpuIsa, RefusesOtherValues) {
   const ScopedVariable variable("QUIRE_MAX_CPU_ISA", "avx10");
-  const std::vector<std::vector<std::string>> commands = {
-      {"doctor"}, {"generate", "--device", "cpu", "--prompt", "a"}};
-  for (const auto& command : commands) {
-    const SpawnResult result = run_quire(command);
-    EXPECT_EQ(result.exit_code, 1);
-    EXPECT_THAT(result.err,
+  for (const char* command : {"doctor", "generate --device cpu --prompt a"}) {
+    EXPECT_THAT(expect_exit(1, command).err,
                 HasSubstr("QUIRE_MAX_CPU_ISA: must be avx2, avx512 or amx, got 'avx10'"));
   }
 }
 
 TEST(Doctor, ReportsTheThreads) {
-  const SpawnResult result = run_quire({"doctor", "--threads", "1", "--cpu-pinning", "off"});
-  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const SpawnResult result = expect_exit(0, "doctor --threads 1 --cpu-pinning off");
   EXPECT_THAT(result.out, HasSubstr("\nthreads              1 on "));
   EXPECT_THAT(result.out, HasSubstr("\npinning              off, as --cpu-pinning says\n"));
-  EXPECT_THAT(run_quire({"doctor", "--threads", "1", "--cpu-pinning", "on"}).out,
+  EXPECT_THAT(run_quire("doctor --threads 1 --cpu-pinning on").out,
               HasSubstr("\npinning              each thread to a core, as --cpu-pinning says\n"));
-  EXPECT_THAT(run_quire({"doctor", "--cpu-cores", "fast"}).err,
+  EXPECT_THAT(run_quire("doctor --cpu-cores fast").err,
               HasSubstr("--cpu-cores: got 'fast', expected one of performance, all"));
 }
 
 TEST(Doctor, ReportsTheServedContext) {
-  EXPECT_THAT(run_quire({"doctor"}).out, HasSubstr("context              4096 tokens\n"));
-  EXPECT_THAT(run_quire({"doctor", "--device", "cpu", "--kv-cache-dtype", "int8"}).out,
+  EXPECT_THAT(run_quire("doctor").out, HasSubstr("context              4096 tokens\n"));
+  EXPECT_THAT(run_quire("doctor --device cpu --kv-cache-dtype int8").out,
               HasSubstr(", int8 KV cache\n"));
-  EXPECT_THAT(run_quire({"doctor", "--max-model-len", "64"}).out,
+  EXPECT_THAT(run_quire("doctor --max-model-len 64").out,
               HasSubstr("context              64 tokens of the model's 4096\n"));
-  EXPECT_THAT(run_quire({"doctor", "--block-size", "64", "--kv-cache-memory", "1M"}).out,
+  EXPECT_THAT(run_quire("doctor --block-size 64 --kv-cache-memory 1M").out,
               AllOf(HasSubstr(" tokens of the model's 4096\n"), HasSubstr("memory plan")));
 }
 
 TEST(Doctor, ChecksOneNode) {
   const std::string port = fmt::format("{}", quire::testing::free_port());
-  const auto doctor = [&](std::vector<std::string> more) {
-    std::vector<std::string> all = {"doctor", "--device", "cpu", "--threads",     "1", "-tp",
-                                    "2",      "--nnodes", "2",   "--master-port", port};
-    all.insert(all.end(), more.begin(), more.end());
-    return run_quire(all);
+  const auto doctor = [&](const Words& more) {
+    return run_quire("doctor --device cpu --threads 1 -tp 2 --nnodes 2 --master-port " + port +
+                     " " + more);
   };
-  const SpawnResult first = doctor({"--node-rank", "0", "--master-addr", "127.0.0.1"});
+  const SpawnResult first = doctor("--node-rank 0 --master-addr 127.0.0.1");
   EXPECT_EQ(first.exit_code, 0) << first.out;
   EXPECT_THAT(first.out,
               HasSubstr("nodes                node 0 of 2: 127.0.0.1 port " + port + " is free"));
   EXPECT_THAT(first.out, HasSubstr("memory plan          made by all nodes together"));
-  const SpawnResult other = doctor({"--node-rank", "1", "--master-addr", "127.0.0.1"});
+  const SpawnResult other = doctor("--node-rank 1 --master-addr 127.0.0.1");
   EXPECT_EQ(other.exit_code, 0) << other.out;
   EXPECT_THAT(other.out, HasSubstr("node 1 of 2: 127.0.0.1 port " + port + " does not answer yet"));
   // Another machine could connect, so a token is needed.
-  const SpawnResult open = doctor({"--node-rank", "0", "--master-addr", "192.0.2.1"});
+  const SpawnResult open = doctor("--node-rank 0 --master-addr 192.0.2.1");
   EXPECT_EQ(open.exit_code, 1);
   EXPECT_THAT(open.out,
               HasSubstr("nodes                no: [nodes] QUIRE_CLUSTER_TOKEN is not set"));
-  EXPECT_THAT(doctor({"--node-rank", "1", "--master-addr", "127.0.0.1", "-tp", "4"}).out,
+  EXPECT_THAT(doctor("--node-rank 1 --master-addr 127.0.0.1 -tp 4").out,
               HasSubstr("got 2 ranks for 1 threads"));
-  EXPECT_THAT(doctor({"--node-rank", "2", "--master-addr", "127.0.0.1"}).err,
-              HasSubstr("got 2 of 2 nodes"));
+  EXPECT_THAT(doctor("--node-rank 2 --master-addr 127.0.0.1").err, HasSubstr("got 2 of 2 nodes"));
 }
 
 // The number before " MiB" after `what` in the memory plan.
@@ -693,12 +628,10 @@ double planned_mib(const std::string& report, const std::string& what) {
 }
 
 TEST(Doctor, PlansWithTheDrafter) {
-  const std::string plain = run_quire({"doctor"}).out;
+  const std::string plain = run_quire("doctor").out;
   EXPECT_THAT(plain, Not(HasSubstr("drafter")));
   const auto report = [](const char* config) {
-    const SpawnResult result = run_quire({"doctor", "--speculative-config", config});
-    EXPECT_EQ(result.exit_code, 0) << result.err;
-    return result.out;
+    return expect_exit(0, {"doctor", "--speculative-config", config}).out;
   };
   const std::string head = report(R"({"method": "eagle3", "num_speculative_tokens": 4})");
   EXPECT_THAT(head,
@@ -712,16 +645,15 @@ TEST(Doctor, PlansWithTheDrafter) {
   EXPECT_THAT(report(R"({"method": "suffix"})"),
               AllOf(HasSubstr("drafter              suffix, up to 8 tokens per step\n"),
                     Not(HasSubstr("drafter serves"))));
-  const SpawnResult refused = run_quire(
-      {"doctor", "--speculative-config", R"({"method": "mtp", "num_speculative_tokens": 1})"});
-  EXPECT_EQ(refused.exit_code, 1) << "a server with this drafter would not start";
+  // A server with this drafter would not start.
+  const SpawnResult refused = expect_exit(
+      1, {"doctor", "--speculative-config", R"({"method": "mtp", "num_speculative_tokens": 1})"});
   EXPECT_THAT(refused.out, HasSubstr("memory plan          no: "));
-  EXPECT_EQ(run_quire({"doctor", "--speculative-config", "{}"}).exit_code, 2);
+  expect_exit(2, "doctor --speculative-config {}");
 }
 
 TEST(Embedded, TheMainJobAnswersAWordProblem) {
-  const SpawnResult result = run_quire({"generate"});
-  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const SpawnResult result = expect_exit(0, "generate");
   EXPECT_THAT(result.out, HasSubstr("#### 12\n"));
   EXPECT_THAT(result.err, AllOf(HasSubstr("Maya has 3 bags"), HasSubstr("tokens/s")));
 }
@@ -731,69 +663,58 @@ TEST(Embedded, ChatsAndForgets) {
       "Zoe sleeps 7 hours a day, works 6 hours and travels 2 hours. How many free hours is that in "
       "5 days?\n";
   const SpawnResult result =
-      run_quire({"chat", "--temperature", "0", "--log-level", "error"},
-                {.input = question + "/reset\n" + question + "/quit\nmore\n"});
-  EXPECT_EQ(result.exit_code, 0) << result.err;
+      expect_exit(0, "chat --temperature 0 --log-level error",
+                  {.input = question + "/reset\n" + question + "/quit\nmore\n"});
   const std::string half = result.out.substr(0, result.out.size() / 2);
   EXPECT_EQ(result.out, half + half);  // /reset cleared the history
   EXPECT_THAT(half, HasSubstr("9 * 5 = 45\n"));
 }
 
 TEST(Embedded, ChatHasCommands) {
-  const SpawnResult known =
-      run_quire({"chat", "--log-level", "error"}, {.input = "/help\n/exit\n"});
-  EXPECT_EQ(known.exit_code, 0) << known.err;
+  const SpawnResult known = expect_exit(0, "chat --log-level error", {.input = "/help\n/exit\n"});
   EXPECT_THAT(known.err, HasSubstr("/exit"));
   const SpawnResult unknown =
-      run_quire({"chat", "--log-level", "error"}, {.input = "/frob\n/quit\nmore\n"});
-  EXPECT_EQ(unknown.exit_code, 1);
+      expect_exit(1, "chat --log-level error", {.input = "/frob\n/quit\nmore\n"});
   EXPECT_THAT(unknown.out, IsEmpty());  // the model did not run
   EXPECT_THAT(unknown.err,
               HasSubstr("unknown command /frob; expected one of /help, /reset, /system"));
 }
 
 TEST(Embedded, TheAnswerStandsOut) {
-  const std::vector<std::string> arguments = {"generate", "--prompt", "a", "--max-tokens", "1"};
+  const Words arguments = "generate --prompt a --max-tokens 1";
   const SpawnResult quiet = run_quire(arguments);
   EXPECT_THAT(quiet.err, AllOf(HasSubstr("1 output tokens in "), Not(HasSubstr("["))));
-  std::vector<std::string> chatty = arguments;
-  chatty.insert(chatty.end(), {"--log-level", "info"});
-  EXPECT_THAT(run_quire(chatty).err, AllOf(HasSubstr(" I [memory]"), HasSubstr(" I [engine]")));
-  EXPECT_EQ(run_quire({"chat", "embedded"}, {.input = ""}).err,
+  EXPECT_THAT(run_quire(arguments + "--log-level info").err,
+              AllOf(HasSubstr(" I [memory]"), HasSubstr(" I [engine]")));
+  EXPECT_EQ(run_quire("chat embedded", {.input = ""}).err,
             "(sampling: temperature 0, top_p 1, top_k 0, min_p 0, repetition_penalty 1; from "
             "generation_config.json)\n");
 }
 
 TEST(Embedded, TheLogDoesNotLamentAMissingGpu) {
-  const std::vector<std::string> arguments = {"generate", "--device",    "auto", "--max-tokens",
-                                              "1",        "--log-level", "info"};
-  EXPECT_THAT(run_quire(arguments).err, Not(HasSubstr("[cuda]")));
+  EXPECT_THAT(run_quire("generate --device auto --max-tokens 1 --log-level info").err,
+              Not(HasSubstr("[cuda]")));
 }
 
 TEST(Embedded, ChatRefusesBrokenText) {
-  const SpawnResult result = run_quire({"chat", "--log-level", "error"}, {.input = "\xff\n"});
-  EXPECT_EQ(result.exit_code, 1);
-  EXPECT_THAT(result.err, HasSubstr("UTF-8"));
+  EXPECT_THAT(expect_exit(1, "chat --log-level error", {.input = "\xff\n"}).err,
+              HasSubstr("UTF-8"));
 }
 
 class Stories : public ::testing::Test {
  protected:
   void SetUp() override { QUIRE_REQUIRE_SHARED(model_); }
 
-  std::vector<std::string> generate(std::vector<std::string> more) const {
-    std::vector<std::string> all = {"generate", "--model", model_.string(), "--log-level",
-                                    "warning"};
-    all.insert(all.end(), more.begin(), more.end());
-    return all;
+  Words generate(const Words& more) const {
+    return Words{"generate", "--model", model_.string(), "--log-level", "warning"} + more;
   }
 
   fs::path model_ = shared_data_path("models/stories15M");
 };
 
 TEST_F(Stories, GeneratesTheGoldenText) {
-  const SpawnResult result = run_quire(
-      generate({"--prompt", "Once upon a time", "--temperature", "0", "--max-tokens", "12"}));
-  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const SpawnResult result =
+      expect_exit(0, generate("--prompt 'Once upon a time' --temperature 0 --max-tokens 12"));
   EXPECT_THAT(result.out, StartsWith(", there was a little girl"));
   EXPECT_THAT(result.out, ::testing::EndsWith("\n"));
   EXPECT_THAT(result.err, AllOf(HasSubstr("5 prompt tokens, 12 output tokens"),
@@ -801,16 +722,15 @@ TEST_F(Stories, GeneratesTheGoldenText) {
 }
 
 TEST_F(Stories, AnOutputEndsAtTheContextsEnd) {
-  const SpawnResult result = run_quire(generate({"--prompt", "Once upon a time", "--temperature",
-                                                 "0", "--ignore-eos", "--max-model-len", "16"}));
-  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const SpawnResult result = expect_exit(
+      0, generate("--prompt 'Once upon a time' --temperature 0 --ignore-eos --max-model-len 16"));
   EXPECT_THAT(result.err, HasSubstr(" ms (ended at the context's end, 16)\n"));
 }
 
 // The weights are F32. Processors without AVX-512 BF16 refuse the setting.
 TEST_F(Stories, RoundingToBf16WithoutBf16WeightsIsWarnedOf) {
-  const SpawnResult result = run_quire(generate(
-      {"--device", "cpu", "--cpu-activations", "bf16", "--prompt", "a", "--max-tokens", "1"}));
+  const SpawnResult result =
+      run_quire(generate("--device cpu --cpu-activations bf16 --prompt a --max-tokens 1"));
   EXPECT_THAT(result.err,
               AnyOf(HasSubstr("--cpu-activations bf16 has no effect with weights in f32"),
                     HasSubstr("expected f32")));
@@ -818,30 +738,26 @@ TEST_F(Stories, RoundingToBf16WithoutBf16WeightsIsWarnedOf) {
 
 // FP8 becomes BF16 on a CPU.
 TEST(Generate, RoundingToBf16HasAnEffectWithFp8) {
-  const SpawnResult result =
-      run_quire({"generate", "--device", "cpu", "--quantization", "fp8", "--cpu-activations",
-                 "bf16", "--prompt", "a", "--max-tokens", "1"});
+  const SpawnResult result = run_quire(
+      "generate --device cpu --quantization fp8 --cpu-activations bf16 --prompt a --max-tokens 1");
   EXPECT_THAT(result.err, Not(HasSubstr("no effect")));
 }
 
 TEST_F(Stories, ATokenizerOfAnotherModelIsRefused) {
   const fs::path other = shared_data_path("tokenizers/qwen2_5");
   QUIRE_REQUIRE_SHARED(other);
-  const SpawnResult result = run_quire(generate({"--tokenizer", other.string(), "--prompt", "a"}));
-  EXPECT_EQ(result.exit_code, 1);
-  EXPECT_THAT(result.err, AllOf(HasSubstr("--tokenizer: " + other.string() + " has 151"),
-                                HasSubstr("expected about 32000")));
-  const SpawnResult own = run_quire(
-      generate({"--tokenizer", model_.string(), "--prompt", "Once", "--max-tokens", "1"}));
-  EXPECT_EQ(own.exit_code, 0) << own.err;
+  EXPECT_THAT(expect_exit(1, generate({"--tokenizer", other.string(), "--prompt", "a"})).err,
+              AllOf(HasSubstr("--tokenizer: " + other.string() + " has 151"),
+                    HasSubstr("expected about 32000")));
+  const SpawnResult own = expect_exit(
+      0, generate({"--tokenizer", model_.string(), "--prompt", "Once", "--max-tokens", "1"}));
   EXPECT_THAT(own.err, Not(HasSubstr("another model")));
 }
 
 TEST_F(Stories, PrintsOneJsonObjectAPrompt) {
-  const SpawnResult result = run_quire(
-      generate({"--prompt", "Once upon a time", "--prompt-ids", "1,9038,2501", "--temperature", "0",
-                "--max-tokens", "4", "--format", "json", "--logprobs", "2"}));
-  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const SpawnResult result =
+      expect_exit(0, generate("--prompt 'Once upon a time' --prompt-ids 1,9038,2501 --temperature "
+                              "0 --max-tokens 4 --format json --logprobs 2"));
   const auto lines = split_lines(result.out);
   ASSERT_EQ(lines.size(), 2U);
   const JsonDocument first = parse_json(lines[0].text);
@@ -861,8 +777,7 @@ TEST_F(Stories, ABadLineCostsOnlyItself) {
                    "{\"prompt_token_ids\": [1, 99999999]}\n{\"prompt\": \"Tom\", \"n\": 2, "
                    "\"max_tokens\": 3}\n");
   const SpawnResult result =
-      run_quire(generate({"--input", input, "--format", "json", "--seed", "1"}));
-  EXPECT_EQ(result.exit_code, 1);
+      expect_exit(1, generate({"--input", input, "--format", "json", "--seed", "1"}));
   const auto lines = split_lines(result.out);
   ASSERT_EQ(lines.size(), 5U);
   EXPECT_EQ(ids_of(parse_json(lines[0].text).root()["token_ids"]).size(), 2U);
@@ -880,18 +795,18 @@ TEST_F(Stories, ABadLineCostsOnlyItself) {
 }
 
 TEST_F(Stories, PrintsSeveralTextsInOrder) {
-  const SpawnResult result = run_quire(generate({"--prompt", "Once upon a time", "--prompt", "Tom",
-                                                 "--temperature", "0", "--max-tokens", "3"}));
+  const SpawnResult result = run_quire(
+      generate("--prompt 'Once upon a time' --prompt Tom --temperature 0 --max-tokens 3"));
   EXPECT_THAT(result.out, StartsWith("==> prompt 0 <==\n"));
   EXPECT_THAT(result.out, HasSubstr("\n==> prompt 1 <==\n"));
 }
 
 TEST_F(Stories, SignalsEndCleanly) {
   for (const int signal : {SIGINT, SIGTERM}) {
-    const SpawnResult result =
-        run_quire(generate({"--prompt", "Once upon a time", "--ignore-eos", "--max-tokens", "250",
-                            "--temperature", "1", "--seed", "1"}),
-                  {.interrupt_after_bytes = 1, .interrupt_signal = signal});
+    const SpawnResult result = run_quire(
+        generate(
+            "--prompt 'Once upon a time' --ignore-eos --max-tokens 250 --temperature 1 --seed 1"),
+        {.interrupt_after_bytes = 1, .interrupt_signal = signal});
     EXPECT_EQ(result.signal, 0);
     EXPECT_EQ(result.exit_code, 128 + signal) << result.err;
     EXPECT_THAT(result.out, ::testing::EndsWith("\n"));
@@ -901,37 +816,32 @@ TEST_F(Stories, SignalsEndCleanly) {
 }
 
 TEST(Pipes, OneSignalEndsTheWaitForAWriter) {
-  const testing::ScratchDirectory scratch;
-  const std::string fifo = scratch.path() / "pipe";
+  const std::string fifo = scratch().path() / "pipe";
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
-  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
-           {"serve", "--port", "0", "--api-key-file", fifo},
-           {"quantize", "--to", "w4a16", "--out", fifo + ".out", "--calibration-file", fifo}}) {
+  const Words commands[] = {
+      {"serve", "--port", "0", "--api-key-file", fifo},
+      {"quantize", "--to", "w4a16", "--out", fifo + ".out", "--calibration-file", fifo}};
+  for (const Words& words : commands) {
     Process process(words);
     EXPECT_THAT(process.read_err("waiting"), HasSubstr("is a FIFO, and nothing is written to it"));
     process.kill(SIGTERM);
     EXPECT_EQ(process.wait(), 128 + SIGTERM) << words.front();
   }
-  for (const char* command : {"serve", "doctor", "quantize"}) {
-    std::vector<std::string> words = {command, "--model", fifo};
-    if (words.front() == "quantize") words.insert(words.end(), {"--to", "q8_0", "--out", "x.gguf"});
-    if (words.front() == "serve") words.insert(words.end(), {"--port", "0"});
-    const SpawnResult result = run_quire(words, {.timeout_s = 20});
-    EXPECT_EQ(result.exit_code, 1) << command;
-    EXPECT_THAT(result.err, HasSubstr("is not a regular file; got a FIFO"));
+  for (const char* command : {"serve --port 0", "doctor", "quantize --to q8_0 --out x.gguf"}) {
+    EXPECT_THAT(expect_exit(1, command + Words{"--model", fifo}, {.timeout_s = 20}).err,
+                HasSubstr("is not a regular file; got a FIFO"));
   }
 }
 
 TEST_F(Stories, TextHasNoPlaceForLogprobsOfAFile) {
   const SpawnResult result =
-      run_quire(generate({"--input", "-"}), {.input = "{\"prompt\": \"Tom\", \"logprobs\": 1}\n"});
-  EXPECT_EQ(result.exit_code, 1);
+      expect_exit(1, generate("--input -"), {.input = "{\"prompt\": \"Tom\", \"logprobs\": 1}\n"});
   EXPECT_THAT(result.err, AllOf(HasSubstr("standard input:1: "), HasSubstr("need --format json")));
 }
 
 // Sends the signal once the engine runs. Returns the exit code and the text on standard error.
-std::pair<int, std::string> end_after(const std::vector<std::string>& arguments,
-                                      const std::string& input, int signal) {
+std::pair<int, std::string> end_after(const Words& arguments, const std::string& input,
+                                      int signal) {
   Process process(arguments);
   process.write(input);
   process.read_err("[engine]");
@@ -945,13 +855,10 @@ std::pair<int, std::string> end_after(const std::vector<std::string>& arguments,
 
 TEST_F(Stories, AnInterruptedBenchmarkReportsItsFinishedPart) {
   const std::string json = scratch_file("partial.json", "");
-  const std::vector<std::vector<std::string>> commands = {
-      {"bench", "latency", "--num-iters-warmup", "0", "--num-iters", "100000"},
-      {"bench", "throughput", "--num-prompts", "20000"}};
-  for (std::vector<std::string> command : commands) {
-    command.insert(command.end(), {"--model", model_.string(), "--input-len", "4", "--output-len",
-                                   "2", "--json", json});
-    Process process(command);
+  for (const char* command : {"bench latency --num-iters-warmup 0 --num-iters 100000",
+                              "bench throughput --num-prompts 20000"}) {
+    Process process(command + Words{"--model", model_.string(), "--input-len", "4", "--output-len",
+                                    "2", "--json", json});
     process.read_err("[engine]");
     std::this_thread::sleep_for(std::chrono::seconds(1));  // some requests have ended by then
     process.kill(SIGINT);
@@ -971,24 +878,20 @@ TEST_F(Stories, SignalsEndEveryLongCommand) {
   std::string problems;
   for (int i = 0; i < 400; ++i) problems += "{\"question\": \"Why?\", \"answer\": \"#### 2\"}\n";
   const std::string data = scratch_file("many.jsonl", problems);
-  const std::vector<std::vector<std::string>> commands = {
-      {"bench", "latency", "--model", model_.string(), "--output-len", "200", "--num-iters",
-       "1000"},
-      {"bench", "throughput", "--model", model_.string(), "--input-len", "32", "--num-prompts",
-       "2000"},
-      {"eval", "gsm8k", "--model", model_.string(), "--num-shots", "0", "--max-tokens", "200",
-       "--data", data},
-      {"eval", "perplexity", "--model", model_.string(), "--stride", "1", "--data", data}};
+  const Words commands[] = {"bench latency --output-len 200 --num-iters 1000",
+                            "bench throughput --input-len 32 --num-prompts 2000",
+                            "eval gsm8k --num-shots 0 --max-tokens 200 --data " + data,
+                            "eval perplexity --stride 1 --data " + data};
   for (const int signal : {SIGINT, SIGTERM}) {
-    for (const std::vector<std::string>& command : commands) {
+    for (const Words& words : commands) {
+      const Words command = words + Words{"--model", model_.string()};
       const auto [exit_code, err] = end_after(command, "", signal);
       EXPECT_EQ(exit_code, 128 + signal) << command[1];
       // If the signal arrives before the work begins, the program ends without a message.
       EXPECT_THAT(err, AnyOf(IsEmpty(), HasSubstr("] interrupted "))) << command[1];
     }
     EXPECT_EQ(
-        end_after({"chat", "--log-level", "info"}, "How many free hours are in 5 days?\n", signal)
-            .first,
+        end_after("chat --log-level info", "How many free hours are in 5 days?\n", signal).first,
         128 + signal);
   }
 }
@@ -996,42 +899,37 @@ TEST_F(Stories, SignalsEndEveryLongCommand) {
 TEST_F(Stories, ChatTakesTheOperatorsTemplate) {
   const std::string file =
       scratch_file("once.jinja", "{% for m in messages %}{{ m.content }}{% endfor %}");
-  const SpawnResult plain = run_quire(
-      generate({"--prompt", "Once upon a time", "--temperature", "0", "--max-tokens", "12"}));
-  const SpawnResult generated = run_quire(
+  const SpawnResult plain =
+      run_quire(generate("--prompt 'Once upon a time' --temperature 0 --max-tokens 12"));
+  const SpawnResult generated = expect_exit(
+      0,
       generate({"--chat", "--chat-template", file, "--prompt", "<s>Once upon a time",
                 "--allow-special-tokens-in-messages", "--temperature", "0", "--max-tokens", "12"}));
-  EXPECT_EQ(generated.exit_code, 0) << generated.err;
   EXPECT_EQ(generated.out, plain.out);
   const std::string broken = scratch_file("broken.jinja", "{% for %}");
-  const SpawnResult refused =
-      run_quire({"chat", "--model", model_.string(), "--chat-template", broken}, {.input = "a\n"});
-  EXPECT_EQ(refused.exit_code, 1);
+  const SpawnResult refused = expect_exit(
+      1, {"chat", "--model", model_.string(), "--chat-template", broken}, {.input = "a\n"});
   EXPECT_THAT(refused.err, HasSubstr("--chat-template: " + broken));
 }
 
 TEST_F(Stories, ChatNeedsATemplate) {
   const SpawnResult result =
-      run_quire({"chat", "--model", model_.string(), "--log-level", "off"}, {.input = "hi\n"});
-  EXPECT_EQ(result.exit_code, 1);
+      expect_exit(1, {"chat", "--model", model_.string(), "--log-level", "off"}, {.input = "hi\n"});
   EXPECT_THAT(result.err, HasSubstr("the model has no chat template; --chat-template"));
   const SpawnResult generated =
-      run_quire(generate({"--chat", "--prompt", "a", "--prompt", "b", "--log-level", "off"}));
-  EXPECT_EQ(generated.exit_code, 1);
+      expect_exit(1, generate("--chat --prompt a --prompt b --log-level off"));
   EXPECT_THAT(generated.err, HasSubstr("the model has no chat template; --chat-template"));
   EXPECT_EQ(count_lines(generated.err), 1U) << generated.err;
 }
 
 TEST(Embedded, ABadWordOfSpacesIsRefused) {
-  const SpawnResult result = run_quire({"generate", "--prompt", "a", "--bad-words", " "});
-  EXPECT_EQ(result.exit_code, 1);
-  EXPECT_THAT(result.err, HasSubstr("expected words of more than spaces"));
+  EXPECT_THAT(expect_exit(1, "generate --prompt a --bad-words ' '").err,
+              HasSubstr("expected words of more than spaces"));
 }
 
 // A model's directory that has only a config.json, for --load-format dummy.
 fs::path tiny_model(const std::string& name) {
-  fs::path directory = fs::path(::testing::TempDir()) / ("quire_cli_" + name);
-  fs::create_directories(directory);
+  fs::path directory = scratch_folder(name);
   std::ofstream(directory / "config.json") << R"({"architectures": ["LlamaForCausalLM"],
     "hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 1, "num_attention_heads": 1,
     "vocab_size": 64, "max_position_embeddings": 64, "torch_dtype": "bfloat16"})";
@@ -1041,33 +939,29 @@ fs::path tiny_model(const std::string& name) {
 TEST(EvalPerplexity, ScoresATextWithTheEmbeddedModel) {
   const std::string data = source_path("models/quire-abacus/shots.jsonl");
   const std::string json = scratch_file("perplexity.json", "");
-  const auto eval = [&](std::vector<std::string> more) {
-    std::vector<std::string> words = {"eval", "perplexity", "--max-tokens", "600",   "--context",
-                                      "200",  "--json",     json,           "--data"};
-    words.insert(words.end(), more.begin(), more.end());
-    return run_quire(words);
+  const auto eval = [&](const Words& more) {
+    const Words words = {"eval", "perplexity", "--data", data, "--json", json};
+    return expect_exit(0, words + "--max-tokens 600 --context 200" + more);
   };
-  const SpawnResult result = eval({data});
-  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const SpawnResult result = eval({});
   EXPECT_THAT(result.out, AllOf(HasSubstr("Perplexity: "), HasSubstr("600 scored"),
                                 HasSubstr("of context 200 and stride 100, each after a BOS")));
-  const auto first = JsonDocument::load(json);
-  ASSERT_TRUE(first.ok());
+  const auto first = testing::value_of(JsonDocument::load(json));
   const auto number = [](const JsonDocument& report, const char* name) {
     return report.root()[name].get_double().value();
   };
-  EXPECT_EQ(number(*first, "num_scored"), 600);
-  EXPECT_EQ(number(*first, "num_windows"), 5);
-  EXPECT_NEAR(number(*first, "perplexity"), std::exp(number(*first, "mean_nll")), 1e-9);
-  EXPECT_GT(number(*first, "bits_per_byte"), 0);
+  EXPECT_EQ(number(first, "num_scored"), 600);
+  EXPECT_EQ(number(first, "num_windows"), 5);
+  EXPECT_NEAR(number(first, "perplexity"), std::exp(number(first, "mean_nll")), 1e-9);
+  EXPECT_GT(number(first, "bits_per_byte"), 0);
   // Neither the threads nor the batch change a bit.
-  ASSERT_EQ(eval({data, "--threads", "1", "--max-num-seqs", "1"}).exit_code, 0);
-  EXPECT_EQ(number(JsonDocument::load(json).value(), "mean_nll"), number(*first, "mean_nll"));
+  eval("--threads 1 --max-num-seqs 1");
+  EXPECT_EQ(number(JsonDocument::load(json).value(), "mean_nll"), number(first, "mean_nll"));
 }
 
 TEST(EvalPerplexity, RefusalsAreOneLine) {
   const std::string text = scratch_file("text.txt", "Ann has 3 apples and buys 4.");
-  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+  const std::vector<std::pair<Words, std::string>> cases = {
       {{scratch_file("empty.txt", "")}, "empty.txt is empty; expected a text"},
       {{scratch_file("latin1.txt", "caf\xe9")}, "is not valid UTF-8 at byte 3"},
       {{scratch_file("short.txt", "3")}, "short.txt; got 1, expected at least 2"},
@@ -1080,10 +974,7 @@ TEST(EvalPerplexity, RefusalsAreOneLine) {
       {{text, "--model", tiny_model("perplexity").string(), "--load-format", "dummy"},
        "no tokenizer; give one with --tokenizer"}};
   for (const auto& [more, expected] : cases) {
-    std::vector<std::string> words = {"eval", "perplexity", "--log-level", "error", "--data"};
-    words.insert(words.end(), more.begin(), more.end());
-    const SpawnResult result = run_quire(words);
-    EXPECT_EQ(result.exit_code, 1) << expected;
+    const SpawnResult result = expect_exit(1, "eval perplexity --log-level error --data" + more);
     EXPECT_THAT(result.err, AllOf(StartsWith("quire eval perplexity: "), HasSubstr(expected)));
     EXPECT_EQ(count_lines(result.err), 1U) << result.err;
     EXPECT_THAT(result.out, IsEmpty());
@@ -1092,19 +983,17 @@ TEST(EvalPerplexity, RefusalsAreOneLine) {
 
 TEST(ModelFiles, AFolderOfTheHubsCacheNamesItsSnapshot) {
   const std::string commit(40, 'a');
-  const fs::path cache = fs::path(::testing::TempDir()) / "quire_cli_models--a--b";
-  fs::create_directories(cache / "refs");
-  fs::create_directories(cache / "snapshots" / commit);
-  std::ofstream(cache / "refs" / "main") << commit;
-  const SpawnResult result = run_quire({"generate", "--model", cache.string(), "--prompt", "a"});
-  EXPECT_EQ(result.exit_code, 1);
-  EXPECT_THAT(result.err, HasSubstr((cache / "snapshots" / commit).string()));
+  const fs::path cache = scratch_folder("models--a--b");
+  scratch_folder("models--a--b/refs");
+  scratch_folder("models--a--b/snapshots/" + commit);
+  scratch_file("models--a--b/refs/main", commit);
+  EXPECT_THAT(expect_exit(1, {"generate", "--model", cache.string(), "--prompt", "a"}).err,
+              HasSubstr((cache / "snapshots" / commit).string()));
 }
 
 TEST(Usage, AGroupOfCommandsNeedsOneOfThem) {
   for (const char* group : {"bench", "eval"}) {
-    const SpawnResult result = run_quire({group});
-    EXPECT_EQ(result.exit_code, 2);
+    const SpawnResult result = expect_exit(2, {group});
     EXPECT_THAT(result.err, HasSubstr(std::string("quire ") + group + ": expected one of "));
     EXPECT_EQ(count_lines(result.err), 1U) << result.err;
   }
@@ -1116,11 +1005,9 @@ TEST(ModelFiles, ABrokenLinkIsNotAnAbsentFile) {
     fs::remove(directory / name);
     fs::create_symlink("/no/such/blob", directory / name);
     const SpawnResult result =
-        run_quire({"doctor", "--model", directory.string(), "--load-format", "dummy"});
-    EXPECT_EQ(result.exit_code, 1) << name;
+        expect_exit(1, {"doctor", "--model", directory.string(), "--load-format", "dummy"});
     EXPECT_THAT(result.err + result.out,
                 HasSubstr(std::string(name) + " exists but cannot be opened"));
-    fs::remove_all(directory);
   }
 }
 
@@ -1130,35 +1017,26 @@ TEST(ModelFiles, DoctorLooksForEveryTensor) {
                 directory / "config.json", fs::copy_options::overwrite_existing);
   fs::copy_file(source_path("tests/golden/models/llama/model.safetensors"),
                 directory / "model.safetensors", fs::copy_options::overwrite_existing);
-  const std::vector<std::string> arguments = {"doctor", "--model", directory.string()};
-  const SpawnResult whole = run_quire(arguments);
-  EXPECT_EQ(whole.exit_code, 0) << whole.err << whole.out;
-  EXPECT_THAT(whole.out, HasSubstr("weights              yes\n"));
+  const Words arguments = {"doctor", "--model", directory.string()};
+  EXPECT_THAT(expect_exit(0, arguments).out, HasSubstr("weights              yes\n"));
   std::string config = read_file(directory / "config.json", 1 << 20).value();
   const std::string layers = "\"num_hidden_layers\": 2";
   config.replace(config.find(layers), layers.size(), "\"num_hidden_layers\": 3");
   std::ofstream(directory / "config.json") << config;
-  const SpawnResult half = run_quire(arguments);
-  EXPECT_EQ(half.exit_code, 1);
-  EXPECT_THAT(half.out, AllOf(HasSubstr("weights              no: [model] the checkpoint lacks"),
-                              HasSubstr("model.layers.2.")));
-  fs::remove_all(directory);
+  EXPECT_THAT(expect_exit(1, arguments).out,
+              AllOf(HasSubstr("weights              no: [model] the checkpoint lacks"),
+                    HasSubstr("model.layers.2.")));
 }
 
 // Whether a model fits this machine can be asked before its weights are fetched.
 TEST(ModelFiles, DoctorTakesABareConfig) {
   const std::string config = (tiny_model("tiny") / "config.json").string();
-  for (const std::vector<std::string>& flags :
-       {std::vector<std::string>{}, std::vector<std::string>{"--load-format", "dummy"}}) {
-    std::vector<std::string> arguments = {"doctor", "--model", config};
-    arguments.insert(arguments.end(), flags.begin(), flags.end());
-    const SpawnResult result = run_quire(arguments);
-    EXPECT_EQ(result.exit_code, 0) << result.err;
-    EXPECT_THAT(result.out, AllOf(HasSubstr("LlamaForCausalLM"), HasSubstr("memory plan"),
-                                  HasSubstr("memory plan          weights")));
+  for (const char* flags : {"", "--load-format dummy"}) {
+    EXPECT_THAT(expect_exit(0, Words{"doctor", "--model", config} + flags).out,
+                AllOf(HasSubstr("LlamaForCausalLM"), HasSubstr("memory plan"),
+                      HasSubstr("memory plan          weights")));
   }
-  const SpawnResult other = run_quire({"doctor", "--model", scratch_file("model.gguf", "GGUF")});
-  EXPECT_EQ(other.exit_code, 1);
+  expect_exit(1, {"doctor", "--model", scratch_file("model.gguf", "GGUF")});
 }
 
 // A report goes on after a tokenizer that cannot be read.
@@ -1166,27 +1044,23 @@ TEST(ModelFiles, DoctorReportsABrokenTokenizer) {
   const fs::path directory = tiny_model("broken_tokenizer");
   std::ofstream(directory / "tokenizer.json") << "{";
   const SpawnResult result =
-      run_quire({"doctor", "--model", directory.string(), "--load-format", "dummy"});
-  EXPECT_EQ(result.exit_code, 1);
+      expect_exit(1, {"doctor", "--model", directory.string(), "--load-format", "dummy"});
   EXPECT_THAT(result.out,
               AllOf(HasSubstr("\ntokenizer            no: "), HasSubstr("tokenizer.json"),
                     HasSubstr("\nmemory plan          weights ")));
-  fs::remove_all(directory);
 }
 
 TEST(ModelFiles, FlagsWithoutEffectOnACpuAreWarnedOf) {
-  const SpawnResult result = run_quire(
-      {"generate", "--device", "cpu", "--model", tiny_model("tiny").string(), "--load-format",
-       "dummy", "--prompt-ids", "1", "--max-tokens", "1", "--tuning-table", "measured"});
-  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const SpawnResult result = expect_exit(
+      0, {"generate", "--device", "cpu", "--model", tiny_model("tiny").string(), "--load-format",
+          "dummy", "--prompt-ids", "1", "--max-tokens", "1", "--tuning-table", "measured"});
   EXPECT_THAT(result.err, HasSubstr("--tuning-table measured has no effect on a CPU"));
 }
 
 TEST(ModelFiles, AMissingTokenizerIsNamed) {
   const SpawnResult result =
-      run_quire({"generate", "--model", tiny_model("tiny").string(), "--load-format", "dummy",
-                 "--tokenizer", "/no/such", "--prompt", "a"});
-  EXPECT_EQ(result.exit_code, 1);
+      expect_exit(1, {"generate", "--model", tiny_model("tiny").string(), "--load-format", "dummy",
+                      "--tokenizer", "/no/such", "--prompt", "a"});
   EXPECT_THAT(result.err, HasSubstr("--tokenizer: /no/such does not exist"));
 }
 
@@ -1194,81 +1068,71 @@ TEST(ModelFiles, ATokenizerWithMoreTokensThanTheModelIsWarnedOf) {
   const fs::path tokenizer = shared_data_path("tokenizers/llama2");
   QUIRE_REQUIRE_SHARED(tokenizer);
   const SpawnResult result =
-      run_quire({"doctor", "--model", tiny_model("tiny").string(), "--load-format", "dummy",
-                 "--tokenizer", tokenizer.string()});
-  EXPECT_EQ(result.exit_code, 0) << result.err;
+      expect_exit(0, {"doctor", "--model", tiny_model("tiny").string(), "--load-format", "dummy",
+                      "--tokenizer", tokenizer.string()});
   EXPECT_THAT(result.err, HasSubstr("has 32000 tokens and the model 64"));
 }
 
 TEST(Serve, AKeyFileIsReadBeforeTheModel) {
-  const SpawnResult result =
-      run_quire({"serve", "/no/such/model", "--api-key-file", "/no/such/keys"});
-  EXPECT_EQ(result.exit_code, 1);
+  const SpawnResult result = expect_exit(1, "serve /no/such/model --api-key-file /no/such/keys");
   EXPECT_THAT(result.err, HasSubstr("/no/such/keys"));
 }
 
 TEST(Serve, AWrongKeyIsWrongUsage) {
-  const SpawnResult result = run_quire({"serve", "/no/such/model", "--api-key", "sécret"});
-  EXPECT_EQ(result.exit_code, 2);
-  EXPECT_THAT(result.err, AllOf(HasSubstr("--api-key"), Not(HasSubstr("cret"))));
+  EXPECT_THAT(expect_exit(2, "serve /no/such/model --api-key sécret").err,
+              AllOf(HasSubstr("--api-key"), Not(HasSubstr("cret"))));
 }
 
 TEST(Serve, ATlsPairIsReadBeforeTheModel) {
   const std::string nonsense = scratch_file("nonsense.pem", "nonsense");
-  const SpawnResult result =
-      run_quire({"serve", "/no/such/model", "--ssl-certfile", nonsense, "--ssl-keyfile", nonsense});
-  EXPECT_EQ(result.exit_code, 1);
+  const SpawnResult result = expect_exit(
+      1, {"serve", "/no/such/model", "--ssl-certfile", nonsense, "--ssl-keyfile", nonsense});
   EXPECT_THAT(result.err, HasSubstr("--ssl-certfile"));
   EXPECT_THAT(result.err, Not(HasSubstr("/no/such/model")));
 }
 
 TEST(Embedded, TextNeedsATokenizer) {
   const fs::path directory = tiny_model("no_tokenizer");
-  const SpawnResult result = run_quire({"generate", "--model", directory.string(), "--load-format",
-                                        "dummy", "--prompt", "a", "--log-level", "off"});
-  EXPECT_EQ(result.exit_code, 1);
+  const SpawnResult result =
+      expect_exit(1, {"generate", "--model", directory.string(), "--load-format", "dummy",
+                      "--prompt", "a", "--log-level", "off"});
   EXPECT_THAT(result.err, AllOf(HasSubstr("--prompt-ids"), HasSubstr("prompt_token_ids")));
-  fs::remove_all(directory);
 }
 
 TEST_F(Stories, BenchThroughputReportsAndWritesJson) {
   const std::string json = scratch_file("throughput.json", "");
-  const SpawnResult result = run_quire({"bench", "throughput", "--model", model_.string(),
-                                        "--input-len", "16", "--output-len", "8", "--num-prompts",
-                                        "6", "--random-range-ratio", "0.5", "--json", json});
-  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const SpawnResult result = expect_exit(
+      0, {"bench", "throughput", "--model", model_.string(), "--input-len", "16", "--output-len",
+          "8", "--num-prompts", "6", "--random-range-ratio", "0.5", "--json", json});
   EXPECT_THAT(result.out, AllOf(HasSubstr("requests/s"), HasSubstr("Time to first token")));
-  const auto report = JsonDocument::load(json);
-  ASSERT_TRUE(report.ok());
-  EXPECT_EQ(report->root()["num_requests"].get_int64().value(), 6);
-  EXPECT_GT(report->root()["tokens_per_second"].get_double().value(), 0.0);
+  const auto report = testing::value_of(JsonDocument::load(json));
+  EXPECT_EQ(report.root()["num_requests"].get_int64().value(), 6);
+  EXPECT_GT(report.root()["tokens_per_second"].get_double().value(), 0.0);
 }
 
 TEST_F(Stories, BenchThroughputReadsShareGpt) {
   const fs::path data =
       shared_data_path("datasets/sharegpt_format/fastchat_dummy_conversation.json");
   QUIRE_REQUIRE_SHARED(data);
-  const SpawnResult result =
-      run_quire({"bench", "throughput", "--model", model_.string(), "--dataset-name", "sharegpt",
-                 "--dataset-path", data.string(), "--num-prompts", "5", "--output-len", "4"});
-  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const SpawnResult result = expect_exit(
+      0, {"bench", "throughput", "--model", model_.string(), "--dataset-name", "sharegpt",
+          "--dataset-path", data.string(), "--num-prompts", "5", "--output-len", "4"});
   EXPECT_THAT(result.out, HasSubstr("Total num output tokens:  20"));
 }
 
 TEST_F(Stories, BenchRefusesSizesThatDoNotFit) {
   const SpawnResult result =
-      run_quire({"bench", "throughput", "--model", model_.string(), "--num-prompts", "1"});
-  EXPECT_EQ(result.exit_code, 1);
+      expect_exit(1, {"bench", "throughput", "--model", model_.string(), "--num-prompts", "1"});
   EXPECT_THAT(result.err, HasSubstr("1024 + 128"));
 }
 
 // Lists of ids of these lengths would take gigabytes.
 TEST_F(Stories, BenchRefusesAbsurdLengthsAtOnce) {
   for (const std::string command : {"throughput", "latency"}) {
-    const SpawnResult result = run_quire({"bench", command, "--model", model_.string(),
-                                          "--input-len", "16777216", "--output-len", "16777216"},
-                                         {.timeout_s = 20});
-    EXPECT_EQ(result.exit_code, 1);
+    const SpawnResult result = expect_exit(1,
+                                           {"bench", command, "--model", model_.string(),
+                                            "--input-len", "16777216", "--output-len", "16777216"},
+                                           {.timeout_s = 20});
     EXPECT_THAT(result.err, HasSubstr("16777216 + 16777216"));
     EXPECT_EQ(result.err.find("--random-range-ratio") != std::string::npos,
               command == "throughput");
@@ -1276,10 +1140,9 @@ TEST_F(Stories, BenchRefusesAbsurdLengthsAtOnce) {
 }
 
 TEST_F(Stories, BenchLatencyReportsPercentiles) {
-  const SpawnResult result =
-      run_quire({"bench", "latency", "--model", model_.string(), "--input-len", "8", "--output-len",
-                 "4", "--batch-size", "2", "--num-iters-warmup", "1", "--num-iters", "2"});
-  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const SpawnResult result = expect_exit(
+      0, {"bench", "latency", "--model", model_.string(), "--input-len", "8", "--output-len", "4",
+          "--batch-size", "2", "--num-iters-warmup", "1", "--num-iters", "2"});
   EXPECT_THAT(result.out, AllOf(HasSubstr("Avg latency"), HasSubstr("99% percentile latency")));
 }
 
@@ -1287,13 +1150,12 @@ TEST_F(Stories, EvalPrintsSglangsFourLines) {
   std::string data;
   for (int i = 0; i < 3; ++i) data += "{\"question\": \"1+1?\", \"answer\": \"#### 2\"}\n";
   const std::string file = scratch_file("gsm8k.jsonl", data);
-  const SpawnResult result = run_quire({"eval", "gsm8k", "--model", model_.string(), "--data", file,
-                                        "--num-shots", "1", "--max-tokens", "4"});
-  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const SpawnResult result = expect_exit(0, {"eval", "gsm8k", "--model", model_.string(), "--data",
+                                             file, "--num-shots", "1", "--max-tokens", "4"});
   EXPECT_THAT(result.out, AllOf(HasSubstr("Accuracy: "), HasSubstr("Invalid: "),
                                 HasSubstr("Latency: "), HasSubstr("Output throughput: ")));
-  const SpawnResult few = run_quire({"eval", "gsm8k", "--model", model_.string(), "--data", file});
-  EXPECT_EQ(few.exit_code, 1);
+  const SpawnResult few =
+      expect_exit(1, {"eval", "gsm8k", "--model", model_.string(), "--data", file});
   EXPECT_THAT(few.err, HasSubstr("--num-shots 8"));
 }
 
@@ -1303,61 +1165,44 @@ TEST_F(Stories, EvalCountsAnOverlongQuestionAsInvalid) {
       "overlong.jsonl", "{\"question\": \"1+1?\", \"answer\": \"#### 2\"}\n{\"question\": \"" +
                             too_long + "\", \"answer\": \"#### 3\"}\n");
   const std::string json = scratch_file("overlong.json", "");
-  const std::vector<std::string> arguments = {
-      "eval", "gsm8k",       "--model", model_.string(), "--num-shots", "0",     "--max-tokens",
-      "4",    "--log-level", "warning", "--json",        json,          "--data"};
-  auto with_long = arguments;
-  with_long.push_back(file);
-  const SpawnResult result = run_quire(with_long);
-  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const Words arguments = "eval gsm8k --num-shots 0 --max-tokens 4 --log-level warning" +
+                          Words{"--model", model_.string(), "--json", json, "--data"};
+  const SpawnResult result = expect_exit(0, arguments + file);
   EXPECT_THAT(result.err, HasSubstr("counted as invalid: "));
   EXPECT_EQ(count_lines(result.err), 1U) << result.err;
-  const auto report = JsonDocument::load(json);
-  ASSERT_TRUE(report.ok());
-  EXPECT_EQ(report->root()["num_refused"].get_int64().value(), 1);
-  EXPECT_GE(report->root()["invalid"].get_double().value(), 0.5);
+  const auto report = testing::value_of(JsonDocument::load(json));
+  EXPECT_EQ(report.root()["num_refused"].get_int64().value(), 1);
+  EXPECT_GE(report.root()["invalid"].get_double().value(), 0.5);
 
-  auto only_long = arguments;
-  only_long.push_back(scratch_file(
-      "only_overlong.jsonl", "{\"question\": \"" + too_long + "\", \"answer\": \"#### 3\"}\n"));
-  EXPECT_EQ(run_quire(only_long).exit_code, 1);
+  const std::string only_long = scratch_file(
+      "only_overlong.jsonl", "{\"question\": \"" + too_long + "\", \"answer\": \"#### 3\"}\n");
+  expect_exit(1, arguments + only_long);
 }
 
 TEST_F(Stories, AnUnknownBackendIsRefused) {
-  const SpawnResult result =
-      run_quire(generate({"--prompt", "a", "--attention-backend", "nonsense"}));
-  EXPECT_EQ(result.exit_code, 2);
+  const SpawnResult result = expect_exit(2, generate("--prompt a --attention-backend nonsense"));
   EXPECT_THAT(result.err, HasSubstr("nonsense"));
 }
 
 TEST(Embedded, TooManyThreadsAreWarnedOfOnce) {
-  const SpawnResult result = run_quire({"generate", "--threads", "1000", "--max-tokens", "1"});
-  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const SpawnResult result = expect_exit(0, "generate --threads 1000 --max-tokens 1");
   const size_t first = result.err.find("--threads 1000 is more than");
   EXPECT_NE(first, std::string::npos) << result.err;
   EXPECT_EQ(result.err.find("--threads", first + 1), std::string::npos) << result.err;
 }
 
 TEST(Embedded, FlagsOfGpusAreWarnedOfOnACpu) {
-  const std::vector<std::string> arguments = {"generate",
-                                              "--device",
-                                              "cpu",
-                                              "--max-tokens",
-                                              "1",
-                                              "--enforce-eager",
-                                              "--gpu-memory-utilization",
-                                              "0.5"};
-  const SpawnResult result = run_quire(arguments);
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_THAT(result.err, AllOf(HasSubstr("--enforce-eager has no effect on a CPU"),
-                                HasSubstr("--gpu-memory-utilization has no effect on a CPU")));
+  const Words arguments =
+      "generate --device cpu --max-tokens 1 --enforce-eager --gpu-memory-utilization 0.5";
+  EXPECT_THAT(expect_exit(0, arguments).err,
+              AllOf(HasSubstr("--enforce-eager has no effect on a CPU"),
+                    HasSubstr("--gpu-memory-utilization has no effect on a CPU")));
 }
 
 TEST(Embedded, ChatTemplatesTakeText) {
-  const SpawnResult result =
-      run_quire({"generate", "--chat", "--input", "-", "--format", "json", "--max-tokens", "1"},
-                {.input = "{\"prompt_token_ids\": [5, 6]}\n{\"prompt\": \"Hi\"}\n"});
-  EXPECT_EQ(result.exit_code, 1);
+  const SpawnResult result = expect_exit(
+      1, {"generate", "--chat", "--input", "-", "--format", "json", "--max-tokens", "1"},
+      {.input = "{\"prompt_token_ids\": [5, 6]}\n{\"prompt\": \"Hi\"}\n"});
   const auto lines = split_lines(result.out);
   ASSERT_EQ(lines.size(), 2U);
   EXPECT_THAT(std::string(lines[0].text), HasSubstr("a template takes text"));
@@ -1398,24 +1243,20 @@ std::string slow_config() {
 }
 
 TEST(Loading, ShowsABarOnATerminalOnly) {
-  const std::vector<std::string> arguments = {
-      "generate",     "--model", slow_config(), "--load-format", "dummy", "--prompt-ids", "1",
-      "--max-tokens", "1"};
+  const Words arguments =
+      "generate --model " + slow_config() + " --load-format dummy --prompt-ids 1 --max-tokens 1";
   const Terminal terminal;
-  EXPECT_EQ(run_quire(arguments, {.err_file = terminal.path()}).exit_code, 0);
+  expect_exit(0, arguments, {.err_file = terminal.path()});
   EXPECT_THAT(terminal.shown(), AllOf(HasSubstr("\rloading ["), HasSubstr("/12 layers")));
   EXPECT_THAT(run_quire(arguments).err, Not(HasSubstr("loading [")));
 }
 
 TEST(Loading, AModelsNameDoesNothingToTheTerminal) {
-  const fs::path directory = fs::path(::testing::TempDir()) / "quire_cli_rude_\x1b[2J";
-  fs::create_directories(directory);
-  fs::copy_file(slow_config(), directory / "config.json", fs::copy_options::overwrite_existing);
+  const fs::path directory = scratch_folder("rude_\x1b[2J");
+  fs::copy_file(slow_config(), directory / "config.json");
   const SpawnResult result =
-      run_quire({"doctor", "--model", directory.string(), "--load-format", "dummy"});
-  EXPECT_EQ(result.exit_code, 0);
+      expect_exit(0, {"doctor", "--model", directory.string(), "--load-format", "dummy"});
   EXPECT_THAT(result.err, AllOf(HasSubstr("\\x1b[2J"), Not(HasSubstr("\x1b"))));
-  fs::remove_all(directory);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-"""Runs lm-eval's `local-completions` against the real binary: each score equals that of `quire generate`.
+"""Runs lm-eval's `local-completions` against the real binary: each score equals the score of `quire generate`.
 
     lm_eval_test.py --quire BINARY [TEST …]
 """

@@ -52,8 +52,9 @@ double generate(Process& process, Clock::time_point start, std::string& log) {
 TEST(Footprint, ResidentMemoryIsWeightsKvAnd60MB) {
   // A small KV cache bounds the part of it that is touched, also with huge pages.
   const auto start = Clock::now();
-  Process process({"generate", "--max-model-len", "512", "--kv-cache-memory", "5M", "--log-level",
-                   "info"});  // logs the memory plan
+  Process process(
+      "generate --max-model-len 512 --kv-cache-memory 5M --log-level info");  // logs the memory
+                                                                              // plan
   std::string log;
   const double first_byte_s = generate(process, start, log);
   const double weights = planned_bytes(log, "weights");
@@ -76,7 +77,7 @@ double idle_load(const Process& process) {
 }
 
 TEST(Footprint, AnIdleChatSleeps) {
-  Process process({"chat", "--temperature", "0", "--log-level", "info"});
+  Process process("chat --temperature 0 --log-level info");
   EXPECT_THAT(process.read_err("[engine]"), HasSubstr("[engine]"));
   const double fresh = idle_load(process);
   process.write(
@@ -117,7 +118,7 @@ double flood(int port, int num_bodies, size_t body_bytes) {
 }
 
 TEST(Footprint, AFloodOfBodiesIsBoundedAndGoesBack) {
-  Process process({"serve", "--port", "0", "--allowed-hosts", "test", "--log-level", "error"});
+  Process process("serve --port 0 --allowed-hosts test --log-level error");
   const std::string announced = process.read_out("\n");
   const int port = std::atoi(announced.c_str() + announced.rfind(':') + 1);
   ASSERT_GT(port, 0) << announced;

@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "support/process.h"
+#include "support/scratch_directory.h"
 #include "support/shared_data.h"
 
 namespace quire {
@@ -18,10 +19,8 @@ using quire::testing::source_path;
 using quire::testing::SpawnResult;
 
 void expect_accuracy(int num_shots, int num_questions) {
-  const std::filesystem::path report_path =
-      std::filesystem::path(::testing::TempDir()) /
-      ("quire_gsm8k_" + std::to_string(num_shots) + "_shots.json");
-  std::filesystem::remove(report_path);
+  const testing::ScratchDirectory scratch;
+  const std::string report_path = scratch.path() / "report.json";
   const SpawnResult result = run_quire(
       {"eval", "gsm8k", "--data", source_path("models/quire-abacus/heldout.jsonl"), "--shots",
        source_path("models/quire-abacus/shots.jsonl"), "--num-shots", std::to_string(num_shots),

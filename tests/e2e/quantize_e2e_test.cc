@@ -1,5 +1,5 @@
 // `quire quantize` as a user runs it: it is killed and continues, the copies solve the embedded
-// model's problems, and the perplexity is that of `quire eval perplexity`.
+// model's problems, and the perplexity equals the result of `quire eval perplexity`.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,23 +21,23 @@ namespace quire {
 namespace {
 
 namespace fs = std::filesystem;
+using quire::testing::expect_exit;
 using quire::testing::Process;
-using quire::testing::run_quire;
 using quire::testing::ScratchDirectory;
 using quire::testing::source_path;
 using quire::testing::SpawnResult;
+using quire::testing::Words;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-std::vector<std::string> quantize_words(const std::string& target, const fs::path& out) {
+Words quantize_words(const std::string& target, const fs::path& out) {
   return {"quantize", "--to", target, "--out", out.string(), "--threads", "1"};
 }
 
 void quantize_to(const std::string& target, const fs::path& out) {
-  const SpawnResult result = run_quire(quantize_words(target, out), {.timeout_s = 200});
-  ASSERT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_THAT(result.out, AllOf(HasSubstr("Output: " + out.string()), HasSubstr("Size: 16.9 MB"),
-                                HasSubstr("Bits per weight: 8.58")));
+  EXPECT_THAT(expect_exit(0, quantize_words(target, out), {.timeout_s = 200}).out,
+              AllOf(HasSubstr("Output: " + out.string()), HasSubstr("Size: 16.9 MB"),
+                    HasSubstr("Bits per weight: 8.58")));
 }
 
 // Kills a run once the file has this many bytes.
@@ -78,13 +78,16 @@ TEST(Quantize, AnInterruptSaysHowToContinue) {
 
 int num_solved(const std::string& model, int num_problems, const ScratchDirectory& scratch) {
   const std::string report = (scratch.path() / "report.json").string();
-  std::vector<std::string> words = {
-      "eval",        "gsm8k", "--data",          source_path("models/quire-abacus/heldout.jsonl"),
-      "--num-shots", "0",     "--num-questions", std::to_string(num_problems),
-      "--json",      report};
-  if (!model.empty()) words.insert(words.end(), {"--model", model});
-  const SpawnResult result = run_quire(words, {.timeout_s = 200});
-  EXPECT_EQ(result.exit_code, 0) << result.err;
+  Words words = {"eval",
+                 "gsm8k",
+                 "--data",
+                 source_path("models/quire-abacus/heldout.jsonl"),
+                 "--num-questions",
+                 std::to_string(num_problems),
+                 "--json",
+                 report};
+  if (!model.empty()) words = words + Words{"--model", model};
+  expect_exit(0, words + "--num-shots 0", {.timeout_s = 200});
   const auto json = JsonDocument::load(report);
   if (!json.ok()) return 0;
   return static_cast<int>(json->root()["accuracy"].get_double().value() * num_problems + 0.5);
@@ -114,15 +117,12 @@ TEST(Quantize, MeasuresThePerplexityOfBoth) {
   const ScratchDirectory scratch;
   const fs::path out = scratch.path() / "out.gguf";
   const std::string text = source_path("models/quire-abacus/shots.jsonl");
-  std::vector<std::string> words = quantize_words("q8_0", out);
-  words.insert(words.end(), {"--perplexity", text, "--perplexity-tokens", "300"});
-  const SpawnResult result = run_quire(words, {.timeout_s = 100});
-  ASSERT_EQ(result.exit_code, 0) << result.err;
-  for (const std::string& model : {std::string(), out.string()}) {
-    std::vector<std::string> eval = {"eval", "perplexity", "--data", text, "--max-tokens", "300"};
-    if (!model.empty()) eval.insert(eval.end(), {"--model", model});
-    const SpawnResult evaluated = run_quire(eval, {.timeout_s = 100});
-    ASSERT_EQ(evaluated.exit_code, 0) << evaluated.err;
+  const Words measured = {"--perplexity", text, "--perplexity-tokens", "300"};
+  const SpawnResult result =
+      expect_exit(0, quantize_words("q8_0", out) + measured, {.timeout_s = 100});
+  for (const Words& model : {Words(), Words{"--model", out.string()}}) {
+    const Words eval = {"eval", "perplexity", "--data", text, "--max-tokens", "300"};
+    const SpawnResult evaluated = expect_exit(0, eval + model, {.timeout_s = 100});
     // "Perplexity: 9.9 +/- 0.9"
     const std::string line = evaluated.out.substr(0, evaluated.out.find('\n'));
     EXPECT_THAT(result.out, HasSubstr(line.substr(line.find(' ') + 1)));
@@ -132,13 +132,9 @@ TEST(Quantize, MeasuresThePerplexityOfBoth) {
 TEST(Quantize, CalibratesAndSaysSo) {
   const ScratchDirectory scratch;
   const fs::path out = scratch.path() / "w4a16";
-  std::vector<std::string> words = quantize_words("w4a16", out);
-  words.insert(words.end(),
-               {"--calibration-file", source_path("models/quire-abacus/shots.jsonl").string(),
-                "--calibration-tokens", "100"});
-  const SpawnResult result = run_quire(words, {.timeout_s = 200});
-  ASSERT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_THAT(result.err,
+  const Words calibrated = {"--calibration-file", source_path("models/quire-abacus/shots.jsonl"),
+                            "--calibration-tokens", "100"};
+  EXPECT_THAT(expect_exit(0, quantize_words("w4a16", out) + calibrated, {.timeout_s = 200}).err,
               AllOf(HasSubstr("quantize: load 8 of 8"), HasSubstr("quantize: calibrate 1 of 1"),
                     HasSubstr("quantize: scales 32 of 32"),
                     HasSubstr("32 of 32 groups of matrices are scaled")));
@@ -154,22 +150,17 @@ TEST(Quantize, CalibrationTextsAreChecked) {
       {"What is 2 + 3?", "short.txt has "}};
   for (const auto& [text, expected] : cases) {
     const std::string file = scratch.write(expected.substr(0, expected.find(' ')), text);
-    std::vector<std::string> words = quantize_words("w4a16", out);
-    words.insert(words.end(), {"--calibration-file", file});
-    const SpawnResult result = run_quire(words, {.timeout_s = 100});
-    EXPECT_EQ(result.exit_code, 1);
-    EXPECT_THAT(result.err, HasSubstr(expected));
+    const Words words = quantize_words("w4a16", out) + Words{"--calibration-file", file};
+    EXPECT_THAT(expect_exit(1, words, {.timeout_s = 100}).err, HasSubstr(expected));
     EXPECT_FALSE(fs::exists(out));
   }
 }
 
 TEST(Quantize, MistakesAreNamed) {
-  const SpawnResult nothing = run_quire({"quantize"});
-  EXPECT_EQ(nothing.exit_code, 2);
-  EXPECT_THAT(nothing.err, AllOf(HasSubstr("expected --to"), HasSubstr("expected --out")));
+  EXPECT_THAT(expect_exit(2, "quantize").err,
+              AllOf(HasSubstr("expected --to"), HasSubstr("expected --out")));
   const SpawnResult exists =
-      run_quire({"quantize", "--to", "q8_0", "--out", source_path("README.md").string()});
-  EXPECT_EQ(exists.exit_code, 1);
+      expect_exit(1, {"quantize", "--to", "q8_0", "--out", source_path("README.md").string()});
   EXPECT_THAT(exists.err, HasSubstr("README.md exists; expected a new path, or --force"));
 }
 

@@ -19,24 +19,17 @@
 #include "support/process.h"
 #include "support/shared_data.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::Collected;
 using ::testing::HasSubstr;
-using testing::HttpAnswer;
-using testing::run_quire;
-using testing::Served;
-using testing::SpawnResult;
-using testing::streamed_at;
-using testing::string_at;
 
 constexpr const char* kQuestion = "What is the capital of France?";
 
-// The file in QUIRE_TEST_SMOLLM2, or the one that `quire pull` brought into the user's model
-// folder, which CTest keeps in QUIRE_USER_MODELS (tests/test_environment.cmake). Empty: there is
-// none.
+// The file in QUIRE_TEST_SMOLLM2, or the file that `quire pull` has written to the user's model
+// folder. CTest keeps the folder in QUIRE_USER_MODELS (tests/test_environment.cmake). Empty: there
+// is no such file.
 fs::path smollm2_file() {
   if (const char* file = std::getenv("QUIRE_TEST_SMOLLM2")) return file;
   if (const char* models = std::getenv("QUIRE_USER_MODELS"); models != nullptr && *models != '\0') {
@@ -96,7 +89,7 @@ std::string message_of(const std::string& prompt) {
 
 TEST_F(SmolLm2, GreedyIdsAreThoseOfTheReferenceUpToTies) {
   const JsonDocument document =
-      JsonDocument::load(testing::source_path("tests/golden/smollm2.json")).value();
+      JsonDocument::load(source_path("tests/golden/smollm2.json")).value();
   const std::string file = read_file(model_, size_t{128} << 20).value();
   ASSERT_EQ(to_hexadecimal(sha256_of(file)), std::string_view(document.root()["sha256"]))
       << model_ << " is not the file of the reference";
@@ -107,8 +100,7 @@ TEST_F(SmolLm2, GreedyIdsAreThoseOfTheReferenceUpToTies) {
   config.model = model_.string();
   config.device = "cpu";
   config.max_model_len = 512;
-  const auto engine = testing::make_engine(config);
-  ASSERT_NE(engine, nullptr);
+  const auto engine = make_engine(config);
   std::vector<Request> requests;
   for (const Reference& reference : expected) {
     SCOPED_TRACE(reference.prompt);
@@ -119,9 +111,9 @@ TEST_F(SmolLm2, GreedyIdsAreThoseOfTheReferenceUpToTies) {
     }
     ASSERT_EQ(reference.token_ids.size(), 48U);
     ASSERT_EQ(reference.margins.size(), 48U);
-    requests.push_back(testing::greedy(reference.prompt_token_ids, 48));
+    requests.push_back(greedy(reference.prompt_token_ids, 48));
   }
-  const std::vector<Collected> got = testing::run_all(*engine, requests);
+  const std::vector<Collected> got = run_all(*engine, requests);
   ASSERT_EQ(got.size(), expected.size());
   constexpr double kTie = 0.01;
   int num_equal = 0;
@@ -206,17 +198,15 @@ TEST_F(SmolLm2, EveryApiNamesTheCapital) {
 
 TEST_F(SmolLm2, CommandsNameTheCapital) {
   const SpawnResult generated =
-      run_quire({"generate", "--chat", "--model", model_.string(), "--temperature", "0",
-                 "--max-model-len", "1024", "--prompt", kQuestion});
-  EXPECT_EQ(generated.exit_code, 0) << generated.err;
+      expect_exit(0, {"generate", "--chat", "--model", model_.string(), "--temperature", "0",
+                      "--max-model-len", "1024", "--prompt", kQuestion});
   EXPECT_THAT(generated.out, HasSubstr("Paris"));
-  const SpawnResult chat = run_quire(
-      {"chat", "--model", model_.string(), "--temperature", "0", "--max-model-len", "1024"},
+  const SpawnResult chat = expect_exit(
+      0, {"chat", "--model", model_.string(), "--temperature", "0", "--max-model-len", "1024"},
       {.input = std::string(kQuestion) + "\nAnd of Italy?\n"});
-  EXPECT_EQ(chat.exit_code, 0) << chat.err;
   EXPECT_THAT(chat.out, HasSubstr("Paris"));
   EXPECT_THAT(chat.err, HasSubstr("(sampling: temperature 0, "));
 }
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

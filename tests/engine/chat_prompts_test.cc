@@ -187,7 +187,7 @@ TEST(ChatPrompts, HaveTheSameIdsWithMarks) {
   EXPECT_GT(num_prompts, 100);
 }
 
-// The same number of characters, none of which is part of a control token.
+// Text of the same length without any character of a control token.
 std::string innocent(std::string_view token) {
   return std::string(token.size(), '0');
 }

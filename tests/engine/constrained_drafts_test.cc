@@ -1,5 +1,5 @@
-// Sequences under a constraint have drafts as well: the output is that of a run without drafts, and
-// no draft is verified that the constraint forbids.
+// Sequences under a constraint have drafts as well: the output equals the output of a run without
+// drafts, and no draft that the constraint forbids is verified.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -10,15 +10,8 @@
 #include "engine/recorded_drafter.h"
 #include "engine/tiny_engine.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
-
-using testing::Collected;
-using testing::expect_same;
-using testing::run_all;
-using testing::stats_at_rest;
-using testing::tiny_config;
-using testing::tiny_prompt;
 
 constexpr int kVocabSize = 96;
 
@@ -88,7 +81,7 @@ std::vector<Request> mixed_requests() {
   std::vector<Request> all = constrained_requests();
   for (int i = 0; i < 12; ++i) {
     all.insert(all.begin() + 3 * i,
-               testing::greedy(tiny_prompt(3 + i * 11, static_cast<uint64_t>(40 + i)), 50));
+               greedy(tiny_prompt(3 + i * 11, static_cast<uint64_t>(40 + i)), 50));
   }
   return all;
 }
@@ -115,14 +108,14 @@ class ConstrainedSpeculation : public ::testing::TestWithParam<std::tuple<std::s
 
 TEST_P(ConstrainedSpeculation, BringsTheBitsOfARunWithoutDrafts) {
   static const std::vector<Collected> ordinary =
-      run_all(*testing::make_engine(tiny_config()), mixed_requests());
-  expect_same(run_all(*testing::make_engine(config()), mixed_requests()), ordinary);
+      run_all(*make_engine(tiny_config()), mixed_requests());
+  expect_same(run_all(*make_engine(config()), mixed_requests()), ordinary);
 }
 
 TEST_P(ConstrainedSpeculation, AcceptsDraftsOfConstrainedSequences) {
   static const std::vector<Collected> ordinary =
-      run_all(*testing::make_engine(tiny_config()), constrained_requests());
-  const auto engine = testing::make_engine(config());
+      run_all(*make_engine(tiny_config()), constrained_requests());
+  const auto engine = make_engine(config());
   expect_same(run_all(*engine, constrained_requests()), ordinary);
   const SpeculationStats drafts = stats_at_rest(*engine).speculation;
   EXPECT_GT(drafts.num_accepted, 0);
@@ -135,9 +128,8 @@ TEST_P(ConstrainedSpeculation, SurvivesPreemptionAndSmallSteps) {
   small.max_num_batched_tokens = 64;
   small.kv_cache_memory = 2 * 16 * 8192;  // 16 or 32 blocks for all requests
   static const std::vector<Collected> ordinary =
-      run_all(*testing::make_engine(tiny_config()), mixed_requests());
-  const auto engine = testing::make_engine(small);
-  ASSERT_NE(engine, nullptr);
+      run_all(*make_engine(tiny_config()), mixed_requests());
+  const auto engine = make_engine(small);
   expect_same(run_all(*engine, mixed_requests()), ordinary);
 }
 
@@ -159,19 +151,18 @@ TEST_P(RecordedConstrained, BringsTheBitsAndAcceptsAllThatIsRight) {
   for (size_t i = 0; i < all.size(); ++i) {
     all[i].prompt_token_ids = tiny_prompt(3 + static_cast<int>(i * 37) % 120, 100 + i);
   }
-  const std::vector<Collected> ordinary = run_all(*testing::make_engine(tiny_config()), all);
-  testing::RecordedOutputs recorded;
+  const std::vector<Collected> ordinary = run_all(*make_engine(tiny_config()), all);
+  RecordedOutputs recorded;
   for (size_t i = 0; i < all.size(); ++i) {
     recorded[all[i].prompt_token_ids] = ordinary[i].token_ids;
   }
   const auto make_drafter = [&](DeviceContext&, const DrafterLimits& limits) {
-    return Result(testing::make_recorded_drafter(recorded, limits));
+    return Result(make_recorded_drafter(recorded, limits));
   };
-  auto engine =
-      start_engine(tiny_config(), {.num_drafts = GetParam(), .make_drafter = make_drafter});
-  ASSERT_TRUE(engine.ok()) << engine.status().message();
-  expect_same(run_all(**engine, all), ordinary);
-  const SpeculationStats drafts = stats_at_rest(**engine).speculation;
+  auto engine = value_of(
+      start_engine(tiny_config(), {.num_drafts = GetParam(), .make_drafter = make_drafter}));
+  expect_same(run_all(*engine, all), ordinary);
+  const SpeculationStats drafts = stats_at_rest(*engine).speculation;
   EXPECT_GT(drafts.num_accepted, 100);
   EXPECT_LT(drafts.num_accepted, drafts.num_drafts);
 }
@@ -237,16 +228,16 @@ TEST(ConstrainedDraftsInARun, AreCutAtTheFirstThatIsForbidden) {
   const auto make_drafter = [&](DeviceContext&, const DrafterLimits& limits) {
     return Result(std::shared_ptr<Drafter>(new Fixed(drafts, limits)));
   };
-  auto engine = start_engine(tiny_config(), {.num_drafts = 5, .make_drafter = make_drafter});
-  ASSERT_TRUE(engine.ok()) << engine.status().message();
-  Request request = testing::greedy(prompt, 40);
+  auto engine =
+      value_of(start_engine(tiny_config(), {.num_drafts = 5, .make_drafter = make_drafter}));
+  Request request = greedy(prompt, 40);
   request.make_constraint = [&] { return std::make_unique<Script>(script); };
-  EXPECT_TRUE(std::ranges::equal(run_all(**engine, {request}).front().token_ids,
+  EXPECT_TRUE(std::ranges::equal(run_all(*engine, {request}).front().token_ids,
                                  std::span(script).first(40)));
-  const SpeculationStats stats = stats_at_rest(**engine).speculation;
+  const SpeculationStats stats = stats_at_rest(*engine).speculation;
   EXPECT_EQ(stats.num_accepted, stats.num_drafts) << "a forbidden draft was verified";
   EXPECT_GE(stats.num_drafts, 20);
 }
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

@@ -5,14 +5,8 @@
 
 #include "engine/tiny_engine.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
-
-using testing::Collected;
-using testing::make_engine;
-using testing::run_all;
-using testing::tiny_config;
-using testing::tiny_prompt;
 
 constexpr int kNumRequests = 64;
 
@@ -153,7 +147,7 @@ TEST(DeterminismLong, SameBitsHoweverTheCacheIsSplit) {
 // In a model with sliding windows, freeing, sharing or recomputing blocks changes no bit of the
 // output.
 TEST(DeterminismWindows, SameBitsWhateverTheWindowsHaveFreed) {
-  EngineConfig alone = testing::tiny_windows_config();
+  EngineConfig alone = tiny_windows_config();
   alone.enable_prefix_caching = false;
   alone.block_size = 64;
   std::vector<Collected> expected;
@@ -171,7 +165,7 @@ TEST(DeterminismWindows, SameBitsWhateverTheWindowsHaveFreed) {
         c.kv_cache_memory = 2 * 14 * 4096;  // 13 usable blocks in each of the two tables
       }};
   for (const auto& change : kChanges) {
-    EngineConfig config = testing::tiny_windows_config();
+    EngineConfig config = tiny_windows_config();
     change(config);
     const auto engine = make_engine(config);
     for (int round = 0; round < 2; ++round) {
@@ -189,12 +183,13 @@ TEST(DeterminismWindows, SameBitsWhateverTheWindowsHaveFreed) {
                 config.enable_prefix_caching && (round > 0 || num_cached_tokens > 0))
           << round;
     }
-    const EngineStats stats = testing::stats_at_rest(*engine);
+    const EngineStats stats = stats_at_rest(*engine);
     EXPECT_EQ(stats.num_free_blocks, stats.num_total_blocks);
   }
 }
 
-// Keys and values in 8-bit integers: one scale per head and token, whatever tokens share its step.
+// Keys and values in 8-bit integers: one scale per head and token, regardless of the other tokens
+// of the step.
 EngineConfig int8_cache_config() {
   EngineConfig config = tiny_config();
   config.device = "cpu";
@@ -203,7 +198,7 @@ EngineConfig int8_cache_config() {
 }
 
 EngineConfig int8_latent_cache_config() {
-  EngineConfig config = testing::tiny_deepseek_config();
+  EngineConfig config = tiny_deepseek_config();
   config.device = "cpu";
   config.kv_cache_dtype = "int8";
   return config;
@@ -214,7 +209,8 @@ TEST(Int8Cache, HasTheNameOfItsSetting) {
   EXPECT_EQ(make_engine(int8_cache_config())->model_info().kv_cache_dtype, "int8");
 }
 
-// A token's experts and latent vectors have the same bits, whatever tokens share its step.
+// A token's experts and latent vectors have the same bits regardless of the other tokens of its
+// step.
 class DeterminismOfFamilies : public ::testing::TestWithParam<EngineConfig (*)()> {};
 
 TEST_P(DeterminismOfFamilies, SameBitsWhateverTheBatch) {
@@ -240,15 +236,14 @@ TEST_P(DeterminismOfFamilies, SameBitsWhateverTheBatch) {
     change(config);
     const auto engine = make_engine(config);
     for (int round = 0; round < 2; ++round) {
-      testing::expect_same(run_all(*engine, requests()), expected);
+      expect_same(run_all(*engine, requests()), expected);
     }
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, DeterminismOfFamilies,
-                         ::testing::Values(testing::tiny_experts_config,
-                                           testing::tiny_deepseek_config, int8_cache_config,
-                                           int8_latent_cache_config));
+                         ::testing::Values(tiny_experts_config, tiny_deepseek_config,
+                                           int8_cache_config, int8_latent_cache_config));
 
 // A preempted sequence computes its integers and scales again, to the same bits.
 TEST(DeterminismOfInt8Caches, SameBitsAfterPreemption) {
@@ -259,7 +254,7 @@ TEST(DeterminismOfInt8Caches, SameBitsAfterPreemption) {
   small.max_model_len = 192;
   small.kv_cache_memory = 16 * 2560;  // 16 blocks
   const auto engine = make_engine(small);
-  testing::expect_same(run_all(*engine, requests()), expected);
+  expect_same(run_all(*engine, requests()), expected);
   EXPECT_GT(engine->stats().num_preemptions, 0);
 }
 
@@ -273,4 +268,4 @@ TEST(DeterminismSetup, TheSmallCacheDoesPreempt) {
 }
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

@@ -1,20 +1,18 @@
 // Drafters whose weights are files. The first ones are block drafters with known drafts: their
-// layers add nothing, so that the logits of a token depend on the token alone. How many drafts of
-// the embedded model's output are accepted then follows from the output. The others, of all methods
-// that read hidden states, have random weights that are large enough for every draft to depend on
-// its whole context.
+// layers add nothing, so that the logits of a token depend on the token alone. The number of
+// accepted drafts of the embedded model's output then follows from the output. The others, of all
+// methods that read hidden states, have random weights that are large enough for every draft to
+// depend on its whole context.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <map>
 #include <numeric>
@@ -27,16 +25,12 @@
 #include "support/eagle3_reference.h"
 #include "support/mtp_reference.h"
 #include "support/reference_layer.h"
+#include "support/scratch_directory.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
 
-using testing::Collected;
 using ::testing::HasSubstr;
-using testing::RandomTensors;
-using testing::run_all;
-using testing::stats_at_rest;
-using testing::stored_floats;
 
 // Sizes of the embedded model.
 constexpr int kVocab = 4096;
@@ -85,15 +79,12 @@ struct Association {
 
 // Returns the checkpoint's directory.
 std::string write_checkpoint(const std::string& name, const std::string& config,
-                             const testing::StoredTensors& tensors) {
-  const auto folder = std::filesystem::temp_directory_path() /
-                      fmt::format("quire_block_drafter_{}_{}", name, ::getpid());
-  std::filesystem::create_directories(folder);
-  std::ofstream(folder / "config.json") << config;
-  const std::vector<std::byte> file = testing::safetensors_file(tensors);
-  std::ofstream(folder / "model.safetensors", std::ios::binary)
-      .write(reinterpret_cast<const char*>(file.data()), std::ssize(file));
-  return folder.string();
+                             const StoredTensors& tensors) {
+  static const ScratchDirectory scratch;
+  std::filesystem::create_directories(scratch.path() / name);
+  scratch.write(name + "/config.json", config);
+  scratch.write(name + "/model.safetensors", safetensors_file(tensors));
+  return scratch.path() / name;
 }
 
 struct DrafterKind {
@@ -126,7 +117,7 @@ std::string drafter_config(const DrafterKind& kind, size_t num_draft_ids) {
   const std::string layers = fmt::format(
       R"({},"model_type":"qwen3","hidden_size":{},"num_hidden_layers":1,"vocab_size":{},)"
       R"("tie_word_embeddings":false)",
-      testing::layer_sizes_json(), kHidden, kVocab);
+      layer_sizes_json(), kHidden, kVocab);
   const std::string block =
       fmt::format(R"("block_size":{},"num_target_layers":{},"mask_token_id":{},"markov_rank":{},)"
                   R"("draft_vocab_size":{})",
@@ -153,10 +144,9 @@ std::string write_drafter(const DrafterKind& kind, const NextTokens& by_block,
     random.add(fmt::format("layers.0.{}.weight", name), {kHidden}, 1.0F);
   }
   for (const char* name : {"q_norm", "k_norm"}) {
-    random.add(fmt::format("layers.0.self_attn.{}.weight", name), {testing::kReferenceHeadDim},
-               1.0F);
+    random.add(fmt::format("layers.0.self_attn.{}.weight", name), {kReferenceHeadDim}, 1.0F);
   }
-  testing::StoredTensors tensors = std::move(random.tensors);
+  StoredTensors tensors = std::move(random.tensors);
   const auto put = [&](const std::string& name, int64_t rows, const std::vector<float>& values) {
     tensors[name] = stored_floats({rows, std::ssize(values) / rows}, values);
   };
@@ -172,7 +162,7 @@ std::string write_drafter(const DrafterKind& kind, const NextTokens& by_block,
     draft_ids = draft_vocabulary(by_block);
     std::vector<int64_t> differences;
     for (const int32_t id : draft_ids) differences.push_back(id - std::ssize(differences));
-    tensors["d2t"] = testing::stored_integers(differences);
+    tensors["d2t"] = stored_integers(differences);
   }
   put("embed_tokens.weight", kVocab, logits.from);
   put("lm_head.weight", std::ssize(draft_ids), rows_of_ids(logits.to, draft_ids, kHidden));
@@ -228,9 +218,8 @@ TEST(BlockDrafter, ProposesItsTokensInTheirPlaces) {
   EngineConfig config;  // of the embedded model
   config.num_threads = 2;
   config.max_model_len = 512;
-  Request request = testing::greedy(testing::tiny_prompt(20, 1), kNumTokens + kBlockSize);
-  const std::vector<int32_t> output =
-      run_all(*testing::make_engine(config), {request}).front().token_ids;
+  Request request = greedy(tiny_prompt(20, 1), kNumTokens + kBlockSize);
+  const std::vector<int32_t> output = run_all(*make_engine(config), {request}).front().token_ids;
   ASSERT_EQ(output.size(), kNumTokens + kBlockSize);
   request.sampling.max_tokens = kNumTokens;
   const NextTokens by_block = most_frequent(output);
@@ -248,8 +237,7 @@ TEST(BlockDrafter, ProposesItsTokensInTheirPlaces) {
           fmt::format(R"({{"method": "{}", "model": "{}", "num_speculative_tokens": {},
                            "enable_adaptive_verification": false}})",
                       kind.method, folder, num_drafts);
-      const auto engine = testing::make_engine(config);
-      ASSERT_NE(engine, nullptr);
+      const auto engine = make_engine(config);
       EXPECT_TRUE(std::ranges::equal(run_all(*engine, {request}).front().token_ids,
                                      std::span(output).first(kNumTokens)));
       const int64_t expected = count_accepted(kind, by_block, by_transition, output, num_drafts);
@@ -298,7 +286,7 @@ EngineConfig with_speculation(const std::string& target, std::string_view method
   return config;
 }
 
-testing::BlockShape small_block_shape(bool is_dspark, bool is_speculators) {
+BlockShape small_block_shape(bool is_dspark, bool is_speculators) {
   return {.is_dspark = is_dspark,
           .is_speculators = is_speculators,
           .vocab = kSmallVocab,
@@ -312,18 +300,18 @@ testing::BlockShape small_block_shape(bool is_dspark, bool is_speculators) {
 }
 
 EngineConfig with_random_block_drafter(bool is_dspark, bool is_speculators, int num_drafts) {
-  const testing::BlockShape shape = small_block_shape(is_dspark, is_speculators);
+  const BlockShape shape = small_block_shape(is_dspark, is_speculators);
   const std::string drafter =
       write_checkpoint(fmt::format("random_{}_{}", is_dspark, is_speculators),
-                       testing::block_config_json(shape), testing::random_block_drafter(shape, 7));
+                       block_config_json(shape), random_block_drafter(shape, 7));
   return with_speculation(write_target(), is_dspark ? "dspark" : "dflash", drafter, num_drafts);
 }
 
-constexpr testing::MimoShape kMimo = {.vocab = kSmallVocab};
+constexpr MimoShape kMimo = {.vocab = kSmallVocab};
 
 EngineConfig with_random_mtp(int num_drafts) {
   const std::string target =
-      write_checkpoint("mimo", testing::mimo_config_json(kMimo), testing::random_mimo(kMimo, 7));
+      write_checkpoint("mimo", mimo_config_json(kMimo), random_mimo(kMimo, 7));
   return with_speculation(target, "mtp", "", num_drafts);
 }
 
@@ -334,14 +322,14 @@ EngineConfig with_random_drafter(std::string_view method, int num_drafts) {
 }
 
 std::vector<int32_t> small_prompt(int length, uint64_t salt) {
-  std::vector<int32_t> prompt = testing::tiny_prompt(length, salt);
+  std::vector<int32_t> prompt = tiny_prompt(length, salt);
   for (int32_t& id : prompt) id %= kSmallVocab;
   return prompt;
 }
 
 // Temperature 1: greedy output would soon repeat itself.
 Request sampled(std::vector<int32_t> prompt, int max_tokens) {
-  Request request = testing::greedy(std::move(prompt), max_tokens);
+  Request request = greedy(std::move(prompt), max_tokens);
   request.sampling.temperature = 1.0F;
   request.sampling.seed = 11;
   return request;
@@ -364,11 +352,10 @@ bool accepts_first_draft(Engine& engine, std::vector<int32_t> prompt,
 
 class RandomDrafterTest : public ::testing::TestWithParam<const char*> {};
 
-// The first draft after each prefix of an output tells how many are accepted while the same tokens
-// are decoded: the context of decoded tokens, some of which were drafts, is that of a prompt.
+// The first draft after each prefix of an output shows how many drafts are accepted while the same
+// tokens are decoded: decoded tokens, some of which were drafts, have the context of a prompt.
 TEST_P(RandomDrafterTest, HasTheContextOfAPromptWhileItDecodes) {
-  const auto engine = testing::make_engine(with_random_drafter(GetParam(), 1));
-  ASSERT_NE(engine, nullptr);
+  const auto engine = make_engine(with_random_drafter(GetParam(), 1));
   const std::vector<int32_t> prompt = small_prompt(20, 7);
   constexpr int kNumDecoded = 60;
   const std::vector<int32_t> output =
@@ -399,15 +386,15 @@ TEST_P(RandomDrafterTest, AcceptsAsMuchAfterChunksAndPrefixHits) {
     requests.push_back(sampled(std::move(prompt), 40));
   }
   EngineConfig config = with_random_drafter(GetParam(), 4);
-  const auto whole = testing::make_engine(config);
+  const auto whole = make_engine(config);
   const std::vector<Collected> expected = run_all(*whole, requests);
   EXPECT_GT(num_accepted(*whole), 50);
   config.enable_prefix_caching = true;
   config.max_num_batched_tokens = 24;
   config.max_num_seqs = 4;
-  const auto chunked = testing::make_engine(config);
+  const auto chunked = make_engine(config);
   for (int64_t round = 1; round <= 2; ++round) {
-    testing::expect_same(run_all(*chunked, requests), expected);
+    expect_same(run_all(*chunked, requests), expected);
     EXPECT_EQ(num_accepted(*chunked), round * num_accepted(*whole));
   }
   EXPECT_GT(stats_at_rest(*chunked).prefix_cache_hits, 500);
@@ -422,17 +409,16 @@ INSTANTIATE_TEST_SUITE_P(Methods, RandomDrafterTest,
 struct BrokenDrafter {
   const char* method;
   std::string config;
-  testing::StoredTensors tensors;
+  StoredTensors tensors;
 };
 
 std::vector<BrokenDrafter> drafters_to_break() {
-  const testing::BlockShape block = small_block_shape(false, true);
-  const testing::BlockShape transitions = small_block_shape(true, true);
-  const testing::HeadShape head = {.vocab = kSmallVocab, .draft_vocab = 5, .taps = {0, 1}};
-  return {{"dflash", testing::block_config_json(block), testing::random_block_drafter(block)},
-          {"dspark", testing::block_config_json(transitions),
-           testing::random_block_drafter(transitions)},
-          {"eagle3", testing::head_config_json(head), testing::random_head(head)}};
+  const BlockShape block = small_block_shape(false, true);
+  const BlockShape transitions = small_block_shape(true, true);
+  const HeadShape head = {.vocab = kSmallVocab, .draft_vocab = 5, .taps = {0, 1}};
+  return {{"dflash", block_config_json(block), random_block_drafter(block)},
+          {"dspark", block_config_json(transitions), random_block_drafter(transitions)},
+          {"eagle3", head_config_json(head), random_head(head)}};
 }
 
 TEST(BrokenDrafter, ATruncatedFileIsRefusedByItsName) {
@@ -452,26 +438,25 @@ TEST(BrokenDrafter, ATruncatedFileIsRefusedByItsName) {
   }
 }
 
-// A drafter whose logits are NaN proposes nothing, and the output is that of the target alone.
+// A drafter whose logits are NaN proposes nothing, and the output equals the output of the target
+// alone.
 TEST(BrokenDrafter, NanWeightsProposeNothing) {
   EngineConfig alone;
   alone.model = write_target();
   alone.num_threads = 2;
   const std::vector<Request> requests = {sampled(small_prompt(20, 7), 40),
                                          sampled(small_prompt(33, 8), 40)};
-  const std::vector<Collected> expected = run_all(*testing::make_engine(alone), requests);
+  const std::vector<Collected> expected = run_all(*make_engine(alone), requests);
   for (const BrokenDrafter& whole : drafters_to_break()) {
     for (const char* name : {"norm.weight", "lm_head.weight"}) {
-      testing::StoredTensors tensors = whole.tensors;
-      const std::vector<float> values = testing::floats_of(tensors[name]);
+      StoredTensors tensors = whole.tensors;
+      const std::vector<float> values = floats_of(tensors[name]);
       tensors[name] =
           stored_floats(tensors[name].shape, std::vector<float>(values.size(), std::nanf("")));
       const std::string folder =
           write_checkpoint(fmt::format("nan_{}", whole.method), whole.config, tensors);
-      const auto engine =
-          testing::make_engine(with_speculation(alone.model, whole.method, folder, 4));
-      ASSERT_NE(engine, nullptr);
-      testing::expect_same(run_all(*engine, requests), expected);
+      const auto engine = make_engine(with_speculation(alone.model, whole.method, folder, 4));
+      expect_same(run_all(*engine, requests), expected);
       EXPECT_EQ(stats_at_rest(*engine).speculation.num_drafts, 0) << whole.method << ", " << name;
       std::filesystem::remove_all(folder);
     }
@@ -480,22 +465,22 @@ TEST(BrokenDrafter, NanWeightsProposeNothing) {
 
 // The target fits; the drafter does not, or the KV cache of both.
 TEST(BrokenDrafter, ADrafterThatDoesNotFitTheMemoryIsRefusedBeforeItIsLoaded) {
-  const std::string huge = testing::write_config("quire_huge_drafter", R"({
+  const std::string huge = write_config("quire_huge_drafter", R"({
       "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 16384,
       "intermediate_size": 65536, "num_hidden_layers": 500, "num_attention_heads": 128,
       "num_key_value_heads": 8, "vocab_size": 96, "max_position_embeddings": 512,
       "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "hidden_act": "silu",
       "tie_word_embeddings": false, "torch_dtype": "bfloat16"})");
-  const auto too_large = Engine::create(testing::with_drafter(testing::tiny_config(), huge, 4));
+  const auto too_large = Engine::create(with_drafter(tiny_config(), huge, 4));
   EXPECT_EQ(too_large.status().code(), StatusCode::kResourceExhausted);
   EXPECT_THAT(too_large.status().message(),
               ::testing::AllOf(HasSubstr("does not fit"), HasSubstr("quire_huge_drafter"),
                                HasSubstr("use a smaller one, or leave out `speculative_config`")));
-  EngineConfig config = testing::tiny_config();
+  EngineConfig config = tiny_config();
   config.max_model_len = 512;
   config.kv_cache_memory = int64_t{33} * 4096;  // 33 blocks of 16 tokens, all for the target
   ASSERT_TRUE(Engine::create(config).ok());
-  const auto no_cache = Engine::create(testing::with_drafter(config, config.model, 4));
+  const auto no_cache = Engine::create(with_drafter(config, config.model, 4));
   EXPECT_EQ(no_cache.status().code(), StatusCode::kResourceExhausted);
   EXPECT_THAT(no_cache.status().message(),
               ::testing::AllOf(HasSubstr("the KV cache is too small for one sequence"),
@@ -503,16 +488,16 @@ TEST(BrokenDrafter, ADrafterThatDoesNotFitTheMemoryIsRefusedBeforeItIsLoaded) {
 }
 
 // The drafts after tokens[0, newest], by the reference.
-std::vector<int32_t> mtp_drafts(const testing::MtpReference& reference,
-                                std::span<const testing::MtpReference::Row> states,
+std::vector<int32_t> mtp_drafts(const MtpReference& reference,
+                                std::span<const MtpReference::Row> states,
                                 std::span<const int32_t> tokens, size_t newest, int num_drafts) {
   std::vector<int32_t> read(tokens.begin() + 1, tokens.begin() + static_cast<int64_t>(newest) + 1);
-  std::vector<testing::MtpReference::Row> hidden(states.begin(),
-                                                 states.begin() + static_cast<int64_t>(newest));
+  std::vector<MtpReference::Row> hidden(states.begin(),
+                                        states.begin() + static_cast<int64_t>(newest));
   std::vector<int32_t> drafts;
   for (int i = 0; i < num_drafts; ++i) {
-    const testing::MtpReference::Output output = reference.run(read, hidden);
-    const testing::MtpReference::Row& logits = output.logits.back();
+    const MtpReference::Output output = reference.run(read, hidden);
+    const MtpReference::Row& logits = output.logits.back();
     drafts.push_back(static_cast<int32_t>(std::ranges::max_element(logits) - logits.begin()));
     read.push_back(drafts.back());
     hidden.push_back(output.states.back());
@@ -524,10 +509,9 @@ std::vector<int32_t> mtp_drafts(const testing::MtpReference& reference,
 TEST(MtpDrafter, AcceptsTheDraftsOfTheReference) {
   constexpr int kNumOutput = 60;
   const std::vector<int32_t> prompt = small_prompt(20, 7);
-  const testing::MtpReference reference(kMimo, testing::random_mimo(kMimo, 7));
+  const MtpReference reference(kMimo, random_mimo(kMimo, 7));
   for (const int num_drafts : {1, 3}) {
-    const auto engine = testing::make_engine(with_random_mtp(num_drafts));
-    ASSERT_NE(engine, nullptr);
+    const auto engine = make_engine(with_random_mtp(num_drafts));
     std::vector<int32_t> tokens = prompt;
     const std::vector<int32_t> output =
         run_all(*engine, {sampled(prompt, kNumOutput + num_drafts)}).front().token_ids;
@@ -551,4 +535,4 @@ TEST(MtpDrafter, AcceptsTheDraftsOfTheReference) {
 }
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

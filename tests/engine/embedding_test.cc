@@ -1,37 +1,27 @@
 // Embeddings of the whole engine, compared with those of transformers for a tiny random model that
-// tools/golden/pooling.py made, and the reading of a checkpoint's modules.
+// tools/golden/pooling.py made.
 #include "engine/embedding.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <fstream>
 #include <thread>
 
 #include "base/file.h"
 #include "base/json.h"
 #include "engine/tiny_engine.h"
-#include "start/embedding_modules.h"
 #include "support/eventually.h"
 #include "support/gguf_bytes.h"
 #include "support/gguf_conversion.h"
 #include "support/scratch_directory.h"
 #include "support/shared_data.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::embed;
-using testing::embedding_config;
-using testing::greedy;
 using ::testing::HasSubstr;
-using testing::make_engine;
-using testing::source_path;
-using testing::stats_at_rest;
-using testing::tiny_config;
-using testing::tiny_prompt;
 
 constexpr int kHidden = 32;
 constexpr int kMaxModelLen = 1024;
@@ -52,9 +42,7 @@ Output only_output(RequestStream& stream) {
 std::vector<Output> run(Engine& engine, const std::vector<Request>& requests) {
   std::vector<std::unique_ptr<RequestStream>> streams;
   for (const Request& request : requests) {
-    auto stream = engine.submit(request);
-    EXPECT_TRUE(stream.ok()) << stream.status().message();
-    if (stream.ok()) streams.push_back(std::move(*stream));
+    streams.push_back(value_of(engine.submit(request)));
   }
   std::vector<Output> outputs;
   for (const auto& stream : streams) outputs.push_back(only_output(*stream));
@@ -90,7 +78,7 @@ std::vector<Golden> read_golden() {
 }
 
 TEST(Embedding, PackedWeightsAreKept) {
-  const testing::ScratchDirectory scratch;
+  const ScratchDirectory scratch;
   EngineConfig config = embedding_config();
   config.packed_weights = "off";
   const Request request = embed(prompt(7, 1));
@@ -106,7 +94,6 @@ TEST(Embedding, PackedWeightsAreKept) {
 
 TEST(Embedding, IsThatOfTransformers) {
   const auto engine = make_engine(embedding_config());
-  ASSERT_NE(engine, nullptr);
   EXPECT_EQ(engine->model_info().embedding_size, kHidden);
   for (const Golden& golden : read_golden()) {
     Request request;
@@ -126,19 +113,18 @@ TEST(Embedding, IsThatOfTransformers) {
 
 // The kind of pooling makes a GGUF file an embedding model.
 TEST(Embedding, OfAGgufFileIsThatOfTransformers) {
-  const testing::ScratchDirectory scratch;
+  const ScratchDirectory scratch;
   const std::string folder = "tests/golden/pooling/embedding/";
   const std::string config = read_file(source_path(folder + "config.json"), 1 << 20).value();
   const std::string weights = read_file(source_path(folder + "model.safetensors"), 1 << 20).value();
-  testing::GgufSource source = {config, testing::bytes_of(weights)};
+  GgufSource source = {config, bytes_of(weights)};
   const auto with_pooling = [&](std::optional<uint32_t> pooling) {
     source.pooling = pooling;
     EngineConfig model = embedding_config();
-    model.model = scratch.write("m.gguf", convert_to_gguf(source, "qwen3", testing::kAsStored));
+    model.model = scratch.write("m.gguf", convert_to_gguf(source, "qwen3", kAsStored));
     return model;
   };
   const auto engine = make_engine(with_pooling(3));
-  ASSERT_NE(engine, nullptr);
   EXPECT_EQ(engine->model_info().embedding_size, kHidden);
   for (const Golden& golden : read_golden()) {
     const std::vector<Output> outputs = run(*engine, {embed(golden.ids)});
@@ -171,7 +157,6 @@ TEST(Embedding, HasTheSameBitsInAnyBatch) {
   EngineConfig alone = embedding_config();
   alone.enable_prefix_caching = false;
   const auto reference = make_engine(alone);
-  ASSERT_NE(reference, nullptr);
   std::vector<std::vector<float>> expected;
   for (const Request& request : requests) {
     expected.push_back(run(*reference, {request}).front().embedding);
@@ -186,7 +171,6 @@ TEST(Embedding, HasTheSameBitsInAnyBatch) {
   few_blocks.block_size = 64;
   for (const EngineConfig& config : {embedding_config(), chunked, few_blocks}) {
     const auto engine = make_engine(config);
-    ASSERT_NE(engine, nullptr);
     for (int round = 0; round < 2; ++round) {  // the second finds the prompts in the prefix cache
       const std::vector<Output> outputs = run(*engine, requests);
       ASSERT_EQ(outputs.size(), expected.size());
@@ -208,12 +192,11 @@ TEST(Embedding, SurvivesPreemptionAndCancellation) {
   config.max_num_seqs = 1;
   config.max_num_batched_tokens = 4;
   const auto engine = make_engine(config);
-  ASSERT_NE(engine, nullptr);
   const Request slow = embed(prompt(1000, 1));
   const std::vector<float> expected = run(*engine, {slow}).front().embedding;
   Request other = embed(prompt(1000, 2));
   auto preempted = engine->submit(other).value();
-  EXPECT_TRUE(testing::eventually([&] { return engine->stats().num_running > 0; }));
+  EXPECT_TRUE(eventually([&] { return engine->stats().num_running > 0; }));
   Request urgent = slow;
   urgent.priority = -1;
   EXPECT_EQ(run(*engine, {urgent}).front().embedding, expected);
@@ -225,7 +208,6 @@ TEST(Embedding, SurvivesPreemptionAndCancellation) {
 
 TEST(Embedding, IsShortenedAndNormalizedAgain) {
   const auto engine = make_engine(embedding_config());
-  ASSERT_NE(engine, nullptr);
   const std::vector<Output> outputs =
       run(*engine, {embed(prompt(9, 1)), embed(prompt(9, 1), 4), embed(prompt(9, 1), kHidden)});
   const std::vector<float>& whole = outputs[0].embedding;
@@ -240,7 +222,6 @@ TEST(Embedding, IsShortenedAndNormalizedAgain) {
 
 TEST(Embedding, FillsTheContext) {
   const auto engine = make_engine(embedding_config());
-  ASSERT_NE(engine, nullptr);
   EXPECT_EQ(run(*engine, {embed(prompt(kMaxModelLen, 1))}).front().embedding.size(),
             size_t{kHidden});
   EXPECT_THAT(refusal(*engine, embed(prompt(kMaxModelLen + 1, 1))),
@@ -249,12 +230,10 @@ TEST(Embedding, FillsTheContext) {
 
 TEST(Embedding, IsRefusedWithTheReason) {
   const auto embedding = make_engine(embedding_config());
-  ASSERT_NE(embedding, nullptr);
   EXPECT_THAT(refusal(*embedding, greedy({5}, 1)), HasSubstr("does not generate text"));
   EXPECT_THAT(refusal(*embedding, embed({5}, kHidden + 1)),
               HasSubstr("dimensions; got 33, expected 1 to 32"));
   const auto generating = make_engine(tiny_config());
-  ASSERT_NE(generating, nullptr);
   EXPECT_THAT(refusal(*generating, embed({5})), HasSubstr("use an embedding model"));
 }
 
@@ -273,85 +252,18 @@ TEST(MakeEmbedding, RefusesNumbersThatAreNotFinite) {
               ::testing::ElementsAre(3, 4));
 }
 
-// A checkpoint's directory with these modules and this configuration of the pooling.
-fs::path write_modules(const std::string& modules, const std::string& pooling = "") {
-  const fs::path directory = fs::path(::testing::TempDir()) / "quire_modules";
-  fs::remove_all(directory);
-  fs::create_directories(directory / "1_Pooling");
-  std::ofstream(directory / "modules.json") << modules;
-  if (!pooling.empty()) std::ofstream(directory / "1_Pooling/config.json") << pooling;
-  return directory;
-}
-
-constexpr const char* kTransformer =
-    R"({"path":"","type":"sentence_transformers.models.Transformer"})";
-constexpr const char* kPooling =
-    R"({"path":"1_Pooling","type":"sentence_transformers.models.Pooling"})";
-
-std::string list(const std::vector<std::string>& modules) {
-  std::string text = "[";
-  for (const std::string& module : modules) text += (text.size() > 1 ? "," : "") + module;
-  return text + "]";
-}
-
-TEST(EmbeddingModules, AreThoseOfSentenceTransformers) {
-  const auto last = R"({"pooling_mode_cls_token":false,"pooling_mode_lasttoken":true})";
-  auto modules = read_embedding_modules(write_modules(list({kTransformer, kPooling}), last));
-  ASSERT_TRUE(modules.ok()) << modules.status().message();
-  ASSERT_TRUE(modules->has_value());
-  EXPECT_FALSE((*modules)->normalizes);
-  const std::string normalize = R"({"path":"2_Normalize","type":"a.b.Normalize"})";
-  modules = read_embedding_modules(
-      write_modules(list({kTransformer, kPooling, normalize}), R"({"pooling_mode":"lasttoken"})"));
-  ASSERT_TRUE(modules.ok()) << modules.status().message();
-  EXPECT_TRUE((*modules)->normalizes);
-}
-
-// A reranker has modules, too.
-TEST(EmbeddingModules, WithoutPoolingBelongToAGeneratingModel) {
-  const std::string score = R"({"path":"1_LogitScore","type":"a.LogitScore"})";
-  EXPECT_EQ(*read_embedding_modules(write_modules(list({kTransformer, score}))), std::nullopt);
-  EXPECT_EQ(*read_embedding_modules(source_path("tests/golden/pooling/reranker")), std::nullopt);
-}
-
-TEST(EmbeddingModules, AreRefusedByName) {
-  const auto message = [](const std::string& modules, const std::string& pooling = "") {
-    return read_embedding_modules(write_modules(modules, pooling)).status().message();
-  };
-  const std::string all = list({kTransformer, kPooling});
-  EXPECT_THAT(message(all, R"({"pooling_mode_mean_tokens":true})"),
-              HasSubstr("got pooling_mode_mean_tokens, expected pooling_mode_lasttoken"));
-  EXPECT_THAT(message(all, R"({"pooling_mode_lasttoken":true,"pooling_mode_max_tokens":true})"),
-              HasSubstr("got pooling_mode_max_tokens"));
-  EXPECT_THAT(message(all, R"({"pooling_mode":["cls","mean"]})"), HasSubstr("not supported"));
-  EXPECT_THAT(message(all, R"({"pooling_mode":"cls"})"), HasSubstr("got cls"));
-  EXPECT_THAT(message(all, R"({"pooling_mode":7})"), HasSubstr("got pooling_mode, expected"));
-  EXPECT_THAT(message(all, R"({"pooling_mode_lasttoken":false})"), HasSubstr("got none"));
-  EXPECT_THAT(message(all, "{}"), HasSubstr("got none"));
-  EXPECT_THAT(message(all, "[]"), HasSubstr("not a JSON object"));
-  EXPECT_THAT(message(all), HasSubstr("config.json"));
-  EXPECT_THAT(message("{}"), HasSubstr("not a JSON array"));
-  EXPECT_THAT(message("[{}]"), HasSubstr("a module without a type"));
-  EXPECT_THAT(message(list({kTransformer, kPooling, R"({"path":"3","type":"a.Dense"})"}),
-                      R"({"pooling_mode":"lasttoken"})"),
-              HasSubstr("got Dense, expected Transformer, Pooling, Normalize"));
-  EXPECT_THAT(message(R"([{"path":"../other","type":"a.Pooling"}])"),
-              HasSubstr("must lie in the checkpoint, got '../other'"));
-}
-
 // sentence-transformers saves models by the class of their layers.
-TEST(EmbeddingModules, AreNeededByAModelWithoutHead) {
+TEST(Embedding, ModulesAreNeededByAModelWithoutHead) {
   const fs::path golden = source_path("tests/golden/pooling/embedding");
-  const fs::path directory = fs::path(::testing::TempDir()) / "quire_headless";
-  fs::remove_all(directory);
+  const ScratchDirectory scratch;
+  const fs::path& directory = scratch.path();
   fs::copy(golden, directory, fs::copy_options::recursive);
   std::string config = read_file(golden / "config.json", 1 << 20).value();
   config.replace(config.find("Qwen3ForCausalLM"), 16, "Qwen3Model");
-  std::ofstream(directory / "config.json") << config;
+  scratch.write("config.json", config);
   EngineConfig headless = embedding_config();
   headless.model = directory.string();
   const auto engine = make_engine(headless);
-  ASSERT_NE(engine, nullptr);
   const std::vector<float> expected =
       run(*make_engine(embedding_config()), {embed(prompt(9, 1))}).front().embedding;
   EXPECT_EQ(run(*engine, {embed(prompt(9, 1))}).front().embedding, expected);
@@ -360,4 +272,4 @@ TEST(EmbeddingModules, AreNeededByAModelWithoutHead) {
 }
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

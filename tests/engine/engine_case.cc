@@ -73,7 +73,6 @@ std::vector<Request> abacus_questions() {
 
 Outcome run(const EngineConfig& config, const std::vector<Request>& requests) {
   const auto engine = make_engine(config);
-  if (engine == nullptr) return {};
   const ModelInfo info = engine->model_info();
   return {run_all(*engine, requests), info.weight_bytes, info.weight_dtype};
 }

@@ -44,7 +44,6 @@ struct Outcome {
   std::string weight_dtype;
 };
 
-// The outputs are empty, and the test fails, if the engine does not start.
 Outcome run(const EngineConfig& config, const std::vector<Request>& requests = logprob_requests());
 std::vector<Collected> outputs_of(const EngineConfig& config, const std::vector<Request>& requests);
 

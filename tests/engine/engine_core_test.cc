@@ -9,6 +9,7 @@
 
 #include "engine/fake_runner.h"
 #include "engine/input_processor.h"
+#include "support/value_of.h"
 #include "support/zmq_socket.h"
 
 namespace quire {
@@ -34,9 +35,8 @@ class EngineCoreTest : public ::testing::Test {
     request.prompt_token_ids = {1, 2, 3};
     request.sampling.max_tokens = 10;
     request.sampling.n = n;
-    auto submission = processor_.prepare(request, std::move(on_output));
-    ASSERT_TRUE(submission.ok());
-    EXPECT_TRUE(core_->submit(std::move(*submission)).ok());
+    EXPECT_TRUE(
+        core_->submit(testing::value_of(processor_.prepare(request, std::move(on_output)))).ok());
   }
   // Submits a request; the future is its last output.
   std::future<Output> submit() {
@@ -218,9 +218,8 @@ TEST_F(EngineCoreTest, RefusesRequestsOnceItStops) {
   core_->stop();
   Request request;
   request.prompt_token_ids = {1};
-  auto submission = processor_.prepare(request, [](Output&&) {});
-  ASSERT_TRUE(submission.ok());
-  EXPECT_EQ(core_->submit(std::move(*submission)).code(), StatusCode::kUnavailable);
+  EXPECT_EQ(core_->submit(testing::value_of(processor_.prepare(request, [](Output&&) {}))).code(),
+            StatusCode::kUnavailable);
 }
 
 TEST_F(EngineCoreTest, CountsDeliveredTokens) {
@@ -232,16 +231,15 @@ TEST_F(EngineCoreTest, CountsDeliveredTokens) {
 }
 
 TEST_F(EngineCoreTest, AFailureClearsTheCacheForRouters) {
-  auto publisher =
-      KvEventPublisher::open({.endpoint = "tcp://*:0", .replay_endpoint = "tcp://*:0"}, 0);
-  ASSERT_TRUE(publisher.ok()) << publisher.status().message();
-  (*publisher)->start({.tables = {{"full_attention", 0}}});
-  testing::ZmqSocket client(ZMQ_DEALER, testing::reachable((*publisher)->config().replay_endpoint));
+  auto publisher = testing::value_of(
+      KvEventPublisher::open({.endpoint = "tcp://*:0", .replay_endpoint = "tcp://*:0"}, 0));
+  publisher->start({.tables = {{"full_attention", 0}}});
+  testing::ZmqSocket client(ZMQ_DEALER, testing::reachable(publisher->config().replay_endpoint));
   SchedulerConfig config = {.max_model_len = 64, .tables = {{.num_blocks = 32}}};
   config.collects_kv_events = true;
   core_ = std::make_unique<EngineCore>(
       config, std::make_unique<FakeRunner>(FakeRunner::Faults{.step_fault_after = 0}), 0,
-      std::move(*publisher));
+      std::move(publisher));
   submit().wait();
   std::string batches;
   for (int i = 0; i < 1000 && batches.empty(); ++i) {  // the last output comes before the event

@@ -13,21 +13,12 @@
 #include "platform/platform.h"
 #include "support/eventually.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
-
-using testing::collect;
-using testing::collect_all;
-using testing::Collected;
-using testing::greedy;
-using testing::make_engine;
-using testing::run_all;
-using testing::tiny_config;
-using testing::tiny_prompt;
 
 void expect_all_blocks_free(const Engine& engine) {
   EngineStats stats;
-  EXPECT_TRUE(testing::eventually([&] {
+  EXPECT_TRUE(eventually([&] {
     stats = engine.stats();
     return stats.num_running == 0 && stats.num_waiting == 0;
   }));
@@ -36,9 +27,8 @@ void expect_all_blocks_free(const Engine& engine) {
 
 TEST(Engine, GeneratesUpToMaxTokens) {
   const auto engine = make_engine(tiny_config());
-  auto stream = engine->submit(greedy(tiny_prompt(10, 1), 7));
-  ASSERT_TRUE(stream.ok()) << stream.status().message();
-  const Collected output = collect(**stream);
+  auto stream = value_of(engine->submit(greedy(tiny_prompt(10, 1), 7)));
+  const Collected output = collect(*stream);
   EXPECT_EQ(output.token_ids.size(), 7U);
   EXPECT_EQ(output.finish_reason, FinishReason::kLength);
   expect_all_blocks_free(*engine);
@@ -138,9 +128,8 @@ TEST(Engine, SeveralSamplesOfOnePrompt) {
   request.sampling.temperature = 1.5F;
   request.sampling.seed = 7;
   request.sampling.n = 3;
-  auto stream = engine->submit(request);
-  ASSERT_TRUE(stream.ok());
-  const auto outputs = collect_all(**stream);
+  auto stream = value_of(engine->submit(request));
+  const auto outputs = collect_all(*stream);
   ASSERT_EQ(outputs.size(), 3U);
   EXPECT_NE(outputs[0].token_ids, outputs[1].token_ids);
   EXPECT_NE(outputs[1].token_ids, outputs[2].token_ids);
@@ -238,11 +227,11 @@ TEST(Engine, PrefixCacheIsUsedAndSalted) {
 TEST(Engine, CancelledRequestsFreeEverything) {
   const auto engine = make_engine(tiny_config());
   for (int round = 0; round < 20; ++round) {
-    auto stream = engine->submit(greedy(tiny_prompt(50, static_cast<uint64_t>(round)), 400));
-    ASSERT_TRUE(stream.ok());
-    if (round % 2 == 0) (*stream)->next();
-    (*stream)->cancel();
-    EXPECT_EQ(collect(**stream).finish_reason, FinishReason::kCancelled);
+    auto stream =
+        value_of(engine->submit(greedy(tiny_prompt(50, static_cast<uint64_t>(round)), 400)));
+    if (round % 2 == 0) stream->next();
+    stream->cancel();
+    EXPECT_EQ(collect(*stream).finish_reason, FinishReason::kCancelled);
   }
   expect_all_blocks_free(*engine);
 }
@@ -257,10 +246,9 @@ TEST(Engine, DroppedStreamsAreCancelled) {
 
 TEST(Engine, StreamsEndWithTheEngine) {
   auto engine = make_engine(tiny_config());
-  auto stream = engine->submit(greedy(tiny_prompt(20, 1), 400));
-  ASSERT_TRUE(stream.ok());
+  auto stream = value_of(engine->submit(greedy(tiny_prompt(20, 1), 400)));
   engine.reset();
-  EXPECT_EQ(collect(**stream).finish_reason, FinishReason::kCancelled);
+  EXPECT_EQ(collect(*stream).finish_reason, FinishReason::kCancelled);
 }
 
 TEST(Engine, ManyThreadsSubmitAndCancel) {
@@ -313,10 +301,9 @@ TEST(Engine, AConstrainedSampleKeepsToItsTokensAndChangesNoOtherRequest) {
   Request constrained = greedy(tiny_prompt(12, 2), static_cast<int>(ids.size()));
   constrained.sampling.n = 2;
   constrained.make_constraint = [&] { return std::make_unique<OneByOne>(ids); };
-  auto stream = engine->submit(constrained);
-  ASSERT_TRUE(stream.ok()) << stream.status().message();
+  auto stream = value_of(engine->submit(constrained));
   EXPECT_EQ(run_all(*engine, {free_request}).front().token_ids, alone.token_ids);
-  for (const Collected& output : collect_all(**stream)) {
+  for (const Collected& output : collect_all(*stream)) {
     EXPECT_EQ(output.token_ids, ids);
     EXPECT_EQ(output.finish_reason, FinishReason::kLength);
   }
@@ -378,4 +365,4 @@ TEST(Engine, AConstraintThatAllowsNothingFailsAlone) {
 }
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

@@ -18,18 +18,12 @@
 #include "support/gguf_bytes.h"
 #include "support/random_mixtures.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
 
 using ::testing::AllOf;
-using testing::gguf_of;
-using testing::GgufWriter;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using testing::parse;
-using testing::random_models;
-using testing::RandomModel;
-using testing::ScratchDirectory;
 
 // The memory plan counts the blocks that the CPU keeps: about the size of the file.
 TEST(GgufExperts, PlanCountsTheirBlocks) {
@@ -40,7 +34,7 @@ TEST(GgufExperts, PlanCountsTheirBlocks) {
     const ModelConfig config = parse(model);
     const std::vector<TensorSpec> specs = family_of(config).tensors(config);
     const std::string file = gguf_of(model, "Q8_0");
-    auto gguf = GgufModel::from_memory(testing::bytes_of(file), "m.gguf").value();
+    auto gguf = GgufModel::from_memory(bytes_of(file), "m.gguf").value();
     const auto weights = GgufWeights::open(std::move(gguf), config).value();
     const double planned =
         static_cast<double>(plan_weights(specs, *weights, ops->weights(), {}).value().num_bytes);
@@ -52,7 +46,7 @@ int64_t planned_bytes(const RandomModel& model, const std::vector<std::string>& 
                       const Ops& ops) {
   const ModelConfig config = parse(model);
   const std::string file = gguf_of(model, "Q8_0", f16);
-  auto gguf = GgufModel::from_memory(testing::bytes_of(file), "m.gguf").value();
+  auto gguf = GgufModel::from_memory(bytes_of(file), "m.gguf").value();
   const auto weights = GgufWeights::open(std::move(gguf), config).value();
   return plan_weights(family_of(config).tensors(config), *weights, ops.weights(), {})
       .value()
@@ -78,7 +72,7 @@ TEST(GgufExperts, PlanCountsStacksThatAreExpanded) {
 
 std::string error_of(const std::string& bytes) {
   const ScratchDirectory scratch;
-  return testing::error_of(testing::cpu_config(scratch.write("m.gguf", bytes)));
+  return testing::error_of(cpu_config(scratch.write("m.gguf", bytes)));
 }
 
 // The file of a small model with one number of the metadata replaced by another.
@@ -193,4 +187,4 @@ TEST(GgufExperts, TruncatedFilesAreRefused) {
 }
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

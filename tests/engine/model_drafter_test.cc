@@ -1,5 +1,5 @@
-// A model drafts for another one. The output is that of an ordinary run; and a model that drafts
-// for itself sees all of its drafts accepted, which shows that its keys and values are right in
+// A model drafts for another one. The output equals the output of an ordinary run. If a model
+// drafts for itself, all drafts are accepted. This shows that its keys and values are right in
 // every page: after chunks of prompts, prefix hits, preemptions and rejected drafts.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -11,28 +11,13 @@
 #include "engine/tiny_engine.h"
 #include "engine/two_models.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
 
-using testing::block_drafter;
-using testing::Collected;
-using testing::eagle_head;
-using testing::eagle_requests;
-using testing::eagle_target;
-using testing::expect_same;
-using testing::greedy_requests;
 using ::testing::HasSubstr;
-using testing::mimo_target;
-using testing::run_all;
-using testing::sampled_requests;
-using testing::stats_at_rest;
-using testing::tiny_config;
-using testing::tiny_prompt;
-using testing::tiny_windows_config;
-using testing::with_drafter;
 
 std::vector<Collected> ordinary(const EngineConfig& config, const std::vector<Request>& requests) {
-  return run_all(*testing::make_engine(config), requests);
+  return run_all(*make_engine(config), requests);
 }
 
 // 64 tokens per step and 20 blocks for all requests, each with pages of two models of this size.
@@ -47,8 +32,7 @@ class SelfDrafterTest : public ::testing::TestWithParam<int> {
  protected:
   // Runs all requests twice: the second time, their prompts are in the prefix cache.
   static void expect_all_accepted(const EngineConfig& config, int num_drafts) {
-    const auto engine = testing::make_engine(with_drafter(config, config.model, num_drafts));
-    ASSERT_NE(engine, nullptr);
+    const auto engine = make_engine(with_drafter(config, config.model, num_drafts));
     const std::vector<Collected> expected = ordinary(config, greedy_requests());
     for (int round = 0; round < 2; ++round) {
       expect_same(run_all(*engine, greedy_requests()), expected);
@@ -78,13 +62,12 @@ TEST_P(SelfDrafterTest, SeesAllDraftsAcceptedWithSlidingWindows) {
 // prefix cache by then and must stay as it is.
 TEST_P(SelfDrafterTest, LeavesTheLastPageOfAnEndedSequence) {
   const EngineConfig config = tiny_config();
-  const auto engine = testing::make_engine(with_drafter(config, config.model, GetParam()));
-  const auto plain = testing::make_engine(config);
+  const auto engine = make_engine(with_drafter(config, config.model, GetParam()));
+  const auto plain = make_engine(config);
   for (int i = 0; i < 30; ++i) {
     const int num_output = 1 + i;
     const int num_prompt = 16 * 4 + 1 - num_output;
-    Request request =
-        testing::greedy(tiny_prompt(num_prompt, static_cast<uint64_t>(i)), num_output);
+    Request request = greedy(tiny_prompt(num_prompt, static_cast<uint64_t>(i)), num_output);
     const Collected first = run_all(*engine, {request}).front();
     request.prompt_token_ids.insert(request.prompt_token_ids.end(), first.token_ids.begin(),
                                     first.token_ids.end());
@@ -103,8 +86,7 @@ TEST_P(ModelDrafterTest, BringsTheBitsOfAnOrdinaryRun) {
   const std::vector<std::pair<EngineConfig, EngineConfig>> pairs = {
       {tiny_config(), tiny_windows_config()}, {tiny_windows_config(), tiny_config()}};
   for (const auto& [target, drafter] : pairs) {
-    const auto engine = testing::make_engine(with_drafter(target, drafter.model, GetParam()));
-    ASSERT_NE(engine, nullptr);
+    const auto engine = make_engine(with_drafter(target, drafter.model, GetParam()));
     const std::vector<Collected> expected = ordinary(target, sampled_requests());
     expect_same(run_all(*engine, sampled_requests()), expected);
     expect_same(run_all(*engine, sampled_requests()), expected);
@@ -116,9 +98,7 @@ TEST_P(ModelDrafterTest, BringsTheBitsOfAnOrdinaryRun) {
 
 TEST_P(ModelDrafterTest, SurvivesPreemptionAndSmallSteps) {
   const EngineConfig target = small(tiny_config());
-  const auto engine =
-      testing::make_engine(with_drafter(target, tiny_windows_config().model, GetParam()));
-  ASSERT_NE(engine, nullptr);
+  const auto engine = make_engine(with_drafter(target, tiny_windows_config().model, GetParam()));
   expect_same(run_all(*engine, sampled_requests()), ordinary(target, sampled_requests()));
   EXPECT_GT(stats_at_rest(*engine).num_preemptions, 0);
 }
@@ -128,7 +108,7 @@ INSTANTIATE_TEST_SUITE_P(NumDrafts, ModelDrafterTest, ::testing::Values(1, 4, 7)
 // A sequence outgrows the drafter's context while its prompt is computed, while it decodes, or in
 // the cached prefix of its prompt.
 TEST_P(ModelDrafterTest, StopsAtTheEndOfTheDraftersContext) {
-  const std::string drafter = testing::write_config("quire_short_drafter", R"({
+  const std::string drafter = write_config("quire_short_drafter", R"({
       "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 64,
       "intermediate_size": 112, "num_hidden_layers": 2, "num_attention_heads": 4,
       "num_key_value_heads": 2, "vocab_size": 96, "max_position_embeddings": 60,
@@ -137,8 +117,7 @@ TEST_P(ModelDrafterTest, StopsAtTheEndOfTheDraftersContext) {
   EngineConfig config = tiny_config();
   config.max_num_batched_tokens = 20 + GetParam();  // less than the drafter's context
   config.max_num_seqs = 2;
-  const auto engine = testing::make_engine(with_drafter(config, drafter, GetParam()));
-  ASSERT_NE(engine, nullptr);
+  const auto engine = make_engine(with_drafter(config, drafter, GetParam()));
   const std::vector<Collected> expected = ordinary(config, sampled_requests());
   for (int round = 0; round < 2; ++round)
     expect_same(run_all(*engine, sampled_requests()), expected);
@@ -168,13 +147,13 @@ EngineConfig without_drafts(EngineConfig config) {
 void expect_as_much_after_chunks_and_prefix_hits(EngineConfig config, int num_drafts) {
   const std::vector<Collected> expected = ordinary(without_drafts(config), eagle_requests());
   config.enable_prefix_caching = false;
-  const SpeculationStats whole = drafts_of(*testing::make_engine(config), expected);
+  const SpeculationStats whole = drafts_of(*make_engine(config), expected);
   EXPECT_GT(whole.num_accepted, 50);
   EXPECT_LT(whole.num_accepted, whole.num_drafts);
   config.enable_prefix_caching = true;
   config.max_num_batched_tokens = 40 + num_drafts;
   config.max_num_seqs = std::min(5, config.max_num_batched_tokens / (1 + num_drafts));
-  const auto engine = testing::make_engine(config);
+  const auto engine = make_engine(config);
   for (int round = 0; round < 2; ++round) {
     const SpeculationStats drafts = drafts_of(*engine, expected);
     EXPECT_EQ(drafts.num_drafts, whole.num_drafts);
@@ -184,7 +163,7 @@ void expect_as_much_after_chunks_and_prefix_hits(EngineConfig config, int num_dr
 }
 
 void expect_as_much_with_preemption(const EngineConfig& config) {
-  const auto engine = testing::make_engine(config);
+  const auto engine = make_engine(config);
   const SpeculationStats drafts =
       drafts_of(*engine, ordinary(without_drafts(config), eagle_requests()));
   EXPECT_GT(drafts.num_accepted, 50);
@@ -237,7 +216,7 @@ TEST_P(BlockDrafterTest, AcceptsAsMuchAfterChunksAndPrefixHits) {
 TEST_P(BlockDrafterTest, DraftsFromAPartOfTheVocabulary) {
   const auto [method, num_drafts] = GetParam();
   expect_as_much_after_chunks_and_prefix_hits(
-      with_drafter(eagle_target(), testing::speculators_block_drafter(method), num_drafts, method),
+      with_drafter(eagle_target(), speculators_block_drafter(method), num_drafts, method),
       num_drafts);
 }
 
@@ -247,8 +226,7 @@ TEST_P(BlockDrafterTest, SurvivesPreemptionAndSmallSteps) {
 
 TEST_P(BlockDrafterTest, BringsTheBitsOfAnOrdinaryRun) {
   const EngineConfig target = tiny_windows_config();
-  const auto engine = testing::make_engine(with_block(target, 96));
-  ASSERT_NE(engine, nullptr);
+  const auto engine = make_engine(with_block(target, 96));
   const std::vector<Collected> expected = ordinary(target, sampled_requests());
   for (int round = 0; round < 2; ++round) {
     expect_same(run_all(*engine, sampled_requests()), expected);
@@ -260,14 +238,14 @@ INSTANTIATE_TEST_SUITE_P(MethodAndDrafts, BlockDrafterTest,
                          ::testing::Combine(::testing::Values("dflash", "dspark"),
                                             ::testing::Values(1, 2, 4, 7)));
 
-// ---- What a drafter may be
+// ---- The models that may be drafters
 
 std::string error_of(const EngineConfig& config) {
   return std::string(Engine::create(config).status().message());
 }
 
 TEST(DraftModel, IsRefusedWithItsReason) {
-  EXPECT_THAT(error_of(with_drafter(tiny_config(), testing::other_config_path(), 4)),
+  EXPECT_THAT(error_of(with_drafter(tiny_config(), other_config_path(), 4)),
               HasSubstr("vocab_size; got 128, expected the 96 of the model that it drafts for"));
   EXPECT_THAT(error_of(with_drafter(tiny_config(), "/nowhere/drafter", 4)),
               HasSubstr("`speculative_config`: model; /nowhere/drafter"));
@@ -312,4 +290,4 @@ TEST(DraftModel, IsRefusedWithItsReason) {
 }
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

@@ -23,13 +23,10 @@
 #include "support/free_port.h"
 #include "support/scratch_directory.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
 
-using testing::Collected;
-using testing::free_port;
 using ::testing::HasSubstr;
-using testing::run_all;
 
 EngineConfig with_ranks(const EngineConfig& config, int num_ranks) {
   EngineConfig ranks = testing::with_ranks(config, num_ranks);
@@ -89,9 +86,9 @@ void expect_refused(const EngineConfig& config, const EngineConfig& other,
 }
 
 std::vector<Request> requests() {
-  std::vector<Request> all = testing::sampled_requests();
+  std::vector<Request> all = sampled_requests();
   for (const int length : {1, 30, 64}) {
-    all.push_back(testing::greedy(testing::tiny_prompt(length, 5), 12));
+    all.push_back(greedy(tiny_prompt(length, 5), 12));
     all.back().sampling.logprobs = 1;
     all.back().sampling.prompt_logprobs = 1;
   }
@@ -103,7 +100,7 @@ std::vector<Collected> run_nodes(const EngineConfig& config, int num_nodes,
   const int port = free_port();
   OtherNodes others(config, num_nodes, port);
   std::vector<Collected> outputs;
-  if (const auto engine = testing::make_engine(on_node(config, num_nodes, 0, port))) {
+  if (const auto engine = make_engine(on_node(config, num_nodes, 0, port))) {
     outputs = run_all(*engine, all);
     EXPECT_TRUE(engine->health().ok());
   }
@@ -115,72 +112,68 @@ std::vector<Collected> run_nodes(const EngineConfig& config, int num_nodes,
 void expect_nodes_agree(const EngineConfig& config, int num_nodes, int num_ranks,
                         const std::vector<Request>& all) {
   const EngineConfig ranks = with_ranks(config, num_ranks);
-  const auto one = testing::make_engine(ranks);
-  ASSERT_NE(one, nullptr);
-  testing::expect_same(run_nodes(ranks, num_nodes, all), run_all(*one, all));
+  const auto one = make_engine(ranks);
+  expect_same(run_nodes(ranks, num_nodes, all), run_all(*one, all));
 }
 
-class NodesFamilies : public ::testing::TestWithParam<testing::TinyFamily> {};
+class NodesFamilies : public ::testing::TestWithParam<TinyFamily> {};
 
 TEST_P(NodesFamilies, GiveTheBitsOfOneNode) {
-  expect_nodes_agree(testing::config_of(GetParam()), 2, 2, requests());
+  expect_nodes_agree(config_of(GetParam()), 2, 2, requests());
 }
 
-INSTANTIATE_TEST_SUITE_P(All, NodesFamilies, ::testing::ValuesIn(testing::tiny_families()),
+INSTANTIATE_TEST_SUITE_P(All, NodesFamilies, ::testing::ValuesIn(tiny_families()),
                          [](const auto& family) { return std::string(family.param.name); });
 
 TEST(Nodes, OfSeveralRanksGiveTheBitsOfOneNode) {
-  expect_nodes_agree(testing::tiny_config(), 2, 4, requests());
+  expect_nodes_agree(tiny_config(), 2, 4, requests());
 }
 
 TEST(Nodes, FourGiveTheBitsOfOneNode) {
-  expect_nodes_agree(testing::tiny_windows_config(), 4, 4, requests());
+  expect_nodes_agree(tiny_windows_config(), 4, 4, requests());
 }
 
 TEST(Nodes, CheckAQuantizedCacheTogether) {
-  EngineConfig config = testing::tiny_config();
+  EngineConfig config = tiny_config();
   config.kv_cache_dtype = "int8";
   expect_nodes_agree(config, 2, 2, requests());
 }
 
 TEST(Nodes, DivideQuantizedWeights) {
-  for (const testing::QuantizedModel& model : testing::some_quantized_models()) {
+  for (const QuantizedModel& model : some_quantized_models()) {
     SCOPED_TRACE(model.name);
-    const testing::ScratchDirectory scratch;
+    const ScratchDirectory scratch;
     expect_nodes_agree(write_quantized(model, scratch), 2, 2, requests());
   }
 }
 
 TEST(Nodes, Embed) {
-  const EngineConfig config = with_ranks(testing::embedding_config(), 2);
-  const auto one = testing::make_engine(config);
+  const EngineConfig config = with_ranks(embedding_config(), 2);
+  const auto one = make_engine(config);
   const int port = free_port();
   OtherNodes others(config, 2, port);
-  auto two = testing::make_engine(on_node(config, 2, 0, port));
-  ASSERT_NE(one, nullptr);
-  ASSERT_NE(two, nullptr);
-  EXPECT_EQ(testing::embed_prompts(*two), testing::embed_prompts(*one));
+  auto two = make_engine(on_node(config, 2, 0, port));
+  EXPECT_EQ(embed_prompts(*two), embed_prompts(*one));
   two.reset();
   const Status ended = others.wait();
   EXPECT_TRUE(ended.ok()) << ended.message();
 }
 
 TEST(Nodes, DivideDraftersWithTheirTargets) {
-  for (const EngineConfig& config :
-       {testing::with_drafter(testing::eagle_target(), "", 3, "ngram"),
-        testing::with_drafter(testing::eagle_target(), testing::eagle_target().model, 3),
-        testing::with_drafter(testing::eagle_target(), testing::eagle_head(), 3, "eagle3")}) {
+  for (const EngineConfig& config : {with_drafter(eagle_target(), "", 3, "ngram"),
+                                     with_drafter(eagle_target(), eagle_target().model, 3),
+                                     with_drafter(eagle_target(), eagle_head(), 3, "eagle3")}) {
     SCOPED_TRACE(config.speculative_config);
-    expect_nodes_agree(config, 2, 2, testing::eagle_requests());
+    expect_nodes_agree(config, 2, 2, eagle_requests());
   }
 }
 
 // Node 0 measures its steps, and all nodes leave out the same drafts.
 TEST(Nodes, LeaveOutTheSameDrafts) {
-  EngineConfig config = with_ranks(testing::eagle_target(), 2);
+  EngineConfig config = with_ranks(eagle_target(), 2);
   config.speculative_config =
       R"({"method": "ngram", "num_speculative_tokens": 3, "enable_adaptive_verification": true})";
-  for (const Collected& output : run_nodes(config, 2, testing::eagle_requests())) {
+  for (const Collected& output : run_nodes(config, 2, eagle_requests())) {
     EXPECT_TRUE(output.error.ok()) << output.error.message();
     EXPECT_FALSE(output.token_ids.empty());
   }
@@ -190,7 +183,7 @@ TEST(Nodes, LeaveOutTheSameDrafts) {
 
 // To load the rest of a large model would take minutes.
 TEST(Nodes, LoadNoMoreOnceOneHasFailed) {
-  const EngineConfig config = with_ranks(testing::tiny_windows_config(), 2);
+  const EngineConfig config = with_ranks(tiny_windows_config(), 2);
   for (const int failing : {0, 1}) {
     SCOPED_TRACE(failing);
     std::promise<void> begins;
@@ -223,37 +216,36 @@ TEST(Nodes, LoadNoMoreOnceOneHasFailed) {
 }
 
 TEST(Nodes, ANodeThatStopsEndsTheEngine) {
-  const EngineConfig config = with_ranks(testing::tiny_config(), 2);
+  const EngineConfig config = with_ranks(tiny_config(), 2);
   const int port = free_port();
   OtherNodes others(config, 2, port);
-  const auto engine = testing::make_engine(on_node(config, 2, 0, port));
-  ASSERT_NE(engine, nullptr);
+  const auto engine = make_engine(on_node(config, 2, 0, port));
   EXPECT_TRUE(engine->health().ok());
   others.stop();
   EXPECT_THAT(others.wait().message(), HasSubstr("was stopped before node 0 had ended"));
-  EXPECT_TRUE(testing::eventually([&] { return !engine->health().ok(); }));
+  EXPECT_TRUE(eventually([&] { return !engine->health().ok(); }));
   EXPECT_THAT(engine->health().message(), HasSubstr("[nodes] node 1 ("));
   EXPECT_THAT(engine->health().message(), HasSubstr("was stopped before node 0 had ended"));
-  const auto refused = engine->submit(testing::greedy({1, 2, 3}, 4));
+  const auto refused = engine->submit(greedy({1, 2, 3}, 4));
   EXPECT_EQ(refused.status().code(), StatusCode::kUnavailable);
 }
 
 TEST(Nodes, RefuseOtherFlagsByName) {
-  const EngineConfig config = with_ranks(testing::tiny_config(), 2);
+  const EngineConfig config = with_ranks(tiny_config(), 2);
   EngineConfig other = config;
   other.block_size = 32;
   expect_refused(config, other, "differs from node 0 in `block_size`: got 32, expected 16");
 }
 
 TEST(Nodes, RefuseAnotherModel) {
-  const EngineConfig config = with_ranks(testing::tiny_config(), 2);
-  const EngineConfig other = with_ranks(testing::tiny_windows_config(), 2);
+  const EngineConfig config = with_ranks(tiny_config(), 2);
+  const EngineConfig other = with_ranks(tiny_windows_config(), 2);
   expect_refused(config, other, "differs from node 0 in `model`");
 }
 
-// One node has no memory for the context of the others: all learn it.
+// If one node has no memory for the context, all nodes report its error.
 TEST(Nodes, ReportAnErrorOfAnyNodeOnAll) {
-  EngineConfig config = with_ranks(testing::tiny_config(), 2);
+  EngineConfig config = with_ranks(tiny_config(), 2);
   config.kv_cache_memory = 1024;
   config.max_model_len = 512;
   const int port = free_port();
@@ -272,63 +264,61 @@ TEST(Nodes, RefuseStepsBeyondAMessage) {
 
 // The nodes' files need not have the same paths.
 TEST(Nodes, MayHaveTheDrafterElsewhere) {
-  const EngineConfig config = with_ranks(
-      testing::with_drafter(testing::eagle_target(), testing::eagle_head(), 3, "eagle3"), 2);
-  const testing::ScratchDirectory scratch;
+  const EngineConfig config =
+      with_ranks(with_drafter(eagle_target(), eagle_head(), 3, "eagle3"), 2);
+  const ScratchDirectory scratch;
   const std::filesystem::path link = scratch.path() / "drafter";
-  std::filesystem::create_directory_symlink(testing::eagle_head(), link);
+  std::filesystem::create_directory_symlink(eagle_head(), link);
   const EngineConfig other =
-      with_ranks(testing::with_drafter(testing::eagle_target(), link.string(), 3, "eagle3"), 2);
+      with_ranks(with_drafter(eagle_target(), link.string(), 3, "eagle3"), 2);
   ASSERT_NE(config.speculative_config, other.speculative_config);
   const int port = free_port();
   OtherNodes others(other, 2, port);
-  EXPECT_NE(testing::make_engine(on_node(config, 2, 0, port)), nullptr);
+  make_engine(on_node(config, 2, 0, port));
   const Status ended = others.wait();
   EXPECT_TRUE(ended.ok()) << ended.message();
 }
 
 TEST(Nodes, RefuseAnotherNumberOfDrafts) {
-  const EngineConfig config =
-      with_ranks(testing::with_drafter(testing::eagle_target(), "", 3, "ngram"), 2);
-  const EngineConfig other =
-      with_ranks(testing::with_drafter(testing::eagle_target(), "", 4, "ngram"), 2);
+  const EngineConfig config = with_ranks(with_drafter(eagle_target(), "", 3, "ngram"), 2);
+  const EngineConfig other = with_ranks(with_drafter(eagle_target(), "", 4, "ngram"), 2);
   expect_refused(config, other, "differs from node 0 in `speculative_config`");
 }
 
 TEST(Nodes, NeedRanksThatTheyDivide) {
-  const EngineConfig config = on_node(with_ranks(testing::tiny_config(), 3), 2, 0, free_port());
+  const EngineConfig config = on_node(with_ranks(tiny_config(), 3), 2, 0, free_port());
   EXPECT_THAT(Engine::create(config).status().message(),
               HasSubstr("`tensor_parallel_size`: got 3 with 2 nodes"));
-  const EngineConfig other = on_node(with_ranks(testing::tiny_config(), 2), 2, 1, free_port());
+  const EngineConfig other = on_node(with_ranks(tiny_config(), 2), 2, 1, free_port());
   EXPECT_THAT(Engine::create(other).status().message(), HasSubstr("`node_rank`: got 1"));
 }
 
 // Otherwise node 0 would wait for the others first.
 TEST(Nodes, NeedRanksThatDivideTheModel) {
-  const EngineConfig config = on_node(with_ranks(testing::tiny_config(), 6), 2, 0, free_port());
+  const EngineConfig config = on_node(with_ranks(tiny_config(), 6), 2, 0, free_port());
   EXPECT_THAT(Engine::create(config).status().message(),
               HasSubstr("`tensor_parallel_size` 6 does not divide num_attention_heads"));
 }
 
 TEST(Nodes, ATimeoutOfRanksNeedsSeveral) {
-  EngineConfig config = with_ranks(testing::tiny_config(), 1);
+  EngineConfig config = with_ranks(tiny_config(), 1);
   config.rank_timeout = 5;
   EXPECT_THAT(Engine::create(config).status().message(),
               HasSubstr("`rank_timeout`: got it with one rank"));
-  config = with_ranks(testing::tiny_config(), 2);
+  config = with_ranks(tiny_config(), 2);
   config.rank_timeout = 5;
   EXPECT_TRUE(Engine::create(config).ok());
 }
 
 // Otherwise it would be found after a wait of minutes for the other nodes.
 TEST(Nodes, NeedAThreadPerRankBeforeTheyMeet) {
-  EngineConfig config = on_node(with_ranks(testing::tiny_config(), 4), 2, 0, free_port());
+  EngineConfig config = on_node(with_ranks(tiny_config(), 4), 2, 0, free_port());
   config.num_threads = 1;
   EXPECT_THAT(Engine::create(config).status().message(), HasSubstr("got 2 ranks for 1 threads"));
 }
 
 TEST(Nodes, RefuseAnotherTimeout) {
-  const EngineConfig config = with_ranks(testing::tiny_config(), 2);
+  const EngineConfig config = with_ranks(tiny_config(), 2);
   EngineConfig other = config;
   other.rank_timeout = 5;
   expect_refused(config, other, "differs from node 0 in `rank_timeout`: got 5, expected 20");
@@ -336,10 +326,9 @@ TEST(Nodes, RefuseAnotherTimeout) {
 
 // Shapes and sizes are the same.
 TEST(Nodes, RefuseOtherWeightsAndAnotherConfiguration) {
-  const testing::ScratchDirectory scratch;
-  const testing::ScratchDirectory copies;
-  const EngineConfig config =
-      with_ranks(write_quantized(testing::quantized_models().front(), scratch), 2);
+  const ScratchDirectory scratch;
+  const ScratchDirectory copies;
+  const EngineConfig config = with_ranks(write_quantized(quantized_models().front(), scratch), 2);
   const std::filesystem::path copy = copies.path() / "copy";
   EngineConfig other = config;
   other.model = copy.string();
@@ -362,9 +351,9 @@ TEST(Nodes, RefuseOtherWeightsAndAnotherConfiguration) {
 }
 
 TEST(Nodes, RefuseAnotherGgufFile) {
-  const testing::ScratchDirectory scratch;
+  const ScratchDirectory scratch;
   const EngineConfig config =
-      with_ranks(write_quantized(testing::some_quantized_models().back(), scratch), 2);
+      with_ranks(write_quantized(some_quantized_models().back(), scratch), 2);
   EngineConfig other = config;
   other.model = (scratch.path() / "copy.gguf").string();
   std::filesystem::copy(config.model, other.model);
@@ -378,4 +367,4 @@ TEST(Nodes, RefuseAnotherGgufFile) {
 }
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

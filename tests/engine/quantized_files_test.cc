@@ -21,31 +21,13 @@
 #include "support/source_models.h"
 #include "tensor/safetensors.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
-using testing::Collected;
-using testing::error_of;
-using testing::Fp8Checkpoint;
-using testing::Fp8Tool;
-using testing::golden_model;
 using ::testing::HasSubstr;
-using testing::IntegerCheckpoint;
-using testing::IntegerFormat;
-using testing::IntegerTool;
 using ::testing::Not;
-using testing::Outcome;
-using testing::quantize_checkpoint;
-using testing::quantize_integers;
-using testing::random_model;
-using testing::run;
-using testing::ScratchDirectory;
-using testing::SourceModel;
-using testing::StoredTensor;
-using testing::StoredTensors;
-using testing::write_checkpoint;
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -141,7 +123,7 @@ TEST(Fp8Files, AMatrixThatIsNotQuantizedKeepsItsType) {
   mixed.tensors[module + ".weight"] = mixed.dequantized.at(module + ".weight");
   mixed.tensors.erase(module + ".weight_scale");
   const ScratchDirectory scratch;
-  testing::expect_same(run(written(scratch, mixed)).outputs, outputs_of_numbers(source, mixed));
+  expect_same(run(written(scratch, mixed)).outputs, outputs_of_numbers(source, mixed));
 }
 
 TEST(IntegerFiles, AMatrixThatIsNotQuantizedKeepsItsType) {
@@ -154,9 +136,9 @@ TEST(IntegerFiles, AMatrixThatIsNotQuantizedKeepsItsType) {
                   [&](const auto& tensor) { return tensor.first.starts_with(module); });
     mixed.tensors[module + ".weight"] = mixed.dequantized.at(module + ".weight");
     const ScratchDirectory scratch;
-    EXPECT_LT(testing::largest_difference(run(written(scratch, mixed)).outputs,
-                                          outputs_of_numbers(source, mixed)),
-              0.02);
+    EXPECT_LT(
+        largest_difference(run(written(scratch, mixed)).outputs, outputs_of_numbers(source, mixed)),
+        0.02);
   }
 }
 
@@ -168,7 +150,7 @@ TEST(Fp8Files, QuantizesAtLoad) {
     const Outcome plain = run(config);
     config.quantization = "fp8";
     const Outcome got = run(config);
-    testing::expect_same(got.outputs, expected.outputs);
+    expect_same(got.outputs, expected.outputs);
     EXPECT_EQ(got.weight_bytes, expected.weight_bytes);
     EXPECT_NE(got.outputs[2].logprobs[0][0].logprob, plain.outputs[2].logprobs[0][0].logprob);
   }
@@ -189,7 +171,7 @@ TEST(Fp8Files, QuantizesDeepSeekAtLoad) {
   const Outcome expected = run(written(scratch, quantized));
   EngineConfig config = write_checkpoint(scratch, source.config, source.weights);
   config.quantization = "fp8";
-  testing::expect_same(run(config).outputs, expected.outputs);
+  expect_same(run(config).outputs, expected.outputs);
 }
 
 // Old versions of AutoGPTQ store a bias of zeros for every matrix.
@@ -198,10 +180,10 @@ TEST(IntegerFiles, BiasesOfZerosAreLeftOut) {
   IntegerCheckpoint checkpoint = quantize(source, {.tool = IntegerTool::kGptq});
   const std::string name = "model.layers.1.self_attn.q_proj.bias";
   std::vector<float> bias(256, 0.0F);
-  checkpoint.tensors[name] = testing::stored_floats({256}, bias);
+  checkpoint.tensors[name] = stored_floats({256}, bias);
   EXPECT_EQ(error_of(checkpoint), "");
   bias[7] = 0.5F;
-  checkpoint.tensors[name] = testing::stored_floats({256}, bias);
+  checkpoint.tensors[name] = stored_floats({256}, bias);
   EXPECT_THAT(error_of(checkpoint),
               AllOf(HasSubstr(name), HasSubstr("got 0.5 as number 7, expected zeros")));
 }
@@ -260,13 +242,15 @@ TEST(Fp8Files, QuantizationAtLoadIsRefusedByName) {
   const ScratchDirectory scratch;
   EngineConfig config = written(scratch, quantize(source, Fp8Tool::kModelopt));
   config.quantization = "fp8";
-  EXPECT_THAT(error_of(config), HasSubstr("quantization: got fp8 for a checkpoint that is already "
-                                          "quantized"));
+  EXPECT_THAT(testing::error_of(config),
+              HasSubstr("quantization: got fp8 for a checkpoint that is already "
+                        "quantized"));
   config.quantization = "none";
   config.load_format = "dummy";
-  EXPECT_THAT(error_of(config), HasSubstr("load_format: got dummy for a quantized checkpoint"));
+  EXPECT_THAT(testing::error_of(config),
+              HasSubstr("load_format: got dummy for a quantized checkpoint"));
   config.quantization = "int8";
-  EXPECT_THAT(error_of(config), HasSubstr("quantization: must be none or fp8, got int8"));
+  EXPECT_THAT(testing::error_of(config), HasSubstr("quantization: must be none or fp8, got int8"));
 }
 
 TEST(Fp8Files, NumbersThatCannotBeQuantizedAreNamed) {
@@ -277,7 +261,7 @@ TEST(Fp8Files, NumbersThatCannotBeQuantizedAreNamed) {
   const ScratchDirectory scratch;
   EngineConfig config = write_checkpoint(scratch, source.config, tensors);
   config.quantization = "fp8";
-  EXPECT_THAT(error_of(config),
+  EXPECT_THAT(testing::error_of(config),
               AllOf(HasSubstr(name), HasSubstr("model.safetensors"),
                     HasSubstr("cannot be quantized; got an infinity or a NaN in row 0")));
 }
@@ -313,7 +297,7 @@ TEST(Fp8Files, FaultyTensorsAreNamedWithTheirFile) {
       {Fp8Tool::kCompressedChannel,
        [&](StoredTensors& tensors) {
          const float scale = 1;
-         tensors[q + ".input_scale"] = testing::stored_floats({1}, {&scale, 1});
+         tensors[q + ".input_scale"] = stored_floats({1}, {&scale, 1});
        },
        {q + ".input_scale", "does not use"}},
       // The query's values without those of the keys.
@@ -409,7 +393,7 @@ TEST(IntegerFiles, FaultyTensorsAreNamedWithTheirFile) {
          for (const char* suffix : {".qweight", ".qzeros", ".scales", ".g_idx"}) {
            tensors.erase(k + suffix);
          }
-         tensors[k + ".weight"] = testing::stored_floats({16, 32}, std::vector<float>(512));
+         tensors[k + ".weight"] = stored_floats({16, 32}, std::vector<float>(512));
        },
        {k + ".weight", "got f32, expected i4"}},
       {packed,
@@ -475,10 +459,11 @@ TEST(QuantizedFiles, TruncatedOnesAreRefused) {
     const uintmax_t whole = fs::file_size(file);
     for (const uintmax_t size : {whole - 1, whole / 2, uintmax_t{7}, uintmax_t{0}}) {
       fs::resize_file(file, size);
-      EXPECT_THAT(error_of(config), AllOf(HasSubstr("model.safetensors"), Not(HasSubstr("\n"))));
+      EXPECT_THAT(testing::error_of(config),
+                  AllOf(HasSubstr("model.safetensors"), Not(HasSubstr("\n"))));
     }
   }
 }
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

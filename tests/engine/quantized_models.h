@@ -45,7 +45,7 @@ std::vector<QuantizedModel> some_quantized_models();
 
 // Writes the model's files to an empty directory, and returns the configuration that loads them.
 EngineConfig write_quantized(const QuantizedModel& model, const ScratchDirectory& directory);
-// The same of the checkpoint of the numbers that the quantized weights stand for.
+// Writes the checkpoint of the numbers that the quantized weights stand for.
 EngineConfig write_numbers(const QuantizedModel& model, const ScratchDirectory& directory);
 
 }  // namespace quire::testing

@@ -15,15 +15,8 @@
 #include "engine/tiny_engine.h"
 #include "start/start.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
-
-using testing::Collected;
-using testing::expect_same;
-using testing::run_all;
-using testing::stats_at_rest;
-using testing::tiny_config;
-using testing::tiny_prompt;
 
 // Writes the distribution of the draft at `position`, which may depend on the token before it.
 using DraftProbs = std::function<void(const SlotAdded& sequence, int position, int32_t last_token,
@@ -77,17 +70,15 @@ class SampledDrafter final : public HostDrafter {
   std::vector<SlotAdded> slots_;
 };
 
-std::unique_ptr<Engine> make_engine(int num_drafts, Verification verification,
-                                    const DraftProbs& draft_probs) {
+std::unique_ptr<Engine> start_drafting(int num_drafts, Verification verification,
+                                       const DraftProbs& draft_probs) {
   verification.samples_drafts = true;
   const auto make_drafter = [draft_probs](DeviceContext&, const DrafterLimits& limits) {
     return Result(std::shared_ptr<Drafter>(new SampledDrafter(draft_probs, limits)));
   };
-  auto engine = start_engine(tiny_config(), {.num_drafts = num_drafts,
-                                             .verification = std::move(verification),
-                                             .make_drafter = make_drafter});
-  EXPECT_TRUE(engine.ok()) << engine.status().message();
-  return std::move(*engine);
+  return value_of(start_engine(tiny_config(), {.num_drafts = num_drafts,
+                                               .verification = std::move(verification),
+                                               .make_drafter = make_drafter}));
 }
 
 class SampledDraftsTest : public ::testing::TestWithParam<std::tuple<RejectionMethod, int>> {
@@ -95,8 +86,7 @@ class SampledDraftsTest : public ::testing::TestWithParam<std::tuple<RejectionMe
   std::unique_ptr<Engine> make_engine(const DraftProbs& draft_probs,
                                       bool is_adaptive = false) const {
     const auto [method, num_drafts] = GetParam();
-    return quire::make_engine(num_drafts, {.method = method, .is_adaptive = is_adaptive},
-                              draft_probs);
+    return start_drafting(num_drafts, {.method = method, .is_adaptive = is_adaptive}, draft_probs);
   }
   static std::unique_ptr<Engine> make_engine_with_drafter(std::string_view drafting_method,
                                                           const std::string& model) {
@@ -116,7 +106,7 @@ class SampledDraftsTest : public ::testing::TestWithParam<std::tuple<RejectionMe
   }
   // Transitions make a draft depend on the one before it.
   static std::unique_ptr<Engine> make_engine_with_block_drafter() {
-    return make_engine_with_drafter("dspark", testing::write_config("quire_sampled_block", R"({
+    return make_engine_with_drafter("dspark", write_config("quire_sampled_block", R"({
         "architectures": ["Qwen3DSparkModel"], "model_type": "qwen3", "hidden_size": 64,
         "head_dim": 16, "intermediate_size": 96, "num_hidden_layers": 1,
         "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 96,
@@ -192,7 +182,7 @@ const std::vector<int>& ordinary_counts() {
   return counts;
 }
 
-// One of the three tokens has 60 %.
+// Gives one of the three allowed tokens 60 %.
 void prefer_one_token(const SlotAdded&, int position, int32_t last_token, std::span<float> probs) {
   std::ranges::fill(probs, 0.F);
   const auto favorite = static_cast<size_t>(position + last_token) % kNumAllowed;
@@ -270,7 +260,7 @@ TEST_P(SampledDraftsTest, OfTheTargetItselfAreAllAccepted) {
   const auto engine = make_engine_with_model();
   std::vector<Request> all;
   for (int i = 0; i < 30; ++i) {
-    all.push_back(testing::greedy(tiny_prompt(1 + (i * 37) % 160, static_cast<uint64_t>(i)), 40));
+    all.push_back(greedy(tiny_prompt(1 + (i * 37) % 160, static_cast<uint64_t>(i)), 40));
     all.back().sampling.temperature = i % 5 == 0 ? 0.0F : 0.9F;
     all.back().sampling.seed = static_cast<uint64_t>(i);
     if (i % 2 == 0) all.back().sampling.top_k = 8;
@@ -343,15 +333,15 @@ TEST_P(SampledDraftsTest, ANanInTheirDistributionLeavesTheOrdinaryOutput) {
 
 TEST(SyntheticAcceptance, AcceptsDraftsAtItsRates) {
   const auto engine =
-      make_engine(3, {.method = RejectionMethod::kSynthetic, .synthetic_rates = {0.8, 0.5, 0}},
-                  [](const SlotAdded&, int, int32_t, std::span<float> probs) {
-                    std::ranges::fill(probs, 0.F);
-                    probs[7] = 1;
-                  });
+      start_drafting(3, {.method = RejectionMethod::kSynthetic, .synthetic_rates = {0.8, 0.5, 0}},
+                     [](const SlotAdded&, int, int32_t, std::span<float> probs) {
+                       std::ranges::fill(probs, 0.F);
+                       probs[7] = 1;
+                     });
   EXPECT_TRUE(engine->model_info().has_synthetic_acceptance);
   std::vector<Request> all;
   for (uint64_t i = 0; i < 64; ++i) {
-    all.push_back(testing::greedy(tiny_prompt(4, i), 100));
+    all.push_back(greedy(tiny_prompt(4, i), 100));
     all.back().sampling.seed = i;
   }
   for (const Collected& output : run_all(*engine, all)) {
@@ -370,4 +360,4 @@ TEST(SyntheticAcceptance, AcceptsDraftsAtItsRates) {
 }
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

@@ -10,17 +10,11 @@
 #include "engine/recorded_drafter.h"
 #include "engine/tiny_engine.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
 
-using testing::Collected;
 using ::testing::HasSubstr;
-using testing::RecordedOutputs;
-using testing::run_all;
 using ::testing::StartsWith;
-using testing::stats_at_rest;
-using testing::tiny_config;
-using testing::tiny_prompt;
 
 // Allows the tokens whose parity differs from the newest one's.
 class AlternatesParity final : public TokenConstraint {
@@ -87,7 +81,7 @@ const RecordedOutputs& recorded_outputs() {
 }
 
 std::unique_ptr<Engine> make_engine(const EngineConfig& config, int num_drafts,
-                                    const testing::NumProposals& num_proposals = {},
+                                    const NumProposals& num_proposals = {},
                                     const Verification& verification = {}) {
   auto engine = start_engine(
       config,
@@ -95,7 +89,7 @@ std::unique_ptr<Engine> make_engine(const EngineConfig& config, int num_drafts,
        .verification = verification,
        .make_drafter = [&](DeviceContext&,
                            const DrafterLimits& limits) -> Result<std::shared_ptr<Drafter>> {
-         return testing::make_recorded_drafter(recorded_outputs(), limits, num_proposals);
+         return make_recorded_drafter(recorded_outputs(), limits, num_proposals);
        }});
   EXPECT_TRUE(engine.ok()) << engine.status().message();
   return std::move(*engine);
@@ -176,11 +170,11 @@ INSTANTIATE_TEST_SUITE_P(NumDrafts, SpeculationTest, ::testing::Range(0, 9));
 // ---- Spans of different lengths in one step
 
 // 0 to k drafts, which differ between slots and steps.
-testing::NumProposals up_to(int k) {
+NumProposals up_to(int k) {
   return [k](int slot, int num_computed) { return (slot * 7 + num_computed * 5) % (k + 1); };
 }
 
-testing::NumProposals by_slot(std::vector<int> num_proposals) {
+NumProposals by_slot(std::vector<int> num_proposals) {
   return [all = std::move(num_proposals)](int slot, int /*num_computed*/) {
     return all[static_cast<size_t>(slot) % all.size()];
   };
@@ -287,7 +281,7 @@ TEST_P(SpeculativeConfigTest, SurvivesPreemptionAndSmallSteps) {
 TEST_P(SpeculativeConfigTest, NeedsFewerStepsForAnOutputThatRepeatsItself) {
   const auto engine = make_engine(tiny_config(), GetParam());
   // The output ends in a loop, which the drafter finds.
-  Request request = testing::greedy(tiny_prompt(8, 3), 200);
+  Request request = greedy(tiny_prompt(8, 3), 200);
   const Collected got = run_all(*engine, {request}).front();
   EXPECT_EQ(got.token_ids,
             run_all(*testing::make_engine(tiny_config()), {request}).front().token_ids);
@@ -389,4 +383,4 @@ TEST(ReadSpeculation, RefusesByName) {
 }
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

@@ -17,50 +17,43 @@
 #include "support/integer_checkpoint.h"
 #include "support/source_models.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
 
-using testing::Collected;
-using testing::error_of;
 using ::testing::HasSubstr;
-using testing::outputs_of;
-using testing::run_all;
-using testing::ScratchDirectory;
-using testing::with_ranks;
 
 // Sums of the same terms in another order.
 constexpr double kRounding = 1e-5;
 
 std::vector<Request> requests() {
-  return testing::logprob_requests({1, 7, 30, 64}, 12);
+  return logprob_requests({1, 7, 30, 64}, 12);
 }
 
-class Families : public ::testing::TestWithParam<testing::TinyFamily> {};
+class Families : public ::testing::TestWithParam<TinyFamily> {};
 
 // Two of 4 ranks share a head of keys and values, and the last rank has fewer tokens of the
 // vocabulary.
 TEST_P(Families, GiveTheLogitsOfOneRank) {
-  const EngineConfig config = testing::config_of(GetParam());
+  const EngineConfig config = config_of(GetParam());
   const std::vector<Collected> expected = outputs_of(with_ranks(config, 1), requests());
   for (const int size : {2, 4}) {
     SCOPED_TRACE(fmt::format("{} ranks", size));
-    testing::expect_close(outputs_of(with_ranks(config, size), requests()), expected, kRounding);
+    expect_close(outputs_of(with_ranks(config, size), requests()), expected, kRounding);
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Families, ::testing::ValuesIn(testing::tiny_families()),
+INSTANTIATE_TEST_SUITE_P(All, Families, ::testing::ValuesIn(tiny_families()),
                          [](const auto& family) { return std::string(family.param.name); });
 
 TEST(TensorParallel, RunsTwiceWithTheSameBits) {
-  const EngineConfig config = with_ranks(testing::tiny_windows_config(), 2);
-  testing::expect_same(outputs_of(config, testing::sampled_requests()),
-                       outputs_of(config, testing::sampled_requests()));
+  const EngineConfig config = with_ranks(tiny_windows_config(), 2);
+  expect_same(outputs_of(config, sampled_requests()), outputs_of(config, sampled_requests()));
 }
 
 TEST(TensorParallel, SamplesAsOneRank) {
-  const EngineConfig config = testing::tiny_config();
-  const auto expected = outputs_of(with_ranks(config, 1), testing::sampled_requests());
-  const auto got = outputs_of(with_ranks(config, 2), testing::sampled_requests());
+  const EngineConfig config = tiny_config();
+  const auto expected = outputs_of(with_ranks(config, 1), sampled_requests());
+  const auto got = outputs_of(with_ranks(config, 2), sampled_requests());
   ASSERT_EQ(got.size(), expected.size());
   size_t num_equal = 0;
   for (size_t i = 0; i < got.size(); ++i) num_equal += got[i].token_ids == expected[i].token_ids;
@@ -75,15 +68,15 @@ TEST(TensorParallel, ChoosesTheSameTokensFromPartsAndFromWholeRows) {
     for (size_t i = first; i < all.size(); ++i) all[i].sampling.logprobs = 0;
     return all;
   };
-  std::vector<Request> all = testing::sampled_requests();
+  std::vector<Request> all = sampled_requests();
   for (const Request& request : requests()) {
     all.push_back(request);
     all.back().sampling.logprobs = std::nullopt;
     all.back().sampling.prompt_logprobs = std::nullopt;
   }
-  for (const testing::TinyFamily& family : testing::tiny_families()) {
+  for (const TinyFamily& family : tiny_families()) {
     SCOPED_TRACE(family.name);
-    const EngineConfig config = testing::config_of(family);
+    const EngineConfig config = config_of(family);
     const auto expected = outputs_of(with_ranks(config, 2), with_logprobs(all, 0));
     const auto from_parts = outputs_of(with_ranks(config, 2), all);
     const auto mixed = outputs_of(with_ranks(config, 2), with_logprobs(all, all.size() / 2));
@@ -102,10 +95,10 @@ TEST(TensorParallel, ChoosesTheTokensOfOneRankFromParts) {
     request.sampling.logprobs = std::nullopt;
     request.sampling.prompt_logprobs = std::nullopt;
   }
-  for (const testing::TinyFamily& family : testing::tiny_families()) {
+  for (const TinyFamily& family : tiny_families()) {
     SCOPED_TRACE(family.name);
-    const auto expected = outputs_of(with_ranks(testing::config_of(family), 1), all);
-    const auto got = outputs_of(with_ranks(testing::config_of(family), 2), all);
+    const auto expected = outputs_of(with_ranks(config_of(family), 1), all);
+    const auto got = outputs_of(with_ranks(config_of(family), 2), all);
     ASSERT_EQ(got.size(), all.size());
     for (size_t i = 0; i < all.size(); ++i) EXPECT_EQ(got[i].token_ids, expected[i].token_ids) << i;
   }
@@ -120,11 +113,11 @@ class Drafters : public ::testing::TestWithParam<DrafterCase> {};
 
 TEST_P(Drafters, AreDividedWithTheirTargets) {
   const EngineConfig config = GetParam().config();
-  const std::vector<Request> all = testing::eagle_requests();
+  const std::vector<Request> all = eagle_requests();
   const auto drafted = [&](int num_ranks, int64_t& num_accepted) {
-    const auto engine = testing::make_engine(with_ranks(config, num_ranks));
+    const auto engine = make_engine(with_ranks(config, num_ranks));
     std::vector<Collected> outputs = run_all(*engine, all);
-    num_accepted = testing::stats_at_rest(*engine).speculation.num_accepted;
+    num_accepted = stats_at_rest(*engine).speculation.num_accepted;
     return outputs;
   };
   int64_t expected_accepted = 0;
@@ -143,38 +136,25 @@ TEST_P(Drafters, AreDividedWithTheirTargets) {
 INSTANTIATE_TEST_SUITE_P(
     All, Drafters,
     ::testing::Values(
-        DrafterCase{"ngram",
-                    [] { return testing::with_drafter(testing::eagle_target(), "", 3, "ngram"); }},
-        DrafterCase{"model",
-                    [] {
-                      return testing::with_drafter(testing::eagle_target(),
-                                                   testing::eagle_target().model, 3);
-                    }},
+        DrafterCase{"ngram", [] { return with_drafter(eagle_target(), "", 3, "ngram"); }},
+        DrafterCase{"model", [] { return with_drafter(eagle_target(), eagle_target().model, 3); }},
         DrafterCase{"eagle3",
-                    [] {
-                      return testing::with_drafter(testing::eagle_target(), testing::eagle_head(),
-                                                   3, "eagle3");
-                    }},
-        DrafterCase{"mtp",
-                    [] { return testing::with_drafter(testing::mimo_target(), "", 1, "mtp"); }},
-        DrafterCase{"dflash",
-                    [] {
-                      return testing::with_drafter(testing::eagle_target(),
-                                                   testing::block_drafter("dflash"), 3, "dflash");
-                    }},
-        DrafterCase{"dspark",
-                    [] {
-                      return testing::with_drafter(testing::eagle_target(),
-                                                   testing::block_drafter("dspark"), 3, "dspark");
-                    }}),
+                    [] { return with_drafter(eagle_target(), eagle_head(), 3, "eagle3"); }},
+        DrafterCase{"mtp", [] { return with_drafter(mimo_target(), "", 1, "mtp"); }},
+        DrafterCase{
+            "dflash",
+            [] { return with_drafter(eagle_target(), block_drafter("dflash"), 3, "dflash"); }},
+        DrafterCase{
+            "dspark",
+            [] { return with_drafter(eagle_target(), block_drafter("dspark"), 3, "dspark"); }}),
     [](const auto& drafter) { return std::string(drafter.param.name); });
 
 // Rank 0 measures its steps, and all ranks leave out the same drafts.
 TEST(TensorParallel, RanksLeaveOutTheSameDrafts) {
-  EngineConfig config = testing::eagle_target();
+  EngineConfig config = eagle_target();
   config.speculative_config =
       R"({"method": "ngram", "num_speculative_tokens": 3, "enable_adaptive_verification": true})";
-  for (const Collected& output : outputs_of(with_ranks(config, 2), testing::eagle_requests())) {
+  for (const Collected& output : outputs_of(with_ranks(config, 2), eagle_requests())) {
     EXPECT_TRUE(output.error.ok()) << output.error.message();
     EXPECT_FALSE(output.token_ids.empty());
   }
@@ -182,7 +162,7 @@ TEST(TensorParallel, RanksLeaveOutTheSameDrafts) {
 
 // The plan, which `quire doctor` prints, refuses them as the load does.
 TEST(TensorParallel, RefusesToCutGroupsAndColumnsInTheirOrder) {
-  const testing::SourceModel embedded = testing::abacus_model();
+  const SourceModel embedded = abacus_model();
   struct Case {
     int num_ranks;
     int group_size;
@@ -191,15 +171,14 @@ TEST(TensorParallel, RefusesToCutGroupsAndColumnsInTheirOrder) {
   };
   for (const Case& one : {Case{2, 32, true, "are in an order of groups (act-order)"},
                           Case{8, 128, false, "cuts a group with one scale; got 64 of its"}}) {
-    const testing::IntegerCheckpoint checkpoint =
-        testing::quantize_integers(embedded.config, embedded.bytes(),
-                                   {.tool = testing::IntegerTool::kGptq,
-                                    .bits = 4,
-                                    .group_size = one.group_size,
-                                    .act_order = one.act_order});
+    const IntegerCheckpoint checkpoint = quantize_integers(embedded.config, embedded.bytes(),
+                                                           {.tool = IntegerTool::kGptq,
+                                                            .bits = 4,
+                                                            .group_size = one.group_size,
+                                                            .act_order = one.act_order});
     const ScratchDirectory scratch;
     const EngineConfig config =
-        testing::write_checkpoint(scratch, checkpoint.config_json, checkpoint.tensors);
+        write_checkpoint(scratch, checkpoint.config_json, checkpoint.tensors);
     const auto plan_error = [&](int num_ranks) {
       const EngineConfig ranks = with_ranks(config, num_ranks);
       const ModelFiles files = open_model_files(ranks).value();
@@ -216,25 +195,25 @@ TEST(TensorParallel, RefusesToCutGroupsAndColumnsInTheirOrder) {
 // ---- Refusals
 
 TEST(TensorParallel, RefusesModelsThatDoNotDivide) {
-  EXPECT_THAT(error_of(with_ranks(testing::tiny_config(), 3)),
+  EXPECT_THAT(error_of(with_ranks(tiny_config(), 3)),
               HasSubstr("does not divide num_attention_heads; got 4"));
-  EXPECT_THAT(error_of(with_ranks(testing::tiny_config(), 65)), HasSubstr("tensor_parallel_size"));
-  EXPECT_THAT(error_of(with_ranks(testing::tiny_config(), 0)), HasSubstr("tensor_parallel_size"));
-  EngineConfig few_threads = with_ranks(testing::tiny_config(), 4);
+  EXPECT_THAT(error_of(with_ranks(tiny_config(), 65)), HasSubstr("tensor_parallel_size"));
+  EXPECT_THAT(error_of(with_ranks(tiny_config(), 0)), HasSubstr("tensor_parallel_size"));
+  EngineConfig few_threads = with_ranks(tiny_config(), 4);
   few_threads.num_threads = 2;
   EXPECT_THAT(error_of(few_threads), HasSubstr("4 ranks for 2 threads"));
 }
 
 // The ranks that load without an error must not wait for one that fails.
 TEST(TensorParallel, ReportsAnErrorWhileRanksLoad) {
-  testing::SourceModel embedded = testing::abacus_model();
+  SourceModel embedded = abacus_model();
   const size_t at = embedded.weights.find("layers.1.mlp.down_proj");
   ASSERT_NE(at, std::string::npos);
   embedded.weights.replace(at, 8, "layers.9");
   const ScratchDirectory scratch;
-  const EngineConfig config = testing::write_checkpoint(scratch, embedded.config, embedded.weights);
+  const EngineConfig config = write_checkpoint(scratch, embedded.config, embedded.weights);
   EXPECT_THAT(error_of(with_ranks(config, 2)), HasSubstr("down_proj"));
 }
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

@@ -16,15 +16,15 @@ EngineConfig with_drafter(EngineConfig config, const std::string& model, int num
 
 // Many share a prefix, of which some have the length of whole pages.
 std::vector<Request> greedy_requests();
-// The same with temperatures, rules and log probabilities.
+// The greedy requests with temperatures, rules and log probabilities.
 std::vector<Request> sampled_requests();
 
 // A model of 8 tokens: a random head is right so often that the number of accepted drafts shows
 // whether the head computes the same.
 EngineConfig eagle_target();
 std::string eagle_head(int vocab_size = 8);
-// Requests for a model of 8 tokens. Their prompts share prefixes, some of whole pages, which
-// continue differently.
+// Requests for a model of 8 tokens. Their prompts share prefixes, some of whole pages, and differ
+// after them.
 std::vector<Request> eagle_requests();
 
 // A model of 8 tokens with layers for multi-token prediction.
@@ -32,7 +32,8 @@ EngineConfig mimo_target(int num_mtp_layers = 1);
 
 // The path of a block drafter for a model of 4 layers and hidden size 64. method: dflash or dspark.
 std::string block_drafter(std::string_view method, int vocab_size = 8);
-// The same in the layout of `speculators`, with 6 of the target's 8 tokens as its draft vocabulary.
+// The path of such a drafter in the layout of `speculators`, with 6 of the target's 8 tokens as its
+// draft vocabulary.
 std::string speculators_block_drafter(std::string_view method);
 
 }  // namespace quire::testing

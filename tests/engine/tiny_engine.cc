@@ -1,15 +1,13 @@
 #include "engine/tiny_engine.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
-#include <fstream>
 #include <thread>
 
 #include "support/eventually.h"
+#include "support/scratch_directory.h"
 #include "support/shared_data.h"
 
 namespace quire::testing {
@@ -27,10 +25,8 @@ bool same_counts(const EngineStats& a, const EngineStats& b) {
 }  // namespace
 
 std::string write_config(const std::string& name, const std::string& json) {
-  const auto file =
-      std::filesystem::temp_directory_path() / (name + "_" + std::to_string(::getpid()) + ".json");
-  std::ofstream(file) << json;
-  return file.string();
+  static const ScratchDirectory scratch;
+  return scratch.write(name + ".json", json);
 }
 
 std::string tiny_config_path() {
@@ -108,9 +104,7 @@ EngineConfig embedding_config() {
 }
 
 std::unique_ptr<Engine> make_engine(const EngineConfig& config) {
-  auto engine = Engine::create(config);
-  EXPECT_TRUE(engine.ok()) << engine.status().message();
-  return engine.ok() ? std::move(*engine) : nullptr;
+  return value_of(Engine::create(config));
 }
 
 Request greedy(std::vector<int32_t> prompt, int max_tokens) {
@@ -132,9 +126,7 @@ Request embed(std::vector<int32_t> prompt, int dimensions) {
 std::vector<std::vector<float>> embed_prompts(Engine& engine) {
   std::vector<std::unique_ptr<RequestStream>> streams;
   for (const int length : {1, 7, 16, 300, 1024, 40}) {
-    auto stream = engine.submit(embed(tiny_prompt(length, 5)));
-    EXPECT_TRUE(stream.ok()) << stream.status().message();
-    if (stream.ok()) streams.push_back(std::move(*stream));
+    streams.push_back(value_of(engine.submit(embed(tiny_prompt(length, 5)))));
   }
   std::vector<std::vector<float>> embeddings;
   for (const auto& stream : streams) {
@@ -186,9 +178,7 @@ Collected collect(RequestStream& stream) {
 std::vector<Collected> run_all(Engine& engine, const std::vector<Request>& requests) {
   std::vector<std::unique_ptr<RequestStream>> streams;
   for (const Request& request : requests) {
-    auto stream = engine.submit(request);
-    EXPECT_TRUE(stream.ok()) << stream.status().message();
-    if (stream.ok()) streams.push_back(std::move(*stream));
+    streams.push_back(value_of(engine.submit(request)));
   }
   std::vector<Collected> samples;
   for (const auto& stream : streams) samples.push_back(collect(*stream));

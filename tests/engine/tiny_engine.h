@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "quire/engine.h"
+#include "support/value_of.h"
 
 namespace quire::testing {
 
@@ -20,7 +21,7 @@ std::string tiny_config_path();
 
 EngineConfig tiny_config();
 // The config of a model with 4 layers, every second of which has a sliding window of 40 positions.
-// It has two block tables, one of which frees blocks behind the window.
+// It has two block tables, one of which frees the blocks that leave the window.
 EngineConfig tiny_windows_config();
 
 // The config of a model with 4 layers, every second of which is a mixture of 8 experts.
@@ -32,6 +33,7 @@ EngineConfig tiny_deepseek_config();
 // 32, context 1024.
 EngineConfig embedding_config();
 
+// Fails the test by an exception if the engine does not start.
 std::unique_ptr<Engine> make_engine(const EngineConfig& config);
 
 // A greedy request of exactly max_tokens tokens.

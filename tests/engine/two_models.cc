@@ -1,14 +1,12 @@
 #include "engine/two_models.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <filesystem>
-#include <fstream>
 #include <thread>
 
 #include "base/numbers.h"
 #include "start/platform_choice.h"
+#include "support/value_of.h"
 
 namespace quire::testing {
 namespace {
@@ -29,12 +27,6 @@ int blocks_of(size_t i, int page_size) {
   return ceil_div(kPromptLengths[i] + SteppedModel::kNumSteps, page_size);
 }
 
-template <typename T>
-T value_of(Result<T> result) {
-  EXPECT_TRUE(result.ok()) << result.status().message();
-  return std::move(result).value();
-}
-
 std::unique_ptr<Platform> platform_for(const EngineConfig& config) {
   return value_of(make_platform(config, value_of(open_model_files(config))));
 }
@@ -42,17 +34,13 @@ std::unique_ptr<Platform> platform_for(const EngineConfig& config) {
 }  // namespace
 
 std::string other_config_path() {
-  static const std::string path = [] {
-    const auto file = std::filesystem::temp_directory_path() /
-                      ("quire_other_" + std::to_string(::getpid()) + ".json");
-    std::ofstream(file) << R"({"architectures": ["MistralForCausalLM"], "model_type": "mistral",
+  static const std::string path = write_config(
+      "quire_other", R"({"architectures": ["MistralForCausalLM"], "model_type": "mistral",
       "hidden_size": 96, "intermediate_size": 160, "num_hidden_layers": 3,
       "num_attention_heads": 6, "num_key_value_heads": 3, "head_dim": 16, "vocab_size": 128,
       "max_position_embeddings": 512, "rms_norm_eps": 1e-5, "rope_theta": 10000.0,
       "sliding_window": 48, "hidden_act": "silu", "tie_word_embeddings": false,
-      "bos_token_id": 1, "eos_token_id": 2, "torch_dtype": "bfloat16"})";
-    return file.string();
-  }();
+      "bos_token_id": 1, "eos_token_id": 2, "torch_dtype": "bfloat16"})");
   return path;
 }
 

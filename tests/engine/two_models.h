@@ -35,7 +35,7 @@ class SteppedModel {
   static constexpr int kNumSteps = 40;
   using SampledTokens = std::vector<SampledToken>;
 
-  // To be called while no step is in flight on the device.
+  // Call it while no step is in flight on the device.
   static Result<std::unique_ptr<SteppedModel>> load(const EngineConfig& config,
                                                     DeviceContext& context,
                                                     const Platform& platform);

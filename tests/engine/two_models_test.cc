@@ -4,23 +4,19 @@
 #include <gtest/gtest.h>
 
 #include "support/thread_places.h"
+#include "support/value_of.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
-
-using testing::Collected;
-using testing::make_engine;
-using testing::run_all;
-using testing::SteppedModel;
 
 constexpr int kNumRequests = 24;
 
 std::array<EngineConfig, 2> configs() {
-  EngineConfig first = testing::tiny_config();
+  EngineConfig first = tiny_config();
   first.device = "cpu";
   first.kv_cache_memory = int64_t{8} << 20;
   EngineConfig second = first;
-  second.model = testing::other_config_path();
+  second.model = other_config_path();
   second.block_size = 32;
   second.num_threads = 3;
   second.max_num_seqs = 8;
@@ -29,7 +25,7 @@ std::array<EngineConfig, 2> configs() {
 }
 
 std::vector<Request> requests() {
-  return testing::two_model_requests(kNumRequests);
+  return two_model_requests(kNumRequests);
 }
 
 std::vector<Collected> alone(const EngineConfig& config) {
@@ -55,7 +51,7 @@ TEST(TwoEngines, GiveTheBitsOfEachAlone) {
   const auto a = make_engine(first);
   const auto b = make_engine(second);
   ASSERT_TRUE(a != nullptr && b != nullptr);
-  const auto outputs = testing::run_both(*a, *b, requests());
+  const auto outputs = run_both(*a, *b, requests());
   expect_same(outputs[0], alone(first));
   expect_same(outputs[1], alone(second));
 }
@@ -63,36 +59,35 @@ TEST(TwoEngines, GiveTheBitsOfEachAlone) {
 TEST(TwoEngines, OneStartsAgainWhileTheOtherRuns) {
   const auto [first, second] = configs();
   const auto b = make_engine(second);
-  ASSERT_NE(b, nullptr);
-  const auto outputs = testing::run_over_a_restart(make_engine(first), first, *b, requests());
+  const auto outputs = run_over_a_restart(make_engine(first), first, *b, requests());
   expect_same(outputs[0], alone(first));
   expect_same(outputs[1], alone(second));
 }
 
 TEST(TwoModels, OnOnePlatformGiveTheBitsOfEachAlone) {
   const auto [first, second] = configs();
-  const auto outputs = testing::step_together(first, second);
-  expect_same(outputs[0], testing::step_alone(first));
-  expect_same(outputs[1], testing::step_alone(second));
+  const auto outputs = step_together(first, second);
+  expect_same(outputs[0], step_alone(first));
+  expect_same(outputs[1], step_alone(second));
   EXPECT_NE(outputs[0][0][0].logprobs[0].logprob, outputs[1][0][0].logprobs[0].logprob);
 }
 
 // The bits do not depend on the nodes that divide the weights, nor on how many threads run a step.
 TEST(CpuPlatform, NodesAndStepThreadsGiveTheSameBits) {
   for (const EngineConfig& config :
-       {testing::tiny_config(), testing::tiny_experts_config(), testing::tiny_deepseek_config()}) {
+       {tiny_config(), tiny_experts_config(), tiny_deepseek_config()}) {
     EngineConfig one_thread = config;
     one_thread.num_threads = 1;
-    const auto expected = testing::step_alone(one_thread);
+    const auto expected = step_alone(one_thread);
     for (const auto& nodes : {std::vector{0, 1}, {0, 1, 0}, {3, 1, 2, 3}}) {
       ThreadChoice choice;
-      choice.places = testing::on_nodes(nodes);
+      choice.places = on_nodes(nodes);
       for (const StepThreads& threads :
            {StepThreads{}, {.decode = 1}, {.decode = 2, .prefill = 1}}) {
-        const auto platform = make_cpu_platform({.threads = choice, .step_threads = threads});
-        ASSERT_TRUE(platform.ok());
-        EXPECT_EQ((*platform)->step_threads(), threads);
-        expect_same(testing::step_alone(config, **platform), expected);
+        const auto platform =
+            value_of(make_cpu_platform({.threads = choice, .step_threads = threads}));
+        EXPECT_EQ(platform->step_threads(), threads);
+        expect_same(step_alone(config, *platform), expected);
       }
     }
   }
@@ -100,9 +95,9 @@ TEST(CpuPlatform, NodesAndStepThreadsGiveTheSameBits) {
 
 // The scratch memory of an earlier runner keeps its address when a later runner needs more.
 TEST(DeviceContext, KeepsTheWorkspaceOfEarlierRunners) {
-  const auto platform = make_cpu_platform({.threads = choose_threads({.num_threads = 1})});
-  ASSERT_TRUE(platform.ok());
-  DeviceContext& context = *(*platform)->contexts().front();
+  const auto platform =
+      value_of(make_cpu_platform({.threads = choose_threads({.num_threads = 1})}));
+  DeviceContext& context = *platform->contexts().front();
   const std::span<std::byte> small = context.workspace(1000).value();
   small[999] = std::byte{7};
   const std::span<std::byte> large = context.workspace(1 << 20).value();
@@ -119,4 +114,4 @@ TEST(CpuPlatform, RefusesDevicesThatItDoesNotHave) {
 }
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

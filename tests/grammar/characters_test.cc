@@ -9,11 +9,9 @@
 #include "grammar/grammar_compiler.h"
 #include "grammar/walk.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
 
-using testing::embedded_tokenizer;
-using testing::kEmbeddedEosId;
 using Kind = GrammarSpec::Kind;
 
 constexpr std::array kEos = {kEmbeddedEosId};
@@ -55,7 +53,7 @@ class Characters : public ::testing::Test {
   }
 
   std::map<char, int32_t> ids_ = byte_tokens();
-  GrammarCompiler compiler_{*embedded_tokenizer(), kEos, testing::ample_time()};
+  GrammarCompiler compiler_{*embedded_tokenizer(), kEos, ample_time()};
   ConstraintFactory factory_;
 };
 
@@ -150,4 +148,4 @@ TEST_F(Characters, AnEmptyArrayHasWhiteSpaceOnce) {
 }
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

@@ -1,4 +1,4 @@
-// A compilation that throws fails all calls that wait for it, and leaves no entry behind.
+// A compilation that throws fails all calls that wait for it, and leaves no entry.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

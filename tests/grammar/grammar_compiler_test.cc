@@ -15,14 +15,12 @@
 #include "grammar/walk.h"
 #include "grammar/work_budget.h"
 #include "support/eventually.h"
+#include "support/value_of.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
 
-using testing::allowed_ids;
-using testing::embedded_tokenizer;
 using ::testing::HasSubstr;
-using testing::kEmbeddedEosId;
 using Kind = GrammarSpec::Kind;
 
 constexpr std::array kEos = {kEmbeddedEosId};
@@ -43,7 +41,7 @@ TEST(GrammarCompiler, CachesCompiledGrammars) {
   EXPECT_TRUE(compiler.compile({.kind = Kind::kRegex, .text = "a+"}).ok());
   EXPECT_TRUE(compiler.compile({.kind = Kind::kJsonObject}).ok());
   EXPECT_TRUE(compiler.compile({.kind = Kind::kJsonObject, .text = "unused"}).ok());
-  // The same letters as choices, cut elsewhere, are another grammar.
+  // Choices of equal letters, cut elsewhere, are another grammar.
   EXPECT_TRUE(compiler.compile(choice({"a", "b1:c"})).ok());
   EXPECT_TRUE(compiler.compile(choice({"a", "b", "c"})).ok());
   const GrammarStats stats = compiler.stats();
@@ -102,7 +100,7 @@ TEST(GrammarCompiler, StopEndsCompilationsWhoseOutcomeIsNotKept) {
                                     R"("properties":{)" +
                                     properties + "}}"};
   std::thread stopping([&] {
-    EXPECT_TRUE(testing::eventually([&] { return compiler.stats().num_compiled >= 2; }));
+    EXPECT_TRUE(eventually([&] { return compiler.stats().num_compiled >= 2; }));
     compiler.stop();
   });
   const auto stopped = compiler.compile(slow);
@@ -138,11 +136,10 @@ TEST(GrammarCompiler, GrammarsInUseAreBoundedInAndOutsideTheCache) {
 TEST(GrammarCompiler, ParsesShareTheMemory) {
   GrammarLimits limits;
   GrammarCompiler compiler(*embedded_tokenizer(), kEos, limits);
-  const auto factory = compiler.compile({.kind = Kind::kJsonObject});
-  ASSERT_TRUE(factory.ok());
+  const auto factory = value_of(compiler.compile({.kind = Kind::kJsonObject}));
   const size_t before = compiler.stats().held_bytes;
   {
-    const auto constraint = (*factory)();
+    const auto constraint = factory();
     EXPECT_TRUE(constraint->accept(*embedded_tokenizer()->token_to_id("{")));
     EXPECT_GT(compiler.stats().held_bytes, before);
   }
@@ -150,9 +147,8 @@ TEST(GrammarCompiler, ParsesShareTheMemory) {
 
   limits.shared_bytes = before + 60;
   GrammarCompiler small(*embedded_tokenizer(), kEos, limits);
-  const auto tight = small.compile({.kind = Kind::kJsonObject});
-  ASSERT_TRUE(tight.ok()) << tight.status().message();
-  const auto constraint = (*tight)();
+  const auto tight = value_of(small.compile({.kind = Kind::kJsonObject}));
+  const auto constraint = tight();
   EXPECT_FALSE(constraint->accept(*embedded_tokenizer()->token_to_id("{")));
   EXPECT_EQ(constraint->status().code(), StatusCode::kResourceExhausted);
 }
@@ -164,12 +160,11 @@ TEST(GrammarCompiler, SequencesShareTheEnginesTime) {
   limits.sequence_floor_ns = 0;
   limits.sequence_burst_ns = 1'000'000'000;
   GrammarCompiler compiler(*embedded_tokenizer(), kEos, limits);
-  const auto factory = compiler.compile({.kind = Kind::kRegex, .text = "[a-z]{1,4000}"});
-  ASSERT_TRUE(factory.ok()) << factory.status().message();
+  const auto factory = value_of(compiler.compile({.kind = Kind::kRegex, .text = "[a-z]{1,4000}"}));
   int num_refused = 0;
   for (int i = 0; i < 3; ++i) {
-    const auto constraint = (*factory)();
-    const auto walk = testing::random_walk(*constraint, *embedded_tokenizer(), kEos, 1, 3000, 3000);
+    const auto constraint = factory();
+    const auto walk = random_walk(*constraint, *embedded_tokenizer(), kEos, 1, 3000, 3000);
     if (constraint->status().ok()) continue;
     ++num_refused;
     EXPECT_EQ(constraint->status().code(), StatusCode::kResourceExhausted);
@@ -243,9 +238,8 @@ TEST(GrammarCompiler, FindsCachedGrammarsWithoutCompiling) {
 
 TEST(GrammarCompiler, AnEndIsAllowedOnlyWhereTheGrammarEnds) {
   GrammarCompiler compiler(*embedded_tokenizer(), kEos);
-  const auto factory = compiler.compile(choice({"7", "77"}));
-  ASSERT_TRUE(factory.ok());
-  const auto constraint = (*factory)();
+  const auto factory = value_of(compiler.compile(choice({"7", "77"})));
+  const auto constraint = factory();
   const auto ids = [&] {
     return allowed_ids(constraint->allowed_tokens(), embedded_tokenizer()->vocab_size());
   };
@@ -397,8 +391,7 @@ TEST(GrammarCompiler, HostileGrammarsStayWithinTheLimits) {
     if (factory.ok()) {
       const auto constraint = (*factory)();
       num_tokens = static_cast<int>(
-          testing::random_walk(*constraint, *embedded_tokenizer(), kEos, 1, 100, 100)
-              .token_ids.size());
+          random_walk(*constraint, *embedded_tokenizer(), kEos, 1, 100, 100).token_ids.size());
     }
     const double walk_seconds = seconds_since(start);
     EXPECT_LT(walk_seconds, 0.5 + 0.01 * num_tokens) << name;
@@ -411,4 +404,4 @@ TEST(GrammarCompiler, HostileGrammarsStayWithinTheLimits) {
 }
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

@@ -11,24 +11,14 @@
 #include "grammar/schema_validator.h"
 #include "grammar/walk.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
 
-using testing::apples_question;
-using testing::Collected;
-using testing::embedded_tokenizer;
-using testing::kApplesSchema;
-using testing::kEmbeddedEosId;
-using testing::make_engine;
-using testing::matches_regex;
-using testing::run_all;
-using testing::validate_json;
 using Kind = GrammarSpec::Kind;
 
 class GrammarEngine : public ::testing::Test {
  protected:
-  GrammarEngine()
-      : compiler_(*embedded_tokenizer(), std::array{kEmbeddedEosId}, testing::ample_time()) {
+  GrammarEngine() : compiler_(*embedded_tokenizer(), std::array{kEmbeddedEosId}, ample_time()) {
     EngineConfig config;
     config.device = "cpu";
     config.num_threads = 2;
@@ -39,9 +29,7 @@ class GrammarEngine : public ::testing::Test {
 
   Request constrained(int number, const GrammarSpec& spec) {
     Request request = free_request(number);
-    const auto factory = compiler_.compile(spec);
-    EXPECT_TRUE(factory.ok()) << factory.status().message();
-    if (factory.ok()) request.make_constraint = *factory;
+    request.make_constraint = value_of(compiler_.compile(spec));
     request.sampling.max_tokens = 200;
     return request;
   }
@@ -108,10 +96,9 @@ TEST_F(GrammarEngine, SeveralAnswersEachHaveTheirOwnState) {
   Request request = constrained(12, {.kind = Kind::kRegex, .text = "([a-f]{2}-){1,3}x"});
   request.sampling.n = 4;
   request.sampling.temperature = 1.0F;
-  auto stream = engine_->submit(request);
-  ASSERT_TRUE(stream.ok());
+  auto stream = value_of(engine_->submit(request));
   std::array<std::string, 4> texts;
-  while (const auto output = (*stream)->next()) {
+  while (const auto output = stream->next()) {
     texts[static_cast<size_t>(output->index)] += output->text;
   }
   for (const std::string& text : texts) {
@@ -125,10 +112,9 @@ TEST_F(GrammarEngine, ACostlyGrammarFailsAlone) {
   GrammarLimits stingy;
   stingy.sequence_bytes = 2000;  // enough for a few tokens of its parse
   GrammarCompiler compiler(*embedded_tokenizer(), std::array{kEmbeddedEosId}, stingy);
-  const auto factory = compiler.compile({.kind = Kind::kRegex, .text = "[a-z]{300}"});
-  ASSERT_TRUE(factory.ok()) << factory.status().message();
+  const auto factory = value_of(compiler.compile({.kind = Kind::kRegex, .text = "[a-z]{300}"}));
   Request costly = free_request(23);
-  costly.make_constraint = *factory;
+  costly.make_constraint = factory;
   costly.sampling.max_tokens = 300;
   const auto answers =
       run({costly, free, constrained(24, {.kind = Kind::kRegex, .text = "[0-9]{3}"})});
@@ -140,4 +126,4 @@ TEST_F(GrammarEngine, ACostlyGrammarFailsAlone) {
 }
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

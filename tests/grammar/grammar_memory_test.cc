@@ -8,12 +8,8 @@
 #include "grammar/walk.h"
 #include "support/scarce_memory.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
-
-using testing::embedded_tokenizer;
-using testing::kEmbeddedEosId;
-using testing::ScarceMemory;
 
 // Returns nullopt if it throws.
 std::optional<bool> accept(TokenConstraint& constraint, int32_t token_id, int num_left) {
@@ -45,4 +41,4 @@ TEST(GrammarOutOfMemory, EndsItsSequenceWithAStatus) {
 }
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

@@ -11,6 +11,7 @@
 #include "grammar/grammar_compiler.h"
 #include "grammar/walk.h"
 #include "support/shared_data.h"
+#include "support/value_of.h"
 
 namespace quire {
 namespace {
@@ -31,11 +32,10 @@ double quantile(std::vector<double>& values, double q) {
 TEST(RandomWalk, EveryAllowedTokenIsAccepted) {
   const auto dir = testing::shared_data_path("tokenizers/llama3.2-instruct");
   QUIRE_REQUIRE_SHARED(dir);
-  const auto tokenizer = Tokenizer::load(dir);
-  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().message();
-  const std::array eos = {*(*tokenizer)->token_to_id("<|eot_id|>")};
+  const auto tokenizer = testing::value_of(Tokenizer::load(dir));
+  const std::array eos = {*tokenizer->token_to_id("<|eot_id|>")};
   auto start = Clock::now();
-  GrammarCompiler compiler(**tokenizer, eos, testing::ample_time());
+  GrammarCompiler compiler(*tokenizer, eos, testing::ample_time());
   std::printf("vocabulary: %.0f ms\n", microseconds_since(start) / 1e3);
   const std::pair<const char*, GrammarSpec> cases[] = {
       {"json_object", {.kind = Kind::kJsonObject}},
@@ -54,19 +54,18 @@ TEST(RandomWalk, EveryAllowedTokenIsAccepted) {
   };
   for (const auto& [name, spec] : cases) {
     start = Clock::now();
-    const auto factory = compiler.compile(spec);
-    ASSERT_TRUE(factory.ok()) << factory.status().message();
+    const auto factory = testing::value_of(compiler.compile(spec));
     const double compile_ms = microseconds_since(start) / 1e3;
     std::vector<double> masks;
     std::vector<double> accepts;
     std::mt19937_64 random(1);
     for (int answer = 0; answer < 20; ++answer) {
-      const auto constraint = (*factory)();
+      const auto constraint = factory();
       for (int step = 0; step < 50; ++step) {
         start = Clock::now();
         const auto mask = constraint->allowed_tokens();
         masks.push_back(microseconds_since(start));
-        const auto allowed = allowed_ids(mask, (*tokenizer)->vocab_size());
+        const auto allowed = allowed_ids(mask, tokenizer->vocab_size());
         ASSERT_FALSE(allowed.empty());
         const int32_t id = allowed[random() % allowed.size()];
         start = Clock::now();

@@ -13,15 +13,12 @@
 #include "grammar/grammar_compiler.h"
 #include "grammar/schema_validator.h"
 #include "grammar/walk.h"
+#include "support/value_of.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
 
-using testing::embedded_tokenizer;
 using ::testing::HasSubstr;
-using testing::kEmbeddedEosId;
-using testing::nested_schema;
-using testing::wide_schema;
 using Kind = GrammarSpec::Kind;
 
 constexpr std::array kEos = {kEmbeddedEosId};
@@ -97,9 +94,7 @@ TEST_F(NestedSchema, ManyNamesAreCompiledOrRefusedWithinTheBudget) {
 class NestedAnswers : public ::testing::Test {
  protected:
   void compile(const std::string& schema) {
-    auto factory = compiler_.compile({.kind = Kind::kJsonSchema, .text = schema});
-    ASSERT_TRUE(factory.ok()) << factory.status().message();
-    factory_ = *factory;
+    factory_ = value_of(compiler_.compile({.kind = Kind::kJsonSchema, .text = schema}));
     schema_ = schema;
   }
   // Returns whether the text is a complete match.
@@ -113,17 +108,16 @@ class NestedAnswers : public ::testing::Test {
     int num_ended = 0;
     for (uint64_t seed = 0; seed < 15; ++seed) {
       const auto constraint = factory_();
-      const auto walk =
-          testing::random_walk(*constraint, *embedded_tokenizer(), kEos, seed, 25, 300);
+      const auto walk = random_walk(*constraint, *embedded_tokenizer(), kEos, seed, 25, 300);
       ASSERT_FALSE(walk.dead_end) << walk.text;
       if (!walk.ended) continue;
       ++num_ended;
-      EXPECT_EQ(testing::validate_json(walk.text, schema_), "") << walk.text;
+      EXPECT_EQ(validate_json(walk.text, schema_), "") << walk.text;
     }
     EXPECT_GT(num_ended, 7);
   }
 
-  GrammarCompiler compiler_{*embedded_tokenizer(), kEos, testing::ample_time()};
+  GrammarCompiler compiler_{*embedded_tokenizer(), kEos, ample_time()};
   ConstraintFactory factory_;
   std::string schema_;
 };
@@ -198,4 +192,4 @@ TEST_F(LongNames, CountAsMemory) {
 }
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

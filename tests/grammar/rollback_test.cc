@@ -1,4 +1,4 @@
-// A constraint that has taken tokens back equals one that has never seen them.
+// A constraint that has rolled tokens back equals one that never accepted them.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,17 +9,13 @@
 #include "grammar/grammar_compiler.h"
 #include "grammar/walk.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
 
-using testing::allowed_ids;
-using testing::ample_time;
-using testing::embedded_tokenizer;
-using testing::kEmbeddedEosId;
 using Kind = GrammarSpec::Kind;
 
 const GrammarSpec kSpecs[] = {
-    {.kind = Kind::kJsonSchema, .text = std::string(testing::kApplesSchema)},
+    {.kind = Kind::kJsonSchema, .text = std::string(kApplesSchema)},
     {.kind = Kind::kJsonObject},
     {.kind = Kind::kChoice, .choices = {"few", "fewer", "many apples"}},
     {.kind = Kind::kRegex, .text = "\\d{2} apples( and \\d+)?\\."},
@@ -126,4 +122,4 @@ TEST(GrammarRollbackBudget, StopsDraftsAtHalfOfTheAllowance) {
 }
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

@@ -12,12 +12,10 @@
 #include "grammar/schema_validator.h"
 #include "grammar/walk.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
 
-using testing::embedded_tokenizer;
 using ::testing::HasSubstr;
-using testing::kEmbeddedEosId;
 using Kind = GrammarSpec::Kind;
 
 constexpr std::array kEos = {kEmbeddedEosId};
@@ -40,7 +38,7 @@ class SchemaMeaning : public ::testing::Test {
            constraint->accept(kEmbeddedEosId);
   }
 
-  GrammarCompiler compiler_{*embedded_tokenizer(), kEos, testing::ample_time()};
+  GrammarCompiler compiler_{*embedded_tokenizer(), kEos, ample_time()};
   ConstraintFactory factory_;
 };
 
@@ -507,16 +505,15 @@ TEST_F(SchemaMeaning, TextsOfRandomSchemasAreValid) {
     if (HasFatalFailure()) return;
     for (uint64_t walk_seed = 0; walk_seed < kNumWalks; ++walk_seed) {
       const auto constraint = factory_();
-      const auto walk =
-          testing::random_walk(*constraint, *embedded_tokenizer(), kEos, walk_seed, 30, 300);
+      const auto walk = random_walk(*constraint, *embedded_tokenizer(), kEos, walk_seed, 30, 300);
       ASSERT_FALSE(walk.dead_end) << schema << " after " << walk.text;
       if (!walk.ended) continue;
       ++num_ended;
-      ASSERT_EQ(testing::validate_json(walk.text, schema), "") << schema << ": " << walk.text;
+      ASSERT_EQ(validate_json(walk.text, schema), "") << schema << ": " << walk.text;
     }
   }
   EXPECT_GT(num_ended, kNumSchemas * kNumWalks / 2);
 }
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "support/shared_data.h"
+#include "support/value_of.h"
 
 namespace quire::testing {
 namespace {
@@ -40,9 +41,7 @@ GrammarLimits ample_time() {
 
 std::shared_ptr<const Tokenizer> embedded_tokenizer() {
   static const auto tokenizer = [] {
-    auto loaded = Tokenizer::load(source_path("models/quire-abacus"));
-    EXPECT_TRUE(loaded.ok()) << loaded.status().message();
-    return *loaded;
+    return value_of(Tokenizer::load(source_path("models/quire-abacus")));
   }();
   return tokenizer;
 }

@@ -83,7 +83,7 @@ TEST(Attempts, BeginAnewAfterOneMebibyte) {
   }
 }
 
-// As of a server that ignores ranges, so that each attempt begins at the file's start.
+// A server that ignores ranges sends the file from its start in each attempt.
 TEST(Attempts, TheSameBytesAgainAreNoProgress) {
   Attempts attempts(0);
   int num_attempts = 1;

@@ -1,10 +1,12 @@
 #include "hub/cache/model_cache.h"
 
 #include <gmock/gmock.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <fstream>
+
+#include "support/scratch_directory.h"
+#include "support/value_of.h"
 
 namespace quire::hub {
 namespace {
@@ -45,15 +47,12 @@ TEST(ModelName, IsNotAPath) {
 class CacheTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    dir_ = fs::temp_directory_path() / ("quire_hub_" + std::to_string(::getpid()));
-    fs::create_directories(dir_);
     for (const char* name :
          {"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HOME", "XDG_CACHE_HOME"}) {
       ::unsetenv(name);
     }
     ::setenv("HF_HUB_CACHE", dir_.c_str(), 1);
   }
-  void TearDown() override { fs::remove_all(dir_); }
 
   void write(const fs::path& relative, std::string_view text = "{}") const {
     const fs::path path = dir_ / "models--org--name" / relative;
@@ -73,7 +72,8 @@ class CacheTest : public ::testing::Test {
     return found.status().message();
   }
 
-  fs::path dir_;
+  const testing::ScratchDirectory scratch_;
+  const fs::path dir_ = scratch_.path();
 };
 
 TEST_F(CacheTest, TheVariablesHaveAnOrder) {
@@ -98,10 +98,9 @@ TEST_F(CacheTest, FindsTheSnapshotOfARevision) {
   link("model.safetensors");
   const fs::path snapshot = dir_ / "models--org--name" / "snapshots" / kCommit;
   for (const std::string& model : {std::string("org/name"), "org/name@" + kCommit}) {
-    const auto found = find_model(model, Needs::kWeights);
-    ASSERT_TRUE(found.ok()) << found.status().message();
-    EXPECT_EQ(found->directory, snapshot);
-    EXPECT_EQ(found->name, "org/name");
+    const auto found = testing::value_of(find_model(model, Needs::kWeights));
+    EXPECT_EQ(found.directory, snapshot);
+    EXPECT_EQ(found.name, "org/name");
   }
   EXPECT_THAT(error("org/name@other"),
               AllOf(HasSubstr("but not its revision other (it has main, " + kCommit + ")"),
@@ -111,10 +110,9 @@ TEST_F(CacheTest, FindsTheSnapshotOfARevision) {
 TEST_F(CacheTest, APathWins) {
   const fs::path path = dir_ / "folder";
   fs::create_directories(path);
-  const auto found = find_model(path.string(), Needs::kWeights);
-  ASSERT_TRUE(found.ok());
-  EXPECT_EQ(found->directory, path);
-  EXPECT_EQ(found->name, "");
+  const auto found = testing::value_of(find_model(path.string(), Needs::kWeights));
+  EXPECT_EQ(found.directory, path);
+  EXPECT_EQ(found.name, "");
 }
 
 TEST_F(CacheTest, TheErrorDistinguishesTheCases) {

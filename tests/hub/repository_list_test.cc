@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "base/json_writer.h"
+#include "support/value_of.h"
 
 namespace quire::hub {
 namespace {
@@ -30,9 +31,7 @@ std::string list_of(const std::vector<std::string>& names) {
 }
 
 RepositoryList parsed(const std::vector<std::string>& names) {
-  const auto list = parse_repository_list(list_of(names));
-  EXPECT_TRUE(list.ok()) << list.status().message();
-  return *list;
+  return testing::value_of(parse_repository_list(list_of(names)));
 }
 
 std::vector<std::string> names_of(const std::vector<RepositoryFile>& files) {
@@ -47,20 +46,19 @@ TEST(RepositoryList, LargeFilesHaveTheirOwnHashAndSize) {
           "sha256": "{}", "size": 12, "pointerSize": 134}}}}, {{"rfilename": "b", "size": 7,
           "blobId": "{}", "lfs": null}}, {{"rfilename": "c"}}]}})",
       std::string(40, 'c'), std::string(40, 'a'), std::string(64, 'b'), std::string(40, 'd'));
-  const auto list = parse_repository_list(json);
-  ASSERT_TRUE(list.ok()) << list.status().message();
-  EXPECT_EQ(list->commit, std::string(40, 'c'));
-  const RepositoryFile& large = *list->find("a");
+  const auto list = testing::value_of(parse_repository_list(json));
+  EXPECT_EQ(list.commit, std::string(40, 'c'));
+  const RepositoryFile& large = *list.find("a");
   EXPECT_TRUE(large.is_large);
   EXPECT_EQ(large.hash, std::string(64, 'b'));
   EXPECT_EQ(large.size, 12);
-  const RepositoryFile& small = *list->find("b");
+  const RepositoryFile& small = *list.find("b");
   EXPECT_FALSE(small.is_large);
   EXPECT_EQ(small.hash, std::string(40, 'd'));
   EXPECT_EQ(small.size, 7);
   EXPECT_TRUE(check_file(large).ok());
   EXPECT_TRUE(check_file(small).ok());
-  EXPECT_THAT(check_file(*list->find("c")).message(), HasSubstr("?blobs=true"));
+  EXPECT_THAT(check_file(*list.find("c")).message(), HasSubstr("?blobs=true"));
 }
 
 TEST(RepositoryList, RefusesNamesThatLeaveTheRepository) {
@@ -79,31 +77,29 @@ TEST(RepositoryList, RefusesARepeatedName) {
 }
 
 TEST(FileChoice, TakesOnlyFilesThatQuireReads) {
-  const auto choice = choose_files(
+  const auto choice = testing::value_of(choose_files(
       parsed({"config.json", "tokenizer.json", "chat_template.jinja", "model.safetensors",
               "model.safetensors.index.json", "vocab.json", "onnx/config.json", "model.gguf",
-              "modules.json", "1_Pooling/config.json"}));
-  ASSERT_TRUE(choice.ok()) << choice.status().message();
-  EXPECT_THAT(names_of(choice->small),
+              "modules.json", "1_Pooling/config.json"})));
+  EXPECT_THAT(names_of(choice.small),
               ElementsAre("config.json", "tokenizer.json", "chat_template.jinja", "modules.json",
                           "1_Pooling/config.json"));
-  EXPECT_THAT(names_of(choice->weights), ElementsAre("model.safetensors"));
-  EXPECT_FALSE(choice->has_index);
-  EXPECT_EQ(describe_skipped(choice->others),
+  EXPECT_THAT(names_of(choice.weights), ElementsAre("model.safetensors"));
+  EXPECT_FALSE(choice.has_index);
+  EXPECT_EQ(describe_skipped(choice.others),
             "4 files that Quire does not read (4.0 KB): model.safetensors.index.json, vocab.json, "
             "onnx/config.json, model.gguf");
 }
 
 TEST(FileChoice, TheIndexNamesTheShards) {
-  auto choice = choose_files(
-      parsed({"config.json", "model.safetensors.index.json", "a.safetensors", "b.safetensors"}));
-  ASSERT_TRUE(choice.ok()) << choice.status().message();
-  EXPECT_TRUE(choice->has_index);
-  EXPECT_THAT(names_of(choice->small), ElementsAre("config.json", "model.safetensors.index.json"));
-  EXPECT_TRUE(choose_shards({"b.safetensors"}, *choice).ok());
-  EXPECT_THAT(names_of(choice->weights), ElementsAre("b.safetensors"));
-  EXPECT_THAT(names_of(choice->others), ElementsAre("a.safetensors"));
-  EXPECT_THAT(choose_shards({"c.safetensors"}, *choice).message(), HasSubstr("no c.safetensors"));
+  auto choice = testing::value_of(choose_files(
+      parsed({"config.json", "model.safetensors.index.json", "a.safetensors", "b.safetensors"})));
+  EXPECT_TRUE(choice.has_index);
+  EXPECT_THAT(names_of(choice.small), ElementsAre("config.json", "model.safetensors.index.json"));
+  EXPECT_TRUE(choose_shards({"b.safetensors"}, choice).ok());
+  EXPECT_THAT(names_of(choice.weights), ElementsAre("b.safetensors"));
+  EXPECT_THAT(names_of(choice.others), ElementsAre("a.safetensors"));
+  EXPECT_THAT(choose_shards({"c.safetensors"}, choice).message(), HasSubstr("no c.safetensors"));
 }
 
 TEST(Bytes, HaveOneDecimal) {

@@ -11,6 +11,7 @@
 #include "jinja/chat_template.h"
 #include "jinja/python_text.h"
 #include "support/shared_data.h"
+#include "support/value_of.h"
 
 namespace quire {
 namespace {
@@ -19,10 +20,8 @@ constexpr std::string_view kGolden = "tests/golden/templates/";
 constexpr int64_t kNowUnixS = 1'722'053'106;  // the value in tools/golden/templates.py
 
 JsonDocument golden(std::string_view name) {
-  auto document =
-      JsonDocument::load(testing::source_path(std::string(kGolden) + std::string(name)));
-  EXPECT_TRUE(document.ok()) << document.status().message();
-  return std::move(document).value();
+  return testing::value_of(
+      JsonDocument::load(testing::source_path(std::string(kGolden) + std::string(name))));
 }
 
 Result<std::string> render(std::string_view source, const jinja::Value& variables) {
@@ -81,8 +80,7 @@ class ChatTemplateGoldenModel : public ::testing::TestWithParam<std::string> {};
 TEST_P(ChatTemplateGoldenModel, RendersAsJinja) {
   const auto path = testing::shared_data_path("chat_templates/" + GetParam() + ".jinja");
   QUIRE_REQUIRE_SHARED(path);
-  const auto source = read_file(path, size_t{1} << 20);
-  ASSERT_TRUE(source.ok()) << source.status().message();
+  const auto source = testing::value_of(read_file(path, size_t{1} << 20));
 
   const JsonDocument conversations = golden("conversations.json");
   std::map<std::string, jinja::Value> variables;
@@ -95,7 +93,7 @@ TEST_P(ChatTemplateGoldenModel, RendersAsJinja) {
   std::string previous;
   for (const simdjson::dom::object row : simdjson::dom::array(expected.root())) {
     const std::string name{std::string_view(row["name"])};
-    const Result<std::string> result = render(*source, variables.at(name));
+    const Result<std::string> result = render(source, variables.at(name));
     int64_t shared_chars = 0;
     std::string prefix;
     if (row["shared_prefix_chars"].get(shared_chars) == simdjson::SUCCESS) {

@@ -9,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+#include "support/value_of.h"
+
 namespace quire {
 namespace {
 
@@ -72,9 +74,8 @@ TEST(ChatTemplate, KeepsTheOrderOfKeysAndTheLastOfTwo) {
 }
 
 TEST(ChatTemplate, VariablesMustBeADict) {
-  const auto parsed = ChatTemplate::parse("x");
-  ASSERT_TRUE(parsed.ok());
-  EXPECT_EQ(parsed->render(Value::list({})).status().message(),
+  const auto parsed = testing::value_of(ChatTemplate::parse("x"));
+  EXPECT_EQ(parsed.render(Value::list({})).status().message(),
             "[template] the variables are not an object; got list");
 }
 
@@ -248,16 +249,15 @@ TEST(ChatTemplate, CyclesAreHarmless) {
 }
 
 TEST(ChatTemplate, RendersFromManyThreads) {
-  const auto parsed = ChatTemplate::parse(
-      "{% macro f(x) %}{{ x|upper }}{% endmacro %}{% for m in ms %}{{ f(m ~ 'é') }}{% endfor %}");
-  ASSERT_TRUE(parsed.ok());
+  const auto parsed = testing::value_of(ChatTemplate::parse(
+      "{% macro f(x) %}{{ x|upper }}{% endmacro %}{% for m in ms %}{{ f(m ~ 'é') }}{% endfor %}"));
   const Value variables =
       Value::dict({{"ms", Value::list({Value::string("a"), Value::string("b")})}});
   std::vector<std::thread> threads;
   std::vector<std::string> texts(4);
   for (std::string& out : texts) {
     threads.emplace_back([&] {
-      for (int i = 0; i < 200; ++i) out = parsed->render(variables).value().text;
+      for (int i = 0; i < 200; ++i) out = parsed.render(variables).value().text;
     });
   }
   for (std::thread& thread : threads) thread.join();

@@ -16,16 +16,15 @@
 #include "kv_events/publisher.h"
 #include "support/eventually.h"
 #include "support/scratch_directory.h"
+#include "support/value_of.h"
 #include "support/zmq_socket.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
 
-using testing::big_endian;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
-using testing::ZmqSocket;
 
 std::string hex(std::string_view bytes) {
   std::string text;
@@ -165,15 +164,13 @@ class PublisherTest : public ::testing::Test {
     config.endpoint = "tcp://*:0";
     if (has_replay_) config.replay_endpoint = "tcp://*:0";
     config.topic = "kv@pod@model";
-    Result<std::unique_ptr<KvEventPublisher>> opened = KvEventPublisher::open(config, 0);
-    ASSERT_TRUE(opened.ok()) << opened.status().message();
-    publisher_ = std::move(*opened);
+    publisher_ = value_of(KvEventPublisher::open(config, 0));
   }
   void start() { publisher_->start(test_form()); }
 
-  ZmqSocket subscriber() { return {ZMQ_SUB, testing::reachable(publisher_->config().endpoint)}; }
+  ZmqSocket subscriber() { return {ZMQ_SUB, reachable(publisher_->config().endpoint)}; }
   ZmqSocket replay_client() {
-    return {ZMQ_DEALER, testing::reachable(publisher_->config().replay_endpoint)};
+    return {ZMQ_DEALER, reachable(publisher_->config().replay_endpoint)};
   }
   // Publishes removals from `first` on until the subscriber gets one, whose number it returns.
   uint64_t connect(ZmqSocket& subscriber, int first) {
@@ -295,14 +292,14 @@ TEST_F(PublisherTest, IsNotHeldUpByRequestsForReplaysWithoutEnd) {
   std::atomic<int64_t> num_requests = 0;
   std::jthread client(
       [&, endpoint = publisher_->config().replay_endpoint](const std::stop_token& stop) {
-        ZmqSocket socket(ZMQ_DEALER, testing::reachable(endpoint));
+        ZmqSocket socket(ZMQ_DEALER, reachable(endpoint));
         socket.set(ZMQ_SNDTIMEO, 0);
         const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
         while (!stop.stop_requested() && std::chrono::steady_clock::now() < end) {
           if (socket.try_send({"", big_endian(0)})) ++num_requests;
         }
       });
-  EXPECT_TRUE(testing::eventually([&] { return num_requests >= 1000; }));
+  EXPECT_TRUE(eventually([&] { return num_requests >= 1000; }));
   publisher_->publish(removal(7));
   EXPECT_THAT(sub.receive(), SizeIs(3));
   const auto begin = std::chrono::steady_clock::now();
@@ -343,7 +340,7 @@ TEST_F(PublisherTest, RefusesEndpointsThatCannotBeUsed) {
 
 // libzmq would remove any file at the path.
 TEST_F(PublisherTest, KeepsFilesAndSocketsOfOthers) {
-  const testing::ScratchDirectory scratch;
+  const ScratchDirectory scratch;
   const std::string file = scratch.write("notes", "kept");
   const std::string path = scratch.path() / "kv";
   const auto open_at = [](const std::string& at) {
@@ -351,11 +348,10 @@ TEST_F(PublisherTest, KeepsFilesAndSocketsOfOthers) {
   };
   EXPECT_THAT(open_at(file).status().message(), HasSubstr("a file that is not a socket"));
   EXPECT_EQ(read_file(file, 100).value(), "kept");
-  auto first = open_at(path);
-  ASSERT_TRUE(first.ok()) << first.status().message();
+  auto first = value_of(open_at(path));
   EXPECT_THAT(open_at(path).status().message(), HasSubstr("another process listens there"));
-  first->reset();
-  EXPECT_TRUE(open_at(path).ok());  // the file may be left behind
+  first.reset();
+  EXPECT_TRUE(open_at(path).ok());  // the file of a closed socket may remain
 }
 
 TEST_F(PublisherTest, RanksPublishAtPortsOfTheirOwn) {
@@ -367,4 +363,4 @@ TEST_F(PublisherTest, RanksPublishAtPortsOfTheirOwn) {
 }
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

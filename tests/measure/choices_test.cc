@@ -56,7 +56,7 @@ TEST_F(MeasuredChoicesTest, ANewValueReplacesTheOldOne) {
   EXPECT_EQ(kept("8 rows"), "generic");
 }
 
-TEST_F(MeasuredChoicesTest, KeepWhatAnotherProcessHasWritten) {
+TEST_F(MeasuredChoicesTest, KeepValuesOfAnotherProcess) {
   MeasuredChoices first(config());
   MeasuredChoices second(config());
   first.add(ChoiceKind::kProduct, "a", "1");
@@ -135,7 +135,7 @@ TEST_F(MeasuredChoicesTest, WithoutAPlaceNothingIsKept) {
   EXPECT_EQ(choices.find(ChoiceKind::kProduct, "8 rows"), "generic");
 }
 
-TEST_F(MeasuredChoicesTest, ReportsWhatWasMeasuredAndFound) {
+TEST_F(MeasuredChoicesTest, ReportsMeasuredAndFoundValues) {
   EXPECT_THAT(MeasuredChoices(config()).report(), IsEmpty());
   MeasuredChoices first(config());
   {

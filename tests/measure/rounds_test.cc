@@ -85,7 +85,7 @@ TEST(Compare, AnEarlierCandidateKeepsThePlaceAgainstASmallGain) {
   EXPECT_EQ(equal.fastest(), 0U);
 }
 
-TEST(Compare, LeavesOutWhatFails) {
+TEST(Compare, LeavesOutFailedCandidates) {
   Script script{{{-1}, {2, -1}, {3}}};
   const auto result = compare(3, {.num_rounds = 3}, one_by_one(script.timer())).value();
   EXPECT_THAT(result.finalists, ElementsAre(2));

@@ -10,6 +10,7 @@
 #include "model/decoder.h"
 #include "model/families.h"
 #include "support/shared_data.h"
+#include "support/value_of.h"
 
 namespace quire::testing {
 namespace {
@@ -102,11 +103,10 @@ TEST(ModelConfig, MiMoIsAQwen2WithLayersForPrediction) {
       "rope_scaling":null,"rope_theta":640000,"sliding_window":null,"tie_word_embeddings":false,
       "torch_dtype":"bfloat16","use_cache":true,"use_mrope":false,"use_sliding_window":false,
       "vocab_size":151680})";
-  const auto config = parse_model_config(kJson, "MiMo-7B");
-  ASSERT_TRUE(config.ok()) << config.status().message();
-  EXPECT_EQ(config->num_layers, 36);
-  EXPECT_EQ(config->longest_model_len, 32768);
-  const DecoderConfig& mimo = decoder_config(*config);
+  const auto config = value_of(parse_model_config(kJson, "MiMo-7B"));
+  EXPECT_EQ(config.num_layers, 36);
+  EXPECT_EQ(config.longest_model_len, 32768);
+  const DecoderConfig& mimo = decoder_config(config);
   EXPECT_TRUE(mimo.qkv_bias);
   EXPECT_FALSE(mimo.o_bias || mimo.mlp_bias || mimo.qk_norm);
   EXPECT_EQ(mimo.num_mtp_layers, 1);
@@ -123,13 +123,12 @@ TEST(ModelConfig, EverySpellingOfRopeScalingIsOne) {
        R"("rope_theta":500000.0,"rope_scaling":{"rope_type":"linear","type":"linear","factor":4.0})",
        R"("rope_parameters":{"rope_type":"linear","factor":4.0,"rope_theta":500000.0})",
        R"("rope_theta":5e5,"rope_scaling":null,"rope_parameters":{"type":"linear","factor":4})"}) {
-    const auto config = parse(fields);
-    ASSERT_TRUE(config.ok()) << config.status().message();
-    const RopeConfig rope = decoder_config(*config).ropes.at(0);
+    const auto config = value_of(parse(fields));
+    const RopeConfig rope = decoder_config(config).ropes.at(0);
     EXPECT_EQ(rope.type, RopeType::kLinear) << fields;
     EXPECT_EQ(rope.factor, 4.0) << fields;
     EXPECT_EQ(rope.theta, 500000.0) << fields;
-    EXPECT_EQ(config->longest_model_len, 1024) << fields;
+    EXPECT_EQ(config.longest_model_len, 1024) << fields;
   }
   EXPECT_EQ(decoder(R"("rope_scaling":{"rope_type":"default"})").ropes[0].type, RopeType::kDefault);
   // YaRN's factor may be given as the ratio of the lengths.
@@ -215,13 +214,12 @@ TEST(ModelConfig, ReadsTheTextModelOfAMultimodalGemma3) {
       R"("torch_dtype":"bfloat16","vision_config":{"hidden_size":1152},"text_config":{)"
       R"("hidden_size":64,"intermediate_size":128,"num_hidden_layers":7,"sliding_window":1024,)"
       R"("rope_scaling":{"factor":8.0,"rope_type":"linear"}}})";
-  const auto config = parse_model_config(json, "config.json");
-  ASSERT_TRUE(config.ok()) << config.status().message();
-  EXPECT_EQ(config->vocab_size, 262208) << "the class's default, which published files omit";
-  EXPECT_EQ(config->longest_model_len, 131072);
-  EXPECT_EQ(config->dtype, DType::kBF16);
-  EXPECT_THAT(config->eos_token_ids, ElementsAre(1, 106));
-  const DecoderConfig& gemma = decoder_config(*config);
+  const auto config = value_of(parse_model_config(json, "config.json"));
+  EXPECT_EQ(config.vocab_size, 262208) << "the class's default, which published files omit";
+  EXPECT_EQ(config.longest_model_len, 131072);
+  EXPECT_EQ(config.dtype, DType::kBF16);
+  EXPECT_THAT(config.eos_token_ids, ElementsAre(1, 106));
+  const DecoderConfig& gemma = decoder_config(config);
   EXPECT_EQ(gemma.num_heads, 8);
   EXPECT_EQ(gemma.num_kv_heads, 4);
   EXPECT_THAT(gemma.layer_windows, ElementsAre(1024, 1024, 1024, 1024, 1024, 0, 1024));
@@ -387,10 +385,9 @@ TEST(ModelConfig, RealOnesAreRead) {
     const auto expected = num_parameters_of.find(name);
     if (expected == num_parameters_of.end()) continue;
     ++num_seen;
-    const auto config =
-        parse_model_config(read_file(entry.path(), 1 << 20).value(), entry.path().string());
-    ASSERT_TRUE(config.ok()) << config.status().message();
-    EXPECT_EQ(num_parameters(*config), expected->second) << name;
+    const auto config = value_of(
+        parse_model_config(read_file(entry.path(), 1 << 20).value(), entry.path().string()));
+    EXPECT_EQ(num_parameters(config), expected->second) << name;
   }
   EXPECT_EQ(num_seen, static_cast<int>(num_parameters_of.size()));
 }

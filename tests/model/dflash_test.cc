@@ -14,6 +14,7 @@
 #include "support/drafter_parts.h"
 #include "support/model_harness.h"
 #include "support/reference_ops.h"
+#include "support/value_of.h"
 #include "tensor/checkpoint.h"
 
 namespace quire::testing {
@@ -97,11 +98,10 @@ void expect_agrees(const BlockShape& shape, Ops& ops, double tolerance, const st
     ASSERT_TRUE(status.ok()) << what << ": " << status.message();
   };
   const auto expect_blocks = [&](const std::vector<std::vector<int32_t>>& blocks) {
-    const auto logits = harness.step({{0, blocks[0]}, {1, blocks[1]}});
-    ASSERT_TRUE(logits.ok()) << logits.status().message();
+    const auto logits = value_of(harness.step({{0, blocks[0]}, {1, blocks[1]}}));
     for (int seq = 0; seq < 2; ++seq) {
       const auto i = static_cast<size_t>(seq);
-      expect_near_rows((*logits)[i], reference.run(contexts[i], blocks[i]), tolerance,
+      expect_near_rows(logits[i], reference.run(contexts[i], blocks[i]), tolerance,
                        fmt::format("{}, block of {}", what, seq));
       harness.cut(seq, static_cast<int>(contexts[i].size()));
     }
@@ -150,12 +150,11 @@ TEST(DFlash, HasTheTransitionsOfDSpark) {
         .is_dspark = true, .draft_vocab = draft_vocab, .markov_rank = 6, .has_lm_head = true};
     ReferenceOps ops;
     DrafterOfTarget parts(shape, ops);
-    const auto drafter = parts.load();
-    ASSERT_TRUE(drafter.ok()) << drafter.status().message();
-    ASSERT_TRUE((*drafter)->has_transitions());
+    const auto drafter = value_of(parts.load());
+    ASSERT_TRUE(drafter->has_transitions());
     const int32_t previous[] = {4, 19, 4};
     std::vector<float> got(3 * static_cast<size_t>(draft_vocab));
-    (*drafter)->transitions(previous, 3, {got.data(), DType::kF32, {3, draft_vocab}});
+    drafter->transitions(previous, 3, {got.data(), DType::kF32, {3, draft_vocab}});
     const DFlashReference reference = parts.reference();
     const std::vector<Row> expected = {reference.transition(4), reference.transition(19),
                                        reference.transition(4)};
@@ -166,9 +165,8 @@ TEST(DFlash, HasTheTransitionsOfDSpark) {
 TEST(DFlash, ListsTheTargetsIdsByDraftId) {
   ReferenceOps ops;
   const auto ids = [&](const BlockShape& shape) {
-    const auto drafter = DrafterOfTarget(shape, ops).load();
-    EXPECT_TRUE(drafter.ok()) << drafter.status().message();
-    const std::span<const int32_t> span = (*drafter)->target_ids();
+    const auto drafter = value_of(DrafterOfTarget(shape, ops).load());
+    const std::span<const int32_t> span = drafter->target_ids();
     return std::vector<int32_t>(span.begin(), span.end());
   };
   EXPECT_THAT(ids({.is_speculators = true, .draft_vocab = 12, .has_lm_head = true}),
@@ -304,19 +302,17 @@ std::string config_error(std::string_view from, std::string_view to, const Block
 }
 
 TEST(DFlashConfig, ReadsItsBlock) {
-  const auto config = parse_with("{", "{");
-  ASSERT_TRUE(config.ok()) << config.status().message();
-  EXPECT_THAT(dflash_config(*config).tapped_layers, ElementsAre(1, 4, 7));
-  const BlockLayout block = dflash_config(*config).block;
+  const auto config = value_of(parse_with("{", "{"));
+  EXPECT_THAT(dflash_config(config).tapped_layers, ElementsAre(1, 4, 7));
+  const BlockLayout block = dflash_config(config).block;
   EXPECT_EQ(block.size, 5);
   EXPECT_EQ(block.mask_token_id, 18);
   EXPECT_EQ(block.max_drafts(), 4);
   EXPECT_EQ(block.num_tokens(3), 4);
-  const auto dspark = parse_with("{", "{", {.is_dspark = true, .markov_rank = 3});
-  ASSERT_TRUE(dspark.ok()) << dspark.status().message();
-  EXPECT_EQ(dflash_config(*dspark).markov_rank, 3);
-  EXPECT_EQ(dflash_config(*dspark).block.max_drafts(), 5);
-  EXPECT_EQ(dflash_config(*dspark).block.num_tokens(3), 3);
+  const auto dspark = value_of(parse_with("{", "{", {.is_dspark = true, .markov_rank = 3}));
+  EXPECT_EQ(dflash_config(dspark).markov_rank, 3);
+  EXPECT_EQ(dflash_config(dspark).block.max_drafts(), 5);
+  EXPECT_EQ(dflash_config(dspark).block.num_tokens(3), 3);
   const auto shifted = parse_with("{", R"({"sample_from_anchor":false,)", {.is_dspark = true});
   EXPECT_EQ(dflash_config(*shifted).block.max_drafts(), 4);
 }
@@ -324,9 +320,7 @@ TEST(DFlashConfig, ReadsItsBlock) {
 // The fields of published checkpoints, and those of tools/train/drafters/train_block.py.
 TEST(DFlashConfig, ReadsPublishedConfigurations) {
   const auto parse = [](std::string_view json, BlockMethod method) {
-    const auto config = parse_dflash_config(json, "c", DummyWeights(DType::kF32), method);
-    EXPECT_TRUE(config.ok()) << config.status().message();
-    return *config;
+    return value_of(parse_dflash_config(json, "c", DummyWeights(DType::kF32), method));
   };
   const ModelConfig dflash = parse(R"({
       "architectures": ["DFlashDraftModel"], "attention_bias": false, "attention_dropout": 0.0,

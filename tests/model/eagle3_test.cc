@@ -19,6 +19,7 @@
 #include "support/model_harness.h"
 #include "support/reference_ops.h"
 #include "support/shared_data.h"
+#include "support/value_of.h"
 #include "tensor/checkpoint.h"
 
 namespace quire::testing {
@@ -128,9 +129,8 @@ TEST(Eagle3, ListsTheTargetsIdsByDraftId) {
   const HeadShape shape;
   StoredTensors tensors = random_head(shape);
   const auto ids = [&](const HeadShape& of, const StoredTensors& in) {
-    const auto head = HeadOfTarget(of, in, ops).load();
-    EXPECT_TRUE(head.ok()) << head.status().message();
-    const std::span<const int32_t> span = (*head)->target_ids();
+    const auto head = value_of(HeadOfTarget(of, in, ops).load());
+    const std::span<const int32_t> span = head->target_ids();
     return std::vector<int32_t>(span.begin(), span.end());
   };
   EXPECT_THAT(ids(shape, tensors), ElementsAre(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 0, 2));
@@ -366,13 +366,12 @@ TEST(Eagle3Config, ReadsPublishedConfigurations) {
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     const std::string path = entry.path().string();
     const std::string json = read_file(entry.path(), size_t{1} << 20).value();
-    const auto config = parse_eagle3_config(json, path, DummyWeights(DType::kF32));
-    ASSERT_TRUE(config.ok()) << config.status().message();
-    const auto& eagle = dynamic_cast<const Eagle3Config&>(*config->family);
-    EXPECT_EQ(config->num_layers, 1) << path;
-    EXPECT_TRUE(config->vocab_size == 16000 || config->vocab_size == 32000) << path;
+    const auto config = value_of(parse_eagle3_config(json, path, DummyWeights(DType::kF32)));
+    const auto& eagle = dynamic_cast<const Eagle3Config&>(*config.family);
+    EXPECT_EQ(config.num_layers, 1) << path;
+    EXPECT_TRUE(config.vocab_size == 16000 || config.vocab_size == 32000) << path;
     EXPECT_GT(eagle.target_vocab_size, 100000) << path;
-    EXPECT_EQ(eagle.target_hidden_size, config->hidden_size) << path;
+    EXPECT_EQ(eagle.target_hidden_size, config.hidden_size) << path;
     EXPECT_FALSE(eagle.norm_before_residual) << path;
     ++num_read;
   }

@@ -20,6 +20,7 @@
 #include "support/reference_ops.h"
 #include "support/shared_data.h"
 #include "support/source_models.h"
+#include "support/value_of.h"
 #include "tensor/checkpoint.h"
 
 namespace quire::testing {
@@ -158,15 +159,14 @@ TEST(Mla, IgnoresAsManyLayersForPredictionAsThereAre) {
                R"("num_nextn_predict_layers": 1)");
   const ModelConfig parsed = parse_model_config(config, "x").value();
   StoredTensors tensors = golden_tensors("deepseek_v3");
-  const auto expected = logits_of(config, tensors, DType::kF32);
-  ASSERT_TRUE(expected.ok()) << expected.status().message();
+  const auto expected = value_of(logits_of(config, tensors, DType::kF32));
   const float number = 1.0F;
   const auto add_layer = [&](int layer) {
     tensors[fmt::format("model.layers.{}.eh_proj.weight", layer)] =
         stored_floats({1, 1}, {&number, 1});
   };
   add_layer(parsed.num_layers);
-  EXPECT_EQ(logits_of(config, tensors, DType::kF32).value(), *expected);
+  EXPECT_EQ(logits_of(config, tensors, DType::kF32).value(), expected);
   EXPECT_THAT(logits_of(golden_config("deepseek_v3"), tensors, DType::kF32).status().message(),
               HasSubstr("eh_proj"));
   add_layer(parsed.num_layers + 1);
@@ -338,10 +338,8 @@ std::vector<std::vector<float>> logits_of_steps(const std::string& golden, Ops& 
            {{0, {10}}, {1, {5, 3, 5}}, {2, {8, 9, 7, 9, 3, 2, 3}}},
            {{0, {11}}, {2, {8}}, {1, {4, 6, 2, 6, 4, 3, 3, 8, 3, 2, 7, 9}}},
            {{0, {12}}, {1, {5}}}}) {
-    const auto of_step = harness.step(chunks);
-    EXPECT_TRUE(of_step.ok()) << of_step.status().message();
-    if (!of_step.ok()) return all;
-    all.insert(all.end(), of_step->begin(), of_step->end());
+    const auto of_step = value_of(harness.step(chunks));
+    all.insert(all.end(), of_step.begin(), of_step.end());
   }
   return all;
 }
@@ -379,9 +377,8 @@ void add_scale(StoredTensors& tensors, const std::string& name, float scale) {
   tensors[name] = stored_floats({}, {&scale, 1});
 }
 
-// Keys and values that are 2^12 times as large exceed FP8, but with scales of 2^12 the cache has
-// the same bytes, and queries and the output projection that are as much smaller give the same
-// logits.
+// Keys and values that are 2^12 times as large exceed FP8. With scales of 2^12 the cache has the
+// same bytes; with queries and an output projection divided by 2^12, the logits are the same.
 void expect_scales_compensate(const char* k_name, const char* v_name) {
   constexpr float kFactor = 4096.0F;
   const std::string config = golden_config("llama");
@@ -434,8 +431,8 @@ void multiply_rows(StoredTensors& tensors, const std::string& name, int64_t peri
   tensor = stored_floats(tensor.shape, numbers);
 }
 
-// The same with latent vectors and rotated keys that are 2^12 times as large. The scale of values
-// is that of the keys, of which they are a part.
+// Latent vectors and rotated keys are 2^12 times as large. Values are a part of the keys and have
+// their scale.
 TEST(KvScales, OfLatentVectorsAreThoseOfKeys) {
   constexpr float kFactor = 4096.0F;
   const std::string config = golden_config("deepseek_v2");

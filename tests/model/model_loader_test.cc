@@ -21,6 +21,7 @@
 #include "ops/layer_tail_ops.h"
 #include "support/model_harness.h"
 #include "support/reference_ops.h"
+#include "support/value_of.h"
 #include "tensor/dtype.h"
 
 namespace quire::testing {
@@ -206,9 +207,8 @@ TEST(KvGroups, LayersOfOneWindowShareOne) {
   const ModelConfig config = small_config(decoder);
   DummyWeights weights(DType::kF32);
   ReferenceOps ops;
-  const auto model = load_model(config, weights, ops, small_limits());
-  ASSERT_TRUE(model.ok());
-  const std::vector<KvGroup>& groups = (*model)->kv_groups();
+  const auto model = value_of(load_model(config, weights, ops, small_limits()));
+  const std::vector<KvGroup>& groups = model->kv_groups();
   ASSERT_EQ(groups.size(), 2U);
   EXPECT_EQ(groups[0].decode.window, 0);
   EXPECT_THAT(groups[0].layers, ElementsAre(0, 2));
@@ -334,22 +334,20 @@ TEST(Shard, SlicesKeepTheirScales) {
     // The last slice of either axis ends in a block that the matrix cuts short.
     for (const Slice& slice : {Slice{0, 8}, Slice{8, 8}, Slice{16, 2}}) {
       std::vector<Tensor> copies;
-      const auto rows = slice_rows(whole, slice, copies);
-      ASSERT_TRUE(rows.ok()) << rows.status().message();
+      const auto rows = value_of(slice_rows(whole, slice, copies));
       for (int64_t row = 0; row < slice.count; ++row) {
         for (int64_t column = 0; column < 20; ++column) {
-          ASSERT_EQ(number_at(*rows, row, column), number_at(whole, slice.first + row, column));
+          ASSERT_EQ(number_at(rows, row, column), number_at(whole, slice.first + row, column));
         }
       }
     }
     for (const Slice& slice : {Slice{0, 8}, Slice{8, 12}, Slice{16, 4}}) {
       std::vector<Tensor> copies;
-      const auto columns = slice_columns(whole, slice, "w", copies);
-      ASSERT_TRUE(columns.ok()) << columns.status().message();
-      EXPECT_EQ(columns->values.shape, (Shape{18, slice.count}));
+      const auto columns = value_of(slice_columns(whole, slice, "w", copies));
+      EXPECT_EQ(columns.values.shape, (Shape{18, slice.count}));
       for (int64_t row = 0; row < 18; ++row) {
         for (int64_t column = 0; column < slice.count; ++column) {
-          ASSERT_EQ(number_at(*columns, row, column), number_at(whole, row, slice.first + column));
+          ASSERT_EQ(number_at(columns, row, column), number_at(whole, row, slice.first + column));
         }
       }
     }
@@ -636,20 +634,6 @@ TEST(Parallel, TwoRanksGiveTheLogitsOfOne) {
   }
 }
 
-// Computes layer tails as a device with a fused kernel does: the tail of layer i adds its output to
-// the residual for layer i + 1.
-class FusedTailOps final : public ReferenceOps, public LayerTailOps {
- public:
-  LayerTailOps* layer_tails() const override { return tails_; }
-  bool try_layer_tail(const LayerTail& tail) override {
-    run_layer_tail(*this, tail);
-    return true;
-  }
-
- private:
-  LayerTailOps* const tails_ = this;
-};
-
 const std::vector<int32_t> kTapTokens = {1, 5, 19, 0, 7};
 
 ModelConfig tap_config(std::string_view architecture, int num_layers) {
@@ -818,8 +802,8 @@ ModelConfig in_blocks_of_8(ModelConfig config) {
   return config;
 }
 
-// The MLPs' inner sizes are 3 and 5 blocks, so that 2 ranks have different numbers of them, and of
-// 4 ranks the last has none of 3. The experts of DeepSeek have one block of 8, which two ranks
+// The MLPs' inner sizes are 3 and 5 blocks: 2 ranks have different numbers of blocks, and of 3
+// blocks the last of 4 ranks has none. DeepSeek's experts have one block of 8, which two ranks
 // share.
 TEST(Fp8Checkpoint, RanksHaveWholeBlocksIfTheDeviceNeedsThem) {
   const auto make_source = [] { return Fp8Weights(kBlocksOf8, false); };

@@ -78,7 +78,7 @@ ModelConfig config_with(const TestFamily& family, void (*change)(MoeConfig& moe)
   return config;
 }
 
-// As DeepSeek-V3's layers: sigmoid scores, a correction bias, groups, and a shared MLP.
+// Gives the layers of DeepSeek-V3: sigmoid scores, a correction bias, groups, and a shared MLP.
 template <int kWidth>
 void make_like_deepseek(MoeConfig& moe) {
   moe.routing.scores = RouterScores::kSigmoid;
@@ -560,21 +560,6 @@ TEST(Moe, DefaultsAreThoseOfTransformers) {
   EXPECT_EQ(mixtral.ropes[0].theta, 1e6);
   EXPECT_EQ(mixtral.layer_windows, std::vector<int>({0, 0}));
 }
-
-// Computes the tails of dense layers as a device with a fused kernel does.
-class FusedTailOps final : public ReferenceOps, public LayerTailOps {
- public:
-  LayerTailOps* layer_tails() const override { return tails_; }
-  bool try_layer_tail(const LayerTail& tail) override {
-    run_layer_tail(*this, tail);
-    ++num_tails;
-    return true;
-  }
-  int num_tails = 0;
-
- private:
-  LayerTailOps* const tails_ = this;
-};
 
 TEST(Moe, OnlyDenseLayersHaveFusedTails) {
   const StoredTensors stored = random_model(kQwen);

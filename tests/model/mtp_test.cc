@@ -162,7 +162,7 @@ TEST(MtpConfig, NeedsOneLayer) {
               HasSubstr("this one has none; got MiMoForCausalLM without num_nextn_predict_layers"));
 }
 
-// The layer's attention is that of the target's first layer.
+// The layer has the attention of the target's first layer.
 TEST(MtpConfig, IsThatOfTheTarget) {
   const ModelConfig head = mtp_config(mimo_config({.num_layers = 5}));
   EXPECT_EQ(head.num_layers, 1);

@@ -12,6 +12,7 @@
 #include "base/thread_pool.h"
 #include "model/config.h"
 #include "ops/host_matrices.h"
+#include "support/value_of.h"
 #include "tensor/dtype.h"
 
 namespace quire::testing {
@@ -322,17 +323,15 @@ TEST(Quantization, ReadsModeloptsOwnFile) {
   const auto parse_file = [](std::string_view json) {
     return parse_hf_quant_config(json, "hf_quant_config.json");
   };
-  const auto format =
+  const auto format = value_of(
       parse_file(R"({"producer":{"name":"modelopt"},"quantization":{"quant_algo":"FP8",)"
-                 R"("kv_cache_quant_algo":"FP8","exclude_modules":["lm_head","*router*"]}})");
-  ASSERT_TRUE(format.ok()) << format.status().message();
-  ASSERT_TRUE(format->has_value());
-  EXPECT_EQ((*format)->scales_suffix, ".weight_scale");
-  EXPECT_EQ((*format)->input_scale_suffix, ".input_scale");
+                 R"("kv_cache_quant_algo":"FP8","exclude_modules":["lm_head","*router*"]}})"));
+  ASSERT_TRUE(format.has_value());
+  EXPECT_EQ(format->scales_suffix, ".weight_scale");
+  EXPECT_EQ(format->input_scale_suffix, ".input_scale");
   const auto cache_only =
-      parse_file(R"({"quantization":{"quant_algo":null,"kv_cache_quant_algo":"FP8"}})");
-  ASSERT_TRUE(cache_only.ok()) << cache_only.status().message();
-  EXPECT_FALSE(cache_only->has_value());
+      value_of(parse_file(R"({"quantization":{"quant_algo":null,"kv_cache_quant_algo":"FP8"}})"));
+  EXPECT_FALSE(cache_only.has_value());
   const std::pair<const char*, const char*> faults[] = {
       {R"({"quantization":{"quant_algo":null}})", "unknown method"},
       {R"({"producer":{}})", "quantization; got nothing"},
@@ -374,13 +373,12 @@ TEST(Quantization, RowsAreScaledToTheLargestNumberOfFp8) {
   float numbers[] = {1.0F, -4.0F, 0.5F, 0.0F, 0.0F, 0.0F, 1e-30F, -3e38F, 1e38F};
   std::vector<Tensor> copies;
   ThreadPool threads(2);
-  const auto quantized =
-      quantize_rows({numbers, DType::kF32, {3, 3}}, fp8_at_load().scheme, copies, threads);
-  ASSERT_TRUE(quantized.ok());
-  const auto* const scales = quantized->scales.as<float>();
+  const auto quantized = value_of(
+      quantize_rows({numbers, DType::kF32, {3, 3}}, fp8_at_load().scheme, copies, threads));
+  const auto* const scales = quantized.scales.as<float>();
   EXPECT_EQ(scales[0], 4.0F / 448.0F);
   EXPECT_GT(scales[1], 0.0F);
-  const auto* const values = quantized->values.as<uint8_t>();
+  const auto* const values = quantized.values.as<uint8_t>();
   EXPECT_EQ(e4m3_to_f32(values[1]), -448.0F);
   for (int i = 0; i < 9; ++i) {
     const float number = e4m3_to_f32(values[i]) * scales[i / 3];

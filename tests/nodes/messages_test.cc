@@ -1,4 +1,4 @@
-// The messages of nodes: what is read is bounded and printable, whatever the bytes are.
+// Messages between nodes: fields that are read from any bytes are bounded and printable.
 #include "nodes/messages.h"
 
 #include <fmt/format.h>

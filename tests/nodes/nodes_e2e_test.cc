@@ -19,17 +19,13 @@
 #include "support/process.h"
 #include "support/scratch_directory.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
 
 using namespace std::chrono_literals;
 using ::testing::AnyOf;
-using testing::free_port;
 using ::testing::HasSubstr;
-using testing::HttpAnswer;
-using testing::HttpClient;
 using ::testing::Not;
-using testing::Process;
 
 constexpr int kRankTimeout = 3;  // seconds
 // Time in which all must end: the timeout, and what a machine with other work needs.
@@ -40,32 +36,23 @@ class Cluster {
  public:
   enum class Wait { kUntilServing, kNot };
   // num_started: the first nodes; -1: all.
-  Cluster(int num_nodes, int num_ranks, const std::vector<std::string>& flags = {},
-          Wait wait = Wait::kUntilServing, int num_started = -1)
+  Cluster(int num_nodes, int num_ranks, const Words& flags = {}, Wait wait = Wait::kUntilServing,
+          int num_started = -1)
       : socket_((scratch_.path() / "socket").string()) {
     for (int node = 0; node < (num_started < 0 ? num_nodes : num_started); ++node) {
-      std::vector<std::string> all = {"serve",
-                                      "--device",
-                                      "cpu",
-                                      "--threads",
-                                      fmt::to_string(num_ranks / num_nodes),
-                                      "--cpu-pinning",
-                                      "off",
-                                      "--kv-cache-memory",
-                                      "16M",
-                                      "-tp",
-                                      fmt::to_string(num_ranks),
-                                      "--rank-timeout",
-                                      fmt::to_string(kRankTimeout)};
-      if (node == 0) all.insert(all.end(), {"--uds", socket_});
+      Words all = fmt::format(
+          "serve --device cpu --threads {} --cpu-pinning off --kv-cache-memory 16M "
+          "-tp {} --rank-timeout {}",
+          num_ranks / num_nodes, num_ranks, kRankTimeout);
+      if (node == 0) all = all + Words{"--uds", socket_};
       if (num_nodes > 1) {
-        all.insert(all.end(),
-                   {"--nnodes", fmt::to_string(num_nodes), "--node-rank", fmt::to_string(node),
-                    "--master-addr", "127.0.0.1", "--master-port", fmt::to_string(port_)});
+        all = all + fmt::format(
+                        "--nnodes {} --node-rank {} --master-addr 127.0.0.1 "
+                        "--master-port {}",
+                        num_nodes, node, port_);
       }
-      all.insert(all.end(), flags.begin(), flags.end());
       logs_.push_back(scratch_.write(fmt::format("log{}", node), ""));
-      nodes_.push_back(std::make_unique<Process>(all, "", logs_.back()));
+      nodes_.push_back(std::make_unique<Process>(all + flags, "", logs_.back()));
     }
     if (wait == Wait::kNot) return;
     EXPECT_THAT(nodes_.front()->read_out("serving"), HasSubstr("serving")) << log(0);
@@ -79,7 +66,7 @@ class Cluster {
   // Waits until the node's log has this text.
   void await_log(int number, const std::string& text) const {
     const auto has_text = [&] { return log(number).find(text) != std::string::npos; };
-    ASSERT_TRUE(testing::eventually(has_text, kDeadline)) << text << " is not in " << log(number);
+    ASSERT_TRUE(eventually(has_text, kDeadline)) << text << " is not in " << log(number);
   }
   HttpAnswer post(const std::string& body) const {
     return HttpClient::unix_socket(socket_).post("/v1/completions", body);
@@ -93,11 +80,11 @@ class Cluster {
   int health() const { return HttpClient::unix_socket(socket_).get("/health").status; }
   // Waits until /health reports an error; returns whether it does so in time.
   bool becomes_unhealthy() const {
-    return testing::eventually([this] { return health() == 503; }, kDeadline);
+    return eventually([this] { return health() == 503; }, kDeadline);
   }
 
  private:
-  const testing::ScratchDirectory scratch_;
+  const ScratchDirectory scratch_;
   const std::string socket_;
   const int port_ = free_port();
   std::vector<std::string> logs_;
@@ -129,7 +116,7 @@ struct Division {
   const char* name;
   int num_nodes;
   int num_ranks;
-  std::vector<std::string> flags;
+  Words flags;
 };
 
 class Divisions : public ::testing::TestWithParam<Division> {};
@@ -169,12 +156,12 @@ INSTANTIATE_TEST_SUITE_P(
 // A model of random weights, which two ranks take about a second to load.
 class SlowModel {
  public:
-  std::vector<std::string> flags() const {
+  Words flags() const {
     return {"--model", scratch_.path(), "--load-format", "dummy", "--max-model-len", "256"};
   }
 
  private:
-  const testing::ScratchDirectory scratch_;
+  const ScratchDirectory scratch_;
   const std::string config_ = scratch_.write("config.json", R"({
       "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 1024,
       "intermediate_size": 4096, "num_hidden_layers": 16, "num_attention_heads": 8,
@@ -213,7 +200,7 @@ TEST_P(Failures, OfARunningNodeEndItsRequests) {
     return cluster.post(
         R"({"model": "quire-abacus", "prompt": "1", "max_tokens": 400, "ignore_eos": true})");
   });
-  EXPECT_TRUE(testing::eventually([&] { return cluster.num_running() == 1; }));
+  EXPECT_TRUE(eventually([&] { return cluster.num_running() == 1; }));
   const auto start = std::chrono::steady_clock::now();
   cluster.node(1).kill(GetParam().signal);
   // Clients learn no names of machines; the log has them.
@@ -318,4 +305,4 @@ TEST(Cluster, ANodeThatWasStoppedBlamesNoOther) {
 }
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

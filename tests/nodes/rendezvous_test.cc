@@ -128,7 +128,7 @@ TEST_F(Rendezvous, RefusesAnotherTokenAndWaitsOn) {
   expect_met(node_0.get(), {1});
 }
 
-// As of a token, so that one node's mistake does not end all others.
+// A mistake of one node does not end the others.
 TEST_F(Rendezvous, RefusesAnotherSettingAndWaitsOn) {
   ::testing::internal::CaptureStderr();
   auto node_0 = meet(config(3, 0));

@@ -12,6 +12,7 @@
 #include "parity/golden_models.h"
 #include "support/model_harness.h"
 #include "support/shared_data.h"
+#include "support/value_of.h"
 
 namespace quire::testing {
 namespace {
@@ -42,15 +43,14 @@ class Stories : public ::testing::TestWithParam<const char*> {
     ASSERT_GT(expected.size(), 30U);
 
     ModelHarness harness(*model, attention, limits);
-    const auto ids = greedy(harness, 0, expected.front(), static_cast<int>(expected.size()));
-    ASSERT_TRUE(ids.ok()) << ids.status().message();
-    EXPECT_EQ(*ids, expected);
+    const auto ids =
+        value_of(greedy(harness, 0, expected.front(), static_cast<int>(expected.size())));
+    EXPECT_EQ(ids, expected);
 
     // When the same text is one prompt, the logits of each token predict the next.
-    const auto logits = harness.step({{1, expected}});
-    ASSERT_TRUE(logits.ok()) << logits.status().message();
+    const auto logits = value_of(harness.step({{1, expected}}));
     for (size_t i = 0; i + 1 < expected.size(); ++i) {
-      const float* row = logits->front().data() + static_cast<int64_t>(i) * config.vocab_size;
+      const float* row = logits.front().data() + static_cast<int64_t>(i) * config.vocab_size;
       EXPECT_EQ(std::max_element(row, row + config.vocab_size) - row, expected[i + 1]) << i;
     }
   }

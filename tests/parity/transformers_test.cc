@@ -15,6 +15,7 @@
 #include "parity/golden_models.h"
 #include "support/model_harness.h"
 #include "support/reference_ops.h"
+#include "support/value_of.h"
 
 namespace quire::testing {
 namespace {
@@ -57,10 +58,8 @@ std::vector<float> run_sequence(ModelHarness& harness, int seq, const std::vecto
                                 const std::vector<int>& sizes) {
   std::vector<float> logits;
   for (const std::vector<int32_t>& chunk : cut(ids, sizes)) {
-    const auto result = harness.step({{seq, chunk}});
-    EXPECT_TRUE(result.ok()) << result.status().message();
-    if (!result.ok()) return {};
-    logits.insert(logits.end(), result->front().begin(), result->front().end());
+    const auto result = value_of(harness.step({{seq, chunk}}));
+    logits.insert(logits.end(), result.front().begin(), result.front().end());
   }
   return logits;
 }
@@ -71,10 +70,8 @@ std::vector<float> run_beside_another(ModelHarness& harness, const std::vector<i
   const auto chunks = cut(ids, {7, 1, 1, 16, 2, 1, 12});
   const auto other = cut(ids, {1, 1, 9, 1, 3, 8, 1, 16});
   for (size_t i = 0; i < chunks.size(); ++i) {
-    const auto result = harness.step({{0, chunks[i]}, {5, other[i]}});
-    EXPECT_TRUE(result.ok()) << result.status().message();
-    if (!result.ok()) return {};
-    logits.insert(logits.end(), result->front().begin(), result->front().end());
+    const auto result = value_of(harness.step({{0, chunks[i]}, {5, other[i]}}));
+    logits.insert(logits.end(), result.front().begin(), result.front().end());
   }
   return logits;
 }
@@ -91,12 +88,8 @@ float max_difference(const std::vector<float>& got, const std::vector<float>& ex
 
 std::unique_ptr<Model> load(const GoldenCase& golden, Ops& ops, const ModelLimits& limits) {
   const ModelConfig config = read_config(golden.config);
-  auto checkpoint = Checkpoint::open(golden.weights);
-  EXPECT_TRUE(checkpoint.ok()) << checkpoint.status().message();
-  if (!checkpoint.ok()) return nullptr;
-  auto model = load_model(config, **checkpoint, ops, limits);
-  EXPECT_TRUE(model.ok()) << model.status().message();
-  return model.ok() ? std::move(*model) : nullptr;
+  auto checkpoint = value_of(Checkpoint::open(golden.weights));
+  return value_of(load_model(config, *checkpoint, ops, limits));
 }
 
 class Transformers : public ::testing::TestWithParam<GoldenCase> {

@@ -6,6 +6,7 @@
 #include "attn/fake_backend.h"
 #include "cpu/ops/cpu_ops.h"
 #include "platform/runner.h"
+#include "support/value_of.h"
 
 namespace quire {
 namespace {
@@ -29,19 +30,18 @@ std::vector<KvGroup> two_groups() {
 struct ModelParts {
   ModelParts(const BackendSet& backends, Ops& ops) {
     for (const KvGroup& group : two_groups()) {
-      auto selector = AttentionSelector::create(backends, {group.decode, group.prefill}, Device(),
-                                                {}, std::make_shared<TuningTable>(), kQLens);
-      EXPECT_TRUE(selector.ok()) << selector.status().message();
+      auto selector = testing::value_of(
+          AttentionSelector::create(backends, {group.decode, group.prefill}, Device(), {},
+                                    std::make_shared<TuningTable>(), kQLens));
       std::vector<DecodeKey> keys;
       for (const int q_len : kQLens) {
         keys.push_back({.num_reqs = 4, .max_kv_len = 100, .q_len = q_len});
       }
-      auto made = AttentionPlans::make(
-          *selector,
-          {.use = {}, .max_num_reqs = kMaxNumSeqs, .max_num_tokens = 64, .max_kv_len = 100}, keys);
-      EXPECT_TRUE(made.ok()) << made.status().message();
-      plans.push_back(std::move(*made));
-      instance.attention.push_back(std::move(*selector));
+      plans.push_back(testing::value_of(AttentionPlans::make(
+          selector,
+          {.use = {}, .max_num_reqs = kMaxNumSeqs, .max_num_tokens = 64, .max_kv_len = 100},
+          keys)));
+      instance.attention.push_back(std::move(selector));
     }
     kv_cache = KvCache::allocate(two_groups(), std::array{2}, ops).value();
     instance.plans = plans;
@@ -84,11 +84,11 @@ class StepAttentionTest : public ::testing::Test {
 TEST_F(StepAttentionTest, UpdatesThePlanOfEachGroupAndPhaseOnce) {
   const ModelParts model(backends_, *ops_);
   StepAttention attention(model.instance, {});
-  const auto steps = attention.update(batches_, attention.choose(batch_), stream_);
-  ASSERT_TRUE(steps.ok()) << steps.status().message();
-  ASSERT_THAT(*steps, SizeIs(2));
+  const auto steps =
+      testing::value_of(attention.update(batches_, attention.choose(batch_), stream_));
+  ASSERT_THAT(steps, SizeIs(2));
   for (size_t g = 0; g < 2; ++g) {
-    const KvGroupStep& step = (*steps)[g];
+    const KvGroupStep& step = steps[g];
     const AttentionBackend& decode = *backends_.all()[g];
     EXPECT_EQ(step.decode, &model.plans[g].find({}, decode));
     EXPECT_EQ(step.prefill, &model.plans[g].find({.phase = Phase::kPrefill}, *backends_.all()[2]));
@@ -102,17 +102,15 @@ TEST_F(StepAttentionTest, ARangeWithoutRequestsHasNoPlan) {
   const ModelParts model(backends_, *ops_);
   StepAttention attention(model.instance, {});
   batch_.prefill = {};
-  auto steps = attention.update(batches_, attention.choose(batch_), stream_);
-  ASSERT_TRUE(steps.ok());
-  for (const KvGroupStep& step : *steps) {
+  auto steps = testing::value_of(attention.update(batches_, attention.choose(batch_), stream_));
+  for (const KvGroupStep& step : steps) {
     EXPECT_NE(step.decode, nullptr);
     EXPECT_EQ(step.prefill, nullptr);
   }
   batch_.prefill = batch_.decode;
   batch_.decode = {};
-  steps = attention.update(batches_, attention.choose(batch_), stream_);
-  ASSERT_TRUE(steps.ok());
-  for (const KvGroupStep& step : *steps) {
+  steps = testing::value_of(attention.update(batches_, attention.choose(batch_), stream_));
+  for (const KvGroupStep& step : steps) {
     EXPECT_EQ(step.decode, nullptr);
     EXPECT_NE(step.prefill, nullptr);
   }

@@ -27,20 +27,17 @@
 #include "support/shared_data.h"
 #include "tensor/checkpoint.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
-using testing::Collected;
 using ::testing::HasSubstr;
-using testing::interrupt_at;
-using testing::ScratchDirectory;
 
 constexpr size_t kMaxBytes = size_t{256} << 20;
 
 std::string copy_family(const std::string& family, const ScratchDirectory& scratch) {
-  const fs::path golden = testing::source_path("tests/golden/models") / family;
+  const fs::path golden = source_path("tests/golden/models") / family;
   scratch.copy(golden / "default.config.json", "config.json");
   scratch.copy(golden / "model.safetensors", "model.safetensors");
   return scratch.path().string();
@@ -147,7 +144,7 @@ TEST(InputStatistics, NameTheFirstInputThatIsNotFinite) {
 // By token of the prompts, its log probability.
 std::vector<double> logprobs(const std::string& model, const std::vector<Request>& requests) {
   std::vector<double> all;
-  for (const Collected& one : testing::outputs_of(testing::cpu_config(model), requests)) {
+  for (const Collected& one : outputs_of(cpu_config(model), requests)) {
     for (size_t t = 1; t < one.prompt_logprobs.size(); ++t) {
       all.push_back(one.prompt_logprobs[t][0].logprob);
     }
@@ -203,7 +200,7 @@ TEST_P(Folding, LeavesTheFunctionAsItIs) {
   for (const int length : {2, 7, 30}) {
     std::vector<int32_t> prompt;
     for (int i = 0; i < length; ++i) prompt.push_back(3 + (i * 29 + length) % 60);
-    requests.push_back(testing::greedy(std::move(prompt), 2));
+    requests.push_back(greedy(std::move(prompt), 2));
     requests.back().sampling.prompt_logprobs = 1;
   }
   const std::vector<double> expected = logprobs(model, requests);
@@ -220,8 +217,7 @@ INSTANTIATE_TEST_SUITE_P(Families, Folding,
 
 // Problems as the embedded model's template writes them.
 std::string problems(const std::string& file) {
-  const std::string lines =
-      read_file(testing::source_path("models/quire-abacus") / file, kMaxBytes).value();
+  const std::string lines = read_file(source_path("models/quire-abacus") / file, kMaxBytes).value();
   std::string all;
   for (const Line& line : split_lines(lines)) {
     const auto json = JsonDocument::parse(line.text, file).value();
@@ -255,7 +251,7 @@ double mean_nll(const std::string& model) {
   std::vector<Request> requests;
   for (size_t begin = 0; begin < kNumTokens; begin += kWindow) {
     const auto first = ids.begin() + static_cast<int64_t>(begin);
-    requests.push_back(testing::greedy(std::vector<int32_t>(first, first + kWindow), 1));
+    requests.push_back(greedy(std::vector<int32_t>(first, first + kWindow), 1));
     requests.back().sampling.prompt_logprobs = 1;
   }
   double sum = 0.0;
@@ -289,9 +285,8 @@ TEST(Calibration, ResumedRunsGiveTheSameBytes) {
     EXPECT_EQ(quantize(options, interrupt_at(tensor)).status().code(), StatusCode::kCancelled);
   }
   options.num_threads = 1;
-  const auto result = quantize(options);
-  ASSERT_TRUE(result.ok()) << result.status().message();
-  EXPECT_GE(result->num_continued, 89U);
+  const auto result = value_of(quantize(options));
+  EXPECT_GE(result.num_continued, 89U);
   const std::string whole =
       read_file(scratch.path() / "whole/model.safetensors", kMaxBytes).value();
   EXPECT_TRUE(read_file(out / "model.safetensors", kMaxBytes).value() == whole);
@@ -308,9 +303,8 @@ TEST(Calibration, AnotherTextBeginsAnew) {
     if (change == 0) calibration->text += "x";  // beyond max_tokens
     if (change == 1) calibration->max_tokens = 99;
     if (change == 2) calibration.reset();
-    const auto result = quantize(other);
-    ASSERT_TRUE(result.ok()) << result.status().message();
-    EXPECT_EQ(result->num_continued, 0U) << change;
+    const auto result = value_of(quantize(other));
+    EXPECT_EQ(result.num_continued, 0U) << change;
     fs::remove_all(options.out);
   }
 }
@@ -384,4 +378,4 @@ TEST(CalibrationWindows, RefuseTooFewTokens) {
 }
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

@@ -138,7 +138,7 @@ TensorSpec spec(const std::string& name, const Shape& shape, float addend = 0.0F
 constexpr int kChannels = 32;
 constexpr int kGroupSize = 16;
 
-// Inputs of which channels 3 and 20 are much larger than the others.
+// Inputs whose channels 3 and 20 are much larger than the other channels.
 InputStatistics uneven_inputs() {
   InputStatistics inputs;
   for (int c = 0; c < kChannels; ++c) {
@@ -179,7 +179,7 @@ std::vector<double> reference_scales(const InputStatistics& inputs, double expon
   return scales;
 }
 
-// Two matrices behind a norm.
+// Two matrices that read the output of a norm.
 struct NormCase {
   MapWeights weights;
   ScaleGroup group;

@@ -31,20 +31,14 @@
 #include "tensor/dtype.h"
 #include "tensor/gguf.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::abacus_questions;
 using ::testing::AllOf;
-using testing::Collected;
-using testing::cpu_config;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::interrupt_at;
 using ::testing::Not;
-using testing::outputs_of;
-using testing::ScratchDirectory;
 
 constexpr size_t kMaxBytes = size_t{256} << 20;
 
@@ -101,11 +95,10 @@ class QuantizeEmbedded : public ::testing::TestWithParam<EmbeddedCase> {};
 TEST_P(QuantizeEmbedded, GivesNearlyTheSameModel) {
   const ScratchDirectory scratch;
   const fs::path out = scratch.path() / "abacus.gguf";
-  const auto result = quantize(options_for("", out, GetParam().target));
-  ASSERT_TRUE(result.ok()) << result.status().message();
-  EXPECT_EQ(fs::file_size(out), static_cast<uint64_t>(result->output_bytes));
-  EXPECT_LT(8.0 * static_cast<double>(result->output_bytes),
-            GetParam().most_bits * static_cast<double>(result->num_weights));
+  const auto result = value_of(quantize(options_for("", out, GetParam().target)));
+  EXPECT_EQ(fs::file_size(out), static_cast<uint64_t>(result.output_bytes));
+  EXPECT_LT(8.0 * static_cast<double>(result.output_bytes),
+            GetParam().most_bits * static_cast<double>(result.num_weights));
   const Difference got = difference(outputs_of(cpu_config(out), abacus_questions()),
                                     outputs_of(cpu_config(""), abacus_questions()));
   EXPECT_LE(got.mean, GetParam().mean_logprob);
@@ -149,7 +142,7 @@ struct FamilyCase {
 class QuantizeFamilies : public ::testing::TestWithParam<FamilyCase> {};
 
 std::string family_checkpoint(const FamilyCase& family, const ScratchDirectory& scratch) {
-  const fs::path golden = testing::source_path("tests/golden/models") / family.weights;
+  const fs::path golden = source_path("tests/golden/models") / family.weights;
   std::string config =
       read_file(golden / fmt::format("{}.config.json", family.config), 1 << 20).value();
   // llama.cpp takes Gemma's scale of the scores from the size of the heads.
@@ -166,7 +159,7 @@ TEST_P(QuantizeFamilies, EqualTheirCheckpoints) {
   const std::string model = family_checkpoint(GetParam(), scratch);
   const fs::path out = scratch.path() / "model.gguf";
   ASSERT_EQ(error_of(options_for(model, out, GgufTarget::kF16)), "");
-  const std::vector<Request> requests = testing::logprob_requests({2, 7, 30}, 5);
+  const std::vector<Request> requests = logprob_requests({2, 7, 30}, 5);
   // The attention of these weights is peaked, so that the rounding to F16 shows.
   const Difference got =
       difference(outputs_of(cpu_config(out), requests), outputs_of(cpu_config(model), requests));
@@ -202,9 +195,8 @@ TEST(QuantizeResume, GivesTheSameBytes) {
   }
   QuantizeOptions other_threads = options;
   other_threads.num_threads = 1;
-  const auto result = quantize(other_threads);
-  ASSERT_TRUE(result.ok()) << result.status().message();
-  EXPECT_GE(result->num_continued, 59U);
+  const auto result = value_of(quantize(other_threads));
+  EXPECT_GE(result.num_continued, 59U);
   EXPECT_EQ(read_file(out, kMaxBytes).value(), expected);
 }
 
@@ -235,9 +227,8 @@ TEST(QuantizeResume, OtherOptionsBeginAnew) {
   const ScratchDirectory scratch;
   const fs::path out = scratch.path() / "out.gguf";
   ASSERT_FALSE(quantize(options_for("", out, GgufTarget::kQ4_0), interrupt_at(30)).ok());
-  const auto result = quantize(options_for("", out, GgufTarget::kQ8_0));
-  ASSERT_TRUE(result.ok()) << result.status().message();
-  EXPECT_EQ(result->num_continued, 0U);
+  const auto result = value_of(quantize(options_for("", out, GgufTarget::kQ8_0)));
+  EXPECT_EQ(result.num_continued, 0U);
   const fs::path whole = scratch.path() / "whole.gguf";
   ASSERT_EQ(error_of(options_for("", whole, GgufTarget::kQ8_0)), "");
   EXPECT_TRUE(read_file(out, kMaxBytes).value() == read_file(whole, kMaxBytes).value());
@@ -257,9 +248,8 @@ TEST(QuantizeResume, AnotherCheckpointBeginsAnew) {
                       fs::last_write_time(first.path() / "model.safetensors"));
   const fs::path out = scratch.path() / "out.gguf";
   ASSERT_FALSE(quantize(options_for(model, out, GgufTarget::kF16), interrupt_at(10)).ok());
-  const auto result = quantize(options_for(other, out, GgufTarget::kF16));
-  ASSERT_TRUE(result.ok()) << result.status().message();
-  EXPECT_EQ(result->num_continued, 0U);
+  const auto result = value_of(quantize(options_for(other, out, GgufTarget::kF16)));
+  EXPECT_EQ(result.num_continued, 0U);
 }
 
 // Decodes w4a16 as compressed-tensors does, and compares with the source.
@@ -268,7 +258,7 @@ TEST(QuantizeW4A16, PacksTheNearestIntegers) {
   const fs::path out = scratch.path() / "w4a16";
   ASSERT_EQ(error_of(options_for("", out, W4A16Target{64})), "");
   const auto written = Checkpoint::open(out).value();
-  const auto source = Checkpoint::open(testing::abacus_path()).value();
+  const auto source = Checkpoint::open(abacus_path()).value();
   const std::string name = "model.layers.3.mlp.down_proj.";
   const TensorView packed = written->tensor(name + "weight_packed", {384, 1024 / 8}).value();
   const TensorView scales = written->tensor(name + "weight_scale", {384, 1024 / 64}).value();
@@ -306,9 +296,8 @@ TEST(QuantizeW4A16, ContinuesAndReplaces) {
   EXPECT_FALSE(quantize(options, interrupt_at(100)).ok());
   EXPECT_TRUE(fs::exists(out / "model.safetensors"));
   fs::create_directory(out.string() + ".replaced");  // of an earlier version
-  const auto result = quantize(options);
-  ASSERT_TRUE(result.ok()) << result.status().message();
-  EXPECT_GE(result->num_continued, 99U);
+  const auto result = value_of(quantize(options));
+  EXPECT_GE(result.num_continued, 99U);
   EXPECT_TRUE(read_file(out / "model.safetensors", kMaxBytes).value() == expected);
   EXPECT_EQ(std::distance(fs::directory_iterator(scratch.path()), fs::directory_iterator()), 2);
   scratch.write("w4a16/notes.txt", "x");
@@ -320,7 +309,7 @@ TEST(QuantizeW4A16, ContinuesAndReplaces) {
 TEST(QuantizeW4A16, KeepsTheSmallestNumbers) {
   const ScratchDirectory source;
   const ScratchDirectory scratch;
-  const fs::path abacus = testing::abacus_path();
+  const fs::path abacus = abacus_path();
   source.copy(abacus / "config.json", "config.json");
   std::string weights = read_file(abacus / "model.safetensors", kMaxBytes).value();
   const std::string name = "model.layers.3.mlp.down_proj.";
@@ -375,9 +364,8 @@ TEST(QuantizeW4A16, TakesOverNoFilesOfTheFolder) {
 TEST(QuantizeW4A16, TheOutputMayEndWithASeparator) {
   const ScratchDirectory scratch;
   QuantizeOptions options = options_for("", scratch.path() / "w4a16//", W4A16Target{});
-  const auto result = quantize(options);
-  ASSERT_TRUE(result.ok()) << result.status().message();
-  EXPECT_EQ(result->out, scratch.path() / "w4a16");
+  const auto result = value_of(quantize(options));
+  EXPECT_EQ(result.out, scratch.path() / "w4a16");
   EXPECT_TRUE(fs::exists(scratch.path() / "w4a16/model.safetensors"));
   options.force = true;
   EXPECT_EQ(error_of(options), "");
@@ -391,7 +379,7 @@ TEST(QuantizeW4A16, TheOutputMayEndWithASeparator) {
 TEST(QuantizeW4A16, WritesItsSchemeOnce) {
   const ScratchDirectory source;
   const ScratchDirectory scratch;
-  const fs::path abacus = testing::abacus_path();
+  const fs::path abacus = abacus_path();
   source.copy(abacus / "model.safetensors", "model.safetensors");
   std::string config = read_file(abacus / "config.json", 1 << 20).value();
   config.insert(config.find('{') + 1, "\"quantization_config\": null,");
@@ -418,7 +406,7 @@ TEST(QuantizeW4A16, RowsMustBeWholeGroups) {
                                       group_size)));
   }
   EXPECT_TRUE(fs::is_empty(scratch.path()));
-  const fs::path llama = testing::source_path("tests/golden/models/llama");
+  const fs::path llama = source_path("tests/golden/models/llama");
   const ScratchDirectory tiny;
   tiny.copy(llama / "default.config.json", "config.json");
   tiny.copy(llama / "model.safetensors", "model.safetensors");
@@ -529,17 +517,17 @@ TEST(QuantizeRefusals, NameTheSource) {
   EXPECT_THAT(error_of(options_for(q8.string(), out, GgufTarget::kQ4_0)),
               AllOf(HasSubstr("already quantized, in GGUF blocks of Q8_0"),
                     HasSubstr("take the one that it was made from")));
-  const std::string deepseek = testing::source_path("models/quire-abacus-deepseek").string();
+  const std::string deepseek = source_path("models/quire-abacus-deepseek").string();
   EXPECT_THAT(error_of(options_for(deepseek, out, GgufTarget::kQ4_0)),
               AllOf(HasSubstr("DeepseekV2ForCausalLM"), HasSubstr("multi-head latent attention"),
                     HasSubstr("--quantization fp8")));
-  const fs::path mixtral = testing::source_path("tests/golden/models/mixtral");
+  const fs::path mixtral = source_path("tests/golden/models/mixtral");
   ScratchDirectory experts;
   experts.copy(mixtral / "default.config.json", "config.json");
   experts.copy(mixtral / "model.safetensors", "model.safetensors");
   EXPECT_THAT(error_of(options_for(experts.path().string(), out, W4A16Target{})),
               HasSubstr("a mixture of experts"));
-  const fs::path vision = testing::source_path("tests/golden/models/gemma3_vision");
+  const fs::path vision = source_path("tests/golden/models/gemma3_vision");
   ScratchDirectory multimodal;
   multimodal.copy(vision / "default.config.json", "config.json");
   multimodal.copy(vision / "model.safetensors", "model.safetensors");
@@ -636,7 +624,7 @@ TEST(QuantizeChangedSource, IsNoticed) {
 
 // A copy of the embedded model.
 std::string embedded_copy(const ScratchDirectory& scratch) {
-  const fs::path abacus = testing::abacus_path();
+  const fs::path abacus = abacus_path();
   for (const char* name : {"config.json", "model.safetensors", "tokenizer.json"}) {
     scratch.copy(abacus / name, name);
   }
@@ -687,7 +675,7 @@ TEST(QuantizeRefusals, KeepTheNamesOfTheModel) {
   EXPECT_EQ(error_of(options_for(model, scratch.path() / "shard-3.gguf", GgufTarget::kF16)), "");
   // A sharded checkpoint has no such file, and one would take the place of its shards.
   const ScratchDirectory sharded;
-  const fs::path golden = testing::source_path("tests/golden/models/mistral_sharded");
+  const fs::path golden = source_path("tests/golden/models/mistral_sharded");
   sharded.copy(golden / "default.config.json", "config.json");
   for (const char* name : {"model-00001-of-00003.safetensors", "model-00002-of-00003.safetensors",
                            "model-00003-of-00003.safetensors", "model.safetensors.index.json"}) {
@@ -750,4 +738,4 @@ TEST(QuantizeSource, NamesTensorsThatAreNotTheModels) {
 }
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

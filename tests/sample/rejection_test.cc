@@ -66,7 +66,7 @@ struct Drafting {
   RejectionMethod method = RejectionMethod::kStandard;
   int num_drafts = 1;
   bool samples_drafts = true;
-  // The noise of the drafter; by default the one that is meant for it.
+  // The noise of the drafter; by default DraftNoise's noise for drafts.
   std::function<TokenNoise(const DraftNoise&, uint64_t seed, uint64_t position, size_t draft_idx)>
       draft_noise = [](const DraftNoise& noise, uint64_t, uint64_t, size_t draft_idx) {
         return noise.draft(draft_idx);
@@ -213,7 +213,7 @@ double ratio(size_t last, size_t token) {
   return static_cast<double>(kTarget[last][token]) / static_cast<double>(kDrafter[last][token]);
 }
 
-// The expected number of accepted drafts behind a context. `survival` is the chance that the drafts
+// The expected number of accepted drafts after a context. `survival` is the chance that the drafts
 // so far are accepted, which block verification bounds for the whole prefix, and standard rejection
 // sampling for each draft.
 double expected_accepted(RejectionMethod method, size_t last, double survival, int num_drafts) {
@@ -256,7 +256,7 @@ TEST(VerifyDrafts, BlocksAcceptAtLeastAsManyAsStandard) {
 
 // ---- Single decisions
 
-// Verifies drafts against one target distribution per position; none for the positions behind.
+// Verifies drafts against one target distribution per position; later positions have none.
 VerifiedDrafts verify(RejectionMethod method, const std::vector<Draft>& drafts,
                       const std::vector<Probs>& targets, const DraftNoise& noise) {
   TokenDistribution target;
@@ -335,7 +335,7 @@ TEST(VerifyDrafts, DraftsBehindAForbiddenOneAreNotLookedAt) {
   const Probs even = {0.5F, 0.5F, 0}, probs = {0.3F, 0.3F, 0.4F};
   for (const RejectionMethod method : kMethods) {
     for (uint64_t seed = 0; seed < 500; ++seed) {
-      // The position behind the forbidden draft has no target distribution.
+      // The position after the forbidden draft has no target distribution.
       const VerifiedDrafts verified = verify(method, {{2, probs}, {1, probs}}, {even}, {seed, 1});
       ASSERT_EQ(verified.num_accepted, 0U);
       ASSERT_THAT(verified.next_token, ::testing::AnyOf(0, 1));

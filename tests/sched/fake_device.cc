@@ -59,7 +59,7 @@ std::vector<SpanResult> FakeDevice::run(const BatchPlan& plan,
     add_slot(added, root_content(salt_of(added.seq_id)));
   }
   for (const BlockTableAppend& append : plan.block_appends) append_blocks(append);
-  // As in a layer, the whole batch writes before any sequence reads.
+  // The whole batch writes before any sequence reads, as in a layer.
   for (const SeqSpan& span : plan.spans) write(plan, span);
   for (const SeqSpan& span : plan.spans) check_reads(span);
   std::vector<SpanResult> spans;
@@ -175,8 +175,8 @@ void FakeDevice::write_chunk(const BatchPlan& plan, const SeqSpan& span, Slot& s
   num_computed_tokens_ += span.num_tokens;
 }
 
-// Writes the newest token, then as many drafts as the span has further tokens. A pseudo-random
-// number of leading drafts is what the model would sample, or as many as of those reported.
+// Writes the newest token, then one draft per further token of the span. A pseudo-random number of
+// leading drafts, or the reported number, equals the tokens that the model would sample.
 void FakeDevice::write_next_tokens(const BatchPlan& plan, const SeqSpan& span, Slot& slot) {
   QUIRE_CHECK(!slot.fresh && slot.num_computed + 1 == static_cast<int>(slot.token_ids.size()),
               "[sim] a slot decodes before its known tokens are computed");

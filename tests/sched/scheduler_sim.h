@@ -77,7 +77,7 @@ class SchedulerSim {
   void check_kv_events();
   // The drafts that the span should have.
   int num_drafts_of(const SeqSpan& span, bool is_constrained) const;
-  // Checks rule tables as the device sees them: slots that are removed and added, plan by plan.
+  // Checks the rule tables that a device builds from the slots that each plan removes and adds.
   void check_rule_tables(const BatchPlan& plan);
   void check_no_overtaking(const BatchPlan& plan);
   // Checks strict priority: no sequence may wait for resources that preempting all lower ranks

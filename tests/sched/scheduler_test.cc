@@ -302,7 +302,7 @@ TEST_F(SchedulerTest, FewerDraftsAreVerifiedWhileManySequencesDecode) {
   EXPECT_THAT(lengths, ElementsAre(5, 2, 1, 1));
 }
 
-// As on a GPU: the runner chooses the number for each step, while others are in flight.
+// On a GPU, the runner chooses the number of drafts per step while other steps are in flight.
 TEST_F(SchedulerTest, EachStepMayVerifyAnotherNumberOfDrafts) {
   config_.num_drafts = 4;
   config_.draft_ranges = {{.first = 1, .last = 1, .num_drafts = 3}};

@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <fstream>
@@ -12,6 +11,9 @@
 #include <string_view>
 #include <thread>
 
+#include "support/scratch_directory.h"
+#include "support/value_of.h"
+
 namespace quire::server {
 
 namespace {
@@ -19,13 +21,12 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(ApiKeys, FindsKeysAsBearerAndAsPassword) {
-  const Result<ApiKeys> keys = ApiKeys::create({"alpha", "beta"}, "");
-  ASSERT_TRUE(keys.ok());
-  EXPECT_EQ(keys->find("Bearer alpha"), 0);
-  EXPECT_EQ(keys->find("bearer  beta"), 1);
-  EXPECT_EQ(keys->find("Basic YW55Om5vbmU="), std::nullopt);  // any:none
-  EXPECT_EQ(keys->find("Basic YW55OmFscGhh"), 0);             // any:alpha
-  EXPECT_EQ(keys->find("basic OmJldGE="), 1);                 // :beta
+  const ApiKeys keys = testing::value_of(ApiKeys::create({"alpha", "beta"}, ""));
+  EXPECT_EQ(keys.find("Bearer alpha"), 0);
+  EXPECT_EQ(keys.find("bearer  beta"), 1);
+  EXPECT_EQ(keys.find("Basic YW55Om5vbmU="), std::nullopt);  // any:none
+  EXPECT_EQ(keys.find("Basic YW55OmFscGhh"), 0);             // any:alpha
+  EXPECT_EQ(keys.find("basic OmJldGE="), 1);                 // :beta
 }
 
 TEST(ApiKeys, RefusesEverythingElse) {
@@ -70,30 +71,27 @@ TEST(ApiKeys, NoHeaderIsAKeyByChance) {
 }
 
 TEST(ApiKeys, ReadsAFileOfKeys) {
-  const std::string path = ::testing::TempDir() + "/keys.txt";
-  std::ofstream(path) << "# the team's\none\n\n  two \r\n";
-  const Result<ApiKeys> keys = ApiKeys::create({"zero"}, path);
-  ASSERT_TRUE(keys.ok()) << keys.status().message();
-  EXPECT_EQ(keys->size(), 3);
-  EXPECT_EQ(keys->find("Bearer two"), 2);
-  std::ofstream(path) << "# nobody\n";
+  const testing::ScratchDirectory scratch;
+  const std::string path = scratch.write("keys.txt", "# the team's\none\n\n  two \r\n");
+  const ApiKeys keys = testing::value_of(ApiKeys::create({"zero"}, path));
+  EXPECT_EQ(keys.size(), 3);
+  EXPECT_EQ(keys.find("Bearer two"), 2);
+  scratch.write("keys.txt", "# nobody\n");
   EXPECT_THAT(ApiKeys::create({}, path).status().message(), HasSubstr("no key"));
   EXPECT_FALSE(ApiKeys::create({}, path + ".absent").ok());
 }
 
 TEST(ApiKeys, AKeyOfAFileIsNeverTruncated) {
-  const std::string path = ::testing::TempDir() + "/keys_with_more.txt";
+  const testing::ScratchDirectory scratch;
   for (const std::string line : {"passé", "épass", "\xEF\xBB\xBFpass", "pass\x7f", "\1pass"}) {
-    std::ofstream(path) << line << '\n';
-    const Status status = ApiKeys::create({}, path).status();
+    const Status status = ApiKeys::create({}, scratch.write("keys", line + "\n")).status();
     EXPECT_THAT(status.message(), HasSubstr("visible ASCII")) << line;
   }
-  std::ofstream(path) << " \t\r\n\tpass \t\r\n";
-  const Result<ApiKeys> keys = ApiKeys::create({}, path);
-  ASSERT_TRUE(keys.ok()) << keys.status().message();
-  EXPECT_EQ(keys->size(), 1);
-  EXPECT_EQ(keys->find("Bearer pass"), 0);
-  EXPECT_EQ(keys->find("Bearer passé"), std::nullopt);
+  const std::string path = scratch.write("keys", " \t\r\n\tpass \t\r\n");
+  const ApiKeys keys = testing::value_of(ApiKeys::create({}, path));
+  EXPECT_EQ(keys.size(), 1);
+  EXPECT_EQ(keys.find("Bearer pass"), 0);
+  EXPECT_EQ(keys.find("Bearer passé"), std::nullopt);
 }
 
 TEST(ApiKeys, RefusesKeysThatNoHeaderCanCarryWithoutShowingThem) {
@@ -117,16 +115,14 @@ TEST(ApiKeys, AnOnlyKeyNeedsNoSalt) {
 }
 
 TEST(ApiKeys, AFileMayBeAPipe) {
-  const std::string pipe =
-      ::testing::TempDir() + "quire_keys_" + std::to_string(::getpid()) + ".fifo";
-  ::unlink(pipe.c_str());
+  const testing::ScratchDirectory scratch;
+  const std::string pipe = scratch.path() / "keys";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   std::thread writer([&] { std::ofstream(pipe) << "secret\n"; });
   const Result<ApiKeys> keys = ApiKeys::create({}, pipe);
   writer.join();
   ASSERT_TRUE(keys.ok()) << keys.status().message();
   EXPECT_EQ(keys->find("Bearer secret"), 0);
-  ::unlink(pipe.c_str());
 }
 
 }  // namespace
@@ -141,8 +137,8 @@ TEST(Hosts, AddressesAndLocalhostAreWhateverTheyAreCalled) {
 }
 
 TEST(KeyFiles, MayBeReadByOthers) {
-  const std::string path = ::testing::TempDir() + "/quire_keys_" + std::to_string(::getpid());
-  std::ofstream(path) << "key\n";
+  const testing::ScratchDirectory scratch;
+  const std::string path = scratch.write("keys", "key\n");
   for (const mode_t mode : {0600, 0400, 0640, 0440}) {
     ASSERT_EQ(::chmod(path.c_str(), mode), 0);
     EXPECT_FALSE(others_may_read(path)) << mode;

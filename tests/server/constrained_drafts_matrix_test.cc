@@ -14,12 +14,9 @@
 #include "server/structured_output.h"
 #include "support/shared_data.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
 
-using testing::Collected;
-using testing::kApplesSchema;
-using testing::stats_at_rest;
 using Kind = GrammarSpec::Kind;
 
 constexpr std::string_view kCallSchema = R"({"type": "array", "minItems": 1, "maxItems": 1,
@@ -51,7 +48,7 @@ const Grammar kGrammars[] = {
 
 constexpr std::string_view kReasoning = " It is 25.</think>";
 
-// Makes the model begin with the tokens `ids`, which the inner constraint sees as well.
+// Makes the model begin with the tokens `ids`, which the inner constraint accepts as well.
 class Scripted final : public TokenConstraint {
  public:
   Scripted(std::vector<int32_t> ids, std::unique_ptr<TokenConstraint> inner)
@@ -109,12 +106,11 @@ class Subject {
     if (!method.empty()) {
       const bool is_model = method.starts_with("\"draft_model");
       const std::string model =
-          is_model ? fmt::format(R"(, "model": "{}")", testing::abacus_path().string())
-                   : std::string();
+          is_model ? fmt::format(R"(, "model": "{}")", abacus_path().string()) : std::string();
       config.speculative_config = fmt::format(
           R"({{"method": {}{}, "enable_adaptive_verification": {}}})", method, model, is_adaptive);
     }
-    engine_ = testing::make_engine(config);
+    engine_ = make_engine(config);
     api_ = server::make_engine_api(*engine_);
   }
 
@@ -129,7 +125,7 @@ class Subject {
     std::vector<Request> requests;
     for (int i = 0; i < 4; ++i) {
       const std::vector<int32_t> script = encode(i < 2 ? reasoning : text);
-      Request request = testing::apples_question(*engine_, 20 + i, 50);
+      Request request = apples_question(*engine_, 20 + i, 50);
       request.prompt_token_ids = encode(request.prompt + text + text);
       request.prompt.clear();
       request.sampling.logprobs = 1;
@@ -139,11 +135,11 @@ class Subject {
     }
     if (mixed) {
       for (const int number : {30, 31}) {
-        requests.push_back(testing::apples_question(*engine_, number, 40));
+        requests.push_back(apples_question(*engine_, number, 40));
         requests.back().sampling.logprobs = 1;
       }
     }
-    return testing::run_all(*engine_, requests);
+    return run_all(*engine_, requests);
   }
 
   size_t num_tokens(std::string_view text) const { return encode(std::string(text)).size(); }
@@ -154,8 +150,7 @@ class Subject {
     return engine_->encode(text, false).value();
   }
 
-  GrammarCompiler compiler_{*testing::embedded_tokenizer(), std::array{testing::kEmbeddedEosId},
-                            testing::ample_time()};
+  GrammarCompiler compiler_{*embedded_tokenizer(), std::array{kEmbeddedEosId}, ample_time()};
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<server::EngineApi> api_;
 };
@@ -180,15 +175,14 @@ TEST_P(ConstrainedDraftsMatrix, EachCellHasTheOutputsOfARunWithoutDrafts) {
     for (const Grammar& grammar : kGrammars) {
       SCOPED_TRACE(fmt::format("{}{}", grammar.name, reasons ? " after reasoning" : ""));
       const int64_t before = subject.drafts().num_accepted;
-      testing::expect_same(subject.run(grammar, reasons, false), ordinary(grammar, reasons, false));
+      expect_same(subject.run(grammar, reasons, false), ordinary(grammar, reasons, false));
       const int64_t accepted = subject.drafts().num_accepted - before;
       num_accepted += accepted;
       if (is_lookup) {
         EXPECT_GT(accepted, 0);
       }
     }
-    testing::expect_same(subject.run(kGrammars[0], reasons, true),
-                         ordinary(kGrammars[0], reasons, true));
+    expect_same(subject.run(kGrammars[0], reasons, true), ordinary(kGrammars[0], reasons, true));
   }
   EXPECT_GT(num_accepted, 0);
 }
@@ -198,7 +192,7 @@ TEST(ConstrainedDraftsAdaptive, HaveTheOutputsOfARunWithoutDrafts) {
   Subject subject(kMethods[4].config, true);
   for (const bool reasons : {false, true}) {
     for (const Grammar& grammar : kGrammars) {
-      testing::expect_same(subject.run(grammar, reasons, true), ordinary(grammar, reasons, true));
+      expect_same(subject.run(grammar, reasons, true), ordinary(grammar, reasons, true));
     }
   }
 }
@@ -218,12 +212,11 @@ TEST(ConstrainedDraftsReference, EndsWithTheExampleWhereItMust) {
   }
 }
 
-// The drafts of a step begin in the reasoning and end in the JSON behind it: both fit into one
-// span.
+// The drafts of a step begin in the reasoning and end in the JSON after it: both fit into one span.
 TEST(ConstrainedDraftsAfterReasoning, AreAcceptedAcrossItsEnd) {
   Subject subject(R"("suffix", "num_speculative_tokens": 15)");
   const std::vector<Collected> outputs = subject.run(kGrammars[0], true, false);
-  testing::expect_same(outputs, ordinary(kGrammars[0], true, false));
+  expect_same(outputs, ordinary(kGrammars[0], true, false));
   // The reasoning has 15 tokens or fewer, so a span with all of its drafts accepted crosses its
   // end.
   EXPECT_LE(subject.num_tokens(kReasoning), 15);
@@ -231,4 +224,4 @@ TEST(ConstrainedDraftsAfterReasoning, AreAcceptedAcrossItsEnd) {
 }
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

@@ -112,6 +112,13 @@ class FakeEngine final : public server::EngineApi {
     }
     on_output(std::move(output));
   }
+  // Sends an error, which ends the request.
+  void fail(RequestId id, Status error = internal_error("[sample] NaN logits")) {
+    Output output;
+    output.finish_reason = FinishReason::kError;
+    output.error = std::move(error);
+    send(id, std::move(output));
+  }
   // Prepares a request with several samples.
   void expect_answers(RequestId id, int n) {
     const std::lock_guard lock(mutex_);
@@ -198,6 +205,17 @@ class FakeExchange final : public http::Exchange {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return ended_; });
     return response_;
+  }
+  // Waits, and expects this status.
+  http::Response wait(int status, const char* file = __builtin_FILE(),
+                      int line = __builtin_LINE()) {
+    http::Response response = wait();
+    if (response.status != status) {
+      ADD_FAILURE_AT(file, line) << "got status " << response.status << ", expected " << status
+                                 << '\n'
+                                 << response.body;
+    }
+    return response;
   }
   // Waits until the stream has this text.
   void wait_for(std::string_view text) {

@@ -293,10 +293,7 @@ TEST_F(MessagesApi, ErrorsHaveAnthropicsShape) {
   EXPECT_THAT(error("{}", key), of_type("rate_limit_error"));
   engine_.say(1, "a");
   running->wait_for("text_delta");
-  Output failed;
-  failed.finish_reason = FinishReason::kError;
-  failed.error = internal_error("[sample] NaN logits");
-  engine_.send(1, failed);
+  engine_.fail(1);
   EXPECT_THAT(
       running->wait().body,
       HasSubstr("event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"api_error\""));

@@ -439,16 +439,13 @@ TEST_F(OllamaApi, ErrorsHaveOllamasShape) {
   EXPECT_THAT(error(chat_with(), key), HasSubstr(R"({"error":"[server] )"));
   engine_.say(1, "a");
   running->wait_for(R"("content":"a")");
-  Output failed;
-  failed.finish_reason = FinishReason::kError;
-  failed.error = internal_error("[sample] NaN logits");
-  engine_.send(1, failed);
+  engine_.fail(1);
   EXPECT_THAT(running->wait().body,
               ::testing::EndsWith(
                   "{\"error\":\"[server] internal error; the server's log has the details\"}\n"));
 }
 
-// As `curl -d` sends it, but not as a page of another site can.
+// `curl -d` declares its body a form. A page of another site can do so, too, and is refused.
 TEST_F(OllamaApi, TakesABodyThatIsDeclaredAForm) {
   start();
   const auto send = [&](const std::string& path, http::Headers headers) {

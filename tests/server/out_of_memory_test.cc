@@ -139,8 +139,8 @@ TEST(OutOfMemory, ARequestWhoseOutputIsLostDoesNotWaitForItsOtherSamples) {
   }
 }
 
-// Pushes a request behind `num_others` tasks of the workers. Returns whether there was memory for
-// it.
+// Pushes a request after `num_others` tasks of the workers. Returns whether there was memory for
+// the request.
 bool push_grammar(int num_others, int num_left) {
   std::promise<void> may_go;
   std::promise<void> done;

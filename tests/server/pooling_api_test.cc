@@ -38,8 +38,7 @@ class Embeddings : public ServiceTest {
     engine_.send(id, std::move(output));
   }
   std::string refusal(const std::string& body) {
-    const http::Response response = post(body)->wait();
-    EXPECT_EQ(response.status, 400) << response.body;
+    const http::Response response = post(body)->wait(400);
     return response.body;
   }
 };
@@ -53,8 +52,7 @@ TEST_F(Embeddings, AreInTheOrderOfTheInputs) {
   EXPECT_THAT(engine_.wait_for(2).prompt_token_ids, ElementsAre(1, 2));
   finish(2, {-1, 1e-9F});
   finish(1, {0.1F, 0.25F});
-  const http::Response response = exchange->wait();
-  EXPECT_EQ(response.status, 200);
+  const http::Response response = exchange->wait(200);
   EXPECT_THAT(response.body, HasSubstr(R"({"id":"embd-r1","created":)"));
   EXPECT_THAT(response.body,
               HasSubstr(R"("model":"fake","object":"list","data":[)"
@@ -116,8 +114,7 @@ TEST_F(Embeddings, AreTheOnlyRoutesOfTheirModel) {
            {"/v1/completions", R"({"prompt":"a"})"},
            {"/v1/chat/completions", R"({"messages":[{"role":"user","content":"a"}]})"},
            {"/v1/rerank", R"({"query":"a","documents":["b"]})"}}) {
-    const http::Response response = call("POST", path, body)->wait();
-    EXPECT_EQ(response.status, 404) << path;
+    const http::Response response = call("POST", path, body)->wait(404);
     EXPECT_THAT(response.body, HasSubstr("embeds texts and does not generate; use POST "
                                          "/v1/embeddings"));
   }
@@ -127,24 +124,21 @@ TEST_F(Embeddings, AreTheOnlyRoutesOfTheirModel) {
 class Scores : public ServiceTest {
  protected:
   std::string refusal(const std::string& path, const std::string& body) {
-    const http::Response response = call("POST", path, body)->wait();
-    EXPECT_EQ(response.status, 400) << response.body;
+    const http::Response response = call("POST", path, body)->wait(400);
     return response.body;
   }
 };
 
 TEST_F(Scores, NeedTheTokensOfTheRerankersPrompt) {
   const http::Response response =
-      call("POST", "/rerank", R"({"query":"a","documents":["b"]})")->wait();
-  EXPECT_EQ(response.status, 404);
+      call("POST", "/rerank", R"({"query":"a","documents":["b"]})")->wait(404);
   EXPECT_THAT(response.body, HasSubstr("has 12 tokens for '<|im_start|>', expected one; serve a "
                                        "reranker"));
   EXPECT_THAT(get("/v1/models").body, HasSubstr(R"("task":"generate")"));
 }
 
 TEST_F(Scores, NoEmbeddingsComeFromAModelThatGenerates) {
-  const http::Response response = call("POST", "/v1/embeddings", R"({"input":"a"})")->wait();
-  EXPECT_EQ(response.status, 404);
+  const http::Response response = call("POST", "/v1/embeddings", R"({"input":"a"})")->wait(404);
   EXPECT_THAT(response.body, HasSubstr("the model 'fake' generates text and has no embeddings"));
 }
 

@@ -204,10 +204,7 @@ TEST_F(ResponsesApi, AFailureEndsTheStreamWithItsError) {
   engine_.wait_for(1);
   engine_.say(1, "ab");
   exchange->wait_for("delta");
-  Output failed;
-  failed.finish_reason = FinishReason::kError;
-  failed.error = internal_error("[sample] NaN logits");
-  engine_.send(1, failed);
+  engine_.fail(1);
   const std::string body = exchange->wait().body;
   EXPECT_THAT(body, HasSubstr(R"(event: error
 data: {"type":"error","sequence_number":5,"code":"server_error","message":"[server] internal)"));
@@ -392,7 +389,7 @@ TEST_F(ResponsesApi, RefusesByNameWithTheRemedy) {
 
 // --- Stored responses ---
 
-// Behind the head of a stream, a larger first event would close the connection.
+// After the head of a stream, a larger first event would close the connection.
 TEST_F(ResponsesApi, RefusesFieldsThatAreTooLongToRepeat) {
   const std::string half(kMaxRepeatedBytes / 2, 'x');
   expect_refusals(
@@ -512,8 +509,7 @@ TEST_F(StoredResponsesTest, AreReadAndDeletedByTheirKeyAlone) {
   EXPECT_EQ(get(path_of(id), others).status, 404);
   EXPECT_EQ(call("DELETE", path_of(id), "", others)->wait().status, 404);
   const http::Response refused =
-      post(R"({"input":"x","previous_response_id":")" + id + R"("})", others)->wait();
-  EXPECT_EQ(refused.status, 400);
+      post(R"({"input":"x","previous_response_id":")" + id + R"("})", others)->wait(400);
   EXPECT_THAT(refused.body, HasSubstr("previous_response_not_found"));
   EXPECT_EQ(call("DELETE", path_of(id), "", mine)->wait().body,
             R"({"id":")" + id + R"(","object":"response","deleted":true})");

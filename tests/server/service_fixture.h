@@ -49,6 +49,11 @@ class ServiceTest : public ::testing::Test {
                      exchange);
     return exchange;
   }
+  // POST /v1/completions.
+  std::shared_ptr<FakeExchange> complete(std::string body, http::Headers headers = {},
+                                         size_t room = SIZE_MAX) {
+    return call("POST", "/v1/completions", std::move(body), std::move(headers), room);
+  }
   http::Response get(const std::string& path, http::Headers headers = {}) {
     return call("GET", path, "", std::move(headers))->wait();
   }

@@ -21,6 +21,7 @@
 #include "server/request_context.h"
 #include "server/service_fixture.h"
 #include "support/eventually.h"
+#include "support/value_of.h"
 
 namespace quire::server {
 namespace {
@@ -31,15 +32,13 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 TEST_F(ServiceTest, RespondsToACompletion) {
-  const auto exchange = call("POST", "/v1/completions", R"({"prompt":"hi","max_tokens":4})",
-                             {{"x-request-id", "mine-1"}});
+  const auto exchange = complete(R"({"prompt":"hi","max_tokens":4})", {{"x-request-id", "mine-1"}});
   const Request request = engine_.wait_for(1);
   EXPECT_THAT(request.prompt_token_ids, ElementsAre('h', 'i'));
   EXPECT_EQ(request.sampling.max_tokens, 4);
   engine_.say(1, "ab");
   engine_.say(1, "c", FinishReason::kStop);
-  const http::Response response = exchange->wait();
-  EXPECT_EQ(response.status, 200);
+  const http::Response response = exchange->wait(200);
   EXPECT_EQ(header(response, "x-request-id"), "mine-1");
   EXPECT_THAT(response.body, HasSubstr(R"("text":"abc")"));
   EXPECT_THAT(response.body, HasSubstr(R"("finish_reason":"stop")"));
@@ -49,8 +48,7 @@ TEST_F(ServiceTest, RespondsToACompletion) {
 
 TEST_F(ServiceTest, StreamsOutputsAndEndsWithDone) {
   const auto exchange =
-      call("POST", "/v1/completions",
-           R"({"prompt":"hi","stream":true,"stream_options":{"include_usage":true}})");
+      complete(R"({"prompt":"hi","stream":true,"stream_options":{"include_usage":true}})");
   engine_.wait_for(1);
   engine_.say(1, "ab");
   exchange->wait_for(R"("text":"ab")");
@@ -63,7 +61,7 @@ TEST_F(ServiceTest, StreamsOutputsAndEndsWithDone) {
 }
 
 TEST_F(ServiceTest, PutsSeveralPromptsAndAnswersIntoOrder) {
-  const auto exchange = call("POST", "/v1/completions", R"({"prompt":["a","b"],"n":2})");
+  const auto exchange = complete(R"({"prompt":["a","b"],"n":2})");
   engine_.wait_for(2);
   engine_.expect_answers(1, 2);
   engine_.expect_answers(2, 2);
@@ -72,11 +70,10 @@ TEST_F(ServiceTest, PutsSeveralPromptsAndAnswersIntoOrder) {
   engine_.say(2, "z", FinishReason::kStop, 0);
   engine_.say(1, "w", FinishReason::kStop, 1);
   const http::Response response = exchange->wait();
-  const auto document = JsonDocument::parse(response.body, "body");
-  ASSERT_TRUE(document.ok());
+  const auto document = testing::value_of(JsonDocument::parse(response.body, "body"));
   std::string texts;
   simdjson::dom::array choices;
-  ASSERT_EQ(document->root()["choices"].get(choices), simdjson::SUCCESS);
+  ASSERT_EQ(document.root()["choices"].get(choices), simdjson::SUCCESS);
   for (const simdjson::dom::element choice : choices) {
     std::string_view text;
     ASSERT_EQ(choice["text"].get(text), simdjson::SUCCESS);
@@ -95,7 +92,7 @@ TEST_F(ServiceTest, ChatsThroughTheTemplate) {
 }
 
 TEST_F(ServiceTest, ADisconnectCancelsTheRequest) {
-  const auto exchange = call("POST", "/v1/completions", R"({"prompt":"hi","stream":true})");
+  const auto exchange = complete(R"({"prompt":"hi","stream":true})");
   engine_.wait_for(1);
   engine_.say(1, "a");
   exchange->close();
@@ -104,18 +101,15 @@ TEST_F(ServiceTest, ADisconnectCancelsTheRequest) {
 }
 
 TEST_F(ServiceTest, AnErrorOfTheEngineIsTheCallsOwn) {
-  const auto whole = call("POST", "/v1/completions", R"({"prompt":"a"})");
+  const auto whole = complete(R"({"prompt":"a"})");
   engine_.wait_for(1);
-  Output failed;
-  failed.finish_reason = FinishReason::kError;
-  failed.error = internal_error("[sample] NaN logits");
-  engine_.send(1, failed);
+  engine_.fail(1);
   EXPECT_EQ(whole->wait().status, 500);
 
-  const auto stream = call("POST", "/v1/completions", R"({"prompt":"a","stream":true})");
+  const auto stream = complete(R"({"prompt":"a","stream":true})");
   engine_.wait_for(2);
   engine_.say(2, "a");
-  engine_.send(2, failed);
+  engine_.fail(2);
   const http::Response response = stream->wait();
   EXPECT_THAT(response.body, HasSubstr(R"("text":"a")"));
   EXPECT_THAT(response.body, HasSubstr(R"({"error":)"));
@@ -134,7 +128,7 @@ std::string warnings_of(Act act) {
 
 TEST_F(ServiceTest, ServerErrorsAreLoggedWithTheRequestsId) {
   const auto ask = [&](const char* id, const char* body) {
-    return call("POST", "/v1/completions", body, {{"x-request-id", id}});
+    return complete(body, {{"x-request-id", id}});
   };
   std::vector<http::Response> answers;
   const std::string log = warnings_of([&] {
@@ -144,10 +138,7 @@ TEST_F(ServiceTest, ServerErrorsAreLoggedWithTheRequestsId) {
     const auto failing = ask("failing", R"({"prompt":"a","stream":true})");
     engine_.wait_for(1);
     engine_.say(1, "a");
-    Output failed;
-    failed.finish_reason = FinishReason::kError;
-    failed.error = internal_error("[sample] NaN logits");
-    engine_.send(1, failed);
+    engine_.fail(1);
     answers.push_back(failing->wait());
     engine_.encode_error_ = internal_error("[tokenizer] no encoding");
     answers.push_back(ask("unread", R"({"prompt":"a"})")->wait());
@@ -178,7 +169,7 @@ TEST_F(ServiceTest, ServerErrorsAreLoggedWithTheRequestsId) {
 
 TEST_F(ServiceTest, ClientErrorsAreNotLoggedAsErrors) {
   const std::string log = warnings_of([&] {
-    EXPECT_EQ(call("POST", "/v1/completions", "{}")->wait().status, 400);
+    EXPECT_EQ(complete("{}")->wait().status, 400);
     EXPECT_EQ(get("/nothing").status, 404);
   });
   EXPECT_EQ(log, "");
@@ -186,7 +177,7 @@ TEST_F(ServiceTest, ClientErrorsAreNotLoggedAsErrors) {
 
 TEST_F(ServiceTest, ARefusalOfOnePromptCancelsTheOthers) {
   engine_.refusal_ = invalid_argument("[request] no");
-  const auto exchange = call("POST", "/v1/completions", R"({"prompt":["a","b"]})");
+  const auto exchange = complete(R"({"prompt":["a","b"]})");
   EXPECT_EQ(exchange->wait().status, 400);
 }
 
@@ -214,8 +205,7 @@ TEST_F(ServiceTest, ARequestThatTheEngineRefusesReleasesItsCapacityBeforeTheResp
   start({.admission = {.max_num_seqs = 1, .max_num_queued_reqs = 0}});
   engine_.refusal_ = invalid_argument("[request] no");
   std::shared_ptr<FakeExchange> second;
-  const auto first = std::make_shared<Insistent>(
-      [&] { second = call("POST", "/v1/completions", R"({"prompt":"a"})"); });
+  const auto first = std::make_shared<Insistent>([&] { second = complete(R"({"prompt":"a"})"); });
   std::future<int> status = first->status();
   service_->handle({.method = "POST",
                     .path = "/v1/completions",
@@ -230,8 +220,7 @@ TEST_F(ServiceTest, ARequestThatTheEngineRefusesReleasesItsCapacityBeforeTheResp
 
 TEST_F(ServiceTest, RefusesRequestsThatCanNeverFitWithTheNumbers) {
   const std::string body = R"({"prompt":")" + std::string(64, 'x') + R"("})";
-  const http::Response response = call("POST", "/v1/completions", body)->wait();
-  EXPECT_EQ(response.status, 400);
+  const http::Response response = complete(body)->wait(400);
   EXPECT_THAT(response.body, HasSubstr("context_length_exceeded"));
   EXPECT_THAT(response.body, HasSubstr("64 tokens"));
   // Clients recognise the error by these words.
@@ -241,9 +230,7 @@ TEST_F(ServiceTest, RefusesRequestsThatCanNeverFitWithTheNumbers) {
 
 TEST_F(ServiceTest, SaysWhichOfSeveralPromptsIsWrong) {
   const auto refusal = [&](const std::string& prompt) {
-    const http::Response response =
-        call("POST", "/v1/completions", R"({"prompt":)" + prompt + "}")->wait();
-    EXPECT_EQ(response.status, 400);
+    const http::Response response = complete(R"({"prompt":)" + prompt + "}")->wait(400);
     return response.body;
   };
   const std::string text(64, 'x');
@@ -264,14 +251,13 @@ TEST_F(ServiceTest, SaysWhichOfSeveralPromptsIsWrong) {
 
 TEST_F(ServiceTest, TooManyIsFourTwentyNineWithAHint) {
   start({.admission = {.max_num_seqs = 1, .max_num_queued_reqs = 0}});
-  const auto first = call("POST", "/v1/completions", R"({"prompt":"a"})");
+  const auto first = complete(R"({"prompt":"a"})");
   engine_.wait_for(1);
-  const http::Response refused = call("POST", "/v1/completions", R"({"prompt":"a"})")->wait();
-  EXPECT_EQ(refused.status, 429);
+  const http::Response refused = complete(R"({"prompt":"a"})")->wait(429);
   EXPECT_EQ(header(refused, "retry-after"), "1");
   engine_.say(1, "a", FinishReason::kStop);
   first->wait();
-  const auto second = call("POST", "/v1/completions", R"({"prompt":"a"})");
+  const auto second = complete(R"({"prompt":"a"})");
   engine_.wait_for(2);
   engine_.say(2, "a", FinishReason::kStop);
   EXPECT_EQ(second->wait().status, 200);
@@ -279,19 +265,17 @@ TEST_F(ServiceTest, TooManyIsFourTwentyNineWithAHint) {
 
 TEST_F(ServiceTest, EachPromptWaitsUntilItsOwnFirstToken) {
   start({.admission = {.max_num_queued_tokens = 8}});
-  call("POST", "/v1/completions", R"({"prompt":["aaaa","bbbb"]})");
+  complete(R"({"prompt":["aaaa","bbbb"]})");
   engine_.wait_for(2);
   engine_.say(1, "x");
-  const auto status_of = [&](const char* body) {
-    return call("POST", "/v1/completions", body)->wait().status;
-  };
+  const auto status_of = [&](const char* body) { return complete(body)->wait().status; };
   EXPECT_EQ(status_of(R"({"prompt":"ccccc"})"), 429) << "bbbb has not prompt_started";
-  const auto fits = call("POST", "/v1/completions", R"({"prompt":"cccc"})");
+  const auto fits = complete(R"({"prompt":"cccc"})");
   engine_.wait_for(3);
   engine_.say(3, "", FinishReason::kStop);
   EXPECT_EQ(fits->wait().status, 200);
   engine_.say(2, "x");
-  const auto alone = call("POST", "/v1/completions", R"({"prompt":"ccccccccccccc"})");
+  const auto alone = complete(R"({"prompt":"ccccccccccccc"})");
   engine_.wait_for(4);
   engine_.say(4, "x", FinishReason::kStop);
   EXPECT_EQ(alone->wait().status, 200);
@@ -303,13 +287,13 @@ TEST_F(ServiceTest, ADrainingServerIsHealthyNotReadyAndRefuses) {
   service_->close();
   EXPECT_EQ(get("/health").status, 200);
   EXPECT_EQ(get("/ready").status, 503);
-  EXPECT_EQ(call("POST", "/v1/completions", R"({"prompt":"a"})")->wait().status, 503);
+  EXPECT_EQ(complete(R"({"prompt":"a"})")->wait().status, 503);
 }
 
 TEST_F(ServiceTest, RunningRequestsGetAnErrorAtTheEnd) {
-  const auto whole = call("POST", "/v1/completions", R"({"prompt":"hi"})");
+  const auto whole = complete(R"({"prompt":"hi"})");
   engine_.wait_for(1);
-  const auto stream = call("POST", "/v1/completions", R"({"prompt":"hi","stream":true})");
+  const auto stream = complete(R"({"prompt":"hi","stream":true})");
   engine_.wait_for(2);
   engine_.say(2, "a");
   stream->wait_for("\"a\"");
@@ -322,11 +306,10 @@ TEST_F(ServiceTest, RunningRequestsGetAnErrorAtTheEnd) {
 }
 
 TEST_F(ServiceTest, CodedBodiesAreRefused) {
-  const auto exchange = call("POST", "/v1/completions", "\x1f\x8b", {{"content-encoding", "gzip"}});
+  const auto exchange = complete("\x1f\x8b", {{"content-encoding", "gzip"}});
   EXPECT_EQ(exchange->wait().status, 415);
   EXPECT_THAT(exchange->wait().body, HasSubstr("Content-Encoding"));
-  EXPECT_EQ(call("POST", "/v1/completions", "{", {{"content-encoding", "Identity"}})->wait().status,
-            400);
+  EXPECT_EQ(complete("{", {{"content-encoding", "Identity"}})->wait().status, 400);
 }
 
 TEST_F(ServiceTest, AnUnhealthyEngineShows) {
@@ -341,19 +324,16 @@ TEST_F(ServiceTest, AnUnhealthyEngineShows) {
 // Proxies repeat requests that got 503: those that were refused, but not those that may have broken
 // the engine.
 TEST_F(ServiceTest, AFailedEngineRefusesRequestsAndFailsThoseThatItHad) {
-  const auto whole = call("POST", "/v1/completions", R"({"prompt":"a"})");
+  const auto whole = complete(R"({"prompt":"a"})");
   engine_.wait_for(1);
   const auto stream = call("POST", "/v1/messages", R"({"max_tokens":5,"stream":true,
                            "messages":[{"role":"user","content":"a"}]})");
   engine_.wait_for(2);
-  Output failed;
-  failed.finish_reason = FinishReason::kError;
-  failed.error = resource_exhausted("[engine] a step failed; std::bad_alloc");
-  engine_.health_ = unavailable(failed.error.message());
-  engine_.send(1, failed);
-  engine_.send(2, failed);
-  const http::Response later = call("POST", "/v1/completions", R"({"prompt":"a"})")->wait();
-  EXPECT_EQ(later.status, 503);
+  const Status error = resource_exhausted("[engine] a step failed; std::bad_alloc");
+  engine_.health_ = unavailable(error.message());
+  engine_.fail(1, error);
+  engine_.fail(2, error);
+  const http::Response later = complete(R"({"prompt":"a"})")->wait(503);
   for (const http::Response& response : {whole->wait(), stream->wait()}) {
     EXPECT_EQ(response.status, 500);
     EXPECT_EQ(header(response, "retry-after"), "");
@@ -385,24 +365,23 @@ TEST_F(ServiceTest, WithKeysOnlyHealthAndReadyAreOpen) {
 TEST_F(ServiceTest, KeysDoNotShareCachedPrefixes) {
   Result<ApiKeys> keys = ApiKeys::create({"one", "two"}, "");
   start({.keys = std::move(*keys)});
-  call("POST", "/v1/completions", R"({"prompt":"a"})", {{"authorization", "Bearer one"}});
+  complete(R"({"prompt":"a"})", {{"authorization", "Bearer one"}});
   const std::string first = engine_.wait_for(1).cache_salt;
-  call("POST", "/v1/completions", R"({"prompt":"a"})", {{"authorization", "Bearer two"}});
+  complete(R"({"prompt":"a"})", {{"authorization", "Bearer two"}});
   EXPECT_NE(engine_.wait_for(2).cache_salt, first);
   EXPECT_NE(first, "");
 }
 
 TEST_F(ServiceTest, APriorityIsUsedOnlyIfTheOperatorAllowsIt) {
   const std::string chat = R"({"messages":[{"role":"user","content":"q"}],"priority":-7})";
-  call("POST", "/v1/completions", R"({"prompt":"a","priority":-7})");
+  complete(R"({"prompt":"a","priority":-7})");
   EXPECT_EQ(engine_.wait_for(1).priority, 0);
   call("POST", "/v1/chat/completions", chat);
   EXPECT_EQ(engine_.wait_for(2).priority, 0);
-  EXPECT_EQ(call("POST", "/v1/completions", R"({"prompt":"a","priority":"x"})")->wait().status,
-            400);
+  EXPECT_EQ(complete(R"({"prompt":"a","priority":"x"})")->wait().status, 400);
   end();
   start({.allow_request_priority = true});
-  call("POST", "/v1/completions", R"({"prompt":"a","priority":-7})");
+  complete(R"({"prompt":"a","priority":-7})");
   EXPECT_EQ(engine_.wait_for(3).priority, -7);
   call("POST", "/v1/chat/completions", chat);
   EXPECT_EQ(engine_.wait_for(4).priority, -7);
@@ -414,9 +393,7 @@ TEST_F(ServiceTest, RefusesUnknownPathsMethodsModelsAndTypes) {
   EXPECT_EQ(wrong_method.status, 405);
   EXPECT_EQ(header(wrong_method, "allow"), "POST");
   EXPECT_EQ(call("DELETE", "/v1/models")->wait().status, 405);
-  const http::Response wrong_model =
-      call("POST", "/v1/completions", R"({"model":"gpt","prompt":"a"})")->wait();
-  EXPECT_EQ(wrong_model.status, 404);
+  const http::Response wrong_model = complete(R"({"model":"gpt","prompt":"a"})")->wait(404);
   EXPECT_THAT(wrong_model.body,
               HasSubstr("the model 'gpt' is not served; expected 'fake', 'alias'"));
   auto exchange = std::make_shared<FakeExchange>();
@@ -428,9 +405,8 @@ TEST_F(ServiceTest, RefusesUnknownPathsMethodsModelsAndTypes) {
                     .peer = ""},
                    exchange);
   EXPECT_EQ(exchange->wait().status, 415);
-  EXPECT_EQ(call("POST", "/v1/completions", "{")->wait().status, 400);
-  EXPECT_THAT(call("POST", "/v1/completions", "")->wait().body,
-              HasSubstr("the body is empty; expected a JSON object"));
+  EXPECT_EQ(complete("{")->wait().status, 400);
+  EXPECT_THAT(complete("")->wait().body, HasSubstr("the body is empty; expected a JSON object"));
 }
 
 TEST_F(ServiceTest, TheLogNamesTheFaultAndQuotesNoCall) {
@@ -461,8 +437,7 @@ TEST_F(ServiceTest, TheLogNamesTheFaultAndQuotesNoCall) {
 
 TEST_F(ServiceTest, AcceptsTheModelsPathAsItsNameAndNeverShowsIt) {
   start({.model_path = "/srv/models/fake"});
-  const auto exchange =
-      call("POST", "/v1/completions", R"({"model":"/srv/models/fake","prompt":"a"})");
+  const auto exchange = complete(R"({"model":"/srv/models/fake","prompt":"a"})");
   engine_.wait_for(1);
   engine_.say(1, "b", FinishReason::kStop);
   EXPECT_THAT(exchange->wait().body, HasSubstr(R"("model":"fake")"));
@@ -478,7 +453,7 @@ TEST_F(ServiceTest, FingerprintsAreThoseOfTheBuildAndTheConfiguration) {
     start(std::move(config));
     const std::string body =
         std::string(R"({"prompt":"a","stream":)") + (is_stream ? "true" : "false") + "}";
-    const auto exchange = call("POST", "/v1/completions", body);
+    const auto exchange = complete(body);
     engine_.wait_for(++id);
     engine_.say(id, "b", FinishReason::kStop);
     const std::string answer = exchange->wait().body;
@@ -546,8 +521,7 @@ TEST_F(ServiceTest, ARouteThatIsNotServedNamesAnother) {
       {"/v1/imagesque", "GET /openapi.json lists all routes"},
   };
   for (const auto& [path, replacement] : replacements) {
-    const http::Response response = call("POST", path, "{}")->wait();
-    EXPECT_EQ(response.status, 404) << path;
+    const http::Response response = call("POST", path, "{}")->wait(404);
     EXPECT_THAT(response.body, HasSubstr("there is no route " + path + "; " + replacement));
   }
 }
@@ -608,7 +582,7 @@ TEST_F(ServiceTest, AnAnswerWithoutRoomIsRefusedWithItsOwnHeadAndCountedOnce) {
   const std::string metrics = get("/metrics").body;
   EXPECT_THAT(metrics, HasSubstr("code=\"503\"} 1\n"));
   EXPECT_THAT(metrics, Not(HasSubstr("code=\"200\"")));
-  const auto generated = call("POST", "/v1/completions", R"({"prompt":"a"})", from, kRoom);
+  const auto generated = complete(R"({"prompt":"a"})", from, kRoom);
   engine_.wait_for(1);
   engine_.say(1, "a", FinishReason::kStop);
   expect_refusal(generated->wait());
@@ -710,12 +684,12 @@ TEST_F(ServiceTest, TokenizingHoldsUpNoStream) {
     if (text.starts_with("slow")) end.wait();
   };
   start({.num_workers = 1});
-  const auto stream = call("POST", "/v1/completions", R"({"prompt":"hi","stream":true})");
+  const auto stream = complete(R"({"prompt":"hi","stream":true})");
   engine_.wait_for(1);
   const auto text = call("POST", "/tokenize", R"({"prompt":"slow"})");
-  const auto beside = call("POST", "/v1/completions", R"({"prompt":"hi"})");
+  const auto beside = complete(R"({"prompt":"hi"})");
   engine_.wait_for(2);
-  const auto prompt = call("POST", "/v1/completions", R"({"prompt":"slow"})");
+  const auto prompt = complete(R"({"prompt":"slow"})");
   engine_.say(1, "ab");
   stream->wait_for(R"("text":"ab")");
   may_end.set_value();
@@ -748,17 +722,15 @@ TEST_F(ServiceTest, TextThatCannotFitIsNotTokenized) {
   std::atomic<int> num_encoded = 0;
   engine_.on_encode_ = [&](std::string_view) { ++num_encoded; };
   const std::string text(65, 'x');  // one byte per token, and 64 fit
-  const http::Response response =
-      call("POST", "/v1/completions", R"({"prompt":")" + text + R"("})")->wait();
-  EXPECT_EQ(response.status, 400);
+  const http::Response response = complete(R"({"prompt":")" + text + R"("})")->wait(400);
   EXPECT_THAT(response.body, HasSubstr("context_length_exceeded"));
   EXPECT_THAT(response.body, HasSubstr("65 bytes"));
   end();
   start({.admission = {.max_num_seqs = 1, .max_num_queued_reqs = 1}});
-  call("POST", "/v1/completions", R"({"prompt":"a"})");
+  complete(R"({"prompt":"a"})");
   engine_.wait_for(1);
   EXPECT_EQ(num_encoded, 1);
-  EXPECT_EQ(call("POST", "/v1/completions", R"({"prompt":["a","b"]})")->wait().status, 429);
+  EXPECT_EQ(complete(R"({"prompt":["a","b"]})")->wait().status, 429);
   EXPECT_EQ(num_encoded, 1);
 }
 
@@ -775,8 +747,7 @@ TEST_F(ServiceTest, ATextIsMeasuredBeforeAllOtherWorkOnIt) {
   engine_.on_encode_ = [&](std::string_view) { ++num_encoded; };
   start({.max_tokenize_bytes = 32});
   const auto refused = [&](const char* path, const std::string& body, const char* message) {
-    const http::Response response = call("POST", path, body)->wait();
-    EXPECT_EQ(response.status, 400);
+    const http::Response response = call("POST", path, body)->wait(400);
     EXPECT_THAT(response.body, HasSubstr(message));
   };
   const auto text = [](size_t size) { return R"({"prompt":")" + std::string(size, 'x') + R"("})"; };
@@ -799,10 +770,9 @@ TEST_F(ServiceTest, ATextIsMeasuredBeforeAllOtherWorkOnIt) {
 }
 
 TEST_F(ServiceTest, ContinuesTheLastMessageWhereItStands) {
-  const auto chat_template = ChatTemplate::parse(
-      "{% for m in messages %}{{ '<|im_start|>' + m.content + '<|im_end|>' }}{% endfor %}");
-  ASSERT_TRUE(chat_template.ok());
-  engine_.render_ = [&](const jinja::Value& variables) { return chat_template->render(variables); };
+  const auto chat_template = testing::value_of(ChatTemplate::parse(
+      "{% for m in messages %}{{ '<|im_start|>' + m.content + '<|im_end|>' }}{% endfor %}"));
+  engine_.render_ = [&](const jinja::Value& variables) { return chat_template.render(variables); };
   RequestId id = 0;
   for (const std::string text : {"end", "im", "i", ">", "<"}) {
     const std::string body = R"({"messages":[{"role":"assistant","content":")" + text +
@@ -833,8 +803,7 @@ TEST_F(ServiceTest, TheTextOfTokensIsMeasuredBeforeItIsMade) {
   EXPECT_EQ(call("POST", "/detokenize", R"({"tokens":[97,98,99,100]})")->wait().status, 200);
   EXPECT_EQ(engine_.num_decodes_, 1);
   const auto refused = [&](const char* body, const char* message) {
-    const http::Response response = call("POST", "/detokenize", body)->wait();
-    EXPECT_EQ(response.status, 400);
+    const http::Response response = call("POST", "/detokenize", body)->wait(400);
     EXPECT_THAT(response.body, HasSubstr(message));
   };
   refused(R"({"tokens":[97,98,99,100,101]})",
@@ -864,8 +833,7 @@ TEST_F(ServiceTest, TheResponseToATextIsBoundedByTheText) {
   std::string text;
   for (size_t i = 0; i < kMaxBytes; ++i) text += "\\u0001";
   const std::string body = R"({"return_token_strs":true,"prompt":")" + text + R"("})";
-  const http::Response response = call("POST", "/tokenize", body)->wait();
-  EXPECT_EQ(response.status, 200);
+  const http::Response response = call("POST", "/tokenize", body)->wait(200);
   EXPECT_LT(response.body.size(), 20 * kMaxBytes);
 }
 
@@ -883,7 +851,7 @@ TEST_F(ServiceTest, TokenizingDoesNotAffectHealth) {
   std::this_thread::sleep_for(kLonger);
   EXPECT_EQ(get("/health").status, 200);
   EXPECT_EQ(get("/ready").status, 200);
-  const auto prompt = call("POST", "/v1/completions", R"({"prompt":"a"})");
+  const auto prompt = complete(R"({"prompt":"a"})");
   EXPECT_EQ(get("/health").status, 200);
   std::this_thread::sleep_for(kLonger);
   EXPECT_EQ(get("/health").status, 503) << "responses are delayed";
@@ -898,7 +866,7 @@ TEST_F(ServiceTest, AChatBeyondTheCapacityIsNotTokenized) {
   std::atomic<int> num_encoded = 0;
   engine_.on_encode_ = [&](std::string_view) { ++num_encoded; };
   start({.admission = {.max_num_seqs = 1, .max_num_queued_reqs = 1}});
-  call("POST", "/v1/completions", R"({"prompt":"a"})");
+  complete(R"({"prompt":"a"})");
   engine_.wait_for(1);
   EXPECT_EQ(num_encoded, 1);
   const auto refused =
@@ -925,14 +893,11 @@ TEST_F(ServiceTest, EveryRequestIsLoggedButSuccessfulPolls) {
 
 TEST_F(ServiceTest, AFailedStreamIsLoggedWithAllItsBytes) {
   ::testing::internal::CaptureStderr();
-  const auto exchange = call("POST", "/v1/completions", R"({"prompt":"a","stream":true})");
+  const auto exchange = complete(R"({"prompt":"a","stream":true})");
   engine_.wait_for(1);
   engine_.say(1, "b");
   exchange->wait_for("b");
-  Output failed;
-  failed.finish_reason = FinishReason::kError;
-  failed.error = internal_error("[sample] NaN logits");
-  engine_.send(1, failed);
+  engine_.fail(1);
   const size_t num_bytes = exchange->wait().body.size();
   end();
   EXPECT_THAT(::testing::internal::GetCapturedStderr(),
@@ -946,8 +911,7 @@ TEST_F(ServiceTest, OtherSitesMayCallOnlyIfTheOperatorAllowsThem) {
   EXPECT_EQ(header(get("/v1/models", from), "access-control-allow-origin"), "");
   end();
   start({.allowed_origins = {"https://a.example"}});
-  const http::Response preflight = call("OPTIONS", "/v1/models", "", from)->wait();
-  EXPECT_EQ(preflight.status, 204);
+  const http::Response preflight = call("OPTIONS", "/v1/models", "", from)->wait(204);
   EXPECT_EQ(header(preflight, "access-control-allow-headers"), "authorization, *");
   EXPECT_EQ(header(get("/v1/models", from), "access-control-allow-origin"), "https://a.example");
   for (const http::Headers& headers : {http::Headers{{"origin", "https://b.example"}}, {}}) {
@@ -1010,7 +974,7 @@ TEST_F(ServiceTest, GrammarsThatWaitTakeFewPlacesAndGiveThemBack) {
   };
   start(std::move(config));
   const auto ask = [&](const std::string& regex) {
-    return call("POST", "/v1/completions", R"({"prompt":"a","guided_regex":")" + regex + "\"}");
+    return complete(R"({"prompt":"a","guided_regex":")" + regex + "\"}");
   };
   const auto metric = [&](const std::string& line) {
     EXPECT_TRUE(eventually([&] { return get("/metrics").body.find(line) != std::string::npos; }));
@@ -1020,8 +984,7 @@ TEST_F(ServiceTest, GrammarsThatWaitTakeFewPlacesAndGiveThemBack) {
   const auto second = ask("1");
   const auto third = ask("2");
   metric(R"(quire_grammar_queue{model_name="fake"} 2)");
-  const http::Response full = ask("3")->wait();
-  EXPECT_EQ(full.status, 429);
+  const http::Response full = ask("3")->wait(429);
   EXPECT_EQ(header(full, "retry-after"), "1");
   EXPECT_THAT(full.body, HasSubstr("2 requests wait for their grammars"));
   // When a client disconnects, its place in the queue and its capacity are released at once.
@@ -1029,7 +992,7 @@ TEST_F(ServiceTest, GrammarsThatWaitTakeFewPlacesAndGiveThemBack) {
   metric(R"(quire_grammar_queue{model_name="fake"} 1)");
   const auto fourth = ask("4");
   metric(R"(quire_grammar_queue{model_name="fake"} 2)");
-  const auto free_call = call("POST", "/v1/completions", R"({"prompt":"b"})");
+  const auto free_call = complete(R"({"prompt":"b"})");
   EXPECT_FALSE(engine_.wait_for(1).make_constraint);
   engine_.say(1, "b", FinishReason::kStop);
   EXPECT_EQ(free_call->wait().status, 200);
@@ -1058,12 +1021,12 @@ TEST_F(ServiceTest, ASlowGrammarDelaysNoOtherRequest) {
     return any_token();
   };
   start(std::move(config));
-  const auto slow = call("POST", "/v1/completions", R"({"prompt":["a","b"],"guided_regex":"a+"})");
-  const auto quick = call("POST", "/v1/completions", R"({"prompt":"b"})");
+  const auto slow = complete(R"({"prompt":["a","b"],"guided_regex":"a+"})");
+  const auto quick = complete(R"({"prompt":"b"})");
   EXPECT_FALSE(engine_.wait_for(1).make_constraint);
   engine_.say(1, "b", FinishReason::kStop);
   EXPECT_EQ(quick->wait().status, 200);
-  const auto known = call("POST", "/v1/completions", R"({"prompt":"c","guided_regex":"known"})");
+  const auto known = complete(R"({"prompt":"c","guided_regex":"known"})");
   EXPECT_TRUE(engine_.wait_for(2).make_constraint);
   engine_.say(2, "c", FinishReason::kStop);
   EXPECT_EQ(known->wait().status, 200);
@@ -1089,9 +1052,8 @@ TEST_F(ServiceTest, RequestsThatWaitForTheirGrammarGet503AtShutdown) {
   start(std::move(config));
   std::vector<std::shared_ptr<FakeExchange>> calls;
   for (const char* pattern : {"a", "b", "c"}) {
-    calls.push_back(
-        call("POST", "/v1/completions",
-             fmt::format(R"({{"prompt":"x","structured_outputs":{{"regex":"{}"}}}})", pattern)));
+    calls.push_back(complete(
+        fmt::format(R"({{"prompt":"x","structured_outputs":{{"regex":"{}"}}}})", pattern)));
   }
   prompt_started.get_future().wait();
   constexpr const char* kTwoWait = R"(quire_grammar_queue{model_name="fake"} 2)";
@@ -1099,8 +1061,7 @@ TEST_F(ServiceTest, RequestsThatWaitForTheirGrammarGet503AtShutdown) {
   service_->close();
   service_->cancel();
   for (const auto& exchange : calls) {
-    const http::Response answer = exchange->wait();
-    EXPECT_EQ(answer.status, 503);
+    const http::Response answer = exchange->wait(503);
     EXPECT_THAT(answer.body, HasSubstr("shutting down"));
     EXPECT_THAT(answer.body, HasSubstr(R"("param":null)"));
   }
@@ -1115,9 +1076,7 @@ TEST_F(ServiceTest, AWrongGrammarReleasesItsCapacityAndNamesItsField) {
   start(std::move(config));
   for (int i = 0; i < 2; ++i) {
     const http::Response refused =
-        call("POST", "/v1/completions", R"({"prompt":"a","structured_outputs":{"regex":"("}})")
-            ->wait();
-    EXPECT_EQ(refused.status, 400);
+        complete(R"({"prompt":"a","structured_outputs":{"regex":"("}})")->wait(400);
     EXPECT_THAT(refused.body, HasSubstr(R"("message":"[grammar] is none")"));
     EXPECT_THAT(refused.body, HasSubstr(R"("param":"structured_outputs.regex")"));
   }
@@ -1146,7 +1105,7 @@ TEST_F(ServiceTest, AFormBeginsBehindAReasoningBlockThatThePromptOpens) {
 }
 
 TEST_F(ServiceTest, CountsAreVllmsAndSayTheModel) {
-  const auto exchange = call("POST", "/v1/completions", R"({"prompt":"a"})");
+  const auto exchange = complete(R"({"prompt":"a"})");
   engine_.wait_for(1);
   engine_.say(1, "a");
   engine_.say(1, "b", FinishReason::kStop);
@@ -1179,7 +1138,7 @@ TEST_F(ServiceTest, ReportsItsLoadAsRoutersPollIt) {
     return value;
   };
   EXPECT_EQ(number("/load", "/server_load"), 0);
-  const auto exchange = call("POST", "/v1/completions", R"({"prompt":"abc"})");
+  const auto exchange = complete(R"({"prompt":"abc"})");
   engine_.wait_for(1);
   EXPECT_EQ(number("/load", "/server_load"), 1);
   EXPECT_EQ(number("/get_load", "/load"), 1);
@@ -1242,8 +1201,7 @@ TEST_F(ServiceTest, RendersPromptsWithoutGenerating) {
            R"({"prompt":"ab","max_tokens":3,"temperature":0.5,"seed":7,"stop":["x"],)"
            R"("cache_salt":"s","stream":true})",
            {{"x-request-id", "gateway:1"}})
-          ->wait();
-  EXPECT_EQ(one.status, 200);
+          ->wait(200);
   for (const char* field :
        {R"([{"request_id":"cmpl-gateway:1","token_ids":[97,98],"sampling_params":{"n":1,)",
         R"("temperature":0.5)", R"("seed":7,"stop":["x"])", R"("max_tokens":3)",
@@ -1273,13 +1231,13 @@ TEST_F(ServiceTest, RefusesToRenderInvalidRequests) {
   for (const char* body : {"{}", R"({"prompt":""})", R"({"prompt":"a","n":1000})",
                            R"({"prompt":"a","model":"other"})"}) {
     EXPECT_EQ(call("POST", "/v1/completions/render", body)->wait().status,
-              call("POST", "/v1/completions", body)->wait().status)
+              complete(body)->wait().status)
         << body;
   }
 }
 
 TEST_F(ServiceTest, ReportsWhyPrefixesMissed) {
-  const auto exchange = call("POST", "/v1/completions", R"({"prompt":["a","b"]})");
+  const auto exchange = complete(R"({"prompt":["a","b"]})");
   for (const RequestId id : {1, 2}) {
     engine_.wait_for(id);
     Output output;
@@ -1301,13 +1259,12 @@ TEST_F(ServiceTest, ReportsWhyPrefixesMissed) {
 
 // Fields that gateways add to requests.
 TEST_F(ServiceTest, ToleratesTheHeadersOfGateways) {
-  const auto exchange = call("POST", "/v1/completions", R"({"prompt":"a"})",
-                             {{"x-forwarded-for", "10.0.0.1"},
-                              {"x-gateway-model-name", "fake"},
-                              {"x-session-id", "s"},
-                              {"x-smg-routing-key", "k"},
-                              {"traceparent", "00-1-2-01"},
-                              {"x-request-id", "chatcmpl-1"}});
+  const auto exchange = complete(R"({"prompt":"a"})", {{"x-forwarded-for", "10.0.0.1"},
+                                                       {"x-gateway-model-name", "fake"},
+                                                       {"x-session-id", "s"},
+                                                       {"x-smg-routing-key", "k"},
+                                                       {"traceparent", "00-1-2-01"},
+                                                       {"x-request-id", "chatcmpl-1"}});
   engine_.wait_for(1);
   engine_.say(1, "a", FinishReason::kStop);
   const http::Response response = exchange->wait();
@@ -1335,7 +1292,7 @@ TEST_F(ServiceTest, ReportsTheLoadOfEveryReplica) {
 TEST_F(ServiceTest, ObservesARequestInTheMetricsOfItsReplica) {
   engine_.info_.data_parallel_size = 2;
   engine_.replicas_.resize(2);
-  const auto exchange = call("POST", "/v1/completions", R"({"prompt":"a"})");
+  const auto exchange = complete(R"({"prompt":"a"})");
   engine_.wait_for(1);
   Output output;
   output.token_ids = {97};
@@ -1357,8 +1314,8 @@ TEST_F(ServiceTest, ObservesARequestInTheMetricsOfItsReplica) {
 TEST_F(ServiceTest, HeadersChooseTheReplica) {
   engine_.info_.data_parallel_size = 3;
   for (const char* rank : {"0", "2"}) {
-    const auto exchange = call("POST", "/v1/completions", R"({"prompt":["a","b"]})",
-                               {{"x-data-parallel-rank", rank}, {"x-session-id", "me"}});
+    const auto exchange = complete(R"({"prompt":["a","b"]})",
+                                   {{"x-data-parallel-rank", rank}, {"x-session-id", "me"}});
     for (const RequestId of : {1, 2}) {
       const RequestId id = of + (*rank == '2' ? 2 : 0);
       const Request request = engine_.wait_for(id);
@@ -1371,8 +1328,7 @@ TEST_F(ServiceTest, HeadersChooseTheReplica) {
   for (const char* rank : {"", "3", "-1", "1x", "first", "99999999999999999999"}) {
     for (const char* path : {"/v1/completions", "/v1/chat/completions", "/v1/messages"}) {
       const http::Response refused =
-          call("POST", path, "{}", {{"x-data-parallel-rank", rank}})->wait();
-      EXPECT_EQ(refused.status, 400) << path;
+          call("POST", path, "{}", {{"x-data-parallel-rank", rank}})->wait(400);
       EXPECT_THAT(refused.body, HasSubstr(fmt::format("got '{}', expected 0 to 2", rank)));
     }
   }
@@ -1381,13 +1337,13 @@ TEST_F(ServiceTest, HeadersChooseTheReplica) {
 TEST_F(ServiceTest, ARepeatedHeaderNamesOneReplica) {
   engine_.info_.data_parallel_size = 3;
   const auto refused =
-      call("POST", "/v1/completions", "{}",
-           {{"x-data-parallel-rank", "1"}, {"X-Other", "2"}, {"x-data-parallel-rank", "2"}})
+      complete("{}",
+               {{"x-data-parallel-rank", "1"}, {"X-Other", "2"}, {"x-data-parallel-rank", "2"}})
           ->wait();
   EXPECT_EQ(refused.status, 400);
   EXPECT_THAT(refused.body, HasSubstr("is repeated: got '1' and '2'"));
-  const auto exchange = call("POST", "/v1/completions", R"({"prompt":"a"})",
-                             {{"x-data-parallel-rank", "1"}, {"x-data-parallel-rank", "1"}});
+  const auto exchange =
+      complete(R"({"prompt":"a"})", {{"x-data-parallel-rank", "1"}, {"x-data-parallel-rank", "1"}});
   EXPECT_EQ(engine_.wait_for(1).data_parallel_rank, 1);
   engine_.say(1, "x", FinishReason::kStop);
   EXPECT_EQ(exchange->wait().status, 200);
@@ -1397,8 +1353,7 @@ TEST_F(ServiceTest, RenderRoutesCheckTheReplicaToo) {
   engine_.info_.data_parallel_size = 2;
   for (const char* path : {"/v1/completions/render", "/v1/chat/completions/render"}) {
     const http::Response refused =
-        call("POST", path, "{}", {{"x-data-parallel-rank", "2"}})->wait();
-    EXPECT_EQ(refused.status, 400) << path;
+        call("POST", path, "{}", {{"x-data-parallel-rank", "2"}})->wait(400);
     EXPECT_THAT(refused.body, HasSubstr("got '2', expected 0 to 1"));
   }
   EXPECT_EQ(
@@ -1431,12 +1386,12 @@ TEST_F(ServiceTest, HealthNamesTheReplicaThatFailed) {
   EXPECT_EQ(health.status, 503);
   EXPECT_THAT(health.body, HasSubstr("replica 1 of the engine has failed"));
   EXPECT_THAT(health.body, Not(HasSubstr("secret")));
-  EXPECT_EQ(call("POST", "/v1/completions", "{}")->wait().status, 503);
+  EXPECT_EQ(complete("{}")->wait().status, 503);
 }
 
 // vLLM's own dashboard shows these metrics.
 TEST_F(ServiceTest, MeasuresThePhasesOfARequest) {
-  const auto exchange = call("POST", "/v1/completions", R"({"prompt":"a","n":2,"max_tokens":7})");
+  const auto exchange = complete(R"({"prompt":"a","n":2,"max_tokens":7})");
   engine_.wait_for(1);
   engine_.expect_answers(1, 2);
   engine_.say(1, "a", FinishReason::kStop, 0);

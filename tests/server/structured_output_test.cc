@@ -64,7 +64,7 @@ class Counts final : public TokenConstraint {
   int num_accepted_ = 0;
 };
 
-// Takes back every number of tokens after every number of tokens, and goes on differently.
+// Rolls every number of tokens back after every number of tokens, and goes on differently.
 TEST(AfterReasoning, RollsBackAcrossTheEndOfTheBlock) {
   const testing::FakeEngine engine;
   const ConstraintFactory factory =

@@ -36,7 +36,7 @@ def read_libraries(src: Path) -> dict[str, Library]:
 
 
 def owners(libraries: dict[str, Library], src: Path) -> dict[str, set[str]]:
-    """The libraries whose sources lie in each folder: a header belongs to any of them."""
+    """The libraries with sources in each folder; a header belongs to any of them."""
     found: dict[str, set[str]] = {}
     for library in libraries.values():
         for folder in {library.folder, *(path.parent for path in library.sources)}:

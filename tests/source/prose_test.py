@@ -52,7 +52,7 @@ def files_below(root: Path) -> list[Path]:
 
 
 def comments_of(lines: list[str], pattern: re.Pattern[str], place: str) -> list[Text]:
-    """Neighbouring comment lines are one comment; one behind code stands alone."""
+    """Neighbouring comment lines are one comment; a comment after code stands alone."""
     comments: list[Text] = []
     is_open = False
     for number, line in enumerate(lines, 1):

@@ -73,7 +73,8 @@ class AttentionProblem {
   void place_pages();
   void fill_cache();
   void write_token(int req, int position);
-  // Where a vector lies in the cache, in elements, and its scale in a cache of 8-bit integers.
+  // The position of a vector in the cache, in elements, and of its scale in a cache of 8-bit
+  // integers.
   struct VectorPlace {
     void* data;
     int64_t vector;
@@ -106,7 +107,7 @@ std::vector<AttentionResult> run_interleaved(const std::vector<const AttentionPr
 // The cases that every backend must pass: head shapes, dtypes, page sizes, lengths around the page
 // size, ragged and uniform batches, window, soft cap, sinks, shared pages and padding.
 std::vector<AttentionCase> attention_cases();
-// The same over a cache in 8-bit integers, which the backends of CPUs must pass, too.
+// These cases with a cache in 8-bit integers, which the backends of CPUs must pass, too.
 std::vector<AttentionCase> i8_attention_cases();
 
 // A shape with the common defaults: softmax scale 1/sqrt(head_dim), causal, F32.

@@ -31,7 +31,7 @@ struct BlockShape {
 };
 
 std::string block_config_json(const BlockShape& shape);
-// All tensors of a drafter. Its draft vocabulary is that of add_draft_vocabulary().
+// All tensors of a drafter. add_draft_vocabulary() states its draft vocabulary.
 StoredTensors random_block_drafter(const BlockShape& shape, uint32_t seed = 1);
 
 class DFlashReference {

@@ -42,7 +42,7 @@ class DrafterWithTarget {
   const Model& target() const { return *target_; }
   Ops& ops() { return ops_; }
   const ModelLimits& limits() const { return limits_; }
-  // The drafter's tensor, or that of the target if the drafter has none.
+  // The drafter's tensor, or the target's tensor if the drafter has none.
   std::vector<float> own_or_shared(const std::string& name, const Shape& shape);
 
  private:

@@ -29,7 +29,7 @@ struct HeadShape {
 };
 
 std::string head_config_json(const HeadShape& shape);
-// All tensors of a head. The draft vocabulary is that of add_draft_vocabulary().
+// All tensors of a head. add_draft_vocabulary() states the draft vocabulary.
 StoredTensors random_head(const HeadShape& shape, uint32_t seed = 1);
 
 class Eagle3Reference {

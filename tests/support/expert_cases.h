@@ -56,7 +56,7 @@ inline std::vector<float> normal_floats(size_t count, uint32_t seed, float scale
 // Random matrices in memory: F32, F16 or BF16, or E4M3 with a scale per row.
 class RandomExperts : public ExpertsSource {
  public:
-  // fp8_scheme: that of E4M3 values.
+  // fp8_scheme: the scheme of E4M3 values.
   RandomExperts(const ExpertsShape& shape, DType dtype, uint32_t seed,
                 const WeightScheme& fp8_scheme = {.values = DType::kF8E4M3,
                                                   .scales = ScaleLayout::kRows})

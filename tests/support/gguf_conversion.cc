@@ -421,9 +421,9 @@ void Converter::write_latent(const Floats& tensor) {
   write_tensor(values);
 }
 
-// The type of a matrix with rows of this many elements; null if none of its blocks fit. As
-// llama.cpp's tools do, a type whose blocks of 256 do not fit the rows is replaced by one of blocks
-// of 32.
+// The type of a matrix with rows of this many elements; null if none of its blocks fit. A type
+// whose blocks of 256 do not fit the rows is replaced by one with blocks of 32, as in llama.cpp's
+// tools.
 const GgufBlockType* type_of_rows(std::string_view matrices, int64_t columns) {
   static const std::map<std::string_view, std::string_view> smaller = {
       {"Q2_K", "IQ4_NL"}, {"Q3_K", "IQ4_NL"}, {"IQ4_XS", "IQ4_NL"},

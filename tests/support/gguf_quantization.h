@@ -1,5 +1,5 @@
 // Quantizes numbers to the blocks of GGUF files, for tests. Scales are chosen simply, so the error
-// is somewhat larger than that of llama.cpp's tools.
+// is somewhat larger than the error of llama.cpp's tools.
 #pragma once
 
 #include <span>

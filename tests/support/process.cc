@@ -1,6 +1,8 @@
 #include "support/process.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <pty.h>
@@ -9,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
@@ -30,8 +33,19 @@ void drain(int& fd, std::string& to) {
 
 }  // namespace
 
-Process::Process(std::vector<std::string> arguments, const std::string& out_file,
-                 const std::string& err_file) {
+Words::Words(std::string_view text) {
+  while (true) {
+    text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+    if (text.empty()) return;
+    const bool is_quoted = text.front() == '\'';
+    if (is_quoted) text.remove_prefix(1);
+    const size_t size = std::min(text.find(is_quoted ? '\'' : ' '), text.size());
+    emplace_back(text.substr(0, size));
+    text.remove_prefix(std::min(size + 1, text.size()));
+  }
+}
+
+Process::Process(Words arguments, const std::string& out_file, const std::string& err_file) {
   const char* binary = std::getenv("QUIRE_BINARY");
   arguments.insert(arguments.begin(), binary == nullptr ? "QUIRE_BINARY is not set" : binary);
   std::vector<char*> argv;
@@ -121,8 +135,7 @@ int Process::wait() {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-TerminalProcess::TerminalProcess(std::vector<std::string> arguments,
-                                 const std::vector<std::string>& environment) {
+TerminalProcess::TerminalProcess(Words arguments, const std::vector<std::string>& environment) {
   const char* binary = std::getenv("QUIRE_BINARY");
   arguments.insert(arguments.begin(), binary == nullptr ? "QUIRE_BINARY is not set" : binary);
   std::vector<char*> argv;
@@ -195,7 +208,7 @@ int TerminalProcess::wait() {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-SpawnResult run_quire(const std::vector<std::string>& arguments, const SpawnOptions& options) {
+SpawnResult run_quire(const Words& arguments, const SpawnOptions& options) {
   Process process(arguments, options.out_file, options.err_file);
   process.write(options.input);
   process.close_input();
@@ -211,6 +224,13 @@ SpawnResult run_quire(const std::vector<std::string>& arguments, const SpawnOpti
   }
   result.exit_code = process.wait();
   result.signal = process.end_signal();
+  return result;
+}
+
+SpawnResult expect_exit(int exit_code, const Words& arguments, const SpawnOptions& options) {
+  SpawnResult result = run_quire(arguments, options);
+  EXPECT_EQ(result.exit_code, exit_code)
+      << fmt::format("quire {}\n{}{}", fmt::join(arguments, " "), result.out, result.err);
   return result;
 }
 

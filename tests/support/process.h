@@ -3,16 +3,38 @@
 #pragma once
 
 #include <csignal>
+#include <initializer_list>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace quire::testing {
+
+// The words of a command: a list, or a text that is cut at its spaces. In a text, a part in single
+// quotes is one word.
+class Words : public std::vector<std::string> {
+ public:
+  Words() = default;
+  Words(std::initializer_list<std::string> words) : vector(words) {}
+  // NOLINTBEGIN(google-explicit-constructor)
+  Words(std::vector<std::string> words) : vector(std::move(words)) {}
+  Words(std::string_view text);
+  Words(const std::string& text) : Words(std::string_view(text)) {}
+  Words(const char* text) : Words(std::string_view(text)) {}
+  // NOLINTEND(google-explicit-constructor)
+
+  friend Words operator+(Words words, const Words& more) {
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+};
 
 // A running `quire` whose standard input stays open until close_input().
 class Process {
  public:
   // If a file is named, standard output (or error) is written to it and cannot be read here.
-  explicit Process(std::vector<std::string> arguments, const std::string& out_file = "",
+  explicit Process(Words arguments, const std::string& out_file = "",
                    const std::string& err_file = "");
   ~Process();  // kills the process
   Process(const Process&) = delete;
@@ -65,13 +87,15 @@ struct SpawnOptions {
 };
 
 // Runs `quire` with these arguments until it ends.
-SpawnResult run_quire(const std::vector<std::string>& arguments, const SpawnOptions& options = {});
+SpawnResult run_quire(const Words& arguments, const SpawnOptions& options = {});
+// Does what run_quire() does, and fails the test if the exit code is another.
+SpawnResult expect_exit(int exit_code, const Words& arguments, const SpawnOptions& options = {});
 
 // A running `quire` whose standard streams are a terminal of 24 rows and 80 columns.
 class TerminalProcess {
  public:
   // `environment` adds variables, "NAME=VALUE".
-  TerminalProcess(std::vector<std::string> arguments, const std::vector<std::string>& environment);
+  TerminalProcess(Words arguments, const std::vector<std::string>& environment);
   ~TerminalProcess();  // kills the process
   TerminalProcess(const TerminalProcess&) = delete;
   TerminalProcess& operator=(const TerminalProcess&) = delete;

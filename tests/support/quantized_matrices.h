@@ -30,7 +30,7 @@ inline int64_t block_bytes(const WeightStore& store, const GgufBlockType& type) 
   return store.quantized_bytes({{1, type.block_elements}, &type});
 }
 
-// The bytes of a block at which F16 numbers lie.
+// The offsets of the F16 numbers of a block, in bytes.
 inline std::vector<size_t> half_offsets(const GgufBlockType& type) {
   const std::string name = type.name;
   if (name == "Q6_K") return {208};

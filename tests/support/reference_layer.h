@@ -42,7 +42,8 @@ class RandomTensors {
   void add(const std::string& name, const std::vector<int64_t>& dims, float mean);
   // A weight [rows, columns] and, if it has one, the bias.
   void add_matrix(const std::string& name, int64_t rows, int64_t columns, bool has_bias = false);
-  // All tensors of a layer but its norms. `input_width` is that of the queries, keys and values.
+  // All tensors of a layer but its norms. `input_width` is the width of the input of the queries,
+  // keys and values.
   void add_layer(const std::string& prefix, int64_t hidden, int64_t input_width, bool has_bias,
                  bool has_mlp_bias);
 
@@ -72,7 +73,7 @@ class ReferenceTensors {
   Row apply(const std::string& matrix, const Row& x) const;
   Row norm(const std::string& vector, const Row& x) const;
   Row mlp(const std::string& prefix, const Row& x) const;
-  // The same with the names of its matrices.
+  // Does what mlp() does, with the names of the matrices.
   Row gated_mlp(const std::string& gate, const std::string& up, const std::string& down,
                 const Row& x) const;
   // Adds the keys and values of a position whose layer input is x. A head has a norm if the layer

@@ -6,6 +6,7 @@
 
 #include "ops/expert_ops.h"
 #include "ops/latent_ops.h"
+#include "ops/layer_tail_ops.h"
 #include "ops/ops.h"
 #include "ops/weight_store.h"
 
@@ -70,6 +71,22 @@ class ReferenceOps : public Ops, public WeightStore, public ExpertOps, public La
   WeightStore& store_ = *this;
   ExpertOps* const experts_ = this;
   LatentOps* const latents_ = this;
+};
+
+// Computes layer tails as a device with a fused kernel does: the tail of layer i adds its output to
+// the residual for layer i + 1.
+class FusedTailOps final : public ReferenceOps, public LayerTailOps {
+ public:
+  LayerTailOps* layer_tails() const override { return tails_; }
+  bool try_layer_tail(const LayerTail& tail) override {
+    run_layer_tail(*this, tail);
+    ++num_tails;
+    return true;
+  }
+  int num_tails = 0;
+
+ private:
+  LayerTailOps* const tails_ = this;
 };
 
 // Operations of a device that computes neither experts nor matrices by head.

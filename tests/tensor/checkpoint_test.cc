@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "support/scratch_directory.h"
 #include "tensor/safetensors_bytes.h"
 
 namespace quire::testing {
@@ -15,14 +16,6 @@ using ::testing::UnorderedElementsAre;
 
 class CheckpointTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string name =
-        (std::filesystem::temp_directory_path() / "quire_checkpoint_XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    directory_ = name;
-  }
-  void TearDown() override { std::filesystem::remove_all(directory_); }
-
   void write(std::string_view name, std::string_view text) {
     write_file(directory_ / name, text.data(), text.size());
   }
@@ -37,7 +30,8 @@ class CheckpointTest : public ::testing::Test {
     return checkpoint.ok() ? "" : checkpoint.status().message();
   }
 
-  std::filesystem::path directory_;
+  const ScratchDirectory scratch_;
+  const std::filesystem::path directory_ = scratch_.path();
 };
 
 constexpr const char* kIndex = "model.safetensors.index.json";

@@ -168,7 +168,7 @@ TEST(GgufEncoders, KeepIntegersTimesAPowerOfTwoExactInQ8_0) {
         numbers[i] = std::ldexp(static_cast<float>(i % 32 == 5 ? -most : integer), exponent);
       }
       EXPECT_EQ(decode(type, encode(type, numbers)), numbers);
-      // One number between two of the integers: the scale is that of the largest number.
+      // One number between two of the integers: the largest number determines the scale.
       numbers[3] = std::ldexp(static_cast<float>(most) - 0.5F, exponent);
       const std::vector<float> got = decode(type, encode(type, numbers));
       if (most == 127 && exponent > -15) {

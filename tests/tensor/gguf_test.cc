@@ -4,22 +4,20 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
 #include "base/file.h"
 #include "base/json_writer.h"
 #include "support/gguf_bytes.h"
+#include "support/scratch_directory.h"
 #include "support/shared_data.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
 
 using ::testing::AllOf;
-using testing::bytes_of;
 using ::testing::ElementsAre;
-using testing::GgufWriter;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -38,7 +36,7 @@ std::string error_of(const GgufWriter& writer) {
 // The file that the `gguf` package wrote (tools/golden/gguf_blocks.py).
 TEST(Gguf, ReadsTheFileOfAnotherWriter) {
   const std::string file =
-      read_file(testing::source_path("tests/tensor/golden/writer.gguf"), 1 << 20).value();
+      read_file(source_path("tests/tensor/golden/writer.gguf"), 1 << 20).value();
   const GgufHeader header = GgufHeader::parse(bytes_of(file), "writer.gguf").value();
   EXPECT_EQ(header.find("general.architecture")->text(), "llama");
   EXPECT_EQ(header.find("kinds.uint8")->integer(), 200);
@@ -99,7 +97,7 @@ GgufWriter small_model() {
 TEST(Gguf, EveryTruncationIsOneLine) {
   const std::string whole = small_model().file();
   EXPECT_EQ(error_of(whole), "");
-  const size_t last_byte = whole.size() - 30;  // behind it is padding
+  const size_t last_byte = whole.size() - 30;  // padding follows
   for (size_t size = 0; size < last_byte; ++size) {
     const std::string error = error_of(whole.substr(0, size));
     EXPECT_THAT(error,
@@ -182,9 +180,6 @@ TEST(Gguf, TensorsAreStrict) {
 
 class GgufSplit : public ::testing::Test {
  protected:
-  void SetUp() override { std::filesystem::create_directories(directory_); }
-  void TearDown() override { std::filesystem::remove_all(directory_); }
-
   static std::string name(int number, int count) {
     return "m-0000" + std::to_string(number) + "-of-0000" + std::to_string(count) + ".gguf";
   }
@@ -194,12 +189,13 @@ class GgufSplit : public ::testing::Test {
     writer.field("split.count", 2, GgufWriter::raw(uint16_t{2}));
     writer.number("split.tensors.count", total);
     writer.floats(tensor, {1}, {static_cast<float>(number)});
-    std::ofstream(directory_ / name(number, 2), std::ios::binary) << writer.file();
+    scratch_.write(name(number, 2), writer.file());
   }
-  Result<GgufModel> open(int number = 1) { return GgufModel::open(directory_ / name(number, 2)); }
+  Result<GgufModel> open(int number = 1) {
+    return GgufModel::open(scratch_.path() / name(number, 2));
+  }
 
-  std::filesystem::path directory_ =
-      std::filesystem::path(::testing::TempDir()) / "quire_gguf_split";
+  const ScratchDirectory scratch_;
 };
 
 TEST_F(GgufSplit, FilesAreOneModel) {
@@ -230,4 +226,4 @@ TEST_F(GgufSplit, WrongFilesAreNamed) {
 }
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

@@ -180,7 +180,7 @@ TEST_F(PackedWeightsTest, AChangedModelIsPackedAgain) {
   start();
   write_source("another");
   expect_refused("the model's files or Quire's version have changed");
-  // The same size again.
+  // "another" and "a third" have equal sizes.
   write_source("a third");
   expect_refused("have changed");
 }

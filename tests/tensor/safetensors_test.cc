@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "support/value_of.h"
 #include "tensor/safetensors_bytes.h"
 
 namespace quire::testing {
@@ -29,14 +30,13 @@ constexpr std::string_view kTwoTensors =
 
 TEST(Safetensors, FindsTensorsWhereTheHeaderSaysTheyAre) {
   const auto bytes = safetensors_bytes(kTwoTensors, 22);
-  const auto file = Safetensors::parse(bytes, "x");
-  ASSERT_TRUE(file.ok()) << file.status().message();
-  EXPECT_THAT(file->names(), ElementsAre("a", "b"));
-  const TensorView a = file->view("a").value();
+  const auto file = value_of(Safetensors::parse(bytes, "x"));
+  EXPECT_THAT(file.names(), ElementsAre("a", "b"));
+  const TensorView a = file.view("a").value();
   EXPECT_EQ(a.dtype, DType::kF32);
   EXPECT_EQ(a.shape, (Shape{2, 2}));
   EXPECT_EQ(a.data, bytes.data() + bytes.size() - 22);
-  const TensorView b = file->view("b").value();
+  const TensorView b = file.view("b").value();
   EXPECT_EQ(b.dtype, DType::kBF16);
   EXPECT_EQ(b.data, bytes.data() + bytes.size() - 6);
 }
@@ -139,12 +139,11 @@ TEST(Safetensors, OtherTypesAreAnErrorOnlyWhenAskedFor) {
                         R"("b":{"dtype":"float32","shape":[9],"data_offsets":[8,12]},)"
                         R"("c":{"dtype":"F32","shape":[1,1,1,1,1],"data_offsets":[12,16]}})",
                         16);
-  const auto file = Safetensors::parse(bytes, "x");
-  ASSERT_TRUE(file.ok()) << file.status().message();
-  EXPECT_THAT(file->view("a").status().message(), HasSubstr("got \"U64\", expected F32"));
+  const auto file = value_of(Safetensors::parse(bytes, "x"));
+  EXPECT_THAT(file.view("a").status().message(), HasSubstr("got \"U64\", expected F32"));
   // A type whose size is unknown must not pass the check of sizes.
-  EXPECT_THAT(file->view("b").status().message(), HasSubstr("got \"float32\""));
-  EXPECT_THAT(file->view("c").status().message(), HasSubstr("too many axes"));
+  EXPECT_THAT(file.view("b").status().message(), HasSubstr("got \"float32\""));
+  EXPECT_THAT(file.view("c").status().message(), HasSubstr("too many axes"));
 }
 
 TEST(Safetensors, ErrorsAreOneShortLineWhateverTheNames) {

@@ -178,7 +178,7 @@ TEST(GgufTokenizer, UnknownTokenIsNamedTypedOrSpelled) {
   vocabulary.unk_id = std::nullopt;
   vocabulary.tokens[0] = "<oov>";
   EXPECT_THAT(encode(vocabulary, "az"), ElementsAre(1, 3, 0));
-  // As llama.cpp's converter types a checkpoint's special tokens.
+  // llama.cpp's converter gives special tokens this type.
   vocabulary.types[0] = kGgufControl;
   EXPECT_THAT(error_of(vocabulary), AllOf(HasSubstr("tokenizer.ggml.unknown_token_id; got neither"),
                                           HasSubstr("`tokenizer`")));

@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "support/shared_data.h"
+#include "support/value_of.h"
 
 namespace quire {
 namespace {
@@ -52,13 +53,12 @@ class GgufVocabularies : public ::testing::TestWithParam<Published> {};
 TEST_P(GgufVocabularies, ExpressTheTokenizer) {
   const fs::path folder = shared_data_path("tokenizers") / GetParam().folder;
   QUIRE_REQUIRE_SHARED(folder);
-  const auto vocabulary = vocabulary_of(folder);
-  ASSERT_TRUE(vocabulary.ok()) << vocabulary.status().message();
-  EXPECT_EQ(vocabulary->model, GetParam().model);
-  EXPECT_EQ(vocabulary->pre, GetParam().pre);
-  EXPECT_EQ(vocabulary->add_bos, GetParam().add_bos);
+  const auto vocabulary = testing::value_of(vocabulary_of(folder));
+  EXPECT_EQ(vocabulary.model, GetParam().model);
+  EXPECT_EQ(vocabulary.pre, GetParam().pre);
+  EXPECT_EQ(vocabulary.add_bos, GetParam().add_bos);
   const auto expected = Tokenizer::load(folder).value();
-  const auto written = tokenizer_from_gguf(vocabulary->view()).value();
+  const auto written = tokenizer_from_gguf(vocabulary.view()).value();
   for (const char* text :
        {"Once upon a time, in 1984, there weren't   two spaces.", "naïve — 日本 🍎\n\n\tx", "",
         "<|im_start|>user\nx<|eot_id|>", "def f(x):\n    return x[1:-1]\r\n"}) {
@@ -83,14 +83,13 @@ TEST(GgufVocabulary, TakesTheScoresOfSentencePiece) {
   QUIRE_REQUIRE_SHARED(folder / "tokenizer.model");
   const std::string model = read(folder / "tokenizer.model");
   const auto tokenizer = Tokenizer::from_sentencepiece(model, "tokenizer.model").value();
-  const auto vocabulary =
-      gguf_vocabulary({"", model, ""}, *tokenizer, {.num_tokens = 32000}, "test");
-  ASSERT_TRUE(vocabulary.ok()) << vocabulary.status().message();
-  EXPECT_EQ(vocabulary->model, "llama");
-  EXPECT_EQ(vocabulary->add_space_prefix, true);
-  EXPECT_EQ(vocabulary->unk_id, 0);
-  EXPECT_EQ(vocabulary->types[0], kGgufUnknown);
-  EXPECT_EQ(vocabulary->types[3], kGgufByte);
+  const auto vocabulary = testing::value_of(
+      gguf_vocabulary({"", model, ""}, *tokenizer, {.num_tokens = 32000}, "test"));
+  EXPECT_EQ(vocabulary.model, "llama");
+  EXPECT_EQ(vocabulary.add_space_prefix, true);
+  EXPECT_EQ(vocabulary.unk_id, 0);
+  EXPECT_EQ(vocabulary.types[0], kGgufUnknown);
+  EXPECT_EQ(vocabulary.types[3], kGgufByte);
 }
 
 TEST(GgufVocabulary, HasOneTokenPerRowOfTheEmbedding) {
@@ -102,9 +101,8 @@ TEST(GgufVocabulary, HasOneTokenPerRowOfTheEmbedding) {
   EXPECT_EQ(more.bos_id, 1);
   EXPECT_EQ(more.eos_id, 2);
   EXPECT_EQ(more.pad_id, 0);
-  const auto fewer = vocabulary_of(folder, 4000);
-  ASSERT_TRUE(fewer.ok()) << fewer.status().message();
-  EXPECT_EQ(fewer->tokens.size(), 4000U);
+  const auto fewer = testing::value_of(vocabulary_of(folder, 4000));
+  EXPECT_EQ(fewer.tokens.size(), 4000U);
 }
 
 std::string byte_level(const std::string& pre_tokenizer, const std::string& normalizer,

@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "support/shared_data.h"
+#include "support/value_of.h"
 #include "tokenizer/tokenizer.h"
 
 namespace quire::testing {
@@ -23,9 +24,7 @@ inline std::filesystem::path golden_path(std::string_view name) {
 }
 
 inline std::string read_golden(std::string_view name) {
-  Result<std::string> text = read_file(golden_path(name), size_t{8} << 20);
-  EXPECT_TRUE(text.ok()) << text.status().message();
-  return text.ok() ? std::move(*text) : std::string();
+  return value_of(read_file(golden_path(name), size_t{8} << 20));
 }
 
 inline JsonDocument load_golden(std::string_view name) {
@@ -67,10 +66,9 @@ inline std::vector<NamedTokenizer> component_tokenizers() {
     const JsonDocument golden = load_golden(file);
     for (const simdjson::dom::element entry : simdjson::dom::array(golden.root())) {
       const std::string json = simdjson::minify(simdjson::dom::element(entry["tokenizer"]));
-      Result<std::shared_ptr<const Tokenizer>> tokenizer =
-          Tokenizer::from_json(json, string_of(entry, "name"));
-      EXPECT_TRUE(tokenizer.ok()) << tokenizer.status().message();
-      if (tokenizer.ok()) result.push_back({string_of(entry, "name"), *tokenizer});
+      std::shared_ptr<const Tokenizer> tokenizer =
+          value_of(Tokenizer::from_json(json, string_of(entry, "name")));
+      result.push_back({string_of(entry, "name"), tokenizer});
     }
   }
   return result;

@@ -4,20 +4,17 @@
 
 #include <sstream>
 
+#include "support/value_of.h"
 #include "tokenizer/golden_data.h"
 #include "tokenizer/pre_tokenizer.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
 
-using testing::ids_of;
-using testing::load_golden;
-using testing::string_of;
-
 TEST(TokenizerGolden, ComponentsEncode) {
-  const std::vector<testing::NamedTokenizer> tokenizers = testing::component_tokenizers();
+  const std::vector<NamedTokenizer> tokenizers = component_tokenizers();
   size_t i = 0;
-  for (const std::string_view file : testing::kTokenizerFiles) {
+  for (const std::string_view file : kTokenizerFiles) {
     const JsonDocument golden = load_golden(file);
     for (const simdjson::dom::element entry : simdjson::dom::array(golden.root())) {
       ASSERT_LT(i, tokenizers.size());
@@ -34,9 +31,9 @@ TEST(TokenizerGolden, ComponentsEncode) {
 }
 
 TEST(TokenizerGolden, ComponentsDecode) {
-  const std::vector<testing::NamedTokenizer> tokenizers = testing::component_tokenizers();
+  const std::vector<NamedTokenizer> tokenizers = component_tokenizers();
   size_t i = 0;
-  for (const std::string_view file : testing::kTokenizerFiles) {
+  for (const std::string_view file : kTokenizerFiles) {
     const JsonDocument golden = load_golden(file);
     for (const simdjson::dom::element entry : simdjson::dom::array(golden.root())) {
       ASSERT_LT(i, tokenizers.size());
@@ -76,11 +73,10 @@ TEST(TokenizerGolden, SentencePieceModels) {
   const JsonDocument golden = load_golden("sentencepiece.json");
   for (const simdjson::dom::element entry : simdjson::dom::array(golden.root())) {
     const std::string name = string_of(entry, "model");
-    const auto tokenizer = Tokenizer::from_sentencepiece(testing::read_golden(name), name);
-    ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().message();
+    const auto tokenizer = value_of(Tokenizer::from_sentencepiece(read_golden(name), name));
     for (const simdjson::dom::element test : simdjson::dom::array(entry["cases"])) {
       const std::string text = string_of(test, "text");
-      EXPECT_EQ((*tokenizer)->encode(text, false).value(), ids_of(test, "ids"))
+      EXPECT_EQ(tokenizer->encode(text, false).value(), ids_of(test, "ids"))
           << name << ": " << text;
     }
   }
@@ -88,20 +84,18 @@ TEST(TokenizerGolden, SentencePieceModels) {
 
 // The text and the hashes are committed; the tokenizers are in the shared data.
 TEST(TokenizerGolden, MixedTextWithRealTokenizers) {
-  const std::string text = testing::read_golden("mixed.txt");
+  const std::string text = read_golden("mixed.txt");
   const JsonDocument golden = load_golden("mixed.json");
   for (const simdjson::dom::element entry : simdjson::dom::array(golden.root())) {
     const std::string name = string_of(entry, "name");
-    const auto directory = testing::shared_data_path("tokenizers") / name;
+    const auto directory = shared_data_path("tokenizers") / name;
     QUIRE_REQUIRE_SHARED(directory);
-    const auto tokenizer = Tokenizer::load(directory);
-    ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().message();
-    const std::vector<int32_t> ids = (*tokenizer)->encode(text, false).value();
+    const auto tokenizer = value_of(Tokenizer::load(directory));
+    const std::vector<int32_t> ids = tokenizer->encode(text, false).value();
     EXPECT_EQ(ids.size(), uint64_t(entry["num_ids"])) << name;
-    EXPECT_EQ(fmt::format("{:016x}", testing::fnv1a(ids)), string_of(entry, "ids_fnv1a")) << name;
-    const std::string decoded = (*tokenizer)->decode(ids, false);
-    EXPECT_EQ(fmt::format("{:016x}", testing::fnv1a(decoded)), string_of(entry, "decoded_fnv1a"))
-        << name;
+    EXPECT_EQ(fmt::format("{:016x}", fnv1a(ids)), string_of(entry, "ids_fnv1a")) << name;
+    const std::string decoded = tokenizer->decode(ids, false);
+    EXPECT_EQ(fmt::format("{:016x}", fnv1a(decoded)), string_of(entry, "decoded_fnv1a")) << name;
   }
 }
 
@@ -130,7 +124,7 @@ std::vector<std::vector<int32_t>> read_ids(const std::string& text) {
 }
 
 void check_vectors(std::string_view vectors, const Tokenizer& tokenizer) {
-  const auto stem = testing::shared_data_path("tokenizer_vectors") / vectors;
+  const auto stem = shared_data_path("tokenizer_vectors") / vectors;
   const auto input = read_file(stem.string() + ".gguf.inp", size_t{1} << 20);
   const auto output = read_file(stem.string() + ".gguf.out", size_t{1} << 20);
   ASSERT_TRUE(input.ok() && output.ok());
@@ -152,11 +146,10 @@ struct VectorSet {
 class TokenizerVectors : public ::testing::TestWithParam<VectorSet> {};
 
 TEST_P(TokenizerVectors, Pass) {
-  const auto directory = testing::shared_data_path(GetParam().tokenizer);
+  const auto directory = shared_data_path(GetParam().tokenizer);
   QUIRE_REQUIRE_SHARED(directory);
-  const auto tokenizer = Tokenizer::load(directory);
-  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().message();
-  check_vectors(GetParam().vectors, **tokenizer);
+  const auto tokenizer = value_of(Tokenizer::load(directory));
+  check_vectors(GetParam().vectors, *tokenizer);
 }
 
 // deepseek-llm and deepseek-coder have vectors, but their vocabularies are not in the shared data;
@@ -170,14 +163,14 @@ INSTANTIATE_TEST_SUITE_P(All, TokenizerVectors,
                                            VectorSet{"ggml-vocab-qwen2", "tokenizers/qwen2_5"}));
 
 TEST(SentencePieceModel, GivesTheIdsOfItsTokenizerJson) {
-  const auto json_dir = testing::shared_data_path("tokenizers/llama2");
-  const auto model_dir = testing::shared_data_path("models/stories15M");
+  const auto json_dir = shared_data_path("tokenizers/llama2");
+  const auto model_dir = shared_data_path("models/stories15M");
   QUIRE_REQUIRE_SHARED(json_dir);
   QUIRE_REQUIRE_SHARED(model_dir);
   const auto from_json = Tokenizer::load(json_dir).value();
   const auto from_model = Tokenizer::load(model_dir).value();
   EXPECT_EQ(from_model->vocab_size(), from_json->vocab_size());
-  std::istringstream lines(testing::read_golden("mixed.txt"));
+  std::istringstream lines(read_golden("mixed.txt"));
   size_t num_ids = 0;
   for (std::string line; std::getline(lines, line, '.');) {
     // llama2's tokenizer.json finds a special token only after a space; tokenizer.model finds it
@@ -197,4 +190,4 @@ TEST(SentencePieceModel, GivesTheIdsOfItsTokenizerJson) {
 }
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

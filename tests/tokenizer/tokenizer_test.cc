@@ -9,6 +9,7 @@
 
 #include "base/machine.h"
 #include "base/text.h"
+#include "support/scratch_directory.h"
 #include "tokenizer/charsmap.h"
 #include "tokenizer/golden_data.h"
 #include "tokenizer/pattern.h"
@@ -158,19 +159,13 @@ TEST(Tokenizer, RefusesRepeatedKeys) {
 }
 
 TEST(Tokenizer, ObeysTokenizerConfig) {
-  const auto directory = std::filesystem::path(::testing::TempDir()) / "quire_tokenizer_config";
-  std::filesystem::create_directories(directory);
-  const auto write = [&](const char* name, std::string_view text) {
-    FILE* file = std::fopen((directory / name).c_str(), "wb");
-    ASSERT_NE(file, nullptr);
-    std::fwrite(text.data(), 1, text.size(), file);
-    std::fclose(file);
-  };
-  write("tokenizer.json",
-        json_with("added_tokens", R"([{"id":3,"content":"<s>","special":true}])"));
+  const testing::ScratchDirectory scratch;
+  const std::filesystem::path directory = scratch.path();
+  scratch.write("tokenizer.json",
+                json_with("added_tokens", R"([{"id":3,"content":"<s>","special":true}])"));
   EXPECT_EQ(Tokenizer::load(directory).value()->encode("ab", true).value(),
             (std::vector<int32_t>{2}));
-  write(
+  scratch.write(
       "tokenizer_config.json",
       R"({"tokenizer_class":"LlamaTokenizerFast","add_bos_token":true,"bos_token":{"content":"<s>"},
             "model_max_length":1000000000000000019884624838656})");
@@ -178,9 +173,8 @@ TEST(Tokenizer, ObeysTokenizerConfig) {
             (std::vector<int32_t>{3, 2}));
   EXPECT_EQ(Tokenizer::load(directory).value()->encode("ab", false).value(),
             (std::vector<int32_t>{2}));
-  write("tokenizer_config.json", R"({"add_bos_token":true,"add_bos_token":false})");
+  scratch.write("tokenizer_config.json", R"({"add_bos_token":true,"add_bos_token":false})");
   EXPECT_NE(Tokenizer::load(directory).status().message().find("appears twice"), std::string::npos);
-  std::filesystem::remove_all(directory);
 }
 
 double seconds_to_encode(const Tokenizer& tokenizer, const std::string& text) {

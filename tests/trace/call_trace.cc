@@ -6,7 +6,7 @@
 //   ORDER THREAD ADDRESS ADDRESS …
 //
 // ORDER counts first calls over all threads. The addresses lead from the thread's first
-// instrumented function to the called one; each lies behind the prologue's call into the runtime
+// instrumented function to the called one; each follows the prologue's call into the runtime
 // and is relative to the start of the binary, as addr2line expects. This file is not instrumented
 // itself.
 #include <sys/mman.h>

@@ -55,7 +55,8 @@ def plain_name(name: str) -> str:
 
 
 def find_functions(binary: Path, source: Path, addresses: list[str]) -> dict[str, Function]:
-    # An address is that of the instruction behind the call into the runtime. Either of the two may have no line.
+    # An address points to the instruction after the call into the runtime. Either of the two may
+    # have no line.
     before = [f"{int(address, 16) - 1:x}" for address in addresses]
     text = subprocess.run(["addr2line", "-a", "-i", "-f", "-C", "-e", binary], input="\n".join(addresses + before),
                           capture_output=True, text=True, check=True).stdout

@@ -7,18 +7,13 @@
 #include "cpu/attention/simd.h"
 #include "support/attention_cases.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
-
-using testing::AttentionCase;
-using testing::AttentionProblem;
-using testing::AttentionRequest;
-using testing::AttentionResult;
 
 constexpr int kLength = 1100;  // three partitions
 
 AttentionCase base_case(DType kv) {
-  AttentionCase spec{.name = "base", .shape = testing::make_attention_shape(8, 2, 64, 16, kv)};
+  AttentionCase spec{.name = "base", .shape = make_attention_shape(8, 2, 64, 16, kv)};
   spec.max_decode_q_len = 0;
   return spec;
 }
@@ -29,7 +24,7 @@ AttentionResult whole_prompt(const AttentionCase& base) {
   spec.reqs = {{kLength, kLength, 1}};
   spec.max_decode_q_len = 0;
   ThreadPool pool(1);
-  return testing::run_attention(spec, *make_cpu_attention(pool));
+  return run_attention(spec, *make_cpu_attention(pool));
 }
 
 // Rows [first, first + count) as bits: a NaN equals itself, and the sign of a zero counts.
@@ -108,7 +103,7 @@ TEST_P(CpuAttentionDeterminismTest, HeadsThatShareAPassDoNotMatter) {
   spec.reqs = {{1, 700, 1}, {9, 300, 1}};
   ThreadPool pool(2);
   const auto backend = make_cpu_attention(pool);
-  const AttentionResult together = testing::run_attention(spec, *backend);
+  const AttentionResult together = run_attention(spec, *backend);
   const int num_heads = spec.shape.num_heads;
   const int dim = spec.shape.head_dim_v;
   for (int head = 0; head < num_heads; ++head) {
@@ -116,7 +111,7 @@ TEST_P(CpuAttentionDeterminismTest, HeadsThatShareAPassDoNotMatter) {
     alone.shape.num_heads = alone.shape.num_kv_heads = 1;
     alone.first_head = head;
     alone.first_kv_head = head / 4;
-    const AttentionResult result = testing::run_attention(alone, *backend);
+    const AttentionResult result = run_attention(alone, *backend);
     for (int token = 0; token < 10; ++token) {
       EXPECT_EQ(rows_of(result.out, token, 1, dim),
                 rows_of(together.out, token * num_heads + head, 1, dim));
@@ -157,7 +152,7 @@ TEST_P(CpuAttentionDeterminismTest, OtherPlansDoNotMatter) {
   const AttentionProblem second(other);
   for (const int num_threads : {1, 3}) {
     ThreadPool pool(num_threads);
-    const auto results = testing::run_interleaved({&first, &second}, *make_cpu_attention(pool));
+    const auto results = run_interleaved({&first, &second}, *make_cpu_attention(pool));
     expect_same_bits(spec, results[0], whole);
     expect_same_bits(other, results[1], whole);
   }
@@ -166,20 +161,19 @@ TEST_P(CpuAttentionDeterminismTest, OtherPlansDoNotMatter) {
 // The keys of a latent cache in 8-bit integers are scaled in a converted block, also for one row.
 TEST(CpuAttentionLatentDeterminism, HeadsAndChunksDoNotMatter) {
   AttentionCase together{.name = "latent",
-                         .shape = testing::make_attention_shape(6, 1, 72, 16, DType::kI8),
+                         .shape = make_attention_shape(6, 1, 72, 16, DType::kI8),
                          .reqs = {{1, 700, 1}, {9, 700, 1}}};
   together.shape.head_dim_v = 56;
   together.shape.is_latent = true;
   ThreadPool pool(2);
   const auto backend = make_cpu_attention(pool);
-  const AttentionResult all = testing::run_attention(together, *backend);
+  const AttentionResult all = run_attention(together, *backend);
   for (int head = 0; head < 6; ++head) {
     AttentionCase alone = together;
     alone.reqs = {{1, 700, 1}};
     alone.shape.num_heads = 1;
     alone.first_head = head;
-    const std::vector<uint32_t> bits =
-        rows_of(testing::run_attention(alone, *backend).out, 0, 1, 56);
+    const std::vector<uint32_t> bits = rows_of(run_attention(alone, *backend).out, 0, 1, 56);
     EXPECT_EQ(bits, rows_of(all.out, head, 1, 56));
     EXPECT_EQ(bits, rows_of(all.out, 9 * 6 + head, 1, 56)) << "the last token of the chunk";
   }
@@ -191,4 +185,4 @@ INSTANTIATE_TEST_SUITE_P(Dtypes, CpuAttentionDeterminismTest,
                          [](const auto& test) { return std::string(dtype_name(test.param)); });
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

@@ -8,12 +8,8 @@
 #include "base/thread_pool.h"
 #include "support/attention_cases.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
-
-using testing::AttentionCase;
-using testing::AttentionProblem;
-using testing::AttentionResult;
 
 AttentionResult dense_attention(const AttentionProblem& problem) {
   const AttentionShape& shape = problem.shape();
@@ -62,37 +58,36 @@ TEST_P(ReferenceAttentionTest, EqualsDenseSoftmax) {
   const AttentionProblem problem(GetParam());
   const AttentionResult actual = problem.run(*backend);
   const AttentionResult expected = dense_attention(problem);
-  testing::expect_close(actual.out, expected.out, 1e-6F);
+  expect_close(actual.out, expected.out, 1e-6F);
 }
 
 TEST(ReferenceAttentionPlans, AreIndependent) {
   AttentionCase spec{.name = "first",
-                     .shape = testing::make_attention_shape(4, 2, 64, 16, DType::kF16),
+                     .shape = make_attention_shape(4, 2, 64, 16, DType::kF16),
                      .reqs = {{1, 40, 1}, {1, 700, 2}, {20, 20, 3}}};
   const AttentionProblem first(spec);
   spec.reqs = {{1, 9, 4}, {1, 0, 5}, {1, 77, 6}, {5, 90, 7}};
   const AttentionProblem second(spec);
   const auto backend = make_reference_attention();
-  const auto results = testing::run_interleaved({&first, &second}, *backend);
+  const auto results = run_interleaved({&first, &second}, *backend);
   EXPECT_EQ(results[0].out, first.run(*backend).out);
   EXPECT_EQ(results[1].out, second.run(*backend).out);
 }
 
 TEST(ReferenceAttentionPlans, ThreadsGiveTheSameBits) {
   const AttentionProblem problem({.name = "threads",
-                                  .shape = testing::make_attention_shape(4, 2, 64, 16, DType::kF16),
+                                  .shape = make_attention_shape(4, 2, 64, 16, DType::kF16),
                                   .reqs = {{1, 40, 1}, {1, 300, 2}, {20, 20, 3}, {5, 90, 4}}});
   ThreadPool threads(3);
   EXPECT_EQ(problem.run(*make_reference_attention(&threads)).out,
             problem.run(*make_reference_attention()).out);
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, ReferenceAttentionTest,
-                         ::testing::ValuesIn(testing::attention_cases()),
+INSTANTIATE_TEST_SUITE_P(Cases, ReferenceAttentionTest, ::testing::ValuesIn(attention_cases()),
                          [](const auto& test) { return test.param.name; });
 INSTANTIATE_TEST_SUITE_P(Int8Cases, ReferenceAttentionTest,
-                         ::testing::ValuesIn(testing::i8_attention_cases()),
+                         ::testing::ValuesIn(i8_attention_cases()),
                          [](const auto& test) { return test.param.name; });
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

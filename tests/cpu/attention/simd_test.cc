@@ -10,14 +10,12 @@
 #include "cpu/attention/reference.h"
 #include "cpu/attention/simd_plan.h"
 #include "support/attention_cases.h"
+#include "support/value_of.h"
 #include "tensor/dtype.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
 
-using testing::AttentionCase;
-using testing::AttentionProblem;
-using testing::AttentionResult;
 using ::testing::Each;
 using ::testing::ElementsAre;
 
@@ -29,7 +27,7 @@ void expect_equals_reference(const AttentionCase& spec) {
   const AttentionProblem problem(spec);
   const AttentionResult expected = problem.run(*make_reference_attention());
   const AttentionResult actual = problem.run(*make_cpu_attention(pool));
-  testing::expect_close(actual.out, expected.out, kTolerance);
+  expect_close(actual.out, expected.out, kTolerance);
 }
 
 class CpuAttentionTest : public ::testing::TestWithParam<AttentionCase> {};
@@ -38,10 +36,9 @@ TEST_P(CpuAttentionTest, EqualsReference) {
   expect_equals_reference(GetParam());
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, CpuAttentionTest, ::testing::ValuesIn(testing::attention_cases()),
+INSTANTIATE_TEST_SUITE_P(Cases, CpuAttentionTest, ::testing::ValuesIn(attention_cases()),
                          [](const auto& test) { return test.param.name; });
-INSTANTIATE_TEST_SUITE_P(Int8Cases, CpuAttentionTest,
-                         ::testing::ValuesIn(testing::i8_attention_cases()),
+INSTANTIATE_TEST_SUITE_P(Int8Cases, CpuAttentionTest, ::testing::ValuesIn(i8_attention_cases()),
                          [](const auto& test) { return test.param.name; });
 
 // Restores the choice of the best target when a test ends.
@@ -53,7 +50,7 @@ struct TargetScope {
 TEST(CpuAttentionTargets, EachEqualsReference) {
   // Instruction sets that simd_kernels.cc compiles and this machine has.
   std::vector<AttentionCase> cases;
-  for (const auto& all : {testing::attention_cases(), testing::i8_attention_cases()}) {
+  for (const auto& all : {attention_cases(), i8_attention_cases()}) {
     for (const AttentionCase& spec : all) {
       if (spec.name.starts_with("mixed_phases") || spec.name.starts_with("head_dim_40") ||
           spec.name.starts_with("latent_24") || spec.name.starts_with("one_head") ||
@@ -79,7 +76,7 @@ TEST(CpuAttentionTargets, EachEqualsReference) {
 // Each feature must change the result by far more than the tolerance of its test.
 TEST(CpuAttentionFeatures, AreNeverIgnored) {
   AttentionCase plain{.name = "plain",
-                      .shape = testing::make_attention_shape(4, 2, 64, 16, DType::kF8E4M3),
+                      .shape = make_attention_shape(4, 2, 64, 16, DType::kF8E4M3),
                       .reqs = {{1, 300, 1}, {9, 200, 2}},
                       .k_scale = 0.02F,
                       .v_scale = 0.01F};
@@ -92,32 +89,32 @@ TEST(CpuAttentionFeatures, AreNeverIgnored) {
   variants[5].shape.num_kv_heads = 4;
   ThreadPool pool(2);
   const auto backend = make_cpu_attention(pool);
-  const AttentionResult without = testing::run_attention(plain, *backend);
+  const AttentionResult without = run_attention(plain, *backend);
   for (size_t i = 0; i < variants.size(); ++i) {
-    const AttentionResult with = testing::run_attention(variants[i], *backend);
-    EXPECT_GE(testing::max_difference(with.out, without.out), 10 * kTolerance) << "variant " << i;
+    const AttentionResult with = run_attention(variants[i], *backend);
+    EXPECT_GE(max_difference(with.out, without.out), 10 * kTolerance) << "variant " << i;
   }
 }
 
 TEST(CpuAttentionFeatures, ScalesOfAnUnquantizedCacheAreIgnored) {
   AttentionCase spec{.name = "bf16",
-                     .shape = testing::make_attention_shape(2, 1, 64, 16, DType::kBF16),
+                     .shape = make_attention_shape(2, 1, 64, 16, DType::kBF16),
                      .reqs = {{1, 100, 1}}};
   ThreadPool pool(1);
   const auto backend = make_cpu_attention(pool);
-  const AttentionResult without = testing::run_attention(spec, *backend);
+  const AttentionResult without = run_attention(spec, *backend);
   spec.k_scale = spec.v_scale = 3.0F;
-  EXPECT_EQ(testing::run_attention(spec, *backend).out, without.out);
+  EXPECT_EQ(run_attention(spec, *backend).out, without.out);
 }
 
 TEST(CpuAttentionFeatures, PaddingGivesZeros) {
   AttentionCase spec{.name = "padding",
-                     .shape = testing::make_attention_shape(2, 1, 64, 16, DType::kF16),
+                     .shape = make_attention_shape(2, 1, 64, 16, DType::kF16),
                      .reqs = {{1, 0, 1}, {1, 0, 2}, {3, 0, 3}}};
   spec.shape.sinks = true;
   ThreadPool pool(2);
   for (const auto& backend : {make_reference_attention(), make_cpu_attention(pool)}) {
-    const AttentionResult result = testing::run_attention(spec, *backend);
+    const AttentionResult result = run_attention(spec, *backend);
     EXPECT_THAT(result.out, Each(0.0F));
   }
 }
@@ -125,7 +122,7 @@ TEST(CpuAttentionFeatures, PaddingGivesZeros) {
 // A NaN in one key shows in every output that attends to it, and in no other.
 TEST(CpuAttentionFeatures, ABrokenKeyShows) {
   const AttentionCase spec{.name = "broken_key",
-                           .shape = testing::make_attention_shape(4, 2, 64, 16, DType::kF32),
+                           .shape = make_attention_shape(4, 2, 64, 16, DType::kF32),
                            .reqs = {{1, 700, 1}, {9, 200, 2}}};
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
   for (const int position : {0, 17, 699}) {
@@ -152,7 +149,7 @@ TEST(CpuAttentionFeatures, ABrokenKeyShows) {
 // Reads all 256 codes of E4M3 through the kernel: the output of a single token is its value.
 TEST(CpuAttentionFeatures, ReadsEveryFp8CodeExactly) {
   AttentionCase spec{.name = "codes",
-                     .shape = testing::make_attention_shape(1, 1, 256, 16, DType::kF8E4M3),
+                     .shape = make_attention_shape(1, 1, 256, 16, DType::kF8E4M3),
                      .reqs = {{1, 1, 1}}};
   for (const int64_t target : {HWY_SSE4, HWY_AVX2, HWY_AVX3}) {
     if ((hwy::SupportedTargets() & target) == 0) continue;
@@ -176,7 +173,7 @@ TEST(CpuAttentionFeatures, ReadsEveryFp8CodeExactly) {
 TEST(CpuAttentionFeatures, ReadsEveryIntegerExactly) {
   constexpr float kScale = 0.37F;
   AttentionCase spec{.name = "integers",
-                     .shape = testing::make_attention_shape(1, 1, 256, 16, DType::kI8),
+                     .shape = make_attention_shape(1, 1, 256, 16, DType::kI8),
                      .reqs = {{1, 1, 1}}};
   for (const int num_heads : {1, 4}) {  // read directly, and from a converted block
     spec.shape.num_heads = num_heads;
@@ -203,7 +200,7 @@ TEST(CpuAttentionFeatures, ReadsEveryIntegerExactly) {
 // vector, and in no other.
 TEST(CpuAttentionFeatures, AVectorOfIntegersWithoutAScaleShows) {
   const AttentionCase spec{.name = "broken_scale",
-                           .shape = testing::make_attention_shape(4, 2, 64, 16, DType::kI8),
+                           .shape = make_attention_shape(4, 2, 64, 16, DType::kI8),
                            .reqs = {{1, 700, 1}, {9, 200, 2}}};
   for (const bool is_key : {true, false}) {
     for (const int position : {0, 17, 699}) {
@@ -227,14 +224,14 @@ TEST(CpuAttentionFeatures, AVectorOfIntegersWithoutAScaleShows) {
 
 TEST(CpuAttentionPools, PastTwoToTheThirtyOneElements) {
   AttentionCase spec{.name = "huge",
-                     .shape = testing::make_attention_shape(2, 1, 64, 64, DType::kF8E4M3),
+                     .shape = make_attention_shape(2, 1, 64, 64, DType::kF8E4M3),
                      .reqs = {{1, 300, 1}, {5, 70, 2}}};
   spec.num_unused_pages = (int64_t{1} << 31) / (2 * 64 * 64) + 10;  // lazily mapped
   expect_equals_reference(spec);
 }
 
 TEST(CpuAttentionSupport, NamesEveryReason) {
-  AttentionShape shape = testing::make_attention_shape(6, 4, 44, 24, DType::kI32);
+  AttentionShape shape = make_attention_shape(6, 4, 44, 24, DType::kI32);
   shape.head_dim_v = 1032;
   shape.q = DType::kBF16;
   shape.softcap = -1.0F;
@@ -250,13 +247,13 @@ TEST(CpuAttentionSupport, NamesEveryReason) {
                             "head_dim_v is 1032; it must be a multiple of 8 from 8 to 1024.",
                             "q is bf16; it must be f32.",
                             "kv is i32; it must be f32, f16, bf16, fp8_e4m3 or int8."));
-    const AttentionShape good = testing::make_attention_shape(6, 3, 48, 16, DType::kF8E4M3);
+    const AttentionShape good = make_attention_shape(6, 3, 48, 16, DType::kF8E4M3);
     EXPECT_TRUE(backend->supports(good, {.phase = Phase::kPrefill}, Device()).ok());
   }
 }
 
 TEST(CpuAttentionPlan, SplitsOnlyLongContextsWithinTheBounds) {
-  const AttentionShape shape = testing::make_attention_shape(8, 2, 64, 16, DType::kF16);
+  const AttentionShape shape = make_attention_shape(8, 2, 64, 16, DType::kF16);
   const int num_threads = 4;
   const cpu::WorkSplitter split(shape, num_threads);
   AttentionCase spec{.name = "plan", .shape = shape};
@@ -281,26 +278,24 @@ TEST(CpuAttentionPlan, SplitsOnlyLongContextsWithinTheBounds) {
 
 TEST(CpuAttentionPlan, RunsInNoLessMemoryAndNoLongerContextsThanItWasMadeFor) {
   AttentionCase spec{.name = "limits",
-                     .shape = testing::make_attention_shape(2, 1, 64, 16, DType::kF16),
+                     .shape = make_attention_shape(2, 1, 64, 16, DType::kF16),
                      .reqs = {{1, 16000, 1}}};
   const AttentionProblem problem(spec);
   ThreadPool pool(2);
-  const auto plan =
-      make_cpu_attention(pool)->make_plan(problem.shape(), problem.limits(Phase::kDecode));
-  ASSERT_TRUE(plan.ok()) << plan.status().message();
+  const auto plan = value_of(
+      make_cpu_attention(pool)->make_plan(problem.shape(), problem.limits(Phase::kDecode)));
   Stream stream;
-  ASSERT_TRUE((*plan)->update(problem.batch(), stream).ok());
-  std::vector<std::byte> small((*plan)->workspace_bytes() - 1);
+  ASSERT_TRUE(plan->update(problem.batch(), stream).ok());
+  std::vector<std::byte> small(plan->workspace_bytes() - 1);
   const AttentionCall call{
       .q = {}, .out = {}, .kv = problem.cache(), .sinks = nullptr, .workspace = small};
-  EXPECT_DEATH((void)(*plan)->run(call, stream), "smaller than workspace_bytes");
+  EXPECT_DEATH((void)plan->run(call, stream), "smaller than workspace_bytes");
   PlanLimits shorter = problem.limits(Phase::kDecode);
   shorter.max_kv_len = 600;
-  const auto small_plan = make_cpu_attention(pool)->make_plan(problem.shape(), shorter);
-  ASSERT_TRUE(small_plan.ok());
-  EXPECT_DEATH((void)(*small_plan)->update(problem.batch(), stream),
+  const auto small_plan = value_of(make_cpu_attention(pool)->make_plan(problem.shape(), shorter));
+  EXPECT_DEATH((void)small_plan->update(problem.batch(), stream),
                "longer than the plan.s max_kv_len");
 }
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

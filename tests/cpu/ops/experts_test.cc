@@ -17,25 +17,10 @@
 #include "support/reference_ops.h"
 #include "tensor/dtype.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
 
 using ::testing::ElementsAre;
-using testing::expect_bits_of_parts;
-using testing::kRoutingCases;
-using testing::part_of;
-using testing::random_floats;
-using testing::random_step;
-using testing::RandomExperts;
-using testing::reference_route;
-using testing::ReferenceOps;
-using testing::RoutedExpert;
-using testing::RoutingCase;
-using testing::run_experts;
-using testing::Step;
-using testing::Variant;
-using testing::VariantOps;
-using testing::variants;
 
 std::vector<RoutedExpert> route(const ExpertRouting& routing, const std::vector<float>& logits,
                                 const std::vector<float>& bias = {}) {
@@ -176,7 +161,7 @@ TEST(Routing, ImpossibleRulesAreNotValid) {
 // to 2^-17 of it: results of three products in turn differ by up to 3.1e-5. AMX also splits an F16
 // weight and omits the product of the second terms, which doubles the error (gemm_amx.h).
 double bound_of(const Variant& variant, DType weights) {
-  if (testing::uses_amx(variant) && weights == DType::kF16) return 1.3e-4;
+  if (uses_amx(variant) && weights == DType::kF16) return 1.3e-4;
   return variant.options.use_amx || variant.options.use_avx512_bf16 ? 6e-5 : 2e-5;
 }
 
@@ -300,7 +285,7 @@ TEST(Experts, RowsDoNotDependOnTheirBatch) {
       RandomExperts source(shape, dtype, 3);
       std::vector<float> all;
       for (const auto& nodes : {std::vector{0}, {0, 0}, {1, 0, 2}}) {
-        VariantOps ops(variant, testing::on_nodes(nodes));
+        VariantOps ops(variant, on_nodes(nodes));
         const auto experts = ops->weights().make_experts(source).value();
         Step step = whole;
         const std::vector<float> out = run_experts(*ops, *experts, step);
@@ -415,4 +400,4 @@ TEST(Experts, CheckTheirArguments) {
 }
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

@@ -12,25 +12,12 @@
 #include "support/quantized_matrices.h"
 #include "tensor/dtype.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
 
 using cpu::quantized_kernels;
 using cpu::QuantizedKernel;
-using testing::expect_bits_without_batch;
-using testing::expect_infinity_stays_in_its_row;
 using ::testing::HasSubstr;
-using testing::IntegerMatrix;
-using testing::IntegerSpec;
-using testing::kMostOf16Bits;
-using testing::kMostOf8Bits;
-using testing::kPerRow;
-using testing::kPerTensor;
-using testing::matrix;
-using testing::QuantizedOps;
-using testing::random_floats;
-using testing::rounding_errors;
-using testing::scheme_of;
 
 Result<std::unique_ptr<Linear>> make_linear(QuantizedOps& ops,
                                             const std::vector<const IntegerMatrix*>& parts,
@@ -44,8 +31,9 @@ Result<std::unique_ptr<Linear>> make_linear(QuantizedOps& ops,
   return ops.make({.numbers = StoredMatrices{weights}}, num_rows, bias);
 }
 
-// Computes the product in double. An output's error is at most that of rounding activations and,
-// relative to the terms of the sum, that of F32; with an offset, a term is a value without it.
+// Computes the product in double. An output's error is at most the error of rounding activations
+// plus, relative to the terms of the sum, the error of F32; with an offset, a term is a value
+// without it.
 void expect_product(const IntegerMatrix& w, const std::vector<float>& x, int64_t num_rows,
                     const std::vector<float>& bias, const std::vector<float>& out,
                     double most_integer, const std::string& what) {
@@ -107,7 +95,7 @@ TEST(IntegerLinear, AgreesWithTheDefinitionForEveryGroupSize) {
         const IntegerSpec spec = {.bits = bits, .group_size = group_size, .has_zeros = has_zeros};
         const int64_t k = group_size == 96 || group_size == 384 ? 768 : 1024;
         expect_every_kernel(spec, 35, k, {1, 3});
-        // A row that ends within a block, after as many groups as fit.
+        // Rows of 320 elements end within a block.
         if (group_size == 32 || group_size == 64) expect_every_kernel(spec, 7, 320, {2});
       }
     }
@@ -138,7 +126,7 @@ TEST(IntegerLinear, AgreesWithTheDefinitionForEveryNumberOfRows) {
   }
 }
 
-// Columns that are no multiple of 32, as scales per row allow.
+// Scales per row allow a number of columns that is not a multiple of 32.
 TEST(IntegerLinear, RowsMayEndAnywhere) {
   for (const int64_t k : {1, 3, 28, 31, 33, 100, 255, 257, 300}) {
     for (const int bits : {4, 8}) {
@@ -203,7 +191,7 @@ TEST(IntegerLinear, EmbedsTheNumbersThatTheIntegersStandFor) {
   }
 }
 
-// As q, k and v; the matrices end within panels, and their scales have several types.
+// The matrices stand for q, k and v. They end within panels, and their scales have several types.
 TEST(IntegerLinear, StacksMatrices) {
   const IntegerMatrix q({.group_size = 64, .has_zeros = true, .scales = DType::kF16}, 40, 512, 1);
   const IntegerMatrix k({.group_size = 64, .has_zeros = true, .scales = DType::kF32}, 33, 512, 2);
@@ -305,4 +293,4 @@ TEST(IntegerLinear, TakesTheBytesThatAreEstimated) {
 }
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

@@ -10,14 +10,8 @@
 #include "support/reference_ops.h"
 #include "tensor/dtype.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
-
-using testing::random_floats;
-using testing::ReferenceOps;
-using testing::Variant;
-using testing::VariantOps;
-using testing::variants;
 
 constexpr float kUntouched = 77.0F;
 
@@ -81,7 +75,7 @@ TEST(PerHeadLinear, AgreesWithTheDefinition) {
     for (const HeadCase& shape : kHeadCases) {
       for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
         // AMX omits the product of the second terms of an F16 weight and an activation.
-        const double bound = testing::uses_amx(variant) && dtype == DType::kF16 ? 1e-4 : 3e-5;
+        const double bound = uses_amx(variant) && dtype == DType::kF16 ? 1e-4 : 3e-5;
         const HeadMatrices matrices(shape.num_heads, shape.num_out, shape.num_in, dtype);
         const auto w = ops->weights().make_per_head_linear(matrices.views).value();
         const auto exact = reference.make_per_head_linear(matrices.views).value();
@@ -272,4 +266,4 @@ TEST(LatentRopeAndCache, ScalesEachPartOfAVectorOfIntegers) {
 }
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

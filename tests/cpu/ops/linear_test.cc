@@ -7,14 +7,8 @@
 #include "ops_fixture.h"
 #include "tensor/dtype.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
-
-using testing::matrix;
-using testing::random_floats;
-using testing::Variant;
-using testing::VariantOps;
-using testing::variants;
 
 // A weight matrix in a checkpoint's bytes, and the values that they encode.
 struct TestWeight {
@@ -127,7 +121,7 @@ TEST(Linear, RowsDoNotDependOnTheirBatch) {
       TestWeight w = random_weight(kN, kK, dtype, 3);
       std::vector<float> alone;
       for (const auto& nodes : {std::vector{0}, {0, 0}, {0, 1, 0}}) {
-        VariantOps ops(variant, testing::on_nodes(nodes));
+        VariantOps ops(variant, on_nodes(nodes));
         const std::unique_ptr<Linear> linear = make_linear(*ops, w);
         for (const int64_t m : {int64_t{1}, int64_t{2}, int64_t{15}, int64_t{16}, int64_t{17},
                                 int64_t{33}, int64_t{64}, kMaxRows}) {
@@ -396,4 +390,4 @@ TEST(Linear, RefusesSchemesThatItDoesNotServe) {
 }
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

@@ -1,5 +1,4 @@
-// Files with packed weights outlive the build that wrote them, so the order of their numbers has a
-// version.
+// Later builds read files with packed weights, so the order of the numbers has a version.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -19,12 +18,8 @@
 #include "tensor/gguf_blocks.h"
 #include "tensor/packed_weights.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
-
-using testing::IntegerMatrix;
-using testing::kPerRow;
-using testing::kPerTensor;
 
 constexpr int64_t kRows = 40;  // no multiple of a panel
 constexpr int64_t kColumns = 768;
@@ -177,4 +172,4 @@ TEST(PackedLayout, OfAmxHasAVersion) {
 }
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

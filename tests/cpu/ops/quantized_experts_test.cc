@@ -14,19 +14,11 @@
 #include "support/expert_cases.h"
 #include "support/gguf_quantization.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
 
 using cpu::quantized_kernels;
 using cpu::QuantizedKernel;
-using testing::expect_bits_of_parts;
-using testing::gguf_type;
-using testing::normal_floats;
-using testing::quantize;
-using testing::QuantizedOps;
-using testing::random_step;
-using testing::run_experts;
-using testing::Step;
 
 // A matrix of random numbers in blocks, and the numbers that the blocks stand for.
 struct BlockNumbers {
@@ -177,7 +169,7 @@ TEST(QuantizedExperts, AgreeWithTheDefinition) {
   }
 }
 
-// Rows of 32 elements that are no whole block of activations, and features that fill no panel.
+// Rows of 32 elements are less than a block of activations, and the features do not fill a panel.
 TEST(QuantizedExperts, MayHaveIncompleteBlocksAndPanels) {
   const ExpertsShape shape = {4, 2, 96, 32};
   BlockExperts source(shape, gguf_type("Q8_0"), gguf_type("Q4_0"), gguf_type("Q8_0"));
@@ -238,7 +230,7 @@ TEST(QuantizedExperts, RowsDoNotDependOnTheirBatch) {
   for (const QuantizedKernel& kernel : quantized_kernels()) {
     std::vector<float> all;
     for (const auto& nodes : {std::vector{0}, {0, 0}, {0, 1, 0, 1, 1}}) {
-      QuantizedOps ops(kernel.name, InputRounding::kNone, testing::on_nodes(nodes));
+      QuantizedOps ops(kernel.name, InputRounding::kNone, on_nodes(nodes));
       const auto experts = ops.ops->weights().make_experts(source).value();
       Step step = whole;
       const std::vector<float> out = run_experts(*ops.ops, *experts, step);
@@ -250,4 +242,4 @@ TEST(QuantizedExperts, RowsDoNotDependOnTheirBatch) {
 }
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

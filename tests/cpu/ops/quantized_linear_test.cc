@@ -11,23 +11,11 @@
 #include "tensor/dtype.h"
 #include "tensor/gguf_blocks.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
 
 using cpu::quantized_kernels;
 using cpu::QuantizedKernel;
-using testing::block_bytes;
-using testing::expect_bits_without_batch;
-using testing::expect_infinity_stays_in_its_row;
-using testing::GgufMatrix;
-using testing::kMostOf16Bits;
-using testing::kMostOf8Bits;
-using testing::matrix;
-using testing::quantized_types;
-using testing::QuantizedOps;
-using testing::random_floats;
-using testing::random_matrix;
-using testing::rounding_errors;
 
 std::unique_ptr<Linear> make_linear(QuantizedOps& ops, const std::vector<const GgufMatrix*>& parts,
                                     std::vector<float>* bias = nullptr) {
@@ -40,8 +28,8 @@ std::unique_ptr<Linear> make_linear(QuantizedOps& ops, const std::vector<const G
   return ops.make({.numbers = MatricesInBlocks{blocks}}, num_rows, bias).value();
 }
 
-// Computes the product in double. The error of an output is at most that of rounding activations
-// and, relative to the terms that the sum consists of, that of F32.
+// Computes the product in double. An output's error is at most the error of rounding activations
+// plus, relative to the terms of the sum, the error of F32.
 void expect_product(const GgufMatrix& w, const std::vector<float>& x, int64_t num_rows,
                     const std::vector<float>& bias, const std::vector<float>& out,
                     double most_integer, const std::string& what) {
@@ -112,7 +100,7 @@ TEST(QuantizedLinear, EmbedsTheNumbersThatTheBlocksStandFor) {
   }
 }
 
-// As q, k and v in a file whose v has another type; the matrices end within panels.
+// The matrices stand for q, k and v in a file whose v has another type. They end within panels.
 TEST(QuantizedLinear, StacksMatricesOfSeveralTypes) {
   const auto type_of = [](uint32_t id) { return *find_gguf_block_type(id); };
   const GgufMatrix q = random_matrix(type_of(12), 40, 512, 1);  // Q4_K
@@ -185,4 +173,4 @@ TEST(QuantizedLinear, TakesAboutAsManyBytesAsTheBlocks) {
 }
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

@@ -10,14 +10,8 @@
 #include "ops_fixture.h"
 #include "tensor/dtype.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
-
-using testing::matrix;
-using testing::random_floats;
-using testing::Variant;
-using testing::VariantOps;
-using testing::variants;
 
 std::vector<double> reference_norm(const float* x, const float* weight, double eps, int64_t n) {
   double squares = 0.0;
@@ -354,7 +348,7 @@ class RopeAndCacheRun {
     std::fill_n(expected_writes_.begin() + first_byte, num_bytes, true);
   }
 
-  // Each number is within half a scale of the one that was stored.
+  // Each number is within half a scale of the stored number.
   void check_i8(int64_t t, int h, bool is_value, std::span<const double> want,
                 const std::string& what) {
     const float scale = i8_scale_of(t, h, is_value);
@@ -493,7 +487,7 @@ TEST(RopeAndCache, StoresTheBitsOfTheScalarConversion) {
 }
 
 // A vector in 8-bit integers has the integers and the scale of the scalar definition, and each
-// element is within half a scale, whatever the vector's magnitude.
+// element is within half a scale for vectors of any magnitude.
 TEST(RopeAndCache, StoresTheIntegersOfTheScalarDefinition) {
   constexpr int kHeadDim = 72;  // not a multiple of every target's lanes
   constexpr int64_t kTokens = 256;
@@ -577,12 +571,12 @@ TEST(RowOps, RowsDoNotDependOnTheirBatch) {
     std::vector<float> normed(x.size());
     std::vector<float> activated(kM * kN);
     {
-      VariantOps ops(variant, testing::on_nodes({0, 0}));
+      VariantOps ops(variant, on_nodes({0, 0}));
       ops->residual_norm({.residual = matrix(x, kM, 2 * kN), .weight = weight.data(), .eps = 1e-5F},
                          matrix(normed, kM, 2 * kN));
       ops->gated_mul(Activation::kSilu, matrix(x, kM, 2 * kN), matrix(activated, kM, kN));
     }
-    VariantOps ops(variant, testing::on_nodes({0}));
+    VariantOps ops(variant, on_nodes({0}));
     for (int64_t t = 0; t < kM; ++t) {
       std::vector<float> row(x.begin() + t * 2 * kN, x.begin() + (t + 1) * 2 * kN);
       std::vector<float> out(2 * kN);
@@ -597,4 +591,4 @@ TEST(RowOps, RowsDoNotDependOnTheirBatch) {
 }
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

@@ -1,5 +1,5 @@
-// Ranks of a CPU that choose tokens from the parts of the logits draw those that one rank draws
-// from whole rows.
+// CPU ranks that choose tokens from parts of the logits choose the tokens that one rank chooses
+// from whole logits rows.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -7,13 +7,10 @@
 
 #include "base/cpu_topology.h"
 #include "cpu/platform/lookup_drafter.h"
+#include "support/value_of.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
-
-using testing::ElementsAre;
-using testing::IsEmpty;
-using testing::Pair;
 
 constexpr int kVocabSize = 8;
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
@@ -78,8 +75,7 @@ SpanResult run_prompt(CountingModel& model, const std::vector<int32_t>& prompt,
   parts.instances = {{.model = &model}};
   const ModelLimits limits = {.max_num_tokens = 16, .max_num_logit_rows = 2, .max_model_len = 64};
   parts.sizes = {.limits = limits, .max_num_seqs = 2, .vocab_size = kVocabSize};
-  Result<std::unique_ptr<Runner>> runner = HostRunner::create(parts, device);
-  EXPECT_TRUE(runner.ok());
+  std::unique_ptr<Runner> runner = value_of(HostRunner::create(parts, device));
   const auto spec = greedy_spec(1);
   const auto size = static_cast<int>(prompt.size());
   SpanResult sampled;
@@ -98,7 +94,7 @@ SpanResult run_prompt(CountingModel& model, const std::vector<int32_t>& prompt,
                     .samples = first + count == size,
                     .num_prompt_logprobs = 1}};
     plan->token_ids.assign(prompt.begin() + first, prompt.begin() + first + count);
-    StepResult result = run_step(**runner, plan);
+    StepResult result = run_step(*runner, plan);
     if (!result.spans.empty()) sampled = std::move(result.spans.front());
   }
   return sampled;
@@ -164,7 +160,7 @@ TEST(HostRunner, FailsARequestWhosePromptHasBrokenLogits) {
   CountingModel model(3);
   const SpanResult sampled = run_prompt(model, {1, 2, 3, 4, 3, 6});
   EXPECT_EQ(sampled.error.code(), StatusCode::kInternal);
-  EXPECT_THAT(sampled.error.message(), testing::HasSubstr("position 3; got NaN for token 4"));
+  EXPECT_THAT(sampled.error.message(), HasSubstr("position 3; got NaN for token 4"));
 }
 
 // Proposes the right tokens, but a wrong one at the position wrong_at of every slot's drafts.
@@ -206,9 +202,7 @@ class HostRunnerDraftsTest : public ::testing::Test {
     parts.sizes = {.limits = limits, .max_num_seqs = 4, .vocab_size = kVocabSize};
     parts.drafts = drafter_;
     parts.verification = verification;
-    Result<std::unique_ptr<Runner>> runner = HostRunner::create(parts, device_);
-    ASSERT_TRUE(runner.ok());
-    runner_ = std::move(*runner);
+    runner_ = value_of(HostRunner::create(parts, device_));
   }
 
   // Starts a sequence in each slot; its prompt is the token slot + 1. The slots then have the token
@@ -363,4 +357,4 @@ TEST_F(LookupDrafterTest, RemembersTheTokensOfStepsThatWantedNoDrafts) {
 }
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

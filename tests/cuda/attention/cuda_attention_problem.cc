@@ -190,7 +190,7 @@ Support CudaAttentionProblem::supports(AttentionBackend& backend, const Device& 
   return backend.supports(shape_, limits(phase, in_graph).use, device);
 }
 
-// The same limits as the engine's: contexts that fill a row of the block table.
+// Equal to the engine's limits: contexts fill a row of the block table.
 PlanLimits CudaAttentionProblem::limits(Phase phase, bool in_graph) const {
   PlanLimits limits = host_.limits(phase);
   limits.use.in_graph = in_graph;

@@ -25,7 +25,7 @@ class CudaAttentionProblem {
   AttentionResult expected(const std::vector<int32_t>& seq_lens) const {
     return expected(seq_lens, shape_);
   }
-  // The same with features that differ from the case's.
+  // Returns the result for a shape whose features differ from the case's.
   AttentionResult expected(const std::vector<int32_t>& seq_lens, AttentionShape shape) const;
 
   // Returns whether the backend serves a phase of this problem, or all reasons why it does not.

@@ -14,6 +14,7 @@
 #include "cuda/attention/cudnn/sdpa.h"
 #include "cuda/base/memory.h"
 #include "cuda_attention_cases.h"
+#include "support/value_of.h"
 #include "tensor/dtype.h"
 
 namespace quire::testing {
@@ -92,7 +93,7 @@ TEST(CudnnPrefillCutter, CoversEveryBatch) {
 }
 
 // A group of six requests, of which the last three are a part: one of length 0, one without query
-// tokens, and one of 40 tokens behind a prefix.
+// tokens, and one of 40 tokens after a prefix.
 constexpr int32_t kStarts[] = {100, 103, 108, 113, 120, 120, 160};
 constexpr int32_t kLens[] = {3, 256, 257, 0, 70, 315};
 constexpr PrefillRequests kPart = {
@@ -173,7 +174,7 @@ TEST(CudnnStrides, AreThoseOfTheCache) {
 }
 
 // The last tokens of one request on the device, for plans that are built directly: decode over
-// pages, and a chunk of a prompt over contiguous keys and values that begin behind others.
+// pages, and a chunk of a prompt over contiguous keys and values that begin after others.
 class SdpaProblem {
  public:
   static constexpr int kNumHeads = 4, kNumKvHeads = 2, kHeadDim = 64, kPageSize = 16;
@@ -220,9 +221,7 @@ class SdpaProblem {
 
   // Runs a plan for the key; an error fails the test.
   std::vector<float> run(cuda::cudnn::Library& library, const cuda::cudnn::SdpaKey& key) const {
-    const auto plan = library.build(key);
-    EXPECT_TRUE(plan.ok()) << plan.status().message();
-    if (!plan.ok()) return {};
+    const auto plan = value_of(library.build(key));
     const bool is_decode = key.max_q_len == 1;
     const int num_queries = num_tokens(key);
     const int first_row = is_decode ? 0 : kFirstQuery;
@@ -239,11 +238,11 @@ class SdpaProblem {
         upload(std::vector<int32_t>{kFirstQuery * kRow, (kFirstQuery + kQLen) * kRow});
     const Buffer kv_offsets =
         upload(std::vector<int32_t>{kFirstKey * kKvRow, (kFirstKey + kKvLen) * kKvRow});
-    const Buffer workspace = upload(std::vector<char>((*plan)->workspace_bytes() + 1));
+    const Buffer workspace = upload(std::vector<char>(plan->workspace_bytes() + 1));
     const auto ints = [](const Buffer& buffer) {
       return static_cast<const int32_t*>(buffer.data());
     };
-    const Status status = (*plan)->execute(
+    const Status status = plan->execute(
         {.q = q.data(),
          .out = out.data(),
          .k = k.data(),
@@ -268,12 +267,11 @@ class SdpaProblem {
 
   template <typename T>
   static Buffer upload(const std::vector<T>& values) {
-    Result<Buffer> buffer = cuda::device_memory(values.size() * sizeof(T));
-    EXPECT_TRUE(buffer.ok()) << buffer.status().message();
-    EXPECT_EQ(cudaMemcpy(buffer->data(), values.data(), values.size() * sizeof(T),
-                         cudaMemcpyHostToDevice),
-              cudaSuccess);
-    return std::move(*buffer);
+    Buffer buffer = value_of(cuda::device_memory(values.size() * sizeof(T)));
+    EXPECT_EQ(
+        cudaMemcpy(buffer.data(), values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice),
+        cudaSuccess);
+    return buffer;
   }
   static std::vector<float> download(const Buffer& out, size_t count) {
     std::vector<uint16_t> halves(count);
@@ -302,7 +300,7 @@ class SdpaProblem {
     });
     return pool;
   }
-  // [tokens, num_kv_heads, head_dim], with NaN before the first key, and 0 behind the last.
+  // [tokens, num_kv_heads, head_dim], with NaN before the first key, and 0 after the last.
   std::vector<uint16_t> scratch(int which) const {
     std::vector<uint16_t> copies(static_cast<size_t>(kScratchTokens * kKvRow));
     std::fill_n(copies.begin(), kFirstKey * kKvRow, kNan);

@@ -72,9 +72,10 @@ std::vector<AttentionCase> latent_cases() {
     }
     add("verify2", 8, 16, requests_around_tiles(2), 2);
     add("verify8", 2, 32, requests_around_tiles(8), 8);
-    // A request with several tiles of 16 rows, because the others are short.
+    // The long prompt takes several tiles of 16 rows, because the other requests are short.
     add("prompts", 1, 16, {{40, 40, 1}, {5, 300, 2}, {1, 1, 3}, {0, 0, 4}, {1, 2000, 5}}, 0);
-    // Parts of several units each, with so many parts that lanes share a merged piece.
+    // Each part has several units. There are more parts than lanes, so that lanes share a merged
+    // piece.
     add("one_very_long", 16, 16, {{1, 20001, 1}}, 1);
     add("several", 16, 16, {{1, 3000, 1}, {1, 1, 2}, {1, 700, 3}, {1, 0, 4}, {1, 5000, 5}}, 1);
     add("one_long", 16, 64, {{1, 8192, 1}}, 1);
@@ -357,7 +358,7 @@ TEST(FlashInferLatentPlan, SharesUnitsOf32Evenly) {
   EXPECT_LE(longest_decode(16, ragged_lengths()), total_units(ragged_lengths(), 32) / kNumSms + 4);
 }
 
-// As many equal requests as nearly fill the device are not cut: a cut would cost more.
+// Equal requests that nearly fill the device are not cut: a cut would cost more.
 TEST(FlashInferLatentPlan, LeavesEqualRequestsWhole) {
   for (const int num_heads : {16, 64}) {
     const Planned planned = plan(latent_shape(num_heads), std::vector<int32_t>(128, 1),

@@ -10,6 +10,7 @@
 
 #include "cuda/base/memory.h"
 #include "cuda_attention_cases.h"
+#include "support/value_of.h"
 #include "tensor/dtype.h"
 
 namespace quire::testing {
@@ -29,10 +30,9 @@ struct GatherCase {
 };
 
 Buffer upload(const void* data, size_t num_bytes) {
-  Result<Buffer> buffer = cuda::device_memory(num_bytes);
-  EXPECT_TRUE(buffer.ok()) << buffer.status().message();
-  EXPECT_EQ(cudaMemcpy(buffer->data(), data, num_bytes, cudaMemcpyHostToDevice), cudaSuccess);
-  return std::move(*buffer);
+  Buffer buffer = value_of(cuda::device_memory(num_bytes));
+  EXPECT_EQ(cudaMemcpy(buffer.data(), data, num_bytes, cudaMemcpyHostToDevice), cudaSuccess);
+  return buffer;
 }
 
 // Contexts that end around a page's and a tile's ends; one of length 0 and one without query tokens
@@ -72,7 +72,7 @@ class GatheredProblem {
         check_position(static_cast<int>(req), position, position < request.kv_len);
       }
     }
-    // Neither the tiles behind an upper bound of the contexts nor the spare ones are written.
+    // Neither the tiles after an upper bound of the contexts nor the spare ones are written.
     for (int token = num_tokens_; token < capacity(); ++token) {
       for (int head = 0; head < kNumKvHeads; ++head) {
         ASSERT_EQ(k_[at(token, head, 0)], kPoison);
@@ -114,8 +114,7 @@ class GatheredProblem {
     KvCacheView kv = kv_cache_view(kv_layout(problem_.shape()), cache.data());
     kv.k_scale = static_cast<const float*>(scale_memory.data());
     kv.v_scale = kv.k_scale + 1;
-    const auto stream = cuda::CudaStream::create();
-    ASSERT_TRUE(stream.ok()) << stream.status().message();
+    const auto stream = value_of(cuda::CudaStream::create());
     cuda::launch_gather({.kv = kv,
                          .apply_scales = spec_.apply_scales,
                          .k = k.data(),
@@ -132,8 +131,8 @@ class GatheredProblem {
                          .num_kv_heads = kNumKvHeads,
                          .head_dim = spec_.head_dim,
                          .page_size = spec_.page_size},
-                        **stream);
-    const Status status = (*stream)->synchronize();
+                        *stream);
+    const Status status = stream->synchronize();
     ASSERT_TRUE(status.ok()) << status.message();
     for (const auto& [to, from] : {std::pair{&k_, &k}, std::pair{&v_, &v}}) {
       ASSERT_EQ(cudaMemcpy(to->data(), from->data(), to->size() * 2, cudaMemcpyDeviceToHost),

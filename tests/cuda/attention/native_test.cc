@@ -108,8 +108,8 @@ std::vector<AttentionCase> own_cases() {
       add("long_prefill_" + name, make_attention_shape(8, 2, dim, 16, kv),
           Reqs{{300, 300, 1}, {129, 1000, 2}, {64, 64, 3}, {0, 0, 4}, {33, 2050, 5}}, 0);
     }
-    // Blocks of a drafter, whose tokens see each other in both directions: 16 packed rows and 12 of
-    // 16, a whole tile of rows, and more than one without splits.
+    // Blocks of a drafter, whose tokens attend to each other in both directions: 16 packed rows and
+    // 12 of 16, a whole tile of rows, and more than one without splits.
     for (const int dim : {64, 128, 256}) {
       const std::string name = std::to_string(dim) + suffix;
       const auto add_blocks = [&](std::string title, int num_heads, int page, int q_len) {

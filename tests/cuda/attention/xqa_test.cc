@@ -36,7 +36,7 @@ std::vector<AttentionRequest> many_requests(int q_len) {
   return reqs;
 }
 
-// Contexts that are split, some of them so that a part has no position that the first tokens see.
+// Contexts that are split, some of them so that the first tokens attend to no position of a part.
 std::vector<AttentionRequest> long_contexts_to_verify(int q_len) {
   return {{q_len, 8192, 1},
           {q_len, 0, 2},
@@ -169,7 +169,7 @@ TEST(XqaSupport, RefusesLatentCaches) {
                           "be separate."));
 }
 
-// As many query tokens as make 32 query heads per KV head, at most 8.
+// Serves up to 8 query tokens, and up to 32 query heads per KV head over all query tokens.
 TEST(XqaSupport, ServesSeveralQueryTokens) {
   const auto backend = cuda::make_xqa_attention(hopper_info());
   const auto reasons = [&](AttentionShape shape, int q_len) {
@@ -237,8 +237,8 @@ TEST(XqaPlan, RefusesMoreThanAGridHolds) {
             StatusCode::kUnimplemented);
 }
 
-// Small batches are split and large ones are not: the workspace is that of the batch that needs
-// most.
+// Small batches are split and large ones are not: the workspace has the size for the batch that
+// needs most.
 TEST(XqaPlan, WorkspaceIsOfTheLargestSplitBatch) {
   const Result<cuda::DeviceInfo> device = test_device();
   if (!device.ok()) GTEST_SKIP() << device.status().message();

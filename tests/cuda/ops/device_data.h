@@ -16,6 +16,7 @@
 #include "cuda/ops/cuda_ops.h"
 #include "cuda/ops/op_kernels.h"
 #include "support/reference_ops.h"
+#include "support/value_of.h"
 #include "tensor/dtype.h"
 
 namespace quire::testing {
@@ -208,9 +209,7 @@ class CudaOpsTest : public ::testing::TestWithParam<DType> {
     const Status status = cuda::open_device(0).status();
     if (!status.ok()) GTEST_SKIP() << status.message();
     stream_ = cuda::CudaStream::create().value();
-    auto ops = cuda::CudaOps::create(*stream_, GetParam());
-    ASSERT_TRUE(ops.ok()) << ops.status().message();
-    ops_ = std::move(ops).value();
+    ops_ = value_of(cuda::CudaOps::create(*stream_, GetParam()));
   }
   void TearDown() override {
     if (stream_ == nullptr) return;

@@ -8,6 +8,7 @@
 
 #include "cuda/ops/peer_sums.h"
 #include "device_data.h"
+#include "support/value_of.h"
 
 namespace quire::testing {
 
@@ -25,9 +26,7 @@ class SeveralGpusTest : public ::testing::Test {
       GTEST_SKIP() << "the test needs two GPUs";
     }
     for (int i = 0; i < (num_gpus < 4 ? 2 : 4); ++i) devices_.push_back(i);
-    auto peers = cuda::PeerSums::connect(devices_);
-    ASSERT_TRUE(peers.ok()) << peers.status().message();
-    peers_ = *peers;
+    peers_ = value_of(cuda::PeerSums::connect(devices_));
     peers_->set_limits({.one_step = size_t{cuda::kMaxPeerRows} * cuda::kMaxPeerRowBytes,
                         .two_steps = cuda::kMaxTwoStepBytes});
     for (const int device : devices_) {

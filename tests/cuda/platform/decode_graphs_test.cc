@@ -10,6 +10,7 @@
 #include "attn/fake_backend.h"
 #include "cuda/gemm/dense/dense_choice.h"
 #include "cuda/step/draft_costs.h"
+#include "support/value_of.h"
 
 namespace quire::cuda {
 namespace {
@@ -66,11 +67,9 @@ class DecodeGraphsTest : public ::testing::Test {
         row(1, 1024, false, "xqa"),  row(64, 1024, false, "xqa"),
         row(1, 16384, false, "xqa"), row(64, 16384, false, "native"),
         row(1, 1024, true, "xqa"),   row(64, 1024, true, "flashinfer")};
-    auto selector =
+    return testing::value_of(
         AttentionSelector::create(backends_, {kShape, kShape}, Device(), {.decode = forced},
-                                  std::make_shared<TuningTable>(rows), kQLens);
-    EXPECT_TRUE(selector.ok()) << selector.status().message();
-    return *selector;
+                                  std::make_shared<TuningTable>(rows), kQLens));
   }
   DecodeGraphs graphs(std::string_view forced = "auto", int num_groups = 1,
                       const std::vector<int>& q_lens = {1}) const {

@@ -3,23 +3,8 @@
 
 #include "cuda/platform/gpu_engine.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
-
-using testing::collect;
-using testing::collect_all;
-using testing::Collected;
-using testing::count_differences;
-using testing::cpu_answers;
-using testing::GpuTest;
-using testing::greedy;
-using testing::kMaxTies;
-using testing::make_engine;
-using testing::run_all;
-using testing::stats_at_rest;
-using testing::tiny_f32;
-using testing::tiny_prompt;
-using testing::Variant;
 
 constexpr int kNumRequests = 64;
 // Prompts of 1 to 160 tokens, some sharing long prefixes.
@@ -43,7 +28,6 @@ TEST_P(GpuAnswers, AreTheCpus) {
   EngineConfig config = tiny_f32("cuda");
   GetParam().change(config);
   const auto engine = make_engine(config);
-  ASSERT_NE(engine, nullptr);
   EXPECT_LE(count_differences(run_all(*engine, requests()), expected()), kMaxTies);
   // The second run hits the prefix cache.
   const std::vector<Collected> again = run_all(*engine, requests());
@@ -53,8 +37,7 @@ TEST_P(GpuAnswers, AreTheCpus) {
   EXPECT_EQ(stats.num_preemptions > 0, GetParam().name == std::string_view("preemption"));
 }
 
-INSTANTIATE_TEST_SUITE_P(Variants, GpuAnswers, ::testing::ValuesIn(testing::common_variants()),
-                         testing::name_of);
+INSTANTIATE_TEST_SUITE_P(Variants, GpuAnswers, ::testing::ValuesIn(common_variants()), name_of);
 
 INSTANTIATE_TEST_SUITE_P(
     Sizes, GpuAnswers,
@@ -68,7 +51,7 @@ INSTANTIATE_TEST_SUITE_P(
                                 c.max_num_seqs = 64;
                                 c.max_num_batched_tokens = 12;
                               }}),
-    testing::name_of);
+    name_of);
 
 class GpuSampling : public GpuTest {};
 
@@ -136,7 +119,7 @@ TEST_F(GpuSampling, LogprobsAreTheCpus) {
   }
 }
 
-// Slots are reused while steps of their earlier sequences are in flight: the engine sees one step
+// Slots are reused while steps of their earlier sequences are in flight: the engine finds one step
 // late that a sequence ended at a stop token, and requests are cancelled at any time. No request
 // may get the log probabilities of another's prompt.
 TEST_F(GpuSampling, PromptLogprobsStayWithTheirRequest) {
@@ -160,7 +143,6 @@ TEST_F(GpuSampling, PromptLogprobsStayWithTheirRequest) {
       config.max_num_seqs = max_num_seqs;
       config.max_num_batched_tokens = budget;
       const auto engine = make_engine(config);
-      ASSERT_NE(engine, nullptr);
       std::vector<std::unique_ptr<RequestStream>> kept;
       std::vector<std::unique_ptr<RequestStream>> cancelled;
       for (int i = 0; i < kNumPrompts; ++i) {
@@ -202,4 +184,4 @@ TEST_F(GpuSampling, CancellingOneLeavesTheOthers) {
 }
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

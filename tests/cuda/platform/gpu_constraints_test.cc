@@ -6,21 +6,8 @@
 #include "cuda/platform/gpu_engine.h"
 #include "engine/tiny_drafters.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
-
-using testing::Collected;
-using testing::count_differences;
-using testing::cpu_answers;
-using testing::GpuTest;
-using testing::greedy;
-using testing::kMaxTies;
-using testing::make_engine;
-using testing::run_all;
-using testing::stats_at_rest;
-using testing::tiny_f32;
-using testing::tiny_prompt;
-using testing::Variant;
 
 // The allowed next tokens depend on all previous ones, as in a grammar.
 class HashedMasks final : public TokenConstraint {
@@ -140,7 +127,6 @@ TEST_P(GpuConstraints, AreKeptAndLeaveTheOthersAlone) {
   EngineConfig config = tiny_f32("cuda");
   GetParam().change(config);
   const auto engine = make_engine(config);
-  ASSERT_NE(engine, nullptr);
   const std::vector<Collected> alone = run_all(*engine, free_requests());
   const std::vector<Collected> mixed =
       run_all(*engine, interleave(free_requests(), constrained_requests()));
@@ -157,20 +143,18 @@ TEST_P(GpuConstraints, AreKeptAndLeaveTheOthersAlone) {
 
 // A constraint cuts the drafts that it forbids, and the others are verified.
 TEST_P(GpuConstraints, VerifyTheDraftsThatTheyAllow) {
-  EngineConfig config = testing::with_drafter(tiny_f32("cuda"), tiny_f32("cuda").model, 4);
+  EngineConfig config = with_drafter(tiny_f32("cuda"), tiny_f32("cuda").model, 4);
   GetParam().change(config);
   // A variant with little memory means it for a model of two layers, without a drafter.
   if (config.kv_cache_memory < int64_t{1} << 20) config.kv_cache_memory *= 4;
   const auto engine = make_engine(config);
-  ASSERT_NE(engine, nullptr);
   EXPECT_LE(count_differences(run_all(*engine, constrained_requests()), expected()), kMaxTies);
   const SpeculationStats drafts = stats_at_rest(*engine).speculation;
   EXPECT_GT(drafts.num_accepted, 50);
   EXPECT_GT(drafts.num_drafts, drafts.num_accepted);
 }
 
-INSTANTIATE_TEST_SUITE_P(Variants, GpuConstraints, ::testing::ValuesIn(testing::common_variants()),
-                         testing::name_of);
+INSTANTIATE_TEST_SUITE_P(Variants, GpuConstraints, ::testing::ValuesIn(common_variants()), name_of);
 
 class GpuConstraint : public GpuTest {};
 
@@ -207,4 +191,4 @@ TEST_F(GpuConstraint, ThatAllowsNothingFailsAlone) {
 }
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

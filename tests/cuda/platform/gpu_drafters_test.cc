@@ -5,29 +5,12 @@
 #include "cuda/platform/gpu_engine.h"
 #include "engine/tiny_drafters.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
 
-using testing::block_drafter;
-using testing::Collected;
-using testing::count_differences;
-using testing::eagle_head;
-using testing::eagle_requests;
-using testing::eagle_target;
-using testing::GpuTest;
-using testing::greedy_requests;
-using testing::kMaxTies;
-using testing::mimo_target;
-using testing::run_all;
-using testing::stats_at_rest;
-using testing::tiny_config;
-using testing::tiny_windows_config;
-using testing::Variant;
-using testing::with_drafter;
-
-// In F32, as testing::tiny_f32().
+// In F32, as tiny_f32().
 EngineConfig on_device(EngineConfig config, const std::string& device) {
-  const EngineConfig sizes = testing::tiny_f32(device);
+  const EngineConfig sizes = tiny_f32(device);
   config.device = sizes.device;
   config.dtype = sizes.dtype;
   config.max_num_seqs = sizes.max_num_seqs;
@@ -43,7 +26,7 @@ EngineConfig without_drafts(EngineConfig config) {
 
 std::vector<Collected> outputs_of_cpu(const EngineConfig& config,
                                       const std::vector<Request>& requests) {
-  return run_all(*testing::make_engine(on_device(without_drafts(config), "cpu")), requests);
+  return run_all(*make_engine(on_device(without_drafts(config), "cpu")), requests);
 }
 
 // Accepted drafts per sequence and step.
@@ -62,15 +45,13 @@ class GpuDrafters : public GpuTest, public ::testing::WithParamInterface<Variant
     GetParam().change(on_gpu);
     // A variant with little memory means it for a model of two layers, without a drafter.
     if (on_gpu.kv_cache_memory < int64_t{1} << 20) on_gpu.kv_cache_memory *= 4;
-    return testing::make_engine(on_gpu);
+    return make_engine(on_gpu);
   }
 
   // Runs the requests twice: the second time, their prompts are in the prefix cache.
   static SpeculationStats expect_outputs(const EngineConfig& config,
                                          const std::vector<Request>& requests) {
     const auto engine = make_gpu_engine(config);
-    EXPECT_NE(engine, nullptr);
-    if (engine == nullptr) return {};
     const std::vector<Collected> expected = outputs_of_cpu(config, requests);
     for (int round = 0; round < 2; ++round) {
       EXPECT_LE(count_differences(run_all(*engine, requests), expected), kMaxTies);
@@ -78,9 +59,9 @@ class GpuDrafters : public GpuTest, public ::testing::WithParamInterface<Variant
     return stats_at_rest(*engine).speculation;
   }
 
-  // The same requests on a CPU, once.
+  // Runs the requests once on a CPU.
   static SpeculationStats drafts_of_cpu(const EngineConfig& config) {
-    const auto engine = testing::make_engine(on_device(config, "cpu"));
+    const auto engine = make_engine(on_device(config, "cpu"));
     run_all(*engine, eagle_requests());
     const SpeculationStats drafts = stats_at_rest(*engine).speculation;
     EXPECT_GT(drafts.num_accepted, 50);
@@ -109,7 +90,7 @@ TEST_P(GpuDrafters, AModelThatDraftsForItselfSeesItsDraftsAccepted) {
 }
 
 // While many sequences decode, a step has one query token, as a pass of the drafter has: the two
-// must not mix their attention. What the drafter reads then shows in its later drafts.
+// must not mix their attention. A wrong state of the drafter shows in its later drafts.
 TEST_P(GpuDrafters, AModelReadsStepsWithoutDrafts) {
   EngineConfig config = tiny_config();
   config.speculative_config = fmt::format(
@@ -135,7 +116,6 @@ TEST_P(GpuDrafters, AnAdaptiveNumberOfDraftsKeepsTheOutputs) {
 TEST_P(GpuDrafters, AStepCopiesItsResultsOnce) {
   const EngineConfig config = tiny_config();
   const auto engine = make_gpu_engine(with_drafter(config, config.model, 4));
-  ASSERT_NE(engine, nullptr);
   run_all(*engine, greedy_requests());
   const EngineStats stats = stats_at_rest(*engine);
   EXPECT_LE(stats.num_device_to_host_copies, stats.num_steps);
@@ -143,7 +123,7 @@ TEST_P(GpuDrafters, AStepCopiesItsResultsOnce) {
 
 TEST_P(GpuDrafters, AnotherModelDrafts) {
   const SpeculationStats drafts = expect_outputs(
-      with_drafter(tiny_config(), tiny_windows_config().model, 4), testing::sampled_requests());
+      with_drafter(tiny_config(), tiny_windows_config().model, 4), sampled_requests());
   EXPECT_GT(drafts.num_drafts, 0);
   EXPECT_LT(drafts.num_accepted, drafts.num_drafts);
 }
@@ -182,7 +162,7 @@ TEST_P(GpuDrafters, ABlockDrafterDraftsFromAPartOfTheVocabulary) {
   for (const std::string method : {"dflash", "dspark"}) {
     SCOPED_TRACE(method);
     const EngineConfig config =
-        with_drafter(eagle_target(), testing::speculators_block_drafter(method), 4, method);
+        with_drafter(eagle_target(), speculators_block_drafter(method), 4, method);
     const double on_cpu = accepted_per_span(drafts_of_cpu(config));
     const SpeculationStats on_gpu = expect_outputs(config, eagle_requests());
     EXPECT_NEAR(accepted_per_span(on_gpu), on_cpu, 0.06 * on_cpu);
@@ -194,7 +174,6 @@ TEST_P(GpuDrafters, ABlockDrafterSamplesItsDrafts) {
     EngineConfig config = with_drafter(eagle_target(), block_drafter(method), 4, method);
     config.speculative_config.insert(1, R"("draft_sample_method": "probabilistic", )");
     const auto engine = make_gpu_engine(config);
-    ASSERT_NE(engine, nullptr);
     for (const Collected& output : run_all(*engine, eagle_requests())) {
       EXPECT_EQ(output.token_ids.size(), 40) << output.error.message();
     }
@@ -207,23 +186,20 @@ TEST_P(GpuDrafters, ABlockDrafterSamplesItsDrafts) {
 TEST_P(GpuDrafters, ABlockDrafterSharesBlocksWithWindows) {
   const SpeculationStats drafts =
       expect_outputs(with_drafter(tiny_windows_config(), block_drafter("dspark", 96), 4, "dspark"),
-                     testing::sampled_requests());
+                     sampled_requests());
   EXPECT_GT(drafts.num_drafts, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Variants, GpuDrafters, ::testing::ValuesIn(testing::common_variants()),
-                         testing::name_of);
+INSTANTIATE_TEST_SUITE_P(Variants, GpuDrafters, ::testing::ValuesIn(common_variants()), name_of);
 
 // While more than two sequences decode, no drafts are wanted, and the drafter only writes keys and
 // values. The drafts of those that remain are as good as if it had always drafted.
 TEST_F(GpuTest, EmbeddedDraftersReadStepsWithoutDrafts) {
   const auto share_with = [](const std::string& method, const std::string& options) {
-    EngineConfig config = testing::embedded("cuda");
+    EngineConfig config = embedded("cuda");
     config.speculative_config = fmt::format(
         R"({{"method": "{}", "enable_adaptive_verification": false{}}})", method, options);
-    const auto engine = testing::make_engine(config);
-    EXPECT_NE(engine, nullptr);
-    if (engine == nullptr) return 0.0;
+    const auto engine = make_engine(config);
     const std::vector<Request> questions = testing::questions(*engine);
     for (size_t i = 0; i + 4 <= questions.size(); i += 2) {
       std::vector<Request> requests(questions.begin() + static_cast<ptrdiff_t>(i),
@@ -246,4 +222,4 @@ TEST_F(GpuTest, EmbeddedDraftersReadStepsWithoutDrafts) {
 }
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

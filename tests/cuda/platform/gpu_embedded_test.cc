@@ -9,18 +9,8 @@
 
 #include "cuda/platform/gpu_engine.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
-
-using testing::Collected;
-using testing::count_differences;
-using testing::embedded;
-using testing::GpuTest;
-using testing::kNumQuestions;
-using testing::make_engine;
-using testing::questions;
-using testing::run_all;
-using testing::Variant;
 
 constexpr int kMaxDifferences = kNumQuestions / 20;  // on an H200 there were none
 
@@ -38,13 +28,12 @@ TEST_P(GpuEmbedded, OutputsEqualTheCpus) {
   EngineConfig config = embedded("cuda");
   GetParam().change(config);
   if (const std::string& name = config.attention_backend; name != "auto") {
-    const std::vector<std::string> served = testing::served_backends(embedded("cuda"));
+    const std::vector<std::string> served = served_backends(embedded("cuda"));
     if (std::ranges::find(served, name) == served.end()) {
       GTEST_SKIP() << "this machine lacks " << name;
     }
   }
   const auto engine = make_engine(config);
-  ASSERT_NE(engine, nullptr);
   const int num_different = count_differences(run_all(*engine, questions(*engine)), cpu_answers());
   RecordProperty("num_different", num_different);
   std::printf("%s: %d of %d answers differ from the CPU's\n", GetParam().name, num_different,
@@ -63,21 +52,19 @@ INSTANTIATE_TEST_SUITE_P(
                               [](EngineConfig& c) { c.attention_backend = "flashinfer"; }},
                       Variant{"xqa", [](EngineConfig& c) { c.attention_backend = "xqa"; }},
                       Variant{"cudnn", [](EngineConfig& c) { c.attention_backend = "cudnn"; }}),
-    testing::name_of);
+    name_of);
 
 class GpuToggle : public GpuTest {};
 
 // --attention-backend names a backend that serves decode alone: it serves decode, auto selects the
 // prefill backend, and the engine reports both.
 TEST_F(GpuToggle, ABackendOfOnePhaseServesThatPhase) {
-  const std::vector<std::string> prefill =
-      testing::served_backends(embedded("cuda"), Phase::kPrefill);
-  for (const std::string& name : testing::served_backends(embedded("cuda"), Phase::kDecode)) {
+  const std::vector<std::string> prefill = served_backends(embedded("cuda"), Phase::kPrefill);
+  for (const std::string& name : served_backends(embedded("cuda"), Phase::kDecode)) {
     SCOPED_TRACE(name);
     EngineConfig config = embedded("cuda");
     config.attention_backend = name;
     const auto engine = make_engine(config);
-    ASSERT_NE(engine, nullptr);
     const bool serves_both = std::ranges::find(prefill, name) != prefill.end();
     const std::string expected = "decode: " + name + ", prefill: ";
     EXPECT_THAT(engine->model_info().attention_backend, ::testing::StartsWith(expected));
@@ -144,4 +131,4 @@ TEST_F(GpuText, PromptLogprobsAreNearTheCpus) {
 }
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

@@ -6,15 +6,10 @@
 
 #include "cuda/platform/gpu_engine.h"
 #include "support/shared_data.h"
+#include "support/value_of.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
-
-using testing::GpuTest;
-using testing::make_engine;
-using testing::source_path;
-using testing::stats_at_rest;
-using testing::tiny_prompt;
 
 EngineConfig embedding_config(const std::string& device) {
   EngineConfig config;
@@ -33,9 +28,7 @@ std::vector<std::vector<float>> embeddings(Engine& engine) {
     Request request;
     request.prompt_token_ids = tiny_prompt(1 + (i * 53) % 300, static_cast<uint64_t>(i));
     request.embedding.emplace();
-    auto stream = engine.submit(std::move(request));
-    EXPECT_TRUE(stream.ok()) << stream.status().message();
-    if (stream.ok()) streams.push_back(std::move(*stream));
+    streams.push_back(value_of(engine.submit(std::move(request))));
   }
   std::vector<std::vector<float>> all;
   for (const auto& stream : streams) {
@@ -54,7 +47,6 @@ TEST_F(GpuEmbedding, IsThatOfTheCpuWholeAndInChunks) {
     EngineConfig config = embedding_config("cuda");
     config.max_num_batched_tokens = max_num_batched_tokens;
     const auto engine = make_engine(config);
-    ASSERT_NE(engine, nullptr);
     for (int round = 0; round < 2; ++round) {  // the second finds the prompts in the prefix cache
       const std::vector<std::vector<float>> got = embeddings(*engine);
       ASSERT_EQ(got.size(), expected.size());
@@ -76,7 +68,6 @@ TEST_F(GpuEmbedding, ComesFromABf16ModelInF32) {
   config.dtype = "bf16";
   config.kv_cache_dtype = "auto";
   const auto engine = make_engine(config);
-  ASSERT_NE(engine, nullptr);
   for (const std::vector<float>& embedding : embeddings(*engine)) {
     double length = 0;
     for (const float value : embedding) length += static_cast<double>(value) * value;
@@ -85,4 +76,4 @@ TEST_F(GpuEmbedding, ComesFromABf16ModelInF32) {
 }
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

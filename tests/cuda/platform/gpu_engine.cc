@@ -6,6 +6,7 @@
 
 #include "start/plan.h"
 #include "start/platform_choice.h"
+#include "support/value_of.h"
 
 namespace quire::testing {
 
@@ -56,16 +57,13 @@ EngineConfig embedded(const std::string& device) {
 }
 
 std::vector<std::string> served_backends(const EngineConfig& config, Phase phase) {
-  const auto files = open_model_files(config);
-  EXPECT_TRUE(files.ok()) << files.status().message();
-  const auto platform = make_platform(config, *files);
-  EXPECT_TRUE(platform.ok()) << platform.status().message();
-  const auto plan = plan_engine(config, *files, **platform);
-  EXPECT_TRUE(plan.ok()) << plan.status().message();
-  const KvGroup& group = plan->attention.kv_groups.at(0);
+  const auto files = value_of(open_model_files(config));
+  const auto platform = value_of(make_platform(config, files));
+  const auto plan = value_of(plan_engine(config, files, *platform));
+  const KvGroup& group = plan.attention.kv_groups.at(0);
   const bool is_decode = phase == Phase::kDecode;
   std::vector<std::string> names;
-  const DeviceContext& context = *(*platform)->contexts().front();
+  const DeviceContext& context = *platform->contexts().front();
   for (const auto& backend : context.attention().all()) {
     const AttentionUse use = {.phase = phase, .in_graph = is_decode};
     if (backend->supports(is_decode ? group.decode : group.prefill, use, context.device()).ok()) {
@@ -113,7 +111,6 @@ std::vector<Request> mixed_requests(int num_beginnings) {
 
 std::vector<Collected> answers_to_questions(const EngineConfig& config, int prompt_logprobs) {
   const auto engine = make_engine(config);
-  if (engine == nullptr) return {};
   std::vector<Request> all = questions(*engine);
   for (Request& request : all) request.sampling.prompt_logprobs = prompt_logprobs;
   return run_all(*engine, all);

@@ -15,17 +15,15 @@
 #include "model/families.h"
 #include "start/model_files.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
 
 using ::testing::HasSubstr;
-using testing::tiny_f32;
-using testing::tiny_prompt;
 
 enum class Fault { kNone, kUpdate, kNoted };
 
 // A plan of the native backend that fails on demand: before anything is enqueued, or by an error
-// that the stream keeps, like that of a kernel's launch.
+// that the stream keeps, like a failed launch of a kernel.
 class FailingPlan final : public AttentionPlan {
  public:
   FailingPlan(std::unique_ptr<AttentionPlan> plan, const std::atomic<Fault>& fault)
@@ -70,7 +68,7 @@ class FailingAttention final : public AttentionBackend {
 };
 
 // An engine that is assembled from its parts, with the failing backend.
-class GpuFault : public testing::GpuTest, public ::testing::WithParamInterface<Fault> {
+class GpuFault : public GpuTest, public ::testing::WithParamInterface<Fault> {
  protected:
   static constexpr int kMaxNumSeqs = 4;
 
@@ -147,15 +145,15 @@ class GpuFault : public testing::GpuTest, public ::testing::WithParamInterface<F
 
   std::shared_ptr<Answer> submit(int max_tokens) {
     auto answer = std::make_shared<Answer>();
-    auto submission = processor_.prepare(testing::greedy(tiny_prompt(9, 1), max_tokens),
-                                         [answer](Output&& output) {
-                                           if (answer->num_tokens++ == 0) {
-                                             answer->first_token.set_value();
-                                           }
-                                           if (output.finish_reason) {
-                                             answer->last.set_value(std::move(output));
-                                           }
-                                         });
+    auto submission =
+        processor_.prepare(greedy(tiny_prompt(9, 1), max_tokens), [answer](Output&& output) {
+          if (answer->num_tokens++ == 0) {
+            answer->first_token.set_value();
+          }
+          if (output.finish_reason) {
+            answer->last.set_value(std::move(output));
+          }
+        });
     EXPECT_TRUE(submission.ok()) << submission.status().message();
     EXPECT_TRUE(core_->submit(std::move(*submission)).ok());
     return answer;
@@ -202,4 +200,4 @@ INSTANTIATE_TEST_SUITE_P(Faults, GpuFault, ::testing::Values(Fault::kUpdate, Fau
                          });
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

@@ -14,19 +14,17 @@
 #include "support/shared_data.h"
 #include "support/source_models.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::Collected;
-using testing::Fp8Tool;
 
 struct Format {
   const char* name;
   Fp8Tool tool;
 };
 
-class GpuFp8 : public testing::GpuTest, public ::testing::WithParamInterface<Format> {
+class GpuFp8 : public GpuTest, public ::testing::WithParamInterface<Format> {
  protected:
   void SetUp() override {
     GpuTest::SetUp();
@@ -40,30 +38,30 @@ class GpuFp8 : public testing::GpuTest, public ::testing::WithParamInterface<For
   std::vector<Collected> outputs(const char* device, int prompt_logprobs) const {
     EngineConfig config = testing::embedded(device);
     config.model = directory_.path();
-    return testing::answers_to_questions(config, prompt_logprobs);
+    return answers_to_questions(config, prompt_logprobs);
   }
 
  private:
   void write_checkpoint() const {
-    const fs::path source = testing::abacus_path();
-    const testing::SourceModel embedded = testing::abacus_model();
-    const testing::Fp8Checkpoint checkpoint =
-        testing::quantize_checkpoint(embedded.config, embedded.bytes(), GetParam().tool);
+    const fs::path source = abacus_path();
+    const SourceModel embedded = abacus_model();
+    const Fp8Checkpoint checkpoint =
+        quantize_checkpoint(embedded.config, embedded.bytes(), GetParam().tool);
     for (const char* name : {"tokenizer.json", "tokenizer_config.json", "generation_config.json"}) {
       directory_.copy(source / name, name);
     }
     directory_.write("config.json", checkpoint.config_json);
-    directory_.write("model.safetensors", testing::safetensors_file(checkpoint.tensors));
+    directory_.write("model.safetensors", safetensors_file(checkpoint.tensors));
   }
 
-  const testing::ScratchDirectory directory_;
+  const ScratchDirectory directory_;
 };
 
 // Rounding may change the answers of which the model is least certain.
 TEST_P(GpuFp8, MostAnswersAreTheCpus) {
   const std::vector<Collected> expected = outputs("cpu", 0);
   const std::vector<Collected> got = outputs("cuda", 0);
-  EXPECT_LE(testing::count_differences(got, expected), testing::kNumQuestions / 4);
+  EXPECT_LE(count_differences(got, expected), kNumQuestions / 4);
 }
 
 // The mean error of the prompts' log probabilities; a wrong scale makes it larger than 1.
@@ -79,7 +77,7 @@ TEST_P(GpuFp8, LogProbabilitiesOfPromptsAreNearTheCpus) {
     for (size_t j = 0; j < got[i].prompt_logprobs.size(); ++j) {
       if (expected[i].prompt_logprobs[j].empty()) continue;
       ASSERT_FALSE(got[i].prompt_logprobs[j].empty());
-      // The first entry is that of the prompt's token.
+      // The first entry belongs to the prompt's token.
       sum += std::abs(got[i].prompt_logprobs[j].front().logprob -
                       expected[i].prompt_logprobs[j].front().logprob);
       ++count;
@@ -96,4 +94,4 @@ INSTANTIATE_TEST_SUITE_P(Formats, GpuFp8,
                          [](const auto& test) { return std::string(test.param.name); });
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

@@ -7,19 +7,12 @@
 #include "cuda/base/memory.h"
 #include "cuda/platform/gpu_engine.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
 
-using testing::collect;
-using testing::greedy;
 using ::testing::HasSubstr;
-using testing::make_engine;
-using testing::run_all;
-using testing::stats_at_rest;
-using testing::tiny_f32;
-using testing::tiny_prompt;
 
-class GpuLimits : public testing::GpuTest {};
+class GpuLimits : public GpuTest {};
 
 // The tiny model with a vocabulary that allows more biases than the GPU's tables hold.
 EngineConfig wide_vocabulary(const std::string& device) {
@@ -67,10 +60,9 @@ TEST_F(GpuLimits, AFailedAllocationIsAnErrorAndNothingElse) {
     ASSERT_FALSE(memory.ok());
     EXPECT_EQ(memory.status().code(), StatusCode::kResourceExhausted) << memory.status().message();
     const auto engine = make_engine(tiny_f32("cuda"));
-    ASSERT_NE(engine, nullptr);
     EXPECT_EQ(run_all(*engine, {greedy(tiny_prompt(5, 1), 8)}).front().token_ids.size(), 8U);
   }
 }
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

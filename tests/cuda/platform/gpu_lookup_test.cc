@@ -5,21 +5,8 @@
 #include "cuda/base/memory.h"
 #include "cuda/platform/gpu_engine.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
-
-using testing::Collected;
-using testing::count_differences;
-using testing::cpu_answers;
-using testing::GpuTest;
-using testing::greedy;
-using testing::kMaxTies;
-using testing::make_engine;
-using testing::run_all;
-using testing::stats_at_rest;
-using testing::tiny_f32;
-using testing::tiny_prompt;
-using testing::Variant;
 
 // Prompts that repeat a phrase. A greedy output of the tiny model ends in a loop.
 std::vector<Request> requests() {
@@ -61,7 +48,6 @@ TEST_P(GpuLookup, OutputsEqualThoseWithoutDrafts) {
     GetParam().change(config);
     config.speculative_config = speculation;
     const auto engine = make_engine(config);
-    ASSERT_NE(engine, nullptr);
     const int64_t num_allocations = cuda::num_allocations();
     const std::vector<Collected> outputs = run_all(*engine, requests());
     EXPECT_LE(count_differences(outputs, expected()), kMaxTies);
@@ -76,8 +62,7 @@ TEST_P(GpuLookup, OutputsEqualThoseWithoutDrafts) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Variants, GpuLookup, ::testing::ValuesIn(testing::common_variants()),
-                         testing::name_of);
+INSTANTIATE_TEST_SUITE_P(Variants, GpuLookup, ::testing::ValuesIn(common_variants()), name_of);
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

@@ -5,19 +5,12 @@
 #include "cuda/base/device_info.h"
 #include "cuda/base/memory.h"
 #include "cuda/platform/gpu_engine.h"
+#include "support/value_of.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
 
-using testing::collect;
-using testing::embedded;
-using testing::greedy;
 using ::testing::HasSubstr;
-using testing::make_engine;
-using testing::run_all;
-using testing::served_backends;
-using testing::stats_at_rest;
-using testing::tiny_prompt;
 using ::testing::UnorderedElementsAreArray;
 
 // Requests that use every feature of the sampler.
@@ -39,7 +32,7 @@ std::vector<Request> all_kinds_of_requests() {
   return all;
 }
 
-class GpuMemory : public testing::GpuTest, public ::testing::WithParamInterface<bool> {};
+class GpuMemory : public GpuTest, public ::testing::WithParamInterface<bool> {};
 
 TEST_P(GpuMemory, AStepAllocatesNothing) {
   EngineConfig config = embedded("cuda");
@@ -50,16 +43,13 @@ TEST_P(GpuMemory, AStepAllocatesNothing) {
     SCOPED_TRACE(name);
     config.attention_backend = name;
     const auto engine = make_engine(config);
-    ASSERT_NE(engine, nullptr);
     const int64_t before = cuda::num_allocations();
     EXPECT_GT(before, 0);
     std::vector<std::unique_ptr<RequestStream>> streams;
     for (const Request& request : all_kinds_of_requests()) {
-      auto stream = engine->submit(request);
-      ASSERT_TRUE(stream.ok()) << stream.status().message();
-      streams.push_back(std::move(*stream));
+      streams.push_back(value_of(engine->submit(request)));
     }
-    for (const auto& stream : streams) testing::collect_all(*stream);
+    for (const auto& stream : streams) collect_all(*stream);
     EXPECT_GE(stats_at_rest(*engine).num_steps, 25);
     EXPECT_EQ(cuda::num_allocations(), before);
   }
@@ -68,7 +58,7 @@ TEST_P(GpuMemory, AStepAllocatesNothing) {
 INSTANTIATE_TEST_SUITE_P(Modes, GpuMemory, ::testing::Bool(),
                          [](const auto& mode) { return mode.param ? "eager" : "graphs"; });
 
-class GpuMemoryPlan : public testing::GpuTest {};
+class GpuMemoryPlan : public GpuTest {};
 
 TEST_F(GpuMemoryPlan, TheWholeGpuIsEnough) {
   EngineConfig config = embedded("cuda");
@@ -77,16 +67,14 @@ TEST_F(GpuMemoryPlan, TheWholeGpuIsEnough) {
   for (const bool enforce_eager : {false, true}) {
     config.enforce_eager = enforce_eager;
     const auto engine = make_engine(config);
-    ASSERT_NE(engine, nullptr);
     EXPECT_EQ(run_all(*engine, {greedy(tiny_prompt(100, 1), 8)}).front().token_ids.size(), 8U);
   }
 }
 
 TEST_F(GpuMemoryPlan, WithoutRoomForGraphsItRefusesInOneLine) {
-  const auto free_bytes = cuda::free_device_bytes(0);
-  ASSERT_TRUE(free_bytes.ok());
+  const auto free_bytes = value_of(cuda::free_device_bytes(0));
   // Another allocation takes all but 400 MiB of the GPU.
-  const auto others = cuda::device_memory(static_cast<size_t>(*free_bytes - (int64_t{400} << 20)));
+  const auto others = cuda::device_memory(static_cast<size_t>(free_bytes - (int64_t{400} << 20)));
   ASSERT_TRUE(others.ok()) << others.status().message();
   EngineConfig config = embedded("cuda");
   config.kv_cache_memory = 0;
@@ -111,4 +99,4 @@ TEST_F(GpuMemoryPlan, AShareOutOfRangeIsRefused) {
 }
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

@@ -16,13 +16,10 @@
 #include "support/shared_data.h"
 #include "support/source_models.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::Collected;
-using testing::IntegerFormat;
-using testing::IntegerTool;
 
 // The mean error of the prompts' log probabilities.
 double mean_error(const char* name, const std::vector<Collected>& got,
@@ -36,7 +33,7 @@ double mean_error(const char* name, const std::vector<Collected>& got,
     EXPECT_EQ(numbers.size(), references.size());
     for (size_t j = 0; j < std::min(numbers.size(), references.size()); ++j) {
       if (references[j].empty() || numbers[j].empty()) continue;
-      // The first entry is that of the prompt's token.
+      // The first entry belongs to the prompt's token.
       sum += std::abs(numbers[j].front().logprob - references[j].front().logprob);
       ++count;
     }
@@ -51,7 +48,7 @@ struct Format {
   std::variant<GgufTarget, W4A16Target, IntegerFormat> target;
 };
 
-class GpuPacked : public testing::GpuTest, public ::testing::WithParamInterface<Format> {
+class GpuPacked : public GpuTest, public ::testing::WithParamInterface<Format> {
  protected:
   void SetUp() override {
     GpuTest::SetUp();
@@ -70,7 +67,7 @@ class GpuPacked : public testing::GpuTest, public ::testing::WithParamInterface<
   std::vector<Collected> outputs(const char* device, int prompt_logprobs) const {
     EngineConfig config = testing::embedded(device);
     config.model = model_;
-    return testing::answers_to_questions(config, prompt_logprobs);
+    return answers_to_questions(config, prompt_logprobs);
   }
 
  private:
@@ -80,19 +77,19 @@ class GpuPacked : public testing::GpuTest, public ::testing::WithParamInterface<
     return options.out.string();
   }
   std::string write_integers(const IntegerFormat& format) const {
-    const fs::path source = testing::abacus_path();
-    const testing::SourceModel embedded = testing::abacus_model();
-    const testing::IntegerCheckpoint checkpoint =
-        testing::quantize_integers(embedded.config, embedded.bytes(), format);
+    const fs::path source = abacus_path();
+    const SourceModel embedded = abacus_model();
+    const IntegerCheckpoint checkpoint =
+        quantize_integers(embedded.config, embedded.bytes(), format);
     for (const char* name : {"tokenizer.json", "tokenizer_config.json", "generation_config.json"}) {
       directory_.copy(source / name, name);
     }
     directory_.write("config.json", checkpoint.config_json);
-    directory_.write("model.safetensors", testing::safetensors_file(checkpoint.tensors));
+    directory_.write("model.safetensors", safetensors_file(checkpoint.tensors));
     return directory_.path().string();
   }
 
-  const testing::ScratchDirectory directory_;
+  const ScratchDirectory directory_;
   std::string model_;
 };
 
@@ -100,9 +97,9 @@ class GpuPacked : public testing::GpuTest, public ::testing::WithParamInterface<
 TEST_P(GpuPacked, MostAnswersAreTheCpus) {
   const std::vector<Collected> expected = outputs("cpu", 0);
   const std::vector<Collected> got = outputs("cuda", 0);
-  const int num_different = testing::count_differences(got, expected);
+  const int num_different = count_differences(got, expected);
   std::printf("%s: %d answers differ from the CPU's\n", GetParam().name, num_different);
-  EXPECT_LE(num_different, testing::kNumQuestions / 10);
+  EXPECT_LE(num_different, kNumQuestions / 10);
 }
 
 // A wrong scale makes the error larger than 1.
@@ -134,13 +131,12 @@ struct MixtureFormat {
   bool is_mixed = false;  // a matrix of one expert is not quantized, so its layer is expanded
 };
 
-class GpuPackedExperts : public testing::GpuTest,
-                         public ::testing::WithParamInterface<MixtureFormat> {
+class GpuPackedExperts : public GpuTest, public ::testing::WithParamInterface<MixtureFormat> {
  protected:
   void SetUp() override {
     GpuTest::SetUp();
     if (IsSkipped()) return;
-    for (const testing::RandomModel& model : testing::random_models()) {
+    for (const RandomModel& model : testing::random_models()) {
       if (model.name == GetParam().model) write(model);
     }
   }
@@ -152,44 +148,42 @@ class GpuPackedExperts : public testing::GpuTest,
     config.device = device;
     config.enforce_eager = eager;
     config.kv_cache_memory = int64_t{64} << 20;
-    const auto engine = testing::make_engine(config);
-    if (engine == nullptr) return {};
+    const auto engine = make_engine(config);
     std::vector<Request> requests;
     for (int i = 0; i < 24; ++i) {
-      requests.push_back(
-          testing::greedy(testing::tiny_prompt(1 + (i * 37) % 160, static_cast<uint64_t>(i)), 12));
+      requests.push_back(greedy(tiny_prompt(1 + (i * 37) % 160, static_cast<uint64_t>(i)), 12));
       requests.back().sampling.prompt_logprobs = 1;
     }
-    return testing::run_all(*engine, requests);
+    return run_all(*engine, requests);
   }
 
  private:
-  void write(const testing::RandomModel& model) {
+  void write(const RandomModel& model) {
     if (const auto* matrices = std::get_if<std::string_view>(&GetParam().matrices)) {
-      model_ = directory_.write("m.gguf", testing::gguf_of(model, *matrices));
+      model_ = directory_.write("m.gguf", gguf_of(model, *matrices));
       return;
     }
-    const std::vector<std::byte> weights = testing::random_weights(testing::parse(model));
+    const std::vector<std::byte> weights = random_weights(parse(model));
     // With F32 activations a GPU would expand the integers; F16 is also the type of a GGUF file.
     std::string config = model.config;
     constexpr std::string_view kStored = "\"torch_dtype\": \"float32\"";
     config.replace(config.find(kStored), kStored.size(), "\"torch_dtype\": \"float16\"");
-    const testing::IntegerCheckpoint checkpoint =
-        testing::quantize_integers(config, weights, std::get<IntegerFormat>(GetParam().matrices));
-    testing::StoredTensors tensors = checkpoint.tensors;
+    const IntegerCheckpoint checkpoint =
+        quantize_integers(config, weights, std::get<IntegerFormat>(GetParam().matrices));
+    StoredTensors tensors = checkpoint.tensors;
     if (GetParam().is_mixed) {
       const std::string plain = "model.layers.1.mlp.experts.2.down_proj.";
       std::erase_if(tensors, [&](const auto& tensor) { return tensor.first.starts_with(plain); });
       tensors[plain + "weight"] = checkpoint.dequantized.at(plain + "weight");
     }
-    const std::vector<std::byte> file = testing::safetensors_file(tensors);
+    const std::vector<std::byte> file = safetensors_file(tensors);
     directory_.write("config.json", checkpoint.config_json);
     directory_.write("model.safetensors",
                      std::string(reinterpret_cast<const char*>(file.data()), file.size()));
     model_ = directory_.path().string();
   }
 
-  const testing::ScratchDirectory directory_;
+  const ScratchDirectory directory_;
   std::string model_;
 };
 
@@ -230,4 +224,4 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& test) { return std::string(test.param.name); });
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

@@ -20,13 +20,10 @@
 #include "support/random_mixtures.h"
 #include "support/scratch_directory.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
 
-using testing::Collected;
-using testing::run_all;
-
-class GpuRanks : public testing::GpuTest {
+class GpuRanks : public GpuTest {
  protected:
   void SetUp() override {
     const Status second = cuda_status(1);
@@ -45,14 +42,13 @@ EngineConfig with_ranks(EngineConfig config, int num_ranks, bool eager = false) 
 }
 
 std::vector<Collected> run(const EngineConfig& config, const std::vector<Request>& all) {
-  const auto engine = testing::make_engine(config);
-  return engine == nullptr ? std::vector<Collected>() : run_all(*engine, all);
+  return run_all(*make_engine(config), all);
 }
 
 std::vector<Request> requests() {
   std::vector<Request> all;
   for (const int length : {1, 7, 30, 64}) {
-    all.push_back(testing::greedy(testing::tiny_prompt(length, 5), 24));
+    all.push_back(greedy(tiny_prompt(length, 5), 24));
     all.back().sampling.logprobs = 1;
     all.back().sampling.prompt_logprobs = 1;
   }
@@ -82,10 +78,10 @@ double mean_error(const std::vector<Collected>& got, const std::vector<Collected
   return sum / count;
 }
 
-class GpuFamilies : public GpuRanks, public ::testing::WithParamInterface<testing::TinyFamily> {};
+class GpuFamilies : public GpuRanks, public ::testing::WithParamInterface<TinyFamily> {};
 
 TEST_P(GpuFamilies, GiveTheLogitsOfOneGpu) {
-  const EngineConfig config = testing::config_of(GetParam());
+  const EngineConfig config = config_of(GetParam());
   const auto of = [&](const char* dtype, int num_ranks, bool eager) {
     EngineConfig typed = with_ranks(config, num_ranks, eager);
     typed.dtype = dtype;
@@ -97,7 +93,7 @@ TEST_P(GpuFamilies, GiveTheLogitsOfOneGpu) {
   EXPECT_LT(mean_error(of("bf16", 2, false), of("bf16", 1, false)), 5e-3);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, GpuFamilies, ::testing::ValuesIn(testing::tiny_families()),
+INSTANTIATE_TEST_SUITE_P(All, GpuFamilies, ::testing::ValuesIn(tiny_families()),
                          [](const auto& family) { return std::string(family.param.name); });
 
 // Models whose MLPs have 5 blocks of 128, or experts of 3. Equal parts would cut a block; of 4
@@ -122,11 +118,11 @@ TEST_F(GpuRanks, HaveWholeBlocksOfFp8) {
             "max_position_embeddings": 128, "torch_dtype": "bfloat16"}})",
         architecture, fields);
     const ModelConfig model = parse_model_config(json, "config.json").value();
-    const testing::Fp8Checkpoint checkpoint = testing::quantize_checkpoint(
-        json, testing::random_weights(model), testing::Fp8Tool::kHuggingFaceBlock);
-    const testing::ScratchDirectory directory;
+    const Fp8Checkpoint checkpoint =
+        quantize_checkpoint(json, random_weights(model), Fp8Tool::kHuggingFaceBlock);
+    const ScratchDirectory directory;
     directory.write("config.json", checkpoint.config_json);
-    directory.write("model.safetensors", testing::safetensors_file(checkpoint.tensors));
+    directory.write("model.safetensors", safetensors_file(checkpoint.tensors));
     EngineConfig config;
     config.model = directory.path();
     EngineConfig on_cpu = with_ranks(config, 1);
@@ -157,7 +153,7 @@ TEST_F(GpuRanks, AnswerQuestionsAsOneGpu) {
     questions.push_back(request);
   }
   const auto of = [&](int num_ranks) {
-    EngineConfig config = testing::embedded("cuda");
+    EngineConfig config = embedded("cuda");
     config.tensor_parallel_size = num_ranks;
     return run(config, questions);
   };
@@ -175,7 +171,7 @@ TEST_F(GpuRanks, ChooseTheSameTokensFromPartsAndFromWholeRows) {
   for (const auto& [temperature, n] :
        {std::pair(0.0F, 1), std::pair(1.0F, 1), std::pair(1.0F, 4)}) {
     for (const int length : {1, 7, 30, 64}) {
-      all.push_back(testing::greedy(testing::tiny_prompt(length, 5), 24));
+      all.push_back(greedy(tiny_prompt(length, 5), 24));
       all.back().sampling.temperature = temperature;
       all.back().sampling.n = n;
       all.back().sampling.seed = 17;
@@ -186,15 +182,14 @@ TEST_F(GpuRanks, ChooseTheSameTokensFromPartsAndFromWholeRows) {
     for (int32_t& id : request.prompt_token_ids) id %= engine.model_info().vocab_size;
     std::vector<std::vector<int32_t>> of_samples;
     const auto stream = engine.submit(request).value();
-    for (const Collected& sample : testing::collect_all(*stream)) {
+    for (const Collected& sample : collect_all(*stream)) {
       EXPECT_TRUE(sample.error.ok()) << sample.error.message();
       of_samples.push_back(sample.token_ids);
     }
     return of_samples;
   };
-  const std::vector<EngineConfig> models = {
-      testing::tiny_config(), testing::config_of(testing::tiny_families().back()),
-      testing::with_drafter(testing::eagle_target(), "", 3, "ngram")};
+  const std::vector<EngineConfig> models = {tiny_config(), config_of(tiny_families().back()),
+                                            with_drafter(eagle_target(), "", 3, "ngram")};
   for (const EngineConfig& model : models) {
     for (const int num_ranks : {2, 4}) {
       if (!cuda_status(num_ranks - 1).ok()) continue;
@@ -203,8 +198,7 @@ TEST_F(GpuRanks, ChooseTheSameTokensFromPartsAndFromWholeRows) {
                                  num_ranks, eager));
         EngineConfig config = with_ranks(model, num_ranks, eager);
         config.enable_prefix_caching = false;
-        const auto engine = testing::make_engine(config);
-        ASSERT_NE(engine, nullptr);
+        const auto engine = make_engine(config);
         for (size_t i = 0; i < all.size(); ++i) {
           EXPECT_EQ(tokens(*engine, all[i], std::nullopt), tokens(*engine, all[i], 0)) << i;
         }
@@ -235,7 +229,7 @@ TEST_F(GpuRanks, FuseLayerTailsAndChooseTokensFromParts) {
   const auto profiler = make_device_profiler(0);
   if (!profiler.ok()) GTEST_SKIP() << profiler.status().message();
   constexpr int kNumLayers = 3;
-  const testing::ScratchDirectory directory;
+  const ScratchDirectory directory;
   directory.write("config.json", R"({"architectures": ["LlamaForCausalLM"],
       "num_hidden_layers": 3, "hidden_size": 4096, "intermediate_size": 14336,
       "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 1024,
@@ -247,14 +241,13 @@ TEST_F(GpuRanks, FuseLayerTailsAndChooseTokensFromParts) {
     if (!cuda_status(num_ranks - 1).ok()) continue;
     for (const bool eager : {false, true}) {
       SCOPED_TRACE(fmt::format("{} ranks, eager {}", num_ranks, eager));
-      const auto engine = testing::make_engine(with_ranks(model, num_ranks, eager));
-      ASSERT_NE(engine, nullptr);
+      const auto engine = make_engine(with_ranks(model, num_ranks, eager));
       for (const auto logprobs : {std::optional<int>(), std::optional<int>(0)}) {
-        Request request = testing::greedy(testing::tiny_prompt(7, 5), 24);
+        Request request = greedy(tiny_prompt(7, 5), 24);
         request.sampling.logprobs = logprobs;
-        const int64_t steps_before = testing::stats_at_rest(*engine).num_steps;
+        const int64_t steps_before = stats_at_rest(*engine).num_steps;
         auto counts = count_launches(**profiler, [&] { run_all(*engine, {request}); });
-        const int64_t num_steps = testing::stats_at_rest(*engine).num_steps - steps_before;
+        const int64_t num_steps = stats_at_rest(*engine).num_steps - steps_before;
         EXPECT_GE(num_steps, 24);
         EXPECT_EQ(counts["layer_tail_gemm_kernel"], kNumLayers * (num_steps - 1))
             << "every step but that of the prompt has one token";
@@ -271,22 +264,21 @@ TEST_F(GpuRanks, MixRequestsThatNeedWholeRows) {
     all[i].sampling.prompt_logprobs = std::nullopt;
     if (i % 2 == 0) all[i].sampling.logprobs = std::nullopt;
   }
-  EngineConfig config = testing::tiny_config();
+  EngineConfig config = tiny_config();
   config.dtype = "f32";
   const auto expected = run(with_ranks(config, 1), all);
   const auto got = run(with_ranks(config, 2), all);
   ASSERT_EQ(got.size(), all.size());
-  EXPECT_LE(testing::count_differences(got, expected), 1);
+  EXPECT_LE(count_differences(got, expected), 1);
 }
 
 std::vector<EngineConfig> drafters() {
   std::vector<EngineConfig> all = {
-      testing::with_drafter(testing::eagle_target(), "", 3, "ngram"),
-      testing::with_drafter(testing::eagle_target(), testing::eagle_target().model, 3),
-      testing::with_drafter(testing::eagle_target(), testing::eagle_head(), 3, "eagle3"),
-      testing::with_drafter(testing::mimo_target(), "", 1, "mtp"),
-      testing::with_drafter(testing::eagle_target(), testing::block_drafter("dflash"), 3,
-                            "dflash")};
+      with_drafter(eagle_target(), "", 3, "ngram"),
+      with_drafter(eagle_target(), eagle_target().model, 3),
+      with_drafter(eagle_target(), eagle_head(), 3, "eagle3"),
+      with_drafter(mimo_target(), "", 1, "mtp"),
+      with_drafter(eagle_target(), block_drafter("dflash"), 3, "dflash")};
   for (EngineConfig& config : all) config.dtype = "f32";
   return all;
 }
@@ -305,8 +297,8 @@ void expect_nearly_same(const std::vector<Collected>& got, const std::vector<Col
 TEST_F(GpuRanks, DividesDraftersWithTheirTargets) {
   for (const EngineConfig& config : drafters()) {
     SCOPED_TRACE(config.speculative_config);
-    const auto expected = run(with_ranks(config, 1), testing::eagle_requests());
-    expect_nearly_same(run(with_ranks(config, 2), testing::eagle_requests()), expected);
+    const auto expected = run(with_ranks(config, 1), eagle_requests());
+    expect_nearly_same(run(with_ranks(config, 2), eagle_requests()), expected);
   }
 }
 
@@ -314,32 +306,31 @@ TEST_F(GpuRanks, DividesDraftersWithTheirTargets) {
 TEST_F(GpuRanks, VerifyAsManyDraftsAsPay) {
   for (const EngineConfig& config : drafters()) {
     SCOPED_TRACE(config.speculative_config);
-    const auto expected = run(with_ranks(config, 1), testing::eagle_requests());
+    const auto expected = run(with_ranks(config, 1), eagle_requests());
     EngineConfig adaptive = config;
     constexpr std::string_view kFixed = R"("enable_adaptive_verification": false)";
     adaptive.speculative_config.replace(adaptive.speculative_config.find(kFixed), kFixed.size(),
                                         R"("enable_adaptive_verification": true)");
     for (const bool eager : {false, true}) {
-      expect_nearly_same(run(with_ranks(adaptive, 2, eager), testing::eagle_requests()), expected);
+      expect_nearly_same(run(with_ranks(adaptive, 2, eager), eagle_requests()), expected);
     }
   }
 }
 
 // Drafts that are never accepted cost time, so only probes verify them.
 TEST_F(GpuRanks, LeaveOutDraftsThatDoNotPay) {
-  EngineConfig config = with_ranks(testing::eagle_target(), 2);
+  EngineConfig config = with_ranks(eagle_target(), 2);
   config.speculative_config = R"({"method": "ngram", "num_speculative_tokens": 3,
       "rejection_sample_method": "synthetic", "synthetic_acceptance_rates": [0, 0, 0]})";
-  const auto engine = testing::make_engine(config);
-  ASSERT_NE(engine, nullptr);
-  for (const Collected& output : run_all(*engine, testing::eagle_requests())) {
+  const auto engine = make_engine(config);
+  for (const Collected& output : run_all(*engine, eagle_requests())) {
     EXPECT_TRUE(output.error.ok()) << output.error.message();
   }
-  const SpeculationStats stats = testing::stats_at_rest(*engine).speculation;
+  const SpeculationStats stats = stats_at_rest(*engine).speculation;
   EXPECT_GT(stats.num_spans, 0) << "the first steps try them";
   // eagle_requests() decode for 24 times 40 steps, of which fixed verification would verify 3 each.
   EXPECT_LT(stats.num_drafts, 24 * 40 * 3 / 4);
 }
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

@@ -1,23 +1,11 @@
 // Steps that verify drafts on a GPU, in graphs and eagerly: the outputs equal those of a CPU
-// without drafts, whatever the drafts are and however many of them each step accepts.
+// without drafts, for any drafts and any number of accepted ones per step.
 #include "cuda/platform/device_drafter.h"
 #include "cuda/platform/gpu_engine.h"
 #include "start/start.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
-
-using testing::Collected;
-using testing::count_differences;
-using testing::cpu_answers;
-using testing::GpuTest;
-using testing::greedy;
-using testing::kMaxTies;
-using testing::run_all;
-using testing::stats_at_rest;
-using testing::tiny_f32;
-using testing::tiny_prompt;
-using testing::Variant;
 
 std::vector<Request> requests() {
   std::vector<Request> all;
@@ -35,9 +23,9 @@ const std::vector<Collected>& expected() {
   return outputs;
 }
 
-const testing::RecordedOutputs& recorded_outputs() {
-  static const testing::RecordedOutputs recorded = [] {
-    testing::RecordedOutputs by_prompt;
+const RecordedOutputs& recorded_outputs() {
+  static const RecordedOutputs recorded = [] {
+    RecordedOutputs by_prompt;
     const std::vector<Request> all = requests();
     for (size_t i = 0; i < all.size(); ++i) {
       by_prompt[all[i].prompt_token_ids] = expected()[i].token_ids;
@@ -67,7 +55,6 @@ TEST_P(GpuSpeculation, OutputsEqualThoseWithoutDrafts) {
     EngineConfig config = tiny_f32("cuda");
     GetParam().change(config);
     const auto engine = make_engine(config, num_drafts);
-    ASSERT_NE(engine, nullptr);
     const std::vector<Collected> outputs = run_all(*engine, requests());
     EXPECT_LE(count_differences(outputs, expected()), kMaxTies);
     for (size_t i = 0; i < outputs.size(); ++i) {
@@ -87,7 +74,6 @@ TEST_P(GpuSpeculation, OutputsWithAdaptiveVerificationEqualThoseWithoutDrafts) {
     EngineConfig config = tiny_f32("cuda");
     GetParam().change(config);
     const auto engine = make_engine(config, num_drafts, true);
-    ASSERT_NE(engine, nullptr);
     const std::vector<Collected> outputs = run_all(*engine, requests());
     EXPECT_LE(count_differences(outputs, expected()), kMaxTies);
     const EngineStats stats = stats_at_rest(*engine);
@@ -95,13 +81,11 @@ TEST_P(GpuSpeculation, OutputsWithAdaptiveVerificationEqualThoseWithoutDrafts) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Variants, GpuSpeculation, ::testing::ValuesIn(testing::common_variants()),
-                         testing::name_of);
+INSTANTIATE_TEST_SUITE_P(Variants, GpuSpeculation, ::testing::ValuesIn(common_variants()), name_of);
 
 // Log probabilities belong to the logits of their tokens, with drafts too.
 TEST_F(GpuTest, SpeculationKeepsLogProbabilitiesAtTheirTokens) {
   const auto engine = make_engine(tiny_f32("cuda"), 4);
-  ASSERT_NE(engine, nullptr);
   const std::vector<Collected> outputs = run_all(*engine, requests());
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (outputs[i].token_ids != expected()[i].token_ids) continue;
@@ -114,4 +98,4 @@ TEST_F(GpuTest, SpeculationKeepsLogProbabilitiesAtTheirTokens) {
 }
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

@@ -3,18 +3,8 @@
 
 #include "cuda/platform/gpu_engine.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
-
-using testing::collect;
-using testing::embedded;
-using testing::GpuTest;
-using testing::greedy;
-using testing::make_engine;
-using testing::run_all;
-using testing::served_backends;
-using testing::stats_at_rest;
-using testing::tiny_prompt;
 
 // Steps, copies and waits of a run.
 struct Spent {
@@ -53,7 +43,6 @@ class GpuTraffic : public GpuTest, public ::testing::WithParamInterface<bool> {
     for (const std::string& name : names) {
       SCOPED_TRACE(name);
       const auto engine = make_engine(config_of(name, GetParam()));
-      ASSERT_NE(engine, nullptr);
       check(*engine);
     }
   }
@@ -111,7 +100,7 @@ INSTANTIATE_TEST_SUITE_P(Modes, GpuTraffic, ::testing::Bool(),
                          [](const auto& mode) { return mode.param ? "eager" : "graphs"; });
 
 TEST(CpuTraffic, ThereIsNone) {
-  const auto engine = make_engine(testing::tiny_f32("cpu"));
+  const auto engine = make_engine(tiny_f32("cpu"));
   run_all(*engine, {greedy(tiny_prompt(5, 1), 4)});
   const EngineStats stats = stats_at_rest(*engine);
   EXPECT_GE(stats.num_steps, 4);
@@ -120,4 +109,4 @@ TEST(CpuTraffic, ThereIsNone) {
 }
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

@@ -8,15 +8,8 @@
 #include "cuda/platform/gpu_engine.h"
 #include "engine/two_models.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
-
-using testing::count_differences;
-using testing::kMaxTies;
-using testing::make_engine;
-using testing::run_all;
-using testing::SteppedModel;
-using testing::tiny_f32;
 
 constexpr float kF32Tolerance = 1e-4F;
 // Another start may choose other kernels for matrix products, which round differently: on an H200
@@ -26,20 +19,19 @@ constexpr float kBf16Tolerance = 0.2F;
 std::array<EngineConfig, 2> configs() {
   const EngineConfig first = tiny_f32("cuda");
   EngineConfig second = first;
-  second.model = testing::other_config_path();
+  second.model = other_config_path();
   second.block_size = 32;
   second.max_num_seqs = 8;
   return {first, second};
 }
 
 std::vector<Request> requests() {
-  return testing::two_model_requests(48);
+  return two_model_requests(48);
 }
 
-class GpuTwoModels : public testing::GpuTest {
+class GpuTwoModels : public GpuTest {
  protected:
-  void expect_answers_of_each_alone(
-      const std::array<std::vector<testing::Collected>, 2>& outputs) const {
+  void expect_answers_of_each_alone(const std::array<std::vector<Collected>, 2>& outputs) const {
     for (size_t i = 0; i < 2; ++i) {
       const auto alone = run_all(*make_engine(configs()[i]), requests());
       EXPECT_LE(count_differences(outputs[i], alone), kMaxTies) << "engine " << i;
@@ -70,24 +62,22 @@ TEST_F(GpuTwoModels, OutputsOfTwoEnginesAreThoseOfEachAlone) {
   const auto a = make_engine(first);
   const auto b = make_engine(second);
   ASSERT_TRUE(a != nullptr && b != nullptr);
-  expect_answers_of_each_alone(testing::run_both(*a, *b, requests()));
+  expect_answers_of_each_alone(run_both(*a, *b, requests()));
 }
 
 TEST_F(GpuTwoModels, AnEngineStartsAgainWhileTheOtherRuns) {
   const auto [first, second] = configs();
   const auto b = make_engine(second);
-  ASSERT_NE(b, nullptr);
-  expect_answers_of_each_alone(
-      testing::run_over_a_restart(make_engine(first), first, *b, requests()));
+  expect_answers_of_each_alone(run_over_a_restart(make_engine(first), first, *b, requests()));
 }
 
 void expect_models_to_keep_apart(EngineConfig first, EngineConfig second, float tolerance) {
   for (const bool enforce_eager : {false, true}) {
     SCOPED_TRACE(enforce_eager ? "eager" : "graphs");
     first.enforce_eager = second.enforce_eager = enforce_eager;
-    const auto outputs = testing::step_together(first, second);
-    EXPECT_LE(largest_difference(outputs[0], testing::step_alone(first)), tolerance);
-    EXPECT_LE(largest_difference(outputs[1], testing::step_alone(second)), tolerance);
+    const auto outputs = step_together(first, second);
+    EXPECT_LE(largest_difference(outputs[0], step_alone(first)), tolerance);
+    EXPECT_LE(largest_difference(outputs[1], step_alone(second)), tolerance);
   }
 }
 
@@ -102,8 +92,8 @@ TEST_F(GpuTwoModels, OutputsOnOneContextAreThoseOfEachAlone) {
 
 // A drafter may have its target's attention shape: each must run its own plans.
 TEST_F(GpuTwoModels, OutputsOfEqualShapesAreThoseOfEachAlone) {
-  EngineConfig config = testing::embedded("cuda");
-  const auto backends = testing::served_backends(config, Phase::kDecode);
+  EngineConfig config = embedded("cuda");
+  const auto backends = served_backends(config, Phase::kDecode);
   ASSERT_FALSE(backends.empty());
   for (const std::string& backend : backends) {
     SCOPED_TRACE(backend);
@@ -121,4 +111,4 @@ TEST_F(GpuTwoModels, AMissingDeviceIsRefused) {
 }
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

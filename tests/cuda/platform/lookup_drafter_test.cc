@@ -227,7 +227,7 @@ TEST_P(LookupDrafterTest, EqualsTheDefinition) {
       for (int slot = 0; slot < kMaxNumSeqs; ++slot) {
         if (rig.uniform(0, 4) == 0) continue;
         slots.push_back(slot);
-        // The others' steps failed.
+        // The other slots' steps failed.
         if (rig.uniform(0, 9) > 0) rig.sample_random(slot);
       }
       rig.expect_drafts(slots, step % 2 == 1);

@@ -165,8 +165,8 @@ class SampledAlike : public testing::TestWithParam<int> {
  protected:
   // Samples rows with random parameters on the device and on the host, from the same random logits.
   void run(const Kinds& with, bool captured, int num_rows, int num_steps, int num_ranks = 1);
-  // The same for spans of 1 to 9 logits rows with a random number of correct drafts: tokens, counts
-  // and progress equal those of the CPU, which samples one token after another.
+  // Does what run() does for spans of 1 to 9 logits rows with a random number of correct drafts:
+  // tokens, counts and progress equal those of the CPU, which samples one token after another.
   void run_spans(const Kinds& with, int num_ranks = 1);
 };
 

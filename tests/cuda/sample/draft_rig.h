@@ -35,8 +35,8 @@ class DraftRig {
 
   // ---- On the host
   SamplerState& state(int slot) { return *states_[static_cast<size_t>(slot)]; }
-  // As HostRunner verifies a span, by limits.verification, for drafts with these distributions
-  // ([num_drafts, vocab_size]; empty without samples_drafts).
+  // Verifies a span as HostRunner does, by limits.verification. `probs` are the distributions of
+  // the drafts: [num_drafts, vocab_size], or empty without samples_drafts.
   SpanResult verify_on_host(int slot, std::span<const float> logits,
                             std::span<const int32_t> drafts, std::span<const float> probs);
 

@@ -12,16 +12,9 @@
 #include "grammar/walk.h"
 #include "platform/platform.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
 
-using testing::apples_question;
-using testing::collect;
-using testing::Collected;
-using testing::kApplesSchema;
-using testing::make_engine;
-using testing::matches_regex;
-using testing::validate_json;
 using Kind = GrammarSpec::Kind;
 
 constexpr std::string_view kPattern = "\\d{2} apples( and \\d+)?\\.";
@@ -36,9 +29,7 @@ TEST_P(GpuGrammar, EachKindInABatchWithFreeRequests) {
   config.kv_cache_memory = int64_t{256} << 20;
   config.enforce_eager = GetParam();
   const auto engine = make_engine(config);
-  ASSERT_NE(engine, nullptr);
-  GrammarCompiler compiler(*testing::embedded_tokenizer(), std::array{testing::kEmbeddedEosId},
-                           testing::ample_time());
+  GrammarCompiler compiler(*embedded_tokenizer(), std::array{kEmbeddedEosId}, ample_time());
   const std::array<GrammarSpec, 3> specs = {
       GrammarSpec{.kind = Kind::kJsonSchema, .text = std::string(kApplesSchema)},
       GrammarSpec{.kind = Kind::kChoice, .text = "", .choices = {"few", "many apples"}},
@@ -48,13 +39,9 @@ TEST_P(GpuGrammar, EachKindInABatchWithFreeRequests) {
     Request request = apples_question(*engine, 20 + i, 200);
     const auto kind = static_cast<size_t>(i % 4);
     if (kind < specs.size()) {
-      const auto factory = compiler.compile(specs[kind]);
-      ASSERT_TRUE(factory.ok()) << factory.status().message();
-      request.make_constraint = *factory;
+      request.make_constraint = value_of(compiler.compile(specs[kind]));
     }
-    auto stream = engine->submit(request);
-    ASSERT_TRUE(stream.ok()) << stream.status().message();
-    streams.push_back(std::move(*stream));
+    streams.push_back(value_of(engine->submit(request)));
   }
   for (size_t i = 0; i < streams.size(); ++i) {
     const Collected answer = collect(*streams[i]);
@@ -80,4 +67,4 @@ INSTANTIATE_TEST_SUITE_P(Modes, GpuGrammar, ::testing::Bool(),
                          [](const auto& mode) { return mode.param ? "eager" : "graphs"; });
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

@@ -38,8 +38,8 @@ struct StepMasks {
   std::vector<std::vector<uint32_t>> masks = {};
 };
 
-// With limits.num_ranks, the device has as many samplers, and those steps that may choose from
-// parts of the vocabulary do. `limits.rank` is 0; the results are those of rank 0.
+// The device has limits.num_ranks samplers; each chooses from its part of the vocabulary in steps
+// that allow it. `limits.rank` is 0, and the results are those of rank 0.
 class SamplerRig {
  public:
   static Result<std::unique_ptr<SamplerRig>> create(const DeviceSamplerLimits& limits);
@@ -48,7 +48,7 @@ class SamplerRig {
   // logits: [slots.size(), vocab_size]; slots < 0 are padding. Samples on both sides.
   std::vector<Compared> step(const std::vector<float>& logits, const std::vector<int32_t>& slots,
                              const StepMasks& masks = {});
-  // The same as step(), with the device's work captured in a graph and replayed.
+  // Does what step() does, with the device's work captured in a graph and replayed.
   std::vector<Compared> step_captured(const std::vector<float>& logits,
                                       const std::vector<int32_t>& slots,
                                       const StepMasks& masks = {});

@@ -3,26 +3,21 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 
 #include "base/file.h"
 #include "base/json.h"
 #include "server/e2e/served.h"
+#include "support/scratch_directory.h"
 #include "support/shared_data.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
-using testing::HttpAnswer;
-using testing::JsonCall;
-using testing::Served;
-using testing::string_at;
 
 constexpr int kNumNeighbours = 16;
 constexpr int kPoison = 700;  // an ordinary token of the embedded model
@@ -65,29 +60,24 @@ std::string poisoned_weights(const std::string& original) {
 
 class PoisonedModel {
  public:
-  PoisonedModel()
-      : dir_(fs::path(::testing::TempDir()) / ("quire_poisoned_" + std::to_string(::getpid()))) {
-    const fs::path from = testing::abacus_path();
-    fs::create_directories(dir_);
+  PoisonedModel() {
+    const fs::path from = abacus_path();
     for (const char* name : {"generation_config.json", "tokenizer.json"}) {
-      fs::copy_file(from / name, dir_ / name, fs::copy_options::overwrite_existing);
+      scratch_.copy(from / name, name);
     }
     const auto read = [&](const char* name) { return *read_file(from / name, size_t{1} << 28); };
-    const auto write = [&](const char* name, const std::string& text) {
-      std::ofstream(dir_ / name, std::ios::binary) << text;
-    };
-    write("config.json", with_head_of_its_own(read("config.json")));
-    write("model.safetensors", poisoned_weights(read("model.safetensors")));
+    scratch_.write("config.json", with_head_of_its_own(read("config.json")));
+    scratch_.write("model.safetensors", poisoned_weights(read("model.safetensors")));
     // For one content, the template raises an exception.
-    write("chat_template.jinja",
-          "{% for m in messages %}{% if m.content == 'boom' %}"
-          "{{ raise_exception('no such thing') }}{% endif %}{{ m.content }}\n{% endfor %}");
+    scratch_.write(
+        "chat_template.jinja",
+        "{% for m in messages %}{% if m.content == 'boom' %}"
+        "{{ raise_exception('no such thing') }}{% endif %}{{ m.content }}\n{% endfor %}");
   }
-  ~PoisonedModel() { fs::remove_all(dir_); }
-  std::string path() const { return dir_.string(); }
+  std::string path() const { return scratch_.path().string(); }
 
  private:
-  fs::path dir_;
+  ScratchDirectory scratch_;
 };
 
 JsonCall neighbour(int i) {
@@ -162,4 +152,4 @@ TEST(BlastRadius, EachFaultFailsAlone) {
 }
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

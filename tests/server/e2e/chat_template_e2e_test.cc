@@ -4,22 +4,18 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
 
 #include "server/e2e/served.h"
+#include "support/scratch_directory.h"
 #include "support/shared_data.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using testing::HttpAnswer;
 using ::testing::Not;
-using testing::Served;
-using testing::shared_data_path;
-using testing::string_at;
 
 constexpr const char* kHello =
     R"({"messages": [{"role": "user", "content": "Once"}], "max_tokens": 2, "temperature": 0})";
@@ -40,17 +36,17 @@ TEST(ChatTemplate, WithoutOneACallNamesTheRemedyAndNoPath) {
 TEST(ChatTemplate, TheOperatorGivesOne) {
   const fs::path model = shared_data_path("models/stories15M");
   QUIRE_REQUIRE_SHARED(model);
-  const fs::path file = fs::path(::testing::TempDir()) / "quire_served.jinja";
-  std::ofstream(file) << "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}";
-  Served server({"--model", model.string(), "--chat-template", file.string()});
+  const ScratchDirectory scratch;
+  const std::string text = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}";
+  const std::string file = scratch.write("served.jinja", text);
+  Served server({"--model", model.string(), "--chat-template", file});
   ASSERT_TRUE(server.is_up());
   const HttpAnswer answer = server.post({"/v1/chat/completions", kHello});
   EXPECT_EQ(answer.status, 200) << answer.body;
-  EXPECT_EQ(string_at(server.get("/tokenizer_info").body, "/chat_template"),
-            "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}");
+  EXPECT_EQ(string_at(server.get("/tokenizer_info").body, "/chat_template"), text);
 }
 
-// How often the token stands in a response of /tokenize.
+// The number of times that a response of /tokenize contains the token.
 size_t count_token(const HttpAnswer& answer, const std::string& token) {
   const std::string wanted = "\"" + token + "\"";
   size_t count = 0;
@@ -84,7 +80,7 @@ TEST(ChatTemplate, AloneWritesControlTokens) {
 }
 
 TEST(ChatTemplate, SharesControlTokensIfTheOperatorAllowsIt) {
-  Served server({"--allow-special-tokens-in-messages"});
+  Served server("--allow-special-tokens-in-messages");
   ASSERT_TRUE(server.is_up());
   const HttpAnswer chat =
       server.post({"/tokenize", fmt::format(R"({{{}, "return_token_strs": true}})", kForged)});
@@ -93,4 +89,4 @@ TEST(ChatTemplate, SharesControlTokensIfTheOperatorAllowsIt) {
 }
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

@@ -8,18 +8,14 @@
 
 #include "server/e2e/served.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
 
 using ::testing::HasSubstr;
-using testing::HttpAnswer;
-using testing::JsonCall;
-using testing::Served;
-using testing::string_at;
 
-std::vector<std::string> with_replicas(int count) {
-  return {"--data-parallel-size", std::to_string(count), "--device", "cpu", "--threads",
-          std::to_string(count),  "--kv-cache-memory",   "64M"};
+Words with_replicas(int count) {
+  return fmt::format("--data-parallel-size {0} --device cpu --threads {0} --kv-cache-memory 64M",
+                     count);
 }
 
 JsonCall completion(int number) {
@@ -88,4 +84,4 @@ TEST(DataParallelServer, HeadersPinARequest) {
 }
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

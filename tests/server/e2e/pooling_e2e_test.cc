@@ -11,22 +11,18 @@
 #include "server/e2e/served.h"
 #include "support/shared_data.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
 
 using ::testing::HasSubstr;
-using testing::HttpAnswer;
-using testing::Served;
-using testing::source_path;
 
 JsonDocument read_cases(const std::string& model) {
   return JsonDocument::load(source_path("tests/golden/pooling/" + model + "/cases.json")).value();
 }
 
-std::vector<std::string> flags_of(const std::string& model) {
-  return {"--model",          source_path("tests/golden/pooling/" + model).string(),
-          "--device",         "cpu",
-          "--kv-cache-dtype", "f32"};
+Words flags_of(const std::string& model) {
+  return Words{"--model", source_path("tests/golden/pooling/" + model).string()} +
+         "--device cpu --kv-cache-dtype f32";
 }
 
 JsonDocument parse(const HttpAnswer& answer) {
@@ -126,4 +122,4 @@ TEST(Pooling, ScoresAreThoseOfTransformers) {
 }
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

@@ -4,13 +4,8 @@
 
 #include "server/e2e/served.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
-
-using testing::HttpAnswer;
-using testing::HttpClient;
-using testing::Served;
-using testing::string_at;
 
 std::string post_head(size_t num_bytes, const std::string& more) {
   return "POST /v1/completions HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
@@ -19,8 +14,7 @@ std::string post_head(size_t num_bytes, const std::string& more) {
 }
 
 TEST(Refusals, AreOpenAIsErrorsAndComeBeforeTheBody) {
-  Served server({"--api-key", "secret", "--max-request-bytes", "1M", "--allowed-origins",
-                 "https://a.example"});
+  Served server("--api-key secret --max-request-bytes 1M --allowed-origins https://a.example");
   ASSERT_TRUE(server.is_up());
   struct Case {
     std::string bytes;
@@ -55,4 +49,4 @@ TEST(Refusals, AreOpenAIsErrorsAndComeBeforeTheBody) {
 }
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

@@ -1,27 +1,17 @@
 #include "server/e2e/served.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
-
-#include <filesystem>
 
 #include "base/json.h"
+#include "support/scratch_directory.h"
 
 namespace quire::testing {
 namespace {
 
 std::string new_socket_path() {
+  static const ScratchDirectory scratch;
   static int num_sockets = 0;
-  const std::string name =
-      "quire_" + std::to_string(::getpid()) + "_" + std::to_string(num_sockets++) + ".sock";
-  return (std::filesystem::path(::testing::TempDir()) / name).string();
-}
-
-std::vector<std::string> serve_arguments(const std::string& socket,
-                                         const std::vector<std::string>& flags) {
-  std::vector<std::string> all = {"serve", "--uds", socket, "--log-level", "error"};
-  all.insert(all.end(), flags.begin(), flags.end());
-  return all;
+  return scratch.path() / (std::to_string(num_sockets++) + ".sock");
 }
 
 std::string post_text(const JsonCall& call) {
@@ -31,8 +21,9 @@ std::string post_text(const JsonCall& call) {
 
 }  // namespace
 
-Served::Served(std::vector<std::string> flags)
-    : socket_(new_socket_path()), process_(serve_arguments(socket_, flags)) {}
+Served::Served(const Words& flags)
+    : socket_(new_socket_path()),
+      process_(Words{"serve", "--uds", socket_, "--log-level", "error"} + flags) {}
 
 bool Served::is_up() {
   return process_.read_out("\n").find("serving") != std::string::npos;

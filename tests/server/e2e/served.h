@@ -18,7 +18,7 @@ struct JsonCall {
 // Listens at its own Unix socket. The destructor ends the process.
 class Served {
  public:
-  explicit Served(std::vector<std::string> flags = {});
+  explicit Served(const Words& flags = {});
 
   // Waits until the server takes requests. Returns false if it does not start.
   bool is_up();

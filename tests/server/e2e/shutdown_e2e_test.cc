@@ -12,14 +12,10 @@
 #include "server/e2e/served.h"
 #include "support/eventually.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
 
 using ::testing::HasSubstr;
-using testing::HttpAnswer;
-using testing::HttpClient;
-using testing::Process;
-using testing::Served;
 
 std::string post(const std::string& body) {
   return "POST /v1/completions HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
@@ -28,7 +24,7 @@ std::string post(const std::string& body) {
 }
 
 TEST(Shutdown, RequestsBeyondTheDrainTimeoutEndWithAnError) {
-  Served server({"--drain-timeout", "0"});
+  Served server("--drain-timeout 0");
   ASSERT_TRUE(server.is_up());
   const std::string call = R"({"prompt":"a","max_tokens":1000,"n":30,"ignore_eos":true)";
   HttpClient streaming = server.connect();
@@ -64,7 +60,7 @@ TEST(Shutdown, RequestsThatWaitForGrammarsGet503) {
   constexpr int kNumThreads = 2;
   Served server({"--drain-timeout", "0", "--num-grammar-threads", std::to_string(kNumThreads)});
   ASSERT_TRUE(server.is_up());
-  std::vector<testing::JsonCall> calls;
+  std::vector<JsonCall> calls;
   for (int i = 0; i < kNumCalls; ++i) {
     calls.push_back({"/v1/completions",
                      R"({"prompt":"a","structured_outputs":{"json":)" + slow_schema(i) + "}}"});
@@ -81,7 +77,7 @@ TEST(Shutdown, RequestsThatWaitForGrammarsGet503) {
     const size_t value = metrics.find('}', metrics.find("\nquire_grammar_queue{"));
     return value != std::string::npos && metrics.substr(value).starts_with(all_wait);
   };
-  EXPECT_TRUE(testing::eventually([&] { return are_answered || do_all_wait(); }));
+  EXPECT_TRUE(eventually([&] { return are_answered || do_all_wait(); }));
   EXPECT_FALSE(are_answered);
   EXPECT_EQ(server.stop(), 0);
   calling.join();
@@ -92,11 +88,11 @@ TEST(Shutdown, RequestsThatWaitForGrammarsGet503) {
 }
 
 TEST(Shutdown, AClosedTerminalDrains) {
-  Process server({"serve", "--port", "0", "--kv-cache-memory", "64M"});
+  Process server("serve --port 0 --kv-cache-memory 64M");
   ASSERT_THAT(server.read_out("\n"), HasSubstr("serving"));
   server.kill(SIGHUP);
   EXPECT_EQ(server.wait(), 0);
 }
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

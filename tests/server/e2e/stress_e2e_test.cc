@@ -1,15 +1,12 @@
 // Clients of the real binary connect and disconnect while slots and KV blocks are exhausted, with
-// all kinds of requests at once. Each response equals that of the same request alone, and at the
-// end every slot and block is free.
+// all kinds of requests at once. Each response equals the response to the same request alone, and
+// at the end every slot and block is free.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
-#include <filesystem>
-#include <fstream>
 #include <map>
 #include <random>
 #include <thread>
@@ -19,14 +16,12 @@
 #include "support/eventually.h"
 #include "support/http_client.h"
 #include "support/process.h"
+#include "support/scratch_directory.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
 
 using std::chrono::milliseconds;
-using testing::HttpAnswer;
-using testing::HttpClient;
-using testing::Process;
 
 constexpr int kNumClients = 24;
 constexpr int kNumKinds = 16;
@@ -94,33 +89,18 @@ std::map<int64_t, std::string> read_stream(std::string_view events) {
   return texts;
 }
 
-class Stress : public ::testing::TestWithParam<std::vector<std::string>> {
+class Stress : public ::testing::TestWithParam<Words> {
  protected:
-  Stress()
-      : log_path_(std::filesystem::path(::testing::TempDir()) /
-                  fmt::format("quire_stress_{}.log", ::getpid())) {
-    std::ofstream(log_path_).flush();
-    std::vector<std::string> arguments = {"serve",
-                                          "--port",
-                                          "0",
-                                          "--log-level",
-                                          "error",
-                                          "--max-num-seqs",
-                                          "12",
-                                          "--max-model-len",
-                                          "512",
-                                          "--kv-cache-memory",
-                                          std::to_string(72 * kBlockBytes),
-                                          "--allow-request-priority",
-                                          "--allowed-hosts",
-                                          "*"};
-    arguments.insert(arguments.end(), GetParam().begin(), GetParam().end());
-    server_ = std::make_unique<Process>(arguments, "", log_path_.string());
+  Stress() {
+    const Words serve = fmt::format(
+        "serve --port 0 --log-level error --max-num-seqs 12 --max-model-len 512 "
+        "--kv-cache-memory {} --allow-request-priority --allowed-hosts *",
+        72 * kBlockBytes);
+    server_ = std::make_unique<Process>(serve + GetParam(), "", log_path_);
     const std::string said = server_->read_out("\n");
     const size_t colon = said.rfind(':');
     if (colon != std::string::npos) port_ = std::atoi(said.c_str() + colon + 1);
   }
-  ~Stress() override { std::filesystem::remove(log_path_); }
 
   HttpAnswer call(const std::string& body) const {
     HttpClient client = HttpClient::tcp(port_);
@@ -137,7 +117,8 @@ class Stress : public ::testing::TestWithParam<std::vector<std::string>> {
   // of 64, BF16.
   static constexpr int kBlockBytes = 16 * 2 * 8 * 4 * 64 * 2;
 
-  std::filesystem::path log_path_;
+  const ScratchDirectory scratch_;
+  const std::string log_path_ = scratch_.write("log", "");
   std::unique_ptr<Process> server_;
   int port_ = 0;
   std::vector<Expected> expected_;
@@ -191,7 +172,7 @@ bool Stress::becomes_idle() const {
     return metric("vllm:num_requests_running") == 0 && metric("vllm:num_requests_waiting") == 0 &&
            metric("quire_grammar_queue") == 0;
   };
-  return testing::eventually(is_idle, milliseconds(kIdlePatienceMs));
+  return eventually(is_idle, milliseconds(kIdlePatienceMs));
 }
 
 TEST_P(Stress, ResponsesEqualThoseOfARequestAloneAndAllIsFreed) {
@@ -223,9 +204,8 @@ TEST_P(Stress, ResponsesEqualThoseOfARequestAloneAndAllIsFreed) {
 
 INSTANTIATE_TEST_SUITE_P(
     Chunking, Stress,
-    ::testing::Values(std::vector<std::string>{"--max-num-batched-tokens", "64"},
-                      std::vector<std::string>{"--no-enable-chunked-prefill",
-                                               "--max-num-batched-tokens", "512"}));
+    ::testing::Values(Words("--max-num-batched-tokens 64"),
+                      Words("--no-enable-chunked-prefill --max-num-batched-tokens 512")));
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

@@ -6,18 +6,11 @@
 #include "grammar/schema_validator.h"
 #include "server/e2e/served.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
 
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
-using testing::HttpAnswer;
-using testing::JsonCall;
-using testing::matches_regex;
-using testing::Served;
-using testing::streamed_at;
-using testing::string_at;
-using testing::validate_json;
 
 constexpr std::string_view kContent = "/choices/0/message/content";
 constexpr std::string_view kSchema =
@@ -208,4 +201,4 @@ TEST_F(StructuredOutput, MinTokensEndsWhereTheGrammarDoes) {
 }
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

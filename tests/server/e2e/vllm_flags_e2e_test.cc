@@ -6,12 +6,8 @@
 #include "server/e2e/served.h"
 #include "support/shared_data.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
-
-using testing::Served;
-using testing::shared_data_path;
-using testing::string_at;
 
 TEST(VllmFlags, StartTheServer) {
   const std::filesystem::path model = shared_data_path("models/stories15M");
@@ -40,11 +36,11 @@ TEST(VllmFlags, CallsMayNameTheModelByItsPathWhichIsListedNowhere) {
   EXPECT_EQ(models.find(model.parent_path().string()), std::string::npos) << models;
   const std::string call =
       R"({"model": ")" + model.string() + R"(", "prompt": "a", "max_tokens": 1})";
-  const testing::HttpAnswer answer = server.post({"/v1/completions", call});
+  const HttpAnswer answer = server.post({"/v1/completions", call});
   EXPECT_EQ(answer.status, 200) << answer.body;
   EXPECT_EQ(string_at(answer.body, "/model"), "stories15M");
   EXPECT_EQ(server.stop(), 0);
 }
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

@@ -1,35 +1,31 @@
 // Tests how clients handle a kept-alive connection that the server closes.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <cstdlib>
-#include <filesystem>
 #include <string>
 
 #include "http_client/client.h"
 #include "server/http/test_server.h"
+#include "support/scratch_directory.h"
+#include "support/value_of.h"
 
 namespace quire::http {
 namespace {
 
-namespace fs = std::filesystem;
-
 // The body is so large that the client still writes when it reads the end of the connection.
 void post_on_closed_connections(const ServerConfig& server_config, const std::string& scheme) {
   TestServer server(server_config);
-  const auto url = http_client::parse_url(scheme + "://127.0.0.1:" + std::to_string(server.port()));
-  ASSERT_TRUE(url.ok());
-  auto client = http_client::Client::create({.url = *url, .verify_peer = false});
-  ASSERT_TRUE(client.ok());
+  const auto url = testing::value_of(
+      http_client::parse_url(scheme + "://127.0.0.1:" + std::to_string(server.port())));
+  auto client = testing::value_of(http_client::Client::create({.url = url, .verify_peer = false}));
   const std::string body(size_t{8} << 20, 'x');
   for (int i = 0; i < 3; ++i) {
-    const auto answer =
-        http_client::fetch(**client, {.method = "POST", .target = "/echo", .body = body},
-                           body.size() + 100, [] { return false; });
-    ASSERT_TRUE(answer.ok()) << answer.status().message();
-    EXPECT_EQ(answer->status, 200);
-    EXPECT_EQ(answer->body.size(), body.size() + 6);  // "POST  "
+    const auto answer = testing::value_of(
+        http_client::fetch(*client, {.method = "POST", .target = "/echo", .body = body},
+                           body.size() + 100, [] { return false; }));
+    EXPECT_EQ(answer.status, 200);
+    EXPECT_EQ(answer.body.size(), body.size() + 6);  // "POST  "
     EXPECT_TRUE(eventually([&] { return server.stats().num_open == 0; }));
   }
   EXPECT_EQ(server.stats().num_accepted, 3);
@@ -47,18 +43,16 @@ TEST(ClientRetry, IsOnAnotherConnection) {
 
 TEST(ClientRetry, IsOnAnotherConnectionOverTls) {
   if (std::system("openssl version >/dev/null 2>&1") != 0) GTEST_SKIP() << "no openssl program";
-  const fs::path folder = fs::temp_directory_path() / ("quire-retry-" + std::to_string(::getpid()));
-  fs::create_directories(folder);
+  const quire::testing::ScratchDirectory scratch;
   ServerConfig config = impatient();
-  config.ssl_certfile = (folder / "cert.pem").string();
-  config.ssl_keyfile = (folder / "key.pem").string();
+  config.ssl_certfile = scratch.path() / "cert.pem";
+  config.ssl_keyfile = scratch.path() / "key.pem";
   const std::string command =
       "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj "
       "/CN=localhost -keyout " +
       config.ssl_keyfile + " -out " + config.ssl_certfile + " 2>/dev/null";
   ASSERT_EQ(std::system(command.c_str()), 0);
   post_on_closed_connections(config, "https");
-  fs::remove_all(folder);
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 // Tests clients that disconnect, and servers that stop.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <mutex>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "server/http/test_server.h"
+#include "support/scratch_directory.h"
 
 namespace quire::http {
 namespace {
@@ -110,7 +110,8 @@ TEST(HttpDisconnect, AHalfClosedClientIsGoneIfItCannotBeAsked) {
 
 TEST(HttpDisconnect, OnAUnixSocketHalfClosedAndClosedDiffer) {
   ServerConfig config;
-  config.uds = ::testing::TempDir() + "/quire_disconnect_" + std::to_string(::getpid());
+  const quire::testing::ScratchDirectory scratch;
+  config.uds = scratch.path() / "quire.sock";
   TestServer server(config);
   HttpClient half = HttpClient::unix_socket(config.uds);
   half.send(get("/hold"));

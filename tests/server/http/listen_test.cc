@@ -11,6 +11,8 @@
 #include <optional>
 
 #include "server/http/test_server.h"
+#include "support/scratch_directory.h"
+#include "support/value_of.h"
 
 namespace quire::http {
 namespace {
@@ -25,9 +27,8 @@ std::string refusal(const ServerConfig& config) {
 
 struct UnixSocket : ::testing::Test {
   UnixSocket() { config.uds = path; }
-  ~UnixSocket() override { fs::remove(path); }
 
-  // Leaves the socket file behind, as a killed server does.
+  // Leaves the socket's file, as a killed server does.
   void leave_stale_file() const {
     const int fd = ::socket(AF_UNIX, SOCK_STREAM, 0);
     sockaddr_un address{};
@@ -37,8 +38,8 @@ struct UnixSocket : ::testing::Test {
     ::close(fd);
   }
 
-  const std::string path =
-      (fs::temp_directory_path() / ("quire-http-" + std::to_string(::getpid()) + ".sock")).string();
+  const quire::testing::ScratchDirectory scratch;
+  const std::string path = scratch.path() / "quire.sock";
   ServerConfig config;
 };
 
@@ -97,12 +98,11 @@ TEST(HttpListen, NamesTheFieldOfATakenPort) {
 
 TEST(HttpListen, ABoundPortIsTakenButRefusesClients) {
   ServerConfig config = any_port();
-  const auto first = bind_to(config);
-  ASSERT_TRUE(first.ok()) << first.status().message();
-  config.port = first->front().port();
+  const auto first = testing::value_of(bind_to(config));
+  config.port = first.front().port();
   EXPECT_NE(refusal(config).find("is in use"), std::string::npos) << refusal(config);
   EXPECT_FALSE(HttpClient::tcp(config.port).is_open());
-  ASSERT_TRUE(start_listening(config, *first).ok());
+  ASSERT_TRUE(start_listening(config, first).ok());
   EXPECT_TRUE(HttpClient::tcp(config.port).is_open());
   EXPECT_NE(refusal(config).find("is in use"), std::string::npos) << refusal(config);
 }
@@ -120,10 +120,9 @@ TEST(HttpListen, APortIsFreeAgainAtOnce) {
 }
 
 TEST_F(UnixSocket, ThatWasReplacedDoesNotListen) {
-  const auto first = bind_to(config);
-  ASSERT_TRUE(first.ok()) << first.status().message();
+  const auto first = testing::value_of(bind_to(config));
   TestServer second(config);
-  EXPECT_NE(start_listening(config, *first).message().find("was replaced"), std::string::npos);
+  EXPECT_NE(start_listening(config, first).message().find("was replaced"), std::string::npos);
   EXPECT_EQ(HttpClient::unix_socket(path).get("/echo").status, 200);
 }
 

@@ -1,6 +1,5 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <cstdlib>
@@ -9,6 +8,7 @@
 #include <thread>
 
 #include "server/http/test_server.h"
+#include "support/scratch_directory.h"
 
 namespace quire::http {
 namespace {
@@ -18,12 +18,10 @@ using std::chrono::milliseconds;
 
 struct Tls : ::testing::Test {
   Tls() {
-    fs::create_directories(folder);
     config.port = 0;
     config.ssl_certfile = (folder / "cert.pem").string();
     config.ssl_keyfile = (folder / "key.pem").string();
   }
-  ~Tls() override { fs::remove_all(folder); }
 
   void SetUp() override {
     if (std::system("openssl version >/dev/null 2>&1") != 0) GTEST_SKIP() << "no openssl program";
@@ -38,7 +36,8 @@ struct Tls : ::testing::Test {
     ASSERT_EQ(std::system(command.c_str()), 0);
   }
 
-  const fs::path folder = fs::temp_directory_path() / ("quire-tls-" + std::to_string(::getpid()));
+  const quire::testing::ScratchDirectory scratch;
+  const fs::path folder = scratch.path();
   ServerConfig config;
 };
 

@@ -14,6 +14,7 @@
 #include "server/openai/field_table.h"
 #include "server/openai/requests.h"
 #include "server/routes/routes.h"
+#include "support/value_of.h"
 
 namespace quire::server {
 namespace {
@@ -21,9 +22,7 @@ namespace {
 class OpenApi : public ::testing::Test {
  protected:
   void SetUp() override {
-    auto document = JsonDocument::parse(openapi_json(), "the description");
-    ASSERT_TRUE(document.ok()) << document.status().message();
-    document_.emplace(std::move(*document));
+    document_.emplace(testing::value_of(JsonDocument::parse(openapi_json(), "the description")));
   }
 
   int64_t number_at(const std::string& pointer) const {

@@ -5,6 +5,7 @@
 #include "base/machine.h"
 #include "jinja/chat_template.h"
 #include "server/openai/requests.h"
+#include "support/value_of.h"
 
 namespace quire::server {
 namespace {
@@ -22,9 +23,8 @@ constexpr std::string_view kTools = R"("tools": [
 // Returns the compact JSON of a template's value.
 std::string json_of(const jinja::Value& value) {
   const auto dump = ChatTemplate::parse("{{ value | tojson(separators=(',', ':')) }}");
-  const Result<MarkedText> text = dump->render(jinja::Value::dict({{"value", value}}));
-  EXPECT_TRUE(text.ok()) << text.status().message();
-  return text->text;
+  const MarkedText text = testing::value_of(dump->render(jinja::Value::dict({{"value", value}})));
+  return text.text;
 }
 
 Parsed<ChatRequest> parse(std::string_view body) {
@@ -364,13 +364,13 @@ std::string continued(std::string_view chat_template, const std::string& content
   json.end_object();
   const auto result = parse(json.text());
   if (result.error) return result.error->param;
-  auto rendered = ChatTemplate::parse(chat_template)->render(result.request.conversation.variables);
-  EXPECT_TRUE(rendered.ok()) << rendered.status().message();
-  if (auto error = continue_from(*result.request.conversation.continuation, *rendered)) {
+  auto rendered = testing::value_of(
+      ChatTemplate::parse(chat_template)->render(result.request.conversation.variables));
+  if (auto error = continue_from(*result.request.conversation.continuation, rendered)) {
     EXPECT_THAT(error->message, HasSubstr("[request] messages; the template changes or drops"));
     return error->param;
   }
-  return rendered->text;
+  return rendered.text;
 }
 
 // The templates' own texts contain these messages, too.

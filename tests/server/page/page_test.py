@@ -1258,7 +1258,7 @@ class ServeTest(PageTest):
 
     def test_stops(self) -> None:
         # On a fast machine the whole answer may be there before the key is pressed. Then the next
-        # question stands behind it, and its answer may be another.
+        # question follows it, and its answer may be another.
         for _ in range(10):
             self.ask(QUESTION, waits=False)
             self.tab.wait_for("document.querySelector('.answer:last-of-type .prose').innerText")

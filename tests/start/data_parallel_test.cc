@@ -1,4 +1,5 @@
-// Several replicas on one CPU give the bits of one engine, whatever serves a request.
+// Several replicas on one CPU give the bits of one engine, no matter which of them serves a
+// request.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,11 +12,10 @@
 #include "start/replica_plan.h"
 #include "start/start.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
 
 using ::testing::HasSubstr;
-using testing::run_all;
 
 EngineConfig with_replicas(EngineConfig config, int num_replicas, int num_ranks = 1) {
   config.device = "cpu";
@@ -27,79 +27,75 @@ EngineConfig with_replicas(EngineConfig config, int num_replicas, int num_ranks 
 }
 
 std::vector<Request> requests() {
-  std::vector<Request> all = testing::sampled_requests();
+  std::vector<Request> all = sampled_requests();
   for (uint64_t i = 0; i < 12; ++i) {
     const int length = static_cast<int>(1 + 17 * i % 90);
-    all.push_back(testing::greedy(testing::tiny_prompt(length, i % 5), 12));
+    all.push_back(greedy(tiny_prompt(length, i % 5), 12));
     all.back().sampling.logprobs = 1;
   }
   return all;
 }
 
 void expect_same_as_one(const EngineConfig& config, int num_replicas, int num_ranks = 1) {
-  const auto one = testing::make_engine(with_replicas(config, 1, num_ranks));
-  const auto several = testing::make_engine(with_replicas(config, num_replicas, num_ranks));
-  ASSERT_NE(one, nullptr);
-  ASSERT_NE(several, nullptr);
-  testing::expect_same(run_all(*several, requests()), run_all(*one, requests()));
+  const auto one = make_engine(with_replicas(config, 1, num_ranks));
+  const auto several = make_engine(with_replicas(config, num_replicas, num_ranks));
+  expect_same(run_all(*several, requests()), run_all(*one, requests()));
   int64_t num_tokens = 0;
   for (const ReplicaState& replica : several->replicas()) {
     EXPECT_TRUE(replica.health.ok());
     EXPECT_GT(replica.stats.num_steps, 0) << "each has served some";
   }
-  const EngineStats total = testing::stats_at_rest(*several);
+  const EngineStats total = stats_at_rest(*several);
   for (const ReplicaState& replica : several->replicas()) {
     num_tokens += replica.stats.num_generated_tokens;
   }
   EXPECT_EQ(total.num_generated_tokens, num_tokens);
-  EXPECT_EQ(total.num_generated_tokens, testing::stats_at_rest(*one).num_generated_tokens);
+  EXPECT_EQ(total.num_generated_tokens, stats_at_rest(*one).num_generated_tokens);
   EXPECT_EQ(total.num_outstanding_tokens, 0);
   EXPECT_EQ(several->model_info().data_parallel_size, num_replicas);
 }
 
 TEST(DataParallel, GivesTheBitsOfOneEngine) {
-  expect_same_as_one(testing::tiny_config(), 2);
-  expect_same_as_one(testing::tiny_windows_config(), 3);
+  expect_same_as_one(tiny_config(), 2);
+  expect_same_as_one(tiny_windows_config(), 3);
 }
 
 TEST(DataParallel, WorksWithRanks) {
-  expect_same_as_one(testing::tiny_config(), 2, 2);
+  expect_same_as_one(tiny_config(), 2, 2);
 }
 
 TEST(DataParallel, WorksWithQuantizedWeights) {
-  for (const testing::QuantizedModel& model : testing::some_quantized_models()) {
+  for (const QuantizedModel& model : some_quantized_models()) {
     SCOPED_TRACE(model.name);
-    const testing::ScratchDirectory scratch;
+    const ScratchDirectory scratch;
     expect_same_as_one(write_quantized(model, scratch), 2);
   }
 }
 
 TEST(DataParallel, Embeds) {
-  const auto one = testing::make_engine(with_replicas(testing::embedding_config(), 1));
-  const auto two = testing::make_engine(with_replicas(testing::embedding_config(), 2));
-  ASSERT_NE(one, nullptr);
-  ASSERT_NE(two, nullptr);
-  EXPECT_EQ(testing::embed_prompts(*two), testing::embed_prompts(*one));
+  const auto one = make_engine(with_replicas(embedding_config(), 1));
+  const auto two = make_engine(with_replicas(embedding_config(), 2));
+  EXPECT_EQ(embed_prompts(*two), embed_prompts(*one));
   for (const ReplicaState& replica : two->replicas()) EXPECT_GT(replica.stats.num_steps, 0);
 }
 
 TEST(DataParallel, WorksWithADrafter) {
-  EngineConfig config = testing::tiny_config();
+  EngineConfig config = tiny_config();
   config.speculative_config = R"({"method": "ngram", "num_speculative_tokens": 3})";
   expect_same_as_one(config, 2);
 }
 
 TEST(DataParallel, WorksWithADraftModel) {
-  const EngineConfig config = testing::with_drafter(testing::mimo_target(), "", 1, "mtp");
-  const std::vector<Request> all = testing::eagle_requests();
-  const auto one = testing::make_engine(with_replicas(config, 1));
-  const auto two = testing::make_engine(with_replicas(config, 2));
-  testing::expect_same(run_all(*two, all), run_all(*one, all));
-  EXPECT_GT(testing::stats_at_rest(*two).speculation.num_accepted, 0);
+  const EngineConfig config = with_drafter(mimo_target(), "", 1, "mtp");
+  const std::vector<Request> all = eagle_requests();
+  const auto one = make_engine(with_replicas(config, 1));
+  const auto two = make_engine(with_replicas(config, 2));
+  expect_same(run_all(*two, all), run_all(*one, all));
+  EXPECT_GT(stats_at_rest(*two).speculation.num_accepted, 0);
 }
 
 TEST(DataParallel, DividesAMachinesMemory) {
-  EngineConfig config = with_replicas(testing::tiny_config(), 2);
+  EngineConfig config = with_replicas(tiny_config(), 2);
   config.kv_cache_memory = 0;
   const ModelFiles files = *open_model_files(config);
   std::vector<PlannedReplica> replicas;
@@ -120,29 +116,28 @@ TEST(DataParallel, DividesAMachinesMemory) {
 }
 
 TEST(DataParallel, RefusesTooFewThreadsAndImpossibleSizes) {
-  EngineConfig few_threads = with_replicas(testing::tiny_config(), 4);
+  EngineConfig few_threads = with_replicas(tiny_config(), 4);
   few_threads.num_threads = 3;
-  EXPECT_THAT(testing::error_of(few_threads),
+  EXPECT_THAT(error_of(few_threads),
               HasSubstr("data_parallel_size: got 4 replicas with 4 ranks for 3"));
   for (const int size : {0, -1, 65}) {
-    EngineConfig impossible = testing::tiny_config();
+    EngineConfig impossible = tiny_config();
     impossible.data_parallel_size = size;
-    EXPECT_THAT(testing::error_of(impossible), HasSubstr("data_parallel_size: must be 1 to 64"));
+    EXPECT_THAT(error_of(impossible), HasSubstr("data_parallel_size: must be 1 to 64"));
   }
 }
 
 TEST(DataParallel, IsRefusedOnSeveralNodes) {
-  EngineConfig config = with_replicas(testing::tiny_config(), 2, 2);
+  EngineConfig config = with_replicas(tiny_config(), 2, 2);
   config.nnodes = 2;
   config.node_rank = 0;
   config.master_addr = "127.0.0.1";
-  EXPECT_THAT(testing::error_of(config),
-              HasSubstr("data_parallel_size: got 2 on 2 nodes, expected 1"));
+  EXPECT_THAT(error_of(config), HasSubstr("data_parallel_size: got 2 on 2 nodes, expected 1"));
 }
 
 // All replicas end their start before the error is reported.
 TEST(DataParallel, ReportsAnErrorOfALoad) {
-  const EngineConfig config = with_replicas(testing::tiny_config(), 2);
+  const EngineConfig config = with_replicas(tiny_config(), 2);
   const auto make_drafter = [](DeviceContext&,
                                const DrafterLimits&) -> Result<std::shared_ptr<Drafter>> {
     return unavailable("[test] no drafter");
@@ -153,4 +148,4 @@ TEST(DataParallel, ReportsAnErrorOfALoad) {
 }
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cuda/gemm/dense/dense_kernels.h"
-#include "device_data.h"
+#include "cuda/ops/device_data.h"
 
 namespace quire::testing {
 

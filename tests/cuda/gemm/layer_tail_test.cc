@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "cuda/base/graph.h"
-#include "several_gpus.h"
+#include "cuda/ops/several_gpus.h"
 #include "support/quantized_matrices.h"
 #include "tensor/weight_source.h"
 
@@ -48,7 +48,7 @@ struct HostMatrix {
   std::optional<IntegerMatrix> integers;
 };
 
-// The weights of a layer. Without a layer behind it, qkv has no rows.
+// The weights of a layer. Without a next layer, qkv has no rows.
 struct HostLayer {
   HostLayer(const TailCase& the_spec, DType dtype, const WeightKind& kind = {})
       : spec(the_spec),
@@ -231,7 +231,7 @@ class DeviceRows {
   DeviceData normed_, gate_up_, product_;
 };
 
-// The outputs of a tail: residual, and behind the last layer delta, otherwise qkv.
+// The outputs of a tail: residual, and after the last layer delta, otherwise qkv.
 struct TailResults {
   std::vector<float> residual, delta, qkv;
 };
@@ -430,7 +430,7 @@ TEST_P(LayerTailTest, KeepsSmallColumnsBesideLargeOnes) {
   }
 }
 
-// A number that is not finite reaches every output. A finite one reaches it too, or the outputs
+// A number that is not finite reaches every output. So does a finite number: otherwise the outputs
 // would still have the poison, which is not finite.
 TEST_P(LayerTailTest, KeepsNumbersThatAreNotFinite) {
   if (!has_kernel()) GTEST_SKIP() << "the kernel is for 16-bit types on Hopper";
@@ -512,8 +512,8 @@ TEST_P(LayerTailTest, ShapesTakeTurns) {
   }
 }
 
-// Tails with biases and F32 tails run as separate kernels. For a single row of the others, tuning
-// chooses.
+// Tails with biases and F32 tails run as separate kernels. For a single token row of any other
+// tail, tuning chooses.
 TEST_P(LayerTailTest, OpsChooseByMeasurement) {
   for (const WeightKind& kind :
        {WeightKind(), WeightKind{.has_bias = true}, WeightKind{.integers = IntegerSpec()}}) {
@@ -730,7 +730,7 @@ class LayerTailOverRanks : public SeveralGpusTest, public ::testing::WithParamIn
   }
 };
 
-// As kCases, but each rank's widths are multiples of 8 on up to four ranks.
+// On up to four ranks, each rank's widths are multiples of 8.
 constexpr TailCase kRankCases[] = {{8, 64, 96, 160},
                                    {64, 128, 96, 0},
                                    {256, 512, 1024, 768},
@@ -776,7 +776,7 @@ TEST_P(LayerTailOverRanks, SameBitsEveryTimeOnEveryRank) {
         const size_t model = i % 3 == 1 ? 1 : 0;
         LayerTail tail = own[model].tail(weights[model]);
         if (i % 2 == 1 && tail.next_qkv != nullptr) std::swap(tail.attention, tail.qkv);
-        if (i % 5 == 4) tail.next_qkv = nullptr;  // a last layer, and the sum behind it
+        if (i % 5 == 4) tail.next_qkv = nullptr;  // a last layer, and the sum after it
         kernel->run(tail, at.inboxes);
         if (tail.next_qkv != nullptr) continue;
         cuda::run_sum_rows(at.context, at.inboxes, cuda::SumWay::kOneStep, tail.delta);

@@ -1,4 +1,4 @@
-#include "engine/scaled_model.h"
+#include "start/scaled_model.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "cuda/gemm/packed/packed_choice.h"
-#include "device_data.h"
+#include "cuda/ops/device_data.h"
 #include "packed_numbers.h"
 
 namespace quire::testing {
@@ -126,7 +126,7 @@ class PackedMatricesTest : public CudaOpsTest {
       scaled += number * (weight - of_group);
       added += number * of_group;
       if ((k + 1) % kLeastGroup != 0 && k + 1 < w.k) continue;
-      // The same error in all columns.
+      // The error of a tile is equal in all columns.
       sum.of_tiles += roundoff * (std::abs(scaled) + std::abs(added));
       scaled = added = 0;
     }
@@ -265,7 +265,7 @@ TEST_P(PackedMatricesTest, ColumnsMayHaveAnOrder) {
   }
 }
 
-// As q, k and v in a file whose v has another type; the matrices end within panels.
+// The matrices stand for q, k and v in a file whose v has another type. They end within panels.
 TEST_P(PackedMatricesTest, StacksMatricesOfSeveralTypes) {
   const auto of_type = [](uint32_t id, int64_t n) {
     return random_matrix(*find_gguf_block_type(id), n, 512, id);

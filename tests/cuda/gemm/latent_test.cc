@@ -1,7 +1,7 @@
 // The operations of multi-head latent attention: matrices by head, and the rotation and cache write
 // of latent vectors.
 #include "cuda/gemm/dense/dense_kernels.h"
-#include "device_data.h"
+#include "cuda/ops/device_data.h"
 
 namespace quire::testing {
 namespace {
@@ -29,7 +29,7 @@ class PerHeadLinearTest : public CudaOpsTest {
     expected_linear_ = reference_.make_per_head_linear(matrices).value();
   }
 
-  // Elements behind the first k of a head of x are NaN, so reading them shows.
+  // Elements after the first k of a head of x are NaN, so a read of them shows in the output.
   std::vector<float> inputs(int64_t num_rows) const {
     std::vector<float> x = random(num_rows * spec_.num_heads * spec_.x_width, 7,
                                   1.0F / std::sqrt(static_cast<float>(spec_.k)));
@@ -47,7 +47,7 @@ class PerHeadLinearTest : public CudaOpsTest {
     return out;
   }
 
-  // `out` was poisoned before, and so must be the elements behind the first n of a head.
+  // `out` was poisoned before, and the elements after the first n of a head must still be.
   void expect_out(DeviceData& out, const std::vector<float>& wanted, const std::string& what) {
     const std::vector<float> actual = out.values();
     std::vector<float> written;
@@ -156,7 +156,7 @@ TEST_P(PerHeadLinearTest, CanBeCaptured) {
 TEST_P(PerHeadLinearTest, EmptyBatchDoesNothing) {
   make(kCases[0]);
   const DeviceData x = device(x_shape(1), inputs(1));
-  DeviceData out = blank(out_shape(1));  // poisoned, as is the memory behind it
+  DeviceData out = blank(out_shape(1));  // poisoned, as is the memory after it
   const std::vector<std::byte> poison = out.bytes();
   ops_->latents()->per_head_linear(*linear_, x.view().rows(0, 0), out.view().rows(0, 0));
   EXPECT_EQ(out.bytes(), poison);

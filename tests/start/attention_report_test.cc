@@ -2,12 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
-
 #include "engine/tiny_engine.h"
 #include "start/plan.h"
-#include "start/report.h"
 #include "start/platform_choice.h"
+#include "start/report.h"
+#include "support/scratch_directory.h"
 
 namespace quire {
 namespace {
@@ -20,12 +19,9 @@ using testing::tiny_config;
 class AttentionReport : public ::testing::Test {
  protected:
   Result<EnginePlan> plan(const EngineConfig& config) {
-    const auto files = open_model_files(config);
-    EXPECT_TRUE(files.ok()) << files.status().message();
-    auto platform = make_platform(config, *files);
-    EXPECT_TRUE(platform.ok()) << platform.status().message();
-    platform_ = std::move(*platform);
-    return plan_engine(config, *files, *platform_);
+    const auto files = testing::value_of(open_model_files(config));
+    platform_ = testing::value_of(make_platform(config, files));
+    return plan_engine(config, files, *platform_);
   }
 
   static EngineConfig config_of(const std::string& forced = "auto") {
@@ -35,31 +31,26 @@ class AttentionReport : public ::testing::Test {
     config.attention_backend = forced;
     return config;
   }
-  static std::string file_of(const std::string& text) {
-    std::string path = ::testing::TempDir() + "attention_report_table.csv";
-    std::ofstream(path) << text;
-    return path;
-  }
+  std::string file_of(const std::string& text) const { return scratch_.write("table.csv", text); }
 
+  const testing::ScratchDirectory scratch_;
   std::unique_ptr<Platform> platform_;
 };
 
 TEST_F(AttentionReport, ReportsTheBackendsAndWhy) {
-  const auto plan = this->plan(config_of());
-  ASSERT_TRUE(plan.ok()) << plan.status().message();
-  EXPECT_EQ(report_attention(plan->attention).backends, "decode: cpu, prefill: cpu");
-  EXPECT_THAT(report_attention(plan->attention).summary,
+  const auto plan = testing::value_of(this->plan(config_of()));
+  EXPECT_EQ(report_attention(plan.attention).backends, "decode: cpu, prefill: cpu");
+  EXPECT_THAT(report_attention(plan.attention).summary,
               ElementsAre("decode of up to 512 tokens: cpu", "prefill: cpu"));
-  EXPECT_THAT(report_attention(plan->attention).details,
+  EXPECT_THAT(report_attention(plan.attention).details,
               ElementsAre("decode of 1-8 up to 512: cpu", "prefill: cpu"));
 }
 
 TEST_F(AttentionReport, NamesTheFlagThatForces) {
   EngineConfig config = config_of("cpu");
   config.decode_attention_backend = "reference";
-  const auto plan = this->plan(config);
-  ASSERT_TRUE(plan.ok()) << plan.status().message();
-  EXPECT_THAT(report_attention(plan->attention).summary,
+  const auto plan = testing::value_of(this->plan(config));
+  EXPECT_THAT(report_attention(plan.attention).summary,
               ElementsAre("decode of up to 512 tokens: reference (forced by "
                           "`decode_attention_backend`)",
                           "prefill: cpu (forced by `attention_backend`)"));
@@ -73,9 +64,8 @@ TEST_F(AttentionReport, ATableOfAnotherDeviceChangesNothing) {
   row.backend = "xqa";
   row.us = 71.25;
   config.tuning_table = file_of(to_csv(std::vector{row}));
-  const auto plan = this->plan(config);
-  ASSERT_TRUE(plan.ok()) << plan.status().message();
-  EXPECT_EQ(report_attention(plan->attention).backends, "decode: cpu, prefill: cpu");
+  const auto plan = testing::value_of(this->plan(config));
+  EXPECT_EQ(report_attention(plan.attention).backends, "decode: cpu, prefill: cpu");
 }
 
 TEST_F(AttentionReport, ABadTableIsRefusedWithFlagAndFile) {

@@ -17,18 +17,16 @@ std::string error_of(const std::string& config) {
 }
 
 TEST(KvEventsConfig, HasTheDefaultsOfVllm) {
-  const Result<KvEventsConfig> off = read_kv_events_config("{}");
-  ASSERT_TRUE(off.ok());
-  EXPECT_FALSE(off->publishes());
-  const Result<KvEventsConfig> on = read_kv_events_config(R"({"enable_kv_cache_events": true})");
-  ASSERT_TRUE(on.ok());
-  EXPECT_TRUE(on->publishes());
-  EXPECT_EQ(on->endpoint, "tcp://*:5557");
-  EXPECT_EQ(on->replay_endpoint, "");
-  EXPECT_EQ(on->buffer_steps, 10000);
-  EXPECT_EQ(on->hwm, 100000);
-  EXPECT_EQ(on->max_queue_size, 100000);
-  EXPECT_EQ(on->topic, "");
+  const KvEventsConfig off = value_of(read_kv_events_config("{}"));
+  EXPECT_FALSE(off.publishes());
+  const KvEventsConfig on = value_of(read_kv_events_config(R"({"enable_kv_cache_events": true})"));
+  EXPECT_TRUE(on.publishes());
+  EXPECT_EQ(on.endpoint, "tcp://*:5557");
+  EXPECT_EQ(on.replay_endpoint, "");
+  EXPECT_EQ(on.buffer_steps, 10000);
+  EXPECT_EQ(on.hwm, 100000);
+  EXPECT_EQ(on.max_queue_size, 100000);
+  EXPECT_EQ(on.topic, "");
   EXPECT_FALSE(read_kv_events_config(R"({"enable_kv_cache_events": true, "publisher": "null"})")
                    ->publishes());
   EXPECT_FALSE(read_kv_events_config(R"({"publisher": "zmq"})")->publishes());
@@ -113,10 +111,9 @@ TEST(KvEvents, AreNotCollectedWithoutAPublisher) {
 TEST(KvEvents, OutputsSayWhyThePrefixMissed) {
   const std::unique_ptr<Engine> engine = make_engine(tiny_config());
   const auto miss_of = [&](const Request& request) {
-    auto stream = engine->submit(request);
-    EXPECT_TRUE(stream.ok());
-    const std::optional<Output> first = (*stream)->next();
-    while ((*stream)->next()) {
+    auto stream = value_of(engine->submit(request));
+    const std::optional<Output> first = stream->next();
+    while (stream->next()) {
     }
     return first->cache_miss;
   };

@@ -5,11 +5,12 @@
 #include "cuda/gemm/dense/cuda_linear.h"
 #include "cuda/gemm/dense/dense_choice.h"
 #include "cuda/gemm/tail/layer_tail.h"
-#include "device_data.h"
+#include "cuda/ops/device_data.h"
 #include "few_row_products.h"
 #include "model/quantization.h"
 #include "model/weights.h"
 #include "ops/host_matrices.h"
+#include "support/value_of.h"
 #include "tensor/weight_source.h"
 
 namespace quire::testing {
@@ -121,9 +122,7 @@ class Fp8LinearTest : public CudaOpsTest {
                                  {nullptr, DType::kF32, {spec.n - first}}};
     LinearSource source = {.numbers = StoredMatrices{weights}};
     if (spec.has_bias) source.biases = biases;
-    auto linear = ops_->weights().make_linear(source);
-    ASSERT_TRUE(linear.ok()) << linear.status().message();
-    linear_ = std::move(linear).value();
+    linear_ = value_of(ops_->weights().make_linear(source));
     expected_linear_ = reference_.make_linear(source).value();
   }
 
@@ -203,12 +202,11 @@ class Fp8LinearTest : public CudaOpsTest {
       const WeightView rows = quantize_rows(matrix, fp8_at_load().scheme, copies, threads).value();
       quantized.push_back(slice_columns(rows, columns, "matrix", copies).value());
     }
-    const auto linear = ops_->weights().make_linear(
-        {.numbers = MatricesToQuantize{from, fp8_at_load().scheme, columns}});
-    ASSERT_TRUE(linear.ok()) << linear.status().message();
+    const auto linear = value_of(ops_->weights().make_linear(
+        {.numbers = MatricesToQuantize{from, fp8_at_load().scheme, columns}}));
     const auto expected =
         ops_->weights().make_linear({.numbers = StoredMatrices{quantized}}).value();
-    const cuda::CudaLinear& got = cuda::as_cuda(**linear);
+    const cuda::CudaLinear& got = cuda::as_cuda(*linear);
     const cuda::CudaLinear& want = cuda::as_cuda(*expected);
     ASSERT_EQ(got.weights().shape, want.weights().shape);
     EXPECT_EQ(got.scale_rows(), 0);
@@ -313,7 +311,7 @@ class Fp8LinearTest : public CudaOpsTest {
     return made;
   }
 
-  // Compares `quantize` of the rows of each operation with that of the rows in memory.
+  // Compares `quantize` of the rows of each operation with `quantize` of the rows in memory.
   void expect_fused_bits(
       int64_t width, const Shape& scales_shape,
       const std::function<void(const TensorView& x, const TensorView& out, const TensorView& scales,
@@ -394,7 +392,7 @@ class Fp8LinearTest : public CudaOpsTest {
     return mlp;
   }
 
-  // Compares the fused operations with the ones that they fuse.
+  // Compares the fused operations with the separate ones.
   void expect_bits_of_separate_operations(int64_t num_rows, int64_t width, int64_t inner,
                                           const WeightScheme& scheme) {
     const std::string what = std::to_string(num_rows) + " rows of " + std::to_string(width) +

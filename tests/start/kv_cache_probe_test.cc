@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -17,21 +16,17 @@
 #include <utility>
 #include <vector>
 
-#include "engine/scaled_model.h"
 #include "engine/tiny_engine.h"
+#include "start/scaled_model.h"
 #include "support/shared_data.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
 
 using ::testing::AllOf;
-using testing::count;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
-using testing::ScaledModel;
-using testing::start;
-using testing::Started;
 
 // ---- The measure and the verdict
 
@@ -208,7 +203,7 @@ TEST(KvCacheProbe, CalculatedScalesAreNotOfferedTwice) {
 
 TEST(KvCacheProbe, ScalesAreCalculatedForAnFp8CacheAlone) {
   for (const char* kv_cache_dtype : {"auto", "int8"}) {
-    EngineConfig config = testing::tiny_config();
+    EngineConfig config = tiny_config();
     config.kv_cache_dtype = kv_cache_dtype;
     config.calculate_kv_scales = true;
     EXPECT_THAT(start(config).error, AllOf(HasSubstr("[engine] calculate_kv_scales: got true"),
@@ -228,7 +223,7 @@ TEST(KvCacheProbe, ScalesThatCannotBeCalculatedAreAnError) {
 
 // ---- Kinds of caches, and those without a check
 
-// The same numbers, whatever the steps in which the probe is computed.
+// The probe finds equal numbers in steps of any size.
 TEST(KvCacheProbe, FitsShortStepsAndContexts) {
   const ScaledModel model(1000.0F, 1000.0F);
   EngineConfig config = model.config();
@@ -246,15 +241,13 @@ TEST(KvCacheProbe, FitsShortStepsAndContexts) {
 // Models with several block tables, latent attention and experts, without a tokenizer.
 TEST(KvCacheProbe, ServesEveryKindOfCache) {
   namespace fs = std::filesystem;
-  const fs::path path = fs::temp_directory_path() / fmt::format("quire_kv_probe_{}", ::getpid());
-  fs::create_directories(path);
   for (const char* name : {"gemma2", "gemma3", "deepseek_v2", "mixtral"}) {
-    const fs::path source = fs::path(testing::source_path("tests/golden/models")) / name;
-    constexpr auto kOverwrite = fs::copy_options::overwrite_existing;
-    fs::copy_file(source / "default.config.json", path / "config.json", kOverwrite);
-    fs::copy_file(source / "model.safetensors", path / "model.safetensors", kOverwrite);
+    const fs::path source = fs::path(source_path("tests/golden/models")) / name;
+    const ScratchDirectory scratch;
+    scratch.copy(source / "default.config.json", "config.json");
+    scratch.copy(source / "model.safetensors", "model.safetensors");
     EngineConfig config;
-    config.model = path.string();
+    config.model = scratch.path();
     config.device = "cpu";
     config.num_threads = 2;
     struct CacheCase {
@@ -272,7 +265,6 @@ TEST(KvCacheProbe, ServesEveryKindOfCache) {
       EXPECT_THAT(started.log, Not(HasSubstr("values 1 to 1;"))) << "those of latent vectors";
     }
   }
-  fs::remove_all(path);
 }
 
 // An int8 cache makes its own scales: those of the checkpoint and the magnitude of values do not
@@ -295,7 +287,7 @@ TEST(KvCacheProbe, OtherCachesAreNotChecked) {
 }
 
 TEST(KvCacheProbe, RandomWeightsAreNotChecked) {
-  EngineConfig config = testing::tiny_config();
+  EngineConfig config = tiny_config();
   config.kv_cache_dtype = "fp8";
   const Started started = start(config);
   EXPECT_THAT(started.error, IsEmpty());
@@ -303,4 +295,4 @@ TEST(KvCacheProbe, RandomWeightsAreNotChecked) {
 }
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing

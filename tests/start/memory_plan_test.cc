@@ -9,6 +9,7 @@
 #include "model/decoder.h"
 #include "model/families.h"
 #include "support/reference_ops.h"
+#include "support/value_of.h"
 
 namespace quire {
 namespace {
@@ -20,18 +21,16 @@ MemoryRequest request() {
 }
 
 TEST(MemoryPlan, HasBlocksForAllSequencesAndThePaddingPage) {
-  const auto plan = plan_memory(request());
-  ASSERT_TRUE(plan.ok());
-  EXPECT_THAT(plan->num_blocks, ::testing::ElementsAre(4 * 10 + 1));
-  EXPECT_EQ(plan->num_kv_tokens, 640);
+  const auto plan = testing::value_of(plan_memory(request()));
+  EXPECT_THAT(plan.num_blocks, ::testing::ElementsAre(4 * 10 + 1));
+  EXPECT_EQ(plan.num_kv_tokens, 640);
 }
 
 TEST(MemoryPlan, LeavesThreeQuartersOfTheMachine) {
   MemoryRequest big = request();
   big.sizes.max_num_seqs = 10'000;
-  const auto plan = plan_memory(big);
-  ASSERT_TRUE(plan.ok());
-  EXPECT_EQ(plan->kv_bytes, (int64_t{1} << 30) / 4);
+  const auto plan = testing::value_of(plan_memory(big));
+  EXPECT_EQ(plan.kv_bytes, (int64_t{1} << 30) / 4);
 }
 
 // Half of the layers have windows of 64 tokens. For these, 4 sequences hold 6 blocks each, and a
@@ -41,10 +40,9 @@ TEST(MemoryPlan, WindowsTakeNoMoreThanSequencesHold) {
   windows.tables.push_back({.block_bytes = 1 << 20, .window = 64});
   windows.sizes.max_num_tokens = 128;
   windows.kv_cache_memory = int64_t{134} << 20;
-  const auto plan = plan_memory(windows);
-  ASSERT_TRUE(plan.ok());
-  EXPECT_THAT(plan->num_blocks, ::testing::ElementsAre(100, 34));
-  EXPECT_EQ(plan->kv_bytes, int64_t{134} << 20);
+  const auto plan = testing::value_of(plan_memory(windows));
+  EXPECT_THAT(plan.num_blocks, ::testing::ElementsAre(100, 34));
+  EXPECT_EQ(plan.kv_bytes, int64_t{134} << 20);
   windows.kv_cache_memory = int64_t{40} << 20;
   EXPECT_THAT(plan_memory(windows)->num_blocks, ::testing::ElementsAre(20, 20));
   windows.tables.erase(windows.tables.begin());
@@ -101,9 +99,8 @@ TEST(MemoryPlan, AbsurdSizesAreRefusedOrBoundedByTheMemory) {
   many.tables[0].block_bytes = int64_t{1} << 18;
   many.sizes.max_model_len = 1 << 24;
   many.sizes.max_num_seqs = 1 << 26;  // 2^20 blocks each: 2^64 bytes
-  const auto plan = plan_memory(many);
-  ASSERT_TRUE(plan.ok()) << plan.status().message();
-  EXPECT_EQ(plan->kv_bytes, int64_t{1} << 40) << "the cache gets its whole share";
+  const auto plan = testing::value_of(plan_memory(many));
+  EXPECT_EQ(plan.kv_bytes, int64_t{1} << 40) << "the cache gets its whole share";
 }
 
 TEST(Footprint, StaysAtTheLargestSizeWhereAProductPasses63Bits) {
@@ -124,24 +121,22 @@ TEST(MemoryPlan, NamesTheOwnerOfTheMemory) {
   MemoryRequest heavy = request();
   heavy.budget.owner = "GPU";
   heavy.reserve_bytes = 7 << 20;
-  const auto plan = plan_memory(heavy);
-  ASSERT_TRUE(plan.ok());
-  EXPECT_THAT(describe(heavy, *plan), ::testing::HasSubstr("graphs and libraries 7.0 MiB"));
-  EXPECT_THAT(describe(heavy, *plan), ::testing::HasSubstr("MiB of the GPU stay free"));
+  const auto plan = testing::value_of(plan_memory(heavy));
+  EXPECT_THAT(describe(heavy, plan), ::testing::HasSubstr("graphs and libraries 7.0 MiB"));
+  EXPECT_THAT(describe(heavy, plan), ::testing::HasSubstr("MiB of the GPU stay free"));
   heavy.weight_bytes = int64_t{2} << 30;
   EXPECT_THAT(plan_memory(heavy).status().message(),
               ::testing::HasSubstr("raise `gpu_memory_utilization`"));
-  EXPECT_THAT(describe(request(), *plan), ::testing::HasSubstr("MiB of the machine stay free"));
+  EXPECT_THAT(describe(request(), plan), ::testing::HasSubstr("MiB of the machine stay free"));
 }
 
-// As the metrics do, which do not count the padding page.
+// The padding page is not counted, as in the metrics.
 TEST(MemoryPlan, ReportsTheBlocksThatHoldTokens) {
-  const auto plan = plan_memory(request());
-  ASSERT_TRUE(plan.ok());
-  const int64_t num_blocks = plan->num_kv_tokens / request().sizes.block_size;
-  EXPECT_THAT(describe(request(), *plan),
+  const auto plan = testing::value_of(plan_memory(request()));
+  const int64_t num_blocks = plan.num_kv_tokens / request().sizes.block_size;
+  EXPECT_THAT(describe(request(), plan),
               ::testing::HasSubstr(fmt::format("({} blocks of {} tokens, {} tokens", num_blocks,
-                                               request().sizes.block_size, plan->num_kv_tokens)));
+                                               request().sizes.block_size, plan.num_kv_tokens)));
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "device_data.h"
+#include "cuda/ops/device_data.h"
 #include "support/expert_cases.h"
 
 namespace quire::testing {

@@ -122,7 +122,7 @@ class ExpertsTest : public CudaExpertsTest {
                     uint32_t hot = 0) const {
     Step step = random_step(shape, num_tokens, seed, hot);
     step.x = rounded(step.x, dtype());
-    // As large as those of a router, so that rounded terms do not exceed the tolerance.
+    // The weights are as large as a router's, so that rounded terms do not exceed the tolerance.
     for (float& weight : step.weights) weight /= std::sqrt(static_cast<float>(shape.top_k));
     return step;
   }
@@ -261,7 +261,7 @@ TEST_P(ExpertsTest, OneMayHaveAlmostAllTokens) {
   for (const uint32_t hot : {9U, 10U}) expect_agrees(source, {8, 40, 700, 5001}, hot);
 }
 
-// One thread block walks all tiles, so many that they are large.
+// One thread block walks all tiles, so that the tiles are large.
 TEST_P(ExpertsTest, LargeTilesAgreeWithTheDefinition) {
   ops_ = cuda::CudaOps::create(stream(), dtype(), {.expert_blocks = 1}).value();
   for (const ExpertsShape& shape : {ExpertsShape{4, 2, 328, 552}, ExpertsShape{6, 2, 640, 256}}) {

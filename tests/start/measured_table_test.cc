@@ -6,6 +6,7 @@
 
 #include "attn/fake_backend.h"
 #include "support/scratch_directory.h"
+#include "support/value_of.h"
 
 namespace quire {
 namespace {
@@ -38,10 +39,8 @@ class MeasuredTable : public ::testing::Test {
   AttentionSelector selector(std::string_view forced = "auto",
                              const AttentionShape& shape = kShape) {
     const std::array q_lens = {1};
-    auto made = AttentionSelector::create(backends_, {shape, shape}, {}, {.any = forced},
-                                          std::make_shared<TuningTable>(), q_lens);
-    EXPECT_TRUE(made.ok()) << made.status().message();
-    return std::move(*made);
+    return testing::value_of(AttentionSelector::create(
+        backends_, {shape, shape}, {}, {.any = forced}, std::make_shared<TuningTable>(), q_lens));
   }
   MeasuredTableConfig config() {
     return {.sizes = kSizes,

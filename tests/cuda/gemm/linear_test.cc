@@ -1,5 +1,5 @@
 #include "cuda/gemm/dense/dense_choice.h"
-#include "device_data.h"
+#include "cuda/ops/device_data.h"
 #include "few_row_products.h"
 #include "support/scratch_directory.h"
 #include "tensor/weight_source.h"
@@ -266,7 +266,7 @@ TEST_P(LinearTest, OverlappedChainGivesTheSameBitsEveryTime) {
 TEST_P(LinearTest, EmptyBatchDoesNothing) {
   make({16, 64});
   const DeviceData x = device({1, 64}, random(64, 1));
-  DeviceData out = blank({1, 16});  // poisoned, as is the memory behind it
+  DeviceData out = blank({1, 16});  // poisoned, as is the memory after it
   const std::vector<std::byte> poison = out.bytes();
   const TensorView no_row = out.view().rows(0, 0);
   ops_->linear(*linear_, x.view().rows(0, 0), no_row);
@@ -276,7 +276,7 @@ TEST_P(LinearTest, EmptyBatchDoesNothing) {
   EXPECT_EQ(out.bytes(), poison);
 }
 
-// Loads more than one staging buffer, and converts every type to that of the activations.
+// Loads more than one staging buffer, and converts every type to the activations' type.
 TEST_P(LinearTest, LoadsEveryTypeBitForBit) {
   const int64_t rows = 2600;
   const int64_t width = 4099;

@@ -1,7 +1,7 @@
 // Compares every tile and cluster of the wgmma kernels with sums in F64, next to memory that must
 // not be read, and runs the kernels among others that start early.
 #include "cuda/gemm/dense/wgmma_gemm.h"
-#include "device_data.h"
+#include "cuda/ops/device_data.h"
 
 namespace quire::testing {
 namespace {

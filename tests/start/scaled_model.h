@@ -11,7 +11,7 @@
 namespace quire::testing {
 
 // The embedded model in a directory of its own, which is removed with this object. The embedded
-// model is trained, so wrong scales harm its output as they harm that of any other model.
+// model is trained, so wrong scales harm its output as they harm any other model's.
 class ScaledModel {
  public:
   // The scales of every layer's keys and values; 0: none. The values are 2^values_exponent times as
@@ -33,7 +33,7 @@ struct Started {
 // Starts an engine and stops it.
 Started start(const EngineConfig& config);
 
-// How often `part` occurs in `text`.
+// The number of occurrences of `part` in `text`.
 size_t count(std::string_view text, std::string_view part);
 
 }  // namespace quire::testing

@@ -16,14 +16,12 @@
 #include "start/report.h"
 #include "support/reference_ops.h"
 
-namespace quire {
+namespace quire::testing {
 namespace {
 
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::PickyBackend;
-using testing::tiny_config;
 
 constexpr int64_t kReserve = int64_t{10} << 20;
 
@@ -114,23 +112,21 @@ class EnginePlanTest : public ::testing::Test {
 };
 
 TEST_F(EnginePlanTest, ABackendForBothPhasesServesThoseThatItCan) {
-  const auto plan = plan_with("xqa");
-  ASSERT_TRUE(plan.ok()) << plan.status().message();
-  EXPECT_EQ(report_attention(plan->attention).backends, "decode: xqa, prefill: native");
+  const auto plan = value_of(plan_with("xqa"));
+  EXPECT_EQ(report_attention(plan.attention).backends, "decode: xqa, prefill: native");
   // The log at start and `quire doctor` report the backend of the other phase, and the reason.
   const std::string remark =
       "`attention_backend` xqa cannot serve prefill: a) wrong phase. So auto selects another.";
-  EXPECT_THAT(report_attention(plan->attention).summary, Contains(remark));
-  EXPECT_THAT(report_attention(plan->attention).summary,
+  EXPECT_THAT(report_attention(plan.attention).summary, Contains(remark));
+  EXPECT_THAT(report_attention(plan.attention).summary,
               Contains("decode of up to 512 tokens: xqa (forced by `attention_backend`)"));
-  EXPECT_THAT(report_attention(plan->attention).summary,
+  EXPECT_THAT(report_attention(plan.attention).summary,
               Contains("prefill: native (the only backend that serves this shape)"));
-  EXPECT_THAT(report_attention(plan->attention).details, Contains(remark));
+  EXPECT_THAT(report_attention(plan.attention).details, Contains(remark));
 
-  const auto prefill = plan_with("native");
-  ASSERT_TRUE(prefill.ok()) << prefill.status().message();
-  EXPECT_EQ(report_attention(prefill->attention).backends, "decode: flashinfer, prefill: native");
-  EXPECT_THAT(report_attention(prefill->attention).summary,
+  const auto prefill = value_of(plan_with("native"));
+  EXPECT_EQ(report_attention(prefill.attention).backends, "decode: flashinfer, prefill: native");
+  EXPECT_THAT(report_attention(prefill.attention).summary,
               Contains(HasSubstr("native cannot serve decode")));
 }
 
@@ -138,13 +134,12 @@ TEST_F(EnginePlanTest, QueryLengthsOfDecodeAreSaidApart) {
   const std::vector<int> q_lens = {1, 5};
   dynamic_cast<PickyBackend&>(*platform_.context().attention().all()[1]).max_q_len = 1;
   const AttentionShape shape = {.num_heads = 8};
-  auto selector = AttentionSelector::create(platform_.context().attention(), {shape, shape},
-                                            platform_.context().device(), {.any = "xqa"},
-                                            std::make_shared<TuningTable>(), q_lens);
-  ASSERT_TRUE(selector.ok()) << selector.status().message();
+  auto selector = value_of(AttentionSelector::create(
+      platform_.context().attention(), {shape, shape}, platform_.context().device(), {.any = "xqa"},
+      std::make_shared<TuningTable>(), q_lens));
   EnginePlan plan;
   plan.attention.kv_groups.resize(1);
-  plan.attention.selectors.push_back(*selector);
+  plan.attention.selectors.push_back(selector);
   for (const int q_len : q_lens) {
     plan.attention.decode_keys.push_back({.num_reqs = 4, .max_kv_len = 512, .q_len = q_len});
   }
@@ -169,19 +164,17 @@ TEST_F(EnginePlanTest, AFlagForOnePhaseIsStrict) {
               HasSubstr("`decode_attention_backend` native cannot serve decode"));
   EXPECT_THAT(plan_with("xqa", "", "flashinfer").status().message(),
               HasSubstr("`prefill_attention_backend` flashinfer cannot serve prefill"));
-  const auto plan = plan_with("xqa", "", "native");
-  ASSERT_TRUE(plan.ok()) << plan.status().message();
-  EXPECT_EQ(report_attention(plan->attention).backends, "decode: xqa, prefill: native");
+  const auto plan = value_of(plan_with("xqa", "", "native"));
+  EXPECT_EQ(report_attention(plan.attention).backends, "decode: xqa, prefill: native");
 }
 
 TEST_F(EnginePlanTest, AStepHasATokenOfEachSequence) {
   EngineConfig config = tiny_config();
   config.max_num_seqs = 64;
   config.max_num_batched_tokens = 24;
-  const auto plan = this->plan(config);
-  ASSERT_TRUE(plan.ok()) << plan.status().message();
-  EXPECT_EQ(plan->scheduler.max_num_seqs, 24);
-  EXPECT_EQ(plan->attention.decode_keys.back().num_reqs, 24);
+  const auto plan = value_of(this->plan(config));
+  EXPECT_EQ(plan.scheduler.max_num_seqs, 24);
+  EXPECT_EQ(plan.attention.decode_keys.back().num_reqs, 24);
   config.max_num_seqs = 0;
   EXPECT_EQ(this->plan(config)->scheduler.max_num_seqs, 24);
   config.max_num_batched_tokens = 0;
@@ -215,64 +208,52 @@ TEST_F(EnginePlanTest, AttentionIsPlannedForEachQueryLengthOfDecode) {
     }
     return q_lens;
   };
-  const auto fixed = plan(tiny_config(), {.num_drafts = 4});
-  ASSERT_TRUE(fixed.ok()) << fixed.status().message();
-  EXPECT_THAT(fixed->sizes.decode_q_lens, ElementsAre(5));
-  EXPECT_THAT(q_lens_of(*fixed), ElementsAre(5));
-  const auto adaptive = plan(tiny_config(), {.num_drafts = 4, .is_adaptive = true});
-  ASSERT_TRUE(adaptive.ok()) << adaptive.status().message();
-  EXPECT_THAT(adaptive->sizes.decode_q_lens, ElementsAre(1, 5));
-  EXPECT_THAT(q_lens_of(*adaptive), ElementsAre(1, 5));
+  const auto fixed = value_of(plan(tiny_config(), {.num_drafts = 4}));
+  EXPECT_THAT(fixed.sizes.decode_q_lens, ElementsAre(5));
+  EXPECT_THAT(q_lens_of(fixed), ElementsAre(5));
+  const auto adaptive = value_of(plan(tiny_config(), {.num_drafts = 4, .is_adaptive = true}));
+  EXPECT_THAT(adaptive.sizes.decode_q_lens, ElementsAre(1, 5));
+  EXPECT_THAT(q_lens_of(adaptive), ElementsAre(1, 5));
 }
 
 TEST_F(EnginePlanTest, ABlockDrafterHasOneQueryLength) {
-  EngineConfig config = testing::eagle_target();
+  EngineConfig config = eagle_target();
   // It serves the target, but no block, because it is causal.
   config.attention_backend = "xqa";
-  const auto files = open_model_files(config);
-  ASSERT_TRUE(files.ok()) << files.status().message();
+  const auto files = value_of(open_model_files(config));
   const auto plan_block = [&](DraftModelKind kind, const char* method) {
-    const auto draft = DraftModel::open(
-        config,
-        {.kind = kind, .model = testing::block_drafter(method), .method = method, .num_drafts = 4},
-        files->config);
-    EXPECT_TRUE(draft.ok()) << draft.status().message();
-    return plan(config, {.num_drafts = 4, .model = draft->get(), .is_adaptive = true});
+    const auto draft = value_of(DraftModel::open(
+        config, {.kind = kind, .model = block_drafter(method), .method = method, .num_drafts = 4},
+        files.config));
+    return plan(config, {.num_drafts = 4, .model = draft.get(), .is_adaptive = true});
   };
-  const auto dflash = plan_block(DraftModelKind::kDFlash, "dflash");
-  ASSERT_TRUE(dflash.ok()) << dflash.status().message();
-  EXPECT_EQ(report_attention(dflash->attention).backends, "decode: xqa, prefill: native");
-  EXPECT_EQ(report_attention(dflash->draft->attention).backends,
+  const auto dflash = value_of(plan_block(DraftModelKind::kDFlash, "dflash"));
+  EXPECT_EQ(report_attention(dflash.attention).backends, "decode: xqa, prefill: native");
+  EXPECT_EQ(report_attention(dflash.draft->attention).backends,
             "decode: flashinfer, prefill: native");
-  EXPECT_EQ(dflash->draft->attention.selectors[0].eager_uses()[0].q_len, 5);
-  EXPECT_EQ(dflash->draft->attention.selectors[0].eager_uses().size(), 2) << "and prompts";
-  EXPECT_EQ(dflash->sizes.draft_q_len, 5);
-  EXPECT_EQ(dflash->scheduler.num_draft_kv_slots, 5);
+  EXPECT_EQ(dflash.draft->attention.selectors[0].eager_uses()[0].q_len, 5);
+  EXPECT_EQ(dflash.draft->attention.selectors[0].eager_uses().size(), 2) << "and prompts";
+  EXPECT_EQ(dflash.sizes.draft_q_len, 5);
+  EXPECT_EQ(dflash.scheduler.num_draft_kv_slots, 5);
 
-  const auto dspark = plan_block(DraftModelKind::kDSpark, "dspark");
-  ASSERT_TRUE(dspark.ok()) << dspark.status().message();
-  EXPECT_EQ(dspark->draft->attention.selectors[0].eager_uses()[0].q_len, 4);
-  EXPECT_EQ(dspark->sizes.draft_q_len, 4);
+  const auto dspark = value_of(plan_block(DraftModelKind::kDSpark, "dspark"));
+  EXPECT_EQ(dspark.draft->attention.selectors[0].eager_uses()[0].q_len, 4);
+  EXPECT_EQ(dspark.sizes.draft_q_len, 4);
 }
 
 TEST_F(EnginePlanTest, ADrafterPassesOverStepsAndTokens) {
-  const EngineConfig config = testing::eagle_target();
-  const auto files = open_model_files(config);
-  ASSERT_TRUE(files.ok()) << files.status().message();
-  const auto draft = DraftModel::open(config,
-                                      {.kind = DraftModelKind::kEagle3,
-                                       .model = testing::eagle_head(),
-                                       .method = "eagle3",
-                                       .num_drafts = 4},
-                                      files->config);
-  ASSERT_TRUE(draft.ok()) << draft.status().message();
-  const auto planned = plan(config, {.num_drafts = 4, .model = draft->get()});
-  ASSERT_TRUE(planned.ok()) << planned.status().message();
-  const std::vector<AttentionUse> uses = planned->draft->attention.selectors[0].eager_uses();
+  const EngineConfig config = eagle_target();
+  const auto files = value_of(open_model_files(config));
+  const auto draft = value_of(DraftModel::open(
+      config,
+      {.kind = DraftModelKind::kEagle3, .model = eagle_head(), .method = "eagle3", .num_drafts = 4},
+      files.config));
+  const auto planned = value_of(plan(config, {.num_drafts = 4, .model = draft.get()}));
+  const std::vector<AttentionUse> uses = planned.draft->attention.selectors[0].eager_uses();
   ASSERT_EQ(uses.size(), 3);
   EXPECT_EQ(uses[0].q_len, 1);
   EXPECT_EQ(uses[1].q_len, 5);
-  EXPECT_EQ(planned->sizes.draft_q_len, 1);
+  EXPECT_EQ(planned.sizes.draft_q_len, 1);
 }
 
 TEST_F(EnginePlanTest, PlansTheDistributionsOfDrafts) {
@@ -297,23 +278,22 @@ TEST_F(EnginePlanTest, PlansTheTokensThatAreLookedUp) {
 }
 
 TEST_F(EnginePlanTest, PlansTheWorkspaceOfExperts) {
-  const EngineConfig config = testing::tiny_experts_config();
-  const auto planned = plan(config);
-  ASSERT_TRUE(planned.ok()) << planned.status().message();
+  const EngineConfig config = tiny_experts_config();
+  const auto planned = value_of(plan(config));
   const ModelConfig model = open_model_files(config)->config;
-  const ModelLimits& limits = planned->sizes.limits;
+  const ModelLimits& limits = planned.sizes.limits;
   const Ops& ops = platform_.context().ops();
   const int64_t workspace = experts_workspace_bytes(model, limits, ops).value();
   EXPECT_GT(workspace, 0);
-  EXPECT_EQ(planned->memory_request.activation_bytes,
+  EXPECT_EQ(planned.memory_request.activation_bytes,
             family_of(model).activation_bytes(model, limits, ops) + workspace);
 }
 
 TEST_F(EnginePlanTest, RefusesExpertsThatTheDeviceDoesNotCompute) {
-  testing::DenseOps ops;
+  DenseOps ops;
   platform_.context().other_ops = &ops;
   EXPECT_TRUE(plan(tiny_config()).ok());
-  const auto refused = plan(testing::tiny_experts_config());
+  const auto refused = plan(tiny_experts_config());
   EXPECT_EQ(refused.status().code(), StatusCode::kUnimplemented);
   EXPECT_THAT(refused.status().message(), HasSubstr("`device` cpu"));
 }
@@ -330,17 +310,15 @@ TEST_F(EnginePlanTest, SequencesWithRulesAreNoMoreThanAll) {
 }
 
 TEST_F(EnginePlanTest, KeepsAReserveForUnknownMemory) {
-  const auto plan = this->plan(tiny_config());
-  ASSERT_TRUE(plan.ok()) << plan.status().message();
-  EXPECT_EQ(plan->memory_request.reserve_bytes, kReserve);
-  EXPECT_EQ(plan->sizes.max_columns, 112) << "intermediate_size";
-  EXPECT_EQ(plan->sizes.latent_head_width, 0);
-  EXPECT_GE(plan->memory_plan.left_bytes, 0);
-  const int64_t planned = plan->memory_request.weight_bytes +
-                          plan->memory_request.activation_bytes +
-                          plan->memory_request.workspace_bytes +
-                          plan->memory_request.reserve_bytes + plan->memory_plan.kv_bytes;
-  EXPECT_EQ(planned + plan->memory_plan.left_bytes, platform_.context().free_bytes);
+  const auto plan = value_of(this->plan(tiny_config()));
+  EXPECT_EQ(plan.memory_request.reserve_bytes, kReserve);
+  EXPECT_EQ(plan.sizes.max_columns, 112) << "intermediate_size";
+  EXPECT_EQ(plan.sizes.latent_head_width, 0);
+  EXPECT_GE(plan.memory_plan.left_bytes, 0);
+  const int64_t planned = plan.memory_request.weight_bytes + plan.memory_request.activation_bytes +
+                          plan.memory_request.workspace_bytes + plan.memory_request.reserve_bytes +
+                          plan.memory_plan.kv_bytes;
+  EXPECT_EQ(planned + plan.memory_plan.left_bytes, platform_.context().free_bytes);
   platform_.context().free_bytes = kReserve;
   const auto none = this->plan(tiny_config());
   EXPECT_EQ(none.status().code(), StatusCode::kResourceExhausted);
@@ -350,30 +328,27 @@ TEST_F(EnginePlanTest, KeepsAReserveForUnknownMemory) {
 
 // A window as long as the context that fits hides nothing: its layers join the others.
 TEST_F(EnginePlanTest, AShrunkContextHasTheGroupsAndTablesOfItsOwn) {
-  EngineConfig config = testing::tiny_windows_config();
+  EngineConfig config = tiny_windows_config();
   config.kv_cache_memory = int64_t{30} << 10;
-  const auto shrunk = plan(config);
-  ASSERT_TRUE(shrunk.ok()) << shrunk.status().message();
-  config.max_model_len = shrunk->sizes.limits.max_model_len;
+  const auto shrunk = value_of(plan(config));
+  config.max_model_len = shrunk.sizes.limits.max_model_len;
   ASSERT_LE(config.max_model_len, 40) << "the window";
-  const auto asked_for = plan(config);
-  ASSERT_TRUE(asked_for.ok()) << asked_for.status().message();
-  EXPECT_EQ(shrunk->attention.kv_groups.size(), 1U);
-  EXPECT_EQ(shrunk->sizes.windows, asked_for->sizes.windows);
-  EXPECT_EQ(shrunk->memory_plan.num_blocks, asked_for->memory_plan.num_blocks);
-  EXPECT_EQ(shrunk->scheduler.tables.size(), 1U);
+  const auto asked_for = value_of(plan(config));
+  EXPECT_EQ(shrunk.attention.kv_groups.size(), 1U);
+  EXPECT_EQ(shrunk.sizes.windows, asked_for.sizes.windows);
+  EXPECT_EQ(shrunk.memory_plan.num_blocks, asked_for.memory_plan.num_blocks);
+  EXPECT_EQ(shrunk.scheduler.tables.size(), 1U);
 }
 
 // Also on a machine without a GPU, whose absence would be the next error.
 TEST(MakePlatform, RefusesAnInt8CacheOnAGpu) {
-  const auto files = open_model_files(tiny_config());
-  ASSERT_TRUE(files.ok());
+  const auto files = value_of(open_model_files(tiny_config()));
   EngineConfig config = tiny_config();
   config.device = "cpu";
   config.kv_cache_dtype = "int8";
-  EXPECT_TRUE(make_platform(config, *files).ok());
+  EXPECT_TRUE(make_platform(config, files).ok());
   config.device = "cuda";
-  EXPECT_EQ(make_platform(config, *files).status().message(),
+  EXPECT_EQ(make_platform(config, files).status().message(),
             "[engine] kv_cache_dtype: got int8 on a GPU, expected fp8, a GPU's cache in 8 bits; "
             "int8 is for `device` cpu");
 }
@@ -394,15 +369,14 @@ TEST(PlanEngine, PlansTheBytesOfAnInt8Cache) {
 }
 
 TEST(MakePlatform, RefusesAShareOutOfRange) {
-  const auto files = open_model_files(tiny_config());
-  ASSERT_TRUE(files.ok());
+  const auto files = value_of(open_model_files(tiny_config()));
   for (const double share : {0.0, -0.5, 1.5, std::nan("")}) {
     EngineConfig config = tiny_config();
     config.gpu_memory_utilization = share;
-    EXPECT_THAT(make_platform(config, *files).status().message(),
+    EXPECT_THAT(make_platform(config, files).status().message(),
                 HasSubstr("gpu_memory_utilization: must be"));
   }
 }
 
 }  // namespace
-}  // namespace quire
+}  // namespace quire::testing
