@@ -15,7 +15,7 @@ namespace quire {
 class Agreement {
  public:
   Agreement() = default;  // of a single rank
-  // ranks: outlives the object.
+  // `ranks` must outlive the object.
   Agreement(RankJoin& ranks, int rank) : ranks_(&ranks), rank_(rank) {}
 
   bool is_first() const { return rank_ == 0; }

@@ -104,7 +104,7 @@ class WeightStore {
   // quantized, each in the format that it has in the other experts.
   virtual bool mixes_experts() const = 0;
   // Whether shared experts are faster as experts that every token has than as a gated MLP. `shape`
-  // is that of all experts together.
+  // describes all experts together.
   virtual bool merges_shared_experts(const ExpertsShape& shape) const = 0;
 
   // These copy or convert their source, whose pages may be freed once the call returns.
@@ -112,11 +112,11 @@ class WeightStore {
   // Fails as linear_dtype does, and with kInvalidArgument for shapes or scales that do not fit, or
   // if a matrix that is to be quantized has an infinity or a NaN.
   virtual Result<std::unique_ptr<Linear>> make_linear(const LinearSource& source) = 0;
-  // Of one matrix per head, [out_features, in_features] in F32, F16 or BF16. Only if the device has
-  // LatentOps.
+  // Makes one matrix per head, [out_features, in_features] in F32, F16 or BF16. Only if the device
+  // has LatentOps.
   virtual Result<std::unique_ptr<PerHeadLinear>> make_per_head_linear(
       std::span<const TensorView> matrices) = 0;
-  // Of one layer. Only if the device has ExpertOps. Fails as make_linear does.
+  // Makes the experts of one layer. Only if the device has ExpertOps. Fails like make_linear().
   virtual Result<std::unique_ptr<Experts>> make_experts(ExpertsSource& source) = 0;
   // Copies a small vector (norm weights, inverse frequencies) to the device as F32.
   virtual Result<Tensor> make_vector(const TensorView& source) = 0;

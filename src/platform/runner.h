@@ -153,7 +153,7 @@ struct AttentionChoice {
 // model.
 class StepAttention {
  public:
-  // `instance` and the workspace outlive the object.
+  // `instance` and the workspace must outlive the object.
   StepAttention(const ModelInstance& instance, std::span<std::byte> workspace)
       : instance_(&instance), workspace_(workspace) {}
 

@@ -43,7 +43,7 @@ class InputRecorder final : public Ops, private WeightStore {
   // The means over all tokens so far. Fails if one is not finite.
   Result<InputStatisticsByMatrix> statistics() const;
 
-  // As ops.h defines them.
+  // See ops.h.
   Stream& stream() override { return ops_.stream(); }
   WeightStore& weights() const override { return store_; }
   DType activation_dtype() const override { return ops_.activation_dtype(); }
@@ -74,7 +74,7 @@ class InputRecorder final : public Ops, private WeightStore {
   }
 
  private:
-  // As weight_store.h defines them.
+  // See weight_store.h.
   int64_t quantized_bytes(const QuantizedForm& /*matrix*/) const override { return 0; }
   Result<DType> linear_dtype(const WeightScheme& scheme) const override {
     return ops_.weights().linear_dtype(scheme);

@@ -11,10 +11,10 @@ namespace quire::cpu {
 
 class CpuExpertOps final : public ExpertOps {
  public:
-  // `products` outlives the object.
+  // `products` must outlive the object.
   explicit CpuExpertOps(Products& products) : products_(products) {}
 
-  // As expert_ops.h defines them.
+  // See expert_ops.h.
   int64_t workspace_bytes(const ExpertsShape& shape, int64_t max_num_tokens) const override;
   void route(const ExpertRouting& routing, TensorView logits, const float* bias, TensorView ids,
              TensorView weights) override;

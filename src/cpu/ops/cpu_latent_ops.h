@@ -12,12 +12,12 @@ namespace quire::cpu {
 
 class CpuLatentOps final : public LatentOps {
  public:
-  // `products` outlives the object.
+  // `products` must outlive the object.
   explicit CpuLatentOps(Products& products) : products_(products) {}
 
   Result<std::unique_ptr<PerHeadLinear>> make_per_head_linear(std::span<const TensorView> matrices);
 
-  // As latent_ops.h defines them.
+  // See latent_ops.h.
   void per_head_linear(const PerHeadLinear& w, TensorView x, TensorView out) override;
   void latent_rope_and_cache(const LatentRopeAndCache& args) override;
 

@@ -75,7 +75,7 @@ class PackedLinear final : public Linear {
 
 // Returns the matrix of the source, whose numbers are stored or in blocks, from `kept`, or the
 // matrix that pack() writes (PackedWeights::get). `order` names the order in which pack() writes.
-// Without `kept`, and if the numbers do not lie in the model's files, the matrix is packed and not
+// Without `kept`, and if the numbers are not in the model's files, the matrix is packed and not
 // kept.
 Result<PackedWeights::Matrix> kept_matrix(PackedWeights* kept, const LinearSource& source,
                                           std::string_view order, int64_t num_bytes,

@@ -21,7 +21,7 @@ namespace quire::cpu {
 
 class Products {
  public:
-  // `pool` and `options.kept` outlive the object.
+  // `pool` and `options.kept` must outlive the object.
   Products(ThreadPool& pool, const CpuOpsOptions& options);
 
   // Packs the matrices, and grows the scratch for their products. The caller takes part in packing.
@@ -39,7 +39,7 @@ class Products {
   ThreadPool& pool() const { return pool_; }
 
  private:
-  // The kernels of matrix products. A matrix has one kernel, whatever the rows.
+  // The kernels of matrix products. A matrix has one kernel for any number of rows.
   enum class Kernel { kFma, kAmx, kBf16, kQuantized };
 
   Result<std::unique_ptr<Linear>> pack(const LinearSource& source);

@@ -26,7 +26,7 @@ class CudaCollectives : public Collectives {
   // Whether a call is enqueued now.
   virtual bool are_enqueued() const { return true; }
 
-  // As collectives.h defines them.
+  // See collectives.h.
   void all_reduce(TensorView x) override;
   void all_gather_columns(TensorView part, TensorView whole, TensorView scratch) override;
   // Gives every rank the parts of all. parts: device memory, one part of equal size per rank, in
@@ -47,10 +47,10 @@ class CudaCollectives : public Collectives {
   std::shared_ptr<PeerSums> peer_sums_;  // null: all sums are NCCL's
 };
 
-// Those of a rank that starts. They are enqueued only into graphs that are captured: the first use
-// of a kernel loads it, which waits for the device's work, and with that for the other ranks, whose
-// threads may wait for this one to load. Such a graph is launched only when all ranks have loaded
-// its kernels (Agreement::wait). What steps of padding compute does not matter.
+// The collectives of a rank that starts. They are enqueued only into graphs that are captured: the
+// first use of a kernel loads it, which waits for the device's work, and with that for the other
+// ranks, whose threads may wait for this one to load. Such a graph is launched only when all ranks
+// have loaded its kernels (Agreement::wait). What steps of padding compute does not matter.
 class StartingCollectives final : public CudaCollectives {
  public:
   explicit StartingCollectives(const CudaCollectives& usual) : CudaCollectives(usual) {}

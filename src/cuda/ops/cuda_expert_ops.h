@@ -21,7 +21,7 @@ class CudaExpertOps final : public ExpertOps {
     return runner_.takes_grouped(shape, check_.activation);
   }
 
-  // As expert_ops.h defines them.
+  // See expert_ops.h.
   int64_t workspace_bytes(const ExpertsShape& shape, int64_t max_num_tokens) const override {
     return runner_.workspace_bytes(shape, check_.activation, max_num_tokens);
   }

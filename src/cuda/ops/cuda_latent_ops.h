@@ -10,14 +10,14 @@ namespace quire::cuda {
 
 class CudaLatentOps final : public LatentOps, public LatentExpansionOps {
  public:
-  // `products` outlives the object.
+  // `products` must outlive the object.
   CudaLatentOps(const LaunchContext& context, DType activation, MeasuredProducts& products)
       : context_(context), check_{activation}, products_(&products), shared_(products.heads()) {}
 
   // Runs the products of per_head_linear() from now on.
   void run_products_by(ProductRunner& runner) { products_ = &runner; }
 
-  // As latent_ops.h defines them.
+  // See latent_ops.h.
   void per_head_linear(const PerHeadLinear& w, TensorView x, TensorView out) override;
   void latent_rope_and_cache(const LatentRopeAndCache& args) override;
   LatentExpansionOps* expansion() override { return this; }

@@ -74,7 +74,7 @@ class CudaOps final : public Ops, public LayerTailOps {
   void linear_gated_mul(Activation activation, const Linear& gate_up, TensorView x,
                         TensorView scratch, TensorView out);
 
-  // As ops.h defines them.
+  // See ops.h.
   CudaStream& stream() override { return *context_.stream; }
   WeightStore& weights() const override;
   ExpertOps* experts() const override;

@@ -16,8 +16,8 @@ namespace quire::cuda {
 // Without finish(), the upload keeps its threads and pinned memory.
 class CudaWeightStore final : public WeightStore {
  public:
-  // The runners of products, which outlive the store. packed: null: quantized weights are expanded
-  // at load.
+  // The runners of products, which must outlive the store. packed: null: quantized weights are
+  // expanded at load.
   CudaWeightStore(const LaunchContext& context, DType activation, GemmRunner& dense,
                   PackedGemm* packed, const CudaExpertOps& experts)
       : stream_(*context.stream),
@@ -27,7 +27,7 @@ class CudaWeightStore final : public WeightStore {
         experts_(experts),
         upload_(context) {}
 
-  // As weight_store.h defines them.
+  // See weight_store.h.
   int64_t quantized_bytes(const QuantizedForm& matrix) const override;
   Result<DType> linear_dtype(const WeightScheme& scheme) const override;
   bool needs_whole_blocks() const override { return true; }

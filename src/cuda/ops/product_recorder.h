@@ -11,11 +11,11 @@ namespace quire::cuda {
 
 class ProductRecorder final : public ProductRunner {
  public:
-  // `products` runs what is recorded, and outlives the recorder.
+  // `products` runs what is recorded, and must outlive the recorder.
   ProductRecorder(MeasuredProducts& products, bool has_ranks)
       : products_(products), has_ranks_(has_ranks) {}
 
-  // As product_runner.h defines them.
+  // See product_runner.h.
   void run(const GemmCall& call) override;
   void run(const MlpCalls& mlp) override;
   void run(const PerHeadGemmCall& call) override;

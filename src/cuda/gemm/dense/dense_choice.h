@@ -119,8 +119,8 @@ class GemmRunner {
   Status run_candidate(const GemmCall& call, const GemmChoice& choice);
   Result<Comparison> compare_choices(std::span<const GemmCall> calls,
                                      std::span<const GemmChoice> choices, int64_t num_rows);
-  // The choice that needs no measurement: the kept one, or, if nothing is measured, that of the
-  // fixed rules. Absent if there is none, or if it does not run.
+  // The choice that needs no measurement: the kept one, or, if nothing is measured, the choice of
+  // the fixed rules. Absent if there is none, or if it does not run.
   std::optional<GemmChoice> known_choice(const GemmCall& call, int64_t num_rows,
                                          const std::string& key);
   // Runs a call to be timed.
