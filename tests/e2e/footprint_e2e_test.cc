@@ -52,9 +52,8 @@ double generate(Process& process, Clock::time_point start, std::string& log) {
 TEST(Footprint, ResidentMemoryIsWeightsKvAnd60MB) {
   // A small KV cache bounds the part of it that is touched, also with huge pages.
   const auto start = Clock::now();
-  Process process(
-      "generate --max-model-len 512 --kv-cache-memory 5M --log-level info");  // logs the memory
-                                                                              // plan
+  // The level `info` logs the memory plan.
+  Process process("generate --max-model-len 512 --kv-cache-memory 5M --log-level info");
   std::string log;
   const double first_byte_s = generate(process, start, log);
   const double weights = planned_bytes(log, "weights");

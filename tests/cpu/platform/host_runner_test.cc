@@ -12,6 +12,11 @@
 namespace quire::testing {
 namespace {
 
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+
 constexpr int kVocabSize = 8;
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
