@@ -104,7 +104,7 @@ class MeasuredChoices {
   void begin(ChoiceKind kind);
   void end(ChoiceKind kind);
 
-  const Config config_;
+  const Config config_ = {};
   std::mutex mutex_;
   Choices choices_;
   std::map<ChoiceKind, KindTime> times_;
