@@ -35,7 +35,7 @@ std::map<std::string, ArgumentTypes, std::less<>> argument_types(std::string_vie
 std::string typed_value(std::string_view text, ArgumentTypes types);
 
 // Returns the value as JSON if it is one whole object or array in JSON or Python notation, with
-// slips mended; otherwise "".
+// slips repaired; otherwise "".
 std::string container_value(std::string_view text);
 
 }  // namespace quire::server

@@ -63,6 +63,8 @@ class FormMatcher {
     switch (form_.parts[idx].kind) {
       case Kind::kLiteral:
         return match_literal(form_.parts[idx].text);
+      case Kind::kPattern:
+        return match_pattern(*form_.parts[idx].pattern);
       case Kind::kIdBegin:
         id_begin_ = at_;
         return Match::kYes;
@@ -79,6 +81,16 @@ class FormMatcher {
     if (!literal.starts_with(rest)) return Match::kNo;
     if (rest.size() < literal.size()) return is_end_ ? Match::kNo : Match::kMore;
     at_ += literal.size();
+    return Match::kYes;
+  }
+
+  Match match_pattern(const TextPattern& pattern) {
+    const TextPattern::Found found = pattern.match(text_.substr(at_), is_end_);
+    if (found.result == TextPattern::Result::kMore) return Match::kMore;
+    if (found.result == TextPattern::Result::kNo || found.begin != 0) return Match::kNo;
+    at_ += found.end;
+    match_.name = found.group("name");
+    match_.id = found.group("id");
     return Match::kYes;
   }
 
@@ -142,6 +154,21 @@ Form literal_form(std::string_view text) {
   Form form;
   form.parts.push_back({.kind = Kind::kLiteral, .text = std::string(text)});
   return form;
+}
+
+Result<Form> pattern_form(std::string_view pattern) {
+  Form form;
+  FormPart part{.kind = Kind::kPattern};
+  QUIRE_ASSIGN_OR_RETURN(part.pattern, TextPattern::compile(pattern));
+  form.parts.push_back(std::move(part));
+  return form;
+}
+
+bool names_tool(const Form& form) {
+  return std::ranges::any_of(form.parts, [](const FormPart& part) {
+    return part.kind == Kind::kName ||
+           (part.kind == Kind::kPattern && part.pattern->has_group("name"));
+  });
 }
 
 Form after_space(Form form) {

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "quire/status.h"
+#include "server/tools/text_pattern.h"
 
 namespace quire::server {
 
@@ -20,9 +22,11 @@ struct FormPart {
     kAny,      // {any}: text up to the literal that follows, also none
     kIdBegin,  // {id} … {/id}: the text between is the call's id
     kIdEnd,
+    kPattern,  // its group "name" is the tool's name
   };
   Kind kind = Kind::kLiteral;
   std::string text = {};  // of a literal
+  std::shared_ptr<const TextPattern> pattern = {};
 };
 
 // A text with placeholders, such as "<function={name}>". Each placeholder ends where the literal
@@ -34,6 +38,9 @@ struct Form {
 Result<Form> parse_form(std::string_view text);
 // A form that is one literal; braces in it have no meaning.
 Form literal_form(std::string_view text);
+Result<Form> pattern_form(std::string_view pattern);
+// Returns whether a match of the form has a tool's name.
+bool names_tool(const Form& form);
 // The form with optional white space before it.
 Form after_space(Form form);
 

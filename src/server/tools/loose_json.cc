@@ -83,8 +83,9 @@ bool LooseJson::translate(char c, const JsonScanner& json) {
       if (!flush_word()) return false;
       if (is_json_space(c)) return true;
       if (notation_->python && json.depth() == 1) {
-        if (word_is_key_ ? c != '=' : c != ',' && c != ')') return false;
-        output_ += word_is_key_ ? ':' : (c == ')' ? '}' : ',');
+        const bool is_valid = word_is_key_ ? c == '=' : c == ',' || c == ')';
+        if (!is_valid) c = '\0';  // valid nowhere, but the word before it counts
+        output_ += !is_valid ? c : word_is_key_ ? ':' : (c == ')' ? '}' : ',');
         return true;
       }
       output_ += c;
@@ -220,8 +221,8 @@ bool LooseJson::push_outside(char c, const JsonScanner& json) {
 }
 
 bool LooseJson::flush_word() {
-  state_ = State::kPlain;
   if (word_is_key_) {
+    state_ = State::kPlain;
     output_ += '"';
     append_escaped(output_, pending_);
     output_ += '"';
@@ -235,8 +236,10 @@ bool LooseJson::flush_word() {
     } else if (pending_ == "None" || pending_ == "null") {
       output_ += "null";
     }
+    if (!output_.empty()) state_ = State::kPlain;
     return !output_.empty();
   }
+  state_ = State::kPlain;
   const std::string_view word = trimmed(pending_);
   const bool is_literal = word == "true" || word == "false" || word == "null";
   if (is_literal || is_json_number(word)) {

@@ -24,7 +24,7 @@ struct JsonNotation {
 void append_escaped(std::string& out, std::string_view text);
 bool is_json_number(std::string_view text);
 
-// Mends slips within strings: raw control characters are escaped, and the backslash of an invalid
+// Repairs slips within strings: raw control characters are escaped, and the backslash of an invalid
 // escape is doubled. Everything else that is not in the notation is refused.
 class LooseJson {
  public:

@@ -10,6 +10,8 @@
 
 namespace quire::server {
 
+struct ResponseTemplate;
+
 // A piece of a tool call. The first piece of each call has its id and name. The pieces' arguments,
 // joined, are the text of a JSON object.
 struct ToolCallDelta {
@@ -44,7 +46,7 @@ struct ParsedMessage {
 // the text is cut. Text that could be the start of a marker or of a call is held back until it is
 // decided (at most 64 KiB; the time is linear). Text that turns out to be no call becomes content,
 // except markers and the white space next to calls. A call is recognized once its name and the
-// start of its arguments are read. Slips in the arguments are mended: raw control characters and
+// start of its arguments are read. Slips in the arguments are repaired: raw control characters and
 // invalid escapes in strings, and closing brackets that are missing before the end of the call. If
 // the arguments are invalid otherwise, they end there and the rest is content. A call within
 // reasoning is a call if the reasoning does not end. If a grammar forces the output to be calls,
@@ -73,6 +75,8 @@ struct OutputParserConfig {
   // The JSON schemas of the tools' arguments, in the order of tool_names. They give the types of
   // arguments that a dialect writes as plain text.
   std::vector<std::string> tool_schemas = {};
+  // The checkpoint's own template, which takes precedence over both names.
+  std::shared_ptr<const ResponseTemplate> response_template = {};
   // Markers that are single tokens of the tokenizer. They count only if they come by feed_marker().
   std::vector<std::string> token_markers = {};
   ForcedCall forced = ForcedCall::kNo;  // takes precedence over tool_call_parser

@@ -12,13 +12,11 @@ namespace {
 using Content = TemplateField::Content;
 using Target = TemplateField::Target;
 
-// Returns the byte that a form begins with, after white space; 0 if it begins with a placeholder.
-char first_byte(const Form& form) {
-  for (const FormPart& part : form.parts) {
-    if (part.kind == FormPart::Kind::kLiteral) return part.text.front();
-    if (part.kind != FormPart::Kind::kSpace) break;
-  }
-  return '\0';
+bool has_pattern(const std::vector<Form>& forms) {
+  return std::ranges::any_of(forms, [](const Form& form) {
+    return std::ranges::any_of(form.parts,
+                               [](const FormPart& part) { return part.pattern != nullptr; });
+  });
 }
 
 }  // namespace
@@ -59,19 +57,35 @@ struct ParserPlan::Search {
 
 ParserPlan::ParserPlan(const OutputParserConfig& config)
     : codes_(config.token_markers), tool_names_(config.tool_names), schemas_(config.tool_schemas) {
-  const ResponseTemplate* const calls = find_dialect(config.tool_call_parser);
-  const ResponseTemplate* const reasoning = find_reasoning_dialect(config.reasoning_parser);
+  const ResponseTemplate* calls = find_dialect(config.tool_call_parser);
+  const ResponseTemplate* reasoning = find_reasoning_dialect(config.reasoning_parser);
+  if (config.response_template != nullptr) calls = config.response_template.get();
+  if (config.response_template != nullptr) reasoning = calls;
   const bool has_calls = calls != nullptr && !tool_names_.empty();
   if (reasoning != nullptr) add(*reasoning, false, true);
   if (calls != nullptr) add(*calls, has_calls, false);
   if (calls != nullptr) short_ids_ = calls->short_ids;
+  // Patterns see the text as it is.
+  const bool has_patterns = std::ranges::any_of(fields_, [](const TemplateField& field) {
+    return has_pattern(field.open) || has_pattern(field.close);
+  });
+  if (has_patterns) codes_ = {};
   for (TemplateField& field : fields_) encode(field);
   encode(drop_);
   for (const TemplateField& field : fields_) {
     if (field.target == Target::kReasoning && reasoning_ == nullptr) reasoning_ = &field;
-    for (const Form& form : field.open) may_begin_[static_cast<uint8_t>(first_byte(form))] = true;
+    for (const Form& form : field.open) add_first_byte(form);
   }
-  for (const Form& form : drop_) may_begin_[static_cast<uint8_t>(first_byte(form))] = true;
+  for (const Form& form : drop_) add_first_byte(form);
+}
+
+// Each form begins with a literal or a pattern.
+void ParserPlan::add_first_byte(const Form& form) {
+  const FormPart& part = form.parts.front();
+  const int byte = part.pattern != nullptr ? part.pattern->first_byte()
+                                           : static_cast<unsigned char>(part.text.front());
+  if (byte < 0) may_begin_.fill(true);
+  if (byte >= 0) may_begin_[static_cast<size_t>(byte)] = true;
 }
 
 // Both templates may have fields of content and markers without text; a field that opens with the

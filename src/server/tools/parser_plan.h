@@ -1,4 +1,4 @@
-// What a parser looks for in one output: the fields of a dialect, ready to be matched.
+// The fields of a dialect that a parser looks for in one output, ready to be matched.
 #pragma once
 
 #include <array>
@@ -41,7 +41,7 @@ class ParserPlan {
   const std::vector<std::string>& tool_names() const { return tool_names_; }
   // The JSON schema of a tool's arguments; "" if the configuration has none.
   std::string_view schema(std::string_view tool_name) const;
-  const TemplateField* reasoning() const { return reasoning_; }  // null: there is none
+  const TemplateField* reasoning() const { return reasoning_; }  // null: none
 
   // Returns what begins at the start of `text`. The longest form wins.
   Opening find(std::string_view text, bool is_end, const Place& place) const;
@@ -58,6 +58,7 @@ class ParserPlan {
   struct Search;
 
   void add(const ResponseTemplate& dialect, bool with_calls, bool with_reasoning);
+  void add_first_byte(const Form& form);
   void encode(std::vector<Form>& forms) const;
   void encode(TemplateField& field) const;
   Match begins_content(const TemplateField& field, std::string_view rest, bool is_end) const;

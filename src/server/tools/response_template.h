@@ -22,6 +22,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,13 +43,23 @@ struct ArgumentTag {
 
 enum class Trim : uint8_t { kNone, kNewline, kSpace };
 
+// How arguments are read from their whole text: by a pattern, or else in lines "key: value".
+struct BodyFormat {
+  std::shared_ptr<const TextPattern> tag_pattern = {};
+  bool merges = false;  // a key that comes twice has a list
+  std::string line_sep = "\n";
+  std::string kv_sep = ":";
+  std::string value_parser = {};  // empty: by the tool's schema
+};
+
 struct TemplateField {
   enum class Target : uint8_t { kContent, kReasoning, kCalls, kIgnored };
   enum class Content : uint8_t {
     kText,
     kCallObject,  // {"name": …, "arguments": …}
     kArguments,   // the arguments alone; the opening form has the name
-    kTags         // arguments between tags; the opening form has the name
+    kTags,        // arguments between tags; the opening form has the name
+    kBody         // arguments that are read once their text is whole
   };
   std::string name = {};
   Target target = Target::kContent;
@@ -64,6 +75,9 @@ struct TemplateField {
   std::string arguments_key = "arguments";
   std::vector<ArgumentTag> tags = {};
   Trim trim = Trim::kNone;
+  BodyFormat body = {};
+  bool strips = true;     // text loses the white space around it
+  std::string join = {};  // between the texts of a field that opens twice
 };
 
 // Literals by which a chat template is known.

@@ -49,7 +49,7 @@ void ArgumentWriter::stream(MessageWriter& out) {
     if (text.empty()) return;
   }
   std::string_view whole = without_trim(text, trim_, false, true);
-  // Of longer white space, the last 64 KiB are held.
+  // Holds only the last 64 KiB of longer white space.
   if (text.size() - whole.size() > kMaxHeldBytes)
     whole = text.substr(0, text.size() - kMaxHeldBytes);
   if (whole.empty()) return;

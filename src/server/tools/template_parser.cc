@@ -6,7 +6,6 @@
 namespace quire::server {
 namespace {
 
-using Content = TemplateField::Content;
 using Target = TemplateField::Target;
 
 }  // namespace
@@ -58,8 +57,12 @@ bool TemplateParser::step() {
       return step_region();
     case State::kObject:
       return step_object();
+    case State::kEndObject:
+      return end_object();
     case State::kTags:
       return step_tags();
+    case State::kBody:
+      return step_body();
     case State::kAfterCall:
       return step_after_call();
   }
@@ -151,6 +154,10 @@ void TemplateParser::open_region(const TemplateField& field) {
   state_ = State::kRegion;
   scanned_ = pos_;
   calls_.clear();
+  stripped_.clear();
+  if (field.target == Target::kReasoning && has_reasoning_) out_.reasoning(field.join);
+  has_text_ = false;
+  has_reasoning_ = has_reasoning_ || field.target == Target::kReasoning;
 }
 
 Opening TemplateParser::end_of_region(std::string_view text) const {
@@ -172,8 +179,31 @@ Opening TemplateParser::end_of_region(std::string_view text) const {
 void TemplateParser::write_region(size_t end) {
   const std::string text = plan_->codes().decode(rest(pos_).substr(0, end - pos_));
   pos_ = end;
+  if (field_->strips) {
+    write_stripped(text);
+  } else {
+    write_text(text);
+  }
+}
+
+void TemplateParser::write_text(std::string_view text) {
   if (field_->target == Target::kReasoning) out_.reasoning(text);
   if (field_->target == Target::kContent) out_.content(text);
+}
+
+// Writes the text without white space at the start; that at the end waits for what follows.
+void TemplateParser::write_stripped(std::string_view text) {
+  stripped_ += text;
+  std::string_view held = stripped_;
+  while (!has_text_ && !held.empty() && is_json_space(held.front())) held.remove_prefix(1);
+  std::string_view whole = held;
+  while (!whole.empty() && is_json_space(whole.back())) whole.remove_suffix(1);
+  if (has_text_ && held.size() - whole.size() > kMaxHeldBytes) {
+    whole = held.substr(0, held.size() - kMaxHeldBytes);
+  }
+  has_text_ = has_text_ || !whole.empty();
+  write_text(whole);
+  stripped_ = held.substr(whole.size());
 }
 
 bool TemplateParser::step_region() {
@@ -227,136 +257,6 @@ bool TemplateParser::is_call_at(size_t place) const {
   trial.is_trial_ = true;
   trial.finish();
   return trial.out_.begins_with_call();
-}
-
-// --- Calls ---
-
-void TemplateParser::open_call(const Opening& opening) {
-  const MarkerCodes& codes = plan_->codes();
-  field_ = opening.field;
-  held_ = rest(pos_).substr(0, opening.length);
-  has_content_ = true;
-  place_ = {};
-  const std::string name = codes.decode(opening.name);
-  const std::string id = codes.decode(opening.id);
-  pos_ += opening.length;
-  if (field_->content == Content::kTags) {
-    state_ = State::kTags;
-    tags_.emplace(*field_, codes);
-    tags_->reset(name, id, plan_->schema(name));
-    return;
-  }
-  state_ = State::kObject;
-  reader_.emplace(plan_->tool_names(), *field_);
-  if (field_->content == Content::kCallObject) {
-    reader_->reset();
-  } else {
-    reader_->reset(name, id);
-  }
-  if (field_->notation.python) reader_->open(out_);
-  if (reader_->is_written()) held_.clear();
-}
-
-// The form that opened the call was the whole of it, or the text of the call is no call.
-void TemplateParser::fail_call() {
-  out_.content(plan_->codes().decode(std::exchange(held_, {})));
-  state_ = State::kText;
-  place_ = {};
-}
-
-void TemplateParser::end_call() {
-  held_.clear();
-  state_ = State::kText;
-  place_ = {.after_call = field_};
-}
-
-// Pushes a byte, or the text of a marker within a string. Returns whether the unit was taken.
-bool TemplateParser::push_unit(std::string_view unit) {
-  const bool is_marker = unit.size() > 1;
-  if (is_marker && !reader_->in_string() && field_->notation.string_delims.empty()) return false;
-  const std::string text = is_marker ? plan_->codes().decode(unit) : std::string(unit);
-  for (const char c : text) {
-    switch (reader_->push(c, out_)) {
-      case CallReader::Result::kNoCall:
-        return false;
-      case CallReader::Result::kDone:
-        state_ = State::kAfterCall;
-        break;
-      case CallReader::Result::kMore:
-        break;
-    }
-  }
-  return true;
-}
-
-bool TemplateParser::step_object() {
-  while (pos_ < buffer_.size()) {
-    const std::string_view unit = rest(pos_).substr(0, after_unit(pos_) - pos_);
-    const bool is_empty = !reader_->has_begun() && unit.front() != '{';
-    if (is_empty || !push_unit(unit)) return end_object();
-    if (reader_->is_written()) {
-      held_.clear();
-    } else if (held_.size() >= kMaxHeldBytes) {
-      fail_call();
-      return true;
-    } else {
-      held_ += unit;
-    }
-    pos_ += unit.size();
-    if (state_ == State::kAfterCall) return true;
-  }
-  return false;
-}
-
-// The next byte is no part of the object.
-bool TemplateParser::end_object() {
-  const bool is_empty = !reader_->is_written() && field_->content == Content::kArguments;
-  const Match ends = plan_->ends_call(*field_, rest(pos_), is_end_);
-  if (ends == Match::kMore) return false;
-  if (is_empty && ends == Match::kYes) {
-    reader_->push('{', out_);
-    reader_->push('}', out_);
-    state_ = State::kAfterCall;
-    return true;
-  }
-  if (!reader_->is_written()) {
-    fail_call();
-    return true;
-  }
-  if (ends == Match::kYes) reader_->close(out_);
-  state_ = State::kAfterCall;
-  return true;
-}
-
-bool TemplateParser::step_tags() {
-  size_t num_read = 0;
-  const TaggedArguments::Result result = tags_->read(rest(pos_), is_end_, num_read, out_);
-  if (tags_->is_written()) held_.clear();
-  pos_ += num_read;
-  if (result == TaggedArguments::Result::kMore) return false;
-  if (result == TaggedArguments::Result::kNoCall) {
-    fail_call();
-  } else {
-    end_call();
-  }
-  return true;
-}
-
-bool TemplateParser::step_after_call() {
-  size_t length = 0;
-  bool is_undecided = false;
-  bool is_cut = false;
-  for (const Form& form : field_->close) {
-    const FormMatch match = match_form(form, rest(pos_), is_end_);
-    is_undecided = is_undecided || match.result == Match::kMore;
-    if (match.result == Match::kYes) length = std::max(length, match.length);
-    is_cut = is_cut || match_form(form, rest(pos_), false).result == Match::kMore;
-  }
-  if (is_undecided) return false;
-  if (is_end_ && length == 0 && is_cut) length = buffer_.size() - pos_;  // a limit has cut it
-  pos_ += length;
-  end_call();
-  return true;
 }
 
 }  // namespace quire::server

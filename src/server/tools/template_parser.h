@@ -16,7 +16,7 @@
 
 namespace quire::server {
 
-// Each step decides by the text that is there, and only if more text could not change the decision;
+// Each step decides by the text at hand, and only if more text could not change the decision;
 // otherwise it waits. So the joined deltas do not depend on where the text is cut.
 class TemplateParser final : public OutputParser {
  public:
@@ -32,7 +32,9 @@ class TemplateParser final : public OutputParser {
     kText,       // content, until a field opens
     kRegion,     // a field of text
     kObject,     // a call whose arguments are one value
+    kEndObject,  // the value has ended, or the text is no value
     kTags,       // a call whose arguments are between tags
+    kBody,       // a call whose arguments are read at their end
     kAfterCall,  // the form that closes the call may follow
   };
 
@@ -44,6 +46,7 @@ class TemplateParser final : public OutputParser {
   bool step_region();
   bool step_object();
   bool step_tags();
+  bool step_body();
   bool step_after_call();
 
   void open(const Opening& opening);
@@ -55,6 +58,8 @@ class TemplateParser final : public OutputParser {
   void end_call();
   Opening end_of_region(std::string_view text) const;
   void write_region(size_t end);
+  void write_text(std::string_view text);
+  void write_stripped(std::string_view text);
   bool end_region(size_t num_bytes);
   bool finish_region();
   bool is_call_at(size_t place) const;
@@ -75,9 +80,14 @@ class TemplateParser final : public OutputParser {
   State state_ = State::kText;
   Place place_ = {.is_start = true, .may_reason = true};
   bool has_content_ = false;  // content or a call
+  bool has_reasoning_ = false;
 
   const TemplateField* field_ = nullptr;  // of the open region or call
-  // In a region: the text before this place was searched for its end.
+  std::string call_name_;                 // of a body
+  std::string call_id_;
+  bool has_text_ = false;  // the region's field has text
+  std::string stripped_;   // a region's white space, which may be its end
+  // In a region or a body: the text before this place was searched for its end.
   size_t scanned_ = 0;
   // In reasoning: calls, which are calls only if the reasoning never ends. The text from the first
   // one on is held.

@@ -183,7 +183,7 @@ TEST(Dialects, GiveTheSameMessageWhereverAShortTextIsCutTwice) {
 }
 
 // A limit of tokens can end the text anywhere: its calls are the beginnings of the whole ones.
-TEST(Dialects, ReadWhatALimitHasLeft) {
+TEST(Dialects, ReadTextThatALimitHasCut) {
   for_each_case([](const OutputParserConfig& config, const Case& c) {
     const ParsedMessage whole = parse(config, c.text, {});
     for (size_t size = 0; size < c.text.size(); ++size) {

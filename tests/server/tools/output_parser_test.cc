@@ -305,14 +305,14 @@ TEST(OutputParser, ArgumentsAreValidJson) {
     EXPECT_FALSE(JsonDocument::parse(message.tool_calls.at(0).arguments, "arguments").ok()) << bad;
     EXPECT_THAT(message.content, ::testing::EndsWith("x")) << bad;
   }
-  // Slips within strings are mended.
+  // Slips within strings are repaired.
   const std::pair<const char*, const char*> slips[] = {
       {R"("\x")", R"("\\x")"}, {R"("\u12g")", R"("\\u12g")"}, {"\"\t\"", R"("\t")"}};
-  for (const auto& [slip, mended] : slips) {
+  for (const auto& [slip, repaired] : slips) {
     const std::string call =
         std::string("<tool_call>{\"name\":\"add\",\"arguments\":{\"a\":") + slip + "}}";
     EXPECT_EQ(calls_of(parse(config_of("hermes"), call)),
-              std::string("add({\"a\":") + mended + "})");
+              std::string("add({\"a\":") + repaired + "})");
   }
 }
 
