@@ -11,15 +11,16 @@
 #include "base/guarded.h"
 #include "base/numbers.h"
 #include "engine/engine_internals.h"
-#include "server/tools/tool_parsers.h"
+#include "server/tools/marker.h"
 
 namespace quire::server {
 namespace {
 
 class AfterReasoning final : public TokenConstraint {
  public:
-  AfterReasoning(std::unique_ptr<TokenConstraint> inner, const EngineApi& engine)
-      : inner_(std::move(inner)), engine_(engine) {}
+  AfterReasoning(std::unique_ptr<TokenConstraint> inner, const EngineApi& engine,
+                 std::string_view end)
+      : inner_(std::move(inner)), engine_(engine), end_(end) {}
 
   std::vector<uint32_t> allowed_tokens() override {
     if (!is_reasoning_) return inner_->allowed_tokens();
@@ -28,7 +29,7 @@ class AfterReasoning final : public TokenConstraint {
     return std::vector<uint32_t>(ceil_div(vocab_size, kBitsPerWord), ~0U);
   }
 
-  // The bytes that follow "</think>" in the same token are not passed to the inner constraint. In
+  // The bytes that follow the marker in the same token are not passed to the inner constraint. In
   // practice they are white space.
   bool accept(int32_t token_id) override {
     if (!is_reasoning_) {
@@ -38,7 +39,7 @@ class AfterReasoning final : public TokenConstraint {
     }
     matched_before_.push_back(static_cast<uint8_t>(end_.num_matched()));
     for (const char c : engine_.token_bytes(token_id)) {
-      if (end_.push(c, [](std::string_view) {})) is_reasoning_ = false;
+      if (end_.push(c)) is_reasoning_ = false;
     }
     return true;
   }
@@ -64,7 +65,7 @@ class AfterReasoning final : public TokenConstraint {
  private:
   std::unique_ptr<TokenConstraint> inner_;
   const EngineApi& engine_;
-  Marker end_{"</think>"};
+  Marker end_;
   bool is_reasoning_ = true;
   std::vector<uint8_t> matched_before_;  // by reasoning token: end_.num_matched() before it
   int num_inner_tokens_ = 0;
@@ -92,9 +93,10 @@ ConstraintCompiler make_constraint_compiler(const Engine& engine) {
   return constraints;
 }
 
-ConstraintFactory after_reasoning(ConstraintFactory constraint, const EngineApi& engine) {
-  return [constraint = std::move(constraint), &engine] {
-    return std::make_unique<AfterReasoning>(constraint(), engine);
+ConstraintFactory after_reasoning(ConstraintFactory constraint, const EngineApi& engine,
+                                  std::string_view end) {
+  return [constraint = std::move(constraint), &engine, end] {
+    return std::make_unique<AfterReasoning>(constraint(), engine, end);
   };
 }
 

@@ -7,6 +7,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <string_view>
 
 #include "grammar/grammar_compiler.h"
 #include "quire/status.h"
@@ -33,9 +34,10 @@ struct ConstraintCompiler {
 // compilation.
 ConstraintCompiler make_constraint_compiler(const Engine& engine);
 
-// Returns a constraint that takes effect after "</think>"; before that every token is allowed. For
-// prompts that open a reasoning block. `engine` must outlive it.
-ConstraintFactory after_reasoning(ConstraintFactory constraint, const EngineApi& engine);
+// Returns a constraint that takes effect after the marker `end`; before that every token is
+// allowed. For prompts that open a reasoning block. `engine` and `end` must outlive it.
+ConstraintFactory after_reasoning(ConstraintFactory constraint, const EngineApi& engine,
+                                  std::string_view end = "</think>");
 
 struct GrammarQueueLimits {
   int max_requests = 32;

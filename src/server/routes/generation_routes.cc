@@ -62,7 +62,8 @@ void start_constrained(ServerState& state, WaitingRequest& waiting,
     return waiting.refuse(error);
   }
   if (generation.reasons_first) {
-    *constraint = after_reasoning(std::move(*constraint), state.engine);
+    *constraint = after_reasoning(std::move(*constraint), state.engine,
+                                  reasoning_end(state.config.reasoning_parser));
   }
   for (Request& request : generation.requests) request.make_constraint = *constraint;
   start(state, std::move(waiting.context), std::move(generation), std::move(waiting.ticket));
@@ -149,8 +150,8 @@ std::vector<std::string> prompt_texts(const ServerState& state,
 OutputParserConfig parser_config(const ServerState& state, const ChatRequest& chat,
                                  const std::string& prompt) {
   OutputParserConfig config;
-  config.starts_in_reasoning =
-      !state.config.reasoning_parser.empty() && prompt_opens_reasoning(prompt);
+  config.starts_in_reasoning = !state.config.reasoning_parser.empty() &&
+                               prompt_opens_reasoning(prompt, state.config.reasoning_parser);
   // A sequence whose text is restricted from its first token on cannot contain reasoning.
   const bool is_restricted = is_forced(chat) || chat.restriction.has_value();
   if (!is_restricted || config.starts_in_reasoning) {
@@ -159,7 +160,10 @@ OutputParserConfig parser_config(const ServerState& state, const ChatRequest& ch
   if (chat.tool_choice == ToolChoice::kNone) return config;
   config.tool_call_parser = state.config.tool_call_parser;
   config.keeps_first_call_only = !chat.parallel_tool_calls;
-  for (const Tool& tool : chat.tools) config.tool_names.push_back(tool.name);
+  for (const Tool& tool : chat.tools) {
+    config.tool_names.push_back(tool.name);
+    config.tool_schemas.push_back(tool.parameters);
+  }
   if (chat.tool_choice == ToolChoice::kRequired) config.forced = ForcedCall::kAny;
   if (chat.tool_choice == ToolChoice::kNamed) {
     config.forced = ForcedCall::kNamed;
@@ -181,8 +185,9 @@ std::optional<ApiError> prepare_chat(const ServerState& state, ChatRequest& chat
   Request& request = chat.engine_request;
   request.prompt = std::move(prompt->text);
   if (auto error = prepare_prompt(state, request, prompt->untrusted)) return error;
-  if (chat.tool_choice == ToolChoice::kAuto &&
-      needs_special_tokens(state.config.tool_call_parser)) {
+  const bool shows_calls =
+      chat.tool_choice == ToolChoice::kAuto && needs_special_tokens(state.config.tool_call_parser);
+  if (shows_calls || reasoning_needs_special_tokens(state.config.reasoning_parser)) {
     request.sampling.skip_special_tokens = false;
   }
   return std::nullopt;

@@ -42,12 +42,21 @@ class JsonScanner {
 
   State state() const { return state_; }
   int depth() const { return depth_; }
+  // Returns the byte that ends the innermost container. depth() must not be 0.
+  char closer() const { return in_object() ? '}' : ']'; }
   bool in_string() const {
     return state_ == State::kString || state_ == State::kEscape || state_ == State::kHex;
   }
   bool string_is_key() const { return string_is_key_; }
   // Returns whether the next non-space byte starts a value.
   bool expects_value() const { return state_ == State::kValue || state_ == State::kFirstValue; }
+  // Returns whether the innermost container may end here.
+  bool can_close() const {
+    return state_ == State::kAfterValue || state_ == State::kFirstKey ||
+           state_ == State::kFirstValue || state_ == State::kNumberZero ||
+           state_ == State::kNumberInt || state_ == State::kNumberFrac ||
+           state_ == State::kNumberExp;
+  }
 
  private:
   static constexpr int kMaxDepth = 64;

@@ -7,130 +7,99 @@
 #include <array>
 #include <stdexcept>
 
+#include "base/ascii.h"
 #include "base/json.h"
-#include "server/tools/tool_parsers.h"
+#include "server/tools/call_reader.h"
+#include "server/tools/dialects.h"
+#include "server/tools/template_parser.h"
 
 namespace quire::server {
 namespace {
 
-constexpr std::string_view kThink = "<think>";
-constexpr std::string_view kEndThink = "</think>";
-
-// Splits off <think>…</think> at the start of an output. The prompt may already contain "<think>".
-class ThinkBlock {
+// An output whose content a grammar has forced to be calls.
+class ForcedOutput final : public OutputParser {
  public:
-  ThinkBlock(bool has_reasoning, bool is_open)
-      : section_(has_reasoning ? Section::kBefore : Section::kAfter), is_open_(is_open) {}
-
-  // Passes each content character to `content`.
-  template <typename Content>
-  void push(char c, MessageWriter& out, Content content) {
-    if (section_ == Section::kAfter) return content(c);
-    if (section_ == Section::kInside) {
-      if (end_.push(c, [&](std::string_view text) { out.reasoning(text); })) {
-        section_ = Section::kAfter;
-      }
-      return;
-    }
-    push_start(c);
-    if (section_ == Section::kBefore) return;
-    // It is now known whether the held text is the marker.
-    const std::string held = std::exchange(held_, {});
-    if (!found_) {
-      for (const char h : held) push(h, out, content);
-    }
-  }
-
-  template <typename Content>
-  void finish(MessageWriter& out, Content content) {
-    if (section_ == Section::kBefore) section_ = is_open_ ? Section::kInside : Section::kAfter;
-    for (const char c : std::exchange(held_, {})) push(c, out, content);
-    out.reasoning(end_.take_held());
-  }
-
- private:
-  enum class Section { kBefore, kInside, kAfter };
-
-  // Matches optional white space and the marker.
-  void push_start(char c) {
-    constexpr size_t kMaxHeld = 256;
-    held_ += c;
-    if (c == kThink[num_matched_]) {
-      found_ = ++num_matched_ == kThink.size();
-      if (found_) section_ = Section::kInside;
-      return;
-    }
-    if (num_matched_ == 0 && is_json_space(c) && held_.size() < kMaxHeld) return;
-    section_ = is_open_ ? Section::kInside : Section::kAfter;
-  }
-
-  Section section_;
-  bool is_open_;
-  bool found_ = false;
-  size_t num_matched_ = 0;
-  std::string held_;
-  Marker end_{kEndThink};
-};
-
-class StreamingParser final : public OutputParser {
- public:
-  explicit StreamingParser(const OutputParserConfig& config)
+  ForcedOutput(std::shared_ptr<const ParserPlan> plan, const OutputParserConfig& config)
       : tool_names_(config.tool_names),
-        out_(config.make_id != nullptr ? config.make_id : random_id, config.keeps_first_call_only),
-        think_(!config.reasoning_parser.empty(), config.starts_in_reasoning),
-        tools_(make_tools(config)) {}
-
-  MessageDelta feed(std::string_view text) override {
-    for (const char c : text) think_.push(c, out_, [&](char t) { tools_->push(t, out_); });
-    return out_.take();
+        text_(std::move(plan), config),
+        out_(config.make_id != nullptr ? config.make_id : random_id, false,
+             config.keeps_first_call_only) {
+    if (config.forced == ForcedCall::kNamed) {
+      calls_ = std::make_unique<ForcedArguments>(tool_names_.front());
+    } else {
+      calls_ = std::make_unique<ForcedCalls>(tool_names_);
+    }
   }
 
-  MessageDelta finish() override {
-    think_.finish(out_, [&](char t) { tools_->push(t, out_); });
-    tools_->finish(out_);
-    out_.finish();
-    return out_.take();
+  MessageDelta feed(std::string_view text) override { return read(text_.feed(text)); }
+  MessageDelta feed_marker(std::string_view marker) override {
+    return read(text_.feed_marker(marker));
   }
+  MessageDelta finish() override { return read(text_.finish()); }
 
  private:
-  std::unique_ptr<ToolParser> make_tools(const OutputParserConfig& config) const {
-    if (tool_names_.empty()) return std::make_unique<NoToolParser>();
-    if (config.forced == ForcedCall::kNamed) {
-      return std::make_unique<ForcedArguments>(tool_names_.front());
-    }
-    if (config.forced == ForcedCall::kAny) return std::make_unique<ForcedCalls>(tool_names_);
-    if (config.tool_call_parser == "hermes") return std::make_unique<HermesCalls>(tool_names_);
-    if (config.tool_call_parser == "llama3_json") return std::make_unique<LlamaCalls>(tool_names_);
-    if (config.tool_call_parser == "mistral") return std::make_unique<MistralCalls>(tool_names_);
-    return std::make_unique<NoToolParser>();
+  MessageDelta read(MessageDelta delta) {
+    for (const char c : delta.content) calls_->push(c, out_);
+    out_.reasoning(delta.reasoning);
+    return out_.take();
   }
 
   std::vector<std::string> tool_names_;
+  TemplateParser text_;
   MessageWriter out_;
-  ThinkBlock think_;
-  std::unique_ptr<ToolParser> tools_;
+  std::unique_ptr<ForcedParser> calls_;
 };
 
-bool has(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
+std::vector<std::string> all_names(std::vector<std::string> ResponseTemplate::*names) {
+  std::vector<std::string> all;
+  for (const ResponseTemplate& dialect : dialects()) {
+    all.insert(all.end(), (dialect.*names).begin(), (dialect.*names).end());
+  }
+  std::ranges::sort(all);
+  return all;
+}
+
+std::string detect(std::string_view chat_template, Detection ResponseTemplate::*detection,
+                   std::vector<std::string> ResponseTemplate::*names) {
+  const ResponseTemplate* best = nullptr;
+  for (const ResponseTemplate& dialect : dialects()) {
+    if (!(dialect.*detection).fits(chat_template)) continue;
+    if (best == nullptr || (dialect.*detection).priority > (best->*detection).priority) {
+      best = &dialect;
+    }
+  }
+  return best == nullptr ? std::string() : (best->*names).front();
 }
 
 Status check_name(std::string_view what, const std::string& name,
                   const std::vector<std::string>& names) {
-  if (name.empty() || std::find(names.begin(), names.end(), name) != names.end()) return {};
+  if (name.empty() || has_name(names, name)) return {};
   return invalid_argument(fmt::format("[tools] unknown {} parser; got '{}', expected one of {}",
                                       what, name, fmt::join(names, ", ")));
+}
+
+const TemplateField* reasoning_field(std::string_view reasoning_parser) {
+  const ResponseTemplate* const dialect = find_reasoning_dialect(reasoning_parser);
+  return dialect == nullptr ? nullptr : dialect->field(TemplateField::Target::kReasoning);
+}
+
+// The literal at a form's start or end; "" if it is none.
+std::string_view literal_of(const Form& form) {
+  for (const FormPart& part : form.parts) {
+    if (part.kind == FormPart::Kind::kLiteral) return part.text;
+  }
+  return {};
 }
 
 }  // namespace
 
 const std::vector<std::string>& tool_call_parser_names() {
-  static const std::vector<std::string> names = {"hermes", "llama3_json", "mistral"};
+  static const std::vector<std::string> names = all_names(&ResponseTemplate::names);
   return names;
 }
 
 const std::vector<std::string>& reasoning_parser_names() {
-  static const std::vector<std::string> names = {"think"};
+  static const std::vector<std::string> names = all_names(&ResponseTemplate::reasoning_names);
   return names;
 }
 
@@ -147,35 +116,56 @@ std::string random_id() {
 }
 
 std::string detect_tool_call_parser(std::string_view chat_template) {
-  if (has(chat_template, "[TOOL_CALLS]")) return "mistral";
-  // Qwen's coder models and GLM write XML inside the same tag.
-  if (has(chat_template, "<function=") || has(chat_template, "<arg_key>")) return "";
-  if (has(chat_template, "<tool_call>")) return "hermes";
-  const bool is_llama = has(chat_template, "<|start_header_id|>") &&
-                        (has(chat_template, "\"parameters\"") || has(chat_template, "tool_call"));
-  return is_llama || has(chat_template, "<|python_tag|>") ? "llama3_json" : "";
+  return detect(chat_template, &ResponseTemplate::detect, &ResponseTemplate::names);
 }
 
 std::string detect_reasoning_parser(std::string_view chat_template) {
-  return has(chat_template, kEndThink) ? "think" : "";
+  return detect(chat_template, &ResponseTemplate::detect_reasoning,
+                &ResponseTemplate::reasoning_names);
 }
 
 bool needs_special_tokens(std::string_view tool_call_parser) {
-  return tool_call_parser == "mistral" || tool_call_parser == "llama3_json";
+  const ResponseTemplate* const dialect = find_dialect(tool_call_parser);
+  return dialect != nullptr && dialect->special_tokens;
 }
 
-bool prompt_opens_reasoning(std::string_view prompt) {
+bool reasoning_needs_special_tokens(std::string_view reasoning_parser) {
+  const ResponseTemplate* const dialect = find_reasoning_dialect(reasoning_parser);
+  return dialect != nullptr && dialect->special_tokens;
+}
+
+bool prompt_opens_reasoning(std::string_view prompt, std::string_view reasoning_parser) {
+  const TemplateField* const field = reasoning_field(reasoning_parser);
+  if (field == nullptr) return false;
   while (!prompt.empty() && is_json_space(prompt.back())) prompt.remove_suffix(1);
-  return prompt.ends_with(kThink);
+  const auto ends_prompt = [&](const Form& form) {
+    const std::string_view marker = trimmed(literal_of(form));
+    return !marker.empty() && prompt.ends_with(marker);
+  };
+  return std::ranges::any_of(field->start, ends_prompt) ||
+         std::ranges::any_of(field->open, ends_prompt);
+}
+
+std::string_view reasoning_end(std::string_view reasoning_parser) {
+  const TemplateField* const field = reasoning_field(reasoning_parser);
+  if (field == nullptr || field->close.empty()) return {};
+  return literal_of(field->close.front());
 }
 
 Result<std::unique_ptr<OutputParser>> make_output_parser(const OutputParserConfig& config) {
   QUIRE_RETURN_IF_ERROR(check_name("tool call", config.tool_call_parser, tool_call_parser_names()));
   QUIRE_RETURN_IF_ERROR(check_name("reasoning", config.reasoning_parser, reasoning_parser_names()));
-  if (config.forced != ForcedCall::kNo && config.tool_names.empty()) {
+  if (config.forced == ForcedCall::kNo) {
+    return std::unique_ptr<OutputParser>(
+        std::make_unique<TemplateParser>(std::make_shared<const ParserPlan>(config), config));
+  }
+  if (config.tool_names.empty()) {
     return invalid_argument("[tools] a forced call needs a tool; got none, expected at least one");
   }
-  return std::unique_ptr<OutputParser>(std::make_unique<StreamingParser>(config));
+  OutputParserConfig text = config;
+  text.tool_call_parser.clear();
+  return std::unique_ptr<OutputParser>(
+      std::make_unique<ForcedOutput>(std::make_shared<const ParserPlan>(text), config));
 }
 
 ParsedMessage parse_output(OutputParser& parser, std::string_view text) {

@@ -10,6 +10,8 @@
 
 namespace quire::server {
 
+struct ResponseTemplate;
+
 // A piece of a tool call. The first piece of each call has its id and name. The pieces' arguments,
 // joined, are the text of a JSON object.
 struct ToolCallDelta {
@@ -43,15 +45,19 @@ struct ParsedMessage {
 // Parses the text of one sequence in pieces of any size. The joined deltas do not depend on where
 // the text is cut. Text that could be the start of a marker or of a call is held back until it is
 // decided (at most 64 KiB; the time is linear). Text that turns out to be no call becomes content,
-// except markers and the white space next to calls. A call is recognized once its name and the `{`
-// of its arguments are read. If its JSON is invalid after that, its arguments end there and the
-// rest is content. If a grammar forces the output to be calls, there is no content: text that is
-// cut before it is recognized as a call is dropped.
+// except markers and the white space next to calls. A call is recognized once its name and the
+// start of its arguments are read. Slips in the arguments are repaired: raw control characters and
+// invalid escapes in strings, and closing brackets that are missing before the end of the call. If
+// the arguments are invalid otherwise, they end there and the rest is content. A call within
+// reasoning is a call if the reasoning does not end. If a grammar forces the output to be calls,
+// there is no content: text that is cut before it is recognized as a call is dropped.
 class OutputParser {
  public:
   virtual ~OutputParser() = default;
   virtual MessageDelta feed(std::string_view text) = 0;
-  // Ends the text and returns the delta of the text that was held back.
+  // Takes a marker of OutputParserConfig::token_markers that arrived as one token.
+  virtual MessageDelta feed_marker(std::string_view marker) { return feed(marker); }
+  // Ends the text and returns what was held back.
   virtual MessageDelta finish() = 0;
 };
 
@@ -63,9 +69,16 @@ enum class ForcedCall {
 };
 
 struct OutputParserConfig {
-  std::string tool_call_parser;         // "llama3_json", "hermes", "mistral"; empty: no tool calls
-  std::string reasoning_parser;         // "think"; empty: no reasoning
-  std::vector<std::string> tool_names;  // the call's tools; calls of other names are content
+  std::string tool_call_parser = {};         // a dialect, such as "hermes"; empty: no tool calls
+  std::string reasoning_parser = {};         // such as "think"; empty: no reasoning
+  std::vector<std::string> tool_names = {};  // the call's tools; calls of other names are content
+  // The JSON schemas of the tools' arguments, in the order of tool_names. They give the types of
+  // arguments that a dialect writes as plain text.
+  std::vector<std::string> tool_schemas = {};
+  // The checkpoint's own template, which takes precedence over both names.
+  std::shared_ptr<const ResponseTemplate> response_template = {};
+  // Markers that are single tokens of the tokenizer. They count only if they come by feed_marker().
+  std::vector<std::string> token_markers = {};
   ForcedCall forced = ForcedCall::kNo;  // takes precedence over tool_call_parser
   bool starts_in_reasoning = false;     // the prompt already opens the block
   bool keeps_first_call_only = false;   // parallel_tool_calls is false: later calls are dropped
@@ -83,10 +96,13 @@ const std::vector<std::string>& reasoning_parser_names();
 // Returns the parser that fits a chat template, by the markers in its source; "" if none fits.
 std::string detect_tool_call_parser(std::string_view chat_template);
 std::string detect_reasoning_parser(std::string_view chat_template);
-// Returns whether the parser's markers are special tokens, so that detokenizing must keep them.
+// Return whether the parser's markers are special tokens, so that detokenizing must keep them.
 bool needs_special_tokens(std::string_view tool_call_parser);
-// Returns whether the rendered prompt ends with "<think>", the start of a reasoning block.
-bool prompt_opens_reasoning(std::string_view prompt);
+bool reasoning_needs_special_tokens(std::string_view reasoning_parser);
+// Returns whether the rendered prompt ends with the start of a reasoning block, such as "<think>".
+bool prompt_opens_reasoning(std::string_view prompt, std::string_view reasoning_parser = "think");
+// Returns the marker that ends a reasoning block, such as "</think>"; "" if there is no parser.
+std::string_view reasoning_end(std::string_view reasoning_parser);
 
 Result<std::unique_ptr<OutputParser>> make_output_parser(const OutputParserConfig& config);
 

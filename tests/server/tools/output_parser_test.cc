@@ -277,11 +277,17 @@ TEST(OutputParser, IsDetectedFromTheTemplate) {
   EXPECT_EQ(detect_tool_call_parser("…{{- '<tool_call>\\n' }}…"), "hermes");
   EXPECT_EQ(detect_tool_call_parser("…[TOOL_CALLS]…"), "mistral");
   EXPECT_EQ(detect_tool_call_parser("<|start_header_id|> '\"parameters\": '"), "llama3_json");
-  EXPECT_EQ(detect_tool_call_parser("<tool_call>\n<function=x>"), "");
+  EXPECT_EQ(detect_tool_call_parser("<tool_call>\n<function=x>"), "qwen3_coder");
+  EXPECT_EQ(detect_tool_call_parser("<tool_call>{name}\n<arg_key>"), "glm45");
   EXPECT_EQ(detect_tool_call_parser("{{ messages }}"), "");
   EXPECT_EQ(detect_reasoning_parser("split('</think>')"), "think");
   EXPECT_EQ(detect_reasoning_parser("x"), "");
+  EXPECT_EQ(detect_reasoning_parser("'<seed:think>' … '</think>'"), "seed_oss");
   EXPECT_TRUE(prompt_opens_reasoning("<|im_start|>assistant\n<think>\n"));
+  EXPECT_TRUE(prompt_opens_reasoning("<seed:bos>assistant\n<seed:think>", "seed_oss"));
+  EXPECT_FALSE(prompt_opens_reasoning("<seed:bos>assistant\n<think>", "seed_oss"));
+  EXPECT_EQ(reasoning_end("qwen3"), "</think>");
+  EXPECT_EQ(reasoning_end("mistral"), "[/THINK]");
   EXPECT_FALSE(prompt_opens_reasoning("<think>\n\n</think>\n\n"));
 }
 
@@ -291,14 +297,49 @@ TEST(OutputParser, ArgumentsAreValidJson) {
                            "\"\\ud83d\\ude00\"],\"b\":{}}}</tool_call>");
   EXPECT_TRUE(JsonDocument::parse(valid.tool_calls.at(0).arguments, "arguments").ok());
   // None of these is JSON, so the arguments end before it.
-  for (const char* bad : {"01", "+1", "1.", "1e", ".5", "tru", "'a'", "\"\\x\"", "\"\\u12g\"",
-                          "[1,]", "{\"a\" 1}", "{,}", "\"\t\"", "-", "1]", "{]"}) {
+  for (const char* bad :
+       {"01", "+1", "1.", "1e", ".5", "tru", "'a'", "[1,]", "{\"a\" 1}", "{,}", "-", "1]", "{]"}) {
     const auto message =
         parse(config_of("hermes"),
               std::string("<tool_call>{\"name\":\"add\",\"arguments\":{\"a\":") + bad + " }}x");
     EXPECT_FALSE(JsonDocument::parse(message.tool_calls.at(0).arguments, "arguments").ok()) << bad;
     EXPECT_THAT(message.content, ::testing::EndsWith("x")) << bad;
   }
+  // Slips within strings are repaired.
+  const std::pair<const char*, const char*> slips[] = {
+      {R"("\x")", R"("\\x")"}, {R"("\u12g")", R"("\\u12g")"}, {"\"\t\"", R"("\t")"}};
+  for (const auto& [slip, repaired] : slips) {
+    const std::string call =
+        std::string("<tool_call>{\"name\":\"add\",\"arguments\":{\"a\":") + slip + "}}";
+    EXPECT_EQ(calls_of(parse(config_of("hermes"), call)),
+              std::string("add({\"a\":") + repaired + "})");
+  }
+}
+
+// A text that spells a marker is no marker if the tokenizer has a token for it.
+TEST(OutputParser, TellsMarkersFromTextThatSpellsThem) {
+  OutputParserConfig config = config_of("hermes", "think");
+  config.token_markers = {"<tool_call>", "</tool_call>", "<think>", "</think>"};
+  const std::string call = "{\"name\":\"add\",\"arguments\":{\"a\":\"";
+  const std::string spelled = "<think>no</think><tool_call>" + call + "1\"}}</tool_call>\xff";
+  EXPECT_EQ(parse(config, spelled).content, spelled);
+
+  auto parser = *make_output_parser(config);
+  ParsedMessage message;
+  append(message, parser->feed_marker("<think>"));
+  append(message, parser->feed("a </think> b"));
+  append(message, parser->feed_marker("</think>"));
+  append(message, parser->feed_marker("<tool_call>"));
+  append(message, parser->feed(call + "</tool_call>"));
+  append(message, parser->feed_marker("<tool_call>"));  // in a string it is text
+  append(message, parser->feed("\"}}"));
+  append(message, parser->feed_marker("</tool_call>"));
+  append(message, parser->feed("</tool_call>"));
+  append(message, parser->feed_marker("<unknown>"));
+  append(message, parser->finish());
+  EXPECT_EQ(message.reasoning, "a </think> b");
+  EXPECT_EQ(calls_of(message), "add({\"a\":\"</tool_call><tool_call>\"})");
+  EXPECT_EQ(message.content, "</tool_call><unknown>");
 }
 
 // OpenSSL has no random bytes if memory or descriptors are exhausted.

@@ -1,0 +1,60 @@
+// Forms: the texts that open, separate and close the parts of a model's output.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "quire/status.h"
+#include "server/tools/text_pattern.h"
+
+namespace quire::server {
+
+// One piece of a form.
+struct FormPart {
+  enum class Kind : uint8_t {
+    kLiteral,
+    kSpace,    // {ws}: any JSON white space, also none
+    kName,     // {name}: a tool's name
+    kKey,      // {key}: an argument's name
+    kAny,      // {any}: text up to the literal that follows, also none
+    kIdBegin,  // {id} … {/id}: the text between is the call's id
+    kIdEnd,
+    kPattern,  // its group "name" is the tool's name
+  };
+  Kind kind = Kind::kLiteral;
+  std::string text = {};  // of a literal
+  std::shared_ptr<const TextPattern> pattern = {};
+};
+
+// A text with placeholders, such as "<function={name}>". Each placeholder ends where the literal
+// after it begins, so matching needs no backtracking.
+struct Form {
+  std::vector<FormPart> parts = {};
+};
+
+Result<Form> parse_form(std::string_view text);
+// A form that is one literal; braces in it have no meaning.
+Form literal_form(std::string_view text);
+Result<Form> pattern_form(std::string_view pattern);
+// Returns whether a match of the form has a tool's name.
+bool names_tool(const Form& form);
+// The form with optional white space before it.
+Form after_space(Form form);
+
+enum class Match : uint8_t { kNo, kMore, kYes };
+
+struct FormMatch {
+  Match result = Match::kNo;
+  size_t length = 0;
+  std::string_view name = {};  // of {name} or {key}
+  std::string_view id = {};
+};
+
+// Matches the form at the start of `text`. kMore: more text decides; never if `is_end`. A
+// placeholder takes at most 256 bytes.
+FormMatch match_form(const Form& form, std::string_view text, bool is_end);
+
+}  // namespace quire::server

@@ -1,0 +1,176 @@
+// The steps of TemplateParser within calls.
+#include <algorithm>
+#include <utility>
+
+#include "server/tools/body_arguments.h"
+#include "server/tools/template_parser.h"
+
+namespace quire::server {
+
+void TemplateParser::open_call(const Opening& opening) {
+  const MarkerCodes& codes = plan_->codes();
+  field_ = opening.field;
+  held_ = rest(pos_).substr(0, opening.length);
+  has_content_ = true;
+  place_ = {};
+  const std::string name = codes.decode(opening.name);
+  const std::string id = codes.decode(opening.id);
+  pos_ += opening.length;
+  if (field_->content == TemplateField::Content::kBody) {
+    state_ = State::kBody;
+    call_name_ = name;
+    call_id_ = id;
+    scanned_ = pos_;
+    return;
+  }
+  if (field_->content == TemplateField::Content::kTags) {
+    state_ = State::kTags;
+    tags_.emplace(*field_, codes);
+    tags_->reset(name, id, plan_->schema(name));
+    return;
+  }
+  state_ = State::kObject;
+  reader_.emplace(plan_->tool_names(), *field_);
+  if (field_->content == TemplateField::Content::kCallObject) {
+    reader_->reset();
+  } else {
+    reader_->reset(name, id);
+  }
+  if (field_->notation.python) reader_->open(out_);
+  if (reader_->is_written()) held_.clear();
+}
+
+// The form that opened the call was the whole of it, or the text of the call is no call.
+void TemplateParser::fail_call() {
+  out_.content(plan_->codes().decode(std::exchange(held_, {})));
+  state_ = State::kText;
+  place_ = {};
+}
+
+void TemplateParser::end_call() {
+  held_.clear();
+  state_ = State::kText;
+  place_ = {.after_call = field_};
+}
+
+// Pushes a byte, or the text of a marker within a string. Returns whether the unit was taken.
+bool TemplateParser::push_unit(std::string_view unit) {
+  const bool is_marker = unit.size() > 1;
+  if (is_marker && !reader_->in_string() && field_->notation.string_delims.empty()) return false;
+  const std::string text = is_marker ? plan_->codes().decode(unit) : std::string(unit);
+  for (const char c : text) {
+    switch (reader_->push(c, out_)) {
+      case CallReader::Result::kNoCall:
+        return false;
+      case CallReader::Result::kDone:
+        state_ = State::kAfterCall;
+        break;
+      case CallReader::Result::kMore:
+        break;
+    }
+  }
+  return true;
+}
+
+bool TemplateParser::step_object() {
+  while (pos_ < buffer_.size()) {
+    const std::string_view unit = rest(pos_).substr(0, after_unit(pos_) - pos_);
+    const bool is_empty = !reader_->has_begun() && unit.front() != '{';
+    if (is_empty || !push_unit(unit)) {
+      state_ = State::kEndObject;
+      return true;
+    }
+    if (reader_->is_written()) {
+      held_.clear();
+    } else if (held_.size() >= kMaxHeldBytes) {
+      fail_call();
+      return true;
+    } else {
+      held_ += unit;
+    }
+    pos_ += unit.size();
+    if (state_ == State::kAfterCall) return true;
+  }
+  return false;
+}
+
+// The next byte is no part of the object. The reader must not see it twice.
+bool TemplateParser::end_object() {
+  const bool is_empty =
+      !reader_->is_written() && field_->content == TemplateField::Content::kArguments;
+  const Match ends = plan_->ends_call(*field_, rest(pos_), is_end_);
+  if (ends == Match::kMore) return false;
+  if (is_empty && ends == Match::kYes) {
+    reader_->push('{', out_);
+    reader_->push('}', out_);
+    state_ = State::kAfterCall;
+    return true;
+  }
+  if (!reader_->is_written()) {
+    fail_call();
+    return true;
+  }
+  if (ends == Match::kYes) reader_->close(out_);
+  state_ = State::kAfterCall;
+  return true;
+}
+
+bool TemplateParser::step_tags() {
+  size_t num_read = 0;
+  const TaggedArguments::Result result = tags_->read(rest(pos_), is_end_, num_read, out_);
+  if (tags_->is_written()) held_.clear();
+  pos_ += num_read;
+  if (result == TaggedArguments::Result::kMore) return false;
+  if (result == TaggedArguments::Result::kNoCall) {
+    fail_call();
+  } else {
+    end_call();
+  }
+  return true;
+}
+
+bool TemplateParser::step_body() {
+  for (; scanned_ < buffer_.size(); scanned_ = after_unit(scanned_)) {
+    const Opening end = end_of_region(rest(scanned_));
+    if (end.result == Match::kMore) return false;
+    const bool is_over = end.result == Match::kYes;
+    if (!is_over && scanned_ - pos_ <= kMaxHeldBytes) continue;
+    const std::optional<std::string> arguments =
+        is_over ? body_arguments(field_->body, rest(pos_).substr(0, scanned_ - pos_),
+                                 argument_types(plan_->schema(call_name_)))
+                : std::nullopt;
+    if (!arguments) {
+      fail_call();
+      write_content(scanned_);
+      return true;
+    }
+    out_.begin_call(call_name_, call_id_);
+    out_.arguments(*arguments);
+    pos_ = scanned_ + end.length;
+    end_call();
+    return true;
+  }
+  if (!is_end_) return false;
+  fail_call();  // a limit may have cut the arguments
+  write_content(buffer_.size());
+  return false;
+}
+
+bool TemplateParser::step_after_call() {
+  size_t length = 0;
+  bool is_undecided = false;
+  bool is_cut = false;
+  for (const Form& form : field_->close) {
+    const FormMatch match = match_form(form, rest(pos_), is_end_);
+    is_undecided = is_undecided || match.result == Match::kMore;
+    if (match.result == Match::kYes) length = std::max(length, match.length);
+    is_cut = is_cut || match_form(form, rest(pos_), false).result == Match::kMore;
+  }
+  if (is_undecided) return false;
+  if (is_end_ && length == 0 && is_cut) length = buffer_.size() - pos_;  // a limit has cut it
+  pos_ += length;
+  end_call();
+  return true;
+}
+
+}  // namespace quire::server

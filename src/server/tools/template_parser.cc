@@ -1,0 +1,262 @@
+#include "server/tools/template_parser.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace quire::server {
+namespace {
+
+using Target = TemplateField::Target;
+
+}  // namespace
+
+TemplateParser::TemplateParser(std::shared_ptr<const ParserPlan> plan,
+                               const OutputParserConfig& config)
+    : plan_(std::move(plan)),
+      make_id_(config.make_id != nullptr ? config.make_id : random_id),
+      out_(make_id_, plan_->short_ids(), config.keeps_first_call_only) {
+  if (config.starts_in_reasoning && plan_->reasoning() != nullptr) state_ = State::kBegin;
+}
+
+MessageDelta TemplateParser::feed(std::string_view text) {
+  plan_->codes().append_text(buffer_, text);
+  run();
+  return out_.take();
+}
+
+MessageDelta TemplateParser::feed_marker(std::string_view marker) {
+  const std::string code = plan_->codes().code(marker);
+  if (code.empty()) return feed(marker);
+  buffer_ += code;
+  run();
+  return out_.take();
+}
+
+MessageDelta TemplateParser::finish() {
+  is_end_ = true;
+  run();
+  out_.content(plan_->codes().decode(held_));
+  held_.clear();
+  out_.finish();
+  return out_.take();
+}
+
+void TemplateParser::run() {
+  while (step()) {
+  }
+  compact();
+}
+
+bool TemplateParser::step() {
+  switch (state_) {
+    case State::kBegin:
+      return step_begin();
+    case State::kText:
+      return step_text();
+    case State::kRegion:
+      return step_region();
+    case State::kObject:
+      return step_object();
+    case State::kEndObject:
+      return end_object();
+    case State::kTags:
+      return step_tags();
+    case State::kBody:
+      return step_body();
+    case State::kAfterCall:
+      return step_after_call();
+  }
+  return false;
+}
+
+void TemplateParser::compact() {
+  if (pos_ < buffer_.size() && pos_ < kMaxHeldBytes) return;
+  buffer_.erase(0, pos_);
+  scanned_ -= std::min(scanned_, pos_);
+  for (size_t& call : calls_) call -= pos_;
+  pos_ = 0;
+}
+
+bool TemplateParser::step_begin() {
+  if (pos_ == buffer_.size()) return false;
+  const Opening opening = plan_->find_reasoning(rest(pos_), is_end_);
+  if (opening.result == Match::kMore) return false;
+  if (opening.result == Match::kYes) {
+    open(opening);
+  } else {
+    open_region(*plan_->reasoning());
+  }
+  return true;
+}
+
+void TemplateParser::write_content(size_t end) {
+  const std::string_view text = rest(pos_).substr(0, end - pos_);
+  pos_ = end;
+  if (plan_->codes().empty()) {
+    out_.content(text);
+  } else {
+    out_.content(plan_->codes().decode(text));
+  }
+}
+
+bool TemplateParser::step_text() {
+  size_t at = pos_;
+  while (at < buffer_.size()) {
+    const bool is_special = place_.is_start || place_.after_call != nullptr;
+    if (!is_special && !plan_->may_begin(buffer_[at])) {
+      at = after_unit(at);
+      continue;
+    }
+    const Opening opening = plan_->find(rest(at), is_end_, place_);
+    if (opening.result == Match::kNo && is_end_ && is_cut_ending(rest(at))) {
+      at = buffer_.size();
+      pos_ = at;
+      break;
+    }
+    if (opening.result != Match::kNo) {
+      write_content(at);
+      if (opening.result == Match::kYes) open(opening);
+      return opening.result == Match::kYes;
+    }
+    // White space keeps the places that forms with white space before them have already tried.
+    has_content_ = has_content_ || !is_json_space(buffer_[at]);
+    place_ = {};
+    at = after_unit(at);
+  }
+  write_content(at);
+  return false;
+}
+
+// Returns whether the text is what a limit has left of the end of a list of calls.
+bool TemplateParser::is_cut_ending(std::string_view text) const {
+  return place_.after_call != nullptr &&
+         std::ranges::any_of(place_.after_call->end, [&](const Form& form) {
+           return match_form(form, text, false).result == Match::kMore;
+         });
+}
+
+void TemplateParser::open(const Opening& opening) {
+  if (opening.field == nullptr) {
+    pos_ += opening.length;
+    place_.after_call = nullptr;
+  } else if (opening.field->target == Target::kCalls) {
+    open_call(opening);
+  } else {
+    pos_ += opening.length;
+    open_region(*opening.field);
+  }
+}
+
+// --- Fields of text ---
+
+void TemplateParser::open_region(const TemplateField& field) {
+  field_ = &field;
+  state_ = State::kRegion;
+  scanned_ = pos_;
+  calls_.clear();
+  stripped_.clear();
+  if (field.target == Target::kReasoning && has_reasoning_) out_.reasoning(field.join);
+  has_text_ = false;
+  has_reasoning_ = has_reasoning_ || field.target == Target::kReasoning;
+}
+
+Opening TemplateParser::end_of_region(std::string_view text) const {
+  Opening best;
+  bool is_undecided = false;
+  const auto consider = [&](const Form& form, bool is_taken) {
+    const FormMatch match = match_form(form, text, is_end_);
+    is_undecided = is_undecided || match.result == Match::kMore;
+    if (match.result != Match::kYes) return;
+    best.result = Match::kYes;
+    best.length = std::max(best.length, is_taken ? match.length : 0);
+  };
+  for (const Form& form : field_->close) consider(form, true);
+  for (const Form& form : field_->close_before) consider(form, false);
+  if (is_undecided) best = {.result = Match::kMore};
+  return best;
+}
+
+void TemplateParser::write_region(size_t end) {
+  const std::string text = plan_->codes().decode(rest(pos_).substr(0, end - pos_));
+  pos_ = end;
+  if (field_->strips) {
+    write_stripped(text);
+  } else {
+    write_text(text);
+  }
+}
+
+void TemplateParser::write_text(std::string_view text) {
+  if (field_->target == Target::kReasoning) out_.reasoning(text);
+  if (field_->target == Target::kContent) out_.content(text);
+}
+
+// Writes the text without white space at the start; that at the end waits for what follows.
+void TemplateParser::write_stripped(std::string_view text) {
+  stripped_ += text;
+  std::string_view held = stripped_;
+  while (!has_text_ && !held.empty() && is_json_space(held.front())) held.remove_prefix(1);
+  std::string_view whole = held;
+  while (!whole.empty() && is_json_space(whole.back())) whole.remove_suffix(1);
+  if (has_text_ && held.size() - whole.size() > kMaxHeldBytes) {
+    whole = held.substr(0, held.size() - kMaxHeldBytes);
+  }
+  has_text_ = has_text_ || !whole.empty();
+  write_text(whole);
+  stripped_ = held.substr(whole.size());
+}
+
+bool TemplateParser::step_region() {
+  const bool has_calls = field_->target == Target::kReasoning;
+  for (; scanned_ < buffer_.size(); scanned_ = after_unit(scanned_)) {
+    if (!calls_.empty() && scanned_ - calls_.front() > kMaxHeldBytes) calls_.clear();
+    const std::string_view text = rest(scanned_);
+    const Opening end = end_of_region(text);
+    if (end.result == Match::kYes) return end_region(end.length);
+    const Opening call = has_calls && plan_->may_begin(text.front()) && end.result == Match::kNo
+                             ? plan_->find_call(text, is_end_)
+                             : Opening();
+    if (end.result == Match::kMore || call.result == Match::kMore) break;
+    if (call.result == Match::kYes) calls_.push_back(scanned_);
+  }
+  scanned_ = std::min(scanned_, buffer_.size());
+  if (is_end_) return finish_region();
+  write_region(calls_.empty() ? scanned_ : calls_.front());
+  return false;
+}
+
+// Ends the region at scanned_; its last bytes are the marker.
+bool TemplateParser::end_region(size_t num_bytes) {
+  write_region(scanned_);
+  pos_ += num_bytes;
+  calls_.clear();
+  state_ = State::kText;
+  if (field_->target == Target::kContent) has_content_ = true;
+  place_ = {.is_start = !has_content_};
+  return true;
+}
+
+// The text ends within the region.
+bool TemplateParser::finish_region() {
+  constexpr size_t kMaxTrials = 8;
+  for (size_t i = 0; i < std::min(calls_.size(), kMaxTrials); ++i) {
+    if (is_trial_ || !is_call_at(calls_[i])) continue;
+    scanned_ = calls_[i];
+    return end_region(0);
+  }
+  write_region(buffer_.size());
+  return false;
+}
+
+// Parses the rest on trial.
+bool TemplateParser::is_call_at(size_t place) const {
+  OutputParserConfig config;
+  config.make_id = [] { return std::string(24, '0'); };
+  TemplateParser trial(plan_, config);
+  trial.buffer_ = rest(place);
+  trial.is_trial_ = true;
+  trial.finish();
+  return trial.out_.begins_with_call();
+}
+
+}  // namespace quire::server
