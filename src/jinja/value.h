@@ -30,7 +30,7 @@ struct Object;
 
 struct Text : MarkedText {  // always valid UTF-8
   size_t num_chars = 0;     // code points: what Python counts and indexes
-  bool markup = false;      // made by `safe` or `escape`: `+` escapes operands joined to it
+  bool markup = false;      // made by `safe` or `escape`: texts that are joined to it are escaped
   MemoryCharge charge{};
 
   bool ascii() const { return num_chars == text.size(); }
