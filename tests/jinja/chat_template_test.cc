@@ -303,7 +303,7 @@ std::string marked(std::string_view source, const Value& variables) {
   std::string shown;
   size_t done = 0;
   for (size_t i = 0; i < prompt->untrusted.count(); ++i) {
-    const auto [begin, end] = prompt->untrusted[i];
+    const auto [begin, end, owner] = prompt->untrusted[i];
     shown += prompt->text.substr(done, begin - done);
     shown += "[" + prompt->text.substr(begin, end - begin) + "]";
     done = end;

@@ -449,7 +449,7 @@ TEST_F(ServiceTest, TheLogNamesTheFaultAndQuotesNoCall) {
   EXPECT_THAT(log, Not(HasSubstr("secret")));
 
   engine_.template_fault_ = invalid_argument("[template] line 1: no role 'my secret'");
-  log = refuse(kChat, R"({"messages":[{"role":"my secret","content":"a"}]})");
+  log = refuse(kChat, R"({"messages":[{"role":"user","content":"a"}]})");
   EXPECT_THAT(log, HasSubstr("outcome=template_error"));
   EXPECT_THAT(log, Not(HasSubstr("secret")));
 

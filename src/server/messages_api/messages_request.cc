@@ -297,7 +297,11 @@ FieldError MessagesFields::read_messages(const Path& path, Element value) {
   }
   const auto max_messages = static_cast<size_t>(chat_.defaults.limits.max_messages);
   return read_objects(path, value, max_messages,
-                      [&](const Path& at, const auto& fields) { return read_message(at, fields); });
+                      [&](const Path& at, const auto& fields) -> FieldError {
+                        QUIRE_RETURN_IF_FIELD_ERROR(read_message(at, fields));
+                        chat_.set_sources(at);
+                        return {};
+                      });
 }
 
 FieldError MessagesFields::finish() {
@@ -314,6 +318,7 @@ FieldError MessagesFields::finish() {
   if (!system_.empty()) {
     chat_.messages.push_back({.role = "system", .content = std::move(system_)});
   }
+  chat_.set_sources("system");
   QUIRE_RETURN_IF_FIELD_ERROR(read_messages("messages", *messages_));
   chat_.choose_by_default();
   if (tool_choice_) QUIRE_RETURN_IF_FIELD_ERROR(read_tool_choice("tool_choice", *tool_choice_));

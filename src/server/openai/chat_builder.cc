@@ -135,20 +135,28 @@ void ChatBuilder::set_thinking(bool is_wanted) {
   add_entry(kVariable, Value::boolean(is_wanted), variables_);
 }
 
-Value ChatBuilder::message_value(const TemplateMessage& message, std::string_view marker) const {
+void ChatBuilder::set_sources(const Path& path) {
+  for (; num_with_source_ < messages.size(); ++num_with_source_) {
+    messages[num_with_source_].source = path.text();
+  }
+}
+
+Value ChatBuilder::message_value(const TemplateMessage& message, uint32_t owner,
+                                 std::string_view marker) const {
   Entries entries;
   add_entry("role", Value::string(message.role), entries);
-  add_entry("content", Value::string(with_marker(message.content, marker)), entries);
+  add_entry("content", Value::string(with_marker(message.content, marker), owner), entries);
   if (!message.reasoning.empty()) {
     add_entry("reasoning_content", Value::string(message.reasoning), entries);
   }
   if (!message.tool_calls.empty()) {
     std::vector<Value> calls;
     for (const TemplateCall& call : message.tool_calls) {
-      calls.push_back(Value::dict({{"id", Value::string(call.id)},
-                                   {"type", Value::string("function")},
-                                   {"function", Value::dict({{"name", Value::string(call.name)},
-                                                             {"arguments", call.arguments}})}}));
+      calls.push_back(
+          Value::dict({{"id", Value::string(call.id)},
+                       {"type", Value::string("function")},
+                       {"function", Value::dict({{"name", Value::string(call.name, owner)},
+                                                 {"arguments", call.arguments}})}}));
     }
     add_entry("tool_calls", Value::list(std::move(calls)), entries);
   }
@@ -180,8 +188,10 @@ FieldError ChatBuilder::finish(const Path& messages_path, bool continues) {
   std::vector<Value> message_values;
   for (const TemplateMessage& message : messages) {
     const bool is_continued = continues && &message == &messages.back();
+    const auto owner = static_cast<uint32_t>(message_values.size() + 1);
     message_values.push_back(
-        message_value(message, is_continued ? input.continuation->marker : ""));
+        message_value(message, owner, is_continued ? input.continuation->marker : ""));
+    input.sources.push_back(message.source);
   }
   add_entry("messages", Value::list(std::move(message_values)), variables_);
   add_entry("add_generation_prompt", Value::boolean(!continues), variables_);

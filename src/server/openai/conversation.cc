@@ -129,20 +129,14 @@ bool is_text_field(std::string_view name) {
 
 // Content becomes one string and the arguments of tool calls become dicts; all other fields are
 // copied, without those that are null.
-FieldError read_message(const Path& path, Element value, TemplateValues& values, bool is_last,
-                        Conversation& conversation, Value& out) {
+FieldError read_message(const Path& path, Element value, const RequestDefaults& defaults,
+                        TemplateValues& values, bool is_last, Conversation& conversation,
+                        Value& out) {
   simdjson::dom::object fields;
   QUIRE_RETURN_IF_FIELD_ERROR(read_object(path, value, fields));
   std::string& role = conversation.final_role;
   std::string& text = conversation.final_content;
-  QUIRE_RETURN_IF_FIELD_ERROR(read_required(path, fields, "role", role));
-  constexpr size_t kMaxRoleBytes = 64;
-  if (role.empty() || role.size() > kMaxRoleBytes) {
-    return unexpected(Path(path, "role"), fields["role"].value_unsafe(),
-                      fmt::format("'system', 'developer', 'user', 'assistant', 'tool', or another "
-                                  "role of the chat template, of 1 to {} bytes",
-                                  kMaxRoleBytes));
-  }
+  QUIRE_RETURN_IF_FIELD_ERROR(read_role(path, fields, defaults, role));
   Element content;
   text.clear();
   if (!fields["content"].get(content)) {
@@ -153,8 +147,8 @@ FieldError read_message(const Path& path, Element value, TemplateValues& values,
   Entries message;
   add_entry("role", Value::string(role), message);
   // Few templates handle a message without content, so it becomes an empty string.
-  add_entry("content", Value::string(is_last ? with_marker(text, conversation.final_marker) : text),
-            message);
+  const std::string marked = is_last ? with_marker(text, conversation.final_marker) : text;
+  add_entry("content", Value::string(marked, values.owner), message);
   for (const auto& [name, field] : fields) {
     if (name == "role" || name == "content" || field.is_null()) continue;
     Value field_value;
@@ -172,8 +166,8 @@ FieldError read_message(const Path& path, Element value, TemplateValues& values,
   return {};
 }
 
-FieldError read_messages(Element value, TemplateValues& values, Conversation& conversation,
-                         Value& out) {
+FieldError read_messages(Element value, const RequestDefaults& defaults, TemplateValues& values,
+                         Conversation& conversation, Value& out) {
   const Path path("messages");
   simdjson::dom::array messages;
   QUIRE_RETURN_IF_FIELD_ERROR(
@@ -183,9 +177,11 @@ FieldError read_messages(Element value, TemplateValues& values, Conversation& co
   for (const Element message : messages) {
     const Path at(path, read.size());
     const bool is_last = read.size() + 1 == messages.size();
+    values.owner = static_cast<uint32_t>(read.size() + 1);
     QUIRE_RETURN_IF_FIELD_ERROR(
-        read_message(at, message, values, is_last, conversation, read.emplace_back()));
+        read_message(at, message, defaults, values, is_last, conversation, read.emplace_back()));
   }
+  values.owner = 0;
   out = Value::list(std::move(read));
   return {};
 }
@@ -225,7 +221,7 @@ FieldError TemplateValues::convert(const Path& path, Element value, Value& out) 
                                          "together; send the data as text",
                                          limits.max_template_values));
   }
-  out = value_from_json(value);
+  out = value_from_json(value, owner);
   return {};
 }
 
@@ -328,8 +324,26 @@ FieldError check_effort(const Path& path, const RequestDefaults& defaults) {
                      "expected no such field");
 }
 
+FieldError read_role(const Path& path, const simdjson::dom::object& fields,
+                     const RequestDefaults& defaults, std::string& out) {
+  constexpr auto kUsual = std::to_array<std::string_view>(
+      {"system", "developer", "user", "assistant", "tool", "function"});
+  constexpr size_t kMaxRoleBytes = 64;
+  QUIRE_RETURN_IF_FIELD_ERROR(read_required(path, fields, "role", out));
+  const bool is_usual = std::ranges::find(kUsual, out) != kUsual.end();
+  if (out.empty() || out.size() > kMaxRoleBytes || (!is_usual && template_ignores(defaults, out))) {
+    return unexpected(
+        Path(path, "role"), fields["role"].value_unsafe(),
+        "'system', 'developer', 'user', 'assistant', 'tool', or another role that the "
+        "model's chat template names");
+  }
+  if (out == "developer" && template_ignores(defaults, out)) out = "system";
+  return {};
+}
+
 FieldError read_conversation(const ConversationFields& fields, std::span<const Tool> shown_tools,
-                             const RequestLimits& limits, Conversation& out) {
+                             const RequestDefaults& defaults, Conversation& out) {
+  const RequestLimits& limits = defaults.limits;
   if (!fields.messages) return field_error("messages", "got none, expected at least one message");
   bool continues = false;
   if (fields.continue_final_message) {
@@ -348,7 +362,7 @@ FieldError read_conversation(const ConversationFields& fields, std::span<const T
   if (continues) out.final_marker = random_id();
   TemplateValues values(limits);
   Value messages;
-  QUIRE_RETURN_IF_FIELD_ERROR(read_messages(*fields.messages, values, out, messages));
+  QUIRE_RETURN_IF_FIELD_ERROR(read_messages(*fields.messages, defaults, values, out, messages));
   if (continues) {
     QUIRE_RETURN_IF_FIELD_ERROR(check_continued("messages", {.content = out.final_content}));
   }

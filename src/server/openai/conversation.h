@@ -54,6 +54,7 @@ class TemplateValues {
   FieldError convert(const Path& path, Element value, jinja::Value& out);
 
   const RequestLimits& limits;
+  uint32_t owner = 0;  // of the converted texts (see ByteSpans): a message's index plus 1
 
  private:
   size_t num_left_;
@@ -62,7 +63,7 @@ class TemplateValues {
 // Reads the template's variables into `out`. `shown_tools` are the tools that the template gets, a
 // part of those that read_tools() has read from `fields`.
 FieldError read_conversation(const ConversationFields& fields, std::span<const Tool> shown_tools,
-                             const RequestLimits& limits, Conversation& out);
+                             const RequestDefaults& defaults, Conversation& out);
 
 // Moves the variables out, and the continuation if the request asked for continue_final_message.
 TemplateInput template_input(Conversation&& conversation);
@@ -100,6 +101,11 @@ FieldError check_tools(const ChatRequest& request, const RequestDefaults& defaul
 
 // Refuses a reasoning effort that the chat template ignores.
 FieldError check_effort(const Path& path, const RequestDefaults& defaults);
+
+// Reads a message's role. `developer` becomes `system` if the template does not mention it. A role
+// that is not among the usual ones must be in the template.
+FieldError read_role(const Path& path, const simdjson::dom::object& fields,
+                     const RequestDefaults& defaults, std::string& out);
 
 // Returns whether the source of the chat template is known and does not contain this name as a
 // word, even in a comment. The variable then has no effect.

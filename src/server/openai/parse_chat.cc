@@ -182,7 +182,7 @@ FieldError ChatFields::finish() {
   Conversation conversation;
   QUIRE_RETURN_IF_FIELD_ERROR(
       read_conversation(conversation_, shows_tools ? request_.tools : std::span<const Tool>(),
-                        defaults_.limits, conversation));
+                        defaults_, conversation));
   if (echo_ && conversation.final_role == "assistant") {
     request_.echoed_message = conversation.final_content;
   }

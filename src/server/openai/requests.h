@@ -73,6 +73,9 @@ struct Continuation {
 struct TemplateInput {
   jinja::Value variables = {};  // a dict: messages, tools, add_generation_prompt, …
   std::optional<Continuation> continuation = {};
+  // The places of the messages in the request, "input[2]", by their index in the template's list;
+  // empty: "messages[INDEX]".
+  std::vector<std::string> sources = {};
 };
 
 // POST /v1/chat/completions.

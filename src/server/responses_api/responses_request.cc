@@ -510,6 +510,7 @@ FieldError ResponsesFields::read_previous() {
   for (const Element item : simdjson::dom::array(document->root())) {
     QUIRE_RETURN_IF_FIELD_ERROR(items_.read(Path(path, idx++), item));
   }
+  chat_.set_sources(path);
   return {};
 }
 
@@ -519,6 +520,7 @@ FieldError ResponsesFields::read_input() {
   std::string_view text;
   if (!input_->get_string().get(text)) {
     items_.add_message("user", std::string(text));
+    chat_.set_sources(path);
     if (request_.stores) request_.items.push_back(stored_message(text));
     return {};
   }
@@ -528,7 +530,9 @@ FieldError ResponsesFields::read_input() {
       read_list(path, *input_, static_cast<size_t>(chat_.defaults.limits.max_messages), items));
   size_t idx = 0;
   for (const Element item : items) {
-    QUIRE_RETURN_IF_FIELD_ERROR(items_.read(Path(path, idx++), item));
+    const Path at(path, idx++);
+    QUIRE_RETURN_IF_FIELD_ERROR(items_.read(at, item));
+    chat_.set_sources(at);
     if (request_.stores) request_.items.push_back(stored_item(simdjson::dom::object(item)));
   }
   return {};
@@ -537,6 +541,7 @@ FieldError ResponsesFields::read_input() {
 FieldError ResponsesFields::finish() {
   ChatRequest& chat = request_.chat;
   if (!system_.empty()) items_.add_message("system", std::move(system_));
+  chat_.set_sources("instructions");
   QUIRE_RETURN_IF_FIELD_ERROR(read_previous());
   QUIRE_RETURN_IF_FIELD_ERROR(read_input());
   chat_.choose_by_default();

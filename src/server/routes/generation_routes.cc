@@ -10,6 +10,7 @@
 #include <memory>
 #include <utility>
 
+#include "server/conversation_prompt.h"
 #include "server/openai/response_writer.h"
 #include "server/routes/routes.h"
 
@@ -171,16 +172,16 @@ OutputParserConfig parser_config(const ServerState& state, const ChatRequest& ch
 }  // namespace
 
 std::optional<ApiError> prepare_chat(const ServerState& state, ChatRequest& chat) {
-  Result<MarkedText> prompt = state.engine.render_chat(chat.conversation.variables);
-  if (!prompt.ok()) return api_error(prompt.status());
-  if (auto error = check_prompt_bytes(state, prompt->text.size())) return error;
+  MarkedText prompt;
+  if (auto error = render_conversation(state.engine, chat.conversation, prompt)) return error;
+  if (auto error = check_prompt_bytes(state, prompt.text.size())) return error;
   if (const auto& continuation = chat.conversation.continuation) {
-    if (auto error = continue_from(*continuation, *prompt)) return error;
+    if (auto error = continue_from(*continuation, prompt)) return error;
   }
   chat.conversation = {};  // its memory is no longer needed
   Request& request = chat.engine_request;
-  request.prompt = std::move(prompt->text);
-  if (auto error = prepare_prompt(state, request, prompt->untrusted)) return error;
+  request.prompt = std::move(prompt.text);
+  if (auto error = prepare_prompt(state, request, prompt.untrusted)) return error;
   if (chat.tool_choice == ToolChoice::kAuto &&
       needs_special_tokens(state.config.tool_call_parser)) {
     request.sampling.skip_special_tokens = false;

@@ -263,7 +263,7 @@ TEST(ParseChat, MessagesHaveTextFields) {
   ASSERT_TRUE(result.error);
   EXPECT_THAT(result.error->message,
               HasSubstr("got '', expected 'system', 'developer', 'user', 'assistant', 'tool', or "
-                        "another role of the chat template, of 1 to 64 bytes"));
+                        "another role that the model's chat template names"));
 }
 
 TEST(ParseChat, AForcedCallIsARestriction) {

@@ -1,0 +1,88 @@
+// Requests of coding agents: roles and fields beyond the plain conversation.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/file.h"
+#include "server/agents_fixture.h"
+#include "support/shared_data.h"
+
+namespace quire::server {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// Allows one system message, at the start.
+constexpr std::string_view kLeadingSystem =
+    "{%- for m in messages %}{% if m.role == 'system' and not loop.first %}"
+    "{{ raise_exception('system must be first') }}{% endif %}"
+    "[{{ m.role }}]{{ m.content }}{% endfor %}";
+// Writes nothing of other roles.
+constexpr std::string_view kTwoRoles =
+    "{%- for m in messages %}{% if m.role == 'user' %}U:{{ m.content | trim }}"
+    "{% elif m.role == 'assistant' %}A:{{ m.content }}{% endif %}{% endfor %}";
+
+TEST_F(AgentsTest, DeveloperIsSystemWhereTheTemplateDoesNotKnowIt) {
+  const std::string messages =
+      R"({"role":"developer","content":"D"},{"role":"user","content":"Q"})";
+  engine_.use_template(std::string(kChatMl));
+  EXPECT_THAT(chat(messages), HasSubstr("<|im_start|>system\nD<|im_end|>"));
+  engine_.use_template(std::string(kChatMl) + "{# developer #}");
+  EXPECT_THAT(chat(messages), HasSubstr("<|im_start|>developer\nD<|im_end|>"));
+}
+
+TEST_F(AgentsTest, AnUnknownRoleIsRefusedUnlessTheTemplateNamesIt) {
+  const std::string messages = R"({"role":"user","content":"Q"},{"role":"critic","content":"C"})";
+  engine_.use_template(std::string(kChatMl));
+  EXPECT_THAT(chat(messages), HasSubstr("messages[1].role; got 'critic', expected"));
+  engine_.use_template(std::string(kChatMl) + "{# critic #}");
+  EXPECT_THAT(chat(messages), HasSubstr("<|im_start|>critic\nC"));
+}
+
+TEST_F(AgentsTest, AMessageOfWhichNothingReachesThePromptIsRefused) {
+  engine_.use_template(std::string(kTwoRoles));
+  const std::string user = R"({"role":"user","content":" Q "})";
+  EXPECT_EQ(chat(user), "U:Q");
+  EXPECT_THAT(chat(R"({"role":"system","content":"S"},)" + user),
+              AllOf(HasSubstr("messages[0]; got a message of the role 'system'"),
+                    HasSubstr(R"("param":"messages[0]")")));
+  EXPECT_THAT(chat(user + R"(,{"role":"tool","tool_call_id":"c","content":"42"})"),
+              HasSubstr("messages[1]; got a message of the role 'tool'"));
+  // Calls that a template does not write are a part of the conversation, too.
+  EXPECT_THAT(chat(user + R"(,{"role":"assistant","tool_calls":[{"id":"c","type":"function",)"
+                          R"("function":{"name":"f","arguments":"{}"}}]})"),
+              HasSubstr("messages[1]; got a message of the role 'assistant'"));
+  // A message without text has nothing to lose, and reasoning is dropped by intent.
+  EXPECT_EQ(chat(user + R"(,{"role":"assistant","content":" "},)" + user), "U:QA: U:Q");
+  EXPECT_EQ(chat(user + R"(,{"role":"assistant","content":"","reasoning":"hm"},)" + user),
+            "U:QA:U:Q");
+  EXPECT_THAT(prompt_of("/v1/responses", R"({"instructions":"S","input":"Q"})"),
+              HasSubstr("instructions; got a message of the role 'system'"));
+  EXPECT_THAT(
+      prompt_of("/v1/messages", R"({"max_tokens":9,"system":"S","messages":[)" + user + "]}"),
+      HasSubstr("system; got a message of the role 'system'"));
+  EXPECT_THAT(
+      prompt_of("/api/chat", R"({"messages":[{"role":"system","content":"S"},)" + user + "]}"),
+      HasSubstr("messages[0]; got a message of the role 'system'"));
+  EXPECT_THAT(
+      call("POST", "/tokenize", R"({"messages":[{"role":"system","content":"S"}]})")->wait().body,
+      HasSubstr("messages[0]; got a message of the role 'system'"));
+}
+
+TEST_F(AgentsTest, LaterSystemMessagesAreMergedWhereOnlyALeadingOneIsAllowed) {
+  const std::string messages = R"({"role":"system","content":"A"},{"role":"user","content":"Q"},)"
+                               R"({"role":"system","content":"B"},{"role":"user","content":"R"})";
+  engine_.use_template(std::string(kLeadingSystem));
+  EXPECT_EQ(chat(messages), "[system]A\n\nB[user]Q[user]R");
+  EXPECT_EQ(chat(R"({"role":"user","content":"Q"},{"role":"system","content":"B"})"),
+            "[system]B[user]Q");
+  engine_.use_template("{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}");
+  EXPECT_EQ(chat(messages), "[system]A[user]Q[system]B[user]R");
+  // The template's own error stays if merging does not help.
+  engine_.use_template("{{ raise_exception('never') }}{{ messages }}");
+  EXPECT_THAT(chat(messages), HasSubstr("never"));
+}
+
+}  // namespace
+}  // namespace quire::server
