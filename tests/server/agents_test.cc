@@ -84,5 +84,24 @@ TEST_F(AgentsTest, LaterSystemMessagesAreMergedWhereOnlyALeadingOneIsAllowed) {
   EXPECT_THAT(chat(messages), HasSubstr("never"));
 }
 
+TEST_F(AgentsTest, TheBillingHeaderIsNoPartOfThePrompt) {
+  engine_.use_template(std::string(kChatMl));
+  const auto body = [](const std::string& system) {
+    return R"({"max_tokens":9,"messages":[{"role":"user","content":"Q"}],"system":)" + system + "}";
+  };
+  const auto prompt = [&](const std::string& system) {
+    return prompt_of("/v1/messages", body(system));
+  };
+  const std::string header = "x-anthropic-billing-header: cc_version=2.1.0; cch=8f21c;";
+  const std::string plain = prompt(R"("Be brief.\nNow.")");
+  EXPECT_THAT(plain, HasSubstr("system\nBe brief.\nNow."));
+  EXPECT_EQ(prompt('"' + header + R"(\nBe brief.\nNow.")"), plain);
+  EXPECT_EQ(prompt(R"([{"type":"text","text":")" + header +
+                   R"("},{"type":"text","text":"Be brief.\nNow."}])"),
+            plain);
+  EXPECT_THAT(prompt('"' + header + '"'), Not(HasSubstr("system")));
+  EXPECT_THAT(prompt(R"("Not )" + header + '"'), HasSubstr("billing"));
+}
+
 }  // namespace
 }  // namespace quire::server

@@ -17,6 +17,15 @@ void join(std::string_view text, std::string& out) {
   out += text;
 }
 
+// Removes the line that Claude Code puts before its system prompt. It differs in every request, so
+// the prefix cache would not find what follows it.
+void remove_billing_header(std::string& system) {
+  if (!system.starts_with("x-anthropic-billing-header:")) return;
+  const size_t end = system.find('\n');
+  const size_t prompt = end == std::string::npos ? end : system.find_first_not_of("\r\n", end);
+  system.erase(0, prompt);
+}
+
 class MessagesFields {
  public:
   MessagesFields(ChatRequest& request, const RequestDefaults& defaults, MessagesUse use)
@@ -124,7 +133,9 @@ FieldError MessagesFields::read_max_tokens(const Path& path, Element value) {
 }
 
 FieldError MessagesFields::read_system(const Path& path, Element value) {
-  return read_content(path, value, system_);
+  QUIRE_RETURN_IF_FIELD_ERROR(read_content(path, value, system_));
+  remove_billing_header(system_);
+  return {};
 }
 
 FieldError MessagesFields::read_stops(const Path& path, Element value) {
