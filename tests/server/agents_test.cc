@@ -103,5 +103,72 @@ TEST_F(AgentsTest, TheBillingHeaderIsNoPartOfThePrompt) {
   EXPECT_THAT(prompt(R"("Not )" + header + '"'), HasSubstr("billing"));
 }
 
+TEST_F(AgentsTest, EffortsMeanTheSameOnAllRoutes) {
+  ServiceConfig config;
+  config.reasoning_parser = "think";
+  start(std::move(config));
+  const auto efforts = [&](const std::string& effort) {
+    const std::string user = R"("messages":[{"role":"user","content":"Q"}])";
+    const std::string value = '"' + effort + '"';
+    return std::vector<std::string>{
+        prompt_of("/v1/chat/completions", "{" + user + R"(,"reasoning_effort":)" + value + "}"),
+        prompt_of("/v1/responses", R"({"input":"Q","reasoning":{"effort":)" + value + "}}"),
+        prompt_of("/v1/messages", R"({"max_tokens":9,"thinking":{"type":"adaptive"},)" + user +
+                                      R"(,"output_config":{"effort":)" + value + "}}")};
+  };
+  constexpr std::string_view kShow =
+      "{{ messages[0].content }} {{ enable_thinking }} {{ reasoning_effort }}";
+  engine_.use_template(std::string(kShow));
+  EXPECT_THAT(efforts("none"), ::testing::Each("Q False low"));
+  EXPECT_THAT(efforts("minimal"), ::testing::Each("Q True low"));
+  EXPECT_THAT(efforts("high"), ::testing::Each("Q True high"));
+  engine_.use_template(std::string(kShow) +
+                       "{% if reasoning_effort == 'none' or "
+                       "reasoning_effort == \"minimal\" %}!{% endif %}");
+  EXPECT_THAT(efforts("none"), ::testing::Each("Q False none!"));
+  EXPECT_THAT(efforts("minimal"), ::testing::Each("Q True minimal!"));
+  // A template that cannot read the effort: the response says so.
+  engine_.use_template("{{ messages[0].content }}");
+  EXPECT_THAT(efforts("high"), ::testing::Each("Q"));
+  EXPECT_EQ(header(response_, "x-quire-ignored"), "output_config.effort");
+  engine_.use_template("{{ messages[0].content }} {{ enable_thinking }}");
+  EXPECT_THAT(efforts("none"), ::testing::Each("Q False"));
+  EXPECT_EQ(header(response_, "x-quire-ignored"), "");
+}
+
+TEST_F(AgentsTest, EmptyListsMeanAbsent) {
+  engine_.use_template(std::string(kChatMl));
+  const std::string user = R"({"role":"user","content":"Q"})";
+  const std::string plain = chat(user);
+  for (const char* const field : {"tools", "stop", "bad_words", "documents", "guided_choice",
+                                  "allowed_token_ids", "stop_token_ids", "modalities"}) {
+    EXPECT_EQ(chat(user, R"(,")" + std::string(field) + R"(":[])"), plain) << field;
+  }
+  EXPECT_EQ(chat(user, R"(,"structured_outputs":{"choice":[]})"), plain);
+  EXPECT_EQ(prompt_of("/v1/responses", R"({"input":"Q","tools":[],"include":[]})"), plain);
+  EXPECT_EQ(prompt_of("/v1/messages", R"({"max_tokens":9,"tools":[],"system":[],)"
+                                      R"("stop_sequences":[],"messages":[)" +
+                                          user + "]}"),
+            plain);
+  engine_.use_template(
+      "{% for m in messages %}{{ m.content }}{{ m.tool_calls is defined }}"
+      "{% endfor %}");
+  EXPECT_EQ(chat(R"({"role":"assistant","content":"A","tool_calls":[]})"), "AFalse");
+}
+
+TEST_F(AgentsTest, BothNamesOfReasoningAreRead) {
+  engine_.use_template(
+      "{% for m in messages %}{{ m.reasoning_content }}-{{ m.thinking }}-"
+      "{{ m.content }}{% endfor %}");
+  for (const std::string name : {"reasoning", "reasoning_content"}) {
+    EXPECT_EQ(chat(R"({"role":"assistant","content":"A",")" + name + R"(":"hm"})"), "hm-hm-A");
+  }
+  EXPECT_EQ(prompt_of("/v1/messages", R"({"max_tokens":9,"messages":[{"role":"user","content":[]},)"
+                                      R"({"role":"assistant","content":[{"type":"thinking",)"
+                                      R"("thinking":"hm","signature":"s"},{"type":"text",)"
+                                      R"("text":"A"}]},{"role":"user","content":"B"}]})"),
+            "hm-hm-A--B");
+}
+
 }  // namespace
 }  // namespace quire::server

@@ -263,7 +263,6 @@ TEST_F(MessagesApi, RefusesByNameWithTheRemedy) {
           {body_with(R"("thinking":{"type":"enabled","budget_tokens":1024})"),
            "thinking.budget_tokens; got 1024, expected less than max_tokens, which is 9"},
           {body_with(R"("mcp_servers":[{}])"), "mcp_servers; got a list of 1"},
-          {body_with(R"("output_config":{"effort":"high"})"), "output_config.effort; got"},
           {body_with(R"("stop_sequences":[""])"), "stop_sequences; got an empty string"},
           {body_with(R"("n":2)"), "n; got 2"},
       });

@@ -380,8 +380,6 @@ TEST_F(ResponsesApi, RefusesByNameWithTheRemedy) {
       {R"({"input":"q","messages":[]})", "messages; got a list of 0, expected input"},
       {R"({"input":"q","n":2})", "n; got 2, expected 1: a request of this API has one response"},
       {R"({"input":"q","metadata":{"a":1}})", "metadata.a; got 1, expected a string"},
-      {R"({"input":"q","reasoning":{"effort":"high"}})",
-       "reasoning.effort; got a reasoning effort"},
       {R"({"input":"q","text":{"format":{"type":"xml"}}})", "text.format.type; got 'xml'"},
       {R"({"input":"q","text":{"format":{"type":"json_schema"}}})",
        "text.format; got the type 'json_schema' without a schema"},

@@ -114,7 +114,8 @@ FieldTable<MessagesFields> MessagesFields::table() {
 
 FieldTable<MessagesFields> MessagesFields::config_table() {
   static constexpr auto kTable = std::to_array<BodyField<MessagesFields>>({
-      {{"effort", kTextValue, "The model's chat template must use it."},
+      {{"effort", kTextValue,
+        "`none`: off. A template that does not read it: named in `x-quire-ignored`."},
        call<&MessagesFields::read_effort>},
       {{"format", schema("an object", "MessagesFormat"), "`json_schema` with a schema."},
        call<&MessagesFields::read_format>},
@@ -175,7 +176,9 @@ FieldError MessagesFields::read_output_config(const Path& path, Element value) {
 FieldError MessagesFields::read_effort(const Path& path, Element value) {
   std::string effort;
   QUIRE_RETURN_IF_FIELD_ERROR(read_text(path, value, effort));
-  return chat_.set_reasoning_effort(path, effort);
+  if (effort == "none") thinks_ = false;
+  chat_.set_reasoning_effort(path, effort);
+  return {};
 }
 
 FieldError MessagesFields::read_format(const Path& path, Element value) {

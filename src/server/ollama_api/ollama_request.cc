@@ -194,7 +194,8 @@ FieldError OllamaFields::read_think(const Path& path, Element value) {
     return unexpected(path, value, "true, false, 'low', 'medium', 'high' or 'max'");
   }
   thinks_ = true;
-  return chat_.set_reasoning_effort(path, level);
+  chat_.set_reasoning_effort(path, level);
+  return {};
 }
 
 // Reads seconds, or a duration such as "1h30m". The model stays loaded in any case.

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "server/openai/reasoning_fields.h"
 #include "server/tools/output_parser.h"
 
 namespace quire::server {
@@ -123,10 +124,8 @@ void ChatBuilder::add_call(TemplateCall call) {
   messages.back().tool_calls.push_back(std::move(call));
 }
 
-FieldError ChatBuilder::set_reasoning_effort(const Path& path, std::string_view effort) {
-  QUIRE_RETURN_IF_FIELD_ERROR(check_effort(path, defaults));
-  add_entry("reasoning_effort", Value::string(effort), variables_);
-  return {};
+void ChatBuilder::set_reasoning_effort(const Path& path, std::string_view effort) {
+  if (!add_effort(effort, defaults, variables_)) request.ignored.push_back(path.text());
 }
 
 void ChatBuilder::set_thinking(bool is_wanted) {
@@ -147,7 +146,7 @@ Value ChatBuilder::message_value(const TemplateMessage& message, uint32_t owner,
   add_entry("role", Value::string(message.role), entries);
   add_entry("content", Value::string(with_marker(message.content, marker), owner), entries);
   if (!message.reasoning.empty()) {
-    add_entry("reasoning_content", Value::string(message.reasoning), entries);
+    add_reasoning(Value::string(message.reasoning), defaults, entries);
   }
   if (!message.tool_calls.empty()) {
     std::vector<Value> calls;

@@ -63,8 +63,9 @@ class ChatBuilder {
   // Adds a call to the last message, which is the assistant's.
   void add_call(TemplateCall call);
 
-  // Sets a variable of the template. Refuses a reasoning effort that the template ignores.
-  FieldError set_reasoning_effort(const Path& path, std::string_view effort);
+  // Sets the variables of the template, see add_effort(). An effort that it does not read is named
+  // in request.ignored.
+  void set_reasoning_effort(const Path& path, std::string_view effort);
   // Switches reasoning on or off in templates that can do so; in others it has no effect.
   void set_thinking(bool is_wanted);
 

@@ -10,6 +10,7 @@
 #include "jinja/chat_template.h"
 #include "jinja/python_text.h"
 #include "server/openai/generation_fields.h"
+#include "server/openai/reasoning_fields.h"
 #include "server/tools/output_parser.h"
 
 namespace quire::server {
@@ -145,12 +146,13 @@ FieldError read_message(const Path& path, Element value, const RequestDefaults& 
     return missing(Path(path, "content"), "a string or a list of parts");
   }
   Entries message;
+  Value reasoning;
   add_entry("role", Value::string(role), message);
   // Few templates handle a message without content, so it becomes an empty string.
   const std::string marked = is_last ? with_marker(text, conversation.final_marker) : text;
   add_entry("content", Value::string(marked, values.owner), message);
   for (const auto& [name, field] : fields) {
-    if (name == "role" || name == "content" || field.is_null()) continue;
+    if (name == "role" || name == "content" || is_absent(field)) continue;
     Value field_value;
     if (name == "tool_calls") {
       QUIRE_RETURN_IF_FIELD_ERROR(read_tool_calls(Path(path, name), field, values, field_value));
@@ -160,8 +162,10 @@ FieldError read_message(const Path& path, Element value, const RequestDefaults& 
       }
       QUIRE_RETURN_IF_FIELD_ERROR(values.convert(Path(path, name), field, field_value));
     }
+    if (name == "reasoning" || name == "reasoning_content") reasoning = field_value;
     add_entry(name, std::move(field_value), message);
   }
+  if (!reasoning.is_none()) add_reasoning(reasoning, defaults, message);
   out = make_dict(std::move(message));
   return {};
 }
@@ -301,7 +305,8 @@ FieldTable<ConversationFields> ConversationFields::table() {
         "The model's chat template must use them."},
        into<&C::documents>},
       {kTemplateKwargsField, into<&C::template_kwargs>},
-      {{"reasoning_effort", kTextValue, "The model's chat template must use it."},
+      {{"reasoning_effort", kTextValue,
+        "`none`: off. A template that does not read it: named in `x-quire-ignored`."},
        into<&C::reasoning_effort>},
       {{"add_generation_prompt", kBoolean, "The prompt ends with the start of an answer."},
        into<&C::add_generation_prompt>},
@@ -315,13 +320,6 @@ FieldTable<ConversationFields> ConversationFields::table() {
 
 bool template_ignores(const RequestDefaults& defaults, std::string_view variable) {
   return !defaults.chat_template.empty() && !mentions_variable(defaults.chat_template, variable);
-}
-
-FieldError check_effort(const Path& path, const RequestDefaults& defaults) {
-  if (!template_ignores(defaults, "reasoning_effort")) return {};
-  return field_error(path,
-                     "got a reasoning effort, but the model's chat template does not use it; "
-                     "expected no such field");
 }
 
 FieldError read_role(const Path& path, const simdjson::dom::object& fields,
@@ -385,7 +383,7 @@ FieldError read_conversation(const ConversationFields& fields, std::span<const T
   if (fields.reasoning_effort) {
     std::string effort;
     QUIRE_RETURN_IF_FIELD_ERROR(read_text("reasoning_effort", *fields.reasoning_effort, effort));
-    add_entry("reasoning_effort", Value::string(effort), variables);
+    out.ignores_effort = !add_effort(effort, defaults, variables);
   }
   if (fields.template_kwargs) {
     QUIRE_RETURN_IF_FIELD_ERROR(

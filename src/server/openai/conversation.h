@@ -41,6 +41,7 @@ struct Conversation {
   std::string final_role;     // of the last message
   std::string final_content;  // text of the last message
   std::string final_marker;   // random text at the end of final_content in `variables`; empty: none
+  bool ignores_effort = false;  // the template does not read reasoning_effort
 };
 
 // Converts the JSON of one request into values of the template. The number of values is bounded,
@@ -98,9 +99,6 @@ FieldError read_allowed_tools(const Path& path, const simdjson::dom::object& fie
 // Checks the choice of tools against the other fields of the request and against the chat template:
 // if the template ignores tools, the model would not receive them.
 FieldError check_tools(const ChatRequest& request, const RequestDefaults& defaults);
-
-// Refuses a reasoning effort that the chat template ignores.
-FieldError check_effort(const Path& path, const RequestDefaults& defaults);
 
 // Reads a message's role. `developer` becomes `system` if the template does not mention it. A role
 // that is not among the usual ones must be in the template.

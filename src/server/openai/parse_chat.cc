@@ -147,15 +147,14 @@ FieldError ChatFields::finish_tools() {
   return check_tools(request_, defaults_);
 }
 
-// Refuses fields that the chat template ignores, because the model would not receive them.
+// Refuses documents that the chat template ignores, because the model would not receive them.
 FieldError ChatFields::check_template() const {
   if (conversation_.documents && template_ignores(defaults_, "documents")) {
     return field_error("documents",
                        "got documents, but the model's chat template does not use them; expected "
                        "no such field");
   }
-  return conversation_.reasoning_effort ? check_effort("reasoning_effort", defaults_)
-                                        : FieldError();
+  return {};
 }
 
 FieldError ChatFields::finish_logprobs() {
@@ -183,6 +182,7 @@ FieldError ChatFields::finish() {
   QUIRE_RETURN_IF_FIELD_ERROR(
       read_conversation(conversation_, shows_tools ? request_.tools : std::span<const Tool>(),
                         defaults_, conversation));
+  if (conversation.ignores_effort) request_.ignored.emplace_back("reasoning_effort");
   if (echo_ && conversation.final_role == "assistant") {
     request_.echoed_message = conversation.final_content;
   }

@@ -35,6 +35,9 @@ struct GenerationRequest {
   bool return_prompt_logprobs = false;      // set by prompt_logprobs, not by echo
   bool return_token_ids = false;            // vLLM's field: ids in addition to the text
   bool return_tokens_as_token_ids = false;  // vLLM's field: "token_id:123" in logprobs
+  // The parts of the request that have no effect here although clients expect one, by their path:
+  // "tools.web_search". They are named in the header x-quire-ignored and in the log.
+  std::vector<std::string> ignored;
 };
 
 // A prompt as text, or as token ids if these are not empty.

@@ -99,6 +99,13 @@ void write_tool_call(std::string_view id, std::string_view name, std::string_vie
   json.end_object();
 }
 
+// Clients read one of these names.
+void write_reasoning(std::string_view reasoning, JsonWriter& json) {
+  if (reasoning.empty()) return;
+  json.field("reasoning_content", reasoning);
+  json.field("reasoning", reasoning);
+}
+
 void write_message(const ChatRequest& request, const ParsedMessage& message, JsonWriter& json) {
   json.key("message");
   json.begin_object();
@@ -111,9 +118,7 @@ void write_message(const ChatRequest& request, const ParsedMessage& message, Jso
   }
   json.key("refusal");
   json.null();
-  if (request.include_reasoning && !message.reasoning.empty()) {
-    json.field("reasoning_content", message.reasoning);
-  }
+  if (request.include_reasoning) write_reasoning(message.reasoning, json);
   if (!message.tool_calls.empty()) {
     json.key("tool_calls");
     json.begin_array();
@@ -130,9 +135,7 @@ void write_message(const ChatRequest& request, const ParsedMessage& message, Jso
 void write_delta(const ChatRequest& request, const MessageDelta& delta, JsonWriter& json) {
   json.key("delta");
   json.begin_object();
-  if (request.include_reasoning && !delta.reasoning.empty()) {
-    json.field("reasoning_content", delta.reasoning);
-  }
+  if (request.include_reasoning) write_reasoning(delta.reasoning, json);
   if (!delta.content.empty()) json.field("content", delta.content);
   if (!delta.tool_calls.empty()) {
     json.key("tool_calls");

@@ -249,7 +249,6 @@ class ResponsesFields {
   std::optional<Element> tool_choice_;
   std::string system_;  // the instructions
   std::optional<int> top_logprobs_;
-  std::optional<bool> thinks_;
   bool has_logprobs_ = false;
   size_t num_repeated_bytes_ = 0;
 };
@@ -285,7 +284,7 @@ FieldTable<ResponsesFields> ResponsesFields::table() {
       {{"text", schema("an object", "ResponseText"), "The format of the output."},
        call<&R::read_text_field>},
       {{"reasoning", schema("an object", "ResponseReasoning"),
-        "The effort is `none`, or a value that the model's chat template uses."},
+        "`effort` `none`: off. A template that does not read it: named in `x-quire-ignored`."},
        call<&R::read_reasoning>},
       {{"include",
         list_of(R"({"enum":["message.output_text.logprobs",
@@ -392,8 +391,8 @@ FieldError ResponsesFields::read_reasoning(const Path& path, Element value) {
   const Path at(path, "effort");
   std::string effort;
   QUIRE_RETURN_IF_FIELD_ERROR(read_text(at, effort_value, effort));
-  thinks_ = effort != "none";
-  return *thinks_ ? chat_.set_reasoning_effort(at, effort) : FieldError();
+  chat_.set_reasoning_effort(at, effort);
+  return {};
 }
 
 FieldError ResponsesFields::read_metadata(const Path& path, Element value) {
@@ -546,7 +545,6 @@ FieldError ResponsesFields::finish() {
   QUIRE_RETURN_IF_FIELD_ERROR(read_input());
   chat_.choose_by_default();
   if (tool_choice_) QUIRE_RETURN_IF_FIELD_ERROR(read_tool_choice("tool_choice", *tool_choice_));
-  if (thinks_) chat_.set_thinking(*thinks_);
   request_.top_logprobs = top_logprobs_.value_or(0);
   if (request_.top_logprobs > 0 && !has_logprobs_) {
     return field_error("top_logprobs", fmt::format("got {} without logprobs, expected include to "

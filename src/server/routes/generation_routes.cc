@@ -314,8 +314,16 @@ void post_completions(ServerState& state, RequestContext&& context) {
                       });
 }
 
+void report_ignored(RequestContext& context, const std::vector<std::string>& ignored) {
+  if (ignored.empty()) return;
+  const std::string list = fmt::format("{}", fmt::join(ignored, ", "));
+  log_info("[server] request {}: parts without effect: {}", context.log.id, list);
+  context.response_headers.emplace_back("x-quire-ignored", list);
+}
+
 void generate_chat(ServerState& state, RequestContext&& context, ChatRequest&& chat,
                    const std::string& response_id, const MakeChatWriter& make_writer) {
+  report_ignored(context, chat.ignored);
   if (refuse_unknown_model(state, context, chat.model)) return;
   // Refuses the request before rendering and tokenizing if there is no capacity.
   const Status capacity =

@@ -114,7 +114,7 @@ TEST(ParseChat, RefusesWrongFields) {
   EXPECT_EQ(refused_hello(R"("chat_template": "{{ 1 }}")"), "chat_template");
   EXPECT_EQ(refused_hello(R"("chat_template_kwargs": {"chat_template": "x"})"),
             "chat_template_kwargs.chat_template");
-  EXPECT_EQ(refused_hello(R"("chat_template_kwargs": [])"), "chat_template_kwargs");
+  EXPECT_EQ(refused_hello(R"("chat_template_kwargs": [1])"), "chat_template_kwargs");
   EXPECT_EQ(refused_hello(R"("documents": {})"), "documents");
   EXPECT_EQ(refused_hello(R"("modalities": ["audio"])"), "modalities");
   EXPECT_EQ(refused_hello(R"("reasoning_effort": 1)"), "reasoning_effort");
@@ -296,7 +296,8 @@ TEST(ParseChat, RefusesFieldsThatTheTemplateIgnores) {
   EXPECT_EQ(param("{% if tools %}", tools), "accepted");
   EXPECT_EQ(param(kPlain, R"("documents": [{"title": "t"}])"), "documents");
   EXPECT_EQ(param("{{documents}}", R"("documents": [{"title": "t"}])"), "accepted");
-  EXPECT_EQ(param(kPlain, R"("reasoning_effort": "low")"), "reasoning_effort");
+  EXPECT_EQ(param(kPlain, R"("documents": [])"), "accepted");
+  EXPECT_EQ(param(kPlain, R"("reasoning_effort": "low")"), "accepted");
   EXPECT_EQ(param("{{ reasoning_effort", R"("reasoning_effort": "low")"), "accepted");
 }
 
