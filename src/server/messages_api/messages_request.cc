@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "server/openai/chat_builder.h"
+#include "server/openai/tool_kinds.h"
 
 namespace quire::server {
 namespace {
@@ -59,6 +60,7 @@ class MessagesFields {
   FieldError read_thinking_block(const Path& path, const simdjson::dom::object& fields);
   FieldError read_tool_use(const Path& path, const simdjson::dom::object& fields);
   FieldError read_tool_result(const Path& path, const simdjson::dom::object& fields);
+  FieldError read_hosted_result(const Path& path, const simdjson::dom::object& fields);
 
   // The last message if it has this role; otherwise a new one.
   TemplateMessage& message_of(const std::string& role) {
@@ -100,7 +102,7 @@ FieldTable<MessagesFields> MessagesFields::table() {
         "The effort of the reasoning, and the format of the output."},
        call<&M::read_output_config>},
       {{"tools", list_of("MessagesTool", kRequestLimits.max_tools),
-        "With `auto`, the model's chat template must use them. Tools of other types are refused."},
+        "The model's chat template must use them. Hosted tools: named in `x-quire-ignored`."},
        call<&M::read_tools>},
       {{"tool_choice", schema("an object", "MessagesToolChoice"),
         "`auto`, `any`, `none`, or `tool` with a name."},
@@ -193,8 +195,12 @@ FieldError MessagesFields::read_tools(const Path& path, Element value) {
         std::string_view name;
         if (!fields["type"].get(type) && !type.is_null() &&
             (type.get_string().get(name) || name != "custom")) {
-          return unexpected(Path(at, "type"), type,
-                            "'custom', with a schema: this server has no tools of its own");
+          if (!is_hosted_tool(name)) {
+            return unexpected(Path(at, "type"), type,
+                              "'custom', with a schema, or a tool that Anthropic defines");
+          }
+          ignore_tool(name, request_.ignored);
+          return {};
         }
         if (fields["input_schema"].error() != simdjson::SUCCESS) {
           return missing(Path(at, "input_schema"), "a JSON schema");
@@ -262,6 +268,19 @@ FieldError MessagesFields::read_tool_result(const Path& path, const simdjson::do
   return chat_.add_tool_result(Path(path, "tool_use_id"), id, std::move(text));
 }
 
+// Reads what a tool that Anthropic ran has found, "web_search_tool_result".
+FieldError MessagesFields::read_hosted_result(const Path& path,
+                                              const simdjson::dom::object& fields) {
+  std::string id;
+  QUIRE_RETURN_IF_FIELD_ERROR(read_required(path, fields, "tool_use_id", id));
+  Element content;
+  std::string_view text;
+  if (fields["content"].get(content)) return missing(Path(path, "content"), "the result");
+  return chat_.add_tool_result(
+      Path(path, "tool_use_id"), id,
+      content.get_string().get(text) ? readable_json(content) : std::string(text));
+}
+
 FieldError MessagesFields::read_block(const Path& path, const simdjson::dom::object& fields,
                                       const std::string& role) {
   std::string type;
@@ -273,9 +292,11 @@ FieldError MessagesFields::read_block(const Path& path, const simdjson::dom::obj
     return {};
   }
   const bool is_assistant = role == "assistant";
-  if (is_assistant && type == "tool_use") return read_tool_use(path, fields);
+  const bool is_call = type == "tool_use" || type == "server_tool_use" || type == "mcp_tool_use";
+  if (is_assistant && is_call) return read_tool_use(path, fields);
   if (is_assistant && type == "thinking") return read_thinking_block(path, fields);
   if (role == "user" && type == "tool_result") return read_tool_result(path, fields);
+  if (role != "system" && type.ends_with("_tool_result")) return read_hosted_result(path, fields);
   return unexpected(Path(path, "type"), fields["type"].value_unsafe(),
                     is_assistant     ? "'text', 'tool_use' or 'thinking'"
                     : role == "user" ? "'text' or 'tool_result', the types that the model reads"

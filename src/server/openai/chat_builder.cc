@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "server/openai/reasoning_fields.h"
+#include "server/openai/tool_kinds.h"
 #include "server/tools/output_parser.h"
 
 namespace quire::server {
@@ -84,6 +85,13 @@ FieldError ChatBuilder::add_tool(const Path& path, const simdjson::dom::object& 
   tools_.emplace_back(request.tools.back().name,
                       Value::dict({{"type", Value::string("function")},
                                    {"function", make_dict(std::move(function))}}));
+  return {};
+}
+
+FieldError ChatBuilder::add_custom_tool(const Path& path, const simdjson::dom::object& fields) {
+  Value shown;
+  QUIRE_RETURN_IF_FIELD_ERROR(read_custom_tool(path, fields, request.tools, shown));
+  tools_.emplace_back(request.tools.back().name, std::move(shown));
   return {};
 }
 

@@ -49,6 +49,8 @@ class ChatBuilder {
   // Reads a tool whose `fields` contain the name, the description and the schema of the parameters.
   FieldError add_tool(const Path& path, const simdjson::dom::object& fields,
                       std::string_view parameters_name);
+  // Reads a tool with free text, see tool_kinds.h.
+  FieldError add_custom_tool(const Path& path, const simdjson::dom::object& fields);
   // Sets the default choice if the request has none. Call it after the tools were read.
   void choose_by_default();
   // Forces a call of this tool, which must have been added.

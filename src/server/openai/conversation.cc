@@ -11,6 +11,7 @@
 #include "jinja/python_text.h"
 #include "server/openai/generation_fields.h"
 #include "server/openai/reasoning_fields.h"
+#include "server/openai/tool_kinds.h"
 #include "server/tools/output_parser.h"
 
 namespace quire::server {
@@ -76,9 +77,32 @@ bool take_values(Element value, size_t& num_left) {
   return true;
 }
 
+// Reads {"id", "type": "custom", "custom": {"name", "input"}}.
+FieldError read_custom_call(const Path& path, const simdjson::dom::object& fields,
+                            const simdjson::dom::object& custom, const TemplateValues& values,
+                            Value& out) {
+  std::string id;
+  std::string name;
+  std::string input;
+  const Path custom_path(path, "custom");
+  QUIRE_RETURN_IF_FIELD_ERROR(read_optional(path, fields, "id", id));
+  QUIRE_RETURN_IF_FIELD_ERROR(read_required(custom_path, custom, "name", name));
+  QUIRE_RETURN_IF_FIELD_ERROR(read_required(custom_path, custom, "input", input));
+  out = Value::dict(
+      {{"id", Value::string(id)},
+       {"type", Value::string("function")},
+       {"function", Value::dict({{"name", Value::string(name, values.owner)},
+                                 {"arguments", custom_arguments(input, values.owner)}})}});
+  return {};
+}
+
 FieldError read_tool_call(const Path& path, Element value, TemplateValues& values, Value& out) {
   simdjson::dom::object fields;
   QUIRE_RETURN_IF_FIELD_ERROR(read_object(path, value, fields));
+  simdjson::dom::object custom;
+  if (!fields["custom"].get_object().get(custom)) {
+    return read_custom_call(path, fields, custom, values, out);
+  }
   const Path function_path(path, "function");
   simdjson::dom::object function_fields;
   QUIRE_RETURN_IF_FIELD_ERROR(read_required(path, fields, "function", function_fields));
@@ -190,15 +214,23 @@ FieldError read_messages(Element value, const RequestDefaults& defaults, Templat
   return {};
 }
 
-// Converts those tools of the request whose names are in `shown`, without changes. read_tools() has
-// checked all tools.
+// Converts those tools of the request whose names are in `shown`: functions without changes.
+// read_tools() has checked all tools.
 FieldError read_shown_tools(simdjson::dom::array tools, std::span<const Tool> shown,
                             TemplateValues& values, Value& out) {
   std::vector<Value> read;
   for (const Element tool : tools) {
-    const Element name = tool["function"]["name"].value_unsafe();
-    if (find_tool(shown, name.get_string().value_unsafe()) == nullptr) continue;
-    QUIRE_RETURN_IF_FIELD_ERROR(values.convert("tools", tool, read.emplace_back()));
+    simdjson::dom::object custom;
+    const bool is_custom = !tool["custom"].get_object().get(custom);
+    std::string_view name;
+    if (tool[is_custom ? "custom" : "function"]["name"].get_string().get(name)) continue;
+    if (find_tool(shown, name) == nullptr) continue;
+    if (is_custom) {
+      std::vector<Tool> unused;
+      QUIRE_RETURN_IF_FIELD_ERROR(read_custom_tool("tools", custom, unused, read.emplace_back()));
+    } else {
+      QUIRE_RETURN_IF_FIELD_ERROR(values.convert("tools", tool, read.emplace_back()));
+    }
   }
   out = Value::list(std::move(read));
   return {};

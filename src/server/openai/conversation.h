@@ -69,8 +69,10 @@ FieldError read_conversation(const ConversationFields& fields, std::span<const T
 // Moves the variables out, and the continuation if the request asked for continue_final_message.
 TemplateInput template_input(Conversation&& conversation);
 
-// Reads the tools, whose names must differ.
-FieldError read_tools(Element value, const RequestLimits& limits, std::vector<Tool>& out);
+// Reads the functions and the tools with free text, whose names must differ, and names the others
+// in `ignored`.
+FieldError read_tools(Element value, const RequestLimits& limits, std::vector<Tool>& out,
+                      std::vector<std::string>& ignored);
 // Returns the tool with this name, or null.
 const Tool* find_tool(std::span<const Tool> tools, std::string_view name);
 
@@ -90,7 +92,7 @@ FieldError read_function_fields(const Path& path, const simdjson::dom::object& f
 
 // Reads {"mode": "auto" or "required", "tools": […]} and drops all tools that are not in the list.
 // `read_name` reads the name of one tool, whose place depends on the API, and checks that the tool
-// exists.
+// exists; the name of a hosted tool is empty.
 using ReadToolName = std::function<FieldError(const Path& path, Element tool, std::string& name)>;
 FieldError read_allowed_tools(const Path& path, const simdjson::dom::object& fields,
                               const RequestLimits& limits, const ReadToolName& read_name,

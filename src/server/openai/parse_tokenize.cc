@@ -60,8 +60,9 @@ FieldError TokenizeFields::finish() {
   }
   if (prompt_) return read_text("prompt", *prompt_, request_.prompt);
   std::vector<Tool> tools;
+  std::vector<std::string> ignored;
   if (conversation_.tools) {
-    QUIRE_RETURN_IF_FIELD_ERROR(read_tools(*conversation_.tools, defaults_.limits, tools));
+    QUIRE_RETURN_IF_FIELD_ERROR(read_tools(*conversation_.tools, defaults_.limits, tools, ignored));
   }
   Conversation conversation;
   QUIRE_RETURN_IF_FIELD_ERROR(read_conversation(conversation_, tools, defaults_, conversation));

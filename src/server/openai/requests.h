@@ -61,6 +61,7 @@ enum class ToolChoice { kNone, kAuto, kRequired, kNamed };
 struct Tool {
   std::string name;
   std::string parameters;  // JSON schema; "{}" if the request gives none
+  bool is_custom = false;  // its input is free text, see tool_kinds.h
 };
 
 // The last message of a request with continue_final_message. continue_from() cuts the rendered

@@ -2,6 +2,7 @@
 
 #include "base/json_writer.h"
 #include "server/openai/response_fields.h"
+#include "server/openai/tool_kinds.h"
 
 namespace quire::server {
 namespace {
@@ -86,8 +87,18 @@ void write_logprobs(const ChatRequest& request, const std::vector<int32_t>& ids,
                       json);
 }
 
-void write_tool_call(std::string_view id, std::string_view name, std::string_view arguments,
-                     JsonWriter& json) {
+// Writes a call or a piece of one. The calls of custom tools come whole.
+void write_tool_call(const ChatRequest& request, std::string_view id, std::string_view name,
+                     std::string_view arguments, JsonWriter& json) {
+  if (is_custom_tool(request, name)) {
+    json.field("id", id);
+    json.field("type", "custom");
+    json.key("custom");
+    json.begin_object();
+    json.field("name", name);
+    json.field("input", custom_input(arguments));
+    return json.end_object();
+  }
   if (!id.empty()) {
     json.field("id", id);
     json.field("type", "function");
@@ -124,7 +135,7 @@ void write_message(const ChatRequest& request, const ParsedMessage& message, Jso
     json.begin_array();
     for (const ToolCall& call : message.tool_calls) {
       json.begin_object();
-      write_tool_call(call.id, call.name, call.arguments, json);
+      write_tool_call(request, call.id, call.name, call.arguments, json);
       json.end_object();
     }
     json.end_array();
@@ -143,7 +154,7 @@ void write_delta(const ChatRequest& request, const MessageDelta& delta, JsonWrit
     for (const ToolCallDelta& piece : delta.tool_calls) {
       json.begin_object();
       json.field("index", piece.index);
-      write_tool_call(piece.id, piece.name, piece.arguments, json);
+      write_tool_call(request, piece.id, piece.name, piece.arguments, json);
       json.end_object();
     }
     json.end_array();

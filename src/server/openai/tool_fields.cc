@@ -1,4 +1,4 @@
-// The tools of a request: functions, and the choice among them.
+// The tools of a request: functions, tools with free text, and the choice among them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "server/openai/conversation.h"
 #include "server/openai/generation_fields.h"
+#include "server/openai/tool_kinds.h"
 
 namespace quire::server {
 
@@ -68,7 +69,12 @@ FieldError read_allowed_tools(const Path& path, const simdjson::dom::object& fie
   std::erase_if(request.tools, [&](const Tool& tool) {
     return std::ranges::find(allowed, tool.name) == allowed.end();
   });
-  request.tool_choice = mode == "required" ? ToolChoice::kRequired : ToolChoice::kAuto;
+  if (mode == "required" && request.tools.empty()) {
+    return unexpected(tools_path, list, "at least one tool that this server can offer");
+  }
+  request.tool_choice = mode == "required"      ? ToolChoice::kRequired
+                        : request.tools.empty() ? ToolChoice::kNone
+                                                : ToolChoice::kAuto;
   return {};
 }
 
@@ -79,18 +85,32 @@ FieldError read_function(const Path& path, Element value, std::string& name,
   Element type;
   std::string_view type_name = "function";
   if (!outer["type"].get(type) && (type.get_string().get(type_name) || type_name != "function")) {
-    return unexpected(Path(path, "type"), type, "'function'");
+    return unexpected(Path(path, "type"), type, "'function' or 'custom'");
   }
   QUIRE_RETURN_IF_FIELD_ERROR(read_required(path, outer, "function", fields));
   return read_required(Path(path, "function"), fields, "name", name);
 }
 
-FieldError read_tools(Element value, const RequestLimits& limits, std::vector<Tool>& out) {
+FieldError read_tools(Element value, const RequestLimits& limits, std::vector<Tool>& out,
+                      std::vector<std::string>& ignored) {
   const Path path("tools");
   simdjson::dom::array tools;
   QUIRE_RETURN_IF_FIELD_ERROR(read_list(path, value, static_cast<size_t>(limits.max_tools), tools));
+  size_t idx = 0;
   for (const Element tool : tools) {
-    const Path at(path, out.size());
+    const Path at(path, idx++);
+    std::string_view type;
+    if (!tool["type"].get_string().get(type) && is_hosted_tool(type)) {
+      ignore_tool(type, ignored);
+      continue;
+    }
+    if (type == "custom") {
+      simdjson::dom::object custom;
+      Value shown;
+      QUIRE_RETURN_IF_FIELD_ERROR(read_required(at, simdjson::dom::object(tool), "custom", custom));
+      QUIRE_RETURN_IF_FIELD_ERROR(read_custom_tool(Path(at, "custom"), custom, out, shown));
+      continue;
+    }
     simdjson::dom::object function;
     std::string name;
     QUIRE_RETURN_IF_FIELD_ERROR(read_function(at, tool, name, function));

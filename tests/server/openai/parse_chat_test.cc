@@ -199,7 +199,7 @@ TEST(ParseChat, TakesTools) {
   EXPECT_EQ(refused_hello(tools + R"(, "tool_choice": {"function": {"name": "x"}})"),
             "tool_choice.function.name");
   EXPECT_EQ(refused_hello(R"("tools": {})"), "tools");
-  EXPECT_EQ(refused_hello(R"("tools": [{"type": "web_search"}])"), "tools[0].type");
+  EXPECT_EQ(refused_hello(R"("tools": [{"type": "web_serch"}])"), "tools[0].type");
   EXPECT_EQ(refused_hello(R"("tools": [{"function": {}}])"), "tools[0].function.name");
   EXPECT_EQ(refused_hello(R"("tools": [{"function": {"name": "f", "parameters": 1}}])"),
             "tools[0].function.parameters");
