@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "server/agents_fixture.h"
+#include "server/call_or_text.h"
 
 namespace quire::server {
 namespace {
@@ -111,6 +112,124 @@ TEST_F(AgentToolsTest, CallsOfHostedToolsInAHistoryAreRendered) {
                 {"type":"text","text":"It is so."}]},{"role":"user","content":"R"}]})"),
               AllOf(HasSubstr(R"("query": "x")"), HasSubstr(R"("url":"u")"), HasSubstr("It is so."),
                     Not(HasSubstr("zzz"))));
+}
+
+// Allows the bytes of a text, and then nothing.
+class OneText final : public TokenConstraint {
+ public:
+  explicit OneText(std::string text) : text_(std::move(text)) {}
+  std::vector<uint32_t> allowed_tokens() override {
+    std::vector<uint32_t> mask(256 / 32);
+    if (done_ < text_.size()) mask[text_[done_] / 32U] |= 1U << text_[done_] % 32U;
+    return mask;
+  }
+  bool accept(int32_t token_id) override {
+    if (done_ >= text_.size() || text_[done_] != token_id) return false;
+    ++done_;
+    return true;
+  }
+  bool can_roll_back() const override { return true; }
+  bool rollback(int num_tokens) override {
+    done_ -= static_cast<size_t>(num_tokens);
+    return true;
+  }
+
+ private:
+  std::string text_;
+  size_t done_ = 0;
+};
+
+// The characters that a constraint allows after a text; "reject": not the text itself.
+std::string allowed_after(TokenConstraint& constraint, std::string_view text) {
+  for (const char c : text) {
+    if (!constraint.accept(c)) return "reject";
+  }
+  std::string allowed;
+  const std::vector<uint32_t> mask = constraint.allowed_tokens();
+  for (uint32_t c = 0; c < 128; ++c) {
+    if ((mask[c / 32] >> c % 32 & 1U) != 0) allowed += static_cast<char>(c);
+  }
+  return allowed;
+}
+
+TEST(CallOrText, AllowsTheTextOrACall) {
+  const testing::FakeEngine engine;  // one token per byte
+  const auto opening = std::make_shared<const CallOpening>(engine, "<tool>");
+  const auto make = [&] {
+    return call_or_text([] { return std::make_unique<OneText>("<to{}"); }, opening, engine)();
+  };
+  EXPECT_EQ(allowed_after(*make(), ""), "<");
+  EXPECT_EQ(allowed_after(*make(), "<to"), "o{");
+  EXPECT_EQ(allowed_after(*make(), "<to{"), "}");
+  EXPECT_EQ(allowed_after(*make(), "<to{}"), "");
+  EXPECT_EQ(allowed_after(*make(), "<too"), "l");
+  EXPECT_EQ(allowed_after(*make(), "<tool>").size(), 128U);
+  EXPECT_EQ(allowed_after(*make(), "<tool>anything").size(), 128U);
+  EXPECT_EQ(allowed_after(*make(), "<tx"), "reject");
+  EXPECT_EQ(allowed_after(*make(), "<to{x"), "reject");
+  const std::string call = "<tool>x";
+  for (size_t size = 0; size <= call.size(); ++size) {
+    for (size_t count = 0; count <= size; ++count) {
+      const auto constraint = make();
+      allowed_after(*constraint, call.substr(0, size));
+      ASSERT_TRUE(constraint->rollback(static_cast<int>(count)));
+      EXPECT_EQ(allowed_after(*constraint, ""),
+                allowed_after(*make(), call.substr(0, size - count)));
+    }
+  }
+}
+
+TEST_F(AgentToolsTest, AFormatLeavesACallPossible) {
+  ServiceConfig config;
+  config.tool_call_parser = "hermes";
+  std::vector<GrammarSpec> compiled;
+  config.constraints.compile = [&](const GrammarSpec& wanted) -> Result<ConstraintFactory> {
+    compiled.push_back(wanted);
+    return ConstraintFactory([] { return std::make_unique<OneText>("{}"); });
+  };
+  start(std::move(config));
+  engine_.use_template(std::string(kChatMl));
+  const std::string user = R"("messages":[{"role":"user","content":"Q"}])";
+  const std::string tools = R"(,"tools":[{"type":"function","function":{"name":"f"}}])";
+  const std::string format = R"("format":{"type":"json_schema","schema":{"type":"object"}})";
+  const std::vector<std::pair<std::string, std::string>> requests = {
+      {"/v1/chat/completions", user + tools + R"(,"response_format":{"type":"json_object"})"},
+      {"/v1/chat/completions", user + tools + R"(,"guided_json":{"type":"object"})"},
+      {"/v1/chat/completions", user + tools + R"(,"structured_outputs":{"regex":"a"})"},
+      {"/v1/responses",
+       R"("input":"Q","tools":[{"type":"function","name":"f"}],"text":{)" + format + "}"},
+      {"/v1/messages", user +
+                           R"(,"max_tokens":9,"tools":[{"name":"f","input_schema":{}}],)"
+                           R"("output_config":{)" +
+                           format + "}"},
+      {"/api/chat", user + tools + R"(,"stream":false,"format":"json")"}};
+  RequestId id = 0;
+  for (const auto& [path, fields] : requests) {
+    const auto exchange = call("POST", path, "{" + fields + "}");
+    const auto constraint = engine_.wait_for(++id).make_constraint();
+    EXPECT_EQ(allowed_after(*constraint, ""), "<{") << path;
+    EXPECT_EQ(allowed_after(*constraint, "<tool_call>").size(), 128U) << path;
+    engine_.say(id, R"(<tool_call>{"name":"f","arguments":{}}</tool_call>)", FinishReason::kStop);
+    EXPECT_THAT(exchange->wait().body, HasSubstr(R"("name":"f")")) << path;
+  }
+  // A choice that forces a call leaves the format nothing to bind.
+  compiled.clear();
+  const auto forced = call("POST", "/v1/chat/completions",
+                           "{" + requests[0].second + R"(,"tool_choice":"required"})");
+  EXPECT_EQ(allowed_after(*engine_.wait_for(++id).make_constraint(), ""), "{");
+  engine_.say(id, R"([{"name":"f","parameters":{}}])", FinishReason::kStop);
+  EXPECT_THAT(forced->wait().body, HasSubstr(R"("name":"f")"));
+  ASSERT_EQ(compiled.size(), 1U);
+  EXPECT_EQ(compiled[0].kind, GrammarSpec::Kind::kJsonSchema);
+  // Without tools, or with none to call, the format binds all text.
+  for (const std::string& more :
+       {tools + R"(,"tool_choice":"none")", std::string(R"(,"tools":[])")}) {
+    const auto plain = call("POST", "/v1/chat/completions",
+                            "{" + user + more + R"(,"response_format":{"type":"json_object"}})");
+    EXPECT_EQ(allowed_after(*engine_.wait_for(++id).make_constraint(), ""), "{") << more;
+    engine_.say(id, "{}", FinishReason::kStop);
+    plain->wait();
+  }
 }
 
 }  // namespace

@@ -64,7 +64,7 @@ FieldTable<ChatFields> ChatFields::table() {
   static constexpr auto kTable = std::to_array<BodyField<ChatFields>>({
       {{"tool_choice",
         schema("`none`, `auto`, `required`, a function or allowed_tools", "ToolChoice"),
-        "A choice that forces a call needs tools, and excludes other restrictions of the output."},
+        "A choice that forces a call needs tools. A format of the text then has no effect."},
        into<&ChatFields::tool_choice_>},
       {kParallelToolCallsField, into<&ChatRequest::parallel_tool_calls>},
       {{"max_completion_tokens", integer(1),

@@ -5,7 +5,6 @@
 
 #include "base/text.h"
 #include "server/openai/conversation.h"
-#include "server/openai/generation_fields.h"
 #include "server/openai/tool_kinds.h"
 
 namespace quire::server {
@@ -38,7 +37,6 @@ FieldError read_function_fields(const Path& path, const simdjson::dom::object& f
 }
 
 FieldError check_tools(const ChatRequest& request, const RequestDefaults& defaults) {
-  if (is_forced(request) && request.restriction) return second_restriction("tool_choice");
   if (request.tool_choice != ToolChoice::kAuto || !template_ignores(defaults, "tools")) return {};
   return field_error(
       "tools",

@@ -134,7 +134,7 @@ FieldTable<ResponsesFields> ResponsesFields::table() {
        call<&R::read_tools>},
       {{"tool_choice",
         schema("`none`, `auto`, `required`, a function or allowed_tools", "ResponseToolChoice"),
-        "A choice that forces a call needs tools, and excludes other restrictions of the output."},
+        "A choice that forces a call needs tools. A format of the text then has no effect."},
        into<&R::tool_choice_>},
       {kParallelToolCallsField, into<&ChatRequest::parallel_tool_calls>},
       {{"text", schema("an object", "ResponseText"), "The format of the output."},

@@ -62,6 +62,13 @@ void start_constrained(ServerState& state, WaitingRequest& waiting,
     if (error.param.empty()) error.param = generation.restriction->field;
     return waiting.refuse(error);
   }
+  if (generation.may_call) {
+    std::call_once(state.call_opening_once, [&] {
+      state.call_opening = std::make_shared<const CallOpening>(
+          state.engine, call_opening_text(state.config.tool_call_parser));
+    });
+    *constraint = call_or_text(std::move(*constraint), state.call_opening, state.engine);
+  }
   if (generation.reasons_first) {
     *constraint = after_reasoning(std::move(*constraint), state.engine);
   }
@@ -334,6 +341,8 @@ void generate_chat(ServerState& state, RequestContext&& context, ChatRequest&& c
   PreparedGeneration generation = {
       .is_stream = chat.streaming.stream,
       .restriction = is_forced(chat) ? forced_call_schema(chat) : chat.restriction};
+  generation.may_call = chat.restriction.has_value() && chat.tool_choice == ToolChoice::kAuto &&
+                        !call_opening_text(state.config.tool_call_parser).empty();
   // Frees the schemas, which are no longer needed; an assignment would keep their memory.
   for (Tool& tool : chat.tools) std::string().swap(tool.parameters);
   generation.requests.push_back(chat.engine_request);

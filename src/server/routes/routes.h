@@ -5,6 +5,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "server/admission_control.h"
+#include "server/call_or_text.h"
 #include "server/engine_api.h"
 #include "server/generation.h"
 #include "server/health_watch.h"
@@ -41,6 +43,9 @@ struct ServerState {
   GrammarQueue grammars;
   HealthWatch health;
   std::vector<TokenRate> token_rates;  // by replica
+  // Of the model's tool calls; null before the first request that needs it.
+  std::once_flag call_opening_once;
+  std::shared_ptr<const CallOpening> call_opening;
   LogThrottle unread_requests;
   size_t max_prompt_bytes = 0;  // a longer prompt cannot fit the model's context
   // "fp_…": equal for the same build, model and configuration
@@ -146,6 +151,7 @@ struct PreparedGeneration {
   bool is_stream = false;
   std::optional<Restriction> restriction = {};
   bool reasons_first = false;  // the restriction applies after the prompt's reasoning block
+  bool may_call = false;       // the output may be a tool call instead of the restricted text
 };
 
 // The steps of every request to the engine, after its body is parsed.

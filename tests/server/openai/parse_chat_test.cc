@@ -266,13 +266,13 @@ TEST(ParseChat, MessagesHaveTextFields) {
                         "another role that the model's chat template names"));
 }
 
-TEST(ParseChat, AForcedCallIsARestriction) {
+TEST(ParseChat, AFormatMayStandBesideAForcedCall) {
   const std::string tools(kTools);
   for (const char* choice : {R"("required")", R"({"function": {"name": "now"}})"}) {
     const std::string forced = tools + R"(, "tool_choice": )" + choice;
     EXPECT_EQ(refused_hello(forced + R"(, "response_format": {"type": "json_object"})"),
-              "tool_choice");
-    EXPECT_EQ(refused_hello(forced + R"(, "guided_regex": "a")"), "tool_choice");
+              "accepted");
+    EXPECT_EQ(refused_hello(forced + R"(, "guided_regex": "a")"), "accepted");
     EXPECT_EQ(refused_hello(forced + R"(, "response_format": {"type": "text"})"), "accepted");
   }
   EXPECT_EQ(refused_hello(tools + R"(, "response_format": {"type": "json_object"})"), "accepted");
