@@ -170,5 +170,70 @@ TEST_F(AgentsTest, BothNamesOfReasoningAreRead) {
             "hm-hm-A--B");
 }
 
+TEST_F(AgentsTest, UsageNamesHitsAndMisses) {
+  const auto exchange = call("POST", "/v1/responses", R"({"input":"Q"})");
+  engine_.wait_for(1);
+  Output output;
+  output.finish_reason = FinishReason::kStop;
+  output.num_cached_tokens = 16;
+  output.cache_miss = CacheMiss::kDiverged;
+  engine_.send(1, std::move(output));
+  EXPECT_THAT(exchange->wait().body,
+              HasSubstr(R"("input_tokens_details":{"cached_tokens":16,"cache_write_tokens":6,)"
+                        R"("cache_miss_cause":"changed_prompt"})"));
+}
+
+TEST_F(AgentsTest, ModelsHaveAnthropicsShapeForItsClients) {
+  const http::Headers version = {{"anthropic-version", "2023-06-01"}};
+  const std::string list = get("/v1/models", version).body;
+  EXPECT_THAT(list,
+              AllOf(HasSubstr(R"({"data":[{"type":"model","id":"fake","display_name":"fake",)"),
+                    HasSubstr(R"("has_more":false,"first_id":"fake","last_id":"alias"})")));
+  EXPECT_THAT(get("/v1/models/alias", version).body, HasSubstr(R"({"type":"model","id":"alias")"));
+  EXPECT_THAT(get("/v1/models").body, HasSubstr(R"("object":"list")"));
+}
+
+// Returns a stored request with another model, and with `more` at the end of its last list.
+std::string stored_request(const std::filesystem::path& path, const std::string& more = "") {
+  std::string body = read_file(path, 1 << 20).value();
+  const std::string model = R"("model": "any")";
+  body.replace(body.find(model), model.size(), R"("model": "fake")");
+  return body.insert(body.rfind(']'), more);
+}
+
+TEST_F(AgentsTest, ARequestInTheShapeOfClaudeCodeSharesItsPrefixWithTheNextTurn) {
+  const auto path = quire::testing::shared_data_path("agents/claude_code_like.json");
+  QUIRE_REQUIRE_SHARED(path);
+  engine_.use_template(std::string(kChatMl));
+  const std::string first = prompt_of("/v1/messages", stored_request(path));
+  EXPECT_EQ(header(response_, "x-quire-ignored"), "tools.web_search_20250305");
+  EXPECT_THAT(first, AllOf(Not(HasSubstr("billing")), HasSubstr("Make x two in a.py"),
+                           HasSubstr(R"("name": "Bash")"), HasSubstr(R"("file_path": "a.py")"),
+                           HasSubstr("     1\tx = 1\n"), HasSubstr("150000 tokens left"),
+                           HasSubstr("Go on.")));
+  std::string next = stored_request(path, R"(,{"role":"assistant","content":"Done."},)"
+                                          R"({"role":"user","content":"And y?"})");
+  next.replace(next.find("cch=8f21c"), 9, "cch=00000");
+  const std::string second = prompt_of("/v1/messages", next);
+  EXPECT_EQ(second.substr(0, first.size()), first);
+}
+
+TEST_F(AgentsTest, ARequestInTheShapeOfCodexSharesItsPrefixWithTheNextTurn) {
+  const auto path = quire::testing::shared_data_path("agents/codex_like.json");
+  QUIRE_REQUIRE_SHARED(path);
+  engine_.use_template(std::string(kChatMl));
+  const std::string first = prompt_of("/v1/responses", stored_request(path));
+  EXPECT_EQ(header(response_, "x-quire-ignored"),
+            "reasoning.effort, tools.local_shell, tools.web_search, tools.namespace");
+  EXPECT_THAT(first,
+              AllOf(HasSubstr("in a terminal.\n\nFolder: project."),
+                    HasSubstr(R"("name": "apply_patch")"), HasSubstr("x = 1"),
+                    HasSubstr(R"(*** Begin Patch\n*** End Patch\n)"), HasSubstr("nothing to do")));
+  const std::string second =
+      prompt_of("/v1/responses", stored_request(path, R"(,{"role":"assistant","content":"Done."},)"
+                                                      R"({"role":"user","content":"And y?"})"));
+  EXPECT_EQ(second.substr(0, first.size()), first);
+}
+
 }  // namespace
 }  // namespace quire::server

@@ -41,10 +41,10 @@ std::string response(const std::string& status, const std::string& output, const
 }
 
 std::string usage(int input, int output, int reasoning = 0) {
-  return fmt::format(
-      R"({{"input_tokens":{},"input_tokens_details":{{"cached_tokens":0}},"output_tokens":{},)"
-      R"("output_tokens_details":{{"reasoning_tokens":{}}},"total_tokens":{}}})",
-      input, output, reasoning, input + output);
+  return fmt::format(R"({{"input_tokens":{0},"input_tokens_details":{{"cached_tokens":0,)"
+                     R"("cache_write_tokens":{0}}},"output_tokens":{1},)"
+                     R"("output_tokens_details":{{"reasoning_tokens":{2}}},"total_tokens":{3}}})",
+                     input, output, reasoning, input + output);
 }
 
 std::string text_part(const std::string& text) {

@@ -1289,12 +1289,12 @@ TEST_F(ServiceTest, ReportsWhyPrefixesMissed) {
     engine_.send(id, std::move(output));
   }
   EXPECT_THAT(exchange->wait().body, HasSubstr(R"("prompt_tokens_details":{"cached_tokens":16,)"
-                                               R"("cache_miss_reason":"evicted"})"));
+                                               R"("cache_miss_cause":"evicted"})"));
   engine_.stats_.cache_misses[static_cast<size_t>(CacheMiss::kEvicted)] = 5;
   engine_.stats_.num_kv_batches_dropped = 2;
   const std::string metrics = get("/metrics").body;
   EXPECT_THAT(metrics, HasSubstr("quire_prefix_cache_misses_total{model_name=\"fake\",engine=\"0\","
-                                 "reason=\"evicted\"} 5\n"));
+                                 "cause=\"evicted\"} 5\n"));
   EXPECT_THAT(metrics, HasSubstr("quire_kv_event_batches_dropped_total{model_name=\"fake\","
                                  "engine=\"0\"} 2\n"));
 }
