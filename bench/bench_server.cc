@@ -56,7 +56,9 @@ class NullEngine final : public server::EngineApi {
     const auto found = running_.find(id);
     if (found != running_.end()) found->second.is_cancelled = true;
   }
-  Result<MarkedText> render_chat(const jinja::Value&) const override { return MarkedText{"a", {}}; }
+  Result<RenderedChat> render_chat(const jinja::Value&) const override {
+    return RenderedChat{{"a", {}}};
+  }
   std::string_view chat_template() const override { return ""; }
   Result<std::vector<int32_t>> encode(std::string_view text, bool,
                                       const ByteSpans&) const override {

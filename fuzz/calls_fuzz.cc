@@ -59,7 +59,7 @@ class TextEngine final : public server::EngineApi {
     return invalid_argument("[request] nothing is generated here");
   }
   void cancel(RequestId /*id*/) override {}
-  Result<MarkedText> render_chat(const jinja::Value& variables) const override {
+  Result<RenderedChat> render_chat(const jinja::Value& variables) const override {
     return formats_[chosen_].render(variables);
   }
   std::string_view chat_template() const override { return formats_[chosen_].source(); }

@@ -1,9 +1,13 @@
 // A text that records which of its bytes came from a request. The template engine marks them in a
 // prompt that it renders, and the tokenizer takes no control token from them.
+//
+// A mark may also name its owner, the message that the bytes are from, so that a message of which
+// the template writes nothing can be found.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -11,19 +15,20 @@
 
 namespace quire {
 
-// Byte ranges of a text, sorted, with at least one byte between two of them. The first range takes
-// no allocation, and few texts have more.
+// Byte ranges of a text, sorted, with at least one byte between two of the same owner. The first
+// range takes no allocation, and few texts have more.
 class ByteSpans {
  public:
   struct Span {
     size_t begin = 0;
     size_t end = 0;
+    uint32_t owner = 0;  // 0: none
     bool operator==(const Span&) const = default;
   };
 
-  static ByteSpans whole(size_t num_bytes) {
+  static ByteSpans whole(size_t num_bytes, uint32_t owner = 0) {
     ByteSpans spans;
-    spans.add(0, num_bytes);
+    spans.add(0, num_bytes, owner);
     return spans;
   }
 
@@ -35,15 +40,15 @@ class ByteSpans {
   size_t num_heap_bytes() const { return more_.capacity() * sizeof(Span); }
 
   // Adds a range that begins at or after the end of the last one. An empty range adds nothing.
-  void add(size_t begin, size_t end) {
+  void add(size_t begin, size_t end, uint32_t owner = 0) {
     if (begin == end) return;
     Span& last = more_.empty() ? first_ : more_.back();
     if (empty()) {
-      first_ = {begin, end};
-    } else if (last.end == begin) {
+      first_ = {begin, end, owner};
+    } else if (last.end == begin && last.owner == owner) {
       last.end = end;
     } else {
-      more_.push_back({begin, end});
+      more_.push_back({begin, end, owner});
     }
   }
 
@@ -54,11 +59,15 @@ class ByteSpans {
     return idx < count() && (*this)[idx].begin < end;
   }
 
+  // The owner of the first range that ends after `offset`; there must be one.
+  uint32_t owner_after(size_t offset) const { return (*this)[first_ending_after(offset)].owner; }
+
   // Adds the ranges of [begin, end) of another text, whose byte `begin` stands at `at` here.
   void add_part(const ByteSpans& of, size_t begin, size_t end, size_t at) {
     if (of.empty()) return;
     for (size_t i = of.first_ending_after(begin); i < of.count() && of[i].begin < end; ++i) {
-      add(std::max(of[i].begin, begin) - begin + at, std::min(of[i].end, end) - begin + at);
+      add(std::max(of[i].begin, begin) - begin + at, std::min(of[i].end, end) - begin + at,
+          of[i].owner);
     }
   }
 
@@ -96,8 +105,8 @@ struct MarkedText {
     untrusted.add_part(other.untrusted, begin, begin + part.size(), text.size());
     text.append(part);
   }
-  void append_untrusted(std::string_view more) {
-    untrusted.add(text.size(), text.size() + more.size());
+  void append_untrusted(std::string_view more, uint32_t owner = 0) {
+    untrusted.add(text.size(), text.size() + more.size(), owner);
     text.append(more);
   }
 };
@@ -116,10 +125,18 @@ inline MarkedText copy_part(const MarkedText& of, std::string_view part) {
 }
 
 // A text made from all of `from`, as by a change of case. All of it is untrusted if a byte of
-// `from` is, because a byte's place in the result is not known.
+// `from` is, because a byte's place in the result is not known. Each owner gets a byte, and the
+// last one the rest.
 inline MarkedText derived(const MarkedText& from, std::string text) {
-  const size_t num_untrusted = from.untrusted.empty() ? 0 : text.size();
-  return {std::move(text), ByteSpans::whole(num_untrusted)};
+  ByteSpans untrusted;
+  size_t begin = 0;
+  for (size_t i = 0; i < from.untrusted.count() && begin < text.size(); ++i) {
+    const bool is_last = i + 1 == from.untrusted.count();
+    const size_t end = is_last ? text.size() : begin + 1;
+    untrusted.add(begin, end, from.untrusted[i].owner);
+    begin = end;
+  }
+  return {std::move(text), std::move(untrusted)};
 }
 
 }  // namespace quire

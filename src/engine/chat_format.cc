@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <optional>
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/text.h"
 
 namespace quire {
 namespace {
@@ -64,6 +66,54 @@ Result<std::string> template_source(element config, std::string_view config_name
   return *std::move(source);
 }
 
+// Calls visit(owner) for each owner of visible bytes in the texts of a value.
+template <typename Visit>
+void for_owners(const jinja::Value& value, const Visit& visit) {
+  if (value.is_sequence()) {
+    for (const jinja::Value& item : value.items()) for_owners(item, visit);
+  } else if (value.is_dict()) {
+    for (const auto& [name, member] : value.dict()->entries()) for_owners(member, visit);
+  } else if (value.is_string()) {
+    const MarkedText& text = *value.text();
+    // A thought that a client left in the content is not visible either.
+    constexpr std::string_view kThoughtEnd = "</think>";
+    const size_t thought = text.text.rfind(kThoughtEnd);
+    const size_t begin = thought == std::string::npos ? 0 : thought + kThoughtEnd.size();
+    for (size_t i = 0; i < text.untrusted.count(); ++i) {
+      const ByteSpans::Span& span = text.untrusted[i];
+      const size_t first = text.text.find_first_not_of(" \t\r\n", std::max(begin, span.begin));
+      if (first < span.end && span.owner != 0) visit(span.owner);
+    }
+  }
+}
+
+// Returns the owner of the first message that is in the variables but not in the prompt.
+uint32_t find_dropped(const jinja::Dict& variables, const ByteSpans& prompt) {
+  std::vector<bool> is_written;
+  for (size_t i = 0; i < prompt.count(); ++i) {
+    const size_t owner = prompt[i].owner;
+    if (owner >= is_written.size()) is_written.resize(owner + 1);
+    is_written[owner] = true;
+  }
+  const auto& entries = variables.entries();
+  const auto messages = std::ranges::find_if(entries, [](const auto& entry) {
+    return entry.first.is_string() && entry.first.as_string() == "messages";
+  });
+  if (messages == entries.end() || !messages->second.is_sequence()) return 0;
+  uint32_t dropped = 0;
+  for (const jinja::Value& message : messages->second.items()) {
+    if (!message.is_dict()) continue;
+    for (const auto& [name, field] : message.dict()->entries()) {
+      if (name.as_string() != "content" && name.as_string() != "tool_calls") continue;
+      for_owners(field, [&](uint32_t owner) {
+        const bool is_there = owner < is_written.size() && is_written[owner];
+        if (!is_there && (dropped == 0 || owner < dropped)) dropped = owner;
+      });
+    }
+  }
+  return dropped;
+}
+
 }  // namespace
 
 Result<ChatFormat> ChatFormat::from_template(std::string_view source) {
@@ -97,7 +147,7 @@ Result<ChatFormat> ChatFormat::load(const std::filesystem::path& tokenizer_dir,
   return from_template(source);
 }
 
-Result<MarkedText> ChatFormat::render(const jinja::Value& variables) const {
+Result<RenderedChat> ChatFormat::render(const jinja::Value& variables) const {
   if (!variables.is_dict()) {
     return invalid_argument("[template] the variables are not a JSON object");
   }
@@ -114,23 +164,31 @@ Result<MarkedText> ChatFormat::render(const jinja::Value& variables) const {
   entries.insert(entries.end(), given.begin(), given.end());
   QUIRE_ASSIGN_OR_RETURN(MarkedText prompt, template_.render(jinja::Value::of(jinja::Value::DictPtr(
                                                 jinja::Dict::build(std::move(entries))))));
+  const uint32_t dropped = find_dropped(*variables.dict(), prompt.untrusted);
   if (trusts_callers_) prompt.untrusted = {};
-  return prompt;
+  return RenderedChat{std::move(prompt), dropped};
 }
 
-Result<MarkedText> ChatFormat::render(element variables) const {
+Result<RenderedChat> ChatFormat::render(element variables) const {
   return render(value_from_json(variables));
 }
 
-Result<MarkedText> ChatFormat::render(const std::vector<ChatMessage>& messages) const {
+Result<RenderedChat> ChatFormat::render(const std::vector<ChatMessage>& messages) const {
   using jinja::Value;
   std::vector<Value> items;
   for (const ChatMessage& message : messages) {
-    items.push_back(Value::dict(
-        {{"role", Value::string(message.role)}, {"content", Value::string(message.content)}}));
+    const auto owner = static_cast<uint32_t>(items.size() + 1);
+    items.push_back(Value::dict({{"role", Value::string(message.role)},
+                                 {"content", Value::string(message.content, owner)}}));
   }
-  return render(Value::dict({{"messages", Value::list(std::move(items))},
-                             {"add_generation_prompt", Value::boolean(true)}}));
+  QUIRE_ASSIGN_OR_RETURN(RenderedChat prompt,
+                         render(Value::dict({{"messages", Value::list(std::move(items))},
+                                             {"add_generation_prompt", Value::boolean(true)}})));
+  if (prompt.dropped == 0) return prompt;
+  return invalid_argument(fmt::format(
+      "[template] messages[{}]; the chat template writes nothing of this message, whose "
+      "role is '{}'; expected a role that the template reads there",
+      prompt.dropped - 1, clipped(messages[prompt.dropped - 1].role)));
 }
 
 }  // namespace quire

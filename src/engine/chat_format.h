@@ -1,6 +1,7 @@
 // The chat format of a model: its template and the special tokens that the template names.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -17,6 +18,12 @@ class element;
 
 namespace quire {
 
+struct RenderedChat : MarkedText {
+  // The owner (see ByteSpans) of the first message of whose content and calls the template writes
+  // nothing; 0: there is none. Reasoning does not count: templates drop it for earlier turns.
+  uint32_t dropped = 0;
+};
+
 class ChatFormat {
  public:
   // Loads template_file or, if that is empty, chat_template.jinja, or else `chat_template` of
@@ -32,10 +39,11 @@ class ChatFormat {
   // Renders a dict of variables (messages, tools, add_generation_prompt and others), or a JSON
   // object of them. The tokenizer's special tokens (bos_token, …) are added unless the caller gives
   // them. All texts of the caller's variables are untrusted in the result.
-  Result<MarkedText> render(const jinja::Value& variables) const;
-  Result<MarkedText> render(simdjson::dom::element variables) const;
-  // Renders a conversation as a prompt for the assistant's reply.
-  Result<MarkedText> render(const std::vector<ChatMessage>& messages) const;
+  Result<RenderedChat> render(const jinja::Value& variables) const;
+  Result<RenderedChat> render(simdjson::dom::element variables) const;
+  // Renders a conversation as a prompt for the assistant's reply. A message that the template drops
+  // is an error.
+  Result<RenderedChat> render(const std::vector<ChatMessage>& messages) const;
   // Lets the callers' texts hold control tokens: render() then marks nothing.
   void trust_callers() { trusts_callers_ = true; }
 

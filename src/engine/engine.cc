@@ -157,8 +157,8 @@ const std::vector<KvEventsConfig>& EngineInternals::kv_event_sources(const Engin
   return engine.impl_->kv_event_sources;
 }
 
-Result<MarkedText> EngineInternals::render_chat(const Engine& engine,
-                                                const jinja::Value& variables) {
+Result<RenderedChat> EngineInternals::render_chat(const Engine& engine,
+                                                  const jinja::Value& variables) {
   const ModelText& text = engine.impl_->text;
   return text.chat ? text.chat->render(variables) : text.chat_error;
 }

@@ -30,7 +30,7 @@ struct EngineInternals {
   static const std::vector<KvEventsConfig>& kv_event_sources(const Engine& engine);
   // Does the same as Engine::render_chat_json() for a dict of the template's values, and marks the
   // values' texts in the prompt.
-  static Result<MarkedText> render_chat(const Engine& engine, const jinja::Value& variables);
+  static Result<RenderedChat> render_chat(const Engine& engine, const jinja::Value& variables);
   // Does the same as Engine::encode() for a text with untrusted bytes.
   static Result<std::vector<int32_t>> encode(const Engine& engine, std::string_view text,
                                              bool add_special_tokens, const ByteSpans& untrusted);

@@ -128,7 +128,7 @@ class TextBuilder {
   void append_replacement(const MarkedText& source, std::string_view part, std::string_view text) {
     if (!source.is_untrusted(part)) return append_literal(text);
     charge(text.size(), 1);
-    built_.append_untrusted(text);
+    built_.append_untrusted(text, source.untrusted.owner_after(source.offset_of(part)));
     charge_marks();
   }
   void append_times(size_t count, const MarkedText& text) {

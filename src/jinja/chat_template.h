@@ -16,6 +16,7 @@
 //   strings.cc     filters of text, methods of str, formats
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -56,8 +57,8 @@ class ChatTemplate {
   std::shared_ptr<const jinja::Program> program_;
 };
 
-// Converts JSON; its texts count as a request's. Keeps the order of keys. Integers beyond int64
-// become floats.
-jinja::Value value_from_json(simdjson::dom::element element);
+// Converts JSON; its texts count as a request's, from this message (see ByteSpans). Keeps the order
+// of keys. Integers beyond int64 become floats.
+jinja::Value value_from_json(simdjson::dom::element element, uint32_t owner = 0);
 
 }  // namespace quire

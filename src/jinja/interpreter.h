@@ -182,7 +182,10 @@ struct JsonStyle {
   MarkedText item_separator = {", ", {}}, key_separator = {": ", {}};
 };
 MarkedText dump_json(const Value& value, const JsonStyle& style, Budget& budget);
-// "%s is %d" % args
-MarkedText format_percent(Interpreter& interpreter, const MarkedText& format, const Value& args);
+// Replaces &, <, >, " and ' by character references.
+void write_html_escaped(const MarkedText& text, TextBuilder& out);
+// "%s is %d" % args; `escapes`: the format is markup, so texts in `args` are escaped.
+MarkedText format_percent(Interpreter& interpreter, const MarkedText& format, const Value& args,
+                          bool escapes);
 
 }  // namespace quire::jinja

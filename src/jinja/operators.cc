@@ -307,11 +307,14 @@ Value number_op(BinaryOp op, const Value& left, const Value& right) {
   return Value::real(op == BinaryOp::kMod ? float_mod(a, b) : float_floor_div(a, b));
 }
 
+// As in jinja2, a text beside the result of |safe or |escape is escaped.
 Value concat_text(Interpreter& interpreter, const Text& left, const Text& right) {
   if (left.markup != right.markup) {
-    fail(
-        "'+' would escape a text, because the other operand is the result of |safe or |escape; use "
-        "'~' to join them unchanged");
+    TextBuilder escaped(interpreter.budget);
+    for (const Text* const part : {&left, &right}) {
+      part->markup ? escaped.append(*part) : write_html_escaped(*part, escaped);
+    }
+    return interpreter.make_string(escaped.take(), true);
   }
   interpreter.budget.require_free(left.text.size() + right.text.size());
   MarkedText joined;
@@ -357,8 +360,9 @@ Value repeat(Interpreter& interpreter, const Value& value, int64_t times) {
 Value apply_binary(Interpreter& interpreter, BinaryOp op, const Value& left, const Value& right) {
   if (left.is_number() && right.is_number()) return number_op(op, left, right);
   if (op == BinaryOp::kMod && left.is_string()) {
-    return interpreter.make_string(format_percent(interpreter, *left.text(), right),
-                                   left.text()->markup);
+    const bool is_markup = left.text()->markup;
+    return interpreter.make_string(format_percent(interpreter, *left.text(), right, is_markup),
+                                   is_markup);
   }
   if (left.is_undefined()) fail(left.undefined_reason());
   if (right.is_undefined()) fail(right.undefined_reason());

@@ -470,20 +470,20 @@ MarkedText dump_json(const Value& value, const JsonStyle& style, Budget& budget)
 
 namespace quire {
 
-jinja::Value value_from_json(simdjson::dom::element element) {
+jinja::Value value_from_json(simdjson::dom::element element, uint32_t owner) {
   using jinja::Value;
   switch (element.type()) {
     case simdjson::dom::element_type::ARRAY: {
       std::vector<Value> items;
       for (const simdjson::dom::element item : simdjson::dom::array(element)) {
-        items.push_back(value_from_json(item));
+        items.push_back(value_from_json(item, owner));
       }
       return Value::list(std::move(items));
     }
     case simdjson::dom::element_type::OBJECT: {
       std::vector<jinja::Dict::Entry> entries;
       for (const auto& [key, value] : simdjson::dom::object(element)) {
-        entries.emplace_back(Value::string(key), value_from_json(value));
+        entries.emplace_back(Value::string(key, owner), value_from_json(value, owner));
       }
       return Value::of(Value::DictPtr(jinja::Dict::build(std::move(entries))));
     }
@@ -494,7 +494,7 @@ jinja::Value value_from_json(simdjson::dom::element element) {
     case simdjson::dom::element_type::DOUBLE:
       return Value::real(double(element));
     case simdjson::dom::element_type::STRING:
-      return Value::string(std::string_view(element));
+      return Value::string(std::string_view(element), owner);
     case simdjson::dom::element_type::BOOL:
       return Value::boolean(bool(element));
     case simdjson::dom::element_type::NULL_VALUE:

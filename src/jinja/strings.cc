@@ -14,7 +14,25 @@ constexpr size_t kAbsent = std::string_view::npos;
 
 // ---- formats
 
+void write_html_escaped(const MarkedText& text, TextBuilder& out) {
+  write_escaped(text, out, [](char32_t c, std::string_view) -> std::string {
+    constexpr std::string_view kFrom = "&<>\"'";
+    constexpr const char* kTo[] = {"&amp;", "&lt;", "&gt;", "&#34;", "&#39;"};
+    const size_t idx = c < 0x80 ? kFrom.find(static_cast<char>(c)) : kAbsent;
+    return idx == kAbsent ? "" : kTo[idx];
+  });
+}
+
 namespace {
+
+bool is_markup(const Value& value) {
+  return value.is_string() && value.text()->markup;
+}
+// Writes a text that becomes a part of another one; `escapes`: the other one is markup.
+void write_part(const Value& value, bool escapes, TextBuilder& out) {
+  if (!escapes || is_markup(value)) return write_str(value, out);
+  write_html_escaped(to_str(value, out.budget()), out);
+}
 
 // Fails for a directive such as "%05.1f", whose flags or type begin at `from`.
 [[noreturn]] void refuse_format(std::string_view directive, size_t from) {
@@ -26,7 +44,8 @@ namespace {
 }  // namespace
 
 // "%s is %d" % args
-MarkedText format_percent(Interpreter& interpreter, const MarkedText& format, const Value& args) {
+MarkedText format_percent(Interpreter& interpreter, const MarkedText& format, const Value& args,
+                          bool escapes) {
   Budget& budget = interpreter.budget;
   TextBuilder out(budget);
   budget.read(format.text.size());
@@ -68,7 +87,8 @@ MarkedText format_percent(Interpreter& interpreter, const MarkedText& format, co
       fail(value.is_undefined() ? value.undefined_reason()
                                 : fmt::format("%d formats an integer; got {}", value.type_name()));
     }
-    type == 'd' ? out.append_literal(fmt::format("{}", value.as_int())) : write_str(value, out);
+    type == 'd' ? out.append_literal(fmt::format("{}", value.as_int()))
+                : write_part(value, escapes, out);
   }
   const bool all_used = args.is_tuple() ? num_used == args.items().size()
                                         : num_used == 1 || args.is_dict() || args.is_list();
@@ -86,9 +106,6 @@ namespace {
 
 MarkedText str(Interpreter& interpreter, const Value& value) {
   return to_str(value, interpreter.budget);
-}
-bool is_markup(const Value& value) {
-  return value.is_string() && value.text()->markup;
 }
 // A text made from `self`, which is markup if `self` is.
 Value same_kind(Interpreter& interpreter, const Value& self, MarkedText text) {
@@ -236,15 +253,6 @@ Value wordcount(Interpreter& interpreter, const Value& self, const BoundArgs&) {
   return Value::integer(count);
 }
 
-void write_html_escaped(const MarkedText& text, TextBuilder& out) {
-  write_escaped(text, out, [](char32_t c, std::string_view) -> std::string {
-    constexpr std::string_view kFrom = "&<>\"'";
-    constexpr const char* kTo[] = {"&amp;", "&lt;", "&gt;", "&#34;", "&#39;"};
-    const size_t idx = c < 0x80 ? kFrom.find(static_cast<char>(c)) : kAbsent;
-    return idx == kAbsent ? "" : kTo[idx];
-  });
-}
-
 Value safe(Interpreter& interpreter, const Value& self, const BoundArgs&) {
   return interpreter.make_string(str(interpreter, self), true);
 }
@@ -296,8 +304,9 @@ Value urlencode(Interpreter& interpreter, const Value& self, const BoundArgs&) {
 
 Value format_filter(Interpreter& interpreter, const Value& self, const BoundArgs& args) {
   if (args.raw->keyword.empty()) {
-    return interpreter.make_string(format_percent(interpreter, str(interpreter, self),
-                                                  interpreter.make_tuple(args.raw->positional)));
+    return same_kind(interpreter, self,
+                     format_percent(interpreter, str(interpreter, self),
+                                    interpreter.make_tuple(args.raw->positional), is_markup(self)));
   }
   if (!args.raw->positional.empty()) {
     fail("can't handle positional and keyword arguments at the same time");
@@ -306,8 +315,9 @@ Value format_filter(Interpreter& interpreter, const Value& self, const BoundArgs
   for (const auto& [name, value] : args.raw->keyword) {
     named.emplace_back(interpreter.make_keyword(name), value);
   }
-  return interpreter.make_string(
-      format_percent(interpreter, str(interpreter, self), interpreter.make_dict(std::move(named))));
+  return same_kind(interpreter, self,
+                   format_percent(interpreter, str(interpreter, self),
+                                  interpreter.make_dict(std::move(named)), is_markup(self)));
 }
 
 Value tojson(Interpreter& interpreter, const Value& self, const BoundArgs& args) {
@@ -408,7 +418,10 @@ Value removes_affix(Interpreter& interpreter, const Value& self, const BoundArgs
 }
 
 Value replace(Interpreter& interpreter, const Value& self, const BoundArgs& args) {
-  return replaced(interpreter, *self.text(), args.text(0), args.marked(1), args.integer(2, -1),
+  TextBuilder with(interpreter.budget);
+  (void)args.marked(1);  // must be a text
+  write_part(args.value(1), is_markup(self), with);
+  return replaced(interpreter, *self.text(), args.text(0), with.take(), args.integer(2, -1),
                   is_markup(self));
 }
 
@@ -509,7 +522,7 @@ Value join(Interpreter& interpreter, const Value& self, const BoundArgs& args) {
                        items[i].type_name()));
     }
     if (i > 0) out.append(*self.text());
-    out.append(*items[i].text());
+    write_part(items[i], is_markup(self), out);
   }
   return same_kind(interpreter, self, out.take());
 }
@@ -555,7 +568,7 @@ Value format(Interpreter& interpreter, const Value& self, const BoundArgs& args)
                       "{{name}}",
                       shortened(name)));
     }
-    write_str(argument(name), out);
+    write_part(argument(name), is_markup(self), out);
     rest.remove_prefix(end + 1);
   }
   return same_kind(interpreter, self, out.take());

@@ -54,10 +54,17 @@ bool is_role(std::string_view text) {
 
 }  // namespace
 
-Value Value::string(std::string_view text) {
+Value Value::string(std::string_view text, uint32_t owner) {
   std::shared_ptr<Text> result = valid_text(text);
   if (is_role(text)) return of(TextPtr(std::move(result)));
-  result->untrusted = ByteSpans::whole(result->text.size());
+  result->untrusted = ByteSpans::whole(result->text.size(), owner);
+  return of(TextPtr(std::move(result)));
+}
+
+Value Value::marked(MarkedText text) {
+  auto result = std::make_shared<Text>();
+  result->num_chars = count_chars(text.text);
+  static_cast<MarkedText&>(*result) = std::move(text);
   return of(TextPtr(std::move(result)));
 }
 

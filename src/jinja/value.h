@@ -30,7 +30,7 @@ struct Object;
 
 struct Text : MarkedText {  // always valid UTF-8
   size_t num_chars = 0;     // code points: what Python counts and indexes
-  bool markup = false;      // made by `safe` or `escape`: `+` escapes operands joined to it
+  bool markup = false;      // made by `safe` or `escape`: texts that are joined to it are escaped
   MemoryCharge charge{};
 
   bool ascii() const { return num_chars == text.size(); }
@@ -95,8 +95,11 @@ class Value {
   static Value real(double number) { return Value(Data(number)); }
   // Text of a request. Invalid UTF-8 in it becomes U+FFFD. A text that is the name of a role counts
   // as the template's own, because templates build control tokens with it ('<|' + message.role +
-  // '|>'). By itself it is not a control token.
-  static Value string(std::string_view text);
+  // '|>'). By itself it is not a control token. `owner` is the message that the text is from, see
+  // ByteSpans.
+  static Value string(std::string_view text, uint32_t owner = 0);
+  // Text with marks of its own, which must be valid UTF-8.
+  static Value marked(MarkedText text);
   // Text of the template or the checkpoint, from which the tokenizer may take control tokens.
   static Value literal(std::string_view text);
   static Value list(std::vector<Value> items);

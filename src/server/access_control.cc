@@ -157,7 +157,8 @@ http::Headers cors_headers(const std::vector<std::string>& allowed_origins,
   const std::string_view origin = request.header("origin");
   if (is_allowed_origin(allowed_origins, origin)) {
     headers.emplace_back("access-control-allow-origin", origin);
-    headers.emplace_back("access-control-expose-headers", "x-request-id, retry-after");
+    headers.emplace_back("access-control-expose-headers",
+                         "x-request-id, retry-after, x-quire-ignored");
   }
   return headers;
 }

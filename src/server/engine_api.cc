@@ -15,7 +15,7 @@ class RealEngine final : public EngineApi {
     return engine_.submit(std::move(request), std::move(on_output));
   }
   void cancel(RequestId id) override { engine_.cancel(id); }
-  Result<MarkedText> render_chat(const jinja::Value& variables) const override {
+  Result<RenderedChat> render_chat(const jinja::Value& variables) const override {
     return EngineInternals::render_chat(engine_, variables);
   }
   std::string_view chat_template() const override { return engine_.chat_template(); }

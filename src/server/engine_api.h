@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/marked_text.h"
+#include "engine/chat_format.h"
 #include "jinja/value.h"
 #include "quire/engine.h"
 
@@ -21,7 +22,7 @@ class EngineApi {
   // `variables` is a dict with messages, tools, add_generation_prompt and any other variable of the
   // template. All bytes of the prompt that come from them are untrusted, unless the operator allows
   // control tokens in messages.
-  virtual Result<MarkedText> render_chat(const jinja::Value& variables) const = 0;
+  virtual Result<RenderedChat> render_chat(const jinja::Value& variables) const = 0;
   virtual std::string_view chat_template() const = 0;  // source text; empty without a template
   // See Tokenizer::encode().
   virtual Result<std::vector<int32_t>> encode(std::string_view text, bool add_special_tokens,

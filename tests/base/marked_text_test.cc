@@ -59,5 +59,18 @@ TEST(MarkedText, KeepsMarksWhenTextsAreJoined) {
   EXPECT_TRUE(derived({"a", {}}, "xyz").untrusted.empty());
 }
 
+TEST(MarkedText, MarksOfDifferentOwnersStayApart) {
+  MarkedText text;
+  text.append_untrusted("ab", 1);
+  text.append_untrusted("cd", 2);
+  text.append_untrusted("ef", 2);
+  ASSERT_EQ(text.untrusted.count(), 2U);
+  EXPECT_EQ(text.untrusted[1], (ByteSpans::Span{2, 6, 2}));
+  EXPECT_EQ(copy_part(text, std::string_view(text.text).substr(1, 3)).untrusted[1],
+            (ByteSpans::Span{1, 3, 2}));
+  EXPECT_EQ(derived(text, "xyz").untrusted[0], (ByteSpans::Span{0, 1, 1}));
+  EXPECT_EQ(derived(text, "xyz").untrusted[1], (ByteSpans::Span{1, 3, 2}));
+}
+
 }  // namespace
 }  // namespace quire

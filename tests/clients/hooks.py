@@ -82,15 +82,13 @@ def settle_responses(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def settle_items(items: list[Any]) -> list[Any]:
-    """Shortens the items, and removes results of tools, whose role the template does not have."""
+    """Shortens the items, and removes calls and results of tools, which the template lacks."""
     settled = []
     room = MAX_TEXT_BYTES
     for item in items[:MAX_MESSAGES]:
-        if item.get("type") == "function_call_output":
+        if item.get("type") in ("function_call", "function_call_output", "custom_tool_call"):
             continue
         item.pop("encrypted_content", None)
-        if item.get("type") == "function_call":
-            item["arguments"] = "{}"
         size = text_bytes(item.get("content") or "")
         if size > room:
             item["content"], size = [], 0
@@ -105,7 +103,8 @@ def settle_messages(body: dict[str, Any], is_answered: bool) -> dict[str, Any]:
     del body["messages"][MAX_MESSAGES:]
     for message in body["messages"]:
         if isinstance(message["content"], list):
-            message["content"] = [b for b in message["content"] if b["type"] != "tool_result"]
+            kept = ("text", "thinking")  # the template has no calls
+            message["content"] = [b for b in message["content"] if b["type"] in kept]
         size = text_bytes(message["content"])
         if size > room:
             message["content"], size = "", 0
@@ -149,14 +148,13 @@ def settle_ollama(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def settle_ollama_messages(messages: list[Any]) -> list[Any]:
-    """Shortens the messages, and removes those of tools, whose role the template does not have."""
+    """Shortens the messages, and removes calls and results of tools, which the template lacks."""
     settled = []
     room = MAX_TEXT_BYTES
     for message in messages[:MAX_MESSAGES]:
         if message["role"] == "tool":
             continue
-        if message["role"] != "assistant":
-            message.pop("tool_calls", None)
+        message.pop("tool_calls", None)
         size = text_bytes(message.get("content") or "")
         if size > room:
             message["content"], size = "", 0
@@ -177,6 +175,9 @@ def settle_scores(body: dict[str, Any]) -> None:
 
 def settle_tool_choice(body: dict[str, Any], forcing: tuple[str, ...]) -> bool:
     """Chooses a tool that there is, or none. Returns whether the choice forces a call."""
+    if "tools" in body:  # others than functions are left out
+        tools = body["tools"]
+        body["tools"] = [t for t in tools if t.get("type") == "function" or "input_schema" in t]
     names = settle_names(body.get("tools", []))
     choice = body.get("tool_choice")
     kind = choice.get("type") if isinstance(choice, dict) else choice
@@ -248,12 +249,16 @@ def settle_chat(body: dict[str, Any]) -> None:
         if message.get("content") is None or size > room:
             message["content"], size = "", 0
         room -= size
+        if message.get("tool_calls"):
+            message["content"] = "It calls."  # the template does not write calls
         for call in message.get("tool_calls") or []:
             if isinstance(call["function"].get("arguments"), str):
                 call["function"]["arguments"] = "{}"
     if body.get("continue_final_message"):
         body["add_generation_prompt"] = False
         body["messages"][-1]["content"] = "So it"
+    if "tools" in body:  # others than functions are left out
+        body["tools"] = [tool for tool in body["tools"] if "function" in tool]
     names = settle_names([tool["function"] for tool in body.get("tools", [])])
     choice = body.get("tool_choice")
     if isinstance(choice, dict) and names:
@@ -294,8 +299,7 @@ def is_text(wanted: object) -> bool:
 
 def settle_answer(body: dict[str, Any]) -> None:
     body.pop("add_special_tokens", None)  # without them "" has no token
-    for name in ("documents", "reasoning_effort"):  # the template does not read them
-        body.pop(name, None)
+    body.pop("documents", None)  # the template does not read them
     if body.get("tools") and body.get("tool_choice", "auto") == "auto":  # nor tools
         body["tool_choice"] = "none"
     if not body.get("stream"):

@@ -219,14 +219,14 @@ class EventsTest(KvEventsCase):
 
     def test_usage_says_why_a_prefix_missed(self) -> None:
         ids = list(range(30, 30 + 48))
-        self.assertEqual(self.complete(ids), {"cached_tokens": 0, "cache_miss_reason": "unseen"})
+        self.assertEqual(self.complete(ids), {"cached_tokens": 0, "cache_miss_cause": "first_use"})
         self.assertEqual(self.complete(ids), {"cached_tokens": 32})
         self.assertEqual(
             self.complete(ids[:32] + list(range(500, 532))),
-            {"cached_tokens": 32, "cache_miss_reason": "diverged"},
+            {"cached_tokens": 32, "cache_miss_cause": "changed_prompt"},
         )
         self.assertEqual(
-            self.complete(ids[:8]), {"cached_tokens": 0, "cache_miss_reason": "too_short"}
+            self.complete(ids[:8]), {"cached_tokens": 0, "cache_miss_cause": "too_short"}
         )
 
     def test_the_server_describes_itself(self) -> None:
@@ -256,7 +256,7 @@ class SmallCacheTest(KvEventsCase):
         reasons = []
         for _ in range(2):
             for prompt in prompts:
-                reasons.append(self.complete(prompt).get("cache_miss_reason"))
+                reasons.append(self.complete(prompt).get("cache_miss_cause"))
         self.follower.catch_up()
         kinds = {event["type"] for batch in self.follower.batches for event in batch[1]}
         self.assertEqual(kinds, {"BlockStored", "BlockRemoved"})

@@ -416,7 +416,7 @@ class ResponsesTest(ClientTest):
             self.client.responses.retrieve(unkept.id)
 
     def test_refuses_by_name(self) -> None:
-        for field, value in (("tools", [{"type": "web_search"}]), ("background", True),
+        for field, value in (("tools", [{"type": "web_serch"}]), ("background", True),
                              ("truncation", "auto"), ("previous_response_id", "resp_no")):  # fmt: skip
             with self.assertRaises(openai.BadRequestError) as caught:
                 self.respond(**{field: value})

@@ -174,7 +174,7 @@ TEST(ChatPrompts, HaveTheSameIdsWithMarks) {
   for (const Template& of : templates()) {
     const std::vector<testing::NamedTokenizer> tokenizers = tokenizers_for(of);
     for (const auto& [name, variables] : conversations()) {
-      const Result<MarkedText> prompt = of.format.render(variables);
+      const Result<RenderedChat> prompt = of.format.render(variables);
       if (!prompt.ok() || name == "channel tags in content") continue;
       for (const auto& [tokenizer_name, tokenizer] : tokenizers) {
         EXPECT_FALSE(spells_control(*tokenizer, *prompt))
@@ -195,8 +195,8 @@ std::string innocent(std::string_view token) {
 void expect_no_forgery(const Template& of, const Tokenizer& tokenizer, const std::string& attack,
                        const std::string& innocent_text, int& num_attacks) {
   for (const auto& [name, variables] : conversations()) {
-    const Result<MarkedText> forged = of.format.render(with_texts(variables, attack));
-    const Result<MarkedText> plain = of.format.render(with_texts(variables, innocent_text));
+    const Result<RenderedChat> forged = of.format.render(with_texts(variables, attack));
+    const Result<RenderedChat> plain = of.format.render(with_texts(variables, innocent_text));
     if (!forged.ok() || !plain.ok()) continue;
     EXPECT_EQ(control_ids(tokenizer, *forged), control_ids(tokenizer, *plain))
         << of.name << ", " << name << ": " << attack.substr(0, 200);

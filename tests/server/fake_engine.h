@@ -42,10 +42,12 @@ class FakeEngine final : public server::EngineApi {
     output.finish_reason = FinishReason::kCancelled;
     send(id, std::move(output));
   }
-  Result<MarkedText> render_chat(const jinja::Value& variables) const override {
+  Result<RenderedChat> render_chat(const jinja::Value& variables) const override {
     if (!template_fault_.ok()) return template_fault_;
-    if (render_) return render_(variables);
-    return MarkedText{"<rendered by the fake>" + chat_suffix_, {}};
+    if (chat_format_) return chat_format_->render(variables);
+    if (!render_) return RenderedChat{{"<rendered by the fake>" + chat_suffix_, {}}};
+    QUIRE_ASSIGN_OR_RETURN(MarkedText prompt, render_(variables));
+    return RenderedChat{std::move(prompt)};
   }
   std::string_view chat_template() const override { return chat_template_; }
   Result<std::vector<int32_t>> encode(std::string_view text, bool /*special*/,
@@ -85,6 +87,11 @@ class FakeEngine final : public server::EngineApi {
     std::unique_lock lock(mutex_);
     submitted_.wait(lock, [&] { return next_id_ > id; });
     return running_.at(id).request;
+  }
+  // Returns whether the n-th request has been submitted.
+  bool has_submitted(RequestId id) {
+    const std::lock_guard lock(mutex_);
+    return next_id_ > id;
   }
   bool is_running(RequestId id) {
     const std::lock_guard lock(mutex_);
@@ -138,10 +145,16 @@ class FakeEngine final : public server::EngineApi {
     }
   }
 
+  void use_template(std::string source) {
+    chat_format_ = ChatFormat::from_template(source).value();
+    chat_template_ = std::move(source);
+  }
+
   ModelInfo info_;
   float repetition_penalty_ = 1;  // of the model's files
   std::string chat_template_ = "{{ messages }}";
   std::string chat_suffix_;
+  std::optional<ChatFormat> chat_format_;  // renders by a template; see use_template()
   std::function<Result<MarkedText>(const jinja::Value& variables)> render_;
   Status template_fault_;
   std::function<void(std::string_view text)> on_encode_;  // may block
@@ -216,6 +229,10 @@ class FakeExchange final : public http::Exchange {
                                  << response.body;
     }
     return response;
+  }
+  bool has_ended() {
+    const std::lock_guard lock(mutex_);
+    return ended_;
   }
   // Waits until the stream has this text.
   void wait_for(std::string_view text) {

@@ -425,7 +425,7 @@ TEST_F(ServiceTest, TheLogNamesTheFaultAndQuotesNoCall) {
   EXPECT_THAT(log, Not(HasSubstr("secret")));
 
   engine_.template_fault_ = invalid_argument("[template] line 1: no role 'my secret'");
-  log = refuse(kChat, R"({"messages":[{"role":"my secret","content":"a"}]})");
+  log = refuse(kChat, R"({"messages":[{"role":"user","content":"a"}]})");
   EXPECT_THAT(log, HasSubstr("outcome=template_error"));
   EXPECT_THAT(log, Not(HasSubstr("secret")));
 
@@ -1247,12 +1247,12 @@ TEST_F(ServiceTest, ReportsWhyPrefixesMissed) {
     engine_.send(id, std::move(output));
   }
   EXPECT_THAT(exchange->wait().body, HasSubstr(R"("prompt_tokens_details":{"cached_tokens":16,)"
-                                               R"("cache_miss_reason":"evicted"})"));
+                                               R"("cache_miss_cause":"evicted"})"));
   engine_.stats_.cache_misses[static_cast<size_t>(CacheMiss::kEvicted)] = 5;
   engine_.stats_.num_kv_batches_dropped = 2;
   const std::string metrics = get("/metrics").body;
   EXPECT_THAT(metrics, HasSubstr("quire_prefix_cache_misses_total{model_name=\"fake\",engine=\"0\","
-                                 "reason=\"evicted\"} 5\n"));
+                                 "cause=\"evicted\"} 5\n"));
   EXPECT_THAT(metrics, HasSubstr("quire_kv_event_batches_dropped_total{model_name=\"fake\","
                                  "engine=\"0\"} 2\n"));
 }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "server/openai/chat_builder.h"
+#include "server/openai/tool_kinds.h"
 
 namespace quire::server {
 namespace {
@@ -15,6 +16,15 @@ namespace {
 void join(std::string_view text, std::string& out) {
   if (!out.empty() && !text.empty()) out += '\n';
   out += text;
+}
+
+// Removes the line that Claude Code puts before its system prompt. It differs in every request, so
+// the prefix cache would not find what follows it.
+void remove_billing_header(std::string& system) {
+  if (!system.starts_with("x-anthropic-billing-header:")) return;
+  const size_t end = system.find('\n');
+  const size_t prompt = end == std::string::npos ? end : system.find_first_not_of("\r\n", end);
+  system.erase(0, prompt);
 }
 
 class MessagesFields {
@@ -50,6 +60,7 @@ class MessagesFields {
   FieldError read_thinking_block(const Path& path, const simdjson::dom::object& fields);
   FieldError read_tool_use(const Path& path, const simdjson::dom::object& fields);
   FieldError read_tool_result(const Path& path, const simdjson::dom::object& fields);
+  FieldError read_hosted_result(const Path& path, const simdjson::dom::object& fields);
 
   // The last message if it has this role; otherwise a new one.
   TemplateMessage& message_of(const std::string& role) {
@@ -91,7 +102,7 @@ FieldTable<MessagesFields> MessagesFields::table() {
         "The effort of the reasoning, and the format of the output."},
        call<&M::read_output_config>},
       {{"tools", list_of("MessagesTool", kRequestLimits.max_tools),
-        "With `auto`, the model's chat template must use them. Tools of other types are refused."},
+        "The model's chat template must use them. Hosted tools: named in `x-quire-ignored`."},
        call<&M::read_tools>},
       {{"tool_choice", schema("an object", "MessagesToolChoice"),
         "`auto`, `any`, `none`, or `tool` with a name."},
@@ -105,7 +116,8 @@ FieldTable<MessagesFields> MessagesFields::table() {
 
 FieldTable<MessagesFields> MessagesFields::config_table() {
   static constexpr auto kTable = std::to_array<BodyField<MessagesFields>>({
-      {{"effort", kTextValue, "The model's chat template must use it."},
+      {{"effort", kTextValue,
+        "`none`: off. A template that does not read it: named in `x-quire-ignored`."},
        call<&MessagesFields::read_effort>},
       {{"format", schema("an object", "MessagesFormat"), "`json_schema` with a schema."},
        call<&MessagesFields::read_format>},
@@ -124,7 +136,9 @@ FieldError MessagesFields::read_max_tokens(const Path& path, Element value) {
 }
 
 FieldError MessagesFields::read_system(const Path& path, Element value) {
-  return read_content(path, value, system_);
+  QUIRE_RETURN_IF_FIELD_ERROR(read_content(path, value, system_));
+  remove_billing_header(system_);
+  return {};
 }
 
 FieldError MessagesFields::read_stops(const Path& path, Element value) {
@@ -164,7 +178,9 @@ FieldError MessagesFields::read_output_config(const Path& path, Element value) {
 FieldError MessagesFields::read_effort(const Path& path, Element value) {
   std::string effort;
   QUIRE_RETURN_IF_FIELD_ERROR(read_text(path, value, effort));
-  return chat_.set_reasoning_effort(path, effort);
+  if (effort == "none") thinks_ = false;
+  chat_.set_reasoning_effort(path, effort);
+  return {};
 }
 
 FieldError MessagesFields::read_format(const Path& path, Element value) {
@@ -179,8 +195,12 @@ FieldError MessagesFields::read_tools(const Path& path, Element value) {
         std::string_view name;
         if (!fields["type"].get(type) && !type.is_null() &&
             (type.get_string().get(name) || name != "custom")) {
-          return unexpected(Path(at, "type"), type,
-                            "'custom', with a schema: this server has no tools of its own");
+          if (!is_hosted_tool(name)) {
+            return unexpected(Path(at, "type"), type,
+                              "'custom', with a schema, or a tool that Anthropic defines");
+          }
+          ignore_tool(name, request_.ignored);
+          return {};
         }
         if (fields["input_schema"].error() != simdjson::SUCCESS) {
           return missing(Path(at, "input_schema"), "a JSON schema");
@@ -248,6 +268,19 @@ FieldError MessagesFields::read_tool_result(const Path& path, const simdjson::do
   return chat_.add_tool_result(Path(path, "tool_use_id"), id, std::move(text));
 }
 
+// Reads what a tool that Anthropic ran has found, "web_search_tool_result".
+FieldError MessagesFields::read_hosted_result(const Path& path,
+                                              const simdjson::dom::object& fields) {
+  std::string id;
+  QUIRE_RETURN_IF_FIELD_ERROR(read_required(path, fields, "tool_use_id", id));
+  Element content;
+  std::string_view text;
+  if (fields["content"].get(content)) return missing(Path(path, "content"), "the result");
+  return chat_.add_tool_result(
+      Path(path, "tool_use_id"), id,
+      content.get_string().get(text) ? readable_json(content) : std::string(text));
+}
+
 FieldError MessagesFields::read_block(const Path& path, const simdjson::dom::object& fields,
                                       const std::string& role) {
   std::string type;
@@ -259,9 +292,11 @@ FieldError MessagesFields::read_block(const Path& path, const simdjson::dom::obj
     return {};
   }
   const bool is_assistant = role == "assistant";
-  if (is_assistant && type == "tool_use") return read_tool_use(path, fields);
+  const bool is_call = type == "tool_use" || type == "server_tool_use" || type == "mcp_tool_use";
+  if (is_assistant && is_call) return read_tool_use(path, fields);
   if (is_assistant && type == "thinking") return read_thinking_block(path, fields);
   if (role == "user" && type == "tool_result") return read_tool_result(path, fields);
+  if (role != "system" && type.ends_with("_tool_result")) return read_hosted_result(path, fields);
   return unexpected(Path(path, "type"), fields["type"].value_unsafe(),
                     is_assistant     ? "'text', 'tool_use' or 'thinking'"
                     : role == "user" ? "'text' or 'tool_result', the types that the model reads"
@@ -297,7 +332,11 @@ FieldError MessagesFields::read_messages(const Path& path, Element value) {
   }
   const auto max_messages = static_cast<size_t>(chat_.defaults.limits.max_messages);
   return read_objects(path, value, max_messages,
-                      [&](const Path& at, const auto& fields) { return read_message(at, fields); });
+                      [&](const Path& at, const auto& fields) -> FieldError {
+                        QUIRE_RETURN_IF_FIELD_ERROR(read_message(at, fields));
+                        chat_.set_sources(at);
+                        return {};
+                      });
 }
 
 FieldError MessagesFields::finish() {
@@ -314,6 +353,7 @@ FieldError MessagesFields::finish() {
   if (!system_.empty()) {
     chat_.messages.push_back({.role = "system", .content = std::move(system_)});
   }
+  chat_.set_sources("system");
   QUIRE_RETURN_IF_FIELD_ERROR(read_messages("messages", *messages_));
   chat_.choose_by_default();
   if (tool_choice_) QUIRE_RETURN_IF_FIELD_ERROR(read_tool_choice("tool_choice", *tool_choice_));

@@ -220,13 +220,13 @@ void write_engines(const std::vector<EngineStats>& engines, EngineFamilies& fami
   families.gauge("quire_kv_blocks_free", "KV cache blocks that are free.",
                  [&](size_t i) { return engines[i].num_free_blocks; });
   families.add("quire_prefix_cache_misses_total", "counter",
-               "Sequences whose prompt the prefix cache did not have whole, by reason.",
+               "Sequences whose prompt the prefix cache did not have whole, by cause.",
                [&](size_t i) {
                  for (size_t k = 0; k < engines[i].cache_misses.size(); ++k) {
                    const auto miss = static_cast<CacheMiss>(k);
                    if (miss == CacheMiss::kNone) continue;
                    out.sample(static_cast<double>(engines[i].cache_misses[k]),
-                              {{"reason", cache_miss_name(miss)}});
+                              {{"cause", cache_miss_cause(miss)}});
                  }
                });
   families.counter("quire_kv_event_batches_dropped_total",

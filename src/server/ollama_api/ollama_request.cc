@@ -194,7 +194,8 @@ FieldError OllamaFields::read_think(const Path& path, Element value) {
     return unexpected(path, value, "true, false, 'low', 'medium', 'high' or 'max'");
   }
   thinks_ = true;
-  return chat_.set_reasoning_effort(path, level);
+  chat_.set_reasoning_effort(path, level);
+  return {};
 }
 
 // Reads seconds, or a duration such as "1h30m". The model stays loaded in any case.
@@ -316,7 +317,11 @@ FieldError OllamaFields::read_num_ctx(const Path& path, Element value) const {
 FieldError OllamaFields::read_messages(const Path& path, Element value) {
   const auto max_messages = static_cast<size_t>(chat_.defaults.limits.max_messages);
   return read_objects(path, value, max_messages,
-                      [&](const Path& at, const auto& fields) { return read_message(at, fields); });
+                      [&](const Path& at, const auto& fields) -> FieldError {
+                        QUIRE_RETURN_IF_FIELD_ERROR(read_message(at, fields));
+                        chat_.set_sources(at);
+                        return {};
+                      });
 }
 
 FieldError OllamaFields::read_message(const Path& path, const simdjson::dom::object& fields) {
@@ -471,10 +476,12 @@ FieldError OllamaFields::finish() {
   }
   if (!system_.empty()) {
     chat_.messages.push_back({.role = "system", .content = std::move(system_)});
+    chat_.set_sources("system");
   }
   // A request that only loads the model is checked as one with an empty message.
   if (!is_chat || request_.only_loads) {
     chat_.messages.push_back({.role = "user", .content = std::move(prompt_)});
+    chat_.set_sources("prompt");
   }
   chat_.choose_by_default();
   const Path path("messages");

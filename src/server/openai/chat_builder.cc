@@ -8,6 +8,8 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "server/openai/reasoning_fields.h"
+#include "server/openai/tool_kinds.h"
 #include "server/tools/output_parser.h"
 
 namespace quire::server {
@@ -86,6 +88,13 @@ FieldError ChatBuilder::add_tool(const Path& path, const simdjson::dom::object& 
   return {};
 }
 
+FieldError ChatBuilder::add_custom_tool(const Path& path, const simdjson::dom::object& fields) {
+  Value shown;
+  QUIRE_RETURN_IF_FIELD_ERROR(read_custom_tool(path, fields, request.tools, shown));
+  tools_.emplace_back(request.tools.back().name, std::move(shown));
+  return {};
+}
+
 void ChatBuilder::choose_by_default() {
   request.tool_choice = request.tools.empty() ? ToolChoice::kNone : ToolChoice::kAuto;
 }
@@ -123,10 +132,8 @@ void ChatBuilder::add_call(TemplateCall call) {
   messages.back().tool_calls.push_back(std::move(call));
 }
 
-FieldError ChatBuilder::set_reasoning_effort(const Path& path, std::string_view effort) {
-  QUIRE_RETURN_IF_FIELD_ERROR(check_effort(path, defaults));
-  add_entry("reasoning_effort", Value::string(effort), variables_);
-  return {};
+void ChatBuilder::set_reasoning_effort(const Path& path, std::string_view effort) {
+  if (!add_effort(effort, defaults, variables_)) request.ignored.push_back(path.text());
 }
 
 void ChatBuilder::set_thinking(bool is_wanted) {
@@ -135,20 +142,28 @@ void ChatBuilder::set_thinking(bool is_wanted) {
   add_entry(kVariable, Value::boolean(is_wanted), variables_);
 }
 
-Value ChatBuilder::message_value(const TemplateMessage& message, std::string_view marker) const {
+void ChatBuilder::set_sources(const Path& path) {
+  for (; num_with_source_ < messages.size(); ++num_with_source_) {
+    messages[num_with_source_].source = path.text();
+  }
+}
+
+Value ChatBuilder::message_value(const TemplateMessage& message, uint32_t owner,
+                                 std::string_view marker) const {
   Entries entries;
   add_entry("role", Value::string(message.role), entries);
-  add_entry("content", Value::string(with_marker(message.content, marker)), entries);
+  add_entry("content", Value::string(with_marker(message.content, marker), owner), entries);
   if (!message.reasoning.empty()) {
-    add_entry("reasoning_content", Value::string(message.reasoning), entries);
+    add_reasoning(Value::string(message.reasoning), defaults, entries);
   }
   if (!message.tool_calls.empty()) {
     std::vector<Value> calls;
     for (const TemplateCall& call : message.tool_calls) {
-      calls.push_back(Value::dict({{"id", Value::string(call.id)},
-                                   {"type", Value::string("function")},
-                                   {"function", Value::dict({{"name", Value::string(call.name)},
-                                                             {"arguments", call.arguments}})}}));
+      calls.push_back(
+          Value::dict({{"id", Value::string(call.id)},
+                       {"type", Value::string("function")},
+                       {"function", Value::dict({{"name", Value::string(call.name, owner)},
+                                                 {"arguments", call.arguments}})}}));
     }
     add_entry("tool_calls", Value::list(std::move(calls)), entries);
   }
@@ -180,8 +195,10 @@ FieldError ChatBuilder::finish(const Path& messages_path, bool continues) {
   std::vector<Value> message_values;
   for (const TemplateMessage& message : messages) {
     const bool is_continued = continues && &message == &messages.back();
+    const auto owner = static_cast<uint32_t>(message_values.size() + 1);
     message_values.push_back(
-        message_value(message, is_continued ? input.continuation->marker : ""));
+        message_value(message, owner, is_continued ? input.continuation->marker : ""));
+    input.sources.push_back(message.source);
   }
   add_entry("messages", Value::list(std::move(message_values)), variables_);
   add_entry("add_generation_prompt", Value::boolean(!continues), variables_);

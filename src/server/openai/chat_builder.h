@@ -26,6 +26,7 @@ struct TemplateMessage {
   std::string reasoning = {};                 // of an assistant
   std::vector<TemplateCall> tool_calls = {};  // of an assistant
   std::string tool_call_id = {}, name = {};   // of the role "tool"
+  std::string source = {};                    // its place in the request: "input[2]"
 };
 
 class ChatBuilder {
@@ -48,6 +49,8 @@ class ChatBuilder {
   // Reads a tool whose `fields` contain the name, the description and the schema of the parameters.
   FieldError add_tool(const Path& path, const simdjson::dom::object& fields,
                       std::string_view parameters_name);
+  // Reads a tool with free text, see tool_kinds.h.
+  FieldError add_custom_tool(const Path& path, const simdjson::dom::object& fields);
   // Sets the default choice if the request has none. Call it after the tools were read.
   void choose_by_default();
   // Forces a call of this tool, which must have been added.
@@ -57,11 +60,14 @@ class ChatBuilder {
 
   // Adds the result of the call with this id, which an earlier message contains.
   FieldError add_tool_result(const Path& id_path, std::string_view id, std::string content);
+  // Names the place in the request of the messages that were added since the last call.
+  void set_sources(const Path& path);
   // Adds a call to the last message, which is the assistant's.
   void add_call(TemplateCall call);
 
-  // Sets a variable of the template. Refuses a reasoning effort that the template ignores.
-  FieldError set_reasoning_effort(const Path& path, std::string_view effort);
+  // Sets the variables of the template, see add_effort(). An effort that it does not read is named
+  // in request.ignored.
+  void set_reasoning_effort(const Path& path, std::string_view effort);
   // Switches reasoning on or off in templates that can do so; in others it has no effect.
   void set_thinking(bool is_wanted);
 
@@ -75,13 +81,15 @@ class ChatBuilder {
   std::vector<TemplateMessage> messages;
 
  private:
-  jinja::Value message_value(const TemplateMessage& message, std::string_view marker) const;
+  jinja::Value message_value(const TemplateMessage& message, uint32_t owner,
+                             std::string_view marker) const;
 
   GenerationFields shared_;
   std::vector<std::pair<std::string, jinja::Value>> tools_;  // by name, as templates expect them
   std::vector<jinja::Dict::Entry> variables_;
   std::vector<jinja::Dict::Entry> template_kwargs_;
   std::map<std::string, std::string, std::less<>> names_by_call_;
+  size_t num_with_source_ = 0;
 };
 
 }  // namespace quire::server

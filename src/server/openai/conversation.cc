@@ -10,6 +10,8 @@
 #include "jinja/chat_template.h"
 #include "jinja/python_text.h"
 #include "server/openai/generation_fields.h"
+#include "server/openai/reasoning_fields.h"
+#include "server/openai/tool_kinds.h"
 #include "server/tools/output_parser.h"
 
 namespace quire::server {
@@ -75,9 +77,32 @@ bool take_values(Element value, size_t& num_left) {
   return true;
 }
 
+// Reads {"id", "type": "custom", "custom": {"name", "input"}}.
+FieldError read_custom_call(const Path& path, const simdjson::dom::object& fields,
+                            const simdjson::dom::object& custom, const TemplateValues& values,
+                            Value& out) {
+  std::string id;
+  std::string name;
+  std::string input;
+  const Path custom_path(path, "custom");
+  QUIRE_RETURN_IF_FIELD_ERROR(read_optional(path, fields, "id", id));
+  QUIRE_RETURN_IF_FIELD_ERROR(read_required(custom_path, custom, "name", name));
+  QUIRE_RETURN_IF_FIELD_ERROR(read_required(custom_path, custom, "input", input));
+  out = Value::dict(
+      {{"id", Value::string(id)},
+       {"type", Value::string("function")},
+       {"function", Value::dict({{"name", Value::string(name, values.owner)},
+                                 {"arguments", custom_arguments(input, values.owner)}})}});
+  return {};
+}
+
 FieldError read_tool_call(const Path& path, Element value, TemplateValues& values, Value& out) {
   simdjson::dom::object fields;
   QUIRE_RETURN_IF_FIELD_ERROR(read_object(path, value, fields));
+  simdjson::dom::object custom;
+  if (!fields["custom"].get_object().get(custom)) {
+    return read_custom_call(path, fields, custom, values, out);
+  }
   const Path function_path(path, "function");
   simdjson::dom::object function_fields;
   QUIRE_RETURN_IF_FIELD_ERROR(read_required(path, fields, "function", function_fields));
@@ -129,20 +154,14 @@ bool is_text_field(std::string_view name) {
 
 // Content becomes one string and the arguments of tool calls become dicts; all other fields are
 // copied, without those that are null.
-FieldError read_message(const Path& path, Element value, TemplateValues& values, bool is_last,
-                        Conversation& conversation, Value& out) {
+FieldError read_message(const Path& path, Element value, const RequestDefaults& defaults,
+                        TemplateValues& values, bool is_last, Conversation& conversation,
+                        Value& out) {
   simdjson::dom::object fields;
   QUIRE_RETURN_IF_FIELD_ERROR(read_object(path, value, fields));
   std::string& role = conversation.final_role;
   std::string& text = conversation.final_content;
-  QUIRE_RETURN_IF_FIELD_ERROR(read_required(path, fields, "role", role));
-  constexpr size_t kMaxRoleBytes = 64;
-  if (role.empty() || role.size() > kMaxRoleBytes) {
-    return unexpected(Path(path, "role"), fields["role"].value_unsafe(),
-                      fmt::format("'system', 'developer', 'user', 'assistant', 'tool', or another "
-                                  "role of the chat template, of 1 to {} bytes",
-                                  kMaxRoleBytes));
-  }
+  QUIRE_RETURN_IF_FIELD_ERROR(read_role(path, fields, defaults, role));
   Element content;
   text.clear();
   if (!fields["content"].get(content)) {
@@ -151,12 +170,13 @@ FieldError read_message(const Path& path, Element value, TemplateValues& values,
     return missing(Path(path, "content"), "a string or a list of parts");
   }
   Entries message;
+  Value reasoning;
   add_entry("role", Value::string(role), message);
   // Few templates handle a message without content, so it becomes an empty string.
-  add_entry("content", Value::string(is_last ? with_marker(text, conversation.final_marker) : text),
-            message);
+  const std::string marked = is_last ? with_marker(text, conversation.final_marker) : text;
+  add_entry("content", Value::string(marked, values.owner), message);
   for (const auto& [name, field] : fields) {
-    if (name == "role" || name == "content" || field.is_null()) continue;
+    if (name == "role" || name == "content" || is_absent(field)) continue;
     Value field_value;
     if (name == "tool_calls") {
       QUIRE_RETURN_IF_FIELD_ERROR(read_tool_calls(Path(path, name), field, values, field_value));
@@ -166,14 +186,16 @@ FieldError read_message(const Path& path, Element value, TemplateValues& values,
       }
       QUIRE_RETURN_IF_FIELD_ERROR(values.convert(Path(path, name), field, field_value));
     }
+    if (name == "reasoning" || name == "reasoning_content") reasoning = field_value;
     add_entry(name, std::move(field_value), message);
   }
+  if (!reasoning.is_none()) add_reasoning(reasoning, defaults, message);
   out = make_dict(std::move(message));
   return {};
 }
 
-FieldError read_messages(Element value, TemplateValues& values, Conversation& conversation,
-                         Value& out) {
+FieldError read_messages(Element value, const RequestDefaults& defaults, TemplateValues& values,
+                         Conversation& conversation, Value& out) {
   const Path path("messages");
   simdjson::dom::array messages;
   QUIRE_RETURN_IF_FIELD_ERROR(
@@ -183,22 +205,32 @@ FieldError read_messages(Element value, TemplateValues& values, Conversation& co
   for (const Element message : messages) {
     const Path at(path, read.size());
     const bool is_last = read.size() + 1 == messages.size();
+    values.owner = static_cast<uint32_t>(read.size() + 1);
     QUIRE_RETURN_IF_FIELD_ERROR(
-        read_message(at, message, values, is_last, conversation, read.emplace_back()));
+        read_message(at, message, defaults, values, is_last, conversation, read.emplace_back()));
   }
+  values.owner = 0;
   out = Value::list(std::move(read));
   return {};
 }
 
-// Converts those tools of the request whose names are in `shown`, without changes. read_tools() has
-// checked all tools.
+// Converts those tools of the request whose names are in `shown`: functions without changes.
+// read_tools() has checked all tools.
 FieldError read_shown_tools(simdjson::dom::array tools, std::span<const Tool> shown,
                             TemplateValues& values, Value& out) {
   std::vector<Value> read;
   for (const Element tool : tools) {
-    const Element name = tool["function"]["name"].value_unsafe();
-    if (find_tool(shown, name.get_string().value_unsafe()) == nullptr) continue;
-    QUIRE_RETURN_IF_FIELD_ERROR(values.convert("tools", tool, read.emplace_back()));
+    simdjson::dom::object custom;
+    const bool is_custom = !tool["custom"].get_object().get(custom);
+    std::string_view name;
+    if (tool[is_custom ? "custom" : "function"]["name"].get_string().get(name)) continue;
+    if (find_tool(shown, name) == nullptr) continue;
+    if (is_custom) {
+      std::vector<Tool> unused;
+      QUIRE_RETURN_IF_FIELD_ERROR(read_custom_tool("tools", custom, unused, read.emplace_back()));
+    } else {
+      QUIRE_RETURN_IF_FIELD_ERROR(values.convert("tools", tool, read.emplace_back()));
+    }
   }
   out = Value::list(std::move(read));
   return {};
@@ -225,7 +257,7 @@ FieldError TemplateValues::convert(const Path& path, Element value, Value& out) 
                                          "together; send the data as text",
                                          limits.max_template_values));
   }
-  out = value_from_json(value);
+  out = value_from_json(value, owner);
   return {};
 }
 
@@ -292,33 +324,6 @@ FieldError read_template_kwargs(const Path& path, Element value, TemplateValues&
   return {};
 }
 
-FieldError read_function_fields(const Path& path, const simdjson::dom::object& fields,
-                                std::string_view parameters_name, std::vector<Tool>& out) {
-  Tool tool;
-  QUIRE_RETURN_IF_FIELD_ERROR(read_required(path, fields, "name", tool.name));
-  constexpr size_t kMaxNameBytes = 256;
-  const Path name_path(path, "name");
-  if (tool.name.empty() || tool.name.size() > kMaxNameBytes) {
-    return unexpected(name_path, fields["name"].value_unsafe(),
-                      fmt::format("1 to {} bytes of text", kMaxNameBytes));
-  }
-  if (find_tool(out, tool.name) != nullptr) {
-    return field_error(name_path, fmt::format("got '{}' twice, expected a different name for each "
-                                              "tool",
-                                              clipped(tool.name)));
-  }
-  tool.parameters = "{}";
-  Element parameters;
-  if (!fields[parameters_name].get(parameters) && !parameters.is_null()) {
-    if (!parameters.is_object()) {
-      return unexpected(Path(path, parameters_name), parameters, "a JSON schema: an object");
-    }
-    tool.parameters = simdjson::to_string(parameters);
-  }
-  out.push_back(std::move(tool));
-  return {};
-}
-
 FieldTable<ConversationFields> ConversationFields::table() {
   using C = ConversationFields;
   static constexpr auto kTable = std::to_array<BodyField<C>>({
@@ -332,7 +337,8 @@ FieldTable<ConversationFields> ConversationFields::table() {
         "The model's chat template must use them."},
        into<&C::documents>},
       {kTemplateKwargsField, into<&C::template_kwargs>},
-      {{"reasoning_effort", kTextValue, "The model's chat template must use it."},
+      {{"reasoning_effort", kTextValue,
+        "`none`: off. A template that does not read it: named in `x-quire-ignored`."},
        into<&C::reasoning_effort>},
       {{"add_generation_prompt", kBoolean, "The prompt ends with the start of an answer."},
        into<&C::add_generation_prompt>},
@@ -348,51 +354,26 @@ bool template_ignores(const RequestDefaults& defaults, std::string_view variable
   return !defaults.chat_template.empty() && !mentions_variable(defaults.chat_template, variable);
 }
 
-FieldError check_effort(const Path& path, const RequestDefaults& defaults) {
-  if (!template_ignores(defaults, "reasoning_effort")) return {};
-  return field_error(path,
-                     "got a reasoning effort, but the model's chat template does not use it; "
-                     "expected no such field");
-}
-
-FieldError check_tools(const ChatRequest& request, const RequestDefaults& defaults) {
-  if (is_forced(request) && request.restriction) return second_restriction("tool_choice");
-  if (request.tool_choice != ToolChoice::kAuto || !template_ignores(defaults, "tools")) return {};
-  return field_error(
-      "tools",
-      "got tools, but the model's chat template does not use them; expected no "
-      "tools, or a tool_choice that forces or forbids calls (on routes that have one)");
-}
-
-FieldError read_allowed_tools(const Path& path, const simdjson::dom::object& fields,
-                              const RequestLimits& limits, const ReadToolName& read_name,
-                              ChatRequest& request) {
-  std::string mode;
-  QUIRE_RETURN_IF_FIELD_ERROR(read_required(path, fields, "mode", mode));
-  if (mode != "auto" && mode != "required") {
-    return unexpected(Path(path, "mode"), fields["mode"].value_unsafe(), "'auto' or 'required'");
+FieldError read_role(const Path& path, const simdjson::dom::object& fields,
+                     const RequestDefaults& defaults, std::string& out) {
+  constexpr auto kUsual = std::to_array<std::string_view>(
+      {"system", "developer", "user", "assistant", "tool", "function"});
+  constexpr size_t kMaxRoleBytes = 64;
+  QUIRE_RETURN_IF_FIELD_ERROR(read_required(path, fields, "role", out));
+  const bool is_usual = std::ranges::find(kUsual, out) != kUsual.end();
+  if (out.empty() || out.size() > kMaxRoleBytes || (!is_usual && template_ignores(defaults, out))) {
+    return unexpected(
+        Path(path, "role"), fields["role"].value_unsafe(),
+        "'system', 'developer', 'user', 'assistant', 'tool', or another role that the "
+        "model's chat template names");
   }
-  const Path tools_path(path, "tools");
-  Element list;
-  if (fields["tools"].get(list)) return missing(tools_path, "a list of tools");
-  simdjson::dom::array tools;
-  QUIRE_RETURN_IF_FIELD_ERROR(
-      read_list(tools_path, list, static_cast<size_t>(limits.max_tools), tools));
-  if (tools.size() == 0) return unexpected(tools_path, list, "at least one tool");
-  std::vector<std::string> allowed;
-  for (const Element tool : tools) {
-    const Path at(tools_path, allowed.size());
-    QUIRE_RETURN_IF_FIELD_ERROR(read_name(at, tool, allowed.emplace_back()));
-  }
-  std::erase_if(request.tools, [&](const Tool& tool) {
-    return std::ranges::find(allowed, tool.name) == allowed.end();
-  });
-  request.tool_choice = mode == "required" ? ToolChoice::kRequired : ToolChoice::kAuto;
+  if (out == "developer" && template_ignores(defaults, out)) out = "system";
   return {};
 }
 
 FieldError read_conversation(const ConversationFields& fields, std::span<const Tool> shown_tools,
-                             const RequestLimits& limits, Conversation& out) {
+                             const RequestDefaults& defaults, Conversation& out) {
+  const RequestLimits& limits = defaults.limits;
   if (!fields.messages) return field_error("messages", "got none, expected at least one message");
   bool continues = false;
   if (fields.continue_final_message) {
@@ -411,7 +392,7 @@ FieldError read_conversation(const ConversationFields& fields, std::span<const T
   if (continues) out.final_marker = random_id();
   TemplateValues values(limits);
   Value messages;
-  QUIRE_RETURN_IF_FIELD_ERROR(read_messages(*fields.messages, values, out, messages));
+  QUIRE_RETURN_IF_FIELD_ERROR(read_messages(*fields.messages, defaults, values, out, messages));
   if (continues) {
     QUIRE_RETURN_IF_FIELD_ERROR(check_continued("messages", {.content = out.final_content}));
   }
@@ -434,7 +415,7 @@ FieldError read_conversation(const ConversationFields& fields, std::span<const T
   if (fields.reasoning_effort) {
     std::string effort;
     QUIRE_RETURN_IF_FIELD_ERROR(read_text("reasoning_effort", *fields.reasoning_effort, effort));
-    add_entry("reasoning_effort", Value::string(effort), variables);
+    out.ignores_effort = !add_effort(effort, defaults, variables);
   }
   if (fields.template_kwargs) {
     QUIRE_RETURN_IF_FIELD_ERROR(
@@ -481,39 +462,6 @@ FieldError check_continued(const Path& messages_path, const Continuation& contin
                      fmt::format("got a last message without text, expected text to continue; add "
                                  "text to it, or {}",
                                  continuation.alternative));
-}
-
-FieldError read_function(const Path& path, Element value, std::string& name,
-                         simdjson::dom::object& fields) {
-  simdjson::dom::object outer;
-  QUIRE_RETURN_IF_FIELD_ERROR(read_object(path, value, outer));
-  Element type;
-  std::string_view type_name = "function";
-  if (!outer["type"].get(type) && (type.get_string().get(type_name) || type_name != "function")) {
-    return unexpected(Path(path, "type"), type, "'function'");
-  }
-  QUIRE_RETURN_IF_FIELD_ERROR(read_required(path, outer, "function", fields));
-  return read_required(Path(path, "function"), fields, "name", name);
-}
-
-FieldError read_tools(Element value, const RequestLimits& limits, std::vector<Tool>& out) {
-  const Path path("tools");
-  simdjson::dom::array tools;
-  QUIRE_RETURN_IF_FIELD_ERROR(read_list(path, value, static_cast<size_t>(limits.max_tools), tools));
-  for (const Element tool : tools) {
-    const Path at(path, out.size());
-    simdjson::dom::object function;
-    std::string name;
-    QUIRE_RETURN_IF_FIELD_ERROR(read_function(at, tool, name, function));
-    QUIRE_RETURN_IF_FIELD_ERROR(
-        read_function_fields(Path(at, "function"), function, "parameters", out));
-  }
-  return {};
-}
-
-const Tool* find_tool(std::span<const Tool> tools, std::string_view name) {
-  const auto found = std::ranges::find(tools, name, &Tool::name);
-  return found == tools.end() ? nullptr : &*found;
 }
 
 }  // namespace quire::server

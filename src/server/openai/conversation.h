@@ -41,6 +41,7 @@ struct Conversation {
   std::string final_role;     // of the last message
   std::string final_content;  // text of the last message
   std::string final_marker;   // random text at the end of final_content in `variables`; empty: none
+  bool ignores_effort = false;  // the template does not read reasoning_effort
 };
 
 // Converts the JSON of one request into values of the template. The number of values is bounded,
@@ -54,6 +55,7 @@ class TemplateValues {
   FieldError convert(const Path& path, Element value, jinja::Value& out);
 
   const RequestLimits& limits;
+  uint32_t owner = 0;  // of the converted texts (see ByteSpans): a message's index plus 1
 
  private:
   size_t num_left_;
@@ -62,13 +64,15 @@ class TemplateValues {
 // Reads the template's variables into `out`. `shown_tools` are the tools that the template gets, a
 // part of those that read_tools() has read from `fields`.
 FieldError read_conversation(const ConversationFields& fields, std::span<const Tool> shown_tools,
-                             const RequestLimits& limits, Conversation& out);
+                             const RequestDefaults& defaults, Conversation& out);
 
 // Moves the variables out, and the continuation if the request asked for continue_final_message.
 TemplateInput template_input(Conversation&& conversation);
 
-// Reads the tools, whose names must differ.
-FieldError read_tools(Element value, const RequestLimits& limits, std::vector<Tool>& out);
+// Reads the functions and the tools with free text, whose names must differ, and names the others
+// in `ignored`.
+FieldError read_tools(Element value, const RequestLimits& limits, std::vector<Tool>& out,
+                      std::vector<std::string>& ignored);
 // Returns the tool with this name, or null.
 const Tool* find_tool(std::span<const Tool> tools, std::string_view name);
 
@@ -88,7 +92,7 @@ FieldError read_function_fields(const Path& path, const simdjson::dom::object& f
 
 // Reads {"mode": "auto" or "required", "tools": […]} and drops all tools that are not in the list.
 // `read_name` reads the name of one tool, whose place depends on the API, and checks that the tool
-// exists.
+// exists; the name of a hosted tool is empty.
 using ReadToolName = std::function<FieldError(const Path& path, Element tool, std::string& name)>;
 FieldError read_allowed_tools(const Path& path, const simdjson::dom::object& fields,
                               const RequestLimits& limits, const ReadToolName& read_name,
@@ -98,8 +102,10 @@ FieldError read_allowed_tools(const Path& path, const simdjson::dom::object& fie
 // if the template ignores tools, the model would not receive them.
 FieldError check_tools(const ChatRequest& request, const RequestDefaults& defaults);
 
-// Refuses a reasoning effort that the chat template ignores.
-FieldError check_effort(const Path& path, const RequestDefaults& defaults);
+// Reads a message's role. `developer` becomes `system` if the template does not mention it. A role
+// that is not among the usual ones must be in the template.
+FieldError read_role(const Path& path, const simdjson::dom::object& fields,
+                     const RequestDefaults& defaults, std::string& out);
 
 // Returns whether the source of the chat template is known and does not contain this name as a
 // word, even in a comment. The variable then has no effect.

@@ -155,15 +155,15 @@ FieldError check(Body& /*body*/, const Field& /*field*/, const Path& path, Eleme
   return kFunction(path, value);
 }
 
-// Reads the members of an object that are not null. Members that are not in the table have no
-// effect; if `known` is given, they are refused with it as the expected value.
+// Reads the members of an object that are not null or an empty list. Members that are not in the
+// table have no effect; if `known` is given, they are refused with it as the expected value.
 template <typename Body>
 FieldError read_members(FieldTable<Body> table, Body& body, const Path& path, Element value,
                         std::string_view known = {}) {
   simdjson::dom::object members;
   QUIRE_RETURN_IF_FIELD_ERROR(read_object(path, value, members));
   for (const auto& [name, member] : members) {
-    if (member.is_null()) continue;
+    if (is_absent(member)) continue;
     if (const BodyField<Body>* const row = find_field(table, name)) {
       QUIRE_RETURN_IF_FIELD_ERROR(row->read(body, Path(path, name), member));
     } else if (!known.empty()) {

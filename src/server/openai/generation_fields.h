@@ -74,13 +74,17 @@ std::vector<ObjectSchema> generation_option_schemas();
 ObjectSchema completion_schema();
 ObjectSchema chat_schema();
 
-// Parses a body and reads its fields in their order, then checks them against each other.
+// Parses a body and reads its fields in their order, then checks them against each other. An empty
+// list means that the field is absent, except for the request's own inputs.
 template <typename Fields>
 FieldError read_body(std::string_view body, const RequestLimits& limits, Fields&& fields) {
   std::optional<JsonDocument> document;
   QUIRE_RETURN_IF_FIELD_ERROR(parse_body(body, limits.max_json_depth, document));
   for (const auto& [name, value] : simdjson::dom::object(document->root())) {
-    if (!value.is_null()) QUIRE_RETURN_IF_FIELD_ERROR(fields.read(name, value));
+    const bool is_input =
+        name == "messages" || name == "input" || name == "prompt" || name == "tokens";
+    if (value.is_null() || (!is_input && is_absent(value))) continue;
+    QUIRE_RETURN_IF_FIELD_ERROR(fields.read(name, value));
   }
   return fields.finish();
 }

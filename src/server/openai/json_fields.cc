@@ -153,6 +153,11 @@ FieldError field_error(const Path& path, std::string_view what) {
   return make_api_error(400, std::move(message), std::move(field));
 }
 
+bool is_absent(Element value) {
+  simdjson::dom::array items;
+  return value.is_null() || (!value.get_array().get(items) && items.size() == 0);
+}
+
 FieldError unexpected(const Path& path, Element got, std::string_view expected) {
   return field_error(path, fmt::format("got {}, expected {}", described(got), expected));
 }

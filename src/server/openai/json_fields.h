@@ -40,6 +40,9 @@ struct Path {
   std::string text() const;
 };
 
+// Whether a field's value means that the field is absent: null, or an empty list.
+bool is_absent(Element value);
+
 // Returns the error `[request] PATH; got …, expected …`.
 FieldError unexpected(const Path& path, Element got, std::string_view expected);
 // Returns the error `[request] PATH; got none, expected …`, for a key that its object lacks.

@@ -8,6 +8,7 @@
 #include "server/openai/conversation.h"
 #include "server/openai/generation_fields.h"
 #include "server/openai/requests.h"
+#include "server/openai/tool_kinds.h"
 
 namespace quire::server {
 namespace {
@@ -63,7 +64,7 @@ FieldTable<ChatFields> ChatFields::table() {
   static constexpr auto kTable = std::to_array<BodyField<ChatFields>>({
       {{"tool_choice",
         schema("`none`, `auto`, `required`, a function or allowed_tools", "ToolChoice"),
-        "A choice that forces a call needs tools, and excludes other restrictions of the output."},
+        "A choice that forces a call needs tools. A format of the text then has no effect."},
        into<&ChatFields::tool_choice_>},
       {kParallelToolCallsField, into<&ChatRequest::parallel_tool_calls>},
       {{"max_completion_tokens", integer(1),
@@ -95,11 +96,20 @@ FieldError ChatFields::read(std::string_view name, Element value) {
 }
 
 FieldError ChatFields::read_tool_name(const Path& path, Element value, std::string& name) const {
-  simdjson::dom::object function;
-  QUIRE_RETURN_IF_FIELD_ERROR(read_function(path, value, name, function));
-  if (find_tool(request_.tools, name) != nullptr) return {};
-  const Path function_path(path, "function");
-  return unexpected(Path(function_path, "name"), function["name"].value_unsafe(),
+  simdjson::dom::object fields;
+  std::string_view type;
+  if (!value["type"].get_string().get(type) && is_hosted_tool(type)) return {};
+  const std::string_view member = type == "custom" ? type : "function";
+  const Path member_path(path, member);
+  if (type == "custom") {
+    QUIRE_RETURN_IF_FIELD_ERROR(read_required(path, simdjson::dom::object(value), member, fields));
+    QUIRE_RETURN_IF_FIELD_ERROR(read_required(member_path, fields, "name", name));
+  } else {
+    QUIRE_RETURN_IF_FIELD_ERROR(read_function(path, value, name, fields));
+  }
+  const Tool* const tool = find_tool(request_.tools, name);
+  if (tool != nullptr && tool->is_custom == (type == "custom")) return {};
+  return unexpected(Path(member_path, "name"), fields["name"].value_unsafe(),
                     "the name of one of the tools");
 }
 
@@ -123,6 +133,9 @@ FieldError ChatFields::read_tool_choice(Element value) {
                                 request_);
     }
     request_.tool_choice = ToolChoice::kNamed;
+    if (is_hosted_tool(choice)) {
+      return unexpected(path, value, "a function or a custom tool: this server runs no tools");
+    }
     return read_tool_name(path, value, request_.named_tool);
   }
   if (value.get_string().get(choice)) choice = {};
@@ -140,22 +153,22 @@ FieldError ChatFields::read_tool_choice(Element value) {
 
 FieldError ChatFields::finish_tools() {
   if (conversation_.tools) {
-    QUIRE_RETURN_IF_FIELD_ERROR(read_tools(*conversation_.tools, defaults_.limits, request_.tools));
+    QUIRE_RETURN_IF_FIELD_ERROR(
+        read_tools(*conversation_.tools, defaults_.limits, request_.tools, request_.ignored));
   }
   request_.tool_choice = request_.tools.empty() ? ToolChoice::kNone : ToolChoice::kAuto;
   if (tool_choice_) QUIRE_RETURN_IF_FIELD_ERROR(read_tool_choice(*tool_choice_));
   return check_tools(request_, defaults_);
 }
 
-// Refuses fields that the chat template ignores, because the model would not receive them.
+// Refuses documents that the chat template ignores, because the model would not receive them.
 FieldError ChatFields::check_template() const {
   if (conversation_.documents && template_ignores(defaults_, "documents")) {
     return field_error("documents",
                        "got documents, but the model's chat template does not use them; expected "
                        "no such field");
   }
-  return conversation_.reasoning_effort ? check_effort("reasoning_effort", defaults_)
-                                        : FieldError();
+  return {};
 }
 
 FieldError ChatFields::finish_logprobs() {
@@ -182,7 +195,8 @@ FieldError ChatFields::finish() {
   Conversation conversation;
   QUIRE_RETURN_IF_FIELD_ERROR(
       read_conversation(conversation_, shows_tools ? request_.tools : std::span<const Tool>(),
-                        defaults_.limits, conversation));
+                        defaults_, conversation));
+  if (conversation.ignores_effort) request_.ignored.emplace_back("reasoning_effort");
   if (echo_ && conversation.final_role == "assistant") {
     request_.echoed_message = conversation.final_content;
   }

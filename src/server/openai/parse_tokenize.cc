@@ -11,7 +11,7 @@ namespace {
 class TokenizeFields {
  public:
   TokenizeFields(TokenizeRequest& request, const RequestDefaults& defaults)
-      : request_(request), limits_(defaults.limits) {}
+      : request_(request), defaults_(defaults) {}
 
   static FieldTable<TokenizeFields> table();
   auto parts() { return std::tie(request_); }
@@ -20,7 +20,7 @@ class TokenizeFields {
 
  private:
   TokenizeRequest& request_;
-  const RequestLimits& limits_;
+  const RequestDefaults& defaults_;
   ConversationFields conversation_;
   std::optional<Element> prompt_;
   std::optional<Element> special_;
@@ -60,11 +60,12 @@ FieldError TokenizeFields::finish() {
   }
   if (prompt_) return read_text("prompt", *prompt_, request_.prompt);
   std::vector<Tool> tools;
+  std::vector<std::string> ignored;
   if (conversation_.tools) {
-    QUIRE_RETURN_IF_FIELD_ERROR(read_tools(*conversation_.tools, limits_, tools));
+    QUIRE_RETURN_IF_FIELD_ERROR(read_tools(*conversation_.tools, defaults_.limits, tools, ignored));
   }
   Conversation conversation;
-  QUIRE_RETURN_IF_FIELD_ERROR(read_conversation(conversation_, tools, limits_, conversation));
+  QUIRE_RETURN_IF_FIELD_ERROR(read_conversation(conversation_, tools, defaults_, conversation));
   request_.conversation = template_input(std::move(conversation));
   return {};
 }

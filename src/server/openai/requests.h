@@ -35,6 +35,9 @@ struct GenerationRequest {
   bool return_prompt_logprobs = false;      // set by prompt_logprobs, not by echo
   bool return_token_ids = false;            // vLLM's field: ids in addition to the text
   bool return_tokens_as_token_ids = false;  // vLLM's field: "token_id:123" in logprobs
+  // The parts of the request that have no effect here although clients expect one, by their path:
+  // "tools.web_search". They are named in the header x-quire-ignored and in the log.
+  std::vector<std::string> ignored;
 };
 
 // A prompt as text, or as token ids if these are not empty.
@@ -58,6 +61,7 @@ enum class ToolChoice { kNone, kAuto, kRequired, kNamed };
 struct Tool {
   std::string name;
   std::string parameters;  // JSON schema; "{}" if the request gives none
+  bool is_custom = false;  // its input is free text, see tool_kinds.h
 };
 
 // The last message of a request with continue_final_message. continue_from() cuts the rendered
@@ -73,6 +77,9 @@ struct Continuation {
 struct TemplateInput {
   jinja::Value variables = {};  // a dict: messages, tools, add_generation_prompt, …
   std::optional<Continuation> continuation = {};
+  // The places of the messages in the request, "input[2]", by their index in the template's list;
+  // empty: "messages[INDEX]".
+  std::vector<std::string> sources = {};
 };
 
 // POST /v1/chat/completions.

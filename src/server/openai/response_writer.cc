@@ -1,7 +1,10 @@
 #include "server/openai/response_writer.h"
 
+#include <optional>
 #include <string_view>
 #include <utility>
+
+#include "server/openai/tool_kinds.h"
 
 namespace quire::server {
 namespace {
@@ -101,6 +104,40 @@ class CompletionWriter final : public ResponseWriter {
   std::vector<ChoiceStream> streams_;  // of a stream
 };
 
+// Holds the arguments of a custom tool's call back until they are whole, because its form has the
+// text that they contain. One per choice of a stream.
+class CustomCalls {
+ public:
+  explicit CustomCalls(const ChatRequest& request) : request_(request) {}
+
+  // Takes the pieces of custom calls out of the delta, and adds the calls that have ended.
+  void apply(MessageDelta& delta, bool is_last) {
+    std::vector<ToolCallDelta> pieces;
+    for (ToolCallDelta& piece : delta.tool_calls) {
+      const bool begins = !piece.id.empty();
+      if (begins) end(pieces);
+      if (begins && is_custom_tool(request_, piece.name)) {
+        held_ = std::move(piece);
+      } else if (held_) {
+        held_->arguments += piece.arguments;
+      } else {
+        pieces.push_back(std::move(piece));
+      }
+    }
+    if (is_last) end(pieces);
+    delta.tool_calls = std::move(pieces);
+  }
+
+ private:
+  void end(std::vector<ToolCallDelta>& pieces) {
+    if (held_) pieces.push_back(std::move(*held_));
+    held_.reset();
+  }
+
+  const ChatRequest& request_;
+  std::optional<ToolCallDelta> held_;
+};
+
 using Parsers = std::vector<std::unique_ptr<OutputParser>>;  // one per choice; may be null
 
 class ChatWriter final : public ResponseWriter {
@@ -114,6 +151,7 @@ class ChatWriter final : public ResponseWriter {
     for (int i = 0; i < request_.engine_request.sampling.n; ++i) {
       if (request_.streaming.stream) {
         streams_.push_back({.index = i});
+        custom_calls_.emplace_back(request_);
       } else {
         choices_.push_back({.index = i});
       }
@@ -148,7 +186,8 @@ class ChatWriter final : public ResponseWriter {
         chat_role_chunk(chunk_head_, request_, streams_[i], usage, info_.decode, json);
       });
     }
-    const MessageDelta delta = parse(i, output);
+    MessageDelta delta = parse(i, output);
+    custom_calls_[i].apply(delta, output.finish_reason.has_value());
     if (!needs_chat_chunk(request_, delta, output)) return;
     append_event(out, [&](std::string& json) {
       chat_chunk(chunk_head_, request_, streams_[i], delta, output, usage, info_.decode, json);
@@ -164,8 +203,9 @@ class ChatWriter final : public ResponseWriter {
   const std::string chunk_head_;
   UsageCount usage_;
   Parsers parsers_;
-  std::vector<Choice> choices_;        // of a whole body
-  std::vector<ChoiceStream> streams_;  // of a stream
+  std::vector<Choice> choices_;            // of a whole body
+  std::vector<ChoiceStream> streams_;      // of a stream
+  std::vector<CustomCalls> custom_calls_;  // of a stream
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include "base/json_writer.h"
 #include "server/openai/response_fields.h"
+#include "server/openai/tool_kinds.h"
 
 namespace quire::server {
 namespace {
@@ -86,8 +87,18 @@ void write_logprobs(const ChatRequest& request, const std::vector<int32_t>& ids,
                       json);
 }
 
-void write_tool_call(std::string_view id, std::string_view name, std::string_view arguments,
-                     JsonWriter& json) {
+// Writes a call or a piece of one. The calls of custom tools come whole.
+void write_tool_call(const ChatRequest& request, std::string_view id, std::string_view name,
+                     std::string_view arguments, JsonWriter& json) {
+  if (is_custom_tool(request, name)) {
+    json.field("id", id);
+    json.field("type", "custom");
+    json.key("custom");
+    json.begin_object();
+    json.field("name", name);
+    json.field("input", custom_input(arguments));
+    return json.end_object();
+  }
   if (!id.empty()) {
     json.field("id", id);
     json.field("type", "function");
@@ -97,6 +108,13 @@ void write_tool_call(std::string_view id, std::string_view name, std::string_vie
   if (!name.empty()) json.field("name", name);
   json.field("arguments", arguments);
   json.end_object();
+}
+
+// Clients read one of these names.
+void write_reasoning(std::string_view reasoning, JsonWriter& json) {
+  if (reasoning.empty()) return;
+  json.field("reasoning_content", reasoning);
+  json.field("reasoning", reasoning);
 }
 
 void write_message(const ChatRequest& request, const ParsedMessage& message, JsonWriter& json) {
@@ -111,15 +129,13 @@ void write_message(const ChatRequest& request, const ParsedMessage& message, Jso
   }
   json.key("refusal");
   json.null();
-  if (request.include_reasoning && !message.reasoning.empty()) {
-    json.field("reasoning_content", message.reasoning);
-  }
+  if (request.include_reasoning) write_reasoning(message.reasoning, json);
   if (!message.tool_calls.empty()) {
     json.key("tool_calls");
     json.begin_array();
     for (const ToolCall& call : message.tool_calls) {
       json.begin_object();
-      write_tool_call(call.id, call.name, call.arguments, json);
+      write_tool_call(request, call.id, call.name, call.arguments, json);
       json.end_object();
     }
     json.end_array();
@@ -130,9 +146,7 @@ void write_message(const ChatRequest& request, const ParsedMessage& message, Jso
 void write_delta(const ChatRequest& request, const MessageDelta& delta, JsonWriter& json) {
   json.key("delta");
   json.begin_object();
-  if (request.include_reasoning && !delta.reasoning.empty()) {
-    json.field("reasoning_content", delta.reasoning);
-  }
+  if (request.include_reasoning) write_reasoning(delta.reasoning, json);
   if (!delta.content.empty()) json.field("content", delta.content);
   if (!delta.tool_calls.empty()) {
     json.key("tool_calls");
@@ -140,7 +154,7 @@ void write_delta(const ChatRequest& request, const MessageDelta& delta, JsonWrit
     for (const ToolCallDelta& piece : delta.tool_calls) {
       json.begin_object();
       json.field("index", piece.index);
-      write_tool_call(piece.id, piece.name, piece.arguments, json);
+      write_tool_call(request, piece.id, piece.name, piece.arguments, json);
       json.end_object();
     }
     json.end_array();

@@ -243,7 +243,7 @@ FieldTable<ScoreFields> ScoreFields::rerank_table() {
 
 FieldTable<ScoreFields> ScoreFields::table() {
   constexpr std::string_view kAlwaysOn = "true: a score is a probability";
-  constexpr std::string_view kTask = "The task of the judgement. Default: that of a web search.";
+  constexpr std::string_view kTask = "The task of the judgement. Default: a web search.";
   static constexpr auto kTable = std::to_array<BodyField<ScoreFields>>({
       {{"instruction", kTextValue, kTask}, into<&ScoreRequest::instruction>},
       {{"instruct", kTextValue, kTask}, into<&ScoreRequest::instruction>},

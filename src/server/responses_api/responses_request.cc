@@ -9,6 +9,8 @@
 
 #include "base/json_writer.h"
 #include "server/openai/chat_builder.h"
+#include "server/openai/tool_kinds.h"
+#include "server/responses_api/item_reader.h"
 #include "server/tools/output_parser.h"
 
 namespace quire::server {
@@ -31,152 +33,6 @@ std::string json_text(std::string_view text) {
   json.value(text);
   return json.take();
 }
-
-// Reads the joined text of a list of parts like {"type": "summary_text", "text": …}.
-FieldError read_part_texts(const Path& path, Element value, std::string& out) {
-  return read_objects(path, value, SIZE_MAX, [&](const Path& at, const auto& part) -> FieldError {
-    std::string text;
-    QUIRE_RETURN_IF_FIELD_ERROR(read_required(at, part, "text", text));
-    if (!out.empty()) out += '\n';
-    out += text;
-    return {};
-  });
-}
-
-// Turns items into messages.
-class ItemReader {
- public:
-  explicit ItemReader(ChatBuilder& chat) : chat_(chat) {}
-
-  // Adds a message of another role than the assistant's.
-  void add_message(std::string role, std::string content) {
-    std::vector<TemplateMessage>& messages = chat_.messages;
-    is_open_ = false;
-    const bool joins = role == "system" && messages.size() == 1 && messages[0].role == "system";
-    if (joins) {
-      messages[0].content += "\n\n" + content;
-    } else {
-      messages.push_back({.role = std::move(role), .content = std::move(content)});
-    }
-  }
-
-  FieldError read(const Path& path, Element value) {
-    simdjson::dom::object fields;
-    QUIRE_RETURN_IF_FIELD_ERROR(read_object(path, value, fields));
-    std::string type = "message";
-    Element type_value;
-    if (!fields["type"].get(type_value) && !type_value.is_null()) {
-      QUIRE_RETURN_IF_FIELD_ERROR(read_text(Path(path, "type"), type_value, type));
-    }
-    if (type == "message") return read_message(path, fields);
-    if (type == "reasoning") return read_reasoning(path, fields);
-    if (type == "function_call") return read_call(path, fields);
-    if (type == "function_call_output") return read_call_output(path, fields);
-    if (type == "item_reference") {
-      return unexpected(Path(path, "type"), type_value,
-                        "the item itself, or previous_response_id for a stored conversation");
-    }
-    return unexpected(Path(path, "type"), type_value,
-                      "'message', 'reasoning', 'function_call' or 'function_call_output'");
-  }
-
- private:
-  // Returns the message that collects the assistant's turn. `begins_another`: the turn has this
-  // part already, so the item belongs to the next turn.
-  TemplateMessage& turn(bool begins_another) {
-    if (!is_open_ || begins_another) chat_.messages.push_back({.role = "assistant"});
-    is_open_ = true;
-    return chat_.messages.back();
-  }
-  bool has_content_or_calls() const {
-    if (!is_open_) return false;
-    const TemplateMessage& last = chat_.messages.back();
-    return !last.content.empty() || !last.tool_calls.empty();
-  }
-
-  FieldError read_message(const Path& path, const simdjson::dom::object& fields) {
-    std::string role;
-    QUIRE_RETURN_IF_FIELD_ERROR(read_required(path, fields, "role", role));
-    if (role == "developer") role = "system";
-    if (role != "user" && role != "assistant" && role != "system") {
-      return unexpected(Path(path, "role"), fields["role"].value_unsafe(),
-                        "'user', 'assistant', 'system' or 'developer'");
-    }
-    Element value;
-    if (fields["content"].get(value)) {
-      return missing(Path(path, "content"), "a string or a list of parts");
-    }
-    std::string content;
-    QUIRE_RETURN_IF_FIELD_ERROR(read_content(Path(path, "content"), value, content));
-    if (role == "assistant") {
-      turn(has_content_or_calls()).content = std::move(content);
-    } else {
-      add_message(std::move(role), std::move(content));
-    }
-    return {};
-  }
-
-  FieldError read_reasoning(const Path& path, const simdjson::dom::object& fields) {
-    std::string text;
-    QUIRE_RETURN_IF_FIELD_ERROR(read_reasoning_text(path, fields, text));
-    std::string& reasoning = turn(has_content_or_calls()).reasoning;
-    if (!reasoning.empty()) reasoning += '\n';
-    reasoning += text;
-    return {};
-  }
-
-  // Reads the content; if it is absent, its encoded form; if that is absent too, the summary.
-  static FieldError read_reasoning_text(const Path& path, const simdjson::dom::object& fields,
-                                        std::string& out) {
-    Element value;
-    if (!fields["content"].get(value) && !value.is_null()) {
-      QUIRE_RETURN_IF_FIELD_ERROR(read_part_texts(Path(path, "content"), value, out));
-      if (!out.empty()) return {};
-    }
-    Element encrypted;
-    const bool is_encrypted = !fields["encrypted_content"].get(encrypted) && !encrypted.is_null();
-    std::string_view text;
-    if (is_encrypted && !encrypted.get_string().get(text) && text.starts_with(kReasoningPrefix)) {
-      out = text.substr(kReasoningPrefix.size());
-      return {};
-    }
-    if (!fields["summary"].get(value) && !value.is_null()) {
-      QUIRE_RETURN_IF_FIELD_ERROR(read_part_texts(Path(path, "summary"), value, out));
-    }
-    if (!out.empty() || !is_encrypted) return {};
-    return field_error(Path(path, "encrypted_content"),
-                       "got reasoning that this server did not write, expected its content or "
-                       "summary; leave the item out");
-  }
-
-  FieldError read_call(const Path& path, const simdjson::dom::object& fields) {
-    TemplateCall call;
-    QUIRE_RETURN_IF_FIELD_ERROR(read_required(path, fields, "call_id", call.id));
-    QUIRE_RETURN_IF_FIELD_ERROR(read_required(path, fields, "name", call.name));
-    Element arguments;
-    const Path at(path, "arguments");
-    if (fields["arguments"].get(arguments)) return missing(at, "the text of a JSON object");
-    QUIRE_RETURN_IF_FIELD_ERROR(read_arguments(at, arguments, chat_.values, call.arguments));
-    turn(/*begins_another=*/false);
-    chat_.add_call(std::move(call));
-    return {};
-  }
-
-  FieldError read_call_output(const Path& path, const simdjson::dom::object& fields) {
-    std::string id;
-    QUIRE_RETURN_IF_FIELD_ERROR(read_required(path, fields, "call_id", id));
-    Element output;
-    const Path at(path, "output");
-    if (fields["output"].get(output)) return missing(at, "a string or a list of parts");
-    std::string content;
-    QUIRE_RETURN_IF_FIELD_ERROR(read_content(at, output, content));
-    is_open_ = false;
-    return chat_.add_tool_result(Path(path, "call_id"), id, std::move(content));
-  }
-
-  ChatBuilder& chat_;
-  bool is_open_ = false;  // the last message is the assistant's, and its turn has not ended
-};
 
 // Returns the item with an id and a type.
 ItemText stored_item(const simdjson::dom::object& fields) {
@@ -249,7 +105,6 @@ class ResponsesFields {
   std::optional<Element> tool_choice_;
   std::string system_;  // the instructions
   std::optional<int> top_logprobs_;
-  std::optional<bool> thinks_;
   bool has_logprobs_ = false;
   size_t num_repeated_bytes_ = 0;
 };
@@ -275,17 +130,17 @@ FieldTable<ResponsesFields> ResponsesFields::table() {
       {{"max_output_tokens", integer(1), "Without it: the rest of the context."},
        call<&R::read_max_tokens>},
       {{"tools", list_of("ResponseTool", kRequestLimits.max_tools),
-        "With `auto`, the model's chat template must use them. Hosted tools are refused."},
+        "The model's chat template must use them. Hosted tools: named in `x-quire-ignored`."},
        call<&R::read_tools>},
       {{"tool_choice",
         schema("`none`, `auto`, `required`, a function or allowed_tools", "ResponseToolChoice"),
-        "A choice that forces a call needs tools, and excludes other restrictions of the output."},
+        "A choice that forces a call needs tools. A format of the text then has no effect."},
        into<&R::tool_choice_>},
       {kParallelToolCallsField, into<&ChatRequest::parallel_tool_calls>},
       {{"text", schema("an object", "ResponseText"), "The format of the output."},
        call<&R::read_text_field>},
       {{"reasoning", schema("an object", "ResponseReasoning"),
-        "The effort is `none`, or a value that the model's chat template uses."},
+        "`effort` `none`: off. A template that does not read it: named in `x-quire-ignored`."},
        call<&R::read_reasoning>},
       {{"include",
         list_of(R"({"enum":["message.output_text.logprobs",
@@ -392,8 +247,8 @@ FieldError ResponsesFields::read_reasoning(const Path& path, Element value) {
   const Path at(path, "effort");
   std::string effort;
   QUIRE_RETURN_IF_FIELD_ERROR(read_text(at, effort_value, effort));
-  thinks_ = effort != "none";
-  return *thinks_ ? chat_.set_reasoning_effort(at, effort) : FieldError();
+  chat_.set_reasoning_effort(at, effort);
+  return {};
 }
 
 FieldError ResponsesFields::read_metadata(const Path& path, Element value) {
@@ -417,15 +272,21 @@ FieldError ResponsesFields::read_tools(const Path& path, Element value) {
         std::string type;
         QUIRE_RETURN_IF_FIELD_ERROR(read_required(at, fields, "type", type));
         if (type == "function") return chat_.add_tool(at, fields, "parameters");
-        return unexpected(Path(at, "type"), fields["type"].value_unsafe(),
-                          "'function': this server runs no tools of its own");
+        if (type == "custom") return chat_.add_custom_tool(at, fields);
+        if (!is_hosted_tool(type)) {
+          return unexpected(Path(at, "type"), fields["type"].value_unsafe(),
+                            "'function', 'custom' or a tool that OpenAI runs");
+        }
+        ignore_tool(type, request_.chat.ignored);
+        return {};
       }));
   return repeat(path, simdjson::minify(value), request_.tools);
 }
 
 FieldError ResponsesFields::read_tool_choice(const Path& path, Element value) {
   constexpr std::string_view kExpected =
-      "'none', 'auto', 'required', or an object of the type 'function' or 'allowed_tools'";
+      "'none', 'auto', 'required', or an object of the type 'function', 'custom' or "
+      "'allowed_tools'";
   QUIRE_RETURN_IF_FIELD_ERROR(repeat(path, simdjson::minify(value), request_.tool_choice));
   ToolChoice& choice = request_.chat.tool_choice;
   std::string_view name;
@@ -445,24 +306,26 @@ FieldError ResponsesFields::read_tool_choice(const Path& path, Element value) {
     return read_allowed_tools(path, fields, chat_.defaults.limits, read_name, request_.chat);
   }
   const Path name_path(path, "name");
-  if (type != "function") {
+  if (type != "function" && type != "custom") {
     return unexpected(Path(path, "type"), fields["type"].value_unsafe(),
-                      "'function' or 'allowed_tools'");
+                      "'function', 'custom' or 'allowed_tools'");
   }
   Element function;
   if (fields["name"].get(function)) return missing(name_path, "the name of one of the tools");
   return chat_.choose_tool(name_path, function);
 }
 
-// Reads {"type": "function", "name": …}, an element of allowed_tools.
+// Reads {"type": "function", "name": …}, an element of allowed_tools; the name of a hosted tool is
+// empty.
 FieldError ResponsesFields::read_tool_name(const Path& path, Element value,
                                            std::string& name) const {
   simdjson::dom::object fields;
   QUIRE_RETURN_IF_FIELD_ERROR(read_object(path, value, fields));
   std::string type;
   QUIRE_RETURN_IF_FIELD_ERROR(read_required(path, fields, "type", type));
-  if (type != "function") {
-    return unexpected(Path(path, "type"), fields["type"].value_unsafe(), "'function'");
+  if (is_hosted_tool(type)) return {};
+  if (type != "function" && type != "custom") {
+    return unexpected(Path(path, "type"), fields["type"].value_unsafe(), "'function' or 'custom'");
   }
   QUIRE_RETURN_IF_FIELD_ERROR(read_required(path, fields, "name", name));
   if (find_tool(request_.chat.tools, name) != nullptr) return {};
@@ -510,6 +373,7 @@ FieldError ResponsesFields::read_previous() {
   for (const Element item : simdjson::dom::array(document->root())) {
     QUIRE_RETURN_IF_FIELD_ERROR(items_.read(Path(path, idx++), item));
   }
+  chat_.set_sources(path);
   return {};
 }
 
@@ -519,6 +383,7 @@ FieldError ResponsesFields::read_input() {
   std::string_view text;
   if (!input_->get_string().get(text)) {
     items_.add_message("user", std::string(text));
+    chat_.set_sources(path);
     if (request_.stores) request_.items.push_back(stored_message(text));
     return {};
   }
@@ -528,7 +393,9 @@ FieldError ResponsesFields::read_input() {
       read_list(path, *input_, static_cast<size_t>(chat_.defaults.limits.max_messages), items));
   size_t idx = 0;
   for (const Element item : items) {
-    QUIRE_RETURN_IF_FIELD_ERROR(items_.read(Path(path, idx++), item));
+    const Path at(path, idx++);
+    QUIRE_RETURN_IF_FIELD_ERROR(items_.read(at, item));
+    chat_.set_sources(at);
     if (request_.stores) request_.items.push_back(stored_item(simdjson::dom::object(item)));
   }
   return {};
@@ -537,11 +404,11 @@ FieldError ResponsesFields::read_input() {
 FieldError ResponsesFields::finish() {
   ChatRequest& chat = request_.chat;
   if (!system_.empty()) items_.add_message("system", std::move(system_));
+  chat_.set_sources("instructions");
   QUIRE_RETURN_IF_FIELD_ERROR(read_previous());
   QUIRE_RETURN_IF_FIELD_ERROR(read_input());
   chat_.choose_by_default();
   if (tool_choice_) QUIRE_RETURN_IF_FIELD_ERROR(read_tool_choice("tool_choice", *tool_choice_));
-  if (thinks_) chat_.set_thinking(*thinks_);
   request_.top_logprobs = top_logprobs_.value_or(0);
   if (request_.top_logprobs > 0 && !has_logprobs_) {
     return field_error("top_logprobs", fmt::format("got {} without logprobs, expected include to "

@@ -10,6 +10,7 @@
 
 #include "base/json_writer.h"
 #include "server/openai/response_fields.h"
+#include "server/openai/tool_kinds.h"
 #include "server/tools/output_blocks.h"
 
 namespace quire::server {
@@ -48,6 +49,12 @@ void write_usage(const Usage& usage, JsonWriter& json) {
   json.key("input_tokens_details");
   json.begin_object();
   json.field("cached_tokens", usage.num_cached_tokens);
+  const bool is_cached = usage.cache_miss != CacheMiss::kDisabled;
+  json.field("cache_write_tokens",
+             is_cached ? usage.num_prompt_tokens - usage.num_cached_tokens : 0);
+  if (usage.cache_miss != CacheMiss::kNone) {
+    json.field("cache_miss_cause", cache_miss_cause(usage.cache_miss));
+  }
   json.end_object();
   json.field("output_tokens", usage.num_completion_tokens);
   json.key("output_tokens_details");
@@ -146,9 +153,14 @@ class ResponsesWriter final : public ResponseWriter {
     }
   }
 
+  bool is_custom(const OutputBlock& block) const {
+    return block.kind == Kind::kToolCall && is_custom_tool(request_.chat, block.call_name);
+  }
+
   std::string item_id(size_t idx, const OutputBlock& block) const {
     const std::string_view prefix = block.kind == Kind::kText        ? "msg"
                                     : block.kind == Kind::kReasoning ? "rs"
+                                    : is_custom(block)               ? "ctc"
                                                                      : "fc";
     return fmt::format("{}_{}_{}", prefix, info_.header.id.substr(kIdPrefix.size()), idx);
   }
@@ -177,6 +189,15 @@ class ResponsesWriter final : public ResponseWriter {
     });
   }
 
+  void write_input_event(std::string_view step, std::string_view field, size_t idx,
+                         const OutputBlock& block, std::string& out) {
+    const std::string type = fmt::format("response.custom_tool_call_input.{}", step);
+    write_event(type, out, [&](JsonWriter& json) {
+      write_place(idx, block, json);
+      json.field(field, custom_input(block.text));
+    });
+  }
+
   void begin_block(size_t idx, const OutputBlock& block, std::string& out) {
     tokens_.resize(idx + 1);
     if (!is_stream()) return;
@@ -188,7 +209,8 @@ class ResponsesWriter final : public ResponseWriter {
   void add_to_block(size_t idx, const OutputBlock& block, std::string_view piece,
                     std::string& out) {
     TokenLogprobs tokens = std::exchange(new_tokens_, {});
-    if (is_stream()) write_delta(idx, block, piece, tokens, out);
+    // The text of a custom call is known when its arguments are whole.
+    if (is_stream() && !is_custom(block)) write_delta(idx, block, piece, tokens, out);
     tokens_[idx].append(std::move(tokens));
   }
 
@@ -207,7 +229,10 @@ class ResponsesWriter final : public ResponseWriter {
 
   void end_block(size_t idx, const OutputBlock& block, std::string& out) {
     if (!is_stream()) return;
-    if (block.kind == Kind::kToolCall) {
+    if (is_custom(block)) {
+      write_input_event("delta", "delta", idx, block, out);
+      write_input_event("done", "input", idx, block, out);
+    } else if (block.kind == Kind::kToolCall) {
       write_event("response.function_call_arguments.done", out, [&](JsonWriter& json) {
         write_place(idx, block, json);
         json.field("name", block.call_name);
@@ -259,11 +284,15 @@ class ResponsesWriter final : public ResponseWriter {
     json.begin_object();
     json.field("id", item_id(idx, block));
     if (block.kind == Kind::kToolCall) {
-      json.field("type", "function_call");
+      json.field("type", is_custom(block) ? "custom_tool_call" : "function_call");
       json.field("status", status);
       json.field("call_id", block.call_id);
       json.field("name", block.call_name);
-      json.field("arguments", block.text);
+      if (is_custom(block)) {
+        json.field("input", is_done ? custom_input(block.text) : "");
+      } else {
+        json.field("arguments", block.text);
+      }
       return json.end_object();
     }
     json.field("type", block.kind == Kind::kText ? "message" : "reasoning");

@@ -10,6 +10,7 @@
 #include <memory>
 #include <utility>
 
+#include "server/conversation_prompt.h"
 #include "server/openai/response_writer.h"
 #include "server/routes/routes.h"
 
@@ -60,6 +61,13 @@ void start_constrained(ServerState& state, WaitingRequest& waiting,
     ApiError error = api_error(constraint.status());
     if (error.param.empty()) error.param = generation.restriction->field;
     return waiting.refuse(error);
+  }
+  if (generation.may_call) {
+    std::call_once(state.call_opening_once, [&] {
+      state.call_opening = std::make_shared<const CallOpening>(
+          state.engine, call_opening(state.config.tool_call_parser));
+    });
+    *constraint = call_or_text(std::move(*constraint), state.call_opening, state.engine);
   }
   if (generation.reasons_first) {
     *constraint = after_reasoning(std::move(*constraint), state.engine,
@@ -175,16 +183,16 @@ OutputParserConfig parser_config(const ServerState& state, const ChatRequest& ch
 }  // namespace
 
 std::optional<ApiError> prepare_chat(const ServerState& state, ChatRequest& chat) {
-  Result<MarkedText> prompt = state.engine.render_chat(chat.conversation.variables);
-  if (!prompt.ok()) return api_error(prompt.status());
-  if (auto error = check_prompt_bytes(state, prompt->text.size())) return error;
+  MarkedText prompt;
+  if (auto error = render_conversation(state.engine, chat.conversation, prompt)) return error;
+  if (auto error = check_prompt_bytes(state, prompt.text.size())) return error;
   if (const auto& continuation = chat.conversation.continuation) {
-    if (auto error = continue_from(*continuation, *prompt)) return error;
+    if (auto error = continue_from(*continuation, prompt)) return error;
   }
   chat.conversation = {};  // its memory is no longer needed
   Request& request = chat.engine_request;
-  request.prompt = std::move(prompt->text);
-  if (auto error = prepare_prompt(state, request, prompt->untrusted)) return error;
+  request.prompt = std::move(prompt.text);
+  if (auto error = prepare_prompt(state, request, prompt.untrusted)) return error;
   const bool shows_calls =
       chat.tool_choice == ToolChoice::kAuto && needs_special_tokens(state.config.tool_call_parser);
   if (shows_calls || reasoning_needs_special_tokens(state.config.reasoning_parser)) {
@@ -318,8 +326,16 @@ void post_completions(ServerState& state, RequestContext&& context) {
                       });
 }
 
+void report_ignored(RequestContext& context, const std::vector<std::string>& ignored) {
+  if (ignored.empty()) return;
+  const std::string list = fmt::format("{}", fmt::join(ignored, ", "));
+  log_info("[server] request {}: parts without effect: {}", context.log.id, list);
+  context.response_headers.emplace_back("x-quire-ignored", list);
+}
+
 void generate_chat(ServerState& state, RequestContext&& context, ChatRequest&& chat,
                    const std::string& response_id, const MakeChatWriter& make_writer) {
+  report_ignored(context, chat.ignored);
   if (refuse_unknown_model(state, context, chat.model)) return;
   // Refuses the request before rendering and tokenizing if there is no capacity.
   const Status capacity =
@@ -330,6 +346,8 @@ void generate_chat(ServerState& state, RequestContext&& context, ChatRequest&& c
   PreparedGeneration generation = {
       .is_stream = chat.streaming.stream,
       .restriction = is_forced(chat) ? forced_call_schema(chat) : chat.restriction};
+  generation.may_call = chat.restriction.has_value() && chat.tool_choice == ToolChoice::kAuto &&
+                        !call_opening(state.config.tool_call_parser).empty();
   // Frees the schemas, which are no longer needed; an assignment would keep their memory.
   for (Tool& tool : chat.tools) std::string().swap(tool.parameters);
   generation.requests.push_back(chat.engine_request);

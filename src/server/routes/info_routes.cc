@@ -113,6 +113,37 @@ void write_model(const ServerState& state, std::string_view name, JsonWriter& js
   json.end_object();
 }
 
+// Whether the request comes from a client of Anthropic's API, which expects its shape.
+bool wants_anthropic(const RequestContext& context) {
+  return !context.request.header("anthropic-version").empty();
+}
+
+void write_anthropic_model(const ServerState& state, std::string_view name, JsonWriter& json) {
+  json.begin_object();
+  json.field("type", "model");
+  json.field("id", name);
+  json.field("display_name", name);
+  json.field("created_at", utc_time(std::chrono::system_clock::time_point(
+                               std::chrono::seconds(state.config.started_at))));
+  json.field("max_input_tokens", state.engine.model_info().max_model_len);
+  json.end_object();
+}
+
+void respond_anthropic_models(const ServerState& state, RequestContext& context) {
+  const std::vector<std::string>& names = state.config.model_names;
+  JsonWriter json;
+  json.begin_object();
+  json.key("data");
+  json.begin_array();
+  for (const std::string& name : names) write_anthropic_model(state, name, json);
+  json.end_array();
+  json.field("has_more", false);
+  json.field("first_id", names.front());
+  json.field("last_id", names.back());
+  json.end_object();
+  context.respond(json.take());
+}
+
 void respond_ok(RequestContext& context) {
   context.respond("{\"status\":\"ok\"}");
 }
@@ -272,6 +303,7 @@ void get_openapi(ServerState& /*state*/, RequestContext&& context) {
 }
 
 void get_models(ServerState& state, RequestContext&& context) {
+  if (wants_anthropic(context)) return respond_anthropic_models(state, context);
   JsonWriter json;
   json.begin_object();
   json.field("object", "list");
@@ -287,7 +319,8 @@ void get_model(ServerState& state, RequestContext&& context) {
   const std::string name = context.path_parameter;
   if (refuse_unknown_model(state, context, name)) return;
   JsonWriter json;
-  write_model(state, name, json);
+  wants_anthropic(context) ? write_anthropic_model(state, name, json)
+                           : write_model(state, name, json);
   context.respond(json.text());
 }
 

@@ -125,9 +125,10 @@ void post_responses(ServerState& state, RequestContext&& context) {
                          share = context.request.body_share](StoredResponse&& response) {
     state.responses.add(key_idx, id, std::move(response));
   };
-  generate_chat(state, std::move(context), std::move(request.chat), id,
-                [&](ChatRequest&& chat, ResponseInfo&& info) {
-                  request.chat = std::move(chat);
+  ChatRequest chat = std::move(request.chat);
+  generate_chat(state, std::move(context), std::move(chat), id,
+                [&](ChatRequest&& prepared, ResponseInfo&& info) {
+                  request.chat = std::move(prepared);
                   return make_responses_writer(std::move(request), std::move(info),
                                                std::move(store));
                 });

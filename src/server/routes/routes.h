@@ -5,6 +5,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "server/admission_control.h"
+#include "server/call_or_text.h"
 #include "server/engine_api.h"
 #include "server/generation.h"
 #include "server/health_watch.h"
@@ -41,6 +43,9 @@ struct ServerState {
   GrammarQueue grammars;
   HealthWatch health;
   std::vector<TokenRate> token_rates;  // by replica
+  // Of the model's tool calls; null before the first request that needs it.
+  std::once_flag call_opening_once;
+  std::shared_ptr<const CallOpening> call_opening;
   LogThrottle unread_requests;
   size_t max_prompt_bytes = 0;  // a longer prompt cannot fit the model's context
   // "fp_…": equal for the same build, model and configuration
@@ -146,6 +151,7 @@ struct PreparedGeneration {
   bool is_stream = false;
   std::optional<Restriction> restriction = {};
   bool reasons_first = false;  // the restriction applies after the prompt's reasoning block
+  bool may_call = false;       // the output may be a tool call instead of the restricted text
 };
 
 // The steps of every request to the engine, after its body is parsed.
@@ -175,6 +181,9 @@ using MakeChatWriter =
     std::function<Result<std::unique_ptr<ResponseWriter>>(ChatRequest&& chat, ResponseInfo&& info)>;
 using MakeCompletionWriter = std::function<Result<std::unique_ptr<ResponseWriter>>(
     CompletionRequest&& completion, ResponseInfo&& info)>;
+// Names the parts of a request that have no effect in the header x-quire-ignored and in a line of
+// the log.
+void report_ignored(RequestContext& context, const std::vector<std::string>& ignored);
 // Renders and tokenizes a conversation, admits it, and starts its generation. Refuses the request
 // if one of these fails. Every API with conversations uses this function.
 void generate_chat(ServerState& state, RequestContext&& context, ChatRequest&& chat,

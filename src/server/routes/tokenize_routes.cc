@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/json_writer.h"
+#include "server/conversation_prompt.h"
 #include "server/openai/requests.h"
 #include "server/routes/routes.h"
 
@@ -31,18 +32,19 @@ ApiError too_long(const ServerState& state, std::string field, std::string_view 
 std::optional<ApiError> read_text(const ServerState& state, TokenizeRequest& request,
                                   MarkedText& text) {
   const bool is_chat = request.conversation.has_value();
-  Result<MarkedText> given = is_chat ? state.engine.render_chat(request.conversation->variables)
-                                     : Result<MarkedText>({std::move(request.prompt), {}});
-  if (!given.ok()) return api_error(given.status());
-  if (given->text.size() > state.config.max_tokenize_bytes) {
-    return too_long(state, is_chat ? "messages" : "prompt",
-                    fmt::format("{} of {} bytes", is_chat ? "a rendered prompt" : "a text",
-                                given->text.size()));
+  MarkedText given = {std::move(request.prompt), {}};
+  if (is_chat) {
+    if (auto error = render_conversation(state.engine, *request.conversation, given)) return error;
+  }
+  if (given.text.size() > state.config.max_tokenize_bytes) {
+    return too_long(
+        state, is_chat ? "messages" : "prompt",
+        fmt::format("{} of {} bytes", is_chat ? "a rendered prompt" : "a text", given.text.size()));
   }
   if (is_chat && request.conversation->continuation) {
-    if (auto error = continue_from(*request.conversation->continuation, *given)) return error;
+    if (auto error = continue_from(*request.conversation->continuation, given)) return error;
   }
-  text = *std::move(given);
+  text = std::move(given);
   return std::nullopt;
 }
 

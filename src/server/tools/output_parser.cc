@@ -146,6 +146,15 @@ bool prompt_opens_reasoning(std::string_view prompt, std::string_view reasoning_
          std::ranges::any_of(field->open, ends_prompt);
 }
 
+std::string_view call_opening(std::string_view tool_call_parser) {
+  const ResponseTemplate* const dialect = find_dialect(tool_call_parser);
+  if (dialect == nullptr) return {};
+  const TemplateField* const calls = dialect->field(TemplateField::Target::kCalls);
+  if (calls == nullptr || calls->open.empty()) return {};
+  const FormPart& first = calls->open.front().parts.front();
+  return first.kind == FormPart::Kind::kLiteral ? std::string_view(first.text) : "";
+}
+
 std::string_view reasoning_end(std::string_view reasoning_parser) {
   const TemplateField* const field = reasoning_field(reasoning_parser);
   if (field == nullptr || field->close.empty()) return {};

@@ -101,6 +101,9 @@ bool needs_special_tokens(std::string_view tool_call_parser);
 bool reasoning_needs_special_tokens(std::string_view reasoning_parser);
 // Returns whether the rendered prompt ends with the start of a reasoning block, such as "<think>".
 bool prompt_opens_reasoning(std::string_view prompt, std::string_view reasoning_parser = "think");
+// Returns the marker that opens a tool call, such as "<tool_call>"; "" if calls open without a
+// marker, so that a restricted text cannot be told from a call, or if there is no parser.
+std::string_view call_opening(std::string_view tool_call_parser);
 // Returns the marker that ends a reasoning block, such as "</think>"; "" if there is no parser.
 std::string_view reasoning_end(std::string_view reasoning_parser);
 

@@ -199,7 +199,7 @@ TEST(ParseCompletion, NamesTheFieldAndTheExpectedValue) {
   EXPECT_THAT(refusal(R"({"prompt": "a", "logit_bias": [1]})"), HasSubstr("logit_bias: "));
   EXPECT_THAT(refusal(R"({"prompt": "a", "logprobs": 21})"), HasSubstr("logprobs: "));
   EXPECT_THAT(refusal(R"({"prompt": "a", "logprobs": true})"), HasSubstr("logprobs: "));
-  EXPECT_THAT(refusal(R"({"prompt": "a", "allowed_token_ids": []})"),
+  EXPECT_THAT(refusal(R"({"prompt": "a", "allowed_token_ids": [-1]})"),
               HasSubstr("allowed_token_ids: "));
   EXPECT_THAT(refusal(R"({"prompt": "a", "seed": 1.5})"), HasSubstr("seed: "));
   EXPECT_THAT(refusal(R"({"prompt": "a", "cache_salt": ""})"), HasSubstr("cache_salt: "));
@@ -348,7 +348,7 @@ TEST(ParseCompletion, TakesStructuredOutputs) {
               HasSubstr("a second restriction"));
   EXPECT_THAT(refused(R"("guided_regex": "a", "response_format": {"type": "json_object"})"),
               HasSubstr("a second restriction"));
-  EXPECT_THAT(refused(R"("guided_choice": [])"), HasSubstr("guided_choice: "));
+  EXPECT_THAT(refused(R"("guided_choice": 1)"), HasSubstr("guided_choice: "));
   EXPECT_THAT(refused(R"("structured_outputs": {"structural_tag": "x"})"),
               HasSubstr("structured_outputs.structural_tag: "));
   EXPECT_THAT(refused(R"("structured_outputs": {"jsn": {}})"),

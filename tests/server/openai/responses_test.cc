@@ -217,7 +217,7 @@ TEST(ChatBody, IsOpenAIs) {
             R"({"id":"cmpl-1","object":"chat.completion","created":7,"model":"m",)"
             R"("system_fingerprint":"fp_1","choices":[)"
             R"({"index":0,"message":{"role":"assistant","content":"Hé","refusal":null,)"
-            R"("reasoning_content":"hm"},"logprobs":{"content":[)"
+            R"("reasoning_content":"hm","reasoning":"hm"},"logprobs":{"content":[)"
             R"({"token":"Hi","logprob":-0.5,"bytes":[72,105],"top_logprobs":[)"
             R"({"token":"Hi","logprob":-0.5,"bytes":[72,105]}]},)"
             R"({"token":"�","logprob":-1,"bytes":[195],"top_logprobs":[]}]},)"
@@ -300,7 +300,7 @@ TEST(ChatChunk, StreamsRoleContentAndCalls) {
     return text.substr(start, text.rfind("}]") - start);
   };
   EXPECT_EQ(chunk({.reasoning = "hm", .content = "a", .tool_calls = {}}, {}),
-            R"("delta":{"reasoning_content":"hm","content":"a"},"logprobs":null,)"
+            R"("delta":{"reasoning_content":"hm","reasoning":"hm","content":"a"},"logprobs":null,)"
             R"("finish_reason":null,"stop_reason":null)");
   EXPECT_EQ(chunk({.reasoning = "",
                    .content = "",

@@ -1,0 +1,38 @@
+// Tools that are not functions: those that a server of the API's owner runs, and tools with free
+// text.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "jinja/value.h"
+#include "server/openai/json_fields.h"
+#include "server/openai/requests.h"
+
+namespace quire::server {
+
+// Whether this type of tool is one that the server cannot run or offer: "web_search",
+// "web_search_20250305". Such tools are left out of the prompt.
+bool is_hosted_tool(std::string_view type);
+// Names a tool that is left out in `ignored`, once.
+void ignore_tool(std::string_view type, std::vector<std::string>& ignored);
+
+// A tool whose input is free text is offered as a function with one text argument.
+inline constexpr std::string_view kCustomArgument = "input";
+// Reads {"name", "description", "format"} into a tool and its value for the template.
+FieldError read_custom_tool(const Path& path, const simdjson::dom::object& fields,
+                            std::vector<Tool>& out, jinja::Value& shown);
+// The arguments of a call in a history.
+jinja::Value custom_arguments(std::string_view input, uint32_t owner = 0);
+// Returns the text of a call from its arguments as the model wrote them; these themselves if they
+// do not have it, for example because a limit has cut them.
+std::string custom_input(std::string_view arguments);
+// Whether this name is one of a custom tool of the request.
+bool is_custom_tool(const ChatRequest& request, std::string_view name);
+
+// Returns the JSON text of what a hosted tool found, without the members that only its owner can
+// read ("encrypted_content").
+std::string readable_json(Element value);
+
+}  // namespace quire::server

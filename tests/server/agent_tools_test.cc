@@ -1,0 +1,236 @@
+// The tools of coding agents: those that a server cannot run, those with free text, and tools
+// beside a format of the text.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "server/agents_fixture.h"
+#include "server/call_or_text.h"
+
+namespace quire::server {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class AgentToolsTest : public AgentsTest {};
+
+constexpr const char* kFunctionAndHosted =
+    R"("tools":[{"type":"function","name":"f","parameters":{"type":"object"}},)"
+    R"({"type":"web_search"},{"type":"local_shell"},{"type":"image_generation"},)"
+    R"({"type":"web_search","filters":{}},{"type":"namespace","name":"n","tools":[]}])";
+
+TEST_F(AgentToolsTest, HostedToolsAreLeftOutAndNamed) {
+  engine_.use_template(std::string(kChatMl));
+  const std::string prompt =
+      prompt_of("/v1/responses", std::string(R"({"input":"Q",)") + kFunctionAndHosted + "}");
+  EXPECT_THAT(prompt, AllOf(HasSubstr(R"("name": "f")"), Not(HasSubstr("web_search"))));
+  EXPECT_EQ(header(response_, "x-quire-ignored"),
+            "tools.web_search, tools.local_shell, tools.image_generation, tools.namespace");
+  const std::string user = R"({"role":"user","content":"Q"})";
+  EXPECT_THAT(chat(user, R"(,"tools":[{"type":"web_search"},)"
+                         R"({"type":"function","function":{"name":"f"}}])"),
+              HasSubstr(R"("name": "f")"));
+  EXPECT_EQ(header(response_, "x-quire-ignored"), "tools.web_search");
+  EXPECT_THAT(
+      prompt_of("/v1/messages", R"({"max_tokens":9,"messages":[)" + user +
+                                    R"(],"tools":[{"name":"f","input_schema":{"type":"object"}},)"
+                                    R"({"type":"web_search_20250305","name":"web_search"}]})"),
+      AllOf(HasSubstr(R"("name": "f")"), Not(HasSubstr("web_search"))));
+  EXPECT_EQ(header(response_, "x-quire-ignored"), "tools.web_search_20250305");
+  EXPECT_THAT(chat(user, R"(,"tools":[{"type":"web_serch"}])"), HasSubstr("tools[0].type; got"));
+  EXPECT_THAT(chat(user, R"(,"tools":[{"type":"web_search"}],"tool_choice":"required")"),
+              HasSubstr("tool_choice; got 'required'"));
+}
+
+constexpr const char* kCustomCall =
+    R"(<tool_call>{"name":"patch","arguments":{"input":"a \"b\"\n"}}</tool_call>)";
+
+TEST_F(AgentToolsTest, CustomToolsAreFunctionsWithOneText) {
+  ServiceConfig config;
+  config.tool_call_parser = "hermes";
+  config.constraints.compile = [](const GrammarSpec&) -> Result<ConstraintFactory> {
+    return ConstraintFactory([] { return std::unique_ptr<TokenConstraint>(); });
+  };
+  start(std::move(config));
+  engine_.use_template(std::string(kChatMl));
+  const std::string tool = R"("name":"patch","description":"Edits.","format":{"type":"grammar",)"
+                           R"("syntax":"lark","definition":"start: /.+/"})";
+  const std::string responses = R"({"input":"Q","tools":[{"type":"custom",)" + tool + "}]";
+  const std::string shown = prompt_of("/v1/responses", responses + "}", kCustomCall);
+  EXPECT_THAT(shown, AllOf(HasSubstr(R"("description": "Edits.\n\nThe input follows this lark )"
+                                     R"(grammar:\nstart: /.+/")"),
+                           HasSubstr(R"("required": ["input"])")));
+  EXPECT_THAT(response_.body, AllOf(HasSubstr(R"("type":"custom_tool_call","status":"completed")"),
+                                    HasSubstr(R"("name":"patch","input":"a \"b\"\n"})")));
+  prompt_of("/v1/responses", responses + R"(,"stream":true})", kCustomCall);
+  EXPECT_THAT(response_.body,
+              AllOf(HasSubstr(R"("type":"response.custom_tool_call_input.delta")"),
+                    HasSubstr(R"("delta":"a \"b\"\n"})"), HasSubstr(R"("input":"a \"b\"\n"})"),
+                    Not(HasSubstr("function_call"))));
+  const std::string user = R"({"role":"user","content":"Q"})";
+  const std::string tools = R"(,"tools":[{"type":"custom","custom":{)" + tool + "}}]";
+  EXPECT_EQ(chat(user, tools).substr(0, shown.find('\n')), shown.substr(0, shown.find('\n')));
+  const std::string call = R"("type":"custom","custom":{"name":"patch","input":"a \"b\"\n"})";
+  chat(user, tools);
+  prompt_of("/v1/chat/completions", R"({"messages":[)" + user + "]" + tools + "}", kCustomCall);
+  EXPECT_THAT(response_.body, AllOf(HasSubstr(call), HasSubstr(R"("finish_reason":"tool_calls")")));
+  prompt_of("/v1/chat/completions", R"({"stream":true,"messages":[)" + user + "]" + tools + "}",
+            kCustomCall);
+  EXPECT_THAT(response_.body, HasSubstr(call));
+  EXPECT_THAT(response_.body, Not(HasSubstr(R"("arguments")")));
+  EXPECT_THAT(chat(user, tools + R"(,"tool_choice":{"type":"custom","custom":{"name":"patch"}})"),
+              HasSubstr("user\nQ"));
+  EXPECT_THAT(chat(user + R"(,{"role":"assistant","tool_calls":[{"id":"c",)" + call +
+                   R"(}]},{"role":"tool","tool_call_id":"c","content":"done"})"),
+              AllOf(HasSubstr(R"("input": "a \"b\"\n")"), HasSubstr("tool\ndone")));
+}
+
+TEST_F(AgentToolsTest, CallsOfHostedToolsInAHistoryAreRendered) {
+  engine_.use_template(std::string(kChatMl));
+  EXPECT_THAT(
+      prompt_of("/v1/responses",
+                R"({"input":[{"role":"user","content":"Q"},
+                {"type":"web_search_call","id":"ws_1","status":"completed","action":{"query":"x"}},
+                {"type":"file_search_call","id":"fs_1","queries":["y"],"results":[{"text":"found"}]},
+                {"type":"local_shell_call","call_id":"ls_1","action":{"command":["ls"]}},
+                {"type":"local_shell_call_output","id":"ls_1","output":"a.py"},
+                {"type":"custom_tool_call","call_id":"c_1","name":"patch","input":"+ 1"},
+                {"type":"custom_tool_call_output","call_id":"c_1","output":"patched"},
+                {"type":"image_generation_call","id":"ig_1","result":"iVBORw"}]})"),
+      AllOf(HasSubstr(R"("name": "web_search")"), HasSubstr(R"("query": "x")"), HasSubstr(R"(tool
+[{"text":"found"}])"),
+            HasSubstr(R"("command": ["ls"])"), HasSubstr("tool\na.py"),
+            HasSubstr(R"("input": "+ 1")"), HasSubstr("tool\npatched"), HasSubstr("an image"),
+            Not(HasSubstr("iVBORw"))));
+  EXPECT_THAT(prompt_of("/v1/messages",
+                        R"({"max_tokens":9,"messages":[{"role":"user","content":"Q"},
+                {"role":"assistant","content":[
+                {"type":"server_tool_use","id":"s_1","name":"web_search","input":{"query":"x"}},
+                {"type":"web_search_tool_result","tool_use_id":"s_1","content":[
+                {"type":"web_search_result","url":"u","encrypted_content":"zzz"}]},
+                {"type":"text","text":"It is so."}]},{"role":"user","content":"R"}]})"),
+              AllOf(HasSubstr(R"("query": "x")"), HasSubstr(R"("url":"u")"), HasSubstr("It is so."),
+                    Not(HasSubstr("zzz"))));
+}
+
+// Allows the bytes of a text, and then nothing.
+class OneText final : public TokenConstraint {
+ public:
+  explicit OneText(std::string text) : text_(std::move(text)) {}
+  std::vector<uint32_t> allowed_tokens() override {
+    std::vector<uint32_t> mask(256 / 32);
+    if (done_ < text_.size()) mask[text_[done_] / 32U] |= 1U << text_[done_] % 32U;
+    return mask;
+  }
+  bool accept(int32_t token_id) override {
+    if (done_ >= text_.size() || text_[done_] != token_id) return false;
+    ++done_;
+    return true;
+  }
+  bool can_roll_back() const override { return true; }
+  bool rollback(int num_tokens) override {
+    done_ -= static_cast<size_t>(num_tokens);
+    return true;
+  }
+
+ private:
+  std::string text_;
+  size_t done_ = 0;
+};
+
+// The characters that a constraint allows after a text; "reject": not the text itself.
+std::string allowed_after(TokenConstraint& constraint, std::string_view text) {
+  for (const char c : text) {
+    if (!constraint.accept(c)) return "reject";
+  }
+  std::string allowed;
+  const std::vector<uint32_t> mask = constraint.allowed_tokens();
+  for (uint32_t c = 0; c < 128; ++c) {
+    if ((mask[c / 32] >> c % 32 & 1U) != 0) allowed += static_cast<char>(c);
+  }
+  return allowed;
+}
+
+TEST(CallOrText, AllowsTheTextOrACall) {
+  const testing::FakeEngine engine;  // one token per byte
+  const auto opening = std::make_shared<const CallOpening>(engine, "<tool>");
+  const auto make = [&] {
+    return call_or_text([] { return std::make_unique<OneText>("<to{}"); }, opening, engine)();
+  };
+  EXPECT_EQ(allowed_after(*make(), ""), "<");
+  EXPECT_EQ(allowed_after(*make(), "<to"), "o{");
+  EXPECT_EQ(allowed_after(*make(), "<to{"), "}");
+  EXPECT_EQ(allowed_after(*make(), "<to{}"), "");
+  EXPECT_EQ(allowed_after(*make(), "<too"), "l");
+  EXPECT_EQ(allowed_after(*make(), "<tool>").size(), 128U);
+  EXPECT_EQ(allowed_after(*make(), "<tool>anything").size(), 128U);
+  EXPECT_EQ(allowed_after(*make(), "<tx"), "reject");
+  EXPECT_EQ(allowed_after(*make(), "<to{x"), "reject");
+  const std::string call = "<tool>x";
+  for (size_t size = 0; size <= call.size(); ++size) {
+    for (size_t count = 0; count <= size; ++count) {
+      const auto constraint = make();
+      allowed_after(*constraint, call.substr(0, size));
+      ASSERT_TRUE(constraint->rollback(static_cast<int>(count)));
+      EXPECT_EQ(allowed_after(*constraint, ""),
+                allowed_after(*make(), call.substr(0, size - count)));
+    }
+  }
+}
+
+TEST_F(AgentToolsTest, AFormatLeavesACallPossible) {
+  ServiceConfig config;
+  config.tool_call_parser = "hermes";
+  std::vector<GrammarSpec> compiled;
+  config.constraints.compile = [&](const GrammarSpec& wanted) -> Result<ConstraintFactory> {
+    compiled.push_back(wanted);
+    return ConstraintFactory([] { return std::make_unique<OneText>("{}"); });
+  };
+  start(std::move(config));
+  engine_.use_template(std::string(kChatMl));
+  const std::string user = R"("messages":[{"role":"user","content":"Q"}])";
+  const std::string tools = R"(,"tools":[{"type":"function","function":{"name":"f"}}])";
+  const std::string format = R"("format":{"type":"json_schema","schema":{"type":"object"}})";
+  const std::vector<std::pair<std::string, std::string>> requests = {
+      {"/v1/chat/completions", user + tools + R"(,"response_format":{"type":"json_object"})"},
+      {"/v1/chat/completions", user + tools + R"(,"guided_json":{"type":"object"})"},
+      {"/v1/chat/completions", user + tools + R"(,"structured_outputs":{"regex":"a"})"},
+      {"/v1/responses",
+       R"("input":"Q","tools":[{"type":"function","name":"f"}],"text":{)" + format + "}"},
+      {"/v1/messages", user +
+                           R"(,"max_tokens":9,"tools":[{"name":"f","input_schema":{}}],)"
+                           R"("output_config":{)" +
+                           format + "}"},
+      {"/api/chat", user + tools + R"(,"stream":false,"format":"json")"}};
+  RequestId id = 0;
+  for (const auto& [path, fields] : requests) {
+    const auto exchange = call("POST", path, "{" + fields + "}");
+    const auto constraint = engine_.wait_for(++id).make_constraint();
+    EXPECT_EQ(allowed_after(*constraint, ""), "<{") << path;
+    EXPECT_EQ(allowed_after(*constraint, "<tool_call>").size(), 128U) << path;
+    engine_.say(id, R"(<tool_call>{"name":"f","arguments":{}}</tool_call>)", FinishReason::kStop);
+    EXPECT_THAT(exchange->wait().body, HasSubstr(R"("name":"f")")) << path;
+  }
+  // A choice that forces a call leaves the format nothing to bind.
+  compiled.clear();
+  const auto forced = call("POST", "/v1/chat/completions",
+                           "{" + requests[0].second + R"(,"tool_choice":"required"})");
+  EXPECT_EQ(allowed_after(*engine_.wait_for(++id).make_constraint(), ""), "{");
+  engine_.say(id, R"([{"name":"f","parameters":{}}])", FinishReason::kStop);
+  EXPECT_THAT(forced->wait().body, HasSubstr(R"("name":"f")"));
+  ASSERT_EQ(compiled.size(), 1U);
+  EXPECT_EQ(compiled[0].kind, GrammarSpec::Kind::kJsonSchema);
+  // Without tools, or with none to call, the format binds all text.
+  for (const std::string& more :
+       {tools + R"(,"tool_choice":"none")", std::string(R"(,"tools":[])")}) {
+    const auto plain = call("POST", "/v1/chat/completions",
+                            "{" + user + more + R"(,"response_format":{"type":"json_object"}})");
+    EXPECT_EQ(allowed_after(*engine_.wait_for(++id).make_constraint(), ""), "{") << more;
+    engine_.say(id, "{}", FinishReason::kStop);
+    plain->wait();
+  }
+}
+
+}  // namespace
+}  // namespace quire::server
