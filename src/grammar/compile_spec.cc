@@ -126,7 +126,7 @@ Result<xgrammar::CompiledGrammar> compile(const Vocabulary& vocabulary, const Gr
     case GrammarSpec::Kind::kJsonObject:
       return compile_schema(compiler, kAnyObject);
     case GrammarSpec::Kind::kJsonSchema: {
-      QUIRE_ASSIGN_OR_RETURN(const std::string schema, plain_schema(spec.text, limits));
+      QUIRE_ASSIGN_OR_RETURN(const std::string schema, plain_schema(spec.text, limits, spec.tools));
       return compile_schema(compiler, schema);
     }
     case GrammarSpec::Kind::kChoice:

@@ -16,6 +16,12 @@
 
 namespace quire {
 
+// The schema of a tool's parameters within a larger schema, by which errors name the tool.
+struct ToolSchema {
+  std::string path;  // "#" or "#/$defs/0"
+  std::string tool;
+};
+
 // Restricts the text of a sequence.
 struct GrammarSpec {
   enum class Kind {
@@ -29,6 +35,7 @@ struct GrammarSpec {
   Kind kind = Kind::kJsonObject;
   std::string text = {};
   std::vector<std::string> choices = {};
+  std::vector<ToolSchema> tools = {};  // for errors; no effect on the grammar
 };
 
 // Limits on the cost of a client's grammar. The defaults are the server's.

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "server/openai/response_writer.h"
 #include "server/routes/routes.h"
@@ -168,6 +169,16 @@ OutputParserConfig parser_config(const ServerState& state, const ChatRequest& ch
   return config;
 }
 
+// Returns the places of the tools' schemas in forced_call_schema().
+std::vector<ToolSchema> tool_schemas(const ChatRequest& chat) {
+  if (chat.tool_choice == ToolChoice::kNamed) return {{.path = "#", .tool = chat.named_tool}};
+  std::vector<ToolSchema> schemas;
+  for (const Tool& tool : chat.tools) {
+    schemas.push_back({.path = fmt::format("#/$defs/{}", schemas.size()), .tool = tool.name});
+  }
+  return schemas;
+}
+
 }  // namespace
 
 std::optional<ApiError> prepare_chat(const ServerState& state, ChatRequest& chat) {
@@ -325,6 +336,7 @@ void generate_chat(ServerState& state, RequestContext&& context, ChatRequest&& c
   PreparedGeneration generation = {
       .is_stream = chat.streaming.stream,
       .restriction = is_forced(chat) ? forced_call_schema(chat) : chat.restriction};
+  if (is_forced(chat)) generation.restriction->grammar.tools = tool_schemas(chat);
   // Frees the schemas, which are no longer needed; an assignment would keep their memory.
   for (Tool& tool : chat.tools) std::string().swap(tool.parameters);
   generation.requests.push_back(chat.engine_request);
