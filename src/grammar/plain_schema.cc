@@ -580,27 +580,38 @@ class PlainSchema {
     return write_pattern(members, pattern, out);
   }
 
-  // XGrammar ignores lengths beside a pattern. So they become a part of a pattern that only repeats
-  // a class; beside any other pattern they must not exclude anything.
+  // Beside a pattern that only repeats a class, the lengths bound the repeats, by a count of the
+  // matcher instead of a state per repeat (patches/xgrammar/counts.patch). Beside any other pattern
+  // they must not exclude anything.
   Status write_pattern(const Members& members, std::string_view pattern, BoundedJson& out) const {
-    QUIRE_ASSIGN_OR_RETURN(
-        RegexText regex, plain_regex("a pattern of the JSON schema", plain_form(pattern), limits_));
+    QUIRE_ASSIGN_OR_RETURN(RegexText regex,
+                           plain_regex("a pattern of the JSON schema", plain_form(pattern), limits_,
+                                       RegexForm::kJsonString));
     const int64_t least = count_of(members, "minLength").value_or(0);
     const int64_t most = count_of(members, "maxLength").value_or(RegexText::kUnbounded);
-    if (least > regex.min_length || most < regex.max_length) {
-      const int64_t low = std::max(least, regex.min_length);
-      const int64_t high = std::min(most, regex.max_length);
-      if (low > high) {
-        const bool is_too_long = least > regex.max_length;
-        return empty_range(is_too_long ? "minLength" : "maxLength",
-                           std::to_string(is_too_long ? least : most), "pattern", clipped(pattern));
-      }
-      if (!regex.repeated) {
-        return not_supported("\"minLength\" or \"maxLength\" beside a \"pattern\" of other lengths",
-                             "write the length into the pattern, as in ^[a-z]{1,9}$");
-      }
+    const int64_t low = std::max(least, regex.min_length);
+    const int64_t high = std::min(most, regex.max_length);
+    if (low > high) {
+      const bool is_too_long = least > regex.max_length;
+      return empty_range(is_too_long ? "minLength" : "maxLength",
+                         std::to_string(is_too_long ? least : most), "pattern", clipped(pattern));
+    }
+    const bool restricts_lengths = low > regex.min_length || high < regex.max_length;
+    if (!regex.repeated && restricts_lengths) {
+      return not_supported("\"minLength\" or \"maxLength\" beside a \"pattern\" of other lengths",
+                           "write the length into the pattern, as in ^[a-z]{1,9}$");
+    }
+    constexpr int64_t kMaxStates = 4;
+    const bool is_bounded = high != RegexText::kUnbounded;
+    if (regex.repeated && (low > kMaxStates || (is_bounded && high > kMaxStates))) {
+      out.field("pattern", json_string(fmt::format("^{}*$", *regex.repeated)));
+      out.field("minLength", std::to_string(low));
+      if (is_bounded) out.field("maxLength", std::to_string(high));
+      return {};
+    }
+    if (restricts_lengths) {
       regex.text = fmt::format("^{}{{{},{}}}$", *regex.repeated, low,
-                               high == RegexText::kUnbounded ? "" : std::to_string(high));
+                               is_bounded ? std::to_string(high) : "");
     }
     out.field("pattern", json_string(regex.text));
     return {};
@@ -653,8 +664,9 @@ class PlainSchema {
     out.key("patternProperties");
     out.open('{');
     for (const auto [pattern, schema] : patterns) {
-      QUIRE_ASSIGN_OR_RETURN(const RegexText regex,
-                             plain_regex("a pattern of the JSON schema", pattern, limits_));
+      QUIRE_ASSIGN_OR_RETURN(
+          const RegexText regex,
+          plain_regex("a pattern of the JSON schema", pattern, limits_, RegexForm::kJsonString));
       out.key(regex.text);
       QUIRE_RETURN_IF_ERROR(at_member(path_, "patternProperties",
                                       [&] { return write_member(pattern, schema, {}, out); }));

@@ -137,7 +137,9 @@ TEST_F(SchemaMeaning, PatternsMatchTheValueAndTextsAreJson) {
     compile(R"({"type":"object","propertyNames":)" + string + "}");
     check(pattern, "{\"", "\":null}");
   }
-  EXPECT_THAT(refusal(R"({"type":"string","pattern":"^é[\"\\n]$"})"), HasSubstr("must escape"));
+  compile(R"({"type":"string","pattern":"^é[\"\\n]$"})");
+  for (const char* text : {R"("é\"")", R"("é\n")"}) EXPECT_TRUE(allows(text)) << text;
+  for (const char* text : {R"("é"")", R"("é\\")", R"("é")"}) EXPECT_FALSE(allows(text)) << text;
 }
 
 TEST_F(SchemaMeaning, FormatsAreJson) {
@@ -442,6 +444,50 @@ TEST_F(SchemaMeaning, LongStringsHaveExactLengths) {
     EXPECT_TRUE(allows("[" + longest + ", " + longest + "]"));
     EXPECT_FALSE(allows("[" + longest + ", " + text(130, character) + "]"));
   }
+}
+
+// Each spelling of a character counts as one, and so does the pair of escapes of a surrogate pair.
+TEST_F(SchemaMeaning, EscapesAreCharactersOfBoundedStrings) {
+  compile(R"({"type":"string","minLength":2,"maxLength":3})");
+  for (const char* text :
+       {R"("\n\n")", R"("\"a\\")", R"("\ud83e\udd17a")", R"("\ud83e\udd17\ud83e\udd17🤗")",
+        R"("\u00e9\u00e9\u00E9")", R"("\/\b\t")", R"("é\u001f")"}) {
+    EXPECT_TRUE(allows(text)) << text;
+  }
+  for (const char* text : {R"("\n")", R"("\ud83e\udd17")", R"("\n\n\n\n")", R"("aaa\ud83e\udd17")",
+                           R"("aaaa")", R"("\ud83e\ud83e")", R"("\udd17a")", R"("\ud83ea")",
+                           R"("\xaa")", R"("\u00e")", "\"a\nb\"", R"("ab\")"}) {
+    EXPECT_FALSE(allows(text)) << text;
+  }
+  for (const int most : {1, 5, 64, 200}) {
+    compile(R"({"type":"array","items":{"type":"string","minLength":1,"maxLength":)" +
+            std::to_string(most) + "}}");
+    const auto array_of = [](int count, std::string_view character) {
+      std::string text;
+      for (int i = 0; i < count; ++i) text += character;
+      return "[\"" + text + "\", \"" + text + "\"]";
+    };
+    for (const char* character : {"a", "\\n", "\\\\", "\\ud83e\\udd17", "日", "\\u00e9"}) {
+      EXPECT_TRUE(allows(array_of(most, character))) << character;
+      EXPECT_FALSE(allows(array_of(most + 1, character))) << character;
+      EXPECT_FALSE(allows(array_of(0, character)));
+    }
+  }
+}
+
+TEST_F(SchemaMeaning, EscapesAreCharactersOfPatterns) {
+  compile(R"({"type":"string","pattern":"^.{2,9}$"})");
+  for (const char* text : {R"("\"\\")", R"("\t🤗")", R"("\u0001\u001f")"}) {
+    EXPECT_TRUE(allows(text)) << text;
+  }
+  for (const char* text : {R"("\n\n")", R"("\"")", R"("\\\\\\\\\\\\\\\\\\\\")"}) {
+    EXPECT_FALSE(allows(text)) << text;
+  }
+  compile(R"({"type":"string","pattern":"^a[^b]c$"})");
+  for (const char* text : {R"("a\"c")", R"("a\nc")", R"("a\u0000c")", R"("aéc")"}) {
+    EXPECT_TRUE(allows(text)) << text;
+  }
+  EXPECT_FALSE(allows(R"("abc")"));
 }
 
 TEST_F(SchemaMeaning, BoundsWithoutAValueAreNamed) {
