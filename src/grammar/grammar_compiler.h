@@ -48,7 +48,7 @@ struct GrammarLimits {
   size_t max_nesting = 64;                   // of groups, in patterns and EBNF
   int64_t max_repeat = 100'000;              // {n,m}, maxLength, maxItems …
 
-  int64_t compile_cpu_ns = 2'000'000'000;
+  int64_t compile_work = 200'000'000;       // units of work_budget.h
   size_t compile_bytes = size_t{64} << 20;  // of rules, expressions and token masks, in all passes
   size_t cache_bytes = size_t{256} << 20;   // of cached grammars
   size_t shared_bytes = size_t{1} << 30;    // of all compiled grammars and all parses together

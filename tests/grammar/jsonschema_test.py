@@ -120,7 +120,7 @@ def canonical(value):
 
 
 def ordered(value, schema):
-    """Orders the members of an object as the schema does, with other members behind them."""
+    """Orders the members of an object as the schema does, with other members after them."""
     if isinstance(value, dict):
         names = [n for n in schema.get("properties", {}) if n in value]
         names += [n for n in value if n not in names]

@@ -253,7 +253,7 @@ TEST(PlainSchema, RefusesTextBeyondItsBound) {
 
 TEST(PlainSchema, SpendsOfTheWorkBudget) {
   const std::string schema = wide_schema(/*num_required=*/2500, /*rest_bytes=*/64);
-  const WorkBudget budget({.cpu_ns = 1});
+  const WorkBudget budget({.work = 1});
   EXPECT_THROW((void)plain_schema(schema, {}), BudgetExceeded);
 }
 
