@@ -40,12 +40,15 @@ std::string_view way_around(std::string_view keyword) {
   }
   if (keyword == "contains") return "write the schema of all \"items\"";
   if (keyword == "extends") return "write one schema with all properties";
+  if (keyword == "divisibleBy") return "write \"multipleOf\"";
+  if (keyword == "disallow") return "write the other types as the \"type\"";
+  if (keyword == "$dynamicRef" || keyword == "$recursiveRef") return "write a \"$ref\"";
   return "";
 }
 
 class SchemaCheck {
  public:
-  explicit SchemaCheck(const GrammarLimits& limits) : limits_(limits) {}
+  SchemaCheck(const GrammarLimits& limits, SchemaPath& path) : limits_(limits), path_(path) {}
 
   // Recursion is bounded, because the parser refuses JSON that nests deeper than max_json_depth.
   Status visit(element value, SchemaRole role) {
@@ -56,26 +59,32 @@ class SchemaCheck {
     }
     if (value.is_array()) {
       const simdjson::dom::array items = value.get_array().value_unsafe();
+      const SchemaRole item_role = role == SchemaRole::kNames ? SchemaRole::kSchema : role;
+      size_t idx = 0;
       for (const element item : items) {
-        QUIRE_RETURN_IF_ERROR(visit(item, role == SchemaRole::kNames ? SchemaRole::kSchema : role));
+        QUIRE_RETURN_IF_ERROR(
+            at_member(path_, std::to_string(idx++), [&] { return visit(item, item_role); }));
       }
     } else if (value.is_object()) {
       const simdjson::dom::object members = value.get_object().value_unsafe();
       for (const auto [key, member] : members) {
-        QUIRE_RETURN_IF_ERROR(visit_member(key, member, role));
+        if (role == SchemaRole::kSchema) QUIRE_RETURN_IF_ERROR(check_keyword(key, value, member));
+        QUIRE_RETURN_IF_ERROR(
+            at_member(path_, key, [&] { return visit(member, member_role(role, key)); }));
       }
     }
     return {};
   }
 
  private:
-  Status visit_member(std::string_view key, element member, SchemaRole role) {
-    if (role == SchemaRole::kSchema) QUIRE_RETURN_IF_ERROR(check_keyword(key, member));
-    return visit(member, member_role(role, key));
-  }
-
-  Status check_keyword(std::string_view key, element value) {
+  Status check_keyword(std::string_view key, element schema, element value) const {
     if (is_one_of(key, kCounts)) return check_count(key, value);
+    // plain_schema() drops these from "anyOf" and refuses them elsewhere.
+    if (key == "not" && allows_nothing(schema)) return {};
+    if (key == "required" && value.is_bool() && value.get_bool().value_unsafe()) {
+      return not_supported("\"required\" true",
+                           "write the property's name into the \"required\" list of its object");
+    }
     if (is_one_of(key, kNotEnforced)) {
       bool flag = true;
       if (is_one_of(key, kIgnoredIfFalse) && value.get_bool().get(flag) == simdjson::SUCCESS &&
@@ -88,7 +97,7 @@ class SchemaCheck {
     return {};
   }
 
-  Status check_count(std::string_view key, element value) {
+  Status check_count(std::string_view key, element value) const {
     int64_t count = 0;
     if (value.get_int64().get(count) == simdjson::SUCCESS && count >= 0 &&
         count <= limits_.max_repeat) {
@@ -116,6 +125,7 @@ class SchemaCheck {
   }
 
   const GrammarLimits& limits_;
+  SchemaPath& path_;
   size_t num_nodes_ = 0;
 };
 
@@ -152,11 +162,11 @@ Status check_choices(const GrammarSpec& spec, const GrammarLimits& limits) {
 
 }  // namespace
 
-Status check_schema(element root, const GrammarLimits& limits) {
+Status check_schema(element root, const GrammarLimits& limits, SchemaPath& path) {
   if (!root.is_object() && !root.is_bool()) {
     return invalid_argument("[grammar] the JSON schema is not an object");
   }
-  return SchemaCheck(limits).visit(root, SchemaRole::kSchema);
+  return SchemaCheck(limits, path).visit(root, SchemaRole::kSchema);
 }
 
 Status check_spec(const GrammarSpec& spec, const GrammarLimits& limits) {

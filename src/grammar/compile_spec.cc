@@ -126,7 +126,7 @@ Result<xgrammar::CompiledGrammar> compile(const Vocabulary& vocabulary, const Gr
     case GrammarSpec::Kind::kJsonObject:
       return compile_schema(compiler, kAnyObject);
     case GrammarSpec::Kind::kJsonSchema: {
-      QUIRE_ASSIGN_OR_RETURN(const std::string schema, plain_schema(spec.text, limits));
+      QUIRE_ASSIGN_OR_RETURN(const std::string schema, plain_schema(spec.text, limits, spec.tools));
       return compile_schema(compiler, schema);
     }
     case GrammarSpec::Kind::kChoice:
@@ -151,7 +151,7 @@ Result<std::shared_ptr<Compiled>> compile_in_budget(
     const GrammarLimits& limits, const std::shared_ptr<ByteBudget>& memory,
     const std::atomic<bool>& stop) {
   const StopScope stop_scope(stop);
-  const WorkBudget budget({.cpu_ns = limits.compile_cpu_ns, .compile_bytes = limits.compile_bytes});
+  const WorkBudget budget({.work = limits.compile_work, .compile_bytes = limits.compile_bytes});
   QUIRE_ASSIGN_OR_RETURN(auto grammar, compile(*vocabulary, spec, limits));
   auto compiled = std::make_shared<Compiled>(Compiled{.vocabulary = vocabulary,
                                                       .grammar = std::move(grammar),
@@ -165,12 +165,6 @@ Result<std::shared_ptr<Compiled>> compile_in_budget(
 // reason. The messages handled here are for errors that only XGrammar itself can find.
 Status refused(std::string_view message) {
   log_debug("[grammar] XGrammar refused a grammar: {}", one_line(message));
-  // See patches/xgrammar/patterns.patch.
-  if (message.find("A class of a pattern has only characters") != std::string_view::npos) {
-    return invalid_argument(
-        "[grammar] the JSON schema has a pattern with a class of only characters that a JSON "
-        "string must escape; write them without [], as alternatives (a|b)");
-  }
   return invalid_argument(
       "[grammar] the grammar cannot be compiled, although its parts are supported; simplify it; "
       "a log of level debug has the details");
@@ -183,8 +177,8 @@ Status stopped() {
 Status too_costly(const BudgetExceeded& error, const GrammarLimits& limits) {
   return invalid_argument(
       fmt::format("[grammar] the grammar is too complex; compiling it takes more {} than allowed "
-                  "({} ms, {} MiB)",
-                  error.what(), limits.compile_cpu_ns / 1'000'000, limits.compile_bytes >> 20));
+                  "({} million steps, {} MiB); shorten or split it",
+                  error.what(), limits.compile_work / 1'000'000, limits.compile_bytes >> 20));
 }
 
 CompileOutcome check_first_mask(const std::shared_ptr<const Compiled>& compiled,
@@ -230,7 +224,7 @@ CompileOutcome compile_guarded(const std::shared_ptr<const Vocabulary>& vocabula
     }
     return check_first_mask(compiled, memory);
   } catch (const BudgetExceeded& error) {
-    return {.result = too_costly(error, limits), .is_final = false};
+    return {.result = too_costly(error, limits)};
   } catch (const WorkStopped&) {
     return {.result = stopped(), .is_final = false};
   } catch (const std::bad_alloc&) {

@@ -58,8 +58,8 @@ struct Compiled {
 
 using CompileResult = Result<std::shared_ptr<const Compiled>>;
 
-// The outcome of a compilation. A refusal for lack of time or memory is not final, because it also
-// depends on the load at that moment.
+// The outcome of a compilation. A refusal is final unless it depends on the load at that moment: on
+// the memory of other grammars, or on the time of the first mask.
 struct CompileOutcome {
   CompileResult result;
   bool is_final = true;

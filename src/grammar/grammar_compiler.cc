@@ -110,7 +110,12 @@ namespace {
 std::string cache_key(const GrammarSpec& spec) {
   std::string key = std::to_string(static_cast<int>(spec.kind)) + ":";
   if (spec.kind == GrammarSpec::Kind::kJsonObject) return key;
-  if (spec.kind != GrammarSpec::Kind::kChoice) return key + spec.text;
+  // A refusal is kept, too, and names the tool.
+  for (const ToolSchema& schema : spec.tools) {
+    key += fmt::format("{}:{}:{}:{}", schema.path.size(), schema.path, schema.tool.size(),
+                       schema.tool);
+  }
+  if (spec.kind != GrammarSpec::Kind::kChoice) return key + ":" + spec.text;
   for (const std::string& choice : spec.choices) {
     key += fmt::format("{}:{}", choice.size(), choice);
   }

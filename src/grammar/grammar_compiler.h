@@ -16,6 +16,12 @@
 
 namespace quire {
 
+// The schema of a tool's parameters within a larger schema, by which errors name the tool.
+struct ToolSchema {
+  std::string path;  // "#" or "#/$defs/0"
+  std::string tool;
+};
+
 // Restricts the text of a sequence.
 struct GrammarSpec {
   enum class Kind {
@@ -29,6 +35,7 @@ struct GrammarSpec {
   Kind kind = Kind::kJsonObject;
   std::string text = {};
   std::vector<std::string> choices = {};
+  std::vector<ToolSchema> tools = {};  // for errors; no effect on the grammar
 };
 
 // Limits on the cost of a client's grammar. The defaults are the server's.
@@ -41,7 +48,7 @@ struct GrammarLimits {
   size_t max_nesting = 64;                   // of groups, in patterns and EBNF
   int64_t max_repeat = 100'000;              // {n,m}, maxLength, maxItems …
 
-  int64_t compile_cpu_ns = 2'000'000'000;
+  int64_t compile_work = 200'000'000;       // units of work_budget.h
   size_t compile_bytes = size_t{64} << 20;  // of rules, expressions and token masks, in all passes
   size_t cache_bytes = size_t{256} << 20;   // of cached grammars
   size_t shared_bytes = size_t{1} << 30;    // of all compiled grammars and all parses together

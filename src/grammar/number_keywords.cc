@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <utility>
 
 #include "base/text.h"
 #include "grammar/schema_keywords.h"
@@ -45,6 +46,33 @@ Result<int64_t> integer_bound(std::string_view keyword, element value) {
   constexpr double kLimit = 0x1p63;
   if (rounded < -kLimit || rounded >= kLimit) return out_of_range;
   return static_cast<int64_t>(rounded);
+}
+
+// The bounds of a schema by keyword. In draft 4, a true "exclusiveMinimum" makes the "minimum"
+// beside it exclusive, and false has no effect.
+Result<Members> bounds_of(const Members& members) {
+  Members bounds;
+  for (const std::string_view keyword : kBounds) {
+    const auto found = members.find(keyword);
+    if (found != members.end() && !found->second.is_bool()) bounds.emplace(*found);
+  }
+  for (const auto& [exclusive, inclusive] :
+       {std::pair("exclusiveMinimum", "minimum"), std::pair("exclusiveMaximum", "maximum")}) {
+    const auto found = members.find(exclusive);
+    bool is_exclusive = false;
+    if (found == members.end() || found->second.get_bool().get(is_exclusive) || !is_exclusive) {
+      continue;
+    }
+    const auto bound = bounds.find(inclusive);
+    if (bound == bounds.end()) {
+      return not_supported(fmt::format("\"{}\" true without a \"{}\"", exclusive, inclusive),
+                           fmt::format("write the bound itself, as in \"{}\": 0", exclusive));
+    }
+    const element value = bound->second;
+    bounds.erase(bound);
+    bounds.emplace(exclusive, value);
+  }
+  return bounds;
 }
 
 // The bounds of integers, both inclusive.
@@ -124,11 +152,12 @@ Result<int64_t> multiple_of(element value, const IntegerRange& range) {
 }  // namespace
 
 Result<std::vector<NumberField>> number_fields(const Members& members, bool is_integer) {
+  QUIRE_ASSIGN_OR_RETURN(const Members bounds, bounds_of(members));
   std::vector<NumberField> fields;
   IntegerRange range;
   for (const std::string_view keyword : kBounds) {
-    const auto found = members.find(keyword);
-    if (found == members.end()) continue;
+    const auto found = bounds.find(keyword);
+    if (found == bounds.end()) continue;
     if (!found->second.is_number()) return must_be(keyword, "a number", found->second);
     if (is_integer) {
       QUIRE_ASSIGN_OR_RETURN(const int64_t bound, integer_bound(keyword, found->second));
@@ -138,7 +167,7 @@ Result<std::vector<NumberField>> number_fields(const Members& members, bool is_i
       fields.push_back({.keyword = keyword, .json = std::string(simdjson::minify(found->second))});
     }
   }
-  QUIRE_RETURN_IF_ERROR(check_bounds(members, is_integer ? &range : nullptr));
+  QUIRE_RETURN_IF_ERROR(check_bounds(bounds, is_integer ? &range : nullptr));
   const auto found = members.find("multipleOf");
   if (found == members.end()) return fields;
   if (!found->second.is_number()) return must_be("multipleOf", "a number", found->second);

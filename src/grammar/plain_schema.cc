@@ -50,10 +50,6 @@ Status check_counts(const Members& members, std::string_view low, std::string_vi
   return empty_range(low, std::to_string(*least), high, std::to_string(*most));
 }
 
-// pydantic's pattern of a decimal number, whose lookahead only requires a digit.
-constexpr std::string_view kDecimalPattern = R"(^(?!^[-+.]*$)[+-]?0*\d*\.?\d*$)";
-constexpr std::string_view kPlainDecimal = R"(^[+-]?(\d+\.?\d*|\.\d+)$)";
-
 // The bytes that may still be written, for all texts of one schema together.
 struct TextBound {
   size_t bytes_left;
@@ -107,8 +103,36 @@ class BoundedJson {
   bool needs_comma_ = false;
 };
 
-bool is_false(element schema) {
-  return schema.is_bool() && !schema.get_bool().value_unsafe();
+// Returns whether the schema lists the schemas of a tuple's items under "items", as before draft
+// 2020-12.
+bool has_item_list(const Members& members) {
+  const auto found = members.find("items");
+  return found != members.end() && found->second.is_array();
+}
+
+// Moves the keywords of a tuple of draft 7 to those of draft 2020-12: "items" to "prefixItems", and
+// "additionalItems" to "items".
+Status rename_tuple(Members& members) {
+  const auto additional = members.find("additionalItems");
+  const bool has_additional = additional != members.end();
+  if (members.contains("prefixItems")) {
+    if (has_item_list(members)) {
+      return not_supported("a list of \"items\" beside \"prefixItems\"",
+                           "write the list as \"prefixItems\"");
+    }
+    if (has_additional) {
+      return not_supported("\"additionalItems\" beside \"prefixItems\"",
+                           "write the schema of further items as \"items\"");
+    }
+  }
+  if (has_item_list(members)) {
+    const element list = members.at("items");
+    members.erase("items");
+    if (list.get_array().value_unsafe().size() > 0) members.emplace("prefixItems", list);
+    if (has_additional) members.emplace("items", additional->second);
+  }
+  members.erase("additionalItems");  // has no effect without a list
+  return {};
 }
 
 void copy(const Members& members, const std::vector<std::string_view>& keywords, BoundedJson& out) {
@@ -159,14 +183,16 @@ Result<std::vector<std::string_view>> unnamed_properties(object schema) {
 // deep as the document; the parser bounds its depth.
 class PlainSchema {
  public:
-  PlainSchema(element root, const GrammarLimits& limits)
+  // On failure, `path` leads to the place.
+  PlainSchema(element root, const GrammarLimits& limits, SchemaPath& path)
       : root_(root),
         limits_(limits),
+        path_(path),
         bound_{.bytes_left = kMaxPlainGrowth * limits.max_text_bytes} {}
 
   Result<std::string> rewrite() {
     BoundedJson out(bound_);
-    if (root_.is_bool()) {
+    if (root_.is_bool() || allows_nothing(root_)) {
       QUIRE_RETURN_IF_ERROR(write_schema(root_, {}, out));
       return out.take();
     }
@@ -184,12 +210,18 @@ class PlainSchema {
   }
 
  private:
+  Status write_member(std::string_view name, element value, std::string_view type,
+                      BoundedJson& out) {
+    return at_member(path_, name, [&] { return write_schema(value, type, out); });
+  }
+
   // `type` is required by the enclosing schema; empty: none.
   Status write_schema(element value, std::string_view type, BoundedJson& out) {
-    if (is_false(value)) {
+    if (allows_nothing(value)) {
       return invalid_argument(
-          "[grammar] the JSON schema has \"false\" in place of a schema, which leaves no value; "
-          "expected a schema, or leave it out");
+          fmt::format("[grammar] the JSON schema has {} in place of a schema, which leaves no "
+                      "value; expected a schema, or leave it out",
+                      value.is_bool() ? "\"false\"" : "{\"not\": {}}"));
     }
     out.open('{');
     if (!value.is_bool()) {
@@ -207,6 +239,7 @@ class PlainSchema {
       if (members.contains(key)) QUIRE_RETURN_IF_ERROR(write_named(members.at(key), key, out));
     }
     QUIRE_ASSIGN_OR_RETURN(const std::string_view keyword, replacing_keyword(members));
+    QUIRE_RETURN_IF_ERROR(check_nullable(members));
     if (keyword.empty()) return write_typed(value.get_object().value_unsafe(), members, type, out);
     if (keyword == "const" || keyword == "enum") return write_values(members, type, out);
     return write_applied(members, keyword, type, out);
@@ -259,7 +292,10 @@ class PlainSchema {
       return not_supported("an \"allOf\" of several schemas",
                            "write one schema with the keywords of all of them");
     }
-    if (keyword != "$ref") return write_list(value, keyword, type, out);
+    if (keyword != "$ref") {
+      out.key(keyword);
+      return write_list(value, keyword, type, out);
+    }
     std::string_view uri;
     if (value.get_string().get(uri) || !names_schema(uri)) {
       return invalid_argument(
@@ -297,6 +333,7 @@ class PlainSchema {
 
   bool leads_to_schema(element schema) {
     charge_work();
+    if (allows_nothing(schema)) return false;
     std::string_view uri;
     if (!schema["$ref"].get(uri)) return reference_leads_to_schema(uri);
     for (const std::string_view keyword : {"anyOf", "oneOf", "allOf"}) {
@@ -323,6 +360,8 @@ class PlainSchema {
     const std::optional<element> target = target_of(uri);
     if (!target) return false;
     element restriction;
+    bool is_nullable = false;
+    if (!(*target)["nullable"].get_bool().get(is_nullable) && is_nullable) return false;
     if (!(*target)["type"].get(restriction)) {
       return restriction.is_string() && restriction.get_string().value_unsafe() == type;
     }
@@ -383,7 +422,7 @@ class PlainSchema {
     QUIRE_RETURN_IF_ERROR(check_object(members));
     QUIRE_ASSIGN_OR_RETURN(const auto unnamed, unnamed_properties(schema));
     const std::optional<AdditionalSchema> additional = additional_schema_of(schema);
-    if (!unnamed.empty() && additional && is_false(additional->schema)) {
+    if (!unnamed.empty() && additional && allows_nothing(additional->schema)) {
       return invalid_argument(
           fmt::format("[grammar] the JSON schema requires the property \"{}\", which its \"{}\" "
                       "forbids",
@@ -394,13 +433,14 @@ class PlainSchema {
     for (const std::string_view key : {"unevaluatedProperties", "additionalProperties"}) {
       if (!members.contains(key)) continue;
       out.key(key);
-      if (is_false(members.at(key))) {
+      if (allows_nothing(members.at(key))) {
         out.value("false");
       } else if (additional_idx && key == additional->keyword) {
-        QUIRE_RETURN_IF_ERROR(write_additional(additional->schema, *additional_idx));
+        QUIRE_RETURN_IF_ERROR(at_member(
+            path_, key, [&] { return write_additional(additional->schema, *additional_idx); }));
         out.value(additional_ref(*additional_idx));
       } else {
-        QUIRE_RETURN_IF_ERROR(write_schema(members.at(key), {}, out));
+        QUIRE_RETURN_IF_ERROR(write_member(key, members.at(key), {}, out));
       }
     }
     if (members.contains("patternProperties")) {
@@ -408,7 +448,8 @@ class PlainSchema {
     }
     if (members.contains("propertyNames")) {
       out.key("propertyNames");
-      QUIRE_RETURN_IF_ERROR(write_schema(members.at("propertyNames"), "string", out));
+      QUIRE_RETURN_IF_ERROR(
+          write_member("propertyNames", members.at("propertyNames"), "string", out));
     }
     copy(members, {"minProperties", "maxProperties", "required"}, out);
     out.key("properties");
@@ -481,29 +522,35 @@ class PlainSchema {
     }
     const bool is_closed = std::ranges::any_of(
         std::array{"items", "unevaluatedItems"},
-        [&](const char* key) { return members.contains(key) && is_false(members.at(key)); });
+        [&](const char* key) { return members.contains(key) && allows_nothing(members.at(key)); });
     const int64_t least = count_of(members, "minItems").value_or(0);
     if (!is_closed || least <= num_prefix) return {};
     return empty_range("minItems", std::to_string(least), "prefixItems",
                        fmt::format("of {} without further \"items\"", num_prefix));
   }
 
-  Status write_array(const Members& members, BoundedJson& out) {
+  // `members` is a copy, in which a tuple has the keywords of draft 2020-12.
+  Status write_array(Members members, BoundedJson& out) {
+    const std::string_view list = has_item_list(members) ? "items" : "prefixItems";
+    const std::string_view further = has_item_list(members) ? "additionalItems" : "items";
+    QUIRE_RETURN_IF_ERROR(rename_tuple(members));
     QUIRE_RETURN_IF_ERROR(check_items(members));
     bool has_items = false;
     for (const std::string_view key : {"items", "unevaluatedItems"}) {
       if (!members.contains(key)) continue;
       has_items = true;
       out.key(key);
-      if (is_false(members.at(key))) {
+      if (allows_nothing(members.at(key))) {
         out.value("false");
       } else {
-        QUIRE_RETURN_IF_ERROR(write_schema(members.at(key), {}, out));
+        const std::string_view name = std::string_view(key) == "items" ? further : key;
+        QUIRE_RETURN_IF_ERROR(write_member(name, members.at(key), {}, out));
       }
     }
     if (members.contains("prefixItems")) {
       has_items = true;
-      QUIRE_RETURN_IF_ERROR(write_list(members.at("prefixItems"), "prefixItems", {}, out));
+      out.key("prefixItems");
+      QUIRE_RETURN_IF_ERROR(write_list(members.at("prefixItems"), list, {}, out));
     }
     if (!has_items) out.field("items", "{}");  // else XGrammar allows only an empty array
     copy(members, {"minItems", "maxItems"}, out);
@@ -522,38 +569,49 @@ class PlainSchema {
       copy(members, {"minLength", "maxLength"}, out);
       return {};
     }
-    if (has_format) {
-      return not_supported("\"format\" beside \"pattern\"", "leave one of the two out");
-    }
     std::string_view pattern;
     if (members.at("pattern").get_string().get(pattern)) {
       return invalid_argument("[grammar] the JSON schema's \"pattern\" is not a string");
     }
+    // A format that is not JSON Schema's own, such as zod's "cuid", is the name of its pattern.
+    if (has_format && find_format(format) != nullptr && !is_generators_pattern(format, pattern)) {
+      return not_supported("\"format\" beside \"pattern\"", "leave one of the two out");
+    }
     return write_pattern(members, pattern, out);
   }
 
-  // XGrammar ignores lengths beside a pattern. So they become a part of a pattern that only repeats
-  // a class; beside any other pattern they must not exclude anything.
+  // Beside a pattern that only repeats a class, the lengths bound the repeats, by a count of the
+  // matcher instead of a state per repeat (patches/xgrammar/counts.patch). Beside any other pattern
+  // they must not exclude anything.
   Status write_pattern(const Members& members, std::string_view pattern, BoundedJson& out) const {
-    if (pattern == kDecimalPattern) pattern = kPlainDecimal;
     QUIRE_ASSIGN_OR_RETURN(RegexText regex,
-                           plain_regex("a pattern of the JSON schema", pattern, limits_));
+                           plain_regex("a pattern of the JSON schema", plain_form(pattern), limits_,
+                                       RegexForm::kJsonString));
     const int64_t least = count_of(members, "minLength").value_or(0);
     const int64_t most = count_of(members, "maxLength").value_or(RegexText::kUnbounded);
-    if (least > regex.min_length || most < regex.max_length) {
-      const int64_t low = std::max(least, regex.min_length);
-      const int64_t high = std::min(most, regex.max_length);
-      if (low > high) {
-        const bool is_too_long = least > regex.max_length;
-        return empty_range(is_too_long ? "minLength" : "maxLength",
-                           std::to_string(is_too_long ? least : most), "pattern", clipped(pattern));
-      }
-      if (!regex.repeated) {
-        return not_supported("\"minLength\" or \"maxLength\" beside a \"pattern\" of other lengths",
-                             "write the length into the pattern, as in ^[a-z]{1,9}$");
-      }
+    const int64_t low = std::max(least, regex.min_length);
+    const int64_t high = std::min(most, regex.max_length);
+    if (low > high) {
+      const bool is_too_long = least > regex.max_length;
+      return empty_range(is_too_long ? "minLength" : "maxLength",
+                         std::to_string(is_too_long ? least : most), "pattern", clipped(pattern));
+    }
+    const bool restricts_lengths = low > regex.min_length || high < regex.max_length;
+    if (!regex.repeated && restricts_lengths) {
+      return not_supported("\"minLength\" or \"maxLength\" beside a \"pattern\" of other lengths",
+                           "write the length into the pattern, as in ^[a-z]{1,9}$");
+    }
+    constexpr int64_t kMaxStates = 4;
+    const bool is_bounded = high != RegexText::kUnbounded;
+    if (regex.repeated && (low > kMaxStates || (is_bounded && high > kMaxStates))) {
+      out.field("pattern", json_string(fmt::format("^{}*$", *regex.repeated)));
+      out.field("minLength", std::to_string(low));
+      if (is_bounded) out.field("maxLength", std::to_string(high));
+      return {};
+    }
+    if (restricts_lengths) {
       regex.text = fmt::format("^{}{{{},{}}}$", *regex.repeated, low,
-                               high == RegexText::kUnbounded ? "" : std::to_string(high));
+                               is_bounded ? std::to_string(high) : "");
     }
     out.field("pattern", json_string(regex.text));
     return {};
@@ -606,15 +664,19 @@ class PlainSchema {
     out.key("patternProperties");
     out.open('{');
     for (const auto [pattern, schema] : patterns) {
-      QUIRE_ASSIGN_OR_RETURN(const RegexText regex,
-                             plain_regex("a pattern of the JSON schema", pattern, limits_));
+      QUIRE_ASSIGN_OR_RETURN(
+          const RegexText regex,
+          plain_regex("a pattern of the JSON schema", pattern, limits_, RegexForm::kJsonString));
       out.key(regex.text);
-      QUIRE_RETURN_IF_ERROR(write_schema(schema, {}, out));
+      QUIRE_RETURN_IF_ERROR(at_member(path_, "patternProperties",
+                                      [&] { return write_member(pattern, schema, {}, out); }));
     }
     out.close('}');
     return {};
   }
 
+  // Writes the list of schemas in `keyword`. Leaves out branches that allow no value: zod 3 writes
+  // an optional value as an "anyOf" with {"not": {}}.
   Status write_list(element value, std::string_view keyword, std::string_view type,
                     BoundedJson& out) {
     simdjson::dom::array items;
@@ -622,9 +684,19 @@ class PlainSchema {
       return invalid_argument(
           fmt::format("[grammar] the JSON schema's \"{}\" is not a list of schemas", keyword));
     }
-    out.key(keyword);
+    const bool is_union = keyword == "anyOf" || keyword == "oneOf";
+    if (is_union && std::all_of(items.begin(), items.end(), allows_nothing)) {
+      return invalid_argument(fmt::format(
+          "[grammar] the JSON schema has an \"{}\" whose schemas allow no value", keyword));
+    }
     out.open('[');
-    for (const element item : items) QUIRE_RETURN_IF_ERROR(write_schema(item, type, out));
+    size_t idx = 0;
+    for (const element item : items) {
+      const std::string name = std::to_string(idx++);
+      if (is_union && allows_nothing(item)) continue;
+      QUIRE_RETURN_IF_ERROR(
+          at_member(path_, keyword, [&] { return write_member(name, item, type, out); }));
+    }
     out.close(']');
     return {};
   }
@@ -647,13 +719,15 @@ class PlainSchema {
     QUIRE_RETURN_IF_ERROR(members_of(value).status());
     for (const auto [name, member] : fields) {
       out.key(name);
-      QUIRE_RETURN_IF_ERROR(write_schema(member, {}, out));
+      QUIRE_RETURN_IF_ERROR(
+          at_member(path_, keyword, [&] { return write_member(name, member, {}, out); }));
     }
     return {};
   }
 
   element root_;
   const GrammarLimits& limits_;
+  SchemaPath& path_;
   TextBound bound_;
   std::vector<std::string> additional_texts_;  // empty: referenced but never written
   std::unordered_map<const char*, std::optional<size_t>> additional_idxs_;
@@ -661,15 +735,46 @@ class PlainSchema {
   std::unordered_set<std::string_view> leading_uris_;  // URIs that lead to a schema
 };
 
+// Returns `#/properties/a` for the names properties and a.
+std::string pointer_of(const SchemaPath& path) {
+  std::string pointer = "#";
+  for (const std::string& name : path) pointer += "/" + name;
+  return pointer;
+}
+
+// Returns the error with the tool and the path of the faulty schema in front: `[grammar] tool "f",
+// #/properties/a: the JSON schema has …`. The path of a tool's schema begins at its parameters.
+Status located(const Status& error, const SchemaPath& path, std::span<const ToolSchema> tools) {
+  constexpr std::string_view kPrefix = "[grammar] ";
+  std::string pointer = pointer_of(path);
+  std::string place;
+  for (const ToolSchema& schema : tools) {
+    if (pointer != schema.path && !pointer.starts_with(schema.path + "/")) continue;
+    pointer = "#" + pointer.substr(schema.path.size());
+    place = fmt::format("tool \"{}\"", clipped(schema.tool));
+    break;
+  }
+  if (pointer != "#") place += fmt::format("{}{}", place.empty() ? "" : ", ", one_line(pointer));
+  std::string_view message = error.message();
+  if (place.empty() || !message.starts_with(kPrefix)) return error;
+  message.remove_prefix(kPrefix.size());
+  return {error.code(), fmt::format("{}{}: {}", kPrefix, place, message)};
+}
+
 }  // namespace
 
-Result<std::string> plain_schema(std::string_view json, const GrammarLimits& limits) {
+Result<std::string> plain_schema(std::string_view json, const GrammarLimits& limits,
+                                 std::span<const ToolSchema> tools) {
   const JsonLimits json_limits = {.max_bytes = limits.max_text_bytes,
                                   .max_depth = limits.max_json_depth};
   QUIRE_ASSIGN_OR_RETURN(const JsonDocument document,
                          JsonDocument::parse(json, "JSON schema", json_limits));
-  QUIRE_RETURN_IF_ERROR(check_schema(document.root(), limits));
-  return PlainSchema(document.root(), limits).rewrite();
+  SchemaPath path;
+  Status checked = check_schema(document.root(), limits, path);
+  if (!checked.ok()) return located(checked, path, tools);
+  Result<std::string> plain = PlainSchema(document.root(), limits, path).rewrite();
+  if (!plain.ok()) return located(plain.status(), path, tools);
+  return plain;
 }
 
 }  // namespace quire::grammar

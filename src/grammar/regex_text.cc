@@ -1,9 +1,14 @@
 // Reads regexes in the syntax of ECMAScript and writes them in the part of the syntax that XGrammar
 // reads correctly: without flags, names of groups and lazy repeats.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <iterator>
+#include <utility>
+#include <vector>
 
 #include "base/ascii.h"
 #include "base/text.h"
@@ -53,6 +58,107 @@ int64_t escaped_character(std::string_view escape) {
   return character;
 }
 
+// A set of characters as ranges, both ends inclusive.
+using CharRange = std::pair<int64_t, int64_t>;
+using CharSet = std::vector<CharRange>;
+
+constexpr int64_t kMaxCharacter = 0x10FFFF;
+
+CharSet complement_of(CharSet set) {
+  std::ranges::sort(set);
+  CharSet complement;
+  int64_t next = 0;
+  for (const auto& [low, high] : set) {
+    if (low > next) complement.emplace_back(next, low - 1);
+    next = std::max(next, high + 1);
+  }
+  if (next <= kMaxCharacter) complement.emplace_back(next, kMaxCharacter);
+  return complement;
+}
+
+CharSet intersection_of(const CharSet& set, const CharSet& other) {
+  CharSet both;
+  for (const auto& [low, high] : set) {
+    for (const auto& [other_low, other_high] : other) {
+      const CharRange range(std::max(low, other_low), std::min(high, other_high));
+      if (range.first <= range.second) both.push_back(range);
+    }
+  }
+  return both;
+}
+
+bool contains(const CharSet& set, int64_t character) {
+  return std::ranges::any_of(set, [&](const CharRange& range) {
+    return range.first <= character && character <= range.second;
+  });
+}
+
+// The characters of ECMAScript's \d, \w, \s and their complements.
+CharSet escaped_set(char kind) {
+  const char lower = static_cast<char>(kind | 0x20);
+  CharSet set = {{'0', '9'}};
+  if (lower == 'w') set = {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
+  if (lower == 's') {
+    set = {{9, 13},          {' ', ' '},       {0xA0, 0xA0},     {0x1680, 0x1680},
+           {0x2000, 0x200A}, {0x2028, 0x2029}, {0x202F, 0x202F}, {0x205F, 0x205F},
+           {0x3000, 0x3000}, {0xFEFF, 0xFEFF}};
+  }
+  return kind == lower ? set : complement_of(std::move(set));
+}
+
+// ECMAScript's `.`: all characters but line ends.
+CharSet any_character() {
+  return complement_of({{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}});
+}
+
+// The characters that stand for themselves in a JSON string. Surrogates are no characters.
+const CharSet kUnescaped = {
+    {0x20, '"' - 1}, {'"' + 1, '\\' - 1}, {'\\' + 1, 0xD7FF}, {0xE000, kMaxCharacter}};
+
+std::string class_of(const CharSet& set) {
+  const auto text_of = [](int64_t character) {
+    const bool is_plain = character < 0x80 && is_alphanumeric(static_cast<char>(character));
+    return is_plain ? std::string(1, static_cast<char>(character))
+                    : fmt::format("\\u{{{:X}}}", character);
+  };
+  std::string text = "[";
+  for (const auto& [low, high] : set) {
+    text += text_of(low);
+    if (high > low) text += "-" + text_of(high);
+  }
+  return text + "]";
+}
+
+// Returns a regex of the JSON spellings of the set's characters: themselves, \" \\ \b \t \n \f \r,
+// and \u00XX for the other control characters.
+std::string json_spellings(const CharSet& set) {
+  std::vector<std::string> spellings;
+  const CharSet unescaped = intersection_of(set, kUnescaped);
+  if (!unescaped.empty()) spellings.push_back(class_of(unescaped));
+  constexpr std::string_view kEscaped = "\"\\\b\t\n\f\r";
+  constexpr std::array<std::string_view, 7> kLetters = {"\"", "\\\\", "b", "t", "n", "f", "r"};
+  std::string letters;
+  for (size_t i = 0; i < kEscaped.size(); ++i) {
+    if (contains(set, kEscaped[i])) letters += kLetters[i];
+  }
+  if (!letters.empty()) spellings.push_back(fmt::format("\\\\[{}]", letters));
+  for (const int high : {0, 1}) {
+    std::string digits;
+    for (int low = 0; low < 16; ++low) {
+      const int character = high * 16 + low;
+      if (!contains(set, character) ||
+          kEscaped.find(static_cast<char>(character)) != std::string_view::npos) {
+        continue;
+      }
+      digits += fmt::format("{:x}", low);
+      if (low > 9) digits += fmt::format("{:X}", low);
+    }
+    if (!digits.empty()) spellings.push_back(fmt::format("\\\\u00{}[{}]", high, digits));
+  }
+  if (spellings.size() == 1 && spellings.front().starts_with('[')) return spellings.front();
+  return fmt::format("({})", fmt::join(spellings, "|"));
+}
+
 struct Lengths {
   int64_t least = 0;
   int64_t most = 0;
@@ -60,8 +166,9 @@ struct Lengths {
 
 class RegexReader {
  public:
-  RegexReader(std::string_view what, std::string_view pattern, const GrammarLimits& limits)
-      : what_(what), text_(pattern), limits_(limits) {}
+  RegexReader(std::string_view what, std::string_view pattern, const GrammarLimits& limits,
+              RegexForm form)
+      : what_(what), text_(pattern), limits_(limits), form_(form) {}
 
   Result<RegexText> read() {
     if (text_.size() > limits_.max_regex_bytes) {
@@ -162,9 +269,14 @@ class RegexReader {
     if (c == '\\') {
       size_t length = 0;
       QUIRE_RETURN_IF_ERROR(check_escape(rest(), /*in_class=*/false, length));
+      const char kind = text_[at_ + 1];
       const int64_t character = escaped_character(rest().substr(0, length));
-      if (ignores_case_ && character >= 0 && character < 0x80 &&
-          is_letter(static_cast<char>(character))) {
+      const CharSet set = character < 0 ? escaped_set(kind) : CharSet{{character, character}};
+      if (needs_json_form(set)) {
+        out_ += json_spellings(set);
+        at_ += length;
+      } else if (ignores_case_ && character >= 0 && character < 0x80 &&
+                 is_letter(static_cast<char>(character))) {
         append_both_cases(static_cast<char>(character));
         at_ += length;
       } else {
@@ -172,6 +284,12 @@ class RegexReader {
       }
     } else if (c == '{') {
       return fail(at_, "a {", kNoRepeat);
+    } else if (c == '.' && form_ == RegexForm::kJsonString) {
+      out_ += json_spellings(any_character());
+      ++at_;
+    } else if (needs_json_form({{static_cast<unsigned char>(c), static_cast<unsigned char>(c)}})) {
+      out_ += json_spellings({{c, c}});
+      ++at_;
     } else if (ignores_case_ && is_letter(c)) {
       append_both_cases(c);
       ++at_;
@@ -179,6 +297,13 @@ class RegexReader {
       copy(static_cast<size_t>(decode_utf8(rest()).num_bytes));
     }
     return {};
+  }
+
+  // Returns whether a character of the set is escaped in a JSON string. `set` has bytes of UTF-8 or
+  // characters.
+  bool needs_json_form(const CharSet& set) const {
+    static const CharSet kEscaped = complement_of(kUnescaped);
+    return form_ == RegexForm::kJsonString && !intersection_of(set, kEscaped).empty();
   }
 
   void append_both_cases(char letter) {
@@ -286,9 +411,12 @@ class RegexReader {
   // Reads a class from its [ to its ].
   Status read_class() {
     const size_t opened = at_;
+    const size_t written = out_.size();
     copy(1);
-    if (is_at("^")) copy(1);
+    const bool is_negated = is_at("^");
+    if (is_negated) copy(1);
     const size_t first = at_;
+    CharSet set;
     std::string other_case;
     bool ends_with_hyphen = false;
     while (!is_at("]")) {
@@ -296,6 +424,7 @@ class RegexReader {
       const size_t begin = at_;
       int64_t low = 0;
       QUIRE_RETURN_IF_ERROR(read_class_item(low));
+      if (low < 0) std::ranges::copy(escaped_set(text_[begin + 1]), std::back_inserter(set));
       int64_t high = low;
       if (low >= 0 && is_at("-") && at_ + 1 < text_.size() && text_[at_ + 1] != ']') {
         copy(1);
@@ -314,7 +443,8 @@ class RegexReader {
                           range));
         }
       }
-      if (ignores_case_) add_other_case(low, high, other_case);
+      if (low >= 0) set.emplace_back(low, high);
+      if (ignores_case_) add_other_case(low, high, other_case, set);
       ends_with_hyphen = text_.substr(begin, at_ - begin) == "-";
     }
     if (at_ == first) {
@@ -325,15 +455,20 @@ class RegexReader {
     if (ends_with_hyphen && !other_case.empty()) out_.insert(out_.size() - 1, 1, '\\');
     out_ += other_case;
     copy(1);
+    if (is_negated) set = complement_of(std::move(set));
+    if (!needs_json_form(set)) return {};
+    out_.resize(written);
+    out_ += json_spellings(set);
     return {};
   }
 
   // Adds the letters of the range in their other case.
-  static void add_other_case(int64_t low, int64_t high, std::string& out) {
+  static void add_other_case(int64_t low, int64_t high, std::string& out, CharSet& set) {
     for (const char a : {'A', 'a'}) {
       const int64_t from = std::max<int64_t>(low, a);
       const int64_t to = std::min<int64_t>(high, a + 25);
       if (from > to) continue;
+      set.emplace_back(from ^ 0x20, to ^ 0x20);
       out += {static_cast<char>(from ^ 0x20), '-', static_cast<char>(to ^ 0x20)};
     }
   }
@@ -413,6 +548,7 @@ class RegexReader {
   const std::string_view what_;
   const std::string_view text_;
   const GrammarLimits& limits_;
+  const RegexForm form_;
   size_t at_ = 0;
   size_t start_ = 0;  // after the flags
   size_t depth_ = 0;
@@ -425,8 +561,8 @@ class RegexReader {
 }  // namespace
 
 Result<RegexText> plain_regex(std::string_view what, std::string_view pattern,
-                              const GrammarLimits& limits) {
-  return RegexReader(what, pattern, limits).read();
+                              const GrammarLimits& limits, RegexForm form) {
+  return RegexReader(what, pattern, limits, form).read();
 }
 
 }  // namespace quire::grammar

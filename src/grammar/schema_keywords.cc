@@ -18,7 +18,7 @@ using simdjson::dom::element;
 enum class Group { kObject, kArray, kString, kNumber };
 
 // The group of values that each keyword restricts. All other keywords are annotations.
-constexpr std::array<std::pair<std::string_view, Group>, 22> kKeywords = {{
+constexpr std::array<std::pair<std::string_view, Group>, 23> kKeywords = {{
     {"properties", Group::kObject},
     {"required", Group::kObject},
     {"additionalProperties", Group::kObject},
@@ -28,6 +28,7 @@ constexpr std::array<std::pair<std::string_view, Group>, 22> kKeywords = {{
     {"minProperties", Group::kObject},
     {"maxProperties", Group::kObject},
     {"items", Group::kArray},
+    {"additionalItems", Group::kArray},
     {"prefixItems", Group::kArray},
     {"unevaluatedItems", Group::kArray},
     {"minItems", Group::kArray},
@@ -226,6 +227,14 @@ bool read_strings(element value, std::vector<std::string_view>& out) {
   return true;
 }
 
+bool allows_nothing(element schema) {
+  if (schema.is_bool()) return !schema.get_bool().value_unsafe();
+  element excluded;
+  if (!schema.is_object() || schema["not"].get(excluded)) return false;
+  if (excluded.is_bool()) return excluded.get_bool().value_unsafe();
+  return excluded.is_object() && excluded.get_object().value_unsafe().size() == 0;
+}
+
 Result<Members> members_of(element value) {
   simdjson::dom::object fields;
   if (value.get_object().get(fields)) {
@@ -257,6 +266,46 @@ Result<std::string_view> replacing_keyword(const Members& members) {
   return replacing;
 }
 
+namespace {
+
+Result<bool> is_nullable(const Members& members) {
+  const auto found = members.find("nullable");
+  if (found == members.end()) return false;
+  bool is_nullable = false;
+  if (found->second.get_bool().get(is_nullable)) {
+    return invalid_argument("[grammar] the JSON schema's \"nullable\" must be true or false");
+  }
+  return is_nullable;
+}
+
+}  // namespace
+
+Status check_nullable(const Members& members) {
+  QUIRE_ASSIGN_OR_RETURN(const bool nullable, is_nullable(members));
+  if (!nullable) return {};
+  for (const std::string_view keyword : {"$ref", "anyOf", "oneOf", "allOf"}) {
+    if (!members.contains(keyword)) continue;
+    return not_supported(fmt::format("\"nullable\" beside \"{}\"", keyword),
+                         "write \"anyOf\" of the schema and {\"type\": \"null\"}");
+  }
+  const auto is_null = [](element value) { return value.is_null(); };
+  simdjson::dom::array values;
+  const bool has_values = members.contains("enum") && !members.at("enum").get_array().get(values);
+  const bool has_null = (!members.contains("const") || is_null(members.at("const"))) &&
+                        (!has_values || std::any_of(values.begin(), values.end(), is_null));
+  if (!has_null) {
+    return not_supported("\"nullable\" beside an \"enum\" or \"const\" without null",
+                         "add null to the \"enum\" and to the \"type\"");
+  }
+  if (members.contains("type")) return {};
+  for (const auto& [keyword, group] : kKeywords) {
+    if (!members.contains(keyword)) continue;
+    return not_supported("\"nullable\" without a \"type\"",
+                         "write a \"type\" with \"null\" in its list");
+  }
+  return {};
+}
+
 // Removes duplicate types, because XGrammar would write one grammar for each, at every level of
 // nesting.
 Result<std::vector<std::string_view>> types_of(const Members& members, std::string_view outer) {
@@ -272,6 +321,8 @@ Result<std::vector<std::string_view>> types_of(const Members& members, std::stri
       }
       if (!is_one_of(type, types)) types.push_back(type);
     }
+    QUIRE_ASSIGN_OR_RETURN(const bool nullable, is_nullable(members));
+    if (nullable && !is_one_of("null", types)) types.emplace_back("null");
   }
   if (outer.empty()) return types;
   if (types.empty()) return std::vector{outer};

@@ -41,7 +41,16 @@ bool is_loose_format(std::string_view name);
 // empty: there is none.
 std::string bounded_format(std::string_view name, int64_t max_length);
 
+// Returns a pattern of the same language that has neither lookaheads nor inner anchors, for the
+// patterns of that kind that zod and pydantic write; `pattern` itself for all others.
+std::string_view plain_form(std::string_view pattern);
+// Returns whether zod writes this pattern beside this format. The pattern is then the format's
+// definition.
+bool is_generators_pattern(std::string_view format, std::string_view pattern);
+
 bool has_type(simdjson::dom::element value, std::string_view type);
+// Returns whether a schema allows no value: false, or {"not": {}} as zod 3 writes it.
+bool allows_nothing(simdjson::dom::element schema);
 // Returns whether both are the same JSON value. 1 equals 1.0, and the order of members is ignored.
 bool are_equal(simdjson::dom::element left, simdjson::dom::element right);
 // Reads a string or an array of strings; returns false for any other value.
@@ -55,7 +64,11 @@ Result<Members> members_of(simdjson::dom::element value);
 // The keyword ($ref, const, enum, anyOf, oneOf or allOf) that replaces the rest of the schema, if
 // any. Fails if other keywords beside it would be ignored.
 Result<std::string_view> replacing_keyword(const Members& members);
-// The types that both `members` and `outer` allow, without duplicates; empty: any type.
+// Fails if "nullable" of OpenAPI 3.0 is true where OpenAPI and its generators differ in its
+// meaning.
+Status check_nullable(const Members& members);
+// The types that both `members` and `outer` allow, without duplicates; empty: any type. A schema
+// that is "nullable" also allows null.
 Result<std::vector<std::string_view>> types_of(const Members& members, std::string_view outer);
 // The type of a schema without "type": "object" or "array" if it has keywords such as "properties"
 // or "items"; empty: any type. In JSON Schema, such a keyword restricts only values of its own
@@ -72,6 +85,17 @@ struct NumberField {
   std::string json;
 };
 Result<std::vector<NumberField>> number_fields(const Members& members, bool is_integer);
+
+// A place in a schema, for errors: the names on the path from the root.
+using SchemaPath = std::vector<std::string>;
+// Runs `check`, which descends into the member `name` of the schema at `path`. If it fails, `path`
+// stays at the place of the failure.
+Status at_member(SchemaPath& path, std::string_view name, const auto& check) {
+  path.emplace_back(name);
+  Status status = check();
+  if (status.ok()) path.pop_back();
+  return status;
+}
 
 // Returns the error `the JSON schema has WHAT, which is not supported; REMEDY`.
 Status not_supported(std::string_view what, std::string_view remedy = {});

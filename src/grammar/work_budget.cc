@@ -9,6 +9,8 @@ namespace quire::grammar {
 namespace {
 
 constinit thread_local int64_t deadline_ns = INT64_MAX;  // of this thread's CPU clock
+constinit thread_local int64_t work_left = INT64_MAX;    // without the work since the last check
+constinit thread_local int64_t work_allowed = INT64_MAX;
 constinit thread_local const std::atomic<bool>* stop_flag = nullptr;
 constinit thread_local size_t compile_bytes_left = SIZE_MAX;
 constinit thread_local size_t state_bytes_left = SIZE_MAX;
@@ -33,11 +35,16 @@ WorkBudget::WorkBudget(const Allowance& allowance) {
   deadline_ns = thread_cpu_ns() + std::min(allowance.cpu_ns, INT64_MAX / 2);
   compile_bytes_left = allowance.compile_bytes;
   state_bytes_left = allowance.state_bytes;
-  // Without any time left, the first unit of work fails.
-  work_until_clock_check = allowance.cpu_ns > 0 ? kWorkPerClockCheck : 1;
+  work_allowed = allowance.work;
+  work_left = allowance.work;
+  // Without any time or work left, the first unit of work fails.
+  const bool has_some = allowance.cpu_ns > 0 && allowance.work >= kWorkPerClockCheck;
+  work_until_clock_check = has_some ? kWorkPerClockCheck : 1;
 }
 
 WorkBudget::~WorkBudget() {
+  work_allowed = INT64_MAX;
+  work_left = INT64_MAX;
   deadline_ns = INT64_MAX;
   compile_bytes_left = SIZE_MAX;
   state_bytes_left = SIZE_MAX;
@@ -45,6 +52,10 @@ WorkBudget::~WorkBudget() {
 
 int64_t WorkBudget::left_ns() const {
   return deadline_ns - thread_cpu_ns();
+}
+
+int64_t WorkBudget::spent_work() const {
+  return work_allowed - work_left + kWorkPerClockCheck - work_until_clock_check;
 }
 
 size_t WorkBudget::left_state_bytes() const {
@@ -62,8 +73,10 @@ StopScope::~StopScope() {
 }
 
 void check_clock() {
+  if (work_left != INT64_MAX) work_left -= kWorkPerClockCheck - work_until_clock_check;
   work_until_clock_check = kWorkPerClockCheck;
   throw_if_stopped(stop_flag);
+  if (work_left < 0) throw BudgetExceeded("work");
   if (deadline_ns == INT64_MAX || thread_cpu_ns() < deadline_ns) return;
   throw BudgetExceeded("time");
 }

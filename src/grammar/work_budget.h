@@ -20,7 +20,8 @@ struct WorkStopped : std::runtime_error {
 };
 
 struct Allowance {
-  int64_t cpu_ns = INT64_MAX;       // of the thread's own CPU time
+  int64_t work = INT64_MAX;    // units of charge_work(), the same on any machine and at any load
+  int64_t cpu_ns = INT64_MAX;  // of the thread's own CPU time
   size_t compile_bytes = SIZE_MAX;  // of rules, expressions and token masks, even discarded ones
   size_t state_bytes = SIZE_MAX;    // of the parser's states, even those rolled back
 };
@@ -35,6 +36,7 @@ class WorkBudget {
   WorkBudget& operator=(const WorkBudget&) = delete;
 
   int64_t left_ns() const;  // may be below 0
+  int64_t spent_work() const;
   size_t left_state_bytes() const;
 };
 

@@ -253,7 +253,7 @@ TEST(PlainSchema, RefusesTextBeyondItsBound) {
 
 TEST(PlainSchema, SpendsOfTheWorkBudget) {
   const std::string schema = wide_schema(/*num_required=*/2500, /*rest_bytes=*/64);
-  const WorkBudget budget({.cpu_ns = 1});
+  const WorkBudget budget({.work = 1});
   EXPECT_THROW((void)plain_schema(schema, {}), BudgetExceeded);
 }
 
@@ -302,6 +302,125 @@ TEST(PlainSchema, PropertiesAndItemsImplyTheirType) {
             R"({"type":"object","properties":{"n":{"type":"null"}}})");
   EXPECT_EQ(plain(R"({"items":{"type":"null"}})"), R"({"type":"array","items":{"type":"null"}})");
   EXPECT_EQ(plain(R"({"type":"array"})"), R"({"type":"array","items":{}})");
+}
+
+TEST(PlainSchema, TuplesOfDraft7AreThoseOf2020) {
+  EXPECT_EQ(plain(R"({"type":"array","minItems":2,"maxItems":2,
+                      "items":[{"type":"integer"},{"type":"string"}]})"),
+            R"({"type":"array","prefixItems":[{"type":"integer"},{"type":"string"}],)"
+            R"("minItems":2,"maxItems":2})");
+  EXPECT_EQ(plain(R"({"items":[{"type":"null"}],"additionalItems":{"type":"integer"}})"),
+            R"({"type":"array","items":{"type":"integer"},"prefixItems":[{"type":"null"}]})");
+  EXPECT_EQ(plain(R"({"type":"array","items":[{"type":"null"}],"additionalItems":false})"),
+            R"({"type":"array","items":false,"prefixItems":[{"type":"null"}]})");
+  EXPECT_EQ(plain(R"({"type":"array","items":[],"additionalItems":{"type":"null"}})"),
+            R"({"type":"array","items":{"type":"null"}})");
+  EXPECT_EQ(plain(R"({"type":"array","items":{"type":"null"},"additionalItems":false})"),
+            R"({"type":"array","items":{"type":"null"}})");
+  EXPECT_THAT(plain(R"({"type":"array","prefixItems":[{}],"additionalItems":false})"),
+              HasSubstr(R"(as "items")"));
+  EXPECT_THAT(plain(R"({"type":"array","prefixItems":[{}],"items":[{}]})"),
+              HasSubstr(R"(a list of "items" beside "prefixItems")"));
+  EXPECT_THAT(plain(R"({"type":"array","items":[{"type":"null"},{"type":"x"}]})"),
+              HasSubstr("#/items/1: the JSON schema has the \"type\" \"x\""));
+  EXPECT_THAT(plain(R"({"type":"array","items":[{}],"additionalItems":{"type":"x"}})"),
+              HasSubstr("#/additionalItems: "));
+}
+
+TEST(PlainSchema, ExclusiveBoundsOfDraft4AreNumbers) {
+  EXPECT_EQ(plain(R"({"type":"integer","minimum":3,"exclusiveMinimum":true,"maximum":9,
+                      "exclusiveMaximum":false})"),
+            R"({"type":"integer","maximum":9,"exclusiveMinimum":3})");
+  EXPECT_EQ(plain(R"({"type":"number","maximum":0.5,"exclusiveMaximum":true})"),
+            R"({"type":"number","exclusiveMaximum":0.5})");
+  EXPECT_THAT(plain(R"({"type":"number","minimum":1,"exclusiveMinimum":true,"maximum":1})"),
+              HasSubstr("which leave no value"));
+  EXPECT_THAT(plain(R"({"properties":{"a":{"type":"number","exclusiveMinimum":true}}})"),
+              HasSubstr(R"(#/properties/a: the JSON schema has "exclusiveMinimum" true without a )"
+                        R"("minimum", which is not supported; write the bound itself)"));
+}
+
+TEST(PlainSchema, NullableAddsNull) {
+  EXPECT_EQ(plain(R"({"type":"string","nullable":true,"maxLength":3})"),
+            R"({"type":["string","null"],"maxLength":3})");
+  EXPECT_EQ(plain(R"({"type":"string","enum":["a",null,3],"nullable":true})"),
+            R"({"enum":["\"a\"","null"]})");
+  for (const char* schema : {R"({"type":"string","nullable":false})", R"({"nullable":true})"}) {
+    EXPECT_EQ(plain(schema).find("null"), std::string::npos) << schema;
+  }
+  EXPECT_EQ(plain(R"({"type":"null","nullable":true})"), R"({"type":"null"})");
+  EXPECT_EQ(plain(R"({"type":"string","anyOf":[{"type":"string","nullable":true}]})"),
+            R"({"anyOf":[{"type":"string"}]})");
+  for (const char* keyword : {R"("$ref":"#/$defs/a")", R"("allOf":[{}])", R"("anyOf":[{}])"}) {
+    EXPECT_THAT(plain(R"({"$defs":{"a":{}},"nullable":true,)" + std::string(keyword) + "}"),
+                HasSubstr(R"(write "anyOf" of the schema and {"type": "null"})"))
+        << keyword;
+  }
+  for (const char* values : {R"("enum":["a"])", R"("const":"a")"}) {
+    EXPECT_THAT(plain(R"({"type":"string","nullable":true,)" + std::string(values) + "}"),
+                HasSubstr(R"(add null to the "enum" and to the "type")"));
+  }
+  EXPECT_THAT(plain(R"({"properties":{"a":{}},"nullable":true})"),
+              HasSubstr(R"("nullable" without a "type")"));
+  EXPECT_THAT(plain(R"({"type":"string","nullable":"yes"})"), HasSubstr("true or false"));
+  EXPECT_THAT(plain(R"({"$ref":"#/$defs/a","type":"string","$defs":{"a":{"type":"string",
+                        "nullable":true}}})"),
+              HasSubstr("\"type\" beside \"$ref\""));
+}
+
+TEST(PlainSchema, BranchesWithoutAValueAreLeftOut) {
+  EXPECT_EQ(plain(R"({"anyOf":[{"not":{}},{"type":"string"},false,{"not":true}]})"),
+            R"({"anyOf":[{"type":"string"}]})");
+  EXPECT_EQ(plain(R"({"type":"object","additionalProperties":{"not":{}}})"),
+            R"({"type":"object","additionalProperties":false,"properties":{}})");
+  EXPECT_EQ(plain(R"({"type":"array","items":{"not":{}}})"), R"({"type":"array","items":false})");
+  EXPECT_THAT(plain(R"({"oneOf":[{"not":{}},false]})"),
+              HasSubstr(R"(an "oneOf" whose schemas allow no value)"));
+  EXPECT_THAT(plain(R"({"properties":{"a":{"not":{}}}})"),
+              HasSubstr(R"(#/properties/a: the JSON schema has {"not": {}} in place of a schema)"));
+  EXPECT_THAT(plain(R"({"not":{}})"), HasSubstr("in place of a schema"));
+  EXPECT_THAT(plain(R"({"anyOf":[{"not":{}},{"$ref":"#"}]})"), HasSubstr("refers only to itself"));
+  EXPECT_THAT(plain(R"({"properties":{"a":{"not":{"type":"null"}}}})"),
+              HasSubstr("#/properties/a: the JSON schema has \"not\", which is not supported"));
+}
+
+TEST(PlainSchema, APatternOfTheGeneratorDefinesItsFormat) {
+  const auto schema = [](std::string_view format, std::string_view pattern) {
+    return fmt::format(R"({{"type":"string","format":"{}","pattern":"{}"}})", format, pattern);
+  };
+  for (const auto& [format, pattern] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"uuid",
+            "^([0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[1-8][0-9a-fA-F]{3}-[89abAB][0-9a-fA-F]{3}-"
+            "[0-9a-fA-F]{12}|00000000-0000-0000-0000-000000000000)$"},
+           {"time", R"(^(?:[01]\\d|2[0-3]):[0-5]\\d$)"},
+           {"cuid", R"(^[cC][^\\s-]{8,}$)"},
+           {"e164", R"(^\\+[1-9]\\d{6,14}$)"}}) {
+    EXPECT_THAT(plain(schema(format, pattern)), HasSubstr(std::string(R"("pattern":)"))) << format;
+  }
+  EXPECT_THAT(plain(schema("date", "^1")), HasSubstr("\"format\" beside \"pattern\""));
+  EXPECT_THAT(plain(schema("uuid", "^P(")), HasSubstr("\"format\" beside \"pattern\""));
+  EXPECT_THAT(plain(schema("emoji", R"(^(\\p{Extended_Pictographic})+$)")), HasSubstr("\\p"));
+}
+
+TEST(PlainSchema, ErrorsNameTheToolAndThePlace) {
+  const std::vector<ToolSchema> tools = {{.path = "#/$defs/0", .tool = "look"},
+                                         {.path = "#/$defs/1", .tool = "book"}};
+  const auto refusal = [&](std::string_view json) {
+    return plain_schema(json, {}, tools).status().message();
+  };
+  EXPECT_EQ(refusal(R"({"$defs":{"0":{"type":"string"},"1":{"type":"object","properties":{
+                        "tags":{"type":"array","items":{"type":"string","contains":{}}}}}}})"),
+            "[grammar] tool \"book\", #/properties/tags/items: the JSON schema has \"contains\", "
+            "which is not supported; write the schema of all \"items\"");
+  EXPECT_THAT(refusal(R"({"$defs":{"0":{"type":"tuple"}}})"),
+              HasSubstr("[grammar] tool \"look\": the JSON schema has the \"type\" \"tuple\""));
+  EXPECT_THAT(refusal(R"({"$defs":{"10":{"type":"tuple"}}})"), HasSubstr("] #/$defs/10: the"));
+  EXPECT_THAT(refusal(R"({"type":"object","properties":{"a\nb":{"required":true}}})"),
+              HasSubstr(R"(#/properties/a\nb: the JSON schema has "required" true)"));
+  const std::vector<ToolSchema> whole = {{.path = "#", .tool = "f"}};
+  EXPECT_THAT(
+      plain_schema(R"({"properties":{"a":{"minLength":-1}}})", {}, whole).status().message(),
+      HasSubstr("[grammar] tool \"f\", #/properties/a: the JSON schema's \"minLength\""));
 }
 
 }  // namespace

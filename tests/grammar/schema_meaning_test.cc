@@ -135,7 +135,9 @@ TEST_F(SchemaMeaning, PatternsMatchTheValueAndTextsAreJson) {
     compile(R"({"type":"object","propertyNames":)" + string + "}");
     check(pattern, "{\"", "\":null}");
   }
-  EXPECT_THAT(refusal(R"({"type":"string","pattern":"^é[\"\\n]$"})"), HasSubstr("must escape"));
+  compile(R"({"type":"string","pattern":"^é[\"\\n]$"})");
+  for (const char* text : {R"("é\"")", R"("é\n")"}) EXPECT_TRUE(allows(text)) << text;
+  for (const char* text : {R"("é"")", R"("é\\")", R"("é")"}) EXPECT_FALSE(allows(text)) << text;
 }
 
 TEST_F(SchemaMeaning, FormatsAreJson) {
@@ -348,6 +350,42 @@ const ClientField kClientFields[] = {
     {"SecretStr", R"({"format":"password","type":"string","writeOnly":true})", {R"("x")"}, {"1"}},
     {"Path", R"({"format":"path","type":"string"})", {R"("/a")"}, {"1"}},
     {"IPv4Address", R"({"format":"ipv4","type":"string"})", {R"("10.0.0.1")"}, {R"("10.0.0")"}},
+    {"z.email() of zod 4",
+     R"X({"type":"string","format":"email","pattern":"^(?!\\.)(?!.*\\.\\.)([A-Za-z0-9_'+\\-\\.]*)[A-Za-z0-9_+-]@([A-Za-z0-9][A-Za-z0-9\\-]*\\.)+[A-Za-z]{2,}$"})X",
+     {R"("a.b+c@mail.example-x.org")", R"("o'b@x.co")"},
+     {R"(".a@b.org")", R"("a..b@c.org")", R"("a.@b.org")", R"("a'@b.org")", R"("a@b")"}},
+    {"z.iso.datetime() of zod 4",
+     R"X({"type":"string","format":"date-time","pattern":"^(?:(?:\\d\\d[2468][048]|\\d\\d[13579][26]|\\d\\d0[48]|[02468][048]00|[13579][26]00)-02-29|\\d{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\\d|30)|(?:02)-(?:0[1-9]|1\\d|2[0-8])))T(?:(?:[01]\\d|2[0-3]):[0-5]\\d(?::[0-5]\\d(?:\\.\\d+)?)?(?:Z))$"})X",
+     {R"("2024-02-29T23:59:59.5Z")", R"("2024-02-29T23:59Z")"},
+     {R"("2023-02-29T00:00:00Z")", R"("2024-01-01T00:00:00+01:00")"}},
+    {"z.iso.duration() of zod 4",
+     R"X({"type":"string","format":"duration","pattern":"^P(?:(\\d+W)|(?!.*W)(?=\\d|T\\d)(\\d+Y)?(\\d+M)?(\\d+D)?(T(?=\\d)(\\d+H)?(\\d+M)?(\\d+([.,]\\d+)?S)?)?)$"})X",
+     {R"("P3W")", R"("P1Y2D")", R"("P1DT2H")", R"("PT3M1.5S")"},
+     {R"("P")", R"("P1DT")", R"("P1W2D")"}},
+    {"z.base64() of zod 4",
+     R"X({"type":"string","format":"base64","contentEncoding":"base64","pattern":"^$|^(?:[0-9a-zA-Z+/]{4})*(?:(?:[0-9a-zA-Z+/]{2}==)|(?:[0-9a-zA-Z+/]{3}=))?$"})X",
+     {R"("")", R"("YWI=")", R"("YQ==")"},
+     {R"("YWI")", R"("a===")"}},
+    {"z.union([z.string(), z.number()]).optional() of zod 3",
+     R"({"anyOf":[{"not":{}},{"type":["string","number"]}]})",
+     {R"("a")", "1.5"},
+     {"null", "[]"}},
+    {"z.number().positive() of zod 3 for OpenAPI",
+     R"({"type":"integer","exclusiveMinimum":true,"minimum":0,"nullable":true})",
+     {"1", "null"},
+     {"0", "-1"}},
+    {"Tuple[int, str] of pydantic 1",
+     R"({"type":"array","minItems":2,"maxItems":2,"items":[{"type":"integer"},{"type":"string"}]})",
+     {R"([1,"a"])"},
+     {"[1]", R"([1,"a",2])", R"(["a",1])"}},
+    {"Literal of pydantic 1",
+     R"({"title":"X","enum":["a","b"],"type":"string"})",
+     {R"("a")"},
+     {R"("c")"}},
+    {"model with a default of pydantic 1",
+     R"({"title":"X","default":{"street":"s"},"allOf":[{"$ref":"#/$defs/Address"}]})",
+     {R"({"street":"s"})"},
+     {R"({"x":1})"}},
     {"Any", R"({"title":"X"})", {"1", "[]", R"({"a":null})"}, {}},
     {"intersection",
      R"({"allOf":[{"$ref":"#/$defs/Cat"},{"$ref":"#/$defs/Dog"}]})",
@@ -404,6 +442,50 @@ TEST_F(SchemaMeaning, LongStringsHaveExactLengths) {
     EXPECT_TRUE(allows("[" + longest + ", " + longest + "]"));
     EXPECT_FALSE(allows("[" + longest + ", " + text(130, character) + "]"));
   }
+}
+
+// Each spelling of a character counts as one, and so does the pair of escapes of a surrogate pair.
+TEST_F(SchemaMeaning, EscapesAreCharactersOfBoundedStrings) {
+  compile(R"({"type":"string","minLength":2,"maxLength":3})");
+  for (const char* text :
+       {R"("\n\n")", R"("\"a\\")", R"("\ud83e\udd17a")", R"("\ud83e\udd17\ud83e\udd17🤗")",
+        R"("\u00e9\u00e9\u00E9")", R"("\/\b\t")", R"("é\u001f")"}) {
+    EXPECT_TRUE(allows(text)) << text;
+  }
+  for (const char* text : {R"("\n")", R"("\ud83e\udd17")", R"("\n\n\n\n")", R"("aaa\ud83e\udd17")",
+                           R"("aaaa")", R"("\ud83e\ud83e")", R"("\udd17a")", R"("\ud83ea")",
+                           R"("\xaa")", R"("\u00e")", "\"a\nb\"", R"("ab\")"}) {
+    EXPECT_FALSE(allows(text)) << text;
+  }
+  for (const int most : {1, 5, 64, 200}) {
+    compile(R"({"type":"array","items":{"type":"string","minLength":1,"maxLength":)" +
+            std::to_string(most) + "}}");
+    const auto array_of = [](int count, std::string_view character) {
+      std::string text;
+      for (int i = 0; i < count; ++i) text += character;
+      return "[\"" + text + "\", \"" + text + "\"]";
+    };
+    for (const char* character : {"a", "\\n", "\\\\", "\\ud83e\\udd17", "日", "\\u00e9"}) {
+      EXPECT_TRUE(allows(array_of(most, character))) << character;
+      EXPECT_FALSE(allows(array_of(most + 1, character))) << character;
+      EXPECT_FALSE(allows(array_of(0, character)));
+    }
+  }
+}
+
+TEST_F(SchemaMeaning, EscapesAreCharactersOfPatterns) {
+  compile(R"({"type":"string","pattern":"^.{2,9}$"})");
+  for (const char* text : {R"("\"\\")", R"("\t🤗")", R"("\u0001\u001f")"}) {
+    EXPECT_TRUE(allows(text)) << text;
+  }
+  for (const char* text : {R"("\n\n")", R"("\"")", R"("\\\\\\\\\\\\\\\\\\\\")"}) {
+    EXPECT_FALSE(allows(text)) << text;
+  }
+  compile(R"({"type":"string","pattern":"^a[^b]c$"})");
+  for (const char* text : {R"("a\"c")", R"("a\nc")", R"("a\u0000c")", R"("aéc")"}) {
+    EXPECT_TRUE(allows(text)) << text;
+  }
+  EXPECT_FALSE(allows(R"("abc")"));
 }
 
 TEST_F(SchemaMeaning, BoundsWithoutAValueAreNamed) {

@@ -33,7 +33,7 @@ int32_t closing_token(const std::vector<uint32_t>& mask, const Tokenizer& tokeni
 GrammarLimits ample_time() {
   constexpr int64_t kHour = 3'600'000'000'000;
   GrammarLimits limits;
-  limits.compile_cpu_ns = kHour;
+  limits.compile_work = INT64_MAX;
   limits.sequence_burst_ns = kHour;
   limits.shared_burst_ns = kHour;
   return limits;

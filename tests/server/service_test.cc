@@ -16,6 +16,7 @@
 
 #include "base/json.h"
 #include "base/log.h"
+#include "grammar/check_spec.h"
 #include "jinja/chat_template.h"
 #include "server/fake_engine.h"
 #include "server/request_context.h"
@@ -1079,6 +1080,33 @@ TEST_F(ServiceTest, AWrongGrammarReleasesItsCapacityAndNamesItsField) {
         complete(R"({"prompt":"a","structured_outputs":{"regex":"("}})")->wait(400);
     EXPECT_THAT(refused.body, HasSubstr(R"("message":"[grammar] is none")"));
     EXPECT_THAT(refused.body, HasSubstr(R"("param":"structured_outputs.regex")"));
+  }
+}
+
+// The grammar's errors name the tool by these places.
+TEST_F(ServiceTest, AForcedCallsGrammarHasThePlacesOfItsTools) {
+  ServiceConfig config;
+  config.constraints.compile = [](const GrammarSpec& wanted) -> Result<ConstraintFactory> {
+    const Result<std::string> schema = grammar::plain_schema(wanted.text, {}, wanted.tools);
+    if (!schema.ok()) return schema.status();
+    return any_token();
+  };
+  start(std::move(config));
+  const auto ask = [&](const std::string& choice) {
+    return call("POST", "/v1/chat/completions",
+                R"({"messages":[{"role":"user","content":"q"}],"tools":[
+                    {"type":"function","function":{"name":"look"}},
+                    {"type":"function","function":{"name":"book","parameters":{"type":"object",
+                     "properties":{"a":{"type":"array","uniqueItems":true}}}}}],"tool_choice":)" +
+                    choice + "}")
+        ->wait();
+  };
+  for (const char* choice :
+       {R"("required")", R"({"type":"function","function":{"name":"book"}})"}) {
+    const http::Response refused = ask(choice);
+    EXPECT_EQ(refused.status, 400);
+    EXPECT_THAT(refused.body, HasSubstr(R"(tool \"book\", #/properties/a: the JSON schema has)"))
+        << choice;
   }
 }
 

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "server/conversation_prompt.h"
 #include "server/openai/response_writer.h"
@@ -180,6 +181,16 @@ OutputParserConfig parser_config(const ServerState& state, const ChatRequest& ch
   return config;
 }
 
+// Returns the places of the tools' schemas in forced_call_schema().
+std::vector<ToolSchema> tool_schemas(const ChatRequest& chat) {
+  if (chat.tool_choice == ToolChoice::kNamed) return {{.path = "#", .tool = chat.named_tool}};
+  std::vector<ToolSchema> schemas;
+  for (const Tool& tool : chat.tools) {
+    schemas.push_back({.path = fmt::format("#/$defs/{}", schemas.size()), .tool = tool.name});
+  }
+  return schemas;
+}
+
 }  // namespace
 
 std::optional<ApiError> prepare_chat(const ServerState& state, ChatRequest& chat) {
@@ -348,11 +359,12 @@ void generate_chat(ServerState& state, RequestContext&& context, ChatRequest&& c
       .restriction = is_forced(chat) ? forced_call_schema(chat) : chat.restriction};
   generation.may_call = chat.restriction.has_value() && chat.tool_choice == ToolChoice::kAuto &&
                         !call_opening(state.config.tool_call_parser).empty();
-  // Frees the schemas, which are no longer needed; an assignment would keep their memory.
-  for (Tool& tool : chat.tools) std::string().swap(tool.parameters);
+  if (is_forced(chat)) generation.restriction->grammar.tools = tool_schemas(chat);
   generation.requests.push_back(chat.engine_request);
   ResponseInfo response = response_info(state, response_id, generation.requests);
   response.parser = parser_config(state, chat, chat.engine_request.prompt);
+  // Frees the schemas, which are no longer needed; an assignment would keep their memory.
+  for (Tool& tool : chat.tools) std::string().swap(tool.parameters);
   generation.reasons_first = response.parser.starts_in_reasoning;
   Result<std::unique_ptr<ResponseWriter>> writer =
       make_writer(std::move(chat), std::move(response));
