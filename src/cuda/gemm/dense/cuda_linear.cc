@@ -405,7 +405,7 @@ Status check_scheme(const WeightScheme& scheme) {
     return unimplemented(
         fmt::format("[ops] unsupported weight scheme on a GPU; got {}, expected f32, f16 or bf16 "
                     "without scales, or fp8_e4m3 with a scale per tensor, per row or per block of "
-                    "128 x 128; use --device cpu, or another checkpoint of the model",
+                    "128 x 128; use `device` cpu, or another checkpoint of the model",
                     describe(scheme)));
   }
   if (is_weight_dtype(scheme.values)) return {};

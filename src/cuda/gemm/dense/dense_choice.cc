@@ -165,7 +165,7 @@ Status GemmRunner::query_fp8() const {
   const size_t version = cublas_->version();
   return unimplemented(
       fmt::format("[ops] this GPU cannot compute with FP8 weights; got compute capability {} and "
-                  "cuBLASLt {}.{}.{}, expected 9.0 and at least 12.9; use --device cpu, or the "
+                  "cuBLASLt {}.{}.{}, expected 9.0 and at least 12.9; use `device` cpu, or the "
                   "BF16 checkpoint of the model",
                   capability_text(context_.stream->limits()), version / 10000, version / 100 % 100,
                   version % 100));

@@ -23,7 +23,7 @@ Shape stack_of(int64_t count, const Shape& shape) {
 Status different_types() {
   return unimplemented(
       "[ops] the experts of a layer have different types of weights or scales; expected one "
-      "type; use --device cpu");
+      "type; use `device` cpu");
 }
 
 }  // namespace
@@ -36,7 +36,7 @@ Status CudaExperts::add(int idx, const LinearSource& source, const Shape& shape,
   if (kept == DType::kF8E4M3 && shape[2] % kFp8Step != 0) {
     return unimplemented(
         fmt::format("[ops] experts with FP8 weights need sizes that are multiples of 16; got {} "
-                    "columns; use --device cpu",
+                    "columns; use `device` cpu",
                     shape[2]));
   }
   const ScalesLayout layout = kept == DType::kF8E4M3 ? scales_layout(source) : ScalesLayout{};

@@ -150,7 +150,7 @@ Status PackedMatrices::load(int64_t idx, const LinearSource& source, WeightUploa
   if (!std::ranges::equal(parts, parts_, have_one_layout)) {
     return unimplemented(
         "[ops] the experts of a layer are quantized in different formats; expected one; use "
-        "--device cpu");
+        "`device` cpu");
   }
   auto* at = static_cast<std::byte*>(panels_.data()) + idx * matrix_bytes_;
   auto matrix = matrices.begin();
