@@ -70,7 +70,7 @@ class Start {
   // Whether the runner chooses how many drafts a step verifies, by measured costs.
   bool chooses_drafts() const;
   // Finds the costs of the steps and proposals that an adaptive runner chooses between: the kept
-  // ones, or else by measurement on all ranks at the same time.
+  // ones, otherwise by measurement on all ranks at the same time.
   Status find_draft_costs();
   std::string draft_costs_key(const DraftCosts& steps) const;
   Result<DraftCosts> measure_draft_steps(const DraftCosts& steps);

@@ -43,7 +43,7 @@ struct ArgumentTag {
 
 enum class Trim : uint8_t { kNone, kNewline, kSpace };
 
-// How arguments are read from their whole text: by a pattern, or else in lines "key: value".
+// How arguments are read from their whole text: by a pattern, otherwise in lines "key: value".
 struct BodyFormat {
   std::shared_ptr<const TextPattern> tag_pattern = {};
   bool merges = false;  // a key that comes twice has a list

@@ -83,7 +83,7 @@ class GemmRunner {
   // The same, but where the product's kernel computes `out` alone, it leaves gated_out to the
   // caller. Returns whether gated_out was computed.
   bool run_gated(const GemmCall& call);
-  // Chooses the kernel for calls of one shape at `num_rows` rows: the kept choice, or else the best
+  // Chooses the kernel for calls of one shape at `num_rows` rows: the kept choice, otherwise the best
   // candidate by measurement. The calls have different weights, so that the L2 holds none of them.
   // The times include those of GemmCall::operation and GemmCall::next. Cannot be captured.
   // Overwrites outputs and residuals.

@@ -33,7 +33,7 @@ class LayerTailChoice {
   // Enqueues the fused kernel if it was chosen for the layer and takes it. Otherwise returns false.
   bool try_run(const LayerTail& layer);
   // Chooses the faster way for the layers of one model at one row, the fused kernel or separate
-  // kernels: the kept choice, or else by measurement. Both ways run as graphs, because during the
+  // kernels: the kept choice, otherwise by measurement. Both ways run as graphs, because during the
   // start collectives are enqueued only into these. Before each tail, a kernel that only spins
   // stands for attention. `ops` enqueues the separate kernels.
   Status tune(std::span<const LayerTail> recorded, Ops& ops);
