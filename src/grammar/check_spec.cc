@@ -67,7 +67,9 @@ class SchemaCheck {
       }
     } else if (value.is_object()) {
       const simdjson::dom::object members = value.get_object().value_unsafe();
-      for (const auto [key, member] : members) {
+      for (const simdjson::dom::key_value_pair field : members) {
+        const std::string_view key = field.key;
+        const simdjson::dom::element member = field.value;
         if (role == SchemaRole::kSchema) QUIRE_RETURN_IF_ERROR(check_keyword(key, value, member));
         QUIRE_RETURN_IF_ERROR(
             at_member(path_, key, [&] { return visit(member, member_role(role, key)); }));

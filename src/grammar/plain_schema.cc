@@ -663,13 +663,14 @@ class PlainSchema {
     QUIRE_RETURN_IF_ERROR(members_of(value).status());
     out.key("patternProperties");
     out.open('{');
-    for (const auto [pattern, schema] : patterns) {
+    for (const simdjson::dom::key_value_pair field : patterns) {
+      const std::string_view pattern = field.key;
       QUIRE_ASSIGN_OR_RETURN(
           const RegexText regex,
           plain_regex("a pattern of the JSON schema", pattern, limits_, RegexForm::kJsonString));
       out.key(regex.text);
       QUIRE_RETURN_IF_ERROR(at_member(path_, "patternProperties",
-                                      [&] { return write_member(pattern, schema, {}, out); }));
+                                      [&] { return write_member(pattern, field.value, {}, out); }));
     }
     out.close('}');
     return {};

@@ -185,7 +185,7 @@ TEST(Tune, KeepsTheThreadsOfACpuForLaterStarts) {
   const SpawnResult tune = expect_exit(0, {"tune", "--device", "cpu", "--quick", "--output", csv});
   EXPECT_THAT(tune.out, HasSubstr("prompt of 512"));
   EXPECT_THAT(tune.out, HasSubstr("chosen: "));
-  EXPECT_THAT(tune.out, HasSubstr("kept in " + cache + "/quire/threads_"));
+  EXPECT_THAT(tune.out, HasSubstr("kept in " + cache + "/quire/choices_"));
   std::ifstream written(csv);
   std::string header;
   std::getline(written, header);

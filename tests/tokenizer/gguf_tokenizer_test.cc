@@ -180,7 +180,7 @@ TEST(GgufTokenizer, UnknownTokenIsNamedTypedOrSpelled) {
   EXPECT_THAT(encode(vocabulary, "az"), ElementsAre(1, 3, 0));
   // llama.cpp's converter gives special tokens this type.
   vocabulary.types[0] = kGgufControl;
-  EXPECT_THAT(error_of(vocabulary), AllOf(HasSubstr("tokenizer.ggml.unknown_token_id; got neither"),
+  EXPECT_THAT(error_of(vocabulary), AllOf(HasSubstr("tokenizer.ggml.unknown_token_id; got no unknown token"),
                                           HasSubstr("`tokenizer`")));
   vocabulary.unk_id = 0;
   EXPECT_THAT(encode(vocabulary, "az"), ElementsAre(1, 3, 0));
@@ -197,7 +197,7 @@ TEST(GgufTokenizer, BytesNeedNoUnknownToken) {
   vocabulary.tokens.pop_back();
   vocabulary.types.pop_back();
   vocabulary.scores.pop_back();
-  EXPECT_THAT(error_of(vocabulary), AllOf(HasSubstr("tokenizer.ggml.unknown_token_id; got neither"),
+  EXPECT_THAT(error_of(vocabulary), AllOf(HasSubstr("tokenizer.ggml.unknown_token_id; got no unknown token"),
                                           HasSubstr("255 tokens of bytes")));
   vocabulary.unk_id = 0;
   EXPECT_THAT(encode(vocabulary, "abz"), ElementsAre(1, 5, 7 + 'z'));

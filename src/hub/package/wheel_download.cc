@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/ascii.h"
 #include "base/text.h"
 #include "base/text_input.h"
 #include "hub/cache/model_cache.h"

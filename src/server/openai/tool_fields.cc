@@ -104,7 +104,7 @@ FieldError read_tools(Element value, const RequestLimits& limits, std::vector<To
     }
     if (type == "custom") {
       simdjson::dom::object custom;
-      Value shown;
+      jinja::Value shown;
       QUIRE_RETURN_IF_FIELD_ERROR(read_required(at, simdjson::dom::object(tool), "custom", custom));
       QUIRE_RETURN_IF_FIELD_ERROR(read_custom_tool(Path(at, "custom"), custom, out, shown));
       continue;

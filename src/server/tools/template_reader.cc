@@ -63,7 +63,8 @@ std::string_view text_of(Object object, std::string_view key, std::string_view f
 }
 
 Status check_keys(Object object, std::string_view what, std::initializer_list<const char*> known) {
-  for (const auto& [key, value] : object) {
+  for (const simdjson::dom::key_value_pair field : object) {
+    const std::string_view key = field.key;
     const auto matches = [&](std::string_view name) { return name == key; };
     if (std::ranges::none_of(known, matches)) {
       return bad_template(fmt::format("{} has the unknown key '{}'; expected one of {}", what,
