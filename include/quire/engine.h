@@ -32,7 +32,8 @@ struct SpeculationStats {
   int64_t num_drafts = 0;    // tokens verified
   int64_t num_accepted = 0;  // also those after the end of a request within its span
   std::array<int64_t, kMaxPositions> accepted_by_position = {};  // [0]: first drafts
-  // The time of the target and of sampling, and of the drafter. 0 on a GPU without a drafter.
+  // verify_seconds: of the target model and of sampling; draft_seconds: of the drafter. Both are 0
+  // on a GPU without a drafter, where they are not measured.
   double verify_seconds = 0;
   double draft_seconds = 0;
 };
@@ -50,8 +51,8 @@ struct EngineStats {
   int64_t num_device_waits = 0;
   int64_t num_prompt_tokens = 0;
   int64_t num_generated_tokens = 0;
-  // The prompt tokens of sequences without output that are not known to be cached, and the output
-  // tokens that are expected of all sequences.
+  // An estimate of the work that is left: the prompt tokens of sequences without output, except
+  // those known to be cached, and the output tokens that are expected of all sequences.
   int64_t num_outstanding_tokens = 0;
   int64_t num_preemptions = 0;
   int64_t prefix_cache_queries = 0;  // in tokens
@@ -156,16 +157,16 @@ class Engine {
 
   // Submits a request with a callback, which runs on an engine thread: it must not block or call
   // the engine. If it throws, that output is lost and the error is logged. The request's sequences
-  // then end with FinishReason::kError; the callback receives that last output even if it throws
-  // again. The engine stays healthy, and other requests continue.
+  // then end with FinishReason::kError, with which the callback is called once more. The engine
+  // stays healthy, and other requests continue.
   using OutputCallback = std::function<void(Output&& output)>;
   Result<RequestId> submit(Request request, OutputCallback on_output);
   void cancel(RequestId id);
 
   // Renders a conversation with the model's chat template, as a prompt for the assistant's reply.
-  // The text is for display: in it, a control token such as <|im_end|> that a message spells looks
-  // like one of the template. encode_chat() gives the token ids of the same prompt, in which only
-  // the template writes control tokens.
+  // The text is for display: if a message contains a text such as <|im_end|>, it cannot be told
+  // from a control token of the template. encode_chat() gives the token ids of the same prompt, in
+  // which only the template writes control tokens.
   Result<std::string> render_chat(const std::vector<ChatMessage>& messages) const;
   Result<std::vector<int32_t>> encode_chat(const std::vector<ChatMessage>& messages) const;
   // Renders the template's variables, given as a JSON object: messages, tools,

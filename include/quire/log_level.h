@@ -7,7 +7,7 @@
 
 namespace quire {
 
-// Sets the least important lines that are logged, by all engines of the process: "debug", "info"
+// Sets the lowest level of lines that are logged, for all engines of the process: "debug", "info"
 // (the default), "warning", "error" or "off". Fails for another text.
 Status set_log_level(std::string_view level);
 

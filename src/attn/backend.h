@@ -43,8 +43,9 @@ struct PhaseRange {
 
 // There is one batch per step and KV group, shared by all layers of the group. Query token t of
 // request r attends to positions [0, seq_lens[r] - q_len(r) + (t - query_start[r])] (causal, itself
-// included). In the block table, page 0 replaces pages before the window, and pages beyond a slot's
-// blocks, which drafts may reach. Entries after a request's last page may be invalid numbers;
+// included). The block table has 0, the padding page, for pages before the window and for pages
+// that the request has no block for; only drafts have positions in the latter pages. Entries after
+// the last page that seq_lens needs are undefined, and must not be read as pages;
 // tests/support/attention_cases.h fills them with huge numbers.
 struct AttentionBatch {
   PhaseRange decode;                      // short queries, uniform on a GPU: first in the batch
@@ -84,8 +85,8 @@ struct AttentionShape {
   friend bool operator==(const AttentionShape&, const AttentionShape&) = default;
 };
 
-// Lists every contradiction within the shape that would be invalid for any backend. Each reason is
-// one sentence with the field, its value and the expected value.
+// Lists the reasons for which no backend can support this shape. Each reason is one sentence with
+// the field, its value and the expected value.
 std::vector<std::string> shape_faults(const AttentionShape& shape);
 
 // The layout of the KV cache for this shape.
@@ -152,14 +153,14 @@ class AttentionPlan {
   // request in the plan's phase. It takes at most 10 µs of host time for 256 requests, uses upper
   // bounds of the lengths, and neither allocates nor synchronizes. It may enqueue copies of its
   // decisions. The batch's arrays must outlive the step. A plan for a graph is updated before the
-  // capture and before each replay: the work that run() enqueues does not depend on lengths, only
-  // on the shape of the range and the batch's device pointers.
+  // capture and before each replay. So run() must enqueue the same work for all lengths; it may
+  // depend only on the shape of the range and the batch's device pointers.
   virtual Status update(const AttentionBatch& batch, Stream& stream) = 0;
   // Enqueues the attention of one layer without allocation or synchronization. Must not be called
   // if expanding() is not null. A request of length 0 (padding) gets zeros.
   virtual Status run(const AttentionCall& call, Stream& stream) = 0;
-  // The plan whose run_expanded() computes the batch of the last update() instead of run()
-  // (attn/expansion.h); null: run() computes it.
+  // If not null, the last update() chose the expanded form (attn/expansion.h): run_expanded() of
+  // the result is called instead of run().
   virtual ExpandingPlan* expanding() { return nullptr; }
 };
 
@@ -171,8 +172,8 @@ class AttentionBackend {
   virtual Support supports(const AttentionShape& shape, const AttentionUse& use,
                            const Device& device) const = 0;
   // Called at start for a supported shape and use. Allocates all memory of the plan, and loads
-  // everything that its first run would otherwise load. There is one plan per runner, model, KV
-  // group and graph, and one per phase for eager steps.
+  // everything that its first run would otherwise load. For each model and KV group, a runner makes
+  // one plan per graph, and one per phase and candidate backend for eager steps.
   virtual Result<std::unique_ptr<AttentionPlan>> make_plan(const AttentionShape& shape,
                                                            const PlanLimits& limits) = 0;
 };

@@ -39,8 +39,8 @@ struct BuiltinTable {
   std::string_view device;  // part of the driver's device name
   std::string_view csv;
 };
-// The name of the H100 includes its memory type, because PCIe cards of the same name have half the
-// memory bandwidth. These cards are measured at start.
+// The entry of the H100 requires HBM3 in the name, because PCIe cards have half the memory
+// bandwidth. Those cards are measured at start.
 constexpr BuiltinTable kTables[] = {{"H100 80GB HBM3", {kH100, sizeof kH100 - 1}},
                                     {"H200", {kH200, sizeof kH200 - 1}}};
 
@@ -154,8 +154,9 @@ double factor(double a, double b) {
   return std::abs(std::log2(std::max(a, 1.0) / std::max(b, 1.0)));
 }
 
-// The distance between a measured point and the requested point, compared field by field.
-// Raggedness and then size break ties.
+// The distance between a measured point and the requested point, compared element by element: 1 for
+// another kind of query length, the number of different types, the distance of the shapes in powers
+// of two. best() breaks ties by raggedness and then by size.
 using KindDistance = std::tuple<int, int, double>;
 
 KindDistance kind_distance(const TuningPoint& a, const TuningPoint& b) {

@@ -75,16 +75,16 @@ class TuningTable {
 
   // Returns the fastest candidate of the nearest point at which any candidate was measured.
   // Candidates within 1 % of the fastest count as equal, and the first of them wins, so that
-  // measurement noise does not decide. Only points of the same phase are considered. Nearness
-  // compares, in this order: for decode, one or several query tokens; the types; head_dim, group
-  // and page size; raggedness; the ratios of requests, q_len and kv_len. Without such a point,
-  // returns the first candidate. The result does not depend on the order of the table's rows.
-  // `candidates` must not be empty.
+  // measurement noise does not decide. Only points of the same phase are considered. Nearness is
+  // compared in this order: (1) for decode, whether there is one query token or several; (2) the
+  // types; (3) head_dim, query heads per KV head, page size; (4) raggedness; (5) the ratios of the
+  // sizes. If no candidate was measured in this phase, returns the first candidate. The result does
+  // not depend on the order of the table's rows. `candidates` must not be empty.
   Best best(const TuningPoint& point, std::span<const std::string_view> candidates) const;
-  // Returns the measured points that best() may choose for points with this point's phase, shape,
-  // types and kind of query length (one token or several), and any other sizes. For such points,
-  // best() of the returned table equals best() of the whole table. So a step compares 135 points
-  // instead of all points of a device.
+  // Returns the measured points nearest to `point` in phase, kind of query length (one token or
+  // several), types and shape. For points that differ from `point` only in their sizes and
+  // raggedness, best() of the returned table equals best() of the whole table, and compares fewer
+  // points.
   TuningTable restricted_to(const TuningPoint& point,
                             std::span<const std::string_view> candidates) const;
 

@@ -1,5 +1,6 @@
 // Guards for code that must not throw: the entry of a thread, a destructor, the handler of another
-// exception. They allocate nothing, except exception_text().
+// exception. They need no memory, except exception_text(): a log line or message that cannot be
+// allocated is lost.
 #pragma once
 
 #include <exception>

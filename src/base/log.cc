@@ -48,7 +48,7 @@ spdlog::level::level_enum spdlog_level(LogLevel level) {
   return spdlog::level::info;
 }
 
-// Quotes a value unless it has no space and no character to escape.
+// Quotes a value that contains a space, '=' or a character to escape.
 std::string text_value(std::string_view value) {
   if (value.find_first_of(" =\"\\") == std::string_view::npos && one_line(value) == value) {
     return std::string(value);

@@ -17,11 +17,11 @@ inline constexpr size_t kHugePage = size_t{2} << 20;  // bytes, on x86-64 and mo
 // Logical CPUs, limited by affinity and the control group's quota; at least 1.
 int num_usable_cores();
 
-// The number of CPUs whose time the process's control group and its parents grant, rounded up; at
+// The CPU quota of the process's control group, or of a stricter parent, in CPUs and rounded up; at
 // least 1. nullopt: no limit.
 std::optional<int> cpu_quota();
-// Reads the lowest quota from the control groups below `root`; `membership` is the text of
-// /proc/self/cgroup.
+// Reads the lowest quota of the process's own control group and its parents. root: where control
+// groups are mounted; `membership` is the text of /proc/self/cgroup.
 std::optional<int> cpu_quota(const std::filesystem::path& root, std::string_view membership);
 // The quota of version 2 from its cpu.max, otherwise that of version 1 from its cpu.cfs_quota_us
 // and cpu.cfs_period_us.

@@ -1,8 +1,8 @@
 // A text that records which of its bytes came from a request. The template engine marks them in a
 // prompt that it renders, and the tokenizer takes no control token from them.
 //
-// A mark may also name its owner, the message that the bytes are from, so that a message of which
-// the template writes nothing can be found.
+// A mark may also name its owner, the message that the bytes come from. The owners show which
+// messages the template left out.
 #pragma once
 
 #include <algorithm>
@@ -62,7 +62,7 @@ class ByteSpans {
   // The owner of the first range that ends after `offset`; there must be one.
   uint32_t owner_after(size_t offset) const { return (*this)[first_ending_after(offset)].owner; }
 
-  // Adds the ranges of [begin, end) of another text, whose byte `begin` stands at `at` here.
+  // Adds the ranges of another text within [begin, end), shifted so that `begin` becomes `at`.
   void add_part(const ByteSpans& of, size_t begin, size_t end, size_t at) {
     if (of.empty()) return;
     for (size_t i = of.first_ending_after(begin); i < of.count() && of[i].begin < end; ++i) {
@@ -125,8 +125,8 @@ inline MarkedText copy_part(const MarkedText& of, std::string_view part) {
 }
 
 // A text made from all of `from`, as by a change of case. All of it is untrusted if a byte of
-// `from` is, because a byte's place in the result is not known. Each owner gets a byte, and the
-// last one the rest.
+// `from` is, because a byte's place in the result is not known. Each owner gets one byte, so that
+// none is lost, and the last one gets the rest.
 inline MarkedText derived(const MarkedText& from, std::string text) {
   ByteSpans untrusted;
   size_t begin = 0;

@@ -1,4 +1,4 @@
-// Lets the threads of several ranks wait for each other, and a rank that fails release the others.
+// Lets the threads of several ranks wait for each other. A rank that fails releases the others.
 #pragma once
 
 #include <atomic>
@@ -27,9 +27,9 @@ class RankJoin {
   RankJoin(const RankJoin&) = delete;
   RankJoin& operator=(const RankJoin&) = delete;
 
-  // Waits until every rank has made the same number of calls; each makes them from one thread at a
-  // time. Any thread may pass an error at any time. From then on, this and all later calls return
-  // the error at once.
+  // A barrier: the n-th call returns after every rank has made its n-th call. A rank calls from one
+  // thread at a time. Any thread may pass an error at any time. From then on, this and all later
+  // calls return the error at once.
   Status join(const Status& status) { return exchange(status, {}).status(); }
   // Joins, and returns the bytes of rank 0 on every rank; the other ranks pass no bytes.
   Result<std::string> broadcast(std::string bytes);
@@ -38,7 +38,7 @@ class RankJoin {
   bool has_failed() const { return has_failed_.load(); }
 
  private:
-  // The message of a rank to a join, and of a join to all ranks.
+  // What a rank contributes to a join, and what a join returns to all ranks.
   struct Message {
     std::string bytes;  // of rank 0
     bool agrees = true;

@@ -75,8 +75,8 @@ std::vector<Node> nodes_for(std::vector<Node> nodes, int num_threads) {
   return nodes;
 }
 
-// The places of a node's threads, in the order in which threads take them: the cores, or one CPU
-// of each core before the second CPU of any.
+// The places of a node's threads, in the order in which threads take them: whole cores; if threads
+// share cores, the first CPU of every core, then the second CPUs.
 std::vector<std::vector<int>> places_on(const Node& node, bool shares_cores) {
   std::vector<std::vector<int>> places;
   if (!shares_cores) {
@@ -91,7 +91,8 @@ std::vector<std::vector<int>> places_on(const Node& node, bool shares_cores) {
   return places;
 }
 
-// One place per thread. Each thread gets the node of which the lowest share is taken.
+// One place per thread. Each thread goes to the node that then has the smallest share of its places
+// taken.
 std::vector<ThreadPlace> place_threads(const std::vector<Node>& nodes, int num_threads,
                                        bool on_nodes) {
   size_t num_cores = 0;

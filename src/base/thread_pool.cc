@@ -63,9 +63,8 @@ ThreadPool::ThreadPool(std::vector<ThreadPlace> places) : places_(std::move(plac
   }
   counters_ = std::make_unique<Counter[]>(nodes_.size());
   state_ = places_.size() << kUsedShift;
-  // Throws std::system_error if the system has no more threads, std::bad_alloc if there is no
-  // memory. If an exception left the constructor, running threads would be destroyed, which ends
-  // the process.
+  // Starting a thread may throw std::system_error or std::bad_alloc. If the exception left the
+  // constructor, running threads would be destroyed, which ends the process.
   const int num_threads = static_cast<int>(places_.size());
   try {
     for (int i = 1; i < num_threads; ++i) workers_.emplace_back([this, i] { worker_loop(i); });
@@ -99,8 +98,8 @@ void ThreadPool::use_threads(int num_threads) {
     const std::lock_guard lock(mutex_);
     state_.store((state & ~kUsed) | wanted << kUsedShift, std::memory_order_seq_cst);
   }
-  // Threads that are not used any more also wake up: they sleep elsewhere, so that a region need
-  // not wake them.
+  // Also wakes the threads that are no longer used, so that they move from wake_ to use_more_,
+  // where the start of a region does not wake them.
   wake_.notify_all();
   use_more_.notify_all();
 }
@@ -161,8 +160,8 @@ void ThreadPool::parallel_for_by_node(int64_t count, const std::function<void(in
   run([&](int thread_idx) { tasks.run(thread_idx, count, body); });
 }
 
-// Waits until regions use this thread and the region differs from `seen`, and returns its number.
-// nullopt: the pool ends.
+// Waits until this thread is in use and a region other than number `seen` has begun, and returns
+// the number of that region. nullopt: the pool ends.
 std::optional<uint64_t> ThreadPool::wait_for_region(int thread_idx, uint64_t seen) {
   const auto region = [&] { return state_.load(std::memory_order_seq_cst) / kRegion; };
   for (unsigned spins = 0; spins < kSpins; ++spins) {

@@ -69,7 +69,8 @@ struct Frame {
   Frame& operator=(const Frame&) = delete;
 };
 
-// Refuses a path of another program, because libzmq removes any file at the path to which it binds.
+// Refuses a path that another program uses, because libzmq removes any file at the path to which it
+// binds.
 Status check_path(std::string_view field, std::string_view endpoint) {
   const std::string path(endpoint.substr(kIpc.size()));
   if (path.starts_with('@') || path == "*") return {};  // no file of another program
@@ -177,7 +178,7 @@ struct KvEventPublisher::Sockets {
     socket = zmq_socket(context, type);
     if (socket == nullptr) return unusable(field, endpoint, zmq_strerror(zmq_errno()));
     // Peers send only subscriptions and numbers. A peer that sends a larger frame is disconnected.
-    // Nothing bounds the number of frames of a message or of subscriptions.
+    // Neither the frames per message nor the number of subscriptions is bounded.
     set(socket, ZMQ_MAXMSGSIZE, int64_t{1024});
     set(socket, ZMQ_LINGER, 0);  // the publisher's destructor sets a longer time
     set(socket, ZMQ_SNDHWM, hwm);
@@ -220,8 +221,8 @@ Result<std::unique_ptr<KvEventPublisher>> KvEventPublisher::open(const KvEventsC
   return publisher;
 }
 
-// The replay socket has space for two whole replays with their ends, because libzmq updates its
-// count of the messages that a peer has read only after half of the limit.
+// The replay socket's limit is two replays, each with its end marker: libzmq updates its count of
+// the messages that a peer has read only after half of the limit.
 Status KvEventPublisher::open_sockets() {
   if (sockets_->context == nullptr || sockets_->wake_fd < 0) {
     return resource_exhausted("[kv_events] the system has no descriptors for the publisher");
@@ -315,10 +316,10 @@ void KvEventPublisher::send(const Batch& batch) {
   sent_.push_back({batch.number, std::move(payload)});
 }
 
-// A request is the number of the first batch that the client lacks, after the empty frame that a
-// REQ socket adds. Other messages are ignored, because they do not come from a client for KV
-// events. Answers only one request per turn of run(), so that continuous requests do not delay the
-// batches.
+// A request has two frames: an empty one, which a REQ socket adds, and the number of the first
+// batch that the client lacks. Other messages are ignored, because they do not come from a client
+// for KV events. Answers only one request per turn of run(), so that continuous requests do not
+// delay the batches.
 void KvEventPublisher::answer_replay() {
   const auto frames = receive(sockets_->replay);
   if (!frames || frames->size() != 3) return;

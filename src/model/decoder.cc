@@ -451,8 +451,9 @@ Status DecoderModel::attend(size_t layer_idx, const DecoderLayer& layer, const S
                        {step.decode, step.prefill});
 }
 
-// Absorbed tokens come first, because a batch begins with its decode range. Their attention ends
-// before the expanded one begins, whose output takes the memory of their queries.
+// Tokens with absorbed attention (mla.h) come first, because a batch begins with its decode range.
+// Their attention must end before expanded attention begins, whose output overwrites the absorbed
+// queries.
 Status DecoderModel::attend_latent(size_t layer_idx, const DecoderLayer& layer,
                                    const StepInput& input) {
   const KvGroupStep& step = input.kv_groups[places_[layer_idx].group];

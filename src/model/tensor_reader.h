@@ -19,7 +19,8 @@ class TensorReader {
   explicit TensorReader(WeightSource& source);
 
   WeightSource& source() const { return source_; }
-  // Random weights have every tensor, but store none.
+  // Whether the checkpoint has this tensor. Always false for random weights, from which any tensor
+  // can be taken.
   bool stores(const std::string& name) const { return names_.contains(name); }
   bool is_random() const { return names_.empty(); }
 
@@ -37,7 +38,7 @@ class TensorReader {
   Result<std::vector<int64_t>> take_numbers(const std::string& name, int64_t count);
   Result<std::optional<RepeatedTensor>> take_repeated(const std::string& name);
 
-  // The error of a tensor's numbers, with its file.
+  // Returns `status` with a message that begins with the tensor's file and name and the fault.
   Status about_tensor(const std::string& name, std::string_view fault, const Status& status) const;
   // Fails if the checkpoint has a tensor that was neither taken nor has one of these prefixes.
   Status check_nothing_left(std::span<const std::string> ignored_prefixes,

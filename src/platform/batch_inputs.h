@@ -12,9 +12,9 @@
 
 namespace quire {
 
-// The spans of a runner that computes only the drafts that exist: as planned, but a decoding span
-// has at most num_proposed[slot] drafts and no padding. first_token is recomputed. The plan's other
-// upper bounds remain valid.
+// Returns the plan's spans with each decoding span cut to the drafts that were proposed for it
+// (num_proposed[slot]), for runners that do not pad. first_token is recomputed. Spans only become
+// shorter, so the plan's upper bounds remain valid.
 std::vector<SeqSpan> cut_drafts(const BatchPlan& plan, std::span<const int32_t> num_proposed);
 
 // The part of a slot's device state that the inputs need.
@@ -26,7 +26,8 @@ struct SlotView {
 
 // The inputs of the KV groups that share one block table.
 struct TableInputs {
-  // [num_tokens]; -1: not written, because it lies beyond the slot's blocks or was written before.
+  // [num_tokens], the token's place in the cache. -1: the token is not written, because its
+  // position is beyond the blocks of its sequence or was written before.
   std::vector<int64_t> kv_slots;
   // [num_reqs, max_pages]; 0, the padding page, beyond a slot's blocks and before its window.
   std::vector<int32_t> block_table;

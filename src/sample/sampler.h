@@ -61,15 +61,15 @@ class SamplerState {
   Status sample(std::span<const float> logits, std::optional<std::span<const uint32_t>> mask,
                 int32_t& token_id, PositionLogprobs& logprobs);
 
-  // Whether ranks that each have the logits of a part of the vocabulary can choose the token
-  // without whole rows. They exchange the largest logit of each part and, for a random choice, the
+  // Whether the token can be chosen without whole rows if each rank has the logits of only a part
+  // of the vocabulary. They exchange the largest logit of each part and, for a random choice, the
   // best token of each part. The result equals that of choose() for whole rows without a mask.
-  // False if the request has rules that change logits, filters, or log probabilities. Drafts that
-  // are compared with sampled tokens are verified in the same way.
+  // False if the request has rules that change logits, filters, or log probabilities. The same
+  // holds in steps that verify drafts by comparing them with sampled tokens.
   bool chooses_from_parts() const;
   bool is_random() const;
-  // The best token of a part, for the position num_drafts after the next one. largest: the largest
-  // logit of all parts.
+  // The best token of a part. num_drafts: how many drafts precede the position; 0: the next
+  // position. largest: the largest logit of all parts.
   ScoredToken best_of_part(std::span<const float> logits, int32_t first_id,
                            const LargestLogit& largest, int num_drafts) const;
   // best: the best token of all parts; used only for a random choice.
@@ -109,8 +109,7 @@ class SamplerState {
 // token can be chosen, for example because of a NaN.
 std::optional<int32_t> most_likely_token(std::span<const float> logits);
 
-// The probability of the most likely token relative to the two most likely tokens together: 0.5 to
-// 1.
+// p1 / (p1 + p2), from the probabilities of the two most likely tokens: 0.5 to 1.
 float lead_of_most_likely(std::span<const float> logits);
 
 // Samples a draft from the logits of a drafter, with the request's temperature and filters but not
@@ -171,7 +170,8 @@ class LogitsRules {
 // device.
 Status nan_logit(int64_t position, int64_t token_id);
 Status infinite_logit(int64_t position);
-// Every logit is -infinity: in the model's output, or after the request's rules were applied.
+// no_finite_logit: every logit of the model is -infinity. no_token_allowed: the request's rules
+// left every logit at -infinity.
 Status no_finite_logit(int64_t position);
 Status no_token_allowed(int64_t position);
 

@@ -12,10 +12,10 @@
 namespace quire::cuda {
 namespace {
 
-// Enqueues the same work for every step of one batch shape, so that a graph can replace it. After a
-// step it writes the context of the step's tokens, rejected drafts included: the keys and values of
-// those lie after the accepted tokens, where the next block replaces them. The proposals are one
-// pass over a block per span.
+// Enqueues the same work for every step of one batch shape, so that it can be captured in a graph.
+// After a step it writes the keys and values of all the step's tokens. Those of rejected drafts are
+// after the accepted tokens, so the next block overwrites them. The proposals are one pass over a
+// block per span.
 class BlockDrafter final : public CudaDrafter {
  public:
   BlockDrafter(const DraftModelParts& parts, const DrafterLimits& limits, CudaOps& ops)
@@ -45,7 +45,8 @@ class BlockDrafter final : public CudaDrafter {
 
   // Writes the logits of the call's proposals: [drafts, spans].
   Status compute_blocks(const CudaDraftCall& call, CudaStream& stream);
-  // Chooses one draft per span. With transitions, its logits depend on the draft before it.
+  // Chooses one draft per span. If the model adds logits according to the previous token
+  // (transitions), the logits of a draft depend on the draft before it.
   void choose(const CudaDraftCall& call, int draft_idx, CudaStream& stream);
 
   DraftModelParts parts_;

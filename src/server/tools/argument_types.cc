@@ -104,7 +104,8 @@ std::string read_container(std::string_view text, const JsonNotation& notation) 
     out += c;
     return true;
   };
-  // Python's calls have their own outermost level, so a list's level is the second one there.
+  // The Python notation expects the values within the parentheses of a call. The bracket stands for
+  // the parenthesis, and is removed below.
   if (notation.python && !emit('[')) return {};
   for (const char c : text) {
     if (json.done() || !loose.push(c, json, emit)) return {};

@@ -15,19 +15,20 @@ namespace quire::server {
 
 bool has_name(const std::vector<std::string>& names, std::string_view name);
 
-// Reads {"name": "f", "arguments": {…}}, with the field's keys in any order, "parameters" in place
-// of "arguments", and optional ids and "type"; or, if the name is known, the arguments alone.
-// Writes the call as soon as it is recognized, and then its arguments as they come.
+// Reads an object with a name and arguments, whose keys are those of `field` in any order. It also
+// accepts "parameters" for "arguments", and ids and "type". If the name is known, reads the
+// arguments alone. Writes the call as soon as it is recognized, and then its arguments as they
+// come.
 class CallReader {
  public:
   enum class Result { kMore, kDone, kNoCall };
 
-  // The arguments must outlive the reader.
+  // `tool_names` and `field` must outlive the reader.
   CallReader(const std::vector<std::string>& tool_names, const TemplateField& field)
       : tool_names_(tool_names), field_(field), loose_(field.notation) {}
 
   void reset();
-  // The text is the arguments of this call, from their '{' on.
+  // The bytes pushed next are the arguments of this call, from their '{' on.
   void reset(std::string_view name, std::string_view id);
   // Begins arguments that have no '{' of their own: f(a=1).
   void open(MessageWriter& out);
@@ -74,8 +75,8 @@ class ForcedParser {
   virtual void push(char c, MessageWriter& out) = 0;
 };
 
-// Parses [{"name": …, "parameters": {…}}, …]. Drops text that is no call, or that is cut before it
-// is recognized as one, because the client did not ask for the array itself.
+// Parses [{"name": …, "parameters": {…}}, …]. Drops everything that is not a recognized call, also
+// an object that is cut off: the client asked for calls, so the array is never shown as content.
 class ForcedCalls final : public ForcedParser {
  public:
   explicit ForcedCalls(const std::vector<std::string>& tool_names) : reader_(tool_names, field_) {}

@@ -29,8 +29,8 @@ struct FormPart {
   std::shared_ptr<const TextPattern> pattern = {};
 };
 
-// A text with placeholders, such as "<function={name}>". Each placeholder ends where the literal
-// after it begins, so matching needs no backtracking.
+// A text with placeholders, such as "<function={name}>". A placeholder ends where the next literal
+// begins, and {name} also at a byte that no name has, so matching needs no backtracking.
 struct Form {
   std::vector<FormPart> parts = {};
 };
@@ -53,8 +53,8 @@ struct FormMatch {
   std::string_view id = {};
 };
 
-// Matches the form at the start of `text`. kMore: more text decides; never if `is_end`. A
-// placeholder takes at most 256 bytes.
+// Matches the form at the start of `text`. kMore: the result depends on text that has not arrived;
+// not returned if `is_end`. A placeholder takes at most 256 bytes.
 FormMatch match_form(const Form& form, std::string_view text, bool is_end);
 
 }  // namespace quire::server

@@ -10,7 +10,7 @@
 
 namespace quire::server {
 
-// Bytes of text that are held back at most, until it is decided what they are.
+// The most bytes of text that are held back until their kind is known.
 constexpr size_t kMaxHeldBytes = size_t{64} << 10;
 
 // Adds the pieces of a message and tracks which call is being written.
@@ -21,14 +21,15 @@ class MessageWriter {
 
   void reasoning(std::string_view text) { delta_.reasoning += text; }
   // Adds content. White space next to a call or at the start of the content is held until the
-  // following text is known. It is dropped before a call, and at the end after a call.
+  // following text is known. It is dropped if a call follows, and at the end of a message that has
+  // a call.
   void content(std::string_view text);
   // `id` is the id that the model wrote; if it is empty or was used before, one is made.
   void begin_call(std::string_view name, std::string_view id = {});
   void arguments(std::string_view text);
   void finish();
   MessageDelta take() { return std::exchange(delta_, {}); }
-  // Whether there is a call, and no content before the first one but white space.
+  // Whether there is a call and only white space precedes the first one.
   bool begins_with_call() const { return begins_with_call_; }
 
  private:

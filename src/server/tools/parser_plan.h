@@ -13,7 +13,7 @@
 
 namespace quire::server {
 
-// A form that begins at some place of the text.
+// The result of matching all forms at one place of the text.
 struct Opening {
   Match result = Match::kNo;
   size_t length = 0;
@@ -22,7 +22,7 @@ struct Opening {
   std::string_view id = {};
 };
 
-// Where in the output a place is.
+// The part of the output before a place.
 struct Place {
   bool is_start = false;                      // no content and no call came before
   bool may_reason = false;                    // no reasoning either
@@ -49,7 +49,8 @@ class ParserPlan {
   Opening find_call(std::string_view text, bool is_end) const;
   // Returns the start of a reasoning block that the prompt may have opened already.
   Opening find_reasoning(std::string_view text, bool is_end) const;
-  // Returns whether a form other than at a special place may begin with `c`.
+  // Returns whether a form that may open anywhere can begin with the byte `c`. Forms that open only
+  // at the start or after a call are not counted.
   bool may_begin(char c) const { return may_begin_[static_cast<unsigned char>(c)]; }
   // Returns whether the call may end at the start of `text`, or another one begins there.
   Match ends_call(const TemplateField& field, std::string_view text, bool is_end) const;

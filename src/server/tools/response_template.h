@@ -1,14 +1,15 @@
 // Response templates: how a model writes its reasoning, its content and its tool calls.
 //
 // The format is version 1 of the "response_template" of Hugging Face's tokenizer_config.json.
-// Quire's own files (src/server/dialects) add these keys, which describe with literals what the
-// format has patterns for:
+// Quire's own files (src/server/dialects) add these keys. Most of them replace a pattern of the
+// format by literals:
 //   names, reasoning_names  the names that select the template; the first is the one in logs
 //   detect                  {"all": […], "none": […], "priority": n}: the literals of a chat
 //                           template that has this dialect; the highest priority wins
 //   detect_reasoning        the same, for the reasoning
-//   special_tokens          its markers are special tokens, which the text must show
-//   short_ids               ids of calls have nine letters and digits
+//
+//   special_tokens          true: markers are special tokens, so detokenizing keeps them
+//   short_ids               true: the id of a call has nine characters, letters or digits
 //   drop                    markers that are no part of the content
 // In a field:
 //   open_forms   texts with placeholders (form.h) that open it

@@ -89,8 +89,8 @@ class TemplateParser final : public OutputParser {
   std::string stripped_;   // a region's white space, which may be its end
   // In a region or a body: the text before this place was searched for its end.
   size_t scanned_ = 0;
-  // In reasoning: calls, which are calls only if the reasoning never ends. The text from the first
-  // one on is held.
+  // Offsets in buffer_ at which a call may begin within reasoning. They are calls if the output
+  // ends before the reasoning is closed. The text from the first offset on is held.
   std::vector<size_t> calls_;
 
   std::string held_;  // the text of a call that is not written yet; it may be no call

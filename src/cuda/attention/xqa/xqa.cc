@@ -86,8 +86,8 @@ xqa::KernelKey key_of(const AttentionShape& shape, int q_len) {
 
 // Chooses the splits from a decode batch's size and its longest possible context, never from
 // current lengths; measured on an H200. The Hopper kernel needs two thread blocks per SM, the other
-// kernel one. The thread block that merges reads every split, so about 2 sqrt(n) splits are best
-// for a context of n tiles.
+// kernel one. More splits shorten the work of each thread block and lengthen the merge; for the
+// Hopper kernel about 2 sqrt(n) splits are best for a context of n tiles.
 int num_splits(const AttentionShape& shape, bool is_hopper, int num_reqs, int max_kv_len,
                int num_sms) {
   const int64_t num_rows = std::max<int64_t>(1, int64_t{num_reqs} * shape.num_kv_heads);
@@ -99,7 +99,8 @@ int num_splits(const AttentionShape& shape, bool is_hopper, int num_reqs, int ma
   return static_cast<int>(std::clamp<int64_t>(num_blocks / num_rows, 1, most));
 }
 
-// The arrays are consecutive: maxima and sums, then output rows, which are aligned to their size.
+// The scratch memory has the maxima and sums of all partial results, then their output rows, which
+// begin at a multiple of one partial result's rows in bytes.
 size_t scratch_bytes(const AttentionShape& shape, const xqa::KernelKey& key, int max_q_len,
                      int num_reqs, int splits) {
   if (splits == 1) return 0;
@@ -112,7 +113,7 @@ size_t scratch_bytes(const AttentionShape& shape, const xqa::KernelKey& key, int
 }
 
 // The map of one layer's keys or values for the Hopper kernel. One copy transfers a part of one
-// head for several slots of a page.
+// head for several tokens of a page.
 Result<CUtensorMap> map_cache(const AttentionShape& shape, const KvCacheView& kv, const void* base,
                               uint32_t box_elems) {
   constexpr uint64_t kMaxPages = uint64_t{1} << 31;
