@@ -7,7 +7,6 @@
 //   detect                  {"all": […], "none": […], "priority": n}: the literals of a chat
 //                           template that has this dialect; the highest priority wins
 //   detect_reasoning        the same, for the reasoning
-//
 //   special_tokens          true: markers are special tokens, so detokenizing keeps them
 //   short_ids               true: the id of a call has nine characters, letters or digits
 //   drop                    markers that are no part of the content
