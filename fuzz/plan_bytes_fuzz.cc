@@ -8,13 +8,15 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view bytes(static_cast<const char*>(static_cast<const void*>(data)), size);
-  const auto plan = quire::plan_from_bytes(bytes, {.max_num_seqs = 8,
-                                                   .max_num_batched_tokens = 64,
-                                                   .vocab_size = 96,
-                                                   .max_model_len = 512,
-                                                   .block_size = 16,
-                                                   .num_drafts = 8,
-                                                   .num_blocks = {40, 20}});
+  constexpr int kVocabSize = 96;
+  const auto plan = quire::plan_from_bytes(bytes,
+                                           {.max_num_seqs = 8,
+                                            .max_num_batched_tokens = 64,
+                                            .max_model_len = 512,
+                                            .block_size = 16,
+                                            .tables = {{.num_blocks = 40}, {.num_blocks = 20}},
+                                            .num_drafts = 8},
+                                           kVocabSize);
   if (plan.ok()) QUIRE_CHECK(quire::plan_to_bytes(*plan) == bytes, "the bytes differ");
   return 0;
 }

@@ -718,10 +718,10 @@ class PlainSchema {
           fmt::format("[grammar] the JSON schema's \"{}\" is not an object", keyword));
     }
     QUIRE_RETURN_IF_ERROR(members_of(value).status());
-    for (const auto [name, member] : fields) {
-      out.key(name);
+    for (const simdjson::dom::key_value_pair field : fields) {
+      out.key(field.key);
       QUIRE_RETURN_IF_ERROR(
-          at_member(path_, keyword, [&] { return write_member(name, member, {}, out); }));
+          at_member(path_, keyword, [&] { return write_member(field.key, field.value, {}, out); }));
     }
     return {};
   }
