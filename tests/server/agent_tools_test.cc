@@ -43,6 +43,34 @@ TEST_F(AgentToolsTest, HostedToolsAreLeftOutAndNamed) {
               HasSubstr("tool_choice; got 'required'"));
 }
 
+// The type of a tool decides what the tool is.
+TEST_F(AgentToolsTest, OtherMembersOfAToolHaveNoEffect) {
+  engine_.use_template(std::string(kChatMl));
+  const std::string user = R"({"role":"user","content":"Q"})";
+  const std::string prompt = chat(
+      user, R"(,"tools":[{"type":"web_search","function":{"name":"f","description":"HIDDEN"}},)"
+            R"({"type":"function","function":{"name":"f","description":"REAL"},)"
+            R"("custom":{"name":"g"}}])");
+  EXPECT_THAT(prompt, AllOf(HasSubstr("REAL"), Not(HasSubstr("HIDDEN"))));
+}
+
+// The types that a request names come back in a header.
+TEST_F(AgentToolsTest, TheHeaderOfIgnoredPartsIsBounded) {
+  engine_.use_template(std::string(kChatMl));
+  const std::string user = R"({"role":"user","content":"Q"})";
+  const std::string version(100'000, '_');
+  EXPECT_THAT(chat(user, R"(,"tools":[{"type":"web_search)" + version + R"("}])"),
+              HasSubstr("tools[0].type; got"));
+  std::string tools;
+  for (int i = 0; i < 100; ++i) {
+    tools +=
+        (i == 0 ? "" : ",") + std::string(R"({"type":"web_search_)") + std::to_string(i) + R"("})";
+  }
+  chat(user, R"(,"tools":[)" + tools + "]");
+  EXPECT_THAT(header(response_, "x-quire-ignored"), ::testing::EndsWith(" and 80 more"));
+  EXPECT_LT(header(response_, "x-quire-ignored").size(), 1000U);
+}
+
 constexpr const char* kCustomCall =
     R"(<tool_call>{"name":"patch","arguments":{"input":"a \"b\"\n"}}</tool_call>)";
 

@@ -220,8 +220,12 @@ FieldError read_shown_tools(simdjson::dom::array tools, std::span<const Tool> sh
                             TemplateValues& values, Value& out) {
   std::vector<Value> read;
   for (const Element tool : tools) {
+    std::string_view type;
+    if (tool["type"].get_string().get(type)) type = "";  // a function
+    if (is_hosted_tool(type)) continue;
+    const bool is_custom = type == "custom";
     simdjson::dom::object custom;
-    const bool is_custom = !tool["custom"].get_object().get(custom);
+    if (is_custom && tool["custom"].get_object().get(custom)) continue;
     std::string_view name;
     if (tool[is_custom ? "custom" : "function"]["name"].get_string().get(name)) continue;
     if (find_tool(shown, name) == nullptr) continue;

@@ -82,8 +82,11 @@ void write_readable(Element value, JsonWriter& json) {
 }  // namespace
 
 bool is_hosted_tool(std::string_view type) {
-  const size_t end = type.find_last_not_of("_0123456789");
-  if (end != std::string_view::npos) type = type.substr(0, end + 1);
+  // A version is for example "_20250305" or "_2025_03_11". The whole type is reported in a header.
+  constexpr size_t kMaxVersionBytes = 12;
+  const size_t end = std::min(type.find_last_not_of("_0123456789"), type.size() - 1) + 1;
+  if (type.size() - end > kMaxVersionBytes) return false;
+  type = type.substr(0, end);
   return std::ranges::find(kHosted, type) != kHosted.end();
 }
 

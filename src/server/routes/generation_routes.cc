@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -339,7 +340,12 @@ void post_completions(ServerState& state, RequestContext&& context) {
 
 void report_ignored(RequestContext& context, const std::vector<std::string>& ignored) {
   if (ignored.empty()) return;
-  const std::string list = fmt::format("{}", fmt::join(ignored, ", "));
+  constexpr size_t kMaxListed = 20;  // clients and proxies limit the size of headers
+  const size_t num_listed = std::min(ignored.size(), kMaxListed);
+  std::string list = fmt::format("{}", fmt::join(std::span(ignored).first(num_listed), ", "));
+  if (num_listed < ignored.size()) {
+    list += fmt::format(" and {} more", ignored.size() - num_listed);
+  }
   log_info("[server] request {}: parts without effect: {}", context.log.id, list);
   context.response_headers.emplace_back("x-quire-ignored", list);
 }
