@@ -62,8 +62,7 @@ MeasuredChoices::MeasuredChoices(Config config) : config_(std::move(config)) {
   if (known.ok()) {
     choices_ = std::move(*known);
   } else {
-    log_warning("[measure] kept choices cannot be used, and are measured again: {}",
-                known.status().message());
+    log_warning("[measure] kept choices are not used: {}", known.status().message());
   }
 }
 
