@@ -38,7 +38,7 @@ class RankJoin {
   bool has_failed() const { return has_failed_.load(); }
 
  private:
-  // What a rank contributes to a join, and what a join returns to all ranks.
+  // A rank passes one to a join, and a join returns one to all ranks.
   struct Message {
     std::string bytes;  // of rank 0
     bool agrees = true;

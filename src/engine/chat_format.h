@@ -20,7 +20,8 @@ namespace quire {
 
 struct RenderedChat : MarkedText {
   // The owner (see ByteSpans) of the first message of whose content and calls the template writes
-  // nothing; 0: there is none. Reasoning does not count: templates drop it for earlier turns.
+  // nothing; 0: no message. Reasoning is not considered, because templates drop it in earlier
+  // turns.
   uint32_t dropped = 0;
 };
 

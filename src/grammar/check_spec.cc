@@ -27,7 +27,7 @@ constexpr std::array<std::string_view, 12> kNotEnforced = {
 // all arrays.
 constexpr std::array<std::string_view, 2> kIgnoredIfFalse = {"not", "uniqueItems"};
 
-// Returns another way to express a keyword of kNotEnforced; empty: there is none.
+// Returns another way to express a keyword of kNotEnforced; empty: no way is known.
 std::string_view way_around(std::string_view keyword) {
   if (keyword == "uniqueItems") {
     return "leave it out (in Python, a list instead of a set) and drop duplicates from the answer, "

@@ -107,7 +107,8 @@ class GrammarReader {
   bool is_name_character(char c) const {
     return is_alphanumeric(c) || c == '-' || (!is_gbnf_ && (c == '_' || c == '.'));
   }
-  // Returns the name at `at_`; empty: there is none. In EBNF, a name does not start with a digit.
+  // Returns the name at `at_`; empty: no name begins there. In EBNF, a name does not start with a
+  // digit.
   std::string_view name_here() const {
     const std::string_view from = rest();
     if (from.empty() || (!is_gbnf_ && is_digit(from[0]))) return {};

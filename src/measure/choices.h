@@ -16,7 +16,7 @@
 
 namespace quire {
 
-// What is chosen by measurement. docs/measurements.md describes each kind.
+// The kinds of choices. docs/measurements.md describes each.
 enum class ChoiceKind {
   kAttention,    // the time of one backend for one batch
   kProduct,      // the kernel of a matrix product, by its shape and number of rows

@@ -89,6 +89,13 @@ Status check_finite(const TensorView& matrix) {
   return {};
 }
 
+Status check_vector(const TensorView& vector) {
+  if (is_weight_dtype(vector.dtype)) return {};
+  return invalid_argument(
+      fmt::format("[ops] unsupported type of a vector; got {}, expected f32, f16 or bf16",
+                  dtype_name(vector.dtype)));
+}
+
 Result<WeightView> quantize_rows(const TensorView& matrix, const WeightScheme& scheme,
                                  std::vector<Tensor>& copies, ThreadPool& threads) {
   QUIRE_ASSIGN_OR_RETURN(Tensor values, Tensor::host(matrix.shape, scheme.values));

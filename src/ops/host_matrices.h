@@ -1,4 +1,5 @@
-// Brings the numbers of a LinearSource into host memory, for a store that packs them there.
+// The parts of a weight store that do not depend on the device: checks, and the numbers of a
+// LinearSource in host memory.
 #pragma once
 
 #include <span>
@@ -14,6 +15,9 @@ namespace quire {
 
 // Fails if an F32, F16 or BF16 matrix has an infinity or a NaN, which cannot be quantized.
 Status check_finite(const TensorView& matrix);
+
+// Fails unless the vector is in F32, F16 or BF16, as WeightStore::make_vector() requires.
+Status check_vector(const TensorView& vector);
 
 // Quantizes an F32, F16 or BF16 matrix to FP8 with a scale per row: the largest magnitude of a row
 // becomes 448. The result refers to `copies`. Fails if the matrix has an infinity or a NaN.

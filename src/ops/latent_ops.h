@@ -22,7 +22,7 @@ class PerHeadLinear {
 
 // Arguments of the rotation and cache write of multi-head latent attention. The cache holds one
 // vector per token (KvLayout::is_latent): an RMSNorm of the first `latent_dim` elements of
-// `latent`, followed by the rotation of the others. Of each query head, the last rope_dim elements
+// `latent`, followed by the other elements, rotated. The last rope_dim elements of each query head
 // are rotated.
 struct LatentRopeAndCache {
   TensorView q;        // [num_tokens, num_heads, any + rope_dim]

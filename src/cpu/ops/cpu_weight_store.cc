@@ -1,7 +1,5 @@
 #include "cpu/ops/cpu_weight_store.h"
 
-#include <fmt/format.h>
-
 #include <utility>
 #include <variant>
 
@@ -9,6 +7,7 @@
 #include "cpu/ops/experts.h"
 #include "cpu/ops/gemm_quantized.h"
 #include "cpu/ops/packed_linear.h"
+#include "ops/host_matrices.h"
 #include "ops/quantized_source.h"
 
 namespace quire::cpu {
@@ -44,11 +43,7 @@ Result<std::unique_ptr<Experts>> CpuWeightStore::make_experts(ExpertsSource& sou
 }
 
 Result<Tensor> CpuWeightStore::make_vector(const TensorView& source) {
-  if (!is_weight_dtype(source.dtype)) {
-    return invalid_argument(
-        fmt::format("[ops] unsupported type of a vector; got {}, expected f32, f16 or bf16",
-                    dtype_name(source.dtype)));
-  }
+  QUIRE_RETURN_IF_ERROR(check_vector(source));
   const int64_t count = source.shape.num_elements();
   QUIRE_ASSIGN_OR_RETURN(Tensor vector, Tensor::host({count}, DType::kF32));
   convert_to_f32(source.data, source.dtype, count, vector.view.as<float>());

@@ -1,13 +1,12 @@
 #include "cuda/ops/cuda_weight_store.h"
 
-#include <fmt/format.h>
-
 #include <utility>
 #include <variant>
 
 #include "cuda/gemm/experts/cuda_experts.h"
 #include "cuda/gemm/heads/heads_choice.h"
 #include "cuda/gemm/packed/packed_matrices.h"
+#include "ops/host_matrices.h"
 
 namespace quire::cuda {
 
@@ -59,11 +58,7 @@ Result<std::unique_ptr<Experts>> CudaWeightStore::make_experts(ExpertsSource& so
 }
 
 Result<Tensor> CudaWeightStore::make_vector(const TensorView& source) {
-  if (!is_weight_dtype(source.dtype)) {
-    return invalid_argument(
-        fmt::format("[ops] unsupported type of a vector; got {}, expected f32, f16 or bf16",
-                    dtype_name(source.dtype)));
-  }
+  QUIRE_RETURN_IF_ERROR(check_vector(source));
   QUIRE_ASSIGN_OR_RETURN(Tensor vector, device_tensor({source.shape.num_elements()}, DType::kF32));
   QUIRE_RETURN_IF_ERROR(upload_.upload(source, vector.view));
   return vector;

@@ -80,7 +80,7 @@ std::string repository_of(std::string_view folder) {
   return parse_model_name(name) ? name : "";
 }
 
-// Returns a model of the cache whose name differs in case only; empty if there is none.
+// Returns a model of the cache whose name differs in case only; empty if no name does.
 std::string name_in_other_case(const ModelName& name, const fs::path& cache) {
   const std::string wanted = folder_name(name.repository);
   for (const std::string& folder : entries(cache)) {

@@ -178,13 +178,6 @@ FieldError read_bool(const Path& path, Element value, bool& out) {
   return {};
 }
 
-FieldError refuse_unless_false(const Path& path, Element value) {
-  bool flag = false;
-  QUIRE_RETURN_IF_FIELD_ERROR(read_bool(path, value, flag));
-  return flag ? unexpected(path, value, "false: this server does not support this option")
-              : FieldError();
-}
-
 FieldError read_int(const Path& path, Element value, int least, int most, int& out) {
   double number = 0;  // exact for all 32-bit integers; also accepts 5.0
   if (value.get_double().get(number) || number != std::trunc(number) || number < least ||

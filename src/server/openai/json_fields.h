@@ -52,8 +52,6 @@ FieldError field_error(const Path& path, std::string_view what);
 
 FieldError read_text(const Path& path, Element value, std::string& out);
 FieldError read_bool(const Path& path, Element value, bool& out);
-// Refuses `true` for a known but unsupported option, because ignoring it would surprise the client.
-FieldError refuse_unless_false(const Path& path, Element value);
 FieldError read_int(const Path& path, Element value, int least, int most, int& out);
 // Reads a list of at least one token id.
 FieldError read_ids(const Path& path, Element value, std::vector<int32_t>& out);

@@ -290,6 +290,7 @@ Restriction forced_call_schema(const ChatRequest& request) {
       if (tool.name == request.named_tool) out = tool.parameters;
     }
     if (out == "{}") out = kAnyObject;
+    restriction.grammar.tools = {{.path = "#", .tool = request.named_tool}};
     return restriction;
   }
   JsonWriter json(out);
@@ -303,6 +304,7 @@ Restriction forced_call_schema(const ChatRequest& request) {
   json.begin_array();
   for (size_t i = 0; i < request.tools.size(); ++i) {
     write_call_schema(request.tools[i], parameters_path(i), json);
+    restriction.grammar.tools.push_back({parameters_path(i), request.tools[i].name});
   }
   json.end_array();
   json.end_object();

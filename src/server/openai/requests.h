@@ -171,7 +171,8 @@ Parsed<DetokenizeRequest> parse_detokenize_request(std::string_view body,
 std::optional<ApiError> continue_from(const Continuation& continuation, MarkedText& rendered);
 
 // Returns the schema of a forced call's text: the named tool's parameters, or an array of {"name",
-// "parameters"} for kRequired, with exactly one element if parallel_tool_calls is false.
+// "parameters"} for kRequired, with exactly one element if parallel_tool_calls is false. Its
+// grammar names the tools, for errors.
 Restriction forced_call_schema(const ChatRequest& request);
 
 // Returns the descriptions of these bodies.

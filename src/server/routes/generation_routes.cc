@@ -182,16 +182,6 @@ OutputParserConfig parser_config(const ServerState& state, const ChatRequest& ch
   return config;
 }
 
-// Returns the places of the tools' schemas in forced_call_schema().
-std::vector<ToolSchema> tool_schemas(const ChatRequest& chat) {
-  if (chat.tool_choice == ToolChoice::kNamed) return {{.path = "#", .tool = chat.named_tool}};
-  std::vector<ToolSchema> schemas;
-  for (const Tool& tool : chat.tools) {
-    schemas.push_back({.path = fmt::format("#/$defs/{}", schemas.size()), .tool = tool.name});
-  }
-  return schemas;
-}
-
 }  // namespace
 
 std::optional<ApiError> prepare_chat(const ServerState& state, ChatRequest& chat) {
@@ -365,7 +355,6 @@ void generate_chat(ServerState& state, RequestContext&& context, ChatRequest&& c
       .restriction = is_forced(chat) ? forced_call_schema(chat) : chat.restriction};
   generation.may_call = chat.restriction.has_value() && chat.tool_choice == ToolChoice::kAuto &&
                         !call_opening(state.config.tool_call_parser).empty();
-  if (is_forced(chat)) generation.restriction->grammar.tools = tool_schemas(chat);
   generation.requests.push_back(chat.engine_request);
   ResponseInfo response = response_info(state, response_id, generation.requests);
   response.parser = parser_config(state, chat, chat.engine_request.prompt);

@@ -232,8 +232,8 @@ uint64_t Planner::count_tiles(uint32_t chunk) const {
   return num_tiles;
 }
 
-// Returns the shortest chunk for which all tiles' chunks stay within the budget, or the longest
-// request's number of units if there is none.
+// Returns the shortest chunk for which the chunks of all tiles stay within the budget. If no chunk
+// is short enough, returns the number of units of the longest request.
 uint32_t Planner::shortest_chunk(uint32_t budget) const {
   uint64_t total = 0;
   uint32_t high = 1;

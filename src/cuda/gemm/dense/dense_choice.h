@@ -83,9 +83,9 @@ class GemmRunner {
   // The same, but where the product's kernel computes `out` alone, it leaves gated_out to the
   // caller. Returns whether gated_out was computed.
   bool run_gated(const GemmCall& call);
-  // Chooses the kernel for calls of one shape at `num_rows` rows: the kept choice, otherwise the best
-  // candidate by measurement. The calls have different weights, so that the L2 holds none of them.
-  // The times include those of GemmCall::operation and GemmCall::next. Cannot be captured.
+  // Chooses the kernel for calls of one shape at `num_rows` rows: the kept choice, otherwise the
+  // best candidate by measurement. The calls have different weights, so that the L2 holds none of
+  // them. The times include those of GemmCall::operation and GemmCall::next. Cannot be captured.
   // Overwrites outputs and residuals.
   Status tune(std::span<const GemmCall> calls, int64_t num_rows);
   // Returns the times of all candidates that succeed. If all fail, returns the first one's error.
@@ -120,7 +120,7 @@ class GemmRunner {
   Result<Comparison> compare_choices(std::span<const GemmCall> calls,
                                      std::span<const GemmChoice> choices, int64_t num_rows);
   // The choice that needs no measurement: the kept one, or, if nothing is measured, the choice of
-  // the fixed rules. Absent if there is none, or if it does not run.
+  // the fixed rules. Absent without a kept choice, and for a choice that does not run.
   std::optional<GemmChoice> known_choice(const GemmCall& call, int64_t num_rows,
                                          const std::string& key);
   // Runs a call to be timed.

@@ -26,7 +26,7 @@ wgmma::GroupedOperand operand_of(const GroupedGemmCall& call) {
                               : wgmma::GroupedOperand::kBlockScales;
 }
 
-// Large tiles are faster if there are so many of them that an incomplete last wave costs little.
+// Large tiles are faster if their number is large: then an incomplete last wave costs little.
 wgmma::GroupedTile tile_of(const GroupedGemmCall& call, wgmma::GroupedOperand operand,
                            int num_blocks) {
   constexpr int64_t kManyRounds = 8;

@@ -162,9 +162,9 @@ int packed_tile_tokens(int64_t m);
 PackedTilePlan packed_tile_plan(const PackedRows& w, int64_t m, int num_sms);
 // Writes x, with its columns reordered by `order` unless that is null, as images of the kernel's
 // shared memory: out[tiles][slices][tokens] with 64 columns each. In each group of 16 columns,
-// columns 0, 1, 4, 5, 8, 9, 12 and 13 come first, then the others. In row t of a tile, vector i of
-// 8 adjacent elements is stored at i ^ (t % 8). Rows past the end are zeros. Columns past the end
-// are zeros, up to a multiple of kChunkColumns.
+// columns 0, 1, 4, 5, 8, 9, 12 and 13 come first, then 2, 3, 6, 7, 10, 11, 14 and 15. In row t of a
+// tile, vector i of 8 adjacent elements is stored at i ^ (t % 8). Rows past the end are zeros.
+// Columns past the end are zeros, up to a multiple of kChunkColumns.
 void run_tile_columns(const LaunchContext& context, const TensorView& x, const int32_t* order,
                       int tile_rows, void* out);
 // Writes the image of each tile of the groups in the same layout. Row r of the groups is row
