@@ -17,7 +17,7 @@ namespace quire {
 // Upper bound of EngineConfig::max_model_len and of ModelConfig::longest_model_len.
 inline constexpr int kMaxModelLen = 1 << 24;
 
-// The part of config.json that only the model family reads.
+// The part of config.json that only the model's own code reads.
 struct FamilyConfig {
   virtual ~FamilyConfig() = default;
 };

@@ -9,7 +9,7 @@
 #include "model/decoder.h"
 #include "model/dflash/dflash.h"
 #include "model/eagle3/eagle3.h"
-#include "model/families.h"
+#include "model/model_loader.h"
 #include "model/mtp/mtp.h"
 #include "start/model_files.h"
 #include "start/node_setup.h"
@@ -47,7 +47,7 @@ class OrdinaryDraftModel final : public DraftModel {
   std::vector<KvGroup> kv_groups(const ModelLimits& limits, DType activation) const override {
     return make_kv_groups(config(), limits, activation);
   }
-  std::vector<TensorSpec> tensors() const override { return family_of(config()).tensors(config()); }
+  std::vector<TensorSpec> tensors() const override { return list_tensors(config()); }
   Result<int64_t> activation_bytes(const ModelLimits& limits, const Ops& ops) const override {
     return estimate_activation_bytes(config(), limits, ops);
   }

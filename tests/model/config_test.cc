@@ -8,7 +8,7 @@
 
 #include "base/file.h"
 #include "model/decoder.h"
-#include "model/families.h"
+#include "model/model_loader.h"
 #include "support/shared_data.h"
 #include "support/value_of.h"
 
@@ -73,13 +73,14 @@ TEST(ModelConfig, ReadsAPlainLlama) {
   EXPECT_EQ(decoder.ropes[0].type, RopeType::kDefault);
   EXPECT_EQ(decoder.ropes[0].theta, 10000.0);
   EXPECT_FALSE(decoder.tie_word_embeddings || decoder.qkv_bias || decoder.o_bias ||
-               decoder.mlp_bias || decoder.qk_norm);
+               decoder.mlp_bias);
+  EXPECT_EQ(decoder.qk_norm, QkNorm::kNone);
   EXPECT_THAT(decoder.layer_windows, AllOf(Each(0), ::testing::SizeIs(4)));
 }
 
 TEST(ModelConfig, BiasesAndNormsAreTheFamilys) {
   const auto flags = [](const DecoderConfig& c) {
-    return std::vector<bool>{c.qkv_bias, c.o_bias, c.mlp_bias, c.qk_norm};
+    return std::vector<bool>{c.qkv_bias, c.o_bias, c.mlp_bias, c.qk_norm == QkNorm::kPerHead};
   };
   const char* asked = R"("attention_bias":true,"mlp_bias":true)";
   EXPECT_THAT(flags(decoder(asked)), ElementsAre(true, true, true, false));
@@ -108,7 +109,8 @@ TEST(ModelConfig, MiMoIsAQwen2WithLayersForPrediction) {
   EXPECT_EQ(config.longest_model_len, 32768);
   const DecoderConfig& mimo = decoder_config(config);
   EXPECT_TRUE(mimo.qkv_bias);
-  EXPECT_FALSE(mimo.o_bias || mimo.mlp_bias || mimo.qk_norm);
+  EXPECT_FALSE(mimo.o_bias || mimo.mlp_bias);
+  EXPECT_EQ(mimo.qk_norm, QkNorm::kNone);
   EXPECT_EQ(mimo.num_mtp_layers, 1);
   EXPECT_EQ(mimo.ropes[0].theta, 640000.0);
   EXPECT_EQ(decoder("", "MiMoForCausalLM").num_mtp_layers, 0);
@@ -170,7 +172,8 @@ TEST(ModelConfig, ReadsAGemma2) {
   EXPECT_EQ(gemma.attention_scale, 0.5F);
   EXPECT_EQ(gemma.attention_softcap, 50.0F) << "the default of its configuration class";
   EXPECT_TRUE(gemma.tie_word_embeddings);
-  EXPECT_FALSE(gemma.qk_norm || gemma.qkv_bias);
+  EXPECT_FALSE(gemma.qkv_bias);
+  EXPECT_EQ(gemma.qk_norm, QkNorm::kNone);
   EXPECT_THAT(gemma.layer_windows, ElementsAre(32, 0, 32, 0));
   EXPECT_THAT(gemma.layer_ropes, Each(0));
   EXPECT_EQ(decoder(R"("attn_logit_softcapping":null)", "Gemma2ForCausalLM").attention_softcap,
@@ -187,7 +190,7 @@ TEST(ModelConfig, ReadsAGemma3) {
   const ModelConfig config = parse(window, "Gemma3ForCausalLM").value();
   const DecoderConfig& gemma = decoder_config(config);
   EXPECT_EQ(gemma.attention_softcap, 0.0F);
-  EXPECT_TRUE(gemma.qk_norm);
+  EXPECT_EQ(gemma.qk_norm, QkNorm::kPerHead);
   EXPECT_THAT(gemma.layer_windows, ElementsAre(32, 0, 32, 0));
   EXPECT_THAT(gemma.layer_ropes, ElementsAre(1, 0, 1, 0));
   ASSERT_EQ(gemma.ropes.size(), 2U);

@@ -9,7 +9,7 @@
 #include "base/thread_pool.h"
 #include "cpu/attention/reference.h"
 #include "cpu/ops/cpu_ops.h"
-#include "model/families.h"
+#include "model/model_loader.h"
 #include "support/dflash_reference.h"
 #include "support/drafter_parts.h"
 #include "support/model_harness.h"

@@ -10,7 +10,7 @@
 #include "cpu/attention/reference.h"
 #include "cpu/ops/cpu_ops.h"
 #include "model/decoder.h"
-#include "model/families.h"
+#include "model/model_loader.h"
 #include "support/draft_passes.h"
 #include "support/drafter_parts.h"
 #include "support/model_harness.h"

@@ -7,7 +7,7 @@
 #include "base/json.h"
 #include "cpu/attention/reference.h"
 #include "engine/tiny_engine.h"
-#include "model/families.h"
+#include "model/model_loader.h"
 #include "parity/golden_models.h"
 #include "support/model_harness.h"
 #include "support/reference_ops.h"

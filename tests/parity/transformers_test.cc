@@ -11,7 +11,7 @@
 #include "cpu/attention/simd.h"
 #include "cpu/ops/cpu_ops.h"
 #include "cpu/ops/gemm_bf16.h"
-#include "model/families.h"
+#include "model/model_loader.h"
 #include "parity/golden_models.h"
 #include "support/model_harness.h"
 #include "support/reference_ops.h"

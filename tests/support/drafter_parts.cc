@@ -6,7 +6,7 @@
 #include <cmath>
 #include <random>
 
-#include "model/families.h"
+#include "model/model_loader.h"
 
 namespace quire::testing {
 

@@ -49,7 +49,7 @@ void read_layers(ConfigFields& fields, ModelConfig& config, DFlashConfig& drafte
   drafter.layer_windows.assign(static_cast<size_t>(config.num_layers), 0);
   drafter.qkv_bias = drafter.o_bias = fields.boolean("attention_bias", false);
   drafter.tie_word_embeddings = fields.boolean("tie_word_embeddings", false);
-  drafter.qk_norm = true;
+  drafter.qk_norm = QkNorm::kPerHead;
   drafter.is_causal = false;
 }
 
@@ -164,8 +164,6 @@ void read_fields(ConfigFields& fields, BlockMethod method, ModelConfig& config,
 struct BlockLayer : DecoderLayer {
   std::unique_ptr<Linear> q;   // [heads * head_dim, hidden]
   std::unique_ptr<Linear> kv;  // [2 * kv_heads * head_dim, hidden]
-  Tensor input_norm;           // [hidden]
-  Tensor post_attention_norm;  // [hidden]; before the MLP
 };
 
 struct BlockWeights {
@@ -203,10 +201,6 @@ WeightGroup layer_weights(const ModelConfig& config, size_t layer_idx, BlockLaye
   kv.linear = &layer.kv;
   kv.parts.erase(kv.parts.begin());
   group.matrices.insert(group.matrices.begin(), std::move(q));
-  group.vectors.push_back(
-      {&layer.input_norm, prefix + "input_layernorm.weight", config.hidden_size});
-  group.vectors.push_back(
-      {&layer.post_attention_norm, prefix + "post_attention_layernorm.weight", config.hidden_size});
   return group;
 }
 
@@ -303,7 +297,7 @@ void BlockModel::project(const BlockLayer& layer, int64_t num_tokens) {
 
 Status BlockModel::forward(const StepInput& input) {
   const int64_t num_tokens = input.num_tokens;
-  begin_step(input, 1.0F);
+  begin_step(input);
   for (size_t i = 0; i < weights_.layers.size(); ++i) {
     const BlockLayer& layer = weights_.layers[i];
     if (i == 0) {
@@ -314,7 +308,7 @@ Status BlockModel::forward(const StepInput& input) {
     project(layer, num_tokens);
     QUIRE_RETURN_IF_ERROR(attend(i, layer, input));
     project_output(layer, num_tokens);
-    mlp(layer, norm_of_sum(layer.post_attention_norm, num_tokens));
+    mlp(layer, norm_of_sum(layer.mlp_norm, num_tokens));
   }
   return {};
 }
