@@ -524,6 +524,7 @@ class ThreadCollectives final : public Collectives {
   };
   ThreadCollectives(Rendezvous& rendezvous, size_t rank) : rendezvous_(rendezvous), rank_(rank) {}
 
+  int num_ranks() const override { return static_cast<int>(rendezvous_.parts.size()); }
   void all_reduce(TensorView x) override {
     rendezvous_.parts[rank_] = x;
     rendezvous_.barrier.arrive_and_wait();
