@@ -499,6 +499,28 @@ WeightScheme scheme_of(const std::optional<WeightFormat>& format, DType stored) 
   return format->at_load || stored == quantized ? format->scheme : WeightScheme{.values = stored};
 }
 
+std::optional<RowAxis> row_axis(std::string_view suffix,
+                                const std::optional<WeightFormat>& format) {
+  if (suffix == ".bias") return RowAxis{0};
+  if (!format || format->at_load) {
+    return suffix == ".weight" ? std::optional(RowAxis{0}) : std::nullopt;
+  }
+  const WeightScheme& scheme = format->scheme;
+  const PackedNames names = packed_names(format->packing);
+  const PackedRows rows = packed_rows(format->packing, scheme);
+  const int64_t per_scale = scheme.scales == ScaleLayout::kBlocks ? scheme.block_rows : 1;
+  const auto of_scales = [&](int64_t rows_per_element) {
+    return scheme.scales == ScaleLayout::kTensor ? RowAxis() : RowAxis{rows.axis, rows_per_element};
+  };
+  if (suffix == names.values) return RowAxis{rows.axis, rows.per_value};
+  if (suffix == format->scales_suffix) return of_scales(per_scale);
+  if (suffix == names.zeros) return of_scales(per_scale * rows.per_zero_point);
+  if (suffix == names.groups || suffix == format->input_scale_suffix) return RowAxis();
+  if (suffix == names.shape) return RowAxis{{}, 1, true};
+  // A matrix that was left unquantized.
+  return suffix == ".weight" ? std::optional(RowAxis{0}) : std::nullopt;
+}
+
 std::span<const std::string_view> key_scale_names() {
   static constexpr std::array<std::string_view, 4> kNames = {"k_scale", "k_proj.k_scale",
                                                              "k_proj.output_scale", "kv_scale"};
