@@ -7,6 +7,8 @@
 #include <map>
 
 #include "base/file.h"
+#include "base/json.h"
+#include "model/config_fields.h"
 #include "model/decoder.h"
 #include "model/model_loader.h"
 #include "support/shared_data.h"
@@ -343,6 +345,63 @@ TEST(ModelConfig, AKeyHasOneValue) {
             "[config] config.json: rope_scaling.\"factor\"; got it twice, expected one value");
   EXPECT_EQ(parse_generation_config(R"({"top_p":0.5,"top_p":0.9})", "g.json").status().message(),
             "[config] g.json: \"top_p\"; got it twice, expected one value");
+}
+
+TEST(ConfigFields, AFieldMayHaveSeveralSpellings) {
+  const auto read = [](std::string_view json, const auto& body) {
+    const JsonDocument document = JsonDocument::parse(json, "c.json").value();
+    ConfigFields fields(root_object(document, "c.json").value(), "c.json");
+    fields.add_spellings("num_experts", {"num_local_experts", "moe_num_experts"});
+    fields.add_spellings("rope_scaling", {"rope_parameters"});
+    body(fields);
+    return fields.status().message();
+  };
+  const auto num_experts = [&](std::string_view json) {
+    int number = 0;
+    EXPECT_EQ(read(json,
+                   [&](ConfigFields& fields) {
+                     EXPECT_TRUE(fields.has("num_experts"));
+                     number = fields.integer("num_experts", 1, 64);
+                     fields.expect_only({"num_experts"});
+                   }),
+              "");
+    return number;
+  };
+  EXPECT_EQ(num_experts(R"({"num_experts":8})"), 8);
+  EXPECT_EQ(num_experts(R"({"moe_num_experts":8})"), 8);
+  EXPECT_EQ(num_experts(R"({"num_experts":null,"num_local_experts":8})"), 8);
+  EXPECT_EQ(num_experts(R"({"num_experts":8,"num_local_experts":8.0})"), 8) << "they agree";
+  const auto read_all = [](ConfigFields& fields) {
+    fields.integer("num_experts", 1, 64);
+    if (auto rope = fields.object("rope_scaling")) {
+      rope->number("factor", 1, 2);
+      fields.keep(rope->status());
+    }
+  };
+  EXPECT_EQ(read(R"({"num_experts":8,"moe_num_experts":16})", read_all),
+            "[config] c.json: moe_num_experts; got \"16\" beside num_experts \"8\", expected the "
+            "same value in both");
+  EXPECT_EQ(read(R"({"num_local_experts":8,"moe_num_experts":16})", read_all),
+            "[config] c.json: moe_num_experts; got \"16\" beside num_local_experts \"8\", expected "
+            "the same value in both");
+  EXPECT_EQ(read(R"({"num_local_experts":0})", read_all),
+            "[config] c.json: num_local_experts; got \"0\", expected a whole number from 1 to 64");
+  EXPECT_EQ(read("{}", read_all),
+            "[config] c.json: num_experts; got nothing, expected a whole number from 1 to 64");
+  EXPECT_EQ(read(R"({"num_experts":8,"rope_parameters":{"factor":3}})", read_all),
+            "[config] c.json: rope_parameters.factor; got \"3\", expected a number from 1 to 2");
+  EXPECT_TRUE(read(R"({"num_experts":null})", [](ConfigFields& fields) {
+                EXPECT_TRUE(fields.mentions("num_experts"));
+                EXPECT_FALSE(fields.has("num_experts"));
+              }).empty());
+}
+
+TEST(ModelConfig, TypesOfWeightsAreReadInBothSpellings) {
+  EXPECT_EQ(parse(R"("dtype":"float16")").value().dtype, DType::kF16);
+  EXPECT_EQ(parse(R"("torch_dtype":"float16","dtype":null)").value().dtype, DType::kF16);
+  EXPECT_THAT(error_of(R"("dtype":"int8")"), HasSubstr("dtype; got \"int8\", expected float32"));
+  EXPECT_THAT(error_of(R"("torch_dtype":"float16","dtype":"bfloat16")"),
+              HasSubstr("dtype; got the string \"bfloat16\" beside torch_dtype"));
 }
 
 TEST(ModelConfig, OtherArchitecturesAreRefusedByName) {
