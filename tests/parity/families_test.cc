@@ -1,0 +1,208 @@
+// Compares logits and greedy ids of tiny models of every family with those of transformers in
+// float64, from configurations as published and as transformers saves them.
+#include "model/families.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <thread>
+
+#include "base/thread_pool.h"
+#include "cpu/attention/simd.h"
+#include "cpu/ops/cpu_ops.h"
+#include "cpu/ops/rank_group.h"
+#include "model/config.h"
+#include "parity/golden_families.h"
+#include "support/model_harness.h"
+
+namespace quire::testing {
+namespace {
+
+constexpr float kTolerance = 1e-4F;  // of the largest logit
+
+struct FamilyCase {
+  GoldenFamily family;
+  std::string spelling;  // a key of GoldenFamily::configs
+};
+
+// The tokens whose logits predict the greedy tokens: the prompt, and all greedy ones but the last.
+std::vector<int32_t> inputs_of(const GoldenPrompt& prompt) {
+  std::vector<int32_t> inputs = prompt.ids;
+  inputs.insert(inputs.end(), prompt.following.begin(), prompt.following.end() - 1);
+  return inputs;
+}
+
+// One token per step after the prompt, and the prompt in steps of these sizes.
+std::vector<int> steps_of(const GoldenPrompt& prompt, const std::vector<int>& prompt_sizes) {
+  std::vector<int> steps;
+  auto rest = static_cast<int>(prompt.ids.size());
+  for (const int size : prompt_sizes) {
+    if (rest == 0) break;
+    steps.push_back(std::min(size, rest));
+    rest -= steps.back();
+  }
+  if (rest > 0) steps.push_back(rest);
+  steps.insert(steps.end(), prompt.following.size() - 1, 1);
+  return steps;
+}
+
+// The logits of every input of every prompt. The prompts share batches.
+Result<std::vector<std::vector<float>>> run_prompts(ModelHarness& harness, int first_seq,
+                                                    const std::vector<GoldenPrompt>& prompts,
+                                                    const std::vector<int>& prompt_sizes) {
+  std::vector<std::vector<float>> logits(prompts.size());
+  std::vector<size_t> num_done(prompts.size());
+  for (size_t step = 0;; ++step) {
+    std::vector<HarnessChunk> chunks;
+    std::vector<size_t> owners;
+    for (size_t i = 0; i < prompts.size(); ++i) {
+      const std::vector<int> steps = steps_of(prompts[i], prompt_sizes);
+      if (step >= steps.size()) continue;
+      const std::vector<int32_t> inputs = inputs_of(prompts[i]);
+      const auto begin = inputs.begin() + static_cast<std::ptrdiff_t>(num_done[i]);
+      chunks.push_back({first_seq + static_cast<int>(i), {begin, begin + steps[step]}});
+      owners.push_back(i);
+      num_done[i] += static_cast<size_t>(steps[step]);
+    }
+    if (chunks.empty()) return logits;
+    QUIRE_ASSIGN_OR_RETURN(const auto results, harness.step(chunks));
+    for (size_t i = 0; i < owners.size(); ++i) {
+      std::vector<float>& all = logits[owners[i]];
+      all.insert(all.end(), results[i].begin(), results[i].end());
+    }
+  }
+}
+
+void expect_golden(const std::vector<float>& logits, const GoldenPrompt& golden) {
+  const size_t num_inputs = inputs_of(golden).size();
+  ASSERT_EQ(logits.size() % num_inputs, 0U);
+  const auto vocab_size = static_cast<std::ptrdiff_t>(logits.size() / num_inputs);
+  const auto row = [&](size_t position) {
+    return logits.begin() + static_cast<std::ptrdiff_t>(position) * vocab_size;
+  };
+  for (const auto& [position, expected] : golden.logits) {
+    ASSERT_EQ(std::ssize(expected), vocab_size);
+    const auto got = row(static_cast<size_t>(position));
+    float largest = 0.0F;
+    float difference = 0.0F;
+    for (size_t i = 0; i < expected.size(); ++i) {
+      const float logit = got[static_cast<std::ptrdiff_t>(i)];
+      largest = std::max(largest, std::fabs(expected[i]));
+      difference =
+          std::max(difference, std::isnan(logit) ? INFINITY : std::fabs(logit - expected[i]));
+    }
+    EXPECT_LE(difference, kTolerance * largest) << "position " << position;
+  }
+  std::vector<int32_t> ids;
+  for (size_t position = golden.ids.size() - 1; position < num_inputs; ++position) {
+    const auto begin = row(position);
+    ids.push_back(static_cast<int32_t>(std::max_element(begin, begin + vocab_size) - begin));
+  }
+  EXPECT_EQ(ids, golden.following);
+}
+
+class GoldenFamilies : public ::testing::TestWithParam<FamilyCase> {
+ protected:
+  // A row of the table of families makes the test run.
+  void SetUp() override {
+    const std::string& architecture = family().architecture;
+    if (find_family(architecture) == nullptr) {
+      GTEST_SKIP() << "no family has the architecture " << architecture;
+    }
+  }
+
+  static const GoldenFamily& family() { return GetParam().family; }
+
+  static ModelLimits limits_of(const Parallel& parallel) {
+    ModelLimits limits;
+    limits.max_num_tokens = limits.max_model_len = family().max_model_len;
+    limits.max_num_logit_rows = 16;  // less than a prompt has, so that several calls are needed
+    limits.kv_dtype = DType::kF32;
+    limits.parallel = parallel;
+    return limits;
+  }
+
+  // Loads the model for one rank, and returns the logits of the prompts, once per way of cutting
+  // them into steps.
+  static Result<std::vector<std::vector<std::vector<float>>>> run(
+      Ops& ops, ThreadPool& pool, const std::vector<std::vector<int>>& cuts,
+      const Parallel& parallel = {}) {
+    const auto source = fmt::format("{}, {}", family().name, GetParam().spelling);
+    QUIRE_ASSIGN_OR_RETURN(const ModelConfig config,
+                           parse_model_config(family().configs.at(GetParam().spelling), source));
+    GeneratedWeights weights(family());
+    const ModelLimits limits = limits_of(parallel);
+    QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<Model> model,
+                           load_model(config, weights, ops, limits));
+    const std::unique_ptr<AttentionBackend> attention = make_cpu_attention(pool);
+    ModelHarness harness(*model, *attention, limits);
+    std::vector<std::vector<std::vector<float>>> all;
+    for (size_t i = 0; i < cuts.size(); ++i) {
+      const int first_seq = static_cast<int>(i * family().prompts.size());
+      QUIRE_ASSIGN_OR_RETURN(auto logits,
+                             run_prompts(harness, first_seq, family().prompts, cuts[i]));
+      all.push_back(std::move(logits));
+    }
+    return all;
+  }
+
+  static void expect_all_golden(const std::vector<std::vector<float>>& logits) {
+    ASSERT_EQ(logits.size(), family().prompts.size());
+    for (size_t i = 0; i < logits.size(); ++i) {
+      SCOPED_TRACE(fmt::format("prompt {}", i));
+      expect_golden(logits[i], family().prompts[i]);
+    }
+  }
+};
+
+TEST_P(GoldenFamilies, AgreeInOneStepAndInChunks) {
+  ThreadPool pool(2);
+  const auto ops = make_cpu_ops(pool, {.use_amx = false, .use_avx512_bf16 = false});
+  const auto all = run(*ops, pool, {{}, {7, 1, 1, 16, 2, 1}});
+  ASSERT_TRUE(all.ok()) << all.status().message();
+  expect_all_golden(all.value().at(0));
+  EXPECT_EQ(all.value().at(1), all.value().at(0)) << "the chunks change the logits";
+}
+
+TEST_P(GoldenFamilies, AgreeOnTwoRanks) {
+  constexpr int kNumRanks = 2;
+  RankGroup group(kNumRanks);
+  std::vector<std::vector<std::vector<float>>> logits(kNumRanks);
+  std::vector<Status> statuses(kNumRanks);
+  std::vector<std::thread> ranks;
+  for (int rank = 0; rank < kNumRanks; ++rank) {
+    ranks.emplace_back([&group, &logits, &statuses, rank] {
+      ThreadPool pool(1);
+      const auto ops = make_cpu_ops(
+          pool, {.use_amx = false, .use_avx512_bf16 = false, .ranks = &group, .rank = rank});
+      auto all = run(*ops, pool, {{}}, {rank, kNumRanks});
+      const auto idx = static_cast<size_t>(rank);
+      statuses[idx] = group.join(all.status());
+      if (all.ok()) logits[idx] = std::move(all).value().front();
+    });
+  }
+  for (std::thread& rank : ranks) rank.join();
+  for (size_t rank = 0; rank < kNumRanks; ++rank) {
+    SCOPED_TRACE(fmt::format("rank {}", rank));
+    ASSERT_TRUE(statuses[rank].ok()) << statuses[rank].message();
+    expect_all_golden(logits[rank]);
+  }
+}
+
+std::vector<FamilyCase> family_cases() {
+  std::vector<FamilyCase> cases;
+  for (const GoldenFamily& family : read_golden_families()) {
+    for (const auto& config : family.configs) cases.push_back({family, config.first});
+  }
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, GoldenFamilies, ::testing::ValuesIn(family_cases()),
+                         [](const auto& test) {
+                           return test.param.family.name + "_" + test.param.spelling;
+                         });
+
+}  // namespace
+}  // namespace quire::testing
