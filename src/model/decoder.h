@@ -88,7 +88,7 @@ struct DecoderWidths {
   int64_t scratch() const { return std::max(attention, 3 * intermediate); }
 };
 
-class DecoderModel : public virtual Model {
+class DecoderModel : public Model {
  public:
   const ModelConfig& config() const final { return config_; }
   const std::vector<KvGroup>& kv_groups() const final { return kv_groups_; }

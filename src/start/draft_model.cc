@@ -78,7 +78,7 @@ class TapReadingDraftModel : public DraftModel {
   }
 };
 
-// The model is a DraftHead.
+// The model has a draft_head().
 class HeadDraftModel : public TapReadingDraftModel {
  public:
   int num_tokens_ahead() const final { return 1; }
@@ -97,9 +97,7 @@ class Eagle3DraftModel final : public HeadDraftModel {
   }
   Result<std::unique_ptr<Model>> load(const Model& target, Ops& ops, const ModelLimits& limits,
                                       const LoadOptions& options) override {
-    QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<DraftHead> head,
-                           load_eagle3(config(), target, weights(), ops, limits, options));
-    return std::unique_ptr<Model>(std::move(head));
+    return load_eagle3(config(), target, weights(), ops, limits, options);
   }
   std::vector<TensorSpec> tensors() const override { return list_eagle3_tensors(config()); }
 
@@ -125,9 +123,7 @@ class MtpDraftModel final : public HeadDraftModel {
   }
   Result<std::unique_ptr<Model>> load(const Model& target, Ops& ops, const ModelLimits& limits,
                                       const LoadOptions& options) override {
-    QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<DraftHead> head,
-                           load_mtp(config(), target, weights(), ops, limits, options));
-    return std::unique_ptr<Model>(std::move(head));
+    return load_mtp(config(), target, weights(), ops, limits, options);
   }
   std::vector<TensorSpec> tensors() const override { return list_mtp_tensors(config()); }
 
@@ -170,9 +166,7 @@ class BlockDraftModel final : public TapReadingDraftModel {
   }
   Result<std::unique_ptr<Model>> load(const Model& target, Ops& ops, const ModelLimits& limits,
                                       const LoadOptions& options) override {
-    QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<BlockHead> head,
-                           load_dflash(config(), target, weights(), ops, limits, options));
-    return std::unique_ptr<Model>(std::move(head));
+    return load_dflash(config(), target, weights(), ops, limits, options);
   }
   std::vector<TensorSpec> tensors() const override { return list_dflash_tensors(config()); }
 

@@ -240,7 +240,7 @@ WeightList list_dflash_weights(const ModelConfig& config, BlockWeights& weights)
 
 // ---- The model
 
-class BlockModel final : public BlockHead, public DecoderModel {
+class BlockModel final : public DecoderModel, public BlockHead {
  public:
   BlockModel(const ModelConfig& config, const ModelLimits& limits, Ops& ops, BlockWeights weights,
              std::vector<int32_t> target_ids)
@@ -253,6 +253,7 @@ class BlockModel final : public BlockHead, public DecoderModel {
         target_ids_(std::move(target_ids)) {}
 
   Status allocate();
+  BlockHead* block_head() override { return this; }
   Status forward(const StepInput& input) override;
   void combine(TensorView taps, TensorView out) override;
   std::span<const int32_t> target_ids() const override { return target_ids_; }
@@ -421,10 +422,9 @@ int64_t dflash_activation_bytes(const ModelConfig& drafter, const ModelLimits& l
       .get();
 }
 
-Result<std::unique_ptr<BlockHead>> load_dflash(const ModelConfig& drafter, const Model& target,
-                                               WeightSource& source, Ops& ops,
-                                               const ModelLimits& limits,
-                                               const LoadOptions& options) {
+Result<std::unique_ptr<Model>> load_dflash(const ModelConfig& drafter, const Model& target,
+                                           WeightSource& source, Ops& ops,
+                                           const ModelLimits& limits, const LoadOptions& options) {
   const DFlashConfig& config = dflash_config(drafter);
   QUIRE_RETURN_IF_ERROR(check_dflash(drafter, target.config()));
   QUIRE_RETURN_IF_ERROR(check_shards(drafter, limits.parallel));
@@ -438,7 +438,7 @@ Result<std::unique_ptr<BlockHead>> load_dflash(const ModelConfig& drafter, const
   auto model =
       std::make_unique<BlockModel>(drafter, own, ops, std::move(weights), std::move(target_ids));
   QUIRE_RETURN_IF_ERROR(model->allocate());
-  return std::unique_ptr<BlockHead>(std::move(model));
+  return std::unique_ptr<Model>(std::move(model));
 }
 
 }  // namespace quire

@@ -171,7 +171,7 @@ WeightList list_eagle3_weights(const ModelConfig& head, HeadWeights& weights) {
   return list;
 }
 
-class Eagle3Head final : public DraftHead, public DecoderModel {
+class Eagle3Head final : public DecoderModel, public DraftHead {
  public:
   Eagle3Head(const ModelConfig& head, const ModelLimits& limits, Ops& ops, HeadWeights weights,
              std::vector<int32_t> target_ids)
@@ -185,6 +185,7 @@ class Eagle3Head final : public DraftHead, public DecoderModel {
         target_ids_(std::move(target_ids)) {}
 
   Status allocate();
+  DraftHead* draft_head() override { return this; }
   Status forward(const StepInput& input) override;
   Status write_context(const StepInput& input) override;
   bool context_attends() const override { return layers_.size() > 1; }
@@ -375,10 +376,9 @@ int64_t eagle3_activation_bytes(const ModelConfig& head, const ModelLimits& limi
   return (inputs + decoder_activation_bytes(head, own, ops)).get();
 }
 
-Result<std::unique_ptr<DraftHead>> load_eagle3(const ModelConfig& head, const Model& target,
-                                               WeightSource& source, Ops& ops,
-                                               const ModelLimits& limits,
-                                               const LoadOptions& options) {
+Result<std::unique_ptr<Model>> load_eagle3(const ModelConfig& head, const Model& target,
+                                           WeightSource& source, Ops& ops,
+                                           const ModelLimits& limits, const LoadOptions& options) {
   const Eagle3Config& eagle = eagle3_config(head);
   QUIRE_RETURN_IF_ERROR(check_eagle3(head, target.config()));
   QUIRE_RETURN_IF_ERROR(check_shards(head, limits.parallel));
@@ -392,7 +392,7 @@ Result<std::unique_ptr<DraftHead>> load_eagle3(const ModelConfig& head, const Mo
   auto model =
       std::make_unique<Eagle3Head>(head, own, ops, std::move(weights), std::move(target_ids));
   QUIRE_RETURN_IF_ERROR(model->allocate());
-  return std::unique_ptr<DraftHead>(std::move(model));
+  return std::unique_ptr<Model>(std::move(model));
 }
 
 }  // namespace quire

@@ -40,7 +40,7 @@ WeightList list_mtp_weights(const ModelConfig& head, MtpWeights& weights) {
   return list;
 }
 
-class MtpHead final : public DraftHead, public DecoderModel {
+class MtpHead final : public DecoderModel, public DraftHead {
  public:
   MtpHead(const ModelConfig& head, const ModelLimits& limits, Ops& ops, DecoderEnds ends,
           MtpWeights weights)
@@ -50,6 +50,7 @@ class MtpHead final : public DraftHead, public DecoderModel {
         weights_(std::move(weights)) {}
 
   Status allocate();
+  DraftHead* draft_head() override { return this; }
   Status forward(const StepInput& input) override;
   Status write_context(const StepInput& input) override;
   void combine(TensorView taps, TensorView out) override;
@@ -166,9 +167,9 @@ int64_t mtp_activation_bytes(const ModelConfig& head, const ModelLimits& limits,
   return (pairs + decoder_activation_bytes(head, own, ops)).get();
 }
 
-Result<std::unique_ptr<DraftHead>> load_mtp(const ModelConfig& head, const Model& target,
-                                            WeightSource& source, Ops& ops,
-                                            const ModelLimits& limits, const LoadOptions& options) {
+Result<std::unique_ptr<Model>> load_mtp(const ModelConfig& head, const Model& target,
+                                        WeightSource& source, Ops& ops, const ModelLimits& limits,
+                                        const LoadOptions& options) {
   QUIRE_RETURN_IF_ERROR(check_shards(head, limits.parallel));
   MtpWeights weights;
   QUIRE_RETURN_IF_ERROR(load_weights(list_mtp_weights(head, weights), head.architecture, source,
@@ -181,7 +182,7 @@ Result<std::unique_ptr<DraftHead>> load_mtp(const ModelConfig& head, const Model
   own.tapped_layers.clear();
   auto model = std::make_unique<MtpHead>(head, own, ops, std::move(ends), std::move(weights));
   QUIRE_RETURN_IF_ERROR(model->allocate());
-  return std::unique_ptr<DraftHead>(std::move(model));
+  return std::unique_ptr<Model>(std::move(model));
 }
 
 }  // namespace quire
