@@ -23,15 +23,19 @@ const FamilyTraits* find_headless_family(std::string_view architecture) {
   constexpr std::string_view kSuffix = "Model";
   if (!architecture.ends_with(kSuffix)) return nullptr;
   architecture.remove_suffix(kSuffix.size());
-  return find_family(std::string(architecture) + "ForCausalLM");
+  return find_family(std::string(architecture) + "ForCausalLM", {});
 }
 
 Result<const FamilyTraits*> read_family(ConfigFields& fields, std::string_view source,
                                        ModelConfig& config) {
   const std::vector<std::string> architectures = fields.texts("architectures", 16);
+  std::string text_type;
+  if (auto text = fields.object("text_config")) {
+    text_type = text->optional_text("model_type").value_or("");
+  }
   QUIRE_RETURN_IF_ERROR(fields.status());
   for (const std::string& architecture : architectures) {
-    if (const FamilyTraits* family = find_family(architecture)) return family;
+    if (const FamilyTraits* family = find_family(architecture, text_type)) return family;
     if (const FamilyTraits* family = find_headless_family(architecture)) {
       config.is_headless = true;
       return family;
@@ -59,11 +63,11 @@ Result<ModelConfig> parse_model_config(std::string_view json, std::string_view s
   QUIRE_ASSIGN_OR_RETURN(const FamilyTraits* const family, read_family(fields, source, config));
   config.architecture = family->architecture;
   std::optional<ConfigFields> text;
-  if (family->nests_text) {
-    text = fields.object("text_config");
-    if (!text) fields.fail("text_config", "nothing", "an object");
-    QUIRE_RETURN_IF_ERROR(fields.status());
+  if (family->place != FieldsPlace::kRoot) text = fields.object("text_config");
+  if (family->place == FieldsPlace::kTextConfig && !text) {
+    fields.fail("text_config", "nothing", "an object");
   }
+  QUIRE_RETURN_IF_ERROR(fields.status());
   ConfigFields& decoder = text ? *text : fields;
   // Files differ in where they have the fields that both objects may have.
   const auto holder_of = [&](std::string_view key) -> ConfigFields& {

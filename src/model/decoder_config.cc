@@ -22,8 +22,9 @@ constexpr int kMaxVocabSize = 1 << 23;
 constexpr int kMaxPositions = 1 << 28;
 
 std::optional<RopeType> parse_rope_type(std::string_view name) {
-  constexpr std::array<std::pair<std::string_view, RopeType>, 8> kTypes = {{
+  constexpr std::array<std::pair<std::string_view, RopeType>, 9> kTypes = {{
       {"default", RopeType::kDefault},
+      {"mrope", RopeType::kDefault},  // of a text, every part of a position is the same number
       {"linear", RopeType::kLinear},
       {"dynamic", RopeType::kDynamic},
       {"llama3", RopeType::kLlama3},
@@ -78,7 +79,7 @@ void read_rope_scaling(ConfigFields& fields, int max_position_embeddings, RopeCo
   }
   const std::string old_spelling = fields.optional_text("type").value_or("default");
   const std::string type = fields.optional_text("rope_type").value_or(old_spelling);
-  if (fields.has("type") && old_spelling != type) {
+  if (fields.has("type") && parse_rope_type(old_spelling) != parse_rope_type(type)) {
     fields.fail("rope_type",
                 fmt::format("{} beside type {}", quote_name(type), quote_name(old_spelling)),
                 "the same type in both");
@@ -100,6 +101,9 @@ void read_rope_scaling(ConfigFields& fields, int max_position_embeddings, RopeCo
                          ? rope.original_max_position_embeddings
                          : max_position_embeddings);
   rope.factor = read_factor(fields, rope, max_position_embeddings);
+  if (rope.type == RopeType::kDynamic && fields.number("alpha", 0.0, 1e9, 0.0) > 0.0) {
+    rope.ntk_alpha = fields.number("alpha", 0.0, 1e9, 0.0);
+  }
   if (rope.type == RopeType::kLlama3) read_llama3(fields, rope);
   if (rope.type == RopeType::kYarn) read_yarn(fields, rope);
   if (rope.type == RopeType::kLongRope) read_longrope(fields, rope);

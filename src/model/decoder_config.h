@@ -56,6 +56,7 @@ struct DecoderConfig : FamilyConfig {
   // it, which no norm sees, so that a sub-layer's output is added as it is.
   double residual_scale = 1.0;
   bool tie_word_embeddings = false;
+  bool assumes_tie = false;  // config.json does not say it: a stored lm_head means false
   bool qkv_bias = false;
   bool o_bias = false;
   bool mlp_bias = false;
@@ -69,10 +70,7 @@ struct DecoderConfig : FamilyConfig {
   std::vector<int> layer_ropes;    // [num_layers], indices into ropes
   std::optional<MlaConfig> mla;    // absent: grouped-query attention
   std::optional<MoeConfig> moe;    // absent: every layer is dense
-  int num_mtp_layers = 0;          // of the checkpoint, beside the decoder's (model/mtp)
-  std::string_view prefix = "model.";  // of the decoder's tensors
-  // Names of tensors that are in the checkpoint and not of the decoder, by their beginning.
-  std::vector<std::string> ignored_prefixes;
+  int num_mtp_layers = 0;          // beside the decoder's, that method mtp drafts with (model/mtp)
 };
 
 const DecoderConfig& decoder_config(const ModelConfig& config);

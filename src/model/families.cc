@@ -1,11 +1,9 @@
 #include "model/families.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
-#include <ranges>
 
 #include "model/family_readers.h"
 #include "model/mla.h"
@@ -18,11 +16,32 @@ constexpr NormNames kNormsAroundSublayers = {.attention_input = "input_layernorm
                                              .attention_output = "post_attention_layernorm",
                                              .mlp_input = "pre_feedforward_layernorm",
                                              .mlp_output = "post_feedforward_layernorm"};
+constexpr NormNames kGlm4Norms = {.attention_input = "input_layernorm",
+                                  .attention_output = "post_self_attn_layernorm",
+                                  .mlp_input = "post_attention_layernorm",
+                                  .mlp_output = "post_mlp_layernorm"};
 constexpr NormNames kOutputNorms = {.attention_output = "post_attention_layernorm",
                                     .mlp_output = "post_feedforward_layernorm"};
 
 constexpr Switch kAttentionBias = {false, "attention_bias"};
 constexpr Switch kMlpBias = {false, "mlp_bias"};
+constexpr Switch kUseBias = {false, "use_bias"};
+
+constexpr NamePair kMiniMaxNames[] = {
+    {"block_sparse_moe.e_score_correction_bias", "mlp.gate.e_score_correction_bias"},
+    {"mlp.e_score_correction_bias", "mlp.gate.e_score_correction_bias"},
+    {"block_sparse_moe", "mlp"},
+    {"w1", "gate_proj"},
+    {"w2", "down_proj"},
+    {"w3", "up_proj"}};
+constexpr NamePair kHunyuanNames[] = {{"query_layernorm", "q_norm"}, {"key_layernorm", "k_norm"}};
+constexpr NamePair kHy3Names[] = {
+    {"mlp.router.gate", "mlp.gate"},
+    {"mlp.expert_bias", "mlp.gate.e_score_correction_bias"},
+    {"mlp.e_score_correction_bias", "mlp.gate.e_score_correction_bias"},
+    {"mlp.shared_mlp", "mlp.shared_experts"}};
+// transformers 5.24 saves the layers as blocks, as it names those of the vision tower.
+constexpr NamePair kKimiNames[] = {{"language_model.model.blocks", "model.layers"}};
 
 constexpr FamilyTraits kLlama = {.architecture = "LlamaForCausalLM",
                                  .qkv_bias = kAttentionBias,
@@ -83,27 +102,49 @@ constexpr FamilyTraits kGemma3 = {.architecture = "Gemma3ForCausalLM",
                                   .window_theta = 1e4,
                                   .read_own = read_gemma3};
 
-// The family as the text model of an architecture that also takes images.
-constexpr FamilyTraits nested(FamilyTraits traits, std::string_view architecture,
-                              std::string_view prefix) {
+constexpr FamilyTraits kMistral = {.architecture = "MistralForCausalLM",
+                                   .windows = WindowRule::kEveryLayer,
+                                   .window = 4096};
+constexpr FamilyTraits kMinistral3 = {.architecture = "Ministral3ForCausalLM",
+                                      .sizes = {.head_dim = 128, .rms_norm_eps = 1e-5},
+                                      .windows = WindowRule::kEveryLayer,
+                                      .read_own = read_ministral3};
+constexpr FamilyTraits kQwen3Moe = {.architecture = "Qwen3MoeForCausalLM",
+                                    .qk_norm = QkNorm::kPerHead,
+                                    .qkv_bias = kAttentionBias,
+                                    .o_bias = kAttentionBias,
+                                    .read_moe = read_qwen3_moe};
+constexpr FamilyTraits kQwen3Vl = {.sizes = {.head_dim = 128},
+                                   .qk_norm = QkNorm::kPerHead,
+                                   .qkv_bias = kAttentionBias,
+                                   .o_bias = kAttentionBias,
+                                   .theta = 5e5};
+constexpr FamilyTraits kQwen3VlMoe = {.qk_norm = QkNorm::kPerHead,
+                                      .qkv_bias = kAttentionBias,
+                                      .o_bias = kAttentionBias,
+                                      .theta = 5e5,
+                                      .read_moe = read_qwen3_vl_moe};
+constexpr FamilyTraits kKimi = {.sizes = {.head_dim = kHeadDimOfMla},
+                                .ties_embeddings = true,
+                                .renames = kKimiNames,
+                                .read_mla = read_deepseek_mla,
+                                .read_moe = read_deepseek_v3_moe};
+
+// The family as the decoder of an architecture that also takes images.
+constexpr FamilyTraits within(std::string_view architecture, FamilyTraits traits,
+                              std::string_view text_type = {}) {
   traits.architecture = architecture;
-  traits.nests_text = true;
-  traits.prefix = prefix;
+  traits.place = FieldsPlace::kTextConfig;
+  traits.text_type = text_type;
   return traits;
 }
 
 constexpr std::array kFamilies = {
     kLlama,
-    FamilyTraits{.architecture = "MistralForCausalLM",
-                 .windows = WindowRule::kEveryLayer,
-                 .window = 4096},
+    kMistral,
     kQwen2,
     kQwen3,
-    FamilyTraits{.architecture = "Qwen3MoeForCausalLM",
-                 .qk_norm = QkNorm::kPerHead,
-                 .qkv_bias = kAttentionBias,
-                 .o_bias = kAttentionBias,
-                 .read_moe = read_qwen3_moe},
+    kQwen3Moe,
     FamilyTraits{.architecture = "MixtralForCausalLM",
                  .windows = WindowRule::kEveryLayer,
                  .theta = 1e6,
@@ -120,18 +161,144 @@ constexpr std::array kFamilies = {
                  .mtp = MtpLayers::kOfMiMo},
     kGemma2,
     kGemma3,
-    nested(kGemma3, "Gemma3ForConditionalGeneration", "language_model.model."),
+    within("Gemma3ForConditionalGeneration", kGemma3),
+    within("Qwen3VLForConditionalGeneration", kQwen3Vl),
+    within("Qwen3VLMoeForConditionalGeneration", kQwen3VlMoe),
+    FamilyTraits{.architecture = "Qwen2_5_VLForConditionalGeneration",
+                 .place = FieldsPlace::kTextConfigOrRoot,
+                 .sizes = {.rms_norm_eps = 1e-5},
+                 .qkv_bias = kYes,
+                 .windows = WindowRule::kFromLayerUp,
+                 .window = 4096,
+                 .theta = 1e6},
+    kMinistral3,
+    within("Mistral3ForConditionalGeneration", kMinistral3, "ministral3"),
+    within("Mistral3ForConditionalGeneration", kMistral, "mistral"),
+    FamilyTraits{.architecture = "Phi3ForCausalLM",
+                 .sizes = {.rms_norm_eps = 1e-5},
+                 .windows = WindowRule::kEveryLayer,
+                 .fuses_qkv = true,
+                 .fuses_gate_up = true},
+    FamilyTraits{.architecture = "Glm4MoeForCausalLM",
+                 .sizes = {.rms_norm_eps = 1e-5},
+                 .qk_norm = QkNorm::kPerHead,
+                 .qk_norm_key = "use_qk_norm",
+                 .qkv_bias = kAttentionBias,
+                 .rotated_part = 0.5,
+                 .mtp = MtpLayers::kNextNumbers,
+                 .num_mtp_layers = 1,
+                 .read_moe = read_glm4_moe},
+    FamilyTraits{.architecture = "Glm4MoeLiteForCausalLM",
+                 .sizes = {.head_dim = kHeadDimOfMla, .rms_norm_eps = 1e-5},
+                 .mtp = MtpLayers::kNextNumbers,
+                 .read_mla = read_deepseek_mla,
+                 .read_moe = read_glm4_moe_lite},
+    FamilyTraits{.architecture = "MiniMaxM2ForCausalLM",
+                 .sizes = {.head_dim = 128},
+                 .qk_norm = QkNorm::kWholeWidth,
+                 .theta = 5e6,
+                 .renames = kMiniMaxNames,
+                 .read_moe = read_minimax_m2_moe},
+    FamilyTraits{.architecture = "Olmo2ForCausalLM",
+                 .sizes = {.rms_norm_eps = 1e-5},
+                 .norms = kOutputNorms,
+                 .qk_norm = QkNorm::kWholeWidth,
+                 .qkv_bias = kAttentionBias,
+                 .o_bias = kAttentionBias},
+    FamilyTraits{.architecture = "Olmo3ForCausalLM",
+                 .sizes = {.rms_norm_eps = 1e-5},
+                 .norms = kOutputNorms,
+                 .qk_norm = QkNorm::kWholeWidth,
+                 .qkv_bias = kAttentionBias,
+                 .o_bias = kAttentionBias,
+                 .windows = WindowRule::kByLayerType,
+                 .window = 4096,
+                 .window_pattern = 4,
+                 .ropes = RopeRule::kByLayerType,
+                 .theta = 5e5},
+    FamilyTraits{.architecture = "SmolLM3ForCausalLM",
+                 .sizes = {.num_kv_heads = 4},
+                 .qkv_bias = kAttentionBias,
+                 .o_bias = kAttentionBias,
+                 .mlp_bias = kMlpBias,
+                 .ties_embeddings = true,
+                 .ropes = RopeRule::kAllButListed,
+                 .theta = 2e6,
+                 .read_own = read_smollm3},
+    FamilyTraits{.architecture = "SeedOssForCausalLM",
+                 .sizes = {.num_kv_heads = 8, .head_dim = 128},
+                 .qkv_bias = {true, "attention_bias"},
+                 .o_bias = {false, "attention_out_bias"},
+                 .mlp_bias = kMlpBias},
+    FamilyTraits{.architecture = "GraniteForCausalLM",
+                 .qkv_bias = kAttentionBias,
+                 .o_bias = kAttentionBias,
+                 .mlp_bias = kMlpBias,
+                 .has_multipliers = true},
+    FamilyTraits{.architecture = "KimiK2ForCausalLM",
+                 .sizes = {.head_dim = kHeadDimOfMla},
+                 .mtp = MtpLayers::kNextNumbers,
+                 .read_mla = read_deepseek_mla,
+                 .read_moe = read_deepseek_v3_moe},
+    within("KimiK25ForConditionalGeneration", kKimi),
+    within("Kimi_K25ForConditionalGeneration", kKimi),
+    FamilyTraits{.architecture = "Glm4ForCausalLM",
+                 .sizes = {.num_kv_heads = 2, .head_dim = 128, .rms_norm_eps = 1.5625e-7},
+                 .norms = kGlm4Norms,
+                 .qkv_bias = {true, "attention_bias"},
+                 .rotated_part = 0.5,
+                 .rotary_pairs = RotaryPairs::kNeighbours,
+                 .fuses_gate_up = true},
+    FamilyTraits{.architecture = "HunYuanDenseV1ForCausalLM",
+                 .sizes = {.rms_norm_eps = 1e-5},
+                 .qk_norm = QkNorm::kRotatedHeads,
+                 .qkv_bias = kAttentionBias,
+                 .o_bias = kAttentionBias,
+                 .renames = kHunyuanNames},
+    FamilyTraits{.architecture = "HYV3ForCausalLM",
+                 .sizes = {.num_kv_heads = 8, .head_dim = 128, .rms_norm_eps = 1e-5},
+                 .qk_norm = QkNorm::kPerHead,
+                 .qkv_bias = kAttentionBias,
+                 .o_bias = kAttentionBias,
+                 .theta = 11158840.0,
+                 .mtp = MtpLayers::kNextNumbers,
+                 .renames = kHy3Names,
+                 .read_moe = read_hy_v3_moe},
+    FamilyTraits{.architecture = "Ernie4_5ForCausalLM",
+                 .sizes = {.num_kv_heads = 2, .head_dim = 128, .rms_norm_eps = 1e-5},
+                 .qkv_bias = kUseBias,
+                 .o_bias = kUseBias,
+                 .mlp_bias = kUseBias,
+                 .ties_embeddings = true,
+                 .theta = 5e5,
+                 .rotary_pairs = RotaryPairs::kNeighbours},
+    FamilyTraits{.architecture = "Exaone4ForCausalLM",
+                 .sizes = {.rms_norm_eps = 1e-5},
+                 .norms = kOutputNorms,
+                 .qk_norm = QkNorm::kPerHead,
+                 .windows = WindowRule::kByLayerType,
+                 .window = 4096,
+                 .window_pattern = 4,
+                 .ropes = RopeRule::kWindowsOnly},
 };
 
 }  // namespace
 
-const FamilyTraits* find_family(std::string_view architecture) {
-  const auto found = std::ranges::find(kFamilies, architecture, &FamilyTraits::architecture);
+const FamilyTraits* find_family(std::string_view architecture, std::string_view text_type) {
+  const auto found = std::ranges::find_if(kFamilies, [&](const FamilyTraits& family) {
+    return family.architecture == architecture &&
+           (family.text_type.empty() || family.text_type == text_type);
+  });
   return found == kFamilies.end() ? nullptr : &*found;
 }
 
 std::string supported_architectures() {
-  return fmt::format("{}", fmt::join(kFamilies | std::views::transform(&FamilyTraits::architecture), ", "));
+  std::string names;
+  for (const FamilyTraits& family : kFamilies) {
+    if (names.find(family.architecture) != std::string::npos) continue;
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", family.architecture);
+  }
+  return names;
 }
 
 }  // namespace quire

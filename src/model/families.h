@@ -8,8 +8,9 @@
 
 namespace quire {
 
-// Returns null if the architecture is not supported.
-const FamilyTraits* find_family(std::string_view architecture);
+// The family of an architecture whose text_config has this model_type, empty: none. Returns null if
+// it is not supported.
+const FamilyTraits* find_family(std::string_view architecture, std::string_view text_type);
 // Returns "LlamaForCausalLM, MistralForCausalLM, …".
 std::string supported_architectures();
 

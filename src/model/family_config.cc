@@ -50,13 +50,15 @@ std::vector<bool> read_layers_with_window(const FamilyTraits& traits, ConfigFiel
       break;
     }
     case WindowRule::kByLayerType: {
+      // Beside the types, EXAONE-4 has a pattern of letters.
       const std::vector<std::string> types = read_layer_types(fields, num_layers);
+      by_type(types);
+      if (!types.empty()) break;
       const int pattern =
           fields.integer("sliding_window_pattern", 1, kMaxInt, traits.window_pattern);
       for (int i = 0; i < num_layers; ++i) {
         have_window[static_cast<size_t>(i)] = (i + 1) % pattern != 0;
       }
-      if (!types.empty()) by_type(types);
       break;
     }
   }
@@ -170,17 +172,69 @@ void read_multipliers(ConfigFields& fields, DecoderConfig& decoder) {
       static_cast<float>(1.0 / fields.number("logits_scaling", kMin, kMax, 1.0));
 }
 
-void read_mtp_layers(const FamilyTraits& traits, ConfigFields& fields, const ModelConfig& config,
+// Method mtp drafts with MiMo's layer. Those of the other architectures are not loaded.
+void read_mtp_layers(const FamilyTraits& traits, ConfigFields& fields, ModelConfig& config,
                      DecoderConfig& decoder) {
   if (traits.mtp == MtpLayers::kNone) return;
-  decoder.num_mtp_layers =
+  const int num_layers =
       fields.integer("num_nextn_predict_layers", 0, kMaxLayers, traits.num_mtp_layers);
-  for (int i = 0; i < decoder.num_mtp_layers; ++i) {
-    decoder.ignored_prefixes.push_back(
-        traits.mtp == MtpLayers::kOfMiMo
-            ? fmt::format("model.mtp_layers.{}.", i)
-            : fmt::format("model.layers.{}.", config.num_layers + i));
+  if (traits.mtp == MtpLayers::kOfMiMo) {
+    decoder.num_mtp_layers = num_layers;
+    return;
   }
+  for (int i = 0; i < num_layers; ++i) {
+    config.layout.ignored_prefixes.push_back(
+        fmt::format("model.layers.{}.", config.num_layers + i));
+  }
+}
+
+// Versions of transformers differ in whether the prefix of a decoder within a larger model begins
+// with "model." or with its name.
+constexpr NamePair kNamesWithinModel[] = {{"language_model.model", "model"},
+                                          {"model.language_model", "model"},
+                                          {"language_model.lm_head", "lm_head"}};
+constexpr std::string_view kOtherParts[] = {"vision_tower.", "multi_modal_projector.", "visual.",
+                                            "mm_projector."};
+
+// A family's layers of experts may be stored as two stacks of matrices.
+void add_stacks(TensorLayout& layout) {
+  layout.fused.push_back({.stored = "mlp.experts.gate_up_proj",
+                          .parts = {"mlp.experts.*.gate_proj", "mlp.experts.*.up_proj"}});
+  layout.fused.push_back(
+      {.stored = "mlp.experts.down_proj", .parts = {"mlp.experts.*.down_proj"}});
+}
+
+void set_layout(const FamilyTraits& traits, bool has_experts, TensorLayout& layout) {
+  const auto add_renames = [&](std::span<const NamePair> pairs) {
+    for (const NamePair& pair : pairs) {
+      layout.renames.push_back({std::string(pair.stored), std::string(pair.decoder)});
+    }
+  };
+  add_renames(traits.renames);
+  if (traits.place != FieldsPlace::kRoot) {
+    add_renames(kNamesWithinModel);
+    for (const std::string_view part : kOtherParts) {
+      layout.ignored_prefixes.emplace_back(part);
+      layout.ignored_prefixes.push_back(fmt::format("model.{}", part));
+    }
+  }
+  if (traits.fuses_qkv) {
+    layout.fused.push_back(
+        {.stored = "self_attn.qkv_proj",
+         .parts = {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"}});
+  }
+  if (traits.fuses_gate_up) {
+    layout.fused.push_back(
+        {.stored = "mlp.gate_up_proj", .parts = {"mlp.gate_proj", "mlp.up_proj"}});
+  }
+  if (has_experts) add_stacks(layout);
+}
+
+// Fields with several names: of families, and of versions of transformers.
+void add_spellings(ConfigFields& fields) {
+  fields.add_spellings("num_experts", {"num_local_experts", "n_routed_experts", "moe_num_experts"});
+  fields.add_spellings("num_experts_per_tok", {"moe_k"});
+  fields.add_spellings("num_nextn_predict_layers", {"num_mtp_layers"});
 }
 
 }  // namespace
@@ -189,10 +243,10 @@ std::shared_ptr<const FamilyConfig> read_family_config(const FamilyTraits& trait
                                                        ConfigFields& fields, ConfigFields& outer,
                                                        ModelConfig& config) {
   auto decoder = std::make_shared<DecoderConfig>();
+  add_spellings(fields);
   read_activation(traits, fields, *decoder);
   read_decoder_sizes(fields, traits.sizes, config, *decoder);
   if (!fields.status().ok()) return nullptr;
-  decoder->prefix = traits.prefix;
   decoder->norms = traits.norms;
   decoder->norm_addend = traits.norm_addend;
   const bool has_qk_norm = traits.qk_norm_key.empty() || fields.boolean(traits.qk_norm_key, false);
@@ -201,6 +255,7 @@ std::shared_ptr<const FamilyConfig> read_family_config(const FamilyTraits& trait
   decoder->o_bias = read_switch(traits.o_bias, fields);
   decoder->mlp_bias = read_switch(traits.mlp_bias, fields);
   decoder->tie_word_embeddings = outer.boolean("tie_word_embeddings", traits.ties_embeddings);
+  decoder->assumes_tie = decoder->tie_word_embeddings && !outer.has("tie_word_embeddings");
   read_windows(traits, fields, config, *decoder);
   read_ropes(traits, fields, config, *decoder);
   if (traits.has_multipliers) read_multipliers(fields, *decoder);
@@ -208,6 +263,7 @@ std::shared_ptr<const FamilyConfig> read_family_config(const FamilyTraits& trait
   if (traits.read_moe != nullptr) traits.read_moe(fields, config, *decoder);
   read_mtp_layers(traits, fields, config, *decoder);
   if (traits.read_own != nullptr) traits.read_own(fields, config, *decoder);
+  set_layout(traits, decoder->moe.has_value(), config.layout);
   return decoder;
 }
 

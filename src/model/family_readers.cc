@@ -31,6 +31,16 @@ void read_gemma2(ConfigFields& fields, ModelConfig& config, DecoderConfig& decod
   read_gemma(fields, 50.0, 30.0, config, decoder);
 }
 
+void read_ministral3(ConfigFields& fields, ModelConfig& /*config*/, DecoderConfig& /*decoder*/) {
+  if (fields.has("rope_parameters") || fields.has("rope_scaling")) return;
+  fields.fail("rope_parameters", "nothing", "an object");
+}
+
+// No published model has windows, which would replace the missing rotations.
+void read_smollm3(ConfigFields& fields, ModelConfig& /*config*/, DecoderConfig& /*decoder*/) {
+  require_switch(fields, "use_sliding_window", false);
+}
+
 void read_gemma3(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder) {
   if (fields.boolean("use_bidirectional_attention", false)) {
     fields.fail("use_bidirectional_attention", "true",

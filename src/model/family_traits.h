@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include "model/decoder_config.h"
@@ -44,14 +45,27 @@ enum class MtpLayers {
   kNextNumbers,  // numbered after the decoder's layers
 };
 
+// Where config.json has the decoder's fields.
+enum class FieldsPlace {
+  kRoot,
+  kTextConfig,         // the object text_config, as in models that also take images
+  kTextConfigOrRoot,  // the files of transformers 5, and older ones
+};
+
+// Rename, as a constant.
+struct NamePair {
+  std::string_view stored;
+  std::string_view decoder;
+};
+
 // Default values are those of Llama, and defaults of fields those of the architecture's
 // configuration class in transformers.
 struct FamilyTraits {
-  std::string_view architecture;  // in config.json's "architectures"
-  // The decoder's fields are in the object text_config, as in models that also take images, whose
-  // other parts are not loaded.
-  bool nests_text = false;
-  std::string_view prefix = "model.";  // of the decoder's tensors
+  std::string_view architecture = {};  // in config.json's "architectures"
+  // Everything other than the decoder of a model that also takes images is not loaded.
+  FieldsPlace place = FieldsPlace::kRoot;
+  // The model_type in text_config, if several decoders occur in the architecture; empty: only one.
+  std::string_view text_type = {};
   DecoderDefaults sizes = {};
 
   std::string_view activation_key = "hidden_act";
@@ -79,6 +93,12 @@ struct FamilyTraits {
   bool has_multipliers = false;
   MtpLayers mtp = MtpLayers::kNone;
   int num_mtp_layers = 0;  // the default of num_nextn_predict_layers
+
+  // The names of the checkpoint's tensors that differ from Llama's, and matrices that are stored as
+  // one: queries, keys and values as self_attn.qkv_proj, gate and up as mlp.gate_up_proj.
+  std::span<const NamePair> renames = {};
+  bool fuses_qkv = false;
+  bool fuses_gate_up = false;
 
   // Read DecoderConfig::mla and DecoderConfig::moe; null: grouped-query attention, and no layer is
   // a mixture of experts.

@@ -4,6 +4,7 @@
 
 #include <set>
 #include <string_view>
+#include <utility>
 
 #include "base/check.h"
 #include "base/numbers.h"
@@ -19,6 +20,26 @@ Result<std::unique_ptr<Model>> load_model(const ModelConfig& config, WeightSourc
       limits.max_num_tokens > 0 && limits.max_num_logit_rows > 0 && limits.max_model_len > 0,
       "[model] a limit is not set");
   return load_text_decoder(config, source, ops, limits, options);
+}
+
+namespace {
+
+void settle_tie(const WeightSource& checkpoint, ModelConfig& config) {
+  const DecoderConfig& decoder = decoder_config(config);
+  const bool has_head =
+      checkpoint.has("lm_head.weight") || checkpoint.has("language_model.lm_head.weight");
+  if (!decoder.assumes_tie || !has_head) return;
+  auto untied = std::make_shared<DecoderConfig>(decoder);
+  untied->tie_word_embeddings = false;
+  config.family = std::move(untied);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<WeightSource>> present_weights(std::unique_ptr<WeightSource> checkpoint,
+                                                      ModelConfig& config) {
+  settle_tie(*checkpoint, config);
+  return apply_layout(std::move(checkpoint), config.layout, list_tensors(config));
 }
 
 std::vector<TensorSpec> list_tensors(const ModelConfig& config) {

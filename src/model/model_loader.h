@@ -20,6 +20,11 @@ Result<std::unique_ptr<Model>> load_model(const ModelConfig& config, WeightSourc
                                           const ModelLimits& limits,
                                           const LoadOptions& options = {});
 
+// Presents the tensors of a checkpoint under the decoder's names, as the other functions read them.
+// If config.json does not say whether lm_head is tied to the embeddings, a stored lm_head decides.
+Result<std::unique_ptr<WeightSource>> present_weights(std::unique_ptr<WeightSource> checkpoint,
+                                                      ModelConfig& config);
+
 // The checkpoint's tensors of the configuration.
 std::vector<TensorSpec> list_tensors(const ModelConfig& config);
 

@@ -23,10 +23,12 @@ std::vector<double> plain_frequencies(double theta, int rope_dim) {
 // model's own length, otherwise the base that transformers uses at max_model_len.
 double dynamic_theta(const RopeConfig& rope, int rope_dim, int max_position_embeddings,
                      int max_model_len) {
+  const double exponent = static_cast<double>(rope_dim) / std::max(rope_dim - 2, 1);
+  if (rope.ntk_alpha > 0.0) return rope.theta * std::pow(rope.ntk_alpha, exponent);
   if (max_model_len <= max_position_embeddings || rope_dim <= 2) return rope.theta;
   const double length_ratio = static_cast<double>(max_model_len) / max_position_embeddings;
   const double scale = rope.factor * length_ratio - (rope.factor - 1.0);
-  return rope.theta * std::pow(scale, static_cast<double>(rope_dim) / (rope_dim - 2));
+  return rope.theta * std::pow(scale, exponent);
 }
 
 // Llama 3.1: long wavelengths are interpolated, short ones are kept, and wavelengths between them
@@ -106,8 +108,10 @@ int longest_context(const RopeConfig& rope, int max_position_embeddings) {
     case RopeType::kLongRope:
     case RopeType::kDivisors:
       break;
-    case RopeType::kLinear:
     case RopeType::kDynamic:
+      if (rope.ntk_alpha > 0.0) break;
+      return stretched(max_position_embeddings, rope.factor);
+    case RopeType::kLinear:
       return stretched(max_position_embeddings, rope.factor);
     case RopeType::kYarn:
       return std::max(stretched(max_position_embeddings, 1.0),

@@ -44,6 +44,8 @@ struct RopeConfig {
   std::optional<double> attention_factor;
   std::optional<double> mscale;
   std::optional<double> mscale_all_dim;
+  // dynamic: scales theta for contexts of every length, instead of by the length (Hunyuan); 0: no
+  double ntk_alpha = 0.0;
   // One per frequency. divisors: as GGUF files store the scaling of Llama 3. longrope: the first
   // list for contexts of the original length, the second for longer ones.
   std::vector<double> divisors;

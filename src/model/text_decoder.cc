@@ -12,6 +12,8 @@
 namespace quire {
 namespace {
 
+constexpr const char* kPrefix = "model.";
+
 struct DecoderWeights {
   DecoderEnds ends;
   std::vector<DecoderLayer> layers;
@@ -19,22 +21,20 @@ struct DecoderWeights {
 
 WeightList list_weights(const ModelConfig& config, DecoderWeights& weights) {
   const DecoderConfig& decoder = decoder_config(config);
-  const std::string root(decoder.prefix);
   WeightList list;
-  list.groups.push_back(embedding_weights(config, root, weights.ends));
+  list.groups.push_back(embedding_weights(config, kPrefix, weights.ends));
   weights.layers.resize(static_cast<size_t>(config.num_layers));
   for (size_t i = 0; i < weights.layers.size(); ++i) {
     DecoderLayer& layer = weights.layers[i];
-    const std::string prefix = fmt::format("{}layers.{}.", root, i);
+    const std::string prefix = fmt::format("{}layers.{}.", kPrefix, i);
     const bool has_experts = decoder.moe && decoder.moe->layers[i];
     list.groups.push_back(has_experts ? moe_layer_weights(config, prefix, layer)
                                       : decoder_layer_weights(config, prefix, layer));
   }
-  list.groups.push_back(head_weights(config, root, weights.ends));
+  list.groups.push_back(head_weights(config, kPrefix, weights.ends));
   const bool has_head = !decoder.tie_word_embeddings && !config.embeds;
   if (!has_head) list.ignored_prefixes.push_back("lm_head.weight");
-  list.ignored_prefixes.insert(list.ignored_prefixes.end(), decoder.ignored_prefixes.begin(),
-                               decoder.ignored_prefixes.end());
+  if (decoder.num_mtp_layers > 0) list.ignored_prefixes.push_back("model.mtp_layers.");
   return list;
 }
 
