@@ -190,7 +190,7 @@ void read_mtp_layers(const FamilyTraits& traits, ConfigFields& fields, ModelConf
 
 // Versions of transformers differ in whether the prefix of a decoder within a larger model begins
 // with "model." or with its name.
-constexpr NamePair kNamesWithinModel[] = {{"language_model.model", "model"},
+constexpr StoredName kNamesWithinModel[] = {{"language_model.model", "model"},
                                           {"model.language_model", "model"},
                                           {"language_model.lm_head", "lm_head"}};
 constexpr std::string_view kOtherParts[] = {"vision_tower.", "multi_modal_projector.", "visual.",
@@ -205,8 +205,8 @@ void add_stacks(TensorLayout& layout) {
 }
 
 void set_layout(const FamilyTraits& traits, bool has_experts, TensorLayout& layout) {
-  const auto add_renames = [&](std::span<const NamePair> pairs) {
-    for (const NamePair& pair : pairs) {
+  const auto add_renames = [&](std::span<const StoredName> pairs) {
+    for (const StoredName& pair : pairs) {
       layout.renames.push_back({std::string(pair.stored), std::string(pair.decoder)});
     }
   };
