@@ -11,7 +11,7 @@
 #include "model/decoder.h"
 #include "model/dflash/dflash.h"
 #include "model/eagle3/eagle3.h"
-#include "model/families.h"
+#include "model/model_loader.h"
 #include "model/mtp/mtp.h"
 #include "model/packed_integers.h"
 #include "start/embedding_modules.h"

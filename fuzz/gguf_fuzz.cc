@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/check.h"
-#include "model/families.h"
+#include "model/model_loader.h"
 #include "model/gguf/gguf_weights.h"
 #include "start/gguf_files.h"
 #include "tensor/gguf.h"
@@ -38,7 +38,7 @@ void fuzz_model(GgufModel gguf) {
   if (!config.ok()) return check_error(config.status());
   const auto weights = GgufWeights::open(std::move(gguf), *config);
   if (!weights.ok() || config->num_layers > 64) return check_error(weights.status());
-  for (const TensorSpec& spec : family_of(*config).tensors(*config)) {
+  for (const TensorSpec& spec : list_tensors(*config)) {
     if (spec.shape.num_elements() > kMaxElements) continue;
     const auto view = (*weights)->tensor(spec.name, spec.shape);
     check_error(view.status());

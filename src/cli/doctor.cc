@@ -22,7 +22,7 @@
 #include "cpu/ops/isa.h"
 #include "kv/cache_dtype.h"
 #include "model/decoder_config.h"
-#include "model/families.h"
+#include "model/model_loader.h"
 #include "platform/platform.h"
 #include "start/memory_plan.h"
 #include "start/model_files.h"

@@ -19,20 +19,24 @@ constexpr size_t kMaxEosIds = 1024;
 
 // The family of an architecture's layers without lm_head, as sentence-transformers saves embedding
 // models: "Qwen3Model" for Qwen3ForCausalLM. Null: no such family.
-const ModelFamily* find_headless_family(std::string_view architecture) {
+const FamilyTraits* find_headless_family(std::string_view architecture) {
   constexpr std::string_view kSuffix = "Model";
   if (!architecture.ends_with(kSuffix)) return nullptr;
   architecture.remove_suffix(kSuffix.size());
-  return find_family(std::string(architecture) + "ForCausalLM");
+  return find_family(std::string(architecture) + "ForCausalLM", {});
 }
 
-Result<const ModelFamily*> read_family(ConfigFields& fields, std::string_view source,
+Result<const FamilyTraits*> read_family(ConfigFields& fields, std::string_view source,
                                        ModelConfig& config) {
   const std::vector<std::string> architectures = fields.texts("architectures", 16);
+  std::string text_type;
+  if (auto text = fields.object("text_config")) {
+    text_type = text->optional_text("model_type").value_or("");
+  }
   QUIRE_RETURN_IF_ERROR(fields.status());
   for (const std::string& architecture : architectures) {
-    if (const ModelFamily* family = find_family(architecture)) return family;
-    if (const ModelFamily* family = find_headless_family(architecture)) {
+    if (const FamilyTraits* family = find_family(architecture, text_type)) return family;
+    if (const FamilyTraits* family = find_headless_family(architecture)) {
       config.is_headless = true;
       return family;
     }
@@ -56,14 +60,27 @@ Result<ModelConfig> parse_model_config(std::string_view json, std::string_view s
   QUIRE_ASSIGN_OR_RETURN(const simdjson::dom::object object, root_object(document, source));
   ConfigFields fields(object, source);
   ModelConfig config;
-  QUIRE_ASSIGN_OR_RETURN(const ModelFamily* const family, read_family(fields, source, config));
+  QUIRE_ASSIGN_OR_RETURN(const FamilyTraits* const family, read_family(fields, source, config));
   config.architecture = family->architecture;
-  config.format = read_quantization(fields, source);
-  config.family = family->parse(fields, config);
-  config.dtype = read_dtype(fields);
+  std::optional<ConfigFields> text;
+  if (family->place != FieldsPlace::kRoot) text = fields.object("text_config");
+  if (family->place == FieldsPlace::kTextConfig && !text) {
+    fields.fail("text_config", "nothing", "an object");
+  }
+  QUIRE_RETURN_IF_ERROR(fields.status());
+  ConfigFields& decoder = text ? *text : fields;
+  // Files differ in where they have the fields that both objects may have.
+  const auto holder_of = [&](std::string_view key) -> ConfigFields& {
+    return decoder.has(key) ? decoder : fields;
+  };
+  config.format = read_quantization(holder_of("quantization_config"), source);
+  config.family = read_family_config(*family, decoder, fields, config);
+  config.dtype = read_dtype(fields.has("dtype") || fields.has("torch_dtype") ? fields : decoder);
   set_dequantized_dtype(config.dtype, config.format);
-  config.bos_token_id = fields.optional_integer("bos_token_id", 0, kMaxId);
-  config.eos_token_ids = fields.integers("eos_token_id", 0, kMaxId, kMaxEosIds);
+  config.bos_token_id = holder_of("bos_token_id").optional_integer("bos_token_id", 0, kMaxId);
+  config.eos_token_ids =
+      holder_of("eos_token_id").integers("eos_token_id", 0, kMaxId, kMaxEosIds);
+  if (text) fields.keep(text->status());
   QUIRE_RETURN_IF_ERROR(fields.status());
   return config;
 }

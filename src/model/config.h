@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "model/quantization.h"
+#include "model/tensor_layout.h"
 #include "quire/status.h"
 #include "tensor/dtype.h"
 
@@ -17,7 +18,7 @@ namespace quire {
 // Upper bound of EngineConfig::max_model_len and of ModelConfig::longest_model_len.
 inline constexpr int kMaxModelLen = 1 << 24;
 
-// The part of config.json that only the model family reads.
+// The part of config.json that only the model's own code reads.
 struct FamilyConfig {
   virtual ~FamilyConfig() = default;
 };
@@ -32,6 +33,7 @@ struct ModelConfig {
   int longest_model_len = 0;
   std::optional<DType> dtype;          // the checkpoint's, if config.json states it
   std::optional<WeightFormat> format;  // of the layers' matrices; absent: not quantized
+  TensorLayout layout;                 // of the checkpoint; GGUF files have their own
   std::optional<int> bos_token_id;
   std::vector<int> eos_token_ids;
   // The architecture is that of the layers alone ("Qwen3Model"): the checkpoint has no lm_head.

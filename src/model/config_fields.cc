@@ -19,6 +19,13 @@ std::string shown(simdjson::dom::element value) {
   return fmt::format("the string {}", quote_name(text));
 }
 
+bool are_equal(simdjson::dom::element a, simdjson::dom::element b) {
+  double number_a = 0;  // Python writes 8.0 for a computed number
+  double number_b = 0;
+  if (!a.get(number_a) && !b.get(number_b)) return number_a == number_b;
+  return simdjson::minify(a) == simdjson::minify(b);
+}
+
 }  // namespace
 
 ConfigFields::ConfigFields(simdjson::dom::object object, std::string_view source, std::string path)
@@ -26,14 +33,43 @@ ConfigFields::ConfigFields(simdjson::dom::object object, std::string_view source
   if (const auto key = find_repeated_key(object_)) fail(quote_name(*key), "it twice", "one value");
 }
 
+void ConfigFields::add_spellings(std::string_view key,
+                                 std::initializer_list<std::string_view> others) {
+  for (const std::string_view other : others) {
+    const std::optional<simdjson::dom::element> present = find(key);
+    const std::string_view present_key = spelling_of(key);
+    spellings_.push_back({key, other});
+    simdjson::dom::element value;
+    if (!present || object_[other].get(value) || value.is_null()) continue;
+    if (are_equal(*present, value)) continue;
+    keep_error(other, fmt::format("{} beside {} {}", shown(value), present_key, shown(*present)),
+               "the same value in both");
+  }
+}
+
+std::string_view ConfigFields::spelling_of(std::string_view key) const {
+  std::string_view mentioned;
+  const auto has_value = [&](std::string_view spelling) {
+    simdjson::dom::element value;
+    if (object_[spelling].get(value)) return false;
+    if (mentioned.empty()) mentioned = spelling;
+    return !value.is_null();
+  };
+  if (has_value(key)) return key;
+  for (const Spelling& spelling : spellings_) {
+    if (spelling.key == key && has_value(spelling.other)) return spelling.other;
+  }
+  return mentioned.empty() ? key : mentioned;
+}
+
 std::optional<simdjson::dom::element> ConfigFields::find(std::string_view key) const {
   simdjson::dom::element value;
-  if (object_[key].get(value) || value.is_null()) return std::nullopt;
+  if (object_[spelling_of(key)].get(value) || value.is_null()) return std::nullopt;
   return value;
 }
 
 bool ConfigFields::mentions(std::string_view key) const {
-  return object_[key].error() == simdjson::SUCCESS;
+  return object_[spelling_of(key)].error() == simdjson::SUCCESS;
 }
 
 std::vector<std::string> ConfigFields::keys() const {
@@ -45,8 +81,15 @@ std::vector<std::string> ConfigFields::keys() const {
 }
 
 void ConfigFields::expect_only(std::initializer_list<std::string_view> known) {
+  const auto is_known = [&](std::string_view key) {
+    return std::ranges::any_of(known, [&](std::string_view name) {
+      return name == key || std::ranges::any_of(spellings_, [&](const Spelling& spelling) {
+               return spelling.key == name && spelling.other == key;
+             });
+    });
+  };
   for (const std::string& key : keys()) {
-    if (std::ranges::find(known, key) != known.end()) continue;
+    if (is_known(key)) continue;
     fail(quote_name(key), "an unknown field", fmt::format("one of {}", fmt::join(known, ", ")));
   }
 }
@@ -60,9 +103,14 @@ void ConfigFields::keep(const Status& status) {
 }
 
 void ConfigFields::fail(std::string_view key, std::string_view got, std::string_view expected) {
+  keep_error(spelling_of(key), got, expected);
+}
+
+void ConfigFields::keep_error(std::string_view spelling, std::string_view got,
+                              std::string_view expected) {
   const std::string place = source_.empty() ? "" : fmt::format("[config] {}: ", source_);
   keep(invalid_argument(
-      fmt::format("{}{}{}; got {}, expected {}", place, path_, key, got, expected)));
+      fmt::format("{}{}{}; got {}, expected {}", place, path_, spelling, got, expected)));
 }
 
 std::optional<int> ConfigFields::read_integer(std::string_view key, simdjson::dom::element value,
@@ -222,7 +270,9 @@ std::optional<ConfigFields> ConfigFields::object(std::string_view key) {
   const auto value = find(key);
   if (!value) return std::nullopt;
   simdjson::dom::object nested;
-  if (!value->get(nested)) return ConfigFields(nested, source_, fmt::format("{}{}.", path_, key));
+  if (!value->get(nested)) {
+    return ConfigFields(nested, source_, fmt::format("{}{}.", path_, spelling_of(key)));
+  }
   fail(key, shown(*value), "an object");
   return std::nullopt;
 }
@@ -247,12 +297,13 @@ Result<simdjson::dom::object> root_object(const JsonDocument& document, std::str
 }
 
 std::optional<DType> read_dtype(ConfigFields& fields) {
-  const char* key = fields.has("dtype") ? "dtype" : "torch_dtype";
-  const std::optional<std::string> name = fields.optional_text(key);
+  constexpr std::string_view kKey = "torch_dtype";
+  fields.add_spellings(kKey, {"dtype"});
+  const std::optional<std::string> name = fields.optional_text(kKey);
   if (!name) return std::nullopt;
   const std::optional<DType> dtype = parse_dtype(*name);
   if (!dtype || !is_weight_dtype(*dtype)) {
-    fields.fail(key, quote_name(*name), "float32, float16 or bfloat16");
+    fields.fail(kKey, quote_name(*name), "float32, float16 or bfloat16");
   }
   return dtype;
 }

@@ -26,6 +26,10 @@ class ConfigFields {
 
   const Status& status() const { return status_; }
   bool has(std::string_view key) const;
+  // Reads `key` also where it is spelled as one of `others`; errors name the spelling that is
+  // present. Fails if two spellings are present with different values. The names must outlive the
+  // fields, as literals do.
+  void add_spellings(std::string_view key, std::initializer_list<std::string_view> others);
   // Whether the key is present, even with a null value.
   bool mentions(std::string_view key) const;
   // The keys whose values are not null, in the order of the text.
@@ -60,7 +64,15 @@ class ConfigFields {
   void keep(const Status& status);
 
  private:
+  struct Spelling {
+    std::string_view key;
+    std::string_view other;
+  };
+
+  // The spelling under which the key is present, a value before a null; otherwise the key.
+  std::string_view spelling_of(std::string_view key) const;
   std::optional<simdjson::dom::element> find(std::string_view key) const;
+  void keep_error(std::string_view spelling, std::string_view got, std::string_view expected);
   std::optional<int> read_integer(std::string_view key, simdjson::dom::element value, int min,
                                   int max);
   std::optional<double> read_number(std::string_view key, simdjson::dom::element value, double min,
@@ -69,6 +81,7 @@ class ConfigFields {
   simdjson::dom::object object_;
   std::string source_;
   std::string path_;
+  std::vector<Spelling> spellings_;
   Status status_;
 };
 

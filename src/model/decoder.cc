@@ -1,5 +1,7 @@
 #include "model/decoder.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -8,6 +10,7 @@
 #include "model/weights.h"
 #include "ops/collectives.h"
 #include "ops/expert_ops.h"
+#include "tensor/dtype.h"
 
 namespace quire {
 namespace {
@@ -18,6 +21,26 @@ Saturated bytes_of(DType dtype) {
 
 const float* weights_of(const Tensor& vector) {
   return vector.view.as<float>();
+}
+
+// The F32 values per token that rotations and norms of queries and keys need in a step.
+int64_t rotation_width(const DecoderConfig& decoder) {
+  int64_t width = decoder.qk_norm == QkNorm::kWholeWidth ? 2 : 0;
+  for (const RopeConfig& rope : decoder.ropes) {
+    width += rotated_dim(rope, decoder.head_dim) + (rope.query_scale.beta != 0.0 ? 1 : 0);
+  }
+  return width;
+}
+
+// The scale of the embeddings as the first layer reads them.
+float first_scale(const DecoderConfig& decoder, DType activation) {
+  auto scale = static_cast<float>(decoder.embedding_scale);
+  if (decoder.rounds_embedding_scale && activation == DType::kBF16) {
+    scale = bf16_to_f32(f32_to_bf16(scale));
+  } else if (decoder.rounds_embedding_scale && activation == DType::kF16) {
+    scale = f16_to_f32(f32_to_f16(scale));
+  }
+  return static_cast<float>(scale / decoder.residual_scale);
 }
 
 // Without DecoderWidths::intermediate.
@@ -109,8 +132,7 @@ int64_t decoder_activation_bytes(const ModelConfig& config, const ModelLimits& l
   const auto num_taps = static_cast<int64_t>(limits.tapped_layers.size());
   const Saturated per_token = (3 + num_taps) * Saturated(config.hidden_size) +
                               decoder_widths(config, limits.parallel, ops).scratch();
-  const Saturated angles =
-      num_tokens * decoder.head_dim * static_cast<int64_t>(decoder.ropes.size());
+  const Saturated angles = num_tokens * rotation_width(decoder);
   const Saturated logits =
       Saturated(limits.max_num_logit_rows) *
       (config.embeds ? int64_t{config.hidden_size}
@@ -132,12 +154,41 @@ Result<int64_t> experts_workspace_bytes(const ModelConfig& config, const ModelLi
 
 namespace {
 
+// The norms of queries and keys.
+void add_qk_norms(const DecoderConfig& c, const std::string& attention, DecoderLayer& layer,
+                  WeightGroup& group) {
+  if (c.qk_norm == QkNorm::kNone) return;
+  const bool is_wide = c.qk_norm == QkNorm::kWholeWidth;
+  const auto add = [&](Tensor& norm, const char* name, int num_heads) {
+    group.vectors.push_back({&norm, fmt::format("{}{}.weight", attention, name),
+                             (is_wide ? int64_t{num_heads} : 1) * c.head_dim, c.norm_addend,
+                             is_wide ? num_heads : 0});
+  };
+  add(layer.q_norm, "q_norm", c.num_heads);
+  add(layer.k_norm, "k_norm", c.num_kv_heads);
+}
+
+void add_layer_norms(const ModelConfig& config, const std::string& prefix, DecoderLayer& layer,
+                     WeightGroup& group) {
+  const DecoderConfig& c = decoder_config(config);
+  const auto add = [&](Tensor& norm, std::string_view name) {
+    if (name.empty()) return;
+    group.vectors.push_back(
+        {&norm, fmt::format("{}{}.weight", prefix, name), config.hidden_size, c.norm_addend});
+  };
+  add(layer.input_norm, c.norms.attention_input);
+  add(layer.attention_output_norm, c.norms.attention_output);
+  add(layer.mlp_norm, c.norms.mlp_input);
+  add(layer.mlp_output_norm, c.norms.mlp_output);
+}
+
 WeightGroup attention_weights(const ModelConfig& config, const std::string& prefix,
-                              DecoderLayer& layer, float addend, int64_t qkv_columns) {
+                              DecoderLayer& layer, int64_t qkv_columns) {
   const DecoderConfig& c = decoder_config(config);
   WeightGroup group;
   group.is_layer = true;
   group.kv_scales = {{&layer.kv_scales, prefix + "self_attn."}};
+  add_layer_norms(config, prefix, layer, group);
   if (c.mla) {
     add_mla_weights(c, config.hidden_size, prefix, config.format, layer.mla, layer.o, group);
     return group;
@@ -159,10 +210,7 @@ WeightGroup attention_weights(const ModelConfig& config, const std::string& pref
                      Split::kColumns,
                      c.o_bias,
                      config.format}};
-  if (c.qk_norm) {
-    group.vectors = {{&layer.q_norm, attention + "q_norm.weight", c.head_dim, addend},
-                     {&layer.k_norm, attention + "k_norm.weight", c.head_dim, addend}};
-  }
+  add_qk_norms(c, attention, layer, group);
   return group;
 }
 
@@ -192,10 +240,9 @@ void add_mlp(MlpBinding mlp, WeightGroup& group) {
 }  // namespace
 
 WeightGroup decoder_layer_weights(const ModelConfig& config, const std::string& prefix,
-                                  DecoderLayer& layer, float addend,
-                                  std::optional<int64_t> qkv_columns) {
+                                  DecoderLayer& layer, std::optional<int64_t> qkv_columns) {
   WeightGroup group =
-      attention_weights(config, prefix, layer, addend, qkv_columns.value_or(config.hidden_size));
+      attention_weights(config, prefix, layer, qkv_columns.value_or(config.hidden_size));
   add_mlp(mlp_weights(config, prefix + "mlp.", decoder_config(config).intermediate_size, layer),
           group);
   return group;
@@ -204,7 +251,7 @@ WeightGroup decoder_layer_weights(const ModelConfig& config, const std::string& 
 WeightGroup moe_layer_weights(const ModelConfig& config, const std::string& prefix,
                               DecoderLayer& layer) {
   const DecoderConfig& c = decoder_config(config);
-  WeightGroup group = attention_weights(config, prefix, layer, 0.0F, config.hidden_size);
+  WeightGroup group = attention_weights(config, prefix, layer, config.hidden_size);
   add_moe_weights(*c.moe, config.hidden_size, prefix, config.format, layer.moe, group);
   if (c.moe->shared_intermediate_size == 0) return group;
   MlpBinding shared = mlp_weights(config, prefix + c.moe->names.block + "shared_experts.",
@@ -231,11 +278,12 @@ WeightGroup embedding_weights(const ModelConfig& config, const std::string& pref
   return group;
 }
 
-WeightGroup head_weights(const ModelConfig& config, const std::string& prefix, DecoderEnds& ends,
-                         float addend) {
+WeightGroup head_weights(const ModelConfig& config, const std::string& prefix, DecoderEnds& ends) {
+  const DecoderConfig& c = decoder_config(config);
   WeightGroup group;
-  group.vectors = {{&ends.final_norm, prefix + "norm.weight", config.hidden_size, addend}};
-  if (!decoder_config(config).tie_word_embeddings && !config.embeds) {
+  group.vectors = {{&ends.final_norm, prefix + "norm.weight", config.hidden_size, c.norm_addend, 0,
+                    c.logits_scale}};
+  if (!c.tie_word_embeddings && !config.embeds) {
     group.matrices = {vocabulary_matrix(ends.lm_head, "lm_head", config.vocab_size, config)};
   }
   return group;
@@ -250,7 +298,9 @@ DecoderModel::DecoderModel(const ModelConfig& config, const ModelLimits& limits,
       ends_(std::move(ends)),
       kv_groups_(decoder_kv_groups(config, limits, ops.activation_dtype())),
       places_(static_cast<size_t>(config.num_layers)),
-      widths_(decoder_widths(config, limits.parallel, ops)) {
+      widths_(decoder_widths(config, limits.parallel, ops)),
+      embedding_scale_(first_scale(decoder_, ops.activation_dtype())),
+      norm_eps_(residual_norm_eps(decoder_)) {
   for (size_t g = 0; g < kv_groups_.size(); ++g) {
     const std::vector<int>& layers = kv_groups_[g].layers;
     for (size_t i = 0; i < layers.size(); ++i) places_[static_cast<size_t>(layers[i])] = {g, i};
@@ -291,6 +341,9 @@ Status DecoderModel::allocate_buffers() {
   if (const auto num_taps = static_cast<int64_t>(limits_.tapped_layers.size()); num_taps > 0) {
     QUIRE_ASSIGN_OR_RETURN(taps_, ops_.allocate({num_tokens, num_taps * hidden}, dtype));
   }
+  if (decoder_.qk_norm == QkNorm::kWholeWidth) {
+    QUIRE_ASSIGN_OR_RETURN(qk_sums_, ops_.allocate({num_tokens, 2}, DType::kF32));
+  }
   if (decoder_.moe) {
     QUIRE_RETURN_IF_ERROR(moe_.allocate(config_, limits_, ops_));
   }
@@ -299,16 +352,21 @@ Status DecoderModel::allocate_buffers() {
 }
 
 Status DecoderModel::add_rotation(const RopeConfig& rope) {
-  const RopeFrequencies frequencies = rope_frequencies(
-      rope, decoder_.head_dim, decoder_.max_position_embeddings, limits_.max_model_len);
+  const int rope_dim = rotated_dim(rope, decoder_.head_dim);
+  const RopeFrequencies frequencies =
+      rope_frequencies(rope, rope_dim, decoder_.max_position_embeddings, limits_.max_model_len);
   std::vector<float> inv_freq(frequencies.inv_freq.begin(), frequencies.inv_freq.end());
   Rotation rotation;
   rotation.attention_factor = static_cast<float>(frequencies.attention_factor);
-  QUIRE_ASSIGN_OR_RETURN(
-      rotation.inv_freq,
-      ops_.weights().make_vector({inv_freq.data(), DType::kF32, {decoder_.head_dim / 2}}));
+  rotation.query_scale = rope.query_scale;
+  QUIRE_ASSIGN_OR_RETURN(rotation.inv_freq, ops_.weights().make_vector(
+                                                {inv_freq.data(), DType::kF32, {rope_dim / 2}}));
   QUIRE_ASSIGN_OR_RETURN(rotation.cos_sin,
-                         ops_.allocate({limits_.max_num_tokens, decoder_.head_dim}, DType::kF32));
+                         ops_.allocate({limits_.max_num_tokens, rope_dim}, DType::kF32));
+  if (rope.query_scale.beta != 0.0) {
+    QUIRE_ASSIGN_OR_RETURN(rotation.query_scales,
+                           ops_.allocate({limits_.max_num_tokens}, DType::kF32));
+  }
   rotations_.push_back(std::move(rotation));
   return {};
 }
@@ -319,10 +377,10 @@ TensorView DecoderModel::scratch(int64_t offset, int64_t rows, int64_t width) co
   return {base, dtype, {rows, width}};
 }
 
-void DecoderModel::begin_step(const StepInput& input, float embed_scale) {
+void DecoderModel::begin_step(const StepInput& input) {
   begin_rotation(input);
   const TensorView embedded = residual(input.num_tokens);
-  ops_.embed(*embeddings(), input.token_ids, embed_scale, embedded);
+  ops_.embed(*embeddings(), input.token_ids, embedding_scale_, embedded);
   if (embeddings()->first_token_id()) ops_.collectives()->all_reduce(embedded);
 }
 
@@ -334,6 +392,12 @@ void DecoderModel::begin_rotation(const StepInput& input) {
   for (const Rotation& rotation : rotations_) {
     ops_.rope_angles(weights_of(rotation.inv_freq), rotation.attention_factor, input.positions,
                      rotation.cos_sin.view.rows(0, input.num_tokens));
+    const QueryScale& scale = rotation.query_scale;
+    if (scale.beta == 0.0) continue;
+    ops_.position_scales({.beta = static_cast<float>(scale.beta),
+                          .period = static_cast<float>(scale.period),
+                          .offset = static_cast<float>(scale.offset)},
+                         input.positions, rotation.query_scales.view.rows(0, input.num_tokens));
   }
 }
 
@@ -356,14 +420,13 @@ void DecoderModel::tap_output(int64_t num_tokens) {
 }
 
 ResidualNorm DecoderModel::norm_of_residual(const Tensor& weight, int64_t num_tokens) const {
-  return {
-      .residual = residual(num_tokens), .weight = weights_of(weight), .eps = decoder_.rms_norm_eps};
+  return {.residual = residual(num_tokens), .weight = weights_of(weight), .eps = norm_eps_};
 }
 
 ResidualNorm DecoderModel::norm_of_sum(const Tensor& weight, int64_t num_tokens) const {
   ResidualNorm norm = norm_of_residual(weight, num_tokens);
   norm.delta = delta(num_tokens);
-  norm.sums_ranks = !decoder_.norms_outputs;
+  norm.sums_ranks = divides_delta();
   return norm;
 }
 
@@ -376,6 +439,7 @@ void DecoderModel::add_and_norm(const Tensor& weight, int64_t num_tokens) {
 }
 
 void DecoderModel::norm_delta(const Tensor& weight, int64_t num_tokens) {
+  if (weight.view.data == nullptr) return;
   if (Collectives* const ranks = ops_.collectives()) ranks->all_reduce(delta(num_tokens));
   const ResidualNorm norm = {
       .residual = delta(num_tokens), .weight = weights_of(weight), .eps = decoder_.rms_norm_eps};
@@ -410,8 +474,13 @@ RopeAndCache DecoderModel::rope_and_cache(size_t layer_idx, const DecoderLayer& 
   const auto& rotation = rotations_[static_cast<size_t>(decoder_.layer_ropes[layer_idx])];
   RopeAndCache rope;
   rope.cos_sin = rotation.cos_sin.view.rows(0, input.num_tokens);
-  rope.q_norm = decoder_.qk_norm ? weights_of(layer.q_norm) : nullptr;
-  rope.k_norm = decoder_.qk_norm ? weights_of(layer.k_norm) : nullptr;
+  rope.pairs = decoder_.rotary_pairs;
+  rope.q_scale = weights_of(rotation.query_scales);
+  if (decoder_.qk_norm != QkNorm::kWholeWidth) {  // null without a norm
+    rope.q_norm = weights_of(layer.q_norm);
+    rope.k_norm = weights_of(layer.k_norm);
+  }
+  rope.norms_after_rotation = decoder_.qk_norm == QkNorm::kRotatedHeads;
   rope.norm_eps = decoder_.rms_norm_eps;
   rope.num_kv_heads = widths_.num_kv_heads;
   rope.head_dim = decoder_.head_dim;
@@ -431,11 +500,24 @@ void DecoderModel::cache_keys_values(size_t layer_idx, const DecoderLayer& layer
 
 void DecoderModel::rotate_and_cache(size_t layer_idx, const DecoderLayer& layer,
                                     const StepInput& input) {
+  if (decoder_.qk_norm == QkNorm::kWholeWidth) norm_whole_width(layer, input.num_tokens);
   RopeAndCache rope = rope_and_cache(layer_idx, layer, input);
   rope.qkv = qkv_view(input.num_tokens);
   rope.q_out = by_head(query_view(input.num_tokens));
   rope.num_heads = widths_.num_heads;
   ops_.rope_and_cache(rope);
+}
+
+void DecoderModel::norm_whole_width(const DecoderLayer& layer, int64_t num_tokens) {
+  WideNorm norm;
+  norm.qkv = qkv_view(num_tokens);
+  norm.q_width = widths_.q;
+  norm.k_width = (widths_.qkv - widths_.q) / 2;
+  norm.q_norm = weights_of(layer.q_norm);
+  norm.k_norm = weights_of(layer.k_norm);
+  norm.eps = decoder_.rms_norm_eps;
+  norm.sums = qk_sums_.view.rows(0, num_tokens);
+  ops_.wide_norm(norm);
 }
 
 TensorView DecoderModel::by_head(const TensorView& rows) const {
@@ -467,6 +549,7 @@ Status DecoderModel::attend_latent(size_t layer_idx, const DecoderLayer& layer,
   rope.page_size = common.page_size;
   rope.kv = common.kv;
   rope.kv_slots = common.kv_slots;
+  rope.q_scale = common.q_scale;
   rotate_and_cache_latent(*decoder_.mla, layer.mla, views, num_absorbed, rope, ops_);
   QUIRE_RETURN_IF_ERROR(
       run_attention(layer_idx, layer, views.q_absorbed, views.attended, input,
@@ -549,16 +632,15 @@ void DecoderModel::last_output(const int32_t* rows, int num_rows, TensorView out
   const float* weights = weights_of(ends_.final_norm);
   ops_.gather_rows(residual_.view, rows, output);
   if (taps_output()) {
-    return ops_.residual_norm({.residual = output, .weight = weights, .eps = decoder_.rms_norm_eps},
-                              norm);
+    return ops_.residual_norm({.residual = output, .weight = weights, .eps = norm_eps_}, norm);
   }
   const TensorView last_delta = scratch(num_rows * hidden, num_rows, hidden);
   ops_.gather_rows(delta_.view, rows, last_delta);
   ops_.residual_norm({.residual = output,
                       .delta = last_delta,
                       .weight = weights,
-                      .eps = decoder_.rms_norm_eps,
-                      .sums_ranks = !decoder_.norms_outputs},
+                      .eps = norm_eps_,
+                      .sums_ranks = divides_delta()},
                      norm);
 }
 
@@ -586,7 +668,7 @@ void DecoderModel::project_last(const int32_t* rows, int num_rows, TensorView lo
   const TensorView normed = last_norm_view(num_rows);
   last_output(rows, num_rows, last_output_view(num_rows), normed);
   ops_.linear(*lm_head(), normed, logits);
-  finish_logits(logits);
+  if (decoder_.logits_softcap != 0.0F) ops_.soft_cap(decoder_.logits_softcap, logits);
 }
 
 LogitsPart DecoderModel::logits_part(int num_rows) const {

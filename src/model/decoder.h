@@ -1,6 +1,6 @@
-// The base of decoders: grouped-query or multi-head latent attention with rotary positions over a
-// paged cache, and a gated MLP or a mixture of them. A family derives from these classes and
-// defines the order of its norms and additions.
+// The parts of decoders: grouped-query or multi-head latent attention with rotary positions over a
+// paged cache, and a gated MLP or a mixture of them. text_decoder.h puts them together for the
+// families of models, and drafters in their own order.
 #pragma once
 
 #include <algorithm>
@@ -36,8 +36,14 @@ struct DecoderLayer {
   std::unique_ptr<Linear> gate_up;  // [2 * intermediate, hidden]: the rows of gate, then of up
   std::unique_ptr<Linear> down;     // [hidden, intermediate]
   MoeLayer moe;
-  Tensor q_norm;  // [head_dim]; empty without QK-norm
+  // [head_dim], or this rank's [heads * head_dim] with QkNorm::kWholeWidth; empty without QK-norm.
+  Tensor q_norm;
   Tensor k_norm;
+  // [hidden]; those that DecoderConfig::norms names.
+  Tensor input_norm;
+  Tensor attention_output_norm;
+  Tensor mlp_norm;
+  Tensor mlp_output_norm;
   KvScales kv_scales;  // empty: the scales are 1
 };
 
@@ -52,13 +58,11 @@ struct DecoderEnds {
   const Linear* shared_lm_head = nullptr;
 };
 
-// The bindings of a layer's matrices and QK-norms, and of DecoderEnds, by the names that Hugging
-// Face's checkpoints use below `prefix` ("model.layers.0.", "model."). `addend` is
-// VectorBinding::addend of the family's norms, and `qkv_columns` the width of the layer's input
-// where it is not hidden_size.
+// The bindings of a layer's matrices and norms, and of DecoderEnds, by the names that Hugging
+// Face's checkpoints use below `prefix` ("model.layers.0.", "model."). `qkv_columns` is the width
+// of the layer's input where it is not hidden_size.
 WeightGroup decoder_layer_weights(const ModelConfig& config, const std::string& prefix,
-                                  DecoderLayer& layer, float addend = 0.0F,
-                                  std::optional<int64_t> qkv_columns = {});
+                                  DecoderLayer& layer, std::optional<int64_t> qkv_columns = {});
 // decoder_layer_weights() for a layer that is a mixture of experts.
 WeightGroup moe_layer_weights(const ModelConfig& config, const std::string& prefix,
                               DecoderLayer& layer);
@@ -67,8 +71,7 @@ MatrixBinding vocabulary_matrix(std::unique_ptr<Linear>& linear, std::string nam
                                 const ModelConfig& config);
 WeightGroup embedding_weights(const ModelConfig& config, const std::string& prefix,
                               DecoderEnds& ends);
-WeightGroup head_weights(const ModelConfig& config, const std::string& prefix, DecoderEnds& ends,
-                         float addend = 0.0F);
+WeightGroup head_weights(const ModelConfig& config, const std::string& prefix, DecoderEnds& ends);
 
 // One rank's widths, in elements per token.
 struct DecoderWidths {
@@ -85,7 +88,7 @@ struct DecoderWidths {
   int64_t scratch() const { return std::max(attention, 3 * intermediate); }
 };
 
-class DecoderModel : public virtual Model {
+class DecoderModel : public Model {
  public:
   const ModelConfig& config() const final { return config_; }
   const std::vector<KvGroup>& kv_groups() const final { return kv_groups_; }
@@ -106,10 +109,6 @@ class DecoderModel : public virtual Model {
 
   Ops& ops() const { return ops_; }
   const DecoderConfig& decoder() const { return decoder_; }
-
-  // Turns the output of lm_head into logits in families that define them by a further function. The
-  // function is per element, because `logits` may be a part of the vocabulary.
-  virtual void finish_logits(TensorView /*logits*/) {}
 
   // Activations by token row. A layer adds to the residual; `normed` is the input of a projection,
   // and `delta` the output of a sub-layer. After a step, residual + delta is the last layer's
@@ -143,7 +142,7 @@ class DecoderModel : public virtual Model {
 
   // The parts of a step. This one embeds the tokens into the residual and computes their rotary
   // angles.
-  void begin_step(const StepInput& input, float embed_scale);
+  void begin_step(const StepInput& input);
   // The rotary angles alone.
   void begin_rotation(const StepInput& input);
   // residual → taps(), if the layer is tapped. A family calls it for every layer, once the residual
@@ -159,7 +158,7 @@ class DecoderModel : public virtual Model {
   void norm_residual(const Tensor& weight, int64_t num_tokens);
   // residual += delta; residual → normed
   void add_and_norm(const Tensor& weight, int64_t num_tokens);
-  // The sum of the ranks' delta → delta, normed. For families with DecoderConfig::norms_outputs.
+  // The sum of the ranks' delta → delta, normed. Does nothing without a weight.
   void norm_delta(const Tensor& weight, int64_t num_tokens);
   // The norm → qkv_view. With multi-head latent attention, it calls project_latent().
   void project_qkv(const DecoderLayer& layer, const ResidualNorm& norm);
@@ -200,12 +199,17 @@ class DecoderModel : public virtual Model {
     size_t index = 0;
   };
   struct Rotation {
-    Tensor inv_freq;  // F32 [head_dim / 2]
+    Tensor inv_freq;  // F32 [rotated elements of a head / 2]
     float attention_factor = 1.0F;
-    Tensor cos_sin;  // F32 [max_num_tokens, head_dim], for one step
+    QueryScale query_scale;
+    // F32, for one step
+    Tensor cos_sin;       // [max_num_tokens, rotated elements of a head]
+    Tensor query_scales;  // [max_num_tokens]; empty: queries are not scaled
   };
 
   Status add_rotation(const RopeConfig& rope);
+  // Norms the queries and keys in qkv_view over their whole width.
+  void norm_whole_width(const DecoderLayer& layer, int64_t num_tokens);
   // The arguments, except for the tensors that are read and rotated, and the number of query heads.
   RopeAndCache rope_and_cache(size_t layer_idx, const DecoderLayer& layer,
                               const StepInput& input) const;
@@ -220,6 +224,8 @@ class DecoderModel : public virtual Model {
   TensorView by_head(const TensorView& rows) const;
   // Whether the last layer's output is tapped.
   bool taps_output() const;
+  // Whether each rank has its own part of delta, which the next norm sums.
+  bool divides_delta() const { return decoder_.norms.mlp_output.empty(); }
   // A view of `rows` rows of `width` elements, `offset` elements into the scratch buffer.
   TensorView scratch(int64_t offset, int64_t rows, int64_t width) const;
 
@@ -232,7 +238,10 @@ class DecoderModel : public virtual Model {
   std::vector<LayerPlace> places_;  // [num_layers]
   DecoderWidths widths_;
 
+  float embedding_scale_ = 1.0F;
+  float norm_eps_ = 0.0F;            // residual_norm_eps()
   std::vector<Rotation> rotations_;  // one per decoder_.ropes
+  Tensor qk_sums_;                   // F32 [max_num_tokens, 2]; for QkNorm::kWholeWidth
   Tensor residual_;                  // [max_num_tokens, hidden]; also normed_ and delta_
   Tensor normed_;
   Tensor delta_;
@@ -241,22 +250,5 @@ class DecoderModel : public virtual Model {
   Tensor logits_parts_;  // F32, of this rank and then of all; empty: lm_head is whole
   Tensor taps_;          // [max_num_tokens, tapped layers * hidden]; empty: none is tapped
 };
-
-// Loads a family's weights and makes its model. `list_weights` binds the checkpoint's tensors to
-// the members of Weights, from which Derived (a DecoderModel) is made.
-template <typename Derived, typename Weights>
-Result<std::unique_ptr<Model>> load_decoder(WeightList (*list_weights)(const ModelConfig& config,
-                                                                       Weights& weights),
-                                            const ModelConfig& config, WeightSource& source,
-                                            Ops& ops, const ModelLimits& limits,
-                                            const LoadOptions& options) {
-  QUIRE_RETURN_IF_ERROR(check_shards(config, limits.parallel));
-  Weights weights;
-  QUIRE_RETURN_IF_ERROR(load_weights(list_weights(config, weights), config.architecture, source,
-                                     ops, limits.parallel, options));
-  auto model = std::make_unique<Derived>(config, limits, ops, std::move(weights));
-  QUIRE_RETURN_IF_ERROR(model->allocate_buffers());
-  return std::unique_ptr<Model>(std::move(model));
-}
 
 }  // namespace quire

@@ -22,12 +22,15 @@ constexpr int kMaxVocabSize = 1 << 23;
 constexpr int kMaxPositions = 1 << 28;
 
 std::optional<RopeType> parse_rope_type(std::string_view name) {
-  constexpr std::array<std::pair<std::string_view, RopeType>, 6> kTypes = {{
+  constexpr std::array<std::pair<std::string_view, RopeType>, 9> kTypes = {{
       {"default", RopeType::kDefault},
+      {"mrope", RopeType::kDefault},  // of a text, every part of a position is the same number
       {"linear", RopeType::kLinear},
       {"dynamic", RopeType::kDynamic},
       {"llama3", RopeType::kLlama3},
       {"yarn", RopeType::kYarn},
+      {"longrope", RopeType::kLongRope},
+      {"su", RopeType::kLongRope},  // its name when Phi-3 was published
       {"divisors", RopeType::kDivisors},  // written by gguf_config.cc
   }};
   for (const auto& [type_name, type] : kTypes) {
@@ -54,28 +57,36 @@ void read_yarn(ConfigFields& fields, RopeConfig& rope) {
   rope.mscale_all_dim = fields.optional_number("mscale_all_dim", 0.0, 1e3);
 }
 
-void read_whole_head_rotation(ConfigFields& fields) {
-  if (fields.number("partial_rotary_factor", 0.0, 1.0, 1.0) != 1.0) {
-    fields.fail("partial_rotary_factor", "a part of the head", "1: the whole head is rotated");
-  }
+void read_longrope(ConfigFields& fields, RopeConfig& rope) {
+  rope.attention_factor = fields.optional_number("attention_factor", 1e-3, 1e3);
+  rope.divisors = fields.numbers("short_factor", 1e-6, 1e6, kMaxHeadDim / 2);
+  rope.long_divisors = fields.numbers("long_factor", 1e-6, 1e6, kMaxHeadDim / 2);
+}
+
+// The factor that stretches the context; if the field is absent, the ratio of the two lengths.
+double read_factor(ConfigFields& fields, const RopeConfig& rope, int max_position_embeddings) {
+  const double ratio =
+      static_cast<double>(max_position_embeddings) / rope.original_max_position_embeddings;
+  const bool may_be_absent = rope.type == RopeType::kYarn || rope.type == RopeType::kLongRope;
+  return fields.number("factor", 1.0, 1e6,
+                       may_be_absent && ratio >= 1.0 ? std::optional(ratio) : std::nullopt);
 }
 
 // Reads the part of the scaling that depends on its type.
 void read_rope_scaling(ConfigFields& fields, int max_position_embeddings, RopeConfig& rope) {
-  read_whole_head_rotation(fields);
   if (fields.has("factor") && !fields.has("type") && !fields.has("rope_type")) {
     fields.fail("rope_type", "nothing", "a type beside \"factor\"");
   }
   const std::string old_spelling = fields.optional_text("type").value_or("default");
   const std::string type = fields.optional_text("rope_type").value_or(old_spelling);
-  if (fields.has("type") && old_spelling != type) {
+  if (fields.has("type") && parse_rope_type(old_spelling) != parse_rope_type(type)) {
     fields.fail("rope_type",
                 fmt::format("{} beside type {}", quote_name(type), quote_name(old_spelling)),
                 "the same type in both");
   }
   const std::optional<RopeType> known = parse_rope_type(type);
   if (!known) {
-    fields.fail("rope_type", quote_name(type), "default, linear, dynamic, llama3 or yarn");
+    fields.fail("rope_type", quote_name(type), "default, linear, dynamic, llama3, yarn or longrope");
     return;
   }
   rope.type = *known;
@@ -85,15 +96,42 @@ void read_rope_scaling(ConfigFields& fields, int max_position_embeddings, RopeCo
     return;
   }
   rope.original_max_position_embeddings =
-      fields.integer("original_max_position_embeddings", 1, kMaxPositions, max_position_embeddings);
-  // If YaRN's factor is absent, the ratio of the two lengths is used.
-  const double ratio =
-      static_cast<double>(max_position_embeddings) / rope.original_max_position_embeddings;
-  rope.factor = fields.number(
-      "factor", 1.0, 1e6,
-      rope.type == RopeType::kYarn && ratio >= 1.0 ? std::optional(ratio) : std::nullopt);
+      fields.integer("original_max_position_embeddings", 1, kMaxPositions,
+                     rope.original_max_position_embeddings > 0
+                         ? rope.original_max_position_embeddings
+                         : max_position_embeddings);
+  rope.factor = read_factor(fields, rope, max_position_embeddings);
+  if (rope.type == RopeType::kDynamic && fields.number("alpha", 0.0, 1e9, 0.0) > 0.0) {
+    rope.ntk_alpha = fields.number("alpha", 0.0, 1e9, 0.0);
+  }
   if (rope.type == RopeType::kLlama3) read_llama3(fields, rope);
   if (rope.type == RopeType::kYarn) read_yarn(fields, rope);
+  if (rope.type == RopeType::kLongRope) read_longrope(fields, rope);
+}
+
+// The part of a head that is rotated: a factor, or a number of elements (MiniMax-M2).
+double read_rotated_part(ConfigFields& fields, const DecoderConfig& decoder, double fallback) {
+  const std::optional<int> elements = fields.optional_integer("rotary_dim", 2, decoder.head_dim);
+  if (elements) fallback = static_cast<double>(*elements) / decoder.head_dim;
+  return fields.number("partial_rotary_factor", 0.0, 1.0, fallback);
+}
+
+void check_rotation(ConfigFields& fields, const RopeConfig& rope, int head_dim) {
+  const int num_rotated = rotated_dim(rope, head_dim);
+  if (num_rotated < 2 || num_rotated % 2 != 0) {
+    fields.fail("partial_rotary_factor", fmt::format("{}", rope.rotated_part),
+                fmt::format("an even number of a head's {} elements", head_dim));
+  }
+  const auto check_size = [&](std::string_view key, const std::vector<double>& divisors) {
+    if (std::ssize(divisors) == num_rotated / 2) return;
+    fields.fail(key, fmt::format("{} numbers", divisors.size()),
+                fmt::format("one per frequency, {}", num_rotated / 2));
+  };
+  if (rope.type == RopeType::kDivisors) check_size("divisors", rope.divisors);
+  if (rope.type == RopeType::kLongRope) {
+    check_size("short_factor", rope.divisors);
+    check_size("long_factor", rope.long_divisors);
+  }
 }
 
 void read_head_dim(ConfigFields& fields, const DecoderDefaults& defaults, const ModelConfig& config,
@@ -126,7 +164,7 @@ void read_decoder_sizes(ConfigFields& fields, const DecoderDefaults& defaults, M
   config.vocab_size = fields.integer("vocab_size", 1, kMaxVocabSize, defaults.vocab_size);
   decoder.max_position_embeddings =
       fields.integer("max_position_embeddings", 1, kMaxPositions, defaults.max_position_embeddings);
-  decoder.rms_norm_eps = static_cast<float>(fields.number("rms_norm_eps", 0.0, 1.0, 1e-6));
+  decoder.rms_norm_eps = static_cast<float>(fields.number("rms_norm_eps", 0.0, 1.0, defaults.rms_norm_eps));
   if (!fields.status().ok()) return;
   if (decoder.num_heads % decoder.num_kv_heads != 0) {
     fields.fail("num_key_value_heads", std::to_string(decoder.num_kv_heads),
@@ -141,38 +179,48 @@ bool has_ropes_by_layer_type(const ConfigFields& rope_parameters) {
          rope_parameters.mentions("sliding_attention");
 }
 
-RopeConfig read_rope_parameters(ConfigFields& fields, int max_position_embeddings,
-                                double default_theta) {
+RopeConfig read_rope_parameters(ConfigFields& fields, const DecoderConfig& decoder,
+                                const RopeDefaults& defaults) {
   RopeConfig rope;
-  rope.theta = fields.number("rope_theta", kMinRopeTheta, kMaxRopeTheta, default_theta);
-  read_rope_scaling(fields, max_position_embeddings, rope);
+  rope.theta = fields.number("rope_theta", kMinRopeTheta, kMaxRopeTheta, defaults.theta);
+  rope.rotated_part = read_rotated_part(fields, decoder, defaults.rotated_part);
+  rope.original_max_position_embeddings = defaults.original_max_position_embeddings;
+  read_rope_scaling(fields, decoder.max_position_embeddings, rope);
+  rope.query_scale.beta = fields.number("llama_4_scaling_beta", 0.0, 10.0, 0.0);
+  rope.query_scale.period = std::max(rope.original_max_position_embeddings, 1);
+  check_rotation(fields, rope, decoder.head_dim);
   return rope;
 }
 
-RopeConfig read_rope(ConfigFields& fields, int max_position_embeddings, double default_theta) {
-  RopeConfig rope;
-  rope.theta = fields.number("rope_theta", kMinRopeTheta, kMaxRopeTheta, default_theta);
-  read_whole_head_rotation(fields);
+RopeConfig read_rope(ConfigFields& fields, const DecoderConfig& decoder,
+                     const RopeDefaults& defaults) {
+  RopeDefaults outer = defaults;
+  outer.theta = fields.number("rope_theta", kMinRopeTheta, kMaxRopeTheta, defaults.theta);
+  outer.rotated_part = read_rotated_part(fields, decoder, defaults.rotated_part);
+  // Phi-3 has the length before scaling here.
+  outer.original_max_position_embeddings =
+      fields.integer("original_max_position_embeddings", 1, kMaxPositions, 0);
   std::optional<ConfigFields> scaling = fields.object("rope_parameters");
   if (!scaling) scaling = fields.object("rope_scaling");
-  if (!scaling) return rope;
-  if (has_ropes_by_layer_type(*scaling)) {
-    fields.fail("rope_parameters", "parameters per type of layer", "one set for all layers");
+  if (!scaling) {
+    RopeConfig rope;
+    rope.theta = outer.theta;
+    rope.rotated_part = outer.rotated_part;
+    check_rotation(fields, rope, decoder.head_dim);
     return rope;
   }
-  rope = read_rope_parameters(*scaling, max_position_embeddings, rope.theta);
+  if (has_ropes_by_layer_type(*scaling)) {
+    fields.fail("rope_parameters", "parameters per type of layer", "one set for all layers");
+    return {};
+  }
+  const RopeConfig rope = read_rope_parameters(*scaling, decoder, outer);
   fields.keep(scaling->status());
   return rope;
 }
 
 void read_decoder_rope(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder,
-                       double default_theta) {
-  const RopeConfig rope = read_rope(fields, decoder.max_position_embeddings, default_theta);
-  if (rope.type == RopeType::kDivisors &&
-      rope.divisors.size() != static_cast<size_t>(decoder.head_dim / 2)) {
-    fields.fail("divisors", fmt::format("{} numbers", rope.divisors.size()),
-                fmt::format("one per frequency, {}", decoder.head_dim / 2));
-  }
+                       const RopeDefaults& defaults) {
+  const RopeConfig rope = read_rope(fields, decoder, defaults);
   config.longest_model_len = longest_context(rope, decoder.max_position_embeddings);
   decoder.ropes = {rope};
   decoder.layer_ropes.assign(static_cast<size_t>(config.num_layers), 0);
@@ -196,6 +244,10 @@ const DecoderConfig& decoder_config(const ModelConfig& config) {
   const auto* decoder = dynamic_cast<const DecoderConfig*>(config.family.get());
   QUIRE_CHECK(decoder != nullptr, "[model] the family's configuration is not that of a decoder");
   return *decoder;
+}
+
+float residual_norm_eps(const DecoderConfig& config) {
+  return static_cast<float>(config.rms_norm_eps / (config.residual_scale * config.residual_scale));
 }
 
 bool has_dense_layers(const DecoderConfig& config) {

@@ -16,6 +16,27 @@ namespace quire {
 
 class ConfigFields;
 
+// The RMSNorms of queries and keys.
+enum class QkNorm {
+  kNone,
+  kPerHead,        // of each head, before the rotation
+  kRotatedHeads,   // of each head, after the rotation
+  kWholeWidth,     // of all heads together, before the rotation
+};
+
+// The names of a layer's norms, without ".weight"; empty: the layer has no such norm. A decoder
+// has a norm at the same places in every layer.
+struct NormNames {
+  std::string_view attention_input = {};
+  std::string_view attention_output = {};  // before the addition to the residual, as mlp_output
+  std::string_view mlp_input = {};
+  std::string_view mlp_output = {};
+
+  friend constexpr bool operator==(const NormNames&, const NormNames&) = default;
+};
+inline constexpr NormNames kInputNorms = {.attention_input = "input_layernorm",
+                                          .mlp_input = "post_attention_layernorm"};
+
 struct DecoderConfig : FamilyConfig {
   int intermediate_size = 0;  // of dense layers
   int num_heads = 0;
@@ -26,22 +47,35 @@ struct DecoderConfig : FamilyConfig {
   Activation activation = Activation::kSilu;
   float attention_scale = 1.0F;    // multiplies q·k
   float attention_softcap = 0.0F;  // AttentionShape::softcap
+  float logits_softcap = 0.0F;     // Ops::soft_cap of the logits; 0: none
+  float logits_scale = 1.0F;       // multiplies the logits before their soft cap
+  double embedding_scale = 1.0;    // multiplies the embeddings
+  // Whether embedding_scale is rounded to the type of the activations, as in transformers' Gemma.
+  bool rounds_embedding_scale = false;
+  // Multiplies what a sub-layer adds to the residual. The decoder computes the residual divided by
+  // it, which no norm sees, so that a sub-layer's output is added as it is.
+  double residual_scale = 1.0;
   bool tie_word_embeddings = false;
+  bool assumes_tie = false;  // config.json does not say it: a stored lm_head means false
   bool qkv_bias = false;
   bool o_bias = false;
   bool mlp_bias = false;
-  bool qk_norm = false;            // RMSNorm of each query and key head
-  bool norms_outputs = false;      // RMSNorm of the outputs of attention and MLP
+  NormNames norms = kInputNorms;
+  float norm_addend = 0.0F;  // VectorBinding::addend of every norm
+  QkNorm qk_norm = QkNorm::kNone;
+  RotaryPairs rotary_pairs = RotaryPairs::kHalves;
   bool is_causal = true;           // AttentionShape::causal
   std::vector<int> layer_windows;  // [num_layers]; 0: full attention
   std::vector<RopeConfig> ropes;   // one, or several that layers select from
   std::vector<int> layer_ropes;    // [num_layers], indices into ropes
   std::optional<MlaConfig> mla;    // absent: grouped-query attention
   std::optional<MoeConfig> moe;    // absent: every layer is dense
-  int num_mtp_layers = 0;          // of the checkpoint, beside the decoder's (model/mtp)
+  int num_mtp_layers = 0;          // beside the decoder's, that method mtp drafts with (model/mtp)
 };
 
 const DecoderConfig& decoder_config(const ModelConfig& config);
+// The epsilon of the norms of the residual, which is divided by residual_scale.
+float residual_norm_eps(const DecoderConfig& config);
 // Whether a layer has an MLP of intermediate_size instead of experts.
 bool has_dense_layers(const DecoderConfig& config);
 
@@ -60,22 +94,32 @@ struct DecoderDefaults {
   std::optional<int> head_dim = {};      // absent: hidden_size / num_heads
   std::optional<int> vocab_size = {};
   std::optional<int> max_position_embeddings = {};
+  double rms_norm_eps = 1e-6;
 };
 
 // Reads the sizes, whose products fit 63 bits. Sets attention_scale to the default for head_dim.
 void read_decoder_sizes(ConfigFields& fields, const DecoderDefaults& defaults, ModelConfig& config,
                         DecoderConfig& decoder);
+// Defaults for the fields of a rotation.
+struct RopeDefaults {
+  double theta = 10000.0;
+  double rotated_part = 1.0;
+  int original_max_position_embeddings = 0;  // 0: max_position_embeddings
+};
+
 // Reads one rotation for all layers and sets the model's longest context. Accepts rope_theta beside
 // rope_scaling (transformers 4), or both inside rope_parameters (transformers 5).
 void read_decoder_rope(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder,
-                       double default_theta = RopeConfig().theta);
-// Reads the rotation in `fields`: rope_theta, and the scaling in rope_parameters or rope_scaling.
-RopeConfig read_rope(ConfigFields& fields, int max_position_embeddings, double default_theta);
+                       const RopeDefaults& defaults = {});
+// Reads the rotation in `fields`: rope_theta, the part of a head that is rotated, and the scaling
+// in rope_parameters or rope_scaling.
+RopeConfig read_rope(ConfigFields& fields, const DecoderConfig& decoder,
+                     const RopeDefaults& defaults);
 // Whether rope_parameters holds an object per type of layer instead of one set for all layers.
 bool has_ropes_by_layer_type(const ConfigFields& rope_parameters);
 // The rotation of one object of rope_parameters.
-RopeConfig read_rope_parameters(ConfigFields& fields, int max_position_embeddings,
-                                double default_theta);
+RopeConfig read_rope_parameters(ConfigFields& fields, const DecoderConfig& decoder,
+                                const RopeDefaults& defaults);
 // Returns [num_layers] of "full_attention" or "sliding_attention"; empty if there is no
 // layer_types.
 std::vector<std::string> read_layer_types(ConfigFields& fields, int num_layers);

@@ -2,160 +2,303 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
-#include <set>
-#include <string_view>
 
-#include "base/check.h"
-#include "base/numbers.h"
-#include "model/decoder.h"
-#include "model/gemma/gemma.h"
-#include "model/llama/llama.h"
-#include "model/weights.h"
+#include "model/family_readers.h"
+#include "model/mla.h"
+#include "model/moe.h"
 
 namespace quire {
 namespace {
 
+constexpr NormNames kNormsAroundSublayers = {.attention_input = "input_layernorm",
+                                             .attention_output = "post_attention_layernorm",
+                                             .mlp_input = "pre_feedforward_layernorm",
+                                             .mlp_output = "post_feedforward_layernorm"};
+constexpr NormNames kGlm4Norms = {.attention_input = "input_layernorm",
+                                  .attention_output = "post_self_attn_layernorm",
+                                  .mlp_input = "post_attention_layernorm",
+                                  .mlp_output = "post_mlp_layernorm"};
+constexpr NormNames kOutputNorms = {.attention_output = "post_attention_layernorm",
+                                    .mlp_output = "post_feedforward_layernorm"};
+
+constexpr Switch kAttentionBias = {false, "attention_bias"};
+constexpr Switch kMlpBias = {false, "mlp_bias"};
+constexpr Switch kUseBias = {false, "use_bias"};
+
+constexpr NamePair kMiniMaxNames[] = {
+    {"block_sparse_moe.e_score_correction_bias", "mlp.gate.e_score_correction_bias"},
+    {"mlp.e_score_correction_bias", "mlp.gate.e_score_correction_bias"},
+    {"block_sparse_moe", "mlp"},
+    {"w1", "gate_proj"},
+    {"w2", "down_proj"},
+    {"w3", "up_proj"}};
+constexpr NamePair kHunyuanNames[] = {{"query_layernorm", "q_norm"}, {"key_layernorm", "k_norm"}};
+constexpr NamePair kHy3Names[] = {
+    {"mlp.router.gate", "mlp.gate"},
+    {"mlp.expert_bias", "mlp.gate.e_score_correction_bias"},
+    {"mlp.e_score_correction_bias", "mlp.gate.e_score_correction_bias"},
+    {"mlp.shared_mlp", "mlp.shared_experts"}};
+// transformers 5.24 saves the layers as blocks, as it names those of the vision tower.
+constexpr NamePair kKimiNames[] = {{"language_model.model.blocks", "model.layers"}};
+
+constexpr FamilyTraits kLlama = {.architecture = "LlamaForCausalLM",
+                                 .qkv_bias = kAttentionBias,
+                                 .o_bias = kAttentionBias,
+                                 .mlp_bias = kMlpBias};
+constexpr FamilyTraits kQwen2 = {.architecture = "Qwen2ForCausalLM",
+                                 .qkv_bias = kYes,
+                                 .windows = WindowRule::kFromLayerUp,
+                                 .window = 4096};
+constexpr FamilyTraits kQwen3 = {.architecture = "Qwen3ForCausalLM",
+                                 .sizes = {.head_dim = 128},
+                                 .qk_norm = QkNorm::kPerHead,
+                                 .qkv_bias = kAttentionBias,
+                                 .o_bias = kAttentionBias,
+                                 .windows = WindowRule::kFromLayerUp,
+                                 .window = 4096};
+constexpr FamilyTraits kDeepseekV3 = {.architecture = "DeepseekV3ForCausalLM",
+                                      .sizes = {.head_dim = kHeadDimOfMla},
+                                      .mtp = MtpLayers::kNextNumbers,
+                                      .read_mla = read_deepseek_mla,
+                                      .read_moe = read_deepseek_v3_moe};
+constexpr FamilyTraits kGemma2 = {.architecture = "Gemma2ForCausalLM",
+                                  .sizes = {.num_heads = 8,
+                                            .num_kv_heads = 4,
+                                            .head_dim = 256,
+                                            .vocab_size = 256000,
+                                            .max_position_embeddings = 8192},
+                                  .activation_key = "hidden_activation",
+                                  .activation = "gelu_pytorch_tanh",
+                                  .norms = kNormsAroundSublayers,
+                                  .norm_addend = 1.0F,
+                                  .qkv_bias = kAttentionBias,
+                                  .o_bias = kAttentionBias,
+                                  .ties_embeddings = true,
+                                  .windows = WindowRule::kByLayerType,
+                                  .window = 4096,
+                                  .window_pattern = 2,
+                                  .read_own = read_gemma2};
+constexpr FamilyTraits kGemma3 = {.architecture = "Gemma3ForCausalLM",
+                                  .sizes = {.num_heads = 8,
+                                            .num_kv_heads = 4,
+                                            .head_dim = 256,
+                                            .vocab_size = 262208,
+                                            .max_position_embeddings = 131072},
+                                  .activation_key = "hidden_activation",
+                                  .activation = "gelu_pytorch_tanh",
+                                  .norms = kNormsAroundSublayers,
+                                  .norm_addend = 1.0F,
+                                  .qk_norm = QkNorm::kPerHead,
+                                  .qkv_bias = kAttentionBias,
+                                  .o_bias = kAttentionBias,
+                                  .ties_embeddings = true,
+                                  .windows = WindowRule::kByLayerType,
+                                  .window = 4096,
+                                  .window_pattern = 6,
+                                  .ropes = RopeRule::kByLayerType,
+                                  .theta = 1e6,
+                                  .window_theta = 1e4,
+                                  .read_own = read_gemma3};
+
+constexpr FamilyTraits kMistral = {.architecture = "MistralForCausalLM",
+                                   .windows = WindowRule::kEveryLayer,
+                                   .window = 4096};
+constexpr FamilyTraits kMinistral3 = {.architecture = "Ministral3ForCausalLM",
+                                      .sizes = {.head_dim = 128, .rms_norm_eps = 1e-5},
+                                      .windows = WindowRule::kEveryLayer,
+                                      .read_own = read_ministral3};
+constexpr FamilyTraits kQwen3Moe = {.architecture = "Qwen3MoeForCausalLM",
+                                    .qk_norm = QkNorm::kPerHead,
+                                    .qkv_bias = kAttentionBias,
+                                    .o_bias = kAttentionBias,
+                                    .read_moe = read_qwen3_moe};
+constexpr FamilyTraits kQwen3Vl = {.sizes = {.head_dim = 128},
+                                   .qk_norm = QkNorm::kPerHead,
+                                   .qkv_bias = kAttentionBias,
+                                   .o_bias = kAttentionBias,
+                                   .theta = 5e5};
+constexpr FamilyTraits kQwen3VlMoe = {.qk_norm = QkNorm::kPerHead,
+                                      .qkv_bias = kAttentionBias,
+                                      .o_bias = kAttentionBias,
+                                      .theta = 5e5,
+                                      .read_moe = read_qwen3_vl_moe};
+constexpr FamilyTraits kKimi = {.sizes = {.head_dim = kHeadDimOfMla},
+                                .ties_embeddings = true,
+                                .renames = kKimiNames,
+                                .read_mla = read_deepseek_mla,
+                                .read_moe = read_deepseek_v3_moe};
+
+// The family as the decoder of an architecture that also takes images.
+constexpr FamilyTraits within(std::string_view architecture, FamilyTraits traits,
+                              std::string_view text_type = {}) {
+  traits.architecture = architecture;
+  traits.place = FieldsPlace::kTextConfig;
+  traits.text_type = text_type;
+  return traits;
+}
+
 constexpr std::array kFamilies = {
-    ModelFamily{"LlamaForCausalLM", parse_llama, list_llama_tensors, decoder_kv_groups,
-                decoder_activation_bytes, load_llama},
-    ModelFamily{"MistralForCausalLM", parse_mistral, list_llama_tensors, decoder_kv_groups,
-                decoder_activation_bytes, load_llama},
-    ModelFamily{"Qwen2ForCausalLM", parse_qwen2, list_llama_tensors, decoder_kv_groups,
-                decoder_activation_bytes, load_llama},
-    ModelFamily{"Qwen3ForCausalLM", parse_qwen3, list_llama_tensors, decoder_kv_groups,
-                decoder_activation_bytes, load_llama},
-    ModelFamily{"Qwen3MoeForCausalLM", parse_qwen3_moe, list_llama_tensors, decoder_kv_groups,
-                decoder_activation_bytes, load_llama},
-    ModelFamily{"MixtralForCausalLM", parse_mixtral, list_llama_tensors, decoder_kv_groups,
-                decoder_activation_bytes, load_llama},
-    ModelFamily{"DeepseekV2ForCausalLM", parse_deepseek_v2, list_llama_tensors, decoder_kv_groups,
-                decoder_activation_bytes, load_llama},
-    ModelFamily{"DeepseekV3ForCausalLM", parse_deepseek_v3, list_llama_tensors, decoder_kv_groups,
-                decoder_activation_bytes, load_llama},
-    ModelFamily{"MiMoForCausalLM", parse_mimo, list_llama_tensors, decoder_kv_groups,
-                decoder_activation_bytes, load_llama},
-    ModelFamily{"Gemma2ForCausalLM", parse_gemma2, list_gemma_tensors, decoder_kv_groups,
-                decoder_activation_bytes, load_gemma},
-    ModelFamily{"Gemma3ForCausalLM", parse_gemma3, list_gemma_tensors, decoder_kv_groups,
-                decoder_activation_bytes, load_gemma},
-    ModelFamily{"Gemma3ForConditionalGeneration", parse_gemma3_multimodal, list_gemma_tensors,
-                decoder_kv_groups, decoder_activation_bytes, load_gemma},
+    kLlama,
+    kMistral,
+    kQwen2,
+    kQwen3,
+    kQwen3Moe,
+    FamilyTraits{.architecture = "MixtralForCausalLM",
+                 .windows = WindowRule::kEveryLayer,
+                 .theta = 1e6,
+                 .read_moe = read_mixtral_moe},
+    FamilyTraits{.architecture = "DeepseekV2ForCausalLM",
+                 .sizes = {.head_dim = kHeadDimOfMla},
+                 .read_mla = read_deepseek_mla,
+                 .read_moe = read_deepseek_v2_moe},
+    kDeepseekV3,
+    FamilyTraits{.architecture = "MiMoForCausalLM",
+                 .qkv_bias = kYes,
+                 .windows = WindowRule::kFromLayerUp,
+                 .window = 4096,
+                 .mtp = MtpLayers::kOfMiMo},
+    kGemma2,
+    kGemma3,
+    within("Gemma3ForConditionalGeneration", kGemma3),
+    within("Qwen3VLForConditionalGeneration", kQwen3Vl),
+    within("Qwen3VLMoeForConditionalGeneration", kQwen3VlMoe),
+    FamilyTraits{.architecture = "Qwen2_5_VLForConditionalGeneration",
+                 .place = FieldsPlace::kTextConfigOrRoot,
+                 .sizes = {.rms_norm_eps = 1e-5},
+                 .qkv_bias = kYes,
+                 .windows = WindowRule::kFromLayerUp,
+                 .window = 4096,
+                 .theta = 1e6},
+    kMinistral3,
+    within("Mistral3ForConditionalGeneration", kMinistral3, "ministral3"),
+    within("Mistral3ForConditionalGeneration", kMistral, "mistral"),
+    FamilyTraits{.architecture = "Phi3ForCausalLM",
+                 .sizes = {.rms_norm_eps = 1e-5},
+                 .windows = WindowRule::kEveryLayer,
+                 .fuses_qkv = true,
+                 .fuses_gate_up = true},
+    FamilyTraits{.architecture = "Glm4MoeForCausalLM",
+                 .sizes = {.rms_norm_eps = 1e-5},
+                 .qk_norm = QkNorm::kPerHead,
+                 .qk_norm_key = "use_qk_norm",
+                 .qkv_bias = kAttentionBias,
+                 .rotated_part = 0.5,
+                 .mtp = MtpLayers::kNextNumbers,
+                 .num_mtp_layers = 1,
+                 .read_moe = read_glm4_moe},
+    FamilyTraits{.architecture = "Glm4MoeLiteForCausalLM",
+                 .sizes = {.head_dim = kHeadDimOfMla, .rms_norm_eps = 1e-5},
+                 .mtp = MtpLayers::kNextNumbers,
+                 .read_mla = read_deepseek_mla,
+                 .read_moe = read_glm4_moe_lite},
+    FamilyTraits{.architecture = "MiniMaxM2ForCausalLM",
+                 .sizes = {.head_dim = 128},
+                 .qk_norm = QkNorm::kWholeWidth,
+                 .theta = 5e6,
+                 .renames = kMiniMaxNames,
+                 .read_moe = read_minimax_m2_moe},
+    FamilyTraits{.architecture = "Olmo2ForCausalLM",
+                 .sizes = {.rms_norm_eps = 1e-5},
+                 .norms = kOutputNorms,
+                 .qk_norm = QkNorm::kWholeWidth,
+                 .qkv_bias = kAttentionBias,
+                 .o_bias = kAttentionBias},
+    FamilyTraits{.architecture = "Olmo3ForCausalLM",
+                 .sizes = {.rms_norm_eps = 1e-5},
+                 .norms = kOutputNorms,
+                 .qk_norm = QkNorm::kWholeWidth,
+                 .qkv_bias = kAttentionBias,
+                 .o_bias = kAttentionBias,
+                 .windows = WindowRule::kByLayerType,
+                 .window = 4096,
+                 .window_pattern = 4,
+                 .ropes = RopeRule::kByLayerType,
+                 .theta = 5e5},
+    FamilyTraits{.architecture = "SmolLM3ForCausalLM",
+                 .sizes = {.num_kv_heads = 4},
+                 .qkv_bias = kAttentionBias,
+                 .o_bias = kAttentionBias,
+                 .mlp_bias = kMlpBias,
+                 .ties_embeddings = true,
+                 .ropes = RopeRule::kAllButListed,
+                 .theta = 2e6,
+                 .read_own = read_smollm3},
+    FamilyTraits{.architecture = "SeedOssForCausalLM",
+                 .sizes = {.num_kv_heads = 8, .head_dim = 128},
+                 .qkv_bias = {true, "attention_bias"},
+                 .o_bias = {false, "attention_out_bias"},
+                 .mlp_bias = kMlpBias},
+    FamilyTraits{.architecture = "GraniteForCausalLM",
+                 .qkv_bias = kAttentionBias,
+                 .o_bias = kAttentionBias,
+                 .mlp_bias = kMlpBias,
+                 .has_multipliers = true},
+    FamilyTraits{.architecture = "KimiK2ForCausalLM",
+                 .sizes = {.head_dim = kHeadDimOfMla},
+                 .mtp = MtpLayers::kNextNumbers,
+                 .read_mla = read_deepseek_mla,
+                 .read_moe = read_deepseek_v3_moe},
+    within("KimiK25ForConditionalGeneration", kKimi),
+    within("Kimi_K25ForConditionalGeneration", kKimi),
+    FamilyTraits{.architecture = "Glm4ForCausalLM",
+                 .sizes = {.num_kv_heads = 2, .head_dim = 128, .rms_norm_eps = 1.5625e-7},
+                 .norms = kGlm4Norms,
+                 .qkv_bias = {true, "attention_bias"},
+                 .rotated_part = 0.5,
+                 .rotary_pairs = RotaryPairs::kNeighbours,
+                 .fuses_gate_up = true},
+    FamilyTraits{.architecture = "HunYuanDenseV1ForCausalLM",
+                 .sizes = {.rms_norm_eps = 1e-5},
+                 .qk_norm = QkNorm::kRotatedHeads,
+                 .qkv_bias = kAttentionBias,
+                 .o_bias = kAttentionBias,
+                 .renames = kHunyuanNames},
+    FamilyTraits{.architecture = "HYV3ForCausalLM",
+                 .sizes = {.num_kv_heads = 8, .head_dim = 128, .rms_norm_eps = 1e-5},
+                 .qk_norm = QkNorm::kPerHead,
+                 .qkv_bias = kAttentionBias,
+                 .o_bias = kAttentionBias,
+                 .theta = 11158840.0,
+                 .mtp = MtpLayers::kNextNumbers,
+                 .renames = kHy3Names,
+                 .read_moe = read_hy_v3_moe},
+    FamilyTraits{.architecture = "Ernie4_5ForCausalLM",
+                 .sizes = {.num_kv_heads = 2, .head_dim = 128, .rms_norm_eps = 1e-5},
+                 .qkv_bias = kUseBias,
+                 .o_bias = kUseBias,
+                 .mlp_bias = kUseBias,
+                 .ties_embeddings = true,
+                 .theta = 5e5,
+                 .rotary_pairs = RotaryPairs::kNeighbours},
+    FamilyTraits{.architecture = "Exaone4ForCausalLM",
+                 .sizes = {.rms_norm_eps = 1e-5},
+                 .norms = kOutputNorms,
+                 .qk_norm = QkNorm::kPerHead,
+                 .windows = WindowRule::kByLayerType,
+                 .window = 4096,
+                 .window_pattern = 4,
+                 .ropes = RopeRule::kWindowsOnly},
 };
 
 }  // namespace
 
-const ModelFamily* find_family(std::string_view architecture) {
-  for (const ModelFamily& family : kFamilies) {
-    if (family.architecture == architecture) return &family;
-  }
-  return nullptr;
-}
-
-const ModelFamily& family_of(const ModelConfig& config) {
-  const ModelFamily* family = find_family(config.architecture);
-  QUIRE_CHECK(family != nullptr && config.family != nullptr,
-              "[model] a configuration has no family");
-  return *family;
+const FamilyTraits* find_family(std::string_view architecture, std::string_view text_type) {
+  const auto found = std::ranges::find_if(kFamilies, [&](const FamilyTraits& family) {
+    return family.architecture == architecture &&
+           (family.text_type.empty() || family.text_type == text_type);
+  });
+  return found == kFamilies.end() ? nullptr : &*found;
 }
 
 std::string supported_architectures() {
   std::string names;
-  for (const ModelFamily& family : kFamilies) {
-    if (!names.empty()) names += ", ";
-    names += family.architecture;
+  for (const FamilyTraits& family : kFamilies) {
+    if (names.find(family.architecture) != std::string::npos) continue;
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", family.architecture);
   }
   return names;
-}
-
-Result<std::unique_ptr<Model>> load_model(const ModelConfig& config, WeightSource& source, Ops& ops,
-                                          const ModelLimits& limits, const LoadOptions& options) {
-  QUIRE_CHECK(
-      limits.max_num_tokens > 0 && limits.max_num_logit_rows > 0 && limits.max_model_len > 0,
-      "[model] a limit is not set");
-  return family_of(config).load(config, source, ops, limits, options);
-}
-
-int64_t num_parameters(const ModelConfig& config) {
-  int64_t count = 0;
-  for (const TensorSpec& tensor : family_of(config).tensors(config)) {
-    if (!tensor.has_scales()) count += tensor.shape.num_elements();
-  }
-  return count;
-}
-
-Status check_tensors_present(const ModelConfig& config, const WeightSource& source) {
-  int num_missing = 0;
-  std::string first;
-  for (const TensorSpec& tensor : family_of(config).tensors(config)) {
-    const bool is_there = source.has(stored_name(tensor, source));
-    if (tensor.has_scales() || is_there) continue;
-    if (++num_missing == 1) first = tensor.name;
-  }
-  if (num_missing == 0) return {};
-  return invalid_argument(fmt::format(
-      "[model] the checkpoint lacks {} tensors of {}, the first of which is {}; download it again",
-      num_missing, config.architecture, quote_name(first)));
-}
-
-std::vector<KvGroup> make_kv_groups(const ModelConfig& config, const ModelLimits& limits,
-                                    DType activation) {
-  return family_of(config).kv_groups(config, limits, activation);
-}
-
-Status check_slices(const ModelConfig& config, WeightSource& source, const Ops& ops,
-                    const Parallel& parallel) {
-  return check_slices(family_of(config).tensors(config), source, ops.weights(), parallel);
-}
-
-Result<WeightPlan> plan_weights(const ModelConfig& config, const WeightSource& source,
-                                const Ops& ops, const Parallel& parallel) {
-  return plan_weights(family_of(config).tensors(config), source, ops.weights(), parallel);
-}
-
-namespace {
-
-// Names the types of a GGUF file's quantized blocks; empty: it has none.
-std::string describe_blocks(const ModelConfig& config, const WeightSource& source,
-                            const WeightStore& store) {
-  std::set<std::string_view> kept;
-  std::set<std::string_view> expanded;
-  for (const std::string& name : source.names()) {
-    const GgufBlockType* const type = source.block_type(name);
-    if (type == nullptr) continue;
-    const bool is_kept = store.quantized_bytes({{1, type->block_elements}, type}) > 0;
-    (is_kept ? kept : expanded).insert(type->name);
-  }
-  std::string text;
-  if (!kept.empty()) text = fmt::format("GGUF {}, computed as they are", fmt::join(kept, ", "));
-  if (!expanded.empty()) {
-    text += fmt::format("{}{}, expanded to {} at load", kept.empty() ? "GGUF " : "; ",
-                        fmt::join(expanded, ", "), dtype_name(config.dtype.value_or(DType::kF16)));
-  }
-  return text;
-}
-
-}  // namespace
-
-std::string describe_quantization(const ModelConfig& config, const WeightSource& source,
-                                  const Ops& ops, const WeightPlan& plan) {
-  if (!config.format) return describe_blocks(config, source, ops.weights());
-  const std::string format = describe(*config.format);
-  const QuantizedMatrices& count = plan.quantized;
-  if (count.num_all == 0) return format + ", of which the checkpoint has no matrix";
-  if (count.num_expanded == 0) return format + ", computed as they are";
-  const DType plain = ops.weights().linear_dtype(plain_scheme(config.format->scheme)).value();
-  const std::string expanded = fmt::format("expanded to {} at load", dtype_name(plain));
-  if (count.num_expanded == count.num_all) return fmt::format("{}, {}", format, expanded);
-  return fmt::format("{}, computed as they are, except {} of {} matrices, which are {}", format,
-                     count.num_expanded, count.num_all, expanded);
-}
-
-Result<int64_t> estimate_activation_bytes(const ModelConfig& config, const ModelLimits& limits,
-                                          const Ops& ops) {
-  QUIRE_ASSIGN_OR_RETURN(const int64_t experts, experts_workspace_bytes(config, limits, ops));
-  const int64_t others = family_of(config).activation_bytes(config, limits, ops);
-  return (Saturated(others) + experts).get();
 }
 
 }  // namespace quire

@@ -1,83 +1,17 @@
-// The table of model families, with one row per architecture. A new family needs a folder and a
-// row.
+// The table of model families, with one row per architecture. A new family needs a row.
 #pragma once
 
-#include <cstdint>
-#include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
 
-#include "model/config.h"
-#include "model/model.h"
-#include "model/weights.h"
-#include "quire/config.h"
-#include "tensor/weight_source.h"
+#include "model/family_traits.h"
 
 namespace quire {
 
-class ConfigFields;
-
-struct ModelFamily {
-  std::string_view architecture;  // in config.json's "architectures"
-  // Reads the family's own fields, and sets the fields of ModelConfig that depend on them. Errors
-  // are kept in the status of `fields`.
-  std::shared_ptr<const FamilyConfig> (*parse)(ConfigFields& fields, ModelConfig& config);
-  // Lists the checkpoint's tensors.
-  std::vector<TensorSpec> (*tensors)(const ModelConfig& config);
-  // Groups one rank's layers by the shape of their attention; queries and outputs have type
-  // `activation`.
-  std::vector<KvGroup> (*kv_groups)(const ModelConfig& config, const ModelLimits& limits,
-                                    DType activation);
-  // Bytes of the buffers of one step within the limits, without the workspace of experts.
-  int64_t (*activation_bytes)(const ModelConfig& config, const ModelLimits& limits, const Ops& ops);
-  Result<std::unique_ptr<Model>> (*load)(const ModelConfig& config, WeightSource& source, Ops& ops,
-                                         const ModelLimits& limits, const LoadOptions& options);
-};
-
-// Returns null if the architecture is not supported.
-const ModelFamily* find_family(std::string_view architecture);
-// Requires a configuration that parse_model_config has accepted.
-const ModelFamily& family_of(const ModelConfig& config);
+// The family of an architecture whose text_config has this model_type, empty: none. Returns null if
+// it is not supported.
+const FamilyTraits* find_family(std::string_view architecture, std::string_view text_type);
 // Returns "LlamaForCausalLM, MistralForCausalLM, …".
 std::string supported_architectures();
-
-// Loads all weights of the configuration from `source` and packs them for `ops`, which must outlive
-// the model. A tensor's memory in the source is released once it is packed. Fails, naming the
-// tensor, if one is missing, has another shape, or is left over.
-Result<std::unique_ptr<Model>> load_model(const ModelConfig& config, WeightSource& source, Ops& ops,
-                                          const ModelLimits& limits,
-                                          const LoadOptions& options = {});
-
-// The number of all weights; tied embeddings count once.
-int64_t num_parameters(const ModelConfig& config);
-
-// Groups one rank's layers by the shape of their attention; queries and outputs have type
-// `activation`.
-std::vector<KvGroup> make_kv_groups(const ModelConfig& config, const ModelLimits& limits,
-                                    DType activation);
-
-// Fails if a matrix cannot be divided among the ranks, by the shapes and the order of its columns.
-Status check_slices(const ModelConfig& config, WeightSource& source, const Ops& ops,
-                    const Parallel& parallel);
-
-// The weights of the configuration, as one rank keeps them.
-Result<WeightPlan> plan_weights(const ModelConfig& config, const WeightSource& source,
-                                const Ops& ops, const Parallel& parallel);
-
-// How the rank of `plan` keeps the quantized matrices of `source`, for example "4-bit integers with
-// a scale per group of 128, computed as they are" or "GGUF Q4_K, Q6_K, computed as they are";
-// empty: the model has none.
-std::string describe_quantization(const ModelConfig& config, const WeightSource& source,
-                                  const Ops& ops, const WeightPlan& plan);
-
-// Fails, naming the first, if the source lacks a tensor of the model. Reads no tensor. Scales are
-// not looked for, because single matrices may be stored without them.
-Status check_tensors_present(const ModelConfig& config, const WeightSource& source);
-
-// Bytes of the buffers of one step within `limits`, and of the workspace of experts. Fails with
-// kUnimplemented if the device does not compute experts.
-Result<int64_t> estimate_activation_bytes(const ModelConfig& config, const ModelLimits& limits,
-                                          const Ops& ops);
 
 }  // namespace quire

@@ -179,10 +179,11 @@ Status MatrixReader::add_part(const MatrixPart& part, const MatrixBinding& bindi
   }
   QUIRE_ASSIGN_OR_RETURN(const WeightView weight, matrix_part(part, binding));
   if (!quantizes && !weights_.empty() && !may_stack(weight.scheme, weights_.front().scheme)) {
-    return invalid_argument(fmt::format(
-        "[model] tensor {} is stored in another type than the matrices that it is "
-        "stacked with; got {}, expected {}: take a checkpoint with one type per layer",
-        quote_name(name), values_name(weight.scheme), values_name(weights_.front().scheme)));
+    return invalid_argument(
+        fmt::format("[model] tensor {} is stored in another type than the matrices that it is "
+                    "stacked with; got {}, expected {}: take a checkpoint with one type per layer",
+                    quote_name(tensors_.source().name_in_file(name)), values_name(weight.scheme),
+                    values_name(weights_.front().scheme)));
   }
   if (!weights_.empty() && !have_same_order(weight, weights_.front())) {
     return invalid_argument(fmt::format(
@@ -247,8 +248,9 @@ Result<WeightView> MatrixReader::matrix_part(const MatrixPart& part, const Matri
   const Split split = split_of_source(binding);
   if (is_whole(binding) || split == Split::kNone) return matrix;
   if (splits_rows(split)) return slice_rows(matrix, rows_of(part, binding), copies_);
-  QUIRE_ASSIGN_OR_RETURN(const WeightView columns,
-                         slice_columns(matrix, columns_of(binding), name, copies_));
+  QUIRE_ASSIGN_OR_RETURN(
+      const WeightView columns,
+      slice_columns(matrix, columns_of(binding), tensors_.source().name_in_file(name), copies_));
   if (has_zero_columns(binding)) std::memset(columns.values.data, 0, columns.values.num_bytes());
   return columns;
 }

@@ -38,6 +38,10 @@ struct MlaConfig {
   int latent_head_dim() const { return kv_lora_rank + rope_head_dim; }
 };
 
+// The default of head_dim for these architectures, whose hidden_size / num_attention_heads need not
+// be a whole number; read_deepseek_mla() replaces it.
+inline constexpr int kHeadDimOfMla = 64;
+
 // Reads the fields of DeepSeek's architectures. The rotation has been read before. Sets
 // DecoderConfig::mla, head_dim and attention_scale.
 void read_deepseek_mla(ConfigFields& fields, DecoderConfig& decoder);

@@ -93,6 +93,9 @@ struct KvScaleValues {
   float v = 1.0F;
 };
 
+class DraftHead;
+class BlockHead;
+
 // Enqueues its work into the stream of the operations with which it was loaded.
 class Model {
  public:
@@ -136,11 +139,18 @@ class Model {
   virtual Result<int> add_kv_scales(std::span<const KvScaleValues> /*by_layer*/) {
     return unimplemented("[model] the layers of this model take no scales for an FP8 KV cache");
   }
+  // The further calls of a model that drafts from its target's taps, valid as long as the model;
+  // null: the model is not such a drafter.
+  virtual DraftHead* draft_head() { return nullptr; }
+  virtual BlockHead* block_head() { return nullptr; }
 };
 
-// The model of a drafter that reads its target's taps.
-class TapReader : public virtual Model {
+// The calls that draft heads and block drafters have in common: both read their target's taps. The
+// same object is the drafter's Model, to which forward(), config() and kv_groups() belong.
+class TapReader {
  public:
+  virtual ~TapReader() = default;
+
   // The hidden state of each token, as StepInput::hidden. taps: at most max_num_tokens rows of the
   // target's taps(); out: [number of these rows, hidden_size].
   virtual void combine(TensorView taps, TensorView out) = 0;

@@ -45,6 +45,9 @@ struct DeepseekDefaults {
 constexpr DeepseekDefaults kDeepseekV2 = {};
 constexpr DeepseekDefaults kDeepseekV3 = {
     .num_groups = 8, .top_groups = 4, .num_shared_experts = 1, .num_dense_layers = 3, .scale = 2.5};
+constexpr DeepseekDefaults kGlm4Moe = {.num_shared_experts = 1, .num_dense_layers = 1};
+constexpr DeepseekDefaults kGlm4MoeLite = {
+    .num_shared_experts = 1, .num_dense_layers = 1, .scale = 1.8};
 
 void read_groups(ConfigFields& fields, const DeepseekDefaults& defaults, ExpertRouting& routing) {
   routing.num_groups = fields.integer("n_group", 1, kMaxExperts, defaults.num_groups);
@@ -56,35 +59,77 @@ void read_groups(ConfigFields& fields, const DeepseekDefaults& defaults, ExpertR
               "equal groups, of which the best ones have enough experts for a token");
 }
 
+// The inner size of all shared experts, whose number is the field `key`.
+int read_shared_size(ConfigFields& fields, std::string_view key, int default_num_shared,
+                     int intermediate_size) {
+  const int num_shared = fields.integer(key, 0, kMaxExperts, default_num_shared);
+  if (num_shared <= kMaxIntermediateSize / intermediate_size) {
+    return num_shared * intermediate_size;
+  }
+  fields.fail(key, std::to_string(num_shared),
+              fmt::format("at most {} elements in all", kMaxIntermediateSize));
+  return 0;
+}
+
+// [num_layers], whether a layer has experts: by its type, or all behind the first dense ones.
+std::vector<bool> read_expert_layers(ConfigFields& fields, int num_layers, int default_num_dense) {
+  constexpr std::string_view kTypes = "mlp_layer_types";
+  std::vector<bool> layers;
+  const int num_dense =
+      fields.integer("first_k_dense_replace", 0, kMaxLayers, default_num_dense);
+  const int frequency = fields.integer("moe_layer_freq", 1, kMaxLayers, 1);
+  for (int layer = 0; layer < num_layers; ++layer) {
+    layers.push_back(layer >= num_dense && layer % frequency == 0);
+  }
+  const std::vector<std::string> types = fields.texts(kTypes, kMaxLayers);
+  if (types.empty()) return layers;
+  if (std::ssize(types) != num_layers) {
+    fields.fail(kTypes, fmt::format("{} entries", types.size()),
+                fmt::format("one per layer, {}", num_layers));
+    return layers;
+  }
+  for (size_t i = 0; i < types.size(); ++i) {
+    layers[i] = types[i] == "sparse";
+    if (!layers[i] && types[i] != "dense") {
+      fields.fail(kTypes, quote_name(types[i]), "dense or sparse");
+    }
+  }
+  return layers;
+}
+
 // The number of experts, the scale of their weights, their sizes, and the layers that have them.
 MoeConfig read_deepseek_experts(ConfigFields& fields, const ModelConfig& config,
                                 const DeepseekDefaults& defaults) {
   MoeConfig moe;
-  moe.routing = read_routing(fields, config, "n_routed_experts", {}, {});
+  moe.routing = read_routing(fields, config, "num_experts", {}, {});
   moe.routing.scale =
       static_cast<float>(fields.number("routed_scaling_factor", 1e-6, 1e6, defaults.scale));
   moe.intermediate_size = fields.integer("moe_intermediate_size", 1, kMaxIntermediateSize);
-  const int num_shared =
-      fields.integer("n_shared_experts", 0, kMaxExperts, defaults.num_shared_experts);
-  if (num_shared > kMaxIntermediateSize / moe.intermediate_size) {
-    fields.fail("n_shared_experts", std::to_string(num_shared),
-                fmt::format("at most {} elements in all", kMaxIntermediateSize));
-    return moe;
-  }
-  moe.shared_intermediate_size = num_shared * moe.intermediate_size;
-  const int num_dense =
-      fields.integer("first_k_dense_replace", 0, kMaxLayers, defaults.num_dense_layers);
-  const int frequency = fields.integer("moe_layer_freq", 1, kMaxLayers, 1);
-  for (int layer = 0; layer < config.num_layers; ++layer) {
-    moe.layers.push_back(layer >= num_dense && layer % frequency == 0);
-  }
+  moe.shared_intermediate_size = read_shared_size(
+      fields, "n_shared_experts", defaults.num_shared_experts, moe.intermediate_size);
+  moe.layers = read_expert_layers(fields, config.num_layers, defaults.num_dense_layers);
   return moe;
+}
+
+// The routing of DeepSeek-V3, which newer architectures share: sigmoid scores with a bias for the
+// choice.
+void read_sigmoid_moe(ConfigFields& fields, const ModelConfig& config,
+                      const DeepseekDefaults& defaults, DecoderConfig& decoder) {
+  MoeConfig moe = read_deepseek_experts(fields, config, defaults);
+  require_text(fields, "scoring_func", "sigmoid");
+  require_text(fields, "topk_method", "noaux_tc");
+  moe.routing.scores = RouterScores::kSigmoid;
+  moe.routing.group_scores = GroupScores::kTwoLargest;
+  moe.has_correction_bias = true;
+  read_groups(fields, defaults, moe.routing);
+  moe.routing.renormalize = fields.boolean("norm_topk_prob", true);
+  decoder.moe = std::move(moe);
 }
 
 }  // namespace
 
 void read_deepseek_v2_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder) {
-  if (!fields.has("n_routed_experts")) return;
+  if (!fields.has("num_experts")) return;
   MoeConfig moe = read_deepseek_experts(fields, config, kDeepseekV2);
   require_text(fields, "scoring_func", "softmax");
   const std::string method = fields.optional_text("topk_method").value_or("greedy");
@@ -103,38 +148,90 @@ void read_deepseek_v2_moe(ConfigFields& fields, const ModelConfig& config, Decod
 }
 
 void read_deepseek_v3_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder) {
-  if (!fields.has("n_routed_experts")) return;
-  MoeConfig moe = read_deepseek_experts(fields, config, kDeepseekV3);
-  require_text(fields, "scoring_func", "sigmoid");
-  require_text(fields, "topk_method", "noaux_tc");
+  if (fields.has("num_experts")) read_sigmoid_moe(fields, config, kDeepseekV3, decoder);
+}
+
+void read_glm4_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder) {
+  read_sigmoid_moe(fields, config, kGlm4Moe, decoder);
+}
+
+void read_glm4_moe_lite(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder) {
+  read_sigmoid_moe(fields, config, kGlm4MoeLite, decoder);
+}
+
+void read_hy_v3_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder) {
+  MoeConfig moe;
+  moe.routing = read_routing(fields, config, "num_experts", 192, 8);
   moe.routing.scores = RouterScores::kSigmoid;
-  moe.routing.group_scores = GroupScores::kTwoLargest;
+  moe.routing.renormalize = true;
+  moe.routing.scale =
+      static_cast<float>(fields.number("router_scaling_factor", 1e-6, 1e6, 2.826));
   moe.has_correction_bias = true;
-  read_groups(fields, kDeepseekV3, moe.routing);
-  moe.routing.renormalize = fields.boolean("norm_topk_prob", true);
+  moe.intermediate_size = fields.integer("moe_intermediate_size", 1, kMaxIntermediateSize, 1536);
+  moe.shared_intermediate_size =
+      read_shared_size(fields, "num_shared_experts", 1, moe.intermediate_size);
+  moe.layers = read_expert_layers(fields, config.num_layers, 1);
   decoder.moe = std::move(moe);
 }
 
-void read_qwen3_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder) {
+void read_minimax_m2_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder) {
   MoeConfig moe;
-  moe.routing = read_routing(fields, config, "num_experts", 128, 8);
-  moe.routing.renormalize = fields.boolean("norm_topk_prob", false);
-  moe.intermediate_size = fields.integer("moe_intermediate_size", 1, kMaxIntermediateSize, 768);
+  moe.routing = read_routing(fields, config, "num_experts", 256, 8);
+  moe.routing.scores = RouterScores::kSigmoid;
+  moe.routing.renormalize = true;
+  moe.has_correction_bias = true;
+  require_text(fields, "scoring_func", "sigmoid");
+  require_switch(fields, "use_routing_bias", true);
+  moe.intermediate_size = decoder.intermediate_size;
+  moe.layers.assign(static_cast<size_t>(config.num_layers), true);
+  decoder.moe = std::move(moe);
+}
+
+namespace {
+
+// Defaults of the two architectures of Qwen3 with experts.
+struct Qwen3Defaults {
+  int num_experts = 128;
+  int top_k = 8;
+  int intermediate_size = 768;
+};
+
+MoeConfig read_qwen3_experts(ConfigFields& fields, const ModelConfig& config,
+                             const Qwen3Defaults& defaults) {
+  MoeConfig moe;
+  moe.routing = read_routing(fields, config, "num_experts", defaults.num_experts, defaults.top_k);
+  moe.intermediate_size = fields.integer("moe_intermediate_size", 1, kMaxIntermediateSize,
+                                         defaults.intermediate_size);
   const int sparse_step = fields.integer("decoder_sparse_step", 1, kMaxLayers, 1);
   const std::vector<int> dense = fields.integers("mlp_only_layers", 0, kMaxLayers, kMaxLayers);
   for (int layer = 0; layer < config.num_layers; ++layer) {
     const bool is_dense = std::ranges::find(dense, layer) != dense.end();
     moe.layers.push_back(!is_dense && (layer + 1) % sparse_step == 0);
   }
+  return moe;
+}
+
+}  // namespace
+
+void read_qwen3_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder) {
+  MoeConfig moe = read_qwen3_experts(fields, config, {});
+  moe.routing.renormalize = fields.boolean("norm_topk_prob", false);
   if (fields.boolean("use_sliding_window", false)) {
     fields.fail("use_sliding_window", "true", "false: windows of Qwen3-MoE are not supported");
   }
   decoder.moe = std::move(moe);
 }
 
+void read_qwen3_vl_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder) {
+  MoeConfig moe = read_qwen3_experts(
+      fields, config, {.num_experts = 60, .top_k = 4, .intermediate_size = 1408});
+  moe.routing.renormalize = true;
+  decoder.moe = std::move(moe);
+}
+
 void read_mixtral_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder) {
   MoeConfig moe;
-  moe.routing = read_routing(fields, config, "num_local_experts", 8, 2);
+  moe.routing = read_routing(fields, config, "num_experts", 8, 2);
   moe.routing.renormalize = true;
   moe.intermediate_size = decoder.intermediate_size;
   moe.names = {.block = "block_sparse_moe.", .gate = "w1", .up = "w3", .down = "w2"};

@@ -37,6 +37,11 @@ struct MoeConfig {
 // Read the fields of an architecture. Other fields of `decoder` have been read before.
 void read_qwen3_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder);
 void read_mixtral_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder);
+void read_qwen3_vl_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder);
+void read_minimax_m2_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder);
+void read_glm4_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder);
+void read_glm4_moe_lite(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder);
+void read_hy_v3_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder);
 // All layers are dense if there are no n_routed_experts.
 void read_deepseek_v2_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder);
 void read_deepseek_v3_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder);

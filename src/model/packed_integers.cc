@@ -190,6 +190,22 @@ PackedNames packed_names(Packing packing) {
   return {.values = ".weight", .scales = ".weight_scale", .zeros = ".weight_zero_point"};
 }
 
+PackedRows packed_rows(Packing packing, const WeightScheme& scheme) {
+  const int64_t in_word = per_word(scheme);
+  switch (packing) {
+    case Packing::kNone:
+      break;
+    case Packing::kAwq:
+      return {.axis = 1, .per_value = in_word, .per_zero_point = in_word};
+    case Packing::kGptq:
+    case Packing::kGptqV2:
+      return {.axis = 1, .per_value = 1, .per_zero_point = in_word};
+    case Packing::kCompressed:
+      return {.axis = 0, .per_value = 1, .per_zero_point = in_word};
+  }
+  return {};
+}
+
 Result<PackedShapes> packed_shapes(Packing packing, const WeightScheme& scheme,
                                    const Shape& matrix) {
   const Shape scales = scales_shape(scheme, matrix);

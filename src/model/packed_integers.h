@@ -41,6 +41,14 @@ struct PackedNames {
 };
 PackedNames packed_names(Packing packing);
 
+// The axis of a matrix's rows in its values, scales and zero points, and the rows per element.
+struct PackedRows {
+  int axis = 0;
+  int64_t per_value = 1;
+  int64_t per_zero_point = 1;  // in addition to those that share a zero point
+};
+PackedRows packed_rows(Packing packing, const WeightScheme& scheme);
+
 // The shapes in which a matrix of this shape is stored.
 struct PackedShapes {
   Shape values;

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <initializer_list>
 #include <limits>
 #include <utility>
 
@@ -32,17 +31,10 @@ void read_nested(ConfigFields& fields, std::string_view key, const Read& read) {
   fields.keep(nested->status());
 }
 
-// The first of several fields, which tools spell differently, that is an integer.
-std::optional<int> first_integer(ConfigFields& fields,
-                                 std::initializer_list<std::string_view> keys) {
-  for (const std::string_view key : keys) {
-    if (const auto value = fields.optional_integer(key, 1, kMaxInt)) return value;
-  }
-  return std::nullopt;
-}
-
 // The scheme of a quantized checkpoint, such as "gptq, 4 bits, groups of 128".
 std::string describe_fields(ConfigFields& scheme) {
+  scheme.add_spellings("bits", {"w_bit"});
+  scheme.add_spellings("group_size", {"q_group_size"});
   std::string text;
   const bool is_awq = scheme.optional_text("quant_method") == "awq";
   for (const std::string_view key :
@@ -53,10 +45,10 @@ std::string describe_fields(ConfigFields& scheme) {
       text += (text.empty() ? "" : ", ") + quote_name(*name);
   }
   if (text.empty()) text = "unknown method";
-  if (const auto bits = first_integer(scheme, {"bits", "w_bit"})) {
+  if (const auto bits = scheme.optional_integer("bits", 1, kMaxInt)) {
     text += fmt::format(", {} bits", *bits);
   }
-  if (const auto size = first_integer(scheme, {"group_size", "q_group_size"})) {
+  if (const auto size = scheme.optional_integer("group_size", 1, kMaxInt)) {
     text += fmt::format(", groups of {}", *size);
   }
   if (scheme.optional_boolean("load_in_4bit").value_or(false)) text += ", 4 bits";
@@ -162,31 +154,18 @@ void check_modules(ConfigFields& fields) {
   }
 }
 
-// The spelling under which the field is present; an error if both are present with different
-// numbers.
-std::string_view one_key(ConfigFields& fields, std::string_view key, std::string_view old_key) {
-  if (!fields.has(old_key)) return key;
-  const auto number = fields.optional_integer(key, -1, kMaxInt);
-  const auto old_number = fields.optional_integer(old_key, -1, kMaxInt);
-  if (number && old_number && *number != *old_number) {
-    fields.fail(old_key, fmt::format("{} beside {} {}", *old_number, key, *number),
-                "the same number in both");
-  }
-  return old_key;
-}
-
 // quant_method "awq", of AutoAWQ. Fields that say how the weights were found are not read.
 WeightFormat read_awq(ConfigFields& fields, std::string_view source) {
-  const std::string_view bits_key = one_key(fields, "bits", "w_bit");
-  const std::string_view group_key = one_key(fields, "group_size", "q_group_size");
+  fields.add_spellings("bits", {"w_bit"});
+  fields.add_spellings("group_size", {"q_group_size"});
   const std::string version = fields.optional_text("version").value_or("gemm");
-  if (!equals_ignoring_case(version, "gemm") || fields.integer(bits_key, 1, 64, 4) != 4) {
+  if (!equals_ignoring_case(version, "gemm") || fields.integer("bits", 1, 64, 4) != 4) {
     refuse(fields, source);
     return {};
   }
   require_switch(fields, "zero_point", true);
   check_modules(fields);
-  WeightFormat format = integer_format(Packing::kAwq, 4, read_group_size(fields, group_key));
+  WeightFormat format = integer_format(Packing::kAwq, 4, read_group_size(fields, "group_size"));
   format.scheme.has_zeros = true;
   return format;
 }
@@ -518,6 +497,28 @@ WeightScheme scheme_of(const std::optional<WeightFormat>& format, DType stored) 
   if (!format) return {.values = stored};
   const DType quantized = format->packing == Packing::kNone ? format->scheme.values : DType::kI32;
   return format->at_load || stored == quantized ? format->scheme : WeightScheme{.values = stored};
+}
+
+std::optional<RowAxis> row_axis(std::string_view suffix,
+                                const std::optional<WeightFormat>& format) {
+  if (suffix == ".bias") return RowAxis{0};
+  if (!format || format->at_load) {
+    return suffix == ".weight" ? std::optional(RowAxis{0}) : std::nullopt;
+  }
+  const WeightScheme& scheme = format->scheme;
+  const PackedNames names = packed_names(format->packing);
+  const PackedRows rows = packed_rows(format->packing, scheme);
+  const int64_t per_scale = scheme.scales == ScaleLayout::kBlocks ? scheme.block_rows : 1;
+  const auto of_scales = [&](int64_t rows_per_element) {
+    return scheme.scales == ScaleLayout::kTensor ? RowAxis() : RowAxis{rows.axis, rows_per_element};
+  };
+  if (suffix == names.values) return RowAxis{rows.axis, rows.per_value};
+  if (suffix == format->scales_suffix) return of_scales(per_scale);
+  if (suffix == names.zeros) return of_scales(per_scale * rows.per_zero_point);
+  if (suffix == names.groups || suffix == format->input_scale_suffix) return RowAxis();
+  if (suffix == names.shape) return RowAxis{{}, 1, true};
+  // A matrix that was left unquantized.
+  return suffix == ".weight" ? std::optional(RowAxis{0}) : std::nullopt;
 }
 
 std::span<const std::string_view> key_scale_names() {

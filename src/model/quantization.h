@@ -71,6 +71,15 @@ std::string stored_values_name(const std::string& name, const std::optional<Weig
 // The scheme in which a device gets a matrix whose values the checkpoint stores as `stored`.
 WeightScheme scheme_of(const std::optional<WeightFormat>& format, DType stored);
 
+// How one of the tensors of a matrix is divided where the rows of the matrix are.
+struct RowAxis {
+  std::optional<int> axis;        // absent: the tensor is about all rows
+  int64_t rows_per_element = 1;   // along the axis
+  bool has_matrix_shape = false;  // the tensor is the matrix's shape, [2]
+};
+// `suffix` is behind the name of the matrix; nullopt: no tensor of a matrix in this format has it.
+std::optional<RowAxis> row_axis(std::string_view suffix, const std::optional<WeightFormat>& format);
+
 // The names, after that of a layer's attention, of the scale of its keys or values in an FP8 KV
 // cache: compressed-tensors', modelopt's, and two of AutoFP8.
 std::span<const std::string_view> key_scale_names();

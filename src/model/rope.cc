@@ -23,10 +23,12 @@ std::vector<double> plain_frequencies(double theta, int rope_dim) {
 // model's own length, otherwise the base that transformers uses at max_model_len.
 double dynamic_theta(const RopeConfig& rope, int rope_dim, int max_position_embeddings,
                      int max_model_len) {
+  const double exponent = static_cast<double>(rope_dim) / std::max(rope_dim - 2, 1);
+  if (rope.ntk_alpha > 0.0) return rope.theta * std::pow(rope.ntk_alpha, exponent);
   if (max_model_len <= max_position_embeddings || rope_dim <= 2) return rope.theta;
   const double length_ratio = static_cast<double>(max_model_len) / max_position_embeddings;
   const double scale = rope.factor * length_ratio - (rope.factor - 1.0);
-  return rope.theta * std::pow(scale, static_cast<double>(rope_dim) / (rope_dim - 2));
+  return rope.theta * std::pow(scale, exponent);
 }
 
 // Llama 3.1: long wavelengths are interpolated, short ones are kept, and wavelengths between them
@@ -78,6 +80,19 @@ double yarn_attention_factor(const RopeConfig& rope) {
   return yarn_magnitude(rope.factor, 1.0);
 }
 
+// LongRoPE (Ding et al. 2024, https://arxiv.org/abs/2402.13753).
+double longrope_attention_factor(const RopeConfig& rope) {
+  if (rope.attention_factor) return *rope.attention_factor;
+  if (rope.factor <= 1.0) return 1.0;
+  return std::sqrt(1.0 + std::log(rope.factor) / std::log(rope.original_max_position_embeddings));
+}
+
+void divide(const std::vector<double>& divisors, std::vector<double>& inv_freq) {
+  for (size_t i = 0; i < std::min(inv_freq.size(), divisors.size()); ++i) {
+    inv_freq[i] /= divisors[i];
+  }
+}
+
 // The number of positions times the factor, at most kMaxModelLen.
 int stretched(int num_positions, double factor) {
   return static_cast<int>(std::min(num_positions * factor, double{kMaxModelLen}));
@@ -87,18 +102,26 @@ int stretched(int num_positions, double factor) {
 
 int longest_context(const RopeConfig& rope, int max_position_embeddings) {
   switch (rope.type) {
+    case RopeType::kNone:
     case RopeType::kDefault:
     case RopeType::kLlama3:  // max_position_embeddings already includes the scaling
+    case RopeType::kLongRope:
     case RopeType::kDivisors:
       break;
-    case RopeType::kLinear:
     case RopeType::kDynamic:
+      if (rope.ntk_alpha > 0.0) break;
+      return stretched(max_position_embeddings, rope.factor);
+    case RopeType::kLinear:
       return stretched(max_position_embeddings, rope.factor);
     case RopeType::kYarn:
       return std::max(stretched(max_position_embeddings, 1.0),
                       stretched(rope.original_max_position_embeddings, rope.factor));
   }
   return stretched(max_position_embeddings, 1.0);
+}
+
+int rotated_dim(const RopeConfig& rope, int head_dim) {
+  return static_cast<int>(head_dim * rope.rotated_part);
 }
 
 float yarn_score_scale(const RopeConfig& rope) {
@@ -114,6 +137,9 @@ RopeFrequencies rope_frequencies(const RopeConfig& rope, int rope_dim, int max_p
                            : rope.theta;
   RopeFrequencies result{plain_frequencies(theta, rope_dim), 1.0};
   switch (rope.type) {
+    case RopeType::kNone:
+      std::ranges::fill(result.inv_freq, 0.0);
+      break;
     case RopeType::kDefault:
     case RopeType::kDynamic:
       break;
@@ -127,10 +153,14 @@ RopeFrequencies rope_frequencies(const RopeConfig& rope, int rope_dim, int max_p
       scale_yarn(rope, rope_dim, result.inv_freq);
       result.attention_factor = yarn_attention_factor(rope);
       break;
+    case RopeType::kLongRope:
+      divide(max_model_len > rope.original_max_position_embeddings ? rope.long_divisors
+                                                                   : rope.divisors,
+             result.inv_freq);
+      result.attention_factor = longrope_attention_factor(rope);
+      break;
     case RopeType::kDivisors:
-      for (size_t i = 0; i < std::min(result.inv_freq.size(), rope.divisors.size()); ++i) {
-        result.inv_freq[i] /= rope.divisors[i];
-      }
+      divide(rope.divisors, result.inv_freq);
       break;
   }
   return result;

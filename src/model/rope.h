@@ -8,13 +8,31 @@
 
 namespace quire {
 
-enum class RopeType { kDefault, kLinear, kDynamic, kLlama3, kYarn, kDivisors };
+enum class RopeType {
+  kNone,  // the layer knows no positions: every angle is 0
+  kDefault,
+  kLinear,
+  kDynamic,
+  kLlama3,
+  kYarn,
+  kLongRope,
+  kDivisors,
+};
+
+// Multiplies the queries of later positions: 1 + beta * log(1 + floor((position + offset) /
+// period)), so that attention stays as sharp over a long context.
+struct QueryScale {
+  double beta = 0.0;  // 0: queries are not scaled
+  double period = 1.0;
+  int offset = 0;
+};
 
 struct RopeConfig {
   RopeType type = RopeType::kDefault;
   double theta = 10000.0;
-  double factor = 1.0;  // context extension; all types except kDefault
-  // llama3 and yarn: the length before scaling.
+  double rotated_part = 1.0;  // of a head's elements; the others are not rotated
+  double factor = 1.0;        // context extension; all types except kNone and kDefault
+  // llama3, yarn and longrope: the length before scaling.
   int original_max_position_embeddings = 0;
   // llama3
   double low_freq_factor = 1.0;
@@ -26,9 +44,17 @@ struct RopeConfig {
   std::optional<double> attention_factor;
   std::optional<double> mscale;
   std::optional<double> mscale_all_dim;
-  // divisors: one per frequency, as GGUF files store the scaling of Llama 3
+  // dynamic: scales theta for contexts of every length, instead of by the length (Hunyuan); 0: no
+  double ntk_alpha = 0.0;
+  // One per frequency. divisors: as GGUF files store the scaling of Llama 3. longrope: the first
+  // list for contexts of the original length, the second for longer ones.
   std::vector<double> divisors;
+  std::vector<double> long_divisors;
+  QueryScale query_scale;
 };
+
+// The number of a head's elements that are rotated.
+int rotated_dim(const RopeConfig& rope, int head_dim);
 
 struct RopeFrequencies {
   std::vector<double> inv_freq;   // [rope_dim / 2], radians per position
@@ -42,7 +68,8 @@ int longest_context(const RopeConfig& rope, int max_position_embeddings);
 // mscale_all_dim; 1 without it.
 float yarn_score_scale(const RopeConfig& rope);
 
-// rope_dim is even and at least 2. Only kDynamic uses max_model_len.
+// rope_dim is even and at least 2. Only kDynamic and kLongRope use max_model_len: it chooses the
+// frequencies of an engine, so that a sequence's output does not depend on the others.
 RopeFrequencies rope_frequencies(const RopeConfig& rope, int rope_dim, int max_position_embeddings,
                                  int max_model_len);
 

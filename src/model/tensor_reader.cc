@@ -1,6 +1,7 @@
 #include "model/tensor_reader.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -33,7 +34,7 @@ Result<TensorView> TensorReader::take_float(const std::string& name, const Shape
       fmt::format("[model] tensor {} has an unsupported type; got {}, expected f32, f16 or bf16 "
                   "(fp8_e4m3 only in the matrices of layers, if quantization_config in config.json "
                   "describes it); convert the checkpoint",
-                  quote_name(name), dtype_name(view.dtype)));
+                  quote_name(source_.name_in_file(name)), dtype_name(view.dtype)));
 }
 
 Result<TensorView> TensorReader::take_typed(const std::string& name, const Shape& shape,
@@ -80,28 +81,30 @@ Status TensorReader::about_tensor(const std::string& name, std::string_view faul
   const std::string file = source_.file_of(name);
   return Status(status.code(),
                 fmt::format("[model] {}{}tensor {} {}; {}", file, file.empty() ? "" : ": ",
-                            quote_name(name), fault, status.message()));
+                            quote_name(source_.name_in_file(name)), fault, status.message()));
 }
 
 Status TensorReader::check_nothing_left(std::span<const std::string> ignored_prefixes,
                                         std::string_view architecture) const {
   constexpr size_t kMaxNamed = 3;
-  std::string named;
-  size_t num_left = 0;
+  std::set<std::string> left;  // in the file, where one tensor may be several of the decoder's
   for (const std::string& name : names_) {
     const bool is_ignored =
         used_.contains(name) || name.ends_with("rotary_emb.inv_freq") ||
         std::ranges::any_of(ignored_prefixes, [&name](const std::string& prefix) {
           return name.starts_with(prefix);
         });
-    if (is_ignored) continue;
-    if (++num_left <= kMaxNamed) named += (num_left > 1 ? ", " : "") + quote_name(name);
+    if (!is_ignored) left.insert(source_.name_in_file(name));
   }
-  if (num_left == 0) return {};
-  return invalid_argument(
-      fmt::format("[model] the checkpoint has {} tensors that its architecture, {}, does not use: "
-                  "{}{}; the weights and the configuration do not belong together",
-                  num_left, architecture, named, num_left > kMaxNamed ? ", …" : ""));
+  if (left.empty()) return {};
+  std::vector<std::string> named;
+  for (const std::string& name : left) {
+    if (named.size() < kMaxNamed) named.push_back(quote_name(name));
+  }
+  return invalid_argument(fmt::format(
+      "[model] the checkpoint has {} tensors that its architecture, {}, does not use: "
+      "{}{}; the weights and the configuration do not belong together",
+      left.size(), architecture, fmt::join(named, ", "), left.size() > kMaxNamed ? ", …" : ""));
 }
 
 }  // namespace quire

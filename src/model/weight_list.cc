@@ -225,8 +225,8 @@ Status check_whole_blocks(const TensorSpec& tensor, const MatrixSpec& matrix,
       "[model] tensor {}: a rank's part cuts a block of FP8 values with one scale, and the device "
       "needs whole ones; got {} of its {}, expected multiples of {} x {}; choose a smaller "
       "`tensor_parallel_size`, or set `device` to cpu",
-      quote_name(stored_name(tensor, source)), shape_text(part.shape()), shape_text(tensor.shape),
-      scheme.block_rows, scheme.block_columns));
+      quote_name(source.name_in_file(stored_name(tensor, source))), shape_text(part.shape()),
+      shape_text(tensor.shape), scheme.block_rows, scheme.block_columns));
 }
 
 // check_slices() of one tensor. A matrix that is expanded at load can be cut anywhere.
@@ -248,7 +248,7 @@ Status check_slice(const TensorSpec& tensor, const std::set<int>& mixed, WeightS
   }
   return check_column_slice(scheme, tensor.shape, !std::ranges::is_sorted(group_of),
                             kept_part(tensor.shape, *matrix, store, parallel).columns,
-                            stored_name(tensor, source));
+                            source.name_in_file(stored_name(tensor, source)));
 }
 
 }  // namespace

@@ -253,12 +253,16 @@ Status Loader::load_latent(const LatentBinding& binding) {
 
 Status Loader::load_vector(const VectorBinding& binding) {
   QUIRE_ASSIGN_OR_RETURN(TensorView view, tensors_.take_float(binding.name, {binding.size}));
-  std::vector<float> sums;
-  if (binding.addend != 0.0F) {
-    for (int64_t i = 0; i < binding.size; ++i) {
-      sums.push_back(binding.addend + element_as_f32(view, i));
+  if (binding.num_heads > 0) {
+    const Slice part = shard_heads(binding.size, binding.num_heads, parallel_);
+    view = view.rows(part.first, part.count);
+  }
+  std::vector<float> changed;
+  if (binding.addend != 0.0F || binding.factor != 1.0F) {
+    for (int64_t i = 0; i < view.shape.num_elements(); ++i) {
+      changed.push_back((element_as_f32(view, i) + binding.addend) * binding.factor);
     }
-    view = {sums.data(), DType::kF32, {binding.size}};
+    view = {changed.data(), DType::kF32, {std::ssize(changed)}};
   }
   QUIRE_ASSIGN_OR_RETURN(*binding.vector, store_.make_vector(view));
   tensors_.release_taken();

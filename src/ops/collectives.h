@@ -12,6 +12,7 @@ class Collectives {
  public:
   virtual ~Collectives() = default;
 
+  virtual int num_ranks() const = 0;
   // x = the sum of every rank's x.
   virtual void all_reduce(TensorView x) = 0;
   // whole[t, :] = every rank's part[t, :], one after the other. whole: F32 [num_rows, columns].

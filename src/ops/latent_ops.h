@@ -26,12 +26,15 @@ class PerHeadLinear {
 // are rotated.
 struct LatentRopeAndCache {
   TensorView q;        // [num_tokens, num_heads, any + rope_dim]
-  TensorView q_out;    // [num_tokens, num_heads, latent_dim + rope_dim]; the end is written
+  TensorView q_out;    // [num_tokens, num_heads, any + rope_dim]; the end is written
   TensorView latent;   // [num_tokens, latent_dim + rope_dim]
   TensorView cos_sin;  // F32 [num_tokens, rope_dim], as in RopeAndCache
   RotaryPairs pairs = RotaryPairs::kNeighbours;
   const float* norm = nullptr;  // [latent_dim] weights
   float norm_eps = 0.0F;
+  // Device, F32 [num_tokens]: multiplies whole heads of q_out afterwards, so also the elements
+  // before the end, which the caller has written. Null: none.
+  const float* q_scale = nullptr;
   int page_size = 0;
   KvCacheView kv;
   const int64_t* kv_slots = nullptr;  // device, [num_tokens]; < 0: not written

@@ -38,6 +38,7 @@ class Linear {
 // The activation of a gated MLP.
 enum class Activation {
   kSilu,      // x / (1 + exp(-x))
+  kGelu,      // x / 2 * (1 + erf(x / sqrt(2)))
   kGeluTanh,  // x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))
 };
 
@@ -52,7 +53,8 @@ enum class RotaryPairs {
 struct ResidualNorm {
   TensorView residual;    // in; also out, if something is added
   TensorView delta = {};  // data null: nothing is added
-  // For a norm that multiplies by 1 + w, the 1 is added when the weight is loaded.
+  // For a norm that multiplies by 1 + w, the 1 is added when the weight is loaded. Null: there is
+  // no norm, so the result is the residual itself.
   const float* weight = nullptr;
   float eps = 0.0F;
   // Each of several ranks has a part of delta. The sum is added; delta is undefined afterwards.
@@ -79,6 +81,28 @@ enum class InputRounding {
   kInt8,  // with quantized weights: to 8 bits per block of 256
 };
 
+// An RMSNorm over all queries of a row and one over all its keys, in place. Each of several ranks
+// has the part of its heads; the means are over the parts of all ranks.
+struct WideNorm {
+  TensorView qkv;       // [num_tokens, at least q_width + k_width]: the queries, then the keys
+  int64_t q_width = 0;  // of this rank
+  int64_t k_width = 0;
+  const float* q_norm = nullptr;  // [q_width] weights
+  const float* k_norm = nullptr;  // [k_width] weights
+  float eps = 0.0F;
+  // F32 [num_tokens, 2], scratch, in memory for an even number of tokens: a GPU sums whole vectors
+  // of 16 bytes over its ranks.
+  TensorView sums;
+};
+
+// A scale of queries that grows with their position:
+// 1 + beta * log(1 + floor((position + offset) / period)).
+struct PositionScale {
+  float beta = 0.0F;
+  float period = 1.0F;
+  float offset = 0.0F;
+};
+
 // Arguments of QK-norm, rotation and cache write. For each query and key head of each token: an
 // optional RMSNorm over head_dim, the rotation of the first rope_dim elements, and the write of
 // keys and values to the cache.
@@ -90,6 +114,10 @@ struct RopeAndCache {
   const float* q_norm = nullptr;  // [head_dim] weights; null: no norm
   const float* k_norm = nullptr;
   float norm_eps = 0.0F;
+  bool norms_after_rotation = false;  // otherwise the norm precedes the rotation
+  // Device, F32 [num_tokens]: multiplies the queries of each token, after norm and rotation. Null:
+  // none.
+  const float* q_scale = nullptr;
   int num_heads = 0;  // 0: qkv has keys and values alone, and q_out is empty
   int num_kv_heads = 0;
   int head_dim = 0;
@@ -130,8 +158,8 @@ class Ops {
   // out[t, :] = scale * row ids[t] of the table. The host has already checked the ids. If the table
   // is a rank's part (Linear::first_token_id), a token of another part gets zeros.
   virtual void embed(const Linear& table, const int32_t* ids, float scale, TensorView out) = 0;
-  // out = the norm. If nothing is added, out may be the residual. With sums_ranks and several
-  // ranks, it is one of the collectives.
+  // out = the norm. If nothing is added or there is no norm, out may be the residual. With
+  // sums_ranks and several ranks, it is one of the collectives.
   virtual void residual_norm(const ResidualNorm& norm, TensorView out) = 0;
   // out[t, n] = sum_k x[t, k] * w[n, k] + bias[n]. On a CPU the bits of row t do not depend on the
   // number of rows; a GPU uses the fastest order of summation for that number.
@@ -140,19 +168,22 @@ class Ops {
   // residual's shape, is undefined afterwards. If nothing is added, it may be the residual.
   virtual void norm_linear(const ResidualNorm& norm, const Linear& w, TensorView scratch,
                            TensorView out) {
-    residual_norm(norm, scratch);
-    linear(w, scratch, out);
+    linear(w, normed(norm, scratch), out);
   }
   // cos_sin[t] = {cos, sin}(positions[t] * inv_freq) * attention_factor.
   virtual void rope_angles(const float* inv_freq, float attention_factor, const int32_t* positions,
                            TensorView cos_sin) = 0;
+  // out[t] = the scale of positions[t]; out: F32 [num_tokens].
+  virtual void position_scales(const PositionScale& scale, const int32_t* positions,
+                               TensorView out) = 0;
+  // With several ranks, it is one of the collectives.
+  virtual void wide_norm(const WideNorm& norm) = 0;
   virtual void rope_and_cache(const RopeAndCache& args) = 0;
   // out[t, i] = activation(x[t, i]) * x[t, n + i], x: [num_tokens, 2 n].
   virtual void gated_mul(Activation activation, TensorView gate_up, TensorView out) = 0;
   // out = linear(down, gated_mul(linear(gate_up, x))), after x = the norm, if there is one.
   virtual void gated_mlp(const GatedMlp& mlp) {
-    if (mlp.norm) residual_norm(*mlp.norm, mlp.x);
-    linear(*mlp.gate_up, mlp.x, mlp.gate_up_out);
+    linear(*mlp.gate_up, mlp.norm ? normed(*mlp.norm, mlp.x) : mlp.x, mlp.gate_up_out);
     gated_mul(mlp.activation, mlp.gate_up_out, mlp.product);
     linear(*mlp.down, mlp.product, mlp.out);
   }
@@ -163,6 +194,14 @@ class Ops {
   // out[t, first_column + i] = x[t, i]; the other columns of out are kept. x and out are in the
   // type of the activations.
   virtual void write_columns(TensorView x, TensorView out, int64_t first_column) = 0;
+
+ protected:
+  // Computes the norm, and returns its rows: in scratch, or without a norm the residual's own.
+  TensorView normed(const ResidualNorm& norm, TensorView scratch) {
+    const TensorView out = norm.weight == nullptr ? norm.residual : scratch;
+    residual_norm(norm, out);
+    return out;
+  }
 };
 
 }  // namespace quire

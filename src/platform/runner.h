@@ -88,7 +88,7 @@ struct ModelInstance {
 
 // A model that drafts for the target of a runner. The objects pointed to outlive the runner.
 struct DraftModelParts {
-  ModelInstance instance;  // a DraftHead reads the taps of the target
+  ModelInstance instance;  // a draft head or block drafter reads the target's taps
   Model* target = nullptr;
   ModelLimits limits;              // as the model was loaded
   std::vector<int> windows = {0};  // by block table, of the target and this model

@@ -11,7 +11,7 @@
 
 #include "base/log.h"
 #include "model/decoder_config.h"
-#include "model/gemma/gemma.h"
+#include "model/decoder_config.h"
 #include "model/gguf/gguf_config.h"
 #include "tokenizer/gguf_vocabulary.h"
 
@@ -124,7 +124,9 @@ Status ConfigFieldsWriter::write_scaling(const RopeConfig& rope) {
       real("rope.scaling.yarn_beta_fast", rope.beta_fast);
       real("rope.scaling.yarn_beta_slow", rope.beta_slow);
       return {};
+    case RopeType::kNone:
     case RopeType::kDynamic:
+    case RopeType::kLongRope:
     case RopeType::kDivisors:
       break;
   }
@@ -154,7 +156,7 @@ Status ConfigFieldsWriter::write_window_pattern() {
 // Gemma 3.
 Status ConfigFieldsWriter::write_softcaps() {
   const float of_scores = decoder_.attention_softcap;
-  const float of_logits = gemma_logits_softcap(config_);
+  const float of_logits = decoder_.logits_softcap;
   const bool is_gemma2 = architecture_ == "gemma2";
   if (is_gemma2 && (of_scores == 0 || of_logits == 0)) {
     return no_field_for("attn_logit_softcapping and final_logit_softcapping", "no soft cap",

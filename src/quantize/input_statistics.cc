@@ -11,7 +11,7 @@
 #include <variant>
 
 #include "base/text.h"
-#include "model/families.h"
+#include "model/model_loader.h"
 #include "start/load.h"
 #include "start/platform_choice.h"
 #include "start/single_sequence.h"

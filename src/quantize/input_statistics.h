@@ -61,6 +61,11 @@ class InputRecorder final : public Ops, private WeightStore {
                    TensorView cos_sin) override {
     ops_.rope_angles(inv_freq, attention_factor, positions, cos_sin);
   }
+  void position_scales(const PositionScale& scale, const int32_t* positions,
+                       TensorView out) override {
+    ops_.position_scales(scale, positions, out);
+  }
+  void wide_norm(const WideNorm& norm) override { ops_.wide_norm(norm); }
   void rope_and_cache(const RopeAndCache& args) override { ops_.rope_and_cache(args); }
   void gated_mul(Activation activation, TensorView gate_up, TensorView out) override {
     ops_.gated_mul(activation, gate_up, out);

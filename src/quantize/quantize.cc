@@ -22,7 +22,7 @@
 #include "base/machine.h"
 #include "base/numbers.h"
 #include "base/thread_pool.h"
-#include "model/families.h"
+#include "model/model_loader.h"
 #include "model/quantization.h"
 #include "quantize/channel_scales.h"
 #include "quantize/gguf_plan.h"

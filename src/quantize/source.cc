@@ -16,7 +16,7 @@
 #include "base/build_info.h"
 #include "base/digest.h"
 #include "base/file.h"
-#include "model/families.h"
+#include "model/model_loader.h"
 #include "model/weights.h"
 #include "tensor/checkpoint.h"
 #include "tensor/gguf.h"
@@ -199,7 +199,7 @@ Result<QuantizeSource> open_quantize_source(const std::string& model) {
   } else {
     QUIRE_RETURN_IF_ERROR(open_files(source, engine));
   }
-  source.tensors = family_of(source.files.config).tensors(source.files.config);
+  source.tensors = list_tensors(source.files.config);
   std::erase_if(source.tensors, [](const TensorSpec& tensor) { return tensor.has_scales(); });
   QUIRE_RETURN_IF_ERROR(check_scheme(source));
   QUIRE_RETURN_IF_ERROR(check_family(source));

@@ -9,7 +9,7 @@
 #include "model/decoder.h"
 #include "model/dflash/dflash.h"
 #include "model/eagle3/eagle3.h"
-#include "model/families.h"
+#include "model/model_loader.h"
 #include "model/mtp/mtp.h"
 #include "start/model_files.h"
 #include "start/node_setup.h"
@@ -47,7 +47,7 @@ class OrdinaryDraftModel final : public DraftModel {
   std::vector<KvGroup> kv_groups(const ModelLimits& limits, DType activation) const override {
     return make_kv_groups(config(), limits, activation);
   }
-  std::vector<TensorSpec> tensors() const override { return family_of(config()).tensors(config()); }
+  std::vector<TensorSpec> tensors() const override { return list_tensors(config()); }
   Result<int64_t> activation_bytes(const ModelLimits& limits, const Ops& ops) const override {
     return estimate_activation_bytes(config(), limits, ops);
   }
@@ -78,7 +78,7 @@ class TapReadingDraftModel : public DraftModel {
   }
 };
 
-// The model is a DraftHead.
+// The model has a draft_head().
 class HeadDraftModel : public TapReadingDraftModel {
  public:
   int num_tokens_ahead() const final { return 1; }
@@ -97,9 +97,7 @@ class Eagle3DraftModel final : public HeadDraftModel {
   }
   Result<std::unique_ptr<Model>> load(const Model& target, Ops& ops, const ModelLimits& limits,
                                       const LoadOptions& options) override {
-    QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<DraftHead> head,
-                           load_eagle3(config(), target, weights(), ops, limits, options));
-    return std::unique_ptr<Model>(std::move(head));
+    return load_eagle3(config(), target, weights(), ops, limits, options);
   }
   std::vector<TensorSpec> tensors() const override { return list_eagle3_tensors(config()); }
 
@@ -125,9 +123,7 @@ class MtpDraftModel final : public HeadDraftModel {
   }
   Result<std::unique_ptr<Model>> load(const Model& target, Ops& ops, const ModelLimits& limits,
                                       const LoadOptions& options) override {
-    QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<DraftHead> head,
-                           load_mtp(config(), target, weights(), ops, limits, options));
-    return std::unique_ptr<Model>(std::move(head));
+    return load_mtp(config(), target, weights(), ops, limits, options);
   }
   std::vector<TensorSpec> tensors() const override { return list_mtp_tensors(config()); }
 
@@ -170,9 +166,7 @@ class BlockDraftModel final : public TapReadingDraftModel {
   }
   Result<std::unique_ptr<Model>> load(const Model& target, Ops& ops, const ModelLimits& limits,
                                       const LoadOptions& options) override {
-    QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<BlockHead> head,
-                           load_dflash(config(), target, weights(), ops, limits, options));
-    return std::unique_ptr<Model>(std::move(head));
+    return load_dflash(config(), target, weights(), ops, limits, options);
   }
   std::vector<TensorSpec> tensors() const override { return list_dflash_tensors(config()); }
 

@@ -13,7 +13,7 @@
 
 #include "base/guarded.h"
 #include "kv/cache_dtype.h"
-#include "model/families.h"
+#include "model/model_loader.h"
 #include "model/weights.h"
 #include "platform/parallel_runner.h"
 #include "start/draft_model.h"

@@ -15,6 +15,7 @@
 #include "hub/cache/model_folder.h"
 #include "model/gguf/gguf_config.h"
 #include "model/gguf/gguf_weights.h"
+#include "model/model_loader.h"
 #include "start/gguf_files.h"
 #include "start/setting_values.h"
 #include "start/settings.h"
@@ -486,6 +487,7 @@ Result<ModelFiles> open_directory(const EngineConfig& engine) {
   QUIRE_ASSIGN_OR_RETURN(files.weights,
                          open_weights(engine, directory, files.config.dtype, format));
   if (files.config.embeds) files.weights = with_full_names(std::move(files.weights));
+  QUIRE_ASSIGN_OR_RETURN(files.weights, present_weights(std::move(files.weights), files.config));
   return files;
 }
 

@@ -5,7 +5,7 @@
 #include <set>
 #include <string_view>
 
-#include "model/families.h"
+#include "model/model_loader.h"
 #include "model/weights.h"
 #include "start/model_files.h"
 #include "start/setting_values.h"

@@ -7,7 +7,8 @@
 
 #include "base/check.h"
 #include "base/log.h"
-#include "model/families.h"
+#include "model/decoder_config.h"
+#include "model/model_loader.h"
 #include "platform/runner.h"
 #include "start/agreement.h"
 #include "start/plan_rank.h"

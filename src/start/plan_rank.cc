@@ -8,7 +8,7 @@
 
 #include "base/numbers.h"
 #include "model/decoder_config.h"
-#include "model/families.h"
+#include "model/model_loader.h"
 #include "start/draft_model.h"
 #include "start/model_key.h"
 

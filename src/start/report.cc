@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "base/log.h"
-#include "model/families.h"
+#include "model/model_loader.h"
 #include "start/model_files.h"
 #include "start/setting_values.h"
 

@@ -25,6 +25,9 @@ class ForwardingSource : public WeightSource {
     return source_->dtype_of(name);
   }
   std::string file_of(std::string_view name) const override { return source_->file_of(name); }
+  std::string name_in_file(std::string_view name) const override {
+    return source_->name_in_file(name);
+  }
   Result<std::vector<int64_t>> integers(std::string_view name, int64_t count) override {
     return source_->integers(name, count);
   }

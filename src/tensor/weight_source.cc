@@ -236,7 +236,7 @@ Result<std::vector<int64_t>> WeightSource::integers(std::string_view name, int64
   return invalid_argument(
       fmt::format("[weights] tensor {} has another type than whole numbers; got "
                   "{}, expected i64 or i32",
-                  quote_name(name), dtype_name(view.dtype)));
+                  quote_name(name_in_file(name)), dtype_name(view.dtype)));
 }
 
 std::unique_ptr<WeightSource> add_name_prefix(std::unique_ptr<WeightSource> source,

@@ -40,6 +40,9 @@ class WeightSource {
   virtual std::optional<DType> dtype_of(std::string_view name) const = 0;
   // The file that has the tensor, for errors; empty: there is none.
   virtual std::string file_of(std::string_view /*name*/) const { return {}; }
+  // The name of the tensor in the file, for errors: that of a fused matrix, for example, if the
+  // tensor is a part of its rows. If the tensor is missing, the name that is expected.
+  virtual std::string name_in_file(std::string_view name) const { return std::string(name); }
   // Copies the numbers of an I32 or I64 tensor [count].
   virtual Result<std::vector<int64_t>> integers(std::string_view name, int64_t count);
   // If the tensor repeats a pool, returns the pool, so that a device can fill the tensor itself.

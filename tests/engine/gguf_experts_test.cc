@@ -12,7 +12,7 @@
 #include "base/thread_pool.h"
 #include "cpu/ops/cpu_ops.h"
 #include "engine/engine_case.h"
-#include "model/families.h"
+#include "model/model_loader.h"
 #include "model/gguf/gguf_weights.h"
 #include "model/weights.h"
 #include "support/gguf_bytes.h"
@@ -32,7 +32,7 @@ TEST(GgufExperts, PlanCountsTheirBlocks) {
   for (const RandomModel& model : random_models()) {
     SCOPED_TRACE(model.name);
     const ModelConfig config = parse(model);
-    const std::vector<TensorSpec> specs = family_of(config).tensors(config);
+    const std::vector<TensorSpec> specs = list_tensors(config);
     const std::string file = gguf_of(model, "Q8_0");
     auto gguf = GgufModel::from_memory(bytes_of(file), "m.gguf").value();
     const auto weights = GgufWeights::open(std::move(gguf), config).value();
@@ -48,7 +48,7 @@ int64_t planned_bytes(const RandomModel& model, const std::vector<std::string>& 
   const std::string file = gguf_of(model, "Q8_0", f16);
   auto gguf = GgufModel::from_memory(bytes_of(file), "m.gguf").value();
   const auto weights = GgufWeights::open(std::move(gguf), config).value();
-  return plan_weights(family_of(config).tensors(config), *weights, ops.weights(), {})
+  return plan_weights(list_tensors(config), *weights, ops.weights(), {})
       .value()
       .num_bytes;
 }

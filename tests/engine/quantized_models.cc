@@ -4,7 +4,7 @@
 #include <string>
 
 #include "engine/engine_case.h"
-#include "model/families.h"
+#include "model/model_loader.h"
 #include "model/gguf/gguf_weights.h"
 #include "model/weights.h"
 #include "support/gguf_bytes.h"
@@ -69,7 +69,7 @@ StoredTensors numbers_of(const std::string& file, const ModelConfig& config) {
   auto gguf = GgufModel::from_memory(bytes_of(file), "m.gguf").value();
   const auto weights = GgufWeights::open(std::move(gguf), config).value();
   StoredTensors tensors;
-  for (const TensorSpec& spec : family_of(config).tensors(config)) {
+  for (const TensorSpec& spec : list_tensors(config)) {
     std::vector<int64_t> shape;
     for (int i = 0; i < spec.shape.rank(); ++i) shape.push_back(spec.shape[i]);
     tensors[spec.name] = stored_floats(shape, floats_of(*weights, spec));

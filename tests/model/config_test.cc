@@ -7,8 +7,10 @@
 #include <map>
 
 #include "base/file.h"
+#include "base/json.h"
+#include "model/config_fields.h"
 #include "model/decoder.h"
-#include "model/families.h"
+#include "model/model_loader.h"
 #include "support/shared_data.h"
 #include "support/value_of.h"
 
@@ -73,13 +75,14 @@ TEST(ModelConfig, ReadsAPlainLlama) {
   EXPECT_EQ(decoder.ropes[0].type, RopeType::kDefault);
   EXPECT_EQ(decoder.ropes[0].theta, 10000.0);
   EXPECT_FALSE(decoder.tie_word_embeddings || decoder.qkv_bias || decoder.o_bias ||
-               decoder.mlp_bias || decoder.qk_norm);
+               decoder.mlp_bias);
+  EXPECT_EQ(decoder.qk_norm, QkNorm::kNone);
   EXPECT_THAT(decoder.layer_windows, AllOf(Each(0), ::testing::SizeIs(4)));
 }
 
 TEST(ModelConfig, BiasesAndNormsAreTheFamilys) {
   const auto flags = [](const DecoderConfig& c) {
-    return std::vector<bool>{c.qkv_bias, c.o_bias, c.mlp_bias, c.qk_norm};
+    return std::vector<bool>{c.qkv_bias, c.o_bias, c.mlp_bias, c.qk_norm == QkNorm::kPerHead};
   };
   const char* asked = R"("attention_bias":true,"mlp_bias":true)";
   EXPECT_THAT(flags(decoder(asked)), ElementsAre(true, true, true, false));
@@ -108,7 +111,8 @@ TEST(ModelConfig, MiMoIsAQwen2WithLayersForPrediction) {
   EXPECT_EQ(config.longest_model_len, 32768);
   const DecoderConfig& mimo = decoder_config(config);
   EXPECT_TRUE(mimo.qkv_bias);
-  EXPECT_FALSE(mimo.o_bias || mimo.mlp_bias || mimo.qk_norm);
+  EXPECT_FALSE(mimo.o_bias || mimo.mlp_bias);
+  EXPECT_EQ(mimo.qk_norm, QkNorm::kNone);
   EXPECT_EQ(mimo.num_mtp_layers, 1);
   EXPECT_EQ(mimo.ropes[0].theta, 640000.0);
   EXPECT_EQ(decoder("", "MiMoForCausalLM").num_mtp_layers, 0);
@@ -170,7 +174,8 @@ TEST(ModelConfig, ReadsAGemma2) {
   EXPECT_EQ(gemma.attention_scale, 0.5F);
   EXPECT_EQ(gemma.attention_softcap, 50.0F) << "the default of its configuration class";
   EXPECT_TRUE(gemma.tie_word_embeddings);
-  EXPECT_FALSE(gemma.qk_norm || gemma.qkv_bias);
+  EXPECT_FALSE(gemma.qkv_bias);
+  EXPECT_EQ(gemma.qk_norm, QkNorm::kNone);
   EXPECT_THAT(gemma.layer_windows, ElementsAre(32, 0, 32, 0));
   EXPECT_THAT(gemma.layer_ropes, Each(0));
   EXPECT_EQ(decoder(R"("attn_logit_softcapping":null)", "Gemma2ForCausalLM").attention_softcap,
@@ -187,7 +192,7 @@ TEST(ModelConfig, ReadsAGemma3) {
   const ModelConfig config = parse(window, "Gemma3ForCausalLM").value();
   const DecoderConfig& gemma = decoder_config(config);
   EXPECT_EQ(gemma.attention_softcap, 0.0F);
-  EXPECT_TRUE(gemma.qk_norm);
+  EXPECT_EQ(gemma.qk_norm, QkNorm::kPerHead);
   EXPECT_THAT(gemma.layer_windows, ElementsAre(32, 0, 32, 0));
   EXPECT_THAT(gemma.layer_ropes, ElementsAre(1, 0, 1, 0));
   ASSERT_EQ(gemma.ropes.size(), 2U);
@@ -340,6 +345,63 @@ TEST(ModelConfig, AKeyHasOneValue) {
             "[config] config.json: rope_scaling.\"factor\"; got it twice, expected one value");
   EXPECT_EQ(parse_generation_config(R"({"top_p":0.5,"top_p":0.9})", "g.json").status().message(),
             "[config] g.json: \"top_p\"; got it twice, expected one value");
+}
+
+TEST(ConfigFields, AFieldMayHaveSeveralSpellings) {
+  const auto read = [](std::string_view json, const auto& body) {
+    const JsonDocument document = JsonDocument::parse(json, "c.json").value();
+    ConfigFields fields(root_object(document, "c.json").value(), "c.json");
+    fields.add_spellings("num_experts", {"num_local_experts", "moe_num_experts"});
+    fields.add_spellings("rope_scaling", {"rope_parameters"});
+    body(fields);
+    return fields.status().message();
+  };
+  const auto num_experts = [&](std::string_view json) {
+    int number = 0;
+    EXPECT_EQ(read(json,
+                   [&](ConfigFields& fields) {
+                     EXPECT_TRUE(fields.has("num_experts"));
+                     number = fields.integer("num_experts", 1, 64);
+                     fields.expect_only({"num_experts"});
+                   }),
+              "");
+    return number;
+  };
+  EXPECT_EQ(num_experts(R"({"num_experts":8})"), 8);
+  EXPECT_EQ(num_experts(R"({"moe_num_experts":8})"), 8);
+  EXPECT_EQ(num_experts(R"({"num_experts":null,"num_local_experts":8})"), 8);
+  EXPECT_EQ(num_experts(R"({"num_experts":8,"num_local_experts":8.0})"), 8) << "they agree";
+  const auto read_all = [](ConfigFields& fields) {
+    fields.integer("num_experts", 1, 64);
+    if (auto rope = fields.object("rope_scaling")) {
+      rope->number("factor", 1, 2);
+      fields.keep(rope->status());
+    }
+  };
+  EXPECT_EQ(read(R"({"num_experts":8,"moe_num_experts":16})", read_all),
+            "[config] c.json: moe_num_experts; got \"16\" beside num_experts \"8\", expected the "
+            "same value in both");
+  EXPECT_EQ(read(R"({"num_local_experts":8,"moe_num_experts":16})", read_all),
+            "[config] c.json: moe_num_experts; got \"16\" beside num_local_experts \"8\", expected "
+            "the same value in both");
+  EXPECT_EQ(read(R"({"num_local_experts":0})", read_all),
+            "[config] c.json: num_local_experts; got \"0\", expected a whole number from 1 to 64");
+  EXPECT_EQ(read("{}", read_all),
+            "[config] c.json: num_experts; got nothing, expected a whole number from 1 to 64");
+  EXPECT_EQ(read(R"({"num_experts":8,"rope_parameters":{"factor":3}})", read_all),
+            "[config] c.json: rope_parameters.factor; got \"3\", expected a number from 1 to 2");
+  EXPECT_TRUE(read(R"({"num_experts":null})", [](ConfigFields& fields) {
+                EXPECT_TRUE(fields.mentions("num_experts"));
+                EXPECT_FALSE(fields.has("num_experts"));
+              }).empty());
+}
+
+TEST(ModelConfig, TypesOfWeightsAreReadInBothSpellings) {
+  EXPECT_EQ(parse(R"("dtype":"float16")").value().dtype, DType::kF16);
+  EXPECT_EQ(parse(R"("torch_dtype":"float16","dtype":null)").value().dtype, DType::kF16);
+  EXPECT_THAT(error_of(R"("dtype":"int8")"), HasSubstr("dtype; got \"int8\", expected float32"));
+  EXPECT_THAT(error_of(R"("torch_dtype":"float16","dtype":"bfloat16")"),
+              HasSubstr("dtype; got the string \"bfloat16\" beside torch_dtype"));
 }
 
 TEST(ModelConfig, OtherArchitecturesAreRefusedByName) {

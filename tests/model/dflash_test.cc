@@ -9,7 +9,7 @@
 #include "base/thread_pool.h"
 #include "cpu/attention/reference.h"
 #include "cpu/ops/cpu_ops.h"
-#include "model/families.h"
+#include "model/model_loader.h"
 #include "support/dflash_reference.h"
 #include "support/drafter_parts.h"
 #include "support/model_harness.h"
@@ -37,7 +37,7 @@ class DrafterOfTarget {
   DrafterOfTarget(const BlockShape& shape, const StoredTensors& tensors, Ops& ops)
       : shape_(shape), parts_(target_config(shape.target_hidden, shape.vocab), tensors, ops) {}
 
-  Result<std::unique_ptr<BlockHead>> load() {
+  Result<std::unique_ptr<Model>> load() {
     QUIRE_ASSIGN_OR_RETURN(const ModelConfig config,
                            parse_dflash_config(block_config_json(shape_), "config.json",
                                                parts_.weights(), method_of(shape_)));
@@ -85,8 +85,9 @@ void expect_agrees(const BlockShape& shape, Ops& ops, double tolerance, const st
       std::vector<float> taps =
           random_floats(static_cast<size_t>(count) * taps_width, seed + static_cast<uint32_t>(seq));
       std::vector<float> states(static_cast<size_t>(count) * hidden);
-      (*drafter)->combine({taps.data(), DType::kF32, {count, static_cast<int64_t>(taps_width)}},
-                          {states.data(), DType::kF32, {count, shape.hidden}});
+      (*drafter)->block_head()->combine(
+          {taps.data(), DType::kF32, {count, static_cast<int64_t>(taps_width)}},
+          {states.data(), DType::kF32, {count, shape.hidden}});
       std::vector<Row> expected;
       for (const Row& row : rows_of(taps, taps_width)) expected.push_back(reference.combine(row));
       expect_near_rows(states, expected, tolerance, what + ", combined");
@@ -94,7 +95,7 @@ void expect_agrees(const BlockShape& shape, Ops& ops, double tolerance, const st
       chunks.push_back({static_cast<int>(seq), std::vector<int32_t>(static_cast<size_t>(count)),
                         std::move(states)});
     }
-    const Status status = harness.write_context(chunks);
+    const Status status = harness.write_context(*(*drafter)->block_head(), chunks);
     ASSERT_TRUE(status.ok()) << what << ": " << status.message();
   };
   const auto expect_blocks = [&](const std::vector<std::vector<int32_t>>& blocks) {
@@ -151,10 +152,11 @@ TEST(DFlash, HasTheTransitionsOfDSpark) {
     ReferenceOps ops;
     DrafterOfTarget parts(shape, ops);
     const auto drafter = value_of(parts.load());
-    ASSERT_TRUE(drafter->has_transitions());
+    BlockHead& head = *drafter->block_head();
+    ASSERT_TRUE(head.has_transitions());
     const int32_t previous[] = {4, 19, 4};
     std::vector<float> got(3 * static_cast<size_t>(draft_vocab));
-    drafter->transitions(previous, 3, {got.data(), DType::kF32, {3, draft_vocab}});
+    head.transitions(previous, 3, {got.data(), DType::kF32, {3, draft_vocab}});
     const DFlashReference reference = parts.reference();
     const std::vector<Row> expected = {reference.transition(4), reference.transition(19),
                                        reference.transition(4)};
@@ -166,7 +168,7 @@ TEST(DFlash, ListsTheTargetsIdsByDraftId) {
   ReferenceOps ops;
   const auto ids = [&](const BlockShape& shape) {
     const auto drafter = value_of(DrafterOfTarget(shape, ops).load());
-    const std::span<const int32_t> span = drafter->target_ids();
+    const std::span<const int32_t> span = drafter->block_head()->target_ids();
     return std::vector<int32_t>(span.begin(), span.end());
   };
   EXPECT_THAT(ids({.is_speculators = true, .draft_vocab = 12, .has_lm_head = true}),

@@ -12,7 +12,7 @@
 #include "cpu/attention/reference.h"
 #include "cpu/ops/cpu_ops.h"
 #include "model/decoder.h"
-#include "model/families.h"
+#include "model/model_loader.h"
 #include "support/draft_passes.h"
 #include "support/drafter_parts.h"
 #include "support/eagle3_reference.h"
@@ -38,7 +38,7 @@ class HeadOfTarget {
   HeadOfTarget(const HeadShape& shape, const StoredTensors& tensors, Ops& ops)
       : shape_(shape), parts_(target_config(shape.target_hidden, shape.vocab), tensors, ops) {}
 
-  Result<std::unique_ptr<DraftHead>> load() {
+  Result<std::unique_ptr<Model>> load() {
     QUIRE_ASSIGN_OR_RETURN(
         const ModelConfig config,
         parse_eagle3_config(head_config_json(shape_), "config.json", parts_.weights()));
@@ -82,8 +82,8 @@ void expect_agrees(const HeadShape& shape, Ops& ops, double tolerance, const std
 
   std::vector<float> taps = random_floats(tokens.size() * taps_width, 2);
   std::vector<float> combined(tokens.size() * width);
-  (*head)->combine({taps.data(), DType::kF32, {5, static_cast<int64_t>(taps_width)}},
-                   {combined.data(), DType::kF32, {5, shape.hidden}});
+  (*head)->draft_head()->combine({taps.data(), DType::kF32, {5, static_cast<int64_t>(taps_width)}},
+                                 {combined.data(), DType::kF32, {5, shape.hidden}});
   std::vector<Row> hidden;
   for (const Row& row : rows_of(taps, taps_width)) hidden.push_back(reference.combine(row));
   expect_near_rows(combined, hidden, tolerance, what + ", combined");
@@ -130,7 +130,7 @@ TEST(Eagle3, ListsTheTargetsIdsByDraftId) {
   StoredTensors tensors = random_head(shape);
   const auto ids = [&](const HeadShape& of, const StoredTensors& in) {
     const auto head = value_of(HeadOfTarget(of, in, ops).load());
-    const std::span<const int32_t> span = head->target_ids();
+    const std::span<const int32_t> span = head->draft_head()->target_ids();
     return std::vector<int32_t>(span.begin(), span.end());
   };
   EXPECT_THAT(ids(shape, tensors), ElementsAre(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 0, 2));

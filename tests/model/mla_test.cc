@@ -13,7 +13,7 @@
 #include "cpu/ops/cpu_ops.h"
 #include "model/decoder.h"
 #include "model/decoder_config.h"
-#include "model/families.h"
+#include "model/model_loader.h"
 #include "model/mtp/mtp.h"
 #include "support/model_harness.h"
 #include "support/reference_layer.h"

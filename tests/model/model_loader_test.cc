@@ -14,7 +14,7 @@
 #include "cpu/attention/reference.h"
 #include "cpu/ops/cpu_ops.h"
 #include "model/decoder.h"
-#include "model/families.h"
+#include "model/model_loader.h"
 #include "model/weights.h"
 #include "ops/collectives.h"
 #include "ops/host_matrices.h"
@@ -47,7 +47,8 @@ DecoderConfig small_decoder(int num_layers = 2) {
 
 DecoderConfig biased_decoder() {
   DecoderConfig decoder = small_decoder();
-  decoder.qkv_bias = decoder.o_bias = decoder.mlp_bias = decoder.qk_norm = true;
+  decoder.qkv_bias = decoder.o_bias = decoder.mlp_bias = true;
+  decoder.qk_norm = QkNorm::kPerHead;
   return decoder;
 }
 
@@ -523,6 +524,7 @@ class ThreadCollectives final : public Collectives {
   };
   ThreadCollectives(Rendezvous& rendezvous, size_t rank) : rendezvous_(rendezvous), rank_(rank) {}
 
+  int num_ranks() const override { return static_cast<int>(rendezvous_.parts.size()); }
   void all_reduce(TensorView x) override {
     rendezvous_.parts[rank_] = x;
     rendezvous_.barrier.arrive_and_wait();
@@ -1117,7 +1119,7 @@ TEST(WeightBytes, AreThoseOfTheLoadedModel) {
     const ModelConfig config = parse_model_config(json, architecture).value();
     const ListedWeights weights(config);
     std::set<std::string> listed;
-    for (const TensorSpec& tensor : family_of(config).tensors(config)) listed.insert(tensor.name);
+    for (const TensorSpec& tensor : list_tensors(config)) listed.insert(tensor.name);
     EXPECT_EQ(listed, weights.names_) << architecture;
   }
 }

@@ -10,7 +10,7 @@
 #include "cpu/attention/reference.h"
 #include "cpu/ops/cpu_ops.h"
 #include "model/decoder.h"
-#include "model/families.h"
+#include "model/model_loader.h"
 #include "support/draft_passes.h"
 #include "support/drafter_parts.h"
 #include "support/model_harness.h"
@@ -39,7 +39,7 @@ ModelLimits target_limits(const MimoShape& shape) {
 // A target and its head, which are loaded from one file.
 struct LoadedMimo {
   std::unique_ptr<Model> target;
-  std::unique_ptr<DraftHead> head;
+  std::unique_ptr<Model> head;
 };
 
 Result<LoadedMimo> load_mimo(const MimoShape& shape, const StoredTensors& tensors, Ops& ops) {
@@ -59,20 +59,20 @@ void expect_agrees(const MimoShape& shape, Ops& ops, double tolerance, const std
   const MtpReference reference(shape, tensors);
   const auto loaded = load_mimo(shape, tensors, ops);
   ASSERT_TRUE(loaded.ok()) << loaded.status().message();
-  DraftHead& head = *loaded->head;
   const auto attention = make_reference_attention();
 
   const std::vector<int32_t> prompt = {3, 0, 19, 7, 7};
   ModelHarness target(*loaded->target, *attention, target_limits(shape));
   ASSERT_TRUE(target.step({{0, prompt}}).ok());
   std::vector<float> combined(prompt.size() * kHidden);
-  head.combine(loaded->target->taps().rows(0, 5), {combined.data(), DType::kF32, {5, kHidden}});
+  loaded->head->draft_head()->combine(loaded->target->taps().rows(0, 5),
+                                      {combined.data(), DType::kF32, {5, kHidden}});
   const std::vector<Row> hidden = reference.target_states(prompt);
   expect_near_rows(combined, hidden, tolerance, what + ", the target's states");
 
-  ModelHarness harness(head, *attention, drafter_limits());
-  expect_passes_agree(head, harness, reference, {0, 19, 7, 7, 12}, {2, 4, 19}, combined, hidden,
-                      tolerance, what);
+  ModelHarness harness(*loaded->head, *attention, drafter_limits());
+  expect_passes_agree(*loaded->head, harness, reference, {0, 19, 7, 7, 12}, {2, 4, 19}, combined,
+                      hidden, tolerance, what);
 }
 
 TEST(Mtp, AgreesWithTheReference) {

@@ -137,12 +137,13 @@ class GoldenFamilies : public ::testing::TestWithParam<FamilyCase> {
       Ops& ops, ThreadPool& pool, const std::vector<std::vector<int>>& cuts,
       const Parallel& parallel = {}) {
     const auto source = fmt::format("{}, {}", family().name, GetParam().spelling);
-    QUIRE_ASSIGN_OR_RETURN(const ModelConfig config,
+    QUIRE_ASSIGN_OR_RETURN(ModelConfig config,
                            parse_model_config(family().configs.at(GetParam().spelling), source));
-    GeneratedWeights weights(family());
+    QUIRE_ASSIGN_OR_RETURN(const auto weights,
+                           present_weights(std::make_unique<GeneratedWeights>(family()), config));
     const ModelLimits limits = limits_of(parallel);
     QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<Model> model,
-                           load_model(config, weights, ops, limits));
+                           load_model(config, *weights, ops, limits));
     const std::unique_ptr<AttentionBackend> attention = make_cpu_attention(pool);
     ModelHarness harness(*model, *attention, limits);
     std::vector<std::vector<std::vector<float>>> all;

@@ -8,7 +8,7 @@
 #include "cpu/attention/reference.h"
 #include "cpu/attention/simd.h"
 #include "cpu/ops/cpu_ops.h"
-#include "model/families.h"
+#include "model/model_loader.h"
 #include "parity/golden_models.h"
 #include "support/model_harness.h"
 #include "support/shared_data.h"

@@ -11,7 +11,7 @@
 #include "cpu/attention/simd.h"
 #include "cpu/ops/cpu_ops.h"
 #include "cpu/ops/gemm_bf16.h"
-#include "model/families.h"
+#include "model/model_loader.h"
 #include "parity/golden_models.h"
 #include "support/model_harness.h"
 #include "support/reference_ops.h"
@@ -87,9 +87,9 @@ float max_difference(const std::vector<float>& got, const std::vector<float>& ex
 }
 
 std::unique_ptr<Model> load(const GoldenCase& golden, Ops& ops, const ModelLimits& limits) {
-  const ModelConfig config = read_config(golden.config);
-  auto checkpoint = value_of(Checkpoint::open(golden.weights));
-  return value_of(load_model(config, *checkpoint, ops, limits));
+  ModelConfig config = read_config(golden.config);
+  const auto weights = value_of(present_weights(value_of(Checkpoint::open(golden.weights)), config));
+  return value_of(load_model(config, *weights, ops, limits));
 }
 
 class Transformers : public ::testing::TestWithParam<GoldenCase> {

@@ -10,7 +10,7 @@
 #include "engine/tiny_drafters.h"
 #include "engine/tiny_engine.h"
 #include "model/decoder.h"
-#include "model/families.h"
+#include "model/model_loader.h"
 #include "start/plan.h"
 #include "start/platform_choice.h"
 #include "start/report.h"
@@ -286,7 +286,7 @@ TEST_F(EnginePlanTest, PlansTheWorkspaceOfExperts) {
   const int64_t workspace = experts_workspace_bytes(model, limits, ops).value();
   EXPECT_GT(workspace, 0);
   EXPECT_EQ(planned.memory_request.activation_bytes,
-            family_of(model).activation_bytes(model, limits, ops) + workspace);
+            decoder_activation_bytes(model, limits, ops) + workspace);
 }
 
 TEST_F(EnginePlanTest, RefusesExpertsThatTheDeviceDoesNotCompute) {

@@ -11,11 +11,11 @@
 
 namespace quire::testing {
 
-// `combined` are the head's inputs beside `tokens`, and `hidden` those of the reference. Pass 0 has
-// all tokens of sequence 0; three passes, each of a next token, continue the head's own states.
-// Then all tokens of sequence 1 but the last are context.
+// `head` has a draft_head(). `combined` are its inputs beside `tokens`, and `hidden` those of the
+// reference. Pass 0 has all tokens of sequence 0; three passes, each of a next token, continue the
+// head's own states. Then all tokens of sequence 1 but the last are context.
 template <typename Reference>
-void expect_passes_agree(DraftHead& head, ModelHarness& harness, const Reference& reference,
+void expect_passes_agree(Model& head, ModelHarness& harness, const Reference& reference,
                          std::vector<int32_t> tokens, const std::vector<int32_t>& next,
                          const std::vector<float>& combined,
                          std::vector<ReferenceTensors::Row> hidden, double tolerance,
@@ -40,11 +40,10 @@ void expect_passes_agree(DraftHead& head, ModelHarness& harness, const Reference
 
   const auto last = static_cast<size_t>(count - 1);
   const auto of_last = combined.end() - std::ssize(combined) / count;
-  ASSERT_TRUE(
-      harness
-          .write_context(
-              {{1, {tokens.begin(), tokens.begin() + count - 1}, {combined.begin(), of_last}}})
-          .ok());
+  const HarnessChunk context = {
+      1, {tokens.begin(), tokens.begin() + count - 1}, {combined.begin(), of_last}};
+  const Status status = harness.write_context(*head.draft_head(), {context});
+  ASSERT_TRUE(status.ok()) << status.message();
   logits = harness.step({{1, {tokens[last]}, {of_last, combined.end()}}});
   expect_near_rows(logits->front(), {&expected.logits[last], 1}, tolerance,
                    what + ", after context");

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <random>
 
-#include "model/families.h"
+#include "model/model_loader.h"
 
 namespace quire::testing {
 
@@ -74,13 +74,14 @@ void expect_near_rows(std::span<const float> got, std::span<const Row> expected,
   EXPECT_EQ(at, got.size()) << what;
 }
 
-std::vector<float> output_states(DraftHead& head, int first, int count) {
+std::vector<float> output_states(Model& model, int first, int count) {
   std::vector<int32_t> rows;
   for (int i = 0; i < count; ++i) rows.push_back(first + i);
-  const int64_t hidden = head.config().hidden_size;
+  const int64_t hidden = model.config().hidden_size;
   std::vector<float> states(static_cast<size_t>(count * hidden));
-  EXPECT_TRUE(
-      head.output_states(rows.data(), count, {states.data(), DType::kF32, {count, hidden}}).ok());
+  EXPECT_TRUE(model.draft_head()
+                  ->output_states(rows.data(), count, {states.data(), DType::kF32, {count, hidden}})
+                  .ok());
   return states;
 }
 

@@ -71,6 +71,6 @@ void expect_near_rows(std::span<const float> got, std::span<const ReferenceTenso
                       double tolerance, const std::string& what);
 
 // DraftHead::output_states() of `count` tokens of the last step.
-std::vector<float> output_states(DraftHead& head, int first, int count);
+std::vector<float> output_states(Model& model, int first, int count);
 
 }  // namespace quire::testing

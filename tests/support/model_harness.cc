@@ -14,7 +14,7 @@ struct ModelHarness::Batch {
   std::vector<int> order;  // position in the batch -> index of the chunk
   std::vector<int> seqs;
   std::vector<int32_t> token_ids, positions, query_start, seq_lens;
-  std::vector<float> hidden;  // empty unless the model is a TapReader
+  std::vector<float> hidden;  // empty unless the model has a TapReader
   PhaseRange decode, prefill;
 };
 
@@ -112,7 +112,7 @@ void ModelHarness::fill_group(const Batch& batch, GroupCache& cache,
   }
 }
 
-Status ModelHarness::run_model(Batch& batch, bool writes_context) {
+Status ModelHarness::run_model(Batch& batch, TapReader* reader) {
   CpuStream stream;
   const size_t num_groups = caches_.size();
   std::vector<std::vector<int32_t>> block_tables(num_groups);
@@ -158,7 +158,7 @@ Status ModelHarness::run_model(Batch& batch, bool writes_context) {
   if (!batch.hidden.empty()) {
     input.hidden = {batch.hidden.data(), DType::kF32, {num_tokens, model_.config().hidden_size}};
   }
-  if (writes_context) return dynamic_cast<TapReader&>(model_).write_context(input);
+  if (reader != nullptr) return reader->write_context(input);
   return model_.forward(input);
 }
 
@@ -168,9 +168,9 @@ void ModelHarness::keep_lengths(const Batch& batch) {
   }
 }
 
-Status ModelHarness::write_context(const std::vector<HarnessChunk>& chunks) {
+Status ModelHarness::write_context(TapReader& reader, const std::vector<HarnessChunk>& chunks) {
   Batch batch = order_chunks(chunks);
-  QUIRE_RETURN_IF_ERROR(run_model(batch, true));
+  QUIRE_RETURN_IF_ERROR(run_model(batch, &reader));
   keep_lengths(batch);
   return {};
 }
@@ -193,7 +193,7 @@ Result<std::vector<float>> ModelHarness::all_logits(const Batch& batch) {
 Result<std::vector<std::vector<float>>> ModelHarness::step(
     const std::vector<HarnessChunk>& chunks) {
   Batch batch = order_chunks(chunks);
-  QUIRE_RETURN_IF_ERROR(run_model(batch, false));
+  QUIRE_RETURN_IF_ERROR(run_model(batch, nullptr));
   QUIRE_ASSIGN_OR_RETURN(const std::vector<float> logits, all_logits(batch));
   std::vector<std::vector<float>> result(chunks.size());
   for (size_t place = 0; place < batch.order.size(); ++place) {

@@ -17,7 +17,7 @@ namespace quire::testing {
 struct HarnessChunk {
   int seq = 0;
   std::vector<int32_t> token_ids;
-  std::vector<float> hidden = {};  // [num_tokens, hidden_size], for a TapReader alone
+  std::vector<float> hidden = {};  // [num_tokens, hidden_size], only for a TapReader
 };
 
 // Allocates pages of one pool in shuffled order, separately for every KV group. Slots never written
@@ -35,8 +35,8 @@ class ModelHarness {
   // Runs one step. Chunks of one token run first, as decode. Returns the logits of each chunk,
   // [num_tokens, vocab_size], in the order of `chunks`.
   Result<std::vector<std::vector<float>>> step(const std::vector<HarnessChunk>& chunks);
-  // Calls write_context() of a TapReader with the chunks' hidden states.
-  Status write_context(const std::vector<HarnessChunk>& chunks);
+  // Calls write_context() of `reader`, a part of the model, with the chunks' hidden states.
+  Status write_context(TapReader& reader, const std::vector<HarnessChunk>& chunks);
   // Forgets the tokens of a sequence from `length` on; their keys and values stay in the pages.
   void cut(int seq, int length) { lengths_[static_cast<size_t>(seq)] = length; }
 
@@ -54,8 +54,8 @@ class ModelHarness {
   Batch order_chunks(const std::vector<HarnessChunk>& chunks) const;
   void fill_group(const Batch& batch, GroupCache& cache, std::vector<int32_t>& block_table,
                   std::vector<int64_t>& kv_slots);
-  // Calls forward(), or write_context() of a TapReader.
-  Status run_model(Batch& batch, bool writes_context);
+  // Calls forward(), or write_context() of `reader` if it is not null.
+  Status run_model(Batch& batch, TapReader* reader);
   void keep_lengths(const Batch& batch);
   Result<std::vector<float>> all_logits(const Batch& batch);
 

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "model/families.h"
+#include "model/model_loader.h"
 #include "model/weights.h"
 #include "support/gguf_conversion.h"
 #include "support/reference_layer.h"
@@ -71,7 +71,7 @@ inline std::vector<std::byte> random_weights(const ModelConfig& config) {
   std::mt19937 random(12);
   std::normal_distribution<float> normal;
   StoredTensors tensors;
-  for (const TensorSpec& spec : family_of(config).tensors(config)) {
+  for (const TensorSpec& spec : list_tensors(config)) {
     const bool is_vector = spec.shape.rank() == 1;
     const bool is_norm = is_vector && spec.name.ends_with("norm.weight");
     const float scale = is_vector ? 0.1F : 1.0F / std::sqrt(static_cast<float>(spec.shape[1]));

@@ -137,17 +137,32 @@ void append_scaled(const WeightView& matrix, std::vector<float>& out) {
   }
 }
 
-void normalize(const float* x, int64_t size, const float* weight, float eps, float* out) {
+double sum_of_squares(const float* x, int64_t size) {
   double squares = 0;
   for (int64_t i = 0; i < size; ++i) squares += double{x[i]} * x[i];
-  const double scale = 1.0 / std::sqrt(squares / static_cast<double>(size) + double{eps});
+  return squares;
+}
+
+void normalize_by(double mean, const float* x, int64_t size, const float* weight, float eps,
+                  float* out) {
+  const double scale = 1.0 / std::sqrt(mean + double{eps});
   for (int64_t i = 0; i < size; ++i) out[i] = static_cast<float>(x[i] * scale * weight[i]);
+}
+
+void normalize(const float* x, int64_t size, const float* weight, float eps, float* out) {
+  normalize_by(sum_of_squares(x, size) / static_cast<double>(size), x, size, weight, eps, out);
+}
+
+void multiply(float scale, float* x, int64_t size) {
+  for (int64_t i = 0; i < size; ++i) x[i] *= scale;
 }
 
 double activate(Activation activation, double x) {
   switch (activation) {
     case Activation::kSilu:
       return x / (1.0 + std::exp(-x));
+    case Activation::kGelu:
+      return 0.5 * x * std::erfc(-x / std::numbers::sqrt2);
     case Activation::kGeluTanh:
       return 0.5 * x *
              (1.0 + std::tanh(std::sqrt(2.0 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
@@ -317,7 +332,13 @@ void ReferenceOps::residual_norm(const ResidualNorm& norm, TensorView out) {
   }
   const int64_t width = x.shape[1];
   for (int64_t t = 0; t < x.shape[0]; ++t) {
-    normalize(x.as<float>() + t * width, width, norm.weight, norm.eps, out.as<float>() + t * width);
+    const float* const row = x.as<float>() + t * width;
+    float* const out_row = out.as<float>() + t * width;
+    if (norm.weight != nullptr) {
+      normalize(row, width, norm.weight, norm.eps, out_row);
+    } else if (out_row != row) {
+      std::copy_n(row, width, out_row);
+    }
   }
 }
 
@@ -350,6 +371,35 @@ void ReferenceOps::rope_angles(const float* inv_freq, float attention_factor,
   }
 }
 
+void ReferenceOps::position_scales(const PositionScale& scale, const int32_t* positions,
+                                   TensorView out) {
+  for (int64_t t = 0; t < out.shape[0]; ++t) {
+    const double periods = std::floor((positions[t] + double{scale.offset}) / double{scale.period});
+    out.as<float>()[t] = static_cast<float>(1.0 + double{scale.beta} * std::log(1.0 + periods));
+  }
+}
+
+void ReferenceOps::wide_norm(const WideNorm& norm) {
+  const int64_t num_tokens = norm.qkv.shape[0];
+  auto* const sums = norm.sums.as<float>();
+  const auto for_parts = [&](const auto& body) {
+    for (int64_t t = 0; t < num_tokens; ++t) {
+      float* const q = norm.qkv.as<float>() + t * norm.qkv.shape[1];
+      body(q, norm.q_width, norm.q_norm, sums + 2 * t);
+      body(q + norm.q_width, norm.k_width, norm.k_norm, sums + 2 * t + 1);
+    }
+  };
+  for_parts([](const float* x, int64_t width, const float* /*weight*/, float* sum) {
+    *sum = static_cast<float>(sum_of_squares(x, width));
+  });
+  if (collectives() != nullptr) collectives()->all_reduce({sums, DType::kF32, {num_tokens, 2}});
+  const int num_ranks = collectives() == nullptr ? 1 : collectives()->num_ranks();
+  for_parts([&](float* x, int64_t width, const float* weight, const float* sum) {
+    normalize_by(double{*sum} / static_cast<double>(num_ranks * width), x, width, weight, norm.eps,
+                 x);
+  });
+}
+
 void ReferenceOps::rope_and_cache(const RopeAndCache& args) {
   const int64_t dim = args.head_dim;
   const int64_t row_size = (args.num_heads + 2 * args.num_kv_heads) * dim;
@@ -362,9 +412,14 @@ void ReferenceOps::rope_and_cache(const RopeAndCache& args) {
     for (int64_t h = 0; h < args.num_heads + args.num_kv_heads; ++h) {
       float* head = row + h * dim;
       const float* norm = h < args.num_heads ? args.q_norm : args.k_norm;
-      if (norm != nullptr) normalize(head, dim, norm, args.norm_eps, head);
+      const auto normalize_head = [&] {
+        if (norm != nullptr) normalize(head, dim, norm, args.norm_eps, head);
+      };
+      if (!args.norms_after_rotation) normalize_head();
       rotate(head, angles, args.cos_sin.shape[1], args.pairs);
+      if (args.norms_after_rotation) normalize_head();
     }
+    if (args.q_scale != nullptr) multiply(args.q_scale[t], row, args.num_heads * dim);
     std::copy_n(row, args.num_heads * dim, args.q_out.as<float>() + t * args.num_heads * dim);
     if (kv_slot < 0) continue;
     for (int64_t h = 0; h < args.num_kv_heads; ++h) {
@@ -411,6 +466,10 @@ void ReferenceOps::latent_rope_and_cache(const LatentRopeAndCache& args) {
       float* to = args.q_out.as<float>() + (i + 1) * args.q_out.shape[2] - rope_dim;
       std::copy_n(from, rope_dim, to);
       rotate(to, angles, rope_dim, args.pairs);
+    }
+    if (args.q_scale != nullptr) {
+      const int64_t size = args.q_out.shape[1] * args.q_out.shape[2];
+      multiply(args.q_scale[t], args.q_out.as<float>() + t * size, size);
     }
     const int64_t kv_slot = args.kv_slots[t];
     if (kv_slot < 0) continue;

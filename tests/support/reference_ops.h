@@ -52,6 +52,9 @@ class ReferenceOps : public Ops, public WeightStore, public ExpertOps, public La
   void per_head_linear(const PerHeadLinear& w, TensorView x, TensorView out) override;
   void rope_angles(const float* inv_freq, float attention_factor, const int32_t* positions,
                    TensorView cos_sin) override;
+  void position_scales(const PositionScale& scale, const int32_t* positions,
+                       TensorView out) override;
+  void wide_norm(const WideNorm& norm) override;
   void rope_and_cache(const RopeAndCache& args) override;
   void latent_rope_and_cache(const LatentRopeAndCache& args) override;
   void gated_mul(Activation activation, TensorView gate_up, TensorView out) override;

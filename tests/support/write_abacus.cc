@@ -6,7 +6,7 @@
 #include <iostream>
 #include <string>
 
-#include "model/families.h"
+#include "model/model_loader.h"
 #include "start/model_files.h"
 #include "support/reference_layer.h"
 #include "tensor/checkpoint.h"
@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 Result<testing::StoredTensors> read_tensors(ModelFiles& files) {
   testing::StoredTensors tensors;
-  for (const TensorSpec& spec : family_of(files.config).tensors(files.config)) {
+  for (const TensorSpec& spec : list_tensors(files.config)) {
     if (!files.weights->has(spec.name)) continue;  // scales of quantized models
     QUIRE_ASSIGN_OR_RETURN(const TensorView view, files.weights->tensor(spec.name, spec.shape));
     testing::StoredTensor& stored = tensors[spec.name];

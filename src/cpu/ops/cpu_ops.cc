@@ -1,6 +1,7 @@
 #include "cpu/ops/cpu_ops.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -26,6 +27,7 @@ class CpuCollectives final : public Collectives {
   CpuCollectives(RankGroup& ranks, int rank, ThreadPool& pool)
       : ranks_(ranks), rank_(rank), pool_(pool) {}
 
+  int num_ranks() const override { return ranks_.size(); }
   void all_reduce(TensorView x) override { ranks_.all_reduce(rank_, x, pool_); }
   void all_gather_columns(TensorView part, TensorView whole, TensorView /*scratch*/) override {
     ranks_.all_gather_columns(rank_, part, whole, pool_);
@@ -100,16 +102,18 @@ class CpuOps final : public Ops {
   void residual_norm(const ResidualNorm& norm, TensorView out) override {
     const TensorView& x = norm.residual;
     const TensorView& delta = norm.delta;
+    const int64_t width = x.shape[1];
+    const bool adds = delta.data != nullptr;
     check_same(x, out);
-    if (delta.data == nullptr) {
-      return for_rows(x, [&](int64_t t) {
-        rms_norm_row(row(x, t), norm.weight, norm.eps, x.shape[1], row(out, t));
-      });
-    }
-    check_same(x, delta);
-    if (norm.sums_ranks && collectives_ != nullptr) collectives_->all_reduce(delta);
+    if (adds) check_same(x, delta);
+    if (adds && norm.sums_ranks && collectives_ != nullptr) collectives_->all_reduce(delta);
     for_rows(x, [&](int64_t t) {
-      add_rms_norm_row(row(x, t), row(delta, t), norm.weight, norm.eps, x.shape[1], row(out, t));
+      if (adds) add_row(row(x, t), row(delta, t), width);
+      if (norm.weight != nullptr) {
+        rms_norm_row(row(x, t), norm.weight, norm.eps, width, row(out, t));
+      } else if (out.data != x.data) {
+        std::copy_n(row(x, t), width, row(out, t));
+      }
     });
   }
 
@@ -126,6 +130,39 @@ class CpuOps final : public Ops {
     for_rows(cos_sin, [&](int64_t t) {
       rope_angles_row(inv_freq, attention_factor, positions[t], cos_sin.shape[1] / 2,
                       row(cos_sin, t));
+    });
+  }
+
+  void position_scales(const PositionScale& scale, const int32_t* positions,
+                       TensorView out) override {
+    QUIRE_CHECK(out.dtype == DType::kF32 && out.shape.rank() == 1,
+                "[ops] position_scales: the scales are not one F32 per token");
+    for (int64_t t = 0; t < out.shape[0]; ++t) {
+      out.as<float>()[t] = position_scale(scale, positions[t]);
+    }
+  }
+
+  void wide_norm(const WideNorm& norm) override {
+    check_rows(norm.qkv, norm.qkv.shape[1]);
+    check_rows(norm.sums, 2);
+    QUIRE_CHECK(norm.qkv.shape[0] == norm.sums.shape[0] && norm.q_width > 0 && norm.k_width > 0 &&
+                    norm.q_width + norm.k_width <= norm.qkv.shape[1],
+                "[ops] wide_norm: the widths do not fit the rows, or there is no sum per row");
+    for_rows(norm.qkv, [&](int64_t t) {
+      const float* q = row(norm.qkv, t);
+      row(norm.sums, t)[0] = sum_of_squares_row(q, norm.q_width);
+      row(norm.sums, t)[1] = sum_of_squares_row(q + norm.q_width, norm.k_width);
+    });
+    if (collectives_ != nullptr) collectives_->all_reduce(norm.sums);
+    const int64_t num_ranks = collectives_ == nullptr ? 1 : collectives_->num_ranks();
+    const auto normalize = [&](float* x, float sum, const float* weight, int64_t width) {
+      const float mean = sum / static_cast<float>(num_ranks * width);
+      scale_row(x, 1.0F / std::sqrt(mean + norm.eps), weight, width, x);
+    };
+    for_rows(norm.qkv, [&](int64_t t) {
+      float* const q = row(norm.qkv, t);
+      normalize(q, row(norm.sums, t)[0], norm.q_norm, norm.q_width);
+      normalize(q + norm.q_width, row(norm.sums, t)[1], norm.k_norm, norm.k_width);
     });
   }
 

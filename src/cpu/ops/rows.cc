@@ -6,9 +6,11 @@
 // Activations: tanh GELU is computed as x / (1 + exp(-2 u)), because (1 + tanh(u)) / 2 is the
 // logistic function of 2 u; this keeps the relative accuracy of small results. exp(y) = 2^n p(r),
 // where n = round(y / ln 2), r = y - n ln 2 is computed in two steps (Cody and Waite), and p is a
-// degree-6 polynomial close to exp's Taylor series on |r| <= ln2 / 2, below 2 ulp. The same vector
-// code processes the tail of a row, in a padded copy, so an element's bits do not depend on its
-// position.
+// degree-6 polynomial close to exp's Taylor series on |r| <= ln2 / 2, below 2 ulp. GELU by the
+// error function needs erfc(z) = t g(t) exp(-z^2) for z = |x| / sqrt(2) and t = 1 / (1 + z / 2),
+// where g is a degree-10 Chebyshev fit with a relative error of 5e-8. It keeps the relative
+// accuracy of small results, too. The same vector code processes the tail of a row, in a padded
+// copy, so an element's bits do not depend on its position.
 #include "cpu/ops/rows.h"
 
 #include <algorithm>
@@ -28,7 +30,7 @@ HWY_BEFORE_NAMESPACE();
 namespace quire::cpu {
 namespace HWY_NAMESPACE {
 
-HWY_INLINE float sum_of_squares(const float* HWY_RESTRICT x, int64_t n) {
+float sum_of_squares(const float* HWY_RESTRICT x, int64_t n) {
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   auto sum0 = hn::Zero(d);
@@ -54,7 +56,7 @@ HWY_INLINE float sum_of_squares(const float* HWY_RESTRICT x, int64_t n) {
 }
 
 // out = x * scale * weight; out may be x.
-HWY_INLINE void scale_row(const float* x, float scale, const float* weight, int64_t n, float* out) {
+void multiply_row(const float* x, float scale, const float* weight, int64_t n, float* out) {
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const auto scales = hn::Set(d, scale);
@@ -66,25 +68,19 @@ HWY_INLINE void scale_row(const float* x, float scale, const float* weight, int6
   for (; i < n; ++i) out[i] = x[i] * scale * weight[i];
 }
 
-HWY_INLINE void rms_norm(const float* x, const float* weight, float eps, int64_t n, float* out) {
+void rms_norm(const float* x, const float* weight, float eps, int64_t n, float* out) {
   const float mean = sum_of_squares(x, n) / static_cast<float>(n);
-  scale_row(x, 1.0F / std::sqrt(mean + eps), weight, n, out);
+  multiply_row(x, 1.0F / std::sqrt(mean + eps), weight, n, out);
 }
 
-void norm_row(const float* x, const float* weight, float eps, int64_t n, float* out) {
-  rms_norm(x, weight, eps, n, out);
-}
-
-void add_norm_row(float* residual, const float* delta, const float* weight, float eps, int64_t n,
-                  float* out) {
+void add(float* x, const float* delta, int64_t n) {
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   int64_t i = 0;
   for (; i + lanes <= n; i += lanes) {
-    hn::StoreU(hn::Add(hn::LoadU(d, residual + i), hn::LoadU(d, delta + i)), d, residual + i);
+    hn::StoreU(hn::Add(hn::LoadU(d, x + i), hn::LoadU(d, delta + i)), d, x + i);
   }
-  for (; i < n; ++i) residual[i] += delta[i];
-  rms_norm(residual, weight, eps, n, out);
+  for (; i < n; ++i) x[i] += delta[i];
 }
 
 template <class D, class V = hn::Vec<D>>
@@ -103,16 +99,40 @@ HWY_INLINE V exp_of(D d, V y) {
   return hn::BitCast(d, hn::Add(hn::BitCast(di, p), exponent));
 }
 
-// Returns the exponent y of: activation = gate / (1 + exp(y)).
+// x / (1 + exp(y))
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V logistic_product(D d, V x, V y) {
+  return hn::Div(x, hn::Add(hn::Set(d, 1.0F), exp_of(d, y)));
+}
+
+// x / 2 * erfc(-x / sqrt(2))
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V gelu_of(D d, V x) {
+  const V one = hn::Set(d, 1.0F);
+  const V t = hn::Div(one, hn::MulAdd(hn::Abs(x), hn::Set(d, 0.35355339F), one));
+  V g = hn::Set(d, 0.045351338F);
+  for (const float c : {-0.24558003F, 0.51689952F, -0.48247477F, 0.15188518F, -0.067958273F,
+                        0.0958272F, 0.1749486F, 0.24691357F, 0.28209287F, 0.28209481F}) {
+    g = hn::MulAdd(g, t, hn::Set(d, c));
+  }
+  const V half = hn::Set(d, 0.5F);
+  const V outside = hn::Mul(hn::Mul(g, t), exp_of(d, hn::Mul(hn::Neg(half), hn::Mul(x, x))));
+  // Half of erfc(|x| / sqrt(2)), the share of the normal distribution on the far side of x.
+  const V share = hn::Mul(half, outside);
+  return hn::Mul(x, hn::IfThenElse(hn::Lt(x, hn::Zero(d)), share, hn::Sub(one, share)));
+}
+
 template <Activation kActivation, class D, class V = hn::Vec<D>>
-HWY_INLINE V exponent(D d, V gate) {
+HWY_INLINE V activation_of(D d, V x) {
   if constexpr (kActivation == Activation::kSilu) {
-    return hn::Neg(gate);
+    return logistic_product(d, x, hn::Neg(x));
+  } else if constexpr (kActivation == Activation::kGelu) {
+    return gelu_of(d, x);
   } else {
     constexpr float kLinear = -1.5957691216F;   // -2 sqrt(2 / pi)
     constexpr float kCubic = -0.071354816273F;  // cubic term: the same factor times 0.044715
-    const V slope = hn::MulAdd(hn::Set(d, kCubic), hn::Mul(gate, gate), hn::Set(d, kLinear));
-    return hn::Mul(gate, slope);
+    const V slope = hn::MulAdd(hn::Set(d, kCubic), hn::Mul(x, x), hn::Set(d, kLinear));
+    return logistic_product(d, x, hn::Mul(x, slope));
   }
 }
 
@@ -120,10 +140,8 @@ template <Activation kActivation>
 HWY_INLINE void gated_row(const float* gate, const float* up, int64_t n, float* out) {
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const auto product = [&](auto g, auto u) HWY_ATTR {
-    const auto denominator = hn::Add(hn::Set(d, 1.0F), exp_of(d, exponent<kActivation>(d, g)));
-    return hn::Mul(hn::Div(g, denominator), u);
-  };
+  const auto product = [&](auto g, auto u)
+                           HWY_ATTR { return hn::Mul(activation_of<kActivation>(d, g), u); };
   int64_t i = 0;
   for (; i + lanes <= n; i += lanes) {
     hn::StoreU(product(hn::LoadU(d, gate + i), hn::LoadU(d, up + i)), d, out + i);
@@ -142,6 +160,10 @@ void silu_row(const float* gate, const float* up, int64_t n, float* out) {
 }
 
 void gelu_row(const float* gate, const float* up, int64_t n, float* out) {
+  gated_row<Activation::kGelu>(gate, up, n, out);
+}
+
+void gelu_tanh_row(const float* gate, const float* up, int64_t n, float* out) {
   gated_row<Activation::kGeluTanh>(gate, up, n, out);
 }
 
@@ -214,18 +236,25 @@ HWY_INLINE void rotate_pairs(RotaryPairs pairs, const float* x, const float* cos
   }
 }
 
-// Processes one query or key head: applies the norm if it has weights, then rotates the first
-// rope_dim elements.
+// Processes one query or key head: rotates the first rope_dim elements, and applies the norm if it
+// has weights.
 HWY_INLINE void norm_and_rotate(const RopeAndCache& args, const float* norm, const float* cos_sin,
                                 const float* head, float* out) {
   const int64_t rope_dim = args.cos_sin.shape[1];
   HWY_ALIGN std::array<float, kMaxHeadDim> normed;
-  if (norm != nullptr) {
+  if (norm != nullptr && !args.norms_after_rotation) {
     rms_norm(head, norm, args.norm_eps, args.head_dim, normed.data());
     head = normed.data();
   }
   rotate_pairs(args.pairs, head, cos_sin, rope_dim, out);
   std::copy(head + rope_dim, head + args.head_dim, out + rope_dim);
+  if (norm != nullptr && args.norms_after_rotation) {
+    rms_norm(out, norm, args.norm_eps, args.head_dim, out);
+  }
+}
+
+HWY_INLINE void multiply(float scale, float* x, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) x[i] *= scale;
 }
 
 // The location of one token's keys or values in a layer's cache.
@@ -281,6 +310,7 @@ void rope_row(const RopeAndCache& args, int64_t token) {
   float* q_out = args.q_out.as<float>() + token * args.num_heads * head_dim;
   for (int h = 0; h < args.num_heads; ++h, head += head_dim, q_out += head_dim) {
     norm_and_rotate(args, args.q_norm, cos_sin, head, q_out);
+    if (args.q_scale != nullptr) multiply(args.q_scale[token], q_out, head_dim);
   }
   const int64_t kv_slot = args.kv_slots[token];
   if (kv_slot < 0) return;
@@ -302,9 +332,10 @@ void latent_row(const LatentRopeAndCache& args, int64_t token) {
   const int64_t out_dim = args.q_out.shape[2];
   const float* cos_sin = args.cos_sin.as<float>() + token * rope_dim;
   const float* q_end = args.q.as<float>() + token * num_heads * q_dim + q_dim - rope_dim;
-  float* out_end = args.q_out.as<float>() + token * num_heads * out_dim + out_dim - rope_dim;
-  for (int64_t h = 0; h < num_heads; ++h) {
-    rotate_pairs(args.pairs, q_end + h * q_dim, cos_sin, rope_dim, out_end + h * out_dim);
+  float* q_out = args.q_out.as<float>() + token * num_heads * out_dim;
+  for (int64_t h = 0; h < num_heads; ++h, q_end += q_dim, q_out += out_dim) {
+    rotate_pairs(args.pairs, q_end, cos_sin, rope_dim, q_out + out_dim - rope_dim);
+    if (args.q_scale != nullptr) multiply(args.q_scale[token], q_out, out_dim);
   }
   const int64_t kv_slot = args.kv_slots[token];
   if (kv_slot < 0) return;
@@ -324,21 +355,31 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace quire::cpu {
 
-HWY_EXPORT(norm_row);
-HWY_EXPORT(add_norm_row);
+HWY_EXPORT(rms_norm);
+HWY_EXPORT(sum_of_squares);
+HWY_EXPORT(multiply_row);
+HWY_EXPORT(add);
 HWY_EXPORT(silu_row);
 HWY_EXPORT(gelu_row);
+HWY_EXPORT(gelu_tanh_row);
 HWY_EXPORT(cap_row);
 HWY_EXPORT(rope_row);
 HWY_EXPORT(latent_row);
 
 void rms_norm_row(const float* x, const float* weight, float eps, int64_t n, float* out) {
-  HWY_DYNAMIC_DISPATCH(norm_row)(x, weight, eps, n, out);
+  HWY_DYNAMIC_DISPATCH(rms_norm)(x, weight, eps, n, out);
 }
 
-void add_rms_norm_row(float* residual, const float* delta, const float* weight, float eps,
-                      int64_t n, float* out) {
-  HWY_DYNAMIC_DISPATCH(add_norm_row)(residual, delta, weight, eps, n, out);
+float sum_of_squares_row(const float* x, int64_t n) {
+  return HWY_DYNAMIC_DISPATCH(sum_of_squares)(x, n);
+}
+
+void scale_row(const float* x, float scale, const float* weight, int64_t n, float* out) {
+  HWY_DYNAMIC_DISPATCH(multiply_row)(x, scale, weight, n, out);
+}
+
+void add_row(float* x, const float* delta, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(add)(x, delta, n);
 }
 
 void gated_mul_row(Activation activation, const float* gate, const float* up, int64_t n,
@@ -346,8 +387,10 @@ void gated_mul_row(Activation activation, const float* gate, const float* up, in
   switch (activation) {
     case Activation::kSilu:
       return HWY_DYNAMIC_DISPATCH(silu_row)(gate, up, n, out);
-    case Activation::kGeluTanh:
+    case Activation::kGelu:
       return HWY_DYNAMIC_DISPATCH(gelu_row)(gate, up, n, out);
+    case Activation::kGeluTanh:
+      return HWY_DYNAMIC_DISPATCH(gelu_tanh_row)(gate, up, n, out);
   }
 }
 
@@ -361,6 +404,11 @@ void rope_and_cache_row(const RopeAndCache& args, int64_t token) {
 
 void latent_rope_and_cache_row(const LatentRopeAndCache& args, int64_t token) {
   HWY_DYNAMIC_DISPATCH(latent_row)(args, token);
+}
+
+float position_scale(const PositionScale& scale, int32_t position) {
+  const double periods = std::floor((double{scale.offset} + position) / double{scale.period});
+  return static_cast<float>(1.0 + double{scale.beta} * std::log1p(periods));
 }
 
 void rope_angles_row(const float* inv_freq, float factor, int32_t position, int64_t half,

@@ -10,9 +10,12 @@ namespace quire::cpu {
 
 // out = x / sqrt(mean(x^2) + eps) * weight over n elements; out may be x.
 void rms_norm_row(const float* x, const float* weight, float eps, int64_t n, float* out);
-// residual += delta; out = rms_norm(residual). out may be delta.
-void add_rms_norm_row(float* residual, const float* delta, const float* weight, float eps,
-                      int64_t n, float* out);
+// The two halves of an RMSNorm whose mean is over more than one row: the sum of squares, and out =
+// x * scale * weight.
+float sum_of_squares_row(const float* x, int64_t n);
+void scale_row(const float* x, float scale, const float* weight, int64_t n, float* out);
+// x += delta.
+void add_row(float* x, const float* delta, int64_t n);
 // out[i] = activation(gate[i]) * up[i].
 void gated_mul_row(Activation activation, const float* gate, const float* up, int64_t n,
                    float* out);
@@ -22,6 +25,7 @@ void soft_cap_row(float cap, float* x, int64_t n);
 void rope_and_cache_row(const RopeAndCache& args, int64_t token);
 // Runs LatentRopeAndCache for one token; the caller has checked the shapes.
 void latent_rope_and_cache_row(const LatentRopeAndCache& args, int64_t token);
+float position_scale(const PositionScale& scale, int32_t position);
 // cos_sin: the cosines, then the sines, of position * inv_freq, times factor; `half` of each.
 void rope_angles_row(const float* inv_freq, float factor, int32_t position, int64_t half,
                      float* cos_sin);

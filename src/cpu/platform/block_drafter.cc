@@ -1,4 +1,4 @@
-// Drafts a block of tokens per sequence in one pass of a BlockHead.
+// Drafts a block of tokens per sequence in one pass of a model with a block_head().
 #include <algorithm>
 #include <optional>
 #include <vector>
@@ -13,15 +13,15 @@ namespace {
 class BlockDrafter final : public HostDrafter {
  public:
   BlockDrafter(const DraftModelParts& parts, const DrafterLimits& limits, HostDevice& device)
-      : buffers_(parts, limits, device), model_(dynamic_cast<BlockHead&>(*parts.instance.model)) {
+      : buffers_(parts, limits, device), head_(*parts.instance.model->block_head()) {
     QUIRE_CHECK(limits.num_drafts <= layout().max_drafts(),
                 "[cpu] more drafts than the drafter's block has");
   }
 
   Status allocate() {
     QUIRE_RETURN_IF_ERROR(buffers_.allocate(true));
-    if (!model_.has_transitions()) return {};
-    const Shape shape = {buffers_.limits.max_num_seqs, model_.config().vocab_size};
+    if (!head_.has_transitions()) return {};
+    const Shape shape = {buffers_.limits.max_num_seqs, model().config().vocab_size};
     QUIRE_ASSIGN_OR_RETURN(transitions_, buffers_.ops().allocate(shape, DType::kF32));
     return {};
   }
@@ -49,7 +49,8 @@ class BlockDrafter final : public HostDrafter {
     int first_row = 0;  // of its drafts' logits
   };
 
-  const BlockLayout& layout() const { return model_.block(); }
+  Model& model() const { return *buffers_.parts.instance.model; }
+  const BlockLayout& layout() const { return head_.block(); }
   int slot_of(const HostDraftCall& call, const Block& block) const {
     return call.spans[block.span_idx].slot;
   }
@@ -71,7 +72,7 @@ class BlockDrafter final : public HostDrafter {
   void add_transitions(const HostDraftCall& call);
 
   DraftBuffers buffers_;
-  BlockHead& model_;
+  BlockHead& head_;     // of the model
   Tensor transitions_;  // F32 [max_num_seqs, vocab_size]; empty if the model has none
 
   std::vector<DraftChunk> context_;  // by span of the call; some are empty
@@ -101,10 +102,10 @@ Status BlockDrafter::write_context(const HostDraftCall& call) {
     if (!context_.back().token_ids.empty()) chunks.push_back(context_.back());
   }
   if (chunks.empty()) return {};
-  buffers_.states.read(call, model_, chunks, buffers_.ops());
+  buffers_.states.read(call, head_, chunks, buffers_.ops());
   QUIRE_ASSIGN_OR_RETURN(StepInput input, buffers_.pass.build_prompts(call, chunks));
   input.hidden = buffers_.states.rows(input.num_tokens);
-  return model_.write_context(input);
+  return head_.write_context(input);
 }
 
 // A block that does not fit the sequence's last page is cut: the sequence ends within it.
@@ -141,7 +142,7 @@ Status BlockDrafter::compute_blocks(const HostDraftCall& call) {
                       .token_ids = block_ids.first(std::min(most_tokens, num_places))});
   }
   QUIRE_ASSIGN_OR_RETURN(const StepInput input, buffers_.pass.build_prompts(call, chunks));
-  QUIRE_RETURN_IF_ERROR(model_.forward(input));
+  QUIRE_RETURN_IF_ERROR(model().forward(input));
   std::vector<int32_t> rows;
   for (size_t b = 0; b < blocks_.size(); ++b) {
     const int first = buffers_.pass.span(b).first_token + layout().num_before_drafts();
@@ -149,16 +150,16 @@ Status BlockDrafter::compute_blocks(const HostDraftCall& call) {
     for (int i = 0; i < blocks_[b].num_drafts; ++i) rows.push_back(first + i);
   }
   const auto num_rows = static_cast<int>(rows.size());
-  return model_.compute_logits(rows.data(), num_rows, buffers_.logits.view.rows(0, num_rows));
+  return model().compute_logits(rows.data(), num_rows, buffers_.logits.view.rows(0, num_rows));
 }
 
 void BlockDrafter::add_drafts(const HostDraftCall& call) {
-  if (model_.has_transitions()) add_transitions(call);
+  if (head_.has_transitions()) add_transitions(call);
   std::vector<std::optional<int32_t>> drafts(blocks_.size());
   buffers_.device.pool.parallel_for(std::ssize(blocks_), [&](int64_t b) {
     const Block& block = blocks_[static_cast<size_t>(b)];
     drafts[static_cast<size_t>(b)] = buffers_.chooser.choose(
-        call, slot_of(call, block), next_logits(call, block), model_.target_ids());
+        call, slot_of(call, block), next_logits(call, block), head_.target_ids());
   });
   std::vector<Block> unfinished;
   for (size_t b = 0; b < drafts.size(); ++b) {
@@ -179,7 +180,7 @@ void BlockDrafter::add_transitions(const HostDraftCall& call) {
     previous.push_back(buffers_.tokens.next_tokens(call, slot)[num_proposed]);
   }
   const auto num_rows = static_cast<int>(previous.size());
-  model_.transitions(previous.data(), num_rows, transitions_.view.rows(0, num_rows));
+  head_.transitions(previous.data(), num_rows, transitions_.view.rows(0, num_rows));
   buffers_.device.pool.parallel_for(num_rows, [&](int64_t b) {
     const Block& block = blocks_[static_cast<size_t>(b)];
     const std::span<float> logits = next_logits(call, block);

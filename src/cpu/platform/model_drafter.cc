@@ -13,7 +13,7 @@ class ModelDrafter final : public HostDrafter {
  public:
   ModelDrafter(const DraftModelParts& parts, const DrafterLimits& limits, HostDevice& device)
       : buffers_(parts, limits, device),
-        head_(dynamic_cast<DraftHead*>(parts.instance.model)),
+        head_(parts.instance.model->draft_head()),
         num_ahead_(head_ == nullptr ? 0 : 1),
         num_cached_(static_cast<size_t>(limits.max_num_seqs)) {}
 
@@ -68,7 +68,7 @@ class ModelDrafter final : public HostDrafter {
   Status compute_drafts(const HostDraftCall& call);
 
   DraftBuffers buffers_;
-  DraftHead* head_;  // the model, if it is one; otherwise null
+  DraftHead* head_;  // of the model; null: an ordinary model
   // 1 for a head: at position p it reads the hidden state of p and the token of p + 1. Otherwise 0.
   int num_ahead_;
   std::vector<int> num_cached_;  // by slot: positions whose keys and values the model has written
@@ -204,7 +204,7 @@ Status ModelDrafter::compute_drafts(const HostDraftCall& call) {
 Result<std::shared_ptr<HostDrafter>> make_model_drafter(const DraftModelParts& parts,
                                                         const DrafterLimits& limits,
                                                         HostDevice& device) {
-  if (dynamic_cast<BlockHead*>(parts.instance.model) != nullptr) {
+  if (parts.instance.model->block_head() != nullptr) {
     return make_block_drafter(parts, limits, device);
   }
   auto drafter = std::make_shared<ModelDrafter>(parts, limits, device);

@@ -19,10 +19,7 @@ namespace {
 class BlockDrafter final : public CudaDrafter {
  public:
   BlockDrafter(const DraftModelParts& parts, const DrafterLimits& limits, CudaOps& ops)
-      : parts_(parts),
-        limits_(limits),
-        model_(dynamic_cast<BlockHead&>(*parts.instance.model)),
-        ops_(ops) {
+      : parts_(parts), limits_(limits), head_(*parts.instance.model->block_head()), ops_(ops) {
     QUIRE_CHECK(limits.num_drafts <= layout().max_drafts(),
                 "[cuda] more drafts than the drafter's block has");
   }
@@ -38,7 +35,8 @@ class BlockDrafter final : public CudaDrafter {
   bool has_graphs() const override { return true; }
 
  private:
-  const BlockLayout& layout() const { return model_.block(); }
+  Model& model() const { return *parts_.instance.model; }
+  const BlockLayout& layout() const { return head_.block(); }
   // A block always has mask tokens for all num_drafts drafts, even if fewer are proposed: its
   // tokens see each other, and the drafter was trained with blocks of one length.
   int block_len() const { return layout().num_tokens(limits_.num_drafts); }
@@ -51,7 +49,7 @@ class BlockDrafter final : public CudaDrafter {
 
   DraftModelParts parts_;
   DrafterLimits limits_;
-  BlockHead& model_;
+  BlockHead& head_;  // of the model
   CudaOps& ops_;
   DraftInputs inputs_;
   DraftAttention context_attention_{parts_};
@@ -65,7 +63,7 @@ class BlockDrafter final : public CudaDrafter {
 };
 
 Status BlockDrafter::allocate(CudaStream& stream) {
-  const ModelConfig& config = model_.config();
+  const ModelConfig& config = model().config();
   const ModelLimits& limits = parts_.limits;
   const DraftLimits input_limits = {.step = draft_step_limits(parts_, limits_.max_num_seqs),
                                     .num_passes = 1,
@@ -75,11 +73,11 @@ Status BlockDrafter::allocate(CudaStream& stream) {
       states_, ops_.allocate({limits.max_num_tokens, config.hidden_size}, ops_.activation_dtype()));
   QUIRE_ASSIGN_OR_RETURN(
       logits_, ops_.allocate({limits.max_num_logit_rows, config.vocab_size}, DType::kF32));
-  if (model_.has_transitions()) {
+  if (head_.has_transitions()) {
     QUIRE_ASSIGN_OR_RETURN(transitions_,
                            ops_.allocate({limits_.max_num_seqs, config.vocab_size}, DType::kF32));
   }
-  QUIRE_ASSIGN_OR_RETURN(target_ids_, upload_target_ids(model_, stream));
+  QUIRE_ASSIGN_OR_RETURN(target_ids_, upload_target_ids(head_, stream));
   return {};
 }
 
@@ -103,11 +101,11 @@ Status BlockDrafter::prepare_proposal(const CudaDraftCall& call, CudaStream& str
 Status BlockDrafter::read_step(const CudaDraftCall& call, CudaStream& /*stream*/) {
   const DraftStep& step = *call.step;
   const TensorView states = states_.view.rows(0, step.num_tokens);
-  model_.combine(parts_.target->taps().rows(0, step.num_tokens), states);
-  return model_.write_context({.num_tokens = step.num_tokens,
-                               .positions = step.arrays->positions,
-                               .kv_groups = context_step_,
-                               .hidden = states});
+  head_.combine(parts_.target->taps().rows(0, step.num_tokens), states);
+  return head_.write_context({.num_tokens = step.num_tokens,
+                              .positions = step.arrays->positions,
+                              .kv_groups = context_step_,
+                              .hidden = states});
 }
 
 Status BlockDrafter::propose(const CudaDraftCall& call, CudaStream& stream) {
@@ -124,22 +122,22 @@ Status BlockDrafter::compute_blocks(const CudaDraftCall& call, CudaStream& strea
                      .num_before_drafts = layout().num_before_drafts(),
                      .num_drafts = call.num_drafts},
                     call.num_spans, stream);
-  QUIRE_RETURN_IF_ERROR(model_.forward({.num_tokens = call.num_spans * block_len(),
-                                        .token_ids = arrays.token_ids,
-                                        .positions = arrays.positions,
-                                        .kv_groups = block_step_}));
+  QUIRE_RETURN_IF_ERROR(model().forward({.num_tokens = call.num_spans * block_len(),
+                                         .token_ids = arrays.token_ids,
+                                         .positions = arrays.positions,
+                                         .kv_groups = block_step_}));
   const int num_rows = call.num_drafts * call.num_spans;
-  return model_.compute_logits(arrays.logit_tokens, num_rows, logits_.view.rows(0, num_rows));
+  return model().compute_logits(arrays.logit_tokens, num_rows, logits_.view.rows(0, num_rows));
 }
 
 void BlockDrafter::choose(const CudaDraftCall& call, int draft_idx, CudaStream& stream) {
   const int num_spans = call.num_spans;
   const TensorView logits = logits_.view.rows(int64_t{draft_idx} * num_spans, num_spans);
-  if (model_.has_transitions()) {
+  if (head_.has_transitions()) {
     const DraftArrays& arrays = inputs_.arrays();
     const TensorView summands = transitions_.view.rows(0, num_spans);
     launch_previous_tokens(*call.step->arrays, arrays, draft_idx, num_spans, stream);
-    model_.transitions(arrays.previous_tokens, num_spans, summands);
+    head_.transitions(arrays.previous_tokens, num_spans, summands);
     launch_add(logits.as<float>(), summands.as<float>(), logits.shape.num_elements(), stream);
   }
   call.step->sampler->choose_drafts({.logits = logits.as<float>(),

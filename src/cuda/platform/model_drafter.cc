@@ -20,7 +20,7 @@ class ModelDrafter final : public CudaDrafter {
  public:
   ModelDrafter(const DraftModelParts& parts, const DrafterLimits& limits, CudaOps& ops)
       : parts_(parts),
-        head_(dynamic_cast<DraftHead*>(parts.instance.model)),
+        head_(parts.instance.model->draft_head()),
         num_drafts_(limits.num_drafts),
         ops_(ops) {}
 
@@ -56,7 +56,7 @@ class ModelDrafter final : public CudaDrafter {
   Status choose(const CudaDraftCall& call, const int32_t* rows, int draft_idx, CudaStream& stream);
 
   DraftModelParts parts_;
-  DraftHead* head_;  // the model, if it is one; otherwise null
+  DraftHead* head_;  // of the model; null: an ordinary model
   int num_drafts_;
   CudaOps& ops_;
   DraftInputs inputs_;
@@ -165,7 +165,7 @@ Status ModelDrafter::choose(const CudaDraftCall& call, const int32_t* rows, int 
 Result<std::shared_ptr<CudaDrafter>> make_model_drafter(const DraftModelParts& parts,
                                                         const DrafterLimits& limits, CudaOps& ops,
                                                         CudaStream& stream) {
-  if (dynamic_cast<BlockHead*>(parts.instance.model) != nullptr) {
+  if (parts.instance.model->block_head() != nullptr) {
     return make_block_drafter(parts, limits, ops, stream);
   }
   if (parts.limits.max_model_len < limits.max_model_len) {

@@ -49,7 +49,7 @@ void read_layers(ConfigFields& fields, ModelConfig& config, DFlashConfig& drafte
   drafter.layer_windows.assign(static_cast<size_t>(config.num_layers), 0);
   drafter.qkv_bias = drafter.o_bias = fields.boolean("attention_bias", false);
   drafter.tie_word_embeddings = fields.boolean("tie_word_embeddings", false);
-  drafter.qk_norm = true;
+  drafter.qk_norm = QkNorm::kPerHead;
   drafter.is_causal = false;
 }
 
@@ -164,8 +164,6 @@ void read_fields(ConfigFields& fields, BlockMethod method, ModelConfig& config,
 struct BlockLayer : DecoderLayer {
   std::unique_ptr<Linear> q;   // [heads * head_dim, hidden]
   std::unique_ptr<Linear> kv;  // [2 * kv_heads * head_dim, hidden]
-  Tensor input_norm;           // [hidden]
-  Tensor post_attention_norm;  // [hidden]; before the MLP
 };
 
 struct BlockWeights {
@@ -203,10 +201,6 @@ WeightGroup layer_weights(const ModelConfig& config, size_t layer_idx, BlockLaye
   kv.linear = &layer.kv;
   kv.parts.erase(kv.parts.begin());
   group.matrices.insert(group.matrices.begin(), std::move(q));
-  group.vectors.push_back(
-      {&layer.input_norm, prefix + "input_layernorm.weight", config.hidden_size});
-  group.vectors.push_back(
-      {&layer.post_attention_norm, prefix + "post_attention_layernorm.weight", config.hidden_size});
   return group;
 }
 
@@ -246,7 +240,7 @@ WeightList list_dflash_weights(const ModelConfig& config, BlockWeights& weights)
 
 // ---- The model
 
-class BlockModel final : public BlockHead, public DecoderModel {
+class BlockModel final : public DecoderModel, public BlockHead {
  public:
   BlockModel(const ModelConfig& config, const ModelLimits& limits, Ops& ops, BlockWeights weights,
              std::vector<int32_t> target_ids)
@@ -259,6 +253,7 @@ class BlockModel final : public BlockHead, public DecoderModel {
         target_ids_(std::move(target_ids)) {}
 
   Status allocate();
+  BlockHead* block_head() override { return this; }
   Status forward(const StepInput& input) override;
   void combine(TensorView taps, TensorView out) override;
   std::span<const int32_t> target_ids() const override { return target_ids_; }
@@ -303,7 +298,7 @@ void BlockModel::project(const BlockLayer& layer, int64_t num_tokens) {
 
 Status BlockModel::forward(const StepInput& input) {
   const int64_t num_tokens = input.num_tokens;
-  begin_step(input, 1.0F);
+  begin_step(input);
   for (size_t i = 0; i < weights_.layers.size(); ++i) {
     const BlockLayer& layer = weights_.layers[i];
     if (i == 0) {
@@ -314,7 +309,7 @@ Status BlockModel::forward(const StepInput& input) {
     project(layer, num_tokens);
     QUIRE_RETURN_IF_ERROR(attend(i, layer, input));
     project_output(layer, num_tokens);
-    mlp(layer, norm_of_sum(layer.post_attention_norm, num_tokens));
+    mlp(layer, norm_of_sum(layer.mlp_norm, num_tokens));
   }
   return {};
 }
@@ -427,10 +422,9 @@ int64_t dflash_activation_bytes(const ModelConfig& drafter, const ModelLimits& l
       .get();
 }
 
-Result<std::unique_ptr<BlockHead>> load_dflash(const ModelConfig& drafter, const Model& target,
-                                               WeightSource& source, Ops& ops,
-                                               const ModelLimits& limits,
-                                               const LoadOptions& options) {
+Result<std::unique_ptr<Model>> load_dflash(const ModelConfig& drafter, const Model& target,
+                                           WeightSource& source, Ops& ops,
+                                           const ModelLimits& limits, const LoadOptions& options) {
   const DFlashConfig& config = dflash_config(drafter);
   QUIRE_RETURN_IF_ERROR(check_dflash(drafter, target.config()));
   QUIRE_RETURN_IF_ERROR(check_shards(drafter, limits.parallel));
@@ -444,7 +438,7 @@ Result<std::unique_ptr<BlockHead>> load_dflash(const ModelConfig& drafter, const
   auto model =
       std::make_unique<BlockModel>(drafter, own, ops, std::move(weights), std::move(target_ids));
   QUIRE_RETURN_IF_ERROR(model->allocate());
-  return std::unique_ptr<BlockHead>(std::move(model));
+  return std::unique_ptr<Model>(std::move(model));
 }
 
 }  // namespace quire

@@ -47,9 +47,9 @@ int64_t dflash_activation_bytes(const ModelConfig& drafter, const ModelLimits& l
 
 // Loads a drafter for `target`, which must outlive it: embeddings and an lm_head that the drafter's
 // checkpoint does not have are the target's. limits.tapped_layers are not read.
-Result<std::unique_ptr<BlockHead>> load_dflash(const ModelConfig& drafter, const Model& target,
-                                               WeightSource& source, Ops& ops,
-                                               const ModelLimits& limits,
-                                               const LoadOptions& options = {});
+Result<std::unique_ptr<Model>> load_dflash(const ModelConfig& drafter, const Model& target,
+                                           WeightSource& source, Ops& ops,
+                                           const ModelLimits& limits,
+                                           const LoadOptions& options = {});
 
 }  // namespace quire

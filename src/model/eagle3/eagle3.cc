@@ -111,10 +111,9 @@ void find_tensors(const WeightSource& weights, Eagle3Config& eagle) {
   eagle.has_lm_head = weights.has("lm_head.weight");
 }
 
+// In the first layer, input_norm is the norm of the embeddings.
 struct HeadLayer : DecoderLayer {
-  Tensor hidden_norm;          // [hidden]; of the hidden states, in the first layer alone
-  Tensor input_norm;           // [hidden]; in the first layer of the embeddings
-  Tensor post_attention_norm;  // [hidden]; before the MLP
+  Tensor hidden_norm;  // [hidden]; of the hidden states, in the first layer alone
 };
 
 struct HeadWeights {
@@ -144,13 +143,10 @@ WeightGroup layer_weights(const ModelConfig& head, size_t layer_idx, HeadLayer& 
   const std::string prefix =
       is_first ? eagle3_config(head).first_layer : fmt::format("layers.{}.", layer_idx);
   const int64_t input_width = (is_first ? 2 : 1) * int64_t{head.hidden_size};
-  WeightGroup group = decoder_layer_weights(head, prefix, layer, 0.0F, input_width);
-  const auto add_norm = [&](Tensor& norm, const char* name) {
-    group.vectors.push_back({&norm, fmt::format("{}{}.weight", prefix, name), head.hidden_size});
-  };
-  if (is_first) add_norm(layer.hidden_norm, "hidden_norm");
-  add_norm(layer.input_norm, "input_layernorm");
-  add_norm(layer.post_attention_norm, "post_attention_layernorm");
+  WeightGroup group = decoder_layer_weights(head, prefix, layer, input_width);
+  if (is_first) {
+    group.vectors.push_back({&layer.hidden_norm, prefix + "hidden_norm.weight", head.hidden_size});
+  }
   return group;
 }
 
@@ -175,7 +171,7 @@ WeightList list_eagle3_weights(const ModelConfig& head, HeadWeights& weights) {
   return list;
 }
 
-class Eagle3Head final : public DraftHead, public DecoderModel {
+class Eagle3Head final : public DecoderModel, public DraftHead {
  public:
   Eagle3Head(const ModelConfig& head, const ModelLimits& limits, Ops& ops, HeadWeights weights,
              std::vector<int32_t> target_ids)
@@ -189,6 +185,7 @@ class Eagle3Head final : public DraftHead, public DecoderModel {
         target_ids_(std::move(target_ids)) {}
 
   Status allocate();
+  DraftHead* draft_head() override { return this; }
   Status forward(const StepInput& input) override;
   Status write_context(const StepInput& input) override;
   bool context_attends() const override { return layers_.size() > 1; }
@@ -257,7 +254,7 @@ Status Eagle3Head::finish_layer(size_t layer_idx, const StepInput& input) {
   const HeadLayer& layer = layers_[layer_idx];
   QUIRE_RETURN_IF_ERROR(attend(layer_idx, layer, input));
   project_output(layer, input.num_tokens);
-  mlp(layer, norm_of_sum(layer.post_attention_norm, input.num_tokens));
+  mlp(layer, norm_of_sum(layer.mlp_norm, input.num_tokens));
   return {};
 }
 
@@ -265,7 +262,7 @@ Status Eagle3Head::reach_last_layer(const StepInput& input) {
   QUIRE_CHECK(
       input.hidden.data != nullptr && input.hidden.shape == (Shape{input.num_tokens, hidden_}),
       "[model] a draft head's step has no hidden state per token");
-  begin_step(input, 1.0F);
+  begin_step(input);
   const size_t last = layers_.size() - 1;
   for (size_t i = 0; i < last; ++i) {
     begin_layer(i, input);
@@ -379,10 +376,9 @@ int64_t eagle3_activation_bytes(const ModelConfig& head, const ModelLimits& limi
   return (inputs + decoder_activation_bytes(head, own, ops)).get();
 }
 
-Result<std::unique_ptr<DraftHead>> load_eagle3(const ModelConfig& head, const Model& target,
-                                               WeightSource& source, Ops& ops,
-                                               const ModelLimits& limits,
-                                               const LoadOptions& options) {
+Result<std::unique_ptr<Model>> load_eagle3(const ModelConfig& head, const Model& target,
+                                           WeightSource& source, Ops& ops,
+                                           const ModelLimits& limits, const LoadOptions& options) {
   const Eagle3Config& eagle = eagle3_config(head);
   QUIRE_RETURN_IF_ERROR(check_eagle3(head, target.config()));
   QUIRE_RETURN_IF_ERROR(check_shards(head, limits.parallel));
@@ -396,7 +392,7 @@ Result<std::unique_ptr<DraftHead>> load_eagle3(const ModelConfig& head, const Mo
   auto model =
       std::make_unique<Eagle3Head>(head, own, ops, std::move(weights), std::move(target_ids));
   QUIRE_RETURN_IF_ERROR(model->allocate());
-  return std::unique_ptr<DraftHead>(std::move(model));
+  return std::unique_ptr<Model>(std::move(model));
 }
 
 }  // namespace quire

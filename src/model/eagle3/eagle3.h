@@ -46,9 +46,9 @@ int64_t eagle3_activation_bytes(const ModelConfig& head, const ModelLimits& limi
 
 // Loads a head for `target`, which must outlive it: embeddings and an lm_head that the head's
 // checkpoint does not have are the target's. limits.tapped_layers are not read.
-Result<std::unique_ptr<DraftHead>> load_eagle3(const ModelConfig& head, const Model& target,
-                                               WeightSource& source, Ops& ops,
-                                               const ModelLimits& limits,
-                                               const LoadOptions& options = {});
+Result<std::unique_ptr<Model>> load_eagle3(const ModelConfig& head, const Model& target,
+                                           WeightSource& source, Ops& ops,
+                                           const ModelLimits& limits,
+                                           const LoadOptions& options = {});
 
 }  // namespace quire

@@ -19,9 +19,7 @@ struct MtpWeights {
   Tensor token_norm;                   // [hidden]; of the embeddings
   Tensor hidden_norm;                  // [hidden]; of the hidden states
   DecoderLayer layer;
-  Tensor input_norm;           // [hidden]
-  Tensor post_attention_norm;  // [hidden]; before the MLP
-  Tensor final_norm;           // [hidden]
+  Tensor final_norm;  // [hidden]
 };
 
 WeightList list_mtp_weights(const ModelConfig& head, MtpWeights& weights) {
@@ -32,8 +30,6 @@ WeightList list_mtp_weights(const ModelConfig& head, MtpWeights& weights) {
   const std::pair<Tensor*, const char*> norms[] = {
       {&weights.token_norm, "token_layernorm"},
       {&weights.hidden_norm, "hidden_layernorm"},
-      {&weights.input_norm, "input_layernorm"},
-      {&weights.post_attention_norm, "post_attention_layernorm"},
       {&weights.final_norm, "final_layernorm"}};
   for (const auto& [norm, name] : norms) {
     group.vectors.push_back({norm, fmt::format("{}{}.weight", prefix, name), hidden});
@@ -44,7 +40,7 @@ WeightList list_mtp_weights(const ModelConfig& head, MtpWeights& weights) {
   return list;
 }
 
-class MtpHead final : public DraftHead, public DecoderModel {
+class MtpHead final : public DecoderModel, public DraftHead {
  public:
   MtpHead(const ModelConfig& head, const ModelLimits& limits, Ops& ops, DecoderEnds ends,
           MtpWeights weights)
@@ -54,6 +50,7 @@ class MtpHead final : public DraftHead, public DecoderModel {
         weights_(std::move(weights)) {}
 
   Status allocate();
+  DraftHead* draft_head() override { return this; }
   Status forward(const StepInput& input) override;
   Status write_context(const StepInput& input) override;
   void combine(TensorView taps, TensorView out) override;
@@ -83,7 +80,7 @@ void MtpHead::begin_layer(const StepInput& input) {
   const int64_t num_tokens = input.num_tokens;
   QUIRE_CHECK(input.hidden.data != nullptr && input.hidden.shape == (Shape{num_tokens, hidden_}),
               "[model] a draft head's step has no hidden state per token");
-  begin_step(input, 1.0F);
+  begin_step(input);
   const TensorView pairs = pairs_.view.rows(0, num_tokens);
   const TensorView half = normed(num_tokens);
   ops().residual_norm({.residual = input.hidden,
@@ -95,7 +92,7 @@ void MtpHead::begin_layer(const StepInput& input) {
   ops().write_columns(half, pairs, hidden_);
   ops().linear(*weights_.input_proj, pairs, residual(num_tokens));
 
-  project_qkv(weights_.layer, norm_of_residual(weights_.input_norm, num_tokens));
+  project_qkv(weights_.layer, norm_of_residual(weights_.layer.input_norm, num_tokens));
 }
 
 Status MtpHead::write_context(const StepInput& input) {
@@ -109,7 +106,7 @@ Status MtpHead::forward(const StepInput& input) {
   begin_layer(input);
   QUIRE_RETURN_IF_ERROR(attend(0, weights_.layer, input));
   project_output(weights_.layer, num_tokens);
-  mlp(weights_.layer, norm_of_sum(weights_.post_attention_norm, num_tokens));
+  mlp(weights_.layer, norm_of_sum(weights_.layer.mlp_norm, num_tokens));
   return {};
 }
 
@@ -170,9 +167,9 @@ int64_t mtp_activation_bytes(const ModelConfig& head, const ModelLimits& limits,
   return (pairs + decoder_activation_bytes(head, own, ops)).get();
 }
 
-Result<std::unique_ptr<DraftHead>> load_mtp(const ModelConfig& head, const Model& target,
-                                            WeightSource& source, Ops& ops,
-                                            const ModelLimits& limits, const LoadOptions& options) {
+Result<std::unique_ptr<Model>> load_mtp(const ModelConfig& head, const Model& target,
+                                        WeightSource& source, Ops& ops, const ModelLimits& limits,
+                                        const LoadOptions& options) {
   QUIRE_RETURN_IF_ERROR(check_shards(head, limits.parallel));
   MtpWeights weights;
   QUIRE_RETURN_IF_ERROR(load_weights(list_mtp_weights(head, weights), head.architecture, source,
@@ -185,7 +182,7 @@ Result<std::unique_ptr<DraftHead>> load_mtp(const ModelConfig& head, const Model
   own.tapped_layers.clear();
   auto model = std::make_unique<MtpHead>(head, own, ops, std::move(ends), std::move(weights));
   QUIRE_RETURN_IF_ERROR(model->allocate());
-  return std::unique_ptr<DraftHead>(std::move(model));
+  return std::unique_ptr<Model>(std::move(model));
 }
 
 }  // namespace quire

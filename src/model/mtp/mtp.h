@@ -25,9 +25,8 @@ int64_t mtp_activation_bytes(const ModelConfig& head, const ModelLimits& limits,
 
 // Loads the head from `source`, the target's checkpoint. `target` must outlive the head, which uses
 // its embeddings and lm_head. The target must tap the output of its last layer.
-Result<std::unique_ptr<DraftHead>> load_mtp(const ModelConfig& head, const Model& target,
-                                            WeightSource& source, Ops& ops,
-                                            const ModelLimits& limits,
-                                            const LoadOptions& options = {});
+Result<std::unique_ptr<Model>> load_mtp(const ModelConfig& head, const Model& target,
+                                        WeightSource& source, Ops& ops, const ModelLimits& limits,
+                                        const LoadOptions& options = {});
 
 }  // namespace quire

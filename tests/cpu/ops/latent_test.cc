@@ -174,6 +174,7 @@ struct LatentRun {
   std::vector<std::byte> cache;
   KvLayout layout;
   const int64_t kv_slots[kTokens] = {17, -1, 0, 63, 18};
+  const float q_scale[kTokens] = {1.0F, 1.5F, 0.25F, 2.0F, 1.25F};
   LatentRopeAndCache args;
 };
 
@@ -201,6 +202,33 @@ TEST(LatentRopeAndCache, AgreesWithTheDefinition) {
               << variant.name << " " << dtype_name(dtype) << " at " << i;
         }
       }
+    }
+  }
+}
+
+// The scale multiplies whole heads of q_out, also the elements that the caller has written. With q
+// as q_out, these are those of q.
+TEST(LatentRopeAndCache, ScalesWholeQueries) {
+  const LatentCase shape = {3, 24, 8, 24};
+  for (const Variant& variant : variants()) {
+    VariantOps ops(variant);
+    for (const bool is_in_place : {false, true}) {
+      LatentRun plain(shape, DType::kF32);
+      LatentRun scaled(shape, DType::kF32);
+      scaled.args.q_scale = scaled.q_scale;
+      if (is_in_place) {
+        plain.args.q_out = plain.args.q;
+        scaled.args.q_out = scaled.args.q;
+      }
+      ops->latents()->latent_rope_and_cache(plain.args);
+      ops->latents()->latent_rope_and_cache(scaled.args);
+      const int64_t width = plain.args.q_out.shape[1] * plain.args.q_out.shape[2];
+      for (int64_t i = 0; i < LatentRun::kTokens * width; ++i) {
+        ASSERT_EQ(scaled.args.q_out.as<float>()[i],
+                  plain.args.q_out.as<float>()[i] * scaled.q_scale[i / width])
+            << variant.name << " at " << i;
+      }
+      EXPECT_EQ(scaled.cached(), plain.cached()) << variant.name;
     }
   }
 }

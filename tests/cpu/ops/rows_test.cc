@@ -6,14 +6,18 @@
 #include <cstring>
 #include <limits>
 #include <numbers>
+#include <thread>
 
+#include "cpu/ops/rank_group.h"
 #include "ops_fixture.h"
+#include "support/reference_ops.h"
 #include "tensor/dtype.h"
 
 namespace quire::testing {
 namespace {
 
-std::vector<double> reference_norm(const float* x, const float* weight, double eps, int64_t n) {
+template <class T>
+std::vector<double> reference_norm(const T* x, const float* weight, double eps, int64_t n) {
   double squares = 0.0;
   for (int64_t i = 0; i < n; ++i) squares += static_cast<double>(x[i]) * x[i];
   const double scale = 1.0 / std::sqrt(squares / static_cast<double>(n) + eps);
@@ -74,8 +78,203 @@ TEST(RmsNorm, AddsTheResidualFirst) {
   }
 }
 
+TEST(RmsNorm, WithoutAWeightTheResultIsTheResidual) {
+  constexpr int64_t kM = 9;
+  constexpr int64_t kN = 2047;
+  const std::vector<float> before = random_floats(kM * kN, 1);
+  std::vector<float> delta = random_floats(kM * kN, 2);
+  std::vector<float> sum = before;
+  for (size_t i = 0; i < sum.size(); ++i) sum[i] += delta[i];
+  for (const Variant& variant : variants()) {
+    VariantOps ops(variant);
+    for (const bool adds : {false, true}) {
+      const std::vector<float>& want = adds ? sum : before;
+      for (const bool is_in_place : {false, true}) {
+        std::vector<float> residual = before;
+        std::vector<float> out(residual.size());
+        ResidualNorm norm = {.residual = matrix(residual, kM, kN)};
+        if (adds) norm.delta = matrix(delta, kM, kN);
+        ops->residual_norm(norm, is_in_place ? norm.residual : matrix(out, kM, kN));
+        EXPECT_EQ(residual, want) << variant.name;
+        if (is_in_place) continue;
+        EXPECT_EQ(out, want) << variant.name;
+      }
+    }
+  }
+}
+
+// The combined operations read the residual itself, so their scratch memory is not needed.
+TEST(RmsNorm, WithoutAWeightProductsReadTheResidual) {
+  constexpr int64_t kM = 3;
+  constexpr int64_t kN = 40;
+  ThreadPool pool(2);
+  const auto ops = make_cpu_ops(pool);
+  std::vector<float> square = random_floats(kN * kN, 1);
+  std::vector<float> wide = random_floats(2 * kN * kN, 2);
+  const WeightView square_view = matrix(square, kN, kN);
+  const WeightView wide_view = matrix(wide, 2 * kN, kN);
+  const auto down = ops->weights().make_linear({.numbers = StoredMatrices{{&square_view, 1}}});
+  const auto gate_up = ops->weights().make_linear({.numbers = StoredMatrices{{&wide_view, 1}}});
+  const std::vector<float> before = random_floats(kM * kN, 3);
+  std::vector<float> delta = random_floats(kM * kN, 4);
+  std::vector<float> sum = before;
+  for (size_t i = 0; i < sum.size(); ++i) sum[i] += delta[i];
+  const auto in = [&](std::vector<float>& x) { return matrix(x, kM, kN); };
+
+  std::vector<float> want(kM * kN);
+  ops->linear(**down, in(sum), in(want));
+  std::vector<float> residual = before;
+  std::vector<float> out(kM * kN);
+  ops->norm_linear({.residual = in(residual), .delta = in(delta)}, **down, {}, in(out));
+  EXPECT_EQ(out, want);
+  EXPECT_EQ(residual, sum);
+
+  std::vector<float> gates(2 * kM * kN);
+  std::vector<float> product(kM * kN);
+  GatedMlp mlp;
+  mlp.gate_up = gate_up->get();
+  mlp.down = down->get();
+  mlp.x = in(sum);
+  mlp.out = in(want);
+  mlp.gate_up_out = matrix(gates, kM, 2 * kN);
+  mlp.product = in(product);
+  ops->gated_mlp(mlp);
+  residual = before;
+  mlp.norm = {.residual = in(residual), .delta = in(delta)};
+  mlp.x = {};
+  mlp.out = in(out);
+  ops->gated_mlp(mlp);
+  EXPECT_EQ(out, want);
+  EXPECT_EQ(residual, sum);
+}
+
+// A row of queries, keys and further columns, and the norms' weights, of all ranks.
+struct WideRows {
+  int64_t num_tokens;
+  int64_t q_width;
+  int64_t k_width;
+  int64_t rest;
+  std::vector<float> qkv, q_norm, k_norm;
+
+  WideRows(int64_t tokens, int64_t q, int64_t k, int64_t others)
+      : num_tokens(tokens),
+        q_width(q),
+        k_width(k),
+        rest(others),
+        qkv(random_floats(static_cast<size_t>(tokens * width()), 1, 2.0F)),
+        q_norm(random_floats(static_cast<size_t>(q), 2)),
+        k_norm(random_floats(static_cast<size_t>(k), 3)) {}
+
+  int64_t width() const { return q_width + k_width + rest; }
+
+  // The part of one of `size` ranks.
+  WideRows part(int rank, int size) const {
+    WideRows own(num_tokens, q_width / size, k_width / size, rest / size);
+    const auto copy = [&](const std::vector<float>& from, int64_t first, int64_t all_columns,
+                          std::vector<float>& to, int64_t to_first, int64_t columns,
+                          int64_t own_columns) {
+      for (int64_t t = 0; t < std::ssize(from) / all_columns; ++t) {
+        std::copy_n(from.begin() + t * all_columns + first + rank * columns, columns,
+                    to.begin() + t * own_columns + to_first);
+      }
+    };
+    copy(qkv, 0, width(), own.qkv, 0, own.q_width, own.width());
+    copy(qkv, q_width, width(), own.qkv, own.q_width, own.k_width, own.width());
+    copy(qkv, q_width + k_width, width(), own.qkv, own.q_width + own.k_width, own.rest,
+         own.width());
+    copy(q_norm, 0, q_width, own.q_norm, 0, own.q_width, own.q_width);
+    copy(k_norm, 0, k_width, own.k_norm, 0, own.k_width, own.k_width);
+    return own;
+  }
+
+  void normalize(Ops& ops) {
+    std::vector<float> sums(static_cast<size_t>(2 * num_tokens));
+    ops.wide_norm({.qkv = matrix(qkv, num_tokens, width()),
+                   .q_width = q_width,
+                   .k_width = k_width,
+                   .q_norm = q_norm.data(),
+                   .k_norm = k_norm.data(),
+                   .eps = 1e-5F,
+                   .sums = matrix(sums, num_tokens, 2)});
+  }
+
+  std::vector<double> normalized() const {
+    std::vector<double> all;
+    for (int64_t t = 0; t < num_tokens; ++t) {
+      const float* q = qkv.data() + t * width();
+      const auto queries = reference_norm(q, q_norm.data(), 1e-5F, q_width);
+      const auto keys = reference_norm(q + q_width, k_norm.data(), 1e-5F, k_width);
+      all.insert(all.end(), queries.begin(), queries.end());
+      all.insert(all.end(), keys.begin(), keys.end());
+      all.insert(all.end(), q + q_width + k_width, q + width());
+    }
+    return all;
+  }
+};
+
+TEST(WideNorm, AgreesWithTheDefinition) {
+  const auto check = [](Ops& ops, const std::string& what) {
+    for (const int64_t num_tokens : {1, 3, 40}) {
+      for (const int64_t rest : {0, 5, 128}) {
+        WideRows rows(num_tokens, 1031, 128, rest);
+        const std::vector<double> want = rows.normalized();
+        rows.normalize(ops);
+        for (size_t i = 0; i < want.size(); ++i) {
+          ASSERT_NEAR(rows.qkv[i], want[i], 2e-6 * std::fabs(want[i]))
+              << what << " " << num_tokens << " tokens, at " << i;
+        }
+      }
+    }
+  };
+  ReferenceOps reference;
+  check(reference, "reference");
+  for (const Variant& variant : variants()) {
+    VariantOps ops(variant);
+    check(*ops, variant.name);
+  }
+}
+
+TEST(WideNorm, RowsDoNotDependOnTheirBatch) {
+  for (const Variant& variant : variants()) {
+    VariantOps ops(variant);
+    WideRows all(40, 516, 132, 7);
+    WideRows one(1, 516, 132, 7);
+    std::copy_n(all.qkv.begin() + 23 * all.width(), all.width(), one.qkv.begin());
+    all.normalize(*ops);
+    one.normalize(*ops);
+    EXPECT_TRUE(std::equal(one.qkv.begin(), one.qkv.end(), all.qkv.begin() + 23 * all.width()))
+        << variant.name;
+  }
+}
+
+TEST(WideNorm, TheMeanIsThatOfAllRanks) {
+  for (const int size : {2, 4}) {
+    const WideRows whole(5, 256, 64, 64);
+    WideRows expected = whole;
+    std::vector<double> normalized = whole.normalized();
+    expected.qkv.assign(normalized.begin(), normalized.end());
+    RankGroup group(size);
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < size; ++rank) {
+      threads.emplace_back([&, rank] {
+        ThreadPool pool(1);
+        const auto ops = make_cpu_ops(pool, {.ranks = &group, .rank = rank});
+        WideRows own = whole.part(rank, size);
+        own.normalize(*ops);
+        const WideRows want = expected.part(rank, size);
+        for (size_t i = 0; i < want.qkv.size(); ++i) {
+          ASSERT_NEAR(own.qkv[i], want.qkv[i], 2e-6 * std::fabs(want.qkv[i]))
+              << "rank " << rank << " of " << size << ", at " << i;
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+}
+
 double activate(Activation activation, double x) {
   if (activation == Activation::kSilu) return x / (1.0 + std::exp(-x));
+  if (activation == Activation::kGelu) return x / 2 * std::erfc(-x / std::numbers::sqrt2);
   const double inner = std::sqrt(2.0 / std::numbers::pi) * (x + 0.044715 * x * x * x);
   // Computes x / 2 (1 + tanh(inner)) without the cancellation in 1 + tanh(inner).
   return x / (1.0 + std::exp(-2.0 * inner));
@@ -83,7 +282,8 @@ double activate(Activation activation, double x) {
 
 TEST(GatedMul, IsWithinAFewUlpOfTheDefinition) {
   constexpr int64_t kN = 4099;
-  for (const Activation activation : {Activation::kSilu, Activation::kGeluTanh}) {
+  for (const Activation activation :
+       {Activation::kSilu, Activation::kGelu, Activation::kGeluTanh}) {
     // Within this bound, the result of exp() is a normal number.
     const float bound = activation == Activation::kSilu ? 86.0F : 10.0F;
     std::vector<float> gate_up(2 * kN);
@@ -91,7 +291,7 @@ TEST(GatedMul, IsWithinAFewUlpOfTheDefinition) {
       gate_up[static_cast<size_t>(i)] = -bound + 2 * bound * static_cast<float>(i) / kN;
       gate_up[static_cast<size_t>(kN + i)] = i % 2 == 0 ? 1.0F : -3.0F;
     }
-    // The cubic in GELU's exponent rounds a few times, and exp() multiplies that by the exponent.
+    // GELU's exponent rounds a few times, and exp() multiplies that by the exponent.
     const double tolerance = activation == Activation::kSilu ? 4e-7 : 2e-5;
     for (const Variant& variant : variants()) {
       VariantOps ops(variant);
@@ -112,14 +312,16 @@ TEST(GatedMul, GeluVanishesFarBelowZeroAndPassesFarAbove) {
   std::vector<float> gate_up = {-1e4F, -30.0F, -0.0F, 0.0F, 30.0F, 1e30F, 1, 1, 1, 1, 1, 1};
   for (const Variant& variant : variants()) {
     VariantOps ops(variant);
-    std::vector<float> out(6);
-    ops->gated_mul(Activation::kGeluTanh, matrix(gate_up, 1, 12), matrix(out, 1, 6));
-    EXPECT_LE(std::fabs(out[0]), 1e-30F);
-    EXPECT_LE(std::fabs(out[1]), 1e-30F);
-    EXPECT_EQ(out[2], 0.0F);
-    EXPECT_EQ(out[3], 0.0F);
-    EXPECT_EQ(out[4], 30.0F);
-    EXPECT_EQ(out[5], 1e30F);
+    for (const Activation gelu : {Activation::kGelu, Activation::kGeluTanh}) {
+      std::vector<float> out(6);
+      ops->gated_mul(gelu, matrix(gate_up, 1, 12), matrix(out, 1, 6));
+      EXPECT_LE(std::fabs(out[0]), 1e-30F);
+      EXPECT_LE(std::fabs(out[1]), 1e-30F);
+      EXPECT_EQ(out[2], 0.0F);
+      EXPECT_EQ(out[3], 0.0F);
+      EXPECT_EQ(out[4], 30.0F);
+      EXPECT_EQ(out[5], 1e30F);
+    }
   }
 }
 
@@ -215,11 +417,34 @@ TEST(RopeAngles, TurnInDouble) {
   }
 }
 
+TEST(PositionScales, GrowByThePeriod) {
+  const int32_t positions[] = {0, 8190, 8191, 8192, 16383, 1000000};
+  const auto check = [&](Ops& ops) {
+    for (const float offset : {0.0F, 1.0F}) {
+      std::vector<float> scales(6);
+      ops.position_scales({.beta = 0.1F, .period = 8192.0F, .offset = offset}, positions,
+                          {scales.data(), DType::kF32, {6}});
+      const std::vector<int> periods = offset == 0.0F ? std::vector<int>{0, 0, 0, 1, 1, 122}
+                                                      : std::vector<int>{0, 0, 1, 1, 2, 122};
+      for (size_t t = 0; t < scales.size(); ++t) {
+        EXPECT_NEAR(scales[t], 1.0 + double{0.1F} * std::log(1.0 + periods[t]), 2e-7)
+            << "position " << positions[t] << ", offset " << offset;
+      }
+    }
+  };
+  ThreadPool pool(1);
+  check(*make_cpu_ops(pool));
+  ReferenceOps reference;
+  check(reference);
+}
+
 struct RopeCase {
   int head_dim;
   int rope_dim;
   bool norm;
   RotaryPairs pairs = RotaryPairs::kHalves;
+  bool norms_after = false;
+  bool has_q_scale = false;
 };
 
 // Reads one element of a cache of any type as a number.
@@ -279,6 +504,8 @@ class RopeAndCacheRun {
              .q_norm = shape.norm ? norms_.data() : nullptr,
              .k_norm = shape.norm ? norms_.data() + shape.head_dim : nullptr,
              .norm_eps = 1e-6F,
+             .norms_after_rotation = shape.norms_after,
+             .q_scale = shape.has_q_scale ? kQScales : nullptr,
              .num_heads = kHeads,
              .num_kv_heads = kKvHeads,
              .head_dim = shape.head_dim,
@@ -294,9 +521,10 @@ class RopeAndCacheRun {
     for (int64_t t = 0; t < kTokens; ++t) {
       for (int h = 0; h < kHeads; ++h) {
         const auto want = expected_head(t, h, args_.q_norm);
+        const double scale = shape_.has_q_scale ? double{kQScales[t]} : 1.0;
         for (size_t i = 0; i < want.size(); ++i) {
           const size_t at = static_cast<size_t>((t * kHeads + h) * shape_.head_dim) + i;
-          ASSERT_NEAR(q_out_[at], want[i], 1e-5) << what;
+          ASSERT_NEAR(q_out_[at], scale * want[i], 1e-5 * (1 + std::fabs(want[i]))) << what;
         }
       }
       if (kv_slots_[t] < 0) continue;
@@ -315,7 +543,11 @@ class RopeAndCacheRun {
 
   std::vector<double> expected_head(int64_t t, int h, const float* norm) const {
     std::vector<double> x(head(t, h), head(t, h) + shape_.head_dim);
-    if (norm != nullptr) x = reference_norm(head(t, h), norm, 1e-6F, shape_.head_dim);
+    const auto normalize = [&](std::vector<double>& of_head, bool is_due) {
+      if (norm == nullptr || !is_due) return;
+      of_head = reference_norm(of_head.data(), norm, 1e-6F, shape_.head_dim);
+    };
+    normalize(x, !shape_.norms_after);
     const auto half = static_cast<size_t>(shape_.rope_dim / 2);
     const float* cos_sin = cos_sin_.data() + t * shape_.rope_dim;
     std::vector<double> out = x;
@@ -326,6 +558,7 @@ class RopeAndCacheRun {
       out[first] = x[first] * cos_sin[i] - x[second] * cos_sin[half + i];
       out[second] = x[second] * cos_sin[i] + x[first] * cos_sin[half + i];
     }
+    normalize(out, shape_.norms_after);
     return out;
   }
 
@@ -392,6 +625,7 @@ class RopeAndCacheRun {
   }
 
   static constexpr std::byte kUntouched{0x11};
+  static constexpr float kQScales[kTokens] = {1.0F, 1.5F, 0.25F, 2.0F, 1.25F};
 
   RopeCase shape_;
   DType dtype_;
@@ -416,7 +650,15 @@ TEST(RopeAndCache, AgreesWithTheDefinition) {
                             {8, 8, true, RotaryPairs::kNeighbours},
                             {64, 22, true, RotaryPairs::kNeighbours},
                             {128, 128, false, RotaryPairs::kNeighbours},
-                            {256, 64, false, RotaryPairs::kNeighbours}};
+                            {256, 64, false, RotaryPairs::kNeighbours},
+                            // GLM-4, Phi-4-mini and MiniMax-M2
+                            {128, 64, false, RotaryPairs::kNeighbours},
+                            {128, 96, false},
+                            {128, 64, false},
+                            {128, 128, true, RotaryPairs::kHalves, true},
+                            {64, 22, true, RotaryPairs::kNeighbours, true, true},
+                            {80, 80, true, RotaryPairs::kHalves, false, true},
+                            {128, 128, false, RotaryPairs::kHalves, false, true}};
   for (const Variant& variant : variants()) {
     VariantOps ops(variant);
     for (const RopeCase& shape : cases) {
@@ -424,6 +666,43 @@ TEST(RopeAndCache, AgreesWithTheDefinition) {
         RopeAndCacheRun(shape, dtype)
             .check(*ops, variant.name + " " + std::string(dtype_name(dtype)) + " head_dim " +
                              std::to_string(shape.head_dim));
+      }
+    }
+  }
+}
+
+// A layer without rotation has frequencies of 0.
+TEST(RopeAndCache, KeepsTheNumbersWithoutRotation) {
+  constexpr int kHeadDim = 24;
+  constexpr int64_t kTokens = 3;
+  const std::vector<float> frequencies(kHeadDim / 2, 0.0F);
+  const int32_t positions[kTokens] = {0, 5, 1000000};
+  const int64_t kv_slots[kTokens] = {0, 1, 2};
+  const KvLayout layout = {
+      .page_size = 4, .num_kv_heads = 1, .head_dim = kHeadDim, .head_dim_v = kHeadDim};
+  std::vector<float> qkv = random_floats(kTokens * 3 * kHeadDim, 1);
+  for (const Variant& variant : variants()) {
+    VariantOps ops(variant);
+    for (const RotaryPairs pairs : {RotaryPairs::kHalves, RotaryPairs::kNeighbours}) {
+      std::vector<float> cos_sin(kTokens * kHeadDim);
+      std::vector<float> q_out(kTokens * kHeadDim);
+      std::vector<float> cache(static_cast<size_t>(layout.page_bytes()) / sizeof(float));
+      ops->rope_angles(frequencies.data(), 1.0F, positions, matrix(cos_sin, kTokens, kHeadDim));
+      ops->rope_and_cache({.qkv = matrix(qkv, kTokens, 3 * kHeadDim),
+                           .q_out = {q_out.data(), DType::kF32, {kTokens, 1, kHeadDim}},
+                           .cos_sin = matrix(cos_sin, kTokens, kHeadDim),
+                           .pairs = pairs,
+                           .num_heads = 1,
+                           .num_kv_heads = 1,
+                           .head_dim = kHeadDim,
+                           .page_size = 4,
+                           .kv = kv_cache_view(layout, cache.data()),
+                           .kv_slots = kv_slots});
+      for (int64_t i = 0; i < kTokens * kHeadDim; ++i) {
+        const int64_t from = i / kHeadDim * 3 * kHeadDim + i % kHeadDim;
+        EXPECT_EQ(q_out[static_cast<size_t>(i)], qkv[static_cast<size_t>(from)]) << variant.name;
+        EXPECT_EQ(cache[static_cast<size_t>(i)], qkv[static_cast<size_t>(from + kHeadDim)])
+            << variant.name;
       }
     }
   }

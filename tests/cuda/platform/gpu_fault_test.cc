@@ -12,7 +12,7 @@
 #include "cuda/platform/gpu_engine.h"
 #include "engine/engine_core.h"
 #include "engine/input_processor.h"
-#include "model/families.h"
+#include "model/model_loader.h"
 #include "start/model_files.h"
 
 namespace quire::testing {

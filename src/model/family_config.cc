@@ -1,0 +1,270 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "model/config_fields.h"
+#include "model/family_traits.h"
+
+namespace quire {
+namespace {
+
+constexpr int kMaxInt = std::numeric_limits<int>::max();
+
+bool read_switch(const Switch& property, ConfigFields& fields) {
+  if (property.key.empty()) return property.value;
+  return fields.boolean(property.key, property.value);
+}
+
+void read_activation(const FamilyTraits& traits, ConfigFields& fields, DecoderConfig& decoder) {
+  const std::string name =
+      fields.optional_text(traits.activation_key).value_or(std::string(traits.activation));
+  if (name != traits.activation) {
+    fields.fail(traits.activation_key, quote_name(name), fmt::format("\"{}\"", traits.activation));
+  }
+  decoder.activation = traits.activation == "silu" ? Activation::kSilu : Activation::kGeluTanh;
+}
+
+// [num_layers]: whether the layer has a window.
+std::vector<bool> read_layers_with_window(const FamilyTraits& traits, ConfigFields& fields,
+                                          int num_layers) {
+  std::vector<bool> have_window(static_cast<size_t>(num_layers), false);
+  const auto by_type = [&](const std::vector<std::string>& types) {
+    for (size_t i = 0; i < types.size(); ++i) have_window[i] = types[i] == "sliding_attention";
+  };
+  switch (traits.windows) {
+    case WindowRule::kNone:
+      break;
+    case WindowRule::kEveryLayer:
+      have_window.assign(have_window.size(), true);
+      break;
+    case WindowRule::kFromLayerUp: {
+      if (!fields.boolean("use_sliding_window", false)) break;
+      const int first = fields.integer("max_window_layers", 0, kMaxInt, 28);
+      const std::vector<std::string> types = read_layer_types(fields, num_layers);
+      for (int i = first; i < num_layers; ++i) have_window[static_cast<size_t>(i)] = true;
+      if (!types.empty()) by_type(types);
+      break;
+    }
+    case WindowRule::kByLayerType: {
+      // Beside the types, EXAONE-4 has a pattern of letters.
+      const std::vector<std::string> types = read_layer_types(fields, num_layers);
+      by_type(types);
+      if (!types.empty()) break;
+      const int pattern =
+          fields.integer("sliding_window_pattern", 1, kMaxInt, traits.window_pattern);
+      for (int i = 0; i < num_layers; ++i) {
+        have_window[static_cast<size_t>(i)] = (i + 1) % pattern != 0;
+      }
+      break;
+    }
+  }
+  return have_window;
+}
+
+void read_windows(const FamilyTraits& traits, ConfigFields& fields, const ModelConfig& config,
+                  DecoderConfig& decoder) {
+  const std::vector<bool> have_window =
+      read_layers_with_window(traits, fields, config.num_layers);
+  int window = 0;
+  if (traits.windows != WindowRule::kNone) {
+    // A null field turns the windows off; an absent field means the default.
+    const int absent = fields.mentions("sliding_window") ? 0 : traits.window;
+    window = fields.integer("sliding_window", 1, kMaxInt, absent);
+  }
+  for (const bool has_window : have_window) {
+    decoder.layer_windows.push_back(has_window ? window : 0);
+  }
+}
+
+// Sets ropes[0], of layers without a window, and ropes[1], of layers with one. transformers 4 has
+// separate fields for the two kinds; transformers 5 has rope_parameters by type of layer.
+void read_ropes_by_layer_type(const FamilyTraits& traits, ConfigFields& fields,
+                              DecoderConfig& decoder) {
+  const RopeDefaults defaults = {traits.theta, traits.rotated_part};
+  std::optional<ConfigFields> by_type = fields.object("rope_parameters");
+  if (!by_type || !has_ropes_by_layer_type(*by_type)) {
+    const RopeConfig all = read_rope(fields, decoder, defaults);
+    RopeConfig windowed;
+    windowed.theta = fields.number("rope_local_base_freq", kMinRopeTheta, kMaxRopeTheta,
+                                   traits.window_theta.value_or(all.theta));
+    decoder.ropes = {all, windowed};
+    return;
+  }
+  const auto read = [&](std::string_view type, double theta) {
+    std::optional<ConfigFields> parameters = by_type->object(type);
+    if (!parameters) {
+      by_type->fail(type, "nothing", "an object");
+      return RopeConfig();
+    }
+    const RopeConfig rope =
+        read_rope_parameters(*parameters, decoder, {theta, traits.rotated_part});
+    fields.keep(parameters->status());
+    return rope;
+  };
+  decoder.ropes = {read("full_attention", traits.theta),
+                   read("sliding_attention", traits.window_theta.value_or(traits.theta))};
+  fields.keep(by_type->status());
+}
+
+// [num_layers]: whether the layer is rotated.
+std::vector<bool> read_rotated_layers(ConfigFields& fields, int num_layers) {
+  constexpr std::string_view kList = "no_rope_layers";
+  // In spite of its name, 1 stands for a layer with a rotation.
+  const std::vector<int> flags = fields.integers(kList, 0, 1, kMaxLayers);
+  const int interval = fields.integer("no_rope_layer_interval", 1, kMaxInt, 4);
+  std::vector<bool> rotated;
+  for (int i = 0; i < num_layers; ++i) rotated.push_back((i + 1) % interval != 0);
+  if (flags.empty()) return rotated;
+  if (std::ssize(flags) != num_layers) {
+    fields.fail(kList, fmt::format("{} entries", flags.size()),
+                fmt::format("one per layer, {}", num_layers));
+    return rotated;
+  }
+  return {flags.begin(), flags.end()};
+}
+
+// Adds a rotation by no angle for the layers without positions.
+void leave_unrotated(const std::vector<bool>& rotated, DecoderConfig& decoder) {
+  RopeConfig none = decoder.ropes.front();
+  none.type = RopeType::kNone;
+  none.query_scale = {};
+  for (size_t i = 0; i < rotated.size(); ++i) {
+    if (rotated[i]) continue;
+    if (decoder.ropes.size() == 1) decoder.ropes.push_back(none);
+    decoder.layer_ropes[i] = 1;
+  }
+}
+
+void read_ropes(const FamilyTraits& traits, ConfigFields& fields, ModelConfig& config,
+                DecoderConfig& decoder) {
+  decoder.rotary_pairs = traits.rotary_pairs;
+  const auto has_window = [&](size_t layer) { return decoder.layer_windows[layer] > 0; };
+  const auto num_layers = static_cast<size_t>(config.num_layers);
+  if (traits.ropes == RopeRule::kByLayerType) {
+    config.longest_model_len = longest_context({}, decoder.max_position_embeddings);
+    read_ropes_by_layer_type(traits, fields, decoder);
+    for (size_t i = 0; i < num_layers; ++i) decoder.layer_ropes.push_back(has_window(i) ? 1 : 0);
+    return;
+  }
+  read_decoder_rope(fields, config, decoder, {traits.theta, traits.rotated_part});
+  std::vector<bool> rotated(num_layers, true);
+  if (traits.ropes == RopeRule::kAllButListed) {
+    rotated = read_rotated_layers(fields, config.num_layers);
+  } else if (traits.ropes == RopeRule::kWindowsOnly) {
+    for (size_t i = 0; i < num_layers; ++i) rotated[i] = has_window(i);
+    if (std::ranges::count(rotated, true) == 0) rotated.assign(num_layers, true);
+  }
+  leave_unrotated(rotated, decoder);
+}
+
+void read_multipliers(ConfigFields& fields, DecoderConfig& decoder) {
+  constexpr double kMin = 1e-6;
+  constexpr double kMax = 1e6;
+  decoder.embedding_scale = fields.number("embedding_multiplier", kMin, kMax, 1.0);
+  decoder.residual_scale = fields.number("residual_multiplier", kMin, kMax, 1.0);
+  decoder.attention_scale =
+      static_cast<float>(fields.number("attention_multiplier", kMin, kMax, 1.0));
+  decoder.logits_scale =
+      static_cast<float>(1.0 / fields.number("logits_scaling", kMin, kMax, 1.0));
+}
+
+// Method mtp drafts with MiMo's layer. Those of the other architectures are not loaded.
+void read_mtp_layers(const FamilyTraits& traits, ConfigFields& fields, ModelConfig& config,
+                     DecoderConfig& decoder) {
+  if (traits.mtp == MtpLayers::kNone) return;
+  const int num_layers =
+      fields.integer("num_nextn_predict_layers", 0, kMaxLayers, traits.num_mtp_layers);
+  if (traits.mtp == MtpLayers::kOfMiMo) {
+    decoder.num_mtp_layers = num_layers;
+    return;
+  }
+  for (int i = 0; i < num_layers; ++i) {
+    config.layout.ignored_prefixes.push_back(
+        fmt::format("model.layers.{}.", config.num_layers + i));
+  }
+}
+
+// Versions of transformers differ in whether the prefix of a decoder within a larger model begins
+// with "model." or with its name.
+constexpr NamePair kNamesWithinModel[] = {{"language_model.model", "model"},
+                                          {"model.language_model", "model"},
+                                          {"language_model.lm_head", "lm_head"}};
+constexpr std::string_view kOtherParts[] = {"vision_tower.", "multi_modal_projector.", "visual.",
+                                            "mm_projector."};
+
+// A family's layers of experts may be stored as two stacks of matrices.
+void add_stacks(TensorLayout& layout) {
+  layout.fused.push_back({.stored = "mlp.experts.gate_up_proj",
+                          .parts = {"mlp.experts.*.gate_proj", "mlp.experts.*.up_proj"}});
+  layout.fused.push_back(
+      {.stored = "mlp.experts.down_proj", .parts = {"mlp.experts.*.down_proj"}});
+}
+
+void set_layout(const FamilyTraits& traits, bool has_experts, TensorLayout& layout) {
+  const auto add_renames = [&](std::span<const NamePair> pairs) {
+    for (const NamePair& pair : pairs) {
+      layout.renames.push_back({std::string(pair.stored), std::string(pair.decoder)});
+    }
+  };
+  add_renames(traits.renames);
+  if (traits.place != FieldsPlace::kRoot) {
+    add_renames(kNamesWithinModel);
+    for (const std::string_view part : kOtherParts) {
+      layout.ignored_prefixes.emplace_back(part);
+      layout.ignored_prefixes.push_back(fmt::format("model.{}", part));
+    }
+  }
+  if (traits.fuses_qkv) {
+    layout.fused.push_back(
+        {.stored = "self_attn.qkv_proj",
+         .parts = {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"}});
+  }
+  if (traits.fuses_gate_up) {
+    layout.fused.push_back(
+        {.stored = "mlp.gate_up_proj", .parts = {"mlp.gate_proj", "mlp.up_proj"}});
+  }
+  if (has_experts) add_stacks(layout);
+}
+
+// Fields with several names: of families, and of versions of transformers.
+void add_spellings(ConfigFields& fields) {
+  fields.add_spellings("num_experts", {"num_local_experts", "n_routed_experts", "moe_num_experts"});
+  fields.add_spellings("num_experts_per_tok", {"moe_k"});
+  fields.add_spellings("num_nextn_predict_layers", {"num_mtp_layers"});
+}
+
+}  // namespace
+
+std::shared_ptr<const FamilyConfig> read_family_config(const FamilyTraits& traits,
+                                                       ConfigFields& fields, ConfigFields& outer,
+                                                       ModelConfig& config) {
+  auto decoder = std::make_shared<DecoderConfig>();
+  add_spellings(fields);
+  read_activation(traits, fields, *decoder);
+  read_decoder_sizes(fields, traits.sizes, config, *decoder);
+  if (!fields.status().ok()) return nullptr;
+  decoder->norms = traits.norms;
+  decoder->norm_addend = traits.norm_addend;
+  const bool has_qk_norm = traits.qk_norm_key.empty() || fields.boolean(traits.qk_norm_key, false);
+  if (has_qk_norm) decoder->qk_norm = traits.qk_norm;
+  decoder->qkv_bias = read_switch(traits.qkv_bias, fields);
+  decoder->o_bias = read_switch(traits.o_bias, fields);
+  decoder->mlp_bias = read_switch(traits.mlp_bias, fields);
+  decoder->tie_word_embeddings = outer.boolean("tie_word_embeddings", traits.ties_embeddings);
+  decoder->assumes_tie = decoder->tie_word_embeddings && !outer.has("tie_word_embeddings");
+  read_windows(traits, fields, config, *decoder);
+  read_ropes(traits, fields, config, *decoder);
+  if (traits.has_multipliers) read_multipliers(fields, *decoder);
+  if (traits.read_mla != nullptr) traits.read_mla(fields, *decoder);
+  if (traits.read_moe != nullptr) traits.read_moe(fields, config, *decoder);
+  read_mtp_layers(traits, fields, config, *decoder);
+  if (traits.read_own != nullptr) traits.read_own(fields, config, *decoder);
+  set_layout(traits, decoder->moe.has_value(), config.layout);
+  return decoder;
+}
+
+}  // namespace quire

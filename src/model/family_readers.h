@@ -1,0 +1,16 @@
+// Readers of what one architecture alone has (FamilyTraits::read_own).
+#pragma once
+
+#include "model/decoder_config.h"
+
+namespace quire {
+
+class ConfigFields;
+
+void read_gemma2(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder);
+// Its default rotation differs from that of the published models, so config.json must state one.
+void read_ministral3(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder);
+void read_smollm3(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder);
+void read_gemma3(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder);
+
+}  // namespace quire

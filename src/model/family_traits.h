@@ -1,0 +1,119 @@
+// The differences between families of decoders, as data: one FamilyTraits per architecture.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "model/decoder_config.h"
+
+namespace quire {
+
+class ConfigFields;
+
+// A property that an architecture fixes, or that a field of config.json decides.
+struct Switch {
+  bool value = false;         // without the field
+  std::string_view key = {};  // empty: no field decides
+};
+inline constexpr Switch kNo = {};
+inline constexpr Switch kYes = {true};
+
+// The layers that have a sliding window. Its size is the field sliding_window.
+enum class WindowRule {
+  kNone,         // the field is ignored
+  kEveryLayer,   // sliding_window applies to all layers
+  kFromLayerUp,  // with use_sliding_window, layers from max_window_layers up, or layer_types
+  kByLayerType,  // those of layer_types; without it, all but every sliding_window_pattern-th
+};
+
+// The rotations of the layers.
+enum class RopeRule {
+  kOneForAll,
+  // Layers with a window have one of their own, without scaling: rope_parameters by type of layer
+  // or, in older files, rope_local_base_freq.
+  kByLayerType,
+  kAllButListed,  // a 0 in no_rope_layers, or every no_rope_layer_interval-th, has none
+  kWindowsOnly,   // layers without a window have none, if there are layers with one
+};
+
+// The layers behind the decoder's own that predict further tokens.
+enum class MtpLayers {
+  kNone,
+  kOfMiMo,       // "model.mtp_layers.0."
+  kNextNumbers,  // numbered after the decoder's layers
+};
+
+// Where config.json has the decoder's fields.
+enum class FieldsPlace {
+  kRoot,
+  kTextConfig,         // the object text_config, as in models that also take images
+  kTextConfigOrRoot,  // the files of transformers 5, and older ones
+};
+
+// Rename, as a constant.
+struct NamePair {
+  std::string_view stored;
+  std::string_view decoder;
+};
+
+// Default values are those of Llama, and defaults of fields those of the architecture's
+// configuration class in transformers.
+struct FamilyTraits {
+  std::string_view architecture = {};  // in config.json's "architectures"
+  // Everything other than the decoder of a model that also takes images is not loaded.
+  FieldsPlace place = FieldsPlace::kRoot;
+  // The model_type in text_config, if several decoders occur in the architecture; empty: only one.
+  std::string_view text_type = {};
+  DecoderDefaults sizes = {};
+
+  std::string_view activation_key = "hidden_act";
+  std::string_view activation = "silu";  // the one that is served
+  NormNames norms = kInputNorms;
+  float norm_addend = 0.0F;
+  QkNorm qk_norm = QkNorm::kNone;
+  std::string_view qk_norm_key = {};  // a field that must be true for qk_norm; empty: none
+  Switch qkv_bias = kNo;
+  Switch o_bias = kNo;
+  Switch mlp_bias = kNo;
+  bool ties_embeddings = false;  // the default of tie_word_embeddings
+
+  WindowRule windows = WindowRule::kNone;
+  int window = 0;          // the default of sliding_window
+  int window_pattern = 0;  // the default of sliding_window_pattern
+
+  RopeRule ropes = RopeRule::kOneForAll;
+  double theta = 10000.0;
+  std::optional<double> window_theta = {};  // with kByLayerType; absent: theta
+  double rotated_part = 1.0;                // the default of partial_rotary_factor
+  RotaryPairs rotary_pairs = RotaryPairs::kHalves;
+
+  // The decoder multiplies embeddings, sub-layers, attention and logits by fields of Granite.
+  bool has_multipliers = false;
+  MtpLayers mtp = MtpLayers::kNone;
+  int num_mtp_layers = 0;  // the default of num_nextn_predict_layers
+
+  // The names of the checkpoint's tensors that differ from Llama's, and matrices that are stored as
+  // one: queries, keys and values as self_attn.qkv_proj, gate and up as mlp.gate_up_proj.
+  std::span<const NamePair> renames = {};
+  bool fuses_qkv = false;
+  bool fuses_gate_up = false;
+
+  // Read DecoderConfig::mla and DecoderConfig::moe; null: grouped-query attention, and no layer is
+  // a mixture of experts.
+  void (*read_mla)(ConfigFields& fields, DecoderConfig& decoder) = nullptr;
+  void (*read_moe)(ConfigFields& fields, const ModelConfig& config,
+                   DecoderConfig& decoder) = nullptr;
+  // Reads what the architecture alone has, after everything else; null: nothing.
+  void (*read_own)(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder) = nullptr;
+};
+
+// Reads the family's fields, and sets the fields of ModelConfig that depend on them. `fields` has
+// the decoder's, and `outer` is the whole config.json: the same object, unless text_config holds
+// the decoder's. Errors are kept in the status of `fields` and `outer`.
+std::shared_ptr<const FamilyConfig> read_family_config(const FamilyTraits& traits,
+                                                       ConfigFields& fields, ConfigFields& outer,
+                                                       ModelConfig& config);
+
+}  // namespace quire

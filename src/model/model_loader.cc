@@ -1,0 +1,131 @@
+#include "model/model_loader.h"
+
+#include <fmt/format.h>
+
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "base/check.h"
+#include "base/numbers.h"
+#include "model/decoder.h"
+#include "model/text_decoder.h"
+#include "model/weights.h"
+
+namespace quire {
+
+Result<std::unique_ptr<Model>> load_model(const ModelConfig& config, WeightSource& source, Ops& ops,
+                                          const ModelLimits& limits, const LoadOptions& options) {
+  QUIRE_CHECK(
+      limits.max_num_tokens > 0 && limits.max_num_logit_rows > 0 && limits.max_model_len > 0,
+      "[model] a limit is not set");
+  return load_text_decoder(config, source, ops, limits, options);
+}
+
+namespace {
+
+void settle_tie(const WeightSource& checkpoint, ModelConfig& config) {
+  const DecoderConfig& decoder = decoder_config(config);
+  const bool has_head =
+      checkpoint.has("lm_head.weight") || checkpoint.has("language_model.lm_head.weight");
+  if (!decoder.assumes_tie || !has_head) return;
+  auto untied = std::make_shared<DecoderConfig>(decoder);
+  untied->tie_word_embeddings = false;
+  config.family = std::move(untied);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<WeightSource>> present_weights(std::unique_ptr<WeightSource> checkpoint,
+                                                      ModelConfig& config) {
+  settle_tie(*checkpoint, config);
+  return apply_layout(std::move(checkpoint), config.layout, list_tensors(config));
+}
+
+std::vector<TensorSpec> list_tensors(const ModelConfig& config) {
+  return list_decoder_tensors(config);
+}
+
+int64_t num_parameters(const ModelConfig& config) {
+  int64_t count = 0;
+  for (const TensorSpec& tensor : list_tensors(config)) {
+    if (!tensor.has_scales()) count += tensor.shape.num_elements();
+  }
+  return count;
+}
+
+Status check_tensors_present(const ModelConfig& config, const WeightSource& source) {
+  int num_missing = 0;
+  std::string first;
+  for (const TensorSpec& tensor : list_tensors(config)) {
+    const bool is_there = source.has(stored_name(tensor, source));
+    if (tensor.has_scales() || is_there) continue;
+    if (++num_missing == 1) first = tensor.name;
+  }
+  if (num_missing == 0) return {};
+  return invalid_argument(fmt::format(
+      "[model] the checkpoint lacks {} tensors of {}, the first of which is {}; download it again",
+      num_missing, config.architecture, quote_name(first)));
+}
+
+std::vector<KvGroup> make_kv_groups(const ModelConfig& config, const ModelLimits& limits,
+                                    DType activation) {
+  return decoder_kv_groups(config, limits, activation);
+}
+
+Status check_slices(const ModelConfig& config, WeightSource& source, const Ops& ops,
+                    const Parallel& parallel) {
+  return check_slices(list_tensors(config), source, ops.weights(), parallel);
+}
+
+Result<WeightPlan> plan_weights(const ModelConfig& config, const WeightSource& source,
+                                const Ops& ops, const Parallel& parallel) {
+  return plan_weights(list_tensors(config), source, ops.weights(), parallel);
+}
+
+namespace {
+
+// Names the types of a GGUF file's quantized blocks; empty: it has none.
+std::string describe_blocks(const ModelConfig& config, const WeightSource& source,
+                            const WeightStore& store) {
+  std::set<std::string_view> kept;
+  std::set<std::string_view> expanded;
+  for (const std::string& name : source.names()) {
+    const GgufBlockType* const type = source.block_type(name);
+    if (type == nullptr) continue;
+    const bool is_kept = store.quantized_bytes({{1, type->block_elements}, type}) > 0;
+    (is_kept ? kept : expanded).insert(type->name);
+  }
+  std::string text;
+  if (!kept.empty()) text = fmt::format("GGUF {}, computed as they are", fmt::join(kept, ", "));
+  if (!expanded.empty()) {
+    text += fmt::format("{}{}, expanded to {} at load", kept.empty() ? "GGUF " : "; ",
+                        fmt::join(expanded, ", "), dtype_name(config.dtype.value_or(DType::kF16)));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string describe_quantization(const ModelConfig& config, const WeightSource& source,
+                                  const Ops& ops, const WeightPlan& plan) {
+  if (!config.format) return describe_blocks(config, source, ops.weights());
+  const std::string format = describe(*config.format);
+  const QuantizedMatrices& count = plan.quantized;
+  if (count.num_all == 0) return format + ", of which the checkpoint has no matrix";
+  if (count.num_expanded == 0) return format + ", computed as they are";
+  const DType plain = ops.weights().linear_dtype(plain_scheme(config.format->scheme)).value();
+  const std::string expanded = fmt::format("expanded to {} at load", dtype_name(plain));
+  if (count.num_expanded == count.num_all) return fmt::format("{}, {}", format, expanded);
+  return fmt::format("{}, computed as they are, except {} of {} matrices, which are {}", format,
+                     count.num_expanded, count.num_all, expanded);
+}
+
+Result<int64_t> estimate_activation_bytes(const ModelConfig& config, const ModelLimits& limits,
+                                          const Ops& ops) {
+  QUIRE_ASSIGN_OR_RETURN(const int64_t experts, experts_workspace_bytes(config, limits, ops));
+  const int64_t others = decoder_activation_bytes(config, limits, ops);
+  return (Saturated(others) + experts).get();
+}
+
+}  // namespace quire

@@ -1,0 +1,62 @@
+// A model from its configuration and checkpoint: what it needs, and its loading.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "model/config.h"
+#include "model/model.h"
+#include "model/weights.h"
+#include "tensor/weight_source.h"
+
+namespace quire {
+
+// Loads all weights of the configuration from `source` and packs them for `ops`, which must outlive
+// the model. A tensor's memory in the source is released once it is packed. Fails, naming the
+// tensor, if one is missing, has another shape, or is left over.
+Result<std::unique_ptr<Model>> load_model(const ModelConfig& config, WeightSource& source, Ops& ops,
+                                          const ModelLimits& limits,
+                                          const LoadOptions& options = {});
+
+// Presents the tensors of a checkpoint under the decoder's names, as the other functions read them.
+// If config.json does not say whether lm_head is tied to the embeddings, a stored lm_head decides.
+Result<std::unique_ptr<WeightSource>> present_weights(std::unique_ptr<WeightSource> checkpoint,
+                                                      ModelConfig& config);
+
+// The checkpoint's tensors of the configuration.
+std::vector<TensorSpec> list_tensors(const ModelConfig& config);
+
+// The number of all weights; tied embeddings count once.
+int64_t num_parameters(const ModelConfig& config);
+
+// Groups one rank's layers by the shape of their attention; queries and outputs have type
+// `activation`.
+std::vector<KvGroup> make_kv_groups(const ModelConfig& config, const ModelLimits& limits,
+                                    DType activation);
+
+// Fails if a matrix cannot be divided among the ranks, by the shapes and the order of its columns.
+Status check_slices(const ModelConfig& config, WeightSource& source, const Ops& ops,
+                    const Parallel& parallel);
+
+// The weights of the configuration, as one rank keeps them.
+Result<WeightPlan> plan_weights(const ModelConfig& config, const WeightSource& source,
+                                const Ops& ops, const Parallel& parallel);
+
+// How the rank of `plan` keeps the quantized matrices of `source`, for example "4-bit integers with
+// a scale per group of 128, computed as they are" or "GGUF Q4_K, Q6_K, computed as they are";
+// empty: the model has none.
+std::string describe_quantization(const ModelConfig& config, const WeightSource& source,
+                                  const Ops& ops, const WeightPlan& plan);
+
+// Fails, naming the first, if the source lacks a tensor of the model. Reads no tensor. Scales are
+// not looked for, because single matrices may be stored without them.
+Status check_tensors_present(const ModelConfig& config, const WeightSource& source);
+
+// Bytes of the buffers of one step within `limits`, and of the workspace of experts. Fails with
+// kUnimplemented if the device does not compute experts.
+Result<int64_t> estimate_activation_bytes(const ModelConfig& config, const ModelLimits& limits,
+                                          const Ops& ops);
+
+}  // namespace quire

@@ -1,0 +1,536 @@
+#include "model/tensor_layout.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "base/machine.h"
+#include "base/numbers.h"
+#include "base/thread_pool.h"
+#include "model/quantization.h"
+#include "model/weights.h"
+#include "tensor/dtype.h"
+#include "tensor/forwarding_source.h"
+#include "tensor/tensor.h"
+
+namespace quire {
+namespace {
+
+struct Replacement {
+  std::string_view from;
+  std::string_view to;
+  bool is_used = false;
+};
+
+// Whether whole components of the name from `at` on, where one begins, are `fragment`.
+bool has_components(std::string_view name, size_t at, std::string_view fragment) {
+  const std::string_view rest = name.substr(at);
+  return !fragment.empty() && rest.starts_with(fragment) &&
+         (rest.size() == fragment.size() || rest[fragment.size()] == '.');
+}
+
+// Replaces components from left to right, each at most once.
+std::string replace(std::string_view name, std::span<Replacement> replacements) {
+  std::string out;
+  const auto append = [&out](std::string_view components) {
+    if (!out.empty()) out += '.';
+    out += components;
+  };
+  for (size_t at = 0; at < name.size();) {
+    const auto found = std::ranges::find_if(replacements, [&](const Replacement& replacement) {
+      return has_components(name, at, replacement.from);
+    });
+    if (found == replacements.end()) {
+      const std::string_view component = name.substr(at, name.find('.', at) - at);
+      append(component);
+      at += component.size() + 1;
+      continue;
+    }
+    found->is_used = true;
+    if (!found->to.empty()) append(found->to);
+    at += found->from.size() + 1;
+  }
+  for (Replacement& replacement : replacements) {
+    if (!replacement.from.empty() || has_components(out, 0, replacement.to)) continue;
+    replacement.is_used = true;
+    out.insert(0, fmt::format("{}.", replacement.to));
+  }
+  return out;
+}
+
+// The place of a fused matrix in the name of one of its tensors.
+struct FusedName {
+  std::string_view before;  // ends with a dot, or is empty
+  std::string_view suffix;  // as it is stored: ".weight", "_bias", or empty
+};
+
+std::optional<FusedName> find_fused(std::string_view name, std::string_view matrix) {
+  for (size_t at = 0; at < name.size(); at = name.find('.', at) + 1) {
+    const std::string_view rest = name.substr(at);
+    if (rest.starts_with(matrix)) {
+      const std::string_view suffix = rest.substr(matrix.size());
+      if (suffix.empty() || suffix.starts_with('.') || suffix.starts_with('_')) {
+        return FusedName{name.substr(0, at), suffix};
+      }
+    }
+    if (rest.find('.') == std::string_view::npos) break;
+  }
+  return std::nullopt;
+}
+
+// The suffix behind the name of a matrix of its own.
+std::string decoder_suffix(std::string_view stored) {
+  if (stored.starts_with('.')) return std::string(stored);
+  return stored == "_bias" ? ".bias" : fmt::format(".weight{}", stored);
+}
+
+bool is_of_experts(const FusedMatrix& fused) {
+  return fused.parts.front().find('*') != std::string::npos;
+}
+
+// The tensor of a fused matrix that has the tensor `name` of the part; nullopt: none has.
+std::optional<FusedName> find_part(std::string_view name, std::string_view part) {
+  const size_t star = part.find('*');
+  if (star == std::string_view::npos) return find_fused(name, part);
+  const std::optional<FusedName> expert = find_fused(name, part.substr(0, star - 1));
+  if (!expert) return std::nullopt;
+  const size_t end = expert->suffix.find('.', 1);  // of the number
+  if (end == std::string_view::npos) return std::nullopt;
+  const std::optional<FusedName> found =
+      find_fused(expert->suffix.substr(end + 1), part.substr(star + 2));
+  return found && found->before.empty() ? std::optional(FusedName{expert->before, found->suffix})
+                                        : std::nullopt;
+}
+
+std::string name_of_part(std::string_view before, const std::string& part, int64_t expert) {
+  const size_t star = part.find('*');
+  if (star == std::string::npos) return fmt::format("{}{}", before, part);
+  return fmt::format("{}{}{}{}", before, part.substr(0, star), expert, part.substr(star + 1));
+}
+
+// The part of a tensor in the file that a tensor of the decoder is.
+struct Part {
+  std::optional<int>
+      axis;           // of the decoder's tensor, along which it is a part; absent: it is whole
+  int64_t first = 0;  // element along the axis of the whole tensor
+  int64_t step = 1;   // to the next element of the part
+  int64_t count = 0;
+  int64_t total = 0;        // elements of the whole tensor along the axis
+  int64_t expert = 0;       // index along a further axis, the first
+  int64_t num_experts = 0;  // 0: there is no such axis
+  bool is_transposed = false;
+  // The tensor is the shape of a matrix of `total` rows, and this is the shape of its part.
+  std::optional<Shape> matrix;
+
+  Shape stored_shape(const Shape& shape) const;
+};
+
+Shape Part::stored_shape(const Shape& shape) const {
+  std::vector<int64_t> extents;
+  for (int i = 0; i < shape.rank(); ++i) extents.push_back(shape[i]);
+  if (axis) extents[static_cast<size_t>(*axis)] = total;
+  if (is_transposed) std::ranges::reverse(extents);
+  if (num_experts > 0) extents.insert(extents.begin(), num_experts);
+  return Shape(extents);
+}
+
+// Elements of a matrix in memory, in numbers of elements from the first.
+struct Strides {
+  int64_t row = 0;
+  int64_t column = 0;
+};
+
+// Copies rows [first, last) of a matrix into a contiguous one.
+template <typename T>
+void copy_rows(const T* from, const Strides& strides, const Shape& shape, int64_t first,
+               int64_t last, T* out) {
+  // A tile of a transposed matrix stays in the cache while its lines are read.
+  constexpr int64_t kTileColumns = 64;
+  if (strides.column == 1) {
+    for (int64_t row = first; row < last; ++row) {
+      std::copy_n(from + row * strides.row, shape[1], out + row * shape[1]);
+    }
+    return;
+  }
+  for (int64_t tile = 0; tile < shape[1]; tile += kTileColumns) {
+    const int64_t end = std::min(shape[1], tile + kTileColumns);
+    for (int64_t row = first; row < last; ++row) {
+      for (int64_t column = tile; column < end; ++column) {
+        out[row * shape[1] + column] = from[row * strides.row + column * strides.column];
+      }
+    }
+  }
+}
+
+template <typename T>
+void copy_matrix(const TensorView& from, int64_t first, const Strides& strides,
+                 const TensorView& out, const Shape& shape) {
+  constexpr int64_t kTaskRows = 64;
+  constexpr int64_t kSmall = 1 << 16;  // elements that are not worth threads
+  const T* const begin = from.as<T>() + first;
+  const auto copy = [&](int64_t row, int64_t last) {
+    copy_rows(begin, strides, shape, row, last, out.as<T>());
+  };
+  if (shape.num_elements() <= kSmall) return copy(0, shape[0]);
+  const int64_t num_tasks = ceil_div(shape[0], kTaskRows);
+  ThreadPool threads(static_cast<int>(std::min<int64_t>(num_usable_cores(), num_tasks)));
+  threads.parallel_for(num_tasks, [&](int64_t task) {
+    copy(task * kTaskRows, std::min(shape[0], (task + 1) * kTaskRows));
+  });
+}
+
+// Copies a part whose elements are not contiguous. `whole` has no axis of experts.
+Result<Tensor> copy_part(const TensorView& whole, const Part& part, const Shape& shape) {
+  QUIRE_ASSIGN_OR_RETURN(Tensor copy, Tensor::host(shape, whole.dtype));
+  const Shape matrix = shape.rank() == 1 ? Shape{shape[0], 1} : shape;
+  const int64_t axis = part.axis.value_or(0);
+  const int64_t row_elements = axis == 0 ? matrix[1] : part.total;
+  Strides strides = {row_elements, 1};
+  if (part.is_transposed) strides = {1, part.axis ? part.total : matrix[0]};
+  int64_t& along = axis == 0 ? strides.row : strides.column;
+  const int64_t first = part.first * along;
+  along *= part.step;
+  switch (dtype_bytes(whole.dtype)) {
+    case 1:
+      copy_matrix<uint8_t>(whole, first, strides, copy.view, matrix);
+      break;
+    case 2:
+      copy_matrix<uint16_t>(whole, first, strides, copy.view, matrix);
+      break;
+    case 4:
+      copy_matrix<uint32_t>(whole, first, strides, copy.view, matrix);
+      break;
+    default:
+      copy_matrix<uint64_t>(whole, first, strides, copy.view, matrix);
+      break;
+  }
+  return copy;
+}
+
+class LayoutSource final : public ForwardingSource {
+ public:
+  LayoutSource(std::unique_ptr<WeightSource> source, TensorLayout layout)
+      : ForwardingSource(std::move(source)), layout_(std::move(layout)) {}
+
+  // Finds the decoder's tensors in those of the file. Called once, before the others.
+  Status find_tensors(std::span<const TensorSpec> tensors);
+
+  Result<TensorView> tensor(std::string_view name, const Shape& expected) override;
+  bool has(std::string_view name) const override { return entries_.contains(std::string(name)); }
+  std::optional<DType> dtype_of(std::string_view name) const override;
+  std::string file_of(std::string_view name) const override;
+  std::string name_in_file(std::string_view name) const override;
+  Result<std::vector<int64_t>> integers(std::string_view name, int64_t count) override;
+  void release(std::string_view name) override;
+  std::vector<std::string> names() const override;
+
+ private:
+  struct Entry {
+    std::string stored;
+    std::optional<Part> part;  // absent: the whole tensor under another name
+  };
+  // A tensor in the file that has several of the decoder's.
+  struct Whole {
+    TensorView view;  // data null: it is not requested
+    int64_t num_parts = 0;
+    std::unordered_set<std::string> released;  // since the last release of the whole
+  };
+  using Matrices = std::unordered_map<std::string_view, const TensorSpec*>;  // by name
+
+  const Entry* find(std::string_view name) const;
+  Status add_entry(const std::string& name, Entry entry);
+  // Adds the tensors that are parts of a tensor of a fused matrix. Returns false if the decoder has
+  // no such matrices, or if no tensor of a matrix has this suffix.
+  Result<bool> add_parts(const std::string& stored, const FusedName& name, size_t fused_idx,
+                         const Matrices& matrices);
+  // Adds the tensors of one expert, or of a matrix without experts, for which `parts` are the
+  // decoder's matrices.
+  Status add_matrices(const std::string& stored, const FusedMatrix& fused, const RowAxis& rows,
+                      std::string_view suffix, std::span<const TensorSpec* const> parts,
+                      const Part& expert);
+  Status check_values(const std::string& stored, const FusedMatrix& fused,
+                      std::string_view suffix) const;
+  Status about(std::string_view stored, std::string_view fault) const;
+  Result<TensorView> take_whole(const Entry& entry, std::string_view name, const Shape& shape);
+
+  TensorLayout layout_;
+  std::vector<Replacement> from_decoder_;  // of the decoder's names, as in the file
+  // By fused matrix, the stored suffix of each of the decoder's that occurs in the file.
+  std::vector<std::map<std::string, std::string>> suffixes_;
+  std::unordered_map<std::string, Entry> entries_;  // by the decoder's name
+  std::unordered_map<std::string, Whole> wholes_;   // by the stored name
+  std::unordered_map<std::string, Tensor> copies_;  // by the decoder's name
+};
+
+Status LayoutSource::find_tensors(std::span<const TensorSpec> tensors) {
+  Matrices matrices;
+  for (const TensorSpec& tensor : tensors) {
+    if (tensor.matrix() != nullptr) matrices.emplace(tensor.matrix()->matrix, &tensor);
+  }
+  std::vector<Replacement> to_decoder;
+  for (const Rename& rename : layout_.renames)
+    to_decoder.push_back({rename.stored, rename.decoder});
+  suffixes_.resize(layout_.fused.size());
+  int num_ignored = 0;
+  std::set<std::string> ignored_prefixes;
+  for (const std::string& stored : ForwardingSource::names()) {
+    const auto ignored =
+        std::ranges::find_if(layout_.ignored_prefixes,
+                             [&](const std::string& prefix) { return stored.starts_with(prefix); });
+    if (ignored != layout_.ignored_prefixes.end()) {
+      ++num_ignored;
+      ignored_prefixes.insert(*ignored);
+      continue;
+    }
+    const std::string name = replace(stored, to_decoder);
+    bool is_fused = false;
+    for (size_t i = 0; i < layout_.fused.size() && !is_fused; ++i) {
+      const std::optional<FusedName> found = find_fused(name, layout_.fused[i].stored);
+      if (!found) continue;
+      QUIRE_ASSIGN_OR_RETURN(is_fused, add_parts(stored, *found, i, matrices));
+    }
+    if (!is_fused) QUIRE_RETURN_IF_ERROR(add_entry(name, {stored, {}}));
+  }
+  for (const Replacement& rename : to_decoder) {
+    if (rename.is_used) from_decoder_.push_back({rename.to, rename.from});
+  }
+  if (num_ignored > 0) {
+    log_info("[model] {} tensors of the checkpoint are not loaded, whose names begin with {}",
+             num_ignored, fmt::join(ignored_prefixes, ", "));
+  }
+  return {};
+}
+
+Status LayoutSource::about(std::string_view stored, std::string_view fault) const {
+  const std::string file = ForwardingSource::file_of(stored);
+  return invalid_argument(fmt::format("[model] {}{}tensor {} {}", file, file.empty() ? "" : ": ",
+                                      quote_name(stored), fault));
+}
+
+Status LayoutSource::add_entry(const std::string& name, Entry entry) {
+  if (entry.part) ++wholes_[entry.stored].num_parts;
+  const auto [found, is_new] = entries_.try_emplace(name, std::move(entry));
+  if (is_new) return {};
+  return about(entry.stored,
+               fmt::format("and tensor {} are both {} for the decoder; expected one of them: "
+                           "download the checkpoint again",
+                           quote_name(found->second.stored), quote_name(name)));
+}
+
+Result<bool> LayoutSource::add_parts(const std::string& stored, const FusedName& name,
+                                     size_t fused_idx, const Matrices& matrices) {
+  const FusedMatrix& fused = layout_.fused[fused_idx];
+  // The decoder's matrices of an expert; empty: it has none.
+  const auto parts_of = [&](int64_t expert) {
+    std::vector<const TensorSpec*> parts;
+    for (const std::string& part : fused.parts) {
+      const auto found = matrices.find(name_of_part(name.before, part, expert));
+      if (found == matrices.end()) return std::vector<const TensorSpec*>();
+      parts.push_back(found->second);
+    }
+    return parts;
+  };
+  std::vector<std::vector<const TensorSpec*>> experts;
+  for (std::vector<const TensorSpec*> parts = parts_of(0); !parts.empty();) {
+    experts.push_back(std::move(parts));
+    parts.clear();
+    if (is_of_experts(fused)) parts = parts_of(std::ssize(experts));
+  }
+  if (experts.empty()) return false;
+  const std::string suffix = decoder_suffix(name.suffix);
+  const std::optional<RowAxis> rows = row_axis(suffix, experts[0][0]->matrix()->format);
+  if (!rows || (rows->has_matrix_shape && is_of_experts(fused))) return false;
+  QUIRE_RETURN_IF_ERROR(check_values(stored, fused, suffix));
+  suffixes_[fused_idx].emplace(suffix, name.suffix);
+  Part expert;
+  if (is_of_experts(fused)) expert.num_experts = std::ssize(experts);
+  for (const std::vector<const TensorSpec*>& parts : experts) {
+    QUIRE_RETURN_IF_ERROR(add_matrices(stored, fused, *rows, suffix, parts, expert));
+    ++expert.expert;
+  }
+  return true;
+}
+
+Status LayoutSource::check_values(const std::string& stored, const FusedMatrix& fused,
+                                  std::string_view suffix) const {
+  if (!fused.is_transposed || suffix == ".bias") return {};
+  const DType dtype = ForwardingSource::dtype_of(stored).value_or(DType::kF32);
+  if (suffix == ".weight" && is_weight_dtype(dtype)) return {};
+  return about(stored, fmt::format("is quantized and has its rows as columns; got {}, expected "
+                                   "f32, f16 or bf16: use the checkpoint that it was made from",
+                                   dtype_name(dtype)));
+}
+
+Status LayoutSource::add_matrices(const std::string& stored, const FusedMatrix& fused,
+                                  const RowAxis& rows, std::string_view suffix,
+                                  std::span<const TensorSpec* const> parts, const Part& expert) {
+  const auto num_parts = std::ssize(parts);
+  int64_t num_rows = 0;
+  for (const TensorSpec* part : parts) {
+    QUIRE_CHECK(part->shape[1] == parts[0]->shape[1] &&
+                    (!fused.alternates || part->shape[0] == parts[0]->shape[0]),
+                "[model] matrices of other shapes are stored as one");
+    num_rows += part->shape[0];
+  }
+  const int64_t unit = rows.rows_per_element;
+  int64_t first_row = 0;
+  for (int64_t i = 0; i < num_parts; ++i) {
+    const TensorSpec& spec = *parts[static_cast<size_t>(i)];
+    if (rows.axis && (first_row % unit != 0 || (fused.alternates && unit > 1))) {
+      return about(stored, fmt::format("cannot be divided; got {} from row {}, expected a multiple "
+                                       "of the {} rows of an element: use the checkpoint that it "
+                                       "was made from",
+                                       quote_name(spec.matrix()->matrix),
+                                       fused.alternates ? i : first_row, unit));
+    }
+    Part part = expert;
+    part.axis = rows.axis;
+    part.count = ceil_div(spec.shape[0], unit);
+    part.total = ceil_div(num_rows, unit);
+    part.first = fused.alternates ? i : first_row / unit;
+    if (fused.alternates && rows.axis) part.step = num_parts;
+    part.is_transposed = fused.is_transposed && suffix == ".weight";
+    if (rows.has_matrix_shape) part.matrix = spec.shape;
+    first_row += spec.shape[0];
+    QUIRE_RETURN_IF_ERROR(
+        add_entry(fmt::format("{}{}", spec.matrix()->matrix, suffix), {stored, part}));
+  }
+  return {};
+}
+
+const LayoutSource::Entry* LayoutSource::find(std::string_view name) const {
+  const auto found = entries_.find(std::string(name));
+  return found == entries_.end() ? nullptr : &found->second;
+}
+
+Result<TensorView> LayoutSource::take_whole(const Entry& entry, std::string_view name,
+                                            const Shape& shape) {
+  Whole& whole = wholes_[entry.stored];
+  if (whole.view.data == nullptr) {
+    QUIRE_ASSIGN_OR_RETURN(whole.view, ForwardingSource::tensor(entry.stored, shape));
+  }
+  QUIRE_CHECK(whole.view.shape == shape, "[model] parts of a tensor are of different shapes");
+  whole.released.erase(std::string(name));
+  return whole.view;
+}
+
+Result<TensorView> LayoutSource::tensor(std::string_view name, const Shape& expected) {
+  const Entry* const entry = find(name);
+  if (entry == nullptr) {
+    return not_found(fmt::format(
+        "[model] tensor {} of shape {} is missing; expected every tensor of the model that "
+        "config.json describes: download the checkpoint again",
+        quote_name(name_in_file(name)), shape_text(expected)));
+  }
+  if (!entry->part) return ForwardingSource::tensor(entry->stored, expected);
+  const Part& part = *entry->part;
+  QUIRE_CHECK(!part.axis || expected[*part.axis] == part.count,
+              "[model] a part of a tensor is requested in another shape");
+  QUIRE_ASSIGN_OR_RETURN(TensorView view, take_whole(*entry, name, part.stored_shape(expected)));
+  if (part.num_experts > 0) {
+    const size_t expert_bytes = view.num_bytes() / static_cast<size_t>(part.num_experts);
+    view.data = view.as<std::byte>() + static_cast<size_t>(part.expert) * expert_bytes;
+  }
+  const bool is_contiguous = !part.is_transposed && part.step == 1 && part.axis.value_or(0) == 0;
+  if (is_contiguous) {
+    view.shape = expected;
+    if (part.axis) {
+      const auto bytes = view.num_bytes() / static_cast<size_t>(part.count);
+      view.data = view.as<std::byte>() + static_cast<size_t>(part.first) * bytes;
+    }
+    return view;
+  }
+  QUIRE_ASSIGN_OR_RETURN(Tensor copy, copy_part(view, part, expected));
+  const TensorView copied = copy.view;
+  copies_.insert_or_assign(std::string(name), std::move(copy));
+  return copied;
+}
+
+std::optional<DType> LayoutSource::dtype_of(std::string_view name) const {
+  const Entry* const entry = find(name);
+  return entry == nullptr ? std::nullopt : ForwardingSource::dtype_of(entry->stored);
+}
+
+std::string LayoutSource::file_of(std::string_view name) const {
+  const Entry* const entry = find(name);
+  return entry == nullptr ? std::string() : ForwardingSource::file_of(entry->stored);
+}
+
+std::string LayoutSource::name_in_file(std::string_view name) const {
+  if (const Entry* const entry = find(name)) return entry->stored;
+  std::string fused_name(name);
+  for (size_t i = 0; i < layout_.fused.size(); ++i) {
+    if (suffixes_[i].empty()) continue;
+    for (const std::string& part : layout_.fused[i].parts) {
+      const std::optional<FusedName> found = find_part(name, part);
+      if (!found) continue;
+      const auto suffix = suffixes_[i].find(std::string(found->suffix));
+      fused_name = fmt::format("{}{}{}", found->before, layout_.fused[i].stored,
+                               suffix == suffixes_[i].end() ? found->suffix : suffix->second);
+    }
+  }
+  std::vector<Replacement> renames = from_decoder_;
+  return replace(fused_name, renames);
+}
+
+Result<std::vector<int64_t>> LayoutSource::integers(std::string_view name, int64_t count) {
+  const Entry* const entry = find(name);
+  if (entry == nullptr || !entry->part || !entry->part->matrix) {
+    return WeightSource::integers(name, count);
+  }
+  QUIRE_ASSIGN_OR_RETURN(std::vector<int64_t> extents,
+                         ForwardingSource::integers(entry->stored, count));
+  const Shape& matrix = *entry->part->matrix;
+  if (count == 2 && extents[0] == entry->part->total && extents[1] == matrix[1]) {
+    return std::vector<int64_t>{matrix[0], matrix[1]};
+  }
+  return about(entry->stored,
+               fmt::format("has another shape than config.json says; got [{}], expected [{}, {}]",
+                           fmt::join(extents, ", "), entry->part->total, matrix[1]));
+}
+
+void LayoutSource::release(std::string_view name) {
+  const Entry* const entry = find(name);
+  if (entry == nullptr) return;
+  if (!entry->part) return ForwardingSource::release(entry->stored);
+  copies_.erase(std::string(name));
+  Whole& whole = wholes_[entry->stored];
+  if (whole.view.data == nullptr) return;
+  whole.released.emplace(name);
+  if (std::ssize(whole.released) < whole.num_parts) return;
+  ForwardingSource::release(entry->stored);
+  whole.view = {};
+  whole.released.clear();
+}
+
+std::vector<std::string> LayoutSource::names() const {
+  std::vector<std::string> all;
+  for (const auto& [name, entry] : entries_) all.push_back(name);
+  std::ranges::sort(all);
+  return all;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<WeightSource>> apply_layout(std::unique_ptr<WeightSource> source,
+                                                   const TensorLayout& layout,
+                                                   std::span<const TensorSpec> tensors) {
+  if (layout.is_plain() || source->names().empty()) return source;
+  auto arranged = std::make_unique<LayoutSource>(std::move(source), layout);
+  QUIRE_RETURN_IF_ERROR(arranged->find_tensors(tensors));
+  return std::unique_ptr<WeightSource>(std::move(arranged));
+}
+
+}  // namespace quire

@@ -1,0 +1,66 @@
+// How the checkpoints of a family name and store the tensors that a decoder reads, as plain data,
+// and the source that presents them under the decoder's names. The rest of the code then sees one
+// form: the names of Llama, "model.layers.3.self_attn.q_proj.weight", and one tensor per matrix.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "quire/status.h"
+
+namespace quire {
+
+class WeightSource;
+struct TensorSpec;
+
+// Replaces whole components of a name, such as "block_sparse_moe" by "mlp", or
+// "model.language_model" by "model". Several renames may apply to a name, each to other components;
+// of two that match at the same place, the first applies. Two with the same `decoder` are spellings
+// of different versions. A component that no rename matches stays as it is.
+struct Rename {
+  std::string stored;        // empty: the checkpoint leaves out `decoder` at the start of its names
+  std::string decoder = {};  // empty: the components are removed
+};
+
+// Matrices whose rows are stored as one matrix. The numbers of rows are those that the decoder
+// expects. All tensors of a quantized matrix, and its bias, are divided as its values are. A
+// checkpoint may also have the parts as matrices of their own, and then they are read as these.
+struct FusedMatrix {
+  // The last components of the name after the renames, without ".weight": "self_attn.qkv_proj".
+  // Tensors without a dot before their suffix are found too: "…experts.gate_up_proj", which has the
+  // values, "…experts.gate_up_proj_bias" and "…experts.gate_up_proj_scale_inv".
+  std::string stored;
+  // The decoder's names: {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"}. With a star
+  // for the number of an expert, as in "mlp.experts.*.gate_proj", the tensors have one more axis,
+  // the first, over the experts of the layer.
+  std::vector<std::string> parts;
+  bool alternates = false;  // the parts have equally many rows, of which row 0 is of the first
+                            // part, row 1 of the second, and so on
+  // The values are stored as [columns, rows]. Such a matrix may not be quantized. Biases stay as
+  // they are.
+  bool is_transposed = false;
+};
+
+struct TensorLayout {
+  std::vector<Rename> renames = {};
+  std::vector<FusedMatrix> fused = {};
+  // The beginnings of stored names that are not loaded: of vision towers, and of layers that only
+  // draft.
+  std::vector<std::string> ignored_prefixes = {};
+
+  bool is_plain() const { return renames.empty() && fused.empty() && ignored_prefixes.empty(); }
+};
+
+// The tensors of a checkpoint as the decoder with `tensors` reads them. Errors name the tensor in
+// the file. A part of rows is a view of the file's tensor where that is possible, and otherwise one
+// copy until its release. The file's tensor is released with the last of its parts. Random weights
+// have the decoder's names already, and are returned as they are. Logs how many tensors are not
+// loaded. Fails if two tensors are the same one for the decoder, or if the parts of a matrix cannot
+// be separated.
+Result<std::unique_ptr<WeightSource>> apply_layout(std::unique_ptr<WeightSource> source,
+                                                   const TensorLayout& layout,
+                                                   std::span<const TensorSpec> tensors);
+
+}  // namespace quire
