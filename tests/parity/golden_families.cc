@@ -46,7 +46,6 @@ GoldenFamily read_family(const std::filesystem::path& path) {
   const dom::object object = document.root().get_object().value();
   GoldenFamily family;
   family.name = path.stem().string();
-  family.architecture = object["architecture"].get_string().value();
   family.seed = object["seed"].get_uint64().value();
   family.max_model_len = static_cast<int>(object["max_model_len"].get_int64().value());
   for (const dom::key_value_pair config : object["configs"].get_object()) {

@@ -26,7 +26,6 @@ struct GoldenPrompt {
 
 struct GoldenFamily {
   std::string name;
-  std::string architecture;
   uint64_t seed = 0;
   int max_model_len = 0;
   std::map<std::string, std::string> configs;  // "published" and "saved": the texts of config.json
