@@ -13,8 +13,10 @@
 #include "base/text.h"
 #include "hub/cache/model_cache.h"
 #include "hub/cache/model_folder.h"
+#include "model/families.h"
 #include "model/gguf/gguf_config.h"
 #include "model/gguf/gguf_weights.h"
+#include "model/tensor_layout.h"
 #include "start/gguf_files.h"
 #include "start/setting_values.h"
 #include "start/settings.h"
@@ -361,11 +363,15 @@ Status open_modules(const fs::path& directory, const fs::path& config_path, Mode
       config_path.string()));
 }
 
-// Embedding models are usually saved without the head and without "model." before the names of the
-// tensors.
-std::unique_ptr<WeightSource> with_full_names(std::unique_ptr<WeightSource> weights) {
-  if (!weights->has("embed_tokens.weight")) return weights;
-  return add_name_prefix(std::move(weights), "model.");
+// Presents the tensors under the names of the decoder.
+Result<std::unique_ptr<WeightSource>> with_decoder_names(std::unique_ptr<WeightSource> weights,
+                                                         const ModelConfig& config) {
+  TensorLayout layout = config.layout;
+  // Embedding models are usually saved without the head and without "model." before the names.
+  if (config.embeds && weights->has("embed_tokens.weight")) {
+    layout.renames.push_back({.stored = "", .decoder = "model"});
+  }
+  return apply_layout(std::move(weights), layout, family_of(config).tensors(config));
 }
 
 }  // namespace
@@ -483,9 +489,9 @@ Result<ModelFiles> open_directory(const EngineConfig& engine) {
   QUIRE_RETURN_IF_ERROR(open_modules(directory, config.path, files));
   QUIRE_RETURN_IF_ERROR(open_generation_config(directory, files));
   files.tokenizer_error = open_tokenizer(engine, directory, files);
-  QUIRE_ASSIGN_OR_RETURN(files.weights,
+  QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<WeightSource> weights,
                          open_weights(engine, directory, files.config.dtype, format));
-  if (files.config.embeds) files.weights = with_full_names(std::move(files.weights));
+  QUIRE_ASSIGN_OR_RETURN(files.weights, with_decoder_names(std::move(weights), files.config));
   return files;
 }
 

@@ -150,6 +150,7 @@ ModelConfig mtp_config(const ModelConfig& target) {
   ModelConfig head = target;
   head.architecture = "the MTP head";
   head.num_layers = 1;
+  std::erase(head.layout.ignored_prefixes, kPrefix);
   auto decoder = std::make_shared<DecoderConfig>(decoder_config(target));
   decoder->layer_windows.resize(1);
   decoder->layer_ropes.resize(1);
