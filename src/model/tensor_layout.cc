@@ -307,8 +307,10 @@ Status LayoutSource::find_tensors(std::span<const TensorSpec> tensors) {
     if (rename.is_used) from_decoder_.push_back({rename.to, rename.from});
   }
   if (num_ignored > 0) {
-    log_info("[model] {} tensors of the checkpoint are not loaded, whose names begin with {}",
-             num_ignored, fmt::join(ignored_prefixes, ", "));
+    log_info(
+        "[model] {} tensors of the checkpoint are not the model's and are skipped: their names "
+        "begin with {}",
+        num_ignored, fmt::join(ignored_prefixes, ", "));
   }
   return {};
 }

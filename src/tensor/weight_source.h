@@ -90,10 +90,6 @@ class DummyWeights : public WeightSource {
   std::unordered_map<std::string, Tensor> tensors_;
 };
 
-// The tensors of `source` under names that begin with `prefix`, as models look them up.
-std::unique_ptr<WeightSource> add_name_prefix(std::unique_ptr<WeightSource> source,
-                                              std::string prefix);
-
 // `source` for several readers on threads of their own. Each reader releases every tensor as often
 // as it requests it. A tensor's memory is freed once all of them have released it, so that it is
 // read from disk once.
