@@ -123,6 +123,7 @@ constexpr FamilyTraits kQwen3VlMoe = {.qk_norm = QkNorm::kPerHead,
                                       .qkv_bias = kAttentionBias,
                                       .o_bias = kAttentionBias,
                                       .theta = 5e5,
+                                      .transposes_experts = true,
                                       .read_moe = read_qwen3_vl_moe};
 constexpr FamilyTraits kKimi = {.sizes = {.head_dim = kHeadDimOfMla},
                                 .ties_embeddings = true,

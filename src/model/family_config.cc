@@ -197,11 +197,13 @@ constexpr std::string_view kOtherParts[] = {"vision_tower.", "multi_modal_projec
                                             "mm_projector."};
 
 // A family's layers of experts may be stored as two stacks of matrices.
-void add_stacks(TensorLayout& layout) {
+void add_stacks(bool is_transposed, TensorLayout& layout) {
   layout.fused.push_back({.stored = "mlp.experts.gate_up_proj",
-                          .parts = {"mlp.experts.*.gate_proj", "mlp.experts.*.up_proj"}});
-  layout.fused.push_back(
-      {.stored = "mlp.experts.down_proj", .parts = {"mlp.experts.*.down_proj"}});
+                          .parts = {"mlp.experts.*.gate_proj", "mlp.experts.*.up_proj"},
+                          .is_transposed = is_transposed});
+  layout.fused.push_back({.stored = "mlp.experts.down_proj",
+                          .parts = {"mlp.experts.*.down_proj"},
+                          .is_transposed = is_transposed});
 }
 
 void set_layout(const FamilyTraits& traits, bool has_experts, TensorLayout& layout) {
@@ -227,7 +229,7 @@ void set_layout(const FamilyTraits& traits, bool has_experts, TensorLayout& layo
     layout.fused.push_back(
         {.stored = "mlp.gate_up_proj", .parts = {"mlp.gate_proj", "mlp.up_proj"}});
   }
-  if (has_experts) add_stacks(layout);
+  if (has_experts) add_stacks(traits.transposes_experts, layout);
 }
 
 // Fields with several names: of families, and of versions of transformers.

@@ -99,6 +99,7 @@ struct FamilyTraits {
   std::span<const StoredName> renames = {};
   bool fuses_qkv = false;
   bool fuses_gate_up = false;
+  bool transposes_experts = false;  // FusedMatrix::is_transposed of stacks of experts
 
   // Read DecoderConfig::mla and DecoderConfig::moe; null: grouped-query attention, and no layer is
   // a mixture of experts.

@@ -437,9 +437,17 @@ Result<TensorView> LayoutSource::tensor(std::string_view name, const Shape& expe
         quote_name(name_in_file(name)), shape_text(expected)));
   }
   if (!entry->part) return ForwardingSource::tensor(entry->stored, expected);
-  const Part& part = *entry->part;
+  Part part = *entry->part;
   QUIRE_CHECK(!part.axis || expected[*part.axis] == part.count,
               "[model] a part of a tensor is requested in another shape");
+  if (part.is_transposed) {
+    Part upright = part;
+    upright.is_transposed = false;
+    const auto has_shape_of = [&](const Part& form) {
+      return ForwardingSource::tensor(entry->stored, form.stored_shape(expected)).ok();
+    };
+    if (!has_shape_of(part) && has_shape_of(upright)) part = upright;
+  }
   QUIRE_ASSIGN_OR_RETURN(TensorView view, take_whole(*entry, name, part.stored_shape(expected)));
   if (part.num_experts > 0) {
     const size_t expert_bytes = view.num_bytes() / static_cast<size_t>(part.num_experts);

@@ -38,8 +38,9 @@ struct FusedMatrix {
   std::vector<std::string> parts;
   bool alternates = false;  // the parts have equally many rows, of which row 0 is of the first
                             // part, row 1 of the second, and so on
-  // The values are stored as [columns, rows]. Such a matrix may not be quantized. Biases stay as
-  // they are.
+  // The values are stored as [columns, rows] or, if that is their shape, as [rows, columns]:
+  // transformers saves some matrices in another order than they were published. Such a matrix may
+  // not be quantized. Biases stay as they are.
   bool is_transposed = false;
 };
 
