@@ -15,6 +15,7 @@
 #include "cpu/ops/cpu_ops.h"
 #include "cpu/ops/rank_group.h"
 #include "model/config.h"
+#include "model/model_loader.h"
 #include "parity/golden_families.h"
 #include "support/model_harness.h"
 
@@ -28,10 +29,23 @@ struct FamilyCase {
   std::string spelling;  // a key of GoldenFamily::configs
 };
 
-std::string architecture_of(const FamilyCase& one) {
+void PrintTo(const FamilyCase& one, std::ostream* out) {
+  *out << one.family.name << ", " << one.spelling;
+}
+
+// What names the family in a configuration.
+struct FamilyKey {
+  std::string architecture;
+  std::string text_type;  // empty: the configuration has no text_config
+};
+
+FamilyKey family_key_of(const FamilyCase& one) {
   const JsonDocument config =
       JsonDocument::parse(one.family.configs.at(one.spelling), one.family.name).value();
-  return std::string(config.root()["architectures"].at(0).get_string().value());
+  FamilyKey key = {std::string(config.root()["architectures"].at(0).get_string().value()), {}};
+  const auto text_type = config.root()["text_config"]["model_type"].get_string();
+  if (text_type.error() == simdjson::SUCCESS) key.text_type = text_type.value_unsafe();
+  return key;
 }
 
 // The tokens whose logits predict the greedy tokens: the prompt, and all greedy ones but the last.
@@ -114,9 +128,9 @@ class GoldenFamilies : public ::testing::TestWithParam<FamilyCase> {
  protected:
   // A row of the table of families makes the test run.
   void SetUp() override {
-    const std::string architecture = architecture_of(GetParam());
-    if (find_family(architecture) == nullptr) {
-      GTEST_SKIP() << "no family has the architecture " << architecture;
+    const FamilyKey key = family_key_of(GetParam());
+    if (find_family(key.architecture, key.text_type) == nullptr) {
+      GTEST_SKIP() << "no family has the architecture " << key.architecture << " " << key.text_type;
     }
   }
 
