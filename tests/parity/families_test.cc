@@ -28,10 +28,23 @@ struct FamilyCase {
   std::string spelling;  // a key of GoldenFamily::configs
 };
 
-std::string architecture_of(const FamilyCase& one) {
+void PrintTo(const FamilyCase& one, std::ostream* out) {
+  *out << one.family.name << ", " << one.spelling;
+}
+
+// What names the family in a configuration.
+struct FamilyKey {
+  std::string architecture;
+  std::string text_type;  // empty: the configuration has no text_config
+};
+
+FamilyKey family_key_of(const FamilyCase& one) {
   const JsonDocument config =
       JsonDocument::parse(one.family.configs.at(one.spelling), one.family.name).value();
-  return std::string(config.root()["architectures"].at(0).get_string().value());
+  FamilyKey key = {std::string(config.root()["architectures"].at(0).get_string().value()), {}};
+  const auto text_type = config.root()["text_config"]["model_type"].get_string();
+  if (text_type.error() == simdjson::SUCCESS) key.text_type = text_type.value_unsafe();
+  return key;
 }
 
 // The tokens whose logits predict the greedy tokens: the prompt, and all greedy ones but the last.
@@ -114,9 +127,9 @@ class GoldenFamilies : public ::testing::TestWithParam<FamilyCase> {
  protected:
   // A row of the table of families makes the test run.
   void SetUp() override {
-    const std::string architecture = architecture_of(GetParam());
-    if (supported_architectures().find(architecture) == std::string::npos) {
-      GTEST_SKIP() << "no family has the architecture " << architecture;
+    const FamilyKey key = family_key_of(GetParam());
+    if (find_family(key.architecture, key.text_type) == nullptr) {
+      GTEST_SKIP() << "no family has the architecture " << key.architecture << " " << key.text_type;
     }
   }
 
