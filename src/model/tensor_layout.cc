@@ -19,6 +19,7 @@
 #include "base/machine.h"
 #include "base/numbers.h"
 #include "base/thread_pool.h"
+#include "model/families.h"
 #include "model/quantization.h"
 #include "model/weights.h"
 #include "tensor/dtype.h"
@@ -533,6 +534,11 @@ Result<std::unique_ptr<WeightSource>> apply_layout(std::unique_ptr<WeightSource>
   auto arranged = std::make_unique<LayoutSource>(std::move(source), layout);
   QUIRE_RETURN_IF_ERROR(arranged->find_tensors(tensors));
   return std::unique_ptr<WeightSource>(std::move(arranged));
+}
+
+Result<std::unique_ptr<WeightSource>> apply_layout(std::unique_ptr<WeightSource> source,
+                                                   const ModelConfig& config) {
+  return apply_layout(std::move(source), config.layout, family_of(config).tensors(config));
 }
 
 }  // namespace quire

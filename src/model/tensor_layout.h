@@ -13,6 +13,7 @@
 namespace quire {
 
 class WeightSource;
+struct ModelConfig;
 struct TensorSpec;
 
 // Replaces whole components of a name, such as "block_sparse_moe" by "mlp", or
@@ -62,5 +63,8 @@ struct TensorLayout {
 Result<std::unique_ptr<WeightSource>> apply_layout(std::unique_ptr<WeightSource> source,
                                                    const TensorLayout& layout,
                                                    std::span<const TensorSpec> tensors);
+// The tensors of a model's checkpoint.
+Result<std::unique_ptr<WeightSource>> apply_layout(std::unique_ptr<WeightSource> source,
+                                                   const ModelConfig& config);
 
 }  // namespace quire

@@ -13,7 +13,6 @@
 #include "base/text.h"
 #include "hub/cache/model_cache.h"
 #include "hub/cache/model_folder.h"
-#include "model/families.h"
 #include "model/gguf/gguf_config.h"
 #include "model/gguf/gguf_weights.h"
 #include "model/tensor_layout.h"
@@ -363,17 +362,6 @@ Status open_modules(const fs::path& directory, const fs::path& config_path, Mode
       config_path.string()));
 }
 
-// Presents the tensors under the names of the decoder.
-Result<std::unique_ptr<WeightSource>> with_decoder_names(std::unique_ptr<WeightSource> weights,
-                                                         const ModelConfig& config) {
-  TensorLayout layout = config.layout;
-  // Embedding models are usually saved without the head and without "model." before the names.
-  if (config.embeds && weights->has("embed_tokens.weight")) {
-    layout.renames.push_back({.stored = "", .decoder = "model"});
-  }
-  return apply_layout(std::move(weights), layout, family_of(config).tensors(config));
-}
-
 }  // namespace
 
 fs::path find_gguf_file(const std::string& model) {
@@ -491,7 +479,11 @@ Result<ModelFiles> open_directory(const EngineConfig& engine) {
   files.tokenizer_error = open_tokenizer(engine, directory, files);
   QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<WeightSource> weights,
                          open_weights(engine, directory, files.config.dtype, format));
-  QUIRE_ASSIGN_OR_RETURN(files.weights, with_decoder_names(std::move(weights), files.config));
+  // Embedding models are usually saved without the head and without "model." before the names.
+  if (files.config.embeds && weights->has("embed_tokens.weight")) {
+    files.config.layout.renames.push_back({.stored = "", .decoder = "model"});
+  }
+  QUIRE_ASSIGN_OR_RETURN(files.weights, apply_layout(std::move(weights), files.config));
   return files;
 }
 

@@ -36,8 +36,9 @@ std::vector<int32_t> expected_ids(const GoldenCase& golden, int32_t first) {
   limits.kv_dtype = DType::kF32;
   ReferenceOps ops;
   const auto attention = make_reference_attention();
-  auto checkpoint = Checkpoint::open(golden.weights).value();
-  const auto model = load_model(read_config(golden.config), *checkpoint, ops, limits).value();
+  const ModelConfig config = read_config(golden.config);
+  const auto weights = apply_layout(Checkpoint::open(golden.weights).value(), config).value();
+  const auto model = load_model(config, *weights, ops, limits).value();
   ModelHarness harness(*model, *attention, limits);
   return greedy(harness, 0, first, kNumTokens).value();
 }

@@ -88,8 +88,8 @@ float max_difference(const std::vector<float>& got, const std::vector<float>& ex
 
 std::unique_ptr<Model> load(const GoldenCase& golden, Ops& ops, const ModelLimits& limits) {
   const ModelConfig config = read_config(golden.config);
-  auto checkpoint = value_of(Checkpoint::open(golden.weights));
-  return value_of(load_model(config, *checkpoint, ops, limits));
+  const auto weights = value_of(apply_layout(value_of(Checkpoint::open(golden.weights)), config));
+  return value_of(load_model(config, *weights, ops, limits));
 }
 
 class Transformers : public ::testing::TestWithParam<GoldenCase> {
