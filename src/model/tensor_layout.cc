@@ -90,7 +90,7 @@ std::optional<FusedName> find_fused(std::string_view name, std::string_view matr
   return std::nullopt;
 }
 
-// The suffix behind the name of a matrix of its own.
+// The suffix after the name of a matrix of its own.
 std::string decoder_suffix(std::string_view stored) {
   if (stored.starts_with('.')) return std::string(stored);
   return stored == "_bias" ? ".bias" : fmt::format(".weight{}", stored);

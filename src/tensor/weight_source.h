@@ -40,7 +40,7 @@ class WeightSource {
   virtual std::optional<DType> dtype_of(std::string_view name) const = 0;
   // The file that has the tensor, for errors; empty: there is none.
   virtual std::string file_of(std::string_view /*name*/) const { return {}; }
-  // The name of the tensor in the file, for errors: that of a fused matrix, for example, if the
+  // The name of the tensor in the file, for errors: for example, the name of a fused matrix if the
   // tensor is a part of its rows. If the tensor is missing, the name that is expected.
   virtual std::string name_in_file(std::string_view name) const { return std::string(name); }
   // Copies the numbers of an I32 or I64 tensor [count].
