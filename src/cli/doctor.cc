@@ -232,6 +232,10 @@ void print_model(const ModelFiles& files) {
                          config.architecture, static_cast<double>(num_parameters(config)) / 1e6,
                          config.num_layers, config.hidden_size,
                          config.dtype ? dtype_name(*config.dtype) : "type not given"));
+  if (!config.unread_fields.empty()) {
+    print_line("unread fields", fmt::format("{}: no computation depends on them here",
+                                            fmt::join(config.unread_fields, ", ")));
+  }
   print_line("task",
              files.embedding ? "embed: last-token pooling, for /v1/embeddings" : "generate");
   print_line("tokenizer",

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <string>
@@ -52,6 +54,55 @@ Result<const FamilyTraits*> read_family(ConfigFields& fields, std::string_view s
                   source, got, supported_architectures(), remedy));
 }
 
+// Fields that change what a decoder computes wherever an architecture has them. A family that does
+// not read one computes something else, unless its value is neutral.
+struct ComputedField {
+  std::string_view key;
+  double neutral = 0.0;  // false is 0
+};
+constexpr ComputedField kComputedFields[] = {{"attn_logit_softcapping"},
+                                             {"final_logit_softcapping"},
+                                             {"router_logit_softcapping"},
+                                             {"logit_scale", 1.0},
+                                             {"logits_scaling", 1.0},
+                                             {"embedding_multiplier", 1.0},
+                                             {"residual_multiplier", 1.0},
+                                             {"attention_multiplier", 1.0},
+                                             {"scale_emb", 1.0},
+                                             {"scale_depth", 1.0},
+                                             {"clip_qkv"},
+                                             {"alibi"},
+                                             {"index_topk"},
+                                             {"attention_chunk_size"},
+                                             {"swiglu_limit"},
+                                             {"use_parallel_residual"}};
+
+// Fields that do not concern a decoder's computation.
+constexpr std::string_view kOtherFields[] = {
+    "_name_or_path",     "attention_dropout", "auto_map",     "embd_pdrop",
+    "initializer_range", "model_type",        "pad_token_id", "pretraining_tp",
+    "resid_pdrop",       "residual_dropout",  "torch_dtype",  "transformers_version",
+    "use_cache",         "vision_config",     "dtype",        "image_token_id",
+    "image_token_index", "video_token_id",    "head_dim",     "output_router_logits"};
+
+// Refuses unread fields that change the computation. Returns the others that may matter.
+std::vector<std::string> check_unread(ConfigFields& fields) {
+  std::vector<std::string> unread = fields.unread_keys();
+  for (const ComputedField& field : kComputedFields) {
+    if (std::erase(unread, field.key) == 0) continue;
+    const std::string got = fields.text_of(field.key);
+    const bool is_neutral = got == "false" || got == fmt::format("{:.1f}", field.neutral) ||
+                            got == fmt::format("{}", field.neutral);
+    if (is_neutral) continue;
+    fields.fail(field.key, quote_name(got),
+                "nothing: this architecture is computed without it");
+  }
+  std::erase_if(unread, [](const std::string& key) {
+    return std::ranges::find(kOtherFields, key) != std::end(kOtherFields);
+  });
+  return unread;
+}
+
 }  // namespace
 
 Result<ModelConfig> parse_model_config(std::string_view json, std::string_view source) {
@@ -80,6 +131,7 @@ Result<ModelConfig> parse_model_config(std::string_view json, std::string_view s
   config.bos_token_id = holder_of("bos_token_id").optional_integer("bos_token_id", 0, kMaxId);
   config.eos_token_ids =
       holder_of("eos_token_id").integers("eos_token_id", 0, kMaxId, kMaxEosIds);
+  config.unread_fields = check_unread(decoder);
   if (text) fields.keep(text->status());
   QUIRE_RETURN_IF_ERROR(fields.status());
   return config;

@@ -34,6 +34,8 @@ struct ModelConfig {
   std::optional<DType> dtype;          // the checkpoint's, if config.json states it
   std::optional<WeightFormat> format;  // of the layers' matrices; absent: not quantized
   TensorLayout layout;                 // of the checkpoint; GGUF files have their own
+  // Fields of config.json that nothing reads and that may matter; for reports.
+  std::vector<std::string> unread_fields;
   std::optional<int> bos_token_id;
   std::vector<int> eos_token_ids;
   // The architecture is that of the layers alone ("Qwen3Model"): the checkpoint has no lm_head.

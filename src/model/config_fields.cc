@@ -63,9 +63,17 @@ std::string_view ConfigFields::spelling_of(std::string_view key) const {
 }
 
 std::optional<simdjson::dom::element> ConfigFields::find(std::string_view key) const {
+  const std::string_view spelling = spelling_of(key);
+  read_.emplace(spelling);
   simdjson::dom::element value;
-  if (object_[spelling_of(key)].get(value) || value.is_null()) return std::nullopt;
+  if (object_[spelling].get(value) || value.is_null()) return std::nullopt;
   return value;
+}
+
+std::vector<std::string> ConfigFields::unread_keys() const {
+  std::vector<std::string> unread = keys();
+  std::erase_if(unread, [this](const std::string& key) { return read_.contains(key); });
+  return unread;
 }
 
 bool ConfigFields::mentions(std::string_view key) const {
@@ -180,6 +188,11 @@ std::optional<std::string> ConfigFields::optional_text(std::string_view key) {
   if (!value->get(text)) return std::string(text);
   fail(key, shown(*value), "a string");
   return std::nullopt;
+}
+
+std::string ConfigFields::text_of(std::string_view key) const {
+  const auto value = find(key);
+  return value ? simdjson::minify(*value) : "";
 }
 
 std::vector<int> ConfigFields::integers(std::string_view key, int min, int max, size_t max_count) {

@@ -4,7 +4,9 @@
 #include <simdjson.h>
 
 #include <initializer_list>
+#include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,6 +36,8 @@ class ConfigFields {
   bool mentions(std::string_view key) const;
   // The keys whose values are not null, in the order of the text.
   std::vector<std::string> keys() const;
+  // The keys whose values nothing has read, in the order of the text.
+  std::vector<std::string> unread_keys() const;
   // Fails if there is a key besides these.
   void expect_only(std::initializer_list<std::string_view> known);
 
@@ -47,6 +51,8 @@ class ConfigFields {
   bool boolean(std::string_view key, bool fallback);
   std::optional<bool> optional_boolean(std::string_view key);
   std::optional<std::string> optional_text(std::string_view key);
+  // The JSON of a field of any type; empty if absent.
+  std::string text_of(std::string_view key) const;
   // Reads an integer or a list of integers, as in eos_token_id; empty if absent.
   std::vector<int> integers(std::string_view key, int min, int max, size_t max_count);
   // Reads a list of numbers; empty if absent.
@@ -82,6 +88,7 @@ class ConfigFields {
   std::string source_;
   std::string path_;
   std::vector<Spelling> spellings_;
+  mutable std::set<std::string, std::less<>> read_;  // the spellings that were looked for
   Status status_;
 };
 

@@ -22,8 +22,6 @@ Result<std::unique_ptr<Model>> load_model(const ModelConfig& config, WeightSourc
   return load_text_decoder(config, source, ops, limits, options);
 }
 
-namespace {
-
 void settle_tie(const WeightSource& checkpoint, ModelConfig& config) {
   const DecoderConfig& decoder = decoder_config(config);
   const bool has_head =
@@ -33,8 +31,6 @@ void settle_tie(const WeightSource& checkpoint, ModelConfig& config) {
   untied->tie_word_embeddings = false;
   config.family = std::move(untied);
 }
-
-}  // namespace
 
 Result<std::unique_ptr<WeightSource>> present_weights(std::unique_ptr<WeightSource> checkpoint,
                                                       ModelConfig& config) {

@@ -61,6 +61,7 @@ class OrdinaryDraftModel final : public DraftModel {
   Result<ModelConfig> read_config(const std::string& /*text*/, const std::string& path,
                                   const ModelConfig& target) override {
     QUIRE_ASSIGN_OR_RETURN(ModelConfig config, read_model_config(path));
+    settle_tie(weights(), config);
     if (config.vocab_size == target.vocab_size) return config;
     return invalid_argument(fmt::format(
         "[engine] {}: vocab_size; got {}, expected the {} of the model that it drafts for; take a "

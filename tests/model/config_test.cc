@@ -356,6 +356,16 @@ TEST(ModelConfig, EachFaultNamesItsFieldAndTheExpectedValue) {
   EXPECT_THAT(error_of(R"("sliding_window":0)", "MistralForCausalLM"), HasSubstr("sliding_window"));
 }
 
+TEST(ModelConfig, AnUnreadFieldIsRefusedIfItChangesTheComputation) {
+  EXPECT_THAT(error_of(R"("logit_scale":0.0625)"), HasSubstr("logit_scale; got \"0.0625\""));
+  EXPECT_THAT(error_of(R"("attention_multiplier":2)"), HasSubstr("attention_multiplier"));
+  EXPECT_THAT(error_of(R"("clip_qkv":8.0)"), HasSubstr("clip_qkv"));
+  EXPECT_EQ(error_of(R"("logit_scale":1,"residual_multiplier":1.0,"alibi":false)"), "");
+  EXPECT_EQ(error_of(R"("attention_multiplier":2)", "GraniteForCausalLM"), "");
+  EXPECT_THAT(parse(R"("colour":"blue","use_cache":true,"clip_qkv":null)").value().unread_fields,
+              ElementsAre("colour"));
+}
+
 TEST(ModelConfig, AKeyHasOneValue) {
   EXPECT_EQ(error_of(R"("hidden_size":64,"hidden_size":32)"),
             "[config] config.json: \"hidden_size\"; got it twice, expected one value");
