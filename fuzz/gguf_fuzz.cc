@@ -5,8 +5,8 @@
 #include <string>
 
 #include "base/check.h"
-#include "model/model_loader.h"
 #include "model/gguf/gguf_weights.h"
+#include "model/model_loader.h"
 #include "start/gguf_files.h"
 #include "tensor/gguf.h"
 

@@ -29,7 +29,7 @@ const FamilyTraits* find_headless_family(std::string_view architecture) {
 }
 
 Result<const FamilyTraits*> read_family(ConfigFields& fields, std::string_view source,
-                                       ModelConfig& config) {
+                                        ModelConfig& config) {
   const std::vector<std::string> architectures = fields.texts("architectures", 16);
   std::string text_type;
   if (auto text = fields.object("text_config")) {
@@ -55,10 +55,10 @@ Result<const FamilyTraits*> read_family(ConfigFields& fields, std::string_view s
 }
 
 // Fields that change what a decoder computes wherever an architecture has them. A family that does
-// not read one computes something else, unless its value is neutral.
+// not read one computes something else, unless the field has the value that changes nothing.
 struct ComputedField {
   std::string_view key;
-  double neutral = 0.0;  // false is 0
+  double plain = 0.0;  // the value that changes nothing; false is 0
 };
 constexpr ComputedField kComputedFields[] = {{"attn_logit_softcapping"},
                                              {"final_logit_softcapping"},
@@ -91,11 +91,10 @@ std::vector<std::string> check_unread(ConfigFields& fields) {
   for (const ComputedField& field : kComputedFields) {
     if (std::erase(unread, field.key) == 0) continue;
     const std::string got = fields.text_of(field.key);
-    const bool is_neutral = got == "false" || got == fmt::format("{:.1f}", field.neutral) ||
-                            got == fmt::format("{}", field.neutral);
-    if (is_neutral) continue;
-    fields.fail(field.key, quote_name(got),
-                "nothing: this architecture is computed without it");
+    const bool is_plain = got == "false" || got == fmt::format("{:.1f}", field.plain) ||
+                          got == fmt::format("{}", field.plain);
+    if (is_plain) continue;
+    fields.fail(field.key, quote_name(got), "nothing: this architecture is computed without it");
   }
   std::erase_if(unread, [](const std::string& key) {
     return std::ranges::find(kOtherFields, key) != std::end(kOtherFields);
@@ -129,8 +128,7 @@ Result<ModelConfig> parse_model_config(std::string_view json, std::string_view s
   config.dtype = read_dtype(fields.has("dtype") || fields.has("torch_dtype") ? fields : decoder);
   set_dequantized_dtype(config.dtype, config.format);
   config.bos_token_id = holder_of("bos_token_id").optional_integer("bos_token_id", 0, kMaxId);
-  config.eos_token_ids =
-      holder_of("eos_token_id").integers("eos_token_id", 0, kMaxId, kMaxEosIds);
+  config.eos_token_ids = holder_of("eos_token_id").integers("eos_token_id", 0, kMaxId, kMaxEosIds);
   config.unread_fields = check_unread(decoder);
   if (text) fields.keep(text->status());
   QUIRE_RETURN_IF_ERROR(fields.status());

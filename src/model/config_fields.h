@@ -3,8 +3,8 @@
 
 #include <simdjson.h>
 
-#include <initializer_list>
 #include <functional>
+#include <initializer_list>
 #include <optional>
 #include <set>
 #include <string>

@@ -30,7 +30,7 @@ std::optional<RopeType> parse_rope_type(std::string_view name) {
       {"llama3", RopeType::kLlama3},
       {"yarn", RopeType::kYarn},
       {"longrope", RopeType::kLongRope},
-      {"su", RopeType::kLongRope},  // its name when Phi-3 was published
+      {"su", RopeType::kLongRope},        // its name when Phi-3 was published
       {"divisors", RopeType::kDivisors},  // written by gguf_config.cc
   }};
   for (const auto& [type_name, type] : kTypes) {
@@ -86,7 +86,8 @@ void read_rope_scaling(ConfigFields& fields, int max_position_embeddings, RopeCo
   }
   const std::optional<RopeType> known = parse_rope_type(type);
   if (!known) {
-    fields.fail("rope_type", quote_name(type), "default, linear, dynamic, llama3, yarn or longrope");
+    fields.fail("rope_type", quote_name(type),
+                "default, linear, dynamic, llama3, yarn or longrope");
     return;
   }
   rope.type = *known;
@@ -95,11 +96,10 @@ void read_rope_scaling(ConfigFields& fields, int max_position_embeddings, RopeCo
     rope.divisors = fields.numbers("divisors", 1e-6, 1e6, kMaxHeadDim / 2);
     return;
   }
-  rope.original_max_position_embeddings =
-      fields.integer("original_max_position_embeddings", 1, kMaxPositions,
-                     rope.original_max_position_embeddings > 0
-                         ? rope.original_max_position_embeddings
-                         : max_position_embeddings);
+  rope.original_max_position_embeddings = fields.integer(
+      "original_max_position_embeddings", 1, kMaxPositions,
+      rope.original_max_position_embeddings > 0 ? rope.original_max_position_embeddings
+                                                : max_position_embeddings);
   rope.factor = read_factor(fields, rope, max_position_embeddings);
   if (rope.type == RopeType::kDynamic && fields.number("alpha", 0.0, 1e9, 0.0) > 0.0) {
     rope.ntk_alpha = fields.number("alpha", 0.0, 1e9, 0.0);
@@ -164,7 +164,8 @@ void read_decoder_sizes(ConfigFields& fields, const DecoderDefaults& defaults, M
   config.vocab_size = fields.integer("vocab_size", 1, kMaxVocabSize, defaults.vocab_size);
   decoder.max_position_embeddings =
       fields.integer("max_position_embeddings", 1, kMaxPositions, defaults.max_position_embeddings);
-  decoder.rms_norm_eps = static_cast<float>(fields.number("rms_norm_eps", 0.0, 1.0, defaults.rms_norm_eps));
+  decoder.rms_norm_eps =
+      static_cast<float>(fields.number("rms_norm_eps", 0.0, 1.0, defaults.rms_norm_eps));
   if (!fields.status().ok()) return;
   if (decoder.num_heads % decoder.num_kv_heads != 0) {
     fields.fail("num_key_value_heads", std::to_string(decoder.num_kv_heads),

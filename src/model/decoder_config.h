@@ -19,9 +19,9 @@ class ConfigFields;
 // The RMSNorms of queries and keys.
 enum class QkNorm {
   kNone,
-  kPerHead,        // of each head, before the rotation
-  kRotatedHeads,   // of each head, after the rotation
-  kWholeWidth,     // of all heads together, before the rotation
+  kPerHead,       // of each head, before the rotation
+  kRotatedHeads,  // of each head, after the rotation
+  kWholeWidth,    // of all heads together, before the rotation
 };
 
 // The names of a layer's norms, without ".weight"; empty: the layer has no such norm. A decoder

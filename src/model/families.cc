@@ -102,9 +102,8 @@ constexpr FamilyTraits kGemma3 = {.architecture = "Gemma3ForCausalLM",
                                   .window_theta = 1e4,
                                   .read_own = read_gemma3};
 
-constexpr FamilyTraits kMistral = {.architecture = "MistralForCausalLM",
-                                   .windows = WindowRule::kEveryLayer,
-                                   .window = 4096};
+constexpr FamilyTraits kMistral = {
+    .architecture = "MistralForCausalLM", .windows = WindowRule::kEveryLayer, .window = 4096};
 constexpr FamilyTraits kMinistral3 = {.architecture = "Ministral3ForCausalLM",
                                       .sizes = {.head_dim = 128, .rms_norm_eps = 1e-5},
                                       .windows = WindowRule::kEveryLayer,

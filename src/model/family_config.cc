@@ -67,8 +67,7 @@ std::vector<bool> read_layers_with_window(const FamilyTraits& traits, ConfigFiel
 
 void read_windows(const FamilyTraits& traits, ConfigFields& fields, const ModelConfig& config,
                   DecoderConfig& decoder) {
-  const std::vector<bool> have_window =
-      read_layers_with_window(traits, fields, config.num_layers);
+  const std::vector<bool> have_window = read_layers_with_window(traits, fields, config.num_layers);
   int window = 0;
   if (traits.windows != WindowRule::kNone) {
     // A null field turns the windows off; an absent field means the default.
@@ -168,8 +167,7 @@ void read_multipliers(ConfigFields& fields, DecoderConfig& decoder) {
   decoder.residual_scale = fields.number("residual_multiplier", kMin, kMax, 1.0);
   decoder.attention_scale =
       static_cast<float>(fields.number("attention_multiplier", kMin, kMax, 1.0));
-  decoder.logits_scale =
-      static_cast<float>(1.0 / fields.number("logits_scaling", kMin, kMax, 1.0));
+  decoder.logits_scale = static_cast<float>(1.0 / fields.number("logits_scaling", kMin, kMax, 1.0));
 }
 
 // Method mtp drafts with MiMo's layer. Those of the other architectures are not loaded.
@@ -191,8 +189,8 @@ void read_mtp_layers(const FamilyTraits& traits, ConfigFields& fields, ModelConf
 // Versions of transformers differ in whether the prefix of a decoder within a larger model begins
 // with "model." or with its name.
 constexpr StoredName kNamesWithinModel[] = {{"language_model.model", "model"},
-                                          {"model.language_model", "model"},
-                                          {"language_model.lm_head", "lm_head"}};
+                                            {"model.language_model", "model"},
+                                            {"language_model.lm_head", "lm_head"}};
 constexpr std::string_view kOtherParts[] = {"vision_tower.", "multi_modal_projector.", "visual.",
                                             "mm_projector."};
 
@@ -221,9 +219,8 @@ void set_layout(const FamilyTraits& traits, bool has_experts, TensorLayout& layo
     }
   }
   if (traits.fuses_qkv) {
-    layout.fused.push_back(
-        {.stored = "self_attn.qkv_proj",
-         .parts = {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"}});
+    layout.fused.push_back({.stored = "self_attn.qkv_proj",
+                            .parts = {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"}});
   }
   if (traits.fuses_gate_up) {
     layout.fused.push_back(

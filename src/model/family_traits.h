@@ -38,7 +38,7 @@ enum class RopeRule {
   kWindowsOnly,   // layers without a window have none, if there are layers with one
 };
 
-// The layers behind the decoder's own that predict further tokens.
+// The layers after the decoder's own, which predict further tokens.
 enum class MtpLayers {
   kNone,
   kOfMiMo,       // "model.mtp_layers.0."
@@ -48,7 +48,7 @@ enum class MtpLayers {
 // Where config.json has the decoder's fields.
 enum class FieldsPlace {
   kRoot,
-  kTextConfig,         // the object text_config, as in models that also take images
+  kTextConfig,        // the object text_config, as in models that also take images
   kTextConfigOrRoot,  // the files of transformers 5, and older ones
 };
 
@@ -69,7 +69,7 @@ struct FamilyTraits {
   DecoderDefaults sizes = {};
 
   std::string_view activation_key = "hidden_act";
-  std::string_view activation = "silu";  // the one that is served
+  std::string_view activation = "silu";  // the served value
   NormNames norms = kInputNorms;
   float norm_addend = 0.0F;
   QkNorm qk_norm = QkNorm::kNone;

@@ -71,12 +71,11 @@ int read_shared_size(ConfigFields& fields, std::string_view key, int default_num
   return 0;
 }
 
-// [num_layers], whether a layer has experts: by its type, or all behind the first dense ones.
+// [num_layers], whether a layer has experts: by its type, or all after the first dense ones.
 std::vector<bool> read_expert_layers(ConfigFields& fields, int num_layers, int default_num_dense) {
   constexpr std::string_view kTypes = "mlp_layer_types";
   std::vector<bool> layers;
-  const int num_dense =
-      fields.integer("first_k_dense_replace", 0, kMaxLayers, default_num_dense);
+  const int num_dense = fields.integer("first_k_dense_replace", 0, kMaxLayers, default_num_dense);
   const int frequency = fields.integer("moe_layer_freq", 1, kMaxLayers, 1);
   for (int layer = 0; layer < num_layers; ++layer) {
     layers.push_back(layer >= num_dense && layer % frequency == 0);
@@ -164,8 +163,7 @@ void read_hy_v3_moe(ConfigFields& fields, const ModelConfig& config, DecoderConf
   moe.routing = read_routing(fields, config, "num_experts", 192, 8);
   moe.routing.scores = RouterScores::kSigmoid;
   moe.routing.renormalize = true;
-  moe.routing.scale =
-      static_cast<float>(fields.number("router_scaling_factor", 1e-6, 1e6, 2.826));
+  moe.routing.scale = static_cast<float>(fields.number("router_scaling_factor", 1e-6, 1e6, 2.826));
   moe.has_correction_bias = true;
   moe.intermediate_size = fields.integer("moe_intermediate_size", 1, kMaxIntermediateSize, 1536);
   moe.shared_intermediate_size =
@@ -200,8 +198,8 @@ MoeConfig read_qwen3_experts(ConfigFields& fields, const ModelConfig& config,
                              const Qwen3Defaults& defaults) {
   MoeConfig moe;
   moe.routing = read_routing(fields, config, "num_experts", defaults.num_experts, defaults.top_k);
-  moe.intermediate_size = fields.integer("moe_intermediate_size", 1, kMaxIntermediateSize,
-                                         defaults.intermediate_size);
+  moe.intermediate_size =
+      fields.integer("moe_intermediate_size", 1, kMaxIntermediateSize, defaults.intermediate_size);
   const int sparse_step = fields.integer("decoder_sparse_step", 1, kMaxLayers, 1);
   const std::vector<int> dense = fields.integers("mlp_only_layers", 0, kMaxLayers, kMaxLayers);
   for (int layer = 0; layer < config.num_layers; ++layer) {
@@ -223,8 +221,8 @@ void read_qwen3_moe(ConfigFields& fields, const ModelConfig& config, DecoderConf
 }
 
 void read_qwen3_vl_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder) {
-  MoeConfig moe = read_qwen3_experts(
-      fields, config, {.num_experts = 60, .top_k = 4, .intermediate_size = 1408});
+  MoeConfig moe = read_qwen3_experts(fields, config,
+                                     {.num_experts = 60, .top_k = 4, .intermediate_size = 1408});
   moe.routing.renormalize = true;
   decoder.moe = std::move(moe);
 }

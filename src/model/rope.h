@@ -9,7 +9,7 @@
 namespace quire {
 
 enum class RopeType {
-  kNone,  // the layer knows no positions: every angle is 0
+  kNone,  // the layer has no positions: every angle is 0
   kDefault,
   kLinear,
   kDynamic,

@@ -86,8 +86,7 @@ bool TextDecoder::try_tail(size_t layer_idx, int64_t num_tokens) {
   LayerTailOps* const tails = ops().layer_tails();
   const DecoderLayer& layer = layers_[layer_idx];
   const bool is_plain = decoder().norms == kInputNorms && layer.qkv != nullptr &&
-                        layer.moe.experts == nullptr &&
-                        decoder().activation == Activation::kSilu;
+                        layer.moe.experts == nullptr && decoder().activation == Activation::kSilu;
   return tails != nullptr && is_plain && tails->try_layer_tail(tail_of(layer_idx, num_tokens));
 }
 

@@ -11,7 +11,6 @@
 
 #include "base/log.h"
 #include "model/decoder_config.h"
-#include "model/decoder_config.h"
 #include "model/gguf/gguf_config.h"
 #include "tokenizer/gguf_vocabulary.h"
 

@@ -12,8 +12,8 @@
 #include "base/thread_pool.h"
 #include "cpu/ops/cpu_ops.h"
 #include "engine/engine_case.h"
-#include "model/model_loader.h"
 #include "model/gguf/gguf_weights.h"
+#include "model/model_loader.h"
 #include "model/weights.h"
 #include "support/gguf_bytes.h"
 #include "support/random_mixtures.h"
@@ -48,9 +48,7 @@ int64_t planned_bytes(const RandomModel& model, const std::vector<std::string>& 
   const std::string file = gguf_of(model, "Q8_0", f16);
   auto gguf = GgufModel::from_memory(bytes_of(file), "m.gguf").value();
   const auto weights = GgufWeights::open(std::move(gguf), config).value();
-  return plan_weights(list_tensors(config), *weights, ops.weights(), {})
-      .value()
-      .num_bytes;
+  return plan_weights(list_tensors(config), *weights, ops.weights(), {}).value().num_bytes;
 }
 
 // Blocks are kept only if all matrices of a stack are in blocks, those of experts included.

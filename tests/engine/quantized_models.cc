@@ -4,8 +4,8 @@
 #include <string>
 
 #include "engine/engine_case.h"
-#include "model/model_loader.h"
 #include "model/gguf/gguf_weights.h"
+#include "model/model_loader.h"
 #include "model/weights.h"
 #include "support/gguf_bytes.h"
 #include "support/gguf_conversion.h"

@@ -1,3 +1,5 @@
+#include "model/model_loader.h"
+
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,7 +16,6 @@
 #include "cpu/attention/reference.h"
 #include "cpu/ops/cpu_ops.h"
 #include "model/decoder.h"
-#include "model/model_loader.h"
 #include "model/weights.h"
 #include "ops/collectives.h"
 #include "ops/host_matrices.h"

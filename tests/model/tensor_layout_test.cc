@@ -319,7 +319,7 @@ std::vector<StoredTensor> tensors_of_experts(const StoredTensors& model, const s
 struct StackForm {
   bool alternates = false;
   bool is_transposed = false;
-  std::string suffix;  // behind the matrix, of the values
+  std::string suffix;  // after the matrix, of the values
 };
 
 TensorLayout stack_layout(const StackForm& form) {

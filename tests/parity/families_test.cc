@@ -1,5 +1,7 @@
 // Compares logits and greedy ids of tiny models of every family with those of transformers in
 // float64, from configurations as published and as transformers saves them.
+#include "model/families.h"
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -13,7 +15,6 @@
 #include "cpu/ops/cpu_ops.h"
 #include "cpu/ops/rank_group.h"
 #include "model/config.h"
-#include "model/families.h"
 #include "model/model_loader.h"
 #include "parity/golden_families.h"
 #include "support/model_harness.h"
@@ -32,7 +33,7 @@ void PrintTo(const FamilyCase& one, std::ostream* out) {
   *out << one.family.name << ", " << one.spelling;
 }
 
-// What names the family in a configuration.
+// The fields that name the family in a configuration.
 struct FamilyKey {
   std::string architecture;
   std::string text_type;  // empty: the configuration has no text_config

@@ -88,7 +88,8 @@ float max_difference(const std::vector<float>& got, const std::vector<float>& ex
 
 std::unique_ptr<Model> load(const GoldenCase& golden, Ops& ops, const ModelLimits& limits) {
   ModelConfig config = read_config(golden.config);
-  const auto weights = value_of(present_weights(value_of(Checkpoint::open(golden.weights)), config));
+  const auto weights =
+      value_of(present_weights(value_of(Checkpoint::open(golden.weights)), config));
   return value_of(load_model(config, *weights, ops, limits));
 }
 

@@ -27,10 +27,9 @@ WeightList list_mtp_weights(const ModelConfig& head, MtpWeights& weights) {
   const int64_t hidden = head.hidden_size;
   WeightGroup group = decoder_layer_weights(head, prefix, weights.layer);
   group.matrices.push_back({&weights.input_proj, {{prefix + "input_proj", hidden}}, 2 * hidden});
-  const std::pair<Tensor*, const char*> norms[] = {
-      {&weights.token_norm, "token_layernorm"},
-      {&weights.hidden_norm, "hidden_layernorm"},
-      {&weights.final_norm, "final_layernorm"}};
+  const std::pair<Tensor*, const char*> norms[] = {{&weights.token_norm, "token_layernorm"},
+                                                   {&weights.hidden_norm, "hidden_layernorm"},
+                                                   {&weights.final_norm, "final_layernorm"}};
   for (const auto& [norm, name] : norms) {
     group.vectors.push_back({norm, fmt::format("{}{}.weight", prefix, name), hidden});
   }
