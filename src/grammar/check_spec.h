@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/json.h"
 #include "grammar/grammar_compiler.h"
@@ -52,6 +53,10 @@ enum class RegexForm { kText, kJsonString };
 // Errors are invalid_argument. `what` names the text: "the regex", "a pattern of the JSON schema".
 Result<RegexText> plain_regex(std::string_view what, std::string_view pattern,
                               const GrammarLimits& limits, RegexForm form = RegexForm::kText);
+
+// A step of plain_schema(): the keywords that restrict strings, in forms that XGrammar enforces.
+Result<std::vector<KeywordField>> string_fields(const Members& members,
+                                                const GrammarLimits& limits);
 
 // kEbnf: XGrammar's, without its functions and attributes. kGbnf: llama.cpp's, without tokens.
 enum class GrammarDialect { kEbnf, kGbnf };

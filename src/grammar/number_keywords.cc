@@ -151,9 +151,9 @@ Result<int64_t> multiple_of(element value, const IntegerRange& range) {
 
 }  // namespace
 
-Result<std::vector<NumberField>> number_fields(const Members& members, bool is_integer) {
+Result<std::vector<KeywordField>> number_fields(const Members& members, bool is_integer) {
   QUIRE_ASSIGN_OR_RETURN(const Members bounds, bounds_of(members));
-  std::vector<NumberField> fields;
+  std::vector<KeywordField> fields;
   IntegerRange range;
   for (const std::string_view keyword : kBounds) {
     const auto found = bounds.find(keyword);

@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "base/json.h"
-#include "base/json_writer.h"
 #include "base/text.h"
 #include "grammar/check_spec.h"
 #include "grammar/schema_keywords.h"
+#include "grammar/schema_references.h"
 #include "grammar/work_budget.h"
 
 namespace quire::grammar {
@@ -27,28 +27,6 @@ using simdjson::dom::object;
 // document cannot refer to it or contain it: check_schema refuses a $ref with '~', and unknown
 // keywords are not written.
 constexpr std::string_view kAdditionalSchemas = "~rest";
-
-std::string json_string(std::string_view text) {
-  JsonWriter writer;
-  writer.value(text);
-  return writer.text();
-}
-
-// The value of a count such as minItems; nullopt: the keyword is absent. check_schema() has checked
-// its type.
-std::optional<int64_t> count_of(const Members& members, std::string_view keyword) {
-  const auto found = members.find(keyword);
-  if (found == members.end()) return std::nullopt;
-  return found->second.get_int64().value_unsafe();
-}
-
-// Fails if the two counts leave no value.
-Status check_counts(const Members& members, std::string_view low, std::string_view high) {
-  const auto least = count_of(members, low);
-  const auto most = count_of(members, high);
-  if (!least || !most || *least <= *most) return {};
-  return empty_range(low, std::to_string(*least), high, std::to_string(*most));
-}
 
 // The bytes that may still be written, for all texts of one schema together.
 struct TextBound {
@@ -188,7 +166,8 @@ class PlainSchema {
       : root_(root),
         limits_(limits),
         path_(path),
-        bound_{.bytes_left = kMaxPlainGrowth * limits.max_text_bytes} {}
+        bound_{.bytes_left = kMaxPlainGrowth * limits.max_text_bytes},
+        references_(root) {}
 
   Result<std::string> rewrite() {
     BoundedJson out(bound_);
@@ -296,82 +275,12 @@ class PlainSchema {
       out.key(keyword);
       return write_list(value, keyword, type, out);
     }
-    std::string_view uri;
-    if (value.get_string().get(uri) || !names_schema(uri)) {
-      return invalid_argument(
-          "[grammar] the JSON schema has a \"$ref\" that does not name a schema");
+    QUIRE_ASSIGN_OR_RETURN(const std::string_view uri, references_.uri_of(value));
+    if (!type.empty() && !references_.is_of_type(uri, type)) {
+      return unsupported_beside("type", "$ref");
     }
-    if (!target_of(uri)) {
-      return invalid_argument(
-          fmt::format("[grammar] the JSON schema has a \"$ref\" to a schema that it does not "
-                      "contain; got \"{}\"",
-                      clipped(uri)));
-    }
-    visited_uris_.clear();
-    if (!reference_leads_to_schema(uri)) {
-      return invalid_argument(
-          fmt::format("[grammar] the JSON schema has a \"$ref\" that refers only to itself; "
-                      "got \"{}\"",
-                      clipped(uri)));
-    }
-    if (!type.empty() && !is_of_type(uri, type)) return unsupported_beside("type", "$ref");
     out.field(keyword, json_string(written_uri(uri)));
     return {};
-  }
-
-  // Returns whether `uri` leads, through references and branches, to a schema that is more than
-  // references. `visited_uris_` must be empty at the first call, because each reference is followed
-  // once.
-  bool reference_leads_to_schema(std::string_view uri) {
-    if (leading_uris_.contains(uri)) return true;
-    if (!visited_uris_.insert(uri).second) return false;
-    const std::optional<element> target = target_of(uri);
-    const bool leads = !target || leads_to_schema(*target);  // write_applied() reports its absence
-    if (leads) leading_uris_.insert(uri);
-    return leads;
-  }
-
-  bool leads_to_schema(element schema) {
-    charge_work();
-    if (allows_nothing(schema)) return false;
-    std::string_view uri;
-    if (!schema["$ref"].get(uri)) return reference_leads_to_schema(uri);
-    for (const std::string_view keyword : {"anyOf", "oneOf", "allOf"}) {
-      simdjson::dom::array branches;
-      if (schema[keyword].get(branches)) continue;
-      return std::any_of(branches.begin(), branches.end(),
-                         [&](element branch) { return leads_to_schema(branch); });
-    }
-    return true;
-  }
-
-  std::optional<element> target_of(std::string_view uri) const {
-    element target = root_;
-    for (const std::string_view part : uri_parts(uri)) {
-      charge_work();
-      object schema;
-      if (target.get_object().get(schema) || schema.at_key(part).get(target)) return std::nullopt;
-    }
-    return target;
-  }
-
-  // Returns whether the schema that `uri` names restricts its values to the type by itself.
-  bool is_of_type(std::string_view uri, std::string_view type) const {
-    const std::optional<element> target = target_of(uri);
-    if (!target) return false;
-    element restriction;
-    bool is_nullable = false;
-    if (!(*target)["nullable"].get_bool().get(is_nullable) && is_nullable) return false;
-    if (!(*target)["type"].get(restriction)) {
-      return restriction.is_string() && restriction.get_string().value_unsafe() == type;
-    }
-    if (!(*target)["const"].get(restriction)) return has_type(restriction, type);
-    simdjson::dom::array values;
-    if ((*target)["enum"].get_array().get(values)) return false;
-    return std::all_of(values.begin(), values.end(), [&](element value) {
-      charge_work();
-      return has_type(value, type);
-    });
   }
 
   // Rewrites a $ref whose target has moved to kAdditionalSchemas.
@@ -411,10 +320,14 @@ class PlainSchema {
     const auto is_possible = [&](std::string_view type) { return is_one_of(type, types); };
     if (is_possible("object")) QUIRE_RETURN_IF_ERROR(write_object(schema, members, out));
     if (is_possible("array")) QUIRE_RETURN_IF_ERROR(write_array(members, out));
-    if (is_possible("string")) QUIRE_RETURN_IF_ERROR(write_string(members, out));
-    if (!is_possible("number") && !is_possible("integer")) return {};
-    QUIRE_ASSIGN_OR_RETURN(const auto fields, number_fields(members, is_possible("integer")));
-    for (const NumberField& field : fields) out.field(field.keyword, field.json);
+    if (is_possible("string")) {
+      QUIRE_ASSIGN_OR_RETURN(const auto fields, string_fields(members, limits_));
+      for (const KeywordField& field : fields) out.field(field.keyword, field.json);
+    }
+    if (is_possible("number") || is_possible("integer")) {
+      QUIRE_ASSIGN_OR_RETURN(const auto fields, number_fields(members, is_possible("integer")));
+      for (const KeywordField& field : fields) out.field(field.keyword, field.json);
+    }
     return {};
   }
 
@@ -557,103 +470,6 @@ class PlainSchema {
     return {};
   }
 
-  Status write_string(const Members& members, BoundedJson& out) const {
-    QUIRE_RETURN_IF_ERROR(check_counts(members, "minLength", "maxLength"));
-    std::string_view format;
-    if (members.contains("format") && members.at("format").get_string().get(format)) {
-      return invalid_argument("[grammar] the JSON schema's \"format\" is not a string");
-    }
-    const bool has_format = !format.empty() && !is_loose_format(format);
-    if (!members.contains("pattern")) {
-      if (has_format) return write_format(members, format, out);
-      copy(members, {"minLength", "maxLength"}, out);
-      return {};
-    }
-    std::string_view pattern;
-    if (members.at("pattern").get_string().get(pattern)) {
-      return invalid_argument("[grammar] the JSON schema's \"pattern\" is not a string");
-    }
-    // A format that is not JSON Schema's own, such as zod's "cuid", is the name of its pattern.
-    if (has_format && find_format(format) != nullptr && !is_generators_pattern(format, pattern)) {
-      return not_supported("\"format\" beside \"pattern\"", "leave one of the two out");
-    }
-    return write_pattern(members, pattern, out);
-  }
-
-  // Beside a pattern that only repeats a class, the lengths bound the repeats, by a count of the
-  // matcher instead of a state per repeat (patches/xgrammar/counts.patch). Beside any other pattern
-  // they must not exclude anything.
-  Status write_pattern(const Members& members, std::string_view pattern, BoundedJson& out) const {
-    QUIRE_ASSIGN_OR_RETURN(RegexText regex,
-                           plain_regex("a pattern of the JSON schema", plain_form(pattern), limits_,
-                                       RegexForm::kJsonString));
-    const int64_t least = count_of(members, "minLength").value_or(0);
-    const int64_t most = count_of(members, "maxLength").value_or(RegexText::kUnbounded);
-    const int64_t low = std::max(least, regex.min_length);
-    const int64_t high = std::min(most, regex.max_length);
-    if (low > high) {
-      const bool is_too_long = least > regex.max_length;
-      return empty_range(is_too_long ? "minLength" : "maxLength",
-                         std::to_string(is_too_long ? least : most), "pattern", clipped(pattern));
-    }
-    const bool restricts_lengths = low > regex.min_length || high < regex.max_length;
-    if (!regex.repeated && restricts_lengths) {
-      return not_supported("\"minLength\" or \"maxLength\" beside a \"pattern\" of other lengths",
-                           "write the length into the pattern, as in ^[a-z]{1,9}$");
-    }
-    constexpr int64_t kMaxStates = 4;
-    const bool is_bounded = high != RegexText::kUnbounded;
-    if (regex.repeated && (low > kMaxStates || (is_bounded && high > kMaxStates))) {
-      out.field("pattern", json_string(fmt::format("^{}*$", *regex.repeated)));
-      out.field("minLength", std::to_string(low));
-      if (is_bounded) out.field("maxLength", std::to_string(high));
-      return {};
-    }
-    if (restricts_lengths) {
-      regex.text = fmt::format("^{}{{{},{}}}$", *regex.repeated, low,
-                               is_bounded ? std::to_string(high) : "");
-    }
-    out.field("pattern", json_string(regex.text));
-    return {};
-  }
-
-  // XGrammar ignores lengths beside a format. So they must not exclude anything, or the format has
-  // a form of bounded length.
-  Status write_format(const Members& members, std::string_view name, BoundedJson& out) const {
-    if (name.size() == 5 && name.starts_with("uuid") && name[4] >= '1' && name[4] <= '8') {
-      return write_pattern(members,
-                           fmt::format("^[0-9a-f]{{8}}-[0-9a-f]{{4}}-{}[0-9a-f]{{3}}-"
-                                       "[89ab][0-9a-f]{{3}}-[0-9a-f]{{12}}$",
-                                       name[4]),
-                           out);
-    }
-    const StringFormat* const format = find_format(name);
-    if (format == nullptr) {
-      return not_supported(fmt::format("the \"format\" \"{}\"", clipped(name)),
-                           "leave it out, or write it as a \"pattern\"");
-    }
-    const int64_t least = count_of(members, "minLength").value_or(0);
-    const int64_t most = count_of(members, "maxLength").value_or(RegexText::kUnbounded);
-    if (least <= format->min_length && most >= format->max_length) {
-      out.field("format", json_string(name));
-      return {};
-    }
-    // The matcher may exceed the maximum length of a uri by the end of an escape: two characters of
-    // %2F. A uri cannot end within its scheme, which has up to 33 characters.
-    constexpr int64_t kEscape = 2;
-    constexpr int64_t kLeastUri = 64;
-    if (name == "uri" && least <= format->min_length && most >= kLeastUri) {
-      out.field("format", json_string(name));
-      out.field("maxLength", std::to_string(most - kEscape));
-      return {};
-    }
-    const std::string bounded = least <= format->min_length ? bounded_format(name, most) : "";
-    if (!bounded.empty()) return write_pattern({}, bounded, out);
-    return not_supported(
-        fmt::format("the \"format\" \"{}\" beside this \"minLength\" or \"maxLength\"", name),
-        "leave the lengths out, or write the format as a \"pattern\"");
-  }
-
   // Writes patternProperties, whose names are regexes.
   Status write_patterns(element value, BoundedJson& out) {
     object patterns;
@@ -732,8 +548,7 @@ class PlainSchema {
   TextBound bound_;
   std::vector<std::string> additional_texts_;  // empty: referenced but never written
   std::unordered_map<const char*, std::optional<size_t>> additional_idxs_;
-  std::unordered_set<std::string_view> visited_uris_;  // for reference_leads_to_schema()
-  std::unordered_set<std::string_view> leading_uris_;  // URIs that lead to a schema
+  SchemaReferences references_;
 };
 
 // Returns `#/properties/a` for the names properties and a.

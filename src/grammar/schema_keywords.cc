@@ -7,6 +7,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/json_writer.h"
 #include "base/text.h"
 #include "grammar/work_budget.h"
 
@@ -367,6 +368,25 @@ Status check_object(const Members& members) {
     return not_supported("more than one of \"patternProperties\" in an object");
   }
   return {};
+}
+
+std::string json_string(std::string_view text) {
+  JsonWriter writer;
+  writer.value(text);
+  return writer.text();
+}
+
+std::optional<int64_t> count_of(const Members& members, std::string_view keyword) {
+  const auto found = members.find(keyword);
+  if (found == members.end()) return std::nullopt;
+  return found->second.get_int64().value_unsafe();
+}
+
+Status check_counts(const Members& members, std::string_view low, std::string_view high) {
+  const auto least = count_of(members, low);
+  const auto most = count_of(members, high);
+  if (!least || !most || *least <= *most) return {};
+  return empty_range(low, std::to_string(*least), high, std::to_string(*most));
 }
 
 }  // namespace quire::grammar

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -78,13 +79,22 @@ Result<std::string_view> implied_type(const Members& members);
 // on them) of which XGrammar enforces only one.
 Status check_object(const Members& members);
 
-// The keywords that restrict numbers, with values that XGrammar enforces exactly. For integers,
-// bounds are rounded inward to integers.
-struct NumberField {
+// A keyword and its value, as XGrammar reads them.
+struct KeywordField {
   std::string_view keyword;
   std::string json;
 };
-Result<std::vector<NumberField>> number_fields(const Members& members, bool is_integer);
+// The keywords that restrict numbers, with values that XGrammar enforces exactly. For integers,
+// bounds are rounded inward to integers.
+Result<std::vector<KeywordField>> number_fields(const Members& members, bool is_integer);
+
+// The text as JSON, in quotes.
+std::string json_string(std::string_view text);
+// The value of a count such as minItems, whose type check_schema() has checked; nullopt: the
+// keyword is absent.
+std::optional<int64_t> count_of(const Members& members, std::string_view keyword);
+// Fails if the two counts leave no value.
+Status check_counts(const Members& members, std::string_view low, std::string_view high);
 
 // A place in a schema, for errors: the names on the path from the root.
 using SchemaPath = std::vector<std::string>;

@@ -8,9 +8,6 @@
 namespace quire {
 namespace {
 
-// The sum of F32 probabilities must be this close to 1.
-constexpr double kSumTolerance = 1e-3;
-
 bool is_distribution(std::span<const float> probs) {
   double sum = 0;
   bool is_valid = true;

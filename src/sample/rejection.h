@@ -87,6 +87,9 @@ struct Draft {
   std::span<const float> probs = {};
 };
 
+// The sum of the F32 probabilities of a distribution must be this close to 1.
+inline constexpr double kSumTolerance = 1e-3;
+
 // Whether `mask`, as TokenConstraint::allowed_tokens, allows the token. It allows no negative id.
 inline bool is_allowed(std::span<const uint32_t> mask, int64_t token_id) {
   constexpr size_t kBitsPerWord = 32;

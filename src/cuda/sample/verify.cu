@@ -12,13 +12,12 @@
 #include "cuda/base/launch.h"
 #include "cuda/sample/gumbel.cuh"
 #include "cuda/sample/rules.cuh"
+#include "sample/rejection.h"
 
 namespace quire::cuda {
 namespace {
 
 constexpr int kVerifyThreads = 512;
-// The sum of F32 probabilities must be this close to 1, as in is_distribution() on the CPU.
-constexpr double kSumTolerance = 1e-3;
 
 // Row i as its pass reads it, and its target distribution.
 template <bool kRules>
@@ -63,7 +62,7 @@ __device__ const float* draft_probs(const SlotTables& tables, const SampleCall& 
   return verify.probs + row * tables.vocab_size;
 }
 
-// All threads of the thread block get the same result.
+// The check of is_distribution() on the CPU. All threads of the thread block get the same result.
 __device__ bool is_distribution(const float* probs, int vocab_size) {
   double sum = 0;
   int num_broken = 0;

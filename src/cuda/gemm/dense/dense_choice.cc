@@ -480,38 +480,30 @@ Result<std::vector<GemmTiming>> GemmRunner::measure(std::span<const GemmCall> ca
   return timings;
 }
 
-std::optional<GemmChoice> GemmRunner::known_choice(const GemmCall& call, int64_t num_rows,
-                                                   const std::string& key) {
-  std::optional<GemmChoice> known;
-  if (!choices_->measures()) {
-    known = choose_unmeasured(call, num_rows);
-  } else if (const auto text = choices_->find(ChoiceKind::kProduct, key)) {
-    known = gemm_choice(*text);
-  }
-  if (!known || kind_for(call, *known) != known->kind) return std::nullopt;
-  const bool is_wgmma = known->kind == GemmChoice::Kind::kWgmma;
-  if (is_wgmma && (wgmma_ == nullptr || !wgmma_->fits(call, known->wgmma))) return std::nullopt;
-  // Loads the kernel: otherwise a graph's capture would, and a step would wait for it.
-  Status status = run_candidate(call, *known);
-  if (status.ok()) status = context_.stream->take_error();
-  return status.ok() ? known : std::nullopt;
+bool GemmRunner::runs(const GemmCall& call, const GemmChoice& choice) {
+  if (kind_for(call, choice) != choice.kind) return false;
+  const bool is_wgmma = choice.kind == GemmChoice::Kind::kWgmma;
+  if (is_wgmma && (wgmma_ == nullptr || !wgmma_->fits(call, choice.wgmma))) return false;
+  return run_candidate(call, choice).ok() && context_.stream->take_error().ok();
 }
 
 Status GemmRunner::tune(std::span<const GemmCall> calls, int64_t num_rows) {
   const std::vector<GemmCall> narrowed = first_rows(calls, num_rows);
-  const GemmShape shape = shape_of(narrowed.front());
+  const GemmCall& call = narrowed.front();
+  const GemmShape shape = shape_of(call);
   const int64_t bucket = row_bucket(num_rows);
-  const std::string key = choice_key(shape, bucket, cublas_->version());
-  std::optional<GemmChoice> choice = known_choice(narrowed.front(), num_rows, key);
-  if (!choice && !choices_->measures()) return {};
-  if (!choice) {
-    const MeasuredChoices::Timing timing(*choices_, ChoiceKind::kProduct);
-    const std::vector<GemmChoice> all = candidates(narrowed.front(), gemm_search(num_rows));
-    QUIRE_ASSIGN_OR_RETURN(const Comparison compared, compare_choices(narrowed, all, num_rows));
-    choice = all[compared.fastest(kWorthwhile)];
-    choices_->add(ChoiceKind::kProduct, key, to_text(*choice));
-  }
-  chosen_.insert_or_assign({shape, bucket}, *choice);
+  const ChoiceSteps steps = {
+      .unmeasured = [&] { return choose_unmeasured(call, num_rows); },
+      .runs = [&](const GemmChoice& choice) { return runs(call, choice); },
+      .measure = [&]() -> Result<GemmChoice> {
+        const std::vector<GemmChoice> all = candidates(call, gemm_search(num_rows));
+        QUIRE_ASSIGN_OR_RETURN(const Comparison compared, compare_choices(narrowed, all, num_rows));
+        return all[compared.fastest(kWorthwhile)];
+      }};
+  QUIRE_ASSIGN_OR_RETURN(const std::optional<GemmChoice> choice,
+                         find_or_measure(*choices_, ChoiceKind::kProduct,
+                                         choice_key(shape, bucket, cublas_->version()), steps));
+  if (choice) chosen_.insert_or_assign({shape, bucket}, *choice);
   return {};
 }
 

@@ -119,10 +119,8 @@ class GemmRunner {
   Status run_candidate(const GemmCall& call, const GemmChoice& choice);
   Result<Comparison> compare_choices(std::span<const GemmCall> calls,
                                      std::span<const GemmChoice> choices, int64_t num_rows);
-  // The choice that needs no measurement: the kept one, or, if nothing is measured, the choice of
-  // the fixed rules. Absent without a kept choice, and for a choice that does not run.
-  std::optional<GemmChoice> known_choice(const GemmCall& call, int64_t num_rows,
-                                         const std::string& key);
+  // As ChoiceSteps::runs.
+  bool runs(const GemmCall& call, const GemmChoice& choice);
   // Runs a call to be timed.
   Status run_next(std::span<const GemmCall> calls, const GemmChoice& choice);
   Status run_timed(std::span<const GemmCall> calls, const GemmChoice& choice, bool is_first,

@@ -126,4 +126,21 @@ std::optional<GemmChoice> gemm_choice(std::string_view text) {
   return std::nullopt;
 }
 
+Result<std::optional<GemmChoice>> find_or_measure(MeasuredChoices& choices, ChoiceKind kind,
+                                                  const std::string& key,
+                                                  const ChoiceSteps& steps) {
+  std::optional<GemmChoice> known;
+  if (!choices.measures()) {
+    known = steps.unmeasured();
+  } else if (const auto text = choices.find(kind, key)) {
+    known = gemm_choice(*text);
+  }
+  if (known && steps.runs(*known)) return known;
+  if (!choices.measures()) return std::optional<GemmChoice>();
+  const MeasuredChoices::Timing timing(choices, kind);
+  QUIRE_ASSIGN_OR_RETURN(const GemmChoice measured, steps.measure());
+  choices.add(kind, key, to_text(measured));
+  return std::optional(measured);
+}
+
 }  // namespace quire::cuda

@@ -4,6 +4,7 @@
 #include <cublasLt.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 
 #include "cuda/gemm/dense/cublas_lt.h"
 #include "cuda/gemm/dense/wgmma_gemm.h"
+#include "measure/choices.h"
 
 namespace quire::cuda {
 
@@ -36,5 +38,18 @@ std::string choice_key(const GemmShape& shape, int64_t row_bucket, size_t cublas
 std::string to_text(const GemmChoice& choice);
 // Absent if the text is not a choice of this build.
 std::optional<GemmChoice> gemm_choice(std::string_view text);
+
+// How one product gets its choice.
+struct ChoiceSteps {
+  std::function<GemmChoice()> unmeasured;  // by fixed rules
+  // Runs the choice, so that its kernel is loaded: otherwise a graph's capture would load it, and a
+  // step would wait. Returns false if the choice cannot compute the product.
+  std::function<bool(const GemmChoice&)> runs;
+  std::function<Result<GemmChoice>()> measure;
+};
+// The choice that `choices` keeps under `key` if it runs, otherwise the measured one, which is then
+// kept. Where nothing is measured, the choice of the fixed rules; absent if it does not run.
+Result<std::optional<GemmChoice>> find_or_measure(MeasuredChoices& choices, ChoiceKind kind,
+                                                  const std::string& key, const ChoiceSteps& steps);
 
 }  // namespace quire::cuda

@@ -114,22 +114,7 @@ Status PerHeadGemm::run_choice(const PerHeadGemmCall& call, const GemmChoice& ch
   return {};
 }
 
-std::optional<GemmChoice> PerHeadGemm::known_choice(const PerHeadGemmCall& call, int64_t num_rows,
-                                                    const std::string& key) {
-  std::optional<GemmChoice> known;
-  if (!choices_->measures()) {
-    known = candidates(call, num_rows, 1).front();
-  } else if (const auto text = choices_->find(ChoiceKind::kHeadProduct, key)) {
-    known = gemm_choice(*text);
-  }
-  if (!known) return std::nullopt;
-  Status status = run_choice(call, *known);
-  if (status.ok()) status = context_.stream->take_error();
-  return status.ok() ? known : std::nullopt;
-}
-
 Result<GemmChoice> PerHeadGemm::measure(std::span<const PerHeadGemmCall> calls, int64_t num_rows) {
-  const MeasuredChoices::Timing timing(*choices_, ChoiceKind::kHeadProduct);
   QUIRE_RETURN_IF_ERROR(context_.stream->synchronize());
   QUIRE_ASSIGN_OR_RETURN(const Stopwatch watch, Stopwatch::create());
   const std::vector<GemmChoice> all = candidates(calls.front(), num_rows, kMaxAlgorithms);
@@ -153,16 +138,19 @@ Result<GemmChoice> PerHeadGemm::measure(std::span<const PerHeadGemmCall> calls, 
 Status PerHeadGemm::tune(std::span<const PerHeadGemmCall> calls, int64_t num_rows) {
   std::vector<PerHeadGemmCall> narrowed;
   for (const PerHeadGemmCall& call : calls) narrowed.push_back(first_rows(call, num_rows));
-  const GemmShape shape = shape_of(calls.front());
+  const PerHeadGemmCall& call = narrowed.front();
+  const GemmShape shape = shape_of(call);
   const int64_t bucket = row_bucket(num_rows);
-  const std::string key = choice_key(shape, bucket, cublas_.version());
-  std::optional<GemmChoice> choice = known_choice(narrowed.front(), num_rows, key);
-  if (!choice && !choices_->measures()) return {};
-  if (!choice) {
-    QUIRE_ASSIGN_OR_RETURN(choice, measure(narrowed, num_rows));
-    choices_->add(ChoiceKind::kHeadProduct, key, to_text(*choice));
-  }
-  chosen_.insert_or_assign({shape, bucket}, *choice);
+  const auto runs = [&](const GemmChoice& choice) {
+    return run_choice(call, choice).ok() && context_.stream->take_error().ok();
+  };
+  const ChoiceSteps steps = {.unmeasured = [&] { return candidates(call, num_rows, 1).front(); },
+                             .runs = runs,
+                             .measure = [&] { return measure(narrowed, num_rows); }};
+  QUIRE_ASSIGN_OR_RETURN(const std::optional<GemmChoice> choice,
+                         find_or_measure(*choices_, ChoiceKind::kHeadProduct,
+                                         choice_key(shape, bucket, cublas_.version()), steps));
+  if (choice) chosen_.insert_or_assign({shape, bucket}, *choice);
   return {};
 }
 

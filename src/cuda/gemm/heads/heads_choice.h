@@ -66,9 +66,6 @@ class PerHeadGemm {
   std::vector<GemmChoice> candidates(const PerHeadGemmCall& call, int64_t num_rows,
                                      int max_algorithms);
   Status run_choice(const PerHeadGemmCall& call, const GemmChoice& choice);
-  // As GemmRunner::known_choice().
-  std::optional<GemmChoice> known_choice(const PerHeadGemmCall& call, int64_t num_rows,
-                                         const std::string& key);
   Result<GemmChoice> measure(std::span<const PerHeadGemmCall> calls, int64_t num_rows);
 
   LaunchContext context_;
