@@ -177,7 +177,8 @@ def load(family: Family, folder: Path, config: Config, dtype: torch.dtype) -> An
 
 
 def logits_of(model: Any, ids: list[int]) -> torch.Tensor:
-    return model(input_ids=torch.tensor([ids]), use_cache=False).logits[0]
+    # A tuple, because the model of Llama 4 with a tower fails to make the object.
+    return model(input_ids=torch.tensor([ids]), use_cache=False, return_dict=False)[0][0]
 
 
 class BadSeed(Exception):
