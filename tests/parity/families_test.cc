@@ -11,6 +11,7 @@
 
 #include "base/json.h"
 #include "base/thread_pool.h"
+#include "cpu/attention/reference.h"
 #include "cpu/attention/simd.h"
 #include "cpu/ops/cpu_ops.h"
 #include "cpu/ops/rank_group.h"
@@ -18,6 +19,7 @@
 #include "model/model_loader.h"
 #include "parity/golden_families.h"
 #include "support/model_harness.h"
+#include "support/reference_ops.h"
 
 namespace quire::testing {
 namespace {
@@ -147,7 +149,7 @@ class GoldenFamilies : public ::testing::TestWithParam<FamilyCase> {
   // Loads the model for one rank, and returns the logits of the prompts, once per way of cutting
   // them into steps.
   static Result<std::vector<std::vector<std::vector<float>>>> run(
-      Ops& ops, ThreadPool& pool, const std::vector<std::vector<int>>& cuts,
+      Ops& ops, AttentionBackend& attention, const std::vector<std::vector<int>>& cuts,
       const Parallel& parallel = {}) {
     const auto source = fmt::format("{}, {}", family().name, GetParam().spelling);
     QUIRE_ASSIGN_OR_RETURN(ModelConfig config,
@@ -157,8 +159,7 @@ class GoldenFamilies : public ::testing::TestWithParam<FamilyCase> {
     const ModelLimits limits = limits_of(parallel);
     QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<Model> model,
                            load_model(config, *weights, ops, limits));
-    const std::unique_ptr<AttentionBackend> attention = make_cpu_attention(pool);
-    ModelHarness harness(*model, *attention, limits);
+    ModelHarness harness(*model, attention, limits);
     std::vector<std::vector<std::vector<float>>> all;
     for (size_t i = 0; i < cuts.size(); ++i) {
       const int first_seq = static_cast<int>(i * family().prompts.size());
@@ -184,11 +185,19 @@ TEST_P(GoldenFamilies, AgreeHoweverTheyAreCut) {
   token_by_token.front() = 5;
   ThreadPool pool(2);
   const auto ops = make_cpu_ops(pool, {.use_amx = false, .use_avx512_bf16 = false});
-  const auto all = run(*ops, pool, {{}, token_by_token, kChunks});
+  const auto all = run(*ops, *make_cpu_attention(pool), {{}, token_by_token, kChunks});
   ASSERT_TRUE(all.ok()) << all.status().message();
   expect_all_golden(all.value().at(0));
   EXPECT_EQ(all.value().at(1), all.value().at(0)) << "token by token";
   EXPECT_EQ(all.value().at(2), all.value().at(0)) << "in chunks";
+}
+
+// The definitions of the operations, with which other devices are compared.
+TEST_P(GoldenFamilies, AgreeByTheDefinitions) {
+  ReferenceOps ops;
+  const auto all = run(ops, *make_reference_attention(), {kChunks});
+  ASSERT_TRUE(all.ok()) << all.status().message();
+  expect_all_golden(all.value().front());
 }
 
 TEST_P(GoldenFamilies, AgreeOnTwoRanks) {
@@ -202,7 +211,7 @@ TEST_P(GoldenFamilies, AgreeOnTwoRanks) {
       ThreadPool pool(1);
       const auto ops = make_cpu_ops(
           pool, {.use_amx = false, .use_avx512_bf16 = false, .ranks = &group, .rank = rank});
-      auto all = run(*ops, pool, {kChunks}, {rank, kNumRanks});
+      auto all = run(*ops, *make_cpu_attention(pool), {kChunks}, {rank, kNumRanks});
       const auto idx = static_cast<size_t>(rank);
       statuses[idx] = group.join(all.status());
       if (all.ok()) logits[idx] = std::move(all).value().front();

@@ -177,8 +177,9 @@ def load(family: Family, folder: Path, config: Config, dtype: torch.dtype) -> An
 
 
 def logits_of(model: Any, ids: list[int]) -> torch.Tensor:
-    # A tuple, because the model of Llama 4 with a tower fails to make the object.
-    return model(input_ids=torch.tensor([ids]), use_cache=False, return_dict=False)[0][0]
+    if isinstance(model, transformers.Llama4ForConditionalGeneration):
+        model = model.language_model  # without an image, this version fails behind it
+    return model(input_ids=torch.tensor([ids]), use_cache=False).logits[0]
 
 
 class BadSeed(Exception):

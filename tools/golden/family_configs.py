@@ -21,8 +21,9 @@ class Family:
     transposed: str = ""  # tensors whose last two dimensions published checkpoints swap
     # Tensors of published checkpoints that transformers does not load, for example of draft layers.
     extra: dict[str, list[int]] = field(default_factory=dict)
-    # Tensors that do not show in the logits: of towers and, by default, none other.
-    silent: str = r"vision|visual|multi_modal_projector|mm_projector|audio"
+    # Tensors that do not show in the logits: those of towers, and the factor of Gemma 4's last layer,
+    # which the norm behind it undoes.
+    silent: str = r"vision|visual|multi_modal_projector|mm_projector|audio|layers.3.layer_scalar"
     max_model_len: int = 80
 
     @property
@@ -372,7 +373,7 @@ FAMILIES = [
     Family("qwen3_5_moe", conditional(
         "qwen3_5_moe", "Qwen3_5MoeForConditionalGeneration", QWEN3_NEXT | {
             "model_type": "qwen3_5_moe_text", "attn_output_gate": True,
-            "mtp_num_hidden_layers": 1, "num_experts": 6, "num_experts_per_tok": 2,
+            "mtp_num_hidden_layers": 1, "num_experts": 4, "num_experts_per_tok": 2,
             "moe_intermediate_size": 12, "shared_expert_intermediate_size": 20,
             "layer_types": ["linear_attention", "full_attention"] * 2,
             "rope_parameters": QWEN3_5_ROPE}, QWEN_VISION | {"model_type": "qwen3_5_moe"}),
