@@ -27,6 +27,9 @@ namespace {
 constexpr float kTolerance = 1e-4F;  // of the largest logit
 const std::vector<int> kChunks = {7, 1, 1, 16, 2, 1};
 
+// By prompt, the logits of all its inputs.
+using PromptLogits = std::vector<std::vector<float>>;
+
 struct FamilyCase {
   GoldenFamily family;
   std::string spelling;  // a key of GoldenFamily::configs
@@ -69,11 +72,11 @@ std::vector<int> steps_of(size_t num_inputs, const std::vector<int>& sizes) {
   return steps;
 }
 
-// The logits of every input of every prompt. The prompts share batches.
-Result<std::vector<std::vector<float>>> run_prompts(ModelHarness& harness, int first_seq,
-                                                    const std::vector<GoldenPrompt>& prompts,
-                                                    const std::vector<int>& sizes) {
-  std::vector<std::vector<float>> logits(prompts.size());
+// Runs all prompts at once, so that they share batches.
+Result<PromptLogits> run_prompts(ModelHarness& harness, int first_seq,
+                                 const std::vector<GoldenPrompt>& prompts,
+                                 const std::vector<int>& sizes) {
+  PromptLogits logits(prompts.size());
   std::vector<size_t> num_done(prompts.size());
   for (size_t step = 0;; ++step) {
     std::vector<HarnessChunk> chunks;
@@ -148,9 +151,9 @@ class GoldenFamilies : public ::testing::TestWithParam<FamilyCase> {
 
   // Loads the model for one rank, and returns the logits of the prompts, once per way of cutting
   // them into steps.
-  static Result<std::vector<std::vector<std::vector<float>>>> run(
-      Ops& ops, AttentionBackend& attention, const std::vector<std::vector<int>>& cuts,
-      const Parallel& parallel = {}) {
+  static Result<std::vector<PromptLogits>> run(Ops& ops, AttentionBackend& attention,
+                                               const std::vector<std::vector<int>>& cuts,
+                                               const Parallel& parallel = {}) {
     const auto source = fmt::format("{}, {}", family().name, GetParam().spelling);
     QUIRE_ASSIGN_OR_RETURN(ModelConfig config,
                            parse_model_config(family().configs.at(GetParam().spelling), source));
@@ -160,7 +163,7 @@ class GoldenFamilies : public ::testing::TestWithParam<FamilyCase> {
     QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<Model> model,
                            load_model(config, *weights, ops, limits));
     ModelHarness harness(*model, attention, limits);
-    std::vector<std::vector<std::vector<float>>> all;
+    std::vector<PromptLogits> all;
     for (size_t i = 0; i < cuts.size(); ++i) {
       const int first_seq = static_cast<int>(i * family().prompts.size());
       QUIRE_ASSIGN_OR_RETURN(auto logits,
@@ -170,7 +173,7 @@ class GoldenFamilies : public ::testing::TestWithParam<FamilyCase> {
     return all;
   }
 
-  static void expect_all_golden(const std::vector<std::vector<float>>& logits) {
+  static void expect_all_golden(const PromptLogits& logits) {
     ASSERT_EQ(logits.size(), family().prompts.size());
     for (size_t i = 0; i < logits.size(); ++i) {
       SCOPED_TRACE(fmt::format("prompt {}", i));
@@ -179,7 +182,7 @@ class GoldenFamilies : public ::testing::TestWithParam<FamilyCase> {
   }
 };
 
-// In one step, token by token behind the shorter prompt, and in chunks.
+// The bits do not depend on the steps: all tokens at once, token by token, or chunks.
 TEST_P(GoldenFamilies, AgreeHoweverTheyAreCut) {
   std::vector<int> token_by_token(40, 1);
   token_by_token.front() = 5;
@@ -200,10 +203,11 @@ TEST_P(GoldenFamilies, AgreeByTheDefinitions) {
   expect_all_golden(all.value().front());
 }
 
+// The ranks wait for each other in every layer of a step, so there are few steps.
 TEST_P(GoldenFamilies, AgreeOnTwoRanks) {
   constexpr int kNumRanks = 2;
   RankGroup group(kNumRanks);
-  std::vector<std::vector<std::vector<float>>> logits(kNumRanks);
+  std::vector<PromptLogits> logits(kNumRanks);
   std::vector<Status> statuses(kNumRanks);
   std::vector<std::thread> ranks;
   for (int rank = 0; rank < kNumRanks; ++rank) {
@@ -211,7 +215,7 @@ TEST_P(GoldenFamilies, AgreeOnTwoRanks) {
       ThreadPool pool(1);
       const auto ops = make_cpu_ops(
           pool, {.use_amx = false, .use_avx512_bf16 = false, .ranks = &group, .rank = rank});
-      auto all = run(*ops, *make_cpu_attention(pool), {kChunks}, {rank, kNumRanks});
+      auto all = run(*ops, *make_cpu_attention(pool), {{30, 1}}, {rank, kNumRanks});
       const auto idx = static_cast<size_t>(rank);
       statuses[idx] = group.join(all.status());
       if (all.ok()) logits[idx] = std::move(all).value().front();
