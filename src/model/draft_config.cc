@@ -47,6 +47,12 @@ Status refuse_target(const ModelConfig& drafter, std::string_view what, int got,
 
 Status check_shared_ends(const ModelConfig& drafter, const DraftConfig& config,
                          const ModelConfig& target) {
+  if (decoder_config(target).residual_scale != 1.0) {
+    return unimplemented(fmt::format(
+        "[model] {} reads hidden states of its target, which are computed in another scale; got {} "
+        "with residual_multiplier {}, expected 1; use method ngram or suffix",
+        drafter.architecture, target.architecture, decoder_config(target).residual_scale));
+  }
   const auto lacks = [&](std::string_view tensor, std::string_view size, int got, int expected) {
     return invalid_argument(
         fmt::format("[model] {}'s checkpoint has no tensor \"{}\", and the target's has another "

@@ -27,21 +27,21 @@ constexpr Switch kAttentionBias = {false, "attention_bias"};
 constexpr Switch kMlpBias = {false, "mlp_bias"};
 constexpr Switch kUseBias = {false, "use_bias"};
 
-constexpr NamePair kMiniMaxNames[] = {
+constexpr StoredName kMiniMaxNames[] = {
     {"block_sparse_moe.e_score_correction_bias", "mlp.gate.e_score_correction_bias"},
     {"mlp.e_score_correction_bias", "mlp.gate.e_score_correction_bias"},
     {"block_sparse_moe", "mlp"},
     {"w1", "gate_proj"},
     {"w2", "down_proj"},
     {"w3", "up_proj"}};
-constexpr NamePair kHunyuanNames[] = {{"query_layernorm", "q_norm"}, {"key_layernorm", "k_norm"}};
-constexpr NamePair kHy3Names[] = {
+constexpr StoredName kHunyuanNames[] = {{"query_layernorm", "q_norm"}, {"key_layernorm", "k_norm"}};
+constexpr StoredName kHy3Names[] = {
     {"mlp.router.gate", "mlp.gate"},
     {"mlp.expert_bias", "mlp.gate.e_score_correction_bias"},
     {"mlp.e_score_correction_bias", "mlp.gate.e_score_correction_bias"},
     {"mlp.shared_mlp", "mlp.shared_experts"}};
 // transformers 5.24 saves the layers as blocks, as it names those of the vision tower.
-constexpr NamePair kKimiNames[] = {{"language_model.model.blocks", "model.layers"}};
+constexpr StoredName kKimiNames[] = {{"language_model.model.blocks", "model.layers"}};
 
 constexpr FamilyTraits kLlama = {.architecture = "LlamaForCausalLM",
                                  .qkv_bias = kAttentionBias,
@@ -123,6 +123,7 @@ constexpr FamilyTraits kQwen3VlMoe = {.qk_norm = QkNorm::kPerHead,
                                       .qkv_bias = kAttentionBias,
                                       .o_bias = kAttentionBias,
                                       .theta = 5e5,
+                                      .transposes_experts = true,
                                       .read_moe = read_qwen3_vl_moe};
 constexpr FamilyTraits kKimi = {.sizes = {.head_dim = kHeadDimOfMla},
                                 .ties_embeddings = true,

@@ -190,23 +190,25 @@ void read_mtp_layers(const FamilyTraits& traits, ConfigFields& fields, ModelConf
 
 // Versions of transformers differ in whether the prefix of a decoder within a larger model begins
 // with "model." or with its name.
-constexpr NamePair kNamesWithinModel[] = {{"language_model.model", "model"},
+constexpr StoredName kNamesWithinModel[] = {{"language_model.model", "model"},
                                           {"model.language_model", "model"},
                                           {"language_model.lm_head", "lm_head"}};
 constexpr std::string_view kOtherParts[] = {"vision_tower.", "multi_modal_projector.", "visual.",
                                             "mm_projector."};
 
 // A family's layers of experts may be stored as two stacks of matrices.
-void add_stacks(TensorLayout& layout) {
+void add_stacks(bool is_transposed, TensorLayout& layout) {
   layout.fused.push_back({.stored = "mlp.experts.gate_up_proj",
-                          .parts = {"mlp.experts.*.gate_proj", "mlp.experts.*.up_proj"}});
-  layout.fused.push_back(
-      {.stored = "mlp.experts.down_proj", .parts = {"mlp.experts.*.down_proj"}});
+                          .parts = {"mlp.experts.*.gate_proj", "mlp.experts.*.up_proj"},
+                          .is_transposed = is_transposed});
+  layout.fused.push_back({.stored = "mlp.experts.down_proj",
+                          .parts = {"mlp.experts.*.down_proj"},
+                          .is_transposed = is_transposed});
 }
 
 void set_layout(const FamilyTraits& traits, bool has_experts, TensorLayout& layout) {
-  const auto add_renames = [&](std::span<const NamePair> pairs) {
-    for (const NamePair& pair : pairs) {
+  const auto add_renames = [&](std::span<const StoredName> pairs) {
+    for (const StoredName& pair : pairs) {
       layout.renames.push_back({std::string(pair.stored), std::string(pair.decoder)});
     }
   };
@@ -227,7 +229,7 @@ void set_layout(const FamilyTraits& traits, bool has_experts, TensorLayout& layo
     layout.fused.push_back(
         {.stored = "mlp.gate_up_proj", .parts = {"mlp.gate_proj", "mlp.up_proj"}});
   }
-  if (has_experts) add_stacks(layout);
+  if (has_experts) add_stacks(traits.transposes_experts, layout);
 }
 
 // Fields with several names: of families, and of versions of transformers.

@@ -53,7 +53,7 @@ enum class FieldsPlace {
 };
 
 // Rename, as a constant.
-struct NamePair {
+struct StoredName {
   std::string_view stored;
   std::string_view decoder;
 };
@@ -96,9 +96,10 @@ struct FamilyTraits {
 
   // The names of the checkpoint's tensors that differ from Llama's, and matrices that are stored as
   // one: queries, keys and values as self_attn.qkv_proj, gate and up as mlp.gate_up_proj.
-  std::span<const NamePair> renames = {};
+  std::span<const StoredName> renames = {};
   bool fuses_qkv = false;
   bool fuses_gate_up = false;
+  bool transposes_experts = false;  // FusedMatrix::is_transposed of stacks of experts
 
   // Read DecoderConfig::mla and DecoderConfig::moe; null: grouped-query attention, and no layer is
   // a mixture of experts.

@@ -39,7 +39,12 @@ void settle_tie(const WeightSource& checkpoint, ModelConfig& config) {
 Result<std::unique_ptr<WeightSource>> present_weights(std::unique_ptr<WeightSource> checkpoint,
                                                       ModelConfig& config) {
   settle_tie(*checkpoint, config);
-  return apply_layout(std::move(checkpoint), config.layout, list_tensors(config));
+  TensorLayout layout = config.layout;
+  // Embedding models are usually saved without the head and without "model." before the names.
+  if (config.embeds && checkpoint->has("embed_tokens.weight")) {
+    layout.renames.push_back({.stored = "", .decoder = "model"});
+  }
+  return apply_layout(std::move(checkpoint), layout, list_tensors(config));
 }
 
 std::vector<TensorSpec> list_tensors(const ModelConfig& config) {

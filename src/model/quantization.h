@@ -77,7 +77,7 @@ struct RowAxis {
   int64_t rows_per_element = 1;   // along the axis
   bool has_matrix_shape = false;  // the tensor is the matrix's shape, [2]
 };
-// `suffix` is behind the name of the matrix; nullopt: no tensor of a matrix in this format has it.
+// `suffix` follows the name of the matrix; nullopt: no tensor of a matrix in this format has it.
 std::optional<RowAxis> row_axis(std::string_view suffix, const std::optional<WeightFormat>& format);
 
 // The names, after that of a layer's attention, of the scale of its keys or values in an FP8 KV

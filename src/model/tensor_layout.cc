@@ -90,7 +90,7 @@ std::optional<FusedName> find_fused(std::string_view name, std::string_view matr
   return std::nullopt;
 }
 
-// The suffix behind the name of a matrix of its own.
+// The suffix after the name of a matrix of its own.
 std::string decoder_suffix(std::string_view stored) {
   if (stored.starts_with('.')) return std::string(stored);
   return stored == "_bias" ? ".bias" : fmt::format(".weight{}", stored);
@@ -307,8 +307,10 @@ Status LayoutSource::find_tensors(std::span<const TensorSpec> tensors) {
     if (rename.is_used) from_decoder_.push_back({rename.to, rename.from});
   }
   if (num_ignored > 0) {
-    log_info("[model] {} tensors of the checkpoint are not loaded, whose names begin with {}",
-             num_ignored, fmt::join(ignored_prefixes, ", "));
+    log_info(
+        "[model] {} tensors of the checkpoint are not the model's and are skipped: their names "
+        "begin with {}",
+        num_ignored, fmt::join(ignored_prefixes, ", "));
   }
   return {};
 }
@@ -435,9 +437,17 @@ Result<TensorView> LayoutSource::tensor(std::string_view name, const Shape& expe
         quote_name(name_in_file(name)), shape_text(expected)));
   }
   if (!entry->part) return ForwardingSource::tensor(entry->stored, expected);
-  const Part& part = *entry->part;
+  Part part = *entry->part;
   QUIRE_CHECK(!part.axis || expected[*part.axis] == part.count,
               "[model] a part of a tensor is requested in another shape");
+  if (part.is_transposed) {
+    Part upright = part;
+    upright.is_transposed = false;
+    const auto has_shape_of = [&](const Part& form) {
+      return ForwardingSource::tensor(entry->stored, form.stored_shape(expected)).ok();
+    };
+    if (!has_shape_of(part) && has_shape_of(upright)) part = upright;
+  }
   QUIRE_ASSIGN_OR_RETURN(TensorView view, take_whole(*entry, name, part.stored_shape(expected)));
   if (part.num_experts > 0) {
     const size_t expert_bytes = view.num_bytes() / static_cast<size_t>(part.num_experts);

@@ -36,10 +36,11 @@ struct FusedMatrix {
   // for the number of an expert, as in "mlp.experts.*.gate_proj", the tensors have one more axis,
   // the first, over the experts of the layer.
   std::vector<std::string> parts;
-  bool alternates = false;  // the parts have equally many rows, of which row 0 is of the first
-                            // part, row 1 of the second, and so on
-  // The values are stored as [columns, rows]. Such a matrix may not be quantized. Biases stay as
-  // they are.
+  // The parts have one row each in turn: row 0 is of the first part, row 1 of the second.
+  bool alternates = false;
+  // The values are stored as [columns, rows] or, if that is their shape, as [rows, columns]:
+  // transformers saves some matrices in another order than they were published. Such a matrix may
+  // not be quantized. Biases stay as they are.
   bool is_transposed = false;
 };
 

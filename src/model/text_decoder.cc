@@ -12,7 +12,7 @@
 namespace quire {
 namespace {
 
-constexpr const char* kPrefix = "model.";
+constexpr const char* kRoot = "model.";
 
 struct DecoderWeights {
   DecoderEnds ends;
@@ -22,16 +22,16 @@ struct DecoderWeights {
 WeightList list_weights(const ModelConfig& config, DecoderWeights& weights) {
   const DecoderConfig& decoder = decoder_config(config);
   WeightList list;
-  list.groups.push_back(embedding_weights(config, kPrefix, weights.ends));
+  list.groups.push_back(embedding_weights(config, kRoot, weights.ends));
   weights.layers.resize(static_cast<size_t>(config.num_layers));
   for (size_t i = 0; i < weights.layers.size(); ++i) {
     DecoderLayer& layer = weights.layers[i];
-    const std::string prefix = fmt::format("{}layers.{}.", kPrefix, i);
+    const std::string prefix = fmt::format("{}layers.{}.", kRoot, i);
     const bool has_experts = decoder.moe && decoder.moe->layers[i];
     list.groups.push_back(has_experts ? moe_layer_weights(config, prefix, layer)
                                       : decoder_layer_weights(config, prefix, layer));
   }
-  list.groups.push_back(head_weights(config, kPrefix, weights.ends));
+  list.groups.push_back(head_weights(config, kRoot, weights.ends));
   const bool has_head = !decoder.tie_word_embeddings && !config.embeds;
   if (!has_head) list.ignored_prefixes.push_back("lm_head.weight");
   if (decoder.num_mtp_layers > 0) list.ignored_prefixes.push_back("model.mtp_layers.");

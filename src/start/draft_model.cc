@@ -11,6 +11,7 @@
 #include "model/eagle3/eagle3.h"
 #include "model/model_loader.h"
 #include "model/mtp/mtp.h"
+#include "model/tensor_layout.h"
 #include "start/model_files.h"
 #include "start/node_setup.h"
 #include "start/setting_values.h"
@@ -277,8 +278,12 @@ Result<std::unique_ptr<DraftModel>> DraftModel::open(const EngineConfig& engine,
   std::unique_ptr<DraftModel> draft = make_draft_model(choice);
   QUIRE_ASSIGN_OR_RETURN(DrafterFiles files, open_drafter_files(engine, choice, target));
   draft->name_ = std::move(files.name);
-  draft->weights_ = share_weights(std::move(files.weights), num_local_ranks(engine));
+  draft->weights_ = std::move(files.weights);
   QUIRE_ASSIGN_OR_RETURN(draft->config_, draft->read_config(files.config, files.source, target));
+  QUIRE_ASSIGN_OR_RETURN(
+      std::unique_ptr<WeightSource> weights,
+      apply_layout(std::move(draft->weights_), draft->config_.layout, draft->tensors()));
+  draft->weights_ = share_weights(std::move(weights), num_local_ranks(engine));
   return draft;
 }
 

@@ -362,13 +362,6 @@ Status open_modules(const fs::path& directory, const fs::path& config_path, Mode
       config_path.string()));
 }
 
-// Embedding models are usually saved without the head and without "model." before the names of the
-// tensors.
-std::unique_ptr<WeightSource> with_full_names(std::unique_ptr<WeightSource> weights) {
-  if (!weights->has("embed_tokens.weight")) return weights;
-  return add_name_prefix(std::move(weights), "model.");
-}
-
 }  // namespace
 
 fs::path find_gguf_file(const std::string& model) {
@@ -484,10 +477,9 @@ Result<ModelFiles> open_directory(const EngineConfig& engine) {
   QUIRE_RETURN_IF_ERROR(open_modules(directory, config.path, files));
   QUIRE_RETURN_IF_ERROR(open_generation_config(directory, files));
   files.tokenizer_error = open_tokenizer(engine, directory, files);
-  QUIRE_ASSIGN_OR_RETURN(files.weights,
+  QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<WeightSource> weights,
                          open_weights(engine, directory, files.config.dtype, format));
-  if (files.config.embeds) files.weights = with_full_names(std::move(files.weights));
-  QUIRE_ASSIGN_OR_RETURN(files.weights, present_weights(std::move(files.weights), files.config));
+  QUIRE_ASSIGN_OR_RETURN(files.weights, present_weights(std::move(weights), files.config));
   return files;
 }
 

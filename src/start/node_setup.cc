@@ -15,6 +15,7 @@
 #include "start/build_identity.h"
 #include "start/model_digests.h"
 #include "start/model_files.h"
+#include "start/model_key.h"
 #include "start/settings.h"
 #include "start/tuned_threads.h"
 #include "tensor/forwarding_source.h"

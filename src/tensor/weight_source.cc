@@ -15,44 +15,6 @@
 namespace quire {
 namespace {
 
-class PrefixedSource final : public WeightSource {
- public:
-  PrefixedSource(std::unique_ptr<WeightSource> source, std::string prefix)
-      : source_(std::move(source)), prefix_(std::move(prefix)) {}
-
-  Result<TensorView> tensor(std::string_view name, const Shape& expected) override {
-    return source_->tensor(stored_name(name), expected);
-  }
-  bool has(std::string_view name) const override { return source_->has(stored_name(name)); }
-  std::optional<DType> dtype_of(std::string_view name) const override {
-    return source_->dtype_of(stored_name(name));
-  }
-  std::string file_of(std::string_view name) const override {
-    return source_->file_of(stored_name(name));
-  }
-  const GgufBlockType* block_type(std::string_view name) const override {
-    return source_->block_type(stored_name(name));
-  }
-  Result<BlockMatrix> blocks(std::string_view name, const Shape& expected) override {
-    return source_->blocks(stored_name(name), expected);
-  }
-  void release(std::string_view name) override { source_->release(stored_name(name)); }
-  std::vector<std::string> names() const override {
-    std::vector<std::string> all = source_->names();
-    for (std::string& name : all) name.insert(0, prefix_);
-    return all;
-  }
-  std::vector<const MappedFile*> files() const override { return source_->files(); }
-
- private:
-  std::string_view stored_name(std::string_view name) const {
-    return name.starts_with(prefix_) ? name.substr(prefix_.size()) : name;
-  }
-
-  std::unique_ptr<WeightSource> source_;
-  std::string prefix_;
-};
-
 class SharedSource final : public ForwardingSource {
  public:
   SharedSource(std::unique_ptr<WeightSource> source, int num_readers)
@@ -237,11 +199,6 @@ Result<std::vector<int64_t>> WeightSource::integers(std::string_view name, int64
       fmt::format("[weights] tensor {} has another type than whole numbers; got "
                   "{}, expected i64 or i32",
                   quote_name(name_in_file(name)), dtype_name(view.dtype)));
-}
-
-std::unique_ptr<WeightSource> add_name_prefix(std::unique_ptr<WeightSource> source,
-                                              std::string prefix) {
-  return std::make_unique<PrefixedSource>(std::move(source), std::move(prefix));
 }
 
 std::unique_ptr<WeightSource> share_weights(std::unique_ptr<WeightSource> source, int num_readers) {

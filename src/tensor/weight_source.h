@@ -40,7 +40,7 @@ class WeightSource {
   virtual std::optional<DType> dtype_of(std::string_view name) const = 0;
   // The file that has the tensor, for errors; empty: there is none.
   virtual std::string file_of(std::string_view /*name*/) const { return {}; }
-  // The name of the tensor in the file, for errors: that of a fused matrix, for example, if the
+  // The name of the tensor in the file, for errors: for example, the name of a fused matrix if the
   // tensor is a part of its rows. If the tensor is missing, the name that is expected.
   virtual std::string name_in_file(std::string_view name) const { return std::string(name); }
   // Copies the numbers of an I32 or I64 tensor [count].
@@ -89,10 +89,6 @@ class DummyWeights : public WeightSource {
   Tensor packed_pool_;  // random bits
   std::unordered_map<std::string, Tensor> tensors_;
 };
-
-// The tensors of `source` under names that begin with `prefix`, as models look them up.
-std::unique_ptr<WeightSource> add_name_prefix(std::unique_ptr<WeightSource> source,
-                                              std::string prefix);
 
 // `source` for several readers on threads of their own. Each reader releases every tensor as often
 // as it requests it. A tensor's memory is freed once all of them have released it, so that it is

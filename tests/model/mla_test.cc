@@ -133,14 +133,14 @@ ModelLimits small_limits(DType kv) {
 Result<std::vector<float>> logits_of(const std::string& config, const StoredTensors& tensors,
                                      DType kv) {
   const std::vector<std::byte> bytes = safetensors_file(tensors);
-  QUIRE_ASSIGN_OR_RETURN(const auto checkpoint, Checkpoint::from_memory(bytes, "test"));
+  QUIRE_ASSIGN_OR_RETURN(auto checkpoint, Checkpoint::from_memory(bytes, "test"));
+  ModelConfig parsed = parse_model_config(config, "config.json").value();
+  QUIRE_ASSIGN_OR_RETURN(const auto weights, present_weights(std::move(checkpoint), parsed));
   const ModelLimits limits = small_limits(kv);
   ThreadPool pool(1);
   const auto ops = make_cpu_ops(pool);
   const auto attention = make_reference_attention();
-  QUIRE_ASSIGN_OR_RETURN(
-      const auto model,
-      load_model(parse_model_config(config, "config.json").value(), *checkpoint, *ops, limits));
+  QUIRE_ASSIGN_OR_RETURN(const auto model, load_model(parsed, *weights, *ops, limits));
   ModelHarness harness(*model, *attention, limits);
   std::vector<float> logits;
   int32_t id = 0;

@@ -5,9 +5,11 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "model/model.h"
+#include "model/model_loader.h"
 #include "support/reference_layer.h"
 #include "support/reference_ops.h"
 #include "tensor/checkpoint.h"
@@ -18,14 +20,18 @@ namespace quire::testing {
 // Limits of a small model: steps of 16 tokens, and a context of 32.
 ModelLimits drafter_limits();
 
-// The file of a drafter; the checkpoint refers to its bytes.
+// The file of a drafter or of another small model; the weights refer to its bytes.
 struct DrafterFile {
   explicit DrafterFile(const StoredTensors& tensors)
       : bytes(safetensors_file(tensors)),
         weights(Checkpoint::from_memory(bytes, "drafter.safetensors").value()) {}
+  // The file of a model, under the names of the decoder.
+  DrafterFile(const StoredTensors& tensors, ModelConfig config) : DrafterFile(tensors) {
+    weights = present_weights(std::move(weights), config).value();
+  }
 
   std::vector<std::byte> bytes;
-  std::unique_ptr<Checkpoint> weights;
+  std::unique_ptr<WeightSource> weights;
 };
 
 // A small target of such drafters.
@@ -38,7 +44,7 @@ class DrafterWithTarget {
   DrafterWithTarget(const ModelConfig& target, const StoredTensors& tensors, Ops& ops);
 
   const StoredTensors& tensors() const { return tensors_; }
-  Checkpoint& weights() { return *file_.weights; }
+  WeightSource& weights() { return *file_.weights; }
   const Model& target() const { return *target_; }
   Ops& ops() { return ops_; }
   const ModelLimits& limits() const { return limits_; }

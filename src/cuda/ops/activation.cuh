@@ -13,6 +13,11 @@ __device__ __forceinline__ float silu(float x) {
   return x / (1.0F + expf(-x));
 }
 
+// x times the normal distribution's share below x.
+__device__ __forceinline__ float gelu(float x) {
+  return x * normcdff(x);
+}
+
 // Computes x / 2 (1 + tanh(u)) as x / (1 + exp(-2 u)).
 template <typename T>
 __device__ __forceinline__ float gelu_tanh(float x) {
@@ -25,7 +30,14 @@ __device__ __forceinline__ float gelu_tanh(float x) {
 
 template <typename T>
 __device__ __forceinline__ float activate(Activation activation, float x) {
-  return activation == Activation::kSilu ? silu<T>(x) : gelu_tanh<T>(x);
+  switch (activation) {
+    case Activation::kSilu:
+      return silu<T>(x);
+    case Activation::kGelu:
+      return gelu(x);
+    default:
+      return gelu_tanh<T>(x);
+  }
 }
 
 }  // namespace quire::cuda

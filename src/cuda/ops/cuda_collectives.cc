@@ -19,7 +19,9 @@ void CudaCollectives::all_reduce(TensorView x) {
 }
 
 void CudaCollectives::sum_and_norm(const ResidualNorm& norm, const TensorView& out) {
-  const SumWay way = are_enqueued() ? sum_way(norm.delta) : SumWay::kNccl;
+  // The kernels that sum and normalize have a weight.
+  const bool is_fused = are_enqueued() && norm.weight != nullptr;
+  const SumWay way = is_fused ? sum_way(norm.delta) : SumWay::kNccl;
   if (way != SumWay::kNccl) {
     return run_sum_rows_and_norm(context_, peer_sums_->inboxes(rank_), way, norm, out);
   }

@@ -27,6 +27,7 @@ class CudaCollectives : public Collectives {
   virtual bool are_enqueued() const { return true; }
 
   // See collectives.h.
+  int num_ranks() const override { return ranks_->size(); }
   void all_reduce(TensorView x) override;
   void all_gather_columns(TensorView part, TensorView whole, TensorView scratch) override;
   // Gives every rank the parts of all. parts: device memory, one part of equal size per rank, in

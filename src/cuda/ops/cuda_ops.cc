@@ -138,12 +138,12 @@ void CudaOps::linear(const Linear& w, TensorView x, TensorView out) {
 
 void CudaOps::norm_linear(const ResidualNorm& norm, const Linear& w, TensorView scratch,
                           TensorView out) {
-  check_norm(norm, scratch);
   // Normalizing few rows in every thread block of the packed kernel is slower than a kernel
   // before.
-  if (as_cuda(w).packed() != nullptr || is_collective(norm)) {
+  if (as_cuda(w).packed() != nullptr || !is_fusible(norm)) {
     return Ops::norm_linear(norm, w, scratch, out);
   }
+  check_norm(norm, scratch);
   GemmCall call = product_of(w, scratch, out);
   call.operation = norm;
   products_->run(call);
@@ -153,6 +153,29 @@ void CudaOps::rope_angles(const float* inv_freq, float attention_factor, const i
                           TensorView cos_sin) {
   check_angles(cos_sin);
   run_rope_angles(context_, inv_freq, attention_factor, positions, cos_sin);
+}
+
+void CudaOps::position_scales(const PositionScale& scale, const int32_t* positions,
+                              TensorView out) {
+  QUIRE_CHECK(out.dtype == DType::kF32 && out.shape.rank() == 1,
+              "[ops] position_scales: the scales are not one F32 per token");
+  run_position_scales(context_, scale, positions, out);
+}
+
+void CudaOps::wide_norm(const WideNorm& norm) {
+  const int64_t num_tokens = norm.qkv.shape[0];
+  check_.rows(norm.qkv, norm.qkv.shape[1]);
+  QUIRE_CHECK(norm.sums.dtype == DType::kF32 && norm.sums.shape.num_elements() == 2 * num_tokens &&
+                  norm.q_width > 0 && norm.k_width > 0 &&
+                  norm.q_width + norm.k_width <= norm.qkv.shape[1],
+              "[ops] wide_norm: the widths do not fit the rows, or there is no sum per row");
+  if (num_tokens == 0) return;
+  if (collectives_ == nullptr) return run_wide_norm(context_, norm, WideNormPart::kAll, 1);
+  run_wide_norm(context_, norm, WideNormPart::kSums, 1);
+  // One row of whole vectors, so that the kernels over peer memory can add up few tokens.
+  collectives_->all_reduce(
+      {norm.sums.data, DType::kF32, {1, round_up(2 * num_tokens, int64_t{4})}});
+  run_wide_norm(context_, norm, WideNormPart::kScaling, collectives_->num_ranks());
 }
 
 void CudaOps::rope_and_cache(const RopeAndCache& args) {
@@ -195,16 +218,16 @@ void CudaOps::gated_mlp(const GatedMlp& mlp) {
   const bool is_packed =
       as_cuda(*mlp.gate_up).packed() != nullptr || as_cuda(*mlp.down).packed() != nullptr;
   if (is_packed) {
-    if (mlp.norm) residual_norm(*mlp.norm, mlp.x);
-    linear_gated_mul(mlp.activation, *mlp.gate_up, mlp.x, mlp.gate_up_out, mlp.product);
+    const TensorView x = mlp.norm ? normed(*mlp.norm, mlp.x) : mlp.x;
+    linear_gated_mul(mlp.activation, *mlp.gate_up, x, mlp.gate_up_out, mlp.product);
     return linear(*mlp.down, mlp.product, mlp.out);
   }
-  if (mlp.norm) check_norm(*mlp.norm, mlp.x);
   check_gated(mlp.gate_up_out, mlp.product);
-  GemmCall gate_up = product_of(*mlp.gate_up, mlp.x, mlp.gate_up_out);
-  if (mlp.norm && is_collective(*mlp.norm)) {
-    residual_norm(*mlp.norm, mlp.x);
-  } else if (mlp.norm) {
+  const bool is_fused = mlp.norm && is_fusible(*mlp.norm);
+  const TensorView x = mlp.norm && !is_fused ? normed(*mlp.norm, mlp.x) : mlp.x;
+  GemmCall gate_up = product_of(*mlp.gate_up, x, mlp.gate_up_out);
+  if (is_fused) {
+    check_norm(*mlp.norm, mlp.x);
     gate_up.operation = *mlp.norm;
   }
   const bool may_multiply = mlp.activation == Activation::kSilu;
@@ -262,6 +285,10 @@ Agreement CudaOps::agreement() const {
 
 bool CudaOps::is_collective(const ResidualNorm& norm) const {
   return collectives_ != nullptr && norm.sums_ranks;
+}
+
+bool CudaOps::is_fusible(const ResidualNorm& norm) const {
+  return norm.weight != nullptr && !is_collective(norm);
 }
 
 void CudaOps::embed_rows(const Linear& table, const int32_t* ids, float scale,

@@ -90,6 +90,9 @@ class CudaOps final : public Ops, public LayerTailOps {
                    TensorView out) override;
   void rope_angles(const float* inv_freq, float attention_factor, const int32_t* positions,
                    TensorView cos_sin) override;
+  void position_scales(const PositionScale& scale, const int32_t* positions,
+                       TensorView out) override;
+  void wide_norm(const WideNorm& norm) override;
   void rope_and_cache(const RopeAndCache& args) override;
   void gated_mul(Activation activation, TensorView gate_up, TensorView out) override;
   void gated_mlp(const GatedMlp& mlp) override;
@@ -106,6 +109,8 @@ class CudaOps final : public Ops, public LayerTailOps {
           CudaOpsOptions options, Tensor part_rows);
 
   bool is_collective(const ResidualNorm& norm) const;
+  // Whether the kernel of a product may compute the norm.
+  bool is_fusible(const ResidualNorm& norm) const;
   void embed_rows(const Linear& table, const int32_t* ids, float scale, const TensorView& out);
   void check_product(const Linear& w, const TensorView& x, const TensorView& out) const;
   PackedProduct packed_product_of(const Linear& w, const TensorView& x,

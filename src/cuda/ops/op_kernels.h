@@ -57,9 +57,13 @@ void run_clear_other_rows(const LaunchContext& context, const int32_t* ids, cons
 // rows have part_width columns; the last parts may have fewer or none.
 void run_join_columns(const LaunchContext& context, const float* parts, int64_t part_size,
                       int64_t part_width, const TensorView& out);
-// out = rms_norm(x). If delta is not null, x += *delta first.
+// out = rms_norm(x), or x if weight is null. If delta is not null, x += *delta first.
 void run_rms_norm(const LaunchContext& context, const TensorView& x, const TensorView* delta,
                   const float* weight, float eps, const TensorView& out);
+// Ops::wide_norm. Several ranks exchange norm.sums between the sums and the scaling.
+enum class WideNormPart { kAll, kSums, kScaling };
+void run_wide_norm(const LaunchContext& context, const WideNorm& norm, WideNormPart part,
+                   int num_ranks);
 void run_gated_mul(const LaunchContext& context, Activation activation, const TensorView& gate_up,
                    const TensorView& out);
 // The operation gated_mul(activation, gate_up).
@@ -67,7 +71,8 @@ struct GatedMul {
   Activation activation = Activation::kSilu;
   TensorView gate_up;  // twice as wide
 };
-// An operation that computes rows of activations. With monostate, the rows are given.
+// An operation that computes rows of activations; a ResidualNorm has a weight. With monostate, the
+// rows are given.
 using RowOperation = std::variant<std::monostate, ResidualNorm, GatedMul>;
 // x = result of the operation. A norm without an addition may be in place.
 void run_row_operation(const LaunchContext& context, const RowOperation& operation,
@@ -76,6 +81,8 @@ void run_row_operation(const LaunchContext& context, const RowOperation& operati
 void run_soft_cap(const LaunchContext& context, float cap, const TensorView& x);
 void run_rope_angles(const LaunchContext& context, const float* inv_freq, float attention_factor,
                      const int32_t* positions, const TensorView& cos_sin);
+void run_position_scales(const LaunchContext& context, const PositionScale& scale,
+                         const int32_t* positions, const TensorView& out);
 // out[t, n] += bias[n]. The bias has any float type, and out has the same type or F32.
 void run_add_bias(const LaunchContext& context, const TensorView& bias, const TensorView& out);
 void run_rope_and_cache(const LaunchContext& context, const RopeAndCache& args);

@@ -1,8 +1,9 @@
 // QK-norm, rotation and the write to the paged cache in one pass over qkv [num_tokens, heads *
 // head_dim], computed in F32. The same threads copy the values.
 //
-// There are two mappings. Wide: 2^n lanes process a head, and each has one 16-byte vector of either
-// half, so that both elements of a rotated pair are in one thread. Generic: one warp per head,
+// There are two mappings. Wide: 2^n lanes process a head. The first lanes have one 16-byte vector
+// of either half of the rotated elements, so that both elements of a rotated pair are in one
+// thread; the other lanes have two adjacent vectors of the rest. Generic: one warp per head,
 // element by element, for head and rotation widths that are not divisible into such vectors.
 //
 // Multi-head latent attention has a separate kernel, with one warp per query head and one warp for
@@ -26,9 +27,11 @@ struct RopeParams {
   const float* cos_sin;
   const float* q_norm;
   const float* k_norm;
+  const float* q_scale;  // null: none
   const int64_t* kv_slots;
   KvCacheView kv;
   float norm_eps;
+  bool norms_after_rotation;
   int num_heads;
   int num_kv_heads;
   int head_dim;
@@ -138,6 +141,12 @@ __device__ __forceinline__ void rotate_neighbours(const float* cos_sin, int half
 }
 
 template <int kCount>
+__device__ __forceinline__ void scale_by(float scale, float (&x)[kCount]) {
+#pragma unroll
+  for (int j = 0; j < kCount; ++j) x[j] *= scale;
+}
+
+template <int kCount>
 __device__ __forceinline__ void scale_by(float scale, const float* weight, float (&x)[kCount]) {
 #pragma unroll
   for (int j = 0; j < kCount; ++j) x[j] *= scale * weight[j];
@@ -147,20 +156,20 @@ __device__ __forceinline__ float norm_scale(float squares, int width, float eps)
   return 1.0F / sqrtf(squares / static_cast<float>(width) + eps);
 }
 
-// Rotates elements [first, first + rope_dim) of a head, by one warp. load(d) returns element d
-// before the rotation.
-template <RotaryPairs kPairs, typename Load>
-__device__ __forceinline__ void rotate_by_warp(const HeadTask& task, const float* cos_sin,
-                                               int rope_dim, int first, const Load& load) {
+// Rotates elements [0, rope_dim) by one warp. load(d) returns element d before the rotation, and
+// put(d, x) receives it afterwards.
+template <RotaryPairs kPairs, typename Load, typename Put>
+__device__ __forceinline__ void rotate_by_warp(const float* cos_sin, int rope_dim, const Load& load,
+                                               const Put& put) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   for (int i = lane; i < rope_dim / 2; i += 32) {
-    const int one = first + (kPairs == RotaryPairs::kHalves ? i : 2 * i);
-    const int other = first + (kPairs == RotaryPairs::kHalves ? rope_dim / 2 + i : 2 * i + 1);
+    const int one = kPairs == RotaryPairs::kHalves ? i : 2 * i;
+    const int other = kPairs == RotaryPairs::kHalves ? rope_dim / 2 + i : 2 * i + 1;
     float a[1] = {load(one)};
     float b[1] = {load(other)};
     rotate(cos_sin, rope_dim / 2, i, a, b);
-    store(task, one, a);
-    store(task, other, b);
+    put(one, a[0]);
+    put(other, b[0]);
   }
 }
 
@@ -177,7 +186,9 @@ __device__ __forceinline__ float norm_scale_by_warp(const T* x, int width, float
   return norm_scale(warp_sum(squares), width, eps);
 }
 
-// Requires rope_dim == head_dim == 2 * group * kVec; group is a power of two up to 32.
+// Requires head_dim == 2 * group * kVec, where group is a power of two up to 32, and a multiple of
+// 2
+// * kVec as rope_dim.
 template <typename T, RotaryPairs kPairs>
 __global__ void rope_wide_kernel(RopeParams p, int group) {
   constexpr int kVec = kWidestVec<T>;
@@ -188,20 +199,35 @@ __global__ void rope_wide_kernel(RopeParams p, int group) {
   const int64_t token = item / num_heads;
   const int head = static_cast<int>(item % num_heads);
   const bool is_valid = token < p.num_tokens;  // all lanes take part in the shuffles
-  const int half = p.head_dim / 2;
-  const int i = static_cast<int>(threadIdx.x) % group * kVec;
+  const int half = p.rope_dim / 2;
+  const int lane = static_cast<int>(threadIdx.x) % group;
+  const bool is_rotated = lane * 2 * kVec < p.rope_dim;
+  // The first elements of the lane's vectors.
+  const int one = is_rotated ? lane * kVec : lane * 2 * kVec;
+  const int other = is_rotated ? half + one : one + kVec;
   float a[kVec] = {};
   float b[kVec] = {};
   if (is_valid) {
-    const T* x = static_cast<const T*>(p.qkv) + item * p.head_dim + i;
-    const Vec<T, kVec> first = load_vec<kVec>(x);
-    const Vec<T, kVec> second = load_vec<kVec>(x + half);
+    const T* x = static_cast<const T*>(p.qkv) + item * p.head_dim;
+    const Vec<T, kVec> first = load_vec<kVec>(x + one);
+    const Vec<T, kVec> second = load_vec<kVec>(x + other);
 #pragma unroll
     for (int j = 0; j < kVec; ++j) {
       a[j] = to_float(first.v[j]);
       b[j] = to_float(second.v[j]);
     }
   }
+  const auto turn = [&] {
+    if (!is_rotated || !is_valid || head >= p.num_heads + p.num_kv_heads) return;
+    const float* cos_sin = p.cos_sin + token * p.rope_dim;
+    if constexpr (kPairs == RotaryPairs::kHalves) {
+      rotate(cos_sin, half, one, a, b);
+    } else {
+      rotate_neighbours(cos_sin, half, one, a);
+      rotate_neighbours(cos_sin, half, other, b);
+    }
+  };
+  if (p.norms_after_rotation) turn();
   float squares = 0;
   if (p.q_norm != nullptr || p.k_norm != nullptr) {
 #pragma unroll
@@ -212,21 +238,17 @@ __global__ void rope_wide_kernel(RopeParams p, int group) {
   const HeadTask task = head_task<T>(p, token, head);
   if (task.norm != nullptr) {
     const float scale = norm_scale(squares, p.head_dim, p.norm_eps);
-    scale_by(scale, task.norm + i, a);
-    scale_by(scale, task.norm + half + i, b);
+    scale_by(scale, task.norm + one, a);
+    scale_by(scale, task.norm + other, b);
   }
-  if (task.role != Role::kValue) {
-    const float* cos_sin = p.cos_sin + token * p.rope_dim;
-    if constexpr (kPairs == RotaryPairs::kHalves) {
-      rotate(cos_sin, half, i, a, b);
-    } else {
-      rotate_neighbours(cos_sin, half, i, a);
-      rotate_neighbours(cos_sin, half, half + i, b);
-    }
+  if (!p.norms_after_rotation) turn();
+  if (p.q_scale != nullptr && task.role == Role::kQuery) {
+    scale_by(p.q_scale[token], a);
+    scale_by(p.q_scale[token], b);
   }
   if (task.out == nullptr) return;
-  store(task, i, a);
-  store(task, half + i, b);
+  store(task, one, a);
+  store(task, other, b);
 }
 
 template <typename T, RotaryPairs kPairs>
@@ -241,16 +263,32 @@ __global__ void rope_generic_kernel(RopeParams p) {
   const HeadTask task = head_task<T>(p, token, static_cast<int>(item % num_heads));
   if (task.out == nullptr) return;
   const T* x = static_cast<const T*>(p.qkv) + item * p.head_dim;
-  const float scale = task.norm == nullptr ? 1.0F : norm_scale_by_warp(x, p.head_dim, p.norm_eps);
-  const auto normed = [&](int d) {
-    return task.norm == nullptr ? to_float(x[d]) : to_float(x[d]) * (scale * task.norm[d]);
-  };
   const int rope_dim = task.role == Role::kValue ? 0 : p.rope_dim;
-  rotate_by_warp<kPairs>(task, p.cos_sin + token * p.rope_dim, rope_dim, 0, normed);
-  for (int d = rope_dim + lane; d < p.head_dim; d += 32) {
-    const float rest[1] = {normed(d)};
-    store(task, d, rest);
+  const auto scaled_by = [&](float scale) {
+    return [=](int d, float number) {
+      return task.norm == nullptr ? number : number * (scale * task.norm[d]);
+    };
+  };
+  // Calls put(d, element d after the rotation) for the lane's elements.
+  const auto rotate_all = [&](const auto& load, const auto& put) {
+    rotate_by_warp<kPairs>(p.cos_sin + token * p.rope_dim, rope_dim, load, put);
+    for (int d = rope_dim + lane; d < p.head_dim; d += 32) put(d, load(d));
+  };
+  const float q_scale = p.q_scale == nullptr || task.role != Role::kQuery ? 1.0F : p.q_scale[token];
+  const auto finish = [&](int d, float number) {
+    const float finished[1] = {number * q_scale};
+    store(task, d, finished);
+  };
+  const auto plain = [&](int d) { return to_float(x[d]); };
+  if (task.norm != nullptr && p.norms_after_rotation) {
+    float squares = 0;
+    rotate_all(plain, [&](int /*d*/, float number) { squares += number * number; });
+    const auto normed = scaled_by(norm_scale(warp_sum(squares), p.head_dim, p.norm_eps));
+    return rotate_all(plain, [&](int d, float number) { finish(d, normed(d, number)); });
   }
+  const auto normed =
+      scaled_by(task.norm == nullptr ? 1.0F : norm_scale_by_warp(x, p.head_dim, p.norm_eps));
+  rotate_all([&](int d) { return normed(d, plain(d)); }, finish);
 }
 
 struct LatentParams {
@@ -259,6 +297,7 @@ struct LatentParams {
   const void* latent;
   const float* cos_sin;
   const float* norm;
+  const float* q_scale;  // null: none
   const int64_t* kv_slots;
   KvCacheView kv;
   float norm_eps;
@@ -271,8 +310,9 @@ struct LatentParams {
   int64_t num_tokens;
 };
 
-// One warp per query head of a token, which rotates the end of the head, and one warp for the
-// token's latent vector. A lane loads kVec elements of the latent vector at a time.
+// One warp per query head of a token, which rotates the end of the head and scales all of it, and
+// one warp for the token's latent vector. A lane loads kVec elements of the latent vector at a
+// time.
 template <typename T, RotaryPairs kPairs, int kVec>
 __global__ void latent_rope_kernel(LatentParams p) {
   trigger_dependent_launch();
@@ -285,10 +325,17 @@ __global__ void latent_rope_kernel(LatentParams p) {
   if (head < p.num_heads) {
     const int64_t row = token * p.num_heads + head;
     const T* x = static_cast<const T*>(p.q) + (row + 1) * p.q_width - p.rope_dim;
-    const HeadTask task = {Role::kQuery, nullptr,   nullptr,
-                           p.q_out,      kDType<T>, (row + 1) * p.q_out_width - p.rope_dim};
-    return rotate_by_warp<kPairs>(task, cos_sin, p.rope_dim, 0,
-                                  [&](int d) { return to_float(x[d]); });
+    T* out = static_cast<T*>(p.q_out) + row * p.q_out_width;
+    const int end = p.q_out_width - p.rope_dim;
+    const float scale = p.q_scale == nullptr ? 1.0F : p.q_scale[token];
+    rotate_by_warp<kPairs>(
+        cos_sin, p.rope_dim, [&](int d) { return to_float(x[d]); },
+        [&](int d, float number) { out[end + d] = from_float<T>(number * scale); });
+    if (p.q_scale == nullptr) return;
+    for (int d = static_cast<int>(threadIdx.x) % 32; d < end; d += 32) {
+      out[d] = from_float<T>(to_float(out[d]) * scale);
+    }
+    return;
   }
   const int64_t kv_slot = p.kv_slots[token];
   if (kv_slot < 0) return;
@@ -307,15 +354,19 @@ __global__ void latent_rope_kernel(LatentParams p) {
     scale_by(scale, p.norm + d, numbers);
     store(task, d, numbers);
   }
-  rotate_by_warp<kPairs>(task, cos_sin, p.rope_dim, p.latent_dim,
-                         [&](int d) { return to_float(x[d]); });
+  rotate_by_warp<kPairs>(
+      cos_sin, p.rope_dim, [&](int d) { return to_float(x[p.latent_dim + d]); },
+      [&](int d, float number) {
+        const float rotated[1] = {number};
+        store(task, p.latent_dim + d, rotated);
+      });
 }
 
 // Lanes per head in the wide mapping, or 0 if a width, stride or address is not divisible.
 int wide_group(const RopeAndCache& args, int64_t rope_dim, int vec) {
   const int group = args.head_dim / (2 * vec);
   const bool divides = group > 0 && group <= 32 && (group & (group - 1)) == 0 &&
-                       group * 2 * vec == args.head_dim && rope_dim == args.head_dim;
+                       group * 2 * vec == args.head_dim && rope_dim % (2 * vec) == 0;
   const KvCacheView& kv = args.kv;
   const auto store_bytes = vec * static_cast<int64_t>(dtype_bytes(kv.dtype));
   const auto aligned = [&](const void* base, int64_t page, int64_t head, int64_t token) {
@@ -360,9 +411,11 @@ void run_rope_and_cache(const LaunchContext& context, const RopeAndCache& args) 
   p.cos_sin = args.cos_sin.as<const float>();
   p.q_norm = args.q_norm;
   p.k_norm = args.k_norm;
+  p.q_scale = args.q_scale;
   p.kv_slots = args.kv_slots;
   p.kv = args.kv;
   p.norm_eps = args.norm_eps;
+  p.norms_after_rotation = args.norms_after_rotation;
   p.num_heads = args.num_heads;
   p.num_kv_heads = args.num_kv_heads;
   p.head_dim = args.head_dim;
@@ -388,6 +441,7 @@ void run_latent_rope_and_cache(const LaunchContext& context, const LatentRopeAnd
   p.latent = args.latent.data;
   p.cos_sin = args.cos_sin.as<const float>();
   p.norm = args.norm;
+  p.q_scale = args.q_scale;
   p.kv_slots = args.kv_slots;
   p.kv = args.kv;
   p.norm_eps = args.norm_eps;

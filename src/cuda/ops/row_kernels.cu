@@ -235,6 +235,75 @@ __global__ void rms_norm_kernel(typename NormedRows<T, kVec, kAdd>::Args args, T
   }
 }
 
+// x += delta with kAdd; then out = x, unless they are the same memory. One vector per thread.
+template <typename T, int kVec, bool kAdd>
+__global__ void sum_kernel(T* x, const T* delta, int64_t count, T* out) {
+  trigger_dependent_launch();
+  wait_for_previous_kernel();
+  const int64_t i = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * kVec;
+  if (i >= count) return;
+  Vec<T, kVec> value = load_vec<kVec>(x + i);
+  if constexpr (kAdd) {
+    const Vec<T, kVec> add = load_vec<kVec>(delta + i);
+#pragma unroll
+    for (int j = 0; j < kVec; ++j) {
+      value.v[j] = from_float<T>(to_float(value.v[j]) + to_float(add.v[j]));
+    }
+    store_vec(x + i, value);
+  }
+  if (out != x) store_vec(out + i, value);
+}
+
+template <typename T>
+struct WideNormArgs {
+  T* qkv;
+  const float* weights[2];  // of queries and of keys
+  int widths[2];
+  float* sums;
+  int64_t stride;  // elements per row of qkv
+  int num_ranks;
+  float eps;
+};
+
+// Grid: (rows, 2): the queries and the keys of each row.
+template <typename T, int kVec, WideNormPart kPart>
+__global__ void wide_norm_kernel(WideNormArgs<T> args) {
+  trigger_dependent_launch();
+  wait_for_previous_kernel();
+  const bool has_keys = blockIdx.y == 1;
+  const int width = args.widths[has_keys ? 1 : 0];
+  const float* weight = args.weights[has_keys ? 1 : 0];
+  T* x = args.qkv + blockIdx.x * args.stride + (has_keys ? args.widths[0] : 0);
+  float* sum = args.sums + 2 * int64_t{blockIdx.x} + blockIdx.y;
+  const int first = static_cast<int>(threadIdx.x) * kVec;
+  const int stride = static_cast<int>(blockDim.x) * kVec;
+  float squares = 0;
+  if constexpr (kPart == WideNormPart::kScaling) {
+    squares = *sum;
+  } else {
+    for (int i = first; i < width; i += stride) {
+      const Vec<T, kVec> value = load_vec<kVec>(x + i);
+#pragma unroll
+      for (int j = 0; j < kVec; ++j) squares += to_float(value.v[j]) * to_float(value.v[j]);
+    }
+    squares = block_sum(squares);
+  }
+  if constexpr (kPart == WideNormPart::kSums) {
+    if (threadIdx.x == 0) *sum = squares;
+  } else {
+    const float mean = squares / (static_cast<float>(args.num_ranks) * static_cast<float>(width));
+    const float scale = 1.0F / sqrtf(mean + args.eps);
+    for (int i = first; i < width; i += stride) {
+      Vec<T, kVec> value = load_vec<kVec>(x + i);
+#pragma unroll
+      for (int j = 0; j < kVec; ++j) {
+        value.v[j] = from_float<T>(to_float(value.v[j]) * scale * weight[i + j]);
+      }
+      store_vec(x + i, value);
+    }
+  }
+}
+
 // Grid: (rows, thread blocks per row).
 template <typename T, int kVec, Activation kActivation>
 __global__ void gated_mul_kernel(const T* gate_up, int64_t width, T* out) {
@@ -271,6 +340,18 @@ __global__ void rope_angles_kernel(const float* inv_freq, float factor, const in
     row[i] = static_cast<float>(cosine) * factor;
     row[half + i] = static_cast<float>(sine) * factor;
   }
+}
+
+// Computes in F64 as the angles.
+__global__ void position_scales_kernel(PositionScale scale, const int32_t* positions, int64_t count,
+                                       float* out) {
+  trigger_dependent_launch();
+  wait_for_previous_kernel();
+  const int64_t t = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (t >= count) return;
+  const double position = static_cast<double>(scale.offset) + positions[t];
+  const double periods = floor(position / static_cast<double>(scale.period));
+  out[t] = static_cast<float>(1.0 + static_cast<double>(scale.beta) * log1p(periods));
 }
 
 template <typename T, typename Out>
@@ -547,6 +628,19 @@ void with_normed_rows(const ResidualNorm& norm, const TensorView& out, const Bod
   });
 }
 
+// Calls body(std::integral_constant<Activation, …>()).
+template <typename Body>
+void with_activation(Activation activation, const Body& body) {
+  switch (activation) {
+    case Activation::kSilu:
+      return body(std::integral_constant<Activation, Activation::kSilu>());
+    case Activation::kGelu:
+      return body(std::integral_constant<Activation, Activation::kGelu>());
+    case Activation::kGeluTanh:
+      return body(std::integral_constant<Activation, Activation::kGeluTanh>());
+  }
+}
+
 // Like with_normed_rows(), with the source of the rows that the operation would write to x.
 template <typename T, typename Body>
 void with_rows(const TensorView& x, const RowOperation& operation, const TensorView& out,
@@ -564,24 +658,53 @@ void with_rows(const TensorView& x, const RowOperation& operation, const TensorV
       return body(std::type_identity<Rows>(),
                   typename Rows::Args{x.as<const T>(), static_cast<int>(width)});
     }
-    with_bool(product->activation == Activation::kSilu, [&](auto is_silu) {
-      using Rows = GatedRows<T, kVec, is_silu.value ? Activation::kSilu : Activation::kGeluTanh>;
+    with_activation(product->activation, [&](auto activation) {
+      using Rows = GatedRows<T, kVec, activation.value>;
       body(std::type_identity<Rows>(),
            typename Rows::Args{product->gate_up.as<const T>(), static_cast<int>(width)});
     });
   });
 }
 
-template <Activation kActivation>
-void gated_mul(const LaunchContext& context, const TensorView& gate_up, const TensorView& out) {
-  const int64_t width = out.shape[1];
-  with_float_type(out.dtype, [&](auto type) {
+// delta: null for none.
+void run_sum(const LaunchContext& context, const TensorView& x, const TensorView* delta,
+             const TensorView& out) {
+  if (delta == nullptr && x.data == out.data) return;
+  const int64_t count = x.shape.num_elements();
+  const void* const addend = delta == nullptr ? nullptr : delta->data;
+  with_float_type(x.dtype, [&](auto type) {
     using T = typename decltype(type)::type;
-    with_bool(takes_vectors<T>(width, {gate_up.data, out.data}), [&](auto by_vectors) {
+    with_bool(takes_vectors<T>(count, {x.data, addend, out.data}), [&](auto by_vectors) {
+      with_bool(delta != nullptr, [&](auto adds) {
+        constexpr int kVec = by_vectors.value ? kWidestVec<T> : 1;
+        QUIRE_LAUNCH(*context.stream, (sum_kernel<T, kVec, adds.value>),
+                     context.shape(ceil_div(count / kVec, kFlatBlock), kFlatBlock), x.as<T>(),
+                     static_cast<const T*>(addend), count, out.as<T>());
+      });
+    });
+  });
+}
+
+template <WideNormPart kPart>
+void wide_norm(const LaunchContext& context, const WideNorm& norm, int num_ranks) {
+  with_float_type(norm.qkv.dtype, [&](auto type) {
+    using T = typename decltype(type)::type;
+    constexpr int64_t kWidest = kWidestVec<T>;
+    const bool vectors = norm.q_width % kWidest == 0 && norm.k_width % kWidest == 0 &&
+                         takes_vectors<T>(norm.qkv.shape[1], {norm.qkv.data});
+    with_bool(vectors, [&](auto by_vectors) {
       constexpr int kVec = by_vectors.value ? kWidestVec<T> : 1;
-      QUIRE_LAUNCH(*context.stream, (gated_mul_kernel<T, kVec, kActivation>),
-                   row_shape(context, out.shape[0], width / kVec), gate_up.as<const T>(), width,
-                   out.as<T>());
+      const WideNormArgs<T> args = {
+          .qkv = norm.qkv.as<T>(),
+          .weights = {norm.q_norm, norm.k_norm},
+          .widths = {static_cast<int>(norm.q_width), static_cast<int>(norm.k_width)},
+          .sums = norm.sums.as<float>(),
+          .stride = norm.qkv.shape[1],
+          .num_ranks = num_ranks,
+          .eps = norm.eps};
+      const int64_t num_vectors = std::max(norm.q_width, norm.k_width) / kVec;
+      QUIRE_LAUNCH(*context.stream, (wide_norm_kernel<T, kVec, kPart>),
+                   context.shape(norm.qkv.shape[0], block_for(num_vectors), 2), args);
     });
   });
 }
@@ -636,6 +759,7 @@ void run_gather_columns(const LaunchContext& context, const TensorView& x, const
 
 void run_rms_norm(const LaunchContext& context, const TensorView& x, const TensorView* delta,
                   const float* weight, float eps, const TensorView& out) {
+  if (weight == nullptr) return run_sum(context, x, delta, out);
   const ResidualNorm norm = {x, delta == nullptr ? TensorView() : *delta, weight, eps};
   with_float_type(x.dtype, [&](auto type) {
     using T = typename decltype(type)::type;
@@ -650,11 +774,29 @@ void run_rms_norm(const LaunchContext& context, const TensorView& x, const Tenso
 
 void run_gated_mul(const LaunchContext& context, Activation activation, const TensorView& gate_up,
                    const TensorView& out) {
-  switch (activation) {
-    case Activation::kSilu:
-      return gated_mul<Activation::kSilu>(context, gate_up, out);
-    case Activation::kGeluTanh:
-      return gated_mul<Activation::kGeluTanh>(context, gate_up, out);
+  const int64_t width = out.shape[1];
+  with_float_type(out.dtype, [&](auto type) {
+    using T = typename decltype(type)::type;
+    with_bool(takes_vectors<T>(width, {gate_up.data, out.data}), [&](auto by_vectors) {
+      constexpr int kVec = by_vectors.value ? kWidestVec<T> : 1;
+      with_activation(activation, [&](auto function) {
+        QUIRE_LAUNCH(*context.stream, (gated_mul_kernel<T, kVec, function.value>),
+                     row_shape(context, out.shape[0], width / kVec), gate_up.as<const T>(), width,
+                     out.as<T>());
+      });
+    });
+  });
+}
+
+void run_wide_norm(const LaunchContext& context, const WideNorm& norm, WideNormPart part,
+                   int num_ranks) {
+  switch (part) {
+    case WideNormPart::kAll:
+      return wide_norm<WideNormPart::kAll>(context, norm, num_ranks);
+    case WideNormPart::kSums:
+      return wide_norm<WideNormPart::kSums>(context, norm, num_ranks);
+    case WideNormPart::kScaling:
+      return wide_norm<WideNormPart::kScaling>(context, norm, num_ranks);
   }
 }
 
@@ -669,6 +811,14 @@ void run_rope_angles(const LaunchContext& context, const float* inv_freq, float 
   QUIRE_LAUNCH(*context.stream, rope_angles_kernel,
                context.shape(cos_sin.shape[0], block_for(half)), inv_freq, attention_factor,
                positions, half, cos_sin.as<float>());
+}
+
+void run_position_scales(const LaunchContext& context, const PositionScale& scale,
+                         const int32_t* positions, const TensorView& out) {
+  const int64_t count = out.shape[0];
+  QUIRE_LAUNCH(*context.stream, position_scales_kernel,
+               context.shape(ceil_div(count, kFlatBlock), kFlatBlock), scale, positions, count,
+               out.as<float>());
 }
 
 void run_add_bias(const LaunchContext& context, const TensorView& bias, const TensorView& out) {

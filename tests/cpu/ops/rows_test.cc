@@ -678,8 +678,11 @@ TEST(RopeAndCache, KeepsTheNumbersWithoutRotation) {
   const std::vector<float> frequencies(kHeadDim / 2, 0.0F);
   const int32_t positions[kTokens] = {0, 5, 1000000};
   const int64_t kv_slots[kTokens] = {0, 1, 2};
-  const KvLayout layout = {
-      .page_size = 4, .num_kv_heads = 1, .head_dim = kHeadDim, .head_dim_v = kHeadDim};
+  const KvLayout layout = {.page_size = 4,
+                           .num_kv_heads = 1,
+                           .head_dim = kHeadDim,
+                           .head_dim_v = kHeadDim,
+                           .dtype = DType::kF32};
   std::vector<float> qkv = random_floats(kTokens * 3 * kHeadDim, 1);
   for (const Variant& variant : variants()) {
     VariantOps ops(variant);

@@ -307,7 +307,8 @@ class Fp8LinearTest : public CudaOpsTest {
     made.all.emplace_back("norm of a sum", norm);
     const TensorView halves = keep(2 * width, gate_up, dtype());
     made.all.emplace_back("silu", cuda::GatedMul{Activation::kSilu, halves});
-    made.all.emplace_back("gelu", cuda::GatedMul{Activation::kGeluTanh, halves});
+    made.all.emplace_back("gelu", cuda::GatedMul{Activation::kGelu, halves});
+    made.all.emplace_back("tanh gelu", cuda::GatedMul{Activation::kGeluTanh, halves});
     return made;
   }
 
@@ -397,7 +398,8 @@ class Fp8LinearTest : public CudaOpsTest {
                                           const WeightScheme& scheme) {
     const std::string what = std::to_string(num_rows) + " rows of " + std::to_string(width) +
                              " and " + std::to_string(inner);
-    for (const Activation activation : {Activation::kSilu, Activation::kGeluTanh}) {
+    for (const Activation activation :
+         {Activation::kSilu, Activation::kGelu, Activation::kGeluTanh}) {
       Mlp fused = make_mlp(num_rows, width, inner, scheme);
       Mlp separate = make_mlp(num_rows, width, inner, scheme);
       fused.call.activation = separate.call.activation = activation;

@@ -345,6 +345,58 @@ TEST_P(LatentRopeTest, EveryHeadAndCacheType) {
   }
 }
 
+// The scale multiplies whole heads of q_out, also the elements that the caller has written.
+TEST_P(LatentRopeTest, ScalesWholeQueries) {
+  const LatentRopeCase spec = {5, 40, 64, 16};
+  const auto num_tokens = static_cast<int64_t>(kv_slots_.size());
+  const int64_t width = spec.latent_dim + spec.rope_dim;
+  const Shape q_shape = {num_tokens, spec.num_heads, spec.nope_dim + spec.rope_dim};
+  const Shape q_out_shape = {num_tokens, spec.num_heads, width};
+  std::vector<float> q = random(q_shape.num_elements(), 1);
+  std::vector<float> q_out = random(q_out_shape.num_elements(), 2);
+  std::vector<float> latent = random(num_tokens * width, 3);
+  std::vector<float> angles = random_floats(num_tokens * spec.rope_dim, 4);
+  const std::vector<float> norm = random_floats(spec.latent_dim, 5);
+  const std::vector<float> q_scale = random_floats(num_tokens, 6);
+  std::vector<float> cache(static_cast<size_t>(kNumPages * kPageSize * width));
+
+  const DeviceData latent_in = device({num_tokens, width}, latent);
+  const DeviceData cos_sin(stream(), {num_tokens, spec.rope_dim}, DType::kF32, angles);
+  const DeviceData norms(stream(), {spec.latent_dim}, DType::kF32, norm);
+  const DeviceData scales(stream(), {num_tokens}, DType::kF32, q_scale);
+  const DeviceData kv_slots = DeviceData::of_ints(stream(), kv_slots_);
+  DeviceData device_cache = blank({std::ssize(cache)});
+  for (const bool is_in_place : {false, true}) {
+    std::vector<float>& written = is_in_place ? q : q_out;
+    const Shape& shape = is_in_place ? q_shape : q_out_shape;
+    const DeviceData in = device(q_shape, q);
+    DeviceData out = device(shape, written);
+    LatentRopeAndCache args;
+    args.q = is_in_place ? out.view() : in.view();
+    args.q_out = out.view();
+    args.latent = latent_in.view();
+    args.cos_sin = cos_sin.view();
+    args.norm = norms.as<float>();
+    args.norm_eps = 1e-6F;
+    args.q_scale = scales.as<float>();
+    args.page_size = kPageSize;
+    args.kv = cache_view(spec, dtype(), device_cache.view().data);
+    args.kv_slots = kv_slots.as<int64_t>();
+    ops_->latents()->latent_rope_and_cache(args);
+
+    args.q = {q.data(), DType::kF32, q_shape};
+    args.q_out = {written.data(), DType::kF32, shape};
+    args.latent = host_view(latent, num_tokens);
+    args.cos_sin = host_view(angles, num_tokens);
+    args.norm = norm.data();
+    args.q_scale = q_scale.data();
+    args.kv = cache_view(spec, DType::kF32, cache.data());
+    args.kv_slots = kv_slots_.data();
+    reference_.latent_rope_and_cache(args);
+    expect_near_all(out.values(), written, tolerance(dtype()), is_in_place ? "in place" : "apart");
+  }
+}
+
 TEST_P(LatentRopeTest, OddSizes) {
   for (const RotaryPairs pairs : {RotaryPairs::kNeighbours, RotaryPairs::kHalves}) {
     check({3, 16, 32, 8, pairs}, dtype());

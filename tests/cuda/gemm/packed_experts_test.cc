@@ -110,6 +110,7 @@ class QuantizedExperts final : public ExpertsSource {
 
 double activated(Activation activation, double x) {
   if (activation == Activation::kSilu) return x / (1 + std::exp(-x));
+  if (activation == Activation::kGelu) return x / 2 * std::erfc(-x * M_SQRT1_2);
   return x / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
 }
 
@@ -362,7 +363,9 @@ TEST_P(PackedExpertsTest, OtherActivations) {
   for (QuantizedExperts* each : {&source, &parts}) {
     const auto experts = make(*each);
     for (const int64_t num_tokens : {1, 5, 90, 2100}) {
-      check(*each, *experts, make_step(*each, num_tokens, 1), "gelu", 411, Activation::kGeluTanh);
+      const Step step = make_step(*each, num_tokens, 1);
+      check(*each, *experts, step, "gelu", 411, Activation::kGelu);
+      check(*each, *experts, step, "tanh gelu", 411, Activation::kGeluTanh);
     }
   }
 }

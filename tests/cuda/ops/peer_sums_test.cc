@@ -147,6 +147,58 @@ TEST_F(PeerSumsTest, AddsTheSumAndNorms) {
   }
 }
 
+// A norm over the queries, or keys, of all ranks, whose sums of squares are one row of whole
+// vectors.
+TEST_F(PeerSumsTest, NormsTheRowsOfAllRanks) {
+  constexpr int64_t kQWidth = 256;  // of a rank
+  constexpr int64_t kKWidth = 64;
+  constexpr int64_t kWidth = kQWidth + 2 * kKWidth;
+  for (const int64_t num_tokens : {1, 2, 33}) {
+    const int64_t count = num_tokens * kWidth;
+    std::vector<double> means(static_cast<size_t>(2 * num_tokens));
+    for (int rank = 0; rank < size(); ++rank) {
+      const std::vector<float> x = rows_of(rank, count, DType::kBF16, 77);
+      for (int64_t i = 0; i < count; ++i) {
+        const int64_t column = i % kWidth;
+        if (column >= kQWidth + kKWidth) continue;
+        const bool is_key = column >= kQWidth;
+        const double number = x[static_cast<size_t>(i)];
+        means[static_cast<size_t>(i / kWidth * 2 + (is_key ? 1 : 0))] +=
+            number * number / static_cast<double>(size() * (is_key ? kKWidth : kQWidth));
+      }
+    }
+    on_every_rank([&](int rank, const Rank& at) {
+      const std::vector<float> x = rows_of(rank, count, DType::kBF16, 77);
+      const std::vector<float> weight = random_floats(kQWidth, 5);
+      DeviceData qkv(*at.stream, {num_tokens, kWidth}, DType::kBF16, x);
+      const DeviceData weights(*at.stream, {kQWidth}, DType::kF32, weight);
+      const int64_t num_sums = (2 * num_tokens + 3) / 4 * 4;
+      DeviceData sums(*at.stream, {1, num_sums}, DType::kF32);
+      const WideNorm norm = {.qkv = qkv.view(),
+                             .q_width = kQWidth,
+                             .k_width = kKWidth,
+                             .q_norm = weights.as<float>(),
+                             .k_norm = weights.as<float>(),
+                             .eps = kEps,
+                             .sums = {sums.view().data, DType::kF32, {num_tokens, 2}}};
+      cuda::run_wide_norm(at.context, norm, cuda::WideNormPart::kSums, 1);
+      cuda::run_sum_rows(at.context, at.inboxes, cuda::SumWay::kOneStep, sums.view());
+      cuda::run_wide_norm(at.context, norm, cuda::WideNormPart::kScaling, size());
+      std::vector<float> expected = x;
+      for (int64_t i = 0; i < count; ++i) {
+        const int64_t column = i % kWidth;
+        if (column >= kQWidth + kKWidth) continue;
+        const bool is_key = column >= kQWidth;
+        const double mean = means[static_cast<size_t>(i / kWidth * 2 + (is_key ? 1 : 0))];
+        const float w = weight[static_cast<size_t>(is_key ? column - kQWidth : column)];
+        float& number = expected[static_cast<size_t>(i)];
+        number = static_cast<float>(double{number} * double{w} / std::sqrt(mean + double{kEps}));
+      }
+      expect_near_all(qkv.values(), expected, tolerance(DType::kBF16), "normed");
+    });
+  }
+}
+
 // Every call adds 1 on each rank, in integers that the type holds: a row that was read too early,
 // or from an earlier call, changes the result. Sizes and ways alternate, ranks are delayed in turn,
 // and half of the calls are a graph's.

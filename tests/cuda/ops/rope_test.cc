@@ -9,6 +9,8 @@ struct RopeCase {
   bool norm = false;
   int64_t stride_padding = 0;  // elements between tokens of the cache
   RotaryPairs pairs = RotaryPairs::kHalves;
+  bool norms_after = false;
+  bool has_q_scale = false;
 };
 
 constexpr int kNumHeads = 5;
@@ -51,6 +53,7 @@ void RopeTest::check(const RopeCase& spec, DType kv) {
   std::vector<float> angles = random_floats(num_tokens * spec.rope_dim, 2);
   const std::vector<float> q_norm = random_floats(spec.head_dim, 3);
   const std::vector<float> k_norm = random_floats(spec.head_dim, 4);
+  const std::vector<float> q_scale = random_floats(num_tokens, 5);
   // The scale of values makes some of them saturate.
   const float k_scale = kv == DType::kF8E4M3 ? 0.25F : 1.0F;
   const float v_scale = kv == DType::kF8E4M3 ? 0.01F : 1.0F;
@@ -67,6 +70,8 @@ void RopeTest::check(const RopeCase& spec, DType kv) {
   args.q_norm = spec.norm ? q_norm.data() : nullptr;
   args.k_norm = spec.norm ? k_norm.data() : nullptr;
   args.norm_eps = 1e-6F;
+  args.norms_after_rotation = spec.norms_after;
+  args.q_scale = spec.has_q_scale ? q_scale.data() : nullptr;
   args.num_heads = kNumHeads;
   args.num_kv_heads = kNumKvHeads;
   args.head_dim = spec.head_dim;
@@ -79,6 +84,7 @@ void RopeTest::check(const RopeCase& spec, DType kv) {
   const DeviceData cos_sin(stream(), {num_tokens, spec.rope_dim}, DType::kF32, angles);
   const DeviceData norms_q(stream(), {spec.head_dim}, DType::kF32, q_norm);
   const DeviceData norms_k(stream(), {spec.head_dim}, DType::kF32, k_norm);
+  const DeviceData q_scales(stream(), {num_tokens}, DType::kF32, q_scale);
   const DeviceData scales(stream(), {2}, DType::kF32, std::vector<float>{k_scale, v_scale});
   const DeviceData kv_slots = DeviceData::of_ints(stream(), kv_slots_);
   DeviceData q_out = blank({num_tokens, kNumHeads, spec.head_dim});
@@ -89,6 +95,7 @@ void RopeTest::check(const RopeCase& spec, DType kv) {
   args.cos_sin = cos_sin.view();
   args.q_norm = spec.norm ? norms_q.as<float>() : nullptr;
   args.k_norm = spec.norm ? norms_k.as<float>() : nullptr;
+  args.q_scale = spec.has_q_scale ? q_scales.as<float>() : nullptr;
   args.kv = cache_view(spec, kv, k_cache.view().data, v_cache.view().data);
   args.kv.k_scale = scales.as<float>();
   args.kv.v_scale = scales.as<float>() + 1;
@@ -153,6 +160,82 @@ TEST_P(RopeTest, NeighboursAsPairs) {
     neighbours.pairs = RotaryPairs::kNeighbours;
     check(neighbours, dtype());
     check(neighbours, DType::kF8E4M3);
+  }
+}
+
+// GLM-4, Phi-4-mini and MiniMax-M2, and a part that is not divisible into vectors.
+TEST_P(RopeTest, PartsOfHeads) {
+  for (const DType kv : {dtype(), DType::kF8E4M3}) {
+    for (const bool norm : {false, true}) {
+      check({128, 64, norm, 0, RotaryPairs::kNeighbours}, kv);
+      check({128, 96, norm}, kv);
+      check({128, 64, norm}, kv);
+      check({256, 16, norm}, kv);
+      check({128, 40, norm}, kv);
+    }
+  }
+}
+
+TEST_P(RopeTest, NormsAfterTheRotation) {
+  for (const RotaryPairs pairs : {RotaryPairs::kHalves, RotaryPairs::kNeighbours}) {
+    for (const RopeCase& spec : {RopeCase{128, 128, true}, RopeCase{128, 64, true},
+                                 RopeCase{80, 80, true}, RopeCase{36, 10, true}}) {
+      RopeCase after = spec;
+      after.pairs = pairs;
+      after.norms_after = true;
+      check(after, dtype());
+      after.has_q_scale = true;
+      check(after, DType::kF8E4M3);
+    }
+  }
+}
+
+TEST_P(RopeTest, ScalesQueries) {
+  for (const bool norm : {false, true}) {
+    check({128, 128, norm, 0, RotaryPairs::kHalves, false, true}, dtype());
+    check({64, 32, norm, 0, RotaryPairs::kNeighbours, false, true}, dtype());
+    check({80, 80, norm, 0, RotaryPairs::kHalves, false, true}, dtype());
+  }
+}
+
+// A layer without rotation has frequencies of 0.
+TEST_P(RopeTest, KeepsTheNumbersWithoutRotation) {
+  for (const int64_t head_dim : {64, 80}) {
+    for (const RotaryPairs pairs : {RotaryPairs::kHalves, RotaryPairs::kNeighbours}) {
+      const std::vector<float> qkv = random(2 * 3 * head_dim, 9);
+      const DeviceData input = device({2, 3 * head_dim}, qkv);
+      const DeviceData frequencies(stream(), {head_dim / 2}, DType::kF32,
+                                   std::vector<float>(static_cast<size_t>(head_dim / 2), 0.0F));
+      const DeviceData positions = DeviceData::of_ints<int32_t>(stream(), {7, 1000000});
+      const DeviceData kv_slots = DeviceData::of_ints<int64_t>(stream(), {0, 1});
+      DeviceData cos_sin(stream(), {2, head_dim}, DType::kF32);
+      DeviceData q_out = blank({2, 1, head_dim});
+      DeviceData cache = blank({2 * kPageSize * head_dim});
+      ops_->rope_angles(frequencies.as<float>(), 1.0F, positions.as<int32_t>(), cos_sin.view());
+      RopeAndCache args;
+      args.qkv = input.view();
+      args.q_out = q_out.view();
+      args.cos_sin = cos_sin.view();
+      args.pairs = pairs;
+      args.num_heads = args.num_kv_heads = 1;
+      args.head_dim = static_cast<int>(head_dim);
+      args.page_size = kPageSize;
+      args.kv = kv_cache_view({.page_size = kPageSize,
+                               .num_kv_heads = 1,
+                               .head_dim = static_cast<int>(head_dim),
+                               .head_dim_v = static_cast<int>(head_dim),
+                               .dtype = dtype()},
+                              cache.view().data);
+      args.kv_slots = kv_slots.as<int64_t>();
+      ops_->rope_and_cache(args);
+      const std::vector<float> queries = q_out.values();
+      const std::vector<float> keys = cache.values();
+      for (int64_t i = 0; i < 2 * head_dim; ++i) {
+        const int64_t from = i / head_dim * 3 * head_dim + i % head_dim;
+        EXPECT_EQ(queries[static_cast<size_t>(i)], qkv[static_cast<size_t>(from)]);
+        EXPECT_EQ(keys[static_cast<size_t>(i)], qkv[static_cast<size_t>(from + head_dim)]);
+      }
+    }
   }
 }
 

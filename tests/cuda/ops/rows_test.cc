@@ -63,8 +63,126 @@ TEST_P(RowsTest, AddRmsNorm) {
   }
 }
 
+TEST_P(RowsTest, WithoutAWeightTheResultIsTheResidual) {
+  for (const int64_t width : kWidths) {
+    for (const int64_t rows : kRowCounts) {
+      const std::vector<float> before = random(rows * width, 1);
+      const std::vector<float> delta = random(rows * width, 3);
+      std::vector<float> sum = before;
+      for (size_t i = 0; i < sum.size(); ++i) sum[i] += delta[i];
+      sum = rounded(sum, dtype());
+      const DeviceData add = device({rows, width}, delta);
+      for (const bool adds : {false, true}) {
+        const std::vector<float>& expected = adds ? sum : before;
+        for (const bool is_in_place : {false, true}) {
+          DeviceData residual = device({rows, width}, before);
+          DeviceData out = blank({rows, width});
+          ResidualNorm norm = {.residual = residual.view()};
+          if (adds) norm.delta = add.view();
+          ops_->residual_norm(norm, is_in_place ? residual.view() : out.view());
+          EXPECT_EQ(residual.values(), expected) << width;
+          if (is_in_place) continue;
+          EXPECT_EQ(out.values(), expected) << width;
+        }
+      }
+    }
+  }
+}
+
+// Products that may be fused with a norm read the residual itself.
+TEST_P(RowsTest, WithoutAWeightProductsReadTheResidual) {
+  constexpr int64_t kRows = 5;
+  constexpr int64_t kWidth = 64;
+  std::vector<float> square = random(kWidth * kWidth, 1, 0.1F);
+  std::vector<float> wide = random(2 * kWidth * kWidth, 2, 0.1F);
+  const WeightView square_view = host_view(square, kWidth);
+  const WeightView wide_view = host_view(wide, 2 * kWidth);
+  const auto make = [&](const WeightView& view) {
+    return ops_->weights().make_linear({.numbers = StoredMatrices{{&view, 1}}}).value();
+  };
+  const auto down = make(square_view);
+  const auto gate_up = make(wide_view);
+  const Shape shape = {kRows, kWidth};
+  const std::vector<float> before = random(kRows * kWidth, 3);
+  DeviceData residual = device(shape, before);
+  const DeviceData delta = device(shape, random(kRows * kWidth, 4));
+  DeviceData sum = device(shape, before);
+  ops_->residual_norm({.residual = sum.view(), .delta = delta.view()}, sum.view());
+
+  DeviceData expected = blank(shape);
+  DeviceData out = blank(shape);
+  DeviceData scratch = blank(shape);
+  ops_->linear(*down, sum.view(), expected.view());
+  ops_->norm_linear({.residual = residual.view(), .delta = delta.view()}, *down, scratch.view(),
+                    out.view());
+  EXPECT_EQ(out.bytes(), expected.bytes());
+  EXPECT_EQ(residual.bytes(), sum.bytes());
+
+  DeviceData gates = blank({kRows, 2 * kWidth});
+  DeviceData product = blank(shape);
+  GatedMlp mlp;
+  mlp.gate_up = gate_up.get();
+  mlp.down = down.get();
+  mlp.x = sum.view();
+  mlp.out = expected.view();
+  mlp.gate_up_out = gates.view();
+  mlp.product = product.view();
+  ops_->gated_mlp(mlp);
+  residual.set(before);
+  mlp.norm = {.residual = residual.view(), .delta = delta.view()};
+  mlp.x = scratch.view();
+  mlp.out = out.view();
+  ops_->gated_mlp(mlp);
+  EXPECT_EQ(out.bytes(), expected.bytes());
+  EXPECT_EQ(residual.bytes(), sum.bytes());
+}
+
+TEST_P(RowsTest, WideNorm) {
+  struct Case {
+    int64_t q_width;
+    int64_t k_width;
+    int64_t rest;
+  };
+  for (const Case& c : {Case{6144, 1024, 1024}, Case{9000, 16, 8}, Case{100, 13, 0}}) {
+    for (const int64_t rows : kRowCounts) {
+      const int64_t width = c.q_width + c.k_width + c.rest;
+      std::vector<float> x = random(rows * width, 1, 3.0F);
+      const std::vector<float> q_norm = random_floats(c.q_width, 2);
+      const std::vector<float> k_norm = random_floats(c.k_width, 3);
+      std::vector<float> host_sums(static_cast<size_t>(2 * rows));
+      DeviceData qkv = device({rows, width}, x);
+      const DeviceData q_weights = weights(q_norm);
+      const DeviceData k_weights = weights(k_norm);
+      DeviceData sums(stream(), {rows, 2}, DType::kF32);
+      WideNorm norm = {.qkv = qkv.view(),
+                       .q_width = c.q_width,
+                       .k_width = c.k_width,
+                       .q_norm = q_weights.as<float>(),
+                       .k_norm = k_weights.as<float>(),
+                       .eps = kEps,
+                       .sums = sums.view()};
+      expect_capturable([&] { ops_->wide_norm(norm); }, qkv, [&] { qkv.set(x); });
+      // The two kernels between which several ranks exchange the sums.
+      const std::vector<std::byte> at_once = qkv.bytes();
+      qkv.set(x);
+      const cuda::LaunchContext context = {.stream = &stream(), .overlap_start = true};
+      cuda::run_wide_norm(context, norm, cuda::WideNormPart::kSums, 1);
+      cuda::run_wide_norm(context, norm, cuda::WideNormPart::kScaling, 1);
+      EXPECT_EQ(qkv.bytes(), at_once) << c.q_width;
+
+      norm.qkv = host_view(x, rows);
+      norm.q_norm = q_norm.data();
+      norm.k_norm = k_norm.data();
+      norm.sums = host_view(host_sums, rows);
+      reference_.wide_norm(norm);
+      expect_near_all(qkv.values(), x, tolerance(dtype()), "width " + std::to_string(c.q_width));
+    }
+  }
+}
+
 TEST_P(RowsTest, GatedMul) {
-  for (const Activation activation : {Activation::kSilu, Activation::kGeluTanh}) {
+  for (const Activation activation :
+       {Activation::kSilu, Activation::kGelu, Activation::kGeluTanh}) {
     for (const int64_t width : kWidths) {
       for (const int64_t rows : kRowCounts) {
         std::vector<float> x = random(rows * 2 * width, 4, 4.0F);
@@ -153,6 +271,19 @@ TEST_P(RowsTest, AnglesOfFarPositions) {
     DeviceData out(stream(), {5, 2 * half}, DType::kF32);
     ops_->rope_angles(frequencies.as<float>(), 1.3F, where.as<int32_t>(), out.view());
     expect_near_all(out.values(), expected, 1e-6F, "half " + std::to_string(half));
+  }
+}
+
+TEST_P(RowsTest, ScalesOfFarPositions) {
+  const std::vector<int32_t> positions = {0, 8190, 8191, 8192, 16383, 1000000};
+  const DeviceData where = DeviceData::of_ints(stream(), positions);
+  for (const float offset : {0.0F, 1.0F}) {
+    const PositionScale scale = {.beta = 0.1F, .period = 8192.0F, .offset = offset};
+    std::vector<float> expected(positions.size());
+    reference_.position_scales(scale, positions.data(), {expected.data(), DType::kF32, {6}});
+    DeviceData out(stream(), {6}, DType::kF32);
+    ops_->position_scales(scale, where.as<int32_t>(), out.view());
+    expect_near_all(out.values(), expected, 1e-7F, "offset " + std::to_string(offset));
   }
 }
 

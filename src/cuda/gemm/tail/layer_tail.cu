@@ -268,8 +268,10 @@ bool has_supported_weights(const LayerTail& layer) {
 
 bool has_supported_operands(const LayerTail& layer) {
   const DType dtype = layer.residual.dtype;
-  return (dtype == DType::kF16 || dtype == DType::kBF16) && layer.residual.shape[0] == 1 &&
-         has_supported_weights(layer) &&
+  const bool has_norms = layer.post_attention_norm != nullptr &&
+                         (layer.next_qkv == nullptr || layer.next_norm != nullptr);
+  return has_norms && (dtype == DType::kF16 || dtype == DType::kBF16) &&
+         layer.residual.shape[0] == 1 && has_supported_weights(layer) &&
          is_aligned({layer.attention.data, layer.residual.data, layer.delta.data,
                      layer.product.data, layer.post_attention_norm, layer.next_norm},
                     16);
