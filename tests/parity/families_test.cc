@@ -1,7 +1,5 @@
 // Compares logits and greedy ids of tiny models of every family with those of transformers in
 // float64, from configurations as published and as transformers saves them.
-#include "model/families.h"
-
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -11,18 +9,25 @@
 
 #include "base/json.h"
 #include "base/thread_pool.h"
+#include "cpu/attention/reference.h"
 #include "cpu/attention/simd.h"
 #include "cpu/ops/cpu_ops.h"
 #include "cpu/ops/rank_group.h"
 #include "model/config.h"
+#include "model/families.h"
 #include "model/model_loader.h"
 #include "parity/golden_families.h"
 #include "support/model_harness.h"
+#include "support/reference_ops.h"
 
 namespace quire::testing {
 namespace {
 
 constexpr float kTolerance = 1e-4F;  // of the largest logit
+const std::vector<int> kChunks = {7, 1, 1, 16, 2, 1};
+
+// By prompt, the logits of all its inputs.
+using PromptLogits = std::vector<std::vector<float>>;
 
 struct FamilyCase {
   GoldenFamily family;
@@ -33,7 +38,7 @@ void PrintTo(const FamilyCase& one, std::ostream* out) {
   *out << one.family.name << ", " << one.spelling;
 }
 
-// The fields that name the family in a configuration.
+// The fields of a configuration that name its family.
 struct FamilyKey {
   std::string architecture;
   std::string text_type;  // empty: the configuration has no text_config
@@ -55,33 +60,30 @@ std::vector<int32_t> inputs_of(const GoldenPrompt& prompt) {
   return inputs;
 }
 
-// One token per step after the prompt, and the prompt in steps of these sizes.
-std::vector<int> steps_of(const GoldenPrompt& prompt, const std::vector<int>& prompt_sizes) {
+// Cuts a sequence into steps of these sizes, and one step for the rest.
+std::vector<int> steps_of(size_t num_inputs, const std::vector<int>& sizes) {
   std::vector<int> steps;
-  auto rest = static_cast<int>(prompt.ids.size());
-  for (const int size : prompt_sizes) {
-    if (rest == 0) break;
-    steps.push_back(std::min(size, rest));
+  auto rest = static_cast<int>(num_inputs);
+  for (size_t i = 0; rest > 0; ++i) {
+    steps.push_back(i < sizes.size() ? std::min(sizes[i], rest) : rest);
     rest -= steps.back();
   }
-  if (rest > 0) steps.push_back(rest);
-  steps.insert(steps.end(), prompt.following.size() - 1, 1);
   return steps;
 }
 
-// The logits of every input of every prompt. The prompts share batches.
-Result<std::vector<std::vector<float>>> run_prompts(ModelHarness& harness, int first_seq,
-                                                    const std::vector<GoldenPrompt>& prompts,
-                                                    const std::vector<int>& prompt_sizes) {
-  std::vector<std::vector<float>> logits(prompts.size());
+// Runs all prompts at once, so that they share batches.
+Result<PromptLogits> run_prompts(ModelHarness& harness, int first_seq,
+                                 const std::vector<GoldenPrompt>& prompts,
+                                 const std::vector<int>& sizes) {
+  PromptLogits logits(prompts.size());
   std::vector<size_t> num_done(prompts.size());
   for (size_t step = 0;; ++step) {
     std::vector<HarnessChunk> chunks;
     std::vector<size_t> owners;
     for (size_t i = 0; i < prompts.size(); ++i) {
-      const std::vector<int> steps = steps_of(prompts[i], prompt_sizes);
-      if (step >= steps.size()) continue;
       const std::vector<int32_t> inputs = inputs_of(prompts[i]);
+      const std::vector<int> steps = steps_of(inputs.size(), sizes);
+      if (step >= steps.size()) continue;
       const auto begin = inputs.begin() + static_cast<std::ptrdiff_t>(num_done[i]);
       chunks.push_back({first_seq + static_cast<int>(i), {begin, begin + steps[step]}});
       owners.push_back(i);
@@ -138,7 +140,8 @@ class GoldenFamilies : public ::testing::TestWithParam<FamilyCase> {
 
   static ModelLimits limits_of(const Parallel& parallel) {
     ModelLimits limits;
-    limits.max_num_tokens = limits.max_model_len = family().max_model_len;
+    limits.max_model_len = family().max_model_len;
+    limits.max_num_tokens = 2 * limits.max_model_len;  // of two prompts
     limits.max_num_logit_rows = 16;  // less than a prompt has, so that several calls are needed
     limits.kv_dtype = DType::kF32;
     limits.parallel = parallel;
@@ -147,9 +150,9 @@ class GoldenFamilies : public ::testing::TestWithParam<FamilyCase> {
 
   // Loads the model for one rank, and returns the logits of the prompts, once per way of cutting
   // them into steps.
-  static Result<std::vector<std::vector<std::vector<float>>>> run(
-      Ops& ops, ThreadPool& pool, const std::vector<std::vector<int>>& cuts,
-      const Parallel& parallel = {}) {
+  static Result<std::vector<PromptLogits>> run(Ops& ops, AttentionBackend& attention,
+                                               const std::vector<std::vector<int>>& cuts,
+                                               const Parallel& parallel = {}) {
     const auto source = fmt::format("{}, {}", family().name, GetParam().spelling);
     QUIRE_ASSIGN_OR_RETURN(ModelConfig config,
                            parse_model_config(family().configs.at(GetParam().spelling), source));
@@ -158,9 +161,8 @@ class GoldenFamilies : public ::testing::TestWithParam<FamilyCase> {
     const ModelLimits limits = limits_of(parallel);
     QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<Model> model,
                            load_model(config, *weights, ops, limits));
-    const std::unique_ptr<AttentionBackend> attention = make_cpu_attention(pool);
-    ModelHarness harness(*model, *attention, limits);
-    std::vector<std::vector<std::vector<float>>> all;
+    ModelHarness harness(*model, attention, limits);
+    std::vector<PromptLogits> all;
     for (size_t i = 0; i < cuts.size(); ++i) {
       const int first_seq = static_cast<int>(i * family().prompts.size());
       QUIRE_ASSIGN_OR_RETURN(auto logits,
@@ -170,7 +172,7 @@ class GoldenFamilies : public ::testing::TestWithParam<FamilyCase> {
     return all;
   }
 
-  static void expect_all_golden(const std::vector<std::vector<float>>& logits) {
+  static void expect_all_golden(const PromptLogits& logits) {
     ASSERT_EQ(logits.size(), family().prompts.size());
     for (size_t i = 0; i < logits.size(); ++i) {
       SCOPED_TRACE(fmt::format("prompt {}", i));
@@ -179,19 +181,32 @@ class GoldenFamilies : public ::testing::TestWithParam<FamilyCase> {
   }
 };
 
-TEST_P(GoldenFamilies, AgreeInOneStepAndInChunks) {
+// The bits do not depend on the steps: all tokens at once, token by token, or chunks.
+TEST_P(GoldenFamilies, AgreeHoweverTheyAreCut) {
+  std::vector<int> token_by_token(40, 1);
+  token_by_token.front() = 5;
   ThreadPool pool(2);
   const auto ops = make_cpu_ops(pool, {.use_amx = false, .use_avx512_bf16 = false});
-  const auto all = run(*ops, pool, {{}, {7, 1, 1, 16, 2, 1}});
+  const auto all = run(*ops, *make_cpu_attention(pool), {{}, token_by_token, kChunks});
   ASSERT_TRUE(all.ok()) << all.status().message();
   expect_all_golden(all.value().at(0));
-  EXPECT_EQ(all.value().at(1), all.value().at(0)) << "the chunks change the logits";
+  EXPECT_EQ(all.value().at(1), all.value().at(0)) << "token by token";
+  EXPECT_EQ(all.value().at(2), all.value().at(0)) << "in chunks";
 }
 
+// The definitions of the operations, with which other devices are compared.
+TEST_P(GoldenFamilies, AgreeByTheDefinitions) {
+  ReferenceOps ops;
+  const auto all = run(ops, *make_reference_attention(), {kChunks});
+  ASSERT_TRUE(all.ok()) << all.status().message();
+  expect_all_golden(all.value().front());
+}
+
+// The ranks wait for each other in every layer of a step, so there are few steps.
 TEST_P(GoldenFamilies, AgreeOnTwoRanks) {
   constexpr int kNumRanks = 2;
   RankGroup group(kNumRanks);
-  std::vector<std::vector<std::vector<float>>> logits(kNumRanks);
+  std::vector<PromptLogits> logits(kNumRanks);
   std::vector<Status> statuses(kNumRanks);
   std::vector<std::thread> ranks;
   for (int rank = 0; rank < kNumRanks; ++rank) {
@@ -199,7 +214,7 @@ TEST_P(GoldenFamilies, AgreeOnTwoRanks) {
       ThreadPool pool(1);
       const auto ops = make_cpu_ops(
           pool, {.use_amx = false, .use_avx512_bf16 = false, .ranks = &group, .rank = rank});
-      auto all = run(*ops, pool, {{}}, {rank, kNumRanks});
+      auto all = run(*ops, *make_cpu_attention(pool), {{30, 1}}, {rank, kNumRanks});
       const auto idx = static_cast<size_t>(rank);
       statuses[idx] = group.join(all.status());
       if (all.ok()) logits[idx] = std::move(all).value().front();

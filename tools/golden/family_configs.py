@@ -21,8 +21,9 @@ class Family:
     transposed: str = ""  # tensors whose last two dimensions published checkpoints swap
     # Tensors of published checkpoints that transformers does not load, for example of draft layers.
     extra: dict[str, list[int]] = field(default_factory=dict)
-    # Tensors that do not show in the logits: of towers and, by default, none other.
-    silent: str = r"vision|visual|multi_modal_projector|mm_projector|audio"
+    # Tensors that do not show in the logits: those of towers, and the factor of Gemma 4's last layer,
+    # which the norm behind it undoes.
+    silent: str = r"vision|visual|multi_modal_projector|mm_projector|audio|layers.3.layer_scalar"
     max_model_len: int = 80
 
     @property
@@ -30,10 +31,11 @@ class Family:
         return int(self.config.get("text_config", self.config)["vocab_size"])
 
 
+# The epsilon is so large that it shows.
 COMMON: Config = {
     "vocab_size": 67, "hidden_size": 32, "intermediate_size": 40, "num_hidden_layers": 3,
     "num_attention_heads": 4, "num_key_value_heads": 2, "hidden_act": "silu",
-    "rms_norm_eps": 1e-5, "max_position_embeddings": 256, "tie_word_embeddings": False,
+    "rms_norm_eps": 1e-3, "max_position_embeddings": 256, "tie_word_embeddings": False,
     "bos_token_id": 1, "eos_token_id": 2, "torch_dtype": "bfloat16",
 }
 
@@ -44,6 +46,8 @@ def causal(model_type: str, architecture: str, values: Config) -> Config:
 
 LLAMA3 = {"rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
           "original_max_position_embeddings": 64}
+# The epsilon of the latents' norms is 1e-6 whatever the configuration says, so the epsilon of the
+# other norms is near it, as in published models.
 DEEPSEEK: Config = {
     "num_key_value_heads": 4, "kv_lora_rank": 32, "q_lora_rank": 20, "qk_nope_head_dim": 16,
     "qk_rope_head_dim": 8, "v_head_dim": 24, "attention_bias": False, "moe_intermediate_size": 12,
@@ -55,7 +59,7 @@ DEEPSEEK_YARN = {"type": "yarn", "factor": 4, "original_max_position_embeddings"
 GEMMA: Config = {
     "num_key_value_heads": 2, "head_dim": 16, "hidden_activation": "gelu_pytorch_tanh",
     "query_pre_attn_scalar": 12, "sliding_window": 8, "tie_word_embeddings": True,
-    "attention_bias": False, "rms_norm_eps": 1e-6,
+    "attention_bias": False,
 }
 
 
@@ -89,9 +93,10 @@ MISTRAL3: Config = {
     "image_token_index": 1000, "multimodal_projector_bias": False, "projector_hidden_act": "gelu",
     "spatial_merge_size": 2, "vision_feature_layer": -1,
 }
-# Queries after position 16 are scaled, in steps of 16 positions.
-MISTRAL_YARN = {"rope_type": "yarn", "type": "yarn", "rope_theta": 10000.0, "factor": 16.0,
-                "original_max_position_embeddings": 16, "beta_fast": 4.0, "beta_slow": 1.0,
+# Queries after position 16 are scaled, in steps of 16 positions. All bounds of YaRN are so low that
+# they fall between the few frequencies.
+MISTRAL_YARN = {"rope_type": "yarn", "type": "yarn", "rope_theta": 100.0, "factor": 16.0,
+                "original_max_position_embeddings": 16, "beta_fast": 0.5, "beta_slow": 0.05,
                 "mscale": 1.0, "mscale_all_dim": 1.0, "llama_4_scaling_beta": 0.1}
 PHI3: Config = {
     "hidden_size": 64, "attention_bias": False, "mlp_bias": False, "lm_head_bias": False,
@@ -114,9 +119,9 @@ MTP_OF_QWEN: dict[str, list[int]] = {"mtp.fc.weight": [32, 64], "mtp.norm.weight
 KIMI = DEEPSEEK | {
     "rms_norm_eps": 1e-5, "n_shared_experts": 1, "scoring_func": "sigmoid",
     "topk_method": "noaux_tc", "n_group": 1, "topk_group": 1, "norm_topk_prob": True,
-    "routed_scaling_factor": 2.827, "num_nextn_predict_layers": 0, "rope_theta": 10000.0,
+    "routed_scaling_factor": 2.827, "num_nextn_predict_layers": 0, "rope_theta": 100.0,
     "aux_loss_alpha": 0.001, "seq_aux": True, "ep_size": 1,
-    "rope_scaling": {"type": "yarn", "factor": 32.0, "original_max_position_embeddings": 8,
+    "rope_scaling": {"type": "yarn", "factor": 32.0, "original_max_position_embeddings": 64,
                      "beta_fast": 1.0, "beta_slow": 1.0, "mscale": 1.0, "mscale_all_dim": 1.0},
 }
 QWEN2_5_VL: Config = {
@@ -130,9 +135,9 @@ QWEN2_5_VL: Config = {
         "fullatt_block_indexes": [0], "hidden_act": "silu"},
 }
 LAGUNA_ROPE = {
-    "full_attention": {"rope_type": "yarn", "rope_theta": 500000.0, "partial_rotary_factor": 0.5,
-                       "factor": 8.0, "original_max_position_embeddings": 32, "beta_fast": 4.0,
-                       "beta_slow": 1.0, "attention_factor": 1.0},
+    "full_attention": {"rope_type": "yarn", "rope_theta": 1000.0, "partial_rotary_factor": 0.5,
+                       "factor": 8.0, "original_max_position_embeddings": 32, "beta_fast": 0.5,
+                       "beta_slow": 0.05, "attention_factor": 1.0},
     "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0,
                           "partial_rotary_factor": 1.0},
 }
@@ -140,17 +145,17 @@ LAGUNA_ROPE = {
 QWEN3_NEXT: Config = {
     "num_hidden_layers": 4, "head_dim": 32, "attention_bias": False, "full_attention_interval": 2,
     "linear_conv_kernel_dim": 4, "linear_key_head_dim": 8, "linear_value_head_dim": 12,
-    "linear_num_key_heads": 2, "linear_num_value_heads": 4, "rms_norm_eps": 1e-6,
+    "linear_num_key_heads": 2, "linear_num_value_heads": 4,
 }
 QWEN3_5_ROPE = {"mrope_interleaved": True, "mrope_section": [2, 1, 1], "rope_type": "default",
                 "rope_theta": 10000000.0, "partial_rotary_factor": 0.25}
 LFM2: Config = {
-    "num_hidden_layers": 4, "norm_eps": 1e-5, "conv_L_cache": 3, "conv_bias": False,
+    "num_hidden_layers": 4, "norm_eps": 1e-3, "conv_L_cache": 3, "conv_bias": False,
     "rope_theta": 1000000.0, "pad_token_id": 0,
 }
 GEMMA4: Config = {
     "model_type": "gemma4_text", "num_hidden_layers": 4, "head_dim": 16, "global_head_dim": 32,
-    "hidden_activation": "gelu_pytorch_tanh", "rms_norm_eps": 1e-6, "sliding_window": 8,
+    "hidden_activation": "gelu_pytorch_tanh", "sliding_window": 8,
     "layer_types": ["sliding_attention", "full_attention"] * 2, "final_logit_softcapping": 20.0,
     "attention_bias": False, "pad_token_id": 0, "tie_word_embeddings": True, "rope_parameters": {
         "full_attention": {"partial_rotary_factor": 0.25, "rope_theta": 1000000.0,
@@ -239,14 +244,14 @@ FAMILIES = [
         "rope_theta": 5000000.0, "rotary_dim": 8, "use_qk_norm": True, "qk_norm_type": "per_layer",
         "scoring_func": "sigmoid", "use_routing_bias": True, "attn_type_list": [1, 1, 1],
         "shared_intermediate_size": 0, "use_mtp": True, "num_mtp_modules": 3,
-        "mtp_transformer_layers": 1, "mlp_intermediate_size": 24, "rms_norm_eps": 1e-6,
+        "mtp_transformer_layers": 1, "mlp_intermediate_size": 24,
         "layernorm_full_attention_beta": 1.0, "layernorm_linear_attention_beta": 1.0,
         "layernorm_mlp_beta": 1.0, "router_jitter_noise": 0.0, "sliding_window": None,
         "output_router_logits": False, "router_aux_loss_coef": 0.001})),
     Family("olmo3", causal("olmo3", "Olmo3ForCausalLM", {
         "attention_bias": False, "sliding_window": 8, "rope_theta": 500000.0,
         "layer_types": ["sliding_attention", "sliding_attention", "full_attention"],
-        "rope_scaling": {"rope_type": "yarn", "factor": 8.0, "beta_fast": 4.0, "beta_slow": 1.0,
+        "rope_scaling": {"rope_type": "yarn", "factor": 8.0, "beta_fast": 0.5, "beta_slow": 0.02,
                          "original_max_position_embeddings": 32,
                          "attention_factor": 1.2079441541679836}})),
     Family("olmo2", causal("olmo2", "Olmo2ForCausalLM", {
@@ -352,7 +357,7 @@ FAMILIES = [
         "head_dim": 24, "v_head_dim": 16, "swa_num_attention_heads": 4,
         "swa_num_key_value_heads": 4, "swa_head_dim": 24, "swa_v_head_dim": 16,
         "hybrid_layer_pattern": [0, 1, 1], "moe_layer_freq": [0, 1, 1], "rope_theta": 5000000,
-        "swa_rope_theta": 10000, "partial_rotary_factor": 0.334, "layernorm_epsilon": 1e-5,
+        "swa_rope_theta": 10000, "partial_rotary_factor": 0.334, "layernorm_epsilon": 1e-3,
         "sliding_window": 8, "sliding_window_size": 8, "add_swa_attention_sink_bias": True,
         "add_full_attention_sink_bias": False, "attention_bias": False,
         "attention_value_scale": 0.707, "moe_intermediate_size": 12, "n_routed_experts": 8,
@@ -372,7 +377,7 @@ FAMILIES = [
     Family("qwen3_5_moe", conditional(
         "qwen3_5_moe", "Qwen3_5MoeForConditionalGeneration", QWEN3_NEXT | {
             "model_type": "qwen3_5_moe_text", "attn_output_gate": True,
-            "mtp_num_hidden_layers": 1, "num_experts": 6, "num_experts_per_tok": 2,
+            "mtp_num_hidden_layers": 1, "num_experts": 4, "num_experts_per_tok": 2,
             "moe_intermediate_size": 12, "shared_expert_intermediate_size": 20,
             "layer_types": ["linear_attention", "full_attention"] * 2,
             "rope_parameters": QWEN3_5_ROPE}, QWEN_VISION | {"model_type": "qwen3_5_moe"}),
