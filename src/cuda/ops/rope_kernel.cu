@@ -186,9 +186,8 @@ __device__ __forceinline__ float norm_scale_by_warp(const T* x, int width, float
   return norm_scale(warp_sum(squares), width, eps);
 }
 
-// Requires head_dim == 2 * group * kVec, where group is a power of two up to 32, and a multiple of
-// 2
-// * kVec as rope_dim.
+// Requires head_dim == 2 * group * kVec, where group is a power of two up to 32, and whole vectors
+// in either half of the rotated elements.
 template <typename T, RotaryPairs kPairs>
 __global__ void rope_wide_kernel(RopeParams p, int group) {
   constexpr int kVec = kWidestVec<T>;

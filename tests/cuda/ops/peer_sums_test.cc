@@ -1,6 +1,7 @@
 // Sums of rows over GPUs that write to each other's memory.
 #include "cuda/ops/peer_sums.h"
 
+#include <barrier>
 #include <chrono>
 #include <cmath>
 #include <cstring>
@@ -167,6 +168,7 @@ TEST_F(PeerSumsTest, NormsTheRowsOfAllRanks) {
             number * number / static_cast<double>(size() * (is_key ? kKWidth : kQWidth));
       }
     }
+    std::barrier loaded(size());
     on_every_rank([&](int rank, const Rank& at) {
       const std::vector<float> x = rows_of(rank, count, DType::kBF16, 77);
       const std::vector<float> weight = random_floats(kQWidth, 5);
@@ -181,9 +183,20 @@ TEST_F(PeerSumsTest, NormsTheRowsOfAllRanks) {
                              .k_norm = weights.as<float>(),
                              .eps = kEps,
                              .sums = {sums.view().data, DType::kF32, {num_tokens, 2}}};
-      cuda::run_wide_norm(at.context, norm, cuda::WideNormPart::kSums, 1);
+      const auto run_sums = [&] {
+        cuda::run_wide_norm(at.context, norm, cuda::WideNormPart::kSums, 1);
+      };
+      const auto run_scaling = [&] {
+        cuda::run_wide_norm(at.context, norm, cuda::WideNormPart::kScaling, size());
+      };
+      // Loads the kernels, which could otherwise wait for a sum that waits for this rank.
+      run_sums();
+      run_scaling();
+      loaded.arrive_and_wait();
+      qkv.set(x);
+      run_sums();
       cuda::run_sum_rows(at.context, at.inboxes, cuda::SumWay::kOneStep, sums.view());
-      cuda::run_wide_norm(at.context, norm, cuda::WideNormPart::kScaling, size());
+      run_scaling();
       std::vector<float> expected = x;
       for (int64_t i = 0; i < count; ++i) {
         const int64_t column = i % kWidth;
