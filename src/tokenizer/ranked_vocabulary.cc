@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "tokenizer/byte_level.h"
 #include "tokenizer/scanners.h"
+#include "tokenizer/tokenizer.h"
 
 namespace quire {
 namespace {
@@ -261,7 +262,7 @@ Status add_special_tokens(const RankedVocabulary& vocabulary, TokenizerParts& pa
 
 Result<RankedVocabulary> read_ranked_vocabulary(std::string_view file, std::string_view contents,
                                                 std::optional<JsonElement> config) {
-  return file == "tekken.json" ? read_tekken(contents) : read_tiktoken(contents, config);
+  return file == kTekkenFile ? read_tekken(contents) : read_tiktoken(contents, config);
 }
 
 Result<RankedParts> parts_from_ranks(const RankedVocabulary& vocabulary) {

@@ -21,8 +21,9 @@ struct TokenizerParts;
 class DecoderStream;
 
 // The files with a checkpoint's vocabulary. If it has several, the first of them is read.
+inline constexpr std::string_view kTekkenFile = "tekken.json";
 inline constexpr std::array<std::string_view, 4> kTokenizerFiles = {
-    "tokenizer.json", "tekken.json", "tiktoken.model", "tokenizer.model"};
+    "tokenizer.json", kTekkenFile, "tiktoken.model", "tokenizer.model"};
 // The same, for messages.
 inline constexpr std::string_view kTokenizerFileList =
     "tokenizer.json, tekken.json, tiktoken.model or tokenizer.model";
