@@ -24,7 +24,7 @@ class DecoderStream;
 inline constexpr std::string_view kTekkenFile = "tekken.json";
 inline constexpr std::array<std::string_view, 4> kTokenizerFiles = {
     "tokenizer.json", kTekkenFile, "tiktoken.model", "tokenizer.model"};
-// The same, for messages.
+// A list of these names for messages.
 inline constexpr std::string_view kTokenizerFileList =
     "tokenizer.json, tekken.json, tiktoken.model or tokenizer.model";
 // The file that Tokenizer::load() reads; empty: the directory has none.
@@ -41,8 +41,7 @@ class Tokenizer {
                                                             std::string_view source_name);
   static Result<std::shared_ptr<const Tokenizer>> from_sentencepiece(std::string_view model_bytes,
                                                                      std::string_view source_name);
-  // `file` is tekken.json or tiktoken.model, and `config_json` the tokenizer_config.json, which
-  // only the latter requires.
+  // `file` is tekken.json, or tiktoken.model, which requires the tokenizer_config.json.
   static Result<std::shared_ptr<const Tokenizer>> from_ranks(std::string_view file,
                                                              std::string_view contents,
                                                              std::string_view config_json,
