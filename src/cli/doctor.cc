@@ -34,6 +34,7 @@
 #include "start/setting_values.h"
 #include "start/settings.h"
 #include "start/speculation.h"
+#include "tokenizer/tokenizer.h"
 
 namespace quire::cli {
 namespace {
@@ -238,11 +239,12 @@ void print_model(const ModelFiles& files) {
   }
   print_line("task",
              files.embedding ? "embed: last-token pooling, for /v1/embeddings" : "generate");
-  print_line("tokenizer",
-             !files.tokenizer_error.ok() ? "no: " + engine_message(files.tokenizer_error)
-             : files.tokenizer != nullptr
-                 ? fmt::format("yes: {} tokens", files.tokenizer->vocab_size())
-                 : "no: neither tokenizer.json nor tokenizer.model; prompts must be token ids");
+  print_line(
+      "tokenizer",
+      !files.tokenizer_error.ok() ? "no: " + engine_message(files.tokenizer_error)
+      : files.tokenizer != nullptr
+          ? fmt::format("yes: {} tokens", files.tokenizer->vocab_size())
+          : fmt::format("no: there is no {}; prompts must be token ids", kTokenizerFileList));
   if (!files.tokenizer_error.ok()) return;
   print_line("chat template", files.chat ? "yes" : "no: " + engine_message(files.chat_error));
 }

@@ -22,6 +22,7 @@
 #include "cli/output.h"
 #include "hub/pull/repository_list.h"
 #include "model/quantization.h"
+#include "tokenizer/tokenizer.h"
 
 namespace quire::cli {
 namespace {
@@ -139,8 +140,9 @@ Result<bench::PerplexityResult> measure(const QuantizeCommand& command, const st
   QUIRE_ASSIGN_OR_RETURN(const auto engine, load_engine(engine_config));
   if (!engine->has_tokenizer()) {
     return invalid_argument(
-        "[quantize] --perplexity: the model has no tokenizer; expected tokenizer.json or "
-        "tokenizer.model beside it: add one, or leave --perplexity out");
+        fmt::format("[quantize] --perplexity: the model has no tokenizer; expected {} beside it: "
+                    "add one, or leave --perplexity out",
+                    kTokenizerFileList));
   }
   QUIRE_ASSIGN_OR_RETURN(const bench::TokenizedText tokens,
                          bench::tokenize_text(*engine, text, command.perplexity));

@@ -129,8 +129,8 @@ void add_source_flags(FlagSet& flags, TokenizeOptions& options, std::string inpu
   flags.begin_group("Tokenizer");
   flags.directory(
       "--tokenizer", &options.tokenizer,
-      "Directory of tokenizer.json or tokenizer.model, a GGUF file, the name of a pulled "
-      "model, or embedded");
+      fmt::format("Directory of {}, a GGUF file, the name of a pulled model, or embedded",
+                  kTokenizerFileList));
   flags.last().alias = "--model";
   flags.file("--input", &options.input, std::move(input_help));
 }

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "tokenizer/tokenizer.h"
 
 namespace quire {
 namespace {
@@ -19,6 +20,9 @@ constexpr size_t kMaxTemplateBytes = size_t{1} << 20;
 constexpr size_t kMaxTokenizerConfigBytes = size_t{64} << 20;
 constexpr std::array<std::string_view, 7> kSpecialTokens = {
     "bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"};
+// The special tokens of a tekken.json without a tokenizer_config.json that names them.
+constexpr std::string_view kTekkenTokens =
+    R"({"bos_token":"<s>","eos_token":"</s>","unk_token":"<unk>","pad_token":"<pad>"})";
 
 // Reads a special token, which is a string or an object with a string `content`.
 std::optional<std::string> token_text(element value) {
@@ -142,6 +146,10 @@ Result<ChatFormat> ChatFormat::load(const std::filesystem::path& tokenizer_dir,
   const auto& file = takes_own ? own_file : template_file;
   const Result<std::string> config = read_file(config_path, kMaxTokenizerConfigBytes);
   if (config.ok()) return from_config(*config, config_path.string(), file);
+  QUIRE_ASSIGN_OR_RETURN(const std::string_view vocabulary, find_tokenizer_file(tokenizer_dir));
+  if (vocabulary == kTekkenFile) {
+    return from_config(kTekkenTokens, (tokenizer_dir / vocabulary).string(), file);
+  }
   if (file.empty()) return config.status();
   QUIRE_ASSIGN_OR_RETURN(const std::string source, read_file(file, kMaxTemplateBytes));
   return from_template(source);

@@ -286,7 +286,7 @@ Status write_gguf_tokenizer(const QuantizeSource& source, GgufWriter& writer) {
   }
   QUIRE_ASSIGN_OR_RETURN(
       const OwnedGgufVocabulary vocabulary,
-      gguf_vocabulary({source.tokenizer_json, source.tokenizer_model, source.tokenizer_config_json},
+      gguf_vocabulary({source.tokenizer_file, source.tokenizer, source.tokenizer_config_json},
                       *files.tokenizer, use, source.place));
   write_vocabulary(vocabulary, writer);
   write_other_ends(source, vocabulary.eos_id, writer);

@@ -15,6 +15,7 @@
 #include "start/load.h"
 #include "start/platform_choice.h"
 #include "start/single_sequence.h"
+#include "tokenizer/tokenizer.h"
 
 namespace quire {
 namespace {
@@ -69,9 +70,9 @@ Result<std::vector<std::vector<int32_t>>> calibration_windows(const QuantizeSour
   const std::shared_ptr<const Tokenizer>& tokenizer = source.files.tokenizer;
   if (tokenizer == nullptr) {
     return invalid_argument(fmt::format(
-        "[quantize] model: {} has no tokenizer; expected tokenizer.json or tokenizer.model, which "
-        "the calibration file needs: add one, or leave the calibration file out",
-        source.place));
+        "[quantize] model: {} has no tokenizer; expected {}, which the calibration file needs: add "
+        "one, or leave the calibration file out",
+        source.place, kTokenizerFileList));
   }
   QUIRE_ASSIGN_OR_RETURN(const std::optional<int32_t> bos, find_bos(*tokenizer));
   QUIRE_ASSIGN_OR_RETURN(std::vector<int32_t> ids, tokenizer->encode(text.text, false));

@@ -159,12 +159,12 @@ void warn_of_tensors(std::string_view what, std::span<const std::string> names) 
               names.size() > kMaxNamed ? ", …" : "");
 }
 
-// The files that w4a16 has beside the weights. The first kNumWrittenTexts are written from the
-// texts of the source, and the others are copied.
-constexpr size_t kNumWrittenTexts = 5;
+// The files that w4a16 has beside the weights.
 constexpr std::string_view kTextFiles[] = {"config.json",
                                            "generation_config.json",
                                            "tokenizer.json",
+                                           "tekken.json",
+                                           "tiktoken.model",
                                            "tokenizer.model",
                                            "tokenizer_config.json",
                                            "special_tokens_map.json",
@@ -478,23 +478,23 @@ Result<std::string> Run::calibrate(const W4A16Target& target, ChannelScales& sca
                      identity_of(scales));
 }
 
-// The files beside the weights.
+// The files beside the weights: the texts of the source, and copies of the others.
 Status Run::write_other_files(const fs::path& folder, int group_size) const {
   QUIRE_RETURN_IF_ERROR(write_text(folder / "config.json", w4a16_config_json(source_, group_size)));
-  const std::pair<const char*, const std::string*> texts[] = {
+  const std::pair<std::string_view, const std::string*> texts[] = {
       {"generation_config.json", &source_.generation_config_json},
-      {"tokenizer.json", &source_.tokenizer_json},
-      {"tokenizer.model", &source_.tokenizer_model},
+      {source_.tokenizer_file, &source_.tokenizer},
       {"tokenizer_config.json", &source_.tokenizer_config_json}};
   for (const auto& [name, text] : texts) {
     if (!text->empty()) QUIRE_RETURN_IF_ERROR(write_text(folder / name, *text));
   }
   if (source_.directory.empty()) return {};
-  for (const std::string_view name : std::span(kTextFiles).subspan(kNumWrittenTexts)) {
+  for (const std::string_view name : kTextFiles) {
     QUIRE_ASSIGN_OR_RETURN(const bool exists, path_exists(source_.directory / name));
-    if (!exists) continue;
+    QUIRE_ASSIGN_OR_RETURN(const bool is_written, path_exists(folder / name));
+    if (!exists || is_written) continue;
     QUIRE_ASSIGN_OR_RETURN(const std::string text,
-                           read_file(source_.directory / name, kMaxConfigBytes));
+                           read_file(source_.directory / name, kMaxTextBytes));
     QUIRE_RETURN_IF_ERROR(write_text(folder / name, text));
   }
   return {};

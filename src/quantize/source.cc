@@ -20,13 +20,12 @@
 #include "model/weights.h"
 #include "tensor/checkpoint.h"
 #include "tensor/gguf.h"
+#include "tokenizer/tokenizer.h"
 
 namespace quire {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr size_t kMaxTextBytes = size_t{256} << 20;
 
 Result<std::string> read_if_any(const fs::path& path) {
   QUIRE_ASSIGN_OR_RETURN(const bool exists, path_exists(path));
@@ -121,7 +120,7 @@ Status add_shard(QuantizeSource& source, const fs::path& path) {
 // Identifies the program, and the texts that the output depends on.
 std::string identity_of_texts(const QuantizeSource& source) {
   std::string identity = fmt::format("quire {}\n", version());
-  for (const std::string* text : {&source.config_json, &source.tokenizer_json}) {
+  for (const std::string* text : {&source.config_json, &source.tokenizer}) {
     identity += to_hexadecimal(sha256_of(*text)) + "\n";
   }
   return identity;
@@ -159,8 +158,11 @@ Status open_files(QuantizeSource& source, const EngineConfig& engine) {
   QUIRE_ASSIGN_OR_RETURN(source.config_json, read_file(config.path, kMaxConfigBytes));
   QUIRE_ASSIGN_OR_RETURN(source.generation_config_json,
                          read_if_any(folder / "generation_config.json"));
-  QUIRE_ASSIGN_OR_RETURN(source.tokenizer_json, read_if_any(folder / "tokenizer.json"));
-  QUIRE_ASSIGN_OR_RETURN(source.tokenizer_model, read_if_any(folder / "tokenizer.model"));
+  QUIRE_ASSIGN_OR_RETURN(source.tokenizer_file, find_tokenizer_file(folder));
+  if (!source.tokenizer_file.empty()) {
+    QUIRE_ASSIGN_OR_RETURN(source.tokenizer,
+                           read_file(folder / source.tokenizer_file, kMaxTextBytes));
+  }
   QUIRE_ASSIGN_OR_RETURN(source.tokenizer_config_json,
                          read_if_any(folder / "tokenizer_config.json"));
   std::vector<std::string> names = {std::string(kWeightsFile)};
@@ -177,7 +179,8 @@ void use_embedded(QuantizeSource& source) {
   source.place = "the embedded model " + std::string(model.name);
   source.config_json = model.config_json;
   source.generation_config_json = model.generation_config_json;
-  source.tokenizer_json = model.tokenizer_json;
+  source.tokenizer_file = "tokenizer.json";
+  source.tokenizer = model.tokenizer_json;
   source.tokenizer_config_json = model.tokenizer_config_json;
   source.weight_bytes = static_cast<int64_t>(model.weights.size());
   const std::string_view bytes(reinterpret_cast<const char*>(model.weights.data()),

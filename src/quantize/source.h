@@ -1,8 +1,10 @@
 // The checkpoint to quantize: its model, and the texts of its files.
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/decoder_config.h"
@@ -11,6 +13,8 @@
 #include "start/model_files.h"
 
 namespace quire {
+
+inline constexpr size_t kMaxTextBytes = size_t{256} << 20;  // of a file without weights
 
 // A file with weights, as it was when it was opened.
 struct SourceFile {
@@ -26,8 +30,8 @@ struct QuantizeSource {
   // The contents of the files; empty if the checkpoint lacks a file.
   std::string config_json;
   std::string generation_config_json;
-  std::string tokenizer_json;
-  std::string tokenizer_model;
+  std::string_view tokenizer_file;  // the name of the file with the vocabulary
+  std::string tokenizer;            // its contents
   std::string tokenizer_config_json;
   std::vector<SourceFile> weight_files;  // empty: the embedded model
   int64_t weight_bytes = 0;              // of the files with the weights

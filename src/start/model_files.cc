@@ -257,17 +257,14 @@ Status open_tokenizer(const EngineConfig& engine, const fs::path& model_dir, Mod
                            hub::find_model(engine.tokenizer, hub::Needs::kTokenizer));
     directory = found.directory;
   }
-  QUIRE_ASSIGN_OR_RETURN(const bool has_json, path_exists(directory / "tokenizer.json"));
-  QUIRE_ASSIGN_OR_RETURN(const bool has_model, path_exists(directory / "tokenizer.model"));
-  if (!has_json && !has_model) {
+  QUIRE_ASSIGN_OR_RETURN(const std::string_view file, find_tokenizer_file(directory));
+  if (file.empty()) {
     if (!engine.tokenizer.empty()) {
-      return not_found(
-          fmt::format("[tokenizer] tokenizer: {} has neither tokenizer.json nor tokenizer.model",
-                      engine.tokenizer));
+      return not_found(fmt::format("[tokenizer] tokenizer: {} has no tokenizer; expected {}",
+                                   engine.tokenizer, kTokenizerFileList));
     }
     return go_without_tokenizer(
-        engine,
-        fmt::format("{} has neither tokenizer.json nor tokenizer.model", directory.string()),
+        engine, fmt::format("{} has no tokenizer ({})", directory.string(), kTokenizerFileList),
         files);
   }
   QUIRE_ASSIGN_OR_RETURN(files.tokenizer, Tokenizer::load(directory));

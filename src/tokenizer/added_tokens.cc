@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/ascii.h"
 #include "base/text.h"
 #include "tokenizer/unicode.h"
 
@@ -68,6 +69,24 @@ Result<AddedToken> AddedTokens::from_json(JsonElement json) {
   QUIRE_ASSIGN_OR_RETURN(token.special, json_or(json, "special", false));
   QUIRE_ASSIGN_OR_RETURN(token.normalized, json_or(json, "normalized", !token.special));
   return token;
+}
+
+Result<std::vector<AddedTokens::WithId>> AddedTokens::from_decoder(JsonElement config) {
+  std::vector<WithId> result;
+  const std::optional<JsonElement> field = json_field(config, "added_tokens_decoder");
+  if (!field) return result;
+  QUIRE_ASSIGN_OR_RETURN(const simdjson::dom::object tokens,
+                         json_value<simdjson::dom::object>(*field, "added_tokens_decoder"));
+  for (const auto& [key, json] : tokens) {
+    const std::optional<int64_t> id = parse_whole<int64_t>(key);
+    if (!id) {
+      return invalid_argument(
+          fmt::format("added_tokens_decoder has the key \"{}\"; expected an id", clipped(key)));
+    }
+    QUIRE_ASSIGN_OR_RETURN(AddedToken token, from_json(json));
+    result.push_back({std::move(token), *id});
+  }
+  return result;
 }
 
 Status AddedTokens::add(AddedToken token, std::optional<int64_t> id, const Vocab& vocab,

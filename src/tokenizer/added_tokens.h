@@ -41,6 +41,13 @@ class AddedTokens {
   Status add(AddedToken token, std::optional<int64_t> id, const Vocab& vocab,
              const Normalizer& normalizer);
   static Result<AddedToken> from_json(JsonElement json);
+  struct WithId {
+    AddedToken token;
+    int64_t id;
+  };
+  // Reads {"32000": {"content": …, …}, …}: the "added_tokens_decoder" of a tokenizer_config.json,
+  // if it has one.
+  static Result<std::vector<WithId>> from_decoder(JsonElement config);
 
   // Selects the tokens that are matched in raw text, or in normalized text.
   enum class Stage { kRaw, kNormalized };

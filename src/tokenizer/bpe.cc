@@ -199,6 +199,29 @@ void Bpe::add_merge(int32_t left, int32_t right, int32_t rank, int32_t merged) {
   }
 }
 
+// tiktoken merges any two symbols whose union is a token, lowest id first. One rule per token
+// suffices: inside of the token's bytes, the merges before its own happen in the same order in any
+// text as in the token alone. So the two symbols that these leave of the token alone are its only
+// halves. More than two symbols: no merge makes the token, which is then only a whole piece.
+std::vector<Bpe::Pair> Bpe::add_merges_by_id() {
+  std::vector<Pair> pairs;
+  std::string bytes;
+  std::vector<int32_t> symbols;
+  std::vector<int32_t> halves;
+  for (int32_t id = 0; id < vocab_.num_ids(); ++id) {
+    bytes.clear();
+    symbols.clear();
+    halves.clear();
+    append_unspelled(vocab_.text(id), bytes);
+    append_symbols(bytes, symbols);
+    merge(symbols, halves);
+    if (halves.size() != 2) continue;
+    add_merge(halves[0], halves[1], id, id);
+    pairs.push_back({halves[0], halves[1]});
+  }
+  return pairs;
+}
+
 // Whether any merge could join these two characters. If not, the text may be split between them,
 // because the two sides never affect each other.
 bool Bpe::can_touch(char32_t left, char32_t right) const {
@@ -244,12 +267,8 @@ void Bpe::encode_word(std::string_view word, std::vector<int32_t>& ids) const {
     thread_local std::vector<int32_t> symbols;
     symbols.clear();
     append_symbols(word, symbols);
-    if (symbols.size() <= kMaxShortWord) {
-      merge_short(symbols, ids);
-    } else {
-      merge_long(symbols, ids);
-      symbols.shrink_to_fit();
-    }
+    merge(symbols, ids);
+    if (symbols.size() > kMaxShortWord) symbols.shrink_to_fit();
   }
   const std::span<const int32_t> added = std::span(ids).subspan(start);
   if (slot != nullptr && added.size() <= WordCache::kMaxIds) slot->store(serial_, word, added);
@@ -299,6 +318,10 @@ void Bpe::append_symbols(std::string_view word, std::vector<int32_t>& symbols) c
     }
   }
   flush_unk();
+}
+
+void Bpe::merge(std::span<int32_t> symbols, std::vector<int32_t>& ids) const {
+  symbols.size() <= kMaxShortWord ? merge_short(symbols, ids) : merge_long(symbols, ids);
 }
 
 void Bpe::merge_short(std::span<int32_t> symbols, std::vector<int32_t>& ids) const {

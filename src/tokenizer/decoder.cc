@@ -95,6 +95,12 @@ Result<Decoder> Decoder::from_json(std::optional<JsonElement> json) {
   return result;
 }
 
+Decoder Decoder::byte_level() {
+  Decoder result;
+  result.stages_.push_back({.kind = Kind::kByteLevel});
+  return result;
+}
+
 Decoder Decoder::sentencepiece(bool byte_fallback, bool strips_first_space) {
   Decoder result;
   result.stages_.push_back({.kind = Kind::kReplace, .pattern = "▁", .content = " "});

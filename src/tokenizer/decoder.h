@@ -35,6 +35,8 @@ class Decoder {
  public:
   // From the "decoder" of a tokenizer.json.
   static Result<Decoder> from_json(std::optional<JsonElement> json);
+  // The decoder of byte-level vocabularies.
+  static Decoder byte_level();
   // The decoder of SentencePiece models.
   static Decoder sentencepiece(bool byte_fallback, bool strips_first_space);
 

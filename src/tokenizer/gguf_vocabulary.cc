@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "tokenizer/function_ref.h"
 #include "tokenizer/json_fields.h"
+#include "tokenizer/ranked_vocabulary.h"
 #include "tokenizer/sentencepiece_model.h"
 #include "tokenizer/unicode.h"
 
@@ -116,8 +117,8 @@ class Builder {
     for (size_t id = 0; id < out_.tokens.size(); ++id) out_.tokens[id] = fmt::format("[PAD{}]", id);
   }
 
-  Status read_json(JsonElement root);
-  Status read_sentencepiece(std::string_view bytes, std::optional<JsonElement> config);
+  Status read(const TokenizerTexts& texts, std::optional<JsonElement> config,
+              std::string_view source);
   Status read_config(std::optional<JsonElement> config, const VocabularyUse& use);
   Status read_surround();
   // Compares the two tokenizers.
@@ -125,11 +126,15 @@ class Builder {
   OwnedGgufVocabulary take() { return std::move(out_); }
 
  private:
+  Status read_json(JsonElement root);
+  Status read_sentencepiece(std::string_view bytes, std::optional<JsonElement> config);
+  Status read_ranks(const RankedVocabulary& vocabulary);
   bool set(std::string_view text, int64_t id, int32_t type);
   Status read_vocab(JsonElement model);
   Status read_merges(JsonElement model);
   Status read_added(JsonElement root);
-  Status add_added(JsonElement json, int64_t id);
+  Status add_added(const AddedToken& token, int64_t id);
+  Status choose_pre_rule(const Splits& splits, bool ignore_merges);
   Status read_byte_level(JsonElement root, JsonElement model);
   void write_merges();
   Status read_scored(JsonElement root, JsonElement model);
@@ -186,8 +191,7 @@ Status Builder::read_merges(JsonElement model) {
   return {};
 }
 
-Status Builder::add_added(JsonElement json, int64_t id) {
-  QUIRE_ASSIGN_OR_RETURN(const AddedToken token, AddedTokens::from_json(json));
+Status Builder::add_added(const AddedToken& token, int64_t id) {
   if (token.single_word || token.lstrip || token.rstrip) {
     return cannot_express(fmt::format("added token \"{}\"", clipped(token.content)),
                           "single_word, lstrip or rstrip", "none of them");
@@ -202,16 +206,15 @@ Status Builder::read_added(JsonElement root) {
   if (!field) return {};
   QUIRE_ASSIGN_OR_RETURN(const simdjson::dom::array tokens,
                          json_value<simdjson::dom::array>(*field, "added_tokens"));
-  for (const JsonElement token : tokens) {
-    QUIRE_ASSIGN_OR_RETURN(const int64_t id, json_required<int64_t>(token, "id"));
+  for (const JsonElement json : tokens) {
+    QUIRE_ASSIGN_OR_RETURN(const AddedToken token, AddedTokens::from_json(json));
+    QUIRE_ASSIGN_OR_RETURN(const int64_t id, json_required<int64_t>(json, "id"));
     QUIRE_RETURN_IF_ERROR(add_added(token, id));
   }
   return {};
 }
 
-Status Builder::read_byte_level(JsonElement root, JsonElement model) {
-  QUIRE_ASSIGN_OR_RETURN(const Splits splits, read_splits(root));
-  const bool ignore_merges = flag_or(model, "ignore_merges", false);
+Status Builder::choose_pre_rule(const Splits& splits, bool ignore_merges) {
   const std::optional<GgufPreRule> rule = find_gguf_pre_rule(splits.regexes, ignore_merges);
   if (!rule) {
     std::string regexes;
@@ -235,6 +238,12 @@ Status Builder::read_byte_level(JsonElement root, JsonElement model) {
         "with such pairs, which are rare, get other ids",
         rule->name);
   }
+  return {};
+}
+
+Status Builder::read_byte_level(JsonElement root, JsonElement model) {
+  QUIRE_ASSIGN_OR_RETURN(const Splits splits, read_splits(root));
+  QUIRE_RETURN_IF_ERROR(choose_pre_rule(splits, flag_or(model, "ignore_merges", false)));
   write_merges();
   return {};
 }
@@ -376,16 +385,45 @@ Status Builder::read_sentencepiece(std::string_view bytes, std::optional<JsonEle
     out_.scores[id] = piece.score;
   }
   out_.unk_id = model.unk_id;
-  const std::optional<JsonElement> added =
-      config ? json_field(*config, "added_tokens_decoder") : std::nullopt;
-  if (!added) return {};
-  QUIRE_ASSIGN_OR_RETURN(const simdjson::dom::object tokens,
-                         json_value<simdjson::dom::object>(*added, "added_tokens_decoder"));
-  for (const auto& [key, token] : tokens) {
-    const std::optional<int32_t> id = tokenizer_.token_to_id(text_or(token, "content", ""));
-    if (id) QUIRE_RETURN_IF_ERROR(add_added(token, *id));
+  if (!config) return {};
+  QUIRE_ASSIGN_OR_RETURN(const std::vector<AddedTokens::WithId> tokens,
+                         AddedTokens::from_decoder(*config));
+  for (const AddedTokens::WithId& added : tokens) {
+    const std::optional<int32_t> id = tokenizer_.token_to_id(added.token.content);
+    if (id) QUIRE_RETURN_IF_ERROR(add_added(added.token, *id));
   }
   return {};
+}
+
+Status Builder::read_ranks(const RankedVocabulary& vocabulary) {
+  QUIRE_ASSIGN_OR_RETURN(const RankedParts ranked, parts_from_ranks(vocabulary));
+  QUIRE_RETURN_IF_ERROR(
+      choose_pre_rule({.regexes = {vocabulary.pattern}, .is_byte_level = true}, true));
+  const Vocab& vocab = ranked.parts->vocab;
+  for (int32_t id = 0; id < vocab.num_ids(); ++id) {
+    if (vocab.contains(id)) set(vocab.text(id), id, kGgufNormal);
+  }
+  for (const Bpe::Pair& merge : ranked.merges) {
+    merges_.emplace_back(vocab.text(merge.left), vocab.text(merge.right));
+  }
+  write_merges();
+  for (const AddedTokens::WithId& added : vocabulary.added) {
+    QUIRE_RETURN_IF_ERROR(add_added(added.token, added.id));
+  }
+  return {};
+}
+
+Status Builder::read(const TokenizerTexts& texts, std::optional<JsonElement> config,
+                     std::string_view source) {
+  if (texts.file == "tokenizer.model") return read_sentencepiece(texts.contents, config);
+  if (texts.file == "tokenizer.json") {
+    // merges_ has texts of the document until write_merges() copies them.
+    QUIRE_ASSIGN_OR_RETURN(const JsonDocument json, JsonDocument::parse(texts.contents, source));
+    return read_json(json.root());
+  }
+  QUIRE_ASSIGN_OR_RETURN(const RankedVocabulary vocabulary,
+                         read_ranked_vocabulary(texts.file, texts.contents, config));
+  return read_ranks(vocabulary);
 }
 
 // The id of the token that a field names as a text, or as an object with "content".
@@ -474,13 +512,11 @@ Result<std::optional<JsonDocument>> parse_if_any(std::string_view text, std::str
 
 Result<OwnedGgufVocabulary> build(const TokenizerTexts& texts, const Tokenizer& tokenizer,
                                   const VocabularyUse& use, std::string_view source) {
-  QUIRE_ASSIGN_OR_RETURN(const auto json, parse_if_any(texts.json, source));
   QUIRE_ASSIGN_OR_RETURN(const auto config_file, parse_if_any(texts.config, source));
   const std::optional<JsonElement> config =
       config_file ? std::optional(config_file->root()) : std::nullopt;
   Builder builder(tokenizer, use);
-  QUIRE_RETURN_IF_ERROR(json ? builder.read_json(json->root())
-                             : builder.read_sentencepiece(texts.sentencepiece, config));
+  QUIRE_RETURN_IF_ERROR(builder.read(texts, config, source));
   QUIRE_RETURN_IF_ERROR(builder.read_config(config, use));
   QUIRE_RETURN_IF_ERROR(builder.read_surround());
   QUIRE_RETURN_IF_ERROR(builder.check());

@@ -14,12 +14,11 @@
 
 namespace quire {
 
-// The contents of a checkpoint's files; empty for missing files.
+// The contents of a checkpoint's files.
 struct TokenizerTexts {
-  std::string_view json;           // tokenizer.json
-  std::string_view sentencepiece;  // tokenizer.model, which is read only if there is no
-                                   // tokenizer.json
-  std::string_view config;         // tokenizer_config.json
+  std::string_view file;      // the name of the file with the vocabulary: one of kTokenizerFiles
+  std::string_view contents;  // its contents
+  std::string_view config;    // tokenizer_config.json; empty: there is none
 };
 
 // The properties of the model that uses the vocabulary.

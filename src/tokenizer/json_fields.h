@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/json.h"
+#include "base/text.h"
 
 namespace quire {
 
@@ -55,6 +56,17 @@ Result<T> json_or(JsonElement object, std::string_view name, T fallback) {
   const std::optional<JsonElement> element = json_field(object, name);
   if (!element) return fallback;
   return json_value<T>(*element, name);
+}
+
+// Refuses an object that has a key twice, because JSON readers differ in which value they use. Does
+// not check the object's values, such as the vocabulary.
+inline Status check_keys(JsonElement json) {
+  simdjson::dom::object object;
+  if (json.get(object) != simdjson::SUCCESS) return {};  // the reader of its fields reports that
+  const auto key = find_repeated_key(object);
+  if (!key) return {};
+  return invalid_argument(
+      fmt::format("the key \"{}\" appears twice; expected it once", clipped(*key)));
 }
 
 inline Status unsupported_type(std::string_view part, std::string_view type,

@@ -266,6 +266,9 @@ Result<std::unique_ptr<Pattern>> make_regex_pattern(std::string_view regex) {
   if (known == scan::kGpt2Regex) return make_scanner_pattern(scan::gpt2);
   if (known == scan::kLlama3Regex) return make_scanner_pattern(scan::llama3<3>);
   if (known == scan::kQwen2Regex) return make_scanner_pattern(scan::llama3<1>);
+  if (known == scan::kTekkenRegex) return make_scanner_pattern(scan::tekken);
+  if (known == scan::kO200kRegex) return make_scanner_pattern(scan::o200k);
+  if (known == scan::kKimiRegex) return make_scanner_pattern(scan::kimi);
   if (known == scan::kDeepSeekV3Regex) return make_scanner_pattern(scan::deepseek_v3);
   if (known == scan::kWordsRegex) return make_scanner_pattern(scan::words);
   if (known == scan::kTrailingSpaceRegex) {

@@ -179,6 +179,14 @@ Result<PreTokenizer> PreTokenizer::from_json(std::optional<JsonElement> json) {
   return result;
 }
 
+Result<PreTokenizer> PreTokenizer::byte_level(std::string_view regex) {
+  PreTokenizer result;
+  QUIRE_ASSIGN_OR_RETURN(auto pattern, make_regex_pattern(regex));
+  result.stages_.push_back(make_split_stage(std::move(pattern), SplitBehavior::kIsolated, false));
+  result.is_byte_level_ = true;
+  return result;
+}
+
 Status PreTokenizer::add(JsonElement json, int depth) {
   QUIRE_ASSIGN_OR_RETURN(const std::string_view type,
                          json_required<std::string_view>(json, "type"));

@@ -29,6 +29,9 @@ class PreTokenizer {
   // Reads the "pre_tokenizer" of a tokenizer.json. Without one, the text is one piece.
   static Result<PreTokenizer> from_json(std::optional<JsonElement> json);
 
+  // Splits at the matches of a regex, for a byte-level vocabulary.
+  static Result<PreTokenizer> byte_level(std::string_view regex);
+
   // Emits non-empty pieces in order. In a byte-level vocabulary a piece is raw bytes and may begin
   // or end inside a character; otherwise it is valid UTF-8.
   void run(Piece piece, SearchBudget& budget, PieceSink sink) const {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 
+#include "base/ascii.h"
 #include "base/text.h"
 #include "tokenizer/pattern.h"
 
@@ -15,6 +16,7 @@ namespace {
 
 constexpr size_t kMaxPatternBytes = size_t{1} << 16;
 constexpr size_t kMaxClassBytes = 4096;
+constexpr size_t kMaxScriptBytes = 64;
 constexpr size_t kMaxRepeat = 65'535;  // PCRE2's limit
 constexpr uint32_t kHeapLimitKib = 16 * 1024;
 constexpr uint32_t kNestLimit = 64;
@@ -55,6 +57,25 @@ size_t least_count(std::string_view text) {
   return count;
 }
 
+// Whether PCRE2 has a script of this name.
+bool is_script(std::string_view name) {
+  const std::string pattern = fmt::format("\\p{{sc:{}}}", name);
+  int error = 0;
+  PCRE2_SIZE where = 0;
+  return Code(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(), PCRE2_UTF,
+                            &error, &where, nullptr)) != nullptr;
+}
+
+// The name of a script in a \p{Name} or \P{Name} at the start of `text`; empty: there is none.
+std::string_view script_name(std::string_view text) {
+  if (!text.starts_with("\\p{") && !text.starts_with("\\P{")) return {};
+  const size_t end = text.substr(0, kMaxScriptBytes).find('}');
+  if (end == std::string_view::npos) return {};
+  const std::string_view name = text.substr(3, end - 3);
+  const bool is_word = !name.empty() && std::ranges::all_of(name, is_alphanumeric);
+  return is_word && is_script(name) ? name : std::string_view();
+}
+
 // Translates the pattern into PCRE2's dialect. Fails on constructs that have a different meaning in
 // PCRE2.
 Result<Translated> to_pcre2(std::string_view pattern) {
@@ -90,6 +111,10 @@ Result<Translated> to_pcre2(std::string_view pattern) {
       out += in_class ? std::string(kWordClass) : fmt::format("[{}]", kWordClass);
     } else if (escape == 'W' && !in_class) {
       out += fmt::format("[^{}]", kWordClass);
+    } else if (const std::string_view script = script_name(rest); !script.empty()) {
+      // Without "sc:", PCRE2 also matches characters that several scripts share.
+      out += fmt::format("\\{}{{sc:{}}}", escape, script);
+      i += script.size() + 2;
     } else if (std::string_view("hHWbBCKMQERXyYO").find(escape) != std::string_view::npos) {
       return unsupported(pattern, rest.substr(0, 2));
     } else {

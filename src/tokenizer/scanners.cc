@@ -71,6 +71,79 @@ const char* spaces_or_lines(const CharTable& table, const char* p, const char* e
   return spaces(table, p, end);
 }
 
+// Matches `\p{N}{1,max}` at a number.
+const char* digits(const CharTable& table, const char* p, const char* end, int max) {
+  const char* q = p + unicode::char_length(*p);
+  for (int i = 1; i < max && has_flag(table, q, end, kNumber); ++i) q += unicode::char_length(*q);
+  return q;
+}
+
+struct CasedRules {
+  bool separates_han;
+  bool has_contractions;
+  int max_digits;
+  bool has_slashes;  // after symbols, besides line ends
+};
+constexpr CasedRules kTekken = {
+    .separates_han = false, .has_contractions = false, .max_digits = 1, .has_slashes = true};
+constexpr CasedRules kO200k = {
+    .separates_han = false, .has_contractions = true, .max_digits = 3, .has_slashes = true};
+constexpr CasedRules kKimi = {
+    .separates_han = true, .has_contractions = true, .max_digits = 3, .has_slashes = false};
+
+// Matches `A?U*L+|A?U+L*`, where A has no letters, U has no small and L no capital letters, and
+// both U and L have the caseless letters and marks.
+template <CasedRules kRules>
+const char* cased_word(const CharTable& table, const char* p, const char* end) {
+  const auto is_in = [](const Char& c, unsigned flags) {
+    return (c.flags & flags) != 0 && !(kRules.separates_han && (c.flags & kHan) != 0);
+  };
+  const Char first = table.at(p);
+  const bool has_before = (first.flags & (kNewline | kLetter | kNumber)) == 0;
+  const char* const start = has_before ? p + first.num_bytes : p;
+  const char* q = start;
+  const char* caseless_end = nullptr;  // of the last caseless character of U*
+  Char c = first;
+  for (; q < end; q += c.num_bytes) {
+    c = table.at(q);
+    if (!is_in(c, kUpper | kCaseless)) break;
+    if ((c.flags & kCaseless) != 0) caseless_end = q + c.num_bytes;
+  }
+  if (q < end && is_in(c, kLower)) {
+    do {
+      q += c.num_bytes;
+      if (q == end) break;
+      c = table.at(q);
+    } while (is_in(c, kLower | kCaseless));
+    return q;
+  }
+  // Without a small letter, U* gives back characters until L+ matches one of them. If there is
+  // none, the optional character becomes L+.
+  if (caseless_end != nullptr) return caseless_end;
+  if (has_before && is_in(first, kCaseless)) return start;
+  return q == start ? nullptr : q;
+}
+
+template <CasedRules kRules>
+const char* cased(const char* p, const char* end) {
+  const CharTable& table = CharTable::get();
+  const unsigned flags = table.at(p).flags;
+  if (kRules.separates_han && (flags & kHan) != 0) return skip_any(table, p, end, kHan);
+  if (const char* stop = cased_word<kRules>(table, p, end)) {
+    if (!kRules.has_contractions || stop == end || *stop != '\'') return stop;
+    const char* const longer = contraction(stop, end, true);
+    return longer != nullptr ? longer : stop;
+  }
+  if (flags & kNumber) return digits(table, p, end, kRules.max_digits);
+  const char* q = *p == ' ' ? p + 1 : p;
+  if (q < end && !has_flag(table, q, end, kSpace | kLetter | kNumber)) {
+    q = skip_none(table, q, end, kSpace | kLetter | kNumber);
+    while (q < end && (*q == '\r' || *q == '\n' || (kRules.has_slashes && *q == '/'))) ++q;
+    return q;
+  }
+  return spaces_or_lines(table, p, end);
+}
+
 bool is_ascii_letter(char c) {
   return lower(c) >= 'a' && lower(c) <= 'z';
 }
@@ -100,13 +173,7 @@ const char* llama3(const char* p, const char* end) {
   }
   const Char c = table.at(p);
   if (c.flags & kLetter) return skip_any(table, p + c.num_bytes, end, kLetter);
-  if (c.flags & kNumber) {
-    const char* q = p + c.num_bytes;
-    for (int i = 1; i < kMaxDigits && has_flag(table, q, end, kNumber); ++i) {
-      q += unicode::char_length(*q);
-    }
-    return q;
-  }
+  if (c.flags & kNumber) return digits(table, p, end, kMaxDigits);
   if (!(c.flags & kNewline) && has_flag(table, p + c.num_bytes, end, kLetter)) {
     return skip_any(table, p + c.num_bytes, end, kLetter);
   }
@@ -119,6 +186,16 @@ const char* llama3(const char* p, const char* end) {
 }
 template const char* llama3<1>(const char* p, const char* end);
 template const char* llama3<3>(const char* p, const char* end);
+
+const char* tekken(const char* p, const char* end) {
+  return cased<kTekken>(p, end);
+}
+const char* o200k(const char* p, const char* end) {
+  return cased<kO200k>(p, end);
+}
+const char* kimi(const char* p, const char* end) {
+  return cased<kKimi>(p, end);
+}
 
 const char* deepseek_v3(const char* p, const char* end) {
   const CharTable& table = CharTable::get();

@@ -47,6 +47,14 @@ class Bpe final : public TokenModel {
   // Adds the rule that merges symbols `left` and `right` into `merged`. A later rule for the same
   // pair replaces an earlier one.
   void add_merge(int32_t left, int32_t right, int32_t rank, int32_t merged);
+  // The symbols that a rule merges.
+  struct Pair {
+    int32_t left;
+    int32_t right;
+  };
+  // Adds and returns, in order, the rules of a byte-level vocabulary whose ids are in the order of
+  // merging, and which has a token for each byte.
+  std::vector<Pair> add_merges_by_id();
   void encode(std::string_view piece, SearchBudget& budget,
               std::vector<int32_t>& ids) const override;
 
@@ -65,6 +73,7 @@ class Bpe final : public TokenModel {
   void encode_word(std::string_view word, std::vector<int32_t>& ids) const;
   void append_symbols(std::string_view word, std::vector<int32_t>& symbols) const;
   bool append_byte_tokens(std::string_view text, std::vector<int32_t>& symbols) const;
+  void merge(std::span<int32_t> symbols, std::vector<int32_t>& ids) const;
   void merge_short(std::span<int32_t> symbols, std::vector<int32_t>& ids) const;
   void merge_long(std::span<int32_t> symbols, std::vector<int32_t>& ids) const;
 

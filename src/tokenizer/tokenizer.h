@@ -1,7 +1,8 @@
 // Converts text to token ids and back, exactly like the checkpoint's own tokenizer: a Hugging Face
-// tokenizer.json or a SentencePiece tokenizer.model.
+// tokenizer.json, a SentencePiece tokenizer.model, Mistral's tekken.json or a tiktoken.model.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -19,17 +20,32 @@ namespace quire {
 struct TokenizerParts;
 class DecoderStream;
 
+// The files with a checkpoint's vocabulary. If it has several, the first of them is read.
+inline constexpr std::string_view kTekkenFile = "tekken.json";
+inline constexpr std::array<std::string_view, 4> kTokenizerFiles = {
+    "tokenizer.json", kTekkenFile, "tiktoken.model", "tokenizer.model"};
+// A list of these names for messages.
+inline constexpr std::string_view kTokenizerFileList =
+    "tokenizer.json, tekken.json, tiktoken.model or tokenizer.model";
+// The file that Tokenizer::load() reads; empty: the directory has none.
+Result<std::string_view> find_tokenizer_file(const std::filesystem::path& dir);
+
 // Immutable after loading, and thread-safe.
 class Tokenizer {
  public:
-  // Loads `dir`/tokenizer.json, or else `dir`/tokenizer.model. `dir`/tokenizer_config.json adds the
-  // BOS and EOS settings and added tokens.
+  // Loads the first of kTokenizerFiles. `dir`/tokenizer_config.json adds the BOS and EOS settings
+  // and added tokens.
   static Result<std::shared_ptr<const Tokenizer>> load(const std::filesystem::path& dir);
   // `source_name` names the text in errors.
   static Result<std::shared_ptr<const Tokenizer>> from_json(std::string_view tokenizer_json,
                                                             std::string_view source_name);
   static Result<std::shared_ptr<const Tokenizer>> from_sentencepiece(std::string_view model_bytes,
                                                                      std::string_view source_name);
+  // `file` is tekken.json, or tiktoken.model, which requires the tokenizer_config.json.
+  static Result<std::shared_ptr<const Tokenizer>> from_ranks(std::string_view file,
+                                                             std::string_view contents,
+                                                             std::string_view config_json,
+                                                             std::string_view source_name);
   explicit Tokenizer(std::unique_ptr<const TokenizerParts> parts);
   ~Tokenizer();
 

@@ -18,14 +18,6 @@
 namespace quire {
 namespace {
 
-constexpr std::string_view kGpt2 =
-    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
-constexpr std::string_view kLlama3 =
-    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-constexpr std::string_view kQwen2 =
-    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-constexpr std::string_view kTekken =
-    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 constexpr std::string_view kDigit = R"(\p{N})";
 // The four regexes of llama.cpp's "default".
 constexpr std::string_view kPunctuation = R"([\p{P}\$\+<=>\^~\|]+)";
@@ -57,24 +49,25 @@ struct PreRule {
 };
 
 constexpr std::array kPreRules = {
-    PreRule{"llama-bpe", {kLlama3}, true, true},
-    PreRule{"llama3", {kLlama3}, true, true},
-    PreRule{"llama-v3", {kLlama3}, true, true},
-    PreRule{"falcon3", {kLlama3}, true, true},
-    PreRule{"smaug-bpe", {kLlama3}},
-    PreRule{"qwen2", {kQwen2}, false, false, true},
-    PreRule{"deepseek-r1-qwen", {kQwen2}, false, false, true},
+    PreRule{"llama-bpe", {scan::kLlama3Regex}, true, true},
+    PreRule{"llama3", {scan::kLlama3Regex}, true, true},
+    PreRule{"llama-v3", {scan::kLlama3Regex}, true, true},
+    PreRule{"falcon3", {scan::kLlama3Regex}, true, true},
+    PreRule{"smaug-bpe", {scan::kLlama3Regex}},
+    PreRule{"qwen2", {scan::kQwen2Regex}, false, false, true},
+    PreRule{"deepseek-r1-qwen", {scan::kQwen2Regex}, false, false, true},
     PreRule{"deepseek-llm",
             {kLineEnd, kCasedLetters, kAsciiPunctuation, kLastSpaces, kHanAndHangul, kDigit}},
     PreRule{"deepseek-coder", {kLineEnd, kLetters, kAllPunctuation, kHanAndHangul, kDigit}},
     PreRule{"deepseek-v3", {kUpToThreeDigits, kHanAndKana, scan::kDeepSeekV3Regex}},
-    PreRule{"tekken", {kTekken}, true, true},
+    PreRule{"tekken", {scan::kTekkenRegex}, true, true},
+    PreRule{"kimi-k2", {scan::kKimiRegex}, true},
     PreRule{"default", {kPunctuation, kWords, kDigits, kThreeDigits}},
-    PreRule{"gpt-2", {kGpt2}},
-    PreRule{"mellum", {kGpt2}},
-    PreRule{"smollm", {kDigit, kGpt2}},
-    PreRule{"starcoder", {kDigit, kGpt2}},
-    PreRule{"refact", {kDigit, kGpt2}},
+    PreRule{"gpt-2", {scan::kGpt2Regex}},
+    PreRule{"mellum", {scan::kGpt2Regex}},
+    PreRule{"smollm", {kDigit, scan::kGpt2Regex}},
+    PreRule{"starcoder", {kDigit, scan::kGpt2Regex}},
+    PreRule{"refact", {kDigit, scan::kGpt2Regex}},
 };
 
 Status check_lists(const GgufVocabulary& vocabulary) {
@@ -319,7 +312,7 @@ bool ends_gguf_replies(std::string_view token) {
   return std::ranges::find(kEnds, token) != kEnds.end();
 }
 
-const std::string_view kByteLevelRegex = kGpt2;
+const std::string_view kByteLevelRegex = scan::kGpt2Regex;
 const std::string_view kDigitRegex = kDigit;
 
 std::optional<GgufPreRule> find_gguf_pre_rule(std::span<const std::string> regexes,

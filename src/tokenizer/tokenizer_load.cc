@@ -3,6 +3,7 @@
 #include "base/ascii.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "tokenizer/ranked_vocabulary.h"
 #include "tokenizer/token_model.h"
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/tokenizer_parts.h"
@@ -22,17 +23,6 @@ Status read_bpe_vocab(JsonElement model, Vocab& vocab) {
     QUIRE_RETURN_IF_ERROR(vocab.add(token, id));
   }
   return {};
-}
-
-// Refuses an object that has a key twice, because JSON readers differ in which value they use. Does
-// not check the object's values, such as the vocabulary.
-Status check_keys(JsonElement json) {
-  simdjson::dom::object object;
-  if (json.get(object) != simdjson::SUCCESS) return {};  // the reader of its fields reports that
-  const auto key = find_repeated_key(object);
-  if (!key) return {};
-  return invalid_argument(
-      fmt::format("the key \"{}\" appears twice; expected it once", clipped(*key)));
 }
 
 // The "type" of the model, or a guess from its other fields, because old files do not have it.
@@ -127,23 +117,27 @@ Status apply_end_tokens(JsonElement config, bool is_sentencepiece, TokenizerPart
   return {};
 }
 
-// Reads {"32000": {"content": …, …}, …}: the tokens added after the SentencePiece model was
-// trained.
+// Adds the tokens that were added after the SentencePiece model was trained.
 Status apply_added_tokens(JsonElement config, TokenizerParts& parts) {
-  const std::optional<JsonElement> field = json_field(config, "added_tokens_decoder");
-  if (!field) return {};
-  QUIRE_ASSIGN_OR_RETURN(const simdjson::dom::object tokens,
-                         json_value<simdjson::dom::object>(*field, "added_tokens_decoder"));
-  for (const auto& [key, json] : tokens) {
-    const std::optional<int64_t> id = parse_whole<int64_t>(key);
-    if (!id) {
-      return invalid_argument(
-          fmt::format("added_tokens_decoder has the key \"{}\"; expected an id", key));
-    }
-    QUIRE_ASSIGN_OR_RETURN(AddedToken token, AddedTokens::from_json(json));
-    QUIRE_RETURN_IF_ERROR(parts.added.add(std::move(token), *id, parts.vocab, parts.normalizer));
+  QUIRE_ASSIGN_OR_RETURN(std::vector<AddedTokens::WithId> tokens,
+                         AddedTokens::from_decoder(config));
+  for (auto& [token, id] : tokens) {
+    QUIRE_RETURN_IF_ERROR(parts.added.add(std::move(token), id, parts.vocab, parts.normalizer));
   }
   return {};
+}
+
+// `config` is the tokenizer_config.json, if there is one.
+Result<std::unique_ptr<TokenizerParts>> parts_from_file(std::string_view file,
+                                                        std::string_view contents,
+                                                        std::string_view source,
+                                                        std::optional<JsonElement> config) {
+  if (file == "tokenizer.json") return parts_from_json(contents, source);
+  if (file == "tokenizer.model") return parts_from_sentencepiece(contents);
+  QUIRE_ASSIGN_OR_RETURN(const RankedVocabulary vocabulary,
+                         read_ranked_vocabulary(file, contents, config));
+  QUIRE_ASSIGN_OR_RETURN(RankedParts ranked, parts_from_ranks(vocabulary));
+  return std::move(ranked.parts);
 }
 
 }  // namespace
@@ -184,28 +178,50 @@ Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_sentencepiece(
   return finish(parts_from_sentencepiece(model_bytes), source_name);
 }
 
-Result<std::shared_ptr<const Tokenizer>> Tokenizer::load(const fs::path& dir) {
-  const fs::path json_path = dir / "tokenizer.json";
-  const fs::path model_path = dir / "tokenizer.model";
-  QUIRE_ASSIGN_OR_RETURN(const bool has_json, path_exists(json_path));
-  QUIRE_ASSIGN_OR_RETURN(const bool has_model, path_exists(model_path));
-  if (!has_json && !has_model) {
-    return not_found(
-        fmt::format("[tokenizer] {} has no tokenizer; expected tokenizer.json or "
-                    "tokenizer.model there",
-                    dir.string()));
+Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_ranks(std::string_view file,
+                                                               std::string_view contents,
+                                                               std::string_view config_json,
+                                                               std::string_view source_name) {
+  std::optional<JsonDocument> config;
+  if (!config_json.empty()) {
+    QUIRE_ASSIGN_OR_RETURN(config, JsonDocument::parse(config_json, "tokenizer_config.json"));
   }
-  const fs::path& path = has_json ? json_path : model_path;
+  return finish(parts_from_file(file, contents, source_name,
+                                config ? std::optional(config->root()) : std::nullopt),
+                source_name);
+}
+
+Result<std::string_view> find_tokenizer_file(const fs::path& dir) {
+  for (const std::string_view file : kTokenizerFiles) {
+    QUIRE_ASSIGN_OR_RETURN(const bool exists, path_exists(dir / file));
+    if (exists) return file;
+  }
+  return std::string_view();
+}
+
+Result<std::shared_ptr<const Tokenizer>> Tokenizer::load(const fs::path& dir) {
+  QUIRE_ASSIGN_OR_RETURN(const std::string_view file, find_tokenizer_file(dir));
+  if (file.empty()) {
+    return not_found(fmt::format("[tokenizer] {} has no tokenizer; expected {} there", dir.string(),
+                                 kTokenizerFileList));
+  }
+  const fs::path path = dir / file;
+  const bool is_json = file.ends_with(".json");
   QUIRE_ASSIGN_OR_RETURN(const std::string bytes,
-                         read_file(path, has_json ? JsonLimits().max_bytes : kMaxModelBytes));
-  Result<std::unique_ptr<TokenizerParts>> parts =
-      has_json ? parts_from_json(bytes, path.string()) : parts_from_sentencepiece(bytes);
-  if (!parts.ok()) return with_source(parts.status(), path.string());
+                         read_file(path, is_json ? JsonLimits().max_bytes : kMaxModelBytes));
   const fs::path config_path = dir / "tokenizer_config.json";
   QUIRE_ASSIGN_OR_RETURN(const bool has_config, path_exists(config_path));
+  std::optional<JsonDocument> document;
   if (has_config) {
-    QUIRE_ASSIGN_OR_RETURN(const JsonDocument config, JsonDocument::load(config_path));
-    const Status applied = apply_tokenizer_config(config.root(), !has_json, **parts);
+    QUIRE_ASSIGN_OR_RETURN(document, JsonDocument::load(config_path));
+  }
+  const auto config = document ? std::optional(document->root()) : std::nullopt;
+  Result<std::unique_ptr<TokenizerParts>> parts =
+      parts_from_file(file, bytes, path.string(), config);
+  if (!parts.ok()) return with_source(parts.status(), path.string());
+  const bool is_sentencepiece = file == "tokenizer.model";
+  if (config && (is_sentencepiece || file == "tokenizer.json")) {
+    const Status applied = apply_tokenizer_config(*config, is_sentencepiece, **parts);
     if (!applied.ok()) return with_source(applied, config_path.string());
   }
   return finish(std::move(parts), path.string());

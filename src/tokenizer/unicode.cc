@@ -3,7 +3,9 @@
 #include <utf8proc.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "base/text.h"
@@ -14,15 +16,17 @@ namespace {
 uint16_t category_flags(utf8proc_category_t category) {
   switch (category) {
     case UTF8PROC_CATEGORY_LU:
-    case UTF8PROC_CATEGORY_LL:
     case UTF8PROC_CATEGORY_LT:
+      return kLetter | kWord | kUpper;
+    case UTF8PROC_CATEGORY_LL:
+      return kLetter | kWord | kLower;
     case UTF8PROC_CATEGORY_LM:
     case UTF8PROC_CATEGORY_LO:
-      return kLetter | kWord;
+      return kLetter | kWord | kCaseless;
     case UTF8PROC_CATEGORY_MN:
     case UTF8PROC_CATEGORY_MC:
     case UTF8PROC_CATEGORY_ME:
-      return kMark | kWord;
+      return kMark | kWord | kCaseless;
     case UTF8PROC_CATEGORY_ND:
     case UTF8PROC_CATEGORY_NL:
       return kNumber | kWord;
@@ -61,6 +65,19 @@ bool is_extra_word(char32_t c) {
          c == 0x200D;
 }
 
+// The characters of the script Han (Unicode 16), of which utf8proc does not have the scripts.
+bool is_han(char32_t c) {
+  constexpr std::pair<char32_t, char32_t> kRanges[] = {
+      {0x2E80, 0x2E99},   {0x2E9B, 0x2EF3},   {0x2F00, 0x2FD5},   {0x3005, 0x3005},
+      {0x3007, 0x3007},   {0x3021, 0x3029},   {0x3038, 0x303B},   {0x3400, 0x4DBF},
+      {0x4E00, 0x9FFF},   {0xF900, 0xFA6D},   {0xFA70, 0xFAD9},   {0x16FE2, 0x16FE3},
+      {0x16FF0, 0x16FF1}, {0x20000, 0x2A6DF}, {0x2A700, 0x2B739}, {0x2B740, 0x2B81D},
+      {0x2B820, 0x2CEA1}, {0x2CEB0, 0x2EBE0}, {0x2EBF0, 0x2EE5D}, {0x2F800, 0x2FA1D},
+      {0x30000, 0x3134A}, {0x31350, 0x323AF}};
+  return std::any_of(std::begin(kRanges), std::end(kRanges),
+                     [c](const auto& range) { return c >= range.first && c <= range.second; });
+}
+
 bool is_hangul_syllable(char32_t c) {
   return c >= 0xAC00 && c <= 0xD7A3;
 }
@@ -85,6 +102,7 @@ CharTable::CharTable() {
     if (is_white_space(c)) flags |= kSpace;
     if (c == '\r' || c == '\n') flags |= kNewline;
     if (is_extra_word(c)) flags |= kWord;
+    if (is_han(c)) flags |= kHan;
     bool inert = property->combining_class == 0 && !is_trailing_jamo(c);
     const bool decomposes = property->decomp_seqindex != UINT16_MAX && property->decomp_type == 0;
     if (decomposes && !is_hangul_syllable(c)) {

@@ -20,6 +20,10 @@ enum CharFlag : uint16_t {
   kWord = 1 << 7,     // \w
   // NFC never changes the character, regardless of its neighbours; true for all of ASCII.
   kNfcInert = 1 << 8,
+  kUpper = 1 << 9,      // Lu or Lt
+  kLower = 1 << 10,     // Ll
+  kCaseless = 1 << 11,  // Lm, Lo or M
+  kHan = 1 << 12,       // the script Han: letters, numbers, marks and symbols
 };
 
 struct Char {

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "engine/chat_format.h"
 #include "start/model_files.h"
+#include "support/scratch_directory.h"
 #include "support/shared_data.h"
 #include "tokenizer/golden_data.h"
 
@@ -240,6 +241,16 @@ TEST(ChatPrompts, TheOperatorMayTrustMessages) {
   format.trust_callers();
   EXPECT_TRUE(format.render(messages)->untrusted.empty());
   EXPECT_EQ(format.render(messages)->text, "<|user|><|end|>");
+}
+
+TEST(ChatPrompts, TekkenNamesItsSpecialTokensWithoutAConfig) {
+  const testing::ScratchDirectory directory;
+  directory.write("tekken.json", "{}");
+  EXPECT_EQ(ChatFormat::load(directory.path()).status().code(), StatusCode::kNotFound);
+  directory.write("chat_template.jinja", "{{ bos_token }}[INST]{{ eos_token }}");
+  EXPECT_EQ(ChatFormat::load(directory.path())->render(Value::dict({}))->text, "<s>[INST]</s>");
+  directory.write("tokenizer_config.json", R"({"bos_token":"<b>","eos_token":"</b>"})");
+  EXPECT_EQ(ChatFormat::load(directory.path())->render(Value::dict({}))->text, "<b>[INST]</b>");
 }
 
 // The caller's bos_token replaces the checkpoint's, and is the caller's.

@@ -131,6 +131,8 @@ TEST_F(CacheTest, TheErrorDistinguishesTheCases) {
               AllOf(HasSubstr("only partly in the hub's cache"),
                     HasSubstr("lacks model.safetensors; `quire pull org/name`")));
   EXPECT_THAT(error("org/name", Needs::kTokenizer), HasSubstr("lacks tokenizer.json"));
+  link("tiktoken.model");
+  EXPECT_TRUE(find_model("org/name", Needs::kTokenizer).ok());
 }
 
 TEST_F(CacheTest, ALinkWithoutABlobIsMissing) {

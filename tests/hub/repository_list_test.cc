@@ -80,10 +80,10 @@ TEST(FileChoice, TakesOnlyFilesThatQuireReads) {
   const auto choice = testing::value_of(choose_files(
       parsed({"config.json", "tokenizer.json", "chat_template.jinja", "model.safetensors",
               "model.safetensors.index.json", "vocab.json", "onnx/config.json", "model.gguf",
-              "modules.json", "1_Pooling/config.json"})));
+              "modules.json", "1_Pooling/config.json", "tekken.json", "tiktoken.model"})));
   EXPECT_THAT(names_of(choice.small),
               ElementsAre("config.json", "tokenizer.json", "chat_template.jinja", "modules.json",
-                          "1_Pooling/config.json"));
+                          "1_Pooling/config.json", "tekken.json", "tiktoken.model"));
   EXPECT_THAT(names_of(choice.weights), ElementsAre("model.safetensors"));
   EXPECT_FALSE(choice.has_index);
   EXPECT_EQ(describe_skipped(choice.others),

@@ -27,17 +27,16 @@ std::string read(const fs::path& path) {
 Result<OwnedGgufVocabulary> vocabulary_of(const fs::path& folder, int num_tokens = 0) {
   const auto tokenizer = Tokenizer::load(folder).value();
   const std::string json = read(folder / "tokenizer.json");
-  const std::string model = read(folder / "tokenizer.model");
   const std::string config = read(folder / "tokenizer_config.json");
-  return gguf_vocabulary({json, model, config}, *tokenizer,
+  return gguf_vocabulary({"tokenizer.json", json, config}, *tokenizer,
                          {.num_tokens = num_tokens > 0 ? num_tokens : tokenizer->vocab_size()},
                          "test");
 }
 
 Result<OwnedGgufVocabulary> vocabulary_of_json(const std::string& json) {
   const auto tokenizer = Tokenizer::from_json(json, "test").value();
-  return gguf_vocabulary({json, "", ""}, *tokenizer, {.num_tokens = tokenizer->vocab_size()},
-                         "test");
+  return gguf_vocabulary({"tokenizer.json", json, ""}, *tokenizer,
+                         {.num_tokens = tokenizer->vocab_size()}, "test");
 }
 
 struct Published {
@@ -84,7 +83,7 @@ TEST(GgufVocabulary, TakesTheScoresOfSentencePiece) {
   const std::string model = read(folder / "tokenizer.model");
   const auto tokenizer = Tokenizer::from_sentencepiece(model, "tokenizer.model").value();
   const auto vocabulary = testing::value_of(
-      gguf_vocabulary({"", model, ""}, *tokenizer, {.num_tokens = 32000}, "test"));
+      gguf_vocabulary({"tokenizer.model", model, ""}, *tokenizer, {.num_tokens = 32000}, "test"));
   EXPECT_EQ(vocabulary.model, "llama");
   EXPECT_EQ(vocabulary.add_space_prefix, true);
   EXPECT_EQ(vocabulary.unk_id, 0);

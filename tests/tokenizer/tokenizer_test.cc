@@ -13,6 +13,7 @@
 #include "tokenizer/charsmap.h"
 #include "tokenizer/golden_data.h"
 #include "tokenizer/pattern.h"
+#include "tokenizer/scanners.h"
 #include "tokenizer/unicode.h"
 
 namespace quire {
@@ -292,6 +293,60 @@ bool is_too_slow(std::string_view regex, const std::string& text) {
   SearchBudget budget(text.size());
   for_each_match(*pattern, text, budget, [](size_t, size_t, bool) {});
   return budget.is_spent();
+}
+
+// The pieces of a text, of which some may match and some not.
+std::vector<std::string> pieces_of(const Pattern& pattern, const std::string& text) {
+  std::vector<std::string> pieces;
+  SearchBudget budget(text.size());
+  for_each_match(pattern, text, budget, [&](size_t begin, size_t end, bool is_match) {
+    pieces.push_back((is_match ? "+" : "-") + text.substr(begin, end - begin));
+  });
+  return pieces;
+}
+
+TEST(Scanners, MatchAsTheirRegexes) {
+  // PCRE2 has no intersections of classes.
+  std::string kimi(scan::kKimiRegex);
+  for (size_t at = 0; (at = kimi.find("[\\p{L", at)) != std::string::npos;) {
+    const size_t end = kimi.find("&&[^\\p{Han}]]", at);
+    const std::string members = kimi.substr(at + 1, end - at - 1);
+    const std::string same = "(?:(?!\\p{Han})[" + members + "])";
+    kimi.replace(at, end - at + 13, same);
+    at += same.size();
+  }
+  const std::pair<std::string_view, std::string> regexes[] = {
+      {scan::kGpt2Regex, std::string(scan::kGpt2Regex)},
+      {scan::kLlama3Regex, std::string(scan::kLlama3Regex)},
+      {scan::kTekkenRegex, std::string(scan::kTekkenRegex)},
+      {scan::kO200kRegex, std::string(scan::kO200kRegex)},
+      {scan::kKimiRegex, kimi}};
+  constexpr std::string_view kCharacters[] = {
+      "A",      "B",      "a",      "b",          "s",          "t",         "L",
+      "'",      "'s",     "'LL",    "\u01C5",     "\u02B0",     "\u00AA",    "\u4E2D",
+      "\u3005", "\u3007", "\u2E80", "\u0301",     "\u304B",     "1",         "\u0663",
+      "\u00BD", "\u017F", " ",      " ",          "\t",         "\r",        "\n",
+      "/",      "!",      "\u3000", "\U0001F34E", "\U00020000", "\U00016FF0"};
+  for (const auto& [known, regex] : regexes) {
+    const auto scanner = make_regex_pattern(known).value();
+    const auto pattern = compile_regex(regex).value();
+    std::mt19937 random(1);
+    for (int i = 0; i < 20'000; ++i) {
+      std::string text;
+      for (auto left = random() % 9; left > 0; --left) {
+        text += kCharacters[random() % std::size(kCharacters)];
+      }
+      ASSERT_EQ(pieces_of(*scanner, text), pieces_of(*pattern, text)) << known << ": " << text;
+    }
+  }
+}
+
+// U+30FC, of the script Common, is shared by Hiragana and Katakana; U+3013 by Han too.
+TEST(Regex, AScriptHasNoSharedCharacters) {
+  const auto pattern = make_regex_pattern("\\p{Han}{2}|\\P{Katakana}").value();
+  EXPECT_EQ(pieces_of(*pattern, "\u4E2D\u6587\u3013\u30FC\u30AB"),
+            (std::vector<std::string>{"+\u4E2D\u6587", "+\u3013", "+\u30FC", "-\u30AB"}));
+  EXPECT_FALSE(make_regex_pattern("\\p{Elvish}+x").ok());
 }
 
 // PCRE2 reports no steps while it repeats a class or searches through it.

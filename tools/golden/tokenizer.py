@@ -1,17 +1,19 @@
-"""Golden files of the tokenizer tests, from the `tokenizers` and `sentencepiece` packages.
+"""Golden files of the tokenizer tests, from the `tokenizers`, `sentencepiece` and `tiktoken` packages.
 
-    pip install tokenizers==0.23.3 sentencepiece==0.2.3
+    pip install tokenizers==0.23.3 sentencepiece==0.2.3 tiktoken==0.14.0
     python3 tools/golden/tokenizer.py --data SHARED_DATA --out tests/tokenizer/golden
 
 Writes: mixed.txt (the text), mixed.json (the count and hash of each given tokenizer's ids on it),
 components.json (small tokenizers that together use every supported component, with ids and texts),
 gemma.json (one that is made as Gemma's, likewise),
-splits.json (what well-known pre-tokenizers cut texts into), sp_*.model and sentencepiece.json.
+splits.json (what well-known pre-tokenizers cut texts into), sp_*.model and sentencepiece.json,
+ranks.json (a small vocabulary of byte strings, and the ranks to which tiktoken encodes texts).
 """
 
 from __future__ import annotations
 
 import argparse
+import base64
 import json
 import random
 import struct
@@ -21,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import sentencepiece
+import tiktoken
 import tokenizers
 from tokenizer_text import mixed_text
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
@@ -45,6 +48,9 @@ TEKKEN = (
     r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*"
     r"|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
+CONTRACTION = "(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+O200K = TEKKEN.replace("M}]+|", "M}]+" + CONTRACTION + "|").replace("M}]*|", "M}]*" + CONTRACTION + "|").replace(r"\p{N}|", r"\p{N}{1,3}|")
+KIMI = r"[\p{Han}]+|" + O200K.replace(r"\p{M}]", r"\p{M}&&[^\p{Han}]]").replace(r"[\r\n/]*", r"[\r\n]*")
 
 
 def fnv1a(data: bytes) -> str:
@@ -74,7 +80,10 @@ def known_pre_tokenizers() -> dict[str, pre_tokenizers.PreTokenizer]:
                                   split_by("\\s+$"), split_by(CJK), pre_tokenizers.Digits(individual_digits=True)]),
         "deepseek_coder": sequence([split_by("[\r\n]"), split_by("\\s?\\p{L}+"), split_by("\\s?\\p{P}+"), split_by(CJK),
                                     pre_tokenizers.Digits(individual_digits=True)]),
-        "tekken_by_pcre2": split_by(TEKKEN),
+        "tekken": split_by(TEKKEN),
+        "o200k": split_by(O200K),
+        "kimi": split_by(KIMI),
+        "two_digits_by_pcre2": split_by(TEKKEN.replace(r"\p{N}|", r"\p{N}{1,2}|")),
         "words_removed": split_by(r"\s+", "removed"),
         "inverted": split_by(r"\p{L}+", "removed", invert=True),
         "contiguous": split_by(r"[a-z]", "contiguous"),
@@ -298,6 +307,39 @@ def write_sentencepiece(out: Path) -> None:
     write_json(out / "sentencepiece.json", entries)
 
 
+CASED_TEXTS = [
+    "don't DON'T DON'\u017f I'LL we'Re x's's's'", "HelloWorld HELLOworld iPhone NASAs \u01c5ungla a\u02b0B \u00aaA A\u00aa",
+    "\u4e2d\u6587ABC\u4e2d\u3005\u3007x \u4e2d \u2e80\u2e81!\u2f00 1\u30072 \u304b\u306a\u30ab\u30ca\u4e2d\ud55c\uae00 \U00020000\U0002a6d6a",
+    "\u0301ABC e\u0301E\u0301 \u0301 !\u0301x \u4e00\u0301\u4e00", "1234567 \u0663\u0664\u0665\u0666 \u00bd\u2167 3.14 1,000,000",
+    "a/b//c /\n/x ;/\r\n\n/ //\n", " " * 300 + "x" + "\n" * 40 + "\t \t\u3000\u00a0x  ", "ab" * 150 + "A" * 200 + "\u4e2d" * 150,
+    "caf\u00e9 \u0e2a\u0e27\u0e31\u0e2a\u0e14\u0e35 \u0645\u0631\u062d\u0628\u0627 \u05e9\u05dc\u05d5\u05dd \U0001f34e\U0001f468\u200d\U0001f469 \ufeff\x00\x7f", " qzxjkv qzxjkvq",
+]
+
+
+def write_ranks(out: Path) -> None:
+    """The ids of a tekken.json or a tiktoken.model are these ranks, or the ranks plus a constant."""
+    trained = Tokenizer(models.BPE())
+    trained.pre_tokenizer = pre_tokenizers.Sequence([split_by(O200K), pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+    trainer = trainers.BpeTrainer(vocab_size=700, show_progress=False, initial_alphabet=pre_tokenizers.ByteLevel.alphabet())
+    train(trained, trainer, mixed_text(60_000, SEED + 500, unassigned=False) + "".join(CASED_TEXTS))
+    spelled = sorted(trained.get_vocab().items(), key=lambda item: item[1])
+    decoder = {spelling_of(byte): byte for byte in range(256)}
+    tokens = [bytes([byte]) for byte in range(256)] + [bytes(decoder[c] for c in text) for text, _ in spelled if len(text) > 1]
+    tokens.append(b" qzxjkv")  # no merge makes it
+    ranks = {token: rank for rank, token in enumerate(tokens)}
+    entries: dict[str, Any] = {"tokens": [base64.b64encode(token).decode() for token in tokens]}
+    for name, pattern in (("tekken", TEKKEN), ("kimi", KIMI)):
+        peer = tiktoken.Encoding(name, pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
+        texts = samples(5, 300, SEED + 600) + CASED_TEXTS
+        entries[name] = [{"text": text, "ranks": peer.encode_ordinary(text)} for text in texts]
+    (out / "ranks.json").write_text(json.dumps(entries, ensure_ascii=False, separators=(",", ":")) + "\n")
+
+
+def spelling_of(byte: int) -> str:
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    return chr(byte) if byte in printable else chr(0x100 + [b for b in range(256) if b not in printable].index(byte))
+
+
 def write_json(path: Path, entries: list[dict[str, Any]]) -> None:
     path.write_text("[\n" + ",\n".join(json.dumps(entry, ensure_ascii=False, separators=(",", ":")) for entry in entries) + "\n]\n")
 
@@ -308,12 +350,13 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
-    print(f"tokenizers {tokenizers.__version__}, sentencepiece {sentencepiece.__version__}, seed {SEED}")
+    print(f"tokenizers {tokenizers.__version__}, sentencepiece {sentencepiece.__version__}, tiktoken {tiktoken.__version__}, seed {SEED}")
     write_mixed(args.data, args.out)
     write_splits(args.out)
     write_components(args.out)
     write_gemma(args.out)
     write_sentencepiece(args.out)
+    write_ranks(args.out)
 
 
 if __name__ == "__main__":

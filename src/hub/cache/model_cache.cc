@@ -11,6 +11,7 @@
 #include "hub/cache/model_folder.h"
 #include "hub/cache/named_models.h"
 #include "tensor/checkpoint.h"
+#include "tokenizer/tokenizer.h"
 
 namespace quire::hub {
 namespace {
@@ -152,7 +153,9 @@ Result<std::vector<std::string>> missing_files(const fs::path& snapshot, Needs n
     if (!is_there(snapshot / name)) missing.emplace_back(name);
   };
   if (needs == Needs::kTokenizer) {
-    if (!is_there(snapshot / "tokenizer.model")) check("tokenizer.json");
+    const bool has_any = std::ranges::any_of(
+        kTokenizerFiles, [&](std::string_view name) { return is_there(snapshot / name); });
+    if (!has_any) check(kTokenizerFiles.front());
     return missing;
   }
   check("config.json");
@@ -251,8 +254,7 @@ Result<FoundModel> find_model(const std::string& model, Needs needs) {
         "{}: {} does not exist; expected a directory with {}, or the name of a model in the hub's "
         "cache, such as Qwen/Qwen3-0.6B",
         setting(needs), model,
-        needs == Needs::kTokenizer ? "tokenizer.json or tokenizer.model"
-                                   : "config.json and safetensors"));
+        needs == Needs::kTokenizer ? kTokenizerFileList : "config.json and safetensors"));
   }
   QUIRE_ASSIGN_OR_RETURN(const fs::path cache, cache_directory());
   QUIRE_ASSIGN_OR_RETURN(const fs::path snapshot, find_in_cache(*name, cache, needs));

@@ -23,10 +23,17 @@ constexpr int64_t kMaxSmallBytes = int64_t{1} << 30;  // 1 GiB, of a file beside
 
 // The files besides the weights that Quire reads. The last two belong to embedding models.
 constexpr std::string_view kConfigFile = "config.json";
-constexpr std::array<std::string_view, 9> kSmallFiles = {
-    kConfigFile,           "generation_config.json", "hf_quant_config.json",
-    "tokenizer.json",      "tokenizer.model",        "tokenizer_config.json",
-    "chat_template.jinja", "modules.json",           "1_Pooling/config.json"};
+constexpr std::array<std::string_view, 11> kSmallFiles = {kConfigFile,
+                                                          "generation_config.json",
+                                                          "hf_quant_config.json",
+                                                          "tokenizer.json",
+                                                          "tekken.json",
+                                                          "tiktoken.model",
+                                                          "tokenizer.model",
+                                                          "tokenizer_config.json",
+                                                          "chat_template.jinja",
+                                                          "modules.json",
+                                                          "1_Pooling/config.json"};
 
 // Weights in formats that Quire does not read, by the ends of their names.
 struct OtherFormat {
