@@ -319,7 +319,7 @@ std::vector<StoredTensor> tensors_of_experts(const StoredTensors& model, const s
 struct StackForm {
   bool alternates = false;
   bool is_transposed = false;
-  std::string suffix;  // behind the matrix, of the values
+  std::string suffix;  // of the values, after the name of the matrix
 };
 
 TensorLayout stack_layout(const StackForm& form) {
@@ -773,6 +773,30 @@ TEST(TensorLayout, ShapesOfPackedMatricesAreChecked) {
   EXPECT_THAT(load_error(whole.tensors, {.renames = {}, .fused = {kFusedQkv, kFusedGateUp}},
                          whole.config_json),
               AllOf(HasSubstr('"' + name + '"'), HasSubstr("got [128, 32], expected [256, 32]")));
+}
+
+// transformers 4 and 5 nest the text model differently.
+TEST(TensorLayout, ReadsTheTextModelOfAMultimodalGemma3) {
+  const ModelConfig config = config_of(
+      R"({"architectures":["Gemma3ForConditionalGeneration"],"text_config":{"hidden_size":16,)"
+      R"("intermediate_size":24,"num_hidden_layers":1,"head_dim":8,"num_attention_heads":4,)"
+      R"("num_key_value_heads":2,"vocab_size":20,"max_position_embeddings":64,)"
+      R"("sliding_window":8}})");
+  StoredTensors model;
+  for (const TensorSpec& spec : specs_of(config)) {
+    model[spec.name] = stored_floats({1}, std::vector<float>{1.0F});
+  }
+  using Names = std::pair<const char*, const char*>;
+  for (const auto& [text, vision] : {Names{"language_model.model.", "vision_tower."},
+                                     Names{"model.language_model.", "model.vision_tower."}}) {
+    StoredTensors stored;
+    for (const auto& [name, tensor] : model) stored[text + name.substr(6)] = tensor;
+    stored[fmt::format("{}layer.weight", vision)] = model.begin()->second;
+    const Arranged file(stored, config.layout, specs_of(config));
+    ASSERT_EQ(file.error, "");
+    EXPECT_EQ(file.source->names().size(), model.size());
+    for (const auto& [name, tensor] : model) EXPECT_TRUE(file.source->has(name)) << name;
+  }
 }
 
 TEST(TensorLayout, RandomWeightsHaveTheDecodersNames) {

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/log.h"
 #include "model/config_fields.h"
 #include "model/decoder.h"
 #include "tensor/dtype.h"
@@ -21,8 +20,6 @@ constexpr int kMaxInt = std::numeric_limits<int>::max();
 
 struct GemmaConfig final : DecoderConfig {
   float logits_softcap = 0.0F;  // 0: off
-  std::string prefix;           // of the text model's tensor names
-  bool has_vision = false;      // the checkpoint also has a vision tower
 };
 
 const GemmaConfig& gemma_config(const ModelConfig& config) {
@@ -94,7 +91,6 @@ std::shared_ptr<GemmaConfig> parse(ConfigFields& fields, const Defaults& default
   gemma->logits_softcap = read_softcap(fields, "final_logit_softcapping", defaults.logits_softcap);
   gemma->tie_word_embeddings = fields.boolean("tie_word_embeddings", true);
   gemma->qkv_bias = gemma->o_bias = fields.boolean("attention_bias", false);
-  gemma->prefix = "model.";
   return gemma;
 }
 
@@ -158,13 +154,12 @@ struct GemmaWeights {
 
 WeightList list_gemma_weights(const ModelConfig& config, GemmaWeights& weights) {
   constexpr float kAddend = 1.0F;
-  const GemmaConfig& gemma = gemma_config(config);
   WeightList list;
-  list.groups.push_back(embedding_weights(config, gemma.prefix, weights.ends));
+  list.groups.push_back(embedding_weights(config, "model.", weights.ends));
   weights.layers.resize(static_cast<size_t>(config.num_layers));
   for (size_t i = 0; i < weights.layers.size(); ++i) {
     GemmaLayer& layer = weights.layers[i];
-    const std::string prefix = fmt::format("{}layers.{}.", gemma.prefix, i);
+    const std::string prefix = fmt::format("model.layers.{}.", i);
     WeightGroup group = decoder_layer_weights(config, prefix, layer, kAddend);
     const auto add_norm = [&](Tensor& norm, const char* name) {
       group.vectors.push_back(
@@ -176,13 +171,9 @@ WeightList list_gemma_weights(const ModelConfig& config, GemmaWeights& weights) 
     add_norm(layer.post_feedforward_norm, "post_feedforward");
     list.groups.push_back(std::move(group));
   }
-  list.groups.push_back(head_weights(config, gemma.prefix, weights.ends, kAddend));
-  if (gemma.tie_word_embeddings || config.embeds) {
-    list.ignored_prefixes = {"lm_head.weight", "language_model.lm_head.weight"};
-  }
-  if (gemma.has_vision) {
-    list.ignored_prefixes.insert(list.ignored_prefixes.end(),
-                                 {"vision_tower.", "multi_modal_projector."});
+  list.groups.push_back(head_weights(config, "model.", weights.ends, kAddend));
+  if (gemma_config(config).tie_word_embeddings || config.embeds) {
+    list.ignored_prefixes = {"lm_head.weight"};
   }
   return list;
 }
@@ -280,8 +271,10 @@ std::shared_ptr<const FamilyConfig> parse_gemma3_multimodal(ConfigFields& fields
   if (!gemma->tie_word_embeddings || !fields.boolean("tie_word_embeddings", true)) {
     fields.fail("tie_word_embeddings", "false", "true in the configuration and in its text_config");
   }
-  gemma->prefix = "language_model.model.";
-  gemma->has_vision = true;
+  // transformers 4 and 5 nest the text model differently.
+  config.layout.renames = {{"model.language_model", "model"}, {.stored = "language_model"}};
+  config.layout.ignored_prefixes = {"vision_tower.", "multi_modal_projector.",
+                                    "model.vision_tower.", "model.multi_modal_projector."};
   return gemma;
 }
 
@@ -296,10 +289,6 @@ std::vector<TensorSpec> list_gemma_tensors(const ModelConfig& config) {
 
 Result<std::unique_ptr<Model>> load_gemma(const ModelConfig& config, WeightSource& source, Ops& ops,
                                           const ModelLimits& limits, const LoadOptions& options) {
-  const GemmaConfig& gemma = gemma_config(config);
-  if (gemma.has_vision) {
-    log_info("[model] {} takes text only; its vision tower is not loaded", config.architecture);
-  }
   return load_decoder<GemmaModel>(list_gemma_weights, config, source, ops, limits, options);
 }
 

@@ -97,6 +97,12 @@ std::shared_ptr<const FamilyConfig> parse(ConfigFields& fields, const Traits& tr
   if (traits.has_mtp_layers) {
     decoder->num_mtp_layers = fields.integer("num_nextn_predict_layers", 0, kMaxLayers, 0);
   }
+  for (int i = 0; i < decoder->num_mtp_layers; ++i) {
+    // DeepSeek numbers them after the layers of the model.
+    config.layout.ignored_prefixes.push_back(
+        decoder->mla ? fmt::format("model.layers.{}.", config.num_layers + i)
+                     : fmt::format("model.mtp_layers.{}.", i));
+  }
   return decoder;
 }
 
@@ -129,13 +135,6 @@ WeightList list_llama_weights(const ModelConfig& config, LlamaWeights& weights) 
   list.groups.push_back(head_weights(config, "model.", weights.ends));
   const bool has_head = !decoder_config(config).tie_word_embeddings && !config.embeds;
   if (!has_head) list.ignored_prefixes.push_back("lm_head.weight");
-  const DecoderConfig& decoder = decoder_config(config);
-  for (int i = 0; i < decoder.num_mtp_layers; ++i) {
-    // DeepSeek numbers them after the layers of the model.
-    list.ignored_prefixes.push_back(decoder.mla
-                                        ? fmt::format("model.layers.{}.", config.num_layers + i)
-                                        : fmt::format("model.mtp_layers.{}.", i));
-  }
   return list;
 }
 
@@ -245,6 +244,8 @@ std::shared_ptr<const FamilyConfig> parse_qwen3_moe(ConfigFields& fields, ModelC
 }
 
 std::shared_ptr<const FamilyConfig> parse_mixtral(ConfigFields& fields, ModelConfig& config) {
+  config.layout.renames = {
+      {"block_sparse_moe", "mlp"}, {"w1", "gate_proj"}, {"w3", "up_proj"}, {"w2", "down_proj"}};
   return parse(
       fields,
       {.window = WindowRule::kEveryLayer, .default_theta = 1e6, .read_moe = read_mixtral_moe},
