@@ -254,8 +254,8 @@ WeightGroup moe_layer_weights(const ModelConfig& config, const std::string& pref
   WeightGroup group = attention_weights(config, prefix, layer, config.hidden_size);
   add_moe_weights(*c.moe, config.hidden_size, prefix, config.format, layer.moe, group);
   if (c.moe->shared_intermediate_size == 0) return group;
-  MlpBinding shared = mlp_weights(config, prefix + c.moe->names.block + "shared_experts.",
-                                  c.moe->shared_intermediate_size, layer);
+  MlpBinding shared =
+      mlp_weights(config, prefix + "mlp.shared_experts.", c.moe->shared_intermediate_size, layer);
   if (const int num_shared = num_mergeable_experts(config); num_shared > 0) {
     group.experts.back().num_shared = num_shared;
     group.experts.back().shared = std::move(shared);

@@ -27,6 +27,8 @@ constexpr Switch kAttentionBias = {false, "attention_bias"};
 constexpr Switch kMlpBias = {false, "mlp_bias"};
 constexpr Switch kUseBias = {false, "use_bias"};
 
+constexpr StoredName kMixtralNames[] = {
+    {"block_sparse_moe", "mlp"}, {"w1", "gate_proj"}, {"w2", "down_proj"}, {"w3", "up_proj"}};
 constexpr StoredName kMiniMaxNames[] = {
     {"block_sparse_moe.e_score_correction_bias", "mlp.gate.e_score_correction_bias"},
     {"mlp.e_score_correction_bias", "mlp.gate.e_score_correction_bias"},
@@ -148,6 +150,7 @@ constexpr std::array kFamilies = {
     FamilyTraits{.architecture = "MixtralForCausalLM",
                  .windows = WindowRule::kEveryLayer,
                  .theta = 1e6,
+                 .renames = kMixtralNames,
                  .read_moe = read_mixtral_moe},
     FamilyTraits{.architecture = "DeepseekV2ForCausalLM",
                  .sizes = {.head_dim = kHeadDimOfMla},

@@ -66,7 +66,7 @@ Status check_tensors_present(const ModelConfig& config, const WeightSource& sour
   if (num_missing == 0) return {};
   return invalid_argument(fmt::format(
       "[model] the checkpoint lacks {} tensors of {}, the first of which is {}; download it again",
-      num_missing, config.architecture, quote_name(first)));
+      num_missing, config.architecture, quote_name(source.name_in_file(first))));
 }
 
 std::vector<KvGroup> make_kv_groups(const ModelConfig& config, const ModelLimits& limits,

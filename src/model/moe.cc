@@ -232,7 +232,6 @@ void read_mixtral_moe(ConfigFields& fields, const ModelConfig& config, DecoderCo
   moe.routing = read_routing(fields, config, "num_experts", 8, 2);
   moe.routing.renormalize = true;
   moe.intermediate_size = decoder.intermediate_size;
-  moe.names = {.block = "block_sparse_moe.", .gate = "w1", .up = "w3", .down = "w2"};
   moe.layers.assign(static_cast<size_t>(config.num_layers), true);
   decoder.moe = std::move(moe);
 }
@@ -240,7 +239,7 @@ void read_mixtral_moe(ConfigFields& fields, const ModelConfig& config, DecoderCo
 void add_moe_weights(const MoeConfig& config, int64_t hidden_size, const std::string& prefix,
                      const std::optional<WeightFormat>& format, MoeLayer& layer,
                      WeightGroup& group) {
-  const std::string block = prefix + config.names.block;
+  const std::string block = prefix + "mlp.";
   const int num_experts = config.routing.num_experts;
   group.matrices.push_back({&layer.router, {{block + "gate", num_experts}}, hidden_size});
   if (config.has_correction_bias) {
@@ -258,13 +257,13 @@ void add_moe_weights(const MoeConfig& config, int64_t hidden_size, const std::st
     const std::string expert = fmt::format("{}experts.{}.", block, i);
     experts.each.push_back(
         {.gate_up = {nullptr,
-                     {{expert + config.names.gate, inner}, {expert + config.names.up, inner}},
+                     {{expert + "gate_proj", inner}, {expert + "up_proj", inner}},
                      hidden_size,
                      Split::kInnerRows,
                      false,
                      format},
          .down = {nullptr,
-                  {{expert + config.names.down, hidden_size}},
+                  {{expert + "down_proj", hidden_size}},
                   inner,
                   Split::kInnerColumns,
                   false,

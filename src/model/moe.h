@@ -16,21 +16,11 @@ namespace quire {
 class ConfigFields;
 struct DecoderConfig;
 
-// The checkpoint's names of a layer's router and experts: the router is BLOCK + "gate", and the
-// matrices of expert 7 are BLOCK + "experts.7." + each of the names.
-struct ExpertNames {
-  std::string block = "mlp.";
-  std::string gate = "gate_proj";
-  std::string up = "up_proj";
-  std::string down = "down_proj";
-};
-
 struct MoeConfig {
   ExpertRouting routing;
   int intermediate_size = 0;         // of each expert
   int shared_intermediate_size = 0;  // of the MLP that every token also passes through; 0: none
   bool has_correction_bias = false;  // ExpertOps::route's bias, in the checkpoint
-  ExpertNames names;
   std::vector<bool> layers;  // [num_layers], whether a layer is a mixture; the others are dense
 };
 

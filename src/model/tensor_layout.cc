@@ -122,8 +122,8 @@ std::string name_of_part(std::string_view before, const std::string& part, int64
 
 // The part of a tensor in the file that a tensor of the decoder is.
 struct Part {
-  std::optional<int>
-      axis;           // of the decoder's tensor, along which it is a part; absent: it is whole
+  // Of the decoder's tensor, along which it is a part; absent: it is all of the tensor.
+  std::optional<int> axis;
   int64_t first = 0;  // element along the axis of the whole tensor
   int64_t step = 1;   // to the next element of the part
   int64_t count = 0;
@@ -280,8 +280,9 @@ Status LayoutSource::find_tensors(std::span<const TensorSpec> tensors) {
     if (tensor.matrix() != nullptr) matrices.emplace(tensor.matrix()->matrix, &tensor);
   }
   std::vector<Replacement> to_decoder;
-  for (const Rename& rename : layout_.renames)
+  for (const Rename& rename : layout_.renames) {
     to_decoder.push_back({rename.stored, rename.decoder});
+  }
   suffixes_.resize(layout_.fused.size());
   int num_ignored = 0;
   std::set<std::string> ignored_prefixes;

@@ -18,11 +18,8 @@ int64_t GgufStorage::source_row(int64_t row) const {
 
 Result<GgufStorage> gguf_storage(std::string_view name, std::string_view architecture,
                                  const DecoderConfig& decoder) {
-  // Multimodal checkpoints have the tensors of the text model under a prefix.
-  constexpr std::string_view kPrefix = "language_model.";
-  const std::string_view of_text = name.starts_with(kPrefix) ? name.substr(kPrefix.size()) : name;
   const GgufNames names(architecture, decoder);
-  const std::optional<std::string> in_file = names.in_file(of_text);
+  const std::optional<std::string> in_file = names.in_file(name);
   if (!in_file) {
     return unimplemented(
         fmt::format("[quantize] tensor {} has no name in GGUF files of architecture {}",
@@ -30,7 +27,7 @@ Result<GgufStorage> gguf_storage(std::string_view name, std::string_view archite
   }
   GgufStorage storage;
   storage.name = *in_file;
-  storage.changes = names.changes(of_text);
+  storage.changes = names.changes(name);
   return storage;
 }
 

@@ -70,7 +70,8 @@ Status check_scheme(const QuantizeSource& source) {
     if (!dtype || is_weight_dtype(*dtype)) continue;
     return already_quantized(
         files.weights->file_of(tensor.name),
-        fmt::format("tensor {} in {}", quote_name(tensor.name), dtype_name(*dtype)));
+        fmt::format("tensor {} in {}", quote_name(files.weights->name_in_file(tensor.name)),
+                    dtype_name(*dtype)));
   }
   return {};
 }

@@ -276,12 +276,15 @@ Result<OutputPlan> plan_w4a16(QuantizeSource& source, int group_size, const Chan
         "[quantize] group_size: got {}, expected a positive multiple of {}, such as 128",
         group_size, kGroupSizeStep));
   }
-  const std::string& architecture = source.files.config.architecture;
-  if (architecture == "Gemma3ForConditionalGeneration") {
+  // The copy keeps config.json, whose readers look for the names and forms of the source.
+  for (const TensorSpec& tensor : source.tensors) {
+    const std::string stored = source.files.weights->name_in_file(tensor.name);
+    if (stored == tensor.name) continue;
     return unimplemented(fmt::format(
-        "[quantize] model: {} ({}) has a vision tower; expected a text model, because a w4a16 copy "
-        "would lose it: write a GGUF file of the text model, such as --to q8_0",
-        source.place, architecture));
+        "[quantize] model: {} ({}) stores {} as, or in, {}; expected a text model with the names "
+        "of Llama, because a w4a16 copy would lose the others: write a GGUF file, such as "
+        "--to q8_0",
+        source.place, source.files.config.architecture, tensor.name, stored));
   }
   return W4a16Planner(source, group_size, scales).plan();
 }

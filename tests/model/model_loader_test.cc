@@ -906,7 +906,7 @@ TEST(Fp8AtLoad, NamesTheTensorThatADeviceCannotQuantize) {
   const ModelConfig moe = parse_model_config(kMixtral, "mixtral").value();
   const std::pair<ModelConfig, std::string> cases[] = {
       {small_config(), "model.layers.1.self_attn.k_proj.weight"},
-      {moe, "model.layers.1.block_sparse_moe.experts.3.w3.weight"}};
+      {moe, "model.layers.1.mlp.experts.3.up_proj.weight"}};
   for (auto [config, name] : cases) {
     config.format = fp8_at_load();
     BrokenWeights weights(name);

@@ -36,6 +36,14 @@ constexpr int kExperts = 6;
 constexpr int kExpertWidth = 24;  // Mixtral's is intermediate_size
 constexpr int kSharedWidth = 10;  // of shared experts that cannot be merged with the others
 
+// The checkpoint's names of a layer's router and experts.
+struct ExpertNames {
+  std::string block = "mlp.";
+  std::string gate = "gate_proj";
+  std::string up = "up_proj";
+  std::string down = "down_proj";
+};
+
 // The names of a family's tensors, and which of its layers are mixtures.
 struct TestFamily {
   std::string architecture;
@@ -189,7 +197,7 @@ const std::vector<int32_t> kTokens = {3, 0, 19, 7, 7, 12, 2, 4, 19, 1, 5, 11};
 // The logits of the model, whose prompt is cut into chunks of these sizes.
 std::vector<float> model_logits(const ModelConfig& config, const StoredTensors& stored, Ops& ops,
                                 AttentionBackend& attention, const std::vector<int>& chunks) {
-  const DrafterFile file(stored);
+  const DrafterFile file(stored, config);
   const auto model = load_model(config, *file.weights, ops, drafter_limits());
   EXPECT_TRUE(model.ok()) << model.status().message();
   if (!model.ok()) return {};
@@ -427,7 +435,7 @@ TEST(Moe, BlocksOfScalesAreNotDividedToMergeExperts) {
 }
 
 std::string load_error(const TestFamily& family, const StoredTensors& tensors) {
-  const DrafterFile file(tensors);
+  const DrafterFile file(tensors, config_of(family));
   ReferenceOps ops;
   return std::string(
       load_model(config_of(family), *file.weights, ops, drafter_limits()).status().message());
@@ -456,8 +464,8 @@ TEST(Moe, NamesTheTensorThatIsMissingOrHasAnotherShape) {
 TEST(Moe, PlansItsMemory) {
   for (const TestFamily& family : {kQwen, kMixtral}) {
     const StoredTensors stored = random_model(family);
-    const DrafterFile file(stored);
     const ModelConfig config = config_of(family);
+    const DrafterFile file(stored, config);
     const ModelLimits limits = drafter_limits();
     CountingOps ops;
     ASSERT_TRUE(load_model(config, *file.weights, ops, limits).ok());

@@ -36,17 +36,19 @@ ModelLimits target_limits(const MimoShape& shape) {
   return limits;
 }
 
-// A target and its head, which are loaded from one file.
+// A target and its head, which have the same tensors.
 struct LoadedMimo {
   std::unique_ptr<Model> target;
   std::unique_ptr<Model> head;
 };
 
 Result<LoadedMimo> load_mimo(const MimoShape& shape, const StoredTensors& tensors, Ops& ops) {
-  const DrafterFile file(tensors);
   const ModelConfig config = mimo_config(shape);
+  const DrafterFile file(tensors);
+  const DrafterFile of_target(tensors, config);
   LoadedMimo mimo;
-  QUIRE_ASSIGN_OR_RETURN(mimo.target, load_model(config, *file.weights, ops, target_limits(shape)));
+  QUIRE_ASSIGN_OR_RETURN(mimo.target,
+                         load_model(config, *of_target.weights, ops, target_limits(shape)));
   QUIRE_ASSIGN_OR_RETURN(
       mimo.head, load_mtp(mtp_config(config), *mimo.target, *file.weights, ops, drafter_limits()));
   return mimo;
@@ -112,13 +114,14 @@ TEST(Mtp, RefusesTensorsThatItDoesNotUse) {
 
 TEST(Mtp, IsNotReadWithoutSpeculation) {
   const MimoShape shape = {.num_mtp_layers = 2};
-  const DrafterFile file(random_mimo(shape));
+  const DrafterFile file(random_mimo(shape), mimo_config(shape));
   ReferenceOps ops;
   const auto target = load_model(mimo_config(shape), *file.weights, ops, drafter_limits());
   EXPECT_TRUE(target.ok()) << target.status().message();
   // A config.json without the field has no such layers.
-  const auto strict =
-      load_model(mimo_config({.num_mtp_layers = 0}), *file.weights, ops, drafter_limits());
+  const ModelConfig without = mimo_config({.num_mtp_layers = 0});
+  const DrafterFile left(random_mimo(shape), without);
+  const auto strict = load_model(without, *left.weights, ops, drafter_limits());
   EXPECT_THAT(strict.status().message(), HasSubstr("\"model.mtp_layers."));
 }
 
@@ -128,7 +131,8 @@ TEST(Mtp, PlansItsMemory) {
   const ModelConfig head = mtp_config(config);
   const DrafterFile file(tensors);
   CountingOps ops;
-  const auto target = load_model(config, *file.weights, ops, drafter_limits()).value();
+  const DrafterFile of_target(tensors, config);
+  const auto target = load_model(config, *of_target.weights, ops, drafter_limits()).value();
   ops.num_bytes = 0;
   ASSERT_TRUE(load_mtp(head, *target, *file.weights, ops, drafter_limits()).ok());
   const ModelLimits limits = target_limits({});  // their taps are not the head's
@@ -166,6 +170,7 @@ TEST(MtpConfig, NeedsOneLayer) {
 TEST(MtpConfig, IsThatOfTheTarget) {
   const ModelConfig head = mtp_config(mimo_config({.num_layers = 5}));
   EXPECT_EQ(head.num_layers, 1);
+  EXPECT_TRUE(head.layout.is_plain()) << "its own tensors are not ignored";
   const DecoderConfig& decoder = decoder_config(head);
   EXPECT_THAT(decoder.layer_windows, ElementsAre(0));
   EXPECT_THAT(decoder.layer_ropes, ElementsAre(0));

@@ -319,7 +319,6 @@ std::vector<StoredTensor> tensors_of_experts(const StoredTensors& model, const s
 struct StackForm {
   bool alternates = false;
   bool is_transposed = false;
-  std::string suffix;  // after the matrix, of the values
 };
 
 TensorLayout stack_layout(const StackForm& form) {
@@ -360,7 +359,7 @@ TEST(TensorLayout, ReadsStacksOfExperts) {
   for (const bool alternates : {false, true}) {
     for (const bool is_transposed : {false, true}) {
       for (const char* suffix : {"", ".weight"}) {
-        const StackForm form = {alternates, is_transposed, suffix};
+        const StackForm form = {alternates, is_transposed};
         StoredTensors stored = model;
         stack_experts(stored, form, ".weight", suffix, is_transposed);
         const Arranged file(stored, stack_layout(form), specs_of(config_of(kSparse)));
@@ -380,7 +379,7 @@ TEST(TensorLayout, ReadsStacksInHalves) {
     tensor.dtype = "BF16";
     tensor.bytes.resize(tensor.bytes.size() / 2);
   }
-  const StackForm form = {true, true, ""};
+  const StackForm form = {true, true};
   StoredTensors stored = model;
   stack_experts(stored, form, ".weight", "", true);
   const Arranged file(stored, stack_layout(form), specs_of(config_of(kSparse)));
@@ -398,7 +397,7 @@ TEST(TensorLayout, BiasesOfExpertsAreNotTransposed) {
     random.add(expert + "down_proj.bias", {kHidden}, 0.0F);
   }
   model.merge(random.tensors);
-  const StackForm form = {true, true, ""};
+  const StackForm form = {true, true};
   StoredTensors stored = model;
   stack_experts(stored, form, ".weight", "", true);
   stack_experts(stored, form, ".bias", "_bias", false);
@@ -410,7 +409,7 @@ TEST(TensorLayout, BiasesOfExpertsAreNotTransposed) {
 TEST(TensorLayout, ReadsStacksOfFp8Blocks) {
   const Fp8Checkpoint parts = quantize_checkpoint(kSparse, safetensors_file(random_model(kSparse)),
                                                   Fp8Tool::kHuggingFaceBlock);
-  const StackForm form = {false, false, ""};
+  const StackForm form = {false, false};
   StoredTensors stored = parts.tensors;
   stack_experts(stored, form, ".weight", "", false);
   stack_experts(stored, form, ".weight_scale_inv", "_scale_inv", false);
@@ -553,7 +552,7 @@ TEST(TensorLayout, PartsOfRowsAreViewsAndTransposedOnesCopies) {
   const StoredTensors model = random_model(kSparse);
   const std::string name = layer(0) + "mlp.experts.1.up_proj.weight";
   for (const bool is_transposed : {false, true}) {
-    const StackForm form = {false, is_transposed, ""};
+    const StackForm form = {false, is_transposed};
     StoredTensors stored = model;
     stack_experts(stored, form, ".weight", "", is_transposed);
     const Arranged file(stored, stack_layout(form), specs_of(config_of(kSparse)));
@@ -650,7 +649,7 @@ TEST(TensorLayout, EveryRankLoadsTheSameNumbers) {
 TEST(TensorLayout, EveryRankLoadsTheSameExperts) {
   const StoredTensors model = random_model(kSparse);
   for (const bool is_transposed : {false, true}) {
-    const StackForm form = {is_transposed, is_transposed, ""};
+    const StackForm form = {is_transposed, is_transposed};
     StoredTensors stored = model;
     stack_experts(stored, form, ".weight", "", is_transposed);
     expect_same_loads(kSparse, model, stored, stack_layout(form));
@@ -758,7 +757,7 @@ TEST(TensorLayout, MatricesThatCannotBeDividedAreRefused) {
                                                    Fp8Tool::kHuggingFaceBlock);
   StoredTensors stored = sparse.tensors;
   stack_experts(stored, {}, ".weight", "", true);
-  EXPECT_THAT(load_error(stored, stack_layout({false, true, ""}), sparse.config_json),
+  EXPECT_THAT(load_error(stored, stack_layout({false, true}), sparse.config_json),
               AllOf(HasSubstr("is quantized and has its rows as columns; got fp8_e4m3"),
                     Not(HasSubstr("\n"))));
 }
@@ -773,6 +772,30 @@ TEST(TensorLayout, ShapesOfPackedMatricesAreChecked) {
   EXPECT_THAT(load_error(whole.tensors, {.renames = {}, .fused = {kFusedQkv, kFusedGateUp}},
                          whole.config_json),
               AllOf(HasSubstr('"' + name + '"'), HasSubstr("got [128, 32], expected [256, 32]")));
+}
+
+// transformers 4 and 5 nest the text model differently.
+TEST(TensorLayout, ReadsTheTextModelOfAMultimodalGemma3) {
+  const ModelConfig config = config_of(
+      R"({"architectures":["Gemma3ForConditionalGeneration"],"text_config":{"hidden_size":16,)"
+      R"("intermediate_size":24,"num_hidden_layers":1,"head_dim":8,"num_attention_heads":4,)"
+      R"("num_key_value_heads":2,"vocab_size":20,"max_position_embeddings":64,)"
+      R"("sliding_window":8}})");
+  StoredTensors model;
+  for (const TensorSpec& spec : specs_of(config)) {
+    model[spec.name] = stored_floats({1}, std::vector<float>{1.0F});
+  }
+  using Names = std::pair<const char*, const char*>;
+  for (const auto& [text, vision] : {Names{"language_model.model.", "vision_tower."},
+                                     Names{"model.language_model.", "model.vision_tower."}}) {
+    StoredTensors stored;
+    for (const auto& [name, tensor] : model) stored[text + name.substr(6)] = tensor;
+    stored[fmt::format("{}layer.weight", vision)] = model.begin()->second;
+    const Arranged file(stored, config.layout, specs_of(config));
+    ASSERT_EQ(file.error, "");
+    EXPECT_EQ(file.source->names().size(), model.size());
+    for (const auto& [name, tensor] : model) EXPECT_TRUE(file.source->has(name)) << name;
+  }
 }
 
 TEST(TensorLayout, RandomWeightsHaveTheDecodersNames) {

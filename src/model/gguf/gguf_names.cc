@@ -40,6 +40,11 @@ constexpr std::array kLayerNames = {
     NamePair{"ffn_gate_shexp", "mlp.shared_experts.gate_proj"},
     NamePair{"ffn_up_shexp", "mlp.shared_experts.up_proj"},
     NamePair{"ffn_down_shexp", "mlp.shared_experts.down_proj"},
+    NamePair{"ffn_gate_inp", "mlp.gate"},
+    NamePair{"exp_probs_b", "mlp.gate.e_score_correction_bias"},
+    NamePair{"ffn_gate_exps", "mlp.experts.gate_proj"},
+    NamePair{"ffn_up_exps", "mlp.experts.up_proj"},
+    NamePair{"ffn_down_exps", "mlp.experts.down_proj"},
 };
 
 // The norms after attention and around the MLP.
@@ -93,14 +98,6 @@ GgufNames::GgufNames(std::string_view architecture, const DecoderConfig& decoder
   add(kLayerNames, parts_);
   add(is_gemma_ ? std::span<const NamePair>(kGemmaNorms) : std::span<const NamePair>(kLlamaNorms),
       parts_);
-  if (!decoder.moe) return;
-  const ExpertNames& names = decoder.moe->names;
-  const std::string experts = fmt::format("{}{}", names.block, kExperts);
-  parts_.push_back({"ffn_gate_inp", names.block + "gate"});
-  parts_.push_back({"exp_probs_b", names.block + "gate.e_score_correction_bias"});
-  parts_.push_back({"ffn_gate_exps", experts + names.gate});
-  parts_.push_back({"ffn_up_exps", experts + names.up});
-  parts_.push_back({"ffn_down_exps", experts + names.down});
 }
 
 // llama.cpp's converter appends ".bias" to the name of the router's correction.
