@@ -223,7 +223,7 @@ int bench(int num_threads, int repetitions) {
 }  // namespace quire
 
 int main(int argc, char** argv) {
-  const int num_threads = argc > 1 ? std::atoi(argv[1]) : quire::num_usable_cores();
+  const int num_threads = argc > 1 ? std::atoi(argv[1]) : quire::num_usable_cpus();
   const int repetitions = argc > 2 ? std::atoi(argv[2]) : 200;
   return quire::bench(std::max(1, num_threads), std::max(1, repetitions));
 }

@@ -157,11 +157,11 @@ class AttentionPlan {
   // depend only on the shape of the range and the batch's device pointers.
   virtual Status update(const AttentionBatch& batch, Stream& stream) = 0;
   // Enqueues the attention of one layer without allocation or synchronization. Must not be called
-  // if expanding() is not null. A request of length 0 (padding) gets zeros.
+  // if expanding_plan() is not null. A request of length 0 (padding) gets zeros.
   virtual Status run(const AttentionCall& call, Stream& stream) = 0;
   // If not null, the last update() chose the expanded form (attn/expansion.h): run_expanded() of
   // the result is called instead of run().
-  virtual ExpandingPlan* expanding() { return nullptr; }
+  virtual ExpandingPlan* expanding_plan() { return nullptr; }
 };
 
 class AttentionBackend {

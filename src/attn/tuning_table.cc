@@ -149,7 +149,7 @@ Status line_error(std::string_view name, size_t line_number, std::string_view wh
 // ---- The distance between a measured point and a step
 
 // The ratio of two sizes as a distance, in powers of two.
-double factor(double a, double b) {
+double log2_distance(double a, double b) {
   if (a == b) return 0.0;  // common case; a start makes thousands of choices
   return std::abs(std::log2(std::max(a, 1.0) / std::max(b, 1.0)));
 }
@@ -164,8 +164,8 @@ KindDistance kind_distance(const TuningPoint& a, const TuningPoint& b) {
   const bool same_decode = a.phase == Phase::kPrefill || (a.q_len > 1) == (b.q_len > 1);
   const int num_types = static_cast<int>(a.q != b.q) + static_cast<int>(a.kv != b.kv);
   const auto group = [](const TuningPoint& p) { return p.num_heads / std::max(p.num_kv_heads, 1); };
-  const double shape = factor(a.head_dim, b.head_dim) + factor(group(a), group(b)) +
-                       factor(a.page_size, b.page_size);
+  const double shape = log2_distance(a.head_dim, b.head_dim) + log2_distance(group(a), group(b)) +
+                       log2_distance(a.page_size, b.page_size);
   return {static_cast<int>(!same_decode), num_types, shape};
 }
 
@@ -173,17 +173,18 @@ KindDistance kind_distance(const TuningPoint& a, const TuningPoint& b) {
 // a power of two of rows, so 3 and 4 tokens, or 5 to 8 tokens, take about the same time. Within
 // such a class, the exact ratio decides.
 double q_len_distance(const TuningPoint& a, const TuningPoint& b) {
-  if (a.phase == Phase::kPrefill) return factor(a.q_len, b.q_len);
+  if (a.phase == Phase::kPrefill) return log2_distance(a.q_len, b.q_len);
   const auto tile_class = [](const TuningPoint& p) {
     return static_cast<int>(std::bit_width(static_cast<unsigned>(std::max(p.q_len, 1)) - 1));
   };
-  return std::abs(tile_class(a) - tile_class(b)) + factor(a.q_len, b.q_len) / 16.0;
+  return std::abs(tile_class(a) - tile_class(b)) + log2_distance(a.q_len, b.q_len) / 16.0;
 }
 
 double size_distance(const TuningPoint& a, const TuningPoint& b) {
   // Kernels distribute the heads of all requests over the device.
   const auto heads = [](const TuningPoint& p) { return 1.0 * p.num_reqs * p.num_kv_heads; };
-  return factor(heads(a), heads(b)) + q_len_distance(a, b) + factor(a.kv_len, b.kv_len);
+  return log2_distance(heads(a), heads(b)) + q_len_distance(a, b) +
+         log2_distance(a.kv_len, b.kv_len);
 }
 
 // ---- The choice at one measured point

@@ -100,7 +100,7 @@ Status read_hybrid(const fs::path& root, CpuTopology& cpus) {
   QUIRE_ASSIGN_OR_RETURN(const auto performance, read_optional_list(root / "cpu_core" / "cpus"));
   if (!performance || performance->empty()) return {};
   for (LogicalCpu& cpu : cpus) {
-    cpu.is_efficient = !std::ranges::binary_search(*performance, cpu.id);
+    cpu.on_efficiency_core = !std::ranges::binary_search(*performance, cpu.id);
   }
   return {};
 }
@@ -122,7 +122,9 @@ Status read_capacities(const fs::path& root, CpuTopology& cpus) {
     capacities.push_back(*capacity);
   }
   const int highest = *std::ranges::max_element(capacities);
-  for (size_t i = 0; i < cpus.size(); ++i) cpus[i].is_efficient |= 3 * capacities[i] < 2 * highest;
+  for (size_t i = 0; i < cpus.size(); ++i) {
+    cpus[i].on_efficiency_core |= 3 * capacities[i] < 2 * highest;
+  }
   return {};
 }
 

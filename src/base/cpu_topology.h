@@ -16,7 +16,7 @@ struct LogicalCpu {
   int id = 0;
   int core = 0;  // the lowest id of its physical core's CPUs
   int node = 0;
-  bool is_efficient = false;  // of a core that is slower than the others by design
+  bool on_efficiency_core = false;  // which is slower than the other cores by design
 
   friend bool operator==(const LogicalCpu&, const LogicalCpu&) = default;
 };

@@ -121,7 +121,7 @@ ProcessUse process_use() {
   return use;
 }
 
-int num_usable_cores() {
+int num_usable_cpus() {
   const int num_cpus = count_cpus(thread_affinity());
   return std::min(num_cpus, cpu_quota().value_or(num_cpus));
 }

@@ -15,7 +15,7 @@ namespace quire {
 inline constexpr size_t kHugePage = size_t{2} << 20;  // bytes, on x86-64 and most ARM systems
 
 // Logical CPUs, limited by affinity and the control group's quota; at least 1.
-int num_usable_cores();
+int num_usable_cpus();
 
 // The CPU quota of the process's control group, or of a stricter parent, in CPUs and rounded up; at
 // least 1. nullopt: no limit.

@@ -34,13 +34,13 @@ Usable usable_cores(const CpuTopology& topology, const CpuLimits& limits, CpuCor
   std::ranges::copy_if(topology, std::back_inserter(allowed), [&](const LogicalCpu& cpu) {
     return std::ranges::binary_search(limits.affinity, cpu.id);
   });
-  const auto is_efficient = [](const LogicalCpu& cpu) { return cpu.is_efficient; };
+  const auto is_slow = [](const LogicalCpu& cpu) { return cpu.on_efficiency_core; };
   // A process that may only use efficiency cores uses them.
-  const bool takes_all = wanted == CpuCores::kAll || std::ranges::all_of(allowed, is_efficient);
+  const bool takes_all = wanted == CpuCores::kAll || std::ranges::all_of(allowed, is_slow);
   std::map<int, std::map<int, Core>> nodes;  // by node, then by core
   std::set<int> left_out;                    // cores
   for (const LogicalCpu& cpu : allowed) {
-    if (cpu.is_efficient && !takes_all) {
+    if (cpu.on_efficiency_core && !takes_all) {
       left_out.insert(cpu.core);
       continue;
     }

@@ -141,12 +141,12 @@ bool is_full_model_name(std::string_view word) {
 
 // Warns of settings that are valid but probably not what the user wants.
 void warn_of(const EngineConfig& config) {
-  const int num_cores = num_usable_cores();
-  if (config.num_threads > num_cores) {
+  const int num_cpus = num_usable_cpus();
+  if (config.num_threads > num_cpus) {
     log_warning(
-        "[cli] --threads {} is more than the {} usable cores; expected at most that many, because "
+        "[cli] --threads {} is more than the {} usable CPUs; expected at most that many, because "
         "threads would wait for each other",
-        config.num_threads, num_cores);
+        config.num_threads, num_cpus);
   }
   const bool on_gpu = config.device == "cuda" || (config.device != "cpu" && cuda_status().ok());
   for (const Setting& setting : all_settings()) {

@@ -262,7 +262,7 @@ Command quantize_command() {
   flags.last().default_text = std::to_string(CalibrationText().max_tokens);
   flags.toggle("--force", &state->force, "Replace --out if it exists");
   flags.number("--threads", &state->engine.num_threads, {.min = 0, .max = 1024},
-               "Threads; 0: one per usable core");
+               "Threads; 0: one per usable CPU");
   flags.last().field = "num_threads";
   flags.begin_group("Perplexity");
   flags.file("--perplexity", &state->perplexity.data,

@@ -457,7 +457,8 @@ Status DecoderModel::attend(size_t layer_idx, const DecoderLayer& layer, const S
 Status DecoderModel::attend_latent(size_t layer_idx, const DecoderLayer& layer,
                                    const StepInput& input) {
   const KvGroupStep& step = input.kv_groups[places_[layer_idx].group];
-  ExpandingPlan* const expanding = step.prefill == nullptr ? nullptr : step.prefill->expanding();
+  ExpandingPlan* const expanding =
+      step.prefill == nullptr ? nullptr : step.prefill->expanding_plan();
   const int64_t num_absorbed =
       expanding == nullptr ? input.num_tokens : step.batch->prefill.first_token;
   const MlaViews views = mla_views(input.num_tokens);

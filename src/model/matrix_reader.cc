@@ -372,7 +372,7 @@ Result<std::vector<int32_t>> MatrixReader::take_order(const MatrixPart& part, co
 }
 
 ThreadPool& MatrixReader::threads() {
-  if (!threads_) threads_.emplace(num_usable_cores());
+  if (!threads_) threads_.emplace(num_usable_cpus());
   return *threads_;
 }
 

@@ -380,7 +380,7 @@ class Run {
       : options_(options),
         hooks_(hooks),
         source_(source),
-        threads_(options.num_threads > 0 ? options.num_threads : num_usable_cores()) {}
+        threads_(options.num_threads > 0 ? options.num_threads : num_usable_cpus()) {}
 
   Result<QuantizeResult> gguf(GgufTarget target);
   Result<QuantizeResult> w4a16(const W4A16Target& target);

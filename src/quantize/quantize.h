@@ -35,7 +35,7 @@ struct QuantizeOptions {
   std::filesystem::path out;  // a file, or with W4A16Target a directory
   std::variant<GgufTarget, W4A16Target> target;
   bool force = false;   // replaces `out`, unless it is a file of the model
-  int num_threads = 0;  // 0: one per usable core
+  int num_threads = 0;  // 0: one per usable CPU
 };
 
 struct QuantizeProgress {

@@ -50,7 +50,7 @@ TEST(CpuTopology, OfAHybridProcessorHasEfficiencyCores) {
   tree.add_hybrid(2, 4);
   const auto cpus = testing::value_of(read_cpu_topology(tree.root()));
   ASSERT_EQ(cpus.size(), 8U);
-  for (const LogicalCpu& cpu : cpus) EXPECT_EQ(cpu.is_efficient, cpu.id >= 4) << cpu.id;
+  for (const LogicalCpu& cpu : cpus) EXPECT_EQ(cpu.on_efficiency_core, cpu.id >= 4) << cpu.id;
   EXPECT_EQ(cpus[1].core, 0);
   EXPECT_EQ(cpus[5].core, 5);
 }
@@ -62,7 +62,7 @@ TEST(CpuTopology, OfArmKnowsSlowCoresByTheirCapacity) {
   const int capacities[] = {430, 430, 530, 850, 850, 1024};
   for (int cpu = 0; cpu < 6; ++cpu) tree.write_capacity(cpu, std::to_string(capacities[cpu]));
   const auto cpus = testing::value_of(read_cpu_topology(tree.root()));
-  for (const LogicalCpu& cpu : cpus) EXPECT_EQ(cpu.is_efficient, cpu.id < 3) << cpu.id;
+  for (const LogicalCpu& cpu : cpus) EXPECT_EQ(cpu.on_efficiency_core, cpu.id < 3) << cpu.id;
 }
 
 TEST(CpuTopology, LeavesOutCpusThatAreOffline) {

@@ -243,7 +243,7 @@ class ExpandingReferencePlan final : public ExpandingPlan {
   Status run(const AttentionCall& /*call*/, Stream& /*stream*/) override {
     return internal_error("the absorbed form of an expanded prompt");
   }
-  ExpandingPlan* expanding() override { return this; }
+  ExpandingPlan* expanding_plan() override { return this; }
   Status run_expanded(const ExpandedCall& call, Stream& /*stream*/) override {
     const PhaseRange& range = batch_.prefill;
     // Scratch may have any content.

@@ -69,7 +69,7 @@ void expand(const BlockMatrix& matrix, float addend, const TensorView& out) {
   const int64_t rows = matrix.shape[0];
   const int64_t task_rows = std::max<int64_t>(1, kElementsPerTask / matrix.shape[1]);
   const int64_t num_tasks = ceil_div(rows, task_rows);
-  ThreadPool threads(static_cast<int>(std::min<int64_t>(num_usable_cores(), num_tasks)));
+  ThreadPool threads(static_cast<int>(std::min<int64_t>(num_usable_cpus(), num_tasks)));
   threads.parallel_for(num_tasks, [&](int64_t task) {
     expand_rows(matrix, addend, task * task_rows, std::min(rows, (task + 1) * task_rows), out);
   });

@@ -263,7 +263,7 @@ TEST_P(ExpandedAttention, EqualsTheDefinition) {
   const size_t workspace_bytes = plan->workspace_bytes();
   const Buffer workspace = poisoned(workspace_bytes + kGuardBytes);
   ASSERT_EQ(plan->update(batch, *stream).message(), "");
-  EXPECT_EQ(plan->expanding(), plan.get());
+  EXPECT_EQ(plan->expanding_plan(), plan.get());
   const auto rows = [&](const Buffer& memory, int width) {
     return TensorView{
         memory.data(), DType::kBF16, {static_cast<int64_t>(num_tokens), spec.num_heads, width}};

@@ -136,7 +136,7 @@ class LatentPrefillPlan final : public ExpandingPlan {
     QUIRE_CHECK(!is_expanded_, "[flashinfer] run() was called for an expanded batch");
     return absorbed_.run(call, stream);
   }
-  ExpandingPlan* expanding() override { return is_expanded_ ? this : nullptr; }
+  ExpandingPlan* expanding_plan() override { return is_expanded_ ? this : nullptr; }
   Status run_expanded(const ExpandedCall& call, Stream& stream) override;
 
  private:

@@ -241,7 +241,7 @@ Status WeightUpload::start() {
   if (staging_.has_value()) return {};
   QUIRE_ASSIGN_OR_RETURN(PinnedRing ring, PinnedRing::create(kSlotBytes));
   staging_.emplace(std::move(ring));
-  threads_.emplace(std::min(kNumThreads, num_usable_cores()));
+  threads_.emplace(std::min(kNumThreads, num_usable_cpus()));
   return {};
 }
 
@@ -325,7 +325,7 @@ Status WeightUpload::quantize(const RepeatedRows& rows, const QuantizedRows& dev
 Status WeightUpload::make(int64_t num_pieces, int64_t piece_bytes, std::byte* device,
                           const std::function<void(int64_t i, std::byte* piece)>& write) {
   QUIRE_RETURN_IF_ERROR(start());
-  if (!makers_) makers_.emplace(num_usable_cores());
+  if (!makers_) makers_.emplace(num_usable_cpus());
   const int64_t in_slot = static_cast<int64_t>(kSlotBytes) / piece_bytes;
   if (in_slot == 0) {
     return unimplemented(
