@@ -104,7 +104,7 @@ class PlainStream : public Stream {
 
   void open(std::shared_ptr<StreamUser> user) override {
     hold(std::move(user));
-    asio::post(context_, [user = user_] { user->on_open(Opening::kDone); });
+    asio::post(context_, [user = user_] { user->on_open(OpenResult::kDone); });
   }
 
   void read_some(char* to, size_t size) override {
@@ -214,9 +214,9 @@ class TlsStream final : public PlainStream {
     hold(std::move(user));
     tls_.async_handshake(asio::ssl::stream_base::server,
                          [user = this->user()](const ErrorCode& error) {
-                           user->on_open(is_plain_http(error) ? Opening::kPlainHttp
-                                         : error              ? Opening::kFailed
-                                                              : Opening::kDone);
+                           user->on_open(is_plain_http(error) ? OpenResult::kPlainHttp
+                                         : error              ? OpenResult::kFailed
+                                                              : OpenResult::kDone);
                          });
   }
   void read_some(char* to, size_t size) override {

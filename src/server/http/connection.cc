@@ -36,10 +36,10 @@ void Connection::start() {
   });
 }
 
-void Connection::handle_open(Opening opening) {
+void Connection::handle_open(OpenResult result) {
   if (phase_ == Phase::kClosed) return;
-  if (opening == Opening::kPlainHttp) refuse_plain_http();
-  if (opening != Opening::kDone) return close();
+  if (result == OpenResult::kPlainHttp) refuse_plain_http();
+  if (result != OpenResult::kDone) return close();
   enter(Phase::kIdle, limits_.idle_timeout);
   continue_reading();
 }

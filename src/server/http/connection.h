@@ -23,15 +23,15 @@
 
 namespace quire::http {
 
-// The result of opening a stream (for TLS, of the handshake).
-enum class Opening { kDone, kFailed, kPlainHttp };  // kPlainHttp: a TLS client that speaks HTTP
+// The result of opening a stream; with TLS, of the handshake.
+enum class OpenResult { kDone, kFailed, kPlainHttp };  // kPlainHttp: a TLS client that speaks HTTP
 
 // Receives a stream's events on the stream's thread, one at a time, never from within a call to
 // Stream.
 class StreamUser {
  public:
   virtual ~StreamUser() = default;
-  virtual void on_open(Opening opening) = 0;
+  virtual void on_open(OpenResult result) = 0;
   virtual void on_read(size_t num_bytes) = 0;     // 0: no more data will arrive
   virtual void on_written(size_t num_bytes) = 0;  // 0: no more data can be sent
   virtual void on_deadline() = 0;
@@ -165,8 +165,8 @@ class Connection final : public StreamUser,
     kClosed,
   };
 
-  void on_open(Opening opening) override {
-    guard([=, this] { handle_open(opening); });
+  void on_open(OpenResult result) override {
+    guard([=, this] { handle_open(result); });
   }
   void on_read(size_t num_bytes) override {
     guard([=, this] { handle_read(num_bytes); });
@@ -187,7 +187,7 @@ class Connection final : public StreamUser,
   void guard(const Step& step) {
     if (!run_guarded("[http] closing a connection after an exception", step)) close();
   }
-  void handle_open(Opening opening);
+  void handle_open(OpenResult result);
   void handle_read(size_t num_bytes);
   void handle_written(size_t num_bytes);
   void handle_timeout();

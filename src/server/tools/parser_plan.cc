@@ -26,7 +26,7 @@ struct ParserPlan::Search {
   const ParserPlan& plan;
   std::string_view text;
   bool is_end;
-  Opening best = {};
+  FieldMatch best = {};
   bool is_undecided = false;
 
   void consider(const std::vector<Form>& forms, const TemplateField* field) {
@@ -52,7 +52,7 @@ struct ParserPlan::Search {
             .id = match.id};
   }
 
-  Opening decide() const { return is_undecided ? Opening{.result = Match::kMore} : best; }
+  FieldMatch decide() const { return is_undecided ? FieldMatch{.result = Match::kMore} : best; }
 };
 
 ParserPlan::ParserPlan(const OutputParserConfig& config)
@@ -145,23 +145,23 @@ Match ParserPlan::begins_content(const TemplateField& field, std::string_view re
   return result;
 }
 
-Opening ParserPlan::find(std::string_view text, bool is_end, const Place& place) const {
+FieldMatch ParserPlan::find(std::string_view text, bool is_end, const Preceding& before) const {
   Search search{.plan = *this, .text = text, .is_end = is_end};
   const bool may_open = may_begin(text.front());
   for (const TemplateField& field : fields_) {
     if (may_open) search.consider(field.open, &field);
-    const bool may_start = field.target == Target::kReasoning ? place.may_reason : place.is_start;
+    const bool may_start = field.target == Target::kReasoning ? before.may_reason : before.is_start;
     if (may_start) search.consider(field.start, &field);
   }
-  if (place.after_call != nullptr) {
-    search.consider(place.after_call->next, place.after_call);
-    search.consider(place.after_call->end, nullptr);
+  if (before.after_call != nullptr) {
+    search.consider(before.after_call->next, before.after_call);
+    search.consider(before.after_call->end, nullptr);
   }
   if (may_open) search.consider(drop_, nullptr);
   return search.decide();
 }
 
-Opening ParserPlan::find_call(std::string_view text, bool is_end) const {
+FieldMatch ParserPlan::find_call(std::string_view text, bool is_end) const {
   Search search{.plan = *this, .text = text, .is_end = is_end};
   for (const TemplateField& field : fields_) {
     if (field.target == Target::kCalls) search.consider(field.open, &field);
@@ -169,7 +169,7 @@ Opening ParserPlan::find_call(std::string_view text, bool is_end) const {
   return search.decide();
 }
 
-Opening ParserPlan::find_reasoning(std::string_view text, bool is_end) const {
+FieldMatch ParserPlan::find_reasoning(std::string_view text, bool is_end) const {
   Search search{.plan = *this, .text = text, .is_end = is_end};
   for (const TemplateField& field : fields_) {
     if (field.target != Target::kReasoning) continue;

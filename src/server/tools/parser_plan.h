@@ -13,8 +13,8 @@
 
 namespace quire::server {
 
-// The result of matching all forms at one place of the text.
-struct Opening {
+// The result of matching all forms at one position of the text.
+struct FieldMatch {
   Match result = Match::kNo;
   size_t length = 0;
   const TemplateField* field = nullptr;  // null: the text is dropped
@@ -22,8 +22,8 @@ struct Opening {
   std::string_view id = {};
 };
 
-// The part of the output before a place.
-struct Place {
+// The output before the position at which forms are matched.
+struct Preceding {
   bool is_start = false;                      // no content and no call came before
   bool may_reason = false;                    // no reasoning either
   const TemplateField* after_call = nullptr;  // a call of this field came directly before
@@ -44,11 +44,11 @@ class ParserPlan {
   const TemplateField* reasoning() const { return reasoning_; }  // null: none
 
   // Returns what begins at the start of `text`. The longest form wins.
-  Opening find(std::string_view text, bool is_end, const Place& place) const;
+  FieldMatch find(std::string_view text, bool is_end, const Preceding& before) const;
   // Does the same for calls within reasoning.
-  Opening find_call(std::string_view text, bool is_end) const;
+  FieldMatch find_call(std::string_view text, bool is_end) const;
   // Returns the start of a reasoning block that the prompt may have opened already.
-  Opening find_reasoning(std::string_view text, bool is_end) const;
+  FieldMatch find_reasoning(std::string_view text, bool is_end) const;
   // Returns whether a form that may open anywhere can begin with the byte `c`. Forms that open only
   // at the start or after a call are not counted.
   bool may_begin(char c) const { return may_begin_[static_cast<unsigned char>(c)]; }

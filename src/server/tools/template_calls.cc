@@ -7,15 +7,15 @@
 
 namespace quire::server {
 
-void TemplateParser::open_call(const Opening& opening) {
+void TemplateParser::open_call(const FieldMatch& match) {
   const MarkerCodes& codes = plan_->codes();
-  field_ = opening.field;
-  held_ = rest(pos_).substr(0, opening.length);
+  field_ = match.field;
+  held_ = rest(pos_).substr(0, match.length);
   has_content_ = true;
-  place_ = {};
-  const std::string name = codes.decode(opening.name);
-  const std::string id = codes.decode(opening.id);
-  pos_ += opening.length;
+  before_ = {};
+  const std::string name = codes.decode(match.name);
+  const std::string id = codes.decode(match.id);
+  pos_ += match.length;
   if (field_->content == TemplateField::Content::kBody) {
     state_ = State::kBody;
     call_name_ = name;
@@ -44,13 +44,13 @@ void TemplateParser::open_call(const Opening& opening) {
 void TemplateParser::fail_call() {
   out_.content(plan_->codes().decode(std::exchange(held_, {})));
   state_ = State::kText;
-  place_ = {};
+  before_ = {};
 }
 
 void TemplateParser::end_call() {
   held_.clear();
   state_ = State::kText;
-  place_ = {.after_call = field_};
+  before_ = {.after_call = field_};
 }
 
 // Pushes a byte, or the text of a marker within a string. Returns whether the unit was taken.
@@ -131,7 +131,7 @@ bool TemplateParser::step_tags() {
 
 bool TemplateParser::step_body() {
   for (; scanned_ < buffer_.size(); scanned_ = after_unit(scanned_)) {
-    const Opening end = end_of_region(rest(scanned_));
+    const FieldMatch end = end_of_region(rest(scanned_));
     if (end.result == Match::kMore) return false;
     const bool is_over = end.result == Match::kYes;
     if (!is_over && scanned_ - pos_ <= kMaxHeldBytes) continue;

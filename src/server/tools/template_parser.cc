@@ -79,10 +79,10 @@ void TemplateParser::compact() {
 
 bool TemplateParser::step_begin() {
   if (pos_ == buffer_.size()) return false;
-  const Opening opening = plan_->find_reasoning(rest(pos_), is_end_);
-  if (opening.result == Match::kMore) return false;
-  if (opening.result == Match::kYes) {
-    open(opening);
+  const FieldMatch match = plan_->find_reasoning(rest(pos_), is_end_);
+  if (match.result == Match::kMore) return false;
+  if (match.result == Match::kYes) {
+    open(match);
   } else {
     open_region(*plan_->reasoning());
   }
@@ -102,25 +102,25 @@ void TemplateParser::write_content(size_t end) {
 bool TemplateParser::step_text() {
   size_t at = pos_;
   while (at < buffer_.size()) {
-    const bool is_special = place_.is_start || place_.after_call != nullptr;
+    const bool is_special = before_.is_start || before_.after_call != nullptr;
     if (!is_special && !plan_->may_begin(buffer_[at])) {
       at = after_unit(at);
       continue;
     }
-    const Opening opening = plan_->find(rest(at), is_end_, place_);
-    if (opening.result == Match::kNo && is_end_ && is_cut_ending(rest(at))) {
+    const FieldMatch match = plan_->find(rest(at), is_end_, before_);
+    if (match.result == Match::kNo && is_end_ && is_cut_ending(rest(at))) {
       at = buffer_.size();
       pos_ = at;
       break;
     }
-    if (opening.result != Match::kNo) {
+    if (match.result != Match::kNo) {
       write_content(at);
-      if (opening.result == Match::kYes) open(opening);
-      return opening.result == Match::kYes;
+      if (match.result == Match::kYes) open(match);
+      return match.result == Match::kYes;
     }
     // White space keeps the places that forms with white space before them have already tried.
     has_content_ = has_content_ || !is_json_space(buffer_[at]);
-    place_ = {};
+    before_ = {};
     at = after_unit(at);
   }
   write_content(at);
@@ -129,21 +129,21 @@ bool TemplateParser::step_text() {
 
 // Returns whether the text is what a limit has left of the end of a list of calls.
 bool TemplateParser::is_cut_ending(std::string_view text) const {
-  return place_.after_call != nullptr &&
-         std::ranges::any_of(place_.after_call->end, [&](const Form& form) {
+  return before_.after_call != nullptr &&
+         std::ranges::any_of(before_.after_call->end, [&](const Form& form) {
            return match_form(form, text, false).result == Match::kMore;
          });
 }
 
-void TemplateParser::open(const Opening& opening) {
-  if (opening.field == nullptr) {
-    pos_ += opening.length;
-    place_.after_call = nullptr;
-  } else if (opening.field->target == Target::kCalls) {
-    open_call(opening);
+void TemplateParser::open(const FieldMatch& match) {
+  if (match.field == nullptr) {
+    pos_ += match.length;
+    before_.after_call = nullptr;
+  } else if (match.field->target == Target::kCalls) {
+    open_call(match);
   } else {
-    pos_ += opening.length;
-    open_region(*opening.field);
+    pos_ += match.length;
+    open_region(*match.field);
   }
 }
 
@@ -154,14 +154,14 @@ void TemplateParser::open_region(const TemplateField& field) {
   state_ = State::kRegion;
   scanned_ = pos_;
   calls_.clear();
-  stripped_.clear();
+  pending_space_.clear();
   if (field.target == Target::kReasoning && has_reasoning_) out_.reasoning(field.join);
   has_text_ = false;
   has_reasoning_ = has_reasoning_ || field.target == Target::kReasoning;
 }
 
-Opening TemplateParser::end_of_region(std::string_view text) const {
-  Opening best;
+FieldMatch TemplateParser::end_of_region(std::string_view text) const {
+  FieldMatch best;
   bool is_undecided = false;
   const auto consider = [&](const Form& form, bool is_taken) {
     const FormMatch match = match_form(form, text, is_end_);
@@ -193,8 +193,8 @@ void TemplateParser::write_text(std::string_view text) {
 
 // Writes the text without white space at the start; that at the end waits for what follows.
 void TemplateParser::write_stripped(std::string_view text) {
-  stripped_ += text;
-  std::string_view held = stripped_;
+  pending_space_ += text;
+  std::string_view held = pending_space_;
   while (!has_text_ && !held.empty() && is_json_space(held.front())) held.remove_prefix(1);
   std::string_view whole = held;
   while (!whole.empty() && is_json_space(whole.back())) whole.remove_suffix(1);
@@ -203,7 +203,7 @@ void TemplateParser::write_stripped(std::string_view text) {
   }
   has_text_ = has_text_ || !whole.empty();
   write_text(whole);
-  stripped_ = held.substr(whole.size());
+  pending_space_ = held.substr(whole.size());
 }
 
 bool TemplateParser::step_region() {
@@ -211,11 +211,11 @@ bool TemplateParser::step_region() {
   for (; scanned_ < buffer_.size(); scanned_ = after_unit(scanned_)) {
     if (!calls_.empty() && scanned_ - calls_.front() > kMaxHeldBytes) calls_.clear();
     const std::string_view text = rest(scanned_);
-    const Opening end = end_of_region(text);
+    const FieldMatch end = end_of_region(text);
     if (end.result == Match::kYes) return end_region(end.length);
-    const Opening call = has_calls && plan_->may_begin(text.front()) && end.result == Match::kNo
-                             ? plan_->find_call(text, is_end_)
-                             : Opening();
+    const FieldMatch call = has_calls && plan_->may_begin(text.front()) && end.result == Match::kNo
+                                ? plan_->find_call(text, is_end_)
+                                : FieldMatch();
     if (end.result == Match::kMore || call.result == Match::kMore) break;
     if (call.result == Match::kYes) calls_.push_back(scanned_);
   }
@@ -232,7 +232,7 @@ bool TemplateParser::end_region(size_t num_bytes) {
   calls_.clear();
   state_ = State::kText;
   if (field_->target == Target::kContent) has_content_ = true;
-  place_ = {.is_start = !has_content_};
+  before_ = {.is_start = !has_content_};
   return true;
 }
 

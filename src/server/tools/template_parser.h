@@ -49,14 +49,14 @@ class TemplateParser final : public OutputParser {
   bool step_body();
   bool step_after_call();
 
-  void open(const Opening& opening);
+  void open(const FieldMatch& match);
   void open_region(const TemplateField& field);
-  void open_call(const Opening& opening);
+  void open_call(const FieldMatch& match);
   bool push_unit(std::string_view unit);
   bool end_object();
   void fail_call();
   void end_call();
-  Opening end_of_region(std::string_view text) const;
+  FieldMatch end_of_region(std::string_view text) const;
   void write_region(size_t end);
   void write_text(std::string_view text);
   void write_stripped(std::string_view text);
@@ -78,15 +78,15 @@ class TemplateParser final : public OutputParser {
   bool is_end_ = false;
   bool is_trial_ = false;  // of a call within reasoning, so it makes no further trials
   State state_ = State::kText;
-  Place place_ = {.is_start = true, .may_reason = true};
+  Preceding before_ = {.is_start = true, .may_reason = true};
   bool has_content_ = false;  // content or a call
   bool has_reasoning_ = false;
 
   const TemplateField* field_ = nullptr;  // of the open region or call
   std::string call_name_;                 // of a body
   std::string call_id_;
-  bool has_text_ = false;  // the region's field has text
-  std::string stripped_;   // a region's white space, which may be its end
+  bool has_text_ = false;      // the region's field has text
+  std::string pending_space_;  // white space of a region, written only if text follows
   // In a region or a body: the text before this place was searched for its end.
   size_t scanned_ = 0;
   // Offsets in buffer_ at which a call may begin within reasoning. They are calls if the output
