@@ -342,7 +342,7 @@ Status DecoderModel::allocate_buffers() {
     QUIRE_ASSIGN_OR_RETURN(taps_, ops_.allocate({num_tokens, num_taps * hidden}, dtype));
   }
   if (decoder_.qk_norm == QkNorm::kWholeWidth) {
-    QUIRE_ASSIGN_OR_RETURN(qk_sums_, ops_.allocate({num_tokens, 2}, DType::kF32));
+    QUIRE_ASSIGN_OR_RETURN(qk_sums_, ops_.allocate({round_up(num_tokens, 2), 2}, DType::kF32));
   }
   if (decoder_.moe) {
     QUIRE_RETURN_IF_ERROR(moe_.allocate(config_, limits_, ops_));

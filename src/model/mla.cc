@@ -145,6 +145,7 @@ void rotate_and_cache_latent(const MlaConfig& config, const MlaLayer& layer, con
     part.norm = layer.kv_a_norm.view.as<float>();
     part.norm_eps = kLatentNormEps;
     part.kv_slots = call.kv_slots + first;
+    if (call.q_scale != nullptr) part.q_scale = call.q_scale + first;
     ops.latents()->latent_rope_and_cache(part);
   };
   if (num_absorbed > 0) {
