@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
-#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/file.h"
@@ -46,14 +46,20 @@ std::string attention_of(const FamilyTraits& family) {
 }
 
 std::string page() {
-  std::set<std::string> tested;
-  for (const GoldenFamily& family : read_golden_families()) tested.insert(family.architecture);
+  const std::vector<GoldenFamily> golden = read_golden_families();
+  const auto is_tested = [&](std::string_view architecture) {
+    const std::string name = fmt::format("\"{}\"", architecture);
+    return std::ranges::any_of(golden, [&](const GoldenFamily& family) {
+      return std::ranges::any_of(family.configs, [&](const auto& config) {
+        return config.second.find(name) != std::string::npos;
+      });
+    });
+  };
   std::string text(kHead);
   for (const FamilyTraits& family : all_families()) {
-    text +=
-        fmt::format("| `{}` | {} | {} | {} | {} |\n", family.architecture, family.models,
-                    attention_of(family), family.read_moe != nullptr ? "experts" : "dense",
-                    tested.contains(std::string(family.architecture)) ? "FP64" : "form of another");
+    text += fmt::format("| `{}` | {} | {} | {} | {} |\n", family.architecture, family.models,
+                        attention_of(family), family.read_moe != nullptr ? "experts" : "dense",
+                        is_tested(family.architecture) ? "FP64" : "form of another");
   }
   return text;
 }
