@@ -65,6 +65,7 @@ class FakeEngine final : public server::EngineApi {
   std::string token_bytes(int32_t id) const override {
     return std::string(1, static_cast<char>(id));
   }
+  std::vector<server::TokenMarker> added_tokens() const override { return added_tokens_; }
   SamplingDefaults sampling_defaults(SamplingFallback fallback) const override {
     SamplingDefaults defaults;
     defaults.source = "test";
@@ -151,6 +152,7 @@ class FakeEngine final : public server::EngineApi {
   }
 
   ModelInfo info_;
+  std::vector<server::TokenMarker> added_tokens_;
   float repetition_penalty_ = 1;  // of the model's files
   std::string chat_template_ = "{{ messages }}";
   std::string chat_suffix_;

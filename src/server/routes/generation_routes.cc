@@ -160,6 +160,10 @@ std::vector<std::string> prompt_texts(const ServerState& state,
 OutputParserConfig parser_config(const ServerState& state, const ChatRequest& chat,
                                  const std::string& prompt) {
   OutputParserConfig config;
+  config.token_markers = state.token_markers;
+  if (!chat.engine_request.sampling.skip_special_tokens) {
+    for (TokenMarker& marker : config.token_markers) marker.is_hidden = false;
+  }
   config.starts_in_reasoning = !state.config.reasoning_parser.empty() &&
                                prompt_opens_reasoning(prompt, state.config.reasoning_parser);
   // A sequence whose text is restricted from its first token on cannot contain reasoning.
@@ -194,13 +198,7 @@ std::optional<ApiError> prepare_chat(const ServerState& state, ChatRequest& chat
   chat.conversation = {};  // its memory is no longer needed
   Request& request = chat.engine_request;
   request.prompt = std::move(prompt.text);
-  if (auto error = prepare_prompt(state, request, prompt.untrusted)) return error;
-  const bool shows_calls =
-      chat.tool_choice == ToolChoice::kAuto && needs_special_tokens(state.config.tool_call_parser);
-  if (shows_calls || reasoning_needs_special_tokens(state.config.reasoning_parser)) {
-    request.sampling.skip_special_tokens = false;
-  }
-  return std::nullopt;
+  return prepare_prompt(state, request, prompt.untrusted);
 }
 
 void generate(ServerState& state, RequestContext&& context, PreparedGeneration&& generation) {
