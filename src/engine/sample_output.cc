@@ -289,9 +289,8 @@ void SampleOutput::emit_added_tokens(size_t end, Output& output) {
   size_t count = 0;
   for (const AddedTokenPlace& place : added_tokens_) {
     if (place.end > end && !output.finish_reason) break;
-    output.added_tokens.push_back({.token_id = place.token_id,
-                                   .begin = to_output(place.begin),
-                                   .end = to_output(place.end)});
+    output.added_tokens.push_back(
+        {.token_id = place.token_id, .begin = to_output(place.begin), .end = to_output(place.end)});
     ++count;
   }
   added_tokens_.erase(added_tokens_.begin(),

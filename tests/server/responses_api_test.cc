@@ -460,7 +460,7 @@ TEST_F(StoredResponsesTest, ContinueAConversation) {
   EXPECT_THAT(get(path_of(second)).body, HasSubstr(R"("previous_response_id":")" + first));
 }
 
-TEST_F(StoredResponsesTest, ContinueAConversationWithoutACallThatWasCut) {
+TEST_F(StoredResponsesTest, ContinueAConversationWithACallThatWasCut) {
   start({.stored_responses = {.max_responses = 4}, .constraints = compiler_of_anything()});
   record_variables();
   const auto cut =
@@ -468,7 +468,7 @@ TEST_F(StoredResponsesTest, ContinueAConversationWithoutACallThatWasCut) {
   engine_.wait_for(1);
   engine_.say(1, R"([{"name":"get_weather","parameters":{"a)", FinishReason::kLength);
   const std::string body = cut->wait().body;
-  EXPECT_THAT(body, HasSubstr(R"("type":"function_call","status":"incomplete")"));
+  EXPECT_THAT(body, HasSubstr(R"("type":"message","status":"incomplete")"));
   std::smatch id;
   ASSERT_TRUE(std::regex_search(body, id, std::regex("resp_[0-9A-Za-z]+")));
   const auto next = post(R"({"input":"two","previous_response_id":")" + id.str() + R"("})");
@@ -476,6 +476,8 @@ TEST_F(StoredResponsesTest, ContinueAConversationWithoutACallThatWasCut) {
   engine_.say(2, "three", FinishReason::kStop);
   EXPECT_EQ(next->wait().status, 200);
   EXPECT_THAT(variables_, HasSubstr("[{'role': 'user', 'content': 'one'}, "
+                                    "{'role': 'assistant', 'content': "
+                                    "'{\"name\":\"get_weather\",\"parameters\":{\"a'}, "
                                     "{'role': 'user', 'content': 'two'}]"));
 }
 

@@ -199,8 +199,8 @@ MessageDeltas next_deltas(OutputParser* parser, const Output& output, UsageCount
   size_t at = 0;
   for (const AddedTokenPlace& place : output.added_tokens) {
     move_to(deltas, parser->feed(text.substr(at, place.begin - at)));
-    move_to(deltas, parser->feed_token(place.token_id,
-                                       text.substr(place.begin, place.end - place.begin)));
+    move_to(deltas,
+            parser->feed_token(place.token_id, text.substr(place.begin, place.end - place.begin)));
     at = place.end;
   }
   move_to(deltas, parser->feed(text.substr(at)));

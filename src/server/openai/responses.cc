@@ -304,10 +304,9 @@ void chat_chunk(std::string_view head, const ChatRequest& request, ChoiceStream&
   write_delta(request, delta, json);
   write_logprobs(request, output.token_ids, output.logprobs, decode, json);
   const std::string_view finish_reason =
-      output.finish_reason
-          ? chat_finish_reason(request, *output.finish_reason, choice.has_tool_calls,
-                               choice.has_cut_call)
-          : "";
+      output.finish_reason ? chat_finish_reason(request, *output.finish_reason,
+                                                choice.has_tool_calls, choice.has_cut_call)
+                           : "";
   write_finish(finish_reason, output.stop_reason, request.engine_request.sampling, json);
   write_token_ids(request, "token_ids", output.token_ids, json);
   json.end_object();

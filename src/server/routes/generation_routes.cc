@@ -186,6 +186,15 @@ OutputParserConfig parser_config(const ServerState& state, const ChatRequest& ch
   return config;
 }
 
+// Joins the first names; clients and proxies limit the size of headers.
+std::string listed(const std::vector<std::string>& names) {
+  constexpr size_t kMaxListed = 20;
+  const size_t num_listed = std::min(names.size(), kMaxListed);
+  std::string list = fmt::format("{}", fmt::join(std::span(names).first(num_listed), ", "));
+  if (num_listed < names.size()) list += fmt::format(" and {} more", names.size() - num_listed);
+  return list;
+}
+
 }  // namespace
 
 std::optional<ApiError> prepare_chat(const ServerState& state, ChatRequest& chat) {
@@ -328,12 +337,7 @@ void post_completions(ServerState& state, RequestContext&& context) {
 
 void report_ignored(RequestContext& context, const std::vector<std::string>& ignored) {
   if (ignored.empty()) return;
-  constexpr size_t kMaxListed = 20;  // clients and proxies limit the size of headers
-  const size_t num_listed = std::min(ignored.size(), kMaxListed);
-  std::string list = fmt::format("{}", fmt::join(std::span(ignored).first(num_listed), ", "));
-  if (num_listed < ignored.size()) {
-    list += fmt::format(" and {} more", ignored.size() - num_listed);
-  }
+  const std::string list = listed(ignored);
   log_info("[server] request {}: parts without effect: {}", context.log.id, list);
   context.response_headers.emplace_back("x-quire-ignored", list);
 }
@@ -341,6 +345,10 @@ void report_ignored(RequestContext& context, const std::vector<std::string>& ign
 void generate_chat(ServerState& state, RequestContext&& context, ChatRequest&& chat,
                    const std::string& response_id, const MakeChatWriter& make_writer) {
   report_ignored(context, chat.ignored);
+  if (!chat.conversation.unread_arguments.empty()) {
+    log_info("[server] request {}: arguments that are no JSON object are content: {}",
+             context.log.id, listed(chat.conversation.unread_arguments));
+  }
   if (refuse_unknown_model(state, context, chat.model)) return;
   // Refuses the request before rendering and tokenizing if there is no capacity.
   const Status capacity =

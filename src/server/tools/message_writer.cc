@@ -71,8 +71,9 @@ void MessageWriter::write_call(std::string_view name, std::string_view id) {
   at_boundary_ = true;
   ++num_calls_;
   if (is_dropped()) return;
-  delta(Kind::kCall).tool_calls.push_back(
-      {.index = num_calls_ - 1, .id = next_id(id), .name = std::string(name), .arguments = {}});
+  delta(Kind::kCall)
+      .tool_calls.push_back(
+          {.index = num_calls_ - 1, .id = next_id(id), .name = std::string(name), .arguments = {}});
 }
 
 void MessageWriter::arguments(std::string_view text) {

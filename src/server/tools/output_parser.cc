@@ -19,9 +19,7 @@ namespace {
 class ForcedOutput final : public OutputParser {
  public:
   ForcedOutput(std::shared_ptr<const ParserPlan> plan, const OutputParserConfig& config)
-      : tool_names_(config.tool_names),
-        text_(std::move(plan), config),
-        out_(config, false) {
+      : tool_names_(config.tool_names), text_(std::move(plan), config), out_(config, false) {
     if (config.forced == ForcedCall::kNamed) {
       calls_ = std::make_unique<ForcedArguments>(tool_names_.front());
     } else {

@@ -60,9 +60,9 @@ enum class TextEnd : uint8_t { kModel, kLimit };
 // decided (at most 64 KiB; the time is linear). Text that turns out to be no call becomes content,
 // except markers and the white space next to calls. A call is recognized once its name and the
 // start of its arguments are read. Slips in the arguments are repaired: raw control characters and
-// invalid escapes in strings, and closing brackets that are missing before the end of the call or of
-// a text that the model has ended. If the arguments are invalid or cut otherwise, they end there and
-// the rest is content; but a call that is held until it is whole becomes content. A whole call
+// invalid escapes in strings, and closing brackets that are missing before the end of the call or
+// of a text that the model has ended. If the arguments are invalid or cut otherwise, they end there
+// and the rest is content; but a call that is held until it is whole becomes content. A whole call
 // within reasoning is a call if the reasoning does not end. If a grammar forces the output to be
 // calls, there is no other content: text that is cut before it is recognized as a call is dropped.
 class OutputParser {

@@ -54,8 +54,8 @@ void ResponseTemplate::add_literals(Literals& out) const {
     }
   };
   for (const TemplateField& field : fields) {
-    for (const auto* const forms : {&field.open, &field.start, &field.next, &field.end,
-                                    &field.close, &field.close_before}) {
+    for (const auto* const forms :
+         {&field.open, &field.start, &field.next, &field.end, &field.close, &field.close_before}) {
       for (const Form& form : *forms) add_form(form);
     }
     for (const ArgumentTag& tag : field.tags) {
@@ -75,10 +75,10 @@ Result<ResponseTemplate> parse_response_template(std::string_view json, std::str
                          JsonDocument::parse(json, source, {.max_bytes = kMaxBytes}));
   Object root;
   if (document.root().get(root)) return bad_template("expected an object");
-  QUIRE_RETURN_IF_ERROR(check_keys(
-      root, "the template",
-      {"version", "defaults", "fields", "start_anchor", "start_anchor_pattern", "about", "names",
-       "reasoning_names", "detect", "detect_reasoning", "short_ids", "drop"}));
+  QUIRE_RETURN_IF_ERROR(
+      check_keys(root, "the template",
+                 {"version", "defaults", "fields", "start_anchor", "start_anchor_pattern", "about",
+                  "names", "reasoning_names", "detect", "detect_reasoning", "short_ids", "drop"}));
   int64_t version = 1;
   if (!root["version"].get(version) && version != 1) {
     return bad_template(fmt::format("got version {}, expected 1", version));

@@ -65,8 +65,7 @@ bool TemplateParser::push_unit(std::string_view unit) {
                           return pair.first == unit || pair.second == unit;
                         });
   if (is_marker && !is_delim && !reader_->in_string()) return false;
-  const std::string text =
-      is_marker && !is_delim ? plan_->codes().decode(unit) : std::string(unit);
+  const std::string text = is_marker && !is_delim ? plan_->codes().decode(unit) : std::string(unit);
   for (const char c : text) {
     switch (reader_->push(c, out_)) {
       case CallReader::Result::kNoCall:

@@ -12,8 +12,7 @@ using Target = TemplateField::Target;
 
 TemplateParser::TemplateParser(std::shared_ptr<const ParserPlan> plan,
                                const OutputParserConfig& config)
-    : plan_(std::move(plan)),
-      out_(config, plan_->short_ids()) {
+    : plan_(std::move(plan)), out_(config, plan_->short_ids()) {
   if (config.starts_in_reasoning && plan_->reasoning() != nullptr) state_ = State::kBegin;
 }
 

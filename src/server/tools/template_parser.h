@@ -77,7 +77,7 @@ class TemplateParser final : public OutputParser {
   size_t pos_ = 0;
   bool is_end_ = false;
   TextEnd end_ = TextEnd::kModel;  // of the text, once is_end_ is set
-  bool is_trial_ = false;  // of a call within reasoning, so it makes no further trials
+  bool is_trial_ = false;          // of a call within reasoning, so it makes no further trials
   State state_ = State::kText;
   Place place_ = {.is_start = true, .may_reason = true};
   bool has_content_ = false;  // content or a call
