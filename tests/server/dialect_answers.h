@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "server/tools/output_parser.h"
 
 namespace quire::server {
 
@@ -94,6 +95,15 @@ class AnswerReader {
  private:
   std::vector<GrowingBlock> blocks_;
 };
+
+// The blocks of a message, without their order.
+inline std::vector<std::string> blocks_of(const ParsedMessage& message) {
+  AnswerReader reader;
+  reader.append("reasoning", message.reasoning);
+  reader.append("text", message.content);
+  for (const ToolCall& call : message.tool_calls) reader.add(call.name, true).text = call.arguments;
+  return reader.take("", true).blocks;
+}
 
 inline void read_chat_message(simdjson::dom::element message, AnswerReader& reader) {
   reader.append("reasoning", text_at(message, "reasoning"));

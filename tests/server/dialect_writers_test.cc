@@ -71,15 +71,6 @@ class DialectWriters : public ::testing::TestWithParam<Api> {
   }
 };
 
-// The blocks of a message, without their order.
-std::vector<std::string> blocks_of(const ParsedMessage& message) {
-  AnswerReader reader;
-  reader.append("reasoning", message.reasoning);
-  reader.append("text", message.content);
-  for (const ToolCall& call : message.tool_calls) reader.add(call.name, true).text = call.arguments;
-  return reader.take("", true).blocks;
-}
-
 TEST_P(DialectWriters, WriteTheMessage) {
   if (GetParam() != Api::kChat && GetParam() != Api::kOllama) return;  // others divide the texts
   for_each_dialect_case([](const OutputParserConfig& config, const DialectCase& c) {
