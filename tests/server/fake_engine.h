@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -63,6 +64,8 @@ class FakeEngine final : public server::EngineApi {
     return {ids.begin(), ids.end()};
   }
   std::string token_bytes(int32_t id) const override {
+    const auto added = std::ranges::find(added_tokens_, id, &server::TokenMarker::token_id);
+    if (added != added_tokens_.end()) return added->text;
     return std::string(1, static_cast<char>(id));
   }
   std::vector<server::TokenMarker> added_tokens() const override { return added_tokens_; }

@@ -67,13 +67,16 @@ void start_constrained(ServerState& state, WaitingRequest& waiting,
   if (generation.may_call) {
     std::call_once(state.call_opening_once, [&] {
       state.call_opening = std::make_shared<const CallOpening>(
-          state.engine, call_opening(state.config.tool_call_parser));
+          state.engine, call_opening(state.config.tool_call_parser), state.token_markers);
     });
     *constraint = call_or_text(std::move(*constraint), state.call_opening, state.engine);
   }
   if (generation.reasons_first) {
-    *constraint = after_reasoning(std::move(*constraint), state.engine,
-                                  reasoning_end(state.config.reasoning_parser));
+    const std::string_view end = reasoning_end(state.config.reasoning_parser);
+    const auto marker = std::ranges::find(state.token_markers, end, &TokenMarker::text);
+    *constraint = after_reasoning(
+        std::move(*constraint), state.engine, end,
+        marker == state.token_markers.end() ? std::nullopt : std::optional(marker->token_id));
   }
   for (Request& request : generation.requests) request.make_constraint = *constraint;
   start(state, std::move(waiting.context), std::move(generation), std::move(waiting.ticket));
