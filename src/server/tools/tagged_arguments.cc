@@ -130,9 +130,9 @@ bool TaggedArguments::read_between(std::string_view text, bool is_end, size_t& n
   }
   if (is_undecided) return false;
   num_read = length;
-  // A part of a tag at the end of the text is what a limit has left of it.
+  // A part of a tag at the end of the text is what is left of it.
   const bool is_cut =
-      is_end && (follows(text, false) == Match::kMore || (is_cut_ && trimmed(text).empty()));
+      is_end && (trimmed(text).empty() ? is_cut_ : follows(text, false) == Match::kMore);
   if (length > 0 || (is_written_ && !is_cut)) {
     finish_call(Result::kDone, out);
   } else if (!is_written_) {
