@@ -17,6 +17,13 @@ namespace quire::server {
 
 enum class Api { kChat, kResponses, kMessages, kOllama };
 
+inline const auto kAllApis =
+    ::testing::Values(Api::kChat, Api::kResponses, Api::kMessages, Api::kOllama);
+inline std::string name_of_api(const ::testing::TestParamInfo<Api>& info) {
+  constexpr const char* kNames[] = {"Chat", "Responses", "Messages", "Ollama"};
+  return kNames[static_cast<size_t>(info.param)];
+}
+
 // What a client reads from an answer. The blocks are those of the APIs that have an order of
 // reasoning, texts and calls; otherwise there is one block per kind.
 struct Answer {

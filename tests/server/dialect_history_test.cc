@@ -242,13 +242,7 @@ TEST_P(DialectHistory, HasTheTextOfArgumentsThatAreNoJson) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Api, DialectHistory,
-    ::testing::Values(Api::kChat, Api::kResponses, Api::kMessages, Api::kOllama),
-    [](const auto& info) {
-      constexpr const char* kNames[] = {"Chat", "Responses", "Messages", "Ollama"};
-      return std::string(kNames[static_cast<size_t>(info.param)]);
-    });
+INSTANTIATE_TEST_SUITE_P(Api, DialectHistory, kAllApis, name_of_api);
 
 }  // namespace
 }  // namespace quire::server

@@ -175,15 +175,17 @@ TEST_P(DialectTokens, TextThatSpellsTheMarkersIsContent) {
   });
 }
 
+std::string name_of(const ::testing::TestParamInfo<Variant>& info) {
+  std::string name = info.param.tokenizer;
+  std::erase_if(name, [](char c) { return c == '.' || c == '-'; });
+  return name + (info.param.has_special ? "_special" : "_visible");
+}
+
 INSTANTIATE_TEST_SUITE_P(Tokenizer, DialectTokens,
                          ::testing::Values(Variant{"qwen2_5", true}, Variant{"qwen2_5", false},
                                            Variant{"llama2", true}, Variant{"gpt2", true},
                                            Variant{"llama3.2-instruct", true}),
-                         [](const auto& info) {
-                           std::string name = info.param.tokenizer;
-                           std::erase_if(name, [](char c) { return c == '.' || c == '-'; });
-                           return name + (info.param.has_special ? "_special" : "_visible");
-                         });
+                         name_of);
 
 }  // namespace
 }  // namespace quire::server

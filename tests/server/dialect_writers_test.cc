@@ -155,13 +155,7 @@ TEST_P(DialectWriters, ACallThatALimitHasCutIsText) {
   EXPECT_EQ(num_cut > 0, GetParam() != Api::kOllama);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Api, DialectWriters,
-    ::testing::Values(Api::kChat, Api::kResponses, Api::kMessages, Api::kOllama),
-    [](const auto& info) {
-      constexpr const char* kNames[] = {"Chat", "Responses", "Messages", "Ollama"};
-      return std::string(kNames[static_cast<size_t>(info.param)]);
-    });
+INSTANTIATE_TEST_SUITE_P(Api, DialectWriters, kAllApis, name_of_api);
 
 }  // namespace
 }  // namespace quire::server
