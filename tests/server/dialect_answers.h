@@ -119,8 +119,9 @@ inline void read_chat_message(simdjson::dom::element message, AnswerReader& read
   if (message["tool_calls"].get(calls)) return;
   size_t position = 0;
   for (const simdjson::dom::element call : calls) {
-    uint64_t idx = position++;
-    (void)call["index"].get(idx);
+    uint64_t given = 0;
+    const size_t idx = call["index"].get(given) ? position : given;
+    ++position;
     if (idx >= reader.num_calls()) reader.add(text_at(call["function"].value(), "name"), true);
     reader.call(idx).text += text_at(call["function"].value(), "arguments");
   }

@@ -59,11 +59,11 @@ std::string tools_of(Api api, const OutputParserConfig& config) {
 }
 
 // A request with these messages or items, as JSON without the list's brackets.
-std::string request_of(Api api, const OutputParserConfig& config, std::string_view messages,
-                       bool is_stream = false) {
-  return fmt::format(R"({{"{}":[{}],"tools":[{}],"max_tokens":9,"stream":{}}})",
-                     api == Api::kResponses ? "input" : "messages", messages, tools_of(api, config),
-                     is_stream);
+std::string request_of(Api api, const OutputParserConfig& config, std::string_view messages) {
+  const bool is_responses = api == Api::kResponses;
+  return fmt::format(R"({{"{}":[{}],"tools":[{}],"{}":9,"stream":false}})",
+                     is_responses ? "input" : "messages", messages, tools_of(api, config),
+                     is_responses ? "max_output_tokens" : "max_tokens");
 }
 
 // Returns the messages of the next turn, after the user's and the answer: a result per call.
@@ -191,16 +191,14 @@ TEST_P(DialectHistory, HasEachAnswerOfTheCorpus) {
 }
 
 TEST_P(DialectHistory, HasAnswersThatALimitHasCut) {
+  size_t num_cases = 0;
   for (const DialectCorpus& corpus : dialect_corpora()) {
     serve(corpus.config);
     for (const DialectCase& c : corpus.cases) {
-      const std::vector<size_t> places = character_places(c.text);
-      for (size_t i = 1; i < 4; ++i) {
-        if (places.size() < 4) continue;
-        const std::string text = c.text.substr(0, places[i * places.size() / 4]);
-        SCOPED_TRACE(corpus.config.tool_call_parser + ": " + c.about + "\n" + text);
-        expect_accepted_next_turn(corpus.config, text, FinishReason::kLength);
-      }
+      const std::string text = c.text.substr(0, c.text.size() * (1 + num_cases++ % 3) / 4);
+      if (!simdjson::validate_utf8(text)) continue;  // within a character
+      SCOPED_TRACE(corpus.config.tool_call_parser + ": " + c.about + "\n" + text);
+      expect_accepted_next_turn(corpus.config, text, FinishReason::kLength);
     }
   }
 }
