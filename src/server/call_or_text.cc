@@ -82,16 +82,23 @@ class CallOrText final : public TokenConstraint {
 
 }  // namespace
 
-CallOpening::CallOpening(const EngineApi& engine, std::string_view text)
+CallOpening::CallOpening(const EngineApi& engine, std::string_view text,
+                         const std::vector<TokenMarker>& markers)
     : text_(text),
       vocab_size_(static_cast<size_t>(engine.model_info().vocab_size)),
       masks_(text.size(), std::vector<uint32_t>(ceil_div(vocab_size_, kMaskBits))) {
+  const auto marker = std::ranges::find_if(
+      markers, [&](const TokenMarker& one) { return text_.starts_with(one.text); });
+  const size_t num_of_marker = marker == markers.end() ? 0 : marker->text.size();
   for (size_t id = 0; id < vocab_size_; ++id) {
     const std::string bytes = engine.token_bytes(static_cast<int32_t>(id));
     if (bytes.empty()) continue;
     for (size_t at = 0; at < text_.size(); ++at) {
       const size_t size = std::min(bytes.size(), text_.size() - at);
       if (text_.compare(at, size, bytes, 0, size) != 0) continue;
+      const bool is_marker =
+          at == 0 && num_of_marker > 0 && id == static_cast<size_t>(marker->token_id);
+      if (at < num_of_marker && !is_marker) continue;
       masks_[at][id / kMaskBits] |= 1U << id % kMaskBits;
     }
   }

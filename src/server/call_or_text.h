@@ -15,8 +15,10 @@ namespace quire::server {
 // The tokens that continue the opening of a call, computed once per server.
 class CallOpening {
  public:
-  // text: the marker that opens a call (call_opening()).
-  CallOpening(const EngineApi& engine, std::string_view text);
+  // text: the marker that opens a call (call_opening()). If it begins with one of the markers, only
+  // this token opens a call, as in the parser of the output.
+  CallOpening(const EngineApi& engine, std::string_view text,
+              const std::vector<TokenMarker>& markers = {});
 
   size_t size() const { return text_.size(); }
   size_t vocab_size() const { return vocab_size_; }

@@ -43,6 +43,7 @@ struct ServerState {
   GrammarQueue grammars;
   HealthWatch health;
   std::vector<TokenRate> token_rates;  // by replica
+  const std::vector<TokenMarker> token_markers;  // of the model's tool calls and reasoning
   // Of the model's tool calls; null before the first request that needs it.
   std::once_flag call_opening_once;
   std::shared_ptr<const CallOpening> call_opening;
