@@ -14,6 +14,7 @@
 
 #include "server/admission_control.h"
 #include "server/call_or_text.h"
+#include "server/conversation_prompt.h"
 #include "server/engine_api.h"
 #include "server/generation.h"
 #include "server/health_watch.h"
@@ -43,6 +44,7 @@ struct ServerState {
   GrammarQueue grammars;
   HealthWatch health;
   std::vector<TokenRate> token_rates;  // by replica
+  const HistoryForm history_form;
   // Of the model's tool calls; null before the first request that needs it.
   std::once_flag call_opening_once;
   std::shared_ptr<const CallOpening> call_opening;
