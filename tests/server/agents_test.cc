@@ -65,7 +65,7 @@ TEST_F(AgentsTest, AMessageOfWhichNothingReachesThePromptIsRefused) {
       HasSubstr("messages[0]; got a message of the role 'system'"));
 }
 
-// This template has no tools, calls or results, like that of the embedded model.
+// The embedded model's template has no tools, calls or results, either.
 constexpr std::string_view kNoTools =
     "{% for m in messages %}{% if m.role not in ['system', 'user', 'assistant'] %}"
     "{{ raise_exception('no role ' + m.role) }}{% endif %}"

@@ -44,10 +44,10 @@ struct ServerState {
   GrammarQueue grammars;
   HealthWatch health;
   std::vector<TokenRate> token_rates;  // by replica
-  const HistoryForm history_form;
   // Of the model's tool calls; null before the first request that needs it.
   std::once_flag call_opening_once;
   std::shared_ptr<const CallOpening> call_opening;
+  const HistoryForm history_form;
   LogThrottle unread_requests;
   size_t max_prompt_bytes = 0;  // a longer prompt cannot fit the model's context
   // "fp_…": equal for the same build, model and configuration
