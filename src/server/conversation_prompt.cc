@@ -91,10 +91,18 @@ Value trial_result() {
                      "name", Value::string("trial"));
 }
 
-// Returns whether the template writes the parts up to this owner.
+// Returns whether the template writes the parts up to this owner. Some templates fail without
+// tools.
 bool writes(const EngineApi& engine, std::vector<Value> messages, uint32_t last_owner) {
+  const Value parameters =
+      Value::dict({{"type", Value::string("object")}, {"properties", Value::dict({})}});
+  const Value function = Value::dict({{"name", Value::string("trial")},
+                                      {"description", Value::string("A trial.")},
+                                      {"parameters", parameters}});
+  const Value tool = Value::dict({{"type", Value::string("function")}, {"function", function}});
   const Result<RenderedChat> prompt =
       engine.render_chat(Value::dict({{"messages", Value::list(std::move(messages))},
+                                      {"tools", Value::list({tool})},
                                       {"add_generation_prompt", Value::boolean(true)}}));
   return prompt.ok() && (prompt->dropped == 0 || prompt->dropped > last_owner);
 }

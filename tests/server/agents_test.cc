@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "server/agents_fixture.h"
+#include "server/conversation_prompt.h"
 #include "support/shared_data.h"
 
 namespace quire::server {
@@ -200,6 +201,28 @@ TEST_F(HistoryTest, TheTemplatesOwnFormIsKept) {
       "{% for m in messages if m.role != 'tool' %}[{{ m.role }}]{{ m.content }}"
       "{{ m.tool_calls | default('') }}{% endfor %}");
   EXPECT_THAT(chat(history), AllOf(HasSubstr("'arguments': {'a': 1}"), HasSubstr("[user]42")));
+}
+
+TEST_F(HistoryTest, PublishedTemplatesHaveTheseForms) {
+  const std::vector<std::pair<std::string, HistoryForm>> forms = {
+      {"CohereForAI-c4ai-command-r7b-12-2024-tool_use", {true, true, true}},
+      {"NousResearch-Hermes-3-Llama-3.1-8B-tool_use", {true, true, true}},
+      {"Qwen-Qwen2.5-7B-Instruct", {true, true, true}},
+      {"google-gemma-2-2b-it", {false, false, false}},
+      {"ibm-granite-granite-3.3-2B-Instruct", {false, true, true}},
+      {"meta-llama-Llama-3.1-8B-Instruct", {true, true, true}},
+      {"microsoft-Phi-3.5-mini-instruct", {false, false, true}},
+      {"mistralai-Mistral-Nemo-Instruct-2407", {true, true, false}},
+      {"openai-gpt-oss-120b", {true, true, true}}};
+  for (const auto& [name, expected] : forms) {
+    const auto path = quire::testing::shared_data_path("chat_templates/" + name + ".jinja");
+    QUIRE_REQUIRE_SHARED(path);
+    engine_.use_template(read_file(path, 1 << 20).value());
+    const HistoryForm form = find_history_form(engine_);
+    EXPECT_EQ(form.has_calls, expected.has_calls) << name;
+    EXPECT_EQ(form.has_results, expected.has_results) << name;
+    EXPECT_EQ(form.has_successive_users, expected.has_successive_users) << name;
+  }
 }
 
 TEST_F(HistoryTest, ACallOfWhichNothingReachesThePromptIsRefused) {
