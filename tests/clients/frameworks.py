@@ -46,7 +46,7 @@ def count_apples(person: Literal["Tom", "Ann"]) -> str:
 
 def fact(person: Literal["Tom", "Ann"]) -> str:
     """Returns what agent_template.jinja writes of a call and its result."""
-    return f"{person} {count_apples(person)}"
+    return f"count_apples {person} {count_apples(person)}"
 
 
 class FrameworkCase(ServedCase):
