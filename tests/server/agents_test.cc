@@ -212,7 +212,6 @@ TEST_F(HistoryTest, PublishedTemplatesHaveTheseForms) {
       {"ibm-granite-granite-3.3-2B-Instruct", {false, true, true}},
       {"meta-llama-Llama-3.1-8B-Instruct", {true, true, true}},
       {"microsoft-Phi-3.5-mini-instruct", {false, false, true}},
-      {"mistralai-Mistral-Nemo-Instruct-2407", {true, true, false}},
       {"openai-gpt-oss-120b", {true, true, true}}};
   for (const auto& [name, expected] : forms) {
     const auto path = quire::testing::shared_data_path("chat_templates/" + name + ".jinja");
