@@ -254,6 +254,19 @@ TEST_F(AgentToolsTest, AMarkerThatIsATokenCountsOnlyAsThisToken) {
   EXPECT_THAT(text, HasSubstr(R"("finish_reason":"stop")"));
 }
 
+// The text of such a grammar is no alternative to a call.
+TEST(CallOrText, AGrammarOfCallsStaysAsItIs) {
+  const testing::FakeEngine engine;
+  const auto opening = std::make_shared<const CallOpening>(engine, "<t>");
+  const auto make = [&](const std::string& text) {
+    return call_or_text([=] { return std::make_unique<OneText>(text); }, opening, engine)();
+  };
+  EXPECT_EQ(allowed_after(*make("<t>f</t>"), "<t>"), "f");
+  EXPECT_EQ(allowed_after(*make("<t>f</t>"), "<t>g"), "reject");
+  EXPECT_EQ(allowed_after(*make("<t"), "<t"), ">");
+  EXPECT_EQ(allowed_after(*make("<t"), "<t>").size(), 128U);
+}
+
 TEST_F(AgentToolsTest, AFormatLeavesACallPossible) {
   ServiceConfig config;
   config.tool_call_parser = "hermes";

@@ -210,6 +210,7 @@ TEST_F(MessagesApi, SwitchesReasoningInTemplatesThatCan) {
 }
 
 TEST_F(MessagesApi, ContinuesALastMessageOfTheAssistant) {
+  start();  // renders other conversations than the request's
   engine_.render_ = [&](const jinja::Value& variables) -> Result<MarkedText> {
     constexpr int kBudget = 1 << 20;
     jinja::Budget budget(kBudget, kBudget);

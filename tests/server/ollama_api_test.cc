@@ -295,6 +295,7 @@ TEST_F(OllamaApi, SwitchesReasoningInTemplatesThatCan) {
 }
 
 TEST_F(OllamaApi, ContinuesALastMessageOfTheAssistant) {
+  start();  // renders other conversations than the request's
   engine_.render_ = [&](const jinja::Value& variables) -> Result<MarkedText> {
     constexpr int kBudget = 1 << 20;
     jinja::Budget budget(kBudget, kBudget);

@@ -202,7 +202,10 @@ std::string listed(const std::vector<std::string>& names) {
 
 std::optional<ApiError> prepare_chat(const ServerState& state, ChatRequest& chat) {
   MarkedText prompt;
-  if (auto error = render_conversation(state.engine, chat.conversation, prompt)) return error;
+  if (auto error =
+          render_conversation(state.engine, state.history_form, chat.conversation, prompt)) {
+    return error;
+  }
   if (auto error = check_prompt_bytes(state, prompt.text.size())) return error;
   if (const auto& continuation = chat.conversation.continuation) {
     if (auto error = continue_from(*continuation, prompt)) return error;

@@ -127,6 +127,7 @@ ServerState::ServerState(EngineApi& the_engine, ServiceConfig given)
       token_markers(
           markers_among(engine.added_tokens(), {.tool_call_parser = config.tool_call_parser,
                                                 .reasoning_parser = config.reasoning_parser})),
+      history_form(find_history_form(engine)),
       max_prompt_bytes(max_context_bytes(engine)),
       system_fingerprint(fingerprint_of(engine, config)),
       model_digest(to_hexadecimal(sha256_of(system_fingerprint))) {}
