@@ -1,5 +1,7 @@
 // Compares logits and greedy ids of tiny models of every family with those of transformers in
 // float64, from configurations as published and as transformers saves them.
+#include "model/families.h"
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +16,6 @@
 #include "cpu/ops/cpu_ops.h"
 #include "cpu/ops/rank_group.h"
 #include "model/config.h"
-#include "model/families.h"
 #include "model/model_loader.h"
 #include "parity/golden_families.h"
 #include "support/model_harness.h"
