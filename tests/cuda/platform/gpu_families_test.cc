@@ -30,8 +30,9 @@ namespace {
 // The error of a position is the root mean square of the differences of its log probabilities,
 // relative to that of all log probabilities around their mean. On a CPU that rounds the inputs of
 // products and the KV cache to BF16, the median is at most 0.013, and the worst position of a model
-// without experts has 0.043. A GPU also rounds the results of all operations.
-constexpr double kMedianBar = 0.03;
+// without experts has 0.043. A GPU also rounds the results of all operations:
+// on an H200 the largest median is 0.037.
+constexpr double kMedianBar = 0.05;
 constexpr double kWorstBar = 0.1;
 // A token may go to another expert in BF16 if two are nearly equal, which changes few positions
 // much. This share of a mixture's positions keeps kWorstBar.
