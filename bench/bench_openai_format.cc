@@ -61,12 +61,13 @@ int main() {
   measure("completion", [&](std::string& out) {
     completion_chunk(completion_head, completion, choice, output, nullptr, decode, out);
   });
-  measure("chat", [&](std::string& out) {
-    chat_chunk(chat_head, chat, choice, parser->feed(output.text), output, nullptr, decode, out);
-  });
-  measure("chat with usage", [&](std::string& out) {
-    chat_chunk(chat_head, chat, choice, parser->feed(output.text), output, &usage, decode, out);
-  });
+  const auto chunks = [&](const Usage* of_chunk, std::string& out) {
+    for (const MessageDelta& delta : parser->feed(output.text)) {
+      chat_chunk(chat_head, chat, choice, delta, output, of_chunk, decode, out);
+    }
+  };
+  measure("chat", [&](std::string& out) { chunks(nullptr, out); });
+  measure("chat with usage", [&](std::string& out) { chunks(&usage, out); });
   output.logprobs = {{{17, -0.25F, 1},
                       {17, -0.25F, 1},
                       {3, -1.5F, 2},
@@ -78,8 +79,6 @@ int main() {
   measure("completion with 5 logprobs", [&](std::string& out) {
     completion_chunk(completion_head, completion, choice, output, nullptr, decode, out);
   });
-  measure("chat with 5 logprobs", [&](std::string& out) {
-    chat_chunk(chat_head, chat, choice, parser->feed(output.text), output, nullptr, decode, out);
-  });
+  measure("chat with 5 logprobs", [&](std::string& out) { chunks(nullptr, out); });
   return 0;
 }

@@ -71,6 +71,7 @@ class TextEngine final : public server::EngineApi {
     return tokenizer_->decode(ids, skip_special);
   }
   std::string token_bytes(int32_t id) const override { return tokenizer_->token_bytes(id); }
+  std::vector<server::TokenMarker> added_tokens() const override { return {}; }
   SamplingDefaults sampling_defaults(SamplingFallback /*fallback*/) const override { return {}; }
   const ModelInfo& model_info() const override { return info_; }
   EngineStats stats() const override { return {}; }

@@ -154,10 +154,19 @@ constexpr std::string_view cache_miss_name(CacheMiss miss) {
 // Token ids that several samples share.
 using SharedTokenIds = std::shared_ptr<const std::vector<int32_t>>;
 
+// The place of an added token of the tokenizer, which may be a marker of a tool call. Text that only
+// spells such a token has no place.
+struct AddedTokenPlace {
+  int32_t token_id = 0;
+  size_t begin = 0;  // byte offsets in Output::text
+  size_t end = 0;    // equal to `begin` for a special token that the text leaves out
+};
+
 // New output of one sample (`index` of n).
 struct Output {
   int index = 0;
   std::string text;                               // new text, whole code points
+  std::vector<AddedTokenPlace> added_tokens;      // in the order of the text
   std::vector<int32_t> token_ids;                 // new tokens
   std::vector<PositionLogprobs> logprobs;         // one per new token, when requested
   std::vector<PositionLogprobs> prompt_logprobs;  // once, with the first output; [0] is empty

@@ -220,7 +220,7 @@ Status SampleOutput::accept_by_constraint(int32_t token_id) {
 void SampleOutput::append_text(int32_t token_id, Output& output) {
   const SamplingParams& params = *sampling_->params;
   const bool is_stop_token = output.finish_reason == FinishReason::kStop;
-  if (!is_stop_token || params.include_stop_str_in_output) text_ += detokenizer_->push(token_id);
+  if (!is_stop_token || params.include_stop_str_in_output) push_token(token_id);
   if (output.finish_reason) text_ += detokenizer_->finish();
   if (num_output_tokens_ <= params.min_tokens) {
     stop_search_.skip_to(text_.size() + detokenizer_->pending().size());
@@ -228,6 +228,22 @@ void SampleOutput::append_text(int32_t token_id, Output& output) {
     stop_at_string(output);
   }
   emit_text(output);
+}
+
+// An added token that is left out stands after the text that the detokenizer still holds back.
+void SampleOutput::push_token(int32_t token_id) {
+  const Tokenizer& tokenizer = detokenizer_->tokenizer();
+  const bool is_added = tokenizer.is_added(token_id);
+  size_t begin = is_added ? text_.size() + detokenizer_->pending().size() : 0;
+  text_ += detokenizer_->push(token_id);
+  if (!is_added) return;
+  const size_t end = std::max(text_.size() + detokenizer_->pending().size(), begin);
+  // The token may end a broken character, whose text is not the token's.
+  const std::string spelling = tokenizer.token_bytes(token_id);
+  if (end == text_.size() && text_.ends_with(spelling)) {
+    begin = std::max(begin, end - spelling.size());
+  }
+  added_tokens_.push_back({.token_id = token_id, .begin = begin, .end = end});
 }
 
 // Also searches the text that the detokenizer still holds back; otherwise a stop would be found one
@@ -242,15 +258,43 @@ void SampleOutput::stop_at_string(Output& output) {
     if (!match) return text_.resize(num_certain);
   }
   text_.resize(params.include_stop_str_in_output ? match->end : match->begin);
+  std::erase_if(added_tokens_,
+                [&](const AddedTokenPlace& place) { return place.end > text_.size(); });
   output.finish_reason = FinishReason::kStop;
   output.stop_reason = params.stop[match->stop_idx];
 }
 
 void SampleOutput::emit_text(Output& output) {
   const size_t held_back = output.finish_reason ? 0 : stop_search_.num_held_back();
-  const size_t ready_bytes = std::max(text_.size() - held_back, emitted_bytes_);
+  size_t ready_bytes = std::max(text_.size() - held_back, emitted_bytes_);
+  for (const AddedTokenPlace& place : added_tokens_) {  // whose text is not divided
+    if (place.begin < ready_bytes && ready_bytes < place.end && !output.finish_reason) {
+      ready_bytes = place.begin;
+    }
+  }
+  emit_added_tokens(ready_bytes, output);
   output.text.append(text_, emitted_bytes_, ready_bytes - emitted_bytes_);
   emitted_bytes_ = ready_bytes;
+}
+
+// Emits the tokens up to the place `end` of the text. A run of bytes that turned out to be no
+// characters has another text than the one by which the places in it were computed, so they are
+// moved to the next character.
+void SampleOutput::emit_added_tokens(size_t end, Output& output) {
+  const auto to_output = [&](size_t place) {
+    place = std::min(place, end);
+    while (place < end && (static_cast<unsigned char>(text_[place]) & 0xC0U) == 0x80U) ++place;
+    return place - emitted_bytes_ + output.text.size();
+  };
+  size_t count = 0;
+  for (const AddedTokenPlace& place : added_tokens_) {
+    if (place.end > end && !output.finish_reason) break;
+    output.added_tokens.push_back(
+        {.token_id = place.token_id, .begin = to_output(place.begin), .end = to_output(place.end)});
+    ++count;
+  }
+  added_tokens_.erase(added_tokens_.begin(),
+                      added_tokens_.begin() + static_cast<std::ptrdiff_t>(count));
 }
 
 Output SampleOutput::end(FinishReason reason, Status error) {

@@ -133,8 +133,10 @@ class SampleOutput {
   void roll_back(int num_drafts);
   void end_text(Output& output);
   void append_text(int32_t token_id, Output& output);
+  void push_token(int32_t token_id);
   void stop_at_string(Output& output);
   void emit_text(Output& output);
+  void emit_added_tokens(size_t end, Output& output);
 
   std::shared_ptr<const SamplingSpec> sampling_;
   std::optional<IncrementalDetokenizer> detokenizer_;
@@ -148,6 +150,7 @@ class SampleOutput {
   int num_output_tokens_ = 0;
   std::string text_;  // all text, including text held back
   size_t emitted_bytes_ = 0;
+  std::vector<AddedTokenPlace> added_tokens_;  // not emitted yet; offsets in text_
   StopSearch stop_search_;  // skips the text of tokens protected by min_tokens
 };
 }  // namespace quire

@@ -78,7 +78,7 @@ constexpr ComputedField kComputedFields[] = {{"attn_logit_softcapping"},
                                              {"use_parallel_residual"}};
 
 // Fields that do not concern a decoder's computation.
-constexpr std::string_view kOtherFields[] = {
+constexpr std::string_view kInertFields[] = {
     "_name_or_path",     "attention_dropout", "auto_map",     "embd_pdrop",
     "initializer_range", "model_type",        "pad_token_id", "pretraining_tp",
     "resid_pdrop",       "residual_dropout",  "torch_dtype",  "transformers_version",
@@ -97,7 +97,7 @@ std::vector<std::string> check_unread(ConfigFields& fields) {
     fields.fail(field.key, quote_name(got), "nothing: this architecture is computed without it");
   }
   std::erase_if(unread, [](const std::string& key) {
-    return std::ranges::find(kOtherFields, key) != std::end(kOtherFields);
+    return std::ranges::find(kInertFields, key) != std::end(kInertFields);
   });
   return unread;
 }

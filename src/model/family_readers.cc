@@ -36,6 +36,19 @@ void read_ministral3(ConfigFields& fields, ModelConfig& /*config*/, DecoderConfi
   fields.fail("rope_parameters", "nothing", "an object");
 }
 
+// The architecture has these fields, and transformers computes nothing for other values.
+void read_phi3(ConfigFields& fields, ModelConfig& /*config*/, DecoderConfig& /*decoder*/) {
+  for (const char* key : {"attention_bias", "mlp_bias", "lm_head_bias"}) {
+    require_switch(fields, key, false);
+  }
+}
+
+void read_hunyuan_dense(ConfigFields& fields, ModelConfig& /*config*/, DecoderConfig& /*decoder*/) {
+  require_switch(fields, "use_qk_norm", true);
+  require_switch(fields, "use_cla", false);
+  require_switch(fields, "mlp_bias", false);
+}
+
 // No published model has windows, which would replace the missing rotations.
 void read_smollm3(ConfigFields& fields, ModelConfig& /*config*/, DecoderConfig& /*decoder*/) {
   require_switch(fields, "use_sliding_window", false);

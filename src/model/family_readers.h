@@ -10,6 +10,8 @@ class ConfigFields;
 void read_gemma2(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder);
 // Its default rotation is not the published models', so config.json must state one.
 void read_ministral3(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder);
+void read_phi3(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder);
+void read_hunyuan_dense(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder);
 void read_smollm3(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder);
 void read_gemma3(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder);
 

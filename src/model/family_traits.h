@@ -62,6 +62,7 @@ struct StoredName {
 // configuration class in transformers.
 struct FamilyTraits {
   std::string_view architecture = {};  // in config.json's "architectures"
+  std::string_view models = {};        // the best known ones, for docs/models.md
   // Everything other than the decoder of a model that also takes images is not loaded.
   FieldsPlace place = FieldsPlace::kRoot;
   // The model_type in text_config, if several decoders occur in the architecture; empty: only one.

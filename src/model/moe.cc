@@ -159,6 +159,10 @@ void read_glm4_moe_lite(ConfigFields& fields, const ModelConfig& config, Decoder
 }
 
 void read_hy_v3_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder) {
+  for (const char* key :
+       {"qk_norm", "route_norm", "moe_router_use_sigmoid", "moe_router_enable_expert_bias"}) {
+    require_switch(fields, key, true);
+  }
   MoeConfig moe;
   moe.routing = read_routing(fields, config, "num_experts", 192, 8);
   moe.routing.scores = RouterScores::kSigmoid;
@@ -180,6 +184,10 @@ void read_minimax_m2_moe(ConfigFields& fields, const ModelConfig& config, Decode
   moe.has_correction_bias = true;
   require_text(fields, "scoring_func", "sigmoid");
   require_switch(fields, "use_routing_bias", true);
+  require_switch(fields, "use_qk_norm", true);
+  if (fields.integer("shared_intermediate_size", 0, kMaxIntermediateSize, 0) != 0) {
+    fields.fail("shared_intermediate_size", "a size", "0: no expert is shared");
+  }
   moe.intermediate_size = decoder.intermediate_size;
   moe.layers.assign(static_cast<size_t>(config.num_layers), true);
   decoder.moe = std::move(moe);

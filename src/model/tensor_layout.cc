@@ -185,7 +185,7 @@ void copy_matrix(const TensorView& from, int64_t first, const Strides& strides,
   };
   if (shape.num_elements() <= kSmall) return copy(0, shape[0]);
   const int64_t num_tasks = ceil_div(shape[0], kTaskRows);
-  ThreadPool threads(static_cast<int>(std::min<int64_t>(num_usable_cores(), num_tasks)));
+  ThreadPool threads(static_cast<int>(std::min<int64_t>(num_usable_cpus(), num_tasks)));
   threads.parallel_for(num_tasks, [&](int64_t task) {
     copy(task * kTaskRows, std::min(shape[0], (task + 1) * kTaskRows));
   });

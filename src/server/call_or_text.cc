@@ -15,6 +15,13 @@ bool has_token(const std::vector<uint32_t>& mask, int32_t token_id) {
   return id / kMaskBits < mask.size() && (mask[id / kMaskBits] >> id % kMaskBits & 1U) != 0;
 }
 
+// Returns whether the constraint allows the opening of a call.
+bool allows(TokenConstraint& constraint, const CallOpening& opening) {
+  return !opening.token_ids().empty() && std::ranges::all_of(opening.token_ids(), [&](int32_t id) {
+    return constraint.accept(id);
+  });
+}
+
 class CallOrText final : public TokenConstraint {
  public:
   CallOrText(std::unique_ptr<TokenConstraint> text, std::shared_ptr<const CallOpening> opening,
@@ -82,16 +89,24 @@ class CallOrText final : public TokenConstraint {
 
 }  // namespace
 
-CallOpening::CallOpening(const EngineApi& engine, std::string_view text)
+CallOpening::CallOpening(const EngineApi& engine, std::string_view text,
+                         const std::vector<TokenMarker>& markers)
     : text_(text),
       vocab_size_(static_cast<size_t>(engine.model_info().vocab_size)),
       masks_(text.size(), std::vector<uint32_t>(ceil_div(vocab_size_, kMaskBits))) {
+  const auto marker = std::ranges::find_if(
+      markers, [&](const TokenMarker& one) { return text_.starts_with(one.text); });
+  const size_t num_of_marker = marker == markers.end() ? 0 : marker->text.size();
+  if (auto ids = engine.encode(text_, false, {}); ids.ok()) token_ids_ = std::move(*ids);
   for (size_t id = 0; id < vocab_size_; ++id) {
     const std::string bytes = engine.token_bytes(static_cast<int32_t>(id));
     if (bytes.empty()) continue;
     for (size_t at = 0; at < text_.size(); ++at) {
       const size_t size = std::min(bytes.size(), text_.size() - at);
       if (text_.compare(at, size, bytes, 0, size) != 0) continue;
+      const bool is_marker =
+          at == 0 && num_of_marker > 0 && id == static_cast<size_t>(marker->token_id);
+      if (at < num_of_marker && !is_marker) continue;
       masks_[at][id / kMaskBits] |= 1U << id % kMaskBits;
     }
   }
@@ -100,7 +115,9 @@ CallOpening::CallOpening(const EngineApi& engine, std::string_view text)
 ConstraintFactory call_or_text(ConstraintFactory constraint,
                                std::shared_ptr<const CallOpening> opening,
                                const EngineApi& engine) {
-  return [constraint = std::move(constraint), opening = std::move(opening), &engine] {
+  return [constraint = std::move(constraint), opening = std::move(opening),
+          &engine]() -> std::unique_ptr<TokenConstraint> {
+    if (allows(*constraint(), *opening)) return constraint();
     return std::make_unique<CallOrText>(constraint(), opening, engine);
   };
 }

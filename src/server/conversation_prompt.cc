@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "jinja/chat_template.h"
 #include "server/openai/json_fields.h"
 
 namespace quire::server {
@@ -14,6 +15,12 @@ namespace {
 
 using jinja::Value;
 using Entries = std::vector<jinja::Dict::Entry>;
+
+// The text that a grammar lets the model write if a request forces calls, see forced_call_schema().
+constexpr std::string_view kCallsAsText =
+    R"([{% for call in calls %}{"name": {{ call.function.name | tojson }}, )"
+    R"("parameters": {{ (call.function.arguments or {}) | tojson }}})"
+    R"({{ ", " if not loop.last }}{% endfor %}])";
 
 // Returns the member of a dict; null if there is none.
 const Value* find_member(const Value& dict, std::string_view name) {
@@ -29,6 +36,17 @@ std::string_view role_of(const Value& message) {
   return role != nullptr && role->is_string() ? std::string_view(role->as_string()) : "";
 }
 
+MarkedText content_of(const Value& message) {
+  const Value* const content = find_member(message, "content");
+  if (content == nullptr || !content->is_string()) return {};
+  return *content->text();
+}
+
+bool has_calls(const Value& message) {
+  const Value* const calls = find_member(message, "tool_calls");
+  return calls != nullptr && calls->is_sequence() && !calls->items().empty();
+}
+
 bool is_system(const Value& message) {
   return role_of(message) == "system" || role_of(message) == "developer";
 }
@@ -38,6 +56,101 @@ Value with_member(const Value& dict, std::string_view name, Value member) {
   Entries entries = dict.dict()->entries();
   entries.emplace_back(Value::literal(name), std::move(member));  // replaces the value before it
   return Value::of(Value::DictPtr(jinja::Dict::build(std::move(entries))));
+}
+
+void join(const MarkedText& more, std::string_view separator, MarkedText& out) {
+  if (!out.text.empty()) out.text += separator;
+  out.append(more);
+}
+
+// --- Histories with calls ---
+
+// The owners (see ByteSpans) of the parts of a trial.
+constexpr uint32_t kArgumentsOwner = 1;
+constexpr uint32_t kResultOwner = 2;
+
+Value trial_message(std::string_view role, std::string_view content, uint32_t owner = 0) {
+  return Value::dict({{"role", Value::string(role)}, {"content", Value::string(content, owner)}});
+}
+
+// The message has all fields that a reader of requests sets. Some templates require ids of nine
+// characters.
+Value trial_call() {
+  const Value function =
+      Value::dict({{"name", Value::string("trial")},
+                   {"arguments", Value::dict({{"part", Value::string("one", kArgumentsOwner)}})}});
+  const Value call = Value::dict({{"id", Value::string("trialcall")},
+                                  {"type", Value::string("function")},
+                                  {"function", function}});
+  return with_member(trial_message("assistant", ""), "tool_calls", Value::list({call}));
+}
+
+Value trial_result() {
+  return with_member(with_member(trial_message("tool", "done", kResultOwner), "tool_call_id",
+                                 Value::string("trialcall")),
+                     "name", Value::string("trial"));
+}
+
+// Returns whether the template writes the parts up to this owner. Some templates fail without
+// tools.
+bool writes(const EngineApi& engine, std::vector<Value> messages, uint32_t last_owner) {
+  const Value parameters =
+      Value::dict({{"type", Value::string("object")}, {"properties", Value::dict({})}});
+  const Value function = Value::dict({{"name", Value::string("trial")},
+                                      {"description", Value::string("A trial.")},
+                                      {"parameters", parameters}});
+  const Value tool = Value::dict({{"type", Value::string("function")}, {"function", function}});
+  const Result<RenderedChat> prompt =
+      engine.render_chat(Value::dict({{"messages", Value::list(std::move(messages))},
+                                      {"tools", Value::list({tool})},
+                                      {"add_generation_prompt", Value::boolean(true)}}));
+  return prompt.ok() && (prompt->dropped == 0 || prompt->dropped > last_owner);
+}
+
+Result<Value> with_calls_as_text(const Value& message) {
+  static const ChatTemplate form = ChatTemplate::parse(kCallsAsText).value();
+  QUIRE_ASSIGN_OR_RETURN(
+      const MarkedText calls,
+      form.render(Value::dict({{"calls", *find_member(message, "tool_calls")}})));
+  MarkedText content = content_of(message);
+  join(calls, "\n", content);
+  Entries entries = message.dict()->entries();
+  std::erase_if(entries, [](const auto& entry) { return entry.first.as_string() == "tool_calls"; });
+  return with_member(Value::of(Value::DictPtr(jinja::Dict::build(std::move(entries)))), "content",
+                     Value::marked(std::move(content)));
+}
+
+// Returns the variables with texts in place of the calls and results that the form lacks.
+Result<Value> with_history_as_text(const HistoryForm& form, const Value& variables) {
+  const Value* const messages = find_member(variables, "messages");
+  if (messages == nullptr || !messages->is_sequence()) return variables;
+  std::vector<Value> written;
+  bool is_changed = false;
+  bool is_after_result = false;
+  for (const Value& message : messages->items()) {
+    const bool is_result = !form.has_results && role_of(message) == "tool";
+    const bool is_call = !form.has_calls && has_calls(message);
+    is_changed = is_changed || is_result || is_call;
+    const bool is_joined = !form.has_successive_users && !written.empty() &&
+                           role_of(written.back()) == "user" &&
+                           (is_result || (is_after_result && role_of(message) == "user"));
+    is_after_result = is_result;
+    if (is_joined) {
+      MarkedText content = content_of(written.back());
+      join(content_of(message), "\n", content);
+      written.back() = with_member(written.back(), "content", Value::marked(std::move(content)));
+    } else if (is_result) {
+      written.push_back(Value::dict(
+          {{"role", Value::string("user")}, {"content", Value::marked(content_of(message))}}));
+    } else if (is_call) {
+      QUIRE_ASSIGN_OR_RETURN(Value text, with_calls_as_text(message));
+      written.push_back(std::move(text));
+    } else {
+      written.push_back(message);
+    }
+  }
+  if (!is_changed) return variables;
+  return with_member(variables, "messages", Value::list(std::move(written)));
 }
 
 // The message's path in the request; `owner` is its index in the template's list, plus 1.
@@ -60,6 +173,18 @@ ApiError dropped_message(const TemplateInput& input, size_t owner) {
 
 }  // namespace
 
+HistoryForm find_history_form(const EngineApi& engine) {
+  HistoryForm form;
+  if (engine.chat_template().empty()) return form;
+  const Value user = trial_message("user", "go");
+  form.has_calls = writes(engine, {user, trial_call(), trial_result()}, kArgumentsOwner) ||
+                   writes(engine, {user, trial_call(), user}, kArgumentsOwner);
+  const Value called = form.has_calls ? trial_call() : trial_message("assistant", "trial");
+  form.has_results = writes(engine, {user, called, trial_result()}, kResultOwner);
+  form.has_successive_users = writes(engine, {user, user}, kResultOwner);
+  return form;
+}
+
 std::optional<Value> with_merged_system(const Value& variables) {
   const Value* const messages = find_member(variables, "messages");
   if (messages == nullptr || !messages->is_sequence() || messages->items().empty()) return {};
@@ -75,8 +200,7 @@ std::optional<Value> with_merged_system(const Value& variables) {
     }
     is_any_later = is_any_later || &message != &messages->items().front();
     if (first_system == nullptr) first_system = &message;
-    if (!joined.text.empty()) joined.text += "\n\n";
-    joined.append(*content->text());
+    join(*content->text(), "\n\n", joined);
   }
   if (!is_any_later) return {};
   merged.insert(merged.begin(),
@@ -84,14 +208,16 @@ std::optional<Value> with_merged_system(const Value& variables) {
   return with_member(variables, "messages", Value::list(std::move(merged)));
 }
 
-std::optional<ApiError> render_conversation(const EngineApi& engine, const TemplateInput& input,
-                                            MarkedText& out) {
-  Result<RenderedChat> prompt = engine.render_chat(input.variables);
+std::optional<ApiError> render_conversation(const EngineApi& engine, const HistoryForm& form,
+                                            const TemplateInput& input, MarkedText& out) {
+  const Result<Value> variables = with_history_as_text(form, input.variables);
+  if (!variables.ok()) return api_error(variables.status());
+  Result<RenderedChat> prompt = engine.render_chat(*variables);
   const auto is_whole = [](const Result<RenderedChat>& result) {
     return result.ok() && result->dropped == 0;
   };
   if (!is_whole(prompt)) {
-    if (const std::optional<Value> merged = with_merged_system(input.variables)) {
+    if (const std::optional<Value> merged = with_merged_system(*variables)) {
       Result<RenderedChat> other = engine.render_chat(*merged);
       if (is_whole(other)) prompt = std::move(other);
     }

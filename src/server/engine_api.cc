@@ -27,6 +27,17 @@ class RealEngine final : public EngineApi {
     return engine_.decode(ids, skip_special_tokens);
   }
   std::string token_bytes(int32_t id) const override { return engine_.token_bytes(id); }
+  std::vector<TokenMarker> added_tokens() const override {
+    std::vector<TokenMarker> added;
+    const Tokenizer* const tokenizer = EngineInternals::tokenizer(engine_);
+    for (int32_t id = 0; tokenizer != nullptr && id < tokenizer->vocab_size(); ++id) {
+      if (!tokenizer->is_added(id)) continue;
+      added.push_back({.token_id = id,
+                       .text = std::string(tokenizer->id_to_token(id)),
+                       .is_hidden = tokenizer->is_special(id)});
+    }
+    return added;
+  }
   SamplingDefaults sampling_defaults(SamplingFallback fallback) const override {
     return engine_.sampling_defaults(fallback);
   }

@@ -10,6 +10,7 @@
 #include "engine/chat_format.h"
 #include "jinja/value.h"
 #include "quire/engine.h"
+#include "server/tools/output_parser.h"
 
 namespace quire::server {
 
@@ -29,6 +30,8 @@ class EngineApi {
                                               const ByteSpans& untrusted) const = 0;
   virtual std::string decode(const std::vector<int32_t>& ids, bool skip_special_tokens) const = 0;
   virtual std::string token_bytes(int32_t id) const = 0;  // may be a part of a UTF-8 character
+  // The added tokens of the tokenizer; special ones are hidden.
+  virtual std::vector<TokenMarker> added_tokens() const = 0;
   virtual SamplingDefaults sampling_defaults(SamplingFallback fallback) const = 0;
   virtual const ModelInfo& model_info() const = 0;
   virtual EngineStats stats() const = 0;

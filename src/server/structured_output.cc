@@ -19,8 +19,8 @@ namespace {
 class AfterReasoning final : public TokenConstraint {
  public:
   AfterReasoning(std::unique_ptr<TokenConstraint> inner, const EngineApi& engine,
-                 std::string_view end)
-      : inner_(std::move(inner)), engine_(engine), end_(end) {}
+                 std::string_view end, std::optional<int32_t> end_token)
+      : inner_(std::move(inner)), engine_(engine), end_(end), end_token_(end_token) {}
 
   std::vector<uint32_t> allowed_tokens() override {
     if (!is_reasoning_) return inner_->allowed_tokens();
@@ -38,6 +38,10 @@ class AfterReasoning final : public TokenConstraint {
       return true;
     }
     matched_before_.push_back(static_cast<uint8_t>(end_.num_matched()));
+    if (end_token_) {
+      is_reasoning_ = token_id != *end_token_;
+      return true;
+    }
     for (const char c : engine_.token_bytes(token_id)) {
       if (end_.push(c)) is_reasoning_ = false;
     }
@@ -66,6 +70,7 @@ class AfterReasoning final : public TokenConstraint {
   std::unique_ptr<TokenConstraint> inner_;
   const EngineApi& engine_;
   Marker end_;
+  const std::optional<int32_t> end_token_;
   bool is_reasoning_ = true;
   std::vector<uint8_t> matched_before_;  // by reasoning token: end_.num_matched() before it
   int num_inner_tokens_ = 0;
@@ -94,9 +99,9 @@ ConstraintCompiler make_constraint_compiler(const Engine& engine) {
 }
 
 ConstraintFactory after_reasoning(ConstraintFactory constraint, const EngineApi& engine,
-                                  std::string_view end) {
-  return [constraint = std::move(constraint), &engine, end] {
-    return std::make_unique<AfterReasoning>(constraint(), engine, end);
+                                  std::string_view end, std::optional<int32_t> end_token) {
+  return [constraint = std::move(constraint), &engine, end, end_token] {
+    return std::make_unique<AfterReasoning>(constraint(), engine, end, end_token);
   };
 }
 

@@ -19,6 +19,7 @@ namespace quire {
 namespace {
 
 constexpr size_t kMaxTokenBytes = 4096;
+constexpr int64_t kMaxSpecial = int64_t{1} << 16;  // tokens that a file need not list
 constexpr std::string_view kBos = "<s>";
 
 Result<std::string> read_bytes(std::string_view digits, std::string_view place) {
@@ -109,11 +110,12 @@ Result<RankedVocabulary> read_tekken(std::string_view contents) {
                          json_required<int64_t>(*config, "default_vocab_size"));
   QUIRE_ASSIGN_OR_RETURN(const int64_t num_special,
                          json_required<int64_t>(*config, "default_num_special_tokens"));
-  if (num_special < 1 || num_ids <= num_special || num_ids > Vocab::kMaxId) {
+  if (num_special < 1 || num_special > kMaxSpecial || num_ids <= num_special ||
+      num_ids > Vocab::kMaxId) {
     return invalid_argument(
         fmt::format("config has default_vocab_size {} and default_num_special_tokens {}; expected "
-                    "at most {}, and fewer special tokens than that",
-                    num_ids, num_special, Vocab::kMaxId));
+                    "at most {} and {}, and a vocabulary larger than its special tokens",
+                    num_ids, num_special, Vocab::kMaxId, kMaxSpecial));
   }
   QUIRE_RETURN_IF_ERROR(read_special_tokens(root, *config, num_special, vocabulary));
   QUIRE_ASSIGN_OR_RETURN(const simdjson::dom::array entries,

@@ -64,6 +64,7 @@ class Tokenizer {
   // The token in the vocabulary's spelling; empty if there is none. Valid as long as the tokenizer
   // exists.
   std::string_view id_to_token(int32_t id) const;
+  bool is_added(int32_t id) const;
   bool is_special(int32_t id) const;
   bool is_control(int32_t id) const;
   // The raw bytes that this token adds in the middle of a text, possibly a part of a character.
@@ -100,6 +101,7 @@ class IncrementalDetokenizer {
   void prime(std::span<const int32_t> prompt_ids);
   // Returns the text that later tokens cannot change. It never splits characters or loses bytes.
   std::string push(int32_t id);
+  const Tokenizer& tokenizer() const { return *tokenizer_; }
   // The whole characters of the output that is still held back, so that a caller can search for a
   // stop string immediately. In a byte-fallback vocabulary, a run of <0xNN> is held until it ends,
   // because one invalid byte turns every byte of the run into U+FFFD. So this text may still change

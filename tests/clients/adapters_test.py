@@ -32,6 +32,7 @@ from frameworks import (
     Fruits,
     SnippetCase,
     count_apples,
+    fact,
 )
 
 litellm.suppress_debug_info = True
@@ -123,12 +124,11 @@ class LitellmTest(FrameworkCase):
                 self.assertEqual(told, self.answer(*facts, QUESTION))
 
     def run_tools(self, messages: list[Any]) -> list[str]:
-        """Appends the results of the last message's calls, and returns them."""
-        calls = messages[-1].tool_calls
-        results = [count_apples(**json.loads(call.function.arguments)) for call in calls]
-        messages.extend({"role": "tool", "tool_call_id": call.id, "content": result}
-                        for call, result in zip(calls, results))  # fmt: skip
-        return results
+        """Appends the results of the last message's calls, and returns the facts."""
+        calls = [(call.id, json.loads(call.function.arguments)) for call in messages[-1].tool_calls]
+        messages.extend({"role": "tool", "tool_call_id": id, "content": count_apples(**arguments)}
+                        for id, arguments in calls)  # fmt: skip
+        return [fact(**arguments) for _, arguments in calls]
 
     def test_raises_the_packages_errors(self) -> None:
         for name, url in self.names():
@@ -253,7 +253,7 @@ class LlamaIndexTest(FrameworkCase):
                        if isinstance(event, ToolCallResult)]  # fmt: skip
             for result in results:
                 self.assertEqual(str(result.tool_output), count_apples(**result.tool_kwargs))
-            return [str(result.tool_output) for result in results], str(await handler)
+            return [fact(**result.tool_kwargs) for result in results], str(await handler)
 
         async def ask_twice() -> None:
             context = Context(agent)

@@ -43,6 +43,7 @@ from frameworks import (
     Fruits,
     SnippetCase,
     count_apples,
+    fact,
 )
 
 os.environ["LANGSMITH_TRACING"] = "false"
@@ -104,9 +105,8 @@ class LangchainTest(FrameworkCase):
                 self.assertIsInstance(
                     model.with_structured_output(Fruits, method=method).invoke(SUM), Fruits
                 )
-        found = (
-            self.openai().with_structured_output(None, method="json_mode").invoke("JSON: " + SUM)
-        )
+        model = self.openai(model_kwargs={"logit_bias": self.closing_bias()})
+        found = model.with_structured_output(None, method="json_mode").invoke("JSON: " + SUM)
         self.assertIsInstance(found, dict)
 
     def test_an_agent_calls_tools_over_several_turns(self) -> None:
@@ -169,12 +169,12 @@ class LangchainTest(FrameworkCase):
         self.assertIsInstance(found["structured_response"], Fruits)
 
     def check_results(self, messages: list[Any]) -> list[str]:
-        """Checks that each call has the result of its arguments, and returns the results."""
-        expected = {call["id"]: count_apples(**call["args"]) for message in messages
-                    if isinstance(message, AIMessage) for call in message.tool_calls}  # fmt: skip
-        results = [m for m in messages if isinstance(m, ToolMessage)]
-        self.assertEqual({m.tool_call_id: m.content for m in results}, expected)
-        return [str(message.content) for message in results]
+        """Checks that each call has the result of its arguments, and returns the facts."""
+        calls = [call for message in messages if isinstance(message, AIMessage)
+                 for call in message.tool_calls]  # fmt: skip
+        results = {m.tool_call_id: m.content for m in messages if isinstance(m, ToolMessage)}
+        self.assertEqual(results, {call["id"]: count_apples(**call["args"]) for call in calls})
+        return [fact(**call["args"]) for call in calls]
 
     def test_raises_the_packages_errors(self) -> None:
         for model in self.models():
@@ -265,13 +265,14 @@ class PydanticAiTest(FrameworkCase):
         self.assertEqual(found.output, self.answer(*facts, QUESTION))
 
     def check_results(self, messages: list[ModelMessage]) -> list[str]:
-        """Checks that each call has the result of its arguments, and returns the results."""
+        """Checks that each call has the result of its arguments, and returns the facts."""
         parts = [part for message in messages for part in message.parts]
-        expected = {part.tool_call_id: count_apples(**part.args_as_dict())
-                    for part in parts if isinstance(part, ToolCallPart)}  # fmt: skip
-        results = [part for part in parts if isinstance(part, ToolReturnPart)]
-        self.assertEqual({part.tool_call_id: part.content for part in results}, expected)
-        return [str(part.content) for part in results]
+        calls = {part.tool_call_id: part.args_as_dict()
+                 for part in parts if isinstance(part, ToolCallPart)}  # fmt: skip
+        results = {part.tool_call_id: part.content
+                   for part in parts if isinstance(part, ToolReturnPart)}  # fmt: skip
+        self.assertEqual(results, {id: count_apples(**args) for id, args in calls.items()})
+        return [fact(**args) for args in calls.values()]
 
     def test_raises_the_packages_errors(self) -> None:
         for name, key, status in ((self.model, "wrong-key", 401), ("no-such-model", KEY, 404)):

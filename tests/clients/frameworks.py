@@ -20,7 +20,7 @@ from client_case import ServedCase
 
 KEY = "right-key"
 SUM = "What is 3 + 5?"
-QUESTION = "How many apples do they have together?"
+QUESTION = "How many apples are there in all?"
 CONTEXT_LENGTH = 4096
 TOO_LONG = "3 + 5 " * CONTEXT_LENGTH
 # Generates two calls of count_apples in the format of the parser hermes, as a larger model would.
@@ -41,12 +41,18 @@ class Fruits(pydantic.BaseModel):
 
 def count_apples(person: Literal["Tom", "Ann"]) -> str:
     """Counts the apples of a person."""
-    return f"{person} has {3 if person == 'Tom' else 5} apples."
+    return f"has {3 if person == 'Tom' else 5} apples."
+
+
+def fact(person: Literal["Tom", "Ann"]) -> str:
+    """Returns what agent_template.jinja writes of a call and its result."""
+    return f"count_apples {person} {count_apples(person)}"
 
 
 class FrameworkCase(ServedCase):
     """A server that asks for a key and whose template has tools."""
 
+    key = KEY
     flags = ("--chat-template", str(Path(__file__).with_name("agent_template.jinja")),
              "--tool-call-parser", "hermes", "--api-key", KEY)  # fmt: skip
 

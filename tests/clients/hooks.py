@@ -202,8 +202,10 @@ def settle_format(body: dict[str, Any], field: str, is_forced: bool) -> None:
     settings = body.get(field, {})
     if is_forced:
         settings.pop("format", None)
-    if "schema" in (settings.get("format") or {}):
-        settings["format"]["schema"] = {"type": "object"}
+    wanted = settings.get("format") or {}
+    for place in (wanted, wanted.get("json_schema") or {}):
+        if place.get("schema") is not None:
+            place["schema"] = {"type": "object"}
 
 
 def settle(body: dict[str, Any], is_answered: bool) -> dict[str, Any]:

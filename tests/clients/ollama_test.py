@@ -142,7 +142,7 @@ class OllamaTest(ClientCase):
             (lambda: self.generate(context=[1, 2]), "POST /api/chat takes the messages"),
             (lambda: self.client.embed(self.model, "a"), "use POST /v1/embeddings"),
             (lambda: self.client.pull("other"), "run 'quire pull NAME'"),
-            (lambda: self.client.delete("other"), "remove the model's folder"),
+            (lambda: self.client.delete("other"), "run 'quire rm NAME'"),
         ]
         for send, message in cases:
             with self.assertRaises(ollama.ResponseError) as caught:

@@ -49,7 +49,6 @@ TIME: dict[str, Any] = {
 class ClientTest(ClientCase):
     """The client does not retry."""
 
-    key = "none"
     client: OpenAI
 
     @classmethod
@@ -68,16 +67,6 @@ class ClientTest(ClientCase):
     def check_weather(self, name: str, arguments: str) -> None:
         self.assertEqual(name, "get_weather")
         self.assertIn(json.loads(arguments)["city"], ["Paris", "Rome"])
-
-    def closing_bias(self) -> dict[str, int]:
-        """The model was not trained on JSON: without a bias, it may fill the context with one text."""
-        bias = {}
-        for mark in ('"', "}"):
-            body = {"prompt": mark, "add_special_tokens": False}
-            answer = self.client.post("/../tokenize", body=body, cast_to=object)
-            assert isinstance(answer, dict)
-            bias |= {str(token): 100 for token in answer["tokens"]}
-        return bias
 
 
 class CompletionsTest(ClientTest):

@@ -1,15 +1,21 @@
 // Output text, stop conditions and held-back text, with the embedded model's tokenizer.
 #include "engine/sample_output.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <simdjson.h>
 
 #include <algorithm>
 #include <array>
 #include <random>
+#include <variant>
 
+#include "base/file.h"
 #include "base/machine.h"
 #include "engine/input_processor.h"
 #include "start/model_files.h"
+#include "support/added_tokens.h"
+#include "support/shared_data.h"
 
 namespace quire {
 
@@ -159,6 +165,145 @@ TEST(SampleOutput, CancellingReturnsHeldBackText) {
   }
   EXPECT_EQ(text, "Two ");
   EXPECT_EQ(text + sample.end(FinishReason::kCancelled, {}).text, "Two apples and");
+}
+
+// ---- The places of added tokens
+
+// The embedded model's tokenizer with a special token <|m|> and a visible one <m>, and Llama's with
+// the same. Llama's writes other characters than ASCII by runs of byte tokens.
+const Tokenizer& tokenizer_with_markers(bool is_llama) {
+  const auto load = [](std::string_view json, int32_t first_id) {
+    const std::string with_visible = testing::with_added_tokens(json, {"<m>"}, false, first_id);
+    return *Tokenizer::from_json(
+        testing::with_added_tokens(with_visible, {"<|m|>"}, true, first_id + 1), "test");
+  };
+  static const auto small = load(embedded_model().tokenizer_json, 100'000);
+  if (!is_llama) return *small;
+  static const auto llama = load(
+      read_file(testing::shared_data_path("tokenizers/llama2/tokenizer.json"), 1 << 22).value(),
+      100'000);
+  return *llama;
+}
+
+// One token per byte where the tokenizer has byte tokens; otherwise the tokens of the text.
+std::vector<int32_t> ids_of(const Tokenizer& tokenizer, std::string_view text) {
+  std::vector<int32_t> ids;
+  for (const char c : text) {
+    const auto id = tokenizer.token_to_id(fmt::format("<0x{:02X}>", static_cast<unsigned char>(c)));
+    if (!id) return tokenizer.encode(text, false).value();
+    ids.push_back(*id);
+  }
+  return ids;
+}
+
+// The output's text, with {ID} in the place of the markers <m> and <|m|>, whose text it leaves out.
+std::string with_places(const Output& output) {
+  std::string shown;
+  size_t at = 0;
+  for (const AddedTokenPlace& place : output.added_tokens) {
+    EXPECT_LE(at, place.begin);
+    EXPECT_LE(place.begin, place.end);
+    EXPECT_LE(place.end, output.text.size());
+    shown += output.text.substr(at, place.begin - at) + fmt::format("{{{}}}", place.token_id);
+    at = place.end;
+  }
+  return shown + output.text.substr(at);
+}
+
+// Plays the tokens in spans, and joins the outputs. Checks that the places do not depend on the
+// spans.
+std::string play_with_places(const Tokenizer& tokenizer, const std::vector<int32_t>& ids,
+                             const SamplingParams& params) {
+  const auto spec = std::make_shared<const SamplingSpec>(
+      SamplingSpec{.params = std::make_shared<const SamplingParams>(params)});
+  const SampleOutput::Start start =
+      SampleOutput::start_of(&tokenizer, *spec, tokenizer.encode("A", false).value());
+  std::string first;
+  for (size_t length = 1; length < 8; ++length) {
+    SampleOutput sample(start, spec, {}, 0);
+    std::string text;
+    bool is_over = false;
+    for (size_t i = 0; i < ids.size() && !is_over; i += length) {
+      const auto span = std::span(ids).subspan(i, std::min(length, ids.size() - i));
+      const Output output = sample.accept(span_of(span), 0, i + span.size() == ids.size());
+      text += with_places(output);
+      is_over = output.finish_reason.has_value();
+    }
+    if (length == 1) first = text;
+    EXPECT_EQ(text, first) << "spans of " << length;
+  }
+  return first;
+}
+
+constexpr int32_t kVisible = 100'000;
+constexpr int32_t kSpecial = 100'001;
+
+class AddedTokenPlaces : public ::testing::TestWithParam<bool> {
+ protected:
+  void SetUp() override {
+    if (!GetParam()) return;
+    QUIRE_REQUIRE_SHARED(testing::shared_data_path("tokenizers/llama2/tokenizer.json"));
+  }
+  std::string play(const std::vector<std::variant<std::string, int32_t>>& parts,
+                   const SamplingParams& params = {}) {
+    const Tokenizer& tokenizer = tokenizer_with_markers(GetParam());
+    std::vector<int32_t> ids;
+    for (const auto& part : parts) {
+      if (const auto* id = std::get_if<int32_t>(&part)) {
+        ids.push_back(*id);
+      } else {
+        const std::vector<int32_t> text = ids_of(tokenizer, std::get<std::string>(part));
+        ids.insert(ids.end(), text.begin(), text.end());
+      }
+    }
+    return play_with_places(tokenizer, ids, params);
+  }
+};
+
+TEST_P(AddedTokenPlaces, AreThoseOfTokensAndNotOfTextThatSpellsThem) {
+  EXPECT_EQ(play({"a", kVisible, "b", kSpecial, "c"}), "a{100000}b{100001}c");
+  EXPECT_EQ(play({kSpecial, kSpecial, kVisible}), "{100001}{100001}{100000}");
+  EXPECT_EQ(play({"<", "m", ">", kSpecial, "<|", "m|>"}), "<m>{100001}<|m|>");
+}
+
+TEST_P(AddedTokenPlaces, StandAfterTextThatIsHeldBack) {
+  EXPECT_EQ(play({"\u20ac", kSpecial, "\u20ac"}), "\u20ac{100001}\u20ac");
+  EXPECT_EQ(play({"\u20ac\U0001F34E", kSpecial, kSpecial}), "\u20ac\U0001F34E{100001}{100001}");
+  EXPECT_EQ(play({"\u20ac", kVisible, "x"}), "\u20ac{100000}x");
+}
+
+TEST_P(AddedTokenPlaces, DoNotDivideAStopString) {
+  SamplingParams params;
+  params.stop = {"bc"};
+  EXPECT_EQ(play({"ab", kSpecial, "cd"}, params), "a");
+  EXPECT_EQ(play({"a", kSpecial, "bc"}, params), "a{100001}");
+  EXPECT_EQ(play({"ab", kSpecial, "d", kSpecial}, params), "ab{100001}d{100001}");
+  params.include_stop_str_in_output = true;
+  EXPECT_EQ(play({"ab", kSpecial, "c", kVisible}, params), "ab{100001}c");
+}
+
+TEST_P(AddedTokenPlaces, HaveTheWholeTextOfATokenThatMayBeginAStopString) {
+  SamplingParams params;
+  params.stop = {"m>!"};
+  EXPECT_EQ(play({"a", kVisible, "b"}, params), "a{100000}b");
+  EXPECT_EQ(play({"a", kVisible, "!"}, params), "a<");
+  EXPECT_EQ(play({"a", kVisible}, params), "a{100000}");
+}
+
+INSTANTIATE_TEST_SUITE_P(Tokenizer, AddedTokenPlaces, ::testing::Bool());
+
+// A character that is broken by a token does not move it into the middle of its replacement.
+TEST(AddedTokenPlacesOfBytes, AreBetweenCharacters) {
+  QUIRE_REQUIRE_SHARED(testing::shared_data_path("tokenizers/llama2/tokenizer.json"));
+  const Tokenizer& tokenizer = tokenizer_with_markers(true);
+  const auto byte = [&](const char* token) { return *tokenizer.token_to_id(token); };
+  const std::vector<int32_t> broken = {byte("<0xC3>"), byte("<0xA9>"), kSpecial, byte("<0xC3>"),
+                                       byte("<0x41>")};
+  const std::string shown = play_with_places(tokenizer, broken, {});
+  EXPECT_TRUE(simdjson::validate_utf8(shown)) << shown;
+  EXPECT_NE(shown.find("{100001}"), std::string::npos);
+  const std::vector<int32_t> cut = {byte("<0xE2>"), byte("<0x82>"), kVisible};
+  EXPECT_EQ(play_with_places(tokenizer, cut, {}), "\uFFFD\uFFFD{100000}");
 }
 
 std::vector<uint32_t> first_mask(SampleOutput& sample) {

@@ -366,6 +366,24 @@ TEST(ModelConfig, AnUnreadFieldIsRefusedIfItChangesTheComputation) {
               ElementsAre("colour"));
 }
 
+TEST(ModelConfig, VariantsOfAFamilyThatAreNotComputedAreRefused) {
+  const std::pair<const char*, const char*> faults[] = {
+      {"Phi3ForCausalLM", R"("attention_bias":true)"},
+      {"Phi3ForCausalLM", R"("lm_head_bias":true)"},
+      {"HunYuanDenseV1ForCausalLM", R"("use_qk_norm":false)"},
+      {"HunYuanDenseV1ForCausalLM", R"("use_cla":true)"},
+      {"MiniMaxM2ForCausalLM", R"("use_qk_norm":false)"},
+      {"MiniMaxM2ForCausalLM", R"("shared_intermediate_size":64)"},
+      {"HYV3ForCausalLM", R"("route_norm":false)"},
+      {"SmolLM3ForCausalLM", R"("use_sliding_window":true)"},
+      {"Ministral3ForCausalLM", R"("rope_parameters":null)"}};
+  for (const auto& [architecture, field] : faults) {
+    const std::string key = std::string(field).substr(1, std::string(field).find('"', 1) - 1);
+    EXPECT_THAT(error_of(field, architecture), HasSubstr(key)) << architecture;
+    EXPECT_EQ(error_of(R"("rope_parameters":{"rope_type":"default"})", architecture), "");
+  }
+}
+
 TEST(ModelConfig, AKeyHasOneValue) {
   EXPECT_EQ(error_of(R"("hidden_size":64,"hidden_size":32)"),
             "[config] config.json: \"hidden_size\"; got it twice, expected one value");

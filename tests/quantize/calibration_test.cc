@@ -215,14 +215,13 @@ INSTANTIATE_TEST_SUITE_P(Families, Folding,
                                            "gemma3"),
                          [](const auto& family) { return std::string(family.param); });
 
-// Problems as the embedded model's template writes them.
+// Problems in the form of a text, in which the embedded model learned these answers.
 std::string problems(const std::string& file) {
   const std::string lines = read_file(source_path("models/quire-abacus") / file, kMaxBytes).value();
   std::string all;
   for (const Line& line : split_lines(lines)) {
     const auto json = JsonDocument::parse(line.text, file).value();
-    all += fmt::format("<|user|>{}<|end|><|assistant|>{}<|end|>",
-                       std::string_view(json.root()["question"]),
+    all += fmt::format("Question: {}\nAnswer: {}\n\n", std::string_view(json.root()["question"]),
                        std::string_view(json.root()["answer"]));
   }
   return all;
@@ -241,8 +240,7 @@ QuantizeOptions calibrated_options(const fs::path& out, int group_size = 128,
   return options;
 }
 
-// The mean negative log-likelihood of held-out problems, in nats per token.
-double mean_nll(const std::string& model) {
+std::vector<double> heldout_logprobs(const std::string& model) {
   constexpr size_t kWindow = 250;
   constexpr size_t kNumTokens = 4000;
   const QuantizeSource embedded = open_quantize_source("").value();
@@ -254,26 +252,75 @@ double mean_nll(const std::string& model) {
     requests.push_back(greedy(std::vector<int32_t>(first, first + kWindow), 1));
     requests.back().sampling.prompt_logprobs = 1;
   }
-  double sum = 0.0;
-  const std::vector<double> all = logprobs(model, requests);
-  for (const double logprob : all) sum -= logprob;
+  std::vector<double> all = logprobs(model, requests);
   EXPECT_EQ(all.size(), kNumTokens / kWindow * (kWindow - 1));
-  return sum / static_cast<double>(all.size());
+  return all;
 }
 
-TEST(Calibration, LosesLessOfHeldOutText) {
+// The mean difference, in nats per token. The mean log probability itself shows no loss: the model
+// would word the answers otherwise, so rounding can make the given words more probable.
+double difference(const std::vector<double>& left, const std::vector<double>& right) {
+  EXPECT_EQ(left.size(), right.size());
+  double sum = 0.0;
+  for (size_t i = 0; i < left.size(); ++i) sum += std::abs(left[i] - right[i]);
+  return sum / static_cast<double>(left.size());
+}
+
+void scale_bf16(int exponent, uint16_t& bits) {
+  constexpr int kMantissaBits = 7;
+  constexpr int kExponentMask = 0xff;
+  const int biased = bits >> kMantissaBits & kExponentMask;
+  if (biased == 0) return;
+  const int scaled = std::clamp(biased + exponent, 0, kExponentMask - 1);
+  bits =
+      static_cast<uint16_t>((bits & ~(kExponentMask << kMantissaBits)) | scaled << kMantissaBits);
+}
+
+// Writes the embedded model with one of 16 channels of the norms 16 times as large, and with 1/16
+// of the weights that read it. The function is the same, but as in large models, weights that
+// matter are small beside others of their group, so plain rounding changes them much.
+void write_uneven_model(const ScratchDirectory& out) {
+  constexpr int kExponent = 4;
+  constexpr int64_t kPeriod = 16;
+  const QuantizeSource source = open_quantize_source(abacus_path().string()).value();
+  std::string weights = read_file(abacus_path() / "model.safetensors", kMaxBytes).value();
+  const auto view = Checkpoint::from_memory(std::as_bytes(std::span(weights)), "test").value();
+  for (const TensorSpec& tensor : source.tensors) {
+    const auto has = [&](const char* part) { return tensor.name.find(part) != std::string::npos; };
+    const bool is_norm = has("layernorm");
+    const bool is_reader =
+        has("q_proj") || has("k_proj") || has("v_proj") || has("gate_proj") || has("up_proj");
+    if (!is_norm && !is_reader) continue;
+    auto* const numbers = view->tensor(tensor.name, tensor.shape).value().as<uint16_t>();
+    const int64_t columns = tensor.shape[tensor.shape.rank() - 1];
+    for (int64_t i = 0; i < tensor.shape.num_elements(); ++i) {
+      if (i % columns % kPeriod == 5) scale_bf16(is_norm ? kExponent : -kExponent, numbers[i]);
+    }
+  }
+  for (const char* const file : {"config.json", "tokenizer.json", "tokenizer_config.json"}) {
+    out.copy(abacus_path() / file, file);
+  }
+  out.write("model.safetensors", weights);
+}
+
+TEST(Calibration, ChangesHeldOutProbabilitiesLess) {
   constexpr int kGroupSize = 32;
+  const ScratchDirectory uneven;
+  write_uneven_model(uneven);
+  const std::vector<double> source = heldout_logprobs("");
+  EXPECT_LT(difference(heldout_logprobs(uneven.path().string()), source), 1e-4);
   const ScratchDirectory scratch;
   QuantizeOptions plain = calibrated_options(scratch.path() / "plain", kGroupSize, 2000);
+  plain.model = uneven.path().string();
+  QuantizeOptions scaled = plain;
+  scaled.out = scratch.path() / "scaled";
   std::get<W4A16Target>(plain.target).calibration.reset();
   ASSERT_TRUE(quantize(plain).ok());
-  const QuantizeOptions scaled = calibrated_options(scratch.path() / "scaled", kGroupSize, 2000);
   ASSERT_TRUE(quantize(scaled).ok());
-  const double source = mean_nll("");
-  const double loss_of_plain = mean_nll(plain.out.string()) - source;
-  const double loss_of_scaled = mean_nll(scaled.out.string()) - source;
-  EXPECT_GT(loss_of_plain, 0.01);
-  EXPECT_LT(loss_of_scaled, 0.8 * loss_of_plain);
+  const double change_by_plain = difference(heldout_logprobs(plain.out.string()), source);
+  const double change_by_scaled = difference(heldout_logprobs(scaled.out.string()), source);
+  EXPECT_GT(change_by_plain, 0.01);
+  EXPECT_LT(change_by_scaled, 0.6 * change_by_plain);
 }
 
 TEST(Calibration, ResumedRunsGiveTheSameBytes) {

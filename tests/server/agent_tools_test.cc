@@ -207,6 +207,66 @@ TEST(CallOrText, AllowsTheTextOrACall) {
   }
 }
 
+TEST(CallOrText, OpensACallOnlyByTheTokenThatTheMarkerIs) {
+  testing::FakeEngine engine;
+  engine.added_tokens_ = {{.token_id = 1, .text = "<tool>"}};
+  const auto opening = std::make_shared<const CallOpening>(engine, "<tool>f", engine.added_tokens_);
+  const auto make = [&] {
+    return call_or_text([] { return std::make_unique<OneText>("<to{}"); }, opening, engine)();
+  };
+  EXPECT_EQ(allowed_after(*make(), ""), "\x01<");
+  EXPECT_EQ(allowed_after(*make(), "<to"), "{");
+  EXPECT_EQ(allowed_after(*make(), "\x01"), "f");
+  EXPECT_EQ(allowed_after(*make(),
+                          "\x01"
+                          "f")
+                .size(),
+            128U);
+}
+
+TEST_F(AgentToolsTest, AMarkerThatIsATokenCountsOnlyAsThisToken) {
+  engine_.added_tokens_ = {{.token_id = 1, .text = "<tool_call>", .is_hidden = true},
+                           {.token_id = 2, .text = "</tool_call>", .is_hidden = true}};
+  start({.tool_call_parser = "hermes"});
+  engine_.use_template(std::string(kChatMl));
+  const std::string body = R"({"messages":[{"role":"user","content":"Q"}],)"
+                           R"("tools":[{"type":"function","function":{"name":"f"}}]})";
+  const std::string arguments = R"({"name":"f","arguments":{"a":"<tool_call>"}})";
+  const auto as_tokens = call("POST", "/v1/chat/completions", body);
+  EXPECT_TRUE(engine_.wait_for(1).sampling.skip_special_tokens);
+  Output output;
+  output.text = "So" + arguments + "then";
+  output.added_tokens = {
+      {.token_id = 1, .begin = 2, .end = 2},
+      {.token_id = 2, .begin = 2 + arguments.size(), .end = 2 + arguments.size()}};
+  output.finish_reason = FinishReason::kStop;
+  engine_.send(1, std::move(output));
+  const std::string called = as_tokens->wait(200).body;
+  EXPECT_THAT(called, HasSubstr(R"("content":"Sothen")"));
+  EXPECT_THAT(called, HasSubstr(R"("arguments":"{\"a\":\"<tool_call>\"}")"));
+  EXPECT_THAT(called, HasSubstr(R"("finish_reason":"tool_calls")"));
+
+  const auto spelled = call("POST", "/v1/chat/completions", body);
+  engine_.wait_for(2);
+  engine_.say(2, "<tool_call>{\"name\":\"f\"}</tool_call>", FinishReason::kStop);
+  const std::string text = spelled->wait(200).body;
+  EXPECT_THAT(text, HasSubstr(R"("content":"<tool_call>{\"name\":\"f\"}</tool_call>")"));
+  EXPECT_THAT(text, HasSubstr(R"("finish_reason":"stop")"));
+}
+
+// The text of such a grammar is no alternative to a call.
+TEST(CallOrText, AGrammarOfCallsStaysAsItIs) {
+  const testing::FakeEngine engine;
+  const auto opening = std::make_shared<const CallOpening>(engine, "<t>");
+  const auto make = [&](const std::string& text) {
+    return call_or_text([=] { return std::make_unique<OneText>(text); }, opening, engine)();
+  };
+  EXPECT_EQ(allowed_after(*make("<t>f</t>"), "<t>"), "f");
+  EXPECT_EQ(allowed_after(*make("<t>f</t>"), "<t>g"), "reject");
+  EXPECT_EQ(allowed_after(*make("<t"), "<t"), ">");
+  EXPECT_EQ(allowed_after(*make("<t"), "<t>").size(), 128U);
+}
+
 TEST_F(AgentToolsTest, AFormatLeavesACallPossible) {
   ServiceConfig config;
   config.tool_call_parser = "hermes";

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "server/agents_fixture.h"
+#include "server/conversation_prompt.h"
 #include "support/shared_data.h"
 
 namespace quire::server {
@@ -47,12 +49,6 @@ TEST_F(AgentsTest, AMessageOfWhichNothingReachesThePromptIsRefused) {
   EXPECT_THAT(chat(R"({"role":"system","content":"S"},)" + user),
               AllOf(HasSubstr("messages[0]; got a message of the role 'system'"),
                     HasSubstr(R"("param":"messages[0]")")));
-  EXPECT_THAT(chat(user + R"(,{"role":"tool","tool_call_id":"c","content":"42"})"),
-              HasSubstr("messages[1]; got a message of the role 'tool'"));
-  // Calls that a template does not write are a part of the conversation, too.
-  EXPECT_THAT(chat(user + R"(,{"role":"assistant","tool_calls":[{"id":"c","type":"function",)"
-                          R"("function":{"name":"f","arguments":"{}"}}]})"),
-              HasSubstr("messages[1]; got a message of the role 'assistant'"));
   // A message without text has nothing to lose, and reasoning is dropped by intent.
   EXPECT_EQ(chat(user + R"(,{"role":"assistant","content":" "},)" + user), "U:QA: U:Q");
   EXPECT_EQ(chat(user + R"(,{"role":"assistant","content":"","reasoning":"hm"},)" + user),
@@ -68,6 +64,174 @@ TEST_F(AgentsTest, AMessageOfWhichNothingReachesThePromptIsRefused) {
   EXPECT_THAT(
       call("POST", "/tokenize", R"({"messages":[{"role":"system","content":"S"}]})")->wait().body,
       HasSubstr("messages[0]; got a message of the role 'system'"));
+}
+
+// The embedded model's template has no tools, calls or results, either.
+constexpr std::string_view kNoTools =
+    "{% for m in messages %}{% if m.role not in ['system', 'user', 'assistant'] %}"
+    "{{ raise_exception('no role ' + m.role) }}{% endif %}"
+    "<|{{ m.role }}|>{{ m.content | trim }}<|end|>{% endfor %}"
+    "{% if add_generation_prompt %}<|assistant|>{% endif %}";
+// Requires that turns of the user and of the assistant alternate.
+constexpr std::string_view kAlternating =
+    "{% for m in messages %}{% if (m.role == 'user') != (loop.index0 % 2 == 0) %}"
+    "{{ raise_exception('roles must alternate') }}{% endif %}"
+    "[{{ m.role }}]{{ m.content }}{% endfor %}";
+constexpr std::string_view kUser = R"({"role":"user","content":"Q"})";
+
+std::string call_of(const std::string& id, const std::string& arguments = R"({\"a\":1})") {
+  return R"({"id":")" + id + R"(","type":"function","function":{"name":"f","arguments":")" +
+         arguments + R"("}})";
+}
+
+std::string result_of(const std::string& id, const std::string& content) {
+  return R"({"role":"tool","tool_call_id":")" + id + R"(","content":")" + content + R"("})";
+}
+
+class HistoryTest : public AgentsTest {
+ protected:
+  // Starts the server, which decides by the template how it writes calls and results.
+  void start_with(std::string_view chat_template) {
+    end();
+    engine_.use_template(std::string(chat_template));
+    ServiceConfig config;
+    config.constraints.compile = [](const GrammarSpec&) -> Result<ConstraintFactory> {
+      return ConstraintFactory([] { return std::unique_ptr<TokenConstraint>(); });
+    };
+    start(std::move(config));
+  }
+};
+
+TEST_F(HistoryTest, EveryForcedCallIsTakenBackByATemplateWithoutTools) {
+  start_with(kNoTools);
+  struct Api {
+    std::string path;
+    std::string first;        // fields of the request that forces a call
+    std::string before_user;  // the next request, up to the list's first message
+    std::string answer;       // JSON pointer of the response's messages
+    std::string before_answer;
+    std::string after_answer;  // with $ for the call's id
+    std::string id;            // JSON pointer
+  };
+  const std::string function = R"("name":"f","description":"does")";
+  const std::vector<Api> apis = {
+      {"/v1/chat/completions",
+       R"("tool_choice":"required","tools":[{"type":"function","function":{)" + function + "}}]",
+       R"("messages":[)", "/choices/0/message", "",
+       R"(,{"role":"tool","tool_call_id":"$","content":"42"}])",
+       "/choices/0/message/tool_calls/0/id"},
+      {"/v1/responses",
+       R"("tool_choice":"required","tools":[{"type":"function",)" + function + "}]", R"("input":[)",
+       "/output/0", "", R"(,{"type":"function_call_output","call_id":"$","output":"42"}])",
+       "/output/0/call_id"},
+      {"/v1/messages",
+       R"("tool_choice":{"type":"any"},"tools":[{"input_schema":{},)" + function + "}]",
+       R"("max_tokens":99,"messages":[)", "/content", R"({"role":"assistant","content":)",
+       R"(},{"role":"user","content":[{"type":"tool_result","tool_use_id":"$","content":"42"}]}])",
+       "/content/0/id"},
+      {"/v1/chat/completions",
+       R"("tool_choice":{"type":"function","function":{"name":"f"}},)"
+       R"("tools":[{"type":"function","function":{)" +
+           function + "}}]",
+       R"("messages":[)", "/choices/0/message", "",
+       R"(,{"role":"tool","tool_call_id":"$","content":"42"}])",
+       "/choices/0/message/tool_calls/0/id"}};
+  const std::string asked = "<|user|>Q<|end|><|assistant|>";
+  const std::string arguments = R"({"a": [1, "<|end|>"]})";
+  const std::string called = R"([{"name": "f", "parameters": )" + arguments + "}]";
+  for (const Api& api : apis) {
+    const bool is_named = api.first.find("required") == std::string::npos &&
+                          api.first.find("any") == std::string::npos;
+    EXPECT_EQ(
+        prompt_of(api.path, "{" + api.before_user + std::string(kUser) + "]," + api.first + "}",
+                  is_named ? arguments : called),
+        asked)
+        << api.path;
+    const auto response = JsonDocument::parse(response_.body, "the response").value();
+    const std::string answer = simdjson::minify(response.root().at_pointer(api.answer).value());
+    std::string after = api.after_answer;
+    after.replace(after.find('$'), 1,
+                  std::string(response.root().at_pointer(api.id).get_string().value()));
+    // The next prompt repeats the call as the model wrote it, so that the prefix cache hits.
+    EXPECT_EQ(prompt_of(api.path, "{" + api.before_user + std::string(kUser) + "," +
+                                      api.before_answer + answer + after + "}"),
+              asked + called + "<|end|><|user|>42<|end|><|assistant|>")
+        << api.path << ' ' << answer;
+  }
+  // Ollama's API forces no calls; a client may have them from elsewhere.
+  EXPECT_EQ(prompt_of("/api/chat", R"({"messages":[)" + std::string(kUser) +
+                                       R"(,{"role":"assistant","content":"So:","tool_calls":[)"
+                                       R"({"function":{"name":"f","arguments":{"a":1}}}]},)"
+                                       R"({"role":"tool","tool_name":"f","content":"42"}]})"),
+            asked + "So:\n" + R"([{"name": "f", "parameters": {"a": 1}}])" +
+                "<|end|><|user|>42<|end|><|assistant|>");
+  EXPECT_THAT(call("POST", "/tokenize",
+                   R"({"messages":[{"role":"user","content":"Q"},{"role":"assistant",)"
+                   R"("tool_calls":[)" +
+                       call_of("c") + "]}," + result_of("c", "42") + "]}")
+                  ->wait(200)
+                  .body,
+              HasSubstr(R"("count":)"));
+}
+
+TEST_F(HistoryTest, ResultsJoinTheTurnsOfTheUserWhereTurnsAlternate) {
+  start_with(kAlternating);
+  const std::string history = std::string(kUser) + R"(,{"role":"assistant","tool_calls":[)" +
+                              call_of("c") + "," + call_of("d", "") + "]}," + result_of("c", "1") +
+                              "," + result_of("d", "2");
+  const std::string expected = R"([user]Q[assistant][{"name": "f", "parameters": {"a": 1}}, )"
+                               R"({"name": "f", "parameters": {}}][user]1)"
+                               "\n2";
+  EXPECT_EQ(chat(history), expected);
+  EXPECT_EQ(chat(history + R"(,{"role":"user","content":"R"})"), expected + "\nR");
+  EXPECT_EQ(chat(history + R"(,{"role":"assistant","content":"A"},{"role":"user","content":"R"})"),
+            expected + "[assistant]A[user]R");
+  // Other turns are the client's own.
+  EXPECT_THAT(chat(std::string(kUser) + "," + std::string(kUser)), HasSubstr("must alternate"));
+}
+
+TEST_F(HistoryTest, TheTemplatesOwnFormIsKept) {
+  const std::string history = std::string(kUser) + R"(,{"role":"assistant","tool_calls":[)" +
+                              call_of("c") + "]}," + result_of("c", "42");
+  start_with(kChatMl);
+  EXPECT_THAT(chat(history), AllOf(HasSubstr(R"("arguments": {"a": 1})"), HasSubstr("tool\n42")));
+  start_with("{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}");
+  EXPECT_EQ(chat(history), R"([user]Q[assistant][{"name": "f", "parameters": {"a": 1}}][tool]42)");
+  start_with(
+      "{% for m in messages if m.role != 'tool' %}[{{ m.role }}]{{ m.content }}"
+      "{{ m.tool_calls | default('') }}{% endfor %}");
+  EXPECT_THAT(chat(history), AllOf(HasSubstr("'arguments': {'a': 1}"), HasSubstr("[user]42")));
+}
+
+TEST_F(HistoryTest, PublishedTemplatesHaveTheseForms) {
+  const std::vector<std::pair<std::string, HistoryForm>> forms = {
+      {"CohereForAI-c4ai-command-r7b-12-2024-tool_use", {true, true, true}},
+      {"NousResearch-Hermes-3-Llama-3.1-8B-tool_use", {true, true, true}},
+      {"Qwen-Qwen2.5-7B-Instruct", {true, true, true}},
+      {"google-gemma-2-2b-it", {false, false, false}},
+      {"ibm-granite-granite-3.3-2B-Instruct", {false, true, true}},
+      {"meta-llama-Llama-3.1-8B-Instruct", {true, true, true}},
+      {"microsoft-Phi-3.5-mini-instruct", {false, false, true}},
+      {"openai-gpt-oss-120b", {true, true, true}}};
+  for (const auto& [name, expected] : forms) {
+    const auto path = quire::testing::shared_data_path("chat_templates/" + name + ".jinja");
+    QUIRE_REQUIRE_SHARED(path);
+    engine_.use_template(read_file(path, 1 << 20).value());
+    const HistoryForm form = find_history_form(engine_);
+    EXPECT_EQ(form.has_calls, expected.has_calls) << name;
+    EXPECT_EQ(form.has_results, expected.has_results) << name;
+    EXPECT_EQ(form.has_successive_users, expected.has_successive_users) << name;
+  }
+}
+
+TEST_F(HistoryTest, ACallOfWhichNothingReachesThePromptIsRefused) {
+  start_with("{% for m in messages if m.role == 'user' %}{{ m.content }}{% endfor %}");
+  const std::string called =
+      std::string(kUser) + R"(,{"role":"assistant","tool_calls":[)" + call_of("c") + "]}";
+  EXPECT_THAT(chat(called), HasSubstr("messages[1]; got a message of the role 'assistant'"));
+  start_with("{{ messages[0].content }}");
+  EXPECT_THAT(chat(std::string(kUser) + "," + result_of("c", "42")),
+              HasSubstr("messages[1]; got a message of the role 'tool'"));
 }
 
 TEST_F(AgentsTest, LaterSystemMessagesAreMergedWhereOnlyALeadingOneIsAllowed) {

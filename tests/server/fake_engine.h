@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -63,8 +64,11 @@ class FakeEngine final : public server::EngineApi {
     return {ids.begin(), ids.end()};
   }
   std::string token_bytes(int32_t id) const override {
+    const auto added = std::ranges::find(added_tokens_, id, &server::TokenMarker::token_id);
+    if (added != added_tokens_.end()) return added->text;
     return std::string(1, static_cast<char>(id));
   }
+  std::vector<server::TokenMarker> added_tokens() const override { return added_tokens_; }
   SamplingDefaults sampling_defaults(SamplingFallback fallback) const override {
     SamplingDefaults defaults;
     defaults.source = "test";
@@ -151,6 +155,7 @@ class FakeEngine final : public server::EngineApi {
   }
 
   ModelInfo info_;
+  std::vector<server::TokenMarker> added_tokens_;
   float repetition_penalty_ = 1;  // of the model's files
   std::string chat_template_ = "{{ messages }}";
   std::string chat_suffix_;

@@ -345,8 +345,8 @@ TEST_F(ResponsesApi, RefusesByNameWithTheRemedy) {
        "input[0].content[0].type; got 'input_image', expected 'text'"},
       {R"({"input":[{"type":"web_search_cal"}]})", "input[0].type; got 'web_search_cal'"},
       {R"({"input":[{"type":"item_reference","id":"x"}]})", "expected the item itself"},
-      {R"({"input":[{"type":"function_call","call_id":"a","name":"f","arguments":"[1]"}]})",
-       "input[0].arguments; got '[1]', expected the text of a JSON object"},
+      {R"({"input":[{"type":"function_call","call_id":"a","name":"f","arguments":[1]}]})",
+       "input[0].arguments; got a list of 1, expected a JSON object, or its text"},
       {R"({"input":[{"type":"function_call_output","call_id":"a","output":""}]})",
        "input[0].call_id; got 'a', expected the id of a call in an earlier message"},
       {R"({"input":[{"type":"reasoning","summary":[],"encrypted_content":"gAAA"}]})",
@@ -460,7 +460,7 @@ TEST_F(StoredResponsesTest, ContinueAConversation) {
   EXPECT_THAT(get(path_of(second)).body, HasSubstr(R"("previous_response_id":")" + first));
 }
 
-TEST_F(StoredResponsesTest, ContinueAConversationWithoutACallThatWasCut) {
+TEST_F(StoredResponsesTest, ContinueAConversationWithACallThatWasCut) {
   start({.stored_responses = {.max_responses = 4}, .constraints = compiler_of_anything()});
   record_variables();
   const auto cut =
@@ -468,7 +468,7 @@ TEST_F(StoredResponsesTest, ContinueAConversationWithoutACallThatWasCut) {
   engine_.wait_for(1);
   engine_.say(1, R"([{"name":"get_weather","parameters":{"a)", FinishReason::kLength);
   const std::string body = cut->wait().body;
-  EXPECT_THAT(body, HasSubstr(R"("type":"function_call","status":"incomplete")"));
+  EXPECT_THAT(body, HasSubstr(R"("type":"message","status":"incomplete")"));
   std::smatch id;
   ASSERT_TRUE(std::regex_search(body, id, std::regex("resp_[0-9A-Za-z]+")));
   const auto next = post(R"({"input":"two","previous_response_id":")" + id.str() + R"("})");
@@ -476,6 +476,8 @@ TEST_F(StoredResponsesTest, ContinueAConversationWithoutACallThatWasCut) {
   engine_.say(2, "three", FinishReason::kStop);
   EXPECT_EQ(next->wait().status, 200);
   EXPECT_THAT(variables_, HasSubstr("[{'role': 'user', 'content': 'one'}, "
+                                    "{'role': 'assistant', 'content': "
+                                    "'{\"name\":\"get_weather\",\"parameters\":{\"a'}, "
                                     "{'role': 'user', 'content': 'two'}]"));
 }
 

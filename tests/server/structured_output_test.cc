@@ -45,6 +45,17 @@ TEST(AfterReasoning, IsFreeUntilTheBlockEnds) {
   EXPECT_EQ(constraint->status().message(), "five");
 }
 
+TEST(AfterReasoning, EndsOnlyAtTheTokenThatTheMarkerIs) {
+  const testing::FakeEngine engine;
+  std::vector<int32_t> accepted;
+  const auto constraint =
+      after_reasoning([&] { return std::make_unique<Five>(accepted); }, engine, "</think>", 1)();
+  for (const char c : std::string("a</think>")) EXPECT_TRUE(constraint->accept(c));
+  EXPECT_EQ(constraint->allowed_tokens(), std::vector<uint32_t>(256 / 32, ~0U));
+  EXPECT_TRUE(constraint->accept(1));
+  EXPECT_EQ(constraint->allowed_tokens(), std::vector<uint32_t>{1U << 5});
+}
+
 // Allows one token, the number of accepted ones.
 class Counts final : public TokenConstraint {
  public:

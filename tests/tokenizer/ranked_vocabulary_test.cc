@@ -214,6 +214,7 @@ TEST(RankedVocabulary, ErrorsOfTekkenNameTheField) {
   EXPECT_THAT(error_of({.num_tokens = 100}), HasSubstr("no token has the byte 0x64 alone"));
   EXPECT_THAT(error_of({.num_special = 0}), HasSubstr("default_num_special_tokens 0"));
   EXPECT_THAT(error_of({.num_tokens = 1 << 22}), HasSubstr("expected at most 4194303"));
+  EXPECT_THAT(error_of({.num_special = 65'537}), HasSubstr("and 65536, and a vocabulary"));
   EXPECT_THAT(error_of({.num_special = 2}), HasSubstr("\"[THINK]\" has the rank 2, expected 0"));
   EXPECT_THAT(error_of({.version = "v11", .special_tokens = ""}),
               HasSubstr("\"special_tokens\" is missing"));

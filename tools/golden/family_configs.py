@@ -21,8 +21,8 @@ class Family:
     transposed: str = ""  # tensors whose last two dimensions published checkpoints swap
     # Tensors of published checkpoints that transformers does not load, for example of draft layers.
     extra: dict[str, list[int]] = field(default_factory=dict)
-    # Tensors that do not show in the logits: those of towers, and the factor of Gemma 4's last layer,
-    # which the norm behind it undoes.
+    # Tensors that do not show in the logits: those of towers, and the factor of Gemma 4's last
+    # layer, which the norm behind it undoes.
     silent: str = r"vision|visual|multi_modal_projector|mm_projector|audio|layers.3.layer_scalar"
     max_model_len: int = 80
 
@@ -31,7 +31,7 @@ class Family:
         return int(self.config.get("text_config", self.config)["vocab_size"])
 
 
-# The epsilon is so large that it shows.
+# The epsilon is so large that it shows. Where embeddings are scaled up, it is larger still.
 COMMON: Config = {
     "vocab_size": 67, "hidden_size": 32, "intermediate_size": 40, "num_hidden_layers": 3,
     "num_attention_heads": 4, "num_key_value_heads": 2, "hidden_act": "silu",
@@ -59,7 +59,7 @@ DEEPSEEK_YARN = {"type": "yarn", "factor": 4, "original_max_position_embeddings"
 GEMMA: Config = {
     "num_key_value_heads": 2, "head_dim": 16, "hidden_activation": "gelu_pytorch_tanh",
     "query_pre_attn_scalar": 12, "sliding_window": 8, "tie_word_embeddings": True,
-    "attention_bias": False,
+    "attention_bias": False, "rms_norm_eps": 0.05,
 }
 
 
@@ -155,7 +155,7 @@ LFM2: Config = {
 }
 GEMMA4: Config = {
     "model_type": "gemma4_text", "num_hidden_layers": 4, "head_dim": 16, "global_head_dim": 32,
-    "hidden_activation": "gelu_pytorch_tanh", "sliding_window": 8,
+    "hidden_activation": "gelu_pytorch_tanh", "rms_norm_eps": 0.05, "sliding_window": 8,
     "layer_types": ["sliding_attention", "full_attention"] * 2, "final_logit_softcapping": 20.0,
     "attention_bias": False, "pad_token_id": 0, "tie_word_embeddings": True, "rope_parameters": {
         "full_attention": {"partial_rotary_factor": 0.25, "rope_theta": 1000000.0,
@@ -257,7 +257,8 @@ FAMILIES = [
     Family("olmo2", causal("olmo2", "Olmo2ForCausalLM", {
         "attention_bias": False, "rope_theta": 500000.0, "rope_scaling": None})),
     Family("smollm3", causal("smollm3", "SmolLM3ForCausalLM", {
-        "pad_token_id": 0, "num_hidden_layers": 4, "no_rope_layers": [1, 1, 0, 1], "no_rope_layer_interval": 4,
+        "pad_token_id": 0, "num_hidden_layers": 4, "no_rope_layers": [1, 1, 0, 1],
+        "no_rope_layer_interval": 4,
         "layer_types": ["full_attention"] * 4, "use_sliding_window": False,
         "sliding_window": None, "max_window_layers": 28, "attention_bias": False,
         "mlp_bias": False, "tie_word_embeddings": True, "rope_theta": 5000000.0,
@@ -268,7 +269,8 @@ FAMILIES = [
         "rope_scaling": {"rope_type": "default"}})),
     Family("granite", causal("granite", "GraniteForCausalLM", {
         "attention_bias": False, "mlp_bias": False, "tie_word_embeddings": True,
-        "embedding_multiplier": 3.0, "attention_multiplier": 0.9, "residual_multiplier": 0.4,
+        "rms_norm_eps": 0.05, "embedding_multiplier": 3.0, "attention_multiplier": 0.9,
+        "residual_multiplier": 0.4,
         "logits_scaling": 5.0, "rope_theta": 10000.0, "rope_scaling": None})),
     Family("kimi_k2", causal("kimi_k2", "DeepseekV3ForCausalLM", KIMI),
            differences={"model_type": "deepseek_v3"}),

@@ -6,17 +6,17 @@
 namespace quire {
 namespace {
 
-constexpr GgufTensorName kInputNorms[] = {{"ffn_norm", "post_attention_layernorm"}};
+constexpr GgufTensorName kFfnNorm[] = {{"ffn_norm", "post_attention_layernorm"}};
 constexpr GgufTensorName kNamedByAttention[] = {
     {"post_attention_norm", "post_attention_layernorm"}};
-constexpr GgufTensorName kOutputNorms[] = {{"post_attention_norm", "post_attention_layernorm"},
-                                           {"post_ffw_norm", "post_feedforward_layernorm"}};
-constexpr GgufTensorName kGemmaNorms[] = {{"post_attention_norm", "post_attention_layernorm"},
-                                          {"ffn_norm", "pre_feedforward_layernorm"},
-                                          {"post_ffw_norm", "post_feedforward_layernorm"}};
-constexpr GgufTensorName kGlm4Norms[] = {{"post_attention_norm", "post_self_attn_layernorm"},
-                                         {"ffn_norm", "post_attention_layernorm"},
-                                         {"post_ffw_norm", "post_mlp_layernorm"}};
+constexpr GgufTensorName kNormsOfOutputs[] = {{"post_attention_norm", "post_attention_layernorm"},
+                                              {"post_ffw_norm", "post_feedforward_layernorm"}};
+constexpr GgufTensorName kGemmaFileNorms[] = {{"post_attention_norm", "post_attention_layernorm"},
+                                              {"ffn_norm", "pre_feedforward_layernorm"},
+                                              {"post_ffw_norm", "post_feedforward_layernorm"}};
+constexpr GgufTensorName kFourNormNames[] = {{"post_attention_norm", "post_self_attn_layernorm"},
+                                             {"ffn_norm", "post_attention_layernorm"},
+                                             {"post_ffw_norm", "post_mlp_layernorm"}};
 
 constexpr GgufField kWindowFields[] = {{"rope.freq_base_swa", "rope_local_base_freq"}};
 constexpr GgufField kGemmaFields[] = {{"attn_logit_softcapping", "attn_logit_softcapping"},
@@ -25,9 +25,9 @@ constexpr GgufField kGemmaFields[] = {{"attn_logit_softcapping", "attn_logit_sof
 
 using Names = std::string_view[];
 constexpr Names kLlamas = {"LlamaForCausalLM", "MistralForCausalLM", "MixtralForCausalLM"};
-constexpr Names kQwen2Vl = {"Qwen2_5_VLForConditionalGeneration"};
-constexpr Names kQwen3Vl = {"Qwen3VLForConditionalGeneration"};
-constexpr Names kQwen3VlMoe = {"Qwen3VLMoeForConditionalGeneration"};
+constexpr Names kQwen2Vls = {"Qwen2_5_VLForConditionalGeneration"};
+constexpr Names kQwen3Vls = {"Qwen3VLForConditionalGeneration"};
+constexpr Names kQwen3VlMoes = {"Qwen3VLMoeForConditionalGeneration"};
 constexpr Names kDeepseeks = {"DeepseekV2ForCausalLM", "DeepseekV3ForCausalLM",
                               "Glm4MoeLiteForCausalLM", "KimiK25ForConditionalGeneration"};
 constexpr Names kGemma3s = {"Gemma3ForCausalLM", "Gemma3ForConditionalGeneration"};
@@ -41,65 +41,65 @@ constexpr std::array kArchitectures = {
                      .variant_key = "expert_count",
                      .variant = "MixtralForCausalLM",
                      .checkpoints = kLlamas,
-                     .norms = kInputNorms,
+                     .norms = kFfnNorm,
                      .pairs_rows = true,
                      .experts = GgufExperts::kNormalized},
-    GgufArchitecture{.name = "qwen2", .architecture = "Qwen2ForCausalLM", .norms = kInputNorms},
+    GgufArchitecture{.name = "qwen2", .architecture = "Qwen2ForCausalLM", .norms = kFfnNorm},
     GgufArchitecture{.name = "qwen2vl",
                      .architecture = "Qwen2ForCausalLM",
-                     .checkpoints = kQwen2Vl,
-                     .norms = kInputNorms},
-    GgufArchitecture{.name = "qwen3", .architecture = "Qwen3ForCausalLM", .norms = kInputNorms},
+                     .checkpoints = kQwen2Vls,
+                     .norms = kFfnNorm},
+    GgufArchitecture{.name = "qwen3", .architecture = "Qwen3ForCausalLM", .norms = kFfnNorm},
     GgufArchitecture{.name = "qwen3vl",
                      .architecture = "Qwen3ForCausalLM",
-                     .checkpoints = kQwen3Vl,
-                     .norms = kInputNorms},
+                     .checkpoints = kQwen3Vls,
+                     .norms = kFfnNorm},
     GgufArchitecture{.name = "qwen3moe",
                      .architecture = "Qwen3MoeForCausalLM",
-                     .norms = kInputNorms,
+                     .norms = kFfnNorm,
                      .experts = GgufExperts::kNormalized},
     GgufArchitecture{.name = "qwen3vlmoe",
                      .architecture = "Qwen3MoeForCausalLM",
-                     .checkpoints = kQwen3VlMoe,
-                     .norms = kInputNorms,
+                     .checkpoints = kQwen3VlMoes,
+                     .norms = kFfnNorm,
                      .experts = GgufExperts::kNormalized},
     GgufArchitecture{.name = "deepseek2",
                      .architecture = "DeepseekV2ForCausalLM",
                      .checkpoints = kDeepseeks,
-                     .norms = kInputNorms,
+                     .norms = kFfnNorm,
                      .has_latents = true,
                      .experts = GgufExperts::kScaled,
                      .gating = GgufGating::kSoftmaxOrSigmoid},
     GgufArchitecture{.name = "gemma2",
                      .architecture = "Gemma2ForCausalLM",
-                     .norms = kGemmaNorms,
+                     .norms = kGemmaFileNorms,
                      .windows = GgufWindows::kByLayer,
                      .fields = kGemmaFields},
     GgufArchitecture{.name = "gemma3",
                      .architecture = "Gemma3ForCausalLM",
                      .checkpoints = kGemma3s,
-                     .norms = kGemmaNorms,
+                     .norms = kGemmaFileNorms,
                      .windows = GgufWindows::kByLayer,
                      .fields = kGemmaFields},
     GgufArchitecture{.name = "granite",
                      .architecture = "GraniteForCausalLM",
-                     .norms = kInputNorms,
+                     .norms = kFfnNorm,
                      .pairs_rows = true,
                      .has_multipliers = true},
     GgufArchitecture{.name = "smollm3",
                      .architecture = "SmolLM3ForCausalLM",
-                     .norms = kInputNorms,
+                     .norms = kFfnNorm,
                      .pairs_rows = true},
     GgufArchitecture{.name = "olmo2",
                      .architecture = "Olmo2ForCausalLM",
                      .variant_key = "attention.sliding_window",
                      .variant = "Olmo3ForCausalLM",
-                     .norms = kOutputNorms,
+                     .norms = kNormsOfOutputs,
                      .windows = GgufWindows::kByLayer,
                      .fields = kWindowFields},
     GgufArchitecture{.name = "phi3",
                      .architecture = "Phi3ForCausalLM",
-                     .norms = kInputNorms,
+                     .norms = kFfnNorm,
                      .fuses_gate_up = true,
                      .rotates_part = true,
                      .has_longrope = true,
@@ -109,14 +109,14 @@ constexpr std::array kArchitectures = {
                      .variant_key = "attention.temperature_scale",
                      .variant = "Ministral3ForCausalLM",
                      .checkpoints = kMistral3s,
-                     .norms = kInputNorms,
+                     .norms = kFfnNorm,
                      .pairs_rows = true,
                      .windows = GgufWindows::kEveryLayer},
     GgufArchitecture{
         .name = "seed_oss", .architecture = "SeedOssForCausalLM", .norms = kNamedByAttention},
     GgufArchitecture{.name = "glm4",
                      .architecture = "Glm4ForCausalLM",
-                     .norms = kGlm4Norms,
+                     .norms = kFourNormNames,
                      .fuses_gate_up = true,
                      .rotates_part = true},
     GgufArchitecture{.name = "glm4moe",
@@ -127,23 +127,22 @@ constexpr std::array kArchitectures = {
                      .gating = GgufGating::kSigmoid},
     GgufArchitecture{.name = "minimax-m2",
                      .architecture = "MiniMaxM2ForCausalLM",
-                     .norms = kInputNorms,
+                     .norms = kFfnNorm,
                      .rotates_part = true,
                      .experts = GgufExperts::kNormalized,
                      .gating = GgufGating::kSigmoid,
                      .width_key = "expert_feed_forward_length"},
     GgufArchitecture{
-        .name = "hunyuan-dense", .architecture = "HunYuanDenseV1ForCausalLM", .norms = kInputNorms},
+        .name = "hunyuan-dense", .architecture = "HunYuanDenseV1ForCausalLM", .norms = kFfnNorm},
     GgufArchitecture{.name = "hy_v3",
                      .architecture = "HYV3ForCausalLM",
-                     .norms = kInputNorms,
+                     .norms = kFfnNorm,
                      .experts = GgufExperts::kScaled,
                      .gating = GgufGating::kSigmoid},
-    GgufArchitecture{
-        .name = "ernie4_5", .architecture = "Ernie4_5ForCausalLM", .norms = kInputNorms},
+    GgufArchitecture{.name = "ernie4_5", .architecture = "Ernie4_5ForCausalLM", .norms = kFfnNorm},
     GgufArchitecture{.name = "exaone4",
                      .architecture = "Exaone4ForCausalLM",
-                     .norms = kOutputNorms,
+                     .norms = kNormsOfOutputs,
                      .windows = GgufWindows::kByLayer},
 };
 
@@ -154,7 +153,7 @@ bool converts(const GgufArchitecture& row, std::string_view architecture) {
   return std::ranges::find(row.checkpoints, architecture) != row.checkpoints.end();
 }
 
-void append(std::string_view name, std::string& list) {
+void append_name(std::string_view name, std::string& list) {
   if (!list.empty()) list += ", ";
   list += name;
 }
@@ -168,7 +167,7 @@ const GgufArchitecture* find_gguf_architecture(std::string_view name) {
 
 std::string gguf_architectures() {
   std::string names;
-  for (const GgufArchitecture& row : kArchitectures) append(row.name, names);
+  for (const GgufArchitecture& row : kArchitectures) append_name(row.name, names);
   return names;
 }
 
@@ -176,7 +175,7 @@ std::string gguf_name_of(std::string_view architecture) {
   std::string names;
   if (architecture.empty()) return names;
   for (const GgufArchitecture& row : kArchitectures) {
-    if (converts(row, architecture)) append(row.name, names);
+    if (converts(row, architecture)) append_name(row.name, names);
   }
   return names;
 }

@@ -62,7 +62,7 @@ constexpr std::array kMultipliers = {
 };
 
 // Fields that are written by functions of their own. The table is for errors.
-constexpr std::array kOtherFields = {
+constexpr std::array kWrittenFields = {
     GgufField{"block_count", "num_hidden_layers"},
     GgufField{"attention.head_count_kv", "num_key_value_heads"},
     GgufField{"attention.key_length", "head_dim"},
@@ -713,7 +713,7 @@ Result<std::string> ConfigWriter::write() {
 
 // The key of a field of config.json; empty: none, or several.
 std::string_view key_of(std::string_view name, const GgufArchitecture& row) {
-  const std::span<const GgufField> tables[] = {row.fields, kFields, kOtherFields, kMlaFields,
+  const std::span<const GgufField> tables[] = {row.fields, kFields, kWrittenFields, kMlaFields,
                                                kMultipliers};
   if (name == "intermediate_size") return row.width_key;
   for (const std::span<const GgufField> table : tables) {

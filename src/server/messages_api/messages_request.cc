@@ -248,10 +248,10 @@ FieldError MessagesFields::read_tool_use(const Path& path, const simdjson::dom::
   TemplateCall call;
   QUIRE_RETURN_IF_FIELD_ERROR(read_required(path, fields, "id", call.id));
   QUIRE_RETURN_IF_FIELD_ERROR(read_required(path, fields, "name", call.name));
-  simdjson::dom::object input;
-  QUIRE_RETURN_IF_FIELD_ERROR(read_required(path, fields, "input", input));
-  QUIRE_RETURN_IF_FIELD_ERROR(
-      chat_.values.convert(Path(path, "input"), fields["input"].value_unsafe(), call.arguments));
+  Element input;
+  const Path at(path, "input");
+  if (fields["input"].get(input)) return missing(at, "an object");
+  QUIRE_RETURN_IF_FIELD_ERROR(read_arguments(at, input, chat_.values, call.arguments, call.text));
   message_of("assistant");  // add_call() adds to this message
   chat_.add_call(std::move(call));
   return {};

@@ -39,9 +39,10 @@ class MessagesWriter final : public ResponseWriter {
   void add(int /*choice_idx*/, Output&& output, std::string& out) override {
     usage_.add(output, !has_started_);
     if (!has_started_) start(out);
-    MessageDelta delta = next_delta(parser_.get(), output, usage_);
-    if (!request_.include_reasoning) delta.reasoning.clear();
-    blocks_.add(delta, *this, out);
+    for (MessageDelta& delta : next_deltas(parser_.get(), output, usage_)) {
+      if (!request_.include_reasoning) delta.reasoning.clear();
+      blocks_.add(delta, *this, out);
+    }
     if (!output.finish_reason) return;
     finish_reason_ = *output.finish_reason;
     stop_reason_ = std::move(output.stop_reason);
@@ -148,7 +149,7 @@ class MessagesWriter final : public ResponseWriter {
         json.field("id", block.call_id);
         json.field("name", block.call_name);
         json.key("input");
-        json.raw(is_done ? whole_arguments(block.text) : "{}");
+        json.raw(is_done ? std::string_view(block.text) : "{}");
         break;
     }
     json.end_object();
@@ -186,7 +187,7 @@ class MessagesWriter final : public ResponseWriter {
   std::string_view anthropic_stop_reason() const {
     if (is_stop_sequence()) return "stop_sequence";
     if (finish_reason_ != FinishReason::kLength) {
-      return blocks_.has_tool_call() ? "tool_use" : "end_turn";
+      return blocks_.calls_tools() ? "tool_use" : "end_turn";
     }
     const bool is_at_limit =
         usage_.now().num_completion_tokens >= request_.engine_request.sampling.max_tokens;
@@ -214,6 +215,7 @@ class MessagesWriter final : public ResponseWriter {
 
 Result<std::unique_ptr<ResponseWriter>> make_messages_writer(ChatRequest request,
                                                              ResponseInfo info) {
+  hold_calls(request, info.parser);
   QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<OutputParser> parser, make_parser_if_needed(info.parser));
   return std::unique_ptr<ResponseWriter>(
       std::make_unique<MessagesWriter>(std::move(request), std::move(info), std::move(parser)));

@@ -370,10 +370,10 @@ FieldError OllamaFields::read_tool_call(const Path& path, const simdjson::dom::o
   QUIRE_RETURN_IF_FIELD_ERROR(read_required(function_path, function, "name", call.name));
   call.arguments = make_dict({});
   Element arguments;
-  if (!function["arguments"].get(arguments) && !arguments.is_null()) {
+  if (!function["arguments"].get(arguments)) {
     const Path at(function_path, "arguments");
-    if (!arguments.is_object()) return unexpected(at, arguments, "an object");
-    QUIRE_RETURN_IF_FIELD_ERROR(chat_.values.convert(at, arguments, call.arguments));
+    QUIRE_RETURN_IF_FIELD_ERROR(
+        read_arguments(at, arguments, chat_.values, call.arguments, call.text));
   }
   unanswered_.push_back({call.id, call.name});
   chat_.add_call(std::move(call));

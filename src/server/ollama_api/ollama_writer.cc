@@ -44,7 +44,7 @@ void write_calls(const Part& part, JsonWriter& json) {
     json.field("index", idx++);
     json.field("name", call.call_name);
     json.key("arguments");
-    json.raw(in_one_line(whole_arguments(call.text)));
+    json.raw(in_one_line(call.text));
     json.end_object();
     json.end_object();
   }
@@ -81,13 +81,15 @@ class OllamaWriter final : public ResponseWriter {
 
   void add(int /*choice_idx*/, Output&& output, std::string& out) override {
     observe(output);
-    MessageDelta delta = next_delta(parser_.get(), output, usage_);
-    if (!reply_.shows_thinking) delta.reasoning.clear();
+    MessageDeltas deltas = next_deltas(parser_.get(), output, usage_);
     if (reply_.num_logprobs) {
       token_ids_.insert(token_ids_.end(), output.token_ids.begin(), output.token_ids.end());
       std::move(output.logprobs.begin(), output.logprobs.end(), std::back_inserter(logprobs_));
     }
-    blocks_.add(delta, *this, out);
+    for (MessageDelta& delta : deltas) {
+      if (!reply_.shows_thinking) delta.reasoning.clear();
+      blocks_.add(delta, *this, out);
+    }
     if (output.finish_reason) finish_reason_ = *output.finish_reason;
   }
 
@@ -125,7 +127,6 @@ class OllamaWriter final : public ResponseWriter {
     write_object(part, false, out);
   }
 
-  // Ollama's clients expect whole calls, because arguments are an object.
   void end_block(size_t /*idx*/, const OutputBlock& block, std::string& out) {
     if (!is_stream() || block.kind != Kind::kToolCall) return;
     write_object({.calls = {block}, .first_call = num_calls_++}, false, out);
@@ -203,6 +204,7 @@ class OllamaWriter final : public ResponseWriter {
 }  // namespace
 
 Result<std::unique_ptr<ResponseWriter>> make_ollama_writer(OllamaReply reply, ResponseInfo info) {
+  info.parser.holds_calls = true;  // also of a stream, because arguments are an object
   QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<OutputParser> parser, make_parser_if_needed(info.parser));
   return std::unique_ptr<ResponseWriter>(
       std::make_unique<OllamaWriter>(std::move(reply), std::move(info), std::move(parser)));

@@ -129,6 +129,9 @@ FieldError ChatBuilder::add_tool_result(const Path& id_path, std::string_view id
 
 void ChatBuilder::add_call(TemplateCall call) {
   names_by_call_.insert_or_assign(call.id, call.name);
+  std::string& content = messages.back().content;
+  if (!content.empty() && !call.text.empty()) content += '\n';
+  content += call.text;
   messages.back().tool_calls.push_back(std::move(call));
 }
 
@@ -186,6 +189,7 @@ FieldError ChatBuilder::finish(const Path& messages_path, bool continues) {
   QUIRE_RETURN_IF_FIELD_ERROR(check_tools(request, defaults));
   QUIRE_RETURN_IF_FIELD_ERROR(shared_.finish(defaults.chat_max_tokens, 1));
   TemplateInput& input = request.conversation;
+  input.unread_arguments = std::move(values.unread_arguments);
   if (continues) {
     input.continuation = Continuation{.content = messages.back().content,
                                       .marker = random_id(),

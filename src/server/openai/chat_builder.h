@@ -17,6 +17,7 @@ struct TemplateCall {
   std::string id;
   std::string name;
   jinja::Value arguments;  // a dict
+  std::string text = {};   // arguments that are no object; add_call() appends it to the content
 };
 
 // A message in the form that chat templates expect.

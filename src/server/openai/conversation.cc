@@ -96,7 +96,8 @@ FieldError read_custom_call(const Path& path, const simdjson::dom::object& field
   return {};
 }
 
-FieldError read_tool_call(const Path& path, Element value, TemplateValues& values, Value& out) {
+FieldError read_tool_call(const Path& path, Element value, TemplateValues& values, Value& out,
+                          std::string& content) {
   simdjson::dom::object fields;
   QUIRE_RETURN_IF_FIELD_ERROR(read_object(path, value, fields));
   simdjson::dom::object custom;
@@ -113,7 +114,7 @@ FieldError read_tool_call(const Path& path, Element value, TemplateValues& value
     Value field_value;
     if (key == "arguments") {
       QUIRE_RETURN_IF_FIELD_ERROR(
-          read_arguments(Path(function_path, key), field, values, field_value));
+          read_arguments(Path(function_path, key), field, values, field_value, content));
     } else {
       QUIRE_RETURN_IF_FIELD_ERROR(values.convert(Path(function_path, key), field, field_value));
     }
@@ -133,14 +134,15 @@ FieldError read_tool_call(const Path& path, Element value, TemplateValues& value
   return {};
 }
 
-FieldError read_tool_calls(const Path& path, Element value, TemplateValues& values, Value& out) {
+FieldError read_tool_calls(const Path& path, Element value, TemplateValues& values, Value& out,
+                           std::string& content) {
   simdjson::dom::array calls;
   QUIRE_RETURN_IF_FIELD_ERROR(
       read_list(path, value, static_cast<size_t>(values.limits.max_tools), calls));
   std::vector<Value> read;
   for (const Element call : calls) {
     const Path at(path, read.size());
-    QUIRE_RETURN_IF_FIELD_ERROR(read_tool_call(at, call, values, read.emplace_back()));
+    QUIRE_RETURN_IF_FIELD_ERROR(read_tool_call(at, call, values, read.emplace_back(), content));
   }
   out = Value::list(std::move(read));
   return {};
@@ -169,6 +171,12 @@ FieldError read_message(const Path& path, Element value, const RequestDefaults& 
   } else if (role != "assistant") {
     return missing(Path(path, "content"), "a string or a list of parts");
   }
+  Value calls;
+  Element calls_field;
+  if (!fields["tool_calls"].get(calls_field) && !is_absent(calls_field)) {
+    QUIRE_RETURN_IF_FIELD_ERROR(
+        read_tool_calls(Path(path, "tool_calls"), calls_field, values, calls, text));
+  }
   Entries message;
   Value reasoning;
   add_entry("role", Value::string(role), message);
@@ -179,7 +187,7 @@ FieldError read_message(const Path& path, Element value, const RequestDefaults& 
     if (name == "role" || name == "content" || is_absent(field)) continue;
     Value field_value;
     if (name == "tool_calls") {
-      QUIRE_RETURN_IF_FIELD_ERROR(read_tool_calls(Path(path, name), field, values, field_value));
+      field_value = std::move(calls);
     } else {
       if (is_text_field(name) && !field.is_string()) {
         return unexpected(Path(path, name), field, "a string");
@@ -210,6 +218,7 @@ FieldError read_messages(Element value, const RequestDefaults& defaults, Templat
         read_message(at, message, defaults, values, is_last, conversation, read.emplace_back()));
   }
   values.owner = 0;
+  conversation.unread_arguments = std::move(values.unread_arguments);
   out = Value::list(std::move(read));
   return {};
 }
@@ -294,7 +303,8 @@ FieldError read_content(const Path& path, Element value, std::string& out) {
   return {};
 }
 
-FieldError read_arguments(const Path& path, Element value, TemplateValues& values, Value& out) {
+FieldError read_arguments(const Path& path, Element value, TemplateValues& values, Value& out,
+                          std::string& content) {
   std::string_view text;
   const bool is_text = !value.get_string().get(text);
   if (value.is_null() || (is_text && text.empty())) {
@@ -307,10 +317,14 @@ FieldError read_arguments(const Path& path, Element value, TemplateValues& value
   }
   const auto document = JsonDocument::parse(
       text, "arguments", {.max_depth = values.limits.max_json_depth - kLevelsAroundArguments});
-  if (!document.ok() || !document->root().is_object()) {
-    return unexpected(path, value, "the text of a JSON object");
+  if (document.ok() && document->root().is_object()) {
+    return values.convert(path, document->root(), out);
   }
-  return values.convert(path, document->root(), out);
+  out = make_dict({});
+  if (!content.empty()) content += '\n';
+  content += text;
+  values.unread_arguments.push_back(path.text());
+  return {};
 }
 
 FieldError read_template_kwargs(const Path& path, Element value, TemplateValues& values,
@@ -430,7 +444,8 @@ FieldError read_conversation(const ConversationFields& fields, std::span<const T
 }
 
 TemplateInput template_input(Conversation&& conversation) {
-  TemplateInput input = {.variables = std::move(conversation.variables)};
+  TemplateInput input = {.variables = std::move(conversation.variables),
+                         .unread_arguments = std::move(conversation.unread_arguments)};
   if (!conversation.final_marker.empty()) {
     input.continuation = Continuation{.content = std::move(conversation.final_content),
                                       .marker = std::move(conversation.final_marker)};

@@ -41,7 +41,8 @@ struct Conversation {
   std::string final_role;     // of the last message
   std::string final_content;  // text of the last message
   std::string final_marker;   // random text at the end of final_content in `variables`; empty: none
-  bool ignores_effort = false;  // the template does not read reasoning_effort
+  bool ignores_effort = false;                // the template does not read reasoning_effort
+  std::vector<std::string> unread_arguments;  // see TemplateInput
 };
 
 // Converts the JSON of one request into values of the template. The number of values is bounded,
@@ -56,6 +57,7 @@ class TemplateValues {
 
   const RequestLimits& limits;
   uint32_t owner = 0;  // of the converted texts (see ByteSpans): a message's index plus 1
+  std::vector<std::string> unread_arguments;  // see TemplateInput
 
  private:
   size_t num_left_;
@@ -80,10 +82,10 @@ const Tool* find_tool(std::span<const Tool> tools, std::string_view name);
 // vLLM. Refuses other kinds (images, audio, files) by name.
 FieldError read_content(const Path& path, Element value, std::string& out);
 
-// Reads a tool call's arguments as a dict, which templates expect. OpenAI's clients send the text
-// of an object. As in vLLM, null and an empty text mean no arguments.
+// Reads a tool call's arguments as a dict, which templates expect: an object, or the text of one.
+// As in vLLM, null and an empty text mean no arguments. Any other text is appended to `content`.
 FieldError read_arguments(const Path& path, Element value, TemplateValues& values,
-                          jinja::Value& out);
+                          jinja::Value& out, std::string& content);
 
 // Reads a function's name, and its parameters from the field `parameters_name`, and adds it to the
 // tools, whose names must differ.

@@ -80,6 +80,9 @@ struct TemplateInput {
   // The places of the messages in the request, "input[2]", by their index in the template's list;
   // empty: "messages[INDEX]".
   std::vector<std::string> sources = {};
+  // The places of calls' arguments that are no JSON object. They are a model's text, for example
+  // one that a limit has cut, so the template gets them in the message's content.
+  std::vector<std::string> unread_arguments = {};
 };
 
 // POST /v1/chat/completions.

@@ -1,10 +1,9 @@
 #include "server/openai/response_writer.h"
 
-#include <optional>
+#include <algorithm>
+#include <iterator>
 #include <string_view>
 #include <utility>
-
-#include "server/openai/tool_kinds.h"
 
 namespace quire::server {
 namespace {
@@ -104,39 +103,21 @@ class CompletionWriter final : public ResponseWriter {
   std::vector<ChoiceStream> streams_;  // of a stream
 };
 
-// Holds the arguments of a custom tool's call back until they are whole, because its form has the
-// text that they contain. One per choice of a stream.
-class CustomCalls {
- public:
-  explicit CustomCalls(const ChatRequest& request) : request_(request) {}
-
-  // Takes the pieces of custom calls out of the delta, and adds the calls that have ended.
-  void apply(MessageDelta& delta, bool is_last) {
-    std::vector<ToolCallDelta> pieces;
-    for (ToolCallDelta& piece : delta.tool_calls) {
-      const bool begins = !piece.id.empty();
-      if (begins) end(pieces);
-      if (begins && is_custom_tool(request_, piece.name)) {
-        held_ = std::move(piece);
-      } else if (held_) {
-        held_->arguments += piece.arguments;
-      } else {
-        pieces.push_back(std::move(piece));
-      }
-    }
-    if (is_last) end(pieces);
-    delta.tool_calls = std::move(pieces);
+// A chunk of a chat has no order of its parts.
+MessageDelta joined(MessageDeltas deltas) {
+  MessageDelta all;
+  for (MessageDelta& delta : deltas) {
+    all.reasoning += delta.reasoning;
+    all.content += delta.content;
+    std::ranges::move(delta.tool_calls, std::back_inserter(all.tool_calls));
+    if (delta.cut != CutCall::kNone) all.cut = delta.cut;
   }
+  return all;
+}
 
- private:
-  void end(std::vector<ToolCallDelta>& pieces) {
-    if (held_) pieces.push_back(std::move(*held_));
-    held_.reset();
-  }
-
-  const ChatRequest& request_;
-  std::optional<ToolCallDelta> held_;
-};
+void move_to(MessageDeltas& all, MessageDeltas deltas) {
+  std::ranges::move(deltas, std::back_inserter(all));
+}
 
 using Parsers = std::vector<std::unique_ptr<OutputParser>>;  // one per choice; may be null
 
@@ -151,7 +132,6 @@ class ChatWriter final : public ResponseWriter {
     for (int i = 0; i < request_.engine_request.sampling.n; ++i) {
       if (request_.streaming.stream) {
         streams_.push_back({.index = i});
-        custom_calls_.emplace_back(request_);
       } else {
         choices_.push_back({.index = i});
       }
@@ -162,7 +142,7 @@ class ChatWriter final : public ResponseWriter {
     usage_.add(output, choice_idx == 0);
     const auto i = static_cast<size_t>(choice_idx);
     if (request_.streaming.stream) return add_chunk(i, output, out);
-    append(choices_[i].message, parse(i, output));
+    append(choices_[i].message, next_deltas(parsers_[i].get(), output, usage_));
     if (choice_idx > 0) output.prompt_logprobs = {};  // only the first choice's are shown
     append_output(std::move(output), choices_[i]);
   }
@@ -186,16 +166,11 @@ class ChatWriter final : public ResponseWriter {
         chat_role_chunk(chunk_head_, request_, streams_[i], usage, info_.decode, json);
       });
     }
-    MessageDelta delta = parse(i, output);
-    custom_calls_[i].apply(delta, output.finish_reason.has_value());
+    const MessageDelta delta = joined(next_deltas(parsers_[i].get(), output, usage_));
     if (!needs_chat_chunk(request_, delta, output)) return;
     append_event(out, [&](std::string& json) {
       chat_chunk(chunk_head_, request_, streams_[i], delta, output, usage, info_.decode, json);
     });
-  }
-
-  MessageDelta parse(size_t i, const Output& output) {
-    return next_delta(parsers_[i].get(), output, usage_);
   }
 
   const ChatRequest request_;
@@ -203,9 +178,8 @@ class ChatWriter final : public ResponseWriter {
   const std::string chunk_head_;
   UsageCount usage_;
   Parsers parsers_;
-  std::vector<Choice> choices_;            // of a whole body
-  std::vector<ChoiceStream> streams_;      // of a stream
-  std::vector<CustomCalls> custom_calls_;  // of a stream
+  std::vector<Choice> choices_;        // of a whole body
+  std::vector<ChoiceStream> streams_;  // of a stream
 };
 
 }  // namespace
@@ -215,20 +189,35 @@ void ResponseWriter::fail(const ApiError& error, std::string& out) {
   out += kSseDone;
 }
 
-MessageDelta next_delta(OutputParser* parser, const Output& output, UsageCount& usage) {
-  MessageDelta delta;
+MessageDeltas next_deltas(OutputParser* parser, const Output& output, UsageCount& usage) {
+  MessageDeltas deltas;
   if (parser == nullptr) {
-    delta.content = output.text;
-    return delta;
+    if (!output.text.empty()) deltas.push_back({.content = output.text});
+    return deltas;
   }
-  delta = parser->feed(output.text);
-  if (!delta.reasoning.empty()) usage.add_reasoning(output);
-  if (!output.finish_reason) return delta;
-  MessageDelta rest = parser->finish();
-  delta.reasoning += rest.reasoning;
-  delta.content += rest.content;
-  for (ToolCallDelta& call : rest.tool_calls) delta.tool_calls.push_back(std::move(call));
-  return delta;
+  const std::string_view text = output.text;
+  size_t at = 0;
+  for (const AddedTokenPlace& place : output.added_tokens) {
+    move_to(deltas, parser->feed(text.substr(at, place.begin - at)));
+    move_to(deltas,
+            parser->feed_token(place.token_id, text.substr(place.begin, place.end - place.begin)));
+    at = place.end;
+  }
+  move_to(deltas, parser->feed(text.substr(at)));
+  const auto has_reasoning = [](const MessageDelta& delta) { return !delta.reasoning.empty(); };
+  if (std::ranges::any_of(deltas, has_reasoning)) usage.add_reasoning(output);
+  if (!output.finish_reason) return deltas;
+  const bool is_by_model =
+      output.finish_reason == FinishReason::kStop && output.stop_reason.empty();
+  move_to(deltas, parser->finish(is_by_model ? TextEnd::kModel : TextEnd::kLimit));
+  return deltas;
+}
+
+void hold_calls(const ChatRequest& request, OutputParserConfig& config) {
+  config.holds_calls = config.holds_calls || !request.streaming.stream;
+  for (const Tool& tool : request.tools) {
+    if (tool.is_custom) config.held_tools.push_back(tool.name);
+  }
 }
 
 Result<std::unique_ptr<OutputParser>> make_parser_if_needed(const OutputParserConfig& config) {
@@ -245,6 +234,7 @@ std::unique_ptr<ResponseWriter> make_response_writer(CompletionRequest request, 
 Result<std::unique_ptr<ResponseWriter>> make_response_writer(ChatRequest request,
                                                              ResponseInfo info) {
   Parsers parsers;
+  hold_calls(request, info.parser);
   for (int i = 0; i < request.engine_request.sampling.n; ++i) {
     QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<OutputParser> parser,
                            make_parser_if_needed(info.parser));

@@ -66,12 +66,12 @@ void write_choice(const CompletionRequest& request, const CompletionPart& part,
   json.end_object();
 }
 
-// Returns OpenAI's finish reason: "tool_calls" if the sequence stopped by itself after tool calls.
-// A named call keeps "stop", as in OpenAI's API.
+// Returns OpenAI's finish reason: "tool_calls" if the sequence stopped by itself after tool calls,
+// which are whole. A named call keeps "stop", as in OpenAI's API.
 std::string_view chat_finish_reason(const ChatRequest& request, FinishReason reason,
-                                    bool has_tool_calls) {
-  const bool is_for_tools =
-      has_tool_calls && reason == FinishReason::kStop && request.tool_choice != ToolChoice::kNamed;
+                                    bool has_tool_calls, bool has_cut_call) {
+  const bool is_for_tools = has_tool_calls && !has_cut_call && reason == FinishReason::kStop &&
+                            request.tool_choice != ToolChoice::kNamed;
   return is_for_tools ? "tool_calls" : openai_finish_reason(reason);
 }
 
@@ -249,7 +249,8 @@ std::string chat_body(const ResponseHeader& header, const ChatRequest& request,
     json.field("index", choice.index);
     write_message(request, choice.message, json);
     write_logprobs(request, choice.token_ids, choice.logprobs, decode, json);
-    write_finish(chat_finish_reason(request, choice.finish_reason, has_tool_calls),
+    write_finish(chat_finish_reason(request, choice.finish_reason, has_tool_calls,
+                                    choice.message.has_cut_call),
                  choice.stop_reason, request.engine_request.sampling, json);
     write_token_ids(request, "token_ids", choice.token_ids, json);
     json.end_object();
@@ -296,15 +297,16 @@ void chat_chunk(std::string_view head, const ChatRequest& request, ChoiceStream&
                 const MessageDelta& delta, const Output& output, const Usage* usage,
                 const DecodeToken& decode, std::string& out) {
   choice.has_tool_calls |= !delta.tool_calls.empty();
+  choice.has_cut_call |= delta.cut != CutCall::kNone;
   JsonWriter json(out += head);
   json.begin_object();
   json.field("index", choice.index);
   write_delta(request, delta, json);
   write_logprobs(request, output.token_ids, output.logprobs, decode, json);
   const std::string_view finish_reason =
-      output.finish_reason
-          ? chat_finish_reason(request, *output.finish_reason, choice.has_tool_calls)
-          : "";
+      output.finish_reason ? chat_finish_reason(request, *output.finish_reason,
+                                                choice.has_tool_calls, choice.has_cut_call)
+                           : "";
   write_finish(finish_reason, output.stop_reason, request.engine_request.sampling, json);
   write_token_ids(request, "token_ids", output.token_ids, json);
   json.end_object();

@@ -67,6 +67,7 @@ struct ChoiceStream {
 
   bool has_started = false;
   bool has_tool_calls = false;
+  bool has_cut_call = false;
   int64_t text_offset = 0;  // of the next token, in characters
 };
 

@@ -26,7 +26,7 @@ FieldError read_custom_tool(const Path& path, const simdjson::dom::object& field
 // The arguments of a call in a history.
 jinja::Value custom_arguments(std::string_view input, uint32_t owner = 0);
 // Returns the text of a call from its arguments as the model wrote them; these themselves if they
-// do not have it, for example because a limit has cut them.
+// do not have it.
 std::string custom_input(std::string_view arguments);
 // Whether this name is one of a custom tool of the request.
 bool is_custom_tool(const ChatRequest& request, std::string_view name);

@@ -161,7 +161,8 @@ FieldError ItemReader::read_call(const Path& path, const simdjson::dom::object& 
   Element arguments;
   const Path at(path, "arguments");
   if (fields["arguments"].get(arguments)) return missing(at, "the text of a JSON object");
-  QUIRE_RETURN_IF_FIELD_ERROR(read_arguments(at, arguments, chat_.values, call.arguments));
+  QUIRE_RETURN_IF_FIELD_ERROR(
+      read_arguments(at, arguments, chat_.values, call.arguments, call.text));
   turn(/*begins_another=*/false);
   chat_.add_call(std::move(call));
   return {};

@@ -40,7 +40,7 @@ struct ResponsesRequest {
 // A response that is kept for later requests.
 struct StoredResponse {
   std::vector<ItemText> items;   // the conversation before it, without instructions
-  std::vector<ItemText> output;  // without a call that the token limit has cut
+  std::vector<ItemText> output;
   std::string body;              // the whole response
 };
 

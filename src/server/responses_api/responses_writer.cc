@@ -85,13 +85,13 @@ class ResponsesWriter final : public ResponseWriter {
     usage_.add(output, !has_started_);
     if (!has_started_) start(out);
     if (output.finish_reason) finish_reason_ = *output.finish_reason;
-    const MessageDelta delta = next_delta(parser_.get(), output, usage_);
+    const MessageDeltas deltas = next_deltas(parser_.get(), output, usage_);
     if (!output.logprobs.empty()) {
       new_tokens_.append({std::move(output.token_ids), std::move(output.logprobs)});
     }
-    blocks_.add(delta, *this, out);
-    // The tokens of an empty delta may still become text, such as the first half of a character.
-    if (!delta.empty()) new_tokens_ = {};
+    for (const MessageDelta& delta : deltas) blocks_.add(delta, *this, out);
+    // Tokens without a delta may still become text, such as the first half of a character.
+    if (!deltas.empty()) new_tokens_ = {};
   }
 
   void finish(std::string& out) override {
@@ -251,9 +251,11 @@ class ResponsesWriter final : public ResponseWriter {
     write_item_event("response.output_item.done", idx, block, end_status(idx), out);
   }
 
-  // Only the last item of a response can be cut.
+  // A limit cuts the last item of a response; a call may also end before its arguments are whole.
   std::string_view end_status(size_t idx) const {
-    return is_cut_ && idx + 1 == blocks_.blocks().size() ? "incomplete" : "completed";
+    const std::vector<OutputBlock>& blocks = blocks_.blocks();
+    const bool is_cut = blocks[idx].is_cut || (is_cut_ && idx + 1 == blocks.size());
+    return is_cut ? "incomplete" : "completed";
   }
 
   void write_logprobs(const TokenLogprobs& tokens, JsonWriter& json) const {
@@ -380,11 +382,8 @@ class ResponsesWriter final : public ResponseWriter {
     StoredResponse response = {
         .items = std::move(request_.items), .output = {}, .body = std::move(body)};
     for (size_t i = 0; i < blocks_.blocks().size(); ++i) {
-      const OutputBlock& block = blocks_.blocks()[i];
-      // The arguments of a cut call are not JSON, so no request could continue the conversation.
-      if (block.kind == Kind::kToolCall && end_status(i) == "incomplete") continue;
       JsonWriter json;
-      write_item(i, block, end_status(i), json);
+      write_item(i, blocks_.blocks()[i], end_status(i), json);
       response.output.push_back(std::make_shared<const std::string>(json.take()));
     }
     store_(std::move(response));
@@ -409,6 +408,7 @@ class ResponsesWriter final : public ResponseWriter {
 Result<std::unique_ptr<ResponseWriter>> make_responses_writer(ResponsesRequest request,
                                                               ResponseInfo info,
                                                               StoreResponse store) {
+  hold_calls(request.chat, info.parser);
   QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<OutputParser> parser, make_parser_if_needed(info.parser));
   return std::unique_ptr<ResponseWriter>(std::make_unique<ResponsesWriter>(
       std::move(request), std::move(info), std::move(store), std::move(parser)));

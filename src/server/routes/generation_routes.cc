@@ -67,13 +67,16 @@ void start_constrained(ServerState& state, WaitingRequest& waiting,
   if (generation.may_call) {
     std::call_once(state.call_opening_once, [&] {
       state.call_opening = std::make_shared<const CallOpening>(
-          state.engine, call_opening(state.config.tool_call_parser));
+          state.engine, call_opening(state.config.tool_call_parser), state.token_markers);
     });
     *constraint = call_or_text(std::move(*constraint), state.call_opening, state.engine);
   }
   if (generation.reasons_first) {
-    *constraint = after_reasoning(std::move(*constraint), state.engine,
-                                  reasoning_end(state.config.reasoning_parser));
+    const std::string_view end = reasoning_end(state.config.reasoning_parser);
+    const auto marker = std::ranges::find(state.token_markers, end, &TokenMarker::text);
+    *constraint = after_reasoning(
+        std::move(*constraint), state.engine, end,
+        marker == state.token_markers.end() ? std::nullopt : std::optional(marker->token_id));
   }
   for (Request& request : generation.requests) request.make_constraint = *constraint;
   start(state, std::move(waiting.context), std::move(generation), std::move(waiting.ticket));
@@ -160,6 +163,10 @@ std::vector<std::string> prompt_texts(const ServerState& state,
 OutputParserConfig parser_config(const ServerState& state, const ChatRequest& chat,
                                  const std::string& prompt) {
   OutputParserConfig config;
+  config.token_markers = state.token_markers;
+  if (!chat.engine_request.sampling.skip_special_tokens) {
+    for (TokenMarker& marker : config.token_markers) marker.is_hidden = false;
+  }
   config.starts_in_reasoning = !state.config.reasoning_parser.empty() &&
                                prompt_opens_reasoning(prompt, state.config.reasoning_parser);
   // A sequence whose text is restricted from its first token on cannot contain reasoning.
@@ -182,11 +189,23 @@ OutputParserConfig parser_config(const ServerState& state, const ChatRequest& ch
   return config;
 }
 
+// Joins the first names; clients and proxies limit the size of headers.
+std::string listed(const std::vector<std::string>& names) {
+  constexpr size_t kMaxListed = 20;
+  const size_t num_listed = std::min(names.size(), kMaxListed);
+  std::string list = fmt::format("{}", fmt::join(std::span(names).first(num_listed), ", "));
+  if (num_listed < names.size()) list += fmt::format(" and {} more", names.size() - num_listed);
+  return list;
+}
+
 }  // namespace
 
 std::optional<ApiError> prepare_chat(const ServerState& state, ChatRequest& chat) {
   MarkedText prompt;
-  if (auto error = render_conversation(state.engine, chat.conversation, prompt)) return error;
+  if (auto error =
+          render_conversation(state.engine, state.history_form, chat.conversation, prompt)) {
+    return error;
+  }
   if (auto error = check_prompt_bytes(state, prompt.text.size())) return error;
   if (const auto& continuation = chat.conversation.continuation) {
     if (auto error = continue_from(*continuation, prompt)) return error;
@@ -194,13 +213,7 @@ std::optional<ApiError> prepare_chat(const ServerState& state, ChatRequest& chat
   chat.conversation = {};  // its memory is no longer needed
   Request& request = chat.engine_request;
   request.prompt = std::move(prompt.text);
-  if (auto error = prepare_prompt(state, request, prompt.untrusted)) return error;
-  const bool shows_calls =
-      chat.tool_choice == ToolChoice::kAuto && needs_special_tokens(state.config.tool_call_parser);
-  if (shows_calls || reasoning_needs_special_tokens(state.config.reasoning_parser)) {
-    request.sampling.skip_special_tokens = false;
-  }
-  return std::nullopt;
+  return prepare_prompt(state, request, prompt.untrusted);
 }
 
 void generate(ServerState& state, RequestContext&& context, PreparedGeneration&& generation) {
@@ -330,12 +343,7 @@ void post_completions(ServerState& state, RequestContext&& context) {
 
 void report_ignored(RequestContext& context, const std::vector<std::string>& ignored) {
   if (ignored.empty()) return;
-  constexpr size_t kMaxListed = 20;  // clients and proxies limit the size of headers
-  const size_t num_listed = std::min(ignored.size(), kMaxListed);
-  std::string list = fmt::format("{}", fmt::join(std::span(ignored).first(num_listed), ", "));
-  if (num_listed < ignored.size()) {
-    list += fmt::format(" and {} more", ignored.size() - num_listed);
-  }
+  const std::string list = listed(ignored);
   log_info("[server] request {}: parts without effect: {}", context.log.id, list);
   context.response_headers.emplace_back("x-quire-ignored", list);
 }
@@ -343,6 +351,10 @@ void report_ignored(RequestContext& context, const std::vector<std::string>& ign
 void generate_chat(ServerState& state, RequestContext&& context, ChatRequest&& chat,
                    const std::string& response_id, const MakeChatWriter& make_writer) {
   report_ignored(context, chat.ignored);
+  if (!chat.conversation.unread_arguments.empty()) {
+    log_info("[server] request {}: arguments that are no JSON object are content: {}",
+             context.log.id, listed(chat.conversation.unread_arguments));
+  }
   if (refuse_unknown_model(state, context, chat.model)) return;
   // Refuses the request before rendering and tokenizing if there is no capacity.
   const Status capacity =

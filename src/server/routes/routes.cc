@@ -124,6 +124,10 @@ ServerState::ServerState(EngineApi& the_engine, ServiceConfig given)
       health(config.stall_timeout,
              {{"parsing", &workers}, {"writing", &writers}, {"grammar", &grammar_workers}}),
       token_rates(static_cast<size_t>(engine.model_info().data_parallel_size)),
+      token_markers(
+          markers_among(engine.added_tokens(), {.tool_call_parser = config.tool_call_parser,
+                                                .reasoning_parser = config.reasoning_parser})),
+      history_form(find_history_form(engine)),
       max_prompt_bytes(max_context_bytes(engine)),
       system_fingerprint(fingerprint_of(engine, config)),
       model_digest(to_hexadecimal(sha256_of(system_fingerprint))) {}

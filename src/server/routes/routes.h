@@ -14,6 +14,7 @@
 
 #include "server/admission_control.h"
 #include "server/call_or_text.h"
+#include "server/conversation_prompt.h"
 #include "server/engine_api.h"
 #include "server/generation.h"
 #include "server/health_watch.h"
@@ -43,9 +44,11 @@ struct ServerState {
   GrammarQueue grammars;
   HealthWatch health;
   std::vector<TokenRate> token_rates;  // by replica
+  const std::vector<TokenMarker> token_markers;  // of the model's tool calls and reasoning
   // Of the model's tool calls; null before the first request that needs it.
   std::once_flag call_opening_once;
   std::shared_ptr<const CallOpening> call_opening;
+  const HistoryForm history_form;
   LogThrottle unread_requests;
   size_t max_prompt_bytes = 0;  // a longer prompt cannot fit the model's context
   // "fp_…": equal for the same build, model and configuration

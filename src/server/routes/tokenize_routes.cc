@@ -34,7 +34,10 @@ std::optional<ApiError> read_text(const ServerState& state, TokenizeRequest& req
   const bool is_chat = request.conversation.has_value();
   MarkedText given = {std::move(request.prompt), {}};
   if (is_chat) {
-    if (auto error = render_conversation(state.engine, *request.conversation, given)) return error;
+    if (auto error =
+            render_conversation(state.engine, state.history_form, *request.conversation, given)) {
+      return error;
+    }
   }
   if (given.text.size() > state.config.max_tokenize_bytes) {
     return too_long(

@@ -155,19 +155,36 @@ void ForcedCalls::push(char c, MessageWriter& out) {
     state_ = ArrayState::kObject;
   }
   if (state_ != ArrayState::kObject) return;
+  text_ += c;
   const CallReader::Result result = reader_.push(c, out);
-  if (result == CallReader::Result::kDone) state_ = ArrayState::kBetween;
-  if (result == CallReader::Result::kNoCall) state_ = ArrayState::kEnded;
+  if (result == CallReader::Result::kDone) end_object(ArrayState::kBetween, out);
+  if (result == CallReader::Result::kNoCall) end_object(ArrayState::kEnded, out);
+}
+
+void ForcedCalls::end_object(ArrayState next, MessageWriter& out) {
+  const bool is_call = reader_.is_written();
+  if (out.end_call(reader_.has_whole_arguments()) && is_call) out.content(text_);
+  text_.clear();
+  state_ = next;
+}
+
+void ForcedCalls::finish(MessageWriter& out) {
+  if (state_ == ArrayState::kObject) end_object(ArrayState::kEnded, out);
 }
 
 void ForcedArguments::push(char c, MessageWriter& out) {
-  if (is_json_space(c)) {
-    if (has_begun_) spaces_ += c;
-    return;
-  }
-  if (!std::exchange(has_begun_, true)) out.begin_call(name_);
-  out.arguments(std::exchange(spaces_, {}));
+  const bool has_begun = !text_.empty();
+  if (!has_begun && is_json_space(c)) return;
+  text_ += c;
+  if (scanner_.done() && is_json_space(c)) return;
+  is_valid_ = is_valid_ && !scanner_.done() && scanner_.push(c);
+  if (!has_begun) out.begin_call(name_);
   out.arguments(std::string_view(&c, 1));
+}
+
+void ForcedArguments::finish(MessageWriter& out) {
+  const bool is_whole = is_valid_ && scanner_.done() && text_.front() == '{';
+  if (out.end_call(is_whole)) out.content(text_);
 }
 
 }  // namespace quire::server

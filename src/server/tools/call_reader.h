@@ -40,6 +40,9 @@ class CallReader {
   bool is_written() const { return is_written_; }  // at least a part of the call
   bool has_begun() const { return scanner_.depth() > 0; }
   bool in_string() const { return scanner_.in_string(); }
+  // Whether the string that is open has delimiters of its own.
+  bool in_delimited() const { return loose_.in_delimited(); }
+  bool has_whole_arguments() const { return scanner_.done() || has_arguments_; }
 
  private:
   enum class Part { kNone, kKey, kName, kArguments };
@@ -73,18 +76,24 @@ class ForcedParser {
  public:
   virtual ~ForcedParser() = default;
   virtual void push(char c, MessageWriter& out) = 0;
+  // Ends the text, which may end within a call.
+  virtual void finish(MessageWriter& out) = 0;
 };
 
-// Parses [{"name": …, "parameters": {…}}, …]. Drops everything that is not a recognized call, also
-// an object that is cut off: the client asked for calls, so the array is never shown as content.
+// Parses [{"name": …, "parameters": {…}}, …]. Drops everything that is not a recognized call: the
+// client asked for calls, so only the text of a held call that is cut is content.
 class ForcedCalls final : public ForcedParser {
  public:
   explicit ForcedCalls(const std::vector<std::string>& tool_names) : reader_(tool_names, field_) {}
   void push(char c, MessageWriter& out) override;
+  void finish(MessageWriter& out) override;
 
  private:
   enum class ArrayState { kBetween, kObject, kEnded };
+  void end_object(ArrayState next, MessageWriter& out);
+
   ArrayState state_ = ArrayState::kBetween;
+  std::string text_;  // of the object
   TemplateField field_;
   CallReader reader_;
 };
@@ -95,11 +104,13 @@ class ForcedArguments final : public ForcedParser {
  public:
   explicit ForcedArguments(std::string name) : name_(std::move(name)) {}
   void push(char c, MessageWriter& out) override;
+  void finish(MessageWriter& out) override;
 
  private:
   std::string name_;
-  bool has_begun_ = false;
-  std::string spaces_;  // belong to the arguments if more text follows
+  std::string text_;
+  bool is_valid_ = true;  // so far
+  JsonScanner scanner_;
 };
 
 }  // namespace quire::server

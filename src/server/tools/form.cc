@@ -26,8 +26,9 @@ constexpr std::array<std::pair<std::string_view, Kind>, 6> kPlaceholders = {{
     {"{/id}", Kind::kIdEnd},
 }};
 
+// No name has the byte 0xFF, with which the code of a marker begins (marker_codes.h).
 bool is_name_byte(char c) {
-  constexpr std::string_view kOthers = "<>()[]{}\"'`,;=|";
+  constexpr std::string_view kOthers = "<>()[]{}\"'`,;=|\xff";
   return static_cast<unsigned char>(c) > 0x20 && c != '\x7f' &&
          kOthers.find(c) == std::string_view::npos;
 }

@@ -47,7 +47,9 @@ class LooseJson {
     return flush_word() && emit_all(emit);
   }
 
-  // Returns whether a string with delimiters of its own, or an escape, is still open.
+  // Returns whether a string with delimiters of its own is open.
+  bool in_delimited() const { return state_ == State::kDelimited; }
+  // Returns whether such a string, or an escape, is still open.
   bool is_mid_token() const { return state_ != State::kPlain && state_ != State::kWord; }
 
  private:

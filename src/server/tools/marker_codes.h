@@ -1,9 +1,12 @@
 // Markers that are single tokens of the tokenizer, told apart from text that spells them.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "server/tools/output_parser.h"
 
 namespace quire::server {
 
@@ -16,29 +19,30 @@ class MarkerCodes {
 
   MarkerCodes() = default;
   // Later markers than the first 250 are recognized as text.
-  explicit MarkerCodes(std::vector<std::string> markers) : markers_(std::move(markers)) {
-    if (markers_.size() > kMaxMarkers) markers_.resize(kMaxMarkers);
-  }
+  explicit MarkerCodes(std::vector<TokenMarker> markers);
 
-  bool empty() const { return markers_.empty(); }
-  // The code of a marker; "" if it is none.
-  std::string code(std::string_view marker) const;
+  // Recognizes all markers as text from now on.
+  void use_text() { is_coded_ = false; }
+  bool empty() const { return !is_coded_ || markers_.empty(); }
   // Replaces the markers in a literal of a template by their codes.
   std::string encode_literal(std::string_view literal) const;
+  // Appends a token whose part of the visible text is `text`.
+  void append_token(std::string& out, int32_t token_id, std::string_view text) const;
   // Makes text safe: it has no codes then.
   void append_text(std::string& out, std::string_view text) const;
-  // Puts the markers' texts in place of their codes.
+  // Returns the visible text: hidden markers are left out, and the others have their text.
   std::string decode(std::string_view text) const;
   // Bytes of the unit at the start of the text: a byte or a code.
   size_t unit(std::string_view text) const {
-    return !markers_.empty() && text.size() > 1 && text[0] == kLead ? 2 : 1;
+    return !empty() && text.size() > 1 && text[0] == kLead ? 2 : 1;
   }
 
  private:
   static constexpr size_t kMaxMarkers = 250;
   static constexpr char kRawLead = '\xfe';  // the code of the byte 0xFF itself
 
-  std::vector<std::string> markers_;
+  std::vector<TokenMarker> markers_;
+  bool is_coded_ = true;
 };
 
 }  // namespace quire::server

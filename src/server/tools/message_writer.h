@@ -1,6 +1,8 @@
 // Collects the delta of one OutputParser::feed().
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -16,10 +18,14 @@ constexpr size_t kMaxHeldBytes = size_t{64} << 10;
 // Adds the pieces of a message and tracks which call is being written.
 class MessageWriter {
  public:
-  MessageWriter(std::string (*make_id)(), bool short_ids, bool keeps_first_call_only)
-      : make_id_(make_id), short_ids_(short_ids), keeps_first_call_only_(keeps_first_call_only) {}
+  MessageWriter(const OutputParserConfig& config, bool short_ids)
+      : make_id_(config.make_id != nullptr ? config.make_id : random_id),
+        short_ids_(short_ids),
+        keeps_first_call_only_(config.keeps_first_call_only),
+        holds_calls_(config.holds_calls),
+        held_tools_(config.held_tools) {}
 
-  void reasoning(std::string_view text) { delta_.reasoning += text; }
+  void reasoning(std::string_view text);
   // Adds content. White space next to a call or at the start of the content is held until the
   // following text is known. It is dropped if a call follows, and at the end of a message that has
   // a call.
@@ -27,24 +33,44 @@ class MessageWriter {
   // `id` is the id that the model wrote; if it is empty or was used before, one is made.
   void begin_call(std::string_view name, std::string_view id = {});
   void arguments(std::string_view text);
+  // Ends the open call and writes it if it was held and is whole. Returns whether the text of the
+  // call is content instead: no call was begun, or a held one is cut.
+  bool end_call(bool is_whole);
+  // Whether the open call is held, so that its text is needed in case it is cut.
+  bool holds_call() const { return held_.has_value(); }
   void finish();
-  MessageDelta take() { return std::exchange(delta_, {}); }
+  MessageDeltas take() { return std::exchange(deltas_, {}); }
   // Whether there is a call and only white space precedes the first one.
   bool begins_with_call() const { return begins_with_call_; }
 
  private:
+  struct HeldCall {
+    std::string name;
+    std::string id;  // that the model wrote
+    std::string arguments = {};
+  };
+  enum class Kind : uint8_t { kReasoning, kContent, kCall, kCut };
+
   bool is_dropped() const { return keeps_first_call_only_ && num_calls_ > 1; }
   std::string next_id(std::string_view written);
+  void write_content(std::string_view text);
+  void write_call(std::string_view name, std::string_view id);
+  // Returns the delta to which a part of this kind can be added.
+  MessageDelta& delta(Kind kind);
 
   std::string (*make_id_)();
   bool short_ids_;
   bool keeps_first_call_only_;
+  bool holds_calls_;
+  std::vector<std::string> held_tools_;
+  std::optional<HeldCall> held_;
+  bool is_open_ = false;  // a call
   int num_calls_ = 0;
   bool at_boundary_ = true;
   bool begins_with_call_ = false;
   std::string spaces_;
   std::vector<std::string> written_ids_;
-  MessageDelta delta_;
+  MessageDeltas deltas_;
 };
 
 }  // namespace quire::server

@@ -2,6 +2,7 @@
 // each block.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -19,9 +20,10 @@ struct OutputBlock {
   std::string text = {};  // of a tool call: its arguments
   std::string call_id = {};
   std::string call_name = {};
+  bool is_cut = false;  // the arguments of a call end before they are whole
 };
 
-// Collects the blocks of a sequence from the deltas of its parser, and passes each step to a
+// Collects the blocks of a sequence from the deltas of its parser. Passes each step to a
 // writer, which appends its events to `out`. The writer has these functions, where `block` is
 // blocks()[idx]:
 //   void begin_block(size_t idx, const OutputBlock& block, std::string& out);
@@ -42,6 +44,8 @@ class OutputBlocks {
       }
       append(call.arguments, writer, out);
     }
+    if (delta.cut == CutCall::kBegun) blocks_.back().is_cut = true;
+    has_cut_call_ |= delta.cut != CutCall::kNone;
   }
 
   // Ends the last block. Adds an empty block of text if there is none, because clients expect one.
@@ -52,11 +56,12 @@ class OutputBlocks {
   }
 
   const std::vector<OutputBlock>& blocks() const { return blocks_; }
-  bool has_tool_call() const {
-    for (const OutputBlock& block : blocks_) {
-      if (block.kind == OutputBlock::Kind::kToolCall) return true;
-    }
-    return false;
+  // Whether there are calls, and all of them are whole.
+  bool calls_tools() const {
+    const auto is_call = [](const OutputBlock& block) {
+      return block.kind == OutputBlock::Kind::kToolCall;
+    };
+    return !has_cut_call_ && std::ranges::any_of(blocks_, is_call);
   }
 
  private:
@@ -84,6 +89,7 @@ class OutputBlocks {
   }
 
   std::vector<OutputBlock> blocks_;
+  bool has_cut_call_ = false;  // also one that is text
 };
 
 }  // namespace quire::server

@@ -8,7 +8,6 @@
 #include <stdexcept>
 
 #include "base/ascii.h"
-#include "base/json.h"
 #include "server/tools/call_reader.h"
 #include "server/tools/dialects.h"
 #include "server/tools/template_parser.h"
@@ -20,10 +19,7 @@ namespace {
 class ForcedOutput final : public OutputParser {
  public:
   ForcedOutput(std::shared_ptr<const ParserPlan> plan, const OutputParserConfig& config)
-      : tool_names_(config.tool_names),
-        text_(std::move(plan), config),
-        out_(config.make_id != nullptr ? config.make_id : random_id, false,
-             config.keeps_first_call_only) {
+      : tool_names_(config.tool_names), text_(std::move(plan), config), out_(config, false) {
     if (config.forced == ForcedCall::kNamed) {
       calls_ = std::make_unique<ForcedArguments>(tool_names_.front());
     } else {
@@ -31,17 +27,26 @@ class ForcedOutput final : public OutputParser {
     }
   }
 
-  MessageDelta feed(std::string_view text) override { return read(text_.feed(text)); }
-  MessageDelta feed_marker(std::string_view marker) override {
-    return read(text_.feed_marker(marker));
+  MessageDeltas feed(std::string_view text) override {
+    read(text_.feed(text));
+    return out_.take();
   }
-  MessageDelta finish() override { return read(text_.finish()); }
+  MessageDeltas feed_token(int32_t token_id, std::string_view text) override {
+    read(text_.feed_token(token_id, text));
+    return out_.take();
+  }
+  MessageDeltas finish(TextEnd end) override {
+    read(text_.finish(end));
+    calls_->finish(out_);
+    return out_.take();
+  }
 
  private:
-  MessageDelta read(MessageDelta delta) {
-    for (const char c : delta.content) calls_->push(c, out_);
-    out_.reasoning(delta.reasoning);
-    return out_.take();
+  void read(const MessageDeltas& deltas) {
+    for (const MessageDelta& delta : deltas) {
+      out_.reasoning(delta.reasoning);
+      for (const char c : delta.content) calls_->push(c, out_);
+    }
   }
 
   std::vector<std::string> tool_names_;
@@ -81,6 +86,15 @@ Status check_name(std::string_view what, const std::string& name,
 const TemplateField* reasoning_field(std::string_view reasoning_parser) {
   const ResponseTemplate* const dialect = find_reasoning_dialect(reasoning_parser);
   return dialect == nullptr ? nullptr : dialect->field(TemplateField::Target::kReasoning);
+}
+
+// White space, words and single signs are no markers, although some tokenizers add them as tokens:
+// a model may write them by other tokens too.
+bool is_like_marker(std::string_view text) {
+  const bool has_space = std::ranges::any_of(text, is_json_space);
+  const bool has_bounds = text.find_first_of("<[|") != std::string_view::npos ||
+                          text.find("\uff5c") != std::string_view::npos;
+  return text.size() > 2 && !has_space && has_bounds;
 }
 
 // The literal at a form's start or end; "" if it is none.
@@ -124,14 +138,24 @@ std::string detect_reasoning_parser(std::string_view chat_template) {
                 &ResponseTemplate::reasoning_names);
 }
 
-bool needs_special_tokens(std::string_view tool_call_parser) {
-  const ResponseTemplate* const dialect = find_dialect(tool_call_parser);
-  return dialect != nullptr && dialect->special_tokens;
-}
-
-bool reasoning_needs_special_tokens(std::string_view reasoning_parser) {
-  const ResponseTemplate* const dialect = find_reasoning_dialect(reasoning_parser);
-  return dialect != nullptr && dialect->special_tokens;
+std::vector<TokenMarker> markers_among(std::vector<TokenMarker> added_tokens,
+                                       const OutputParserConfig& config) {
+  const ResponseTemplate* const dialects[] = {config.response_template.get(),
+                                              find_dialect(config.tool_call_parser),
+                                              find_reasoning_dialect(config.reasoning_parser)};
+  ResponseTemplate::Literals literals;
+  for (const ResponseTemplate* const dialect : dialects) {
+    if (dialect != nullptr) dialect->add_literals(literals);
+  }
+  const auto is_used = [&](const TokenMarker& token) {
+    return literals.has_pattern || std::ranges::any_of(literals.texts, [&](std::string_view text) {
+             return text.find(token.text) != std::string_view::npos;
+           });
+  };
+  std::erase_if(added_tokens, [&](const TokenMarker& token) {
+    return !is_like_marker(token.text) || !is_used(token);
+  });
+  return added_tokens;
 }
 
 bool prompt_opens_reasoning(std::string_view prompt, std::string_view reasoning_parser) {
@@ -180,25 +204,23 @@ Result<std::unique_ptr<OutputParser>> make_output_parser(const OutputParserConfi
 ParsedMessage parse_output(OutputParser& parser, std::string_view text) {
   ParsedMessage message;
   append(message, parser.feed(text));
-  append(message, parser.finish());
+  append(message, parser.finish(TextEnd::kModel));
   return message;
 }
 
-std::string_view whole_arguments(std::string_view arguments) {
-  const auto document = JsonDocument::parse(arguments, "the arguments");
-  return document.ok() && document->root().is_object() ? arguments : "{}";
-}
-
-void append(ParsedMessage& message, const MessageDelta& delta) {
-  message.reasoning += delta.reasoning;
-  message.content += delta.content;
-  for (const ToolCallDelta& piece : delta.tool_calls) {
-    const auto idx = static_cast<size_t>(piece.index);
-    if (idx >= message.tool_calls.size()) message.tool_calls.resize(idx + 1);
-    ToolCall& call = message.tool_calls[idx];
-    call.id += piece.id;
-    call.name += piece.name;
-    call.arguments += piece.arguments;
+void append(ParsedMessage& message, const MessageDeltas& deltas) {
+  for (const MessageDelta& delta : deltas) {
+    message.reasoning += delta.reasoning;
+    message.content += delta.content;
+    for (const ToolCallDelta& piece : delta.tool_calls) {
+      const auto idx = static_cast<size_t>(piece.index);
+      if (idx >= message.tool_calls.size()) message.tool_calls.resize(idx + 1);
+      ToolCall& call = message.tool_calls[idx];
+      call.id += piece.id;
+      call.name += piece.name;
+      call.arguments += piece.arguments;
+    }
+    message.has_cut_call |= delta.cut != CutCall::kNone;
   }
 }
 

@@ -1,6 +1,7 @@
 // Splits a model's output, as it streams, into reasoning, content and tool calls.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -21,13 +22,21 @@ struct ToolCallDelta {
   std::string arguments = {};
 };
 
+// A call whose arguments end before they are whole.
+enum class CutCall : uint8_t {
+  kNone,
+  kBegun,   // the last call that the deltas have begun
+  kAsText,  // a call that was held: its text is content
+};
+
+// New parts of a message, in this order.
 struct MessageDelta {
   std::string reasoning = {};
   std::string content = {};
   std::vector<ToolCallDelta> tool_calls = {};
-
-  bool empty() const { return reasoning.empty() && content.empty() && tool_calls.empty(); }
+  CutCall cut = CutCall::kNone;
 };
+using MessageDeltas = std::vector<MessageDelta>;  // none is empty
 
 struct ToolCall {
   std::string id = {};
@@ -40,25 +49,31 @@ struct ParsedMessage {
   std::string reasoning = {};
   std::string content = {};
   std::vector<ToolCall> tool_calls = {};
+  bool has_cut_call = false;
 };
+
+// Who ended a text. What a limit of tokens or a stop string has cut is not completed.
+enum class TextEnd : uint8_t { kModel, kLimit };
 
 // Parses the text of one sequence in pieces of any size. The joined deltas do not depend on where
 // the text is cut. Text that could be the start of a marker or of a call is held back until it is
 // decided (at most 64 KiB; the time is linear). Text that turns out to be no call becomes content,
 // except markers and the white space next to calls. A call is recognized once its name and the
 // start of its arguments are read. Slips in the arguments are repaired: raw control characters and
-// invalid escapes in strings, and closing brackets that are missing before the end of the call. If
-// the arguments are invalid otherwise, they end there and the rest is content. A call within
-// reasoning is a call if the reasoning does not end. If a grammar forces the output to be calls,
-// there is no content: text that is cut before it is recognized as a call is dropped.
+// invalid escapes in strings, and closing brackets that are missing before the end of the call or
+// of a text that the model has ended. If the arguments are invalid or cut otherwise, they end there
+// and the rest is content; but a call that is held until it is whole becomes content. A whole call
+// within reasoning is a call if the reasoning does not end. If a grammar forces the output to be
+// calls, there is no other content: text that is cut before it is recognized as a call is dropped.
 class OutputParser {
  public:
   virtual ~OutputParser() = default;
-  virtual MessageDelta feed(std::string_view text) = 0;
-  // Takes a marker of OutputParserConfig::token_markers that arrived as one token.
-  virtual MessageDelta feed_marker(std::string_view marker) { return feed(marker); }
+  virtual MessageDeltas feed(std::string_view text) = 0;
+  // Takes an added token of the tokenizer. `text` is its part of the visible text, which is empty
+  // for a hidden one.
+  virtual MessageDeltas feed_token(int32_t token_id, std::string_view text) = 0;
   // Ends the text and returns what was held back.
-  virtual MessageDelta finish() = 0;
+  virtual MessageDeltas finish(TextEnd end) = 0;
 };
 
 // The form of the output if a grammar forces the model to call a tool.
@@ -66,6 +81,13 @@ enum class ForcedCall {
   kNo,
   kNamed,  // only the arguments of tool_names[0]
   kAny     // a JSON array of {"name": …, "parameters": …}
+};
+
+// An added token of the tokenizer that is a marker of a dialect.
+struct TokenMarker {
+  int32_t token_id = 0;
+  std::string text = {};
+  bool is_hidden = false;  // a special token that the visible text leaves out
 };
 
 struct OutputParserConfig {
@@ -77,11 +99,15 @@ struct OutputParserConfig {
   std::vector<std::string> tool_schemas = {};
   // The checkpoint's own template, which takes precedence over both names.
   std::shared_ptr<const ResponseTemplate> response_template = {};
-  // Markers that are single tokens of the tokenizer. They count only if they come by feed_marker().
-  std::vector<std::string> token_markers = {};
+  // They count only if they come by feed_token(), and never as text that spells them.
+  std::vector<TokenMarker> token_markers = {};
   ForcedCall forced = ForcedCall::kNo;  // takes precedence over tool_call_parser
   bool starts_in_reasoning = false;     // the prompt already opens the block
   bool keeps_first_call_only = false;   // parallel_tool_calls is false: later calls are dropped
+  // Calls are held until they are whole: all, or those of the tools with these names. A call whose
+  // arguments are cut is then content, as the model wrote it.
+  bool holds_calls = false;
+  std::vector<std::string> held_tools = {};
   // Returns 24 random letters and digits, from which ids are made ("call_…"; Mistral's templates
   // require the first nine alone). Null: random_id(). Tests pass a fixed sequence.
   std::string (*make_id)() = nullptr;
@@ -96,9 +122,9 @@ const std::vector<std::string>& reasoning_parser_names();
 // Returns the parser that fits a chat template, by the markers in its source; "" if none fits.
 std::string detect_tool_call_parser(std::string_view chat_template);
 std::string detect_reasoning_parser(std::string_view chat_template);
-// Return whether the parser's markers are special tokens, so that detokenizing must keep them.
-bool needs_special_tokens(std::string_view tool_call_parser);
-bool reasoning_needs_special_tokens(std::string_view reasoning_parser);
+// Returns those of a tokenizer's added tokens that are markers of the configuration's dialects.
+std::vector<TokenMarker> markers_among(std::vector<TokenMarker> added_tokens,
+                                       const OutputParserConfig& config);
 // Returns whether the rendered prompt ends with the start of a reasoning block, such as "<think>".
 bool prompt_opens_reasoning(std::string_view prompt, std::string_view reasoning_parser = "think");
 // Returns the marker that opens a tool call, such as "<tool_call>"; "" if calls open without a
@@ -111,10 +137,7 @@ Result<std::unique_ptr<OutputParser>> make_output_parser(const OutputParserConfi
 
 // Parses a whole text at once.
 ParsedMessage parse_output(OutputParser& parser, std::string_view text);
-// Returns the arguments of a call if they are a whole JSON object; otherwise a limit has cut them,
-// and the result is "{}".
-std::string_view whole_arguments(std::string_view arguments);
-// Appends a delta to a message.
-void append(ParsedMessage& message, const MessageDelta& delta);
+// Appends deltas to a message.
+void append(ParsedMessage& message, const MessageDeltas& deltas);
 
 }  // namespace quire::server

@@ -69,7 +69,7 @@ ParserPlan::ParserPlan(const OutputParserConfig& config)
   const bool has_patterns = std::ranges::any_of(fields_, [](const TemplateField& field) {
     return has_pattern(field.open) || has_pattern(field.close);
   });
-  if (has_patterns) codes_ = {};
+  if (has_patterns) codes_.use_text();
   for (TemplateField& field : fields_) encode(field);
   encode(drop_);
   for (const TemplateField& field : fields_) {
@@ -113,6 +113,10 @@ void ParserPlan::encode(TemplateField& field) const {
   for (auto* const forms :
        {&field.open, &field.start, &field.next, &field.end, &field.close, &field.close_before}) {
     encode(*forms);
+  }
+  for (auto& [open, close] : field.notation.string_delims) {
+    open = codes_.encode_literal(open);
+    close = codes_.encode_literal(close);
   }
   for (ArgumentTag& tag : field.tags) {
     tag.close = codes_.encode_literal(tag.close);

@@ -46,15 +46,39 @@ const TemplateField* ResponseTemplate::field(TemplateField::Target target) const
   return found == fields.end() ? nullptr : &*found;
 }
 
+void ResponseTemplate::add_literals(Literals& out) const {
+  const auto add_form = [&](const Form& form) {
+    for (const FormPart& part : form.parts) {
+      if (part.kind == FormPart::Kind::kLiteral) out.texts.push_back(part.text);
+      out.has_pattern |= part.kind == FormPart::Kind::kPattern;
+    }
+  };
+  for (const TemplateField& field : fields) {
+    for (const auto* const forms :
+         {&field.open, &field.start, &field.next, &field.end, &field.close, &field.close_before}) {
+      for (const Form& form : *forms) add_form(form);
+    }
+    for (const ArgumentTag& tag : field.tags) {
+      add_form(tag.open);
+      out.texts.push_back(tag.close);
+    }
+    for (const auto& [open, close] : field.notation.string_delims) {
+      out.texts.push_back(open);
+      out.texts.push_back(close);
+    }
+  }
+  for (const Form& form : drop) add_form(form);
+}
+
 Result<ResponseTemplate> parse_response_template(std::string_view json, std::string_view source) {
   QUIRE_ASSIGN_OR_RETURN(const JsonDocument document,
                          JsonDocument::parse(json, source, {.max_bytes = kMaxBytes}));
   Object root;
   if (document.root().get(root)) return bad_template("expected an object");
-  QUIRE_RETURN_IF_ERROR(check_keys(
-      root, "the template",
-      {"version", "defaults", "fields", "start_anchor", "start_anchor_pattern", "about", "names",
-       "reasoning_names", "detect", "detect_reasoning", "special_tokens", "short_ids", "drop"}));
+  QUIRE_RETURN_IF_ERROR(
+      check_keys(root, "the template",
+                 {"version", "defaults", "fields", "start_anchor", "start_anchor_pattern", "about",
+                  "names", "reasoning_names", "detect", "detect_reasoning", "short_ids", "drop"}));
   int64_t version = 1;
   if (!root["version"].get(version) && version != 1) {
     return bad_template(fmt::format("got version {}, expected 1", version));
@@ -64,7 +88,6 @@ Result<ResponseTemplate> parse_response_template(std::string_view json, std::str
   QUIRE_ASSIGN_OR_RETURN(out.reasoning_names, strings(root, "reasoning_names"));
   QUIRE_ASSIGN_OR_RETURN(out.detect, read_detection(root, "detect"));
   QUIRE_ASSIGN_OR_RETURN(out.detect_reasoning, read_detection(root, "detect_reasoning"));
-  out.special_tokens = flag(root, "special_tokens");
   out.short_ids = flag(root, "short_ids");
   QUIRE_RETURN_IF_ERROR(add_forms(root, "drop", FormKind::kForm, Space::kKeep, out.drop));
   Object fields;

@@ -7,7 +7,6 @@
 //   detect                  {"all": […], "none": […], "priority": n}: the literals of a chat
 //                           template that has this dialect; the highest priority wins
 //   detect_reasoning        the same, for the reasoning
-//   special_tokens          true: markers are special tokens, so detokenizing keeps them
 //   short_ids               true: the id of a call has nine characters, letters or digits
 //   drop                    markers that are no part of the content
 // In a field:
@@ -94,12 +93,17 @@ struct ResponseTemplate {
   std::vector<std::string> reasoning_names = {};
   Detection detect = {};
   Detection detect_reasoning = {};
-  bool special_tokens = false;
   bool short_ids = false;
   std::vector<Form> drop = {};
   std::vector<TemplateField> fields = {};
 
   const TemplateField* field(TemplateField::Target target) const;
+  // The literals of all forms. A form may instead be a pattern, whose text is not among them.
+  struct Literals {
+    std::vector<std::string_view> texts = {};
+    bool has_pattern = false;
+  };
+  void add_literals(Literals& out) const;
 };
 
 // Reads a template. Errors name the key, the value and the remedy in one line.

@@ -83,8 +83,9 @@ void TaggedArguments::reset(std::string_view name, std::string_view id, std::str
   result_ = Result::kMore;
 }
 
-TaggedArguments::Result TaggedArguments::read(std::string_view text, bool is_end, size_t& num_read,
-                                              MessageWriter& out) {
+TaggedArguments::Result TaggedArguments::read(std::string_view text, bool is_end, bool is_cut,
+                                              size_t& num_read, MessageWriter& out) {
+  is_cut_ = is_cut;
   num_read = 0;
   bool goes_on = true;
   while (goes_on && result_ == Result::kMore) {
@@ -129,8 +130,9 @@ bool TaggedArguments::read_between(std::string_view text, bool is_end, size_t& n
   }
   if (is_undecided) return false;
   num_read = length;
-  // A part of a tag at the end of the text is what a limit has left of it.
-  const bool is_cut = is_end && follows(text, false) == Match::kMore;
+  // A part of a tag at the end of the text is what is left of it.
+  const bool is_cut =
+      is_end && (trimmed(text).empty() ? is_cut_ : follows(text, false) == Match::kMore);
   if (length > 0 || (is_written_ && !is_cut)) {
     finish_call(Result::kDone, out);
   } else if (!is_written_) {

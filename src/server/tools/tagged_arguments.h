@@ -44,8 +44,10 @@ class TaggedArguments {
 
   void reset(std::string_view name, std::string_view id, std::string_view schema);
   // Reads from the start of `text` and sets `num_read`. kDone: the call is over. kNoCall: the text
-  // there is neither an argument nor the end of a call, and nothing was written.
-  Result read(std::string_view text, bool is_end, size_t& num_read, MessageWriter& out);
+  // there is neither an argument nor the end of a call, and nothing was written. `is_cut`: a limit
+  // has ended the text, so a call without its end is not over.
+  Result read(std::string_view text, bool is_end, bool is_cut, size_t& num_read,
+              MessageWriter& out);
   bool is_written() const { return is_written_; }
 
  private:
@@ -73,6 +75,7 @@ class TaggedArguments {
   bool is_repeated_ = false;                 // the open value's key was written before
   ArgumentWriter value_;
   bool is_written_ = false;
+  bool is_cut_ = false;
   Result result_ = Result::kMore;
 };
 

@@ -37,18 +37,22 @@ void TemplateParser::open_call(const FieldMatch& match) {
     reader_->reset(name, id);
   }
   if (field_->notation.python) reader_->open(out_);
-  if (reader_->is_written()) held_.clear();
+  if (reader_->is_written() && !out_.holds_call()) held_.clear();
+}
+
+void TemplateParser::end_arguments(bool is_whole) {
+  const std::string text = std::exchange(held_, {});
+  if (out_.end_call(is_whole)) out_.content(plan_->codes().decode(text));
 }
 
 // The form that opened the call was the whole of it, or the text of the call is no call.
 void TemplateParser::fail_call() {
-  out_.content(plan_->codes().decode(std::exchange(held_, {})));
+  end_arguments(false);
   state_ = State::kText;
   before_ = {};
 }
 
 void TemplateParser::end_call() {
-  held_.clear();
   state_ = State::kText;
   before_ = {.after_call = field_};
 }
@@ -56,13 +60,18 @@ void TemplateParser::end_call() {
 // Pushes a byte, or the text of a marker within a string. Returns whether the unit was taken.
 bool TemplateParser::push_unit(std::string_view unit) {
   const bool is_marker = unit.size() > 1;
-  if (is_marker && !reader_->in_string() && field_->notation.string_delims.empty()) return false;
-  const std::string text = is_marker ? plan_->codes().decode(unit) : std::string(unit);
+  const bool is_delim = is_marker && (!reader_->in_string() || reader_->in_delimited()) &&
+                        std::ranges::any_of(field_->notation.string_delims, [&](const auto& pair) {
+                          return pair.first == unit || pair.second == unit;
+                        });
+  if (is_marker && !is_delim && !reader_->in_string()) return false;
+  const std::string text = is_marker && !is_delim ? plan_->codes().decode(unit) : std::string(unit);
   for (const char c : text) {
     switch (reader_->push(c, out_)) {
       case CallReader::Result::kNoCall:
         return false;
       case CallReader::Result::kDone:
+        end_arguments(true);
         state_ = State::kAfterCall;
         break;
       case CallReader::Result::kMore:
@@ -80,16 +89,14 @@ bool TemplateParser::step_object() {
       state_ = State::kEndObject;
       return true;
     }
-    if (reader_->is_written()) {
-      held_.clear();
-    } else if (held_.size() >= kMaxHeldBytes) {
+    if (!reader_->is_written() && held_.size() >= kMaxHeldBytes) {
       fail_call();
       return true;
-    } else {
-      held_ += unit;
     }
     pos_ += unit.size();
     if (state_ == State::kAfterCall) return true;
+    held_ += unit;
+    if (reader_->is_written() && !out_.holds_call()) held_.clear();
   }
   return false;
 }
@@ -103,6 +110,7 @@ bool TemplateParser::end_object() {
   if (is_empty && ends == Match::kYes) {
     reader_->push('{', out_);
     reader_->push('}', out_);
+    end_arguments(true);
     state_ = State::kAfterCall;
     return true;
   }
@@ -111,19 +119,27 @@ bool TemplateParser::end_object() {
     return true;
   }
   if (ends == Match::kYes) reader_->close(out_);
+  if (out_.holds_call() && !reader_->has_whole_arguments()) {
+    fail_call();
+    return true;
+  }
+  end_arguments(reader_->has_whole_arguments());
   state_ = State::kAfterCall;
   return true;
 }
 
 bool TemplateParser::step_tags() {
   size_t num_read = 0;
-  const TaggedArguments::Result result = tags_->read(rest(pos_), is_end_, num_read, out_);
-  if (tags_->is_written()) held_.clear();
+  const bool is_cut = is_end_ && end_ == TextEnd::kLimit;
+  const TaggedArguments::Result result = tags_->read(rest(pos_), is_end_, is_cut, num_read, out_);
+  held_ += rest(pos_).substr(0, num_read);
+  if (tags_->is_written() && !out_.holds_call()) held_.clear();
   pos_ += num_read;
   if (result == TaggedArguments::Result::kMore) return false;
   if (result == TaggedArguments::Result::kNoCall) {
     fail_call();
   } else {
+    end_arguments(true);
     end_call();
   }
   return true;
@@ -136,7 +152,8 @@ bool TemplateParser::step_body() {
     const bool is_over = end.result == Match::kYes;
     if (!is_over && scanned_ - pos_ <= kMaxHeldBytes) continue;
     const std::optional<std::string> arguments =
-        is_over ? body_arguments(field_->body, rest(pos_).substr(0, scanned_ - pos_),
+        is_over ? body_arguments(field_->body,
+                                 plan_->codes().decode(rest(pos_).substr(0, scanned_ - pos_)),
                                  argument_types(plan_->schema(call_name_)))
                 : std::nullopt;
     if (!arguments) {
@@ -146,6 +163,7 @@ bool TemplateParser::step_body() {
     }
     out_.begin_call(call_name_, call_id_);
     out_.arguments(*arguments);
+    end_arguments(true);
     pos_ = scanned_ + end.length;
     end_call();
     return true;

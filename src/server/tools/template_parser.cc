@@ -12,31 +12,29 @@ using Target = TemplateField::Target;
 
 TemplateParser::TemplateParser(std::shared_ptr<const ParserPlan> plan,
                                const OutputParserConfig& config)
-    : plan_(std::move(plan)),
-      make_id_(config.make_id != nullptr ? config.make_id : random_id),
-      out_(make_id_, plan_->short_ids(), config.keeps_first_call_only) {
+    : plan_(std::move(plan)), out_(config, plan_->short_ids()) {
   if (config.starts_in_reasoning && plan_->reasoning() != nullptr) state_ = State::kBegin;
 }
 
-MessageDelta TemplateParser::feed(std::string_view text) {
+MessageDeltas TemplateParser::feed(std::string_view text) {
   plan_->codes().append_text(buffer_, text);
   run();
   return out_.take();
 }
 
-MessageDelta TemplateParser::feed_marker(std::string_view marker) {
-  const std::string code = plan_->codes().code(marker);
-  if (code.empty()) return feed(marker);
-  buffer_ += code;
+MessageDeltas TemplateParser::feed_token(int32_t token_id, std::string_view text) {
+  plan_->codes().append_token(buffer_, token_id, text);
   run();
   return out_.take();
 }
 
-MessageDelta TemplateParser::finish() {
+MessageDeltas TemplateParser::finish(TextEnd end) {
   is_end_ = true;
+  end_ = end;
   run();
-  out_.content(plan_->codes().decode(held_));
-  held_.clear();
+  const bool is_object = state_ == State::kObject && reader_->is_written();
+  if (is_object && end == TextEnd::kModel) reader_->close(out_);
+  end_arguments(is_object && reader_->has_whole_arguments());
   out_.finish();
   return out_.take();
 }
@@ -252,10 +250,11 @@ bool TemplateParser::finish_region() {
 bool TemplateParser::is_call_at(size_t place) const {
   OutputParserConfig config;
   config.make_id = [] { return std::string(24, '0'); };
+  config.holds_calls = true;
   TemplateParser trial(plan_, config);
   trial.buffer_ = rest(place);
   trial.is_trial_ = true;
-  trial.finish();
+  trial.finish(end_);
   return trial.out_.begins_with_call();
 }
 

@@ -22,9 +22,9 @@ class TemplateParser final : public OutputParser {
  public:
   TemplateParser(std::shared_ptr<const ParserPlan> plan, const OutputParserConfig& config);
 
-  MessageDelta feed(std::string_view text) override;
-  MessageDelta feed_marker(std::string_view marker) override;
-  MessageDelta finish() override;
+  MessageDeltas feed(std::string_view text) override;
+  MessageDeltas feed_token(int32_t token_id, std::string_view text) override;
+  MessageDeltas finish(TextEnd end) override;
 
  private:
   enum class State {
@@ -54,6 +54,7 @@ class TemplateParser final : public OutputParser {
   void open_call(const FieldMatch& match);
   bool push_unit(std::string_view unit);
   bool end_object();
+  void end_arguments(bool is_whole);
   void fail_call();
   void end_call();
   FieldMatch end_of_region(std::string_view text) const;
@@ -71,12 +72,12 @@ class TemplateParser final : public OutputParser {
   void compact();
 
   std::shared_ptr<const ParserPlan> plan_;
-  std::string (*make_id_)();
   MessageWriter out_;
   std::string buffer_;  // with the codes of markers; everything before pos_ is done
   size_t pos_ = 0;
   bool is_end_ = false;
-  bool is_trial_ = false;  // of a call within reasoning, so it makes no further trials
+  TextEnd end_ = TextEnd::kModel;  // of the text, once is_end_ is set
+  bool is_trial_ = false;          // of a call within reasoning, so it makes no further trials
   State state_ = State::kText;
   Preceding before_ = {.is_start = true, .may_reason = true};
   bool has_content_ = false;  // content or a call
@@ -93,7 +94,8 @@ class TemplateParser final : public OutputParser {
   // ends before the reasoning is closed. The text from the first offset on is held.
   std::vector<size_t> calls_;
 
-  std::string held_;  // the text of a call that is not written yet; it may be no call
+  // The text of a call that is not written yet; it may be no call, or a held call that is cut.
+  std::string held_;
   std::optional<CallReader> reader_;
   std::optional<TaggedArguments> tags_;
 };

@@ -148,10 +148,7 @@ TEST(ParseChat, RefusesWrongMessages) {
   EXPECT_EQ(call("1"), "messages[1].tool_calls[0]");
   EXPECT_EQ(call("{}"), "messages[1].tool_calls[0].function");
   EXPECT_EQ(call(R"({"function": {}})"), "messages[1].tool_calls[0].function.name");
-  EXPECT_EQ(call(R"({"function": {"name": "f", "arguments": "{"}})"),
-            "messages[1].tool_calls[0].function.arguments");
-  EXPECT_EQ(call(R"({"function": {"name": "f", "arguments": "[1]"}})"),
-            "messages[1].tool_calls[0].function.arguments");
+  EXPECT_EQ(call(R"({"function": {"name": "f", "arguments": "{"}})"), "accepted");
   EXPECT_EQ(call(R"({"function": {"name": "f", "arguments": 1}})"),
             "messages[1].tool_calls[0].function.arguments");
   EXPECT_EQ(call(R"({"function": {"name": "f", "arguments": {"a": 1}}})"), "accepted");
@@ -163,7 +160,20 @@ TEST(ParseChat, RefusesWrongMessages) {
     return call(R"({"function": {"name": "f", "arguments": ")" + text + "\"}}");
   };
   EXPECT_EQ(nested(50), "accepted");
-  EXPECT_EQ(nested(60), "messages[1].tool_calls[0].function.arguments");
+  EXPECT_EQ(nested(60), "accepted");  // as text
+}
+
+TEST(ParseChat, ArgumentsThatAreNoObjectAreContent) {
+  const ChatRequest request = parsed(R"("messages": [{"role": "assistant", "content": "C",
+      "tool_calls": [{"function": {"name": "f", "arguments": "{\"a\": 1"}},
+                     {"function": {"name": "g", "arguments": "[1]"}}]}])");
+  EXPECT_THAT(json_of(request.conversation.variables),
+              HasSubstr(R"("content":"C\n{\"a\": 1\n[1]","tool_calls":)"
+                        R"([{"function":{"name":"f","arguments":{}}},)"
+                        R"({"function":{"name":"g","arguments":{}}}])"));
+  EXPECT_THAT(request.conversation.unread_arguments,
+              ::testing::ElementsAre("messages[0].tool_calls[0].function.arguments",
+                                     "messages[0].tool_calls[1].function.arguments"));
 }
 
 TEST(ParseChat, NullMeansNoArguments) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <openssl/rand.h>
 
+#include <algorithm>
 #include <random>
 
 #include "base/json.h"
@@ -133,7 +134,7 @@ TEST(OutputParser, GivesTheSameMessageHoweverTheTextIsCut) {
         append(message, parser->feed(std::string_view(text).substr(i, length)));
         i += length;
       }
-      append(message, parser->finish());
+      append(message, parser->finish(TextEnd::kModel));
       EXPECT_EQ(message.reasoning, "a </thin ");
       EXPECT_EQ(message.content, whole.content);
       EXPECT_EQ(calls_of(message), calls_of(whole));
@@ -144,23 +145,111 @@ TEST(OutputParser, GivesTheSameMessageHoweverTheTextIsCut) {
 TEST(OutputParser, StreamsTheNameFirstThenItsArguments) {
   auto parser = *make_output_parser(config_of("hermes"));
   EXPECT_TRUE(parser->feed("<tool_call>\n{\"name\": \"add\", \"argu").empty());
-  const MessageDelta first = parser->feed("ments\": {\"a\"");
-  ASSERT_THAT(first.tool_calls, SizeIs(1));
-  EXPECT_EQ(first.tool_calls[0].index, 0);
-  EXPECT_EQ(first.tool_calls[0].id, "call_abcdefghijklmnopqrstuvwx");
-  EXPECT_EQ(first.tool_calls[0].name, "add");
-  EXPECT_EQ(first.tool_calls[0].arguments, "{\"a\"");
-  const MessageDelta second = parser->feed(": 12");
-  ASSERT_THAT(second.tool_calls, SizeIs(1));
-  EXPECT_EQ(second.tool_calls[0].id, "");
-  EXPECT_EQ(second.tool_calls[0].name, "");
-  EXPECT_EQ(second.tool_calls[0].arguments, ": 12");
-  const MessageDelta last = parser->feed("}}\n</tool_call>\n<tool_call>{\"name\":\"add\"}");
-  ASSERT_THAT(last.tool_calls, SizeIs(2));
-  EXPECT_EQ(last.tool_calls[0].arguments, "}");
-  EXPECT_EQ(last.tool_calls[1].index, 1);
-  EXPECT_EQ(last.tool_calls[1].arguments, "{}");
-  EXPECT_TRUE(parser->finish().empty());
+  const std::vector<ToolCallDelta> first = parser->feed("ments\": {\"a\"").at(0).tool_calls;
+  ASSERT_THAT(first, SizeIs(1));
+  EXPECT_EQ(first[0].index, 0);
+  EXPECT_EQ(first[0].id, "call_abcdefghijklmnopqrstuvwx");
+  EXPECT_EQ(first[0].name, "add");
+  EXPECT_EQ(first[0].arguments, "{\"a\"");
+  const std::vector<ToolCallDelta> second = parser->feed(": 12").at(0).tool_calls;
+  ASSERT_THAT(second, SizeIs(1));
+  EXPECT_EQ(second[0].id, "");
+  EXPECT_EQ(second[0].name, "");
+  EXPECT_EQ(second[0].arguments, ": 12");
+  const std::vector<ToolCallDelta> last =
+      parser->feed("}}\n</tool_call>\n<tool_call>{\"name\":\"add\"}").at(0).tool_calls;
+  ASSERT_THAT(last, SizeIs(2));
+  EXPECT_EQ(last[0].arguments, "}");
+  EXPECT_EQ(last[1].index, 1);
+  EXPECT_EQ(last[1].arguments, "{}");
+  EXPECT_TRUE(parser->finish(TextEnd::kModel).empty());
+}
+
+// "reasoning|content|call(…)|" by delta.
+std::string shown(const MessageDeltas& deltas) {
+  std::string text;
+  for (const MessageDelta& delta : deltas) {
+    text += delta.reasoning + "|" + delta.content + "|";
+    for (const ToolCallDelta& call : delta.tool_calls) text += call.name + call.arguments;
+    text += delta.cut == CutCall::kNone ? ";" : " cut;";
+  }
+  return text;
+}
+
+TEST(OutputParser, KeepsTheOrderOfTheParts) {
+  auto parser = *make_output_parser(config_of("hermes", "think"));
+  EXPECT_EQ(shown(parser->feed("<think>a</think>b<tool_call>{\"name\":\"add\"}</tool_call>c")),
+            "a|b|add{};|c|;");
+}
+
+constexpr const char* kCutCall = "So: <tool_call>{\"name\":\"add\",\"arguments\":{\"a\": 1";
+
+TEST(OutputParser, ACallThatALimitHasCutEndsThere) {
+  auto parser = *make_output_parser(config_of("hermes"));
+  EXPECT_EQ(shown(parser->feed(kCutCall)), "|So: |add{\"a\": 1;");
+  EXPECT_EQ(shown(parser->finish(TextEnd::kLimit)), "|| cut;");
+}
+
+TEST(OutputParser, AHeldCallThatALimitHasCutIsContent) {
+  OutputParserConfig config = config_of("hermes");
+  config.held_tools = {"add"};
+  auto parser = *make_output_parser(config);
+  EXPECT_EQ(shown(parser->feed(kCutCall)), "|So: |;");
+  EXPECT_EQ(shown(parser->finish(TextEnd::kLimit)),
+            "|| cut;|<tool_call>{\"name\":\"add\",\"arguments\":{\"a\": 1|;");
+  config.held_tools = {"get_weather"};
+  EXPECT_EQ(shown((*make_output_parser(config))->feed(kCutCall)), "|So: |add{\"a\": 1;");
+}
+
+TEST(OutputParser, AHeldCallThatIsNotJsonIsContent) {
+  OutputParserConfig config = config_of("hermes");
+  config.holds_calls = true;
+  const std::string bad = "<tool_call>{\"name\":\"add\",\"arguments\":{\"a\": 01}}";
+  const ParsedMessage message = parse(config, "<tool_call>{\"name\":\"add\"}</tool_call>\n" + bad);
+  EXPECT_EQ(calls_of(message), "add({})");
+  EXPECT_EQ(message.content, "\n" + bad);
+  EXPECT_TRUE(message.has_cut_call);
+}
+
+TEST(OutputParser, BracketsThatTheModelLeftOutAreAdded) {
+  auto parser = *make_output_parser(config_of("hermes"));
+  parser->feed(kCutCall);
+  EXPECT_EQ(shown(parser->finish(TextEnd::kModel)), "||};");
+  auto tagged = *make_output_parser(config_of("qwen3_coder"));
+  const std::string call = "<tool_call>\n<function=add>\n<parameter=a>\n1\n</parameter>\n";
+  EXPECT_EQ(shown(tagged->feed(call)), "||add{\"a\": \"1;");
+  EXPECT_EQ(shown(tagged->finish(TextEnd::kModel)), "||\"};");
+  tagged = *make_output_parser(config_of("qwen3_coder"));
+  tagged->feed(call);
+  EXPECT_EQ(shown(tagged->finish(TextEnd::kLimit)), "||\";|| cut;");
+}
+
+TEST(OutputParser, ACutCallWithinReasoningIsReasoning) {
+  OutputParserConfig config = config_of("hermes", "think");
+  const std::string text = std::string("<think>") + kCutCall;
+  for (const bool is_held : {false, true}) {
+    config.holds_calls = is_held;
+    auto parser = *make_output_parser(config);
+    ParsedMessage message;
+    append(message, parser->feed(text));
+    append(message, parser->finish(TextEnd::kLimit));
+    EXPECT_EQ(message.reasoning, kCutCall);
+    EXPECT_THAT(message.tool_calls, IsEmpty());
+    EXPECT_FALSE(message.has_cut_call);
+  }
+}
+
+TEST(OutputParser, AForcedCallThatIsHeldAndCutIsContent) {
+  OutputParserConfig config = config_of("hermes");
+  config.holds_calls = true;
+  config.forced = ForcedCall::kNamed;
+  EXPECT_EQ(parse(config, " {\"city\": \"Bo").content, "{\"city\": \"Bo");
+  EXPECT_EQ(calls_of(parse(config, " {\"city\": \"Bonn\"} ")), "get_weather({\"city\": \"Bonn\"})");
+  config.forced = ForcedCall::kAny;
+  const ParsedMessage message =
+      parse(config, "[{\"name\":\"add\",\"parameters\":{}}, {\"name\":\"add\",\"parameters\":{\"a");
+  EXPECT_EQ(calls_of(message), "add({})");
+  EXPECT_EQ(message.content, "{\"name\":\"add\",\"parameters\":{\"a");
 }
 
 TEST(OutputParser, MakesIdsOfTheirFormat) {
@@ -241,7 +330,7 @@ TEST(OutputParser, AForcedCallThatIsCutHasNoContent) {
     EXPECT_EQ(message.content, "");
     EXPECT_EQ(message.tool_calls.size(), size > 2 ? 1U : 0U);
   }
-  EXPECT_EQ(calls_of(parse(config, named.substr(0, 11))), "get_weather({\"city\":)");
+  EXPECT_EQ(calls_of(parse(config, named.substr(0, 11))), "get_weather({\"city\": )");
 }
 
 TEST(OutputParser, HoldsBackABoundedText) {
@@ -316,30 +405,77 @@ TEST(OutputParser, ArgumentsAreValidJson) {
   }
 }
 
+// Takes a marker that arrived as one token and is a part of the visible text.
+void append_token(ParsedMessage& message, OutputParser& parser, const OutputParserConfig& config,
+                  std::string_view marker) {
+  const auto known = std::ranges::find(config.token_markers, marker, &TokenMarker::text);
+  const bool is_known = known != config.token_markers.end();
+  const bool is_hidden = is_known && known->is_hidden;
+  append(message, parser.feed_token(is_known ? known->token_id : 99, is_hidden ? "" : marker));
+}
+
 // A text that spells a marker is no marker if the tokenizer has a token for it.
 TEST(OutputParser, TellsMarkersFromTextThatSpellsThem) {
   OutputParserConfig config = config_of("hermes", "think");
-  config.token_markers = {"<tool_call>", "</tool_call>", "<think>", "</think>"};
+  config.token_markers = {{1, "<tool_call>"}, {2, "</tool_call>"}, {3, "<think>"}, {4, "</think>"}};
   const std::string call = "{\"name\":\"add\",\"arguments\":{\"a\":\"";
   const std::string spelled = "<think>no</think><tool_call>" + call + "1\"}}</tool_call>\xff";
   EXPECT_EQ(parse(config, spelled).content, spelled);
 
+  for (const bool is_hidden : {false, true}) {
+    for (TokenMarker& marker : config.token_markers) marker.is_hidden = is_hidden;
+    auto parser = *make_output_parser(config);
+    ParsedMessage message;
+    append_token(message, *parser, config, "<think>");
+    append(message, parser->feed("a </think> b"));
+    append_token(message, *parser, config, "</think>");
+    append_token(message, *parser, config, "<tool_call>");
+    append(message, parser->feed(call + "</tool_call>"));
+    append_token(message, *parser, config, "<tool_call>");  // in a string it is text
+    append(message, parser->feed("\"}}"));
+    append_token(message, *parser, config, "</tool_call>");
+    append(message, parser->feed("</tool_call>"));
+    append_token(message, *parser, config, "<tool_call>");  // no call follows
+    append_token(message, *parser, config, "<unknown>");
+    append(message, parser->finish(TextEnd::kModel));
+    EXPECT_EQ(message.reasoning, "a </think> b");
+    EXPECT_EQ(calls_of(message), is_hidden ? "add({\"a\":\"</tool_call>\"})"
+                                           : "add({\"a\":\"</tool_call><tool_call>\"})");
+    EXPECT_EQ(message.content,
+              is_hidden ? "</tool_call><unknown>" : "</tool_call><tool_call><unknown>");
+  }
+}
+
+// Strings of Gemma's notation end only at their token.
+TEST(OutputParser, TellsDelimitersOfStringsFromTextThatSpellsThem) {
+  OutputParserConfig config = config_of("gemma4");
+  config.token_markers = {
+      {1, "<|tool_call>", true}, {2, "<tool_call|>", true}, {3, "<|\"|>", true}};
   auto parser = *make_output_parser(config);
   ParsedMessage message;
-  append(message, parser->feed_marker("<think>"));
-  append(message, parser->feed("a </think> b"));
-  append(message, parser->feed_marker("</think>"));
-  append(message, parser->feed_marker("<tool_call>"));
-  append(message, parser->feed(call + "</tool_call>"));
-  append(message, parser->feed_marker("<tool_call>"));  // in a string it is text
-  append(message, parser->feed("\"}}"));
-  append(message, parser->feed_marker("</tool_call>"));
-  append(message, parser->feed("</tool_call>"));
-  append(message, parser->feed_marker("<unknown>"));
-  append(message, parser->finish());
-  EXPECT_EQ(message.reasoning, "a </think> b");
-  EXPECT_EQ(calls_of(message), "add({\"a\":\"</tool_call><tool_call>\"})");
-  EXPECT_EQ(message.content, "</tool_call><unknown>");
+  append_token(message, *parser, config, "<|tool_call>");
+  append(message, parser->feed("call:get_weather{city:"));
+  append_token(message, *parser, config, "<|\"|>");
+  append(message, parser->feed("a<|\"|>b"));
+  append_token(message, *parser, config, "<|\"|>");
+  append(message, parser->feed("}"));
+  append_token(message, *parser, config, "<tool_call|>");
+  append(message, parser->finish(TextEnd::kModel));
+  EXPECT_EQ(calls_of(message), "get_weather({\"city\":\"a<|\\\"|>b\"})");
+  EXPECT_EQ(message.content, "");
+}
+
+TEST(OutputParser, FindsTheMarkersAmongTheAddedTokens) {
+  const std::vector<TokenMarker> added = {
+      {1, "<tool_call>"}, {2, "<|im_end|>", true}, {3, "\n"}, {4, "</think>"}, {5, "call"}};
+  const auto ids = [&](const OutputParserConfig& config) {
+    std::vector<int32_t> found;
+    for (const TokenMarker& marker : markers_among(added, config)) found.push_back(marker.token_id);
+    return found;
+  };
+  EXPECT_THAT(ids(config_of("hermes", "think")), ::testing::ElementsAre(1, 4));
+  EXPECT_THAT(ids(config_of("hermes")), ::testing::ElementsAre(1, 4));
+  EXPECT_THAT(ids(config_of("", "mistral")), IsEmpty());
 }
 
 // OpenSSL has no random bytes if memory or descriptors are exhausted.

@@ -35,7 +35,7 @@ std::string read(const std::string& fields, std::string_view text) {
     ParsedMessage message;
     append(message, parser->feed(text.substr(0, i)));
     append(message, parser->feed(text.substr(i)));
-    append(message, parser->finish());
+    append(message, parser->finish(TextEnd::kModel));
     EXPECT_EQ(show(message), whole) << "cut at " << i;
   }
   return whole;

@@ -1,0 +1,594 @@
+// Families of decoders on a GPU in BF16, with the widths of heads, latent vectors and experts for
+// which its kernels are written. A CPU computes the same weights in F32. A CPU that computes
+// another value of a trait has other logits, so a GPU that ignores the trait would fail.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <random>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "cuda/platform/gpu_engine.h"
+#include "engine/engine_case.h"
+#include "model/config.h"
+#include "model/model_loader.h"
+#include "parity/golden_families.h"
+#include "support/scratch_directory.h"
+#include "support/value_of.h"
+#include "tensor/dtype.h"
+
+namespace quire::testing {
+namespace {
+
+// The error of a position is the root mean square of the differences of its log probabilities,
+// relative to that of all log probabilities around their mean. A token whose two best experts are
+// nearly equal may go to the other one in BF16, which changes few positions much. So the bars of
+// mixtures are on quantiles.
+constexpr double kMedianBar = 0.03;
+constexpr double kWorstBar = 0.15;
+constexpr double kMixtureMedianBar = 0.03;
+constexpr double kMixtureShare = 0.8;  // of the positions that keep kWorstBar
+// Another value of a trait has at least this median, in multiples of the bar.
+constexpr double kMutationFactor = 3.0;
+
+constexpr int kVocabSize = 24;  // of which a request gets nearly all log probabilities
+constexpr int kNumLogprobs = 20;
+constexpr int kNumDecoded = 16;
+
+struct Mutation {
+  const char* trait;
+  std::string config;  // of the same model, but for the trait
+};
+
+struct FamilyCase {
+  const char* name;
+  std::string config;  // the text of config.json
+  std::vector<Mutation> mutations;
+  bool has_experts = false;
+};
+
+void PrintTo(const FamilyCase& one, std::ostream* out) {
+  *out << one.name;
+}
+
+std::string sizes(int num_kv_heads, std::string_view own) {
+  return fmt::format(
+      R"("hidden_size":256,"intermediate_size":256,"num_hidden_layers":4,"num_attention_heads":4,)"
+      R"("num_key_value_heads":{},"vocab_size":{},"max_position_embeddings":256,)"
+      R"("rms_norm_eps":1e-5,"bos_token_id":1,"eos_token_id":2,{})",
+      num_kv_heads, kVocabSize, own);
+}
+
+std::string config_of(std::string_view architecture, std::string_view own, int num_kv_heads = 2) {
+  return fmt::format(
+      R"({{"architectures":["{}"],"torch_dtype":"bfloat16","tie_word_embeddings":false,{}}})",
+      architecture, sizes(num_kv_heads, own));
+}
+
+// The decoder of a model that also takes images.
+std::string config_within(std::string_view architecture, std::string_view text_type,
+                          std::string_view own) {
+  return fmt::format(R"({{"architectures":["{}"],"torch_dtype":"bfloat16",)"
+                     R"("tie_word_embeddings":false,"text_config":{{"model_type":"{}",{}}}}})",
+                     architecture, text_type, sizes(2, own));
+}
+
+// The configuration with another value of a field.
+Mutation with(const char* trait, std::string config, std::string_view from, std::string_view to) {
+  const size_t at = config.find(from);
+  QUIRE_CHECK(at != std::string::npos, "[test] the configuration lacks the field of a mutation");
+  return {trait, config.replace(at, from.size(), to)};
+}
+
+// longrope's lists for this many frequencies, which grow from 1.
+std::string long_rope(int num_frequencies) {
+  std::vector<double> short_factors;
+  std::vector<double> long_factors;
+  for (int i = 0; i < num_frequencies; ++i) {
+    short_factors.push_back(1.0 + 0.02 * i);
+    long_factors.push_back(1.0 + 0.2 * i);
+  }
+  return fmt::format(
+      R"("rope_scaling":{{"type":"longrope","short_factor":[{}],"long_factor":[{}]}})",
+      fmt::join(short_factors, ","), fmt::join(long_factors, ","));
+}
+
+FamilyCase qwen3_vl() {
+  const std::string config = config_within(
+      "Qwen3VLForConditionalGeneration", "qwen3_vl_text",
+      R"("head_dim":128,"rope_theta":5000000.0,"rope_scaling":{"rope_type":"default",)"
+      R"("mrope_interleaved":true,"mrope_section":[24,20,20]})");
+  return {
+      "qwen3_vl",
+      config,
+      {with("base of the rotation", config, "5000000.0", "100.0"),
+       {"norms of queries and keys", config_within("Mistral3ForConditionalGeneration", "mistral",
+                                                   R"("head_dim":128,"rope_theta":5000000.0)")}}};
+}
+
+FamilyCase qwen3_vl_moe() {
+  const std::string config = config_within(
+      "Qwen3VLMoeForConditionalGeneration", "qwen3_vl_moe_text",
+      R"("head_dim":128,"rope_theta":5000000.0,"num_experts":8,"num_experts_per_tok":2,)"
+      R"("moe_intermediate_size":128,"mlp_only_layers":[1],"rope_scaling":{)"
+      R"("rope_type":"default","mrope_interleaved":true,"mrope_section":[24,20,20]})");
+  return {"qwen3_vl_moe",
+          config,
+          {with("base of the rotation", config, "5000000.0", "100.0"),
+           with("experts per token", config, R"("num_experts_per_tok":2)",
+                R"("num_experts_per_tok":1)"),
+           with("layers without experts", config, "[1]", "[2]")},
+          true};
+}
+
+FamilyCase ministral3() {
+  const std::string config =
+      config_within("Mistral3ForConditionalGeneration", "ministral3",
+                    R"("head_dim":128,"sliding_window":null,"rope_parameters":{"rope_type":"yarn",)"
+                    R"("rope_theta":10000.0,"factor":16.0,"original_max_position_embeddings":16,)"
+                    R"("beta_fast":4.0,"beta_slow":1.0,"mscale":1.0,"mscale_all_dim":1.0,)"
+                    R"("llama_4_scaling_beta":0.6})");
+  return {"ministral3",
+          config,
+          {with("scales of queries by position", config, R"("llama_4_scaling_beta":0.6)",
+                R"("llama_4_scaling_beta":0.0)"),
+           with("YaRN", config, R"("factor":16.0)", R"("factor":2.0)")}};
+}
+
+FamilyCase phi3() {
+  const auto fields = [](std::string_view part, int num_frequencies) {
+    return fmt::format(R"("head_dim":128,"sliding_window":24,"partial_rotary_factor":{},)"
+                       R"("original_max_position_embeddings":64,{})",
+                       part, long_rope(num_frequencies));
+  };
+  const std::string config = config_of("Phi3ForCausalLM", fields("0.75", 48));
+  return {"phi3",
+          config,
+          {{"rotated part", config_of("Phi3ForCausalLM", fields("1.0", 64))},
+           with("longrope", config, R"("original_max_position_embeddings":64)",
+                R"("original_max_position_embeddings":256)"),
+           with("window", config, R"("sliding_window":24)", R"("sliding_window":8)")}};
+}
+
+FamilyCase glm4_moe() {
+  const std::string config = config_of(
+      "Glm4MoeForCausalLM",
+      R"("head_dim":128,"partial_rotary_factor":0.5,"use_qk_norm":true,"attention_bias":true,)"
+      R"("rope_theta":1000000.0,"n_routed_experts":16,"n_shared_experts":1,)"
+      R"("num_experts_per_tok":4,"moe_intermediate_size":128,"n_group":4,"topk_group":1,)"
+      R"("norm_topk_prob":true,"routed_scaling_factor":2.5,"first_k_dense_replace":1)");
+  return {
+      "glm4_moe",
+      config,
+      {with("rotated part", config, R"("partial_rotary_factor":0.5)",
+            R"("partial_rotary_factor":1.0)"),
+       with("norms of queries and keys", config, R"("use_qk_norm":true)", R"("use_qk_norm":false)"),
+       with("biases", config, R"("attention_bias":true)", R"("attention_bias":false)"),
+       with("groups of experts", config, R"("topk_group":1)", R"("topk_group":4)"),
+       with("scale of experts", config, R"("routed_scaling_factor":2.5)",
+            R"("routed_scaling_factor":1.0)"),
+       with("shared experts", config, R"("n_shared_experts":1)", R"("n_shared_experts":0)")},
+      true};
+}
+
+constexpr std::string_view kLatentExperts =
+    R"("q_lora_rank":128,"kv_lora_rank":512,"qk_rope_head_dim":64,"n_routed_experts":8,)"
+    R"("n_shared_experts":1,"num_experts_per_tok":2,"moe_intermediate_size":128,)"
+    R"("first_k_dense_replace":1,"scoring_func":"sigmoid","topk_method":"noaux_tc",)"
+    R"("n_group":1,"topk_group":1,"norm_topk_prob":true)";
+
+FamilyCase glm4_moe_lite() {
+  const std::string config =
+      config_of("Glm4MoeLiteForCausalLM",
+                fmt::format(R"("qk_nope_head_dim":192,"v_head_dim":256,"rope_theta":1000000.0,)"
+                            R"("routed_scaling_factor":1.8,"rope_interleave":true,{})",
+                            kLatentExperts),
+                4);
+  return {"glm4_moe_lite",
+          config,
+          {with("rotated pairs", config, R"("rope_interleave":true)", R"("rope_interleave":false)"),
+           with("base of the rotation", config, "1000000.0", "100.0"),
+           with("scale of experts", config, R"("routed_scaling_factor":1.8)",
+                R"("routed_scaling_factor":1.0)")},
+          true};
+}
+
+FamilyCase kimi_k2() {
+  const std::string config = config_of(
+      "DeepseekV3ForCausalLM",
+      fmt::format(R"("qk_nope_head_dim":128,"v_head_dim":128,"rope_theta":50000.0,)"
+                  R"("routed_scaling_factor":2.827,"num_nextn_predict_layers":0,{},)"
+                  R"("rope_scaling":{{"type":"yarn","factor":32.0,"beta_fast":1.0,"beta_slow":1.0,)"
+                  R"("original_max_position_embeddings":8,"mscale":1.0,"mscale_all_dim":1.0}})",
+                  kLatentExperts),
+      4);
+  return {"kimi_k2",
+          config,
+          {with("magnitude of YaRN", config, R"("mscale":1.0,"mscale_all_dim":1.0)",
+                R"("mscale":0.0,"mscale_all_dim":0.0)"),
+           with("YaRN", config, R"("factor":32.0)", R"("factor":1.0)"),
+           with("scale of experts", config, R"("routed_scaling_factor":2.827)",
+                R"("routed_scaling_factor":1.0)")},
+          true};
+}
+
+FamilyCase minimax_m2() {
+  const std::string config =
+      config_of("MiniMaxM2ForCausalLM",
+                R"("head_dim":128,"rotary_dim":64,"rope_theta":5000000.0,"num_local_experts":16,)"
+                R"("num_experts_per_tok":4,"scoring_func":"sigmoid","use_routing_bias":true)");
+  // The architecture has the same layers otherwise.
+  const std::string per_head = config_of(
+      "Glm4MoeForCausalLM",
+      R"("head_dim":128,"partial_rotary_factor":0.5,"use_qk_norm":true,"rope_theta":5000000.0,)"
+      R"("n_routed_experts":16,"n_shared_experts":0,"num_experts_per_tok":4,)"
+      R"("moe_intermediate_size":256,"norm_topk_prob":true,"routed_scaling_factor":1.0,)"
+      R"("first_k_dense_replace":0)");
+  return {"minimax_m2",
+          config,
+          {with("rotated part", config, R"("rotary_dim":64)", R"("rotary_dim":128)"),
+           {"norm over all heads", per_head}},
+          true};
+}
+
+FamilyCase olmo2() {
+  const std::string_view fields = R"("head_dim":128,"rope_theta":500000.0)";
+  return {"olmo2",
+          config_of("Olmo2ForCausalLM", fields),
+          {{"norm over all heads",
+            config_of("Exaone4ForCausalLM", fmt::format(R"({},"sliding_window":null)", fields))},
+           {"base of the rotation",
+            config_of("Olmo2ForCausalLM", R"("head_dim":128,"rope_theta":100.0)")}}};
+}
+
+constexpr std::string_view kLayerTypes =
+    R"("layer_types":["sliding_attention","sliding_attention","sliding_attention",)"
+    R"("full_attention"])";
+
+FamilyCase olmo3() {
+  const std::string config =
+      config_of("Olmo3ForCausalLM",
+                fmt::format(R"("head_dim":128,"rope_theta":500000.0,"sliding_window":24,{},)"
+                            R"("rope_scaling":{{"rope_type":"yarn","factor":8.0,"beta_fast":4.0,)"
+                            R"("beta_slow":1.0,"original_max_position_embeddings":32,)"
+                            R"("attention_factor":1.2079441541679836}})",
+                            kLayerTypes));
+  return {"olmo3",
+          config,
+          {with("window", config, R"("sliding_window":24)", R"("sliding_window":8)"),
+           with("layers with a window", config, R"("sliding_attention","sliding_attention",)",
+                R"("sliding_attention","full_attention",)"),
+           {"norm over all heads, rotation of layers",
+            config_of("Exaone4ForCausalLM",
+                      fmt::format(R"("head_dim":128,"rope_theta":500000.0,"sliding_window":24,{})",
+                                  kLayerTypes))}}};
+}
+
+FamilyCase smollm3() {
+  const std::string config = config_of(
+      "SmolLM3ForCausalLM", R"("head_dim":128,"no_rope_layers":[1,1,0,1],"rope_theta":5000000.0)");
+  return {"smollm3", config, {with("layers without rotation", config, "[1,1,0,1]", "[1,1,1,1]")}};
+}
+
+FamilyCase seed_oss() {
+  const std::string config = config_of(
+      "SeedOssForCausalLM",
+      R"("head_dim":128,"attention_bias":true,"attention_out_bias":true,"mlp_bias":true)");
+  return {"seed_oss",
+          config,
+          {with("biases of queries, keys and values", config, R"("attention_bias":true)",
+                R"("attention_bias":false)"),
+           with("bias of attention's output", config, R"("attention_out_bias":true)",
+                R"("attention_out_bias":false)"),
+           with("biases of the MLP", config, R"("mlp_bias":true)", R"("mlp_bias":false)")}};
+}
+
+FamilyCase granite() {
+  const std::string config =
+      config_of("GraniteForCausalLM",
+                R"("head_dim":128,"embedding_multiplier":6.0,"residual_multiplier":0.4,)"
+                R"("attention_multiplier":0.05,"logits_scaling":3.0)");
+  return {"granite",
+          config,
+          {with("scale of embeddings", config, R"("embedding_multiplier":6.0)",
+                R"("embedding_multiplier":1.0)"),
+           with("scale of sub-layers", config, R"("residual_multiplier":0.4)",
+                R"("residual_multiplier":1.0)"),
+           with("scale of attention", config, R"("attention_multiplier":0.05)",
+                R"("attention_multiplier":0.1)"),
+           with("scale of logits", config, R"("logits_scaling":3.0)", R"("logits_scaling":1.0)")}};
+}
+
+FamilyCase glm4() {
+  const std::string config = config_of(
+      "Glm4ForCausalLM", R"("head_dim":128,"partial_rotary_factor":0.5,"attention_bias":true)");
+  return {"glm4",
+          config,
+          {with("rotated part", config, R"("partial_rotary_factor":0.5)",
+                R"("partial_rotary_factor":1.0)"),
+           with("biases", config, R"("attention_bias":true)", R"("attention_bias":false)")}};
+}
+
+FamilyCase hunyuan() {
+  const std::string_view fields =
+      R"("head_dim":128,"rope_theta":100.0,"rope_scaling":{"type":"dynamic","alpha":50.0,)"
+      R"("factor":1.0})";
+  const std::string config = config_of("HunYuanDenseV1ForCausalLM", fields);
+  return {"hunyuan_v1_dense",
+          config,
+          {{"norms after the rotation", config_of("Qwen3ForCausalLM", fields)},
+           with("base of the rotation", config, R"("alpha":50.0)", R"("alpha":1.0)")}};
+}
+
+FamilyCase hy_v3() {
+  const std::string config = config_of(
+      "HYV3ForCausalLM",
+      R"("head_dim":128,"num_experts":8,"num_experts_per_tok":2,"num_shared_experts":1,)"
+      R"("moe_intermediate_size":128,"router_scaling_factor":2.826,"first_k_dense_replace":1,)"
+      R"("rope_parameters":{"rope_theta":11158840.0,"rope_type":"default"})");
+  return {
+      "hy_v3",
+      config,
+      {with("base of the rotation", config, "11158840.0", "100.0"),
+       with("scale of experts", config, R"("router_scaling_factor":2.826)",
+            R"("router_scaling_factor":1.0)"),
+       with("shared experts", config, R"("num_shared_experts":1)", R"("num_shared_experts":0)")},
+      true};
+}
+
+FamilyCase ernie4_5() {
+  const std::string_view fields = R"("head_dim":128,"rope_theta":500000.0)";
+  return {"ernie4_5",
+          config_of("Ernie4_5ForCausalLM", fields),
+          {{"rotated pairs", config_of("LlamaForCausalLM", fields)}}};
+}
+
+FamilyCase exaone4() {
+  const std::string fields =
+      fmt::format(R"("head_dim":128,"rope_theta":1000000.0,"sliding_window":24,{})", kLayerTypes);
+  const std::string config = config_of("Exaone4ForCausalLM", fields);
+  return {"exaone4",
+          config,
+          {with("window", config, R"("sliding_window":24)", R"("sliding_window":8)"),
+           with("windows and rotations", config, kLayerTypes, R"("layer_types":null)"),
+           {"norms of outputs",
+            config_of("Qwen3ForCausalLM",
+                      fields + R"(,"use_sliding_window":true,"max_window_layers":0)")}}};
+}
+
+std::vector<FamilyCase> family_cases() {
+  return {qwen3_vl(),   qwen3_vl_moe(), ministral3(), phi3(),     glm4_moe(), glm4_moe_lite(),
+          minimax_m2(), olmo2(),        olmo3(),      smollm3(),  seed_oss(), granite(),
+          glm4(),       hunyuan(),      hy_v3(),      ernie4_5(), exaone4(),  kimi_k2()};
+}
+
+bool has_part(std::string_view name, std::string_view part) {
+  return name.find(part) != std::string_view::npos;
+}
+
+// Numbers by which every part of a layer shows in the logits: attention is neither even nor on one
+// token, and biases and norms differ between elements.
+GoldenTensor numbers_of(const TensorSpec& spec) {
+  GoldenTensor tensor;
+  for (int i = 0; i < spec.shape.rank(); ++i) tensor.shape.push_back(spec.shape[i]);
+  if (has_part(spec.name, "e_score_correction_bias")) {
+    tensor.mean = 0.5;
+    tensor.deviation = 0.1;
+  } else if (spec.name.ends_with(".bias")) {
+    tensor.deviation = 0.5;
+  } else if (has_part(spec.name, "norm")) {
+    tensor.mean = has_part(spec.name, "q_norm") || has_part(spec.name, "k_norm") ? 1.5 : 1.0;
+    tensor.deviation = 0.4;
+  } else if (!has_part(spec.name, "embed_tokens")) {
+    tensor.deviation = 1.5 / std::sqrt(static_cast<double>(tensor.shape.back()));
+  }
+  return tensor;
+}
+
+// The factor of a row of queries or keys, from 0.5 to 2. Without it, a norm over all heads would be
+// close to norms of the heads.
+float row_factor(std::string_view name, int64_t row, int64_t num_rows) {
+  if (!has_part(name, "q_proj.weight") && !has_part(name, "k_proj.weight")) return 1.0F;
+  return 0.5F + 1.5F * static_cast<float>(row) / static_cast<float>(num_rows);
+}
+
+StoredTensor stored_bf16(const GoldenTensor& tensor, std::string_view name, const float* numbers,
+                         int64_t count) {
+  StoredTensor stored = {"BF16", tensor.shape, std::vector<std::byte>(2 * count)};
+  const int64_t num_rows = tensor.shape.front();
+  const int64_t row_size = count / num_rows;
+  for (int64_t i = 0; i < count; ++i) {
+    const uint16_t bits = f32_to_bf16(numbers[i] * row_factor(name, i / row_size, num_rows));
+    std::memcpy(stored.bytes.data() + 2 * i, &bits, 2);
+  }
+  return stored;
+}
+
+// The weights of a configuration under the decoder's names. Tensors of two configurations begin
+// with the same numbers, if their names are the same.
+StoredTensors weights_of(const std::string& config_json) {
+  const ModelConfig config = value_of(parse_model_config(config_json, "config.json"));
+  GoldenFamily family;
+  family.name = "random weights";
+  family.seed = 44;
+  const std::vector<TensorSpec> specs = list_tensors(config);
+  for (const TensorSpec& spec : specs) family.tensors[spec.name] = numbers_of(spec);
+  GeneratedWeights source(family);
+  StoredTensors stored;
+  for (const TensorSpec& spec : specs) {
+    const TensorView view = value_of(source.tensor(spec.name, spec.shape));
+    stored[spec.name] = stored_bf16(family.tensors.at(spec.name), spec.name, view.as<float>(),
+                                    spec.shape.num_elements());
+    source.release(spec.name);
+  }
+  return stored;
+}
+
+// An engine on a CPU, and the files of its model, which other engines may load too.
+class Computed {
+ public:
+  explicit Computed(const std::string& config_json)
+      : config_(write_checkpoint(files_, config_json, weights_of(config_json))) {
+    config_.max_num_seqs = 4;
+    config_.kv_cache_memory = int64_t{64} << 20;
+  }
+
+  const EngineConfig& config() const { return config_; }
+
+  // Computes the sequences as prompts: all tokens that the other engine had, but for the last one.
+  std::vector<Collected> score(const std::vector<Request>& requests,
+                               const std::vector<Collected>& outputs) {
+    if (engine_ == nullptr) engine_ = make_engine(config_);
+    std::vector<Request> prompts;
+    for (size_t i = 0; i < requests.size(); ++i) {
+      std::vector<int32_t> ids = requests[i].prompt_token_ids;
+      ids.insert(ids.end(), outputs.at(i).token_ids.begin(), outputs.at(i).token_ids.end());
+      prompts.push_back(greedy(std::move(ids), 1));
+      prompts.back().sampling.prompt_logprobs = kNumLogprobs;
+    }
+    return run_all(*engine_, prompts);
+  }
+
+ private:
+  ScratchDirectory files_;
+  EngineConfig config_;
+  std::unique_ptr<Engine> engine_;
+};
+
+EngineConfig on_gpu(EngineConfig config) {
+  config.device = "cuda";
+  config.kv_cache_dtype = "auto";
+  config.max_num_batched_tokens = 256;  // of all prompts
+  config.measure = "off";               // fixed rules choose the same kernels in every run
+  return config;
+}
+
+// The first prompt is longer than every window and than the contexts before YaRN and longrope.
+std::vector<Request> requests() {
+  std::mt19937 random(44);
+  std::vector<Request> all;
+  for (const int length : {70, 39, 5}) {
+    std::vector<int32_t> ids;
+    for (int i = 0; i < length; ++i) ids.push_back(static_cast<int32_t>(random() % kVocabSize));
+    all.push_back(greedy(std::move(ids), kNumDecoded));
+    all.back().sampling.logprobs = kNumLogprobs;
+    all.back().sampling.prompt_logprobs = kNumLogprobs;
+  }
+  return all;
+}
+
+// By position from the second one of a sequence, the log probabilities of tokens.
+using Rows = std::vector<std::map<int32_t, double>>;
+
+void append(const std::vector<PositionLogprobs>& positions, Rows& rows) {
+  for (const PositionLogprobs& position : positions) {
+    if (position.empty()) continue;  // a prompt's first token has none
+    rows.emplace_back();
+    for (const TokenLogprob& token : position) rows.back()[token.token_id] = token.logprob;
+  }
+}
+
+Rows rows_of(const std::vector<Collected>& outputs) {
+  Rows rows;
+  for (const Collected& output : outputs) {
+    EXPECT_EQ(output.error.message(), "");
+    append(output.prompt_logprobs, rows);
+    append(output.logprobs, rows);
+  }
+  return rows;
+}
+
+double mean_square_around_mean(const Rows& rows) {
+  double sum = 0.0;
+  size_t count = 0;
+  for (const auto& row : rows) {
+    double mean = 0.0;
+    for (const auto& token : row) mean += token.second / static_cast<double>(row.size());
+    for (const auto& token : row) sum += (token.second - mean) * (token.second - mean);
+    count += row.size();
+  }
+  return sum / static_cast<double>(count);
+}
+
+// The errors of all positions, ascending. What is not a number counts as infinite.
+std::vector<double> errors_of(const Rows& got, const Rows& expected) {
+  EXPECT_EQ(got.size(), expected.size());
+  const double scale = mean_square_around_mean(expected);
+  std::vector<double> errors;
+  for (size_t i = 0; i < std::min(got.size(), expected.size()); ++i) {
+    double sum = 0.0;
+    int count = 0;
+    for (const auto& token : got[i]) {
+      const auto other = expected[i].find(token.first);
+      if (other == expected[i].end()) continue;
+      sum += (token.second - other->second) * (token.second - other->second);
+      ++count;
+    }
+    const double error = std::sqrt(sum / count / scale);
+    errors.push_back(std::isnan(error) ? INFINITY : error);
+  }
+  std::ranges::sort(errors);
+  return errors;
+}
+
+double quantile(const std::vector<double>& ascending, double share) {
+  QUIRE_CHECK(!ascending.empty(), "[test] no position was compared");
+  return ascending[static_cast<size_t>(share * static_cast<double>(ascending.size() - 1))];
+}
+
+struct GpuRun {
+  std::string name;
+  EngineConfig config;
+};
+
+// Graphs with every backend, and eager steps of fewer tokens than the prompts.
+std::vector<GpuRun> runs_of(const EngineConfig& config) {
+  std::vector<GpuRun> runs;
+  for (const std::string& backend : served_backends(config)) {
+    runs.push_back({backend, config});
+    runs.back().config.attention_backend = backend;
+  }
+  runs.push_back({"eager_chunks", config});
+  runs.back().config.enforce_eager = true;
+  runs.back().config.max_num_batched_tokens = 33;
+  return runs;
+}
+
+class GpuFamilies : public GpuTest, public ::testing::WithParamInterface<FamilyCase> {};
+
+// The CPU scores the tokens that the GPU generated, so that both compute the same sequences.
+TEST_P(GpuFamilies, LogitsAreNearTheCpusByEveryTrait) {
+  const FamilyCase& family = GetParam();
+  const double median_bar = family.has_experts ? kMixtureMedianBar : kMedianBar;
+  const double share = family.has_experts ? kMixtureShare : 1.0;
+  Computed cpu(family.config);
+  std::vector<Collected> outputs;
+  for (const GpuRun& run : runs_of(on_gpu(cpu.config()))) {
+    SCOPED_TRACE(run.name);
+    outputs = run_all(*make_engine(run.config), requests());
+    const auto errors = errors_of(rows_of(outputs), rows_of(cpu.score(requests(), outputs)));
+    RecordProperty("median_" + run.name, std::to_string(quantile(errors, 0.5)));
+    RecordProperty("worst_" + run.name, std::to_string(errors.back()));
+    EXPECT_LE(quantile(errors, 0.5), median_bar);
+    EXPECT_LE(quantile(errors, share), kWorstBar);
+  }
+  for (const Mutation& mutation : family.mutations) {
+    SCOPED_TRACE(mutation.trait);
+    Computed mutated(mutation.config);
+    const auto errors = errors_of(rows_of(outputs), rows_of(mutated.score(requests(), outputs)));
+    EXPECT_GE(quantile(errors, 0.5), kMutationFactor * median_bar);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, GpuFamilies, ::testing::ValuesIn(family_cases()),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+}  // namespace
+}  // namespace quire::testing
