@@ -161,7 +161,7 @@ Result<std::vector<PromptLogits>> run_model(const GoldenFamily& family, const Mo
   return all;
 }
 
-// The same from the checkpoint with this config.json.
+// Runs the model of the checkpoint with this config.json.
 Result<std::vector<PromptLogits>> run_checkpoint(const GoldenFamily& family,
                                                  const std::string& config_json, Ops& ops,
                                                  AttentionBackend& attention,

@@ -258,7 +258,7 @@ class Converter {
     return renamed;
   }
 
-  // Row i of the first half of a head becomes row 2 i, and that of the second half row 2 i + 1.
+  // The first half of a head's rows get the even places, and the second half the odd ones.
   static void pair_rows(int64_t num_heads, Floats& tensor) {
     const std::vector<float> before = tensor.values;
     const auto rows = tensor.shape[0];

@@ -18,7 +18,7 @@ struct GoldenGguf {
   std::string architecture;  // llama.cpp's name
   // Writes what the architecture has beside the sizes. The keys begin with `prefix`.
   std::function<void(GgufWriter& writer, const std::string& prefix)> write = {};
-  // Of layers, in the checkpoint and in the file, where they differ from Llama's.
+  // Names in the checkpoint and in the file, where they differ from Llama's.
   std::vector<std::pair<std::string, std::string>> names = {};
   bool pairs_rows = false;
   double theta = 0.0;  // 0: the one of config.json

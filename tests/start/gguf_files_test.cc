@@ -247,7 +247,7 @@ TEST(GgufFiles, WrongValuesOfOneArchitectureAreNamed) {
                                                 "to 4"));
   EXPECT_THAT(error_with(partial(3)), HasSubstr("metadata \"glm4.rope.dimension_count\"; got 0.75, "
                                                 "expected an even number"));
-  // Of GLM-4.1V, whose rows are in another order.
+  // The rows of GLM-4.1V are in another order.
   EXPECT_THAT(error_with(partial(2).numbers("glm4.rope.dimension_sections",
                                             std::vector<int32_t>{1, 1, 0, 0})),
               HasSubstr("\"glm4.rope.dimension_sections\"; got 1, expected 0"));

@@ -33,7 +33,7 @@ constexpr Names kDeepseeks = {"DeepseekV2ForCausalLM", "DeepseekV3ForCausalLM",
 constexpr Names kGemma3s = {"Gemma3ForCausalLM", "Gemma3ForConditionalGeneration"};
 constexpr Names kMistral3s = {"Ministral3ForCausalLM", "Mistral3ForConditionalGeneration"};
 
-// Of models that also take images, a file has the decoder alone, which is that of a family without
+// A file of a model that also takes images has the decoder alone, which is that of a family without
 // images. GLM-4.7-Flash is computed as DeepSeek-V3: only the defaults of config.json differ.
 constexpr std::array kArchitectures = {
     GgufArchitecture{.name = "llama",

@@ -642,7 +642,7 @@ void ConfigWriter::write_multipliers() {
   }
 }
 
-// What the tensors say about the family's switches.
+// Sets the family's switches by the tensors that the file has.
 void ConfigWriter::write_switches() {
   const FamilyTraits* const family = find_family(hf_architecture(), {});
   QUIRE_CHECK(family != nullptr, "[gguf] the table of architectures has an unknown family");

@@ -32,8 +32,8 @@ constexpr std::string_view kGateExperts = "ffn_gate_exps.weight";
 constexpr std::string_view kUpExperts = "ffn_up_exps.weight";
 constexpr std::string_view kGateUpExperts = "ffn_gate_up_exps.weight";
 
-// Matrices whose rows are stored as one, and their parts, behind "blk.N." and without ".weight" or
-// ".bias". Any architecture may have the first; ffn_up has two parts in some.
+// Matrices whose rows are stored as one, and their parts, after "blk.N.", and before "weight" or
+// "bias". Any architecture may have the first; ffn_up has two parts in some.
 constexpr std::string_view kFusedQkv = "attn_qkv.";
 constexpr std::string_view kQkvParts[] = {"attn_q.", "attn_k.", "attn_v."};
 constexpr std::string_view kUp = "ffn_up.";
