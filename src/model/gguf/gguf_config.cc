@@ -501,20 +501,20 @@ void ConfigWriter::write_rope() {
   const bool has_factor = find(factor) != nullptr;
   const bool has_long = row_.has_longrope && has(kLongFactors);
   const GgufValue* const type_value = find(kType);
-  std::optional<std::string_view> type = type_value != nullptr ? type_value->text()
-                                         : has_factor          ? "linear"
-                                                               : "none";
+  const std::optional<std::string_view> type = type_value != nullptr ? type_value->text()
+                                               : has_factor          ? "linear"
+                                                                     : "none";
   const bool takes_longrope = row_.has_longrope && type == "longrope";
   if (!type || (*type != "none" && *type != "linear" && *type != "yarn" && !takes_longrope)) {
     return fail(kType, type ? quote_name(*type) : "no text",
                 row_.has_longrope ? "none, linear, yarn or longrope" : "none, linear or yarn");
   }
-  if (is_set(kTemperature) && row_.variant_key == kTemperature && *type != "yarn") {
+  if (row_.variant_key == kTemperature && is_set(kTemperature) && *type != "yarn") {
     return fail(kType, quote_name(*type), fmt::format("yarn beside \"{}\"", kTemperature));
   }
-  for (const std::string_view tensor : {has_long ? kLongFactors : kDivisors, kDivisors}) {
-    if (!has(tensor) || *type == "none" || (*type == "longrope" && tensor == kLongFactors))
-      continue;
+  const std::string_view tensor = has(kDivisors) ? kDivisors : kLongFactors;
+  const bool fits = *type == "none" || (takes_longrope && tensor == kLongFactors);
+  if ((has(kDivisors) || has_long) && !fits) {
     return fail(kType, quote_name(*type), fmt::format("none beside tensor \"{}\"", tensor));
   }
   if (*type == "none" && !has_long && !has(kDivisors)) return;
