@@ -47,6 +47,9 @@ const Names kNames = {{"self_attn.q_proj", "attn_q"},
                       {"mlp.router.gate.", "ffn_gate_inp."},
                       {"block_sparse_moe.gate.", "ffn_gate_inp."},
                       {"mlp.gate.", "ffn_gate_inp."},
+                      {"mlp.shared_mlp.gate_proj", "ffn_gate_shexp"},
+                      {"mlp.shared_mlp.up_proj", "ffn_up_shexp"},
+                      {"mlp.shared_mlp.down_proj", "ffn_down_shexp"},
                       {"mlp.gate_up_proj", "ffn_up"},
                       {"mlp.gate_proj", "ffn_gate"},
                       {"mlp.up_proj", "ffn_up"},
@@ -54,9 +57,6 @@ const Names kNames = {{"self_attn.q_proj", "attn_q"},
                       {"mlp.shared_experts.gate_proj", "ffn_gate_shexp"},
                       {"mlp.shared_experts.up_proj", "ffn_up_shexp"},
                       {"mlp.shared_experts.down_proj", "ffn_down_shexp"},
-                      {"mlp.shared_mlp.gate_proj", "ffn_gate_shexp"},
-                      {"mlp.shared_mlp.up_proj", "ffn_up_shexp"},
-                      {"mlp.shared_mlp.down_proj", "ffn_down_shexp"},
                       {"input_layernorm", "attn_norm"},
                       {"post_attention_layernorm", "ffn_norm"},
                       {"eh_proj", "nextn.eh_proj"},
@@ -95,12 +95,13 @@ void write_flags(std::string_view key, const std::vector<bool>& flags, GgufWrite
   writer.field(key, 9, bytes);
 }
 
-void write_yarn(GgufWriter& writer, const std::string& prefix, float factor, uint32_t length) {
+void write_yarn(GgufWriter& writer, const std::string& prefix, float factor, uint32_t length,
+                float beta_slow) {
   writer.text(prefix + "rope.scaling.type", "yarn")
       .real(prefix + "rope.scaling.factor", factor)
       .number(prefix + "rope.scaling.original_context_length", length)
-      .real(prefix + "rope.scaling.yarn_beta_fast", 4.0F)
-      .real(prefix + "rope.scaling.yarn_beta_slow", 1.0F);
+      .real(prefix + "rope.scaling.yarn_beta_fast", 0.5F)
+      .real(prefix + "rope.scaling.yarn_beta_slow", beta_slow);
 }
 
 void write_longrope(GgufWriter& writer, const std::string& prefix, uint32_t window,
@@ -325,7 +326,7 @@ std::vector<GoldenGguf> golden_ggufs() {
            [](GgufWriter& writer, const string& prefix) {
              writer.number(prefix + "attention.sliding_window", 8);
              write_flags(prefix + "attention.sliding_window_pattern", {true, true, false}, writer);
-             write_yarn(writer, prefix, 8.0F, 32);
+             write_yarn(writer, prefix, 8.0F, 32, 0.02F);
              writer.real(prefix + "rope.scaling.yarn_attn_factor", 1.2079441541679836F);
            },
        .names = kNormsOfOutputs},
@@ -400,7 +401,7 @@ std::vector<GoldenGguf> golden_ggufs() {
        .architecture = "mistral3",
        .write =
            [](GgufWriter& writer, const string& prefix) {
-             write_yarn(writer, prefix, 16.0F, 16);
+             write_yarn(writer, prefix, 16.0F, 16, 0.05F);
              writer.real(prefix + "rope.scaling.yarn_log_multiplier", 1.0F)
                  .real(prefix + "attention.temperature_scale", 0.1F);
            },
