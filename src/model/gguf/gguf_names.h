@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "model/decoder_config.h"
+#include "model/gguf/gguf_architectures.h"
 
 namespace quire {
 
@@ -25,8 +26,7 @@ struct GgufChanges {
 // "….mlp.experts.up_proj.weight".
 class GgufNames {
  public:
-  // `architecture` is llama.cpp's.
-  GgufNames(std::string_view architecture, const DecoderConfig& decoder);
+  GgufNames(const GgufArchitecture& architecture, const DecoderConfig& decoder);
 
   // The checkpoint's name of a tensor in the file, for example "model.layers.3.mlp.up_proj.weight"
   // of "blk.3.ffn_up.weight"; the same name if there is no other.
