@@ -28,7 +28,7 @@ namespace quire::testing {
 namespace {
 
 // The error of a position is the root mean square of the differences of its log probabilities,
-// relative to that of all log probabilities around their mean. On a CPU that rounds the inputs of
+// relative to the spread of all log probabilities. On a CPU that rounds the inputs of
 // products and the KV cache to BF16, the median is at most 0.013, and the worst position of a model
 // without experts has 0.043. A GPU also rounds the results of all operations:
 // on an H200 the largest median is 0.037.
