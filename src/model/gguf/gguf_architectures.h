@@ -20,6 +20,8 @@ struct GgufField {
   std::string_view name;
 };
 
+inline constexpr GgufTensorName kGgufNormOfMlp[] = {{"ffn_norm", "post_attention_layernorm"}};
+
 enum class GgufWindows {
   kNone,
   kEveryLayer,  // as in the checkpoint, although llama.cpp ignores the window
@@ -46,7 +48,7 @@ struct GgufArchitecture {
   // above.
   std::span<const std::string_view> checkpoints = {};
 
-  std::span<const GgufTensorName> norms = {};  // after attention, and around the MLP
+  std::span<const GgufTensorName> norms = kGgufNormOfMlp;  // after attention, and around the MLP
   // The converter reorders the rows of queries and keys, because llama.cpp rotates adjacent
   // elements and the checkpoint's model elements of the two halves of a head.
   bool pairs_rows = false;
