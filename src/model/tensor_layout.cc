@@ -444,8 +444,11 @@ Result<TensorView> LayoutSource::tensor(std::string_view name, const Shape& expe
   if (part.is_transposed) {
     Part upright = part;
     upright.is_transposed = false;
+    const TensorView& taken = wholes_[entry->stored].view;
     const auto has_shape_of = [&](const Part& form) {
-      return ForwardingSource::tensor(entry->stored, form.stored_shape(expected)).ok();
+      const Shape shape = form.stored_shape(expected);
+      if (taken.data != nullptr) return taken.shape == shape;
+      return ForwardingSource::tensor(entry->stored, shape).ok();
     };
     if (!has_shape_of(part) && has_shape_of(upright)) part = upright;
   }

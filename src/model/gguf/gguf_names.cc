@@ -77,7 +77,7 @@ std::string without_expert(std::string_view part) {
 }  // namespace
 
 GgufNames::GgufNames(const GgufArchitecture& architecture, const DecoderConfig& decoder)
-    : is_gemma_(architecture.name.starts_with("gemma")),
+    : norm_addend_(decoder.norm_addend),
       paired_rows_(architecture.pairs_rows ? decoder.head_dim : 0) {
   const auto add = [](std::span<const GgufTensorName> pairs, std::vector<Pair>& names) {
     for (const GgufTensorName& pair : pairs) {
@@ -127,7 +127,7 @@ GgufChanges GgufNames::changes(std::string_view name) const {
   };
   GgufChanges changes;
   if (contains("q_proj.") || contains("k_proj.")) changes.paired_rows = paired_rows_;
-  if (is_gemma_ && name.ends_with("norm.weight")) changes.addend = 1.0F;
+  if (name.ends_with("norm.weight")) changes.addend = norm_addend_;
   return changes;
 }
 

@@ -43,8 +43,8 @@ class GgufNames {
   };
   std::vector<Pair> ends_;   // before ".weight" or ".bias"
   std::vector<Pair> parts_;  // behind "blk.N." and "model.layers.N."
-  bool is_gemma_;
-  int paired_rows_;  // GgufChanges::paired_rows of queries and keys
+  float norm_addend_;        // DecoderConfig::norm_addend
+  int paired_rows_;          // GgufChanges::paired_rows of queries and keys
 };
 
 // The name of one expert's tensor in a stack, such as "….mlp.experts.7.up_proj.weight".
