@@ -121,7 +121,7 @@ class Play {
     connection_ = std::make_shared<Connection>(transport_, std::make_unique<FakeStream>(wire_),
                                                [this](Connection*) { ++num_gone_; });
     connection_->start();
-    wire_.user->on_open(Opening::kDone);
+    wire_.user->on_open(OpenResult::kDone);
   }
 
   void run() {

@@ -139,6 +139,8 @@ Result<JsonDocument> JsonDocument::parse(std::string_view text, std::string_view
     return invalid_argument(fmt::format("[json] {} is too large; got {} bytes, expected at most {}",
                                         source, text.size(), limits.max_bytes));
   }
+  // simdjson copies from the text's address even if there is nothing to copy.
+  if (text.data() == nullptr) text = "";
   JsonDocument document;
   document.parser_ = std::make_unique<simdjson::dom::parser>();
   simdjson::error_code error = document.parser_->allocate(text.size(), limits.max_depth);

@@ -14,6 +14,7 @@ namespace quire {
 namespace {
 
 using ::testing::HasSubstr;
+using namespace std::string_view_literals;
 
 TEST(Json, ReadsADocument) {
   const auto document = testing::value_of(JsonDocument::parse(R"({"a": [1, 2.5, "x"]})", "test"));
@@ -21,7 +22,8 @@ TEST(Json, ReadsADocument) {
 }
 
 TEST(Json, NamesTheSourceOfAFault) {
-  for (const char* bad : {"{", "", "{\"a\":}", "[1,]", "nul", "\"\xFF\""}) {
+  for (const std::string_view bad : {"{"sv, ""sv, std::string_view(), "{\"a\":}"sv, "[1,]"sv,
+                                     "nul"sv, "\"\xFF\""sv}) {
     const auto document = JsonDocument::parse(bad, "line 3 of prompts.jsonl");
     ASSERT_FALSE(document.ok()) << bad;
     EXPECT_THAT(document.status().message(), HasSubstr("line 3 of prompts.jsonl"));
