@@ -22,8 +22,8 @@ TEST(Json, ReadsADocument) {
 }
 
 TEST(Json, NamesTheSourceOfAFault) {
-  for (const std::string_view bad : {"{"sv, ""sv, std::string_view(), "{\"a\":}"sv, "[1,]"sv,
-                                     "nul"sv, "\"\xFF\""sv}) {
+  for (const std::string_view bad :
+       {"{"sv, ""sv, std::string_view(), "{\"a\":}"sv, "[1,]"sv, "nul"sv, "\"\xFF\""sv}) {
     const auto document = JsonDocument::parse(bad, "line 3 of prompts.jsonl");
     ASSERT_FALSE(document.ok()) << bad;
     EXPECT_THAT(document.status().message(), HasSubstr("line 3 of prompts.jsonl"));
