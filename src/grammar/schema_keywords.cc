@@ -369,4 +369,17 @@ Status check_object(const Members& members) {
   return {};
 }
 
+std::string ebnf_string(std::string_view text) {
+  std::string ebnf = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7f || c == '"' || c == '\\') {
+      ebnf += fmt::format("\\u{:04x}", byte);
+    } else {
+      ebnf += c;
+    }
+  }
+  return ebnf + '"';
+}
+
 }  // namespace quire::grammar

@@ -86,6 +86,9 @@ struct NumberField {
 };
 Result<std::vector<NumberField>> number_fields(const Members& members, bool is_integer);
 
+// Returns the text as a string of EBNF. Quotes, backslashes and control characters become \u00XX.
+std::string ebnf_string(std::string_view text);
+
 // A place in a schema, for errors: the names on the path from the root.
 using SchemaPath = std::vector<std::string>;
 // Runs `check`, which descends into the member `name` of the schema at `path`. If it fails, `path`
