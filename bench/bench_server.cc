@@ -68,6 +68,7 @@ class NullEngine final : public server::EngineApi {
     return std::string(ids.size(), 'a');
   }
   std::string token_bytes(int32_t) const override { return " token"; }
+  bool is_added_token(int32_t /*id*/) const override { return false; }
   SamplingDefaults sampling_defaults(SamplingFallback /*fallback*/) const override { return {}; }
   const ModelInfo& model_info() const override { return info_; }
   EngineStats stats() const override { return {}; }

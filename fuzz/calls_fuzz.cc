@@ -71,6 +71,7 @@ class TextEngine final : public server::EngineApi {
     return tokenizer_->decode(ids, skip_special);
   }
   std::string token_bytes(int32_t id) const override { return tokenizer_->token_bytes(id); }
+  bool is_added_token(int32_t /*id*/) const override { return false; }
   SamplingDefaults sampling_defaults(SamplingFallback /*fallback*/) const override { return {}; }
   const ModelInfo& model_info() const override { return info_; }
   EngineStats stats() const override { return {}; }

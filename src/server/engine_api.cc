@@ -27,6 +27,10 @@ class RealEngine final : public EngineApi {
     return engine_.decode(ids, skip_special_tokens);
   }
   std::string token_bytes(int32_t id) const override { return engine_.token_bytes(id); }
+  bool is_added_token(int32_t id) const override {
+    const Tokenizer* const tokenizer = EngineInternals::tokenizer(engine_);
+    return tokenizer != nullptr && tokenizer->is_added(id);
+  }
   SamplingDefaults sampling_defaults(SamplingFallback fallback) const override {
     return engine_.sampling_defaults(fallback);
   }

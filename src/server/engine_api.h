@@ -29,6 +29,7 @@ class EngineApi {
                                               const ByteSpans& untrusted) const = 0;
   virtual std::string decode(const std::vector<int32_t>& ids, bool skip_special_tokens) const = 0;
   virtual std::string token_bytes(int32_t id) const = 0;  // may be a part of a UTF-8 character
+  virtual bool is_added_token(int32_t id) const = 0;      // of the tokenizer's added tokens
   virtual SamplingDefaults sampling_defaults(SamplingFallback fallback) const = 0;
   virtual const ModelInfo& model_info() const = 0;
   virtual EngineStats stats() const = 0;

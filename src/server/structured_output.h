@@ -35,9 +35,10 @@ struct ConstraintCompiler {
 ConstraintCompiler make_constraint_compiler(const Engine& engine);
 
 // Returns a constraint that takes effect after the marker `end`; before that every token is
-// allowed. For prompts that open a reasoning block. `engine` and `end` must outlive it.
-ConstraintFactory after_reasoning(ConstraintFactory constraint, const EngineApi& engine,
-                                  std::string_view end = "</think>");
+// allowed. For prompts that open a reasoning block, and for calls that the model may choose.
+// `engine` and `end` must outlive it.
+ConstraintFactory after_marker(ConstraintFactory constraint, const EngineApi& engine,
+                               std::string_view end = "</think>");
 
 struct GrammarQueueLimits {
   int max_requests = 32;

@@ -158,6 +158,10 @@ std::string_view Tokenizer::id_to_token(int32_t id) const {
   return parts_->vocab.text(id);
 }
 
+bool Tokenizer::is_added(int32_t id) const {
+  return parts_->added.find(id) != nullptr;
+}
+
 bool Tokenizer::is_special(int32_t id) const {
   const AddedToken* added = parts_->added.find(id);
   return added != nullptr && added->special;

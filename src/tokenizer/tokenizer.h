@@ -48,6 +48,7 @@ class Tokenizer {
   // The token in the vocabulary's spelling; empty if there is none. Valid as long as the tokenizer
   // exists.
   std::string_view id_to_token(int32_t id) const;
+  bool is_added(int32_t id) const;
   bool is_special(int32_t id) const;
   bool is_control(int32_t id) const;
   // The raw bytes that this token adds in the middle of a text, possibly a part of a character.

@@ -65,6 +65,7 @@ class FakeEngine final : public server::EngineApi {
   std::string token_bytes(int32_t id) const override {
     return std::string(1, static_cast<char>(id));
   }
+  bool is_added_token(int32_t id) const override { return id == added_token_; }
   SamplingDefaults sampling_defaults(SamplingFallback fallback) const override {
     SamplingDefaults defaults;
     defaults.source = "test";
@@ -159,6 +160,7 @@ class FakeEngine final : public server::EngineApi {
   Status template_fault_;
   std::function<void(std::string_view text)> on_encode_;  // may block
   size_t num_ids_per_byte_ = 1;
+  int32_t added_token_ = -1;
   mutable std::atomic<int> num_decodes_ = 0;
   EngineStats stats_;
   Status health_;

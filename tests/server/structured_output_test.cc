@@ -31,7 +31,7 @@ TEST(AfterReasoning, IsFreeUntilTheBlockEnds) {
   const testing::FakeEngine engine;  // one token per byte
   std::vector<int32_t> accepted;
   const ConstraintFactory factory =
-      after_reasoning([&] { return std::make_unique<Five>(accepted); }, engine);
+      after_marker([&] { return std::make_unique<Five>(accepted); }, engine);
   const auto constraint = factory();
   for (const char c : std::string("if </think or <</think>")) {
     EXPECT_EQ(constraint->allowed_tokens(), std::vector<uint32_t>(256 / 32, ~0U)) << c;
@@ -68,7 +68,7 @@ class Counts final : public TokenConstraint {
 TEST(AfterReasoning, RollsBackAcrossTheEndOfTheBlock) {
   const testing::FakeEngine engine;
   const ConstraintFactory factory =
-      after_reasoning([] { return std::make_unique<Counts>(); }, engine);
+      after_marker([] { return std::make_unique<Counts>(); }, engine);
   std::vector<int32_t> ids;
   for (const char c : std::string("a </th</</think></think>")) ids.push_back(c);
   const size_t end = std::string_view("a </th</</think>").size();

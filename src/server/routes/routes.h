@@ -18,6 +18,7 @@
 #include "server/generation.h"
 #include "server/health_watch.h"
 #include "server/metrics/server_metrics.h"
+#include "server/openai/call_grammar.h"
 #include "server/openai/requests.h"
 #include "server/openai/response_writer.h"
 #include "server/request_context.h"
@@ -43,9 +44,15 @@ struct ServerState {
   GrammarQueue grammars;
   HealthWatch health;
   std::vector<TokenRate> token_rates;  // by replica
-  // Of the model's tool calls; null before the first request that needs it.
+  // How the model writes its tool calls and its reasoning; null: none.
+  const ResponseTemplate* const calls;
+  const ResponseTemplate* const reasoning;
+  // The opening of the model's tool calls and the markers of its dialects; empty before the first
+  // request that needs them.
   std::once_flag call_opening_once;
   std::shared_ptr<const CallOpening> call_opening;
+  std::once_flag markers_once;
+  std::vector<MarkerToken> markers;
   LogThrottle unread_requests;
   size_t max_prompt_bytes = 0;  // a longer prompt cannot fit the model's context
   // "fp_…": equal for the same build, model and configuration
@@ -152,6 +159,7 @@ struct PreparedGeneration {
   std::optional<Restriction> restriction = {};
   bool reasons_first = false;  // the restriction applies after the prompt's reasoning block
   bool may_call = false;       // the output may be a tool call instead of the restricted text
+  bool binds_calls = false;    // the restriction applies after the marker that opens a call
 };
 
 // The steps of every request to the engine, after its body is parsed.

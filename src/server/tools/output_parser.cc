@@ -78,9 +78,34 @@ Status check_name(std::string_view what, const std::string& name,
                                       what, name, fmt::join(names, ", ")));
 }
 
-const TemplateField* reasoning_field(std::string_view reasoning_parser) {
-  const ResponseTemplate* const dialect = find_reasoning_dialect(reasoning_parser);
-  return dialect == nullptr ? nullptr : dialect->field(TemplateField::Target::kReasoning);
+// Drops the content: text that a limit has cut before it is recognized as a call.
+class CallsOnly final : public OutputParser {
+ public:
+  CallsOnly(std::shared_ptr<const ParserPlan> plan, const OutputParserConfig& config)
+      : parser_(std::move(plan), config) {}
+
+  MessageDelta feed(std::string_view text) override { return without_content(parser_.feed(text)); }
+  MessageDelta feed_marker(std::string_view marker) override {
+    return without_content(parser_.feed_marker(marker));
+  }
+  MessageDelta finish() override { return without_content(parser_.finish()); }
+
+ private:
+  static MessageDelta without_content(MessageDelta delta) {
+    delta.content.clear();
+    return delta;
+  }
+
+  TemplateParser parser_;
+};
+
+const TemplateField* reasoning_field(const ResponseTemplate& dialect) {
+  return dialect.field(TemplateField::Target::kReasoning);
+}
+
+std::string_view without_space_at_end(std::string_view text) {
+  while (!text.empty() && is_json_space(text.back())) text.remove_suffix(1);
+  return text;
 }
 
 // The literal at a form's start or end; "" if it is none.
@@ -124,30 +149,24 @@ std::string detect_reasoning_parser(std::string_view chat_template) {
                 &ResponseTemplate::reasoning_names);
 }
 
-bool needs_special_tokens(std::string_view tool_call_parser) {
-  const ResponseTemplate* const dialect = find_dialect(tool_call_parser);
-  return dialect != nullptr && dialect->special_tokens;
-}
-
-bool reasoning_needs_special_tokens(std::string_view reasoning_parser) {
-  const ResponseTemplate* const dialect = find_reasoning_dialect(reasoning_parser);
-  return dialect != nullptr && dialect->special_tokens;
-}
-
-bool prompt_opens_reasoning(std::string_view prompt, std::string_view reasoning_parser) {
-  const TemplateField* const field = reasoning_field(reasoning_parser);
+bool prompt_opens_reasoning(std::string_view prompt, const ResponseTemplate& dialect) {
+  const TemplateField* const field = reasoning_field(dialect);
   if (field == nullptr) return false;
-  while (!prompt.empty() && is_json_space(prompt.back())) prompt.remove_suffix(1);
+  const std::string_view text = without_space_at_end(prompt);
   const auto ends_prompt = [&](const Form& form) {
     const std::string_view marker = trimmed(literal_of(form));
-    return !marker.empty() && prompt.ends_with(marker);
+    return !marker.empty() && text.ends_with(marker);
   };
   return std::ranges::any_of(field->start, ends_prompt) ||
          std::ranges::any_of(field->open, ends_prompt);
 }
 
-std::string_view call_opening(std::string_view tool_call_parser) {
-  const ResponseTemplate* const dialect = find_dialect(tool_call_parser);
+bool prompt_closes_reasoning(std::string_view prompt, const ResponseTemplate& dialect) {
+  const std::string_view end = trimmed(reasoning_end(dialect));
+  return !end.empty() && without_space_at_end(prompt).ends_with(end);
+}
+
+std::string_view call_opening(const ResponseTemplate* dialect) {
   if (dialect == nullptr) return {};
   const TemplateField* const calls = dialect->field(TemplateField::Target::kCalls);
   if (calls == nullptr || calls->open.empty()) return {};
@@ -155,8 +174,8 @@ std::string_view call_opening(std::string_view tool_call_parser) {
   return first.kind == FormPart::Kind::kLiteral ? std::string_view(first.text) : "";
 }
 
-std::string_view reasoning_end(std::string_view reasoning_parser) {
-  const TemplateField* const field = reasoning_field(reasoning_parser);
+std::string_view reasoning_end(const ResponseTemplate& dialect) {
+  const TemplateField* const field = reasoning_field(dialect);
   if (field == nullptr || field->close.empty()) return {};
   return literal_of(field->close.front());
 }
@@ -171,8 +190,13 @@ Result<std::unique_ptr<OutputParser>> make_output_parser(const OutputParserConfi
   if (config.tool_names.empty()) {
     return invalid_argument("[tools] a forced call needs a tool; got none, expected at least one");
   }
+  if (config.forced == ForcedCall::kDialect) {
+    return std::unique_ptr<OutputParser>(
+        std::make_unique<CallsOnly>(std::make_shared<const ParserPlan>(config), config));
+  }
   OutputParserConfig text = config;
   text.tool_call_parser.clear();
+  text.call_template = nullptr;
   return std::unique_ptr<OutputParser>(
       std::make_unique<ForcedOutput>(std::make_shared<const ParserPlan>(text), config));
 }
