@@ -25,8 +25,9 @@ DialectChoice choose(std::string_view flag, std::string_view name, std::string b
 }  // namespace
 
 std::string DialectChoice::description() const {
-  const std::string_view shown = own != nullptr ? "the checkpoint's own" : name;
-  return fmt::format("{} ({})", shown.empty() ? "none" : shown, reason);
+  std::string_view shown = name.empty() ? "none" : std::string_view(name);
+  if (own != nullptr) shown = "the checkpoint's own";
+  return fmt::format("{} ({})", shown, reason);
 }
 
 DialectChoices choose_dialects(std::string_view calls, std::string_view reasoning,
