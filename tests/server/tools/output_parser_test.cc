@@ -7,6 +7,7 @@
 #include <random>
 
 #include "base/json.h"
+#include "server/tools/dialects.h"
 
 namespace quire::server {
 namespace {
@@ -372,12 +373,16 @@ TEST(OutputParser, IsDetectedFromTheTemplate) {
   EXPECT_EQ(detect_reasoning_parser("split('</think>')"), "think");
   EXPECT_EQ(detect_reasoning_parser("x"), "");
   EXPECT_EQ(detect_reasoning_parser("'<seed:think>' … '</think>'"), "seed_oss");
-  EXPECT_TRUE(prompt_opens_reasoning("<|im_start|>assistant\n<think>\n"));
-  EXPECT_TRUE(prompt_opens_reasoning("<seed:bos>assistant\n<seed:think>", "seed_oss"));
-  EXPECT_FALSE(prompt_opens_reasoning("<seed:bos>assistant\n<think>", "seed_oss"));
-  EXPECT_EQ(reasoning_end("qwen3"), "</think>");
-  EXPECT_EQ(reasoning_end("mistral"), "[/THINK]");
-  EXPECT_FALSE(prompt_opens_reasoning("<think>\n\n</think>\n\n"));
+  const ResponseTemplate& think = *find_reasoning_dialect("think");
+  const ResponseTemplate& seed = *find_reasoning_dialect("seed_oss");
+  EXPECT_TRUE(prompt_opens_reasoning("<|im_start|>assistant\n<think>\n", think));
+  EXPECT_TRUE(prompt_opens_reasoning("<seed:bos>assistant\n<seed:think>", seed));
+  EXPECT_FALSE(prompt_opens_reasoning("<seed:bos>assistant\n<think>", seed));
+  EXPECT_EQ(reasoning_end(think), "</think>");
+  EXPECT_EQ(reasoning_end(*find_reasoning_dialect("mistral")), "[/THINK]");
+  EXPECT_FALSE(prompt_opens_reasoning("<think>\n\n</think>\n\n", think));
+  EXPECT_TRUE(prompt_closes_reasoning("<think>\n\n</think>\n\n", think));
+  EXPECT_FALSE(prompt_closes_reasoning("<think>\n", think));
 }
 
 TEST(OutputParser, ArgumentsAreValidJson) {
