@@ -470,17 +470,44 @@ TEST(OutputParser, TellsDelimitersOfStringsFromTextThatSpellsThem) {
   EXPECT_EQ(message.content, "");
 }
 
+TEST(OutputParser, ACallThatIsForcedInTheDialectIsTheOnlyContent) {
+  const auto parse_cut = [](std::string_view text, bool holds_calls) {
+    OutputParserConfig config = config_of("hermes", "think");
+    config.forced = ForcedCall::kDialect;
+    config.holds_calls = holds_calls;
+    const auto parser = *make_output_parser(config);
+    ParsedMessage message;
+    append(message, parser->feed(text));
+    append(message, parser->finish(TextEnd::kLimit));
+    return message;
+  };
+  constexpr std::string_view kCall = R"(<tool_call>{"name":"add","arguments":{"a":1}}</tool_call>)";
+  const ParsedMessage whole = parse_cut("<think>hm</think>\n" + std::string(kCall), false);
+  EXPECT_EQ(whole.reasoning, "hm");
+  EXPECT_EQ(calls_of(whole), R"(add({"a":1}))");
+  EXPECT_EQ(whole.content, "");
+  EXPECT_EQ(parse_cut("<tool_call>{\"na", true).content, "") << "not recognized as a call yet";
+  const std::string cut(kCall.substr(0, kCall.find("1}")));
+  EXPECT_EQ(parse_cut(cut, true).content, cut);
+  EXPECT_TRUE(parse_cut(cut, true).has_cut_call);
+  EXPECT_EQ(calls_of(parse_cut(cut, false)), "add({\"a\":)");
+  EXPECT_EQ(parse_cut(cut, false).content, "");
+}
+
 TEST(OutputParser, FindsTheMarkersAmongTheAddedTokens) {
   const std::vector<TokenMarker> added = {
       {1, "<tool_call>"}, {2, "<|im_end|>", true}, {3, "\n"}, {4, "</think>"}, {5, "call"}};
-  const auto ids = [&](const OutputParserConfig& config) {
+  const auto ids = [&](std::string_view calls, std::string_view reasoning) {
     std::vector<int32_t> found;
-    for (const TokenMarker& marker : markers_among(added, config)) found.push_back(marker.token_id);
+    for (const TokenMarker& marker :
+         markers_among(added, {find_dialect(calls), find_reasoning_dialect(reasoning)})) {
+      found.push_back(marker.token_id);
+    }
     return found;
   };
-  EXPECT_THAT(ids(config_of("hermes", "think")), ::testing::ElementsAre(1, 4));
-  EXPECT_THAT(ids(config_of("hermes")), ::testing::ElementsAre(1, 4));
-  EXPECT_THAT(ids(config_of("", "mistral")), IsEmpty());
+  EXPECT_THAT(ids("hermes", "think"), ::testing::ElementsAre(1, 4));
+  EXPECT_THAT(ids("hermes", ""), ::testing::ElementsAre(1, 4));
+  EXPECT_THAT(ids("", "mistral"), IsEmpty());
 }
 
 // OpenSSL has no random bytes if memory or descriptors are exhausted.
