@@ -812,7 +812,8 @@ class CallGrammar {
     const bool has_pattern = !object["pattern"].get(pattern);
     const bool has_format =
         !object["format"].get(format) && grammar::find_format(format) != nullptr;
-    const bool has_length = !object["minLength"].get(least) | !object["maxLength"].get(most);
+    const bool has_least = !object["minLength"].get(least);
+    const bool has_length = !object["maxLength"].get(most) || has_least;
     leaves.has_text = true;
     leaves.has_pattern = leaves.has_pattern || has_pattern || has_format || has_length;
     const std::vector<ToolSchema> tools = {{.path = "#", .tool = leaves.tool.name}};
