@@ -12,6 +12,7 @@
 #include "attn/tuning_table.h"
 #include "base/log.h"
 #include "kv/cache_dtype.h"
+#include "model/decoder.h"
 #include "model/model_loader.h"
 #include "platform/tune.h"
 #include "start/model_files.h"
@@ -38,7 +39,7 @@ Result<AttentionShape> attention_shape(const AttentionShapeOptions& options) {
     engine.load_format = "dummy";
     QUIRE_ASSIGN_OR_RETURN(const ModelFiles files, open_model_files(engine));
     const ModelLimits limits = {.max_model_len = files.config.longest_model_len};
-    shape = make_kv_groups(files.config, limits, DType::kF32).front().decode;
+    shape = decoder_kv_groups(files.config, limits, DType::kF32).front().decode;
     model_dtype = files.config.dtype;
   }
   const DType query_dtype =

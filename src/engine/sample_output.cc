@@ -7,6 +7,7 @@
 
 #include "base/guarded.h"
 #include "sample/rejection.h"
+#include "tokenizer/unicode.h"
 
 namespace quire {
 namespace {
@@ -283,7 +284,7 @@ void SampleOutput::emit_text(Output& output) {
 void SampleOutput::emit_added_tokens(size_t end, Output& output) {
   const auto to_output = [&](size_t place) {
     place = std::min(place, end);
-    while (place < end && (static_cast<unsigned char>(text_[place]) & 0xC0U) == 0x80U) ++place;
+    while (place < end && unicode::is_continuation(text_[place])) ++place;
     return place - emitted_bytes_ + output.text.size();
   };
   size_t count = 0;

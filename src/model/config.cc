@@ -28,13 +28,10 @@ const FamilyTraits* find_headless_family(std::string_view architecture) {
   return find_family(std::string(architecture) + "ForCausalLM", {});
 }
 
-Result<const FamilyTraits*> read_family(ConfigFields& fields, std::string_view source,
-                                        ModelConfig& config) {
+// `text_type` is the model_type in text_config.
+Result<const FamilyTraits*> read_family(ConfigFields& fields, std::string_view text_type,
+                                        std::string_view source, ModelConfig& config) {
   const std::vector<std::string> architectures = fields.texts("architectures", 16);
-  std::string text_type;
-  if (auto text = fields.object("text_config")) {
-    text_type = text->optional_text("model_type").value_or("");
-  }
   QUIRE_RETURN_IF_ERROR(fields.status());
   for (const std::string& architecture : architectures) {
     if (const FamilyTraits* family = find_family(architecture, text_type)) return family;
@@ -79,22 +76,21 @@ constexpr ComputedField kComputedFields[] = {{"attn_logit_softcapping"},
 
 // Fields that do not concern a decoder's computation.
 constexpr std::string_view kInertFields[] = {
-    "_name_or_path",     "attention_dropout", "auto_map",     "embd_pdrop",
-    "initializer_range", "model_type",        "pad_token_id", "pretraining_tp",
-    "resid_pdrop",       "residual_dropout",  "torch_dtype",  "transformers_version",
-    "use_cache",         "vision_config",     "dtype",        "image_token_id",
-    "image_token_index", "video_token_id",    "head_dim",     "output_router_logits"};
+    "_name_or_path",       "attention_dropout", "auto_map",
+    "embd_pdrop",          "initializer_range", "model_type",
+    "pad_token_id",        "pretraining_tp",    "resid_pdrop",
+    "residual_dropout",    "torch_dtype",       "transformers_version",
+    "use_cache",           "vision_config",     "dtype",
+    "image_token_id",      "image_token_index", "video_token_id",
+    "output_router_logits"};
 
 // Refuses unread fields that change the computation. Returns the others that may matter.
 std::vector<std::string> check_unread(ConfigFields& fields) {
   std::vector<std::string> unread = fields.unread_keys();
   for (const ComputedField& field : kComputedFields) {
     if (std::erase(unread, field.key) == 0) continue;
-    const std::string got = fields.text_of(field.key);
-    const bool is_plain = got == "false" || got == fmt::format("{:.1f}", field.plain) ||
-                          got == fmt::format("{}", field.plain);
-    if (is_plain) continue;
-    fields.fail(field.key, quote_name(got), "nothing: this architecture is computed without it");
+    fields.expect_value(field.key, field.plain,
+                        "nothing: this architecture is computed without it");
   }
   std::erase_if(unread, [](const std::string& key) {
     return std::ranges::find(kInertFields, key) != std::end(kInertFields);
@@ -110,10 +106,12 @@ Result<ModelConfig> parse_model_config(std::string_view json, std::string_view s
   QUIRE_ASSIGN_OR_RETURN(const simdjson::dom::object object, root_object(document, source));
   ConfigFields fields(object, source);
   ModelConfig config;
-  QUIRE_ASSIGN_OR_RETURN(const FamilyTraits* const family, read_family(fields, source, config));
+  std::optional<ConfigFields> text = fields.object("text_config");
+  const std::string text_type = text ? text->optional_text("model_type").value_or("") : "";
+  QUIRE_ASSIGN_OR_RETURN(const FamilyTraits* const family,
+                         read_family(fields, text_type, source, config));
   config.architecture = family->architecture;
-  std::optional<ConfigFields> text;
-  if (family->place != FieldsPlace::kRoot) text = fields.object("text_config");
+  if (family->place == FieldsPlace::kRoot) text.reset();
   if (family->place == FieldsPlace::kTextConfig && !text) {
     fields.fail("text_config", "nothing", "an object");
   }

@@ -190,9 +190,14 @@ std::optional<std::string> ConfigFields::optional_text(std::string_view key) {
   return std::nullopt;
 }
 
-std::string ConfigFields::text_of(std::string_view key) const {
+void ConfigFields::expect_value(std::string_view key, double served, std::string_view expected) {
   const auto value = find(key);
-  return value ? simdjson::minify(*value) : "";
+  if (!value) return;
+  double number = 0;
+  bool flag = true;
+  const bool is_served =
+      (!value->get(number) && number == served) || (!value->get(flag) && !flag && served == 0);
+  if (!is_served) fail(key, shown(*value), expected);
 }
 
 std::vector<int> ConfigFields::integers(std::string_view key, int min, int max, size_t max_count) {

@@ -17,6 +17,8 @@
 
 namespace quire {
 
+// Groups one rank's layers by the shape of their attention; queries and outputs have type
+// `activation`.
 std::vector<KvGroup> decoder_kv_groups(const ModelConfig& config, const ModelLimits& limits,
                                        DType activation);
 int64_t decoder_activation_bytes(const ModelConfig& config, const ModelLimits& limits,

@@ -101,9 +101,7 @@ void read_rope_scaling(ConfigFields& fields, int max_position_embeddings, RopeCo
       rope.original_max_position_embeddings > 0 ? rope.original_max_position_embeddings
                                                 : max_position_embeddings);
   rope.factor = read_factor(fields, rope, max_position_embeddings);
-  if (rope.type == RopeType::kDynamic && fields.number("alpha", 0.0, 1e9, 0.0) > 0.0) {
-    rope.ntk_alpha = fields.number("alpha", 0.0, 1e9, 0.0);
-  }
+  if (rope.type == RopeType::kDynamic) rope.ntk_alpha = fields.number("alpha", 0.0, 1e9, 0.0);
   if (rope.type == RopeType::kLlama3) read_llama3(fields, rope);
   if (rope.type == RopeType::kYarn) read_yarn(fields, rope);
   if (rope.type == RopeType::kLongRope) read_longrope(fields, rope);

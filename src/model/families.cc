@@ -45,6 +45,28 @@ constexpr StoredName kHy3Names[] = {
 // transformers 5.24 saves the layers as blocks, as it names those of the vision tower.
 constexpr StoredName kKimiNames[] = {{"language_model.model.blocks", "model.layers"}};
 
+// The family as it is apart from the change.
+template <typename Change>
+constexpr FamilyTraits with(FamilyTraits traits, Change change) {
+  change(traits);
+  return traits;
+}
+
+constexpr FamilyTraits named(std::string_view architecture, std::string_view models,
+                             FamilyTraits traits) {
+  traits.architecture = architecture;
+  traits.models = models;
+  return traits;
+}
+
+// The family as the decoder of an architecture that also takes images.
+constexpr FamilyTraits within(std::string_view architecture, std::string_view models,
+                              FamilyTraits traits, std::string_view text_type = {}) {
+  traits.place = FieldsPlace::kTextConfig;
+  traits.text_type = text_type;
+  return named(architecture, models, traits);
+}
+
 constexpr FamilyTraits kLlama = {.architecture = "LlamaForCausalLM",
                                  .models = "Llama 2 to 3.3, and models of their form",
                                  .qkv_bias = kAttentionBias,
@@ -87,28 +109,17 @@ constexpr FamilyTraits kGemma2 = {.architecture = "Gemma2ForCausalLM",
                                   .window = 4096,
                                   .window_pattern = 2,
                                   .read_own = read_gemma2};
-constexpr FamilyTraits kGemma3 = {.architecture = "Gemma3ForCausalLM",
-                                  .models = "Gemma 3 270M, 1B",
-                                  .sizes = {.num_heads = 8,
-                                            .num_kv_heads = 4,
-                                            .head_dim = 256,
-                                            .vocab_size = 262208,
-                                            .max_position_embeddings = 131072},
-                                  .activation_key = "hidden_activation",
-                                  .activation = "gelu_pytorch_tanh",
-                                  .norms = kNormsAroundSublayers,
-                                  .norm_addend = 1.0F,
-                                  .qk_norm = QkNorm::kPerHead,
-                                  .qkv_bias = kAttentionBias,
-                                  .o_bias = kAttentionBias,
-                                  .ties_embeddings = true,
-                                  .windows = WindowRule::kByLayerType,
-                                  .window = 4096,
-                                  .window_pattern = 6,
-                                  .ropes = RopeRule::kByLayerType,
-                                  .theta = 1e6,
-                                  .window_theta = 1e4,
-                                  .read_own = read_gemma3};
+constexpr FamilyTraits kGemma3 =
+    with(named("Gemma3ForCausalLM", "Gemma 3 270M, 1B", kGemma2), [](FamilyTraits& gemma) {
+      gemma.sizes.vocab_size = 262208;
+      gemma.sizes.max_position_embeddings = 131072;
+      gemma.qk_norm = QkNorm::kPerHead;
+      gemma.window_pattern = 6;
+      gemma.ropes = RopeRule::kByLayerType;
+      gemma.theta = 1e6;
+      gemma.window_theta = 1e4;
+      gemma.read_own = read_gemma3;
+    });
 
 constexpr FamilyTraits kMistral = {.architecture = "MistralForCausalLM",
                                    .models = "Mistral 7B to Small 3",
@@ -130,27 +141,23 @@ constexpr FamilyTraits kQwen3Vl = {.sizes = {.head_dim = 128},
                                    .qkv_bias = kAttentionBias,
                                    .o_bias = kAttentionBias,
                                    .theta = 5e5};
-constexpr FamilyTraits kQwen3VlMoe = {.qk_norm = QkNorm::kPerHead,
-                                      .qkv_bias = kAttentionBias,
-                                      .o_bias = kAttentionBias,
-                                      .theta = 5e5,
-                                      .transposes_experts = true,
-                                      .read_moe = read_qwen3_vl_moe};
-constexpr FamilyTraits kKimi = {.sizes = {.head_dim = kHeadDimOfMla},
-                                .ties_embeddings = true,
-                                .renames = kKimiNames,
-                                .read_mla = read_deepseek_mla,
-                                .read_moe = read_deepseek_v3_moe};
-
-// The family as the decoder of an architecture that also takes images.
-constexpr FamilyTraits within(std::string_view architecture, std::string_view models,
-                              FamilyTraits traits, std::string_view text_type = {}) {
-  traits.architecture = architecture;
-  traits.models = models;
-  traits.place = FieldsPlace::kTextConfig;
-  traits.text_type = text_type;
-  return traits;
-}
+constexpr FamilyTraits kQwen3VlMoe = with(kQwen3Vl, [](FamilyTraits& qwen) {
+  qwen.sizes = {};
+  qwen.transposes_experts = true;
+  qwen.read_moe = read_qwen3_vl_moe;
+});
+constexpr FamilyTraits kKimi = with(kDeepseekV3, [](FamilyTraits& kimi) {
+  kimi.ties_embeddings = true;
+  kimi.mtp = MtpLayers::kNone;
+  kimi.renames = kKimiNames;
+});
+constexpr FamilyTraits kOlmo2 = {.architecture = "Olmo2ForCausalLM",
+                                 .models = "OLMo 2",
+                                 .sizes = {.rms_norm_eps = 1e-5},
+                                 .norms = kOutputNorms,
+                                 .qk_norm = QkNorm::kWholeWidth,
+                                 .qkv_bias = kAttentionBias,
+                                 .o_bias = kAttentionBias};
 
 constexpr std::array kFamilies = {
     kLlama,
@@ -170,12 +177,8 @@ constexpr std::array kFamilies = {
                  .read_mla = read_deepseek_mla,
                  .read_moe = read_deepseek_v2_moe},
     kDeepseekV3,
-    FamilyTraits{.architecture = "MiMoForCausalLM",
-                 .models = "MiMo-7B, with its layer for drafts",
-                 .qkv_bias = kYes,
-                 .windows = WindowRule::kFromLayerUp,
-                 .window = 4096,
-                 .mtp = MtpLayers::kOfMiMo},
+    with(named("MiMoForCausalLM", "MiMo-7B, with its layer for drafts", kQwen2),
+         [](FamilyTraits& mimo) { mimo.mtp = MtpLayers::kOfMiMo; }),
     kGemma2,
     kGemma3,
     within("Gemma3ForConditionalGeneration", "Gemma 3 4B to 27B, text", kGemma3),
@@ -223,25 +226,15 @@ constexpr std::array kFamilies = {
                  .theta = 5e6,
                  .renames = kMiniMaxNames,
                  .read_moe = read_minimax_m2_moe},
-    FamilyTraits{.architecture = "Olmo2ForCausalLM",
-                 .models = "OLMo 2",
-                 .sizes = {.rms_norm_eps = 1e-5},
-                 .norms = kOutputNorms,
-                 .qk_norm = QkNorm::kWholeWidth,
-                 .qkv_bias = kAttentionBias,
-                 .o_bias = kAttentionBias},
-    FamilyTraits{.architecture = "Olmo3ForCausalLM",
-                 .models = "OLMo 3",
-                 .sizes = {.rms_norm_eps = 1e-5},
-                 .norms = kOutputNorms,
-                 .qk_norm = QkNorm::kWholeWidth,
-                 .qkv_bias = kAttentionBias,
-                 .o_bias = kAttentionBias,
-                 .windows = WindowRule::kByLayerType,
-                 .window = 4096,
-                 .window_pattern = 4,
-                 .ropes = RopeRule::kByLayerType,
-                 .theta = 5e5},
+    kOlmo2,
+    with(named("Olmo3ForCausalLM", "OLMo 3", kOlmo2),
+         [](FamilyTraits& olmo) {
+           olmo.windows = WindowRule::kByLayerType;
+           olmo.window = 4096;
+           olmo.window_pattern = 4;
+           olmo.ropes = RopeRule::kByLayerType;
+           olmo.theta = 5e5;
+         }),
     FamilyTraits{.architecture = "SmolLM3ForCausalLM",
                  .models = "SmolLM3",
                  .sizes = {.num_kv_heads = 4},
@@ -264,12 +257,7 @@ constexpr std::array kFamilies = {
                  .o_bias = kAttentionBias,
                  .mlp_bias = kMlpBias,
                  .has_multipliers = true},
-    FamilyTraits{.architecture = "KimiK2ForCausalLM",
-                 .models = "Kimi K2 under its own name",
-                 .sizes = {.head_dim = kHeadDimOfMla},
-                 .mtp = MtpLayers::kNextNumbers,
-                 .read_mla = read_deepseek_mla,
-                 .read_moe = read_deepseek_v3_moe},
+    named("KimiK2ForCausalLM", "Kimi K2 under its own name", kDeepseekV3),
     within("KimiK25ForConditionalGeneration", "Kimi K2.5, K2.6, text", kKimi),
     within("Kimi_K25ForConditionalGeneration", "Kimi K2.5 as transformers saves it", kKimi),
     FamilyTraits{.architecture = "Glm4ForCausalLM",
@@ -334,9 +322,11 @@ std::span<const FamilyTraits> all_families() {
 
 std::string supported_architectures() {
   std::string names;
+  std::string_view last;  // the rows of one architecture are neighbours
   for (const FamilyTraits& family : kFamilies) {
-    if (names.find(family.architecture) != std::string::npos) continue;
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", family.architecture);
+    if (family.architecture == last) continue;
+    last = family.architecture;
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", last);
   }
   return names;
 }

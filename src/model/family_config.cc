@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/check.h"
 #include "model/config_fields.h"
 #include "model/family_traits.h"
 
@@ -19,13 +20,20 @@ bool read_switch(const Switch& property, ConfigFields& fields) {
   return fields.boolean(property.key, property.value);
 }
 
+Activation activation_of(std::string_view name) {
+  if (name == "silu") return Activation::kSilu;
+  if (name == "gelu") return Activation::kGelu;
+  QUIRE_CHECK(name == "gelu_pytorch_tanh", "[model] a family has an unknown activation");
+  return Activation::kGeluTanh;
+}
+
 void read_activation(const FamilyTraits& traits, ConfigFields& fields, DecoderConfig& decoder) {
   const std::string name =
       fields.optional_text(traits.activation_key).value_or(std::string(traits.activation));
   if (name != traits.activation) {
     fields.fail(traits.activation_key, quote_name(name), fmt::format("\"{}\"", traits.activation));
   }
-  decoder.activation = traits.activation == "silu" ? Activation::kSilu : Activation::kGeluTanh;
+  decoder.activation = activation_of(traits.activation);
 }
 
 // [num_layers]: whether the layer has a window.

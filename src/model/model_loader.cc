@@ -69,11 +69,6 @@ Status check_tensors_present(const ModelConfig& config, const WeightSource& sour
       num_missing, config.architecture, quote_name(source.name_in_file(first))));
 }
 
-std::vector<KvGroup> make_kv_groups(const ModelConfig& config, const ModelLimits& limits,
-                                    DType activation) {
-  return decoder_kv_groups(config, limits, activation);
-}
-
 Status check_slices(const ModelConfig& config, WeightSource& source, const Ops& ops,
                     const Parallel& parallel) {
   return check_slices(list_tensors(config), source, ops.weights(), parallel);

@@ -33,11 +33,6 @@ std::vector<TensorSpec> list_tensors(const ModelConfig& config);
 // The number of all weights; tied embeddings count once.
 int64_t num_parameters(const ModelConfig& config);
 
-// Groups one rank's layers by the shape of their attention; queries and outputs have type
-// `activation`.
-std::vector<KvGroup> make_kv_groups(const ModelConfig& config, const ModelLimits& limits,
-                                    DType activation);
-
 // Fails if a matrix cannot be divided among the ranks, by the shapes and the order of its columns.
 Status check_slices(const ModelConfig& config, WeightSource& source, const Ops& ops,
                     const Parallel& parallel);

@@ -43,7 +43,7 @@ struct MoeLayer {
   std::unique_ptr<Experts> experts;  // null: the layer is dense
 };
 
-// Adds the bindings of a layer's router and experts. `format` is that of the experts.
+// Adds the bindings of a layer's router and experts. `format` is the experts'.
 void add_moe_weights(const MoeConfig& config, int64_t hidden_size, const std::string& prefix,
                      const std::optional<WeightFormat>& format, MoeLayer& layer,
                      WeightGroup& group);

@@ -122,7 +122,7 @@ std::string name_of_part(std::string_view before, const std::string& part, int64
 
 // The part of a tensor in the file that a tensor of the decoder is.
 struct Part {
-  // Of the decoder's tensor, along which it is a part; absent: it is all of the tensor.
+  // The axis of the decoder's tensor along which it is a part; absent: it is all of the tensor.
   std::optional<int> axis;
   int64_t first = 0;  // element along the axis of the whole tensor
   int64_t step = 1;   // to the next element of the part
@@ -444,8 +444,11 @@ Result<TensorView> LayoutSource::tensor(std::string_view name, const Shape& expe
   if (part.is_transposed) {
     Part upright = part;
     upright.is_transposed = false;
+    const TensorView& taken = wholes_[entry->stored].view;
     const auto has_shape_of = [&](const Part& form) {
-      return ForwardingSource::tensor(entry->stored, form.stored_shape(expected)).ok();
+      const Shape shape = form.stored_shape(expected);
+      if (taken.data != nullptr) return taken.shape == shape;
+      return ForwardingSource::tensor(entry->stored, shape).ok();
     };
     if (!has_shape_of(part) && has_shape_of(upright)) part = upright;
   }

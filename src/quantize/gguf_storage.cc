@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "base/check.h"
 #include "model/gguf/gguf_names.h"
 #include "tensor/tensor.h"
 
@@ -18,7 +19,9 @@ int64_t GgufStorage::source_row(int64_t row) const {
 
 Result<GgufStorage> gguf_storage(std::string_view name, std::string_view architecture,
                                  const DecoderConfig& decoder) {
-  const GgufNames names(architecture, decoder);
+  const GgufArchitecture* const row = find_gguf_architecture(architecture);
+  QUIRE_CHECK(row != nullptr, "[quantize] an unknown architecture");
+  const GgufNames names(*row, decoder);
   const std::optional<std::string> in_file = names.in_file(name);
   if (!in_file) {
     return unimplemented(

@@ -115,9 +115,9 @@ CallOpening::CallOpening(const EngineApi& engine, std::string_view text,
 ConstraintFactory call_or_text(ConstraintFactory constraint,
                                std::shared_ptr<const CallOpening> opening,
                                const EngineApi& engine) {
+  if (allows(*constraint(), *opening)) return constraint;
   return [constraint = std::move(constraint), opening = std::move(opening),
           &engine]() -> std::unique_ptr<TokenConstraint> {
-    if (allows(*constraint(), *opening)) return constraint();
     return std::make_unique<CallOrText>(constraint(), opening, engine);
   };
 }

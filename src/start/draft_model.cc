@@ -46,7 +46,7 @@ class OrdinaryDraftModel final : public DraftModel {
     return limits;
   }
   std::vector<KvGroup> kv_groups(const ModelLimits& limits, DType activation) const override {
-    return make_kv_groups(config(), limits, activation);
+    return decoder_kv_groups(config(), limits, activation);
   }
   std::vector<TensorSpec> tensors() const override { return list_tensors(config()); }
   Result<int64_t> activation_bytes(const ModelLimits& limits, const Ops& ops) const override {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/numbers.h"
+#include "model/decoder.h"
 #include "model/decoder_config.h"
 #include "model/model_loader.h"
 #include "start/draft_model.h"
@@ -43,7 +44,7 @@ Result<PlannedModel> plan_target(const PlanInputs& in, const ModelLimits& limits
                          plan_weights(config, *in.files.weights, ops, limits.parallel));
   return PlannedModel{.limits = limits,
                       .decode_q_lens = target_q_lens(in),
-                      .kv_groups = make_kv_groups(config, limits, ops.activation_dtype()),
+                      .kv_groups = decoder_kv_groups(config, limits, ops.activation_dtype()),
                       .weights = std::move(weights),
                       .activation_bytes = activation_bytes};
 }

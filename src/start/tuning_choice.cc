@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "model/decoder.h"
 #include "model/model_loader.h"
 #include "nodes/nodes.h"
 #include "start/measured_table.h"
@@ -17,7 +18,7 @@ Result<TuningTable> measure_backends(const PlanInputs& in) {
   const std::vector<int>& q_lens = sizes.decode_q_lens;
   std::vector<AttentionSelector> selectors;  // their candidates compete
   for (const KvGroup& group :
-       make_kv_groups(in.files.config, sizes.limits, in.context.ops().activation_dtype())) {
+       decoder_kv_groups(in.files.config, sizes.limits, in.context.ops().activation_dtype())) {
     QUIRE_ASSIGN_OR_RETURN(AttentionSelector selector, make_selector(in, group, q_lens));
     selectors.push_back(std::move(selector));
   }

@@ -229,7 +229,7 @@ Status add_tokens(const RankedVocabulary& vocabulary, Vocab& vocab) {
   }
   vocab.index();
   for (const RankedVocabulary::Token& token : vocabulary.tokens) {
-    const std::optional<int32_t> id = vocab.find(spell_bytes(token.bytes));
+    const std::optional<int32_t> id = vocab.find(vocab.text(static_cast<int32_t>(token.id)));
     if (id == token.id) continue;
     return invalid_argument(fmt::format("the ids {} and {} have the same bytes; expected one each",
                                         token.id, id.value_or(-1)));

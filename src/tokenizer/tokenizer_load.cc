@@ -1,6 +1,5 @@
 // The functions that load a tokenizer: they find and read the files, and name them in errors.
 
-#include "base/ascii.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "tokenizer/ranked_vocabulary.h"

@@ -71,7 +71,7 @@ TEST(Mla, ReadsRealConfigurations) {
   limits.max_num_tokens = 16;
   limits.max_model_len = 4096;
   limits.page_size = 64;
-  const std::vector<KvGroup> groups = make_kv_groups(lite, limits, DType::kF32);
+  const std::vector<KvGroup> groups = decoder_kv_groups(lite, limits, DType::kF32);
   ASSERT_EQ(groups.size(), 1U);
   EXPECT_TRUE(groups[0].layout.is_latent);
   EXPECT_EQ(groups[0].layout.page_bytes(), 64 * 576 * 2) << "one BF16 vector per token";

@@ -1,12 +1,14 @@
 // Compares logits and greedy ids of tiny models of every family with those of transformers in
-// float64, from configurations as published and as transformers saves them.
+// float64, from configurations as published and as transformers saves them, and from GGUF files.
 #include "model/families.h"
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <thread>
 
 #include "base/json.h"
@@ -16,13 +18,20 @@
 #include "cpu/ops/cpu_ops.h"
 #include "cpu/ops/rank_group.h"
 #include "model/config.h"
+#include "model/gguf/gguf_config.h"
+#include "model/gguf/gguf_weights.h"
 #include "model/model_loader.h"
 #include "parity/golden_families.h"
+#include "parity/golden_gguf.h"
 #include "support/model_harness.h"
 #include "support/reference_ops.h"
 
 namespace quire::testing {
 namespace {
+
+using ::testing::FloatNear;
+using ::testing::IsEmpty;
+using ::testing::Pointwise;
 
 constexpr float kTolerance = 1e-4F;  // of the largest logit
 const std::vector<int> kChunks = {7, 1, 1, 16, 2, 1};
@@ -127,6 +136,51 @@ void expect_golden(const std::vector<float>& logits, const GoldenPrompt& golden)
   EXPECT_EQ(ids, golden.following);
 }
 
+// Loads a model for one rank, and returns the logits of the prompts, once per way of cutting them
+// into steps.
+Result<std::vector<PromptLogits>> run_model(const GoldenFamily& family, const ModelConfig& config,
+                                            WeightSource& weights, Ops& ops,
+                                            AttentionBackend& attention,
+                                            const std::vector<std::vector<int>>& cuts,
+                                            const Parallel& parallel = {}) {
+  ModelLimits limits;
+  limits.max_model_len = family.max_model_len;
+  limits.max_num_tokens = 2 * limits.max_model_len;  // of two prompts
+  limits.max_num_logit_rows = 16;  // less than a prompt has, so that several calls are needed
+  limits.kv_dtype = DType::kF32;
+  limits.parallel = parallel;
+  QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<Model> model,
+                         load_model(config, weights, ops, limits));
+  ModelHarness harness(*model, attention, limits);
+  std::vector<PromptLogits> all;
+  for (size_t i = 0; i < cuts.size(); ++i) {
+    const int first_seq = static_cast<int>(i * family.prompts.size());
+    QUIRE_ASSIGN_OR_RETURN(auto logits, run_prompts(harness, first_seq, family.prompts, cuts[i]));
+    all.push_back(std::move(logits));
+  }
+  return all;
+}
+
+// Runs the model of the checkpoint with this config.json.
+Result<std::vector<PromptLogits>> run_checkpoint(const GoldenFamily& family,
+                                                 const std::string& config_json, Ops& ops,
+                                                 AttentionBackend& attention,
+                                                 const std::vector<std::vector<int>>& cuts,
+                                                 const Parallel& parallel = {}) {
+  QUIRE_ASSIGN_OR_RETURN(ModelConfig config, parse_model_config(config_json, family.name));
+  QUIRE_ASSIGN_OR_RETURN(const auto weights,
+                         present_weights(std::make_unique<GeneratedWeights>(family), config));
+  return run_model(family, config, *weights, ops, attention, cuts, parallel);
+}
+
+void expect_all_golden(const GoldenFamily& family, const PromptLogits& logits) {
+  ASSERT_EQ(logits.size(), family.prompts.size());
+  for (size_t i = 0; i < logits.size(); ++i) {
+    SCOPED_TRACE(fmt::format("prompt {}", i));
+    expect_golden(logits[i], family.prompts[i]);
+  }
+}
+
 class GoldenFamilies : public ::testing::TestWithParam<FamilyCase> {
  protected:
   // A row of the table of families makes the test run.
@@ -139,46 +193,15 @@ class GoldenFamilies : public ::testing::TestWithParam<FamilyCase> {
 
   static const GoldenFamily& family() { return GetParam().family; }
 
-  static ModelLimits limits_of(const Parallel& parallel) {
-    ModelLimits limits;
-    limits.max_model_len = family().max_model_len;
-    limits.max_num_tokens = 2 * limits.max_model_len;  // of two prompts
-    limits.max_num_logit_rows = 16;  // less than a prompt has, so that several calls are needed
-    limits.kv_dtype = DType::kF32;
-    limits.parallel = parallel;
-    return limits;
-  }
-
-  // Loads the model for one rank, and returns the logits of the prompts, once per way of cutting
-  // them into steps.
   static Result<std::vector<PromptLogits>> run(Ops& ops, AttentionBackend& attention,
                                                const std::vector<std::vector<int>>& cuts,
                                                const Parallel& parallel = {}) {
-    const auto source = fmt::format("{}, {}", family().name, GetParam().spelling);
-    QUIRE_ASSIGN_OR_RETURN(ModelConfig config,
-                           parse_model_config(family().configs.at(GetParam().spelling), source));
-    QUIRE_ASSIGN_OR_RETURN(const auto weights,
-                           present_weights(std::make_unique<GeneratedWeights>(family()), config));
-    const ModelLimits limits = limits_of(parallel);
-    QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<Model> model,
-                           load_model(config, *weights, ops, limits));
-    ModelHarness harness(*model, attention, limits);
-    std::vector<PromptLogits> all;
-    for (size_t i = 0; i < cuts.size(); ++i) {
-      const int first_seq = static_cast<int>(i * family().prompts.size());
-      QUIRE_ASSIGN_OR_RETURN(auto logits,
-                             run_prompts(harness, first_seq, family().prompts, cuts[i]));
-      all.push_back(std::move(logits));
-    }
-    return all;
+    return run_checkpoint(family(), family().configs.at(GetParam().spelling), ops, attention, cuts,
+                          parallel);
   }
 
   static void expect_all_golden(const PromptLogits& logits) {
-    ASSERT_EQ(logits.size(), family().prompts.size());
-    for (size_t i = 0; i < logits.size(); ++i) {
-      SCOPED_TRACE(fmt::format("prompt {}", i));
-      expect_golden(logits[i], family().prompts[i]);
-    }
+    testing::expect_all_golden(family(), logits);
   }
 };
 
@@ -241,6 +264,43 @@ INSTANTIATE_TEST_SUITE_P(All, GoldenFamilies, ::testing::ValuesIn(family_cases()
                          [](const auto& test) {
                            return test.param.family.name + "_" + test.param.spelling;
                          });
+
+class GoldenGgufs : public ::testing::TestWithParam<GoldenGguf> {};
+
+// A GGUF file of the model has the same logits.
+TEST_P(GoldenGgufs, AgreeWithTheirFamilies) {
+  const std::vector<GoldenFamily> families = read_golden_families();
+  const auto family = std::ranges::find(families, GetParam().family, &GoldenFamily::name);
+  ASSERT_NE(family, families.end());
+  const std::string file = write_golden_gguf(GetParam(), *family);
+  auto gguf = GgufModel::from_memory(std::as_bytes(std::span(file)), "m.gguf");
+  ASSERT_TRUE(gguf.ok()) << gguf.status().message();
+  const auto config = gguf_model_config(*gguf);
+  ASSERT_TRUE(config.ok()) << config.status().message();
+  EXPECT_THAT(config->unread_fields, IsEmpty());
+  const auto weights = GgufWeights::open(std::move(*gguf), *config);
+  ASSERT_TRUE(weights.ok()) << weights.status().message();
+  ThreadPool pool(1);
+  const auto ops = make_cpu_ops(pool, {.use_amx = false, .use_avx512_bf16 = false});
+  const auto attention = make_cpu_attention(pool);
+  const auto all = run_model(*family, *config, **weights, *ops, *attention, {{}});
+  ASSERT_TRUE(all.ok()) << all.status().message();
+  if (GetParam().left_out.empty()) return expect_all_golden(*family, all->front());
+  std::string json = family->configs.at("published");
+  const size_t at = json.find(GetParam().left_out);
+  ASSERT_NE(at, std::string::npos);
+  json.erase(at, GetParam().left_out.size());
+  const auto expected = run_checkpoint(*family, json, *ops, *attention, {{}});
+  ASSERT_TRUE(expected.ok()) << expected.status().message();
+  for (size_t i = 0; i < family->prompts.size(); ++i) {
+    const std::vector<float>& logits = expected->front().at(i);
+    const float largest = std::ranges::max(logits, {}, [](float x) { return std::fabs(x); });
+    EXPECT_THAT(all->front().at(i), Pointwise(FloatNear(kTolerance * std::fabs(largest)), logits));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, GoldenGgufs, ::testing::ValuesIn(golden_ggufs()),
+                         [](const auto& test) { return test.param.family; });
 
 }  // namespace
 }  // namespace quire::testing

@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "model/families.h"
+#include "model/gguf/gguf_architectures.h"
 #include "parity/golden_families.h"
 #include "support/shared_data.h"
 
@@ -26,14 +27,14 @@ transformers 4 or 5. `quire doctor --model DIR` shows how it will run, and which
 Other architectures are refused by name.
 
 - **Formats**: safetensors in F32, F16 and BF16, FP8, AWQ, GPTQ and compressed-tensors
-  ([quantization](cli.md#quantize)); GGUF files for [some of them](cli.md#gguf-files).
+  ([quantization](cli.md#quantize)); [GGUF files](cli.md#gguf-files) of the architectures whose name there is given.
 - **Devices**: CPUs and NVIDIA GPUs, also divided among several. FP8 needs a Hopper GPU, or expands on a CPU.
 - **Images**: of a model that takes images too, the decoder of text is loaded; a request with an image is refused.
 - **Tests**: tiny models with random weights compute the logits and 32 greedy tokens of transformers in FP64, on one
   rank and on two, in steps of several sizes. The largest difference is 0.01 % of the largest logit.
 
-| architecture | models | attention | MLP | tests |
-|---|---|---|---|---|
+| architecture | models | GGUF | attention | MLP | tests |
+|---|---|---|---|---|---|
 )";
 
 std::string attention_of(const FamilyTraits& family) {
@@ -57,8 +58,9 @@ std::string page() {
   };
   std::string text(kHead);
   for (const FamilyTraits& family : all_families()) {
-    text += fmt::format("| `{}` | {} | {} | {} | {} |\n", family.architecture, family.models,
-                        attention_of(family), family.read_moe != nullptr ? "experts" : "dense",
+    text += fmt::format("| `{}` | {} | {} | {} | {} | {} |\n", family.architecture, family.models,
+                        gguf_name_of(family.architecture), attention_of(family),
+                        family.read_moe != nullptr ? "experts" : "dense",
                         is_tested(family.architecture) ? "FP64" : "form of another");
   }
   return text;

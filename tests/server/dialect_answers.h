@@ -24,7 +24,7 @@ inline std::string name_of_api(const ::testing::TestParamInfo<Api>& info) {
   return kNames[static_cast<size_t>(info.param)];
 }
 
-// What a client reads from an answer. The blocks are those of the APIs that have an order of
+// The parts of an answer that a client reads. The blocks are those of the APIs that have an order of
 // reasoning, texts and calls; otherwise there is one block per kind.
 struct Answer {
   std::vector<std::string> blocks = {};
@@ -56,7 +56,7 @@ inline std::string json_at(simdjson::dom::element object, std::string_view name)
   return object[name].get(value) ? std::string() : std::string(simdjson::minify(value));
 }
 
-// The JSON without white space between its tokens; the text itself if it is no whole JSON.
+// The JSON without white space between its tokens; the text itself if it is not JSON.
 inline std::string minified(const std::string& text) {
   const auto document = JsonDocument::parse(text, "arguments");
   return document.ok() ? std::string(simdjson::minify(document->root())) : text;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engine/engine_case.h"
+#include "model/gguf/gguf_config.h"
 #include "start/model_files.h"
 #include "support/gguf_bytes.h"
 
@@ -26,15 +27,20 @@ std::string error_of(const std::string& file) {
   return files.ok() ? "" : files.status().message();
 }
 
-GgufWriter sized_llama() {
+GgufWriter sized_model(const std::string& architecture) {
+  const std::string prefix = architecture + ".";
   return GgufWriter()
-      .text("general.architecture", "llama")
-      .number("llama.embedding_length", 4)
-      .number("llama.feed_forward_length", 4)
-      .number("llama.block_count", 1)
-      .number("llama.attention.head_count", 1)
-      .number("llama.context_length", 8)
+      .text("general.architecture", architecture)
+      .number(prefix + "embedding_length", 4)
+      .number(prefix + "feed_forward_length", 4)
+      .number(prefix + "block_count", 1)
+      .number(prefix + "attention.head_count", 1)
+      .number(prefix + "context_length", 8)
       .floats("token_embd.weight", {2, 4}, std::vector<float>(8));
+}
+
+GgufWriter sized_llama() {
+  return sized_model("llama");
 }
 
 TEST(GgufFiles, WrongOnesAreNamed) {
@@ -225,6 +231,157 @@ TEST(GgufFiles, UnservedValuesAreNamed) {
   EXPECT_EQ(window_error(0), "");
   EXPECT_EQ(window_error(8), "");  // the context
   EXPECT_THAT(window_error(7), HasSubstr("\"llama.attention.sliding_window\"; got 7, expected 0"));
+}
+
+// The keys of single architectures, with values that their models cannot have.
+TEST(GgufFiles, WrongValuesOfOneArchitectureAreNamed) {
+  const ScratchDirectory scratch;
+  const auto error_with = [&](const GgufWriter& writer) {
+    return error_of(scratch.write("m.gguf", writer.file()));
+  };
+  const auto partial = [](uint32_t count) {
+    return sized_model("glm4").number("glm4.rope.dimension_count", count);
+  };
+  EXPECT_EQ(error_with(partial(2)), "");
+  EXPECT_THAT(error_with(partial(6)), HasSubstr("\"glm4.rope.dimension_count\"; got 6, expected 2 "
+                                                "to 4"));
+  EXPECT_THAT(error_with(partial(3)), HasSubstr("metadata \"glm4.rope.dimension_count\"; got 0.75, "
+                                                "expected an even number"));
+  // The rows of GLM-4.1V are in another order.
+  EXPECT_THAT(error_with(partial(2).numbers("glm4.rope.dimension_sections",
+                                            std::vector<int32_t>{1, 1, 0, 0})),
+              HasSubstr("\"glm4.rope.dimension_sections\"; got 1, expected 0"));
+  const auto granite = [](std::string_view key, float value) {
+    return sized_model("granite").real(std::string("granite.") + std::string(key), value);
+  };
+  EXPECT_EQ(error_with(granite("logit_scale", 0)), "");
+  EXPECT_THAT(error_with(granite("logit_scale", -1)),
+              HasSubstr("metadata \"granite.logit_scale\"; got "));
+  EXPECT_THAT(error_with(granite("attention.scale", NAN)),
+              HasSubstr("metadata \"granite.attention.scale\"; got no number"));
+  EXPECT_THAT(error_with(granite("attention.temperature_scale", 0.1F)),
+              HasSubstr("other values are not served"));
+  EXPECT_THAT(error_with(sized_model("granite").flag("granite.rope.scaling.finetuned", false)),
+              HasSubstr("\"granite.rope.scaling.finetuned\"; got false, expected true"));
+  const auto longrope = [](const std::vector<float>& factors) {
+    const auto count = static_cast<int64_t>(factors.size());
+    return sized_model("phi3").floats("rope_factors_long.weight", {count}, factors);
+  };
+  EXPECT_EQ(error_with(longrope({1, 2}).floats("rope_factors_short.weight", {2}, {1, 1})), "");
+  EXPECT_THAT(error_with(longrope({1, 2})),
+              HasSubstr("got no tensor \"rope_factors_short.weight\", expected one beside"));
+  EXPECT_THAT(error_with(longrope({1, 0}).floats("rope_factors_short.weight", {2}, {1, 1})),
+              HasSubstr("tensor \"rope_factors_long.weight\"; got 0, expected positive"));
+  EXPECT_THAT(error_with(longrope({1}).floats("rope_factors_short.weight", {2}, {1, 1})),
+              HasSubstr("tensor \"rope_factors_long.weight\" of another size"));
+  EXPECT_THAT(error_with(sized_model("phi3").text("phi3.rope.scaling.type", "su")),
+              HasSubstr("expected none, linear, yarn or longrope"));
+  const auto mistral = [] {
+    return sized_model("mistral3").real("mistral3.attention.temperature_scale", 0.1F);
+  };
+  EXPECT_THAT(error_with(mistral()), HasSubstr("\"mistral3.rope.scaling.type\"; got \"none\", "
+                                               "expected yarn beside"));
+  const auto yarn = [&] {
+    return mistral()
+        .text("mistral3.rope.scaling.type", "yarn")
+        .real("mistral3.rope.scaling.factor", 2.0F)
+        .number("mistral3.rope.scaling.original_context_length", 4);
+  };
+  EXPECT_EQ(error_with(yarn()), "");
+  EXPECT_THAT(error_with(yarn().number("mistral3.attention.temperature_length", 5)),
+              HasSubstr("\"mistral3.attention.temperature_length\"; got 5, expected the context's "
+                        "length before scaling, 4"));
+  EXPECT_THAT(error_with(sized_model("olmo2").number("olmo2.attention.sliding_window", 4)), "");
+  EXPECT_THAT(error_with(sized_model("olmo2").number("olmo2.expert_count", 2)),
+              HasSubstr("\"olmo2.expert_count\"; got 2, expected 0"));
+}
+
+// The last blocks, which predict further tokens, are not layers of the model.
+TEST(GgufFiles, BlocksOfFurtherTokensAreNotLayers) {
+  const ScratchDirectory scratch;
+  const auto open = [&](uint32_t num_mtp) {
+    const auto writer = sized_llama().number("llama.nextn_predict_layers", num_mtp);
+    return open_model_files(cpu_config(scratch.write("m.gguf", writer.file())));
+  };
+  EXPECT_EQ(open(0).value().config.num_layers, 1);
+  EXPECT_THAT(open(1).status().message(),
+              HasSubstr("metadata \"llama.block_count\"; got 1, expected at least 2"));
+  EXPECT_THAT(open(4096).status().message(), HasSubstr("\"llama.nextn_predict_layers\"; got 4096"));
+}
+
+std::string mixture_error(const std::string& architecture, std::string_view key, uint32_t value) {
+  const std::string prefix = architecture + ".";
+  GgufWriter writer = sized_model(architecture);
+  writer.number(prefix + std::string(key), value);
+  for (const auto& [name, count] : {std::pair("expert_count", 2), std::pair("expert_used_count", 1),
+                                    std::pair("expert_feed_forward_length", 2)}) {
+    if (key != name) writer.number(prefix + name, static_cast<uint32_t>(count));
+  }
+  writer.flag(prefix + "expert_weights_norm", true);
+  const std::string file = writer.file();
+  return gguf_model_config(GgufModel::from_memory(bytes_of(file), "m.gguf").value())
+      .status()
+      .message();
+}
+
+TEST(GgufFiles, WrongMixturesAreNamed) {
+  for (const std::string architecture : {"glm4moe", "hy_v3", "minimax-m2"}) {
+    EXPECT_EQ(mixture_error(architecture, "expert_gating_func", 2), "");
+    EXPECT_THAT(mixture_error(architecture, "expert_gating_func", 1),
+                HasSubstr(".expert_gating_func\"; got 1, expected 2 (sigmoid)"));
+    EXPECT_THAT(mixture_error(architecture, "expert_count", 0),
+                HasSubstr(".expert_count\"; got 0, expected 1 to 1024"));
+  }
+  for (const std::string architecture : {"hy_v3", "minimax-m2"}) {
+    EXPECT_THAT(mixture_error(architecture, "expert_group_count", 2),
+                HasSubstr(".expert_group_count\"; got 2"));
+  }
+  EXPECT_THAT(mixture_error("hy_v3", "expert_shared_feed_forward_length", 3),
+              HasSubstr("expert_shared_feed_forward_length\"; got 3, expected a multiple of"));
+  EXPECT_THAT(mixture_error("minimax-m2", "expert_weights_scale", 2),
+              HasSubstr("got 2, expected 1"));
+}
+
+// The decoders of models that take images are computed as those of the families without images.
+TEST(GgufFiles, DecodersOfModelsWithImagesAreThoseOfTheirFamilies) {
+  const auto config_of = [](const std::string& architecture) {
+    GgufWriter writer = sized_model(architecture);
+    for (const char* const key :
+         {"expert_count", "expert_used_count", "expert_feed_forward_length"}) {
+      if (architecture.ends_with("moe")) writer.number(architecture + "." + key, 1);
+    }
+    const std::string file = writer.file();
+    return gguf_config_json(GgufModel::from_memory(bytes_of(file), "m.gguf").value()).value();
+  };
+  EXPECT_EQ(config_of("qwen2vl"), config_of("qwen2"));
+  EXPECT_EQ(config_of("qwen3vl"), config_of("qwen3"));
+  EXPECT_EQ(config_of("qwen3vlmoe"), config_of("qwen3moe"));
+}
+
+TEST(GgufFiles, HaveNamesOfCheckpointsArchitectures) {
+  EXPECT_EQ(gguf_name_of("LlamaForCausalLM"), "llama");
+  EXPECT_EQ(gguf_name_of("Olmo3ForCausalLM"), "olmo2");
+  EXPECT_EQ(gguf_name_of("Glm4MoeLiteForCausalLM"), "deepseek2");
+  EXPECT_EQ(gguf_name_of("Qwen3VLMoeForConditionalGeneration"), "qwen3vlmoe");
+  EXPECT_EQ(gguf_name_of("Mistral3ForConditionalGeneration"), "mistral3");
+  EXPECT_EQ(gguf_name_of("MiMoForCausalLM"), "");
+  EXPECT_EQ(gguf_name_of(""), "");
+}
+
+// An architecture may store the rows of several matrices as one.
+TEST(GgufFiles, WrongRowsOfJoinedMatricesAreNamed) {
+  const ScratchDirectory scratch;
+  const auto error_with = [&](std::string_view name, const std::vector<int64_t>& shape) {
+    const auto count = static_cast<size_t>(shape[0] * (shape.size() > 1 ? shape[1] : 1));
+    const auto writer = sized_model("phi3").floats(name, shape, std::vector<float>(count));
+    return error_of(scratch.write("m.gguf", writer.file()));
+  };
+  EXPECT_EQ(error_with("blk.0.attn_qkv.weight", {12, 4}), "");
+  EXPECT_EQ(error_with("blk.0.attn_qkv.bias", {12}), "");
+  EXPECT_EQ(error_with("blk.0.ffn_up.weight", {8, 4}), "");
+  EXPECT_THAT(error_with("blk.0.attn_qkv.weight", {8, 4}),
+              HasSubstr("tensor \"blk.0.attn_qkv.weight\"; got shape [8, 4], expected [12, 4]"));
+  EXPECT_THAT(error_with("blk.0.ffn_up.weight", {4, 4}), HasSubstr("expected [8, 4]"));
 }
 
 }  // namespace

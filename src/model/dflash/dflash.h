@@ -40,7 +40,7 @@ const DFlashConfig& dflash_config(const ModelConfig& drafter);
 // Checks that the drafter was made for a target of this shape.
 Status check_dflash(const ModelConfig& drafter, const ModelConfig& target);
 
-// As the functions of ModelFamily; the KV groups are decoder_kv_groups().
+// As list_tensors() and decoder_activation_bytes(); the KV groups are decoder_kv_groups().
 std::vector<TensorSpec> list_dflash_tensors(const ModelConfig& drafter);
 int64_t dflash_activation_bytes(const ModelConfig& drafter, const ModelLimits& limits,
                                 const Ops& ops);

@@ -40,7 +40,7 @@ std::vector<int> eagle3_tapped_layers(const ModelConfig& head, const ModelConfig
 // Checks that the head was made for a target of this shape.
 Status check_eagle3(const ModelConfig& head, const ModelConfig& target);
 
-// As the functions of ModelFamily; the KV groups are decoder_kv_groups().
+// As list_tensors() and decoder_activation_bytes(); the KV groups are decoder_kv_groups().
 std::vector<TensorSpec> list_eagle3_tensors(const ModelConfig& head);
 int64_t eagle3_activation_bytes(const ModelConfig& head, const ModelLimits& limits, const Ops& ops);
 

@@ -8,35 +8,22 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <set>
 #include <span>
 #include <vector>
 
+#include "base/check.h"
 #include "base/json_writer.h"
 #include "base/text.h"
+#include "model/decoder_config.h"
+#include "model/families.h"
 #include "ops/expert_ops.h"
 #include "tensor/tensor.h"
 
 namespace quire {
 namespace {
 
-struct Architecture {
-  std::string_view name;          // in the file
-  std::string_view architecture;  // in config.json
-};
-
-// A file's expert_count makes "llama" a Mixtral, and its gating function makes "deepseek2" a
-// DeepSeek-V2 or V3.
-constexpr std::array kArchitectures = {
-    Architecture{"llama", "LlamaForCausalLM"},
-    Architecture{"qwen2", "Qwen2ForCausalLM"},
-    Architecture{"qwen3", "Qwen3ForCausalLM"},
-    Architecture{"qwen3moe", "Qwen3MoeForCausalLM"},
-    Architecture{"deepseek2", "DeepseekV2ForCausalLM"},
-    Architecture{"gemma2", "Gemma2ForCausalLM"},
-    Architecture{"gemma3", "Gemma3ForCausalLM"},
-};
-
-// The numbers of expert_gating_func; absent: softmax, as in files older than the field.
+// The numbers of expert_gating_func. 0 stands for the architecture's usual one.
 constexpr int64_t kSoftmax = 1;
 constexpr int64_t kSigmoid = 2;
 
@@ -47,51 +34,60 @@ constexpr int64_t kLastToken = 3;
 
 constexpr int64_t kAnyInteger = std::numeric_limits<int32_t>::max();
 
-// A key of the metadata, without the architecture before it, and its field in config.json.
-struct Field {
-  std::string_view key;
-  std::string_view name;
-};
+constexpr std::string_view kExpertCount = "expert_count";
+constexpr std::string_view kGating = "expert_gating_func";
+constexpr std::string_view kWindow = "attention.sliding_window";
+constexpr std::string_view kTemperature = "attention.temperature_scale";
+constexpr std::string_view kLongFactors = "rope_factors_long.weight";
+constexpr std::string_view kShortFactors = "rope_factors_short.weight";
 
 constexpr std::array kFields = {
-    Field{"embedding_length", "hidden_size"},
-    Field{"feed_forward_length", "intermediate_size"},
-    Field{"block_count", "num_hidden_layers"},
-    Field{"attention.head_count", "num_attention_heads"},
-    Field{"context_length", "max_position_embeddings"},
-    Field{"attention.layer_norm_rms_epsilon", "rms_norm_eps"},
-    Field{"rope.freq_base", "rope_theta"},
+    GgufField{"embedding_length", "hidden_size"},
+    GgufField{"attention.head_count", "num_attention_heads"},
+    GgufField{"context_length", "max_position_embeddings"},
+    GgufField{"attention.layer_norm_rms_epsilon", "rms_norm_eps"},
 };
 
 constexpr std::array kMlaFields = {
-    Field{"attention.q_lora_rank", "q_lora_rank"},
-    Field{"attention.kv_lora_rank", "kv_lora_rank"},
-    Field{"rope.dimension_count", "qk_rope_head_dim"},
+    GgufField{"attention.q_lora_rank", "q_lora_rank"},
+    GgufField{"attention.kv_lora_rank", "kv_lora_rank"},
+    GgufField{"rope.dimension_count", "qk_rope_head_dim"},
+};
+
+// Granite's, where llama.cpp's 0 stands for no multiplier.
+constexpr std::array kMultipliers = {
+    GgufField{"embedding_scale", "embedding_multiplier"},
+    GgufField{"residual_scale", "residual_multiplier"},
+    GgufField{"logit_scale", "logits_scaling"},
 };
 
 // Fields that are written by functions of their own. The table is for errors.
-constexpr std::array kOtherFields = {
-    Field{"attention.head_count_kv", "num_key_value_heads"},
-    Field{"attention.key_length", "head_dim"},
-    Field{"attention.sliding_window_pattern", "sliding_window_pattern"},
-    Field{"rope.scaling.factor", "rope_scaling.factor"},
-    Field{"rope.scaling.original_context_length", "rope_scaling.original_max_position_embeddings"},
-    Field{"rope.scaling.yarn_beta_fast", "rope_scaling.beta_fast"},
-    Field{"rope.scaling.yarn_beta_slow", "rope_scaling.beta_slow"},
-    Field{"expert_feed_forward_length", "moe_intermediate_size"},
-    Field{"expert_shared_count", "n_shared_experts"},
-    Field{"leading_dense_block_count", "first_k_dense_replace"},
+constexpr std::array kWrittenFields = {
+    GgufField{"block_count", "num_hidden_layers"},
+    GgufField{"attention.head_count_kv", "num_key_value_heads"},
+    GgufField{"attention.key_length", "head_dim"},
+    GgufField{"attention.scale", "attention_multiplier"},
+    GgufField{kWindow, "sliding_window"},
+    GgufField{"attention.sliding_window_pattern", "sliding_window_pattern"},
+    GgufField{"rope.freq_base", "rope_theta"},
+    GgufField{"rope.dimension_count", "partial_rotary_factor"},
+    GgufField{"rope.scaling.factor", "rope_scaling.factor"},
+    GgufField{"rope.scaling.original_context_length",
+              "rope_scaling.original_max_position_embeddings"},
+    GgufField{"rope.scaling.yarn_beta_fast", "rope_scaling.beta_fast"},
+    GgufField{"rope.scaling.yarn_beta_slow", "rope_scaling.beta_slow"},
+    GgufField{"rope.scaling.attn_factor", "rope_scaling.attention_factor"},
+    GgufField{"rope.scaling.yarn_log_multiplier", "rope_scaling.mscale_all_dim"},
+    GgufField{kTemperature, "rope_scaling.llama_4_scaling_beta"},
+    GgufField{"expert_feed_forward_length", "moe_intermediate_size"},
+    GgufField{"expert_shared_count", "n_shared_experts"},
+    GgufField{"expert_weights_scale", "routed_scaling_factor"},
+    GgufField{"expert_weights_scale", "router_scaling_factor"},
+    GgufField{"leading_dense_block_count", "first_k_dense_replace"},
 };
 
-constexpr std::array kGemmaFields = {
-    Field{"attention.sliding_window", "sliding_window"},
-    Field{"attn_logit_softcapping", "attn_logit_softcapping"},
-    Field{"final_logit_softcapping", "final_logit_softcapping"},
-    Field{"rope.freq_base_swa", "rope_local_base_freq"},
-};
-
-// A field that changes the model's arithmetic in a way that is not served, unless it has one of two
-// values.
+// A field that changes the model's arithmetic. If the code of the file's architecture does not read
+// it, only one of two values is served.
 struct UnservedField {
   std::string_view key;
   double served;
@@ -107,33 +103,31 @@ constexpr std::array kUnservedFields = {
     UnservedField{"embedding_scale", 1, 0},
     UnservedField{"residual_scale", 1, 0},
     UnservedField{"logit_scale", 1, 0},
+    UnservedField{"attn_logit_softcapping", 0, 0},
+    UnservedField{"final_logit_softcapping", 0, 0},
     UnservedField{"router_logit_softcapping", 0, 0},
+    UnservedField{"rope.dimension_sections", 0, 0},
     UnservedField{"rope.scaling.attn_factor", 1, 1},
     UnservedField{"rope.scaling.yarn_attn_factor", 1, 1},
     UnservedField{"rope.scaling.yarn_ext_factor", 1, -1},  // llama.cpp's -1 is its default, 1
+    UnservedField{kExpertCount, 0, 0},
     UnservedField{"expert_group_scale", 1, 0},
     UnservedField{"moe_every_n_layers", 1, 0},
     UnservedField{"swiglu_clamp_exp", 0, 0},
     UnservedField{"swiglu_clamp_shexp", 0, 0},
 };
 
-// Fields that Gemma alone has.
-constexpr std::array kUnservedCaps = {
-    UnservedField{"attn_logit_softcapping", 0, 0},
-    UnservedField{"final_logit_softcapping", 0, 0},
-};
-
 // Writes the fields of one file's config.json; keeps the first error.
 class ConfigWriter {
  public:
-  ConfigWriter(const GgufModel& gguf, std::string_view architecture)
-      : gguf_(gguf), architecture_(architecture) {}
+  ConfigWriter(const GgufModel& gguf, const GgufArchitecture& row) : gguf_(gguf), row_(row) {}
 
   Result<std::string> write();
 
  private:
   const GgufValue* find(std::string_view key) const {
-    return gguf_.find(fmt::format("{}.{}", architecture_, key));
+    read_.insert(key);
+    return gguf_.find(fmt::format("{}.{}", row_.name, key));
   }
   std::optional<int64_t> integer(std::string_view key) const {
     const GgufValue* const value = find(key);
@@ -144,44 +138,64 @@ class ConfigWriter {
   int64_t integer(std::string_view key, int64_t least, int64_t most,
                   std::optional<int64_t> fallback = {});
   double number(std::string_view key, double fallback);
-  // Also true if the field is not an integer; read_routing() reports that.
-  bool has_experts() const {
-    const GgufValue* const count = find("expert_count");
-    return count != nullptr && count->integer() != 0;
+  bool boolean(std::string_view key, bool fallback);
+  // Whether the field is present and not 0. Also true if it is not a number; its reader reports
+  // that.
+  bool is_set(std::string_view key) const {
+    const GgufValue* const value = find(key);
+    return value != nullptr && value->number() != 0.0;
   }
-  bool is_deepseek() const { return architecture_ == "deepseek2"; }
+  bool has(std::string_view tensor) const { return gguf_.tensor(tensor) != nullptr; }
+  bool is_gemma() const { return row_.name.starts_with("gemma"); }
+  bool is_hy_v3() const { return row_.name == "hy_v3"; }
+  // Whether files without experts are served too.
+  bool may_be_dense() const { return row_.variant_key == kExpertCount || row_.has_latents; }
   // The architecture in config.json.
   std::string_view hf_architecture() const;
-  void write_field(const Field& field);
+  // The number of expert_gating_func, of which the metadata states this one; 0: none.
+  int64_t gating_of(int64_t stated) const;
+  void write_field(const GgufField& field);
+  void write_sizes();
   void write_vocab_size();
   void write_rope();
-  void refuse_divisor(float divisor);
+  void write_longrope();
+  void write_yarn();
   void write_yarn_magnitude();
-  void write_gemma();
+  void write_temperature();
+  void write_divisors(std::string_view field, std::string_view tensor);
+  void write_query_scalar();
+  void write_multipliers();
+  void write_windows();
   void write_layer_types();
   void write_special_tokens();
   void write_head_dim();
   void write_mla();
-  void check_divisors(int64_t rotated_dim);
-  void check_unserved(std::span<const UnservedField> fields);
+  void write_switches();
+  void check_divisors(std::string_view tensor);
+  void check_unserved();
   void check_window();
   void check_pooling();
   void write_experts();
-  void write_deepseek_experts(const ExpertRouting& routing);
+  void write_scaled_experts(const ExpertRouting& routing);
+  int64_t num_shared_experts(int64_t width);
+  int64_t num_dense_layers() const;
   ExpertRouting read_routing();
   void fail(std::string_view key, std::string_view got, std::string_view expected) {
     if (!status_.ok()) return;
     status_ = unimplemented(fmt::format("[gguf] {}: metadata \"{}.{}\"; got {}, expected {}",
-                                        gguf_.source(), architecture_, key, got, expected));
+                                        gguf_.source(), row_.name, key, got, expected));
   }
 
   const GgufModel& gguf_;
-  std::string_view architecture_;
+  const GgufArchitecture& row_;
+  mutable std::set<std::string_view> read_;  // the keys that were looked for
+  int64_t head_dim_ = 0;
+  int64_t rotated_dim_ = 0;  // of a head
   JsonWriter json_;
   Status status_;
 };
 
-void ConfigWriter::write_field(const Field& field) {
+void ConfigWriter::write_field(const GgufField& field) {
   const GgufValue* const value = find(field.key);
   if (value == nullptr) return;
   const bool is_list = value->numbers() || value->texts();
@@ -229,32 +243,73 @@ double ConfigWriter::number(std::string_view key, double fallback) {
   return number.value_or(fallback);
 }
 
-// Also refuses what the families' code does not compute: heads that are rotated in part, or whose
-// keys and values differ in size.
+bool ConfigWriter::boolean(std::string_view key, bool fallback) {
+  const GgufValue* const value = find(key);
+  if (value == nullptr) return fallback;
+  const std::optional<bool> flag = value->boolean();
+  if (!flag) fail(key, "no boolean", "a boolean");
+  return flag.value_or(fallback);
+}
+
+// The last blocks may be layers that predict further tokens, which are not loaded.
+void ConfigWriter::write_sizes() {
+  constexpr std::string_view kMtp = "nextn_predict_layers";
+  constexpr std::string_view kTheta = "rope.freq_base";
+  for (const GgufField& field : kFields) write_field(field);
+  write_field({row_.width_key, "intermediate_size"});
+  const int64_t num_mtp = integer(kMtp, 0, kMaxLayers, 0);
+  if (num_mtp == 0) {
+    write_field({"block_count", "num_hidden_layers"});
+  } else {
+    json_.field("num_hidden_layers", integer("block_count", num_mtp + 1, kAnyInteger) - num_mtp);
+  }
+  if (find(kTheta) != nullptr) {
+    write_field({kTheta, "rope_theta"});
+  } else {
+    json_.field("rope_theta", 10000.0);  // the families' defaults differ
+  }
+  write_vocab_size();
+  row_.has_latents ? write_mla() : write_head_dim();
+}
+
+// Also refuses heads whose keys and values differ in size, and heads that are rotated in part if
+// llama.cpp does not compute them for the architecture.
 void ConfigWriter::write_head_dim() {
-  write_field({"attention.head_count_kv", "num_key_value_heads"});
+  constexpr std::string_view kKvHeads = "attention.head_count_kv";
+  constexpr std::string_view kRotated = "rope.dimension_count";
+  write_field(
+      {find(kKvHeads) != nullptr ? kKvHeads : "attention.head_count", "num_key_value_heads"});
   const std::optional<int64_t> heads = integer("attention.head_count");
   const std::optional<int64_t> hidden = integer("embedding_length");
   if (!heads || !hidden || *heads < 1) return;  // the parser of config.json reports that
-  const int64_t head_dim = integer("attention.key_length", 1, kAnyInteger, *hidden / *heads);
-  json_.field("head_dim", head_dim);
-  for (const std::string_view key : {"attention.value_length", "rope.dimension_count"}) {
-    const int64_t got = integer(key, 0, kAnyInteger, head_dim);
-    if (got != head_dim) fail(key, std::to_string(got), fmt::format("the head's, {}", head_dim));
+  head_dim_ = integer("attention.key_length", 1, kAnyInteger, *hidden / *heads);
+  json_.field("head_dim", head_dim_);
+  const auto expect_head_dim = [&](std::string_view key) {
+    const int64_t got = integer(key, 0, kAnyInteger, head_dim_);
+    if (got != head_dim_) fail(key, std::to_string(got), fmt::format("the head's, {}", head_dim_));
+  };
+  expect_head_dim("attention.value_length");
+  rotated_dim_ = head_dim_;
+  if (row_.rotates_part) {
+    rotated_dim_ = integer(kRotated, 2, std::max<int64_t>(head_dim_, 2), head_dim_);
+    json_.field("partial_rotary_factor",
+                static_cast<double>(rotated_dim_) / static_cast<double>(head_dim_));
+  } else {
+    expect_head_dim(kRotated);
   }
-  check_divisors(head_dim);
 }
 
-void ConfigWriter::check_divisors(int64_t rotated_dim) {
-  const GgufTensor* const divisors = gguf_.tensor("rope_freqs.weight");
-  if (divisors == nullptr || divisors->shape == std::vector<int64_t>{rotated_dim / 2}) return;
-  fail("rope.dimension_count", "tensor \"rope_freqs.weight\" of another size",
-       fmt::format("one number per frequency, {}", rotated_dim / 2));
+void ConfigWriter::check_divisors(std::string_view tensor) {
+  const GgufTensor* const divisors = gguf_.tensor(tensor);
+  if (divisors == nullptr || divisors->shape == std::vector<int64_t>{rotated_dim_ / 2}) return;
+  fail("rope.dimension_count", fmt::format("tensor \"{}\" of another size", tensor),
+       fmt::format("one number per frequency, {}", rotated_dim_ / 2));
 }
 
 // A list has a value per layer.
-void ConfigWriter::check_unserved(std::span<const UnservedField> fields) {
-  for (const UnservedField& field : fields) {
+void ConfigWriter::check_unserved() {
+  for (const UnservedField& field : kUnservedFields) {
+    if (read_.contains(field.key)) continue;
     const GgufValue* const value = find(field.key);
     if (value == nullptr) continue;
     const std::vector<double> numbers =
@@ -269,10 +324,8 @@ void ConfigWriter::check_unserved(std::span<const UnservedField> fields) {
   }
 }
 
-// llama.cpp's converter writes a window for Gemma alone. A window that is as long as the context
-// changes nothing.
+// A window that is as long as the context changes nothing.
 void ConfigWriter::check_window() {
-  constexpr std::string_view kWindow = "attention.sliding_window";
   const int64_t window = integer(kWindow, 0, kAnyInteger, 0);
   const int64_t context = integer("context_length").value_or(kAnyInteger);
   if (window == 0 || window >= context) return;
@@ -294,33 +347,44 @@ void ConfigWriter::check_pooling() {
 // In newer files, key_length and value_length describe the cached vector, which is the only key of
 // all heads, and other fields describe the heads. In older files, they describe the heads.
 void ConfigWriter::write_mla() {
-  for (const Field& field : kMlaFields) {
+  for (const GgufField& field : kMlaFields) {
     if (find(field.key) != nullptr) json_.field(field.name, integer(field.key, 0, kAnyInteger));
   }
   const bool is_new = find("attention.key_length_mla") != nullptr;
   const std::string_view key = is_new ? "attention.key_length_mla" : "attention.key_length";
   const std::string_view value = is_new ? "attention.value_length_mla" : "attention.value_length";
-  const int64_t rope_dim = integer("rope.dimension_count", 2, kAnyInteger);
-  json_.field("qk_nope_head_dim", integer(key, rope_dim + 1, kAnyInteger) - rope_dim);
+  rotated_dim_ = integer("rope.dimension_count", 2, kAnyInteger);
+  json_.field("qk_nope_head_dim", integer(key, rotated_dim_ + 1, kAnyInteger) - rotated_dim_);
   json_.field("v_head_dim", integer(value, 1, kAnyInteger));
-  check_divisors(rope_dim);
-  if (integer("nextn_predict_layers", 0, kAnyInteger, 0) != 0) {
-    fail("nextn_predict_layers", "layers that predict further tokens",
-         "0: they are served from safetensors alone");
-  }
+}
+
+// Files of GLM-4.7-Flash may lack the field. llama.cpp identifies them by these sizes.
+int64_t ConfigWriter::gating_of(int64_t stated) const {
+  if (stated != 0) return stated;
+  if (row_.gating == GgufGating::kSigmoid) return kSigmoid;
+  const std::optional<int64_t> blocks = integer("block_count");
+  const GgufTensor* const embedding = gguf_.tensor("token_embd.weight");
+  const bool is_glm = row_.gating == GgufGating::kSoftmaxOrSigmoid && embedding != nullptr &&
+                      !embedding->shape.empty() && embedding->shape[0] == 154880 &&
+                      (blocks == 47 || blocks == 48);
+  return is_glm ? kSigmoid : kSoftmax;
 }
 
 ExpertRouting ConfigWriter::read_routing() {
   ExpertRouting routing;
-  const int64_t num_experts = integer("expert_count", 1, kMaxExperts);
+  const int64_t num_experts = integer(kExpertCount, 1, kMaxExperts);
   routing.num_experts = static_cast<int>(num_experts);
   routing.top_k = static_cast<int>(integer("expert_used_count", 1, num_experts));
-  const int64_t gating = integer("expert_gating_func", 0, kAnyInteger, kSoftmax);
-  if (gating == kSigmoid) routing.scores = RouterScores::kSigmoid;
-  if (gating > (is_deepseek() ? kSigmoid : kSoftmax)) {
-    fail("expert_gating_func", std::to_string(gating),
-         is_deepseek() ? "1 (softmax) or 2 (sigmoid)" : "1 (softmax)");
+  const int64_t gating = gating_of(integer(kGating, 0, kAnyInteger, 0));
+  const bool takes_softmax = row_.gating != GgufGating::kSigmoid;
+  const bool takes_sigmoid = row_.gating != GgufGating::kSoftmax;
+  if (!(takes_softmax && gating == kSoftmax) && !(takes_sigmoid && gating == kSigmoid)) {
+    fail(kGating, std::to_string(gating),
+         fmt::format("{}{}{}", takes_softmax ? "1 (softmax)" : "",
+                     takes_softmax && takes_sigmoid ? " or " : "",
+                     takes_sigmoid ? "2 (sigmoid)" : ""));
   }
+  if (gating == kSigmoid) routing.scores = RouterScores::kSigmoid;
   routing.num_groups =
       std::max(1, static_cast<int>(integer("expert_group_count", 0, num_experts, 1)));
   routing.top_groups =
@@ -334,11 +398,12 @@ ExpertRouting ConfigWriter::read_routing() {
   return routing;
 }
 
-// The weights of Mixtral and Qwen3-MoE are normalized: llama.cpp decides this by the architecture.
+// llama.cpp decides by the architecture whether weights are normalized.
 void ConfigWriter::write_experts() {
   const ExpertRouting routing = read_routing();
+  json_.field("num_experts", routing.num_experts);
   json_.field("num_experts_per_tok", routing.top_k);
-  if (is_deepseek()) return write_deepseek_experts(routing);
+  if (row_.experts == GgufExperts::kScaled) return write_scaled_experts(routing);
   const double scale = number("expert_weights_scale", 1.0);
   if (scale != 0.0 && scale != 1.0) {
     fail("expert_weights_scale", fmt::format("{}", scale), "1 for this architecture");
@@ -346,103 +411,196 @@ void ConfigWriter::write_experts() {
   if (routing.num_groups != 1) {
     fail("expert_group_count", std::to_string(routing.num_groups), "1 for this architecture");
   }
-  if (architecture_ == "llama") {
-    json_.field("num_local_experts", routing.num_experts);
-    return;
-  }
-  json_.field("num_experts", routing.num_experts);
+  if (row_.architecture != "Qwen3MoeForCausalLM") return;  // the width is intermediate_size
   json_.field("moe_intermediate_size", integer("expert_feed_forward_length", 1, kAnyInteger));
   json_.field("norm_topk_prob", true);
+}
+
+// A file has the number of shared experts, or the width of all.
+int64_t ConfigWriter::num_shared_experts(int64_t width) {
+  constexpr std::string_view kCount = "expert_shared_count";
+  constexpr std::string_view kWidth = "expert_shared_feed_forward_length";
+  const int64_t usual = is_hy_v3() ? 1 : 0;
+  if (find(kCount) != nullptr || !is_hy_v3()) return integer(kCount, 0, kMaxExperts, usual);
+  const int64_t all = integer(kWidth, 0, kAnyInteger, usual * width);
+  if (all % width != 0) {
+    fail(kWidth, std::to_string(all), fmt::format("a multiple of an expert's, {}", width));
+  }
+  return all / width;
+}
+
+// The first blocks with an MLP of their own, if the field is absent.
+int64_t ConfigWriter::num_dense_layers() const {
+  int64_t count = 0;
+  while (has(fmt::format("blk.{}.ffn_gate.weight", count))) ++count;
+  return count;
 }
 
 // In files without groups, which are older than the field, the router chooses among all experts, as
 // llama.cpp computes them. With groups, DeepSeek-V2 scores a group by its best expert, as its
 // authors define it; llama.cpp takes the two best, as in V3.
-void ConfigWriter::write_deepseek_experts(const ExpertRouting& routing) {
-  const bool is_v3 = routing.scores == RouterScores::kSigmoid;
-  json_.field("n_routed_experts", routing.num_experts);
-  json_.field("moe_intermediate_size", integer("expert_feed_forward_length", 1, kAnyInteger));
-  json_.field("n_shared_experts", integer("expert_shared_count", 0, kMaxExperts, 0));
-  json_.field("first_k_dense_replace", integer("leading_dense_block_count", 0, kAnyInteger, 0));
-  json_.field("scoring_func", is_v3 ? "sigmoid" : "softmax");
-  const char* const v2_method = routing.num_groups > 1 ? "group_limited_greedy" : "greedy";
-  json_.field("topk_method", is_v3 ? "noaux_tc" : v2_method);
+void ConfigWriter::write_scaled_experts(const ExpertRouting& routing) {
+  constexpr std::string_view kNorm = "expert_weights_norm";
+  const bool is_sigmoid = routing.scores == RouterScores::kSigmoid;
+  const int64_t width = integer("expert_feed_forward_length", 1, kAnyInteger);
+  json_.field("moe_intermediate_size", width);
+  json_.field(is_hy_v3() ? "num_shared_experts" : "n_shared_experts", num_shared_experts(width));
+  json_.field("first_k_dense_replace",
+              integer("leading_dense_block_count", 0, kAnyInteger, num_dense_layers()));
+  const double scale = number("expert_weights_scale", 1.0);
+  json_.field(is_hy_v3() ? "router_scaling_factor" : "routed_scaling_factor",
+              scale == 0.0 ? 1.0 : scale);  // llama.cpp's 0 is no scale
+  const bool normalizes = boolean(kNorm, false);
+  if (is_hy_v3()) {
+    if (!normalizes) fail(kNorm, "false", "true for this architecture");
+    if (routing.num_groups != 1) {
+      fail("expert_group_count", std::to_string(routing.num_groups), "1 for this architecture");
+    }
+    return;
+  }
+  json_.field("scoring_func", is_sigmoid ? "sigmoid" : "softmax");
+  const char* const softmax_method = routing.num_groups > 1 ? "group_limited_greedy" : "greedy";
+  json_.field("topk_method", is_sigmoid ? "noaux_tc" : softmax_method);
   json_.field("n_group", routing.num_groups);
   json_.field("topk_group", routing.top_groups);
-  const double scale = number("expert_weights_scale", 1.0);
-  json_.field("routed_scaling_factor", scale == 0.0 ? 1.0 : scale);  // llama.cpp's 0 is no scale
-  const GgufValue* const norm = find("expert_weights_norm");
-  const std::optional<bool> normalizes = norm == nullptr ? false : norm->boolean();
-  if (!normalizes) fail("expert_weights_norm", "no boolean", "a boolean");
-  json_.field("norm_topk_prob", normalizes.value_or(false));
+  json_.field("norm_topk_prob", normalizes);
 }
 
-void ConfigWriter::refuse_divisor(float divisor) {
-  if (!status_.ok()) return;
-  status_ = invalid_argument(fmt::format(
-      "[gguf] {}: tensor \"rope_freqs.weight\"; got {}, expected positive finite numbers: the "
-      "file is damaged; download it again",
-      gguf_.source(), divisor));
+// Writes the numbers of a tensor, one per frequency, as a list.
+void ConfigWriter::write_divisors(std::string_view field, std::string_view tensor) {
+  const GgufTensor& divisors = *gguf_.tensor(tensor);
+  check_divisors(tensor);
+  json_.key(field);
+  json_.begin_array();
+  std::vector<float> block(static_cast<size_t>(divisors.type->block_elements));
+  const auto block_bytes = static_cast<size_t>(divisors.type->block_bytes);
+  for (size_t at = 0; at < divisors.bytes.size() && status_.ok(); at += block_bytes) {
+    dequantize(*divisors.type, divisors.bytes.data() + at, block.data());
+    for (const float divisor : block) {
+      if (divisor > 0 && std::isfinite(divisor)) {
+        json_.value(double{divisor});
+      } else if (status_.ok()) {
+        status_ = invalid_argument(
+            fmt::format("[gguf] {}: tensor \"{}\"; got {}, expected positive finite numbers: the "
+                        "file is damaged; download it again",
+                        gguf_.source(), tensor, divisor));
+      }
+    }
+  }
+  json_.end_array();
 }
 
-// llama.cpp stores the scaling of Llama 3 as a divisor per frequency in a tensor.
-// llama.cpp takes a factor without a type as linear, also under the key of old files.
+// llama.cpp stores the scaling of Llama 3 as a divisor per frequency in a tensor, and LongRoPE's
+// divisors in two. It takes a factor without a type as linear, also under the key of old files.
 void ConfigWriter::write_rope() {
+  constexpr std::string_view kType = "rope.scaling.type";
   constexpr std::string_view kFactor = "rope.scaling.factor";
   constexpr std::string_view kOldFactor = "rope.scale_linear";
+  constexpr std::string_view kDivisors = "rope_freqs.weight";
   const std::string_view factor = find(kFactor) != nullptr ? kFactor : kOldFactor;
   const bool has_factor = find(factor) != nullptr;
-  const GgufValue* const type_value = find("rope.scaling.type");
+  const bool has_long = row_.has_longrope && has(kLongFactors);
+  const GgufValue* const type_value = find(kType);
   const std::optional<std::string_view> type = type_value != nullptr ? type_value->text()
                                                : has_factor          ? "linear"
                                                                      : "none";
-  const GgufTensor* const divisors = gguf_.tensor("rope_freqs.weight");
-  if (!type || (*type != "none" && *type != "linear" && *type != "yarn")) {
-    return fail("rope.scaling.type", type ? quote_name(*type) : "no text", "none, linear or yarn");
+  const bool takes_longrope = row_.has_longrope && type == "longrope";
+  if (!type || (*type != "none" && *type != "linear" && *type != "yarn" && !takes_longrope)) {
+    return fail(kType, type ? quote_name(*type) : "no text",
+                row_.has_longrope ? "none, linear, yarn or longrope" : "none, linear or yarn");
   }
-  if (divisors != nullptr) {
-    if (*type != "none") {
-      return fail("rope.scaling.type", quote_name(*type),
-                  "none beside tensor \"rope_freqs.weight\"");
-    }
-    json_.key("rope_scaling");
-    json_.begin_object();
+  if (row_.variant_key == kTemperature && is_set(kTemperature) && *type != "yarn") {
+    return fail(kType, quote_name(*type), fmt::format("yarn beside \"{}\"", kTemperature));
+  }
+  const std::string_view tensor = has(kDivisors) ? kDivisors : kLongFactors;
+  const bool fits = *type == "none" || (takes_longrope && tensor == kLongFactors);
+  if ((has(kDivisors) || has_long) && !fits) {
+    return fail(kType, quote_name(*type), fmt::format("none beside tensor \"{}\"", tensor));
+  }
+  if (*type == "none" && !has_long && !has(kDivisors)) return;
+  json_.key("rope_scaling");
+  json_.begin_object();
+  if (has_long || *type == "longrope") {
+    write_longrope();
+  } else if (has(kDivisors)) {
     json_.field("rope_type", "divisors");
-    json_.key("divisors");
-    json_.begin_array();
-    std::vector<float> block(static_cast<size_t>(divisors->type->block_elements));
-    const auto block_bytes = static_cast<size_t>(divisors->type->block_bytes);
-    for (size_t at = 0; at < divisors->bytes.size(); at += block_bytes) {
-      dequantize(*divisors->type, divisors->bytes.data() + at, block.data());
-      for (const float divisor : block) {
-        if (!(divisor > 0) || !std::isfinite(divisor)) return refuse_divisor(divisor);
-        json_.value(double{divisor});
-      }
-    }
-    json_.end_array();
-    json_.end_object();
-  } else if (*type != "none") {
-    if (!has_factor) {
-      return fail(kFactor, "nothing", fmt::format("a factor beside the type {}", *type));
-    }
-    json_.key("rope_scaling");
-    json_.begin_object();
+    write_divisors("divisors", kDivisors);
+  } else if (!has_factor) {
+    fail(kFactor, "nothing", fmt::format("a factor beside the type {}", *type));
+  } else {
     json_.field("rope_type", *type);
     write_field({factor, "factor"});
-    write_field({"rope.scaling.original_context_length", "original_max_position_embeddings"});
-    write_field({"rope.scaling.yarn_beta_fast", "beta_fast"});
-    write_field({"rope.scaling.yarn_beta_slow", "beta_slow"});
-    if (is_deepseek()) write_yarn_magnitude();
-    json_.end_object();
+    if (*type == "yarn") write_yarn();
+  }
+  json_.end_object();
+}
+
+// The choice between the two lists depends on the context, as in transformers.
+void ConfigWriter::write_longrope() {
+  for (const std::string_view tensor : {kShortFactors, kLongFactors}) {
+    if (has(tensor)) continue;
+    return fail("rope.scaling.type", fmt::format("no tensor \"{}\"", tensor),
+                "one beside the type longrope");
+  }
+  json_.field("rope_type", "longrope");
+  write_divisors("short_factor", kShortFactors);
+  write_divisors("long_factor", kLongFactors);
+  write_field({"rope.scaling.original_context_length", "original_max_position_embeddings"});
+  write_field({"rope.scaling.attn_factor", "attention_factor"});
+}
+
+void ConfigWriter::write_yarn() {
+  write_field({"rope.scaling.original_context_length", "original_max_position_embeddings"});
+  write_field({"rope.scaling.yarn_beta_fast", "beta_fast"});
+  write_field({"rope.scaling.yarn_beta_slow", "beta_slow"});
+  write_yarn_magnitude();
+  write_temperature();
+}
+
+// DeepSeek's files have a tenth of mscale_all_dim, to which llama.cpp takes mscale to be equal.
+// Those of Mistral have mscale_all_dim, and llama.cpp takes mscale to be 1. OLMo's have the whole
+// factor of cosines and sines, as config.json has it; 1 stands for YaRN's own factor.
+void ConfigWriter::write_yarn_magnitude() {
+  constexpr std::string_view kMultiplier = "rope.scaling.yarn_log_multiplier";
+  constexpr std::string_view kMagnitude = "rope.scaling.yarn_attn_factor";
+  const bool is_mistral = row_.variant_key == kTemperature;
+  const double multiplier = is_mistral || row_.has_latents ? number(kMultiplier, 0.0) : 0.0;
+  if (multiplier != 0.0) {
+    const double all_dim = is_mistral ? multiplier : 10.0 * multiplier;
+    json_.field("mscale", is_mistral ? 1.0 : all_dim);
+    json_.field("mscale_all_dim", all_dim);
+  }
+  if (row_.variant_key == kWindow && number(kMagnitude, 1.0) != 1.0) {
+    write_field({kMagnitude, "attention_factor"});
   }
 }
 
-// llama.cpp stores a tenth of mscale_all_dim, and takes mscale to be equal to it.
-void ConfigWriter::write_yarn_magnitude() {
-  const double tenth = number("rope.scaling.yarn_log_multiplier", 0.0);
-  if (tenth == 0.0) return;
-  json_.field("mscale", 10.0 * tenth);
-  json_.field("mscale_all_dim", 10.0 * tenth);
+// llama.cpp counts positions in lengths of the context before YaRN.
+void ConfigWriter::write_temperature() {
+  constexpr std::string_view kLength = "attention.temperature_length";
+  constexpr std::string_view kOriginal = "rope.scaling.original_context_length";
+  if (row_.variant_key != kTemperature || !is_set(kTemperature)) return;
+  write_field({kTemperature, "llama_4_scaling_beta"});
+  const int64_t original =
+      integer(find(kOriginal) != nullptr ? kOriginal : "context_length", 0, kAnyInteger, 0);
+  const int64_t length = integer(kLength, 0, kAnyInteger, original);
+  if (length == original) return;
+  fail(kLength, std::to_string(length),
+       fmt::format("the context's length before scaling, {}", original));
+}
+
+// A checkpoint without windows has a null. Gemma's families have a window also without the field.
+void ConfigWriter::write_windows() {
+  if (row_.windows == GgufWindows::kNone) return check_window();
+  const int64_t window = integer(kWindow, 0, kAnyInteger, 0);
+  const bool has_default = is_gemma() && find(kWindow) == nullptr;
+  if (window > 0) {
+    json_.field("sliding_window", window);
+  } else if (!has_default) {
+    json_.key("sliding_window");
+    json_.null();
+  }
+  if (row_.windows == GgufWindows::kByLayer && (window > 0 || has_default)) write_layer_types();
 }
 
 // The pattern is the number of layers of which the last one has no window, or a flag per layer.
@@ -457,17 +615,52 @@ void ConfigWriter::write_layer_types() {
   json_.end_array();
 }
 
-void ConfigWriter::write_gemma() {
-  for (const Field& field : kGemmaFields) write_field(field);
-  write_layer_types();
+void ConfigWriter::write_query_scalar() {
   const std::optional<int64_t> heads = integer("attention.head_count");
   const std::optional<int64_t> hidden = integer("embedding_length");
   const std::optional<int64_t> head_dim = integer("attention.key_length");
   if (head_dim && heads && hidden && *heads > 0) {
     json_.field("query_pre_attn_scalar",
-                gguf_gemma_query_scalar(architecture_, integer("block_count").value_or(0), *hidden,
+                gguf_gemma_query_scalar(row_.name, integer("block_count").value_or(0), *hidden,
                                         *heads, *head_dim));
   }
+}
+
+// Without attention.scale, or with 0, llama.cpp takes the scale of other architectures.
+void ConfigWriter::write_multipliers() {
+  constexpr std::string_view kScale = "attention.scale";
+  constexpr std::string_view kPositions = "rope.scaling.finetuned";
+  for (const GgufField& field : kMultipliers) {
+    const double multiplier = number(field.key, 0.0);
+    json_.field(field.name, multiplier == 0.0 ? 1.0 : multiplier);
+  }
+  const double scale = number(kScale, 0.0);
+  json_.field("attention_multiplier",
+              scale == 0.0 ? 1.0 / std::sqrt(static_cast<double>(head_dim_)) : scale);
+  if (!boolean(kPositions, true)) {
+    fail(kPositions, "false", "true: this architecture is served with rotations alone");
+  }
+}
+
+// Sets the family's switches by the tensors that the file has.
+void ConfigWriter::write_switches() {
+  const FamilyTraits* const family = find_family(hf_architecture(), {});
+  QUIRE_CHECK(family != nullptr, "[gguf] the table of architectures has an unknown family");
+  const auto write = [this](std::string_view key, bool value) {
+    if (!key.empty()) json_.field(key, value);
+  };
+  json_.field("tie_word_embeddings", !has("output.weight"));
+  write(family->o_bias.key, has("blk.0.attn_output.bias"));
+  if (family->qkv_bias.key != family->o_bias.key) {
+    write(family->qkv_bias.key, has("blk.0.attn_q.bias") || has("blk.0.attn_qkv.bias"));
+  }
+  if (family->mlp_bias.key != family->o_bias.key) {
+    write(family->mlp_bias.key, has("blk.0.ffn_down.bias"));
+  }
+  write(family->qk_norm_key, has("blk.0.attn_q_norm.weight"));
+  // The three positions of a text's token are the same number. But if the checkpoint's model
+  // rotates neighbours, such files have other rows.
+  if (family->rotary_pairs == RotaryPairs::kHalves) find("rope.dimension_sections");
 }
 
 void ConfigWriter::write_special_tokens() {
@@ -488,9 +681,9 @@ void ConfigWriter::write_special_tokens() {
 }
 
 std::string_view ConfigWriter::hf_architecture() const {
-  if (architecture_ == "llama" && has_experts()) return "MixtralForCausalLM";
-  if (is_deepseek() && integer("expert_gating_func") == kSigmoid) return "DeepseekV3ForCausalLM";
-  return std::ranges::find(kArchitectures, architecture_, &Architecture::name)->architecture;
+  if (!row_.variant_key.empty() && is_set(row_.variant_key)) return row_.variant;
+  const bool is_v3 = row_.has_latents && gating_of(integer(kGating).value_or(0)) == kSigmoid;
+  return is_v3 ? "DeepseekV3ForCausalLM" : row_.architecture;
 }
 
 Result<std::string> ConfigWriter::write() {
@@ -499,22 +692,18 @@ Result<std::string> ConfigWriter::write() {
   json_.begin_array();
   json_.value(hf_architecture());
   json_.end_array();
-  for (const Field& field : kFields) write_field(field);
-  write_vocab_size();
-  is_deepseek() ? write_mla() : write_head_dim();
-  if (has_experts() || architecture_ == "qwen3moe") write_experts();
-  write_rope();
-  check_unserved(kUnservedFields);
-  if (architecture_.starts_with("gemma")) {
-    write_gemma();
-  } else {
-    check_unserved(kUnservedCaps);
-    check_window();
+  write_sizes();
+  if (row_.experts != GgufExperts::kNone && (!may_be_dense() || is_set(kExpertCount))) {
+    write_experts();
   }
+  write_rope();
+  write_windows();
+  for (const GgufField& field : row_.fields) write_field(field);
+  if (is_gemma()) write_query_scalar();
+  if (row_.has_multipliers) write_multipliers();
+  write_switches();
+  check_unserved();
   check_pooling();
-  json_.field("tie_word_embeddings", gguf_.tensor("output.weight") == nullptr);
-  json_.field("attention_bias", gguf_.tensor("blk.0.attn_output.bias") != nullptr);
-  json_.field("mlp_bias", gguf_.tensor("blk.0.ffn_down.bias") != nullptr);
   write_special_tokens();
   json_.field("torch_dtype", dtype_name(gguf_weight_dtype(gguf_)));
   json_.end_object();
@@ -523,10 +712,12 @@ Result<std::string> ConfigWriter::write() {
 }
 
 // The key of a field of config.json; empty: none, or several.
-std::string_view key_of(std::string_view name) {
-  const std::span<const Field> tables[] = {kFields, kOtherFields, kMlaFields, kGemmaFields};
-  for (const std::span<const Field> table : tables) {
-    const auto field = std::ranges::find(table, name, &Field::name);
+std::string_view key_of(std::string_view name, const GgufArchitecture& row) {
+  const std::span<const GgufField> tables[] = {row.fields, kFields, kWrittenFields, kMlaFields,
+                                               kMultipliers};
+  if (name == "intermediate_size") return row.width_key;
+  for (const std::span<const GgufField> table : tables) {
+    const auto field = std::ranges::find(table, name, &GgufField::name);
     if (field != table.end()) return field->key;
   }
   return {};
@@ -534,8 +725,7 @@ std::string_view key_of(std::string_view name) {
 
 // An error of the parser of config.json, "[config] SOURCE: FIELD; …", with the keys of the file in
 // place of the fields' names.
-Status with_gguf_keys(const Status& status, std::string_view source,
-                      std::string_view architecture) {
+Status with_gguf_keys(const Status& status, std::string_view source, const GgufArchitecture& row) {
   constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz0123456789_.";
   const std::string prefix = fmt::format("[config] {}: ", source);
   std::string_view rest = status.message();
@@ -545,8 +735,8 @@ Status with_gguf_keys(const Status& status, std::string_view source,
   while (!rest.empty()) {
     const size_t size = std::min(rest.find_first_not_of(kLetters), rest.size());
     const std::string_view word = rest.substr(0, std::max<size_t>(size, 1));
-    const std::string_view key = key_of(word);
-    text += key.empty() ? std::string(word) : fmt::format("metadata \"{}.{}\"", architecture, key);
+    const std::string_view key = key_of(word, row);
+    text += key.empty() ? std::string(word) : fmt::format("metadata \"{}.{}\"", row.name, key);
     rest.remove_prefix(word.size());
   }
   return Status(status.code(), std::move(text));
@@ -554,18 +744,14 @@ Status with_gguf_keys(const Status& status, std::string_view source,
 
 }  // namespace
 
-Result<std::string_view> gguf_architecture(const GgufModel& gguf) {
+Result<const GgufArchitecture*> gguf_architecture(const GgufModel& gguf) {
   const GgufValue* const value = gguf.find("general.architecture");
   const std::optional<std::string_view> name = value == nullptr ? std::nullopt : value->text();
-  std::string known;
-  for (const Architecture& architecture : kArchitectures) {
-    if (name == architecture.name) return architecture.name;
-    known += known.empty() ? "" : ", ";
-    known += architecture.name;
-  }
+  const GgufArchitecture* const row = name ? find_gguf_architecture(*name) : nullptr;
+  if (row != nullptr) return row;
   return unimplemented(
       fmt::format("[gguf] {}: metadata \"general.architecture\"; got {}, expected one of {}",
-                  gguf.source(), name ? quote_name(*name) : "nothing", known));
+                  gguf.source(), name ? quote_name(*name) : "nothing", gguf_architectures()));
 }
 
 // llama.cpp derives the scale of the scores from the model's size: hidden_size / num_heads for the
@@ -592,20 +778,20 @@ bool is_gguf_router(const GgufTensor& tensor) {
 }
 
 Result<std::string> gguf_config_json(const GgufModel& gguf) {
-  QUIRE_ASSIGN_OR_RETURN(const std::string_view name, gguf_architecture(gguf));
-  return ConfigWriter(gguf, name).write();
+  QUIRE_ASSIGN_OR_RETURN(const GgufArchitecture* const row, gguf_architecture(gguf));
+  return ConfigWriter(gguf, *row).write();
 }
 
 Result<ModelConfig> gguf_model_config(const GgufModel& gguf) {
-  QUIRE_ASSIGN_OR_RETURN(const std::string_view architecture, gguf_architecture(gguf));
+  QUIRE_ASSIGN_OR_RETURN(const GgufArchitecture* const row, gguf_architecture(gguf));
   QUIRE_ASSIGN_OR_RETURN(const std::string json, gguf_config_json(gguf));
   Result<ModelConfig> config = parse_model_config(json, gguf.source());
-  const GgufValue* const pooling = gguf.find(fmt::format("{}.{}", architecture, kPooling));
+  const GgufValue* const pooling = gguf.find(fmt::format("{}.{}", row->name, kPooling));
   if (config.ok()) {
     config->embeds = pooling != nullptr && pooling->integer() == kLastToken;
     return config;
   }
-  return with_gguf_keys(config.status(), gguf.source(), architecture);
+  return with_gguf_keys(config.status(), gguf.source(), *row);
 }
 
 }  // namespace quire

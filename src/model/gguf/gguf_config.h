@@ -6,14 +6,15 @@
 #include <string_view>
 
 #include "model/config.h"
+#include "model/gguf/gguf_architectures.h"
 #include "quire/status.h"
 #include "tensor/dtype.h"
 #include "tensor/gguf.h"
 
 namespace quire {
 
-// llama.cpp's name of the architecture, checked to be one that Quire serves.
-Result<std::string_view> gguf_architecture(const GgufModel& gguf);
+// The row of the file's architecture; an error if it is not served.
+Result<const GgufArchitecture*> gguf_architecture(const GgufModel& gguf);
 
 // The value of query_pre_attn_scalar that llama.cpp assumes for a Gemma of these sizes.
 int64_t gguf_gemma_query_scalar(std::string_view architecture, int64_t num_layers,

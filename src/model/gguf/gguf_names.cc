@@ -9,53 +9,43 @@
 namespace quire {
 namespace {
 
-struct NamePair {
-  std::string_view file;
-  std::string_view checkpoint;
-};
-
 constexpr std::array kEndNames = {
-    NamePair{"token_embd", "model.embed_tokens"},
-    NamePair{"output_norm", "model.norm"},
-    NamePair{"output", "lm_head"},
+    GgufTensorName{"token_embd", "model.embed_tokens"},
+    GgufTensorName{"output_norm", "model.norm"},
+    GgufTensorName{"output", "lm_head"},
 };
 
 constexpr std::array kLayerNames = {
-    NamePair{"attn_norm", "input_layernorm"},
-    NamePair{"attn_q", "self_attn.q_proj"},
-    NamePair{"attn_k", "self_attn.k_proj"},
-    NamePair{"attn_v", "self_attn.v_proj"},
-    NamePair{"attn_output", "self_attn.o_proj"},
-    NamePair{"attn_q_norm", "self_attn.q_norm"},
-    NamePair{"attn_k_norm", "self_attn.k_norm"},
-    NamePair{"attn_q_a", "self_attn.q_a_proj"},
-    NamePair{"attn_q_a_norm", "self_attn.q_a_layernorm"},
-    NamePair{"attn_q_b", "self_attn.q_b_proj"},
-    NamePair{"attn_kv_a_mqa", "self_attn.kv_a_proj_with_mqa"},
-    NamePair{"attn_kv_a_norm", "self_attn.kv_a_layernorm"},
-    NamePair{"attn_kv_b", "self_attn.kv_b_proj"},
-    NamePair{"ffn_gate", "mlp.gate_proj"},
-    NamePair{"ffn_up", "mlp.up_proj"},
-    NamePair{"ffn_down", "mlp.down_proj"},
-    NamePair{"ffn_gate_shexp", "mlp.shared_experts.gate_proj"},
-    NamePair{"ffn_up_shexp", "mlp.shared_experts.up_proj"},
-    NamePair{"ffn_down_shexp", "mlp.shared_experts.down_proj"},
-    NamePair{"ffn_gate_inp", "mlp.gate"},
-    NamePair{"exp_probs_b", "mlp.gate.e_score_correction_bias"},
-    NamePair{"ffn_gate_exps", "mlp.experts.gate_proj"},
-    NamePair{"ffn_up_exps", "mlp.experts.up_proj"},
-    NamePair{"ffn_down_exps", "mlp.experts.down_proj"},
-};
-
-// The norms after attention and around the MLP.
-constexpr std::array kLlamaNorms = {NamePair{"ffn_norm", "post_attention_layernorm"}};
-constexpr std::array kGemmaNorms = {
-    NamePair{"post_attention_norm", "post_attention_layernorm"},
-    NamePair{"ffn_norm", "pre_feedforward_layernorm"},
-    NamePair{"post_ffw_norm", "post_feedforward_layernorm"},
+    GgufTensorName{"attn_norm", "input_layernorm"},
+    GgufTensorName{"attn_q", "self_attn.q_proj"},
+    GgufTensorName{"attn_k", "self_attn.k_proj"},
+    GgufTensorName{"attn_v", "self_attn.v_proj"},
+    GgufTensorName{"attn_output", "self_attn.o_proj"},
+    GgufTensorName{"attn_q_norm", "self_attn.q_norm"},
+    GgufTensorName{"attn_k_norm", "self_attn.k_norm"},
+    GgufTensorName{"attn_q_a", "self_attn.q_a_proj"},
+    GgufTensorName{"attn_q_a_norm", "self_attn.q_a_layernorm"},
+    GgufTensorName{"attn_q_b", "self_attn.q_b_proj"},
+    GgufTensorName{"attn_kv_a_mqa", "self_attn.kv_a_proj_with_mqa"},
+    GgufTensorName{"attn_kv_a_norm", "self_attn.kv_a_layernorm"},
+    GgufTensorName{"attn_kv_b", "self_attn.kv_b_proj"},
+    GgufTensorName{"ffn_gate", "mlp.gate_proj"},
+    GgufTensorName{"ffn_up", "mlp.up_proj"},
+    GgufTensorName{"ffn_down", "mlp.down_proj"},
+    GgufTensorName{"ffn_gate_shexp", "mlp.shared_experts.gate_proj"},
+    GgufTensorName{"ffn_up_shexp", "mlp.shared_experts.up_proj"},
+    GgufTensorName{"ffn_down_shexp", "mlp.shared_experts.down_proj"},
+    GgufTensorName{"ffn_gate_inp", "mlp.gate"},
+    GgufTensorName{"exp_probs_b", "mlp.gate.e_score_correction_bias"},
+    GgufTensorName{"ffn_gate_exps", "mlp.experts.gate_proj"},
+    GgufTensorName{"ffn_up_exps", "mlp.experts.up_proj"},
+    GgufTensorName{"ffn_down_exps", "mlp.experts.down_proj"},
 };
 
 constexpr std::string_view kExperts = "experts.";
+
+// The router's correction, which some files have without a suffix.
+constexpr std::string_view kCorrection = "exp_probs_b";
 
 // The parts of "blk.3.ffn_up.weight" or "model.layers.3.mlp.up_proj.weight".
 struct LayerName {
@@ -65,11 +55,11 @@ struct LayerName {
 };
 
 std::optional<LayerName> parse_layer_name(std::string_view name, std::string_view prefix) {
-  const size_t dot = name.rfind('.');
   const size_t layer_end = name.find('.', prefix.size());
-  if (!name.starts_with(prefix) || layer_end == std::string_view::npos || dot <= layer_end) {
-    return std::nullopt;
-  }
+  if (!name.starts_with(prefix) || layer_end == std::string_view::npos) return std::nullopt;
+  size_t dot = name.rfind('.');
+  if (name.substr(layer_end + 1) == kCorrection) dot = name.size();
+  if (dot <= layer_end) return std::nullopt;
   return LayerName{name.substr(prefix.size(), layer_end - prefix.size()),
                    name.substr(layer_end + 1, dot - layer_end - 1), name.substr(dot)};
 }
@@ -86,18 +76,17 @@ std::string without_expert(std::string_view part) {
 
 }  // namespace
 
-GgufNames::GgufNames(std::string_view architecture, const DecoderConfig& decoder)
-    : is_gemma_(architecture.starts_with("gemma")),
-      paired_rows_(architecture == "llama" ? decoder.head_dim : 0) {
-  const auto add = [](std::span<const NamePair> pairs, std::vector<Pair>& names) {
-    for (const NamePair& pair : pairs) {
+GgufNames::GgufNames(const GgufArchitecture& architecture, const DecoderConfig& decoder)
+    : norm_addend_(decoder.norm_addend),
+      paired_rows_(architecture.pairs_rows ? decoder.head_dim : 0) {
+  const auto add = [](std::span<const GgufTensorName> pairs, std::vector<Pair>& names) {
+    for (const GgufTensorName& pair : pairs) {
       names.push_back({std::string(pair.file), std::string(pair.checkpoint)});
     }
   };
   add(kEndNames, ends_);
   add(kLayerNames, parts_);
-  add(is_gemma_ ? std::span<const NamePair>(kGemmaNorms) : std::span<const NamePair>(kLlamaNorms),
-      parts_);
+  add(architecture.norms, parts_);
 }
 
 // llama.cpp's converter appends ".bias" to the name of the router's correction.
@@ -110,7 +99,7 @@ std::string GgufNames::in_checkpoint(std::string_view name) const {
   if (!in_layer) return std::string(name);
   const auto found = std::ranges::find(parts_, in_layer->part, &Pair::file);
   if (found == parts_.end()) return std::string(name);
-  const std::string_view suffix = found->file == "exp_probs_b" ? "" : in_layer->suffix;
+  const std::string_view suffix = found->file == kCorrection ? "" : in_layer->suffix;
   return fmt::format("model.layers.{}.{}{}", in_layer->layer, found->checkpoint, suffix);
 }
 
@@ -138,7 +127,7 @@ GgufChanges GgufNames::changes(std::string_view name) const {
   };
   GgufChanges changes;
   if (contains("q_proj.") || contains("k_proj.")) changes.paired_rows = paired_rows_;
-  if (is_gemma_ && name.ends_with("norm.weight")) changes.addend = 1.0F;
+  if (name.ends_with("norm.weight")) changes.addend = norm_addend_;
   return changes;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "model/decoder_config.h"
+#include "model/gguf/gguf_architectures.h"
 
 namespace quire {
 
@@ -25,8 +26,7 @@ struct GgufChanges {
 // "….mlp.experts.up_proj.weight".
 class GgufNames {
  public:
-  // `architecture` is llama.cpp's.
-  GgufNames(std::string_view architecture, const DecoderConfig& decoder);
+  GgufNames(const GgufArchitecture& architecture, const DecoderConfig& decoder);
 
   // The checkpoint's name of a tensor in the file, for example "model.layers.3.mlp.up_proj.weight"
   // of "blk.3.ffn_up.weight"; the same name if there is no other.
@@ -43,8 +43,8 @@ class GgufNames {
   };
   std::vector<Pair> ends_;   // before ".weight" or ".bias"
   std::vector<Pair> parts_;  // behind "blk.N." and "model.layers.N."
-  bool is_gemma_;
-  int paired_rows_;  // GgufChanges::paired_rows of queries and keys
+  float norm_addend_;        // DecoderConfig::norm_addend
+  int paired_rows_;          // GgufChanges::paired_rows of queries and keys
 };
 
 // The name of one expert's tensor in a stack, such as "….mlp.experts.7.up_proj.weight".

@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
+#include <numeric>
 #include <span>
 #include <type_traits>
 #include <utility>
 
+#include "base/log.h"
 #include "base/machine.h"
 #include "base/numbers.h"
 #include "base/thread_pool.h"
@@ -29,12 +32,36 @@ constexpr std::string_view kGateExperts = "ffn_gate_exps.weight";
 constexpr std::string_view kUpExperts = "ffn_up_exps.weight";
 constexpr std::string_view kGateUpExperts = "ffn_gate_up_exps.weight";
 
+// Matrices whose rows are stored as one, and their parts, after "blk.N.", and before "weight" or
+// "bias". Any architecture may have the first; ffn_up has two parts in some.
+constexpr std::string_view kFusedQkv = "attn_qkv.";
+constexpr std::string_view kQkvParts[] = {"attn_q.", "attn_k.", "attn_v."};
+constexpr std::string_view kUp = "ffn_up.";
+constexpr std::string_view kGateUpParts[] = {"ffn_gate.", "ffn_up."};
+
+// Parts of the configuration.
+constexpr std::string_view kRopeTensors[] = {"rope_freqs.weight", "rope_factors_long.weight",
+                                             "rope_factors_short.weight"};
+
 // Returns, for example, "blk.3." of "blk.3.attn_k_b.weight" if `part` is "attn_k_b.weight"; nullopt
 // if the tensor is another part.
 std::optional<std::string_view> layer_of(std::string_view name, std::string_view part) {
   if (!name.starts_with("blk.") || !name.ends_with(part)) return std::nullopt;
   const std::string_view layer = name.substr(0, name.size() - part.size());
   return layer.ends_with('.') ? std::optional(layer) : std::nullopt;
+}
+
+// Whether the tensor belongs to a block after these layers, such as "blk.61.nextn.eh_proj.weight"
+// after 61 layers.
+bool is_after(std::string_view name, int num_layers) {
+  constexpr std::string_view kPrefix = "blk.";
+  if (!name.starts_with(kPrefix)) return false;
+  int64_t block = 0;
+  for (const char digit : name.substr(kPrefix.size())) {
+    if (digit < '0' || digit > '9') break;
+    block = std::min<int64_t>(block * 10 + (digit - '0'), kMaxLayers);
+  }
+  return block >= num_layers;
 }
 
 // Stores the numbers of a block from element `first` on.
@@ -104,26 +131,50 @@ void join_latent(const T* keys, const T* values, int64_t num_heads, const MlaCon
 
 }  // namespace
 
-GgufWeights::GgufWeights(GgufModel gguf, const ModelConfig& config, std::string_view architecture)
+GgufWeights::GgufWeights(GgufModel gguf, const ModelConfig& config,
+                         const GgufArchitecture& architecture)
     : gguf_(std::move(gguf)),
       config_(config),
+      fuses_gate_up_(architecture.fuses_gate_up),
       matrix_dtype_(gguf_weight_dtype(gguf_)),
       names_(architecture, decoder_config(config)) {}
 
 Result<std::unique_ptr<GgufWeights>> GgufWeights::open(GgufModel gguf, const ModelConfig& config,
                                                        std::optional<DType> plain) {
-  QUIRE_ASSIGN_OR_RETURN(const std::string_view architecture, gguf_architecture(gguf));
-  std::unique_ptr<GgufWeights> weights(new GgufWeights(std::move(gguf), config, architecture));
+  QUIRE_ASSIGN_OR_RETURN(const GgufArchitecture* const architecture, gguf_architecture(gguf));
+  std::unique_ptr<GgufWeights> weights(new GgufWeights(std::move(gguf), config, *architecture));
   weights->plain_ = plain;
+  int num_skipped = 0;
   for (const GgufTensor* tensor : weights->gguf_.tensors()) {
+    if (is_after(tensor->name, config.num_layers)) {
+      ++num_skipped;
+      continue;
+    }
     QUIRE_RETURN_IF_ERROR(weights->add_tensor(*tensor));
+  }
+  if (num_skipped > 0) {
+    log_info("[gguf] {} tensors of the blocks after the model's {} layers are skipped", num_skipped,
+             config.num_layers);
   }
   return weights;
 }
 
 Status GgufWeights::add_tensor(const GgufTensor& tensor) {
-  if (tensor.name == "rope_freqs.weight") return {};  // part of the configuration
+  if (std::ranges::find(kRopeTensors, tensor.name) != std::end(kRopeTensors)) return {};
   const DecoderConfig& decoder = decoder_config(config_);
+  for (const std::string_view suffix : {"weight", "bias"}) {
+    if (const auto layer = layer_of(tensor.name, fmt::format("{}{}", kFusedQkv, suffix))) {
+      const int64_t q_rows = int64_t{decoder.num_heads} * decoder.head_dim;
+      const int64_t kv_rows = int64_t{decoder.num_kv_heads} * decoder.head_dim;
+      const int64_t rows[] = {q_rows, kv_rows, kv_rows};
+      return add_rows(tensor, *layer, kQkvParts, rows, suffix);
+    }
+    if (!fuses_gate_up_) continue;
+    if (const auto layer = layer_of(tensor.name, fmt::format("{}{}", kUp, suffix))) {
+      const int64_t rows[] = {decoder.intermediate_size, decoder.intermediate_size};
+      return add_rows(tensor, *layer, kGateUpParts, rows, suffix);
+    }
+  }
   if (decoder.mla) {
     if (const auto layer = layer_of(tensor.name, kLatentKeys)) return add_latent(tensor, *layer);
     if (layer_of(tensor.name, kLatentValues)) return {};  // added with the keys
@@ -145,13 +196,39 @@ Status GgufWeights::add_tensor(const GgufTensor& tensor) {
   Entry entry = {.tensor = &tensor, .bytes = tensor.bytes, .shape = Shape(tensor.shape)};
   entry.changes = names_.changes(name);
   entry.is_router = is_gguf_router(tensor);
-  if (entry.changes.paired_rows > 0 && entry.shape.rank() == 1 && !tensor.type->plain) {
-    return unimplemented(fmt::format(
-        "[gguf] {}: tensor {}; got a vector in blocks of {}, expected f32, f16 or bf16, "
-        "because its numbers are reordered: convert the model again with plain biases",
-        gguf_.source(), quote_name(tensor.name), tensor.type->name));
-  }
+  if (entry.changes.paired_rows > 0) QUIRE_RETURN_IF_ERROR(check_divisible(tensor));
   return add_entry(name, entry);
+}
+
+Status GgufWeights::check_divisible(const GgufTensor& tensor) const {
+  if (tensor.shape.size() != 1 || tensor.type->plain) return {};
+  return unimplemented(fmt::format(
+      "[gguf] {}: tensor {}; got a vector in blocks of {}, expected f32, f16 or bf16, "
+      "because its numbers are reordered or divided: convert the model again with plain biases",
+      gguf_.source(), quote_name(tensor.name), tensor.type->name));
+}
+
+Status GgufWeights::add_rows(const GgufTensor& tensor, std::string_view layer,
+                             std::span<const std::string_view> parts, std::span<const int64_t> rows,
+                             std::string_view suffix) {
+  QUIRE_RETURN_IF_ERROR(check_divisible(tensor));
+  const bool is_matrix = suffix == "weight";
+  const int64_t num_rows = std::accumulate(rows.begin(), rows.end(), int64_t{0});
+  QUIRE_RETURN_IF_ERROR(
+      check_shape(tensor, is_matrix ? Shape{num_rows, config_.hidden_size} : Shape{num_rows}));
+  const size_t row_bytes = tensor.bytes.size() / static_cast<size_t>(num_rows);
+  size_t first = 0;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const size_t num_bytes = static_cast<size_t>(rows[i]) * row_bytes;
+    const std::string name = names_.in_checkpoint(fmt::format("{}{}{}", layer, parts[i], suffix));
+    Entry entry = {.tensor = &tensor,
+                   .bytes = tensor.bytes.subspan(first, num_bytes),
+                   .shape = is_matrix ? Shape{rows[i], config_.hidden_size} : Shape{rows[i]}};
+    entry.changes = names_.changes(name);
+    QUIRE_RETURN_IF_ERROR(add_entry(name, entry));
+    first += num_bytes;
+  }
+  return {};
 }
 
 Status GgufWeights::add_experts(const GgufTensor& tensor, const std::string& stack,

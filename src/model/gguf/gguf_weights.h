@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -50,8 +51,12 @@ class GgufWeights : public WeightSource {
     const GgufTensor* latent_values = nullptr;
   };
 
-  GgufWeights(GgufModel gguf, const ModelConfig& config, std::string_view architecture);
+  GgufWeights(GgufModel gguf, const ModelConfig& config, const GgufArchitecture& architecture);
   Status add_tensor(const GgufTensor& tensor);
+  // Adds the rows of each part of a tensor, or the numbers of a vector, that are stored as one.
+  Status add_rows(const GgufTensor& tensor, std::string_view layer,
+                  std::span<const std::string_view> parts, std::span<const int64_t> rows,
+                  std::string_view suffix);
   // Adds `rows` of each of the experts' matrices, of shape `matrix`, in the file's stack `tensor`,
   // as the matrices of the checkpoint's stack of this name (GgufNames).
   Status add_experts(const GgufTensor& tensor, const std::string& stack, const Shape& matrix,
@@ -60,6 +65,8 @@ class GgufWeights : public WeightSource {
   Status add_latent(const GgufTensor& keys, std::string_view layer);
   Status add_entry(const std::string& name, const Entry& entry);
   Status check_shape(const GgufTensor& tensor, const Shape& expected) const;
+  // Fails if the tensor is a vector in blocks, whose numbers are not reached one by one.
+  Status check_divisible(const GgufTensor& tensor) const;
   Status expand_latent(const Entry& entry, const TensorView& out) const;
   DType dtype_of(const Entry& entry) const;
   bool is_in_place(const Entry& entry) const;
@@ -69,6 +76,7 @@ class GgufWeights : public WeightSource {
 
   GgufModel gguf_;
   ModelConfig config_;
+  bool fuses_gate_up_;
   std::optional<DType> plain_;  // the type of all tensors
   DType matrix_dtype_;
   GgufNames names_;

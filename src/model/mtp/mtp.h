@@ -19,7 +19,7 @@ Status check_mtp(const ModelConfig& target);
 // DecoderConfig.
 ModelConfig mtp_config(const ModelConfig& target);
 
-// As the functions of ModelFamily; the KV groups are decoder_kv_groups().
+// As list_tensors() and decoder_activation_bytes(); the KV groups are decoder_kv_groups().
 std::vector<TensorSpec> list_mtp_tensors(const ModelConfig& head);
 int64_t mtp_activation_bytes(const ModelConfig& head, const ModelLimits& limits, const Ops& ops);
 

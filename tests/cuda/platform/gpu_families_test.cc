@@ -28,15 +28,17 @@ namespace quire::testing {
 namespace {
 
 // The error of a position is the root mean square of the differences of its log probabilities,
-// relative to that of all log probabilities around their mean. A token whose two best experts are
-// nearly equal may go to the other one in BF16, which changes few positions much. So the bars of
-// mixtures are on quantiles.
-constexpr double kMedianBar = 0.03;
-constexpr double kWorstBar = 0.15;
-constexpr double kMixtureMedianBar = 0.03;
-constexpr double kMixtureShare = 0.8;  // of the positions that keep kWorstBar
-// Another value of a trait has at least this median, in multiples of the bar.
-constexpr double kMutationFactor = 3.0;
+// relative to the spread of all log probabilities. On a CPU that rounds the inputs of
+// products and the KV cache to BF16, the median is at most 0.013, and the worst position of a model
+// without experts has 0.043. A GPU also rounds the results of all operations:
+// on an H200 the largest median is 0.037.
+constexpr double kMedianBar = 0.05;
+constexpr double kWorstBar = 0.1;
+// A token may go to another expert in BF16 if two are nearly equal, which changes few positions
+// much. This share of a mixture's positions keeps kWorstBar.
+constexpr double kShareOfMixtures = 0.8;
+// The median of another value of a trait, in multiples of kMedianBar.
+constexpr double kMutationFactor = 5.0;
 
 constexpr int kVocabSize = 24;  // of which a request gets nearly all log probabilities
 constexpr int kNumLogprobs = 20;
@@ -273,8 +275,8 @@ FamilyCase olmo3() {
 
 FamilyCase smollm3() {
   const std::string config = config_of(
-      "SmolLM3ForCausalLM", R"("head_dim":128,"no_rope_layers":[1,1,0,1],"rope_theta":5000000.0)");
-  return {"smollm3", config, {with("layers without rotation", config, "[1,1,0,1]", "[1,1,1,1]")}};
+      "SmolLM3ForCausalLM", R"("head_dim":128,"no_rope_layers":[0,1,0,1],"rope_theta":5000000.0)");
+  return {"smollm3", config, {with("layers without rotation", config, "[0,1,0,1]", "[1,1,1,1]")}};
 }
 
 FamilyCase seed_oss() {
@@ -293,16 +295,16 @@ FamilyCase seed_oss() {
 FamilyCase granite() {
   const std::string config =
       config_of("GraniteForCausalLM",
-                R"("head_dim":128,"embedding_multiplier":6.0,"residual_multiplier":0.4,)"
+                R"("head_dim":128,"embedding_multiplier":3.0,"residual_multiplier":0.4,)"
                 R"("attention_multiplier":0.05,"logits_scaling":3.0)");
   return {"granite",
           config,
-          {with("scale of embeddings", config, R"("embedding_multiplier":6.0)",
+          {with("scale of embeddings", config, R"("embedding_multiplier":3.0)",
                 R"("embedding_multiplier":1.0)"),
            with("scale of sub-layers", config, R"("residual_multiplier":0.4)",
                 R"("residual_multiplier":1.0)"),
            with("scale of attention", config, R"("attention_multiplier":0.05)",
-                R"("attention_multiplier":0.1)"),
+                R"("attention_multiplier":0.5)"),
            with("scale of logits", config, R"("logits_scaling":3.0)", R"("logits_scaling":1.0)")}};
 }
 
@@ -357,7 +359,8 @@ FamilyCase exaone4() {
   return {"exaone4",
           config,
           {with("window", config, R"("sliding_window":24)", R"("sliding_window":8)"),
-           with("windows and rotations", config, kLayerTypes, R"("layer_types":null)"),
+           with("windows and rotations", config, R"("sliding_attention","full_attention")",
+                R"("full_attention","sliding_attention")"),
            {"norms of outputs",
             config_of("Qwen3ForCausalLM",
                       fields + R"(,"use_sliding_window":true,"max_window_layers":0)")}}};
@@ -380,14 +383,15 @@ GoldenTensor numbers_of(const TensorSpec& spec) {
   for (int i = 0; i < spec.shape.rank(); ++i) tensor.shape.push_back(spec.shape[i]);
   if (has_part(spec.name, "e_score_correction_bias")) {
     tensor.mean = 0.5;
-    tensor.deviation = 0.1;
+    tensor.deviation = 0.5;
   } else if (spec.name.ends_with(".bias")) {
     tensor.deviation = 0.5;
   } else if (has_part(spec.name, "norm")) {
     tensor.mean = has_part(spec.name, "q_norm") || has_part(spec.name, "k_norm") ? 1.5 : 1.0;
     tensor.deviation = 0.4;
   } else if (!has_part(spec.name, "embed_tokens")) {
-    tensor.deviation = 1.5 / std::sqrt(static_cast<double>(tensor.shape.back()));
+    const double gain = has_part(spec.name, "mlp.gate.") ? 3.0 : 1.0;
+    tensor.deviation = gain / std::sqrt(static_cast<double>(tensor.shape.back()));
   }
   return tensor;
 }
@@ -566,8 +570,7 @@ class GpuFamilies : public GpuTest, public ::testing::WithParamInterface<FamilyC
 // The CPU scores the tokens that the GPU generated, so that both compute the same sequences.
 TEST_P(GpuFamilies, LogitsAreNearTheCpusByEveryTrait) {
   const FamilyCase& family = GetParam();
-  const double median_bar = family.has_experts ? kMixtureMedianBar : kMedianBar;
-  const double share = family.has_experts ? kMixtureShare : 1.0;
+  const double share = family.has_experts ? kShareOfMixtures : 1.0;
   Computed cpu(family.config);
   std::vector<Collected> outputs;
   for (const GpuRun& run : runs_of(on_gpu(cpu.config()))) {
@@ -576,14 +579,14 @@ TEST_P(GpuFamilies, LogitsAreNearTheCpusByEveryTrait) {
     const auto errors = errors_of(rows_of(outputs), rows_of(cpu.score(requests(), outputs)));
     RecordProperty("median_" + run.name, std::to_string(quantile(errors, 0.5)));
     RecordProperty("worst_" + run.name, std::to_string(errors.back()));
-    EXPECT_LE(quantile(errors, 0.5), median_bar);
+    EXPECT_LE(quantile(errors, 0.5), kMedianBar);
     EXPECT_LE(quantile(errors, share), kWorstBar);
   }
   for (const Mutation& mutation : family.mutations) {
     SCOPED_TRACE(mutation.trait);
     Computed mutated(mutation.config);
     const auto errors = errors_of(rows_of(outputs), rows_of(mutated.score(requests(), outputs)));
-    EXPECT_GE(quantile(errors, 0.5), kMutationFactor * median_bar);
+    EXPECT_GE(quantile(errors, 0.5), kMutationFactor * kMedianBar);
   }
 }
 

@@ -12,6 +12,7 @@
 #include "cuda/platform/gpu_engine.h"
 #include "engine/engine_core.h"
 #include "engine/input_processor.h"
+#include "model/decoder.h"
 #include "model/model_loader.h"
 #include "start/model_files.h"
 
@@ -93,7 +94,7 @@ class GpuFault : public GpuTest, public ::testing::WithParamInterface<Fault> {
                                 .max_model_len = 256,
                                 .page_size = 16,
                                 .kv_dtype = DType::kF32};
-    const std::vector<KvGroup> groups = make_kv_groups(files_.config, limits, DType::kF32);
+    const std::vector<KvGroup> groups = decoder_kv_groups(files_.config, limits, DType::kF32);
     const std::array q_lens = {limits.decode_q_len()};
     QUIRE_ASSIGN_OR_RETURN(
         AttentionSelector selector,

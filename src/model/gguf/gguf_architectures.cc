@@ -1,0 +1,165 @@
+#include "model/gguf/gguf_architectures.h"
+
+#include <algorithm>
+#include <array>
+
+namespace quire {
+namespace {
+
+constexpr GgufTensorName kNamedByAttention[] = {
+    {"post_attention_norm", "post_attention_layernorm"}};
+constexpr GgufTensorName kNormsOfOutputs[] = {{"post_attention_norm", "post_attention_layernorm"},
+                                              {"post_ffw_norm", "post_feedforward_layernorm"}};
+constexpr GgufTensorName kGemmaFileNorms[] = {{"post_attention_norm", "post_attention_layernorm"},
+                                              {"ffn_norm", "pre_feedforward_layernorm"},
+                                              {"post_ffw_norm", "post_feedforward_layernorm"}};
+constexpr GgufTensorName kFourNormNames[] = {{"post_attention_norm", "post_self_attn_layernorm"},
+                                             {"ffn_norm", "post_attention_layernorm"},
+                                             {"post_ffw_norm", "post_mlp_layernorm"}};
+
+constexpr GgufField kWindowFields[] = {{"rope.freq_base_swa", "rope_local_base_freq"}};
+constexpr GgufField kGemmaFields[] = {{"attn_logit_softcapping", "attn_logit_softcapping"},
+                                      {"final_logit_softcapping", "final_logit_softcapping"},
+                                      {"rope.freq_base_swa", "rope_local_base_freq"}};
+
+using Names = std::string_view[];
+constexpr Names kLlamas = {"LlamaForCausalLM", "MistralForCausalLM", "MixtralForCausalLM"};
+constexpr Names kQwen2Vls = {"Qwen2_5_VLForConditionalGeneration"};
+constexpr Names kQwen3Vls = {"Qwen3VLForConditionalGeneration"};
+constexpr Names kQwen3VlMoes = {"Qwen3VLMoeForConditionalGeneration"};
+constexpr Names kDeepseeks = {"DeepseekV2ForCausalLM", "DeepseekV3ForCausalLM",
+                              "Glm4MoeLiteForCausalLM", "KimiK25ForConditionalGeneration"};
+constexpr Names kGemma3s = {"Gemma3ForCausalLM", "Gemma3ForConditionalGeneration"};
+constexpr Names kMistral3s = {"Ministral3ForCausalLM", "Mistral3ForConditionalGeneration"};
+
+// A file of a model that also takes images has the decoder alone, which is that of a family without
+// images. GLM-4.7-Flash is computed as DeepSeek-V3: only the defaults of config.json differ.
+constexpr std::array kArchitectures = {
+    GgufArchitecture{.name = "llama",
+                     .architecture = "LlamaForCausalLM",
+                     .variant_key = "expert_count",
+                     .variant = "MixtralForCausalLM",
+                     .checkpoints = kLlamas,
+                     .pairs_rows = true,
+                     .experts = GgufExperts::kNormalized},
+    GgufArchitecture{.name = "qwen2", .architecture = "Qwen2ForCausalLM"},
+    GgufArchitecture{
+        .name = "qwen2vl", .architecture = "Qwen2ForCausalLM", .checkpoints = kQwen2Vls},
+    GgufArchitecture{.name = "qwen3", .architecture = "Qwen3ForCausalLM"},
+    GgufArchitecture{
+        .name = "qwen3vl", .architecture = "Qwen3ForCausalLM", .checkpoints = kQwen3Vls},
+    GgufArchitecture{.name = "qwen3moe",
+                     .architecture = "Qwen3MoeForCausalLM",
+                     .experts = GgufExperts::kNormalized},
+    GgufArchitecture{.name = "qwen3vlmoe",
+                     .architecture = "Qwen3MoeForCausalLM",
+                     .checkpoints = kQwen3VlMoes,
+                     .experts = GgufExperts::kNormalized},
+    GgufArchitecture{.name = "deepseek2",
+                     .architecture = "DeepseekV2ForCausalLM",
+                     .checkpoints = kDeepseeks,
+                     .has_latents = true,
+                     .experts = GgufExperts::kScaled,
+                     .gating = GgufGating::kSoftmaxOrSigmoid},
+    GgufArchitecture{.name = "gemma2",
+                     .architecture = "Gemma2ForCausalLM",
+                     .norms = kGemmaFileNorms,
+                     .windows = GgufWindows::kByLayer,
+                     .fields = kGemmaFields},
+    GgufArchitecture{.name = "gemma3",
+                     .architecture = "Gemma3ForCausalLM",
+                     .checkpoints = kGemma3s,
+                     .norms = kGemmaFileNorms,
+                     .windows = GgufWindows::kByLayer,
+                     .fields = kGemmaFields},
+    GgufArchitecture{.name = "granite",
+                     .architecture = "GraniteForCausalLM",
+                     .pairs_rows = true,
+                     .has_multipliers = true},
+    GgufArchitecture{.name = "smollm3", .architecture = "SmolLM3ForCausalLM", .pairs_rows = true},
+    GgufArchitecture{.name = "olmo2",
+                     .architecture = "Olmo2ForCausalLM",
+                     .variant_key = "attention.sliding_window",
+                     .variant = "Olmo3ForCausalLM",
+                     .norms = kNormsOfOutputs,
+                     .windows = GgufWindows::kByLayer,
+                     .fields = kWindowFields},
+    GgufArchitecture{.name = "phi3",
+                     .architecture = "Phi3ForCausalLM",
+                     .fuses_gate_up = true,
+                     .rotates_part = true,
+                     .has_longrope = true,
+                     .windows = GgufWindows::kEveryLayer},
+    GgufArchitecture{.name = "mistral3",
+                     .architecture = "MistralForCausalLM",
+                     .variant_key = "attention.temperature_scale",
+                     .variant = "Ministral3ForCausalLM",
+                     .checkpoints = kMistral3s,
+                     .pairs_rows = true,
+                     .windows = GgufWindows::kEveryLayer},
+    GgufArchitecture{
+        .name = "seed_oss", .architecture = "SeedOssForCausalLM", .norms = kNamedByAttention},
+    GgufArchitecture{.name = "glm4",
+                     .architecture = "Glm4ForCausalLM",
+                     .norms = kFourNormNames,
+                     .fuses_gate_up = true,
+                     .rotates_part = true},
+    GgufArchitecture{.name = "glm4moe",
+                     .architecture = "Glm4MoeForCausalLM",
+                     .norms = kNamedByAttention,
+                     .rotates_part = true,
+                     .experts = GgufExperts::kScaled,
+                     .gating = GgufGating::kSigmoid},
+    GgufArchitecture{.name = "minimax-m2",
+                     .architecture = "MiniMaxM2ForCausalLM",
+                     .rotates_part = true,
+                     .experts = GgufExperts::kNormalized,
+                     .gating = GgufGating::kSigmoid,
+                     .width_key = "expert_feed_forward_length"},
+    GgufArchitecture{.name = "hunyuan-dense", .architecture = "HunYuanDenseV1ForCausalLM"},
+    GgufArchitecture{.name = "hy_v3",
+                     .architecture = "HYV3ForCausalLM",
+                     .experts = GgufExperts::kScaled,
+                     .gating = GgufGating::kSigmoid},
+    GgufArchitecture{.name = "ernie4_5", .architecture = "Ernie4_5ForCausalLM"},
+    GgufArchitecture{.name = "exaone4",
+                     .architecture = "Exaone4ForCausalLM",
+                     .norms = kNormsOfOutputs,
+                     .windows = GgufWindows::kByLayer},
+};
+
+bool converts(const GgufArchitecture& row, std::string_view architecture) {
+  if (row.checkpoints.empty()) {
+    return architecture == row.architecture || architecture == row.variant;
+  }
+  return std::ranges::find(row.checkpoints, architecture) != row.checkpoints.end();
+}
+
+void append_name(std::string_view name, std::string& list) {
+  if (!list.empty()) list += ", ";
+  list += name;
+}
+
+}  // namespace
+
+const GgufArchitecture* find_gguf_architecture(std::string_view name) {
+  const auto found = std::ranges::find(kArchitectures, name, &GgufArchitecture::name);
+  return found == kArchitectures.end() ? nullptr : &*found;
+}
+
+std::string gguf_architectures() {
+  std::string names;
+  for (const GgufArchitecture& row : kArchitectures) append_name(row.name, names);
+  return names;
+}
+
+std::string gguf_name_of(std::string_view architecture) {
+  std::string names;
+  if (architecture.empty()) return names;
+  for (const GgufArchitecture& row : kArchitectures) {
+    if (converts(row, architecture)) append_name(row.name, names);
+  }
+  return names;
+}
+
+}  // namespace quire

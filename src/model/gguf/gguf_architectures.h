@@ -1,0 +1,77 @@
+// The table of llama.cpp's architectures, with one row each. A row has what distinguishes the
+// architecture's files; the code reads all files in the same way.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace quire {
+
+// The name of a tensor in a layer, without ".weight" or ".bias".
+struct GgufTensorName {
+  std::string_view file;
+  std::string_view checkpoint;
+};
+
+// A key of the metadata, without the architecture before it, and its field in config.json.
+struct GgufField {
+  std::string_view key;
+  std::string_view name;
+};
+
+inline constexpr GgufTensorName kGgufNormOfMlp[] = {{"ffn_norm", "post_attention_layernorm"}};
+
+enum class GgufWindows {
+  kNone,
+  kEveryLayer,  // as in the checkpoint, although llama.cpp ignores the window
+  kByLayer,     // attention.sliding_window_pattern says which
+};
+
+// The mixtures of experts of an architecture.
+enum class GgufExperts {
+  kNone,
+  kNormalized,  // the weights of a token's experts are normalized, and not scaled
+  kScaled,      // the metadata has groups, shared experts, dense layers and a scale
+};
+
+// The values of expert_gating_func that are served. Without the field, the first one applies.
+enum class GgufGating { kSoftmax, kSigmoid, kSoftmaxOrSigmoid };
+
+struct GgufArchitecture {
+  std::string_view name;          // in the file
+  std::string_view architecture;  // in config.json: of the decoder that computes the model
+  // The architecture in config.json if the metadata has this key, and it is not 0.
+  std::string_view variant_key = {};
+  std::string_view variant = {};
+  // The architectures of the checkpoints that llama.cpp converts to such files. Empty: the ones
+  // above.
+  std::span<const std::string_view> checkpoints = {};
+
+  std::span<const GgufTensorName> norms = kGgufNormOfMlp;  // after attention, and around the MLP
+  // The converter reorders the rows of queries and keys, because llama.cpp rotates adjacent
+  // elements and the checkpoint's model elements of the two halves of a head.
+  bool pairs_rows = false;
+  bool fuses_gate_up = false;  // ffn_up has the rows of the gates, and then those of the ups
+
+  bool has_latents = false;      // multi-head latent attention
+  bool rotates_part = false;     // rope.dimension_count may be less than a head
+  bool has_longrope = false;     // divisors for short and long contexts, in two tensors
+  bool has_multipliers = false;  // of embeddings, sub-layers, attention and logits
+  GgufWindows windows = GgufWindows::kNone;
+  GgufExperts experts = GgufExperts::kNone;
+  GgufGating gating = GgufGating::kSoftmax;
+  // The key of intermediate_size.
+  std::string_view width_key = "feed_forward_length";
+  std::span<const GgufField> fields = {};  // that other architectures do not have
+};
+
+// Returns null if the architecture is not served.
+const GgufArchitecture* find_gguf_architecture(std::string_view name);
+// Returns "llama, qwen2, …".
+std::string gguf_architectures();
+// llama.cpp's names of the architecture of a checkpoint, for example "llama" of "LlamaForCausalLM";
+// empty: its files are not served.
+std::string gguf_name_of(std::string_view architecture);
+
+}  // namespace quire

@@ -1,0 +1,451 @@
+#include "parity/golden_gguf.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numbers>
+#include <optional>
+
+#include "base/json.h"
+
+namespace quire::testing {
+namespace {
+
+namespace dom = simdjson::dom;
+using Names = std::vector<std::pair<std::string, std::string>>;
+
+const Names kNormsOfOutputs = {{"post_attention_layernorm", "post_attention_norm"},
+                               {"post_feedforward_layernorm", "post_ffw_norm"}};
+const Names kNormNamedByAttention = {{"post_attention_layernorm", "post_attention_norm"}};
+
+// The first pair that occurs in a name applies.
+const Names kNames = {{"self_attn.q_proj", "attn_q"},
+                      {"self_attn.k_proj", "attn_k"},
+                      {"self_attn.v_proj", "attn_v"},
+                      {"self_attn.qkv_proj", "attn_qkv"},
+                      {"self_attn.o_proj", "attn_output"},
+                      {"self_attn.q_norm", "attn_q_norm"},
+                      {"self_attn.k_norm", "attn_k_norm"},
+                      {"self_attn.query_layernorm", "attn_q_norm"},
+                      {"self_attn.key_layernorm", "attn_k_norm"},
+                      {"self_attn.q_a_proj", "attn_q_a"},
+                      {"self_attn.q_a_layernorm", "attn_q_a_norm"},
+                      {"self_attn.q_b_proj", "attn_q_b"},
+                      {"self_attn.kv_a_proj_with_mqa", "attn_kv_a_mqa"},
+                      {"self_attn.kv_a_layernorm", "attn_kv_a_norm"},
+                      {"mlp.gate.e_score_correction_bias", "exp_probs_b.bias"},
+                      {"block_sparse_moe.e_score_correction_bias", "exp_probs_b.bias"},
+                      {"mlp.expert_bias", "exp_probs_b"},
+                      {"mlp.experts.gate_proj", "ffn_gate_exps"},
+                      {"mlp.experts.up_proj", "ffn_up_exps"},
+                      {"mlp.experts.down_proj", "ffn_down_exps"},
+                      {"block_sparse_moe.experts.w1", "ffn_gate_exps"},
+                      {"block_sparse_moe.experts.w3", "ffn_up_exps"},
+                      {"block_sparse_moe.experts.w2", "ffn_down_exps"},
+                      {"mlp.router.gate.", "ffn_gate_inp."},
+                      {"block_sparse_moe.gate.", "ffn_gate_inp."},
+                      {"mlp.gate.", "ffn_gate_inp."},
+                      {"mlp.shared_mlp.gate_proj", "ffn_gate_shexp"},
+                      {"mlp.shared_mlp.up_proj", "ffn_up_shexp"},
+                      {"mlp.shared_mlp.down_proj", "ffn_down_shexp"},
+                      {"mlp.gate_up_proj", "ffn_up"},
+                      {"mlp.gate_proj", "ffn_gate"},
+                      {"mlp.up_proj", "ffn_up"},
+                      {"mlp.down_proj", "ffn_down"},
+                      {"mlp.shared_experts.gate_proj", "ffn_gate_shexp"},
+                      {"mlp.shared_experts.up_proj", "ffn_up_shexp"},
+                      {"mlp.shared_experts.down_proj", "ffn_down_shexp"},
+                      {"input_layernorm", "attn_norm"},
+                      {"post_attention_layernorm", "ffn_norm"},
+                      {"eh_proj", "nextn.eh_proj"},
+                      {"enorm", "nextn.enorm"},
+                      {"model.embed_tokens", "token_embd"},
+                      {"model.norm", "output_norm"},
+                      {"lm_head", "output"}};
+
+void replace_first(const Names& names, std::string& name) {
+  for (const auto& [from, to] : names) {
+    const size_t at = name.find(from);
+    if (at == std::string::npos) continue;
+    name.replace(at, from.size(), to);
+    return;
+  }
+}
+
+// llama.cpp's divisors of Llama 3's frequencies.
+std::vector<float> llama3_divisors(double theta, int dim, double factor, double low, double high,
+                                   double length) {
+  std::vector<float> divisors;
+  for (int i = 0; i < dim; i += 2) {
+    const double wave = 2.0 * std::numbers::pi * std::pow(theta, static_cast<double>(i) / dim);
+    const double smooth = (length / wave - low) / (high - low);
+    double divisor = 1.0 / ((1.0 - smooth) / factor + smooth);
+    if (wave < length / high) divisor = 1.0;
+    if (wave > length / low) divisor = factor;
+    divisors.push_back(static_cast<float>(divisor));
+  }
+  return divisors;
+}
+
+void write_flags(std::string_view key, const std::vector<bool>& flags, GgufWriter& writer) {
+  std::string bytes = GgufWriter::raw(uint32_t{7}) + GgufWriter::raw(uint64_t{flags.size()});
+  for (const bool flag : flags) bytes += flag ? '\1' : '\0';
+  writer.field(key, 9, bytes);
+}
+
+void write_yarn(GgufWriter& writer, const std::string& prefix, float factor, uint32_t length,
+                float beta_slow) {
+  writer.text(prefix + "rope.scaling.type", "yarn")
+      .real(prefix + "rope.scaling.factor", factor)
+      .number(prefix + "rope.scaling.original_context_length", length)
+      .real(prefix + "rope.scaling.yarn_beta_fast", 0.5F)
+      .real(prefix + "rope.scaling.yarn_beta_slow", beta_slow);
+}
+
+void write_longrope(GgufWriter& writer, const std::string& prefix, uint32_t window,
+                    uint32_t length) {
+  const double ratio = 256.0 / length;
+  writer.number(prefix + "rope.dimension_count", 12)
+      .number(prefix + "attention.sliding_window", window)
+      .number(prefix + "rope.scaling.original_context_length", length)
+      .real(prefix + "rope.scaling.attn_factor",
+            static_cast<float>(std::sqrt(1.0 + std::log(ratio) / std::log(length))))
+      .floats("rope_factors_short.weight", {6}, {1.0F, 1.1F, 1.3F, 1.6F, 2.0F, 2.5F})
+      .floats("rope_factors_long.weight", {6}, {1.0F, 1.5F, 3.0F, 7.0F, 15.0F, 30.0F});
+}
+
+void write_sections(GgufWriter& writer, const std::string& prefix) {
+  writer.numbers(prefix + "rope.dimension_sections", std::vector<int32_t>{3, 3, 2, 0});
+}
+
+struct Routing {
+  uint32_t num_experts;
+  uint32_t top_k;
+  float scale = 1.0F;
+  uint32_t num_groups = 1;
+  uint32_t top_groups = 1;
+};
+
+void write_sigmoid_experts(GgufWriter& writer, const std::string& prefix, const Routing& routing) {
+  writer.number(prefix + "expert_count", routing.num_experts)
+      .number(prefix + "expert_used_count", routing.top_k)
+      .number(prefix + "expert_feed_forward_length", 12)
+      .number(prefix + "expert_gating_func", 2)
+      .number(prefix + "expert_group_count", routing.num_groups)
+      .number(prefix + "expert_group_used_count", routing.top_groups)
+      .real(prefix + "expert_weights_scale", routing.scale)
+      .flag(prefix + "expert_weights_norm", true);
+}
+
+void write_glm4_moe(GgufWriter& writer, const std::string& prefix, const Routing& routing) {
+  write_sigmoid_experts(writer, prefix, routing);
+  writer.number(prefix + "expert_shared_count", 1)
+      .number(prefix + "leading_dense_block_count", 1)
+      .number(prefix + "rope.dimension_count", 8);
+}
+
+// One tensor on its way to the file.
+struct Floats {
+  std::vector<int64_t> shape;
+  std::vector<float> values;
+};
+
+class Converter {
+ public:
+  Converter(const GoldenGguf& gguf, const GoldenFamily& family)
+      : gguf_(gguf),
+        family_(family),
+        document_(JsonDocument::parse(family.configs.at("published"), "config.json").value()) {}
+
+  std::string convert() {
+    writer_.text("general.architecture", gguf_.architecture);
+    write_sizes();
+    if (gguf_.write) gguf_.write(writer_, prefix());
+    for (const auto& entry : family_.tensors) add(entry.first, entry.second);
+    for (const auto& [name, experts] : stacks_) {
+      Floats stack = experts.begin()->second;
+      stack.values.clear();
+      stack.shape.insert(stack.shape.begin(), static_cast<int64_t>(experts.size()));
+      for (const auto& expert : experts) {
+        const std::vector<float>& values = expert.second.values;
+        stack.values.insert(stack.values.end(), values.begin(), values.end());
+      }
+      writer_.floats(name, stack.shape, stack.values);
+    }
+    return writer_.file();
+  }
+
+ private:
+  std::string prefix() const { return gguf_.architecture + "."; }
+
+  // A field of the decoder's configuration.
+  std::optional<double> number(std::string_view name) const {
+    dom::element decoder = document_.root();
+    dom::element text;
+    if (decoder["text_config"].get(text) == simdjson::SUCCESS) decoder = text;
+    double value = 0.0;
+    if (decoder[name].get(value) != simdjson::SUCCESS &&
+        decoder["rope_parameters"][name].get(value) != simdjson::SUCCESS) {
+      return std::nullopt;
+    }
+    return value;
+  }
+  int64_t integer(std::string_view name) const {
+    return static_cast<int64_t>(number(name).value());
+  }
+
+  void write_sizes() {
+    const std::pair<const char*, const char*> kIntegers[] = {
+        {"hidden_size", "embedding_length"},
+        {"intermediate_size", "feed_forward_length"},
+        {"num_attention_heads", "attention.head_count"},
+        {"max_position_embeddings", "context_length"},
+        {"head_dim", "attention.key_length"},
+        {"head_dim", "attention.value_length"},
+    };
+    for (const auto& [from, to] : kIntegers) {
+      if (number(from)) writer_.number(prefix() + to, static_cast<uint32_t>(integer(from)));
+    }
+    const bool is_latent = number("kv_lora_rank").has_value();
+    writer_.number(prefix() + "attention.head_count_kv",
+                   is_latent ? 1 : static_cast<uint32_t>(integer("num_key_value_heads")));
+    writer_.number(prefix() + "block_count",
+                   static_cast<uint32_t>(integer("num_hidden_layers") + gguf_.num_mtp_layers));
+    if (gguf_.num_mtp_layers > 0) {
+      writer_.number(prefix() + "nextn_predict_layers",
+                     static_cast<uint32_t>(gguf_.num_mtp_layers));
+    }
+    writer_.real(prefix() + "attention.layer_norm_rms_epsilon",
+                 static_cast<float>(number("rms_norm_eps").value()));
+    const double theta = gguf_.theta > 0.0 ? gguf_.theta : number("rope_theta").value();
+    writer_.real(prefix() + "rope.freq_base", static_cast<float>(theta));
+  }
+
+  void add(std::string name, const GoldenTensor& golden) {
+    for (const char* const part : {"visual.", "vision_tower.", "multi_modal_projector."}) {
+      if (name.find(part) != std::string::npos) return;
+    }
+    GeneratedWeights weights(family_);
+    const TensorView view = weights.tensor(name, Shape(golden.shape)).value();
+    const auto count = static_cast<size_t>(view.shape.num_elements());
+    Floats tensor = {golden.shape, {view.as<float>(), view.as<float>() + count}};
+    replace_first({{"language_model.", ""}}, name);
+    if (gguf_.pairs_rows && name.find("q_proj") != std::string::npos) {
+      pair_rows(integer("num_attention_heads"), tensor);
+    }
+    if (gguf_.pairs_rows && name.find("k_proj") != std::string::npos) {
+      pair_rows(integer("num_key_value_heads"), tensor);
+    }
+    replace_first({{"model.layers.", "blk."}}, name);
+    const size_t experts = name.find(".experts.");
+    if (experts != std::string::npos) {
+      const size_t at = experts + std::string_view(".experts.").size();
+      const size_t end = name.find('.', at) + 1;
+      const int expert = std::stoi(name.substr(at, end - at));
+      stacks_[in_file(name.erase(at, end - at))][expert] = std::move(tensor);
+      return;
+    }
+    const size_t latent = name.find("self_attn.kv_b_proj");
+    if (latent != std::string::npos) return write_latent(name.substr(0, latent), tensor);
+    writer_.floats(in_file(name), tensor.shape, tensor.values);
+  }
+
+  std::string in_file(std::string name) const {
+    std::string renamed = name;
+    replace_first(gguf_.names, renamed);
+    if (renamed == name) replace_first(kNames, renamed);
+    return renamed;
+  }
+
+  // The first half of a head's rows get the even places, and the second half the odd ones.
+  static void pair_rows(int64_t num_heads, Floats& tensor) {
+    const std::vector<float> before = tensor.values;
+    const auto rows = tensor.shape[0];
+    const auto columns = static_cast<int64_t>(before.size()) / rows;
+    const int64_t half = rows / num_heads / 2;
+    for (int64_t row = 0; row < rows; ++row) {
+      const int64_t in_head = row % (2 * half);
+      const int64_t from = row - in_head + in_head % 2 * half + in_head / 2;
+      std::copy_n(before.begin() + from * columns, columns, tensor.values.begin() + row * columns);
+    }
+  }
+
+  // By head, the rows of keys, transposed, and those of values.
+  void write_latent(const std::string& layer, const Floats& tensor) {
+    const int64_t num_heads = integer("num_attention_heads");
+    const int64_t key_rows = integer("qk_nope_head_dim");
+    const int64_t value_rows = integer("v_head_dim");
+    const int64_t columns = tensor.shape[1];
+    Floats keys = {{num_heads, columns, key_rows}, {}};
+    Floats values = {{num_heads, value_rows, columns}, {}};
+    for (int64_t head = 0; head < num_heads; ++head) {
+      const auto begin = tensor.values.begin() + head * (key_rows + value_rows) * columns;
+      for (int64_t i = 0; i < columns * key_rows; ++i) {
+        keys.values.push_back(begin[i % key_rows * columns + i / key_rows]);
+      }
+      const auto first_value = begin + key_rows * columns;
+      values.values.insert(values.values.end(), first_value, first_value + value_rows * columns);
+    }
+    writer_.floats(layer + "attn_k_b.weight", keys.shape, keys.values);
+    writer_.floats(layer + "attn_v_b.weight", values.shape, values.values);
+  }
+
+  const GoldenGguf& gguf_;
+  const GoldenFamily& family_;
+  JsonDocument document_;
+  GgufWriter writer_;
+  std::map<std::string, std::map<int, Floats>> stacks_;  // by the file's name, and by expert
+};
+
+}  // namespace
+
+std::vector<GoldenGguf> golden_ggufs() {
+  using std::string;
+  return {
+      {.family = "granite",
+       .architecture = "granite",
+       .write =
+           [](GgufWriter& writer, const string& prefix) {
+             writer.real(prefix + "attention.scale", 0.9F)
+                 .real(prefix + "embedding_scale", 3.0F)
+                 .real(prefix + "residual_scale", 0.4F)
+                 .real(prefix + "logit_scale", 5.0F)
+                 .number(prefix + "rope.dimension_count", 8);
+           },
+       .pairs_rows = true},
+      {.family = "smollm3",
+       .architecture = "smollm3",
+       .pairs_rows = true,
+       .left_out = R"("no_rope_layers":[1,1,0,1],)"},
+      {.family = "olmo2", .architecture = "olmo2", .names = kNormsOfOutputs},
+      {.family = "olmo3",
+       .architecture = "olmo2",
+       .write =
+           [](GgufWriter& writer, const string& prefix) {
+             writer.number(prefix + "attention.sliding_window", 8);
+             write_flags(prefix + "attention.sliding_window_pattern", {true, true, false}, writer);
+             write_yarn(writer, prefix, 8.0F, 32, 0.02F);
+             writer.real(prefix + "rope.scaling.yarn_attn_factor", 1.2079441541679836F);
+           },
+       .names = kNormsOfOutputs},
+      {.family = "phi3",
+       .architecture = "phi3",
+       .write =
+           [](GgufWriter& writer, const string& prefix) {
+             writer.number(prefix + "rope.dimension_count", 16)
+                 .number(prefix + "attention.sliding_window", 0)
+                 .number(prefix + "rope.scaling.original_context_length", 4096);
+           }},
+      {.family = "phi3_long",
+       .architecture = "phi3",
+       .write =
+           [](GgufWriter& writer, const string& prefix) {
+             writer.text(prefix + "rope.scaling.type", "longrope");
+             write_longrope(writer, prefix, 8, 4);
+           }},
+      {.family = "phi3_short",
+       .architecture = "phi3",
+       .write = [](GgufWriter& writer,
+                   const string& prefix) { write_longrope(writer, prefix, 256, 128); }},
+      {.family = "seed_oss", .architecture = "seed_oss", .names = kNormNamedByAttention},
+      {.family = "glm4",
+       .architecture = "glm4",
+       .write = [](GgufWriter& writer,
+                   const string& prefix) { writer.number(prefix + "rope.dimension_count", 8); },
+       .names = {{"post_self_attn_layernorm", "post_attention_norm"},
+                 {"post_mlp_layernorm", "post_ffw_norm"}}},
+      {.family = "glm4_moe",
+       .architecture = "glm4moe",
+       .write =
+           [](GgufWriter& writer, const string& prefix) {
+             write_glm4_moe(writer, prefix, {8, 3, 2.5F, 4, 2});
+           },
+       .names = kNormNamedByAttention,
+       .num_mtp_layers = 1},
+      {.family = "glm4_moe_air",
+       .architecture = "glm4moe",
+       .write =
+           [](GgufWriter& writer, const string& prefix) {
+             write_glm4_moe(writer, prefix, {8, 3});
+           },
+       .names = kNormNamedByAttention,
+       .num_mtp_layers = 1},
+      {.family = "glm4_moe_lite",
+       .architecture = "deepseek2",
+       .write =
+           [](GgufWriter& writer, const string& prefix) {
+             write_glm4_moe(writer, prefix, {8, 3, 1.8F});
+             writer.number(prefix + "attention.q_lora_rank", 20)
+                 .number(prefix + "attention.kv_lora_rank", 32)
+                 .number(prefix + "attention.key_length", 40)
+                 .number(prefix + "attention.value_length", 32)
+                 .number(prefix + "attention.key_length_mla", 24)
+                 .number(prefix + "attention.value_length_mla", 24);
+           },
+       .num_mtp_layers = 1},
+      {.family = "minimax_m2",
+       .architecture = "minimax-m2",
+       .write =
+           [](GgufWriter& writer, const string& prefix) {
+             writer.number(prefix + "expert_count", 6)
+                 .number(prefix + "expert_used_count", 2)
+                 .number(prefix + "expert_feed_forward_length", 12)
+                 .number(prefix + "expert_gating_func", 2)
+                 .number(prefix + "rope.dimension_count", 8);
+           }},
+      {.family = "qwen3_vl", .architecture = "qwen3vl", .write = write_sections},
+      {.family = "qwen2_5_vl", .architecture = "qwen2vl", .write = write_sections},
+      {.family = "ministral3",
+       .architecture = "mistral3",
+       .write =
+           [](GgufWriter& writer, const string& prefix) {
+             write_yarn(writer, prefix, 16.0F, 16, 0.05F);
+             writer.real(prefix + "rope.scaling.yarn_log_multiplier", 1.0F)
+                 .real(prefix + "attention.temperature_scale", 0.1F);
+           },
+       .pairs_rows = true},
+      {.family = "mistral3", .architecture = "mistral3", .pairs_rows = true},
+      {.family = "hunyuan_v1_dense",
+       .architecture = "hunyuan-dense",
+       .write =
+           [](GgufWriter& writer, const string& prefix) {
+             writer.text(prefix + "rope.scaling.type", "none")
+                 .real(prefix + "rope.scaling.factor", 1.0F)
+                 .number(prefix + "rope.scaling.original_context_length", 262144);
+           },
+       .theta = 100.0 * std::pow(50.0, 16.0 / 14.0)},
+      {.family = "exaone4",
+       .architecture = "exaone4",
+       .write =
+           [](GgufWriter& writer, const string& prefix) {
+             writer.number(prefix + "attention.sliding_window", 8)
+                 .floats("rope_freqs.weight", {8}, llama3_divisors(1e6, 16, 4.0, 1.0, 4.0, 64.0));
+             write_flags(prefix + "attention.sliding_window_pattern", {true, true, false}, writer);
+           },
+       .names = kNormsOfOutputs},
+      {.family = "exaone4_full",
+       .architecture = "exaone4",
+       .write =
+           [](GgufWriter& writer, const string& /*prefix*/) {
+             writer.floats("rope_freqs.weight", {8}, llama3_divisors(1e6, 16, 4.0, 1.0, 4.0, 64.0));
+           },
+       .names = kNormsOfOutputs},
+      {.family = "ernie4_5", .architecture = "ernie4_5"},
+      {.family = "hy_v3",
+       .architecture = "hy_v3",
+       .write =
+           [](GgufWriter& writer, const string& prefix) {
+             write_sigmoid_experts(writer, prefix, {6, 2, 2.826F});
+             writer.number(prefix + "expert_shared_feed_forward_length", 12);
+           },
+       .num_mtp_layers = 1},
+  };
+}
+
+std::string write_golden_gguf(const GoldenGguf& gguf, const GoldenFamily& family) {
+  return Converter(gguf, family).convert();
+}
+
+}  // namespace quire::testing

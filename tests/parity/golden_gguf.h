@@ -1,0 +1,34 @@
+// The tiny models of tests/golden/families as GGUF files, as llama.cpp's converter writes them. The
+// names, orders of rows and metadata are those of a table of the tests.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "parity/golden_families.h"
+#include "tensor/gguf_writer.h"
+
+namespace quire::testing {
+
+struct GoldenGguf {
+  std::string family;        // GoldenFamily::name
+  std::string architecture;  // llama.cpp's name
+  // Writes what the architecture has beside the sizes. The keys begin with `prefix`.
+  std::function<void(GgufWriter& writer, const std::string& prefix)> write = {};
+  // Names in the checkpoint and in the file, where they differ from Llama's.
+  std::vector<std::pair<std::string, std::string>> names = {};
+  bool pairs_rows = false;
+  double theta = 0.0;  // 0: the one of config.json
+  int num_mtp_layers = 0;
+  // A part of config.json that GGUF files do not have: the model without it is the expected one.
+  std::string left_out = {};
+};
+
+std::vector<GoldenGguf> golden_ggufs();
+// The bytes of the file, with all numbers in F32.
+std::string write_golden_gguf(const GoldenGguf& gguf, const GoldenFamily& family);
+
+}  // namespace quire::testing
