@@ -149,7 +149,8 @@ TEST(RankedVocabulary, TekkenHasItsSpecialTokens) {
 TEST(RankedVocabulary, TekkenLeavesOutEntriesBeyondItsSize) {
   const auto tokenizer = value_of(read_tekken({.num_tokens = 300}));
   EXPECT_EQ(tokenizer->vocab_size(), kNumSpecial + 300);
-  for (const int32_t id : tokenizer->encode(read_golden("mixed.txt"), false).value()) {
+  const std::vector<int32_t> ids = tokenizer->encode(read_golden("mixed.txt"), false).value();
+  for (const int32_t id : ids) {
     ASSERT_LT(id, kNumSpecial + 300);
   }
 }
