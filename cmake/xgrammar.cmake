@@ -9,7 +9,7 @@ include(quire_fetched)
 quire_require_fetched(xgrammar cmake/xgrammar_pin.txt scripts/fetch_deps.sh "")
 
 set(xgrammar_patches schema_values white_space property_names patterns dates lengths characters
-                     memory time counts)
+                     memory time counts attributes)
 list(TRANSFORM xgrammar_patches REPLACE "(.+)" "${CMAKE_SOURCE_DIR}/patches/xgrammar/\\1.patch")
 set(xgrammar_dir ${CMAKE_BINARY_DIR}/xgrammar)
 quire_apply_patches(SOURCE_DIR ${QUIRE_XGRAMMAR_DIR}/cpp OUTPUT_DIR ${xgrammar_dir}

@@ -53,7 +53,7 @@ OutputParserConfig config_of(uint8_t flags, uint8_t dialect) {
   config.tool_names = {"f", "add", "get_weather", "typed"};
   config.tool_schemas = {"", "{\"properties\":{\"a\":{\"type\":\"number\"}}}", "{}",
                          "{\"properties\":{\"x\":{\"type\":[\"array\",\"null\",\"object\"]}}}"};
-  config.forced = static_cast<ForcedCall>(((flags >> 2) & 3) % 3);
+  config.forced = static_cast<ForcedCall>((flags >> 2) & 3);
   config.starts_in_reasoning = (flags & 16) != 0;
   config.keeps_first_call_only = (flags & 32) != 0;
   if ((flags & 64) != 0) {

@@ -25,8 +25,10 @@
 #include "server/http/client_address.h"
 #include "server/http/listen.h"
 #include "server/http/server.h"
+#include "server/openai/conversation.h"
 #include "server/service.h"
 #include "server/structured_output.h"
+#include "server/tools/dialect_choice.h"
 #include "server/tools/output_parser.h"
 #include "server/transit_memory.h"
 #include "start/kv_event_sources.h"
@@ -208,10 +210,28 @@ constexpr int kTicksPerCheck = 10;
 // Time for clients to receive the notice that their requests were cancelled.
 constexpr auto kCancelNoticeTimeout = 2s;
 
-// Resolves "auto" to the parser that fits the model's chat template, and "none" to empty.
-std::string resolve_parser(const std::string& name, const std::string& fitting) {
-  if (name == "none") return "";
-  return name == "auto" ? fitting : name;
+// Sets the dialects in which the model writes its tool calls and its reasoning, and logs them.
+void choose_dialects(const ServeOptions& options, const Engine& engine,
+                     server::ServiceConfig& config) {
+  server::DialectChoices chosen =
+      server::choose_dialects(options.tool_call_parser, options.reasoning_parser,
+                              engine.chat_template(), EngineInternals::response_template(engine));
+  log_info("[server] tool calls: {}; reasoning: {}", chosen.calls.description(),
+           chosen.reasoning.description());
+  server::RequestDefaults defaults;
+  defaults.chat_template = engine.chat_template();
+  config.lacks_dialect = options.tool_call_parser == "auto" && chosen.calls.is_none() &&
+                         !defaults.chat_template.empty() &&
+                         !server::template_ignores(defaults, "tools");
+  if (config.lacks_dialect) {
+    log_warning(
+        "[server] the chat template has tools, but the format of its calls is not known: requests "
+        "with tools are refused; --tool-call-parser NAME names the format");
+  }
+  config.tool_call_parser = std::move(chosen.calls.name);
+  config.call_template = std::move(chosen.calls.own);
+  config.reasoning_parser = std::move(chosen.reasoning.name);
+  config.reasoning_template = std::move(chosen.reasoning.own);
 }
 
 // Takes the environment variables by which a vLLM chooses the hashes in its KV events.
@@ -245,10 +265,7 @@ server::ServiceConfig service_config(const ServeOptions& options, server::ApiKey
   config.admission.max_num_queued_tokens = options.max_num_queued_tokens;
   config.max_tokenize_bytes = static_cast<size_t>(options.max_tokenize_bytes);
   config.stored_responses.max_bytes = static_cast<size_t>(options.max_stored_response_bytes);
-  config.tool_call_parser = resolve_parser(options.tool_call_parser,
-                                           server::detect_tool_call_parser(engine.chat_template()));
-  config.reasoning_parser = resolve_parser(options.reasoning_parser,
-                                           server::detect_reasoning_parser(engine.chat_template()));
+  choose_dialects(options, engine, config);
   config.constraints = server::make_constraint_compiler(engine);
   config.tensor_parallel_size = options.engine.tensor_parallel_size;
   config.kv_event_sources = EngineInternals::kv_event_sources(engine);
@@ -276,9 +293,7 @@ std::string address(const http::ServerConfig& config, const http::Server& transp
 
 void announce(const ServeOptions& options, const server::ServiceConfig& config,
               const http::Server& transport, bool is_local) {
-  const auto or_none = [](const std::string& name) { return name.empty() ? "none" : name; };
-  log_info("[server] tool calls: {}; reasoning: {}; API keys: {}", or_none(config.tool_call_parser),
-           or_none(config.reasoning_parser),
+  log_info("[server] API keys: {}",
            config.keys.empty() ? "none" : std::to_string(config.keys.size()));
   log_info("[server] {}", describe(plan_transit_memory(transport_limits(options), config)));
   if (config.keys.empty() && std::getenv("VLLM_API_KEY") != nullptr) {

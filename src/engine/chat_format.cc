@@ -134,6 +134,12 @@ Result<ChatFormat> ChatFormat::from_config(std::string_view tokenizer_config_jso
                          template_source(config.root(), source_name, template_file));
   QUIRE_ASSIGN_OR_RETURN(ChatFormat format, from_template(source));
   format.special_tokens_ = special_tokens(config.root());
+  for (const char* const key : {"response_template", "response_schema"}) {
+    element value;
+    if (config.root()[key].get(value) != simdjson::SUCCESS || value.is_null()) continue;
+    format.response_template_ = simdjson::minify(value);
+    break;
+  }
   return format;
 }
 

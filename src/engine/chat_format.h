@@ -37,6 +37,9 @@ class ChatFormat {
   static Result<ChatFormat> from_template(std::string_view source);
 
   std::string_view source() const { return source_; }
+  // How the model writes reasoning and tool calls: the JSON of `response_template`, otherwise of
+  // `response_schema`, in tokenizer_config.json; empty if it has neither.
+  std::string_view response_template() const { return response_template_; }
   // Renders a dict of variables (messages, tools, add_generation_prompt and others), or a JSON
   // object of them. The tokenizer's special tokens (bos_token, …) are added unless the caller gives
   // them. All texts of the caller's variables are untrusted in the result.
@@ -54,6 +57,7 @@ class ChatFormat {
 
   ChatTemplate template_;
   std::string source_;
+  std::string response_template_;
   std::vector<std::pair<std::string, std::string>> special_tokens_;  // "bos_token" → "<s>"
   bool trusts_callers_ = false;
 };

@@ -153,6 +153,11 @@ const Tokenizer* EngineInternals::tokenizer(const Engine& engine) {
   return engine.impl_->text.tokenizer.get();
 }
 
+std::string_view EngineInternals::response_template(const Engine& engine) {
+  const auto& chat = engine.impl_->text.chat;
+  return chat ? chat->response_template() : std::string_view();
+}
+
 const std::vector<KvEventsConfig>& EngineInternals::kv_event_sources(const Engine& engine) {
   return engine.impl_->kv_event_sources;
 }

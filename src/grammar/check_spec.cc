@@ -162,6 +162,21 @@ Status check_choices(const GrammarSpec& spec, const GrammarLimits& limits) {
   return {};
 }
 
+Status check_composed(const GrammarSpec& spec, const GrammarLimits& limits) {
+  size_t num_bytes = spec.text.size();
+  for (const GrammarValue& value : spec.values) {
+    const bool is_schema = value.kind != GrammarValue::Kind::kRegex;
+    QUIRE_RETURN_IF_ERROR(check_text(is_schema ? "the JSON schema" : "the regex", value.text,
+                                     is_schema ? limits.max_text_bytes : limits.max_regex_bytes));
+    num_bytes += value.text.size();
+  }
+  if (num_bytes <= limits.max_composed_bytes) return {};
+  return invalid_argument(
+      fmt::format("[grammar] the schemas of the tools are too long; their grammar has {} bytes, "
+                  "expected at most {}",
+                  num_bytes, limits.max_composed_bytes));
+}
+
 }  // namespace
 
 Status check_schema(element root, const GrammarLimits& limits, SchemaPath& path) {
@@ -184,6 +199,8 @@ Status check_spec(const GrammarSpec& spec, const GrammarLimits& limits) {
     case GrammarSpec::Kind::kGrammar:
     case GrammarSpec::Kind::kGbnf:
       return check_text("the grammar", spec.text, limits.max_text_bytes);
+    case GrammarSpec::Kind::kComposed:
+      return check_composed(spec, limits);
   }
   return internal_error("[grammar] unknown kind of grammar");
 }

@@ -65,4 +65,7 @@ enum class GrammarDialect { kEbnf, kGbnf };
 Result<std::string> plain_grammar(std::string_view text, GrammarDialect dialect,
                                   const GrammarLimits& limits);
 
+// Returns the EBNF of a composed grammar.
+Result<std::string> compose_grammar(const GrammarSpec& spec, const GrammarLimits& limits);
+
 }  // namespace quire::grammar

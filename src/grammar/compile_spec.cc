@@ -13,6 +13,7 @@
 #include "base/numbers.h"
 #include "base/text.h"
 #include "grammar/check_spec.h"
+#include "grammar/schema_keywords.h"
 
 namespace quire::grammar {
 namespace {
@@ -72,35 +73,21 @@ TokenTable make_token_table(const Tokenizer& tokenizer, std::span<const int32_t>
   std::ranges::sort(table.end_ids);
   table.end_ids.erase(std::unique(table.end_ids.begin(), table.end_ids.end()), table.end_ids.end());
   for (int32_t id = 0; id < vocab_size; ++id) {
-    if (tokenizer.is_special(id) || std::ranges::binary_search(table.end_ids, id)) continue;
+    if (std::ranges::binary_search(table.end_ids, id)) continue;
     std::string& bytes = table.bytes[static_cast<size_t>(id)];
     bytes = tokenizer.token_bytes(id);
-    if (!bytes.empty()) set_bit(table.may_be_allowed, id);
+    if (!bytes.empty() && !tokenizer.is_special(id)) set_bit(table.may_be_allowed, id);
   }
   return table;
 }
 
 constexpr std::string_view kAnyObject = R"({"type": "object", "additionalProperties": true})";
 
-// Appends `text` as an EBNF string. Quotes, backslashes and control characters become \u00XX.
-void append_literal(std::string_view text, std::string& ebnf) {
-  ebnf += '"';
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7f || c == '"' || c == '\\') {
-      ebnf += fmt::format("\\u{:04x}", byte);
-    } else {
-      ebnf += c;
-    }
-  }
-  ebnf += '"';
-}
-
 std::string choice_grammar(const std::vector<std::string>& choices) {
   std::string ebnf = "root ::= ";
   for (size_t i = 0; i < choices.size(); ++i) {
     if (i > 0) ebnf += " | ";
-    append_literal(choices[i], ebnf);
+    ebnf += ebnf_string(choices[i]);
   }
   return ebnf;
 }
@@ -112,9 +99,7 @@ constexpr int kMaxIndent = 20;
 
 xgrammar::CompiledGrammar compile_schema(xgrammar::GrammarCompiler& compiler,
                                          std::string_view schema) {
-  return compiler.CompileJSONSchema(std::string(schema), /*any_whitespace=*/true,
-                                    /*indent=*/std::nullopt, /*separators=*/std::nullopt,
-                                    /*strict_mode=*/true, kMaxIndent);
+  return compiler.CompileGrammar(schema_grammar(schema));
 }
 
 Result<xgrammar::CompiledGrammar> compile(const Vocabulary& vocabulary, const GrammarSpec& spec,
@@ -142,8 +127,20 @@ Result<xgrammar::CompiledGrammar> compile(const Vocabulary& vocabulary, const Gr
       QUIRE_ASSIGN_OR_RETURN(const std::string ebnf, plain_grammar(spec.text, dialect, limits));
       return compiler.CompileGrammar(ebnf);
     }
+    case GrammarSpec::Kind::kComposed: {
+      QUIRE_ASSIGN_OR_RETURN(const std::string ebnf, compose_grammar(spec, limits));
+      return compiler.CompileGrammar(ebnf);
+    }
   }
   return internal_error("[grammar] unknown kind of grammar");
+}
+
+// The tokens that masks may allow: those of the vocabulary, and the special tokens that the grammar
+// names.
+std::vector<uint32_t> allowed_tokens(const Vocabulary& vocabulary, const GrammarSpec& spec) {
+  std::vector<uint32_t> mask = vocabulary.tokens.may_be_allowed;
+  for (const int32_t id : spec.token_ids) set_bit(mask, id);
+  return mask;
 }
 
 Result<std::shared_ptr<Compiled>> compile_in_budget(
@@ -153,10 +150,12 @@ Result<std::shared_ptr<Compiled>> compile_in_budget(
   const StopScope stop_scope(stop);
   const WorkBudget budget({.work = limits.compile_work, .compile_bytes = limits.compile_bytes});
   QUIRE_ASSIGN_OR_RETURN(auto grammar, compile(*vocabulary, spec, limits));
-  auto compiled = std::make_shared<Compiled>(Compiled{.vocabulary = vocabulary,
-                                                      .grammar = std::move(grammar),
-                                                      .limits = limits,
-                                                      .held = ByteShare(memory)});
+  auto compiled =
+      std::make_shared<Compiled>(Compiled{.vocabulary = vocabulary,
+                                          .grammar = std::move(grammar),
+                                          .limits = limits,
+                                          .may_be_allowed = allowed_tokens(*vocabulary, spec),
+                                          .held = ByteShare(memory)});
   compiled->num_bytes = compiled->grammar.MemorySizeBytes();
   return compiled;
 }
@@ -235,6 +234,12 @@ CompileOutcome compile_guarded(const std::shared_ptr<const Vocabulary>& vocabula
 }
 
 }  // namespace
+
+xgrammar::Grammar schema_grammar(std::string_view schema) {
+  return xgrammar::Grammar::FromJSONSchema(std::string(schema), /*any_whitespace=*/true,
+                                           /*indent=*/std::nullopt, /*separators=*/std::nullopt,
+                                           /*strict_mode=*/true, kMaxIndent);
+}
 
 Vocabulary make_vocabulary(const Tokenizer& tokenizer, std::span<const int32_t> end_ids) {
   TokenTable tokens = make_token_table(tokenizer, end_ids);

@@ -29,15 +29,24 @@ namespace quire::grammar {
 
 // A tokenizer's vocabulary for grammars: the bytes that each token adds to a text.
 struct TokenTable {
-  // Indexed by id. Empty: a special token, an id without a token, or a token that adds nothing.
+  // Indexed by id. Empty: a token that ends a sequence, an id without a token, or a token that adds
+  // nothing.
   std::vector<std::string> bytes;
-  std::vector<int32_t> end_ids;          // sorted; only ids of the vocabulary
-  std::vector<uint32_t> may_be_allowed;  // tokens with bytes, as a mask of one bit per id
+  std::vector<int32_t> end_ids;  // sorted; only ids of the vocabulary
+  // Tokens with bytes that are not special, as a mask of one bit per id.
+  std::vector<uint32_t> may_be_allowed;
 };
 
 inline void set_bit(std::span<uint32_t> mask, int32_t id) {
   mask[static_cast<size_t>(id) / 32] |= 1U << (id % 32);
 }
+inline bool has_bit(std::span<const uint32_t> mask, int32_t id) {
+  const size_t word = static_cast<size_t>(id) / 32;
+  return word < mask.size() && (mask[word] >> (id % 32) & 1U) != 0;
+}
+
+// The grammar of a schema that plain_schema() has returned.
+xgrammar::Grammar schema_grammar(std::string_view schema);
 
 // A vocabulary in the form that XGrammar compiles for.
 struct Vocabulary {
@@ -52,8 +61,9 @@ struct Compiled {
   std::shared_ptr<const Vocabulary> vocabulary;
   xgrammar::CompiledGrammar grammar;
   GrammarLimits limits;
-  ByteShare held;        // held while anything uses the grammar, cached or not
-  size_t num_bytes = 0;  // as counted by XGrammar, without the vocabulary
+  std::vector<uint32_t> may_be_allowed = {};  // TokenTable's, and the grammar's own special tokens
+  ByteShare held;                             // held while anything uses the grammar, cached or not
+  size_t num_bytes = 0;                       // as counted by XGrammar, without the vocabulary
 };
 
 using CompileResult = Result<std::shared_ptr<const Compiled>>;

@@ -106,15 +106,24 @@ GrammarStats CompileCache::stats() const {
 
 namespace {
 
+// A refusal is kept, too, and names the tool.
+void add_tool(const ToolSchema& schema, std::string& key) {
+  key +=
+      fmt::format("{}:{}:{}:{}", schema.path.size(), schema.path, schema.tool.size(), schema.tool);
+}
+
 // The cache key of a spec. Different specs have different keys.
 std::string cache_key(const GrammarSpec& spec) {
   std::string key = std::to_string(static_cast<int>(spec.kind)) + ":";
   if (spec.kind == GrammarSpec::Kind::kJsonObject) return key;
-  // A refusal is kept, too, and names the tool.
-  for (const ToolSchema& schema : spec.tools) {
-    key += fmt::format("{}:{}:{}:{}", schema.path.size(), schema.path, schema.tool.size(),
-                       schema.tool);
+  for (const ToolSchema& schema : spec.tools) add_tool(schema, key);
+  for (const GrammarValue& value : spec.values) {
+    key += fmt::format("{}:{}:{}:{}:", value.rule, static_cast<int>(value.kind), value.text.size(),
+                       value.text);
+    for (const ToolSchema& schema : value.tools) add_tool(schema, key);
+    for (const std::string& text : value.barred) key += fmt::format("{}:{}", text.size(), text);
   }
+  for (const int32_t id : spec.token_ids) key += fmt::format("{},", id);
   if (spec.kind != GrammarSpec::Kind::kChoice) return key + ":" + spec.text;
   for (const std::string& choice : spec.choices) {
     key += fmt::format("{}:{}", choice.size(), choice);

@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "quire/request.h"
@@ -22,6 +23,22 @@ struct ToolSchema {
   std::string tool;
 };
 
+// A rule of a composed grammar that has a grammar of its own.
+struct GrammarValue {
+  enum class Kind : uint8_t {
+    kJson,    // `text`: the schema of the JSON value
+    kPython,  // `text`: the schema of a value that is written as a literal of Python
+    kText,    // `text`: the schema of a string with a format, which is written without quotes
+    kRegex,   // `text`: a pattern that the whole text matches
+    kChecked  // no rule; `text` is a schema that must be one that can be enforced
+  };
+  std::string rule = {};  // a letter, then letters and digits
+  Kind kind = Kind::kJson;
+  std::string text = {};
+  std::vector<ToolSchema> tools = {};    // for errors
+  std::vector<std::string> barred = {};  // texts that the value cannot have; each begins in ASCII
+};
+
 // Restricts the text of a sequence.
 struct GrammarSpec {
   enum class Kind {
@@ -31,16 +48,20 @@ struct GrammarSpec {
     kRegex,       // `text`: a pattern that the whole text matches
     kGrammar,     // `text`: EBNF of XGrammar with a rule `root`
     kGbnf,        // `text`: GBNF of llama.cpp with a rule `root`
+    kComposed,    // `text`: this program's own EBNF, whose names may be those of `values`
   };
   Kind kind = Kind::kJsonObject;
   std::string text = {};
   std::vector<std::string> choices = {};
   std::vector<ToolSchema> tools = {};  // for errors; no effect on the grammar
+  std::vector<GrammarValue> values = {};
+  std::vector<int32_t> token_ids = {};  // special tokens that a composed grammar names
 };
 
 // Limits on the cost of a client's grammar. The defaults are the server's.
 struct GrammarLimits {
-  size_t max_text_bytes = size_t{64} << 10;  // of `text`, or of all choices together
+  size_t max_text_bytes = size_t{64} << 10;     // of `text`, or of all choices together
+  size_t max_composed_bytes = size_t{1} << 20;  // of a composed grammar's texts together
   size_t max_json_depth = 32;
   size_t max_json_nodes = 10'000;  // values of any kind in a schema
   size_t max_choices = 1'000;

@@ -35,7 +35,7 @@ class GrammarConstraint : public TokenConstraint {
 
   std::vector<uint32_t> allowed_tokens() override {
     const TokenTable& tokens = compiled_->vocabulary->tokens;
-    std::vector<uint32_t> mask(tokens.may_be_allowed.size());
+    std::vector<uint32_t> mask(compiled_->may_be_allowed.size());
     if (failure_.ok() && !ended_) run_in_budget(SIZE_MAX, [&] { fill(mask); });
     if (!failure_.ok()) {
       std::ranges::fill(mask, 0U);
@@ -58,7 +58,7 @@ class GrammarConstraint : public TokenConstraint {
       if (ended_) remember(before);
       return ended_;
     }
-    if (ended_) return false;
+    if (ended_ || token_id < 0 || !has_bit(compiled_->may_be_allowed, token_id)) return false;
     bool accepted = false;
     const size_t bytes_left = run_in_budget(bytes_left_, [&] {
       accepted = matcher_->AcceptToken(token_id);
@@ -129,8 +129,8 @@ class GrammarConstraint : public TokenConstraint {
                        .byte_offset = 0};
     // A result of false means that every token is allowed, and the mask was not written.
     if (!matcher_->FillNextTokenBitmask(&tensor)) std::ranges::fill(mask, ~0U);
-    // Removes special tokens, which a grammar cannot produce, and end tokens.
-    const auto& may_be_allowed = compiled_->vocabulary->tokens.may_be_allowed;
+    // Removes end tokens, and special tokens that the grammar does not name.
+    const auto& may_be_allowed = compiled_->may_be_allowed;
     for (size_t i = 0; i < mask.size(); ++i) mask[i] &= may_be_allowed[i];
   }
 

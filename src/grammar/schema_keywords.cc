@@ -389,4 +389,17 @@ Status check_counts(const Members& members, std::string_view low, std::string_vi
   return empty_range(low, std::to_string(*least), high, std::to_string(*most));
 }
 
+std::string ebnf_string(std::string_view text) {
+  std::string ebnf = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7f || c == '"' || c == '\\') {
+      ebnf += fmt::format("\\u{:04x}", byte);
+    } else {
+      ebnf += c;
+    }
+  }
+  return ebnf + '"';
+}
+
 }  // namespace quire::grammar

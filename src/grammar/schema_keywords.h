@@ -96,6 +96,9 @@ std::optional<int64_t> count_of(const Members& members, std::string_view keyword
 // Fails if the two counts leave no value.
 Status check_counts(const Members& members, std::string_view low, std::string_view high);
 
+// Returns the text as a string of EBNF. Quotes, backslashes and control characters become \u00XX.
+std::string ebnf_string(std::string_view text);
+
 // A place in a schema, for errors: the names on the path from the root.
 using SchemaPath = std::vector<std::string>;
 // Runs `check`, which descends into the member `name` of the schema at `path`. If it fails, `path`

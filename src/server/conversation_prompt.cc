@@ -16,7 +16,8 @@ namespace {
 using jinja::Value;
 using Entries = std::vector<jinja::Dict::Entry>;
 
-// The text that a grammar lets the model write if a request forces calls, see forced_call_schema().
+// The text that a grammar lets a model without a dialect write if a request forces calls, see
+// forced_call_schema().
 constexpr std::string_view kCallsAsText =
     R"([{% for call in calls %}{"name": {{ call.function.name | tojson }}, )"
     R"("parameters": {{ (call.function.arguments or {}) | tojson }}})"

@@ -19,6 +19,8 @@
 
 namespace quire::server {
 
+struct ResponseTemplate;
+
 // Settings of the server that hold for all requests.
 struct ServiceConfig {
   std::vector<std::string> model_names = {};  // accepted names; responses show the first
@@ -35,6 +37,12 @@ struct ServiceConfig {
   bool allow_request_priority = false;  // false: a request's own priority is ignored
   std::string tool_call_parser = {};    // empty: tool calls stay text
   std::string reasoning_parser = {};
+  // The checkpoint's own templates, which take precedence over the names.
+  std::shared_ptr<const ResponseTemplate> call_template = {};
+  std::shared_ptr<const ResponseTemplate> reasoning_template = {};
+  // The chat template shows tools, but the dialect of its calls is not known: requests with tools
+  // are refused, unless they force or forbid calls.
+  bool lacks_dialect = false;
   std::vector<std::string> allowed_origins = {};  // CORS; empty: off
   bool checks_host = false;                       // see is_allowed_host()
   std::vector<std::string> allowed_hosts = {};

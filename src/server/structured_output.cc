@@ -16,14 +16,14 @@
 namespace quire::server {
 namespace {
 
-class AfterReasoning final : public TokenConstraint {
+class AfterMarker final : public TokenConstraint {
  public:
-  AfterReasoning(std::unique_ptr<TokenConstraint> inner, const EngineApi& engine,
-                 std::string_view end, std::optional<int32_t> end_token)
+  AfterMarker(std::unique_ptr<TokenConstraint> inner, const EngineApi& engine, std::string_view end,
+              std::optional<int32_t> end_token)
       : inner_(std::move(inner)), engine_(engine), end_(end), end_token_(end_token) {}
 
   std::vector<uint32_t> allowed_tokens() override {
-    if (!is_reasoning_) return inner_->allowed_tokens();
+    if (!is_before_) return inner_->allowed_tokens();
     constexpr size_t kBitsPerWord = 32;
     const auto vocab_size = static_cast<size_t>(engine_.model_info().vocab_size);
     return std::vector<uint32_t>(ceil_div(vocab_size, kBitsPerWord), ~0U);
@@ -32,18 +32,18 @@ class AfterReasoning final : public TokenConstraint {
   // The bytes that follow the marker in the same token are not passed to the inner constraint. In
   // practice they are white space.
   bool accept(int32_t token_id) override {
-    if (!is_reasoning_) {
+    if (!is_before_) {
       if (!inner_->accept(token_id)) return false;
       ++num_inner_tokens_;
       return true;
     }
     matched_before_.push_back(static_cast<uint8_t>(end_.num_matched()));
     if (end_token_) {
-      is_reasoning_ = token_id != *end_token_;
+      is_before_ = token_id != *end_token_;
       return true;
     }
     for (const char c : engine_.token_bytes(token_id)) {
-      if (end_.push(c)) is_reasoning_ = false;
+      if (end_.push(c)) is_before_ = false;
     }
     return true;
   }
@@ -56,13 +56,13 @@ class AfterReasoning final : public TokenConstraint {
     const int num_inner = std::min(num_tokens, num_inner_tokens_);
     if (num_inner > 0 && !inner_->rollback(num_inner)) return false;
     num_inner_tokens_ -= num_inner;
-    const auto num_reasoning = static_cast<size_t>(num_tokens - num_inner);
-    if (num_reasoning > matched_before_.size()) return false;
-    if (num_reasoning == 0) return true;
-    matched_before_.resize(matched_before_.size() - num_reasoning + 1);
+    const auto num_before = static_cast<size_t>(num_tokens - num_inner);
+    if (num_before > matched_before_.size()) return false;
+    if (num_before == 0) return true;
+    matched_before_.resize(matched_before_.size() - num_before + 1);
     end_.resume(matched_before_.back());
     matched_before_.pop_back();
-    is_reasoning_ = true;
+    is_before_ = true;
     return true;
   }
 
@@ -71,8 +71,8 @@ class AfterReasoning final : public TokenConstraint {
   const EngineApi& engine_;
   Marker end_;
   const std::optional<int32_t> end_token_;
-  bool is_reasoning_ = true;
-  std::vector<uint8_t> matched_before_;  // by reasoning token: end_.num_matched() before it
+  bool is_before_ = true;
+  std::vector<uint8_t> matched_before_;  // by token before the marker: end_.num_matched() before it
   int num_inner_tokens_ = 0;
 };
 
@@ -98,10 +98,10 @@ ConstraintCompiler make_constraint_compiler(const Engine& engine) {
   return constraints;
 }
 
-ConstraintFactory after_reasoning(ConstraintFactory constraint, const EngineApi& engine,
-                                  std::string_view end, std::optional<int32_t> end_token) {
+ConstraintFactory after_marker(ConstraintFactory constraint, const EngineApi& engine,
+                               std::string_view end, std::optional<int32_t> end_token) {
   return [constraint = std::move(constraint), &engine, end, end_token] {
-    return std::make_unique<AfterReasoning>(constraint(), engine, end, end_token);
+    return std::make_unique<AfterMarker>(constraint(), engine, end, end_token);
   };
 }
 

@@ -35,12 +35,12 @@ struct ConstraintCompiler {
 ConstraintCompiler make_constraint_compiler(const Engine& engine);
 
 // Returns a constraint that takes effect after the marker `end`; before that every token is
-// allowed. For prompts that open a reasoning block. If the marker is one token of the tokenizer,
-// only `end_token` ends the block, as in the parser of the output. `engine` and `end` must outlive
-// it.
-ConstraintFactory after_reasoning(ConstraintFactory constraint, const EngineApi& engine,
-                                  std::string_view end = "</think>",
-                                  std::optional<int32_t> end_token = {});
+// allowed. For prompts that open a reasoning block, and for calls that the model may choose. If the
+// marker is one token of the tokenizer, only `end_token` counts, as in the parser of the output.
+// `engine` and `end` must outlive it.
+ConstraintFactory after_marker(ConstraintFactory constraint, const EngineApi& engine,
+                               std::string_view end = "</think>",
+                               std::optional<int32_t> end_token = {});
 
 struct GrammarQueueLimits {
   int max_requests = 32;

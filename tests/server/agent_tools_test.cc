@@ -5,6 +5,7 @@
 
 #include "server/agents_fixture.h"
 #include "server/call_or_text.h"
+#include "server/tools/response_template.h"
 
 namespace quire::server {
 namespace {
@@ -305,10 +306,10 @@ TEST_F(AgentToolsTest, AFormatLeavesACallPossible) {
   const auto forced = call("POST", "/v1/chat/completions",
                            "{" + requests[0].second + R"(,"tool_choice":"required"})");
   EXPECT_EQ(allowed_after(*engine_.wait_for(++id).make_constraint(), ""), "{");
-  engine_.say(id, R"([{"name":"f","parameters":{}}])", FinishReason::kStop);
+  engine_.say(id, R"(<tool_call>{"name":"f","arguments":{}}</tool_call>)", FinishReason::kStop);
   EXPECT_THAT(forced->wait().body, HasSubstr(R"("name":"f")"));
   ASSERT_EQ(compiled.size(), 1U);
-  EXPECT_EQ(compiled[0].kind, GrammarSpec::Kind::kJsonSchema);
+  EXPECT_EQ(compiled[0].kind, GrammarSpec::Kind::kComposed);
   // Without tools, or with none to call, the format binds all text.
   for (const std::string& more :
        {tools + R"(,"tool_choice":"none")", std::string(R"(,"tools":[])")}) {
@@ -318,6 +319,116 @@ TEST_F(AgentToolsTest, AFormatLeavesACallPossible) {
     engine_.say(id, "{}", FinishReason::kStop);
     plain->wait();
   }
+}
+
+constexpr const char* kTwoTools = R"(,"tools":[{"type":"function","function":{"name":"f"}},)"
+                                  R"({"type":"function","function":{"name":"g"}}],"tool_choice":)";
+
+TEST_F(AgentToolsTest, AForcedCallIsInTheModelsDialect) {
+  ServiceConfig config;
+  config.tool_call_parser = "qwen3_coder";
+  config.reasoning_parser = "think";
+  std::vector<GrammarSpec> compiled;
+  config.constraints.compile = [&](const GrammarSpec& wanted) -> Result<ConstraintFactory> {
+    compiled.push_back(wanted);
+    return ConstraintFactory([] { return std::unique_ptr<TokenConstraint>(); });
+  };
+  start(std::move(config));
+  engine_.use_template(std::string(kChatMl));
+  const std::string body =
+      R"({"messages":[{"role":"user","content":"Q"}])" + std::string(kTwoTools);
+  prompt_of("/v1/chat/completions", body + R"("required"})",
+            "<think>hm</think>\n<tool_call>\n<function=g>\n</function>\n</tool_call>");
+  EXPECT_THAT(response_.body, AllOf(HasSubstr(R"("name":"g","arguments":"{}")"),
+                                    HasSubstr(R"("reasoning_content":"hm")")));
+  EXPECT_THAT(compiled.back().text,
+              AllOf(HasSubstr(R"("<function=")"), HasSubstr(R"("g")"), HasSubstr(R"("<think>")")));
+  prompt_of("/v1/chat/completions", body + R"({"type":"function","function":{"name":"f"}}})",
+            "<tool_call><function=f></function></tool_call>");
+  EXPECT_THAT(response_.body, HasSubstr(R"("name":"f","arguments":"{}")"));
+  EXPECT_THAT(compiled.back().text, Not(HasSubstr(R"("g")")));
+  // A limit cuts the call before it is one.
+  prompt_of("/v1/chat/completions", body + R"("required"})", "<tool_call>\n<funct");
+  EXPECT_THAT(response_.body, Not(HasSubstr("funct")));
+}
+
+TEST_F(AgentToolsTest, AStrictToolBindsCallsThatTheModelChooses) {
+  ServiceConfig config;
+  config.tool_call_parser = "hermes";
+  std::vector<GrammarSpec> compiled;
+  config.constraints.compile = [&](const GrammarSpec& wanted) -> Result<ConstraintFactory> {
+    compiled.push_back(wanted);
+    return ConstraintFactory([] { return std::make_unique<OneText>("{}"); });
+  };
+  engine_.added_tokens_ = {{.token_id = 1, .text = "<tool_call>", .is_hidden = true}};
+  start(std::move(config));
+  engine_.use_template(std::string(kChatMl));
+  const std::string user = R"({"messages":[{"role":"user","content":"Q"}],"tools":[)";
+  const std::string strict = user + R"({"type":"function","function":{"name":"f","strict":true}}])";
+  const auto bound = call("POST", "/v1/chat/completions", strict + "}");
+  const auto constraint = engine_.wait_for(1).make_constraint();
+  EXPECT_EQ(allowed_after(*constraint, "Text.<tool_call>").size(), 128U) << "no token, so no call";
+  EXPECT_EQ(allowed_after(*constraint, "\x01"), "{");
+  ASSERT_EQ(compiled.size(), 1U);
+  EXPECT_THAT(compiled[0].text, Not(HasSubstr(R"("<tool_call")")));
+  EXPECT_EQ(compiled[0].token_ids, std::vector<int32_t>{1}) << "of later calls";
+  Output output;
+  output.text = R"({"name":"f","arguments":{}}</tool_call>)";
+  output.added_tokens = {{.token_id = 1}};
+  output.finish_reason = FinishReason::kStop;
+  engine_.send(1, std::move(output));
+  EXPECT_EQ(header(bound->wait(), "x-quire-ignored"), "");
+  // A format of the text has the constraint.
+  const auto beside = call("POST", "/v1/chat/completions",
+                           strict + R"(,"response_format":{"type":"json_object"}})");
+  engine_.wait_for(2);
+  engine_.say(2, "{}", FinishReason::kStop);
+  EXPECT_EQ(header(beside->wait(), "x-quire-ignored"), "tools.strict");
+  const auto free = call("POST", "/v1/chat/completions",
+                         user + R"({"type":"function","function":{"name":"f"}}]})");
+  EXPECT_EQ(engine_.wait_for(3).make_constraint, nullptr);
+  engine_.say(3, "ok", FinishReason::kStop);
+  free->wait();
+}
+
+TEST_F(AgentToolsTest, AForcedCallOfAnArbitraryPatternIsRefused) {
+  ServiceConfig config;
+  config.call_template = std::make_shared<const ResponseTemplate>(*parse_response_template(
+      R"({"fields":{"tool_calls":{"open_pattern":"CALL (?P<name>\\w+)\\n","close":"END",
+          "content":"kv-lines","transform":{"type":"function",
+          "function":{"name":"{name}","arguments":"{content}"}}}}})",
+      "a test"));
+  start(std::move(config));
+  engine_.use_template(std::string(kChatMl));
+  const std::string user = R"({"role":"user","content":"Q"})";
+  EXPECT_THAT(chat(user, kTwoTools + std::string(R"("required")")),
+              AllOf(HasSubstr("by a regular expression"), HasSubstr(R"("param":"tools")")));
+  prompt_of("/v1/chat/completions", R"({"messages":[)" + user + "]" + kTwoTools + R"("auto"})",
+            "CALL f\na: 1\nEND");
+  EXPECT_THAT(response_.body, HasSubstr(R"("name":"f","arguments":"{\"a\": \"1\"}")"));
+}
+
+TEST_F(AgentToolsTest, ToolsNeedAKnownDialect) {
+  ServiceConfig config;
+  config.lacks_dialect = true;
+  start(std::move(config));
+  engine_.use_template(std::string(kChatMl));
+  const std::string user = R"("messages":[{"role":"user","content":"Q"}])";
+  const std::string tools = R"(,"tools":[{"type":"function","function":{"name":"f"}}])";
+  const std::vector<std::pair<std::string, std::string>> requests = {
+      {"/v1/chat/completions", "{" + user + tools + "}"},
+      {"/v1/responses", R"({"input":"Q","tools":[{"type":"function","name":"f"}]})"},
+      {"/v1/messages", "{" + user + R"(,"max_tokens":9,"tools":[{"name":"f","input_schema":{}}]})"},
+      {"/api/chat", "{" + user + tools + "}"}};
+  for (const auto& [path, body] : requests) {
+    const http::Response refused = call("POST", path, body)->wait();
+    EXPECT_EQ(refused.status, 400) << path;
+    EXPECT_THAT(refused.body, AllOf(HasSubstr("is not known"), HasSubstr("tool-call-parser"),
+                                    HasSubstr("kimi_k2")))
+        << path;
+  }
+  EXPECT_EQ(chat(R"({"role":"user","content":"Q"})", tools + R"(,"tool_choice":"none")"),
+            chat(R"({"role":"user","content":"Q"})"));
 }
 
 }  // namespace

@@ -119,7 +119,7 @@ class Subject {
   // batch, two others are free.
   std::vector<Collected> run(const Grammar& grammar, bool reasons, bool mixed) {
     const ConstraintFactory plain = compiler_.compile(grammar.spec).value();
-    const ConstraintFactory inner = reasons ? server::after_reasoning(plain, *api_) : plain;
+    const ConstraintFactory inner = reasons ? server::after_marker(plain, *api_) : plain;
     const std::string reasoning(reasons ? kReasoning : "");
     const std::string text = reasoning + grammar.example;
     std::vector<Request> requests;

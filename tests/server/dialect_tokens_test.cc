@@ -12,6 +12,7 @@
 #include "server/openai/response_writer.h"
 #include "server/tools/dialect_corpus.h"
 #include "server/tools/dialect_markers.h"
+#include "server/tools/dialects.h"
 #include "support/added_tokens.h"
 #include "support/shared_data.h"
 #include "tokenizer/tokenizer.h"
@@ -80,7 +81,8 @@ class Model {
 
   // Returns the message of a sample with these tokens, as a response has it.
   ParsedMessage play(OutputParserConfig config, const std::vector<int32_t>& ids) const {
-    config.token_markers = markers_among(added_, config);
+    config.token_markers = markers_among(added_, {find_dialect(config.tool_call_parser),
+                                                  find_reasoning_dialect(config.reasoning_parser)});
     const auto parser = *make_output_parser(config);
     const auto spec = std::make_shared<const SamplingSpec>(
         SamplingSpec{.params = std::make_shared<const SamplingParams>()});

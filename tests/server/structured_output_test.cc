@@ -31,7 +31,7 @@ TEST(AfterReasoning, IsFreeUntilTheBlockEnds) {
   const testing::FakeEngine engine;  // one token per byte
   std::vector<int32_t> accepted;
   const ConstraintFactory factory =
-      after_reasoning([&] { return std::make_unique<Five>(accepted); }, engine);
+      after_marker([&] { return std::make_unique<Five>(accepted); }, engine);
   const auto constraint = factory();
   for (const char c : std::string("if </think or <</think>")) {
     EXPECT_EQ(constraint->allowed_tokens(), std::vector<uint32_t>(256 / 32, ~0U)) << c;
@@ -49,7 +49,7 @@ TEST(AfterReasoning, EndsOnlyAtTheTokenThatTheMarkerIs) {
   const testing::FakeEngine engine;
   std::vector<int32_t> accepted;
   const auto constraint =
-      after_reasoning([&] { return std::make_unique<Five>(accepted); }, engine, "</think>", 1)();
+      after_marker([&] { return std::make_unique<Five>(accepted); }, engine, "</think>", 1)();
   for (const char c : std::string("a</think>")) EXPECT_TRUE(constraint->accept(c));
   EXPECT_EQ(constraint->allowed_tokens(), std::vector<uint32_t>(256 / 32, ~0U));
   EXPECT_TRUE(constraint->accept(1));
@@ -78,8 +78,7 @@ class Counts final : public TokenConstraint {
 // Rolls every number of tokens back after every number of tokens, and goes on differently.
 TEST(AfterReasoning, RollsBackAcrossTheEndOfTheBlock) {
   const testing::FakeEngine engine;
-  const ConstraintFactory factory =
-      after_reasoning([] { return std::make_unique<Counts>(); }, engine);
+  const ConstraintFactory factory = after_marker([] { return std::make_unique<Counts>(); }, engine);
   std::vector<int32_t> ids;
   for (const char c : std::string("a </th</</think></think>")) ids.push_back(c);
   const size_t end = std::string_view("a </th</</think>").size();

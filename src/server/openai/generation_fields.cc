@@ -82,6 +82,8 @@ FieldError read_restriction(Kind kind, const Path& path, Element value, const Re
       // llama.cpp's clients send an empty text if they have no grammar.
       if (value.is_string() && std::string_view(value).empty()) return {};
       return read_pattern(kind, path, value, limits.grammar.max_text_bytes, out);
+    case Kind::kComposed:  // has no field
+      break;
   }
   return {};
 }

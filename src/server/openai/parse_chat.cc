@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include "base/json_writer.h"
-#include "grammar/schema_keywords.h"
 #include "server/openai/conversation.h"
 #include "server/openai/generation_fields.h"
 #include "server/openai/requests.h"
@@ -12,10 +10,6 @@
 
 namespace quire::server {
 namespace {
-
-using grammar::SchemaRole;
-
-constexpr std::string_view kAnyObject = R"({"type":"object"})";
 
 class ChatFields {
  public:
@@ -204,68 +198,6 @@ FieldError ChatFields::finish() {
   return {};
 }
 
-// Writes `value`, with its local references resolved from `root` instead of the document's root.
-// The recursion depth is bounded by the parser's depth limit.
-void write_moved(Element value, SchemaRole role, std::string_view root, JsonWriter& json) {
-  if (role != SchemaRole::kData && value.is_array()) {
-    json.begin_array();
-    for (const Element item : simdjson::dom::array(value)) write_moved(item, role, root, json);
-    json.end_array();
-  } else if (role != SchemaRole::kData && value.is_object()) {
-    json.begin_object();
-    for (const auto& [key, member] : simdjson::dom::object(value)) {
-      json.key(key);
-      std::string_view uri;
-      if (role == SchemaRole::kSchema && key == "$ref" && !member.get_string().get(uri) &&
-          uri.starts_with('#')) {
-        json.value(std::string(root) += uri.substr(1));
-      } else {
-        write_moved(member, grammar::member_role(role, key), root, json);
-      }
-    }
-    json.end_object();
-  } else {
-    json.raw(simdjson::minify(value));
-  }
-}
-
-std::string parameters_path(size_t tool_idx) {
-  return "#/$defs/" + std::to_string(tool_idx);
-}
-
-// Writes the schema of a call of one tool; `parameters` refers to the schema of its parameters.
-void write_call_schema(const Tool& tool, std::string_view parameters, JsonWriter& json) {
-  json.begin_object();
-  json.field("type", "object");
-  json.key("properties");
-  json.begin_object();
-  json.key("name");
-  json.begin_object();
-  json.field("type", "string");
-  json.key("enum");
-  json.begin_array();
-  json.value(tool.name);
-  json.end_array();
-  json.end_object();
-  json.key("parameters");
-  json.begin_object();
-  json.field("$ref", parameters);
-  json.end_object();
-  json.end_object();
-  json.key("required");
-  json.raw(R"(["name","parameters"])");
-  json.field("additionalProperties", false);
-  json.end_object();
-}
-
-// Writes the schema of a tool's parameters with its own definitions: two tools may define the same
-// name differently.
-void write_parameters(const Tool& tool, size_t tool_idx, JsonWriter& json) {
-  const auto document = JsonDocument::parse(tool.parameters, "parameters");
-  if (tool.parameters == "{}" || !document.ok()) return json.raw(kAnyObject);
-  write_moved(document->root(), SchemaRole::kSchema, parameters_path(tool_idx), json);
-}
-
 }  // namespace
 
 Parsed<ChatRequest> parse_chat_request(std::string_view body, const RequestDefaults& defaults) {
@@ -280,43 +212,6 @@ ObjectSchema chat_schema() {
   object.add(ChatFields::table());
   add_generation_fields(object);
   return object;
-}
-
-Restriction forced_call_schema(const ChatRequest& request) {
-  Restriction restriction = {.grammar = {.kind = GrammarSpec::Kind::kJsonSchema}, .field = "tools"};
-  std::string& out = restriction.grammar.text;
-  if (request.tool_choice == ToolChoice::kNamed) {
-    for (const Tool& tool : request.tools) {
-      if (tool.name == request.named_tool) out = tool.parameters;
-    }
-    if (out == "{}") out = kAnyObject;
-    restriction.grammar.tools = {{.path = "#", .tool = request.named_tool}};
-    return restriction;
-  }
-  JsonWriter json(out);
-  json.begin_object();
-  json.field("type", "array");
-  json.field("minItems", 1);
-  if (!request.parallel_tool_calls) json.field("maxItems", 1);
-  json.key("items");
-  json.begin_object();
-  json.key("anyOf");
-  json.begin_array();
-  for (size_t i = 0; i < request.tools.size(); ++i) {
-    write_call_schema(request.tools[i], parameters_path(i), json);
-    restriction.grammar.tools.push_back({parameters_path(i), request.tools[i].name});
-  }
-  json.end_array();
-  json.end_object();
-  json.key("$defs");
-  json.begin_object();
-  for (size_t i = 0; i < request.tools.size(); ++i) {
-    json.key(std::to_string(i));
-    write_parameters(request.tools[i], i, json);
-  }
-  json.end_object();
-  json.end_object();
-  return restriction;
 }
 
 }  // namespace quire::server

@@ -62,6 +62,7 @@ struct Tool {
   std::string name;
   std::string parameters;  // JSON schema; "{}" if the request gives none
   bool is_custom = false;  // its input is free text, see tool_kinds.h
+  bool is_strict = false;  // the schema binds also calls that the model chooses
 };
 
 // The last message of a request with continue_final_message. continue_from() cuts the rendered
@@ -151,6 +152,7 @@ struct RequestDefaults {
   int completion_max_tokens = 16;
   int chat_max_tokens = 0;         // 0: the rest of the context
   std::string_view chat_template;  // source text; empty: unknown
+  bool lacks_dialect = false;      // the format of the model's tool calls is not known
   RequestLimits limits;
 };
 

@@ -222,6 +222,7 @@ void hold_calls(const ChatRequest& request, OutputParserConfig& config) {
 
 Result<std::unique_ptr<OutputParser>> make_parser_if_needed(const OutputParserConfig& config) {
   const bool is_needed = !config.tool_call_parser.empty() || !config.reasoning_parser.empty() ||
+                         config.call_template != nullptr || config.reasoning_template != nullptr ||
                          config.forced != ForcedCall::kNo;
   if (!is_needed) return std::unique_ptr<OutputParser>();
   return make_output_parser(config);

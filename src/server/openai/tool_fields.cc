@@ -1,11 +1,13 @@
 // The tools of a request: functions, tools with free text, and the choice among them.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
 #include "base/text.h"
 #include "server/openai/conversation.h"
 #include "server/openai/tool_kinds.h"
+#include "server/tools/output_parser.h"
 
 namespace quire::server {
 
@@ -32,12 +34,23 @@ FieldError read_function_fields(const Path& path, const simdjson::dom::object& f
     }
     tool.parameters = simdjson::to_string(parameters);
   }
+  bool is_strict = false;
+  if (!fields["strict"].get_bool().get(is_strict)) tool.is_strict = is_strict;
   out.push_back(std::move(tool));
   return {};
 }
 
 FieldError check_tools(const ChatRequest& request, const RequestDefaults& defaults) {
-  if (request.tool_choice != ToolChoice::kAuto || !template_ignores(defaults, "tools")) return {};
+  if (request.tool_choice != ToolChoice::kAuto) return {};
+  if (defaults.lacks_dialect) {
+    return field_error(
+        "tools",
+        fmt::format("got tools, but the format of the model's tool calls is not known; expected a "
+                    "tool_choice that forces or forbids calls (on routes that have one), or a "
+                    "server whose setting tool-call-parser names the format: {}",
+                    fmt::join(tool_call_parser_names(), ", ")));
+  }
+  if (!template_ignores(defaults, "tools")) return {};
   return field_error(
       "tools",
       "got tools, but the model's chat template does not use them; expected no "

@@ -13,8 +13,10 @@
 #include <vector>
 
 #include "server/conversation_prompt.h"
+#include "server/openai/call_grammar.h"
 #include "server/openai/response_writer.h"
 #include "server/routes/routes.h"
+#include "server/tools/output_parser.h"
 
 namespace quire::server {
 namespace {
@@ -56,6 +58,12 @@ void start(ServerState& state, RequestContext&& context, PreparedGeneration&& ge
                      .exchange = std::move(context.exchange)});
 }
 
+// Returns the token of a marker; none if the marker is text.
+std::optional<int32_t> token_of(const ServerState& state, std::string_view marker) {
+  const auto found = std::ranges::find(state.token_markers, marker, &TokenMarker::text);
+  return found == state.token_markers.end() ? std::nullopt : std::optional(found->token_id);
+}
+
 void start_constrained(ServerState& state, WaitingRequest& waiting,
                        Result<ConstraintFactory> constraint) {
   PreparedGeneration& generation = waiting.generation;
@@ -67,17 +75,15 @@ void start_constrained(ServerState& state, WaitingRequest& waiting,
   if (generation.may_call) {
     std::call_once(state.call_opening_once, [&] {
       state.call_opening = std::make_shared<const CallOpening>(
-          state.engine, call_opening(state.config.tool_call_parser), state.token_markers);
+          state.engine, call_opening(state.calls), state.token_markers);
     });
     *constraint = call_or_text(std::move(*constraint), state.call_opening, state.engine);
   }
-  if (generation.reasons_first) {
-    const std::string_view end = reasoning_end(state.config.reasoning_parser);
-    const auto marker = std::ranges::find(state.token_markers, end, &TokenMarker::text);
-    *constraint = after_reasoning(
-        std::move(*constraint), state.engine, end,
-        marker == state.token_markers.end() ? std::nullopt : std::optional(marker->token_id));
-  }
+  const auto after = [&](std::string_view marker) {
+    return after_marker(std::move(*constraint), state.engine, marker, token_of(state, marker));
+  };
+  if (generation.binds_calls) *constraint = after(call_opening(state.calls));
+  if (generation.reasons_first) *constraint = after(reasoning_end(*state.reasoning));
   for (Request& request : generation.requests) request.make_constraint = *constraint;
   start(state, std::move(waiting.context), std::move(generation), std::move(waiting.ticket));
 }
@@ -167,25 +173,29 @@ OutputParserConfig parser_config(const ServerState& state, const ChatRequest& ch
   if (!chat.engine_request.sampling.skip_special_tokens) {
     for (TokenMarker& marker : config.token_markers) marker.is_hidden = false;
   }
-  config.starts_in_reasoning = !state.config.reasoning_parser.empty() &&
-                               prompt_opens_reasoning(prompt, state.config.reasoning_parser);
-  // A sequence whose text is restricted from its first token on cannot contain reasoning.
-  const bool is_restricted = is_forced(chat) || chat.restriction.has_value();
+  config.starts_in_reasoning =
+      state.reasoning != nullptr && prompt_opens_reasoning(prompt, *state.reasoning);
+  // A sequence whose text is restricted from its first token on cannot contain reasoning. The
+  // grammar of a dialect's calls allows it.
+  const bool is_restricted =
+      is_forced(chat) ? state.calls == nullptr : chat.restriction.has_value();
   if (!is_restricted || config.starts_in_reasoning) {
     config.reasoning_parser = state.config.reasoning_parser;
+    config.reasoning_template = state.config.reasoning_template;
   }
   if (chat.tool_choice == ToolChoice::kNone) return config;
   config.tool_call_parser = state.config.tool_call_parser;
+  config.call_template = state.config.call_template;
   config.keeps_first_call_only = !chat.parallel_tool_calls;
   for (const Tool& tool : chat.tools) {
+    if (chat.tool_choice == ToolChoice::kNamed && tool.name != chat.named_tool) continue;
     config.tool_names.push_back(tool.name);
     config.tool_schemas.push_back(tool.parameters);
   }
-  if (chat.tool_choice == ToolChoice::kRequired) config.forced = ForcedCall::kAny;
-  if (chat.tool_choice == ToolChoice::kNamed) {
-    config.forced = ForcedCall::kNamed;
-    config.tool_names = {chat.named_tool};
-  }
+  if (!is_forced(chat)) return config;
+  config.forced = state.calls != nullptr                   ? ForcedCall::kDialect
+                  : chat.tool_choice == ToolChoice::kNamed ? ForcedCall::kNamed
+                                                           : ForcedCall::kAny;
   return config;
 }
 
@@ -196,6 +206,37 @@ std::string listed(const std::vector<std::string>& names) {
   std::string list = fmt::format("{}", fmt::join(std::span(names).first(num_listed), ", "));
   if (num_listed < names.size()) list += fmt::format(" and {} more", names.size() - num_listed);
   return list;
+}
+
+// Returns the grammar of the calls that a request allows.
+Result<Restriction> calls_in_dialect(const ServerState& state, const ChatRequest& chat,
+                                     std::string_view prompt) {
+  std::vector<Tool> tools;
+  for (const Tool& tool : chat.tools) {
+    if (chat.tool_choice != ToolChoice::kNamed || tool.name == chat.named_tool) {
+      tools.push_back(tool);
+    }
+  }
+  const bool is_forced_now = is_forced(chat);
+  const bool may_reason = is_forced_now && state.reasoning != nullptr &&
+                          !prompt_opens_reasoning(prompt, *state.reasoning) &&
+                          !prompt_closes_reasoning(prompt, *state.reasoning);
+  QUIRE_ASSIGN_OR_RETURN(
+      GrammarSpec grammar,
+      call_grammar({.calls = *state.calls,
+                    .reasoning = may_reason ? state.reasoning : nullptr,
+                    .tools = tools,
+                    .several = chat.tool_choice != ToolChoice::kNamed && chat.parallel_tool_calls,
+                    .markers = state.token_markers,
+                    .end_ids = state.engine.model_info().eos_token_ids,
+                    .opened = is_forced_now ? std::string_view() : call_opening(state.calls)}));
+  return Restriction{.grammar = std::move(grammar), .field = "tools"};
+}
+
+// Returns whether the calls that the model may choose are bound. That needs a marker which is one
+// token: otherwise the token that completes the opening could have bytes of the call.
+bool binds_chosen_calls(const ServerState& state, const ChatRequest& chat) {
+  return !chat.restriction && token_of(state, call_opening(state.calls)).has_value();
 }
 
 }  // namespace
@@ -350,6 +391,11 @@ void report_ignored(RequestContext& context, const std::vector<std::string>& ign
 
 void generate_chat(ServerState& state, RequestContext&& context, ChatRequest&& chat,
                    const std::string& response_id, const MakeChatWriter& make_writer) {
+  const bool is_strict_choice =
+      chat.tool_choice == ToolChoice::kAuto && std::ranges::any_of(chat.tools, &Tool::is_strict);
+  if (is_strict_choice && !binds_chosen_calls(state, chat)) {
+    chat.ignored.emplace_back("tools.strict");
+  }
   report_ignored(context, chat.ignored);
   if (!chat.conversation.unread_arguments.empty()) {
     log_info("[server] request {}: arguments that are no JSON object are content: {}",
@@ -362,11 +408,22 @@ void generate_chat(ServerState& state, RequestContext&& context, ChatRequest&& c
   if (!capacity.ok()) return context.refuse(api_error(capacity));
   if (const auto error = prepare_chat(state, chat)) return context.refuse(*error);
   isolate_by_key(state, context, chat.engine_request);
-  PreparedGeneration generation = {
-      .is_stream = chat.streaming.stream,
-      .restriction = is_forced(chat) ? forced_call_schema(chat) : chat.restriction};
+  PreparedGeneration generation = {.is_stream = chat.streaming.stream,
+                                   .restriction = chat.restriction};
+  generation.binds_calls = is_strict_choice && binds_chosen_calls(state, chat);
+  if (is_forced(chat) && state.calls == nullptr) {
+    generation.restriction = forced_call_schema(chat);
+  } else if (is_forced(chat) || generation.binds_calls) {
+    Result<Restriction> calls = calls_in_dialect(state, chat, chat.engine_request.prompt);
+    if (!calls.ok()) {
+      ApiError error = api_error(calls.status());
+      if (error.param.empty()) error.param = "tools";
+      return context.refuse(error);
+    }
+    generation.restriction = std::move(*calls);
+  }
   generation.may_call = chat.restriction.has_value() && chat.tool_choice == ToolChoice::kAuto &&
-                        !call_opening(state.config.tool_call_parser).empty();
+                        !call_opening(state.calls).empty();
   generation.requests.push_back(chat.engine_request);
   ResponseInfo response = response_info(state, response_id, generation.requests);
   response.parser = parser_config(state, chat, chat.engine_request.prompt);

@@ -25,7 +25,7 @@ void generate_from(ServerState& state, RequestContext&& context, OllamaUse use) 
   Parsed<OllamaRequest> parsed =
       parse_ollama_request(context.request.body, request_defaults(state), use,
                            {.max_model_len = state.engine.model_info().max_model_len,
-                            .reasons = !state.config.reasoning_parser.empty()});
+                            .reasons = state.reasoning != nullptr});
   if (parsed.error) return context.refuse(*parsed.error);
   OllamaRequest& request = parsed.request;
   ChatRequest& chat = request.chat;
@@ -137,9 +137,9 @@ void write_capabilities(const ServerState& state, JsonWriter& json) {
   json.key("capabilities");
   json.begin_array();
   json.value(state.engine.model_info().embedding_size > 0 ? "embedding" : "completion");
-  if (!state.config.tool_call_parser.empty() && !template_ignores(request_defaults(state), "tools"))
+  if (state.calls != nullptr && !template_ignores(request_defaults(state), "tools"))
     json.value("tools");
-  if (!state.config.reasoning_parser.empty()) json.value("thinking");
+  if (state.reasoning != nullptr) json.value("thinking");
   json.end_array();
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/digest.h"
 #include "base/text.h"
+#include "server/tools/dialects.h"
 
 namespace quire::server {
 namespace {
@@ -124,9 +125,12 @@ ServerState::ServerState(EngineApi& the_engine, ServiceConfig given)
       health(config.stall_timeout,
              {{"parsing", &workers}, {"writing", &writers}, {"grammar", &grammar_workers}}),
       token_rates(static_cast<size_t>(engine.model_info().data_parallel_size)),
-      token_markers(
-          markers_among(engine.added_tokens(), {.tool_call_parser = config.tool_call_parser,
-                                                .reasoning_parser = config.reasoning_parser})),
+      calls(config.call_template != nullptr ? config.call_template.get()
+                                            : find_dialect(config.tool_call_parser)),
+      reasoning(config.reasoning_template != nullptr
+                    ? config.reasoning_template.get()
+                    : find_reasoning_dialect(config.reasoning_parser)),
+      token_markers(markers_among(engine.added_tokens(), {calls, reasoning})),
       history_form(find_history_form(engine)),
       max_prompt_bytes(max_context_bytes(engine)),
       system_fingerprint(fingerprint_of(engine, config)),
@@ -137,6 +141,7 @@ RequestDefaults request_defaults(const ServerState& state) {
   defaults.sampling = state.engine.sampling_defaults(SamplingFallback::kChat).params;
   defaults.sampling_of_ids = state.engine.sampling_defaults(SamplingFallback::kNone).params;
   defaults.chat_template = state.engine.chat_template();
+  defaults.lacks_dialect = state.config.lacks_dialect;
   return defaults;
 }
 

@@ -19,6 +19,7 @@
 #include "server/generation.h"
 #include "server/health_watch.h"
 #include "server/metrics/server_metrics.h"
+#include "server/openai/call_grammar.h"
 #include "server/openai/requests.h"
 #include "server/openai/response_writer.h"
 #include "server/request_context.h"
@@ -44,7 +45,10 @@ struct ServerState {
   GrammarQueue grammars;
   HealthWatch health;
   std::vector<TokenRate> token_rates;  // by replica
-  const std::vector<TokenMarker> token_markers;  // of the model's tool calls and reasoning
+  // How the model writes its tool calls and its reasoning; null: none.
+  const ResponseTemplate* const calls;
+  const ResponseTemplate* const reasoning;
+  const std::vector<TokenMarker> token_markers;  // of both
   // Of the model's tool calls; null before the first request that needs it.
   std::once_flag call_opening_once;
   std::shared_ptr<const CallOpening> call_opening;
@@ -155,6 +159,7 @@ struct PreparedGeneration {
   std::optional<Restriction> restriction = {};
   bool reasons_first = false;  // the restriction applies after the prompt's reasoning block
   bool may_call = false;       // the output may be a tool call instead of the restricted text
+  bool binds_calls = false;    // the restriction applies after the marker that opens a call
 };
 
 // The steps of every request to the engine, after its body is parsed.

@@ -42,7 +42,10 @@ void CallReader::open(MessageWriter& out) {
 // An object with other keys is JSON content, not a call.
 bool CallReader::end_key() {
   part_ = Part::kNone;
-  const bool is_usual = field_.arguments_key == "arguments" && text_ == "parameters";
+  const auto is_usual_name = [](std::string_view key) {
+    return key == "arguments" || key == "parameters";
+  };
+  const bool is_usual = is_usual_name(field_.arguments_key) && is_usual_name(text_);
   if (text_ == field_.name_key) {
     key_ = Key::kName;
   } else if (text_ == field_.arguments_key || is_usual) {

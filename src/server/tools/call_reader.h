@@ -16,9 +16,9 @@ namespace quire::server {
 bool has_name(const std::vector<std::string>& names, std::string_view name);
 
 // Reads an object with a name and arguments, whose keys are those of `field` in any order. It also
-// accepts "parameters" for "arguments", and ids and "type". If the name is known, reads the
-// arguments alone. Writes the call as soon as it is recognized, and then its arguments as they
-// come.
+// accepts "parameters" for "arguments" and the reverse, and ids and "type". If the name is known,
+// reads the arguments alone. Writes the call as soon as it is recognized, and then its arguments as
+// they come.
 class CallReader {
  public:
   enum class Result { kMore, kDone, kNoCall };

@@ -83,9 +83,43 @@ Status check_name(std::string_view what, const std::string& name,
                                       what, name, fmt::join(names, ", ")));
 }
 
-const TemplateField* reasoning_field(std::string_view reasoning_parser) {
-  const ResponseTemplate* const dialect = find_reasoning_dialect(reasoning_parser);
-  return dialect == nullptr ? nullptr : dialect->field(TemplateField::Target::kReasoning);
+// Drops the content: text that a limit has cut before it is recognized as a call. The text of a
+// held call that is cut stays.
+class CallsOnly final : public OutputParser {
+ public:
+  CallsOnly(std::shared_ptr<const ParserPlan> plan, const OutputParserConfig& config)
+      : parser_(std::move(plan), config) {}
+
+  MessageDeltas feed(std::string_view text) override { return without_content(parser_.feed(text)); }
+  MessageDeltas feed_token(int32_t token_id, std::string_view text) override {
+    return without_content(parser_.feed_token(token_id, text));
+  }
+  MessageDeltas finish(TextEnd end) override { return without_content(parser_.finish(end)); }
+
+ private:
+  MessageDeltas without_content(MessageDeltas deltas) {
+    for (MessageDelta& delta : deltas) {
+      has_cut_text_ = has_cut_text_ || delta.cut == CutCall::kAsText;
+      if (!has_cut_text_) delta.content.clear();
+    }
+    std::erase_if(deltas, [](const MessageDelta& delta) {
+      return delta.reasoning.empty() && delta.content.empty() && delta.tool_calls.empty() &&
+             delta.cut == CutCall::kNone;
+    });
+    return deltas;
+  }
+
+  TemplateParser parser_;
+  bool has_cut_text_ = false;
+};
+
+const TemplateField* reasoning_field(const ResponseTemplate& dialect) {
+  return dialect.field(TemplateField::Target::kReasoning);
+}
+
+std::string_view without_space_at_end(std::string_view text) {
+  while (!text.empty() && is_json_space(text.back())) text.remove_suffix(1);
+  return text;
 }
 
 // White space, words and single signs are no markers, although some tokenizers add them as tokens:
@@ -139,10 +173,7 @@ std::string detect_reasoning_parser(std::string_view chat_template) {
 }
 
 std::vector<TokenMarker> markers_among(std::vector<TokenMarker> added_tokens,
-                                       const OutputParserConfig& config) {
-  const ResponseTemplate* const dialects[] = {config.response_template.get(),
-                                              find_dialect(config.tool_call_parser),
-                                              find_reasoning_dialect(config.reasoning_parser)};
+                                       std::initializer_list<const ResponseTemplate*> dialects) {
   ResponseTemplate::Literals literals;
   for (const ResponseTemplate* const dialect : dialects) {
     if (dialect != nullptr) dialect->add_literals(literals);
@@ -158,20 +189,24 @@ std::vector<TokenMarker> markers_among(std::vector<TokenMarker> added_tokens,
   return added_tokens;
 }
 
-bool prompt_opens_reasoning(std::string_view prompt, std::string_view reasoning_parser) {
-  const TemplateField* const field = reasoning_field(reasoning_parser);
+bool prompt_opens_reasoning(std::string_view prompt, const ResponseTemplate& dialect) {
+  const TemplateField* const field = reasoning_field(dialect);
   if (field == nullptr) return false;
-  while (!prompt.empty() && is_json_space(prompt.back())) prompt.remove_suffix(1);
+  const std::string_view text = without_space_at_end(prompt);
   const auto ends_prompt = [&](const Form& form) {
     const std::string_view marker = trimmed(literal_of(form));
-    return !marker.empty() && prompt.ends_with(marker);
+    return !marker.empty() && text.ends_with(marker);
   };
   return std::ranges::any_of(field->start, ends_prompt) ||
          std::ranges::any_of(field->open, ends_prompt);
 }
 
-std::string_view call_opening(std::string_view tool_call_parser) {
-  const ResponseTemplate* const dialect = find_dialect(tool_call_parser);
+bool prompt_closes_reasoning(std::string_view prompt, const ResponseTemplate& dialect) {
+  const std::string_view end = trimmed(reasoning_end(dialect));
+  return !end.empty() && without_space_at_end(prompt).ends_with(end);
+}
+
+std::string_view call_opening(const ResponseTemplate* dialect) {
   if (dialect == nullptr) return {};
   const TemplateField* const calls = dialect->field(TemplateField::Target::kCalls);
   if (calls == nullptr || calls->open.empty()) return {};
@@ -179,8 +214,8 @@ std::string_view call_opening(std::string_view tool_call_parser) {
   return first.kind == FormPart::Kind::kLiteral ? std::string_view(first.text) : "";
 }
 
-std::string_view reasoning_end(std::string_view reasoning_parser) {
-  const TemplateField* const field = reasoning_field(reasoning_parser);
+std::string_view reasoning_end(const ResponseTemplate& dialect) {
+  const TemplateField* const field = reasoning_field(dialect);
   if (field == nullptr || field->close.empty()) return {};
   return literal_of(field->close.front());
 }
@@ -195,8 +230,13 @@ Result<std::unique_ptr<OutputParser>> make_output_parser(const OutputParserConfi
   if (config.tool_names.empty()) {
     return invalid_argument("[tools] a forced call needs a tool; got none, expected at least one");
   }
+  if (config.forced == ForcedCall::kDialect) {
+    return std::unique_ptr<OutputParser>(
+        std::make_unique<CallsOnly>(std::make_shared<const ParserPlan>(config), config));
+  }
   OutputParserConfig text = config;
   text.tool_call_parser.clear();
+  text.call_template = nullptr;
   return std::unique_ptr<OutputParser>(
       std::make_unique<ForcedOutput>(std::make_shared<const ParserPlan>(text), config));
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -79,8 +80,9 @@ class OutputParser {
 // The form of the output if a grammar forces the model to call a tool.
 enum class ForcedCall {
   kNo,
-  kNamed,  // only the arguments of tool_names[0]
-  kAny     // a JSON array of {"name": …, "parameters": …}
+  kNamed,   // only the arguments of tool_names[0]
+  kAny,     // a JSON array of {"name": …, "parameters": …}
+  kDialect  // calls in the model's own dialect
 };
 
 // An added token of the tokenizer that is a marker of a dialect.
@@ -97,8 +99,9 @@ struct OutputParserConfig {
   // The JSON schemas of the tools' arguments, in the order of tool_names. They give the types of
   // arguments that a dialect writes as plain text.
   std::vector<std::string> tool_schemas = {};
-  // The checkpoint's own template, which takes precedence over both names.
-  std::shared_ptr<const ResponseTemplate> response_template = {};
+  // The checkpoint's own template, which takes precedence over the name.
+  std::shared_ptr<const ResponseTemplate> call_template = {};
+  std::shared_ptr<const ResponseTemplate> reasoning_template = {};
   // They count only if they come by feed_token(), and never as text that spells them.
   std::vector<TokenMarker> token_markers = {};
   ForcedCall forced = ForcedCall::kNo;  // takes precedence over tool_call_parser
@@ -122,16 +125,18 @@ const std::vector<std::string>& reasoning_parser_names();
 // Returns the parser that fits a chat template, by the markers in its source; "" if none fits.
 std::string detect_tool_call_parser(std::string_view chat_template);
 std::string detect_reasoning_parser(std::string_view chat_template);
-// Returns those of a tokenizer's added tokens that are markers of the configuration's dialects.
+// Returns those of a tokenizer's added tokens that are markers of the dialects. Null: no dialect.
 std::vector<TokenMarker> markers_among(std::vector<TokenMarker> added_tokens,
-                                       const OutputParserConfig& config);
+                                       std::initializer_list<const ResponseTemplate*> dialects);
 // Returns whether the rendered prompt ends with the start of a reasoning block, such as "<think>".
-bool prompt_opens_reasoning(std::string_view prompt, std::string_view reasoning_parser = "think");
+bool prompt_opens_reasoning(std::string_view prompt, const ResponseTemplate& dialect);
+// Returns whether it ends with the end of such a block, so that the output has no reasoning.
+bool prompt_closes_reasoning(std::string_view prompt, const ResponseTemplate& dialect);
 // Returns the marker that opens a tool call, such as "<tool_call>"; "" if calls open without a
-// marker, so that a restricted text cannot be told from a call, or if there is no parser.
-std::string_view call_opening(std::string_view tool_call_parser);
-// Returns the marker that ends a reasoning block, such as "</think>"; "" if there is no parser.
-std::string_view reasoning_end(std::string_view reasoning_parser);
+// marker, so that a restricted text cannot be told from a call, or if there is no dialect (null).
+std::string_view call_opening(const ResponseTemplate* dialect);
+// Returns the marker that ends a reasoning block, such as "</think>"; "" if there is none.
+std::string_view reasoning_end(const ResponseTemplate& dialect);
 
 Result<std::unique_ptr<OutputParser>> make_output_parser(const OutputParserConfig& config);
 

@@ -59,8 +59,8 @@ ParserPlan::ParserPlan(const OutputParserConfig& config)
     : codes_(config.token_markers), tool_names_(config.tool_names), schemas_(config.tool_schemas) {
   const ResponseTemplate* calls = find_dialect(config.tool_call_parser);
   const ResponseTemplate* reasoning = find_reasoning_dialect(config.reasoning_parser);
-  if (config.response_template != nullptr) calls = config.response_template.get();
-  if (config.response_template != nullptr) reasoning = calls;
+  if (config.call_template != nullptr) calls = config.call_template.get();
+  if (config.reasoning_template != nullptr) reasoning = config.reasoning_template.get();
   const bool has_calls = calls != nullptr && !tool_names_.empty();
   if (reasoning != nullptr) add(*reasoning, false, true);
   if (calls != nullptr) add(*calls, has_calls, false);

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "base/json.h"
+#include "server/tools/dialects.h"
 
 namespace quire::server {
 namespace {
@@ -372,12 +373,16 @@ TEST(OutputParser, IsDetectedFromTheTemplate) {
   EXPECT_EQ(detect_reasoning_parser("split('</think>')"), "think");
   EXPECT_EQ(detect_reasoning_parser("x"), "");
   EXPECT_EQ(detect_reasoning_parser("'<seed:think>' … '</think>'"), "seed_oss");
-  EXPECT_TRUE(prompt_opens_reasoning("<|im_start|>assistant\n<think>\n"));
-  EXPECT_TRUE(prompt_opens_reasoning("<seed:bos>assistant\n<seed:think>", "seed_oss"));
-  EXPECT_FALSE(prompt_opens_reasoning("<seed:bos>assistant\n<think>", "seed_oss"));
-  EXPECT_EQ(reasoning_end("qwen3"), "</think>");
-  EXPECT_EQ(reasoning_end("mistral"), "[/THINK]");
-  EXPECT_FALSE(prompt_opens_reasoning("<think>\n\n</think>\n\n"));
+  const ResponseTemplate& think = *find_reasoning_dialect("think");
+  const ResponseTemplate& seed = *find_reasoning_dialect("seed_oss");
+  EXPECT_TRUE(prompt_opens_reasoning("<|im_start|>assistant\n<think>\n", think));
+  EXPECT_TRUE(prompt_opens_reasoning("<seed:bos>assistant\n<seed:think>", seed));
+  EXPECT_FALSE(prompt_opens_reasoning("<seed:bos>assistant\n<think>", seed));
+  EXPECT_EQ(reasoning_end(think), "</think>");
+  EXPECT_EQ(reasoning_end(*find_reasoning_dialect("mistral")), "[/THINK]");
+  EXPECT_FALSE(prompt_opens_reasoning("<think>\n\n</think>\n\n", think));
+  EXPECT_TRUE(prompt_closes_reasoning("<think>\n\n</think>\n\n", think));
+  EXPECT_FALSE(prompt_closes_reasoning("<think>\n", think));
 }
 
 TEST(OutputParser, ArgumentsAreValidJson) {
@@ -465,17 +470,44 @@ TEST(OutputParser, TellsDelimitersOfStringsFromTextThatSpellsThem) {
   EXPECT_EQ(message.content, "");
 }
 
+TEST(OutputParser, ACallThatIsForcedInTheDialectIsTheOnlyContent) {
+  const auto parse_cut = [](std::string_view text, bool holds_calls) {
+    OutputParserConfig config = config_of("hermes", "think");
+    config.forced = ForcedCall::kDialect;
+    config.holds_calls = holds_calls;
+    const auto parser = *make_output_parser(config);
+    ParsedMessage message;
+    append(message, parser->feed(text));
+    append(message, parser->finish(TextEnd::kLimit));
+    return message;
+  };
+  constexpr std::string_view kCall = R"(<tool_call>{"name":"add","arguments":{"a":1}}</tool_call>)";
+  const ParsedMessage whole = parse_cut("<think>hm</think>\n" + std::string(kCall), false);
+  EXPECT_EQ(whole.reasoning, "hm");
+  EXPECT_EQ(calls_of(whole), R"(add({"a":1}))");
+  EXPECT_EQ(whole.content, "");
+  EXPECT_EQ(parse_cut("<tool_call>{\"na", true).content, "") << "not recognized as a call yet";
+  const std::string cut(kCall.substr(0, kCall.find("1}")));
+  EXPECT_EQ(parse_cut(cut, true).content, cut);
+  EXPECT_TRUE(parse_cut(cut, true).has_cut_call);
+  EXPECT_EQ(calls_of(parse_cut(cut, false)), "add({\"a\":)");
+  EXPECT_EQ(parse_cut(cut, false).content, "");
+}
+
 TEST(OutputParser, FindsTheMarkersAmongTheAddedTokens) {
   const std::vector<TokenMarker> added = {
       {1, "<tool_call>"}, {2, "<|im_end|>", true}, {3, "\n"}, {4, "</think>"}, {5, "call"}};
-  const auto ids = [&](const OutputParserConfig& config) {
+  const auto ids = [&](std::string_view calls, std::string_view reasoning) {
     std::vector<int32_t> found;
-    for (const TokenMarker& marker : markers_among(added, config)) found.push_back(marker.token_id);
+    for (const TokenMarker& marker :
+         markers_among(added, {find_dialect(calls), find_reasoning_dialect(reasoning)})) {
+      found.push_back(marker.token_id);
+    }
     return found;
   };
-  EXPECT_THAT(ids(config_of("hermes", "think")), ::testing::ElementsAre(1, 4));
-  EXPECT_THAT(ids(config_of("hermes")), ::testing::ElementsAre(1, 4));
-  EXPECT_THAT(ids(config_of("", "mistral")), IsEmpty());
+  EXPECT_THAT(ids("hermes", "think"), ::testing::ElementsAre(1, 4));
+  EXPECT_THAT(ids("hermes", ""), ::testing::ElementsAre(1, 4));
+  EXPECT_THAT(ids("", "mistral"), IsEmpty());
 }
 
 // OpenSSL has no random bytes if memory or descriptors are exhausted.

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include "server/tools/dialect_choice.h"
 #include "server/tools/output_parser.h"
 
 namespace quire::server {
@@ -23,7 +24,8 @@ std::string read(const std::string& fields, std::string_view text) {
   OutputParserConfig config;
   config.tool_names = {"f", "g"};
   config.tool_schemas = {R"({"properties": {"n": {"type": "integer"}}})", "{}"};
-  config.response_template = std::make_shared<const ResponseTemplate>(std::move(*own));
+  config.call_template = std::make_shared<const ResponseTemplate>(std::move(*own));
+  config.reasoning_template = config.call_template;
   const auto show = [](const ParsedMessage& message) {
     std::string shown = message.reasoning + "|" + message.content + "|";
     for (const ToolCall& call : message.tool_calls) shown += call.name + call.arguments;
@@ -139,8 +141,30 @@ TEST(ResponseTemplate, BoundsPatterns) {
   auto own = parse_fields(fields);
   ASSERT_TRUE(own.ok());
   OutputParserConfig config;
-  config.response_template = std::make_shared<const ResponseTemplate>(std::move(*own));
+  config.call_template = std::make_shared<const ResponseTemplate>(std::move(*own));
+  config.reasoning_template = config.call_template;
   EXPECT_EQ(parse_output(**make_output_parser(config), text).content, text);
+}
+
+TEST(DialectChoice, PrefersTheCheckpointsOwnTemplate) {
+  constexpr const char* kOwn = R"({"fields": {"reasoning": {"open": "<r>", "close": "</r>"}}})";
+  const DialectChoices own = choose_dialects("auto", "auto", "<tool_call> </think>", kOwn);
+  EXPECT_EQ(own.calls.name, "hermes") << "its template has no calls";
+  EXPECT_EQ(own.calls.own, nullptr);
+  EXPECT_EQ(own.calls.description(), "hermes (by the chat template)");
+  ASSERT_NE(own.reasoning.own, nullptr);
+  EXPECT_EQ(own.reasoning.name, "");
+  EXPECT_THAT(own.reasoning.description(), HasSubstr("the checkpoint's own (response_template"));
+  const DialectChoices flags = choose_dialects("none", "mistral", "<tool_call>", kOwn);
+  EXPECT_TRUE(flags.calls.is_none());
+  EXPECT_EQ(flags.calls.description(), "none (--tool-call-parser)");
+  EXPECT_EQ(flags.reasoning.description(), "mistral (--reasoning-parser)");
+  EXPECT_EQ(flags.reasoning.own, nullptr);
+  for (const char* const unread : {"", "{", R"({"type": "object"})"}) {
+    const DialectChoices other = choose_dialects("auto", "auto", "</think>", unread);
+    EXPECT_TRUE(other.calls.is_none());
+    EXPECT_EQ(other.reasoning.name, "think");
+  }
 }
 
 }  // namespace
