@@ -22,6 +22,7 @@
 #include "grammar/walk.h"
 #include "server/tools/dialects.h"
 #include "server/tools/output_parser.h"
+#include "support/shared_data.h"
 
 namespace quire::server {
 namespace {
@@ -201,10 +202,14 @@ void PrintTo(const Named& named, std::ostream* out) {
   *out << named.calls;
 }
 
+std::filesystem::directory_iterator corpora() {
+  return std::filesystem::directory_iterator(testing::source_path("tests/server/tools/dialects"));
+}
+
 // The dialects of all corpora.
 std::vector<Named> all_dialects() {
   std::vector<Named> all;
-  for (const auto& entry : std::filesystem::directory_iterator(QUIRE_DIALECT_CORPUS_DIR)) {
+  for (const auto& entry : corpora()) {
     const auto document = JsonDocument::load(entry.path());
     EXPECT_TRUE(document.ok());
     std::string_view reasoning;
@@ -278,7 +283,7 @@ TEST(CallGrammars, AllowTheCorpora) {
   for (const char* const name : {"get_weather", "add", "now", "write", "store", "typed"}) {
     open.push_back({name, R"({"type":"object","additionalProperties":true})"});
   }
-  for (const auto& entry : std::filesystem::directory_iterator(QUIRE_DIALECT_CORPUS_DIR)) {
+  for (const auto& entry : corpora()) {
     const auto document = JsonDocument::load(entry.path());
     const std::string name(document->root()["tool_call_parser"].get_string().value());
     if (other_notation.contains(name)) continue;
