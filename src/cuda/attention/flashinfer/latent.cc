@@ -327,11 +327,9 @@ Support supports_latent(const AttentionShape& shape, const Device& device) {
   needs.require(
       shape.num_kv_heads == 1,
       fmt::format("num_kv_heads is {}; of a latent cache it must be 1.", shape.num_kv_heads));
-  needs.require(
-      shape.num_heads > 0 && shape.num_heads <= kMaxLatentHeads &&
-          std::has_single_bit(static_cast<unsigned>(shape.num_heads)),
-      fmt::format("num_heads is {}; with a latent cache it must be a power of two up to {}.",
-                  shape.num_heads, kMaxLatentHeads));
+  needs.require(shape.num_heads > 0 && shape.num_heads <= kMaxLatentHeads,
+                fmt::format("num_heads is {}; with a latent cache it must be from 1 to {}.",
+                            shape.num_heads, kMaxLatentHeads));
   needs.require(shape.window == 0,
                 fmt::format("window is {}; with a latent cache it must be 0 (off).", shape.window));
   needs.require(
