@@ -1,7 +1,8 @@
 // Times one layer's latent attention over prompts on a Hopper GPU in both forms, with the products
 // of each (attn/expansion.h):
-//   bench_mla_prefill [NUM_HEADS ...]
-// Without arguments, it runs 16 heads (DeepSeek-V2-Lite) and 128 (DeepSeek-V3). Each line has the
+//   bench_mla_prefill [NUM_HEADS[:KEY_DIM:VALUE_DIM] ...]
+// The default dimensions are DeepSeek's, 192 and 128. Without arguments, it runs 16 heads
+// (DeepSeek-V2-Lite), 128 (DeepSeek-V3) and 20:256:256 (GLM-4.7-Flash). Each line has the
 // number of requests, the query tokens and the context of each, the times of the absorbed and of
 // the expanded form, the part of the latter that the expansion takes, the speed of both in
 // TFLOP/s, by the multiplications of a head that expansion_work() counts, and the form that the
@@ -9,7 +10,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
+#include <cstdio>
 #include <random>
 #include <span>
 #include <vector>
@@ -69,11 +70,24 @@ std::unique_ptr<PerHeadLinear> random_matrices(cuda::CudaOps& ops, int num_heads
   return ops.weights().make_per_head_linear(views).value();
 }
 
+struct Heads {
+  int count = 0;
+  fi::ExpandedDims dims = fi::kDeepSeekDims;
+};
+
+Heads parse_heads(const char* text) {
+  Heads heads;
+  const int fields =
+      std::sscanf(text, "%d:%d:%d", &heads.count, &heads.dims.key, &heads.dims.value);
+  QUIRE_CHECK(fields == 1 || fields == 3, "an argument is not NUM_HEADS[:KEY_DIM:VALUE_DIM]");
+  return heads;
+}
+
 // A layer without projections.
-MlaLayer random_layer(cuda::CudaOps& ops, int num_heads) {
+MlaLayer random_layer(cuda::CudaOps& ops, const Heads& heads) {
   MlaLayer layer;
-  layer.k_up = random_matrices(ops, num_heads, kLatent, fi::kExpandedNopeDim);
-  layer.v_up = random_matrices(ops, num_heads, fi::kExpandedValueDim, kLatent);
+  layer.k_up = random_matrices(ops, heads.count, kLatent, heads.dims.nope());
+  layer.v_up = random_matrices(ops, heads.count, heads.dims.value, kLatent);
   return layer;
 }
 
@@ -160,7 +174,9 @@ struct Bench {
   }
 };
 
-void run(Bench& bench, const MlaLayer& layer, int num_heads, const Workload& workload) {
+void run(Bench& bench, const MlaLayer& layer, const Heads& of, const Workload& workload) {
+  const int num_heads = of.count;
+  const fi::ExpandedDims& dims = of.dims;
   AttentionShape shape;
   shape.num_heads = num_heads;
   shape.num_kv_heads = 1;
@@ -170,8 +186,8 @@ void run(Bench& bench, const MlaLayer& layer, int num_heads, const Workload& wor
   shape.page_size = kPageSize;
   shape.q = shape.kv = shape.out = DType::kBF16;
   shape.scale = 0.05F;
-  shape.expanded_key_dim = fi::kExpandedKeyDim;
-  shape.expanded_value_dim = fi::kExpandedValueDim;
+  shape.expanded_key_dim = dims.key;
+  shape.expanded_value_dim = dims.value;
   const Batch batch(workload);
   const PlanLimits limits = {.use = {.phase = Phase::kPrefill},
                              .max_num_reqs = workload.num_reqs,
@@ -190,11 +206,11 @@ void run(Bench& bench, const MlaLayer& layer, int num_heads, const Workload& wor
     return TensorView{buffer.data(), DType::kBF16, {num_tokens, num_heads, width}};
   };
   const auto allocate = [&](int width) { return random_memory(num_tokens * num_heads * width); };
-  const Buffer q = allocate(fi::kExpandedKeyDim), absorbed = allocate(kLatent + kRope),
-               attended = allocate(kLatent), out = allocate(fi::kExpandedValueDim);
+  const Buffer q = allocate(dims.key), absorbed = allocate(kLatent + kRope),
+               attended = allocate(kLatent), out = allocate(dims.value);
 
   const auto run_absorbed = [&] {
-    bench.ops->latents()->per_head_linear(*layer.k_up, heads(q, fi::kExpandedKeyDim),
+    bench.ops->latents()->per_head_linear(*layer.k_up, heads(q, dims.key),
                                           heads(absorbed, kLatent + kRope));
     AttentionCall call;
     call.q = heads(absorbed, kLatent + kRope);
@@ -203,7 +219,7 @@ void run(Bench& bench, const MlaLayer& layer, int num_heads, const Workload& wor
     call.workspace = memory;
     must(plan->run(call, *bench.stream));
     bench.ops->latents()->per_head_linear(*layer.v_up, heads(attended, kLatent),
-                                          heads(out, fi::kExpandedValueDim));
+                                          heads(out, dims.value));
   };
   const int rows[] = {static_cast<int>(num_tokens)};
   must(bench.ops->tune_linears(rows, [&]() -> Status {
@@ -213,9 +229,9 @@ void run(Bench& bench, const MlaLayer& layer, int num_heads, const Workload& wor
 
   MlaExpander expander(layer, *bench.ops->latents());
   const auto run_expanded = [&] {
-    must(plan->run_expanded({.q = heads(q, fi::kExpandedKeyDim),
-                             .out = heads(out, fi::kExpandedValueDim),
-                             .scratch = heads(attended, kExpandedScratch * fi::kExpandedValueDim),
+    must(plan->run_expanded({.q = heads(q, dims.key),
+                             .out = heads(out, dims.value),
+                             .scratch = heads(attended, kExpandedScratch * dims.value),
                              .kv = kv,
                              .expander = &expander,
                              .workspace = memory},
@@ -231,10 +247,10 @@ void run(Bench& bench, const MlaLayer& layer, int num_heads, const Workload& wor
     for (int64_t at = 0; at < total; at += max_rows) {
       const int64_t count = std::min<int64_t>(max_rows, total - at);
       const int64_t keys = int64_t{max_rows} * kLatent;
-      const int64_t values = keys + int64_t{max_rows} * num_heads * fi::kExpandedKeyDim;
+      const int64_t values = keys + int64_t{max_rows} * num_heads * dims.key;
       expander.expand({elements(0), DType::kBF16, {count, kLatent}},
-                      {elements(keys), DType::kBF16, {count, num_heads, fi::kExpandedKeyDim}},
-                      {elements(values), DType::kBF16, {count, num_heads, fi::kExpandedValueDim}});
+                      {elements(keys), DType::kBF16, {count, num_heads, dims.key}},
+                      {elements(values), DType::kBF16, {count, num_heads, dims.value}});
     }
   };
   const double absorbed_us = bench.time(run_absorbed);
@@ -249,27 +265,31 @@ void run(Bench& bench, const MlaLayer& layer, int num_heads, const Workload& wor
       "{:>5} {:>4} {:>6} {:>8} {:>11.1f} {:>11.1f} {:>11.1f} {:>7.2f} {:>9.0f} {:>9.0f}  {}\n",
       num_heads, workload.num_reqs, workload.q_len, workload.context, absorbed_us, expanded_us,
       products_us, absorbed_us / expanded_us,
-      tflops(work.num_tokens * fi::kPerVector + work.num_pairs * fi::kPerAbsorbedPair, absorbed_us),
-      tflops(work.num_positions * fi::kPerVector + work.num_pairs * fi::kPerExpandedPair,
-             expanded_us),
-      fi::expansion_pays(work) ? "expanded" : "absorbed");
+      tflops(work.num_tokens * fi::per_vector(dims) + work.num_pairs * fi::kPerAbsorbedPair,
+             absorbed_us),
+      tflops(
+          work.num_positions * fi::per_vector(dims) + work.num_pairs * fi::per_expanded_pair(dims),
+          expanded_us),
+      fi::expansion_pays(work, dims) ? "expanded" : "absorbed");
   std::fflush(stdout);
 }
 
 int run_all(std::span<char*> arguments) {
   Bench bench;
-  std::vector<int> all_heads;
-  for (const char* argument : arguments) all_heads.push_back(std::atoi(argument));
-  if (all_heads.empty()) all_heads = {16, 128};
+  std::vector<Heads> all_heads;
+  for (const char* argument : arguments) all_heads.push_back(parse_heads(argument));
+  if (all_heads.empty()) {
+    all_heads = {{.count = 16}, {.count = 128}, {.count = 20, .dims = fi::kGlmDims}};
+  }
   fmt::print("{:>5} {:>4} {:>6} {:>8} {:>11} {:>11} {:>11} {:>7} {:>9} {:>9}  {}\n", "heads",
              "reqs", "tokens", "context", "absorbed us", "expanded us", "products us", "ratio",
              "absorbed", "expanded", "chosen");
-  for (const int num_heads : all_heads) {
-    const MlaLayer layer = random_layer(*bench.ops, num_heads);
+  for (const Heads& heads : all_heads) {
+    const MlaLayer layer = random_layer(*bench.ops, heads);
     for (const Workload& workload : kWorkloads) {
       // With 128 heads, the absorbed queries of longer prompts would take tens of gigabytes.
-      if (num_heads > 16 && workload.num_tokens() > 8192) continue;
-      run(bench, layer, num_heads, workload);
+      if (heads.count > 20 && workload.num_tokens() > 8192) continue;
+      run(bench, layer, heads, workload);
     }
   }
   return 0;

@@ -1,9 +1,9 @@
 // The two forms of multi-head latent attention. In the absorbed form, the queries are multiplied by
 // each head's matrices, and attention reads the latent vectors of the cache. In the expanded form,
 // the latent vectors are multiplied by the matrices, and attention reads keys and values of every
-// head. With the published sizes, the expanded form needs 320 instead of 1,088 multiplications per
-// head and pair of positions. But it needs 131,072 more per head and expanded position, so it suits
-// steps of many query tokens.
+// head. With DeepSeek's sizes, the expanded form needs 320 instead of 1,088 multiplications per
+// head and pair of positions, with GLM-4.7-Flash's 512. But it needs 131,072 or 229,376 more per
+// head and expanded position, so it suits steps of many query tokens.
 //
 // The plan of a step chooses the form. A model computes the products, because it has the matrices.
 #pragma once

@@ -83,11 +83,7 @@ Result<std::vector<AttentionBackend*>> BackendSet::select(
   if (!preference.is_forced(use.phase)) {
     std::vector<AttentionBackend*> all = supporting(shape, use, device);
     if (!all.empty()) return all;
-    std::string refusals;
-    for (const auto& backend : backends_) {
-      refusals += fmt::format("{}{}: {}", refusals.empty() ? "" : " | ", backend->name(),
-                              list_reasons(backend->supports(shape, use, device).reasons));
-    }
+    const std::string refusals = list_refusals(shape, use, device);
     return invalid_argument(fmt::format("[attention] no backend can serve {}: {}{}", describe(use),
                                         refusals.empty() ? "none is built in" : refusals,
                                         origin_of_sizes(shape)));
@@ -110,6 +106,30 @@ std::string BackendSet::refusal(const AttentionShape& shape, const AttentionUse&
   const std::string_view name = preference.name(use.phase);
   return fmt::format("{} {} cannot serve {}: {}", preference.option(use.phase), name, describe(use),
                      list_reasons(find(name)->supports(shape, use, device).reasons));
+}
+
+std::string BackendSet::list_refusals(const AttentionShape& shape, const AttentionUse& use,
+                                      const Device& device) const {
+  std::string refusals;
+  for (const auto& backend : backends_) {
+    const Support support = backend->supports(shape, use, device);
+    if (support.ok()) continue;
+    refusals += fmt::format("{}{}: {}", refusals.empty() ? "" : " | ", backend->name(),
+                            list_reasons(support.reasons));
+  }
+  return refusals;
+}
+
+std::string BackendSet::slowness(const AttentionShape& shape, const AttentionUse& use,
+                                 const Device& device) const {
+  const std::vector<AttentionBackend*> found = supporting(shape, use, device);
+  if (found.empty()) return "";
+  const Support support = found.front()->supports(shape, use, device);
+  if (support.reasons_to_prefer_others.empty()) return "";
+  const std::string refusals = list_refusals(shape, use, device);
+  return fmt::format("{} serves {}, which is slow: {}{}{}", found.front()->name(), describe(use),
+                     list_reasons(support.reasons_to_prefer_others),
+                     refusals.empty() ? "" : " Others cannot: ", refusals);
 }
 
 AttentionBackend* BackendSet::find(std::string_view name) const {
@@ -165,6 +185,11 @@ Result<AttentionSelector> AttentionSelector::create(const BackendSet& backends,
       found = backends.select(shapes.of(use.phase), use, device, {});
     }
     QUIRE_RETURN_IF_ERROR(found.status());
+    const bool is_first_of_phase = use.phase == Phase::kPrefill || use.q_len == q_lens.front();
+    if (!is_forced && !use.in_graph && is_first_of_phase) {
+      const std::string slow = backends.slowness(shapes.of(use.phase), use, device);
+      if (!slow.empty()) selector.add_remark(slow);
+    }
     Candidates candidates = {.use = use, .backends = {}, .forced_by = {}};
     if (is_forced) candidates.forced_by = preference.option(use.phase);
     selector.set_backends(candidates, std::move(*found));

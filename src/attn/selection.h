@@ -60,8 +60,15 @@ class BackendSet {
   // use; for messages.
   std::string refusal(const AttentionShape& shape, const AttentionUse& use, const Device& device,
                       const BackendPreference& preference) const;
+  // If only backends with reasons_to_prefer_others support the shape, says why, and why the other
+  // backends do not support it; otherwise empty.
+  std::string slowness(const AttentionShape& shape, const AttentionUse& use,
+                       const Device& device) const;
 
  private:
+  // Every reason of every backend that does not support the shape.
+  std::string list_refusals(const AttentionShape& shape, const AttentionUse& use,
+                            const Device& device) const;
   AttentionBackend* find(std::string_view name) const;  // null: not in the set
 
   std::vector<std::unique_ptr<AttentionBackend>> backends_;
@@ -136,7 +143,7 @@ class AttentionSelector {
   // remarks() reports that. Returns `reason` as an error if no other backend remains.
   Status remove_backend(const AttentionBackend& backend, Phase phase, const Status& reason);
   // One sentence for each backend that is not chosen, although the configuration names it or it
-  // supports the shape.
+  // supports the shape, and for each phase that BackendSet::slowness() is about.
   std::span<const std::string> remarks() const { return remarks_; }
 
   // Lists which backend serves which of these decode steps, which must be ascending. Adjacent steps

@@ -203,6 +203,24 @@ TEST_F(SelectorTest, APreferenceThatServesNothingIsRefused) {
   EXPECT_EQ(create({.any = "nonsense"}).status().code(), StatusCode::kInvalidArgument);
 }
 
+TEST_F(SelectorTest, SaysWhyOnlyASlowBackendServes) {
+  backend("xqa").is_for_graphs = true;
+  EXPECT_THAT(create({})->remarks(), SizeIs(0));  // flashinfer serves too
+  backend("flashinfer").is_causal = true;
+  AttentionShape shape = kShape;
+  shape.causal = false;
+  const auto create_for = [&](const BackendPreference& preference) {
+    return testing::value_of(AttentionSelector::create(set_, {shape, kShape}, Device(), preference,
+                                                       table_, std::array{1, 5}));
+  };
+  EXPECT_THAT(
+      create_for({}).remarks(),
+      ElementsAre("xqa serves decode, which is slow: a) slow outside of graphs. Others "
+                  "cannot: flashinfer: a) not causal. | cudnn: a) too many heads. | native: "
+                  "a) wrong phase."));
+  EXPECT_THAT(create_for({.decode = "xqa"}).remarks(), SizeIs(0));
+}
+
 TEST_F(SelectorTest, RefusesAsTheSetDoes) {
   EXPECT_EQ(create("cudnn", "auto").status().message(),
             "[attention] `decode_attention_backend` cudnn cannot serve decode: a) too many heads.");

@@ -24,10 +24,11 @@ std::unique_ptr<AttentionBackend> make_native_attention(const DeviceInfo& info);
 //   contiguous copies of the contexts in the workspace, to which an FP8 cache is converted. For one
 //   prompt of 8192 tokens with 64:8 heads of 128, an H200 reaches 640 TFLOP/s with FA3 over copies,
 //   547 with FA3 over pages, and 340 with FA2.
-// - The MLA kernel, or a kernel of this project for up to 16 rows per request, serves latent caches
-//   of 512 + 64 elements on Hopper: BF16 or F16 queries over a cache of their type, BF16 queries
-//   over an FP8 cache; up to 128 heads, a power of two. Prompts with BF16 queries may be expanded,
-//   so that FA3 computes their attention (attn/expansion.h).
+// - The MLA kernel, or a kernel of this project for few rows per request, serves latent caches of
+//   512 + 64 elements on Hopper: BF16 or F16 queries over a cache of their type, BF16 queries over
+//   an FP8 cache; 1 to 128 heads. Prompts with BF16 queries may be expanded, so that FA3 computes
+//   their attention (attn/expansion.h), if keys and values have 192 and 128 elements per head, or
+//   256 and 256.
 std::unique_ptr<AttentionBackend> make_flashinfer_attention(const DeviceInfo& info);
 
 // XQA: TensorRT-LLM's decode kernels, on Hopper. They serve one query token per request, or up to 8

@@ -32,8 +32,9 @@ Buffer allocate(size_t num_bytes, int fill) {
   return std::move(*buffer);
 }
 
+// Poisoned memory follows the data.
 Buffer upload(const void* data, size_t num_bytes) {
-  Buffer buffer = allocate(num_bytes, kPoisonByte);
+  Buffer buffer = allocate(num_bytes + kGuardBytes, kPoisonByte);
   check(cudaMemcpy(buffer.data(), data, num_bytes, cudaMemcpyHostToDevice));
   return buffer;
 }
@@ -122,9 +123,7 @@ CudaAttentionProblem::CudaAttentionProblem(const AttentionCase& spec, DType q)
   block_table_ =
       upload(batch.block_table, num_reqs * static_cast<size_t>(batch.max_pages) * sizeof(int32_t));
   kv_slots_ = upload(batch.kv_slots, static_cast<size_t>(host_.num_tokens()) * sizeof(int64_t));
-  const size_t num_rows =
-      static_cast<size_t>(host_.num_tokens()) * static_cast<size_t>(shape_.num_heads);
-  out_ = allocate(num_rows * static_cast<size_t>(shape_.head_dim_v) * dtype_bytes(q), kPoisonByte);
+  out_ = allocate(call().out.num_bytes() + kGuardBytes, kPoisonByte);
   batch_.query_start.device = static_cast<const int32_t*>(query_start_.data());
   batch_.seq_lens = static_cast<const int32_t*>(lengths_.data());
   batch_.block_table = static_cast<const int32_t*>(block_table_.data());
@@ -274,6 +273,8 @@ AttentionResult CudaAttentionProblem::read_back() {
   EXPECT_TRUE(status.ok()) << status.message();
   EXPECT_TRUE(all_bytes_are(download(workspace_, workspace_bytes_, kGuardBytes), kPoisonByte))
       << "the backend wrote behind its workspace";
+  EXPECT_TRUE(all_bytes_are(download(out_, call().out.num_bytes(), kGuardBytes), kPoisonByte))
+      << "the backend wrote behind its output";
   const auto rows = static_cast<size_t>(host_.num_tokens()) * static_cast<size_t>(shape_.num_heads);
   return {.out = download_floats(out_, shape_.out, rows * static_cast<size_t>(shape_.head_dim_v))};
 }

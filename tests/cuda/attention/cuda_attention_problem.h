@@ -13,7 +13,8 @@
 namespace quire::testing {
 
 // Queries and outputs have type `q`. Outputs and the workspace are poisoned (NaN) before a run; the
-// workspace is exactly as large as the plans require, and the bytes after it must not change.
+// workspace is exactly as large as the plans require. The bytes after it and after the output must
+// not change, and those after each input are poisoned too.
 class CudaAttentionProblem {
  public:
   CudaAttentionProblem(const AttentionCase& spec, DType q);

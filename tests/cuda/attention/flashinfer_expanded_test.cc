@@ -28,20 +28,18 @@ namespace fi = cuda::flashinfer_backend;
 
 constexpr int kLatent = fi::kLatentDim;
 constexpr int kRope = fi::kLatentRopeDim;
-constexpr int kNope = fi::kExpandedNopeDim;
-constexpr int kKey = fi::kExpandedKeyDim;
-constexpr int kValue = fi::kExpandedValueDim;
 constexpr int kPoisonByte = 0xFF;  // NaN in BF16 and F32
 constexpr size_t kGuardBytes = 4096;
 
-AttentionShape latent_shape(int num_heads, int page_size, DType kv = DType::kBF16) {
+AttentionShape latent_shape(int num_heads, int page_size, DType kv = DType::kBF16,
+                            const fi::ExpandedDims& dims = fi::kDeepSeekDims) {
   AttentionShape shape = make_attention_shape(num_heads, 1, kLatent + kRope, page_size, kv);
   shape.head_dim_v = kLatent;
   shape.is_latent = true;
   shape.q = shape.out = DType::kBF16;
-  shape.scale = 1.0F / std::sqrt(static_cast<float>(kKey));
-  shape.expanded_key_dim = kKey;
-  shape.expanded_value_dim = kValue;
+  shape.scale = 1.0F / std::sqrt(static_cast<float>(dims.key));
+  shape.expanded_key_dim = dims.key;
+  shape.expanded_value_dim = dims.value;
   return shape;
 }
 
@@ -78,10 +76,13 @@ Buffer upload_bf16(const std::vector<float>& values) {
 
 // One layer's matrices by head.
 struct Matrices {
-  explicit Matrices(int heads)
-      : num_heads(heads),
-        k_up(random_bf16(static_cast<size_t>(heads) * kLatent * kNope, 11, 0.05F)),
-        v_up(random_bf16(static_cast<size_t>(heads) * kValue * kLatent, 12, 0.05F)) {}
+  Matrices(int heads, const fi::ExpandedDims& of)
+      : num_heads(heads), dims(of), k_up(random(dims.nope(), 11)), v_up(random(dims.value, 12)) {}
+
+  std::vector<float> random(int width, uint32_t seed) const {
+    return random_bf16(static_cast<size_t>(num_heads) * kLatent * static_cast<size_t>(width), seed,
+                       0.05F);
+  }
 
   std::unique_ptr<PerHeadLinear> load(Ops& ops, std::vector<float>& of, int64_t rows,
                                       int64_t columns) const {
@@ -93,6 +94,7 @@ struct Matrices {
   }
 
   int num_heads;
+  fi::ExpandedDims dims;
   std::vector<float> k_up;  // [heads, latent, nope]
   std::vector<float> v_up;  // [heads, value, latent]
 };
@@ -101,8 +103,8 @@ class Expander final : public LatentExpander {
  public:
   Expander(cuda::CudaOps& ops, Matrices& matrices)
       : latents_(*ops.latents()),
-        k_up_(matrices.load(ops, matrices.k_up, kLatent, kNope)),
-        v_up_(matrices.load(ops, matrices.v_up, kValue, kLatent)) {}
+        k_up_(matrices.load(ops, matrices.k_up, kLatent, matrices.dims.nope())),
+        v_up_(matrices.load(ops, matrices.v_up, matrices.dims.value, kLatent)) {}
 
   void expand(TensorView latents, TensorView keys, TensorView values) override {
     latents_.shared_linear_transposed(*k_up_, latents, keys);
@@ -131,25 +133,28 @@ ThreadPool& oracle_threads() {
 void attend_head(const AttentionProblem& problem, const Matrices& matrices, int req, int head,
                  const float* q, float* out) {
   const AttentionRequest& request = problem.spec().reqs[static_cast<size_t>(req)];
+  const int key_dim = matrices.dims.key;
+  const int nope_dim = matrices.dims.nope();
+  const int value_dim = matrices.dims.value;
   const auto num_positions = static_cast<size_t>(request.kv_len);
-  std::vector<double> keys(num_positions * kKey), values(num_positions * kValue);
-  const float* const k_up = matrices.k_up.data() + int64_t{head} * kLatent * kNope;
-  const float* const v_up = matrices.v_up.data() + int64_t{head} * kValue * kLatent;
+  std::vector<double> keys(num_positions * key_dim), values(num_positions * value_dim);
+  const float* const k_up = matrices.k_up.data() + int64_t{head} * kLatent * nope_dim;
+  const float* const v_up = matrices.v_up.data() + int64_t{head} * value_dim * kLatent;
   for (int position = 0; position < request.kv_len; ++position) {
-    double* const key = keys.data() + int64_t{position} * kKey;
-    double* const value = values.data() + int64_t{position} * kValue;
+    double* const key = keys.data() + int64_t{position} * key_dim;
+    double* const value = values.data() + int64_t{position} * value_dim;
     std::vector<double> latent(kLatent);
     for (int i = 0; i < kLatent; ++i) {
       latent[static_cast<size_t>(i)] = rounded(problem.key(req, position, 0, i));
-      for (int d = 0; d < kNope; ++d) {
-        key[d] += latent[static_cast<size_t>(i)] * double{k_up[i * kNope + d]};
+      for (int d = 0; d < nope_dim; ++d) {
+        key[d] += latent[static_cast<size_t>(i)] * double{k_up[i * nope_dim + d]};
       }
     }
-    for (int d = 0; d < kNope; ++d) key[d] = rounded(key[d]);
+    for (int d = 0; d < nope_dim; ++d) key[d] = rounded(key[d]);
     for (int d = 0; d < kRope; ++d) {
-      key[kNope + d] = rounded(problem.key(req, position, 0, kLatent + d));
+      key[nope_dim + d] = rounded(problem.key(req, position, 0, kLatent + d));
     }
-    for (int d = 0; d < kValue; ++d) {
+    for (int d = 0; d < value_dim; ++d) {
       for (int i = 0; i < kLatent; ++i) {
         value[d] += latent[static_cast<size_t>(i)] * double{v_up[d * kLatent + i]};
       }
@@ -158,27 +163,27 @@ void attend_head(const AttentionProblem& problem, const Matrices& matrices, int 
   }
   const int num_heads = matrices.num_heads;
   for (int t = 0; t < request.q_len; ++t) {
-    const float* const query = q + (int64_t{t} * num_heads + head) * kKey;
-    float* const result = out + (int64_t{t} * num_heads + head) * kValue;
+    const float* const query = q + (int64_t{t} * num_heads + head) * key_dim;
+    float* const result = out + (int64_t{t} * num_heads + head) * value_dim;
     const int visible = request.kv_len == 0 ? 0 : request.kv_len - request.q_len + t + 1;
     std::vector<double> weights;
     double largest = -std::numeric_limits<double>::infinity();
     for (int position = 0; position < visible; ++position) {
       double score = 0;
-      for (int d = 0; d < kKey; ++d) {
-        score +=
-            double{query[d]} * keys[static_cast<size_t>(position) * kKey + static_cast<size_t>(d)];
+      for (int d = 0; d < key_dim; ++d) {
+        score += double{query[d]} *
+                 keys[static_cast<size_t>(position) * key_dim + static_cast<size_t>(d)];
       }
       weights.push_back(score * double{problem.shape().scale});
       largest = std::max(largest, weights.back());
     }
     double sum = 0;
     for (double& weight : weights) sum += weight = std::exp(weight - largest);
-    for (int d = 0; d < kValue; ++d) {
+    for (int d = 0; d < value_dim; ++d) {
       double total = 0;
       for (int position = 0; position < visible; ++position) {
         total += weights[static_cast<size_t>(position)] *
-                 values[static_cast<size_t>(position) * kValue + static_cast<size_t>(d)];
+                 values[static_cast<size_t>(position) * value_dim + static_cast<size_t>(d)];
       }
       result[d] = static_cast<float>(visible == 0 ? 0.0 : total / sum);
     }
@@ -187,6 +192,7 @@ void attend_head(const AttentionProblem& problem, const Matrices& matrices, int 
 
 struct ExpandedCase {
   std::string name = {};
+  fi::ExpandedDims dims = fi::kDeepSeekDims;
   int num_heads = 16;
   int page_size = 16;
   DType kv = DType::kBF16;
@@ -202,7 +208,7 @@ std::ostream& operator<<(std::ostream& out, const ExpandedCase& spec) {
 
 AttentionCase attention_case(const ExpandedCase& spec) {
   return {.name = spec.name,
-          .shape = latent_shape(spec.num_heads, spec.page_size, spec.kv),
+          .shape = latent_shape(spec.num_heads, spec.page_size, spec.kv, spec.dims),
           .reqs = spec.reqs,
           .max_decode_q_len = spec.max_decode_q_len,
           .k_scale = 0.07F,
@@ -229,16 +235,18 @@ TEST_P(ExpandedAttention, EqualsTheDefinition) {
   const AttentionShape& shape = host.shape();
   const auto num_tokens = static_cast<size_t>(host.num_tokens());
   const auto heads = num_tokens * static_cast<size_t>(spec.num_heads);
-  Matrices matrices(spec.num_heads);
-  const std::vector<float> queries = random_bf16(heads * kKey, 3, 2.0F);
+  const int key_dim = spec.dims.key;
+  const int value_dim = spec.dims.value;
+  Matrices matrices(spec.num_heads, spec.dims);
+  const std::vector<float> queries = random_bf16(heads * key_dim, 3, 2.0F);
 
   const auto stream = cuda::CudaStream::create().value();
   const auto ops = cuda::CudaOps::create(*stream, DType::kBF16).value();
   Expander expander(*ops, matrices);
   const Buffer cache = upload(host.cache_memory().data(), host.cache_memory().num_bytes());
   const Buffer q = upload_bf16(queries);
-  const Buffer out = poisoned(heads * kValue * 2);
-  const Buffer scratch = poisoned(heads * kExpandedScratch * kValue * 2);
+  const Buffer out = poisoned(heads * value_dim * 2);
+  const Buffer scratch = poisoned(heads * kExpandedScratch * value_dim * 2);
   const float scales[] = {attention.k_scale};
   const Buffer scale = upload(scales, sizeof(scales));
   AttentionBatch batch = host.batch();
@@ -269,9 +277,9 @@ TEST_P(ExpandedAttention, EqualsTheDefinition) {
         memory.data(), DType::kBF16, {static_cast<int64_t>(num_tokens), spec.num_heads, width}};
   };
   ASSERT_EQ(plan->run_expanded(
-                    {.q = rows(q, kKey),
-                     .out = rows(out, kValue),
-                     .scratch = rows(scratch, kExpandedScratch * kValue),
+                    {.q = rows(q, key_dim),
+                     .out = rows(out, value_dim),
+                     .scratch = rows(scratch, kExpandedScratch * value_dim),
                      .kv = kv,
                      .expander = &expander,
                      .workspace = {static_cast<std::byte*>(workspace.data()), workspace_bytes}},
@@ -280,7 +288,7 @@ TEST_P(ExpandedAttention, EqualsTheDefinition) {
             "");
   ASSERT_EQ(stream->synchronize().message(), "");
 
-  std::vector<uint16_t> bits(heads * kValue);
+  std::vector<uint16_t> bits(heads * value_dim);
   check(cudaMemcpy(bits.data(), out.data(), bits.size() * 2, cudaMemcpyDeviceToHost));
   std::vector<char> guard(kGuardBytes);
   check(cudaMemcpy(guard.data(), static_cast<char*>(workspace.data()) + workspace_bytes,
@@ -288,18 +296,18 @@ TEST_P(ExpandedAttention, EqualsTheDefinition) {
   EXPECT_EQ(std::count(guard.begin(), guard.end(), static_cast<char>(kPoisonByte)),
             static_cast<ptrdiff_t>(kGuardBytes));
 
-  std::vector<float> expected(heads * kValue, NAN);
+  std::vector<float> expected(heads * value_dim, NAN);
   const PhaseRange& range = batch.prefill;
   oracle_threads().parallel_for(range.num_reqs * spec.num_heads, [&](int64_t i) {
     const int req = range.first_req + static_cast<int>(i) / spec.num_heads;
     const int64_t row = int64_t{batch.query_start.host[req]} * spec.num_heads;
     attend_head(host, matrices, req, static_cast<int>(i) % spec.num_heads,
-                queries.data() + row * kKey, expected.data() + row * kValue);
+                queries.data() + row * key_dim, expected.data() + row * value_dim);
   });
   std::vector<float> actual, wanted;
   const auto first = static_cast<size_t>(range.first_token) * static_cast<size_t>(spec.num_heads);
   for (size_t i = 0; i < bits.size(); ++i) {
-    if (i < first * kValue) {
+    if (i < first * value_dim) {
       EXPECT_EQ(bits[i], 0xFFFF) << "a row of the decode range was written";
       continue;
     }
@@ -357,6 +365,20 @@ std::vector<ExpandedCase> expanded_cases() {
                    .num_heads = 128,
                    .reqs = {{70, 300, 1}, {130, 260, 2}},
                    .max_rows = 128});
+  const auto add_glm = [&](const char* name, ExpandedCase spec) {
+    spec.name = fmt::format("glm_{}", name);
+    spec.dims = fi::kGlmDims;
+    cases.push_back(spec);
+  };
+  add_glm("fresh", {.num_heads = 20, .reqs = fresh});
+  add_glm("contexts", {.num_heads = 5, .reqs = contexts});
+  add_glm("fp8", {.num_heads = 10, .page_size = 64, .kv = DType::kF8E4M3, .reqs = contexts});
+  add_glm("padded", {.num_heads = 5, .reqs = padded});
+  add_glm("bounds", {.num_heads = 5, .page_size = 32, .reqs = contexts, .bound_excess = 40});
+  add_glm("cut_128_rows", {.num_heads = 5, .reqs = cut, .max_rows = 128});
+  add_glm("cut_640_rows", {.num_heads = 5, .reqs = cut, .max_rows = 640});
+  add_glm("cut_mixed_256_rows",
+          {.num_heads = 20, .reqs = mixed, .max_rows = 256, .max_decode_q_len = 1});
   // 79 partial results.
   cases.push_back(
       {.name = "many_parts", .num_heads = 4, .reqs = {{130, 10100, 1}}, .max_rows = 128});
@@ -478,10 +500,10 @@ TEST(ExpandedPlan, LongTilesComeFirst) {
   EXPECT_EQ(planned.arrays.tile_idx[2], 0);
 }
 
-bool pays(const Reqs& reqs) {
+bool pays(const Reqs& reqs, const fi::ExpandedDims& dims = fi::kDeepSeekDims) {
   Planned planned;
   describe(planned, reqs);
-  return fi::expansion_pays(fi::expansion_work(planned.batch, planned.batch.prefill));
+  return fi::expansion_pays(fi::expansion_work(planned.batch, planned.batch.prefill), dims);
 }
 
 TEST(ExpandedPlan, PaysForManyQueryTokens) {
@@ -499,6 +521,10 @@ TEST(ExpandedPlan, PaysForManyQueryTokens) {
   EXPECT_TRUE(pays({{512, 32768, 1}}));
   EXPECT_FALSE(pays({{256, 4352, 1}}));
   EXPECT_TRUE(pays({{384, 4480, 1}}));
+  // Wider heads take more multiplications per pair and per expanded position.
+  EXPECT_TRUE(pays({{1000, 1000, 1}}, fi::kGlmDims));
+  EXPECT_TRUE(pays({{8192, 32768, 1}}, fi::kGlmDims));
+  EXPECT_FALSE(pays({{384, 4480, 1}}, fi::kGlmDims));
   // The whole phase has one form.
   EXPECT_TRUE(pays({{8192, 8192, 1}, {16, 1000, 2}}));
   EXPECT_FALSE(pays({{200, 200, 1}, {16, 32768, 2}}));
@@ -516,6 +542,9 @@ TEST(ExpandedPlan, ScratchIsBounded) {
     EXPECT_LE(rows * fi::expanded_row_bytes(shape), fi::kMaxExpandedBytes);
     EXPECT_GT((rows + fi::kExpandedTile) * fi::expanded_row_bytes(shape), fi::kMaxExpandedBytes);
   }
+  EXPECT_EQ(fi::expanded_row_bytes(latent_shape(16, 16)), 2 * (16 * (192 + 128) + 512));
+  EXPECT_EQ(fi::expanded_row_bytes(latent_shape(20, 16, DType::kBF16, fi::kGlmDims)),
+            2 * (20 * (256 + 256) + 512));
   EXPECT_EQ(fi::max_expanded_rows(latent_shape(16, 16), limits, 0), fi::kExpandedTile);
   limits.max_num_reqs = 2;
   limits.max_kv_len = 300;

@@ -1,5 +1,7 @@
 // Latent caches (multi-head latent attention) in the flashinfer backend: the plan, which needs no
-// GPU, and the kernels: the decode kernel up to 16 rows per request, FlashInfer's above.
+// GPU, and the kernels: the decode kernel for up to 16 rows per request, or 32 in small batches and
+// with FP8 caches, FlashInfer's above. Numbers of heads that do not divide a tile leave rows of it
+// unused; the memory that those rows would read or write is poisoned or compared.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -70,6 +72,20 @@ std::vector<AttentionCase> latent_cases() {
     for (const int num_heads : {1, 4, 8, 64}) {
       add("verify3", num_heads, 64, {{3, 700, 1}, {3, 0, 2}, {3, 64, 3}}, 3);
     }
+    // GLM-4.7-Flash has 20 heads, and 10 or 5 in tensor parallelism. Tiles have whole tokens.
+    for (const int num_heads : {5, 10, 20, 24, 40, 96}) {
+      if (kv != DType::kBF16 && num_heads > 20) continue;
+      add("verify1", num_heads, 64, requests_around_tiles(1), 1);
+      add("verify1_few", num_heads, 16, {{1, 700, 1}, {1, 0, 2}, {1, 64, 3}, {1, 1, 4}}, 1);
+      add("verify5", num_heads, 32, requests_around_tiles(5), 5);
+      add("verify8_few", num_heads, 16, {{8, 300, 1}, {8, 0, 2}, {8, 65, 3}, {8, 8, 4}}, 8);
+      add("mixed", num_heads, 64,
+          {{1, 300, 1}, {1, 0, 2}, {33, 33, 3}, {64, 2000, 4}, {0, 0, 5}, {129, 129, 6}}, 1);
+      add("prompts", num_heads, 32, {{300, 300, 1}, {64, 1500, 2}, {0, 0, 3}, {129, 0, 4}}, 0);
+      add("one_long", num_heads, 64, {{1, 8192, 1}}, 1);
+    }
+    add("ragged", 20, 64, Reqs(200, {1, 777, 1}), 1);
+    add("one_very_long", 20, 16, {{1, 20001, 1}}, 1);
     add("verify2", 8, 16, requests_around_tiles(2), 2);
     add("verify8", 2, 32, requests_around_tiles(8), 8);
     // The long prompt takes several tiles of 16 rows, because the other requests are short.
@@ -117,7 +133,7 @@ TEST(FlashInferLatentSupport, RefusesWithEveryReason) {
   const auto reasons = [&](const AttentionShape& shape, const Device& device = kHopper) {
     return backend->supports(shape, {}, device).reasons;
   };
-  for (const int num_heads : {1, 2, 16, 64, 128}) {
+  for (const int num_heads : {1, 2, 5, 10, 16, 20, 24, 64, 96, 127, 128}) {
     for (const int page_size : {16, 32, 64}) {
       EXPECT_TRUE(reasons(latent_shape(num_heads, page_size)).empty());
       EXPECT_TRUE(reasons(latent_shape(num_heads, page_size, DType::kF8E4M3)).empty());
@@ -130,8 +146,7 @@ TEST(FlashInferLatentSupport, RefusesWithEveryReason) {
   for (const auto& change : std::vector<void (*)(AttentionShape&)>{
            [](AttentionShape& of) { of.window = 100; }, [](AttentionShape& of) { of.sinks = true; },
            [](AttentionShape& of) { of.softcap = 5.0F; },
-           [](AttentionShape& of) { of.num_heads = 24; },
-           [](AttentionShape& of) { of.num_heads = 256; },
+           [](AttentionShape& of) { of.num_heads = 129; },
            [](AttentionShape& of) { of.head_dim = 512; },
            [](AttentionShape& of) { of.causal = false; },
            [](AttentionShape& of) { of.kv = DType::kF32; },
@@ -196,14 +211,17 @@ struct TileBounds {
   int32_t num_rows = 0;
   int32_t kv_end = 0;
   int32_t q_len = 0;  // of the request
+  int32_t later_tokens = 0;
 };
 
 TileBounds bounds_of(const AttentionShape& shape, const Planned& planned, const TileKey& key) {
   const auto req = static_cast<size_t>(key.first);
   const int32_t q_len = planned.query_start[req + 1] - planned.query_start[req];
-  const int32_t num_rows = std::min(planned.grid.tile_rows(), q_len * shape.num_heads - key.second);
+  const int32_t num_rows =
+      std::min(planned.grid.used_rows(shape.num_heads), q_len * shape.num_heads - key.second);
   const int32_t last_token = (key.second + num_rows - 1) / shape.num_heads;
-  return {num_rows, std::max(0, planned.kv_lens[req] - q_len + last_token + 1), q_len};
+  return {num_rows, std::max(0, planned.kv_lens[req] - q_len + last_token + 1), q_len,
+          q_len - last_token - 1};
 }
 
 // Each tile's positions are planned exactly once, and partial rows are distinct.
@@ -215,14 +233,18 @@ void expect_complete(const AttentionShape& shape, const Planned& planned) {
   size_t num_tiles = 0;
   for (size_t req = 0; req + 1 < planned.query_start.size(); ++req) {
     const int rows = (planned.query_start[req + 1] - planned.query_start[req]) * shape.num_heads;
-    num_tiles += static_cast<size_t>(ceil_div(rows, planned.grid.tile_rows()));
+    num_tiles += static_cast<size_t>(ceil_div(rows, planned.grid.used_rows(shape.num_heads)));
   }
   EXPECT_EQ(tiles.size(), num_tiles);
   std::set<int32_t> partials, cuts;
   std::map<int32_t, int32_t> merged;  // row of out -> first partial row
   for (const auto& [key, works] : tiles) {
     const TileBounds bounds = bounds_of(shape, planned, key);
-    EXPECT_EQ(key.second % planned.grid.tile_rows(), 0);
+    EXPECT_EQ(key.second % planned.grid.used_rows(shape.num_heads), 0);
+    if (planned.grid.kernel == fi::LatentKernel::kFlashInfer) {
+      EXPECT_EQ(bounds.num_rows % shape.num_heads, 0) << "a token is split";
+    }
+    EXPECT_LE(bounds.num_rows, planned.grid.tile_rows());
     const auto num_parts = static_cast<int32_t>(works.size());
     const int32_t first_row =
         planned.query_start[static_cast<size_t>(key.first)] * shape.num_heads + key.second;
@@ -235,6 +257,7 @@ void expect_complete(const AttentionShape& shape, const Planned& planned) {
       next = work.kv_end;
       EXPECT_EQ(work.num_rows, bounds.num_rows);
       EXPECT_EQ(work.q_len, bounds.q_len);
+      EXPECT_EQ(work.later_tokens, bounds.later_tokens);
       EXPECT_EQ(work.out_row, first_row);
       EXPECT_EQ(work.partial >= 0, works.size() > 1);
       if (work.partial < 0) continue;
@@ -277,6 +300,85 @@ void expect_complete(const AttentionShape& shape, const Planned& planned) {
   EXPECT_TRUE(partials.empty());
 }
 
+// The positions that FlashInfer's kernel lets a row of a work item attend to, by the arithmetic of
+// mla_hopper.cuh, which is unsigned; none if it does not write the row.
+struct RowSpan {
+  bool is_written = false;
+  int32_t begin = 0;
+  int32_t end = 0;
+};
+
+RowSpan flashinfer_span(const fi::LatentWork& work, const fi::LatentGrid& grid, int32_t seq_len,
+                        uint32_t num_heads, int32_t row_of_tile) {
+  const fi::LatentView view = fi::view_of(work, seq_len);
+  const auto first_row = static_cast<uint32_t>(work.row);
+  const auto row = first_row + static_cast<uint32_t>(row_of_tile);
+  const uint32_t block_row = first_row + static_cast<uint32_t>(row_of_tile / 64 * 64);
+  const auto q_len = static_cast<uint32_t>(view.q_len);
+  const auto kv_len = static_cast<uint32_t>(view.kv_len);
+  const auto kv_end = static_cast<uint32_t>(view.kv_end);
+  const uint32_t end_token = std::min(q_len, ceil_div(block_row + 64, num_heads));
+  const uint32_t tile_end = first_row + static_cast<uint32_t>(grid.tile_rows());
+  // Whole units are read, and those that end after the first row's positions are masked.
+  const uint32_t read_end =
+      round_up(std::min(kv_end, kv_len - q_len + tile_end / num_heads), uint32_t{64});
+  const uint32_t row_end = std::min(kv_end, kv_len + row / num_heads + 1 - q_len);
+  const auto end = static_cast<int32_t>(std::min(read_end, row_end));
+  return {row / num_heads < end_token, work.kv_start, std::max(work.kv_start, end)};
+}
+
+// Checks that each row of each request is written, with all its positions, by works that do not
+// overlap.
+void expect_all_positions(const Planned& planned, int num_heads,
+                          const std::vector<int32_t>& seq_lens) {
+  std::map<int32_t, std::vector<RowSpan>> spans;  // by row of out
+  for (int64_t i = 0; i < planned.num_works; ++i) {
+    const fi::LatentWork& work = planned.arrays.works[i];
+    for (int32_t row = 0; row < planned.grid.tile_rows(); ++row) {
+      const RowSpan span =
+          flashinfer_span(work, planned.grid, seq_lens[static_cast<size_t>(work.req)],
+                          static_cast<uint32_t>(num_heads), row);
+      EXPECT_EQ(span.is_written, row < work.num_rows);
+      if (span.is_written) spans[work.out_row + row].push_back(span);
+    }
+  }
+  for (size_t req = 0; req < seq_lens.size(); ++req) {
+    const int32_t first_row = planned.query_start[req] * num_heads;
+    const int32_t num_rows = planned.query_start[req + 1] * num_heads - first_row;
+    for (int32_t row = 0; row < num_rows; ++row) {
+      int32_t num_seen = 0;
+      int32_t last = 0;
+      for (const RowSpan& span : spans[first_row + row]) {
+        EXPECT_GE(span.begin, last);
+        last = span.end;
+        num_seen += span.end - span.begin;
+      }
+      const int32_t later_tokens = (num_rows - row - 1) / num_heads;
+      EXPECT_EQ(num_seen, std::max(0, seq_lens[req] - later_tokens))
+          << num_heads << " heads, request " << req << ", row " << row;
+    }
+  }
+}
+
+// Also if lengths are below their bounds, and of padding.
+TEST(FlashInferLatentPlan, FlashInfersKernelSeesEveryRowsPositions) {
+  std::vector<int32_t> q_lens, bounds, shorter;
+  for (const int32_t q_len : {9, 1, 40, 33, 130}) {
+    for (const int32_t context : {0, 1, 63, 64, 300, 5000}) {
+      q_lens.push_back(q_len);
+      bounds.push_back(q_len + context);
+      shorter.push_back(std::max(q_len, q_len + context - 70));
+    }
+  }
+  for (const int num_heads : {5, 10, 16, 20, 24, 40, 65, 128}) {
+    const Planned planned = plan(latent_shape(num_heads), q_lens, bounds);
+    ASSERT_EQ(planned.grid.kernel, fi::LatentKernel::kFlashInfer);
+    expect_all_positions(planned, num_heads, bounds);
+    expect_all_positions(planned, num_heads, shorter);
+    expect_all_positions(planned, num_heads, std::vector<int32_t>(bounds.size(), 0));
+  }
+}
+
 int64_t units_of(const fi::LatentWork& work, int tile_positions) {
   return ceil_div(work.kv_end, tile_positions) - work.kv_start / tile_positions;
 }
@@ -304,7 +406,7 @@ int64_t longest_worker(const Planned& planned) {
 }
 
 TEST(FlashInferLatentPlan, CoversEveryRowAndPositionOnce) {
-  for (const int num_heads : {1, 16, 128}) {
+  for (const int num_heads : {1, 5, 10, 16, 20, 24, 33, 40, 64, 65, 96, 127, 128}) {
     const AttentionShape shape = latent_shape(num_heads);
     for (const int num_reqs : {1, 2, 7, 66, 131, 132, 133, 256}) {
       for (const int q_len : {1, 5, 40}) {
@@ -358,6 +460,32 @@ TEST(FlashInferLatentPlan, SharesUnitsOf32Evenly) {
   EXPECT_LE(longest_decode(16, ragged_lengths()), total_units(ragged_lengths(), 32) / kNumSms + 4);
 }
 
+// Two tiles per request.
+TEST(FlashInferLatentPlan, FewRequestsOf20HeadsAreSharedEvenly) {
+  EXPECT_EQ(longest_decode(20, {384}), 1);
+  EXPECT_EQ(longest_decode(20, {4096}), 2);
+  EXPECT_LE(longest_decode(20, std::vector<int32_t>(8, 4096)), 2 * 8 * 128 / kNumSms + 4);
+}
+
+TEST(FlashInferLatentPlan, TilesHaveWholeTokens) {
+  const auto used_rows = [](int num_heads, int tile_blocks) {
+    return fi::LatentGrid{.kernel = fi::LatentKernel::kFlashInfer, .tile_blocks = tile_blocks}
+        .used_rows(num_heads);
+  };
+  EXPECT_EQ(used_rows(16, 1), 64);
+  EXPECT_EQ(used_rows(20, 1), 60);
+  EXPECT_EQ(used_rows(20, 2), 120);
+  EXPECT_EQ(used_rows(5, 1), 60);
+  EXPECT_EQ(used_rows(10, 2), 120);
+  EXPECT_EQ(used_rows(24, 1), 48);
+  EXPECT_EQ(used_rows(40, 1), 40);
+  EXPECT_EQ(used_rows(40, 2), 120);
+  EXPECT_EQ(used_rows(96, 2), 96);
+  EXPECT_EQ(used_rows(128, 2), 128);
+  // The decode kernel masks each row by itself.
+  EXPECT_EQ((fi::LatentGrid{.kernel = fi::LatentKernel::kDecode}.used_rows(20)), 16);
+}
+
 // Equal requests that nearly fill the device are not cut: a cut would cost more.
 TEST(FlashInferLatentPlan, LeavesEqualRequestsWhole) {
   for (const int num_heads : {16, 64}) {
@@ -375,7 +503,15 @@ TEST(FlashInferLatentPlan, GridDoesNotDependOnLengths) {
   for (const auto& [num_heads, q_len, kernel, tile_blocks] : {std::tuple{16, 1, kDecode, 1},
                                                               {1, 16, kDecode, 1},
                                                               {8, 2, kDecode, 1},
-                                                              {8, 3, kFlashInfer, 1},
+                                                              {8, 3, kDecode, 1},
+                                                              {16, 2, kDecode, 1},
+                                                              {32, 1, kDecode, 1},
+                                                              {20, 1, kDecode, 1},
+                                                              {5, 3, kDecode, 1},
+                                                              {20, 2, kFlashInfer, 1},
+                                                              {20, 4, kFlashInfer, 2},
+                                                              {40, 1, kFlashInfer, 1},
+                                                              {96, 1, kFlashInfer, 2},
                                                               {16, 4, kFlashInfer, 1},
                                                               {16, 5, kFlashInfer, 2},
                                                               {64, 1, kFlashInfer, 1},
@@ -388,6 +524,21 @@ TEST(FlashInferLatentPlan, GridDoesNotDependOnLengths) {
       EXPECT_EQ(planned.grid.num_workers, kNumSms / tile_blocks);
     }
   }
+}
+
+// Requests of two tiles take the decode kernel if there are few, or if the cache is FP8.
+TEST(FlashInferLatentPlan, ManyRequestsOfTwoTilesTakeFlashInfersKernel) {
+  const auto kernel_of = [](int num_reqs, DType kv) {
+    const PhaseRange range = {.num_reqs = num_reqs, .num_tokens = num_reqs};
+    return fi::choose_latent_grid(latent_shape(20, 64, kv), range, kNumSms).kernel;
+  };
+  EXPECT_EQ(kernel_of(8, DType::kBF16), fi::LatentKernel::kDecode);
+  EXPECT_EQ(kernel_of(9, DType::kBF16), fi::LatentKernel::kFlashInfer);
+  EXPECT_EQ(kernel_of(64, DType::kF8E4M3), fi::LatentKernel::kDecode);
+  // Requests without tokens lower the average, but not the number of heads.
+  const PhaseRange sparse = {.num_reqs = 8, .num_tokens = 1};
+  EXPECT_EQ(fi::choose_latent_grid(latent_shape(40), sparse, kNumSms).kernel,
+            fi::LatentKernel::kFlashInfer);
 }
 
 // A graph is captured for no lengths; then each tile still has a work item, which writes zeros.

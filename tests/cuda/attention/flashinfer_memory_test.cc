@@ -101,7 +101,7 @@ TEST(FlashInferMemory, PlansAllocateInReserveAlone) {
 }
 
 TEST(FlashInferMemory, LatentPlansAllocateInReserveAlone) {
-  for (const int num_heads : {1, 16, 128}) {
+  for (const int num_heads : {1, 16, 20, 40, 128}) {
     AttentionShape shape = shape_of(num_heads, 1, 576, DType::kBF16);
     shape.head_dim_v = 512;
     shape.is_latent = true;

@@ -82,10 +82,12 @@ class PerHeadLinearTest : public CudaOpsTest {
   std::unique_ptr<PerHeadLinear> expected_linear_;
 };
 
-// Both matrices of DeepSeek's heads, a tiny model's, and widths that no vector divides.
+// Both matrices of DeepSeek's heads, a tiny model's, widths that no vector divides, and both of
+// GLM-4.7-Flash.
 constexpr PerHeadLinearCase kCases[] = {
     {16, 512, 128, 192, 576}, {16, 128, 512},    {3, 32, 16, 24, 40}, {5, 24, 40},
-    {2, 17, 256, 264, 18},    {4, 7, 11, 13, 9}, {1, 64, 64, 72, 80},
+    {2, 17, 256, 264, 18},    {4, 7, 11, 13, 9}, {1, 64, 64, 72, 80}, {20, 512, 192, 256, 576},
+    {20, 256, 512},
 };
 
 TEST_P(PerHeadLinearTest, AllSizes) {

@@ -20,8 +20,8 @@ struct DeepSeekCase {
   int rope_dim;
 };
 
-// The widths of the tests' model, and of every published one.
-constexpr DeepSeekCase kCases[] = {{"tiny", 4, 32, 8}, {"wide", 16, 512, 64}};
+// The widths of the tests' model, and of published ones, also with GLM-4.7-Flash's heads.
+constexpr DeepSeekCase kCases[] = {{"tiny", 4, 32, 8}, {"wide", 16, 512, 64}, {"glm", 20, 512, 64}};
 
 EngineConfig tiny_deepseek(const DeepSeekCase& spec, const std::string& device) {
   EngineConfig config;
@@ -84,23 +84,34 @@ TEST_P(GpuDeepSeek, Bf16GivesTheSameBitsAgain) {
 }
 
 TEST_F(GpuTest, FlashInferServesThePublishedLatentWidths) {
-  EngineConfig config = tiny_deepseek(kCases[1], "cuda");
-  config.dtype = "bf16";
-  config.kv_cache_dtype = "auto";
-  EXPECT_THAT(served_backends(config), ::testing::Contains("flashinfer"));
+  for (const DeepSeekCase& spec : {kCases[1], kCases[2]}) {
+    EngineConfig config = tiny_deepseek(spec, "cuda");
+    config.dtype = "bf16";
+    config.kv_cache_dtype = "auto";
+    EXPECT_THAT(served_backends(config), ::testing::Contains("flashinfer")) << spec.name;
+  }
 }
 
 // A model with the published widths of heads, in BF16 and in steps of 256 tokens: long prompts are
 // expanded, after contexts of earlier steps and of the prefix cache.
-EngineConfig published_heads(const std::string& device) {
+struct HeadsCase {
+  const char* name;
+  int num_heads;
+  int nope_dim;
+  int value_dim;
+};
+
+EngineConfig published_heads(const HeadsCase& spec, const std::string& device) {
   EngineConfig config;
   config.model = write_config(
-      "quire_deepseek_heads",
-      R"({"architectures":["DeepseekV2ForCausalLM"],"model_type":"deepseek_v2","hidden_size":64,)"
-      R"("intermediate_size":112,"num_hidden_layers":2,"num_attention_heads":4,)"
-      R"("num_key_value_heads":4,"kv_lora_rank":512,"qk_nope_head_dim":128,)"
-      R"("qk_rope_head_dim":64,"v_head_dim":128,"vocab_size":96,"max_position_embeddings":1024,)"
-      R"("rms_norm_eps":1e-6,"eos_token_id":2,"torch_dtype":"bfloat16"})");
+      fmt::format("quire_deepseek_heads_{}", spec.name),
+      fmt::format(R"({{"architectures":["DeepseekV2ForCausalLM"],"model_type":"deepseek_v2",)"
+                  R"("hidden_size":64,"intermediate_size":112,"num_hidden_layers":2,)"
+                  R"("num_attention_heads":{0},"num_key_value_heads":{0},"kv_lora_rank":512,)"
+                  R"("qk_nope_head_dim":{1},"qk_rope_head_dim":64,"v_head_dim":{2},)"
+                  R"("vocab_size":96,"max_position_embeddings":1024,"rms_norm_eps":1e-6,)"
+                  R"("eos_token_id":2,"torch_dtype":"bfloat16"}})",
+                  spec.num_heads, spec.nope_dim, spec.value_dim));
   config.load_format = "dummy";
   config.device = device;
   config.num_threads = 2;
@@ -142,11 +153,13 @@ double difference(const std::vector<float>& a, const std::vector<float>& b) {
   return std::sqrt(sum / static_cast<double>(std::max<size_t>(a.size(), 1)));
 }
 
+class GpuExpandedPrompts : public GpuTest, public ::testing::WithParamInterface<HeadsCase> {};
+
 // The native backend has the absorbed form alone; it gives the error of BF16.
-TEST_F(GpuTest, ExpandedPromptsAreAsNearTheCpusAsAbsorbedOnes) {
+TEST_P(GpuExpandedPrompts, AreAsNearTheCpusAsAbsorbedOnes) {
   for (const char* kv_cache_dtype : {"auto", "fp8"}) {
-    EngineConfig cpu = published_heads("cpu");
-    EngineConfig expanded = published_heads("cuda");
+    EngineConfig cpu = published_heads(GetParam(), "cpu");
+    EngineConfig expanded = published_heads(GetParam(), "cuda");
     const std::vector<std::string> backends = served_backends(expanded);
     if (std::ranges::find(backends, "flashinfer") == backends.end()) {
       GTEST_SKIP() << "the GPU does not expand latent vectors";
@@ -168,6 +181,10 @@ TEST_F(GpuTest, ExpandedPromptsAreAsNearTheCpusAsAbsorbedOnes) {
   }
 }
 
+INSTANTIATE_TEST_SUITE_P(Heads, GpuExpandedPrompts,
+                         ::testing::Values(HeadsCase{"deepseek", 4, 128, 128},
+                                           HeadsCase{"glm", 20, 192, 256}),
+                         [](const auto& test) { return std::string(test.param.name); });
 INSTANTIATE_TEST_SUITE_P(Widths, GpuDeepSeek, ::testing::ValuesIn(kCases),
                          [](const auto& test) { return std::string(test.param.name); });
 

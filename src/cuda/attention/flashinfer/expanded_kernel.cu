@@ -1,5 +1,5 @@
-// Calls FlashInfer's FA3 kernel for an ExpandedAttention. Query and key heads have 192 elements,
-// value heads 128. There are as many key and value heads as query heads.
+// Calls FlashInfer's FA3 kernel for an ExpandedAttention. There are as many key and value heads as
+// query heads.
 #include "cuda/attention/flashinfer/expanded_kernel.h"
 #include "cuda/attention/flashinfer/fa3.cuh"
 #include "cuda/base/launch.h"
@@ -81,22 +81,28 @@ struct ExpandedVariant : flashinfer::AttentionVariantBase {
   }
 };
 
-using Traits = flashinfer::AttentionKernelTraits<
-    /*USE_TMA_LOAD_KV=*/true, kExpandedKeyDim, kExpandedValueDim, kExpandedTile, kExpandedTile,
-    /*NUM_STAGES=*/2, Element, Element, Element, int32_t, ExpandedVariant>;
-using Mainloop = flashinfer::CollectiveMainloop<float, Traits, /*CAUSAL=*/true>;
+// kPositions is the number of positions that the kernel reads at once.
+template <int kKeyDim, int kValueDim, int kPositions>
+using ExpandedTraits =
+    flashinfer::AttentionKernelTraits</*USE_TMA_LOAD_KV=*/true, kKeyDim, kValueDim, kExpandedTile,
+                                      kPositions, /*NUM_STAGES=*/2, Element, Element, Element,
+                                      int32_t, ExpandedVariant>;
 
 // Also stores the LSE of each row.
+template <typename Traits>
 struct ExpandedEpilogue : Fa3Epilogue<Traits, /*kGathered=*/true> {
+  using Base = flashinfer::CollectiveEpilogue<Traits>;
+  using Params = typename Base::Params;
+
   template <typename BlockCoord, typename Shared, typename Out, typename Lse, typename TiledMma>
   CUTLASS_DEVICE void store(const Params& params, const Out& out, const Lse& lse, Shared& shared,
                             TiledMma mma, int thread, const BlockCoord& coord) {
     const int q_len = cute::get<7>(coord);
-    store_rows(params, out, shared, mma, thread, coord, q_len);
+    this->store_rows(params, out, shared, mma, thread, coord, q_len);
     // The (row, column) of each of the thread's results. The thread that has a row's first column
     // stores the row's LSE.
     const auto places = mma.get_thread_slice(thread).partition_C(
-        cute::make_identity_tensor(cute::select<0, 1>(TileShape_PDV{})));
+        cute::make_identity_tensor(cute::select<0, 1>(typename Base::TileShape_PDV{})));
     const auto rows =
         places(cute::make_coord(cute::_0{}, cute::_, cute::_0{}), cute::_, cute::_0{});
     if (cute::get<1>(rows(cute::_0{})) != 0) return;
@@ -115,21 +121,27 @@ struct ExpandedEpilogue : Fa3Epilogue<Traits, /*kGathered=*/true> {
   }
 };
 
-}  // namespace
-
-void launch_expanded_attention(const ExpandedBatch& batch, const ExpandedChunk& chunk,
-                               const ExpandedAttention& call, CudaStream& stream) {
+template <typename Traits>
+void launch_attention(const ExpandedBatch& batch, const ExpandedChunk& chunk,
+                      const ExpandedAttention& call, CudaStream& stream) {
+  using Mainloop = flashinfer::CollectiveMainloop<float, Traits, /*CAUSAL=*/true>;
+  using Epilogue = ExpandedEpilogue<Traits>;
+  // TMA reads whole tiles, which must be one request's.
+  static_assert(kExpandedTile % Traits::CTA_KV == 0);
+  static_assert(sizeof(typename Traits::SharedStorage) <= size_t{227} << 10);
+  constexpr int kKeyDim = Traits::HEAD_DIM_QK;
+  constexpr int kValueDim = Traits::HEAD_DIM_VO;
   const auto heads = [&](int num_rows, int width) {
     return flashinfer::get_gmem_layout(num_rows, batch.num_heads, width,
                                        int64_t{batch.num_heads} * width, width);
   };
   const auto mainloop = Mainloop::to_underlying_arguments(
-      {static_cast<const Element*>(call.q), heads(batch.num_tokens, kExpandedKeyDim),
-       static_cast<const Element*>(call.keys), heads(call.max_rows, kExpandedKeyDim),
-       static_cast<const Element*>(call.values), heads(call.max_rows, kExpandedValueDim),
+      {static_cast<const Element*>(call.q), heads(batch.num_tokens, kKeyDim),
+       static_cast<const Element*>(call.keys), heads(call.max_rows, kKeyDim),
+       static_cast<const Element*>(call.values), heads(call.max_rows, kValueDim),
        /*window_left=*/-1, call.scale});
-  const auto epilogue = ExpandedEpilogue::to_underlying_arguments(
-      {static_cast<Element*>(call.out), heads(batch.num_tokens, kExpandedValueDim), call.lse,
+  const auto epilogue = Epilogue::to_underlying_arguments(
+      {static_cast<Element*>(call.out), heads(batch.num_tokens, kValueDim), call.lse,
        flashinfer::get_lse_gmem_layout(batch.num_tokens, batch.num_heads)});
   const int num_items = chunk.num_tiles * batch.num_heads;
   const ExpandedSchedule::Params schedule = {batch,        chunk.first_tile,
@@ -138,12 +150,29 @@ void launch_expanded_attention(const ExpandedBatch& batch, const ExpandedChunk& 
   const LaunchShape shape = {
       .grid = static_cast<unsigned>(num_items < call.num_sms ? num_items : call.num_sms),
       .block = Traits::NUM_WARPS * 32,
-      .shared_bytes = sizeof(Traits::SharedStorage)};
+      .shared_bytes = sizeof(typename Traits::SharedStorage)};
   QUIRE_LAUNCH(stream,
-               (flashinfer::PrefillWithKVCacheKernel<Mainloop, ExpandedEpilogue, Traits,
-                                                     /*LEFT_SLIDING_WINDOW=*/false,
-                                                     /*CAUSAL=*/true, ExpandedSchedule>),
+               (flashinfer::PrefillWithKVCacheKernel<Mainloop, Epilogue, Traits,
+                                                     /*LEFT_SLIDING_WINDOW=*/false, /*CAUSAL=*/true,
+                                                     ExpandedSchedule>),
                shape, mainloop, epilogue, schedule);
+}
+
+}  // namespace
+
+bool has_expanded_kernel(const ExpandedDims& dims) {
+  return dims == kDeepSeekDims || dims == kGlmDims;
+}
+
+void launch_expanded_attention(const ExpandedBatch& batch, const ExpandedChunk& chunk,
+                               const ExpandedAttention& call, CudaStream& stream) {
+  if (batch.dims == kGlmDims) {
+    // Shared memory holds two stages of 64 positions.
+    return launch_attention<ExpandedTraits<kGlmDims.key, kGlmDims.value, 64>>(batch, chunk, call,
+                                                                              stream);
+  }
+  launch_attention<ExpandedTraits<kDeepSeekDims.key, kDeepSeekDims.value, kExpandedTile>>(
+      batch, chunk, call, stream);
 }
 
 }  // namespace quire::cuda::flashinfer_backend

@@ -19,6 +19,7 @@ struct ExpandedBatch {
   int first_token = 0;
   int num_tokens = 0;
   int num_heads = 0;
+  ExpandedDims dims;
   ExpandedArrays arrays;
 };
 
@@ -32,7 +33,7 @@ struct LatentGather {
   const float* cache_scale = nullptr;  // of an E4M3 cache; null: 1
   int page_size = 0;
   void* latents = nullptr;  // [rows, 512]
-  void* keys = nullptr;     // [rows, num_heads, 192], of which the last 64 are written
+  void* keys = nullptr;     // [rows, num_heads, dims.key], of which the last 64 are written
 };
 // The cache is BF16 or E4M3, and the copies BF16.
 void launch_latent_gather(const ExpandedBatch& batch, const ExpandedChunk& chunk,
@@ -40,10 +41,10 @@ void launch_latent_gather(const ExpandedBatch& batch, const ExpandedChunk& chunk
 
 // Attention of the chunk's query tokens to its rows.
 struct ExpandedAttention {
-  const void* q = nullptr;       // [num_tokens, num_heads, 192]
-  const void* keys = nullptr;    // [max_rows, num_heads, 192]
-  const void* values = nullptr;  // [max_rows, num_heads, 128]
-  void* out = nullptr;           // [num_tokens, num_heads, 128]
+  const void* q = nullptr;       // [num_tokens, num_heads, dims.key]
+  const void* keys = nullptr;    // [max_rows, num_heads, dims.key]
+  const void* values = nullptr;  // [max_rows, num_heads, dims.value]
+  void* out = nullptr;           // [num_tokens, num_heads, dims.value]
   float* lse = nullptr;          // [num_tokens, num_heads], base 2
   int max_rows = 0;
   int num_sms = 0;
@@ -56,7 +57,7 @@ void launch_expanded_attention(const ExpandedBatch& batch, const ExpandedChunk& 
 // chunk do not attend to it; their partial results are not read. The merged results are also kept
 // in F32, because rounding them after each of many chunks would lose accuracy.
 struct ExpandedMerge {
-  void* out = nullptr;    // [num_tokens, num_heads, 128]
+  void* out = nullptr;    // [num_tokens, num_heads, dims.value]
   float* sums = nullptr;  // same shape as out; the earlier results if has_sums, otherwise `out` has
                           // them
   bool has_sums = false;  // an earlier chunk of the request was merged
@@ -69,7 +70,9 @@ struct ExpandedMerge {
 void launch_expanded_merge(const ExpandedBatch& batch, const ExpandedChunk& chunk,
                            const ExpandedMerge& call, CudaStream& stream);
 
-// Loads the merge kernels, which the first prompts may not run.
-cudaError_t load_expanded_merge();
+// Whether the kernels exist.
+bool has_expanded_kernel(const ExpandedDims& dims);
+// Loads the merge kernel, which the first prompts may not run.
+cudaError_t load_expanded_merge(const ExpandedDims& dims);
 
 }  // namespace quire::cuda::flashinfer_backend

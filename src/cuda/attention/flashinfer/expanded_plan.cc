@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/numbers.h"
-#include "cuda/attention/flashinfer/latent_plan.h"
 #include "cuda/attention/flashinfer/plan.h"
 #include "cuda/attention/gather/gather.h"
 
@@ -34,8 +33,7 @@ int64_t max_parts(const PlanLimits& limits, int max_rows) {
 }  // namespace
 
 int64_t expanded_row_bytes(const AttentionShape& shape) {
-  const int64_t elements =
-      int64_t{shape.num_heads} * (kExpandedKeyDim + kExpandedValueDim) + kLatentDim;
+  const int64_t elements = shape.num_heads * per_expanded_pair(expanded_dims(shape)) + kLatentDim;
   return elements * static_cast<int64_t>(dtype_bytes(shape.q));
 }
 

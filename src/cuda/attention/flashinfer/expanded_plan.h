@@ -13,14 +13,27 @@
 #include <vector>
 
 #include "attn/backend.h"
+#include "cuda/attention/flashinfer/latent_plan.h"
 
 namespace quire::cuda::flashinfer_backend {
 
-// The head dimensions of published models: of keys, of the part of keys without rotary embedding,
-// and of values.
-inline constexpr int kExpandedKeyDim = 192;
-inline constexpr int kExpandedNopeDim = 128;
-inline constexpr int kExpandedValueDim = 128;
+// The head dimensions of keys and values.
+struct ExpandedDims {
+  int key = 0;
+  int value = 0;
+
+  // The part of keys without rotary embedding.
+  constexpr int nope() const { return key - kLatentRopeDim; }
+  friend bool operator==(const ExpandedDims&, const ExpandedDims&) = default;
+};
+// The dimensions of published models, for which there are kernels.
+inline constexpr ExpandedDims kDeepSeekDims = {.key = 192, .value = 128};
+inline constexpr ExpandedDims kGlmDims = {.key = 256, .value = 256};
+
+inline ExpandedDims expanded_dims(const AttentionShape& shape) {
+  return {.key = shape.expanded_key_dim, .value = shape.expanded_value_dim};
+}
+
 // The query tokens and the positions per tile. TMA reads whole tiles, so the number of rows that a
 // request has in a chunk is a multiple of this.
 inline constexpr int kExpandedTile = 128;
@@ -44,18 +57,23 @@ ExpansionWork expansion_work(const AttentionBatch& batch, const PhaseRange& rang
 
 // Multiplications per head: of one vector by the matrices of keys and values, and for one pair in
 // each form.
-inline constexpr int64_t kPerVector = int64_t{512} * (kExpandedNopeDim + kExpandedValueDim);
-inline constexpr int64_t kPerAbsorbedPair = 512 + 64 + 512;
-inline constexpr int64_t kPerExpandedPair = kExpandedKeyDim + kExpandedValueDim;
+constexpr int64_t per_vector(const ExpandedDims& dims) {
+  return int64_t{kLatentDim} * (dims.nope() + dims.value);
+}
+inline constexpr int64_t kPerAbsorbedPair = kLatentDim + kLatentRopeDim + kLatentDim;
+constexpr int64_t per_expanded_pair(const ExpandedDims& dims) {
+  return int64_t{dims.key} + dims.value;
+}
 
 // Whether the expanded form takes less time, by multiplications per head. The expansion of
-// positions counts twice, because it is slower than attention. On an H200, with 4,096 and 32,768
-// context tokens, the expanded form is faster from 300 to 380 query tokens on. A single prompt
-// without context is expanded if it has 98 to 128 tokens, or 170 and more.
-constexpr bool expansion_pays(const ExpansionWork& work) {
+// positions counts twice, because it is slower than attention. On an H200, with DeepSeek's
+// dimensions and 4,096 and 32,768 context tokens, the expanded form is faster from 300 to 380 query
+// tokens on. A single prompt without context is then expanded if it has 98 to 128 tokens, or 170
+// and more.
+constexpr bool expansion_pays(const ExpansionWork& work, const ExpandedDims& dims) {
   const int64_t num_expanded = 2 * work.num_positions - work.num_tokens;
-  return num_expanded * kPerVector + work.num_tile_pairs * kPerExpandedPair <
-         work.num_tokens * kPerVector + work.num_pairs * kPerAbsorbedPair;
+  return num_expanded * per_vector(dims) + work.num_tile_pairs * per_expanded_pair(dims) <
+         work.num_tokens * per_vector(dims) + work.num_pairs * kPerAbsorbedPair;
 }
 
 struct ExpandedChunk {

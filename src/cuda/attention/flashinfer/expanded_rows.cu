@@ -1,7 +1,6 @@
 // The kernels that run before and after FA3 in a chunk of expanded latent attention.
 #include "base/numbers.h"
 #include "cuda/attention/flashinfer/expanded_kernel.h"
-#include "cuda/attention/flashinfer/latent_plan.h"
 #include "cuda/base/launch.h"
 #include "cuda/device/elements.cuh"
 #include "cuda/device/hopper.cuh"
@@ -51,18 +50,19 @@ __global__ void __launch_bounds__(kBlock)
   const int column = lane % kLanes * kVec;
   const Elements rotated = load(kLatentDim + column);
   Bf16* const keys = static_cast<Bf16*>(call.keys) +
-                     int64_t{row} * batch.num_heads * kExpandedKeyDim + kExpandedNopeDim + column;
+                     int64_t{row} * batch.num_heads * batch.dims.key + batch.dims.nope() + column;
   for (int head = lane / kLanes; head < batch.num_heads; head += kWarpSize / kLanes) {
-    store_vec(keys + head * kExpandedKeyDim, rotated);
+    store_vec(keys + head * batch.dims.key, rotated);
   }
 }
 
 using GatherKernel = void (*)(ExpandedBatch, ExpandedChunk, LatentGather);
 
 // Grid: one warp per query token and head.
+template <int kValueDim>
 __global__ void __launch_bounds__(kBlock)
     merge_kernel(const ExpandedBatch batch, const ExpandedChunk chunk, const ExpandedMerge call) {
-  constexpr int kPerLane = kExpandedValueDim / kWarpSize;
+  constexpr int kPerLane = 4;  // elements at a time, 16 bytes of the sums
   wait_for_previous_kernel();
   const int64_t item = int64_t{blockIdx.x} * kWarps + threadIdx.x / kWarpSize;
   const int lane = static_cast<int>(threadIdx.x) % kWarpSize;
@@ -78,21 +78,30 @@ __global__ void __launch_bounds__(kBlock)
   const float weight = exp2f(lse - top);
   const float partial_weight = exp2f(partial_lse - top);
   const float sum = weight + partial_weight;
-  const int64_t at = row * kExpandedValueDim + lane * kPerLane;
-  auto out = load_vec<kPerLane>(static_cast<const Bf16*>(call.out) + at);
-  const auto partial = load_vec<kPerLane>(static_cast<const Bf16*>(call.partial) + at);
-  Vec<float, kPerLane> sums;
-  if (call.has_sums) sums = load_vec<kPerLane>(static_cast<const float*>(call.sums) + at);
 #pragma unroll
-  for (int i = 0; i < kPerLane; ++i) {
-    const float before = call.has_sums ? sums.v[i] : to_float(out.v[i]);
-    sums.v[i] = (weight * before + partial_weight * to_float(partial.v[i])) / sum;
-    out.v[i] = from_float<Bf16>(sums.v[i]);
+  for (int column = lane * kPerLane; column < kValueDim; column += kWarpSize * kPerLane) {
+    const int64_t at = row * kValueDim + column;
+    auto out = load_vec<kPerLane>(static_cast<const Bf16*>(call.out) + at);
+    const auto partial = load_vec<kPerLane>(static_cast<const Bf16*>(call.partial) + at);
+    Vec<float, kPerLane> sums;
+    if (call.has_sums) sums = load_vec<kPerLane>(static_cast<const float*>(call.sums) + at);
+#pragma unroll
+    for (int i = 0; i < kPerLane; ++i) {
+      const float before = call.has_sums ? sums.v[i] : to_float(out.v[i]);
+      sums.v[i] = (weight * before + partial_weight * to_float(partial.v[i])) / sum;
+      out.v[i] = from_float<Bf16>(sums.v[i]);
+    }
+    store_vec(call.sums + at, sums);
+    store_vec(static_cast<Bf16*>(call.out) + at, out);
   }
-  store_vec(call.sums + at, sums);
-  store_vec(static_cast<Bf16*>(call.out) + at, out);
   __syncwarp();  // every lane has read the LSE
   if (lane == 0) call.lse[row] = top + log2f(sum);
+}
+
+using MergeKernel = void (*)(ExpandedBatch, ExpandedChunk, ExpandedMerge);
+
+MergeKernel merge_kernel_of(const ExpandedDims& dims) {
+  return dims == kGlmDims ? merge_kernel<kGlmDims.value> : merge_kernel<kDeepSeekDims.value>;
 }
 
 LaunchShape one_warp_each(int64_t num_items) {
@@ -112,13 +121,13 @@ void launch_latent_gather(const ExpandedBatch& batch, const ExpandedChunk& chunk
 
 void launch_expanded_merge(const ExpandedBatch& batch, const ExpandedChunk& chunk,
                            const ExpandedMerge& call, CudaStream& stream) {
-  QUIRE_LAUNCH(stream, merge_kernel, one_warp_each(int64_t{call.num_tokens} * batch.num_heads),
-               batch, chunk, call);
+  QUIRE_LAUNCH(stream, merge_kernel_of(batch.dims),
+               one_warp_each(int64_t{call.num_tokens} * batch.num_heads), batch, chunk, call);
 }
 
-cudaError_t load_expanded_merge() {
+cudaError_t load_expanded_merge(const ExpandedDims& dims) {
   cudaFuncAttributes attributes = {};
-  return cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(merge_kernel));
+  return cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(merge_kernel_of(dims)));
 }
 
 }  // namespace quire::cuda::flashinfer_backend

@@ -121,6 +121,7 @@ class LatentPrefillPlan final : public ExpandingPlan {
         limits_(limits),
         num_sms_(num_sms),
         is_forced_(is_forced),
+        dims_(expanded_dims(shape)),
         max_rows_(max_expanded_rows(shape, limits, max_bytes)),
         absorbed_(shape, limits, num_sms) {}
 
@@ -173,6 +174,7 @@ class LatentPrefillPlan final : public ExpandingPlan {
   const PlanLimits limits_;
   const int num_sms_;
   const bool is_forced_;
+  const ExpandedDims dims_;
   const int max_rows_;
   LatentPlan absorbed_;
   ExpandedPlanner planner_;
@@ -194,7 +196,7 @@ Status LatentPrefillPlan::allocate() {
   QUIRE_ASSIGN_OR_RETURN(ring_, PinnedRing::create(num_bytes));
   planner_.reserve(limits_, max_rows_);
   // Padding-only prompts, which load the other kernels at start, may have no parts.
-  QUIRE_CUDA_RETURN_IF_ERROR(load_expanded_merge());
+  QUIRE_CUDA_RETURN_IF_ERROR(load_expanded_merge(dims_));
   return {};
 }
 
@@ -205,8 +207,8 @@ LatentPrefillPlan::Scratch LatentPrefillPlan::place_scratch(BumpAllocator& memor
       static_cast<size_t>(limits_.max_num_tokens) * static_cast<size_t>(shape_.num_heads);
   Scratch scratch;
   scratch.latents = memory.allocate<uint16_t>(rows * kLatentDim);
-  scratch.keys = memory.allocate<uint16_t>(heads * kExpandedKeyDim);
-  scratch.values = memory.allocate<uint16_t>(heads * kExpandedValueDim);
+  scratch.keys = memory.allocate<uint16_t>(heads * static_cast<size_t>(dims_.key));
+  scratch.values = memory.allocate<uint16_t>(heads * static_cast<size_t>(dims_.value));
   scratch.lse = memory.allocate<float>(queries);
   scratch.partial_lse = memory.allocate<float>(queries);
   return scratch;
@@ -214,7 +216,7 @@ LatentPrefillPlan::Scratch LatentPrefillPlan::place_scratch(BumpAllocator& memor
 
 Status LatentPrefillPlan::update(const AttentionBatch& batch, Stream& stream) {
   const PhaseRange& range = batch.prefill;
-  is_expanded_ = is_forced_ || expansion_pays(expansion_work(batch, range));
+  is_expanded_ = is_forced_ || expansion_pays(expansion_work(batch, range), dims_);
   if (!is_expanded_) return absorbed_.update(batch, stream);
   planner_.plan(batch, range, max_rows_);
   const int64_t num_words = expanded_words(planner_.num_tiles(), range.num_reqs);
@@ -241,6 +243,7 @@ ExpandedBatch LatentPrefillPlan::expanded_batch() const {
           .first_token = range.first_token,
           .num_tokens = range.num_tokens,
           .num_heads = shape_.num_heads,
+          .dims = dims_,
           .arrays = arrays_};
 }
 
@@ -260,8 +263,8 @@ void LatentPrefillPlan::expand(const ExpandedChunk& chunk, const ExpandedCall& c
                        as_cuda(stream));
   const int64_t rows = chunk.num_rows;
   call.expander->expand({scratch.latents, shape_.q, {rows, kLatentDim}},
-                        {scratch.keys, shape_.q, {rows, shape_.num_heads, kExpandedKeyDim}},
-                        {scratch.values, shape_.q, {rows, shape_.num_heads, kExpandedValueDim}});
+                        {scratch.keys, shape_.q, {rows, shape_.num_heads, dims_.key}},
+                        {scratch.values, shape_.q, {rows, shape_.num_heads, dims_.value}});
 }
 
 void LatentPrefillPlan::merge(const ExpandedChunk& chunk, const ExpandedCall& call,
@@ -327,11 +330,9 @@ Support supports_latent(const AttentionShape& shape, const Device& device) {
   needs.require(
       shape.num_kv_heads == 1,
       fmt::format("num_kv_heads is {}; of a latent cache it must be 1.", shape.num_kv_heads));
-  needs.require(
-      shape.num_heads > 0 && shape.num_heads <= kMaxLatentHeads &&
-          std::has_single_bit(static_cast<unsigned>(shape.num_heads)),
-      fmt::format("num_heads is {}; with a latent cache it must be a power of two up to {}.",
-                  shape.num_heads, kMaxLatentHeads));
+  needs.require(shape.num_heads > 0 && shape.num_heads <= kMaxLatentHeads,
+                fmt::format("num_heads is {}; with a latent cache it must be from 1 to {}.",
+                            shape.num_heads, kMaxLatentHeads));
   needs.require(shape.window == 0,
                 fmt::format("window is {}; with a latent cache it must be 0 (off).", shape.window));
   needs.require(
@@ -356,8 +357,7 @@ Result<std::unique_ptr<AttentionPlan>> make_latent_plan(const AttentionShape& sh
 }
 
 bool has_expansion(const AttentionShape& shape) {
-  return shape.q == DType::kBF16 && shape.expanded_key_dim == kExpandedKeyDim &&
-         shape.expanded_value_dim == kExpandedValueDim;
+  return shape.q == DType::kBF16 && has_expanded_kernel(expanded_dims(shape));
 }
 
 Result<std::unique_ptr<ExpandingPlan>> make_expanding_plan(const AttentionShape& shape,

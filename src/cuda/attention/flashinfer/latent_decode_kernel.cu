@@ -1,6 +1,6 @@
-// Decode over a latent cache for up to 16 packed rows per request, which are the M dimension of one
-// mma instruction. FlashInfer's kernel always multiplies 64 rows, and does not load the next tile
-// while it completes the current one.
+// Decode over a latent cache for few rows per request, in tiles of 16 packed rows, which are the M
+// dimension of one mma instruction. FlashInfer's kernel always multiplies 64 rows, and does not
+// load the next tile while it completes the current one.
 //
 // One thread block per SM processes its worker's list of parts (LatentWork). Four warps copy the
 // parts' queries and positions into a ring buffer in shared memory, by bulk copies. They run ahead,

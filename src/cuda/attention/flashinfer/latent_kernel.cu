@@ -1,7 +1,7 @@
 // Calls FlashInfer's MLA kernel for a LatentCall. The parameters are defined here, with the member
 // names that the kernel expects. In FlashInfer these members are arrays of work item fields. Here
-// they are computed from a LatentWork and from the lengths on the device, so that the plan may use
-// upper bounds.
+// they are computed from a LatentWork and from the lengths on the device (LatentView), so that the
+// plan may use upper bounds.
 #define FLASHINFER_CUTLASS_UTILS_CUH_
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -40,19 +40,23 @@ struct WorkArray {
     } else if constexpr (kField == WorkField::kFirstPage) {
       return work.req * inputs.max_pages;
     } else if constexpr (kField == WorkField::kQLen) {
-      return inputs.query_start[work.req + 1] - inputs.query_start[work.req];
+      return view(work).q_len;
     } else if constexpr (kField == WorkField::kKvLen) {
-      return inputs.seq_lens[work.req];
+      return view(work).kv_len;
     } else if constexpr (kField == WorkField::kRow) {
       return work.row;
     } else if constexpr (kField == WorkField::kKvStart) {
       return work.kv_start;
     } else if constexpr (kField == WorkField::kKvEnd) {
-      const int32_t kv_len = inputs.seq_lens[work.req];
-      return work.kv_end < kv_len ? work.kv_end : kv_len;
+      return view(work).kv_end;
     } else {
       return work.partial;
     }
+  }
+
+ private:
+  __device__ __forceinline__ LatentView view(const LatentWork& work) const {
+    return view_of(work, inputs.seq_lens[work.req]);
   }
 };
 

@@ -11,6 +11,13 @@ namespace {
 constexpr int kNumMergeArrays = 5;
 constexpr int64_t kManyParts = 64;
 
+// The decode kernel also serves requests of two tiles, each of which reads the cache. FlashInfer's
+// kernel reads it once, but with 16 heads on an H200 it takes at least 4 us longer for one request,
+// and with an FP8 cache more than three times as long. The number of requests is an estimate from
+// these times.
+constexpr int kMaxDecodeTiles = 2;
+constexpr int kMaxReqsOfTwoTiles = 8;
+
 // Measured on an H200, in units of LatentGrid::tile_positions().
 struct Costs {
   int64_t work;   // of loading a tile's queries and storing its results
@@ -41,7 +48,9 @@ const Costs& costs_of(LatentKernel kernel) {
 LatentGrid choose_latent_grid(const AttentionShape& shape, const PhaseRange& range, int num_sms) {
   const int64_t rows = int64_t{range.num_tokens} * shape.num_heads;
   const int64_t rows_per_req = rows / std::max(1, range.num_reqs);
-  if (rows_per_req <= kLatentDecodeRows && shape.num_heads <= kLatentDecodeRows) {
+  const bool has_two_tiles = shape.kv == DType::kF8E4M3 || range.num_reqs <= kMaxReqsOfTwoTiles;
+  const int max_rows = (has_two_tiles ? kMaxDecodeTiles : 1) * kLatentDecodeRows;
+  if (rows_per_req <= max_rows && shape.num_heads <= max_rows) {
     return {.kernel = LatentKernel::kDecode,
             .tile_blocks = 1,
             .num_workers = std::min(num_sms, kMaxLatentParts)};
@@ -80,9 +89,13 @@ size_t latent_array_bytes(int num_sms, int64_t num_works) {
 // Each request's last tile may be partly filled, and each worker except the last ends with at most
 // one split tile.
 int64_t max_latent_works(const AttentionShape& shape, const PlanLimits& limits, int num_sms) {
-  const int64_t num_rows = int64_t{limits.max_num_tokens} * shape.num_heads;
-  const int tile_rows = shape.num_heads <= kLatentDecodeRows ? kLatentDecodeRows : kLatentBlockRows;
-  return limits.max_num_reqs + num_rows / tile_rows + num_sms;
+  const int num_heads = shape.num_heads;
+  const int64_t num_rows = int64_t{limits.max_num_tokens} * num_heads;
+  const LatentGrid smallest = {.kernel = num_heads <= kMaxDecodeTiles * kLatentDecodeRows
+                                             ? LatentKernel::kDecode
+                                             : LatentKernel::kFlashInfer,
+                               .tile_blocks = num_heads <= kLatentBlockRows ? 1 : 2};
+  return limits.max_num_reqs + num_rows / smallest.used_rows(num_heads) + num_sms;
 }
 
 // Each worker except the last splits at most one tile. n splits produce at most 2 n parts, each
@@ -107,21 +120,23 @@ int64_t LatentPlanner::measure(const AttentionShape& shape, const AttentionBatch
 void LatentPlanner::list_tiles(const AttentionShape& shape, const AttentionBatch& batch,
                                const PhaseRange& range) {
   tiles_.clear();
+  const int32_t used_rows = grid_.used_rows(shape.num_heads);
   for (int32_t i = 0; i < range.num_reqs; ++i) {
     const int req = range.first_req + i;
     const int32_t first_token = batch.query_start.host[req];
     const int32_t q_len = q_len_of(batch, req);
     const int32_t kv_len = batch.kv_len_bound[static_cast<size_t>(req)];
     const int32_t rows = q_len * shape.num_heads;
-    for (int32_t row = 0; row < rows; row += grid_.tile_rows()) {
-      const int32_t num_rows = std::min(grid_.tile_rows(), rows - row);
-      const int32_t last_token = (row + num_rows - 1) / shape.num_heads;
+    for (int32_t row = 0; row < rows; row += used_rows) {
+      const int32_t num_rows = std::min(used_rows, rows - row);
+      const int32_t end_token = (row + num_rows - 1) / shape.num_heads + 1;
       tiles_.push_back({.req = i,
                         .row = row,
                         .num_rows = num_rows,
                         .out_row = first_token * shape.num_heads + row,
-                        .kv_end = std::max(0, kv_len - q_len + last_token + 1),
-                        .q_len = q_len});
+                        .kv_end = std::max(0, kv_len - q_len + end_token),
+                        .q_len = q_len,
+                        .later_tokens = q_len - end_token});
     }
   }
 }
@@ -186,7 +201,8 @@ void LatentPlanner::cut_tiles(const LatentArrays& arrays) {
           .partial = partial,
           .num_rows = tile.num_rows,
           .out_row = tile.out_row,
-          .q_len = tile.q_len};
+          .q_len = tile.q_len,
+          .later_tokens = tile.later_tokens};
     };
     if (one_each_ && num_works_ > 0) start_worker();
     const int64_t units = num_units(tile.kv_end);

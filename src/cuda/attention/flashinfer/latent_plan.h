@@ -1,14 +1,15 @@
 // The plan of the kernels for latent caches, computed on the host from upper bounds of the lengths.
 // These kernels compute attention over one KV head, whose values are the first elements of its
-// keys. There are two: FlashInfer's MLA kernel, and a kernel for up to 16 rows per request
+// keys. There are two: FlashInfer's MLA kernel, and a kernel for few rows per request
 // (latent_decode_kernel.cu).
 //
-// A tile consists of packed rows of one request: row = token * num_heads + head. Its work is
-// counted in units of LatentGrid::tile_positions() positions. A worker consists of the one or two
-// thread blocks that compute a tile; there are as many workers as the device can run at once. The
-// units of all tiles, concatenated, are split into equal parts, one per worker. If a tile is split,
-// its parts produce partial results, which the kernels merge at their end: FlashInfer's kernel
-// after a grid barrier, the decode kernel tile by tile.
+// A tile consists of packed rows of one request: row = token * num_heads + head. The number of
+// heads need not divide a tile's rows: the rows that remain are neither read nor written. A tile's
+// work is counted in units of LatentGrid::tile_positions() positions. A worker consists of the one
+// or two thread blocks that compute a tile; there are as many workers as the device can run at
+// once. The units of all tiles, concatenated, are split into equal parts, one per worker. If a tile
+// is split, its parts produce partial results, which the kernels merge at their end: FlashInfer's
+// kernel after a grid barrier, the decode kernel tile by tile.
 #pragma once
 
 #include <cstdint>
@@ -28,13 +29,13 @@ inline constexpr int kLatentTilePositions = 64;
 inline constexpr int kLatentDecodeRows = 16;
 inline constexpr int kLatentDecodeTilePositions = 32;
 inline constexpr int kMaxLatentParts = 256;
-// FlashInfer masks all rows of a tile by the first token after the tile, so the heads of a token
-// must not be split between tiles.
-inline constexpr int kMaxLatentHeads = 128;  // and a power of two
+// FlashInfer's kernel reads a tile's positions up to those of the tile's last whole token, so the
+// heads of a token must not be split between its tiles.
+inline constexpr int kMaxLatentHeads = 2 * kLatentBlockRows;
 
 enum class LatentKernel {
-  kDecode,      // up to 16 rows per request: tiles of 16 rows
-  kFlashInfer,  // tiles of 64 or 128 rows
+  kDecode,      // tiles of 16 rows, on average up to two per request
+  kFlashInfer,  // tiles of 64 or 128 rows, of which whole tokens are used
 };
 
 // The kernel and the grid of a range. For a graph they depend on the range's shape only.
@@ -45,6 +46,11 @@ struct LatentGrid {
 
   int tile_rows() const {
     return kernel == LatentKernel::kDecode ? kLatentDecodeRows : tile_blocks * kLatentBlockRows;
+  }
+  // The rows of a tile that are used.
+  int used_rows(int num_heads) const {
+    const int rows = tile_rows();
+    return kernel == LatentKernel::kDecode ? rows : rows - rows % num_heads;
   }
   // Positions that the kernel reads at once.
   int tile_positions() const {
@@ -67,11 +73,27 @@ struct alignas(16) LatentWork {
   int32_t part = 0;
   int32_t num_parts = 1;
   int32_t cut = 0;
-  // For the decode kernel, because it does not read query_start.
   int32_t num_rows = 0;
-  int32_t out_row = 0;  // the tile's first row, over all heads of all tokens of the step
-  int32_t q_len = 0;
+  int32_t out_row = 0;       // the tile's first row, over all heads of all tokens of the step
+  int32_t q_len = 0;         // of the request
+  int32_t later_tokens = 0;  // of the request, after the tile's last token
 };
+
+// A work item as FlashInfer's kernel gets it: a part of a request that ends with the tile's last
+// token. So the kernel leaves out the rows after it, which are the next tile's, and masks the
+// tile's rows by the same positions.
+struct LatentView {
+  int32_t q_len = 0;
+  int32_t kv_len = 0;
+  int32_t kv_end = 0;
+};
+// seq_len: the request's true length, or 0 of padding.
+constexpr LatentView view_of(const LatentWork& work, int32_t seq_len) {
+  const int32_t kv_len = seq_len > work.later_tokens ? seq_len - work.later_tokens : 0;
+  return {.q_len = work.q_len - work.later_tokens,
+          .kv_len = kv_len,
+          .kv_end = work.kv_end < kv_len ? work.kv_end : kv_len};
+}
 
 // The arrays of a plan, in one allocation: first the arrays of fixed size, then the work items, so
 // that the used part is contiguous. In FlashInfer's kernel, a thread block merges rows [merge_row,
@@ -117,6 +139,7 @@ class LatentPlanner {
     int32_t out_row;  // over all heads of all tokens of the step
     int32_t kv_end;   // end of the positions that any of the rows attends to
     int32_t q_len;    // of the request
+    int32_t later_tokens;
   };
   // A split tile.
   struct Cut {
