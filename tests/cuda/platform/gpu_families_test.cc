@@ -39,6 +39,8 @@ constexpr double kWorstBar = 0.1;
 constexpr double kShareOfMixtures = 0.8;
 // The median of another value of a trait, in multiples of kMedianBar.
 constexpr double kMutationFactor = 5.0;
+// The bars of weights in FP8, which have 3 bits of mantissa where BF16 has 7, in multiples.
+constexpr double kFp8Factor = 4.0;
 
 constexpr int kVocabSize = 24;  // of which a request gets nearly all log probabilities
 constexpr int kNumLogprobs = 20;
@@ -509,6 +511,17 @@ Rows rows_of(const std::vector<Collected>& outputs) {
   return rows;
 }
 
+// The scores of the tokens that were generated: the last positions of each sequence.
+std::vector<Collected> generated_part(std::vector<Collected> scores,
+                                      const std::vector<Collected>& outputs) {
+  for (size_t i = 0; i < scores.size(); ++i) {
+    auto& positions = scores[i].prompt_logprobs;
+    positions.erase(positions.begin(),
+                    positions.end() - static_cast<ptrdiff_t>(outputs[i].token_ids.size()));
+  }
+  return scores;
+}
+
 double mean_square_around_mean(const Rows& rows) {
   double sum = 0.0;
   size_t count = 0;
@@ -565,22 +578,26 @@ std::vector<GpuRun> runs_of(const EngineConfig& config) {
   return runs;
 }
 
-class GpuFamilies : public GpuTest, public ::testing::WithParamInterface<FamilyCase> {};
+class GpuFamilies : public GpuTest, public ::testing::WithParamInterface<FamilyCase> {
+ protected:
+  // Expects errors up to the bars, times a factor.
+  void expect_near(const Rows& got, const Rows& expected, double factor = 1.0) const {
+    const auto errors = errors_of(got, expected);
+    EXPECT_LE(quantile(errors, 0.5), factor * kMedianBar);
+    EXPECT_LE(quantile(errors, GetParam().has_experts ? kShareOfMixtures : 1.0),
+              factor * kWorstBar);
+  }
+};
 
 // The CPU scores the tokens that the GPU generated, so that both compute the same sequences.
 TEST_P(GpuFamilies, LogitsAreNearTheCpusByEveryTrait) {
   const FamilyCase& family = GetParam();
-  const double share = family.has_experts ? kShareOfMixtures : 1.0;
   Computed cpu(family.config);
   std::vector<Collected> outputs;
   for (const GpuRun& run : runs_of(on_gpu(cpu.config()))) {
     SCOPED_TRACE(run.name);
     outputs = run_all(*make_engine(run.config), requests());
-    const auto errors = errors_of(rows_of(outputs), rows_of(cpu.score(requests(), outputs)));
-    RecordProperty("median_" + run.name, std::to_string(quantile(errors, 0.5)));
-    RecordProperty("worst_" + run.name, std::to_string(errors.back()));
-    EXPECT_LE(quantile(errors, 0.5), kMedianBar);
-    EXPECT_LE(quantile(errors, share), kWorstBar);
+    expect_near(rows_of(outputs), rows_of(cpu.score(requests(), outputs)));
   }
   for (const Mutation& mutation : family.mutations) {
     SCOPED_TRACE(mutation.trait);
@@ -588,6 +605,38 @@ TEST_P(GpuFamilies, LogitsAreNearTheCpusByEveryTrait) {
     const auto errors = errors_of(rows_of(outputs), rows_of(mutated.score(requests(), outputs)));
     EXPECT_GE(quantile(errors, 0.5), kMutationFactor * kMedianBar);
   }
+}
+
+TEST_P(GpuFamilies, LookupDraftsKeepTheLogits) {
+  Computed cpu(GetParam().config);
+  EngineConfig config = on_gpu(cpu.config());
+  config.speculative_config =
+      R"({"method": "ngram", "num_speculative_tokens": 3, "prompt_lookup_min": 1})";
+  const auto engine = make_engine(config);
+  const auto outputs = run_all(*engine, requests());
+  EXPECT_GT(engine->stats().speculation.num_drafts, 0);
+  expect_near(rows_of(outputs), rows_of(cpu.score(requests(), outputs)));
+}
+
+// Log probabilities of a prompt need all its positions, so the requests that may hit have none.
+TEST_P(GpuFamilies, PrefixHitsKeepTheLogits) {
+  Computed cpu(GetParam().config);
+  const auto engine = make_engine(on_gpu(cpu.config()));
+  run_all(*engine, requests());
+  std::vector<Request> again = requests();
+  for (Request& request : again) request.sampling.prompt_logprobs.reset();
+  const auto outputs = run_all(*engine, again);
+  EXPECT_GT(outputs[0].num_cached_tokens, 0);
+  EXPECT_GT(outputs[1].num_cached_tokens, 0);
+  expect_near(rows_of(outputs), rows_of(generated_part(cpu.score(again, outputs), outputs)));
+}
+
+TEST_P(GpuFamilies, WeightsInFp8KeepTheLogits) {
+  Computed cpu(GetParam().config);
+  EngineConfig config = on_gpu(cpu.config());
+  config.quantization = "fp8";
+  const auto outputs = run_all(*make_engine(config), requests());
+  expect_near(rows_of(outputs), rows_of(cpu.score(requests(), outputs)), kFp8Factor);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, GpuFamilies, ::testing::ValuesIn(family_cases()),
