@@ -193,12 +193,16 @@ void run(Bench& bench, const MlaLayer& layer, const Heads& of, const Workload& w
                              .max_num_reqs = workload.num_reqs,
                              .max_num_tokens = workload.num_tokens(),
                              .max_kv_len = workload.kv_len()};
-  const auto plan =
+  AttentionShape unexpanded = shape;
+  unexpanded.expanded_key_dim = unexpanded.expanded_value_dim = 0;
+  const auto absorbed_plan = fi::make_latent_plan(unexpanded, limits, bench.device).value();
+  const auto expanded_plan =
       fi::make_expanding_plan(shape, limits, bench.device, fi::kMaxExpandedBytes, true).value();
-  must(plan->update(batch.batch, *bench.stream));
-  const Buffer workspace = cuda::device_memory(plan->workspace_bytes()).value();
-  const std::span<std::byte> memory = {static_cast<std::byte*>(workspace.data()),
-                                       plan->workspace_bytes()};
+  must(absorbed_plan->update(batch.batch, *bench.stream));
+  must(expanded_plan->update(batch.batch, *bench.stream));
+  const size_t bytes = std::max(absorbed_plan->workspace_bytes(), expanded_plan->workspace_bytes());
+  const Buffer workspace = cuda::device_memory(bytes).value();
+  const std::span<std::byte> memory = {static_cast<std::byte*>(workspace.data()), bytes};
   const Buffer cache = random_memory(batch.num_pages * kPageSize * (kLatent + kRope));
   const KvCacheView kv = kv_cache_view(kv_layout(shape), cache.data());
   const int64_t num_tokens = workload.num_tokens();
@@ -217,7 +221,7 @@ void run(Bench& bench, const MlaLayer& layer, const Heads& of, const Workload& w
     call.out = heads(attended, kLatent);
     call.kv = kv;
     call.workspace = memory;
-    must(plan->run(call, *bench.stream));
+    must(absorbed_plan->run(call, *bench.stream));
     bench.ops->latents()->per_head_linear(*layer.v_up, heads(attended, kLatent),
                                           heads(out, dims.value));
   };
@@ -229,13 +233,13 @@ void run(Bench& bench, const MlaLayer& layer, const Heads& of, const Workload& w
 
   MlaExpander expander(layer, *bench.ops->latents());
   const auto run_expanded = [&] {
-    must(plan->run_expanded({.q = heads(q, dims.key),
-                             .out = heads(out, dims.value),
-                             .scratch = heads(attended, kExpandedScratch * dims.value),
-                             .kv = kv,
-                             .expander = &expander,
-                             .workspace = memory},
-                            *bench.stream));
+    must(expanded_plan->run_expanded({.q = heads(q, dims.key),
+                                      .out = heads(out, dims.value),
+                                      .scratch = heads(attended, kExpandedScratch * dims.value),
+                                      .kv = kv,
+                                      .expander = &expander,
+                                      .workspace = memory},
+                                     *bench.stream));
   };
   // The products alone, of as many rows at a time as the plan's.
   const int max_rows = fi::max_expanded_rows(shape, limits, fi::kMaxExpandedBytes);
