@@ -207,7 +207,7 @@ constexpr std::array kFamilies = {
                  .models = "GLM-4.5, 4.6, 4.7, Air",
                  .sizes = {.rms_norm_eps = 1e-5},
                  .qk_norm = QkNorm::kPerHead,
-                 .qk_norm_key = "use_qk_norm",
+                 .has_qk_norm = {false, "use_qk_norm"},
                  .qkv_bias = kAttentionBias,
                  .rotated_part = 0.5,
                  .mtp = MtpLayers::kNextNumbers,

@@ -32,7 +32,8 @@ enum class GgufWindows {
 enum class GgufExperts {
   kNone,
   kNormalized,  // the weights of a token's experts are normalized, and not scaled
-  kScaled,      // the metadata has groups, shared experts, dense layers and a scale
+  kShared,      // normalized; the metadata has shared experts, dense layers and a scale
+  kScaled,      // as kShared, and the metadata has groups and whether weights are normalized
 };
 
 // The values of expert_gating_func that are served. Without the field, the first one applies.

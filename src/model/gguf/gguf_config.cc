@@ -82,7 +82,6 @@ constexpr std::array kWrittenFields = {
     GgufField{"expert_feed_forward_length", "moe_intermediate_size"},
     GgufField{"expert_shared_count", "n_shared_experts"},
     GgufField{"expert_weights_scale", "routed_scaling_factor"},
-    GgufField{"expert_weights_scale", "router_scaling_factor"},
     GgufField{"leading_dense_block_count", "first_k_dense_replace"},
 };
 
@@ -147,7 +146,7 @@ class ConfigWriter {
   }
   bool has(std::string_view tensor) const { return gguf_.tensor(tensor) != nullptr; }
   bool is_gemma() const { return row_.name.starts_with("gemma"); }
-  bool is_hy_v3() const { return row_.name == "hy_v3"; }
+  bool has_groups() const { return row_.experts == GgufExperts::kScaled; }
   // Whether files without experts are served too.
   bool may_be_dense() const { return row_.variant_key == kExpertCount || row_.has_latents; }
   // The architecture in config.json.
@@ -403,7 +402,7 @@ void ConfigWriter::write_experts() {
   const ExpertRouting routing = read_routing();
   json_.field("num_experts", routing.num_experts);
   json_.field("num_experts_per_tok", routing.top_k);
-  if (row_.experts == GgufExperts::kScaled) return write_scaled_experts(routing);
+  if (row_.experts != GgufExperts::kNormalized) return write_scaled_experts(routing);
   const double scale = number("expert_weights_scale", 1.0);
   if (scale != 0.0 && scale != 1.0) {
     fail("expert_weights_scale", fmt::format("{}", scale), "1 for this architecture");
@@ -420,9 +419,8 @@ void ConfigWriter::write_experts() {
 int64_t ConfigWriter::num_shared_experts(int64_t width) {
   constexpr std::string_view kCount = "expert_shared_count";
   constexpr std::string_view kWidth = "expert_shared_feed_forward_length";
-  const int64_t usual = is_hy_v3() ? 1 : 0;
-  if (find(kCount) != nullptr || !is_hy_v3()) return integer(kCount, 0, kMaxExperts, usual);
-  const int64_t all = integer(kWidth, 0, kAnyInteger, usual * width);
+  if (find(kCount) != nullptr || has_groups()) return integer(kCount, 0, kMaxExperts, 0);
+  const int64_t all = integer(kWidth, 0, kAnyInteger, width);
   if (all % width != 0) {
     fail(kWidth, std::to_string(all), fmt::format("a multiple of an expert's, {}", width));
   }
@@ -436,22 +434,22 @@ int64_t ConfigWriter::num_dense_layers() const {
   return count;
 }
 
-// In files without groups, which are older than the field, the router chooses among all experts, as
-// llama.cpp computes them. With groups, DeepSeek-V2 scores a group by its best expert, as its
-// authors define it; llama.cpp takes the two best, as in V3.
+// Without the field, llama.cpp normalizes the weights of an architecture without groups whose
+// router takes a softmax. In files without groups, which are older than the field, the router
+// chooses among all experts, as llama.cpp computes them. With groups, DeepSeek-V2 scores a group by
+// its best expert, as its authors define it; llama.cpp takes the two best, as in V3.
 void ConfigWriter::write_scaled_experts(const ExpertRouting& routing) {
   constexpr std::string_view kNorm = "expert_weights_norm";
   const bool is_sigmoid = routing.scores == RouterScores::kSigmoid;
   const int64_t width = integer("expert_feed_forward_length", 1, kAnyInteger);
   json_.field("moe_intermediate_size", width);
-  json_.field(is_hy_v3() ? "num_shared_experts" : "n_shared_experts", num_shared_experts(width));
+  json_.field("n_shared_experts", num_shared_experts(width));
   json_.field("first_k_dense_replace",
               integer("leading_dense_block_count", 0, kAnyInteger, num_dense_layers()));
   const double scale = number("expert_weights_scale", 1.0);
-  json_.field(is_hy_v3() ? "router_scaling_factor" : "routed_scaling_factor",
-              scale == 0.0 ? 1.0 : scale);  // llama.cpp's 0 is no scale
-  const bool normalizes = boolean(kNorm, false);
-  if (is_hy_v3()) {
+  json_.field("routed_scaling_factor", scale == 0.0 ? 1.0 : scale);  // llama.cpp's 0 is no scale
+  const bool normalizes = boolean(kNorm, !has_groups() && !is_sigmoid);
+  if (!has_groups()) {
     if (!normalizes) fail(kNorm, "false", "true for this architecture");
     if (routing.num_groups != 1) {
       fail("expert_group_count", std::to_string(routing.num_groups), "1 for this architecture");
@@ -657,7 +655,7 @@ void ConfigWriter::write_switches() {
   if (family->mlp_bias.key != family->o_bias.key) {
     write(family->mlp_bias.key, has("blk.0.ffn_down.bias"));
   }
-  write(family->qk_norm_key, has("blk.0.attn_q_norm.weight"));
+  write(family->has_qk_norm.key, has("blk.0.attn_q_norm.weight"));
   // The three positions of a text's token are the same number. But if the checkpoint's model
   // rotates neighbours, such files have other rows.
   if (family->rotary_pairs == RotaryPairs::kHalves) find("rope.dimension_sections");
