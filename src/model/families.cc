@@ -42,6 +42,9 @@ constexpr StoredName kHy3Names[] = {
     {"mlp.expert_bias", "mlp.gate.e_score_correction_bias"},
     {"mlp.e_score_correction_bias", "mlp.gate.e_score_correction_bias"},
     {"mlp.shared_mlp", "mlp.shared_experts"}};
+constexpr StoredName kErnieNames[] = {
+    {"mlp.moe_statics.e_score_correction_bias", "mlp.gate.e_score_correction_bias"},
+    {"mlp.gate.moe_statics.e_score_correction_bias", "mlp.gate.e_score_correction_bias"}};
 // transformers 5.24 saves the layers as blocks, as it names those of the vision tower.
 constexpr StoredName kKimiNames[] = {{"language_model.model.blocks", "model.layers"}};
 
@@ -158,6 +161,17 @@ constexpr FamilyTraits kOlmo2 = {.architecture = "Olmo2ForCausalLM",
                                  .qk_norm = QkNorm::kWholeWidth,
                                  .qkv_bias = kAttentionBias,
                                  .o_bias = kAttentionBias};
+
+constexpr FamilyTraits kErnie = {
+    .architecture = "Ernie4_5ForCausalLM",
+    .models = "ERNIE-4.5-0.3B",
+    .sizes = {.num_kv_heads = 2, .head_dim = 128, .rms_norm_eps = 1e-5},
+    .qkv_bias = kUseBias,
+    .o_bias = kUseBias,
+    .mlp_bias = kUseBias,
+    .ties_embeddings = true,
+    .theta = 5e5,
+    .rotary_pairs = RotaryPairs::kNeighbours};
 
 constexpr std::array kFamilies = {
     kLlama,
@@ -286,15 +300,14 @@ constexpr std::array kFamilies = {
                  .mtp = MtpLayers::kNextNumbers,
                  .renames = kHy3Names,
                  .read_moe = read_hy_v3_moe},
-    FamilyTraits{.architecture = "Ernie4_5ForCausalLM",
-                 .models = "ERNIE-4.5-0.3B",
-                 .sizes = {.num_kv_heads = 2, .head_dim = 128, .rms_norm_eps = 1e-5},
-                 .qkv_bias = kUseBias,
-                 .o_bias = kUseBias,
-                 .mlp_bias = kUseBias,
-                 .ties_embeddings = true,
-                 .theta = 5e5,
-                 .rotary_pairs = RotaryPairs::kNeighbours},
+    kErnie,
+    with(named("Ernie4_5_MoeForCausalLM", "ERNIE-4.5-21B-A3B, 300B-A47B", kErnie),
+         [](FamilyTraits& ernie) {
+           ernie.sizes = {.num_kv_heads = 4, .rms_norm_eps = 1e-5};
+           ernie.mtp = MtpLayers::kByPrefix;
+           ernie.renames = kErnieNames;
+           ernie.read_moe = read_ernie_moe;
+         }),
     FamilyTraits{.architecture = "Exaone4ForCausalLM",
                  .models = "EXAONE 4",
                  .sizes = {.rms_norm_eps = 1e-5},

@@ -38,6 +38,7 @@ const Names kNames = {{"self_attn.q_proj", "attn_q"},
                       {"mlp.gate.e_score_correction_bias", "exp_probs_b.bias"},
                       {"block_sparse_moe.e_score_correction_bias", "exp_probs_b.bias"},
                       {"mlp.expert_bias", "exp_probs_b"},
+                      {"mlp.moe_statics.e_score_correction_bias", "exp_probs_b.bias"},
                       {"mlp.experts.gate_proj", "ffn_gate_exps"},
                       {"mlp.experts.up_proj", "ffn_up_exps"},
                       {"mlp.experts.down_proj", "ffn_down_exps"},
@@ -231,6 +232,7 @@ class Converter {
     const TensorView view = weights.tensor(name, Shape(golden.shape)).value();
     const auto count = static_cast<size_t>(view.shape.num_elements());
     Floats tensor = {golden.shape, {view.as<float>(), view.as<float>() + count}};
+    if (name.ends_with("correction_bias")) tensor.shape = {view.shape.num_elements()};
     replace_first({{"language_model.", ""}}, name);
     if (gguf_.pairs_rows && name.find("q_proj") != std::string::npos) {
       pair_rows(integer("num_attention_heads"), tensor);
@@ -433,6 +435,18 @@ std::vector<GoldenGguf> golden_ggufs() {
            },
        .names = kNormsOfOutputs},
       {.family = "ernie4_5", .architecture = "ernie4_5"},
+      {.family = "ernie4_5_moe",
+       .architecture = "ernie4_5-moe",
+       .write =
+           [](GgufWriter& writer, const string& prefix) {
+             writer.number(prefix + "expert_count", 6)
+                 .number(prefix + "expert_used_count", 2)
+                 .number(prefix + "expert_feed_forward_length", 12)
+                 .number(prefix + "expert_shared_count", 2)
+                 .number(prefix + "expert_shared_feed_forward_length", 20)
+                 .number(prefix + "interleave_moe_layer_step", 1)
+                 .number(prefix + "leading_dense_block_count", 1);
+           }},
       {.family = "hy_v3",
        .architecture = "hy_v3",
        .write =

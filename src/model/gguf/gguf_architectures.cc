@@ -18,6 +18,7 @@ constexpr GgufTensorName kFourNormNames[] = {{"post_attention_norm", "post_self_
                                              {"post_ffw_norm", "post_mlp_layernorm"}};
 
 constexpr GgufField kWindowFields[] = {{"rope.freq_base_swa", "rope_local_base_freq"}};
+constexpr GgufField kErnieFields[] = {{"interleave_moe_layer_step", "moe_layer_interval"}};
 constexpr GgufField kGemmaFields[] = {{"attn_logit_softcapping", "attn_logit_softcapping"},
                                       {"final_logit_softcapping", "final_logit_softcapping"},
                                       {"rope.freq_base_swa", "rope_local_base_freq"}};
@@ -119,9 +120,13 @@ constexpr std::array kArchitectures = {
     GgufArchitecture{.name = "hunyuan-dense", .architecture = "HunYuanDenseV1ForCausalLM"},
     GgufArchitecture{.name = "hy_v3",
                      .architecture = "HYV3ForCausalLM",
-                     .experts = GgufExperts::kScaled,
+                     .experts = GgufExperts::kShared,
                      .gating = GgufGating::kSigmoid},
     GgufArchitecture{.name = "ernie4_5", .architecture = "Ernie4_5ForCausalLM"},
+    GgufArchitecture{.name = "ernie4_5-moe",
+                     .architecture = "Ernie4_5_MoeForCausalLM",
+                     .experts = GgufExperts::kShared,
+                     .fields = kErnieFields},
     GgufArchitecture{.name = "exaone4",
                      .architecture = "Exaone4ForCausalLM",
                      .norms = kNormsOfOutputs,
