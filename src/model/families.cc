@@ -173,6 +173,13 @@ constexpr FamilyTraits kErnie = {
     .theta = 5e5,
     .rotary_pairs = RotaryPairs::kNeighbours};
 
+constexpr FamilyTraits kMistral4 = {.architecture = "Mistral4ForCausalLM",
+                                    .models = "Mistral Small 4 without its tower",
+                                    .sizes = {.head_dim = kHeadDimOfMla},
+                                    .read_mla = read_deepseek_mla,
+                                    .read_moe = read_mistral4_moe,
+                                    .read_own = read_ministral3};
+
 constexpr std::array kFamilies = {
     kLlama,
     kMistral,
@@ -207,9 +214,11 @@ constexpr std::array kFamilies = {
                  .window = 4096,
                  .theta = 1e6},
     kMinistral3,
+    kMistral4,
     within("Mistral3ForConditionalGeneration", "Ministral 3, Devstral 2, text", kMinistral3,
            "ministral3"),
     within("Mistral3ForConditionalGeneration", "Mistral Small 3.1, 3.2, text", kMistral, "mistral"),
+    within("Mistral3ForConditionalGeneration", "Mistral Small 4, text", kMistral4, "mistral4"),
     FamilyTraits{.architecture = "Phi3ForCausalLM",
                  .models = "Phi-3, Phi-3.5-mini, Phi-4, Phi-4-mini",
                  .sizes = {.rms_norm_eps = 1e-5},
