@@ -45,6 +45,10 @@ constexpr StoredName kHy3Names[] = {
 constexpr StoredName kErnieNames[] = {
     {"mlp.moe_statics.e_score_correction_bias", "mlp.gate.e_score_correction_bias"},
     {"mlp.gate.moe_statics.e_score_correction_bias", "mlp.gate.e_score_correction_bias"}};
+constexpr StoredName kLagunaNames[] = {
+    {"self_attn.g_proj", "self_attn.gate_proj"},
+    {"mlp.experts.e_score_correction_bias", "mlp.gate.e_score_correction_bias"},
+    {"mlp.shared_expert", "mlp.shared_experts"}};
 // transformers 5.24 saves the layers as blocks, as it names those of the vision tower.
 constexpr StoredName kKimiNames[] = {{"language_model.model.blocks", "model.layers"}};
 
@@ -317,6 +321,24 @@ constexpr std::array kFamilies = {
            ernie.renames = kErnieNames;
            ernie.read_moe = read_ernie_moe;
          }),
+    FamilyTraits{.architecture = "LagunaForCausalLM",
+                 .models = "Laguna XS.2, M.1, S-2.1",
+                 .sizes = {.num_heads = 48, .num_kv_heads = 8, .head_dim = 128},
+                 .qk_norm = QkNorm::kPerHead,
+                 .output_gate = {GateWidth::kPerHead, GateFunction::kSoftplus},
+                 .qkv_bias = kAttentionBias,
+                 .o_bias = kAttentionBias,
+                 .windows = WindowRule::kByLayerType,
+                 .window = 512,
+                 .window_pattern = 1,
+                 .ropes = RopeRule::kByLayerType,
+                 .theta = 5e5,
+                 .window_theta = 1e4,
+                 .rotated_part = 0.5,
+                 .window_rotated_part = 1.0,
+                 .renames = kLagunaNames,
+                 .read_moe = read_laguna_moe,
+                 .read_own = read_laguna},
     FamilyTraits{.architecture = "Exaone4ForCausalLM",
                  .models = "EXAONE 4",
                  .sizes = {.rms_norm_eps = 1e-5},
