@@ -49,6 +49,7 @@ constexpr StoredName kLagunaNames[] = {
     {"self_attn.g_proj", "self_attn.gate_proj"},
     {"mlp.experts.e_score_correction_bias", "mlp.gate.e_score_correction_bias"},
     {"mlp.shared_expert", "mlp.shared_experts"}};
+constexpr StoredName kMimoNames[] = {{"self_attn.attention_sink_bias", "self_attn.sinks"}};
 // transformers 5.24 saves the layers as blocks, as it names those of the vision tower.
 constexpr StoredName kKimiNames[] = {{"language_model.model.blocks", "model.layers"}};
 
@@ -339,6 +340,21 @@ constexpr std::array kFamilies = {
                  .renames = kLagunaNames,
                  .read_moe = read_laguna_moe,
                  .read_own = read_laguna},
+    FamilyTraits{
+        .architecture = "MiMoV2FlashForCausalLM",
+        .models = "MiMo-V2-Flash",
+        .sizes = {.num_heads = 64, .num_kv_heads = 4, .head_dim = 192, .rms_norm_eps = 1e-5},
+        .qkv_bias = kAttentionBias,
+        .windows = WindowRule::kHybrid,
+        .window = 129,
+        .ropes = RopeRule::kByLayerType,
+        .theta = 5e6,
+        .window_theta = 1e4,
+        .rotated_part = 0.334,
+        .mtp = MtpLayers::kByPrefix,
+        .renames = kMimoNames,
+        .read_moe = read_mimo_v2_moe,
+        .read_own = read_mimo_v2},
     FamilyTraits{.architecture = "Exaone4ForCausalLM",
                  .models = "EXAONE 4",
                  .sizes = {.rms_norm_eps = 1e-5},
