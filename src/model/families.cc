@@ -185,6 +185,19 @@ constexpr FamilyTraits kMistral4 = {.architecture = "Mistral4ForCausalLM",
                                     .read_moe = read_mistral4_moe,
                                     .read_own = read_ministral3};
 
+constexpr FamilyTraits kMuse = {.sizes = {.head_dim = 128, .rms_norm_eps = 1e-5},
+                                .activation_key = "hidden_activation",
+                                .norms = kNormsAroundSublayers,
+                                .norm_addend = 1.0F,
+                                .qk_norm = QkNorm::kPerHead,
+                                .output_gate = {GateWidth::kPerElement, GateFunction::kSigmoid},
+                                .qkv_bias = kAttentionBias,
+                                .o_bias = kAttentionBias,
+                                .windows = WindowRule::kByLayerType,
+                                .window = 2048,
+                                .window_pattern = 4,
+                                .ropes = RopeRule::kWindowsOnly,
+                                .read_own = read_muse};
 constexpr std::array kFamilies = {
     kLlama,
     kMistral,
@@ -355,6 +368,7 @@ constexpr std::array kFamilies = {
         .renames = kMimoNames,
         .read_moe = read_mimo_v2_moe,
         .read_own = read_mimo_v2},
+    within("MuseGlimmerForConditionalGeneration", "Muse Glimmer, text", kMuse),
     FamilyTraits{.architecture = "Exaone4ForCausalLM",
                  .models = "EXAONE 4",
                  .sizes = {.rms_norm_eps = 1e-5},
