@@ -50,6 +50,9 @@ constexpr StoredName kLagunaNames[] = {
     {"mlp.experts.e_score_correction_bias", "mlp.gate.e_score_correction_bias"},
     {"mlp.shared_expert", "mlp.shared_experts"}};
 constexpr StoredName kMimoNames[] = {{"self_attn.attention_sink_bias", "self_attn.sinks"}};
+constexpr StoredName kLlama4Names[] = {{"feed_forward.router", "mlp.gate"},
+                                       {"feed_forward.shared_expert", "mlp.shared_experts"},
+                                       {"feed_forward", "mlp"}};
 // transformers 5.24 saves the layers as blocks, as it names those of the vision tower.
 constexpr StoredName kKimiNames[] = {{"language_model.model.blocks", "model.layers"}};
 
@@ -198,6 +201,24 @@ constexpr FamilyTraits kMuse = {.sizes = {.head_dim = 128, .rms_norm_eps = 1e-5}
                                 .window_pattern = 4,
                                 .ropes = RopeRule::kWindowsOnly,
                                 .read_own = read_muse};
+constexpr FamilyTraits kLlama4 = {
+    .architecture = "Llama4ForCausalLM",
+    .models = "Llama 4 without its tower",
+    .sizes = {.num_kv_heads = 8, .head_dim = 128, .rms_norm_eps = 1e-5},
+    .qk_norm = QkNorm::kRotatedHeads,
+    .has_qk_norm = {true, "use_qk_norm"},
+    .qkv_bias = kAttentionBias,
+    .o_bias = kAttentionBias,
+    .windows = WindowRule::kChunks,
+    .window = 8192,
+    .ropes = RopeRule::kAllButListed,
+    .theta = 5e5,
+    .rotary_pairs = RotaryPairs::kNeighbours,
+    .renames = kLlama4Names,
+    .transposes_experts = true,
+    .read_moe = read_llama4_moe,
+    .read_own = read_llama4};
+
 constexpr std::array kFamilies = {
     kLlama,
     kMistral,
@@ -369,6 +390,8 @@ constexpr std::array kFamilies = {
         .read_moe = read_mimo_v2_moe,
         .read_own = read_mimo_v2},
     within("MuseGlimmerForConditionalGeneration", "Muse Glimmer, text", kMuse),
+    kLlama4,
+    within("Llama4ForConditionalGeneration", "Llama 4 Scout, Maverick, text", kLlama4),
     FamilyTraits{.architecture = "Exaone4ForCausalLM",
                  .models = "EXAONE 4",
                  .sizes = {.rms_norm_eps = 1e-5},
