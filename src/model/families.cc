@@ -188,7 +188,10 @@ constexpr FamilyTraits kMistral4 = {.architecture = "Mistral4ForCausalLM",
                                     .read_moe = read_mistral4_moe,
                                     .read_own = read_ministral3};
 
-constexpr FamilyTraits kMuse = {.sizes = {.head_dim = 128, .rms_norm_eps = 1e-5},
+constexpr FamilyTraits kMuse = {.architecture = "MuseGlimmerForConditionalGeneration",
+                                .models = "Muse Glimmer, text",
+                                .place = FieldsPlace::kTextConfigOrRoot,  // root: GGUF files
+                                .sizes = {.head_dim = 128, .rms_norm_eps = 1e-5},
                                 .activation_key = "hidden_activation",
                                 .norms = kNormsAroundSublayers,
                                 .norm_addend = 1.0F,
@@ -389,7 +392,7 @@ constexpr std::array kFamilies = {
         .renames = kMimoNames,
         .read_moe = read_mimo_v2_moe,
         .read_own = read_mimo_v2},
-    within("MuseGlimmerForConditionalGeneration", "Muse Glimmer, text", kMuse),
+    kMuse,
     kLlama4,
     within("Llama4ForConditionalGeneration", "Llama 4 Scout, Maverick, text", kLlama4),
     FamilyTraits{.architecture = "Exaone4ForCausalLM",

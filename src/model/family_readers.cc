@@ -122,8 +122,10 @@ void read_muse(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder
   if (!fields.has("layer_types") && config.num_layers % 4 != 0) {
     fields.fail("layer_types", "nothing", "one type per layer");
   }
-  decoder.qk_norm_has_weights = false;
-  decoder.attention_scale *= static_cast<float>(fields.number("qk_scale_factor", 1e-3, 1e3, 3.87));
+  // In GGUF files, the norms have weights, which include the factor.
+  decoder.qk_norm_has_weights = fields.boolean("has_qk_norm_weights", false);
+  decoder.attention_scale *= static_cast<float>(
+      fields.number("qk_scale_factor", 1e-3, 1e3, decoder.qk_norm_has_weights ? 1.0 : 3.87));
   decoder.norms_embeddings = true;
   decoder.final_norm_addend = 0.0F;
   decoder.output_norm_eps = static_cast<float>(fields.number("post_norm_eps", 0.0, 1.0, 1e-8));
