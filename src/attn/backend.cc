@@ -54,6 +54,8 @@ std::vector<std::string> shape_faults(const AttentionShape& shape) {
           fmt::format("window is {} and causal is false; a window is defined for causal attention "
                       "only.",
                       shape.window));
+  require(!shape.chunked || shape.window > 0,
+          "chunked is true and window is 0; window must be the size of a chunk.");
   return faults;
 }
 

@@ -75,6 +75,9 @@ struct AttentionShape {
   float softcap = 0.0F;  // s := softcap * tanh(s / softcap); 0: off
   int window = 0;        // a query attends to its last `window` positions, including its own; 0:
                          // all
+  // A query attends to the positions of its own chunk of `window` positions, which begins at a
+  // multiple of `window`, up to its own.
+  bool chunked = false;
   bool causal = true;
   bool sinks = false;  // one logit per head is added to the softmax's denominator, without a value
   // The widths of each head's keys and values in the expanded form of a latent cache

@@ -106,6 +106,11 @@ bool ConfigFields::has(std::string_view key) const {
   return find(key).has_value();
 }
 
+bool ConfigFields::is_text(std::string_view key) const {
+  const std::optional<simdjson::dom::element> value = find(key);
+  return value && value->is_string();
+}
+
 void ConfigFields::keep(const Status& status) {
   if (status_.ok()) status_ = status;
 }

@@ -51,6 +51,7 @@ class ConfigFields {
   bool boolean(std::string_view key, bool fallback);
   std::optional<bool> optional_boolean(std::string_view key);
   std::optional<std::string> optional_text(std::string_view key);
+  bool is_text(std::string_view key) const;
   // Fails if the field has another value than this number; false is 0. It may be absent.
   void expect_value(std::string_view key, double served, std::string_view expected);
   // Reads an integer or a list of integers, as in eos_token_id; empty if absent.

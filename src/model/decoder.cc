@@ -23,6 +23,11 @@ const float* weights_of(const Tensor& vector) {
   return vector.view.as<float>();
 }
 
+// Rows of heads as [num_tokens, num_heads, size of a head].
+TensorView by_head(const TensorView& rows, int num_heads) {
+  return {rows.data, rows.dtype, {rows.shape[0], num_heads, rows.shape[1] / num_heads}};
+}
+
 // The F32 values per token that rotations and norms of queries and keys need in a step.
 int64_t rotation_width(const DecoderConfig& decoder) {
   int64_t width = decoder.qk_norm == QkNorm::kWholeWidth ? 2 : 0;
@@ -43,16 +48,31 @@ float first_scale(const DecoderConfig& decoder, DType activation) {
   return static_cast<float>(scale / decoder.residual_scale);
 }
 
+// One rank's heads of a layer.
+LayerHeads rank_heads(const DecoderConfig& decoder, size_t layer, const Parallel& parallel) {
+  const LayerHeads all = heads_of(decoder, layer);
+  return {static_cast<int>(shard(all.num_heads, parallel).count),
+          static_cast<int>(shard_heads(all.num_kv_heads, all.num_kv_heads, parallel).count)};
+}
+
 // Without DecoderWidths::intermediate.
 DecoderWidths attention_widths(const DecoderConfig& decoder, const Parallel& parallel) {
   DecoderWidths widths;
-  widths.num_heads = static_cast<int>(shard(decoder.num_heads, parallel).count);
-  widths.num_kv_heads =
-      static_cast<int>(shard_heads(decoder.num_kv_heads, decoder.num_kv_heads, parallel).count);
-  widths.q = int64_t{widths.num_heads} * decoder.head_dim;
-  widths.qkv = widths.q + 2 * int64_t{widths.num_kv_heads} * decoder.head_dim;
-  widths.attention =
-      decoder.mla ? MlaViews::width(*decoder.mla, widths.num_heads) : widths.qkv + 2 * widths.q;
+  for (size_t layer = 0; layer < decoder.layer_windows.size(); ++layer) {
+    const LayerHeads heads = rank_heads(decoder, layer, parallel);
+    const int64_t q = int64_t{heads.num_heads} * decoder.head_dim;
+    const int64_t kv = int64_t{heads.num_kv_heads} * (decoder.head_dim + decoder.head_dim_v);
+    widths.num_heads = std::max(widths.num_heads, heads.num_heads);
+    widths.q = std::max(widths.q, q);
+    widths.qkv = std::max(widths.qkv, q + kv);
+  }
+  widths.out = int64_t{widths.num_heads} * decoder.head_dim_v;
+  const GateWidth gate = decoder.output_gate.width;
+  const int64_t gates = gate == GateWidth::kNone      ? 0
+                        : gate == GateWidth::kPerHead ? widths.num_heads
+                                                      : widths.out;
+  widths.attention = decoder.mla ? MlaViews::width(*decoder.mla, widths.num_heads)
+                                 : widths.qkv + widths.q + widths.out + gates;
   return widths;
 }
 
@@ -78,12 +98,13 @@ int64_t num_gathered_logits(const ModelConfig& config, const ModelLimits& limits
 }
 
 AttentionShape attention_shape(const DecoderConfig& decoder, const ModelLimits& limits,
-                               DType activation, int window) {
-  const DecoderWidths widths = attention_widths(decoder, limits.parallel);
+                               DType activation, size_t layer) {
+  const LayerHeads heads = rank_heads(decoder, layer, limits.parallel);
   AttentionShape shape;
-  shape.num_heads = widths.num_heads;
-  shape.num_kv_heads = widths.num_kv_heads;
-  shape.head_dim = shape.head_dim_v = decoder.head_dim;
+  shape.num_heads = heads.num_heads;
+  shape.num_kv_heads = heads.num_kv_heads;
+  shape.head_dim = decoder.head_dim;
+  shape.head_dim_v = decoder.head_dim_v;
   if (decoder.mla) {
     shape.num_kv_heads = 1;
     shape.head_dim = decoder.mla->latent_head_dim();
@@ -97,8 +118,13 @@ AttentionShape attention_shape(const DecoderConfig& decoder, const ModelLimits& 
   shape.kv = limits.kv_dtype;
   shape.scale = decoder.attention_scale;
   shape.softcap = decoder.attention_softcap;
-  shape.window = window;
+  // A window that no sequence outgrows has no effect, so such layers join the group of full
+  // attention.
+  const int window = decoder.layer_windows[layer];
+  shape.window = window < limits.max_model_len ? window : 0;
+  shape.chunked = decoder.has_chunks && shape.window > 0;
   shape.causal = decoder.is_causal;
+  shape.sinks = !decoder.layer_sinks.empty() && decoder.layer_sinks[layer];
   return shape;
 }
 
@@ -109,14 +135,10 @@ std::vector<KvGroup> decoder_kv_groups(const ModelConfig& config, const ModelLim
   const DecoderConfig& decoder = decoder_config(config);
   std::vector<KvGroup> groups;
   for (int layer = 0; layer < config.num_layers; ++layer) {
-    // A window that no sequence outgrows has no effect, so such layers join the group of full
-    // attention.
-    int window = decoder.layer_windows[static_cast<size_t>(layer)];
-    if (window >= limits.max_model_len) window = 0;
-    auto group = std::ranges::find_if(
-        groups, [window](const KvGroup& other) { return other.decode.window == window; });
+    const AttentionShape shape =
+        attention_shape(decoder, limits, activation, static_cast<size_t>(layer));
+    auto group = std::ranges::find(groups, shape, &KvGroup::decode);
     if (group == groups.end()) {
-      const AttentionShape shape = attention_shape(decoder, limits, activation, window);
       group = groups.insert(groups.end(), KvGroup{kv_layout(shape), shape, shape});
     }
     group->layers.push_back(layer);
@@ -155,17 +177,26 @@ Result<int64_t> experts_workspace_bytes(const ModelConfig& config, const ModelLi
 namespace {
 
 // The norms of queries and keys.
-void add_qk_norms(const DecoderConfig& c, const std::string& attention, DecoderLayer& layer,
-                  WeightGroup& group) {
+void add_qk_norms(const DecoderConfig& c, const std::string& attention, size_t layer_idx,
+                  DecoderLayer& layer, WeightGroup& group) {
+  const RopeConfig& rope = c.ropes[static_cast<size_t>(c.layer_ropes[layer_idx])];
+  const bool has_rotation = rope.type != RopeType::kNone;
   if (c.qk_norm == QkNorm::kNone) return;
+  if (c.qk_norm == QkNorm::kRotatedHeads && !has_rotation) return;
   const bool is_wide = c.qk_norm == QkNorm::kWholeWidth;
   const auto add = [&](Tensor& norm, const char* name, int num_heads) {
-    group.vectors.push_back({&norm, fmt::format("{}{}.weight", attention, name),
+    VectorBinding binding = {&norm, fmt::format("{}{}.weight", attention, name),
                              (is_wide ? int64_t{num_heads} : 1) * c.head_dim, c.norm_addend,
-                             is_wide ? num_heads : 0});
+                             is_wide ? num_heads : 0};
+    if (!c.qk_norm_has_weights) {
+      binding.name.clear();
+      binding.addend = 1.0F;
+    }
+    group.vectors.push_back(std::move(binding));
   };
-  add(layer.q_norm, "q_norm", c.num_heads);
-  add(layer.k_norm, "k_norm", c.num_kv_heads);
+  const LayerHeads heads = heads_of(c, layer_idx);
+  add(layer.q_norm, "q_norm", heads.num_heads);
+  add(layer.k_norm, "k_norm", heads.num_kv_heads);
 }
 
 void add_layer_norms(const ModelConfig& config, const std::string& prefix, DecoderLayer& layer,
@@ -183,7 +214,7 @@ void add_layer_norms(const ModelConfig& config, const std::string& prefix, Decod
 }
 
 WeightGroup attention_weights(const ModelConfig& config, const std::string& prefix,
-                              DecoderLayer& layer, int64_t qkv_columns) {
+                              size_t layer_idx, DecoderLayer& layer, int64_t qkv_columns) {
   const DecoderConfig& c = decoder_config(config);
   WeightGroup group;
   group.is_layer = true;
@@ -193,24 +224,41 @@ WeightGroup attention_weights(const ModelConfig& config, const std::string& pref
     add_mla_weights(c, config.hidden_size, prefix, config.format, layer.mla, layer.o, group);
     return group;
   }
-  const int64_t q_size = int64_t{c.num_heads} * c.head_dim;
-  const int64_t kv_size = int64_t{c.num_kv_heads} * c.head_dim;
+  const LayerHeads heads = heads_of(c, layer_idx);
   const std::string attention = prefix + "self_attn.";
-  group.matrices = {{&layer.qkv,
-                     {{attention + "q_proj", q_size, c.num_heads},
-                      {attention + "k_proj", kv_size, c.num_kv_heads},
-                      {attention + "v_proj", kv_size, c.num_kv_heads}},
-                     qkv_columns,
-                     Split::kRows,
-                     c.qkv_bias,
-                     config.format},
-                    {&layer.o,
-                     {{attention + "o_proj", config.hidden_size}},
-                     q_size,
-                     Split::kColumns,
-                     c.o_bias,
-                     config.format}};
-  add_qk_norms(c, attention, layer, group);
+  const int64_t k_size = int64_t{heads.num_kv_heads} * c.head_dim;
+  const int64_t v_size = int64_t{heads.num_kv_heads} * c.head_dim_v;
+  const int64_t out_size = int64_t{heads.num_heads} * c.head_dim_v;
+  group.matrices = {
+      {&layer.qkv,
+       {{attention + "q_proj", int64_t{heads.num_heads} * c.head_dim, heads.num_heads},
+        {attention + "k_proj", k_size, heads.num_kv_heads},
+        {attention + "v_proj", v_size, heads.num_kv_heads}},
+       qkv_columns,
+       Split::kRows,
+       c.qkv_bias,
+       config.format},
+      {&layer.o,
+       {{attention + "o_proj", config.hidden_size}},
+       out_size,
+       Split::kColumns,
+       c.o_bias,
+       config.format}};
+  if (c.output_gate.width != GateWidth::kNone) {
+    const int64_t num_gates =
+        c.output_gate.width == GateWidth::kPerHead ? heads.num_heads : out_size;
+    group.matrices.push_back({&layer.gate,
+                              {{attention + "gate_proj", num_gates, heads.num_heads}},
+                              qkv_columns,
+                              Split::kRows,
+                              false,
+                              config.format});
+  }
+  if (!c.layer_sinks.empty() && c.layer_sinks[layer_idx]) {
+    group.vectors.push_back(
+        {&layer.sinks, attention + "sinks", heads.num_heads, 0.0F, heads.num_heads});
+  }
+  add_qk_norms(c, attention, layer_idx, layer, group);
   return group;
 }
 
@@ -240,18 +288,19 @@ void add_mlp(MlpBinding mlp, WeightGroup& group) {
 }  // namespace
 
 WeightGroup decoder_layer_weights(const ModelConfig& config, const std::string& prefix,
-                                  DecoderLayer& layer, std::optional<int64_t> qkv_columns) {
+                                  size_t layer_idx, DecoderLayer& layer,
+                                  std::optional<int64_t> qkv_columns) {
   WeightGroup group =
-      attention_weights(config, prefix, layer, qkv_columns.value_or(config.hidden_size));
+      attention_weights(config, prefix, layer_idx, layer, qkv_columns.value_or(config.hidden_size));
   add_mlp(mlp_weights(config, prefix + "mlp.", decoder_config(config).intermediate_size, layer),
           group);
   return group;
 }
 
 WeightGroup moe_layer_weights(const ModelConfig& config, const std::string& prefix,
-                              DecoderLayer& layer) {
+                              size_t layer_idx, DecoderLayer& layer) {
   const DecoderConfig& c = decoder_config(config);
-  WeightGroup group = attention_weights(config, prefix, layer, config.hidden_size);
+  WeightGroup group = attention_weights(config, prefix, layer_idx, layer, config.hidden_size);
   add_moe_weights(*c.moe, config.hidden_size, prefix, config.format, layer.moe, group);
   if (c.moe->shared_intermediate_size == 0) return group;
   MlpBinding shared =
@@ -275,14 +324,17 @@ WeightGroup embedding_weights(const ModelConfig& config, const std::string& pref
   WeightGroup group;
   group.matrices = {
       vocabulary_matrix(ends.embed, prefix + "embed_tokens", config.vocab_size, config)};
+  if (decoder_config(config).norms_embeddings) {
+    group.vectors = {{&ends.embedding_norm, "", config.hidden_size, 1.0F}};
+  }
   return group;
 }
 
 WeightGroup head_weights(const ModelConfig& config, const std::string& prefix, DecoderEnds& ends) {
   const DecoderConfig& c = decoder_config(config);
   WeightGroup group;
-  group.vectors = {{&ends.final_norm, prefix + "norm.weight", config.hidden_size, c.norm_addend, 0,
-                    c.logits_scale}};
+  group.vectors = {{&ends.final_norm, prefix + "norm.weight", config.hidden_size,
+                    c.final_norm_addend, 0, c.logits_scale}};
   if (!c.tie_word_embeddings && !config.embeds) {
     group.matrices = {vocabulary_matrix(ends.lm_head, "lm_head", config.vocab_size, config)};
   }
@@ -382,6 +434,11 @@ void DecoderModel::begin_step(const StepInput& input) {
   const TensorView embedded = residual(input.num_tokens);
   ops_.embed(*embeddings(), input.token_ids, embedding_scale_, embedded);
   if (embeddings()->first_token_id()) ops_.collectives()->all_reduce(embedded);
+  if (ends_.embedding_norm.view.data != nullptr) {
+    const float* const weights = weights_of(ends_.embedding_norm);
+    ops_.residual_norm({.residual = embedded, .weight = weights, .eps = decoder_.rms_norm_eps},
+                       embedded);
+  }
 }
 
 void DecoderModel::begin_rotation(const StepInput& input) {
@@ -442,13 +499,27 @@ void DecoderModel::norm_delta(const Tensor& weight, int64_t num_tokens) {
   if (weight.view.data == nullptr) return;
   if (Collectives* const ranks = ops_.collectives()) ranks->all_reduce(delta(num_tokens));
   const ResidualNorm norm = {
-      .residual = delta(num_tokens), .weight = weights_of(weight), .eps = decoder_.rms_norm_eps};
+      .residual = delta(num_tokens), .weight = weights_of(weight), .eps = decoder_.output_norm_eps};
   ops_.residual_norm(norm, delta(num_tokens));
 }
 
-TensorView DecoderModel::attention_view(int64_t num_tokens) const {
+TensorView DecoderModel::qkv_view(size_t layer_idx, int64_t num_tokens) const {
+  const AttentionShape& shape = shape_of(layer_idx);
+  return scratch(0, num_tokens,
+                 int64_t{shape.num_heads + shape.num_kv_heads} * shape.head_dim +
+                     int64_t{shape.num_kv_heads} * shape.head_dim_v);
+}
+
+TensorView DecoderModel::query_view(size_t layer_idx, int64_t num_tokens) const {
+  const AttentionShape& shape = shape_of(layer_idx);
+  return scratch(num_tokens * widths_.qkv, num_tokens, int64_t{shape.num_heads} * shape.head_dim);
+}
+
+TensorView DecoderModel::attention_view(size_t layer_idx, int64_t num_tokens) const {
   if (!decoder_.mla) {
-    return scratch(num_tokens * (widths_.qkv + widths_.q), num_tokens, widths_.q);
+    const AttentionShape& shape = shape_of(layer_idx);
+    return scratch(num_tokens * (widths_.qkv + widths_.q), num_tokens,
+                   int64_t{shape.num_heads} * shape.head_dim_v);
   }
   const TensorView out = mla_views(num_tokens).out;
   return {out.data, out.dtype, {num_tokens, out.shape[1] * out.shape[2]}};
@@ -458,13 +529,25 @@ MlaViews DecoderModel::mla_views(int64_t num_tokens) const {
   return {*decoder_.mla, widths_.num_heads, scratch(0, num_tokens, widths_.attention)};
 }
 
-void DecoderModel::project_qkv(const DecoderLayer& layer, const ResidualNorm& norm) {
+void DecoderModel::project_qkv(size_t layer_idx, const DecoderLayer& layer,
+                               const ResidualNorm& norm) {
   const int64_t num_tokens = norm.residual.shape[0];
   if (decoder_.mla) {
     ops_.residual_norm(norm, normed(num_tokens));
     return project_latent(layer.mla, normed(num_tokens), mla_views(num_tokens), ops_);
   }
-  ops_.norm_linear(norm, *layer.qkv, normed(num_tokens), qkv_view(num_tokens));
+  const TensorView qkv = qkv_view(layer_idx, num_tokens);
+  if (layer.gate == nullptr) return ops_.norm_linear(norm, *layer.qkv, normed(num_tokens), qkv);
+  ops_.residual_norm(norm, normed(num_tokens));
+  ops_.linear(*layer.qkv, normed(num_tokens), qkv);
+  ops_.linear(*layer.gate, normed(num_tokens), gate_view(layer, num_tokens));
+}
+
+void DecoderModel::gate_attention(size_t layer_idx, const DecoderLayer& layer, int64_t num_tokens) {
+  if (layer.gate == nullptr) return;
+  ops_.gate({.x = attention_view(layer_idx, num_tokens),
+             .gates = gate_view(layer, num_tokens),
+             .function = decoder_.output_gate.function});
 }
 
 RopeAndCache DecoderModel::rope_and_cache(size_t layer_idx, const DecoderLayer& layer,
@@ -482,8 +565,10 @@ RopeAndCache DecoderModel::rope_and_cache(size_t layer_idx, const DecoderLayer& 
   }
   rope.norms_after_rotation = decoder_.qk_norm == QkNorm::kRotatedHeads;
   rope.norm_eps = decoder_.rms_norm_eps;
-  rope.num_kv_heads = widths_.num_kv_heads;
+  rope.num_kv_heads = shape_of(layer_idx).num_kv_heads;
   rope.head_dim = decoder_.head_dim;
+  rope.head_dim_v = decoder_.head_dim_v;
+  rope.value_scale = decoder_.value_scale;
   rope.page_size = limits_.page_size;
   rope.kv = cache_of(layer_idx, layer, input);
   rope.kv_slots = step.batch->kv_slots;
@@ -500,19 +585,23 @@ void DecoderModel::cache_keys_values(size_t layer_idx, const DecoderLayer& layer
 
 void DecoderModel::rotate_and_cache(size_t layer_idx, const DecoderLayer& layer,
                                     const StepInput& input) {
-  if (decoder_.qk_norm == QkNorm::kWholeWidth) norm_whole_width(layer, input.num_tokens);
+  if (decoder_.qk_norm == QkNorm::kWholeWidth) {
+    norm_whole_width(layer_idx, layer, input.num_tokens);
+  }
   RopeAndCache rope = rope_and_cache(layer_idx, layer, input);
-  rope.qkv = qkv_view(input.num_tokens);
-  rope.q_out = by_head(query_view(input.num_tokens));
-  rope.num_heads = widths_.num_heads;
+  rope.num_heads = shape_of(layer_idx).num_heads;
+  rope.qkv = qkv_view(layer_idx, input.num_tokens);
+  rope.q_out = by_head(query_view(layer_idx, input.num_tokens), rope.num_heads);
   ops_.rope_and_cache(rope);
 }
 
-void DecoderModel::norm_whole_width(const DecoderLayer& layer, int64_t num_tokens) {
+void DecoderModel::norm_whole_width(size_t layer_idx, const DecoderLayer& layer,
+                                    int64_t num_tokens) {
+  const AttentionShape& shape = shape_of(layer_idx);
   WideNorm norm;
-  norm.qkv = qkv_view(num_tokens);
-  norm.q_width = widths_.q;
-  norm.k_width = (widths_.qkv - widths_.q) / 2;
+  norm.qkv = qkv_view(layer_idx, num_tokens);
+  norm.q_width = int64_t{shape.num_heads} * shape.head_dim;
+  norm.k_width = int64_t{shape.num_kv_heads} * shape.head_dim;
   norm.q_norm = weights_of(layer.q_norm);
   norm.k_norm = weights_of(layer.k_norm);
   norm.eps = decoder_.rms_norm_eps;
@@ -520,17 +609,17 @@ void DecoderModel::norm_whole_width(const DecoderLayer& layer, int64_t num_token
   ops_.wide_norm(norm);
 }
 
-TensorView DecoderModel::by_head(const TensorView& rows) const {
-  return {rows.data, rows.dtype, {rows.shape[0], widths_.num_heads, decoder_.head_dim}};
-}
-
 Status DecoderModel::attend(size_t layer_idx, const DecoderLayer& layer, const StepInput& input) {
   if (decoder_.mla) return attend_latent(layer_idx, layer, input);
   rotate_and_cache(layer_idx, layer, input);
   const KvGroupStep& step = input.kv_groups[places_[layer_idx].group];
-  return run_attention(layer_idx, layer, by_head(query_view(input.num_tokens)),
-                       by_head(attention_view(input.num_tokens)), input,
-                       {step.decode, step.prefill});
+  const int num_heads = shape_of(layer_idx).num_heads;
+  QUIRE_RETURN_IF_ERROR(
+      run_attention(layer_idx, layer, by_head(query_view(layer_idx, input.num_tokens), num_heads),
+                    by_head(attention_view(layer_idx, input.num_tokens), num_heads), input,
+                    {step.decode, step.prefill}));
+  gate_attention(layer_idx, layer, input.num_tokens);
+  return {};
 }
 
 // Tokens with absorbed attention (mla.h) come first, because a batch begins with its decode range.
@@ -587,6 +676,7 @@ Status DecoderModel::run_attention(size_t layer_idx, const DecoderLayer& layer, 
   call.q = q;
   call.out = out;
   call.kv = cache_of(layer_idx, layer, input);
+  call.sinks = layer.sinks.view.as<float>();
   call.workspace = step.workspace;
   for (AttentionPlan* const plan : plans) {
     if (plan != nullptr) QUIRE_RETURN_IF_ERROR(plan->run(call, ops_.stream()));
@@ -594,8 +684,8 @@ Status DecoderModel::run_attention(size_t layer_idx, const DecoderLayer& layer, 
   return {};
 }
 
-void DecoderModel::project_output(const DecoderLayer& layer, int64_t num_tokens) {
-  ops_.linear(*layer.o, attention_view(num_tokens), delta(num_tokens));
+void DecoderModel::project_output(size_t layer_idx, const DecoderLayer& layer, int64_t num_tokens) {
+  ops_.linear(*layer.o, attention_view(layer_idx, num_tokens), delta(num_tokens));
 }
 
 void DecoderModel::mlp(const DecoderLayer& layer, const ResidualNorm& norm) {

@@ -30,9 +30,11 @@ Result<int64_t> experts_workspace_bytes(const ModelConfig& config, const ModelLi
 
 // One rank's weights of one layer.
 struct DecoderLayer {
-  std::unique_ptr<Linear> qkv;  // [(heads + 2 kv_heads) * head_dim, hidden]; null with `mla`
-  MlaLayer mla;                 // empty with grouped-query attention
-  std::unique_ptr<Linear> o;    // [hidden, heads * head_dim of values]
+  // [heads * head_dim + kv_heads * (head_dim + head_dim_v), hidden]; null with `mla`
+  std::unique_ptr<Linear> qkv;
+  MlaLayer mla;                  // empty with grouped-query attention
+  std::unique_ptr<Linear> gate;  // [heads or heads * head_dim_v, hidden]; null: OutputGate is none
+  std::unique_ptr<Linear> o;     // [hidden, heads * head_dim_v]
   // The MLP of a dense layer or, in a mixture of experts, of the shared experts; null if there are
   // none, or if they are among the other experts.
   std::unique_ptr<Linear> gate_up;  // [2 * intermediate, hidden]: the rows of gate, then of up
@@ -41,6 +43,7 @@ struct DecoderLayer {
   // [head_dim], or this rank's [heads * head_dim] with QkNorm::kWholeWidth; empty without QK-norm.
   Tensor q_norm;
   Tensor k_norm;
+  Tensor sinks;  // this rank's [heads], AttentionCall::sinks; empty: none
   // [hidden]; those that DecoderConfig::norms names.
   Tensor input_norm;
   Tensor attention_output_norm;
@@ -52,6 +55,7 @@ struct DecoderLayer {
 // The weights before and after the layers: embeddings, lm_head and final norm.
 struct DecoderEnds {
   std::unique_ptr<Linear> embed;    // [vocab, hidden]
+  Tensor embedding_norm;            // [hidden]; empty: embeddings have no norm
   std::unique_ptr<Linear> lm_head;  // [vocab, hidden]; null: tied to embed, or not needed
   Tensor final_norm;                // [hidden]
   // Matrices of another model, used instead of `embed` and `lm_head`; null: none. That model
@@ -64,10 +68,11 @@ struct DecoderEnds {
 // Face's checkpoints use below `prefix` ("model.layers.0.", "model."). `qkv_columns` is the width
 // of the layer's input where it is not hidden_size.
 WeightGroup decoder_layer_weights(const ModelConfig& config, const std::string& prefix,
-                                  DecoderLayer& layer, std::optional<int64_t> qkv_columns = {});
+                                  size_t layer_idx, DecoderLayer& layer,
+                                  std::optional<int64_t> qkv_columns = {});
 // decoder_layer_weights() for a layer that is a mixture of experts.
 WeightGroup moe_layer_weights(const ModelConfig& config, const std::string& prefix,
-                              DecoderLayer& layer);
+                              size_t layer_idx, DecoderLayer& layer);
 // A matrix with a row of hidden_size per token of a vocabulary.
 MatrixBinding vocabulary_matrix(std::unique_ptr<Linear>& linear, std::string name, int num_tokens,
                                 const ModelConfig& config);
@@ -75,13 +80,13 @@ WeightGroup embedding_weights(const ModelConfig& config, const std::string& pref
                               DecoderEnds& ends);
 WeightGroup head_weights(const ModelConfig& config, const std::string& prefix, DecoderEnds& ends);
 
-// One rank's widths, in elements per token.
+// One rank's widths, in elements per token: of the layer that has most.
 struct DecoderWidths {
   int num_heads = 0;
   // With multi-head latent attention, these are not used.
-  int num_kv_heads = 0;
   int64_t q = 0;    // the queries of all heads
   int64_t qkv = 0;  // the queries, keys and values
+  int64_t out = 0;  // attention's output
 
   int64_t attention = 0;     // all inner values of attention
   int64_t intermediate = 0;  // the widest MLP of a dense layer or of shared experts
@@ -120,14 +125,16 @@ class DecoderModel : public Model {
   TensorView delta(int64_t num_tokens) const { return delta_.view.rows(0, num_tokens); }
   // The inner values of a step share one scratch buffer. Each line below overwrites the one before
   // it, and the next layer begins with the first line again:
-  //   attention: qkv | rotated queries | attention's output; or MlaViews
+  //   attention: qkv | rotated queries | attention's output | its gates; or MlaViews
   //   MLP:       gate and up | their product
   //   logits:    the output of the rows that last_output() gathers | their delta | their norm
-  TensorView qkv_view(int64_t num_tokens) const { return scratch(0, num_tokens, widths_.qkv); }
-  TensorView query_view(int64_t num_tokens) const {
-    return scratch(num_tokens * widths_.qkv, num_tokens, widths_.q);
+  TensorView qkv_view(size_t layer_idx, int64_t num_tokens) const;
+  TensorView query_view(size_t layer_idx, int64_t num_tokens) const;
+  TensorView attention_view(size_t layer_idx, int64_t num_tokens) const;
+  TensorView gate_view(const DecoderLayer& layer, int64_t num_tokens) const {
+    return scratch(num_tokens * (widths_.qkv + widths_.q + widths_.out), num_tokens,
+                   layer.gate->out_features());
   }
-  TensorView attention_view(int64_t num_tokens) const;
   TensorView gate_up_view(const DecoderLayer& layer, int64_t num_tokens) const {
     return scratch(0, num_tokens, layer.gate_up->out_features());
   }
@@ -162,8 +169,8 @@ class DecoderModel : public Model {
   void add_and_norm(const Tensor& weight, int64_t num_tokens);
   // The sum of the ranks' delta → delta, normed. Does nothing without a weight.
   void norm_delta(const Tensor& weight, int64_t num_tokens);
-  // The norm → qkv_view. With multi-head latent attention, it calls project_latent().
-  void project_qkv(const DecoderLayer& layer, const ResidualNorm& norm);
+  // The norm → qkv_view, gate_view. With multi-head latent attention, it calls project_latent().
+  void project_qkv(size_t layer_idx, const DecoderLayer& layer, const ResidualNorm& norm);
   // qkv_view → query_view, rotated; keys and values → the cache
   void rotate_and_cache(size_t layer_idx, const DecoderLayer& layer, const StepInput& input);
   // Writes keys and values to the cache, then computes attention → attention_view.
@@ -173,7 +180,7 @@ class DecoderModel : public Model {
                          const StepInput& input);
   // attention_view → delta. On several ranks, each gets a part of delta, from this and from mlp():
   // the norms sum the parts.
-  void project_output(const DecoderLayer& layer, int64_t num_tokens);
+  void project_output(size_t layer_idx, const DecoderLayer& layer, int64_t num_tokens);
   // The norm → delta
   void mlp(const DecoderLayer& layer, const ResidualNorm& norm);
   // The last layer's output for the tokens `rows` of the last step → output; its final norm → norm.
@@ -210,8 +217,15 @@ class DecoderModel : public Model {
   };
 
   Status add_rotation(const RopeConfig& rope);
+  // One phase of the layer's attention, whose numbers of heads and head dimensions both phases
+  // have.
+  const AttentionShape& shape_of(size_t layer_idx) const {
+    return kv_groups_[places_[layer_idx].group].decode;
+  }
   // Norms the queries and keys in qkv_view over their whole width.
-  void norm_whole_width(const DecoderLayer& layer, int64_t num_tokens);
+  void norm_whole_width(size_t layer_idx, const DecoderLayer& layer, int64_t num_tokens);
+  // attention_view *= gate_view. Does nothing without gates.
+  void gate_attention(size_t layer_idx, const DecoderLayer& layer, int64_t num_tokens);
   // The arguments, except for the tensors that are read and rotated, and the number of query heads.
   RopeAndCache rope_and_cache(size_t layer_idx, const DecoderLayer& layer,
                               const StepInput& input) const;
@@ -222,8 +236,6 @@ class DecoderModel : public Model {
                        const StepInput& input, std::initializer_list<AttentionPlan*> plans);
   // The layer's cache, with the checkpoint's scales.
   KvCacheView cache_of(size_t layer_idx, const DecoderLayer& layer, const StepInput& input) const;
-  // Queries or attention's output as [num_tokens, num_heads, head_dim].
-  TensorView by_head(const TensorView& rows) const;
   // Whether the last layer's output is tapped.
   bool taps_output() const;
   // Whether each rank has its own part of delta, which the next norm sums.

@@ -16,8 +16,6 @@ namespace quire {
 namespace {
 
 // As the bounds in the header. Products with limits from flags use Saturated.
-constexpr int kMaxHeads = 1024;
-constexpr int kMaxHeadDim = 512;
 constexpr int kMaxVocabSize = 1 << 23;
 constexpr int kMaxPositions = 1 << 28;
 
@@ -149,6 +147,11 @@ void read_head_dim(ConfigFields& fields, const DecoderDefaults& defaults, const 
   }
 }
 
+// If there are fewer heads of keys and values than ranks, adjacent ranks share one.
+bool divides_heads(int num_kv_heads, const Parallel& parallel) {
+  return num_kv_heads % parallel.size == 0 || parallel.size % num_kv_heads == 0;
+}
+
 }  // namespace
 
 void read_decoder_sizes(ConfigFields& fields, const DecoderDefaults& defaults, ModelConfig& config,
@@ -170,6 +173,8 @@ void read_decoder_sizes(ConfigFields& fields, const DecoderDefaults& defaults, M
                 fmt::format("a divisor of num_attention_heads, {}", decoder.num_heads));
   }
   read_head_dim(fields, defaults, config, decoder);
+  decoder.head_dim_v = decoder.head_dim;
+  decoder.output_norm_eps = decoder.rms_norm_eps;
   decoder.attention_scale = 1.0F / std::sqrt(static_cast<float>(decoder.head_dim));
 }
 
@@ -225,7 +230,8 @@ void read_decoder_rope(ConfigFields& fields, ModelConfig& config, DecoderConfig&
   decoder.layer_ropes.assign(static_cast<size_t>(config.num_layers), 0);
 }
 
-std::vector<std::string> read_layer_types(ConfigFields& fields, int num_layers) {
+std::vector<std::string> read_layer_types(ConfigFields& fields, int num_layers,
+                                          std::string_view windowed) {
   std::vector<std::string> types = fields.texts("layer_types", kMaxLayers);
   if (!types.empty() && types.size() != static_cast<size_t>(num_layers)) {
     fields.fail("layer_types", fmt::format("{} entries", types.size()),
@@ -233,8 +239,8 @@ std::vector<std::string> read_layer_types(ConfigFields& fields, int num_layers) 
     return {};
   }
   for (const std::string& type : types) {
-    if (type == "full_attention" || type == "sliding_attention") continue;
-    fields.fail("layer_types", quote_name(type), "full_attention or sliding_attention");
+    if (type == "full_attention" || type == windowed) continue;
+    fields.fail("layer_types", quote_name(type), fmt::format("full_attention or {}", windowed));
   }
   return types;
 }
@@ -243,6 +249,11 @@ const DecoderConfig& decoder_config(const ModelConfig& config) {
   const auto* decoder = dynamic_cast<const DecoderConfig*>(config.family.get());
   QUIRE_CHECK(decoder != nullptr, "[model] the family's configuration is not that of a decoder");
   return *decoder;
+}
+
+LayerHeads heads_of(const DecoderConfig& config, size_t layer) {
+  if (!config.layer_heads.empty()) return config.layer_heads[layer];
+  return {config.num_heads, config.num_kv_heads};
 }
 
 float residual_norm_eps(const DecoderConfig& config) {
@@ -264,11 +275,16 @@ Status check_shards(const ModelConfig& model, const Parallel& parallel) {
     const char* name;
     int count;
   };
+  LayerHeads heads = {config.num_heads, config.mla ? config.num_heads : config.num_kv_heads};
+  for (const LayerHeads& layer : config.layer_heads) {
+    if (layer.num_heads % parallel.size != 0) heads.num_heads = layer.num_heads;
+    if (!divides_heads(layer.num_kv_heads, parallel)) heads.num_kv_heads = layer.num_kv_heads;
+  }
   const MoeConfig moe = config.moe.value_or(MoeConfig());
   // The field may have any value if no layer is dense.
   const int dense_size = has_dense_layers(config) ? config.intermediate_size : 0;
   for (const Dimension split :
-       {Dimension{"num_attention_heads", config.num_heads},
+       {Dimension{"num_attention_heads", heads.num_heads},
         Dimension{"intermediate_size", dense_size},
         Dimension{"moe_intermediate_size", moe.intermediate_size},
         Dimension{"the size of the shared experts", moe.shared_intermediate_size}}) {
@@ -278,13 +294,11 @@ Status check_shards(const ModelConfig& model, const Parallel& parallel) {
                     "multiple",
                     parallel.size, split.name, split.count));
   }
-  // If there are fewer heads of keys and values than ranks, adjacent ranks share one.
-  const int kv_heads = config.mla ? config.num_heads : config.num_kv_heads;
-  if (kv_heads % parallel.size != 0 && parallel.size % kv_heads != 0) {
+  if (!divides_heads(heads.num_kv_heads, parallel)) {
     return invalid_argument(
         fmt::format("[model] `tensor_parallel_size` {} does not fit num_key_value_heads; got {}, "
                     "expected a multiple or a divisor",
-                    parallel.size, kv_heads));
+                    parallel.size, heads.num_kv_heads));
   }
   // Every rank has a token, although the last ones may have fewer than the others.
   if (ceil_div(model.vocab_size, parallel.size) * (parallel.size - 1) < model.vocab_size) return {};

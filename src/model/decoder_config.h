@@ -20,7 +20,7 @@ class ConfigFields;
 enum class QkNorm {
   kNone,
   kPerHead,       // of each head, before the rotation
-  kRotatedHeads,  // of each head, after the rotation
+  kRotatedHeads,  // of each head, after the rotation; layers without a rotation have none
   kWholeWidth,    // of all heads together, before the rotation
 };
 
@@ -37,16 +37,37 @@ struct NormNames {
 inline constexpr NormNames kInputNorms = {.attention_input = "input_layernorm",
                                           .mlp_input = "post_attention_layernorm"};
 
+struct LayerHeads {
+  int num_heads = 0;
+  int num_kv_heads = 0;
+};
+
+// The gates of attention's output, which multiply it: functions of a product with the layer's
+// input.
+enum class GateWidth {
+  kNone,  // there are none
+  kPerHead,
+  kPerElement,
+};
+struct OutputGate {
+  GateWidth width = GateWidth::kNone;
+  GateFunction function = GateFunction::kSigmoid;
+};
+
 struct DecoderConfig : FamilyConfig {
   int intermediate_size = 0;  // of dense layers
   int num_heads = 0;
   int num_kv_heads = 0;
-  int head_dim = 0;  // with multi-head latent attention, of the rotated part
+  std::vector<LayerHeads> layer_heads;  // [num_layers]; empty: all layers have the numbers above
+  int head_dim = 0;                     // with multi-head latent attention, of the rotated part
+  int head_dim_v = 0;                   // of values; not used with multi-head latent attention
   int max_position_embeddings = 0;
   float rms_norm_eps = 1e-6F;
+  float output_norm_eps = 1e-6F;  // of the norms of sub-layers' outputs
   Activation activation = Activation::kSilu;
   float attention_scale = 1.0F;    // multiplies q·k
   float attention_softcap = 0.0F;  // AttentionShape::softcap
+  float value_scale = 1.0F;        // multiplies the values
   float logits_softcap = 0.0F;     // Ops::soft_cap of the logits; 0: none
   float logits_scale = 1.0F;       // multiplies the logits before their soft cap
   double embedding_scale = 1.0;    // multiplies the embeddings
@@ -61,11 +82,17 @@ struct DecoderConfig : FamilyConfig {
   bool o_bias = false;
   bool mlp_bias = false;
   NormNames norms = kInputNorms;
-  float norm_addend = 0.0F;  // VectorBinding::addend of every norm
+  float norm_addend = 0.0F;        // VectorBinding::addend of every norm of a layer
+  float final_norm_addend = 0.0F;  // of the last norm
+  bool norms_embeddings = false;   // by a norm without weights
   QkNorm qk_norm = QkNorm::kNone;
+  bool qk_norm_has_weights = true;
+  OutputGate output_gate;
   RotaryPairs rotary_pairs = RotaryPairs::kHalves;
   bool is_causal = true;           // AttentionShape::causal
   std::vector<int> layer_windows;  // [num_layers]; 0: full attention
+  bool has_chunks = false;         // AttentionShape::chunked, in layers with a window
+  std::vector<bool> layer_sinks;   // [num_layers], AttentionShape::sinks; empty: none has them
   std::vector<RopeConfig> ropes;   // one, or several that layers select from
   std::vector<int> layer_ropes;    // [num_layers], indices into ropes
   std::optional<MlaConfig> mla;    // absent: grouped-query attention
@@ -74,6 +101,7 @@ struct DecoderConfig : FamilyConfig {
 };
 
 const DecoderConfig& decoder_config(const ModelConfig& config);
+LayerHeads heads_of(const DecoderConfig& config, size_t layer);
 // The epsilon of the norms of the residual, which is divided by residual_scale.
 float residual_norm_eps(const DecoderConfig& config);
 // Whether a layer has an MLP of intermediate_size instead of experts.
@@ -83,6 +111,8 @@ bool has_dense_layers(const DecoderConfig& config);
 inline constexpr int kMaxHiddenSize = 1 << 17;
 inline constexpr int kMaxIntermediateSize = 1 << 20;
 inline constexpr int kMaxLayers = 1024;
+inline constexpr int kMaxHeads = 1024;
+inline constexpr int kMaxHeadDim = 512;
 // The lower bound of rope_theta is above 1 because YaRN divides by its logarithm.
 inline constexpr double kMinRopeTheta = 1.001;
 inline constexpr double kMaxRopeTheta = 1e15;
@@ -120,9 +150,9 @@ bool has_ropes_by_layer_type(const ConfigFields& rope_parameters);
 // The rotation of one object of rope_parameters.
 RopeConfig read_rope_parameters(ConfigFields& fields, const DecoderConfig& decoder,
                                 const RopeDefaults& defaults);
-// Returns [num_layers] of "full_attention" or "sliding_attention"; empty if there is no
-// layer_types.
-std::vector<std::string> read_layer_types(ConfigFields& fields, int num_layers);
+// Returns [num_layers] of "full_attention" or `windowed`; empty if there is no layer_types.
+std::vector<std::string> read_layer_types(ConfigFields& fields, int num_layers,
+                                          std::string_view windowed = "sliding_attention");
 
 // Checks that the model can be divided among the ranks; the error names the first dimension that
 // cannot.

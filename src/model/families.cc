@@ -42,6 +42,17 @@ constexpr StoredName kHy3Names[] = {
     {"mlp.expert_bias", "mlp.gate.e_score_correction_bias"},
     {"mlp.e_score_correction_bias", "mlp.gate.e_score_correction_bias"},
     {"mlp.shared_mlp", "mlp.shared_experts"}};
+constexpr StoredName kErnieNames[] = {
+    {"mlp.moe_statics.e_score_correction_bias", "mlp.gate.e_score_correction_bias"},
+    {"mlp.gate.moe_statics.e_score_correction_bias", "mlp.gate.e_score_correction_bias"}};
+constexpr StoredName kLagunaNames[] = {
+    {"self_attn.g_proj", "self_attn.gate_proj"},
+    {"mlp.experts.e_score_correction_bias", "mlp.gate.e_score_correction_bias"},
+    {"mlp.shared_expert", "mlp.shared_experts"}};
+constexpr StoredName kMimoNames[] = {{"self_attn.attention_sink_bias", "self_attn.sinks"}};
+constexpr StoredName kLlama4Names[] = {{"feed_forward.router", "mlp.gate"},
+                                       {"feed_forward.shared_expert", "mlp.shared_experts"},
+                                       {"feed_forward", "mlp"}};
 // transformers 5.24 saves the layers as blocks, as it names those of the vision tower.
 constexpr StoredName kKimiNames[] = {{"language_model.model.blocks", "model.layers"}};
 
@@ -159,6 +170,58 @@ constexpr FamilyTraits kOlmo2 = {.architecture = "Olmo2ForCausalLM",
                                  .qkv_bias = kAttentionBias,
                                  .o_bias = kAttentionBias};
 
+constexpr FamilyTraits kErnie = {
+    .architecture = "Ernie4_5ForCausalLM",
+    .models = "ERNIE-4.5-0.3B",
+    .sizes = {.num_kv_heads = 2, .head_dim = 128, .rms_norm_eps = 1e-5},
+    .qkv_bias = kUseBias,
+    .o_bias = kUseBias,
+    .mlp_bias = kUseBias,
+    .ties_embeddings = true,
+    .theta = 5e5,
+    .rotary_pairs = RotaryPairs::kNeighbours};
+
+constexpr FamilyTraits kMistral4 = {.architecture = "Mistral4ForCausalLM",
+                                    .models = "Mistral Small 4 without its tower",
+                                    .sizes = {.head_dim = kHeadDimOfMla},
+                                    .read_mla = read_deepseek_mla,
+                                    .read_moe = read_mistral4_moe,
+                                    .read_own = read_ministral3};
+
+constexpr FamilyTraits kMuse = {.architecture = "MuseGlimmerForConditionalGeneration",
+                                .models = "Muse Glimmer, text",
+                                .place = FieldsPlace::kTextConfigOrRoot,  // root: GGUF files
+                                .sizes = {.head_dim = 128, .rms_norm_eps = 1e-5},
+                                .activation_key = "hidden_activation",
+                                .norms = kNormsAroundSublayers,
+                                .norm_addend = 1.0F,
+                                .qk_norm = QkNorm::kPerHead,
+                                .output_gate = {GateWidth::kPerElement, GateFunction::kSigmoid},
+                                .qkv_bias = kAttentionBias,
+                                .o_bias = kAttentionBias,
+                                .windows = WindowRule::kByLayerType,
+                                .window = 2048,
+                                .window_pattern = 4,
+                                .ropes = RopeRule::kWindowsOnly,
+                                .read_own = read_muse};
+constexpr FamilyTraits kLlama4 = {
+    .architecture = "Llama4ForCausalLM",
+    .models = "Llama 4 without its tower",
+    .sizes = {.num_kv_heads = 8, .head_dim = 128, .rms_norm_eps = 1e-5},
+    .qk_norm = QkNorm::kRotatedHeads,
+    .has_qk_norm = {true, "use_qk_norm"},
+    .qkv_bias = kAttentionBias,
+    .o_bias = kAttentionBias,
+    .windows = WindowRule::kChunks,
+    .window = 8192,
+    .ropes = RopeRule::kAllButListed,
+    .theta = 5e5,
+    .rotary_pairs = RotaryPairs::kNeighbours,
+    .renames = kLlama4Names,
+    .transposes_experts = true,
+    .read_moe = read_llama4_moe,
+    .read_own = read_llama4};
+
 constexpr std::array kFamilies = {
     kLlama,
     kMistral,
@@ -193,9 +256,11 @@ constexpr std::array kFamilies = {
                  .window = 4096,
                  .theta = 1e6},
     kMinistral3,
+    kMistral4,
     within("Mistral3ForConditionalGeneration", "Ministral 3, Devstral 2, text", kMinistral3,
            "ministral3"),
     within("Mistral3ForConditionalGeneration", "Mistral Small 3.1, 3.2, text", kMistral, "mistral"),
+    within("Mistral3ForConditionalGeneration", "Mistral Small 4, text", kMistral4, "mistral4"),
     FamilyTraits{.architecture = "Phi3ForCausalLM",
                  .models = "Phi-3, Phi-3.5-mini, Phi-4, Phi-4-mini",
                  .sizes = {.rms_norm_eps = 1e-5},
@@ -207,7 +272,7 @@ constexpr std::array kFamilies = {
                  .models = "GLM-4.5, 4.6, 4.7, Air",
                  .sizes = {.rms_norm_eps = 1e-5},
                  .qk_norm = QkNorm::kPerHead,
-                 .qk_norm_key = "use_qk_norm",
+                 .has_qk_norm = {false, "use_qk_norm"},
                  .qkv_bias = kAttentionBias,
                  .rotated_part = 0.5,
                  .mtp = MtpLayers::kNextNumbers,
@@ -286,15 +351,50 @@ constexpr std::array kFamilies = {
                  .mtp = MtpLayers::kNextNumbers,
                  .renames = kHy3Names,
                  .read_moe = read_hy_v3_moe},
-    FamilyTraits{.architecture = "Ernie4_5ForCausalLM",
-                 .models = "ERNIE-4.5-0.3B",
-                 .sizes = {.num_kv_heads = 2, .head_dim = 128, .rms_norm_eps = 1e-5},
-                 .qkv_bias = kUseBias,
-                 .o_bias = kUseBias,
-                 .mlp_bias = kUseBias,
-                 .ties_embeddings = true,
+    kErnie,
+    with(named("Ernie4_5_MoeForCausalLM", "ERNIE-4.5-21B-A3B, 300B-A47B", kErnie),
+         [](FamilyTraits& ernie) {
+           ernie.sizes = {.num_kv_heads = 4, .rms_norm_eps = 1e-5};
+           ernie.mtp = MtpLayers::kByPrefix;
+           ernie.renames = kErnieNames;
+           ernie.read_moe = read_ernie_moe;
+         }),
+    FamilyTraits{.architecture = "LagunaForCausalLM",
+                 .models = "Laguna XS.2, M.1, S-2.1",
+                 .sizes = {.num_heads = 48, .num_kv_heads = 8, .head_dim = 128},
+                 .qk_norm = QkNorm::kPerHead,
+                 .output_gate = {GateWidth::kPerHead, GateFunction::kSoftplus},
+                 .qkv_bias = kAttentionBias,
+                 .o_bias = kAttentionBias,
+                 .windows = WindowRule::kByLayerType,
+                 .window = 512,
+                 .window_pattern = 1,
+                 .ropes = RopeRule::kByLayerType,
                  .theta = 5e5,
-                 .rotary_pairs = RotaryPairs::kNeighbours},
+                 .window_theta = 1e4,
+                 .rotated_part = 0.5,
+                 .window_rotated_part = 1.0,
+                 .renames = kLagunaNames,
+                 .read_moe = read_laguna_moe,
+                 .read_own = read_laguna},
+    FamilyTraits{
+        .architecture = "MiMoV2FlashForCausalLM",
+        .models = "MiMo-V2-Flash",
+        .sizes = {.num_heads = 64, .num_kv_heads = 4, .head_dim = 192, .rms_norm_eps = 1e-5},
+        .qkv_bias = kAttentionBias,
+        .windows = WindowRule::kHybrid,
+        .window = 129,
+        .ropes = RopeRule::kByLayerType,
+        .theta = 5e6,
+        .window_theta = 1e4,
+        .rotated_part = 0.334,
+        .mtp = MtpLayers::kByPrefix,
+        .renames = kMimoNames,
+        .read_moe = read_mimo_v2_moe,
+        .read_own = read_mimo_v2},
+    kMuse,
+    kLlama4,
+    within("Llama4ForConditionalGeneration", "Llama 4 Scout, Maverick, text", kLlama4),
     FamilyTraits{.architecture = "Exaone4ForCausalLM",
                  .models = "EXAONE 4",
                  .sizes = {.rms_norm_eps = 1e-5},

@@ -36,12 +36,33 @@ void read_activation(const FamilyTraits& traits, ConfigFields& fields, DecoderCo
   decoder.activation = activation_of(traits.activation);
 }
 
+// [num_layers] of 0 or 1; empty if the field is absent.
+std::vector<int> read_layer_flags(ConfigFields& fields, std::string_view key, int num_layers) {
+  std::vector<int> flags = fields.integers(key, 0, 1, kMaxLayers);
+  if (flags.empty() || std::ssize(flags) == num_layers) return flags;
+  fields.fail(key, fmt::format("{} entries", flags.size()),
+              fmt::format("one per layer, {}", num_layers));
+  return {};
+}
+
+// [num_layers]: whether the layer is rotated.
+std::vector<bool> read_rotated_layers(ConfigFields& fields, int num_layers) {
+  constexpr std::string_view kList = "no_rope_layers";
+  // In spite of its name, 1 stands for a layer with a rotation.
+  const std::vector<int> flags = read_layer_flags(fields, kList, num_layers);
+  const int interval = fields.integer("no_rope_layer_interval", 1, kMaxInt, 4);
+  std::vector<bool> rotated;
+  for (int i = 0; i < num_layers; ++i) rotated.push_back((i + 1) % interval != 0);
+  if (flags.empty()) return rotated;
+  return {flags.begin(), flags.end()};
+}
+
 // [num_layers]: whether the layer has a window.
 std::vector<bool> read_layers_with_window(const FamilyTraits& traits, ConfigFields& fields,
                                           int num_layers) {
   std::vector<bool> have_window(static_cast<size_t>(num_layers), false);
   const auto by_type = [&](const std::vector<std::string>& types) {
-    for (size_t i = 0; i < types.size(); ++i) have_window[i] = types[i] == "sliding_attention";
+    for (size_t i = 0; i < types.size(); ++i) have_window[i] = types[i] != "full_attention";
   };
   switch (traits.windows) {
     case WindowRule::kNone:
@@ -69,6 +90,20 @@ std::vector<bool> read_layers_with_window(const FamilyTraits& traits, ConfigFiel
       }
       break;
     }
+    case WindowRule::kHybrid: {
+      const std::vector<std::string> types = read_layer_types(fields, num_layers);
+      const std::vector<int> flags = read_layer_flags(fields, "hybrid_layer_pattern", num_layers);
+      for (size_t i = 0; i < have_window.size(); ++i) {
+        have_window[i] = flags.empty() ? i > 0 && (i + 1) % 6 != 0 : flags[i] == 1;
+      }
+      by_type(types);
+      break;
+    }
+    case WindowRule::kChunks: {
+      have_window = read_rotated_layers(fields, num_layers);
+      by_type(read_layer_types(fields, num_layers, "chunked_attention"));
+      break;
+    }
   }
   return have_window;
 }
@@ -76,11 +111,18 @@ std::vector<bool> read_layers_with_window(const FamilyTraits& traits, ConfigFiel
 void read_windows(const FamilyTraits& traits, ConfigFields& fields, const ModelConfig& config,
                   DecoderConfig& decoder) {
   const std::vector<bool> have_window = read_layers_with_window(traits, fields, config.num_layers);
+  decoder.has_chunks = traits.windows == WindowRule::kChunks;
+  const std::string_view key = decoder.has_chunks ? "attention_chunk_size" : "sliding_window";
   int window = 0;
   if (traits.windows != WindowRule::kNone) {
     // A null field turns the windows off; an absent field means the default.
-    const int absent = fields.mentions("sliding_window") ? 0 : traits.window;
-    window = fields.integer("sliding_window", 1, kMaxInt, absent);
+    const int absent = fields.mentions(key) ? 0 : traits.window;
+    window = fields.integer(key, 1, kMaxInt, absent);
+  }
+  if (traits.windows == WindowRule::kHybrid) {
+    const std::optional<int> before =
+        fields.optional_integer("sliding_window_size", 0, kMaxInt - 1);
+    if (before) window = *before + 1;
   }
   for (const bool has_window : have_window) {
     decoder.layer_windows.push_back(has_window ? window : 0);
@@ -98,40 +140,25 @@ void read_ropes_by_layer_type(const FamilyTraits& traits, ConfigFields& fields,
     RopeConfig windowed;
     windowed.theta = fields.number("rope_local_base_freq", kMinRopeTheta, kMaxRopeTheta,
                                    traits.window_theta.value_or(all.theta));
+    windowed.rotated_part = traits.window_rotated_part.value_or(all.rotated_part);
     decoder.ropes = {all, windowed};
     return;
   }
-  const auto read = [&](std::string_view type, double theta) {
+  const auto read = [&](std::string_view type, const RopeDefaults& rope_defaults) {
     std::optional<ConfigFields> parameters = by_type->object(type);
     if (!parameters) {
       by_type->fail(type, "nothing", "an object");
       return RopeConfig();
     }
-    const RopeConfig rope =
-        read_rope_parameters(*parameters, decoder, {theta, traits.rotated_part});
+    const RopeConfig rope = read_rope_parameters(*parameters, decoder, rope_defaults);
     fields.keep(parameters->status());
     return rope;
   };
-  decoder.ropes = {read("full_attention", traits.theta),
-                   read("sliding_attention", traits.window_theta.value_or(traits.theta))};
+  decoder.ropes = {
+      read("full_attention", defaults),
+      read("sliding_attention", {traits.window_theta.value_or(traits.theta),
+                                 traits.window_rotated_part.value_or(traits.rotated_part)})};
   fields.keep(by_type->status());
-}
-
-// [num_layers]: whether the layer is rotated.
-std::vector<bool> read_rotated_layers(ConfigFields& fields, int num_layers) {
-  constexpr std::string_view kList = "no_rope_layers";
-  // In spite of its name, 1 stands for a layer with a rotation.
-  const std::vector<int> flags = fields.integers(kList, 0, 1, kMaxLayers);
-  const int interval = fields.integer("no_rope_layer_interval", 1, kMaxInt, 4);
-  std::vector<bool> rotated;
-  for (int i = 0; i < num_layers; ++i) rotated.push_back((i + 1) % interval != 0);
-  if (flags.empty()) return rotated;
-  if (std::ssize(flags) != num_layers) {
-    fields.fail(kList, fmt::format("{} entries", flags.size()),
-                fmt::format("one per layer, {}", num_layers));
-    return rotated;
-  }
-  return {flags.begin(), flags.end()};
 }
 
 // Adds a rotation by no angle for the layers without positions.
@@ -164,6 +191,13 @@ void read_ropes(const FamilyTraits& traits, ConfigFields& fields, ModelConfig& c
   } else if (traits.ropes == RopeRule::kWindowsOnly) {
     for (size_t i = 0; i < num_layers; ++i) rotated[i] = has_window(i);
     if (std::ranges::count(rotated, true) == 0) rotated.assign(num_layers, true);
+    const std::vector<double> thetas =
+        fields.numbers("layer_rope_theta", 0.0, kMaxRopeTheta, num_layers);
+    if (!thetas.empty() && thetas.size() != num_layers) {
+      fields.fail("layer_rope_theta", fmt::format("{} entries", thetas.size()),
+                  fmt::format("one per layer, {}", num_layers));
+    }
+    for (size_t i = 0; i < thetas.size(); ++i) rotated[i] = thetas[i] != 0.0;
   }
   leave_unrotated(rotated, decoder);
 }
@@ -182,6 +216,10 @@ void read_multipliers(ConfigFields& fields, DecoderConfig& decoder) {
 void read_mtp_layers(const FamilyTraits& traits, ConfigFields& fields, ModelConfig& config,
                      DecoderConfig& decoder) {
   if (traits.mtp == MtpLayers::kNone) return;
+  if (traits.mtp == MtpLayers::kByPrefix) {
+    config.layout.ignored_prefixes.emplace_back("model.mtp");
+    return;
+  }
   const int num_layers =
       fields.integer("num_nextn_predict_layers", 0, kMaxLayers, traits.num_mtp_layers);
   if (traits.mtp == MtpLayers::kOfMiMo) {
@@ -199,8 +237,9 @@ void read_mtp_layers(const FamilyTraits& traits, ConfigFields& fields, ModelConf
 constexpr StoredName kNamesWithinModel[] = {{"language_model.model", "model"},
                                             {"model.language_model", "model"},
                                             {"language_model.lm_head", "lm_head"}};
-constexpr std::string_view kOtherParts[] = {"vision_tower.", "multi_modal_projector.", "visual.",
-                                            "mm_projector."};
+constexpr std::string_view kOtherParts[] = {
+    "vision_tower.", "multi_modal_projector.", "visual.",           "mm_projector.",
+    "vision_model.", "vision_adapter.",        "vision_projection."};
 
 // A family's layers of experts may be stored as two stacks of matrices.
 void add_stacks(bool is_transposed, TensorLayout& layout) {
@@ -241,6 +280,12 @@ void set_layout(const FamilyTraits& traits, bool has_experts, TensorLayout& layo
 void add_spellings(ConfigFields& fields) {
   fields.add_spellings("num_experts", {"num_local_experts", "n_routed_experts", "moe_num_experts"});
   fields.add_spellings("num_experts_per_tok", {"moe_k"});
+  fields.add_spellings("rms_norm_eps", {"layernorm_epsilon"});
+  fields.add_spellings("rope_local_base_freq", {"swa_rope_theta"});
+  fields.add_spellings("n_shared_experts", {"num_shared_experts", "moe_num_shared_experts"});
+  fields.add_spellings("routed_scaling_factor",
+                       {"router_scaling_factor", "moe_routed_scaling_factor"});
+  fields.add_spellings("first_k_dense_replace", {"moe_layer_start_index"});
   fields.add_spellings("num_nextn_predict_layers", {"num_mtp_layers"});
 }
 
@@ -255,9 +300,9 @@ std::shared_ptr<const FamilyConfig> read_family_config(const FamilyTraits& trait
   read_decoder_sizes(fields, traits.sizes, config, *decoder);
   if (!fields.status().ok()) return nullptr;
   decoder->norms = traits.norms;
-  decoder->norm_addend = traits.norm_addend;
-  const bool has_qk_norm = traits.qk_norm_key.empty() || fields.boolean(traits.qk_norm_key, false);
-  if (has_qk_norm) decoder->qk_norm = traits.qk_norm;
+  decoder->norm_addend = decoder->final_norm_addend = traits.norm_addend;
+  decoder->output_gate = traits.output_gate;
+  if (read_switch(traits.has_qk_norm, fields)) decoder->qk_norm = traits.qk_norm;
   decoder->qkv_bias = read_switch(traits.qkv_bias, fields);
   decoder->o_bias = read_switch(traits.o_bias, fields);
   decoder->mlp_bias = read_switch(traits.mlp_bias, fields);

@@ -1,9 +1,16 @@
 #include "model/family_readers.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cmath>
+#include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "model/config_fields.h"
+#include "tensor/tensor.h"
 
 namespace quire {
 namespace {
@@ -23,6 +30,22 @@ void read_gemma(ConfigFields& fields, double attention_softcap, double logits_so
   decoder.logits_softcap = read_softcap(fields, "final_logit_softcapping", logits_softcap);
   decoder.embedding_scale = std::sqrt(static_cast<double>(config.hidden_size));
   decoder.rounds_embedding_scale = true;
+}
+
+// The query heads of each layer.
+void read_layer_heads(ConfigFields& fields, int num_layers, DecoderConfig& decoder) {
+  constexpr std::string_view kList = "num_attention_heads_per_layer";
+  const std::vector<int> heads = fields.integers(kList, 1, kMaxHeads, kMaxLayers);
+  if (!heads.empty() && std::ssize(heads) != num_layers) {
+    return fields.fail(kList, fmt::format("{} entries", heads.size()),
+                       fmt::format("one per layer, {}", num_layers));
+  }
+  for (const int num_heads : heads) {
+    decoder.layer_heads.push_back({num_heads, decoder.num_kv_heads});
+    if (num_heads % decoder.num_kv_heads == 0) continue;
+    fields.fail(kList, std::to_string(num_heads),
+                fmt::format("multiples of num_key_value_heads, {}", decoder.num_kv_heads));
+  }
 }
 
 }  // namespace
@@ -52,6 +75,76 @@ void read_hunyuan_dense(ConfigFields& fields, ModelConfig& /*config*/, DecoderCo
 // No published model has windows, which would replace the missing rotations.
 void read_smollm3(ConfigFields& fields, ModelConfig& /*config*/, DecoderConfig& /*decoder*/) {
   require_switch(fields, "use_sliding_window", false);
+}
+
+// Heads by layer, and gates per head or per element.
+void read_laguna(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder) {
+  constexpr std::string_view kGating = "gating";
+  require_switch(fields, "swa_attention_sink_enabled", false);
+  read_layer_heads(fields, config.num_layers, decoder);
+  if (!fields.is_text(kGating)) return require_switch(fields, kGating, true);
+  const std::string width = *fields.optional_text(kGating);
+  if (width == "per-element") {
+    decoder.output_gate.width = GateWidth::kPerElement;
+  } else if (width != "per-head") {
+    fields.fail(kGating, quote_name(width), "true, \"per-head\" or \"per-element\"");
+  }
+}
+
+// Layers with a window have their own number of KV heads, and sinks. Other sizes of heads by kind
+// of layer occur in no published model.
+void read_mimo_v2(ConfigFields& fields, ModelConfig& /*config*/, DecoderConfig& decoder) {
+  const int num_heads = decoder.num_heads;
+  decoder.head_dim_v = fields.integer("v_head_dim", 8, kMaxHeadDim, 128);
+  const bool is_null = fields.mentions("attention_value_scale");
+  decoder.value_scale =
+      static_cast<float>(fields.number("attention_value_scale", 1e-3, 1e3, is_null ? 1.0 : 0.707));
+  fields.expect_value("swa_num_attention_heads", num_heads, std::to_string(num_heads));
+  fields.expect_value("swa_head_dim", decoder.head_dim, std::to_string(decoder.head_dim));
+  fields.expect_value("swa_v_head_dim", decoder.head_dim_v, std::to_string(decoder.head_dim_v));
+  const int num_kv_heads = fields.integer("swa_num_key_value_heads", 1, kMaxHeads,
+                                          std::min(2 * decoder.num_kv_heads, kMaxHeads));
+  if (num_heads % num_kv_heads != 0) {
+    fields.fail("swa_num_key_value_heads", std::to_string(num_kv_heads),
+                fmt::format("a divisor of num_attention_heads, {}", num_heads));
+  }
+  const bool windows_have_sinks = fields.boolean("add_swa_attention_sink_bias", true);
+  const bool others_have_sinks = fields.boolean("add_full_attention_sink_bias", false);
+  for (const int window : decoder.layer_windows) {
+    decoder.layer_heads.push_back({num_heads, window > 0 ? num_kv_heads : decoder.num_kv_heads});
+    decoder.layer_sinks.push_back(window > 0 ? windows_have_sinks : others_have_sinks);
+  }
+}
+
+// The factor of queries after their norm is a part of the attention's scale. Without layer_types,
+// transformers counts the layers from the last.
+void read_muse(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder) {
+  if (!fields.has("layer_types") && config.num_layers % 4 != 0) {
+    fields.fail("layer_types", "nothing", "one type per layer");
+  }
+  // In GGUF files, the norms have weights, which include the factor.
+  decoder.qk_norm_has_weights = fields.boolean("has_qk_norm_weights", false);
+  decoder.attention_scale *= static_cast<float>(
+      fields.number("qk_scale_factor", 1e-3, 1e3, decoder.qk_norm_has_weights ? 1.0 : 3.87));
+  decoder.norms_embeddings = true;
+  decoder.final_norm_addend = 0.0F;
+  decoder.output_norm_eps = static_cast<float>(fields.number("post_norm_eps", 0.0, 1.0, 1e-8));
+  decoder.logits_scale =
+      static_cast<float>(fields.number("output_multiplier", 1e-6, 1e6, 0.19611613513818404));
+  decoder.logits_softcap = read_softcap(fields, "final_logit_softcapping", 20.0);
+}
+
+// Layers without a rotation scale their queries by position instead.
+void read_llama4(ConfigFields& fields, ModelConfig& /*config*/, DecoderConfig& decoder) {
+  decoder.qk_norm_has_weights = false;
+  const QueryScale scale = {
+      .beta = fields.number("attn_scale", 0.0, 10.0, 0.1),
+      .period = static_cast<double>(fields.integer("floor_scale", 1, kMaxModelLen, 8192)),
+      .offset = 1};
+  if (!fields.boolean("attn_temperature_tuning", true)) return;
+  for (RopeConfig& rope : decoder.ropes) {
+    if (rope.type == RopeType::kNone) rope.query_scale = scale;
+  }
 }
 
 void read_gemma3(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder) {

@@ -26,6 +26,12 @@ enum class WindowRule {
   kEveryLayer,   // sliding_window applies to all layers
   kFromLayerUp,  // with use_sliding_window, layers from max_window_layers up, or layer_types
   kByLayerType,  // those of layer_types; without it, all but every sliding_window_pattern-th
+  // Those of layer_types or hybrid_layer_pattern; without them, all but the first and every sixth.
+  // sliding_window_size is the window without the query's own position.
+  kHybrid,
+  // Chunks of attention_chunk_size positions: in the layers of layer_types or, without it, in those
+  // with a rotation.
+  kChunks,
 };
 
 // The rotations of the layers.
@@ -35,7 +41,9 @@ enum class RopeRule {
   // or, in older files, rope_local_base_freq.
   kByLayerType,
   kAllButListed,  // a 0 in no_rope_layers, or every no_rope_layer_interval-th, has none
-  kWindowsOnly,   // layers without a window have none, if there are layers with one
+  // A 0 in layer_rope_theta has none. Without the field, layers without a window have none, if
+  // there are layers with one.
+  kWindowsOnly,
 };
 
 // The layers after the decoder's own, which predict further tokens.
@@ -43,6 +51,7 @@ enum class MtpLayers {
   kNone,
   kOfMiMo,       // "model.mtp_layers.0."
   kNextNumbers,  // numbered after the decoder's layers
+  kByPrefix,     // all names that begin with "model.mtp"
 };
 
 // Where config.json has the decoder's fields.
@@ -74,7 +83,8 @@ struct FamilyTraits {
   NormNames norms = kInputNorms;
   float norm_addend = 0.0F;
   QkNorm qk_norm = QkNorm::kNone;
-  std::string_view qk_norm_key = {};  // a field that must be true for qk_norm; empty: none
+  Switch has_qk_norm = kYes;
+  OutputGate output_gate = {};
   Switch qkv_bias = kNo;
   Switch o_bias = kNo;
   Switch mlp_bias = kNo;
@@ -86,8 +96,9 @@ struct FamilyTraits {
 
   RopeRule ropes = RopeRule::kOneForAll;
   double theta = 10000.0;
-  std::optional<double> window_theta = {};  // with kByLayerType; absent: theta
-  double rotated_part = 1.0;                // the default of partial_rotary_factor
+  std::optional<double> window_theta = {};         // with kByLayerType; absent: theta
+  double rotated_part = 1.0;                       // the default of partial_rotary_factor
+  std::optional<double> window_rotated_part = {};  // as window_theta
   RotaryPairs rotary_pairs = RotaryPairs::kHalves;
 
   // The decoder multiplies embeddings, sub-layers, attention and logits by fields of Granite.

@@ -39,6 +39,8 @@ void read_deepseek_mla(ConfigFields& fields, DecoderConfig& decoder) {
   const bool is_interleaved = fields.boolean("rope_interleave", true);
   mla.pairs = is_interleaved ? RotaryPairs::kNeighbours : RotaryPairs::kHalves;
   require_switch(fields, "attention_bias", false);
+  // Versions of transformers differ in whether partial_rotary_factor says the same of whole heads.
+  for (RopeConfig& rope : decoder.ropes) rope.rotated_part = 1.0;
   decoder.head_dim = mla.rope_head_dim;
   decoder.attention_scale =
       yarn_score_scale(decoder.ropes.front()) / std::sqrt(static_cast<float>(mla.q_head_dim()));

@@ -1,6 +1,7 @@
 #include "model/moe.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <utility>
@@ -46,6 +47,8 @@ constexpr DeepseekDefaults kDeepseekV2 = {};
 constexpr DeepseekDefaults kDeepseekV3 = {
     .num_groups = 8, .top_groups = 4, .num_shared_experts = 1, .num_dense_layers = 3, .scale = 2.5};
 constexpr DeepseekDefaults kGlm4Moe = {.num_shared_experts = 1, .num_dense_layers = 1};
+constexpr DeepseekDefaults kMistral4 = {.num_shared_experts = 1};
+constexpr DeepseekDefaults kMimoV2 = {.num_dense_layers = 1};
 constexpr DeepseekDefaults kGlm4MoeLite = {
     .num_shared_experts = 1, .num_dense_layers = 1, .scale = 1.8};
 
@@ -59,9 +62,9 @@ void read_groups(ConfigFields& fields, const DeepseekDefaults& defaults, ExpertR
               "equal groups, of which the best ones have enough experts for a token");
 }
 
-// The inner size of all shared experts, whose number is the field `key`.
-int read_shared_size(ConfigFields& fields, std::string_view key, int default_num_shared,
-                     int intermediate_size) {
+// The inner size of all shared experts.
+int read_shared_size(ConfigFields& fields, int default_num_shared, int intermediate_size) {
+  constexpr std::string_view key = "n_shared_experts";
   const int num_shared = fields.integer(key, 0, kMaxExperts, default_num_shared);
   if (num_shared <= kMaxIntermediateSize / intermediate_size) {
     return num_shared * intermediate_size;
@@ -74,11 +77,20 @@ int read_shared_size(ConfigFields& fields, std::string_view key, int default_num
 // [num_layers], whether a layer has experts: by its type, or all after the first dense ones.
 std::vector<bool> read_expert_layers(ConfigFields& fields, int num_layers, int default_num_dense) {
   constexpr std::string_view kTypes = "mlp_layer_types";
+  constexpr std::string_view kFrequency = "moe_layer_freq";
   std::vector<bool> layers;
   const int num_dense = fields.integer("first_k_dense_replace", 0, kMaxLayers, default_num_dense);
-  const int frequency = fields.integer("moe_layer_freq", 1, kMaxLayers, 1);
+  const std::vector<int> frequency = fields.integers(kFrequency, 0, kMaxLayers, kMaxLayers);
+  const bool is_list = frequency.size() > 1;  // of one flag per layer
+  const int step = frequency.empty() || is_list ? 1 : std::max(frequency.front(), 1);
+  if (is_list ? std::ssize(frequency) != num_layers : !frequency.empty() && frequency[0] != step) {
+    fields.fail(kFrequency, fmt::format("{}", fmt::join(frequency, ", ")),
+                fmt::format("at least 1, or one flag per layer, {}", num_layers));
+    return layers;
+  }
   for (int layer = 0; layer < num_layers; ++layer) {
-    layers.push_back(layer >= num_dense && layer % frequency == 0);
+    layers.push_back(is_list ? frequency[static_cast<size_t>(layer)] != 0
+                             : layer >= num_dense && layer % step == 0);
   }
   const std::vector<std::string> types = fields.texts(kTypes, kMaxLayers);
   if (types.empty()) return layers;
@@ -104,8 +116,8 @@ MoeConfig read_deepseek_experts(ConfigFields& fields, const ModelConfig& config,
   moe.routing.scale =
       static_cast<float>(fields.number("routed_scaling_factor", 1e-6, 1e6, defaults.scale));
   moe.intermediate_size = fields.integer("moe_intermediate_size", 1, kMaxIntermediateSize);
-  moe.shared_intermediate_size = read_shared_size(
-      fields, "n_shared_experts", defaults.num_shared_experts, moe.intermediate_size);
+  moe.shared_intermediate_size =
+      read_shared_size(fields, defaults.num_shared_experts, moe.intermediate_size);
   moe.layers = read_expert_layers(fields, config.num_layers, defaults.num_dense_layers);
   return moe;
 }
@@ -158,6 +170,58 @@ void read_glm4_moe_lite(ConfigFields& fields, const ModelConfig& config, Decoder
   read_sigmoid_moe(fields, config, kGlm4MoeLite, decoder);
 }
 
+void read_mistral4_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder) {
+  MoeConfig moe = read_deepseek_experts(fields, config, kMistral4);
+  require_text(fields, "scoring_func", "softmax");
+  fields.optional_text("topk_method");  // of GGUF files, which groups decide
+  moe.routing.group_scores = GroupScores::kTwoLargest;
+  read_groups(fields, kMistral4, moe.routing);
+  moe.routing.renormalize = fields.boolean("norm_topk_prob", true);
+  decoder.moe = std::move(moe);
+}
+
+void read_laguna_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder) {
+  fields.expect_value("moe_router_logit_softcapping", 0.0, "0: the router's logits have no cap");
+  require_switch(fields, "moe_apply_router_weight_on_input", false);
+  MoeConfig moe;
+  moe.routing = read_routing(fields, config, "num_experts", 256, 8);
+  moe.routing.scores = RouterScores::kSigmoid;
+  moe.routing.renormalize = true;
+  moe.routing.scale = static_cast<float>(fields.number("routed_scaling_factor", 1e-6, 1e6, 1.0));
+  moe.has_correction_bias = true;
+  moe.intermediate_size = fields.integer("moe_intermediate_size", 1, kMaxIntermediateSize, 512);
+  moe.shared_intermediate_size =
+      fields.integer("shared_expert_intermediate_size", 0, kMaxIntermediateSize, 512);
+  moe.layers = read_expert_layers(fields, config.num_layers, 1);
+  decoder.moe = std::move(moe);
+}
+
+void read_mimo_v2_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder) {
+  read_sigmoid_moe(fields, config, kMimoV2, decoder);
+}
+
+void read_llama4_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder) {
+  MoeConfig moe;
+  moe.routing = read_routing(fields, config, "num_experts", 16, 1);
+  moe.routing.scores = RouterScores::kSigmoid;
+  moe.weighs_input = true;
+  if (moe.routing.top_k != 1) {
+    fields.fail("num_experts_per_tok", std::to_string(moe.routing.top_k),
+                "1, as in all published models: their weights multiply the experts' inputs");
+  }
+  moe.intermediate_size = moe.shared_intermediate_size = decoder.intermediate_size;
+  decoder.intermediate_size =
+      fields.integer("intermediate_size_mlp", 1, kMaxIntermediateSize, 16384);
+  const int step = fields.integer("interleave_moe_layer_step", 1, kMaxLayers, 1);
+  const std::vector<int> listed =
+      fields.integers("moe_layers", 0, config.num_layers - 1, kMaxLayers);
+  for (int layer = 0; layer < config.num_layers; ++layer) {
+    moe.layers.push_back(listed.empty() ? (layer + 1) % step == 0
+                                        : std::ranges::find(listed, layer) != listed.end());
+  }
+  decoder.moe = std::move(moe);
+}
+
 void read_hy_v3_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder) {
   for (const char* key :
        {"qk_norm", "route_norm", "moe_router_use_sigmoid", "moe_router_enable_expert_bias"}) {
@@ -167,12 +231,32 @@ void read_hy_v3_moe(ConfigFields& fields, const ModelConfig& config, DecoderConf
   moe.routing = read_routing(fields, config, "num_experts", 192, 8);
   moe.routing.scores = RouterScores::kSigmoid;
   moe.routing.renormalize = true;
-  moe.routing.scale = static_cast<float>(fields.number("router_scaling_factor", 1e-6, 1e6, 2.826));
+  moe.routing.scale = static_cast<float>(fields.number("routed_scaling_factor", 1e-6, 1e6, 2.826));
   moe.has_correction_bias = true;
   moe.intermediate_size = fields.integer("moe_intermediate_size", 1, kMaxIntermediateSize, 1536);
-  moe.shared_intermediate_size =
-      read_shared_size(fields, "num_shared_experts", 1, moe.intermediate_size);
+  moe.shared_intermediate_size = read_shared_size(fields, 1, moe.intermediate_size);
   moe.layers = read_expert_layers(fields, config.num_layers, 1);
+  decoder.moe = std::move(moe);
+}
+
+// moe_norm_min is the least sum by which weights are divided. The published bound is below the sum
+// of the largest scores of any router, so it changes nothing.
+void read_ernie_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder) {
+  MoeConfig moe;
+  moe.routing = read_routing(fields, config, "num_experts", 64, 6);
+  moe.routing.renormalize = true;
+  moe.has_correction_bias = true;
+  fields.number("moe_norm_min", 0.0, 1e-12, 1e-12);
+  fields.expect_value("routed_scaling_factor", 1.0, "1");
+  moe.intermediate_size = fields.integer("moe_intermediate_size", 1, kMaxIntermediateSize, 1536);
+  moe.shared_intermediate_size = read_shared_size(fields, 2, moe.intermediate_size);
+  const int first = fields.integer("first_k_dense_replace", 0, kMaxLayers, 1);
+  const int last = fields.integer("moe_layer_end_index", -1, kMaxLayers, -1);
+  const int interval = fields.integer("moe_layer_interval", 1, kMaxLayers, 1);
+  for (int layer = 0; layer < config.num_layers; ++layer) {
+    moe.layers.push_back(layer >= first && (last < 0 || layer <= last) &&
+                         (layer + 1) % interval == 0);
+  }
   decoder.moe = std::move(moe);
 }
 
@@ -292,6 +376,7 @@ int num_mergeable_experts(const ModelConfig& config) {
   const MoeConfig& moe = *decoder.moe;
   const int inner = moe.intermediate_size;
   const int num_shared = moe.shared_intermediate_size / inner;
+  if (moe.weighs_input) return 0;  // the shared experts read the input as it is
   if (num_shared * inner != moe.shared_intermediate_size || decoder.mlp_bias ||
       moe.routing.num_experts + num_shared > kMaxExperts) {
     return 0;
@@ -313,8 +398,9 @@ int64_t max_experts_per_token(const ModelConfig& config) {
 
 int64_t MoeStep::num_bytes(const ModelConfig& config, int64_t max_num_tokens) {
   static_assert(sizeof(float) == sizeof(int32_t));
+  const MoeConfig& moe = *decoder_config(config).moe;
   const int64_t per_token =
-      decoder_config(config).moe->routing.num_experts + 2 * max_experts_per_token(config);
+      moe.routing.num_experts + 2 * max_experts_per_token(config) + (moe.weighs_input ? 1 : 0);
   return (Saturated(max_num_tokens) * per_token * static_cast<int64_t>(sizeof(float))).get();
 }
 
@@ -338,6 +424,11 @@ Status MoeStep::allocate(const ModelConfig& config, const ModelLimits& limits, O
   QUIRE_ASSIGN_OR_RETURN(logits_, ops.allocate({num_tokens, routing_.num_experts}, DType::kF32));
   QUIRE_ASSIGN_OR_RETURN(ids_, ops.allocate({num_tokens * num_chosen}, DType::kI32));
   QUIRE_ASSIGN_OR_RETURN(weights_, ops.allocate({num_tokens * num_chosen}, DType::kF32));
+  if (decoder_config(config).moe->weighs_input) {
+    std::vector<float> ones(static_cast<size_t>(num_tokens), 1.0F);
+    QUIRE_ASSIGN_OR_RETURN(ones_,
+                           ops.weights().make_vector({ones.data(), DType::kF32, {num_tokens}}));
+  }
   const ExpertsShape shape = experts_shape(config, limits.parallel, ops);
   QUIRE_ASSIGN_OR_RETURN(const ExpertOps* const experts, expert_ops_of(ops));
   const int64_t num_bytes = experts->workspace_bytes(shape, num_tokens);
@@ -359,6 +450,10 @@ void MoeStep::run(const MoeLayer& layer, ExpertsCall call, Ops& ops) const {
   ops.linear(*layer.router, call.x, logits);
   ExpertOps& experts = *ops.experts();
   experts.route(routing, logits, bias, call.ids, call.weights);
+  if (ones_.view.data != nullptr) {
+    ops.gate({.x = call.x, .gates = call.weights, .function = GateFunction::kIdentity});
+    call.weights.data = ones_.view.data;
+  }
   experts.run_experts(call);
 }
 

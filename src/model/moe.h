@@ -21,6 +21,8 @@ struct MoeConfig {
   int intermediate_size = 0;         // of each expert
   int shared_intermediate_size = 0;  // of the MLP that every token also passes through; 0: none
   bool has_correction_bias = false;  // ExpertOps::route's bias, in the checkpoint
+  // The weight of a token's only expert multiplies the expert's input instead of its output.
+  bool weighs_input = false;
   std::vector<bool> layers;  // [num_layers], whether a layer is a mixture; the others are dense
 };
 
@@ -32,6 +34,12 @@ void read_minimax_m2_moe(ConfigFields& fields, const ModelConfig& config, Decode
 void read_glm4_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder);
 void read_glm4_moe_lite(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder);
 void read_hy_v3_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder);
+void read_mistral4_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder);
+void read_laguna_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder);
+void read_mimo_v2_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder);
+// Experts have intermediate_size, and dense layers intermediate_size_mlp.
+void read_llama4_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder);
+void read_ernie_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder);
 // All layers are dense if there are no n_routed_experts.
 void read_deepseek_v2_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder);
 void read_deepseek_v3_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder);
@@ -66,7 +74,8 @@ class MoeStep {
                                     const Ops& ops);
 
   Status allocate(const ModelConfig& config, const ModelLimits& limits, Ops& ops);
-  // out (+)= the weighted sum of the experts of each token of x.
+  // out (+)= the weighted sum of the experts of each token of x. With MoeConfig::weighs_input, x is
+  // multiplied by the weights.
   void run(const MoeLayer& layer, ExpertsCall call, Ops& ops) const;
 
  private:
@@ -75,6 +84,7 @@ class MoeStep {
   // For the experts of max_num_tokens, also the shared ones that may be merged.
   Tensor ids_;      // I32
   Tensor weights_;  // F32
+  Tensor ones_;     // F32 [max_num_tokens], with MoeConfig::weighs_input; otherwise empty
   Tensor workspace_;
 };
 

@@ -263,6 +263,9 @@ class LayoutSource final : public ForwardingSource {
   Status check_values(const std::string& stored, const FusedMatrix& fused,
                       std::string_view suffix) const;
   Status about(std::string_view stored, std::string_view fault) const;
+  // Takes a tensor that the decoder has under another name. A vector may be stored as a matrix of
+  // one row.
+  Result<TensorView> take_tensor(const std::string& stored, const Shape& expected);
   Result<TensorView> take_whole(const Entry& entry, std::string_view name, const Shape& shape);
 
   TensorLayout layout_;
@@ -418,6 +421,15 @@ const LayoutSource::Entry* LayoutSource::find(std::string_view name) const {
   return found == entries_.end() ? nullptr : &found->second;
 }
 
+Result<TensorView> LayoutSource::take_tensor(const std::string& stored, const Shape& expected) {
+  Result<TensorView> tensor = ForwardingSource::tensor(stored, expected);
+  if (tensor.ok() || expected.rank() != 1) return tensor;
+  Result<TensorView> row = ForwardingSource::tensor(stored, {1, expected[0]});
+  if (!row.ok()) return tensor;
+  row->shape = expected;
+  return row;
+}
+
 Result<TensorView> LayoutSource::take_whole(const Entry& entry, std::string_view name,
                                             const Shape& shape) {
   Whole& whole = wholes_[entry.stored];
@@ -437,7 +449,7 @@ Result<TensorView> LayoutSource::tensor(std::string_view name, const Shape& expe
         "config.json describes: download the checkpoint again",
         quote_name(name_in_file(name)), shape_text(expected)));
   }
-  if (!entry->part) return ForwardingSource::tensor(entry->stored, expected);
+  if (!entry->part) return take_tensor(entry->stored, expected);
   Part part = *entry->part;
   QUIRE_CHECK(!part.axis || expected[*part.axis] == part.count,
               "[model] a part of a tensor is requested in another shape");

@@ -28,8 +28,8 @@ WeightList list_weights(const ModelConfig& config, DecoderWeights& weights) {
     DecoderLayer& layer = weights.layers[i];
     const std::string prefix = fmt::format("{}layers.{}.", kRoot, i);
     const bool has_experts = decoder.moe && decoder.moe->layers[i];
-    list.groups.push_back(has_experts ? moe_layer_weights(config, prefix, layer)
-                                      : decoder_layer_weights(config, prefix, layer));
+    list.groups.push_back(has_experts ? moe_layer_weights(config, prefix, i, layer)
+                                      : decoder_layer_weights(config, prefix, i, layer));
   }
   list.groups.push_back(head_weights(config, kRoot, weights.ends));
   const bool has_head = !decoder.tie_word_embeddings && !config.embeds;
@@ -66,14 +66,15 @@ Status TextDecoder::forward(const StepInput& input) {
   for (size_t i = 0; i < layers_.size(); ++i) {
     const DecoderLayer& layer = layers_[i];
     if (!has_qkv) {
-      project_qkv(layer, i == 0 ? norm_of_residual(layer.input_norm, num_tokens)
-                                : norm_of_sum(layer.input_norm, num_tokens));
+      project_qkv(i, layer,
+                  i == 0 ? norm_of_residual(layer.input_norm, num_tokens)
+                         : norm_of_sum(layer.input_norm, num_tokens));
     }
     tap_residual(i, num_tokens);
     QUIRE_RETURN_IF_ERROR(attend(i, layer, input));
     has_qkv = try_tail(i, num_tokens);
     if (has_qkv) continue;
-    project_output(layer, num_tokens);
+    project_output(i, layer, num_tokens);
     norm_delta(layer.attention_output_norm, num_tokens);
     mlp(layer, norm_of_sum(layer.mlp_norm, num_tokens));
     norm_delta(layer.mlp_output_norm, num_tokens);
@@ -86,7 +87,8 @@ bool TextDecoder::try_tail(size_t layer_idx, int64_t num_tokens) {
   LayerTailOps* const tails = ops().layer_tails();
   const DecoderLayer& layer = layers_[layer_idx];
   const bool is_plain = decoder().norms == kInputNorms && layer.qkv != nullptr &&
-                        layer.moe.experts == nullptr && decoder().activation == Activation::kSilu;
+                        layer.gate == nullptr && layer.moe.experts == nullptr &&
+                        decoder().activation == Activation::kSilu;
   return tails != nullptr && is_plain && tails->try_layer_tail(tail_of(layer_idx, num_tokens));
 }
 
@@ -97,16 +99,17 @@ LayerTail TextDecoder::tail_of(size_t layer_idx, int64_t num_tokens) const {
   tail.post_attention_norm = layer.mlp_norm.view.as<float>();
   tail.gate_up = layer.gate_up.get();
   tail.down = layer.down.get();
+  tail.qkv = qkv_view(layer_idx, num_tokens);
   if (layer_idx + 1 < layers_.size()) {
     const DecoderLayer& next = layers_[layer_idx + 1];
     tail.next_norm = next.input_norm.view.as<float>();
     tail.next_qkv = next.qkv.get();
+    tail.qkv = qkv_view(layer_idx + 1, num_tokens);
   }
   tail.norm_eps = residual_norm_eps(decoder());
-  tail.attention = attention_view(num_tokens);
+  tail.attention = attention_view(layer_idx, num_tokens);
   tail.residual = residual(num_tokens);
   tail.delta = delta(num_tokens);
-  tail.qkv = qkv_view(num_tokens);
   tail.normed = normed(num_tokens);
   tail.gate_up_out = gate_up_view(layer, num_tokens);
   tail.product = product_view(layer, num_tokens);

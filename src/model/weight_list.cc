@@ -272,6 +272,7 @@ std::vector<TensorSpec> list_tensors(const WeightList& list) {
       add_stack(binding.matrix, {.stack = num_stacks++, .is_plain = true}, tensors);
     }
     for (const VectorBinding& binding : group.vectors) {
+      if (binding.name.empty()) continue;
       tensors.push_back({binding.name, {binding.size}, VectorSpec{binding.addend}});
     }
   }

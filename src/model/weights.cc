@@ -252,6 +252,12 @@ Status Loader::load_latent(const LatentBinding& binding) {
 }
 
 Status Loader::load_vector(const VectorBinding& binding) {
+  if (binding.name.empty()) {
+    std::vector<float> constant(static_cast<size_t>(binding.size), binding.addend);
+    QUIRE_ASSIGN_OR_RETURN(*binding.vector,
+                           store_.make_vector({constant.data(), DType::kF32, {binding.size}}));
+    return {};
+  }
   QUIRE_ASSIGN_OR_RETURN(TensorView view, tensors_.take_float(binding.name, {binding.size}));
   if (binding.num_heads > 0) {
     const Slice part = shard_heads(binding.size, binding.num_heads, parallel_);

@@ -122,7 +122,7 @@ struct KvScalesBinding {
 
 struct VectorBinding {
   Tensor* vector = nullptr;
-  std::string name;
+  std::string name;  // empty: the checkpoint has none, and every element is `addend`
   int64_t size = 0;
   float addend = 0.0F;  // added to every element; 1 for norms that multiply by 1 + w
   int num_heads = 0;    // MatrixPart::num_heads; 0: every rank has the whole vector

@@ -95,6 +95,21 @@ struct WideNorm {
   TensorView sums;
 };
 
+// The function of a number that opens a gate.
+enum class GateFunction {
+  kIdentity,
+  kSigmoid,   // 1 / (1 + exp(-x))
+  kSoftplus,  // log(1 + exp(x))
+};
+
+// x[t, i] *= function(gates[t, i / (width of x / width of gates)]), in place: one gate per element,
+// per head, or per row.
+struct Gating {
+  TensorView x;      // [num_tokens, width], in the type of the activations
+  TensorView gates;  // [num_tokens, a divisor of width]; F32, or in the type of x
+  GateFunction function = GateFunction::kIdentity;
+};
+
 // A scale of queries that grows with their position:
 // 1 + beta * log(1 + floor((position + offset) / period)).
 struct PositionScale {
@@ -107,7 +122,8 @@ struct PositionScale {
 // optional RMSNorm over head_dim, the rotation of the first rope_dim elements, and the write of
 // keys and values to the cache.
 struct RopeAndCache {
-  TensorView qkv;      // [num_tokens, (num_heads + 2 * num_kv_heads) * head_dim]
+  // [num_tokens, (num_heads + num_kv_heads) * head_dim + num_kv_heads * value_dim()]
+  TensorView qkv;
   TensorView q_out;    // [num_tokens, num_heads, head_dim]
   TensorView cos_sin;  // F32 [num_tokens, rope_dim]: rope_dim/2 cosines, then as many sines
   RotaryPairs pairs = RotaryPairs::kHalves;
@@ -121,9 +137,16 @@ struct RopeAndCache {
   int num_heads = 0;  // 0: qkv has keys and values alone, and q_out is empty
   int num_kv_heads = 0;
   int head_dim = 0;
+  int head_dim_v = 0;        // 0: head_dim
+  float value_scale = 1.0F;  // multiplies the values before the write
   int page_size = 0;
   KvCacheView kv;
   const int64_t* kv_slots = nullptr;  // device, [num_tokens]; < 0: not written
+
+  int value_dim() const { return head_dim_v > 0 ? head_dim_v : head_dim; }
+  int64_t row_width() const {
+    return int64_t{num_heads + num_kv_heads} * head_dim + int64_t{num_kv_heads} * value_dim();
+  }
 };
 
 class Ops {
@@ -187,6 +210,7 @@ class Ops {
     gated_mul(mlp.activation, mlp.gate_up_out, mlp.product);
     linear(*mlp.down, mlp.product, mlp.out);
   }
+  virtual void gate(const Gating& gating) = 0;
   // x = cap * tanh(x / cap), x: F32 rows of logits.
   virtual void soft_cap(float cap, TensorView x) = 0;
   // out[i, :] = x[rows[i], :].

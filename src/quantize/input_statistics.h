@@ -67,6 +67,7 @@ class InputRecorder final : public Ops, private WeightStore {
   }
   void wide_norm(const WideNorm& norm) override { ops_.wide_norm(norm); }
   void rope_and_cache(const RopeAndCache& args) override { ops_.rope_and_cache(args); }
+  void gate(const Gating& gating) override { ops_.gate(gating); }
   void gated_mul(Activation activation, TensorView gate_up, TensorView out) override {
     ops_.gated_mul(activation, gate_up, out);
   }

@@ -26,6 +26,8 @@ const Names kNames = {{"self_attn.q_proj", "attn_q"},
                       {"self_attn.v_proj", "attn_v"},
                       {"self_attn.qkv_proj", "attn_qkv"},
                       {"self_attn.o_proj", "attn_output"},
+                      {"self_attn.g_proj", "attn_gate"},
+                      {"self_attn.gate_proj", "attn_gate"},
                       {"self_attn.q_norm", "attn_q_norm"},
                       {"self_attn.k_norm", "attn_k_norm"},
                       {"self_attn.query_layernorm", "attn_q_norm"},
@@ -38,6 +40,8 @@ const Names kNames = {{"self_attn.q_proj", "attn_q"},
                       {"mlp.gate.e_score_correction_bias", "exp_probs_b.bias"},
                       {"block_sparse_moe.e_score_correction_bias", "exp_probs_b.bias"},
                       {"mlp.expert_bias", "exp_probs_b"},
+                      {"mlp.moe_statics.e_score_correction_bias", "exp_probs_b.bias"},
+                      {"mlp.experts.e_score_correction_bias", "exp_probs_b.bias"},
                       {"mlp.experts.gate_proj", "ffn_gate_exps"},
                       {"mlp.experts.up_proj", "ffn_up_exps"},
                       {"mlp.experts.down_proj", "ffn_down_exps"},
@@ -45,6 +49,7 @@ const Names kNames = {{"self_attn.q_proj", "attn_q"},
                       {"block_sparse_moe.experts.w3", "ffn_up_exps"},
                       {"block_sparse_moe.experts.w2", "ffn_down_exps"},
                       {"mlp.router.gate.", "ffn_gate_inp."},
+                      {"mlp.router.", "ffn_gate_inp."},
                       {"block_sparse_moe.gate.", "ffn_gate_inp."},
                       {"mlp.gate.", "ffn_gate_inp."},
                       {"mlp.shared_mlp.gate_proj", "ffn_gate_shexp"},
@@ -54,6 +59,9 @@ const Names kNames = {{"self_attn.q_proj", "attn_q"},
                       {"mlp.gate_proj", "ffn_gate"},
                       {"mlp.up_proj", "ffn_up"},
                       {"mlp.down_proj", "ffn_down"},
+                      {"mlp.shared_expert.gate_proj", "ffn_gate_shexp"},
+                      {"mlp.shared_expert.up_proj", "ffn_up_shexp"},
+                      {"mlp.shared_expert.down_proj", "ffn_down_shexp"},
                       {"mlp.shared_experts.gate_proj", "ffn_gate_shexp"},
                       {"mlp.shared_experts.up_proj", "ffn_up_shexp"},
                       {"mlp.shared_experts.down_proj", "ffn_down_shexp"},
@@ -197,13 +205,13 @@ class Converter {
   }
 
   void write_sizes() {
+    const char* const width =
+        number("intermediate_size_mlp") ? "intermediate_size_mlp" : "intermediate_size";
+    const char* const heads = gguf_.has_layer_heads ? "none" : "num_attention_heads";
     const std::pair<const char*, const char*> kIntegers[] = {
-        {"hidden_size", "embedding_length"},
-        {"intermediate_size", "feed_forward_length"},
-        {"num_attention_heads", "attention.head_count"},
-        {"max_position_embeddings", "context_length"},
-        {"head_dim", "attention.key_length"},
-        {"head_dim", "attention.value_length"},
+        {"hidden_size", "embedding_length"},  {width, "feed_forward_length"},
+        {heads, "attention.head_count"},      {"max_position_embeddings", "context_length"},
+        {"head_dim", "attention.key_length"}, {"head_dim", "attention.value_length"},
     };
     for (const auto& [from, to] : kIntegers) {
       if (number(from)) writer_.number(prefix() + to, static_cast<uint32_t>(integer(from)));
@@ -224,14 +232,19 @@ class Converter {
   }
 
   void add(std::string name, const GoldenTensor& golden) {
-    for (const char* const part : {"visual.", "vision_tower.", "multi_modal_projector."}) {
+    for (const char* const part : {"visual.", "vision_", "multi_modal_projector."}) {
       if (name.find(part) != std::string::npos) return;
     }
     GeneratedWeights weights(family_);
     const TensorView view = weights.tensor(name, Shape(golden.shape)).value();
     const auto count = static_cast<size_t>(view.shape.num_elements());
     Floats tensor = {golden.shape, {view.as<float>(), view.as<float>() + count}};
+    if (name.ends_with("correction_bias")) tensor.shape = {view.shape.num_elements()};
     replace_first({{"language_model.", ""}}, name);
+    replace_first({{"feed_forward.", "mlp."}}, name);
+    if (gguf_.shifts_norms && name.ends_with("layernorm.weight")) {
+      for (float& weight : tensor.values) weight += 1.0F;
+    }
     if (gguf_.pairs_rows && name.find("q_proj") != std::string::npos) {
       pair_rows(integer("num_attention_heads"), tensor);
     }
@@ -239,8 +252,14 @@ class Converter {
       pair_rows(integer("num_key_value_heads"), tensor);
     }
     replace_first({{"model.layers.", "blk."}}, name);
+    const size_t stack = name.find(".experts.gate_up_proj");
+    if (stack != std::string::npos) return write_gate_and_up(name.substr(0, stack), tensor);
     const size_t experts = name.find(".experts.");
-    if (experts != std::string::npos) {
+    if (name.ends_with(".experts.down_proj")) {
+      if (gguf_.transposes_experts) transpose(tensor);
+      return void(writer_.floats(in_file(name) + ".weight", tensor.shape, tensor.values));
+    }
+    if (experts != std::string::npos && !name.ends_with("correction_bias")) {
       const size_t at = experts + std::string_view(".experts.").size();
       const size_t end = name.find('.', at) + 1;
       const int expert = std::stoi(name.substr(at, end - at));
@@ -269,6 +288,35 @@ class Converter {
       const int64_t in_head = row % (2 * half);
       const int64_t from = row - in_head + in_head % 2 * half + in_head / 2;
       std::copy_n(before.begin() + from * columns, columns, tensor.values.begin() + row * columns);
+    }
+  }
+
+  // Swaps the last two of three axes.
+  static void transpose(Floats& tensor) {
+    const std::vector<float> before = tensor.values;
+    const int64_t rows = tensor.shape[1];
+    const int64_t columns = tensor.shape[2];
+    for (int64_t i = 0; i < std::ssize(before); ++i) {
+      const int64_t in_matrix = i % (rows * columns);
+      const int64_t to = i - in_matrix + in_matrix % columns * rows + in_matrix / columns;
+      tensor.values[static_cast<size_t>(to)] = before[static_cast<size_t>(i)];
+    }
+    std::swap(tensor.shape[1], tensor.shape[2]);
+  }
+
+  // By expert, the rows of the gate, and then those of up.
+  void write_gate_and_up(const std::string& mlp, Floats tensor) {
+    if (gguf_.transposes_experts) transpose(tensor);
+    const int64_t half = tensor.shape[1] * tensor.shape[2] / 2;
+    for (const int64_t part : {0, 1}) {
+      Floats one = {{tensor.shape[0], tensor.shape[1] / 2, tensor.shape[2]}, {}};
+      for (int64_t expert = 0; expert < tensor.shape[0]; ++expert) {
+        const auto begin = tensor.values.begin() + (2 * expert + part) * half;
+        one.values.insert(one.values.end(), begin, begin + half);
+      }
+      const char* const name = part == 0 ? "gate_proj" : "up_proj";
+      writer_.floats(in_file(fmt::format("{}.experts.{}.weight", mlp, name)), one.shape,
+                     one.values);
     }
   }
 
@@ -433,6 +481,90 @@ std::vector<GoldenGguf> golden_ggufs() {
            },
        .names = kNormsOfOutputs},
       {.family = "ernie4_5", .architecture = "ernie4_5"},
+      {.family = "ernie4_5_moe",
+       .architecture = "ernie4_5-moe",
+       .write =
+           [](GgufWriter& writer, const string& prefix) {
+             writer.number(prefix + "expert_count", 6)
+                 .number(prefix + "expert_used_count", 2)
+                 .number(prefix + "expert_feed_forward_length", 12)
+                 .number(prefix + "expert_shared_count", 2)
+                 .number(prefix + "expert_shared_feed_forward_length", 20)
+                 .number(prefix + "interleave_moe_layer_step", 1)
+                 .number(prefix + "leading_dense_block_count", 1);
+           }},
+      {.family = "mistral4",
+       .architecture = "mistral4",
+       .write =
+           [](GgufWriter& writer, const string& prefix) {
+             write_yarn(writer, prefix, 16.0F, 16, 0.05F);
+             writer.real(prefix + "rope.scaling.yarn_log_multiplier", 0.1F)
+                 .number(prefix + "expert_count", 8)
+                 .number(prefix + "expert_used_count", 3)
+                 .number(prefix + "expert_feed_forward_length", 12)
+                 .number(prefix + "expert_shared_count", 1)
+                 .number(prefix + "leading_dense_block_count", 1)
+                 .flag(prefix + "expert_weights_norm", true)
+                 .number(prefix + "rope.dimension_count", 8)
+                 .number(prefix + "attention.q_lora_rank", 20)
+                 .number(prefix + "attention.kv_lora_rank", 32)
+                 .number(prefix + "attention.key_length", 40)
+                 .number(prefix + "attention.value_length", 32)
+                 .number(prefix + "attention.key_length_mla", 24)
+                 .number(prefix + "attention.value_length_mla", 24);
+           }},
+      {.family = "laguna",
+       .architecture = "laguna",
+       .write =
+           [](GgufWriter& writer, const string& prefix) {
+             writer.numbers(prefix + "attention.head_count", std::vector<int32_t>{4, 8, 4})
+                 .number(prefix + "attention.sliding_window", 8)
+                 .number(prefix + "rope.dimension_count", 8)
+                 .number(prefix + "rope.dimension_count_swa", 16)
+                 .real(prefix + "rope.freq_base_swa", 10000.0F)
+                 .real(prefix + "rope.scaling.yarn_attn_factor", 1.0F)
+                 .number(prefix + "expert_shared_feed_forward_length", 20)
+                 .number(prefix + "leading_dense_block_count", 1);
+             write_flags(prefix + "attention.sliding_window_pattern", {false, true, false}, writer);
+             write_yarn(writer, prefix, 8.0F, 32, 0.05F);
+             write_sigmoid_experts(writer, prefix, {6, 2, 2.5F});
+           },
+       .theta = 1000.0,
+       .has_layer_heads = true},
+      {.family = "muse_glimmer",
+       .architecture = "muse-glimmer",
+       .write =
+           [](GgufWriter& writer, const string& prefix) {
+             writer.number(prefix + "attention.sliding_window", 8)
+                 .real(prefix + "final_logit_softcapping", 20.0F)
+                 .real(prefix + "logit_scale", 0.4F);
+             write_flags(prefix + "attention.sliding_window_pattern", {true, true, true, false},
+                         writer);
+             for (int layer = 0; layer < 4; ++layer) {
+               const string block = fmt::format("blk.{}.", layer);
+               writer.floats(block + "attn_q_norm.weight", {16}, std::vector<float>(16, 3.87F))
+                   .floats(block + "attn_k_norm.weight", {16}, std::vector<float>(16, 1.0F));
+             }
+           },
+       .names = {{"post_attention_layernorm", "post_attention_norm"},
+                 {"pre_feedforward_layernorm", "ffn_norm"},
+                 {"post_feedforward_layernorm", "post_ffw_norm"}},
+       .pairs_rows = true,
+       .shifts_norms = true},
+      {.family = "llama4",
+       .architecture = "llama4",
+       .write =
+           [](GgufWriter& writer, const string& prefix) {
+             writer.number(prefix + "expert_count", 4)
+                 .number(prefix + "expert_used_count", 1)
+                 .number(prefix + "expert_feed_forward_length", 20)
+                 .number(prefix + "interleave_moe_layer_step", 2)
+                 .number(prefix + "rope.dimension_count", 16)
+                 .floats("rope_freqs.weight", {8}, llama3_divisors(5e5, 16, 4.0, 1.0, 4.0, 64.0));
+           },
+       .left_out = R"("attention_chunk_size":8,"no_rope_layers":[1,1,0,1],)"
+                   R"("attn_temperature_tuning":true,"floor_scale":8,"attn_scale":0.1,)",
+       .transposes_experts = true},
       {.family = "hy_v3",
        .architecture = "hy_v3",
        .write =

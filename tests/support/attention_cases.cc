@@ -445,7 +445,7 @@ void add_shapes(DType kv, std::vector<AttentionCase>& cases) {
   }
 }
 
-// Windows, soft caps, sinks and attention that is not causal.
+// Windows, chunks, soft caps, sinks and attention that is not causal.
 void add_features(DType kv, std::vector<AttentionCase>& cases) {
   const auto add = [&](std::string name, const AttentionShape& shape, auto reqs) {
     return add_case(cases, std::move(name), shape, std::move(reqs));
@@ -456,6 +456,13 @@ void add_features(DType kv, std::vector<AttentionCase>& cases) {
     shape.window = window;
     add(fmt::format("window_{}{}", window, suffix), shape, ragged(16))->max_decode_q_len = 0;
     add(fmt::format("window_decode_{}{}", window, suffix), shape, lengths_around_page(16));
+  }
+  for (const int chunk : {1, 37, 64, 512, 5000}) {
+    AttentionShape shape = make_attention_shape(4, 2, 64, 16, kv);
+    shape.window = chunk;
+    shape.chunked = true;
+    add(fmt::format("chunks_{}{}", chunk, suffix), shape, ragged(16))->max_decode_q_len = 0;
+    add(fmt::format("chunks_decode_{}{}", chunk, suffix), shape, lengths_around_page(16));
   }
   AttentionShape shape = make_attention_shape(4, 2, 64, 16, kv);
   shape.softcap = 2.0F;

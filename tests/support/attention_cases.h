@@ -105,7 +105,7 @@ std::vector<AttentionResult> run_interleaved(const std::vector<const AttentionPr
                                              AttentionBackend& backend);
 
 // The cases that every backend must pass: head shapes, dtypes, page sizes, lengths around the page
-// size, ragged and uniform batches, window, soft cap, sinks, shared pages and padding.
+// size, ragged and uniform batches, window, chunks, soft cap, sinks, shared pages and padding.
 std::vector<AttentionCase> attention_cases();
 // These cases with a cache in 8-bit integers, which the backends of CPUs must pass, too.
 std::vector<AttentionCase> i8_attention_cases();

@@ -402,7 +402,8 @@ void ReferenceOps::wide_norm(const WideNorm& norm) {
 
 void ReferenceOps::rope_and_cache(const RopeAndCache& args) {
   const int64_t dim = args.head_dim;
-  const int64_t row_size = (args.num_heads + 2 * args.num_kv_heads) * dim;
+  const int64_t value_dim = args.value_dim();
+  const int64_t row_size = args.row_width();
   for (int64_t t = 0; t < args.qkv.shape[0]; ++t) {
     float* row = args.qkv.as<float>() + t * row_size;
     const float* angles = args.cos_sin.as<float>() + t * args.cos_sin.shape[1];
@@ -424,14 +425,16 @@ void ReferenceOps::rope_and_cache(const RopeAndCache& args) {
     if (kv_slot < 0) continue;
     for (int64_t h = 0; h < args.num_kv_heads; ++h) {
       const float* key = row + (args.num_heads + h) * dim;
-      const float* value = key + args.num_kv_heads * dim;
+      const float* value = row + (args.num_heads + args.num_kv_heads) * dim + h * value_dim;
       const KvCacheView& kv = args.kv;
       const int64_t k_at =
           page * kv.page_stride_k + h * kv.head_stride_k + place * kv.token_stride_k;
       const int64_t v_at =
           page * kv.page_stride_v + h * kv.head_stride_v + place * kv.token_stride_v;
       for (int64_t d = 0; d < dim; ++d) store(kv.k, kv.dtype, k_at + d, key[d]);
-      for (int64_t d = 0; d < dim; ++d) store(kv.v, kv.dtype, v_at + d, value[d]);
+      for (int64_t d = 0; d < value_dim; ++d) {
+        store(kv.v, kv.dtype, v_at + d, args.value_scale * value[d]);
+      }
     }
   }
 }
@@ -492,6 +495,29 @@ void ReferenceOps::gated_mul(Activation activation, TensorView gate_up, TensorVi
     for (int64_t i = 0; i < width; ++i) {
       out.as<float>()[t * width + i] =
           static_cast<float>(activate(activation, row[i]) * row[width + i]);
+    }
+  }
+}
+
+void ReferenceOps::gate(const Gating& gating) {
+  const auto opened = [&](double x) {
+    switch (gating.function) {
+      case GateFunction::kIdentity:
+        return x;
+      case GateFunction::kSigmoid:
+        return 1.0 / (1.0 + std::exp(-x));
+      case GateFunction::kSoftplus:
+        return std::log(1.0 + std::exp(x));
+    }
+    QUIRE_CHECK(false, "[test] every function has a definition");
+  };
+  const int64_t width = gating.x.shape[1];
+  const int64_t num_gates = gating.gates.shape[1];
+  for (int64_t t = 0; t < gating.x.shape[0]; ++t) {
+    for (int64_t i = 0; i < width; ++i) {
+      float& x = gating.x.as<float>()[t * width + i];
+      const int64_t gate = t * num_gates + i / (width / num_gates);
+      x = static_cast<float>(x * opened(element(gating.gates, gate)));
     }
   }
 }

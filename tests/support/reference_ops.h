@@ -56,6 +56,7 @@ class ReferenceOps : public Ops, public WeightStore, public ExpertOps, public La
                        TensorView out) override;
   void wide_norm(const WideNorm& norm) override;
   void rope_and_cache(const RopeAndCache& args) override;
+  void gate(const Gating& gating) override;
   void latent_rope_and_cache(const LatentRopeAndCache& args) override;
   void gated_mul(Activation activation, TensorView gate_up, TensorView out) override;
   void route(const ExpertRouting& routing, TensorView logits, const float* bias, TensorView ids,

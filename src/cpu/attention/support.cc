@@ -25,8 +25,9 @@ VisibleRange visible_range(const AttentionShape& shape, int kv_len, int q_len, i
   if (!shape.causal) return {0, std::max(0, kv_len)};
   // The position of a padded request (length 0) would be negative.
   const int end = std::max(0, kv_len - q_len + query_idx + 1);
-  const int first = shape.window > 0 ? std::max(0, end - shape.window) : 0;
-  return {first, end};
+  if (shape.window == 0 || end == 0) return {0, end};
+  const int chunk = (end - 1) / shape.window * shape.window;
+  return {shape.chunked ? chunk : std::max(0, end - shape.window), end};
 }
 
 }  // namespace quire::cpu

@@ -167,10 +167,10 @@ class CpuOps final : public Ops {
   }
 
   void rope_and_cache(const RopeAndCache& args) override {
-    check_rows(args.qkv, int64_t{args.num_heads + 2 * args.num_kv_heads} * args.head_dim);
+    check_rows(args.qkv, args.row_width());
     check_rows(args.cos_sin, args.cos_sin.shape[1]);
-    QUIRE_CHECK(args.head_dim <= kMaxHeadDim && args.cos_sin.shape[1] <= args.head_dim &&
-                    args.cos_sin.shape[1] % 2 == 0,
+    QUIRE_CHECK(args.head_dim <= kMaxHeadDim && args.value_dim() <= kMaxHeadDim &&
+                    args.cos_sin.shape[1] <= args.head_dim && args.cos_sin.shape[1] % 2 == 0,
                 "[ops] rope_and_cache: head_dim or rope_dim out of range");
     QUIRE_CHECK(
         args.q_out.dtype == DType::kF32 && args.cos_sin.shape[0] == args.qkv.shape[0] &&
@@ -185,6 +185,17 @@ class CpuOps final : public Ops {
     check_rows(out, n);
     for_rows(gate_up, [&](int64_t t) {
       gated_mul_row(activation, row(gate_up, t), row(gate_up, t) + n, n, row(out, t));
+    });
+  }
+
+  void gate(const Gating& gating) override {
+    const TensorView& gates = gating.gates;
+    check_rows(gating.x, gating.x.shape[1]);
+    check_rows(gates, gates.shape[1]);
+    QUIRE_CHECK(gates.shape[0] == gating.x.shape[0] && gating.x.shape[1] % gates.shape[1] == 0,
+                "[ops] gate: the gates do not divide the rows");
+    for_rows(gating.x, [&](int64_t t) {
+      gate_row(gating.function, row(gates, t), gates.shape[1], gating.x.shape[1], row(gating.x, t));
     });
   }
 

@@ -24,6 +24,7 @@
 //
 #include <hwy/contrib/math/math-inl.h>
 
+#include "base/check.h"
 #include "cpu/ops/store-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -321,7 +322,16 @@ void rope_row(const RopeAndCache& args, int64_t token) {
     keys.write(h, 0, rotated.data(), head_dim);
   }
   const CachePlace values = value_place(args.kv, kv_slot, args.page_size);
-  for (int h = 0; h < args.num_kv_heads; ++h, head += head_dim) values.write(h, 0, head, head_dim);
+  const int value_dim = args.value_dim();
+  for (int h = 0; h < args.num_kv_heads; ++h, head += value_dim) {
+    const float* value = head;
+    if (args.value_scale != 1.0F) {
+      std::copy_n(head, value_dim, rotated.data());
+      multiply(args.value_scale, rotated.data(), value_dim);
+      value = rotated.data();
+    }
+    values.write(h, 0, value, value_dim);
+  }
 }
 
 void latent_row(const LatentRopeAndCache& args, int64_t token) {
@@ -354,6 +364,21 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace quire::cpu {
+namespace {
+
+float open_gate(GateFunction function, float x) {
+  switch (function) {
+    case GateFunction::kIdentity:
+      return x;
+    case GateFunction::kSigmoid:
+      return 1.0F / (1.0F + std::exp(-x));
+    case GateFunction::kSoftplus:
+      return std::max(x, 0.0F) + std::log1p(std::exp(-std::fabs(x)));
+  }
+  QUIRE_CHECK(false, "[ops] gate: an unknown function");
+}
+
+}  // namespace
 
 HWY_EXPORT(rms_norm);
 HWY_EXPORT(sum_of_squares);
@@ -391,6 +416,14 @@ void gated_mul_row(Activation activation, const float* gate, const float* up, in
       return HWY_DYNAMIC_DISPATCH(gelu_row)(gate, up, n, out);
     case Activation::kGeluTanh:
       return HWY_DYNAMIC_DISPATCH(gelu_tanh_row)(gate, up, n, out);
+  }
+}
+
+void gate_row(GateFunction function, const float* gates, int64_t num_gates, int64_t n, float* x) {
+  const int64_t size = n / num_gates;
+  for (int64_t g = 0; g < num_gates; ++g, x += size) {
+    const float factor = open_gate(function, gates[g]);
+    for (int64_t i = 0; i < size; ++i) x[i] *= factor;
   }
 }
 

@@ -33,6 +33,10 @@ struct GpuRequirements : Requirements {
                                               dtype_name(shape.out), dtype_name(shape.q)));
   }
 
+  void require_no_chunks(const AttentionShape& shape) {
+    require(!shape.chunked, "chunked is true; it must be false.");
+  }
+
   void require_causal(const AttentionShape& shape) {
     require(shape.causal, "causal is false; it must be true.");
   }

@@ -179,7 +179,7 @@ void CudaOps::wide_norm(const WideNorm& norm) {
 }
 
 void CudaOps::rope_and_cache(const RopeAndCache& args) {
-  check_.rows(args.qkv, int64_t{args.num_heads + 2 * args.num_kv_heads} * args.head_dim);
+  check_.rows(args.qkv, args.row_width());
   check_angles(args.cos_sin);
   QUIRE_CHECK(args.cos_sin.shape[1] <= args.head_dim && args.page_size > 0,
               "[ops] rope_and_cache: rope_dim or page_size out of range");
@@ -236,6 +236,17 @@ void CudaOps::gated_mlp(const GatedMlp& mlp) {
   GemmCall gated_down = down;
   gated_down.operation = GatedMul{mlp.activation, mlp.gate_up_out};
   products_->run(MlpCalls{std::move(gate_up), std::move(down), std::move(gated_down)});
+}
+
+void CudaOps::gate(const Gating& gating) {
+  const TensorView& gates = gating.gates;
+  check_.rows(gating.x, gating.x.shape[1]);
+  QUIRE_CHECK((gates.dtype == activation_ || gates.dtype == DType::kF32) &&
+                  gates.shape.rank() == 2 && gates.shape[0] == gating.x.shape[0] &&
+                  gating.x.shape[1] % gates.shape[1] == 0,
+              "[ops] gate: the gates are neither F32 nor of the activations' type, or do not "
+              "divide the rows");
+  run_gate(context_, gating);
 }
 
 void CudaOps::soft_cap(float cap, TensorView x) {

@@ -96,6 +96,7 @@ class CudaOps final : public Ops, public LayerTailOps {
   void rope_and_cache(const RopeAndCache& args) override;
   void gated_mul(Activation activation, TensorView gate_up, TensorView out) override;
   void gated_mlp(const GatedMlp& mlp) override;
+  void gate(const Gating& gating) override;
   void soft_cap(float cap, TensorView x) override;
   void gather_rows(TensorView x, const int32_t* rows, TensorView out) override;
   void write_columns(TensorView x, TensorView out, int64_t first_column) override;

@@ -77,6 +77,8 @@ using RowOperation = std::variant<std::monostate, ResidualNorm, GatedMul>;
 // x = result of the operation. A norm without an addition may be in place.
 void run_row_operation(const LaunchContext& context, const RowOperation& operation,
                        const TensorView& x);
+// Ops::gate.
+void run_gate(const LaunchContext& context, const Gating& gating);
 // x = cap * tanh(x / cap); x is F32.
 void run_soft_cap(const LaunchContext& context, float cap, const TensorView& x);
 void run_rope_angles(const LaunchContext& context, const float* inv_freq, float attention_factor,

@@ -31,10 +31,13 @@ struct RopeParams {
   const int64_t* kv_slots;
   KvCacheView kv;
   float norm_eps;
+  float value_scale;
   bool norms_after_rotation;
   int num_heads;
   int num_kv_heads;
   int head_dim;
+  int value_dim;
+  int64_t row_width;
   int rope_dim;
   int page_size;
   int64_t num_tokens;
@@ -82,6 +85,12 @@ __device__ HeadTask head_task(const RopeParams& p, int64_t token, int head) {
           kv_slot < 0 ? nullptr : p.kv.v,
           p.kv.dtype,
           page * p.kv.page_stride_v + head * p.kv.head_stride_v + place * p.kv.token_stride_v};
+}
+
+// The factor of a head besides its norm.
+__device__ __forceinline__ float head_factor(const RopeParams& p, Role role, int64_t token) {
+  if (role == Role::kValue) return p.value_scale;
+  return role == Role::kQuery && p.q_scale != nullptr ? p.q_scale[token] : 1.0F;
 }
 
 template <typename To, int kCount>
@@ -186,8 +195,8 @@ __device__ __forceinline__ float norm_scale_by_warp(const T* x, int width, float
   return norm_scale(warp_sum(squares), width, eps);
 }
 
-// Requires head_dim == 2 * group * kVec, where group is a power of two up to 32, and whole vectors
-// in either half of the rotated elements.
+// Requires head_dim == 2 * group * kVec, where group is a power of two up to 32, values as wide,
+// and whole vectors in either half of the rotated elements.
 template <typename T, RotaryPairs kPairs>
 __global__ void rope_wide_kernel(RopeParams p, int group) {
   constexpr int kVec = kWidestVec<T>;
@@ -241,10 +250,9 @@ __global__ void rope_wide_kernel(RopeParams p, int group) {
     scale_by(scale, task.norm + other, b);
   }
   if (!p.norms_after_rotation) turn();
-  if (p.q_scale != nullptr && task.role == Role::kQuery) {
-    scale_by(p.q_scale[token], a);
-    scale_by(p.q_scale[token], b);
-  }
+  const float factor = head_factor(p, task.role, token);
+  scale_by(factor, a);
+  scale_by(factor, b);
   if (task.out == nullptr) return;
   store(task, one, a);
   store(task, other, b);
@@ -259,10 +267,15 @@ __global__ void rope_generic_kernel(RopeParams p) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int64_t token = item / num_heads;
   if (token >= p.num_tokens) return;  // the whole warp returns
-  const HeadTask task = head_task<T>(p, token, static_cast<int>(item % num_heads));
+  const int head = static_cast<int>(item % num_heads);
+  const HeadTask task = head_task<T>(p, token, head);
   if (task.out == nullptr) return;
-  const T* x = static_cast<const T*>(p.qkv) + item * p.head_dim;
-  const int rope_dim = task.role == Role::kValue ? 0 : p.rope_dim;
+  const bool is_value = task.role == Role::kValue;
+  const int num_values_before = is_value ? head - p.num_heads - p.num_kv_heads : 0;
+  const T* x = static_cast<const T*>(p.qkv) + token * p.row_width + head * p.head_dim +
+               num_values_before * (p.value_dim - p.head_dim);
+  const int head_dim = is_value ? p.value_dim : p.head_dim;
+  const int rope_dim = is_value ? 0 : p.rope_dim;
   const auto scaled_by = [&](float scale) {
     return [=](int d, float number) {
       return task.norm == nullptr ? number : number * (scale * task.norm[d]);
@@ -271,11 +284,11 @@ __global__ void rope_generic_kernel(RopeParams p) {
   // Calls put(d, element d after the rotation) for the lane's elements.
   const auto rotate_all = [&](const auto& load, const auto& put) {
     rotate_by_warp<kPairs>(p.cos_sin + token * p.rope_dim, rope_dim, load, put);
-    for (int d = rope_dim + lane; d < p.head_dim; d += 32) put(d, load(d));
+    for (int d = rope_dim + lane; d < head_dim; d += 32) put(d, load(d));
   };
-  const float q_scale = p.q_scale == nullptr || task.role != Role::kQuery ? 1.0F : p.q_scale[token];
+  const float factor = head_factor(p, task.role, token);
   const auto finish = [&](int d, float number) {
-    const float finished[1] = {number * q_scale};
+    const float finished[1] = {number * factor};
     store(task, d, finished);
   };
   const auto plain = [&](int d) { return to_float(x[d]); };
@@ -364,8 +377,9 @@ __global__ void latent_rope_kernel(LatentParams p) {
 // Lanes per head in the wide mapping, or 0 if a width, stride or address is not divisible.
 int wide_group(const RopeAndCache& args, int64_t rope_dim, int vec) {
   const int group = args.head_dim / (2 * vec);
-  const bool divides = group > 0 && group <= 32 && (group & (group - 1)) == 0 &&
-                       group * 2 * vec == args.head_dim && rope_dim % (2 * vec) == 0;
+  const bool divides = args.value_dim() == args.head_dim && group > 0 && group <= 32 &&
+                       (group & (group - 1)) == 0 && group * 2 * vec == args.head_dim &&
+                       rope_dim % (2 * vec) == 0;
   const KvCacheView& kv = args.kv;
   const auto store_bytes = vec * static_cast<int64_t>(dtype_bytes(kv.dtype));
   const auto aligned = [&](const void* base, int64_t page, int64_t head, int64_t token) {
@@ -414,10 +428,13 @@ void run_rope_and_cache(const LaunchContext& context, const RopeAndCache& args) 
   p.kv_slots = args.kv_slots;
   p.kv = args.kv;
   p.norm_eps = args.norm_eps;
+  p.value_scale = args.value_scale;
   p.norms_after_rotation = args.norms_after_rotation;
   p.num_heads = args.num_heads;
   p.num_kv_heads = args.num_kv_heads;
   p.head_dim = args.head_dim;
+  p.value_dim = args.value_dim();
+  p.row_width = args.row_width();
   p.rope_dim = static_cast<int>(args.cos_sin.shape[1]);
   p.page_size = args.page_size;
   p.num_tokens = args.qkv.shape[0];

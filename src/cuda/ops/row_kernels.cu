@@ -316,6 +316,36 @@ __global__ void gated_mul_kernel(const T* gate_up, int64_t width, T* out) {
             gated<kActivation>(load_vec<kVec>(row), load_vec<kVec>(row + width)));
 }
 
+__device__ __forceinline__ float open_gate(GateFunction function, float x) {
+  switch (function) {
+    case GateFunction::kSigmoid:
+      return 1.0F / (1.0F + expf(-x));
+    case GateFunction::kSoftplus:
+      return fmaxf(x, 0.0F) + log1pf(expf(-fabsf(x)));
+    default:
+      return x;
+  }
+}
+
+// One thread per vector of x, in a grid of (rows, thread blocks of a row). `size` elements have one
+// gate.
+template <typename T, typename Gate, int kVec>
+__global__ void gate_kernel(GateFunction function, const Gate* gates, int size, int width, T* x) {
+  trigger_dependent_launch();
+  wait_for_previous_kernel();
+  const int i = static_cast<int>(blockIdx.y * blockDim.x + threadIdx.x) * kVec;
+  if (i >= width) return;
+  gates += int64_t{blockIdx.x} * (width / size);
+  T* const at = x + int64_t{blockIdx.x} * width + i;
+  Vec<T, kVec> value = load_vec<kVec>(at);
+#pragma unroll
+  for (int j = 0; j < kVec; ++j) {
+    const float factor = open_gate(function, to_float(gates[(i + j) / size]));
+    value.v[j] = from_float<T>(to_float(value.v[j]) * factor);
+  }
+  store_vec(at, value);
+}
+
 __global__ void soft_cap_kernel(float cap, int64_t width, float* x) {
   trigger_dependent_launch();
   wait_for_previous_kernel();
@@ -798,6 +828,23 @@ void run_wide_norm(const LaunchContext& context, const WideNorm& norm, WideNormP
     case WideNormPart::kScaling:
       return wide_norm<WideNormPart::kScaling>(context, norm, num_ranks);
   }
+}
+
+void run_gate(const LaunchContext& context, const Gating& gating) {
+  const auto width = static_cast<int>(gating.x.shape[1]);
+  const int size = width / static_cast<int>(gating.gates.shape[1]);
+  with_float_type(gating.x.dtype, [&](auto type) {
+    using T = typename decltype(type)::type;
+    with_bool(takes_vectors<T>(width, {gating.x.data}), [&](auto by_vectors) {
+      with_bool(gating.gates.dtype == DType::kF32, [&](auto is_f32) {
+        constexpr int kVec = by_vectors.value ? kWidestVec<T> : 1;
+        using Gate = std::conditional_t<is_f32.value, float, T>;
+        QUIRE_LAUNCH(*context.stream, (gate_kernel<T, Gate, kVec>),
+                     row_shape(context, gating.x.shape[0], width / kVec), gating.function,
+                     gating.gates.as<const Gate>(), size, width, gating.x.as<T>());
+      });
+    });
+  });
 }
 
 void run_soft_cap(const LaunchContext& context, float cap, const TensorView& x) {

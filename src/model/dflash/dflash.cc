@@ -193,7 +193,7 @@ WeightGroup input_weights(const ModelConfig& config, BlockWeights& weights) {
 
 WeightGroup layer_weights(const ModelConfig& config, size_t layer_idx, BlockLayer& layer) {
   const std::string prefix = fmt::format("layers.{}.", layer_idx);
-  WeightGroup group = decoder_layer_weights(config, prefix, layer);
+  WeightGroup group = decoder_layer_weights(config, prefix, layer_idx, layer);
   MatrixBinding& kv = group.matrices.front();  // of the queries, keys and values
   MatrixBinding q = kv;
   q.linear = &layer.q;
@@ -265,7 +265,7 @@ class BlockModel final : public DecoderModel, public BlockHead {
  private:
   TensorView keys_values(int64_t num_tokens) const { return keys_values_.view.rows(0, num_tokens); }
   // normed → qkv_view
-  void project(const BlockLayer& layer, int64_t num_tokens);
+  void project(size_t layer_idx, int64_t num_tokens);
 
   DFlashConfig drafter_;
   int64_t max_num_tokens_ = 0;
@@ -288,12 +288,14 @@ Status BlockModel::allocate() {
   return {};
 }
 
-void BlockModel::project(const BlockLayer& layer, int64_t num_tokens) {
-  const TensorView queries = query_view(num_tokens);
+void BlockModel::project(size_t layer_idx, int64_t num_tokens) {
+  const BlockLayer& layer = weights_.layers[layer_idx];
+  const TensorView queries = query_view(layer_idx, num_tokens);
+  const TensorView qkv = qkv_view(layer_idx, num_tokens);
   ops().linear(*layer.q, normed(num_tokens), queries);
   ops().linear(*layer.kv, normed(num_tokens), keys_values(num_tokens));
-  ops().write_columns(queries, qkv_view(num_tokens), 0);
-  ops().write_columns(keys_values(num_tokens), qkv_view(num_tokens), queries.shape[1]);
+  ops().write_columns(queries, qkv, 0);
+  ops().write_columns(keys_values(num_tokens), qkv, queries.shape[1]);
 }
 
 Status BlockModel::forward(const StepInput& input) {
@@ -306,9 +308,9 @@ Status BlockModel::forward(const StepInput& input) {
     } else {
       add_and_norm(layer.input_norm, num_tokens);
     }
-    project(layer, num_tokens);
+    project(i, num_tokens);
     QUIRE_RETURN_IF_ERROR(attend(i, layer, input));
-    project_output(layer, num_tokens);
+    project_output(i, layer, num_tokens);
     mlp(layer, norm_of_sum(layer.mlp_norm, num_tokens));
   }
   return {};

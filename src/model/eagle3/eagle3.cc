@@ -143,7 +143,7 @@ WeightGroup layer_weights(const ModelConfig& head, size_t layer_idx, HeadLayer& 
   const std::string prefix =
       is_first ? eagle3_config(head).first_layer : fmt::format("layers.{}.", layer_idx);
   const int64_t input_width = (is_first ? 2 : 1) * int64_t{head.hidden_size};
-  WeightGroup group = decoder_layer_weights(head, prefix, layer, input_width);
+  WeightGroup group = decoder_layer_weights(head, prefix, layer_idx, layer, input_width);
   if (is_first) {
     group.vectors.push_back({&layer.hidden_norm, prefix + "hidden_norm.weight", head.hidden_size});
   }
@@ -242,18 +242,18 @@ void Eagle3Head::begin_layer(size_t layer_idx, const StepInput& input) {
   const int64_t num_tokens = input.num_tokens;
   const HeadLayer& layer = layers_[layer_idx];
   if (layer_idx > 0) {
-    project_qkv(layer, norm_of_sum(layer.input_norm, num_tokens));
+    project_qkv(layer_idx, layer, norm_of_sum(layer.input_norm, num_tokens));
     return;
   }
   const TensorView pairs = pairs_.view.rows(0, num_tokens);
   read_pairs(layer, input.hidden, pairs);
-  ops().linear(*layer.qkv, pairs, qkv_view(num_tokens));
+  ops().linear(*layer.qkv, pairs, qkv_view(layer_idx, num_tokens));
 }
 
 Status Eagle3Head::finish_layer(size_t layer_idx, const StepInput& input) {
   const HeadLayer& layer = layers_[layer_idx];
   QUIRE_RETURN_IF_ERROR(attend(layer_idx, layer, input));
-  project_output(layer, input.num_tokens);
+  project_output(layer_idx, layer, input.num_tokens);
   mlp(layer, norm_of_sum(layer.mlp_norm, input.num_tokens));
   return {};
 }

@@ -18,6 +18,14 @@ constexpr GgufTensorName kFourNormNames[] = {{"post_attention_norm", "post_self_
                                              {"post_ffw_norm", "post_mlp_layernorm"}};
 
 constexpr GgufField kWindowFields[] = {{"rope.freq_base_swa", "rope_local_base_freq"}};
+constexpr GgufField kLagunaFields[] = {
+    {"rope.freq_base_swa", "rope_local_base_freq"},
+    {"expert_shared_feed_forward_length", "shared_expert_intermediate_size"}};
+constexpr GgufField kMuseFields[] = {{"final_logit_softcapping", "final_logit_softcapping"},
+                                     {"logit_scale", "output_multiplier"}};
+constexpr GgufField kLlama4Fields[] = {{"feed_forward_length", "intermediate_size_mlp"},
+                                       {"interleave_moe_layer_step", "interleave_moe_layer_step"}};
+constexpr GgufField kErnieFields[] = {{"interleave_moe_layer_step", "moe_layer_interval"}};
 constexpr GgufField kGemmaFields[] = {{"attn_logit_softcapping", "attn_logit_softcapping"},
                                       {"final_logit_softcapping", "final_logit_softcapping"},
                                       {"rope.freq_base_swa", "rope_local_base_freq"}};
@@ -30,6 +38,8 @@ constexpr Names kQwen3VlMoes = {"Qwen3VLMoeForConditionalGeneration"};
 constexpr Names kDeepseeks = {"DeepseekV2ForCausalLM", "DeepseekV3ForCausalLM",
                               "Glm4MoeLiteForCausalLM", "KimiK25ForConditionalGeneration"};
 constexpr Names kGemma3s = {"Gemma3ForCausalLM", "Gemma3ForConditionalGeneration"};
+constexpr Names kMistral4s = {"Mistral4ForCausalLM", "Mistral3ForConditionalGeneration"};
+constexpr Names kLlama4s = {"Llama4ForCausalLM", "Llama4ForConditionalGeneration"};
 constexpr Names kMistral3s = {"Ministral3ForCausalLM", "Mistral3ForConditionalGeneration"};
 
 // A file of a model that also takes images has the decoder alone, which is that of a family without
@@ -96,7 +106,14 @@ constexpr std::array kArchitectures = {
                      .variant = "Ministral3ForCausalLM",
                      .checkpoints = kMistral3s,
                      .pairs_rows = true,
+                     .temperature = 0.0,
                      .windows = GgufWindows::kEveryLayer},
+    GgufArchitecture{.name = "mistral4",
+                     .architecture = "Mistral4ForCausalLM",
+                     .checkpoints = kMistral4s,
+                     .has_latents = true,
+                     .temperature = 0.1,
+                     .experts = GgufExperts::kScaled},
     GgufArchitecture{
         .name = "seed_oss", .architecture = "SeedOssForCausalLM", .norms = kNamedByAttention},
     GgufArchitecture{.name = "glm4",
@@ -119,9 +136,36 @@ constexpr std::array kArchitectures = {
     GgufArchitecture{.name = "hunyuan-dense", .architecture = "HunYuanDenseV1ForCausalLM"},
     GgufArchitecture{.name = "hy_v3",
                      .architecture = "HYV3ForCausalLM",
-                     .experts = GgufExperts::kScaled,
+                     .experts = GgufExperts::kShared,
                      .gating = GgufGating::kSigmoid},
     GgufArchitecture{.name = "ernie4_5", .architecture = "Ernie4_5ForCausalLM"},
+    GgufArchitecture{.name = "ernie4_5-moe",
+                     .architecture = "Ernie4_5_MoeForCausalLM",
+                     .experts = GgufExperts::kShared,
+                     .fields = kErnieFields},
+    GgufArchitecture{.name = "laguna",
+                     .architecture = "LagunaForCausalLM",
+                     .rotates_part = true,
+                     .has_yarn_factor = true,
+                     .layer_heads = "num_attention_heads_per_layer",
+                     .begins_without_window = true,
+                     .windows = GgufWindows::kByLayer,
+                     .experts = GgufExperts::kShared,
+                     .gating = GgufGating::kSigmoid,
+                     .fields = kLagunaFields},
+    GgufArchitecture{.name = "muse-glimmer",
+                     .architecture = "MuseGlimmerForConditionalGeneration",
+                     .norms = kGemmaFileNorms,
+                     .pairs_rows = true,
+                     .windows = GgufWindows::kByLayer,
+                     .fields = kMuseFields},
+    GgufArchitecture{.name = "llama4",
+                     .architecture = "Llama4ForCausalLM",
+                     .checkpoints = kLlama4s,
+                     .experts = GgufExperts::kOnInput,
+                     .gating = GgufGating::kSigmoid,
+                     .width_key = "expert_feed_forward_length",
+                     .fields = kLlama4Fields},
     GgufArchitecture{.name = "exaone4",
                      .architecture = "Exaone4ForCausalLM",
                      .norms = kNormsOfOutputs,

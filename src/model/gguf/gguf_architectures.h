@@ -2,6 +2,7 @@
 // architecture's files; the code reads all files in the same way.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -32,7 +33,9 @@ enum class GgufWindows {
 enum class GgufExperts {
   kNone,
   kNormalized,  // the weights of a token's experts are normalized, and not scaled
-  kScaled,      // the metadata has groups, shared experts, dense layers and a scale
+  kShared,      // normalized; the metadata has shared experts, dense layers and a scale
+  kOnInput,     // the weight of a token's only expert multiplies its input
+  kScaled,      // as kShared, and the metadata has groups and whether weights are normalized
 };
 
 // The values of expert_gating_func that are served. Without the field, the first one applies.
@@ -58,6 +61,16 @@ struct GgufArchitecture {
   bool rotates_part = false;     // rope.dimension_count may be less than a head
   bool has_longrope = false;     // divisors for short and long contexts, in two tensors
   bool has_multipliers = false;  // of embeddings, sub-layers, attention and logits
+  // attention.temperature_scale where a file has none. Absent: queries are not scaled by position.
+  std::optional<double> temperature = {};
+  // rope.scaling.yarn_attn_factor is the whole factor of YaRN's cosines and sines, as config.json
+  // has it.
+  bool has_yarn_factor = false;
+  // The field of config.json for a list in attention.head_count; empty: it is one number.
+  std::string_view layer_heads = {};
+  // Without a list in attention.sliding_window_pattern, the first layer of each four, or of as many
+  // as the field says, has no window.
+  bool begins_without_window = false;
   GgufWindows windows = GgufWindows::kNone;
   GgufExperts experts = GgufExperts::kNone;
   GgufGating gating = GgufGating::kSoftmax;

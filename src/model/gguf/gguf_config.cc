@@ -34,6 +34,9 @@ constexpr int64_t kLastToken = 3;
 
 constexpr int64_t kAnyInteger = std::numeric_limits<int32_t>::max();
 
+constexpr std::string_view kSharedWidth = "expert_shared_feed_forward_length";
+constexpr std::string_view kMtp = "nextn_predict_layers";
+constexpr std::string_view kHeads = "attention.head_count";
 constexpr std::string_view kExpertCount = "expert_count";
 constexpr std::string_view kGating = "expert_gating_func";
 constexpr std::string_view kWindow = "attention.sliding_window";
@@ -43,7 +46,6 @@ constexpr std::string_view kShortFactors = "rope_factors_short.weight";
 
 constexpr std::array kFields = {
     GgufField{"embedding_length", "hidden_size"},
-    GgufField{"attention.head_count", "num_attention_heads"},
     GgufField{"context_length", "max_position_embeddings"},
     GgufField{"attention.layer_norm_rms_epsilon", "rms_norm_eps"},
 };
@@ -63,6 +65,7 @@ constexpr std::array kMultipliers = {
 
 // Fields that are written by functions of their own. The table is for errors.
 constexpr std::array kWrittenFields = {
+    GgufField{"attention.head_count", "num_attention_heads"},
     GgufField{"block_count", "num_hidden_layers"},
     GgufField{"attention.head_count_kv", "num_key_value_heads"},
     GgufField{"attention.key_length", "head_dim"},
@@ -82,7 +85,6 @@ constexpr std::array kWrittenFields = {
     GgufField{"expert_feed_forward_length", "moe_intermediate_size"},
     GgufField{"expert_shared_count", "n_shared_experts"},
     GgufField{"expert_weights_scale", "routed_scaling_factor"},
-    GgufField{"expert_weights_scale", "router_scaling_factor"},
     GgufField{"leading_dense_block_count", "first_k_dense_replace"},
 };
 
@@ -147,7 +149,14 @@ class ConfigWriter {
   }
   bool has(std::string_view tensor) const { return gguf_.tensor(tensor) != nullptr; }
   bool is_gemma() const { return row_.name.starts_with("gemma"); }
-  bool is_hy_v3() const { return row_.name == "hy_v3"; }
+  bool has_groups() const { return row_.experts == GgufExperts::kScaled; }
+  bool is_muse() const { return row_.name == "muse-glimmer"; }
+  bool has_chunks() const { return row_.experts == GgufExperts::kOnInput; }
+  // attention.head_count, of the layer that has most.
+  std::optional<int64_t> num_heads() const;
+  int64_t num_layers() const {
+    return integer("block_count").value_or(0) - integer(kMtp).value_or(0);
+  }
   // Whether files without experts are served too.
   bool may_be_dense() const { return row_.variant_key == kExpertCount || row_.has_latents; }
   // The architecture in config.json.
@@ -168,12 +177,14 @@ class ConfigWriter {
   void write_windows();
   void write_layer_types();
   void write_special_tokens();
+  void write_heads();
   void write_head_dim();
   void write_mla();
   void write_switches();
   void check_divisors(std::string_view tensor);
   void check_unserved();
   void check_window();
+  void check_chunks();
   void check_pooling();
   void write_experts();
   void write_scaled_experts(const ExpertRouting& routing);
@@ -253,9 +264,9 @@ bool ConfigWriter::boolean(std::string_view key, bool fallback) {
 
 // The last blocks may be layers that predict further tokens, which are not loaded.
 void ConfigWriter::write_sizes() {
-  constexpr std::string_view kMtp = "nextn_predict_layers";
   constexpr std::string_view kTheta = "rope.freq_base";
   for (const GgufField& field : kFields) write_field(field);
+  write_heads();
   write_field({row_.width_key, "intermediate_size"});
   const int64_t num_mtp = integer(kMtp, 0, kMaxLayers, 0);
   if (num_mtp == 0) {
@@ -272,14 +283,31 @@ void ConfigWriter::write_sizes() {
   row_.has_latents ? write_mla() : write_head_dim();
 }
 
+std::optional<int64_t> ConfigWriter::num_heads() const {
+  const GgufValue* const value = find(kHeads);
+  const auto list = value == nullptr ? std::nullopt : value->numbers();
+  if (!list || list->empty() || row_.layer_heads.empty()) return integer(kHeads);
+  const double most = std::ranges::max(*list);
+  return most >= 1.0 && most <= kAnyInteger ? std::optional(static_cast<int64_t>(most))
+                                            : std::nullopt;
+}
+
+void ConfigWriter::write_heads() {
+  const GgufValue* const value = find(kHeads);
+  if (row_.layer_heads.empty() || value == nullptr || !value->numbers()) {
+    return write_field({kHeads, "num_attention_heads"});
+  }
+  json_.field("num_attention_heads", num_heads().value_or(0));
+  write_field({kHeads, row_.layer_heads});
+}
+
 // Also refuses heads whose keys and values differ in size, and heads that are rotated in part if
 // llama.cpp does not compute them for the architecture.
 void ConfigWriter::write_head_dim() {
   constexpr std::string_view kKvHeads = "attention.head_count_kv";
   constexpr std::string_view kRotated = "rope.dimension_count";
-  write_field(
-      {find(kKvHeads) != nullptr ? kKvHeads : "attention.head_count", "num_key_value_heads"});
-  const std::optional<int64_t> heads = integer("attention.head_count");
+  write_field({find(kKvHeads) != nullptr ? kKvHeads : kHeads, "num_key_value_heads"});
+  const std::optional<int64_t> heads = num_heads();
   const std::optional<int64_t> hidden = integer("embedding_length");
   if (!heads || !hidden || *heads < 1) return;  // the parser of config.json reports that
   head_dim_ = integer("attention.key_length", 1, kAnyInteger, *hidden / *heads);
@@ -289,6 +317,7 @@ void ConfigWriter::write_head_dim() {
     if (got != head_dim_) fail(key, std::to_string(got), fmt::format("the head's, {}", head_dim_));
   };
   expect_head_dim("attention.value_length");
+  expect_head_dim("rope.dimension_count_swa");
   rotated_dim_ = head_dim_;
   if (row_.rotates_part) {
     rotated_dim_ = integer(kRotated, 2, std::max<int64_t>(head_dim_, 2), head_dim_);
@@ -333,6 +362,14 @@ void ConfigWriter::check_window() {
        fmt::format("0, or at least the context of {} tokens: this architecture is served without "
                    "windows from GGUF files; use the checkpoint in safetensors",
                    context));
+}
+
+// llama.cpp has the numbers of Llama 4 in its code, which are the defaults of config.json.
+void ConfigWriter::check_chunks() {
+  if (integer(kWindow, 0, kAnyInteger, 1) == 0) {
+    fail(kWindow, "0", "another number, or nothing: models without chunks are not served");
+  }
+  integer("attention.sliding_window_pattern", 4, 4, 4);
 }
 
 void ConfigWriter::check_pooling() {
@@ -403,7 +440,7 @@ void ConfigWriter::write_experts() {
   const ExpertRouting routing = read_routing();
   json_.field("num_experts", routing.num_experts);
   json_.field("num_experts_per_tok", routing.top_k);
-  if (row_.experts == GgufExperts::kScaled) return write_scaled_experts(routing);
+  if (has_groups() || row_.experts == GgufExperts::kShared) return write_scaled_experts(routing);
   const double scale = number("expert_weights_scale", 1.0);
   if (scale != 0.0 && scale != 1.0) {
     fail("expert_weights_scale", fmt::format("{}", scale), "1 for this architecture");
@@ -419,12 +456,10 @@ void ConfigWriter::write_experts() {
 // A file has the number of shared experts, or the width of all.
 int64_t ConfigWriter::num_shared_experts(int64_t width) {
   constexpr std::string_view kCount = "expert_shared_count";
-  constexpr std::string_view kWidth = "expert_shared_feed_forward_length";
-  const int64_t usual = is_hy_v3() ? 1 : 0;
-  if (find(kCount) != nullptr || !is_hy_v3()) return integer(kCount, 0, kMaxExperts, usual);
-  const int64_t all = integer(kWidth, 0, kAnyInteger, usual * width);
+  if (find(kCount) != nullptr || has_groups()) return integer(kCount, 0, kMaxExperts, 0);
+  const int64_t all = integer(kSharedWidth, 0, kAnyInteger, width);
   if (all % width != 0) {
-    fail(kWidth, std::to_string(all), fmt::format("a multiple of an expert's, {}", width));
+    fail(kSharedWidth, std::to_string(all), fmt::format("a multiple of an expert's, {}", width));
   }
   return all / width;
 }
@@ -436,22 +471,24 @@ int64_t ConfigWriter::num_dense_layers() const {
   return count;
 }
 
-// In files without groups, which are older than the field, the router chooses among all experts, as
-// llama.cpp computes them. With groups, DeepSeek-V2 scores a group by its best expert, as its
-// authors define it; llama.cpp takes the two best, as in V3.
+// Without the field, llama.cpp normalizes the weights of an architecture without groups whose
+// router takes a softmax. In files without groups, which are older than the field, the router
+// chooses among all experts, as llama.cpp computes them. With groups, DeepSeek-V2 scores a group by
+// its best expert, as its authors define it; llama.cpp takes the two best, as in V3.
 void ConfigWriter::write_scaled_experts(const ExpertRouting& routing) {
   constexpr std::string_view kNorm = "expert_weights_norm";
   const bool is_sigmoid = routing.scores == RouterScores::kSigmoid;
   const int64_t width = integer("expert_feed_forward_length", 1, kAnyInteger);
   json_.field("moe_intermediate_size", width);
-  json_.field(is_hy_v3() ? "num_shared_experts" : "n_shared_experts", num_shared_experts(width));
+  // The family may have a field for the width instead.
+  const bool has_width = std::ranges::count(row_.fields, kSharedWidth, &GgufField::key) > 0;
+  if (!has_width) json_.field("n_shared_experts", num_shared_experts(width));
   json_.field("first_k_dense_replace",
               integer("leading_dense_block_count", 0, kAnyInteger, num_dense_layers()));
   const double scale = number("expert_weights_scale", 1.0);
-  json_.field(is_hy_v3() ? "router_scaling_factor" : "routed_scaling_factor",
-              scale == 0.0 ? 1.0 : scale);  // llama.cpp's 0 is no scale
-  const bool normalizes = boolean(kNorm, false);
-  if (is_hy_v3()) {
+  json_.field("routed_scaling_factor", scale == 0.0 ? 1.0 : scale);  // llama.cpp's 0 is no scale
+  const bool normalizes = boolean(kNorm, !has_groups() && !is_sigmoid);
+  if (!has_groups()) {
     if (!normalizes) fail(kNorm, "false", "true for this architecture");
     if (routing.num_groups != 1) {
       fail("expert_group_count", std::to_string(routing.num_groups), "1 for this architecture");
@@ -509,7 +546,7 @@ void ConfigWriter::write_rope() {
     return fail(kType, type ? quote_name(*type) : "no text",
                 row_.has_longrope ? "none, linear, yarn or longrope" : "none, linear or yarn");
   }
-  if (row_.variant_key == kTemperature && is_set(kTemperature) && *type != "yarn") {
+  if (row_.temperature && is_set(kTemperature) && *type != "yarn") {
     return fail(kType, quote_name(*type), fmt::format("yarn beside \"{}\"", kTemperature));
   }
   const std::string_view tensor = has(kDivisors) ? kDivisors : kLongFactors;
@@ -570,7 +607,8 @@ void ConfigWriter::write_yarn_magnitude() {
     json_.field("mscale", is_mistral ? 1.0 : all_dim);
     json_.field("mscale_all_dim", all_dim);
   }
-  if (row_.variant_key == kWindow && number(kMagnitude, 1.0) != 1.0) {
+  const bool is_own = row_.variant_key == kWindow && number(kMagnitude, 1.0) == 1.0;
+  if ((row_.variant_key == kWindow || row_.has_yarn_factor) && !is_own) {
     write_field({kMagnitude, "attention_factor"});
   }
 }
@@ -579,8 +617,10 @@ void ConfigWriter::write_yarn_magnitude() {
 void ConfigWriter::write_temperature() {
   constexpr std::string_view kLength = "attention.temperature_length";
   constexpr std::string_view kOriginal = "rope.scaling.original_context_length";
-  if (row_.variant_key != kTemperature || !is_set(kTemperature)) return;
-  write_field({kTemperature, "llama_4_scaling_beta"});
+  if (!row_.temperature) return;
+  const bool is_stated = is_set(kTemperature);
+  if (!is_stated && *row_.temperature == 0.0) return;
+  json_.field("llama_4_scaling_beta", is_stated ? number(kTemperature, 0.0) : *row_.temperature);
   const int64_t original =
       integer(find(kOriginal) != nullptr ? kOriginal : "context_length", 0, kAnyInteger, 0);
   const int64_t length = integer(kLength, 0, kAnyInteger, original);
@@ -591,6 +631,7 @@ void ConfigWriter::write_temperature() {
 
 // A checkpoint without windows has a null. Gemma's families have a window also without the field.
 void ConfigWriter::write_windows() {
+  if (has_chunks()) return check_chunks();
   if (row_.windows == GgufWindows::kNone) return check_window();
   const int64_t window = integer(kWindow, 0, kAnyInteger, 0);
   const bool has_default = is_gemma() && find(kWindow) == nullptr;
@@ -608,15 +649,22 @@ void ConfigWriter::write_layer_types() {
   constexpr std::string_view kPattern = "attention.sliding_window_pattern";
   const GgufValue* const value = find(kPattern);
   const auto flags = value == nullptr ? std::nullopt : value->numbers();
-  if (!flags) return write_field({kPattern, "sliding_window_pattern"});
+  if (!flags && !row_.begins_without_window) {
+    return write_field({kPattern, "sliding_window_pattern"});
+  }
+  const int64_t period = flags ? 1 : integer(kPattern, 1, kAnyInteger, 4);
+  const int64_t count = flags ? std::ssize(*flags) : std::min<int64_t>(num_layers(), kMaxLayers);
   json_.key("layer_types");
   json_.begin_array();
-  for (const double flag : *flags) json_.value(flag != 0 ? "sliding_attention" : "full_attention");
+  for (int64_t i = 0; i < count; ++i) {
+    const bool has_window = flags ? (*flags)[static_cast<size_t>(i)] != 0 : i % period != 0;
+    json_.value(has_window ? "sliding_attention" : "full_attention");
+  }
   json_.end_array();
 }
 
 void ConfigWriter::write_query_scalar() {
-  const std::optional<int64_t> heads = integer("attention.head_count");
+  const std::optional<int64_t> heads = integer(kHeads);
   const std::optional<int64_t> hidden = integer("embedding_length");
   const std::optional<int64_t> head_dim = integer("attention.key_length");
   if (head_dim && heads && hidden && *heads > 0) {
@@ -657,7 +705,11 @@ void ConfigWriter::write_switches() {
   if (family->mlp_bias.key != family->o_bias.key) {
     write(family->mlp_bias.key, has("blk.0.ffn_down.bias"));
   }
-  write(family->qk_norm_key, has("blk.0.attn_q_norm.weight"));
+  // llama.cpp identifies Llama 4 without norms of queries and keys by its 128 experts.
+  constexpr int64_t kExpertsWithoutNorms = 128;
+  write(family->has_qk_norm.key, has_chunks() ? integer(kExpertCount) != kExpertsWithoutNorms
+                                              : has("blk.0.attn_q_norm.weight"));
+  if (is_muse()) write("has_qk_norm_weights", true);
   // The three positions of a text's token are the same number. But if the checkpoint's model
   // rotates neighbours, such files have other rows.
   if (family->rotary_pairs == RotaryPairs::kHalves) find("rope.dimension_sections");

@@ -21,6 +21,7 @@ constexpr std::array kLayerNames = {
     GgufTensorName{"attn_k", "self_attn.k_proj"},
     GgufTensorName{"attn_v", "self_attn.v_proj"},
     GgufTensorName{"attn_output", "self_attn.o_proj"},
+    GgufTensorName{"attn_gate", "self_attn.gate_proj"},
     GgufTensorName{"attn_q_norm", "self_attn.q_norm"},
     GgufTensorName{"attn_k_norm", "self_attn.k_norm"},
     GgufTensorName{"attn_q_a", "self_attn.q_a_proj"},
@@ -78,6 +79,7 @@ std::string without_expert(std::string_view part) {
 
 GgufNames::GgufNames(const GgufArchitecture& architecture, const DecoderConfig& decoder)
     : norm_addend_(decoder.norm_addend),
+      final_norm_addend_(decoder.final_norm_addend),
       paired_rows_(architecture.pairs_rows ? decoder.head_dim : 0) {
   const auto add = [](std::span<const GgufTensorName> pairs, std::vector<Pair>& names) {
     for (const GgufTensorName& pair : pairs) {
@@ -127,7 +129,9 @@ GgufChanges GgufNames::changes(std::string_view name) const {
   };
   GgufChanges changes;
   if (contains("q_proj.") || contains("k_proj.")) changes.paired_rows = paired_rows_;
-  if (name.ends_with("norm.weight")) changes.addend = norm_addend_;
+  if (name.ends_with("norm.weight")) {
+    changes.addend = name == "model.norm.weight" ? final_norm_addend_ : norm_addend_;
+  }
   return changes;
 }
 

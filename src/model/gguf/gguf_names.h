@@ -44,6 +44,7 @@ class GgufNames {
   std::vector<Pair> ends_;   // before ".weight" or ".bias"
   std::vector<Pair> parts_;  // behind "blk.N." and "model.layers.N."
   float norm_addend_;        // DecoderConfig::norm_addend
+  float final_norm_addend_;  // DecoderConfig::final_norm_addend
   int paired_rows_;          // GgufChanges::paired_rows of queries and keys
 };
 

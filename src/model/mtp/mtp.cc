@@ -25,7 +25,7 @@ struct MtpWeights {
 WeightList list_mtp_weights(const ModelConfig& head, MtpWeights& weights) {
   const std::string prefix = kPrefix;
   const int64_t hidden = head.hidden_size;
-  WeightGroup group = decoder_layer_weights(head, prefix, weights.layer);
+  WeightGroup group = decoder_layer_weights(head, prefix, 0, weights.layer);
   group.matrices.push_back({&weights.input_proj, {{prefix + "input_proj", hidden}}, 2 * hidden});
   const std::pair<Tensor*, const char*> norms[] = {{&weights.token_norm, "token_layernorm"},
                                                    {&weights.hidden_norm, "hidden_layernorm"},
@@ -91,7 +91,7 @@ void MtpHead::begin_layer(const StepInput& input) {
   ops().write_columns(half, pairs, hidden_);
   ops().linear(*weights_.input_proj, pairs, residual(num_tokens));
 
-  project_qkv(weights_.layer, norm_of_residual(weights_.layer.input_norm, num_tokens));
+  project_qkv(0, weights_.layer, norm_of_residual(weights_.layer.input_norm, num_tokens));
 }
 
 Status MtpHead::write_context(const StepInput& input) {
@@ -104,7 +104,7 @@ Status MtpHead::forward(const StepInput& input) {
   const int64_t num_tokens = input.num_tokens;
   begin_layer(input);
   QUIRE_RETURN_IF_ERROR(attend(0, weights_.layer, input));
-  project_output(weights_.layer, num_tokens);
+  project_output(0, weights_.layer, num_tokens);
   mlp(weights_.layer, norm_of_sum(weights_.layer.mlp_norm, num_tokens));
   return {};
 }

@@ -28,6 +28,7 @@ AttentionResult dense_attention(const AttentionProblem& problem) {
         double sum = shape.sinks && kv_len > 0 ? std::exp(double{problem.sinks()[head]}) : 0.0;
         for (int p = 0; p < kv_len; ++p) {
           if (shape.causal && p > here) continue;
+          if (shape.chunked && p / shape.window != here / shape.window) continue;
           if (shape.window > 0 && p <= here - shape.window) continue;
           double s = 0.0;
           for (int d = 0; d < shape.head_dim; ++d) {

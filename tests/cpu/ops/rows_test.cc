@@ -325,6 +325,37 @@ TEST(GatedMul, GeluVanishesFarBelowZeroAndPassesFarAbove) {
   }
 }
 
+// One gate per row, per head and per element.
+TEST(Gate, AgreesWithTheDefinition) {
+  constexpr int64_t kRows = 3;
+  constexpr int64_t kWidth = 24;
+  for (const GateFunction function :
+       {GateFunction::kIdentity, GateFunction::kSigmoid, GateFunction::kSoftplus}) {
+    for (const int64_t num_gates : {int64_t{1}, int64_t{4}, kWidth}) {
+      std::vector<float> gates = random_floats(static_cast<size_t>(kRows * num_gates), 5, 4.0F);
+      gates[0] = 200.0F;  // whose exponential overflows F32
+      gates.back() = -200.0F;
+      const std::vector<float> before = random_floats(kRows * kWidth, 6);
+      for (const Variant& variant : variants()) {
+        VariantOps ops(variant);
+        std::vector<float> x = before;
+        ops->gate({.x = matrix(x, kRows, kWidth),
+                   .gates = matrix(gates, kRows, num_gates),
+                   .function = function});
+        for (int64_t i = 0; i < kRows * kWidth; ++i) {
+          const int64_t of_row = i % kWidth / (kWidth / num_gates);
+          const double gate = gates[static_cast<size_t>(i / kWidth * num_gates + of_row)];
+          const double opened = function == GateFunction::kIdentity  ? gate
+                                : function == GateFunction::kSigmoid ? 1.0 / (1.0 + std::exp(-gate))
+                                                                     : std::log1p(std::exp(gate));
+          const double want = before[static_cast<size_t>(i)] * opened;
+          ASSERT_NEAR(x[static_cast<size_t>(i)], want, 1e-6 * std::fabs(want)) << variant.name;
+        }
+      }
+    }
+  }
+}
+
 TEST(SoftCap, IsWithinAFewUlpOfTheDefinition) {
   for (const Variant& variant : variants()) {
     VariantOps ops(variant);
@@ -706,6 +737,57 @@ TEST(RopeAndCache, KeepsTheNumbersWithoutRotation) {
         EXPECT_EQ(q_out[static_cast<size_t>(i)], qkv[static_cast<size_t>(from)]) << variant.name;
         EXPECT_EQ(cache[static_cast<size_t>(i)], qkv[static_cast<size_t>(from + kHeadDim)])
             << variant.name;
+      }
+    }
+  }
+}
+
+// MiMo-V2: keys and values differ in width, and values are scaled.
+TEST(RopeAndCache, ScalesValuesOfAnotherWidth) {
+  constexpr int kHeadDim = 24;
+  constexpr int kNumKvHeads = 2;
+  for (const int value_dim : {16, 40}) {
+    const KvLayout layout = {.page_size = 4,
+                             .num_kv_heads = kNumKvHeads,
+                             .head_dim = kHeadDim,
+                             .head_dim_v = value_dim,
+                             .dtype = DType::kF32};
+    const int64_t width = kHeadDim + kNumKvHeads * (kHeadDim + value_dim);
+    std::vector<float> qkv = random_floats(static_cast<size_t>(2 * width), 1);
+    std::vector<float> cos_sin = {1.0F, 0.0F, 1.0F, 0.0F};
+    const int64_t kv_slots[] = {5, 2};
+    for (const Variant& variant : variants()) {
+      VariantOps ops(variant);
+      std::vector<float> q_out(2 * kHeadDim);
+      std::vector<float> cache(static_cast<size_t>(2 * layout.page_bytes()) / sizeof(float));
+      ops->rope_and_cache({.qkv = matrix(qkv, 2, width),
+                           .q_out = {q_out.data(), DType::kF32, {2, 1, kHeadDim}},
+                           .cos_sin = matrix(cos_sin, 2, 2),
+                           .num_heads = 1,
+                           .num_kv_heads = kNumKvHeads,
+                           .head_dim = kHeadDim,
+                           .head_dim_v = value_dim,
+                           .value_scale = 0.5F,
+                           .page_size = 4,
+                           .kv = kv_cache_view(layout, cache.data()),
+                           .kv_slots = kv_slots});
+      for (int64_t t = 0; t < 2; ++t) {
+        const float* const row = qkv.data() + t * width;
+        const float* const page = cache.data() + kv_slots[t] / 4 * layout.page_stride();
+        const int64_t place = kv_slots[t] % 4;
+        for (int h = 0; h < kNumKvHeads; ++h) {
+          const float* const key = row + (1 + h) * kHeadDim;
+          const float* const value = row + (1 + kNumKvHeads) * kHeadDim + h * value_dim;
+          const float* const stored_key =
+              page + h * layout.head_stride_k() + place * layout.token_stride_k();
+          const float* const stored_value = page + layout.value_offset() +
+                                            h * layout.head_stride_v() +
+                                            place * layout.token_stride_v();
+          for (int i = 0; i < kHeadDim; ++i) EXPECT_EQ(stored_key[i], key[i]) << variant.name;
+          for (int i = 0; i < value_dim; ++i) {
+            EXPECT_EQ(stored_value[i], 0.5F * value[i]) << variant.name;
+          }
+        }
       }
     }
   }

@@ -115,6 +115,9 @@ void expect_features_matter(const CudaAttentionProblem& problem) {
   other.window = 0;
   if (shape.window > 0) expect_change(other, "window");
   other = shape;
+  other.chunked = false;
+  if (shape.chunked) expect_change(other, "chunks");
+  other = shape;
   other.sinks = false;
   if (shape.sinks) expect_change(other, "sinks");
 }
@@ -246,6 +249,16 @@ void add_feature_cases(DType kv, CaseList& list) {
   }
 }
 
+// Only some backends have chunks. The queries of a request are in several of them.
+void add_chunk_cases(DType kv, CaseList& list) {
+  AttentionShape shape = make_attention_shape(8, 2, 128, 16, kv);
+  shape.window = 24;
+  shape.chunked = true;
+  list.add("decode_chunks", shape, {{1, 0, 1}, {1, 24, 2}, {1, 90, 3}, {1, 1500, 4}});
+  list.add("prefill_chunks", shape, {{40, 40, 1}, {9, 1030, 2}, {130, 200, 3}}, 0);
+  list.add("verify_chunks", shape, {{5, 291, 1}, {5, 5, 2}, {5, 0, 3}}, 5);
+}
+
 std::vector<CudaAttentionParam> params_of(const CudaAttentionSuite& suite, const CaseList& list,
                                           bool features_matter) {
   std::vector<CudaAttentionParam> params;
@@ -371,7 +384,10 @@ std::vector<CudaAttentionParam> cuda_model_params(const CudaAttentionSuite& suit
 
 std::vector<CudaAttentionParam> cuda_feature_params(const CudaAttentionSuite& suite) {
   CaseList list;
-  for (const DType kv : kCacheTypes) add_feature_cases(kv, list);
+  for (const DType kv : kCacheTypes) {
+    add_feature_cases(kv, list);
+    add_chunk_cases(kv, list);
+  }
   return params_of(suite, list, true);
 }
 

@@ -32,8 +32,8 @@ struct CudaAttentionParam {
   MakeCudaAttention make;
   AttentionCase spec;
   DType q = DType::kBF16;
-  bool features_matter = false;  // the result must differ from the one without soft cap, window or
-                                 // sinks
+  bool features_matter = false;  // the result must differ from the one without soft cap, window,
+                                 // chunks or sinks
 };
 
 // Shared by a program's tests: the device is opened once, and tests skip if there is none.
@@ -52,8 +52,8 @@ std::vector<CudaAttentionParam> cuda_attention_params(const CudaAttentionSuite& 
 // 2^31 elements. Queries are F16 over an F16 cache, else BF16.
 std::vector<CudaAttentionParam> cuda_model_params(const CudaAttentionSuite& suite);
 
-// Soft cap, window and sinks, alone and together. Each must change the result by ten times the
-// tolerance.
+// Soft cap, window and sinks, alone and together, and chunks. Each must change the result by ten
+// times the tolerance.
 std::vector<CudaAttentionParam> cuda_feature_params(const CudaAttentionSuite& suite);
 
 // The number of cases that the backend serves on the device, in either phase; the others are

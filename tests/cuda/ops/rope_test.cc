@@ -11,6 +11,10 @@ struct RopeCase {
   RotaryPairs pairs = RotaryPairs::kHalves;
   bool norms_after = false;
   bool has_q_scale = false;
+  int value_dim = 0;  // 0: head_dim
+  float value_scale = 1.0F;
+
+  int num_value_elements() const { return value_dim > 0 ? value_dim : head_dim; }
 };
 
 constexpr int kNumHeads = 5;
@@ -46,7 +50,8 @@ void RopeTest::check(const RopeCase& spec, DType kv) {
                            std::to_string(spec.rope_dim) + ", kv " + std::string(dtype_name(kv));
   const auto num_tokens = static_cast<int64_t>(kv_slots_.size());
   const int64_t q_width = int64_t{kNumHeads} * spec.head_dim;
-  const int64_t width = q_width + 2 * int64_t{kNumKvHeads} * spec.head_dim;
+  const int64_t width =
+      q_width + int64_t{kNumKvHeads} * (spec.head_dim + spec.num_value_elements());
   const int64_t cache_size =
       kNumPages * kPageSize * kNumKvHeads * (spec.head_dim + spec.stride_padding);
   std::vector<float> qkv = random(num_tokens * width, 1, 2.0F);
@@ -75,6 +80,8 @@ void RopeTest::check(const RopeCase& spec, DType kv) {
   args.num_heads = kNumHeads;
   args.num_kv_heads = kNumKvHeads;
   args.head_dim = spec.head_dim;
+  args.head_dim_v = spec.value_dim;
+  args.value_scale = spec.value_scale;
   args.page_size = kPageSize;
   args.kv = cache_view(spec, DType::kF32, expected_k.data(), expected_v.data());
   args.kv_slots = kv_slots_.data();
@@ -114,7 +121,7 @@ void RopeTest::check(const RopeCase& spec, DType kv) {
   const float kv_tolerance =
       std::max(tolerance(dtype()), kv == DType::kF8E4M3 ? 0.07F : tolerance(kv));
   const auto expect_cache = [&](DeviceData& cache, const std::vector<float>& expected, float scale,
-                                const std::string& name) {
+                                int head_elements, const std::string& name) {
     const std::vector<float> actual = cache.values();
     std::vector<float> written;
     std::vector<float> wanted;
@@ -125,11 +132,11 @@ void RopeTest::check(const RopeCase& spec, DType kv) {
       written.push_back(actual[i]);
       wanted.push_back(kv == DType::kF8E4M3 ? std::clamp(stored, -448.0F, 448.0F) : stored);
     }
-    EXPECT_EQ(written.size(), 5U * kNumKvHeads * static_cast<size_t>(spec.head_dim));
+    EXPECT_EQ(written.size(), 5U * kNumKvHeads * static_cast<size_t>(head_elements));
     expect_near_all(written, wanted, kv_tolerance, name);
   };
-  expect_cache(k_cache, expected_k, k_scale, what + ", k");
-  expect_cache(v_cache, expected_v, v_scale, what + ", v");
+  expect_cache(k_cache, expected_k, k_scale, spec.head_dim, what + ", k");
+  expect_cache(v_cache, expected_v, v_scale, spec.num_value_elements(), what + ", v");
 }
 
 TEST_P(RopeTest, EveryHeadAndCacheType) {
@@ -186,6 +193,19 @@ TEST_P(RopeTest, NormsAfterTheRotation) {
       check(after, dtype());
       after.has_q_scale = true;
       check(after, DType::kF8E4M3);
+    }
+  }
+}
+
+// MiMo-V2.
+TEST_P(RopeTest, ScalesValuesOfAnotherWidth) {
+  for (const DType kv : {dtype(), DType::kF8E4M3}) {
+    for (const RopeCase& spec : {RopeCase{192, 64}, RopeCase{128, 128, true}, RopeCase{80, 80}}) {
+      RopeCase scaled = spec;
+      scaled.value_scale = 0.707F;
+      check(scaled, kv);
+      scaled.value_dim = 64;
+      check(scaled, kv);
     }
   }
 }

@@ -201,6 +201,32 @@ TEST_P(RowsTest, GatedMul) {
   }
 }
 
+// One gate per row, per head and per element; the gates of a router are F32.
+TEST_P(RowsTest, Gate) {
+  for (const GateFunction function :
+       {GateFunction::kIdentity, GateFunction::kSigmoid, GateFunction::kSoftplus}) {
+    for (const int64_t num_gates : {1, 6, 128 * 6, 13}) {
+      const int64_t width = num_gates == 13 ? 13 * 5 : 128 * 6;
+      for (const int64_t rows : kRowCounts) {
+        std::vector<float> gates = random(rows * num_gates, 5, 4.0F);
+        gates[0] = function == GateFunction::kIdentity ? 2.0F : 200.0F;
+        std::vector<float> x = random(rows * width, 6);
+        DeviceData values = device({rows, width}, x);
+        const DeviceData input = device({rows, num_gates}, gates);
+        const DeviceData wide(stream(), {rows, num_gates}, DType::kF32, gates);
+        DeviceData again = device({rows, width}, x);
+        ops_->gate({.x = values.view(), .gates = input.view(), .function = function});
+        ops_->gate({.x = again.view(), .gates = wide.view(), .function = function});
+        reference_.gate(
+            {.x = host_view(x, rows), .gates = host_view(gates, rows), .function = function});
+        expect_near_all(values.values(), x, tolerance(dtype()),
+                        "gates " + std::to_string(num_gates));
+        EXPECT_EQ(again.bytes(), values.bytes()) << num_gates;
+      }
+    }
+  }
+}
+
 TEST_P(RowsTest, SoftCap) {
   for (const int64_t width : kWidths) {
     for (const int64_t rows : kRowCounts) {

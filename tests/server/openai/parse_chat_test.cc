@@ -138,9 +138,17 @@ TEST(ParseChat, RefusesWrongMessages) {
   EXPECT_EQ(refused_message(R"({"role": "user", "content": [
               {"type": "image_url", "image_url": {"url": "data:"}}]})"),
             "messages[1].content[0].type");
-  EXPECT_THAT(parse(R"({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]})")
-                  .error->message,
-              HasSubstr("got 'image_url', expected 'text'"));
+  // For every model, also those whose checkpoints have a tower for images.
+  for (const char* const part : {"image_url", "image", "input_image", "video_url"}) {
+    const auto refused =
+        parse(std::string(R"({"messages": [{"role": "user", "content": [)") +
+              R"({"type": "text", "text": "hi"}, {"type": ")" + part + R"("}]}]})");
+    ASSERT_TRUE(refused.error) << part;
+    EXPECT_EQ(refused.error->http_status, 400);
+    EXPECT_EQ(refused.error->param, "messages[0].content[1].type");
+    EXPECT_THAT(refused.error->message,
+                HasSubstr(std::string("got '") + part + "', expected 'text'"));
+  }
   const auto call = [](std::string_view call_text) {
     return refused_message("{\"role\": \"assistant\", \"tool_calls\": [" + std::string(call_text) +
                            "]}");

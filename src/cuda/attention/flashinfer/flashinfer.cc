@@ -282,6 +282,7 @@ Support FlashInferAttention::supports(const AttentionShape& shape, const Attenti
   GpuRequirements needs(shape, device, capability / 10 == 8 || capability == 90,
                         "80 to 90 (Ampere, Ada or Hopper)");
   needs.require_causal(shape);
+  needs.require_no_chunks(shape);
   needs.require_output_type(shape);
   needs.require(shape.scale > 0.0F, fmt::format("scale is {}; it must be positive.", shape.scale));
   needs.require(shape.q == DType::kBF16 || shape.q == DType::kF16,

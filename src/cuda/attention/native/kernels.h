@@ -41,6 +41,7 @@ struct Params {
   int head_dim_v = 0;
   int page_shift = 4;  // log2 of the page size
   int window = 0;
+  bool chunked = false;
   bool causal = true;
   float scale = 1.0F;
   float softcap = 0.0F;

@@ -49,6 +49,7 @@ Params make_params(const AttentionShape& shape, const AttentionBatch& batch,
           .head_dim_v = shape.head_dim_v,
           .page_shift = std::countr_zero(static_cast<unsigned>(shape.page_size)),
           .window = shape.window,
+          .chunked = shape.chunked,
           .causal = shape.causal,
           .scale = shape.scale,
           .softcap = shape.softcap};

@@ -34,7 +34,9 @@ __device__ inline Span visible_span(const Params& p, const Request& req, int que
   if (req.kv_len == 0) return {0, 0};
   if (!p.causal) return {0, req.kv_len};
   const int end = max(0, req.kv_len - req.q_len + query + 1);
-  return {p.window > 0 ? max(0, end - p.window) : 0, end};
+  if (p.window == 0) return {0, end};
+  if (p.chunked) return {max(0, end - 1) / p.window * p.window, end};
+  return {max(0, end - p.window), end};
 }
 
 // The part of `span` that split `split` processes. Parts begin at multiples of 16 positions; a part

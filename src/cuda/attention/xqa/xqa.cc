@@ -318,6 +318,7 @@ Support XqaAttention::supports(const AttentionShape& shape, const AttentionUse& 
                         "90 (Hopper)");
   needs.require_separate_values(shape);
   needs.require_causal(shape);
+  needs.require_no_chunks(shape);
   needs.require_output_type(shape);
   const bool sound = shape_faults(shape).empty();
   const xqa::KernelKey key = key_of(shape, use.q_len);
