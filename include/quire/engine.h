@@ -186,7 +186,6 @@ class Engine {
 
   // The model's own values, or the fallback if it states neither a temperature nor a filter.
   SamplingDefaults sampling_defaults(SamplingFallback fallback) const;
-  SamplingParams default_sampling() const;  // with SamplingFallback::kNone
   const ModelInfo& model_info() const;
   // The sums over all replicas; the share of the KV cache in use is their mean.
   EngineStats stats() const;

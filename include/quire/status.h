@@ -58,7 +58,6 @@ inline Status unavailable(std::string message) {
 }
 
 int http_status(StatusCode code);
-std::string_view status_code_name(StatusCode code);
 
 // A value, or the Status that explains why there is none. Reading the value of a failed Result
 // breaks an invariant and ends the program.

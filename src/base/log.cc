@@ -5,7 +5,6 @@
 
 #include <atomic>
 #include <cstdio>
-#include <functional>
 #include <utility>
 
 #include "base/json_writer.h"
@@ -20,7 +19,6 @@ constexpr const char* kTextPattern = "%H:%M:%S.%e %^%L%$ %v";
 constexpr const char* kJsonPattern = R"({"time":"%Y-%m-%dT%H:%M:%S.%e%z","level":"%l",%v)";
 
 std::atomic<LogFormat> log_format = LogFormat::kText;
-std::function<std::string(std::string_view)> log_rewrite;
 
 spdlog::logger& logger() {
   static const std::shared_ptr<spdlog::logger> instance = [] {
@@ -104,9 +102,6 @@ void set_log_format(LogFormat format) {
   log_format = format;
   logger().set_pattern(format == LogFormat::kJson ? kJsonPattern : kTextPattern);
 }
-void set_log_rewrite(std::function<std::string(std::string_view line)> rewrite) {
-  log_rewrite = std::move(rewrite);
-}
 std::string log_text(std::string_view line, const LogFields& fields) {
   std::string text = one_line(line);
   for (const auto& [key, value] : fields) {
@@ -117,8 +112,7 @@ std::string log_text(std::string_view line, const LogFields& fields) {
 void log_event(LogLevel level, std::string_view line, const LogFields& fields) noexcept {
   try {
     const bool is_json = log_format == LogFormat::kJson;
-    const std::string text = log_rewrite ? log_rewrite(line) : std::string(line);
-    logger().log(spdlog_level(level), is_json ? json_rest(text, fields) : log_text(text, fields));
+    logger().log(spdlog_level(level), is_json ? json_rest(line, fields) : log_text(line, fields));
   } catch (...) {
     log_lost_line();
   }

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -19,9 +18,6 @@ void set_log_level(LogLevel level);
 // kJson: one object per line, {"time", "level", "message"} and a member per field.
 enum class LogFormat { kText, kJson };
 void set_log_format(LogFormat format);
-// Sets a function that rewrites every line, for example the names of settings in it; null: none.
-// Not thread-safe: call it while no other thread logs.
-void set_log_rewrite(std::function<std::string(std::string_view line)> rewrite);
 bool log_enabled(LogLevel level);
 void log_line(LogLevel level, std::string_view line) noexcept;
 // Reports on standard error, without allocating, that a log line was lost.

@@ -29,28 +29,6 @@ int http_status(StatusCode code) {
   return 500;
 }
 
-std::string_view status_code_name(StatusCode code) {
-  switch (code) {
-    case StatusCode::kOk:
-      return "ok";
-    case StatusCode::kInvalidArgument:
-      return "invalid argument";
-    case StatusCode::kNotFound:
-      return "not found";
-    case StatusCode::kResourceExhausted:
-      return "resource exhausted";
-    case StatusCode::kCancelled:
-      return "cancelled";
-    case StatusCode::kInternal:
-      return "internal error";
-    case StatusCode::kUnimplemented:
-      return "unimplemented";
-    case StatusCode::kUnavailable:
-      return "unavailable";
-  }
-  return "unknown";
-}
-
 void check_failed(const char* condition, std::string_view message, const char* file, int line) {
   std::fprintf(stderr, "[check] %s:%d: %s; expected %s\n", file, line, std::string(message).c_str(),
                condition);

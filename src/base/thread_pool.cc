@@ -7,6 +7,7 @@
 #include "base/cpu_topology.h"
 #include "base/guarded.h"
 #include "base/log.h"
+#include "base/setting_name.h"
 #include "cpu_relax.h"
 
 namespace quire {
@@ -32,7 +33,8 @@ BoundThread::BoundThread(std::span<const int> cpus) noexcept {
     }
     static std::atomic<bool> is_logged = false;  // all threads fail for the same reason
     if (is_logged.exchange(true)) return;
-    log_warning("{}; threads are not pinned (--cpu-pinning off does not try)", bound.message());
+    log_warning("{}; threads are not pinned ({} off does not try)", bound.message(),
+                SettingName{"cpu_pinning"});
   } catch (...) {  // no memory
     log_lost_line();
   }

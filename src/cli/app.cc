@@ -10,6 +10,7 @@
 #include "base/build_info.h"
 #include "base/guarded.h"
 #include "base/log.h"
+#include "base/setting_name.h"
 #include "cli/command.h"
 #include "cli/command_line.h"
 #include "cli/interrupt.h"
@@ -60,14 +61,6 @@ int run_command(const CommandLine& line) {
   const Command& command = *line.command;
   apply(*command.log);
   for (const std::string& warning : line.warnings) log_warning("[cli] {}", warning);
-  // The flags are the caller's, so the rewriting ends however the command ends.
-  struct Rewriting {
-    explicit Rewriting(const FlagSet& flags) {
-      set_log_rewrite([&flags](std::string_view text) { return flags.name_flags(text); });
-    }
-    ~Rewriting() { set_log_rewrite({}); }
-  };
-  const Rewriting rewriting(command.flags);
   const Result<int> code = run_catching(command);
   if (code.ok()) return *code;
   print_stderr("{}: {}\n", line.path, one_line(command.flags.name_flags(code.status().message())));
@@ -124,6 +117,7 @@ Command root_command() {
 }
 
 int run_program(const Command& root, int argc, const char* const* argv) {
+  spells_settings_as_flags = true;
   const std::span<const char* const> words(argv, static_cast<size_t>(argc));
   return finish(run_line(read_command_line(root, words.subspan(words.empty() ? 0 : 1))));
 }

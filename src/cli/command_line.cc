@@ -162,22 +162,23 @@ class Reader {
   }
 
   void read_unknown_flag(std::string_view name, bool has_value) {
-    const std::optional<ForeignFlag> foreign = find_foreign_flag(name);
+    const auto found = std::ranges::find(foreign_flags(), name, &ForeignFlag::name);
+    const ForeignFlag* foreign = found == foreign_flags().end() ? nullptr : &*found;
     // The value of a flag is not a word of the command, and may be a secret.
-    const bool takes_value = !foreign || foreign->takes_value;
+    const bool takes_value = foreign == nullptr || foreign->takes_value;
     if (takes_value && !has_value && has_next_value()) take();
-    if (foreign && foreign->answer == ForeignFlag::Answer::kIgnored) {
+    if (foreign != nullptr && foreign->answer == ForeignFlag::Answer::kIgnored) {
       line_.warnings.push_back(fmt::format("{} {}", name, foreign->text));
       return;
     }
     line_.complaints.add(fmt::format("{}: {}", name, remedy(name, foreign)));
   }
 
-  std::string remedy(std::string_view name, const std::optional<ForeignFlag>& foreign) const {
-    if (foreign && foreign->answer == ForeignFlag::Answer::kRefused) {
+  std::string remedy(std::string_view name, const ForeignFlag* foreign) const {
+    if (foreign != nullptr && foreign->answer == ForeignFlag::Answer::kRefused) {
       return std::string(foreign->text);
     }
-    if (foreign) {
+    if (foreign != nullptr) {
       if (!foreign->other.empty() && find_flag(*line_.command, foreign->other) != nullptr) {
         return fmt::format("is {} here", foreign->other);
       }

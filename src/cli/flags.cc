@@ -291,11 +291,4 @@ void FlagSet::texts(std::string name, std::string value_name, std::vector<std::s
        }});
 }
 
-void FlagSet::refused(std::string name, std::string reason) {
-  add({.name = std::move(name),
-       .value_name = "…",
-       .hidden = true,
-       .set = [reason](std::string_view) { return unimplemented(reason); }});
-}
-
 }  // namespace quire::cli

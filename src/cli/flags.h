@@ -98,8 +98,6 @@ class FlagSet {
   // A flag that may be repeated, with one value each time.
   void texts(std::string name, std::string value_name, std::vector<std::string>* target,
              std::string help);
-  // A flag of another server that Quire does not have. Giving it is an error that states `reason`.
-  void refused(std::string name, std::string reason);
   void add(Flag flag);
   // A check of several flags together, which runs if all of them have valid values.
   using Check = std::function<void(Complaints& complaints)>;

@@ -3,34 +3,29 @@
 #pragma once
 
 #include <cstddef>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace quire::cli {
 
-// A flag of vLLM, SGLang, llama.cpp or Ollama that Quire does not have.
+// A flag of vLLM, SGLang or llama.cpp that Quire does not have.
 struct ForeignFlag {
   enum class Answer {
     kNamed,    // `text` is the flag to use instead
     kRefused,  // `text` is the reason and the remedy: "is not supported; …"
     kIgnored,  // the flag changes nothing here; `text` is the reason: "has no effect: …"
   };
+  std::string_view name;
   Answer answer;
-  bool takes_value;
   std::string_view text;
+  bool takes_value = true;
   std::string_view other = {};  // with kNamed: the flag instead in commands that have it
 };
 
-// Returns nullopt for an unknown flag.
-std::optional<ForeignFlag> find_foreign_flag(std::string_view name);
+std::span<const ForeignFlag> foreign_flags();
 
-// All names that find_foreign_flag() knows, for tests.
-std::vector<std::string_view> foreign_flag_names();
-
-// The remedy for a command of llama.cpp, Ollama, vLLM or SGLang, for example "is quire doctor MODEL
+// The remedy for a command of Ollama, vLLM or llama.cpp, for example "is quire doctor MODEL
 // here" for "show". Empty for an unknown word.
 std::string_view foreign_command_remedy(std::string_view word);
 

@@ -186,10 +186,6 @@ SamplingDefaults Engine::sampling_defaults(SamplingFallback fallback) const {
   return choose_sampling_defaults(impl_->text.generation, fallback);
 }
 
-SamplingParams Engine::default_sampling() const {
-  return sampling_defaults(SamplingFallback::kNone).params;
-}
-
 const ModelInfo& Engine::model_info() const {
   return impl_->parts.front()->info;
 }

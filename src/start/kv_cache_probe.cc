@@ -14,6 +14,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "base/setting_name.h"
 #include "base/wall_timer.h"
 #include "model/weights.h"
 #include "platform/runner.h"
@@ -175,20 +176,22 @@ struct ProbeResult {
 // The state of the scales, and the remedy. An int8 cache needs no scales of the checkpoint, because
 // it computes its own.
 std::string remedy(const ModelFiles& files, const ProbeResult& result) {
-  if (result.cache == "int8") return "set `kv_cache_dtype` to auto";
+  const std::string without = fmt::format("set {} to auto", SettingName{"kv_cache_dtype"});
+  const SettingName calculates = {"calculate_kv_scales"};
+  if (result.cache == "int8") return without;
   const int num_scaled = num_kv_scales(*files.weights);
   if (result.has_calculated_scales) {
     return fmt::format(
         "{} of {} layers have scales of keys and values from the checkpoint, and the others "
-        "calculated ones (`calculate_kv_scales`); set `kv_cache_dtype` to auto",
-        num_scaled, files.config.num_layers);
+        "calculated ones ({}); {}",
+        num_scaled, files.config.num_layers, calculates, without);
   }
   return fmt::format(
       "the checkpoint has scales of keys and values (self_attn.k_scale, v_scale) in {} of {} "
-      "layers, {}; set `kv_cache_dtype` to auto, {}",
+      "layers, {}; {}, {}",
       num_scaled, files.config.num_layers,
-      num_scaled == 0 ? "and the model needs some" : "and they do not fit the model",
-      num_scaled == 0 ? "or `calculate_kv_scales` to true"
+      num_scaled == 0 ? "and the model needs some" : "and they do not fit the model", without,
+      num_scaled == 0 ? fmt::format("or {} to true", calculates)
                       : "or take a checkpoint with other scales");
 }
 
@@ -219,11 +222,11 @@ Status report_kv_probe(const ModelFiles& files, const ProbeResult& result, bool 
       return {};
     case KvProbeVerdict::kWarning:
       log_warning(
-          "[engine] kv_cache_dtype: the {} KV cache moves {:.1f} % of the next-token probability "
+          "[engine] {}: the {} KV cache moves {:.1f} % of the next-token probability "
           "after {} tokens of a probe; expected at most {:.0f} % (more than {:.0f} % is refused); "
           "{}",
-          result.cache, percent_above(result.variation), result.num_tokens, 100 * kKvProbeWarning,
-          100 * kKvProbeRefusal, remedy(files, result));
+          SettingName{"kv_cache_dtype"}, result.cache, percent_above(result.variation),
+          result.num_tokens, 100 * kKvProbeWarning, 100 * kKvProbeRefusal, remedy(files, result));
       return {};
     case KvProbeVerdict::kRefusal:
       break;

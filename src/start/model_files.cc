@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/setting_name.h"
 #include "base/text.h"
 #include "hub/cache/model_cache.h"
 #include "hub/cache/model_folder.h"
@@ -102,16 +103,17 @@ Status check_named_tokenizer(const EngineConfig& engine, const ModelFiles& files
       ends, [&](int id) { return id < have && files.tokenizer->is_special(id); });
   if (!ends.empty() && !knows_end) {
     log_warning(
-        "[tokenizer] tokenizer: the model ends its text with token {}, which in {} is '{}' and "
-        "not a special token; the tokenizer may belong to another model",
-        ends.front(), engine.tokenizer, clipped(files.tokenizer->id_to_token(ends.front())));
+        "[tokenizer] {}: the model ends its text with token {}, which in {} is '{}' and not a "
+        "special token; the tokenizer may belong to another model",
+        SettingName{"tokenizer"}, ends.front(), engine.tokenizer,
+        clipped(files.tokenizer->id_to_token(ends.front())));
   }
   QUIRE_ASSIGN_OR_RETURN(const std::optional<int32_t> bos, find_bos(*files.tokenizer));
   if (bos && files.config.bos_token_id && *bos != *files.config.bos_token_id) {
     log_warning(
-        "[tokenizer] tokenizer: {} begins texts with token {}, and the model with {}: it may "
-        "belong to another model",
-        engine.tokenizer, *bos, *files.config.bos_token_id);
+        "[tokenizer] {}: {} begins texts with token {}, and the model with {}: it may belong to "
+        "another model",
+        SettingName{"tokenizer"}, engine.tokenizer, *bos, *files.config.bos_token_id);
   }
   return {};
 }

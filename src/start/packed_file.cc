@@ -13,6 +13,7 @@
 #include "base/digest.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/setting_name.h"
 #include "start/model_files.h"
 
 namespace quire {
@@ -60,7 +61,7 @@ Result<std::shared_ptr<PackedWeights>> open_packed_weights(const EngineConfig& c
                           platform.replica.size > 1 || !is_on_one_node(platform.threads);
   if (sources.empty() || is_divided) {
     if (!is_auto) {
-      log_warning("[weights] `packed_weights` has no effect, because {}",
+      log_warning("[weights] {} has no effect, because {}", SettingName{"packed_weights"},
                   is_divided ? "several ranks, replicas or NUMA nodes pack what each multiplies"
                              : "the weights are not in files");
     }

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "base/setting_name.h"
 #include "model/decoder_config.h"
 #include "model/model_loader.h"
 #include "platform/runner.h"
@@ -63,8 +64,8 @@ Result<std::vector<EnginePlan>> plan_longest_context(std::span<const PlanInputs>
   if (plans.ok() && length < max_model_len) {
     log_warning(
         "[memory] the model's context of {} tokens does not fit; it is limited to "
-        "{} tokens (set `max_model_len` to at most that, or raise `kv_cache_memory`)",
-        max_model_len, length);
+        "{} tokens (set {} to at most that, or raise {})",
+        max_model_len, length, SettingName{"max_model_len"}, SettingName{"kv_cache_memory"});
   }
   return plans;
 }

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/machine.h"
+#include "base/setting_name.h"
 #include "start/agreement.h"
 #include "start/build_identity.h"
 #include "start/node_setup.h"
@@ -43,8 +44,8 @@ Result<std::unique_ptr<Platform>> make_tuned_cpu_platform(const EngineConfig& co
   if (tuned && config.tensor_parallel_size > 1) {
     log_info(
         "[threads] the results of quire tune are for one rank, and are not used with "
-        "`tensor_parallel_size` {}",
-        config.tensor_parallel_size);
+        "{} {}",
+        SettingName{"tensor_parallel_size"}, config.tensor_parallel_size);
   } else if (tuned) {
     const auto num_threads = static_cast<int>(platform.threads.places.size());
     options.num_threads = std::max({num_threads, tuned->decode, tuned->prefill});

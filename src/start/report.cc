@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/log.h"
+#include "base/setting_name.h"
 #include "model/model_loader.h"
 #include "start/model_files.h"
 #include "start/setting_values.h"
@@ -30,11 +31,11 @@ void warn_of_activations(const EngineConfig& config, const ModelFiles& files,
   if (device.kind != DeviceKind::kCpu || input_rounding(config) != InputRounding::kBf16) return;
   const std::optional<WeightFormat>& format = files.config.format;
   if (has_blocks(*files.weights) || (format && is_integer(format->scheme))) {
-    log_warning(
-        "[cpu] `cpu_activations` bf16 has no effect with quantized matrices, only with those in "
-        "bf16");
+    log_warning("[cpu] {} bf16 has no effect with quantized matrices, only with those in bf16",
+                SettingName{"cpu_activations"});
   } else if (!format && files.config.dtype != DType::kBF16) {
-    log_warning("[cpu] `cpu_activations` bf16 has no effect with weights in {}, only in bf16",
+    log_warning("[cpu] {} bf16 has no effect with weights in {}, only in bf16",
+                SettingName{"cpu_activations"},
                 dtype_name(files.config.dtype.value_or(DType::kF32)));
   }
 }

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/log.h"
+#include "base/setting_name.h"
 #include "start/model_files.h"
 #include "start/setting_values.h"
 #include "start/settings.h"
@@ -17,10 +18,12 @@ namespace {
 int limit_seqs_to_tokens(int max_num_seqs, int max_num_tokens, int decode_q_len) {
   const int most = std::max(max_num_tokens / decode_q_len, 1);
   if (max_num_seqs <= most) return max_num_seqs;
+  constexpr SettingName kStepTokens = {"max_num_batched_tokens"};
   log_warning(
-      "[engine] `max_num_seqs` {} is lowered to {}: a step of `max_num_batched_tokens` {} decodes "
-      "{} tokens per sequence; `max_num_batched_tokens` {} is enough for all",
-      max_num_seqs, most, max_num_tokens, decode_q_len, int64_t{max_num_seqs} * decode_q_len);
+      "[engine] {} {} is lowered to {}: a step of {} {} decodes {} tokens per sequence; {} {} is "
+      "enough for all",
+      SettingName{"max_num_seqs"}, max_num_seqs, most, kStepTokens, max_num_tokens, decode_q_len,
+      kStepTokens, int64_t{max_num_seqs} * decode_q_len);
   return most;
 }
 
@@ -29,8 +32,8 @@ int choose_max_num_rule_seqs(int wanted, int by_default, int max_num_seqs) {
   if (wanted == 0 && limit < max_num_seqs) {
     log_info(
         "[engine] at most {} of {} sequences in a step may have penalties, logit_bias, "
-        "allowed_token_ids, bad_words or min_tokens; `max_num_rule_seqs` allows more",
-        limit, max_num_seqs);
+        "allowed_token_ids, bad_words or min_tokens; {} allows more",
+        limit, max_num_seqs, SettingName{"max_num_rule_seqs"});
   }
   return limit;
 }

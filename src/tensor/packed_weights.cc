@@ -23,6 +23,7 @@
 #include "base/log.h"
 #include "base/machine.h"
 #include "base/numbers.h"
+#include "base/setting_name.h"
 #include "tensor/packed_header.h"
 
 namespace quire {
@@ -328,8 +329,8 @@ PackedWeights::~PackedWeights() {
   } else if (writer_.wait_for(std::chrono::seconds(1)) == std::future_status::timeout) {
     log_warning(
         "[weights] waiting until {} is written, which makes the next start faster; "
-        "`packed_weights` off keeps no such file",
-        config_.file.string());
+        "{} off keeps no such file",
+        config_.file.string(), SettingName{"packed_weights"});
   }
   writer_.wait();
 }

@@ -1,9 +1,11 @@
 #include "base/log.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <new>
 
+#include "base/setting_name.h"
 #include "quire/log_level.h"
 
 namespace quire {
@@ -73,15 +75,12 @@ TEST(Log, JsonNumbersAreNumbers) {
       << line;
 }
 
-TEST(Log, LinesAreRewrittenAndFieldsAreNot) {
-  ::testing::internal::CaptureStderr();
-  set_log_rewrite([](std::string_view line) { return line == "old" ? "new" : std::string(line); });
-  log_event(LogLevel::kError, "old", {{"path", "old"}});
-  set_log_rewrite({});
-  log_error("old");
-  const std::string lines = ::testing::internal::GetCapturedStderr();
-  EXPECT_NE(lines.find("new path=old\n"), std::string::npos) << lines;
-  EXPECT_TRUE(lines.ends_with(" old\n")) << lines;
+TEST(SettingName, IsAFieldOrAFlag) {
+  const SettingName name = {"max_num_seqs"};
+  EXPECT_EQ(fmt::format("{} 8", name), "`max_num_seqs` 8");
+  spells_settings_as_flags = true;
+  EXPECT_EQ(fmt::format("{} 8", name), "--max-num-seqs 8");
+  spells_settings_as_flags = false;
 }
 
 TEST(Log, ShowsAMessageOnOneLine) {

@@ -124,7 +124,7 @@ TEST(ShellCompletion, HasEveryCommandAndFlag) {
   });
   EXPECT_GT(num_flags, 100);
   for (const Command& command : root.subcommands) EXPECT_THAT(bash, HasSubstr(command.name));
-  EXPECT_THAT(bash, Not(HasSubstr("--enable-lora")));
+  EXPECT_THAT(bash, Not(HasSubstr("--trust-remote-code")));
 }
 
 TEST(Commands, EachHasAnExampleAndUniqueFlags) {

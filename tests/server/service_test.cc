@@ -510,14 +510,11 @@ TEST_F(ServiceTest, ARouteThatIsNotServedNamesAnother) {
   const std::vector<std::pair<std::string, std::string>> replacements = {
       {"/v1/audio/speech", "this server generates text; use POST /v1/chat/completions"},
       {"/images/generations", "this server generates text; use POST /v1/chat/completions"},
-      {"/v1/moderations", "no moderation model is served"},
-      {"/v1/fine_tuning/jobs", "this server does not train"},
       {"/v1/assistants", "use POST /v1/responses"},
       {"/v1/v1/chat/completions", "the client's base URL has /v1 once too often; remove it"},
       {"/v1/chat", "use POST /v1/chat/completions"},
       {"/generate", "use POST /v1/completions"},
       {"/api/embed", "use POST /v1/embeddings"},
-      {"/api/copy", "the operator names the model"},
       {"/api/pull", "this server has the one model of its start; run 'quire pull NAME'"},
       {"/v1/imagesque", "GET /openapi.json lists all routes"},
   };

@@ -109,7 +109,7 @@ TEST(KvCacheProbe, AWrongScaleIsWarnedOfOnce) {
   const Started started = start(model.config());
   EXPECT_THAT(started.error, IsEmpty());
   EXPECT_EQ(count(started.log, kMoves), 1U);
-  EXPECT_THAT(started.log, AllOf(HasSubstr(" W [engine] kv_cache_dtype: "),
+  EXPECT_THAT(started.log, AllOf(HasSubstr(" W [engine] `kv_cache_dtype`: "),
                                  HasSubstr("expected at most 10 % (more than 25 % is refused); the "
                                            "checkpoint has scales"),
                                  HasSubstr("or take a checkpoint with other scales")));
@@ -120,7 +120,7 @@ TEST(KvCacheProbe, AWarningWithoutScalesOffersToCalculateThem) {
   const Started started = start(ScaledModel(0.0F, 0.0F, 7.5F).config());
   EXPECT_THAT(started.error, IsEmpty());
   EXPECT_THAT(started.log,
-              AllOf(HasSubstr(" W [engine] kv_cache_dtype: "), HasSubstr("in 0 of "),
+              AllOf(HasSubstr(" W [engine] `kv_cache_dtype`: "), HasSubstr("in 0 of "),
                     HasSubstr("or `calculate_kv_scales` to true"), Not(HasSubstr("other scales"))));
 }
 

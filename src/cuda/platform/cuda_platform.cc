@@ -7,6 +7,7 @@
 #include "base/ascii.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/setting_name.h"
 #include "cuda/attention/backends.h"
 #include "cuda/base/device_info.h"
 #include "cuda/base/memory.h"
@@ -122,9 +123,9 @@ class CudaContext final : public DeviceContext {
              mib(taken), mib(parts.reserve_bytes));
     if (taken > parts.reserve_bytes) {
       log_warning(
-          "[memory] CUDA graphs and libraries took {:.1f} MiB more than planned; lower "
-          "`gpu_memory_utilization` if the GPU's memory runs out",
-          mib(taken - parts.reserve_bytes));
+          "[memory] CUDA graphs and libraries took {:.1f} MiB more than planned; lower {} if "
+          "the GPU's memory runs out",
+          mib(taken - parts.reserve_bytes), SettingName{"gpu_memory_utilization"});
     }
     return {};
   }

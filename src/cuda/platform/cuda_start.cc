@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/digest.h"
 #include "base/log.h"
+#include "base/setting_name.h"
 #include "cuda/base/device_info.h"
 #include "cuda/gemm/dense/dense_choice.h"
 #include "cuda/platform/runner_bytes.h"
@@ -254,15 +255,16 @@ Status Start::capture_draft_graphs() {
 bool Start::chooses_drafts() const {
   if (!runner_.verification.is_adaptive) return false;
   if (!ops_.choices().measures()) {
-    log_info("[cuda] every step verifies all drafts, because `measure` is off");
+    log_info("[cuda] every step verifies all drafts, because {} is off", SettingName{"measure"});
     return false;
   }
   // While a runner starts, eager steps leave out the collectives, so their times are too short.
   const bool omits_collectives = sizes_.enforce_eager && sizes_.limits.parallel.size > 1;
   if (omits_collectives) {
     log_info(
-        "[cuda] every step verifies all drafts, because `enforce_eager` is set and several GPUs "
-        "share the model");
+        "[cuda] every step verifies all drafts, because {} is set and several GPUs share the "
+        "model",
+        SettingName{"enforce_eager"});
   }
   return !omits_collectives;
 }

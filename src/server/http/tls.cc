@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/setting_name.h"
 
 namespace quire::http {
 
@@ -86,7 +87,7 @@ std::shared_ptr<TlsIdentity::Context> TlsIdentity::context() {
     if (stamp() != loaded_stamp_) {
       const Status status = read();
       if (status.ok()) {
-        log_info("[http] reloaded `ssl_certfile` {}", certificate_);
+        log_info("[http] reloaded {} {}", SettingName{"ssl_certfile"}, certificate_);
       } else {
         log_error("{}; keeping the last valid certificate and key", status.message());
       }

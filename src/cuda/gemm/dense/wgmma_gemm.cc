@@ -16,6 +16,12 @@
 namespace quire::cuda {
 namespace {
 
+struct WgmmaTile {
+  int weights;         // rows of w, which are columns of out
+  int tokens;          // rows of x
+  bool weights_are_a;  // A has 128 or 256 rows and B a multiple of 32 up to 256
+};
+
 #define QUIRE_WGMMA_TILE(weights, tokens, weights_are_a) {weights, tokens, weights_are_a},
 constexpr WgmmaTile kTiles[] = {QUIRE_WGMMA_TILES(QUIRE_WGMMA_TILE)};
 #undef QUIRE_WGMMA_TILE
@@ -65,10 +71,6 @@ wgmma::Kernel kernel_of(DType dtype, int tile) {
 
 int num_wgmma_tiles() {
   return static_cast<int>(std::size(kTiles));
-}
-
-const WgmmaTile& wgmma_tile(int tile) {
-  return kTiles[tile];
 }
 
 std::string wgmma_plan_name(const WgmmaPlan& plan) {

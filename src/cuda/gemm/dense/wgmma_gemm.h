@@ -17,7 +17,7 @@ namespace quire::cuda {
 // One way to compute a product. A cluster has cluster_tokens * cluster_weights * splits thread
 // blocks. The thread blocks of one split load each shared tile once, by multicast.
 struct WgmmaPlan {
-  int tile = 0;  // index of wgmma_tile
+  int tile = 0;  // below num_wgmma_tiles()
   int cluster_tokens = 1;
   int cluster_weights = 1;
   int splits = 1;  // of K
@@ -25,14 +25,7 @@ struct WgmmaPlan {
   int cluster_size() const { return cluster_tokens * cluster_weights * splits; }
 };
 
-struct WgmmaTile {
-  int weights;         // rows of w, which are columns of out
-  int tokens;          // rows of x
-  bool weights_are_a;  // A has 128 or 256 rows and B a multiple of 32 up to 256
-};
-
 int num_wgmma_tiles();
-const WgmmaTile& wgmma_tile(int tile);
 // For example "224x128 c1x2s1": weights x tokens of a tile, then weights x tokens of a cluster and
 // its number of splits of K.
 std::string wgmma_plan_name(const WgmmaPlan& plan);
