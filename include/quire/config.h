@@ -17,8 +17,7 @@ struct EngineConfig {
   std::string chat_template;  // a file with a Jinja template; empty: the model's own
   bool allow_special_tokens_in_messages = false;  // lets chat messages hold control tokens
   // Where Engine::sampling_defaults() come from. "auto": the model's generation_config.json, or the
-  // general.sampling.* metadata of a GGUF file; "vllm": temperature 1 and no filters, as a vLLM
-  // with this setting.
+  // general.sampling.* metadata of a GGUF file; "vllm": temperature 1 and no filters.
   std::string generation_config = "auto";
   std::string load_format = "auto";  // "auto", or "dummy": random weights of the config's shape
   std::string dtype = "auto";  // of dummy weights: "f32", "f16", "bf16"; auto: the checkpoint's
@@ -27,8 +26,8 @@ struct EngineConfig {
   std::string quantization = "none";
   // "f32", "f16", "bf16", "fp8", or on a CPU "int8"; auto: the weights' type.
   std::string kv_cache_dtype = "auto";
-  // With an FP8 cache: layers without scales of keys and values in the checkpoint get scales from a
-  // probe at start, instead of 1.
+  // With an FP8 cache: a probe at start calculates the scales of keys and values that the
+  // checkpoint lacks. Otherwise these scales are 1.
   bool calculate_kv_scales = false;
   std::string device = "auto";  // "cpu", "cuda" or "auto"
 
@@ -43,10 +42,10 @@ struct EngineConfig {
   int64_t kv_cache_memory = 0;     // bytes; 0: on a CPU the memory of max_num_seqs sequences, at
                                    // most 1/4 of the memory free at start; on a GPU the rest of
                                    // gpu_memory_utilization
-  double gpu_memory_utilization = 0.9;  // share of a GPU's memory that the engine may use
+  double gpu_memory_utilization = 0.9;  // fraction of a GPU's memory that the engine may use
   bool enable_prefix_caching = true;
   bool enable_chunked_prefill = true;
-  // Most tokens of one prompt in a step, so that a long prompt leaves room for others; 0: no limit.
+  // Upper bound of one prompt's tokens in a step, so that others have room; 0: no limit.
   int long_prefill_token_threshold = 0;
   bool allow_long_max_model_len = false;  // allows more than max_position_embeddings
 
@@ -59,8 +58,8 @@ struct EngineConfig {
   std::string tuning_table;
 
   // Choices that depend on the machine's speed, such as the kernels of matrix products. "auto": a
-  // start measures what no earlier start has kept in the user's cache directory; "again": it measures
-  // everything; "off": it measures and reads nothing, and fixed rules choose.
+  // start measures what no earlier start has kept in the user's cache directory; "again": it
+  // measures everything; "off": it measures and reads nothing, and fixed rules choose.
   std::string measure = "auto";
 
   // Speculative decoding: a JSON object with vLLM's keys, such as {"method": "ngram",
@@ -80,17 +79,17 @@ struct EngineConfig {
   // "on" binds each thread to a core, "off" none; "auto": "on" if the engine runs on all cores that
   // the process may use, and no quota limits it (base/thread_choice.h).
   std::string cpu_pinning = "auto";
-  // The type in which a CPU multiplies activations: "f32"; "bf16", which is faster by BF16 weights
-  // and needs AVX-512 BF16 (refused on other processors); or "int8", which is faster by quantized
-  // weights and has one scale per 256 activations.
+  // The type in which a CPU multiplies activations: "f32"; "bf16", which is faster with BF16
+  // weights and needs AVX-512 BF16 (refused on other processors); or "int8", which is faster with
+  // quantized weights and has one scale per 256 activations.
   std::string cpu_activations = "f32";
   // A CPU packs the weights into the order of its kernels, which takes seconds for a large model. A
   // directory: the first start writes the packed weights to a file there, as large as the model,
   // and later starts map it. "auto": "packed" in the user's cache directory, for models of at least
-  // 256 MiB, if four times the size is free on its disk. "off": no such file is read or written.
+  // 256 MiB, if its disk has four times that size free. "off": no such file is read or written.
   std::string packed_weights = "auto";
-  // An engine that ends while it writes the file completes it. Otherwise it stops writing within
-  // seconds and keeps no file.
+  // Whether an engine that ends early completes the file. If false, it stops within seconds and
+  // keeps no file.
   bool waits_for_packed_weights = true;
   // Ranks that share the model: GPUs, or groups of a CPU's threads, of all nodes together.
   int tensor_parallel_size = 1;
@@ -106,8 +105,8 @@ struct EngineConfig {
   int master_port = 0;        // 0: MASTER_PORT, or 29501
   std::string cluster_token;  // a secret that all nodes have; empty: QUIRE_CLUSTER_TOKEN. It is
                               // optional if node 0 has a loopback address
-  int rank_timeout = 20;      // seconds without progress of a rank after which the engine ends
-  uint64_t seed = 0;          // of requests without a seed
+  int rank_timeout = 20;      // seconds; the engine ends if a rank makes no progress for so long
+  uint64_t seed = 0;          // for requests without a seed
 };
 
 }  // namespace quire

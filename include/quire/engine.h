@@ -28,12 +28,12 @@ using RequestId = uint64_t;
 struct SpeculationStats {
   static constexpr int kMaxPositions = 15;
 
-  int64_t num_spans = 0;     // groups: the drafts of one sequence in one step
+  int64_t num_spans = 0;     // verifications: one per step and sequence with drafts
   int64_t num_drafts = 0;    // tokens verified
-  int64_t num_accepted = 0;  // also those after the end of a request within its span
+  int64_t num_accepted = 0;  // includes drafts after the token that ended their request
   std::array<int64_t, kMaxPositions> accepted_by_position = {};  // [0]: first drafts
-  // verify_seconds: of the target model and of sampling; draft_seconds: of the drafter. Both are 0
-  // on a GPU without a drafter, where they are not measured.
+  // The time of the target model and of sampling, and of the drafter. Not measured, 0, on a GPU
+  // without a drafter.
   double verify_seconds = 0;
   double draft_seconds = 0;
 };
@@ -43,16 +43,16 @@ struct EngineStats {
   int num_waiting = 0;
   int num_free_blocks = 0;
   int num_total_blocks = 0;
-  double kv_cache_usage = 0;  // share in use of the fullest block table, 1 is all
+  double kv_cache_usage = 0;  // used fraction of the fullest block table, 0 to 1
   int64_t num_steps = 0;
-  // Totals over all steps: on a GPU a step waits once and copies to the host once (twice with
-  // drafts under a constraint), on a CPU never.
+  // On a GPU, each step adds one wait and one copy (two copies with drafts under a constraint). 0
+  // on a CPU.
   int64_t num_device_to_host_copies = 0;
   int64_t num_device_waits = 0;
   int64_t num_prompt_tokens = 0;
   int64_t num_generated_tokens = 0;
-  // An estimate of the work that is left: the prompt tokens of sequences without output, except
-  // those known to be cached, and the output tokens that are expected of all sequences.
+  // Estimates the work that is left: the uncached prompt tokens of sequences without output, and
+  // the expected output tokens of all sequences.
   int64_t num_outstanding_tokens = 0;
   int64_t num_preemptions = 0;
   int64_t prefix_cache_queries = 0;  // in tokens
@@ -97,9 +97,8 @@ struct ModelInfo {
   int max_num_running() const { return max_num_seqs * data_parallel_size; }
 };
 
-// The sampling values for a model that states none: its own distribution (temperature 1, no
-// filters), or values with which a small model stays coherent (temperature 0.8, top_k 40, top_p
-// 0.95, min_p 0.05).
+// The sampling values for a model that states none. kNone: temperature 1, no filters. kChat: values
+// with which a small model stays coherent (temperature 0.8, top_k 40, top_p 0.95, min_p 0.05).
 enum class SamplingFallback { kNone, kChat };
 
 // Sampling values for requests without their own.
@@ -178,7 +177,7 @@ class Engine {
   // long.
   Result<std::vector<int32_t>> encode(std::string_view text, bool add_special_tokens) const;
   std::string decode(const std::vector<int32_t>& token_ids, bool skip_special_tokens) const;
-  // The bytes that this token adds inside a text; may be part of a character.
+  // The token's bytes inside a text, which may be part of a character.
   std::string token_bytes(int32_t token_id) const;
 
   // Without a tokenizer, prompts are token ids and outputs have no text.
@@ -187,12 +186,12 @@ class Engine {
   // The model's own values, or the fallback if it states neither a temperature nor a filter.
   SamplingDefaults sampling_defaults(SamplingFallback fallback) const;
   const ModelInfo& model_info() const;
-  // The sums over all replicas; the share of the KV cache in use is their mean.
+  // The sums over all replicas; kv_cache_usage is their mean.
   EngineStats stats() const;
   std::vector<ReplicaState> replicas() const;
-  // Not ok (unavailable) after a device fault or when a step had no memory. The error names the
+  // Not ok (unavailable) after a device fault or when a step ran out of memory. The error names the
   // replica if there are several. The engine then accepts no more requests; healthy replicas
-  // complete their requests.
+  // complete theirs.
   Status health() const;
 
  private:

@@ -1,4 +1,4 @@
-// How much the library writes to standard error.
+// The level of the library's log, which it writes to standard error.
 #pragma once
 
 #include <string_view>

@@ -66,11 +66,11 @@ class TokenConstraint {
   // Undoes the newest `num_tokens` accepted tokens. Returns false if it cannot; the sequence then
   // fails.
   virtual bool rollback(int /*num_tokens*/) { return false; }
-  // Not ok when an error leaves no token that may come next; the sequence ends with that error.
+  // Not ok if an error left no allowed token; the sequence ends with that error.
   virtual Status status() const { return {}; }
 };
 
-// Makes a constraint at the start of a sequence. It owns what it needs.
+// Makes the constraint of a sequence. The factory owns everything that it needs.
 using ConstraintFactory = std::function<std::unique_ptr<TokenConstraint>()>;
 
 // Asks an embedding model for the prompt's embedding instead of text.
@@ -127,7 +127,7 @@ enum class CacheMiss {
   kNone,      // all of them are cached
   kDisabled,  // not looked up: prefix caching is off, or the request asks for prompt_logprobs
   kTooShort,  // the prompt has no full block before its last token
-  kUnseen,    // its first block has not been cached under this salt
+  kUnseen,    // its first block was never cached under this salt
   kDiverged,  // its first blocks are cached; the next one never was
   kEvicted,   // its next block was cached and has been evicted
 };
@@ -154,8 +154,8 @@ constexpr std::string_view cache_miss_name(CacheMiss miss) {
 // Token ids that several samples share.
 using SharedTokenIds = std::shared_ptr<const std::vector<int32_t>>;
 
-// The place of an added token of the tokenizer, which may be a marker of a tool call. Text that only
-// spells such a token has no place.
+// The place of one of the tokenizer's added tokens, which may be a marker of a tool call. Text that
+// is only spelled like such a token has no place.
 struct AddedTokenPlace {
   int32_t token_id = 0;
   size_t begin = 0;  // byte offsets in Output::text

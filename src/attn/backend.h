@@ -1,6 +1,5 @@
 // The batch of a step as attention receives it, and the interface of attention backends. A backend
-// reports which shapes it supports and makes plans; a plan computes attention. The rest of the code
-// does not depend on the backend that runs.
+// reports which shapes it supports and makes plans; a plan computes attention.
 #pragma once
 
 #include <cstddef>
@@ -44,9 +43,9 @@ struct PhaseRange {
 // There is one batch per step and KV group, shared by all layers of the group. Query token t of
 // request r attends to positions [0, seq_lens[r] - q_len(r) + (t - query_start[r])] (causal, itself
 // included). The block table has 0, the padding page, for pages before the window and for pages
-// that the request has no block for; only drafts have positions in the latter pages. Entries after
-// the last page that seq_lens needs are undefined, and must not be read as pages;
-// tests/support/attention_cases.h fills them with huge numbers.
+// without a block; only drafts have positions in the latter. Entries after the last page that
+// seq_lens needs are undefined, and must not be read as pages; tests/support/attention_cases.h
+// fills them with huge numbers.
 struct AttentionBatch {
   PhaseRange decode;                      // short queries, uniform on a GPU: first in the batch
   PhaseRange prefill;                     // all other requests
@@ -102,7 +101,7 @@ inline KvLayout kv_layout(const AttentionShape& shape) {
           .dtype = shape.kv};
 }
 
-// The kind of steps that a backend may support and that a plan serves.
+// The kind of steps that a plan serves. A backend may support some kinds only.
 struct AttentionUse {
   Phase phase = Phase::kDecode;
   int q_len = 1;          // decode: upper bound of the query tokens per request
@@ -114,7 +113,7 @@ struct AttentionUse {
 // Returns "prefill", "decode" or, for example, "decode of 5 query tokens".
 std::string describe(const AttentionUse& use);
 
-// Whether a backend supports a use; otherwise all the reasons why not.
+// The reasons against a backend for a use; none if the backend supports it.
 struct Support {
   std::vector<std::string> reasons;
   // Selection skips this backend if another is available, unless the configuration names it.
@@ -175,8 +174,8 @@ class AttentionBackend {
   virtual Support supports(const AttentionShape& shape, const AttentionUse& use,
                            const Device& device) const = 0;
   // Called at start for a supported shape and use. Allocates all memory of the plan, and loads
-  // everything that its first run would otherwise load. For each model and KV group, a runner makes
-  // one plan per graph, and one per phase and candidate backend for eager steps.
+  // everything that its first run would otherwise load. Each model and KV group has one plan per
+  // graph, and one per phase and candidate backend for eager steps.
   virtual Result<std::unique_ptr<AttentionPlan>> make_plan(const AttentionShape& shape,
                                                            const PlanLimits& limits) = 0;
 };

@@ -26,8 +26,7 @@ class LatentExpander {
 };
 
 // The number of elements of ExpandedCall::scratch per element of `out`: one for a partial result,
-// and two for a merged result in F32. A request's first result is read from `out`, in its rounded
-// form.
+// and two for a merged result in F32. A request's first partial result is in `out`, rounded.
 inline constexpr int kExpandedScratch = 3;
 
 // The arguments of one layer's expanded attention, in the plan's phase.

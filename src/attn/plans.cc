@@ -53,8 +53,7 @@ Result<AttentionPlans> AttentionPlans::make(AttentionSelector& selector, const P
       continue;
     }
     QUIRE_RETURN_IF_ERROR(selector.remove_backend(*key.backend, key.use.phase, plan.status()));
-    // Steps of this phase that this backend would have served now use other backends, which need
-    // plans for them.
+    // The steps that this backend would have served need plans of other backends.
     std::erase_if(made, [&](const Entry& entry) {
       return entry.key.backend == key.backend && entry.key.use.phase == key.use.phase;
     });

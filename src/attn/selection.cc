@@ -35,7 +35,7 @@ std::vector<AttentionUse> uses_of(std::span<const int> q_lens) {
   return uses;
 }
 
-// The fields of config.json that determine the sizes of a latent cache, and the remedy.
+// Names the fields of config.json that determine head_dim in a latent cache, and the remedy.
 std::string origin_of_sizes(const AttentionShape& shape) {
   if (!shape.is_latent) return "";
   return fmt::format(

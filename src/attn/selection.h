@@ -17,8 +17,8 @@ namespace quire {
 
 // The backends that the configuration names. auto or empty: no restriction.
 struct BackendPreference {
-  // EngineConfig::attention_backend: serves each use that it supports, unless one of the other
-  // fields applies. auto selects the backends of the other uses, and remarks() reports that.
+  // EngineConfig::attention_backend: serves each use that it supports, unless `decode` or `prefill`
+  // names another backend. The other uses are selected as with auto, and remarks() reports that.
   std::string_view any = "auto";
   // EngineConfig::decode_attention_backend and prefill_attention_backend: only this backend may
   // serve the phase. Empty: `any`.
@@ -49,10 +49,9 @@ class BackendSet {
   std::vector<AttentionBackend*> supporting(const AttentionShape& shape, const AttentionUse& use,
                                             const Device& device) const;
 
-  // If the preference does not force a backend for the use's phase, returns supporting(), or fails
-  // if that is empty. Otherwise returns the forced backend or fails; the forced backend is never
-  // silently replaced. The error is invalid_argument and lists all reasons of every considered
-  // backend.
+  // Returns the backend that the preference forces for the use's phase, otherwise supporting().
+  // Fails if the forced backend cannot serve the use, or if supporting() is empty. The error is
+  // invalid_argument and lists all reasons against every considered backend.
   Result<std::vector<AttentionBackend*>> select(const AttentionShape& shape,
                                                 const AttentionUse& use, const Device& device,
                                                 const BackendPreference& preference) const;
@@ -90,12 +89,12 @@ struct DecodeKey {
 // The key of the batch's decode range, from the host's upper bounds. Does not set `eager`.
 DecodeKey decode_key(const AttentionBatch& batch);
 
-// Whether lengths differ so much that their mean is below 3/4 of the longest; false for no
-// requests. Raggedness is a part of the key because, like the longest length, it affects which
-// backend is fastest. The difference exceeds the 1 % within which measured times count as equal.
+// Whether the mean length is below 3/4 of the longest; false without requests. Raggedness is a part
+// of the key because, like the longest length, it affects which backend is fastest: by more than
+// the 1 % within which measured times count as equal.
 bool is_ragged(std::span<const int32_t> kv_len_bounds);
 
-// The attention shapes of one KV group, by phase.
+// The attention shapes of one KV group.
 struct PhaseShapes {
   AttentionShape decode;
   AttentionShape prefill;

@@ -26,8 +26,8 @@ constexpr size_t kMaxFileBytes = size_t{4} << 20;
 constexpr size_t kMaxRows = 20'000;
 constexpr double kMaxMicroseconds = 1e9;
 
-// Arrays, because a string_view would count the characters at compile time and exceed the
-// compiler's limit.
+// Arrays, because counting the characters for a string_view at compile time exceeds the compiler's
+// limit.
 constexpr char kH100[] =
 #include "attn/tables/h100.inc"
     ;
@@ -125,7 +125,7 @@ class RowParser {
   static Status parse_backend(std::string_view text, std::string& backend) {
     std::vector<std::string_view> names;
     for (const BackendName& known : backend_names()) names.push_back(known.name);
-    if (std::find(names.begin(), names.end(), text) == names.end()) {
+    if (std::ranges::find(names, text) == names.end()) {
       return wrong("backend", text, fmt::format("one of {}", fmt::join(names, ", ")));
     }
     backend = text;
@@ -154,9 +154,9 @@ double log2_distance(double a, double b) {
   return std::abs(std::log2(std::max(a, 1.0) / std::max(b, 1.0)));
 }
 
-// The distance between a measured point and the requested point, compared element by element: 1 for
-// another kind of query length, the number of different types, the distance of the shapes in powers
-// of two. best() breaks ties by raggedness and then by size.
+// The distance between a measured point and the requested point, compared element by element: 1 if
+// only one of them has a single query token, the number of different types, and the distance of the
+// shapes in powers of two. best() breaks ties by raggedness and then by size.
 using KindDistance = std::tuple<int, int, double>;
 
 KindDistance kind_distance(const TuningPoint& a, const TuningPoint& b) {
@@ -169,7 +169,7 @@ KindDistance kind_distance(const TuningPoint& a, const TuningPoint& b) {
   return {static_cast<int>(!same_decode), num_types, shape};
 }
 
-// Distance in powers of two. Decode kernels pack a request's query tokens and heads into tiles with
+// Distance in powers of two. The tiles of decode kernels hold a request's query tokens and heads in
 // a power of two of rows, so 3 and 4 tokens, or 5 to 8 tokens, take about the same time. Within
 // such a class, the exact ratio decides.
 double q_len_distance(const TuningPoint& a, const TuningPoint& b) {
@@ -232,8 +232,7 @@ TuningPoint tuning_point(const AttentionShape& shape, Phase phase, int num_reqs,
 }
 
 const TuningTable::Time* TuningTable::MeasuredPoint::find(std::string_view backend) const {
-  const auto found = std::find_if(times.begin(), times.end(),
-                                  [&](const Time& time) { return time.backend == backend; });
+  const auto found = std::ranges::find(times, backend, &Time::backend);
   return found == times.end() ? nullptr : &*found;
 }
 

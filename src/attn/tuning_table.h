@@ -82,9 +82,8 @@ class TuningTable {
   // not depend on the order of the table's rows. `candidates` must not be empty.
   Best best(const TuningPoint& point, std::span<const std::string_view> candidates) const;
   // Returns the measured points nearest to `point` in phase, kind of query length (one token or
-  // several), types and shape. For points that differ from `point` only in their sizes and
-  // raggedness, best() of the returned table equals best() of the whole table, and compares fewer
-  // points.
+  // several), types and shape. For points that differ from `point` only in sizes and raggedness,
+  // best() of the returned table gives the same result, and compares fewer points.
   TuningTable restricted_to(const TuningPoint& point,
                             std::span<const std::string_view> candidates) const;
 
@@ -95,8 +94,8 @@ class TuningTable {
   std::vector<MeasuredPoint> points_;  // in ascending order of the points
 };
 
-// The built-in table for the device: the output of `quire tune` on that device. Empty for other
-// devices.
+// The built-in table for the device, which is the output of `quire tune` on it. Empty if there is
+// none.
 TuningTable builtin_table(const Device& device);
 
 std::string to_csv(std::span<const TuningRow> rows);

@@ -42,8 +42,8 @@ constexpr std::string_view trimmed(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kBlanks) + 1 - begin);
 }
 
-// Parses the whole text as a decimal number without a plus sign or blanks, or for a floating-point
-// T also inf or nan. nullopt: the text is anything else, or T cannot represent it.
+// Parses the whole text as a decimal number without a plus sign or blanks; a floating-point T may
+// also be inf or nan. nullopt: the text is not such a number, or T cannot represent it.
 template <typename T>
 std::optional<T> parse_whole(std::string_view text) {
   T number = {};

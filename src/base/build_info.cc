@@ -2,7 +2,7 @@
 
 namespace quire {
 
-// CMake defines these for this file only, so that a new version recompiles nothing else.
+// CMake defines these macros for this file only, so that a new version recompiles nothing else.
 std::string_view version() {
   return QUIRE_VERSION;
 }

@@ -1,4 +1,4 @@
-// A bound on the memory that several objects take together, and the share that one of them holds.
+// An upper bound of the memory that several objects take together, and the share of one object.
 #pragma once
 
 #include <atomic>
@@ -13,7 +13,7 @@ class ByteBudget {
  public:
   explicit ByteBudget(size_t max_bytes) : max_bytes_(max_bytes) {}
 
-  // Returns false, without any change, if the budget has less left.
+  // Returns false and changes nothing if fewer bytes are left.
   bool reserve(size_t num_bytes) {
     size_t held = held_.load();
     do {
@@ -40,7 +40,7 @@ class ByteShare {
     if (budget_) budget_->release(num_bytes_);
   }
 
-  // Both return false, without any change, if the budget has less left.
+  // Both return false and change nothing if the budget has fewer bytes left.
   bool grow(size_t num_bytes) {
     if (!budget_->reserve(num_bytes)) return false;
     num_bytes_ += num_bytes;

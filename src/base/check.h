@@ -1,3 +1,4 @@
+// Checks of internal invariants.
 #pragma once
 
 #include <string>
@@ -10,8 +11,8 @@ namespace quire {
 
 }  // namespace quire
 
-// Checks an internal invariant, never a caller's input. It is active in every build and ends the
-// program on failure.
+// Ends the program, in every build, if an internal invariant does not hold. Never checks a caller's
+// input.
 #define QUIRE_CHECK(cond, message)                                 \
   do {                                                             \
     if (!(cond)) [[unlikely]]                                      \

@@ -11,8 +11,8 @@ namespace quire {
 
 class DynamicLibrary {
  public:
-  // Opens the first of these names that the loader finds. On kUnavailable the message lists all
-  // names and the loader's errors.
+  // Opens the first of these names that the loader finds. Fails with kUnavailable and the loader's
+  // error for each name.
   static Result<DynamicLibrary> open(std::initializer_list<const char*> names);
 
   // Fails with kUnavailable if the library has no such function.

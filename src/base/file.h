@@ -12,16 +12,16 @@
 
 namespace quire {
 
-// Returns whether there is a file or folder. Fails if that is unknown, because a folder on the way
+// Returns whether there is a file or folder. Fails if that is unknown, for example in a folder that
 // may not be searched, and for a symbolic link without a target: an optional file that exists but
 // cannot be opened must not count as absent.
 Result<bool> path_exists(const std::filesystem::path& path);
 
-// The path, absolute and without symbolic links, dots and double separators, so that all ways to a
-// file have one name. It need not exist.
+// The absolute path without symbolic links, dots and double separators, so that each file has one
+// name. It need not exist.
 std::filesystem::path canonical_path(const std::filesystem::path& path);
 
-// All of these functions fail on a file that git-lfs has not fetched.
+// All functions that read fail on a file that git-lfs has not fetched.
 
 // Reads a whole regular file. Fails above max_bytes, before any allocation if the file's size is
 // known.
@@ -46,8 +46,8 @@ struct FileIdentity {
 };
 Result<FileIdentity> identity_of(const std::filesystem::path& path);
 
-// A read-only private mapping of a whole regular file; an empty file maps to an empty span. One
-// fault cannot be reported: if the file shrinks while it is mapped, reads raise SIGBUS.
+// A read-only private mapping of a whole regular file; an empty file maps to an empty span. If the
+// file shrinks while it is mapped, reads raise SIGBUS, which cannot be reported.
 class MappedFile {
  public:
   static Result<MappedFile> open(const std::filesystem::path& path);

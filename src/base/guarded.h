@@ -3,6 +3,8 @@
 // allocated is lost.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <exception>
 #include <optional>
 #include <string>
@@ -43,8 +45,8 @@ auto with_exception_text(Use&& use) {
   }
 }
 
-// Calls f, an embedder's code, which may throw anything. Returns the exception's text, or nullopt
-// if f did not throw.
+// Calls f, which is an embedder's code. Returns the text of the exception that it throws; nullopt:
+// none.
 template <typename F>
 std::optional<std::string> exception_text(F&& f) {
   try {
@@ -88,6 +90,19 @@ template <typename F>
 Status make_exception_status(F&& make) noexcept {
   return with_exception_text(
       [&](const char* text) { return make_status([&] { return make(text); }); });
+}
+
+// Returns f(). If f throws, most likely std::bad_alloc, returns kResourceExhausted with
+// `what_failed` and the exception's text.
+template <typename F>
+Status guarded_status(std::string_view what_failed, F&& f) noexcept {
+  try {
+    return std::forward<F>(f)();
+  } catch (...) {
+    return make_exception_status([&](const char* text) {
+      return resource_exhausted(fmt::format("{}; {}", what_failed, text));
+    });
+  }
 }
 
 }  // namespace quire

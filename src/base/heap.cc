@@ -5,7 +5,8 @@
 namespace quire {
 
 void map_large_allocations() {
-  ::mallopt(M_MMAP_THRESHOLD, static_cast<int>(kMappedAllocationBytes));
+  constexpr int kMappedBytes = 1 << 20;
+  ::mallopt(M_MMAP_THRESHOLD, kMappedBytes);
 }
 
 void trim_heap() {

@@ -40,9 +40,9 @@ class JsonDocument {
   simdjson::dom::element root_;
 };
 
-// Returns a key that the object has twice, if any. JSON readers differ in which of the values they
-// take, so requests and configurations with such a key are rejected. The time is O(n log n) in the
-// bytes of the keys, even if a client chooses them to collide in a hash table.
+// Returns a key that the object has twice, if any. JSON readers differ in which value they take, so
+// requests and configurations with such a key are rejected. The time is O(n log n) in the bytes of
+// the keys, even if a client chooses them to collide in a hash table.
 std::optional<std::string_view> find_repeated_key(simdjson::dom::object object);
 // Does the same for every object within the value, and returns the key's path relative to the
 // value, such as ".json_schema.type" or "[2].content".

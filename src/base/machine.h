@@ -23,8 +23,8 @@ std::optional<int> cpu_quota();
 // Reads the lowest quota of the process's own control group and its parents. root: where control
 // groups are mounted; `membership` is the text of /proc/self/cgroup.
 std::optional<int> cpu_quota(const std::filesystem::path& root, std::string_view membership);
-// The quota of version 2 from its cpu.max, otherwise that of version 1 from its cpu.cfs_quota_us
-// and cpu.cfs_period_us.
+// The quota from the texts of a control group's files: cpu.max of version 2, or, if that is empty,
+// cpu.cfs_quota_us and cpu.cfs_period_us of version 1.
 std::optional<int> cpu_quota(std::string_view max, std::string_view quota_us,
                              std::string_view period_us);
 
@@ -58,8 +58,8 @@ ProcessUse process_use();
 // it.
 int64_t raise_descriptor_limit();
 
-// CPU time excludes the time of other programs (and, for a thread, of other threads), so bounds on
-// it hold on a loaded machine.
+// The clock's CPU time in nanoseconds. It excludes other programs (and, for a thread, other
+// threads), so bounds on it hold on a loaded machine.
 inline int64_t cpu_ns_on(clockid_t clock) {
   timespec now{};
   clock_gettime(clock, &now);

@@ -124,9 +124,9 @@ inline MarkedText copy_part(const MarkedText& of, std::string_view part) {
   return copy;
 }
 
-// A text made from all of `from`, as by a change of case. All of it is untrusted if a byte of
-// `from` is, because a byte's place in the result is not known. Each owner gets one byte, so that
-// none is lost, and the last one gets the rest.
+// A text that a filter such as `upper` makes from all of `from`. If any byte of `from` is
+// untrusted, all bytes of the result are, because a byte's place in it is not known. Each owner
+// gets one byte, so that none is lost, and the last one gets the rest.
 inline MarkedText derived(const MarkedText& from, std::string text) {
   ByteSpans untrusted;
   size_t begin = 0;

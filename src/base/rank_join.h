@@ -16,9 +16,9 @@ namespace quire {
 class RankJoin {
  public:
   // `on_failure` is called once, with the first error: it releases ranks that wait elsewhere.
-  // `join_others`, if not null, joins ranks of other processes; the last rank that arrives calls it
-  // for all. It gets the bytes that rank 0 passed to broadcast(), or no bytes if rank 0 is in
-  // another process. It returns the bytes of rank 0.
+  // `join_others`, if not null, joins the ranks of other processes; the last rank that arrives
+  // calls it for all. Its argument is the bytes that rank 0 passed to broadcast(), or empty if rank
+  // 0 is in another process. It returns the bytes of rank 0.
   RankJoin(int num_ranks, std::function<void(const Status& error)> on_failure,
            std::function<Result<std::string>(std::string bytes)> join_others = {})
       : num_ranks_(num_ranks),
@@ -38,7 +38,7 @@ class RankJoin {
   bool has_failed() const { return has_failed_.load(); }
 
  private:
-  // A rank passes one to a join, and a join returns one to all ranks.
+  // The argument of a rank, and the result of a join.
   struct Message {
     std::string bytes;  // of rank 0
     bool agrees = true;
@@ -58,8 +58,8 @@ class RankJoin {
   Status error_;  // the first
   int num_joined_ = 0;
   uint64_t num_joins_ = 0;
-  Message next_;  // of the ranks that have arrived at the next join
-  Message last_;  // of the last join; the next one completes only after all ranks have read it
+  Message next_;  // joins the arguments of the ranks that have arrived
+  Message last_;  // the last result; the next join completes only after all ranks have read it
 };
 
 }  // namespace quire

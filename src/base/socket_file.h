@@ -11,7 +11,7 @@ namespace quire {
 
 enum class SocketFile {
   kAbsent,  // or unknown: bind() then reports the error
-  kStale,   // of a server that has ended; it may be removed
+  kStale,   // left by a server that has ended; it may be removed
   kInUse,
   kOther,  // not a socket
 };

@@ -26,8 +26,8 @@ bool valid_second(unsigned lead, unsigned second) {
   return second >= low && second <= high;
 }
 
-// Also separators of lines, and characters that turn the direction of the text around them, which
-// can make a line read as another one.
+// Whether a terminal would not print the character as it is. Includes line separators and
+// bidirectional controls, which can make a line read as another one.
 bool is_control(char32_t c) {
   return c < 0x20 || (c >= 0x7f && c < 0xa0) || (c >= 0x2028 && c <= 0x202e) ||
          (c >= 0x2066 && c <= 0x2069);

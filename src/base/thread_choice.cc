@@ -91,8 +91,8 @@ std::vector<std::vector<int>> places_on(const Node& node, bool shares_cores) {
   return places;
 }
 
-// One place per thread. Each thread goes to the node that then has the smallest share of its places
-// taken.
+// One place per thread. Each thread goes to the node whose taken share of places is then the
+// smallest.
 std::vector<ThreadPlace> place_threads(const std::vector<Node>& nodes, int num_threads,
                                        bool on_nodes) {
   size_t num_cores = 0;

@@ -10,7 +10,7 @@
 namespace quire {
 
 enum class CpuCores { kPerformance, kAll };
-// kAuto pins where no other program can be expected on the same cores (choose_threads).
+// kAuto pins if no other program is expected on the same cores (choose_threads).
 enum class CpuPinning { kAuto, kOn, kOff };
 
 struct ThreadOptions {
@@ -39,7 +39,7 @@ struct ThreadChoice {
   std::vector<ThreadPlace> places;
   int num_cores = 0;  // physical cores that the process may use, efficiency cores only with kAll
   int num_cpus = 0;   // the logical CPUs of these cores
-  // For a report, each a text without its name.
+  // Values for a report.
   std::string threads;
   std::string pinning;
   std::string left_out;  // efficiency cores; empty: there are none
@@ -57,8 +57,8 @@ struct ThreadChoice {
 // - Threads that are not pinned are all of node 0.
 ThreadChoice choose_threads(const CpuTopology& topology, const CpuLimits& limits,
                             const ThreadOptions& options);
-// The choice without a topology: as many threads as the limits permit, not pinned. `reason` says
-// why there is no topology.
+// The choice without a topology: by default one thread per CPU within the limits, none pinned.
+// `reason` says why there is no topology.
 ThreadChoice choose_without_topology(const CpuLimits& limits, const ThreadOptions& options,
                                      std::string_view reason);
 ThreadChoice choose_threads(const MachineCpus& cpus, const ThreadOptions& options);

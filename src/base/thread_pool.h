@@ -1,3 +1,4 @@
+// The threads of a CPU's parallel regions, and the CPUs that they are bound to.
 #pragma once
 
 #include <atomic>
@@ -26,7 +27,7 @@ struct ThreadPlace {
 class BoundThread {
  public:
   // Does nothing if `cpus` is empty. If the kernel refuses or there is no memory, logs it and
-  // leaves the thread as it is, because threads also work without.
+  // leaves the thread unbound.
   explicit BoundThread(std::span<const int> cpus) noexcept;
   ~BoundThread();
   BoundThread(const BoundThread&) = delete;
@@ -61,7 +62,8 @@ class ThreadPool {
   // Binds the calling thread to the place of thread 0 for as long as the result lives.
   BoundThread bind_caller() const { return BoundThread(places_.front().cpus); }
 
-  // The nodes that the threads run on, each once; at least one. A thread's node is an index here.
+  // The distinct NUMA nodes of the threads, at least one. node_of() and share() take and return
+  // indices into this list.
   std::span<const int> nodes() const { return nodes_; }
   int node_of(int thread_idx) const { return node_of_[static_cast<size_t>(thread_idx)]; }
 
@@ -72,7 +74,7 @@ class ThreadPool {
     int64_t size() const { return end - begin; }
   };
   // The part of [0, count) that belongs to a node, in proportion to its threads. It depends on
-  // nothing else, so that the same node packs and multiplies a part of a matrix.
+  // nothing else, so that the node that packs a part of a matrix also multiplies it.
   Share share(int node, int64_t count) const;
 
   // Calls task(thread_idx) on the caller's thread and, at most once each, on the workers that
@@ -113,7 +115,7 @@ class ThreadPool {
   std::vector<ThreadPlace> places_;
   std::vector<int> nodes_;
   std::vector<int> node_of_;             // by thread
-  std::vector<int64_t> first_thread_;    // by node, and the number of threads: shares are cut here
+  std::vector<int64_t> first_thread_;    // by node; the last element is the number of threads
   std::unique_ptr<Counter[]> counters_;  // one per node, of the tasks of a region
   std::vector<std::thread> workers_;
   const std::function<void(int)>* task_ = nullptr;
@@ -127,9 +129,9 @@ class ThreadPool {
   std::exception_ptr error_;          // first exception of the region
 };
 
-// The tasks of a region whose data lies on the nodes that packed it. A thread takes the tasks of
-// its own node first and then helps the other nodes. Made before the region; one at a time per
-// pool.
+// The tasks of a region whose data is in the memory of the nodes that packed it. A thread takes the
+// tasks of its own node first, then those of the other nodes. Create it before the region; a pool
+// has one at a time.
 class NodeTasks {
  public:
   explicit NodeTasks(ThreadPool& pool);
@@ -141,7 +143,7 @@ class NodeTasks {
     const int own = pool_.node_of(thread_idx);
     for (int i = 0; i < num_nodes; ++i) take_from((own + i) % num_nodes);
   }
-  // Counts the tasks that were taken from the node, from 0.
+  // Takes a task of the node. Returns how many were taken before.
   int64_t take(int node) { return pool_.counters_[static_cast<size_t>(node)].next.fetch_add(1); }
   ThreadPool::Share share(int node, int64_t count) const { return pool_.share(node, count); }
 

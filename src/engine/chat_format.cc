@@ -72,14 +72,14 @@ Result<std::string> template_source(element config, std::string_view config_name
 
 // Calls visit(owner) for each owner of visible bytes in the texts of a value.
 template <typename Visit>
-void for_owners(const jinja::Value& value, const Visit& visit) {
+void visit_owners(const jinja::Value& value, const Visit& visit) {
   if (value.is_sequence()) {
-    for (const jinja::Value& item : value.items()) for_owners(item, visit);
+    for (const jinja::Value& item : value.items()) visit_owners(item, visit);
   } else if (value.is_dict()) {
-    for (const auto& [name, member] : value.dict()->entries()) for_owners(member, visit);
+    for (const auto& [name, member] : value.dict()->entries()) visit_owners(member, visit);
   } else if (value.is_string()) {
     const MarkedText& text = *value.text();
-    // A thought that a client left in the content is not visible either.
+    // Blanks, and reasoning that a client left in the content, are not visible.
     constexpr std::string_view kThoughtEnd = "</think>";
     const size_t thought = text.text.rfind(kThoughtEnd);
     const size_t begin = thought == std::string::npos ? 0 : thought + kThoughtEnd.size();
@@ -109,9 +109,9 @@ uint32_t find_dropped(const jinja::Dict& variables, const ByteSpans& prompt) {
     if (!message.is_dict()) continue;
     for (const auto& [name, field] : message.dict()->entries()) {
       if (name.as_string() != "content" && name.as_string() != "tool_calls") continue;
-      for_owners(field, [&](uint32_t owner) {
-        const bool is_there = owner < is_written.size() && is_written[owner];
-        if (!is_there && (dropped == 0 || owner < dropped)) dropped = owner;
+      visit_owners(field, [&](uint32_t owner) {
+        const bool is_in_prompt = owner < is_written.size() && is_written[owner];
+        if (!is_in_prompt && (dropped == 0 || owner < dropped)) dropped = owner;
       });
     }
   }

@@ -1,4 +1,4 @@
-// The chat format of a model: its template and the special tokens that the template names.
+// The chat format of a model: its template and the special tokens that the template may use.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ class element;
 namespace quire {
 
 struct RenderedChat : MarkedText {
-  // The owner (see ByteSpans) of the first message of whose content and calls the template writes
-  // nothing; 0: no message. Reasoning is not considered, because templates drop it in earlier
+  // The owner (see ByteSpans) of the first message whose content and tool calls are missing from
+  // the prompt; 0: none is missing. Reasoning may be missing, because templates drop it in earlier
   // turns.
   uint32_t dropped = 0;
 };

@@ -1,4 +1,4 @@
-// The embedding of one request, made of the last token's hidden state.
+// The embedding of one request, which is made from the last token's hidden state.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace quire {
 
-// How one request's embedding is made of a hidden state.
+// How one request's embedding is made from a hidden state.
 struct EmbeddingSpec {
   EmbeddingParams params;
   bool normalizes = false;

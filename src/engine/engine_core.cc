@@ -1,9 +1,6 @@
 #include "engine/engine_core.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <exception>
 #include <utility>
 
 #include "base/check.h"
@@ -28,10 +25,6 @@ Status callback_threw() {
   return internal_error(kCallbackThrew);
 }
 
-Status step_failed(const char* reason) {
-  return resource_exhausted(fmt::format("[engine] a step failed; {}", reason));
-}
-
 Output failed_output(int index, Status error) noexcept {
   Output output;
   output.index = index;
@@ -40,7 +33,7 @@ Output failed_output(int index, Status error) noexcept {
   return output;
 }
 
-// The last output of a sample that ends without a token: a cancellation or an error.
+// The last output of a sample that ends without a token, by a cancellation or an error.
 Output last_output(SampleOutput& sample, FinishReason reason, const Status& error) noexcept {
   try {
     return sample.end(reason, error);
@@ -57,8 +50,8 @@ void count_drafts(int num_drafts, size_t num_accepted, SpeculationStats& stats) 
   for (size_t i = 0; i < num_accepted; ++i) ++stats.accepted_by_position[i];
 }
 
-// The output tokens that are expected of a sequence which has `num_output` tokens. The number is
-// capped, because few sequences use up a large max_tokens.
+// Estimates how many more tokens a sequence with `num_output` output tokens will get. The estimate
+// is capped, because few sequences use up a large max_tokens.
 int64_t expected_tokens(const Sequence& seq, int num_output) {
   constexpr int kMaxExpected = 1024;
   const int most = seq.max_total_tokens - seq.num_prompt_tokens;
@@ -142,12 +135,12 @@ Status EngineCore::health() const {
 
 void EngineCore::loop() {
   while (wait_for_work()) {
-    try {
+    const Status status = guarded_status("[engine] a step failed", [&] {
       take_inbox();
       if (health_.ok()) step();
-    } catch (...) {  // most likely std::bad_alloc; this step's results are lost
-      fail(make_exception_status(step_failed));
-    }
+      return Status();
+    });
+    if (!status.ok()) fail(status);  // this step's results are lost
   }
   run_nothrow([&] { wait_for_all(); });
   run_nothrow([&] { take_inbox(); });
@@ -347,8 +340,7 @@ void EngineCore::end_all(FinishReason reason, const Status& error) noexcept {
   }
 }
 
-// All samples become active before any code that can throw, so that fail() can end them in every
-// case.
+// All samples become active before any code that can throw, so that fail() can end them.
 void EngineCore::take_inbox() {
   std::vector<Arrival> arrivals;
   std::vector<RequestId> cancels;
@@ -356,8 +348,7 @@ void EngineCore::take_inbox() {
     const std::lock_guard lock(mutex_);
     arrivals.swap(arrivals_);
     cancels.swap(cancels_);
-    // A request counts as waiting as soon as it is submitted, so that no reader of the stats misses
-    // it.
+    // A request counts as waiting from its submission on, so that the stats never miss it.
     stats_.num_waiting += static_cast<int>(arrivals.size());
   }
   for (Arrival& arrival : arrivals) {

@@ -30,7 +30,7 @@ struct Submission {
   Engine::OutputCallback on_output;
   std::optional<int> replica = {};  // Request::data_parallel_rank
   std::string session_id = {};
-  int64_t num_known_tokens = 0;  // of the prompt; estimated to be in the prefix cache
+  int64_t num_known_tokens = 0;  // prompt tokens that are probably in the prefix cache
 };
 
 class EngineCore {
@@ -63,7 +63,7 @@ class EngineCore {
   // By sequence id; the samples of one request are adjacent.
   using ActiveSamples = std::map<SeqId, ActiveSample>;
 
-  // A submission on its way to the engine thread, which only links its samples into active_.
+  // A submission for the engine thread, which only links its samples into active_.
   struct Arrival {
     std::vector<std::unique_ptr<Sequence>> seqs;
     ActiveSamples samples;
@@ -84,7 +84,7 @@ class EngineCore {
   void fail(const Status& error) noexcept;
   void deliver(const Scheduler::Progress& progress, SpanResult&& span);
   ActiveSamples::iterator first_of(RequestId id);
-  // Ends a sample with its last output, then frees what it holds. Returns false if its callback
+  // Ends a sample with its last output, then frees its sequence. Returns false if its callback
   // threw.
   bool retire(ActiveSamples::iterator found, Output&& last);
   bool end_sample(ActiveSamples::iterator found, FinishReason reason, const Status& error);

@@ -15,8 +15,8 @@ namespace quire {
 
 struct Engine::Impl {
   ModelText text;
-  std::vector<KvEventsConfig> kv_event_sources;     // by data-parallel rank; empty: no events
-  std::vector<std::unique_ptr<EngineParts>> parts;  // by replica
+  std::vector<KvEventsConfig> kv_event_sources;      // by data-parallel rank; empty: no events
+  std::vector<std::unique_ptr<ReplicaParts>> parts;  // by replica
   std::unique_ptr<InputProcessor> input_processor;
   std::shared_ptr<Replicas> replicas;  // last member: its threads use everything above
 };

@@ -1,5 +1,4 @@
-// The parts that a running engine consists of. The start makes them (start/load.h), and the engine
-// owns them.
+// The parts of a running engine. The start makes them (start/load.h), and the engine owns them.
 #pragma once
 
 #include <cstddef>
@@ -46,13 +45,13 @@ struct RankParts {
 };
 
 // The parts of one replica. Each member needs the members before it.
-struct EngineParts {
+struct ReplicaParts {
   std::shared_ptr<Nodes> nodes;  // null: a single node
   std::unique_ptr<Platform> platform;
   std::vector<RankParts> ranks;    // of this process
-  std::unique_ptr<Runner> runner;  // of all ranks; on other nodes than node 0, of their own
+  std::unique_ptr<Runner> runner;  // of all ranks on node 0; of `ranks` on other nodes
   SchedulerConfig scheduler;
-  int64_t num_kv_tokens = 0;  // that the KV cache holds
+  int64_t num_kv_tokens = 0;  // capacity of the KV cache
   ModelInfo info;
 };
 

@@ -29,8 +29,8 @@ class InputProcessor {
     int num_replicas = 1;
   };
 
-  // Without a tokenizer, prompts must be token ids. `platform` outlives this object and adds its
-  // device's own limits.
+  // Without a tokenizer, prompts must be token ids. `platform` adds the limits of its device; it
+  // must outlive this object.
   InputProcessor(std::shared_ptr<const Tokenizer> tokenizer, Limits limits,
                  const Platform* platform = nullptr)
       : tokenizer_(std::move(tokenizer)), limits_(std::move(limits)), platform_(platform) {}

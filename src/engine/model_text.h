@@ -1,4 +1,4 @@
-// The files of a model that requests need.
+// The files of a model that turn requests into tokens and tokens into text.
 #pragma once
 
 #include <memory>

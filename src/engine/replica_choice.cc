@@ -20,9 +20,9 @@ size_t choose_replica(std::span<const ReplicaCandidate> replicas) {
       });
   const int64_t smallest = least->num_outstanding_tokens;
   const int64_t num_saved = longest->num_known_tokens - least->num_known_tokens;
-  const int64_t largest_kept = smallest + smallest / 8 + num_saved;
-  const bool keeps = num_saved > 0 && longest->num_outstanding_tokens <= largest_kept;
-  return static_cast<size_t>((keeps ? longest : least) - replicas.begin());
+  const int64_t max_load = smallest + smallest / 8 + num_saved;
+  const bool is_worth_it = num_saved > 0 && longest->num_outstanding_tokens <= max_load;
+  return static_cast<size_t>((is_worth_it ? longest : least) - replicas.begin());
 }
 
 std::vector<uint64_t> PrefixIndex::hash_blocks(std::span<const int32_t> prompt,
@@ -40,13 +40,13 @@ std::vector<uint64_t> PrefixIndex::hash_blocks(std::span<const int32_t> prompt,
 void PrefixIndex::look_up(std::span<const uint64_t> hashes,
                           std::span<ReplicaCandidate> candidates) {
   for (ReplicaCandidate& candidate : candidates) candidate.num_known_tokens = 0;
-  uint64_t knowing = ~uint64_t{0};  // the replicas that have all blocks so far
+  uint64_t holders = ~uint64_t{0};  // the replicas that have all blocks so far
   for (const uint64_t hash : hashes) {
-    const uint64_t* known = replicas_.find(hash);
-    knowing &= known == nullptr ? 0 : *known;
-    if (knowing == 0) return;
+    const uint64_t* found = replicas_.find(hash);
+    holders &= found == nullptr ? 0 : *found;
+    if (holders == 0) return;
     for (size_t r = 0; r < candidates.size(); ++r) {
-      if ((knowing >> r & 1) != 0) candidates[r].num_known_tokens += kBlockSize;
+      if ((holders >> r & 1) != 0) candidates[r].num_known_tokens += kBlockSize;
     }
   }
 }

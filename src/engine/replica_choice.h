@@ -1,4 +1,4 @@
-// Chooses the replica that serves a request. Nothing here has threads, or depends on an engine.
+// Chooses the replica that serves a request. This code has no threads, and needs no engine.
 #pragma once
 
 #include <cstddef>
@@ -16,14 +16,13 @@ inline constexpr int kMaxReplicas = 64;
 // A replica, as a candidate for one request.
 struct ReplicaCandidate {
   int64_t num_outstanding_tokens = 0;  // EngineStats::num_outstanding_tokens
-  int64_t num_known_tokens = 0;        // prefix of the prompt that the replica was sent before
+  int64_t num_known_tokens = 0;        // prefix of the prompt that was sent to it before
 };
 
-// Returns the index of a replica; `replicas` is not empty. Load is the number of outstanding
-// tokens. Among the replicas with the longest known prefix, takes the one with the smallest load,
-// unless its load exceeds the smallest of all by more than an eighth of that and the tokens that
-// the prefix saves. Otherwise takes the replica with the smallest load. The first of equal replicas
-// wins.
+// Returns the index of a replica; `replicas` is not empty. A replica's load is its number of
+// outstanding tokens. Prefers the replica with the longest known prefix (of several, the least
+// loaded one) if its load is at most 9/8 of the smallest load plus the tokens that the prefix
+// saves. Otherwise takes the least loaded replica. The first of equal replicas wins.
 size_t choose_replica(std::span<const ReplicaCandidate> replicas);
 
 // A map that drops old keys. It keeps the `capacity` keys that were used last, and at most
@@ -63,8 +62,8 @@ class AgingMap {
   std::unordered_map<uint64_t, Value> old_;
 };
 
-// Records which replica was sent which prefixes. It is approximate: it ignores evictions from the
-// replicas' caches, and equal hashes count as equal tokens.
+// Records which prefixes were sent to which replica. It is approximate: it ignores evictions from
+// the replicas' caches, and equal hashes count as equal tokens.
 class PrefixIndex {
  public:
   static constexpr int kBlockSize = 64;  // tokens per hash
@@ -81,7 +80,7 @@ class PrefixIndex {
   size_t size() const { return replicas_.size(); }
 
  private:
-  AgingMap<uint64_t> replicas_;  // by hash; bit r is set if replica r was sent the block
+  AgingMap<uint64_t> replicas_;  // by hash; bit r is set if the block was sent to replica r
 };
 
 }  // namespace quire

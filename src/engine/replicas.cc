@@ -69,8 +69,7 @@ Status Replicas::submit(Submission submission) {
   const std::lock_guard lock(mutex_);
   const size_t chosen = choose(submission, hashes, candidates);
   submission.num_known_tokens = candidates[chosen].num_known_tokens;
-  prefixes_.add(hashes,
-                chosen);  // first, because it may throw: a submitted request must not be lost
+  prefixes_.add(hashes, chosen);  // may throw, so it precedes the submission
   return cores_[chosen]->submit(std::move(submission));
 }
 
@@ -86,7 +85,7 @@ size_t Replicas::choose(const Submission& submission, std::span<const uint64_t> 
     for (size_t r = 0; r < cores_.size(); ++r) {
       preferred[r].num_outstanding_tokens = cores_[r]->num_outstanding_tokens();
     }
-    // The prompt of a session counts as known where its last request ran.
+    // A session's prompt counts as known to the replica of its last request.
     if (const size_t* last = session == 0 ? nullptr : sessions_.find(session)) {
       preferred[*last].num_known_tokens = submission.seqs.front()->num_prompt_tokens;
     }
@@ -96,7 +95,7 @@ size_t Replicas::choose(const Submission& submission, std::span<const uint64_t> 
   return chosen;
 }
 
-// Only one replica has the request.
+// The replicas without the request ignore its id.
 void Replicas::cancel(RequestId id) {
   for (const auto& core : cores_) core->cancel(id);
 }

@@ -79,8 +79,8 @@ void take_output(RequestResult& result, Output output, Clock::time_point time) {
   sample.finish_reason = output.finish_reason;
   sample.stop_reason = std::move(output.stop_reason);
   sample.error = std::move(output.error);
-  result.done = std::all_of(result.samples.begin(), result.samples.end(),
-                            [](const SampleResult& one) { return one.finish_reason.has_value(); });
+  result.done = std::ranges::all_of(
+      result.samples, [](const SampleResult& one) { return one.finish_reason.has_value(); });
 }
 
 // The state of one call of run_requests().
@@ -187,9 +187,8 @@ int RequestResult::num_output_tokens() const {
 
 bool RequestResult::was_cancelled() const {
   return error.code() == StatusCode::kCancelled ||
-         std::any_of(samples.begin(), samples.end(), [](const SampleResult& sample) {
-           return sample.finish_reason == FinishReason::kCancelled;
-         });
+         std::ranges::find(samples, FinishReason::kCancelled, &SampleResult::finish_reason) !=
+             samples.end();
 }
 
 Status RequestResult::first_error() const {

@@ -43,7 +43,7 @@ struct RequestResult {
   Status first_error() const;
 };
 
-// The engine functions that a run needs. Tests provide their own.
+// The engine functions that run_requests() calls. Tests provide their own.
 struct EnginePort {
   std::function<Result<RequestId>(Request request, Engine::OutputCallback on_output)> submit;
   std::function<void(RequestId id)> cancel;

@@ -29,8 +29,8 @@ std::vector<uint32_t> bitmap_of(std::span<const int32_t> ids) {
   return bitmap;
 }
 
-// A mask that allows at least one token.
-std::vector<uint32_t> everything(size_t num_words) {
+// A mask that allows all tokens; it has at least one word.
+std::vector<uint32_t> all_tokens(size_t num_words) {
   return std::vector<uint32_t>(std::max<size_t>(num_words, 1), ~0U);
 }
 
@@ -69,8 +69,8 @@ SampleOutput::SampleOutput(const Start& start, std::shared_ptr<const SamplingSpe
       embedding_(start.embedding),
       stop_search_(start.stop_search) {}
 
-// Accepts the drafts on trial. Which drafts are kept must not depend on a draft beyond its mask, by
-// which a draft's own distribution is restricted (keep_allowed()). Therefore a draft that ends the
+// Accepts the drafts on trial. Whether a draft is kept may depend only on its mask, because the
+// mask also restricts the draft's distribution (keep_allowed()). Therefore a draft that ends the
 // sample is kept, and the token sampled after it is dropped.
 int SampleOutput::add_masks(std::span<const int32_t> drafts,
                             std::vector<std::vector<uint32_t>>& masks) {
@@ -85,7 +85,7 @@ int SampleOutput::add_masks(std::span<const int32_t> drafts,
         check_stop_token(*sampling_->params, eos_ids_, draft, num_output_tokens_ + num_kept, false)
             .has_value();
     if (is_end || !accept_by_constraint(draft).ok()) {
-      masks.push_back(everything(masks.back().size()));
+      masks.push_back(all_tokens(masks.back().size()));
       break;
     }
     ++num_accepted;
@@ -134,7 +134,7 @@ std::vector<uint32_t> SampleOutput::allowed_after(size_t num_drafts) {
     forced_end_ = {.reason = FinishReason::kStop, .error = {}, .num_tokens = num_drafts};
   }
   // The sampler needs at least one allowed token, although its result is not used.
-  return forced_end_ ? everything(mask.size()) : mask;
+  return forced_end_ ? all_tokens(mask.size()) : mask;
 }
 
 bool SampleOutput::remove_forbidden_ends(int num_output, std::vector<uint32_t>& mask) const {
@@ -231,7 +231,7 @@ void SampleOutput::append_text(int32_t token_id, Output& output) {
   emit_text(output);
 }
 
-// An added token that is left out stands after the text that the detokenizer still holds back.
+// The place of an omitted added token is after the text that the detokenizer still holds back.
 void SampleOutput::push_token(int32_t token_id) {
   const Tokenizer& tokenizer = detokenizer_->tokenizer();
   const bool is_added = tokenizer.is_added(token_id);
@@ -239,7 +239,7 @@ void SampleOutput::push_token(int32_t token_id) {
   text_ += detokenizer_->push(token_id);
   if (!is_added) return;
   const size_t end = std::max(text_.size() + detokenizer_->pending().size(), begin);
-  // The token may end a broken character, whose text is not the token's.
+  // The token may end an invalid character, whose text does not belong to the token.
   const std::string spelling = tokenizer.token_bytes(token_id);
   if (end == text_.size() && text_.ends_with(spelling)) {
     begin = std::max(begin, end - spelling.size());
@@ -268,7 +268,7 @@ void SampleOutput::stop_at_string(Output& output) {
 void SampleOutput::emit_text(Output& output) {
   const size_t held_back = output.finish_reason ? 0 : stop_search_.num_held_back();
   size_t ready_bytes = std::max(text_.size() - held_back, emitted_bytes_);
-  for (const AddedTokenPlace& place : added_tokens_) {  // whose text is not divided
+  for (const AddedTokenPlace& place : added_tokens_) {  // outputs do not divide its text
     if (place.begin < ready_bytes && ready_bytes < place.end && !output.finish_reason) {
       ready_bytes = place.begin;
     }
@@ -278,9 +278,8 @@ void SampleOutput::emit_text(Output& output) {
   emitted_bytes_ = ready_bytes;
 }
 
-// Emits the tokens up to the place `end` of the text. A run of bytes that turned out to be no
-// characters has another text than the one by which the places in it were computed, so they are
-// moved to the next character.
+// Emits the added tokens up to offset `end` of the text. Bytes that turned out to be invalid UTF-8
+// were replaced after the places were computed, so a place inside a character moves to its end.
 void SampleOutput::emit_added_tokens(size_t end, Output& output) {
   const auto to_output = [&](size_t place) {
     place = std::min(place, end);

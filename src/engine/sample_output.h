@@ -1,5 +1,5 @@
-// Postprocesses one sample of a request: converts tokens to text, detects stops, and holds text
-// back that may turn out to begin a stop string.
+// Postprocesses one sample of a request: converts tokens to text, detects stops, and holds back
+// text that may be the beginning of a stop string.
 #pragma once
 
 #include <cstddef>
@@ -44,7 +44,7 @@ class StopSearch {
  public:
   explicit StopSearch(std::span<const std::string> stops);
 
-  // No match may begin before `position`. Call it before the first read().
+  // Ignores matches that begin before `position`. Call it before the first read().
   void skip_to(size_t position) { position_ = position; }
   // Reads the part of `text` that follows the text of the last call; `text` must begin with that
   // text. Returns the stop string that ends first; of several that end together, the longest. A
@@ -93,15 +93,15 @@ class SampleOutput {
   int index() const { return index_; }
   // Whether a constraint restricts the next tokens.
   bool is_constrained() const { return constraint_ != nullptr; }
-  // Adds the masks of the next tokens: one of the tokens that may come next, and one per draft, if
-  // all drafts before it are accepted. Returns the number of drafts that may be verified, which
-  // precede the first that the constraint forbids. Restores the state of the constraint.
+  // Returns how many drafts may be verified: those before the first that the constraint forbids.
+  // Adds the mask of the next token, and of the token after each of these drafts. Restores the
+  // state of the constraint.
   int add_masks(std::span<const int32_t> drafts, std::vector<std::vector<uint32_t>>& masks);
   // Whether the next step may have drafts of this sample.
   bool can_have_drafts() const;
-  // Set by add_masks() if the sample must end without the token after the first num_tokens drafts,
-  // if these are accepted. kStop: the constraint allows only its end tokens, which min_tokens
-  // forbids. kError: the constraint failed or threw.
+  // Set by add_masks() if the sample must end once the first num_tokens drafts are accepted. kStop:
+  // the constraint then allows only end tokens, which min_tokens forbids. kError: the constraint
+  // failed or threw.
   struct ForcedEnd {
     FinishReason reason = FinishReason::kStop;
     Status error;
@@ -111,10 +111,9 @@ class SampleOutput {
   bool must_end_now() const { return forced_end_ && forced_end_->num_tokens == 0; }
 
   // Appends the span's tokens up to the first that ends the sample, or up to forced_end(). The
-  // output has a finish_reason if the sample ended, and kError with an error if
-  // its constraint rejects a token. The first output reports num_cached_tokens of the prompt.
-  // at_max_length: no token may follow the span. A span with a hidden state ends the sample with
-  // its embedding.
+  // output has a finish_reason if the sample ended: kError if its constraint rejects a token. The
+  // first output reports num_cached_tokens of the prompt. at_max_length: no token may follow the
+  // span. A span with a hidden state ends the sample with its embedding.
   Output accept(SpanResult&& span, int num_cached_tokens, bool at_max_length);
 
   // The last output of a sample that ends without a token, with the text that was still held back.
@@ -151,6 +150,7 @@ class SampleOutput {
   std::string text_;  // all text, including text held back
   size_t emitted_bytes_ = 0;
   std::vector<AddedTokenPlace> added_tokens_;  // not emitted yet; offsets in text_
-  StopSearch stop_search_;  // skips the text of tokens protected by min_tokens
+  StopSearch stop_search_;                     // skips the text of tokens protected by min_tokens
 };
+
 }  // namespace quire

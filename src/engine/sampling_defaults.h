@@ -1,5 +1,4 @@
-// Decides the sampling values of requests without their own. The command line and the server use
-// the same decision, and describe it in the same words.
+// Decides the sampling values of requests without their own, for the command line and the server.
 #pragma once
 
 #include <string>
@@ -12,9 +11,9 @@
 
 namespace quire {
 
-// The model's values are a set: if the model states one of temperature, top_p, top_k and min_p, the
-// others are off. `fallback` gives all four if it states none. A model with "do_sample": false is
-// greedy. A repetition penalty is the model's own in any case.
+// If the model states any of temperature, top_p, top_k and min_p, the others are off; otherwise
+// `fallback` gives all four. A model with "do_sample": false is greedy. A repetition penalty is
+// always the model's own.
 SamplingDefaults choose_sampling_defaults(const GenerationConfig& model, SamplingFallback fallback);
 
 // Name and number of each value that a model may give a default: {"temperature", "0.8"}, …

@@ -115,7 +115,7 @@ class Cbor {
     size_ += value.size();
   }
 
-  // The type and a number of 0, 1, 2, 4 or 8 bytes, in big-endian order.
+  // Writes the major type, and `value` in 0, 1, 2, 4 or 8 further bytes, big-endian.
   void head(unsigned major, uint64_t value) {
     constexpr uint64_t kInline = 24;
     std::byte* out = room(kMaxHead);

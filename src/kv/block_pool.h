@@ -1,5 +1,5 @@
-// The blocks of the paged KV cache: their reference counts and free list, the hash under which a
-// full block of tokens is cached, and the prefix cache, which finds a block by that hash.
+// The blocks of the paged KV cache: their reference counts and free list, the hashes of full
+// blocks, and the prefix cache, which finds a block by its hash.
 #pragma once
 
 #include <array>
@@ -80,8 +80,8 @@ void extend_block_hashes(std::string_view salt, const HashedBlocks& blocks,
 // Maps the hash of a full block to the block that holds its keys and values. A block stays cached
 // after its last holder has released it, until the pool allocates it again and evict() is called.
 // Eviction follows the order of the pool's free list. A sequence releases a block after the block's
-// children, so a chain is evicted from its deep end, except for blocks that a window has left
-// behind. A block that outlives its parent is still correct, because a hash covers the whole chain.
+// children, so a chain is evicted from its end, except for blocks before a window. A block that
+// outlives its parent is still correct, because a hash covers the whole chain.
 class PrefixCache {
  public:
   explicit PrefixCache(int num_blocks);
@@ -96,8 +96,8 @@ class PrefixCache {
   bool insert(const BlockHash& hash, int32_t block_id);
   // Removes a block that is about to be overwritten, and returns its hash if it was registered.
   std::optional<BlockHash> evict(int32_t block_id);
-  // Returns whether the hash was evicted. The record is limited: it lacks some of the hashes that
-  // were evicted more than about num_blocks evictions ago.
+  // Returns whether the hash was evicted. The record lacks some hashes that were evicted more than
+  // about num_blocks evictions ago.
   bool was_evicted(const BlockHash& hash) const;
 
   std::vector<BlockHash> hashes() const;  // for tests
@@ -111,8 +111,8 @@ class PrefixCache {
 
   std::unordered_map<BlockHash, int32_t, FirstBytes> blocks_;
   std::vector<const BlockHash*> hashes_;  // by block id: the map's key; null: not cached
-  // A table of evicted hashes without collision handling: bytes 8 to 15 of a hash select the entry,
-  // bytes 16 to 23 are its value; 0: empty.
+  // A table of evicted hashes, in which a later hash replaces an earlier one: bytes 8 to 15 of a
+  // hash select the entry, bytes 16 to 23 are its value; 0: empty.
   std::vector<uint64_t> evicted_;
 };
 

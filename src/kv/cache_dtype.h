@@ -12,7 +12,7 @@ inline std::string_view kv_cache_dtype_name(DType dtype) {
   return dtype == DType::kI8 ? "int8" : dtype_name(dtype);
 }
 
-// Returns whether a cache of this type has fewer bits than any activations.
+// Whether a cache of this type has fewer bits than every type of activations.
 constexpr bool is_quantized_cache(DType kv_dtype) {
   return kv_dtype == DType::kF8E4M3 || kv_dtype == DType::kI8;
 }

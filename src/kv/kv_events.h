@@ -11,8 +11,8 @@
 
 namespace quire {
 
-// Adjacent blocks of one sequence that a table has cached. Their keys and values are in the cache
-// when the next step runs.
+// Adjacent blocks of one sequence that a table has cached. Their keys and values are written before
+// the next step.
 struct BlocksStored {
   int table = 0;
   std::vector<BlockHash> hashes = {};

@@ -1,5 +1,4 @@
-// The memory layout of keys and values in the paged cache. kv/ defines it; every attention backend
-// receives it.
+// The memory layout of keys and values in the paged cache, for all attention backends.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +26,7 @@ struct KvLayout {
   bool is_latent = false;
   DType dtype = DType::kBF16;
 
-  // The bytes of a vector's scales, which are elements of a cache in 8-bit integers.
+  // The bytes of one vector's scales, which are also elements of a cache in 8-bit integers.
   constexpr int64_t scale_bytes() const {
     if (dtype != DType::kI8) return 0;
     return static_cast<int64_t>(sizeof(float)) * (is_latent ? 2 : 1);

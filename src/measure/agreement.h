@@ -1,4 +1,4 @@
-// Lets the ranks that share a model make one choice: ranks that chose differently would run
+// Lets the ranks that share a model make one choice. Ranks with different choices would run
 // different kernels, or wait for each other forever.
 #pragma once
 
@@ -11,7 +11,7 @@
 namespace quire {
 
 // Every rank makes the same calls in the same order. They fail if a rank has failed. A single rank
-// agrees with itself, and never waits.
+// never waits.
 class Agreement {
  public:
   Agreement() = default;  // of a single rank

@@ -38,7 +38,8 @@ const KindNames& names_of(ChoiceKind kind) {
   return *std::ranges::find(kKinds, kind, &KindNames::kind);
 }
 
-// Tabs and ends of lines separate the file's fields. Keys may contain a checkpoint's text.
+// Replaces tabs and line ends, which separate the file's fields: keys may contain a checkpoint's
+// text.
 std::string field_text(std::string_view text) {
   std::string field(text);
   std::ranges::replace_if(

@@ -20,7 +20,7 @@ namespace quire {
 enum class ChoiceKind {
   kAttention,    // the time of one backend for one batch
   kProduct,      // the kernel of a matrix product, by its shape and number of rows
-  kHeadProduct,  // the same of products by head
+  kHeadProduct,  // the same for products by head
   kLayerTail,    // whether a layer's tail runs as one kernel
   kRankSum,      // the sizes of sums that go through peer memory
   kDraftSteps,   // the times of steps with drafts
@@ -28,8 +28,8 @@ enum class ChoiceKind {
 };
 inline constexpr int kNumChoiceKinds = 7;
 
-// One set belongs to the devices of one kind in a process. Thread-safe: the ranks of a model share
-// it, so what one rank has measured is known to the others.
+// The choices for one kind of device in a process. Thread-safe: the ranks of a model share the
+// object, so that each finds what another has measured.
 //
 // The file is text, one choice per line: its kind, its key and its value, separated by tabs. Its
 // first lines name the build and the digest of the other lines.
@@ -54,15 +54,15 @@ class MeasuredChoices {
   bool measures() const { return config_.use != Use::kNothing; }
   const std::filesystem::path& file() const { return config_.file; }
 
-  // The value of a choice. A key names everything on which the choice depends but the device, the
-  // driver and the build.
+  // The value of a choice. A key names everything on which the choice depends, except for the
+  // device, the driver and the build.
   std::optional<std::string> find(ChoiceKind kind, std::string_view key);
   // The keys and values of a kind, in the order of the keys.
   std::vector<std::pair<std::string, std::string>> all(ChoiceKind kind);
   void add(ChoiceKind kind, std::string_view key, std::string_view value);
 
-  // Counts the time of its life as the time that measurements of the kind take. Times of several
-  // threads that overlap count once.
+  // Adds its lifetime to the reported time of the kind's measurements. Overlapping times of several
+  // threads count once.
   class Timing {
    public:
     Timing(MeasuredChoices& choices, ChoiceKind kind) : choices_(choices), kind_(kind) {
@@ -78,7 +78,7 @@ class MeasuredChoices {
   };
 
   // Writes the file if a choice was added. Choices that another process has written since are kept.
-  // Fails with kUnavailable without a place for files.
+  // Fails with kUnavailable if there is no cache directory.
   Status keep();
   // One line about what was measured and what was found since the object was made, for example
   //   measured 212 matrix products in 2.3 s, 1 layer tail in 0.1 s; the next start finds all in

@@ -1,4 +1,4 @@
-// Compares candidates by their times. Every choice that Quire makes by measurement is made here.
+// Compares candidates by their times, for every choice that Quire makes by measurement.
 #pragma once
 
 #include <chrono>
@@ -23,23 +23,23 @@ struct Trial {
 
   double median() const { return quire::median(times); }
   double shortest() const;  // infinity without times
-  // The share by which the second shortest time exceeds the shortest; 0 with fewer than two times.
+  // The ratio of the second shortest time to the shortest, minus 1; 0 with fewer than two times.
   double scatter() const;
 };
 
 // How much time a comparison takes.
 struct Effort {
   int num_rounds = 1;
-  // After the first round only the finalists go on: at most max_finalists candidates, whose times
-  // are at most near_best times the shortest.
+  // Later rounds have only the finalists: at most max_finalists candidates, whose times are at most
+  // near_best times the shortest.
   double near_best = std::numeric_limits<double>::infinity();
   size_t max_finalists = std::numeric_limits<size_t>::max();
   // No round but the first begins after this time.
   std::chrono::duration<double> time_limit = std::chrono::duration<double>::max();
 };
 
-// Runs one round: gives each of these candidates, which are indices into `trials`, at least one
-// time or an error. Returns an error to end the whole comparison.
+// Runs one round: adds at least one time or an error to the trial of each candidate, an index into
+// `trials`. Returns an error to end the whole comparison.
 using RunRound = std::function<Status(std::span<const size_t> candidates, std::span<Trial> trials)>;
 
 struct Comparison {

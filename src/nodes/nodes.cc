@@ -88,14 +88,11 @@ Nodes::Nodes(const NodePlace& place, std::chrono::milliseconds silence_timeout,
   }
   const auto guarded = [this](auto f) {
     return std::thread([this, f] {
-      try {
+      const Status error = guarded_status("[nodes] a message is lost", [&] {
         f();
-      } catch (...) {  // most likely std::bad_alloc
-        const Status error = make_exception_status([](const char* reason) {
-          return resource_exhausted(fmt::format("[nodes] a message is lost; {}", reason));
-        });
-        fail_with(error, Origin::kHere);
-      }
+        return Status();
+      });
+      if (!error.ok()) fail_with(error, Origin::kHere);
     });
   };
   for (const auto& peer : peers_) {

@@ -25,8 +25,8 @@ constexpr int kExactRows = 8;
 constexpr double kBucketGrowth = 1.1;
 // The first observation may contain first-use costs.
 constexpr int kMinObservations = 2;
-// A larger number of drafts is chosen if its rate is almost the best: the verification may still
-// cut it, with better knowledge.
+// Proposes the largest number of drafts with almost the best rate: choose() may still keep fewer,
+// once it has their confidences.
 constexpr double kNearlyBest = 0.995;
 
 size_t bucket_of(int num_rows) {
@@ -36,7 +36,7 @@ size_t bucket_of(int num_rows) {
   return kExactRows + 1 + static_cast<size_t>(steps);
 }
 
-// Moves the average of the newest observations, the count-th of which is `value`.
+// Adds `value`, observation number `count`, to a moving average.
 void average_in(double& average, double value, int count) {
   average += (value - average) / std::min(count, kTimeWindow);
 }
@@ -54,15 +54,15 @@ void StepTimes::observe(int num_rows, double seconds) {
   average_in(bucket->seconds, seconds, bucket->count);
 }
 
-bool StepTimes::knows(int num_rows) const {
+bool StepTimes::has_observed(int num_rows) const {
   const size_t idx = bucket_of(num_rows);
   const auto bucket = std::ranges::lower_bound(buckets_, idx, {}, &Bucket::idx);
   return bucket != buckets_.end() && bucket->idx == idx && bucket->count >= kMinObservations;
 }
 
-// The time of a step does not fall with the number of rows, and neither does the time that one more
-// row adds: the weights are read once, and then each row is computed. So between two observations
-// far apart, no step is faster than the lines through the observations on either side.
+// The time of a step is a convex function of its rows, and does not fall: the weights are read
+// once, and each row adds computation. So between two distant observations, no step is faster than
+// the line through the two observations on its left, or the line through the two on its right.
 double StepTimes::at(double num_rows) const {
   if (buckets_.empty()) return 0;
   const auto above = std::ranges::upper_bound(buckets_, num_rows, {}, &Bucket::num_rows);
@@ -127,7 +127,9 @@ AdaptiveDrafts::AdaptiveDrafts(int num_drafts, bool by_confidence)
       rates_(num_drafts) {}
 
 double AdaptiveDrafts::proposal_seconds(int num_drafts, int num_seqs) const {
-  const auto known = [&](int k) { return proposal_times_[static_cast<size_t>(k)].knows(num_seqs); };
+  const auto known = [&](int k) {
+    return proposal_times_[static_cast<size_t>(k)].has_observed(num_seqs);
+  };
   const auto at = [&](int k) { return proposal_times_[static_cast<size_t>(k)].at(num_seqs); };
   if (known(num_drafts)) return at(num_drafts);
   // From the next larger number of drafts, or else the next smaller one, in proportion.
@@ -157,7 +159,7 @@ void AdaptiveDrafts::lower_wanted(std::span<int32_t> num_wanted) const {
   const auto num_spans = static_cast<int>(num_wanted.size());
   const auto num_seqs = static_cast<int>(
       std::ranges::count_if(num_wanted, [](int32_t wanted) { return wanted > 0; }));
-  if (num_seqs == 0 || !step_times_.knows(num_spans)) return;
+  if (num_seqs == 0 || !step_times_.has_observed(num_spans)) return;
   std::vector<double> best_rates;  // by number of proposed drafts
   for (int proposed = 0; proposed < static_cast<int>(proposal_times_.size()); ++proposed) {
     double best = 0;
@@ -184,7 +186,7 @@ int64_t AdaptiveDrafts::random_count(int64_t most) const {
 
 void AdaptiveDrafts::choose(std::span<Proposal> proposals, int num_other_rows) {
   ++num_steps_;
-  if (!step_times_.knows(num_other_rows)) return keep_at_most(0, proposals);
+  if (!step_times_.has_observed(num_other_rows)) return keep_at_most(0, proposals);
   if (by_confidence_) return keep_best(proposals, num_other_rows);
   const auto most = std::ssize(proposal_times_) - 1;
   keep_at_most(is_probe() ? random_count(most) : most, proposals);
@@ -215,7 +217,7 @@ void AdaptiveDrafts::keep_best(std::span<Proposal> proposals, int num_other_rows
   }
 }
 
-// The number of the first candidates that brings the most tokens per second.
+// Returns how many of the first candidates give the most tokens per second.
 size_t AdaptiveDrafts::best_count(std::span<const Candidate> candidates, int64_t num_seqs,
                                   int num_other_rows) const {
   auto num_tokens = static_cast<double>(num_seqs);

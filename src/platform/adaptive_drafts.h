@@ -1,6 +1,6 @@
-// Chooses how many drafts a step on a CPU proposes and verifies, so that it brings the most tokens
-// per second. The choice rests on the times of earlier steps and on how often drafts were accepted.
-// The choice for a GPU (platform/uniform_drafts.h) shares AcceptanceRates.
+// Chooses how many drafts the steps of a CPU propose and verify, to maximize the tokens per second.
+// The inputs are the times of earlier steps, and how often drafts were accepted. The choice for a
+// GPU (platform/uniform_drafts.h) shares AcceptanceRates.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,14 @@
 
 namespace quire {
 
-// The time of a step by its number of token rows, learned from the steps that run.
+// Estimates the time of a step by its number of token rows, from the steps that have run.
 class StepTimes {
  public:
   void observe(int num_rows, double seconds);
   // Whether a step with about as many rows was observed.
-  bool knows(int num_rows) const;
-  // Seconds. Optimistic where nothing was observed, so that it is tried: beyond all observations,
-  // one more row costs what it costs between the last two, or nothing.
+  bool has_observed(int num_rows) const;
+  // Seconds. Underestimates sizes that were not observed, so that they are tried: beyond the
+  // largest observation, it extends the line through the last two, or the last one as a constant.
   double at(double num_rows) const;
 
  private:
@@ -48,7 +48,7 @@ class AcceptanceRates {
   explicit AcceptanceRates(int num_drafts) : positions_(static_cast<size_t>(num_drafts)) {}
 
   // The probability that the draft is accepted if all before it are. A confidence need not be
-  // calibrated: it counts in relation to its mean at the same index.
+  // calibrated: only its ratio to the mean at the same index counts.
   double probability(size_t draft_idx, double confidence) const;
   // probability() of a draft of mean confidence.
   double mean(size_t draft_idx) const;
@@ -67,17 +67,17 @@ class AcceptanceRates {
   std::vector<Position> positions_;
 };
 
-// The choices of one runner. A draft is worth its verification if the step then brings more tokens
-// per second, and worth its proposal if this remains so with the time that the proposal takes.
+// The choices of one runner. A draft is worth its verification if it raises the step's tokens per
+// second, and worth its proposal if it does so in spite of the time of the proposal.
 class AdaptiveDrafts {
  public:
-  // num_drafts: upper bound per sequence and step. by_confidence: whether choose() weighs each
-  // draft by itself. False for sampled drafts: a draft's confidence depends on the earlier drafts,
-  // so it must not decide whether those are kept, which would bias rejection sampling.
+  // num_drafts: upper bound per sequence and step. by_confidence: whether choose() decides on each
+  // draft separately. False for sampled drafts: a draft's confidence depends on the earlier drafts,
+  // so a decision by it about those would bias rejection sampling.
   AdaptiveDrafts(int num_drafts, bool by_confidence);
 
-  // Lowers the number of drafts to propose for each decoding sequence of the next step to what is
-  // worth it. `num_wanted` holds the upper bounds, 0 for a sequence that gets no drafts.
+  // Lowers num_wanted, the numbers of drafts to propose per decoding sequence of the next step, to
+  // those that are worth it. 0: the sequence gets no drafts.
   void lower_wanted(std::span<int32_t> num_wanted) const;
 
   // A decoding sequence of the step that begins. Its drafts are at most as many as the step may
@@ -102,10 +102,10 @@ class AdaptiveDrafts {
   static constexpr int kProbePeriod = 32;
 
  private:
-  // A draft survives if all drafts before it do, so the best drafts of all sequences are the first
-  // ones of each.
+  // Survival falls along a sequence, so the best drafts of all sequences are the first ones of
+  // each.
   struct Candidate {
-    double survival = 0;
+    double survival = 0;  // the probability that the draft and all before it are accepted
     Proposal* proposal = nullptr;
   };
   size_t best_count(std::span<const Candidate> candidates, int64_t num_seqs,

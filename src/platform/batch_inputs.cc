@@ -39,9 +39,9 @@ std::vector<SeqSpan> cut_drafts(const BatchPlan& plan, std::span<const int32_t> 
 // `planned_ids` begins with the span's tokens.
 void BatchInputs::add_span(std::span<const int32_t> planned_ids, const SeqSpan& span,
                            const SlotView& slot, int page_size, std::span<const int> windows) {
-  // A sequence may have ended in a step whose result the host has not received. Its length then
-  // stays within its blocks, and its tokens up to num_kept are not written again, because other
-  // sequences may read the blocks by now.
+  // The sequence may have ended in a step whose result the host has not received. Its length then
+  // stays within its blocks, and tokens before num_kept are not written again, because other
+  // sequences may read the blocks.
   const int last = span.num_blocks * page_size - 1;
   const int num_kept = span.decodes ? slot.num_computed : span.num_computed;
   const int num_computed = span.decodes ? std::min(num_kept, last) : num_kept;

@@ -17,8 +17,8 @@ int match_length(std::span<const int32_t> tokens, size_t end, int most) {
   return length;
 }
 
-// Finds the ends of the newest of the longest matches, the newest first.
-// Returns their length.
+// Finds the ends of the longest matches, the newest first: at most kMaxVotes, or one without votes.
+// Returns the length of these matches.
 int find_matches(std::span<const int32_t> tokens, const LookupConfig& config,
                  std::vector<size_t>& ends) {
   const size_t most = config.by_vote ? LookupConfig::kMaxVotes : 1;

@@ -14,9 +14,8 @@ namespace quire {
 // With Verification::samples_drafts, the drafter instead samples each draft by DraftNoise::draft(),
 // where the step's first draft is at position num_computed + 1, and writes the distribution that it
 // sampled from: probabilities of all tokens, with a sum of 1. Then the runner keeps the target's
-// distribution (sample/rejection.h). Whether the drafter proposes a draft must not depend on the
-// token that was sampled for it, because that would bias the output; it may depend on the
-// distribution, and on the drafts before.
+// distribution (sample/rejection.h). Whether the drafter proposes a draft may depend on its
+// distribution and on the earlier drafts, but not on its token, because that would bias the output.
 //
 // Each platform derives its own kind of drafter, which only its runners call.
 class Drafter {
@@ -37,9 +36,9 @@ struct LookupConfig {
   // Bounds of a match's length, in tokens.
   int min_match = 1;
   int max_match = 1;
-  // Decides between several longest matches. False: the newest one is continued. True: the newest
-  // kMaxVotes vote on each draft, which is the most frequent next token; a match with another next
-  // token does not vote on the later drafts.
+  // Decides between several longest matches. False: the newest one gives the drafts. True: each
+  // draft is the most frequent next token of the newest kMaxVotes matches; a match with another
+  // next token does not count for the later drafts.
   bool by_vote = false;
 
   static constexpr int kMaxVotes = 64;
@@ -47,9 +46,7 @@ struct LookupConfig {
 
 // Writes the drafts for a sequence. A match that reaches the sequence's end continues with the
 // drafts themselves, so that a period repeats. Returns false, and writes nothing, if there is no
-// match.
-// confidences: how sure the lookup is of each draft, in [0, 1]: the share of votes for it, and less
-// after a short match.
+// match. confidences: in [0, 1], the draft's fraction of the votes, lowered after a short match.
 bool look_up_drafts(std::span<const int32_t> tokens, const LookupConfig& config,
                     std::span<int32_t> drafts, std::span<float> confidences);
 

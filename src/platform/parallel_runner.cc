@@ -23,13 +23,11 @@ namespace {
 // A rank that fails releases the others, whose steps wait for its own.
 StepResult wait_on_rank(const RankRunner& rank) {
   StepResult result;
-  try {
+  const Status thrown = guarded_status("[runner] a step's results are lost", [&] {
     result = rank.runner->wait();
-  } catch (...) {  // most likely std::bad_alloc
-    result.error = make_exception_status([](const char* reason) {
-      return resource_exhausted(fmt::format("[runner] a step's results are lost; {}", reason));
-    });
-  }
+    return Status();
+  });
+  if (!thrown.ok()) result.error = thrown;
   if (!result.error.ok()) (void)rank.context->join_ranks(result.error);
   return result;
 }
@@ -100,16 +98,11 @@ class RankThread {
   void enqueue_next(std::unique_lock<std::mutex>& lock) {
     std::shared_ptr<const BatchPlan> plan = std::move(plans_[num_enqueued_ % plans_.size()]);
     lock.unlock();
-    Status error;
-    try {
+    Status error = guarded_status("[runner] a rank could not begin a step", [&] {
       rank_.runner->enqueue(std::move(plan));
-    } catch (...) {  // most likely std::bad_alloc
-      error = make_exception_status([](const char* reason) {
-        return resource_exhausted(
-            fmt::format("[runner] a rank could not begin a step; {}", reason));
-      });
-      (void)rank_.context->join_ranks(error);
-    }
+      return Status();
+    });
+    if (!error.ok()) (void)rank_.context->join_ranks(error);
     lock.lock();
     ++num_enqueued_;
     if (!error.ok()) error_ = std::move(error);
@@ -144,7 +137,7 @@ class RankThread {
   std::thread thread_;  // last member, because it uses the others
 };
 
-// Ok if both sampled the same tokens.
+// Fails unless both steps sampled the same tokens.
 Status compare(const StepResult& first, const StepResult& other, int rank) {
   const auto same_tokens = [](const SpanResult& a, const SpanResult& b) {
     return std::ranges::equal(a.tokens, b.tokens, {}, &SampledToken::token_id,
@@ -192,7 +185,7 @@ class StepWatch {
     while (!stopped_.wait_for(lock, period, [&] { return stopping_; })) {
       const std::array<int64_t, 3> seen = {num_begun_.load(), num_ended_.load(), progress_()};
       const Clock::time_point now = Clock::now();
-      // Time for which this process was stopped does not count.
+      // Does not count the time for which this process was stopped.
       if (const auto late = now - last_look - period; late > timeout_ / 4) {
         last_change = std::min(now, last_change + late);
       }
@@ -246,7 +239,7 @@ class ParallelRunner final : public Runner {
     }
   }
 
-  // All ranks are waited for at the same time: one that fails releases rank 0.
+  // Waits for all ranks at the same time, because a rank that fails must release rank 0.
   StepResult wait() override {
     for (const auto& other : others_) other->begin_wait();
     if (remote_) remote_->begin_wait();
@@ -299,7 +292,7 @@ class ParallelRunner final : public Runner {
 
   RankRunner first_;
   std::atomic<bool> first_ended_ = false;  // rank 0 has ended the step that is waited for
-  std::atomic<bool> local_ended_ = false;  // so have all ranks of this process
+  std::atomic<bool> local_ended_ = false;  // all ranks of this process have ended it
   std::optional<RemoteRanks> remote_;
   std::vector<std::unique_ptr<RankThread>> others_;
   mutable std::mutex stalled_mutex_;

@@ -24,12 +24,13 @@ struct ParallelRunnerOptions {
 };
 
 // Gives every rank the same plans. All ranks sample the same tokens, so each has the input of its
-// next step, and the results are rank 0's. The caller's thread enqueues the work of rank 0; every
-// other rank has its own thread. `ranks`: the ranks of this process, in order. All nodes together
-// have at least two ranks. Decisions that depend on measured times are those of rank 0, because
-// they must be equal on all ranks: the attention backends (find_shared_table()), the drafts that a
-// CPU leaves out (HostRunner::take_values_of_rank0()), and the number of drafts that a GPU
-// verifies. Every GPU computes this number itself, from rank 0's times of graphs
+// next step, and the runner returns the results of rank 0. The caller's thread enqueues the steps
+// of rank 0; every other rank has its own thread. `ranks`: the ranks of this process, in order. All
+// nodes together have at least two ranks.
+//
+// Decisions that depend on measured times must be equal on all ranks, so they use the times of rank
+// 0: the attention backends (find_shared_table()), the drafts that a CPU leaves out
+// (HostRunner::take_values_of_rank0()), and the number of drafts that a GPU verifies
 // (Agreement::from_first()).
 std::unique_ptr<Runner> make_parallel_runner(std::vector<RankRunner> ranks,
                                              const ParallelRunnerOptions& options = {});

@@ -1,5 +1,5 @@
-// The interface to a kind of device. One folder implements it per kind (cpu/, cuda/); the layers
-// above do not depend on which one runs.
+// The interface to a kind of device. One folder per kind (cpu/, cuda/) implements it; the layers
+// above do not depend on the kind.
 #pragma once
 
 #include <cstdint>
@@ -20,15 +20,15 @@
 
 namespace quire {
 
-// How many of a CPU's threads run a step, by its token rows. Decode is limited by the bandwidth of
-// memory, which fewer threads may use up. 0: all threads.
+// How many of a CPU's threads run a step, by its token rows; 0: all threads. Decode is limited by
+// the memory bandwidth, which fewer threads may saturate.
 struct StepThreads {
   int decode = 0;   // steps of up to kMaxDecodeRows token rows
   int prefill = 0;  // longer ones
 
   friend bool operator==(const StepThreads&, const StepThreads&) = default;
 };
-// Lies in the middle, on a logarithmic scale, of the 8 and the 512 rows that `quire tune` measures.
+// The geometric mean of the 8 and the 512 rows that `quire tune` measures.
 inline constexpr int kMaxDecodeRows = 64;
 
 struct PlatformConfig {
@@ -41,8 +41,8 @@ struct PlatformConfig {
   StepThreads step_threads = {};         // of a CPU; more threads than it has mean all
   DType activation_dtype = DType::kF32;  // for a GPU; a CPU computes in F32
   InputRounding rounding = InputRounding::kNone;  // for a CPU
-  // Only for a CPU with one rank whose threads are on one node: otherwise each node packs the part
-  // that it multiplies into its own memory. Null: packed weights are not kept.
+  // Null: packed weights are not kept. Only for a CPU with one rank on one NUMA node, because
+  // several nodes each pack the part that they multiply into their own memory.
   std::shared_ptr<PackedWeights> packed_weights = {};
   double gpu_memory_utilization = 0.9;
   // The choices on devices of this kind. Null: the platform measures, and keeps nothing.
@@ -59,8 +59,8 @@ struct PlatformDefaults {
 struct MemoryBudget {
   std::string_view owner = "machine";  // of the memory, for messages
   int64_t free_bytes = 0;              // for weights, buffers and KV cache together
-  double kv_share = 1.0;               // the KV cache's share of the rest of free_bytes
-  bool kv_as_needed = true;            // limit the cache to max_num_seqs sequences of full length
+  double kv_share = 1.0;               // the KV cache's fraction of what the others leave free
+  bool kv_as_needed = true;            // limits the cache to max_num_seqs sequences of full length
 };
 
 struct RunnerBytes {
@@ -71,9 +71,9 @@ struct RunnerBytes {
 };
 
 // One device of a platform, with everything that belongs to this device alone. Several runners may
-// share a context: their calls come from one thread at a time, and nothing is loaded there while
-// any of their steps is in flight. Contexts are independent of each other, so different threads may
-// use them. Any thread may release a context's memory, plans and runners.
+// share a context: their calls come from one thread at a time, and nothing is loaded while any of
+// their steps is in flight. Different threads may use different contexts. Any thread may release a
+// context's memory, plans and runners.
 class DeviceContext {
  public:
   virtual ~DeviceContext() = default;
@@ -159,7 +159,7 @@ class Platform {
 Result<std::unique_ptr<Platform>> make_cpu_platform(const PlatformConfig& config);
 // Fails unless a CPU with this many threads has one per rank of every replica.
 Status check_rank_threads(size_t num_ranks, size_t num_replicas, size_t num_threads);
-// The level above which QUIRE_MAX_CPU_ISA excludes instructions; empty if it is not set.
+// QUIRE_MAX_CPU_ISA, the highest instruction set that kernels may use; empty: not set.
 std::string max_cpu_isa();
 // Names the order in which this machine's kernels read weights: its architecture and, if they use
 // it, AMX.

@@ -22,7 +22,7 @@ using namespace std::chrono_literals;
 constexpr char kEnqueue = 'e';  // a plan follows
 constexpr char kWait = 'w';
 
-// The ids of the tokens that a step sampled, in order.
+// Digests the ids of the tokens that a step sampled, in order.
 std::vector<uint8_t> digest_of(const StepResult& result) {
   ByteWriter writer;
   for (const SpanResult& span : result.spans) {
@@ -83,17 +83,6 @@ Status run_message(std::string_view message, Nodes& nodes, Runner& runner,
       message.size(), num_in_flight));
 }
 
-Status run_guarded_message(std::string_view message, Nodes& nodes, Runner& runner,
-                           const ReadPlan& read_plan, int& num_in_flight) {
-  try {
-    return run_message(message, nodes, runner, read_plan, num_in_flight);
-  } catch (...) {  // most likely std::bad_alloc
-    return make_exception_status([](const char* reason) {
-      return resource_exhausted(fmt::format("[runner] a step could not run; {}", reason));
-    });
-  }
-}
-
 }  // namespace
 
 void RemoteRanks::enqueue(const BatchPlan& plan) {
@@ -147,7 +136,9 @@ Status serve_remote_ranks(Nodes& nodes, Runner& runner, const SchedulerConfig& l
     if (!message.ok()) {
       status = message.status();
     } else if (*message) {
-      status = run_guarded_message(**message, nodes, runner, read_plan, num_in_flight);
+      status = guarded_status("[runner] a step could not run", [&] {
+        return run_message(**message, nodes, runner, read_plan, num_in_flight);
+      });
     }
   }
   bool has_ended = status.code() == StatusCode::kCancelled && nodes.status().ok();

@@ -1,5 +1,5 @@
-// The ranks of other nodes run the plans of node 0. Each node makes the same calls of its own
-// runner in the same order, as messages of node 0 say, and returns a digest of each step's tokens.
+// The ranks of other nodes run the plans of node 0. Messages of node 0 make each node call its own
+// runner in the same order. Each node returns a digest of each step's tokens.
 #pragma once
 
 #include <atomic>
@@ -29,8 +29,8 @@ class RemoteRanks {
   // Waits for these steps. Fails with a node's error, or if it sampled other tokens than `first`,
   // the result on node 0.
   Status end_wait(const StepResult& first);
-  // Names the nodes from which node 0 has no result of a stalled step, for its error.
-  // `local_ended`: whether all ranks of node 0 have ended the step. Any thread may call it.
+  // Names the nodes from which node 0 has no result of a stalled step. `local_ended`: whether all
+  // ranks of node 0 have ended the step. Any thread may call it.
   std::string describe_wait(bool local_ended) const;
 
  private:

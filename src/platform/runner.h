@@ -1,5 +1,5 @@
-// A runner executes plans on a device, one step after the other. This header also has two of its
-// parts: the KV cache, and the attention of a step.
+// A runner executes plans on a device, one step after the other. This header also declares the
+// parts that all runners share: the KV cache, and the attention of a step.
 #pragma once
 
 #include <cstdint>
@@ -41,10 +41,9 @@ class Runner {
   virtual void enqueue(std::shared_ptr<const BatchPlan> plan) = 0;
   // Waits for the oldest step that has not been waited for.
   virtual StepResult wait() = 0;
-  // The drafts, at most max_drafts, that are worth their verification in a step that is planned now
-  // and in which num_decoding sequences decode. All of them verify the same number. A runner that
-  // leaves out drafts itself returns max_drafts. Only the thread that enqueues and waits may call
-  // it.
+  // The number of drafts per sequence, at most max_drafts, that the step to be planned should
+  // verify if num_decoding sequences decode. A runner that leaves out drafts itself returns
+  // max_drafts. Only the thread that enqueues and waits may call it.
   virtual int drafts_worth(int /*num_decoding*/, int max_drafts) const { return max_drafts; }
   // Transfer counts of the context's stream since its newest runner was made. Only the thread that
   // enqueues and waits may call it.
@@ -120,27 +119,26 @@ struct RunnerSizes {
 // The limits of the drafter of a runner with these sizes.
 DrafterLimits drafter_limits(const RunnerSizes& sizes);
 
-// The drafter of a runner, before the runner makes it: none, a lookup, or a model. The last
-// alternative is a drafter of the runner's platform that the caller has made.
+// The description of a runner's drafter: none, a lookup, or a model. The last alternative is a
+// drafter of the runner's platform that the caller has made.
 using DraftSource =
     std::variant<std::monostate, LookupConfig, DraftModelParts, std::shared_ptr<Drafter>>;
 
 // The parts of a runner, all on one device. The objects pointed to outlive it.
 struct RunnerParts {
-  std::vector<ModelInstance> instances;  // only the target, whose logits are sampled
+  ModelInstance instance;  // the target, whose logits are sampled
   RunnerSizes sizes;
-  std::span<std::byte> workspace;  // for the attention of all instances in turn
-  // Names the shapes and types of the target and of what drafts, on which the times of steps
-  // depend; empty: times are not kept.
+  std::span<std::byte> workspace;  // for the attention of the target and the drafter in turn
+  // Names everything on which the times of steps depend: the shapes and types of the target and of
+  // the drafter. Empty: times are not kept.
   std::string shape_key = {};
   DraftSource drafts = {};         // proposes limits.num_drafts tokens after each step
   Verification verification = {};  // of the drafts
-  // Parts of the memory budget: reserve_bytes is for graphs and libraries, and left_bytes is not
-  // planned for anything.
+  // Parts of the memory budget: reserve_bytes is for graphs and libraries, left_bytes is unplanned.
   int64_t reserve_bytes = 0;
   int64_t left_bytes = 0;
 
-  const ModelInstance& target() const { return instances.front(); }
+  const ModelInstance& target() const { return instance; }
 };
 
 // The plans of one KV group; null when the step has no request in that phase.

@@ -20,7 +20,7 @@ struct AttentionWorkload {
   Phase phase = Phase::kDecode;
   int q_len = 1;                 // query tokens per request, at the end of its context
   int max_kv_len = 0;            // upper bound of the lengths drawn; the longest may be lower
-  bool ragged = false;           // as in the tuning table
+  bool ragged = false;           // TuningPoint::ragged
   std::vector<int32_t> kv_lens;  // [num_reqs], from q_len to max_kv_len
   // Pages are drawn with replacement from this many pages. 0: all pages are distinct and shuffled,
   // as far as the memory allows.
@@ -38,7 +38,7 @@ AttentionWorkload ragged_workload(int num_reqs, int q_len, int max_kv_len, uint6
 int64_t num_pages(const AttentionWorkload& workload, int page_size);
 // The key of a decode step with these lengths.
 DecodeKey workload_key(const AttentionWorkload& workload);
-// The use as the engine serves it: decode in graphs, prompts eagerly.
+// The use of such a batch in the engine: decode in graphs, prompts eagerly.
 AttentionUse use_of(const AttentionWorkload& workload);
 TuningPoint tuning_point(const AttentionShape& shape, const AttentionWorkload& workload);
 

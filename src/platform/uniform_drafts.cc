@@ -13,8 +13,8 @@
 namespace quire {
 namespace {
 
-// Drafts must bring this much more tokens per second, because costs and rates are estimates: a
-// batch that gains nothing verifies none.
+// The least ratio by which drafts must raise the tokens per second, because costs and rates are
+// estimates.
 constexpr double kMinGain = 1.01;
 
 // A GPU's drafter states no confidence, so all drafts at one index count alike.
@@ -127,7 +127,7 @@ int UniformDrafts::plan_proposals(int num_seqs, int most) {
   return num_proposed_;
 }
 
-// A probe loses the time that it takes beyond what its tokens would take at the best choice.
+// A probe's loss is its time minus the time in which the best choice gives as many tokens.
 size_t UniformDrafts::probe_choice(int num_seqs, size_t best, int most) const {
   const double best_rate = tokens_per_second(num_seqs, best);
   for (size_t choice = last_choice(most); choice > best; --choice) {

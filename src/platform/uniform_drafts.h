@@ -18,9 +18,9 @@
 
 namespace quire {
 
-// The times of decode steps and of the proposals after them, measured at start. Time that does not
-// depend on the number of drafts may be missing, such as that of copies: without it, drafts seem to
-// cost a larger share of a step than they do. cuda/step/draft_costs.h says what else is missing.
+// The times of decode steps and of the proposals after them, measured at start. They may lack time
+// that does not depend on the number of drafts, such as that of copies; then drafts seem to cost a
+// larger fraction of a step than they do. cuda/step/draft_costs.h says what else is missing.
 struct DraftCosts {
   std::vector<int> batch_sizes;  // sequences of the measured steps, ascending
   std::vector<int> num_drafts;   // drafts that a step may verify per sequence: ascending from 0
@@ -45,18 +45,17 @@ struct SpanDrafts {
 };
 
 // The choices of one runner (through StepDrafts). They depend only on the costs and on the calls so
-// far, so the runners of all ranks choose alike by the same costs.
+// far, so all ranks with the same costs choose alike.
 //
-// The drafts that a step verifies are proposed after the step before it. So each number is chosen
-// twice: when step s is enqueued, plan_proposals() chooses how many drafts the drafter proposes for
-// step s + 1 (none in a saturated batch). When step s + 1 is planned, num_verified() keeps all of
-// these or fewer, because the batch may have grown. The results of step s arrive after step s + 1
-// is planned, so its choice uses the results up to step s - 1.
+// The drafts of step s + 1 are proposed after step s, so their number is chosen twice. When step s
+// is enqueued, plan_proposals() chooses how many drafts the drafter proposes (none in a saturated
+// batch). When step s + 1 is planned, num_verified() keeps all of these or fewer, because the batch
+// may have grown. That choice uses the results up to step s - 1, because those of step s arrive
+// later.
 //
 // When the batch shrinks, the costs show at once that drafts pay again. A higher acceptance shows
-// only in drafts that are verified. Therefore a probe now and then verifies more drafts than are
-// worth it: every kProbePeriod steps, but less often if probes would take more than kProbeShare of
-// the time.
+// only in drafts that are verified. Therefore a probe verifies more drafts than are worth it: every
+// kProbePeriod steps, or less often if probes would take more than kProbeShare of the time.
 class UniformDrafts {
  public:
   explicit UniformDrafts(DraftCosts costs);
@@ -108,12 +107,12 @@ class StepDrafts {
 
   // As Runner::drafts_worth.
   int num_verified(int num_decoding, int max_drafts) const;
-  // Returns the plan, whose step is enqueued next. If a sequence has fewer proposals than the plan
-  // has drafts of it, as when the upper bound has risen since, returns a copy with fewer drafts:
-  // the span keeps its length, and tokens that no drafter wrote are not verified.
+  // Returns the plan, whose step is enqueued next. If a sequence has fewer proposals than planned
+  // drafts, for example because max_drafts has risen, returns a copy with fewer drafts: the span
+  // keeps its length, and tokens that no drafter wrote are not verified.
   std::shared_ptr<const BatchPlan> without_missing(std::shared_ptr<const BatchPlan> plan) const;
-  // The drafts that the drafter proposes after the plan's step for each slot that samples in it.
-  // Called once per step in which any does.
+  // The number of drafts that the drafter proposes after the plan's step for each slot that samples
+  // in it. Called once per step in which a slot samples.
   int plan_proposals(const BatchPlan& plan);
   // Records the results of a step.
   void observe(const BatchPlan& plan, std::span<const SpanResult> results);

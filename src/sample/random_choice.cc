@@ -62,7 +62,7 @@ void keep_top_p(std::vector<Candidate>& kept, double top_p) {
   kept.erase(end, kept.end());
 }
 
-// A cheap upper bound of exp(x) for x <= 0: exp(-x) is at least the first terms of its series.
+// A cheap upper bound of exp(x) for x <= 0: 1 / exp(-x), by the first four terms of the series.
 double exp_bound(double x) {
   return 1.0 / (1.0 - x * (1.0 - x * (0.5 - x * (1.0 / 6.0))));
 }
@@ -86,7 +86,7 @@ void filter_tokens(std::span<const float> logits, float max_logit, const TokenFi
   if (filter.top_p < 1.0F) keep_top_p(kept, static_cast<double>(filter.top_p));
 }
 
-// Because -log(u) >= 1 - u, a candidate that loses by this bound needs no logarithm.
+// -log(u) >= 1 - u, so a candidate that loses even with 1 - u needs no logarithm.
 int32_t sample_gumbel_max(std::span<const Candidate> candidates, const TokenNoise& noise) {
   int32_t winner = -1;
   double best = -1;

@@ -47,12 +47,12 @@ enum class NoiseStream : uint32_t {
 };
 
 // The uniform random number of each token of a vocabulary, at one position of one sequence. It
-// depends only on (seed, position, stream, draft_idx, token id). GPU kernels call the same
-// functions, which are therefore constexpr.
+// depends only on (seed, position, stream, draft_idx, token id). The functions are constexpr
+// because GPU kernels call them too.
 class TokenNoise {
  public:
-  // If `position` is the position of a step's first draft, draft_idx distinguishes the drafts of
-  // the step. It must be less than 2^16.
+  // draft_idx: less than 2^16; distinguishes the drafts of a step if `position` is that of the
+  // step's first draft.
   constexpr TokenNoise(uint64_t seed, uint64_t position, NoiseStream stream = NoiseStream::kToken,
                        uint32_t draft_idx = 0)
       : seed_(seed),
@@ -107,7 +107,7 @@ void filter_tokens(std::span<const float> logits, float max_logit, const TokenFi
 // proportion to its weight, and needs neither the sum nor an order of the weights. Ties go to the
 // lowest id.
 int32_t sample_gumbel_max(std::span<const Candidate> candidates, const TokenNoise& noise);
-// Samples over a whole vocabulary; a cheap bound rejects most tokens.
+// Samples over a whole vocabulary. A cheap bound rejects most tokens.
 int32_t sample_gumbel_max(std::span<const float> logits, float max_logit, float temperature,
                           const TokenNoise& noise);
 
@@ -122,9 +122,9 @@ struct ScoredToken {
     *this = other;
   }
 };
-// Returns the winner in a part of the vocabulary: the tokens from first_id on, with these logits.
-// The best winner of all parts is the token that sample_gumbel_max() samples. max_logit is the
-// largest logit of the vocabulary.
+// Returns the token with the best score in a part of the vocabulary: the tokens from first_id on,
+// with these logits. The best of all parts is the token that sample_gumbel_max() samples. max_logit
+// is the largest logit of the vocabulary.
 ScoredToken best_gumbel(std::span<const float> logits, int32_t first_id, float max_logit,
                         float temperature, const TokenNoise& noise);
 

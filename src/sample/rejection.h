@@ -39,9 +39,9 @@ struct Verification {
   bool compares_probs() const { return samples_drafts && !is_synthetic(); }
 };
 
-// The random numbers for the drafts of one step. The key is the position of the step's first draft,
-// not each draft's own position. A step may use the numbers of a draft that it rejects, as block
-// verification does, and a later step that drafts the same position again needs new numbers.
+// The random numbers for the drafts of one step. Their key is the position of the step's first
+// draft, not each draft's own position: block verification uses the numbers of drafts that it
+// rejects, and a later step that drafts the same position again needs new numbers.
 class DraftNoise {
  public:
   constexpr DraftNoise(uint64_t seed, uint64_t first_position)
@@ -58,8 +58,8 @@ class DraftNoise {
   constexpr TokenNoise residual(size_t draft_idx) const {
     return noise(NoiseStream::kResidual, draft_idx);
   }
-  // The noise of the token that is sampled after `draft_idx` accepted drafts, if no draft at that
-  // position was verified. It equals the noise without drafts.
+  // The noise of the token after `draft_idx` accepted drafts, if no draft at its position was
+  // verified. It equals the noise without drafts.
   constexpr TokenNoise token(size_t draft_idx) const { return {seed_, position_ + draft_idx}; }
   // Uniform in (0, 1), one per step.
   constexpr double synthetic_acceptance() const {
@@ -99,8 +99,8 @@ inline bool is_allowed(std::span<const uint32_t> mask, int64_t token_id) {
 }
 
 // Restricts a draft's distribution to the tokens that `mask` (as TokenConstraint::allowed_tokens)
-// allows. The draft must be one of them: forbidden drafts are removed before, so all verified
-// drafts have the restricted distribution. An invalid distribution does not change.
+// allows. The mask must allow the draft; then the draft was sampled from the restricted
+// distribution, because forbidden drafts are removed. An invalid distribution does not change.
 void keep_allowed(std::span<const uint32_t> mask, std::span<float> probs);
 
 // The target's distribution of the token after the first `num_drafts` drafts; null: not defined,
@@ -115,8 +115,8 @@ struct VerifiedDrafts {
   int32_t next_token = -1;
 };
 
-// Verifies the drafts by `method`, kStandard or kBlock. The drafts end at a draft whose `probs` are
-// not a distribution (a NaN, a sum other than 1) or give the draft no probability. If all drafts
+// Verifies the drafts by `method`, kStandard or kBlock. A draft whose `probs` are not a
+// distribution (a NaN, a sum other than 1) or give it no probability ends the drafts: if all drafts
 // before it are accepted, a token of the target replaces it.
 VerifiedDrafts verify_drafts(RejectionMethod method, std::span<const Draft> drafts,
                              const TargetAt& target_at, const DraftNoise& noise);

@@ -14,7 +14,7 @@
 namespace quire {
 namespace {
 
-// The logit of a token that cannot be sampled.
+// Also the logit of a token that cannot be sampled.
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
 struct Largest {
@@ -293,17 +293,17 @@ std::optional<int32_t> most_likely_token(std::span<const float> logits) {
 }
 
 float lead_of_most_likely(std::span<const float> logits) {
-  constexpr float kLowest = -std::numeric_limits<float>::infinity();
-  float first = kLowest;
-  float second = kLowest;
+  float first = kMinusInfinity;
+  float second = kMinusInfinity;
   for (const float logit : logits) {
     second = std::max(second, std::min(first, logit));
     first = std::max(first, logit);
   }
-  return second == kLowest ? 1.0F : 1.0F / (1.0F + std::exp(second - first));
+  return second == kMinusInfinity ? 1.0F : 1.0F / (1.0F + std::exp(second - first));
 }
 
-// The draft is sampled from the probabilities in F32 while they are written.
+// Samples by the F32 probabilities that are written, so that the draft has exactly that
+// distribution.
 std::optional<int32_t> sample_draft(std::span<const float> logits, const SamplingParams& params,
                                     const TokenNoise& noise, std::span<float> probs) {
   const Largest largest = find_largest(logits);
@@ -385,7 +385,8 @@ void LogitsRules::keep_allowed(std::span<float> logits) const {
   for (size_t i = 0; i < allowed.size(); ++i) logits[static_cast<size_t>(allowed[i])] = kept[i];
 }
 
-// A bad word is forbidden if the output would end with it; the prompt does not count.
+// Forbids the last token of a bad word if the output ends with the word's other tokens. The prompt
+// does not count.
 void LogitsRules::forbid_bad_words(std::span<float> logits) const {
   for (const std::vector<int32_t>& word : bad_words_ids_) {
     const auto begun = std::span(word).first(word.size() - 1);

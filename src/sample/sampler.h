@@ -61,11 +61,11 @@ class SamplerState {
   Status sample(std::span<const float> logits, std::optional<std::span<const uint32_t>> mask,
                 int32_t& token_id, PositionLogprobs& logprobs);
 
-  // Whether the token can be chosen without whole rows if each rank has the logits of only a part
-  // of the vocabulary. They exchange the largest logit of each part and, for a random choice, the
-  // best token of each part. The result equals that of choose() for whole rows without a mask.
-  // False if the request has rules that change logits, filters, or log probabilities. The same
-  // holds in steps that verify drafts by comparing them with sampled tokens.
+  // Whether ranks that each have the logits of a part of the vocabulary can choose the token
+  // without whole logits rows. They exchange the largest logit of each part and, for a random
+  // choice, the best token of each part. The result equals that of choose() for a whole row without
+  // a mask, also in steps that compare drafts with sampled tokens. False if the request has rules
+  // that change logits, filters, or log probabilities.
   bool chooses_from_parts() const;
   bool is_random() const;
   // The best token of a part. num_drafts: how many drafts precede the position; 0: the next
@@ -88,9 +88,9 @@ class SamplerState {
   PositionLogprobs logprobs(std::span<const float> logits, int32_t token_id) const;
   // Appends a known token.
   void append(int32_t token_id);
-  // Appends a draft as if it were accepted, so that the rules of the next position count it. Before
-  // any token is appended, settle() must be called: it keeps the first num_accepted of these drafts
-  // and removes the others.
+  // assume() appends a draft as if it were accepted, so that the rules of the next position count
+  // it. settle() keeps the first num_accepted of these drafts and removes the others; it must
+  // precede the next append().
   void assume(int32_t draft);
   void settle(size_t num_accepted);
   // The random numbers of the drafts that follow the known tokens.
@@ -166,8 +166,7 @@ class LogitsRules {
   std::unordered_map<int32_t, Seen> seen_;  // only with penalties
 };
 
-// The errors if no token can be chosen from a position's logits. The text is the same for every
-// device.
+// The errors if no token can be chosen from a position's logits, for all devices.
 Status nan_logit(int64_t position, int64_t token_id);
 Status infinite_logit(int64_t position);
 // no_finite_logit: every logit of the model is -infinity. no_token_allowed: the request's rules

@@ -187,8 +187,7 @@ std::span<const SamplingField> sampling_fields() {
 }
 
 const SamplingField* find_sampling_field(std::string_view name) {
-  const auto* found = std::find_if(kFields.begin(), kFields.end(),
-                                   [&](const SamplingField& field) { return field.name == name; });
+  const auto* found = std::ranges::find(kFields, name, &SamplingField::name);
   return found == kFields.end() ? nullptr : found;
 }
 
@@ -197,8 +196,7 @@ Status set_sampling_field(const SamplingField& field, simdjson::dom::element val
   return std::visit(
       [&](auto member) -> Status {
         QUIRE_RETURN_IF_ERROR((JsonReader{value, field.range}(params.*member)));
-        // In the sampler, an empty list allows every token, but a user who writes an empty list
-        // means no token.
+        // An empty list allows every token in the sampler, but a user means no token by it.
         const bool allows_none =
             field.name == "allowed_token_ids" && params.allowed_token_ids.empty();
         return allows_none ? expected("at least one token id") : Status();

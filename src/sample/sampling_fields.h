@@ -1,5 +1,5 @@
-// The table of SamplingParams fields that a user may set, with their name, type, range and help.
-// For example, `top_p` is read from a JSON object, and `--top-p` from the command line.
+// The table of SamplingParams fields that a user may set, with their names, types, ranges and help:
+// for example `top_p` in a JSON object, and `--top-p` on the command line.
 #pragma once
 
 #include <cstdint>

@@ -67,9 +67,8 @@ void append_span(SeqRecord& rec, const SchedulerConfig& config, BatchPlan& plan)
   const int first = seq.num_scheduled - rec.step_tokens;
   const bool decodes = first >= seq.num_prefill;
   const int num_blocks = static_cast<int>(seq.tables[0].ids.size());
-  // The upper bound `first` may be beyond the sequence's blocks, which cover all positions that the
-  // sequence can reach before it ends (num_blocks_of() in block_tables.cc). So it is limited to the
-  // blocks' last position.
+  // `first` is an upper bound and may be beyond the sequence's blocks, which cover all positions
+  // that the sequence can reach (num_blocks_of() in block_tables.cc).
   const int last = num_blocks * config.block_size - 1;
   plan.spans.push_back({.seq_id = seq.id,
                         .slot = seq.slot,
@@ -99,7 +98,7 @@ BatchPlan build_plan(uint64_t step_id, const SchedulerConfig& config, int num_dr
   plan.decode_q_len = 1 + num_drafts;
   plan.spans.reserve(running.size());
   plan.token_ids.reserve(running.size() * static_cast<size_t>(plan.decode_q_len));
-  // A chunk of a prompt that has the length of a decode is among the first num_decode spans, too.
+  // Includes chunks of prompts that have the length of a decode.
   for (SeqRecord* rec : running) {
     if (rec->step_tokens == plan.decode_q_len) append_span(*rec, config, plan);
   }

@@ -1,5 +1,5 @@
-// A BatchPlan is one step as plain data: everything that a runner needs, computed without a query
-// to the device.
+// A BatchPlan is one step as plain data: everything that a runner needs. The host computes it
+// without waiting for the device.
 #pragma once
 
 #include <cstddef>
@@ -110,11 +110,11 @@ struct SeqSpan {
   int num_computed = 0;
   int num_tokens = 0;  // q_len: token_ids [first_token, first_token + num_tokens) of the plan
   int first_token = 0;
-  // Entries of each of the slot's block tables. Tokens beyond them are padding and are not written.
+  // Length of each of the slot's block tables. Tokens beyond them are padding and are not written.
   int num_blocks = 0;
-  // A chunk samples from its last token if the known tokens end there. A decoding span samples
-  // from its first token, and continues from each draft that is accepted.
-  // An embedding model returns the last token's hidden state instead of a sampled token.
+  // A chunk samples after its last token if the known tokens end there. A decoding span samples
+  // after its first token and after each accepted draft. An embedding model returns the last
+  // token's hidden state instead.
   bool samples = false;
   // The known token after a chunk that does not sample. Draft heads on a GPU read each token
   // together with the next one.
@@ -138,15 +138,14 @@ struct BatchPlan {
   uint64_t step_id = 0;
   std::vector<int> slots_removed;  // applied before slots_added
   std::vector<SlotAdded> slots_added;
-  std::vector<BlockTableAppend>
-      block_appends;  // applied after slots_added; a new slot starts empty
-  // Tokens planned for each decoding sequence: the newest one, and drafts that the step verifies.
+  // Applied after slots_added. The tables of a new slot are empty.
+  std::vector<BlockTableAppend> block_appends;
+  // Tokens per decoding sequence: the newest one, and the drafts that the step verifies.
   int decode_q_len = 1;
-  // On a GPU, upper bound of a drafter's proposals per sequence after this step. The next step
-  // verifies at most this number if exactly the sequences that sample in this step decode in it.
+  // On a GPU, upper bound of the drafts per sequence that a drafter proposes after this step: the
+  // number that the next step may verify if exactly the sequences that sample in this step decode.
   int max_next_drafts = 0;
-  // The first num_decode spans have as many tokens as a decode. They may include chunks of prompts
-  // with that length.
+  // The first num_decode spans have decode_q_len tokens. They may include chunks of prompts.
   std::vector<SeqSpan> spans;
   int num_decode = 0;
   // [num_tokens]; kPlaceholderToken: the device has it. Drafts of constrained sequences are given.
@@ -175,8 +174,8 @@ struct SpanResult {
 
 // Turns the scheduler's decisions into a plan: one span for each sequence of `running` with
 // step_tokens; a decoding span has num_drafts drafts. Spans of one token and its drafts come first.
-// Block table entries and slots that the plan sends to the device are marked as sent. The
-// sequences' counters already include this step.
+// Marks the block table entries and slots of the plan as sent to the device. The sequences'
+// counters already include this step.
 BatchPlan build_plan(uint64_t step_id, const SchedulerConfig& config, int num_drafts,
                      std::span<SeqRecord* const> running);
 

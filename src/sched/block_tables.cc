@@ -124,8 +124,8 @@ void BlockTables::match_prefix(SeqRecord& rec, CachedPrefix& prefix) const {
   }
 }
 
-// Checks the blocks that a prefix longer by one block would need. Hashes under different salts are
-// unrelated, so a block that was cached under another salt counts as never cached.
+// Checks the blocks that a prefix with one more block would need. A block that was cached under
+// another salt counts as never cached, because its hash is unrelated.
 CacheMiss BlockTables::cache_miss(const SeqRecord& rec, const CachedPrefix& prefix) const {
   if (!looks_up(*rec.seq)) return CacheMiss::kDisabled;
   const int num_full = num_lookup_blocks(*rec.seq);
@@ -142,8 +142,8 @@ CacheMiss BlockTables::cache_miss(const SeqRecord& rec, const CachedPrefix& pref
   return prefix.num_blocks == 0 ? CacheMiss::kUnseen : CacheMiss::kDiverged;
 }
 
-// Returns the free blocks that remain after the prefix is adopted: the prefix's own unused blocks
-// are then no longer free.
+// Returns the free blocks that remain after the prefix is adopted, which uses those of its blocks
+// that are free.
 int BlockTables::num_free_beside(size_t table, std::span<const int32_t> prefix) const {
   const BlockPool& pool = tables_[table].pool;
   const auto is_free = [&](int32_t id) { return id != 0 && pool.ref_count(id) == 0; };
@@ -168,8 +168,8 @@ int BlockTables::num_freed_by(size_t table, std::span<SeqRecord* const> victims,
   return num_freed;
 }
 
-// All known tokens must fit, not only the first chunk: a prompt that is preempted half way must be
-// computed again.
+// All known tokens must fit, not only the first chunk, because a preempted prompt must be computed
+// again.
 bool BlockTables::can_start(const SeqRecord& rec, const CachedPrefix& prefix, int num_spare,
                             std::span<SeqRecord* const> victims) const {
   const Sequence& seq = *rec.seq;

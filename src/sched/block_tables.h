@@ -26,8 +26,10 @@ class BlockTables {
   // Sums over all tables.
   int num_free() const;
   int num_total() const;
-  // The share of blocks in use, in the fullest table.
+  // The used fraction of the fullest table, 0 to 1.
   double usage() const;
+  // Whether match_prefix() searches the prefix caches for the sequence.
+  bool looks_up(const Sequence& seq) const;
 
   // Finds the longest cached prefix of a waiting sequence; a table with a window needs only the
   // blocks that later queries read. The last known token is never part of the prefix, because its
@@ -40,9 +42,8 @@ class BlockTables {
   bool can_start(const SeqRecord& rec, const CachedPrefix& prefix, int num_spare,
                  std::span<SeqRecord* const> victims) const;
   void adopt_prefix(SeqRecord& rec, const CachedPrefix& prefix);
-  // Why `prefix`, which match_prefix() has found, does not hold all full blocks of the sequence. It
-  // needs no list of past prompts, because each prefix cache records hashes that it has evicted
-  // (PrefixCache::was_evicted()).
+  // Why `prefix`, the result of match_prefix(), lacks full blocks of the sequence. It needs no list
+  // of past prompts, because each prefix cache records the hashes that it has evicted.
   CacheMiss cache_miss(const SeqRecord& rec, const CachedPrefix& prefix) const;
 
   // Frees the blocks that no later step reads. Steps already planned may still read them, which is
@@ -56,8 +57,8 @@ class BlockTables {
   void free_unscheduled_blocks(SeqRecord& rec);
   void release(SeqRecord& rec);
 
-  // Registers in the prefix cache the blocks that are full of known tokens, are followed by
-  // num_tokens_ahead known tokens, and that planned steps write.
+  // Registers blocks in the prefix cache: those that planned steps fill with known tokens, and that
+  // num_tokens_ahead known tokens follow.
   //
   // Blocks are registered as soon as the step is planned, because steps run in the order of their
   // planning: a sequence that finds such a block runs in the same step or a later one. In a later
@@ -91,7 +92,6 @@ class BlockTables {
     PrefixCache cache;
   };
 
-  bool looks_up(const Sequence& seq) const;
   int num_blocks_of(const Sequence& seq, int num_tokens) const;
   int num_hashable(int num_tokens) const;
   int num_lookup_blocks(const Sequence& seq) const;

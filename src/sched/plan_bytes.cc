@@ -15,15 +15,10 @@
 namespace quire {
 namespace {
 
-// A slot that is added, without its pointers.
+// A SlotAdded with the objects that it points to. The pointers themselves are not written.
 struct PlainSlot {
-  int slot = 0;
-  SeqId seq_id = 0;
-  std::vector<int32_t> token_ids;
-  int num_prompt_tokens = 0;
-  uint64_t seed = 0;
-  std::vector<int32_t> end_token_ids;
-  std::vector<std::vector<int32_t>> bad_words_ids;
+  SlotAdded added;
+  SamplingSpec sampling;
   SamplingParams params;
 };
 
@@ -33,6 +28,16 @@ concept Is = std::is_same_v<std::remove_const_t<Value>, T>;
 }  // namespace
 
 // ADL finds these for the types of the namespace quire.
+
+void fields(ByteWriter& writer, const TokenIds& token_ids) {
+  writer(token_ids.get());
+}
+
+void fields(ByteReader& reader, TokenIds& token_ids) {
+  std::vector<int32_t> ids;
+  reader(ids);
+  token_ids = std::move(ids);
+}
 
 template <typename Archive, Is<SamplingParams> Value>
 void fields(Archive& archive, Value& p) {
@@ -44,8 +49,8 @@ void fields(Archive& archive, Value& p) {
 
 template <typename Archive, Is<PlainSlot> Value>
 void fields(Archive& archive, Value& s) {
-  archive(s.slot, s.seq_id, s.token_ids, s.num_prompt_tokens, s.seed, s.end_token_ids,
-          s.bad_words_ids, s.params);
+  archive(s.added.slot, s.added.seq_id, s.added.token_ids, s.added.num_prompt_tokens,
+          s.sampling.seed, s.sampling.end_token_ids, s.sampling.bad_words_ids, s.params);
 }
 
 template <typename Archive, Is<BlockTableAppend> Value>
@@ -91,15 +96,16 @@ bool is_logprobs_count(int count) {
 }
 
 bool fits(const PlainSlot& slot, const Bounds& bounds) {
-  return is_below(slot.slot, bounds.limits.max_num_seqs) && !slot.token_ids.empty() &&
-         is_below(slot.num_prompt_tokens, std::ssize(slot.token_ids) + 1) &&
-         std::ssize(slot.token_ids) <= int64_t{bounds.limits.max_model_len} + 1 &&
+  const std::vector<int32_t>& token_ids = slot.added.token_ids.get();
+  return is_below(slot.added.slot, bounds.limits.max_num_seqs) && !token_ids.empty() &&
+         is_below(slot.added.num_prompt_tokens, std::ssize(token_ids) + 1) &&
+         std::ssize(token_ids) <= int64_t{bounds.limits.max_model_len} + 1 &&
          is_logprobs_count(slot.params.logprobs.value_or(-1)) &&
          is_logprobs_count(slot.params.prompt_logprobs.value_or(-1)) &&
-         are_tokens(slot.token_ids, 0, bounds.vocab_size) &&
+         are_tokens(token_ids, 0, bounds.vocab_size) &&
          are_tokens(slot.params.allowed_token_ids, 0, bounds.vocab_size) &&
          std::ranges::all_of(
-             slot.bad_words_ids,
+             slot.sampling.bad_words_ids,
              [&](const auto& ids) { return are_tokens(ids, 0, bounds.vocab_size); }) &&
          std::ranges::all_of(slot.params.logit_bias, [&](const auto& bias) {
            return is_below(bias.first, bounds.vocab_size);
@@ -173,14 +179,7 @@ bool fits(const BatchPlan& plan, const std::vector<PlainSlot>& slots, const Boun
 std::string plan_to_bytes(const BatchPlan& plan) {
   std::vector<PlainSlot> slots;
   for (const SlotAdded& added : plan.slots_added) {
-    slots.push_back({.slot = added.slot,
-                     .seq_id = added.seq_id,
-                     .token_ids = added.token_ids.get(),
-                     .num_prompt_tokens = added.num_prompt_tokens,
-                     .seed = added.sampling->seed,
-                     .end_token_ids = added.sampling->end_token_ids,
-                     .bad_words_ids = added.sampling->bad_words_ids,
-                     .params = *added.sampling->params});
+    slots.push_back({added, *added.sampling, *added.sampling->params});
   }
   ByteWriter writer;
   all_fields(writer, plan, std::as_const(slots));
@@ -206,16 +205,9 @@ Result<BatchPlan> plan_from_bytes(std::string_view bytes, const SchedulerConfig&
         bounds.limits.max_model_len, bounds.limits.num_drafts, bounds.vocab_size));
   }
   for (PlainSlot& slot : slots) {
-    auto params = std::make_shared<const SamplingParams>(std::move(slot.params));
-    plan.slots_added.push_back({.slot = slot.slot,
-                                .seq_id = slot.seq_id,
-                                .token_ids = std::move(slot.token_ids),
-                                .num_prompt_tokens = slot.num_prompt_tokens,
-                                .sampling = std::make_shared<const SamplingSpec>(
-                                    SamplingSpec{.params = std::move(params),
-                                                 .seed = slot.seed,
-                                                 .end_token_ids = std::move(slot.end_token_ids),
-                                                 .bad_words_ids = std::move(slot.bad_words_ids)})});
+    slot.sampling.params = std::make_shared<const SamplingParams>(std::move(slot.params));
+    slot.added.sampling = std::make_shared<const SamplingSpec>(std::move(slot.sampling));
+    plan.slots_added.push_back(std::move(slot.added));
   }
   return plan;
 }

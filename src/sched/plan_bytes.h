@@ -11,10 +11,10 @@
 namespace quire {
 
 std::string plan_to_bytes(const BatchPlan& plan);
-// kInvalidArgument unless the bytes are a plan whose sizes and indices are within the limits of the
-// scheduler and the vocabulary. A plan is not compared with earlier plans, because only node 0,
-// which has the nodes' token, sends plans: for example, a span's blocks may be missing from its
-// slot's block tables. end_token_ids may be outside of the vocabulary; samplers ignore these.
+// Fails with kInvalidArgument unless the bytes are a plan whose sizes and indices are within the
+// limits of the scheduler and the vocabulary. Does not compare the plan with earlier plans (a
+// span's blocks may be missing from its slot's block tables), because only node 0, which has the
+// cluster token, sends plans. end_token_ids may be outside the vocabulary; samplers ignore these.
 Result<BatchPlan> plan_from_bytes(std::string_view bytes, const SchedulerConfig& limits,
                                   int vocab_size);
 

@@ -14,8 +14,8 @@ namespace quire {
 bool ranks_before(const Sequence& a, const Sequence& b);
 
 // Tokens that the sequence's next step would compute: the known tokens that are not yet scheduled,
-// or, once the sequence decodes, one token and its drafts. 0 when the last token that the sequence
-// may have is certainly in flight, or when any token of a constrained sequence is in flight.
+// or, once the sequence decodes, one token and its drafts. 0 if the steps in flight certainly reach
+// max_total_tokens, or if any step of a constrained sequence is in flight.
 int num_tokens_due(const Sequence& seq, int num_drafts);
 
 // The number of drafts that a step verifies per decoding sequence.

@@ -196,9 +196,8 @@ void Scheduler::Impl::schedule_decodes() {
 }
 
 // Merges running prompts and waiting sequences by rank. After the first waiting sequence that
-// cannot start, none starts in this step, so that none overtakes it: it starts as soon as enough
-// sequences that rank before it have ended. A sequence that lacks only a rule table does not hold
-// others back, because sequences without rules do not need one.
+// cannot start, none starts in this step, so that none overtakes it. A sequence that lacks only a
+// rule table does not block others, because sequences without rules do not need one.
 //
 // The loop runs at least once even when the decodes have taken the whole budget: every slot then
 // decodes, and a waiting sequence can start only with the slot and the tokens of a sequence that
@@ -301,9 +300,7 @@ bool Scheduler::Impl::try_start(SeqRecord& rec) {
     ++stats.cache_misses[static_cast<size_t>(miss)];
   }
   stats.prefix_cache_hits += num_cached;
-  if (config.enable_prefix_caching && !seq.sampling->params->prompt_logprobs) {
-    stats.prefix_cache_queries += num_known;
-  }
+  if (tables.looks_up(seq)) stats.prefix_cache_queries += num_known;
   rec.added_in_step = true;
   rec.step_tokens = num_tokens;
   budget_left -= num_tokens;

@@ -23,7 +23,7 @@ struct KvTableConfig {
   int window = 0;      // a query reads the last `window` positions, itself included; 0: all
 };
 
-// While first to last sequences decode, a step verifies num_drafts drafts of each.
+// While `first` to `last` sequences decode, a step verifies num_drafts drafts of each.
 struct DraftRange {
   int first = 0;
   int last = 0;
@@ -45,8 +45,8 @@ struct SchedulerConfig {
   // 1 with a draft head: its keys of position p depend on the token of p + 1. Otherwise 0.
   int num_tokens_ahead = 0;
   bool enable_prefix_caching = true;
-  // false: a prompt is one span, unless a preempted sequence has outgrown a step. It also takes the
-  // tokens of decodes that rank after it, and these decodes skip the step.
+  // If false, a prompt is one span, unless a preempted sequence has outgrown a step. The prompt may
+  // take the step's tokens from decodes that rank after it, which then skip the step.
   bool enable_chunked_prefill = true;
   int long_prefill_token_threshold = 0;  // tokens of one prompt in a step; 0: no limit
   std::string block_hash_seed = std::string(kDefaultBlockHashSeed);
@@ -61,8 +61,7 @@ struct SchedulerStats {
   int num_waiting = 0;
   int num_free_blocks = 0;  // of all tables; includes cached blocks that no sequence holds
   int num_total_blocks = 0;
-  double kv_cache_usage =
-      0;  // of the fullest table, which is the first that stops sequences from starting
+  double kv_cache_usage = 0;  // BlockTables::usage()
   int64_t num_preemptions = 0;
   int64_t prefix_cache_queries = 0;  // tokens looked up
   int64_t prefix_cache_hits = 0;     // tokens found
@@ -94,9 +93,9 @@ class Scheduler {
   };
   // Applies the results of a step. Steps complete in the order of their planning, and every plan
   // that is not empty must have been run. `results` are in the order of the plan's spans; spans
-  // without a result may be omitted. Appends each span's tokens to its sequence, up to
-  // max_total_tokens, unless the span has an error or its chunk samples nothing, and frees the
-  // blocks that were reserved for rejected drafts. Returns one entry per result. The
+  // without a result may be omitted. Appends each result's tokens to its sequence, up to
+  // max_total_tokens, and frees the blocks that were reserved for rejected drafts. A result with an
+  // error, and a chunk that samples nothing, append no tokens. Returns one entry per result. The
   // caller must finish() a sequence that has an error or a hidden state before the next schedule().
   // A sequence that has reached max_total_tokens is no longer scheduled, and keeps its blocks until
   // finish().

@@ -1,3 +1,4 @@
+// The scheduler's state of a sequence.
 #pragma once
 
 #include <cstdint>
@@ -34,8 +35,8 @@ struct Sequence {
   uint64_t arrival = 0;  // serial number that breaks ties of priority
   std::string cache_salt;
   std::shared_ptr<const SamplingSpec> sampling;
-  // The host needs each token before it can compute the mask for the next one, so no step is
-  // planned for the sequence while another is in flight.
+  // The host computes each mask from the token before it, so the sequence has at most one step in
+  // flight.
   bool is_constrained = false;
   // Under a constraint: the drafts that the device has proposed for its next step.
   std::vector<int32_t> next_drafts;

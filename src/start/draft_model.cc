@@ -21,7 +21,9 @@
 namespace quire {
 namespace {
 
-// In one pass a drafter computes the tokens of the target's step.
+// The limits of a drafter that computes all tokens of the target's step in one pass. A drafter that
+// reads hidden states of its target does not limit the context, because its rotary positions need
+// no table: beyond the context that it was trained for, fewer of its drafts are accepted.
 ModelLimits limits_of_steps(const ModelLimits& target, int max_num_logit_rows) {
   ModelLimits limits = target;
   limits.tapped_layers.clear();
@@ -38,15 +40,12 @@ Saturated tapped_states_bytes(const ModelConfig& config, const ModelLimits& limi
 
 class OrdinaryDraftModel final : public DraftModel {
  public:
-  // A model computes at most its own context, and in one pass also each sequence's newest token.
+  // A pass also computes each sequence's newest token. The model's own context is a limit too.
   ModelLimits limits(const ModelLimits& target, int max_num_seqs) const override {
     ModelLimits limits = limits_of_steps(target, max_num_seqs);
     limits.max_num_tokens = target.max_num_tokens + max_num_seqs;
     limits.max_model_len = std::min(target.max_model_len, config().longest_model_len);
     return limits;
-  }
-  std::vector<KvGroup> kv_groups(const ModelLimits& limits, DType activation) const override {
-    return decoder_kv_groups(config(), limits, activation);
   }
   std::vector<TensorSpec> tensors() const override { return list_tensors(config()); }
   Result<int64_t> activation_bytes(const ModelLimits& limits, const Ops& ops) const override {
@@ -70,18 +69,8 @@ class OrdinaryDraftModel final : public DraftModel {
   }
 };
 
-// A drafter that reads hidden states of its target. It does not limit the context, because its
-// rotary positions need no table: beyond the context that it was trained for, fewer of its drafts
-// are accepted.
-class TapReadingDraftModel : public DraftModel {
- public:
-  std::vector<KvGroup> kv_groups(const ModelLimits& limits, DType activation) const final {
-    return decoder_kv_groups(config(), limits, activation);
-  }
-};
-
 // The model has a draft_head().
-class HeadDraftModel : public TapReadingDraftModel {
+class HeadDraftModel : public DraftModel {
  public:
   int num_tokens_ahead() const final { return 1; }
   ModelLimits limits(const ModelLimits& target, int max_num_seqs) const final {
@@ -139,7 +128,7 @@ class MtpDraftModel final : public HeadDraftModel {
   int num_target_layers_ = 0;
 };
 
-class BlockDraftModel final : public TapReadingDraftModel {
+class BlockDraftModel final : public DraftModel {
  public:
   BlockDraftModel(BlockMethod method, int num_drafts) : method_(method), num_drafts_(num_drafts) {}
 
@@ -229,7 +218,7 @@ Result<DrafterFiles> open_embedded_drafter(const EngineConfig& engine,
   return files;
 }
 
-// Moves an error of find_config(), which names the engine's `model`, to the drafter's.
+// Names the drafter's field in an error of find_config(), which names the engine's `model`.
 Status about_drafter(const Status& status) {
   constexpr std::string_view kField = "[model] model: ";
   std::string_view message = status.message();
@@ -260,6 +249,10 @@ Result<WeightPlan> DraftModel::plan_weights(const ModelLimits& limits, const Ops
   const std::vector<TensorSpec> all = tensors();
   QUIRE_RETURN_IF_ERROR(check_slices(all, weights(), ops.weights(), limits.parallel));
   return quire::plan_weights(all, weights(), ops.weights(), limits.parallel);
+}
+
+std::vector<KvGroup> DraftModel::kv_groups(const ModelLimits& limits, DType activation) const {
+  return decoder_kv_groups(config(), limits, activation);
 }
 
 // The first pass computes the tokens of the target's step. Each further pass computes one token per

@@ -30,20 +30,20 @@ class DraftModel {
   virtual ~DraftModel() = default;
 
   const std::string& name() const { return name_; }
-  // As ModelLimits::tapped_layers of the target.
+  // ModelLimits::tapped_layers of the target.
   virtual std::vector<int> tapped_layers() const { return {}; }
   // SchedulerConfig::num_draft_kv_slots and num_tokens_ahead.
   virtual int num_kv_slots(int num_drafts) const { return num_drafts; }
   virtual int num_tokens_ahead() const { return 0; }
   // The query lengths for which a GPU plans the drafter's decode attention, ascending. The first is
-  // the query length of a drafting pass. q_lens: of the target's steps, ascending.
+  // for a drafting pass. q_lens: the query lengths of the target's steps, ascending.
   virtual std::vector<int> decode_q_lens(std::vector<int> q_lens) const;
-  // The limits of a drafter for steps of at most max_num_seqs sequences of a target with the limits
-  // `target`.
+  // The drafter's limits beside a target with the limits `target`, whose steps have at most
+  // max_num_seqs sequences.
   virtual ModelLimits limits(const ModelLimits& target, int max_num_seqs) const = 0;
 
-  virtual std::vector<KvGroup> kv_groups(const ModelLimits& limits, DType activation) const = 0;
-  // Both fail if the device does not compute the model.
+  std::vector<KvGroup> kv_groups(const ModelLimits& limits, DType activation) const;
+  // Both fail if the device cannot compute the model.
   Result<WeightPlan> plan_weights(const ModelLimits& limits, const Ops& ops) const;
   // Covers the model and its drafter's buffers.
   virtual Result<int64_t> activation_bytes(const ModelLimits& limits, const Ops& ops) const = 0;

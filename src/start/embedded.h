@@ -24,14 +24,14 @@ struct EmbeddedModel {
 };
 
 const EmbeddedModel& embedded_model();
+
 // A drafter of the embedded model.
 struct EmbeddedDrafter {
   std::string_view method;  // of `speculative_config`
   std::string_view config_json;
   std::span<const std::byte> weights;  // a safetensors file, page-aligned
 };
-
-// Empty if the binary has another model, without drafters.
+// Empty if the embedded model has no drafters.
 std::span<const EmbeddedDrafter> embedded_drafters();
 
 }  // namespace quire

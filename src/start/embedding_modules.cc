@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <string>
 #include <string_view>
 
@@ -21,7 +20,7 @@ constexpr std::string_view kPoolingFlag = "pooling_mode_";
 constexpr std::string_view kLastTokenFlag = "pooling_mode_lasttoken";
 constexpr std::string_view kLastToken = "lasttoken";
 
-// One entry of modules.json, whose document has the texts.
+// One entry of modules.json. Its texts are views into the document.
 struct Module {
   std::string_view kind;  // the class without its package: "Pooling"
   std::string_view path;  // its folder in the checkpoint
@@ -52,9 +51,9 @@ Status refuse_pooling(std::string_view source, std::string_view got) {
                   source, got));
 }
 
-// The kind of pooling that a field of the configuration asks for: pooling_mode names it, and older
-// versions of sentence-transformers write one pooling_mode_… flag per kind. Empty: none. The name
-// of a field whose value is not understood counts as a kind, because no such kind is supported.
+// The kind of pooling that a field of the configuration selects; empty: none. pooling_mode names
+// it; older versions of sentence-transformers write one pooling_mode_… flag per kind. A field with
+// an unexpected value returns its own name, which is never a supported kind.
 std::string_view pooling_kind(std::string_view key, simdjson::dom::element value) {
   std::string_view kind;
   bool is_on = false;

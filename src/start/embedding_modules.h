@@ -1,4 +1,4 @@
-// The modules by which an embedding model turns the last token's hidden state into an embedding.
+// The modules of an embedding model, which make an embedding from the last token's hidden state.
 #pragma once
 
 #include <filesystem>
@@ -15,7 +15,7 @@ struct EmbeddingModules {
   bool normalizes = false;  // to length 1
 };
 
-// Lists the modules of an embedding model.
+// The file that lists the modules of an embedding model.
 inline constexpr std::string_view kModulesFile = "modules.json";
 
 // Reads modules.json and the configuration of its Pooling module in `directory`. Returns nullopt if

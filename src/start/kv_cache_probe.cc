@@ -106,10 +106,10 @@ Result<std::vector<PositionLogprobs>> run_probe(const Probe& probe, const Attent
       const std::span<std::byte> workspace,
       probe.context.workspace(std::max(setup.workspace_bytes, probe.engine_workspace_bytes)));
   QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<Runner> runner,
-                         probe.context.make_runner({.instances = {{.model = &probe.model,
-                                                                   .kv_cache = &cache,
-                                                                   .attention = setup.selectors,
-                                                                   .plans = setup.plans}},
+                         probe.context.make_runner({.instance = {.model = &probe.model,
+                                                                 .kv_cache = &cache,
+                                                                 .attention = setup.selectors,
+                                                                 .plans = setup.plans},
                                                     .sizes = probe.sizes,
                                                     .workspace = workspace}));
   QUIRE_ASSIGN_OR_RETURN(SpanResult result,
@@ -125,8 +125,8 @@ Result<std::vector<PositionLogprobs>> run_probe(const Probe& probe, const Attent
   return positions;
 }
 
-// The attention of the engine's KV groups over a cache in the type of the activations. Any backend
-// may compute it, because a backend that the configuration names may not support the type.
+// The attention of the engine's KV groups over a cache in the type of the activations. It ignores
+// the configured backend, which may not support that type.
 Result<AttentionSetup> unquantized_attention(const Probe& probe, const AttentionSetup& configured) {
   const Device& device = probe.context.device();
   const PlanLimits largest = {.use = {},
@@ -156,7 +156,7 @@ std::string_view cache_name(const EnginePlan& plan) {
   return plan.sizes.limits.kv_dtype == DType::kI8 ? "int8" : "FP8";
 }
 
-// The error of the run with the quantized cache, for example of logits that are not numbers.
+// The error of the run with the quantized cache, for example because of NaN logits.
 Status probe_error(std::string_view cache, const Status& status) {
   return Status(status.code(),
                 fmt::format("[engine] kv_cache_dtype: the probe of the {} KV cache failed; {}; set "
@@ -200,38 +200,32 @@ double percent_above(double fraction) {
   return std::ceil(1000 * fraction) / 10;
 }
 
-Status refuse_kv_cache(const ModelFiles& files, const ProbeResult& result) {
-  return invalid_argument(fmt::format(
-      "[engine] kv_cache_dtype: the {} KV cache moves too much of the next-token probability "
-      "after {} tokens of a probe; got {:.1f} %, expected at most {:.0f} %; {}",
-      result.cache, result.num_tokens, percent_above(result.variation), 100 * kKvProbeRefusal,
-      remedy(files, result)));
-}
-
 // All ranks have the same result, which rank 0 logs.
 Status report_kv_probe(const ModelFiles& files, const ProbeResult& result, bool logs) {
   const KvProbeVerdict verdict = judge_kv_probe(result.variation);
-  if (verdict != KvProbeVerdict::kRefusal && !logs) return {};
-  switch (verdict) {
-    case KvProbeVerdict::kGood:
-      log_info(
-          "[engine] the {} KV cache moves {:.2f} % of the next-token probability after {} tokens "
-          "of a probe (at most {:.0f} % is expected); checked in {:.2f} s",
-          result.cache, 100 * result.variation, result.num_tokens, 100 * kKvProbeWarning,
-          result.seconds);
-      return {};
-    case KvProbeVerdict::kWarning:
-      log_warning(
-          "[engine] {}: the {} KV cache moves {:.1f} % of the next-token probability "
-          "after {} tokens of a probe; expected at most {:.0f} % (more than {:.0f} % is refused); "
-          "{}",
-          SettingName{"kv_cache_dtype"}, result.cache, percent_above(result.variation),
-          result.num_tokens, 100 * kKvProbeWarning, 100 * kKvProbeRefusal, remedy(files, result));
-      return {};
-    case KvProbeVerdict::kRefusal:
-      break;
+  if (verdict == KvProbeVerdict::kRefusal) {
+    return invalid_argument(fmt::format(
+        "[engine] kv_cache_dtype: the {} KV cache moves too much of the next-token probability "
+        "after {} tokens of a probe; got {:.1f} %, expected at most {:.0f} %; {}",
+        result.cache, result.num_tokens, percent_above(result.variation), 100 * kKvProbeRefusal,
+        remedy(files, result)));
   }
-  return refuse_kv_cache(files, result);
+  if (!logs) return {};
+  if (verdict == KvProbeVerdict::kGood) {
+    log_info(
+        "[engine] the {} KV cache moves {:.2f} % of the next-token probability after {} tokens "
+        "of a probe (at most {:.0f} % is expected); checked in {:.2f} s",
+        result.cache, 100 * result.variation, result.num_tokens, 100 * kKvProbeWarning,
+        result.seconds);
+  } else {
+    log_warning(
+        "[engine] {}: the {} KV cache moves {:.1f} % of the next-token probability "
+        "after {} tokens of a probe; expected at most {:.0f} % (more than {:.0f} % is refused); "
+        "{}",
+        SettingName{"kv_cache_dtype"}, result.cache, percent_above(result.variation),
+        result.num_tokens, 100 * kKvProbeWarning, 100 * kKvProbeRefusal, remedy(files, result));
+  }
+  return {};
 }
 
 // The most likely tokens, in descending order, without the chosen one before them.
@@ -370,12 +364,8 @@ Result<MeasuredScales> measure_scales(const Probe& probe, const EnginePlan& plan
   return measured;
 }
 
-}  // namespace
-
-float kv_scale(float largest_magnitude) {
-  return e4m3_scale(largest_magnitude * kKvScaleMargin);
-}
-
+// Gives the layers without scales in the checkpoint the scales of a probe over an unquantized
+// cache. Returns the probe's predictions.
 Result<std::vector<PositionLogprobs>> calculate_kv_scales(DeviceContext& context,
                                                           const ModelFiles& files,
                                                           const EnginePlan& plan, Model& model) {
@@ -401,11 +391,21 @@ Result<std::vector<PositionLogprobs>> calculate_kv_scales(DeviceContext& context
   return std::move(measured->positions);
 }
 
-Status check_kv_cache(DeviceContext& context, const ModelFiles& files, const EnginePlan& plan,
-                      Model& model, std::optional<std::vector<PositionLogprobs>> expected) {
+}  // namespace
+
+float kv_scale(float largest_magnitude) {
+  return e4m3_scale(largest_magnitude * kKvScaleMargin);
+}
+
+Status probe_kv_cache(DeviceContext& context, const ModelFiles& files, const EnginePlan& plan,
+                      Model& model) {
+  std::optional<std::vector<PositionLogprobs>> expected;
+  if (plan.calculates_kv_scales) {
+    QUIRE_ASSIGN_OR_RETURN(expected, calculate_kv_scales(context, files, plan, model));
+  }
   const WallTimer timer;
   const std::string_view cache = cache_name(plan);
-  // A rank that went on alone would leave the others waiting in the probe.
+  // With several ranks this is an error, because the other ranks would wait in the probe.
   const auto unchecked = [&](const Status& reason, std::string_view which) -> Status {
     if (context.parallel().size > 1) return reason;
     log_warning("[engine] the {} KV cache is not checked: {}{}", cache, which, reason.message());

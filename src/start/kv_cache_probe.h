@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,8 +18,8 @@
 namespace quire {
 
 // The bounds of mean_variation(), chosen by these variations of an FP8 cache on a CPU with F32
-// activations. Scales that the row does not name are 1, which fits all three models.
-// docs/architecture.md has the rows in which the scales of all keys and values are alike.
+// activations. The scales that a row does not name are 1, which fits all three models.
+// docs/architecture.md has more rows.
 //
 //   scales                                 embedded model   stories15M   stories260K
 //   keys 0.01                              28.9 %           12.2 %       22.2 %
@@ -40,8 +39,8 @@ inline constexpr double kKvProbeRefusal = 0.25;
 inline constexpr int kKvProbeTokens = 64;
 
 // The mean over positions of the total variation distance between the next-token distributions of
-// two runs, from 0 to 1: the least share of sampled tokens that differ. Each position has a token
-// and then the most likely ones in descending order, so the result is a lower bound. NaN if any
+// two runs: the smallest fraction of sampled tokens, 0 to 1, that can differ. It is a lower bound,
+// because each position has only a token and the most likely ones, in descending order. NaN if any
 // number is NaN, or if the numbers of positions are 0 or differ.
 double mean_variation(std::span<const PositionLogprobs> got,
                       std::span<const PositionLogprobs> expected);
@@ -62,26 +61,22 @@ Result<std::vector<int32_t>> kv_probe_tokens(const ModelFiles& files, int max_to
 inline constexpr float kKvScaleMargin = 4.0F;
 float kv_scale(float largest_magnitude);
 
-// Gives the layers without scales in the checkpoint the scales of a probe over an unquantized
-// cache. Called directly before check_kv_cache(). Fails if the probe cannot run, because the
-// configuration asks for these scales. Returns the argument `expected` of check_kv_cache(). A start
-// does this only on request, because in the measured models calculated scales change the variation
-// by less than its spread.
-Result<std::vector<PositionLogprobs>> calculate_kv_scales(DeviceContext& context,
-                                                          const ModelFiles& files,
-                                                          const EnginePlan& plan, Model& model);
-
-// Compares the quantized KV cache of `plan` with an unquantized one. `model` has the weights of
-// files.weights, and no other runner uses it yet. The memory that the check takes is freed when it
-// returns, so it belongs before the allocation of the KV cache. Warns above kKvProbeWarning, and
-// fails with kInvalidArgument above kKvProbeRefusal. Does not check a model without logits, dummy
-// weights, or a device without attention over an unquantized cache, and logs this. `expected`: of
-// calculate_kv_scales(); absent: the check runs the probe over an unquantized cache. The check
-// takes 0.02 to 0.4 s for the measured models on two cores. On a GPU, each of its two runners also
-// measures products of up to 64 rows. It takes the memory of kKvProbeTokens tokens in a cache and
-// of 32 rows of logits. It checks a prompt of the target: neither decode kernels nor a drafter,
-// whose cache cannot change the output.
-Status check_kv_cache(DeviceContext& context, const ModelFiles& files, const EnginePlan& plan,
-                      Model& model, std::optional<std::vector<PositionLogprobs>> expected = {});
+// Probes the quantized KV cache of `plan`. If plan.calculates_kv_scales, first gives the layers
+// without scales in the checkpoint the scales of a probe over an unquantized cache. A start does
+// this only on request, because in the measured models calculated scales change the variation by
+// less than its spread.
+//
+// Then compares the cache with an unquantized one. Warns above kKvProbeWarning, and fails with
+// kInvalidArgument above kKvProbeRefusal. Only logs a reason for a model without logits, dummy
+// weights, or a device without attention over an unquantized cache. `model` has the weights of
+// files.weights, and no runner uses it yet.
+//
+// The comparison takes 0.02 to 0.4 s for the measured models on two cores; on a GPU, each of its
+// two runners also measures products of up to 64 rows. Its memory, kKvProbeTokens tokens of cache
+// and 32 rows of logits, is freed when it returns, so call it before the KV cache is allocated. It
+// runs a prompt of the target: no decode kernels, and no drafter, whose cache cannot change the
+// output.
+Status probe_kv_cache(DeviceContext& context, const ModelFiles& files, const EnginePlan& plan,
+                      Model& model);
 
 }  // namespace quire

@@ -51,22 +51,22 @@ Result<KvEventsConfig> read_kv_events_config(std::string_view kv_events_config) 
   return config;
 }
 
-Result<std::vector<std::unique_ptr<KvEventPublisher>>> open_kv_events(const EngineConfig& config,
-                                                                      int num_ranks) {
+Result<std::vector<std::unique_ptr<KvEventPublisher>>> open_kv_events(const EngineConfig& config) {
   const Result<KvEventsConfig> events = read_kv_events_config(config.kv_events_config);
   if (!events.ok()) {
     return invalid_argument("[config] `kv_events_config`: " + events.status().message());
   }
-  if (events->publishes()) QUIRE_RETURN_IF_ERROR(check_ports(*events, num_ranks));
   std::vector<std::unique_ptr<KvEventPublisher>> publishers;
-  for (int rank = 0; events->publishes() && rank < num_ranks; ++rank) {
-    QUIRE_ASSIGN_OR_RETURN(auto publisher, KvEventPublisher::open(*events, rank));
+  if (!events->publishes()) return publishers;
+  QUIRE_RETURN_IF_ERROR(check_ports(*events, config.data_parallel_size));
+  for (int replica = 0; replica < config.data_parallel_size; ++replica) {
+    QUIRE_ASSIGN_OR_RETURN(auto publisher, KvEventPublisher::open(*events, replica));
     publishers.push_back(std::move(publisher));
   }
   return publishers;
 }
 
-void start_kv_events(const EngineConfig& config, EngineParts& parts, KvEventPublisher& publisher) {
+void start_kv_events(const EngineConfig& config, ReplicaParts& parts, KvEventPublisher& publisher) {
   SchedulerConfig& scheduler = parts.scheduler;
   scheduler.collects_kv_events = true;
   KvEventForm form = {.medium = parts.info.on_gpu ? "GPU" : "CPU",

@@ -11,15 +11,14 @@
 
 namespace quire {
 
-// Reads EngineConfig::kv_events_config. Error messages name the JSON key, but
-// not the flag or field that has the JSON.
+// Reads EngineConfig::kv_events_config. Errors begin with the wrong key; the caller adds the name
+// of its setting.
 Result<KvEventsConfig> read_kv_events_config(std::string_view kv_events_config);
 
-// Opens the sockets of every data-parallel rank; empty if the configuration publishes nothing.
-Result<std::vector<std::unique_ptr<KvEventPublisher>>> open_kv_events(const EngineConfig& config,
-                                                                      int num_ranks);
+// Opens the sockets of every replica; empty if the configuration publishes nothing.
+Result<std::vector<std::unique_ptr<KvEventPublisher>>> open_kv_events(const EngineConfig& config);
 
-// Starts a rank's publisher, and lets its scheduler collect events.
-void start_kv_events(const EngineConfig& config, EngineParts& parts, KvEventPublisher& publisher);
+// Starts a replica's publisher, and lets its scheduler collect events.
+void start_kv_events(const EngineConfig& config, ReplicaParts& parts, KvEventPublisher& publisher);
 
 }  // namespace quire

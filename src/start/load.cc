@@ -32,8 +32,9 @@ std::string describe_weight_types(const ModelFiles& files, DType dtype) {
   return std::string(format ? values_name(format->scheme) : dtype_name(dtype));
 }
 
-ModelInfo describe_model(const ModelFiles& files, std::span<const EnginePlan> ranks) {
-  const EnginePlan& plan = ranks.front();
+ModelInfo describe_model(const EngineConfig& config, const Speculation& speculation,
+                         const ModelFiles& files, const PlannedReplica& replica) {
+  const EnginePlan& plan = replica.plans.front();
   ModelInfo info;
   info.name = files.name;
   info.architecture = files.config.architecture;
@@ -45,12 +46,19 @@ ModelInfo describe_model(const ModelFiles& files, std::span<const EnginePlan> ra
   info.weight_dtype = describe_weight_types(files, plan.dtype);
   info.kv_cache_dtype = kv_cache_dtype_name(plan.sizes.limits.kv_dtype);
   info.num_parameters = num_parameters(files.config);
-  info.weight_bytes = total_weight_bytes(ranks);
+  info.weight_bytes = total_weight_bytes(replica.plans);
   if (files.embedding) info.embedding_size = files.config.hidden_size;
   info.num_speculative_tokens = plan.sizes.limits.num_drafts;
   info.bos_token_id = files.config.bos_token_id;
   const std::vector<int>& eos_ids = files.generation.eos_token_ids;
   info.eos_token_ids = eos_ids.empty() ? files.config.eos_token_ids : eos_ids;
+  info.on_gpu = replica.platform->contexts().front()->device().kind != DeviceKind::kCpu;
+  info.attention_backend = report_attention(plan.attention).backends;
+  info.has_synthetic_acceptance = speculation.verification.is_synthetic();
+  info.data_parallel_size = config.data_parallel_size;
+  info.enable_prefix_caching = config.enable_prefix_caching;
+  info.calculate_kv_scales = config.calculate_kv_scales;
+  info.gpu_memory_utilization = config.gpu_memory_utilization;
   return info;
 }
 
@@ -84,21 +92,14 @@ Result<DraftModelParts> load_draft(DeviceContext& context, DraftModel& draft, En
                          .workspace = workspace};
 }
 
-// Calls load(rank) for every rank, each on a thread of its own: while they load, ranks may wait for
-// each other. Returns the first error.
+// Calls load(rank) for every rank, each on its own thread, because ranks may wait for each other.
+// Returns the first error.
 Status on_every_rank(const Platform& platform, const std::function<Status(size_t rank)>& load) {
   const auto contexts = platform.contexts();
   if (contexts.front()->parallel().size == 1) return load(0);
   const auto load_and_join = [&](size_t rank) {
-    Status status;
-    try {
-      status = load(rank);
-    } catch (...) {  // most likely std::bad_alloc
-      status = make_exception_status([](const char* reason) {
-        return resource_exhausted(fmt::format("[engine] a rank cannot start; {}", reason));
-      });
-    }
-    return contexts[rank]->join_ranks(status);
+    return contexts[rank]->join_ranks(
+        guarded_status("[engine] a rank cannot start", [&] { return load(rank); }));
   };
   std::vector<std::jthread> threads;
   try {
@@ -110,7 +111,7 @@ Status on_every_rank(const Platform& platform, const std::function<Status(size_t
   return load_and_join(0);
 }
 
-// The runner of all ranks; on other nodes than node 0, of their own ranks.
+// The runner of all ranks on node 0, and of the node's own ranks on other nodes.
 std::unique_ptr<Runner> join_runners(const EngineConfig& config,
                                      const std::shared_ptr<Nodes>& nodes,
                                      std::vector<RankRunner> runners) {
@@ -124,19 +125,13 @@ std::unique_ptr<Runner> join_runners(const EngineConfig& config,
       {.nodes = nodes, .step_timeout = std::chrono::seconds(config.rank_timeout)});
 }
 
-// Calls load(r) for every replica, each on a thread of its own, and waits for all. Returns the
-// first error.
+// Calls load(r) for every replica, each on its own thread, and waits for all. Returns the first
+// error.
 Status on_every_replica(size_t num_replicas, const std::function<Status(size_t replica)>& load) {
   if (num_replicas == 1) return load(0);
   std::vector<Status> loaded(num_replicas);
   const auto load_guarded = [&](size_t replica) {
-    try {
-      loaded[replica] = load(replica);
-    } catch (...) {  // most likely std::bad_alloc
-      loaded[replica] = make_exception_status([](const char* reason) {
-        return resource_exhausted(fmt::format("[engine] cannot start; {}", reason));
-      });
-    }
+    loaded[replica] = guarded_status("[engine] cannot start", [&] { return load(replica); });
   };
   {
     std::vector<std::jthread> threads;
@@ -153,26 +148,19 @@ Status on_every_replica(size_t num_replicas, const std::function<Status(size_t r
 // Loads one planned replica into `parts`, whose `nodes` is already set.
 Status load_replica(const EngineConfig& config, PlannedReplica&& replica,
                     const Speculation& speculation, const ModelFiles& files,
-                    const LoadProgress& progress, EngineParts* parts) {
-  parts->platform = std::move(replica.platform);
+                    const LoadProgress& progress, ReplicaParts& parts) {
+  parts.info = describe_model(config, speculation, files, replica);
+  parts.platform = std::move(replica.platform);
   const EnginePlan& plan = replica.plans.front();
-  const auto contexts = parts->platform->contexts();
-  parts->info = describe_model(files, replica.plans);
-  parts->info.on_gpu = contexts.front()->device().kind != DeviceKind::kCpu;
-  parts->info.attention_backend = report_attention(plan.attention).backends;
-  parts->info.has_synthetic_acceptance = speculation.verification.is_synthetic();
-  parts->info.data_parallel_size = config.data_parallel_size;
-  parts->info.enable_prefix_caching = config.enable_prefix_caching;
-  parts->info.calculate_kv_scales = config.calculate_kv_scales;
-  parts->info.gpu_memory_utilization = config.gpu_memory_utilization;
-  parts->num_kv_tokens = plan.memory_plan.num_kv_tokens;
-  parts->scheduler = plan.scheduler;
-  parts->scheduler.draft_ranges = speculation.draft_ranges;
+  parts.num_kv_tokens = plan.memory_plan.num_kv_tokens;
+  parts.scheduler = plan.scheduler;
+  parts.scheduler.draft_ranges = speculation.draft_ranges;
 
-  parts->ranks.resize(contexts.size());
+  const auto contexts = parts.platform->contexts();
+  parts.ranks.resize(contexts.size());
   std::vector<RankRunner> runners(contexts.size());
   const auto load = [&](size_t rank) -> Status {
-    RankParts& own = parts->ranks[rank];
+    RankParts& own = parts.ranks[rank];
     EnginePlan& own_plan = replica.plans[rank];
     DeviceContext& device = *contexts[rank];
     DraftSource drafts;
@@ -186,16 +174,16 @@ Status load_replica(const EngineConfig& config, PlannedReplica&& replica,
     if (replica.draft) {
       QUIRE_ASSIGN_OR_RETURN(drafts, load_draft(device, *replica.draft, own_plan, own));
     }
-    // A node that has failed would leave the others waiting in the measurements below.
-    if (parts->nodes != nullptr) QUIRE_RETURN_IF_ERROR(parts->nodes->status());
+    // Otherwise this node would wait in the measurements below for a node that has failed.
+    if (parts.nodes != nullptr) QUIRE_RETURN_IF_ERROR(parts.nodes->status());
     runners[rank].context = &device;
     QUIRE_ASSIGN_OR_RETURN(runners[rank].runner, make_runner(device, own.target, own_plan, drafts,
                                                              speculation.verification));
     return {};
   };
-  QUIRE_RETURN_IF_ERROR(on_every_rank(*parts->platform, load));
-  parts->platform->keep_packed_weights();
-  parts->runner = join_runners(config, parts->nodes, std::move(runners));
+  QUIRE_RETURN_IF_ERROR(on_every_rank(*parts.platform, load));
+  parts.platform->keep_packed_weights();
+  parts.runner = join_runners(config, parts.nodes, std::move(runners));
   return {};
 }
 
@@ -208,12 +196,8 @@ Result<LoadedModel> load_onto(DeviceContext& context, const ModelFiles& files, E
   const LoadOptions options = {.progress = progress, .expanded = &plan.weights.expanded};
   QUIRE_ASSIGN_OR_RETURN(loaded.model, load_model(files.config, *files.weights, context.ops(),
                                                   plan.sizes.limits, options));
-  std::optional<std::vector<PositionLogprobs>> expected;
-  if (plan.calculates_kv_scales) {
-    QUIRE_ASSIGN_OR_RETURN(expected, calculate_kv_scales(context, files, plan, *loaded.model));
-  }
   if (is_quantized_cache(plan.sizes.limits.kv_dtype)) {
-    QUIRE_RETURN_IF_ERROR(check_kv_cache(context, files, plan, *loaded.model, std::move(expected)));
+    QUIRE_RETURN_IF_ERROR(probe_kv_cache(context, files, plan, *loaded.model));
   }
   QUIRE_RETURN_IF_ERROR(add_cache(context, plan.memory_plan, plan.attention, loaded));
   return loaded;
@@ -224,12 +208,12 @@ Result<std::unique_ptr<Runner>> make_runner(DeviceContext& context, const Loaded
                                             const Verification& verification) {
   QUIRE_ASSIGN_OR_RETURN(const std::span<std::byte> workspace,
                          context.workspace(target.attention.workspace_bytes));
-  // Nothing is known about a drafter that the caller has made.
-  const bool is_known = !std::holds_alternative<std::shared_ptr<Drafter>>(drafts);
-  return context.make_runner({.instances = {target.instance()},
+  // A drafter that the caller made has no key, so its times are not kept.
+  const bool has_key = !std::holds_alternative<std::shared_ptr<Drafter>>(drafts);
+  return context.make_runner({.instance = target.instance(),
                               .sizes = plan.sizes,
                               .workspace = workspace,
-                              .shape_key = is_known ? plan.shape_key : std::string(),
+                              .shape_key = has_key ? plan.shape_key : std::string(),
                               .drafts = drafts,
                               .verification = verification,
                               .reserve_bytes = plan.memory_request.reserve_bytes,
@@ -239,10 +223,10 @@ Result<std::unique_ptr<Runner>> make_runner(DeviceContext& context, const Loaded
 Status load_replicas(const EngineConfig& config, const Speculation& speculation,
                      const ModelFiles& files, std::span<PlannedReplica> planned,
                      const LoadProgress& progress,
-                     std::span<const std::unique_ptr<EngineParts>> replicas) {
+                     std::span<const std::unique_ptr<ReplicaParts>> replicas) {
   return on_every_replica(planned.size(), [&](size_t r) {
     return load_replica(config, std::move(planned[r]), speculation, files,
-                        r == 0 ? progress : LoadProgress(), replicas[r].get());
+                        r == 0 ? progress : LoadProgress(), *replicas[r]);
   });
 }
 

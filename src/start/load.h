@@ -13,7 +13,8 @@ namespace quire {
 // the attention plans out of `plan`.
 Result<LoadedModel> load_onto(DeviceContext& context, const ModelFiles& files, EnginePlan& plan,
                               const LoadProgress& progress = {});
-// Makes a runner for one model loaded by `plan`. `target` and what `drafts` points to outlive it.
+// Makes a runner for a target that was loaded by `plan`. `target`, and the objects that `drafts`
+// points to, outlive it.
 Result<std::unique_ptr<Runner>> make_runner(DeviceContext& context, const LoadedModel& target,
                                             const EnginePlan& plan, const DraftSource& drafts,
                                             const Verification& verification = {});
@@ -23,6 +24,6 @@ Result<std::unique_ptr<Runner>> make_runner(DeviceContext& context, const Loaded
 Status load_replicas(const EngineConfig& config, const Speculation& speculation,
                      const ModelFiles& files, std::span<PlannedReplica> planned,
                      const LoadProgress& progress,
-                     std::span<const std::unique_ptr<EngineParts>> replicas);
+                     std::span<const std::unique_ptr<ReplicaParts>> replicas);
 
 }  // namespace quire

@@ -28,8 +28,8 @@ std::vector<int> up_to(int limit, std::initializer_list<int> sizes) {
   return kept;
 }
 
-// The shortest and the longest query length: other kernels may be the fastest for several query
-// tokens. The nearest of the two decides the lengths between them.
+// The shortest and the longest query length: the fastest kernel may differ between one query token
+// and several. A length between them uses the times of the nearer one.
 std::vector<int> measured_q_lens(const RunnerSizes& sizes) {
   const int longest = sizes.decode_q_lens.back();
   if (sizes.decode_q_lens.size() == 1) return {longest};
@@ -63,7 +63,8 @@ std::vector<AttentionWorkload> prefill_workloads(const RunnerSizes& sizes) {
 
 // ---- The kept times
 
-// A row of the table's CSV file is kept as its fields before the last one, and the last one.
+// Each row of the table's CSV file is a choice: its last field is the value, the others are the
+// key.
 TuningTable known_times(MeasuredChoices& choices) {
   std::string csv = to_csv({});
   for (const auto& [fields, us] : choices.all(ChoiceKind::kAttention)) {

@@ -26,8 +26,8 @@ struct MemoryRequest {
 
 struct MemoryPlan {
   // By block table, including block 0, the padding page. A table with a sliding window has at most
-  // as many blocks as max_num_seqs sequences hold at the same time. The memory that such a table
-  // does not need gives the other tables more blocks.
+  // the blocks that max_num_seqs sequences hold at the same time; the other tables get the rest of
+  // the memory.
   std::vector<int> num_blocks;
   int64_t kv_bytes = 0;
   int64_t num_kv_tokens = 0;  // in the tables without a window

@@ -57,9 +57,9 @@ Result<std::string> digest_of_config_file(const EngineConfig& config) {
   }
   QUIRE_ASSIGN_OR_RETURN(const ConfigFile found, find_config(config.model, config));
   QUIRE_ASSIGN_OR_RETURN(std::string text, read_file(found.path, kMaxConfigBytes));
-  const std::filesystem::path quantization = found.path.parent_path() / "hf_quant_config.json";
-  QUIRE_ASSIGN_OR_RETURN(const bool is_there, path_exists(quantization));
-  if (is_there) {
+  const std::filesystem::path quantization = found.path.parent_path() / kQuantConfigFile;
+  QUIRE_ASSIGN_OR_RETURN(const bool exists, path_exists(quantization));
+  if (exists) {
     QUIRE_ASSIGN_OR_RETURN(const std::string more, read_file(quantization, kMaxConfigBytes));
     text += more;
   }

@@ -9,9 +9,9 @@
 
 namespace quire {
 
-// Digests the names of the tensors, the size of each file, and all bytes of a small file. For a
-// large file, it digests the first MiB, which has the names and shapes of tensors, and 32 samples,
-// because reading all of a checkpoint would take minutes. The build identifies the embedded model.
+// Digests the names of the tensors, and each file's size and bytes: all bytes of a small file; of a
+// large one the first MiB, which has the names and shapes of tensors, and 32 samples, because
+// reading a whole checkpoint would take minutes. The build identifies the embedded model.
 std::string digest_of(const WeightSource& weights);
 
 // Digests config.json, and hf_quant_config.json if there is one. A GGUF file begins with its

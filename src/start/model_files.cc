@@ -33,7 +33,7 @@ bool is_file(const fs::path& path) {
   return fs::is_regular_file(path, error);
 }
 
-// Fails for a file that was given instead of a model's directory.
+// The error for a file where a model's directory is expected.
 Status refuse_file(const fs::path& path) {
   if (is_gguf_file(path)) {
     return unimplemented(fmt::format(
@@ -74,8 +74,7 @@ Status check_is_snapshot(const fs::path& directory) {
       snapshot.string(), directory.string()));
 }
 
-// A tokenizer may have tokens outside the model's vocabulary (for example for padding), or belong
-// to another model.
+// Excess tokens may be for padding, or show that the tokenizer belongs to another model.
 void warn_about_excess_tokens(const ModelFiles& files) {
   const int num_tokens = files.tokenizer->vocab_size();
   if (num_tokens <= files.config.vocab_size) return;
@@ -85,23 +84,23 @@ void warn_about_excess_tokens(const ModelFiles& files) {
       num_tokens, files.config.vocab_size, files.config.vocab_size);
 }
 
-// Fails for a tokenizer that the operator names and that cannot be the model's: embeddings are
-// padded and tokens are added, but by less than a tenth of the vocabulary.
+// Fails if the configured tokenizer cannot be the model's: padded embeddings and added tokens
+// change the vocabulary by less than a tenth.
 Status check_named_tokenizer(const EngineConfig& engine, const ModelFiles& files) {
   constexpr int kFewTokens = 256;
-  const int have = files.tokenizer->vocab_size();
-  const int rows = files.config.vocab_size;
-  const int most = std::max(have, rows);
-  if (most - std::min(have, rows) > std::max(most / 10, kFewTokens)) {
+  const int num_tokens = files.tokenizer->vocab_size();
+  const int expected = files.config.vocab_size;
+  const int most = std::max(num_tokens, expected);
+  if (most - std::min(num_tokens, expected) > std::max(most / 10, kFewTokens)) {
     return invalid_argument(fmt::format(
         "[tokenizer] tokenizer: {} has {} tokens, expected about {}, as the model has: it belongs "
         "to another model; leave the setting out, or name the model's own",
-        engine.tokenizer, have, rows));
+        engine.tokenizer, num_tokens, expected));
   }
   const std::vector<int>& ends = files.config.eos_token_ids;
-  const bool knows_end = std::ranges::any_of(
-      ends, [&](int id) { return id < have && files.tokenizer->is_special(id); });
-  if (!ends.empty() && !knows_end) {
+  const bool has_end = std::ranges::any_of(
+      ends, [&](int id) { return id < num_tokens && files.tokenizer->is_special(id); });
+  if (!ends.empty() && !has_end) {
     log_warning(
         "[tokenizer] {}: the model ends its text with token {}, which in {} is '{}' and not a "
         "special token; the tokenizer may belong to another model",
@@ -125,8 +124,8 @@ std::string directory_name(const fs::path& path) {
   return (error ? path : resolved).filename().string();
 }
 
-// A template given by the operator must be usable. The model's own template may be missing or
-// unusable: requests for a chat then fail with an error that names no local paths.
+// A configured template must be usable. The model's own template may be missing or unusable: chat
+// requests then fail with an error that names no local paths.
 Status take_chat_format(const EngineConfig& engine, Result<ChatFormat> format, ModelFiles& files) {
   const Status& status = format.status();
   if (status.ok()) {
@@ -189,17 +188,12 @@ class DummyIntegers final : public DummyWeights {
   float factor_;
 };
 
-Result<std::unique_ptr<WeightSource>> dummy_weights(const EngineConfig& engine,
-                                                    std::optional<DType> dtype_of_config,
-                                                    const std::optional<WeightFormat>& format) {
+std::unique_ptr<WeightSource> dummy_weights(const EngineConfig& engine,
+                                            std::optional<DType> dtype_of_config,
+                                            const std::optional<WeightFormat>& format = {}) {
   const DType chosen = forced_dtype(engine).value_or(dtype_of_config.value_or(DType::kBF16));
-  std::unique_ptr<WeightSource> weights;
-  if (format) {
-    weights = std::make_unique<DummyIntegers>(chosen, *format);
-  } else {
-    weights = std::make_unique<DummyWeights>(chosen);
-  }
-  return weights;
+  if (format) return std::make_unique<DummyIntegers>(chosen, *format);
+  return std::make_unique<DummyWeights>(chosen);
 }
 
 // Applies `quantization`: the loader then quantizes the layers' matrices.
@@ -211,9 +205,9 @@ Status quantize_at_load(const EngineConfig& engine, ModelFiles& files) {
         "float32, float16 or bfloat16; leave it out: a checkpoint runs in the type that it has");
   }
   files.config.format = fp8_at_load();
-  const std::optional<DType> forced =
-      uses_dummy_weights(engine) ? forced_dtype(engine) : std::nullopt;
-  set_dequantized_dtype(forced ? forced : files.config.dtype, files.config.format);
+  std::optional<DType> dtype = files.config.dtype;
+  if (uses_dummy_weights(engine) && forced_dtype(engine)) dtype = forced_dtype(engine);
+  set_dequantized_dtype(dtype, files.config.format);
   return {};
 }
 
@@ -232,14 +226,14 @@ Result<ModelFiles> open_embedded(const EngineConfig& engine) {
       ChatFormat::from_config(model.tokenizer_config_json, "embedded model", engine.chat_template),
       files));
   if (uses_dummy_weights(engine)) {
-    QUIRE_ASSIGN_OR_RETURN(files.weights, dummy_weights(engine, files.config.dtype, std::nullopt));
+    files.weights = dummy_weights(engine, files.config.dtype);
   } else {
     QUIRE_ASSIGN_OR_RETURN(files.weights, embedded_weights(files.config));
   }
   return files;
 }
 
-// Prompts are token ids then; `reason` says that the model has no tokenizer.
+// Warns that prompts must be token ids. `reason` names what has no tokenizer.
 Status go_without_tokenizer(const EngineConfig& engine, std::string_view reason,
                             ModelFiles& files) {
   if (!engine.chat_template.empty()) {
@@ -287,7 +281,7 @@ Status open_generation_config(const fs::path& directory, ModelFiles& files) {
   return {};
 }
 
-// Opens the tokenizer and the chat template of a GGUF file, unless the operator gives a tokenizer.
+// Opens the tokenizer and the chat template of a GGUF file, unless a tokenizer is configured.
 Status open_gguf_tokenizer(const EngineConfig& engine, const GgufModel& gguf, ModelFiles& files) {
   if (!engine.tokenizer.empty()) return open_tokenizer(engine, {}, files);
   if (!has_gguf_tokenizer(gguf)) {
@@ -300,8 +294,8 @@ Status open_gguf_tokenizer(const EngineConfig& engine, const GgufModel& gguf, Mo
       engine, ChatFormat::from_config(config, gguf.source(), engine.chat_template), files);
 }
 
-// A generation_config.json beside the file takes precedence over the metadata. Only one of them
-// gives the sampling values, because these are chosen together.
+// A generation_config.json beside the file takes precedence over the metadata. The sampling values
+// come from only one of them, because they are chosen together.
 Status open_gguf_generation_config(const EngineConfig& engine, const GgufModel& gguf,
                                    const fs::path& path, ModelFiles& files) {
   QUIRE_RETURN_IF_ERROR(open_generation_config(path.parent_path(), files));
@@ -332,7 +326,7 @@ Result<ModelFiles> open_gguf(const EngineConfig& engine, const fs::path& path) {
   QUIRE_RETURN_IF_ERROR(open_gguf_generation_config(engine, gguf, path, files));
   files.tokenizer_error = open_gguf_tokenizer(engine, gguf, files);
   if (uses_dummy_weights(engine)) {
-    QUIRE_ASSIGN_OR_RETURN(files.weights, dummy_weights(engine, files.config.dtype, std::nullopt));
+    files.weights = dummy_weights(engine, files.config.dtype);
   } else {
     QUIRE_ASSIGN_OR_RETURN(files.weights, GgufWeights::open(std::move(gguf), files.config));
   }

@@ -24,7 +24,7 @@ struct ModelFiles : ModelText {
   std::string name;
   std::string_view file_format = "safetensors";  // or "gguf"
   ModelConfig config;
-  Status tokenizer_error;                     // only of inspect_model_files()
+  Status tokenizer_error;                     // set only by inspect_model_files()
   std::optional<EmbeddingModules> embedding;  // absent: the model generates text
   std::unique_ptr<WeightSource> weights;
 };
@@ -33,8 +33,8 @@ struct ModelFiles : ModelText {
 // means no GGUF file.
 std::filesystem::path find_gguf_file(const std::string& model);
 
-// Opens engine.model: a directory, which for dummy weights needs only a config.json, a GGUF file,
-// or the name of a model in the model folder or the hub's cache, or the embedded model.
+// Opens engine.model: a directory (for dummy weights, a config.json suffices), a GGUF file, the
+// name of a model in the model folder or the hub's cache, or the embedded model.
 Result<ModelFiles> open_model_files(const EngineConfig& engine);
 // open_model_files() for a report: if the tokenizer cannot be read, sets tokenizer_error.
 Result<ModelFiles> inspect_model_files(const EngineConfig& engine);
@@ -56,15 +56,15 @@ Result<ConfigFile> find_config(const std::string& model, const EngineConfig& eng
 Result<ModelConfig> read_model_config(const std::filesystem::path& path);
 // Whether matrices are stored in quantized blocks.
 bool has_blocks(const WeightSource& weights);
-// Opens the weights in a model's directory, or makes dummy weights: in the type of `engine` or of
-// the configuration, or in packed integers for a `format` with them.
+// Opens the weights in a model's directory. With dummy weights, makes them in packed integers if
+// there is a `format`, otherwise in the type of `engine` or of config.json.
 Result<std::unique_ptr<WeightSource>> open_weights(const EngineConfig& engine,
                                                    const std::filesystem::path& directory,
                                                    std::optional<DType> dtype_of_config,
                                                    const std::optional<WeightFormat>& format);
 
-// The weights in the type of config.json, as a checkpoint has them. That is exact: the file's
-// blocks are integers of 8 bits times a power of two, which BF16 stores too.
+// The weights in the type of config.json. The conversion is exact: the file's blocks are 8-bit
+// integers times a power of two, which BF16 can represent.
 Result<std::unique_ptr<WeightSource>> embedded_weights(const ModelConfig& config);
 
 }  // namespace quire

@@ -29,7 +29,7 @@ Result<NodeSettings> settings_of(const EngineConfig& config, const ModelFiles& f
   NodeSettings settings = {{"version", std::string(version())},
                            {"build", std::string(build_identity())}};
   for (const Setting& setting : all_settings()) {
-    if (setting.nodes != Agreement::kSame) continue;
+    if (setting.nodes != NodeAgreement::kSame) continue;
     std::string text = setting.text(config);
     settings.emplace_back(setting.name, setting.compared_text == nullptr
                                             ? std::move(text)
@@ -42,7 +42,7 @@ Result<NodeSettings> settings_of(const EngineConfig& config, const ModelFiles& f
   return settings;
 }
 
-// The weights of a node, whose reads fail with the error of the nodes.
+// The weights of a node. Reads fail once the nodes have failed.
 class NodeWeights final : public ForwardingSource {
  public:
   NodeWeights(std::unique_ptr<WeightSource> source, std::shared_ptr<Nodes> nodes)
@@ -105,8 +105,7 @@ Result<EngineConfig> place_node(EngineConfig config) {
   if (config.tensor_parallel_size % config.nnodes != 0) {
     return invalid_argument(
         fmt::format("[nodes] `tensor_parallel_size`: got {} with {} nodes, expected a multiple of "
-                    "`nnodes`: the "
-                    "ranks of all nodes together",
+                    "`nnodes`: the ranks of all nodes together",
                     config.tensor_parallel_size, config.nnodes));
   }
   return config;

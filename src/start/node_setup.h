@@ -15,7 +15,7 @@ namespace quire {
 struct ModelFiles;
 
 // Fills in the launcher's values (nodes/node_place.h): nnodes is then at least 1, and node_rank at
-// least 0. Fails if the nodes cannot divide the ranks.
+// least 0. Fails if the ranks cannot be divided among the nodes.
 Result<EngineConfig> place_node(EngineConfig config);
 
 // Waits for the other nodes; null on a single node. Fails if they have another model, another
@@ -25,7 +25,7 @@ Result<std::shared_ptr<Nodes>> connect_nodes(const EngineConfig& config, const M
 // nodes/rendezvous.h's check_rendezvous() for this node.
 Result<std::string> check_own_node(const EngineConfig& config);
 
-// Returns `source` with reads that fail once the nodes have failed, because loading the rest of a
+// Returns `source`, but its reads fail once the nodes have failed, because loading the rest of a
 // model may take minutes. nodes: null on a single node.
 std::unique_ptr<WeightSource> stop_with_nodes(std::unique_ptr<WeightSource> source,
                                               std::shared_ptr<Nodes> nodes);

@@ -33,7 +33,7 @@ bool is_in_memory(fs::path directory) {
 }
 
 // The name has a digest of the model's path, so that a changed model replaces its packed weights,
-// and the layout, so that different machines with one directory keep a file each.
+// and the layout, so that different machines can share a directory.
 std::string packed_name(std::string_view model, const fs::path& path, std::string_view layout) {
   constexpr size_t kMaxModelBytes = 100;  // a file's name has at most 255, with what a writer adds
   const Sha256Digest digest = sha256_of(path.native());
@@ -51,10 +51,6 @@ Result<std::shared_ptr<PackedWeights>> open_packed_weights(const EngineConfig& c
   const std::shared_ptr<PackedWeights> none;
   const std::string& wanted = config.packed_weights;
   const bool is_auto = wanted == "auto";
-  if (wanted.empty()) {
-    return invalid_argument(
-        "[engine] packed_weights: must be auto, off or a directory, got an empty text");
-  }
   if (wanted == "off") return none;
   const std::vector<const MappedFile*> sources = files.weights->files();
   const bool is_divided = platform.devices.size() > 1 || platform.nodes != nullptr ||

@@ -11,7 +11,7 @@
 #include "model/decoder_config.h"
 #include "model/model_loader.h"
 #include "platform/runner.h"
-#include "start/agreement.h"
+#include "start/node_agreement.h"
 #include "start/plan_rank.h"
 #include "start/setting_values.h"
 #include "start/settings.h"
@@ -20,6 +20,21 @@
 
 namespace quire {
 namespace {
+
+// Fails if products are to be computed in int8 and no matrix has integers: the CPU multiplies
+// integers of quantized matrices by int8 activations, and expands FP8 to floats.
+Status check_int8(const EngineConfig& config, const ModelFiles& files) {
+  const std::optional<WeightFormat>& format = files.config.format;
+  const bool has_integers = format && is_integer(format->scheme);
+  if (input_rounding(config) != InputRounding::kInt8 || has_integers ||
+      has_blocks(*files.weights)) {
+    return {};
+  }
+  return invalid_argument(
+      "[engine] cpu_activations: got int8 for a model without matrices of quantized integers, "
+      "expected f32 or bf16; or take a GGUF file with quantized blocks, or integers of AWQ, GPTQ "
+      "or compressed-tensors");
+}
 
 // Plans every rank of this process for one context length.
 Result<std::vector<EnginePlan>> plan_process(std::span<const PlanInputs> ranks, int max_model_len,
@@ -72,7 +87,7 @@ Result<std::vector<EnginePlan>> plan_longest_context(std::span<const PlanInputs>
 
 SchedulerConfig scheduler_config(const PlanInputs& in, const EnginePlan& plan) {
   const Sizes& sizes = in.sizes;
-  // A prompt to embed may fill the context: the token that would follow it is not computed.
+  // A prompt to embed may fill the context, because no token is computed after it.
   const int num_beyond = in.files.config.embeds ? 1 : 0;
   const DraftModel* draft = in.drafts.model;
   SchedulerConfig scheduler = {
@@ -87,7 +102,8 @@ SchedulerConfig scheduler_config(const PlanInputs& in, const EnginePlan& plan) {
       .num_tokens_ahead = draft == nullptr ? 0 : draft->num_tokens_ahead(),
       .enable_prefix_caching = in.config.enable_prefix_caching,
       .enable_chunked_prefill = in.config.enable_chunked_prefill,
-      .long_prefill_token_threshold = in.config.long_prefill_token_threshold};
+      .long_prefill_token_threshold = in.config.long_prefill_token_threshold,
+      .block_hash_seed = in.config.block_hash_seed};
   for (size_t t = 0; t < plan.memory_request.tables.size(); ++t) {
     scheduler.tables.push_back({.num_blocks = plan.memory_plan.num_blocks[t],
                                 .window = plan.memory_request.tables[t].window});
@@ -116,7 +132,7 @@ Result<std::vector<EnginePlan>> plan_ranks(const EngineConfig& config, const Mod
                      .drafts = drafts,
                      .dtype = dtype,
                      .kv_dtype = forced_kv_dtype(config).value_or(dtype),
-                     // A model that embeds never decodes, and graphs are of decode steps.
+                     // A model that embeds never decodes, and only decode steps have graphs.
                      .is_eager = config.enforce_eager || files.config.embeds,
                      .sizes = sizes,
                      .table = std::make_shared<TuningTable>()});

@@ -30,9 +30,9 @@ Result<AttentionSelector> make_selector(const PlanInputs& in, const KvGroup& gro
                                         std::span<const int> q_lens);
 
 // Makes the plan without its scheduler. Fails if the cache cannot hold one sequence of
-// sizes.max_model_len tokens. With `check_first`, a context that does not fit even without
-// attention plans fails before they are made. A window as long as the context has no effect, so the
-// KV groups depend on the length.
+// sizes.max_model_len tokens; with `check_first`, before the attention plans are made if it cannot
+// hold one even without them. A window as long as the context has no effect, so the KV groups
+// depend on the length.
 Result<EnginePlan> plan_rank(const PlanInputs& in, bool check_first);
 
 }  // namespace quire

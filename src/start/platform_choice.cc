@@ -10,8 +10,8 @@
 #include "base/log.h"
 #include "base/machine.h"
 #include "base/setting_name.h"
-#include "start/agreement.h"
 #include "start/build_identity.h"
+#include "start/node_agreement.h"
 #include "start/node_setup.h"
 #include "start/packed_file.h"
 #include "start/setting_values.h"
@@ -26,14 +26,13 @@ MeasuredChoices::Use use_of_choices(const EngineConfig& config) {
   return config.measure == "off" ? MeasuredChoices::Use::kNothing : MeasuredChoices::Use::kAuto;
 }
 
-// A platform whose pool has the default number of threads, or more if `quire tune` found more to be
-// faster. Steps run on the numbers of threads that it found, unless the configuration sets a
-// number.
+// Makes a platform with the default threads. Unless the configuration sets a number, steps run on
+// the numbers of threads that `quire tune` measured, and the pool grows to the largest of them.
 Result<std::unique_ptr<Platform>> make_tuned_cpu_platform(const EngineConfig& config,
                                                           const ModelFiles& files,
-                                                          ThreadOptions options,
                                                           PlatformConfig platform) {
   QUIRE_RETURN_IF_ERROR(check_same(platform.nodes.get(), "kind of device", "cpu"));
+  ThreadOptions options = thread_options(config);
   const MachineCpus cpus = read_machine_cpus();
   platform.threads = choose_threads(cpus, options);
   const bool is_measured = config.num_threads == 0 && config.tuning_table != "builtin";
@@ -102,31 +101,27 @@ Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config, cons
   if (config.nnodes != 1 && nodes == nullptr) {
     return unimplemented(
         fmt::format("[engine] `nnodes`: got {}, expected 1 for a command that connects no nodes; "
-                    "run quire serve "
-                    "on all nodes, or quire doctor to check this one",
+                    "run quire serve on all nodes, or quire doctor to check this one",
                     config.nnodes == 0 ? "auto" : fmt::to_string(config.nnodes)));
   }
   std::vector<int> devices(static_cast<size_t>(num_local_ranks(config)));
   std::iota(devices.begin(), devices.end(), 0);
-  const PlatformConfig platform = {.devices = std::move(devices),
-                                   .nodes = nodes,
-                                   .replica = replica,
-                                   .activation_dtype = weight_dtype(config, files.config.dtype),
-                                   .rounding = input_rounding(config),
-                                   .gpu_memory_utilization = config.gpu_memory_utilization,
-                                   .choices = std::move(choices)};
+  PlatformConfig platform = {.devices = std::move(devices),
+                             .nodes = nodes,
+                             .replica = replica,
+                             .activation_dtype = weight_dtype(config, files.config.dtype),
+                             .rounding = input_rounding(config),
+                             .gpu_memory_utilization = config.gpu_memory_utilization,
+                             .choices = std::move(choices)};
   QUIRE_ASSIGN_OR_RETURN(const DeviceKind kind, choose_device(config, replica));
-  if (kind == DeviceKind::kCuda) {
-    QUIRE_RETURN_IF_ERROR(check_same(nodes.get(), "kind of device", "cuda"));
-    PlatformConfig own = platform;
-    for (int& device : own.devices) device += num_local_ranks(config) * replica.rank;
-    if (own.choices == nullptr) {
-      QUIRE_ASSIGN_OR_RETURN(const Device gpu, find_gpu(own.devices.front()));
-      own.choices = open_choices(config, gpu.name, gpu_driver_version());
-    }
-    return make_cuda_platform(own);
+  if (kind == DeviceKind::kCpu) return make_tuned_cpu_platform(config, files, std::move(platform));
+  QUIRE_RETURN_IF_ERROR(check_same(nodes.get(), "kind of device", "cuda"));
+  for (int& device : platform.devices) device += num_local_ranks(config) * replica.rank;
+  if (platform.choices == nullptr) {
+    QUIRE_ASSIGN_OR_RETURN(const Device gpu, find_gpu(platform.devices.front()));
+    platform.choices = open_choices(config, gpu.name, gpu_driver_version());
   }
-  return make_tuned_cpu_platform(config, files, thread_options(config), platform);
+  return make_cuda_platform(platform);
 }
 
 }  // namespace quire

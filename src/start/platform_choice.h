@@ -11,8 +11,8 @@
 
 namespace quire {
 
-// Checks that this machine has a GPU, or a thread, per rank of this node, as make_platform() needs
-// with several nodes. Costs nothing, so that it can come before a wait for the other nodes.
+// Fails unless this machine has a GPU, or a CPU thread, per rank of this node. It needs no other
+// node, so that a start can call it before it waits for them.
 Status check_devices(const EngineConfig& config);
 
 // Opens the choices that EngineConfig::measure asks for. driver: empty for a CPU.
@@ -21,8 +21,8 @@ std::shared_ptr<MeasuredChoices> open_choices(const EngineConfig& config, std::s
 
 // Makes the platform that EngineConfig::device names. `auto` selects a GPU if the build supports it
 // and the machine has one. nodes: null on a single node; all must have the same kind of device.
-// `replica` is one of EngineConfig::data_parallel_size. choices: null to open them; replicas share
-// those of the first.
+// `replica`: its index, and EngineConfig::data_parallel_size. choices: those of the first replica;
+// null: opens them.
 Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config, const ModelFiles& files,
                                                 std::shared_ptr<Nodes> nodes = nullptr,
                                                 const Parallel& replica = {},

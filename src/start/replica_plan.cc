@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "start/agreement.h"
 #include "start/model_files.h"
+#include "start/node_agreement.h"
 #include "start/platform_choice.h"
 
 namespace quire {

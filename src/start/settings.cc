@@ -15,7 +15,7 @@ namespace quire {
 namespace {
 
 // "more than 0 and at most 1", or "1 to 3600 s".
-std::string described(const Setting& setting) {
+std::string describe_range(const Setting& setting) {
   const Range& range = setting.range;
   if (range.min_excluded) return fmt::format("more than {} and at most {}", range.min, range.max);
   return fmt::format("{:.0f} to {:.0f}{}{}", range.min, range.max, setting.unit.empty() ? "" : " ",
@@ -66,7 +66,7 @@ std::optional<std::string> find_expected(const Setting& setting, const EngineCon
     return is_backend(text) ? std::nullopt : std::optional(known_backends());
   }
   if (is_in_range(setting, config) && remedy_for(setting, text).empty()) return std::nullopt;
-  return described(setting);
+  return describe_range(setting);
 }
 
 Status check_value(const Setting& setting, const EngineConfig& config) {

@@ -1,7 +1,6 @@
-// The table of settings: a row per member of EngineConfig with all that is stated about it: the
-// values it may have, its flag and help, and whether all nodes must have the same value. The
-// command line, the checks of values, the comparison of nodes, `quire doctor` and docs/settings.md
-// use the table.
+// The table of settings. One row per member of EngineConfig states the values that it may have, its
+// flag and help, and whether all nodes must have the same value. The command line, the checks of
+// values, the comparison of nodes, `quire doctor` and docs/settings.md use the table.
 //
 // A new setting is a member of EngineConfig, a row, and the code that uses the value.
 #pragma once
@@ -35,7 +34,7 @@ enum class Notation {
   kJson,     // an object
 };
 
-enum class Agreement {
+enum class NodeAgreement {
   kSame,       // nodes with another value than node 0 are refused
   kMayDiffer,  // between nodes
 };
@@ -43,8 +42,8 @@ enum class Agreement {
 // A word that a user may write for a value.
 struct SettingWord {
   std::string_view word;         // "*", as the last word: any other word
-  std::string_view value = {};   // that the word means; empty: the word itself
-  std::string_view remedy = {};  // not empty: the word is refused, with this text
+  std::string_view value = {};   // the value that it means; empty: the word itself
+  std::string_view remedy = {};  // if not empty, the word is refused with this text
 
   constexpr bool is_value() const { return value.empty() && remedy.empty(); }
 };
@@ -56,12 +55,12 @@ struct Setting {
 
   std::string_view name;  // of the member
   Member member;
-  Agreement nodes;
+  NodeAgreement nodes;
   // The text of the flag. A switch that is on by default has the flag --no-NAME, and the text says
   // what that flag does.
   std::string_view help = {};
-  // The heading of the flag in the help of all commands that make an engine. Empty: single commands
-  // add the flag (add_setting), or the setting has none.
+  // The heading of the flag in the help of all commands that make an engine. Empty: only single
+  // commands add the flag (add_setting), or none does.
   std::string_view group = {};
   std::span<const SettingWord> words = {};  // empty: any text or number
   Range range = {};                         // of a number
@@ -72,13 +71,13 @@ struct Setting {
   std::string_view value_name = {};        // in the help; empty: by notation
   bool is_secret = false;                  // reports do not show the value
   std::optional<DeviceKind> only_on = {};  // has no effect on other devices
-  // A value that turns the feature off, which needs no warning on a device without the feature.
+  // The value that turns the feature off; it needs no warning on a device without the feature.
   std::string_view off_value = {};
   // The part of the text that nodes compare; null: all of it.
   std::string (*compared_text)(std::string_view text) = nullptr;
   // Checks a text that is not empty.
   Status (*check_text)(std::string_view text) = nullptr;
-  // Refuses the value beside the values of other settings, on any model and machine.
+  // Fails if the value contradicts other settings on any model and machine.
   Status (*check_conflict)(const EngineConfig& config) = nullptr;
 
   std::string flag_name() const;                       // "--block-size"

@@ -95,7 +95,7 @@ constexpr auto kNodeCounts = std::to_array<SettingWord>({{"auto", "0"}});
 
 // ---- Checks of texts and conflicts
 
-// The keys and values of speculative_config, without the path of the drafter.
+// The text of speculative_config without the drafter's path, which may differ between nodes.
 std::string without_path(std::string_view speculative_config) {
   const Result<JsonDocument> document = JsonDocument::parse(speculative_config, "");
   simdjson::dom::object object;
@@ -129,7 +129,7 @@ Status check_cache_type(const EngineConfig& config) {
   return config.device == "cuda" ? refuse_cpu_cache(config) : Status();
 }
 
-// Scales of keys and values are calculated for an FP8 cache alone.
+// Only an FP8 cache has calculated scales.
 Status check_calculated_scales(const EngineConfig& config) {
   if (!config.calculate_kv_scales || forced_kv_dtype(config) == DType::kF8E4M3) return {};
   return invalid_argument(
@@ -198,8 +198,8 @@ Status check_packed_weights(const EngineConfig& config) {
 // ---- The table
 
 #define MEMBER(member_name) .name = #member_name, .member = &EngineConfig::member_name
-constexpr auto kSame = Agreement::kSame;
-constexpr auto kMayDiffer = Agreement::kMayDiffer;
+constexpr auto kSame = NodeAgreement::kSame;
+constexpr auto kMayDiffer = NodeAgreement::kMayDiffer;
 
 constexpr auto kSettings = std::to_array<Setting>({
     {MEMBER(model), .nodes = kMayDiffer,

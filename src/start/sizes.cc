@@ -3,12 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 
 #include "base/log.h"
 #include "base/setting_name.h"
-#include "start/model_files.h"
-#include "start/setting_values.h"
 #include "start/settings.h"
 
 namespace quire {
@@ -85,19 +82,6 @@ Result<Sizes> choose_sizes(const EngineConfig& config, const ModelConfig& model,
                .max_model_len = max_model_len,
                .block_size = config.block_size,
                .num_drafts = num_drafts};
-}
-
-Status check_int8(const EngineConfig& config, const ModelFiles& files) {
-  const std::optional<WeightFormat>& format = files.config.format;
-  const bool has_integers = format && is_integer(format->scheme);
-  if (input_rounding(config) != InputRounding::kInt8 || has_integers ||
-      has_blocks(*files.weights)) {
-    return {};
-  }
-  return invalid_argument(
-      "[engine] cpu_activations: got int8 for a model without matrices of quantized integers, "
-      "expected f32 or bf16; or take a GGUF file with quantized blocks, or integers of AWQ, GPTQ "
-      "or compressed-tensors");
 }
 
 }  // namespace quire

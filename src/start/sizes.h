@@ -8,11 +8,9 @@
 
 namespace quire {
 
-struct ModelFiles;
-
 struct Sizes {
   int max_num_seqs = 0;       // in one step: at most max_num_tokens / (1 + num_drafts)
-  int max_num_rule_seqs = 0;  // of those, with sampling rules (has_rules())
+  int max_num_rule_seqs = 0;  // sequences with sampling rules (has_rules())
   int max_num_tokens = 0;     // in one step
   int max_model_len = 0;      // tokens of prompt and output
   int block_size = 0;         // tokens per KV page
@@ -25,9 +23,5 @@ struct Sizes {
 // capacity of a step, and logs the limits.
 Result<Sizes> choose_sizes(const EngineConfig& config, const ModelConfig& model,
                            const PlatformDefaults& defaults, int num_drafts);
-
-// Fails if products are to be computed in int8 and no matrix has integers: the CPU multiplies
-// integers of quantized matrices by int8 activations, and expands FP8 to floats.
-Status check_int8(const EngineConfig& config, const ModelFiles& files);
 
 }  // namespace quire

@@ -1,4 +1,4 @@
-// Speculative decoding as the configuration asks for it.
+// Speculative decoding, as the configuration describes it.
 #pragma once
 
 #include <functional>
@@ -31,7 +31,7 @@ struct DraftModelChoice {
   int num_drafts = 0;       // per sequence and step
 };
 
-// The value that an error expects where a `speculative_config` names no drafter.
+// The expected value in the error for a `speculative_config` that names no drafter.
 inline constexpr std::string_view kWhichDrafter =
     "the drafter's directory, or its name in the hub's cache";
 
@@ -41,10 +41,10 @@ struct Speculation {
   int num_drafts = 0;
   std::vector<DraftRange> draft_ranges = {};
   Verification verification = {};
-  // With a method, one of these two drafts.
+  // With a method, exactly one of these two is set.
   std::optional<DraftModelChoice> draft_model = {};
   std::optional<LookupConfig> lookup = {};
-  // For tests: makes a drafter of the context's platform, which drafts instead of these two.
+  // For tests: makes a drafter that replaces these two.
   std::function<Result<std::shared_ptr<Drafter>>(DeviceContext&, const DrafterLimits&)>
       make_drafter = {};
   bool wants_no_padding = false;  // refused on a GPU, whose drafters compute padded batches

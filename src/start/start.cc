@@ -27,18 +27,11 @@
 namespace quire {
 namespace {
 
-using EngineReplicas = std::vector<std::unique_ptr<EngineParts>>;
+using EngineReplicas = std::vector<std::unique_ptr<ReplicaParts>>;
 
 // Calls start(). An error ends the start of all nodes. nodes: null on a single node.
 Status start_together(const std::shared_ptr<Nodes>& nodes, const std::function<Status()>& start) {
-  Status status;
-  try {
-    status = start();
-  } catch (...) {  // most likely std::bad_alloc; the other nodes need the reason
-    status = make_exception_status([](const char* reason) {
-      return resource_exhausted(fmt::format("[engine] cannot start; {}", reason));
-    });
-  }
+  const Status status = guarded_status("[engine] cannot start", start);
   if (status.ok() || nodes == nullptr) return status;
   nodes->fail(status);
   return nodes->status();
@@ -62,7 +55,7 @@ void keep_choices(MeasuredChoices& choices) {
   }
 }
 
-// Also waits for the other nodes, and closes the files of the weights.
+// Waits for the other nodes, plans and loads all replicas, and closes the files of the weights.
 Result<EngineReplicas> plan_and_load(const EngineConfig& config, const Speculation& speculation,
                                      ModelFiles& files, const LoadProgress& progress) {
   QUIRE_RETURN_IF_ERROR(check_alone(config, files));
@@ -78,7 +71,7 @@ Result<EngineReplicas> plan_and_load(const EngineConfig& config, const Speculati
     }
     log_plans(config, planned, files);
     for (size_t r = 0; r < planned.size(); ++r) {
-      replicas.push_back(std::make_unique<EngineParts>());
+      replicas.push_back(std::make_unique<ReplicaParts>());
       replicas.back()->nodes = nodes;
     }
     return load_replicas(config, speculation, files, planned, progress, replicas);
@@ -129,9 +122,8 @@ InputProcessor::Limits request_limits(const EngineConfig& config, const ModelFil
 }
 
 // The loop of one replica, with the publisher of its KV events (null: no events).
-std::unique_ptr<EngineCore> make_core(const EngineConfig& config, EngineParts& parts, size_t rank,
-                                      std::unique_ptr<KvEventPublisher> publisher) {
-  parts.scheduler.block_hash_seed = config.block_hash_seed;
+std::unique_ptr<EngineCore> make_core(const EngineConfig& config, ReplicaParts& parts,
+                                      size_t replica, std::unique_ptr<KvEventPublisher> publisher) {
   if (publisher != nullptr) {
     start_kv_events(config, parts, *publisher);
     const KvEventsConfig& events = publisher->config();
@@ -139,7 +131,7 @@ std::unique_ptr<EngineCore> make_core(const EngineConfig& config, EngineParts& p
              events.replay_endpoint.empty() ? "" : ", replay at " + events.replay_endpoint);
   }
   return std::make_unique<EngineCore>(parts.scheduler, std::move(parts.runner),
-                                      static_cast<int>(rank), std::move(publisher));
+                                      static_cast<int>(replica), std::move(publisher));
 }
 
 // publishers: by replica; empty: no events.
@@ -182,7 +174,7 @@ Result<std::unique_ptr<Engine>> start_engine(const EngineConfig& wanted,
         "flags, or Engine::run_node()",
         config.node_rank));
   }
-  QUIRE_ASSIGN_OR_RETURN(auto publishers, open_kv_events(config, config.data_parallel_size));
+  QUIRE_ASSIGN_OR_RETURN(auto publishers, open_kv_events(config));
   QUIRE_ASSIGN_OR_RETURN(ModelFiles files, open_model_files(config));
   QUIRE_ASSIGN_OR_RETURN(EngineReplicas parts, plan_and_load(config, speculation, files, progress));
   return assemble(config, std::move(files), std::move(parts), std::move(publishers));
@@ -212,7 +204,7 @@ Status Engine::run_node(const EngineConfig& config, const std::function<bool()>&
     QUIRE_ASSIGN_OR_RETURN(
         const EngineReplicas replicas,
         plan_and_load(placed, *read_speculation(config.speculative_config), files, progress));
-    EngineParts& parts = *replicas.front();
+    ReplicaParts& parts = *replicas.front();
     log_info("[engine] node {} of {} runs its ranks of {}", placed.node_rank, placed.nnodes,
              parts.info.name);
     return serve_remote_ranks(*parts.nodes, *parts.runner, parts.scheduler, parts.info.vocab_size,

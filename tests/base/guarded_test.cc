@@ -38,5 +38,15 @@ TEST(Guarded, AnExceptionBecomesAStatus) {
   EXPECT_EQ(status_of(7, false).code(), StatusCode::kResourceExhausted);
 }
 
+TEST(Guarded, AFunctionThatThrowsHasAStatus) {
+  EXPECT_TRUE(guarded_status("[test] a run failed", [] { return Status(); }).ok());
+  const auto refuse = [] { return invalid_argument("[test] refused"); };
+  EXPECT_EQ(guarded_status("[test] a run failed", refuse).message(), "[test] refused");
+  const Status thrown = guarded_status("[test] a run failed",
+                                       []() -> Status { throw std::runtime_error("a fault"); });
+  EXPECT_EQ(thrown.message(), "[test] a run failed; a fault");
+  EXPECT_EQ(thrown.code(), StatusCode::kResourceExhausted);
+}
+
 }  // namespace
 }  // namespace quire

@@ -150,7 +150,7 @@ TEST_F(GgufEmbedded, PackedWeightsOfSmallModelsAreKeptOnlyInANamedDirectory) {
   config.packed_weights = "off";
   EXPECT_EQ(open_packed_weights(config, files, {}).value(), nullptr);
   config.packed_weights = "";
-  EXPECT_THAT(open_packed_weights(config, files, {}).status().message(),
+  EXPECT_THAT(open_model_files(config).status().message(),
               HasSubstr("packed_weights: must be auto, off or a directory"));
   config.packed_weights = scratch_.path() / "kept";
   const ModelFiles embedded = open_model_files(cpu_config("")).value();

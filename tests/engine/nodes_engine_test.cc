@@ -18,7 +18,7 @@
 #include "engine/tiny_drafters.h"
 #include "engine/tiny_engine.h"
 #include "engine/tiny_families.h"
-#include "start/agreement.h"
+#include "start/node_agreement.h"
 #include "support/eventually.h"
 #include "support/free_port.h"
 #include "support/scratch_directory.h"

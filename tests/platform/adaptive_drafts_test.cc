@@ -21,11 +21,11 @@ void observe(StepTimes& times, int num_rows, double seconds) {
 
 TEST(StepTimes, KnowsNothingAtFirst) {
   StepTimes times;
-  EXPECT_FALSE(times.knows(4));
+  EXPECT_FALSE(times.has_observed(4));
   EXPECT_EQ(times.at(4), 0);
   observe(times, 4, 1.0);
-  EXPECT_TRUE(times.knows(4));
-  EXPECT_FALSE(times.knows(5));
+  EXPECT_TRUE(times.has_observed(4));
+  EXPECT_FALSE(times.has_observed(5));
   EXPECT_EQ(times.at(2), 1.0);
   EXPECT_EQ(times.at(9), 1.0);
 }

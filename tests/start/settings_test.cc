@@ -231,7 +231,7 @@ std::string page() {
     const std::string value = setting.text(defaults);
     table += fmt::format("| `{}` | {} | {} | {} | {} |\n", setting.name, values_of(setting),
                          value.empty() ? "" : "`" + value + "`", devices_of(setting),
-                         setting.nodes == Agreement::kSame ? "same" : "");
+                         setting.nodes == NodeAgreement::kSame ? "same" : "");
     if (setting.help.empty()) continue;
     const bool is_off = setting.text(defaults) == "true";
     meanings += fmt::format("- `{}`{}: {}\n", setting.flag_name().insert(2, is_off ? "no-" : ""),

@@ -1,3 +1,4 @@
+// The busy wait of processors without an instruction for it.
 #pragma once
 
 #include <thread>

@@ -1,3 +1,4 @@
+// The busy wait of x86-64.
 #pragma once
 
 #include <immintrin.h>

@@ -1,7 +1,5 @@
 #include "cpu/platform/host_runner.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -113,13 +111,11 @@ void HostRunner::device_loop() {
 StepResult HostRunner::run_step(const BatchPlan& plan) noexcept {
   const std::lock_guard turn(device_.step_mutex);
   StepResult result;
-  try {
+  const Status thrown = guarded_status("[cpu] a step failed", [&] {
     result = run_step_unguarded(plan);
-  } catch (...) {  // most likely std::bad_alloc
-    result.error = make_exception_status([](const char* reason) {
-      return resource_exhausted(fmt::format("[cpu] a step failed; {}", reason));
-    });
-  }
+    return Status();
+  });
+  if (!thrown.ok()) result.error = thrown;
   if (device_.ranks != nullptr) result.error = device_.ranks->join(result.error);
   return result;
 }

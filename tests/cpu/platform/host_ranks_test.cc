@@ -171,7 +171,7 @@ struct Rank {
       : device(std::vector<ThreadPlace>(2), {}, {.ranks = group, .rank = parallel.rank}),
         model(table, parallel) {
     RunnerParts parts;
-    parts.instances = {{.model = &model}};
+    parts.instance = {.model = &model};
     const ModelLimits limits = {.max_num_tokens = 64,
                                 .max_num_logit_rows = 64,
                                 .max_model_len = 64,

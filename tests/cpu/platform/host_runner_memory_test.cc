@@ -43,7 +43,7 @@ TEST(HostRunnerOutOfMemory, FailsItsStepsAndNothingElse) {
     HungryModel model(throws_int);
     HostDevice device(1);
     RunnerParts parts;
-    parts.instances = {{.model = &model}};
+    parts.instance = {.model = &model};
     parts.sizes = {.limits = {.max_num_tokens = 16, .max_num_logit_rows = 2, .max_model_len = 64},
                    .max_num_seqs = 2,
                    .vocab_size = 8};

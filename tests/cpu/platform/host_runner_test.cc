@@ -77,7 +77,7 @@ SpanResult run_prompt(CountingModel& model, const std::vector<int32_t>& prompt,
                       const std::vector<ThreadPlace>& places = std::vector<ThreadPlace>(2)) {
   HostDevice device(places);
   RunnerParts parts;
-  parts.instances = {{.model = &model}};
+  parts.instance = {.model = &model};
   const ModelLimits limits = {.max_num_tokens = 16, .max_num_logit_rows = 2, .max_model_len = 64};
   parts.sizes = {.limits = limits, .max_num_seqs = 2, .vocab_size = kVocabSize};
   std::unique_ptr<Runner> runner = value_of(HostRunner::create(parts, device));
@@ -199,7 +199,7 @@ class HostRunnerDraftsTest : public ::testing::Test {
 
   void make_runner(const Verification& verification) {
     RunnerParts parts;
-    parts.instances = {{.model = &model_}};
+    parts.instance = {.model = &model_};
     const ModelLimits limits = {.max_num_tokens = 64,
                                 .max_num_logit_rows = 8,  // less than a step's rows
                                 .max_model_len = 64,

@@ -117,10 +117,10 @@ class GpuFault : public GpuTest, public ::testing::WithParamInterface<Fault> {
     QUIRE_ASSIGN_OR_RETURN(
         std::unique_ptr<Runner> runner,
         cuda::CudaRunner::create(
-            {.instances = {{.model = model_.get(),
-                            .kv_cache = &kv_cache_,
-                            .attention = {selector},
-                            .plans = plans_}},
+            {.instance = {.model = model_.get(),
+                          .kv_cache = &kv_cache_,
+                          .attention = {selector},
+                          .plans = plans_},
              .sizes = {.limits = limits,
                        .max_num_seqs = kMaxNumSeqs,
                        .max_num_rule_seqs = kMaxNumSeqs,

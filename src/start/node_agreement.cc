@@ -1,4 +1,4 @@
-#include "start/agreement.h"
+#include "start/node_agreement.h"
 
 #include <fmt/format.h>
 
