@@ -95,7 +95,8 @@ def table(cells: list[Cell]) -> str:
         if cell.times is not None and cell.times < 1:
             ratio = f"**{ratio}**"
         if cell.again:
-            ratio += f", again {cell.again}"
+            again = f"**{cell.again}**" if float(cell.again) < 1 else cell.again
+            ratio += f", again {again}"
         limit = f"{cell.limit} of {cell.limit_of}" if cell.limit else ""
         bar = ""
         if cell.bar:
