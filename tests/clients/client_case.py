@@ -68,6 +68,7 @@ def tool_template() -> str:
 def main(description: str | None) -> None:
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--quire", type=Path, required=True, help="the binary")
+    parser.add_argument("--write-checkpoint", type=Path, help="write_dialect_checkpoint")
     parser.add_argument("tests", nargs="*", help="names, as unittest's")
     parser.parse_args(namespace=options)
     unittest.main(argv=[sys.argv[0], *options.tests])

@@ -4,14 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/file.h"
 #include "base/json_writer.h"
 #include "server/dialect_answers.h"
+#include "server/e2e/dialect_checkpoint.h"
 #include "server/e2e/served.h"
 #include "server/tools/dialect_corpus.h"
 #include "server/tools/dialect_markers.h"
-#include "support/added_tokens.h"
-#include "support/copying_checkpoint.h"
 #include "support/scratch_directory.h"
 #include "support/shared_data.h"
 
@@ -22,25 +20,12 @@ using server::Api;
 using server::DialectCase;
 using server::DialectCorpus;
 
-constexpr int kPeriod = 512;
-constexpr int32_t kEos = 50256;
-constexpr std::string_view kEosText = "<|endoftext|>";
 constexpr std::string_view kPadding = " x";  // one token
 
-// The directory of a model whose tokenizer has the markers of all dialects as special tokens.
 std::string checkpoint() {
   static const ScratchDirectory scratch;
   static const bool is_written = [] {
-    const auto tokenizer = shared_data_path("tokenizers/gpt2/tokenizer.json");
-    const std::vector<std::string> markers = server::dialect_markers();
-    write_copying_checkpoint(
-        {.tokenizer_json = with_added_tokens(read_file(tokenizer, size_t{1} << 24).value(), markers,
-                                             true, kEos + 1),
-         .chat_template = "{# tools #}{{ messages[-1].content }}",
-         .vocab_size = kEos + 1 + static_cast<int>(markers.size()),
-         .eos_token_id = kEos,
-         .period = kPeriod},
-        scratch.path());
+    write_dialect_checkpoint(scratch.path());
     return true;
   }();
   EXPECT_TRUE(is_written);
@@ -68,8 +53,8 @@ int count_tokens(const Served& server, std::string_view text) {
 JsonCall call_of(const Served& server, const DialectCorpus& corpus, std::string_view text,
                  bool is_stream) {
   std::string content(text);
-  content += kEosText;
-  const int num_left = kPeriod - 1 - count_tokens(server, text);
+  content += kDialectEosText;
+  const int num_left = kDialectPeriod - 1 - count_tokens(server, text);
   EXPECT_GT(num_left, 0);
   for (int i = 0; i < num_left; ++i) content += kPadding;
   std::string tools;
@@ -90,7 +75,7 @@ JsonCall call_of(const Served& server, const DialectCorpus& corpus, std::string_
   json.key("tools");
   json.raw("[" + tools + "]");
   json.field("temperature", 0);
-  json.field("max_tokens", kPeriod);
+  json.field("max_tokens", kDialectPeriod);
   json.field("stream", is_stream);
   json.end_object();
   return {"/v1/chat/completions", json.take()};
@@ -123,7 +108,7 @@ void check_dialect(const DialectCorpus& corpus) {
 class CopiedDialects : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(CopiedDialects, AreTheSameStreamedAndWhole) {
-  QUIRE_REQUIRE_SHARED(shared_data_path("tokenizers/gpt2/tokenizer.json"));
+  QUIRE_REQUIRE_SHARED(dialect_tokenizer());
   const auto& corpora = server::dialect_corpora();
   const auto corpus = std::ranges::find_if(
       corpora, [](const DialectCorpus& one) { return one.config.tool_call_parser == GetParam(); });
@@ -136,7 +121,7 @@ INSTANTIATE_TEST_SUITE_P(Some, CopiedDialects,
                                            "openai", "mistral"));
 
 TEST(AllCopiedDialects, AreTheSameStreamedAndWhole) {
-  QUIRE_REQUIRE_SHARED(shared_data_path("tokenizers/gpt2/tokenizer.json"));
+  QUIRE_REQUIRE_SHARED(dialect_tokenizer());
   for (const DialectCorpus& corpus : server::dialect_corpora()) check_dialect(corpus);
 }
 
