@@ -90,7 +90,7 @@ struct ModelInfo {
   std::vector<int32_t> eos_token_ids;  // tokens that end a sequence
   std::string attention_backend;       // backends by phase: "decode: cpu, prefill: cpu"
   int num_speculative_tokens = 0;      // drafts verified per sequence and step; 0: no speculation
-  // Drafts are accepted at given rates, whatever the model computes: the outputs have no meaning.
+  // Drafts are accepted at given rates, so the outputs have no meaning.
   bool has_synthetic_acceptance = false;
 
   // Sequences that run at the same time.

@@ -173,9 +173,9 @@ class AttentionBackend {
   virtual std::string_view name() const = 0;
   virtual Support supports(const AttentionShape& shape, const AttentionUse& use,
                            const Device& device) const = 0;
-  // Called at start for a supported shape and use. Allocates all memory of the plan, and loads
-  // everything that its first run would otherwise load. Each model and KV group has one plan per
-  // graph, and one per phase and candidate backend for eager steps.
+  // Called at start for a supported shape and use. Allocates all memory of the plan, or fails if
+  // the device lacks it. Loads everything that the first run would otherwise load. Each model and
+  // KV group has one plan per graph, and one per phase and candidate backend for eager steps.
   virtual Result<std::unique_ptr<AttentionPlan>> make_plan(const AttentionShape& shape,
                                                            const PlanLimits& limits) = 0;
 };

@@ -71,6 +71,7 @@ class TuningTable {
 
   // `name` appears in errors. An error is one line, with the line number and the field.
   static Result<TuningTable> parse(std::string_view csv, std::string_view name);
+  // Also fails for a table without rows.
   static Result<TuningTable> read(const std::string& path);
 
   // Returns the fastest candidate of the nearest point at which any candidate was measured.

@@ -25,7 +25,8 @@ struct JsonLimits {
 // also after a move.
 class JsonDocument {
  public:
-  // `source` names the text in errors: a path, "line 3 of FILE", "request body".
+  // Fails with kInvalidArgument for invalid JSON and beyond the limits, and with kResourceExhausted
+  // without memory. `source` names the text in errors: a path, "line 3 of FILE", "request body".
   static Result<JsonDocument> parse(std::string_view text, std::string_view source,
                                     const JsonLimits& limits = {});
   static Result<JsonDocument> load(const std::filesystem::path& path,

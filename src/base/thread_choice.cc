@@ -204,7 +204,7 @@ ThreadChoice choose_threads(const CpuTopology& topology, const CpuLimits& limits
   if (usable.nodes.empty()) {
     return choose_without_topology(limits, options,
                                    limits.affinity.empty()
-                                       ? "the kernel does not tell which CPUs the process may use"
+                                       ? "the kernel does not report which CPUs the process may use"
                                        : "the kernel describes no CPU that the process may use");
   }
   ThreadChoice choice;

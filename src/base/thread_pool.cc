@@ -23,10 +23,11 @@ BoundThread::BoundThread(std::span<const int> cpus) noexcept {
   if (cpus.empty()) return;
   try {
     std::vector<int> before = thread_affinity();
-    // Without the former affinity the thread could not be restored.
+    // The destructor needs the former affinity.
     const Status bound =
-        before.empty() ? unavailable("[threads] the kernel does not tell the affinity of a thread")
-                       : set_thread_affinity(cpus);
+        before.empty()
+            ? unavailable("[threads] the kernel does not report the affinity of a thread")
+            : set_thread_affinity(cpus);
     if (bound.ok()) {
       before_ = std::move(before);
       return;

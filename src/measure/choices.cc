@@ -76,7 +76,7 @@ Result<MeasuredChoices::Choices> MeasuredChoices::read() const {
   QUIRE_ASSIGN_OR_RETURN(const std::string text, read_file(config_.file, kMaxFileBytes));
   const auto damaged = [&] {
     return invalid_argument(
-        fmt::format("{} is damaged: its digest is not that of its content", config_.file.string()));
+        fmt::format("{} is damaged: its digest does not match its content", config_.file.string()));
   };
   std::string_view rest = text;
   const auto take_line = [&] {

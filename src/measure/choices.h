@@ -54,8 +54,8 @@ class MeasuredChoices {
   bool measures() const { return config_.use != Use::kNothing; }
   const std::filesystem::path& file() const { return config_.file; }
 
-  // The value of a choice. A key names everything on which the choice depends, except for the
-  // device, the driver and the build.
+  // The value of a choice; nullopt: unknown. A key names everything on which the choice depends,
+  // except for the device, the driver and the build.
   std::optional<std::string> find(ChoiceKind kind, std::string_view key);
   // The keys and values of a kind, in the order of the keys.
   std::vector<std::pair<std::string, std::string>> all(ChoiceKind kind);

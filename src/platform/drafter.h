@@ -46,7 +46,8 @@ struct LookupConfig {
 
 // Writes the drafts for a sequence. A match that reaches the sequence's end continues with the
 // drafts themselves, so that a period repeats. Returns false, and writes nothing, if there is no
-// match. confidences: in [0, 1], the draft's fraction of the votes, lowered after a short match.
+// match. confidences: one per draft, in [0, 1]: the draft's fraction of the votes, lowered after a
+// short match.
 bool look_up_drafts(std::span<const int32_t> tokens, const LookupConfig& config,
                     std::span<int32_t> drafts, std::span<float> confidences);
 

@@ -86,8 +86,9 @@ class DeviceContext {
   virtual Ops& ops() = 0;
   // The memory available now for weights, KV cache and everything else on the device.
   virtual Result<MemoryBudget> memory_budget() const = 0;
+  // Fails if the device lacks the memory, or cannot make the drafter.
   virtual Result<std::unique_ptr<Runner>> make_runner(const RunnerParts& parts) = 0;
-  // Copies a tensor of the device to host memory, after all work that is enqueued.
+  // Copies a tensor of the device to host memory of its size, after all work that is enqueued.
   virtual Status copy_to_host(const TensorView& device, void* host) = 0;
   // Device memory of a runner's drafter by lookup; 0 if the memory grows with the sequences.
   virtual int64_t lookup_drafter_bytes(const DrafterLimits& /*limits*/) const { return 0; }

@@ -61,7 +61,7 @@ std::vector<KvTableBytes> kv_table_bytes(std::span<const KvGroup> groups);
 // i of a table is page i in all layers that share the table.
 class KvCache {
  public:
-  // num_blocks: by block table.
+  // num_blocks: by block table. Fails if the device lacks the memory.
   static Result<KvCache> allocate(std::span<const KvGroup> groups, std::span<const int> num_blocks,
                                   Ops& ops);
 

@@ -35,6 +35,7 @@ AttentionWorkload full_workload(Phase phase, int num_reqs, int q_len, int kv_len
 // Draws lengths uniformly from [q_len, max_kv_len]; they depend only on the arguments.
 AttentionWorkload ragged_workload(int num_reqs, int q_len, int max_kv_len, uint64_t seed);
 
+// The pages of all requests.
 int64_t num_pages(const AttentionWorkload& workload, int page_size);
 // The key of a decode step with these lengths.
 DecodeKey workload_key(const AttentionWorkload& workload);

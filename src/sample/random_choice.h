@@ -94,7 +94,8 @@ struct TokenDistribution {
   double total = 0;
 };
 
-// Selects the tokens that pass the filter, as vLLM defines it, in no particular order:
+// Selects the tokens that pass the filter, as vLLM defines it, from `logits`, [vocab_size], in no
+// particular order:
 // - min-p keeps those whose probability is at least min_p times the largest;
 // - top-k keeps every token whose logit is at least the k-th largest, including all ties;
 // - top-p adds tokens from those that min-p and top-k kept, in order of falling probability (ties:

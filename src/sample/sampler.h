@@ -112,9 +112,9 @@ std::optional<int32_t> most_likely_token(std::span<const float> logits);
 // p1 / (p1 + p2), from the probabilities of the two most likely tokens: 0.5 to 1.
 float lead_of_most_likely(std::span<const float> logits);
 
-// Samples a draft from the logits of a drafter, with the request's temperature and filters but not
-// its rules. Writes the draft's distribution to `probs`, by token id. Absent if no token can be
-// chosen, for example because of a NaN.
+// Samples a draft from the logits of a drafter, [vocab_size], with the request's temperature and
+// filters but not its rules. Writes the draft's distribution to `probs`, [vocab_size]. Absent if no
+// token can be chosen, for example because of a NaN.
 std::optional<int32_t> sample_draft(std::span<const float> logits, const SamplingParams& params,
                                     const TokenNoise& noise, std::span<float> probs);
 

@@ -38,8 +38,8 @@ Result<Module> read_module(simdjson::dom::element entry, std::string_view source
   const bool leaves = std::ranges::find(path, "..") != path.end();
   if (path.is_absolute() || leaves) {
     return invalid_argument(
-        fmt::format("[config] {}: the path of a module must lie in the checkpoint, got '{}'",
-                    source, clipped(module.path)));
+        fmt::format("[config] {}: the path of a module must be in the checkpoint, got '{}'", source,
+                    clipped(module.path)));
   }
   return module;
 }

@@ -9,8 +9,9 @@
 
 namespace quire {
 
-// Loads files.weights onto the device that `plan` was made for, allocates the KV cache, and moves
-// the attention plans out of `plan`.
+// Loads files.weights onto the device that `plan` was made for, probes a quantized KV cache
+// (probe_kv_cache()), allocates the cache, and moves the attention plans out of `plan`. Fails if
+// any of this fails.
 Result<LoadedModel> load_onto(DeviceContext& context, const ModelFiles& files, EnginePlan& plan,
                               const LoadProgress& progress = {});
 // Makes a runner for a target that was loaded by `plan`. `target`, and the objects that `drafts`

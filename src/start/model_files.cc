@@ -37,8 +37,8 @@ bool is_file(const fs::path& path) {
 Status refuse_file(const fs::path& path) {
   if (is_gguf_file(path)) {
     return unimplemented(fmt::format(
-        "[model] model: {} is a GGUF file, which is served as a model of its own and not as one "
-        "that drafts; expected a directory with config.json and safetensors",
+        "[model] model: {} is a GGUF file, which cannot be a drafter; expected a directory with "
+        "config.json and safetensors",
         path.string()));
   }
   return invalid_argument(

@@ -12,7 +12,7 @@
 #include "kv/cache_dtype.h"
 #include "start/draft_model.h"
 #include "start/engine_plan.h"
-#include "start/model_digests.h"
+#include "start/model_identity.h"
 
 namespace quire {
 

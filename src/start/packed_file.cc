@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Whether the directory, which need not exist, is on a tmpfs or ramfs, whose files take memory.
-bool is_in_memory(fs::path directory) {
+bool is_on_tmpfs(fs::path directory) {
   std::error_code error;
   while (!fs::exists(directory, error) && directory.has_relative_path()) {
     directory = directory.parent_path();
@@ -75,7 +75,7 @@ Result<std::shared_ptr<PackedWeights>> open_packed_weights(const EngineConfig& c
         fmt::format("[engine] packed_weights: must be auto, off or a directory, got the file {}",
                     directory.string()));
   }
-  if (is_in_memory(directory)) {
+  if (is_on_tmpfs(directory)) {
     log(is_auto ? LogLevel::kInfo : LogLevel::kWarning,
         "[weights] the directory for packed weights, {}, is in memory (tmpfs){}; set "
         "`packed_weights` to a directory on a disk, or to off",

@@ -152,7 +152,8 @@ Result<std::vector<EnginePlan>> plan_ranks(const EngineConfig& config, const Mod
 
 Result<EnginePlan> plan_engine(const EngineConfig& config, const ModelFiles& files,
                                const Platform& platform, const DraftRequest& drafts) {
-  QUIRE_CHECK(platform.contexts().size() == 1, "[engine] the plan of one rank is not that of all");
+  QUIRE_CHECK(platform.contexts().size() == 1,
+              "[engine] plan_engine() is for a platform with one rank");
   QUIRE_ASSIGN_OR_RETURN(std::vector<EnginePlan> plans,
                          plan_ranks(config, files, platform, drafts));
   return std::move(plans.front());

@@ -11,7 +11,7 @@
 #include "model/decoder_config.h"
 #include "model/model_loader.h"
 #include "start/draft_model.h"
-#include "start/model_key.h"
+#include "start/model_identity.h"
 
 namespace quire {
 namespace {

@@ -24,6 +24,7 @@ struct PlanInputs {
   std::shared_ptr<const TuningTable> table;  // empty until find_shared_table()
 };
 
+// The runner's sizes, without those that depend on the KV groups, the weights or the drafter.
 RunnerSizes runner_sizes(const PlanInputs& in);
 // q_lens: the query lengths of decode steps, ascending.
 Result<AttentionSelector> make_selector(const PlanInputs& in, const KvGroup& group,

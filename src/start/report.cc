@@ -18,11 +18,11 @@ std::string describe_ranks(const Platform& platform) {
   const DeviceContext& first = *platform.contexts().front();
   if (first.parallel().size == 1) return "";
   return fmt::format(
-      "[engine] {} ranks{} share the model, each with {} of its own; the memory below "
-      "is that of one rank",
+      "[engine] {} ranks{} share the model, each with its own {}; the next line has the memory of "
+      "one rank",
       first.parallel().size,
       platform.nodes() == nullptr ? "" : fmt::format(" on {} nodes", platform.nodes()->size()),
-      first.device().kind == DeviceKind::kCpu ? "threads" : "a GPU");
+      first.device().kind == DeviceKind::kCpu ? "threads" : "GPU");
 }
 
 // Inputs of products are rounded to BF16 only with BF16 weights. FP8 weights become BF16 at load.
@@ -54,8 +54,8 @@ void log_plans(const EngineConfig& config, std::span<const PlannedReplica> repli
   DeviceContext& context = *first.platform->contexts().front();
   if (replicas.size() > 1) {
     log_info(
-        "[engine] {} replicas of the model, each with {} of its own; the memory below is that of "
-        "the first one",
+        "[engine] {} replicas of the model, each with its own {}; the memory below is of the first "
+        "replica",
         replicas.size(), context.device().kind == DeviceKind::kCpu ? "threads" : "GPUs");
   }
   const std::string ranks = describe_ranks(*first.platform);

@@ -240,8 +240,8 @@ Status refuse_unpadded_drafts(const Speculation& speculation) {
   if (!speculation.wants_no_padding) return {};
   return invalid_argument(
       "[engine] `speculative_config`: disable_padded_drafter_batch; got true, expected false on "
-      "a GPU: its drafters also compute rejected drafts, so that the host need not know their "
-      "number; leave it out");
+      "a GPU: its drafters also compute rejected drafts, so that no step waits for the number of "
+      "accepted ones; leave it out");
 }
 
 std::string describe(const Speculation& speculation) {

@@ -88,9 +88,8 @@ void log_model(const ModelInfo& info) {
            info.attention_backend);
   if (info.has_synthetic_acceptance) {
     log_warning(
-        "[engine] drafts are accepted at synthetic rates, whatever the model computes: the outputs "
-        "have no meaning, and only times can be measured; leave out rejection_sample_method "
-        "synthetic to serve requests");
+        "[engine] drafts are accepted at synthetic rates, so the outputs have no meaning, and only "
+        "times can be measured; leave out rejection_sample_method synthetic to serve requests");
   }
 }
 

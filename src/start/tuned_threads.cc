@@ -8,7 +8,7 @@
 
 #include "base/ascii.h"
 #include "base/text_input.h"
-#include "start/model_key.h"
+#include "start/model_identity.h"
 
 namespace quire {
 namespace {

@@ -21,6 +21,7 @@ inline constexpr int kMaxTunedThreads = 1024;  // as EngineConfig::num_threads
 std::string threads_key(const ThreadChoice& choice, const EngineConfig& config,
                         const ModelFiles& files);
 void keep_tuned_threads(std::string_view key, const StepThreads& threads, MeasuredChoices& choices);
+// nullopt: not measured.
 std::optional<StepThreads> find_tuned_threads(std::string_view key, MeasuredChoices& choices);
 
 }  // namespace quire

@@ -77,7 +77,7 @@ TEST(EmbeddingModules, AreRefusedByName) {
                       R"({"pooling_mode":"lasttoken"})"),
               HasSubstr("got Dense, expected Transformer, Pooling, Normalize"));
   EXPECT_THAT(message(R"([{"path":"../other","type":"a.Pooling"}])"),
-              HasSubstr("must lie in the checkpoint, got '../other'"));
+              HasSubstr("must be in the checkpoint, got '../other'"));
 }
 
 }  // namespace

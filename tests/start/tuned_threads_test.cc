@@ -12,7 +12,7 @@
 #include "base/machine.h"
 #include "engine/tiny_engine.h"
 #include "start/model_files.h"
-#include "start/model_key.h"
+#include "start/model_identity.h"
 #include "start/platform_choice.h"
 #include "start/setting_values.h"
 #include "start/settings.h"

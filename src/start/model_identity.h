@@ -1,4 +1,4 @@
-// Digests that show whether nodes have the same model.
+// Identifies a model: for the choices of measurements by its shape, and for nodes by its content.
 #pragma once
 
 #include <string>
@@ -8,6 +8,12 @@
 #include "tensor/weight_source.h"
 
 namespace quire {
+
+struct ModelFiles;
+
+// Names everything about a model on which its speed depends: its shape, and the types of its
+// weights and activations.
+std::string model_key(const EngineConfig& config, const ModelFiles& files);
 
 // Digests the names of the tensors, and each file's size and bytes: all bytes of a small file; of a
 // large one the first MiB, which has the names and shapes of tensors, and 32 samples, because
