@@ -159,7 +159,7 @@ Status load_replica(const EngineConfig& config, PlannedReplica&& replica,
   const auto contexts = parts->platform->contexts();
   parts->info = describe_model(files, replica.plans);
   parts->info.on_gpu = contexts.front()->device().kind != DeviceKind::kCpu;
-  parts->info.attention_backend = report_attention(plan.attention).backends;
+  parts->info.attention_backend = report_attention(plan.target.attention).backends;
   parts->info.has_synthetic_acceptance = speculation.verification.is_synthetic();
   parts->info.data_parallel_size = config.data_parallel_size;
   parts->info.enable_prefix_caching = config.enable_prefix_caching;
@@ -205,7 +205,7 @@ Result<LoadedModel> load_onto(DeviceContext& context, const ModelFiles& files, E
                               const LoadProgress& progress) {
   QUIRE_RETURN_IF_ERROR(context.bind_thread());
   LoadedModel loaded;
-  const LoadOptions options = {.progress = progress, .expanded = &plan.weights.expanded};
+  const LoadOptions options = {.progress = progress, .expanded = &plan.target.weights.expanded};
   QUIRE_ASSIGN_OR_RETURN(loaded.model, load_model(files.config, *files.weights, context.ops(),
                                                   plan.sizes.limits, options));
   std::optional<std::vector<PositionLogprobs>> expected;
@@ -215,7 +215,7 @@ Result<LoadedModel> load_onto(DeviceContext& context, const ModelFiles& files, E
   if (is_quantized_cache(plan.sizes.limits.kv_dtype)) {
     QUIRE_RETURN_IF_ERROR(check_kv_cache(context, files, plan, *loaded.model, std::move(expected)));
   }
-  QUIRE_RETURN_IF_ERROR(add_cache(context, plan.memory_plan, plan.attention, loaded));
+  QUIRE_RETURN_IF_ERROR(add_cache(context, plan.memory_plan, plan.target.attention, loaded));
   return loaded;
 }
 
