@@ -180,7 +180,7 @@ Status print_plan(const EngineConfig& engine, const Speculation& speculation,
   }
   DeviceContext& context = *platform.contexts().front();
   const std::string quantization =
-      describe_quantization(files.config, *files.weights, context.ops(), plan.weights);
+      describe_quantization(files.config, *files.weights, context.ops(), plan.target.weights);
   if (!quantization.empty()) print_line("quantization", quantization);
   if (planned.plans.size() > 1) {
     print_line("ranks", fmt::format("{}, with the memory plan of one rank", planned.plans.size()));
@@ -203,9 +203,9 @@ Status print_plan(const EngineConfig& engine, const Speculation& speculation,
                fmt::format("{} for decode, {} for prompts; from {}, which may be deleted",
                            steps.decode, steps.prefill, platform.choices()->file().string()));
   }
-  print_serving_backends("serves", plan.attention);
+  print_serving_backends("serves", plan.target.attention);
   if (plan.draft) print_serving_backends("drafter serves", plan.draft->attention);
-  for (const KvGroup& group : plan.attention.kv_groups) print_backends(context, group);
+  for (const KvGroup& group : plan.target.attention.kv_groups) print_backends(context, group);
   return {};
 }
 

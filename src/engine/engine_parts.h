@@ -17,10 +17,10 @@ namespace quire {
 
 struct AttentionSetup {
   std::vector<KvGroup> kv_groups;
-  std::vector<AttentionSelector> selectors;  // one per KV group
-  std::vector<AttentionPlans> plans;         // one per KV group
-  std::vector<DecodeKey> decode_keys;        // the decode steps that the selectors distinguish
-  size_t workspace_bytes = 0;                // the largest of any plan
+  std::vector<AttentionSelector> selectors = {};  // one per KV group
+  std::vector<AttentionPlans> plans = {};         // one per KV group
+  std::vector<DecodeKey> decode_keys = {};        // the decode steps that the selectors distinguish
+  size_t workspace_bytes = 0;                     // the largest of any plan
 };
 
 // A model on one device, with what its runner needs there.

@@ -1,8 +1,10 @@
 // The plan of one rank's engine, as plain data.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "engine/engine_parts.h"
 #include "model/weights.h"
@@ -13,10 +15,12 @@
 
 namespace quire {
 
-// A drafter's model as the engine loads it beside the target.
-struct DraftModelPlan {
+// A model of the engine: the target, or the model that drafts for it.
+struct ModelPlan {
   ModelLimits limits;
+  std::vector<int> decode_q_lens;  // query tokens per sequence of steps that decode, ascending
   WeightPlan weights;
+  int64_t activation_bytes = 0;
   AttentionSetup attention;
 };
 
@@ -24,9 +28,8 @@ struct EnginePlan {
   DType dtype = DType::kF32;  // of the checkpoint
   std::string shape_key;      // RunnerParts::shape_key
   RunnerSizes sizes;
-  WeightPlan weights;
-  AttentionSetup attention;
-  std::optional<DraftModelPlan> draft;  // absent: no model drafts
+  ModelPlan target;
+  std::optional<ModelPlan> draft;  // absent: no model drafts
   MemoryRequest memory_request;
   MemoryPlan memory_plan;  // made from memory_request
   SchedulerConfig scheduler;

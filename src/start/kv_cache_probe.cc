@@ -300,7 +300,7 @@ Result<Probe> make_probe(DeviceContext& context, const ModelFiles& files, const 
                .model = model,
                .token_ids = std::move(ids),
                .sizes = probe_sizes(plan, num_tokens),
-               .engine_workspace_bytes = plan.attention.workspace_bytes};
+               .engine_workspace_bytes = plan.target.attention.workspace_bytes};
 }
 
 // The largest magnitudes of a layer's keys and values. A cache begins as zeros, so that its unused
@@ -353,7 +353,7 @@ struct MeasuredScales {
 
 Result<MeasuredScales> measure_scales(const Probe& probe, const EnginePlan& plan) {
   QUIRE_ASSIGN_OR_RETURN(const AttentionSetup unquantized,
-                         unquantized_attention(probe, plan.attention));
+                         unquantized_attention(probe, plan.target.attention));
   MeasuredScales measured;
   const auto read_cache = [&](const KvCache& cache) {
     auto of_cache = scales_of_cache(probe, unquantized, cache);
@@ -420,7 +420,7 @@ Status probe_kv_cache(DeviceContext& context, const ModelFiles& files, const Eng
   if (!made.ok()) return unchecked(made.status(), "");
   const Probe& probe = *made;
   if (!expected) {
-    const Result<AttentionSetup> unquantized = unquantized_attention(probe, plan.attention);
+    const Result<AttentionSetup> unquantized = unquantized_attention(probe, plan.target.attention);
     if (!unquantized.ok()) return unchecked(unquantized.status(), "");
     auto positions = run_probe(probe, *unquantized);
     if (!positions.ok()) {
@@ -428,7 +428,7 @@ Status probe_kv_cache(DeviceContext& context, const ModelFiles& files, const Eng
     }
     expected = std::move(*positions);
   }
-  const auto got = run_probe(probe, plan.attention);
+  const auto got = run_probe(probe, plan.target.attention);
   if (!got.ok()) return probe_error(cache, got.status());
   return report_kv_probe(
       files,

@@ -53,7 +53,7 @@ ModelInfo describe_model(const EngineConfig& config, const Speculation& speculat
   const std::vector<int>& eos_ids = files.generation.eos_token_ids;
   info.eos_token_ids = eos_ids.empty() ? files.config.eos_token_ids : eos_ids;
   info.on_gpu = replica.platform->contexts().front()->device().kind != DeviceKind::kCpu;
-  info.attention_backend = report_attention(plan.attention).backends;
+  info.target.attention_backend = report_attention(plan.attention).backends;
   info.has_synthetic_acceptance = speculation.verification.is_synthetic();
   info.data_parallel_size = config.data_parallel_size;
   info.enable_prefix_caching = config.enable_prefix_caching;
@@ -193,13 +193,13 @@ Result<LoadedModel> load_onto(DeviceContext& context, const ModelFiles& files, E
                               const LoadProgress& progress) {
   QUIRE_RETURN_IF_ERROR(context.bind_thread());
   LoadedModel loaded;
-  const LoadOptions options = {.progress = progress, .expanded = &plan.weights.expanded};
+  const LoadOptions options = {.progress = progress, .expanded = &plan.target.weights.expanded};
   QUIRE_ASSIGN_OR_RETURN(loaded.model, load_model(files.config, *files.weights, context.ops(),
                                                   plan.sizes.limits, options));
   if (is_quantized_cache(plan.sizes.limits.kv_dtype)) {
     QUIRE_RETURN_IF_ERROR(probe_kv_cache(context, files, plan, *loaded.model));
   }
-  QUIRE_RETURN_IF_ERROR(add_cache(context, plan.memory_plan, plan.attention, loaded));
+  QUIRE_RETURN_IF_ERROR(add_cache(context, plan.memory_plan, plan.target.attention, loaded));
   return loaded;
 }
 

@@ -26,56 +26,50 @@ int64_t latent_head_width(const ModelConfig& config) {
   return mla ? mla->kv_lora_rank + std::max(mla->nope_head_dim, mla->v_head_dim) : 0;
 }
 
-// A model of the plan: the target, or the model that drafts for it.
-struct PlannedModel {
-  ModelLimits limits;
-  std::vector<int> decode_q_lens;  // query tokens per sequence of steps that decode, ascending
-  std::vector<KvGroup> kv_groups;
-  WeightPlan weights;
-  int64_t activation_bytes = 0;
-};
-
-Result<PlannedModel> plan_target(const PlanInputs& in, const ModelLimits& limits) {
+Result<ModelPlan> plan_target(const PlanInputs& in, const ModelLimits& limits) {
   const ModelConfig& config = in.files.config;
   const Ops& ops = in.context.ops();
   QUIRE_ASSIGN_OR_RETURN(const int64_t activation_bytes,
                          estimate_activation_bytes(config, limits, ops));
   QUIRE_ASSIGN_OR_RETURN(WeightPlan weights,
                          plan_weights(config, *in.files.weights, ops, limits.parallel));
-  return PlannedModel{.limits = limits,
-                      .decode_q_lens = target_q_lens(in),
-                      .kv_groups = decoder_kv_groups(config, limits, ops.activation_dtype()),
-                      .weights = std::move(weights),
-                      .activation_bytes = activation_bytes};
+  return ModelPlan{
+      .limits = limits,
+      .decode_q_lens = target_q_lens(in),
+      .weights = std::move(weights),
+      .activation_bytes = activation_bytes,
+      .attention = {.kv_groups = decoder_kv_groups(config, limits, ops.activation_dtype())}};
 }
 
-Result<PlannedModel> plan_draft_model(const PlanInputs& in, const ModelLimits& target) {
+Result<ModelPlan> plan_draft_model(const PlanInputs& in, const ModelLimits& target) {
   const DraftModel& draft = *in.drafts.model;
   const Ops& ops = in.context.ops();
   const ModelLimits limits = draft.limits(target, in.sizes.max_num_seqs);
   QUIRE_RETURN_IF_ERROR(check_shards(draft.config(), limits.parallel));
   QUIRE_ASSIGN_OR_RETURN(WeightPlan weights, draft.plan_weights(limits, ops));
   QUIRE_ASSIGN_OR_RETURN(const int64_t activation_bytes, draft.activation_bytes(limits, ops));
-  return PlannedModel{.limits = limits,
-                      .decode_q_lens = draft.decode_q_lens(target_q_lens(in)),
-                      .kv_groups = draft.kv_groups(limits, ops.activation_dtype()),
-                      .weights = std::move(weights),
-                      .activation_bytes = activation_bytes};
+  return ModelPlan{.limits = limits,
+                   .decode_q_lens = draft.decode_q_lens(target_q_lens(in)),
+                   .weights = std::move(weights),
+                   .activation_bytes = activation_bytes,
+                   .attention = {.kv_groups = draft.kv_groups(limits, ops.activation_dtype())}};
 }
 
-std::vector<KvGroup> groups_of(std::span<const PlannedModel> models) {
+std::vector<KvGroup> groups_of(std::span<const ModelPlan> models) {
   std::vector<KvGroup> groups;
-  for (const PlannedModel& model : models) {
-    groups.insert(groups.end(), model.kv_groups.begin(), model.kv_groups.end());
+  for (const ModelPlan& model : models) {
+    const std::vector<KvGroup>& of_model = model.attention.kv_groups;
+    groups.insert(groups.end(), of_model.begin(), of_model.end());
   }
   return groups;
 }
 
-// The target, then the model that drafts, if there is one. A sequence has one list of blocks per
-// window, which the models share: a page holds the keys and values of all.
-Result<std::vector<PlannedModel>> planned_models(const PlanInputs& in, const ModelLimits& limits) {
+// The target, then the model that drafts, if there is one, without backends of attention. A
+// sequence has one list of blocks per window, which the models share: a page holds the keys and
+// values of all.
+Result<std::vector<ModelPlan>> planned_models(const PlanInputs& in, const ModelLimits& limits) {
   const bool has_draft_model = in.drafts.model != nullptr;
-  std::vector<PlannedModel> models(has_draft_model ? 2 : 1);
+  std::vector<ModelPlan> models(has_draft_model ? 2 : 1);
   QUIRE_ASSIGN_OR_RETURN(models.front(), plan_target(in, limits));
   if (has_draft_model) {
     QUIRE_ASSIGN_OR_RETURN(models.back(), plan_draft_model(in, limits));
@@ -83,20 +77,19 @@ Result<std::vector<PlannedModel>> planned_models(const PlanInputs& in, const Mod
   std::vector<KvGroup> groups = groups_of(models);
   assign_tables(groups);
   auto next = groups.begin();
-  for (PlannedModel& model : models) {
-    for (KvGroup& group : model.kv_groups) group.table = next++->table;
+  for (ModelPlan& model : models) {
+    for (KvGroup& group : model.attention.kv_groups) group.table = next++->table;
   }
   return models;
 }
 
-// Selects the backends of the KV groups on one device and makes their plans. All groups share one
-// workspace, because a layer's attention ends before the next begins.
-Result<AttentionSetup> plan_attention(const PlanInputs& in, const PlannedModel& model) {
+// Selects the backends of the model's KV groups on one device and makes their plans. All groups
+// share one workspace, because a layer's attention ends before the next begins.
+Status plan_attention(const PlanInputs& in, ModelPlan& model) {
   const int max_num_seqs = in.sizes.max_num_seqs;
   const ModelLimits& limits = model.limits;
   const std::vector<int>& q_lens = model.decode_q_lens;
-  AttentionSetup setup;
-  setup.kv_groups = model.kv_groups;
+  AttentionSetup& setup = model.attention;
   setup.decode_keys = in.platform.decode_keys(max_num_seqs, limits.max_kv_len(), q_lens);
   for (DecodeKey& key : setup.decode_keys) key.eager |= in.is_eager;
   const PlanLimits largest = {.use = {},
@@ -111,7 +104,7 @@ Result<AttentionSetup> plan_attention(const PlanInputs& in, const PlannedModel& 
     setup.selectors.push_back(std::move(selector));
     setup.plans.push_back(std::move(plans));
   }
-  return setup;
+  return {};
 }
 
 // The distributions of drafts: F32 [max_num_seqs, num_drafts, vocab_size].
@@ -128,14 +121,14 @@ int64_t lookup_bytes(const PlanInputs& in, const RunnerSizes& sizes) {
 
 // The memory that is known before attention plans are made: a lower bound of the request.
 Result<MemoryRequest> memory_without_plans(const PlanInputs& in, const RunnerSizes& sizes,
-                                           std::span<const PlannedModel> models) {
+                                           std::span<const ModelPlan> models) {
   QUIRE_ASSIGN_OR_RETURN(const MemoryBudget budget, in.context.memory_budget());
   MemoryRequest request = {.tables = kv_table_bytes(groups_of(models)),
                            .sizes = in.sizes,
                            .kv_cache_memory = in.config.kv_cache_memory,
                            .budget = budget,
                            .activation_bytes = draft_probs_bytes(in) + lookup_bytes(in, sizes)};
-  for (const PlannedModel& model : models) {
+  for (const ModelPlan& model : models) {
     request.weight_bytes += model.weights.num_bytes;
     request.activation_bytes += model.activation_bytes;
   }
@@ -201,36 +194,36 @@ Result<EnginePlan> plan_rank(const PlanInputs& in, bool check_first) {
   plan.shape_key = shape_key(in);
   plan.calculates_kv_scales = in.config.calculate_kv_scales;
   plan.sizes = runner_sizes(in);
-  QUIRE_ASSIGN_OR_RETURN(const std::vector<PlannedModel> models,
-                         planned_models(in, plan.sizes.limits));
+  QUIRE_ASSIGN_OR_RETURN(std::vector<ModelPlan> models, planned_models(in, plan.sizes.limits));
   if (check_first) {
     QUIRE_ASSIGN_OR_RETURN(const MemoryRequest least, memory_without_plans(in, plan.sizes, models));
     QUIRE_RETURN_IF_ERROR(plan_memory(least).status());
   }
   plan.sizes.windows = table_windows(groups_of(models));
-  for (const PlannedModel& model : models) {
+  for (const ModelPlan& model : models) {
     plan.sizes.max_columns = std::max(plan.sizes.max_columns, model.weights.max_columns);
   }
-  const PlannedModel& target = models.front();
-  plan.weights = target.weights;
-  QUIRE_ASSIGN_OR_RETURN(plan.attention, plan_attention(in, target));
   if (models.size() > 1) {
-    const PlannedModel& draft = models.back();
-    for (const KvGroup& group : draft.kv_groups) {
+    const ModelPlan& draft = models.back();
+    for (const KvGroup& group : draft.attention.kv_groups) {
       plan.sizes.num_draft_layers += static_cast<int>(group.layers.size());
     }
     plan.sizes.draft_q_len = draft.decode_q_lens.front();
-    plan.draft = DraftModelPlan{.limits = draft.limits, .weights = draft.weights, .attention = {}};
-    QUIRE_ASSIGN_OR_RETURN(plan.draft->attention, plan_attention(in, draft));
-    // The drafter runs after the target, in the same workspace.
-    plan.attention.workspace_bytes =
-        std::max(plan.attention.workspace_bytes, plan.draft->attention.workspace_bytes);
   }
+  for (ModelPlan& model : models) QUIRE_RETURN_IF_ERROR(plan_attention(in, model));
   // The budget is read after the attention plans were made, so it does not contain their memory.
   QUIRE_ASSIGN_OR_RETURN(plan.memory_request, memory_without_plans(in, plan.sizes, models));
-  const RunnerBytes runner = in.platform.runner_bytes(plan.sizes, plan.attention.selectors);
+  plan.target = std::move(models.front());
+  AttentionSetup& attention = plan.target.attention;
+  if (models.size() > 1) {
+    plan.draft = std::move(models.back());
+    // The drafter runs after the target, in the same workspace.
+    attention.workspace_bytes =
+        std::max(attention.workspace_bytes, plan.draft->attention.workspace_bytes);
+  }
+  const RunnerBytes runner = in.platform.runner_bytes(plan.sizes, attention.selectors);
   plan.memory_request.activation_bytes += runner.buffers;
-  plan.memory_request.workspace_bytes = static_cast<int64_t>(plan.attention.workspace_bytes);
+  plan.memory_request.workspace_bytes = static_cast<int64_t>(attention.workspace_bytes);
   plan.memory_request.reserve_bytes = runner.reserve;
   QUIRE_ASSIGN_OR_RETURN(plan.memory_plan, plan_memory(plan.memory_request));
   return plan;

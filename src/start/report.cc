@@ -64,7 +64,7 @@ void log_plans(const EngineConfig& config, std::span<const PlannedReplica> repli
   const std::string threads = describe_threads(*first.platform);
   if (!threads.empty()) log_info("[threads] {}", threads);
   const std::string quantization =
-      describe_quantization(files.config, *files.weights, context.ops(), plan.weights);
+      describe_quantization(files.config, *files.weights, context.ops(), plan.target.weights);
   if (!quantization.empty()) {
     log_info("[engine] weights: {}; all weights take {:.2f} GiB", quantization,
              static_cast<double>(total_weight_bytes(first.plans)) / double{1 << 30});
@@ -77,7 +77,7 @@ void log_plans(const EngineConfig& config, std::span<const PlannedReplica> repli
         num_kv_scales(*files.weights), files.config.num_layers,
         plan.calculates_kv_scales ? "calculated ones" : "the scale 1");
   }
-  const SelectionReport report = report_attention(plan.attention);
+  const SelectionReport report = report_attention(plan.target.attention);
   for (const std::string& line : report.summary) log_info("[attention] {}", line);
   if (plan.draft) {
     const SelectionReport of_draft = report_attention(plan.draft->attention);

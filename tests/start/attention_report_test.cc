@@ -39,10 +39,10 @@ class AttentionReport : public ::testing::Test {
 
 TEST_F(AttentionReport, ReportsTheBackendsAndWhy) {
   const auto plan = testing::value_of(this->plan(config_of()));
-  EXPECT_EQ(report_attention(plan.attention).backends, "decode: cpu, prefill: cpu");
-  EXPECT_THAT(report_attention(plan.attention).summary,
+  EXPECT_EQ(report_attention(plan.target.attention).backends, "decode: cpu, prefill: cpu");
+  EXPECT_THAT(report_attention(plan.target.attention).summary,
               ElementsAre("decode of up to 512 tokens: cpu", "prefill: cpu"));
-  EXPECT_THAT(report_attention(plan.attention).details,
+  EXPECT_THAT(report_attention(plan.target.attention).details,
               ElementsAre("decode of 1-8 up to 512: cpu", "prefill: cpu"));
 }
 
@@ -50,7 +50,7 @@ TEST_F(AttentionReport, NamesTheFlagThatForces) {
   EngineConfig config = config_of("cpu");
   config.decode_attention_backend = "reference";
   const auto plan = testing::value_of(this->plan(config));
-  EXPECT_THAT(report_attention(plan.attention).summary,
+  EXPECT_THAT(report_attention(plan.target.attention).summary,
               ElementsAre("decode of up to 512 tokens: reference (forced by "
                           "`decode_attention_backend`)",
                           "prefill: cpu (forced by `attention_backend`)"));
@@ -65,7 +65,7 @@ TEST_F(AttentionReport, ATableOfAnotherDeviceChangesNothing) {
   row.us = 71.25;
   config.tuning_table = file_of(to_csv(std::vector{row}));
   const auto plan = testing::value_of(this->plan(config));
-  EXPECT_EQ(report_attention(plan.attention).backends, "decode: cpu, prefill: cpu");
+  EXPECT_EQ(report_attention(plan.target.attention).backends, "decode: cpu, prefill: cpu");
 }
 
 TEST_F(AttentionReport, ABadTableIsRefusedWithFlagAndFile) {

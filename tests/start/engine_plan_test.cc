@@ -113,20 +113,21 @@ class EnginePlanTest : public ::testing::Test {
 
 TEST_F(EnginePlanTest, ABackendForBothPhasesServesThoseThatItCan) {
   const auto plan = value_of(plan_with("xqa"));
-  EXPECT_EQ(report_attention(plan.attention).backends, "decode: xqa, prefill: native");
+  EXPECT_EQ(report_attention(plan.target.attention).backends, "decode: xqa, prefill: native");
   // The log at start and `quire doctor` report the backend of the other phase, and the reason.
   const std::string remark =
       "`attention_backend` xqa cannot serve prefill: a) wrong phase. So auto selects another.";
-  EXPECT_THAT(report_attention(plan.attention).summary, Contains(remark));
-  EXPECT_THAT(report_attention(plan.attention).summary,
+  EXPECT_THAT(report_attention(plan.target.attention).summary, Contains(remark));
+  EXPECT_THAT(report_attention(plan.target.attention).summary,
               Contains("decode of up to 512 tokens: xqa (forced by `attention_backend`)"));
-  EXPECT_THAT(report_attention(plan.attention).summary,
+  EXPECT_THAT(report_attention(plan.target.attention).summary,
               Contains("prefill: native (the only backend that serves this shape)"));
-  EXPECT_THAT(report_attention(plan.attention).details, Contains(remark));
+  EXPECT_THAT(report_attention(plan.target.attention).details, Contains(remark));
 
   const auto prefill = value_of(plan_with("native"));
-  EXPECT_EQ(report_attention(prefill.attention).backends, "decode: flashinfer, prefill: native");
-  EXPECT_THAT(report_attention(prefill.attention).summary,
+  EXPECT_EQ(report_attention(prefill.target.attention).backends,
+            "decode: flashinfer, prefill: native");
+  EXPECT_THAT(report_attention(prefill.target.attention).summary,
               Contains(HasSubstr("native cannot serve decode")));
 }
 
@@ -138,16 +139,16 @@ TEST_F(EnginePlanTest, QueryLengthsOfDecodeAreSaidApart) {
       platform_.context().attention(), {shape, shape}, platform_.context().device(), {.any = "xqa"},
       std::make_shared<TuningTable>(), q_lens));
   EnginePlan plan;
-  plan.attention.kv_groups.resize(1);
-  plan.attention.selectors.push_back(selector);
+  plan.target.attention.kv_groups.resize(1);
+  plan.target.attention.selectors.push_back(selector);
   for (const int q_len : q_lens) {
-    plan.attention.decode_keys.push_back({.num_reqs = 4, .max_kv_len = 512, .q_len = q_len});
+    plan.target.attention.decode_keys.push_back({.num_reqs = 4, .max_kv_len = 512, .q_len = q_len});
   }
-  const std::vector<std::string> lines = report_attention(plan.attention).summary;
+  const std::vector<std::string> lines = report_attention(plan.target.attention).summary;
   EXPECT_THAT(lines, Contains("decode of up to 512 tokens: xqa (forced by `attention_backend`)"));
   EXPECT_THAT(lines, Contains("decode of 5 query tokens of up to 512 tokens: flashinfer (the only "
                               "backend that serves this shape)"));
-  EXPECT_THAT(report_attention(plan.attention).details,
+  EXPECT_THAT(report_attention(plan.target.attention).details,
               Contains(HasSubstr("decode of 5 query tokens of 4 up to")));
 }
 
@@ -165,7 +166,7 @@ TEST_F(EnginePlanTest, AFlagForOnePhaseIsStrict) {
   EXPECT_THAT(plan_with("xqa", "", "flashinfer").status().message(),
               HasSubstr("`prefill_attention_backend` flashinfer cannot serve prefill"));
   const auto plan = value_of(plan_with("xqa", "", "native"));
-  EXPECT_EQ(report_attention(plan.attention).backends, "decode: xqa, prefill: native");
+  EXPECT_EQ(report_attention(plan.target.attention).backends, "decode: xqa, prefill: native");
 }
 
 TEST_F(EnginePlanTest, AStepHasATokenOfEachSequence) {
@@ -174,7 +175,7 @@ TEST_F(EnginePlanTest, AStepHasATokenOfEachSequence) {
   config.max_num_batched_tokens = 24;
   const auto plan = value_of(this->plan(config));
   EXPECT_EQ(plan.scheduler.max_num_seqs, 24);
-  EXPECT_EQ(plan.attention.decode_keys.back().num_reqs, 24);
+  EXPECT_EQ(plan.target.attention.decode_keys.back().num_reqs, 24);
   config.max_num_seqs = 0;
   EXPECT_EQ(this->plan(config)->scheduler.max_num_seqs, 24);
   config.max_num_batched_tokens = 0;
@@ -203,7 +204,7 @@ TEST_F(EnginePlanTest, AStepHasTheDraftsOfEachSequence) {
 TEST_F(EnginePlanTest, AttentionIsPlannedForEachQueryLengthOfDecode) {
   const auto q_lens_of = [](const EnginePlan& plan) {
     std::vector<int> q_lens;
-    for (const AttentionUse& use : plan.attention.selectors[0].eager_uses()) {
+    for (const AttentionUse& use : plan.target.attention.selectors[0].eager_uses()) {
       if (use.phase == Phase::kDecode) q_lens.push_back(use.q_len);
     }
     return q_lens;
@@ -228,7 +229,7 @@ TEST_F(EnginePlanTest, ABlockDrafterHasOneQueryLength) {
     return plan(config, {.num_drafts = 4, .model = draft.get(), .is_adaptive = true});
   };
   const auto dflash = value_of(plan_block(DraftModelKind::kDFlash, "dflash"));
-  EXPECT_EQ(report_attention(dflash.attention).backends, "decode: xqa, prefill: native");
+  EXPECT_EQ(report_attention(dflash.target.attention).backends, "decode: xqa, prefill: native");
   EXPECT_EQ(report_attention(dflash.draft->attention).backends,
             "decode: flashinfer, prefill: native");
   EXPECT_EQ(dflash.draft->attention.selectors[0].eager_uses()[0].q_len, 5);
@@ -334,7 +335,7 @@ TEST_F(EnginePlanTest, AShrunkContextHasTheGroupsAndTablesOfItsOwn) {
   config.max_model_len = shrunk.sizes.limits.max_model_len;
   ASSERT_LE(config.max_model_len, 40) << "the window";
   const auto asked_for = value_of(plan(config));
-  EXPECT_EQ(shrunk.attention.kv_groups.size(), 1U);
+  EXPECT_EQ(shrunk.target.attention.kv_groups.size(), 1U);
   EXPECT_EQ(shrunk.sizes.windows, asked_for.sizes.windows);
   EXPECT_EQ(shrunk.memory_plan.num_blocks, asked_for.memory_plan.num_blocks);
   EXPECT_EQ(shrunk.scheduler.tables.size(), 1U);

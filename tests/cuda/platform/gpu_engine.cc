@@ -60,7 +60,7 @@ std::vector<std::string> served_backends(const EngineConfig& config, Phase phase
   const auto files = value_of(open_model_files(config));
   const auto platform = value_of(make_platform(config, files));
   const auto plan = value_of(plan_engine(config, files, *platform));
-  const KvGroup& group = plan.attention.kv_groups.at(0);
+  const KvGroup& group = plan.target.attention.kv_groups.at(0);
   const bool is_decode = phase == Phase::kDecode;
   std::vector<std::string> names;
   const DeviceContext& context = *platform->contexts().front();
