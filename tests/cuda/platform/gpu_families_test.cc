@@ -369,10 +369,122 @@ FamilyCase exaone4() {
                       fields + R"(,"use_sliding_window":true,"max_window_layers":0)")}}};
 }
 
+FamilyCase ernie4_5_moe() {
+  const std::string config = config_of(
+      "Ernie4_5_MoeForCausalLM",
+      R"("rope_theta":500000.0,"moe_num_experts":8,"moe_k":2,"moe_intermediate_size":128,)"
+      R"("moe_num_shared_experts":2,"moe_layer_start_index":1)");
+  return {"ernie4_5_moe",
+          config,
+          {with("base of the rotation", config, "500000.0", "100.0"),
+           with("experts per token", config, R"("moe_k":2)", R"("moe_k":1)"),
+           with("shared experts", config, R"("moe_num_shared_experts":2)",
+                R"("moe_num_shared_experts":0)")},
+          true};
+}
+
+FamilyCase mistral4() {
+  const std::string config = config_within(
+      "Mistral3ForConditionalGeneration", "mistral4",
+      R"("q_lora_rank":128,"kv_lora_rank":256,"qk_nope_head_dim":64,"qk_rope_head_dim":64,)"
+      R"("v_head_dim":128,"n_routed_experts":8,"n_shared_experts":1,"num_experts_per_tok":2,)"
+      R"("moe_intermediate_size":128,"first_k_dense_replace":1,"rope_parameters":{)"
+      R"("rope_type":"yarn","rope_theta":10000.0,"factor":16.0,"mscale":1.0,)"
+      R"("original_max_position_embeddings":16,"beta_fast":4.0,"beta_slow":1.0,)"
+      R"("mscale_all_dim":1.0,"llama_4_scaling_beta":0.6})");
+  return {"mistral4",
+          config,
+          {with("scales of queries by position", config, R"("llama_4_scaling_beta":0.6)",
+                R"("llama_4_scaling_beta":0.0)"),
+           with("YaRN", config, R"("factor":16.0)", R"("factor":1.0)"),
+           with("shared experts", config, R"("n_shared_experts":1)", R"("n_shared_experts":0)")},
+          true};
+}
+
+FamilyCase laguna() {
+  const std::string config = config_of(
+      "LagunaForCausalLM",
+      R"("head_dim":128,"num_attention_heads_per_layer":[4,8,8,4],"gating":true,)"
+      R"("layer_types":["full_attention","sliding_attention","sliding_attention",)"
+      R"("full_attention"],"sliding_window":24,"num_experts":8,"num_experts_per_tok":2,)"
+      R"("moe_intermediate_size":128,"shared_expert_intermediate_size":128,)"
+      R"("moe_routed_scaling_factor":2.5,"rope_parameters":{"full_attention":{)"
+      R"("rope_type":"yarn","rope_theta":1000.0,"partial_rotary_factor":0.5,"factor":8.0,)"
+      R"("original_max_position_embeddings":32,"beta_fast":4.0,"beta_slow":1.0,)"
+      R"("attention_factor":1.0},"sliding_attention":{"rope_theta":10000.0,)"
+      R"("partial_rotary_factor":1.0}})");
+  return {"laguna",
+          config,
+          {with("width of gates", config, R"("gating":true)", R"("gating":"per-element")"),
+           with("heads by layer", config, "[4,8,8,4]", "[4,4,4,4]"),
+           with("window", config, R"("sliding_window":24)", R"("sliding_window":8)"),
+           with("rotated part", config, R"("partial_rotary_factor":0.5)",
+                R"("partial_rotary_factor":1.0)"),
+           with("scale of experts", config, R"("moe_routed_scaling_factor":2.5)",
+                R"("moe_routed_scaling_factor":1.0)")},
+          true};
+}
+
+FamilyCase mimo_v2() {
+  const std::string config = config_of(
+      "MiMoV2FlashForCausalLM",
+      R"("head_dim":192,"v_head_dim":128,"swa_num_key_value_heads":4,)"
+      R"("hybrid_layer_pattern":[0,1,1,1],"moe_layer_freq":[0,0,1,1],"sliding_window":24,)"
+      R"("rope_theta":5000000,"swa_rope_theta":10000,"partial_rotary_factor":0.334,)"
+      R"("add_swa_attention_sink_bias":true,"attention_value_scale":3.0,)"
+      R"("moe_intermediate_size":128,"n_routed_experts":8,"num_experts_per_tok":2)");
+  return {"mimo_v2",
+          config,
+          {with("sinks", config, R"("add_swa_attention_sink_bias":true)",
+                R"("add_swa_attention_sink_bias":false)"),
+           with("scale of values", config, R"("attention_value_scale":3.0)",
+                R"("attention_value_scale":1.0)"),
+           with("window", config, R"("sliding_window":24)", R"("sliding_window":4)"),
+           with("rotated part", config, R"("partial_rotary_factor":0.334)",
+                R"("partial_rotary_factor":1.0)")},
+          true};
+}
+
+FamilyCase muse_glimmer() {
+  const std::string config = config_within(
+      "MuseGlimmerForConditionalGeneration", "muse_glimmer_text",
+      fmt::format(R"("head_dim":128,"sliding_window":24,"qk_scale_factor":3.87,)"
+                  R"("output_multiplier":0.4,"layer_rope_theta":[10000.0,10000.0,10000.0,0],)"
+                  R"("post_norm_eps":1e-8,{})",
+                  kLayerTypes));
+  return {
+      "muse_glimmer",
+      config,
+      {with("factor of queries", config, R"("qk_scale_factor":3.87)", R"("qk_scale_factor":0.2)"),
+       with("scale of logits", config, R"("output_multiplier":0.4)", R"("output_multiplier":0.8)"),
+       with("layers without rotation", config, "[10000.0,10000.0,10000.0,0]", "[0,0,0,10000.0]"),
+       with("epsilon of outputs' norms", config, R"("post_norm_eps":1e-8)",
+            R"("post_norm_eps":1.0)"),
+       with("window", config, R"("sliding_window":24)", R"("sliding_window":8)")}};
+}
+
+FamilyCase llama4() {
+  const std::string config = config_within(
+      "Llama4ForConditionalGeneration", "llama4_text",
+      R"("head_dim":128,"intermediate_size_mlp":256,"num_local_experts":4,)"
+      R"("num_experts_per_tok":1,"interleave_moe_layer_step":2,"attention_chunk_size":24,)"
+      R"("no_rope_layers":[1,1,0,1],"use_qk_norm":true,"attn_temperature_tuning":true,)"
+      R"("floor_scale":8,"attn_scale":3.0)");
+  return {
+      "llama4",
+      config,
+      {with("chunks", config, R"("attention_chunk_size":24)", R"("attention_chunk_size":8)"),
+       with("norms of queries and keys", config, R"("use_qk_norm":true)", R"("use_qk_norm":false)"),
+       with("layers without rotation", config, "[1,1,0,1]", "[0,1,1,1]"),
+       with("scales of queries by position", config, R"("attn_scale":3.0)", R"("attn_scale":0.0)")},
+      true};
+}
+
 std::vector<FamilyCase> family_cases() {
-  return {qwen3_vl(),   qwen3_vl_moe(), ministral3(), phi3(),     glm4_moe(), glm4_moe_lite(),
-          minimax_m2(), olmo2(),        olmo3(),      smollm3(),  seed_oss(), granite(),
-          glm4(),       hunyuan(),      hy_v3(),      ernie4_5(), exaone4(),  kimi_k2()};
+  return {qwen3_vl(),   qwen3_vl_moe(), ministral3(),   phi3(),     glm4_moe(), glm4_moe_lite(),
+          minimax_m2(), olmo2(),        olmo3(),        smollm3(),  seed_oss(), granite(),
+          glm4(),       hunyuan(),      hy_v3(),        ernie4_5(), exaone4(),  kimi_k2(),
+          mistral4(),   laguna(),       ernie4_5_moe(), mimo_v2(),  llama4(),   muse_glimmer()};
 }
 
 bool has_part(std::string_view name, std::string_view part) {
@@ -389,6 +501,9 @@ GoldenTensor numbers_of(const TensorSpec& spec) {
     tensor.deviation = 0.5;
   } else if (spec.name.ends_with(".bias")) {
     tensor.deviation = 0.5;
+  } else if (spec.name.ends_with(".sinks")) {
+    tensor.mean = 5.0;
+    tensor.deviation = 1.0;
   } else if (has_part(spec.name, "norm")) {
     tensor.mean = has_part(spec.name, "q_norm") || has_part(spec.name, "k_norm") ? 1.5 : 1.0;
     tensor.deviation = 0.4;
