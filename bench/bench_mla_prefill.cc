@@ -211,7 +211,8 @@ void run(Bench& bench, const MlaLayer& layer, const Heads& of, const Workload& w
   };
   const auto allocate = [&](int width) { return random_memory(num_tokens * num_heads * width); };
   const Buffer q = allocate(dims.key), absorbed = allocate(kLatent + kRope),
-               attended = allocate(kLatent), out = allocate(dims.value);
+               attended = allocate(std::max(kLatent, kExpandedScratch * dims.value)),
+               out = allocate(dims.value);
 
   const auto run_absorbed = [&] {
     bench.ops->latents()->per_head_linear(*layer.k_up, heads(q, dims.key),

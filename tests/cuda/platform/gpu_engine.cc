@@ -60,13 +60,16 @@ std::vector<std::string> served_backends(const EngineConfig& config, Phase phase
   const auto files = value_of(open_model_files(config));
   const auto platform = value_of(make_platform(config, files));
   const auto plan = value_of(plan_engine(config, files, *platform));
-  const KvGroup& group = plan.target.attention.kv_groups.at(0);
   const bool is_decode = phase == Phase::kDecode;
   std::vector<std::string> names;
   const DeviceContext& context = *platform->contexts().front();
   for (const auto& backend : context.attention().all()) {
     const AttentionUse use = {.phase = phase, .in_graph = is_decode};
-    if (backend->supports(is_decode ? group.decode : group.prefill, use, context.device()).ok()) {
+    const auto serves = [&](const KvGroup& group) {
+      return backend->supports(is_decode ? group.decode : group.prefill, use, context.device())
+          .ok();
+    };
+    if (std::ranges::all_of(plan.target.attention.kv_groups, serves)) {
       names.emplace_back(backend->name());
     }
   }
