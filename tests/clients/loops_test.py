@@ -293,7 +293,7 @@ class LoopCase(ServedCase):
             cls.flags = ("--model", directory, "--chat-template", str(template),
                          "--allow-special-tokens-in-messages", "--block-size", str(BLOCK_SIZE),
                          "--tool-call-parser", corpus["tool_call_parser"],
-                         "--reasoning-parser", corpus["reasoning_parser"] or "none")  # fmt: skip
+                         "--reasoning-parser", corpus.get("reasoning_parser", "none"))  # fmt: skip
             super().setUpClass()
             cls.addClassCleanup(stack.pop_all().close)
         first, second, third = (cls.script(case["text"]) for case in cls.cases)
