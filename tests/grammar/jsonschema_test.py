@@ -18,7 +18,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]  # of the embedded model that
 SEED = 43
 NUM_WALKS = 12
 STRINGS = ["", "a", "ab", "abc", "abcd", "A", "AB-12", "1", "a1", "-", " ", "é", "日本", "🤗", "🤗🤗a",
-           "\n", "\"", "\\", "a\nb", "\"a\"", "\\\\", "\t\r", "\x01", "a\x1f", "/", "aaaaaaaaaa", "é\"\\\n🤗"]
+           "\n", "\"", "\\", "a\nb", "\"a\"", "\\\\", "\t\r", "\x01", "a\x1f", "/", "aaaaaaaaaa", "é\"\\\n🤗",
+           "c", "bbc", "ababc", "aab", "abb1", "abb-1", "d", "acd", "abbcd", "bcd"]
 SCALARS = [None, True, False, 0, 1, -1, 2, 3, 5, 7, 9, 10, 11, 100, 1000, 0.5, 1.5, -0.5, 2.25, 99.5]
 
 # Schemas by keyword. Objects are closed and tuples whole, as the grammar assumes (docs/serving.md).
@@ -35,7 +36,8 @@ KEYWORDS = {
                              for low, high in ((1, 1), (1, 3), (2, 5), (0, 0))],
     "pattern": [{"type": "string", "pattern": p} for p in (
         "^[a-z]+$", "^.{1,3}$", "^.*$", "^[^a]*$", "^[A-Z]{2}-\\d{1,4}$", "^a\\nb$", "^[\"\\\\\\n]+$",
-        "^(a|b|\")*$", "^\\S+$", "^\\w{0,9}$", "^[\\s\\S]{2,5}$", "^[\\x00-\\x1f]*$", "^(?:é|🤗)+a?$")],
+        "^(a|b|\")*$", "^\\S+$", "^\\w{0,9}$", "^[\\s\\S]{2,5}$", "^[\\x00-\\x1f]*$", "^(?:é|🤗)+a?$",
+        "^(ab+)?c$", "^(a+b)?c$", "^[a-z]+(-[0-9]+)?$", "^(a(b+)?c)?d$")],
     "pattern, maxLength": [{"type": "string", "pattern": "^[a-z]+$", "maxLength": 3},
                            {"type": "string", "pattern": "^[^b]*$", "minLength": 2}],
     "minimum": [{"type": "integer", "minimum": 3}, {"type": "number", "minimum": 0.5},
