@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "server/call_grammar/call_grammar.h"
 #include "server/conversation_prompt.h"
-#include "server/openai/call_grammar.h"
 #include "server/openai/response_writer.h"
 #include "server/routes/routes.h"
 #include "server/tools/output_parser.h"
