@@ -2,13 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/json.h"
 #include "base/text.h"
-#include "jinja/chat_template.h"
 #include "server/openai/json_fields.h"
+#include "server/tools/call_template.h"
+#include "server/tools/output_parser.h"
 
 namespace quire::server {
 namespace {
@@ -17,7 +20,7 @@ using jinja::Value;
 using Entries = std::vector<jinja::Dict::Entry>;
 
 // The text that a grammar lets a model without a dialect write if a request forces calls, see
-// forced_call_schema().
+// forced_call_schema(). Also for a dialect whose calls cannot be written.
 constexpr std::string_view kCallsAsText =
     R"([{% for call in calls %}{"name": {{ call.function.name | tojson }}, )"
     R"("parameters": {{ (call.function.arguments or {}) | tojson }}})"
@@ -46,6 +49,13 @@ MarkedText content_of(const Value& message) {
 bool has_calls(const Value& message) {
   const Value* const calls = find_member(message, "tool_calls");
   return calls != nullptr && calls->is_sequence() && !calls->items().empty();
+}
+
+// Returns whether the last message has calls.
+bool ends_with_calls(const Value& variables) {
+  const Value* const messages = find_member(variables, "messages");
+  return messages != nullptr && messages->is_sequence() && !messages->items().empty() &&
+         has_calls(messages->items().back());
 }
 
 bool is_system(const Value& message) {
@@ -108,13 +118,66 @@ bool writes(const EngineApi& engine, std::vector<Value> messages, uint32_t last_
   return prompt.ok() && (prompt->dropped == 0 || prompt->dropped > last_owner);
 }
 
-Result<Value> with_calls_as_text(const Value& message) {
-  static const ChatTemplate form = ChatTemplate::parse(kCallsAsText).value();
+// Takes the marker out of the content; none: there is no continuation. Returns whether it was
+// there.
+bool take_marker(const Continuation* continuation, MarkedText& content) {
+  if (continuation == nullptr) return false;
+  const std::string_view text = content.text;
+  const size_t at = text.find(continuation->marker);
+  if (at == std::string_view::npos) return false;
+  MarkedText without = copy_part(content, text.substr(0, at));
+  without.append(content, text.substr(at + continuation->marker.size()));
+  content = std::move(without);
+  return true;
+}
+
+// Returns whether the dialect's parser reads the calls that the source writes.
+bool is_read_back(const ChatTemplate& source, const ResponseTemplate& dialect) {
+  const Value function = Value::dict(
+      {{"name", Value::string("trial")},
+       {"arguments", Value::dict({{"part", Value::string("one")}, {"count", Value::integer(2)}})}});
+  const Value call = Value::dict({{"function", function}});
+  const Result<MarkedText> text =
+      source.render(Value::dict({{"calls", Value::list({call, call})}}));
+  OutputParserConfig config;
+  config.call_template = std::shared_ptr<const ResponseTemplate>(&dialect, [](const auto*) {});
+  config.tool_names = {"trial"};
+  config.tool_schemas = {R"({"properties":{"part":{"type":"string"},"count":{"type":"integer"}}})"};
+  const auto parser = make_output_parser(config);
+  if (!text.ok() || !parser.ok()) return false;
+  const ParsedMessage message = parse_output(**parser, text->text);
+  const auto is_trial = [](const ToolCall& one) {
+    const auto arguments = JsonDocument::parse(one.arguments, "arguments");
+    return one.name == "trial" && arguments.ok() &&
+           simdjson::minify(arguments->root()) == R"({"part":"one","count":2})";
+  };
+  return message.content.empty() && message.tool_calls.size() == 2 &&
+         std::ranges::all_of(message.tool_calls, is_trial);
+}
+
+std::shared_ptr<const ChatTemplate> calls_as_text(const ResponseTemplate* dialect) {
+  if (dialect != nullptr) {
+    const std::string source = call_template(*dialect);
+    auto parsed = ChatTemplate::parse(source);
+    if (!source.empty() && parsed.ok() && is_read_back(*parsed, *dialect)) {
+      return std::make_shared<const ChatTemplate>(std::move(*parsed));
+    }
+  }
+  return std::make_shared<const ChatTemplate>(ChatTemplate::parse(kCallsAsText).value());
+}
+
+Result<Value> with_calls_as_text(const HistoryForm& form, const Value& message,
+                                 Continuation* continuation) {
   QUIRE_ASSIGN_OR_RETURN(
       const MarkedText calls,
-      form.render(Value::dict({{"calls", *find_member(message, "tool_calls")}})));
+      form.calls_as_text->render(Value::dict({{"calls", *find_member(message, "tool_calls")}})));
   MarkedText content = content_of(message);
+  const bool is_continued = take_marker(continuation, content);
   join(calls, "\n", content);
+  if (is_continued) {
+    continuation->content = content.text;
+    content.append_untrusted(continuation->marker);
+  }
   Entries entries = message.dict()->entries();
   std::erase_if(entries, [](const auto& entry) { return entry.first.as_string() == "tool_calls"; });
   return with_member(Value::of(Value::DictPtr(jinja::Dict::build(std::move(entries)))), "content",
@@ -122,7 +185,8 @@ Result<Value> with_calls_as_text(const Value& message) {
 }
 
 // Returns the variables with texts in place of the calls and results that the form lacks.
-Result<Value> with_history_as_text(const HistoryForm& form, const Value& variables) {
+Result<Value> with_history_as_text(const HistoryForm& form, const Value& variables,
+                                   Continuation* continuation) {
   const Value* const messages = find_member(variables, "messages");
   if (messages == nullptr || !messages->is_sequence()) return variables;
   std::vector<Value> written;
@@ -144,7 +208,7 @@ Result<Value> with_history_as_text(const HistoryForm& form, const Value& variabl
       written.push_back(Value::dict(
           {{"role", Value::string("user")}, {"content", Value::marked(content_of(message))}}));
     } else if (is_call) {
-      QUIRE_ASSIGN_OR_RETURN(Value text, with_calls_as_text(message));
+      QUIRE_ASSIGN_OR_RETURN(Value text, with_calls_as_text(form, message, continuation));
       written.push_back(std::move(text));
     } else {
       written.push_back(message);
@@ -174,8 +238,9 @@ ApiError dropped_message(const TemplateInput& input, size_t owner) {
 
 }  // namespace
 
-HistoryForm find_history_form(const EngineApi& engine) {
+HistoryForm find_history_form(const EngineApi& engine, const ResponseTemplate* calls) {
   HistoryForm form;
+  form.calls_as_text = calls_as_text(calls);
   if (engine.chat_template().empty()) return form;
   const Value user = trial_message("user", "go");
   form.has_calls = writes(engine, {user, trial_call(), trial_result()}, kArgumentsOwner) ||
@@ -210,8 +275,17 @@ std::optional<Value> with_merged_system(const Value& variables) {
 }
 
 std::optional<ApiError> render_conversation(const EngineApi& engine, const HistoryForm& form,
-                                            const TemplateInput& input, MarkedText& out) {
-  const Result<Value> variables = with_history_as_text(form, input.variables);
+                                            TemplateInput& input, MarkedText& out) {
+  Continuation* const continuation = input.continuation ? &*input.continuation : nullptr;
+  if (continuation != nullptr && form.has_calls && ends_with_calls(input.variables)) {
+    return make_api_error(
+        400,
+        fmt::format("got tool_calls in the last message, expected only text to continue; leave the "
+                    "calls out, or {}",
+                    continuation->alternative),
+        "messages");
+  }
+  const Result<Value> variables = with_history_as_text(form, input.variables, continuation);
   if (!variables.ok()) return api_error(variables.status());
   Result<RenderedChat> prompt = engine.render_chat(*variables);
   const auto is_whole = [](const Result<RenderedChat>& result) {

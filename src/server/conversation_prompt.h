@@ -1,13 +1,16 @@
 // The prompt of a conversation.
 #pragma once
 
+#include <memory>
 #include <optional>
 
 #include "base/marked_text.h"
+#include "jinja/chat_template.h"
 #include "jinja/value.h"
 #include "server/engine_api.h"
 #include "server/openai/api_error.h"
 #include "server/openai/requests.h"
+#include "server/tools/response_template.h"
 
 namespace quire::server {
 
@@ -16,18 +19,23 @@ struct HistoryForm {
   bool has_calls = true;             // an assistant's tool_calls
   bool has_results = true;           // messages of the role "tool"
   bool has_successive_users = true;  // two messages of the user without an answer between them
+  // Writes the calls if the template cannot: in the model's dialect, otherwise as JSON.
+  std::shared_ptr<const ChatTemplate> calls_as_text = {};
 };
 
-// Finds the form by trial renderings. Call it once per template.
-HistoryForm find_history_form(const EngineApi& engine);
+// Finds the form by trial renderings. Call it once per template. `calls` is the dialect of the
+// model's calls; null: none is known.
+HistoryForm find_history_form(const EngineApi& engine, const ResponseTemplate* calls);
 
 // Renders the conversation by the model's chat template into `out`. Calls and results for which the
 // template has no form are written as texts of the assistant and of the user, because a client
 // sends the calls of every response back. If the template fails, or drops a message, because it
 // allows only one system message, at the start, all system messages are merged into that one. A
-// message of which nothing reaches the prompt is an error that names it.
+// message of which nothing reaches the prompt is an error that names it. If the message to continue
+// has calls that become text, this text belongs to it, so `input.continuation` changes; other calls
+// of it are an error, because the template writes them after the text to continue.
 std::optional<ApiError> render_conversation(const EngineApi& engine, const HistoryForm& form,
-                                            const TemplateInput& input, MarkedText& out);
+                                            TemplateInput& input, MarkedText& out);
 
 // Returns the variables with all texts of system and developer messages in the first message, in
 // their order; nothing if there are none after the first message.

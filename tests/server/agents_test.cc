@@ -1,4 +1,5 @@
 // Requests of coding agents: roles and fields beyond the plain conversation.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -91,10 +92,11 @@ std::string result_of(const std::string& id, const std::string& content) {
 class HistoryTest : public AgentsTest {
  protected:
   // Starts the server, which decides by the template how it writes calls and results.
-  void start_with(std::string_view chat_template) {
+  void start_with(std::string_view chat_template, const std::string& tool_call_parser = "") {
     end();
     engine_.use_template(std::string(chat_template));
     ServiceConfig config;
+    config.tool_call_parser = tool_call_parser;
     config.constraints.compile = [](const GrammarSpec&) -> Result<ConstraintFactory> {
       return ConstraintFactory([] { return std::unique_ptr<TokenConstraint>(); });
     };
@@ -190,6 +192,50 @@ TEST_F(HistoryTest, ResultsJoinTheTurnsOfTheUserWhereTurnsAlternate) {
   EXPECT_THAT(chat(std::string(kUser) + "," + std::string(kUser)), HasSubstr("must alternate"));
 }
 
+// The next prompt then has the call as the model wrote it.
+TEST_F(HistoryTest, CallsThatTheTemplateCannotWriteAreInTheModelsDialect) {
+  const std::string calls = std::string(kUser) + R"(,{"role":"assistant","tool_calls":[)" +
+                            call_of("c") + "," + call_of("d", "") + "]}";
+  const std::vector<std::pair<std::string, std::string>> dialects = {
+      {"hermes", R"(<tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>)"
+                 R"(<tool_call>{"name": "f", "arguments": {}}</tool_call>)"},
+      {"granite",
+       R"(<|tool_call|>[{"name": "f", "arguments": {"a": 1}},{"name": "f", "arguments": {}}])"},
+      {"qwen3_coder",
+       "<tool_call><function=f><parameter=a>\n1\n</parameter></function></tool_call>"
+       "<tool_call><function=f></function></tool_call>"}};
+  for (const auto& [dialect, text] : dialects) {
+    start_with(kNoTools, dialect);
+    EXPECT_EQ(chat(calls), "<|user|>Q<|end|><|assistant|>" + text + "<|end|><|assistant|>");
+  }
+}
+
+// The text of a call that the template cannot write belongs to the message that is continued.
+TEST_F(HistoryTest, AMessageIsContinuedAfterItsCallsThatAreText) {
+  const std::string history = std::string(kUser) + R"(,{"role":"assistant","content":"So: ",)" +
+                              R"("tool_calls":[)" + call_of("c") + "]}";
+  const std::string more = R"(,"continue_final_message":true)";
+  start_with(kNoTools);
+  const std::string prompt = R"(<|user|>Q<|end|><|assistant|>So: )"
+                             "\n"
+                             R"([{"name": "f", "parameters": {"a": 1}}])";
+  EXPECT_EQ(chat(history, more), prompt);
+  EXPECT_THAT(
+      call("POST", "/tokenize", R"({"messages":[)" + history + "]" + more + "}")->wait().body,
+      HasSubstr(fmt::format("\"count\":{},", prompt.size())));
+  // The text of arguments that are no object belongs to it, too.
+  EXPECT_EQ(chat(std::string(kUser) + R"(,{"role":"assistant","tool_calls":[)" +
+                     call_of("c", R"({\"a\": )") + "]}",
+                 more),
+            R"(<|user|>Q<|end|><|assistant|>{"a": )"
+            "\n"
+            R"([{"name": "f", "parameters": {}}])");
+  start_with(kChatMl);
+  EXPECT_THAT(chat(history, more), AllOf(HasSubstr("got tool_calls in the last message"),
+                                         HasSubstr("leave out continue_final_message"),
+                                         HasSubstr(R"("param":"messages")")));
+}
+
 TEST_F(HistoryTest, TheTemplatesOwnFormIsKept) {
   const std::string history = std::string(kUser) + R"(,{"role":"assistant","tool_calls":[)" +
                               call_of("c") + "]}," + result_of("c", "42");
@@ -217,7 +263,7 @@ TEST_F(HistoryTest, PublishedTemplatesHaveTheseForms) {
     const auto path = quire::testing::shared_data_path("chat_templates/" + name + ".jinja");
     QUIRE_REQUIRE_SHARED(path);
     engine_.use_template(read_file(path, 1 << 20).value());
-    const HistoryForm form = find_history_form(engine_);
+    const HistoryForm form = find_history_form(engine_, nullptr);
     EXPECT_EQ(form.has_calls, expected.has_calls) << name;
     EXPECT_EQ(form.has_results, expected.has_results) << name;
     EXPECT_EQ(form.has_successive_users, expected.has_successive_users) << name;

@@ -5,9 +5,12 @@
 
 #include "base/file.h"
 #include "base/json_writer.h"
+#include "jinja/chat_template.h"
 #include "server/dialect_answers.h"
 #include "server/service_fixture.h"
+#include "server/tools/call_template.h"
 #include "server/tools/dialect_corpus.h"
+#include "server/tools/dialects.h"
 
 namespace quire::server {
 namespace {
@@ -131,6 +134,34 @@ simdjson::dom::element message_of(Api api, simdjson::dom::element body) {
   return api == Api::kOllama ? body["message"].value() : body;
 }
 
+// A history whose calls the chat template cannot write has them in the model's dialect.
+TEST(CallTemplate, WritesCallsThatTheDialectReads) {
+  size_t num_written = 0;
+  for (const ResponseTemplate& dialect : dialects()) {
+    const std::string source = call_template(dialect);
+    if (source.empty()) continue;
+    ++num_written;
+    const auto parsed = ChatTemplate::parse(source);
+    ASSERT_TRUE(parsed.ok()) << source << '\n' << parsed.status().message();
+    const auto calls = JsonDocument::parse(
+        R"([{"function":{"name":"get_weather","arguments":{"city":"Bonn \"x\"","days":2}}},)"
+        R"({"function":{"name":"now","arguments":{}}}])",
+        "calls");
+    const auto text =
+        parsed->render(jinja::Value::dict({{"calls", value_from_json(calls->root(), 0)}}));
+    ASSERT_TRUE(text.ok()) << source << '\n' << text.status().message();
+    OutputParserConfig config;
+    config.tool_call_parser = dialect.names.front();
+    add_tools(config);
+    const ParsedMessage message = parse_output(**make_output_parser(config), text->text);
+    EXPECT_THAT(blocks_of(message),
+                ::testing::ElementsAre(R"(get_weather: {"city":"Bonn \"x\"","days":2})", "now: {}"))
+        << dialect.names.front() << '\n'
+        << text->text;
+  }
+  EXPECT_GE(num_written, 31U);
+}
+
 class DialectHistory : public ServiceTest, public ::testing::WithParamInterface<Api> {
  protected:
   void SetUp() override { engine_.info_.max_model_len = 1 << 20; }
@@ -203,15 +234,47 @@ TEST_P(DialectHistory, HasAnswersThatALimitHasCut) {
   }
 }
 
+// Arguments with halves of surrogate pairs, which no reader of JSON accepts, and at the deepest
+// level.
+TEST_P(DialectHistory, HasArgumentsAtTheLimitsOfJson) {
+  OutputParserConfig config;
+  config.tool_call_parser = "hermes";
+  config.tool_names = {"f"};
+  config.tool_schemas = {"{}"};
+  serve(config);
+  std::vector<std::string> values = {R"("\ud83e")", R"("\udd17\ud83e")", R"("\ud83e\udd17")",
+                                     R"("\ud83e\n\ud83ex")", "123456789012345678901234567890"};
+  for (const size_t depth : {50, 54, 55, 56, 57, 60, 64}) {
+    values.push_back(std::string(depth, '[') + std::string(depth, ']'));
+  }
+  for (const std::string& value : values) {
+    SCOPED_TRACE(value);
+    expect_accepted_next_turn(
+        config, R"(<tool_call>{"name":"f","arguments":{"a":)" + value + "}}</tool_call>",
+        FinishReason::kStop);
+  }
+}
+
 // A stream may have begun a call whose arguments a limit has cut. Clients send them back as they
-// are, in the APIs that have them as a text.
-TEST_P(DialectHistory, HasTheTextOfArgumentsThatAreNoJson) {
+// are, as a text, or the value that they parsed from it.
+TEST_P(DialectHistory, HasArgumentsThatAreNoObject) {
   const DialectCorpus& corpus = dialect_corpora().front();
   serve(corpus.config);
-  for (const std::string arguments : {R"({"city": "Bo)", "[1]", "text", "{", "\\u00e9"}) {
+  const auto quoted = [](std::string_view text) {
     JsonWriter json;
-    json.value(arguments);
-    const std::string text = json.take();
+    json.value(text);
+    return json.take();
+  };
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {quoted(R"({"city": "Bo)"), R"({"city": "Bo)"},
+      {quoted("[1]"), "[1]"},
+      {quoted("text"), "text"},
+      {quoted("{"), "{"},
+      {quoted(R"({"a": "\ud83e"})"), R"({"a": "\ud83e"})"},
+      {R"([1,"b"])", R"([1,"b"])"},
+      {"7", "7"},
+      {"true", "true"}};
+  for (const auto& [text, shown] : cases) {
     std::string messages(kUser);
     switch (GetParam()) {
       case Api::kChat:
@@ -236,7 +299,7 @@ TEST_P(DialectHistory, HasTheTextOfArgumentsThatAreNoJson) {
         break;
     }
     append_item(messages, kUser);
-    EXPECT_THAT(accept(corpus.config, messages), HasSubstr("<assistant>C\n" + arguments + "now()"));
+    EXPECT_THAT(accept(corpus.config, messages), HasSubstr("<assistant>C\n" + shown + "now()"));
   }
 }
 

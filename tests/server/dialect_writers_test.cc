@@ -155,6 +155,32 @@ TEST_P(DialectWriters, ACallThatALimitHasCutIsText) {
   EXPECT_EQ(num_cut > 0, GetParam() != Api::kOllama);
 }
 
+// The client gets the text of a list that is forced, by a grammar of the dialect or without one,
+// and that a limit cuts before its first name.
+TEST_P(DialectWriters, AForcedListThatALimitHasCutIsText) {
+  OutputParserConfig config;
+  config.tool_names = {"f"};
+  config.tool_schemas = {"{}"};
+  const Answer none = whole(config, "", FinishReason::kLength);
+  const auto expect_text = [&](std::string_view all) {
+    for (size_t size = 1; size <= all.size(); ++size) {
+      const std::string text(all.substr(0, size));
+      SCOPED_TRACE(text);
+      const Answer answer = whole(config, text, FinishReason::kLength);
+      EXPECT_EQ(text_of(answer), text);
+      EXPECT_EQ(answer.blocks.size(), 1U) << show(answer);
+      EXPECT_EQ(answer.finish, none.finish);
+      EXPECT_EQ(show(streamed(config, text, character_places(text), FinishReason::kLength)),
+                show(answer));
+    }
+  };
+  config.tool_call_parser = "hermes";
+  expect_text(R"(<tool_call>{"name":)");
+  config.tool_call_parser = "";
+  config.forced = ForcedCall::kAny;
+  expect_text(R"([{"name":)");
+}
+
 INSTANTIATE_TEST_SUITE_P(Api, DialectWriters, kAllApis, name_of_api);
 
 }  // namespace

@@ -21,6 +21,7 @@
 #include "server/fake_engine.h"
 #include "server/request_context.h"
 #include "server/service_fixture.h"
+#include "server/tools/response_template.h"
 #include "support/eventually.h"
 #include "support/value_of.h"
 
@@ -468,6 +469,14 @@ TEST_F(ServiceTest, FingerprintsAreThoseOfTheBuildAndTheConfiguration) {
   EXPECT_EQ(fingerprint({.build = "1 GCC"}, true), first);
   EXPECT_NE(fingerprint({.build = "2 GCC"}, false), first);
   EXPECT_NE(fingerprint({.reasoning_parser = "think", .build = "1 GCC"}, false), first);
+  const auto own = [&](std::string_view text) {
+    const auto read = std::make_shared<const ResponseTemplate>(*parse_response_template(
+        fmt::format(R"({{"fields":{{"content":{{"close":"{}"}}}}}})", text), "a test"));
+    return fingerprint({.call_template = read, .build = "1 GCC"}, false);
+  };
+  EXPECT_NE(own("a"), first);
+  EXPECT_NE(own("a"), own("b"));
+  EXPECT_EQ(own("a"), own("a"));
 }
 
 TEST_F(ServiceTest, ModelsStateTheSamplingDefaults) {

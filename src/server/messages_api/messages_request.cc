@@ -248,10 +248,8 @@ FieldError MessagesFields::read_tool_use(const Path& path, const simdjson::dom::
   TemplateCall call;
   QUIRE_RETURN_IF_FIELD_ERROR(read_required(path, fields, "id", call.id));
   QUIRE_RETURN_IF_FIELD_ERROR(read_required(path, fields, "name", call.name));
-  Element input;
-  const Path at(path, "input");
-  if (fields["input"].get(input)) return missing(at, "an object");
-  QUIRE_RETURN_IF_FIELD_ERROR(read_arguments(at, input, chat_.values, call.arguments, call.text));
+  QUIRE_RETURN_IF_FIELD_ERROR(
+      read_arguments(path, fields, "input", chat_.values, call.arguments, call.text));
   message_of("assistant");  // add_call() adds to this message
   chat_.add_call(std::move(call));
   return {};

@@ -368,13 +368,8 @@ FieldError OllamaFields::read_tool_call(const Path& path, const simdjson::dom::o
   QUIRE_RETURN_IF_FIELD_ERROR(read_optional(path, fields, "id", call.id));
   if (call.id.empty()) call.id = next_call_id();
   QUIRE_RETURN_IF_FIELD_ERROR(read_required(function_path, function, "name", call.name));
-  call.arguments = make_dict({});
-  Element arguments;
-  if (!function["arguments"].get(arguments)) {
-    const Path at(function_path, "arguments");
-    QUIRE_RETURN_IF_FIELD_ERROR(
-        read_arguments(at, arguments, chat_.values, call.arguments, call.text));
-  }
+  QUIRE_RETURN_IF_FIELD_ERROR(read_arguments(function_path, function, "arguments", chat_.values,
+                                             call.arguments, call.text));
   unanswered_.push_back({call.id, call.name});
   chat_.add_call(std::move(call));
   return {};

@@ -110,16 +110,16 @@ FieldError read_tool_call(const Path& path, Element value, TemplateValues& value
   std::string name;
   QUIRE_RETURN_IF_FIELD_ERROR(read_required(function_path, function_fields, "name", name));
   Entries function;
+  Value arguments;
+  QUIRE_RETURN_IF_FIELD_ERROR(
+      read_arguments(function_path, function_fields, "arguments", values, arguments, content));
   for (const auto& [key, field] : function_fields) {
+    if (key == "arguments") continue;
     Value field_value;
-    if (key == "arguments") {
-      QUIRE_RETURN_IF_FIELD_ERROR(
-          read_arguments(Path(function_path, key), field, values, field_value, content));
-    } else {
-      QUIRE_RETURN_IF_FIELD_ERROR(values.convert(Path(function_path, key), field, field_value));
-    }
+    QUIRE_RETURN_IF_FIELD_ERROR(values.convert(Path(function_path, key), field, field_value));
     add_entry(key, std::move(field_value), function);
   }
+  add_entry("arguments", std::move(arguments), function);
   Entries call;
   for (const auto& [key, field] : fields) {
     Value field_value;
@@ -303,27 +303,26 @@ FieldError read_content(const Path& path, Element value, std::string& out) {
   return {};
 }
 
-FieldError read_arguments(const Path& path, Element value, TemplateValues& values, Value& out,
+FieldError read_arguments(const Path& path, const simdjson::dom::object& fields,
+                          std::string_view name, TemplateValues& values, Value& out,
                           std::string& content) {
-  std::string_view text;
-  const bool is_text = !value.get_string().get(text);
-  if (value.is_null() || (is_text && text.empty())) {
-    out = make_dict({});
-    return {};
-  }
-  if (!is_text) {
-    if (!value.is_object()) return unexpected(path, value, "a JSON object, or its text");
-    return values.convert(path, value, out);
-  }
+  out = make_dict({});
+  Element value;
+  if (fields[name].get(value) || value.is_null()) return {};
+  const Path at(path, name);
+  if (value.is_object()) return values.convert(at, value, out);
+  std::string_view given;
+  const std::string text =
+      value.get_string().get(given) ? std::string(simdjson::minify(value)) : std::string(given);
+  if (text.empty()) return {};
   const auto document = JsonDocument::parse(
       text, "arguments", {.max_depth = values.limits.max_json_depth - kLevelsAroundArguments});
   if (document.ok() && document->root().is_object()) {
-    return values.convert(path, document->root(), out);
+    return values.convert(at, document->root(), out);
   }
-  out = make_dict({});
   if (!content.empty()) content += '\n';
   content += text;
-  values.unread_arguments.push_back(path.text());
+  values.unread_arguments.push_back(at.text());
   return {};
 }
 

@@ -82,10 +82,12 @@ const Tool* find_tool(std::span<const Tool> tools, std::string_view name);
 // vLLM. Refuses other kinds (images, audio, files) by name.
 FieldError read_content(const Path& path, Element value, std::string& out);
 
-// Reads a tool call's arguments as a dict, which templates expect: an object, or the text of one.
-// As in vLLM, null and an empty text mean no arguments. Any other text is appended to `content`.
-FieldError read_arguments(const Path& path, Element value, TemplateValues& values,
-                          jinja::Value& out, std::string& content);
+// Reads a tool call's arguments from the field `name` as a dict, which templates expect: an object,
+// or the text of one. As in vLLM, null and an empty text mean no arguments; an absent field, too.
+// Any other text or value is a model's slip, whose text is appended to `content`.
+FieldError read_arguments(const Path& path, const simdjson::dom::object& fields,
+                          std::string_view name, TemplateValues& values, jinja::Value& out,
+                          std::string& content);
 
 // Reads a function's name, and its parameters from the field `parameters_name`, and adds it to the
 // tools, whose names must differ.

@@ -158,11 +158,8 @@ FieldError ItemReader::read_call(const Path& path, const simdjson::dom::object& 
   TemplateCall call;
   QUIRE_RETURN_IF_FIELD_ERROR(read_required(path, fields, "call_id", call.id));
   QUIRE_RETURN_IF_FIELD_ERROR(read_required(path, fields, "name", call.name));
-  Element arguments;
-  const Path at(path, "arguments");
-  if (fields["arguments"].get(arguments)) return missing(at, "the text of a JSON object");
   QUIRE_RETURN_IF_FIELD_ERROR(
-      read_arguments(at, arguments, chat_.values, call.arguments, call.text));
+      read_arguments(path, fields, "arguments", chat_.values, call.arguments, call.text));
   turn(/*begins_another=*/false);
   chat_.add_call(std::move(call));
   return {};

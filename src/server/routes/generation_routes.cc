@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "server/call_grammar/call_grammar.h"
 #include "server/conversation_prompt.h"
-#include "server/openai/call_grammar.h"
 #include "server/openai/response_writer.h"
 #include "server/routes/routes.h"
 #include "server/tools/output_parser.h"
@@ -192,10 +192,9 @@ OutputParserConfig parser_config(const ServerState& state, const ChatRequest& ch
     config.tool_names.push_back(tool.name);
     config.tool_schemas.push_back(tool.parameters);
   }
-  if (!is_forced(chat)) return config;
-  config.forced = state.calls != nullptr                   ? ForcedCall::kDialect
-                  : chat.tool_choice == ToolChoice::kNamed ? ForcedCall::kNamed
-                                                           : ForcedCall::kAny;
+  if (is_forced(chat) && state.calls == nullptr) {
+    config.forced = chat.tool_choice == ToolChoice::kNamed ? ForcedCall::kNamed : ForcedCall::kAny;
+  }
   return config;
 }
 

@@ -40,6 +40,9 @@ std::string fingerprint_of(const EngineApi& engine, const ServiceConfig& config)
         std::string_view(config.reasoning_parser)}) {
     add(text);
   }
+  for (const auto& own : {config.call_template, config.reasoning_template}) {
+    add(own == nullptr ? std::string_view() : own->json);
+  }
   add(fmt::format("{} {} {} {}", info.num_parameters, info.max_model_len, info.max_num_seqs,
                   info.block_size));
   return fmt::format("fp_{:016x}", hash);
@@ -107,7 +110,7 @@ ServerState::ServerState(EngineApi& the_engine, ServiceConfig given)
                     ? config.reasoning_template.get()
                     : find_reasoning_dialect(config.reasoning_parser)),
       token_markers(markers_among(engine.added_tokens(), {calls, reasoning})),
-      history_form(find_history_form(engine)),
+      history_form(find_history_form(engine, calls)),
       max_prompt_bytes(max_context_bytes(engine)),
       system_fingerprint(fingerprint_of(engine, config)),
       model_digest(to_hexadecimal(sha256_of(system_fingerprint))) {}

@@ -19,7 +19,6 @@
 #include "server/generation.h"
 #include "server/health_watch.h"
 #include "server/metrics/server_metrics.h"
-#include "server/openai/call_grammar.h"
 #include "server/openai/requests.h"
 #include "server/openai/response_writer.h"
 #include "server/request_context.h"

@@ -157,22 +157,23 @@ void ForcedCalls::push(char c, MessageWriter& out) {
     reader_.reset();
     state_ = ArrayState::kObject;
   }
+  if (state_ == ArrayState::kObject || !has_calls_) text_ += c;
   if (state_ != ArrayState::kObject) return;
-  text_ += c;
   const CallReader::Result result = reader_.push(c, out);
   if (result == CallReader::Result::kDone) end_object(ArrayState::kBetween, out);
   if (result == CallReader::Result::kNoCall) end_object(ArrayState::kEnded, out);
 }
 
 void ForcedCalls::end_object(ArrayState next, MessageWriter& out) {
-  const bool is_call = reader_.is_written();
-  if (out.end_call(reader_.has_whole_arguments()) && is_call) out.content(text_);
+  has_calls_ = has_calls_ || reader_.is_written();
+  if (out.end_call(reader_.has_whole_arguments())) out.content(text_);
   text_.clear();
   state_ = next;
 }
 
 void ForcedCalls::finish(MessageWriter& out) {
   if (state_ == ArrayState::kObject) end_object(ArrayState::kEnded, out);
+  out.content(text_);
 }
 
 void ForcedArguments::push(char c, MessageWriter& out) {

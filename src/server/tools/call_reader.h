@@ -80,8 +80,8 @@ class ForcedParser {
   virtual void finish(MessageWriter& out) = 0;
 };
 
-// Parses [{"name": …, "parameters": {…}}, …]. Drops everything that is not a recognized call: the
-// client asked for calls, so only the text of a held call that is cut is content.
+// Parses [{"name": …, "parameters": {…}}, …]. If the text ends before a call is recognized, or
+// within a held call, the text of this call is content, for the first call with the list's start.
 class ForcedCalls final : public ForcedParser {
  public:
   explicit ForcedCalls(const std::vector<std::string>& tool_names) : reader_(tool_names, field_) {}
@@ -93,7 +93,8 @@ class ForcedCalls final : public ForcedParser {
   void end_object(ArrayState next, MessageWriter& out);
 
   ArrayState state_ = ArrayState::kBetween;
-  std::string text_;  // of the object
+  bool has_calls_ = false;
+  std::string text_;  // of the object, and of the list before the first one
   TemplateField field_;
   CallReader reader_;
 };

@@ -172,6 +172,16 @@ bool names_tool(const Form& form) {
   });
 }
 
+bool has_pattern(const Form& form) {
+  return std::ranges::any_of(form.parts,
+                             [](const FormPart& part) { return part.kind == Kind::kPattern; });
+}
+
+std::string_view first_literal(const Form& form) {
+  const auto found = std::ranges::find(form.parts, Kind::kLiteral, &FormPart::kind);
+  return found == form.parts.end() ? std::string_view() : std::string_view(found->text);
+}
+
 Form after_space(Form form) {
   const bool has_space = !form.parts.empty() && form.parts.front().kind == Kind::kSpace;
   if (!has_space) form.parts.insert(form.parts.begin(), {.kind = Kind::kSpace});
@@ -179,7 +189,23 @@ Form after_space(Form form) {
 }
 
 FormMatch match_form(const Form& form, std::string_view text, bool is_end) {
+  // Most texts differ in their first byte.
+  if (!form.parts.empty() && !text.empty()) {
+    const FormPart& first = form.parts.front();
+    const bool has_literal = first.kind == Kind::kLiteral && !first.text.empty();
+    if (has_literal && first.text.front() != text.front()) return {};
+  }
   return FormMatcher(form, text, is_end).run();
+}
+
+bool can_hold(const Form& form, std::string_view name) {
+  std::string text;  // other placeholders are empty
+  for (const FormPart& part : form.parts) {
+    if (part.kind == Kind::kLiteral) text += part.text;
+    if (part.kind == Kind::kName || part.kind == Kind::kKey) text += name;
+  }
+  const FormMatch match = match_form(form, text, true);
+  return match.result == Match::kYes && match.length == text.size() && match.name == name;
 }
 
 }  // namespace quire::server

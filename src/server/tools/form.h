@@ -41,6 +41,9 @@ Form literal_form(std::string_view text);
 Result<Form> pattern_form(std::string_view pattern);
 // Returns whether a match of the form has a tool's name.
 bool names_tool(const Form& form);
+bool has_pattern(const Form& form);
+// The first literal of a form; "" if there is none.
+std::string_view first_literal(const Form& form);
 // The form with optional white space before it.
 Form after_space(Form form);
 
@@ -56,5 +59,8 @@ struct FormMatch {
 // Matches the form at the start of `text`. kMore: the result depends on text that has not arrived;
 // not returned if `is_end`. A placeholder takes at most 256 bytes.
 FormMatch match_form(const Form& form, std::string_view text, bool is_end);
+
+// Returns whether the form, written with this name, is read with it.
+bool can_hold(const Form& form, std::string_view name);
 
 }  // namespace quire::server

@@ -59,7 +59,9 @@ class JsonScanner {
   }
 
  private:
-  static constexpr int kMaxDepth = 64;
+  // A value that is returned to a client comes back within other levels of its next request, whose
+  // depth is limited to 64.
+  static constexpr int kMaxDepth = 56;
 
   bool begin_value(char c);
   bool open(bool is_object);

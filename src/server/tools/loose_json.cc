@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <iterator>
+#include <utility>
 
 #include "base/ascii.h"
 
@@ -10,6 +11,7 @@ namespace quire::server {
 namespace {
 
 constexpr size_t kMaxWordBytes = 1024;
+constexpr std::string_view kReplacement = "\\ufffd";
 
 bool is_letter(char c) {
   return is_alphanumeric(c) && !is_digit(c);
@@ -114,7 +116,10 @@ bool LooseJson::push_in_string(char c) {
   if (c == '\\') {
     state_ = State::kEscape;
     pending_ = c;
-  } else if (c == quote_) {
+    return true;
+  }
+  end_pair();
+  if (c == quote_) {
     output_ += '"';
   } else {
     append_escaped_byte(output_, c);
@@ -130,12 +135,14 @@ bool LooseJson::push_escape(char c) {
       return true;
     }
     if (kEscapes.find(c) != std::string_view::npos) {
+      end_pair();
       output_ += pending_;
       output_ += c;
       state_ = State::kPlain;
       return true;
     }
     if (c == '\'' && notation_->python) {
+      end_pair();
       output_ += c;
       state_ = State::kPlain;
       return true;
@@ -146,13 +153,38 @@ bool LooseJson::push_escape(char c) {
   pending_ += c;
   const bool is_byte = pending_[1] == 'x';
   if (pending_.size() < (is_byte ? 4U : 6U)) return true;
-  output_ += is_byte ? "\\u00" + pending_.substr(2) : pending_;
+  if (is_byte) pending_ = "\\u00" + pending_.substr(2);
+  end_code_unit();
   state_ = State::kPlain;
   return true;
 }
 
+// Writes the escape \uXXXX, or holds it if it begins a surrogate pair.
+void LooseJson::end_code_unit() {
+  const bool is_surrogate =
+      (pending_[2] == 'd' || pending_[2] == 'D') && hex_digit(pending_[3]) >= 8;
+  const bool is_low = is_surrogate && hex_digit(pending_[3]) >= 12;
+  if (is_low && !high_.empty()) {
+    output_ += std::exchange(high_, {}) + pending_;
+    return;
+  }
+  end_pair();
+  if (is_surrogate && !is_low) {
+    high_ = pending_;
+  } else {
+    output_ += is_low ? kReplacement : pending_;
+  }
+}
+
+// Replaces the first half of a pair that lacks the second one.
+void LooseJson::end_pair() {
+  if (!high_.empty()) output_ += kReplacement;
+  high_.clear();
+}
+
 // The escape is invalid: its backslash becomes text.
 bool LooseJson::end_escape(char c) {
+  end_pair();
   output_ += "\\\\";
   output_ += pending_.substr(1);
   state_ = State::kPlain;

@@ -24,8 +24,9 @@ struct JsonNotation {
 void append_escaped(std::string& out, std::string_view text);
 bool is_json_number(std::string_view text);
 
-// Repairs slips within strings: raw control characters are escaped, and the backslash of an invalid
-// escape is doubled. Everything else that is not in the notation is refused.
+// Repairs slips within strings: raw control characters are escaped, the backslash of an invalid
+// escape is doubled, and half a surrogate pair is replaced by U+FFFD, because most readers of JSON
+// refuse it. Everything else that is not in the notation is refused.
 class LooseJson {
  public:
   explicit LooseJson(const JsonNotation& notation) : notation_(&notation) {}
@@ -67,6 +68,8 @@ class LooseJson {
   void push_delimited(char c);
   bool push_in_string(char c);
   bool push_escape(char c);
+  void end_code_unit();
+  void end_pair();
   bool end_escape(char c);
   bool push_opening(char c);
   bool push_outside(char c, const JsonScanner& json);
@@ -80,6 +83,7 @@ class LooseJson {
   bool word_is_key_ = false;
   size_t delim_ = 0;     // the open string's pair in string_delims
   std::string pending_;  // an escape, a word or a part of a delimiter
+  std::string high_;     // the escape of the first half of a surrogate pair
   std::string output_;
 };
 

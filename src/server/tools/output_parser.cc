@@ -38,6 +38,7 @@ class ForcedOutput final : public OutputParser {
   MessageDeltas finish(TextEnd end) override {
     read(text_.finish(end));
     calls_->finish(out_);
+    out_.finish();
     return out_.take();
   }
 
@@ -83,36 +84,6 @@ Status check_name(std::string_view what, const std::string& name,
                                       what, name, fmt::join(names, ", ")));
 }
 
-// Drops the content: text that a limit has cut before it is recognized as a call. The text of a
-// held call that is cut stays.
-class CallsOnly final : public OutputParser {
- public:
-  CallsOnly(std::shared_ptr<const ParserPlan> plan, const OutputParserConfig& config)
-      : parser_(std::move(plan), config) {}
-
-  MessageDeltas feed(std::string_view text) override { return without_content(parser_.feed(text)); }
-  MessageDeltas feed_token(int32_t token_id, std::string_view text) override {
-    return without_content(parser_.feed_token(token_id, text));
-  }
-  MessageDeltas finish(TextEnd end) override { return without_content(parser_.finish(end)); }
-
- private:
-  MessageDeltas without_content(MessageDeltas deltas) {
-    for (MessageDelta& delta : deltas) {
-      has_cut_text_ = has_cut_text_ || delta.cut == CutCall::kAsText;
-      if (!has_cut_text_) delta.content.clear();
-    }
-    std::erase_if(deltas, [](const MessageDelta& delta) {
-      return delta.reasoning.empty() && delta.content.empty() && delta.tool_calls.empty() &&
-             delta.cut == CutCall::kNone;
-    });
-    return deltas;
-  }
-
-  TemplateParser parser_;
-  bool has_cut_text_ = false;
-};
-
 const TemplateField* reasoning_field(const ResponseTemplate& dialect) {
   return dialect.field(TemplateField::Target::kReasoning);
 }
@@ -129,14 +100,6 @@ bool is_like_marker(std::string_view text) {
   const bool has_bounds = text.find_first_of("<[|") != std::string_view::npos ||
                           text.find("\uff5c") != std::string_view::npos;
   return text.size() > 2 && !has_space && has_bounds;
-}
-
-// The literal at a form's start or end; "" if it is none.
-std::string_view literal_of(const Form& form) {
-  for (const FormPart& part : form.parts) {
-    if (part.kind == FormPart::Kind::kLiteral) return part.text;
-  }
-  return {};
 }
 
 }  // namespace
@@ -194,7 +157,7 @@ bool prompt_opens_reasoning(std::string_view prompt, const ResponseTemplate& dia
   if (field == nullptr) return false;
   const std::string_view text = without_space_at_end(prompt);
   const auto ends_prompt = [&](const Form& form) {
-    const std::string_view marker = trimmed(literal_of(form));
+    const std::string_view marker = trimmed(first_literal(form));
     return !marker.empty() && text.ends_with(marker);
   };
   return std::ranges::any_of(field->start, ends_prompt) ||
@@ -217,7 +180,7 @@ std::string_view call_opening(const ResponseTemplate* dialect) {
 std::string_view reasoning_end(const ResponseTemplate& dialect) {
   const TemplateField* const field = reasoning_field(dialect);
   if (field == nullptr || field->close.empty()) return {};
-  return literal_of(field->close.front());
+  return first_literal(field->close.front());
 }
 
 Result<std::unique_ptr<OutputParser>> make_output_parser(const OutputParserConfig& config) {
@@ -229,10 +192,6 @@ Result<std::unique_ptr<OutputParser>> make_output_parser(const OutputParserConfi
   }
   if (config.tool_names.empty()) {
     return invalid_argument("[tools] a forced call needs a tool; got none, expected at least one");
-  }
-  if (config.forced == ForcedCall::kDialect) {
-    return std::unique_ptr<OutputParser>(
-        std::make_unique<CallsOnly>(std::make_shared<const ParserPlan>(config), config));
   }
   OutputParserConfig text = config;
   text.tool_call_parser.clear();

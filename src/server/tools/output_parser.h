@@ -64,8 +64,7 @@ enum class TextEnd : uint8_t { kModel, kLimit };
 // invalid escapes in strings, and closing brackets that are missing before the end of the call or
 // of a text that the model has ended. If the arguments are invalid or cut otherwise, they end there
 // and the rest is content; but a call that is held until it is whole becomes content. A whole call
-// within reasoning is a call if the reasoning does not end. If a grammar forces the output to be
-// calls, there is no other content: text that is cut before it is recognized as a call is dropped.
+// within reasoning is a call if the reasoning does not end.
 class OutputParser {
  public:
   virtual ~OutputParser() = default;
@@ -77,12 +76,11 @@ class OutputParser {
   virtual MessageDeltas finish(TextEnd end) = 0;
 };
 
-// The form of the output if a grammar forces the model to call a tool.
+// The form of the output if a grammar forces the model to call a tool and no dialect is known.
 enum class ForcedCall {
   kNo,
-  kNamed,   // only the arguments of tool_names[0]
-  kAny,     // a JSON array of {"name": …, "parameters": …}
-  kDialect  // calls in the model's own dialect
+  kNamed,  // only the arguments of tool_names[0]
+  kAny     // a JSON array of {"name": …, "parameters": …}
 };
 
 // An added token of the tokenizer that is a marker of a dialect.

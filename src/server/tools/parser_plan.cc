@@ -12,13 +12,6 @@ namespace {
 using Content = TemplateField::Content;
 using Target = TemplateField::Target;
 
-bool has_pattern(const std::vector<Form>& forms) {
-  return std::ranges::any_of(forms, [](const Form& form) {
-    return std::ranges::any_of(form.parts,
-                               [](const FormPart& part) { return part.pattern != nullptr; });
-  });
-}
-
 }  // namespace
 
 // Collects the best of several forms.
@@ -67,7 +60,8 @@ ParserPlan::ParserPlan(const OutputParserConfig& config)
   if (calls != nullptr) short_ids_ = calls->short_ids;
   // Patterns see the text as it is.
   const bool has_patterns = std::ranges::any_of(fields_, [](const TemplateField& field) {
-    return has_pattern(field.open) || has_pattern(field.close);
+    return std::ranges::any_of(field.open, has_pattern) ||
+           std::ranges::any_of(field.close, has_pattern);
   });
   if (has_patterns) codes_.use_text();
   for (TemplateField& field : fields_) encode(field);

@@ -84,6 +84,7 @@ Result<ResponseTemplate> parse_response_template(std::string_view json, std::str
     return bad_template(fmt::format("got version {}, expected 1", version));
   }
   ResponseTemplate out;
+  out.json = json;
   out.about = text_of(root, "about");
   QUIRE_ASSIGN_OR_RETURN(out.names, strings(root, "names"));
   QUIRE_ASSIGN_OR_RETURN(out.reasoning_names, strings(root, "reasoning_names"));

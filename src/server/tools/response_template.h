@@ -89,6 +89,7 @@ struct Detection {
 };
 
 struct ResponseTemplate {
+  std::string json = {};   // its text
   std::string about = {};  // "MODELS: FORM"
   std::vector<std::string> names = {};
   std::vector<std::string> reasoning_names = {};

@@ -309,15 +309,21 @@ TEST(OutputParser, ReadsForcedCalls) {
 }
 
 // Wherever max_tokens cuts the text, the result has the recognized calls, the last one's arguments
-// as far as they go, and no content.
-TEST(OutputParser, AForcedCallThatIsCutHasNoContent) {
+// as far as they go, and the text of a call that is not recognized yet.
+TEST(OutputParser, AForcedCallThatIsCutIsContentUntilItIsRecognized) {
   OutputParserConfig config = config_of("hermes");
   config.forced = ForcedCall::kAny;
   const std::string one = "[   {\n \"name\": \"add\", \"parameters\": {\"a\": 1}}";
   const std::string two = one + "\n\n ,  {\n\"name\": \"get_weather\", \"parameters\": {\"city";
   for (size_t size = 0; size <= two.size(); ++size) {
     const ParsedMessage message = parse(config, two.substr(0, size));
-    EXPECT_EQ(message.content, "") << two.substr(0, size);
+    const size_t first = one.rfind('{');
+    const size_t next = two.find('{', one.size());
+    const std::string begun = size <= first ? two.substr(0, size)
+                              : size <= next || size > two.rfind('{')
+                                  ? std::string()
+                                  : two.substr(next, size - next);
+    EXPECT_EQ(message.content, begun) << two.substr(0, size);
     const int num_known = int{size > one.rfind('{')} + int{size > two.rfind('{')};
     EXPECT_THAT(message.tool_calls, SizeIs(num_known)) << two.substr(0, size);
   }
@@ -361,6 +367,77 @@ TEST(OutputParser, RefusesUnknownNames) {
   for (const std::string& name : tool_call_parser_names()) {
     EXPECT_TRUE(make_output_parser(config_of(name)).ok());
   }
+}
+
+// The names of vLLM 0.11 to 0.33 that mean a dialect which is known here.
+TEST(OutputParser, AcceptsTheNamesOfVllm) {
+  for (const char* const name : {"cohere_command3",
+                                 "cohere_command4",
+                                 "deepseek_v3",
+                                 "deepseek_v31",
+                                 "deepseek_v32",
+                                 "deepseek_v4",
+                                 "deepseek_v41",
+                                 "ernie45",
+                                 "gemma4",
+                                 "glm45",
+                                 "glm47",
+                                 "granite",
+                                 "granite-20b-fc",
+                                 "granite4",
+                                 "hermes",
+                                 "hunyuan_a13b",
+                                 "jamba",
+                                 "kimi_k2",
+                                 "lfm2",
+                                 "ling3",
+                                 "llama3_json",
+                                 "llama4_json",
+                                 "llama4_pythonic",
+                                 "mimo",
+                                 "minimax_m2",
+                                 "mistral",
+                                 "muse",
+                                 "muse_glimmer",
+                                 "musespark1x",
+                                 "olmo3",
+                                 "openai",
+                                 "phi4_mini_json",
+                                 "poolside_v1",
+                                 "pythonic",
+                                 "qwen3_coder",
+                                 "qwen3_json",
+                                 "qwen3_xml",
+                                 "seed_oss",
+                                 "step3",
+                                 "step3p5",
+                                 "step5"}) {
+    EXPECT_NE(find_dialect(name), nullptr) << name;
+  }
+  for (const char* const name :
+       {"cohere_command3", "cohere_command4", "deepseek_r1", "deepseek_v3",
+        "deepseek_v4",     "deepseek_v41",    "ernie45",     "gemma4",
+        "glm45",           "glm47",           "granite",     "holo2",
+        "hunyuan_a13b",    "kimi_k2",         "ling3",       "mimo",
+        "minicpmv",        "minimax_m2",      "mistral",     "muse",
+        "muse_glimmer",    "musespark1x",     "nemotron_v3", "olmo3",
+        "openai_gptoss",   "poolside_v1",     "qwen3",       "seed_oss",
+        "step3",           "step3p5",         "step5",       "granite_thinking_parser"}) {
+    EXPECT_NE(find_reasoning_dialect(name), nullptr) << name;
+  }
+}
+
+TEST(OutputParser, ReplacesHalvesOfSurrogatePairs) {
+  const auto read = [](std::string_view text) {
+    return calls_of(parse(config_of("hermes"), R"(<tool_call>{"name":"add","arguments":{"a":")" +
+                                                   std::string(text) + R"("}}</tool_call>)"));
+  };
+  EXPECT_EQ(read(R"(\ud83e\udd17)"), R"(add({"a":"\ud83e\udd17"}))");
+  EXPECT_EQ(read(R"(\uD83e)"), R"(add({"a":"\ufffd"}))");
+  EXPECT_EQ(read(R"(\udd17x)"), R"(add({"a":"\ufffdx"}))");
+  EXPECT_EQ(read(R"(\ud83e\ud83e\udd17)"), R"(add({"a":"\ufffd\ud83e\udd17"}))");
+  EXPECT_EQ(read(R"(\ud83e\n\u00e9)"), R"(add({"a":"\ufffd\n\u00e9"}))");
+  EXPECT_EQ(read(R"(\ud83e\u12)"), R"(add({"a":"\ufffd\\u12"}))");
 }
 
 TEST(OutputParser, IsDetectedFromTheTemplate) {
@@ -470,10 +547,9 @@ TEST(OutputParser, TellsDelimitersOfStringsFromTextThatSpellsThem) {
   EXPECT_EQ(message.content, "");
 }
 
-TEST(OutputParser, ACallThatIsForcedInTheDialectIsTheOnlyContent) {
+TEST(OutputParser, ACallThatIsCutIsContentUntilItIsRecognized) {
   const auto parse_cut = [](std::string_view text, bool holds_calls) {
     OutputParserConfig config = config_of("hermes", "think");
-    config.forced = ForcedCall::kDialect;
     config.holds_calls = holds_calls;
     const auto parser = *make_output_parser(config);
     ParsedMessage message;
@@ -486,7 +562,9 @@ TEST(OutputParser, ACallThatIsForcedInTheDialectIsTheOnlyContent) {
   EXPECT_EQ(whole.reasoning, "hm");
   EXPECT_EQ(calls_of(whole), R"(add({"a":1}))");
   EXPECT_EQ(whole.content, "");
-  EXPECT_EQ(parse_cut("<tool_call>{\"na", true).content, "") << "not recognized as a call yet";
+  for (const bool holds : {false, true}) {
+    EXPECT_EQ(parse_cut("<tool_call>{\"na", holds).content, "<tool_call>{\"na");
+  }
   const std::string cut(kCall.substr(0, kCall.find("1}")));
   EXPECT_EQ(parse_cut(cut, true).content, cut);
   EXPECT_TRUE(parse_cut(cut, true).has_cut_call);

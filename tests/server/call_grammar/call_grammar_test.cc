@@ -1,5 +1,5 @@
 // The grammar of each dialect's calls against the parser of the same dialect.
-#include "server/openai/call_grammar.h"
+#include "server/call_grammar/call_grammar.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

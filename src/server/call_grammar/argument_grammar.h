@@ -1,0 +1,17 @@
+// The grammar of a call's arguments.
+#pragma once
+
+#include <string>
+
+#include "server/call_grammar/grammar_rules.h"
+#include "server/tools/response_template.h"
+
+namespace quire::server {
+
+// Returns the EBNF of arguments that fit the tool's schema, in the form of the field: from the end
+// of the opening to the start of the closing. In the form of a Python call it has the parenthesis
+// that closes the call. Error: a part of the schema cannot be written in this form.
+Result<std::string> arguments_ebnf(GrammarRules& rules, const TemplateField& field,
+                                   const Tool& tool);
+
+}  // namespace quire::server
