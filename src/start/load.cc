@@ -53,7 +53,7 @@ ModelInfo describe_model(const EngineConfig& config, const Speculation& speculat
   const std::vector<int>& eos_ids = files.generation.eos_token_ids;
   info.eos_token_ids = eos_ids.empty() ? files.config.eos_token_ids : eos_ids;
   info.on_gpu = replica.platform->contexts().front()->device().kind != DeviceKind::kCpu;
-  info.target.attention_backend = report_attention(plan.attention).backends;
+  info.attention_backend = report_attention(plan.target.attention).backends;
   info.has_synthetic_acceptance = speculation.verification.is_synthetic();
   info.data_parallel_size = config.data_parallel_size;
   info.enable_prefix_caching = config.enable_prefix_caching;
