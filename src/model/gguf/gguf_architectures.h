@@ -76,7 +76,7 @@ struct GgufArchitecture {
   GgufWindows windows = GgufWindows::kNone;
   GgufExperts experts = GgufExperts::kNone;
   GgufGating gating = GgufGating::kSoftmax;
-  bool normalizes = false;  // the weights of a token's experts, where a file does not say it
+  bool normalizes = false;  // the weights of a token's experts, where a file does not state it
   // The key of intermediate_size.
   std::string_view width_key = "feed_forward_length";
   std::span<const GgufField> fields = {};  // that other architectures do not have
