@@ -61,12 +61,12 @@ DecoderWidths attention_widths(const DecoderConfig& decoder, const Parallel& par
   for (size_t layer = 0; layer < decoder.layer_windows.size(); ++layer) {
     const LayerHeads heads = rank_heads(decoder, layer, parallel);
     const int64_t q = int64_t{heads.num_heads} * decoder.head_dim;
-    const int64_t kv = int64_t{heads.num_kv_heads} * (decoder.head_dim + decoder.head_dim_v);
+    const int64_t kv = int64_t{heads.num_kv_heads} * (decoder.head_dim + decoder.value_dim());
     widths.num_heads = std::max(widths.num_heads, heads.num_heads);
     widths.q = std::max(widths.q, q);
     widths.qkv = std::max(widths.qkv, q + kv);
   }
-  widths.out = int64_t{widths.num_heads} * decoder.head_dim_v;
+  widths.out = int64_t{widths.num_heads} * decoder.value_dim();
   const GateWidth gate = decoder.output_gate.width;
   const int64_t gates = gate == GateWidth::kNone      ? 0
                         : gate == GateWidth::kPerHead ? widths.num_heads
@@ -104,7 +104,7 @@ AttentionShape attention_shape(const DecoderConfig& decoder, const ModelLimits& 
   shape.num_heads = heads.num_heads;
   shape.num_kv_heads = heads.num_kv_heads;
   shape.head_dim = decoder.head_dim;
-  shape.head_dim_v = decoder.head_dim_v;
+  shape.head_dim_v = decoder.value_dim();
   if (decoder.mla) {
     shape.num_kv_heads = 1;
     shape.head_dim = decoder.mla->latent_head_dim();
@@ -179,10 +179,11 @@ namespace {
 // The norms of queries and keys.
 void add_qk_norms(const DecoderConfig& c, const std::string& attention, size_t layer_idx,
                   DecoderLayer& layer, WeightGroup& group) {
-  const RopeConfig& rope = c.ropes[static_cast<size_t>(c.layer_ropes[layer_idx])];
-  const bool has_rotation = rope.type != RopeType::kNone;
   if (c.qk_norm == QkNorm::kNone) return;
-  if (c.qk_norm == QkNorm::kRotatedHeads && !has_rotation) return;
+  if (c.qk_norm == QkNorm::kRotatedHeads) {
+    const RopeConfig& rope = c.ropes[static_cast<size_t>(c.layer_ropes[layer_idx])];
+    if (rope.type == RopeType::kNone) return;
+  }
   const bool is_wide = c.qk_norm == QkNorm::kWholeWidth;
   const auto add = [&](Tensor& norm, const char* name, int num_heads) {
     VectorBinding binding = {&norm, fmt::format("{}{}.weight", attention, name),
@@ -227,8 +228,8 @@ WeightGroup attention_weights(const ModelConfig& config, const std::string& pref
   const LayerHeads heads = heads_of(c, layer_idx);
   const std::string attention = prefix + "self_attn.";
   const int64_t k_size = int64_t{heads.num_kv_heads} * c.head_dim;
-  const int64_t v_size = int64_t{heads.num_kv_heads} * c.head_dim_v;
-  const int64_t out_size = int64_t{heads.num_heads} * c.head_dim_v;
+  const int64_t v_size = int64_t{heads.num_kv_heads} * c.value_dim();
+  const int64_t out_size = int64_t{heads.num_heads} * c.value_dim();
   group.matrices = {
       {&layer.qkv,
        {{attention + "q_proj", int64_t{heads.num_heads} * c.head_dim, heads.num_heads},
@@ -334,7 +335,7 @@ WeightGroup head_weights(const ModelConfig& config, const std::string& prefix, D
   const DecoderConfig& c = decoder_config(config);
   WeightGroup group;
   group.vectors = {{&ends.final_norm, prefix + "norm.weight", config.hidden_size,
-                    c.final_norm_addend, 0, c.logits_scale}};
+                    c.final_norm_addend.value_or(c.norm_addend), 0, c.logits_scale}};
   if (!c.tie_word_embeddings && !config.embeds) {
     group.matrices = {vocabulary_matrix(ends.lm_head, "lm_head", config.vocab_size, config)};
   }
@@ -498,8 +499,9 @@ void DecoderModel::add_and_norm(const Tensor& weight, int64_t num_tokens) {
 void DecoderModel::norm_delta(const Tensor& weight, int64_t num_tokens) {
   if (weight.view.data == nullptr) return;
   if (Collectives* const ranks = ops_.collectives()) ranks->all_reduce(delta(num_tokens));
-  const ResidualNorm norm = {
-      .residual = delta(num_tokens), .weight = weights_of(weight), .eps = decoder_.output_norm_eps};
+  const ResidualNorm norm = {.residual = delta(num_tokens),
+                             .weight = weights_of(weight),
+                             .eps = decoder_.output_norm_eps.value_or(decoder_.rms_norm_eps)};
   ops_.residual_norm(norm, delta(num_tokens));
 }
 
@@ -567,7 +569,7 @@ RopeAndCache DecoderModel::rope_and_cache(size_t layer_idx, const DecoderLayer& 
   rope.norm_eps = decoder_.rms_norm_eps;
   rope.num_kv_heads = shape_of(layer_idx).num_kv_heads;
   rope.head_dim = decoder_.head_dim;
-  rope.head_dim_v = decoder_.head_dim_v;
+  rope.head_dim_v = decoder_.value_dim();
   rope.value_scale = decoder_.value_scale;
   rope.page_size = limits_.page_size;
   rope.kv = cache_of(layer_idx, layer, input);

@@ -173,8 +173,6 @@ void read_decoder_sizes(ConfigFields& fields, const DecoderDefaults& defaults, M
                 fmt::format("a divisor of num_attention_heads, {}", decoder.num_heads));
   }
   read_head_dim(fields, defaults, config, decoder);
-  decoder.head_dim_v = decoder.head_dim;
-  decoder.output_norm_eps = decoder.rms_norm_eps;
   decoder.attention_scale = 1.0F / std::sqrt(static_cast<float>(decoder.head_dim));
 }
 

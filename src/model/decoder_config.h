@@ -60,10 +60,10 @@ struct DecoderConfig : FamilyConfig {
   int num_kv_heads = 0;
   std::vector<LayerHeads> layer_heads;  // [num_layers]; empty: all layers have the numbers above
   int head_dim = 0;                     // with multi-head latent attention, of the rotated part
-  int head_dim_v = 0;                   // of values; not used with multi-head latent attention
+  int head_dim_v = 0;  // of values; 0: head_dim. Not used with multi-head latent attention.
   int max_position_embeddings = 0;
   float rms_norm_eps = 1e-6F;
-  float output_norm_eps = 1e-6F;  // of the norms of sub-layers' outputs
+  std::optional<float> output_norm_eps;  // of sub-layers' outputs; absent: rms_norm_eps
   Activation activation = Activation::kSilu;
   float attention_scale = 1.0F;    // multiplies q·k
   float attention_softcap = 0.0F;  // AttentionShape::softcap
@@ -82,9 +82,9 @@ struct DecoderConfig : FamilyConfig {
   bool o_bias = false;
   bool mlp_bias = false;
   NormNames norms = kInputNorms;
-  float norm_addend = 0.0F;        // VectorBinding::addend of every norm of a layer
-  float final_norm_addend = 0.0F;  // of the last norm
-  bool norms_embeddings = false;   // by a norm without weights
+  float norm_addend = 0.0F;                // VectorBinding::addend of every norm of a layer
+  std::optional<float> final_norm_addend;  // of the last norm; absent: norm_addend
+  bool norms_embeddings = false;           // by a norm without weights
   QkNorm qk_norm = QkNorm::kNone;
   bool qk_norm_has_weights = true;
   OutputGate output_gate;
@@ -98,6 +98,8 @@ struct DecoderConfig : FamilyConfig {
   std::optional<MlaConfig> mla;    // absent: grouped-query attention
   std::optional<MoeConfig> moe;    // absent: every layer is dense
   int num_mtp_layers = 0;          // beside the decoder's, that method mtp drafts with (model/mtp)
+
+  int value_dim() const { return head_dim_v > 0 ? head_dim_v : head_dim; }
 };
 
 const DecoderConfig& decoder_config(const ModelConfig& config);

@@ -300,7 +300,7 @@ std::shared_ptr<const FamilyConfig> read_family_config(const FamilyTraits& trait
   read_decoder_sizes(fields, traits.sizes, config, *decoder);
   if (!fields.status().ok()) return nullptr;
   decoder->norms = traits.norms;
-  decoder->norm_addend = decoder->final_norm_addend = traits.norm_addend;
+  decoder->norm_addend = traits.norm_addend;
   decoder->output_gate = traits.output_gate;
   if (read_switch(traits.has_qk_norm, fields)) decoder->qk_norm = traits.qk_norm;
   decoder->qkv_bias = read_switch(traits.qkv_bias, fields);

@@ -376,12 +376,40 @@ TEST(ModelConfig, VariantsOfAFamilyThatAreNotComputedAreRefused) {
       {"MiniMaxM2ForCausalLM", R"("shared_intermediate_size":64)"},
       {"HYV3ForCausalLM", R"("route_norm":false)"},
       {"SmolLM3ForCausalLM", R"("use_sliding_window":true)"},
+      {"Ernie4_5_MoeForCausalLM", R"("moe_norm_min":0.01)"},
+      {"LagunaForCausalLM", R"("gating":false)"},
+      {"LagunaForCausalLM", R"("gating":"per-layer")"},
+      {"LagunaForCausalLM", R"("moe_router_logit_softcapping":30.0)"},
+      {"LagunaForCausalLM", R"("moe_apply_router_weight_on_input":true)"},
+      {"LagunaForCausalLM", R"("swa_attention_sink_enabled":true)"},
+      {"LagunaForCausalLM", R"("num_attention_heads_per_layer":[4])"},
+      {"LagunaForCausalLM", R"("num_attention_heads_per_layer":[4,3,4,4])"},
+      {"MuseGlimmerForConditionalGeneration", R"("layer_rope_theta":[0,1e4])"},
+      {"Llama4ForCausalLM", R"("num_experts_per_tok":2)"},
+      {"Llama4ForCausalLM", R"("layer_types":["sliding_attention"])"},
       {"Ministral3ForCausalLM", R"("rope_parameters":null)"}};
   for (const auto& [architecture, field] : faults) {
     const std::string key = std::string(field).substr(1, std::string(field).find('"', 1) - 1);
     EXPECT_THAT(error_of(field, architecture), HasSubstr(key)) << architecture;
     EXPECT_EQ(error_of(R"("rope_parameters":{"rope_type":"default"})", architecture), "");
   }
+}
+
+TEST(ModelConfig, HeadsOfMimoDifferInNumberAlone) {
+  const std::string experts =
+      R"("n_routed_experts":8,"num_experts_per_tok":2,"moe_intermediate_size":16)";
+  const auto error = [&](std::string_view field) {
+    return error_of(fmt::format("{}{}{}", experts, field.empty() ? "" : ",", field),
+                    "MiMoV2FlashForCausalLM");
+  };
+  EXPECT_EQ(error(""), "");
+  EXPECT_THAT(error(R"("swa_head_dim":8)"), HasSubstr("expected 192"));
+  EXPECT_THAT(error(R"("swa_v_head_dim":64)"), HasSubstr("expected 128"));
+  EXPECT_THAT(error(R"("swa_num_attention_heads":4)"), HasSubstr("swa_num_attention_heads"));
+  EXPECT_THAT(error(R"("swa_num_key_value_heads":3)"), HasSubstr("expected a divisor"));
+  EXPECT_THAT(error(R"("hybrid_layer_pattern":[0,1])"), HasSubstr("expected one per layer, 4"));
+  EXPECT_THAT(error(R"("moe_layer_freq":[0,1])"), HasSubstr("moe_layer_freq"));
+  EXPECT_THAT(error(R"("moe_layer_freq":0)"), HasSubstr("moe_layer_freq; got 0"));
 }
 
 TEST(ModelConfig, AKeyHasOneValue) {

@@ -28,6 +28,7 @@ const Names kNames = {{"self_attn.q_proj", "attn_q"},
                       {"self_attn.o_proj", "attn_output"},
                       {"self_attn.g_proj", "attn_gate"},
                       {"self_attn.gate_proj", "attn_gate"},
+                      {"self_attn.attention_sink_bias", "attn_sinks.weight"},
                       {"self_attn.q_norm", "attn_q_norm"},
                       {"self_attn.k_norm", "attn_k_norm"},
                       {"self_attn.query_layernorm", "attn_q_norm"},
@@ -208,17 +209,21 @@ class Converter {
     const char* const width =
         number("intermediate_size_mlp") ? "intermediate_size_mlp" : "intermediate_size";
     const char* const heads = gguf_.has_layer_heads ? "none" : "num_attention_heads";
+    const char* const values =
+        number("head_dim") && number("v_head_dim") ? "v_head_dim" : "head_dim";
     const std::pair<const char*, const char*> kIntegers[] = {
         {"hidden_size", "embedding_length"},  {width, "feed_forward_length"},
         {heads, "attention.head_count"},      {"max_position_embeddings", "context_length"},
-        {"head_dim", "attention.key_length"}, {"head_dim", "attention.value_length"},
+        {"head_dim", "attention.key_length"}, {values, "attention.value_length"},
     };
     for (const auto& [from, to] : kIntegers) {
       if (number(from)) writer_.number(prefix() + to, static_cast<uint32_t>(integer(from)));
     }
     const bool is_latent = number("kv_lora_rank").has_value();
-    writer_.number(prefix() + "attention.head_count_kv",
-                   is_latent ? 1 : static_cast<uint32_t>(integer("num_key_value_heads")));
+    if (!gguf_.has_layer_kv_heads) {
+      writer_.number(prefix() + "attention.head_count_kv",
+                     is_latent ? 1 : static_cast<uint32_t>(integer("num_key_value_heads")));
+    }
     writer_.number(prefix() + "block_count",
                    static_cast<uint32_t>(integer("num_hidden_layers") + gguf_.num_mtp_layers));
     if (gguf_.num_mtp_layers > 0) {
@@ -531,6 +536,22 @@ std::vector<GoldenGguf> golden_ggufs() {
            },
        .theta = 1000.0,
        .has_layer_heads = true},
+      {.family = "mimo_v2",
+       .architecture = "mimo2",
+       .write =
+           [](GgufWriter& writer, const string& prefix) {
+             writer.numbers(prefix + "attention.head_count_kv", std::vector<int32_t>{2, 4, 4})
+                 .numbers(prefix + "attention.sliding_window_pattern",
+                          std::vector<int32_t>{0, 1, 1})
+                 .number(prefix + "attention.sliding_window", 8)
+                 .real(prefix + "attention.value_scale", 0.707F)
+                 .number(prefix + "rope.dimension_count", 8)
+                 .real(prefix + "rope.freq_base_swa", 10000.0F)
+                 .number(prefix + "expert_count", 8)
+                 .number(prefix + "expert_used_count", 3)
+                 .number(prefix + "expert_feed_forward_length", 12);
+           },
+       .has_layer_kv_heads = true},
       {.family = "muse_glimmer",
        .architecture = "muse-glimmer",
        .write =

@@ -25,7 +25,9 @@ struct GoldenGguf {
   int num_mtp_layers = 0;
   // A part of config.json that GGUF files do not have: the model without it is the expected one.
   std::string left_out = {};
-  bool has_layer_heads = false;     // `write` writes the numbers of query heads, one per layer
+  // `write` writes the numbers of query heads, or of KV heads, one per layer.
+  bool has_layer_heads = false;
+  bool has_layer_kv_heads = false;
   bool shifts_norms = false;        // the layers' norms have 1 + w
   bool transposes_experts = false;  // of the checkpoint's stacks of experts
 };

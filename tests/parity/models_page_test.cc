@@ -39,7 +39,9 @@ Other architectures are refused by name.
 
 std::string attention_of(const FamilyTraits& family) {
   std::string text = family.read_mla != nullptr ? "latent" : "grouped queries";
-  if (family.windows != WindowRule::kNone) text += ", windows";
+  if (family.windows != WindowRule::kNone) {
+    text += family.windows == WindowRule::kChunks ? ", chunks" : ", windows";
+  }
   if (family.ropes == RopeRule::kAllButListed || family.ropes == RopeRule::kWindowsOnly) {
     text += ", layers without positions";
   }

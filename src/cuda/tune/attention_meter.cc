@@ -99,7 +99,7 @@ class DeviceBatch {
   const AttentionShape& shape_;
   const AttentionWorkload& workload_;
   std::vector<int32_t> query_start_;
-  Buffer device_block_table_, device_seq_lens_, device_query_start_, q_, out_;
+  Buffer device_block_table_, device_seq_lens_, device_query_start_, q_, out_, sinks_;
   KvCacheView kv_;
   AttentionBatch batch_;
 };
@@ -117,6 +117,8 @@ Status DeviceBatch::fill(const Buffer& pages, int64_t num_pages) {
                         shape_.q));
   QUIRE_ASSIGN_OR_RETURN(out_, device_memory(num_rows * static_cast<size_t>(shape_.head_dim_v) *
                                              dtype_bytes(shape_.out)));
+  const std::vector<float> sinks(static_cast<size_t>(shape_.num_heads), 0.0F);
+  QUIRE_ASSIGN_OR_RETURN(sinks_, upload(sinks));
   kv_ = kv_cache_view(kv_layout(shape_), pages.data());
   describe();
   return {};
@@ -172,7 +174,7 @@ AttentionCall DeviceBatch::call(std::span<std::byte> workspace) const {
   return {.q = {q_.data(), shape_.q, {num_tokens(), shape_.num_heads, shape_.head_dim}},
           .out = {out_.data(), shape_.out, {num_tokens(), shape_.num_heads, shape_.head_dim_v}},
           .kv = kv_,
-          .sinks = nullptr,
+          .sinks = static_cast<const float*>(sinks_.data()),
           .workspace = workspace};
 }
 

@@ -21,6 +21,9 @@ constexpr GgufField kWindowFields[] = {{"rope.freq_base_swa", "rope_local_base_f
 constexpr GgufField kLagunaFields[] = {
     {"rope.freq_base_swa", "rope_local_base_freq"},
     {"expert_shared_feed_forward_length", "shared_expert_intermediate_size"}};
+// The window of the checkpoint is without the query's own position.
+constexpr GgufField kMimoFields[] = {{"rope.freq_base_swa", "rope_local_base_freq"},
+                                     {"attention.sliding_window", "sliding_window_size"}};
 constexpr GgufField kMuseFields[] = {{"final_logit_softcapping", "final_logit_softcapping"},
                                      {"logit_scale", "output_multiplier"}};
 constexpr GgufField kLlama4Fields[] = {{"feed_forward_length", "intermediate_size_mlp"},
@@ -142,6 +145,7 @@ constexpr std::array kArchitectures = {
     GgufArchitecture{.name = "ernie4_5-moe",
                      .architecture = "Ernie4_5_MoeForCausalLM",
                      .experts = GgufExperts::kShared,
+                     .normalizes = true,
                      .fields = kErnieFields},
     GgufArchitecture{.name = "laguna",
                      .architecture = "LagunaForCausalLM",
@@ -153,6 +157,15 @@ constexpr std::array kArchitectures = {
                      .experts = GgufExperts::kShared,
                      .gating = GgufGating::kSigmoid,
                      .fields = kLagunaFields},
+    GgufArchitecture{.name = "mimo2",
+                     .architecture = "MiMoV2FlashForCausalLM",
+                     .rotates_part = true,
+                     .is_hybrid = true,
+                     .windows = GgufWindows::kByLayer,
+                     .experts = GgufExperts::kScaled,
+                     .gating = GgufGating::kSigmoid,
+                     .normalizes = true,
+                     .fields = kMimoFields},
     GgufArchitecture{.name = "muse-glimmer",
                      .architecture = "MuseGlimmerForConditionalGeneration",
                      .norms = kGemmaFileNorms,

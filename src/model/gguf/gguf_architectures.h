@@ -68,12 +68,15 @@ struct GgufArchitecture {
   bool has_yarn_factor = false;
   // The field of config.json for a list in attention.head_count; empty: it is one number.
   std::string_view layer_heads = {};
+  // Layers with a window have their own number of KV heads, and sinks; values have their own width.
+  bool is_hybrid = false;
   // Without a list in attention.sliding_window_pattern, the first layer of each four, or of as many
   // as the field says, has no window.
   bool begins_without_window = false;
   GgufWindows windows = GgufWindows::kNone;
   GgufExperts experts = GgufExperts::kNone;
   GgufGating gating = GgufGating::kSoftmax;
+  bool normalizes = false;  // the weights of a token's experts, where a file does not state it
   // The key of intermediate_size.
   std::string_view width_key = "feed_forward_length";
   std::span<const GgufField> fields = {};  // that other architectures do not have

@@ -37,6 +37,8 @@ constexpr int64_t kAnyInteger = std::numeric_limits<int32_t>::max();
 constexpr std::string_view kSharedWidth = "expert_shared_feed_forward_length";
 constexpr std::string_view kMtp = "nextn_predict_layers";
 constexpr std::string_view kHeads = "attention.head_count";
+constexpr std::string_view kKvHeads = "attention.head_count_kv";
+constexpr std::string_view kPattern = "attention.sliding_window_pattern";
 constexpr std::string_view kExpertCount = "expert_count";
 constexpr std::string_view kGating = "expert_gating_func";
 constexpr std::string_view kWindow = "attention.sliding_window";
@@ -178,6 +180,7 @@ class ConfigWriter {
   void write_layer_types();
   void write_special_tokens();
   void write_heads();
+  void write_hybrid();
   void write_head_dim();
   void write_mla();
   void write_switches();
@@ -301,12 +304,47 @@ void ConfigWriter::write_heads() {
   write_field({kHeads, row_.layer_heads});
 }
 
+// The numbers of KV heads of both kinds of layers, their sinks, and the width of values. The lists
+// of the metadata also have the layers that predict further tokens.
+void ConfigWriter::write_hybrid() {
+  const GgufValue* const heads = find(kKvHeads);
+  const GgufValue* const pattern = find(kPattern);
+  const auto counts = heads == nullptr ? std::nullopt : heads->numbers();
+  const auto flags = pattern == nullptr ? std::nullopt : pattern->numbers();
+  const int64_t count = num_layers();
+  if (!counts || !flags || std::ssize(*counts) < count || std::ssize(*flags) < count) {
+    return fail(kKvHeads, "no list, or none of windows", "a number for each layer in both");
+  }
+  const auto write = [&](bool has_window, const char* of_heads, const char* of_sinks) {
+    std::set<double> numbers;
+    std::set<bool> sinks;
+    for (int64_t layer = 0; layer < count; ++layer) {
+      if (((*flags)[static_cast<size_t>(layer)] != 0) != has_window) continue;
+      numbers.insert((*counts)[static_cast<size_t>(layer)]);
+      sinks.insert(has(fmt::format("blk.{}.attn_sinks.weight", layer)));
+    }
+    if (numbers.size() > 1 || sinks.size() > 1) {
+      fail(kKvHeads, "different numbers, or sinks in some layers",
+           "the same in all layers with a window, and in all others");
+    }
+    const double number = numbers.empty() ? 1.0 : *numbers.begin();
+    json_.field(of_heads, static_cast<int64_t>(std::clamp(number, 0.0, 1e6)));
+    json_.field(of_sinks, sinks.contains(true));
+  };
+  write(false, "num_key_value_heads", "add_full_attention_sink_bias");
+  write(true, "swa_num_key_value_heads", "add_swa_attention_sink_bias");
+  json_.field("v_head_dim", integer("attention.value_length", 1, kAnyInteger, head_dim_));
+  const double scale = number("attention.value_scale", 0.0);
+  json_.field("attention_value_scale", scale == 0.0 ? 1.0 : scale);
+}
+
 // Also refuses heads whose keys and values differ in size, and heads that are rotated in part if
 // llama.cpp does not compute them for the architecture.
 void ConfigWriter::write_head_dim() {
-  constexpr std::string_view kKvHeads = "attention.head_count_kv";
   constexpr std::string_view kRotated = "rope.dimension_count";
-  write_field({find(kKvHeads) != nullptr ? kKvHeads : kHeads, "num_key_value_heads"});
+  if (!row_.is_hybrid) {
+    write_field({find(kKvHeads) != nullptr ? kKvHeads : kHeads, "num_key_value_heads"});
+  }
   const std::optional<int64_t> heads = num_heads();
   const std::optional<int64_t> hidden = integer("embedding_length");
   if (!heads || !hidden || *heads < 1) return;  // the parser of config.json reports that
@@ -316,7 +354,11 @@ void ConfigWriter::write_head_dim() {
     const int64_t got = integer(key, 0, kAnyInteger, head_dim_);
     if (got != head_dim_) fail(key, std::to_string(got), fmt::format("the head's, {}", head_dim_));
   };
-  expect_head_dim("attention.value_length");
+  if (row_.is_hybrid) {
+    write_hybrid();
+  } else {
+    expect_head_dim("attention.value_length");
+  }
   expect_head_dim("rope.dimension_count_swa");
   rotated_dim_ = head_dim_;
   if (row_.rotates_part) {
@@ -369,7 +411,7 @@ void ConfigWriter::check_chunks() {
   if (integer(kWindow, 0, kAnyInteger, 1) == 0) {
     fail(kWindow, "0", "another number, or nothing: models without chunks are not served");
   }
-  integer("attention.sliding_window_pattern", 4, 4, 4);
+  integer(kPattern, 4, 4, 4);
 }
 
 void ConfigWriter::check_pooling() {
@@ -471,10 +513,9 @@ int64_t ConfigWriter::num_dense_layers() const {
   return count;
 }
 
-// Without the field, llama.cpp normalizes the weights of an architecture without groups whose
-// router takes a softmax. In files without groups, which are older than the field, the router
-// chooses among all experts, as llama.cpp computes them. With groups, DeepSeek-V2 scores a group by
-// its best expert, as its authors define it; llama.cpp takes the two best, as in V3.
+// In files without groups, which are older than the field, the router chooses among all experts, as
+// llama.cpp computes them. With groups, DeepSeek-V2 scores a group by its best expert, as its
+// authors define it; llama.cpp takes the two best, as in V3.
 void ConfigWriter::write_scaled_experts(const ExpertRouting& routing) {
   constexpr std::string_view kNorm = "expert_weights_norm";
   const bool is_sigmoid = routing.scores == RouterScores::kSigmoid;
@@ -487,7 +528,7 @@ void ConfigWriter::write_scaled_experts(const ExpertRouting& routing) {
               integer("leading_dense_block_count", 0, kAnyInteger, num_dense_layers()));
   const double scale = number("expert_weights_scale", 1.0);
   json_.field("routed_scaling_factor", scale == 0.0 ? 1.0 : scale);  // llama.cpp's 0 is no scale
-  const bool normalizes = boolean(kNorm, !has_groups() && !is_sigmoid);
+  const bool normalizes = boolean(kNorm, row_.normalizes);
   if (!has_groups()) {
     if (!normalizes) fail(kNorm, "false", "true for this architecture");
     if (routing.num_groups != 1) {
@@ -646,14 +687,14 @@ void ConfigWriter::write_windows() {
 
 // The pattern is the number of layers of which the last one has no window, or a flag per layer.
 void ConfigWriter::write_layer_types() {
-  constexpr std::string_view kPattern = "attention.sliding_window_pattern";
   const GgufValue* const value = find(kPattern);
   const auto flags = value == nullptr ? std::nullopt : value->numbers();
   if (!flags && !row_.begins_without_window) {
     return write_field({kPattern, "sliding_window_pattern"});
   }
   const int64_t period = flags ? 1 : integer(kPattern, 1, kAnyInteger, 4);
-  const int64_t count = flags ? std::ssize(*flags) : std::min<int64_t>(num_layers(), kMaxLayers);
+  int64_t count = flags ? std::ssize(*flags) : std::min<int64_t>(num_layers(), kMaxLayers);
+  if (row_.is_hybrid) count = std::clamp<int64_t>(num_layers(), 0, count);
   json_.key("layer_types");
   json_.begin_array();
   for (int64_t i = 0; i < count; ++i) {

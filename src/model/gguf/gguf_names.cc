@@ -22,6 +22,7 @@ constexpr std::array kLayerNames = {
     GgufTensorName{"attn_v", "self_attn.v_proj"},
     GgufTensorName{"attn_output", "self_attn.o_proj"},
     GgufTensorName{"attn_gate", "self_attn.gate_proj"},
+    GgufTensorName{"attn_sinks", "self_attn.sinks"},
     GgufTensorName{"attn_q_norm", "self_attn.q_norm"},
     GgufTensorName{"attn_k_norm", "self_attn.k_norm"},
     GgufTensorName{"attn_q_a", "self_attn.q_a_proj"},
@@ -47,6 +48,7 @@ constexpr std::string_view kExperts = "experts.";
 
 // The router's correction, which some files have without a suffix.
 constexpr std::string_view kCorrection = "exp_probs_b";
+constexpr std::string_view kSinks = "attn_sinks";
 
 // The parts of "blk.3.ffn_up.weight" or "model.layers.3.mlp.up_proj.weight".
 struct LayerName {
@@ -79,7 +81,7 @@ std::string without_expert(std::string_view part) {
 
 GgufNames::GgufNames(const GgufArchitecture& architecture, const DecoderConfig& decoder)
     : norm_addend_(decoder.norm_addend),
-      final_norm_addend_(decoder.final_norm_addend),
+      final_norm_addend_(decoder.final_norm_addend.value_or(decoder.norm_addend)),
       paired_rows_(architecture.pairs_rows ? decoder.head_dim : 0) {
   const auto add = [](std::span<const GgufTensorName> pairs, std::vector<Pair>& names) {
     for (const GgufTensorName& pair : pairs) {
@@ -101,7 +103,8 @@ std::string GgufNames::in_checkpoint(std::string_view name) const {
   if (!in_layer) return std::string(name);
   const auto found = std::ranges::find(parts_, in_layer->part, &Pair::file);
   if (found == parts_.end()) return std::string(name);
-  const std::string_view suffix = found->file == kCorrection ? "" : in_layer->suffix;
+  const bool is_whole = found->file == kCorrection || found->file == kSinks;
+  const std::string_view suffix = is_whole ? "" : in_layer->suffix;
   return fmt::format("model.layers.{}.{}{}", in_layer->layer, found->checkpoint, suffix);
 }
 
@@ -113,10 +116,11 @@ std::optional<std::string> GgufNames::in_file(std::string_view name) const {
   const std::optional<LayerName> in_layer = parse_layer_name(name, "model.layers.");
   if (!in_layer) return std::nullopt;
   const std::string part = without_expert(in_layer->part);
-  const auto correction =
+  const auto whole =
       std::ranges::find(parts_, part + std::string(in_layer->suffix), &Pair::checkpoint);
-  if (correction != parts_.end()) {
-    return fmt::format("blk.{}.{}.bias", in_layer->layer, correction->file);
+  if (whole != parts_.end()) {
+    return fmt::format("blk.{}.{}.{}", in_layer->layer, whole->file,
+                       whole->file == kCorrection ? "bias" : "weight");
   }
   const auto found = std::ranges::find(parts_, part, &Pair::checkpoint);
   if (found == parts_.end()) return std::nullopt;
