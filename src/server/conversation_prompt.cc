@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -76,30 +77,36 @@ void join(const MarkedText& more, std::string_view separator, MarkedText& out) {
 
 // --- Histories with calls ---
 
-// The owners (see ByteSpans) of the parts of a trial.
-constexpr uint32_t kArgumentsOwner = 1;
-constexpr uint32_t kResultOwner = 2;
-
-Value trial_message(std::string_view role, std::string_view content, uint32_t owner = 0) {
+Value message_of(std::string_view role, std::string_view content, uint32_t owner = 0) {
   return Value::dict({{"role", Value::string(role)}, {"content", Value::string(content, owner)}});
 }
 
-// The message has all fields that a reader of requests sets. Some templates require ids of nine
-// characters.
-Value trial_call() {
-  const Value function =
-      Value::dict({{"name", Value::string("trial")},
-                   {"arguments", Value::dict({{"part", Value::string("one", kArgumentsOwner)}})}});
-  const Value call = Value::dict({{"id", Value::string("trialcall")},
-                                  {"type", Value::string("function")},
-                                  {"function", function}});
-  return with_member(trial_message("assistant", ""), "tool_calls", Value::list({call}));
+Value message_of_calls(std::vector<Value> calls) {
+  return with_member(message_of("assistant", ""), "tool_calls", Value::list(std::move(calls)));
 }
 
-Value trial_result() {
-  return with_member(with_member(trial_message("tool", "done", kResultOwner), "tool_call_id",
-                                 Value::string("trialcall")),
-                     "name", Value::string("trial"));
+// The owners (see ByteSpans) of the parts of a trial.
+constexpr uint32_t kFirstCallOwner = 1;
+constexpr uint32_t kSecondCallOwner = 2;
+constexpr uint32_t kResultOwner = 3;
+
+// The ids of the calls. Some templates require nine characters.
+constexpr std::string_view kFirstId = "trialcall";
+constexpr std::string_view kSecondId = "trialnext";
+
+// The call has all fields that a reader of requests sets.
+Value trial_call(std::string_view id, uint32_t owner) {
+  const Value function =
+      Value::dict({{"name", Value::string("trial")},
+                   {"arguments", Value::dict({{"part", Value::string("one", owner)}})}});
+  return Value::dict(
+      {{"id", Value::string(id)}, {"type", Value::string("function")}, {"function", function}});
+}
+
+Value trial_result(std::string_view id) {
+  return with_member(
+      with_member(message_of("tool", "done", kResultOwner), "tool_call_id", Value::string(id)),
+      "name", Value::string("trial"));
 }
 
 // Returns whether the template writes the parts up to this owner. Some templates fail without
@@ -184,8 +191,48 @@ Result<Value> with_calls_as_text(const HistoryForm& form, const Value& message,
                      Value::marked(std::move(content)));
 }
 
-// Returns the variables with texts in place of the calls and results that the form lacks.
-Result<Value> with_history_as_text(const HistoryForm& form, const Value& variables,
+// Returns whether the message is the result of the call.
+bool is_result_of(const Value& message, const Value& call) {
+  const Value* const id = find_member(call, "id");
+  const Value* const called = find_member(message, "tool_call_id");
+  return id != nullptr && called != nullptr && id->is_string() && called->is_string() &&
+         id->as_string() == called->as_string();
+}
+
+// Returns the messages with a message for each call, which its result follows. Results of no call
+// stay behind the last one.
+std::vector<Value> with_single_calls(const std::vector<Value>& messages) {
+  std::vector<Value> parted;
+  for (auto message = messages.begin(); message != messages.end();) {
+    const Value& first = *message++;
+    const bool is_parted = has_calls(first) && find_member(first, "tool_calls")->items().size() > 1;
+    if (!is_parted) {
+      parted.push_back(first);
+      continue;
+    }
+    const auto end = std::find_if(message, messages.end(),
+                                  [](const Value& other) { return role_of(other) != "tool"; });
+    std::vector<Value> results(message, end);
+    message = end;
+    bool is_first = true;
+    for (const Value& call : find_member(first, "tool_calls")->items()) {
+      parted.push_back(is_first ? with_member(first, "tool_calls", Value::list({call}))
+                                : message_of_calls({call}));
+      is_first = false;
+      const auto result = std::ranges::find_if(
+          results, [&](const Value& other) { return is_result_of(other, call); });
+      if (result == results.end()) continue;
+      parted.push_back(*result);
+      results.erase(result);
+    }
+    std::ranges::copy(results, std::back_inserter(parted));
+  }
+  return parted;
+}
+
+// Returns the variables with the history in the template's form: with texts in place of the calls
+// and results that it lacks, and with one call in a message if it allows no more.
+Result<Value> with_history_in_form(const HistoryForm& form, const Value& variables,
                                    Continuation* continuation) {
   const Value* const messages = find_member(variables, "messages");
   if (messages == nullptr || !messages->is_sequence()) return variables;
@@ -213,6 +260,10 @@ Result<Value> with_history_as_text(const HistoryForm& form, const Value& variabl
     } else {
       written.push_back(message);
     }
+  }
+  if (!form.has_parallel_calls) {
+    written = with_single_calls(written);
+    is_changed = true;
   }
   if (!is_changed) return variables;
   return with_member(variables, "messages", Value::list(std::move(written)));
@@ -242,11 +293,20 @@ HistoryForm find_history_form(const EngineApi& engine, const ResponseTemplate* c
   HistoryForm form;
   form.calls_as_text = calls_as_text(calls);
   if (engine.chat_template().empty()) return form;
-  const Value user = trial_message("user", "go");
-  form.has_calls = writes(engine, {user, trial_call(), trial_result()}, kArgumentsOwner) ||
-                   writes(engine, {user, trial_call(), user}, kArgumentsOwner);
-  const Value called = form.has_calls ? trial_call() : trial_message("assistant", "trial");
-  form.has_results = writes(engine, {user, called, trial_result()}, kResultOwner);
+  const Value user = message_of("user", "go");
+  const Value call = trial_call(kFirstId, kFirstCallOwner);
+  const Value next_call = trial_call(kSecondId, kSecondCallOwner);
+  const Value result = trial_result(kFirstId);
+  const Value called = message_of_calls({call});
+  form.has_calls = writes(engine, {user, called, result}, kFirstCallOwner) ||
+                   writes(engine, {user, called, user}, kFirstCallOwner);
+  const Value answer = form.has_calls ? called : message_of("assistant", "trial");
+  form.has_results = writes(engine, {user, answer, result}, kResultOwner);
+  const Value called_twice = message_of_calls({call, next_call});
+  form.has_parallel_calls =
+      !form.has_calls ||
+      writes(engine, {user, called_twice, result, trial_result(kSecondId)}, kSecondCallOwner) ||
+      writes(engine, {user, called_twice, user}, kSecondCallOwner);
   form.has_successive_users = writes(engine, {user, user}, kResultOwner);
   return form;
 }
@@ -285,7 +345,7 @@ std::optional<ApiError> render_conversation(const EngineApi& engine, const Histo
                     continuation->alternative),
         "messages");
   }
-  const Result<Value> variables = with_history_as_text(form, input.variables, continuation);
+  const Result<Value> variables = with_history_in_form(form, input.variables, continuation);
   if (!variables.ok()) return api_error(variables.status());
   Result<RenderedChat> prompt = engine.render_chat(*variables);
   const auto is_whole = [](const Result<RenderedChat>& result) {

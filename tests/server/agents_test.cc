@@ -249,6 +249,36 @@ TEST_F(HistoryTest, TheTemplatesOwnFormIsKept) {
   EXPECT_THAT(chat(history), AllOf(HasSubstr("'arguments': {'a': 1}"), HasSubstr("[user]42")));
 }
 
+// As Llama 3.1's own template does.
+constexpr std::string_view kOneCall =
+    "{% for m in messages %}[{{ m.role }}]{% if m.tool_calls %}{% if m.tool_calls | length > 1 %}"
+    "{{ raise_exception('only one call at once') }}{% endif %}"
+    "{{ m.content }}{{ m.tool_calls[0].id }}{{ m.tool_calls[0].function.arguments }}"
+    "{% else %}{{ m.content }}{% endif %}{% endfor %}";
+
+TEST_F(HistoryTest, CallsArePartedWhereTheTemplateAllowsOne) {
+  start_with(kOneCall);
+  const std::string history = std::string(kUser) +
+                              R"(,{"role":"assistant","content":"So:","tool_calls":[)" +
+                              call_of("c") + "," + call_of("d", R"({\"a\":2})") + "]},";
+  const std::string first = "[user]Q[assistant]So:c{'a': 1}";
+  const std::string second = "[assistant]d{'a': 2}";
+  EXPECT_EQ(chat(history + result_of("c", "1") + "," + result_of("d", "2") +
+                 R"(,{"role":"user","content":"R"})"),
+            first + "[tool]1" + second + "[tool]2[user]R");
+  EXPECT_EQ(chat(history + result_of("d", "2") + "," + result_of("c", "1")),
+            first + "[tool]1" + second + "[tool]2");
+  // A result of no call stays.
+  EXPECT_EQ(chat(history + result_of("c", "1") + "," + result_of("x", "2")),
+            first + "[tool]1" + second + "[tool]2");
+  // A template that writes only the first of several calls allows one, too.
+  start_with(
+      "{% for m in messages %}[{{ m.role }}]{{ m.content }}"
+      "{% if m.tool_calls %}{{ m.tool_calls[0].function.arguments }}{% endif %}{% endfor %}");
+  EXPECT_EQ(chat(history + result_of("d", "2") + "," + result_of("c", "1")),
+            "[user]Q[assistant]So:{'a': 1}[tool]1[assistant]{'a': 2}[tool]2");
+}
+
 TEST_F(HistoryTest, PublishedTemplatesHaveTheseForms) {
   const std::vector<std::pair<std::string, HistoryForm>> forms = {
       {"CohereForAI-c4ai-command-r7b-12-2024-tool_use", {true, true, true}},
@@ -256,7 +286,8 @@ TEST_F(HistoryTest, PublishedTemplatesHaveTheseForms) {
       {"Qwen-Qwen2.5-7B-Instruct", {true, true, true}},
       {"google-gemma-2-2b-it", {false, false, false}},
       {"ibm-granite-granite-3.3-2B-Instruct", {false, true, true}},
-      {"meta-llama-Llama-3.1-8B-Instruct", {true, true, true}},
+      {"meta-llama-Llama-3.1-8B-Instruct", {true, true, true, false}},
+      {"mistralai-Mistral-Nemo-Instruct-2407", {true, true, false}},
       {"microsoft-Phi-3.5-mini-instruct", {false, false, true}},
       {"openai-gpt-oss-120b", {true, true, true}}};
   for (const auto& [name, expected] : forms) {
@@ -267,6 +298,7 @@ TEST_F(HistoryTest, PublishedTemplatesHaveTheseForms) {
     EXPECT_EQ(form.has_calls, expected.has_calls) << name;
     EXPECT_EQ(form.has_results, expected.has_results) << name;
     EXPECT_EQ(form.has_successive_users, expected.has_successive_users) << name;
+    EXPECT_EQ(form.has_parallel_calls, expected.has_parallel_calls) << name;
   }
 }
 
