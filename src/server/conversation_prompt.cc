@@ -10,6 +10,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "server/openai/conversation.h"
 #include "server/openai/json_fields.h"
 #include "server/tools/call_template.h"
 #include "server/tools/output_parser.h"
@@ -109,19 +110,26 @@ Value trial_result(std::string_view id) {
       "name", Value::string("trial"));
 }
 
-// Returns whether the template writes the parts up to this owner. Some templates fail without
-// tools.
+Value empty_parameters() {
+  return Value::dict({{"type", Value::string("object")}, {"properties", Value::dict({})}});
+}
+
+// Some templates fail without tools, others with a tool that lacks one of these fields.
+Result<RenderedChat> render_trial(const EngineApi& engine, std::vector<Value> messages,
+                                  bool has_description = true, bool has_parameters = true) {
+  Entries function = {{Value::literal("name"), Value::string("trial")}};
+  if (has_description) add_entry("description", Value::string("A trial."), function);
+  if (has_parameters) add_entry("parameters", empty_parameters(), function);
+  const Value tool = Value::dict(
+      {{"type", Value::string("function")}, {"function", make_dict(std::move(function))}});
+  return engine.render_chat(Value::dict({{"messages", Value::list(std::move(messages))},
+                                         {"tools", Value::list({tool})},
+                                         {"add_generation_prompt", Value::boolean(true)}}));
+}
+
+// Returns whether the template writes the parts up to this owner.
 bool writes(const EngineApi& engine, std::vector<Value> messages, uint32_t last_owner) {
-  const Value parameters =
-      Value::dict({{"type", Value::string("object")}, {"properties", Value::dict({})}});
-  const Value function = Value::dict({{"name", Value::string("trial")},
-                                      {"description", Value::string("A trial.")},
-                                      {"parameters", parameters}});
-  const Value tool = Value::dict({{"type", Value::string("function")}, {"function", function}});
-  const Result<RenderedChat> prompt =
-      engine.render_chat(Value::dict({{"messages", Value::list(std::move(messages))},
-                                      {"tools", Value::list({tool})},
-                                      {"add_generation_prompt", Value::boolean(true)}}));
+  const Result<RenderedChat> prompt = render_trial(engine, std::move(messages));
   return prompt.ok() && (prompt->dropped == 0 || prompt->dropped > last_owner);
 }
 
@@ -269,6 +277,34 @@ Result<Value> with_history_in_form(const HistoryForm& form, const Value& variabl
   return with_member(variables, "messages", Value::list(std::move(written)));
 }
 
+// Returns the variables with the fields of tools without which the template fails.
+Value with_tool_fields(const HistoryForm& form, const Value& variables) {
+  const Value* const tools = find_member(variables, "tools");
+  const bool is_kept = form.has_tools_without_description && form.has_tools_without_parameters;
+  if (is_kept || tools == nullptr || !tools->is_sequence()) return variables;
+  std::vector<Value> completed;
+  for (const Value& tool : tools->items()) {
+    const Value* const function = find_member(tool, "function");
+    if (function == nullptr || !function->is_dict()) {
+      completed.push_back(tool);
+      continue;
+    }
+    const auto lacks = [&](std::string_view name) {
+      const Value* const field = find_member(*function, name);
+      return field == nullptr || field->is_none();
+    };
+    Value whole = *function;
+    if (!form.has_tools_without_description && lacks("description")) {
+      whole = with_member(whole, "description", Value::literal(""));
+    }
+    if (!form.has_tools_without_parameters && lacks("parameters")) {
+      whole = with_member(whole, "parameters", empty_parameters());
+    }
+    completed.push_back(with_member(tool, "function", std::move(whole)));
+  }
+  return with_member(variables, "tools", Value::list(std::move(completed)));
+}
+
 // The message's path in the request; `owner` is its index in the template's list, plus 1.
 std::string source_of(const TemplateInput& input, size_t owner) {
   if (owner <= input.sources.size()) return input.sources[owner - 1];
@@ -308,6 +344,8 @@ HistoryForm find_history_form(const EngineApi& engine, const ResponseTemplate* c
       writes(engine, {user, called_twice, result, trial_result(kSecondId)}, kSecondCallOwner) ||
       writes(engine, {user, called_twice, user}, kSecondCallOwner);
   form.has_successive_users = writes(engine, {user, user}, kResultOwner);
+  form.has_tools_without_description = render_trial(engine, {user}, false, true).ok();
+  form.has_tools_without_parameters = render_trial(engine, {user}, true, false).ok();
   return form;
 }
 
@@ -345,7 +383,8 @@ std::optional<ApiError> render_conversation(const EngineApi& engine, const Histo
                     continuation->alternative),
         "messages");
   }
-  const Result<Value> variables = with_history_in_form(form, input.variables, continuation);
+  const Result<Value> variables =
+      with_history_in_form(form, with_tool_fields(form, input.variables), continuation);
   if (!variables.ok()) return api_error(variables.status());
   Result<RenderedChat> prompt = engine.render_chat(*variables);
   const auto is_whole = [](const Result<RenderedChat>& result) {

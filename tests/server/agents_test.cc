@@ -279,17 +279,36 @@ TEST_F(HistoryTest, CallsArePartedWhereTheTemplateAllowsOne) {
             "[user]Q[assistant]So:{'a': 1}[tool]1[assistant]{'a': 2}[tool]2");
 }
 
+TEST_F(HistoryTest, AToolGetsTheFieldsWithoutWhichTheTemplateFails) {
+  const std::string tools = R"(,"tools":[{"type":"function","function":{"name":"f"}},)"
+                            R"({"type":"function","function":{"name":"g","description":null}}])";
+  const std::string tail = "{% endfor %}{{ messages[0].content }}";
+  start_with("{% for t in tools %}{{ t.function.name + ':' + t.function.description }} " + tail);
+  EXPECT_EQ(chat(std::string(kUser), tools), "f: g: Q");
+  EXPECT_EQ(prompt_of("/v1/messages",
+                      R"({"max_tokens":9,"tools":[{"name":"f","input_schema":{}}],"messages":[)" +
+                          std::string(kUser) + "]}"),
+            "f: Q");
+  start_with("{% for t in tools %}{{ t.function.parameters | tojson }} " + tail);
+  const std::string empty = R"({"type": "object", "properties": {}} )";
+  EXPECT_EQ(chat(std::string(kUser), tools), empty + empty + "Q");
+  // Other templates get the tool as it is.
+  start_with("{% for t in tools %}{{ t.function | tojson }} " + tail);
+  EXPECT_EQ(chat(std::string(kUser), tools),
+            R"({"name": "f"} {"name": "g", "description": null} Q)");
+}
+
 TEST_F(HistoryTest, PublishedTemplatesHaveTheseForms) {
   const std::vector<std::pair<std::string, HistoryForm>> forms = {
-      {"CohereForAI-c4ai-command-r7b-12-2024-tool_use", {true, true, true}},
-      {"NousResearch-Hermes-3-Llama-3.1-8B-tool_use", {true, true, true}},
+      {"CohereForAI-c4ai-command-r7b-12-2024-tool_use", {true, true, true, true, true, false}},
+      {"NousResearch-Hermes-3-Llama-3.1-8B-tool_use", {true, true, true, true, false, false}},
       {"Qwen-Qwen2.5-7B-Instruct", {true, true, true}},
       {"google-gemma-2-2b-it", {false, false, false}},
       {"ibm-granite-granite-3.3-2B-Instruct", {false, true, true}},
       {"meta-llama-Llama-3.1-8B-Instruct", {true, true, true, false}},
       {"mistralai-Mistral-Nemo-Instruct-2407", {true, true, false}},
       {"microsoft-Phi-3.5-mini-instruct", {false, false, true}},
-      {"openai-gpt-oss-120b", {true, true, true}}};
+      {"openai-gpt-oss-120b", {true, true, true, true, false, true}}};
   for (const auto& [name, expected] : forms) {
     const auto path = quire::testing::shared_data_path("chat_templates/" + name + ".jinja");
     QUIRE_REQUIRE_SHARED(path);
@@ -299,6 +318,8 @@ TEST_F(HistoryTest, PublishedTemplatesHaveTheseForms) {
     EXPECT_EQ(form.has_results, expected.has_results) << name;
     EXPECT_EQ(form.has_successive_users, expected.has_successive_users) << name;
     EXPECT_EQ(form.has_parallel_calls, expected.has_parallel_calls) << name;
+    EXPECT_EQ(form.has_tools_without_description, expected.has_tools_without_description) << name;
+    EXPECT_EQ(form.has_tools_without_parameters, expected.has_tools_without_parameters) << name;
   }
 }
 
