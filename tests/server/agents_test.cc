@@ -31,7 +31,9 @@ TEST_F(AgentsTest, DeveloperIsSystemWhereTheTemplateDoesNotKnowIt) {
       R"({"role":"developer","content":"D"},{"role":"user","content":"Q"})";
   engine_.use_template(std::string(kChatMl));
   EXPECT_THAT(chat(messages), HasSubstr("<|im_start|>system\nD<|im_end|>"));
-  engine_.use_template(std::string(kChatMl) + "{# developer #}");
+  engine_.use_template(std::string(kChatMl) + "{% set developer = '' %}{{ developer }}");
+  EXPECT_THAT(chat(messages), HasSubstr("<|im_start|>system\nD<|im_end|>"));
+  engine_.use_template(std::string(kChatMl) + "{% if role == 'developer' %}{% endif %}");
   EXPECT_THAT(chat(messages), HasSubstr("<|im_start|>developer\nD<|im_end|>"));
 }
 
@@ -39,7 +41,7 @@ TEST_F(AgentsTest, AnUnknownRoleIsRefusedUnlessTheTemplateNamesIt) {
   const std::string messages = R"({"role":"user","content":"Q"},{"role":"critic","content":"C"})";
   engine_.use_template(std::string(kChatMl));
   EXPECT_THAT(chat(messages), HasSubstr("messages[1].role; got 'critic', expected"));
-  engine_.use_template(std::string(kChatMl) + "{# critic #}");
+  engine_.use_template(std::string(kChatMl) + "{% if role == \"critic\" %}{% endif %}");
   EXPECT_THAT(chat(messages), HasSubstr("<|im_start|>critic\nC"));
 }
 

@@ -371,6 +371,14 @@ bool template_ignores(const RequestDefaults& defaults, std::string_view variable
   return !defaults.chat_template.empty() && !mentions_variable(defaults.chat_template, variable);
 }
 
+bool template_may_read(const RequestDefaults& defaults, std::string_view text) {
+  const std::string_view source = defaults.chat_template;
+  const auto has_quoted = [&](char quote) {
+    return source.find(quote + std::string(text) + quote) != std::string_view::npos;
+  };
+  return source.empty() || has_quoted('\'') || has_quoted('"');
+}
+
 FieldError read_role(const Path& path, const simdjson::dom::object& fields,
                      const RequestDefaults& defaults, std::string& out) {
   constexpr auto kUsual = std::to_array<std::string_view>(
@@ -378,13 +386,14 @@ FieldError read_role(const Path& path, const simdjson::dom::object& fields,
   constexpr size_t kMaxRoleBytes = 64;
   QUIRE_RETURN_IF_FIELD_ERROR(read_required(path, fields, "role", out));
   const bool is_usual = std::ranges::find(kUsual, out) != kUsual.end();
-  if (out.empty() || out.size() > kMaxRoleBytes || (!is_usual && template_ignores(defaults, out))) {
+  if (out.empty() || out.size() > kMaxRoleBytes ||
+      (!is_usual && !template_may_read(defaults, out))) {
     return unexpected(
         Path(path, "role"), fields["role"].value_unsafe(),
         "'system', 'developer', 'user', 'assistant', 'tool', or another role that the "
         "model's chat template names");
   }
-  if (out == "developer" && template_ignores(defaults, out)) out = "system";
+  if (out == "developer" && !template_may_read(defaults, out)) out = "system";
   return {};
 }
 
