@@ -89,7 +89,8 @@ Value message_of_calls(std::vector<Value> calls) {
 // The owners (see ByteSpans) of the parts of a trial.
 constexpr uint32_t kFirstCallOwner = 1;
 constexpr uint32_t kSecondCallOwner = 2;
-constexpr uint32_t kResultOwner = 3;
+constexpr uint32_t kContentOwner = 3;
+constexpr uint32_t kResultOwner = 4;
 
 // The ids of the calls. Some templates require nine characters.
 constexpr std::string_view kFirstId = "trialcall";
@@ -208,7 +209,7 @@ bool is_result_of(const Value& message, const Value& call) {
 }
 
 // Returns the messages with a message for each call, which its result follows. Results of no call
-// stay behind the last one.
+// stay after the last one.
 std::vector<Value> with_single_calls(const std::vector<Value>& messages) {
   std::vector<Value> parted;
   for (auto message = messages.begin(); message != messages.end();) {
@@ -240,16 +241,24 @@ std::vector<Value> with_single_calls(const std::vector<Value>& messages) {
 
 // Returns the variables with the history in the template's form: with texts in place of the calls
 // and results that it lacks, and with one call in a message if it allows no more.
-Result<Value> with_history_in_form(const HistoryForm& form, const Value& variables,
-                                   Continuation* continuation) {
+Result<Value> with_history_in_form(const HistoryForm& form, const TemplateInput& input,
+                                   const Value& variables, Continuation* continuation) {
   const Value* const messages = find_member(variables, "messages");
   if (messages == nullptr || !messages->is_sequence()) return variables;
   std::vector<Value> written;
   bool is_changed = false;
   bool is_after_result = false;
-  for (const Value& message : messages->items()) {
-    const bool is_result = !form.has_results && role_of(message) == "tool";
-    const bool is_call = !form.has_calls && has_calls(message);
+  bool is_after_dropped = false;
+  for (size_t idx = 0; idx < messages->items().size(); ++idx) {
+    const Value& message = messages->items()[idx];
+    const bool is_tool = role_of(message) == "tool";
+    // The template would drop the content, which has the text of arguments. If the calls are text,
+    // their results must be too, because some templates refuse a result without a call.
+    const bool is_dropped = !form.has_content_beside_calls &&
+                            std::ranges::binary_search(input.messages_with_unread, idx);
+    is_after_dropped = is_dropped || (is_after_dropped && is_tool);
+    const bool is_result = is_tool && (!form.has_results || is_after_dropped);
+    const bool is_call = has_calls(message) && (!form.has_calls || is_dropped);
     is_changed = is_changed || is_result || is_call;
     const bool is_joined = !form.has_successive_users && !written.empty() &&
                            role_of(written.back()) == "user" &&
@@ -343,6 +352,11 @@ HistoryForm find_history_form(const EngineApi& engine, const ResponseTemplate* c
       !form.has_calls ||
       writes(engine, {user, called_twice, result, trial_result(kSecondId)}, kSecondCallOwner) ||
       writes(engine, {user, called_twice, user}, kSecondCallOwner);
+  const Value called_beside =
+      with_member(called, "content", Value::string("So I call it.", kContentOwner));
+  form.has_content_beside_calls =
+      !form.has_calls ||
+      writes(engine, {user, called_beside, form.has_results ? result : user}, kContentOwner);
   form.has_successive_users = writes(engine, {user, user}, kResultOwner);
   form.has_tools_without_description = render_trial(engine, {user}, false, true).ok();
   form.has_tools_without_parameters = render_trial(engine, {user}, true, false).ok();
@@ -384,7 +398,7 @@ std::optional<ApiError> render_conversation(const EngineApi& engine, const Histo
         "messages");
   }
   const Result<Value> variables =
-      with_history_in_form(form, with_tool_fields(form, input.variables), continuation);
+      with_history_in_form(form, input, with_tool_fields(form, input.variables), continuation);
   if (!variables.ok()) return api_error(variables.status());
   Result<RenderedChat> prompt = engine.render_chat(*variables);
   const auto is_whole = [](const Result<RenderedChat>& result) {

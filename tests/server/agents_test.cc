@@ -281,6 +281,39 @@ TEST_F(HistoryTest, CallsArePartedWhereTheTemplateAllowsOne) {
             "[user]Q[assistant]So:{'a': 1}[tool]1[assistant]{'a': 2}[tool]2");
 }
 
+TEST_F(HistoryTest, ArgumentsThatAreNoJsonReachThePromptOfATemplateWithoutContentBesideCalls) {
+  // Refuses a result without a call.
+  const std::string strict =
+      "{% set ns = namespace(calls=0) %}{% for m in messages %}[{{ m.role }}]"
+      "{% if m.tool_calls %}{% set ns.calls = ns.calls + 1 %}"
+      "{{ m.tool_calls[0].function.arguments }}"
+      "{% else %}{% if m.role == 'tool' and ns.calls == 0 %}{{ raise_exception('no call') }}"
+      "{% endif %}{{ m.content }}{% endif %}{% endfor %}";
+  start_with(strict);
+  const std::string cut = R"({\"a\": 1, cut)";
+  const std::string expected = R"([user]Q[assistant]{"a": 1, cut)"
+                               "\n"
+                               R"([{"name": "f", "parameters": {}}][user]42)";
+  EXPECT_EQ(chat(std::string(kUser) + R"(,{"role":"assistant","content":null,"tool_calls":[)" +
+                 call_of("c", cut) + "]}," + result_of("c", "42")),
+            expected);
+  EXPECT_EQ(
+      prompt_of("/v1/responses",
+                R"({"input":[{"role":"user","content":"Q"},{"type":"function_call",)"
+                R"("call_id":"c","name":"f","arguments":")" +
+                    cut + R"("},{"type":"function_call_output","call_id":"c","output":"42"}]})"),
+      expected);
+  // Other calls keep the template's form, which drops the content.
+  const std::string whole = std::string(kUser) + R"(,{"role":"assistant","content":"So:",)" +
+                            R"("tool_calls":[)" + call_of("c") + "]}," + result_of("c", "42");
+  EXPECT_EQ(chat(whole), "[user]Q[assistant]{'a': 1}[tool]42");
+  // A template that writes the content keeps the call.
+  start_with(kOneCall);
+  EXPECT_EQ(chat(std::string(kUser) + R"(,{"role":"assistant","content":null,"tool_calls":[)" +
+                 call_of("c", cut) + "]}," + result_of("c", "42")),
+            R"([user]Q[assistant]{"a": 1, cutc{}[tool]42)");
+}
+
 TEST_F(HistoryTest, AToolGetsTheFieldsWithoutWhichTheTemplateFails) {
   const std::string tools = R"(,"tools":[{"type":"function","function":{"name":"f"}},)"
                             R"({"type":"function","function":{"name":"g","description":null}}])";
@@ -302,15 +335,17 @@ TEST_F(HistoryTest, AToolGetsTheFieldsWithoutWhichTheTemplateFails) {
 
 TEST_F(HistoryTest, PublishedTemplatesHaveTheseForms) {
   const std::vector<std::pair<std::string, HistoryForm>> forms = {
-      {"CohereForAI-c4ai-command-r7b-12-2024-tool_use", {true, true, true, true, true, false}},
-      {"NousResearch-Hermes-3-Llama-3.1-8B-tool_use", {true, true, true, true, false, false}},
+      {"CohereForAI-c4ai-command-r7b-12-2024-tool_use",
+       {true, true, true, true, false, true, false}},
+      {"NousResearch-Hermes-3-Llama-3.1-8B-tool_use",
+       {true, true, true, true, false, false, false}},
       {"Qwen-Qwen2.5-7B-Instruct", {true, true, true}},
       {"google-gemma-2-2b-it", {false, false, false}},
       {"ibm-granite-granite-3.3-2B-Instruct", {false, true, true}},
-      {"meta-llama-Llama-3.1-8B-Instruct", {true, true, true, false}},
-      {"mistralai-Mistral-Nemo-Instruct-2407", {true, true, false}},
+      {"meta-llama-Llama-3.1-8B-Instruct", {true, true, true, false, false}},
+      {"mistralai-Mistral-Nemo-Instruct-2407", {true, true, false, true, false}},
       {"microsoft-Phi-3.5-mini-instruct", {false, false, true}},
-      {"openai-gpt-oss-120b", {true, true, true, true, false, true}}};
+      {"openai-gpt-oss-120b", {true, true, true, true, true, false, true}}};
   for (const auto& [name, expected] : forms) {
     const auto path = quire::testing::shared_data_path("chat_templates/" + name + ".jinja");
     QUIRE_REQUIRE_SHARED(path);
@@ -320,6 +355,7 @@ TEST_F(HistoryTest, PublishedTemplatesHaveTheseForms) {
     EXPECT_EQ(form.has_results, expected.has_results) << name;
     EXPECT_EQ(form.has_successive_users, expected.has_successive_users) << name;
     EXPECT_EQ(form.has_parallel_calls, expected.has_parallel_calls) << name;
+    EXPECT_EQ(form.has_content_beside_calls, expected.has_content_beside_calls) << name;
     EXPECT_EQ(form.has_tools_without_description, expected.has_tools_without_description) << name;
     EXPECT_EQ(form.has_tools_without_parameters, expected.has_tools_without_parameters) << name;
   }

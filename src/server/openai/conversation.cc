@@ -214,8 +214,12 @@ FieldError read_messages(Element value, const RequestDefaults& defaults, Templat
     const Path at(path, read.size());
     const bool is_last = read.size() + 1 == messages.size();
     values.owner = static_cast<uint32_t>(read.size() + 1);
+    const size_t num_unread = values.unread_arguments.size();
     QUIRE_RETURN_IF_FIELD_ERROR(
         read_message(at, message, defaults, values, is_last, conversation, read.emplace_back()));
+    if (values.unread_arguments.size() > num_unread) {
+      conversation.messages_with_unread.push_back(read.size() - 1);
+    }
   }
   values.owner = 0;
   conversation.unread_arguments = std::move(values.unread_arguments);
@@ -453,7 +457,8 @@ FieldError read_conversation(const ConversationFields& fields, std::span<const T
 
 TemplateInput template_input(Conversation&& conversation) {
   TemplateInput input = {.variables = std::move(conversation.variables),
-                         .unread_arguments = std::move(conversation.unread_arguments)};
+                         .unread_arguments = std::move(conversation.unread_arguments),
+                         .messages_with_unread = std::move(conversation.messages_with_unread)};
   if (!conversation.final_marker.empty()) {
     input.continuation = Continuation{.content = std::move(conversation.final_content),
                                       .marker = std::move(conversation.final_marker)};

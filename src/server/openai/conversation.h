@@ -43,6 +43,7 @@ struct Conversation {
   std::string final_marker;   // random text at the end of final_content in `variables`; empty: none
   bool ignores_effort = false;                // the template does not read reasoning_effort
   std::vector<std::string> unread_arguments;  // see TemplateInput
+  std::vector<size_t> messages_with_unread;   // see TemplateInput
 };
 
 // Converts the JSON of one request into values of the template. The number of values is bounded,
