@@ -491,6 +491,9 @@ TEST_F(AgentsTest, ModelsHaveAnthropicsShapeForItsClients) {
               AllOf(HasSubstr(R"({"data":[{"type":"model","id":"fake","display_name":"fake",)"),
                     HasSubstr(R"("has_more":false,"first_id":"fake","last_id":"alias"})")));
   EXPECT_THAT(get("/v1/models/alias", version).body, HasSubstr(R"({"type":"model","id":"alias")"));
+  EXPECT_THAT(get("/v1/models/other", version).body,
+              HasSubstr(R"({"type":"error","error":{"type":"not_found_error","message":)"));
+  EXPECT_THAT(get("/v1/models/other").body, HasSubstr(R"({"error":{"message":)"));
   EXPECT_THAT(get("/v1/models").body, HasSubstr(R"("object":"list")"));
 }
 
