@@ -413,6 +413,7 @@ TEST_F(AgentsTest, EffortsMeanTheSameOnAllRoutes) {
     const std::string value = '"' + effort + '"';
     return std::vector<std::string>{
         prompt_of("/v1/chat/completions", "{" + user + R"(,"reasoning_effort":)" + value + "}"),
+        prompt_of("/api/chat", R"({"stream":false,)" + user + R"(,"think":)" + value + "}"),
         prompt_of("/v1/responses", R"({"input":"Q","reasoning":{"effort":)" + value + "}}"),
         prompt_of("/v1/messages", R"({"max_tokens":9,"thinking":{"type":"adaptive"},)" + user +
                                       R"(,"output_config":{"effort":)" + value + "}}")};
