@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/json.h"
 #include "base/text.h"
+#include "server/openai/conversation.h"
 #include "server/openai/json_fields.h"
 #include "server/tools/call_template.h"
 #include "server/tools/output_parser.h"
@@ -76,45 +78,59 @@ void join(const MarkedText& more, std::string_view separator, MarkedText& out) {
 
 // --- Histories with calls ---
 
-// The owners (see ByteSpans) of the parts of a trial.
-constexpr uint32_t kArgumentsOwner = 1;
-constexpr uint32_t kResultOwner = 2;
-
-Value trial_message(std::string_view role, std::string_view content, uint32_t owner = 0) {
+Value message_of(std::string_view role, std::string_view content, uint32_t owner = 0) {
   return Value::dict({{"role", Value::string(role)}, {"content", Value::string(content, owner)}});
 }
 
-// The message has all fields that a reader of requests sets. Some templates require ids of nine
-// characters.
-Value trial_call() {
+Value message_of_calls(std::vector<Value> calls) {
+  return with_member(message_of("assistant", ""), "tool_calls", Value::list(std::move(calls)));
+}
+
+// The owners (see ByteSpans) of the parts of a trial.
+constexpr uint32_t kFirstCallOwner = 1;
+constexpr uint32_t kSecondCallOwner = 2;
+constexpr uint32_t kContentOwner = 3;
+constexpr uint32_t kResultOwner = 4;
+
+// The ids of the calls. Some templates require nine characters.
+constexpr std::string_view kFirstId = "trialcall";
+constexpr std::string_view kSecondId = "trialnext";
+
+// The call has all fields that a reader of requests sets.
+Value trial_call(std::string_view id, uint32_t owner) {
   const Value function =
       Value::dict({{"name", Value::string("trial")},
-                   {"arguments", Value::dict({{"part", Value::string("one", kArgumentsOwner)}})}});
-  const Value call = Value::dict({{"id", Value::string("trialcall")},
-                                  {"type", Value::string("function")},
-                                  {"function", function}});
-  return with_member(trial_message("assistant", ""), "tool_calls", Value::list({call}));
+                   {"arguments", Value::dict({{"part", Value::string("one", owner)}})}});
+  return Value::dict(
+      {{"id", Value::string(id)}, {"type", Value::string("function")}, {"function", function}});
 }
 
-Value trial_result() {
-  return with_member(with_member(trial_message("tool", "done", kResultOwner), "tool_call_id",
-                                 Value::string("trialcall")),
-                     "name", Value::string("trial"));
+Value trial_result(std::string_view id) {
+  return with_member(
+      with_member(message_of("tool", "done", kResultOwner), "tool_call_id", Value::string(id)),
+      "name", Value::string("trial"));
 }
 
-// Returns whether the template writes the parts up to this owner. Some templates fail without
-// tools.
+Value empty_parameters() {
+  return Value::dict({{"type", Value::string("object")}, {"properties", Value::dict({})}});
+}
+
+// Some templates fail without tools, others with a tool that lacks one of these fields.
+Result<RenderedChat> render_trial(const EngineApi& engine, std::vector<Value> messages,
+                                  bool has_description = true, bool has_parameters = true) {
+  Entries function = {{Value::literal("name"), Value::string("trial")}};
+  if (has_description) add_entry("description", Value::string("A trial."), function);
+  if (has_parameters) add_entry("parameters", empty_parameters(), function);
+  const Value tool = Value::dict(
+      {{"type", Value::string("function")}, {"function", make_dict(std::move(function))}});
+  return engine.render_chat(Value::dict({{"messages", Value::list(std::move(messages))},
+                                         {"tools", Value::list({tool})},
+                                         {"add_generation_prompt", Value::boolean(true)}}));
+}
+
+// Returns whether the template writes the parts up to this owner.
 bool writes(const EngineApi& engine, std::vector<Value> messages, uint32_t last_owner) {
-  const Value parameters =
-      Value::dict({{"type", Value::string("object")}, {"properties", Value::dict({})}});
-  const Value function = Value::dict({{"name", Value::string("trial")},
-                                      {"description", Value::string("A trial.")},
-                                      {"parameters", parameters}});
-  const Value tool = Value::dict({{"type", Value::string("function")}, {"function", function}});
-  const Result<RenderedChat> prompt =
-      engine.render_chat(Value::dict({{"messages", Value::list(std::move(messages))},
-                                      {"tools", Value::list({tool})},
-                                      {"add_generation_prompt", Value::boolean(true)}}));
+  const Result<RenderedChat> prompt = render_trial(engine, std::move(messages));
   return prompt.ok() && (prompt->dropped == 0 || prompt->dropped > last_owner);
 }
 
@@ -184,17 +200,65 @@ Result<Value> with_calls_as_text(const HistoryForm& form, const Value& message,
                      Value::marked(std::move(content)));
 }
 
-// Returns the variables with texts in place of the calls and results that the form lacks.
-Result<Value> with_history_as_text(const HistoryForm& form, const Value& variables,
-                                   Continuation* continuation) {
+// Returns whether the message is the result of the call.
+bool is_result_of(const Value& message, const Value& call) {
+  const Value* const id = find_member(call, "id");
+  const Value* const called = find_member(message, "tool_call_id");
+  return id != nullptr && called != nullptr && id->is_string() && called->is_string() &&
+         id->as_string() == called->as_string();
+}
+
+// Returns the messages with a message for each call, which its result follows. Results of no call
+// stay after the last one.
+std::vector<Value> with_single_calls(const std::vector<Value>& messages) {
+  std::vector<Value> parted;
+  for (auto message = messages.begin(); message != messages.end();) {
+    const Value& first = *message++;
+    const bool is_parted = has_calls(first) && find_member(first, "tool_calls")->items().size() > 1;
+    if (!is_parted) {
+      parted.push_back(first);
+      continue;
+    }
+    const auto end = std::find_if(message, messages.end(),
+                                  [](const Value& other) { return role_of(other) != "tool"; });
+    std::vector<Value> results(message, end);
+    message = end;
+    bool is_first = true;
+    for (const Value& call : find_member(first, "tool_calls")->items()) {
+      parted.push_back(is_first ? with_member(first, "tool_calls", Value::list({call}))
+                                : message_of_calls({call}));
+      is_first = false;
+      const auto result = std::ranges::find_if(
+          results, [&](const Value& other) { return is_result_of(other, call); });
+      if (result == results.end()) continue;
+      parted.push_back(*result);
+      results.erase(result);
+    }
+    std::ranges::copy(results, std::back_inserter(parted));
+  }
+  return parted;
+}
+
+// Returns the variables with the history in the template's form: with texts in place of the calls
+// and results that it lacks, and with one call in a message if it allows no more.
+Result<Value> with_history_in_form(const HistoryForm& form, const TemplateInput& input,
+                                   const Value& variables, Continuation* continuation) {
   const Value* const messages = find_member(variables, "messages");
   if (messages == nullptr || !messages->is_sequence()) return variables;
   std::vector<Value> written;
   bool is_changed = false;
   bool is_after_result = false;
-  for (const Value& message : messages->items()) {
-    const bool is_result = !form.has_results && role_of(message) == "tool";
-    const bool is_call = !form.has_calls && has_calls(message);
+  bool is_after_dropped = false;
+  for (size_t idx = 0; idx < messages->items().size(); ++idx) {
+    const Value& message = messages->items()[idx];
+    const bool is_tool = role_of(message) == "tool";
+    // The template would drop the content, which has the text of arguments. If the calls are text,
+    // their results must be too, because some templates refuse a result without a call.
+    const bool is_dropped = !form.has_content_beside_calls &&
+                            std::ranges::binary_search(input.messages_with_unread, idx);
+    is_after_dropped = is_dropped || (is_after_dropped && is_tool);
+    const bool is_result = is_tool && (!form.has_results || is_after_dropped);
+    const bool is_call = has_calls(message) && (!form.has_calls || is_dropped);
     is_changed = is_changed || is_result || is_call;
     const bool is_joined = !form.has_successive_users && !written.empty() &&
                            role_of(written.back()) == "user" &&
@@ -214,8 +278,40 @@ Result<Value> with_history_as_text(const HistoryForm& form, const Value& variabl
       written.push_back(message);
     }
   }
+  if (!form.has_parallel_calls) {
+    written = with_single_calls(written);
+    is_changed = true;
+  }
   if (!is_changed) return variables;
   return with_member(variables, "messages", Value::list(std::move(written)));
+}
+
+// Returns the variables with the fields of tools without which the template fails.
+Value with_tool_fields(const HistoryForm& form, const Value& variables) {
+  const Value* const tools = find_member(variables, "tools");
+  const bool is_kept = form.has_tools_without_description && form.has_tools_without_parameters;
+  if (is_kept || tools == nullptr || !tools->is_sequence()) return variables;
+  std::vector<Value> completed;
+  for (const Value& tool : tools->items()) {
+    const Value* const function = find_member(tool, "function");
+    if (function == nullptr || !function->is_dict()) {
+      completed.push_back(tool);
+      continue;
+    }
+    const auto lacks = [&](std::string_view name) {
+      const Value* const field = find_member(*function, name);
+      return field == nullptr || field->is_none();
+    };
+    Value whole = *function;
+    if (!form.has_tools_without_description && lacks("description")) {
+      whole = with_member(whole, "description", Value::literal(""));
+    }
+    if (!form.has_tools_without_parameters && lacks("parameters")) {
+      whole = with_member(whole, "parameters", empty_parameters());
+    }
+    completed.push_back(with_member(tool, "function", std::move(whole)));
+  }
+  return with_member(variables, "tools", Value::list(std::move(completed)));
 }
 
 // The message's path in the request; `owner` is its index in the template's list, plus 1.
@@ -242,12 +338,28 @@ HistoryForm find_history_form(const EngineApi& engine, const ResponseTemplate* c
   HistoryForm form;
   form.calls_as_text = calls_as_text(calls);
   if (engine.chat_template().empty()) return form;
-  const Value user = trial_message("user", "go");
-  form.has_calls = writes(engine, {user, trial_call(), trial_result()}, kArgumentsOwner) ||
-                   writes(engine, {user, trial_call(), user}, kArgumentsOwner);
-  const Value called = form.has_calls ? trial_call() : trial_message("assistant", "trial");
-  form.has_results = writes(engine, {user, called, trial_result()}, kResultOwner);
+  const Value user = message_of("user", "go");
+  const Value call = trial_call(kFirstId, kFirstCallOwner);
+  const Value next_call = trial_call(kSecondId, kSecondCallOwner);
+  const Value result = trial_result(kFirstId);
+  const Value called = message_of_calls({call});
+  form.has_calls = writes(engine, {user, called, result}, kFirstCallOwner) ||
+                   writes(engine, {user, called, user}, kFirstCallOwner);
+  const Value answer = form.has_calls ? called : message_of("assistant", "trial");
+  form.has_results = writes(engine, {user, answer, result}, kResultOwner);
+  const Value called_twice = message_of_calls({call, next_call});
+  form.has_parallel_calls =
+      !form.has_calls ||
+      writes(engine, {user, called_twice, result, trial_result(kSecondId)}, kSecondCallOwner) ||
+      writes(engine, {user, called_twice, user}, kSecondCallOwner);
+  const Value called_beside =
+      with_member(called, "content", Value::string("So I call it.", kContentOwner));
+  form.has_content_beside_calls =
+      !form.has_calls ||
+      writes(engine, {user, called_beside, form.has_results ? result : user}, kContentOwner);
   form.has_successive_users = writes(engine, {user, user}, kResultOwner);
+  form.has_tools_without_description = render_trial(engine, {user}, false, true).ok();
+  form.has_tools_without_parameters = render_trial(engine, {user}, true, false).ok();
   return form;
 }
 
@@ -285,7 +397,8 @@ std::optional<ApiError> render_conversation(const EngineApi& engine, const Histo
                     continuation->alternative),
         "messages");
   }
-  const Result<Value> variables = with_history_as_text(form, input.variables, continuation);
+  const Result<Value> variables =
+      with_history_in_form(form, input, with_tool_fields(form, input.variables), continuation);
   if (!variables.ok()) return api_error(variables.status());
   Result<RenderedChat> prompt = engine.render_chat(*variables);
   const auto is_whole = [](const Result<RenderedChat>& result) {

@@ -14,11 +14,15 @@
 
 namespace quire::server {
 
-// The parts of a history that the model's chat template can write.
+// The parts of a conversation that the model's chat template can write.
 struct HistoryForm {
   bool has_calls = true;             // an assistant's tool_calls
   bool has_results = true;           // messages of the role "tool"
   bool has_successive_users = true;  // two messages of the user without an answer between them
+  bool has_parallel_calls = true;    // several calls in one message
+  bool has_content_beside_calls = true;
+  bool has_tools_without_description = true;
+  bool has_tools_without_parameters = true;
   // Writes the calls if the template cannot: in the model's dialect, otherwise as JSON.
   std::shared_ptr<const ChatTemplate> calls_as_text = {};
 };
@@ -29,11 +33,15 @@ HistoryForm find_history_form(const EngineApi& engine, const ResponseTemplate* c
 
 // Renders the conversation by the model's chat template into `out`. Calls and results for which the
 // template has no form are written as texts of the assistant and of the user, because a client
-// sends the calls of every response back. If the template fails, or drops a message, because it
-// allows only one system message, at the start, all system messages are merged into that one. A
-// message of which nothing reaches the prompt is an error that names it. If the message to continue
-// has calls that become text, this text belongs to it, so `input.continuation` changes; other calls
-// of it are an error, because the template writes them after the text to continue.
+// sends the calls of every response back. So are calls whose arguments are no JSON object, whose
+// text is content, if the template writes no content beside calls. A message with several calls
+// becomes one per call, each with its result after it, if the template refuses several. A tool
+// without a description or without parameters gets an empty text or an empty schema if the template
+// fails without them. If the template fails, or drops a message, because it allows only one system
+// message, at the start, all system messages are merged into that one. A message of which nothing
+// reaches the prompt is an error that names it. If the message to continue has calls that become
+// text, this text belongs to it, so `input.continuation` changes; other calls of it are an error,
+// because the template writes them after the text to continue.
 std::optional<ApiError> render_conversation(const EngineApi& engine, const HistoryForm& form,
                                             TemplateInput& input, MarkedText& out);
 

@@ -98,7 +98,7 @@ RequestContext::RequestContext(const ServiceConfig& config, ServerMetrics& the_m
     : metrics(&the_metrics),
       request(std::move(the_request)),
       exchange(std::move(the_exchange)),
-      error_shape(server::error_shape(request.path)) {
+      error_shape(server::error_shape(request.path, !request.header("anthropic-version").empty())) {
   log.id = request_id(request.header("x-request-id"));
   log.method = request.method;
   log.path = request.path;

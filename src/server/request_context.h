@@ -95,7 +95,7 @@ struct RequestContext {
   ServerMetrics* metrics;
   http::Request request;
   std::shared_ptr<http::Exchange> exchange;
-  ErrorShape error_shape;          // of the API that the path belongs to
+  ErrorShape error_shape;          // of the API that the request belongs to
   http::Headers response_headers;  // x-request-id, and the CORS headers if enabled
   RequestLog log;
   int key_idx = -1;                 // index of the caller's key; -1: the server has no keys

@@ -253,9 +253,15 @@ def settle_chat(body: dict[str, Any]) -> None:
         room -= size
         if message.get("tool_calls"):
             message["content"] = "It calls."  # the template does not write calls
-        for call in message.get("tool_calls") or []:
+        calls = message.get("tool_calls") or []
+        for call in calls:
             if isinstance(call["function"].get("arguments"), str):
                 call["function"]["arguments"] = "{}"
+        size = len(json.dumps(calls)) if calls else 0  # they are text in the prompt
+        if size > room:
+            del message["tool_calls"]
+            size = 0
+        room -= size
     if body.get("continue_final_message"):
         body["add_generation_prompt"] = False
         body["messages"][-1]["content"] = "So it"

@@ -143,6 +143,31 @@ TEST_F(AgentToolsTest, CallsOfHostedToolsInAHistoryAreRendered) {
                     Not(HasSubstr("zzz"))));
 }
 
+TEST_F(AgentToolsTest, ItemsThatNoModelReadsAreLeftOutAndNamed) {
+  engine_.use_template(std::string(kChatMl));
+  const std::string plain = chat(R"({"role":"user","content":"Q"},{"role":"assistant",)"
+                                 R"("content":"A"},{"role":"user","content":"R"})");
+  EXPECT_EQ(prompt_of("/v1/responses",
+                      R"({"input":[{"type":"compaction","id":"cm_1","encrypted_content":"zzz"},
+                {"type":"mcp_list_tools","id":"ml_1","server_label":"s","tools":[]},
+                {"role":"user","content":"Q"},
+                {"type":"mcp_approval_request","id":"mr_1","name":"n","arguments":"{}",
+                "server_label":"s"},
+                {"type":"mcp_approval_response","approval_request_id":"mr_1","approve":true},
+                {"type":"mcp_list_tools","id":"ml_2","server_label":"t","tools":[]},
+                {"role":"assistant","content":"A"},{"role":"user","content":"R"}]})"),
+            plain);
+  EXPECT_EQ(header(response_, "x-quire-ignored"),
+            "input.compaction, input.mcp_list_tools, input.mcp_approval_request, "
+            "input.mcp_approval_response");
+  EXPECT_EQ(prompt_of("/v1/messages",
+                      R"({"max_tokens":9,"messages":[{"role":"user","content":"Q"},
+                {"role":"assistant","content":[{"type":"redacted_thinking","data":"zzz"},
+                {"type":"text","text":"A"}]},{"role":"user","content":"R"}]})"),
+            plain);
+  EXPECT_EQ(header(response_, "x-quire-ignored"), "messages.redacted_thinking");
+}
+
 // Allows the bytes of a text, and then nothing.
 class OneText final : public TokenConstraint {
  public:

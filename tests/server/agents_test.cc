@@ -31,7 +31,9 @@ TEST_F(AgentsTest, DeveloperIsSystemWhereTheTemplateDoesNotKnowIt) {
       R"({"role":"developer","content":"D"},{"role":"user","content":"Q"})";
   engine_.use_template(std::string(kChatMl));
   EXPECT_THAT(chat(messages), HasSubstr("<|im_start|>system\nD<|im_end|>"));
-  engine_.use_template(std::string(kChatMl) + "{# developer #}");
+  engine_.use_template(std::string(kChatMl) + "{% set developer = '' %}{{ developer }}");
+  EXPECT_THAT(chat(messages), HasSubstr("<|im_start|>system\nD<|im_end|>"));
+  engine_.use_template(std::string(kChatMl) + "{% if role == 'developer' %}{% endif %}");
   EXPECT_THAT(chat(messages), HasSubstr("<|im_start|>developer\nD<|im_end|>"));
 }
 
@@ -39,7 +41,7 @@ TEST_F(AgentsTest, AnUnknownRoleIsRefusedUnlessTheTemplateNamesIt) {
   const std::string messages = R"({"role":"user","content":"Q"},{"role":"critic","content":"C"})";
   engine_.use_template(std::string(kChatMl));
   EXPECT_THAT(chat(messages), HasSubstr("messages[1].role; got 'critic', expected"));
-  engine_.use_template(std::string(kChatMl) + "{# critic #}");
+  engine_.use_template(std::string(kChatMl) + "{% if role == \"critic\" %}{% endif %}");
   EXPECT_THAT(chat(messages), HasSubstr("<|im_start|>critic\nC"));
 }
 
@@ -249,16 +251,101 @@ TEST_F(HistoryTest, TheTemplatesOwnFormIsKept) {
   EXPECT_THAT(chat(history), AllOf(HasSubstr("'arguments': {'a': 1}"), HasSubstr("[user]42")));
 }
 
+// As Llama 3.1's own template does.
+constexpr std::string_view kOneCall =
+    "{% for m in messages %}[{{ m.role }}]{% if m.tool_calls %}{% if m.tool_calls | length > 1 %}"
+    "{{ raise_exception('only one call at once') }}{% endif %}"
+    "{{ m.content }}{{ m.tool_calls[0].id }}{{ m.tool_calls[0].function.arguments }}"
+    "{% else %}{{ m.content }}{% endif %}{% endfor %}";
+
+TEST_F(HistoryTest, CallsArePartedWhereTheTemplateAllowsOne) {
+  start_with(kOneCall);
+  const std::string history = std::string(kUser) +
+                              R"(,{"role":"assistant","content":"So:","tool_calls":[)" +
+                              call_of("c") + "," + call_of("d", R"({\"a\":2})") + "]},";
+  const std::string first = "[user]Q[assistant]So:c{'a': 1}";
+  const std::string second = "[assistant]d{'a': 2}";
+  EXPECT_EQ(chat(history + result_of("c", "1") + "," + result_of("d", "2") +
+                 R"(,{"role":"user","content":"R"})"),
+            first + "[tool]1" + second + "[tool]2[user]R");
+  EXPECT_EQ(chat(history + result_of("d", "2") + "," + result_of("c", "1")),
+            first + "[tool]1" + second + "[tool]2");
+  // A result of no call stays.
+  EXPECT_EQ(chat(history + result_of("c", "1") + "," + result_of("x", "2")),
+            first + "[tool]1" + second + "[tool]2");
+  // A template that writes only the first of several calls allows one, too.
+  start_with(
+      "{% for m in messages %}[{{ m.role }}]{{ m.content }}"
+      "{% if m.tool_calls %}{{ m.tool_calls[0].function.arguments }}{% endif %}{% endfor %}");
+  EXPECT_EQ(chat(history + result_of("d", "2") + "," + result_of("c", "1")),
+            "[user]Q[assistant]So:{'a': 1}[tool]1[assistant]{'a': 2}[tool]2");
+}
+
+TEST_F(HistoryTest, ArgumentsThatAreNoJsonReachThePromptOfATemplateWithoutContentBesideCalls) {
+  // Refuses a result without a call.
+  const std::string strict =
+      "{% set ns = namespace(calls=0) %}{% for m in messages %}[{{ m.role }}]"
+      "{% if m.tool_calls %}{% set ns.calls = ns.calls + 1 %}"
+      "{{ m.tool_calls[0].function.arguments }}"
+      "{% else %}{% if m.role == 'tool' and ns.calls == 0 %}{{ raise_exception('no call') }}"
+      "{% endif %}{{ m.content }}{% endif %}{% endfor %}";
+  start_with(strict);
+  const std::string cut = R"({\"a\": 1, cut)";
+  const std::string expected = R"([user]Q[assistant]{"a": 1, cut)"
+                               "\n"
+                               R"([{"name": "f", "parameters": {}}][user]42)";
+  EXPECT_EQ(chat(std::string(kUser) + R"(,{"role":"assistant","content":null,"tool_calls":[)" +
+                 call_of("c", cut) + "]}," + result_of("c", "42")),
+            expected);
+  EXPECT_EQ(
+      prompt_of("/v1/responses",
+                R"({"input":[{"role":"user","content":"Q"},{"type":"function_call",)"
+                R"("call_id":"c","name":"f","arguments":")" +
+                    cut + R"("},{"type":"function_call_output","call_id":"c","output":"42"}]})"),
+      expected);
+  // Other calls keep the template's form, which drops the content.
+  const std::string whole = std::string(kUser) + R"(,{"role":"assistant","content":"So:",)" +
+                            R"("tool_calls":[)" + call_of("c") + "]}," + result_of("c", "42");
+  EXPECT_EQ(chat(whole), "[user]Q[assistant]{'a': 1}[tool]42");
+  // A template that writes the content keeps the call.
+  start_with(kOneCall);
+  EXPECT_EQ(chat(std::string(kUser) + R"(,{"role":"assistant","content":null,"tool_calls":[)" +
+                 call_of("c", cut) + "]}," + result_of("c", "42")),
+            R"([user]Q[assistant]{"a": 1, cutc{}[tool]42)");
+}
+
+TEST_F(HistoryTest, AToolGetsTheFieldsWithoutWhichTheTemplateFails) {
+  const std::string tools = R"(,"tools":[{"type":"function","function":{"name":"f"}},)"
+                            R"({"type":"function","function":{"name":"g","description":null}}])";
+  const std::string tail = "{% endfor %}{{ messages[0].content }}";
+  start_with("{% for t in tools %}{{ t.function.name + ':' + t.function.description }} " + tail);
+  EXPECT_EQ(chat(std::string(kUser), tools), "f: g: Q");
+  EXPECT_EQ(prompt_of("/v1/messages",
+                      R"({"max_tokens":9,"tools":[{"name":"f","input_schema":{}}],"messages":[)" +
+                          std::string(kUser) + "]}"),
+            "f: Q");
+  start_with("{% for t in tools %}{{ t.function.parameters | tojson }} " + tail);
+  const std::string empty = R"({"type": "object", "properties": {}} )";
+  EXPECT_EQ(chat(std::string(kUser), tools), empty + empty + "Q");
+  // Other templates get the tool as it is.
+  start_with("{% for t in tools %}{{ t.function | tojson }} " + tail);
+  EXPECT_EQ(chat(std::string(kUser), tools),
+            R"({"name": "f"} {"name": "g", "description": null} Q)");
+}
+
 TEST_F(HistoryTest, PublishedTemplatesHaveTheseForms) {
   const std::vector<std::pair<std::string, HistoryForm>> forms = {
-      {"CohereForAI-c4ai-command-r7b-12-2024-tool_use", {true, true, true}},
-      {"NousResearch-Hermes-3-Llama-3.1-8B-tool_use", {true, true, true}},
+      {"CohereForAI-c4ai-command-r7b-12-2024-tool_use",
+       {true, true, true, true, false, true, false}},
+      {"NousResearch-Hermes-3-Llama-3.1-8B-tool_use",
+       {true, true, true, true, false, false, false}},
       {"Qwen-Qwen2.5-7B-Instruct", {true, true, true}},
       {"google-gemma-2-2b-it", {false, false, false}},
       {"ibm-granite-granite-3.3-2B-Instruct", {false, true, true}},
-      {"meta-llama-Llama-3.1-8B-Instruct", {true, true, true}},
+      {"meta-llama-Llama-3.1-8B-Instruct", {true, true, true, false, false}},
+      {"mistralai-Mistral-Nemo-Instruct-2407", {true, true, false, true, false}},
       {"microsoft-Phi-3.5-mini-instruct", {false, false, true}},
-      {"openai-gpt-oss-120b", {true, true, true}}};
+      {"openai-gpt-oss-120b", {true, true, true, true, true, false, true}}};
   for (const auto& [name, expected] : forms) {
     const auto path = quire::testing::shared_data_path("chat_templates/" + name + ".jinja");
     QUIRE_REQUIRE_SHARED(path);
@@ -267,6 +354,10 @@ TEST_F(HistoryTest, PublishedTemplatesHaveTheseForms) {
     EXPECT_EQ(form.has_calls, expected.has_calls) << name;
     EXPECT_EQ(form.has_results, expected.has_results) << name;
     EXPECT_EQ(form.has_successive_users, expected.has_successive_users) << name;
+    EXPECT_EQ(form.has_parallel_calls, expected.has_parallel_calls) << name;
+    EXPECT_EQ(form.has_content_beside_calls, expected.has_content_beside_calls) << name;
+    EXPECT_EQ(form.has_tools_without_description, expected.has_tools_without_description) << name;
+    EXPECT_EQ(form.has_tools_without_parameters, expected.has_tools_without_parameters) << name;
   }
 }
 
@@ -322,6 +413,7 @@ TEST_F(AgentsTest, EffortsMeanTheSameOnAllRoutes) {
     const std::string value = '"' + effort + '"';
     return std::vector<std::string>{
         prompt_of("/v1/chat/completions", "{" + user + R"(,"reasoning_effort":)" + value + "}"),
+        prompt_of("/api/chat", R"({"stream":false,)" + user + R"(,"think":)" + value + "}"),
         prompt_of("/v1/responses", R"({"input":"Q","reasoning":{"effort":)" + value + "}}"),
         prompt_of("/v1/messages", R"({"max_tokens":9,"thinking":{"type":"adaptive"},)" + user +
                                       R"(,"output_config":{"effort":)" + value + "}}")};
@@ -400,6 +492,9 @@ TEST_F(AgentsTest, ModelsHaveAnthropicsShapeForItsClients) {
               AllOf(HasSubstr(R"({"data":[{"type":"model","id":"fake","display_name":"fake",)"),
                     HasSubstr(R"("has_more":false,"first_id":"fake","last_id":"alias"})")));
   EXPECT_THAT(get("/v1/models/alias", version).body, HasSubstr(R"({"type":"model","id":"alias")"));
+  EXPECT_THAT(get("/v1/models/other", version).body,
+              HasSubstr(R"({"type":"error","error":{"type":"not_found_error","message":)"));
+  EXPECT_THAT(get("/v1/models/other").body, HasSubstr(R"({"error":{"message":)"));
   EXPECT_THAT(get("/v1/models").body, HasSubstr(R"("object":"list")"));
 }
 

@@ -293,6 +293,10 @@ FieldError MessagesFields::read_block(const Path& path, const simdjson::dom::obj
   const bool is_call = type == "tool_use" || type == "server_tool_use" || type == "mcp_tool_use";
   if (is_assistant && is_call) return read_tool_use(path, fields);
   if (is_assistant && type == "thinking") return read_thinking_block(path, fields);
+  if (is_assistant && type == "redacted_thinking") {  // only Anthropic can decrypt it
+    ignore_part("messages." + type, request_.ignored);
+    return {};
+  }
   if (role == "user" && type == "tool_result") return read_tool_result(path, fields);
   if (role != "system" && type.ends_with("_tool_result")) return read_hosted_result(path, fields);
   return unexpected(Path(path, "type"), fields["type"].value_unsafe(),

@@ -141,9 +141,10 @@ FieldTable<OllamaFields> OllamaFields::table() {
       {{"options", schema("an object", "OllamaOptions"), "An unknown option is refused."},
        call<&OllamaFields::read_options>},
       {{"think",
-        schema("true, false, `low`, `medium`, `high` or `max`",
-               R"({"anyOf":[{"type":"boolean"},{"enum":["low","medium","high","max"]}]})"),
-        "Without it the template decides. All but false need a model whose reasoning is read."},
+        schema("true, false or an effort, `none` to `max`",
+               R"({"anyOf":[{"type":"boolean"},
+               {"enum":["none","minimal","low","medium","high","max"]}]})"),
+        "Without it the template decides. All but false and `none` need a model that reasons."},
        call<&OllamaFields::read_think>},
       {{"keep_alive",
         schema("seconds, or a duration such as `5m`",
@@ -183,7 +184,8 @@ FieldError OllamaFields::read_format(const Path& path, Element value) {
 }
 
 FieldError OllamaFields::read_think(const Path& path, Element value) {
-  constexpr auto kLevels = std::to_array<std::string_view>({"low", "medium", "high", "max"});
+  constexpr auto kLevels =
+      std::to_array<std::string_view>({"none", "minimal", "low", "medium", "high", "max"});
   bool is_wanted = false;
   if (!value.get_bool().get(is_wanted)) {
     thinks_ = is_wanted;
@@ -191,9 +193,10 @@ FieldError OllamaFields::read_think(const Path& path, Element value) {
   }
   std::string_view level;
   if (value.get_string().get(level) || std::ranges::find(kLevels, level) == kLevels.end()) {
-    return unexpected(path, value, "true, false, 'low', 'medium', 'high' or 'max'");
+    return unexpected(path, value,
+                      "true, false, 'none', 'minimal', 'low', 'medium', 'high' or 'max'");
   }
-  thinks_ = true;
+  thinks_ = level != "none";
   chat_.set_reasoning_effort(path, level);
   return {};
 }

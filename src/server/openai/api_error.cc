@@ -84,11 +84,13 @@ ApiError api_error(const Status& status) {
   }
 }
 
-ErrorShape error_shape(std::string_view path) {
+ErrorShape error_shape(std::string_view path, bool has_anthropic_version) {
   if (is_below(path, "/api")) return ErrorShape::kOllama;
   constexpr std::string_view kVersion = "/v1";
   if (path.starts_with(kVersion)) path.remove_prefix(kVersion.size());
-  return is_below(path, "/messages") ? ErrorShape::kAnthropic : ErrorShape::kOpenAi;
+  const bool is_anthropic =
+      is_below(path, "/messages") || (has_anthropic_version && is_below(path, "/models"));
+  return is_anthropic ? ErrorShape::kAnthropic : ErrorShape::kOpenAi;
 }
 
 std::string error_body(const ApiError& error, ErrorShape shape) {

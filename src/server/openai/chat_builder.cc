@@ -200,6 +200,10 @@ FieldError ChatBuilder::finish(const Path& messages_path, bool continues) {
   for (const TemplateMessage& message : messages) {
     const bool is_continued = continues && &message == &messages.back();
     const auto owner = static_cast<uint32_t>(message_values.size() + 1);
+    const auto is_unread = [](const TemplateCall& call) { return !call.text.empty(); };
+    if (std::ranges::any_of(message.tool_calls, is_unread)) {
+      input.messages_with_unread.push_back(message_values.size());
+    }
     message_values.push_back(
         message_value(message, owner, is_continued ? input.continuation->marker : ""));
     input.sources.push_back(message.source);

@@ -214,8 +214,12 @@ FieldError read_messages(Element value, const RequestDefaults& defaults, Templat
     const Path at(path, read.size());
     const bool is_last = read.size() + 1 == messages.size();
     values.owner = static_cast<uint32_t>(read.size() + 1);
+    const size_t num_unread = values.unread_arguments.size();
     QUIRE_RETURN_IF_FIELD_ERROR(
         read_message(at, message, defaults, values, is_last, conversation, read.emplace_back()));
+    if (values.unread_arguments.size() > num_unread) {
+      conversation.messages_with_unread.push_back(read.size() - 1);
+    }
   }
   values.owner = 0;
   conversation.unread_arguments = std::move(values.unread_arguments);
@@ -371,6 +375,14 @@ bool template_ignores(const RequestDefaults& defaults, std::string_view variable
   return !defaults.chat_template.empty() && !mentions_variable(defaults.chat_template, variable);
 }
 
+bool template_may_read(const RequestDefaults& defaults, std::string_view text) {
+  const std::string_view source = defaults.chat_template;
+  const auto has_quoted = [&](char quote) {
+    return source.find(quote + std::string(text) + quote) != std::string_view::npos;
+  };
+  return source.empty() || has_quoted('\'') || has_quoted('"');
+}
+
 FieldError read_role(const Path& path, const simdjson::dom::object& fields,
                      const RequestDefaults& defaults, std::string& out) {
   constexpr auto kUsual = std::to_array<std::string_view>(
@@ -378,13 +390,14 @@ FieldError read_role(const Path& path, const simdjson::dom::object& fields,
   constexpr size_t kMaxRoleBytes = 64;
   QUIRE_RETURN_IF_FIELD_ERROR(read_required(path, fields, "role", out));
   const bool is_usual = std::ranges::find(kUsual, out) != kUsual.end();
-  if (out.empty() || out.size() > kMaxRoleBytes || (!is_usual && template_ignores(defaults, out))) {
+  if (out.empty() || out.size() > kMaxRoleBytes ||
+      (!is_usual && !template_may_read(defaults, out))) {
     return unexpected(
         Path(path, "role"), fields["role"].value_unsafe(),
         "'system', 'developer', 'user', 'assistant', 'tool', or another role that the "
         "model's chat template names");
   }
-  if (out == "developer" && template_ignores(defaults, out)) out = "system";
+  if (out == "developer" && !template_may_read(defaults, out)) out = "system";
   return {};
 }
 
@@ -444,7 +457,8 @@ FieldError read_conversation(const ConversationFields& fields, std::span<const T
 
 TemplateInput template_input(Conversation&& conversation) {
   TemplateInput input = {.variables = std::move(conversation.variables),
-                         .unread_arguments = std::move(conversation.unread_arguments)};
+                         .unread_arguments = std::move(conversation.unread_arguments),
+                         .messages_with_unread = std::move(conversation.messages_with_unread)};
   if (!conversation.final_marker.empty()) {
     input.continuation = Continuation{.content = std::move(conversation.final_content),
                                       .marker = std::move(conversation.final_marker)};

@@ -43,6 +43,7 @@ struct Conversation {
   std::string final_marker;   // random text at the end of final_content in `variables`; empty: none
   bool ignores_effort = false;                // the template does not read reasoning_effort
   std::vector<std::string> unread_arguments;  // see TemplateInput
+  std::vector<size_t> messages_with_unread;   // see TemplateInput
 };
 
 // Converts the JSON of one request into values of the template. The number of values is bounded,
@@ -106,14 +107,17 @@ FieldError read_allowed_tools(const Path& path, const simdjson::dom::object& fie
 // if the template ignores tools, the model would not receive them.
 FieldError check_tools(const ChatRequest& request, const RequestDefaults& defaults);
 
-// Reads a message's role. `developer` becomes `system` if the template does not mention it. A role
-// that is not among the usual ones must be in the template.
+// Reads a message's role. `developer` becomes `system` if the template does not compare it. A role
+// that is not among the usual ones must be in the template, too.
 FieldError read_role(const Path& path, const simdjson::dom::object& fields,
                      const RequestDefaults& defaults, std::string& out);
 
 // Returns whether the source of the chat template is known and does not contain this name as a
 // word, even in a comment. The variable then has no effect.
 bool template_ignores(const RequestDefaults& defaults, std::string_view variable);
+// Returns whether the source of the chat template is unknown or contains this text in quotation
+// marks, as it does if it compares a role or another value with it.
+bool template_may_read(const RequestDefaults& defaults, std::string_view text);
 
 // Reads chat_template_kwargs, which are variables of the template.
 FieldError read_template_kwargs(const Path& path, Element value, TemplateValues& values,

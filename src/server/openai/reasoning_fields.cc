@@ -16,13 +16,6 @@ bool reads(const RequestDefaults& defaults, std::string_view name) {
   return !defaults.chat_template.empty() && !template_ignores(defaults, name);
 }
 
-// Whether the template compares something with this text.
-bool has_literal(std::string_view chat_template, std::string_view text) {
-  const auto quoted = [&](char quote) { return quote + std::string(text) + quote; };
-  return chat_template.find(quoted('\'')) != std::string_view::npos ||
-         chat_template.find(quoted('"')) != std::string_view::npos;
-}
-
 }  // namespace
 
 bool add_effort(std::string_view effort, const RequestDefaults& defaults,
@@ -33,8 +26,7 @@ bool add_effort(std::string_view effort, const RequestDefaults& defaults,
   if (has_switch) add_entry(kThinking, jinja::Value::boolean(!is_off), out);
   if (!has_effort) return is_off && has_switch;
   const bool is_rare = is_off || effort == "minimal";
-  const bool is_known =
-      !is_rare || defaults.chat_template.empty() || has_literal(defaults.chat_template, effort);
+  const bool is_known = !is_rare || template_may_read(defaults, effort);
   add_entry(kEffort, jinja::Value::string(is_known ? effort : "low"), out);
   return true;
 }

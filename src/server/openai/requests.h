@@ -84,6 +84,8 @@ struct TemplateInput {
   // The places of calls' arguments that are no JSON object. They are a model's text, for example
   // one that a limit has cut, so the template gets them in the message's content.
   std::vector<std::string> unread_arguments = {};
+  // The indexes of these messages in the template's list, in their order.
+  std::vector<size_t> messages_with_unread = {};
 };
 
 // POST /v1/chat/completions.

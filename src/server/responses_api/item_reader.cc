@@ -102,6 +102,13 @@ FieldError ItemReader::read(const Path& path, Element value) {
   if (type == "custom_tool_call_output") return read_call_output(path, fields);
   if (const auto name = hosted_tool_of(type, "_call")) return read_hosted_call(path, fields, *name);
   if (hosted_tool_of(type, "_call_output")) return read_hosted_output(path, fields);
+  // OpenAI's clients send these items back. They hold nothing that a model reads here: tools that
+  // this server does not run, approvals of their calls, and a text that only OpenAI can decrypt.
+  if (is_one_of(type, {"mcp_list_tools", "mcp_approval_request", "mcp_approval_response",
+                       "compaction"})) {
+    ignore_part("input." + type, chat_.request.ignored);
+    return {};
+  }
   if (type == "item_reference") {
     return unexpected(Path(path, "type"), type_value,
                       "the item itself, or previous_response_id for a stored conversation");

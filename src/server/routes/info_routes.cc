@@ -115,7 +115,7 @@ void write_model(const ServerState& state, std::string_view name, JsonWriter& js
 
 // Whether the request comes from a client of Anthropic's API, which expects its shape.
 bool wants_anthropic(const RequestContext& context) {
-  return !context.request.header("anthropic-version").empty();
+  return context.error_shape == ErrorShape::kAnthropic;
 }
 
 void write_anthropic_model(const ServerState& state, std::string_view name, JsonWriter& json) {

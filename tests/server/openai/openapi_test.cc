@@ -38,6 +38,16 @@ class OpenApi : public ::testing::Test {
   std::optional<JsonDocument> document_;
 };
 
+TEST_F(OpenApi, ArgumentsOfCallsAreATextOrAnObjectInBothOfOpenAisApis) {
+  const auto schemas = simdjson::minify(document_->root()["components"]["schemas"]);
+  constexpr std::string_view kArguments =
+      R"("arguments":{"$ref":"#/components/schemas/CallArguments"})";
+  const size_t first = schemas.find(kArguments);
+  ASSERT_NE(first, std::string::npos);
+  EXPECT_NE(schemas.find(kArguments, first + 1), std::string::npos);
+  EXPECT_TRUE(has("/components/schemas/CallArguments/anyOf/2"));
+}
+
 // The limits in JSON schemas that are written by hand; the tables have the others themselves.
 TEST_F(OpenApi, HasTheLimitsOfCalls) {
   const RequestLimits limits;
