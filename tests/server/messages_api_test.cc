@@ -249,7 +249,7 @@ TEST_F(MessagesApi, RefusesByNameWithTheRemedy) {
            "with a message of the user"},
           {with_block("user", ""), "messages; got no message with content"},
           {with_block("assistant", R"({"type":"redacted_thinking","data":"x"})"),
-           "got 'redacted_thinking'"},
+           "got no message with content"},
           {with_block("assistant", R"({"type":"tool_use","id":"a","name":"f","input":{}})"),
            "messages; got a tool_use without a result at the end"},
           {body_with(R"("tools":[{"type":"web_serch_20250305","name":"web_search"}])"),
