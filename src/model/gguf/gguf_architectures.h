@@ -75,7 +75,8 @@ struct GgufArchitecture {
   // attention.temperature_scale where a file has none. Absent: queries are not scaled by position.
   std::optional<double> temperature = {};
   GgufYarnFactor yarn_factor = GgufYarnFactor::kDerived;
-  // The field of config.json for a list in attention.head_count; empty: it is one number.
+  // The field of config.json that takes a list in attention.head_count; empty: the key is one
+  // number.
   std::string_view layer_heads = {};
   // Layers with a window have their own number of KV heads, and sinks; values have their own width.
   bool is_hybrid = false;
@@ -87,7 +88,7 @@ struct GgufArchitecture {
   GgufGating gating = GgufGating::kSoftmax;
   bool normalizes = false;  // the weights of a token's experts, where a file does not state it
   // Gemma: the number of layers of the largest model of its generation, whose attention llama.cpp
-  // scales in another way than that of the others. 0: not a Gemma.
+  // scales differently. 0: not a Gemma.
   int layers_of_largest_gemma = 0;
   // The file's norms of queries and keys have weights, although the checkpoint's have none.
   bool adds_qk_norm_weights = false;

@@ -162,7 +162,8 @@ class ConfigWriter {
   bool may_be_dense() const { return row_.variant_key == kExpertCount || row_.has_latents; }
   // The architecture in config.json.
   std::string_view hf_architecture() const;
-  // The number of expert_gating_func, of which the metadata states this one; 0: none.
+  // The number of expert_gating_func that applies if the metadata states `stated`; 0: it states
+  // none.
   int64_t gating_of(int64_t stated) const;
   void write_field(const GgufField& field);
   void write_sizes();
@@ -405,7 +406,8 @@ void ConfigWriter::check_window() {
                    context));
 }
 
-// llama.cpp has the numbers of Llama 4 in its code, which are the defaults of config.json.
+// The files do not state the chunks: llama.cpp has their size and their layers in its code, and
+// they are the defaults of config.json.
 void ConfigWriter::check_chunks() {
   if (integer(kWindow, 0, kAnyInteger, 1) == 0) {
     fail(kWindow, "0", "another number, or nothing: models without chunks are not served");
@@ -674,7 +676,8 @@ void ConfigWriter::write_temperature() {
        fmt::format("the context's length before scaling, {}", original));
 }
 
-// A checkpoint without windows has a null. Gemma's families have a window also without the field.
+// Writes a null for a model without windows. A Gemma whose file lacks the window has the family's
+// default.
 void ConfigWriter::write_windows() {
   if (has_chunks()) return check_chunks();
   if (row_.windows == GgufWindows::kNone) return check_window();
@@ -755,8 +758,9 @@ void ConfigWriter::write_switches() {
   write(family->has_qk_norm.key, has_chunks() ? integer(kExpertCount) != kExpertsWithoutNorms
                                               : has("blk.0.attn_q_norm.weight"));
   if (row_.adds_qk_norm_weights) write("has_qk_norm_weights", true);
-  // The three positions of a text's token are the same number. But if the checkpoint's model
-  // rotates neighbours, such files have other rows.
+  // Looks for the key so that check_unserved() accepts it: the sections have positions of their
+  // own, which are equal in a text. If the checkpoint's model rotates neighbours, the files with
+  // this key have the rows of heads in another order, so they are refused.
   if (family->rotary_pairs == RotaryPairs::kHalves) find("rope.dimension_sections");
 }
 
