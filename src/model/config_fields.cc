@@ -311,6 +311,14 @@ void require_text(ConfigFields& fields, std::string_view key, std::string_view s
   if (text && *text != served) fields.fail(key, quote_name(*text), quote_name(served));
 }
 
+bool require_one_per_layer(ConfigFields& fields, std::string_view key, size_t num_entries,
+                           int num_layers) {
+  if (num_entries == 0 || num_entries == static_cast<size_t>(num_layers)) return true;
+  fields.fail(key, fmt::format("{} entries", num_entries),
+              fmt::format("one per layer, {}", num_layers));
+  return false;
+}
+
 Result<simdjson::dom::object> root_object(const JsonDocument& document, std::string_view source) {
   simdjson::dom::object object;
   if (document.root().get(object)) {

@@ -97,6 +97,9 @@ class ConfigFields {
 // absent.
 void require_switch(ConfigFields& fields, std::string_view key, bool served);
 void require_text(ConfigFields& fields, std::string_view key, std::string_view served);
+// Records an error, and returns false, if a list has entries, but not one per layer.
+bool require_one_per_layer(ConfigFields& fields, std::string_view key, size_t num_entries,
+                           int num_layers);
 
 inline constexpr JsonLimits kConfigLimits = {.max_bytes = size_t{16} << 20, .max_depth = 32};
 

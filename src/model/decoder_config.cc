@@ -231,11 +231,7 @@ void read_decoder_rope(ConfigFields& fields, ModelConfig& config, DecoderConfig&
 std::vector<std::string> read_layer_types(ConfigFields& fields, int num_layers,
                                           std::string_view windowed) {
   std::vector<std::string> types = fields.texts("layer_types", kMaxLayers);
-  if (!types.empty() && types.size() != static_cast<size_t>(num_layers)) {
-    fields.fail("layer_types", fmt::format("{} entries", types.size()),
-                fmt::format("one per layer, {}", num_layers));
-    return {};
-  }
+  if (!require_one_per_layer(fields, "layer_types", types.size(), num_layers)) return {};
   for (const std::string& type : types) {
     if (type == "full_attention" || type == windowed) continue;
     fields.fail("layer_types", quote_name(type), fmt::format("full_attention or {}", windowed));
@@ -289,19 +285,20 @@ Status check_shards(const ModelConfig& model, const Parallel& parallel) {
     if (split.count % parallel.size == 0) continue;
     return invalid_argument(
         fmt::format("[model] `tensor_parallel_size` {} does not divide {}; got {}, expected a "
-                    "multiple",
+                    "multiple; choose another `tensor_parallel_size`",
                     parallel.size, split.name, split.count));
   }
   if (!divides_heads(heads.num_kv_heads, parallel)) {
     return invalid_argument(
         fmt::format("[model] `tensor_parallel_size` {} does not fit num_key_value_heads; got {}, "
-                    "expected a multiple or a divisor",
+                    "expected a multiple or a divisor; choose another `tensor_parallel_size`",
                     parallel.size, heads.num_kv_heads));
   }
   // Every rank has a token, although the last ones may have fewer than the others.
   if (ceil_div(model.vocab_size, parallel.size) * (parallel.size - 1) < model.vocab_size) return {};
   return invalid_argument(
-      fmt::format("[model] `tensor_parallel_size` {} is too large for vocab_size; got {}",
+      fmt::format("[model] `tensor_parallel_size` {} is too large for vocab_size; got {}; choose a "
+                  "smaller one",
                   parallel.size, model.vocab_size));
 }
 

@@ -73,11 +73,12 @@ struct DecoderConfig : FamilyConfig {
   double embedding_scale = 1.0;    // multiplies the embeddings
   // Whether embedding_scale is rounded to the type of the activations, as in transformers' Gemma.
   bool rounds_embedding_scale = false;
-  // Multiplies what a sub-layer adds to the residual. The decoder computes the residual divided by
-  // it, which no norm sees, so that a sub-layer's output is added as it is.
+  // Multiplies a sub-layer's output before it is added to the residual. The decoder keeps the
+  // residual divided by this scale instead, which changes no norm, and adds the output as it is.
   double residual_scale = 1.0;
   bool tie_word_embeddings = false;
-  bool assumes_tie = false;  // config.json does not say it: a stored lm_head means false
+  // config.json does not state tie_word_embeddings, so a stored lm_head means false.
+  bool assumes_tie = false;
   bool qkv_bias = false;
   bool o_bias = false;
   bool mlp_bias = false;

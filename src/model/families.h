@@ -9,8 +9,8 @@
 
 namespace quire {
 
-// The family of an architecture whose text_config has this model_type, empty: none. Returns null if
-// it is not supported.
+// Returns the family of an architecture, or null if it is not supported. `text_type` is the
+// model_type in the text_config of config.json; empty: there is none.
 const FamilyTraits* find_family(std::string_view architecture, std::string_view text_type);
 std::span<const FamilyTraits> all_families();
 // Returns "LlamaForCausalLM, MistralForCausalLM, …".

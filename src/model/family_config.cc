@@ -39,10 +39,8 @@ void read_activation(const FamilyTraits& traits, ConfigFields& fields, DecoderCo
 // [num_layers] of 0 or 1; empty if the field is absent.
 std::vector<int> read_layer_flags(ConfigFields& fields, std::string_view key, int num_layers) {
   std::vector<int> flags = fields.integers(key, 0, 1, kMaxLayers);
-  if (flags.empty() || std::ssize(flags) == num_layers) return flags;
-  fields.fail(key, fmt::format("{} entries", flags.size()),
-              fmt::format("one per layer, {}", num_layers));
-  return {};
+  if (!require_one_per_layer(fields, key, flags.size(), num_layers)) flags.clear();
+  return flags;
 }
 
 // [num_layers]: whether the layer is rotated.
@@ -161,7 +159,7 @@ void read_ropes_by_layer_type(const FamilyTraits& traits, ConfigFields& fields,
   fields.keep(by_type->status());
 }
 
-// Adds a rotation by no angle for the layers without positions.
+// Gives the layers without a rotation the entry RopeType::kNone.
 void leave_unrotated(const std::vector<bool>& rotated, DecoderConfig& decoder) {
   RopeConfig none = decoder.ropes.front();
   none.type = RopeType::kNone;
@@ -193,10 +191,7 @@ void read_ropes(const FamilyTraits& traits, ConfigFields& fields, ModelConfig& c
     if (std::ranges::count(rotated, true) == 0) rotated.assign(num_layers, true);
     const std::vector<double> thetas =
         fields.numbers("layer_rope_theta", 0.0, kMaxRopeTheta, num_layers);
-    if (!thetas.empty() && thetas.size() != num_layers) {
-      fields.fail("layer_rope_theta", fmt::format("{} entries", thetas.size()),
-                  fmt::format("one per layer, {}", num_layers));
-    }
+    require_one_per_layer(fields, "layer_rope_theta", thetas.size(), config.num_layers);
     for (size_t i = 0; i < thetas.size(); ++i) rotated[i] = thetas[i] != 0.0;
   }
   leave_unrotated(rotated, decoder);
@@ -212,7 +207,8 @@ void read_multipliers(ConfigFields& fields, DecoderConfig& decoder) {
   decoder.logits_scale = static_cast<float>(1.0 / fields.number("logits_scaling", kMin, kMax, 1.0));
 }
 
-// Method mtp drafts with MiMo's layer. Those of the other architectures are not loaded.
+// Keeps MiMo's layer, because method mtp drafts with it. The layers of other architectures are not
+// loaded.
 void read_mtp_layers(const FamilyTraits& traits, ConfigFields& fields, ModelConfig& config,
                      DecoderConfig& decoder) {
   if (traits.mtp == MtpLayers::kNone) return;
@@ -276,7 +272,7 @@ void set_layout(const FamilyTraits& traits, bool has_experts, TensorLayout& layo
   if (has_experts) add_stacks(traits.transposes_experts, layout);
 }
 
-// Fields with several names: of families, and of versions of transformers.
+// Fields that families, or versions of transformers, name differently.
 void add_spellings(ConfigFields& fields) {
   fields.add_spellings("num_experts", {"num_local_experts", "n_routed_experts", "moe_num_experts"});
   fields.add_spellings("num_experts_per_tok", {"moe_k"});

@@ -21,7 +21,7 @@ float read_softcap(ConfigFields& fields, std::string_view key, double fallback) 
   return static_cast<float>(fields.optional_number(key, 1e-3, 1e6).value_or(absent));
 }
 
-// The soft caps have defaults, 0: none.
+// The soft caps are the defaults; 0: none.
 void read_gemma(ConfigFields& fields, double attention_softcap, double logits_softcap,
                 const ModelConfig& config, DecoderConfig& decoder) {
   const double scale = fields.number("query_pre_attn_scalar", 1e-3, 1e6, 256.0);
@@ -32,14 +32,11 @@ void read_gemma(ConfigFields& fields, double attention_softcap, double logits_so
   decoder.rounds_embedding_scale = true;
 }
 
-// The query heads of each layer.
+// Reads the number of query heads of each layer, if config.json lists them.
 void read_layer_heads(ConfigFields& fields, int num_layers, DecoderConfig& decoder) {
   constexpr std::string_view kList = "num_attention_heads_per_layer";
   const std::vector<int> heads = fields.integers(kList, 1, kMaxHeads, kMaxLayers);
-  if (!heads.empty() && std::ssize(heads) != num_layers) {
-    return fields.fail(kList, fmt::format("{} entries", heads.size()),
-                       fmt::format("one per layer, {}", num_layers));
-  }
+  if (!require_one_per_layer(fields, kList, heads.size(), num_layers)) return;
   for (const int num_heads : heads) {
     decoder.layer_heads.push_back({num_heads, decoder.num_kv_heads});
     if (num_heads % decoder.num_kv_heads == 0) continue;
@@ -59,7 +56,7 @@ void read_ministral3(ConfigFields& fields, ModelConfig& /*config*/, DecoderConfi
   fields.fail("rope_parameters", "nothing", "an object");
 }
 
-// The architecture has these fields, and transformers computes nothing for other values.
+// The configuration class has these fields, but transformers does not compute other values.
 void read_phi3(ConfigFields& fields, ModelConfig& /*config*/, DecoderConfig& /*decoder*/) {
   for (const char* key : {"attention_bias", "mlp_bias", "lm_head_bias"}) {
     require_switch(fields, key, false);
@@ -96,9 +93,10 @@ void read_laguna(ConfigFields& fields, ModelConfig& config, DecoderConfig& decod
 void read_mimo_v2(ConfigFields& fields, ModelConfig& /*config*/, DecoderConfig& decoder) {
   const int num_heads = decoder.num_heads;
   decoder.head_dim_v = fields.integer("v_head_dim", 8, kMaxHeadDim, 128);
-  const bool is_null = fields.mentions("attention_value_scale");
+  // A null field means 1; an absent field means the default.
+  const double absent = fields.mentions("attention_value_scale") ? 1.0 : 0.707;
   decoder.value_scale =
-      static_cast<float>(fields.number("attention_value_scale", 1e-3, 1e3, is_null ? 1.0 : 0.707));
+      static_cast<float>(fields.number("attention_value_scale", 1e-3, 1e3, absent));
   fields.expect_value("swa_num_attention_heads", num_heads, std::to_string(num_heads));
   fields.expect_value("swa_head_dim", decoder.head_dim, std::to_string(decoder.head_dim));
   fields.expect_value("swa_v_head_dim", decoder.head_dim_v, std::to_string(decoder.head_dim_v));
@@ -116,8 +114,9 @@ void read_mimo_v2(ConfigFields& fields, ModelConfig& /*config*/, DecoderConfig& 
   }
 }
 
-// The factor of queries after their norm is a part of the attention's scale. Without layer_types,
-// transformers counts the layers from the last.
+// Includes the factor that multiplies normed queries in the scale of attention. Without
+// layer_types, transformers counts the layers from the last one, so that other layers have windows
+// than here unless the number of layers is a multiple of 4.
 void read_muse(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder) {
   if (!fields.has("layer_types") && config.num_layers % 4 != 0) {
     fields.fail("layer_types", "nothing", "one type per layer");

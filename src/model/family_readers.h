@@ -8,7 +8,7 @@ namespace quire {
 class ConfigFields;
 
 void read_gemma2(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder);
-// Its default rotation is not the published models', so config.json must state one.
+// Fails if config.json states no rotation, because the published models do not have the default.
 void read_ministral3(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder);
 void read_phi3(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder);
 void read_hunyuan_dense(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder);

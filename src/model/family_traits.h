@@ -26,7 +26,8 @@ enum class WindowRule {
   kEveryLayer,   // sliding_window applies to all layers
   kFromLayerUp,  // with use_sliding_window, layers from max_window_layers up, or layer_types
   kByLayerType,  // those of layer_types; without it, all but every sliding_window_pattern-th
-  // Those of layer_types or hybrid_layer_pattern; without them, all but the first and every sixth.
+  // The layers that layer_types or hybrid_layer_pattern names; without these fields, all but the
+  // first and every sixth.
   // sliding_window_size is the window without the query's own position.
   kHybrid,
   // Chunks of attention_chunk_size positions: in the layers of layer_types or, without it, in those
@@ -40,9 +41,11 @@ enum class RopeRule {
   // Layers with a window have one of their own, without scaling: rope_parameters by type of layer
   // or, in older files, rope_local_base_freq.
   kByLayerType,
-  kAllButListed,  // a 0 in no_rope_layers, or every no_rope_layer_interval-th, has none
-  // A 0 in layer_rope_theta has none. Without the field, layers without a window have none, if
-  // there are layers with one.
+  // A layer with a 0 in no_rope_layers has none; without the field, every
+  // no_rope_layer_interval-th layer has none.
+  kAllButListed,
+  // A layer with a 0 in layer_rope_theta has none. Without the field, layers without a window have
+  // none, unless no layer has a window.
   kWindowsOnly,
 };
 
@@ -54,25 +57,25 @@ enum class MtpLayers {
   kByPrefix,     // all names that begin with "model.mtp"
 };
 
-// Where config.json has the decoder's fields.
+// Where config.json has the decoder's fields. Only the decoder of a model is loaded, also if the
+// model takes images.
 enum class FieldsPlace {
   kRoot,
   kTextConfig,        // the object text_config, as in models that also take images
   kTextConfigOrRoot,  // the files of transformers 5, and older ones
 };
 
-// Rename, as a constant.
+// A Rename (tensor_layout.h) as a constant.
 struct StoredName {
   std::string_view stored;
   std::string_view decoder;
 };
 
-// Default values are those of Llama, and defaults of fields those of the architecture's
-// configuration class in transformers.
+// A member that a row does not set has the value of Llama. A field that config.json does not have
+// has its default in the architecture's configuration class in transformers.
 struct FamilyTraits {
   std::string_view architecture = {};  // in config.json's "architectures"
   std::string_view models = {};        // the best known ones, for docs/models.md
-  // Everything other than the decoder of a model that also takes images is not loaded.
   FieldsPlace place = FieldsPlace::kRoot;
   // The model_type in text_config, if several decoders occur in the architecture; empty: only one.
   std::string_view text_type = {};

@@ -24,9 +24,7 @@ Result<std::unique_ptr<Model>> load_model(const ModelConfig& config, WeightSourc
 
 void settle_tie(const WeightSource& checkpoint, ModelConfig& config) {
   const DecoderConfig& decoder = decoder_config(config);
-  const bool has_head =
-      checkpoint.has("lm_head.weight") || checkpoint.has("language_model.lm_head.weight");
-  if (!decoder.assumes_tie || !has_head) return;
+  if (!decoder.assumes_tie || !stores(checkpoint, config.layout, "lm_head.weight")) return;
   auto untied = std::make_shared<DecoderConfig>(decoder);
   untied->tie_word_embeddings = false;
   config.family = std::move(untied);

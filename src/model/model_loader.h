@@ -22,8 +22,8 @@ Result<std::unique_ptr<Model>> load_model(const ModelConfig& config, WeightSourc
 
 // If config.json does not say whether lm_head is tied to the embeddings, a stored lm_head decides.
 void settle_tie(const WeightSource& checkpoint, ModelConfig& config);
-// Presents the tensors of a checkpoint under the decoder's names, as the other functions read them,
-// after settle_tie().
+// Calls settle_tie(). Returns the checkpoint's tensors under the decoder's names, which the other
+// functions read.
 Result<std::unique_ptr<WeightSource>> present_weights(std::unique_ptr<WeightSource> checkpoint,
                                                       ModelConfig& config);
 

@@ -17,19 +17,21 @@ namespace {
 // largest models have about 25,000.
 constexpr int64_t kMaxExpertsInAll = 1 << 16;
 
-// Reads the number of experts per layer (field `name`) and the number per token.
-ExpertRouting read_routing(ConfigFields& fields, const ModelConfig& config, std::string_view name,
-                           std::optional<int> default_num_experts,
-                           std::optional<int> default_top_k) {
+// Reads the number of experts per layer and the number per token. Without a default, the field is
+// required.
+ExpertRouting read_routing(ConfigFields& fields, const ModelConfig& config,
+                           std::optional<int> default_num_experts = {},
+                           std::optional<int> default_top_k = {}) {
+  constexpr std::string_view kNumExperts = "num_experts";
   ExpertRouting routing;
-  routing.num_experts = fields.integer(name, 1, kMaxExperts, default_num_experts);
+  routing.num_experts = fields.integer(kNumExperts, 1, kMaxExperts, default_num_experts);
   routing.top_k = fields.integer("num_experts_per_tok", 1, kMaxExperts, default_top_k);
   if (routing.top_k > routing.num_experts) {
     fields.fail("num_experts_per_tok", std::to_string(routing.top_k),
-                fmt::format("at most {}, {}", name, routing.num_experts));
+                fmt::format("at most {}, {}", kNumExperts, routing.num_experts));
   }
   if (int64_t{routing.num_experts} * config.num_layers > kMaxExpertsInAll) {
-    fields.fail(name, fmt::format("{} in {} layers", routing.num_experts, config.num_layers),
+    fields.fail(kNumExperts, fmt::format("{} in {} layers", routing.num_experts, config.num_layers),
                 fmt::format("at most {} in all layers", kMaxExpertsInAll));
   }
   return routing;
@@ -43,12 +45,12 @@ struct DeepseekDefaults {
   int num_dense_layers = 0;
   double scale = 1.0;
 };
-constexpr DeepseekDefaults kDeepseekV2 = {};
-constexpr DeepseekDefaults kDeepseekV3 = {
+constexpr DeepseekDefaults kDeepseekV2Moe = {};
+constexpr DeepseekDefaults kDeepseekV3Moe = {
     .num_groups = 8, .top_groups = 4, .num_shared_experts = 1, .num_dense_layers = 3, .scale = 2.5};
 constexpr DeepseekDefaults kGlm4Moe = {.num_shared_experts = 1, .num_dense_layers = 1};
-constexpr DeepseekDefaults kMistral4 = {.num_shared_experts = 1};
-constexpr DeepseekDefaults kMimoV2 = {.num_dense_layers = 1};
+constexpr DeepseekDefaults kMistral4Moe = {.num_shared_experts = 1};
+constexpr DeepseekDefaults kMimoV2Moe = {.num_dense_layers = 1};
 constexpr DeepseekDefaults kGlm4MoeLite = {
     .num_shared_experts = 1, .num_dense_layers = 1, .scale = 1.8};
 
@@ -64,12 +66,12 @@ void read_groups(ConfigFields& fields, const DeepseekDefaults& defaults, ExpertR
 
 // The inner size of all shared experts.
 int read_shared_size(ConfigFields& fields, int default_num_shared, int intermediate_size) {
-  constexpr std::string_view key = "n_shared_experts";
-  const int num_shared = fields.integer(key, 0, kMaxExperts, default_num_shared);
+  constexpr std::string_view kNumShared = "n_shared_experts";
+  const int num_shared = fields.integer(kNumShared, 0, kMaxExperts, default_num_shared);
   if (num_shared <= kMaxIntermediateSize / intermediate_size) {
     return num_shared * intermediate_size;
   }
-  fields.fail(key, std::to_string(num_shared),
+  fields.fail(kNumShared, std::to_string(num_shared),
               fmt::format("at most {} elements in all", kMaxIntermediateSize));
   return 0;
 }
@@ -93,12 +95,7 @@ std::vector<bool> read_expert_layers(ConfigFields& fields, int num_layers, int d
                              : layer >= num_dense && layer % step == 0);
   }
   const std::vector<std::string> types = fields.texts(kTypes, kMaxLayers);
-  if (types.empty()) return layers;
-  if (std::ssize(types) != num_layers) {
-    fields.fail(kTypes, fmt::format("{} entries", types.size()),
-                fmt::format("one per layer, {}", num_layers));
-    return layers;
-  }
+  if (!require_one_per_layer(fields, kTypes, types.size(), num_layers)) return layers;
   for (size_t i = 0; i < types.size(); ++i) {
     layers[i] = types[i] == "sparse";
     if (!layers[i] && types[i] != "dense") {
@@ -112,7 +109,7 @@ std::vector<bool> read_expert_layers(ConfigFields& fields, int num_layers, int d
 MoeConfig read_deepseek_experts(ConfigFields& fields, const ModelConfig& config,
                                 const DeepseekDefaults& defaults) {
   MoeConfig moe;
-  moe.routing = read_routing(fields, config, "num_experts", {}, {});
+  moe.routing = read_routing(fields, config);
   moe.routing.scale =
       static_cast<float>(fields.number("routed_scaling_factor", 1e-6, 1e6, defaults.scale));
   moe.intermediate_size = fields.integer("moe_intermediate_size", 1, kMaxIntermediateSize);
@@ -141,11 +138,11 @@ void read_sigmoid_moe(ConfigFields& fields, const ModelConfig& config,
 
 void read_deepseek_v2_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder) {
   if (!fields.has("num_experts")) return;
-  MoeConfig moe = read_deepseek_experts(fields, config, kDeepseekV2);
+  MoeConfig moe = read_deepseek_experts(fields, config, kDeepseekV2Moe);
   require_text(fields, "scoring_func", "softmax");
   const std::string method = fields.optional_text("topk_method").value_or("greedy");
   if (method == "group_limited_greedy") {
-    read_groups(fields, kDeepseekV2, moe.routing);
+    read_groups(fields, kDeepseekV2Moe, moe.routing);
   } else if (method != "greedy") {
     fields.fail("topk_method", quote_name(method), "greedy or group_limited_greedy");
   }
@@ -159,7 +156,7 @@ void read_deepseek_v2_moe(ConfigFields& fields, const ModelConfig& config, Decod
 }
 
 void read_deepseek_v3_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder) {
-  if (fields.has("num_experts")) read_sigmoid_moe(fields, config, kDeepseekV3, decoder);
+  if (fields.has("num_experts")) read_sigmoid_moe(fields, config, kDeepseekV3Moe, decoder);
 }
 
 void read_glm4_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder) {
@@ -171,11 +168,11 @@ void read_glm4_moe_lite(ConfigFields& fields, const ModelConfig& config, Decoder
 }
 
 void read_mistral4_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder) {
-  MoeConfig moe = read_deepseek_experts(fields, config, kMistral4);
+  MoeConfig moe = read_deepseek_experts(fields, config, kMistral4Moe);
   require_text(fields, "scoring_func", "softmax");
-  fields.optional_text("topk_method");  // of GGUF files, which groups decide
+  fields.optional_text("topk_method");  // GGUF files have it; the groups decide the method
   moe.routing.group_scores = GroupScores::kTwoLargest;
-  read_groups(fields, kMistral4, moe.routing);
+  read_groups(fields, kMistral4Moe, moe.routing);
   moe.routing.renormalize = fields.boolean("norm_topk_prob", true);
   decoder.moe = std::move(moe);
 }
@@ -184,7 +181,7 @@ void read_laguna_moe(ConfigFields& fields, const ModelConfig& config, DecoderCon
   fields.expect_value("moe_router_logit_softcapping", 0.0, "0: the router's logits have no cap");
   require_switch(fields, "moe_apply_router_weight_on_input", false);
   MoeConfig moe;
-  moe.routing = read_routing(fields, config, "num_experts", 256, 8);
+  moe.routing = read_routing(fields, config, 256, 8);
   moe.routing.scores = RouterScores::kSigmoid;
   moe.routing.renormalize = true;
   moe.routing.scale = static_cast<float>(fields.number("routed_scaling_factor", 1e-6, 1e6, 1.0));
@@ -197,12 +194,12 @@ void read_laguna_moe(ConfigFields& fields, const ModelConfig& config, DecoderCon
 }
 
 void read_mimo_v2_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder) {
-  read_sigmoid_moe(fields, config, kMimoV2, decoder);
+  read_sigmoid_moe(fields, config, kMimoV2Moe, decoder);
 }
 
 void read_llama4_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder) {
   MoeConfig moe;
-  moe.routing = read_routing(fields, config, "num_experts", 16, 1);
+  moe.routing = read_routing(fields, config, 16, 1);
   moe.routing.scores = RouterScores::kSigmoid;
   moe.weighs_input = true;
   if (moe.routing.top_k != 1) {
@@ -228,7 +225,7 @@ void read_hy_v3_moe(ConfigFields& fields, const ModelConfig& config, DecoderConf
     require_switch(fields, key, true);
   }
   MoeConfig moe;
-  moe.routing = read_routing(fields, config, "num_experts", 192, 8);
+  moe.routing = read_routing(fields, config, 192, 8);
   moe.routing.scores = RouterScores::kSigmoid;
   moe.routing.renormalize = true;
   moe.routing.scale = static_cast<float>(fields.number("routed_scaling_factor", 1e-6, 1e6, 2.826));
@@ -243,7 +240,7 @@ void read_hy_v3_moe(ConfigFields& fields, const ModelConfig& config, DecoderConf
 // of the largest scores of any router, so it changes nothing.
 void read_ernie_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder) {
   MoeConfig moe;
-  moe.routing = read_routing(fields, config, "num_experts", 64, 6);
+  moe.routing = read_routing(fields, config, 64, 6);
   moe.routing.renormalize = true;
   moe.has_correction_bias = true;
   fields.number("moe_norm_min", 0.0, 1e-12, 1e-12);
@@ -262,7 +259,7 @@ void read_ernie_moe(ConfigFields& fields, const ModelConfig& config, DecoderConf
 
 void read_minimax_m2_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder) {
   MoeConfig moe;
-  moe.routing = read_routing(fields, config, "num_experts", 256, 8);
+  moe.routing = read_routing(fields, config, 256, 8);
   moe.routing.scores = RouterScores::kSigmoid;
   moe.routing.renormalize = true;
   moe.has_correction_bias = true;
@@ -289,7 +286,7 @@ struct Qwen3Defaults {
 MoeConfig read_qwen3_experts(ConfigFields& fields, const ModelConfig& config,
                              const Qwen3Defaults& defaults) {
   MoeConfig moe;
-  moe.routing = read_routing(fields, config, "num_experts", defaults.num_experts, defaults.top_k);
+  moe.routing = read_routing(fields, config, defaults.num_experts, defaults.top_k);
   moe.intermediate_size =
       fields.integer("moe_intermediate_size", 1, kMaxIntermediateSize, defaults.intermediate_size);
   const int sparse_step = fields.integer("decoder_sparse_step", 1, kMaxLayers, 1);
@@ -321,7 +318,7 @@ void read_qwen3_vl_moe(ConfigFields& fields, const ModelConfig& config, DecoderC
 
 void read_mixtral_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder) {
   MoeConfig moe;
-  moe.routing = read_routing(fields, config, "num_experts", 8, 2);
+  moe.routing = read_routing(fields, config, 8, 2);
   moe.routing.renormalize = true;
   moe.intermediate_size = decoder.intermediate_size;
   moe.layers.assign(static_cast<size_t>(config.num_layers), true);

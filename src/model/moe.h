@@ -60,8 +60,8 @@ void add_moe_weights(const MoeConfig& config, int64_t hidden_size, const std::st
 Result<ExpertOps*> expert_ops_of(const Ops& ops);
 
 // The number of shared experts that a device may merge with the others
-// (WeightStore::merges_shared_experts). 0: the model has no shared
-// experts, or their MLP cannot be divided into experts.
+// (WeightStore::merges_shared_experts). 0: the model has no shared experts, or their MLP cannot be
+// divided into experts.
 int num_mergeable_experts(const ModelConfig& config);
 
 // The buffers of a step, which all layers share, and the computation of a layer.

@@ -70,6 +70,15 @@ std::string replace(std::string_view name, std::span<Replacement> replacements) 
   return out;
 }
 
+// From the names in the file to the decoder's. The layout must outlive them.
+std::vector<Replacement> replacements_of(const TensorLayout& layout) {
+  std::vector<Replacement> replacements;
+  for (const Rename& rename : layout.renames) {
+    replacements.push_back({rename.stored, rename.decoder});
+  }
+  return replacements;
+}
+
 // The place of a fused matrix in the name of one of its tensors.
 struct FusedName {
   std::string_view before;  // ends with a dot, or is empty
@@ -120,18 +129,18 @@ std::string name_of_part(std::string_view before, const std::string& part, int64
   return fmt::format("{}{}{}{}", before, part.substr(0, star), expert, part.substr(star + 1));
 }
 
-// The part of a tensor in the file that a tensor of the decoder is.
+// Describes the part of a tensor in the file that is one tensor of the decoder.
 struct Part {
   // The axis of the decoder's tensor along which it is a part; absent: it is all of the tensor.
   std::optional<int> axis;
   int64_t first = 0;  // element along the axis of the whole tensor
-  int64_t step = 1;   // to the next element of the part
   int64_t count = 0;
   int64_t total = 0;        // elements of the whole tensor along the axis
   int64_t expert = 0;       // index along a further axis, the first
   int64_t num_experts = 0;  // 0: there is no such axis
   bool is_transposed = false;
-  // The tensor is the shape of a matrix of `total` rows, and this is the shape of its part.
+  // The shape of the part's matrix, if the tensor's values are the shape of the whole matrix, which
+  // has `total` rows.
   std::optional<Shape> matrix;
 
   Shape stored_shape(const Shape& shape) const;
@@ -146,7 +155,7 @@ Shape Part::stored_shape(const Shape& shape) const {
   return Shape(extents);
 }
 
-// Elements of a matrix in memory, in numbers of elements from the first.
+// The distance in memory, in elements, to the next row and to the next column of a matrix.
 struct Strides {
   int64_t row = 0;
   int64_t column = 0;
@@ -174,9 +183,10 @@ void copy_rows(const T* from, const Strides& strides, const Shape& shape, int64_
   }
 }
 
+// Makes `threads` if they are needed.
 template <typename T>
 void copy_matrix(const TensorView& from, int64_t first, const Strides& strides,
-                 const TensorView& out, const Shape& shape) {
+                 const TensorView& out, const Shape& shape, std::optional<ThreadPool>& threads) {
   constexpr int64_t kTaskRows = 64;
   constexpr int64_t kSmall = 1 << 16;  // elements that are not worth threads
   const T* const begin = from.as<T>() + first;
@@ -185,35 +195,34 @@ void copy_matrix(const TensorView& from, int64_t first, const Strides& strides,
   };
   if (shape.num_elements() <= kSmall) return copy(0, shape[0]);
   const int64_t num_tasks = ceil_div(shape[0], kTaskRows);
-  ThreadPool threads(static_cast<int>(std::min<int64_t>(num_usable_cpus(), num_tasks)));
-  threads.parallel_for(num_tasks, [&](int64_t task) {
+  if (!threads) threads.emplace(num_usable_cpus());
+  threads->parallel_for(num_tasks, [&](int64_t task) {
     copy(task * kTaskRows, std::min(shape[0], (task + 1) * kTaskRows));
   });
 }
 
 // Copies a part whose elements are not contiguous. `whole` has no axis of experts.
-Result<Tensor> copy_part(const TensorView& whole, const Part& part, const Shape& shape) {
+Result<Tensor> copy_part(const TensorView& whole, const Part& part, const Shape& shape,
+                         std::optional<ThreadPool>& threads) {
   QUIRE_ASSIGN_OR_RETURN(Tensor copy, Tensor::host(shape, whole.dtype));
   const Shape matrix = shape.rank() == 1 ? Shape{shape[0], 1} : shape;
   const int64_t axis = part.axis.value_or(0);
   const int64_t row_elements = axis == 0 ? matrix[1] : part.total;
   Strides strides = {row_elements, 1};
   if (part.is_transposed) strides = {1, part.axis ? part.total : matrix[0]};
-  int64_t& along = axis == 0 ? strides.row : strides.column;
-  const int64_t first = part.first * along;
-  along *= part.step;
+  const int64_t first = part.first * (axis == 0 ? strides.row : strides.column);
   switch (dtype_bytes(whole.dtype)) {
     case 1:
-      copy_matrix<uint8_t>(whole, first, strides, copy.view, matrix);
+      copy_matrix<uint8_t>(whole, first, strides, copy.view, matrix, threads);
       break;
     case 2:
-      copy_matrix<uint16_t>(whole, first, strides, copy.view, matrix);
+      copy_matrix<uint16_t>(whole, first, strides, copy.view, matrix, threads);
       break;
     case 4:
-      copy_matrix<uint32_t>(whole, first, strides, copy.view, matrix);
+      copy_matrix<uint32_t>(whole, first, strides, copy.view, matrix, threads);
       break;
     default:
-      copy_matrix<uint64_t>(whole, first, strides, copy.view, matrix);
+      copy_matrix<uint64_t>(whole, first, strides, copy.view, matrix, threads);
       break;
   }
   return copy;
@@ -241,7 +250,7 @@ class LayoutSource final : public ForwardingSource {
     std::string stored;
     std::optional<Part> part;  // absent: the whole tensor under another name
   };
-  // A tensor in the file that has several of the decoder's.
+  // A tensor in the file whose parts are several tensors of the decoder.
   struct Whole {
     TensorView view;  // data null: it is not requested
     int64_t num_parts = 0;
@@ -275,6 +284,7 @@ class LayoutSource final : public ForwardingSource {
   std::unordered_map<std::string, Entry> entries_;  // by the decoder's name
   std::unordered_map<std::string, Whole> wholes_;   // by the stored name
   std::unordered_map<std::string, Tensor> copies_;  // by the decoder's name
+  std::optional<ThreadPool> threads_;               // that copy parts; made when they are needed
 };
 
 Status LayoutSource::find_tensors(std::span<const TensorSpec> tensors) {
@@ -282,10 +292,7 @@ Status LayoutSource::find_tensors(std::span<const TensorSpec> tensors) {
   for (const TensorSpec& tensor : tensors) {
     if (tensor.matrix() != nullptr) matrices.emplace(tensor.matrix()->matrix, &tensor);
   }
-  std::vector<Replacement> to_decoder;
-  for (const Rename& rename : layout_.renames) {
-    to_decoder.push_back({rename.stored, rename.decoder});
-  }
+  std::vector<Replacement> to_decoder = replacements_of(layout_);
   suffixes_.resize(layout_.fused.size());
   int num_ignored = 0;
   std::set<std::string> ignored_prefixes;
@@ -382,31 +389,27 @@ Status LayoutSource::check_values(const std::string& stored, const FusedMatrix& 
 Status LayoutSource::add_matrices(const std::string& stored, const FusedMatrix& fused,
                                   const RowAxis& rows, std::string_view suffix,
                                   std::span<const TensorSpec* const> parts, const Part& expert) {
-  const auto num_parts = std::ssize(parts);
   int64_t num_rows = 0;
   for (const TensorSpec* part : parts) {
-    QUIRE_CHECK(part->shape[1] == parts[0]->shape[1] &&
-                    (!fused.alternates || part->shape[0] == parts[0]->shape[0]),
-                "[model] matrices of other shapes are stored as one");
+    QUIRE_CHECK(part->shape[1] == parts[0]->shape[1],
+                "[model] the parts of a fused matrix have different widths");
     num_rows += part->shape[0];
   }
   const int64_t unit = rows.rows_per_element;
   int64_t first_row = 0;
-  for (int64_t i = 0; i < num_parts; ++i) {
-    const TensorSpec& spec = *parts[static_cast<size_t>(i)];
-    if (rows.axis && (first_row % unit != 0 || (fused.alternates && unit > 1))) {
+  for (const TensorSpec* const matrix : parts) {
+    const TensorSpec& spec = *matrix;
+    if (rows.axis && first_row % unit != 0) {
       return about(stored, fmt::format("cannot be divided; got {} from row {}, expected a multiple "
                                        "of the {} rows of an element: use the checkpoint that it "
                                        "was made from",
-                                       quote_name(spec.matrix()->matrix),
-                                       fused.alternates ? i : first_row, unit));
+                                       quote_name(spec.matrix()->matrix), first_row, unit));
     }
     Part part = expert;
     part.axis = rows.axis;
     part.count = ceil_div(spec.shape[0], unit);
     part.total = ceil_div(num_rows, unit);
-    part.first = fused.alternates ? i : first_row / unit;
-    if (fused.alternates && rows.axis) part.step = num_parts;
+    part.first = first_row / unit;
     part.is_transposed = fused.is_transposed && suffix == ".weight";
     if (rows.has_matrix_shape) part.matrix = spec.shape;
     first_row += spec.shape[0];
@@ -469,7 +472,7 @@ Result<TensorView> LayoutSource::tensor(std::string_view name, const Shape& expe
     const size_t expert_bytes = view.num_bytes() / static_cast<size_t>(part.num_experts);
     view.data = view.as<std::byte>() + static_cast<size_t>(part.expert) * expert_bytes;
   }
-  const bool is_contiguous = !part.is_transposed && part.step == 1 && part.axis.value_or(0) == 0;
+  const bool is_contiguous = !part.is_transposed && part.axis.value_or(0) == 0;
   if (is_contiguous) {
     view.shape = expected;
     if (part.axis) {
@@ -478,7 +481,7 @@ Result<TensorView> LayoutSource::tensor(std::string_view name, const Shape& expe
     }
     return view;
   }
-  QUIRE_ASSIGN_OR_RETURN(Tensor copy, copy_part(view, part, expected));
+  QUIRE_ASSIGN_OR_RETURN(Tensor copy, copy_part(view, part, expected, threads_));
   const TensorView copied = copy.view;
   copies_.insert_or_assign(std::string(name), std::move(copy));
   return copied;
@@ -549,6 +552,14 @@ std::vector<std::string> LayoutSource::names() const {
 }
 
 }  // namespace
+
+bool stores(const WeightSource& checkpoint, const TensorLayout& layout, std::string_view name) {
+  if (checkpoint.has(name)) return true;  // random weights have every tensor, and list none
+  std::vector<Replacement> to_decoder = replacements_of(layout);
+  return std::ranges::any_of(checkpoint.names(), [&](const std::string& stored) {
+    return replace(stored, to_decoder) == name;
+  });
+}
 
 Result<std::unique_ptr<WeightSource>> apply_layout(std::unique_ptr<WeightSource> source,
                                                    const TensorLayout& layout,

@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "quire/status.h"
@@ -36,8 +37,6 @@ struct FusedMatrix {
   // for the number of an expert, as in "mlp.experts.*.gate_proj", the tensors have one more axis,
   // the first, over the experts of the layer.
   std::vector<std::string> parts;
-  // The parts have one row each in turn: row 0 is of the first part, row 1 of the second.
-  bool alternates = false;
   // The values are stored as [columns, rows] or, if that is their shape, as [rows, columns]:
   // transformers saves some matrices in another order than they were published. Such a matrix may
   // not be quantized. Biases stay as they are.
@@ -54,12 +53,16 @@ struct TensorLayout {
   bool is_plain() const { return renames.empty() && fused.empty() && ignored_prefixes.empty(); }
 };
 
+// Whether the checkpoint has the tensor to which the decoder gives this name, and which is not a
+// part of a fused matrix.
+bool stores(const WeightSource& checkpoint, const TensorLayout& layout, std::string_view name);
+
 // The tensors of a checkpoint as the decoder with `tensors` reads them. Errors name the tensor in
-// the file. A part of rows is a view of the file's tensor where that is possible, and otherwise one
-// copy until its release. The file's tensor is released with the last of its parts. Random weights
+// the file. A part of rows is a view of the file's tensor if possible, and otherwise a copy that is
+// kept until its release. The file's tensor is released with the last of its parts. Random weights
 // have the decoder's names already, and are returned as they are. Logs how many tensors are not
-// loaded. Fails if two tensors are the same one for the decoder, or if the parts of a matrix cannot
-// be separated.
+// loaded. Fails if two tensors have one name for the decoder, or if the parts of a matrix cannot be
+// separated.
 Result<std::unique_ptr<WeightSource>> apply_layout(std::unique_ptr<WeightSource> source,
                                                    const TensorLayout& layout,
                                                    std::span<const TensorSpec> tensors);

@@ -171,8 +171,8 @@ Status ConfigFieldsWriter::write_softcaps() {
 
 Status ConfigFieldsWriter::write_gemma() {
   const auto scalar = static_cast<double>(
-      gguf_gemma_query_scalar(architecture_, config_.num_layers, config_.hidden_size,
-                              decoder_.num_heads, decoder_.head_dim));
+      gguf_gemma_query_scalar(*find_gguf_architecture(architecture_), config_.num_layers,
+                              config_.hidden_size, decoder_.num_heads, decoder_.head_dim));
   const double scale = decoder_.attention_scale;
   if (std::abs(scale * std::sqrt(scalar) - 1) > 1e-4) {
     return no_field_for("query_pre_attn_scalar", fmt::format("{:.6g}", 1 / (scale * scale)),

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -34,6 +35,7 @@
 #include "start/embedding_modules.h"
 #include "start/model_files.h"
 #include "tensor/checkpoint.h"
+#include "tokenizer/tokenizer.h"
 
 namespace quire {
 namespace {
@@ -160,18 +162,20 @@ void warn_of_tensors(std::string_view what, std::span<const std::string> names) 
 }
 
 // The files that w4a16 has beside the weights.
-constexpr std::string_view kTextFiles[] = {"config.json",
-                                           "generation_config.json",
-                                           "tokenizer.json",
-                                           "tekken.json",
-                                           "tiktoken.model",
-                                           "tokenizer.model",
-                                           "tokenizer_config.json",
-                                           "special_tokens_map.json",
-                                           "added_tokens.json",
-                                           "vocab.json",
-                                           "merges.txt",
-                                           "chat_template.jinja"};
+constexpr auto kTextFiles = [] {
+  constexpr std::string_view kOthers[] = {"config.json",
+                                          "generation_config.json",
+                                          "tokenizer_config.json",
+                                          "special_tokens_map.json",
+                                          "added_tokens.json",
+                                          "vocab.json",
+                                          "merges.txt",
+                                          "chat_template.jinja"};
+  std::array<std::string_view, std::size(kOthers) + kTokenizerFiles.size()> files;
+  const auto end = std::ranges::copy(kOthers, files.begin()).out;
+  std::ranges::copy(kTokenizerFiles, end);
+  return files;
+}();
 
 // An entry of a directory that this command does not write; empty: there is none.
 Result<std::string> find_foreign(const fs::path& directory) {

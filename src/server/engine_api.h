@@ -10,7 +10,7 @@
 #include "engine/chat_format.h"
 #include "jinja/value.h"
 #include "quire/engine.h"
-#include "server/tools/output_parser.h"
+#include "server/tools/token_marker.h"
 
 namespace quire::server {
 

@@ -128,18 +128,6 @@ StoredTensor transposed(const StoredTensor& tensor) {
   return out;
 }
 
-// Row 0 of the first, row 0 of the second, row 1 of the first, and so on.
-StoredTensor alternated(const StoredTensor& first, const StoredTensor& second) {
-  StoredTensor all = concatenated({first, second});
-  const auto rows = static_cast<size_t>(first.shape[0]);
-  const size_t row_bytes = first.bytes.size() / rows;
-  for (size_t row = 0; row < rows; ++row) {
-    std::memcpy(&all.bytes[2 * row * row_bytes], &first.bytes[row * row_bytes], row_bytes);
-    std::memcpy(&all.bytes[(2 * row + 1) * row_bytes], &second.bytes[row * row_bytes], row_bytes);
-  }
-  return all;
-}
-
 std::string layer(int idx) {
   return fmt::format("model.layers.{}.", idx);
 }
@@ -316,32 +304,25 @@ std::vector<StoredTensor> tensors_of_experts(const StoredTensors& model, const s
   return tensors;
 }
 
-struct StackForm {
-  bool alternates = false;
-  bool is_transposed = false;
-};
-
-TensorLayout stack_layout(const StackForm& form) {
+TensorLayout stack_layout(bool is_transposed) {
   return {.renames = {},
-          .fused = {{"mlp.experts.gate_up_proj",
-                     {"mlp.experts.*.gate_proj", "mlp.experts.*.up_proj"},
-                     form.alternates,
-                     form.is_transposed},
+          .fused = {{.stored = "mlp.experts.gate_up_proj",
+                     .parts = {"mlp.experts.*.gate_proj", "mlp.experts.*.up_proj"},
+                     .is_transposed = is_transposed},
                     {.stored = "mlp.experts.down_proj",
                      .parts = {"mlp.experts.*.down_proj"},
-                     .is_transposed = form.is_transposed}}};
+                     .is_transposed = is_transposed}}};
 }
 
 // Replaces one kind of tensors of the experts by their stacks.
-void stack_experts(StoredTensors& tensors, const StackForm& form, const std::string& suffix,
+void stack_experts(StoredTensors& tensors, const std::string& suffix,
                    const std::string& stored_suffix, bool is_transposed) {
   const auto gates = tensors_of_experts(tensors, "gate_proj" + suffix);
   const auto ups = tensors_of_experts(tensors, "up_proj" + suffix);
   auto downs = tensors_of_experts(tensors, "down_proj" + suffix);
   std::vector<StoredTensor> gate_ups;
   for (size_t i = 0; i < gates.size(); ++i) {
-    gate_ups.push_back(form.alternates ? alternated(gates[i], ups[i])
-                                       : concatenated({gates[i], ups[i]}));
+    gate_ups.push_back(concatenated({gates[i], ups[i]}));
     if (!is_transposed) continue;
     gate_ups.back() = transposed(gate_ups.back());
     downs[i] = transposed(downs[i]);
@@ -356,19 +337,16 @@ void stack_experts(StoredTensors& tensors, const StackForm& form, const std::str
 
 TEST(TensorLayout, ReadsStacksOfExperts) {
   const StoredTensors model = random_model(kSparse);
-  for (const bool alternates : {false, true}) {
-    for (const bool is_transposed : {false, true}) {
-      for (const char* suffix : {"", ".weight"}) {
-        const StackForm form = {alternates, is_transposed};
-        StoredTensors stored = model;
-        stack_experts(stored, form, ".weight", suffix, is_transposed);
-        const Arranged file(stored, stack_layout(form), specs_of(config_of(kSparse)));
-        SCOPED_TRACE(fmt::format("{} {} {}", alternates, is_transposed, suffix));
-        ASSERT_EQ(file.error, "");
-        expect_tensors(*file.source, model);
-        EXPECT_EQ(file.source->name_in_file("model.layers.0.mlp.experts.2.up_proj.weight"),
-                  fmt::format("model.layers.0.mlp.experts.gate_up_proj{}", suffix));
-      }
+  for (const bool is_transposed : {false, true}) {
+    for (const char* suffix : {"", ".weight"}) {
+      StoredTensors stored = model;
+      stack_experts(stored, ".weight", suffix, is_transposed);
+      const Arranged file(stored, stack_layout(is_transposed), specs_of(config_of(kSparse)));
+      SCOPED_TRACE(fmt::format("{} {}", is_transposed, suffix));
+      ASSERT_EQ(file.error, "");
+      expect_tensors(*file.source, model);
+      EXPECT_EQ(file.source->name_in_file("model.layers.0.mlp.experts.2.up_proj.weight"),
+                fmt::format("model.layers.0.mlp.experts.gate_up_proj{}", suffix));
     }
   }
 }
@@ -379,10 +357,9 @@ TEST(TensorLayout, ReadsStacksInHalves) {
     tensor.dtype = "BF16";
     tensor.bytes.resize(tensor.bytes.size() / 2);
   }
-  const StackForm form = {true, true};
   StoredTensors stored = model;
-  stack_experts(stored, form, ".weight", "", true);
-  const Arranged file(stored, stack_layout(form), specs_of(config_of(kSparse)));
+  stack_experts(stored, ".weight", "", true);
+  const Arranged file(stored, stack_layout(true), specs_of(config_of(kSparse)));
   ASSERT_EQ(file.error, "");
   expect_tensors(*file.source, model);
 }
@@ -397,11 +374,10 @@ TEST(TensorLayout, BiasesOfExpertsAreNotTransposed) {
     random.add(expert + "down_proj.bias", {kHidden}, 0.0F);
   }
   model.merge(random.tensors);
-  const StackForm form = {true, true};
   StoredTensors stored = model;
-  stack_experts(stored, form, ".weight", "", true);
-  stack_experts(stored, form, ".bias", "_bias", false);
-  const Arranged file(stored, stack_layout(form), specs_of(config_of(kSparse)));
+  stack_experts(stored, ".weight", "", true);
+  stack_experts(stored, ".bias", "_bias", false);
+  const Arranged file(stored, stack_layout(true), specs_of(config_of(kSparse)));
   ASSERT_EQ(file.error, "");
   expect_tensors(*file.source, model);
 }
@@ -409,11 +385,10 @@ TEST(TensorLayout, BiasesOfExpertsAreNotTransposed) {
 TEST(TensorLayout, ReadsStacksOfFp8Blocks) {
   const Fp8Checkpoint parts = quantize_checkpoint(kSparse, safetensors_file(random_model(kSparse)),
                                                   Fp8Tool::kHuggingFaceBlock);
-  const StackForm form = {false, false};
   StoredTensors stored = parts.tensors;
-  stack_experts(stored, form, ".weight", "", false);
-  stack_experts(stored, form, ".weight_scale_inv", "_scale_inv", false);
-  const Arranged file(stored, stack_layout(form), specs_of(config_of(parts.config_json)));
+  stack_experts(stored, ".weight", "", false);
+  stack_experts(stored, ".weight_scale_inv", "_scale_inv", false);
+  const Arranged file(stored, stack_layout(false), specs_of(config_of(parts.config_json)));
   ASSERT_EQ(file.error, "");
   expect_tensors(*file.source, parts.tensors);
 }
@@ -431,7 +406,7 @@ TEST(TensorLayout, ReadsStacksOfIntegers) {
           turned[name] = transposed(tensor);
         }
       }
-      stack_experts(turned, {}, kind, kind, true);
+      stack_experts(turned, kind, kind, true);
       std::erase_if(stored, [&](const auto& tensor) {
         return tensor.first.find("experts.") != std::string::npos && tensor.first.ends_with(kind);
       });
@@ -450,7 +425,7 @@ TEST(TensorLayout, ReadsStacksOfIntegers) {
                tensor.first.starts_with(before);
       });
     }
-    const Arranged file(stored, stack_layout({}), specs_of(config_of(parts.config_json)));
+    const Arranged file(stored, stack_layout(false), specs_of(config_of(parts.config_json)));
     ASSERT_EQ(file.error, "");
     expect_tensors(*file.source, parts.tensors);
   }
@@ -552,10 +527,9 @@ TEST(TensorLayout, PartsOfRowsAreViewsAndTransposedOnesCopies) {
   const StoredTensors model = random_model(kSparse);
   const std::string name = layer(0) + "mlp.experts.1.up_proj.weight";
   for (const bool is_transposed : {false, true}) {
-    const StackForm form = {false, is_transposed};
     StoredTensors stored = model;
-    stack_experts(stored, form, ".weight", "", is_transposed);
-    const Arranged file(stored, stack_layout(form), specs_of(config_of(kSparse)));
+    stack_experts(stored, ".weight", "", is_transposed);
+    const Arranged file(stored, stack_layout(is_transposed), specs_of(config_of(kSparse)));
     ASSERT_EQ(file.error, "");
     const TensorView view = value_of(file.source->tensor(name, {kInner, kHidden}));
     EXPECT_EQ(file.contains(view.data), !is_transposed);
@@ -649,10 +623,9 @@ TEST(TensorLayout, EveryRankLoadsTheSameNumbers) {
 TEST(TensorLayout, EveryRankLoadsTheSameExperts) {
   const StoredTensors model = random_model(kSparse);
   for (const bool is_transposed : {false, true}) {
-    const StackForm form = {is_transposed, is_transposed};
     StoredTensors stored = model;
-    stack_experts(stored, form, ".weight", "", is_transposed);
-    expect_same_loads(kSparse, model, stored, stack_layout(form));
+    stack_experts(stored, ".weight", "", is_transposed);
+    expect_same_loads(kSparse, model, stored, stack_layout(is_transposed));
   }
 }
 
@@ -720,7 +693,7 @@ TEST(TensorLayout, ErrorsNameTheTensorInTheFile) {
 TEST(TensorLayout, StacksOfAnotherShapeAreRefused) {
   const StoredTensors model = random_model(kSparse);
   StoredTensors stored = model;
-  stack_experts(stored, {}, ".weight", "", false);
+  stack_experts(stored, ".weight", "", false);
   const std::string name = layer(0) + "mlp.experts.gate_up_proj";
   StoredTensor& tensor = stored.at(name);
   for (const std::vector<int64_t>& shape : {std::vector<int64_t>{kExperts - 1, 2 * kInner, kHidden},
@@ -730,11 +703,11 @@ TEST(TensorLayout, StacksOfAnotherShapeAreRefused) {
     tensor.shape = shape;
     tensor.bytes.resize(sizeof(float));
     for (const int64_t extent : shape) tensor.bytes.resize(tensor.bytes.size() * extent);
-    EXPECT_THAT(load_error(stored, stack_layout({}), kSparse),
+    EXPECT_THAT(load_error(stored, stack_layout(false), kSparse),
                 AllOf(HasSubstr('"' + name + '"'), HasSubstr("expected [3, 256, 32]")));
   }
   stored.erase(name);
-  EXPECT_THAT(load_error(stored, stack_layout({}), kSparse),
+  EXPECT_THAT(load_error(stored, stack_layout(false), kSparse),
               HasSubstr("\"model.layers.0.mlp.experts.0.gate_proj.weight\" of shape [128, 32] is "
                         "missing"));
 }
@@ -756,8 +729,8 @@ TEST(TensorLayout, MatricesThatCannotBeDividedAreRefused) {
   const Fp8Checkpoint sparse = quantize_checkpoint(kSparse, safetensors_file(random_model(kSparse)),
                                                    Fp8Tool::kHuggingFaceBlock);
   StoredTensors stored = sparse.tensors;
-  stack_experts(stored, {}, ".weight", "", true);
-  EXPECT_THAT(load_error(stored, stack_layout({false, true}), sparse.config_json),
+  stack_experts(stored, ".weight", "", true);
+  EXPECT_THAT(load_error(stored, stack_layout(true), sparse.config_json),
               AllOf(HasSubstr("is quantized and has its rows as columns; got fp8_e4m3"),
                     Not(HasSubstr("\n"))));
 }

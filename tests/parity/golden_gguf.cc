@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "base/json.h"
+#include "support/gguf_rows.h"
 
 namespace quire::testing {
 namespace {
@@ -251,10 +252,10 @@ class Converter {
       for (float& weight : tensor.values) weight += 1.0F;
     }
     if (gguf_.pairs_rows && name.find("q_proj") != std::string::npos) {
-      pair_rows(integer("num_attention_heads"), tensor);
+      pair_rows(tensor.values, tensor.shape[0], integer("num_attention_heads"));
     }
     if (gguf_.pairs_rows && name.find("k_proj") != std::string::npos) {
-      pair_rows(integer("num_key_value_heads"), tensor);
+      pair_rows(tensor.values, tensor.shape[0], integer("num_key_value_heads"));
     }
     replace_first({{"model.layers.", "blk."}}, name);
     const size_t stack = name.find(".experts.gate_up_proj");
@@ -281,19 +282,6 @@ class Converter {
     replace_first(gguf_.names, renamed);
     if (renamed == name) replace_first(kNames, renamed);
     return renamed;
-  }
-
-  // The first half of a head's rows get the even places, and the second half the odd ones.
-  static void pair_rows(int64_t num_heads, Floats& tensor) {
-    const std::vector<float> before = tensor.values;
-    const auto rows = tensor.shape[0];
-    const auto columns = static_cast<int64_t>(before.size()) / rows;
-    const int64_t half = rows / num_heads / 2;
-    for (int64_t row = 0; row < rows; ++row) {
-      const int64_t in_head = row % (2 * half);
-      const int64_t from = row - in_head + in_head % 2 * half + in_head / 2;
-      std::copy_n(before.begin() + from * columns, columns, tensor.values.begin() + row * columns);
-    }
   }
 
   // Swaps the last two of three axes.
@@ -331,18 +319,9 @@ class Converter {
     const int64_t key_rows = integer("qk_nope_head_dim");
     const int64_t value_rows = integer("v_head_dim");
     const int64_t columns = tensor.shape[1];
-    Floats keys = {{num_heads, columns, key_rows}, {}};
-    Floats values = {{num_heads, value_rows, columns}, {}};
-    for (int64_t head = 0; head < num_heads; ++head) {
-      const auto begin = tensor.values.begin() + head * (key_rows + value_rows) * columns;
-      for (int64_t i = 0; i < columns * key_rows; ++i) {
-        keys.values.push_back(begin[i % key_rows * columns + i / key_rows]);
-      }
-      const auto first_value = begin + key_rows * columns;
-      values.values.insert(values.values.end(), first_value, first_value + value_rows * columns);
-    }
-    writer_.floats(layer + "attn_k_b.weight", keys.shape, keys.values);
-    writer_.floats(layer + "attn_v_b.weight", values.shape, values.values);
+    const LatentParts parts = split_latent(tensor.values, num_heads, key_rows, value_rows, columns);
+    writer_.floats(layer + "attn_k_b.weight", {num_heads, columns, key_rows}, parts.keys);
+    writer_.floats(layer + "attn_v_b.weight", {num_heads, value_rows, columns}, parts.values);
   }
 
   const GoldenGguf& gguf_;

@@ -12,6 +12,7 @@
 #include "model/rope.h"
 #include "support/gguf_bytes.h"
 #include "support/gguf_quantization.h"
+#include "support/gguf_rows.h"
 #include "support/source_models.h"
 #include "tensor/dtype.h"
 #include "tensor/safetensors.h"
@@ -73,23 +74,6 @@ struct Floats {
   std::vector<int64_t> shape;
   std::vector<float> values;
 };
-
-// Within each head, rows p * (rows / 2) + i become rows 2 * i + p.
-void pair_rows(std::vector<float>& values, size_t rows, size_t heads) {
-  const std::vector<float> before = values;
-  const size_t columns = values.size() / rows;
-  const size_t half = rows / heads / 2;
-  for (size_t head = 0; head < heads; ++head) {
-    for (size_t part = 0; part < 2; ++part) {
-      for (size_t i = 0; i < half; ++i) {
-        const size_t from = 2 * half * head + part * half + i;
-        const size_t to = 2 * half * head + 2 * i + part;
-        std::copy_n(before.begin() + static_cast<int64_t>(from * columns), columns,
-                    values.begin() + static_cast<int64_t>(to * columns));
-      }
-    }
-  }
-}
 
 class Converter {
  public:
@@ -344,7 +328,7 @@ void Converter::add_tensor(const std::string& name, const SafetensorsEntry& entr
   tensor.values = floats_of(entry);
   const size_t experts = name.find(".experts.");
   if (experts != std::string::npos) return add_expert(name, experts + 9, std::move(tensor));
-  const auto rows = static_cast<size_t>(entry.shape[0]);
+  const int64_t rows = entry.shape[0];
   const uint32_t heads = integer("num_attention_heads");
   if (architecture_ == "llama" && name.find("q_proj") != std::string::npos) {
     pair_rows(tensor.values, rows, heads);
@@ -392,31 +376,18 @@ void Converter::write_stack(const std::string& name, const std::map<int, Floats>
 
 // The rows of keys become a matrix by head, transposed, and those of values another.
 void Converter::write_latent(const Floats& tensor) {
-  const size_t heads = integer("num_attention_heads");
-  const size_t key_rows = integer("qk_nope_head_dim");
-  const size_t value_rows = integer("v_head_dim");
-  const auto columns = static_cast<size_t>(tensor.shape[1]);
-  const auto value_of = [&](size_t head, size_t row, size_t column) {
-    return tensor.values[((key_rows + value_rows) * head + row) * columns + column];
-  };
-  const auto size = [](size_t count) { return static_cast<int64_t>(count); };
+  const int64_t heads = integer("num_attention_heads");
+  const int64_t key_rows = integer("qk_nope_head_dim");
+  const int64_t value_rows = integer("v_head_dim");
+  const int64_t columns = tensor.shape[1];
+  LatentParts parts = split_latent(tensor.values, heads, key_rows, value_rows, columns);
   const std::string layer = tensor.name.substr(0, tensor.name.rfind("attn_kv_b"));
-  Floats keys = {layer + "attn_k_b.weight", tensor.dtype, {}, {}};
-  Floats values = {layer + "attn_v_b.weight", tensor.dtype, {}, {}};
-  keys.shape = {size(heads), size(columns), size(key_rows)};
-  values.shape = {size(heads), size(value_rows), size(columns)};
-  for (size_t head = 0; head < heads; ++head) {
-    for (size_t column = 0; column < columns; ++column) {
-      for (size_t row = 0; row < key_rows; ++row) {
-        keys.values.push_back(value_of(head, row, column));
-      }
-    }
-    for (size_t row = 0; row < value_rows; ++row) {
-      for (size_t column = 0; column < columns; ++column) {
-        values.values.push_back(value_of(head, key_rows + row, column));
-      }
-    }
-  }
+  const Floats keys = {
+      layer + "attn_k_b.weight", tensor.dtype, {heads, columns, key_rows}, std::move(parts.keys)};
+  const Floats values = {layer + "attn_v_b.weight",
+                         tensor.dtype,
+                         {heads, value_rows, columns},
+                         std::move(parts.values)};
   write_tensor(keys);
   write_tensor(values);
 }

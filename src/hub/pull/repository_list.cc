@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "hub/cache/model_cache.h"
 #include "tensor/checkpoint.h"
+#include "tokenizer/tokenizer.h"
 
 namespace quire::hub {
 namespace {
@@ -21,19 +22,16 @@ constexpr size_t kMaxNameBytes = 1024;
 constexpr int64_t kMaxFileBytes = int64_t{1} << 42;   // 4 TiB
 constexpr int64_t kMaxSmallBytes = int64_t{1} << 30;  // 1 GiB, of a file besides the weights
 
-// The files besides the weights that Quire reads. The last two belong to embedding models.
+// The files besides the weights and kTokenizerFiles that Quire reads. The last two belong to
+// embedding models.
 constexpr std::string_view kConfigFile = "config.json";
-constexpr std::array<std::string_view, 11> kSmallFiles = {kConfigFile,
-                                                          "generation_config.json",
-                                                          "hf_quant_config.json",
-                                                          "tokenizer.json",
-                                                          "tekken.json",
-                                                          "tiktoken.model",
-                                                          "tokenizer.model",
-                                                          "tokenizer_config.json",
-                                                          "chat_template.jinja",
-                                                          "modules.json",
-                                                          "1_Pooling/config.json"};
+constexpr std::array<std::string_view, 7> kSmallFiles = {kConfigFile,
+                                                         "generation_config.json",
+                                                         "hf_quant_config.json",
+                                                         "tokenizer_config.json",
+                                                         "chat_template.jinja",
+                                                         "modules.json",
+                                                         "1_Pooling/config.json"};
 
 // Weights in formats that Quire does not read, by the ends of their names.
 struct OtherFormat {
@@ -49,8 +47,14 @@ const std::vector<OtherFormat>& other_formats() {
   return formats;
 }
 
+// Whether Quire reads the file, and it has neither weights nor their index.
+bool is_read_beside_weights(std::string_view name) {
+  return std::ranges::find(kSmallFiles, name) != kSmallFiles.end() ||
+         std::ranges::find(kTokenizerFiles, name) != kTokenizerFiles.end();
+}
+
 bool is_small(std::string_view name) {
-  return name == kWeightsIndexFile || std::ranges::find(kSmallFiles, name) != kSmallFiles.end();
+  return name == kWeightsIndexFile || is_read_beside_weights(name);
 }
 
 bool is_control(char c) {
@@ -185,7 +189,7 @@ Result<FileChoice> choose_files(const RepositoryList& list) {
   choice.has_index = !has_single && list.find(kWeightsIndexFile) != nullptr;
   for (const RepositoryFile& file : list.files) {
     const bool is_index = choice.has_index && file.name == kWeightsIndexFile;
-    if (is_index || std::ranges::find(kSmallFiles, file.name) != kSmallFiles.end()) {
+    if (is_index || is_read_beside_weights(file.name)) {
       choice.small.push_back(file);
     } else if (file.name == kWeightsFile) {
       choice.weights.push_back(file);

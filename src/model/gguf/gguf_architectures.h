@@ -27,12 +27,14 @@ enum class GgufWindows {
   kNone,
   kEveryLayer,  // as in the checkpoint, although llama.cpp ignores the window
   kByLayer,     // attention.sliding_window_pattern says which
+  kChunks,      // in the layers and of the size that llama.cpp has in its code for Llama 4
 };
 
 // The mixtures of experts of an architecture.
 enum class GgufExperts {
   kNone,
   kNormalized,  // the weights of a token's experts are normalized, and not scaled
+  kOfOwnWidth,  // as kNormalized, and the metadata has the experts' width beside intermediate_size
   kShared,      // normalized; the metadata has shared experts, dense layers and a scale
   kOnInput,     // the weight of a token's only expert multiplies its input
   kScaled,      // as kShared, and the metadata has groups and whether weights are normalized
@@ -40,6 +42,15 @@ enum class GgufExperts {
 
 // The values of expert_gating_func that are served. Without the field, the first one applies.
 enum class GgufGating { kSoftmax, kSigmoid, kSoftmaxOrSigmoid };
+
+// Where a file has YaRN's factor of cosines and sines.
+enum class GgufYarnFactor {
+  kDerived,          // nowhere: it depends on rope.scaling.factor alone
+  kAllDim,           // rope.scaling.yarn_log_multiplier is mscale_all_dim, and mscale is 1
+  kTenthOfAllDim,    // the same key is a tenth of mscale_all_dim, which mscale equals
+  kStated,           // rope.scaling.yarn_attn_factor, as config.json has it
+  kStatedOrDerived,  // as kStated, but 1 stands for kDerived
+};
 
 struct GgufArchitecture {
   std::string_view name;          // in the file
@@ -63,10 +74,9 @@ struct GgufArchitecture {
   bool has_multipliers = false;  // of embeddings, sub-layers, attention and logits
   // attention.temperature_scale where a file has none. Absent: queries are not scaled by position.
   std::optional<double> temperature = {};
-  // rope.scaling.yarn_attn_factor is the whole factor of YaRN's cosines and sines, as config.json
-  // has it.
-  bool has_yarn_factor = false;
-  // The field of config.json for a list in attention.head_count; empty: it is one number.
+  GgufYarnFactor yarn_factor = GgufYarnFactor::kDerived;
+  // The field of config.json that takes a list in attention.head_count; empty: the key is one
+  // number.
   std::string_view layer_heads = {};
   // Layers with a window have their own number of KV heads, and sinks; values have their own width.
   bool is_hybrid = false;
@@ -77,6 +87,11 @@ struct GgufArchitecture {
   GgufExperts experts = GgufExperts::kNone;
   GgufGating gating = GgufGating::kSoftmax;
   bool normalizes = false;  // the weights of a token's experts, where a file does not state it
+  // Gemma: the number of layers of the largest model of its generation, whose attention llama.cpp
+  // scales differently. 0: not a Gemma.
+  int layers_of_largest_gemma = 0;
+  // The file's norms of queries and keys have weights, although the checkpoint's have none.
+  bool adds_qk_norm_weights = false;
   // The key of intermediate_size.
   std::string_view width_key = "feed_forward_length";
   std::span<const GgufField> fields = {};  // that other architectures do not have

@@ -150,10 +150,9 @@ class ConfigWriter {
     return value != nullptr && value->number() != 0.0;
   }
   bool has(std::string_view tensor) const { return gguf_.tensor(tensor) != nullptr; }
-  bool is_gemma() const { return row_.name.starts_with("gemma"); }
+  bool is_gemma() const { return row_.layers_of_largest_gemma > 0; }
   bool has_groups() const { return row_.experts == GgufExperts::kScaled; }
-  bool is_muse() const { return row_.name == "muse-glimmer"; }
-  bool has_chunks() const { return row_.experts == GgufExperts::kOnInput; }
+  bool has_chunks() const { return row_.windows == GgufWindows::kChunks; }
   // attention.head_count, of the layer that has most.
   std::optional<int64_t> num_heads() const;
   int64_t num_layers() const {
@@ -163,7 +162,8 @@ class ConfigWriter {
   bool may_be_dense() const { return row_.variant_key == kExpertCount || row_.has_latents; }
   // The architecture in config.json.
   std::string_view hf_architecture() const;
-  // The number of expert_gating_func, of which the metadata states this one; 0: none.
+  // The number of expert_gating_func that applies if the metadata states `stated`; 0: it states
+  // none.
   int64_t gating_of(int64_t stated) const;
   void write_field(const GgufField& field);
   void write_sizes();
@@ -171,7 +171,7 @@ class ConfigWriter {
   void write_rope();
   void write_longrope();
   void write_yarn();
-  void write_yarn_magnitude();
+  void write_yarn_factor();
   void write_temperature();
   void write_divisors(std::string_view field, std::string_view tensor);
   void write_query_scalar();
@@ -406,7 +406,8 @@ void ConfigWriter::check_window() {
                    context));
 }
 
-// llama.cpp has the numbers of Llama 4 in its code, which are the defaults of config.json.
+// The files do not state the chunks: llama.cpp has their size and their layers in its code, and
+// they are the defaults of config.json.
 void ConfigWriter::check_chunks() {
   if (integer(kWindow, 0, kAnyInteger, 1) == 0) {
     fail(kWindow, "0", "another number, or nothing: models without chunks are not served");
@@ -490,7 +491,7 @@ void ConfigWriter::write_experts() {
   if (routing.num_groups != 1) {
     fail("expert_group_count", std::to_string(routing.num_groups), "1 for this architecture");
   }
-  if (row_.architecture != "Qwen3MoeForCausalLM") return;  // the width is intermediate_size
+  if (row_.experts != GgufExperts::kOfOwnWidth) return;
   json_.field("moe_intermediate_size", integer("expert_feed_forward_length", 1, kAnyInteger));
   json_.field("norm_topk_prob", true);
 }
@@ -631,26 +632,31 @@ void ConfigWriter::write_yarn() {
   write_field({"rope.scaling.original_context_length", "original_max_position_embeddings"});
   write_field({"rope.scaling.yarn_beta_fast", "beta_fast"});
   write_field({"rope.scaling.yarn_beta_slow", "beta_slow"});
-  write_yarn_magnitude();
+  write_yarn_factor();
   write_temperature();
 }
 
-// DeepSeek's files have a tenth of mscale_all_dim, to which llama.cpp takes mscale to be equal.
-// Those of Mistral have mscale_all_dim, and llama.cpp takes mscale to be 1. OLMo's have the whole
-// factor of cosines and sines, as config.json has it; 1 stands for YaRN's own factor.
-void ConfigWriter::write_yarn_magnitude() {
+void ConfigWriter::write_yarn_factor() {
   constexpr std::string_view kMultiplier = "rope.scaling.yarn_log_multiplier";
-  constexpr std::string_view kMagnitude = "rope.scaling.yarn_attn_factor";
-  const bool is_mistral = row_.variant_key == kTemperature;
-  const double multiplier = is_mistral || row_.has_latents ? number(kMultiplier, 0.0) : 0.0;
-  if (multiplier != 0.0) {
-    const double all_dim = is_mistral ? multiplier : 10.0 * multiplier;
-    json_.field("mscale", is_mistral ? 1.0 : all_dim);
+  constexpr std::string_view kFactor = "rope.scaling.yarn_attn_factor";
+  const auto write_mscale = [&](double scale, std::optional<double> mscale) {
+    const double all_dim = scale * number(kMultiplier, 0.0);
+    if (all_dim == 0.0) return;
+    json_.field("mscale", mscale.value_or(all_dim));
     json_.field("mscale_all_dim", all_dim);
-  }
-  const bool is_own = row_.variant_key == kWindow && number(kMagnitude, 1.0) == 1.0;
-  if ((row_.variant_key == kWindow || row_.has_yarn_factor) && !is_own) {
-    write_field({kMagnitude, "attention_factor"});
+  };
+  switch (row_.yarn_factor) {
+    case GgufYarnFactor::kDerived:
+      break;
+    case GgufYarnFactor::kAllDim:
+      return write_mscale(1.0, 1.0);
+    case GgufYarnFactor::kTenthOfAllDim:
+      return write_mscale(10.0, std::nullopt);
+    case GgufYarnFactor::kStated:
+      return write_field({kFactor, "attention_factor"});
+    case GgufYarnFactor::kStatedOrDerived:
+      if (number(kFactor, 1.0) != 1.0) write_field({kFactor, "attention_factor"});
+      break;
   }
 }
 
@@ -670,7 +676,8 @@ void ConfigWriter::write_temperature() {
        fmt::format("the context's length before scaling, {}", original));
 }
 
-// A checkpoint without windows has a null. Gemma's families have a window also without the field.
+// Writes a null for a model without windows. A Gemma whose file lacks the window has the family's
+// default.
 void ConfigWriter::write_windows() {
   if (has_chunks()) return check_chunks();
   if (row_.windows == GgufWindows::kNone) return check_window();
@@ -710,8 +717,8 @@ void ConfigWriter::write_query_scalar() {
   const std::optional<int64_t> head_dim = integer("attention.key_length");
   if (head_dim && heads && hidden && *heads > 0) {
     json_.field("query_pre_attn_scalar",
-                gguf_gemma_query_scalar(row_.name, integer("block_count").value_or(0), *hidden,
-                                        *heads, *head_dim));
+                gguf_gemma_query_scalar(row_, integer("block_count").value_or(0), *hidden, *heads,
+                                        *head_dim));
   }
 }
 
@@ -750,9 +757,10 @@ void ConfigWriter::write_switches() {
   constexpr int64_t kExpertsWithoutNorms = 128;
   write(family->has_qk_norm.key, has_chunks() ? integer(kExpertCount) != kExpertsWithoutNorms
                                               : has("blk.0.attn_q_norm.weight"));
-  if (is_muse()) write("has_qk_norm_weights", true);
-  // The three positions of a text's token are the same number. But if the checkpoint's model
-  // rotates neighbours, such files have other rows.
+  if (row_.adds_qk_norm_weights) write("has_qk_norm_weights", true);
+  // Looks for the key so that check_unserved() accepts it: the sections have positions of their
+  // own, which are equal in a text. If the checkpoint's model rotates neighbours, the files with
+  // this key have the rows of heads in another order, so they are refused.
   if (family->rotary_pairs == RotaryPairs::kHalves) find("rope.dimension_sections");
 }
 
@@ -849,10 +857,9 @@ Result<const GgufArchitecture*> gguf_architecture(const GgufModel& gguf) {
 
 // llama.cpp derives the scale of the scores from the model's size: hidden_size / num_heads for the
 // largest model of each generation, head_dim for the others.
-int64_t gguf_gemma_query_scalar(std::string_view architecture, int64_t num_layers,
+int64_t gguf_gemma_query_scalar(const GgufArchitecture& gemma, int64_t num_layers,
                                 int64_t hidden_size, int64_t num_heads, int64_t head_dim) {
-  const int64_t largest = architecture == "gemma2" ? 46 : 62;
-  return num_layers == largest ? hidden_size / num_heads : head_dim;
+  return num_layers == gemma.layers_of_largest_gemma ? hidden_size / num_heads : head_dim;
 }
 
 DType gguf_weight_dtype(const GgufModel& gguf) {

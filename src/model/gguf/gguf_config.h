@@ -17,7 +17,7 @@ namespace quire {
 Result<const GgufArchitecture*> gguf_architecture(const GgufModel& gguf);
 
 // The value of query_pre_attn_scalar that llama.cpp assumes for a Gemma of these sizes.
-int64_t gguf_gemma_query_scalar(std::string_view architecture, int64_t num_layers,
+int64_t gguf_gemma_query_scalar(const GgufArchitecture& gemma, int64_t num_layers,
                                 int64_t hidden_size, int64_t num_heads, int64_t head_dim);
 
 // The type of all matrices except routers after expansion. F32, F16 and BF16 stay as they are if

@@ -13,7 +13,6 @@
 #include "base/log.h"
 #include "base/machine.h"
 #include "base/numbers.h"
-#include "base/thread_pool.h"
 #include "model/decoder_config.h"
 #include "model/gguf/gguf_config.h"
 
@@ -91,13 +90,16 @@ void expand_rows(const BlockMatrix& matrix, float addend, int64_t first, int64_t
   }
 }
 
-void expand(const BlockMatrix& matrix, float addend, const TensorView& out) {
+// Makes `threads` if they are needed.
+void expand(const BlockMatrix& matrix, float addend, const TensorView& out,
+            std::optional<ThreadPool>& threads) {
   constexpr int64_t kElementsPerTask = 1 << 18;
   const int64_t rows = matrix.shape[0];
   const int64_t task_rows = std::max<int64_t>(1, kElementsPerTask / matrix.shape[1]);
   const int64_t num_tasks = ceil_div(rows, task_rows);
-  ThreadPool threads(static_cast<int>(std::min<int64_t>(num_usable_cpus(), num_tasks)));
-  threads.parallel_for(num_tasks, [&](int64_t task) {
+  if (num_tasks == 1) return expand_rows(matrix, addend, 0, rows, out);
+  if (!threads) threads.emplace(num_usable_cpus());
+  threads->parallel_for(num_tasks, [&](int64_t task) {
     expand_rows(matrix, addend, task * task_rows, std::min(rows, (task + 1) * task_rows), out);
   });
 }
@@ -280,17 +282,23 @@ Status GgufWeights::add_latent(const GgufTensor& keys, std::string_view layer) {
 
 Status GgufWeights::add_entry(const std::string& name, const Entry& entry) {
   if (entries_.emplace(name, entry).second) return {};
-  return invalid_argument(fmt::format("[gguf] {}: tensor {}; got two tensors for {}, expected one",
-                                      gguf_.source(), quote_name(entry.tensor->name),
-                                      quote_name(name)));
+  return invalid_argument(
+      fmt::format("[gguf] {}: tensor {}; got two tensors for {}, expected one: "
+                  "convert the model again",
+                  gguf_.source(), quote_name(entry.tensor->name), quote_name(name)));
 }
 
 Status GgufWeights::check_shape(const GgufTensor& tensor, const Shape& expected) const {
   const Shape shape(tensor.shape);
-  if (shape == expected) return {};
-  return invalid_argument(
-      fmt::format("[gguf] {}: tensor {}; got shape {}, expected {} by the metadata", gguf_.source(),
-                  quote_name(tensor.name), shape_text(shape), shape_text(expected)));
+  return shape == expected ? Status() : wrong_shape(tensor, shape, expected);
+}
+
+Status GgufWeights::wrong_shape(const GgufTensor& tensor, const Shape& got,
+                                const Shape& expected) const {
+  return invalid_argument(fmt::format(
+      "[gguf] {}: tensor {}; got shape {}, expected {} by the metadata: the file is damaged; "
+      "download it again",
+      gguf_.source(), quote_name(tensor.name), shape_text(got), shape_text(expected)));
 }
 
 DType GgufWeights::dtype_of(const Entry& entry) const {
@@ -332,19 +340,17 @@ Result<const GgufWeights::Entry*> GgufWeights::find(std::string_view name,
   const int paired_rows = entry.changes.paired_rows;
   if (entry.shape != expected ||
       (paired_rows > 0 && (paired_rows % 2 != 0 || expected[0] % paired_rows != 0))) {
-    return invalid_argument(fmt::format(
-        "[gguf] {}: tensor {}; got shape {}, expected {} by the metadata", gguf_.source(),
-        quote_name(entry.tensor->name), shape_text(entry.shape), shape_text(expected)));
+    return wrong_shape(*entry.tensor, entry.shape, expected);
   }
   return &entry;
 }
 
-Status GgufWeights::expand_latent(const Entry& entry, const TensorView& out) const {
+Status GgufWeights::expand_latent(const Entry& entry, const TensorView& out) {
   const DecoderConfig& decoder = decoder_config(config_);
   const auto part_of = [&](const GgufTensor& tensor) -> Result<Tensor> {
     const BlockMatrix matrix = flat_matrix(tensor);
     QUIRE_ASSIGN_OR_RETURN(Tensor part, Tensor::host(matrix.shape, out.dtype));
-    expand(matrix, 0.0F, part.view);
+    expand(matrix, 0.0F, part.view, threads_);
     return part;
   };
   QUIRE_ASSIGN_OR_RETURN(const Tensor keys, part_of(*entry.tensor));
@@ -371,7 +377,7 @@ Result<TensorView> GgufWeights::tensor(std::string_view name, const Shape& expec
   if (entry->latent_values != nullptr) {
     QUIRE_RETURN_IF_ERROR(expand_latent(*entry, view));
   } else {
-    expand(matrix_of(*entry), -entry->changes.addend, view);
+    expand(matrix_of(*entry), -entry->changes.addend, view, threads_);
   }
   expanded_.insert_or_assign(std::string(name), std::move(buffer));
   return view;

@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/thread_pool.h"
 #include "model/config.h"
 #include "model/gguf/gguf_names.h"
 #include "quire/status.h"
@@ -65,9 +66,10 @@ class GgufWeights : public WeightSource {
   Status add_latent(const GgufTensor& keys, std::string_view layer);
   Status add_entry(const std::string& name, const Entry& entry);
   Status check_shape(const GgufTensor& tensor, const Shape& expected) const;
+  Status wrong_shape(const GgufTensor& tensor, const Shape& got, const Shape& expected) const;
   // Fails if the tensor is a vector in blocks, whose numbers are not reached one by one.
   Status check_divisible(const GgufTensor& tensor) const;
-  Status expand_latent(const Entry& entry, const TensorView& out) const;
+  Status expand_latent(const Entry& entry, const TensorView& out);
   DType dtype_of(const Entry& entry) const;
   bool is_in_place(const Entry& entry) const;
   static BlockMatrix matrix_of(const Entry& entry);
@@ -82,6 +84,7 @@ class GgufWeights : public WeightSource {
   GgufNames names_;
   std::unordered_map<std::string, Entry> entries_;  // by the checkpoint's name
   std::unordered_map<std::string, Buffer> expanded_;
+  std::optional<ThreadPool> threads_;  // that expand tensors; made when they are needed
 };
 
 }  // namespace quire

@@ -117,7 +117,8 @@ class ArgumentGrammar {
       const std::string pair = "key \"=\" " + literal_rule("true");
       return fmt::format("({} (\",\" ws {})*)? \")\"", pair, pair);
     }
-    // `rest`: the arguments from a property on, after others; `first`: without others before them.
+    // `first`: the arguments from a property on, if no argument precedes them; `rest`: the same
+    // after another argument.
     std::string rest;
     std::string first;
     for (auto property = properties_.list.rbegin(); property != properties_.list.rend();
@@ -145,7 +146,7 @@ class ArgumentGrammar {
     return first.empty() ? "\")\"" : first + " \")\"";
   }
 
-  // One property between tags per line of the schema.
+  // The properties between their tags, in the order of the schema.
   Result<std::string> tagged_arguments() {
     TextNotation notation = {.trim = field_.trim};
     const ArgumentTag* text_tag = nullptr;

@@ -8,8 +8,8 @@
 #include "grammar/grammar_compiler.h"
 #include "quire/status.h"
 #include "server/openai/requests.h"
-#include "server/tools/output_parser.h"
 #include "server/tools/response_template.h"
+#include "server/tools/token_marker.h"
 
 namespace quire::server {
 

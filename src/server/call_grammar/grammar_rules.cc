@@ -20,7 +20,7 @@ constexpr std::string_view kCommonRules =
     "ws ::= \"\" | \" \" | \"\\n\" [ \\t]{0,20} | \"\\n\\n\"\n"
     "key ::= [a-zA-Z_] [a-zA-Z0-9_]{0,63}\n";
 
-// Words that do not have the byte which ends them.
+// Returns the EBNF of words. Empty if they could contain the byte that ends them.
 std::string any_text(const Form& form, size_t idx, bool in_id) {
   for (size_t i = idx + 1; i < form.parts.size(); ++i) {
     const FormPart& part = form.parts[i];

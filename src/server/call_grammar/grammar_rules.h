@@ -13,7 +13,7 @@
 #include "quire/status.h"
 #include "server/openai/requests.h"
 #include "server/tools/form.h"
-#include "server/tools/output_parser.h"
+#include "server/tools/token_marker.h"
 
 namespace quire::server {
 
@@ -42,7 +42,7 @@ class GrammarRules {
   std::string text_without(const std::vector<std::string>& others);
   // Returns the name of a rule for the value, whose name is not set.
   std::string value_rule(GrammarValue value);
-  // A schema of which no rule is made, but which must be one that can be enforced.
+  // Adds a schema that no rule uses, so that compiling the grammar fails if it cannot be enforced.
   void check_schema(const Tool& tool, std::string schema);
 
   // Returns the grammar of `root`.

@@ -22,8 +22,8 @@ using Object = simdjson::dom::object;
 constexpr int kMaxDepth = 16;
 constexpr size_t kMaxValues = 256;  // of one property
 
-// In a class: the bytes with which numbers, containers, true, false and None begin, and white
-// space.
+// The bytes with which numbers, containers, true, false and None begin, and white space, as they
+// are written in a character class.
 constexpr std::string_view kOtherBeginnings =
     R"(\u002d0-9tTfFnN\u005b\u007b\u0022\u0020\u0009\u000a\u000d)";
 

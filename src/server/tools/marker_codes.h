@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "server/tools/output_parser.h"
+#include "server/tools/token_marker.h"
 
 namespace quire::server {
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "quire/status.h"
+#include "server/tools/token_marker.h"
 
 namespace quire::server {
 
@@ -81,13 +82,6 @@ enum class ForcedCall {
   kNo,
   kNamed,  // only the arguments of tool_names[0]
   kAny     // a JSON array of {"name": …, "parameters": …}
-};
-
-// An added token of the tokenizer that is a marker of a dialect.
-struct TokenMarker {
-  int32_t token_id = 0;
-  std::string text = {};
-  bool is_hidden = false;  // a special token that the visible text leaves out
 };
 
 struct OutputParserConfig {
