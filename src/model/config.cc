@@ -122,6 +122,10 @@ Result<ModelConfig> parse_model_config(std::string_view json, std::string_view s
     return decoder.has(key) ? decoder : fields;
   };
   config.format = read_quantization(holder_of("quantization_config"), source);
+  if (text && text->has("quantization_config") && fields.has("quantization_config") &&
+      read_quantization(fields, source) != config.format) {
+    fields.fail("quantization_config", "another scheme than in text_config", "one scheme");
+  }
   config.family = read_family_config(*family, decoder, fields, config);
   config.dtype = read_dtype(fields.has("dtype") || fields.has("torch_dtype") ? fields : decoder);
   set_dequantized_dtype(config.dtype, config.format);

@@ -98,6 +98,10 @@ void read_rope_scaling(ConfigFields& fields, int max_position_embeddings, RopeCo
       "original_max_position_embeddings", 1, kMaxPositions,
       rope.original_max_position_embeddings > 0 ? rope.original_max_position_embeddings
                                                 : max_position_embeddings);
+  if (rope.type == RopeType::kLongRope && rope.original_max_position_embeddings < 2) {
+    fields.fail("original_max_position_embeddings", "1",
+                "at least 2: LongRoPE divides by the logarithm of the length");
+  }
   rope.factor = read_factor(fields, rope, max_position_embeddings);
   if (rope.type == RopeType::kDynamic) rope.ntk_alpha = fields.number("alpha", 0.0, 1e9, 0.0);
   if (rope.type == RopeType::kLlama3) read_llama3(fields, rope);
@@ -109,7 +113,13 @@ void read_rope_scaling(ConfigFields& fields, int max_position_embeddings, RopeCo
 double read_rotated_part(ConfigFields& fields, const DecoderConfig& decoder, double fallback) {
   const std::optional<int> elements = fields.optional_integer("rotary_dim", 2, decoder.head_dim);
   if (elements) fallback = static_cast<double>(*elements) / decoder.head_dim;
-  return fields.number("partial_rotary_factor", 0.0, 1.0, fallback);
+  const double part = fields.number("partial_rotary_factor", 0.0, 1.0, fallback);
+  if (elements && static_cast<int>(decoder.head_dim * part) != *elements) {
+    fields.fail("partial_rotary_factor", fmt::format("{} beside rotary_dim {}", part, *elements),
+                fmt::format("{}, the same part of a head's {} elements", fallback,
+                            decoder.head_dim));
+  }
+  return part;
 }
 
 void check_rotation(ConfigFields& fields, const RopeConfig& rope, int head_dim) {
@@ -189,13 +199,20 @@ RopeConfig read_rope_parameters(ConfigFields& fields, const DecoderConfig& decod
   rope.original_max_position_embeddings = defaults.original_max_position_embeddings;
   read_rope_scaling(fields, decoder.max_position_embeddings, rope);
   rope.query_scale.beta = fields.number("llama_4_scaling_beta", 0.0, 10.0, 0.0);
-  rope.query_scale.period = std::max(rope.original_max_position_embeddings, 1);
+  if (rope.query_scale.beta > 0.0) {
+    // Also beside a rotation without scaling, which does not read the length.
+    const int length = rope.original_max_position_embeddings;
+    rope.query_scale.period =
+        fields.integer("original_max_position_embeddings", 1, kMaxPositions,
+                       length > 0 ? std::optional(length) : std::nullopt);
+  }
   check_rotation(fields, rope, decoder.head_dim);
   return rope;
 }
 
 RopeConfig read_rope(ConfigFields& fields, const DecoderConfig& decoder,
                      const RopeDefaults& defaults) {
+  fields.add_spellings("rope_parameters", {"rope_scaling"});
   RopeDefaults outer = defaults;
   outer.theta = fields.number("rope_theta", kMinRopeTheta, kMaxRopeTheta, defaults.theta);
   outer.rotated_part = read_rotated_part(fields, decoder, defaults.rotated_part);
@@ -203,7 +220,6 @@ RopeConfig read_rope(ConfigFields& fields, const DecoderConfig& decoder,
   outer.original_max_position_embeddings =
       fields.integer("original_max_position_embeddings", 1, kMaxPositions, 0);
   std::optional<ConfigFields> scaling = fields.object("rope_parameters");
-  if (!scaling) scaling = fields.object("rope_scaling");
   if (!scaling) {
     RopeConfig rope;
     rope.theta = outer.theta;
@@ -217,6 +233,11 @@ RopeConfig read_rope(ConfigFields& fields, const DecoderConfig& decoder,
   }
   const RopeConfig rope = read_rope_parameters(*scaling, decoder, outer);
   fields.keep(scaling->status());
+  if (fields.has("rope_theta") && rope.theta != outer.theta) {
+    fields.fail("rope_theta",
+                fmt::format("{} beside {} in rope_parameters", outer.theta, rope.theta),
+                "the same value in both");
+  }
   return rope;
 }
 

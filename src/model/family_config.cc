@@ -132,6 +132,7 @@ void read_windows(const FamilyTraits& traits, ConfigFields& fields, const ModelC
 void read_ropes_by_layer_type(const FamilyTraits& traits, ConfigFields& fields,
                               DecoderConfig& decoder) {
   const RopeDefaults defaults = {traits.theta, traits.rotated_part};
+  fields.add_spellings("rope_parameters", {"rope_scaling"});
   std::optional<ConfigFields> by_type = fields.object("rope_parameters");
   if (!by_type || !has_ropes_by_layer_type(*by_type)) {
     const RopeConfig all = read_rope(fields, decoder, defaults);

@@ -52,7 +52,7 @@ void read_gemma2(ConfigFields& fields, ModelConfig& config, DecoderConfig& decod
 }
 
 void read_ministral3(ConfigFields& fields, ModelConfig& /*config*/, DecoderConfig& /*decoder*/) {
-  if (fields.has("rope_parameters") || fields.has("rope_scaling")) return;
+  if (fields.has("rope_parameters")) return;
   fields.fail("rope_parameters", "nothing", "an object");
 }
 

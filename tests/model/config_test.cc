@@ -142,6 +142,15 @@ TEST(ModelConfig, EverySpellingOfRopeScalingIsOne) {
             4.0);
 }
 
+TEST(ModelConfig, QueriesAreScaledByPositionBesideAPlainRotation) {
+  const RopeConfig rope =
+      decoder(R"("rope_parameters":{"rope_type":"default","llama_4_scaling_beta":0.1,)"
+              R"("original_max_position_embeddings":64})")
+          .ropes.at(0);
+  EXPECT_EQ(rope.query_scale.beta, 0.1);
+  EXPECT_EQ(rope.query_scale.period, 64.0);
+}
+
 TEST(ModelConfig, WindowsAreTheFamilys) {
   const char* window = R"("sliding_window":32)";
   EXPECT_THAT(decoder(window).layer_windows, Each(0)) << "Llama has no windows";
@@ -252,6 +261,11 @@ TEST(ModelConfig, AMultimodalGemma3IsCheckedOnBothLevels) {
   EXPECT_EQ(error("", ""), "");
   EXPECT_THAT(error("", R"("quantization_config":{"quant_method":"gptq"},)"),
               HasSubstr("text_config.quantization_config"));
+  const char* fp8 = R"("quantization_config":{"quant_method":"fp8"},)";
+  const char* blocks = R"("quantization_config":{"quant_method":"fp8","weight_block_size":[8,8]},)";
+  EXPECT_EQ(error(fp8, fp8), "");
+  EXPECT_THAT(error(fp8, blocks),
+              HasSubstr("quantization_config; got another scheme than in text_config"));
 }
 
 // transformers reads the outer field alone.
@@ -331,6 +345,19 @@ TEST(ModelConfig, EachFaultNamesItsFieldAndTheExpectedValue) {
        "rope_scaling.high_freq_factor"},
       {R"("rope_scaling":{"type":"yarn","factor":8,"original_max_position_embeddings":0})",
        "original_max_position_embeddings"},
+      {R"("rope_scaling":{"type":"longrope","factor":2,"original_max_position_embeddings":1})",
+       "original_max_position_embeddings; got 1, expected at least 2"},
+      {R"("original_max_position_embeddings":1,"rope_scaling":{"type":"longrope"})",
+       "original_max_position_embeddings; got 1, expected at least 2"},
+      {R"("rope_parameters":{"rope_type":"default"},"rope_scaling":{"type":"yarn","factor":4})",
+       "rope_scaling; got"},
+      {R"("rope_theta":5e5,"rope_parameters":{"rope_type":"default","rope_theta":1e4})",
+       "rope_theta; got 500000 beside 10000 in rope_parameters, expected the same value in both"},
+      {R"("rotary_dim":4,"partial_rotary_factor":1.0)",
+       "partial_rotary_factor; got 1 beside rotary_dim 4, expected 0.5, the same part of a head's "
+       "8 elements"},
+      {R"("rope_parameters":{"rope_type":"default","llama_4_scaling_beta":0.1})",
+       "rope_parameters.original_max_position_embeddings; got nothing"},
       {R"("partial_rotary_factor":0.4)",
        "partial_rotary_factor; got 0.4, expected an even number of a head's 8 elements"},
       {R"("tie_word_embeddings":"yes")", "tie_word_embeddings"},
