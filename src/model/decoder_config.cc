@@ -115,9 +115,9 @@ double read_rotated_part(ConfigFields& fields, const DecoderConfig& decoder, dou
   if (elements) fallback = static_cast<double>(*elements) / decoder.head_dim;
   const double part = fields.number("partial_rotary_factor", 0.0, 1.0, fallback);
   if (elements && static_cast<int>(decoder.head_dim * part) != *elements) {
-    fields.fail("partial_rotary_factor", fmt::format("{} beside rotary_dim {}", part, *elements),
-                fmt::format("{}, the same part of a head's {} elements", fallback,
-                            decoder.head_dim));
+    fields.fail(
+        "partial_rotary_factor", fmt::format("{} beside rotary_dim {}", part, *elements),
+        fmt::format("{}, the same part of a head's {} elements", fallback, decoder.head_dim));
   }
   return part;
 }
@@ -202,9 +202,8 @@ RopeConfig read_rope_parameters(ConfigFields& fields, const DecoderConfig& decod
   if (rope.query_scale.beta > 0.0) {
     // Also beside a rotation without scaling, which does not read the length.
     const int length = rope.original_max_position_embeddings;
-    rope.query_scale.period =
-        fields.integer("original_max_position_embeddings", 1, kMaxPositions,
-                       length > 0 ? std::optional(length) : std::nullopt);
+    rope.query_scale.period = fields.integer("original_max_position_embeddings", 1, kMaxPositions,
+                                             length > 0 ? std::optional(length) : std::nullopt);
   }
   check_rotation(fields, rope, decoder.head_dim);
   return rope;
