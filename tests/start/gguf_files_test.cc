@@ -363,7 +363,7 @@ TEST(GgufFiles, HaveNamesOfCheckpointsArchitectures) {
   EXPECT_EQ(gguf_name_of("Olmo3ForCausalLM"), "olmo2");
   EXPECT_EQ(gguf_name_of("Glm4MoeLiteForCausalLM"), "deepseek2");
   EXPECT_EQ(gguf_name_of("Qwen3VLMoeForConditionalGeneration"), "qwen3vlmoe");
-  EXPECT_EQ(gguf_name_of("Mistral3ForConditionalGeneration"), "mistral3");
+  EXPECT_EQ(gguf_name_of("Mistral3ForConditionalGeneration"), "mistral3, mistral4");
   EXPECT_EQ(gguf_name_of("MiMoForCausalLM"), "");
   EXPECT_EQ(gguf_name_of(""), "");
 }
