@@ -6,45 +6,31 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <set>
 #include <span>
 #include <vector>
 
 #include "base/check.h"
-#include "base/json_writer.h"
 #include "base/text.h"
 #include "model/decoder_config.h"
 #include "model/families.h"
-#include "ops/expert_ops.h"
+#include "model/gguf/gguf_config_writer.h"
 #include "tensor/tensor.h"
 
 namespace quire {
 namespace {
-
-// The numbers of expert_gating_func. 0 stands for the architecture's usual one.
-constexpr int64_t kSoftmax = 1;
-constexpr int64_t kSigmoid = 2;
 
 // The kind of pooling, which llama.cpp's converter writes only for embedding models. kLastToken:
 // the embedding is the last token's hidden state.
 constexpr std::string_view kPooling = "pooling_type";
 constexpr int64_t kLastToken = 3;
 
-constexpr int64_t kAnyInteger = std::numeric_limits<int32_t>::max();
-
-constexpr std::string_view kSharedWidth = "expert_shared_feed_forward_length";
 constexpr std::string_view kMtp = "nextn_predict_layers";
 constexpr std::string_view kHeads = "attention.head_count";
 constexpr std::string_view kKvHeads = "attention.head_count_kv";
 constexpr std::string_view kPattern = "attention.sliding_window_pattern";
-constexpr std::string_view kExpertCount = "expert_count";
-constexpr std::string_view kGating = "expert_gating_func";
 constexpr std::string_view kWindow = "attention.sliding_window";
-constexpr std::string_view kTemperature = "attention.temperature_scale";
-constexpr std::string_view kLongFactors = "rope_factors_long.weight";
-constexpr std::string_view kShortFactors = "rope_factors_short.weight";
 
 constexpr std::array kFields = {
     GgufField{"embedding_length", "hidden_size"},
@@ -83,7 +69,7 @@ constexpr std::array kWrittenFields = {
     GgufField{"rope.scaling.yarn_beta_slow", "rope_scaling.beta_slow"},
     GgufField{"rope.scaling.attn_factor", "rope_scaling.attention_factor"},
     GgufField{"rope.scaling.yarn_log_multiplier", "rope_scaling.mscale_all_dim"},
-    GgufField{kTemperature, "rope_scaling.llama_4_scaling_beta"},
+    GgufField{"attention.temperature_scale", "rope_scaling.llama_4_scaling_beta"},
     GgufField{"expert_feed_forward_length", "moe_intermediate_size"},
     GgufField{"expert_shared_count", "n_shared_experts"},
     GgufField{"expert_weights_scale", "routed_scaling_factor"},
@@ -121,95 +107,9 @@ constexpr std::array kUnservedFields = {
     UnservedField{"swiglu_clamp_shexp", 0, 0},
 };
 
-// Writes the fields of one file's config.json; keeps the first error.
-class ConfigWriter {
- public:
-  ConfigWriter(const GgufModel& gguf, const GgufArchitecture& row) : gguf_(gguf), row_(row) {}
+}  // namespace
 
-  Result<std::string> write();
-
- private:
-  const GgufValue* find(std::string_view key) const {
-    read_.insert(key);
-    return gguf_.find(fmt::format("{}.{}", row_.name, key));
-  }
-  std::optional<int64_t> integer(std::string_view key) const {
-    const GgufValue* const value = find(key);
-    return value == nullptr ? std::nullopt : value->integer();
-  }
-  // Returns an integer from `least` to `most`. An absent field returns `fallback`, if there is one.
-  // Everything else is an error and returns `least`.
-  int64_t integer(std::string_view key, int64_t least, int64_t most,
-                  std::optional<int64_t> fallback = {});
-  double number(std::string_view key, double fallback);
-  bool boolean(std::string_view key, bool fallback);
-  // Whether the field is present and not 0. Also true if it is not a number; its reader reports
-  // that.
-  bool is_set(std::string_view key) const {
-    const GgufValue* const value = find(key);
-    return value != nullptr && value->number() != 0.0;
-  }
-  bool has(std::string_view tensor) const { return gguf_.tensor(tensor) != nullptr; }
-  bool is_gemma() const { return row_.layers_of_largest_gemma > 0; }
-  bool has_groups() const { return row_.experts == GgufExperts::kScaled; }
-  bool has_chunks() const { return row_.windows == GgufWindows::kChunks; }
-  // attention.head_count, of the layer that has most.
-  std::optional<int64_t> num_heads() const;
-  int64_t num_layers() const {
-    return integer("block_count").value_or(0) - integer(kMtp).value_or(0);
-  }
-  // Whether files without experts are served too.
-  bool may_be_dense() const { return row_.variant_key == kExpertCount || row_.has_latents; }
-  // The architecture in config.json.
-  std::string_view hf_architecture() const;
-  // The number of expert_gating_func that applies if the metadata states `stated`; 0: it states
-  // none.
-  int64_t gating_of(int64_t stated) const;
-  void write_field(const GgufField& field);
-  void write_sizes();
-  void write_vocab_size();
-  void write_rope();
-  void write_longrope();
-  void write_yarn();
-  void write_yarn_factor();
-  void write_temperature();
-  void write_divisors(std::string_view field, std::string_view tensor);
-  void write_query_scalar();
-  void write_multipliers();
-  void write_windows();
-  void write_layer_types();
-  void write_special_tokens();
-  void write_heads();
-  void write_hybrid();
-  void write_head_dim();
-  void write_mla();
-  void write_switches();
-  void check_divisors(std::string_view tensor);
-  void check_unserved();
-  void check_window();
-  void check_chunks();
-  void check_pooling();
-  void write_experts();
-  void write_scaled_experts(const ExpertRouting& routing);
-  int64_t num_shared_experts(int64_t width);
-  int64_t num_dense_layers() const;
-  ExpertRouting read_routing();
-  void fail(std::string_view key, std::string_view got, std::string_view expected) {
-    if (!status_.ok()) return;
-    status_ = unimplemented(fmt::format("[gguf] {}: metadata \"{}.{}\"; got {}, expected {}",
-                                        gguf_.source(), row_.name, key, got, expected));
-  }
-
-  const GgufModel& gguf_;
-  const GgufArchitecture& row_;
-  mutable std::set<std::string_view> read_;  // the keys that were looked for
-  int64_t head_dim_ = 0;
-  int64_t rotated_dim_ = 0;  // of a head
-  JsonWriter json_;
-  Status status_;
-};
-
-void ConfigWriter::write_field(const GgufField& field) {
+void GgufConfigWriter::write_field(const GgufField& field) {
   const GgufValue* const value = find(field.key);
   if (value == nullptr) return;
   const bool is_list = value->numbers() || value->texts();
@@ -222,7 +122,7 @@ void ConfigWriter::write_field(const GgufField& field) {
 
 // Takes the size from the embedding, because a vocabulary of another model may have replaced the
 // list of tokens in the metadata.
-void ConfigWriter::write_vocab_size() {
+void GgufConfigWriter::write_vocab_size() {
   const GgufTensor* const embedding = gguf_.tensor("token_embd.weight");
   if (embedding == nullptr || embedding->shape.size() != 2) {
     status_ = invalid_argument(fmt::format(
@@ -234,8 +134,8 @@ void ConfigWriter::write_vocab_size() {
   json_.field("vocab_size", embedding->shape[0]);
 }
 
-int64_t ConfigWriter::integer(std::string_view key, int64_t least, int64_t most,
-                              std::optional<int64_t> fallback) {
+int64_t GgufConfigWriter::integer(std::string_view key, int64_t least, int64_t most,
+                                  std::optional<int64_t> fallback) {
   const GgufValue* const value = find(key);
   if (value == nullptr && fallback) return *fallback;
   const std::optional<int64_t> number = integer(key);
@@ -249,7 +149,7 @@ int64_t ConfigWriter::integer(std::string_view key, int64_t least, int64_t most,
   return least;
 }
 
-double ConfigWriter::number(std::string_view key, double fallback) {
+double GgufConfigWriter::number(std::string_view key, double fallback) {
   const GgufValue* const value = find(key);
   if (value == nullptr) return fallback;
   const std::optional<double> number = value->number();
@@ -257,7 +157,7 @@ double ConfigWriter::number(std::string_view key, double fallback) {
   return number.value_or(fallback);
 }
 
-bool ConfigWriter::boolean(std::string_view key, bool fallback) {
+bool GgufConfigWriter::boolean(std::string_view key, bool fallback) {
   const GgufValue* const value = find(key);
   if (value == nullptr) return fallback;
   const std::optional<bool> flag = value->boolean();
@@ -266,7 +166,7 @@ bool ConfigWriter::boolean(std::string_view key, bool fallback) {
 }
 
 // The last blocks may be layers that predict further tokens, which are not loaded.
-void ConfigWriter::write_sizes() {
+void GgufConfigWriter::write_sizes() {
   constexpr std::string_view kTheta = "rope.freq_base";
   for (const GgufField& field : kFields) write_field(field);
   write_heads();
@@ -286,7 +186,11 @@ void ConfigWriter::write_sizes() {
   row_.has_latents ? write_mla() : write_head_dim();
 }
 
-std::optional<int64_t> ConfigWriter::num_heads() const {
+int64_t GgufConfigWriter::num_layers() const {
+  return integer("block_count").value_or(0) - integer(kMtp).value_or(0);
+}
+
+std::optional<int64_t> GgufConfigWriter::num_heads() const {
   const GgufValue* const value = find(kHeads);
   const auto list = value == nullptr ? std::nullopt : value->numbers();
   if (!list || list->empty() || row_.layer_heads.empty()) return integer(kHeads);
@@ -295,7 +199,7 @@ std::optional<int64_t> ConfigWriter::num_heads() const {
                                             : std::nullopt;
 }
 
-void ConfigWriter::write_heads() {
+void GgufConfigWriter::write_heads() {
   const GgufValue* const value = find(kHeads);
   if (row_.layer_heads.empty() || value == nullptr || !value->numbers()) {
     return write_field({kHeads, "num_attention_heads"});
@@ -306,7 +210,7 @@ void ConfigWriter::write_heads() {
 
 // The numbers of KV heads of both kinds of layers, their sinks, and the width of values. The lists
 // of the metadata also have the layers that predict further tokens.
-void ConfigWriter::write_hybrid() {
+void GgufConfigWriter::write_hybrid() {
   const GgufValue* const heads = find(kKvHeads);
   const GgufValue* const pattern = find(kPattern);
   const auto counts = heads == nullptr ? std::nullopt : heads->numbers();
@@ -340,7 +244,7 @@ void ConfigWriter::write_hybrid() {
 
 // Also refuses heads whose keys and values differ in size, and heads that are rotated in part if
 // llama.cpp does not compute them for the architecture.
-void ConfigWriter::write_head_dim() {
+void GgufConfigWriter::write_head_dim() {
   constexpr std::string_view kRotated = "rope.dimension_count";
   if (!row_.is_hybrid) {
     write_field({find(kKvHeads) != nullptr ? kKvHeads : kHeads, "num_key_value_heads"});
@@ -370,15 +274,8 @@ void ConfigWriter::write_head_dim() {
   }
 }
 
-void ConfigWriter::check_divisors(std::string_view tensor) {
-  const GgufTensor* const divisors = gguf_.tensor(tensor);
-  if (divisors == nullptr || divisors->shape == std::vector<int64_t>{rotated_dim_ / 2}) return;
-  fail("rope.dimension_count", fmt::format("tensor \"{}\" of another size", tensor),
-       fmt::format("one number per frequency, {}", rotated_dim_ / 2));
-}
-
 // A list has a value per layer.
-void ConfigWriter::check_unserved() {
+void GgufConfigWriter::check_unserved() {
   for (const UnservedField& field : kUnservedFields) {
     if (read_.contains(field.key)) continue;
     const GgufValue* const value = find(field.key);
@@ -396,7 +293,7 @@ void ConfigWriter::check_unserved() {
 }
 
 // A window that is as long as the context changes nothing.
-void ConfigWriter::check_window() {
+void GgufConfigWriter::check_window() {
   const int64_t window = integer(kWindow, 0, kAnyInteger, 0);
   const int64_t context = integer("context_length").value_or(kAnyInteger);
   if (window == 0 || window >= context) return;
@@ -408,14 +305,14 @@ void ConfigWriter::check_window() {
 
 // The files do not state the chunks: llama.cpp has their size and their layers in its code, and
 // they are the defaults of config.json.
-void ConfigWriter::check_chunks() {
+void GgufConfigWriter::check_chunks() {
   if (integer(kWindow, 0, kAnyInteger, 1) == 0) {
     fail(kWindow, "0", "another number, or nothing: models without chunks are not served");
   }
   integer(kPattern, 4, 4, 4);
 }
 
-void ConfigWriter::check_pooling() {
+void GgufConfigWriter::check_pooling() {
   constexpr std::string_view kNames[] = {"none", "mean", "cls", "last", "rank"};
   const int64_t pooling = integer(kPooling, 0, std::ssize(kNames) - 1, 0);
   if (pooling == 0 || pooling == kLastToken) return;
@@ -426,7 +323,7 @@ void ConfigWriter::check_pooling() {
 
 // In newer files, key_length and value_length describe the cached vector, which is the only key of
 // all heads, and other fields describe the heads. In older files, they describe the heads.
-void ConfigWriter::write_mla() {
+void GgufConfigWriter::write_mla() {
   for (const GgufField& field : kMlaFields) {
     if (find(field.key) != nullptr) json_.field(field.name, integer(field.key, 0, kAnyInteger));
   }
@@ -438,247 +335,9 @@ void ConfigWriter::write_mla() {
   json_.field("v_head_dim", integer(value, 1, kAnyInteger));
 }
 
-// Files of GLM-4.7-Flash may lack the field. llama.cpp identifies them by these sizes.
-int64_t ConfigWriter::gating_of(int64_t stated) const {
-  if (stated != 0) return stated;
-  if (row_.gating == GgufGating::kSigmoid) return kSigmoid;
-  const std::optional<int64_t> blocks = integer("block_count");
-  const GgufTensor* const embedding = gguf_.tensor("token_embd.weight");
-  const bool is_glm = row_.gating == GgufGating::kSoftmaxOrSigmoid && embedding != nullptr &&
-                      !embedding->shape.empty() && embedding->shape[0] == 154880 &&
-                      (blocks == 47 || blocks == 48);
-  return is_glm ? kSigmoid : kSoftmax;
-}
-
-ExpertRouting ConfigWriter::read_routing() {
-  ExpertRouting routing;
-  const int64_t num_experts = integer(kExpertCount, 1, kMaxExperts);
-  routing.num_experts = static_cast<int>(num_experts);
-  routing.top_k = static_cast<int>(integer("expert_used_count", 1, num_experts));
-  const int64_t gating = gating_of(integer(kGating, 0, kAnyInteger, 0));
-  const bool takes_softmax = row_.gating != GgufGating::kSigmoid;
-  const bool takes_sigmoid = row_.gating != GgufGating::kSoftmax;
-  if (!(takes_softmax && gating == kSoftmax) && !(takes_sigmoid && gating == kSigmoid)) {
-    fail(kGating, std::to_string(gating),
-         fmt::format("{}{}{}", takes_softmax ? "1 (softmax)" : "",
-                     takes_softmax && takes_sigmoid ? " or " : "",
-                     takes_sigmoid ? "2 (sigmoid)" : ""));
-  }
-  if (gating == kSigmoid) routing.scores = RouterScores::kSigmoid;
-  routing.num_groups =
-      std::max(1, static_cast<int>(integer("expert_group_count", 0, num_experts, 1)));
-  routing.top_groups =
-      std::max(1, static_cast<int>(integer("expert_group_used_count", 0, num_experts, 1)));
-  if (gating == kSigmoid) routing.group_scores = GroupScores::kTwoLargest;
-  if (is_valid(routing)) return routing;
-  fail("expert_group_count",
-       fmt::format("{} of which {} are used, with {} experts and {} per token", routing.num_groups,
-                   routing.top_groups, routing.num_experts, routing.top_k),
-       "equal groups, of which the used ones have enough experts for a token");
-  return routing;
-}
-
-// llama.cpp decides by the architecture whether weights are normalized.
-void ConfigWriter::write_experts() {
-  const ExpertRouting routing = read_routing();
-  json_.field("num_experts", routing.num_experts);
-  json_.field("num_experts_per_tok", routing.top_k);
-  if (has_groups() || row_.experts == GgufExperts::kShared) return write_scaled_experts(routing);
-  const double scale = number("expert_weights_scale", 1.0);
-  if (scale != 0.0 && scale != 1.0) {
-    fail("expert_weights_scale", fmt::format("{}", scale), "1 for this architecture");
-  }
-  if (routing.num_groups != 1) {
-    fail("expert_group_count", std::to_string(routing.num_groups), "1 for this architecture");
-  }
-  if (row_.experts != GgufExperts::kOfOwnWidth) return;
-  json_.field("moe_intermediate_size", integer("expert_feed_forward_length", 1, kAnyInteger));
-  json_.field("norm_topk_prob", true);
-}
-
-// A file has the number of shared experts, or the width of all.
-int64_t ConfigWriter::num_shared_experts(int64_t width) {
-  constexpr std::string_view kCount = "expert_shared_count";
-  if (find(kCount) != nullptr || has_groups()) return integer(kCount, 0, kMaxExperts, 0);
-  const int64_t all = integer(kSharedWidth, 0, kAnyInteger, width);
-  if (all % width != 0) {
-    fail(kSharedWidth, std::to_string(all), fmt::format("a multiple of an expert's, {}", width));
-  }
-  return all / width;
-}
-
-// The first blocks with an MLP of their own, if the field is absent.
-int64_t ConfigWriter::num_dense_layers() const {
-  int64_t count = 0;
-  while (has(fmt::format("blk.{}.ffn_gate.weight", count))) ++count;
-  return count;
-}
-
-// In files without groups, which are older than the field, the router chooses among all experts, as
-// llama.cpp computes them. With groups, DeepSeek-V2 scores a group by its best expert, as its
-// authors define it; llama.cpp takes the two best, as in V3.
-void ConfigWriter::write_scaled_experts(const ExpertRouting& routing) {
-  constexpr std::string_view kNorm = "expert_weights_norm";
-  const bool is_sigmoid = routing.scores == RouterScores::kSigmoid;
-  const int64_t width = integer("expert_feed_forward_length", 1, kAnyInteger);
-  json_.field("moe_intermediate_size", width);
-  // The family may have a field for the width instead.
-  const bool has_width = std::ranges::count(row_.fields, kSharedWidth, &GgufField::key) > 0;
-  if (!has_width) json_.field("n_shared_experts", num_shared_experts(width));
-  json_.field("first_k_dense_replace",
-              integer("leading_dense_block_count", 0, kAnyInteger, num_dense_layers()));
-  const double scale = number("expert_weights_scale", 1.0);
-  json_.field("routed_scaling_factor", scale == 0.0 ? 1.0 : scale);  // llama.cpp's 0 is no scale
-  const bool normalizes = boolean(kNorm, row_.normalizes);
-  if (!has_groups()) {
-    if (!normalizes) fail(kNorm, "false", "true for this architecture");
-    if (routing.num_groups != 1) {
-      fail("expert_group_count", std::to_string(routing.num_groups), "1 for this architecture");
-    }
-    return;
-  }
-  json_.field("scoring_func", is_sigmoid ? "sigmoid" : "softmax");
-  const char* const softmax_method = routing.num_groups > 1 ? "group_limited_greedy" : "greedy";
-  json_.field("topk_method", is_sigmoid ? "noaux_tc" : softmax_method);
-  json_.field("n_group", routing.num_groups);
-  json_.field("topk_group", routing.top_groups);
-  json_.field("norm_topk_prob", normalizes);
-}
-
-// Writes the numbers of a tensor, one per frequency, as a list.
-void ConfigWriter::write_divisors(std::string_view field, std::string_view tensor) {
-  const GgufTensor& divisors = *gguf_.tensor(tensor);
-  check_divisors(tensor);
-  json_.key(field);
-  json_.begin_array();
-  std::vector<float> block(static_cast<size_t>(divisors.type->block_elements));
-  const auto block_bytes = static_cast<size_t>(divisors.type->block_bytes);
-  for (size_t at = 0; at < divisors.bytes.size() && status_.ok(); at += block_bytes) {
-    dequantize(*divisors.type, divisors.bytes.data() + at, block.data());
-    for (const float divisor : block) {
-      if (divisor > 0 && std::isfinite(divisor)) {
-        json_.value(double{divisor});
-      } else if (status_.ok()) {
-        status_ = invalid_argument(
-            fmt::format("[gguf] {}: tensor \"{}\"; got {}, expected positive finite numbers: the "
-                        "file is damaged; download it again",
-                        gguf_.source(), tensor, divisor));
-      }
-    }
-  }
-  json_.end_array();
-}
-
-// llama.cpp stores the scaling of Llama 3 as a divisor per frequency in a tensor, and LongRoPE's
-// divisors in two. It takes a factor without a type as linear, also under the key of old files.
-void ConfigWriter::write_rope() {
-  constexpr std::string_view kType = "rope.scaling.type";
-  constexpr std::string_view kFactor = "rope.scaling.factor";
-  constexpr std::string_view kOldFactor = "rope.scale_linear";
-  constexpr std::string_view kDivisors = "rope_freqs.weight";
-  const std::string_view factor = find(kFactor) != nullptr ? kFactor : kOldFactor;
-  const bool has_factor = find(factor) != nullptr;
-  const bool has_long = row_.has_longrope && has(kLongFactors);
-  const GgufValue* const type_value = find(kType);
-  const std::optional<std::string_view> type = type_value != nullptr ? type_value->text()
-                                               : has_factor          ? "linear"
-                                                                     : "none";
-  const bool takes_longrope = row_.has_longrope && type == "longrope";
-  if (!type || (*type != "none" && *type != "linear" && *type != "yarn" && !takes_longrope)) {
-    return fail(kType, type ? quote_name(*type) : "no text",
-                row_.has_longrope ? "none, linear, yarn or longrope" : "none, linear or yarn");
-  }
-  if (row_.temperature && is_set(kTemperature) && *type != "yarn") {
-    return fail(kType, quote_name(*type), fmt::format("yarn beside \"{}\"", kTemperature));
-  }
-  const std::string_view tensor = has(kDivisors) ? kDivisors : kLongFactors;
-  const bool fits = *type == "none" || (takes_longrope && tensor == kLongFactors);
-  if ((has(kDivisors) || has_long) && !fits) {
-    return fail(kType, quote_name(*type), fmt::format("none beside tensor \"{}\"", tensor));
-  }
-  if (*type == "none" && !has_long && !has(kDivisors)) return;
-  json_.key("rope_scaling");
-  json_.begin_object();
-  if (has_long || *type == "longrope") {
-    write_longrope();
-  } else if (has(kDivisors)) {
-    json_.field("rope_type", "divisors");
-    write_divisors("divisors", kDivisors);
-  } else if (!has_factor) {
-    fail(kFactor, "nothing", fmt::format("a factor beside the type {}", *type));
-  } else {
-    json_.field("rope_type", *type);
-    write_field({factor, "factor"});
-    if (*type == "yarn") write_yarn();
-  }
-  json_.end_object();
-}
-
-// The choice between the two lists depends on the context, as in transformers.
-void ConfigWriter::write_longrope() {
-  for (const std::string_view tensor : {kShortFactors, kLongFactors}) {
-    if (has(tensor)) continue;
-    return fail("rope.scaling.type", fmt::format("no tensor \"{}\"", tensor),
-                "one beside the type longrope");
-  }
-  json_.field("rope_type", "longrope");
-  write_divisors("short_factor", kShortFactors);
-  write_divisors("long_factor", kLongFactors);
-  write_field({"rope.scaling.original_context_length", "original_max_position_embeddings"});
-  write_field({"rope.scaling.attn_factor", "attention_factor"});
-}
-
-void ConfigWriter::write_yarn() {
-  write_field({"rope.scaling.original_context_length", "original_max_position_embeddings"});
-  write_field({"rope.scaling.yarn_beta_fast", "beta_fast"});
-  write_field({"rope.scaling.yarn_beta_slow", "beta_slow"});
-  write_yarn_factor();
-  write_temperature();
-}
-
-void ConfigWriter::write_yarn_factor() {
-  constexpr std::string_view kMultiplier = "rope.scaling.yarn_log_multiplier";
-  constexpr std::string_view kFactor = "rope.scaling.yarn_attn_factor";
-  const auto write_mscale = [&](double scale, std::optional<double> mscale) {
-    const double all_dim = scale * number(kMultiplier, 0.0);
-    if (all_dim == 0.0) return;
-    json_.field("mscale", mscale.value_or(all_dim));
-    json_.field("mscale_all_dim", all_dim);
-  };
-  switch (row_.yarn_factor) {
-    case GgufYarnFactor::kDerived:
-      break;
-    case GgufYarnFactor::kAllDim:
-      return write_mscale(1.0, 1.0);
-    case GgufYarnFactor::kTenthOfAllDim:
-      return write_mscale(10.0, std::nullopt);
-    case GgufYarnFactor::kStated:
-      return write_field({kFactor, "attention_factor"});
-    case GgufYarnFactor::kStatedOrDerived:
-      if (number(kFactor, 1.0) != 1.0) write_field({kFactor, "attention_factor"});
-      break;
-  }
-}
-
-// llama.cpp counts positions in lengths of the context before YaRN.
-void ConfigWriter::write_temperature() {
-  constexpr std::string_view kLength = "attention.temperature_length";
-  constexpr std::string_view kOriginal = "rope.scaling.original_context_length";
-  if (!row_.temperature) return;
-  const bool is_stated = is_set(kTemperature);
-  if (!is_stated && *row_.temperature == 0.0) return;
-  json_.field("llama_4_scaling_beta", is_stated ? number(kTemperature, 0.0) : *row_.temperature);
-  const int64_t original =
-      integer(find(kOriginal) != nullptr ? kOriginal : "context_length", 0, kAnyInteger, 0);
-  const int64_t length = integer(kLength, 0, kAnyInteger, original);
-  if (length == original) return;
-  fail(kLength, std::to_string(length),
-       fmt::format("the context's length before scaling, {}", original));
-}
-
 // Writes a null for a model without windows. A Gemma whose file lacks the window has the family's
 // default.
-void ConfigWriter::write_windows() {
+void GgufConfigWriter::write_windows() {
   if (has_chunks()) return check_chunks();
   if (row_.windows == GgufWindows::kNone) return check_window();
   const int64_t window = integer(kWindow, 0, kAnyInteger, 0);
@@ -693,7 +352,7 @@ void ConfigWriter::write_windows() {
 }
 
 // The pattern is the number of layers of which the last one has no window, or a flag per layer.
-void ConfigWriter::write_layer_types() {
+void GgufConfigWriter::write_layer_types() {
   const GgufValue* const value = find(kPattern);
   const auto flags = value == nullptr ? std::nullopt : value->numbers();
   if (!flags && !row_.begins_without_window) {
@@ -711,7 +370,7 @@ void ConfigWriter::write_layer_types() {
   json_.end_array();
 }
 
-void ConfigWriter::write_query_scalar() {
+void GgufConfigWriter::write_query_scalar() {
   const std::optional<int64_t> heads = integer(kHeads);
   const std::optional<int64_t> hidden = integer("embedding_length");
   const std::optional<int64_t> head_dim = integer("attention.key_length");
@@ -723,7 +382,7 @@ void ConfigWriter::write_query_scalar() {
 }
 
 // Without attention.scale, or with 0, llama.cpp takes the scale of other architectures.
-void ConfigWriter::write_multipliers() {
+void GgufConfigWriter::write_multipliers() {
   constexpr std::string_view kScale = "attention.scale";
   constexpr std::string_view kPositions = "rope.scaling.finetuned";
   for (const GgufField& field : kMultipliers) {
@@ -739,7 +398,7 @@ void ConfigWriter::write_multipliers() {
 }
 
 // Sets the family's switches by the tensors that the file has.
-void ConfigWriter::write_switches() {
+void GgufConfigWriter::write_switches() {
   const FamilyTraits* const family = find_family(hf_architecture(), {});
   QUIRE_CHECK(family != nullptr, "[gguf] the table of architectures has an unknown family");
   const auto write = [this](std::string_view key, bool value) {
@@ -764,7 +423,7 @@ void ConfigWriter::write_switches() {
   if (family->rotary_pairs == RotaryPairs::kHalves) find("rope.dimension_sections");
 }
 
-void ConfigWriter::write_special_tokens() {
+void GgufConfigWriter::write_special_tokens() {
   const auto token = [this](std::string_view name) -> std::optional<int64_t> {
     const GgufValue* const value = gguf_.find(fmt::format("tokenizer.ggml.{}_token_id", name));
     return value == nullptr ? std::nullopt : value->integer();
@@ -781,22 +440,20 @@ void ConfigWriter::write_special_tokens() {
   json_.end_array();
 }
 
-std::string_view ConfigWriter::hf_architecture() const {
+std::string_view GgufConfigWriter::hf_architecture() const {
   if (!row_.variant_key.empty() && is_set(row_.variant_key)) return row_.variant;
-  const bool is_v3 = row_.has_latents && gating_of(integer(kGating).value_or(0)) == kSigmoid;
+  const bool is_v3 = row_.has_latents && has_sigmoid_router();
   return is_v3 ? "DeepseekV3ForCausalLM" : row_.architecture;
 }
 
-Result<std::string> ConfigWriter::write() {
+Result<std::string> GgufConfigWriter::write() {
   json_.begin_object();
   json_.key("architectures");
   json_.begin_array();
   json_.value(hf_architecture());
   json_.end_array();
   write_sizes();
-  if (row_.experts != GgufExperts::kNone && (!may_be_dense() || is_set(kExpertCount))) {
-    write_experts();
-  }
+  if (has_experts()) write_experts();
   write_rope();
   write_windows();
   for (const GgufField& field : row_.fields) write_field(field);
@@ -811,6 +468,8 @@ Result<std::string> ConfigWriter::write() {
   QUIRE_RETURN_IF_ERROR(status_);
   return json_.take();
 }
+
+namespace {
 
 // The key of a field of config.json; empty: none, or several.
 std::string_view key_of(std::string_view name, const GgufArchitecture& row) {
@@ -879,7 +538,7 @@ bool is_gguf_router(const GgufTensor& tensor) {
 
 Result<std::string> gguf_config_json(const GgufModel& gguf) {
   QUIRE_ASSIGN_OR_RETURN(const GgufArchitecture* const row, gguf_architecture(gguf));
-  return ConfigWriter(gguf, *row).write();
+  return GgufConfigWriter(gguf, *row).write();
 }
 
 Result<ModelConfig> gguf_model_config(const GgufModel& gguf) {
