@@ -10,7 +10,7 @@
 namespace quire {
 
 // Returns the family of an architecture, or null if it is not supported. `text_type` is the
-// model_type in the text_config of config.json; empty: there is none.
+// model_type in config.json's text_config; it is empty if config.json has none.
 const FamilyTraits* find_family(std::string_view architecture, std::string_view text_type);
 std::span<const FamilyTraits> all_families();
 // Returns "LlamaForCausalLM, MistralForCausalLM, …".

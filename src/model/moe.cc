@@ -134,6 +134,31 @@ void read_sigmoid_moe(ConfigFields& fields, const ModelConfig& config,
   decoder.moe = std::move(moe);
 }
 
+// The defaults of an architecture for fields that a config.json may omit.
+struct NormalizedSigmoidDefaults {
+  int num_experts = 1;
+  int top_k = 1;
+  double scale = 1.0;
+  int intermediate_size = 1;
+};
+
+// Sigmoid scores with a bias for the choice. The weights of the chosen experts are divided by their
+// sum and scaled. The first layer has no experts by default.
+MoeConfig read_normalized_sigmoid(ConfigFields& fields, const ModelConfig& config,
+                                  const NormalizedSigmoidDefaults& defaults) {
+  MoeConfig moe;
+  moe.routing = read_routing(fields, config, defaults.num_experts, defaults.top_k);
+  moe.routing.scores = RouterScores::kSigmoid;
+  moe.routing.renormalize = true;
+  moe.routing.scale =
+      static_cast<float>(fields.number("routed_scaling_factor", 1e-6, 1e6, defaults.scale));
+  moe.has_correction_bias = true;
+  moe.intermediate_size =
+      fields.integer("moe_intermediate_size", 1, kMaxIntermediateSize, defaults.intermediate_size);
+  moe.layers = read_expert_layers(fields, config.num_layers, 1);
+  return moe;
+}
+
 }  // namespace
 
 void read_deepseek_v2_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder) {
@@ -180,16 +205,10 @@ void read_mistral4_moe(ConfigFields& fields, const ModelConfig& config, DecoderC
 void read_laguna_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder) {
   fields.expect_value("moe_router_logit_softcapping", 0.0, "0: the router's logits have no cap");
   require_switch(fields, "moe_apply_router_weight_on_input", false);
-  MoeConfig moe;
-  moe.routing = read_routing(fields, config, 256, 8);
-  moe.routing.scores = RouterScores::kSigmoid;
-  moe.routing.renormalize = true;
-  moe.routing.scale = static_cast<float>(fields.number("routed_scaling_factor", 1e-6, 1e6, 1.0));
-  moe.has_correction_bias = true;
-  moe.intermediate_size = fields.integer("moe_intermediate_size", 1, kMaxIntermediateSize, 512);
+  MoeConfig moe = read_normalized_sigmoid(
+      fields, config, {.num_experts = 256, .top_k = 8, .intermediate_size = 512});
   moe.shared_intermediate_size =
       fields.integer("shared_expert_intermediate_size", 0, kMaxIntermediateSize, 512);
-  moe.layers = read_expert_layers(fields, config.num_layers, 1);
   decoder.moe = std::move(moe);
 }
 
@@ -224,15 +243,9 @@ void read_hy_v3_moe(ConfigFields& fields, const ModelConfig& config, DecoderConf
        {"qk_norm", "route_norm", "moe_router_use_sigmoid", "moe_router_enable_expert_bias"}) {
     require_switch(fields, key, true);
   }
-  MoeConfig moe;
-  moe.routing = read_routing(fields, config, 192, 8);
-  moe.routing.scores = RouterScores::kSigmoid;
-  moe.routing.renormalize = true;
-  moe.routing.scale = static_cast<float>(fields.number("routed_scaling_factor", 1e-6, 1e6, 2.826));
-  moe.has_correction_bias = true;
-  moe.intermediate_size = fields.integer("moe_intermediate_size", 1, kMaxIntermediateSize, 1536);
+  MoeConfig moe = read_normalized_sigmoid(
+      fields, config, {.num_experts = 192, .top_k = 8, .scale = 2.826, .intermediate_size = 1536});
   moe.shared_intermediate_size = read_shared_size(fields, 1, moe.intermediate_size);
-  moe.layers = read_expert_layers(fields, config.num_layers, 1);
   decoder.moe = std::move(moe);
 }
 

@@ -89,8 +89,8 @@ class SamplerState {
   // Appends a known token.
   void append(int32_t token_id);
   // assume() appends a draft as if it were accepted, so that the rules of the next position count
-  // it. settle() keeps the first num_accepted of these drafts and removes the others; it must
-  // precede the next append().
+  // it. settle() keeps the first num_accepted of these drafts and removes the others. Call settle()
+  // before the next append().
   void assume(int32_t draft);
   void settle(size_t num_accepted);
   // The random numbers of the drafts that follow the known tokens.

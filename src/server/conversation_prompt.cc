@@ -208,14 +208,17 @@ bool is_result_of(const Value& message, const Value& call) {
          id->as_string() == called->as_string();
 }
 
+bool has_parallel_calls(const Value& message) {
+  return has_calls(message) && find_member(message, "tool_calls")->items().size() > 1;
+}
+
 // Returns the messages with a message for each call, which its result follows. Results of no call
 // stay after the last one.
 std::vector<Value> with_single_calls(const std::vector<Value>& messages) {
   std::vector<Value> parted;
   for (auto message = messages.begin(); message != messages.end();) {
     const Value& first = *message++;
-    const bool is_parted = has_calls(first) && find_member(first, "tool_calls")->items().size() > 1;
-    if (!is_parted) {
+    if (!has_parallel_calls(first)) {
       parted.push_back(first);
       continue;
     }
@@ -278,7 +281,7 @@ Result<Value> with_history_in_form(const HistoryForm& form, const TemplateInput&
       written.push_back(message);
     }
   }
-  if (!form.has_parallel_calls) {
+  if (!form.has_parallel_calls && std::ranges::any_of(written, has_parallel_calls)) {
     written = with_single_calls(written);
     is_changed = true;
   }

@@ -138,7 +138,7 @@ std::string GrammarRules::text_without(const std::vector<std::string>& others) {
 
 std::string GrammarRules::value_rule(GrammarValue value) {
   const std::string key =
-      fmt::format("{} {} {}", static_cast<int>(value.kind), value.barred.size(), value.text);
+      fmt::format("{} {} {}", static_cast<int>(value.kind), value.barred, value.text);
   std::string& rule = values_[key];
   if (rule.empty()) {
     rule = fmt::format("value{}", num_rules_++);

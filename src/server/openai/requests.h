@@ -107,6 +107,12 @@ inline bool is_forced(const ChatRequest& request) {
   return request.tool_choice == ToolChoice::kRequired || request.tool_choice == ToolChoice::kNamed;
 }
 
+// Returns whether the output may call the tool.
+inline bool may_call(const ChatRequest& request, const Tool& tool) {
+  return request.tool_choice != ToolChoice::kNone &&
+         (request.tool_choice != ToolChoice::kNamed || tool.name == request.named_tool);
+}
+
 // POST /tokenize and /detokenize.
 struct TokenizeRequest {
   std::string model;

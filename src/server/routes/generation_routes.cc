@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <span>
 #include <utility>
@@ -188,7 +189,7 @@ OutputParserConfig parser_config(const ServerState& state, const ChatRequest& ch
   config.call_template = state.config.call_template;
   config.keeps_first_call_only = !chat.parallel_tool_calls;
   for (const Tool& tool : chat.tools) {
-    if (chat.tool_choice == ToolChoice::kNamed && tool.name != chat.named_tool) continue;
+    if (!may_call(chat, tool)) continue;
     config.tool_names.push_back(tool.name);
     config.tool_schemas.push_back(tool.parameters);
   }
@@ -211,11 +212,8 @@ std::string listed(const std::vector<std::string>& names) {
 Result<Restriction> calls_in_dialect(const ServerState& state, const ChatRequest& chat,
                                      std::string_view prompt) {
   std::vector<Tool> tools;
-  for (const Tool& tool : chat.tools) {
-    if (chat.tool_choice != ToolChoice::kNamed || tool.name == chat.named_tool) {
-      tools.push_back(tool);
-    }
-  }
+  std::ranges::copy_if(chat.tools, std::back_inserter(tools),
+                       [&](const Tool& tool) { return may_call(chat, tool); });
   const bool is_forced_now = is_forced(chat);
   const bool may_reason = is_forced_now && state.reasoning != nullptr &&
                           !prompt_opens_reasoning(prompt, *state.reasoning) &&
@@ -232,9 +230,14 @@ Result<Restriction> calls_in_dialect(const ServerState& state, const ChatRequest
   return Restriction{.grammar = std::move(grammar), .field = "tools"};
 }
 
-// Returns whether the calls that the model may choose are bound. That needs a marker which is one
-// token: otherwise the token that completes the opening could have bytes of the call.
-bool binds_chosen_calls(const ServerState& state, const ChatRequest& chat) {
+// Returns whether the request wants the calls that the model may choose to be bound.
+bool wants_bound_choice(const ChatRequest& chat) {
+  return chat.tool_choice == ToolChoice::kAuto && std::ranges::any_of(chat.tools, &Tool::is_strict);
+}
+
+// Returns whether they can be bound. That needs a marker which is one token: otherwise the token
+// that completes the opening could have bytes of the call.
+bool can_bind_choice(const ServerState& state, const ChatRequest& chat) {
   return !chat.restriction && token_of(state, call_opening(state.calls)).has_value();
 }
 
@@ -390,11 +393,9 @@ void report_ignored(RequestContext& context, const std::vector<std::string>& ign
 
 void generate_chat(ServerState& state, RequestContext&& context, ChatRequest&& chat,
                    const std::string& response_id, const MakeChatWriter& make_writer) {
-  const bool is_strict_choice =
-      chat.tool_choice == ToolChoice::kAuto && std::ranges::any_of(chat.tools, &Tool::is_strict);
-  if (is_strict_choice && !binds_chosen_calls(state, chat)) {
-    chat.ignored.emplace_back("tools.strict");
-  }
+  const bool wants_bound = wants_bound_choice(chat);
+  const bool binds_choice = wants_bound && can_bind_choice(state, chat);
+  if (wants_bound && !binds_choice) chat.ignored.emplace_back("tools.strict");
   report_ignored(context, chat.ignored);
   if (!chat.conversation.unread_arguments.empty()) {
     log_info("[server] request {}: arguments that are no JSON object are content: {}",
@@ -409,7 +410,7 @@ void generate_chat(ServerState& state, RequestContext&& context, ChatRequest&& c
   isolate_by_key(state, context, chat.engine_request);
   PreparedGeneration generation = {.is_stream = chat.streaming.stream,
                                    .restriction = chat.restriction};
-  generation.binds_calls = is_strict_choice && binds_chosen_calls(state, chat);
+  generation.binds_calls = binds_choice;
   if (is_forced(chat) && state.calls == nullptr) {
     generation.restriction = forced_call_schema(chat);
   } else if (is_forced(chat) || generation.binds_calls) {

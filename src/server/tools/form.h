@@ -42,7 +42,7 @@ Result<Form> pattern_form(std::string_view pattern);
 // Returns whether a match of the form has a tool's name.
 bool names_tool(const Form& form);
 bool has_pattern(const Form& form);
-// The first literal of a form; "" if there is none.
+// Returns the first literal of a form, or "" if the form has no literal.
 std::string_view first_literal(const Form& form);
 // The form with optional white space before it.
 Form after_space(Form form);

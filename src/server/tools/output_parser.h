@@ -127,7 +127,8 @@ bool prompt_closes_reasoning(std::string_view prompt, const ResponseTemplate& di
 // Returns the marker that opens a tool call, such as "<tool_call>"; "" if calls open without a
 // marker, so that a restricted text cannot be told from a call, or if there is no dialect (null).
 std::string_view call_opening(const ResponseTemplate* dialect);
-// Returns the marker that ends a reasoning block, such as "</think>"; "" if there is none.
+// Returns the marker that ends a reasoning block, such as "</think>", or "" if the dialect has
+// none.
 std::string_view reasoning_end(const ResponseTemplate& dialect);
 
 Result<std::unique_ptr<OutputParser>> make_output_parser(const OutputParserConfig& config);
