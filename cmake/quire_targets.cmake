@@ -89,6 +89,14 @@ function(quire_unite target count)
   endif()
 endfunction()
 
+# Compiles a source of the current folder again when one of the files that it embeds changes. It is
+# compiled alone: a united source would not know of these files.
+#   quire_embeds_files(SOURCE FILE…)
+function(quire_embeds_files source)
+  set_source_files_properties(${source} PROPERTIES
+    OBJECT_DEPENDS "${ARGN}" SKIP_UNITY_BUILD_INCLUSION ON)
+endfunction()
+
 # With QUIRE_UNITY, compiles these CUDA sources of a library at once: the time of a small kernel's source
 # is mostly that of its headers. CMake 3.25 unites C++ only, so a generated source includes the others.
 # They share private names: an anonymous namespace per source would not keep them apart.

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "jinja/python_text.h"
 #include "tokenizer/tokenizer.h"
 
 namespace quire {
@@ -79,14 +80,17 @@ void visit_owners(const jinja::Value& value, const Visit& visit) {
     for (const auto& [name, member] : value.dict()->entries()) visit_owners(member, visit);
   } else if (value.is_string()) {
     const MarkedText& text = *value.text();
-    // Blanks, and reasoning that a client left in the content, are not visible.
+    // White space, which templates trim by Python's rules, and reasoning that a client left in the
+    // content are not visible.
     constexpr std::string_view kThoughtEnd = "</think>";
     const size_t thought = text.text.rfind(kThoughtEnd);
     const size_t begin = thought == std::string::npos ? 0 : thought + kThoughtEnd.size();
     for (size_t i = 0; i < text.untrusted.count(); ++i) {
       const ByteSpans::Span& span = text.untrusted[i];
-      const size_t first = text.text.find_first_not_of(" \t\r\n", std::max(begin, span.begin));
-      if (first < span.end && span.owner != 0) visit(span.owner);
+      const size_t first = std::max(begin, span.begin);
+      if (first >= span.end || span.owner == 0) continue;
+      const std::string_view owned = std::string_view(text.text).substr(first, span.end - first);
+      if (!jinja::strip(owned, std::nullopt, true, false).empty()) visit(span.owner);
     }
   }
 }

@@ -54,6 +54,7 @@ TEST_F(AgentsTest, AMessageOfWhichNothingReachesThePromptIsRefused) {
                     HasSubstr(R"("param":"messages[0]")")));
   // A message without text has nothing to lose, and reasoning is dropped by intent.
   EXPECT_EQ(chat(user + R"(,{"role":"assistant","content":" "},)" + user), "U:QA: U:Q");
+  EXPECT_EQ(chat(R"({"role":"user","content":"\u2003\u00a0\f"},)" + user), "U:U:Q");
   EXPECT_EQ(chat(user + R"(,{"role":"assistant","content":"","reasoning":"hm"},)" + user),
             "U:QA:U:Q");
   EXPECT_THAT(prompt_of("/v1/responses", R"({"instructions":"S","input":"Q"})"),
