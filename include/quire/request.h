@@ -127,12 +127,15 @@ enum class CacheMiss {
   kNone,      // all of them are cached
   kDisabled,  // not looked up: prefix caching is off, or the request asks for prompt_logprobs
   kTooShort,  // the prompt has no full block before its last token
-  kUnseen,    // its first block was never cached under this salt
-  kDiverged,  // its first blocks are cached; the next one never was
-  kEvicted,   // its next block was cached and has been evicted
+  // Its first block was never cached under this salt. No cause names another salt, because it would
+  // tell one tenant what another has sent.
+  kFirstUse,
+  kChangedPrompt,  // its first blocks are cached; the next one never was
+  kEvicted,        // its next block was cached and has been evicted
 };
 inline constexpr size_t kNumCacheMisses = 6;
 using CacheMissCounts = std::array<int64_t, kNumCacheMisses>;  // sequences, by CacheMiss
+// The cause in responses and metrics.
 constexpr std::string_view cache_miss_name(CacheMiss miss) {
   switch (miss) {
     case CacheMiss::kNone:
@@ -141,10 +144,10 @@ constexpr std::string_view cache_miss_name(CacheMiss miss) {
       return "disabled";
     case CacheMiss::kTooShort:
       return "too_short";
-    case CacheMiss::kUnseen:
-      return "unseen";
-    case CacheMiss::kDiverged:
-      return "diverged";
+    case CacheMiss::kFirstUse:
+      return "first_use";
+    case CacheMiss::kChangedPrompt:
+      return "changed_prompt";
     case CacheMiss::kEvicted:
       return "evicted";
   }

@@ -139,7 +139,7 @@ CacheMiss BlockTables::cache_miss(const SeqRecord& rec, const CachedPrefix& pref
       if (!cache.find(hash) && cache.was_evicted(hash)) return CacheMiss::kEvicted;
     }
   }
-  return prefix.num_blocks == 0 ? CacheMiss::kUnseen : CacheMiss::kDiverged;
+  return prefix.num_blocks == 0 ? CacheMiss::kFirstUse : CacheMiss::kChangedPrompt;
 }
 
 // Returns the free blocks that remain after the prefix is adopted, which uses those of its blocks

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/ascii.h"
+#include "base/digest.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "server/openai/conversation.h"
@@ -93,8 +95,10 @@ constexpr uint32_t kContentOwner = 3;
 constexpr uint32_t kResultOwner = 4;
 
 // The ids of the calls. Some templates require nine characters.
+constexpr size_t kShortId = 9;
 constexpr std::string_view kFirstId = "trialcall";
 constexpr std::string_view kSecondId = "trialnext";
+constexpr std::string_view kLongId = "call_trialtrialtrialtrialtria";
 
 // The call has all fields that a reader of requests sets.
 Value trial_call(std::string_view id, uint32_t owner) {
@@ -242,8 +246,33 @@ std::vector<Value> with_single_calls(const std::vector<Value>& messages) {
   return parted;
 }
 
+// Returns an id of nine letters or digits, which is the same for the same id.
+std::string short_id(std::string_view id) {
+  const bool is_short = id.size() == kShortId && std::ranges::all_of(id, is_alphanumeric);
+  return is_short ? std::string(id) : to_hexadecimal(sha256_of(id)).substr(0, kShortId);
+}
+
+// Returns the dict with a short id in this member, if it has the member.
+Value with_short_id(const Value& dict, std::string_view name) {
+  const Value* const id = find_member(dict, name);
+  if (id == nullptr || !id->is_string()) return dict;
+  return with_member(dict, name, Value::string(short_id(id->as_string())));
+}
+
+// Returns the message with short ids of its calls, or of the call whose result it is.
+Value with_short_ids(const Value& message) {
+  Value shortened = with_short_id(message, "tool_call_id");
+  if (!has_calls(message)) return shortened;
+  std::vector<Value> calls;
+  for (const Value& call : find_member(message, "tool_calls")->items()) {
+    calls.push_back(with_short_id(call, "id"));
+  }
+  return with_member(shortened, "tool_calls", Value::list(std::move(calls)));
+}
+
 // Returns the variables with the history in the template's form: with texts in place of the calls
-// and results that it lacks, and with one call in a message if it allows no more.
+// and results that it lacks, with one call in a message if it allows no more, and with short ids if
+// it refuses others.
 Result<Value> with_history_in_form(const HistoryForm& form, const TemplateInput& input,
                                    const Value& variables, Continuation* continuation) {
   const Value* const messages = find_member(variables, "messages");
@@ -283,6 +312,10 @@ Result<Value> with_history_in_form(const HistoryForm& form, const TemplateInput&
   }
   if (!form.has_parallel_calls && std::ranges::any_of(written, has_parallel_calls)) {
     written = with_single_calls(written);
+    is_changed = true;
+  }
+  if (!form.has_long_ids) {
+    std::ranges::transform(written, written.begin(), with_short_ids);
     is_changed = true;
   }
   if (!is_changed) return variables;
@@ -350,6 +383,11 @@ HistoryForm find_history_form(const EngineApi& engine, const ResponseTemplate* c
                    writes(engine, {user, called, user}, kFirstCallOwner);
   const Value answer = form.has_calls ? called : message_of("assistant", "trial");
   form.has_results = writes(engine, {user, answer, result}, kResultOwner);
+  const Value called_long =
+      form.has_calls ? message_of_calls({trial_call(kLongId, kFirstCallOwner)}) : answer;
+  form.has_long_ids = form.has_results
+                          ? writes(engine, {user, called_long, trial_result(kLongId)}, kResultOwner)
+                          : writes(engine, {user, called_long, user}, kFirstCallOwner);
   const Value called_twice = message_of_calls({call, next_call});
   form.has_parallel_calls =
       !form.has_calls ||

@@ -21,6 +21,7 @@ struct HistoryForm {
   bool has_successive_users = true;  // two messages of the user without an answer between them
   bool has_parallel_calls = true;    // several calls in one message
   bool has_content_beside_calls = true;
+  bool has_long_ids = true;  // ids of calls that are not nine letters or digits
   bool has_tools_without_description = true;
   bool has_tools_without_parameters = true;
   // Writes the calls if the template cannot: in the model's dialect, otherwise as JSON.
@@ -35,7 +36,8 @@ HistoryForm find_history_form(const EngineApi& engine, const ResponseTemplate* c
 // template has no form are written as texts of the assistant and of the user, because a client
 // sends the calls of every response back. So are calls whose arguments are no JSON object, whose
 // text is content, if the template writes no content beside calls. A message with several calls
-// becomes one per call, each with its result after it, if the template refuses several. A tool
+// becomes one per call, each with its result after it, if the template refuses several. An id of a
+// call becomes one of nine letters or digits if the template refuses longer ones. A tool
 // without a description or without parameters gets an empty text or an empty schema if the template
 // fails without them. If the template fails, or drops a message, because it allows only one system
 // message, at the start, all system messages are merged into that one. A message of which nothing

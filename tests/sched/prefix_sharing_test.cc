@@ -110,13 +110,13 @@ TEST_F(SchedulerTest, SaysWhyAPrefixIsNotCached) {
     scheduler().finish(id);
     return miss;
   };
-  EXPECT_EQ(miss_of(48, {.first_id = 1}), CacheMiss::kUnseen);
+  EXPECT_EQ(miss_of(48, {.first_id = 1}), CacheMiss::kFirstUse);
   EXPECT_EQ(miss_of(48, {.first_id = 1}), CacheMiss::kNone);
   EXPECT_EQ(miss_of(16, {.first_id = 1}), CacheMiss::kTooShort) << "the last token is computed";
-  EXPECT_EQ(miss_of(48, {.salt = "s", .first_id = 1}), CacheMiss::kUnseen);
+  EXPECT_EQ(miss_of(48, {.salt = "s", .first_id = 1}), CacheMiss::kFirstUse);
   EXPECT_EQ(miss_of(48, {.prompt_logprobs = 2, .first_id = 1}), CacheMiss::kDisabled);
-  EXPECT_EQ(miss_of(80, {.first_id = 1}), CacheMiss::kDiverged) << "it continues a cached prompt";
-  EXPECT_EQ(miss_of(120, {.first_id = 5000}), CacheMiss::kUnseen) << "takes all blocks";
+  EXPECT_EQ(miss_of(80, {.first_id = 1}), CacheMiss::kChangedPrompt) << "it continues a cached prompt";
+  EXPECT_EQ(miss_of(120, {.first_id = 5000}), CacheMiss::kFirstUse) << "takes all blocks";
   EXPECT_EQ(miss_of(48, {.first_id = 1}), CacheMiss::kEvicted);
   EXPECT_THAT(scheduler().stats().cache_misses, ::testing::ElementsAre(1, 1, 1, 3, 1, 1));
 }

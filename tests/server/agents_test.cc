@@ -351,7 +351,7 @@ TEST_F(HistoryTest, PublishedTemplatesHaveTheseForms) {
       {"meta-llama-Llama-3.1-8B-Instruct",
        {.has_parallel_calls = false, .has_content_beside_calls = false}},
       {"mistralai-Mistral-Nemo-Instruct-2407",
-       {.has_successive_users = false, .has_content_beside_calls = false}},
+       {.has_successive_users = false, .has_content_beside_calls = false, .has_long_ids = false}},
       {"microsoft-Phi-3.5-mini-instruct", {.has_calls = false, .has_results = false}},
       {"openai-gpt-oss-120b",
        {.has_parallel_calls = false, .has_tools_without_description = false}}};
@@ -365,9 +365,28 @@ TEST_F(HistoryTest, PublishedTemplatesHaveTheseForms) {
     EXPECT_EQ(form.has_successive_users, expected.has_successive_users) << name;
     EXPECT_EQ(form.has_parallel_calls, expected.has_parallel_calls) << name;
     EXPECT_EQ(form.has_content_beside_calls, expected.has_content_beside_calls) << name;
+    EXPECT_EQ(form.has_long_ids, expected.has_long_ids) << name;
     EXPECT_EQ(form.has_tools_without_description, expected.has_tools_without_description) << name;
     EXPECT_EQ(form.has_tools_without_parameters, expected.has_tools_without_parameters) << name;
   }
+}
+
+TEST_F(HistoryTest, IdsAreShortWhereTheTemplateRefusesOthers) {
+  start_with(
+      "{% for m in messages %}{% for c in m.tool_calls or [] %}{% if c.id | length != 9 %}"
+      "{{ raise_exception('nine') }}{% endif %}[{{ c.id }} {{ c.function.arguments | tojson }}]{% "
+      "endfor "
+      "%}"
+      "{% if m.role == 'tool' %}{% if m.tool_call_id | length != 9 %}{{ raise_exception('nine') }}"
+      "{% endif %}({{ m.tool_call_id }}){% endif %}{{ m.content }}{% endfor %}");
+  const auto turn = [](const std::string& id) {
+    return std::string(kUser) + R"(,{"role":"assistant","tool_calls":[)" + call_of(id) + "]}," +
+           result_of(id, "42");
+  };
+  EXPECT_EQ(chat(turn("abcdef123")), "Q[abcdef123 {\"a\": 1}](abcdef123)42");
+  // The start of the id's SHA-256.
+  EXPECT_EQ(chat(turn("call_7")), "Q[e61e4bcd9 {\"a\": 1}](e61e4bcd9)42");
+  EXPECT_THAT(chat(turn("call-7890")), HasSubstr("Q[")) << "no letters or digits only";
 }
 
 TEST_F(HistoryTest, ACallOfWhichNothingReachesThePromptIsRefused) {
@@ -487,7 +506,7 @@ TEST_F(AgentsTest, UsageNamesHitsAndMisses) {
   Output output;
   output.finish_reason = FinishReason::kStop;
   output.num_cached_tokens = 16;
-  output.cache_miss = CacheMiss::kDiverged;
+  output.cache_miss = CacheMiss::kChangedPrompt;
   engine_.send(1, std::move(output));
   EXPECT_THAT(exchange->wait().body,
               HasSubstr(R"("input_tokens_details":{"cached_tokens":16,"cache_write_tokens":6,)"

@@ -117,10 +117,10 @@ TEST(KvEvents, OutputsSayWhyThePrefixMissed) {
     }
     return first->cache_miss;
   };
-  EXPECT_EQ(miss_of(greedy(tiny_prompt(40, 1), 3)), CacheMiss::kUnseen);
+  EXPECT_EQ(miss_of(greedy(tiny_prompt(40, 1), 3)), CacheMiss::kFirstUse);
   EXPECT_EQ(miss_of(greedy(tiny_prompt(40, 1), 3)), CacheMiss::kNone);
   const CacheMissCounts counts = stats_at_rest(*engine).cache_misses;
-  EXPECT_EQ(counts[static_cast<size_t>(CacheMiss::kUnseen)], 1);
+  EXPECT_EQ(counts[static_cast<size_t>(CacheMiss::kFirstUse)], 1);
 }
 
 }  // namespace

@@ -226,7 +226,7 @@ void write_engines(const std::vector<EngineStats>& engines, EngineFamilies& fami
                    const auto miss = static_cast<CacheMiss>(k);
                    if (miss == CacheMiss::kNone) continue;
                    out.sample(static_cast<double>(engines[i].cache_misses[k]),
-                              {{"cause", cache_miss_cause(miss)}});
+                              {{"cause", cache_miss_name(miss)}});
                  }
                });
   families.counter("quire_kv_event_batches_dropped_total",

@@ -101,7 +101,7 @@ void end_choices(const StreamOptions& streaming, const Usage* usage, JsonWriter&
   json.begin_object();
   json.field("cached_tokens", usage->num_cached_tokens);
   if (usage->cache_miss != CacheMiss::kNone) {
-    json.field("cache_miss_cause", cache_miss_cause(usage->cache_miss));
+    json.field("cache_miss_cause", cache_miss_name(usage->cache_miss));
   }
   json.end_object();
   json.key("completion_tokens_details");

@@ -9,13 +9,6 @@
 
 namespace quire::server {
 
-// The cause of a miss in responses and metrics: the engine's reason in the words of clients.
-constexpr std::string_view cache_miss_cause(CacheMiss miss) {
-  if (miss == CacheMiss::kUnseen) return "first_use";
-  if (miss == CacheMiss::kDiverged) return "changed_prompt";
-  return cache_miss_name(miss);
-}
-
 // Begins the response's object and its list of choices.
 void begin_response(const ResponseHeader& header, std::string_view object, JsonWriter& json);
 // Ends the list of choices, but not the object. Then writes `usage`, or null if the request asked

@@ -53,7 +53,7 @@ void write_usage(const Usage& usage, JsonWriter& json) {
   json.field("cache_write_tokens",
              is_cached ? usage.num_prompt_tokens - usage.num_cached_tokens : 0);
   if (usage.cache_miss != CacheMiss::kNone) {
-    json.field("cache_miss_cause", cache_miss_cause(usage.cache_miss));
+    json.field("cache_miss_cause", cache_miss_name(usage.cache_miss));
   }
   json.end_object();
   json.field("output_tokens", usage.num_completion_tokens);
