@@ -132,8 +132,9 @@ enum class CacheMiss {
   kFirstUse,
   kChangedPrompt,  // its first blocks are cached; the next one never was
   kEvicted,        // its next block was cached and has been evicted
+  kNoSnapshot,     // its next block is cached, but not the recurrent state after it
 };
-inline constexpr size_t kNumCacheMisses = 6;
+inline constexpr size_t kNumCacheMisses = 7;
 using CacheMissCounts = std::array<int64_t, kNumCacheMisses>;  // sequences, by CacheMiss
 // The cause in responses and metrics.
 constexpr std::string_view cache_miss_name(CacheMiss miss) {
@@ -150,6 +151,8 @@ constexpr std::string_view cache_miss_name(CacheMiss miss) {
       return "changed_prompt";
     case CacheMiss::kEvicted:
       return "evicted";
+    case CacheMiss::kNoSnapshot:
+      return "no_snapshot";
   }
   return "";
 }

@@ -17,6 +17,7 @@ namespace quire {
 
 struct AttentionSetup {
   std::vector<KvGroup> kv_groups;
+  StateGroup states = {};                         // beside the KV groups, in the same KvCache
   std::vector<AttentionSelector> selectors = {};  // one per KV group
   std::vector<AttentionPlans> plans = {};         // one per KV group
   std::vector<DecodeKey> decode_keys = {};        // the decode steps that the selectors distinguish

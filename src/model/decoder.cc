@@ -10,6 +10,7 @@
 #include "model/weights.h"
 #include "ops/collectives.h"
 #include "ops/expert_ops.h"
+#include "ops/state_ops.h"
 #include "tensor/dtype.h"
 
 namespace quire {
@@ -55,10 +56,22 @@ LayerHeads rank_heads(const DecoderConfig& decoder, size_t layer, const Parallel
           static_cast<int>(shard_heads(all.num_kv_heads, all.num_kv_heads, parallel).count)};
 }
 
+// One rank's channels of a convolution.
+int64_t conv_channels(const ModelConfig& config, const Parallel& parallel) {
+  return shard(config.hidden_size, parallel).count;
+}
+
+// The rows of a convolution's state (ShortConv::num_rows).
+int conv_state_rows(const ShortConvConfig& conv, const ModelLimits& limits) {
+  return conv.kernel - 1 + limits.num_drafts;
+}
+
 // Without DecoderWidths::intermediate.
-DecoderWidths attention_widths(const DecoderConfig& decoder, const Parallel& parallel) {
+DecoderWidths attention_widths(const ModelConfig& config, const Parallel& parallel) {
+  const DecoderConfig& decoder = decoder_config(config);
   DecoderWidths widths;
   for (size_t layer = 0; layer < decoder.layer_windows.size(); ++layer) {
+    if (has_conv(decoder, layer)) continue;
     const LayerHeads heads = rank_heads(decoder, layer, parallel);
     const int64_t q = int64_t{heads.num_heads} * decoder.head_dim;
     const int64_t kv = int64_t{heads.num_kv_heads} * (decoder.head_dim + decoder.value_dim());
@@ -67,6 +80,11 @@ DecoderWidths attention_widths(const DecoderConfig& decoder, const Parallel& par
     widths.qkv = std::max(widths.qkv, q + kv);
   }
   widths.out = int64_t{widths.num_heads} * decoder.value_dim();
+  if (decoder.convs) {
+    const int64_t channels = conv_channels(config, parallel);
+    widths.qkv = std::max(widths.qkv, 3 * channels);
+    widths.out = std::max(widths.out, channels);
+  }
   const GateWidth gate = decoder.output_gate.width;
   const int64_t gates = gate == GateWidth::kNone      ? 0
                         : gate == GateWidth::kPerHead ? widths.num_heads
@@ -78,7 +96,7 @@ DecoderWidths attention_widths(const DecoderConfig& decoder, const Parallel& par
 
 DecoderWidths decoder_widths(const ModelConfig& config, const Parallel& parallel, const Ops& ops) {
   const DecoderConfig& decoder = decoder_config(config);
-  DecoderWidths widths = attention_widths(decoder, parallel);
+  DecoderWidths widths = attention_widths(config, parallel);
   const int dense = has_dense_layers(decoder) ? decoder.intermediate_size : 0;
   const int shared = decoder.moe ? decoder.moe->shared_intermediate_size : 0;
   for (const int inner : {dense, shared}) {
@@ -135,6 +153,7 @@ std::vector<KvGroup> decoder_kv_groups(const ModelConfig& config, const ModelLim
   const DecoderConfig& decoder = decoder_config(config);
   std::vector<KvGroup> groups;
   for (int layer = 0; layer < config.num_layers; ++layer) {
+    if (has_conv(decoder, static_cast<size_t>(layer))) continue;
     const AttentionShape shape =
         attention_shape(decoder, limits, activation, static_cast<size_t>(layer));
     auto group = std::ranges::find(groups, shape, &KvGroup::decode);
@@ -145,6 +164,21 @@ std::vector<KvGroup> decoder_kv_groups(const ModelConfig& config, const ModelLim
   }
   assign_tables(groups);
   return groups;
+}
+
+StateGroup decoder_state_group(const ModelConfig& config, const ModelLimits& limits,
+                               DType activation) {
+  const DecoderConfig& decoder = decoder_config(config);
+  StateGroup group;
+  if (!decoder.convs) return group;
+  for (int layer = 0; layer < config.num_layers; ++layer) {
+    if (has_conv(decoder, static_cast<size_t>(layer))) group.layers.push_back(layer);
+  }
+  const int64_t num_elements =
+      conv_state_rows(*decoder.convs, limits) * conv_channels(config, limits.parallel);
+  const auto element_bytes = static_cast<int64_t>(dtype_bytes(activation));
+  group.page_bytes = round_up(num_elements * element_bytes, int64_t{64});
+  return group;
 }
 
 int64_t decoder_activation_bytes(const ModelConfig& config, const ModelLimits& limits,
@@ -214,13 +248,42 @@ void add_layer_norms(const ModelConfig& config, const std::string& prefix, Decod
   add(layer.mlp_output_norm, c.norms.mlp_output);
 }
 
-WeightGroup attention_weights(const ModelConfig& config, const std::string& prefix,
-                              size_t layer_idx, DecoderLayer& layer, int64_t qkv_columns) {
+// The matrices of a layer's convolution, whose channels are divided among the ranks.
+void add_conv_weights(const ModelConfig& config, const std::string& prefix, DecoderLayer& layer,
+                      WeightGroup& group) {
+  const std::string conv = prefix + "conv.";
+  const int channels = config.hidden_size;
+  const int64_t kernel = decoder_config(config).convs->kernel;
+  group.matrices = {
+      {&layer.qkv,
+       {{conv + "b_proj", channels}, {conv + "g_proj", channels}, {conv + "x_proj", channels}},
+       config.hidden_size,
+       Split::kRows,
+       false,
+       config.format},
+      {&layer.o,
+       {{conv + "out_proj", config.hidden_size}},
+       channels,
+       Split::kColumns,
+       false,
+       config.format}};
+  VectorBinding weights = {&layer.conv, conv + "conv.weight", channels * kernel, 0.0F, channels};
+  weights.shape = Shape{channels, 1, kernel};
+  group.vectors.push_back(std::move(weights));
+}
+
+// The matrices and norms of a layer's attention, or of its convolution.
+WeightGroup mixer_weights(const ModelConfig& config, const std::string& prefix, size_t layer_idx,
+                          DecoderLayer& layer, int64_t qkv_columns) {
   const DecoderConfig& c = decoder_config(config);
   WeightGroup group;
   group.is_layer = true;
-  group.kv_scales = {{&layer.kv_scales, prefix + "self_attn."}};
   add_layer_norms(config, prefix, layer, group);
+  if (has_conv(c, layer_idx)) {
+    add_conv_weights(config, prefix, layer, group);
+    return group;
+  }
+  group.kv_scales = {{&layer.kv_scales, prefix + "self_attn."}};
   if (c.mla) {
     add_mla_weights(c, config.hidden_size, prefix, config.format, layer.mla, layer.o, group);
     return group;
@@ -292,7 +355,7 @@ WeightGroup decoder_layer_weights(const ModelConfig& config, const std::string& 
                                   size_t layer_idx, DecoderLayer& layer,
                                   std::optional<int64_t> qkv_columns) {
   WeightGroup group =
-      attention_weights(config, prefix, layer_idx, layer, qkv_columns.value_or(config.hidden_size));
+      mixer_weights(config, prefix, layer_idx, layer, qkv_columns.value_or(config.hidden_size));
   add_mlp(mlp_weights(config, prefix + "mlp.", decoder_config(config).intermediate_size, layer),
           group);
   return group;
@@ -301,7 +364,7 @@ WeightGroup decoder_layer_weights(const ModelConfig& config, const std::string& 
 WeightGroup moe_layer_weights(const ModelConfig& config, const std::string& prefix,
                               size_t layer_idx, DecoderLayer& layer) {
   const DecoderConfig& c = decoder_config(config);
-  WeightGroup group = attention_weights(config, prefix, layer_idx, layer, config.hidden_size);
+  WeightGroup group = mixer_weights(config, prefix, layer_idx, layer, config.hidden_size);
   add_moe_weights(*c.moe, config.hidden_size, prefix, config.format, layer.moe, group);
   if (c.moe->shared_intermediate_size == 0) return group;
   MlpBinding shared =
@@ -350,6 +413,7 @@ DecoderModel::DecoderModel(const ModelConfig& config, const ModelLimits& limits,
       ops_(ops),
       ends_(std::move(ends)),
       kv_groups_(decoder_kv_groups(config, limits, ops.activation_dtype())),
+      states_(decoder_state_group(config, limits, ops.activation_dtype())),
       places_(static_cast<size_t>(config.num_layers)),
       widths_(decoder_widths(config, limits.parallel, ops)),
       embedding_scale_(first_scale(decoder_, ops.activation_dtype())),
@@ -357,6 +421,9 @@ DecoderModel::DecoderModel(const ModelConfig& config, const ModelLimits& limits,
   for (size_t g = 0; g < kv_groups_.size(); ++g) {
     const std::vector<int>& layers = kv_groups_[g].layers;
     for (size_t i = 0; i < layers.size(); ++i) places_[static_cast<size_t>(layers[i])] = {g, i};
+  }
+  for (size_t i = 0; i < states_.layers.size(); ++i) {
+    places_[static_cast<size_t>(states_.layers[i])].index = i;
   }
   for (size_t i = 0; i < limits_.tapped_layers.size(); ++i) {
     const int layer = limits_.tapped_layers[i];
@@ -505,7 +572,12 @@ void DecoderModel::norm_delta(const Tensor& weight, int64_t num_tokens) {
   ops_.residual_norm(norm, delta(num_tokens));
 }
 
+int64_t DecoderModel::num_channels() const {
+  return conv_channels(config_, limits_.parallel);
+}
+
 TensorView DecoderModel::qkv_view(size_t layer_idx, int64_t num_tokens) const {
+  if (has_conv(decoder_, layer_idx)) return scratch(0, num_tokens, 3 * num_channels());
   const AttentionShape& shape = shape_of(layer_idx);
   return scratch(0, num_tokens,
                  int64_t{shape.num_heads + shape.num_kv_heads} * shape.head_dim +
@@ -519,9 +591,12 @@ TensorView DecoderModel::query_view(size_t layer_idx, int64_t num_tokens) const 
 
 TensorView DecoderModel::attention_view(size_t layer_idx, int64_t num_tokens) const {
   if (!decoder_.mla) {
-    const AttentionShape& shape = shape_of(layer_idx);
-    return scratch(num_tokens * (widths_.qkv + widths_.q), num_tokens,
-                   int64_t{shape.num_heads} * shape.head_dim_v);
+    int64_t width = num_channels();
+    if (!has_conv(decoder_, layer_idx)) {
+      const AttentionShape& shape = shape_of(layer_idx);
+      width = int64_t{shape.num_heads} * shape.head_dim_v;
+    }
+    return scratch(num_tokens * (widths_.qkv + widths_.q), num_tokens, width);
   }
   const TensorView out = mla_views(num_tokens).out;
   return {out.data, out.dtype, {num_tokens, out.shape[1] * out.shape[2]}};
@@ -611,7 +686,31 @@ void DecoderModel::norm_whole_width(size_t layer_idx, const DecoderLayer& layer,
   ops_.wide_norm(norm);
 }
 
+void DecoderModel::convolve(size_t layer_idx, const DecoderLayer& layer, const StepInput& input) {
+  const AttentionBatch& batch = *input.states.batch;
+  ShortConv conv;
+  conv.bgx = qkv_view(layer_idx, input.num_tokens);
+  conv.w = weights_of(layer.conv);
+  conv.kernel = decoder_.convs->kernel;
+  conv.num_rows = conv_state_rows(*decoder_.convs, limits_);
+  conv.states = {.first = input.states.pages[places_[layer_idx].index],
+                 .page_bytes = states_.page_bytes,
+                 .block_size = limits_.page_size,
+                 .num_seqs = batch.decode.num_reqs + batch.prefill.num_reqs,
+                 .query_start = batch.query_start.device,
+                 .seq_lens = batch.seq_lens,
+                 .page_table = batch.block_table,
+                 .max_pages = batch.max_pages,
+                 .kv_slots = batch.kv_slots};
+  conv.out = attention_view(layer_idx, input.num_tokens);
+  ops_.states()->short_conv(conv);
+}
+
 Status DecoderModel::attend(size_t layer_idx, const DecoderLayer& layer, const StepInput& input) {
+  if (has_conv(decoder_, layer_idx)) {
+    convolve(layer_idx, layer, input);
+    return {};
+  }
   if (decoder_.mla) return attend_latent(layer_idx, layer, input);
   rotate_and_cache(layer_idx, layer, input);
   const KvGroupStep& step = input.kv_groups[places_[layer_idx].group];

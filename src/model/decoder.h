@@ -21,6 +21,9 @@ namespace quire {
 // `activation`.
 std::vector<KvGroup> decoder_kv_groups(const ModelConfig& config, const ModelLimits& limits,
                                        DType activation);
+// The states of one rank's layers; no layers if the model has none.
+StateGroup decoder_state_group(const ModelConfig& config, const ModelLimits& limits,
+                               DType activation);
 int64_t decoder_activation_bytes(const ModelConfig& config, const ModelLimits& limits,
                                  const Ops& ops);
 // The workspace of the layers that are mixtures of experts, which depends on the device; 0: there
@@ -30,11 +33,13 @@ Result<int64_t> experts_workspace_bytes(const ModelConfig& config, const ModelLi
 
 // One rank's weights of one layer.
 struct DecoderLayer {
-  // [heads * head_dim + kv_heads * (head_dim + head_dim_v), hidden]; null with `mla`
+  // [heads * head_dim + kv_heads * (head_dim + head_dim_v), hidden], or [3 * channels, hidden] of a
+  // convolution: the gates of its input, the gates of its output, its input. Null with `mla`.
   std::unique_ptr<Linear> qkv;
   MlaLayer mla;                  // empty with grouped-query attention
   std::unique_ptr<Linear> gate;  // [heads or heads * head_dim_v, hidden]; null: OutputGate is none
-  std::unique_ptr<Linear> o;     // [hidden, heads * head_dim_v]
+  std::unique_ptr<Linear> o;     // [hidden, heads * head_dim_v], or [hidden, channels]
+  Tensor conv;                   // this rank's [channels, kernel]; empty: the layer has attention
   // The MLP of a dense layer or, in a mixture of experts, of the shared experts; null if there are
   // none, or if they are among the other experts.
   std::unique_ptr<Linear> gate_up;  // [2 * intermediate, hidden]: the rows of gate, then of up
@@ -173,7 +178,8 @@ class DecoderModel : public Model {
   void project_qkv(size_t layer_idx, const DecoderLayer& layer, const ResidualNorm& norm);
   // qkv_view → query_view, rotated; keys and values → the cache
   void rotate_and_cache(size_t layer_idx, const DecoderLayer& layer, const StepInput& input);
-  // Writes keys and values to the cache, then computes attention → attention_view.
+  // Writes keys and values to the cache, then computes attention → attention_view. In a layer with
+  // a convolution: qkv_view → attention_view.
   Status attend(size_t layer_idx, const DecoderLayer& layer, const StepInput& input);
   // keys_values [num_tokens, 2 * kv_heads * head_dim] → the cache, without queries
   void cache_keys_values(size_t layer_idx, const DecoderLayer& layer, TensorView keys_values,
@@ -202,7 +208,8 @@ class DecoderModel : public Model {
   }
 
  private:
-  // A layer's place in the KV cache: its group, and its index among the group's layers.
+  // A layer's place in the KV cache: its group, and its index among the group's layers. The group
+  // of a layer with a convolution is not used: there is one StateGroup.
   struct LayerPlace {
     size_t group = 0;
     size_t index = 0;
@@ -222,6 +229,9 @@ class DecoderModel : public Model {
   const AttentionShape& shape_of(size_t layer_idx) const {
     return kv_groups_[places_[layer_idx].group].decode;
   }
+  // The number of this rank's channels of a convolution.
+  int64_t num_channels() const;
+  void convolve(size_t layer_idx, const DecoderLayer& layer, const StepInput& input);
   // Norms the queries and keys in qkv_view over their whole width.
   void norm_whole_width(size_t layer_idx, const DecoderLayer& layer, int64_t num_tokens);
   // attention_view *= gate_view. Does nothing without gates.
@@ -249,6 +259,7 @@ class DecoderModel : public Model {
   Ops& ops_;
   DecoderEnds ends_;
   std::vector<KvGroup> kv_groups_;
+  StateGroup states_;
   std::vector<LayerPlace> places_;  // [num_layers]
   DecoderWidths widths_;
 

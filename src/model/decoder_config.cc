@@ -270,6 +270,10 @@ LayerHeads heads_of(const DecoderConfig& config, size_t layer) {
   return {config.num_heads, config.num_kv_heads};
 }
 
+bool has_conv(const DecoderConfig& config, size_t layer) {
+  return config.convs && config.convs->layers[layer];
+}
+
 float residual_norm_eps(const DecoderConfig& config) {
   return static_cast<float>(config.rms_norm_eps / (config.residual_scale * config.residual_scale));
 }
@@ -300,6 +304,8 @@ Status check_shards(const ModelConfig& model, const Parallel& parallel) {
   for (const Dimension split :
        {Dimension{"num_attention_heads", heads.num_heads},
         Dimension{"intermediate_size", dense_size},
+        Dimension{"hidden_size, the channels of convolutions",
+                  config.convs ? model.hidden_size : 0},
         Dimension{"moe_intermediate_size", moe.intermediate_size},
         Dimension{"the size of the shared experts", moe.shared_intermediate_size}}) {
     if (split.count % parallel.size == 0) continue;

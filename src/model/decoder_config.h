@@ -54,6 +54,14 @@ struct OutputGate {
   GateFunction function = GateFunction::kSigmoid;
 };
 
+// A gated short convolution, which some layers have in the place of attention (ops/state_ops.h).
+struct ShortConvConfig {
+  int kernel = 0;
+  std::vector<bool> layers = {};  // [num_layers], whether a layer has it
+
+  friend bool operator==(const ShortConvConfig&, const ShortConvConfig&) = default;
+};
+
 struct DecoderConfig : FamilyConfig {
   int intermediate_size = 0;  // of dense layers
   int num_heads = 0;
@@ -98,13 +106,15 @@ struct DecoderConfig : FamilyConfig {
   std::vector<int> layer_ropes;    // [num_layers], indices into ropes
   std::optional<MlaConfig> mla;    // absent: grouped-query attention
   std::optional<MoeConfig> moe;    // absent: every layer is dense
-  int num_mtp_layers = 0;          // beside the decoder's, that method mtp drafts with (model/mtp)
+  std::optional<ShortConvConfig> convs;  // absent: every layer has attention
+  int num_mtp_layers = 0;  // beside the decoder's, that method mtp drafts with (model/mtp)
 
   int value_dim() const { return head_dim_v > 0 ? head_dim_v : head_dim; }
 };
 
 const DecoderConfig& decoder_config(const ModelConfig& config);
 LayerHeads heads_of(const DecoderConfig& config, size_t layer);
+bool has_conv(const DecoderConfig& config, size_t layer);
 // The epsilon of the norms of the residual, which is divided by residual_scale.
 float residual_norm_eps(const DecoderConfig& config);
 // Whether a layer has an MLP of intermediate_size instead of experts.

@@ -8,7 +8,7 @@ void assign_tables(std::span<KvGroup> groups) {
   std::vector<int> windows;
   for (KvGroup& group : groups) {
     const auto found = std::ranges::find(windows, group.decode.window);
-    group.table = std::min(static_cast<int>(found - windows.begin()), kMaxBlockTables - 1);
+    group.table = std::min(static_cast<int>(found - windows.begin()), kMaxKvTables - 1);
     if (found == windows.end()) windows.push_back(group.decode.window);
   }
 }

@@ -23,11 +23,27 @@ struct KvGroup {
   int table = 0;                 // index of its block table
 };
 
+// The layers that keep a recurrent state per sequence instead of keys and values. Their states
+// share a block table: StatePages (ops/state_ops.h).
+struct StateGroup {
+  std::vector<int> layers = {};  // layer indices, ascending; empty: the model has no states
+  int64_t page_bytes = 0;        // one sequence's state of one layer, a multiple of 64
+  int table = 0;                 // index of its block table, the last one
+};
+// The number of positions that the block table of states looks back, as a KvGroup's window: a step
+// reads the state of the token before its first. The state of the block before that is kept until
+// the next block is full, so that the newest full block of a sequence always has its state.
+constexpr int state_window(int block_size) {
+  return block_size + 1;
+}
+
 // Upper bound of the block tables per sequence.
-inline constexpr int kMaxBlockTables = 4;
+inline constexpr int kMaxBlockTables = 5;
+// Upper bound of those with keys and values; the other one is of states.
+inline constexpr int kMaxKvTables = 4;
 
 // Gives each distinct window its own block table, so that blocks outside the window can be freed
-// while layers with a longer view keep theirs. Groups beyond kMaxBlockTables share the last table.
+// while layers with a longer view keep theirs. Groups beyond kMaxKvTables share the last table.
 void assign_tables(std::span<KvGroup> groups);
 
 // By block table: how many positions its groups look back, their own included; 0: all.
@@ -72,12 +88,19 @@ struct KvGroupStep {
   std::span<std::byte> workspace;
 };
 
+// The states of a step: a StatePages per layer, without its first page.
+struct StateStep {
+  const AttentionBatch* batch = nullptr;  // its block table is the states'
+  std::span<std::byte* const> pages;  // page 0 of each layer, in the order of StateGroup::layers
+};
+
 struct StepInput {
   int num_tokens = 0;
   const int32_t* token_ids = nullptr;      // device, [num_tokens]
   const int32_t* positions = nullptr;      // device, [num_tokens]
   std::span<const KvGroupStep> kv_groups;  // as Model::kv_groups()
   TensorView hidden = {};                  // [num_tokens, hidden_size]; only a TapReader reads it
+  StateStep states = {};                   // of a model that has states
 };
 
 // The logits of one rank's part of the vocabulary: tokens [first_id, first_id + tokens of the

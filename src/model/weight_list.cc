@@ -273,7 +273,8 @@ std::vector<TensorSpec> list_tensors(const WeightList& list) {
     }
     for (const VectorBinding& binding : group.vectors) {
       if (binding.name.empty()) continue;
-      tensors.push_back({binding.name, {binding.size}, VectorSpec{binding.addend}});
+      tensors.push_back(
+          {binding.name, binding.shape.value_or(Shape{binding.size}), VectorSpec{binding.addend}});
     }
   }
   return tensors;

@@ -258,7 +258,10 @@ Status Loader::load_vector(const VectorBinding& binding) {
                            store_.make_vector({constant.data(), DType::kF32, {binding.size}}));
     return {};
   }
-  QUIRE_ASSIGN_OR_RETURN(TensorView view, tensors_.take_float(binding.name, {binding.size}));
+  QUIRE_ASSIGN_OR_RETURN(
+      TensorView view,
+      tensors_.take_float(binding.name, binding.shape.value_or(Shape{binding.size})));
+  view.shape = {binding.size};
   if (binding.num_heads > 0) {
     const Slice part = shard_heads(binding.size, binding.num_heads, parallel_);
     view = view.rows(part.first, part.count);

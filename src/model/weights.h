@@ -124,9 +124,10 @@ struct VectorBinding {
   Tensor* vector = nullptr;
   std::string name;  // empty: the checkpoint has none, and every element is `addend`
   int64_t size = 0;
-  float addend = 0.0F;  // added to every element; 1 for norms that multiply by 1 + w
-  int num_heads = 0;    // MatrixPart::num_heads; 0: every rank has the whole vector
-  float factor = 1.0F;  // multiplies every element, after the addition
+  float addend = 0.0F;              // added to every element; 1 for norms that multiply by 1 + w
+  int num_heads = 0;                // MatrixPart::num_heads; 0: every rank has the whole vector
+  float factor = 1.0F;              // multiplies every element, after the addition
+  std::optional<Shape> shape = {};  // of the checkpoint's tensor; absent: [size]
 };
 
 // Bindings that are loaded together: one layer, or the weights before or after the layers.

@@ -15,6 +15,7 @@ namespace quire {
 class Collectives;
 class ExpertOps;
 class LatentOps;
+class StateOps;
 class LayerTailOps;
 class WeightStore;
 
@@ -158,10 +159,11 @@ class Ops {
   virtual Stream& stream() = 0;
 
   // The parts of the device that not every model needs. Null: the device does not compute
-  // mixtures of experts; or multi-head latent attention; or it is the only rank of its model; or it
-  // has no fused kernel for the tails of layers.
+  // mixtures of experts; or multi-head latent attention; or recurrent states; or it is the only
+  // rank of its model; or it has no fused kernel for the tails of layers.
   virtual ExpertOps* experts() const { return nullptr; }
   virtual LatentOps* latents() const { return nullptr; }
+  virtual StateOps* states() const { return nullptr; }
   virtual Collectives* collectives() const { return nullptr; }
   virtual LayerTailOps* layer_tails() const { return nullptr; }
 

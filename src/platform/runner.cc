@@ -4,7 +4,8 @@
 
 namespace quire {
 
-std::vector<KvTableBytes> kv_table_bytes(std::span<const KvGroup> groups) {
+std::vector<KvTableBytes> kv_table_bytes(std::span<const KvGroup> groups, const StateGroup& states,
+                                         int block_size) {
   const std::vector<int> windows = table_windows(groups);
   std::vector<Saturated> bytes(windows.size(), 0);
   for (const KvGroup& group : groups) {
@@ -14,6 +15,10 @@ std::vector<KvTableBytes> kv_table_bytes(std::span<const KvGroup> groups) {
   }
   std::vector<KvTableBytes> tables;
   for (size_t t = 0; t < windows.size(); ++t) tables.push_back({bytes[t].get(), windows[t]});
+  if (!states.layers.empty()) {
+    const Saturated page_bytes = std::ssize(states.layers) * Saturated(states.page_bytes);
+    tables.push_back({page_bytes.get(), state_window(block_size), true});
+  }
   return tables;
 }
 
@@ -24,8 +29,8 @@ DrafterLimits drafter_limits(const RunnerSizes& sizes) {
           .vocab_size = sizes.vocab_size};
 }
 
-Result<KvCache> KvCache::allocate(std::span<const KvGroup> groups, std::span<const int> num_blocks,
-                                  Ops& ops) {
+Result<KvCache> KvCache::allocate(std::span<const KvGroup> groups, const StateGroup& states,
+                                  std::span<const int> num_blocks, Ops& ops) {
   KvCache cache;
   for (const KvGroup& group : groups) {
     const KvLayout& layout = group.layout;
@@ -41,7 +46,19 @@ Result<KvCache> KvCache::allocate(std::span<const KvGroup> groups, std::span<con
     cache.views_.push_back(std::move(views));
     cache.tables_.push_back(static_cast<size_t>(group.table));
   }
+  cache.state_table_ = static_cast<size_t>(states.table);
+  for (size_t i = 0; i < states.layers.size(); ++i) {
+    const Shape shape = {num_blocks[cache.state_table_], states.page_bytes};
+    QUIRE_ASSIGN_OR_RETURN(Tensor memory, ops.allocate_cache(shape, DType::kI8));
+    cache.states_.push_back(memory.view.as<std::byte>());
+    cache.memory_.push_back(std::move(memory));
+  }
   return cache;
+}
+
+StateStep KvCache::states(std::span<const AttentionBatch* const> batches) const {
+  if (states_.empty()) return {};
+  return {.batch = batches[state_table_], .pages = states_};
 }
 
 std::span<const AttentionChoice> StepAttention::choose(const AttentionBatch& batch) {

@@ -52,37 +52,48 @@ class Runner {
 
 // Bytes per block of one block table.
 struct KvTableBytes {
-  int64_t block_bytes = 0;  // over all layers of all groups that share the table
-  int window = 0;           // tokens that those groups look back; 0: all
+  int64_t block_bytes = 0;    // over all layers of all groups that share the table
+  int window = 0;             // tokens that those groups look back; 0: all
+  bool holds_states = false;  // its blocks hold recurrent states
 };
-std::vector<KvTableBytes> kv_table_bytes(std::span<const KvGroup> groups);
+// `states` is the target's; a model that drafts has none.
+std::vector<KvTableBytes> kv_table_bytes(std::span<const KvGroup> groups, const StateGroup& states,
+                                         int block_size);
 
 // The memory behind every block id. Each layer of each group has its own array of pages, and block
 // i of a table is page i in all layers that share the table.
 class KvCache {
  public:
   // num_blocks: by block table. Fails if the device lacks the memory.
-  static Result<KvCache> allocate(std::span<const KvGroup> groups, std::span<const int> num_blocks,
-                                  Ops& ops);
+  static Result<KvCache> allocate(std::span<const KvGroup> groups, const StateGroup& states,
+                                  std::span<const int> num_blocks, Ops& ops);
 
   // One view per layer of the group, in the order of KvGroup::layers.
   std::span<const KvCacheView> caches(size_t group_idx) const { return views_[group_idx]; }
   // Index of the group's block table.
   size_t table(size_t group_idx) const { return tables_[group_idx]; }
+  // The states of a step; `batches` are by block table.
+  StateStep states(std::span<const AttentionBatch* const> batches) const;
 
  private:
   std::vector<Tensor> memory_;
   std::vector<std::vector<KvCacheView>> views_;
   std::vector<size_t> tables_;
+  std::vector<std::byte*> states_;  // by layer of the StateGroup; empty: there are none
+  size_t state_table_ = 0;
 };
 
 // A model loaded onto one device, with everything that its steps need there. The objects pointed to
 // outlive its runner.
 struct ModelInstance {
   Model* model = nullptr;
-  const KvCache* kv_cache = nullptr;
+  const KvCache* kv_cache = nullptr;  // null: the model has neither KV groups nor states
   std::vector<AttentionSelector> attention = {};  // one per KV group
   std::span<const AttentionPlans> plans = {};     // of the same groups, for this instance alone
+
+  StateStep states(std::span<const AttentionBatch* const> batches) const {
+    return kv_cache == nullptr ? StateStep() : kv_cache->states(batches);
+  }
 };
 
 // A model that drafts for the target of a runner. The objects pointed to outlive the runner.

@@ -45,9 +45,10 @@ Result<LoadedModel> load_recorded(DeviceContext& context, QuantizeSource& source
                                  hooks.on_preparation("load", static_cast<size_t>(num_done),
                                                       static_cast<size_t>(num_layers));
                                }}));
-  QUIRE_ASSIGN_OR_RETURN(loaded.kv_cache,
-                         KvCache::allocate(plan.target.attention.kv_groups,
-                                           plan.memory_plan.num_blocks, context.ops()));
+  QUIRE_ASSIGN_OR_RETURN(
+      loaded.kv_cache,
+      KvCache::allocate(plan.target.attention.kv_groups, plan.target.attention.states,
+                        plan.memory_plan.num_blocks, context.ops()));
   loaded.attention = std::move(plan.target.attention);
   return loaded;
 }

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "kv/kv_layout.h"
+#include "sched/kept_states.h"
 #include "sched/policy.h"
 
 namespace quire {
@@ -18,19 +19,19 @@ BlockTables::BlockTables(const SchedulerConfig& config)
 
 int BlockTables::num_free() const {
   int count = 0;
-  for (const Table& table : tables_) count += table.pool.num_free();
+  for (const KvTable& table : tables_) count += table.pool.num_free();
   return count;
 }
 
 int BlockTables::num_total() const {
   int count = 0;
-  for (const Table& table : tables_) count += table.pool.num_blocks() - 1;
+  for (const KvTable& table : tables_) count += table.pool.num_blocks() - 1;
   return count;
 }
 
 double BlockTables::usage() const {
   double most = 0;
-  for (const Table& table : tables_) {
+  for (const KvTable& table : tables_) {
     const double num_total = table.pool.num_blocks() - 1;
     if (num_total > 0) most = std::max(most, 1 - table.pool.num_free() / num_total);
   }
@@ -91,7 +92,7 @@ int BlockTables::first_read(size_t table, int num_blocks) const {
 
 // The cached block of each hash; 0: not cached. Without a window, the search stops at the first
 // hash that is not cached, because a prefix cannot extend past it.
-std::vector<int32_t> BlockTables::find_cached(const Table& table,
+std::vector<int32_t> BlockTables::find_cached(const KvTable& table,
                                               std::span<const BlockHash> hashes) {
   std::vector<int32_t> ids;
   for (const BlockHash& hash : hashes) {
@@ -124,6 +125,14 @@ void BlockTables::match_prefix(SeqRecord& rec, CachedPrefix& prefix) const {
   }
 }
 
+// Whether the keys and values of a block are cached and its state is not.
+bool BlockTables::lacks_only_state(const BlockHash& hash) const {
+  return tables_.back().config.holds_states &&
+         std::ranges::all_of(tables_, [&](const KvTable& table) {
+           return table.cache.find(hash).has_value() != table.config.holds_states;
+         });
+}
+
 // Checks the blocks that a prefix with one more block would need. A block that was cached under
 // another salt counts as never cached, because its hash is unrelated.
 CacheMiss BlockTables::cache_miss(const SeqRecord& rec, const CachedPrefix& prefix) const {
@@ -132,7 +141,11 @@ CacheMiss BlockTables::cache_miss(const SeqRecord& rec, const CachedPrefix& pref
   if (num_full == 0) return CacheMiss::kTooShort;
   const int num_wanted = prefix.num_blocks + 1;
   if (num_wanted > num_full) return CacheMiss::kNone;
+  if (lacks_only_state(rec.block_hashes[static_cast<size_t>(num_wanted - 1)])) {
+    return CacheMiss::kNoSnapshot;
+  }
   for (size_t t = 0; t < tables_.size(); ++t) {
+    if (tables_[t].config.holds_states) continue;
     const PrefixCache& cache = tables_[t].cache;
     for (int idx = first_read(t, num_wanted); idx < num_wanted; ++idx) {
       const BlockHash& hash = rec.block_hashes[static_cast<size_t>(idx)];
@@ -196,13 +209,16 @@ void BlockTables::adopt_prefix(SeqRecord& rec, const CachedPrefix& prefix) {
 
 void BlockTables::free_outside_window(SeqRecord& rec) {
   for (size_t t = 0; t < tables_.size(); ++t) {
-    Table& table = tables_[t];
+    KvTable& table = tables_[t];
     SeqBlocks& blocks = rec.seq->tables[t];
     const int first =
         first_page_read(rec.seq->min_computed(), table.config.window, config_.block_size);
     for (; blocks.first < first; ++blocks.first) {
+      if (table.config.holds_states) {
+        drop_states_behind(rec, blocks, blocks.first, config_.block_size, table);
+      }
       int32_t& id = blocks.ids[static_cast<size_t>(blocks.first)];
-      table.pool.release(id, table.cache.contains(id));
+      if (id != 0) table.pool.release(id, table.cache.contains(id));
       id = 0;
     }
     blocks.num_registered = std::max(blocks.num_registered, blocks.first);
@@ -216,11 +232,25 @@ int BlockTables::num_blocks_of(const Sequence& seq, int num_tokens) const {
   return num_blocks_for(max_kv_slots(config_, seq, num_tokens), config_.block_size);
 }
 
+// Whether the table has an entry for a new block once the next num_tokens tokens are scheduled.
+// Only the device has the exact length of a decoding sequence, so all of its blocks have states.
+bool BlockTables::has_entry(const KvTable& table, const Sequence& seq, int block,
+                            int num_tokens) const {
+  if (!table.config.holds_states || seq.decodes()) return true;
+  const int last_block = (seq.num_scheduled + num_tokens - 1) / config_.block_size;
+  return writes_state(seq, block, last_block, config_.block_size);
+}
+
 bool BlockTables::has_room(const SeqRecord& rec, int num_tokens) const {
-  const int num_blocks = num_blocks_of(*rec.seq, rec.seq->num_scheduled + num_tokens);
-  const int num_missing = num_blocks - static_cast<int>(rec.seq->tables[0].ids.size());
-  return std::ranges::all_of(
-      tables_, [&](const Table& table) { return table.pool.num_free() >= num_missing; });
+  const Sequence& seq = *rec.seq;
+  const int num_blocks = num_blocks_of(seq, seq.num_scheduled + num_tokens);
+  return std::ranges::all_of(tables_, [&](const KvTable& table) {
+    int num_missing = 0;
+    for (auto block = static_cast<int>(seq.tables[0].ids.size()); block < num_blocks; ++block) {
+      num_missing += has_entry(table, seq, block, num_tokens) ? 1 : 0;
+    }
+    return table.pool.num_free() >= num_missing;
+  });
 }
 
 void BlockTables::grow(SeqRecord& rec, int num_tokens) {
@@ -228,12 +258,18 @@ void BlockTables::grow(SeqRecord& rec, int num_tokens) {
   for (size_t t = 0; t < tables_.size(); ++t) {
     std::vector<int32_t>& ids = rec.seq->tables[t].ids;
     while (static_cast<int>(ids.size()) < num_blocks) {
-      const int32_t id = tables_[t].pool.allocate();
-      const std::optional<BlockHash> evicted = tables_[t].cache.evict(id);
-      if (evicted && config_.collects_kv_events) record_removed(t, *evicted);
-      ids.push_back(id);
+      const bool has_block =
+          has_entry(tables_[t], *rec.seq, static_cast<int>(ids.size()), num_tokens);
+      ids.push_back(has_block ? take_block(t) : 0);
     }
   }
+}
+
+int32_t BlockTables::take_block(size_t table) {
+  const int32_t id = tables_[table].pool.allocate();
+  const std::optional<BlockHash> evicted = tables_[table].cache.evict(id);
+  if (evicted) record_removed(table, *evicted);
+  return id;
 }
 
 // The released blocks hold no known token, so none of them is cached. The device may still list
@@ -244,7 +280,7 @@ void BlockTables::free_unscheduled_blocks(SeqRecord& rec) {
   for (size_t t = 0; t < tables_.size(); ++t) {
     SeqBlocks& blocks = rec.seq->tables[t];
     while (static_cast<int>(blocks.ids.size()) > num_kept) {
-      tables_[t].pool.release(blocks.ids.back(), false);
+      if (blocks.ids.back() != 0) tables_[t].pool.release(blocks.ids.back(), false);
       blocks.ids.pop_back();
     }
     blocks.num_sent = std::min(blocks.num_sent, num_kept);
@@ -254,8 +290,12 @@ void BlockTables::free_unscheduled_blocks(SeqRecord& rec) {
 // Releases the deepest blocks first, so that the pool reuses children before their parents.
 void BlockTables::release(SeqRecord& rec) {
   for (size_t t = 0; t < tables_.size(); ++t) {
-    Table& table = tables_[t];
+    KvTable& table = tables_[t];
     SeqBlocks& blocks = rec.seq->tables[t];
+    if (table.config.holds_states) {
+      release_states(rec, blocks, config_.block_size, table);
+      continue;
+    }
     for (; static_cast<int>(blocks.ids.size()) > blocks.first; blocks.ids.pop_back()) {
       table.pool.release(blocks.ids.back(), table.cache.contains(blocks.ids.back()));
     }
@@ -265,27 +305,40 @@ void BlockTables::release(SeqRecord& rec) {
 }
 
 void BlockTables::register_full_blocks(SeqRecord& rec) {
-  const Sequence& seq = *rec.seq;
-  const int num_known = static_cast<int>(seq.token_ids.size());
-  const int num_full = std::min(seq.num_scheduled / config_.block_size, num_hashable(num_known));
-  if (!config_.enable_prefix_caching) return;
   for (size_t t = 0; t < tables_.size(); ++t) {
-    SeqBlocks& blocks = rec.seq->tables[t];
-    if (num_full <= blocks.num_registered) continue;
-    extend_hashes(rec, num_full);
-    int first_new = blocks.num_registered;  // of the run of blocks that the cache takes
-    for (int& idx = blocks.num_registered; idx < num_full; ++idx) {
-      const auto i = static_cast<size_t>(idx);
-      if (tables_[t].cache.insert(rec.block_hashes[i], blocks.ids[i])) continue;
-      record_stored(rec, t, first_new, idx);
-      first_new = idx + 1;
-    }
-    record_stored(rec, t, first_new, num_full);
+    if (!tables_[t].config.holds_states) register_in(t, rec);
   }
 }
 
+void BlockTables::register_states(SeqRecord& rec) {
+  if (tables_.back().config.holds_states) register_in(tables_.size() - 1, rec);
+}
+
+void BlockTables::register_in(size_t table, SeqRecord& rec) {
+  const Sequence& seq = *rec.seq;
+  const int num_known = static_cast<int>(seq.token_ids.size());
+  const int num_full = std::min(seq.num_scheduled / config_.block_size, num_hashable(num_known));
+  SeqBlocks& blocks = rec.seq->tables[table];
+  if (!config_.enable_prefix_caching || num_full <= blocks.num_registered) return;
+  extend_hashes(rec, num_full);
+  int first_new = blocks.num_registered;  // of the run of blocks that the cache takes
+  for (int& idx = blocks.num_registered; idx < num_full; ++idx) {
+    const auto i = static_cast<size_t>(idx);
+    const bool has_block = blocks.ids[i] != 0;
+    if (has_block && tables_[table].cache.insert(rec.block_hashes[i], blocks.ids[i])) continue;
+    record_stored(rec, table, first_new, idx);
+    first_new = idx + 1;
+  }
+  record_stored(rec, table, first_new, num_full);
+}
+
+// The events of a KV cache tell of no states.
+bool BlockTables::collects_events(size_t table) const {
+  return config_.collects_kv_events && !tables_[table].config.holds_states;
+}
+
 void BlockTables::record_stored(const SeqRecord& rec, size_t table, int first, int end) {
-  if (!config_.collects_kv_events || first == end) return;
+  if (!collects_events(table) || first == end) return;
   const auto size = static_cast<size_t>(config_.block_size);
   const auto num_ahead = static_cast<size_t>(config_.num_tokens_ahead);
   const std::span<const int32_t> ids = rec.seq->token_ids.get();
@@ -305,6 +358,7 @@ void BlockTables::record_stored(const SeqRecord& rec, size_t table, int first, i
 }
 
 void BlockTables::record_removed(size_t table, const BlockHash& hash) {
+  if (!collects_events(table)) return;
   BlocksRemoved* last = events_.empty() ? nullptr : std::get_if<BlocksRemoved>(&events_.back());
   if (last == nullptr || last->table != static_cast<int>(table)) {
     last = &std::get<BlocksRemoved>(
@@ -318,7 +372,7 @@ void BlockTables::check_invariants(std::span<const SeqRecord* const> records) co
 }
 
 void BlockTables::check_table(size_t t, std::span<const SeqRecord* const> records) const {
-  const Table& table = tables_[t];
+  const KvTable& table = tables_[t];
   table.pool.check_invariants();
   table.cache.check_invariants();
   std::vector<int> num_holders(static_cast<size_t>(table.pool.num_blocks()));
@@ -330,7 +384,8 @@ void BlockTables::check_table(size_t t, std::span<const SeqRecord* const> record
         "[sched] a block table is not as long as its tokens need");
     for (size_t idx = 0; idx < blocks.ids.size(); ++idx) {
       const int32_t id = blocks.ids[idx];
-      QUIRE_CHECK((id == 0) == (static_cast<int>(idx) < blocks.first),
+      const bool is_before = static_cast<int>(idx) < blocks.first;
+      QUIRE_CHECK(is_before ? id == 0 : id != 0 || table.config.holds_states,
                   "[sched] a sequence holds a block before its window, or lacks one inside it");
       if (id == 0) continue;
       ++num_holders.at(static_cast<size_t>(id));

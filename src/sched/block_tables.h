@@ -8,6 +8,7 @@
 
 #include "kv/block_pool.h"
 #include "kv/kv_events.h"
+#include "sched/kv_table.h"
 #include "sched/scheduler.h"
 #include "sched/sequence.h"
 
@@ -71,6 +72,9 @@ class BlockTables {
   // contain it still run. Its blocks may be allocated again at once, because their next owner
   // writes them in a step planned later; until then they hold the content that their hash names.
   void register_full_blocks(SeqRecord& rec);
+  // Does the same for the states of blocks. A layer does not write its states before it reads any,
+  // so a state must be registered after the step that writes it is planned and before another is.
+  void register_states(SeqRecord& rec);
 
   // The changes of the prefix caches since the last call, in their order; empty unless the
   // configuration collects them.
@@ -83,24 +87,20 @@ class BlockTables {
   void check_invariants(std::span<const SeqRecord* const> records) const;
 
  private:
-  struct Table {
-    explicit Table(const KvTableConfig& cfg)
-        : config(cfg), pool(cfg.num_blocks), cache(cfg.num_blocks) {}
-
-    KvTableConfig config;
-    BlockPool pool;
-    PrefixCache cache;
-  };
-
   int num_blocks_of(const Sequence& seq, int num_tokens) const;
   int num_hashable(int num_tokens) const;
   int num_lookup_blocks(const Sequence& seq) const;
   int longest_prefix(std::span<const SeqBlocks> cached) const;
   int first_read(size_t table, int num_blocks) const;
-  static std::vector<int32_t> find_cached(const Table& table, std::span<const BlockHash> hashes);
+  static std::vector<int32_t> find_cached(const KvTable& table, std::span<const BlockHash> hashes);
   int num_free_beside(size_t table, std::span<const int32_t> prefix) const;
   int num_freed_by(size_t table, std::span<SeqRecord* const> victims,
                    std::span<const int32_t> prefix) const;
+  bool lacks_only_state(const BlockHash& hash) const;
+  bool has_entry(const KvTable& table, const Sequence& seq, int block, int num_tokens) const;
+  int32_t take_block(size_t table);
+  void register_in(size_t table, SeqRecord& rec);
+  bool collects_events(size_t table) const;
   void extend_hashes(SeqRecord& rec, int num_blocks) const;
   void record_stored(const SeqRecord& rec, size_t table, int first, int end);
   void record_removed(size_t table, const BlockHash& hash);
@@ -108,7 +108,7 @@ class BlockTables {
 
   SchedulerConfig config_;
   HashedBlocks hashed_;
-  std::vector<Table> tables_;
+  std::vector<KvTable> tables_;
   std::vector<KvEvent> events_;
 };
 

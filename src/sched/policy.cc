@@ -46,6 +46,7 @@ int max_kv_slots(const SchedulerConfig& config, const Sequence& seq, int num_tok
 
 int max_blocks_held(const SchedulerConfig& config, const KvTableConfig& table, int num_tokens) {
   const int num_blocks = num_blocks_for(num_tokens, config.block_size);
+  if (table.holds_states) return std::min(num_blocks, kMaxStatesHeld);
   if (table.window == 0) return num_blocks;
   const int64_t num_read =
       int64_t{table.window} - 1 + config.max_num_batched_tokens + config.num_draft_kv_slots;

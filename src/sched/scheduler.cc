@@ -228,6 +228,7 @@ bool Scheduler::Impl::schedule_running(SeqRecord& rec) {
   const int num_decoded = num_due > budget_left ? 0 : num_due;
   const int num_tokens = rec.seq->decodes() ? num_decoded : chunk_of(num_due);
   if (num_tokens == 0) return false;
+  tables.register_states(rec);
   tables.free_outside_window(rec);
   while (!tables.has_room(rec, num_tokens)) {
     const bool is_victim = running.back() == &rec;
@@ -374,6 +375,7 @@ void Scheduler::Impl::preempt(SeqRecord& rec) {
 
 void Scheduler::Impl::leave_running(SeqRecord& rec) {
   running.erase(std::ranges::lower_bound(running, &rec, RanksBefore()));
+  tables.register_states(rec);
   tables.release(rec);
   slots.release(std::exchange(rec.seq->slot, -1));
   num_rule_seqs -= rec.has_rules ? 1 : 0;
@@ -426,6 +428,7 @@ void Scheduler::Impl::reconcile(SeqRecord& rec, const SeqSpan& span, int num_sam
   // A block that decoded tokens fill is registered only after the host has received all of these
   // tokens.
   tables.register_full_blocks(rec);
+  tables.register_states(rec);
 }
 
 void Scheduler::finish(SeqId id) {

@@ -21,6 +21,9 @@ namespace quire {
 struct KvTableConfig {
   int num_blocks = 0;  // block 0 is the padding page and is never allocated
   int window = 0;      // a query reads the last `window` positions, itself included; 0: all
+  // The table of recurrent states: an entry is the state after the tokens of its block. The window
+  // is state_window(), and most blocks of a prompt have no entry (sched/kept_states.h).
+  bool holds_states = false;
 };
 
 // While `first` to `last` sequences decode, a step verifies num_drafts drafts of each.

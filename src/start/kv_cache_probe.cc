@@ -54,7 +54,8 @@ RunnerSizes probe_sizes(const EnginePlan& plan, int num_tokens) {
   return sizes;
 }
 
-SchedulerConfig probe_scheduler(const RunnerSizes& sizes, std::span<const int> num_blocks) {
+SchedulerConfig probe_scheduler(const RunnerSizes& sizes, const StateGroup& states,
+                                std::span<const int> num_blocks) {
   SchedulerConfig config = {.max_num_seqs = 1,
                             .max_num_rule_seqs = 1,
                             .max_num_batched_tokens = sizes.limits.max_num_tokens,
@@ -63,7 +64,8 @@ SchedulerConfig probe_scheduler(const RunnerSizes& sizes, std::span<const int> n
                             .tables = {},
                             .enable_prefix_caching = false};
   for (size_t t = 0; t < num_blocks.size(); ++t) {
-    config.tables.push_back({.num_blocks = num_blocks[t], .window = sizes.windows[t]});
+    const bool holds_states = !states.layers.empty() && static_cast<int>(t) == states.table;
+    config.tables.push_back({num_blocks[t], sizes.windows[t], holds_states});
   }
   return config;
 }
@@ -99,8 +101,8 @@ using ReadCache = std::function<Status(const KvCache& cache)>;
 Result<std::vector<PositionLogprobs>> run_probe(const Probe& probe, const AttentionSetup& setup,
                                                 const ReadCache& read_cache = {}) {
   const std::vector<int> num_blocks(probe.sizes.windows.size(), num_probe_blocks(probe));
-  QUIRE_ASSIGN_OR_RETURN(const KvCache cache,
-                         KvCache::allocate(setup.kv_groups, num_blocks, probe.context.ops()));
+  QUIRE_ASSIGN_OR_RETURN(const KvCache cache, KvCache::allocate(setup.kv_groups, setup.states,
+                                                                num_blocks, probe.context.ops()));
   // The context never frees a workspace, so a smaller one would remain beside the engine's.
   QUIRE_ASSIGN_OR_RETURN(
       const std::span<std::byte> workspace,
@@ -112,9 +114,10 @@ Result<std::vector<PositionLogprobs>> run_probe(const Probe& probe, const Attent
                                                                  .plans = setup.plans},
                                                     .sizes = probe.sizes,
                                                     .workspace = workspace}));
-  QUIRE_ASSIGN_OR_RETURN(SpanResult result,
-                         run_sequence(*runner, probe_scheduler(probe.sizes, num_blocks),
-                                      probe.token_ids, probe_sampling()));
+  QUIRE_ASSIGN_OR_RETURN(
+      SpanResult result,
+      run_sequence(*runner, probe_scheduler(probe.sizes, setup.states, num_blocks), probe.token_ids,
+                   probe_sampling()));
   QUIRE_RETURN_IF_ERROR(result.error);
   if (read_cache) QUIRE_RETURN_IF_ERROR(read_cache(cache));
   std::vector<PositionLogprobs> positions = std::move(result.prompt_logprobs);
@@ -135,6 +138,7 @@ Result<AttentionSetup> unquantized_attention(const Probe& probe, const Attention
                               .max_kv_len = probe.sizes.limits.max_kv_len()};
   AttentionSetup setup;
   setup.kv_groups = configured.kv_groups;
+  setup.states = configured.states;
   for (KvGroup& group : setup.kv_groups) {
     const DType dtype = probe.context.ops().activation_dtype();
     group.layout.dtype = group.decode.kv = group.prefill.kv = dtype;

@@ -74,6 +74,7 @@ void start_kv_events(const EngineConfig& config, ReplicaParts& parts, KvEventPub
                       .tables = {},
                       .has_int_hashes = config.int_block_hashes};
   for (const KvTableConfig& table : scheduler.tables) {
+    if (table.holds_states) continue;  // the last table, of which no event tells
     form.tables.push_back({table_kind(false, table.window), table.window});
   }
   for (const KvGroup& group : parts.ranks.front().target.attention.kv_groups) {

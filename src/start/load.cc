@@ -64,8 +64,8 @@ ModelInfo describe_model(const EngineConfig& config, const Speculation& speculat
 
 Status add_cache(DeviceContext& context, const MemoryPlan& memory, AttentionSetup& attention,
                  LoadedModel& model) {
-  QUIRE_ASSIGN_OR_RETURN(model.kv_cache,
-                         KvCache::allocate(attention.kv_groups, memory.num_blocks, context.ops()));
+  QUIRE_ASSIGN_OR_RETURN(model.kv_cache, KvCache::allocate(attention.kv_groups, attention.states,
+                                                           memory.num_blocks, context.ops()));
   model.attention = std::move(attention);
   return {};
 }

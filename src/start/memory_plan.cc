@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/numbers.h"
+#include "sched/policy.h"
 
 namespace quire {
 namespace {
@@ -55,10 +56,25 @@ Saturated bytes_beside_kv(const MemoryRequest& request) {
          request.reserve_bytes;
 }
 
+// States beside tables of keys and values with `num_blocks` blocks: those that one sequence may
+// hold, and one for each further part of the cache that takes as many bytes as a state, but at
+// least kTokensPerState tokens. So states take at most about half of the memory.
+int64_t num_states(const MemoryRequest& request, const KvTableBytes& states, int64_t num_blocks) {
+  constexpr int64_t kTokensPerState = 64;
+  int64_t kv_bytes = 0;  // of one block in all tables without a window
+  for (const KvTableBytes& table : request.tables) {
+    if (table.window == 0) kv_bytes += table.block_bytes;
+  }
+  const int64_t of_bytes = kv_bytes == 0 ? 1 : ceil_div(states.block_bytes, kv_bytes);
+  const int64_t of_tokens = ceil_div(kTokensPerState, int64_t{request.sizes.block_size});
+  return 1 + kMaxStatesHeld + num_blocks / std::max(of_bytes, of_tokens);
+}
+
 // Blocks of a table when tables without a window have `num_blocks`. With a window, each sequence
 // holds the blocks of its window, and all sequences together hold the blocks of one step.
 int64_t blocks_of_table(const MemoryRequest& request, const KvTableBytes& table,
                         int64_t num_blocks) {
+  if (table.holds_states) return num_states(request, table, num_blocks);
   if (table.window == 0) return num_blocks;
   const int64_t of_windows =
       (table.window / request.sizes.block_size + 2) * int64_t{request.sizes.max_num_seqs};
@@ -87,10 +103,20 @@ int64_t blocks_that_fit(const MemoryRequest& request, int64_t num_bytes, int64_t
 // If every table has a window, the widest one is sized without a window, for the prefix cache.
 MemoryRequest with_one_unwindowed_table(MemoryRequest request) {
   const auto is_wider = [](const KvTableBytes& a, const KvTableBytes& b) {
+    if (a.holds_states != b.holds_states) return a.holds_states;
     return b.window == 0 || (a.window != 0 && a.window < b.window);
   };
   std::ranges::max_element(request.tables, is_wider)->window = 0;
   return request;
+}
+
+// The blocks of a table without a window, which has the most. The padding page does not count.
+int num_kv_blocks(const MemoryRequest& request, const MemoryPlan& plan) {
+  int most = 0;
+  for (size_t t = 0; t < request.tables.size(); ++t) {
+    if (!request.tables[t].holds_states) most = std::max(most, plan.num_blocks[t] - 1);
+  }
+  return most;
 }
 
 // The remedy that only a GPU has: the engine uses at most gpu_memory_utilization of its memory.
@@ -162,8 +188,7 @@ void limit_blocks(const MemoryRequest& request, std::span<const int> num_blocks,
     plan.kv_bytes -= num_freed * request.tables[t].block_bytes;
     plan.left_bytes += num_freed * request.tables[t].block_bytes;
   }
-  // A table without a window, of which there is at least one, has the most blocks.
-  plan.num_kv_tokens = (std::ranges::max(plan.num_blocks) - 1) * int64_t{request.sizes.block_size};
+  plan.num_kv_tokens = num_kv_blocks(request, plan) * int64_t{request.sizes.block_size};
 }
 
 // The numbers of blocks leave out the padding page, as in the metrics.
@@ -174,6 +199,11 @@ std::string describe(const MemoryRequest& request, const MemoryPlan& plan) {
           : fmt::format(", graphs and libraries {:.1f} MiB", mib(request.reserve_bytes));
   std::string windows;
   for (size_t t = 0; t < request.tables.size(); ++t) {
+    if (request.tables[t].holds_states) {
+      windows += fmt::format("; {} states of {}", plan.num_blocks[t] - 1,
+                             size_text(request.tables[t].block_bytes));
+      continue;
+    }
     if (request.tables[t].window == 0) continue;
     windows += fmt::format("; {} blocks for windows of {} tokens", plan.num_blocks[t] - 1,
                            request.tables[t].window);
@@ -181,7 +211,7 @@ std::string describe(const MemoryRequest& request, const MemoryPlan& plan) {
   return fmt::format(
       "[memory] weights {:.1f} MiB, KV cache {:.1f} MiB ({} blocks of {} tokens, {} tokens{}), "
       "activations {:.1f} MiB, workspace {:.1f} MiB{}; {:.0f} MiB of the {} stay free",
-      mib(request.weight_bytes), mib(plan.kv_bytes), std::ranges::max(plan.num_blocks) - 1,
+      mib(request.weight_bytes), mib(plan.kv_bytes), num_kv_blocks(request, plan),
       request.sizes.block_size, plan.num_kv_tokens, windows, mib(request.activation_bytes),
       mib(request.workspace_bytes), reserve, mib(plan.left_bytes), request.budget.owner);
 }

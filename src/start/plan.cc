@@ -105,8 +105,10 @@ SchedulerConfig scheduler_config(const PlanInputs& in, const EnginePlan& plan) {
       .long_prefill_token_threshold = in.config.long_prefill_token_threshold,
       .block_hash_seed = in.config.block_hash_seed};
   for (size_t t = 0; t < plan.memory_request.tables.size(); ++t) {
+    const KvTableBytes& table = plan.memory_request.tables[t];
     scheduler.tables.push_back({.num_blocks = plan.memory_plan.num_blocks[t],
-                                .window = plan.memory_request.tables[t].window});
+                                .window = table.window,
+                                .holds_states = table.holds_states});
   }
   return scheduler;
 }

@@ -38,7 +38,8 @@ Result<ModelPlan> plan_target(const PlanInputs& in, const ModelLimits& limits) {
       .decode_q_lens = target_q_lens(in),
       .weights = std::move(weights),
       .activation_bytes = activation_bytes,
-      .attention = {.kv_groups = decoder_kv_groups(config, limits, ops.activation_dtype())}};
+      .attention = {.kv_groups = decoder_kv_groups(config, limits, ops.activation_dtype()),
+                    .states = decoder_state_group(config, limits, ops.activation_dtype())}};
 }
 
 Result<ModelPlan> plan_draft_model(const PlanInputs& in, const ModelLimits& target) {
@@ -80,7 +81,15 @@ Result<std::vector<ModelPlan>> planned_models(const PlanInputs& in, const ModelL
   for (ModelPlan& model : models) {
     for (KvGroup& group : model.attention.kv_groups) group.table = next++->table;
   }
+  models.front().attention.states.table = static_cast<int>(table_windows(groups).size());
   return models;
+}
+
+// By block table: the windows of keys and values, and then of states.
+std::vector<int> windows_of(std::span<const ModelPlan> models, int block_size) {
+  std::vector<int> windows = table_windows(groups_of(models));
+  if (!models.front().attention.states.layers.empty()) windows.push_back(state_window(block_size));
+  return windows;
 }
 
 // Selects the backends of the model's KV groups on one device and makes their plans. All groups
@@ -123,11 +132,13 @@ int64_t lookup_bytes(const PlanInputs& in, const RunnerSizes& sizes) {
 Result<MemoryRequest> memory_without_plans(const PlanInputs& in, const RunnerSizes& sizes,
                                            std::span<const ModelPlan> models) {
   QUIRE_ASSIGN_OR_RETURN(const MemoryBudget budget, in.context.memory_budget());
-  MemoryRequest request = {.tables = kv_table_bytes(groups_of(models)),
-                           .sizes = in.sizes,
-                           .kv_cache_memory = in.config.kv_cache_memory,
-                           .budget = budget,
-                           .activation_bytes = draft_probs_bytes(in) + lookup_bytes(in, sizes)};
+  MemoryRequest request = {
+      .tables =
+          kv_table_bytes(groups_of(models), models.front().attention.states, in.sizes.block_size),
+      .sizes = in.sizes,
+      .kv_cache_memory = in.config.kv_cache_memory,
+      .budget = budget,
+      .activation_bytes = draft_probs_bytes(in) + lookup_bytes(in, sizes)};
   for (const ModelPlan& model : models) {
     request.weight_bytes += model.weights.num_bytes;
     request.activation_bytes += model.activation_bytes;
@@ -199,7 +210,7 @@ Result<EnginePlan> plan_rank(const PlanInputs& in, bool check_first) {
     QUIRE_ASSIGN_OR_RETURN(const MemoryRequest least, memory_without_plans(in, plan.sizes, models));
     QUIRE_RETURN_IF_ERROR(plan_memory(least).status());
   }
-  plan.sizes.windows = table_windows(groups_of(models));
+  plan.sizes.windows = windows_of(models, in.sizes.block_size);
   for (const ModelPlan& model : models) {
     plan.sizes.max_columns = std::max(plan.sizes.max_columns, model.weights.max_columns);
   }

@@ -43,7 +43,7 @@ struct ModelParts {
           keys)));
       instance.attention.push_back(std::move(selector));
     }
-    kv_cache = KvCache::allocate(two_groups(), std::array{2}, ops).value();
+    kv_cache = KvCache::allocate(two_groups(), {}, std::array{2}, ops).value();
     instance.plans = plans;
     instance.kv_cache = &kv_cache;
   }

@@ -41,9 +41,12 @@ FakeDevice::FakeDevice(const SchedulerConfig& config)
       slots_(static_cast<size_t>(config.max_num_seqs)) {
   for (const KvTableConfig& table : config.tables) {
     const auto num_blocks = static_cast<size_t>(table.num_blocks);
-    tables_.push_back({.window = table.window,
-                       .cache = std::vector<Content>(num_blocks * static_cast<size_t>(block_size_)),
-                       .num_old_holders = std::vector<int>(num_blocks)});
+    tables_.push_back(
+        {.window = table.window,
+         .cache = std::vector<Content>(num_blocks * static_cast<size_t>(block_size_)),
+         .num_old_holders = std::vector<int>(num_blocks),
+         .states = std::vector<std::vector<Content>>(table.holds_states ? num_blocks : 0,
+                                                     std::vector<Content>(num_state_rows()))});
   }
   if (num_draft_kv_slots_ == 0) return;
   draft_table_ = static_cast<size_t>(std::ranges::find(config.tables, 0, &KvTableConfig::window) -
@@ -59,6 +62,7 @@ std::vector<SpanResult> FakeDevice::run(const BatchPlan& plan,
     add_slot(added, root_content(salt_of(added.seq_id)));
   }
   for (const BlockTableAppend& append : plan.block_appends) append_blocks(append);
+  for (const SeqSpan& span : plan.spans) read_state(span);
   // The whole batch writes before any sequence reads, as in a layer.
   for (const SeqSpan& span : plan.spans) write(plan, span);
   for (const SeqSpan& span : plan.spans) check_reads(span);
@@ -87,6 +91,7 @@ bool FakeDevice::is_old(const Slot& slot, size_t table, int block_idx) const {
 void FakeDevice::count_old_holders() {
   for (Slot& slot : slots_) slot.num_old = slot.num_computed;
   for (size_t t = 0; t < tables_.size(); ++t) {
+    if (tables_[t].holds_states()) continue;
     std::vector<int>& counts = tables_[t].num_old_holders;
     std::ranges::fill(counts, 0);
     for (const Slot& slot : slots_) {
@@ -122,7 +127,8 @@ void FakeDevice::append_blocks(const BlockTableAppend& append) {
               "[sim] a block table has a gap, or loses a block that holds tokens");
   block_ids.resize(static_cast<size_t>(append.first));
   for (const int32_t block_id : append.block_ids) {
-    QUIRE_CHECK(block_id > 0, "[sim] the padding page was handed out");
+    QUIRE_CHECK(block_id > 0 || tables_[table].holds_states(),
+                "[sim] the padding page was handed out");
     block_ids.push_back(block_id);
   }
 }
@@ -211,8 +217,15 @@ void FakeDevice::write_next_tokens(const BatchPlan& plan, const SeqSpan& span, S
 }
 
 // A slot may write a shared block only if the slots that share it were added in this plan.
-void FakeDevice::write_kv(const Slot& slot, int position, Content content) {
+void FakeDevice::write_kv(Slot& slot, int position, Content content) {
   for (size_t t = 0; t < tables_.size(); ++t) {
+    if (tables_[t].holds_states()) {
+      const auto block = static_cast<size_t>(position / block_size_);
+      slot.state[static_cast<size_t>(position) % num_state_rows()] = content;
+      const int32_t page = slot.block_ids[t].at(block);
+      if (page != 0) tables_[t].states.at(static_cast<size_t>(page)) = slot.state;
+      continue;
+    }
     const size_t at = kv_slot(slot, t, position);
     const int num_expected = is_old(slot, t, position / block_size_) ? 1 : 0;
     QUIRE_CHECK(tables_[t].num_old_holders[at / static_cast<size_t>(block_size_)] == num_expected,
@@ -221,11 +234,29 @@ void FakeDevice::write_kv(const Slot& slot, int position, Content content) {
   }
 }
 
+void FakeDevice::read_state(const SeqSpan& span) {
+  Slot& slot = slots_.at(static_cast<size_t>(span.slot));
+  slot.state.assign(num_state_rows(), 0);
+  const int begin = slot.fresh ? span.num_computed : slot.num_computed;
+  // A sequence that has ended may have computed tokens beyond its blocks.
+  if (begin == 0 || begin > span.num_blocks * block_size_) return;
+  const auto newest = static_cast<size_t>(begin - 1);
+  for (size_t t = 0; t < tables_.size(); ++t) {
+    if (!tables_[t].holds_states()) continue;
+    const int32_t page = slot.block_ids[t].at(newest / static_cast<size_t>(block_size_));
+    QUIRE_CHECK(page != 0, "[sim] a sequence continues without its state");
+    slot.state = tables_[t].states.at(static_cast<size_t>(page));
+    QUIRE_CHECK(slot.state[newest % num_state_rows()] == slot.contents[newest],
+                "[sim] the state is of other tokens than the sequence's");
+  }
+}
+
 // Checks the reads of the span's first query, whose window begins earliest.
 void FakeDevice::check_reads(const SeqSpan& span) const {
   const Slot& slot = slots_[static_cast<size_t>(span.slot)];
   const int end = std::min(slot.num_computed, span.num_blocks * block_size_);
   for (size_t t = 0; t < tables_.size(); ++t) {
+    if (tables_[t].holds_states()) continue;
     const int window = tables_[t].window;
     const int first = window == 0 ? 0 : std::max(0, slot.step_begin - window + 1);
     for (int position = first; position < end; ++position) {

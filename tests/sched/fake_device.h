@@ -50,6 +50,7 @@ class FakeDevice {
     int num_old = 0;                     // computed before this plan
     int step_begin = 0;                  // computed before its latest span
     int num_accepted = 0;                // accepted drafts of its latest span
+    std::vector<Content> state;          // of its next span: by position modulo num_state_rows()
     std::vector<int32_t> reported = {};  // drafts of its next span, of which num_right are right
     int num_right = 0;
   };
@@ -61,7 +62,11 @@ class FakeDevice {
   void write(const BatchPlan& plan, const SeqSpan& span);
   void write_chunk(const BatchPlan& plan, const SeqSpan& span, Slot& slot);
   void write_next_tokens(const BatchPlan& plan, const SeqSpan& span, Slot& slot);
-  void write_kv(const Slot& slot, int position, Content content);
+  void write_kv(Slot& slot, int position, Content content);
+  // Reads the state with which a span begins, as a layer does for the whole batch before it writes
+  // any state.
+  void read_state(const SeqSpan& span);
+  size_t num_state_rows() const { return 1 + static_cast<size_t>(num_drafts_); }
   void check_reads(const SeqSpan& span) const;
   // The drafter's part of a step, if it has a cache of its own.
   void draft(const BatchPlan& plan);
@@ -77,6 +82,10 @@ class FakeDevice {
     int window;
     std::vector<Content> cache;        // [num_blocks * block_size]
     std::vector<int> num_old_holders;  // per block: slots that could read it before this plan
+    // Of a table of states, by block: the contents of the newest tokens. Empty: another table.
+    std::vector<std::vector<Content>> states;
+
+    bool holds_states() const { return !states.empty(); }
   };
 
   int block_size_;

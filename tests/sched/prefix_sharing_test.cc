@@ -115,10 +115,11 @@ TEST_F(SchedulerTest, SaysWhyAPrefixIsNotCached) {
   EXPECT_EQ(miss_of(16, {.first_id = 1}), CacheMiss::kTooShort) << "the last token is computed";
   EXPECT_EQ(miss_of(48, {.salt = "s", .first_id = 1}), CacheMiss::kFirstUse);
   EXPECT_EQ(miss_of(48, {.prompt_logprobs = 2, .first_id = 1}), CacheMiss::kDisabled);
-  EXPECT_EQ(miss_of(80, {.first_id = 1}), CacheMiss::kChangedPrompt) << "it continues a cached prompt";
+  EXPECT_EQ(miss_of(80, {.first_id = 1}), CacheMiss::kChangedPrompt)
+      << "it continues a cached prompt";
   EXPECT_EQ(miss_of(120, {.first_id = 5000}), CacheMiss::kFirstUse) << "takes all blocks";
   EXPECT_EQ(miss_of(48, {.first_id = 1}), CacheMiss::kEvicted);
-  EXPECT_THAT(scheduler().stats().cache_misses, ::testing::ElementsAre(1, 1, 1, 3, 1, 1));
+  EXPECT_THAT(scheduler().stats().cache_misses, ::testing::ElementsAre(1, 1, 1, 3, 1, 1, 0));
 }
 
 TEST_F(SchedulerTest, SaysThatAWindowedTableEvicted) {
@@ -132,6 +133,42 @@ TEST_F(SchedulerTest, SaysThatAWindowedTableEvicted) {
   step();
   EXPECT_EQ(seq(again).num_cached_tokens, 0);
   EXPECT_EQ(seq(again).cache_miss, CacheMiss::kEvicted);
+}
+
+// A later prompt can begin near the end of a long prompt that was cut off.
+TEST_F(SchedulerTest, ALongPromptThatIsCutOffKeepsItsNewestStates) {
+  config_.max_model_len = 4096;
+  config_.tables = {{.num_blocks = 300}, {.num_blocks = 40, .window = 17, .holds_states = true}};
+  config_.max_num_batched_tokens = 250;
+  const auto cached_of = [&](int num_prompt) {
+    const SeqId id = add(num_prompt, 1, {.first_id = 1});
+    step();
+    const int num_cached = seq(id).num_cached_tokens;
+    scheduler().finish(id);
+    return num_cached;
+  };
+  const SeqId cut = add(2000, 1, {.first_id = 1});
+  for (int i = 0; i < 6; ++i) step();  // 1,500 tokens
+  scheduler().finish(cut);
+  // At 512 and 1,024, and of the block in which the last chunk began.
+  EXPECT_EQ(scheduler().cached_hashes(1).size(), 3);
+  EXPECT_EQ(cached_of(1100), 1024);
+  EXPECT_EQ(cached_of(1400), 1264);
+  EXPECT_EQ(cached_of(500), 0) << "keys and values are cached, but no state";
+  EXPECT_EQ(scheduler().stats().cache_misses[static_cast<size_t>(CacheMiss::kNoSnapshot)], 3);
+}
+
+// A computed prompt keeps the state of its last full block alone, and the answer that of its own.
+TEST_F(SchedulerTest, AFinishedSequenceKeepsTwoStates) {
+  config_.max_model_len = 4096;
+  config_.tables = {{.num_blocks = 300}, {.num_blocks = 40, .window = 17, .holds_states = true}};
+  config_.max_num_batched_tokens = 700;
+  const SeqId id = add(1500, 100, {.first_id = 1});
+  for (int i = 0; i < 90; ++i) step();
+  // The prompt's, and the last two of the answer: the newest block may not be full.
+  EXPECT_LE(scheduler().cached_hashes(1).size(), 3);
+  scheduler().finish(id);
+  EXPECT_EQ(scheduler().cached_hashes(1).size(), 2);
 }
 
 TEST_F(SchedulerTest, WithoutPrefixCachingEveryPromptMisses) {

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/numbers.h"
 #include "kv/kv_layout.h"
+#include "model/decoder.h"
 
 namespace quire::testing {
 
@@ -47,17 +48,30 @@ ModelHarness::ModelHarness(Model& model, AttentionBackend& attention, const Mode
   std::mt19937_64 random(seed);
   const int num_pages = 1 + kMaxSeqs * static_cast<int>(max_pages_);
   for (const KvGroup& group : model.kv_groups()) add_group(group, num_pages, random);
+  const StateGroup states = decoder_state_group(model.config(), limits, DType::kF32);
+  if (states.layers.empty()) return;
+  states_.emplace();
+  add_pages(states.page_bytes, states.layers.size(), num_pages, random, states_->cache);
+  for (const Tensor& buffer : states_->cache.buffers) {
+    states_->pages.push_back(buffer.view.as<std::byte>());
+  }
 }
 
 void ModelHarness::add_group(const KvGroup& group, int num_pages, std::mt19937_64& random) {
-  const KvLayout& layout = group.layout;
-  GroupCache cache;
-  for (size_t i = 0; i < group.layers.size(); ++i) {
-    Tensor buffer = Tensor::host({num_pages * layout.page_bytes()}, DType::kF8E4M3).value();
+  GroupCache& cache = caches_.emplace_back();
+  add_pages(group.layout.page_bytes(), group.layers.size(), num_pages, random, cache);
+  for (const Tensor& buffer : cache.buffers) {
+    cache.views.push_back(kv_cache_view(group.layout, buffer.view.data));
+  }
+}
+
+void ModelHarness::add_pages(int64_t page_bytes, size_t num_layers, int num_pages,
+                             std::mt19937_64& random, GroupCache& cache) const {
+  for (size_t i = 0; i < num_layers; ++i) {
+    Tensor buffer = Tensor::host({num_pages * page_bytes}, DType::kF8E4M3).value();
     // All-one bits are a NaN in every float type. Page 0 stays zero, because padding reads it.
-    std::memset(buffer.view.as<char>() + layout.page_bytes(), 0xFF,
-                buffer.view.num_bytes() - static_cast<size_t>(layout.page_bytes()));
-    cache.views.push_back(kv_cache_view(layout, buffer.view.data));
+    std::memset(buffer.view.as<char>() + page_bytes, 0xFF,
+                buffer.view.num_bytes() - static_cast<size_t>(page_bytes));
     cache.buffers.push_back(std::move(buffer));
   }
   cache.free_pages.resize(static_cast<size_t>(num_pages - 1));
@@ -65,7 +79,6 @@ void ModelHarness::add_group(const KvGroup& group, int num_pages, std::mt19937_6
   std::ranges::shuffle(cache.free_pages, random);
   cache.block_table.assign(static_cast<size_t>(kMaxSeqs * max_pages_), kDeadPage);
   cache.num_pages.assign(kMaxSeqs, 0);
-  caches_.push_back(std::move(cache));
 }
 
 ModelHarness::Batch ModelHarness::order_chunks(const std::vector<HarnessChunk>& chunks) const {
@@ -115,14 +128,15 @@ void ModelHarness::fill_group(const Batch& batch, GroupCache& cache,
 Status ModelHarness::run_model(Batch& batch, TapReader* reader) {
   CpuStream stream;
   const size_t num_groups = caches_.size();
-  std::vector<std::vector<int32_t>> block_tables(num_groups);
-  std::vector<std::vector<int64_t>> kv_slots(num_groups);
-  std::vector<AttentionBatch> attention(num_groups);
+  // The last element is of the states.
+  std::vector<std::vector<int32_t>> block_tables(num_groups + 1);
+  std::vector<std::vector<int64_t>> kv_slots(num_groups + 1);
+  std::vector<AttentionBatch> attention(num_groups + 1);
   std::vector<Buffer> arenas;
   std::vector<std::unique_ptr<AttentionPlan>> plans;
   std::vector<KvGroupStep> steps;
-  for (size_t g = 0; g < num_groups; ++g) {
-    fill_group(batch, caches_[g], block_tables[g], kv_slots[g]);
+  const auto fill = [&](size_t g, GroupCache& cache) {
+    fill_group(batch, cache, block_tables[g], kv_slots[g]);
     attention[g] = {batch.decode,
                     batch.prefill,
                     {batch.query_start.data(), batch.query_start.data()},
@@ -131,6 +145,9 @@ Status ModelHarness::run_model(Batch& batch, TapReader* reader) {
                     block_tables[g].data(),
                     max_pages_,
                     kv_slots[g].data()};
+  };
+  for (size_t g = 0; g < num_groups; ++g) {
+    fill(g, caches_[g]);
     KvGroupStep step = {.batch = &attention[g], .caches = caches_[g].views, .workspace = {}};
     size_t num_bytes = 0;
     for (const Phase phase : {Phase::kDecode, Phase::kPrefill}) {
@@ -155,6 +172,10 @@ Status ModelHarness::run_model(Batch& batch, TapReader* reader) {
   }
   const auto num_tokens = static_cast<int>(batch.token_ids.size());
   StepInput input = {num_tokens, batch.token_ids.data(), batch.positions.data(), steps};
+  if (states_) {
+    fill(num_groups, states_->cache);
+    input.states = {.batch = &attention.back(), .pages = states_->pages};
+  }
   if (!batch.hidden.empty()) {
     input.hidden = {batch.hidden.data(), DType::kF32, {num_tokens, model_.config().hidden_size}};
   }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <random>
 #include <span>
 #include <vector>
@@ -32,8 +33,8 @@ class ModelHarness {
   ModelHarness(Model& model, AttentionBackend& attention, const ModelLimits& limits,
                uint64_t seed = 0);
 
-  // Runs one step. Chunks of one token run first, as decode. Returns the logits of each chunk,
-  // [num_tokens, vocab_size], in the order of `chunks`.
+  // Runs one step. A sequence has a state for each of its blocks. Chunks of one token run first, as
+  // decode. Returns the logits of each chunk, [num_tokens, vocab_size], in the order of `chunks`.
   Result<std::vector<std::vector<float>>> step(const std::vector<HarnessChunk>& chunks);
   // Calls write_context() of `reader`, a part of the model, with the chunks' hidden states.
   Status write_context(TapReader& reader, const std::vector<HarnessChunk>& chunks);
@@ -49,7 +50,14 @@ class ModelHarness {
     std::vector<int> num_pages;        // [kMaxSeqs]
   };
   struct Batch;
+  // The states of the model's layers; no views.
+  struct StateCache {
+    GroupCache cache;
+    std::vector<std::byte*> pages;
+  };
 
+  void add_pages(int64_t page_bytes, size_t num_layers, int num_pages, std::mt19937_64& random,
+                 GroupCache& cache) const;
   void add_group(const KvGroup& group, int num_pages, std::mt19937_64& random);
   Batch order_chunks(const std::vector<HarnessChunk>& chunks) const;
   void fill_group(const Batch& batch, GroupCache& cache, std::vector<int32_t>& block_table,
@@ -64,7 +72,8 @@ class ModelHarness {
   ModelLimits limits_;
   int64_t max_pages_ = 0;  // per sequence
   std::vector<GroupCache> caches_;
-  std::vector<int> lengths_;  // [kMaxSeqs], tokens in the cache
+  std::optional<StateCache> states_;  // absent: the model has none
+  std::vector<int> lengths_;          // [kMaxSeqs], tokens in the cache
 };
 
 // Decodes greedily. Returns `num_tokens` ids, of which `first` is the first.

@@ -522,6 +522,50 @@ void ReferenceOps::gate(const Gating& gating) {
   }
 }
 
+// Computes one channel of one sequence after the other.
+void ReferenceOps::short_conv(const ShortConv& conv) {
+  const StatePages& states = conv.states;
+  const int64_t channels = conv.out.shape[1];
+  for (int seq = 0; seq < states.num_seqs; ++seq) {
+    const int64_t first_row = states.query_start[seq];
+    const int end = states.seq_lens[seq];
+    const int begin = end - (states.query_start[seq + 1] - static_cast<int>(first_row));
+    const int32_t* const pages = states.page_table + seq * states.max_pages;
+    const auto stored = [&](int page, int position, int64_t channel) -> float& {
+      return reinterpret_cast<float*>(
+          states.first + page * states.page_bytes)[position % conv.num_rows * channels + channel];
+    };
+    for (int64_t c = 0; c < channels; ++c) {
+      std::vector<float> v(static_cast<size_t>(end), 0.0F);  // by position
+      for (int p = std::max(begin - conv.kernel + 1, 0); p < begin; ++p) {
+        v[static_cast<size_t>(p)] = stored(pages[(begin - 1) / states.block_size], p, c);
+      }
+      for (int p = begin; p < end; ++p) {
+        const float* const row = conv.bgx.as<float>() + (first_row + p - begin) * 3 * channels + c;
+        v[static_cast<size_t>(p)] = row[0] * row[2 * channels];
+        double sum = conv.bias == nullptr ? 0.0 : conv.bias[c];
+        for (int i = 0; i < conv.kernel; ++i) {
+          const int past = p - conv.kernel + 1 + i;
+          if (past < 0) continue;
+          sum += double{conv.w[c * conv.kernel + i]} * v[static_cast<size_t>(past)];
+        }
+        conv.out.as<float>()[(first_row + p - begin) * channels + c] =
+            static_cast<float>(row[channels] * sum);
+      }
+      for (int block = begin / states.block_size; block * states.block_size < end; ++block) {
+        if (pages[block] == 0) continue;
+        int last = std::min((block + 1) * states.block_size, end) - 1;
+        while (last >= begin && states.kv_slots[first_row + last - begin] < 0) --last;
+        if (last / states.block_size != block || last < begin) continue;
+        const int known = std::max(begin - conv.kernel + 1, 0);
+        for (int p = std::max(last - conv.num_rows + 1, known); p <= last; ++p) {
+          stored(pages[block], p, c) = v[static_cast<size_t>(p)];
+        }
+      }
+    }
+  }
+}
+
 void ReferenceOps::soft_cap(float cap, TensorView x) {
   for (int64_t i = 0; i < x.shape.num_elements(); ++i) {
     x.as<float>()[i] = static_cast<float>(cap * std::tanh(double{x.as<float>()[i]} / cap));

@@ -8,6 +8,7 @@
 #include "ops/latent_ops.h"
 #include "ops/layer_tail_ops.h"
 #include "ops/ops.h"
+#include "ops/state_ops.h"
 #include "ops/weight_store.h"
 
 namespace quire::testing {
@@ -24,12 +25,17 @@ std::vector<RoutedExpert> reference_route(const ExpertRouting& routing,
                                           std::span<const float> bias);
 
 // Reference implementations of ops/: F32 activations, fp64 arithmetic, one plain loop each.
-class ReferenceOps : public Ops, public WeightStore, public ExpertOps, public LatentOps {
+class ReferenceOps : public Ops,
+                     public WeightStore,
+                     public ExpertOps,
+                     public LatentOps,
+                     public StateOps {
  public:
   Stream& stream() override { return stream_; }
   WeightStore& weights() const override { return store_; }
   ExpertOps* experts() const override { return experts_; }
   LatentOps* latents() const override { return latents_; }
+  StateOps* states() const override { return states_; }
   DType activation_dtype() const override { return DType::kF32; }
 
   int64_t quantized_bytes(const QuantizedForm& /*matrix*/) const override { return 0; }
@@ -66,6 +72,7 @@ class ReferenceOps : public Ops, public WeightStore, public ExpertOps, public La
     return 0;
   }
   void run_experts(const ExpertsCall& call) override;
+  void short_conv(const ShortConv& conv) override;
   void soft_cap(float cap, TensorView x) override;
   void gather_rows(TensorView x, const int32_t* rows, TensorView out) override;
   void write_columns(TensorView x, TensorView out, int64_t first_column) override;
@@ -75,6 +82,7 @@ class ReferenceOps : public Ops, public WeightStore, public ExpertOps, public La
   WeightStore& store_ = *this;
   ExpertOps* const experts_ = this;
   LatentOps* const latents_ = this;
+  StateOps* const states_ = this;
 };
 
 // Computes layer tails as a device with a fused kernel does: the tail of layer i adds its output to
@@ -93,11 +101,12 @@ class FusedTailOps final : public ReferenceOps, public LayerTailOps {
   LayerTailOps* const tails_ = this;
 };
 
-// Operations of a device that computes neither experts nor matrices by head.
+// Operations of a device that computes neither experts nor matrices by head nor states.
 class DenseOps final : public ReferenceOps {
  public:
   ExpertOps* experts() const override { return nullptr; }
   LatentOps* latents() const override { return nullptr; }
+  StateOps* states() const override { return nullptr; }
 };
 
 }  // namespace quire::testing

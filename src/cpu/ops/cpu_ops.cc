@@ -12,6 +12,7 @@
 #include "cpu/ops/activation_rows.h"
 #include "cpu/ops/cpu_expert_ops.h"
 #include "cpu/ops/cpu_latent_ops.h"
+#include "cpu/ops/cpu_state_ops.h"
 #include "cpu/ops/cpu_weight_store.h"
 #include "cpu/ops/products.h"
 #include "cpu/ops/rank_group.h"
@@ -46,6 +47,7 @@ class CpuOps final : public Ops {
         products_(pool, options),
         experts_(std::make_unique<CpuExpertOps>(products_)),
         latents_(std::make_unique<CpuLatentOps>(products_)),
+        states_(std::make_unique<CpuStateOps>(pool)),
         weights_(std::make_unique<CpuWeightStore>(products_, *latents_)) {
     if (options.ranks == nullptr) return;
     collectives_ = std::make_unique<CpuCollectives>(*options.ranks, options.rank, pool);
@@ -54,6 +56,7 @@ class CpuOps final : public Ops {
   Stream& stream() override { return stream_; }
   ExpertOps* experts() const override { return experts_.get(); }
   LatentOps* latents() const override { return latents_.get(); }
+  StateOps* states() const override { return states_.get(); }
   Collectives* collectives() const override { return collectives_.get(); }
 
   WeightStore& weights() const override { return *weights_; }
@@ -235,6 +238,7 @@ class CpuOps final : public Ops {
   Products products_;
   std::unique_ptr<CpuExpertOps> experts_;
   std::unique_ptr<CpuLatentOps> latents_;
+  std::unique_ptr<CpuStateOps> states_;
   std::unique_ptr<CpuWeightStore> weights_;
   std::unique_ptr<CpuCollectives> collectives_;  // null: one rank
   bool cache_is_refused_ = false;  // the kernel refused to interleave, and the log says so

@@ -186,7 +186,8 @@ Status HostRunner::run_model(const BatchPlan& plan) {
   const StepInput input = {.num_tokens = static_cast<int>(inputs_.token_ids.size()),
                            .token_ids = inputs_.token_ids.data(),
                            .positions = inputs_.positions.data(),
-                           .kv_groups = steps};
+                           .kv_groups = steps,
+                           .states = parts_.target().states(batches)};
   device_.pool.use_threads(device_.num_threads_for(input.num_tokens));
   return model().forward(input);
 }

@@ -113,7 +113,7 @@ class GpuFault : public GpuTest, public ::testing::WithParamInterface<Fault> {
     QUIRE_ASSIGN_OR_RETURN(workspace_, cuda::device_memory(workspace_bytes));
     QUIRE_ASSIGN_OR_RETURN(model_, load_model(files_.config, *files_.weights, *ops_, limits));
     constexpr int kNumBlocks = 100;
-    QUIRE_ASSIGN_OR_RETURN(kv_cache_, KvCache::allocate(groups, std::array{kNumBlocks}, *ops_));
+    QUIRE_ASSIGN_OR_RETURN(kv_cache_, KvCache::allocate(groups, {}, std::array{kNumBlocks}, *ops_));
     QUIRE_ASSIGN_OR_RETURN(
         std::unique_ptr<Runner> runner,
         cuda::CudaRunner::create(
