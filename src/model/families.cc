@@ -53,6 +53,18 @@ constexpr StoredName kMimoNames[] = {{"self_attn.attention_sink_bias", "self_att
 constexpr StoredName kLlama4Names[] = {{"feed_forward.router", "mlp.gate"},
                                        {"feed_forward.shared_expert", "mlp.shared_experts"},
                                        {"feed_forward", "mlp"}};
+constexpr StoredName kLfm2Names[] = {
+    {"model.embedding_norm", "model.norm"},
+    {"operator_norm", "input_layernorm"},
+    {"ffn_norm", "post_attention_layernorm"},
+    {"self_attn.out_proj", "self_attn.o_proj"},
+    {"q_layernorm", "q_norm"},
+    {"k_layernorm", "k_norm"},
+    {"feed_forward.expert_bias", "mlp.gate.e_score_correction_bias"},
+    {"feed_forward", "mlp"},
+    {"w1", "gate_proj"},
+    {"w2", "down_proj"},
+    {"w3", "up_proj"}};
 // transformers 5.24 saves the layers as blocks, as it names those of the vision tower.
 constexpr StoredName kKimiNames[] = {{"language_model.model.blocks", "model.layers"}};
 
@@ -221,6 +233,19 @@ constexpr FamilyTraits kLlama4 = {
     .transposes_experts = true,
     .read_moe = read_llama4_moe,
     .read_own = read_llama4};
+
+constexpr FamilyTraits kLfm2 = {.architecture = "Lfm2ForCausalLM",
+                                .models = "LFM2, LFM2.5",
+                                .sizes = {.num_kv_heads = 8,
+                                          .vocab_size = 65536,
+                                          .max_position_embeddings = 128000,
+                                          .rms_norm_eps = 1e-5},
+                                .qk_norm = QkNorm::kPerHead,
+                                .ties_embeddings = true,
+                                .has_convs = true,
+                                .theta = 1e6,
+                                .renames = kLfm2Names,
+                                .read_own = read_lfm2};
 
 constexpr std::array kFamilies = {
     kLlama,
@@ -404,6 +429,12 @@ constexpr std::array kFamilies = {
                  .window = 4096,
                  .window_pattern = 4,
                  .ropes = RopeRule::kWindowsOnly},
+    kLfm2,
+    with(named("Lfm2MoeForCausalLM", "LFM2-8B-A1B", kLfm2),
+         [](FamilyTraits& lfm) {
+           lfm.read_moe = read_lfm2_moe;
+           lfm.read_own = nullptr;
+         }),
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "model/config_fields.h"
 #include "model/family_traits.h"
+#include "ops/state_ops.h"
 
 namespace quire {
 namespace {
@@ -198,6 +199,29 @@ void read_ropes(const FamilyTraits& traits, ConfigFields& fields, ModelConfig& c
   leave_unrotated(rotated, decoder);
 }
 
+// transformers 4 lists the layers with attention in full_attn_idxs.
+void read_convs(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder) {
+  require_switch(fields, "conv_bias", false);
+  ShortConvConfig convs;
+  convs.kernel = fields.integer("conv_L_cache", 2, kMaxShortConvKernel, 3);
+  const auto num_layers = static_cast<size_t>(config.num_layers);
+  const std::vector<std::string> types = read_layer_types(fields, config.num_layers, "conv");
+  const std::vector<int> attending =
+      fields.integers("full_attn_idxs", 0, config.num_layers - 1, kMaxLayers);
+  for (size_t i = 0; i < num_layers; ++i) {
+    const bool is_listed =
+        attending.empty() || std::ranges::find(attending, static_cast<int>(i)) != attending.end();
+    convs.layers.push_back(types.empty() ? !is_listed : types[i] == "conv");
+    if (types.empty() || attending.empty() || is_listed != convs.layers[i]) continue;
+    fields.fail("full_attn_idxs", fmt::format("other layers than layer_types: layer {}", i),
+                "the same layers in both");
+  }
+  if (std::ranges::count(convs.layers, false) == 0) {
+    fields.fail("layer_types", "no layer with attention", "at least one full_attention");
+  }
+  if (std::ranges::count(convs.layers, true) > 0) decoder.convs = std::move(convs);
+}
+
 void read_multipliers(ConfigFields& fields, DecoderConfig& decoder) {
   constexpr double kMin = 1e-6;
   constexpr double kMax = 1e6;
@@ -248,7 +272,7 @@ void add_stacks(bool is_transposed, TensorLayout& layout) {
                           .is_transposed = is_transposed});
 }
 
-void set_layout(const FamilyTraits& traits, bool has_experts, TensorLayout& layout) {
+void set_layout(const FamilyTraits& traits, const DecoderConfig& decoder, TensorLayout& layout) {
   const auto add_renames = [&](std::span<const StoredName> pairs) {
     for (const StoredName& pair : pairs) {
       layout.renames.push_back({std::string(pair.stored), std::string(pair.decoder)});
@@ -270,19 +294,25 @@ void set_layout(const FamilyTraits& traits, bool has_experts, TensorLayout& layo
     layout.fused.push_back(
         {.stored = "mlp.gate_up_proj", .parts = {"mlp.gate_proj", "mlp.up_proj"}});
   }
-  if (has_experts) add_stacks(traits.transposes_experts, layout);
+  if (decoder.convs) {
+    layout.fused.push_back(
+        {.stored = "conv.in_proj", .parts = {"conv.b_proj", "conv.g_proj", "conv.x_proj"}});
+  }
+  if (decoder.moe) add_stacks(traits.transposes_experts, layout);
 }
 
 // Fields that families, or versions of transformers, name differently.
 void add_spellings(ConfigFields& fields) {
   fields.add_spellings("num_experts", {"num_local_experts", "n_routed_experts", "moe_num_experts"});
   fields.add_spellings("num_experts_per_tok", {"moe_k"});
-  fields.add_spellings("rms_norm_eps", {"layernorm_epsilon"});
+  fields.add_spellings("rms_norm_eps", {"layernorm_epsilon", "norm_eps"});
+  fields.add_spellings("intermediate_size", {"block_ff_dim"});
+  fields.add_spellings("tie_word_embeddings", {"tie_embedding"});
   fields.add_spellings("rope_local_base_freq", {"swa_rope_theta"});
   fields.add_spellings("n_shared_experts", {"num_shared_experts", "moe_num_shared_experts"});
   fields.add_spellings("routed_scaling_factor",
                        {"router_scaling_factor", "moe_routed_scaling_factor"});
-  fields.add_spellings("first_k_dense_replace", {"moe_layer_start_index"});
+  fields.add_spellings("first_k_dense_replace", {"moe_layer_start_index", "num_dense_layers"});
   fields.add_spellings("num_nextn_predict_layers", {"num_mtp_layers"});
 }
 
@@ -307,12 +337,13 @@ std::shared_ptr<const FamilyConfig> read_family_config(const FamilyTraits& trait
   decoder->assumes_tie = decoder->tie_word_embeddings && !outer.has("tie_word_embeddings");
   read_windows(traits, fields, config, *decoder);
   read_ropes(traits, fields, config, *decoder);
+  if (traits.has_convs) read_convs(fields, config, *decoder);
   if (traits.has_multipliers) read_multipliers(fields, *decoder);
   if (traits.read_mla != nullptr) traits.read_mla(fields, *decoder);
   if (traits.read_moe != nullptr) traits.read_moe(fields, config, *decoder);
   read_mtp_layers(traits, fields, config, *decoder);
   if (traits.read_own != nullptr) traits.read_own(fields, config, *decoder);
-  set_layout(traits, decoder->moe.has_value(), config.layout);
+  set_layout(traits, *decoder, config.layout);
   return decoder;
 }
 

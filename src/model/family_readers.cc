@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/numbers.h"
 #include "model/config_fields.h"
 #include "tensor/tensor.h"
 
@@ -72,6 +73,14 @@ void read_hunyuan_dense(ConfigFields& fields, ModelConfig& /*config*/, DecoderCo
 // No published model has windows, which would replace the missing rotations.
 void read_smollm3(ConfigFields& fields, ModelConfig& /*config*/, DecoderConfig& /*decoder*/) {
   require_switch(fields, "use_sliding_window", false);
+}
+
+void read_lfm2(ConfigFields& fields, ModelConfig& /*config*/, DecoderConfig& decoder) {
+  const double factor = fields.number("block_ffn_dim_multiplier", 1e-3, 1e3, 1.0);
+  const int multiple = fields.integer("block_multiple_of", 1, kMaxIntermediateSize, 256);
+  if (!fields.boolean("block_auto_adjust_ff_dim", true)) return;
+  const auto size = static_cast<int>(factor * (2 * decoder.intermediate_size / 3));
+  decoder.intermediate_size = round_up(std::max(size, 1), multiple);
 }
 
 // Heads by layer, and gates per head or per element.

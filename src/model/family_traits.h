@@ -97,6 +97,8 @@ struct FamilyTraits {
   int window = 0;          // the default of sliding_window
   int window_pattern = 0;  // the default of sliding_window_pattern
 
+  bool has_convs = false;  // layer_types names layers with short convolutions
+
   RopeRule ropes = RopeRule::kOneForAll;
   double theta = 10000.0;
   std::optional<double> window_theta = {};         // with kByLayerType; absent: theta

@@ -140,10 +140,11 @@ struct NormalizedSigmoidDefaults {
   int top_k = 1;
   double scale = 1.0;
   int intermediate_size = 1;
+  int num_dense_layers = 1;
 };
 
 // Sigmoid scores with a bias for the choice. The weights of the chosen experts are divided by their
-// sum and scaled. The first layer has no experts by default.
+// sum and scaled. The first layers have no experts.
 MoeConfig read_normalized_sigmoid(ConfigFields& fields, const ModelConfig& config,
                                   const NormalizedSigmoidDefaults& defaults) {
   MoeConfig moe;
@@ -155,7 +156,7 @@ MoeConfig read_normalized_sigmoid(ConfigFields& fields, const ModelConfig& confi
   moe.has_correction_bias = true;
   moe.intermediate_size =
       fields.integer("moe_intermediate_size", 1, kMaxIntermediateSize, defaults.intermediate_size);
-  moe.layers = read_expert_layers(fields, config.num_layers, 1);
+  moe.layers = read_expert_layers(fields, config.num_layers, defaults.num_dense_layers);
   return moe;
 }
 
@@ -209,6 +210,19 @@ void read_laguna_moe(ConfigFields& fields, const ModelConfig& config, DecoderCon
       fields, config, {.num_experts = 256, .top_k = 8, .intermediate_size = 512});
   moe.shared_intermediate_size =
       fields.integer("shared_expert_intermediate_size", 0, kMaxIntermediateSize, 512);
+  decoder.moe = std::move(moe);
+}
+
+void read_lfm2_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder) {
+  MoeConfig moe = read_normalized_sigmoid(
+      fields, config,
+      {.num_experts = 32, .top_k = 4, .intermediate_size = 1792, .num_dense_layers = 2});
+  moe.routing.renormalize = fields.boolean("norm_topk_prob", true);
+  moe.has_correction_bias = fields.boolean("use_expert_bias", true);
+  // Only GGUF files have these fields.
+  require_text(fields, "scoring_func", "sigmoid");
+  require_text(fields, "topk_method", "noaux_tc");
+  read_groups(fields, {}, moe.routing);
   decoder.moe = std::move(moe);
 }
 

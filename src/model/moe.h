@@ -36,6 +36,7 @@ void read_glm4_moe_lite(ConfigFields& fields, const ModelConfig& config, Decoder
 void read_hy_v3_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder);
 void read_mistral4_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder);
 void read_laguna_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder);
+void read_lfm2_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder);
 void read_mimo_v2_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder);
 // Experts have intermediate_size, and dense layers intermediate_size_mlp.
 void read_llama4_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder);

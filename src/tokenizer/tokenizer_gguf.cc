@@ -53,6 +53,7 @@ constexpr std::array kPreRules = {
     PreRule{"llama3", {scan::kLlama3Regex}, true, true},
     PreRule{"llama-v3", {scan::kLlama3Regex}, true, true},
     PreRule{"falcon3", {scan::kLlama3Regex}, true, true},
+    PreRule{"lfm2", {scan::kLlama3Regex}, true, true},
     PreRule{"smaug-bpe", {scan::kLlama3Regex}},
     PreRule{"qwen2", {scan::kQwen2Regex}, false, false, true},
     PreRule{"deepseek-r1-qwen", {scan::kQwen2Regex}, false, false, true},

@@ -73,6 +73,17 @@ EngineConfig tiny_experts_config() {
   return tiny_config_of(path);
 }
 
+EngineConfig tiny_hybrid_config() {
+  static const std::string path = write_config("quire_tiny_hybrid", R"({
+      "architectures": ["Lfm2ForCausalLM"], "model_type": "lfm2",
+      "hidden_size": 64, "intermediate_size": 112, "num_hidden_layers": 4,
+      "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 96,
+      "max_position_embeddings": 4096, "block_auto_adjust_ff_dim": false,
+      "layer_types": ["conv", "full_attention", "conv", "full_attention"],
+      "bos_token_id": 1, "eos_token_id": 2, "torch_dtype": "bfloat16"})");
+  return tiny_config_of(path);
+}
+
 EngineConfig tiny_deepseek_config() {
   static const std::string path = write_config("quire_tiny_deepseek", R"({
       "architectures": ["DeepseekV2ForCausalLM"], "model_type": "deepseek_v2",

@@ -29,6 +29,9 @@ EngineConfig tiny_experts_config();
 // The config of a DeepSeek-V2 with 4 layers, the first of which is dense.
 EngineConfig tiny_deepseek_config();
 
+// The config of a model with 4 layers, every second of which is a short convolution.
+EngineConfig tiny_hybrid_config();
+
 // The config of a tiny model that embeds prompts: 2 layers, 4 heads of 8 on 2 KV heads, hidden size
 // 32, context 1024.
 EngineConfig embedding_config();

@@ -207,8 +207,9 @@ class Converter {
   }
 
   void write_sizes() {
-    const char* const width =
-        number("intermediate_size_mlp") ? "intermediate_size_mlp" : "intermediate_size";
+    const char* const width = gguf_.has_own_width               ? "none"
+                              : number("intermediate_size_mlp") ? "intermediate_size_mlp"
+                                                                : "intermediate_size";
     const char* const heads = gguf_.has_layer_heads ? "none" : "num_attention_heads";
     const char* const values =
         number("head_dim") && number("v_head_dim") ? "v_head_dim" : "head_dim";
@@ -246,6 +247,7 @@ class Converter {
     const auto count = static_cast<size_t>(view.shape.num_elements());
     Floats tensor = {golden.shape, {view.as<float>(), view.as<float>() + count}};
     if (name.ends_with("correction_bias")) tensor.shape = {view.shape.num_elements()};
+    if (name.ends_with("conv.conv.weight")) tensor.shape.erase(tensor.shape.begin() + 1);
     replace_first({{"language_model.", ""}}, name);
     replace_first({{"feed_forward.", "mlp."}}, name);
     if (gguf_.shifts_norms && name.ends_with("layernorm.weight")) {
@@ -332,6 +334,27 @@ class Converter {
 };
 
 }  // namespace
+
+const Names kLfm2Names = {{"conv.conv.", "shortconv.conv."},
+                          {"conv.in_proj", "shortconv.in_proj"},
+                          {"conv.out_proj", "shortconv.out_proj"},
+                          {"self_attn.out_proj", "attn_output"},
+                          {"self_attn.q_layernorm", "attn_q_norm"},
+                          {"self_attn.k_layernorm", "attn_k_norm"},
+                          {"operator_norm", "attn_norm"},
+                          {"mlp.experts.w1", "ffn_gate_exps"},
+                          {"mlp.experts.w2", "ffn_down_exps"},
+                          {"mlp.experts.w3", "ffn_up_exps"},
+                          {"mlp.w1", "ffn_gate"},
+                          {"mlp.w2", "ffn_down"},
+                          {"mlp.w3", "ffn_up"},
+                          {"mlp.expert_bias", "exp_probs_b.bias"},
+                          {"model.embedding_norm", "token_embd_norm"}};
+
+void write_lfm2(GgufWriter& writer, const std::string& prefix) {
+  writer.numbers(prefix + "attention.head_count_kv", std::vector<int32_t>{0, 2, 0, 2})
+      .number(prefix + "shortconv.l_cache", 3);
+}
 
 std::vector<GoldenGguf> golden_ggufs() {
   using std::string;
@@ -464,6 +487,30 @@ std::vector<GoldenGguf> golden_ggufs() {
              writer.floats("rope_freqs.weight", {8}, llama3_divisors(1e6, 16, 4.0, 1.0, 4.0, 64.0));
            },
        .names = kNormsOfOutputs},
+      // The file has the width that the checkpoint's code derives from intermediate_size.
+      {.family = "lfm2",
+       .architecture = "lfm2",
+       .write =
+           [](GgufWriter& writer, const string& prefix) {
+             write_lfm2(writer, prefix);
+             writer.number(prefix + "feed_forward_length", 32);
+           },
+       .names = kLfm2Names,
+       .has_layer_kv_heads = true,
+       .has_own_width = true},
+      {.family = "lfm2_moe",
+       .architecture = "lfm2moe",
+       .write =
+           [](GgufWriter& writer, const string& prefix) {
+             write_lfm2(writer, prefix);
+             writer.number(prefix + "expert_count", 6)
+                 .number(prefix + "expert_used_count", 2)
+                 .number(prefix + "expert_feed_forward_length", 12)
+                 .number(prefix + "expert_gating_func", 2)
+                 .number(prefix + "leading_dense_block_count", 1);
+           },
+       .names = kLfm2Names,
+       .has_layer_kv_heads = true},
       {.family = "ernie4_5", .architecture = "ernie4_5"},
       {.family = "ernie4_5_moe",
        .architecture = "ernie4_5-moe",

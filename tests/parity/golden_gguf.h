@@ -28,6 +28,7 @@ struct GoldenGguf {
   // `write` writes the numbers of query heads, or of KV heads, one per layer.
   bool has_layer_heads = false;
   bool has_layer_kv_heads = false;
+  bool has_own_width = false;       // `write` writes feed_forward_length
   bool shifts_norms = false;        // the layers' norms have 1 + w
   bool transposes_experts = false;  // of the checkpoint's stacks of experts
 };

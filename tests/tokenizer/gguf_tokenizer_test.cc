@@ -79,7 +79,7 @@ TEST(GgufTokenizer, EveryPreTokenizerKeepsTheText) {
   for (const char* pre :
        {"llama-bpe", "llama3", "llama-v3", "qwen2", "deepseek-r1-qwen", "deepseek-llm",
         "deepseek-coder", "deepseek-v3", "tekken", "default", "gpt-2", "smollm", "starcoder",
-        "refact", "falcon3", "smaug-bpe", "mellum"}) {
+        "refact", "falcon3", "lfm2", "smaug-bpe", "mellum"}) {
     bytes.vocabulary.pre = pre;
     const auto tokenizer = tokenizer_from_gguf(bytes.vocabulary);
     ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().message();

@@ -33,6 +33,8 @@ constexpr GgufField kGemmaFields[] = {{"attn_logit_softcapping", "attn_logit_sof
                                       {"final_logit_softcapping", "final_logit_softcapping"},
                                       {"rope.freq_base_swa", "rope_local_base_freq"}};
 
+constexpr GgufField kLfm2Fields[] = {{"shortconv.l_cache", "conv_L_cache"}};
+
 using Names = std::string_view[];
 constexpr Names kLlamas = {"LlamaForCausalLM", "MistralForCausalLM", "MixtralForCausalLM"};
 constexpr Names kQwen2Vls = {"Qwen2_5_VLForConditionalGeneration"};
@@ -191,6 +193,17 @@ constexpr std::array kArchitectures = {
                      .architecture = "Exaone4ForCausalLM",
                      .norms = kNormsOfOutputs,
                      .windows = GgufWindows::kByLayer},
+    GgufArchitecture{.name = "lfm2",
+                     .architecture = "Lfm2ForCausalLM",
+                     .has_convs = true,
+                     .fields = kLfm2Fields},
+    GgufArchitecture{.name = "lfm2moe",
+                     .architecture = "Lfm2MoeForCausalLM",
+                     .has_convs = true,
+                     .experts = GgufExperts::kScaled,
+                     .gating = GgufGating::kSigmoid,
+                     .normalizes = true,
+                     .fields = kLfm2Fields},
 };
 
 bool converts(const GgufArchitecture& row, std::string_view architecture) {

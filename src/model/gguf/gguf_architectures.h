@@ -80,6 +80,8 @@ struct GgufArchitecture {
   std::string_view layer_heads = {};
   // Layers with a window have their own number of KV heads, and sinks; values have their own width.
   bool is_hybrid = false;
+  // Layers without KV heads in the list of attention.head_count_kv are short convolutions.
+  bool has_convs = false;
   // Without a list in attention.sliding_window_pattern, the first layer of each four, or of as many
   // as the field says, has no window.
   bool begins_without_window = false;

@@ -242,11 +242,36 @@ void GgufConfigWriter::write_hybrid() {
   json_.field("attention_value_scale", scale == 0.0 ? 1.0 : scale);
 }
 
+// The layers that attend, and their number of KV heads. The width of the MLP is the final one.
+void GgufConfigWriter::write_convs() {
+  if (row_.experts == GgufExperts::kNone) json_.field("block_auto_adjust_ff_dim", false);
+  const GgufValue* const heads = find(kKvHeads);
+  const auto counts = heads == nullptr ? std::nullopt : heads->numbers();
+  if (!counts || std::ssize(*counts) != num_layers()) {
+    return fail(kKvHeads, "no list, or one of another length", "a number for each layer");
+  }
+  std::set<double> numbers;
+  json_.key("layer_types");
+  json_.begin_array();
+  for (const double count : *counts) {
+    json_.value(count == 0.0 ? "conv" : "full_attention");
+    if (count != 0.0) numbers.insert(count);
+  }
+  json_.end_array();
+  if (numbers.size() != 1) {
+    return fail(kKvHeads, fmt::format("{} numbers beside 0", numbers.size()),
+                "the same number in all layers that attend, and at least one of them");
+  }
+  json_.field("num_key_value_heads", static_cast<int64_t>(std::clamp(*numbers.begin(), 0.0, 1e6)));
+}
+
 // Also refuses heads whose keys and values differ in size, and heads that are rotated in part if
 // llama.cpp does not compute them for the architecture.
 void GgufConfigWriter::write_head_dim() {
   constexpr std::string_view kRotated = "rope.dimension_count";
-  if (!row_.is_hybrid) {
+  if (row_.has_convs) {
+    write_convs();
+  } else if (!row_.is_hybrid) {
     write_field({find(kKvHeads) != nullptr ? kKvHeads : kHeads, "num_key_value_heads"});
   }
   const std::optional<int64_t> heads = num_heads();

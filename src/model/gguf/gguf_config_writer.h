@@ -80,6 +80,7 @@ class GgufConfigWriter {
   void write_special_tokens();
   void write_heads();
   void write_hybrid();
+  void write_convs();
   void write_head_dim();
   void write_mla();
   void write_switches();

@@ -15,6 +15,9 @@ constexpr std::array kEndNames = {
     GgufTensorName{"output", "lm_head"},
 };
 
+// Files of LFM2 give the output norm the name of a norm of embeddings.
+constexpr std::array kConvEndNames = {GgufTensorName{"token_embd_norm", "model.norm"}};
+
 constexpr std::array kLayerNames = {
     GgufTensorName{"attn_norm", "input_layernorm"},
     GgufTensorName{"attn_q", "self_attn.q_proj"},
@@ -23,6 +26,12 @@ constexpr std::array kLayerNames = {
     GgufTensorName{"attn_output", "self_attn.o_proj"},
     GgufTensorName{"attn_gate", "self_attn.gate_proj"},
     GgufTensorName{"attn_sinks", "self_attn.sinks"},
+    GgufTensorName{"shortconv.conv", "conv.conv"},
+    GgufTensorName{"shortconv.out_proj", "conv.out_proj"},
+    // Parts of shortconv.in_proj.
+    GgufTensorName{"shortconv.b_proj", "conv.b_proj"},
+    GgufTensorName{"shortconv.g_proj", "conv.g_proj"},
+    GgufTensorName{"shortconv.x_proj", "conv.x_proj"},
     GgufTensorName{"attn_q_norm", "self_attn.q_norm"},
     GgufTensorName{"attn_k_norm", "self_attn.k_norm"},
     GgufTensorName{"attn_q_a", "self_attn.q_a_proj"},
@@ -88,6 +97,7 @@ GgufNames::GgufNames(const GgufArchitecture& architecture, const DecoderConfig& 
       names.push_back({std::string(pair.file), std::string(pair.checkpoint)});
     }
   };
+  if (architecture.has_convs) add(kConvEndNames, ends_);
   add(kEndNames, ends_);
   add(kLayerNames, parts_);
   add(architecture.norms, parts_);

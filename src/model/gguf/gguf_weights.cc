@@ -35,8 +35,14 @@ constexpr std::string_view kGateUpExperts = "ffn_gate_up_exps.weight";
 // "bias". Any architecture may have the first; ffn_up has two parts in some.
 constexpr std::string_view kFusedQkv = "attn_qkv.";
 constexpr std::string_view kQkvParts[] = {"attn_q.", "attn_k.", "attn_v."};
+constexpr std::string_view kConvIn = "shortconv.in_proj.";
+constexpr std::string_view kConvParts[] = {"shortconv.b_proj.", "shortconv.g_proj.",
+                                           "shortconv.x_proj."};
 constexpr std::string_view kUp = "ffn_up.";
 constexpr std::string_view kGateUpParts[] = {"ffn_gate.", "ffn_up."};
+
+// The weights of a convolution, which the checkpoint stores as [channels, 1, kernel].
+constexpr std::string_view kConv = "shortconv.conv.weight";
 
 // Parts of the configuration.
 constexpr std::string_view kRopeTensors[] = {"rope_freqs.weight", "rope_factors_long.weight",
@@ -171,6 +177,10 @@ Status GgufWeights::add_tensor(const GgufTensor& tensor) {
       const int64_t rows[] = {q_rows, kv_rows, kv_rows};
       return add_rows(tensor, *layer, kQkvParts, rows, suffix);
     }
+    if (const auto layer = layer_of(tensor.name, fmt::format("{}{}", kConvIn, suffix))) {
+      const int64_t rows[] = {config_.hidden_size, config_.hidden_size, config_.hidden_size};
+      return add_rows(tensor, *layer, kConvParts, rows, suffix);
+    }
     if (!fuses_gate_up_) continue;
     if (const auto layer = layer_of(tensor.name, fmt::format("{}{}", kUp, suffix))) {
       const int64_t rows[] = {decoder.intermediate_size, decoder.intermediate_size};
@@ -196,6 +206,11 @@ Status GgufWeights::add_tensor(const GgufTensor& tensor) {
     }
   }
   Entry entry = {.tensor = &tensor, .bytes = tensor.bytes, .shape = Shape(tensor.shape)};
+  if (decoder.convs && layer_of(tensor.name, kConv)) {
+    const int64_t channels = config_.hidden_size;
+    QUIRE_RETURN_IF_ERROR(check_shape(tensor, {channels, decoder.convs->kernel}));
+    entry.shape = {channels, 1, decoder.convs->kernel};
+  }
   entry.changes = names_.changes(name);
   entry.is_router = is_gguf_router(tensor);
   if (entry.changes.paired_rows > 0) QUIRE_RETURN_IF_ERROR(check_divisible(tensor));
