@@ -89,6 +89,7 @@ struct ModelInfo {
   std::optional<int32_t> bos_token_id;
   std::vector<int32_t> eos_token_ids;  // tokens that end a sequence
   std::string attention_backend;       // backends by phase: "decode: cpu, prefill: cpu"
+  bool has_states = false;             // recurrent, in the place of keys and values of some layers
   int num_speculative_tokens = 0;      // drafts verified per sequence and step; 0: no speculation
   // Drafts are accepted at given rates, so the outputs have no meaning.
   bool has_synthetic_acceptance = false;

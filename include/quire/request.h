@@ -86,6 +86,9 @@ struct Request {
   SamplingParams sampling;
   int priority = 0;        // lower is served first; ties by arrival
   std::string cache_salt;  // requests share cached prefixes only under the same salt
+  // The prompt's tokens before its last message, which a later prompt most likely repeats; 0:
+  // unknown. A model with recurrent states keeps the state after the last full block of them.
+  int num_history_tokens = 0;
   // Called once per sample, before the request is scheduled. Empty: any token is allowed.
   ConstraintFactory make_constraint;
   // Required for embedding models, refused by others. `sampling` and `make_constraint` are then not

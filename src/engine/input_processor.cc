@@ -159,6 +159,7 @@ Result<Submission> InputProcessor::prepare(Request request, Engine::OutputCallba
     seq->token_ids = start.prompt_ids;
     seq->prompt_hashes = prompt_hashes;
     seq->num_prompt_tokens = num_prompt;
+    seq->num_history_tokens = request.num_history_tokens;
     seq->max_total_tokens =
         request.embedding
             ? num_prompt + 1

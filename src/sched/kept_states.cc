@@ -17,6 +17,13 @@ int last_prompt_block(const Sequence& seq, int block_size) {
   return (seq.num_prompt_tokens - 1) / block_size - 1;
 }
 
+// Whether a later prompt may begin after the block: it is the last full block of the prompt, or of
+// the prompt without its last message.
+bool ends_part(const Sequence& seq, int block, int block_size) {
+  return block == last_prompt_block(seq, block_size) ||
+         block == seq.num_history_tokens / block_size - 1;
+}
+
 // Makes the cached state of a block the next one to be overwritten, unless a sequence holds it.
 void drop_state(const SeqRecord& rec, int block, KvTable& table) {
   if (block < 0 || block >= static_cast<int>(rec.block_hashes.size())) return;
@@ -31,7 +38,9 @@ void drop_state(const SeqRecord& rec, int block, KvTable& table) {
 void drop_interval_states(const SeqRecord& rec, int block_size, KvTable& table) {
   const int last = last_prompt_block(*rec.seq, block_size);
   for (int block = last - 2 * kTokensBetweenStates / block_size; block < last; ++block) {
-    if (ends_interval(block, block_size)) drop_state(rec, block, table);
+    if (ends_interval(block, block_size) && !ends_part(*rec.seq, block, block_size)) {
+      drop_state(rec, block, table);
+    }
   }
 }
 
@@ -39,17 +48,20 @@ void drop_interval_states(const SeqRecord& rec, int block_size, KvTable& table) 
 
 bool writes_state(const Sequence& seq, int block, int last_block, int block_size) {
   const int num_behind = (last_block - block) * block_size;
-  return block >= last_block || block == last_prompt_block(seq, block_size) ||
+  return block >= last_block || ends_part(seq, block, block_size) ||
          (ends_interval(block, block_size) && num_behind <= 2 * kTokensBetweenStates);
 }
 
 void drop_states_behind(const SeqRecord& rec, const SeqBlocks& blocks, int block, int block_size,
                         KvTable& table) {
-  if (block == last_prompt_block(*rec.seq, block_size)) {
-    return drop_interval_states(rec, block_size, table);
+  if (ends_part(*rec.seq, block, block_size)) {
+    if (rec.seq->decodes()) drop_interval_states(rec, block_size, table);
+    return;
   }
   if (ends_interval(block, block_size) && !rec.seq->decodes()) {
-    return drop_state(rec, block - 2 * kTokensBetweenStates / block_size, table);
+    const int older = block - 2 * kTokensBetweenStates / block_size;
+    if (!ends_part(*rec.seq, older, block_size)) drop_state(rec, older, table);
+    return;
   }
   const int32_t id = blocks.ids[static_cast<size_t>(block)];
   if (id != 0 && table.pool.ref_count(id) == 1) table.cache.evict(id);

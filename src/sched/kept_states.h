@@ -16,7 +16,8 @@ inline constexpr int kTokensBetweenStates = 512;
 bool writes_state(const Sequence& seq, int block, int last_block, int block_size);
 
 // Called when the sequence has filled the block after `block`. Drops the states that are no longer
-// kept: the state of `block`, unless a prompt ends there, and older ones of a long prompt.
+// kept: the state of `block`, unless a prompt or its history ends there, and older ones of a long
+// prompt.
 void drop_states_behind(const SeqRecord& rec, const SeqBlocks& blocks, int block, int block_size,
                         KvTable& table);
 

@@ -43,6 +43,7 @@ struct Sequence {
 
   TokenIds token_ids;  // prompt, then the output that the host has received
   int num_prompt_tokens = 0;
+  int num_history_tokens = 0;  // Request::num_history_tokens
   // Hashes of the prompt's first full blocks, computed as needed. The n sequences of a request
   // share them, so each hash is computed once. Null: the hashes are not shared.
   std::shared_ptr<std::vector<BlockHash>> prompt_hashes;

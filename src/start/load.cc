@@ -54,6 +54,7 @@ ModelInfo describe_model(const EngineConfig& config, const Speculation& speculat
   info.eos_token_ids = eos_ids.empty() ? files.config.eos_token_ids : eos_ids;
   info.on_gpu = replica.platform->contexts().front()->device().kind != DeviceKind::kCpu;
   info.attention_backend = report_attention(plan.target.attention).backends;
+  info.has_states = !plan.target.attention.states.layers.empty();
   info.has_synthetic_acceptance = speculation.verification.is_synthetic();
   info.data_parallel_size = config.data_parallel_size;
   info.enable_prefix_caching = config.enable_prefix_caching;

@@ -171,6 +171,20 @@ TEST_F(SchedulerTest, AFinishedSequenceKeepsTwoStates) {
   EXPECT_EQ(scheduler().cached_hashes(1).size(), 2);
 }
 
+TEST_F(SchedulerTest, APromptWithAnotherLastMessageBeginsAtTheHistory) {
+  config_.max_model_len = 4096;
+  config_.tables = {{.num_blocks = 600}, {.num_blocks = 40, .window = 17, .holds_states = true}};
+  config_.max_num_batched_tokens = 700;
+  const Options options = {.first_id = 1, .num_history_tokens = 1010};
+  const SeqId id = add(1500, 100, options);
+  for (int i = 0; i < 60; ++i) step();
+  scheduler().finish(id);
+  EXPECT_EQ(scheduler().cached_hashes(1).size(), 3) << "history, prompt and answer";
+  const SeqId other = add(1015, 1, options);  // an equal prompt up to its end
+  step();
+  EXPECT_EQ(seq(other).num_cached_tokens, 1008);
+}
+
 TEST_F(SchedulerTest, WithoutPrefixCachingEveryPromptMisses) {
   config_.enable_prefix_caching = false;
   config_.collects_kv_events = true;

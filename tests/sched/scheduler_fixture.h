@@ -22,6 +22,7 @@ struct Options {
   std::optional<int> prompt_logprobs = {};
   bool has_rules = false;
   int first_id = 1000;  // prompts share prefixes only if this is equal
+  int num_history_tokens = 0;
 };
 
 class SchedulerTest : public ::testing::Test {
@@ -60,6 +61,7 @@ class SchedulerTest : public ::testing::Test {
     std::iota(prompt.begin(), prompt.end(), first);
     seq->token_ids = std::move(prompt);
     seq->num_prompt_tokens = num_prompt;
+    seq->num_history_tokens = options.num_history_tokens;
     seq->max_total_tokens = num_prompt + max_tokens;
     return scheduler().add(std::move(seq));
   }

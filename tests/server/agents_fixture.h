@@ -31,15 +31,16 @@ class AgentsTest : public ServiceTest {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
     if (exchange->has_ended()) return exchange->wait().body;  // refused
-    const Request request = engine_.wait_for(++num_requests_);
+    request_ = engine_.wait_for(++num_requests_);
     engine_.say(num_requests_, text, FinishReason::kStop);
     response_ = exchange->wait();
-    return {request.prompt_token_ids.begin(), request.prompt_token_ids.end()};
+    return {request_.prompt_token_ids.begin(), request_.prompt_token_ids.end()};
   }
   std::string chat(const std::string& messages, const std::string& more = "") {
     return prompt_of("/v1/chat/completions", R"({"messages":[)" + messages + "]" + more + "}");
   }
 
+  Request request_;  // to the engine, of the newest prompt_of() that was not refused
   http::Response response_;
 
  private:

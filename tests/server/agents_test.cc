@@ -70,6 +70,21 @@ TEST_F(AgentsTest, AMessageOfWhichNothingReachesThePromptIsRefused) {
       HasSubstr("messages[0]; got a message of the role 'system'"));
 }
 
+TEST_F(AgentsTest, ARequestSaysWhereItsLastMessageBegins) {
+  engine_.use_template(std::string(kChatMl));
+  const auto history_of = [&](const std::string& messages) {
+    const std::string prompt = chat(messages);
+    return prompt.substr(0, static_cast<size_t>(request_.num_history_tokens));  // token: one byte
+  };
+  const std::string two = R"({"role":"user","content":"Q"},{"role":"assistant","content":"A"},)"
+                          R"({"role":"user","content":"R"})";
+  EXPECT_EQ(history_of(two), "");
+  engine_.info_.has_states = true;
+  EXPECT_EQ(
+      history_of(two),
+      "<|im_start|>user\nQ<|im_end|>\n<|im_start|>assistant\nA<|im_end|>\n<|im_start|>user\n");
+}
+
 // The embedded model's template has no tools, calls or results, either.
 constexpr std::string_view kNoTools =
     "{% for m in messages %}{% if m.role not in ['system', 'user', 'assistant'] %}"

@@ -285,6 +285,31 @@ void generate(ServerState& state, RequestContext&& context, PreparedGeneration&&
   wait_for_grammar(state, waiting, num_sequences);
 }
 
+namespace {
+
+// Returns the number of tokens that end before the last message of a rendered conversation; 0: its
+// messages are not known. Tokens are counted from the end, because the last message is short.
+int num_history_tokens(const EngineApi& engine, const Request& request,
+                       const ByteSpans& untrusted) {
+  uint32_t last_owner = 0;
+  size_t begin = 0;  // of the message's first byte in the prompt
+  for (size_t i = 0; i < untrusted.count(); ++i) {
+    if (untrusted[i].owner <= last_owner) continue;
+    last_owner = untrusted[i].owner;
+    begin = untrusted[i].begin;
+  }
+  if (last_owner == 0) return 0;
+  const std::vector<int32_t>& ids = request.prompt_token_ids;
+  size_t num_before = ids.size();
+  size_t num_left = request.prompt.size() - begin;  // bytes from the message on
+  while (num_before > 0 && num_left > 0) {
+    num_left -= std::min(num_left, engine.token_bytes(ids[--num_before]).size());
+  }
+  return static_cast<int>(num_before);
+}
+
+}  // namespace
+
 std::optional<ApiError> prepare_prompt(const ServerState& state, Request& request,
                                        const ByteSpans& untrusted) {
   const ModelInfo& model = state.engine.model_info();
@@ -294,6 +319,9 @@ std::optional<ApiError> prepare_prompt(const ServerState& state, Request& reques
     auto encoded = state.engine.encode(request.prompt, request.add_special_tokens, untrusted);
     if (!encoded.ok()) return api_error(encoded.status());
     ids = std::move(*encoded);
+    if (model.has_states) {
+      request.num_history_tokens = num_history_tokens(state.engine, request, untrusted);
+    }
   } else if (auto error = check_ids(ids, model)) {
     return error;
   }
