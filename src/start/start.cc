@@ -63,7 +63,7 @@ Result<EngineReplicas> plan_and_load(const EngineConfig& config, const Speculati
   // Destroyed after an error has reached the other nodes, because that may take long.
   std::vector<PlannedReplica> planned;
   EngineReplicas replicas;
-  QUIRE_RETURN_IF_ERROR(start_together(nodes, [&]() -> Status {
+  const auto start = [&]() -> Status {
     QUIRE_RETURN_IF_ERROR(plan_replicas(config, speculation, files, nodes, planned));
     files.weights = stop_with_nodes(std::move(files.weights), nodes);
     for (const PlannedReplica& replica : planned) {
@@ -75,7 +75,8 @@ Result<EngineReplicas> plan_and_load(const EngineConfig& config, const Speculati
       replicas.back()->nodes = nodes;
     }
     return load_replicas(config, speculation, files, planned, progress, replicas);
-  }));
+  };
+  QUIRE_RETURN_IF_ERROR(start_together(nodes, start));
   keep_choices(*replicas.front()->platform->choices());
   files.weights.reset();  // the models have copied their weights
   return replicas;
