@@ -55,6 +55,12 @@ constexpr int first_page_read(int position, int window, int page_size) {
   return window == 0 || first < 0 ? 0 : first / page_size;
 }
 
+// The window of the block table of recurrent states. A step reads the state of the token before its
+// first. One more block is kept, so that the newest full block always has its state.
+constexpr int state_window(int block_size) {
+  return block_size + 1;
+}
+
 // One layer's cache, in the form that kernels receive. K and V have separate strides so that any
 // layout fits.
 struct KvCacheView {

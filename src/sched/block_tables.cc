@@ -115,6 +115,11 @@ void BlockTables::match_prefix(SeqRecord& rec, CachedPrefix& prefix) const {
     hashes = hashes.first(prefix.tables[t].ids.size());
   }
   prefix.num_blocks = longest_prefix(prefix.tables);
+  rec.branch_block = -1;
+  if (tables_.back().config.holds_states) {
+    const int num_with_keys = longest_prefix(std::span(prefix.tables).first(tables_.size() - 1));
+    if (num_with_keys > prefix.num_blocks) rec.branch_block = num_with_keys - 1;
+  }
   for (size_t t = 0; t < tables_.size(); ++t) {
     SeqBlocks& blocks = prefix.tables[t];
     blocks.first = first_read(t, prefix.num_blocks);
@@ -200,6 +205,7 @@ bool BlockTables::can_start(const SeqRecord& rec, const CachedPrefix& prefix, in
 void BlockTables::adopt_prefix(SeqRecord& rec, const CachedPrefix& prefix) {
   rec.seq->tables = prefix.tables;
   rec.seq->num_scheduled = prefix.num_blocks * config_.block_size;
+  rec.num_adopted_blocks = prefix.num_blocks;
   for (size_t t = 0; t < tables_.size(); ++t) {
     for (const int32_t id : prefix.tables[t].ids) {
       if (id != 0) tables_[t].pool.acquire(id);
@@ -208,15 +214,14 @@ void BlockTables::adopt_prefix(SeqRecord& rec, const CachedPrefix& prefix) {
 }
 
 void BlockTables::free_outside_window(SeqRecord& rec) {
+  register_states(rec);
   for (size_t t = 0; t < tables_.size(); ++t) {
     KvTable& table = tables_[t];
     SeqBlocks& blocks = rec.seq->tables[t];
     const int first =
         first_page_read(rec.seq->min_computed(), table.config.window, config_.block_size);
     for (; blocks.first < first; ++blocks.first) {
-      if (table.config.holds_states) {
-        drop_states_behind(rec, blocks, blocks.first, config_.block_size, table);
-      }
+      if (table.config.holds_states) leave_block(config_, blocks, blocks.first, rec, table);
       int32_t& id = blocks.ids[static_cast<size_t>(blocks.first)];
       if (id != 0) table.pool.release(id, table.cache.contains(id));
       id = 0;
@@ -232,13 +237,14 @@ int BlockTables::num_blocks_of(const Sequence& seq, int num_tokens) const {
   return num_blocks_for(max_kv_slots(config_, seq, num_tokens), config_.block_size);
 }
 
-// Whether the table has an entry for a new block once the next num_tokens tokens are scheduled.
-// Only the device has the exact length of a decoding sequence, so all of its blocks have states.
-bool BlockTables::has_entry(const KvTable& table, const Sequence& seq, int block,
-                            int num_tokens) const {
-  if (!table.config.holds_states || seq.decodes()) return true;
-  const int last_block = (seq.num_scheduled + num_tokens - 1) / config_.block_size;
-  return writes_state(seq, block, last_block, config_.block_size);
+// Whether a new block of the sequence needs a page in the table once the next num_tokens tokens are
+// scheduled. The host has only an upper bound of a decoding sequence's length, so each of its new
+// blocks gets a state.
+bool BlockTables::needs_page(const KvTable& table, const SeqRecord& rec, int block,
+                             int num_tokens) const {
+  if (!table.config.holds_states || rec.seq->decodes()) return true;
+  const int last_block = (rec.seq->num_scheduled + num_tokens - 1) / config_.block_size;
+  return writes_state(config_, rec, block, last_block);
 }
 
 bool BlockTables::has_room(const SeqRecord& rec, int num_tokens) const {
@@ -247,7 +253,7 @@ bool BlockTables::has_room(const SeqRecord& rec, int num_tokens) const {
   return std::ranges::all_of(tables_, [&](const KvTable& table) {
     int num_missing = 0;
     for (auto block = static_cast<int>(seq.tables[0].ids.size()); block < num_blocks; ++block) {
-      num_missing += has_entry(table, seq, block, num_tokens) ? 1 : 0;
+      num_missing += needs_page(table, rec, block, num_tokens) ? 1 : 0;
     }
     return table.pool.num_free() >= num_missing;
   });
@@ -258,9 +264,8 @@ void BlockTables::grow(SeqRecord& rec, int num_tokens) {
   for (size_t t = 0; t < tables_.size(); ++t) {
     std::vector<int32_t>& ids = rec.seq->tables[t].ids;
     while (static_cast<int>(ids.size()) < num_blocks) {
-      const bool has_block =
-          has_entry(tables_[t], *rec.seq, static_cast<int>(ids.size()), num_tokens);
-      ids.push_back(has_block ? take_block(t) : 0);
+      const bool has_page = needs_page(tables_[t], rec, static_cast<int>(ids.size()), num_tokens);
+      ids.push_back(has_page ? take_block(t) : 0);
     }
   }
 }
@@ -289,11 +294,12 @@ void BlockTables::free_unscheduled_blocks(SeqRecord& rec) {
 
 // Releases the deepest blocks first, so that the pool reuses children before their parents.
 void BlockTables::release(SeqRecord& rec) {
+  register_states(rec);
   for (size_t t = 0; t < tables_.size(); ++t) {
     KvTable& table = tables_[t];
     SeqBlocks& blocks = rec.seq->tables[t];
     if (table.config.holds_states) {
-      release_states(rec, blocks, config_.block_size, table);
+      release_states(config_, blocks, rec, table);
       continue;
     }
     for (; static_cast<int>(blocks.ids.size()) > blocks.first; blocks.ids.pop_back()) {
@@ -332,7 +338,7 @@ void BlockTables::register_in(size_t table, SeqRecord& rec) {
   record_stored(rec, table, first_new, num_full);
 }
 
-// The events of a KV cache tell of no states.
+// KV events do not include states.
 bool BlockTables::collects_events(size_t table) const {
   return config_.collects_kv_events && !tables_[table].config.holds_states;
 }

@@ -72,8 +72,9 @@ class BlockTables {
   // contain it still run. Its blocks may be allocated again at once, because their next owner
   // writes them in a step planned later; until then they hold the content that their hash names.
   void register_full_blocks(SeqRecord& rec);
-  // Does the same for the states of blocks. A layer does not write its states before it reads any,
-  // so a state must be registered after the step that writes it is planned and before another is.
+  // Does the same for the states of blocks. A layer reads states before or while it writes them.
+  // Therefore a state is registered only after the step that writes it is planned: a later step may
+  // read it, the same step may not. free_outside_window() and release() call it, too.
   void register_states(SeqRecord& rec);
 
   // The changes of the prefix caches since the last call, in their order; empty unless the
@@ -97,7 +98,7 @@ class BlockTables {
   int num_freed_by(size_t table, std::span<SeqRecord* const> victims,
                    std::span<const int32_t> prefix) const;
   bool lacks_only_state(const BlockHash& hash) const;
-  bool has_entry(const KvTable& table, const Sequence& seq, int block, int num_tokens) const;
+  bool needs_page(const KvTable& table, const SeqRecord& rec, int block, int num_tokens) const;
   int32_t take_block(size_t table);
   void register_in(size_t table, SeqRecord& rec);
   bool collects_events(size_t table) const;

@@ -1,86 +1,82 @@
 #include "sched/kept_states.h"
 
 #include <algorithm>
-#include <optional>
+#include <cstddef>
 
 namespace quire {
 namespace {
 
-// Whether the block ends at a multiple of kTokensBetweenStates.
-bool ends_interval(int block, int block_size) {
-  return (block + 1) * block_size % kTokensBetweenStates == 0;
+constexpr size_t kMaxIntervalStates = 2;
+
+// Whether the block ends at a multiple of SchedulerConfig::tokens_between_states.
+bool ends_interval(const SchedulerConfig& config, int block) {
+  return (block + 1) * config.block_size % config.tokens_between_states == 0;
 }
 
-// The last block whose state a prompt that is equal to the sequence's can begin with; -1: none. The
-// last token of a prompt is always computed.
-int last_prompt_block(const Sequence& seq, int block_size) {
-  return (seq.num_prompt_tokens - 1) / block_size - 1;
+// Whether a later prompt may begin after the block. The last token of a prompt is always computed,
+// so an equal prompt begins after the last full block before it.
+bool ends_part(const SchedulerConfig& config, const SeqRecord& rec, int block) {
+  const Sequence& seq = *rec.seq;
+  return block == (seq.num_prompt_tokens - 1) / config.block_size - 1 ||
+         block == seq.num_history_tokens / config.block_size - 1 || block == rec.branch_block;
 }
 
-// Whether a later prompt may begin after the block: it is the last full block of the prompt, or of
-// the prompt without its last message.
-bool ends_part(const Sequence& seq, int block, int block_size) {
-  return block == last_prompt_block(seq, block_size) ||
-         block == seq.num_history_tokens / block_size - 1;
+// Makes the state the next one to be overwritten, unless its page has another state, or a sequence
+// holds it.
+void drop_state(const IntervalState& state, const SeqRecord& rec, KvTable& table) {
+  const auto found = table.cache.find(rec.block_hashes[static_cast<size_t>(state.block)]);
+  if (found != state.block_id || table.pool.ref_count(state.block_id) > 0) return;
+  table.cache.evict(state.block_id);
+  table.pool.acquire(state.block_id);
+  table.pool.release(state.block_id, false);
 }
 
-// Makes the cached state of a block the next one to be overwritten, unless a sequence holds it.
-void drop_state(const SeqRecord& rec, int block, KvTable& table) {
-  if (block < 0 || block >= static_cast<int>(rec.block_hashes.size())) return;
-  const std::optional<int32_t> id = table.cache.find(rec.block_hashes[static_cast<size_t>(block)]);
-  if (!id || table.pool.ref_count(*id) > 0) return;
-  table.cache.evict(*id);
-  table.pool.acquire(*id);
-  table.pool.release(*id, false);
-}
-
-// Drops the states at the intervals of a prompt that has been computed.
-void drop_interval_states(const SeqRecord& rec, int block_size, KvTable& table) {
-  const int last = last_prompt_block(*rec.seq, block_size);
-  for (int block = last - 2 * kTokensBetweenStates / block_size; block < last; ++block) {
-    if (ends_interval(block, block_size) && !ends_part(*rec.seq, block, block_size)) {
-      drop_state(rec, block, table);
-    }
-  }
+void drop_interval_states(SeqRecord& rec, KvTable& table) {
+  for (const IntervalState& state : rec.interval_states) drop_state(state, rec, table);
+  rec.interval_states.clear();
 }
 
 }  // namespace
 
-bool writes_state(const Sequence& seq, int block, int last_block, int block_size) {
-  const int num_behind = (last_block - block) * block_size;
-  return block >= last_block || ends_part(seq, block, block_size) ||
-         (ends_interval(block, block_size) && num_behind <= 2 * kTokensBetweenStates);
+bool writes_state(const SchedulerConfig& config, const SeqRecord& rec, int block, int last_block) {
+  if (block >= last_block) return true;
+  if (!config.enable_prefix_caching) return false;
+  const int tokens_behind = (last_block - block) * config.block_size;
+  const bool is_newest =
+      tokens_behind <= static_cast<int>(kMaxIntervalStates) * config.tokens_between_states;
+  return ends_part(config, rec, block) || (is_newest && ends_interval(config, block));
 }
 
-void drop_states_behind(const SeqRecord& rec, const SeqBlocks& blocks, int block, int block_size,
-                        KvTable& table) {
-  if (ends_part(*rec.seq, block, block_size)) {
-    if (rec.seq->decodes()) drop_interval_states(rec, block_size, table);
-    return;
-  }
-  if (ends_interval(block, block_size) && !rec.seq->decodes()) {
-    const int older = block - 2 * kTokensBetweenStates / block_size;
-    if (!ends_part(*rec.seq, older, block_size)) drop_state(rec, older, table);
-    return;
-  }
+void leave_block(const SchedulerConfig& config, const SeqBlocks& blocks, int block, SeqRecord& rec,
+                 KvTable& table) {
+  const bool decodes = rec.seq->decodes();
+  if (decodes) drop_interval_states(rec, table);
   const int32_t id = blocks.ids[static_cast<size_t>(block)];
-  if (id != 0 && table.pool.ref_count(id) == 1) table.cache.evict(id);
+  // States that the sequence found in the cache are those of other sequences.
+  if (id == 0 || block < rec.num_adopted_blocks || ends_part(config, rec, block)) return;
+  if (!decodes && ends_interval(config, block) && table.cache.contains(id)) {
+    rec.interval_states.push_back({block, id});
+    if (rec.interval_states.size() <= kMaxIntervalStates) return;
+    drop_state(rec.interval_states.front(), rec, table);
+    rec.interval_states.erase(rec.interval_states.begin());
+    return;
+  }
+  if (table.pool.ref_count(id) == 1) table.cache.evict(id);
 }
 
-void release_states(const SeqRecord& rec, const SeqBlocks& blocks, int block_size, KvTable& table) {
+void release_states(const SchedulerConfig& config, const SeqBlocks& blocks, SeqRecord& rec,
+                    KvTable& table) {
   const auto is_cached = [&](int32_t id) { return id != 0 && table.cache.contains(id); };
   const auto newest = std::ranges::find_if(blocks.ids.rbegin(), blocks.ids.rend(), is_cached);
-  const auto newest_idx = static_cast<int>(blocks.ids.rend() - newest) - 1;
+  const auto newest_block = static_cast<int>(blocks.ids.rend() - newest) - 1;
   for (int block = blocks.first; block < static_cast<int>(blocks.ids.size()); ++block) {
     const int32_t id = blocks.ids[static_cast<size_t>(block)];
     if (id == 0) continue;
-    const bool is_older = block < newest_idx && rec.seq->decodes();
-    if (is_older) drop_states_behind(rec, blocks, block, block_size, table);
+    if (block < newest_block && rec.seq->decodes()) leave_block(config, blocks, block, rec, table);
     table.pool.release(id, table.cache.contains(id));
   }
-  if (newest_idx >= last_prompt_block(*rec.seq, block_size)) {
-    drop_interval_states(rec, block_size, table);
-  }
+  if (rec.seq->decodes()) drop_interval_states(rec, table);
+  rec.interval_states.clear();
 }
 
 }  // namespace quire

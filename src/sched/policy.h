@@ -32,9 +32,10 @@ int num_blocks_for(int num_tokens, int block_size);
 // and the slots after them that a drafter writes. Its last token is never fed to a model.
 int max_kv_slots(const SchedulerConfig& config, const Sequence& seq, int num_tokens);
 
-// Upper bound of the states that a sequence holds: those of its window and of two steps, and those
-// that a chunk of its prompt adds.
-inline constexpr int kMaxStatesHeld = 8;
+// Upper bound of the states that a sequence holds: 2 of its window; and of a chunk of its prompt 2
+// at intervals, those at the ends of the prompt, of its history and of a branch, that of the
+// chunk's end, and 2 for drafts. Two steps of a decoding sequence in flight take fewer.
+inline constexpr int kMaxStatesHeld = 2 + 2 + 3 + 1 + 2;
 
 // Upper bound of the blocks of a table that a sequence of num_tokens tokens holds. With a window,
 // old blocks are freed between steps, so the bound is the blocks of the window, of one step, and of

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "kv/kv_layout.h"
 #include "sched/block_tables.h"
 #include "sched/policy.h"
 #include "sched/sequence.h"
@@ -91,6 +92,12 @@ Status validate_scheduler_config(const SchedulerConfig& config) {
   if (config.tables.empty()) return refuse("block tables", 0, "at least 1");
   for (const KvTableConfig& table : config.tables) {
     if (table.num_blocks < 2) return refuse("KV cache blocks", table.num_blocks, "at least 2");
+    const bool is_last = &table == &config.tables.back() && config.tables.size() > 1;
+    if (table.holds_states && (!is_last || table.window != state_window(config.block_size))) {
+      return refuse(
+          "the window of states", table.window,
+          fmt::format("{}, in the last of several tables", state_window(config.block_size)));
+    }
   }
   return {};
 }
@@ -107,6 +114,7 @@ struct Scheduler::Impl {
   void schedule_prefills();
   bool schedule_running(SeqRecord& rec);
   bool try_start(SeqRecord& rec);
+  bool awaits_state(const SeqRecord& rec) const;
   SeqRecord* first_startable();
   void commit(SeqRecord& rec);
 
@@ -228,7 +236,6 @@ bool Scheduler::Impl::schedule_running(SeqRecord& rec) {
   const int num_decoded = num_due > budget_left ? 0 : num_due;
   const int num_tokens = rec.seq->decodes() ? num_decoded : chunk_of(num_due);
   if (num_tokens == 0) return false;
-  tables.register_states(rec);
   tables.free_outside_window(rec);
   while (!tables.has_room(rec, num_tokens)) {
     const bool is_victim = running.back() == &rec;
@@ -241,12 +248,27 @@ bool Scheduler::Impl::schedule_running(SeqRecord& rec) {
   return true;
 }
 
-// Skips sequences that only wait for tokens in flight or for a rule table.
+// Whether the sequence is a further sample of a prompt that runs, and whose state at its end is not
+// cached yet: it waits, because otherwise it would compute the whole prompt again.
+bool Scheduler::Impl::awaits_state(const SeqRecord& rec) const {
+  const Sequence& seq = *rec.seq;
+  const int num_wanted = (seq.num_prompt_tokens - 1) / config.block_size;
+  if (!config.tables.back().holds_states || seq.prompt_hashes == nullptr || num_wanted == 0 ||
+      !tables.looks_up(seq)) {
+    return false;
+  }
+  return std::ranges::any_of(running, [&](const SeqRecord* other) {
+    return other->seq->prompt_hashes == seq.prompt_hashes &&
+           other->seq->tables.back().num_registered < num_wanted;
+  });
+}
+
+// Skips sequences that only wait for tokens in flight, for a state or for a rule table.
 SeqRecord* Scheduler::Impl::first_startable() {
   // False after the first sequence that cannot get a rule table: later ones rank after it.
   bool may_have_rules = true;
   for (SeqRecord* rec : waiting) {
-    if (num_due(*rec) == 0 || (rec->has_rules && !may_have_rules)) continue;
+    if (num_due(*rec) == 0 || (rec->has_rules && !may_have_rules) || awaits_state(*rec)) continue;
     if (can_get_rule_table(*rec)) return rec;
     may_have_rules = false;
   }
@@ -375,7 +397,6 @@ void Scheduler::Impl::preempt(SeqRecord& rec) {
 
 void Scheduler::Impl::leave_running(SeqRecord& rec) {
   running.erase(std::ranges::lower_bound(running, &rec, RanksBefore()));
-  tables.register_states(rec);
   tables.release(rec);
   slots.release(std::exchange(rec.seq->slot, -1));
   num_rule_seqs -= rec.has_rules ? 1 : 0;

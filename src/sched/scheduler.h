@@ -52,6 +52,9 @@ struct SchedulerConfig {
   // take the step's tokens from decodes that rank after it, which then skip the step.
   bool enable_chunked_prefill = true;
   int long_prefill_token_threshold = 0;  // tokens of one prompt in a step; 0: no limit
+  // While a long prompt runs, its newest two states at multiples of this number are kept, so that a
+  // preempted prompt loses little. A multiple of block_size.
+  int tokens_between_states = 512;
   std::string block_hash_seed = std::string(kDefaultBlockHashSeed);
   bool collects_kv_events = false;
 };

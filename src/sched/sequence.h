@@ -71,12 +71,25 @@ struct Sequence {
   int num_output_tokens() const { return static_cast<int>(token_ids.size()) - num_prompt_tokens; }
 };
 
+// A recurrent state that a running prompt has passed.
+struct IntervalState {
+  int block = 0;         // of the sequence
+  int32_t block_id = 0;  // in the table of states
+};
+
 // A sequence and the scheduler's private state for it.
 struct SeqRecord {
   std::unique_ptr<Sequence> seq;
   bool has_rules = false;  // it holds one of the device's rule tables while it runs
 
   std::vector<BlockHash> block_hashes;  // of its first full blocks, computed as needed
+
+  // Only with a table of recurrent states (sched/kept_states.h).
+  int num_adopted_blocks = 0;  // found in the prefix cache when it started
+  // The last block whose keys and values were cached then, although its state was not: other
+  // prompts begin with it, too. -1: none.
+  int branch_block = -1;
+  std::vector<IntervalState> interval_states;
 
   // State of the step being planned.
   int step_tokens = 0;

@@ -61,6 +61,13 @@ class OrdinaryDraftModel final : public DraftModel {
                                   const ModelConfig& target) override {
     QUIRE_ASSIGN_OR_RETURN(ModelConfig config, read_model_config(path));
     settle_tie(weights(), config);
+    const DecoderConfig& decoder = decoder_config(config);
+    if (decoder.convs || decoder.deltas) {
+      return unimplemented(fmt::format(
+          "[engine] {}: architectures; got {}, which has recurrent states, expected a drafter with "
+          "attention in every layer",
+          path, config.architecture));
+    }
     if (config.vocab_size == target.vocab_size) return config;
     return invalid_argument(fmt::format(
         "[engine] {}: vocab_size; got {}, expected the {} of the model that it drafts for; take a "

@@ -56,11 +56,11 @@ Saturated bytes_beside_kv(const MemoryRequest& request) {
          request.reserve_bytes;
 }
 
-// States beside tables of keys and values with `num_blocks` blocks: those that one sequence may
-// hold, and one for each further part of the cache that takes as many bytes as a state, but at
-// least kTokensPerState tokens. So states take at most about half of the memory.
+// One state per N blocks of keys and values, where N blocks take at least the bytes of one state
+// and hold at least kTokensPerState tokens; and the states of one sequence. So states take about
+// half of the memory at most.
 int64_t num_states(const MemoryRequest& request, const KvTableBytes& states, int64_t num_blocks) {
-  constexpr int64_t kTokensPerState = 64;
+  constexpr int64_t kTokensPerState = 32;
   int64_t kv_bytes = 0;  // of one block in all tables without a window
   for (const KvTableBytes& table : request.tables) {
     if (table.window == 0) kv_bytes += table.block_bytes;

@@ -11,17 +11,27 @@
 namespace quire::testing {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::Ge;
 using ::testing::Le;
 
 constexpr int kBlockSize = 16;
 
-EngineConfig hybrid_config(int max_model_len) {
-  EngineConfig config = tiny_hybrid_config();
-  config.max_model_len = max_model_len;
-  config.block_size = kBlockSize;
-  return config;
-}
+struct Hybrid {
+  const char* name;
+  EngineConfig (*config)();
+  int64_t small_memory;  // of the cache: little more than one sequence of 512 tokens needs
+};
+
+class Hybrids : public ::testing::TestWithParam<Hybrid> {
+ protected:
+  static EngineConfig hybrid_config(int max_model_len) {
+    EngineConfig config = GetParam().config();
+    config.max_model_len = max_model_len;
+    config.block_size = kBlockSize;
+    return config;
+  }
+};
 
 Request with_logprobs(Request request) {
   request.sampling.logprobs = 1;
@@ -47,7 +57,7 @@ std::vector<Collected> cold(const EngineConfig& config, const std::vector<Reques
   return outputs;
 }
 
-TEST(Hybrids, AFollowUpComputesAtMostABlockOfTheHistoryAgain) {
+TEST_P(Hybrids, AFollowUpComputesAtMostABlockOfTheHistoryAgain) {
   const EngineConfig config = hybrid_config(2048);
   const auto engine = make_engine(config);
   std::vector<int32_t> history;
@@ -65,7 +75,7 @@ TEST(Hybrids, AFollowUpComputesAtMostABlockOfTheHistoryAgain) {
   }
 }
 
-TEST(Hybrids, ARepeatedPromptBeginsAtItsEnd) {
+TEST_P(Hybrids, ARepeatedPromptBeginsAtItsEnd) {
   const auto engine = make_engine(hybrid_config(2048));
   for (const int length : {17, 40, 64, 65, 1000}) {
     const Request request = greedy(tiny_prompt(length, static_cast<uint64_t>(length)), 40);
@@ -75,17 +85,49 @@ TEST(Hybrids, ARepeatedPromptBeginsAtItsEnd) {
   }
 }
 
+// The first prompt writes no state where the others branch off, the second writes one.
+TEST_P(Hybrids, PromptsWithACommonBeginningShareIt) {
+  const auto engine = make_engine(hybrid_config(2048));
+  const std::vector<int32_t> common = tiny_prompt(200, 7);
+  std::vector<int> num_cached;
+  for (uint64_t i = 0; i < 4; ++i) {
+    const Request request = greedy(append(common, tiny_prompt(90, 20 + i)), 40);
+    num_cached.push_back(run_all(*engine, {request}).front().num_cached_tokens);
+  }
+  EXPECT_THAT(num_cached, ElementsAre(0, 0, 192, 192));
+}
+
+TEST_P(Hybrids, EveryContinuationBeginsAtTheSameState) {
+  const auto engine = make_engine(hybrid_config(2048));
+  const std::vector<int32_t> history = tiny_prompt(1000, 7);
+  run_all(*engine, {greedy(history, 1)});
+  for (uint64_t i = 0; i < 3; ++i) {
+    const Request request = greedy(append(history, tiny_prompt(90, 20 + i)), 40);
+    EXPECT_EQ(run_all(*engine, {request}).front().num_cached_tokens, 992) << i;
+  }
+}
+
+TEST_P(Hybrids, SamplesOfARequestShareItsPrompt) {
+  const auto engine = make_engine(hybrid_config(2048));
+  Request request = greedy(tiny_prompt(100, 7), 10);
+  request.sampling.n = 3;
+  request.sampling.temperature = 1.0F;
+  auto stream = value_of(engine->submit(request));
+  EXPECT_EQ(collect_all(*stream).size(), 3);
+  EXPECT_EQ(stats_at_rest(*engine).prefix_cache_hits, 2 * 96);
+}
+
 // Random trees of conversations: each request continues an earlier one, or changes its end. With
 // evictions, preemptions and drafts.
-TEST(Hybrids, EqualColdRunsWhateverIsKept) {
+TEST_P(Hybrids, EqualColdRunsWhateverIsKept) {
   constexpr void (*kChanges[])(EngineConfig&) = {
       [](EngineConfig&) {}, [](EngineConfig& c) { c.max_num_batched_tokens = 33; },
-      [](EngineConfig& c) { c.kv_cache_memory = 180'000; },
+      [](EngineConfig& c) { c.kv_cache_memory = GetParam().small_memory; },
       [](EngineConfig& c) {
         c.speculative_config = R"({"method":"ngram","num_speculative_tokens":3})";
       },
       [](EngineConfig& c) {
-        c.kv_cache_memory = 200'000;
+        c.kv_cache_memory = GetParam().small_memory;
         c.max_num_batched_tokens = 48;
         c.speculative_config = R"({"method":"suffix","num_speculative_tokens":5})";
       }};
@@ -122,6 +164,11 @@ TEST(Hybrids, EqualColdRunsWhateverIsKept) {
   }
   EXPECT_GT(num_preemptions, 0);
 }
+
+INSTANTIATE_TEST_SUITE_P(Kinds, Hybrids,
+                         ::testing::Values(Hybrid{"convolutions", tiny_hybrid_config, 240'000},
+                                           Hybrid{"delta_nets", tiny_delta_config, 400'000}),
+                         [](const auto& kind) { return std::string(kind.param.name); });
 
 }  // namespace
 }  // namespace quire::testing

@@ -31,6 +31,8 @@ EngineConfig tiny_deepseek_config();
 
 // The config of a model with 4 layers, every second of which is a short convolution.
 EngineConfig tiny_hybrid_config();
+// The config of a model with 4 layers, every second of which is a gated delta net.
+EngineConfig tiny_delta_config();
 
 // The config of a tiny model that embeds prompts: 2 layers, 4 heads of 8 on 2 KV heads, hidden size
 // 32, context 1024.

@@ -163,7 +163,7 @@ TEST_F(SchedulerTest, AFinishedSequenceKeepsTwoStates) {
   config_.max_model_len = 4096;
   config_.tables = {{.num_blocks = 300}, {.num_blocks = 40, .window = 17, .holds_states = true}};
   config_.max_num_batched_tokens = 700;
-  const SeqId id = add(1500, 100, {.first_id = 1});
+  const SeqId id = add(2100, 100, {.first_id = 1});
   for (int i = 0; i < 90; ++i) step();
   // The prompt's, and the last two of the answer: the newest block may not be full.
   EXPECT_LE(scheduler().cached_hashes(1).size(), 3);

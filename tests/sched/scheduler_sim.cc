@@ -62,6 +62,7 @@ SchedulerConfig random_config(const Choices& below) {
     config.tables.push_back({.num_blocks = 1 + kMaxStatesHeld + static_cast<int>(below(16)),
                              .window = config.block_size + 1,
                              .holds_states = true});
+    config.tokens_between_states = 2 * config.block_size;
   }
   const bool has_full_table =
       std::ranges::find(config.tables, 0, &KvTableConfig::window) != config.tables.end();
