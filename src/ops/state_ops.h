@@ -34,9 +34,8 @@ struct StatePages {
 // num_rows of [num_rows, channels], so a later step can replace the rows of drafts that were not
 // accepted. num_rows is at least kernel - 1, plus the drafts of a step.
 struct ShortConv {
-  TensorView bgx;               // [num_tokens, 3 * channels]: b, g, x
-  const float* w = nullptr;     // [channels, kernel]
-  const float* bias = nullptr;  // [channels], added to the sum; null: none
+  TensorView bgx;            // [num_tokens, 3 * channels]: b, g, x
+  const float* w = nullptr;  // [channels, kernel]
   int kernel = 0;
   int num_rows = 0;
   StatePages states;
@@ -46,10 +45,71 @@ struct ShortConv {
 // Upper bound of ShortConv::kernel.
 inline constexpr int kMaxShortConvKernel = 8;
 
+// The sizes of a gated delta net, of one rank. Value head h belongs to key head
+// h / (num_v_heads / num_k_heads).
+struct DeltaNetShape {
+  int num_k_heads = 0;
+  int num_v_heads = 0;  // a multiple of num_k_heads
+  int k_dim = 0;        // of a head's queries and keys
+  int v_dim = 0;        // of a head's values
+  int kernel = 0;       // of the convolution
+
+  // Of the convolution: queries, keys and values.
+  constexpr int64_t num_channels() const { return int64_t{2} * num_k_heads * k_dim + width(); }
+  constexpr int64_t width() const { return int64_t{num_v_heads} * v_dim; }  // of the output
+};
+
+// A gated delta net (Yang et al., https://arxiv.org/abs/2412.06464), as in Qwen3-Next and Qwen3.5.
+// A causal convolution and SiLU of each channel give the queries, keys and values of a token.
+// Queries and keys are divided by their length, and queries by sqrt(k_dim). Then, for each value
+// head, with decay = exp(-exp(a_log) * softplus(a + dt_bias)) and beta = sigmoid(b):
+//   S = decay * S,  S += k (beta * (v - S^T k))^T,  o = S^T q
+// where S is [k_dim, v_dim]. The output is norm(o) * SiLU(z), with an RMSNorm of each head.
+//
+// A page of the state has, in F32: the newest inputs of the convolution, by position modulo
+// kernel - 1 + num_drafts, each a row of num_channels(); b and a of the newest num_drafts tokens,
+// by position modulo num_drafts, each a row of 2 * num_v_heads; S of each head; and the number of
+// tokens that S contains. S contains no draft: the tokens after it are computed again once the next
+// step shows which of them were accepted.
+struct DeltaNet {
+  DeltaNetShape shape;
+  // [num_tokens, num_channels + num_v_heads * v_dim]: queries, keys and values before the
+  // convolution, and z.
+  TensorView x;
+  TensorView ba;                   // [num_tokens, 2 * num_v_heads]: b, a
+  const float* conv = nullptr;     // [num_channels, kernel]
+  const float* a_log = nullptr;    // [num_v_heads]
+  const float* dt_bias = nullptr;  // [num_v_heads]
+  const float* norm = nullptr;     // [v_dim]
+  float norm_eps = 1e-6F;
+  int num_drafts = 0;
+  // In the first sequences, all tokens but the first are drafts if num_drafts > 0.
+  int num_draft_seqs = 0;
+  StatePages states;
+  TensorView out;  // [num_tokens, num_v_heads * v_dim]
+};
+
+// The offsets of the parts of a page of a DeltaNet, in floats.
+struct DeltaNetPage {
+  constexpr DeltaNetPage(const DeltaNetShape& shape, int num_drafts)
+      : num_rows(shape.kernel - 1 + num_drafts),
+        gates(num_rows * shape.num_channels()),
+        states(gates + int64_t{2} * num_drafts * shape.num_v_heads),
+        length(states + int64_t{shape.num_v_heads} * shape.k_dim * shape.v_dim),
+        size(length + 1) {}
+
+  int num_rows;  // inputs of the convolution
+  int64_t gates;
+  int64_t states;  // [num_v_heads, k_dim, v_dim]
+  int64_t length;  // one int32
+  int64_t size;
+};
+
 class StateOps {
  public:
   virtual ~StateOps() = default;
   virtual void short_conv(const ShortConv& conv) = 0;
+  virtual void delta_net(const DeltaNet& net) = 0;
 };
 
 }  // namespace quire

@@ -543,7 +543,7 @@ void ReferenceOps::short_conv(const ShortConv& conv) {
       for (int p = begin; p < end; ++p) {
         const float* const row = conv.bgx.as<float>() + (first_row + p - begin) * 3 * channels + c;
         v[static_cast<size_t>(p)] = row[0] * row[2 * channels];
-        double sum = conv.bias == nullptr ? 0.0 : conv.bias[c];
+        double sum = 0.0;
         for (int i = 0; i < conv.kernel; ++i) {
           const int past = p - conv.kernel + 1 + i;
           if (past < 0) continue;
@@ -561,6 +561,114 @@ void ReferenceOps::short_conv(const ShortConv& conv) {
         for (int p = std::max(last - conv.num_rows + 1, known); p <= last; ++p) {
           stored(pages[block], p, c) = v[static_cast<size_t>(p)];
         }
+      }
+    }
+  }
+}
+
+// Computes one head of one sequence after the other. S is kept in F32 between steps.
+void ReferenceOps::delta_net(const DeltaNet& net) {
+  QUIRE_CHECK(net.num_drafts == 0, "[ops] the reference of a delta net takes no drafts");
+  const DeltaNetShape& shape = net.shape;
+  const DeltaNetPage layout(shape, 0);
+  const StatePages& states = net.states;
+  const auto silu = [](double x) { return x / (1.0 + std::exp(-x)); };
+  const int64_t keys = int64_t{shape.num_k_heads} * shape.k_dim;
+  for (int seq = 0; seq < states.num_seqs; ++seq) {
+    const int64_t first_row = states.query_start[seq];
+    const int end = states.seq_lens[seq];
+    const int begin = end - (states.query_start[seq + 1] - static_cast<int>(first_row));
+    const int32_t* const pages = states.page_table + seq * states.max_pages;
+    const auto page = [&](int block) {
+      return reinterpret_cast<float*>(states.first + pages[block] * states.page_bytes);
+    };
+    std::vector<float> before;  // the page that the step reads, which it may write
+    if (begin > 0) {
+      const float* const from = page((begin - 1) / states.block_size);
+      before.assign(from, from + layout.size);
+    }
+    const auto input = [&](int p, int64_t channel) -> double {
+      if (p < 0) return 0.0;
+      if (p < begin) {
+        return before[static_cast<size_t>(p % layout.num_rows * shape.num_channels() + channel)];
+      }
+      return net.x.as<float>()[(first_row + p - begin) * net.x.shape[1] + channel];
+    };
+    const auto mixed = [&](int p, int64_t channel) {
+      double sum = 0.0;
+      for (int i = 0; i < shape.kernel; ++i) {
+        sum +=
+            double{net.conv[channel * shape.kernel + i]} * input(p - shape.kernel + 1 + i, channel);
+      }
+      return silu(sum);
+    };
+    const auto unit = [&](int p, int64_t first_channel) {
+      std::vector<double> vector;
+      double sum = 0.0;
+      for (int i = 0; i < shape.k_dim; ++i) {
+        vector.push_back(mixed(p, first_channel + i));
+        sum += vector.back() * vector.back();
+      }
+      for (double& x : vector) x /= std::sqrt(sum + 1e-6);
+      return vector;
+    };
+    // Writes S of a head and the newest inputs to the page of token p's block.
+    const auto write = [&](int p, int head, const std::vector<double>& s) {
+      const int block = p / states.block_size;
+      if (pages[block] == 0) return;
+      float* const to = page(block);
+      for (int past = std::max(p - layout.num_rows + 1, 0); past <= p; ++past) {
+        for (int64_t c = 0; c < shape.num_channels(); ++c) {
+          to[past % layout.num_rows * shape.num_channels() + c] =
+              static_cast<float>(input(past, c));
+        }
+      }
+      std::ranges::transform(s, to + layout.states + head * std::ssize(s),
+                             [](double x) { return static_cast<float>(x); });
+    };
+    for (int head = 0; head < shape.num_v_heads; ++head) {
+      const int k_head = head / (shape.num_v_heads / shape.num_k_heads);
+      std::vector<double> s(static_cast<size_t>(shape.k_dim * shape.v_dim), 0.0);
+      if (begin > 0) {
+        std::copy_n(before.begin() + layout.states + head * std::ssize(s), s.size(), s.begin());
+      }
+      for (int p = begin; p < end; ++p) {
+        const int64_t row = first_row + p - begin;
+        const std::vector<double> q = unit(p, int64_t{k_head} * shape.k_dim);
+        const std::vector<double> k = unit(p, keys + int64_t{k_head} * shape.k_dim);
+        const float* const ba = net.ba.as<float>() + row * 2 * shape.num_v_heads;
+        const double beta = 1.0 / (1.0 + std::exp(-double{ba[head]}));
+        const double a = double{ba[shape.num_v_heads + head]} + net.dt_bias[head];
+        const double decay = std::exp(-std::exp(double{net.a_log[head]}) * std::log1p(std::exp(a)));
+        std::vector<double> out(static_cast<size_t>(shape.v_dim));
+        double squares = 0.0;
+        for (int j = 0; j < shape.v_dim; ++j) {
+          const auto at = [&](int i) -> double& {
+            return s[static_cast<size_t>(i * shape.v_dim + j)];
+          };
+          double stored = 0.0;
+          for (int i = 0; i < shape.k_dim; ++i) {
+            at(i) *= decay;
+            stored += at(i) * k[static_cast<size_t>(i)];
+          }
+          const double value = mixed(p, 2 * keys + int64_t{head} * shape.v_dim + j);
+          double& sum = out[static_cast<size_t>(j)];
+          for (int i = 0; i < shape.k_dim; ++i) {
+            at(i) += k[static_cast<size_t>(i)] * beta * (value - stored);
+            sum += q[static_cast<size_t>(i)] / std::sqrt(double(shape.k_dim)) * at(i);
+          }
+          squares += sum * sum;
+        }
+        const double scale = 1.0 / std::sqrt(squares / shape.v_dim + net.norm_eps);
+        const int64_t first = (row * shape.num_v_heads + head) * shape.v_dim;
+        const float* const z = net.x.as<float>() + row * net.x.shape[1] + shape.num_channels() +
+                               int64_t{head} * shape.v_dim;
+        for (int j = 0; j < shape.v_dim; ++j) {
+          net.out.as<float>()[first + j] =
+              static_cast<float>(out[static_cast<size_t>(j)] * scale * net.norm[j] * silu(z[j]));
+        }
+        const bool is_last = p + 1 == end || (p + 1) % states.block_size == 0;
+        if (is_last && states.kv_slots[row] >= 0) write(p, head, s);
       }
     }
   }

@@ -73,6 +73,7 @@ class ReferenceOps : public Ops,
   }
   void run_experts(const ExpertsCall& call) override;
   void short_conv(const ShortConv& conv) override;
+  void delta_net(const DeltaNet& net) override;  // without drafts
   void soft_cap(float cap, TensorView x) override;
   void gather_rows(TensorView x, const int32_t* rows, TensorView out) override;
   void write_columns(TensorView x, TensorView out, int64_t first_column) override;

@@ -6,26 +6,12 @@
 #include "base/check.h"
 #include "base/numbers.h"
 #include "cpu/ops/activation_rows.h"
+#include "cpu/ops/seq_tokens.h"
 
 namespace quire::cpu {
 namespace {
 
 constexpr int64_t kChannels = 64;  // of one task
-
-// One sequence of a step: its tokens [begin, end) are rows [first_row, first_row + end - begin).
-struct SeqTokens {
-  int64_t first_row = 0;
-  int begin = 0;
-  int end = 0;
-  const int32_t* pages = nullptr;  // by block
-};
-
-SeqTokens tokens_of(const StatePages& states, int seq) {
-  const int32_t first = states.query_start[seq];
-  const int count = states.query_start[seq + 1] - first;
-  const int end = states.seq_lens[seq];
-  return {first, end - count, end, states.page_table + seq * states.max_pages};
-}
 
 // Some channels of a convolution, in one sequence.
 class ConvTask {
@@ -48,7 +34,7 @@ class ConvTask {
   }
 
  private:
-  bool is_kept(int p) const { return conv_.states.kv_slots[seq_.first_row + p - seq_.begin] >= 0; }
+  bool is_kept(int p) const { return conv_.states.kv_slots[seq_.row_of(p)] >= 0; }
 
   using Row = std::array<float, kChannels>;
 
@@ -95,7 +81,7 @@ class ConvTask {
   }
 
   const float* row_of(int p) const {
-    return conv_.bgx.as<float>() + (seq_.first_row + p - seq_.begin) * 3 * channels_ + first_;
+    return conv_.bgx.as<float>() + seq_.row_of(p) * 3 * channels_ + first_;
   }
 
   // b * x of a token of this step.
@@ -108,7 +94,6 @@ class ConvTask {
   void compute(int p) {
     input(p, v(p).data());
     Row sum{};
-    if (conv_.bias != nullptr) std::copy_n(conv_.bias + first_, count_, sum.begin());
     for (int i = 0; i < conv_.kernel; ++i) {
       const int q = p - conv_.kernel + 1 + i;
       if (q < 0) continue;
@@ -120,8 +105,7 @@ class ConvTask {
       }
     }
     const float* const g = row_of(p) + channels_;
-    float* const out =
-        conv_.out.as<float>() + (seq_.first_row + p - seq_.begin) * channels_ + first_;
+    float* const out = conv_.out.as<float>() + seq_.row_of(p) * channels_ + first_;
     for (int64_t c = 0; c < count_; ++c) out[c] = g[c] * sum[static_cast<size_t>(c)];
   }
 

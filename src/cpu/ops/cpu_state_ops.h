@@ -13,6 +13,7 @@ class CpuStateOps final : public StateOps {
   explicit CpuStateOps(ThreadPool& pool) : pool_(pool) {}
 
   void short_conv(const ShortConv& conv) override;
+  void delta_net(const DeltaNet& net) override;
 
  private:
   ThreadPool& pool_;

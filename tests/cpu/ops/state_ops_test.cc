@@ -21,14 +21,13 @@ constexpr int kMaxPages = 4;  // per sequence
 // The states of two sequences, and the steps over them.
 class ConvSteps {
  public:
-  ConvSteps(StateOps& ops, int64_t channels, int kernel, int num_drafts, bool has_bias)
+  ConvSteps(StateOps& ops, int64_t channels, int kernel, int num_drafts)
       : ops_(ops),
         channels_(channels),
         kernel_(kernel),
         num_rows_(kernel - 1 + num_drafts),
         page_floats_(round_up(num_rows_ * channels, int64_t{16})),
         weights_(random_floats(static_cast<size_t>(channels * kernel), 1, 1.0F)),
-        bias_(random_floats(has_bias ? static_cast<size_t>(channels) : 0, 2, 1.0F)),
         // NaN shows that a state is read that was not written.
         pages_(static_cast<size_t>(kNumPages * page_floats_), std::nanf("")) {}
 
@@ -70,7 +69,6 @@ class ConvSteps {
     ShortConv conv;
     conv.bgx = {bgx.data(), DType::kF32, {num_tokens, 3 * channels_}};
     conv.w = weights_.data();
-    conv.bias = bias_.empty() ? nullptr : bias_.data();
     conv.kernel = kernel_;
     conv.num_rows = num_rows_;
     conv.out = {out.data(), DType::kF32, {num_tokens, channels_}};
@@ -96,7 +94,6 @@ class ConvSteps {
   int num_rows_;
   int64_t page_floats_;
   std::vector<float> weights_;
-  std::vector<float> bias_;
   std::vector<float> pages_;
 };
 
@@ -114,14 +111,13 @@ struct ConvCase {
   int64_t channels;
   int kernel;
   int num_drafts;
-  bool has_bias;
 };
 
 class ShortConvTest : public ::testing::TestWithParam<ConvCase> {
  protected:
   ConvSteps steps(StateOps& ops) const {
     const ConvCase& one = GetParam();
-    return {ops, one.channels, one.kernel, one.num_drafts, one.has_bias};
+    return {ops, one.channels, one.kernel, one.num_drafts};
   }
 
   ReferenceOps reference_;
@@ -205,9 +201,9 @@ TEST_P(ShortConvTest, WritesNoStateOfATokenThatIsNotKept) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, ShortConvTest,
-                         ::testing::Values(ConvCase{1, 3, 0, false}, ConvCase{64, 3, 0, true},
-                                           ConvCase{150, 3, 4, false}, ConvCase{70, 2, 1, true},
-                                           ConvCase{33, 4, 7, false}, ConvCase{8, 8, 15, true}));
+                         ::testing::Values(ConvCase{1, 3, 0}, ConvCase{64, 3, 0},
+                                           ConvCase{150, 3, 4}, ConvCase{70, 2, 1},
+                                           ConvCase{33, 4, 7}, ConvCase{8, 8, 15}));
 
 }  // namespace
 }  // namespace quire::testing

@@ -1,0 +1,318 @@
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "base/check.h"
+#include "cpu/ops/activation_rows.h"
+#include "cpu/ops/cpu_state_ops.h"
+#include "cpu/ops/seq_tokens.h"
+
+namespace quire::cpu {
+namespace {
+
+float silu(float x) {
+  return x / (1.0F + std::exp(-x));
+}
+
+float sigmoid(float x) {
+  return 1.0F / (1.0F + std::exp(-x));
+}
+
+float softplus(float x) {
+  return x > 20.0F ? x : std::log1p(std::exp(x));
+}
+
+// x /= its length.
+void normalize(float* x, int size) {
+  float sum = 0.0F;
+  for (int i = 0; i < size; ++i) sum += x[i] * x[i];
+  const float scale = 1.0F / std::sqrt(sum + 1e-6F);
+  for (int i = 0; i < size; ++i) x[i] *= scale;
+}
+
+// One token of one head: S = decay * S, S += k delta^T, o = S^T q.
+void update_state(const DeltaNetShape& shape, const float* q, const float* k, const float* v,
+                  float decay, float beta, float* state, float* delta, float* out) {
+  const int v_dim = shape.v_dim;
+  std::fill_n(delta, v_dim, 0.0F);
+  for (int i = 0; i < shape.k_dim; ++i) {
+    float* const row = state + int64_t{i} * v_dim;
+    for (int j = 0; j < v_dim; ++j) {
+      row[j] *= decay;
+      delta[j] += k[i] * row[j];
+    }
+  }
+  for (int j = 0; j < v_dim; ++j) delta[j] = beta * (v[j] - delta[j]);
+  std::fill_n(out, v_dim, 0.0F);
+  for (int i = 0; i < shape.k_dim; ++i) {
+    float* const row = state + int64_t{i} * v_dim;
+    for (int j = 0; j < v_dim; ++j) {
+      row[j] += k[i] * delta[j];
+      out[j] += q[i] * row[j];
+    }
+  }
+}
+
+// The tokens of a sequence that a step computes, and those that its states contain.
+struct DeltaTokens {
+  SeqTokens seq;
+  int first = 0;      // the tokens before it are in S of the page that the step reads
+  int committed = 0;  // the tokens before it will be in S
+  int kept_end = 0;   // the first token of which no state is written
+};
+
+// One key head of a sequence, with its value heads.
+class DeltaTask {
+ public:
+  DeltaTask(const DeltaNet& net, const DeltaTokens& tokens, int k_head)
+      : net_(net),
+        shape_(net.shape),
+        page_(net.shape, net.num_drafts),
+        tokens_(tokens),
+        seq_(tokens.seq),
+        k_head_(k_head),
+        group_(net.shape.num_v_heads / net.shape.num_k_heads),
+        width_(2 * shape_.k_dim + group_ * shape_.v_dim),
+        state_size_(size_t{1} * shape_.k_dim * shape_.v_dim),
+        history_(static_cast<size_t>(page_.num_rows * width_)),
+        window_(static_cast<size_t>(shape_.kernel * width_)),
+        mixed_(static_cast<size_t>(width_)),
+        delta_(static_cast<size_t>(shape_.v_dim)),
+        head_out_(static_cast<size_t>(shape_.v_dim)),
+        gates_(static_cast<size_t>(net.num_drafts * 2 * group_)),
+        states_(state_size_ * static_cast<size_t>(group_), 0.0F) {}
+
+  void run() {
+    read_page();
+    for (int p = std::max(tokens_.first - shape_.kernel + 1, 0); p < tokens_.first; ++p) {
+      std::copy_n(raw(p), width_, window(p));
+    }
+    for (int p = tokens_.first; p < seq_.end; ++p) {
+      convolve(p);
+      for (int h = 0; h < group_; ++h) update_head(p, h);
+      if (p + 1 <= tokens_.committed) write_states(p + 1);
+    }
+    write_rows();
+  }
+
+ private:
+  int v_head(int h) const { return k_head_ * group_ + h; }
+  float* page(int32_t id) const {
+    return reinterpret_cast<float*>(net_.states.first + id * net_.states.page_bytes);
+  }
+  int block_of(int p) const { return p / net_.states.block_size; }
+  // One past the last token of the step in the block that is kept.
+  int end_in(int block) const {
+    return std::min((block + 1) * net_.states.block_size, tokens_.kept_end);
+  }
+  // The first channels of the three parts of width_, and the parts' widths.
+  template <typename Visit>
+  void for_parts(const Visit& visit) const {
+    const int keys = shape_.num_k_heads * shape_.k_dim;
+    visit(int64_t{k_head_} * shape_.k_dim, 0, shape_.k_dim);
+    visit(int64_t{keys} + k_head_ * shape_.k_dim, shape_.k_dim, shape_.k_dim);
+    visit(int64_t{2} * keys + v_head(0) * shape_.v_dim, 2 * shape_.k_dim, group_ * shape_.v_dim);
+  }
+  float* window(int p) { return window_.data() + p % shape_.kernel * width_; }
+  float* history(int p) { return history_.data() + p % page_.num_rows * width_; }
+
+  // Reads what the step may overwrite: the page that is read may be one that is written.
+  void read_page() {
+    if (seq_.begin == 0) return;
+    const int32_t id = seq_.pages[block_of(seq_.begin - 1)];
+    QUIRE_CHECK(id != 0, "[ops] a sequence continues without its state");
+    const float* const from = page(id);
+    for (int p = std::max(tokens_.first - shape_.kernel + 1, 0); p < seq_.begin; ++p) {
+      const float* const row = from + p % page_.num_rows * shape_.num_channels();
+      for_parts([&](int64_t channel, int at, int count) {
+        std::copy_n(row + channel, count, history(p) + at);
+      });
+    }
+    for (int p = tokens_.first; p < seq_.begin; ++p) {
+      const int row = p % net_.num_drafts;
+      const float* const gates = from + page_.gates + int64_t{2} * row * shape_.num_v_heads;
+      for (int h = 0; h < group_; ++h) {
+        gates_[static_cast<size_t>((row * group_ + h) * 2)] = gates[v_head(h)];
+        gates_[static_cast<size_t>((row * group_ + h) * 2 + 1)] =
+            gates[shape_.num_v_heads + v_head(h)];
+      }
+    }
+    std::copy_n(from + page_.states + static_cast<int64_t>(state_size_) * v_head(0), states_.size(),
+                states_.begin());
+  }
+
+  const float* x_row(int p) const { return net_.x.as<float>() + seq_.row_of(p) * net_.x.shape[1]; }
+
+  // The inputs of the convolution at a position.
+  const float* raw(int p) {
+    if (p < seq_.begin) return history(p);
+    const float* const row = x_row(p);
+    for_parts([&](int64_t channel, int at, int count) {
+      std::copy_n(row + channel, count, mixed_.data() + at);
+    });
+    return mixed_.data();
+  }
+
+  // Leaves the queries, keys and values of the token in mixed_.
+  void convolve(int p) {
+    std::copy_n(raw(p), width_, window(p));
+    std::ranges::fill(mixed_, 0.0F);
+    for (int i = 0; i < shape_.kernel; ++i) {
+      const int past = p - shape_.kernel + 1 + i;
+      if (past < 0) continue;
+      const float* const x = window(past);
+      for_parts([&](int64_t channel, int at, int count) {
+        const float* const w = net_.conv + channel * shape_.kernel + i;
+        for (int c = 0; c < count; ++c) {
+          mixed_[static_cast<size_t>(at + c)] += w[c * shape_.kernel] * x[at + c];
+        }
+      });
+    }
+    for (float& x : mixed_) x = silu(x);
+    normalize(mixed_.data(), shape_.k_dim);
+    normalize(mixed_.data() + shape_.k_dim, shape_.k_dim);
+    const float scale = 1.0F / std::sqrt(static_cast<float>(shape_.k_dim));
+    for (int i = 0; i < shape_.k_dim; ++i) mixed_[static_cast<size_t>(i)] *= scale;
+  }
+
+  void update_head(int p, int h) {
+    float b = 0.0F;
+    float a = 0.0F;
+    if (p < seq_.begin) {
+      const auto at = static_cast<size_t>((p % net_.num_drafts * group_ + h) * 2);
+      b = gates_[at];
+      a = gates_[at + 1];
+    } else {
+      const float* const row = net_.ba.as<float>() + seq_.row_of(p) * 2 * shape_.num_v_heads;
+      b = row[v_head(h)];
+      a = row[shape_.num_v_heads + v_head(h)];
+    }
+    const float rate = std::exp(net_.a_log[v_head(h)]);
+    const float decay = std::exp(-rate * softplus(a + net_.dt_bias[v_head(h)]));
+    const float* const v = mixed_.data() + 2 * shape_.k_dim + h * shape_.v_dim;
+    update_state(shape_, mixed_.data(), mixed_.data() + shape_.k_dim, v, decay, sigmoid(b),
+                 states_.data() + state_size_ * static_cast<size_t>(h), delta_.data(),
+                 head_out_.data());
+    if (p >= seq_.begin) write_output(p, h);
+  }
+
+  void write_output(int p, int h) {
+    const int v_dim = shape_.v_dim;
+    const int64_t at = seq_.row_of(p) * shape_.num_v_heads * v_dim + int64_t{v_head(h)} * v_dim;
+    const float* const z = x_row(p) + shape_.num_channels() + int64_t{v_head(h)} * v_dim;
+    float* const out = net_.out.as<float>() + at;
+    float sum = 0.0F;
+    for (int j = 0; j < v_dim; ++j)
+      sum += head_out_[static_cast<size_t>(j)] * head_out_[static_cast<size_t>(j)];
+    const float scale = 1.0F / std::sqrt(sum / static_cast<float>(v_dim) + net_.norm_eps);
+    for (int j = 0; j < v_dim; ++j) {
+      out[j] = head_out_[static_cast<size_t>(j)] * scale * net_.norm[j] * silu(z[j]);
+    }
+  }
+
+  // S contains `length` tokens: writes it to the pages whose states it is.
+  void write_states(int length) {
+    const int last =
+        length == tokens_.committed ? block_of(tokens_.kept_end - 1) : block_of(length - 1);
+    for (int block = block_of(length - 1); block <= last; ++block) {
+      const bool is_whole = length == end_in(block);
+      if (seq_.pages[block] == 0 || (!is_whole && length != tokens_.committed)) continue;
+      if (end_in(block) <= seq_.begin) continue;  // the step has no token in it
+      std::copy_n(
+          states_.data(), states_.size(),
+          page(seq_.pages[block]) + page_.states + static_cast<int64_t>(state_size_) * v_head(0));
+    }
+  }
+
+  // Writes the inputs of the newest tokens of each block's page.
+  void write_rows() {
+    if (tokens_.kept_end <= seq_.begin) return;
+    for (int block = block_of(seq_.begin); block <= block_of(tokens_.kept_end - 1); ++block) {
+      if (seq_.pages[block] == 0) continue;
+      float* const to = page(seq_.pages[block]);
+      const int end = end_in(block);
+      const int oldest = tokens_.first - shape_.kernel + 1;
+      for (int p = std::max({end - page_.num_rows, oldest, 0}); p < end; ++p) {
+        const float* const from = raw(p);
+        float* const row = to + p % page_.num_rows * shape_.num_channels();
+        for_parts([&](int64_t channel, int at, int count) {
+          std::copy_n(from + at, count, row + channel);
+        });
+      }
+      for (int p = tokens_.committed; p < end; ++p) {
+        const float* const from = net_.ba.as<float>() + seq_.row_of(p) * 2 * shape_.num_v_heads;
+        float* const row =
+            to + page_.gates + int64_t{2} * (p % net_.num_drafts) * shape_.num_v_heads;
+        for (int h = 0; h < group_; ++h) {
+          row[v_head(h)] = from[v_head(h)];
+          row[shape_.num_v_heads + v_head(h)] = from[shape_.num_v_heads + v_head(h)];
+        }
+      }
+    }
+  }
+
+  const DeltaNet& net_;
+  const DeltaNetShape& shape_;
+  const DeltaNetPage page_;
+  const DeltaTokens& tokens_;
+  const SeqTokens& seq_;
+  const int k_head_;
+  const int group_;  // value heads of the key head
+  const int width_;  // channels of the task
+  const size_t state_size_;
+  std::vector<float> history_;  // [num_rows, width_]: inputs before the step, by position
+  std::vector<float> window_;   // [kernel, width_]: the newest inputs, by position
+  std::vector<float> mixed_;
+  std::vector<float> delta_;
+  std::vector<float> head_out_;
+  std::vector<float> gates_;   // [num_drafts, group_, 2]: b and a before the step, by position
+  std::vector<float> states_;  // [group_, k_dim, v_dim]
+};
+
+int32_t* length_of(const DeltaNet& net, const DeltaNetPage& page, int32_t id) {
+  auto* const floats = reinterpret_cast<float*>(net.states.first + id * net.states.page_bytes);
+  return reinterpret_cast<int32_t*>(floats + page.length);
+}
+
+DeltaTokens delta_tokens_of(const DeltaNet& net, const DeltaNetPage& page, int seq_idx) {
+  DeltaTokens tokens;
+  tokens.seq = tokens_of(net.states, seq_idx);
+  const SeqTokens& seq = tokens.seq;
+  tokens.kept_end = seq.begin;
+  while (tokens.kept_end < seq.end && net.states.kv_slots[seq.row_of(tokens.kept_end)] >= 0) {
+    ++tokens.kept_end;
+  }
+  const bool has_drafts = net.num_drafts > 0 && seq_idx < net.num_draft_seqs;
+  tokens.committed = has_drafts ? std::min(seq.begin + 1, tokens.kept_end) : tokens.kept_end;
+  if (seq.begin > 0) {
+    const int32_t id = seq.pages[(seq.begin - 1) / net.states.block_size];
+    // A sequence that has ended may begin before the tokens that its state contains.
+    tokens.first = std::min(*length_of(net, page, id), seq.begin);
+  }
+  return tokens;
+}
+
+}  // namespace
+
+void CpuStateOps::delta_net(const DeltaNet& net) {
+  const DeltaNetShape& shape = net.shape;
+  const DeltaNetPage page(shape, net.num_drafts);
+  std::vector<DeltaTokens> tokens;
+  for (int i = 0; i < net.states.num_seqs; ++i) tokens.push_back(delta_tokens_of(net, page, i));
+  const int64_t num_tasks = int64_t{net.states.num_seqs} * shape.num_k_heads;
+  for_each(pool_, num_tasks, net.out.shape[0] * net.out.shape[1] * shape.k_dim, [&](int64_t i) {
+    const auto seq = static_cast<size_t>(i / shape.num_k_heads);
+    DeltaTask(net, tokens[seq], static_cast<int>(i % shape.num_k_heads)).run();
+  });
+  for (const DeltaTokens& one : tokens) {
+    const int block_size = net.states.block_size;
+    for (int block = one.seq.begin / block_size; block * block_size < one.kept_end; ++block) {
+      if (one.kept_end <= one.seq.begin || one.seq.pages[block] == 0) continue;
+      *length_of(net, page, one.seq.pages[block]) =
+          std::min({(block + 1) * block_size, one.kept_end, one.committed});
+    }
+  }
+}
+
+}  // namespace quire::cpu
