@@ -61,6 +61,28 @@ int64_t conv_channels(const ModelConfig& config, const Parallel& parallel) {
   return shard(config.hidden_size, parallel).count;
 }
 
+// One rank's heads of a delta net.
+DeltaNetShape rank_shape(DeltaNetShape shape, const Parallel& parallel) {
+  shape.num_k_heads = static_cast<int>(shard(shape.num_k_heads, parallel).count);
+  shape.num_v_heads = static_cast<int>(shard(shape.num_v_heads, parallel).count);
+  return shape;
+}
+
+// The widths, per token, of what a layer's state reads (DecoderLayer::qkv) and of its output.
+struct StateWidths {
+  int64_t in = 0;
+  int64_t out = 0;
+};
+StateWidths state_widths(const ModelConfig& config, size_t layer, const Parallel& parallel) {
+  const DecoderConfig& decoder = decoder_config(config);
+  if (has_conv(decoder, layer)) {
+    const int64_t channels = conv_channels(config, parallel);
+    return {3 * channels, channels};
+  }
+  const DeltaNetShape shape = rank_shape(decoder.deltas->shape, parallel);
+  return {shape.num_channels() + shape.width(), shape.width()};
+}
+
 // The rows of a convolution's state (ShortConv::num_rows).
 int conv_state_rows(const ShortConvConfig& conv, const ModelLimits& limits) {
   return conv.kernel - 1 + limits.num_drafts;
@@ -71,7 +93,12 @@ DecoderWidths attention_widths(const ModelConfig& config, const Parallel& parall
   const DecoderConfig& decoder = decoder_config(config);
   DecoderWidths widths;
   for (size_t layer = 0; layer < decoder.layer_windows.size(); ++layer) {
-    if (has_conv(decoder, layer)) continue;
+    if (has_state(decoder, layer)) {
+      const StateWidths state = state_widths(config, layer, parallel);
+      widths.qkv = std::max(widths.qkv, state.in);
+      widths.out = std::max(widths.out, state.out);
+      continue;
+    }
     const LayerHeads heads = rank_heads(decoder, layer, parallel);
     const int64_t q = int64_t{heads.num_heads} * decoder.head_dim;
     const int64_t kv = int64_t{heads.num_kv_heads} * (decoder.head_dim + decoder.value_dim());
@@ -79,16 +106,14 @@ DecoderWidths attention_widths(const ModelConfig& config, const Parallel& parall
     widths.q = std::max(widths.q, q);
     widths.qkv = std::max(widths.qkv, q + kv);
   }
-  widths.out = int64_t{widths.num_heads} * decoder.value_dim();
-  if (decoder.convs) {
-    const int64_t channels = conv_channels(config, parallel);
-    widths.qkv = std::max(widths.qkv, 3 * channels);
-    widths.out = std::max(widths.out, channels);
-  }
+  widths.out = std::max(widths.out, int64_t{widths.num_heads} * decoder.value_dim());
   const GateWidth gate = decoder.output_gate.width;
-  const int64_t gates = gate == GateWidth::kNone      ? 0
-                        : gate == GateWidth::kPerHead ? widths.num_heads
-                                                      : widths.out;
+  int64_t gates = gate == GateWidth::kNone      ? 0
+                  : gate == GateWidth::kPerHead ? widths.num_heads
+                                                : widths.out;
+  if (decoder.deltas) {
+    gates = std::max(gates, int64_t{2} * rank_shape(decoder.deltas->shape, parallel).num_v_heads);
+  }
   widths.attention = decoder.mla ? MlaViews::width(*decoder.mla, widths.num_heads)
                                  : widths.qkv + widths.q + widths.out + gates;
   return widths;
@@ -153,7 +178,7 @@ std::vector<KvGroup> decoder_kv_groups(const ModelConfig& config, const ModelLim
   const DecoderConfig& decoder = decoder_config(config);
   std::vector<KvGroup> groups;
   for (int layer = 0; layer < config.num_layers; ++layer) {
-    if (has_conv(decoder, static_cast<size_t>(layer))) continue;
+    if (has_state(decoder, static_cast<size_t>(layer))) continue;
     const AttentionShape shape =
         attention_shape(decoder, limits, activation, static_cast<size_t>(layer));
     auto group = std::ranges::find(groups, shape, &KvGroup::decode);
@@ -170,12 +195,15 @@ StateGroup decoder_state_group(const ModelConfig& config, const ModelLimits& lim
                                DType activation) {
   const DecoderConfig& decoder = decoder_config(config);
   StateGroup group;
-  if (!decoder.convs) return group;
   for (int layer = 0; layer < config.num_layers; ++layer) {
-    if (has_conv(decoder, static_cast<size_t>(layer))) group.layers.push_back(layer);
+    if (has_state(decoder, static_cast<size_t>(layer))) group.layers.push_back(layer);
   }
+  if (group.layers.empty()) return group;
   const int64_t num_elements =
-      conv_state_rows(*decoder.convs, limits) * conv_channels(config, limits.parallel);
+      decoder.convs
+          ? conv_state_rows(*decoder.convs, limits) * conv_channels(config, limits.parallel)
+          : DeltaNetPage(rank_shape(decoder.deltas->shape, limits.parallel), limits.num_drafts)
+                .size;
   const auto element_bytes = static_cast<int64_t>(dtype_bytes(activation));
   group.page_bytes = round_up(num_elements * element_bytes, int64_t{64});
   return group;
@@ -272,7 +300,47 @@ void add_conv_weights(const ModelConfig& config, const std::string& prefix, Deco
   group.vectors.push_back(std::move(weights));
 }
 
-// The matrices and norms of a layer's attention, or of its convolution.
+// The matrices and vectors of a layer's delta net, whose heads are divided among the ranks.
+void add_delta_weights(const ModelConfig& config, const std::string& prefix, DecoderLayer& layer,
+                       WeightGroup& group) {
+  const DeltaNetShape& shape = decoder_config(config).deltas->shape;
+  const std::string net = prefix + "linear_attn.";
+  const int64_t keys = int64_t{shape.num_k_heads} * shape.k_dim;
+  group.matrices = {{&layer.qkv,
+                     {{net + "q_proj", keys, shape.num_k_heads},
+                      {net + "k_proj", keys, shape.num_k_heads},
+                      {net + "v_proj", shape.width(), shape.num_v_heads},
+                      {net + "in_proj_z", shape.width(), shape.num_v_heads}},
+                     config.hidden_size,
+                     Split::kRows,
+                     false,
+                     config.format},
+                    {&layer.gate,
+                     {{net + "in_proj_b", shape.num_v_heads, shape.num_v_heads},
+                      {net + "in_proj_a", shape.num_v_heads, shape.num_v_heads}},
+                     config.hidden_size,
+                     Split::kRows,
+                     false,
+                     config.format},
+                    {&layer.o,
+                     {{net + "out_proj", config.hidden_size}},
+                     shape.width(),
+                     Split::kColumns,
+                     false,
+                     config.format}};
+  VectorBinding conv = {&layer.conv, net + "conv1d.weight", shape.num_channels() * shape.kernel};
+  conv.shape = Shape{shape.num_channels(), 1, shape.kernel};
+  conv.sections = {
+      {keys, shape.num_k_heads}, {keys, shape.num_k_heads}, {shape.width(), shape.num_v_heads}};
+  group.vectors.push_back(std::move(conv));
+  group.vectors.push_back(
+      {&layer.a_log, net + "A_log", shape.num_v_heads, 0.0F, shape.num_v_heads});
+  group.vectors.push_back(
+      {&layer.dt_bias, net + "dt_bias", shape.num_v_heads, 0.0F, shape.num_v_heads});
+  group.vectors.push_back({&layer.delta_norm, net + "norm.weight", shape.v_dim});
+}
+
+// The matrices and norms of a layer's attention, or of what it has in its place.
 WeightGroup mixer_weights(const ModelConfig& config, const std::string& prefix, size_t layer_idx,
                           DecoderLayer& layer, int64_t qkv_columns) {
   const DecoderConfig& c = decoder_config(config);
@@ -281,6 +349,10 @@ WeightGroup mixer_weights(const ModelConfig& config, const std::string& prefix, 
   add_layer_norms(config, prefix, layer, group);
   if (has_conv(c, layer_idx)) {
     add_conv_weights(config, prefix, layer, group);
+    return group;
+  }
+  if (has_delta(c, layer_idx)) {
+    add_delta_weights(config, prefix, layer, group);
     return group;
   }
   group.kv_scales = {{&layer.kv_scales, prefix + "self_attn."}};
@@ -572,12 +644,10 @@ void DecoderModel::norm_delta(const Tensor& weight, int64_t num_tokens) {
   ops_.residual_norm(norm, delta(num_tokens));
 }
 
-int64_t DecoderModel::num_channels() const {
-  return conv_channels(config_, limits_.parallel);
-}
-
 TensorView DecoderModel::qkv_view(size_t layer_idx, int64_t num_tokens) const {
-  if (has_conv(decoder_, layer_idx)) return scratch(0, num_tokens, 3 * num_channels());
+  if (has_state(decoder_, layer_idx)) {
+    return scratch(0, num_tokens, state_widths(config_, layer_idx, limits_.parallel).in);
+  }
   const AttentionShape& shape = shape_of(layer_idx);
   return scratch(0, num_tokens,
                  int64_t{shape.num_heads + shape.num_kv_heads} * shape.head_dim +
@@ -591,8 +661,10 @@ TensorView DecoderModel::query_view(size_t layer_idx, int64_t num_tokens) const 
 
 TensorView DecoderModel::attention_view(size_t layer_idx, int64_t num_tokens) const {
   if (!decoder_.mla) {
-    int64_t width = num_channels();
-    if (!has_conv(decoder_, layer_idx)) {
+    int64_t width = 0;
+    if (has_state(decoder_, layer_idx)) {
+      width = state_widths(config_, layer_idx, limits_.parallel).out;
+    } else {
       const AttentionShape& shape = shape_of(layer_idx);
       width = int64_t{shape.num_heads} * shape.head_dim_v;
     }
@@ -686,29 +758,56 @@ void DecoderModel::norm_whole_width(size_t layer_idx, const DecoderLayer& layer,
   ops_.wide_norm(norm);
 }
 
-void DecoderModel::convolve(size_t layer_idx, const DecoderLayer& layer, const StepInput& input) {
+StatePages DecoderModel::state_pages(size_t layer_idx, const StepInput& input) const {
+  QUIRE_CHECK(input.states.batch != nullptr, "[model] a step has no states");
   const AttentionBatch& batch = *input.states.batch;
+  return {.first = input.states.pages[places_[layer_idx].index],
+          .page_bytes = states_.page_bytes,
+          .block_size = limits_.page_size,
+          .num_seqs = batch.decode.num_reqs + batch.prefill.num_reqs,
+          .query_start = batch.query_start.device,
+          .seq_lens = batch.seq_lens,
+          .page_table = batch.block_table,
+          .max_pages = batch.max_pages,
+          .kv_slots = batch.kv_slots};
+}
+
+void DecoderModel::convolve(size_t layer_idx, const DecoderLayer& layer, const StepInput& input) {
   ShortConv conv;
   conv.bgx = qkv_view(layer_idx, input.num_tokens);
   conv.w = weights_of(layer.conv);
   conv.kernel = decoder_.convs->kernel;
   conv.num_rows = conv_state_rows(*decoder_.convs, limits_);
-  conv.states = {.first = input.states.pages[places_[layer_idx].index],
-                 .page_bytes = states_.page_bytes,
-                 .block_size = limits_.page_size,
-                 .num_seqs = batch.decode.num_reqs + batch.prefill.num_reqs,
-                 .query_start = batch.query_start.device,
-                 .seq_lens = batch.seq_lens,
-                 .page_table = batch.block_table,
-                 .max_pages = batch.max_pages,
-                 .kv_slots = batch.kv_slots};
+  conv.states = state_pages(layer_idx, input);
   conv.out = attention_view(layer_idx, input.num_tokens);
   ops_.states()->short_conv(conv);
+}
+
+void DecoderModel::run_delta_net(size_t layer_idx, const DecoderLayer& layer,
+                                 const StepInput& input) {
+  DeltaNet net;
+  net.shape = rank_shape(decoder_.deltas->shape, limits_.parallel);
+  net.x = qkv_view(layer_idx, input.num_tokens);
+  net.ba = gate_view(layer, input.num_tokens);
+  net.conv = weights_of(layer.conv);
+  net.a_log = weights_of(layer.a_log);
+  net.dt_bias = weights_of(layer.dt_bias);
+  net.norm = weights_of(layer.delta_norm);
+  net.norm_eps = decoder_.rms_norm_eps;
+  net.num_drafts = limits_.num_drafts;
+  net.num_draft_seqs = input.states.batch->decode.num_reqs;
+  net.states = state_pages(layer_idx, input);
+  net.out = attention_view(layer_idx, input.num_tokens);
+  ops_.states()->delta_net(net);
 }
 
 Status DecoderModel::attend(size_t layer_idx, const DecoderLayer& layer, const StepInput& input) {
   if (has_conv(decoder_, layer_idx)) {
     convolve(layer_idx, layer, input);
+    return {};
+  }
+  if (has_delta(decoder_, layer_idx)) {
+    run_delta_net(layer_idx, layer, input);
     return {};
   }
   if (decoder_.mla) return attend_latent(layer_idx, layer, input);

@@ -33,13 +33,18 @@ Result<int64_t> experts_workspace_bytes(const ModelConfig& config, const ModelLi
 
 // One rank's weights of one layer.
 struct DecoderLayer {
-  // [heads * head_dim + kv_heads * (head_dim + head_dim_v), hidden], or [3 * channels, hidden] of a
-  // convolution: the gates of its input, the gates of its output, its input. Null with `mla`.
+  // [heads * head_dim + kv_heads * (head_dim + head_dim_v), hidden]; in other layers the input of
+  // the state's operation, ShortConv::bgx or DeltaNet::x. Null with `mla`.
   std::unique_ptr<Linear> qkv;
-  MlaLayer mla;                  // empty with grouped-query attention
-  std::unique_ptr<Linear> gate;  // [heads or heads * head_dim_v, hidden]; null: OutputGate is none
-  std::unique_ptr<Linear> o;     // [hidden, heads * head_dim_v], or [hidden, channels]
-  Tensor conv;                   // this rank's [channels, kernel]; empty: the layer has attention
+  MlaLayer mla;  // empty with grouped-query attention
+  // [heads or heads * head_dim_v, hidden], null: OutputGate is none; or DeltaNet::ba
+  std::unique_ptr<Linear> gate;
+  std::unique_ptr<Linear> o;  // [hidden, heads * head_dim_v], or the width of the state's output
+  // This rank's vectors of ShortConv or DeltaNet; empty: the layer has attention.
+  Tensor conv;
+  Tensor a_log;
+  Tensor dt_bias;
+  Tensor delta_norm;
   // The MLP of a dense layer or, in a mixture of experts, of the shared experts; null if there are
   // none, or if they are among the other experts.
   std::unique_ptr<Linear> gate_up;  // [2 * intermediate, hidden]: the rows of gate, then of up
@@ -179,7 +184,7 @@ class DecoderModel : public Model {
   // qkv_view → query_view, rotated; keys and values → the cache
   void rotate_and_cache(size_t layer_idx, const DecoderLayer& layer, const StepInput& input);
   // Writes keys and values to the cache, then computes attention → attention_view. In a layer with
-  // a convolution: qkv_view → attention_view.
+  // a state: qkv_view, gate_view → attention_view.
   Status attend(size_t layer_idx, const DecoderLayer& layer, const StepInput& input);
   // keys_values [num_tokens, 2 * kv_heads * head_dim] → the cache, without queries
   void cache_keys_values(size_t layer_idx, const DecoderLayer& layer, TensorView keys_values,
@@ -200,7 +205,7 @@ class DecoderModel : public Model {
                                std::span<const KvScaleValues> by_layer) {
     int num_added = 0;
     for (size_t i = 0; i < layers.size(); ++i) {
-      if (layers[i].kv_scales.k.view.data != nullptr) continue;
+      if (layers[i].kv_scales.k.view.data != nullptr || has_state(decoder_, i)) continue;
       QUIRE_ASSIGN_OR_RETURN(layers[i].kv_scales, make_kv_scales(by_layer[i], ops_.weights()));
       ++num_added;
     }
@@ -209,7 +214,7 @@ class DecoderModel : public Model {
 
  private:
   // A layer's place in the KV cache: its group, and its index among the group's layers. The group
-  // of a layer with a convolution is not used: there is one StateGroup.
+  // of a layer with a state is not used: there is one StateGroup.
   struct LayerPlace {
     size_t group = 0;
     size_t index = 0;
@@ -229,9 +234,10 @@ class DecoderModel : public Model {
   const AttentionShape& shape_of(size_t layer_idx) const {
     return kv_groups_[places_[layer_idx].group].decode;
   }
-  // The number of this rank's channels of a convolution.
-  int64_t num_channels() const;
+  // The states of a layer, and the sequences of the step.
+  StatePages state_pages(size_t layer_idx, const StepInput& input) const;
   void convolve(size_t layer_idx, const DecoderLayer& layer, const StepInput& input);
+  void run_delta_net(size_t layer_idx, const DecoderLayer& layer, const StepInput& input);
   // Norms the queries and keys in qkv_view over their whole width.
   void norm_whole_width(size_t layer_idx, const DecoderLayer& layer, int64_t num_tokens);
   // attention_view *= gate_view. Does nothing without gates.

@@ -274,6 +274,14 @@ bool has_conv(const DecoderConfig& config, size_t layer) {
   return config.convs && config.convs->layers[layer];
 }
 
+bool has_delta(const DecoderConfig& config, size_t layer) {
+  return config.deltas && config.deltas->layers[layer];
+}
+
+bool has_state(const DecoderConfig& config, size_t layer) {
+  return has_conv(config, layer) || has_delta(config, layer);
+}
+
 float residual_norm_eps(const DecoderConfig& config) {
   return static_cast<float>(config.rms_norm_eps / (config.residual_scale * config.residual_scale));
 }
@@ -306,6 +314,7 @@ Status check_shards(const ModelConfig& model, const Parallel& parallel) {
         Dimension{"intermediate_size", dense_size},
         Dimension{"hidden_size, the channels of convolutions",
                   config.convs ? model.hidden_size : 0},
+        Dimension{"linear_num_key_heads", config.deltas ? config.deltas->shape.num_k_heads : 0},
         Dimension{"moe_intermediate_size", moe.intermediate_size},
         Dimension{"the size of the shared experts", moe.shared_intermediate_size}}) {
     if (split.count % parallel.size == 0) continue;

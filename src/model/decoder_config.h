@@ -11,6 +11,7 @@
 #include "model/moe.h"
 #include "model/rope.h"
 #include "model/weights.h"
+#include "ops/state_ops.h"
 
 namespace quire {
 
@@ -62,6 +63,12 @@ struct ShortConvConfig {
   friend bool operator==(const ShortConvConfig&, const ShortConvConfig&) = default;
 };
 
+// Gated delta nets, which some layers have in the place of attention.
+struct DeltaNetConfig {
+  DeltaNetShape shape;            // of all ranks together
+  std::vector<bool> layers = {};  // [num_layers], whether a layer has one
+};
+
 struct DecoderConfig : FamilyConfig {
   int intermediate_size = 0;  // of dense layers
   int num_heads = 0;
@@ -106,7 +113,8 @@ struct DecoderConfig : FamilyConfig {
   std::vector<int> layer_ropes;    // [num_layers], indices into ropes
   std::optional<MlaConfig> mla;    // absent: grouped-query attention
   std::optional<MoeConfig> moe;    // absent: every layer is dense
-  std::optional<ShortConvConfig> convs;  // absent: every layer has attention
+  std::optional<ShortConvConfig> convs;  // absent: no layer has a convolution
+  std::optional<DeltaNetConfig> deltas;  // absent: no layer has a delta net
   int num_mtp_layers = 0;  // beside the decoder's, that method mtp drafts with (model/mtp)
 
   int value_dim() const { return head_dim_v > 0 ? head_dim_v : head_dim; }
@@ -115,6 +123,9 @@ struct DecoderConfig : FamilyConfig {
 const DecoderConfig& decoder_config(const ModelConfig& config);
 LayerHeads heads_of(const DecoderConfig& config, size_t layer);
 bool has_conv(const DecoderConfig& config, size_t layer);
+bool has_delta(const DecoderConfig& config, size_t layer);
+// Whether a layer has a recurrent state in the place of attention.
+bool has_state(const DecoderConfig& config, size_t layer);
 // The epsilon of the norms of the residual, which is divided by residual_scale.
 float residual_norm_eps(const DecoderConfig& config);
 // Whether a layer has an MLP of intermediate_size instead of experts.

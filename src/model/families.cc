@@ -247,6 +247,20 @@ constexpr FamilyTraits kLfm2 = {.architecture = "Lfm2ForCausalLM",
                                 .renames = kLfm2Names,
                                 .read_own = read_lfm2};
 
+constexpr FamilyTraits kQwen3_5 = {.architecture = "Qwen3_5ForCausalLM",
+                                   .models = "Qwen3.5, 3.6 without their tower",
+                                   .sizes = {.num_kv_heads = 4, .head_dim = 256},
+                                   .norm_addend = 1.0F,
+                                   .qk_norm = QkNorm::kPerHead,
+                                   .output_gate = {GateWidth::kPerElement, GateFunction::kSigmoid},
+                                   .qkv_bias = kAttentionBias,
+                                   .o_bias = kAttentionBias,
+                                   .has_deltas = true,
+                                   .fuses_output_gate = true,
+                                   .theta = 1e7,
+                                   .rotated_part = 0.25,
+                                   .read_own = read_qwen3_5};
+
 constexpr std::array kFamilies = {
     kLlama,
     kMistral,
@@ -435,6 +449,8 @@ constexpr std::array kFamilies = {
            lfm.read_moe = read_lfm2_moe;
            lfm.read_own = nullptr;
          }),
+    kQwen3_5,
+    within("Qwen3_5ForConditionalGeneration", "Qwen3.5, 3.6, text", kQwen3_5),
 };
 
 }  // namespace

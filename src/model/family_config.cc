@@ -199,6 +199,31 @@ void read_ropes(const FamilyTraits& traits, ConfigFields& fields, ModelConfig& c
   leave_unrotated(rotated, decoder);
 }
 
+// Without layer_types, every full_attention_interval-th layer has attention.
+void read_deltas(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder) {
+  DeltaNetConfig deltas;
+  deltas.shape = {.num_k_heads = fields.integer("linear_num_key_heads", 1, kMaxHeads, 16),
+                  .num_v_heads = fields.integer("linear_num_value_heads", 1, kMaxHeads, 32),
+                  .k_dim = fields.integer("linear_key_head_dim", 1, kMaxHeadDim, 128),
+                  .v_dim = fields.integer("linear_value_head_dim", 1, kMaxHeadDim, 128),
+                  .kernel = fields.integer("linear_conv_kernel_dim", 2, kMaxShortConvKernel, 4)};
+  if (deltas.shape.num_v_heads % deltas.shape.num_k_heads != 0) {
+    fields.fail("linear_num_value_heads", std::to_string(deltas.shape.num_v_heads),
+                fmt::format("a multiple of linear_num_key_heads, {}", deltas.shape.num_k_heads));
+  }
+  const int interval = fields.integer("full_attention_interval", 1, kMaxLayers, 4);
+  const std::vector<std::string> types =
+      read_layer_types(fields, config.num_layers, "linear_attention");
+  for (int i = 0; i < config.num_layers; ++i) {
+    deltas.layers.push_back(types.empty() ? (i + 1) % interval != 0
+                                          : types[static_cast<size_t>(i)] != "full_attention");
+  }
+  if (std::ranges::count(deltas.layers, false) == 0) {
+    fields.fail("layer_types", "no layer with attention", "at least one full_attention");
+  }
+  if (std::ranges::count(deltas.layers, true) > 0) decoder.deltas = std::move(deltas);
+}
+
 // transformers 4 lists the layers with attention in full_attn_idxs.
 void read_convs(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder) {
   require_switch(fields, "conv_bias", false);
@@ -298,6 +323,16 @@ void set_layout(const FamilyTraits& traits, const DecoderConfig& decoder, Tensor
     layout.fused.push_back(
         {.stored = "conv.in_proj", .parts = {"conv.b_proj", "conv.g_proj", "conv.x_proj"}});
   }
+  if (decoder.deltas) {
+    layout.fused.push_back(
+        {.stored = "linear_attn.in_proj_qkv",
+         .parts = {"linear_attn.q_proj", "linear_attn.k_proj", "linear_attn.v_proj"}});
+  }
+  if (traits.fuses_output_gate) {
+    layout.fused.push_back({.stored = "self_attn.q_proj",
+                            .parts = {"self_attn.q_proj", "self_attn.gate_proj"},
+                            .num_groups = decoder.num_heads});
+  }
   if (decoder.moe) add_stacks(traits.transposes_experts, layout);
 }
 
@@ -338,6 +373,7 @@ std::shared_ptr<const FamilyConfig> read_family_config(const FamilyTraits& trait
   read_windows(traits, fields, config, *decoder);
   read_ropes(traits, fields, config, *decoder);
   if (traits.has_convs) read_convs(fields, config, *decoder);
+  if (traits.has_deltas) read_deltas(fields, config, *decoder);
   if (traits.has_multipliers) read_multipliers(fields, *decoder);
   if (traits.read_mla != nullptr) traits.read_mla(fields, *decoder);
   if (traits.read_moe != nullptr) traits.read_moe(fields, config, *decoder);

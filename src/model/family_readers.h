@@ -15,6 +15,7 @@ void read_hunyuan_dense(ConfigFields& fields, ModelConfig& config, DecoderConfig
 void read_smollm3(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder);
 // The size of the MLP, which the architecture derives from the field.
 void read_lfm2(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder);
+void read_qwen3_5(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder);
 void read_laguna(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder);
 void read_mimo_v2(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder);
 void read_muse(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder);

@@ -97,7 +97,10 @@ struct FamilyTraits {
   int window = 0;          // the default of sliding_window
   int window_pattern = 0;  // the default of sliding_window_pattern
 
-  bool has_convs = false;  // layer_types names layers with short convolutions
+  bool has_convs = false;   // layer_types names layers with short convolutions
+  bool has_deltas = false;  // layer_types names layers with gated delta nets
+  // The rows of queries are stored with those of the gates of their outputs, head by head.
+  bool fuses_output_gate = false;
 
   RopeRule ropes = RopeRule::kOneForAll;
   double theta = 10000.0;

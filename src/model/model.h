@@ -30,13 +30,6 @@ struct StateGroup {
   int64_t page_bytes = 0;        // one sequence's state of one layer, a multiple of 64
   int table = 0;                 // index of its block table, the last one
 };
-// The number of positions that the block table of states looks back, as a KvGroup's window: a step
-// reads the state of the token before its first. The state of the block before that is kept until
-// the next block is full, so that the newest full block of a sequence always has its state.
-constexpr int state_window(int block_size) {
-  return block_size + 1;
-}
-
 // Upper bound of the block tables per sequence.
 inline constexpr int kMaxBlockTables = 5;
 // Upper bound of those with keys and values; the other one is of states.

@@ -117,10 +117,11 @@ std::string describe_quantization(const ModelConfig& config, const WeightSource&
 
 Result<int64_t> estimate_activation_bytes(const ModelConfig& config, const ModelLimits& limits,
                                           const Ops& ops) {
-  if (decoder_config(config).convs && ops.states() == nullptr) {
+  const DecoderConfig& decoder = decoder_config(config);
+  if ((decoder.convs || decoder.deltas) && ops.states() == nullptr) {
     return unimplemented(
-        "[model] the device does not compute recurrent states; got a model with short "
-        "convolutions, expected one with attention in every layer, or `device` cpu");
+        "[model] the device does not compute recurrent states; got a model that has them, expected "
+        "one with attention in every layer, or `device` cpu");
   }
   QUIRE_ASSIGN_OR_RETURN(const int64_t experts, experts_workspace_bytes(config, limits, ops));
   const int64_t others = decoder_activation_bytes(config, limits, ops);

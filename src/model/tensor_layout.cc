@@ -139,6 +139,7 @@ struct Part {
   int64_t expert = 0;       // index along a further axis, the first
   int64_t num_experts = 0;  // 0: there is no such axis
   bool is_transposed = false;
+  int64_t num_groups = 1;  // FusedMatrix::num_groups; `first` is of the first group
   // The shape of the part's matrix, if the tensor's values are the shape of the whole matrix, which
   // has `total` rows.
   std::optional<Shape> matrix;
@@ -210,20 +211,26 @@ Result<Tensor> copy_part(const TensorView& whole, const Part& part, const Shape&
   const int64_t row_elements = axis == 0 ? matrix[1] : part.total;
   Strides strides = {row_elements, 1};
   if (part.is_transposed) strides = {1, part.axis ? part.total : matrix[0]};
-  const int64_t first = part.first * (axis == 0 ? strides.row : strides.column);
-  switch (dtype_bytes(whole.dtype)) {
-    case 1:
-      copy_matrix<uint8_t>(whole, first, strides, copy.view, matrix, threads);
-      break;
-    case 2:
-      copy_matrix<uint16_t>(whole, first, strides, copy.view, matrix, threads);
-      break;
-    case 4:
-      copy_matrix<uint32_t>(whole, first, strides, copy.view, matrix, threads);
-      break;
-    default:
-      copy_matrix<uint64_t>(whole, first, strides, copy.view, matrix, threads);
-      break;
+  const int64_t group_rows = matrix[0] / part.num_groups;
+  for (int64_t group = 0; group < part.num_groups; ++group) {
+    const int64_t at = part.first + group * (part.total / part.num_groups);
+    const int64_t first = at * (axis == 0 ? strides.row : strides.column);
+    const TensorView out = copy.view.rows(group * group_rows, group_rows);
+    const Shape rows = {group_rows, matrix[1]};
+    switch (dtype_bytes(whole.dtype)) {
+      case 1:
+        copy_matrix<uint8_t>(whole, first, strides, out, rows, threads);
+        break;
+      case 2:
+        copy_matrix<uint16_t>(whole, first, strides, out, rows, threads);
+        break;
+      case 4:
+        copy_matrix<uint32_t>(whole, first, strides, out, rows, threads);
+        break;
+      default:
+        copy_matrix<uint64_t>(whole, first, strides, out, rows, threads);
+        break;
+    }
   }
   return copy;
 }
@@ -396,10 +403,12 @@ Status LayoutSource::add_matrices(const std::string& stored, const FusedMatrix& 
     num_rows += part->shape[0];
   }
   const int64_t unit = rows.rows_per_element;
-  int64_t first_row = 0;
+  int64_t first_row = 0;  // in the first group
   for (const TensorSpec* const matrix : parts) {
     const TensorSpec& spec = *matrix;
-    if (rows.axis && first_row % unit != 0) {
+    const int64_t group_rows = spec.shape[0] / fused.num_groups;
+    const bool is_divided = fused.num_groups == 1 || (rows.axis == 0 && group_rows % unit == 0);
+    if (rows.axis && (first_row % unit != 0 || !is_divided)) {
       return about(stored, fmt::format("cannot be divided; got {} from row {}, expected a multiple "
                                        "of the {} rows of an element: use the checkpoint that it "
                                        "was made from",
@@ -411,8 +420,9 @@ Status LayoutSource::add_matrices(const std::string& stored, const FusedMatrix& 
     part.total = ceil_div(num_rows, unit);
     part.first = first_row / unit;
     part.is_transposed = fused.is_transposed && suffix == ".weight";
+    part.num_groups = fused.num_groups;
     if (rows.has_matrix_shape) part.matrix = spec.shape;
-    first_row += spec.shape[0];
+    first_row += group_rows;
     QUIRE_RETURN_IF_ERROR(
         add_entry(fmt::format("{}{}", spec.matrix()->matrix, suffix), {stored, part}));
   }
@@ -472,7 +482,8 @@ Result<TensorView> LayoutSource::tensor(std::string_view name, const Shape& expe
     const size_t expert_bytes = view.num_bytes() / static_cast<size_t>(part.num_experts);
     view.data = view.as<std::byte>() + static_cast<size_t>(part.expert) * expert_bytes;
   }
-  const bool is_contiguous = !part.is_transposed && part.axis.value_or(0) == 0;
+  const bool is_contiguous =
+      !part.is_transposed && part.axis.value_or(0) == 0 && part.num_groups == 1;
   if (is_contiguous) {
     view.shape = expected;
     if (part.axis) {

@@ -41,6 +41,10 @@ struct FusedMatrix {
   // transformers saves some matrices in another order than they were published. Such a matrix may
   // not be quantized. Biases stay as they are.
   bool is_transposed = false;
+  // The rows are stored as this number of equal groups, each with a share of each part's rows: a
+  // part has the rows of the first group, then those of the second. Qwen3.5 stores queries and the
+  // gates of their outputs so, head by head.
+  int num_groups = 1;
 };
 
 struct TensorLayout {

@@ -251,6 +251,29 @@ Status Loader::load_latent(const LatentBinding& binding) {
   return {};
 }
 
+namespace {
+
+// This rank's rows of each section of a vector.
+std::vector<float> sections_of(const VectorBinding& binding, const TensorView& whole,
+                               const Parallel& parallel) {
+  int64_t num_rows = 0;
+  for (const VectorSection& section : binding.sections) num_rows += section.num_rows;
+  const int64_t width = binding.size / num_rows;
+  std::vector<float> elements;
+  int64_t first_row = 0;
+  for (const VectorSection& section : binding.sections) {
+    const Slice part = shard_heads(section.num_rows, section.num_heads, parallel);
+    const int64_t first = (first_row + part.first) * width;
+    for (int64_t i = 0; i < part.count * width; ++i) {
+      elements.push_back(element_as_f32(whole, first + i));
+    }
+    first_row += section.num_rows;
+  }
+  return elements;
+}
+
+}  // namespace
+
 Status Loader::load_vector(const VectorBinding& binding) {
   if (binding.name.empty()) {
     std::vector<float> constant(static_cast<size_t>(binding.size), binding.addend);
@@ -267,6 +290,10 @@ Status Loader::load_vector(const VectorBinding& binding) {
     view = view.rows(part.first, part.count);
   }
   std::vector<float> changed;
+  if (!binding.sections.empty()) {
+    changed = sections_of(binding, view, parallel_);
+    view = {changed.data(), DType::kF32, {std::ssize(changed)}};
+  }
   if (binding.addend != 0.0F || binding.factor != 1.0F) {
     for (int64_t i = 0; i < view.shape.num_elements(); ++i) {
       changed.push_back((element_as_f32(view, i) + binding.addend) * binding.factor);

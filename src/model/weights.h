@@ -120,6 +120,12 @@ struct KvScalesBinding {
   std::string attention;  // the name of the layer's attention, with a dot at its end
 };
 
+// Rows of a vector that are divided among ranks on their own.
+struct VectorSection {
+  int64_t num_rows = 0;
+  int num_heads = 0;  // MatrixPart::num_heads
+};
+
 struct VectorBinding {
   Tensor* vector = nullptr;
   std::string name;  // empty: the checkpoint has none, and every element is `addend`
@@ -128,6 +134,8 @@ struct VectorBinding {
   int num_heads = 0;                // MatrixPart::num_heads; 0: every rank has the whole vector
   float factor = 1.0F;              // multiplies every element, after the addition
   std::optional<Shape> shape = {};  // of the checkpoint's tensor; absent: [size]
+  // Of the tensor's rows, one after the other. Empty: all rows are of num_heads.
+  std::vector<VectorSection> sections = {};
 };
 
 // Bindings that are loaded together: one layer, or the weights before or after the layers.
