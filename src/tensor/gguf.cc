@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/json_writer.h"
+#include "base/numbers.h"
 #include "tensor/tensor.h"
 
 namespace quire {
@@ -180,6 +181,7 @@ class GgufHeaderReader {
   Status read_shape(std::string_view field, GgufTensor& tensor, uint64_t& num_elements);
   Status read_alignment();
   Status place_tensors();
+  Status check_order(std::span<const size_t> order, uint64_t data_bytes) const;
 
   std::string_view all_;
   std::string_view rest_;
@@ -216,6 +218,7 @@ Status GgufHeaderReader::take_text(std::string_view field, uint64_t max_bytes,
 }
 
 Status GgufHeaderReader::read_version() {
+  if (rest_.empty()) return error("the file", "no bytes", "a GGUF file: fetch it again");
   if (!is_gguf(rest_)) return error("the first bytes", "another format", "\"GGUF\"");
   rest_.remove_prefix(kMagic.size());
   uint32_t version = 0;
@@ -367,14 +370,33 @@ Status GgufHeaderReader::place_tensors() {
     order.push_back(i);
   }
   std::ranges::sort(order, {}, [this](size_t i) { return ranges_[i].begin; });
-  for (size_t i = 1; i < order.size(); ++i) {
-    const Range& before = ranges_[order[i - 1]];
-    if (ranges_[order[i]].begin >= before.begin + before.size) continue;
-    return error(fmt::format("tensor {}", quote_name(header_.tensors_[order[i]].name)),
-                 fmt::format("bytes of tensor {}", quote_name(header_.tensors_[order[i - 1]].name)),
-                 "bytes of its own: the file is damaged, fetch it again");
+  return check_order(order, data_bytes);
+}
+
+// Fails unless the tensors, in the order of their offsets, follow each other with padding to the
+// alignment alone. A tensor with a wrong type or shape in the header leaves a hole, or overlaps.
+Status GgufHeaderReader::check_order(std::span<const size_t> order, uint64_t data_bytes) const {
+  constexpr std::string_view kDamaged = ": the header is damaged, fetch the file again";
+  uint64_t end = 0;  // of the tensors so far, without padding
+  std::string place = "the header";
+  for (const size_t i : order) {
+    const std::string tensor = fmt::format("tensor {}", quote_name(header_.tensors_[i].name));
+    const uint64_t begin = ranges_[i].begin;
+    if (begin < end) {
+      return error(tensor, fmt::format("bytes of {}", place),
+                   fmt::format("bytes of its own{}", kDamaged));
+    }
+    const uint64_t expected = round_up(end, alignment_);
+    if (begin != expected) {
+      return error(tensor, fmt::format("offset {}", begin),
+                   fmt::format("{}, the end of {}{}", expected, place, kDamaged));
+    }
+    end = begin + ranges_[i].size;
+    place = tensor;
   }
-  return {};
+  if (data_bytes - end < alignment_) return {};
+  return error(fmt::format("the bytes after {}", place), std::to_string(data_bytes - end),
+               fmt::format("fewer than the alignment, {}{}", alignment_, kDamaged));
 }
 
 Result<GgufHeader> GgufHeaderReader::read() {

@@ -68,8 +68,8 @@ struct GgufTensor {
 };
 
 // One file's header, checked as a whole: counts and lengths lie inside the file, keys are unique,
-// and the tensors' bytes are aligned, inside the file and do not overlap. GgufModel checks that the
-// tensors' names are unique. Does not own the bytes.
+// and the tensors' bytes are aligned, inside the file, and follow each other. GgufModel checks that
+// the tensors' names are unique. Does not own the bytes.
 class GgufHeader {
  public:
   // `source` names the bytes in errors. They must outlive this object.

@@ -114,6 +114,7 @@ TEST(Gguf, OtherVersionsAreNamed) {
       HasSubstr("got 4, expected 2 or 3, little endian: the file is newer than this build"));
   EXPECT_THAT(error_of(small_model().file(0x03000000)), HasSubstr("got 3 (big endian)"));
   EXPECT_THAT(error_of("PK\x03\x04 and more bytes"), HasSubstr("expected \"GGUF\""));
+  EXPECT_THAT(error_of(""), HasSubstr("the file; got no bytes, expected a GGUF file"));
 }
 
 TEST(Gguf, HugeCountsAreRefusedBeforeAnyAllocation) {
@@ -176,6 +177,31 @@ TEST(Gguf, TensorsAreStrict) {
   const std::string twice = GgufWriter().floats("t", {8}, eight).floats("t", {8}, eight).file();
   EXPECT_THAT(GgufModel::from_memory(bytes_of(twice), "m.gguf").status().message(),
               HasSubstr("tensor \"t\"; got it twice"));
+}
+
+// The tensors fill the file, so that a wrong type or shape in the header is found.
+TEST(Gguf, TensorsFollowEachOther) {
+  const std::vector<float> eight(8);
+  const auto begin = [&] { return GgufWriter().floats("t", {8}, eight); };
+  const auto error_with = [&](const GgufWriter& header, size_t data_bytes) {
+    return error_of(header.header() + std::string(data_bytes, 'x'));
+  };
+  EXPECT_EQ(error_with(begin().tensor_at("u", {2}, kF32, 32), 40), "");
+  EXPECT_EQ(error_with(begin().tensor_at("u", {2}, kF32, 32), 64), "");
+  EXPECT_THAT(error_with(begin().tensor_at("u", {2}, kF32, 64), 96),
+              HasSubstr("tensor \"u\"; got offset 64, expected 32, the end of tensor \"t\""));
+  EXPECT_THAT(error_with(GgufWriter().tensor_at("t", {2}, kF32, 32), 64),
+              HasSubstr("tensor \"t\"; got offset 32, expected 0, the end of the header"));
+  EXPECT_THAT(
+      error_with(begin().tensor_at("u", {2}, kF32, 32), 72),
+      HasSubstr("the bytes after tensor \"u\"; got 32, expected fewer than the alignment, 32"));
+  // The order in the header is free.
+  EXPECT_EQ(error_with(GgufWriter().tensor_at("u", {2}, kF32, 32).tensor_at("t", {8}, kF32, 0), 64),
+            "");
+  // A file whose header states F16 in the place of F32.
+  EXPECT_THAT(
+      error_with(GgufWriter().tensor_at("t", {32}, 1, 0).tensor_at("u", {8}, kF32, 128), 160),
+      HasSubstr("tensor \"u\"; got offset 128, expected 64"));
 }
 
 class GgufSplit : public ::testing::Test {
