@@ -98,8 +98,10 @@ Result<std::string_view> HeaderReader::header_text() {
   }
   std::memcpy(&length, bytes_.data(), sizeof(length));
   if (length > kMaxSafetensorsHeader) {
-    return error("the header is too large; got {} bytes, expected at most {}", length,
-                 kMaxSafetensorsHeader);
+    return error(
+        "not a safetensors file, or a damaged one; got {} as the bytes of the header, expected at "
+        "most {}; download it again",
+        length, kMaxSafetensorsHeader);
   }
   const size_t rest = bytes_.size() - sizeof(length);
   if (length > rest) {
@@ -116,6 +118,10 @@ Result<SafetensorsEntry> HeaderReader::read_entry(std::string_view name,
                                                   simdjson::dom::element value) {
   simdjson::dom::object object;
   if (value.get(object)) return error("tensor {} is not described by an object", quote_name(name));
+  if (const auto key = find_repeated_key(object)) {
+    return error("tensor {} has the key {} twice; expected it once", quote_name(name),
+                 quote_name(*key));
+  }
   SafetensorsEntry entry;
   std::string_view dtype;
   if (object["dtype"].get(dtype)) return error("tensor {} has no dtype", quote_name(name));

@@ -69,6 +69,9 @@ TEST(Safetensors, RefusesALengthPastTheFileOrTheCap) {
     std::memcpy(bytes.data(), &length, sizeof(length));
     EXPECT_THAT(error_of(bytes), HasSubstr("the header")) << length;
   }
+  const std::string text = "{\"config\": \"a file of another format\"}";
+  EXPECT_THAT(error_of(std::as_bytes(std::span(text))),
+              HasSubstr("[safetensors] x.safetensors: not a safetensors file, or a damaged one"));
 }
 
 TEST(Safetensors, RefusesInvalidHeaders) {
@@ -77,6 +80,9 @@ TEST(Safetensors, RefusesInvalidHeaders) {
                                       HasSubstr("download it again")));
   EXPECT_THAT(error_of(R"({"a":7})", 0), HasSubstr("\"a\" is not described by an object"));
   EXPECT_THAT(error_of(R"({"a":{}})", 0), HasSubstr("no dtype"));
+  EXPECT_THAT(
+      error_of(R"({"a":{"dtype":"F32","dtype":"I32","shape":[1],"data_offsets":[0,4]}})", 4),
+      HasSubstr("tensor \"a\" has the key \"dtype\" twice; expected it once"));
   EXPECT_THAT(error_of(R"({"a":{"dtype":"F32"}})", 0), HasSubstr("no shape"));
   EXPECT_THAT(error_of(R"({"a":{"dtype":"F32","shape":[-1]}})", 0), HasSubstr("extent"));
   EXPECT_THAT(error_of(R"({"a":{"dtype":"F32","shape":[1.5]}})", 0), HasSubstr("extent"));
