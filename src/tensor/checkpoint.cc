@@ -113,6 +113,13 @@ Status Checkpoint::add_indexed(const std::filesystem::path& directory,
                                const std::filesystem::path& index) {
   QUIRE_ASSIGN_OR_RETURN(const ShardLists lists, read_index(index));
   for (const auto& [file_name, names] : lists) {
+    QUIRE_ASSIGN_OR_RETURN(const bool exists, path_exists(directory / file_name));
+    if (!exists) {
+      return not_found(fmt::format(
+          "[checkpoint] {}: the file {}, which the index lists, is missing; expected it beside the "
+          "index: download it again",
+          index.string(), quote_name(file_name)));
+    }
     QUIRE_RETURN_IF_ERROR(add_file(directory / file_name));
     const Shard& shard = shards_.back();
     for (const std::string& name : names) {
