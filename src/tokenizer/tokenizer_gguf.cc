@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <array>
+#include <bitset>
 #include <deque>
 #include <set>
 #include <utility>
 
 #include "base/json_writer.h"
 #include "base/text.h"
+#include "tokenizer/byte_level.h"
 #include "tokenizer/scanners.h"
 #include "tokenizer/sentencepiece_model.h"
 #include "tokenizer/token_model.h"
@@ -86,10 +88,12 @@ Status check_lists(const GgufVocabulary& vocabulary) {
     return invalid_argument(
         fmt::format("tokenizer.ggml.token_type; got {}, expected 1 to 6", type));
   }
-  for (const auto& id : {vocabulary.bos_id, vocabulary.eos_id, vocabulary.unk_id}) {
+  for (const auto& [name, id] :
+       {std::pair("bos", vocabulary.bos_id), std::pair("eos", vocabulary.eos_id),
+        std::pair("unknown", vocabulary.unk_id)}) {
     if (!id || (*id >= 0 && *id < static_cast<int64_t>(count))) continue;
-    return invalid_argument(fmt::format(
-        "tokenizer.ggml: the id of a special token; got {}, expected 0 to {}", *id, count - 1));
+    return invalid_argument(
+        fmt::format("tokenizer.ggml.{}_token_id; got {}, expected 0 to {}", name, *id, count - 1));
   }
   return {};
 }
@@ -97,6 +101,37 @@ Status check_lists(const GgufVocabulary& vocabulary) {
 int64_t type_of(const GgufVocabulary& vocabulary, size_t id) {
   if (ends_gguf_replies(vocabulary.tokens[id])) return kGgufControl;
   return vocabulary.types.empty() ? int64_t{kGgufNormal} : vocabulary.types[id];
+}
+
+// Fails if a byte-level vocabulary would drop or split text: without merges every text becomes
+// single bytes, and a byte without a token disappears. Vocabularies that were trained without an
+// initial alphabet, such as SmolLM2's, lack control bytes and bytes that valid UTF-8 has rarely or
+// never, so only printable ASCII is required.
+Status check_byte_level(const GgufVocabulary& vocabulary) {
+  if (vocabulary.merges.empty()) {
+    return invalid_argument(
+        "tokenizer.ggml.merges; got nothing, expected the merges of a byte-level BPE: convert the "
+        "checkpoint again, or name its directory with tokenizer.json by `tokenizer`");
+  }
+  constexpr size_t kMaxSpelling = 2;  // bytes of the character that stands for a byte
+  std::bitset<256> bytes;
+  for (size_t id = 0; id < vocabulary.tokens.size(); ++id) {
+    const int64_t type = type_of(vocabulary, id);
+    if ((type != kGgufNormal && type != kGgufByte) || vocabulary.tokens[id].size() > kMaxSpelling) {
+      continue;
+    }
+    const std::optional<std::string> raw = unspell_bytes(vocabulary.tokens[id]);
+    if (raw && raw->size() == 1) bytes.set(static_cast<unsigned char>(raw->front()));
+  }
+  for (unsigned char byte = ' '; byte <= '~'; ++byte) {
+    if (bytes[byte]) continue;
+    return invalid_argument(fmt::format(
+        "tokenizer.ggml.tokens; got no token of the character \"{}\", expected one per printable "
+        "ASCII character: convert the checkpoint again, or name its directory with tokenizer.json "
+        "by `tokenizer`",
+        static_cast<char>(byte)));
+  }
+  return {};
 }
 
 // The number of tokens without the unused tokens at the end, which pad the model's embedding.
@@ -297,6 +332,7 @@ Result<std::unique_ptr<TokenizerParts>> make_parts(const GgufVocabulary& vocabul
   }
   QUIRE_ASSIGN_OR_RETURN(const PreRule rule, find_pre_rule(vocabulary.pre));
   adds_bos = rule.adds_bos;
+  QUIRE_RETURN_IF_ERROR(check_byte_level(vocabulary));
   return parts_from_json(byte_level_json(vocabulary, rule), "metadata");
 }
 

@@ -137,10 +137,27 @@ TEST(GgufTokenizer, ListsMustFit) {
   EXPECT_THAT(error_of(bytes.vocabulary), HasSubstr("got 7, expected 1 to 6"));
   bytes.vocabulary.types.back() = kGgufUnused;
   bytes.vocabulary.bos_id = 259;
-  EXPECT_THAT(error_of(bytes.vocabulary), HasSubstr("got 259, expected 0 to 258"));
+  EXPECT_THAT(error_of(bytes.vocabulary),
+              HasSubstr("tokenizer.ggml.bos_token_id; got 259, expected 0 to 258"));
   bytes.vocabulary.bos_id = 1;
   bytes.vocabulary.model = "llama";
   EXPECT_THAT(error_of(bytes.vocabulary), HasSubstr("tokenizer.ggml.scores; got 0 entries"));
+}
+
+// Without merges every text would become single bytes, and a byte without a token would disappear.
+TEST(GgufTokenizer, ByteLevelVocabulariesNeedMergesAndCharacters) {
+  ByteLevelVocabulary bytes;
+  bytes.vocabulary.merges = {};
+  EXPECT_THAT(error_of(bytes.vocabulary),
+              AllOf(HasSubstr("tokenizer.ggml.merges; got nothing, expected the merges"),
+                    HasSubstr("`tokenizer`")));
+  bytes.vocabulary.merges = {"a b"};
+  bytes.vocabulary.types['~'] = kGgufControl;
+  EXPECT_THAT(error_of(bytes.vocabulary),
+              HasSubstr("tokenizer.ggml.tokens; got no token of the character \"~\""));
+  bytes.vocabulary.types['~'] = kGgufNormal;
+  bytes.vocabulary.types[0xC0] = kGgufControl;  // valid UTF-8 does not have this byte
+  EXPECT_EQ(error_of(bytes.vocabulary), "");
 }
 
 // Characters with scores, without tokens of bytes: <unk> <s> </s> a b ab ▁.
@@ -180,8 +197,9 @@ TEST(GgufTokenizer, UnknownTokenIsNamedTypedOrSpelled) {
   EXPECT_THAT(encode(vocabulary, "az"), ElementsAre(1, 3, 0));
   // llama.cpp's converter gives special tokens this type.
   vocabulary.types[0] = kGgufControl;
-  EXPECT_THAT(error_of(vocabulary), AllOf(HasSubstr("tokenizer.ggml.unknown_token_id; got no unknown token"),
-                                          HasSubstr("`tokenizer`")));
+  EXPECT_THAT(error_of(vocabulary),
+              AllOf(HasSubstr("tokenizer.ggml.unknown_token_id; got no unknown token"),
+                    HasSubstr("`tokenizer`")));
   vocabulary.unk_id = 0;
   EXPECT_THAT(encode(vocabulary, "az"), ElementsAre(1, 3, 0));
   vocabulary = scored_vocabulary(kGgufControl);
@@ -197,8 +215,9 @@ TEST(GgufTokenizer, BytesNeedNoUnknownToken) {
   vocabulary.tokens.pop_back();
   vocabulary.types.pop_back();
   vocabulary.scores.pop_back();
-  EXPECT_THAT(error_of(vocabulary), AllOf(HasSubstr("tokenizer.ggml.unknown_token_id; got no unknown token"),
-                                          HasSubstr("255 tokens of bytes")));
+  EXPECT_THAT(error_of(vocabulary),
+              AllOf(HasSubstr("tokenizer.ggml.unknown_token_id; got no unknown token"),
+                    HasSubstr("255 tokens of bytes")));
   vocabulary.unk_id = 0;
   EXPECT_THAT(encode(vocabulary, "abz"), ElementsAre(1, 5, 7 + 'z'));
 }
