@@ -135,6 +135,14 @@ Result<SentencePieceModel::Piece> parse_piece(std::string_view bytes) {
   return piece;
 }
 
+Status check_bos(int64_t id, int64_t most) {
+  if (id >= -1 && id <= most) return {};
+  return invalid_argument(fmt::format(
+      "SentencePiece trainer_spec.bos_id; got {}, expected a piece's id, 0 to {}, or -1 "
+      "for none",
+      id, most));
+}
+
 Status parse_trainer_spec(std::string_view bytes, SentencePieceModel& model) {
   ProtobufReader reader(bytes);
   while (reader.next()) {
@@ -157,6 +165,7 @@ Status parse_trainer_spec(std::string_view bytes, SentencePieceModel& model) {
         model.byte_fallback = value != 0;
         break;
       case 41:
+        QUIRE_RETURN_IF_ERROR(check_bos(static_cast<int64_t>(value), Vocab::kMaxId));
         model.bos_id = static_cast<int32_t>(static_cast<int64_t>(value));
         break;
       default:
@@ -178,7 +187,7 @@ Status parse_normalizer_spec(std::string_view bytes, SentencePieceModel& model) 
   return reader.ok() ? Status() : malformed("normalizer_spec");
 }
 
-// Finds the id of the unknown piece, and drops a BOS id that is not the id of a piece.
+// Finds the id of the unknown piece, and checks the id of BOS.
 Status resolve_special_ids(SentencePieceModel& model) {
   using PieceType = SentencePieceModel::PieceType;
   const auto num_pieces = static_cast<int32_t>(model.pieces.size());
@@ -189,8 +198,7 @@ Status resolve_special_ids(SentencePieceModel& model) {
     return invalid_argument("the SentencePiece model has no unknown piece; expected one");
   }
   model.unk_id = static_cast<int32_t>(unknown - model.pieces.begin());
-  if (model.bos_id < 0 || model.bos_id >= num_pieces) model.bos_id = -1;
-  return {};
+  return check_bos(model.bos_id, num_pieces - 1);
 }
 
 using PieceType = SentencePieceModel::PieceType;

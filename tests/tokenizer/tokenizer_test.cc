@@ -129,6 +129,35 @@ TEST(TokenizerErrors, EveryTruncationOfAModelIsRefusedOrWhole) {
   }
 }
 
+// A SentencePiece model of the pieces <unk>, <s> and a, whose trainer_spec states the id of BOS.
+std::string model_with_bos(uint64_t bos_id) {
+  const auto bytes_field = [](char key, const std::string& bytes) {
+    return std::string(1, key) + static_cast<char>(bytes.size()) + bytes;
+  };
+  std::string model = bytes_field('\x0A', bytes_field('\x0A', "<unk>") + "\x18\x02");
+  model += bytes_field('\x0A', bytes_field('\x0A', "<s>") + "\x18\x03");
+  model += bytes_field('\x0A', bytes_field('\x0A', "a"));
+  std::string varint;
+  for (; bos_id >= 0x80; bos_id >>= 7) varint += static_cast<char>(0x80 | (bos_id & 0x7F));
+  varint += static_cast<char>(bos_id);
+  return model + bytes_field('\x12', "\xC8\x02" + varint);  // field 41
+}
+
+TEST(TokenizerErrors, ABosThatIsNoPieceIsNamed) {
+  const auto ids_of = [](uint64_t bos_id) {
+    return Tokenizer::from_sentencepiece(model_with_bos(bos_id), "m").value()->encode("", true);
+  };
+  EXPECT_EQ(ids_of(1).value(), (std::vector<int32_t>{1}));
+  EXPECT_TRUE(ids_of(~uint64_t{0}).value().empty()) << "-1: none";
+  for (const uint64_t bos_id : {uint64_t{3}, uint64_t{1} << 32, uint64_t{1} << 63, ~uint64_t{1}}) {
+    const auto tokenizer = Tokenizer::from_sentencepiece(model_with_bos(bos_id), "m");
+    ASSERT_FALSE(tokenizer.ok()) << bos_id;
+    EXPECT_NE(tokenizer.status().message().find(fmt::format(
+                  "SentencePiece trainer_spec.bos_id; got {}", static_cast<int64_t>(bos_id))),
+              std::string::npos);
+  }
+}
+
 TEST(Tokenizer, AnswersAboutItsTokens) {
   const auto tokenizer =
       Tokenizer::from_json(json_with("added_tokens", R"([{"id":7,"content":"<x>","special":true},
