@@ -130,8 +130,8 @@ Status refuse_unsupported(JsonElement json) {
   for (const std::string_view name : {"continuing_subword_prefix", "end_of_word_suffix"}) {
     QUIRE_ASSIGN_OR_RETURN(const std::string_view affix, json_or(json, name, std::string_view()));
     if (!affix.empty()) {
-      return unimplemented(
-          fmt::format("model.{} is not supported; got \"{}\", expected none", name, affix));
+      return unimplemented(fmt::format("model.{} is not supported; got \"{}\", expected none", name,
+                                       clipped(affix)));
     }
   }
   QUIRE_ASSIGN_OR_RETURN(const double dropout, json_or(json, "dropout", 0.0));
@@ -412,7 +412,8 @@ Result<std::unique_ptr<TokenModel>> bpe_from_json(JsonElement json, const Vocab&
                            json_required<std::string_view>(json, "unk_token"));
     options.unk_id = vocab.find(unk);
     if (!options.unk_id) {
-      return invalid_argument(fmt::format("model.unk_token \"{}\" is not in model.vocab", unk));
+      return invalid_argument(
+          fmt::format("model.unk_token \"{}\" is not in model.vocab", clipped(unk)));
     }
   }
   QUIRE_ASSIGN_OR_RETURN(const simdjson::dom::array merges,

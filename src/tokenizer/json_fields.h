@@ -71,8 +71,8 @@ inline Status check_keys(JsonElement json) {
 
 inline Status unsupported_type(std::string_view part, std::string_view type,
                                std::string_view supported) {
-  return unimplemented(
-      fmt::format("{} type \"{}\" is not supported; expected one of {}", part, type, supported));
+  return unimplemented(fmt::format("{} type \"{}\" is not supported; expected one of {}", part,
+                                   clipped(type), supported));
 }
 
 }  // namespace quire

@@ -1,5 +1,6 @@
 #include "tokenizer/post_processor.h"
 
+#include "base/text.h"
 #include "tokenizer/vocab.h"
 
 namespace quire {
@@ -22,8 +23,8 @@ Status append_special_token(JsonElement json, std::string_view name, std::vector
   const std::optional<JsonElement> tokens = json_field(json, "special_tokens");
   const std::optional<JsonElement> token = tokens ? json_field(*tokens, name) : std::nullopt;
   if (!token) {
-    return invalid_argument(
-        fmt::format("post_processor.special_tokens has no \"{}\", which its template uses", name));
+    return invalid_argument(fmt::format(
+        "post_processor.special_tokens has no \"{}\", which its template uses", clipped(name)));
   }
   QUIRE_ASSIGN_OR_RETURN(const simdjson::dom::array token_ids,
                          json_required<simdjson::dom::array>(*token, "ids"));

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/text.h"
 #include "tokenizer/byte_level.h"
 #include "tokenizer/pattern.h"
 #include "tokenizer/scanners.h"
@@ -157,7 +158,8 @@ Result<SplitBehavior> parse_behavior(std::string_view name) {
   for (const auto& [known, behavior] : kBehaviors) {
     if (name == known) return behavior;
   }
-  return unimplemented(fmt::format("pre_tokenizer behavior \"{}\" is not supported", name));
+  return unimplemented(
+      fmt::format("pre_tokenizer behavior \"{}\" is not supported", clipped(name)));
 }
 
 Result<PrependScheme> parse_prepend_scheme(JsonElement json) {
@@ -168,7 +170,7 @@ Result<PrependScheme> parse_prepend_scheme(JsonElement json) {
   if (name == "always") return PrependScheme::kAlways;
   if (name == "first") return PrependScheme::kFirst;
   if (name == "never") return PrependScheme::kNever;
-  return unimplemented(fmt::format("prepend_scheme \"{}\" is not supported", name));
+  return unimplemented(fmt::format("prepend_scheme \"{}\" is not supported", clipped(name)));
 }
 
 }  // namespace

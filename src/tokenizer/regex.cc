@@ -37,7 +37,8 @@ using MatchData = std::unique_ptr<pcre2_match_data, Deleter<pcre2_match_data_fre
 constexpr std::string_view kWordClass = R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc})";
 
 Status unsupported(std::string_view pattern, std::string_view what) {
-  return unimplemented(fmt::format("regex \"{}\" uses {}, which is not supported", pattern, what));
+  return unimplemented(
+      fmt::format("regex \"{}\" uses {}, which is not supported", clipped(pattern), what));
 }
 
 struct Translated {
@@ -122,8 +123,8 @@ Result<Translated> to_pcre2(std::string_view pattern) {
     }
   }
   if (result.longest_class > kMaxClassBytes) {
-    return unsupported(clipped(pattern), fmt::format("a class of {} bytes (expected at most {})",
-                                                     result.longest_class, kMaxClassBytes));
+    return unsupported(pattern, fmt::format("a class of {} bytes (expected at most {})",
+                                            result.longest_class, kMaxClassBytes));
   }
   return result;
 }
@@ -220,7 +221,8 @@ Result<std::unique_ptr<Pattern>> compile_regex(std::string_view pattern) {
   if (code == nullptr) {
     PCRE2_UCHAR reason[256] = {};
     pcre2_get_error_message(error, reason, sizeof(reason));
-    return invalid_argument(fmt::format("regex \"{}\" is not valid at byte {}; {}", pattern, where,
+    return invalid_argument(fmt::format("regex \"{}\" is not valid at byte {}; {}",
+                                        clipped(pattern), where,
                                         reinterpret_cast<const char*>(reason)));
   }
   uint32_t num_references = 0;

@@ -21,6 +21,13 @@ Status read_bpe_vocab(JsonElement model, Vocab& vocab) {
     QUIRE_ASSIGN_OR_RETURN(const int64_t id, json_value<int64_t>(value, "model.vocab"));
     QUIRE_RETURN_IF_ERROR(vocab.add(token, id));
   }
+  vocab.index();
+  for (const auto& [token, value] : tokens) {
+    QUIRE_ASSIGN_OR_RETURN(const int64_t id, json_value<int64_t>(value, "model.vocab"));
+    if (token.empty() || vocab.find(token) == id) continue;  // GGUF files may have empty tokens
+    return invalid_argument(fmt::format("token \"{}\" has the ids {} and {}; expected one",
+                                        clipped(token), id, vocab.find(token).value_or(-1)));
+  }
   return {};
 }
 
@@ -37,7 +44,6 @@ Status read_model(JsonElement json, TokenizerParts& parts) {
   const bool byte_level = parts.pre_tokenizer.is_byte_level();
   if (type == "BPE") {
     QUIRE_RETURN_IF_ERROR(read_bpe_vocab(json, parts.vocab));
-    parts.vocab.index();
     QUIRE_ASSIGN_OR_RETURN(parts.model, bpe_from_json(json, parts.vocab, byte_level));
     return {};
   }
@@ -49,6 +55,27 @@ Status read_model(JsonElement json, TokenizerParts& parts) {
   return {};
 }
 
+// Fails if the file gives the token another's id, or another token's text another id. If the
+// vocabulary has the text, AddedTokens::add() takes the vocabulary's id, as Hugging Face does.
+Status check_own_id(const AddedToken& token, int64_t id, const TokenizerParts& parts) {
+  if (id < 0 || id > Vocab::kMaxId) return {};  // AddedTokens::add() reports that
+  const auto slot = static_cast<int32_t>(id);
+  const AddedToken* const added = parts.added.find(slot);
+  const bool is_in_vocab = parts.vocab.contains(slot);
+  const std::string_view owner = is_in_vocab        ? parts.vocab.text(slot)
+                                 : added != nullptr ? std::string_view(added->content)
+                                                    : std::string_view(token.content);
+  if (owner != token.content) {
+    return invalid_argument(
+        fmt::format("the tokens \"{}\" and \"{}\" (added) share the id {}; expected one each",
+                    clipped(owner), clipped(token.content), id));
+  }
+  const std::optional<int32_t> known = parts.added.find(token.content);
+  if (!known || *known == slot || parts.vocab.find(token.content)) return {};
+  return invalid_argument(fmt::format("added token \"{}\" has the ids {} and {}; expected one",
+                                      clipped(token.content), *known, id));
+}
+
 Status read_added_tokens(JsonElement root, TokenizerParts& parts) {
   const std::optional<JsonElement> field = json_field(root, "added_tokens");
   if (!field) return {};
@@ -57,7 +84,23 @@ Status read_added_tokens(JsonElement root, TokenizerParts& parts) {
   for (const JsonElement json : tokens) {
     QUIRE_ASSIGN_OR_RETURN(AddedToken token, AddedTokens::from_json(json));
     QUIRE_ASSIGN_OR_RETURN(const int64_t id, json_required<int64_t>(json, "id"));
+    QUIRE_RETURN_IF_ERROR(check_own_id(token, id, parts));
     QUIRE_RETURN_IF_ERROR(parts.added.add(std::move(token), id, parts.vocab, parts.normalizer));
+  }
+  return {};
+}
+
+// Refuses a key that an object of a tokenizer.json has twice. read_bpe_vocab() checks the
+// vocabulary, whose nested check would take longer than the rest of the load.
+Status check_all_keys(JsonElement root) {
+  QUIRE_RETURN_IF_ERROR(check_keys(root));
+  simdjson::dom::object fields;
+  if (root.get(fields) != simdjson::SUCCESS) return {};
+  for (const auto& [name, value] : fields) {
+    const auto key = name == "model" ? std::nullopt : find_nested_repeated_key(value);
+    if (!key) continue;
+    return invalid_argument(fmt::format("the key \"{}{}\" appears twice; expected it once",
+                                        clipped(name), clipped(*key)));
   }
   return {};
 }
@@ -116,11 +159,17 @@ Status apply_end_tokens(JsonElement config, bool is_sentencepiece, TokenizerPart
   return {};
 }
 
-// Adds the tokens that were added after the SentencePiece model was trained.
+// Adds the tokens that were added after the SentencePiece model was trained. Their ids may be those
+// of pieces: InternLM2 renames [UNUSED_TOKEN_145] to <|im_end|>.
 Status apply_added_tokens(JsonElement config, TokenizerParts& parts) {
   QUIRE_ASSIGN_OR_RETURN(std::vector<AddedTokens::WithId> tokens,
                          AddedTokens::from_decoder(config));
   for (auto& [token, id] : tokens) {
+    if (const auto known = parts.added.find(token.content); known && *known != id) {
+      return invalid_argument(
+          fmt::format("added_tokens_decoder: token \"{}\" has the ids {} and {}; expected one",
+                      clipped(token.content), *known, id));
+    }
     QUIRE_RETURN_IF_ERROR(parts.added.add(std::move(token), id, parts.vocab, parts.normalizer));
   }
   return {};
@@ -145,7 +194,7 @@ Result<std::unique_ptr<TokenizerParts>> parts_from_json(std::string_view json,
                                                         std::string_view source) {
   QUIRE_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::parse(json, source));
   const JsonElement root = document.root();
-  QUIRE_RETURN_IF_ERROR(check_keys(root));
+  QUIRE_RETURN_IF_ERROR(check_all_keys(root));
   const std::optional<JsonElement> model = json_field(root, "model");
   if (!model) return invalid_argument("field \"model\" is missing; expected an object");
   QUIRE_RETURN_IF_ERROR(check_keys(*model));
@@ -162,7 +211,7 @@ Result<std::unique_ptr<TokenizerParts>> parts_from_json(std::string_view json,
 }
 
 Status apply_tokenizer_config(JsonElement config, bool is_sentencepiece, TokenizerParts& parts) {
-  QUIRE_RETURN_IF_ERROR(check_keys(config));
+  QUIRE_RETURN_IF_ERROR(check_all_keys(config));
   if (is_sentencepiece) QUIRE_RETURN_IF_ERROR(apply_added_tokens(config, parts));
   return apply_end_tokens(config, is_sentencepiece, parts);
 }

@@ -89,6 +89,45 @@ TEST(TokenizerErrors, TokensMustBeTokens) {
             "[tokenizer] x.json: an added token has no content; expected a text");
 }
 
+TEST(TokenizerErrors, TextsInThemAreClipped) {
+  const std::string huge(60'000, 'x');
+  const auto split = [](std::string_view regex) {
+    return json_with(
+        "pre_tokenizer",
+        fmt::format(R"({{"type":"Split","pattern":{{"Regex":"{}"}},"behavior":"Isolated"}})",
+                    regex));
+  };
+  for (const std::string& json :
+       {json_with("normalizer", fmt::format(R"({{"type":"{}"}})", huge)), split(huge + "("),
+        split(huge + "\\\\B"), json_with("post_processor", fmt::format(R"({{"type":"{}"}})", huge)),
+        fmt::format(R"({{"model":{{"type":"BPE","vocab":{{}},"merges":[],"unk_token":"{}"}}}})",
+                    huge),
+        fmt::format(R"({{"model":{{"type":"{}"}}}})", huge)}) {
+    EXPECT_NE(error_of(json), "") << json.substr(0, 80);
+    EXPECT_LT(error_of(json).size(), 400U) << json.substr(0, 80);
+  }
+}
+
+// A text with two ids, or an id with two texts: readers differ in which one they take.
+TEST(TokenizerErrors, AddedTokensHaveOneId) {
+  const auto error_with = [](std::string_view added) {
+    return error_of(json_with("added_tokens", fmt::format("[{}]", added)));
+  };
+  const std::string token = R"({"id":7,"content":"<x>"})";
+  EXPECT_EQ(error_with(token + "," + token), "");
+  EXPECT_EQ(error_with(R"({"id":2,"content":"ab"})"), "") << "as in the vocabulary";
+  EXPECT_EQ(
+      error_with(token + R"(,{"id":7,"content":"<y>"})"),
+      "[tokenizer] x.json: the tokens \"<x>\" and \"<y>\" (added) share the id 7; expected one "
+      "each");
+  EXPECT_EQ(error_with(token + R"(,{"id":8,"content":"<x>"})"),
+            "[tokenizer] x.json: added token \"<x>\" has the ids 7 and 8; expected one");
+  EXPECT_EQ(error_with(R"({"id":1,"content":"<x>"})"),
+            "[tokenizer] x.json: the tokens \"b\" and \"<x>\" (added) share the id 1; expected one "
+            "each");
+  EXPECT_EQ(error_with(R"({"id":9,"content":"ab"})"), "") << "the vocabulary's id, 2";
+}
+
 TEST(TokenizerErrors, APreTokenizerHasAtMost32Parts) {
   const auto splitting = [](size_t num_parts) {
     const std::vector<std::string> parts(num_parts,
@@ -186,6 +225,11 @@ TEST(Tokenizer, RefusesRepeatedKeys) {
     EXPECT_NE(Tokenizer::from_json(json, "t").status().message().find("appears twice"),
               std::string::npos);
   }
+  EXPECT_EQ(error_of(json_with("added_tokens",
+                               R"([{"id":7,"content":"<x>"},{"id":8,"id":9,"content":"<y>"}])")),
+            "[tokenizer] x.json: the key \"added_tokens[1].id\" appears twice; expected it once");
+  EXPECT_EQ(error_of(R"({"model":{"type":"BPE","vocab":{"a":0,"b":1,"a":2},"merges":[]}})"),
+            "[tokenizer] x.json: token \"a\" has the ids 0 and 2; expected one");
 }
 
 TEST(Tokenizer, ObeysTokenizerConfig) {
