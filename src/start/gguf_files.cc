@@ -78,6 +78,18 @@ class Metadata {
   Status status_;
 };
 
+// Fails unless the file lists one token per row of its embedding. Converters fill the list up with
+// unused tokens where the embedding is padded, so another length means another vocabulary.
+Status check_token_count(const GgufModel& gguf, size_t num_tokens) {
+  const GgufTensor* const embedding = gguf.tensor("token_embd.weight");
+  if (embedding == nullptr || std::cmp_equal(num_tokens, embedding->shape.front())) return {};
+  return invalid_argument(fmt::format(
+      "[tokenizer] {}: {}; got {} tokens, expected {}, one per row of tensor "
+      "\"token_embd.weight\": the list is of another model; download the file again, or "
+      "name the model's tokenizer by `tokenizer`",
+      gguf.source(), kTokens, num_tokens, embedding->shape.front()));
+}
+
 }  // namespace
 
 Result<ModelConfig> read_gguf_config(const GgufModel& gguf) {
@@ -116,9 +128,13 @@ Result<std::shared_ptr<const Tokenizer>> read_gguf_tokenizer(const GgufModel& gg
   vocabulary.add_space_prefix = metadata.boolean("tokenizer.ggml.add_space_prefix");
   QUIRE_RETURN_IF_ERROR(metadata.status());
   Result<std::shared_ptr<const Tokenizer>> tokenizer = tokenizer_from_gguf(vocabulary);
-  if (tokenizer.ok()) return tokenizer;
-  const Status& status = tokenizer.status();
-  return Status(status.code(), fmt::format("[tokenizer] {}: {}", gguf.source(), status.message()));
+  if (!tokenizer.ok()) {
+    const Status& status = tokenizer.status();
+    return Status(status.code(),
+                  fmt::format("[tokenizer] {}: {}", gguf.source(), status.message()));
+  }
+  QUIRE_RETURN_IF_ERROR(check_token_count(gguf, vocabulary.tokens.size()));
+  return tokenizer;
 }
 
 Result<std::string> gguf_tokenizer_config(const GgufModel& gguf) {

@@ -309,6 +309,61 @@ TEST(GgufFiles, BlocksOfFurtherTokensAreNotLayers) {
   EXPECT_THAT(open(4096).status().message(), HasSubstr("\"llama.nextn_predict_layers\"; got 4096"));
 }
 
+// Tensors of further blocks are loaded with a wrong number of layers if the number is damaged.
+TEST(GgufFiles, BlocksThatTheMetadataLacksAreNamed) {
+  const ScratchDirectory scratch;
+  const auto error_with = [&](uint32_t num_blocks, uint32_t num_mtp) {
+    GgufWriter writer;
+    writer.text("general.architecture", "llama")
+        .number("llama.embedding_length", 4)
+        .number("llama.feed_forward_length", 4)
+        .number("llama.block_count", num_blocks)
+        .number("llama.attention.head_count", 1)
+        .number("llama.context_length", 8);
+    if (num_mtp > 0) writer.number("llama.nextn_predict_layers", num_mtp);
+    writer.floats("token_embd.weight", {2, 4}, std::vector<float>(8))
+        .floats("blk.1.attn_norm.weight", {4}, std::vector<float>(4))
+        .floats("blk.2.attn_norm.weight", {4}, std::vector<float>(4));
+    return error_of(scratch.write("m.gguf", writer.file()));
+  };
+  EXPECT_EQ(error_with(3, 0), "");
+  EXPECT_EQ(error_with(3, 2), "");
+  EXPECT_THAT(error_with(2, 0), HasSubstr("tensor \"blk.2.attn_norm.weight\"; got a block after "
+                                          "the 2 of metadata \"llama.block_count\""));
+  EXPECT_THAT(error_with(2, 1), HasSubstr("tensor \"blk.2.attn_norm.weight\""));
+  EXPECT_THAT(error_with(1, 0), HasSubstr("tensor \"blk.1.attn_norm.weight\""));
+}
+
+// A list of another vocabulary, whose ids mean other texts.
+TEST(GgufFiles, TokensAreOnePerRowOfTheEmbedding) {
+  const ScratchDirectory scratch;
+  const auto error_with = [&](int64_t rows) {
+    const std::vector<std::string> tokens = {"<unk>", "a", "b"};
+    const std::string file = GgufWriter()
+                                 .text("general.architecture", "llama")
+                                 .number("llama.embedding_length", 4)
+                                 .number("llama.feed_forward_length", 4)
+                                 .number("llama.block_count", 1)
+                                 .number("llama.attention.head_count", 1)
+                                 .number("llama.context_length", 8)
+                                 .text("tokenizer.ggml.model", "llama")
+                                 .texts("tokenizer.ggml.tokens", tokens)
+                                 .numbers<int32_t>("tokenizer.ggml.token_type", {2, 1, 1})
+                                 .numbers<float>("tokenizer.ggml.scores", {0, 0, 0})
+                                 .floats("token_embd.weight", {rows, 4},
+                                         std::vector<float>(static_cast<size_t>(rows * 4)))
+                                 .file();
+    return error_of(scratch.write("m.gguf", file));
+  };
+  EXPECT_EQ(error_with(3), "");
+  for (const int64_t rows : {2, 4}) {
+    EXPECT_THAT(error_with(rows),
+                AllOf(HasSubstr("m.gguf: tokenizer.ggml.tokens; got 3 tokens, expected " +
+                                std::to_string(rows) + ", one per row"),
+                      HasSubstr("`tokenizer`")));
+  }
+}
+
 std::string mixture_error(const std::string& architecture, std::string_view key, uint32_t value) {
   const std::string prefix = architecture + ".";
   GgufWriter writer = sized_model(architecture);

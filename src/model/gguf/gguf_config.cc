@@ -546,6 +546,11 @@ int64_t gguf_gemma_query_scalar(const GgufArchitecture& gemma, int64_t num_layer
   return num_layers == gemma.layers_of_largest_gemma ? hidden_size / num_heads : head_dim;
 }
 
+int64_t num_gguf_mtp_layers(const GgufModel& gguf, const GgufArchitecture& row) {
+  const GgufValue* const value = gguf.find(fmt::format("{}.{}", row.name, kMtp));
+  return value == nullptr ? 0 : value->integer().value_or(0);
+}
+
 DType gguf_weight_dtype(const GgufModel& gguf) {
   std::optional<DType> common;
   for (const GgufTensor* tensor : gguf.tensors()) {

@@ -16,6 +16,9 @@ namespace quire {
 // The row of the file's architecture; an error if it is not served.
 Result<const GgufArchitecture*> gguf_architecture(const GgufModel& gguf);
 
+// The number of the last blocks, which predict further tokens and are not layers of the model.
+int64_t num_gguf_mtp_layers(const GgufModel& gguf, const GgufArchitecture& row);
+
 // The value of query_pre_attn_scalar that llama.cpp assumes for a Gemma of these sizes.
 int64_t gguf_gemma_query_scalar(const GgufArchitecture& gemma, int64_t num_layers,
                                 int64_t hidden_size, int64_t num_heads, int64_t head_dim);

@@ -56,17 +56,17 @@ std::optional<std::string_view> layer_of(std::string_view name, std::string_view
   return layer.ends_with('.') ? std::optional(layer) : std::nullopt;
 }
 
-// Whether the tensor belongs to a block after these layers, such as "blk.61.nextn.eh_proj.weight"
-// after 61 layers.
-bool is_after(std::string_view name, int num_layers) {
+// The number of the tensor's block: 61 of "blk.61.nextn.eh_proj.weight". Numbers above every
+// model's become 2 * kMaxLayers; tensors of no block have -1.
+int64_t block_of(std::string_view name) {
   constexpr std::string_view kPrefix = "blk.";
-  if (!name.starts_with(kPrefix)) return false;
+  if (!name.starts_with(kPrefix)) return -1;
   int64_t block = 0;
   for (const char digit : name.substr(kPrefix.size())) {
     if (digit < '0' || digit > '9') break;
-    block = std::min<int64_t>(block * 10 + (digit - '0'), kMaxLayers);
+    block = std::min<int64_t>(block * 10 + (digit - '0'), int64_t{2} * kMaxLayers);
   }
-  return block >= num_layers;
+  return block;
 }
 
 // Stores the numbers of a block from element `first` on.
@@ -152,17 +152,27 @@ Result<std::unique_ptr<GgufWeights>> GgufWeights::open(GgufModel gguf, const Mod
   QUIRE_ASSIGN_OR_RETURN(const GgufArchitecture* const architecture, gguf_architecture(gguf));
   std::unique_ptr<GgufWeights> weights(new GgufWeights(std::move(gguf), config, *architecture));
   weights->plain_ = plain;
+  const int64_t num_blocks = config.num_layers + num_gguf_mtp_layers(weights->gguf_, *architecture);
   int num_skipped = 0;
   for (const GgufTensor* tensor : weights->gguf_.tensors()) {
-    if (is_after(tensor->name, config.num_layers)) {
+    const int64_t block = block_of(tensor->name);
+    if (block >= num_blocks) {
+      return invalid_argument(fmt::format(
+          "[gguf] {}: tensor {}; got a block after the {} of metadata \"{}.block_count\", expected "
+          "none: the metadata is damaged; download the file again",
+          weights->gguf_.source(), quote_name(tensor->name), num_blocks, architecture->name));
+    }
+    if (block >= config.num_layers) {
       ++num_skipped;
       continue;
     }
     QUIRE_RETURN_IF_ERROR(weights->add_tensor(*tensor));
   }
   if (num_skipped > 0) {
-    log_info("[gguf] {} tensors of the blocks after the model's {} layers are skipped", num_skipped,
-             config.num_layers);
+    log_info(
+        "[gguf] {} tensors of the blocks that predict further tokens, after the model's {} "
+        "layers, are skipped",
+        num_skipped, config.num_layers);
   }
   return weights;
 }
