@@ -15,6 +15,7 @@
 #include "base/machine.h"
 #include "base/text.h"
 #include "cli/output.h"
+#include "engine/engine_internals.h"
 #include "hub/cache/model_cache.h"
 #include "hub/cache/model_folder.h"
 #include "hub/cache/named_models.h"
@@ -287,7 +288,8 @@ Status check_chat_template(const Engine& engine, const std::string& system) {
   std::vector<ChatMessage> messages;
   if (!system.empty()) messages.push_back({"system", system});
   messages.push_back({"user", "hello"});
-  const Status status = engine.render_chat(messages).status();
+  const Status& fault = EngineInternals::template_fault(engine);
+  const Status status = fault.ok() ? engine.render_chat(messages).status() : fault;
   if (status.ok()) return status;
   std::string_view reason = status.message();
   if (reason.starts_with('[')) reason.remove_prefix(reason.find("] ") + 2);

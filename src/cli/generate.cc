@@ -23,6 +23,7 @@
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/sampling_flags.h"
+#include "engine/engine_internals.h"
 #include "engine/sampling_defaults.h"
 #include "hub/cache/named_models.h"
 
@@ -446,7 +447,11 @@ Result<int> run(GenerateOptions& options) {
     options.engine.model = std::move(chosen.model);
   }
   QUIRE_ASSIGN_OR_RETURN(const auto engine, load_engine(options.engine));
-  if (options.chat) QUIRE_RETURN_IF_ERROR(check_chat_template(*engine));
+  // A message is put into the template if the model has one, even one that cannot be used.
+  const bool has_fault = !EngineInternals::template_fault(*engine).ok();
+  if (options.chat || (has_fault && !options.message.empty())) {
+    QUIRE_RETURN_IF_ERROR(check_chat_template(*engine));
+  }
   std::vector<Prompt> prompts = collect_prompts(*engine, options, input);
   input = std::string();  // frees the input, which may be large
   const CancelScope scope;

@@ -34,41 +34,66 @@ std::optional<std::string> token_text(element value) {
   return std::nullopt;
 }
 
-std::vector<std::pair<std::string, std::string>> special_tokens(element config) {
-  std::vector<std::pair<std::string, std::string>> tokens;
+// The kind of a JSON value, for errors.
+std::string_view kind_of(element value) {
+  if (value.is_string()) return "a text";
+  if (value.is_bool()) return "a boolean";
+  if (value.is_number()) return "a number";
+  return value.is_array() ? "a list" : "an object";
+}
+
+Result<ChatFormat::SpecialTokens> read_special_tokens(element config,
+                                                      std::string_view config_name) {
+  ChatFormat::SpecialTokens tokens;
   for (const std::string_view name : kSpecialTokens) {
     element value;
-    if (config[name].get(value) != simdjson::SUCCESS) continue;
-    if (auto text = token_text(value)) tokens.emplace_back(name, std::move(*text));
+    if (config[name].get(value) != simdjson::SUCCESS || value.is_null()) continue;
+    auto text = token_text(value);
+    if (!text) {
+      return invalid_argument(
+          fmt::format("[template] {}: {}; got {}, expected a text, or an object with the text "
+                      "\"content\": download the file again",
+                      config_name, name, kind_of(value)));
+    }
+    tokens.emplace_back(name, std::move(*text));
   }
   return tokens;
 }
 
 // Reads the template, which is a string or a list of {name, template} with an entry named
 // `default`.
-std::optional<std::string> template_of(element config) {
+Result<std::string> template_of(element config, std::string_view config_name) {
   element value;
-  if (config["chat_template"].get(value) != simdjson::SUCCESS) return std::nullopt;
+  if (config["chat_template"].get(value) != simdjson::SUCCESS || value.is_null()) {
+    return not_found(fmt::format("[template] {} has no chat_template", config_name));
+  }
   std::string_view text;
   if (value.get(text) == simdjson::SUCCESS) return std::string(text);
   simdjson::dom::array named;
-  if (value.get(named) != simdjson::SUCCESS) return std::nullopt;
-  for (const element entry : named) {
-    std::string_view name;
-    if (entry["name"].get(name) == simdjson::SUCCESS && name == "default" &&
-        entry["template"].get(text) == simdjson::SUCCESS) {
-      return std::string(text);
+  const bool is_list = value.get(named) == simdjson::SUCCESS;
+  if (is_list) {
+    for (const element entry : named) {
+      std::string_view name;
+      if (entry["name"].get(name) == simdjson::SUCCESS && name == "default" &&
+          entry["template"].get(text) == simdjson::SUCCESS) {
+        return std::string(text);
+      }
     }
   }
-  return std::nullopt;
+  return invalid_argument(fmt::format(
+      "[template] {}: chat_template; got {}, expected a text, or a list of {{name, template}} with "
+      "the name \"default\": correct the file, or name a template's file by `chat_template`",
+      config_name, is_list ? "a list without a default" : kind_of(value)));
 }
 
-Result<std::string> template_source(element config, std::string_view config_name,
-                                    const std::filesystem::path& template_file) {
-  if (!template_file.empty()) return read_file(template_file, kMaxTemplateBytes);
-  auto source = template_of(config);
-  if (!source) return not_found(fmt::format("[template] {} has no chat_template", config_name));
-  return *std::move(source);
+Result<ChatFormat> parse_template(std::string_view source, std::string_view file) {
+  Result<ChatFormat> format = ChatFormat::from_template(source);
+  if (format.ok()) return format;
+  constexpr std::string_view kArea = "[template] ";
+  const Status status = format.status();
+  std::string_view fault = status.message();
+  if (fault.starts_with(kArea)) fault.remove_prefix(kArea.size());
+  return unimplemented(fmt::format("{}{}: {}", kArea, file, fault));
 }
 
 // Calls visit(owner) for each owner of visible bytes in the texts of a value.
@@ -134,10 +159,15 @@ Result<ChatFormat> ChatFormat::from_config(std::string_view tokenizer_config_jso
                                            const std::filesystem::path& template_file) {
   QUIRE_ASSIGN_OR_RETURN(const JsonDocument config,
                          JsonDocument::parse(tokenizer_config_json, source_name));
-  QUIRE_ASSIGN_OR_RETURN(const std::string source,
-                         template_source(config.root(), source_name, template_file));
-  QUIRE_ASSIGN_OR_RETURN(ChatFormat format, from_template(source));
-  format.special_tokens_ = special_tokens(config.root());
+  QUIRE_ASSIGN_OR_RETURN(SpecialTokens tokens, read_special_tokens(config.root(), source_name));
+  const bool has_file = !template_file.empty();
+  QUIRE_ASSIGN_OR_RETURN(const std::string source, has_file
+                                                       ? read_file(template_file, kMaxTemplateBytes)
+                                                       : template_of(config.root(), source_name));
+  QUIRE_ASSIGN_OR_RETURN(
+      ChatFormat format,
+      parse_template(source, has_file ? template_file.string() : std::string(source_name)));
+  format.special_tokens_ = std::move(tokens);
   for (const char* const key : {"response_template", "response_schema"}) {
     element value;
     if (config.root()[key].get(value) != simdjson::SUCCESS || value.is_null()) continue;
@@ -162,7 +192,7 @@ Result<ChatFormat> ChatFormat::load(const std::filesystem::path& tokenizer_dir,
   }
   if (file.empty()) return config.status();
   QUIRE_ASSIGN_OR_RETURN(const std::string source, read_file(file, kMaxTemplateBytes));
-  return from_template(source);
+  return parse_template(source, file.string());
 }
 
 Result<RenderedChat> ChatFormat::render(const jinja::Value& variables) const {

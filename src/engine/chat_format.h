@@ -27,8 +27,11 @@ struct RenderedChat : MarkedText {
 
 class ChatFormat {
  public:
+  using SpecialTokens = std::vector<std::pair<std::string, std::string>>;  // "bos_token" → "<s>"
+
   // Loads template_file or, if that is empty, chat_template.jinja, or else `chat_template` of
-  // tokenizer_config.json. Fails with not_found if there is none.
+  // tokenizer_config.json. Fails with kNotFound if there is none, with kUnimplemented if the
+  // template is not one that can be rendered, and otherwise with an error of the files.
   static Result<ChatFormat> load(const std::filesystem::path& tokenizer_dir,
                                  const std::filesystem::path& template_file = {});
   static Result<ChatFormat> from_config(std::string_view tokenizer_config_json,
@@ -37,6 +40,8 @@ class ChatFormat {
   static Result<ChatFormat> from_template(std::string_view source);
 
   std::string_view source() const { return source_; }
+  // The special tokens that tokenizer_config.json names.
+  const SpecialTokens& special_tokens() const { return special_tokens_; }
   // How the model writes reasoning and tool calls: the JSON of `response_template`, otherwise of
   // `response_schema`, in tokenizer_config.json; empty if it has neither.
   std::string_view response_template() const { return response_template_; }
@@ -58,7 +63,7 @@ class ChatFormat {
   ChatTemplate template_;
   std::string source_;
   std::string response_template_;
-  std::vector<std::pair<std::string, std::string>> special_tokens_;  // "bos_token" → "<s>"
+  SpecialTokens special_tokens_;
   bool trusts_callers_ = false;
 };
 

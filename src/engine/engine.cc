@@ -158,6 +158,10 @@ std::string_view EngineInternals::response_template(const Engine& engine) {
   return chat ? chat->response_template() : std::string_view();
 }
 
+const Status& EngineInternals::template_fault(const Engine& engine) {
+  return engine.impl_->text.template_fault;
+}
+
 const std::vector<KvEventsConfig>& EngineInternals::kv_event_sources(const Engine& engine) {
   return engine.impl_->kv_event_sources;
 }

@@ -14,7 +14,8 @@ namespace quire {
 struct ModelText {
   std::shared_ptr<const Tokenizer> tokenizer;  // null: prompts are token ids, no text
   std::optional<ChatFormat> chat;              // absent: chat_error gives the reason
-  Status chat_error;
+  Status chat_error;                           // for clients: names no files
+  Status template_fault;  // for operators, if the model has a template that cannot be used
   GenerationConfig generation;
 };
 

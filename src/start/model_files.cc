@@ -124,21 +124,46 @@ std::string directory_name(const fs::path& path) {
   return (error ? path : resolved).filename().string();
 }
 
-// A configured template must be usable. The model's own template may be missing or unusable: chat
-// requests then fail with an error that names no local paths.
+// Tokenizers encode such a text as its characters, so that the prompt lacks the token.
+void warn_about_unknown_tokens(const ModelFiles& files) {
+  for (const auto& [name, text] : files.chat->special_tokens()) {
+    const bool is_used = files.chat->source().find(name) != std::string_view::npos;
+    if (!is_used || text.empty() || files.tokenizer->token_to_id(text)) continue;
+    log_warning(
+        "[template] {} is \"{}\", which is not a token of the vocabulary: the chat template writes "
+        "it as text; correct tokenizer_config.json",
+        name, clipped(text));
+  }
+}
+
+// A configured template must be usable, and the fields of the model's files must have the right
+// kinds. The model's own template may be missing, or not be one that can be rendered: chat requests
+// then fail with an error that names no local paths.
 Status take_chat_format(const EngineConfig& engine, Result<ChatFormat> format, ModelFiles& files) {
   const Status& status = format.status();
   if (status.ok()) {
     files.chat = std::move(*format);
     if (engine.allow_special_tokens_in_messages) files.chat->trust_callers();
+    warn_about_unknown_tokens(files);
     return {};
   }
+  constexpr std::string_view kArea = "[template] ";
+  std::string_view fault = status.message();
   if (!engine.chat_template.empty()) {
-    return invalid_argument(
-        fmt::format("[template] chat_template: {}: {}", engine.chat_template, status.message()));
+    if (!fault.starts_with(kArea)) {  // it cannot be read
+      return invalid_argument(
+          fmt::format("{}chat_template: {}: {}", kArea, engine.chat_template, fault));
+    }
+    if (status.code() != StatusCode::kUnimplemented) return status;
+    return invalid_argument(fmt::format("{}chat_template: {}", kArea, fault.substr(kArea.size())));
   }
   const bool is_absent = status.code() == StatusCode::kNotFound;
-  if (!is_absent) log_warning("{}", status.message());
+  if (!is_absent && status.code() != StatusCode::kUnimplemented) return status;
+  if (!is_absent) {
+    files.template_fault =
+        Status(status.code(), fmt::format("{}; `chat_template` at the start gives another", fault));
+    log_warning("{}", files.template_fault.message());
+  }
   files.chat_error = invalid_argument(
       is_absent ? "[template] the model has no chat template; `chat_template` at the start gives "
                   "it one"

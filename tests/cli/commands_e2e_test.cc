@@ -908,6 +908,23 @@ TEST_F(Stories, ChatTakesTheOperatorsTemplate) {
   EXPECT_THAT(refused.err, HasSubstr("--chat-template: " + broken));
 }
 
+// A message is not sent as plain text because of a fault in the model's template.
+TEST_F(Stories, ATemplateThatCannotBeParsedFailsChatsOnly) {
+  const ScratchDirectory copy;
+  for (const char* const name : {"config.json", "tokenizer.model", "model.safetensors"}) {
+    fs::create_symlink(model_ / name, copy.path() / name);
+  }
+  copy.write("tokenizer_config.json", "{}");
+  copy.write("chat_template.jinja", "{% for %}");
+  const std::string model = copy.path().string();
+  for (const Words& command : {Words{"chat", "--model", model}, Words{"generate", model, "hello"},
+                               Words{"generate", "--model", model, "--chat", "--prompt", "a"}}) {
+    EXPECT_THAT(expect_exit(1, command, {.input = "hi\n"}).err,
+                AllOf(HasSubstr("chat_template.jinja: line 1"), HasSubstr("--chat-template")));
+  }
+  expect_exit(0, {"generate", "--model", model, "--prompt", "Once", "--max-tokens", "2"});
+}
+
 TEST_F(Stories, ChatNeedsATemplate) {
   const SpawnResult result =
       expect_exit(1, {"chat", "--model", model_.string(), "--log-level", "off"}, {.input = "hi\n"});
