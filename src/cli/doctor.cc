@@ -246,7 +246,8 @@ void print_model(const ModelFiles& files) {
           ? fmt::format("yes: {} tokens", files.tokenizer->vocab_size())
           : fmt::format("no: there is no {}; prompts must be token ids", kTokenizerFileList));
   if (!files.tokenizer_error.ok()) return;
-  print_line("chat template", files.chat ? "yes" : "no: " + engine_message(files.chat_error));
+  const Status& fault = files.template_fault.ok() ? files.chat_error : files.template_fault;
+  print_line("chat template", files.chat ? "yes" : "no: " + engine_message(fault));
 }
 
 // With several nodes, checks only this node, because the memory plan needs all nodes.
@@ -274,7 +275,7 @@ Result<int> run(const EngineConfig& given) {
   (void)finish_stdout();
   QUIRE_ASSIGN_OR_RETURN(const ModelFiles files, inspect_model_files(engine));
   print_model(files);
-  const Status has_weights = check_tensors_present(files.config, *files.weights);
+  const Status has_weights = check_stored_tensors(files.config, *files.weights);
   if (engine.load_format == "dummy") {
     print_line("weights", "dummy");
   } else {

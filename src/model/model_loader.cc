@@ -2,11 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <cstring>
 #include <set>
 #include <string_view>
 #include <utility>
 
 #include "base/check.h"
+#include "base/log.h"
 #include "base/numbers.h"
 #include "model/decoder.h"
 #include "model/text_decoder.h"
@@ -30,6 +34,44 @@ void settle_tie(const WeightSource& checkpoint, ModelConfig& config) {
   config.family = std::move(untied);
 }
 
+namespace {
+
+// Whether two matrices are the same, by the first, the middle and the last row: a head that was
+// trained on its own differs in all of them.
+bool are_rows_equal(const TensorView& a, const TensorView& b) {
+  if (a.dtype != b.dtype || a.shape != b.shape) return false;
+  const auto row_bytes = static_cast<size_t>(a.shape[1]) * dtype_bytes(a.dtype);
+  const int64_t last = a.shape[0] - 1;
+  return std::ranges::all_of(std::array<int64_t, 3>{0, last / 2, last}, [&](int64_t row) {
+    const size_t first = static_cast<size_t>(row) * row_bytes;
+    return std::memcmp(a.as<std::byte>() + first, b.as<std::byte>() + first, row_bytes) == 0;
+  });
+}
+
+// As in transformers, a config.json that ties the head to the embedding wins over a stored head.
+void warn_about_ignored_head(const ModelConfig& config, WeightSource& source) {
+  constexpr std::string_view kHead = "lm_head.weight";
+  constexpr std::string_view kEmbedding = "model.embed_tokens.weight";
+  const bool is_tied = decoder_config(config).tie_word_embeddings && !config.embeds;
+  const std::optional<Shape> shape = source.shape_of(kHead);
+  if (!is_tied || !shape || shape->rank() != 2) return;
+  bool is_same = false;
+  if (shape == source.shape_of(kEmbedding)) {
+    const Result<TensorView> head = source.tensor(kHead, *shape);
+    const Result<TensorView> embedding = source.tensor(kEmbedding, *shape);
+    is_same = head.ok() && embedding.ok() && are_rows_equal(*head, *embedding);
+    if (head.ok()) source.release(kHead);
+    if (embedding.ok()) source.release(kEmbedding);
+  }
+  if (is_same) return;
+  log_warning(
+      "[model] {}: tensor {} differs from the embedding and is ignored, because config.json sets "
+      "tie_word_embeddings to true; set it to false if the stored head is the model's",
+      source.file_of(kHead), quote_name(source.name_in_file(kHead)));
+}
+
+}  // namespace
+
 Result<std::unique_ptr<WeightSource>> present_weights(std::unique_ptr<WeightSource> checkpoint,
                                                       ModelConfig& config) {
   settle_tie(*checkpoint, config);
@@ -38,7 +80,10 @@ Result<std::unique_ptr<WeightSource>> present_weights(std::unique_ptr<WeightSour
   if (config.embeds && checkpoint->has("embed_tokens.weight")) {
     layout.renames.push_back({.stored = "", .decoder = "model"});
   }
-  return apply_layout(std::move(checkpoint), layout, list_tensors(config));
+  QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<WeightSource> presented,
+                         apply_layout(std::move(checkpoint), layout, list_tensors(config)));
+  warn_about_ignored_head(config, *presented);
+  return presented;
 }
 
 std::vector<TensorSpec> list_tensors(const ModelConfig& config) {
@@ -53,13 +98,34 @@ int64_t num_parameters(const ModelConfig& config) {
   return count;
 }
 
-Status check_tensors_present(const ModelConfig& config, const WeightSource& source) {
+namespace {
+
+// Whether a tensor may be stored in a shape for one that is expected: a single number, or a vector,
+// with further axes of 1.
+bool may_be_stored(const Shape& expected, const Shape& stored) {
+  const bool is_vector = expected.rank() <= 1 || expected.num_elements() == 1;
+  return stored == expected || (is_vector && stored.num_elements() == expected.num_elements());
+}
+
+}  // namespace
+
+Status check_stored_tensors(const ModelConfig& config, const WeightSource& source) {
   int num_missing = 0;
   std::string first;
   for (const TensorSpec& tensor : list_tensors(config)) {
-    const bool is_there = source.has(stored_name(tensor, source));
-    if (tensor.has_scales() || is_there) continue;
-    if (++num_missing == 1) first = tensor.name;
+    if (tensor.has_scales()) continue;
+    const std::string name = stored_name(tensor, source);
+    if (!source.has(name)) {
+      if (++num_missing == 1) first = tensor.name;
+      continue;
+    }
+    const bool is_packed = name != tensor.name;  // in another shape
+    const std::optional<Shape> shape = is_packed ? std::nullopt : source.shape_of(name);
+    if (!shape || may_be_stored(tensor.shape, *shape)) continue;
+    return invalid_argument(fmt::format(
+        "[model] tensor {} has another shape than the configuration says; got {}, expected {}; "
+        "download the checkpoint again",
+        quote_name(source.name_in_file(name)), shape_text(*shape), shape_text(tensor.shape)));
   }
   if (num_missing == 0) return {};
   return invalid_argument(fmt::format(

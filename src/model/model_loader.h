@@ -47,9 +47,10 @@ Result<WeightPlan> plan_weights(const ModelConfig& config, const WeightSource& s
 std::string describe_quantization(const ModelConfig& config, const WeightSource& source,
                                   const Ops& ops, const WeightPlan& plan);
 
-// Fails, naming the first, if the source lacks a tensor of the model. Reads no tensor. Scales are
-// not looked for, because single matrices may be stored without them.
-Status check_tensors_present(const ModelConfig& config, const WeightSource& source);
+// Fails, naming the first, if the source lacks a tensor of the model, or has one in another shape
+// as far as it knows the shapes without reading. Scales are not looked for, because single matrices
+// may be stored without them.
+Status check_stored_tensors(const ModelConfig& config, const WeightSource& source);
 
 // Bytes of the buffers of one step within `limits`, and of the workspace of experts. Fails with
 // kUnimplemented if the device does not compute experts, or recurrent states.

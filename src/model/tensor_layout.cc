@@ -246,6 +246,7 @@ class LayoutSource final : public ForwardingSource {
   Result<TensorView> tensor(std::string_view name, const Shape& expected) override;
   bool has(std::string_view name) const override { return entries_.contains(std::string(name)); }
   std::optional<DType> dtype_of(std::string_view name) const override;
+  std::optional<Shape> shape_of(std::string_view name) const override;
   std::string file_of(std::string_view name) const override;
   std::string name_in_file(std::string_view name) const override;
   Result<std::vector<int64_t>> integers(std::string_view name, int64_t count) override;
@@ -501,6 +502,12 @@ Result<TensorView> LayoutSource::tensor(std::string_view name, const Shape& expe
 std::optional<DType> LayoutSource::dtype_of(std::string_view name) const {
   const Entry* const entry = find(name);
   return entry == nullptr ? std::nullopt : ForwardingSource::dtype_of(entry->stored);
+}
+
+std::optional<Shape> LayoutSource::shape_of(std::string_view name) const {
+  const Entry* const entry = find(name);
+  if (entry == nullptr || entry->part) return std::nullopt;
+  return ForwardingSource::shape_of(entry->stored);
 }
 
 std::string LayoutSource::file_of(std::string_view name) const {

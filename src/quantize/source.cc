@@ -207,7 +207,7 @@ Result<QuantizeSource> open_quantize_source(const std::string& model) {
   std::erase_if(source.tensors, [](const TensorSpec& tensor) { return tensor.has_scales(); });
   QUIRE_RETURN_IF_ERROR(check_scheme(source));
   QUIRE_RETURN_IF_ERROR(check_family(source));
-  QUIRE_RETURN_IF_ERROR(check_tensors_present(source.files.config, *source.files.weights));
+  QUIRE_RETURN_IF_ERROR(check_stored_tensors(source.files.config, *source.files.weights));
   QUIRE_RETURN_IF_ERROR(check_shapes(source));
   source.identity += identity_of_texts(source);
   return source;

@@ -172,6 +172,13 @@ std::optional<DType> Checkpoint::dtype_of(std::string_view name) const {
   return view.ok() ? std::optional(view->dtype) : std::nullopt;
 }
 
+std::optional<Shape> Checkpoint::shape_of(std::string_view name) const {
+  const auto found = shard_of_.find(std::string(name));
+  if (found == shard_of_.end()) return std::nullopt;
+  const SafetensorsEntry* const entry = shards_[found->second].tensors.find(name);
+  return entry->shape.size() > kMaxRank ? std::nullopt : std::optional(Shape(entry->shape));
+}
+
 std::string Checkpoint::file_of(std::string_view name) const {
   const auto found = shard_of_.find(std::string(name));
   return found == shard_of_.end() ? std::string() : shards_[found->second].source;

@@ -35,6 +35,7 @@ class Checkpoint : public WeightSource {
   Result<TensorView> tensor(std::string_view name, const Shape& expected) override;
   bool has(std::string_view name) const override;
   std::optional<DType> dtype_of(std::string_view name) const override;
+  std::optional<Shape> shape_of(std::string_view name) const override;
   std::string file_of(std::string_view name) const override;
   void release(std::string_view name) override;
   std::vector<std::string> names() const override;

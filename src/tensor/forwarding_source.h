@@ -24,6 +24,9 @@ class ForwardingSource : public WeightSource {
   std::optional<DType> dtype_of(std::string_view name) const override {
     return source_->dtype_of(name);
   }
+  std::optional<Shape> shape_of(std::string_view name) const override {
+    return source_->shape_of(name);
+  }
   std::string file_of(std::string_view name) const override { return source_->file_of(name); }
   std::string name_in_file(std::string_view name) const override {
     return source_->name_in_file(name);

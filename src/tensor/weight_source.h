@@ -60,6 +60,8 @@ class WeightSource {
   virtual std::vector<std::string> names() const = 0;
   // The files whose bytes are used in place if possible; empty: the weights are in other memory.
   virtual std::vector<const MappedFile*> files() const { return {}; }
+  // The tensor's shape as stored, without reading it; absent: no such tensor, or not known.
+  virtual std::optional<Shape> shape_of(std::string_view /*name*/) const { return std::nullopt; }
 };
 
 // Random weights of any requested shape (load_format dummy). A name always gets the same numbers.

@@ -645,6 +645,57 @@ TEST(TensorLayout, IgnoredTensorsAreCountedInOneLine) {
             "");
 }
 
+// A report of a checkpoint, which reads no tensor.
+TEST(TensorLayout, StoredTensorsAreCheckedByNameAndShape) {
+  const ModelConfig config = config_of(kDense);
+  StoredTensors stored = random_model(kDense);
+  const auto error_of = [&](const TensorLayout& layout) {
+    const Arranged file(stored, layout, specs_of(config));
+    return check_stored_tensors(config, *file.source).message();
+  };
+  EXPECT_EQ(error_of({}), "");
+  const std::string name = layer(0) + "self_attn.o_proj.weight";
+  stored[name].shape = {kQueryRows, kHidden};
+  EXPECT_THAT(error_of({}), HasSubstr("tensor \"" + name +
+                                      "\" has another shape than the configuration says; got [256, "
+                                      "32], expected [32, 256]"));
+  stored.erase(name);
+  EXPECT_THAT(error_of({}), HasSubstr("lacks 1 tensors"));
+  stored = random_model(kDense);
+  fuse_layers(stored);
+  stored = with_stored_names(stored);
+  EXPECT_EQ(error_of(kFusedLayout), "") << "the shapes of parts are not known";
+  stored["language_model.model.layers.0.attention_norm.weight"].shape = {2, kHidden / 2};
+  EXPECT_EQ(error_of(kFusedLayout), "") << "a vector";
+  stored["language_model.model.layers.0.self_attn.o_proj.weight"].shape = {kQueryRows, kHidden};
+  EXPECT_THAT(error_of(kFusedLayout),
+              HasSubstr("tensor \"language_model.model.layers.0.self_attn.o_proj.weight\""));
+}
+
+// transformers ties them too, so the results agree.
+TEST(TensorLayout, AHeadThatIsNotTheEmbeddingIsNamedIfConfigJsonTiesThem) {
+  const auto warnings_of = [](const StoredTensors& stored, const std::string& tie) {
+    ModelConfig config = config_of(config_json("LlamaForCausalLM", tie));
+    const std::vector<std::byte> file = safetensors_file(stored);
+    ::testing::internal::CaptureStderr();
+    EXPECT_TRUE(
+        present_weights(Checkpoint::from_memory(file, "model.safetensors").value(), config).ok());
+    return ::testing::internal::GetCapturedStderr();
+  };
+  const std::string tied = R"("tie_word_embeddings":true)";
+  StoredTensors stored = random_model(kDense);
+  EXPECT_THAT(warnings_of(stored, tied),
+              HasSubstr("[model] model.safetensors: tensor \"lm_head.weight\" differs from the "
+                        "embedding and is ignored"));
+  EXPECT_EQ(warnings_of(stored, R"("tie_word_embeddings":false)"), "");
+  stored["lm_head.weight"] = stored["model.embed_tokens.weight"];
+  EXPECT_EQ(warnings_of(stored, tied), "");
+  stored["lm_head.weight"].bytes.back() ^= std::byte{1};
+  EXPECT_THAT(warnings_of(stored, tied), HasSubstr("\"lm_head.weight\" differs"));
+  stored.erase("lm_head.weight");
+  EXPECT_EQ(warnings_of(stored, tied), "");
+}
+
 std::string load_error(const StoredTensors& stored, const TensorLayout& layout,
                        const std::string& json = kDense) {
   const ModelConfig config = config_of(json);

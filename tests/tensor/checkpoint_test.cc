@@ -133,6 +133,8 @@ TEST_F(CheckpointTest, ShardsCannotLeaveTheDirectory) {
 TEST_F(CheckpointTest, NamesTheExpectedShape) {
   write_shard("model.safetensors", "a");
   auto checkpoint = Checkpoint::open(directory_).value();
+  EXPECT_EQ(checkpoint->shape_of("a"), Shape{2});
+  EXPECT_EQ(checkpoint->shape_of("b"), std::nullopt);
   EXPECT_THAT(checkpoint->tensor("a", {1, 2}).status().message(),
               HasSubstr("got [2], expected [1, 2]"));
   const Status missing = checkpoint->tensor("b", {3}).status();

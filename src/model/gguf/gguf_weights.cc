@@ -433,6 +433,11 @@ std::optional<DType> GgufWeights::dtype_of(std::string_view name) const {
   return dtype_of(found->second);
 }
 
+std::optional<Shape> GgufWeights::shape_of(std::string_view name) const {
+  const auto found = entries_.find(std::string(name));
+  return found == entries_.end() ? std::nullopt : std::optional(found->second.shape);
+}
+
 void GgufWeights::release(std::string_view name) {
   const std::string key(name);
   expanded_.erase(key);

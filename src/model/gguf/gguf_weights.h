@@ -31,6 +31,7 @@ class GgufWeights : public WeightSource {
   Result<TensorView> tensor(std::string_view name, const Shape& expected) override;
   bool has(std::string_view name) const override;
   std::optional<DType> dtype_of(std::string_view name) const override;
+  std::optional<Shape> shape_of(std::string_view name) const override;
   const GgufBlockType* block_type(std::string_view name) const override;
   Result<BlockMatrix> blocks(std::string_view name, const Shape& expected) override;
   void release(std::string_view name) override;
