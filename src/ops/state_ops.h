@@ -54,7 +54,7 @@ struct DeltaNetShape {
   int v_dim = 0;        // of a head's values
   int kernel = 0;       // of the convolution
 
-  // Of the convolution: queries, keys and values.
+  // The convolution's: queries, keys and values.
   constexpr int64_t num_channels() const { return int64_t{2} * num_k_heads * k_dim + width(); }
   constexpr int64_t width() const { return int64_t{num_v_heads} * v_dim; }  // of the output
 };

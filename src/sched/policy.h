@@ -33,8 +33,8 @@ int num_blocks_for(int num_tokens, int block_size);
 int max_kv_slots(const SchedulerConfig& config, const Sequence& seq, int num_tokens);
 
 // Upper bound of the states that a sequence holds: 2 of its window; and of a chunk of its prompt 2
-// at intervals, those at the ends of the prompt, of its history and of a branch, that of the
-// chunk's end, and 2 for drafts. Two steps of a decoding sequence in flight take fewer.
+// at intervals, those at the ends of the prompt, of its history, of a branch and of the chunk, and
+// 2 for drafts. Two steps of a decoding sequence in flight take fewer.
 inline constexpr int kMaxStatesHeld = 2 + 2 + 3 + 1 + 2;
 
 // Upper bound of the blocks of a table that a sequence of num_tokens tokens holds. With a window,
