@@ -904,6 +904,9 @@ void DecoderModel::mlp(const DecoderLayer& layer, const ResidualNorm& norm) {
     mlp.gate_up_out = gate_up_view(layer, num_tokens);
     mlp.product = product_view(layer, num_tokens);
     ops_.gated_mlp(mlp);
+    if (layer.moe.shared_gate != nullptr) {
+      moe_.gate_shared(layer.moe, mlp.x, mlp.out, ops_);
+    }
   }
   if (has_experts) {
     ExpertsCall call;

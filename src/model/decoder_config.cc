@@ -167,7 +167,8 @@ bool divides_heads(int num_kv_heads, const Parallel& parallel) {
 void read_decoder_sizes(ConfigFields& fields, const DecoderDefaults& defaults, ModelConfig& config,
                         DecoderConfig& decoder) {
   config.hidden_size = fields.integer("hidden_size", 1, kMaxHiddenSize);
-  decoder.intermediate_size = fields.integer("intermediate_size", 1, kMaxIntermediateSize);
+  decoder.intermediate_size =
+      fields.integer("intermediate_size", 1, kMaxIntermediateSize, defaults.intermediate_size);
   config.num_layers = fields.integer("num_hidden_layers", 1, kMaxLayers);
   decoder.num_heads = fields.integer("num_attention_heads", 1, kMaxHeads, defaults.num_heads);
   decoder.num_kv_heads = fields.integer("num_key_value_heads", 1, kMaxHeads,

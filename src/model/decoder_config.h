@@ -146,6 +146,7 @@ struct DecoderDefaults {
   std::optional<int> num_heads = {};
   std::optional<int> num_kv_heads = {};  // absent: num_heads
   std::optional<int> head_dim = {};      // absent: hidden_size / num_heads
+  std::optional<int> intermediate_size = {};
   std::optional<int> vocab_size = {};
   std::optional<int> max_position_embeddings = {};
   double rms_norm_eps = 1e-6;

@@ -49,6 +49,7 @@ constexpr StoredName kLagunaNames[] = {
     {"self_attn.g_proj", "self_attn.gate_proj"},
     {"mlp.experts.e_score_correction_bias", "mlp.gate.e_score_correction_bias"},
     {"mlp.shared_expert", "mlp.shared_experts"}};
+constexpr StoredName kQwen3_5MoeNames[] = {{"mlp.shared_expert", "mlp.shared_experts"}};
 constexpr StoredName kMimoNames[] = {{"self_attn.attention_sink_bias", "self_attn.sinks"}};
 constexpr StoredName kLlama4Names[] = {{"feed_forward.router", "mlp.gate"},
                                        {"feed_forward.shared_expert", "mlp.shared_experts"},
@@ -260,6 +261,13 @@ constexpr FamilyTraits kQwen3_5 = {.architecture = "Qwen3_5ForCausalLM",
                                    .theta = 1e7,
                                    .rotated_part = 0.25,
                                    .read_own = read_qwen3_5};
+constexpr FamilyTraits kQwen3_5Moe =
+    with(named("Qwen3_5MoeForCausalLM", "Qwen3.5, 3.6 with experts, without their tower", kQwen3_5),
+         [](FamilyTraits& qwen) {
+           qwen.sizes = {.num_kv_heads = 2, .head_dim = 256, .intermediate_size = 512};
+           qwen.renames = kQwen3_5MoeNames;
+           qwen.read_moe = read_qwen3_5_moe;
+         });
 
 constexpr std::array kFamilies = {
     kLlama,
@@ -451,6 +459,14 @@ constexpr std::array kFamilies = {
          }),
     kQwen3_5,
     within("Qwen3_5ForConditionalGeneration", "Qwen3.5, 3.6, text", kQwen3_5),
+    kQwen3_5Moe,
+    within("Qwen3_5MoeForConditionalGeneration", "Qwen3.5, 3.6 with experts, text", kQwen3_5Moe),
+    with(named("Qwen3NextForCausalLM", "Qwen3-Next, Qwen3-Coder-Next", kQwen3_5Moe),
+         [](FamilyTraits& qwen) {
+           qwen.sizes.intermediate_size = 5632;
+           qwen.theta = 1e4;
+           qwen.read_moe = read_qwen3_next_moe;
+         }),
 };
 
 }  // namespace

@@ -327,6 +327,15 @@ void set_layout(const FamilyTraits& traits, const DecoderConfig& decoder, Tensor
     layout.fused.push_back(
         {.stored = "linear_attn.in_proj_qkv",
          .parts = {"linear_attn.q_proj", "linear_attn.k_proj", "linear_attn.v_proj"}});
+    // Qwen3-Next stores them by key head.
+    const int num_k_heads = decoder.deltas->shape.num_k_heads;
+    layout.fused.push_back({.stored = "linear_attn.in_proj_qkvz",
+                            .parts = {"linear_attn.q_proj", "linear_attn.k_proj",
+                                      "linear_attn.v_proj", "linear_attn.in_proj_z"},
+                            .num_groups = num_k_heads});
+    layout.fused.push_back({.stored = "linear_attn.in_proj_ba",
+                            .parts = {"linear_attn.in_proj_b", "linear_attn.in_proj_a"},
+                            .num_groups = num_k_heads});
   }
   if (traits.fuses_output_gate) {
     layout.fused.push_back({.stored = "self_attn.q_proj",

@@ -303,7 +303,7 @@ void read_minimax_m2_moe(ConfigFields& fields, const ModelConfig& config, Decode
 
 namespace {
 
-// Defaults of the two architectures of Qwen3 with experts.
+// Defaults of the architectures of Qwen3 and later with experts.
 struct Qwen3Defaults {
   int num_experts = 128;
   int top_k = 8;
@@ -343,6 +343,31 @@ void read_qwen3_vl_moe(ConfigFields& fields, const ModelConfig& config, DecoderC
   decoder.moe = std::move(moe);
 }
 
+namespace {
+
+// Experts beside an MLP with a gate.
+void read_gated_moe(ConfigFields& fields, const ModelConfig& config, const Qwen3Defaults& defaults,
+                    DecoderConfig& decoder) {
+  MoeConfig moe = read_qwen3_experts(fields, config, defaults);
+  require_switch(fields, "norm_topk_prob", true);
+  moe.routing.renormalize = true;
+  moe.shared_intermediate_size =
+      fields.integer("shared_expert_intermediate_size", 1, kMaxIntermediateSize, 512);
+  moe.gates_shared = true;
+  decoder.moe = std::move(moe);
+}
+
+}  // namespace
+
+void read_qwen3_5_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder) {
+  read_gated_moe(fields, config, {.num_experts = 256, .intermediate_size = 512}, decoder);
+}
+
+void read_qwen3_next_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder) {
+  read_gated_moe(fields, config, {.num_experts = 512, .top_k = 10, .intermediate_size = 512},
+                 decoder);
+}
+
 void read_mixtral_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder) {
   MoeConfig moe;
   moe.routing = read_routing(fields, config, 8, 2);
@@ -361,6 +386,10 @@ void add_moe_weights(const MoeConfig& config, int64_t hidden_size, const std::st
   if (config.has_correction_bias) {
     group.vectors.push_back(
         {&layer.correction_bias, block + "gate.e_score_correction_bias", num_experts});
+  }
+  if (config.gates_shared) {
+    group.matrices.push_back(
+        {&layer.shared_gate, {{block + "shared_expert_gate", 1}}, hidden_size});
   }
   ExpertsBinding experts = {&layer.experts,
                             {.num_experts = num_experts,
@@ -400,7 +429,8 @@ int num_mergeable_experts(const ModelConfig& config) {
   const MoeConfig& moe = *decoder.moe;
   const int inner = moe.intermediate_size;
   const int num_shared = moe.shared_intermediate_size / inner;
-  if (moe.weighs_input) return 0;  // the shared experts read the input as it is
+  // The shared experts read the input as it is, or have a gate.
+  if (moe.weighs_input || moe.gates_shared) return 0;
   if (num_shared * inner != moe.shared_intermediate_size || decoder.mlp_bias ||
       moe.routing.num_experts + num_shared > kMaxExperts) {
     return 0;
@@ -458,6 +488,12 @@ Status MoeStep::allocate(const ModelConfig& config, const ModelLimits& limits, O
   const int64_t num_bytes = experts->workspace_bytes(shape, num_tokens);
   QUIRE_ASSIGN_OR_RETURN(workspace_, ops.allocate({num_bytes}, DType::kI8));
   return {};
+}
+
+void MoeStep::gate_shared(const MoeLayer& layer, TensorView x, TensorView output, Ops& ops) const {
+  const TensorView gates = {logits_.view.data, DType::kF32, {x.shape[0], 1}};
+  ops.linear(*layer.shared_gate, x, gates);
+  ops.gate({.x = output, .gates = gates, .function = GateFunction::kSigmoid});
 }
 
 void MoeStep::run(const MoeLayer& layer, ExpertsCall call, Ops& ops) const {

@@ -20,6 +20,7 @@ struct MoeConfig {
   ExpertRouting routing;
   int intermediate_size = 0;         // of each expert
   int shared_intermediate_size = 0;  // of the MLP that every token also passes through; 0: none
+  bool gates_shared = false;         // each token has a gate of that MLP's output, a sigmoid
   bool has_correction_bias = false;  // ExpertOps::route's bias, in the checkpoint
   // The weight of a token's only expert multiplies the expert's input instead of its output.
   bool weighs_input = false;
@@ -30,6 +31,8 @@ struct MoeConfig {
 void read_qwen3_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder);
 void read_mixtral_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder);
 void read_qwen3_vl_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder);
+void read_qwen3_5_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder);
+void read_qwen3_next_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder);
 void read_minimax_m2_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder);
 void read_glm4_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder);
 void read_glm4_moe_lite(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder);
@@ -47,9 +50,10 @@ void read_deepseek_v3_moe(ConfigFields& fields, const ModelConfig& config, Decod
 
 // One rank's router and experts of one layer; empty in a dense layer.
 struct MoeLayer {
-  std::unique_ptr<Linear> router;    // [num_experts, hidden]
-  Tensor correction_bias;            // [num_experts], or empty
-  std::unique_ptr<Experts> experts;  // null: the layer is dense
+  std::unique_ptr<Linear> router;       // [num_experts, hidden]
+  Tensor correction_bias;               // [num_experts], or empty
+  std::unique_ptr<Linear> shared_gate;  // [1, hidden] with MoeConfig::gates_shared, otherwise null
+  std::unique_ptr<Experts> experts;     // null: the layer is dense
 };
 
 // Adds the bindings of a layer's router and experts. `format` is the experts'.
@@ -75,6 +79,8 @@ class MoeStep {
                                     const Ops& ops);
 
   Status allocate(const ModelConfig& config, const ModelLimits& limits, Ops& ops);
+  // Multiplies the shared experts' output by the gates of x.
+  void gate_shared(const MoeLayer& layer, TensorView x, TensorView output, Ops& ops) const;
   // out (+)= the weighted sum of the experts of each token of x. With MoeConfig::weighs_input, x is
   // multiplied by the weights.
   void run(const MoeLayer& layer, ExpertsCall call, Ops& ops) const;
