@@ -49,6 +49,18 @@ TEST(MemoryPlan, WindowsTakeNoMoreThanSequencesHold) {
   EXPECT_THAT(plan_memory(windows)->num_blocks, ::testing::ElementsAre(40));
 }
 
+// A state of 4 blocks' bytes has 4 blocks, and a small one 32 tokens. One sequence takes 10 more.
+TEST(MemoryPlan, StatesTakeAboutHalfOfTheMemoryAtMost) {
+  MemoryRequest states = request();
+  states.tables.push_back({.block_bytes = 4 << 20, .window = 17, .holds_states = true});
+  EXPECT_THAT(plan_memory(states)->num_blocks, ::testing::ElementsAre(41, 11 + 41 / 4));
+  EXPECT_EQ(plan_memory(states)->num_kv_tokens, 640);
+  states.kv_cache_memory = int64_t{100} << 20;
+  EXPECT_THAT(plan_memory(states)->num_blocks, ::testing::ElementsAre(28, 11 + 28 / 4));
+  states.tables[1].block_bytes = 1 << 10;
+  EXPECT_THAT(plan_memory(states)->num_blocks, ::testing::ElementsAre(99, 11 + 99 / 2));
+}
+
 TEST(MemoryPlan, NamesSizesInOneUnit) {
   MemoryRequest small = request();
   small.tables = {{.block_bytes = 12'000}};
