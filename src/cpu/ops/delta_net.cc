@@ -6,14 +6,12 @@
 #include "base/check.h"
 #include "cpu/ops/activation_rows.h"
 #include "cpu/ops/cpu_state_ops.h"
+#include "cpu/ops/delta_state.h"
+#include "cpu/ops/rows.h"
 #include "cpu/ops/seq_tokens.h"
 
 namespace quire::cpu {
 namespace {
-
-float silu(float x) {
-  return x / (1.0F + std::exp(-x));
-}
 
 float sigmoid(float x) {
   return 1.0F / (1.0F + std::exp(-x));
@@ -25,33 +23,8 @@ float softplus(float x) {
 
 // x /= its length.
 void normalize(float* x, int size) {
-  float sum = 0.0F;
-  for (int i = 0; i < size; ++i) sum += x[i] * x[i];
-  const float scale = 1.0F / std::sqrt(sum + 1e-6F);
+  const float scale = 1.0F / std::sqrt(sum_of_squares_row(x, size) + 1e-6F);
   for (int i = 0; i < size; ++i) x[i] *= scale;
-}
-
-// One token of one head: S = decay * S, S += k delta^T, o = S^T q.
-void update_state(const DeltaNetShape& shape, const float* q, const float* k, const float* v,
-                  float decay, float beta, float* state, float* delta, float* out) {
-  const int v_dim = shape.v_dim;
-  std::fill_n(delta, v_dim, 0.0F);
-  for (int i = 0; i < shape.k_dim; ++i) {
-    float* const row = state + int64_t{i} * v_dim;
-    for (int j = 0; j < v_dim; ++j) {
-      row[j] *= decay;
-      delta[j] += k[i] * row[j];
-    }
-  }
-  for (int j = 0; j < v_dim; ++j) delta[j] = beta * (v[j] - delta[j]);
-  std::fill_n(out, v_dim, 0.0F);
-  for (int i = 0; i < shape.k_dim; ++i) {
-    float* const row = state + int64_t{i} * v_dim;
-    for (int j = 0; j < v_dim; ++j) {
-      row[j] += k[i] * delta[j];
-      out[j] += q[i] * row[j];
-    }
-  }
 }
 
 // The tokens of a sequence that a step computes, and those that its states contain.
@@ -77,21 +50,38 @@ class DeltaTask {
         state_size_(size_t{1} * shape_.k_dim * shape_.v_dim),
         history_(static_cast<size_t>(page_.num_rows * width_)),
         window_(static_cast<size_t>(shape_.kernel * width_)),
-        mixed_(static_cast<size_t>(width_)),
-        delta_(static_cast<size_t>(shape_.v_dim)),
-        head_out_(static_cast<size_t>(shape_.v_dim)),
+        weights_(static_cast<size_t>(shape_.kernel * width_)),
+        ones_(static_cast<size_t>(width_), 1.0F),
+        inputs_(static_cast<size_t>(width_)),
+        mixed_(static_cast<size_t>(net.states.block_size * width_)),
+        decay_(static_cast<size_t>(net.states.block_size)),
+        beta_(static_cast<size_t>(net.states.block_size)),
+        head_out_(static_cast<size_t>(net.states.block_size * shape_.v_dim)),
         gates_(static_cast<size_t>(net.num_drafts * 2 * group_)),
-        states_(state_size_ * static_cast<size_t>(group_), 0.0F) {}
+        states_(state_size_ * static_cast<size_t>(group_), 0.0F) {
+    for_parts([&](int64_t channel, int at, int count) {
+      for (int c = 0; c < count; ++c) {
+        for (int i = 0; i < shape_.kernel; ++i) {
+          weights_[static_cast<size_t>(i * width_ + at + c)] =
+              net_.conv[(channel + c) * shape_.kernel + i];
+        }
+      }
+    });
+  }
 
   void run() {
     read_page();
     for (int p = std::max(tokens_.first - shape_.kernel + 1, 0); p < tokens_.first; ++p) {
       std::copy_n(raw(p), width_, window(p));
     }
-    for (int p = tokens_.first; p < seq_.end; ++p) {
-      convolve(p);
-      for (int h = 0; h < group_; ++h) update_head(p, h);
-      if (p + 1 <= tokens_.committed) write_states(p + 1);
+    // A run ends where a state may be written.
+    const int block_size = net_.states.block_size;
+    for (int begin = tokens_.first, end = 0; begin < seq_.end; begin = end) {
+      end = std::min((begin / block_size + 1) * block_size, seq_.end);
+      if (begin < tokens_.committed) end = std::min(end, tokens_.committed);
+      for (int p = begin; p < end; ++p) convolve(p, mixed_.data() + (p - begin) * width_);
+      for (int h = 0; h < group_; ++h) run_head(begin, end, h);
+      if (end <= tokens_.committed) write_states(end);
     }
     write_rows();
   }
@@ -149,34 +139,48 @@ class DeltaTask {
     if (p < seq_.begin) return history(p);
     const float* const row = x_row(p);
     for_parts([&](int64_t channel, int at, int count) {
-      std::copy_n(row + channel, count, mixed_.data() + at);
+      std::copy_n(row + channel, count, inputs_.data() + at);
     });
-    return mixed_.data();
+    return inputs_.data();
   }
 
-  // Leaves the queries, keys and values of the token in mixed_.
-  void convolve(int p) {
+  // Writes the queries, keys and values of a token.
+  void convolve(int p, float* mixed) {
     std::copy_n(raw(p), width_, window(p));
-    std::ranges::fill(mixed_, 0.0F);
+    std::fill_n(mixed, width_, 0.0F);
     for (int i = 0; i < shape_.kernel; ++i) {
       const int past = p - shape_.kernel + 1 + i;
       if (past < 0) continue;
       const float* const x = window(past);
-      for_parts([&](int64_t channel, int at, int count) {
-        const float* const w = net_.conv + channel * shape_.kernel + i;
-        for (int c = 0; c < count; ++c) {
-          mixed_[static_cast<size_t>(at + c)] += w[c * shape_.kernel] * x[at + c];
-        }
-      });
+      const float* const w = weights_.data() + i * width_;
+      for (int c = 0; c < width_; ++c) mixed[c] += w[c] * x[c];
     }
-    for (float& x : mixed_) x = silu(x);
-    normalize(mixed_.data(), shape_.k_dim);
-    normalize(mixed_.data() + shape_.k_dim, shape_.k_dim);
+    gated_mul_row(Activation::kSilu, mixed, ones_.data(), width_, mixed);
+    normalize(mixed, shape_.k_dim);
+    normalize(mixed + shape_.k_dim, shape_.k_dim);
     const float scale = 1.0F / std::sqrt(static_cast<float>(shape_.k_dim));
-    for (int i = 0; i < shape_.k_dim; ++i) mixed_[static_cast<size_t>(i)] *= scale;
+    for (int i = 0; i < shape_.k_dim; ++i) mixed[i] *= scale;
   }
 
-  void update_head(int p, int h) {
+  void run_head(int begin, int end, int h) {
+    for (int p = begin; p < end; ++p) read_gates(p, h, static_cast<size_t>(p - begin));
+    run_delta_head({.num_tokens = end - begin,
+                    .k_dim = shape_.k_dim,
+                    .v_dim = shape_.v_dim,
+                    .stride = width_,
+                    .q = mixed_.data(),
+                    .k = mixed_.data() + shape_.k_dim,
+                    .v = mixed_.data() + 2 * shape_.k_dim + h * shape_.v_dim,
+                    .decay = decay_.data(),
+                    .beta = beta_.data(),
+                    .state = states_.data() + state_size_ * static_cast<size_t>(h),
+                    .out = head_out_.data()});
+    for (int p = std::max(begin, seq_.begin); p < end; ++p) {
+      write_output(p, h, head_out_.data() + (p - begin) * shape_.v_dim);
+    }
+  }
+
+  void read_gates(int p, int h, size_t idx) {
     float b = 0.0F;
     float a = 0.0F;
     if (p < seq_.begin) {
@@ -189,26 +193,17 @@ class DeltaTask {
       a = row[shape_.num_v_heads + v_head(h)];
     }
     const float rate = std::exp(net_.a_log[v_head(h)]);
-    const float decay = std::exp(-rate * softplus(a + net_.dt_bias[v_head(h)]));
-    const float* const v = mixed_.data() + 2 * shape_.k_dim + h * shape_.v_dim;
-    update_state(shape_, mixed_.data(), mixed_.data() + shape_.k_dim, v, decay, sigmoid(b),
-                 states_.data() + state_size_ * static_cast<size_t>(h), delta_.data(),
-                 head_out_.data());
-    if (p >= seq_.begin) write_output(p, h);
+    decay_[idx] = std::exp(-rate * softplus(a + net_.dt_bias[v_head(h)]));
+    beta_[idx] = sigmoid(b);
   }
 
-  void write_output(int p, int h) {
+  void write_output(int p, int h, const float* head_out) {
     const int v_dim = shape_.v_dim;
     const int64_t at = seq_.row_of(p) * shape_.num_v_heads * v_dim + int64_t{v_head(h)} * v_dim;
     const float* const z = x_row(p) + shape_.num_channels() + int64_t{v_head(h)} * v_dim;
     float* const out = net_.out.as<float>() + at;
-    float sum = 0.0F;
-    for (int j = 0; j < v_dim; ++j)
-      sum += head_out_[static_cast<size_t>(j)] * head_out_[static_cast<size_t>(j)];
-    const float scale = 1.0F / std::sqrt(sum / static_cast<float>(v_dim) + net_.norm_eps);
-    for (int j = 0; j < v_dim; ++j) {
-      out[j] = head_out_[static_cast<size_t>(j)] * scale * net_.norm[j] * silu(z[j]);
-    }
+    rms_norm_row(head_out, net_.norm, net_.norm_eps, v_dim, out);
+    gated_mul_row(Activation::kSilu, z, out, v_dim, out);
   }
 
   // S contains `length` tokens: writes it to the pages whose states it is.
@@ -263,11 +258,16 @@ class DeltaTask {
   const size_t state_size_;
   std::vector<float> history_;  // [num_rows, width_]: inputs before the step, by position
   std::vector<float> window_;   // [kernel, width_]: the newest inputs, by position
-  std::vector<float> mixed_;
-  std::vector<float> delta_;
-  std::vector<float> head_out_;
-  std::vector<float> gates_;   // [num_drafts, group_, 2]: b and a before the step, by position
-  std::vector<float> states_;  // [group_, k_dim, v_dim]
+  std::vector<float> weights_;  // [kernel, width_], of the convolution
+  std::vector<float> ones_;     // [width_]
+  std::vector<float> inputs_;   // [width_] of one token
+  // Of a run of tokens:
+  std::vector<float> mixed_;     // [block_size, width_]: queries, keys, values
+  std::vector<float> decay_;     // [block_size], of one head
+  std::vector<float> beta_;      // [block_size]
+  std::vector<float> head_out_;  // [block_size, v_dim]
+  std::vector<float> gates_;     // [num_drafts, group_, 2]: b and a before the step, by position
+  std::vector<float> states_;    // [group_, k_dim, v_dim]
 };
 
 int32_t* length_of(const DeltaNet& net, const DeltaNetPage& page, int32_t id) {
