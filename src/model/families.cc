@@ -258,7 +258,6 @@ constexpr FamilyTraits kQwen3_5 = {.architecture = "Qwen3_5ForCausalLM",
                                    .o_bias = kAttentionBias,
                                    .has_deltas = true,
                                    .fuses_output_gate = true,
-                                   .theta = 1e7,
                                    .rotated_part = 0.25,
                                    .read_own = read_qwen3_5};
 constexpr FamilyTraits kQwen3_5Moe =
@@ -464,7 +463,6 @@ constexpr std::array kFamilies = {
     with(named("Qwen3NextForCausalLM", "Qwen3-Next, Qwen3-Coder-Next", kQwen3_5Moe),
          [](FamilyTraits& qwen) {
            qwen.sizes.intermediate_size = 5632;
-           qwen.theta = 1e4;
            qwen.read_moe = read_qwen3_next_moe;
          }),
 };

@@ -219,7 +219,8 @@ void read_deltas(ConfigFields& fields, const ModelConfig& config, DecoderConfig&
                                           : types[static_cast<size_t>(i)] != "full_attention");
   }
   if (std::ranges::count(deltas.layers, false) == 0) {
-    fields.fail("layer_types", "no layer with attention", "at least one full_attention");
+    fields.fail(types.empty() ? "full_attention_interval" : "layer_types",
+                "no layer with attention", "at least one");
   }
   if (std::ranges::count(deltas.layers, true) > 0) decoder.deltas = std::move(deltas);
 }
@@ -242,7 +243,8 @@ void read_convs(ConfigFields& fields, const ModelConfig& config, DecoderConfig& 
                 "the same layers in both");
   }
   if (std::ranges::count(convs.layers, false) == 0) {
-    fields.fail("layer_types", "no layer with attention", "at least one full_attention");
+    fields.fail(types.empty() ? "full_attention_interval" : "layer_types",
+                "no layer with attention", "at least one");
   }
   if (std::ranges::count(convs.layers, true) > 0) decoder.convs = std::move(convs);
 }

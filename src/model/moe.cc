@@ -345,27 +345,27 @@ void read_qwen3_vl_moe(ConfigFields& fields, const ModelConfig& config, DecoderC
 
 namespace {
 
-// Experts beside an MLP with a gate.
-void read_gated_moe(ConfigFields& fields, const ModelConfig& config, const Qwen3Defaults& defaults,
-                    DecoderConfig& decoder) {
+// Experts, and a shared MLP whose output has a gate.
+void read_moe_with_shared_gate(ConfigFields& fields, const ModelConfig& config,
+                               const Qwen3Defaults& defaults, DecoderConfig& decoder) {
   MoeConfig moe = read_qwen3_experts(fields, config, defaults);
-  require_switch(fields, "norm_topk_prob", true);
-  moe.routing.renormalize = true;
+  moe.routing.renormalize = fields.boolean("norm_topk_prob", true);
   moe.shared_intermediate_size =
       fields.integer("shared_expert_intermediate_size", 1, kMaxIntermediateSize, 512);
-  moe.gates_shared = true;
+  moe.has_shared_gate = true;
   decoder.moe = std::move(moe);
 }
 
 }  // namespace
 
 void read_qwen3_5_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder) {
-  read_gated_moe(fields, config, {.num_experts = 256, .intermediate_size = 512}, decoder);
+  read_moe_with_shared_gate(fields, config, {.num_experts = 256, .intermediate_size = 512},
+                            decoder);
 }
 
 void read_qwen3_next_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder) {
-  read_gated_moe(fields, config, {.num_experts = 512, .top_k = 10, .intermediate_size = 512},
-                 decoder);
+  read_moe_with_shared_gate(fields, config,
+                            {.num_experts = 512, .top_k = 10, .intermediate_size = 512}, decoder);
 }
 
 void read_mixtral_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder) {
@@ -387,7 +387,7 @@ void add_moe_weights(const MoeConfig& config, int64_t hidden_size, const std::st
     group.vectors.push_back(
         {&layer.correction_bias, block + "gate.e_score_correction_bias", num_experts});
   }
-  if (config.gates_shared) {
+  if (config.has_shared_gate) {
     group.matrices.push_back(
         {&layer.shared_gate, {{block + "shared_expert_gate", 1}}, hidden_size});
   }
@@ -429,8 +429,8 @@ int num_mergeable_experts(const ModelConfig& config) {
   const MoeConfig& moe = *decoder.moe;
   const int inner = moe.intermediate_size;
   const int num_shared = moe.shared_intermediate_size / inner;
-  // The shared experts read the input as it is, or have a gate.
-  if (moe.weighs_input || moe.gates_shared) return 0;
+  // Merged experts would read the weighted input, or miss the gate.
+  if (moe.weighs_input || moe.has_shared_gate) return 0;
   if (num_shared * inner != moe.shared_intermediate_size || decoder.mlp_bias ||
       moe.routing.num_experts + num_shared > kMaxExperts) {
     return 0;

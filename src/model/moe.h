@@ -20,7 +20,7 @@ struct MoeConfig {
   ExpertRouting routing;
   int intermediate_size = 0;         // of each expert
   int shared_intermediate_size = 0;  // of the MLP that every token also passes through; 0: none
-  bool gates_shared = false;         // each token has a gate of that MLP's output, a sigmoid
+  bool has_shared_gate = false;      // sigmoid(shared_gate x) multiplies that MLP's output
   bool has_correction_bias = false;  // ExpertOps::route's bias, in the checkpoint
   // The weight of a token's only expert multiplies the expert's input instead of its output.
   bool weighs_input = false;
@@ -50,10 +50,11 @@ void read_deepseek_v3_moe(ConfigFields& fields, const ModelConfig& config, Decod
 
 // One rank's router and experts of one layer; empty in a dense layer.
 struct MoeLayer {
-  std::unique_ptr<Linear> router;       // [num_experts, hidden]
-  Tensor correction_bias;               // [num_experts], or empty
-  std::unique_ptr<Linear> shared_gate;  // [1, hidden] with MoeConfig::gates_shared, otherwise null
-  std::unique_ptr<Experts> experts;     // null: the layer is dense
+  std::unique_ptr<Linear> router;  // [num_experts, hidden]
+  Tensor correction_bias;          // [num_experts], or empty
+  std::unique_ptr<Linear>
+      shared_gate;                   // [1, hidden] with MoeConfig::has_shared_gate, otherwise null
+  std::unique_ptr<Experts> experts;  // null: the layer is dense
 };
 
 // Adds the bindings of a layer's router and experts. `format` is the experts'.
@@ -79,7 +80,8 @@ class MoeStep {
                                     const Ops& ops);
 
   Status allocate(const ModelConfig& config, const ModelLimits& limits, Ops& ops);
-  // Multiplies the shared experts' output by the gates of x.
+  // Multiplies the shared experts' output by the gates of x. Comes before run(), whose buffer it
+  // uses.
   void gate_shared(const MoeLayer& layer, TensorView x, TensorView output, Ops& ops) const;
   // out (+)= the weighted sum of the experts of each token of x. With MoeConfig::weighs_input, x is
   // multiplied by the weights.

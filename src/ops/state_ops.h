@@ -61,8 +61,8 @@ struct DeltaNetShape {
 
 // A gated delta net (Yang et al., https://arxiv.org/abs/2412.06464), as in Qwen3-Next and Qwen3.5.
 // A causal convolution and SiLU of each channel give the queries, keys and values of a token.
-// Queries and keys are divided by their length, and queries by sqrt(k_dim). Then, for each value
-// head, with decay = exp(-exp(a_log) * softplus(a + dt_bias)) and beta = sigmoid(b):
+// A query or key x is divided by sqrt(|x|^2 + 1e-6), and queries by sqrt(k_dim). Then, for each
+// value head, with decay = exp(-exp(a_log) * softplus(a + dt_bias)) and beta = sigmoid(b):
 //   S = decay * S,  S += k (beta * (v - S^T k))^T,  o = S^T q
 // where S is [k_dim, v_dim]. The output is norm(o) * SiLU(z), with an RMSNorm of each head.
 //
@@ -83,7 +83,8 @@ struct DeltaNet {
   const float* norm = nullptr;     // [v_dim]
   float norm_eps = 1e-6F;
   int num_drafts = 0;
-  // In the first sequences, all tokens but the first are drafts if num_drafts > 0.
+  // With num_drafts > 0, all tokens of the first sequences but their first may be drafts, so S does
+  // not take them yet. Later sequences have no drafts.
   int num_draft_seqs = 0;
   StatePages states;
   TensorView out;  // [num_tokens, num_v_heads * v_dim]

@@ -13,8 +13,8 @@ namespace quire {
 // chunk's last token.
 bool writes_state(const SchedulerConfig& config, const SeqRecord& rec, int block, int last_block);
 
-// Called before the sequence releases a block, because it has filled the block after it. Drops the
-// block's state, unless it is kept, and the older states of a long prompt.
+// Called before the sequence releases a block that it no longer reads. Uncaches the block's state,
+// unless a later prompt may begin with it, and the older states of a long prompt.
 void leave_block(const SchedulerConfig& config, const SeqBlocks& blocks, int block, SeqRecord& rec,
                  KvTable& table);
 

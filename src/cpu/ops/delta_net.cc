@@ -21,7 +21,7 @@ float softplus(float x) {
   return x > 20.0F ? x : std::log1p(std::exp(x));
 }
 
-// x /= its length.
+// x /= sqrt(|x|^2 + 1e-6)
 void normalize(float* x, int size) {
   const float scale = 1.0F / std::sqrt(sum_of_squares_row(x, size) + 1e-6F);
   for (int i = 0; i < size; ++i) x[i] *= scale;
@@ -53,7 +53,7 @@ class DeltaTask {
         weights_(static_cast<size_t>(shape_.kernel * width_)),
         ones_(static_cast<size_t>(width_), 1.0F),
         inputs_(static_cast<size_t>(width_)),
-        mixed_(static_cast<size_t>(net.states.block_size * width_)),
+        qkv_(static_cast<size_t>(net.states.block_size * width_)),
         decay_(static_cast<size_t>(net.states.block_size)),
         beta_(static_cast<size_t>(net.states.block_size)),
         head_out_(static_cast<size_t>(net.states.block_size * shape_.v_dim)),
@@ -72,14 +72,14 @@ class DeltaTask {
   void run() {
     read_page();
     for (int p = std::max(tokens_.first - shape_.kernel + 1, 0); p < tokens_.first; ++p) {
-      std::copy_n(raw(p), width_, window(p));
+      std::copy_n(conv_inputs(p), width_, window(p));
     }
-    // A run ends where a state may be written.
+    // The cuts are at the ends of blocks and after the committed tokens, where S is written.
     const int block_size = net_.states.block_size;
     for (int begin = tokens_.first, end = 0; begin < seq_.end; begin = end) {
       end = std::min((begin / block_size + 1) * block_size, seq_.end);
       if (begin < tokens_.committed) end = std::min(end, tokens_.committed);
-      for (int p = begin; p < end; ++p) convolve(p, mixed_.data() + (p - begin) * width_);
+      for (int p = begin; p < end; ++p) convolve(p, qkv_.data() + (p - begin) * width_);
       for (int h = 0; h < group_; ++h) run_head(begin, end, h);
       if (end <= tokens_.committed) write_states(end);
     }
@@ -107,11 +107,10 @@ class DeltaTask {
   float* window(int p) { return window_.data() + p % shape_.kernel * width_; }
   float* history(int p) { return history_.data() + p % page_.num_rows * width_; }
 
-  // Reads what the step may overwrite: the page that is read may be one that is written.
+  // Copies what is needed of the page, because the step may write the same page.
   void read_page() {
     if (seq_.begin == 0) return;
     const int32_t id = seq_.pages[block_of(seq_.begin - 1)];
-    QUIRE_CHECK(id != 0, "[ops] a sequence continues without its state");
     const float* const from = page(id);
     for (int p = std::max(tokens_.first - shape_.kernel + 1, 0); p < seq_.begin; ++p) {
       const float* const row = from + p % page_.num_rows * shape_.num_channels();
@@ -134,8 +133,8 @@ class DeltaTask {
 
   const float* x_row(int p) const { return net_.x.as<float>() + seq_.row_of(p) * net_.x.shape[1]; }
 
-  // The inputs of the convolution at a position.
-  const float* raw(int p) {
+  // The inputs of the convolution at a position, valid until the next call.
+  const float* conv_inputs(int p) {
     if (p < seq_.begin) return history(p);
     const float* const row = x_row(p);
     for_parts([&](int64_t channel, int at, int count) {
@@ -145,21 +144,21 @@ class DeltaTask {
   }
 
   // Writes the queries, keys and values of a token.
-  void convolve(int p, float* mixed) {
-    std::copy_n(raw(p), width_, window(p));
-    std::fill_n(mixed, width_, 0.0F);
+  void convolve(int p, float* qkv) {
+    std::copy_n(conv_inputs(p), width_, window(p));
+    std::fill_n(qkv, width_, 0.0F);
     for (int i = 0; i < shape_.kernel; ++i) {
       const int past = p - shape_.kernel + 1 + i;
       if (past < 0) continue;
       const float* const x = window(past);
       const float* const w = weights_.data() + i * width_;
-      for (int c = 0; c < width_; ++c) mixed[c] += w[c] * x[c];
+      for (int c = 0; c < width_; ++c) qkv[c] += w[c] * x[c];
     }
-    gated_mul_row(Activation::kSilu, mixed, ones_.data(), width_, mixed);
-    normalize(mixed, shape_.k_dim);
-    normalize(mixed + shape_.k_dim, shape_.k_dim);
+    gated_mul_row(Activation::kSilu, qkv, ones_.data(), width_, qkv);
+    normalize(qkv, shape_.k_dim);
+    normalize(qkv + shape_.k_dim, shape_.k_dim);
     const float scale = 1.0F / std::sqrt(static_cast<float>(shape_.k_dim));
-    for (int i = 0; i < shape_.k_dim; ++i) mixed[i] *= scale;
+    for (int i = 0; i < shape_.k_dim; ++i) qkv[i] *= scale;
   }
 
   void run_head(int begin, int end, int h) {
@@ -168,9 +167,9 @@ class DeltaTask {
                     .k_dim = shape_.k_dim,
                     .v_dim = shape_.v_dim,
                     .stride = width_,
-                    .q = mixed_.data(),
-                    .k = mixed_.data() + shape_.k_dim,
-                    .v = mixed_.data() + 2 * shape_.k_dim + h * shape_.v_dim,
+                    .q = qkv_.data(),
+                    .k = qkv_.data() + shape_.k_dim,
+                    .v = qkv_.data() + 2 * shape_.k_dim + h * shape_.v_dim,
                     .decay = decay_.data(),
                     .beta = beta_.data(),
                     .state = states_.data() + state_size_ * static_cast<size_t>(h),
@@ -229,7 +228,7 @@ class DeltaTask {
       const int end = end_in(block);
       const int oldest = tokens_.first - shape_.kernel + 1;
       for (int p = std::max({end - page_.num_rows, oldest, 0}); p < end; ++p) {
-        const float* const from = raw(p);
+        const float* const from = conv_inputs(p);
         float* const row = to + p % page_.num_rows * shape_.num_channels();
         for_parts([&](int64_t channel, int at, int count) {
           std::copy_n(from + at, count, row + channel);
@@ -253,16 +252,16 @@ class DeltaTask {
   const DeltaTokens& tokens_;
   const SeqTokens& seq_;
   const int k_head_;
-  const int group_;  // value heads of the key head
-  const int width_;  // channels of the task
+  const int group_;      // value heads of the key head
+  const int64_t width_;  // channels of the task
   const size_t state_size_;
   std::vector<float> history_;  // [num_rows, width_]: inputs before the step, by position
   std::vector<float> window_;   // [kernel, width_]: the newest inputs, by position
   std::vector<float> weights_;  // [kernel, width_], of the convolution
   std::vector<float> ones_;     // [width_]
   std::vector<float> inputs_;   // [width_] of one token
-  // Of a run of tokens:
-  std::vector<float> mixed_;     // [block_size, width_]: queries, keys, values
+  // Of the tokens between two cuts:
+  std::vector<float> qkv_;       // [block_size, width_]: queries, keys, values
   std::vector<float> decay_;     // [block_size], of one head
   std::vector<float> beta_;      // [block_size]
   std::vector<float> head_out_;  // [block_size, v_dim]
@@ -287,8 +286,11 @@ DeltaTokens delta_tokens_of(const DeltaNet& net, const DeltaNetPage& page, int s
   tokens.committed = has_drafts ? std::min(seq.begin + 1, tokens.kept_end) : tokens.kept_end;
   if (seq.begin > 0) {
     const int32_t id = seq.pages[(seq.begin - 1) / net.states.block_size];
+    QUIRE_CHECK(id != 0, "[ops] a sequence continues without its state");
     // A sequence that has ended may begin before the tokens that its state contains.
     tokens.first = std::min(*length_of(net, page, id), seq.begin);
+    QUIRE_CHECK(tokens.first >= 0 && seq.begin - tokens.first <= net.num_drafts,
+                "[ops] a state is older than the drafts of a step");
   }
   return tokens;
 }

@@ -1,5 +1,5 @@
 // The columns of a head's state are independent of each other. So a tile of columns takes all
-// tokens in turn, and stays in the L1 cache: 32 KiB with AVX-512 and 128 rows.
+// tokens in turn, and stays in a near cache: it has 32 KiB with AVX-512 and 128 rows.
 #include "cpu/ops/delta_state.h"
 
 #include <array>

@@ -19,8 +19,8 @@ struct DeltaHead {
   float* out = nullptr;          // [num_tokens, v_dim]
 };
 
-// For each token in turn: S = decay * S, S += k (beta * (v - S^T k))^T, out = S^T q. The bits do
-// not depend on how many tokens a call has.
+// For each token in turn: S = decay * S, S += k (beta * (v - S^T k))^T, out = S^T q. The bits of a
+// token do not depend on the tokens after it.
 void run_delta_head(const DeltaHead& head);
 
 }  // namespace quire::cpu
