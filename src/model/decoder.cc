@@ -297,6 +297,7 @@ void add_conv_weights(const ModelConfig& config, const std::string& prefix, Deco
        config.format}};
   VectorBinding weights = {&layer.conv, conv + "conv.weight", channels * kernel, 0.0F, channels};
   weights.shape = Shape{channels, 1, kernel};
+  weights.transposed_columns = kernel;
   group.vectors.push_back(std::move(weights));
 }
 
@@ -330,6 +331,7 @@ void add_delta_weights(const ModelConfig& config, const std::string& prefix, Dec
                      config.format}};
   VectorBinding conv = {&layer.conv, net + "conv1d.weight", shape.num_channels() * shape.kernel};
   conv.shape = Shape{shape.num_channels(), 1, shape.kernel};
+  conv.transposed_columns = shape.kernel;
   conv.sections = {
       {keys, shape.num_k_heads}, {keys, shape.num_k_heads}, {shape.width(), shape.num_v_heads}};
   group.vectors.push_back(std::move(conv));

@@ -30,10 +30,10 @@ struct StateGroup {
   int64_t page_bytes = 0;        // one sequence's state of one layer, a multiple of 64
   int table = 0;                 // index of its block table, the last one
 };
-// Upper bound of the block tables per sequence.
-inline constexpr int kMaxBlockTables = 5;
-// Upper bound of those with keys and values; the other one is of states.
+
+// Upper bounds, per sequence, of the block tables of keys and values, and of all: one is of states.
 inline constexpr int kMaxKvTables = 4;
+inline constexpr int kMaxBlockTables = kMaxKvTables + 1;
 
 // Gives each distinct window its own block table, so that blocks outside the window can be freed
 // while layers with a longer view keep theirs. Groups beyond kMaxKvTables share the last table.

@@ -272,6 +272,17 @@ std::vector<float> sections_of(const VectorBinding& binding, const TensorView& w
   return elements;
 }
 
+std::vector<float> transposed(const TensorView& rows, int64_t num_columns) {
+  const int64_t num_rows = rows.shape.num_elements() / num_columns;
+  std::vector<float> elements;
+  for (int64_t i = 0; i < num_columns; ++i) {
+    for (int64_t row = 0; row < num_rows; ++row) {
+      elements.push_back(element_as_f32(rows, row * num_columns + i));
+    }
+  }
+  return elements;
+}
+
 }  // namespace
 
 Status Loader::load_vector(const VectorBinding& binding) {
@@ -294,10 +305,16 @@ Status Loader::load_vector(const VectorBinding& binding) {
     changed = sections_of(binding, view, parallel_);
     view = {changed.data(), DType::kF32, {std::ssize(changed)}};
   }
+  if (binding.transposed_columns > 0) {
+    changed = transposed(view, binding.transposed_columns);
+    view = {changed.data(), DType::kF32, {std::ssize(changed)}};
+  }
   if (binding.addend != 0.0F || binding.factor != 1.0F) {
+    std::vector<float> scaled;
     for (int64_t i = 0; i < view.shape.num_elements(); ++i) {
-      changed.push_back((element_as_f32(view, i) + binding.addend) * binding.factor);
+      scaled.push_back((element_as_f32(view, i) + binding.addend) * binding.factor);
     }
+    changed = std::move(scaled);
     view = {changed.data(), DType::kF32, {std::ssize(changed)}};
   }
   QUIRE_ASSIGN_OR_RETURN(*binding.vector, store_.make_vector(view));

@@ -134,8 +134,9 @@ struct VectorBinding {
   int num_heads = 0;                // MatrixPart::num_heads; 0: every rank has the whole vector
   float factor = 1.0F;              // multiplies every element, after the addition
   std::optional<Shape> shape = {};  // of the checkpoint's tensor; absent: [size]
-  // Of the tensor's rows, one after the other. Empty: all rows are of num_heads.
+  // The sections of the tensor's rows, one after the other. Empty: all rows are of num_heads.
   std::vector<VectorSection> sections = {};
+  int64_t transposed_columns = 0;  // of a rank's rows, which become columns; 0: they stay rows
 };
 
 // Bindings that are loaded together: one layer, or the weights before or after the layers.

@@ -35,7 +35,7 @@ struct StatePages {
 // accepted. num_rows is at least kernel - 1, plus the drafts of a step.
 struct ShortConv {
   TensorView bgx;            // [num_tokens, 3 * channels]: b, g, x
-  const float* w = nullptr;  // [channels, kernel]
+  const float* w = nullptr;  // [kernel, channels]
   int kernel = 0;
   int num_rows = 0;
   StatePages states;
@@ -77,7 +77,7 @@ struct DeltaNet {
   // convolution, and z.
   TensorView x;
   TensorView ba;                   // [num_tokens, 2 * num_v_heads]: b, a
-  const float* conv = nullptr;     // [num_channels, kernel]
+  const float* conv = nullptr;     // [kernel, num_channels]
   const float* a_log = nullptr;    // [num_v_heads]
   const float* dt_bias = nullptr;  // [num_v_heads]
   const float* norm = nullptr;     // [v_dim]

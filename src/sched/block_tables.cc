@@ -130,14 +130,6 @@ void BlockTables::match_prefix(SeqRecord& rec, CachedPrefix& prefix) const {
   }
 }
 
-// Whether the keys and values of a block are cached and its state is not.
-bool BlockTables::lacks_only_state(const BlockHash& hash) const {
-  return tables_.back().config.holds_states &&
-         std::ranges::all_of(tables_, [&](const KvTable& table) {
-           return table.cache.find(hash).has_value() != table.config.holds_states;
-         });
-}
-
 // Checks the blocks that a prefix with one more block would need. A block that was cached under
 // another salt counts as never cached, because its hash is unrelated.
 CacheMiss BlockTables::cache_miss(const SeqRecord& rec, const CachedPrefix& prefix) const {
@@ -146,9 +138,7 @@ CacheMiss BlockTables::cache_miss(const SeqRecord& rec, const CachedPrefix& pref
   if (num_full == 0) return CacheMiss::kTooShort;
   const int num_wanted = prefix.num_blocks + 1;
   if (num_wanted > num_full) return CacheMiss::kNone;
-  if (lacks_only_state(rec.block_hashes[static_cast<size_t>(num_wanted - 1)])) {
-    return CacheMiss::kNoSnapshot;
-  }
+  if (rec.branch_block >= prefix.num_blocks) return CacheMiss::kNoSnapshot;
   for (size_t t = 0; t < tables_.size(); ++t) {
     if (tables_[t].config.holds_states) continue;
     const PrefixCache& cache = tables_[t].cache;

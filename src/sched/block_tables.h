@@ -97,7 +97,6 @@ class BlockTables {
   int num_free_beside(size_t table, std::span<const int32_t> prefix) const;
   int num_freed_by(size_t table, std::span<SeqRecord* const> victims,
                    std::span<const int32_t> prefix) const;
-  bool lacks_only_state(const BlockHash& hash) const;
   bool needs_page(const KvTable& table, const SeqRecord& rec, int block, int num_tokens) const;
   int32_t take_block(size_t table);
   void register_in(size_t table, SeqRecord& rec);

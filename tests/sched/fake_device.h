@@ -82,7 +82,7 @@ class FakeDevice {
     int window;
     std::vector<Content> cache;        // [num_blocks * block_size]
     std::vector<int> num_old_holders;  // per block: slots that could read it before this plan
-    // Of a table of states, by block: the contents of the newest tokens. Empty: another table.
+    // In a table of states, by block: the contents of the newest tokens. Empty: another table.
     std::vector<std::vector<Content>> states;
 
     bool holds_states() const { return !states.empty(); }

@@ -547,7 +547,7 @@ void ReferenceOps::short_conv(const ShortConv& conv) {
         for (int i = 0; i < conv.kernel; ++i) {
           const int past = p - conv.kernel + 1 + i;
           if (past < 0) continue;
-          sum += double{conv.w[c * conv.kernel + i]} * v[static_cast<size_t>(past)];
+          sum += double{conv.w[i * channels + c]} * v[static_cast<size_t>(past)];
         }
         conv.out.as<float>()[(first_row + p - begin) * channels + c] =
             static_cast<float>(row[channels] * sum);
@@ -597,8 +597,8 @@ void ReferenceOps::delta_net(const DeltaNet& net) {
     const auto mixed = [&](int p, int64_t channel) {
       double sum = 0.0;
       for (int i = 0; i < shape.kernel; ++i) {
-        sum +=
-            double{net.conv[channel * shape.kernel + i]} * input(p - shape.kernel + 1 + i, channel);
+        sum += double{net.conv[i * shape.num_channels() + channel]} *
+               input(p - shape.kernel + 1 + i, channel);
       }
       return silu(sum);
     };

@@ -98,10 +98,10 @@ class ConvTask {
       const int q = p - conv_.kernel + 1 + i;
       if (q < 0) continue;
       const Row& past = v(q);
-      const float* const w = conv_.w + first_ * conv_.kernel + i;
+      const float* const w = conv_.w + i * channels_ + first_;
       for (int64_t c = 0; c < count_; ++c) {
         const auto at = static_cast<size_t>(c);
-        sum[at] += w[c * conv_.kernel] * past[at];
+        sum[at] += w[c] * past[at];
       }
     }
     const float* const g = row_of(p) + channels_;

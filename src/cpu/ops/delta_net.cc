@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <vector>
 
 #include "base/check.h"
@@ -12,14 +11,6 @@
 
 namespace quire::cpu {
 namespace {
-
-float sigmoid(float x) {
-  return 1.0F / (1.0F + std::exp(-x));
-}
-
-float softplus(float x) {
-  return x > 20.0F ? x : std::log1p(std::exp(x));
-}
 
 // x /= sqrt(|x|^2 + 1e-6)
 void normalize(float* x, int size) {
@@ -50,7 +41,6 @@ class DeltaTask {
         state_size_(size_t{1} * shape_.k_dim * shape_.v_dim),
         history_(static_cast<size_t>(page_.num_rows * width_)),
         window_(static_cast<size_t>(shape_.kernel * width_)),
-        weights_(static_cast<size_t>(shape_.kernel * width_)),
         ones_(static_cast<size_t>(width_), 1.0F),
         inputs_(static_cast<size_t>(width_)),
         qkv_(static_cast<size_t>(net.states.block_size * width_)),
@@ -58,16 +48,7 @@ class DeltaTask {
         beta_(static_cast<size_t>(net.states.block_size)),
         head_out_(static_cast<size_t>(net.states.block_size * shape_.v_dim)),
         gates_(static_cast<size_t>(net.num_drafts * 2 * group_)),
-        states_(state_size_ * static_cast<size_t>(group_), 0.0F) {
-    for_parts([&](int64_t channel, int at, int count) {
-      for (int c = 0; c < count; ++c) {
-        for (int i = 0; i < shape_.kernel; ++i) {
-          weights_[static_cast<size_t>(i * width_ + at + c)] =
-              net_.conv[(channel + c) * shape_.kernel + i];
-        }
-      }
-    });
-  }
+        states_(state_size_ * static_cast<size_t>(group_), 0.0F) {}
 
   void run() {
     read_page();
@@ -151,8 +132,10 @@ class DeltaTask {
       const int past = p - shape_.kernel + 1 + i;
       if (past < 0) continue;
       const float* const x = window(past);
-      const float* const w = weights_.data() + i * width_;
-      for (int c = 0; c < width_; ++c) qkv[c] += w[c] * x[c];
+      for_parts([&](int64_t channel, int at, int count) {
+        const float* const w = net_.conv + i * shape_.num_channels() + channel;
+        for (int c = 0; c < count; ++c) qkv[at + c] += w[c] * x[at + c];
+      });
     }
     gated_mul_row(Activation::kSilu, qkv, ones_.data(), width_, qkv);
     normalize(qkv, shape_.k_dim);
@@ -192,8 +175,8 @@ class DeltaTask {
       a = row[shape_.num_v_heads + v_head(h)];
     }
     const float rate = std::exp(net_.a_log[v_head(h)]);
-    decay_[idx] = std::exp(-rate * softplus(a + net_.dt_bias[v_head(h)]));
-    beta_[idx] = sigmoid(b);
+    decay_[idx] = std::exp(-rate * open_gate(GateFunction::kSoftplus, a + net_.dt_bias[v_head(h)]));
+    beta_[idx] = open_gate(GateFunction::kSigmoid, b);
   }
 
   void write_output(int p, int h, const float* head_out) {
@@ -257,10 +240,9 @@ class DeltaTask {
   const size_t state_size_;
   std::vector<float> history_;  // [num_rows, width_]: inputs before the step, by position
   std::vector<float> window_;   // [kernel, width_]: the newest inputs, by position
-  std::vector<float> weights_;  // [kernel, width_], of the convolution
   std::vector<float> ones_;     // [width_]
   std::vector<float> inputs_;   // [width_] of one token
-  // Of the tokens between two cuts:
+  // For the tokens between two cuts:
   std::vector<float> qkv_;       // [block_size, width_]: queries, keys, values
   std::vector<float> decay_;     // [block_size], of one head
   std::vector<float> beta_;      // [block_size]

@@ -364,8 +364,6 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace quire::cpu {
-namespace {
-
 float open_gate(GateFunction function, float x) {
   switch (function) {
     case GateFunction::kIdentity:
@@ -377,8 +375,6 @@ float open_gate(GateFunction function, float x) {
   }
   QUIRE_CHECK(false, "[ops] gate: an unknown function");
 }
-
-}  // namespace
 
 HWY_EXPORT(rms_norm);
 HWY_EXPORT(sum_of_squares);

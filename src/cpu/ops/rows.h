@@ -19,6 +19,7 @@ void add_row(float* x, const float* delta, int64_t n);
 // out[i] = activation(gate[i]) * up[i].
 void gated_mul_row(Activation activation, const float* gate, const float* up, int64_t n,
                    float* out);
+float open_gate(GateFunction function, float x);
 // x[i] *= function(gates[i / (n / num_gates)]).
 void gate_row(GateFunction function, const float* gates, int64_t num_gates, int64_t n, float* x);
 // x[i] = cap * tanh(x[i] / cap).

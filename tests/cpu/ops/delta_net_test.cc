@@ -4,19 +4,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/numbers.h"
 #include "ops/state_ops.h"
 #include "ops_fixture.h"
+#include "state_steps.h"
 #include "support/reference_ops.h"
 
 namespace quire::testing {
 namespace {
-
-constexpr int kBlockSize = 16;
-constexpr int kNumPages = 24;
-constexpr int kMaxPages = 4;  // per sequence
-constexpr int kNever = kBlockSize * kMaxPages;
 
 // The states of some sequences, and the steps over them.
 class DeltaSteps {
@@ -25,52 +22,26 @@ class DeltaSteps {
       : ops_(ops),
         shape_(shape),
         num_drafts_(num_drafts),
-        page_floats_(round_up(DeltaNetPage(shape, num_drafts).size, int64_t{16})),
         conv_(numbers(shape.num_channels() * shape.kernel, 1, 0.5F)),
         a_log_(numbers(shape.num_v_heads, 2, 0.5F)),
         dt_bias_(numbers(shape.num_v_heads, 3, 1.0F)),
         norm_(numbers(shape.v_dim, 4, 1.0F)),
-        pages_(static_cast<size_t>(kNumPages * page_floats_), std::nanf("")) {}
+        pages_(static_cast<size_t>(kNumPages *
+                                   round_up(DeltaNetPage(shape, num_drafts).size, int64_t{16})),
+               std::nanf("")) {}
 
-  // A sequence's part of a step: its tokens [begin, end), whose values depend on their positions
-  // and on `salt`; the pages of its blocks; the first token that is not kept; the first that is a
-  // wrong draft; and whether tokens after the first are drafts.
-  struct Part {
-    int begin = 0;
-    int end = 0;
-    uint32_t salt = 0;
-    std::vector<int32_t> pages;
-    int kept_end = kNever;
-    int right_end = kNever;
-    bool has_drafts = false;
-  };
+  using Part = StatePart;
 
   // Returns the outputs, one row per token. Parts with drafts come first.
   std::vector<float> run(const std::vector<Part>& parts) {
+    const StateBatch batch(parts);
+    const int64_t num_tokens = batch.num_tokens();
     std::vector<float> x;
     std::vector<float> ba;
-    std::vector<int32_t> query_start = {0};
-    std::vector<int32_t> seq_lens;
-    std::vector<int32_t> page_table;
-    std::vector<int64_t> kv_slots;
-    const auto append = [](std::vector<float>& all, const std::vector<float>& more) {
-      all.insert(all.end(), more.begin(), more.end());
-    };
-    for (const Part& part : parts) {
-      for (int p = part.begin; p < part.end; ++p) {
-        const uint32_t salt = p < part.right_end ? part.salt : part.salt + 100;
-        const uint32_t seed = salt * 1000 + static_cast<uint32_t>(p);
-        append(x, numbers(shape_.num_channels() + width(), seed, 1.0F));
-        append(ba, numbers(2 * shape_.num_v_heads, seed + 600'000, 2.0F));
-        kv_slots.push_back(p < part.kept_end ? p : -1);
-      }
-      query_start.push_back(query_start.back() + part.end - part.begin);
-      seq_lens.push_back(part.end);
-      std::vector<int32_t> row = part.pages;
-      row.resize(kMaxPages, 0);
-      page_table.insert(page_table.end(), row.begin(), row.end());
+    for (const uint32_t seed : batch.seeds()) {
+      x = append(std::move(x), numbers(shape_.num_channels() + width(), seed, 1.0F));
+      ba = append(std::move(ba), numbers(2 * shape_.num_v_heads, seed + 600'000, 2.0F));
     }
-    const int64_t num_tokens = query_start.back();
     std::vector<float> out(static_cast<size_t>(num_tokens * width()));
     DeltaNet net;
     net.shape = shape_;
@@ -83,15 +54,7 @@ class DeltaSteps {
     net.num_drafts = num_drafts_;
     net.num_draft_seqs = static_cast<int>(std::ranges::count(parts, true, &Part::has_drafts));
     net.out = {out.data(), DType::kF32, {num_tokens, width()}};
-    net.states = {.first = reinterpret_cast<std::byte*>(pages_.data()),
-                  .page_bytes = page_floats_ * static_cast<int64_t>(sizeof(float)),
-                  .block_size = kBlockSize,
-                  .num_seqs = static_cast<int>(parts.size()),
-                  .query_start = query_start.data(),
-                  .seq_lens = seq_lens.data(),
-                  .page_table = page_table.data(),
-                  .max_pages = kMaxPages,
-                  .kv_slots = kv_slots.data()};
+    net.states = batch.states(pages_);
     ops_.delta_net(net);
     return out;
   }
@@ -110,18 +73,12 @@ class DeltaSteps {
   StateOps& ops_;
   DeltaNetShape shape_;
   int num_drafts_;
-  int64_t page_floats_;
   std::vector<float> conv_;
   std::vector<float> a_log_;
   std::vector<float> dt_bias_;
   std::vector<float> norm_;
   std::vector<float> pages_;  // NaN shows that a state is read that was not written
 };
-
-std::vector<float> append(std::vector<float> all, const std::vector<float>& more) {
-  all.insert(all.end(), more.begin(), more.end());
-  return all;
-}
 
 void expect_near(const std::vector<float>& got, const std::vector<float>& expected) {
   ASSERT_EQ(got.size(), expected.size());
@@ -139,8 +96,6 @@ class DeltaNetTest : public ::testing::TestWithParam<DeltaNetShape> {
   ThreadPool pool_{2};
   std::unique_ptr<Ops> cpu_ = make_cpu_ops(pool_, {});
 };
-
-const std::vector<int32_t> kPages = {3, 9, 4, 7};
 
 TEST_P(DeltaNetTest, EqualsTheDefinition) {
   const std::vector<DeltaSteps::Part> parts = {{0, 40, 1, kPages}, {0, 1, 2, {11}}};

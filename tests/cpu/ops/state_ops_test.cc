@@ -6,17 +6,15 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "base/numbers.h"
 #include "ops_fixture.h"
+#include "state_steps.h"
 #include "support/reference_ops.h"
 
 namespace quire::testing {
 namespace {
-
-constexpr int kBlockSize = 16;
-constexpr int kNumPages = 24;
-constexpr int kMaxPages = 4;  // per sequence
 
 // The states of two sequences, and the steps over them.
 class ConvSteps {
@@ -26,45 +24,21 @@ class ConvSteps {
         channels_(channels),
         kernel_(kernel),
         num_rows_(kernel - 1 + num_drafts),
-        page_floats_(round_up(num_rows_ * channels, int64_t{16})),
         weights_(random_floats(static_cast<size_t>(channels * kernel), 1, 1.0F)),
         // NaN shows that a state is read that was not written.
-        pages_(static_cast<size_t>(kNumPages * page_floats_), std::nanf("")) {}
+        pages_(static_cast<size_t>(kNumPages * round_up(num_rows_ * channels, int64_t{16})),
+               std::nanf("")) {}
 
-  // A sequence's part of a step: its tokens [begin, end), whose values depend on their positions
-  // and on `salt`; the pages of its blocks; the first token that is not kept; and the first that is
-  // a wrong draft.
-  struct Part {
-    int begin = 0;
-    int end = 0;
-    uint32_t salt = 0;
-    std::vector<int32_t> pages;
-    int kept_end = kBlockSize * kMaxPages;
-    int right_end = kBlockSize * kMaxPages;
-  };
+  using Part = StatePart;
 
   // Returns the outputs, one row per token.
   std::vector<float> run(const std::vector<Part>& parts) {
+    const StateBatch batch(parts);
+    const int64_t num_tokens = batch.num_tokens();
     std::vector<float> bgx;
-    std::vector<int32_t> query_start = {0};
-    std::vector<int32_t> seq_lens;
-    std::vector<int32_t> page_table;
-    std::vector<int64_t> kv_slots;
-    for (const Part& part : parts) {
-      for (int p = part.begin; p < part.end; ++p) {
-        const uint32_t salt = p < part.right_end ? part.salt : part.salt + 100;
-        const std::vector<float> row = random_floats(static_cast<size_t>(3 * channels_),
-                                                     salt * 1000 + static_cast<uint32_t>(p), 1.0F);
-        bgx.insert(bgx.end(), row.begin(), row.end());
-        kv_slots.push_back(p < part.kept_end ? p : -1);
-      }
-      query_start.push_back(query_start.back() + part.end - part.begin);
-      seq_lens.push_back(part.end);
-      std::vector<int32_t> row = part.pages;
-      row.resize(kMaxPages, 0);
-      page_table.insert(page_table.end(), row.begin(), row.end());
+    for (const uint32_t seed : batch.seeds()) {
+      bgx = append(std::move(bgx), random_floats(static_cast<size_t>(3 * channels_), seed, 1.0F));
     }
-    const int64_t num_tokens = query_start.back();
     std::vector<float> out(static_cast<size_t>(num_tokens * channels_));
     ShortConv conv;
     conv.bgx = {bgx.data(), DType::kF32, {num_tokens, 3 * channels_}};
@@ -72,15 +46,7 @@ class ConvSteps {
     conv.kernel = kernel_;
     conv.num_rows = num_rows_;
     conv.out = {out.data(), DType::kF32, {num_tokens, channels_}};
-    conv.states = {.first = reinterpret_cast<std::byte*>(pages_.data()),
-                   .page_bytes = page_floats_ * static_cast<int64_t>(sizeof(float)),
-                   .block_size = kBlockSize,
-                   .num_seqs = static_cast<int>(parts.size()),
-                   .query_start = query_start.data(),
-                   .seq_lens = seq_lens.data(),
-                   .page_table = page_table.data(),
-                   .max_pages = kMaxPages,
-                   .kv_slots = kv_slots.data()};
+    conv.states = batch.states(pages_);
     ops_.short_conv(conv);
     return out;
   }
@@ -92,7 +58,6 @@ class ConvSteps {
   int64_t channels_;
   int kernel_;
   int num_rows_;
-  int64_t page_floats_;
   std::vector<float> weights_;
   std::vector<float> pages_;
 };
@@ -100,11 +65,6 @@ class ConvSteps {
 // Rows [first, end) of an output.
 std::vector<float> rows(const std::vector<float>& out, int64_t channels, int first, int end) {
   return {out.begin() + first * channels, out.begin() + end * channels};
-}
-
-std::vector<float> append(std::vector<float> all, const std::vector<float>& more) {
-  all.insert(all.end(), more.begin(), more.end());
-  return all;
 }
 
 struct ConvCase {
@@ -124,8 +84,6 @@ class ShortConvTest : public ::testing::TestWithParam<ConvCase> {
   ThreadPool pool_{2};
   std::unique_ptr<Ops> cpu_ = make_cpu_ops(pool_, {});
 };
-
-const std::vector<int32_t> kPages = {3, 9, 4, 7};
 
 TEST_P(ShortConvTest, EqualsTheDefinition) {
   ConvSteps expected = steps(reference_);
