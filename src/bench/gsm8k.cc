@@ -17,6 +17,8 @@
 namespace quire::bench {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 Result<std::string> string_field(simdjson::dom::object object, std::string_view name,
                                  std::string_view source) {
   std::string_view text;
@@ -194,7 +196,6 @@ Result<Gsm8kData> load_gsm8k(const Gsm8kOptions& options) {
 
 Result<Gsm8kResult> evaluate_gsm8k(Engine& engine, const Gsm8kOptions& options,
                                    const Gsm8kData& data, const Hooks& hooks) {
-  using Clock = std::chrono::steady_clock;
   const size_t total = data.problems.size();
   size_t num_done = 0;
   int num_right = 0;

@@ -19,6 +19,8 @@
 namespace quire::bench {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 constexpr int kDefaultContext = 512;  // as in llama.cpp
 
 size_t first_invalid_byte(std::string_view text) {
@@ -190,7 +192,6 @@ double PerplexityResult::tokens_per_s() const {
 
 Result<PerplexityResult> evaluate_perplexity(Engine& engine, const PerplexityOptions& options,
                                              const TokenizedText& text, const Hooks& hooks) {
-  using Clock = std::chrono::steady_clock;
   QUIRE_CHECK(text.ids.size() >= 2, "[eval] a text without a token to score");
   const ModelInfo& model = engine.model_info();
   QUIRE_RETURN_IF_ERROR(check_model(model));

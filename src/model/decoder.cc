@@ -191,8 +191,7 @@ std::vector<KvGroup> decoder_kv_groups(const ModelConfig& config, const ModelLim
   return groups;
 }
 
-StateGroup decoder_state_group(const ModelConfig& config, const ModelLimits& limits,
-                               DType activation) {
+StateGroup decoder_state_group(const ModelConfig& config, const ModelLimits& limits) {
   const DecoderConfig& decoder = decoder_config(config);
   StateGroup group;
   for (int layer = 0; layer < config.num_layers; ++layer) {
@@ -204,8 +203,8 @@ StateGroup decoder_state_group(const ModelConfig& config, const ModelLimits& lim
           ? conv_state_rows(*decoder.convs, limits) * conv_channels(config, limits.parallel)
           : DeltaNetPage(rank_shape(decoder.deltas->shape, limits.parallel), limits.num_drafts)
                 .size;
-  const auto element_bytes = static_cast<int64_t>(dtype_bytes(activation));
-  group.page_bytes = round_up(num_elements * element_bytes, int64_t{64});
+  group.page_bytes =
+      round_up(num_elements * static_cast<int64_t>(dtype_bytes(DType::kF32)), int64_t{64});
   return group;
 }
 
@@ -225,6 +224,23 @@ int64_t decoder_activation_bytes(const ModelConfig& config, const ModelLimits& l
   return (num_tokens * per_token * bytes_of(ops.activation_dtype()) +
           (angles + logits) * bytes_of(DType::kF32) + moe)
       .get();
+}
+
+Result<int64_t> state_workspace_bytes(const ModelConfig& config, const ModelLimits& limits,
+                                      const Ops& ops) {
+  const DecoderConfig& decoder = decoder_config(config);
+  if (!decoder.convs && !decoder.deltas) return int64_t{0};
+  const StateOps* const states = ops.states();
+  if (states == nullptr) {
+    return unimplemented(
+        "[model] the device does not compute recurrent states; got a model that has them, expected "
+        "one with attention in every layer, or `device` cpu");
+  }
+  if (!decoder.deltas) return int64_t{0};
+  const DeltaNetShape shape = rank_shape(decoder.deltas->shape, limits.parallel);
+  QUIRE_RETURN_IF_ERROR(states->supports(shape));
+  return states->workspace_bytes(shape, limits.num_drafts, limits.max_num_tokens,
+                                 limits.max_num_logit_rows / limits.decode_q_len());
 }
 
 Result<int64_t> experts_workspace_bytes(const ModelConfig& config, const ModelLimits& limits,
@@ -487,7 +503,7 @@ DecoderModel::DecoderModel(const ModelConfig& config, const ModelLimits& limits,
       ops_(ops),
       ends_(std::move(ends)),
       kv_groups_(decoder_kv_groups(config, limits, ops.activation_dtype())),
-      states_(decoder_state_group(config, limits, ops.activation_dtype())),
+      states_(decoder_state_group(config, limits)),
       places_(static_cast<size_t>(config.num_layers)),
       widths_(decoder_widths(config, limits.parallel, ops)),
       embedding_scale_(first_scale(decoder_, ops.activation_dtype())),
@@ -540,6 +556,10 @@ Status DecoderModel::allocate_buffers() {
   }
   if (decoder_.moe) {
     QUIRE_RETURN_IF_ERROR(moe_.allocate(config_, limits_, ops_));
+  }
+  QUIRE_ASSIGN_OR_RETURN(const int64_t state_bytes, state_workspace_bytes(config_, limits_, ops_));
+  if (state_bytes > 0) {
+    QUIRE_ASSIGN_OR_RETURN(state_workspace_, ops_.allocate({state_bytes}, DType::kI8));
   }
   for (const RopeConfig& rope : decoder_.ropes) QUIRE_RETURN_IF_ERROR(add_rotation(rope));
   return {};
@@ -767,6 +787,7 @@ StatePages DecoderModel::state_pages(size_t layer_idx, const StepInput& input) c
           .page_bytes = states_.page_bytes,
           .block_size = limits_.page_size,
           .num_seqs = batch.decode.num_reqs + batch.prefill.num_reqs,
+          .num_decode_seqs = batch.decode.num_reqs,
           .query_start = batch.query_start.device,
           .seq_lens = batch.seq_lens,
           .page_table = batch.block_table,
@@ -797,9 +818,9 @@ void DecoderModel::run_delta_net(size_t layer_idx, const DecoderLayer& layer,
   net.norm = weights_of(layer.delta_norm);
   net.norm_eps = decoder_.rms_norm_eps;
   net.num_drafts = limits_.num_drafts;
-  net.num_draft_seqs = input.states.batch->decode.num_reqs;
   net.states = state_pages(layer_idx, input);
   net.out = attention_view(layer_idx, input.num_tokens);
+  net.workspace = {state_workspace_.view.as<std::byte>(), state_workspace_.view.num_bytes()};
   ops_.states()->delta_net(net);
 }
 

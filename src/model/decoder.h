@@ -22,10 +22,13 @@ namespace quire {
 std::vector<KvGroup> decoder_kv_groups(const ModelConfig& config, const ModelLimits& limits,
                                        DType activation);
 // The states of one rank's layers; no layers if the model has none.
-StateGroup decoder_state_group(const ModelConfig& config, const ModelLimits& limits,
-                               DType activation);
+StateGroup decoder_state_group(const ModelConfig& config, const ModelLimits& limits);
 int64_t decoder_activation_bytes(const ModelConfig& config, const ModelLimits& limits,
                                  const Ops& ops);
+// The workspace of the layers with recurrent states, which depends on the device. Fails with
+// kUnimplemented if the device does not compute them.
+Result<int64_t> state_workspace_bytes(const ModelConfig& config, const ModelLimits& limits,
+                                      const Ops& ops);
 // The workspace of the layers that are mixtures of experts, which depends on the device; 0: there
 // are none. Fails with kUnimplemented if the device does not compute them.
 Result<int64_t> experts_workspace_bytes(const ModelConfig& config, const ModelLimits& limits,
@@ -277,9 +280,10 @@ class DecoderModel : public Model {
   Tensor normed_;
   Tensor delta_;
   MoeStep moe_;
-  Tensor scratch_;       // inner values, and the rows for logits
-  Tensor logits_parts_;  // F32, of this rank and then of all; empty: lm_head is whole
-  Tensor taps_;          // [max_num_tokens, tapped layers * hidden]; empty: none is tapped
+  Tensor state_workspace_;  // of delta nets, if the device needs it
+  Tensor scratch_;          // inner values, and the rows for logits
+  Tensor logits_parts_;     // F32, of this rank and then of all; empty: lm_head is whole
+  Tensor taps_;             // [max_num_tokens, tapped layers * hidden]; empty: none is tapped
 };
 
 }  // namespace quire

@@ -183,15 +183,10 @@ std::string describe_quantization(const ModelConfig& config, const WeightSource&
 
 Result<int64_t> estimate_activation_bytes(const ModelConfig& config, const ModelLimits& limits,
                                           const Ops& ops) {
-  const DecoderConfig& decoder = decoder_config(config);
-  if ((decoder.convs || decoder.deltas) && ops.states() == nullptr) {
-    return unimplemented(
-        "[model] the device does not compute recurrent states; got a model that has them, expected "
-        "one with attention in every layer, or `device` cpu");
-  }
+  QUIRE_ASSIGN_OR_RETURN(const int64_t states, state_workspace_bytes(config, limits, ops));
   QUIRE_ASSIGN_OR_RETURN(const int64_t experts, experts_workspace_bytes(config, limits, ops));
   const int64_t others = decoder_activation_bytes(config, limits, ops);
-  return (Saturated(others) + experts).get();
+  return (Saturated(others) + experts + states).get();
 }
 
 }  // namespace quire

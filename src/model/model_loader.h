@@ -52,7 +52,7 @@ std::string describe_quantization(const ModelConfig& config, const WeightSource&
 // may be stored without them.
 Status check_stored_tensors(const ModelConfig& config, const WeightSource& source);
 
-// Bytes of the buffers of one step within `limits`, and of the workspace of experts. Fails with
+// Bytes of the buffers of one step within `limits`, with the workspaces of the device. Fails with
 // kUnimplemented if the device does not compute experts, or recurrent states.
 Result<int64_t> estimate_activation_bytes(const ModelConfig& config, const ModelLimits& limits,
                                           const Ops& ops);

@@ -4,7 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
+#include "quire/status.h"
 #include "tensor/tensor.h"
 
 namespace quire {
@@ -19,6 +21,8 @@ struct StatePages {
   int64_t page_bytes = 0;
   int block_size = 0;  // tokens
   int num_seqs = 0;
+  // The first sequences decode: each has one token, and its drafts.
+  int num_decode_seqs = 0;
   // All on the device.
   const int32_t* query_start = nullptr;  // [num_seqs + 1], index of each sequence's first token
   const int32_t* seq_lens = nullptr;     // [num_seqs], `end`
@@ -67,7 +71,7 @@ struct DeltaNetShape {
 // where S is [k_dim, v_dim]. The output is norm(o) * SiLU(z), with an RMSNorm of each head.
 //
 // A page of the state has, in F32: the newest inputs of the convolution, by position modulo
-// kernel - 1 + num_drafts, each a row of num_channels(); b and a of the newest num_drafts tokens,
+// kernel + num_drafts, each a row of num_channels(); b and a of the newest num_drafts tokens,
 // by position modulo num_drafts, each a row of 2 * num_v_heads; S of each head; and the number of
 // tokens that S contains. S contains no draft: the tokens after it are computed again once the next
 // step shows which of them were accepted.
@@ -82,24 +86,27 @@ struct DeltaNet {
   const float* dt_bias = nullptr;  // [num_v_heads]
   const float* norm = nullptr;     // [v_dim]
   float norm_eps = 1e-6F;
+  // With num_drafts > 0, all tokens of a decoding sequence but its first may be drafts, so S does
+  // not take them yet. Other sequences have no drafts.
   int num_drafts = 0;
-  // With num_drafts > 0, all tokens of the first sequences but their first may be drafts, so S does
-  // not take them yet. Later sequences have no drafts.
-  int num_draft_seqs = 0;
   StatePages states;
   TensorView out;  // [num_tokens, num_v_heads * v_dim]
+  // At least workspace_bytes() for the step; undefined afterwards.
+  std::span<std::byte> workspace;
 };
 
 // The offsets of the parts of a page of a DeltaNet, in floats.
 struct DeltaNetPage {
   constexpr DeltaNetPage(const DeltaNetShape& shape, int num_drafts)
-      : num_rows(shape.kernel - 1 + num_drafts),
+      : num_rows(shape.kernel + num_drafts),
         gates(num_rows * shape.num_channels()),
         states(gates + int64_t{2} * num_drafts * shape.num_v_heads),
         length(states + int64_t{shape.num_v_heads} * shape.k_dim * shape.v_dim),
         size(length + 1) {}
 
-  int num_rows;  // inputs of the convolution
+  // Inputs of the convolution. A token needs one less, so the row of a new input is none of those
+  // that other threads may still read.
+  int num_rows;
   int64_t gates;
   int64_t states;  // [num_v_heads, k_dim, v_dim]
   int64_t length;  // one int32
@@ -111,6 +118,13 @@ class StateOps {
   virtual ~StateOps() = default;
   virtual void short_conv(const ShortConv& conv) = 0;
   virtual void delta_net(const DeltaNet& net) = 0;
+  // Fails if the device does not compute nets of this shape.
+  virtual Status supports(const DeltaNetShape& /*shape*/) const { return {}; }
+  // The bytes of DeltaNet::workspace for steps of up to max_num_tokens and max_num_seqs.
+  virtual int64_t workspace_bytes(const DeltaNetShape& /*shape*/, int /*num_drafts*/,
+                                  int64_t /*max_num_tokens*/, int64_t /*max_num_seqs*/) const {
+    return 0;
+  }
 };
 
 }  // namespace quire

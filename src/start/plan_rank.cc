@@ -39,7 +39,7 @@ Result<ModelPlan> plan_target(const PlanInputs& in, const ModelLimits& limits) {
       .weights = std::move(weights),
       .activation_bytes = activation_bytes,
       .attention = {.kv_groups = decoder_kv_groups(config, limits, ops.activation_dtype()),
-                    .states = decoder_state_group(config, limits, ops.activation_dtype())}};
+                    .states = decoder_state_group(config, limits)}};
 }
 
 Result<ModelPlan> plan_draft_model(const PlanInputs& in, const ModelLimits& target) {

@@ -48,7 +48,7 @@ ModelHarness::ModelHarness(Model& model, AttentionBackend& attention, const Mode
   std::mt19937_64 random(seed);
   const int num_pages = 1 + kMaxSeqs * static_cast<int>(max_pages_);
   for (const KvGroup& group : model.kv_groups()) add_group(group, num_pages, random);
-  const StateGroup states = decoder_state_group(model.config(), limits, DType::kF32);
+  const StateGroup states = decoder_state_group(model.config(), limits);
   if (states.layers.empty()) return;
   states_.emplace();
   add_pages(states.page_bytes, states.layers.size(), num_pages, random, states_->cache);

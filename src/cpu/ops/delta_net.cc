@@ -264,7 +264,7 @@ DeltaTokens delta_tokens_of(const DeltaNet& net, const DeltaNetPage& page, int s
   while (tokens.kept_end < seq.end && net.states.kv_slots[seq.row_of(tokens.kept_end)] >= 0) {
     ++tokens.kept_end;
   }
-  const bool has_drafts = net.num_drafts > 0 && seq_idx < net.num_draft_seqs;
+  const bool has_drafts = net.num_drafts > 0 && seq_idx < net.states.num_decode_seqs;
   tokens.committed = has_drafts ? std::min(seq.begin + 1, tokens.kept_end) : tokens.kept_end;
   if (seq.begin > 0) {
     const int32_t id = seq.pages[(seq.begin - 1) / net.states.block_size];

@@ -152,6 +152,13 @@ __device__ __forceinline__ void sync_cluster() {
       "barrier.cluster.wait.aligned;" ::
           : "memory");
 }
+// The two halves of sync_cluster().
+__device__ __forceinline__ void arrive_at_cluster() {
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+}
+__device__ __forceinline__ void wait_for_cluster() {
+  asm volatile("barrier.cluster.wait.aligned;" ::: "memory");
+}
 // Like sync_cluster(), and makes earlier writes of all thread blocks visible.
 __device__ __forceinline__ void sync_cluster_memory() {
   asm volatile(
@@ -163,6 +170,9 @@ __device__ __forceinline__ void store_in_cluster(uint32_t cluster_address, const
   asm volatile("st.shared::cluster.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(cluster_address),
                "f"(value.x), "f"(value.y), "f"(value.z), "f"(value.w)
                : "memory");
+}
+__device__ __forceinline__ void store_in_cluster(uint32_t cluster_address, float value) {
+  asm volatile("st.shared::cluster.f32 [%0], %1;" ::"r"(cluster_address), "f"(value) : "memory");
 }
 // Reads shared memory of any thread block of the cluster.
 __device__ __forceinline__ float load_in_cluster(uint32_t cluster_address) {

@@ -18,6 +18,7 @@
 #include "cuda/ops/cuda_weight_store.h"
 #include "cuda/ops/product_recorder.h"
 #include "cuda/ops/product_runner.h"
+#include "cuda/states/cuda_state_ops.h"
 
 namespace quire::cuda {
 namespace {
@@ -79,6 +80,7 @@ CudaOps::CudaOps(const LaunchContext& context, DType activation,
       packed_gemm_(std::move(packed_gemm)),
       experts_(std::make_unique<CudaExpertOps>(context, activation, options.expert_blocks)),
       latents_(std::make_unique<CudaLatentOps>(context, activation, *measured_)),
+      states_(std::make_unique<CudaStateOps>(context, activation)),
       ranks_(options.ranks),
       rank_(options.rank),
       choices_(options.choices),
@@ -102,6 +104,10 @@ ExpertOps* CudaOps::experts() const {
 
 CudaLatentOps* CudaOps::latents() const {
   return latents_.get();
+}
+
+StateOps* CudaOps::states() const {
+  return states_.get();
 }
 
 CudaCollectives* CudaOps::collectives() const {

@@ -30,6 +30,7 @@ namespace quire::cuda {
 
 class PackedGemm;
 class CudaExpertOps;
+class CudaStateOps;
 class CudaWeightStore;
 class MeasuredProducts;
 class ProductRunner;
@@ -79,6 +80,7 @@ class CudaOps final : public Ops, public LayerTailOps {
   WeightStore& weights() const override;
   ExpertOps* experts() const override;
   CudaLatentOps* latents() const override;
+  StateOps* states() const override;
   CudaCollectives* collectives() const override;
   LayerTailOps* layer_tails() const override { return layer_tails_; }
   DType activation_dtype() const override { return activation_; }
@@ -130,6 +132,7 @@ class CudaOps final : public Ops, public LayerTailOps {
   std::unique_ptr<PackedGemm> packed_gemm_;  // null: quantized weights are expanded at load
   std::unique_ptr<CudaExpertOps> experts_;
   std::unique_ptr<CudaLatentOps> latents_;
+  std::unique_ptr<CudaStateOps> states_;
   std::shared_ptr<NcclRanks> ranks_;  // null: a single rank
   int rank_;
   std::unique_ptr<CudaCollectives> collectives_;  // null: a single rank

@@ -23,7 +23,8 @@ Status TargetPass::run_layers(int num_tokens, std::span<const KvGroupStep> steps
   return model().forward({.num_tokens = num_tokens,
                           .token_ids = arrays.token_ids,
                           .positions = arrays.positions,
-                          .kv_groups = steps});
+                          .kv_groups = steps,
+                          .states = parts.instance.states(inputs.batches())});
 }
 
 Status TargetPass::compute_outputs(int num_rows) {

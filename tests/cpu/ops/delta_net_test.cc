@@ -9,8 +9,8 @@
 #include "base/numbers.h"
 #include "ops/state_ops.h"
 #include "ops_fixture.h"
-#include "state_steps.h"
 #include "support/reference_ops.h"
+#include "support/state_steps.h"
 
 namespace quire::testing {
 namespace {
@@ -52,7 +52,6 @@ class DeltaSteps {
     net.dt_bias = dt_bias_.data();
     net.norm = norm_.data();
     net.num_drafts = num_drafts_;
-    net.num_draft_seqs = static_cast<int>(std::ranges::count(parts, true, &Part::has_drafts));
     net.out = {out.data(), DType::kF32, {num_tokens, width()}};
     net.states = batch.states(pages_);
     ops_.delta_net(net);
@@ -147,7 +146,7 @@ TEST_P(DeltaNetTest, DraftsThatAreNotAcceptedLeaveNoTrace) {
       const int right_end = std::min(p + 1 + round % (num_drafts + 1), end);
       DeltaSteps::Part part = {p, end, 1, kPages};
       part.right_end = right_end;
-      part.has_drafts = true;
+      part.decodes = true;
       got = append(got, drafted.rows(drafted.run({part}), 0, right_end - p));
       p = right_end;
     }
@@ -162,7 +161,7 @@ TEST_P(DeltaNetTest, WritesNoStateOfATokenThatIsNotKept) {
   DeltaSteps ended = cpu(2);
   ended.run({{0, 32, 1, kPages}});
   DeltaSteps::Part beyond = {31, 33, 5, kPages, 0};
-  beyond.has_drafts = true;
+  beyond.decodes = true;
   ended.run({beyond});  // a sequence that has ended computes a step too many
   const std::vector<float> next = ended.run({{32, 34, 1, kPages}});
   EXPECT_EQ(next, ended.rows(cpu().run({{0, 34, 1, kPages}}), 32, 34));

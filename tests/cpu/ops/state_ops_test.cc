@@ -10,8 +10,8 @@
 
 #include "base/numbers.h"
 #include "ops_fixture.h"
-#include "state_steps.h"
 #include "support/reference_ops.h"
+#include "support/state_steps.h"
 
 namespace quire::testing {
 namespace {

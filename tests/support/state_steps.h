@@ -1,6 +1,7 @@
 // The sequences of a step over recurrent states, for tests that divide tokens among steps.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -10,16 +11,16 @@
 namespace quire::testing {
 
 inline constexpr int kBlockSize = 16;
-inline constexpr int kNumPages = 24;
-inline constexpr int kMaxPages = 4;  // per sequence
-inline constexpr int kNever = kBlockSize * kMaxPages;
+inline constexpr int kNumPages = 48;
+inline constexpr int kNever = 1 << 20;
 
 // The pages of most tests.
 inline const std::vector<int32_t> kPages = {3, 9, 4, 7};
 
 // A sequence's part of a step: its tokens [begin, end), whose values depend on their positions and
 // on `salt`; the pages of its blocks; the first token that is not kept; the first that is a wrong
-// draft; and whether tokens after the first are drafts.
+// draft; and whether it decodes: its tokens
+// after the first are drafts.
 struct StatePart {
   int begin = 0;
   int end = 0;
@@ -27,12 +28,15 @@ struct StatePart {
   std::vector<int32_t> pages;
   int kept_end = kNever;
   int right_end = kNever;
-  bool has_drafts = false;
+  bool decodes = false;
 };
 
 class StateBatch {
  public:
-  explicit StateBatch(const std::vector<StatePart>& parts) {
+  // Parts that decode come first.
+  explicit StateBatch(const std::vector<StatePart>& parts)
+      : num_decode_seqs_(static_cast<int>(std::ranges::count(parts, true, &StatePart::decodes))) {
+    for (const StatePart& part : parts) max_pages_ = std::max(max_pages_, part.pages.size());
     for (const StatePart& part : parts) {
       for (int p = part.begin; p < part.end; ++p) {
         const uint32_t salt = p < part.right_end ? part.salt : part.salt + 100;
@@ -42,7 +46,7 @@ class StateBatch {
       query_start_.push_back(query_start_.back() + part.end - part.begin);
       seq_lens_.push_back(part.end);
       std::vector<int32_t> row = part.pages;
-      row.resize(kMaxPages, 0);
+      row.resize(max_pages_, 0);
       page_table_.insert(page_table_.end(), row.begin(), row.end());
     }
   }
@@ -56,14 +60,17 @@ class StateBatch {
             .page_bytes = static_cast<int64_t>(memory.size() / kNumPages * sizeof(float)),
             .block_size = kBlockSize,
             .num_seqs = static_cast<int>(seq_lens_.size()),
+            .num_decode_seqs = num_decode_seqs_,
             .query_start = query_start_.data(),
             .seq_lens = seq_lens_.data(),
             .page_table = page_table_.data(),
-            .max_pages = kMaxPages,
+            .max_pages = static_cast<int64_t>(max_pages_),
             .kv_slots = kv_slots_.data()};
   }
 
  private:
+  int num_decode_seqs_;
+  size_t max_pages_ = 1;
   std::vector<uint32_t> seeds_;
   std::vector<int32_t> query_start_ = {0};
   std::vector<int32_t> seq_lens_;

@@ -1,0 +1,229 @@
+// The recurrence of a gated delta net token by token, with the state of a head in shared memory. It
+// takes any shape and drafts. Grid: (value heads, sequences).
+#include "cuda/base/launch.h"
+#include "cuda/device/hopper.cuh"
+#include "cuda/ops/activation.cuh"
+#include "cuda/states/delta_args.cuh"
+
+namespace quire::cuda {
+namespace {
+
+constexpr int kRecurrentThreads = 256;
+
+// Dynamic shared memory, in floats.
+struct SharedParts {
+  explicit __host__ __device__ SharedParts(const DeltaNetShape& shape)
+      : q(shape.k_dim * shape.v_dim),
+        k(q + shape.k_dim),
+        v(k + shape.k_dim),
+        sums(v + shape.v_dim),
+        size(sums + 2 * kRecurrentThreads) {}
+  // The state is first: [k_dim, v_dim].
+  int q, k, v;
+  int sums;  // [kRecurrentThreads, 2]: parts of S^T k and S^T q
+  int size;
+};
+
+template <typename T>
+class Head {
+ public:
+  __device__ Head(const DeltaArgs<T>& args, float* shared)
+      : args_(args),
+        parts_(args.shape),
+        shared_(shared),
+        seq_(args.seqs.first + static_cast<int>(blockIdx.y)),
+        head_(static_cast<int>(blockIdx.x)),
+        tokens_(tokens_of(args.states, seq_)),
+        column_(static_cast<int>(threadIdx.x) % args.shape.v_dim),
+        group_(static_cast<int>(threadIdx.x) / args.shape.v_dim),
+        num_groups_(kRecurrentThreads / args.shape.v_dim) {}
+
+  __device__ void run() {
+    if (tokens_.end == 0) return clear_padding();
+    span_ = args_.workspace.spans[seq_];
+    read_state();
+    for (int p = span_.x; p < tokens_.end; ++p) {
+      load(p);
+      advance(p);
+      if (p >= tokens_.begin) write_output(p);
+      const bool ends_block = (p + 1) % tokens_.block_size == 0;
+      if (p + 1 <= span_.y && (ends_block || p + 1 == span_.y)) write_states(p + 1);
+    }
+    write_page_rows();
+  }
+
+ private:
+  __device__ int size() const { return args_.shape.k_dim * args_.shape.v_dim; }
+
+  __device__ void clear_padding() {
+    const int v_dim = args_.shape.v_dim;
+    for (int row = args_.states.query_start[seq_]; row < args_.states.query_start[seq_ + 1];
+         ++row) {
+      for (int i = threadIdx.x; i < v_dim; i += kRecurrentThreads) {
+        args_.out[row * args_.shape.width() + int64_t{head_} * v_dim + i] = from_float<T>(0.0F);
+      }
+    }
+  }
+
+  __device__ void read_state() {
+    const float* from = nullptr;
+    if (tokens_.begin > 0) {
+      from = args_.state(tokens_.pages[tokens_.block_of(tokens_.begin - 1)], head_);
+    }
+    for (int i = threadIdx.x; i < size(); i += kRecurrentThreads) {
+      shared_[i] = from == nullptr ? 0.0F : from[i];
+    }
+  }
+
+  __device__ void load(int p) {
+    const int64_t row = args_.row_of(seq_, tokens_, p);
+    const int k_head = head_ / args_.group();
+    __syncthreads();
+    for (int i = threadIdx.x; i < args_.shape.k_dim; i += kRecurrentThreads) {
+      shared_[parts_.q + i] = to_float(args_.q(k_head, row)[i]);
+      shared_[parts_.k + i] = to_float(args_.k(k_head, row)[i]);
+    }
+    for (int i = threadIdx.x; i < args_.shape.v_dim; i += kRecurrentThreads) {
+      shared_[parts_.v + i] = to_float(args_.v(head_, i / kDeltaSlice, row)[i % kDeltaSlice]);
+    }
+    decay_ = expf(args_.log_decay(head_, row));
+    beta_ = args_.beta(head_, row);
+    __syncthreads();
+  }
+
+  // The sum of each column over all groups of threads.
+  __device__ float2 column_sums(float k_sum, float q_sum) {
+    float* const sums = shared_ + parts_.sums;
+    if (group_ < num_groups_) {
+      sums[2 * threadIdx.x] = k_sum;
+      sums[2 * threadIdx.x + 1] = q_sum;
+    }
+    __syncthreads();
+    float2 total = {0, 0};
+    for (int g = 0; g < num_groups_; ++g) {
+      total.x += sums[2 * (g * args_.shape.v_dim + column_)];
+      total.y += sums[2 * (g * args_.shape.v_dim + column_) + 1];
+    }
+    return total;
+  }
+
+  __device__ void advance(int /*p*/) {
+    const int v_dim = args_.shape.v_dim;
+    float k_sum = 0;
+    if (group_ < num_groups_) {
+      for (int i = group_; i < args_.shape.k_dim; i += num_groups_) {
+        k_sum = fmaf(decay_ * shared_[i * v_dim + column_], shared_[parts_.k + i], k_sum);
+      }
+    }
+    const float delta = beta_ * (shared_[parts_.v + column_] - column_sums(k_sum, 0).x);
+    float q_sum = 0;
+    if (group_ < num_groups_) {
+      for (int i = group_; i < args_.shape.k_dim; i += num_groups_) {
+        float& s = shared_[i * v_dim + column_];
+        s = fmaf(delta, shared_[parts_.k + i], decay_ * s);
+        q_sum = fmaf(s, shared_[parts_.q + i], q_sum);
+      }
+    }
+    __syncthreads();
+    out_ = column_sums(0, q_sum).y;
+  }
+
+  __device__ void write_output(int p) {
+    const int v_dim = args_.shape.v_dim;
+    const bool is_first_group = group_ == 0;
+    const float sum = block_sum(is_first_group ? out_ * out_ : 0.0F);
+    __syncthreads();
+    if (!is_first_group) return;
+    const int64_t row = tokens_.row_of(p);
+    const int64_t at = int64_t{head_} * v_dim + column_;
+    const float z = to_float(args_.x[row * args_.x_width + args_.shape.num_channels() + at]);
+    const float scale = rsqrtf(sum / static_cast<float>(v_dim) + args_.norm_eps);
+    args_.out[row * args_.shape.width() + at] =
+        from_float<T>(out_ * scale * args_.norm[column_] * silu<T>(z));
+  }
+
+  // S contains `length` tokens: writes it to the pages whose state it is.
+  __device__ void write_states(int length) {
+    __syncthreads();
+    const int first = tokens_.block_of(length - 1);
+    const int last = length == span_.y ? tokens_.block_of(tokens_.kept_end - 1) : first;
+    for (int block = first; block <= last; ++block) {
+      const bool is_whole = length == tokens_.end_in(block);
+      if ((!is_whole && length != span_.y) || !tokens_.writes(block)) continue;
+      float* const to = args_.state(tokens_.pages[block], head_);
+      for (int i = threadIdx.x; i < size(); i += kRecurrentThreads) to[i] = shared_[i];
+    }
+  }
+
+  // The rows of the head's values and gates; the first value head of a key head also has its
+  // queries and keys.
+  __device__ void write_page_rows() {
+    const DeltaNetShape& shape = args_.shape;
+    const auto rows = conv_rows(args_, tokens_);
+    const int oldest = span_.x - shape.kernel + 1;
+    const bool has_keys = head_ % args_.group() == 0;
+    const int k_head = head_ / args_.group();
+    for (int block = tokens_.block_of(tokens_.begin); block * tokens_.block_size < tokens_.kept_end;
+         ++block) {
+      if (!tokens_.writes(block)) continue;
+      for (int i = threadIdx.x; i < shape.v_dim; i += kRecurrentThreads) {
+        write_rows(args_.states, rows, tokens_, block, oldest, args_.v_channel(head_) + i);
+      }
+      for (int i = threadIdx.x; has_keys && i < shape.k_dim; i += kRecurrentThreads) {
+        write_rows(args_.states, rows, tokens_, block, oldest, args_.q_channel(k_head) + i);
+        write_rows(args_.states, rows, tokens_, block, oldest, args_.k_channel(k_head) + i);
+      }
+      float* const page = page_of(args_.states, tokens_.pages[block]);
+      const int end = tokens_.end_in(block);
+      const int num_heads = shape.num_v_heads;
+      for (int p = span_.y + static_cast<int>(threadIdx.x); p < end; p += kRecurrentThreads) {
+        const T* const given = args_.ba + tokens_.row_of(p) * 2 * num_heads;
+        float* const row =
+            page + args_.page.gates + int64_t{2} * (p % args_.num_drafts) * num_heads;
+        row[head_] = to_float(given[head_]);
+        row[num_heads + head_] = to_float(given[num_heads + head_]);
+      }
+      if (head_ == 0 && threadIdx.x == 0) *args_.length(page) = min(end, span_.y);
+    }
+  }
+
+  const DeltaArgs<T>& args_;
+  const SharedParts parts_;
+  float* const shared_;
+  const int seq_;
+  const int head_;
+  const SeqTokens tokens_;
+  const int column_;
+  const int group_;
+  const int num_groups_;
+  int2 span_ = {0, 0};
+  float decay_ = 0;
+  float beta_ = 0;
+  float out_ = 0;
+};
+
+template <typename T>
+__global__ void __launch_bounds__(kRecurrentThreads) recurrent_kernel(const DeltaArgs<T> args) {
+  extern __shared__ float shared[];
+  trigger_dependent_launch();
+  wait_for_previous_kernel();
+  Head<T>(args, shared).run();
+}
+
+}  // namespace
+
+bool is_recurrent_shape(const DeltaNetShape& shape, size_t max_shared_bytes) {
+  return shape.k_dim <= kMaxDeltaHeadDim && shape.v_dim <= kMaxDeltaHeadDim &&
+         static_cast<size_t>(SharedParts(shape).size) * sizeof(float) <= max_shared_bytes;
+}
+
+void run_delta_recurrent(const LaunchContext& context, const DeltaNet& net, const SeqRange& seqs,
+                         const DeltaWorkspace& workspace) {
+  with_float_type(net.out.dtype, [&]<typename T>(std::type_identity<T>) {
+    LaunchShape shape = context.shape(net.shape.num_v_heads, kRecurrentThreads, seqs.count);
+    shape.shared_bytes = static_cast<size_t>(SharedParts(net.shape).size) * sizeof(float);
+    QUIRE_LAUNCH(*context.stream, recurrent_kernel<T>, shape, delta_args<T>(net, seqs, workspace));
+  });
+}
+
+}  // namespace quire::cuda
