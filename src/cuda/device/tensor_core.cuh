@@ -66,6 +66,14 @@ __device__ __forceinline__ uint4 load_transposed(uint32_t address) {
   return x;
 }
 
+// Transposes an 8x8 matrix of 16-bit elements in the registers of a warp: lane i has the elements of
+// row i / 4 at i % 4 * 2.
+__device__ __forceinline__ uint32_t transpose(uint32_t x) {
+  uint32_t y = 0;
+  asm("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(y) : "r"(x));
+  return y;
+}
+
 // Hopper: stores four 8x8 matrices of 16-bit elements, in the register layout of accumulators, as
 // rows of 16 bytes. Lane i passes the address of row i % 8 of matrix i / 8.
 template <bool kTransposed>
@@ -150,6 +158,12 @@ __device__ __forceinline__ uint64_t operand_descriptor(uint32_t shared_address) 
   return kSwizzle128 | kEightRows | kUnusedOffset | ((shared_address & 0x3FFFF) >> 4);
 }
 
+// The descriptor of an operand that begins 16 * units bytes later. The start is in the lower half,
+// which does not overflow.
+__device__ __forceinline__ uint64_t advanced(uint64_t descriptor, uint32_t units) {
+  return (descriptor >> 32) << 32 | (static_cast<uint32_t>(descriptor) + units);
+}
+
 // Called before the first product, and again after other code has accessed the accumulators.
 __device__ __forceinline__ void begin() {
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
@@ -225,21 +239,21 @@ __device__ __forceinline__ void keep(float (&d)[kCount]) {
                : operands                                                                    \
                : "l"(a), "l"(b), "r"(adds))
 // Like QUIRE_WGMMA, with A in four registers.
-#define QUIRE_WGMMA_REGISTERS(n, types, names, a_names, b_name, adds_name, operands)                    \
+#define QUIRE_WGMMA_REGISTERS(n, types, transposed, names, a_names, b_name, adds_name, operands)        \
   asm volatile("{\n.reg .pred adds;\nsetp.ne.b32 adds, " adds_name ", 0;\n"                   \
                "wgmma.mma_async.sync.aligned.m64n" n "k16.f32." types " {" names "}, {"       \
-               a_names "}, " b_name ", adds, 1, 1, 0;\n}"                                     \
+               a_names "}, " b_name ", adds, 1, 1, " transposed ";\n}"                       \
                : operands                                                                     \
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(adds))
 #define QUIRE_WGMMA_REGISTER_SIZES(types)                                                              \
   if constexpr (kN == 16)                                                                     \
-    QUIRE_WGMMA_REGISTERS("16", types, QUIRE_NAMES8, "%8,%9,%10,%11", "%12", "%13", QUIRE_D8(0));       \
+    QUIRE_WGMMA_REGISTERS("16", types, "0", QUIRE_NAMES8, "%8,%9,%10,%11", "%12", "%13", QUIRE_D8(0));       \
   else if constexpr (kN == 32)                                                                \
-    QUIRE_WGMMA_REGISTERS("32", types, QUIRE_NAMES16, "%16,%17,%18,%19", "%20", "%21", QUIRE_D16(0));   \
+    QUIRE_WGMMA_REGISTERS("32", types, "0", QUIRE_NAMES16, "%16,%17,%18,%19", "%20", "%21", QUIRE_D16(0));   \
   else if constexpr (kN == 64)                                                                \
-    QUIRE_WGMMA_REGISTERS("64", types, QUIRE_NAMES32, "%32,%33,%34,%35", "%36", "%37", QUIRE_D32);      \
+    QUIRE_WGMMA_REGISTERS("64", types, "0", QUIRE_NAMES32, "%32,%33,%34,%35", "%36", "%37", QUIRE_D32);      \
   else                                                                                        \
-    QUIRE_WGMMA_REGISTERS("128", types, QUIRE_NAMES64, "%64,%65,%66,%67", "%68", "%69", QUIRE_D64)
+    QUIRE_WGMMA_REGISTERS("128", types, "0", QUIRE_NAMES64, "%64,%65,%66,%67", "%68", "%69", QUIRE_D64)
 // clang-format on
 
 // D [64, kN] += A [64, K] * B [kN, K]^T, or D = A * B^T if `adds` is 0, with A and B in shared
@@ -273,6 +287,31 @@ __device__ __forceinline__ void multiply(float (&d)[kN / 2], const uint32_t (&a)
     QUIRE_WGMMA_REGISTER_SIZES("f16.f16");
   } else {
     QUIRE_WGMMA_REGISTER_SIZES("bf16.bf16");
+  }
+}
+
+// Describes a B of multiply_transposed(), whose rows are those of operand_descriptor(): 64 of its
+// columns each. The next 64 columns begin after column_bytes. Adding 1024 / 16 moves the start by 8
+// rows.
+__device__ __forceinline__ uint64_t transposed_descriptor(uint32_t shared_address,
+                                                          uint32_t column_bytes) {
+  constexpr uint64_t kEightRows = uint64_t{1024 >> 4} << 32;
+  constexpr uint64_t kSwizzle128 = uint64_t{1} << 62;
+  return kSwizzle128 | kEightRows | uint64_t{column_bytes >> 4} << 16 |
+         ((shared_address & 0x3FFFF) >> 4);
+}
+
+// D [64, 128] += A [64, 16] * B [16, 128], with A in registers.
+template <typename T>
+__device__ __forceinline__ void multiply_transposed(float (&d)[64], const uint32_t (&a)[4],
+                                                    uint64_t b) {
+  constexpr int adds = 1;
+  if constexpr (std::is_same_v<T, __half>) {
+    QUIRE_WGMMA_REGISTERS("128", "f16.f16", "1", QUIRE_NAMES64, "%64,%65,%66,%67", "%68", "%69",
+                          QUIRE_D64);
+  } else {
+    QUIRE_WGMMA_REGISTERS("128", "bf16.bf16", "1", QUIRE_NAMES64, "%64,%65,%66,%67", "%68", "%69",
+                          QUIRE_D64);
   }
 }
 

@@ -17,6 +17,18 @@ SeqRange others(const StatePages& states) {
   return {.first = states.num_decode_seqs, .count = states.num_seqs - states.num_decode_seqs};
 }
 
+// An upper bound of the tokens of the sequences.
+int64_t tokens_of(const DeltaNet& net, const SeqRange& seqs) {
+  const int64_t num_tokens = net.out.shape[0];
+  const bool decodes = seqs.first + seqs.count <= net.states.num_decode_seqs;
+  return decodes ? std::min(num_tokens, int64_t{seqs.count} * (1 + net.num_drafts)) : num_tokens;
+}
+
+void check_size(const DeltaNet& net, const DeltaWorkspace& workspace) {
+  QUIRE_CHECK(workspace.num_bytes <= net.workspace.size(),
+              "[ops] delta_net: the workspace is too small for the step");
+}
+
 }  // namespace
 
 void CudaStateOps::short_conv(const ShortConv& conv) {
@@ -40,6 +52,8 @@ void CudaStateOps::delta_net(const DeltaNet& net) {
   QUIRE_CHECK(net.x.shape[0] == net.out.shape[0] && net.ba.shape[0] == net.out.shape[0],
               "[ops] delta_net: the shapes differ in tokens");
   QUIRE_CHECK(supports(net.shape).ok(), "[ops] delta_net: the shape is not supported");
+  // A warp looks up the pages of a chunk's blocks, one per lane.
+  QUIRE_CHECK(net.states.block_size >= 4, "[ops] delta_net: the blocks are too small");
   const SeqRange decode = decoding(net.states);
   const SeqRange prefill = others(net.states);
   if (decode.count > 0) {
@@ -50,9 +64,7 @@ void CudaStateOps::delta_net(const DeltaNet& net) {
     }
   }
   if (prefill.count == 0) return;
-  // A warp looks up the pages of a chunk's blocks, one per lane.
-  const bool fits_warp = net.states.block_size >= 4;
-  if (is_fast(net.shape) && check_.activation != DType::kF32 && fits_warp) {
+  if (is_by_chunk(net.shape)) {
     for (int first = 0; first < prefill.count; first += kDeltaSeqsPerLaunch) {
       run_by_chunk(net, {.first = prefill.first + first,
                          .count = std::min(prefill.count - first, kDeltaSeqsPerLaunch)});
@@ -68,27 +80,26 @@ bool CudaStateOps::is_fast(const DeltaNetShape& shape) const {
          shape.v_dim == kDeltaHeadDim && shape.kernel == kDeltaKernel;
 }
 
+bool CudaStateOps::is_by_chunk(const DeltaNetShape& shape) const {
+  return is_fast(shape) && check_.activation != DType::kF32;
+}
+
 void CudaStateOps::run_by_token(const DeltaNet& net, const SeqRange& seqs) const {
-  const DeltaWorkspace workspace = workspace_of(net);
-  run_delta_prepare(context_, net, seqs, workspace);
+  const DeltaWorkspace workspace = lay_out_by_token(net.workspace.data(), net.shape, net.num_drafts,
+                                                    tokens_of(net, seqs), net.states.num_seqs);
+  check_size(net, workspace);
   run_delta_recurrent(context_, net, seqs, workspace);
 }
 
 void CudaStateOps::run_by_chunk(const DeltaNet& net, const SeqRange& seqs) const {
-  const DeltaWorkspace workspace = workspace_of(net);
+  const DeltaWorkspace workspace =
+      lay_out_by_chunk(net.workspace.data(), net.shape, net.num_drafts, check_.activation,
+                       net.out.shape[0], net.states.num_seqs);
+  check_size(net, workspace);
   run_delta_prepare(context_, net, seqs, workspace);
   run_delta_chunks(context_, net, seqs, workspace);
   run_delta_scan(context_, net, seqs, workspace);
   run_delta_finish(context_, net, seqs, workspace);
-}
-
-DeltaWorkspace CudaStateOps::workspace_of(const DeltaNet& net) const {
-  const DeltaWorkspace workspace =
-      lay_out_delta_workspace(net.workspace.data(), net.shape, net.num_drafts, check_.activation,
-                              net.out.shape[0], net.states.num_seqs);
-  QUIRE_CHECK(workspace.num_bytes <= net.workspace.size(),
-              "[ops] delta_net: the workspace is too small for the step");
-  return workspace;
 }
 
 Status CudaStateOps::supports(const DeltaNetShape& shape) const {
@@ -101,9 +112,19 @@ Status CudaStateOps::supports(const DeltaNetShape& shape) const {
 
 int64_t CudaStateOps::workspace_bytes(const DeltaNetShape& shape, int num_drafts,
                                       int64_t max_num_tokens, int64_t max_num_seqs) const {
-  return static_cast<int64_t>(lay_out_delta_workspace(nullptr, shape, num_drafts, check_.activation,
-                                                      max_num_tokens, max_num_seqs)
-                                  .num_bytes);
+  // Only sequences that decode go by token, if others can go by chunk.
+  const int64_t num_tokens = is_by_chunk(shape)
+                                 ? std::min(max_num_tokens, max_num_seqs * (1 + num_drafts))
+                                 : max_num_tokens;
+  const DeltaWorkspace by_token =
+      lay_out_by_token(nullptr, shape, num_drafts, num_tokens, max_num_seqs);
+  size_t num_bytes = by_token.num_bytes;
+  if (is_by_chunk(shape)) {
+    const DeltaWorkspace by_chunk = lay_out_by_chunk(nullptr, shape, num_drafts, check_.activation,
+                                                     max_num_tokens, max_num_seqs);
+    num_bytes = std::max(num_bytes, by_chunk.num_bytes);
+  }
+  return static_cast<int64_t>(num_bytes);
 }
 
 }  // namespace quire::cuda

@@ -25,9 +25,9 @@ class CudaStateOps final : public StateOps {
 
  private:
   bool is_fast(const DeltaNetShape& shape) const;
+  bool is_by_chunk(const DeltaNetShape& shape) const;
   void run_by_token(const DeltaNet& net, const SeqRange& seqs) const;
   void run_by_chunk(const DeltaNet& net, const SeqRange& seqs) const;
-  DeltaWorkspace workspace_of(const DeltaNet& net) const;
 
   LaunchContext context_;
   OperandChecks check_;

@@ -1,5 +1,4 @@
-// What the kernels of gated delta nets share: their arguments, the tokens of a sequence, and the
-// places of its rows in the workspace.
+// What the kernels of gated delta nets share: their arguments, and the tokens of a sequence.
 #pragma once
 
 #include "cuda/device/elements.cuh"
@@ -43,32 +42,17 @@ struct DeltaArgs {
     return reinterpret_cast<int32_t*>(of_page + page.length);
   }
 
-  // The workspace's row of a token.
+  // Rows of a sequence before those of the step's tokens, in a workspace by token; the place of its
+  // first chunk results from it, too.
   __device__ int64_t row_start(int seq) const {
     return states.query_start[seq] - states.query_start[seqs.first] +
            int64_t{num_drafts} * (seq - seqs.first);
-  }
-  __device__ int64_t row_of(int seq, const SeqTokens& tokens, int token) const {
-    return row_start(seq) + num_drafts + token - tokens.begin;
-  }
-  __device__ T* q(int head, int64_t row) const { return rows_of(workspace.q, head, row); }
-  __device__ T* k(int head, int64_t row) const { return rows_of(workspace.k, head, row); }
-  __device__ T* v(int head, int slice, int64_t row) const {
-    const int num_slices = ceil_div(shape.v_dim, kDeltaSlice);
-    return static_cast<T*>(workspace.v) +
-           ((int64_t{head} * num_slices + slice) * workspace.num_rows + row) * kDeltaSliceStride;
   }
   __device__ float& log_decay(int head, int64_t row) const {
     return workspace.gates[head * workspace.num_rows + row];
   }
   __device__ float& beta(int head, int64_t row) const {
     return workspace.gates[(shape.num_v_heads + head) * workspace.num_rows + row];
-  }
-
- private:
-  __device__ T* rows_of(void* base, int head, int64_t row) const {
-    return static_cast<T*>(base) +
-           (head * workspace.num_rows + row) * (shape.k_dim + kDeltaPadding);
   }
 };
 
@@ -104,6 +88,37 @@ struct DeltaGates {
 template <typename T>
 __device__ DeltaGates gates_of(const DeltaArgs<T>& args, float b, float a, int v_head) {
   return {-expf(args.a_log[v_head]) * softplus(a + args.dt_bias[v_head]), 1.0F / (1.0F + expf(-b))};
+}
+
+// The gates of a token. b and a of a token before the step are in the page.
+template <typename T>
+__device__ DeltaGates gates_at(const DeltaArgs<T>& args, const SeqTokens& tokens, int position,
+                               int v_head) {
+  const int num_heads = args.shape.num_v_heads;
+  if (position < tokens.begin) {
+    const float* const kept = page_before(args.states, tokens) + args.page.gates +
+                              int64_t{2} * (position % args.num_drafts) * num_heads;
+    return gates_of(args, kept[v_head], kept[num_heads + v_head], v_head);
+  }
+  const T* const given = args.ba + tokens.row_of(position) * 2 * num_heads;
+  return gates_of(args, to_float(given[v_head]), to_float(given[num_heads + v_head]), v_head);
+}
+
+// The first token that the step computes: with drafts, some may be before the step.
+template <typename T>
+__device__ int first_of(const DeltaArgs<T>& args, const SeqTokens& tokens) {
+  if (tokens.begin == 0 || args.num_drafts == 0) return tokens.begin;
+  auto* const page = const_cast<float*>(page_before(args.states, tokens));
+  // A sequence that has ended may begin before the tokens that its state contains.
+  return max(min(*args.length(page), tokens.begin), tokens.begin - args.num_drafts);
+}
+
+// The entry of DeltaWorkspace::spans.
+template <typename T>
+__device__ int2 span_of(const DeltaArgs<T>& args, const SeqTokens& tokens, int seq) {
+  const bool has_drafts = args.num_drafts > 0 && seq < args.states.num_decode_seqs;
+  return {first_of(args, tokens),
+          has_drafts ? min(tokens.begin + 1, tokens.kept_end) : tokens.kept_end};
 }
 
 template <typename T>

@@ -1,263 +1,321 @@
-// The matrices of all chunks of a gated delta net (delta_matrices.cuh).
+// The matrices of all chunks of a gated delta net (delta_tiles.cuh). Four warps have a chunk of a
+// value head, each 16 of its rows. The inverse of I + A, whose numbers are at most 1, is computed
+// in blocks of 16 x 16: those on the diagonal in F32, and the others from them in F16 with sums in
+// F32,
+//   X[i, j] = -X[i, i] * (sum over j <= m < i of A[i, m] X[m, j])
 #include "cuda/base/launch.h"
 #include "cuda/device/hopper.cuh"
 #include "cuda/device/tensor_core.cuh"
-#include "cuda/states/delta_matrices.cuh"
+#include "cuda/states/delta_tiles.cuh"
 
 namespace quire::cuda {
 namespace {
 
-constexpr int kThreads = 128;
 constexpr int kWarp = 32;
-constexpr int kDim = kDeltaHeadDim;
-constexpr int kStride = kDim + kDeltaPadding;  // of rows of queries and keys
-constexpr int kBlock = 16;                     // rows of a warp, and of a block of the matrices
-constexpr int kNumBlocks = kDeltaChunk / kBlock;
-constexpr int kFloatStride = kDeltaChunk + 4;
-static_assert(kThreads / kWarp == kNumBlocks);
+constexpr int kBlock = 16;
+constexpr int kBlocks = kDeltaChunk / kBlock;    // and warps of a head
+constexpr int kInverseStride = kDeltaChunk + 8;  // so that rows do not share banks
 
-template <typename T>
-struct alignas(16) Shared {
-  T q[kDeltaChunk * kStride];
-  T k[kDeltaChunk * kStride];
-  float a[kDeltaChunk * kFloatStride];
-  float inverse[kDeltaChunk * kFloatStride];
-  float product[kNumBlocks - 1][kBlock * kBlock];
-  float log_decay[kDeltaChunk];  // added up
-  float beta[kDeltaChunk];
+template <typename T, int kHeads>
+struct alignas(1024) Shared {
+  T q[kTilesPerHead * kTileSize];
+  T k[kTilesPerHead * kTileSize];
+  struct Head {
+    __half inverse[kDeltaChunk * kInverseStride];
+    float diagonal[kBlocks][kBlock * kBlock];  // of A
+    float log_decay[kDeltaChunk];              // added up
+    float beta[kDeltaChunk];
+  } heads[kHeads];
+  Mbarrier loaded;
 };
 
-// Copies the rows of a chunk. Rows after its tokens are zero.
-template <typename T>
-__device__ void load_rows(const T* from, int count, T* to) {
-  constexpr int kVec = 16 / sizeof(T);
-  constexpr int kVecs = kDim / kVec;
-  for (int i = threadIdx.x; i < kDeltaChunk * kVecs; i += kThreads) {
-    const int row = i / kVecs;
-    const int column = i % kVecs * kVec;
-    uint4 value = {};
-    if (row < count) value = *reinterpret_cast<const uint4*>(from + row * kStride + column);
-    *reinterpret_cast<uint4*>(to + row * kStride + column) = value;
-  }
-}
-
-// The gates of a chunk, by one warp: G and beta.
-template <typename T>
-__device__ void load_gates(const DeltaArgs<T>& args, int v_head, int64_t row, int count,
-                           Shared<T>& shared) {
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
-  float g[2];
-#pragma unroll
-  for (int i = 0; i < 2; ++i) {
-    const int token = 2 * lane + i;
-    g[i] = token < count ? args.log_decay(v_head, row + token) : 0.0F;
-    shared.beta[token] = token < count ? args.beta(v_head, row + token) : 0.0F;
-  }
-  float sum = g[0] + g[1];
-#pragma unroll
-  for (int distance = 1; distance < kWarp; distance *= 2) {
-    const float other = __shfl_up_sync(0xFFFFFFFFU, sum, distance);
-    if (lane >= distance) sum += other;
-  }
-  shared.log_decay[2 * lane] = sum - g[1];
-  shared.log_decay[2 * lane + 1] = sum;
-}
-
-// The products of a warp's 16 rows with the rows of tiles of 8 tokens, up to the warp's own.
-struct Products {
-  float kk[kDeltaChunk / 8][4] = {};
-  float qk[kDeltaChunk / 8][4] = {};
+// A warp's rows of A and P: tiles of 8 columns, in the layout of accumulators.
+struct Rows {
+  float a[kDeltaChunk / 8][4] = {};
+  float p[kDeltaChunk / 8][4] = {};
 };
 
-template <typename T>
-__device__ void multiply(const Shared<T>& shared, int warp, int lane, Products& products) {
+template <typename T, int kHeads>
+class Matrices {
+ public:
+  using SharedType = Shared<T, kHeads>;
+
+  __device__ Matrices(const DeltaArgs<T>& args, SharedType& shared, int index, int v_head)
+      : args_(args),
+        shared_(shared),
+        head_(shared.heads[threadIdx.x / (kWarp * kBlocks)]),
+        index_(index),
+        v_head_(v_head),
+        warp_(static_cast<int>(threadIdx.x) / kWarp % kBlocks),
+        lane_(static_cast<int>(threadIdx.x) % kWarp) {}
+
+  __device__ void run() {
+    if (warp_ == 0) load_gates();
+    shared_.loaded.wait(0);
+    Rows rows;
+    multiply(rows);
+    __syncthreads();  // the gates
+    const ChunkParts<T> parts = parts_of(args_, index_, v_head_);
+    apply_gates(rows);
+    write_scores(rows, parts.scores);
+    invert_diagonal(rows);
+    invert_below(rows);
+    write_solved(parts.solved);
+    if (warp_ == 0) write_factors(parts.factors);
+  }
+
+ private:
+  // A row and a column of number i of a tile.
+  __device__ int row_of(int i) const { return kBlock * warp_ + lane_ / 4 + i / 2 * 8; }
+  __device__ int column_of(int tile, int i) const { return 8 * tile + lane_ % 4 * 2 + i % 2; }
+
+  __device__ void load_gates() {
+    const int64_t row = int64_t{index_} * kDeltaChunk + 2 * lane_;
+    const float g[2] = {args_.log_decay(v_head_, row), args_.log_decay(v_head_, row + 1)};
+    head_.beta[2 * lane_] = args_.beta(v_head_, row);
+    head_.beta[2 * lane_ + 1] = args_.beta(v_head_, row + 1);
+    float sum = g[0] + g[1];
 #pragma unroll
-  for (int step = 0; step < kDim / 16; ++step) {
-    const int column = 16 * step;
-    const int at = (kBlock * warp + lane % 16) * kStride + column + lane / 16 * 8;
-    const uint4 q = load_matrices(shared_address(shared.q + at));
-    const uint4 k = load_matrices(shared_address(shared.k + at));
-    const uint32_t q_rows[4] = {q.x, q.y, q.z, q.w};
-    const uint32_t k_rows[4] = {k.x, k.y, k.z, k.w};
+    for (int distance = 1; distance < kWarp; distance *= 2) {
+      const float other = __shfl_up_sync(0xFFFFFFFFU, sum, distance);
+      if (lane_ >= distance) sum += other;
+    }
+    head_.log_decay[2 * lane_] = sum - g[1];
+    head_.log_decay[2 * lane_ + 1] = sum;
+  }
+
+  // K K^T and Q K^T, up to the diagonal.
+  __device__ void multiply(Rows& rows) {
 #pragma unroll
-    for (int block = 0; block < kNumBlocks; ++block) {
-      if (block > warp) continue;
-      const int row = kBlock * block + lane / 16 * 8 + lane % 8;
-      const uint4 b =
-          load_matrices(shared_address(shared.k + row * kStride + column + lane / 8 % 2 * 8));
-      mma<T>(products.kk[2 * block], k_rows, b.x, b.y);
-      mma<T>(products.kk[2 * block + 1], k_rows, b.z, b.w);
-      mma<T>(products.qk[2 * block], q_rows, b.x, b.y);
-      mma<T>(products.qk[2 * block + 1], q_rows, b.z, b.w);
+    for (int step = 0; step < kDeltaHeadDim / 16; ++step) {
+      const int tile = step / kBlocks * kTileSize;
+      const int unit = step % kBlocks * 2;
+      const int own = tile + tile_at(kBlock * warp_ + lane_ % 16, unit + lane_ / 16);
+      const uint4 k = load_matrices(shared_address(shared_.k + own));
+      const uint4 q = load_matrices(shared_address(shared_.q + own));
+      const uint32_t k_rows[4] = {k.x, k.y, k.z, k.w};
+      const uint32_t q_rows[4] = {q.x, q.y, q.z, q.w};
+#pragma unroll
+      for (int block = 0; block < kBlocks; ++block) {
+        if (block > warp_) continue;
+        const int row = kBlock * block + lane_ / 16 * 8 + lane_ % 8;
+        const uint4 b =
+            load_matrices(shared_address(shared_.k + tile + tile_at(row, unit + lane_ / 8 % 2)));
+        mma<T>(rows.a[2 * block], k_rows, b.x, b.y);
+        mma<T>(rows.a[2 * block + 1], k_rows, b.z, b.w);
+        mma<T>(rows.p[2 * block], q_rows, b.x, b.y);
+        mma<T>(rows.p[2 * block + 1], q_rows, b.z, b.w);
+      }
     }
   }
-}
 
-// Writes A to shared memory, and P to the workspace.
-template <typename T>
-__device__ void write_matrices(const Products& products, int warp, int lane, Shared<T>& shared,
-                               T* scores) {
-#pragma unroll
-  for (int tile = 0; tile < kDeltaChunk / 8; ++tile) {
-    if (tile > 2 * warp + 1) continue;
+  __device__ void apply_gates(Rows& rows) const {
+    constexpr float kLog2E = 1.4426950408889634F;
+    float g[2];
+    float beta[2];
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const int i = kBlock * warp + 8 * half + lane / 4;
-      const int j = 8 * tile + lane % 4 * 2;
-      float p[2];
+      g[half] = head_.log_decay[row_of(2 * half)] * kLog2E;
+      beta[half] = head_.beta[row_of(2 * half)];
+    }
 #pragma unroll
-      for (int c = 0; c < 2; ++c) {
+    for (int tile = 0; tile < kDeltaChunk / 8; ++tile) {
+      if (tile > 2 * warp_ + 1) continue;
+      const float2 other = *reinterpret_cast<const float2*>(head_.log_decay + column_of(tile, 0));
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const int row = row_of(i);
+        const int column = column_of(tile, i);
         // Above the diagonal, the exponential could overflow.
         const float decay =
-            j + c <= i ? __expf(shared.log_decay[i] - shared.log_decay[j + c]) : 0.0F;
-        p[c] = decay * products.qk[tile][2 * half + c];
-        shared.a[i * kFloatStride + j + c] =
-            j + c < i ? shared.beta[i] * decay * products.kk[tile][2 * half + c] : 0.0F;
-      }
-      *reinterpret_cast<uint32_t*>(scores + i * kDeltaChunkStride + j) = pack<T>(p[0], p[1]);
-    }
-  }
-}
-
-// Inverts the warp's block on the diagonal of I + A, a column per lane.
-template <typename T>
-__device__ void invert_block(Shared<T>& shared, int warp, int lane) {
-  if (lane >= kBlock) return;
-  const float* const a = shared.a + kBlock * warp * (kFloatStride + 1);
-  float x[kBlock];
-#pragma unroll
-  for (int i = 0; i < kBlock; ++i) {
-    float sum = 0;
-#pragma unroll
-    for (int m = 0; m < i; ++m) sum = fmaf(a[i * kFloatStride + m], x[m], sum);
-    x[i] = i < lane ? 0.0F : i == lane ? 1.0F : -sum;
-  }
-  float* const inverse = shared.inverse + kBlock * warp * (kFloatStride + 1);
-#pragma unroll
-  for (int i = 0; i < kBlock; ++i) inverse[i * kFloatStride + lane] = x[i];
-}
-
-// out[4] += row `row` of a 16 x 16 matrix times four columns of another, whose first is `b`.
-__device__ void add_product(const float* row, const float* b, int b_stride, float (&out)[4]) {
-#pragma unroll
-  for (int m = 0; m < kBlock; ++m) {
-    const float4 value = *reinterpret_cast<const float4*>(b + m * b_stride);
-    out[0] = fmaf(row[m], value.x, out[0]);
-    out[1] = fmaf(row[m], value.y, out[1]);
-    out[2] = fmaf(row[m], value.z, out[2]);
-    out[3] = fmaf(row[m], value.w, out[3]);
-  }
-}
-
-// The blocks of the inverse below the diagonal, by their distance from it:
-//   X[i, j] = -X[i, i] * (sum over j <= m < i of A[i, m] X[m, j])
-template <typename T>
-__device__ void invert_below(Shared<T>& shared) {
-  constexpr int kItems = kBlock * kBlock / 4;
-  for (int distance = 1; distance < kNumBlocks; ++distance) {
-    const int num_items = (kNumBlocks - distance) * kItems;
-    for (int item = threadIdx.x; item < num_items; item += kThreads) {
-      const int j = item / kItems;
-      const int i = j + distance;
-      const int row = item % kItems / 4;
-      const int column = item % 4 * 4;
-      float sum[4] = {};
-      for (int m = j; m < i; ++m) {
-        add_product(shared.a + (kBlock * i + row) * kFloatStride + kBlock * m,
-                    shared.inverse + kBlock * m * kFloatStride + kBlock * j + column, kFloatStride,
-                    sum);
-      }
-#pragma unroll
-      for (int c = 0; c < 4; ++c) shared.product[j][row * kBlock + column + c] = sum[c];
-    }
-    __syncthreads();
-    for (int item = threadIdx.x; item < num_items; item += kThreads) {
-      const int j = item / kItems;
-      const int i = j + distance;
-      const int row = item % kItems / 4;
-      const int column = item % 4 * 4;
-      float sum[4] = {};
-      add_product(shared.inverse + (kBlock * i + row) * kFloatStride + kBlock * i,
-                  shared.product[j] + column, kBlock, sum);
-#pragma unroll
-      for (int c = 0; c < 4; ++c) {
-        shared.inverse[(kBlock * i + row) * kFloatStride + kBlock * j + column + c] = -sum[c];
+            column <= row ? fast_exp2(g[i / 2] - kLog2E * (i % 2 == 0 ? other.x : other.y)) : 0.0F;
+        rows.p[tile][i] *= decay;
+        rows.a[tile][i] *= column < row ? decay * beta[i / 2] : 0.0F;
       }
     }
-    __syncthreads();
   }
-}
 
-template <typename T>
-__device__ void write_solved(const Shared<T>& shared, const ChunkMatrices<T>& matrices) {
-  for (int item = threadIdx.x; item < kDeltaChunk * kDeltaChunk / 2; item += kThreads) {
-    const int i = item / (kDeltaChunk / 2);
-    const int j = item % (kDeltaChunk / 2) * 2;
-    if (j / kBlock > i / kBlock) continue;
-    const float* const x = shared.inverse + i * kFloatStride + j;
-    *reinterpret_cast<uint32_t*>(matrices.solved + i * kDeltaChunkStride + j) =
-        pack<T>(x[0] * shared.beta[j], x[1] * shared.beta[j + 1]);
+  __device__ void write_scores(const Rows& rows, T* scores) const {
+#pragma unroll
+    for (int tile = 0; tile < kDeltaChunk / 8; ++tile) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        T* const to = scores + tile_at(row_of(2 * half), tile) + lane_ % 4 * 2;
+        *reinterpret_cast<uint32_t*>(to) =
+            pack<T>(rows.p[tile][2 * half], rows.p[tile][2 * half + 1]);
+      }
+    }
   }
-  const int token = static_cast<int>(threadIdx.x);
-  if (token >= kDeltaChunk) return;
-  const float g = shared.log_decay[token];
-  matrices.factors[token] = g;
-  matrices.factors[kDeltaChunk + token] = __expf(g);
-  matrices.factors[2 * kDeltaChunk + token] = __expf(shared.log_decay[kDeltaChunk - 1] - g);
-}
 
-// Grid: (chunks, key heads).
-template <typename T>
-__global__ void __launch_bounds__(kThreads) chunks_kernel(const DeltaArgs<T> args) {
-  extern __shared__ float4 dynamic[];
-  auto& shared = *reinterpret_cast<Shared<T>*>(dynamic);
+  // Inverts the warp's block on the diagonal of I + A, a column per lane.
+  __device__ void invert_diagonal(const Rows& rows) {
+    float* const a = head_.diagonal[warp_];
+#pragma unroll
+    for (int block = 0; block < kBlocks; ++block) {
+      if (block != warp_) continue;
+#pragma unroll
+      for (int i = 0; i < 8; ++i) {
+        a[(row_of(i % 4) - kBlock * block) * kBlock + i / 4 * 8 + lane_ % 4 * 2 + i % 2] =
+            rows.a[2 * block + i / 4][i % 4];
+      }
+    }
+    __syncwarp();
+    if (lane_ < kBlock) {
+      float x[kBlock];
+#pragma unroll
+      for (int i = 0; i < kBlock; ++i) {
+        float even = 0;
+        float odd = 0;
+#pragma unroll
+        for (int m = 0; m < i; ++m) {
+          (m % 2 == 0 ? even : odd) = fmaf(a[i * kBlock + m], x[m], m % 2 == 0 ? even : odd);
+        }
+        x[i] = i < lane_ ? 0.0F : i == lane_ ? 1.0F : -(even + odd);
+      }
+#pragma unroll
+      for (int i = 0; i < kBlock; ++i) {
+        head_.inverse[(kBlock * warp_ + i) * kInverseStride + kBlock * warp_ + lane_] =
+            __float2half_rn(x[i]);
+      }
+    }
+    __syncwarp();
+  }
+
+  __device__ const __half* inverse_at(int row, int column) const {
+    return head_.inverse + row * kInverseStride + column;
+  }
+
+  __device__ void invert_below(const Rows& rows) {
+    const uint4 own = load_matrices(
+        shared_address(inverse_at(kBlock * warp_ + lane_ % 16, kBlock * warp_ + lane_ / 16 * 8)));
+    const uint32_t diagonal[4] = {own.x, own.y, own.z, own.w};
+#pragma unroll
+    for (int i = 1; i < kBlocks; ++i) {
+      __syncthreads();  // the rows above
+      if (warp_ != i) continue;
+#pragma unroll
+      for (int j = 0; j < kBlocks; ++j) {
+        if (j >= i) continue;
+        float sums[2][4] = {};
+#pragma unroll
+        for (int m = 0; m < kBlocks; ++m) {
+          if (m < j || m >= i) continue;
+          const uint32_t a[4] = {pack<__half>(rows.a[2 * m][0], rows.a[2 * m][1]),
+                                 pack<__half>(rows.a[2 * m][2], rows.a[2 * m][3]),
+                                 pack<__half>(rows.a[2 * m + 1][0], rows.a[2 * m + 1][1]),
+                                 pack<__half>(rows.a[2 * m + 1][2], rows.a[2 * m + 1][3])};
+          const uint4 x = load_transposed(
+              shared_address(inverse_at(kBlock * m + lane_ % 16, kBlock * j + lane_ / 16 * 8)));
+          mma<__half>(sums[0], a, x.x, x.y);
+          mma<__half>(sums[1], a, x.z, x.w);
+        }
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          float x[4] = {};
+          mma<__half>(x, diagonal, transpose(pack<__half>(sums[half][0], sums[half][1])),
+                      transpose(pack<__half>(sums[half][2], sums[half][3])));
+#pragma unroll
+          for (int low = 0; low < 2; ++low) {
+            auto* const to = const_cast<__half*>(
+                inverse_at(row_of(2 * low), kBlock * j + 8 * half + lane_ % 4 * 2));
+            *reinterpret_cast<uint32_t*>(to) = pack<__half>(-x[2 * low], -x[2 * low + 1]);
+          }
+        }
+      }
+    }
+    __syncwarp();
+  }
+
+  // A lane writes four times 16 bytes.
+  __device__ void write_solved(T* solved) const {
+#pragma unroll
+    for (int i = 0; i < kBlock * kBlocks * 2 / kWarp; ++i) {
+      const int item = i * kWarp + lane_;
+      const int row = kBlock * warp_ + item / 8;
+      const int unit = item % 8;
+      Vec<T, kTileVec> out = {};
+      if (unit <= 2 * warp_ + 1) {
+        const auto x = load_vec<kTileVec>(inverse_at(row, unit * kTileVec));
+#pragma unroll
+        for (int c = 0; c < kTileVec; ++c) {
+          out.v[c] = from_float<T>(to_float(x.v[c]) * head_.beta[unit * kTileVec + c]);
+        }
+      }
+      store_vec(solved + tile_at(row, unit), out);
+    }
+  }
+
+  __device__ void write_factors(float* factors) const {
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const int token = i * kWarp + lane_;
+      const float g = head_.log_decay[token];
+      factors[token] = g;
+      factors[kDeltaChunk + token] = __expf(g);
+      factors[2 * kDeltaChunk + token] = __expf(head_.log_decay[kDeltaChunk - 1] - g);
+    }
+  }
+
+  const DeltaArgs<T>& args_;
+  SharedType& shared_;
+  typename SharedType::Head& head_;
+  const int index_;
+  const int v_head_;
+  const int warp_;  // of the head
+  const int lane_;
+};
+
+// Grid: (chunks, value heads by kHeads, which have one key head).
+template <typename T, int kHeads>
+__global__ void __launch_bounds__(kWarp* kBlocks* kHeads) chunks_kernel(const DeltaArgs<T> args) {
+  extern __shared__ __align__(1024) std::byte dynamic[];
+  auto& shared = *reinterpret_cast<Shared<T, kHeads>*>(dynamic);
   trigger_dependent_launch();
   wait_for_previous_kernel();
-  const int index = static_cast<int>(blockIdx.x);
-  const int k_head = static_cast<int>(blockIdx.y);
-  const int seq = last_starting_by(args.seqs.first, args.seqs.count, index,
-                                   [&](int i) { return first_chunk(args, i); });
-  const SeqTokens tokens = tokens_of(args.states, seq);
-  const int first = args.workspace.spans[seq].x + (index - first_chunk(args, seq)) * kDeltaChunk;
-  const int count = min(tokens.end - first, kDeltaChunk);
-  if (count <= 0) return;
-  const int64_t row = args.row_of(seq, tokens, first);
-  const int warp = static_cast<int>(threadIdx.x) / kWarp;
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
-  load_rows(args.q(k_head, row), count, shared.q);
-  load_rows(args.k(k_head, row), count, shared.k);
-  __syncthreads();
-  Products products;
-  multiply(shared, warp, lane, products);
-  for (int v_head = k_head * args.group(); v_head < (k_head + 1) * args.group(); ++v_head) {
-    const ChunkMatrices<T> matrices = matrices_of(args, index, v_head);
-    if (warp == 0) load_gates(args, v_head, row, count, shared);
-    __syncthreads();
-    write_matrices(products, warp, lane, shared, matrices.scores);
-    __syncthreads();
-    invert_block(shared, warp, lane);
-    __syncthreads();
-    invert_below(shared);
-    write_solved(shared, matrices);
-    __syncthreads();
+  const auto index = static_cast<int>(blockIdx.x);
+  if (args.workspace.counts[index] == 0) return;
+  const int first_head = static_cast<int>(blockIdx.y) * kHeads;
+  if (threadIdx.x == 0) {
+    const int k_head = first_head / args.group();
+    shared.loaded.init();
+    publish_barriers();
+    shared.loaded.arrive_expecting(sizeof(shared.q) + sizeof(shared.k));
+    copy_bulk(shared.k, tiles_of(args, args.workspace.k, k_head, index), sizeof(shared.k),
+              shared.loaded);
+    copy_bulk(shared.q, tiles_of(args, args.workspace.q, k_head, index), sizeof(shared.q),
+              shared.loaded);
   }
+  __syncthreads();
+  const int v_head = first_head + static_cast<int>(threadIdx.x) / (kWarp * kBlocks);
+  Matrices<T, kHeads>(args, shared, index, v_head).run();
+}
+
+template <typename T, int kHeads>
+void launch_chunks(const LaunchContext& context, const DeltaNet& net, const SeqRange& seqs,
+                   const DeltaWorkspace& by_chunk) {
+  LaunchShape shape = context.shape(most_chunks(net.out.shape[0], seqs.count, net.num_drafts),
+                                    kWarp * kBlocks * kHeads, net.shape.num_v_heads / kHeads);
+  shape.shared_bytes = sizeof(Shared<T, kHeads>);
+  QUIRE_LAUNCH(*context.stream, (chunks_kernel<T, kHeads>), shape,
+               delta_args<T>(net, seqs, by_chunk));
+}
+
+template <typename T>
+void launch_chunks_of(const LaunchContext& context, const DeltaNet& net, const SeqRange& seqs,
+                      const DeltaWorkspace& by_chunk) {
+  const int group = net.shape.num_v_heads / net.shape.num_k_heads;
+  if (group % 2 == 0) return launch_chunks<T, 2>(context, net, seqs, by_chunk);
+  launch_chunks<T, 1>(context, net, seqs, by_chunk);
 }
 
 }  // namespace
 
 void run_delta_chunks(const LaunchContext& context, const DeltaNet& net, const SeqRange& seqs,
-                      const DeltaWorkspace& workspace) {
-  const auto run = [&]<typename T>(std::type_identity<T>) {
-    const int64_t num_rows = net.out.shape[0] + int64_t{seqs.count} * net.num_drafts;
-    LaunchShape shape =
-        context.shape(num_rows / kDeltaChunk + seqs.count, kThreads, net.shape.num_k_heads);
-    shape.shared_bytes = sizeof(Shared<T>);
-    QUIRE_LAUNCH(*context.stream, chunks_kernel<T>, shape, delta_args<T>(net, seqs, workspace));
-  };
+                      const DeltaWorkspace& by_chunk) {
   if (net.out.dtype == DType::kF16) {
-    run(std::type_identity<__half>());
+    launch_chunks_of<__half>(context, net, seqs, by_chunk);
   } else {
-    run(std::type_identity<__nv_bfloat16>());
+    launch_chunks_of<__nv_bfloat16>(context, net, seqs, by_chunk);
   }
 }
 

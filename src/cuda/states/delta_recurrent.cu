@@ -1,6 +1,8 @@
-// The recurrence of a gated delta net token by token, with the state of a head in shared memory. It
-// takes any shape and drafts. Grid: (value heads, sequences).
+// A gated delta net token by token, with the state of a head in shared memory, for any shape and
+// drafts.
+#include "base/numbers.h"
 #include "cuda/base/launch.h"
+#include "cuda/base/memory.h"
 #include "cuda/device/hopper.cuh"
 #include "cuda/ops/activation.cuh"
 #include "cuda/states/delta_args.cuh"
@@ -9,6 +11,122 @@ namespace quire::cuda {
 namespace {
 
 constexpr int kRecurrentThreads = 256;
+constexpr int kWarp = 32;
+
+// Rows of the workspace.
+template <typename T>
+__device__ float* q_row(const DeltaArgs<T>& args, int head, int64_t row) {
+  return static_cast<float*>(args.workspace.q) +
+         (row * args.shape.num_k_heads + head) * args.shape.k_dim;
+}
+template <typename T>
+__device__ float* k_row(const DeltaArgs<T>& args, int head, int64_t row) {
+  return static_cast<float*>(args.workspace.k) +
+         (row * args.shape.num_k_heads + head) * args.shape.k_dim;
+}
+template <typename T>
+__device__ float* v_row(const DeltaArgs<T>& args, int head, int64_t row) {
+  return static_cast<float*>(args.workspace.v) +
+         (row * args.shape.num_v_heads + head) * args.shape.v_dim;
+}
+
+// A token that the step computes; seq < 0: the row of the workspace has none.
+struct RowToken {
+  int seq = -1;
+  int position = 0;
+};
+
+template <typename T>
+__device__ RowToken token_of(const DeltaArgs<T>& args, int row) {
+  const int seq = last_starting_by(args.seqs.first, args.seqs.count, row,
+                                   [&](int i) { return static_cast<int>(args.row_start(i)); });
+  const SeqTokens tokens = tokens_of(args.states, seq);
+  const int position = tokens.begin + row - static_cast<int>(args.row_start(seq)) - args.num_drafts;
+  if (position < first_of(args, tokens) || position >= tokens.end) return {};
+  return {seq, position};
+}
+
+// A token's queries, keys and values before their norms; part of a head: a channel per lane and
+// round.
+constexpr int kRounds = kMaxDeltaHeadDim / kWarp;
+
+template <typename T>
+__device__ void convolve(const DeltaArgs<T>& args, const RowToken& token, int64_t first_channel,
+                         int count, float (&out)[kRounds]) {
+  const SeqTokens tokens = tokens_of(args.states, token.seq);
+  const auto rows = conv_rows(args, tokens);
+#pragma unroll
+  for (int round = 0; round < kRounds; ++round) {
+    const int column = round * kWarp + static_cast<int>(threadIdx.x) % kWarp;
+    float sum = 0;
+    for (int i = 0; i < args.shape.kernel && column < count; ++i) {
+      const int past = token.position - args.shape.kernel + 1 + i;
+      const int64_t channel = first_channel + column;
+      if (past < 0) continue;
+      sum = fmaf(args.conv[i * args.shape.num_channels() + channel], rows.at(tokens, past, channel),
+                 sum);
+    }
+    out[round] = silu<T>(sum);
+  }
+}
+
+// `scale`: of a query or key after its norm; 0: a value, without norm.
+template <typename T>
+__device__ void prepare_head(const DeltaArgs<T>& args, const RowToken& token, int64_t first_channel,
+                             int count, float scale, float* out) {
+  float x[kRounds];
+  convolve(args, token, first_channel, count, x);
+  float squares = 0;
+#pragma unroll
+  for (int round = 0; round < kRounds; ++round) squares = fmaf(x[round], x[round], squares);
+  const float factor = scale == 0.0F ? 1.0F : scale * rsqrtf(warp_sum(squares) + 1e-6F);
+#pragma unroll
+  for (int round = 0; round < kRounds; ++round) {
+    const int column = round * kWarp + static_cast<int>(threadIdx.x) % kWarp;
+    if (column < count) out[column] = x[round] * factor;
+  }
+}
+
+// Grid: (tiles of rows of the workspace, a row per warp; heads of q, k and v, and one for the
+// gates).
+template <typename T>
+__global__ void __launch_bounds__(kRecurrentThreads) prepare_rows_kernel(const DeltaArgs<T> args) {
+  trigger_dependent_launch();
+  wait_for_previous_kernel();
+  const DeltaNetShape& shape = args.shape;
+  const auto part = static_cast<int>(blockIdx.y);
+  const bool has_gates = part == 2 * shape.num_k_heads + shape.num_v_heads;
+  if (has_gates && blockIdx.x == 0) {
+    // Later kernels write the lengths of pages, from which the spans result.
+    for (int i = threadIdx.x; i < args.seqs.count; i += kRecurrentThreads) {
+      const int seq = args.seqs.first + i;
+      args.workspace.spans[seq] = span_of(args, tokens_of(args.states, seq), seq);
+    }
+  }
+  const int row = static_cast<int>(blockIdx.x) * (kRecurrentThreads / kWarp) +
+                  static_cast<int>(threadIdx.x) / kWarp;
+  if (row >= args.row_start(args.seqs.first + args.seqs.count)) return;
+  const RowToken token = token_of(args, row);
+  if (token.seq < 0) return;
+  if (has_gates) {
+    const SeqTokens tokens = tokens_of(args.states, token.seq);
+    for (int head = static_cast<int>(threadIdx.x) % kWarp; head < shape.num_v_heads;
+         head += kWarp) {
+      const DeltaGates gates = gates_at(args, tokens, token.position, head);
+      args.log_decay(head, row) = gates.log_decay;
+      args.beta(head, row) = gates.beta;
+    }
+  } else if (part < shape.num_k_heads) {
+    prepare_head(args, token, args.q_channel(part), shape.k_dim,
+                 rsqrtf(static_cast<float>(shape.k_dim)), q_row(args, part, row));
+  } else if (part < 2 * shape.num_k_heads) {
+    const int head = part - shape.num_k_heads;
+    prepare_head(args, token, args.k_channel(head), shape.k_dim, 1.0F, k_row(args, head, row));
+  } else {
+    const int head = part - 2 * shape.num_k_heads;
+    prepare_head(args, token, args.v_channel(head), shape.v_dim, 0.0F, v_row(args, head, row));
+  }
+}
 
 // Dynamic shared memory, in floats.
 struct SharedParts {
@@ -44,7 +162,7 @@ class Head {
     read_state();
     for (int p = span_.x; p < tokens_.end; ++p) {
       load(p);
-      advance(p);
+      advance();
       if (p >= tokens_.begin) write_output(p);
       const bool ends_block = (p + 1) % tokens_.block_size == 0;
       if (p + 1 <= span_.y && (ends_block || p + 1 == span_.y)) write_states(p + 1);
@@ -76,15 +194,15 @@ class Head {
   }
 
   __device__ void load(int p) {
-    const int64_t row = args_.row_of(seq_, tokens_, p);
+    const int64_t row = args_.row_start(seq_) + args_.num_drafts + p - tokens_.begin;
     const int k_head = head_ / args_.group();
     __syncthreads();
     for (int i = threadIdx.x; i < args_.shape.k_dim; i += kRecurrentThreads) {
-      shared_[parts_.q + i] = to_float(args_.q(k_head, row)[i]);
-      shared_[parts_.k + i] = to_float(args_.k(k_head, row)[i]);
+      shared_[parts_.q + i] = q_row(args_, k_head, row)[i];
+      shared_[parts_.k + i] = k_row(args_, k_head, row)[i];
     }
     for (int i = threadIdx.x; i < args_.shape.v_dim; i += kRecurrentThreads) {
-      shared_[parts_.v + i] = to_float(args_.v(head_, i / kDeltaSlice, row)[i % kDeltaSlice]);
+      shared_[parts_.v + i] = v_row(args_, head_, row)[i];
     }
     decay_ = expf(args_.log_decay(head_, row));
     beta_ = args_.beta(head_, row);
@@ -107,7 +225,7 @@ class Head {
     return total;
   }
 
-  __device__ void advance(int /*p*/) {
+  __device__ void advance() {
     const int v_dim = args_.shape.v_dim;
     float k_sum = 0;
     if (group_ < num_groups_) {
@@ -202,6 +320,7 @@ class Head {
   float out_ = 0;
 };
 
+// Grid: (value heads, sequences).
 template <typename T>
 __global__ void __launch_bounds__(kRecurrentThreads) recurrent_kernel(const DeltaArgs<T> args) {
   extern __shared__ float shared[];
@@ -212,17 +331,40 @@ __global__ void __launch_bounds__(kRecurrentThreads) recurrent_kernel(const Delt
 
 }  // namespace
 
+DeltaWorkspace lay_out_by_token(std::byte* memory, const DeltaNetShape& shape, int num_drafts,
+                                int64_t num_tokens, int64_t num_seqs) {
+  const auto count = [](int64_t x) { return static_cast<size_t>(x); };
+  DeltaWorkspace workspace;
+  workspace.num_rows = num_tokens + num_seqs * num_drafts;
+  const int64_t of_keys = workspace.num_rows * shape.num_k_heads * shape.k_dim;
+  BumpAllocator allocator(memory);
+  workspace.spans = allocator.allocate<int2>(count(num_seqs));
+  workspace.q = allocator.allocate<float>(count(of_keys));
+  workspace.k = allocator.allocate<float>(count(of_keys));
+  workspace.v = allocator.allocate<float>(count(workspace.num_rows * shape.width()));
+  workspace.gates = allocator.allocate<float>(count(2 * workspace.num_rows * shape.num_v_heads));
+  workspace.num_bytes = allocator.num_bytes();
+  return workspace;
+}
+
 bool is_recurrent_shape(const DeltaNetShape& shape, size_t max_shared_bytes) {
   return shape.k_dim <= kMaxDeltaHeadDim && shape.v_dim <= kMaxDeltaHeadDim &&
          static_cast<size_t>(SharedParts(shape).size) * sizeof(float) <= max_shared_bytes;
 }
 
 void run_delta_recurrent(const LaunchContext& context, const DeltaNet& net, const SeqRange& seqs,
-                         const DeltaWorkspace& workspace) {
+                         const DeltaWorkspace& by_token) {
   with_float_type(net.out.dtype, [&]<typename T>(std::type_identity<T>) {
+    const DeltaArgs<T> args = delta_args<T>(net, seqs, by_token);
+    const int64_t num_rows = net.out.shape[0] + int64_t{seqs.count} * net.num_drafts;
+    QUIRE_LAUNCH(
+        *context.stream, prepare_rows_kernel<T>,
+        context.shape(ceil_div(num_rows, int64_t{kRecurrentThreads / kWarp}), kRecurrentThreads,
+                      2 * net.shape.num_k_heads + net.shape.num_v_heads + 1),
+        args);
     LaunchShape shape = context.shape(net.shape.num_v_heads, kRecurrentThreads, seqs.count);
     shape.shared_bytes = static_cast<size_t>(SharedParts(net.shape).size) * sizeof(float);
-    QUIRE_LAUNCH(*context.stream, recurrent_kernel<T>, shape, delta_args<T>(net, seqs, workspace));
+    QUIRE_LAUNCH(*context.stream, recurrent_kernel<T>, shape, delta_args<T>(net, seqs, by_token));
   });
 }
 

@@ -19,8 +19,8 @@ void run_short_conv_decode(const LaunchContext& context, const ShortConv& conv,
 void run_short_conv_prefill(const LaunchContext& context, const ShortConv& conv,
                             const SeqRange& seqs);
 
-// A step of DeltaNet without drafts for sequences with one token each, in one kernel.
-// Requires Hopper, heads of kDeltaHeadDim, and a convolution of kDeltaKernel.
+// A step of DeltaNet without drafts for sequences with one token each, in one kernel. Requires
+// Hopper, heads of kDeltaHeadDim, and a convolution of kDeltaKernel.
 void run_delta_decode(const LaunchContext& context, const DeltaNet& net, const SeqRange& seqs);
 
 inline constexpr int kDeltaHeadDim = 128;
@@ -28,57 +28,58 @@ inline constexpr int kDeltaKernel = 4;
 // The widest queries, keys and values.
 inline constexpr int kMaxDeltaHeadDim = 256;
 
-// The other kernels share a workspace, which run_delta_prepare() fills for a range of sequences. It
-// has a row for each token that they compute: those of the step, after num_drafts rows per sequence
-// for tokens whose state is not written yet.
+// What the kernels before the recurrence pass to it, in one of two layouts.
 struct DeltaWorkspace {
-  int64_t num_rows = 0;
-  // [num_seqs]: x: the tokens before it are in S of the page that the step reads; y: the tokens
-  // before it will be in S.
+  // [num_seqs]: x: the tokens before it are in S of the page that the step reads, so the recurrence
+  // begins with it; y: the tokens before it will be in S.
   int2* spans = nullptr;
-  // In the type of the activations. Rows are padded so that reading 8 of them at one column causes
-  // no bank conflicts in shared memory.
-  void* q = nullptr;  // [num_k_heads, num_rows, k_stride]
+  // In the type of the activations: the queries, keys and values after the convolution.
+  //   By token, with a row for each token that the step computes, after num_drafts rows per
+  //   sequence for tokens before the step: [num_rows, heads, dim]. By chunk, as tiles
+  //   (delta_tiles.cuh): [heads, num_chunks, 2 tiles].
+  void* q = nullptr;
   void* k = nullptr;
-  void* v = nullptr;       // [num_v_heads, slices, num_rows, kDeltaSliceStride]
+  void* v = nullptr;
+  int64_t num_rows = 0;    // by chunk: kDeltaChunk per chunk
   float* gates = nullptr;  // [2, num_v_heads, num_rows]: the logarithm of decay; beta
-  // Of each chunk of kDeltaChunk tokens: [num_chunks, num_v_heads, kDeltaChunk, chunk_stride] of
-  // the two matrices and [num_chunks, num_v_heads, 3, kDeltaChunk] of the factors
-  // (delta_chunks.cu).
+  // By chunk alone: the number of tokens of each chunk, 0 for one that is not used; two matrices,
+  // each a tile, and the factors: [num_chunks, num_v_heads].
   int64_t num_chunks = 0;
+  int* counts = nullptr;
   void* solved = nullptr;
   void* scores = nullptr;
   float* factors = nullptr;
   size_t num_bytes = 0;
 };
 
-inline constexpr int kDeltaPadding = 8;  // elements after a row
-inline constexpr int kDeltaSlice = 16;   // columns of a slice of values
-inline constexpr int kDeltaSliceStride = kDeltaSlice + kDeltaPadding;
-inline constexpr int kDeltaChunk = 64;  // tokens
-inline constexpr int kDeltaChunkStride = kDeltaChunk + kDeltaPadding;
+inline constexpr int kDeltaChunk = 64;          // tokens
 inline constexpr int kDeltaSeqsPerLaunch = 64;  // whose chunks fit into the workspace
 
-// Divides `memory`, which may be null to compute num_bytes.
-DeltaWorkspace lay_out_delta_workspace(std::byte* memory, const DeltaNetShape& shape,
-                                       int num_drafts, DType activation, int64_t max_num_tokens,
-                                       int64_t max_num_seqs);
+// Divide `memory`, which may be null to compute num_bytes.
+DeltaWorkspace lay_out_by_token(std::byte* memory, const DeltaNetShape& shape, int num_drafts,
+                                int64_t num_tokens, int64_t num_seqs);
+DeltaWorkspace lay_out_by_chunk(std::byte* memory, const DeltaNetShape& shape, int num_drafts,
+                                DType activation, int64_t num_tokens, int64_t num_seqs);
 
-// Convolution, SiLU and norms of the queries, keys and values; gates; spans.
-void run_delta_prepare(const LaunchContext& context, const DeltaNet& net, const SeqRange& seqs,
-                       const DeltaWorkspace& workspace);
-// The rest of the operation, token by token, for any shape that is_recurrent_shape().
+// A DeltaNet token by token, for any shape that is_recurrent_shape(), in two kernels.
 void run_delta_recurrent(const LaunchContext& context, const DeltaNet& net, const SeqRange& seqs,
-                         const DeltaWorkspace& workspace);
+                         const DeltaWorkspace& by_token);
 bool is_recurrent_shape(const DeltaNetShape& shape, size_t max_shared_bytes);
-// The rest of the operation, by chunks of tokens, in three kernels. Requires Hopper, F16 or BF16,
-// heads of kDeltaHeadDim, at most kDeltaSeqsPerLaunch sequences, and no drafts among their tokens.
+
+// A DeltaNet by chunks of tokens. Requires Hopper, F16 or BF16, heads of kDeltaHeadDim, a
+// convolution of kDeltaKernel, at most kDeltaSeqsPerLaunch sequences, and no drafts among their
+// tokens. The parts, in their order:
+// Convolution, SiLU and norms; gates; spans.
+void run_delta_prepare(const LaunchContext& context, const DeltaNet& net, const SeqRange& seqs,
+                       const DeltaWorkspace& by_chunk);
+// The matrices of all chunks at once.
 void run_delta_chunks(const LaunchContext& context, const DeltaNet& net, const SeqRange& seqs,
-                      const DeltaWorkspace& workspace);
+                      const DeltaWorkspace& by_chunk);
+// The outputs, and the states of all pages, from one chunk to the next.
 void run_delta_scan(const LaunchContext& context, const DeltaNet& net, const SeqRange& seqs,
-                    const DeltaWorkspace& workspace);
-// Norm and gate of net.out, which has the output of the recurrence; the rows of the pages.
+                    const DeltaWorkspace& by_chunk);
+// Norm and gate of net.out, which has the outputs of the recurrence; the other parts of the pages.
 void run_delta_finish(const LaunchContext& context, const DeltaNet& net, const SeqRange& seqs,
-                      const DeltaWorkspace& workspace);
+                      const DeltaWorkspace& by_chunk);
 
 }  // namespace quire::cuda

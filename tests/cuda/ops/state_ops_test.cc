@@ -51,7 +51,7 @@ struct Bars {
 
 Bars bars_of(DType dtype) {
   if (dtype == DType::kBF16) return {6e-2F, 8e-3};
-  if (dtype == DType::kF16) return {1e-2F, 1e-3};
+  if (dtype == DType::kF16) return {1e-2F, 2e-3};
   return {2e-4F, 1e-5};
 }
 

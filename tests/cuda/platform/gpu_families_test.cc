@@ -18,6 +18,7 @@
 #include "cuda/platform/gpu_engine.h"
 #include "engine/engine_case.h"
 #include "model/config.h"
+#include "model/decoder_config.h"
 #include "model/model_loader.h"
 #include "parity/golden_families.h"
 #include "support/scratch_directory.h"
@@ -480,11 +481,74 @@ FamilyCase llama4() {
       true};
 }
 
+FamilyCase lfm2() {
+  const std::string config =
+      config_of("Lfm2ForCausalLM", R"("norm_eps":1e-5,"conv_L_cache":3,"conv_bias":false,)"
+                                   R"("rope_theta":1000000.0,"block_auto_adjust_ff_dim":false,)"
+                                   R"("full_attn_idxs":[1,3])");
+  return {"lfm2",
+          config,
+          {with("layers with a state", config, "[1,3]", "[2,3]"),
+           with("base of the rotation", config, "1000000.0", "100.0")}};
+}
+
+FamilyCase lfm2_moe() {
+  const std::string config = config_of(
+      "Lfm2MoeForCausalLM",
+      R"("norm_eps":1e-5,"conv_L_cache":3,"conv_bias":false,"rope_theta":1000000.0,)"
+      R"("layer_types":["conv","full_attention","conv","full_attention"],"num_dense_layers":1,)"
+      R"("num_experts":8,"num_experts_per_tok":2,"moe_intermediate_size":128,)"
+      R"("use_expert_bias":true,"routed_scaling_factor":1.0,"norm_topk_prob":true)");
+  return {"lfm2_moe",
+          config,
+          {with("experts per token", config, R"("num_experts_per_tok":2)",
+                R"("num_experts_per_tok":1)"),
+           with("base of the rotation", config, "1000000.0", "100.0")},
+          true};
+}
+
+constexpr std::string_view kDeltaNets =
+    R"("head_dim":128,"linear_num_key_heads":2,"linear_num_value_heads":4,)"
+    R"("linear_key_head_dim":128,"linear_value_head_dim":128,"linear_conv_kernel_dim":4,)"
+    R"("layer_types":["linear_attention","linear_attention","linear_attention",)"
+    R"("full_attention"],"rope_parameters":{"rope_type":"default","rope_theta":10000000.0,)"
+    R"("partial_rotary_factor":0.25})";
+
+FamilyCase qwen3_5() {
+  const std::string config = config_of("Qwen3_5ForCausalLM", kDeltaNets);
+  return {"qwen3_5",
+          config,
+          {with("base of the rotation", config, "10000000.0", "10.0"),
+           with("key heads of delta nets", config, R"("linear_num_key_heads":2)",
+                R"("linear_num_key_heads":4)"),
+           with("layers with a state", config, R"("linear_attention","full_attention")",
+                R"("full_attention","linear_attention")")}};
+}
+
+// Heads of delta nets of another size, which other kernels compute.
+FamilyCase qwen3_5_moe() {
+  std::string config = config_within(
+      "Qwen3_5MoeForConditionalGeneration", "qwen3_5_moe_text",
+      fmt::format(R"({},"num_experts":8,"num_experts_per_tok":2,"moe_intermediate_size":128,)"
+                  R"("shared_expert_intermediate_size":128)",
+                  kDeltaNets));
+  config =
+      with("", config, R"("linear_value_head_dim":128)", R"("linear_value_head_dim":64)").config;
+  return {"qwen3_5_moe",
+          config,
+          {with("experts per token", config, R"("num_experts_per_tok":2)",
+                R"("num_experts_per_tok":1)"),
+           with("value heads of delta nets", config, R"("linear_num_value_heads":4)",
+                R"("linear_num_value_heads":2)")},
+          true};
+}
+
 std::vector<FamilyCase> family_cases() {
-  return {qwen3_vl(),   qwen3_vl_moe(), ministral3(),   phi3(),     glm4_moe(), glm4_moe_lite(),
-          minimax_m2(), olmo2(),        olmo3(),        smollm3(),  seed_oss(), granite(),
-          glm4(),       hunyuan(),      hy_v3(),        ernie4_5(), exaone4(),  kimi_k2(),
-          mistral4(),   laguna(),       ernie4_5_moe(), mimo_v2(),  llama4(),   muse_glimmer()};
+  return {qwen3_vl(),   qwen3_vl_moe(), ministral3(),   phi3(),       glm4_moe(), glm4_moe_lite(),
+          minimax_m2(), olmo2(),        olmo3(),        smollm3(),    seed_oss(), granite(),
+          glm4(),       hunyuan(),      hy_v3(),        ernie4_5(),   exaone4(),  kimi_k2(),
+          mistral4(),   laguna(),       ernie4_5_moe(), mimo_v2(),    llama4(),   muse_glimmer(),
+          lfm2(),       lfm2_moe(),     qwen3_5(),      qwen3_5_moe()};
 }
 
 bool has_part(std::string_view name, std::string_view part) {
@@ -533,6 +597,32 @@ StoredTensor stored_bf16(const GoldenTensor& tensor, std::string_view name, cons
   return stored;
 }
 
+// Qwen3.5 stores the queries and gates of each head in turn, as one matrix.
+void join_gates(int head_dim, StoredTensors& stored) {
+  constexpr std::string_view kGates = "gate_proj.weight";
+  StoredTensors joined;
+  for (auto& [name, tensor] : stored) {
+    if (!name.ends_with("self_attn.gate_proj.weight")) continue;
+    const std::string queries = name.substr(0, name.size() - kGates.size()) + "q_proj.weight";
+    StoredTensor both = stored.at(queries);
+    const auto head_bytes = static_cast<ptrdiff_t>(2 * head_dim * both.shape.back());
+    std::vector<std::byte> bytes;
+    for (ptrdiff_t at = 0; at < std::ssize(both.bytes); at += head_bytes) {
+      for (const std::vector<std::byte>* part : {&both.bytes, &tensor.bytes}) {
+        bytes.insert(bytes.end(), part->begin() + at, part->begin() + at + head_bytes);
+      }
+    }
+    both.shape.front() *= 2;
+    both.bytes = std::move(bytes);
+    joined[queries] = std::move(both);
+  }
+  for (auto& [name, tensor] : joined) {
+    stored.erase(name.substr(0, name.size() - std::string_view("q_proj.weight").size()) +
+                 std::string(kGates));
+    stored[name] = std::move(tensor);
+  }
+}
+
 // The weights of a configuration under the decoder's names. Tensors of two configurations begin
 // with the same numbers, if their names are the same.
 StoredTensors weights_of(const std::string& config_json) {
@@ -549,6 +639,9 @@ StoredTensors weights_of(const std::string& config_json) {
     stored[spec.name] = stored_bf16(family.tensors.at(spec.name), spec.name, view.as<float>(),
                                     spec.shape.num_elements());
     source.release(spec.name);
+  }
+  if (config.architecture.starts_with("Qwen3_5")) {
+    join_gates(decoder_config(config).head_dim, stored);
   }
   return stored;
 }
