@@ -6,7 +6,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <cstring>
 #include <variant>
 
@@ -495,7 +494,7 @@ TEST(Moe, ADeviceWithoutExpertsRefusesThem) {
   }
 }
 
-// Takes 0.3 s; with a search per name it would take minutes.
+// With a search per name, this would run into the time limit of the test.
 TEST(Moe, ManyExpertsAreCheapToList) {
   ModelConfig config = config_of(kMixtral);
   auto decoder = std::make_shared<DecoderConfig>(decoder_config(config));
@@ -505,9 +504,7 @@ TEST(Moe, ManyExpertsAreCheapToList) {
   decoder->layer_ropes.assign(60, 0);
   config.num_layers = 60;
   config.family = decoder;
-  const auto start = std::chrono::steady_clock::now();
   EXPECT_EQ(list_tensors(config).size(), 3U + 60 * (4 + 2 + 1 + 3 * 1024));
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
 }
 
 std::string config_error(const TestFamily& family, const std::string& from, const std::string& to) {

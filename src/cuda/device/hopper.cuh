@@ -118,6 +118,24 @@ __device__ __forceinline__ void copy_bulk(void* shared, const void* global, uint
       : "memory");
 }
 
+// Copies shared to device memory; num_bytes and both addresses are multiples of 16. The thread that
+// starts copies waits for them.
+__device__ __forceinline__ void store_bulk(void* global, const void* shared, uint32_t num_bytes) {
+  asm volatile(
+      "cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;\n"
+      "cp.async.bulk.commit_group;" ::"l"(global),
+      "r"(shared_address(shared)), "r"(num_bytes)
+      : "memory");
+}
+// Waits until all copies of the thread have read shared memory.
+__device__ __forceinline__ void wait_for_bulk_reads() {
+  asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+}
+// Waits until all copies of the thread have written device memory.
+__device__ __forceinline__ void wait_for_bulk_stores() {
+  asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+}
+
 // Orders earlier reads and writes before the bulk copies that this thread starts. These are the
 // accesses of this thread, and of threads that it has synchronized with.
 __device__ __forceinline__ void order_bulk_copies() {

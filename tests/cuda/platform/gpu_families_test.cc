@@ -518,8 +518,7 @@ FamilyCase qwen3_5() {
   const std::string config = config_of("Qwen3_5ForCausalLM", kDeltaNets);
   return {"qwen3_5",
           config,
-          {with("base of the rotation", config, "10000000.0", "10.0"),
-           with("key heads of delta nets", config, R"("linear_num_key_heads":2)",
+          {with("key heads of delta nets", config, R"("linear_num_key_heads":2)",
                 R"("linear_num_key_heads":4)"),
            with("layers with a state", config, R"("linear_attention","full_attention")",
                 R"("full_attention","linear_attention")")}};
