@@ -184,14 +184,17 @@ __device__ __forceinline__ void keep(float (&d)[kCount]) {
 }
 
 // clang-format off
-#define QUIRE_D8(i) \
-  "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), \
-  "+f"(d[i + 6]), "+f"(d[i + 7])
+#define QUIRE_D4(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
+#define QUIRE_D8(i) QUIRE_D4(i), QUIRE_D4(i + 4)
 #define QUIRE_D16(i) QUIRE_D8(i), QUIRE_D8(i + 8)
 #define QUIRE_D32 QUIRE_D16(0), QUIRE_D16(16)
 #define QUIRE_D48 QUIRE_D32, QUIRE_D16(32)
+#define QUIRE_D56 QUIRE_D48, QUIRE_D8(48)
 #define QUIRE_D64 QUIRE_D48, QUIRE_D16(48)
+#define QUIRE_D72 QUIRE_D64, QUIRE_D8(64)
+#define QUIRE_D76 QUIRE_D72, QUIRE_D4(72)
 #define QUIRE_D80 QUIRE_D64, QUIRE_D16(64)
+#define QUIRE_D88 QUIRE_D80, QUIRE_D8(80)
 #define QUIRE_D96 QUIRE_D80, QUIRE_D16(80)
 #define QUIRE_D112 QUIRE_D96, QUIRE_D16(96)
 #define QUIRE_D128 QUIRE_D112, QUIRE_D16(112)
@@ -199,8 +202,12 @@ __device__ __forceinline__ void keep(float (&d)[kCount]) {
 #define QUIRE_NAMES16 QUIRE_NAMES8 ",%8,%9,%10,%11,%12,%13,%14,%15"
 #define QUIRE_NAMES32 QUIRE_NAMES16 ",%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31"
 #define QUIRE_NAMES48 QUIRE_NAMES32 ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47"
+#define QUIRE_NAMES56 QUIRE_NAMES48 ",%48,%49,%50,%51,%52,%53,%54,%55"
 #define QUIRE_NAMES64 QUIRE_NAMES48 ",%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
+#define QUIRE_NAMES72 QUIRE_NAMES64 ",%64,%65,%66,%67,%68,%69,%70,%71"
+#define QUIRE_NAMES76 QUIRE_NAMES72 ",%72,%73,%74,%75"
 #define QUIRE_NAMES80 QUIRE_NAMES64 ",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79"
+#define QUIRE_NAMES88 QUIRE_NAMES80 ",%80,%81,%82,%83,%84,%85,%86,%87"
 #define QUIRE_NAMES96 QUIRE_NAMES80 ",%80,%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%95"
 #define QUIRE_NAMES112 QUIRE_NAMES96 \
   ",%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109,%110,%111"
@@ -238,6 +245,29 @@ __device__ __forceinline__ void keep(float (&d)[kCount]) {
                ", " b_name ", adds, 1, 1;\n}"                                                \
                : operands                                                                    \
                : "l"(a), "l"(b), "r"(adds))
+#define QUIRE_WGMMA_FP8_SIZES                                                                \
+  if constexpr (kN == 16)                                                                    \
+    QUIRE_WGMMA_FP8("16", QUIRE_NAMES8, "%8", "%9", "%10", QUIRE_D8(0));                     \
+  else if constexpr (kN == 32)                                                               \
+    QUIRE_WGMMA_FP8("32", QUIRE_NAMES16, "%16", "%17", "%18", QUIRE_D16(0));                 \
+  else if constexpr (kN == 64)                                                               \
+    QUIRE_WGMMA_FP8("64", QUIRE_NAMES32, "%32", "%33", "%34", QUIRE_D32);                    \
+  else if constexpr (kN == 96)                                                               \
+    QUIRE_WGMMA_FP8("96", QUIRE_NAMES48, "%48", "%49", "%50", QUIRE_D48);                    \
+  else if constexpr (kN == 112)                                                              \
+    QUIRE_WGMMA_FP8("112", QUIRE_NAMES56, "%56", "%57", "%58", QUIRE_D56);                   \
+  else if constexpr (kN == 128)                                                              \
+    QUIRE_WGMMA_FP8("128", QUIRE_NAMES64, "%64", "%65", "%66", QUIRE_D64);                   \
+  else if constexpr (kN == 144)                                                              \
+    QUIRE_WGMMA_FP8("144", QUIRE_NAMES72, "%72", "%73", "%74", QUIRE_D72);                   \
+  else if constexpr (kN == 152)                                                              \
+    QUIRE_WGMMA_FP8("152", QUIRE_NAMES76, "%76", "%77", "%78", QUIRE_D76);                   \
+  else if constexpr (kN == 160)                                                              \
+    QUIRE_WGMMA_FP8("160", QUIRE_NAMES80, "%80", "%81", "%82", QUIRE_D80);                   \
+  else if constexpr (kN == 176)                                                              \
+    QUIRE_WGMMA_FP8("176", QUIRE_NAMES88, "%88", "%89", "%90", QUIRE_D88);                   \
+  else                                                                                       \
+    QUIRE_WGMMA_FP8("192", QUIRE_NAMES96, "%96", "%97", "%98", QUIRE_D96)
 // Like QUIRE_WGMMA, with A in four registers.
 #define QUIRE_WGMMA_REGISTERS(n, types, transposed, names, a_names, b_name, adds_name, operands)        \
   asm volatile("{\n.reg .pred adds;\nsetp.ne.b32 adds, " adds_name ", 0;\n"                   \
@@ -260,20 +290,17 @@ __device__ __forceinline__ void keep(float (&d)[kCount]) {
 // memory. K is 16, or 32 with E4M3.
 template <typename T, int kN>
 __device__ __forceinline__ void multiply(float (&d)[kN / 2], uint64_t a, uint64_t b, int adds) {
-  static_assert(kN % 32 == 0 && kN >= 32 && kN <= 256);
   if constexpr (std::is_same_v<T, __nv_fp8_e4m3>) {
-    static_assert(kN == 32 || kN == 64 || kN == 128, "grouped products have no other sizes");
-    if constexpr (kN == 32) {
-      QUIRE_WGMMA_FP8("32", QUIRE_NAMES16, "%16", "%17", "%18", QUIRE_D16(0));
-    } else if constexpr (kN == 64) {
-      QUIRE_WGMMA_FP8("64", QUIRE_NAMES32, "%32", "%33", "%34", QUIRE_D32);
-    } else {
-      QUIRE_WGMMA_FP8("128", QUIRE_NAMES64, "%64", "%65", "%66", QUIRE_D64);
-    }
-  } else if constexpr (std::is_same_v<T, __half>) {
-    QUIRE_WGMMA_SIZES("f16.f16");
+    static_assert(kN == 16 || kN == 32 || kN == 64 || kN == 96 || kN == 152 ||
+                  (kN % 16 == 0 && kN >= 112 && kN <= 192));
+    QUIRE_WGMMA_FP8_SIZES;
   } else {
-    QUIRE_WGMMA_SIZES("bf16.bf16");
+    static_assert(kN % 32 == 0 && kN >= 32 && kN <= 256);
+    if constexpr (std::is_same_v<T, __half>) {
+      QUIRE_WGMMA_SIZES("f16.f16");
+    } else {
+      QUIRE_WGMMA_SIZES("bf16.bf16");
+    }
   }
 }
 
@@ -317,6 +344,7 @@ __device__ __forceinline__ void multiply_transposed(float (&d)[64], const uint32
 
 #undef QUIRE_WGMMA_REGISTER_SIZES
 #undef QUIRE_WGMMA_REGISTERS
+#undef QUIRE_WGMMA_FP8_SIZES
 #undef QUIRE_WGMMA_FP8
 #undef QUIRE_WGMMA_SIZES
 #undef QUIRE_WGMMA

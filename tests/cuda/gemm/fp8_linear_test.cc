@@ -1,9 +1,11 @@
 // Products with E4M3 weights. Kernels that multiply activations as they are match a reference with
 // the activations; those that quantize them match a reference with the quantized activations,
 // within the rounding of the output, so that a wrong scale cannot hide in the error of the
-// quantization.
+// quantization. The wgmma kernels are also run with E4M3 activations, in every tile and cluster,
+// next to memory that must not be read.
 #include "cuda/gemm/dense/cuda_linear.h"
 #include "cuda/gemm/dense/dense_choice.h"
+#include "cuda/gemm/dense/wgmma_gemm.h"
 #include "cuda/gemm/tail/layer_tail.h"
 #include "cuda/ops/device_data.h"
 #include "few_row_products.h"
@@ -860,6 +862,258 @@ TEST_P(Fp8LinearTest, RefusesSchemesThatDoNotFit) {
 
 INSTANTIATE_TEST_SUITE_P(Types, Fp8LinearTest,
                          ::testing::Values(DType::kBF16, DType::kF16, DType::kF32), dtype_of_test);
+
+// Quantized activations on the host: E4M3 values, and scales that differ by row.
+struct Fp8Rows {
+  Fp8Rows(int64_t num_rows, int64_t k) {
+    constexpr float kDeviation = 40;
+    std::vector<float> numbers = random_floats(num_rows * k, 5, kDeviation);
+    values = encode(numbers, DType::kF8E4M3);
+    numbers = decode(values, DType::kF8E4M3);
+    for (int64_t row = 0; row < num_rows; ++row) {
+      const auto divisor = static_cast<float>(1 << row % 4);
+      scales.push_back((1.0F + static_cast<float>(row % 7) / 8) / divisor / kDeviation /
+                       std::sqrt(static_cast<float>(k)));
+      for (int64_t i = 0; i < k; ++i) {
+        products.push_back(numbers[static_cast<size_t>(row * k + i)] * scales.back());
+      }
+    }
+  }
+
+  std::vector<std::byte> values;
+  std::vector<float> scales;
+  std::vector<float> products;  // values * scales
+};
+
+class Fp8WgmmaTest : public CudaOpsTest {
+ protected:
+  static constexpr int64_t kPoisonedRows = 300;  // more than the rows of any tile
+
+  struct Problem {
+    int64_t n;
+    int64_t k;
+    bool has_bias = false;
+    bool is_gated = false;
+  };
+
+  void SetUp() override {
+    CudaOpsTest::SetUp();
+    if (stream_ == nullptr) return;
+    gemm_ = make(true);
+    if (gemm_ == nullptr) GTEST_SKIP() << "the device is not of compute capability 9.0";
+  }
+
+  std::unique_ptr<cuda::WgmmaGemm> make(bool overlap_start) {
+    return cuda::WgmmaGemm::create({.stream = &stream(), .overlap_start = overlap_start}).value();
+  }
+
+  // The rows after the bytes are NaN.
+  DeviceData poisoned_behind(const Shape& shape, DType type, const void* bytes) {
+    const int64_t rows = shape[0] + kPoisonedRows;
+    DeviceData data(stream(), shape.rank() == 1 ? Shape{rows} : Shape{rows, shape[1]}, type);
+    stream().copy_to_device(data.view().data, bytes, TensorView{nullptr, type, shape}.num_bytes());
+    EXPECT_EQ(stream().synchronize().message(), "");
+    return data;
+  }
+
+  // A call for the choice of plans, which has activations of the output's type.
+  cuda::GemmCall unquantized(cuda::GemmCall call) const {
+    call.x.dtype = dtype();
+    return call;
+  }
+
+  // Runs each plan at `num_rows`, and with the rows that it is for.
+  void expect_plans(const cuda::GemmCall& call, int64_t num_rows, const float* x_scales,
+                    DeviceData& out, const std::vector<float>& expected, float limit) {
+    const int64_t most_rows = call.x.shape[0];
+    const int64_t width = static_cast<int64_t>(expected.size()) / most_rows;
+    const std::vector<cuda::WgmmaPlan> plans = gemm_->plans(unquantized(call), 1000);
+    EXPECT_GE(plans.size(), size_t{2});
+    for (const cuda::WgmmaPlan& plan : plans) {
+      for (const int64_t rows : {most_rows, num_rows}) {
+        cuda::GemmCall part = call;
+        part.x = part.x.rows(0, rows);
+        out.poison();
+        ASSERT_EQ(gemm_->run(part, plan, x_scales).message(), "");
+        std::vector<float> actual = out.values();
+        const auto written = static_cast<size_t>(rows * width);
+        const std::string name = cuda::wgmma_plan_name(plan) + " for " + std::to_string(most_rows) +
+                                 " rows, at " + std::to_string(rows) + " rows of " +
+                                 std::to_string(call.w.shape[1]) + " to " +
+                                 std::to_string(call.w.shape[0]);
+        EXPECT_TRUE(std::all_of(actual.begin() + static_cast<ptrdiff_t>(written), actual.end(),
+                                [](float x) { return std::isnan(x); }))
+            << name << ": wrote rows past the last one";
+        actual.resize(written);
+        expect_near_all(actual, {expected.begin(), expected.begin() + rows * width}, limit, name);
+        ASSERT_FALSE(HasFailure()) << name;
+      }
+    }
+  }
+
+  // Runs every plan for each number of rows, and with another number of rows.
+  void expect_problem(const Problem& spec,
+                      std::initializer_list<std::pair<int64_t, int64_t>> row_counts) {
+    const int64_t most_rows = std::max(row_counts).first;
+    Fp8Matrix w(spec.n, spec.k, kPerRow, DType::kF32, 1);
+    std::vector<float> b = random(spec.n, 2);
+    const WeightView w_view = w.view();
+    const TensorView b_view = {b.data(), DType::kF32, {spec.n}};
+    const std::span<const TensorView> biases(&b_view, spec.has_bias ? 1 : 0);
+    const auto linear =
+        reference_.make_linear({.numbers = StoredMatrices{{&w_view, 1}}, .biases = biases}).value();
+    Fp8Rows x(most_rows, spec.k);
+    std::vector<float> products(static_cast<size_t>(most_rows * spec.n));
+    reference_.linear(*linear, host_view(x.products, most_rows), host_view(products, most_rows));
+    std::vector<float> all = products;
+    if (spec.is_gated) {
+      std::vector<float> gate_up = rounded(products, dtype());
+      all.resize(all.size() / 2);
+      reference_.gated_mul(Activation::kSilu, host_view(gate_up, most_rows),
+                           host_view(all, most_rows));
+    }
+    const int64_t width = spec.is_gated ? spec.n / 2 : spec.n;
+    const DeviceData weights = poisoned_behind({spec.n, spec.k}, DType::kF8E4M3, w.values.data());
+    const DeviceData w_scales = poisoned_behind({spec.n}, DType::kF32, w.scales.data());
+    const DeviceData bias = device({spec.n}, b);
+    for (const auto& [rows, fewer] : row_counts) {
+      const DeviceData input = poisoned_behind({rows, spec.k}, DType::kF8E4M3, x.values.data());
+      const DeviceData x_scales = poisoned_behind({rows}, DType::kF32, x.scales.data());
+      const std::vector<float> expected = {all.begin(), all.begin() + rows * width};
+      for (const DType out_type : {dtype(), DType::kF32}) {
+        if (out_type != dtype() && (spec.is_gated || rows % 2 == 0)) continue;
+        DeviceData out(stream(), {rows, width}, out_type);
+        const DeviceData scratch(stream(), {spec.is_gated ? rows : 1, spec.n}, dtype());
+        cuda::GemmCall call = {input.view().rows(0, rows), weights.view().rows(0, spec.n),
+                               spec.has_bias ? bias.view() : TensorView{}, out.view()};
+        call.w_scales = w_scales.view();
+        if (spec.is_gated) call.out = scratch.view();
+        if (spec.is_gated) call.gated_out = out.view();
+        ASSERT_TRUE(cuda::WgmmaGemm::takes(unquantized(call)));
+        const float limit = (spec.is_gated ? 4 : 1) * quantized_tolerance(out_type);
+        expect_plans(call, fewer, x_scales.as<float>(), out, expected, limit);
+        ASSERT_FALSE(HasFailure());
+      }
+    }
+  }
+
+  std::unique_ptr<cuda::WgmmaGemm> gemm_;
+};
+
+TEST_P(Fp8WgmmaTest, EveryPlanAgreesWithTheReference) {
+  for (const Problem& spec :
+       {Problem{456, 1040}, Problem{200, 528, true}, Problem{8, 4112, true}, Problem{128, 16},
+        Problem{464, 1040, false, true}, Problem{272, 144, false, true}}) {
+    expect_problem(spec, {{9, 1},
+                          {16, 11},
+                          {33, 17},
+                          {64, 49},
+                          {100, 65},
+                          {128, 90},
+                          {152, 137},
+                          {193, 150},
+                          {304, 257},
+                          {383, 305},
+                          {520, 449}});
+    ASSERT_FALSE(HasFailure());
+  }
+}
+
+// With more tiles than resident thread blocks, the last ones are split.
+TEST_P(Fp8WgmmaTest, EveryPlanOfManyTilesAgreesWithTheReference) {
+  for (const Problem& spec : {Problem{17920, 528}, Problem{17936, 272, false, true}}) {
+    expect_problem(spec, {{40, 33}});
+    ASSERT_FALSE(HasFailure());
+  }
+}
+
+// Splits are added in one order, regardless of which thread block finishes first.
+TEST_P(Fp8WgmmaTest, GivesTheSameBitsEveryTimeAndInAGraph) {
+  const int64_t n = 1536;
+  const int64_t k = 4096;
+  Fp8Matrix w(n, k, kPerRow, DType::kF32, 1);
+  const DeviceData weights = poisoned_behind({n, k}, DType::kF8E4M3, w.values.data());
+  const DeviceData w_scales = poisoned_behind({n}, DType::kF32, w.scales.data());
+  for (const int64_t rows : {40, 130, 304}) {
+    const Fp8Rows x(rows, k);
+    const DeviceData input = poisoned_behind({rows, k}, DType::kF8E4M3, x.values.data());
+    const DeviceData x_scales = poisoned_behind({rows}, DType::kF32, x.scales.data());
+    DeviceData out = blank({rows, n});
+    cuda::GemmCall call = {input.view().rows(0, rows), weights.view().rows(0, n), {}, out.view()};
+    call.w_scales = w_scales.view();
+    const auto* scales = x_scales.as<const float>();
+    for (const cuda::WgmmaPlan& plan : gemm_->plans(unquantized(call), 1000)) {
+      const std::string name = cuda::wgmma_plan_name(plan);
+      expect_capturable([&] { EXPECT_EQ(gemm_->run(call, plan, scales).message(), "") << name; },
+                        out, [&] { out.poison(); });
+      const std::vector<std::byte> first = out.bytes();
+      for (int repeat = 0; repeat < 5; ++repeat) {
+        out.poison();
+        EXPECT_EQ(gemm_->run(call, plan, scales).message(), "");
+        ASSERT_EQ(out.bytes(), first) << name << " at " << rows << " rows";
+      }
+    }
+  }
+}
+
+// Compares a chain in which each product reads rows and scales of the previous kernel, which
+// started early too, with the same chain of kernels that do not overlap.
+TEST_P(Fp8WgmmaTest, WaitsForThePreviousKernelsRowsAndScales) {
+  const int64_t rows = 100;
+  const int64_t width = 2048;
+  Fp8Matrix w(width, width, kPerRow, DType::kF32, 1);
+  const DeviceData weights(stream(), {width, width}, DType::kF8E4M3,
+                           decode(w.values, DType::kF8E4M3));
+  const DeviceData w_scales(stream(), {width}, DType::kF32, decode(w.scales, DType::kF32));
+  const std::vector<float> ones(width, 1.0F);
+  const DeviceData norm(stream(), {width}, DType::kF32, ones);
+  const DeviceData start = device({rows, width}, random(rows * width, 9));
+  const DeviceData y = blank({rows, width});
+  const DeviceData x = blank({rows, width});
+  DeviceData quantized(stream(), {rows, width}, DType::kF8E4M3);
+  DeviceData scales(stream(), {rows}, DType::kF32);
+  cuda::GemmCall call = {quantized.view(), weights.view(), {}, y.view()};
+  call.w_scales = w_scales.view();
+  const auto in_turn = make(false);
+  for (const cuda::WgmmaPlan& plan : gemm_->plans(unquantized(call), 8)) {
+    std::vector<std::byte> expected;
+    for (int repeat = 0; repeat < 5; ++repeat) {
+      const bool overlaps = repeat > 0;
+      const cuda::LaunchContext context = {.stream = &stream(), .overlap_start = overlaps};
+      stream().record_error(cudaMemcpyAsync(y.view().data, start.view().data, y.view().num_bytes(),
+                                            cudaMemcpyDeviceToDevice, stream().get()),
+                            "copy");
+      for (int i = 0; i < 20; ++i) {
+        const ResidualNorm rows_of_norm = {
+            .residual = y.view(), .weight = norm.as<float>(), .eps = 1e-5F};
+        cuda::run_quantize_rows(context, x.view(), quantized.view(), scales.view(), rows_of_norm);
+        EXPECT_EQ((overlaps ? gemm_ : in_turn)->run(call, plan, scales.as<float>()).message(), "");
+      }
+      const std::vector<std::byte> bytes = bytes_of(stream(), y.view());
+      if (repeat == 0) expected = bytes;
+      EXPECT_EQ(bytes, expected) << cuda::wgmma_plan_name(plan) << ", repeat " << repeat;
+    }
+  }
+}
+
+TEST_P(Fp8WgmmaTest, RefusesMatricesThatTmaCannotCopy) {
+  const DeviceData memory = blank({64, 128});
+  const auto takes = [&](int64_t rows, int64_t n, int64_t k, int64_t scale_rows) {
+    void* data = memory.view().data;
+    cuda::GemmCall call = {
+        {data, dtype(), {rows, k}}, {data, DType::kF8E4M3, {n, k}}, {}, {data, dtype(), {rows, n}}};
+    call.scale_rows = scale_rows;
+    return cuda::WgmmaGemm::takes(call);
+  };
+  EXPECT_TRUE(takes(16, 16, 64, 0));
+  EXPECT_FALSE(takes(16, 16, 64, 16));
+  EXPECT_FALSE(takes(16, 12, 64, 0));
+  EXPECT_FALSE(takes(16, 16, 56, 0));
+  EXPECT_FALSE(takes(0, 16, 64, 0));
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, Fp8WgmmaTest, ::testing::Values(DType::kBF16, DType::kF16),
+                         dtype_of_test);
 
 // The functions below run on the host.
 TEST(ScalesOfRows, RepeatAScalePerTensor) {

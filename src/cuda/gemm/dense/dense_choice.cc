@@ -39,7 +39,6 @@ constexpr int64_t kMaxGenericRows = 4;
 // weights as fast, and are exact.
 constexpr int64_t kMaxExactRows = 8;
 constexpr int64_t kMaxQuantizedRows = int64_t{1} << 15;
-constexpr int64_t kMaxGroupedRows = 512;  // of products with scales per row
 // Parts of a product's rows are multiples of this, so that few tiles are incomplete.
 constexpr int64_t kPartStep = 128;
 // Upper bound of the F32 scales of quantized activations: one per row, or one per row and
@@ -254,7 +253,7 @@ std::vector<GemmChoice> GemmRunner::candidates(const GemmCall& call, const GemmS
   std::vector<GemmChoice> all;
   const auto add = [&](const GemmChoice& choice) { all.push_back(choice); };
   const auto add_wgmma = [&] {
-    if (wgmma_ == nullptr) return;
+    if (!takes_wgmma(call)) return;
     for (const WgmmaPlan& plan : wgmma_->plans(call, search.max_plans)) {
       add({.kind = GemmChoice::Kind::kWgmma, .wgmma = plan});
     }
@@ -271,8 +270,8 @@ std::vector<GemmChoice> GemmRunner::candidates(const GemmCall& call, const GemmS
   for (const auto& algorithm : cublas_algorithms(call, num_rows, search.max_algorithms)) {
     add({.kind = GemmChoice::Kind::kCublasLt, .algorithm = algorithm});
   }
-  // With scales per row and more rows, cuBLASLt is faster.
-  if (takes_grouped(call) && (call.scale_rows > 0 || num_rows <= kMaxGroupedRows)) {
+  // With scales per row, the wgmma kernels are faster.
+  if (takes_grouped(call) && call.scale_rows > 0) {
     for (const int tile_rows : wgmma::kGroupedTokens) {
       add({.kind = GemmChoice::Kind::kGrouped, .tile_rows = tile_rows});
     }
@@ -286,7 +285,7 @@ std::vector<GemmChoice> GemmRunner::candidates(const GemmCall& call, const GemmS
 // A bucket's choice may have been made for more rows and other addresses than this call has.
 GemmChoice::Kind GemmRunner::kind_for(const GemmCall& call, const GemmChoice& choice) const {
   using Kind = GemmChoice::Kind;
-  const bool is_taken = choice.kind == Kind::kWgmma     ? WgmmaGemm::takes(call)
+  const bool is_taken = choice.kind == Kind::kWgmma     ? takes_wgmma(call)
                         : choice.kind == Kind::kGrouped ? takes_grouped(call)
                         : choice.kind == Kind::kSkinny  ? skinny_takes(call)
                                                         : true;
@@ -298,11 +297,11 @@ Status GemmRunner::run_product(const GemmCall& call, const GemmChoice& choice) {
   using Kind = GemmChoice::Kind;
   const Kind kind = kind_for(call, choice);
   const bool quantizes =
-      call.has_fp8_weights() && (kind == Kind::kCublasLt || kind == Kind::kGrouped);
+      call.has_fp8_weights() && (kind == Kind::kCublasLt || multiplies_halves(kind));
   if (!quantizes) run_row_operation(context_, call.operation, call.x);
   switch (kind) {
     case Kind::kWgmma:
-      return wgmma_->run(call, choice.wgmma);
+      return run_wgmma(call, choice.wgmma);
     case Kind::kGrouped:
       return run_grouped(call, choice.tile_rows);
     case Kind::kSkinny:
@@ -338,14 +337,23 @@ Status GemmRunner::run_candidate(const GemmCall& call, const GemmChoice& choice)
   return run_choice(next, choice_for(next));
 }
 
+// Whether Hopper's kernels may multiply the call's activations in E4M3.
+bool GemmRunner::can_quantize(const GemmCall& call) const {
+  const int64_t k = call.w.shape[1];
+  return call.has_fp8_weights() && wgmma_ != nullptr && quantized_.num_bytes() > 0 &&
+         call.x.dtype != DType::kF32 && call.x.shape[0] > kMaxExactRows && k % kFp8Step == 0 &&
+         k <= kQuantizedBytes;
+}
+
+bool GemmRunner::takes_wgmma(const GemmCall& call) const {
+  return wgmma_ != nullptr && WgmmaGemm::takes(call) &&
+         (!call.has_fp8_weights() || can_quantize(call));
+}
+
 // The gated product needs groups of 8 rows of gate and of up.
 bool GemmRunner::takes_grouped(const GemmCall& call) const {
-  const int64_t k = call.w.shape[1];
   const bool is_gated = call.gated_out.data != nullptr;
-  const bool has_sizes =
-      k % kFp8Step == 0 && k <= kQuantizedBytes && call.w.shape[0] % (is_gated ? 16 : 8) == 0;
-  return call.has_fp8_weights() && wgmma_ != nullptr && quantized_.num_bytes() > 0 &&
-         call.x.dtype != DType::kF32 && call.x.shape[0] > kMaxExactRows && has_sizes &&
+  return can_quantize(call) && call.w.shape[0] % (is_gated ? 16 : 8) == 0 &&
          !(is_gated && call.bias.data != nullptr) &&
          is_aligned({call.w.data, call.x.data, call.out.data, call.gated_out.data}, 16);
 }
@@ -379,6 +387,15 @@ Status GemmRunner::for_each_quantized_part(const GemmCall& call, const Body& bod
     QUIRE_RETURN_IF_ERROR(body(part, quantized, scales));
   }
   return {};
+}
+
+Status GemmRunner::run_wgmma(const GemmCall& call, const WgmmaPlan& plan) {
+  if (!call.has_fp8_weights()) return wgmma_->run(call, plan);
+  return for_each_quantized_part(
+      call, [&](GemmCall part, const TensorView& quantized, const TensorView& scales) {
+        part.x = quantized;
+        return wgmma_->run(part, plan, scales.as<const float>());
+      });
 }
 
 Status GemmRunner::run_grouped(const GemmCall& call, int tile_rows) {
@@ -482,8 +499,7 @@ Result<std::vector<GemmTiming>> GemmRunner::measure(std::span<const GemmCall> ca
 
 bool GemmRunner::runs(const GemmCall& call, const GemmChoice& choice) {
   if (kind_for(call, choice) != choice.kind) return false;
-  const bool is_wgmma = choice.kind == GemmChoice::Kind::kWgmma;
-  if (is_wgmma && (wgmma_ == nullptr || !wgmma_->fits(call, choice.wgmma))) return false;
+  if (choice.kind == GemmChoice::Kind::kWgmma && !wgmma_->fits(call, choice.wgmma)) return false;
   return run_candidate(call, choice).ok() && context_.stream->take_error().ok();
 }
 

@@ -4,7 +4,7 @@
 //
 // With E4M3 weights, the skinny and the generic kernel multiply activations as they are. The others
 // multiply E4M3 by E4M3, so the activations are quantized first: for weights with a scale per row,
-// which cuBLASLt and the grouped kernel multiply, with one scale per row; and for weights with a
+// which cuBLASLt and the wgmma kernels multiply, with one scale per row; and for weights with a
 // scale per block, which the grouped kernel multiplies, with one per row and kScaleColumns columns.
 // If another operation computes the activations (GemmCall::operation), one kernel does both.
 #pragma once
@@ -104,12 +104,15 @@ class GemmRunner {
   std::vector<cublasLtMatmulAlgo_t> cublas_algorithms(const GemmCall& call, int64_t num_rows,
                                                       int max_count);
   void warn_of_generic(const GemmCall& call);
+  bool can_quantize(const GemmCall& call) const;
+  bool takes_wgmma(const GemmCall& call) const;
   bool takes_grouped(const GemmCall& call) const;
   GemmChoice::Kind kind_for(const GemmCall& call, const GemmChoice& choice) const;
   const GemmChoice& choice_for(const GemmCall& call);
   void quantize(const GemmCall& call, const TensorView& quantized, const TensorView& scales);
   template <typename Body>
   Status for_each_quantized_part(const GemmCall& call, const Body& body);
+  Status run_wgmma(const GemmCall& call, const WgmmaPlan& plan);
   Status run_grouped(const GemmCall& call, int tile_rows);
   Status run_cublas(const GemmCall& call, const cublasLtMatmulAlgo_t& algorithm);
   GemmChoice choose_unmeasured(const GemmCall& call, int64_t num_rows);

@@ -10,16 +10,6 @@
 namespace quire::cuda {
 namespace {
 
-// Returns E4M3 values as pairs, because the elements of a tensor map have 16 bits.
-TensorView as_pairs(TensorView view) {
-  if (view.dtype != DType::kF8E4M3) return view;
-  const Shape& shape = view.shape;
-  view.dtype = DType::kBF16;
-  view.shape =
-      shape.rank() == 2 ? Shape{shape[0], shape[1] / 2} : Shape{shape[0], shape[1], shape[2] / 2};
-  return view;
-}
-
 wgmma::GroupedOperand operand_of(const GroupedGemmCall& call) {
   if (call.w.dtype != DType::kF8E4M3) return wgmma::GroupedOperand::kSame;
   return call.scale_rows == 0 ? wgmma::GroupedOperand::kRowScales
@@ -51,7 +41,7 @@ void set_scales(const GroupedGemmCall& call, wgmma::GroupedParams& p) {
 
 Status run_grouped_gemm(const LaunchContext& context, int num_blocks, const GroupedGemmCall& call) {
   static_assert(kScaleColumns == 2 * wgmma::kBlockK, "a stage has one scale");
-  const TensorView w = as_pairs(call.w);
+  const TensorView w = wgmma::as_pairs(call.w);
   const wgmma::GroupedOperand operand = operand_of(call);
   const wgmma::GroupedTile tile = tile_of(call, operand, num_blocks);
   wgmma::GroupedParams p;
@@ -59,12 +49,13 @@ Status run_grouped_gemm(const LaunchContext& context, int num_blocks, const Grou
   while (grouped_shared_bytes(tile, p.num_stages) > context.stream->limits().max_shared_bytes)
     --p.num_stages;
   QUIRE_ASSIGN_OR_RETURN(p.w, wgmma::weights_map(w, call.is_gated, tile.weights));
-  QUIRE_ASSIGN_OR_RETURN(p.x, wgmma::rows_map(as_pairs(call.x), tile.tokens));
+  QUIRE_ASSIGN_OR_RETURN(p.x, wgmma::rows_map(wgmma::as_pairs(call.x), tile.tokens));
   p.out = call.out.data;
   p.bias = call.bias.data;
   p.num_columns = call.out.shape[1];
   p.num_rows = static_cast<int>(call.x.shape[0]);
   p.out_is_f32 = call.out.dtype == DType::kF32;
+  p.is_f16 = call.type == DType::kF16;
   p.is_gated = call.is_gated;
   if (call.sorted != nullptr) {
     p.tiles = call.sorted->tiles;
@@ -77,8 +68,7 @@ Status run_grouped_gemm(const LaunchContext& context, int num_blocks, const Grou
                              .block = wgmma::kThreads,
                              .shared_bytes = grouped_shared_bytes(tile, p.num_stages),
                              .overlap_start = context.overlap_start};
-  const bool is_f16 = call.type == DType::kF16;
-  QUIRE_LAUNCH(*context.stream, wgmma::grouped_kernel(is_f16, operand, tile), shape, p);
+  QUIRE_LAUNCH(*context.stream, wgmma::grouped_kernel(p.is_f16, operand, tile), shape, p);
   return {};
 }
 

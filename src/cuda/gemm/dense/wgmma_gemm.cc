@@ -19,14 +19,20 @@ namespace {
 struct WgmmaTile {
   int weights;         // rows of w, which are columns of out
   int tokens;          // rows of x
-  bool weights_are_a;  // A has 128 or 256 rows and B a multiple of 32 up to 256
+  bool weights_are_a;  // A has 128 or 256 rows and B a multiple of 8 up to 256
+  bool is_fp8;
 };
 
-#define QUIRE_WGMMA_TILE(weights, tokens, weights_are_a) {weights, tokens, weights_are_a},
-constexpr WgmmaTile kTiles[] = {QUIRE_WGMMA_TILES(QUIRE_WGMMA_TILE)};
+// The tiles of E4M3 operands come last, in ascending order.
+#define QUIRE_WGMMA_TILE(weights, tokens, weights_are_a) {weights, tokens, weights_are_a, false},
+#define QUIRE_WGMMA_FP8_TILE(tokens) {wgmma::kFp8Weights, tokens, true, true},
+constexpr WgmmaTile kTiles[] = {QUIRE_WGMMA_TILES(QUIRE_WGMMA_TILE)
+                                    QUIRE_WGMMA_FP8_TILES(QUIRE_WGMMA_FP8_TILE)};
+#undef QUIRE_WGMMA_FP8_TILE
 #undef QUIRE_WGMMA_TILE
 
-constexpr int kMinStages = 3;
+constexpr auto kFirstFp8Tile =
+    static_cast<int>(std::ranges::find(kTiles, true, &WgmmaTile::is_fp8) - std::begin(kTiles));
 
 // A product's size in tiles and in clusters.
 struct Grid {
@@ -44,11 +50,27 @@ Grid grid_of(const GemmCall& call, const WgmmaPlan& plan) {
   grid.token_tiles = ceil_div(call.x.shape[0], int64_t{tile.tokens});
   grid.token_clusters = ceil_div(grid.token_tiles, int64_t{plan.cluster_tokens});
   grid.weight_clusters = ceil_div(call.w.shape[0], int64_t{tile.weights} * plan.cluster_weights);
-  grid.num_k_blocks = ceil_div(call.w.shape[1], int64_t{wgmma::kBlockK});
+  constexpr int64_t kBlockBytes = 2 * wgmma::kBlockK;
+  grid.num_k_blocks =
+      ceil_div(call.w.shape[1] * static_cast<int64_t>(dtype_bytes(call.w.dtype)), kBlockBytes);
   return grid;
 }
 
+// How resident clusters share the tiles of a grid. The splits of a cluster compute whole tiles,
+// each another one. If at most one tile per cluster is left over then, they split the K of that.
+struct Schedule {
+  int64_t num_clusters;
+  int64_t num_whole_tiles;
+
+  Schedule(int64_t num_tiles, int64_t max_clusters, int splits)
+      : num_clusters(std::min(num_tiles, max_clusters)), num_whole_tiles(num_tiles) {
+    const int64_t rest = num_tiles % (num_clusters * splits);
+    if (splits > 1 && rest <= num_clusters) num_whole_tiles -= rest;
+  }
+};
+
 size_t shared_bytes(const WgmmaTile& tile, int num_stages) {
+  if (tile.is_fp8) return wgmma::fp8_shared_bytes(tile.tokens, num_stages);
   return wgmma::shared_bytes(tile.weights, tile.tokens, tile.weights_are_a, num_stages);
 }
 
@@ -63,7 +85,31 @@ bool is_gated(const GemmCall& call) {
   return call.gated_out.data != nullptr;
 }
 
+// The type of activations, bias and 16-bit outputs of a call before x is quantized.
+DType type_of(const GemmCall& call) {
+  return call.has_fp8_weights() ? call.x.dtype : call.w.dtype;
+}
+
+// Whether each thread block of a cluster loads whole groups of swizzled rows of x.
+bool divides_tokens(const WgmmaTile& tile, const WgmmaPlan& plan) {
+  return tile.tokens % (plan.cluster_weights * wgmma::kSwizzleRows) == 0;
+}
+
+// With E4M3, the smallest tile that covers the rows with as many tiles as the plan's. So a plan for
+// a bucket of rows multiplies few rows that are not there.
+WgmmaPlan fitted(WgmmaPlan plan, int64_t num_rows) {
+  if (!kTiles[plan.tile].is_fp8) return plan;
+  const int64_t num_tiles = ceil_div(num_rows, int64_t{kTiles[plan.tile].tokens});
+  for (int tile = kFirstFp8Tile; tile < plan.tile; ++tile) {
+    if (kTiles[tile].tokens * num_tiles < num_rows || !divides_tokens(kTiles[tile], plan)) continue;
+    plan.tile = tile;
+    break;
+  }
+  return plan;
+}
+
 wgmma::Kernel kernel_of(DType dtype, int tile) {
+  if (dtype == DType::kF8E4M3) return wgmma::kFp8Kernels[tile - kFirstFp8Tile];
   return dtype == DType::kF16 ? wgmma::kF16Kernels[tile] : wgmma::kBf16Kernels[tile];
 }
 
@@ -106,27 +152,30 @@ Result<std::unique_ptr<WgmmaGemm>> WgmmaGemm::create(const LaunchContext& contex
 }
 
 bool WgmmaGemm::takes(const GemmCall& call) {
-  const bool has_sizes = call.x.shape[0] >= 1 && call.w.shape[0] % 8 == 0 &&
-                         call.w.shape[1] % 8 == 0 && call.w.shape[1] > 0;
-  const bool has_types = call.w.dtype == DType::kF16 || call.w.dtype == DType::kBF16;
-  if (!has_types || !has_sizes) return false;
+  constexpr int64_t kAlignment = 16;  // of a row of w or x, in bytes
+  const int64_t k = call.w.shape[1];
+  const bool has_sizes = call.x.shape[0] >= 1 && call.w.shape[0] % 8 == 0 && k > 0 &&
+                         k * static_cast<int64_t>(dtype_bytes(call.w.dtype)) % kAlignment == 0;
+  const bool has_types = type_of(call) == DType::kF16 || type_of(call) == DType::kBF16;
+  if (!has_types || !has_sizes || call.scale_rows > 0) return false;
   if (is_gated(call) && (call.w.shape[0] % 16 != 0 || call.bias.data != nullptr ||
-                         call.gated_out.dtype != call.w.dtype)) {
+                         call.gated_out.dtype != type_of(call))) {
     return false;
   }
-  return is_aligned({call.w.data, call.x.data, call.out.data, call.gated_out.data}, 16);
+  return is_aligned({call.w.data, call.x.data, call.out.data, call.gated_out.data}, kAlignment);
 }
 
 bool WgmmaGemm::fits(const GemmCall& call, const WgmmaPlan& plan) const {
   using wgmma::kSwizzleRows;
-  if (!takes(call)) return false;
   const WgmmaTile& tile = kTiles[plan.tile];
+  if (!takes(call) || call.has_fp8_weights() != tile.is_fp8) return false;
   const int b_pairs = (tile.weights_are_a ? tile.tokens : tile.weights) / 16;
   const int size = plan.cluster_size();
-  if (size > kMaxClusterSize || b_pairs % plan.splits != 0) return false;
+  // With E4M3, thread blocks may store different numbers of pairs.
+  if (size > kMaxClusterSize || (b_pairs % plan.splits != 0 && !tile.is_fp8)) return false;
   const int weight_rows = is_gated(call) ? 2 * kSwizzleRows : kSwizzleRows;
   if (tile.weights % (plan.cluster_tokens * weight_rows) != 0) return false;
-  if (tile.tokens % (plan.cluster_weights * kSwizzleRows) != 0) return false;
+  if (!divides_tokens(tile, plan)) return false;
   const int max_clusters = max_clusters_[static_cast<size_t>(size)];
   const Grid grid = grid_of(call, plan);
   return max_clusters > 0 && grid.num_k_blocks >= plan.splits;
@@ -145,27 +194,38 @@ double WgmmaGemm::estimate_us(const GemmCall& call, const WgmmaPlan& plan) const
   constexpr double kStartUs = 2;
   constexpr double kStoreUs = 0.3;
   constexpr double kSplitUs = 2;
+  // Of both warpgroups' turns with E4M3, each of which ends with additions in F32.
+  constexpr double kTurnClocks = 400;
+  constexpr double kTurnClocksPerToken = 3.5;
   const WgmmaTile& tile = kTiles[plan.tile];
   const Grid grid = grid_of(call, plan);
   const int size = plan.cluster_size();
-  const int64_t at_once = max_clusters_[static_cast<size_t>(size)];
-  const auto waves = static_cast<double>(ceil_div(grid.num_clusters(), at_once));
-  const auto num_sms = static_cast<double>(std::min(grid.num_clusters(), at_once) * size);
+  const Schedule schedule(grid.num_clusters(), max_clusters_[static_cast<size_t>(size)],
+                          plan.splits);
+  const auto num_sms = static_cast<double>(schedule.num_clusters * size);
 
   // Clocks per block of K. Each instruction reads its 64 rows of A and all rows of B.
   constexpr int kRowBytes = 2 * wgmma::kBlockK;
   const int a_rows = tile.weights_are_a ? tile.weights : tile.tokens;
   const int b_rows = tile.weights_are_a ? tile.tokens : tile.weights;
   const int read_rows = a_rows / 64 * (64 + b_rows);
-  const double clocks =
+  double clocks =
       std::max({double{1.0} * a_rows * b_rows * wgmma::kBlockK / kMultiplyAddsPerClock,
                 double{1.0} * (read_rows + a_rows + b_rows) * kRowBytes / kSharedBytesPerClock,
                 (double{1.0} * tile.weights / plan.cluster_tokens +
                  double{1.0} * tile.tokens / plan.cluster_weights) *
                     kRowBytes / kL2BytesPerClock});
-  const auto k_blocks = static_cast<double>(ceil_div(grid.num_k_blocks, int64_t{plan.splits}));
-  const double store_us = kStoreUs + 2.0 * a_rows * b_rows / plan.splits / kStoredBytesPerUs;
-  const double multiply_us = waves * (k_blocks * clocks / kClocksPerUs + store_us);
+  if (tile.is_fp8) clocks = std::max(clocks, kTurnClocks + kTurnClocksPerToken * tile.tokens);
+  // The time of a tile of which this many thread blocks compute parts.
+  const auto tile_us = [&](int splits) {
+    const auto k_blocks = static_cast<double>(ceil_div(grid.num_k_blocks, int64_t{splits}));
+    const double store_us = kStoreUs + 2.0 * a_rows * b_rows / splits / kStoredBytesPerUs;
+    return k_blocks * clocks / kClocksPerUs + store_us;
+  };
+  const auto whole_rounds =
+      static_cast<double>(ceil_div(schedule.num_whole_tiles, schedule.num_clusters * plan.splits));
+  const bool is_split = schedule.num_whole_tiles < grid.num_clusters();
+  const double multiply_us = whole_rounds * tile_us(1) + (is_split ? tile_us(plan.splits) : 0.0);
   const double read_us = static_cast<double>(call.w.num_bytes()) /
                          std::min(kMemoryBytesPerUs, num_sms * kMemoryBytesPerUsOfSm);
   return std::max(multiply_us, read_us) + kStartUs + (plan.splits > 1 ? kSplitUs : 0);
@@ -182,9 +242,19 @@ std::vector<WgmmaPlan> WgmmaGemm::plans(const GemmCall& call, size_t max_count) 
           const Grid grid = grid_of(call, plan);
           // Skips tiles that are mostly empty, thread blocks without a tile, and splits of products
           // that already fill the SMs.
-          if (kTiles[tile].tokens >= 2 * call.x.shape[0] || tokens > grid.token_tiles) continue;
+          const int64_t num_rows = call.x.shape[0];
+          if (kTiles[tile].is_fp8 ? fitted(plan, num_rows).tile != tile
+                                  : kTiles[tile].tokens >= 2 * num_rows) {
+            continue;
+          }
+          if (tokens > grid.token_tiles) continue;
           const int max_clusters = max_clusters_[static_cast<size_t>(plan.cluster_size())];
-          if (splits > 1 && grid.num_clusters() > max_clusters) continue;
+          const Schedule schedule(grid.num_clusters(), max_clusters, splits);
+          const int64_t num_whole = schedule.num_whole_tiles;
+          if (splits > 1 && num_whole > 0 &&
+              (!kTiles[tile].is_fp8 || num_whole == grid.num_clusters())) {
+            continue;
+          }
           all.emplace_back(estimate_us(call, plan), plan);
         }
       }
@@ -197,19 +267,24 @@ std::vector<WgmmaPlan> WgmmaGemm::plans(const GemmCall& call, size_t max_count) 
   return best;
 }
 
-Status WgmmaGemm::run(const GemmCall& call, const WgmmaPlan& plan) {
+Status WgmmaGemm::run(const GemmCall& call, const WgmmaPlan& chosen, const float* x_scales) {
+  const WgmmaPlan plan = fitted(chosen, call.x.shape[0]);
   const WgmmaTile& tile = kTiles[plan.tile];
   const Grid grid = grid_of(call, plan);
   const bool is_read_once = grid.token_clusters == 1;
   wgmma::Params p;
   const int weight_rows = tile.weights / plan.cluster_tokens;
   p.is_gated = is_gated(call);
-  QUIRE_ASSIGN_OR_RETURN(p.w, wgmma::weights_map(call.w, p.is_gated, weight_rows));
-  QUIRE_ASSIGN_OR_RETURN(p.x, wgmma::rows_map(call.x, tile.tokens / plan.cluster_weights));
+  QUIRE_ASSIGN_OR_RETURN(p.w, wgmma::weights_map(wgmma::as_pairs(call.w), p.is_gated, weight_rows));
+  QUIRE_ASSIGN_OR_RETURN(
+      p.x, wgmma::rows_map(wgmma::as_pairs(call.x), tile.tokens / plan.cluster_weights));
   const TensorView& out = p.is_gated ? call.gated_out : call.out;
   p.out = out.data;
   p.out_is_f32 = out.dtype == DType::kF32;
   p.bias = call.bias.data;
+  p.is_f16 = (p.bias != nullptr ? call.bias : out).dtype == DType::kF16;
+  p.w_scales = call.w_scales.as<const float>();
+  p.x_scales = x_scales;
   p.num_columns = out.shape[1];
   p.num_rows = static_cast<int>(call.x.shape[0]);
   p.num_k_blocks = static_cast<int>(grid.num_k_blocks);
@@ -220,17 +295,15 @@ Status WgmmaGemm::run(const GemmCall& call, const WgmmaPlan& plan) {
   p.splits = plan.splits;
   p.num_stages = num_stages(tile, context_.stream->limits().max_shared_bytes);
   p.w_policy = is_read_once ? kL2EvictFirst : kL2EvictNormal;
-  // A cluster that splits K computes only one tile, because its rings hold partial sums afterwards.
-  // So the grid has one cluster per tile.
-  const auto size = static_cast<size_t>(plan.cluster_size());
-  const int64_t num_clusters = plan.splits > 1
-                                   ? grid.num_clusters()
-                                   : std::min<int64_t>(grid.num_clusters(), max_clusters_[size]);
-  const LaunchShape shape = {.grid = static_cast<unsigned>(num_clusters * plan.cluster_size()),
-                             .block = wgmma::kThreads,
-                             .shared_bytes = shared_bytes(tile, p.num_stages),
-                             .overlap_start = context_.overlap_start,
-                             .cluster = static_cast<unsigned>(plan.cluster_size())};
+  const Schedule schedule(grid.num_clusters(),
+                          max_clusters_[static_cast<size_t>(plan.cluster_size())], plan.splits);
+  p.num_whole_tiles = static_cast<int>(schedule.num_whole_tiles);
+  const LaunchShape shape = {
+      .grid = static_cast<unsigned>(schedule.num_clusters * plan.cluster_size()),
+      .block = wgmma::kThreads,
+      .shared_bytes = shared_bytes(tile, p.num_stages),
+      .overlap_start = context_.overlap_start,
+      .cluster = static_cast<unsigned>(plan.cluster_size())};
   QUIRE_LAUNCH(*context_.stream, kernel_of(call.w.dtype, plan.tile), shape, p);
   return {};
 }

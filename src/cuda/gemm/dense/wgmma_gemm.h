@@ -2,6 +2,9 @@
 // to a few hundred rows. For these, the last wave of cuBLASLt's thread blocks is often almost
 // empty. The kernels here have tiles of more widths. Products with few tiles split K over the
 // thread blocks of a cluster, which add up their parts in a fixed order.
+//
+// With E4M3 weights and a scale per row, x is E4M3 too. There are tiles of more numbers of tokens,
+// so that a step of 300 rows is two tiles of 152.
 #pragma once
 
 #include <array>
@@ -35,16 +38,17 @@ class WgmmaGemm {
   // Returns null if the device's compute capability is not 9.0.
   static Result<std::unique_ptr<WgmmaGemm>> create(const LaunchContext& context);
 
-  // Accepts F16 or BF16 with n and k multiples of 8 and 16-byte aligned addresses. With gated_out,
-  // n must be a multiple of 16 and there must be no bias; gated_out is then computed without
-  // writing `out`.
+  // Accepts F16 or BF16, or weights in E4M3 with a scale per row; n is a multiple of 8, and rows of
+  // w are multiples of 16 bytes. Addresses are aligned to 16 bytes. With gated_out, n must be a
+  // multiple of 16 and there must be no bias; gated_out is then computed without writing `out`.
   static bool takes(const GemmCall& call);
   // Up to max_count plans, ordered by estimated time.
   std::vector<WgmmaPlan> plans(const GemmCall& call, size_t max_count) const;
   // Whether the plan is valid for the call. run() requires this.
   bool fits(const GemmCall& call, const WgmmaPlan& plan) const;
-  // Enqueues; capturable.
-  Status run(const GemmCall& call, const WgmmaPlan& plan);
+  // Enqueues; capturable. With E4M3 weights, call.x is E4M3 too, and x_scales has the scale of each
+  // of its rows.
+  Status run(const GemmCall& call, const WgmmaPlan& plan, const float* x_scales = nullptr);
 
  private:
   static constexpr int kMaxClusterSize = 8;  // supported by every Hopper device

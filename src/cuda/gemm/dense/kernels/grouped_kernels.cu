@@ -19,24 +19,19 @@ GroupedKernel with_tile(const GroupedTile& tile) {
   return grouped_gemm_kernel<T, Operand, kBlockScales, kGroupedWeights, kMostGroupedTokens>;
 }
 
-template <typename T>
-GroupedKernel with_operands(GroupedOperand operand, const GroupedTile& tile) {
-  switch (operand) {
-    case GroupedOperand::kSame:
-      return with_tile<T, T, GroupedOperand::kSame>(tile);
-    case GroupedOperand::kRowScales:
-      return with_tile<T, __nv_fp8_e4m3, GroupedOperand::kRowScales>(tile);
-    case GroupedOperand::kBlockScales:
-      return with_tile<T, __nv_fp8_e4m3, GroupedOperand::kBlockScales>(tile);
-  }
-  return nullptr;
-}
-
 }  // namespace
 
 GroupedKernel grouped_kernel(bool is_f16, GroupedOperand operand, const GroupedTile& tile) {
-  return is_f16 ? with_operands<__half>(operand, tile)
-                : with_operands<__nv_bfloat16>(operand, tile);
+  switch (operand) {
+    case GroupedOperand::kSame:
+      return is_f16 ? with_tile<__half, __half, GroupedOperand::kSame>(tile)
+                    : with_tile<__nv_bfloat16, __nv_bfloat16, GroupedOperand::kSame>(tile);
+    case GroupedOperand::kRowScales:
+      return with_tile<Any16Bits, __nv_fp8_e4m3, GroupedOperand::kRowScales>(tile);
+    case GroupedOperand::kBlockScales:
+      return with_tile<Any16Bits, __nv_fp8_e4m3, GroupedOperand::kBlockScales>(tile);
+  }
+  return nullptr;
 }
 
 }  // namespace quire::cuda::wgmma

@@ -2,6 +2,8 @@
 // operand. Either may be w.
 #pragma once
 
+#include <type_traits>
+
 #include "cuda/device/elements.cuh"
 #include "cuda/device/hopper.cuh"
 #include "cuda/device/tensor_core.cuh"
@@ -10,7 +12,7 @@
 namespace quire::cuda::wgmma {
 
 // The range of pairs whose sums a thread block stores: all pairs, unless its cluster splits K. A
-// pair is 16 rows of B, two groups of 8.
+// pair is 16 rows of B, two groups of 8. The last pair may be one group.
 struct StoredPairs {
   int first;
   int count;
@@ -20,13 +22,20 @@ struct StoredPairs {
   }
 };
 
+// F16 or BF16, as Output::is_f16 says. Kernels with E4M3 operands compute both types, because their
+// loops over K are the same and take long to compile.
+struct Any16Bits {};
+
+// T: type of out, unless that is F32, and of bias.
+//
 // A warp has 16 rows of A times all kB rows of B: sums[4 j + 2 i + e] belongs to A's row
 // lane / 4 + 8 i and B's row 8 j + lane % 4 * 2 + e. With is_gated, 8 rows of gate and 8 rows of up
 // alternate in w.
 template <typename T, int kB, bool kWeightsAreA>
 class Epilogue {
  public:
-  static constexpr int kPairs = kB / 16;
+  static constexpr int kGroups = kB / 8;
+  static constexpr int kPairs = (kGroups + 1) / 2;
 
   __device__ __forceinline__ Epilogue(const Output& p, unsigned char* staged,
                                       const StoredPairs& stored)
@@ -45,8 +54,23 @@ class Epilogue {
   }
 
  private:
+  // Calls body with a value of the type of out.
+  template <typename Body>
+  __device__ __forceinline__ auto with_type(const Body& body) const {
+    if constexpr (!std::is_same_v<T, Any16Bits>) {
+      return body(T());
+    } else {
+      return p_.is_f16 ? body(__half()) : body(__nv_bfloat16());
+    }
+  }
+  __device__ __forceinline__ uint32_t packed(float low, float high) const {
+    return with_type([&](auto type) { return pack<decltype(type)>(low, high); });
+  }
+
   __device__ __forceinline__ float bias_of(int64_t column) const {
-    return column < p_.num_columns ? to_float(static_cast<const T*>(p_.bias)[column]) : 0.0F;
+    if (column >= p_.num_columns) return 0.0F;
+    return with_type(
+        [&](auto type) { return to_float(static_cast<const decltype(type)*>(p_.bias)[column]); });
   }
   __device__ __forceinline__ void add_bias(float (&sums)[kB / 2], int64_t column) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -93,13 +117,17 @@ class Epilogue {
   // Stores 8 columns of one token; num_columns is a multiple of 8.
   __device__ __forceinline__ void store_vec_of(int token, int64_t column, const uint4& value) {
     if (token >= p_.num_rows || column >= p_.num_columns) return;
-    *reinterpret_cast<uint4*>(static_cast<T*>(p_.out) + token * p_.num_columns + column) = value;
+    *reinterpret_cast<uint4*>(static_cast<uint16_t*>(p_.out) + token * p_.num_columns + column) =
+        value;
   }
 
-  // Rounds gate and up to T first, as a separate product and activation kernel would.
-  static __device__ __forceinline__ float gate(float gate_sum, float up_sum) {
-    const float x = to_float(from_float<T>(gate_sum));
-    return __fdividef(x, 1.0F + __expf(-x)) * to_float(from_float<T>(up_sum));
+  // Rounds gate and up to the type of out first, as a separate product and activation kernel would.
+  __device__ __forceinline__ float gate(float gate_sum, float up_sum) const {
+    const float x = rounded(gate_sum);
+    return __fdividef(x, 1.0F + __expf(-x)) * rounded(up_sum);
+  }
+  __device__ __forceinline__ float rounded(float x) const {
+    return with_type([&](auto type) { return to_float(from_float<decltype(type)>(x)); });
   }
 
   template <bool kGated>
@@ -134,13 +162,13 @@ class Epilogue {
         if (first + i * kPairsAtOnce / 4 >= kPairs) continue;
         if constexpr (kGated) {
           store_matrices<false>(row_address + i * 32,
-                                {pack<T>(gate(v[0], v[4]), gate(v[1], v[5])),
-                                 pack<T>(gate(v[2], v[6]), gate(v[3], v[7])),
-                                 pack<T>(gate(v[8], v[12]), gate(v[9], v[13])),
-                                 pack<T>(gate(v[10], v[14]), gate(v[11], v[15]))});
+                                {packed(gate(v[0], v[4]), gate(v[1], v[5])),
+                                 packed(gate(v[2], v[6]), gate(v[3], v[7])),
+                                 packed(gate(v[8], v[12]), gate(v[9], v[13])),
+                                 packed(gate(v[10], v[14]), gate(v[11], v[15]))});
         } else {
-          store_matrices<false>(row_address + i * 32, {pack<T>(v[0], v[1]), pack<T>(v[2], v[3]),
-                                                       pack<T>(v[4], v[5]), pack<T>(v[6], v[7])});
+          store_matrices<false>(row_address + i * 32, {packed(v[0], v[1]), packed(v[2], v[3]),
+                                                       packed(v[4], v[5]), packed(v[6], v[7])});
         }
       }
       __syncwarp();
@@ -157,6 +185,11 @@ class Epilogue {
     }
   }
 
+  // Groups past the last one are not stored.
+  static __device__ __forceinline__ constexpr int group_of(int group) {
+    return group < kGroups ? group : kGroups - 1;
+  }
+
   // For weights in the rows of A. Stores 16 columns of out, 16 tokens at a time, in runs of 32
   // bytes.
   __device__ __forceinline__ void store_transposed(const float (&sums)[kB / 2], int token,
@@ -169,13 +202,16 @@ class Epilogue {
 #pragma unroll
     for (int pair = 0; pair < kPairs; ++pair) {
       if (!stored_.has(pair)) continue;
-      const float* v = sums + pair * 8;
-      store_matrices<true>(row_address, {pack<T>(v[0], v[1]), pack<T>(v[2], v[3]),
-                                         pack<T>(v[4], v[5]), pack<T>(v[6], v[7])});
+      const float* low = sums + pair * 8;
+      const float* high = sums + group_of(pair * 2 + 1) * 4;
+      store_matrices<true>(row_address, {packed(low[0], low[1]), packed(low[2], low[3]),
+                                         packed(high[0], high[1]), packed(high[2], high[3])});
       __syncwarp();
-      store_vec_of(
-          token + pair * 16 + lane / 2, column + lane % 2 * 8,
-          *reinterpret_cast<const uint4*>(staged + lane / 2 * kStagedTokenBytes + lane % 2 * 16));
+      if (pair * 2 + lane / 16 < kGroups) {
+        store_vec_of(
+            token + pair * 16 + lane / 2, column + lane % 2 * 8,
+            *reinterpret_cast<const uint4*>(staged + lane / 2 * kStagedTokenBytes + lane % 2 * 16));
+      }
       __syncwarp();
     }
   }
@@ -188,14 +224,15 @@ class Epilogue {
     unsigned char* staged = staged_of_warp() + lane * 16;
 #pragma unroll
     for (int pair = 0; pair < kPairs; pair += 2) {
-      const float* v = sums + pair * 8;
-      store_matrices<true>(
-          shared_address(staged),
-          {pack<T>(gate(v[0], v[2]), gate(v[1], v[3])), pack<T>(gate(v[4], v[6]), gate(v[5], v[7])),
-           pack<T>(gate(v[8], v[10]), gate(v[9], v[11])),
-           pack<T>(gate(v[12], v[14]), gate(v[13], v[15]))});
+      const auto product_of = [&](int group) {
+        const float* v = sums + group_of(group) * 4;
+        return packed(gate(v[0], v[2]), gate(v[1], v[3]));
+      };
+      store_matrices<true>(shared_address(staged),
+                           {product_of(pair * 2), product_of(pair * 2 + 1),
+                            product_of(pair * 2 + 2), product_of(pair * 2 + 3)});
       __syncwarp();
-      if (stored_.has(pair + lane / 16)) {
+      if (stored_.has(pair + lane / 16) && pair * 2 + lane / 8 < kGroups) {
         store_vec_of(token + pair * 16 + lane, column, *reinterpret_cast<const uint4*>(staged));
       }
       __syncwarp();

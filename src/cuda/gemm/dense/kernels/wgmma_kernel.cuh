@@ -4,9 +4,9 @@
 
 #include "base/numbers.h"
 #include "cuda/device/hopper.cuh"
-#include "cuda/device/tensor_core.cuh"
 #include "cuda/gemm/dense/kernels/wgmma_epilogue.cuh"
 #include "cuda/gemm/dense/kernels/wgmma_kernel.h"
+#include "cuda/gemm/dense/kernels/wgmma_products.cuh"
 
 namespace quire::cuda::wgmma {
 
@@ -27,58 +27,11 @@ struct ClusterPlace {
   }
 };
 
-// The location of a warpgroup's operands in the stages of a ring buffer in shared memory.
-struct RingView {
-  uint32_t a_at;  // in the first stage
-  uint32_t b_at;
-  int stage_bytes;
-  int num_stages;
-  Mbarrier* full;  // per stage: its bytes have arrived
-};
-
-// sums = A * B^T over the next `num_blocks` stages, kSlabs times 64 rows of A by kB rows of B.
-// Calls release(index of a stage) when a stage has been read. All threads of a warpgroup call this
-// function.
-template <typename T, int kSlabs, int kHalfB, typename Release>
-__device__ __forceinline__ void multiply_blocks(float (&sums)[kSlabs][kHalfB], const RingView& ring,
-                                                int num_blocks, RingPosition& at,
-                                                const Release& release) {
-  constexpr int kRowBytes = kBlockK * 2;
-  int last = -1;
-  for (int block = 0; block < num_blocks; ++block) {
-    ring.full[at.stage].wait(at.parity);
-    const auto offset = static_cast<uint32_t>(at.stage * ring.stage_bytes);
-    const uint64_t a = operand_descriptor(ring.a_at + offset);
-    const uint64_t b = operand_descriptor(ring.b_at + offset);
-#pragma unroll
-    for (int slab = 0; slab < kSlabs; ++slab) keep(sums[slab]);
-    begin();
-#pragma unroll
-    for (int k = 0; k < kBlockK / 16; ++k) {
-#pragma unroll
-      for (int slab = 0; slab < kSlabs; ++slab) {
-        const int adds = k > 0 || block > 0;
-        multiply<T, 2 * kHalfB>(sums[slab], a + slab * (64 * kRowBytes >> 4) + k * 2, b + k * 2,
-                                adds);
-      }
-    }
-    commit();
-#pragma unroll
-    for (int slab = 0; slab < kSlabs; ++slab) keep(sums[slab]);
-    wait<1>();
-    if (last >= 0) release(last);
-    last = at.stage;
-    at.advance(ring.num_stages);
-  }
-  wait<0>();
-#pragma unroll
-  for (int slab = 0; slab < kSlabs; ++slab) keep(sums[slab]);
-  release(last);
-}
-
+// T: type of w and x.
 template <typename T, int kWeights, int kTokens, bool kWeightsAreA>
 class ThreadBlock {
  public:
+  static constexpr bool kIsFp8 = std::is_same_v<T, __nv_fp8_e4m3>;
   static constexpr int kA = kWeightsAreA ? kWeights : kTokens;
   static constexpr int kB = kWeightsAreA ? kTokens : kWeights;
   static constexpr int kRowBytes = kBlockK * 2;
@@ -86,8 +39,9 @@ class ThreadBlock {
   static constexpr int kWeightsAt = kWeightsAreA ? 0 : kA * kRowBytes;
   static constexpr int kTokensAt = kWeightsAreA ? kA * kRowBytes : 0;
   static constexpr int kSlabs = kA / (64 * kWarpgroups);  // slabs of 64 rows of A per warpgroup
-  static constexpr int kPairs = kB / 16;                  // groups of 16 rows of B
+  static constexpr int kPairs = (kB + 15) / 16;           // groups of up to 16 rows of B
   static_assert(kA == 128 || kA == 256);
+  static_assert(!kIsFp8 || (kWeightsAreA && kSlabs == 1));
 
   __device__ __forceinline__ ThreadBlock(const Params& p, unsigned char* memory)
       : p_(p), place_(p) {
@@ -100,7 +54,7 @@ class ThreadBlock {
     const int64_t blocks = p.num_k_blocks;
     first_k_block_ = static_cast<int>(blocks * place_.split / p.splits);
     end_k_block_ = static_cast<int>(blocks * (place_.split + 1) / p.splits);
-    stored_.count = kPairs / p.splits;
+    stored_.count = (kPairs + p.splits - 1) / p.splits;
     stored_.first = stored_.count * place_.split;
   }
 
@@ -122,12 +76,13 @@ class ThreadBlock {
     const CopyRange tokens = tokens_range();
     RingPosition at;
     bool is_first = true;
-    for (int tile = first_tile(); tile < num_tiles(); tile += num_clusters()) {
-      const int weight = first_weight(tile) + weights.first_row;
-      const int token = first_token(tile) + tokens.first_row;
-      int k_block = first_k_block_;
+    for (Work work = first_work(); work.tile < num_tiles(); work = work_after(work)) {
+      const int weight = first_weight(work.tile) + weights.first_row;
+      const int token = first_token(work.tile) + tokens.first_row;
+      const int end_k_block = work.is_split ? end_k_block_ : p_.num_k_blocks;
+      int k_block = work.is_split ? first_k_block_ : 0;
       if (is_first) {  // the ring is empty
-        const int count = min(p_.num_stages, end_k_block_ - first_k_block_);
+        const int count = min(p_.num_stages, end_k_block - k_block);
         for (int i = 0; i < count; ++i) {
           full_[i].arrive_expecting(kStageBytes);
           copy(weights, weight, k_block + i, i);
@@ -140,7 +95,7 @@ class ThreadBlock {
         k_block += count;
         is_first = false;
       }
-      for (; k_block < end_k_block_; ++k_block) {
+      for (; k_block < end_k_block; ++k_block) {
         empty_[at.stage].wait(at.parity ^ 1);
         full_[at.stage].arrive_expecting(kStageBytes);
         copy(weights, weight, k_block, at.stage);
@@ -154,16 +109,21 @@ class ThreadBlock {
   __device__ __forceinline__ void multiply_tiles() {
     RingPosition at;
     float sums[kSlabs][kB / 2];
-    for (int tile = first_tile(); tile < num_tiles(); tile += num_clusters()) {
-      multiply_tile(sums, at);
-      if (p_.splits > 1) add_splits(sums);
-      store_tile(sums, tile);
+    if constexpr (kIsFp8) start_turns();
+    for (Work work = first_work(); work.tile < num_tiles(); work = work_after(work)) {
+      if constexpr (kIsFp8) {
+        multiply_fp8_tile(sums, at, work);
+      } else {
+        multiply_tile(sums, at, work);
+        store_tile(sums, work);
+      }
     }
+    if constexpr (kIsFp8) finish_turns();
   }
 
   // The producer warpgroup's part of add_splits(), because its barriers count all threads.
   __device__ __forceinline__ void sync_as_producer() {
-    if (p_.splits == 1) return;
+    if (p_.splits == 1 || split_tile() >= num_tiles()) return;
     sync_cluster();
     sync_cluster_memory();
   }
@@ -172,8 +132,27 @@ class ThreadBlock {
   __device__ __forceinline__ int num_clusters() const {
     return static_cast<int>(gridDim.x / cluster_size());
   }
-  __device__ __forceinline__ int first_tile() const {
+  __device__ __forceinline__ int cluster() const {
     return static_cast<int>(blockIdx.x / cluster_size());
+  }
+
+  // A tile of a thread block. The splits of a cluster compute different tiles, except for the
+  // cluster's last tile, of which each computes a part of K.
+  struct Work {
+    int tile;
+    bool is_split;
+  };
+  __device__ __forceinline__ int split_tile() const { return p_.num_whole_tiles + cluster(); }
+  __device__ __forceinline__ Work work_at(int tile) const {
+    if (tile < p_.num_whole_tiles) return {tile, false};
+    return {p_.splits > 1 ? split_tile() : num_tiles(), true};
+  }
+  __device__ __forceinline__ Work first_work() const {
+    return work_at(cluster() * p_.splits + place_.split);
+  }
+  __device__ __forceinline__ Work work_after(const Work& work) const {
+    if (work.is_split) return {num_tiles(), true};
+    return work_at(work.tile + num_clusters() * p_.splits);
   }
   __device__ __forceinline__ int num_tiles() const {
     return p_.token_clusters * p_.weight_clusters;
@@ -265,10 +244,11 @@ class ThreadBlock {
     }
   }
 
-  // Signals each thread block that copies into this stage; one thread signals one thread block.
-  __device__ __forceinline__ void release(int stage) {
+  // The barrier of the first stage that this thread signals when it has read the stage, in a thread
+  // block that copies into it; 0: none. One thread signals one thread block.
+  __device__ __forceinline__ uint32_t signaled_barrier() const {
     const int thread = static_cast<int>(threadIdx.x) % 128;
-    if (thread >= p_.cluster_tokens + p_.cluster_weights - 1) return;
+    if (thread >= p_.cluster_tokens + p_.cluster_weights - 1) return 0;
     // The first threads signal the thread blocks with the same weights, the following threads
     // signal those with the same tokens.
     const int other = thread - p_.cluster_tokens;
@@ -276,16 +256,48 @@ class ThreadBlock {
                          ? place_.rank_of(p_, thread, place_.weight, place_.split)
                          : place_.rank_of(p_, place_.token,
                                           other < place_.weight ? other : other + 1, place_.split);
-    arrive_at(address_in(shared_address(&empty_[stage]), static_cast<uint32_t>(rank)));
+    return address_in(shared_address(empty_), static_cast<uint32_t>(rank));
+  }
+  static __device__ __forceinline__ void signal(uint32_t first_barrier, int stage) {
+    if (first_barrier == 0) return;
+    arrive_at(first_barrier + static_cast<uint32_t>(stage * sizeof(Mbarrier)));
   }
 
-  __device__ __forceinline__ void multiply_tile(float (&sums)[kSlabs][kB / 2], RingPosition& at) {
-    const int warpgroup = static_cast<int>(threadIdx.x) / 128;
-    const uint32_t a_at = ring_ + static_cast<uint32_t>(warpgroup * kSlabs * 64 * kRowBytes);
+  __device__ __forceinline__ void multiply_tile(float (&sums)[kSlabs][kB / 2], RingPosition& at,
+                                                const Work& work) {
+    const uint32_t a_at = ring_ + static_cast<uint32_t>(warpgroup() * kSlabs * 64 * kRowBytes);
     const uint32_t b_at = ring_ + static_cast<uint32_t>(kA * kRowBytes);
     const RingView ring = {a_at, b_at, kStageBytes, p_.num_stages, full_};
-    multiply_blocks<T>(sums, ring, end_k_block_ - first_k_block_, at,
-                       [this](int read) { release(read); });
+    const int num_blocks = work.is_split ? end_k_block_ - first_k_block_ : p_.num_k_blocks;
+    if constexpr (kIsFp8) {
+      const uint32_t barrier = signaled_barrier();  // not between two products
+      multiply_fp8_blocks(sums[0], ring, num_blocks, at, [&](int read) { signal(barrier, read); });
+    } else {
+      multiply_blocks<T>(sums, ring, num_blocks, at,
+                         [this](int read) { signal(signaled_barrier(), read); });
+    }
+    if (work.is_split) add_splits(sums);
+  }
+
+  __device__ __forceinline__ void multiply_fp8_tile(float (&sums)[1][kB / 2], RingPosition& at,
+                                                    const Work& work) {
+    const int first = first_weight(work.tile) + static_cast<int>(threadIdx.x) / 32 * 16;
+    float w_scales[2];
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int row = weight_row(p_, first, half);
+      w_scales[half] = row < num_weight_rows(p_) ? p_.w_scales[row] : 0.0F;
+    }
+    wait_for_previous_kernel();  // it may write the scales of x
+    const TokenScales<kTokens> x_scales([&](int row) {
+      const int token = first_token(work.tile) + row;
+      return token < p_.num_rows ? p_.x_scales[token] : 0.0F;
+    });
+    multiply_tile(sums, at, work);
+    float* shared = reinterpret_cast<float*>(empty_ + p_.num_stages) + warpgroup() * kTokens;
+    x_scales.share(shared);
+    apply_scales(w_scales, shared, sums[0]);
+    store_tile(sums, work);
   }
 
   // The address of the sums that an owner receives. Each of the other splits has a slot.
@@ -295,7 +307,7 @@ class ThreadBlock {
                        (item * 2 * kWarpgroups * 128 + static_cast<int>(threadIdx.x)) * 16);
   }
 
-  // A cluster that splits K computes one tile. So its rings are idle when all thread blocks have
+  // A cluster splits K of its last tile. So its rings are idle when all thread blocks have
   // multiplied, and can receive the sums.
   __device__ __forceinline__ void add_splits(float (&sums)[kSlabs][kB / 2]) {
     constexpr uint32_t kHalf = kWarpgroups * 128 * 16;
@@ -313,6 +325,7 @@ class ThreadBlock {
         const uint32_t to =
             address_in(part_at(slot, owner, slab, pair), static_cast<uint32_t>(rank));
         store_in_cluster(to, make_float4(v[0], v[1], v[2], v[3]));
+        if (pair * 2 + 1 == kB / 8) continue;  // half a pair
         store_in_cluster(to + kHalf, make_float4(v[4], v[5], v[6], v[7]));
       }
     }
@@ -326,11 +339,12 @@ class ThreadBlock {
         for (int slot = 0; slot + 1 < p_.splits; ++slot) {
           const uint32_t from = part_at(slot, place_.split, slab, pair);
           const float4 low = load_shared_floats(from);
-          const float4 high = load_shared_floats(from + kHalf);
           v[0] += low.x;
           v[1] += low.y;
           v[2] += low.z;
           v[3] += low.w;
+          if (pair * 2 + 1 == kB / 8) continue;
+          const float4 high = load_shared_floats(from + kHalf);
           v[4] += high.x;
           v[5] += high.y;
           v[6] += high.z;
@@ -340,14 +354,16 @@ class ThreadBlock {
     }
   }
 
-  __device__ __forceinline__ void store_tile(float (&sums)[kSlabs][kB / 2], int tile) {
+  __device__ __forceinline__ void store_tile(float (&sums)[kSlabs][kB / 2], const Work& work) {
     const int warp = static_cast<int>(threadIdx.x) / 32;
-    const int64_t weight = first_weight(tile);
-    Epilogue<T, kB, kWeightsAreA> epilogue(p_, staged_, stored_);
+    const int64_t weight = first_weight(work.tile);
+    const StoredPairs stored = work.is_split ? stored_ : StoredPairs{.first = 0, .count = kPairs};
+    using Out = std::conditional_t<kIsFp8, Any16Bits, T>;
+    Epilogue<Out, kB, kWeightsAreA> epilogue(p_, staged_, stored);
 #pragma unroll
     for (int slab = 0; slab < kSlabs; ++slab) {
       const int row = (warp / 4 * kSlabs + slab) * 64 + warp % 4 * 16;
-      epilogue.store(sums[slab], first_token(tile) + (kWeightsAreA ? 0 : row),
+      epilogue.store(sums[slab], first_token(work.tile) + (kWeightsAreA ? 0 : row),
                      weight + (kWeightsAreA ? row : 0));
     }
   }
@@ -358,6 +374,7 @@ class ThreadBlock {
   unsigned char* staged_;
   Mbarrier* full_;   // per stage: its bytes have arrived
   Mbarrier* empty_;  // per stage: all receivers of this thread block's ranges have read them
+  // Of a split tile:
   int first_k_block_;
   int end_k_block_;
   StoredPairs stored_;

@@ -43,6 +43,8 @@ struct Output {
   int64_t num_columns = 0;
   int num_rows = 0;
   bool out_is_f32 = false;
+  bool is_f16 = false;    // the 16-bit type of bias, and of out unless that is F32; read by kernels
+                          // with E4M3 operands
   bool is_gated = false;  // w's map has 8 rows of gate, then 8 of up; out = silu(gate) * up
 };
 
@@ -55,8 +57,13 @@ struct Params : Output {
   int cluster_tokens = 1;  // thread blocks per cluster along the tokens and along the weights
   int cluster_weights = 1;
   int splits = 1;
+  int num_whole_tiles = 0;  // of a cluster's tiles; clusters split K of the others, which are at
+                            // most as many as clusters
   int num_stages = 0;
   uint64_t w_policy = 0;  // cache hint for the L2
+  // With E4M3 operands, whose maps have pairs of numbers as elements:
+  const float* w_scales = nullptr;  // one per row of w
+  const float* x_scales = nullptr;  // one per row of x
 };
 
 // Some rows of one expert, which thread blocks multiply by the expert's weights.
@@ -99,10 +106,33 @@ struct GroupedParams : Output {
   X(224, 128, false)         \
   X(256, 128, false)
 
+// X(tokens): the tiles of E4M3 operands, which have kFp8Weights rows of w, and w as A. Rows up to
+// the largest one are one tile, whose time is that of reading w, so small tiles are few. More rows
+// are several tiles, whose time is that of the tensor cores, so large tiles fit closely.
+#define QUIRE_WGMMA_FP8_TILES(X) \
+  X(16)                          \
+  X(32)                          \
+  X(64)                          \
+  X(96)                          \
+  X(112)                         \
+  X(128)                         \
+  X(144)                         \
+  X(152)                         \
+  X(160)                         \
+  X(176)                         \
+  X(192)
+inline constexpr int kFp8Weights = 128;
+constexpr size_t fp8_shared_bytes(int tokens, int num_stages) {
+  return shared_bytes(kFp8Weights, tokens, true, num_stages) +
+         static_cast<size_t>(kWarpgroups * tokens) * sizeof(float);
+}
+
 using Kernel = void (*)(Params);
 // One kernel per tile of QUIRE_WGMMA_TILES.
 extern const Kernel kBf16Kernels[];
 extern const Kernel kF16Kernels[];
+// One kernel per tile of QUIRE_WGMMA_FP8_TILES.
+extern const Kernel kFp8Kernels[];
 
 // Rows of x per tile. If each expert has few rows, a small tile avoids multiplying rows that are
 // not stored.
@@ -133,7 +163,8 @@ constexpr size_t grouped_shared_bytes(const GroupedTile& tile, int num_stages) {
   return shared_bytes(tile.weights, tile.tokens, true, num_stages) +
          kWarpgroups * kMostGroupedTokens * sizeof(float);
 }
-// For F16 or BF16 outputs. The tile is largest_tile(), or one with kGroupedWeights rows of w.
+// is_f16: the type of operands and outputs, if the operands are not E4M3. The tile is
+// largest_tile(), or one with kGroupedWeights rows of w.
 GroupedKernel grouped_kernel(bool is_f16, GroupedOperand operand, const GroupedTile& tile);
 
 }  // namespace quire::cuda::wgmma

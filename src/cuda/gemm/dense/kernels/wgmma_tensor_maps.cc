@@ -8,6 +8,15 @@
 
 namespace quire::cuda::wgmma {
 
+TensorView as_pairs(TensorView view) {
+  if (view.dtype != DType::kF8E4M3) return view;
+  const Shape& shape = view.shape;
+  view.dtype = DType::kBF16;
+  view.shape =
+      shape.rank() == 2 ? Shape{shape[0], shape[1] / 2} : Shape{shape[0], shape[1], shape[2] / 2};
+  return view;
+}
+
 Result<CUtensorMap> weights_map(const TensorView& w, bool is_gated, int box_rows) {
   const bool has_experts = w.shape.rank() == 3;
   const int rows_axis = has_experts ? 1 : 0;
