@@ -1,22 +1,23 @@
 // Times the operations of a step of Llama-3.1-8B on a GPU, except attention:
-//   bench_cuda_gemm [products] [batches] [layers] [rows] [load] [fp8] [fusion] [experts] [packed]
-//                   [packed_experts] [tails]
+//   bench_cuda_gemm [products] [batches] [layers] [rows] [load] [fp8] [fp8_batches] [fusion]
+//                   [experts] [packed] [packed_experts] [tails]
 // Without arguments, it runs all.
 // products: every kernel for each weight matrix at 1 to 16 rows (GEMM M). batches: cuBLASLt and the
 // wgmma kernels' plans at 32 to 2048 rows. layers: whole layers as a graph. rows: the operations
 // between the products. load: upload, dummy weights, tuning. fp8: products with FP8 weights, also
-// of Llama-3.1-70B. fusion: norms, products with FP8 weights and SiLU(gate) * up of both models, as
-// separate operations and as fused ones. experts: the routing and the experts of Qwen3-30B-A3B and
-// DeepSeek-V2-Lite, in BF16 and FP8. packed: products with weights in 4, 6 and 8 bits, and layers
-// of them. packed_experts: the experts of Qwen3-30B-A3B in 4 bits. tails: the fused layer tail and
-// separate kernels. Other weights are BF16. Weights differ from call to call, so that the L2 holds
-// none of them.
+// of Llama-3.1-70B. fp8_batches: their kernels and plans at 16 to 512 rows. fusion: norms, products
+// with FP8 weights and SiLU(gate) * up of both models, as separate operations and as fused ones.
+// experts: the routing and the experts of Qwen3-30B-A3B and DeepSeek-V2-Lite, in BF16 and FP8.
+// packed: products with weights in 4, 6 and 8 bits, and layers of them. packed_experts: the experts
+// of Qwen3-30B-A3B in 4 bits. tails: the fused layer tail and separate kernels. Other weights are
+// BF16. Weights differ from call to call, so that the L2 holds none of them.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <functional>
+#include <map>
 #include <random>
 #include <span>
 #include <string>
@@ -257,14 +258,64 @@ std::string choice_name(const cuda::GemmChoice& choice) {
   return "";
 }
 
+constexpr Matrix kFp8Matrices[] = {
+    {"8B qkv", kQkv, kHidden},    {"8B o", kHidden, kHidden}, {"8B gate_up", 2 * kInner, kHidden},
+    {"8B down", kHidden, kInner}, {"70B qkv", 10240, 8192},   {"70B o", 8192, 8192},
+    {"70B gate_up", 57344, 8192}, {"70B down", 8192, 28672}};
+
+// The copies of a matrix in BF16 and in E4M3 with a scale per row, as the rows of one matrix.
+struct Fp8Copies {
+  Tensor memory;
+  Tensor weights;
+  Tensor scales;
+
+  std::vector<cuda::GemmCall> calls(const Matrix& m, std::vector<cuda::GemmCall> bf16) const {
+    for (size_t i = 0; i < bf16.size(); ++i) {
+      const int64_t first = static_cast<int64_t>(i) * m.n;
+      bf16[i].w = weights.view.rows(first, m.n);
+      bf16[i].w_scales = scales.view.rows(first, m.n);
+    }
+    return bf16;
+  }
+};
+
+Fp8Copies make_fp8_copies(Bench& bench, cuda::CudaOps& ops, const Matrix& m) {
+  const cuda::LaunchContext context = {.stream = bench.stream.get(), .overlap_start = true};
+  const int64_t num_rows = m.copies() * m.n;
+  Fp8Copies copies = {make_copies(bench, ops, m),
+                      ops.allocate({num_rows, m.k}, DType::kF8E4M3).value(),
+                      ops.allocate({num_rows}, DType::kF32).value()};
+  cuda::run_quantize_rows(context, copies.memory.view, copies.weights.view, copies.scales.view);
+  return copies;
+}
+
+// The fastest time of each kind of kernel.
+struct KindTimes {
+  double cublas = INFINITY;
+  double wgmma = INFINITY;
+  double others = INFINITY;
+
+  explicit KindTimes(std::span<const cuda::GemmTiming> timings) {
+    for (const cuda::GemmTiming& timing : timings) {
+      double& best = this->*of(timing.choice.kind);
+      best = std::min(best, timing.microseconds);
+    }
+  }
+  double fastest() const { return std::min({cublas, wgmma, others}); }
+
+  static double KindTimes::*of(cuda::GemmChoice::Kind kind) {
+    using Kind = cuda::GemmChoice::Kind;
+    return kind == Kind::kCublasLt ? &KindTimes::cublas
+           : kind == Kind::kWgmma  ? &KindTimes::wgmma
+                                   : &KindTimes::others;
+  }
+};
+
 // Prints the fastest kernel with FP8 weights (the quantization of the activations included), with a
-// scale per row and with one per block of 128 x 128, and with BF16 weights, and the quantization of
-// rows alone. GB/s are of the FP8 weights.
+// scale per row and with one per block of 128 x 128, and with BF16 weights, the quantization of
+// rows alone, and the fastest kernels of each kind with a scale per row. GB/s are of the FP8
+// weights.
 void bench_fp8(Bench& bench) {
-  constexpr Matrix kFp8Matrices[] = {
-      {"8B qkv", kQkv, kHidden},    {"8B o", kHidden, kHidden}, {"8B gate_up", 2 * kInner, kHidden},
-      {"8B down", kHidden, kInner}, {"70B qkv", 10240, 8192},   {"70B o", 8192, 8192},
-      {"70B gate_up", 57344, 8192}, {"70B down", 8192, 28672}};
   constexpr int64_t kMaxRows = 2048;
   const auto ops = cuda::CudaOps::create(*bench.stream, DType::kBF16).value();
   const cuda::LaunchContext context = {.stream = bench.stream.get(), .overlap_start = true};
@@ -274,38 +325,34 @@ void bench_fp8(Bench& bench) {
   const Tensor quantized = ops->allocate({kMaxRows, 28672}, DType::kF8E4M3).value();
   const Tensor row_scales = ops->allocate({kMaxRows}, DType::kF32).value();
   const Tensor out = ops->allocate({kMaxRows, 57344}, DType::kBF16).value();
-  const auto fastest = [&](std::span<const cuda::GemmCall> calls, int64_t rows) {
-    const auto timings = runner->measure(calls, rows, cuda::gemm_search(rows)).value();
+  const auto measure = [&](std::span<const cuda::GemmCall> calls, int64_t rows) {
+    return runner->measure(calls, rows, cuda::gemm_search(rows)).value();
+  };
+  const auto fastest = [&](std::span<const cuda::GemmTiming> timings) {
     return *std::min_element(timings.begin(), timings.end(), [](const auto& a, const auto& b) {
       return a.microseconds < b.microseconds;
     });
   };
-  fmt::print("{:12} {:>5} {:>9} {:>7} {:>8} {:>9} {:>7} {:>8} {:>9} {:>9}  kernels\n", "matrix",
-             "rows", "fp8 us", "GB/s", "TFLOP/s", "blocks us", "GB/s", "TFLOP/s", "bf16 us",
-             "quant us");
+  fmt::print("{:12} {:>5} {:>9} {:>7} {:>8} {:>9} {:>7} {:>8} {:>9} {:>9} {:>9} {:>9}  kernels\n",
+             "matrix", "rows", "fp8 us", "GB/s", "TFLOP/s", "blocks us", "GB/s", "TFLOP/s",
+             "bf16 us", "quant us", "cublas us", "wgmma us");
   for (const Matrix& m : kFp8Matrices) {
-    const Tensor memory = make_copies(bench, *ops, m);
-    const int64_t num_weight_rows = m.copies() * m.n;
-    const Tensor weights = ops->allocate({num_weight_rows, m.k}, DType::kF8E4M3).value();
-    const Tensor scales = ops->allocate({num_weight_rows}, DType::kF32).value();
-    cuda::run_quantize_rows(context, memory.view, weights.view, scales.view);
-    for (const int64_t rows : {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048}) {
-      const std::vector<cuda::GemmCall> bf16_calls = make_calls(m, rows, x, memory, out, {});
-      std::vector<cuda::GemmCall> calls = bf16_calls;
-      for (size_t i = 0; i < calls.size(); ++i) {
-        const int64_t first = static_cast<int64_t>(i) * m.n;
-        calls[i].w = weights.view.rows(first, m.n);
-        calls[i].w_scales = scales.view.rows(first, m.n);
-      }
+    const Fp8Copies copies = make_fp8_copies(bench, *ops, m);
+    for (const int64_t rows : {1, 2, 4, 8, 16, 32, 64, 128, 192, 256, 304, 384, 512, 1024, 2048}) {
+      const std::vector<cuda::GemmCall> bf16_calls = make_calls(m, rows, x, copies.memory, out, {});
+      const std::vector<cuda::GemmCall> calls = copies.calls(m, bf16_calls);
       // All copies share some of the row scales, whose number suffices for each matrix.
       std::vector<cuda::GemmCall> block_calls = calls;
       for (cuda::GemmCall& call : block_calls) {
         call.scale_rows = 128;
-        call.w_scales = {scales.view.data, DType::kF32, {m.n / 128, cuda::num_scale_columns(m.k)}};
+        call.w_scales = {
+            copies.scales.view.data, DType::kF32, {m.n / 128, cuda::num_scale_columns(m.k)}};
       }
-      const cuda::GemmTiming fp8 = fastest(calls, rows);
-      const cuda::GemmTiming blocks = fastest(block_calls, rows);
-      const cuda::GemmTiming bf16 = fastest(bf16_calls, rows);
+      const std::vector<cuda::GemmTiming> timings = measure(calls, rows);
+      const cuda::GemmTiming fp8 = fastest(timings);
+      const KindTimes kinds(timings);
+      const cuda::GemmTiming blocks = fastest(measure(block_calls, rows));
+      const cuda::GemmTiming bf16 = fastest(measure(bf16_calls, rows));
       const double quantization = bench.time_graph([&] {
         cuda::run_quantize_rows(context, calls.front().x,
                                 {quantized.view.data, DType::kF8E4M3, {rows, m.k}},
@@ -314,14 +361,165 @@ void bench_fp8(Bench& bench) {
       const auto num_weights = static_cast<double>(m.n * m.k);
       const double num_operations = 2 * num_weights * static_cast<double>(rows);
       fmt::print(
-          "{:12} {:5} {:9.2f} {:7.0f} {:8.1f} {:9.2f} {:7.0f} {:8.1f} {:9.2f} {:9.2f}  {}, {}, "
-          "{}\n",
+          "{:12} {:5} {:9.2f} {:7.0f} {:8.1f} {:9.2f} {:7.0f} {:8.1f} {:9.2f} {:9.2f} {:9.2f} "
+          "{:9.2f}  {}, {}, {}\n",
           m.name, rows, fp8.microseconds, num_weights / fp8.microseconds / 1e3,
           num_operations / fp8.microseconds / 1e6, blocks.microseconds,
           num_weights / blocks.microseconds / 1e3, num_operations / blocks.microseconds / 1e6,
-          bf16.microseconds, quantization, choice_name(fp8.choice), choice_name(blocks.choice),
-          choice_name(bf16.choice));
+          bf16.microseconds, quantization, kinds.cublas, kinds.wgmma, choice_name(fp8.choice),
+          choice_name(blocks.choice), choice_name(bf16.choice));
     }
+  }
+}
+
+// The time of a product with FP8 weights by one choice, in a graph, with the quantization of x.
+class Fp8Graphs {
+ public:
+  explicit Fp8Graphs(Bench& bench, cuda::CudaOps& ops)
+      : bench_(bench),
+        context_{.stream = bench.stream.get(), .overlap_start = true},
+        wgmma_(cuda::WgmmaGemm::create(context_).value()),
+        cublas_(cuda::CublasLt::open().value()),
+        quantized_(ops.allocate({kMaxRows, 28672}, DType::kF8E4M3).value()),
+        scales_(ops.allocate({kMaxRows}, DType::kF32).value()) {}
+
+  static constexpr int64_t kMaxRows = 512;
+
+  double quantization_us(std::span<const cuda::GemmCall> calls) {
+    return time(calls, [](const cuda::GemmCall& /*call*/) {});
+  }
+  double product_us(std::span<const cuda::GemmCall> calls, const cuda::GemmChoice& choice) {
+    using Kind = cuda::GemmChoice::Kind;
+    const auto* const scales = scales_.view.as<const float>();
+    const cuda::GemmShape shape = {.n = calls[0].w.shape[0],
+                                   .k = calls[0].w.shape[1],
+                                   .type = DType::kBF16,
+                                   .weights = DType::kF8E4M3,
+                                   .out = DType::kBF16};
+    switch (choice.kind) {
+      case Kind::kWgmma:
+        return time(calls, [&](const cuda::GemmCall& call) {
+          must(wgmma_->run(call, choice.wgmma, scales));
+        });
+      case Kind::kCublasLt:
+        return time(calls, [&](const cuda::GemmCall& call) {
+          must(cublas_->run(*bench_.stream, shape, call, choice.algorithm, scales));
+        });
+      case Kind::kSkinny:
+        return bench_.time_graph([&] {
+          for (const cuda::GemmCall& call : calls) {
+            cuda::run_empty_kernel(context_);
+            cuda::run_skinny_gemm(context_, call, choice.skinny_variant);
+          }
+        }) / static_cast<double>(calls.size());
+      case Kind::kGrouped:
+      case Kind::kGeneric:
+        return INFINITY;
+    }
+    return INFINITY;
+  }
+
+ private:
+  template <typename Run>
+  double time(std::span<const cuda::GemmCall> calls, const Run& run) {
+    return bench_.time_graph([&] {
+      for (cuda::GemmCall call : calls) {
+        const TensorView x = call.x;
+        call.x = {quantized_.view.data, DType::kF8E4M3, x.shape};
+        cuda::run_quantize_rows(context_, x, call.x, scales_.view.rows(0, x.shape[0]));
+        run(call);
+      }
+    }) / static_cast<double>(calls.size());
+  }
+
+  Bench& bench_;
+  cuda::LaunchContext context_;
+  std::unique_ptr<cuda::WgmmaGemm> wgmma_;
+  std::unique_ptr<cuda::CublasLt> cublas_;
+  Tensor quantized_;
+  Tensor scales_;
+};
+
+// The sums of the products of a layer, by the fastest kernels with the wgmma kernels (now) and
+// without them (before).
+struct LayerSums {
+  double before = 0;
+  double now = 0;
+
+  void add(const KindTimes& kinds) {
+    const double fastest = std::min(kinds.others, kinds.cublas);
+    before += fastest;
+    now += std::min(fastest, kinds.wgmma);
+  }
+};
+
+// Prints the times of the kernels with FP8 weights and a scale per row, in a graph with the
+// quantization of x before each product: the quantization alone, the fastest kernel of each kind,
+// and the ten fastest plans of the wgmma kernels with their places in the estimate's order. `limit`
+// is the bound by memory and tensor cores. Then prints the sums of a layer's products, in graphs
+// and as a start measures them. A graph is timed for kernels near the fastest of their kind at a
+// start.
+void bench_fp8_batches(Bench& bench) {
+  constexpr double kMemoryRate = 4.4e12;
+  constexpr double kMultiplyRate = 1300e12;
+  constexpr double kNearFastest = 1.25;
+  constexpr cuda::GemmSearch kSearch = {.max_algorithms = 8, .max_plans = 200};
+  using Kind = cuda::GemmChoice::Kind;
+  const auto ops = cuda::CudaOps::create(*bench.stream, DType::kBF16).value();
+  const cuda::LaunchContext context = {.stream = bench.stream.get(), .overlap_start = true};
+  const auto runner = cuda::GemmRunner::create(context).value();
+  must(runner->prepare_fp8());
+  Fp8Graphs graphs(bench, *ops);
+  const Tensor x = bench.random(*ops, {Fp8Graphs::kMaxRows, 28672});
+  const Tensor out = ops->allocate({Fp8Graphs::kMaxRows, 57344}, DType::kBF16).value();
+  std::map<std::pair<std::string, int64_t>, std::pair<LayerSums, LayerSums>> layers;
+  fmt::print("{:12} {:>4} {:>7} {:>7} {:>7} {:>7} {:>7} {:>6}  plans\n", "matrix", "rows", "limit",
+             "quant", "few", "cublas", "wgmma", "share");
+  for (const Matrix& m : kFp8Matrices) {
+    const Fp8Copies copies = make_fp8_copies(bench, *ops, m);
+    for (const int64_t rows : {16, 32, 64, 128, 192, 256, 304, 384, 512}) {
+      const std::vector<cuda::GemmCall> calls =
+          copies.calls(m, make_calls(m, rows, x, copies.memory, out, {}));
+      const auto measured = runner->measure(calls, rows, kSearch).value();
+      const KindTimes at_start(measured);
+      std::vector<cuda::GemmTiming> timings;
+      std::vector<std::pair<double, std::string>> plans;
+      int num_plans = 0;
+      for (const cuda::GemmTiming& timing : measured) {
+        const bool is_wgmma = timing.choice.kind == Kind::kWgmma;
+        const int place = is_wgmma ? num_plans++ : 0;
+        const double limit =
+            (is_wgmma ? kNearFastest : 1.0) * (at_start.*KindTimes::of(timing.choice.kind));
+        if (timing.microseconds > limit) continue;
+        timings.push_back({timing.choice, graphs.product_us(calls, timing.choice)});
+        if (!is_wgmma) continue;
+        const double us = timings.back().microseconds;
+        plans.emplace_back(us, fmt::format("{} (#{}) {:.2f}",
+                                           cuda::wgmma_plan_name(timing.choice.wgmma), place, us));
+      }
+      const KindTimes kinds(timings);
+      auto& [in_graphs, of_start] =
+          layers[{std::string(m.name, std::string_view(m.name).find(' ')), rows}];
+      in_graphs.add(kinds);
+      of_start.add(at_start);
+      const auto weights = static_cast<double>(m.n * m.k);
+      const double limit = 1e6 * std::max(weights / kMemoryRate,
+                                          2 * weights * static_cast<double>(rows) / kMultiplyRate);
+      fmt::print("{:12} {:4} {:7.2f} {:7.2f} {:7.2f} {:7.2f} {:7.2f} {:6.3f} ", m.name, rows, limit,
+                 graphs.quantization_us(calls), kinds.others, kinds.cublas, kinds.wgmma,
+                 limit / kinds.fastest());
+      std::sort(plans.begin(), plans.end());
+      plans.resize(std::min(plans.size(), size_t{10}));
+      for (const auto& [us, name] : plans) fmt::print(" {},", name);
+      fmt::print("\n");
+      std::fflush(stdout);
+    }
+  }
+  for (const auto& [layer, sums] : layers) {
+    const auto& [in_graphs, of_start] = sums;
+    fmt::print(
+        "layer of the {}, {:3} rows: before {:.2f} us, now {:.2f}; at a start {:.2f}, {:.2f}\n",
+        layer.first, layer.second, in_graphs.before, in_graphs.now, of_start.before, of_start.now);
   }
 }
 
@@ -434,7 +632,7 @@ void bench_fused_layers(Bench& bench, const LayerSizes& sizes, ScaleLayout layou
   const Tensor qkv = maker->allocate({kMostRows, sizes.qkv}, DType::kBF16).value();
   const Tensor gate_up = maker->allocate({kMostRows, 2 * sizes.inner}, DType::kBF16).value();
   const Tensor product = maker->allocate({kMostRows, sizes.inner}, DType::kBF16).value();
-  for (const int rows : {16, 32, 64, 128, 300, 1024, 8192}) {
+  for (const int rows : {16, 32, 64, 128, 192, 256, 304, 512, 1024, 8192}) {
     const ResidualNorm norm = {.residual = residual.view.rows(0, rows),
                                .delta = delta.view.rows(0, rows),
                                .weight = weight.view.as<float>(),
@@ -1203,6 +1401,7 @@ int run(int argc, char** argv) {
   if (wanted("rows")) bench_rows(bench);
   if (wanted("load")) bench_load(bench);
   if (wanted("fp8")) bench_fp8(bench);
+  if (wanted("fp8_batches")) bench_fp8_batches(bench);
   if (wanted("fusion")) bench_fusion(bench);
   if (wanted("experts")) bench_experts(bench);
   if (wanted("packed")) bench_packed(bench);
