@@ -29,6 +29,7 @@ struct StatePages {
   const int32_t* page_table = nullptr;   // [num_seqs, max_pages] page ids; 0: a block without page
   int64_t max_pages = 0;
   // [num_tokens], as AttentionBatch::kv_slots: < 0: the token is computed, and no state is written.
+  // Such tokens are a sequence's last.
   const int64_t* kv_slots = nullptr;
 };
 
@@ -104,8 +105,8 @@ struct DeltaNetPage {
         length(states + int64_t{shape.num_v_heads} * shape.k_dim * shape.v_dim),
         size(length + 1) {}
 
-  // Inputs of the convolution. A token needs one less, so the row of a new input is none of those
-  // that other threads may still read.
+  // Inputs of the convolution, which reads kernel - 1 of them: a thread block may write a new input
+  // while others still read these.
   int num_rows;
   int64_t gates;
   int64_t states;  // [num_v_heads, k_dim, v_dim]

@@ -5,7 +5,8 @@
 // Without that, and before Hopper, its two functions do nothing.
 //
 // Bulk copies (cp.async.bulk): one thread starts a copy of contiguous device memory to shared
-// memory, and an mbarrier there counts the bytes that have arrived.
+// memory, and an mbarrier there counts the bytes that have arrived; or a copy to device memory, for
+// which this thread waits.
 //
 // Clusters: thread blocks that run at the same time and can access each other's shared memory.
 #pragma once
@@ -171,10 +172,10 @@ __device__ __forceinline__ void sync_cluster() {
           : "memory");
 }
 // The two halves of sync_cluster().
-__device__ __forceinline__ void arrive_at_cluster() {
+__device__ __forceinline__ void begin_sync_cluster() {
   asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
 }
-__device__ __forceinline__ void wait_for_cluster() {
+__device__ __forceinline__ void end_sync_cluster() {
   asm volatile("barrier.cluster.wait.aligned;" ::: "memory");
 }
 // Like sync_cluster(), and makes earlier writes of all thread blocks visible.

@@ -52,8 +52,6 @@ void CudaStateOps::delta_net(const DeltaNet& net) {
   QUIRE_CHECK(net.x.shape[0] == net.out.shape[0] && net.ba.shape[0] == net.out.shape[0],
               "[ops] delta_net: the shapes differ in tokens");
   QUIRE_CHECK(supports(net.shape).ok(), "[ops] delta_net: the shape is not supported");
-  // A warp looks up the pages of a chunk's blocks, one per lane.
-  QUIRE_CHECK(net.states.block_size >= 4, "[ops] delta_net: the blocks are too small");
   const SeqRange decode = decoding(net.states);
   const SeqRange prefill = others(net.states);
   if (decode.count > 0) {
@@ -76,7 +74,7 @@ void CudaStateOps::delta_net(const DeltaNet& net) {
 
 // The fast kernels are compiled for the shapes of the published models.
 bool CudaStateOps::is_fast(const DeltaNetShape& shape) const {
-  return context_.stream->limits().compute_capability >= 90 && shape.k_dim == kDeltaHeadDim &&
+  return context_.stream->limits().compute_capability == 90 && shape.k_dim == kDeltaHeadDim &&
          shape.v_dim == kDeltaHeadDim && shape.kernel == kDeltaKernel;
 }
 
@@ -96,6 +94,11 @@ void CudaStateOps::run_by_chunk(const DeltaNet& net, const SeqRange& seqs) const
       lay_out_by_chunk(net.workspace.data(), net.shape, net.num_drafts, check_.activation,
                        net.out.shape[0], net.states.num_seqs);
   check_size(net, workspace);
+  // A lane of a warp looks up the page of a block that a chunk touches.
+  QUIRE_CHECK(kDeltaChunk / net.states.block_size + 1 <= 32,
+              "[ops] delta_net: the blocks are too small");
+  QUIRE_CHECK(is_aligned({net.x.data, net.out.data, net.conv}, 16),
+              "[ops] delta_net: the rows are not aligned to 16 bytes");
   run_delta_prepare(context_, net, seqs, workspace);
   run_delta_chunks(context_, net, seqs, workspace);
   run_delta_scan(context_, net, seqs, workspace);

@@ -1,7 +1,7 @@
-// The operations of ops/state_ops.h on a GPU. Sequences that decode without drafts take one kernel.
-// Others take several, which go through a prompt by chunks or token by token, by the shape of the
-// net and the device. The forms round differently, and within a form a token's bits do not depend
-// on other sequences.
+// The operations of ops/state_ops.h on a GPU. On Hopper, with heads of the published size,
+// sequences that decode without drafts take one kernel, which is another for many heads than for
+// few; prompts go by chunks of tokens. All others go token by token. These forms round differently.
+// Within a form a token's bits do not depend on other sequences.
 #pragma once
 
 #include "cuda/ops/op_kernels.h"

@@ -1,8 +1,7 @@
-// What the kernels of gated delta nets share: their arguments, and the tokens of a sequence.
+// The arguments of all kernels of gated delta nets, and the tokens of a sequence.
 #pragma once
 
 #include "cuda/device/elements.cuh"
-#include "cuda/device/search.cuh"
 #include "cuda/states/state_kernels.h"
 #include "cuda/states/state_tokens.cuh"
 
@@ -26,7 +25,7 @@ struct DeltaArgs {
   T* out;
   DeltaWorkspace workspace;
 
-  __host__ __device__ int group() const { return shape.num_v_heads / shape.num_k_heads; }
+  __device__ int group() const { return shape.num_v_heads / shape.num_k_heads; }
   // The first channel of a head's queries, keys or values.
   __device__ int64_t q_channel(int head) const { return int64_t{head} * shape.k_dim; }
   __device__ int64_t k_channel(int head) const {
@@ -119,6 +118,16 @@ __device__ int2 span_of(const DeltaArgs<T>& args, const SeqTokens& tokens, int s
   const bool has_drafts = args.num_drafts > 0 && seq < args.states.num_decode_seqs;
   return {first_of(args, tokens),
           has_drafts ? min(tokens.begin + 1, tokens.kept_end) : tokens.kept_end};
+}
+
+// Writes all spans, by one thread block. Later kernels write the lengths of pages, from which spans
+// result.
+template <typename T>
+__device__ void write_spans(const DeltaArgs<T>& args) {
+  for (int i = threadIdx.x; i < args.seqs.count; i += blockDim.x) {
+    const int seq = args.seqs.first + i;
+    args.workspace.spans[seq] = span_of(args, tokens_of(args.states, seq), seq);
+  }
 }
 
 template <typename T>

@@ -8,7 +8,7 @@ namespace quire::cuda {
 
 inline constexpr int kPastInputs = kDeltaKernel - 1;
 
-// What a token needs of its page before and of the step.
+// A sequence's token and its pages.
 struct DecodeToken {
   int row = 0;                    // of the step
   int position = -1;              // -1: a request that pads a graph's batch
@@ -76,7 +76,7 @@ struct DecodeChannel {
   }
 };
 
-// What the queries and keys of a token are multiplied with.
+// The factors that normalize the queries and keys of a token.
 struct DecodeScales {
   float q = 0;
   float k = 0;
@@ -95,8 +95,8 @@ __device__ inline float sum_of(const float (&parts)[4]) {
 }
 
 // S' = decay * S + key * delta^T in four columns of a row.
-__device__ inline float4 advanced(const float4& state, float decay, float key,
-                                  const float4& delta) {
+__device__ inline float4 next_state(const float4& state, float decay, float key,
+                                    const float4& delta) {
   return {fmaf(key, delta.x, decay * state.x), fmaf(key, delta.y, decay * state.y),
           fmaf(key, delta.z, decay * state.z), fmaf(key, delta.w, decay * state.w)};
 }

@@ -50,7 +50,7 @@ class Head {
         token_(decode_token(args, args.seqs.first + static_cast<int>(blockIdx.y))) {}
 
   __device__ void run() {
-    arrive_at_cluster();
+    begin_sync_cluster();
     load_state();
     wait_for_previous_kernel();
     if (token_.position < 0) return clear();
@@ -93,7 +93,7 @@ class Head {
   }
 
   __device__ void clear() {
-    wait_for_cluster();
+    end_sync_cluster();
     if (has_column()) output(own_column()) = from_float<T>(0.0F);
   }
 
@@ -158,7 +158,7 @@ class Head {
   }
 
   __device__ void compute_columns() {
-    wait_for_cluster();  // all its thread blocks have started
+    end_sync_cluster();  // all its thread blocks have started
     if (has_column()) {
       float2 sum = {0, 0};
 #pragma unroll
@@ -184,7 +184,7 @@ class Head {
     for (int i = 0; i < kRowsPerThread; ++i) {
       const float key = shared_.k[row_group_ + i * kRowGroups] * k_scale;
       __stcs(reinterpret_cast<float4*>(token_.page + place(i)),
-             advanced(state_[i], decay_, key, delta));
+             next_state(state_[i], decay_, key, delta));
     }
     if (value() >= 0) v_.write(args_, token_);
     if (part_ == 0 && head_ % args_.group() == 0) {

@@ -1,4 +1,6 @@
 // The parts of a gated delta net before and after its recurrence by chunks.
+#include <algorithm>
+
 #include "base/numbers.h"
 #include "cuda/base/launch.h"
 #include "cuda/base/memory.h"
@@ -18,7 +20,7 @@ constexpr int kRowsAtOnce = 8;
 
 using Columns = float[kPerLane];
 
-// x /= sqrt(|x|^2 + 1e-6), over a warp.
+// x *= factor / sqrt(|x|^2 + 1e-6), over a warp.
 __device__ void normalize(Columns& x, float factor) {
   float sum = 0;
 #pragma unroll
@@ -28,8 +30,8 @@ __device__ void normalize(Columns& x, float factor) {
   for (int j = 0; j < kPerLane; ++j) x[j] *= scale;
 }
 
-// The queries, keys or values of a chunk's tokens, of one head. A warp computes them, kRowsAtOnce
-// after the other, while it loads the next.
+// The queries, keys or values of a chunk's tokens, of one head. A warp computes kRowsAtOnce of
+// them while it loads the next.
 template <typename T>
 class PreparedHead {
  public:
@@ -152,13 +154,7 @@ __global__ void __launch_bounds__(kPrepareThreads, 2) prepare_kernel(const Delta
   const DeltaNetShape& shape = args.shape;
   const auto index = static_cast<int>(blockIdx.x);
   const bool has_gates = blockIdx.y == gridDim.y - 1;
-  if (has_gates && blockIdx.x == 0) {
-    // Later kernels write the lengths of pages, from which the spans result.
-    for (int i = threadIdx.x; i < args.seqs.count; i += kPrepareThreads) {
-      const int seq = args.seqs.first + i;
-      args.workspace.spans[seq] = span_of(args, tokens_of(args.states, seq), seq);
-    }
-  }
+  if (has_gates && blockIdx.x == 0) write_spans(args);
   const Chunk chunk = chunk_at(args, index);
   if (has_gates && threadIdx.x == 0) args.workspace.counts[index] = max(chunk.count, 0);
   if (chunk.count <= 0) return;
@@ -186,8 +182,12 @@ template <typename T>
 __global__ void __launch_bounds__(kPrepareThreads) gated_norm_kernel(const DeltaArgs<T> args) {
   trigger_dependent_launch();
   wait_for_previous_kernel();
-  const int64_t row = args.states.query_start[args.seqs.first] + int64_t{blockIdx.x};
-  if (row >= args.states.query_start[args.seqs.first + args.seqs.count]) return;
+  const int32_t* const starts = args.states.query_start;
+  const int64_t row = starts[args.seqs.first] + int64_t{blockIdx.x};
+  if (row >= starts[args.seqs.first + args.seqs.count]) return;
+  const int seq = last_starting_by(args.seqs.first, args.seqs.count, static_cast<int>(row),
+                                   [&](int i) { return starts[i]; });
+  const bool is_padding = args.states.seq_lens[seq] == 0;
   const int head = static_cast<int>(blockIdx.y) * kWarps + static_cast<int>(threadIdx.x) / kWarp;
   if (head >= args.shape.num_v_heads) return;
   const int at = static_cast<int>(threadIdx.x) % kWarp * kPerLane;
@@ -208,17 +208,17 @@ __global__ void __launch_bounds__(kPrepareThreads) gated_norm_kernel(const Delta
   store_vec(out, gated);
 }
 
-// Grid: (channels, touched_blocks()).
+// Grid: (touched_blocks(), channels).
 template <typename T>
 __global__ void __launch_bounds__(kPrepareThreads) write_rows_kernel(const DeltaArgs<T> args) {
   trigger_dependent_launch();
   wait_for_previous_kernel();
   const TouchedBlock touched =
-      touched_block(args.states, args.seqs.first, args.seqs.count, static_cast<int>(blockIdx.y));
+      touched_block(args.states, args.seqs.first, args.seqs.count, static_cast<int>(blockIdx.x));
   const SeqTokens tokens = tokens_of(args.states, touched.seq);
   if (touched.block * tokens.block_size >= tokens.kept_end || !tokens.writes(touched.block)) return;
   const int2 span = args.workspace.spans[touched.seq];
-  const int64_t channel = int64_t{blockIdx.x} * kPrepareThreads + threadIdx.x;
+  const int64_t channel = int64_t{blockIdx.y} * kPrepareThreads + threadIdx.x;
   if (channel < args.shape.num_channels()) {
     write_rows(args.states, conv_rows(args, tokens), tokens, touched.block,
                span.x - args.shape.kernel + 1, channel);
@@ -282,8 +282,8 @@ void run_delta_finish(const LaunchContext& context, const DeltaNet& net, const S
         *context.stream, gated_norm_kernel<T>,
         context.shape(num_tokens, kPrepareThreads, ceil_div(net.shape.num_v_heads, kWarps)), args);
     QUIRE_LAUNCH(*context.stream, write_rows_kernel<T>,
-                 context.shape(ceil_div(net.shape.num_channels(), int64_t{kPrepareThreads}),
-                               kPrepareThreads, touched_blocks(net.states, num_tokens, seqs.count)),
+                 context.shape(touched_blocks(net.states, num_tokens, seqs.count), kPrepareThreads,
+                               ceil_div(net.shape.num_channels(), int64_t{kPrepareThreads})),
                  args);
   });
 }

@@ -96,13 +96,7 @@ __global__ void __launch_bounds__(kRecurrentThreads) prepare_rows_kernel(const D
   const DeltaNetShape& shape = args.shape;
   const auto part = static_cast<int>(blockIdx.y);
   const bool has_gates = part == 2 * shape.num_k_heads + shape.num_v_heads;
-  if (has_gates && blockIdx.x == 0) {
-    // Later kernels write the lengths of pages, from which the spans result.
-    for (int i = threadIdx.x; i < args.seqs.count; i += kRecurrentThreads) {
-      const int seq = args.seqs.first + i;
-      args.workspace.spans[seq] = span_of(args, tokens_of(args.states, seq), seq);
-    }
-  }
+  if (has_gates && blockIdx.x == 0) write_spans(args);
   const int row = static_cast<int>(blockIdx.x) * (kRecurrentThreads / kWarp) +
                   static_cast<int>(threadIdx.x) / kWarp;
   if (row >= args.row_start(args.seqs.first + args.seqs.count)) return;
@@ -135,10 +129,10 @@ struct SharedParts {
         k(q + shape.k_dim),
         v(k + shape.k_dim),
         sums(v + shape.v_dim),
-        size(sums + 2 * kRecurrentThreads) {}
+        size(sums + kRecurrentThreads) {}
   // The state is first: [k_dim, v_dim].
   int q, k, v;
-  int sums;  // [kRecurrentThreads, 2]: parts of S^T k and S^T q
+  int sums;  // [kRecurrentThreads]: parts of S^T k, and then of S^T q
   int size;
 };
 
@@ -209,19 +203,13 @@ class Head {
     __syncthreads();
   }
 
-  // The sum of each column over all groups of threads.
-  __device__ float2 column_sums(float k_sum, float q_sum) {
+  // The sum of the thread's column over all groups of threads.
+  __device__ float column_sum(float part) {
     float* const sums = shared_ + parts_.sums;
-    if (group_ < num_groups_) {
-      sums[2 * threadIdx.x] = k_sum;
-      sums[2 * threadIdx.x + 1] = q_sum;
-    }
+    if (group_ < num_groups_) sums[threadIdx.x] = part;
     __syncthreads();
-    float2 total = {0, 0};
-    for (int g = 0; g < num_groups_; ++g) {
-      total.x += sums[2 * (g * args_.shape.v_dim + column_)];
-      total.y += sums[2 * (g * args_.shape.v_dim + column_) + 1];
-    }
+    float total = 0;
+    for (int g = 0; g < num_groups_; ++g) total += sums[g * args_.shape.v_dim + column_];
     return total;
   }
 
@@ -233,7 +221,7 @@ class Head {
         k_sum = fmaf(decay_ * shared_[i * v_dim + column_], shared_[parts_.k + i], k_sum);
       }
     }
-    const float delta = beta_ * (shared_[parts_.v + column_] - column_sums(k_sum, 0).x);
+    const float delta = beta_ * (shared_[parts_.v + column_] - column_sum(k_sum));
     float q_sum = 0;
     if (group_ < num_groups_) {
       for (int i = group_; i < args_.shape.k_dim; i += num_groups_) {
@@ -243,7 +231,7 @@ class Head {
       }
     }
     __syncthreads();
-    out_ = column_sums(0, q_sum).y;
+    out_ = column_sum(q_sum);
   }
 
   __device__ void write_output(int p) {
@@ -364,7 +352,7 @@ void run_delta_recurrent(const LaunchContext& context, const DeltaNet& net, cons
         args);
     LaunchShape shape = context.shape(net.shape.num_v_heads, kRecurrentThreads, seqs.count);
     shape.shared_bytes = static_cast<size_t>(SharedParts(net.shape).size) * sizeof(float);
-    QUIRE_LAUNCH(*context.stream, recurrent_kernel<T>, shape, delta_args<T>(net, seqs, by_token));
+    QUIRE_LAUNCH(*context.stream, recurrent_kernel<T>, shape, args);
   });
 }
 

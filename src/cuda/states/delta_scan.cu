@@ -194,7 +194,7 @@ class Scan {
 #pragma unroll
     for (int step = 0; step < kSteps; ++step) pack_tiles<T>(rest, step, a[step]);
     wgmma::begin();
-    multiply_tile<T>(a, stage.solved, deltas, 0);
+    multiply_tile(a, stage.solved, deltas, 0);
     wgmma::commit();
     wgmma::wait<0>();
     wgmma::keep(deltas);
@@ -222,7 +222,7 @@ class Scan {
                                     wgmma::advanced(keys, step * 2 * (1024 / 16)));
     }
     wgmma::commit();
-    multiply_tile<T>(a, stage.scores, out, 1);
+    multiply_tile(a, stage.scores, out, 1);
     wgmma::commit();
     wgmma::wait<0>();
     wgmma::keep(state_);
@@ -250,13 +250,12 @@ class Scan {
     wgmma::commit();
   }
   // sums = a * tile^T, or += if `adds`.
-  template <typename U>
-  __device__ static void multiply_tile(const uint32_t (&a)[kSteps][4], const U* tile,
+  __device__ static void multiply_tile(const uint32_t (&a)[kSteps][4], const T* tile,
                                        Sums<kTiles>& sums, int adds) {
     const uint64_t base = wgmma::operand_descriptor(shared_address(tile));
 #pragma unroll
     for (int step = 0; step < kSteps; ++step) {
-      wgmma::multiply<U, kDeltaChunk>(sums, a[step],
+      wgmma::multiply<T, kDeltaChunk>(sums, a[step],
                                       wgmma::operand_descriptor(shared_address(tile)) + step * 2,
                                       adds != 0 || step > 0);
     }
@@ -339,7 +338,7 @@ class Scan {
       const int lane = __ffs(static_cast<int>(left)) - 1;
       const int32_t id = __shfl_sync(0xFFFFFFFFU, page, lane);
       const int end = tokens_.end_in(first_block + lane) - token_of(chunk);
-      if (end <= kDeltaChunk) body(args_.state(id, head_), end);
+      if (end > 0 && end <= kDeltaChunk) body(args_.state(id, head_), end);
     }
   }
 

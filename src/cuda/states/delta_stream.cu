@@ -16,13 +16,13 @@ constexpr int kGroups = 2;     // of threads that compute
 constexpr int kThreads = 256;  // of a group
 constexpr int kWarps = kThreads / kWarp;
 constexpr int kStages = 3;
+constexpr int kLoads = kStages * kGroups;
 constexpr int kVec = 4;                        // columns of a thread
 constexpr int kRowsPerThread = kDim / kWarps;  // a warp has whole rows
 constexpr uint32_t kStateBytes = kDim * kDim * sizeof(float);
 static_assert(kWarp * kVec == kDim && kThreads == 2 * kDim);
 
-// Of a group.
-struct Head {
+struct GroupParts {
   float2 sums[kWarps][kDim];  // S^T k and S^T q over the rows of a warp
   float q[kDim];
   float k[kDim];
@@ -34,9 +34,10 @@ struct Head {
 
 struct alignas(128) Shared {
   float states[kStages][kDim * kDim];
-  Head heads[kGroups];
+  GroupParts groups[kGroups];
   DecodeToken tokens[kStages];
-  Mbarrier loaded[kStages];
+  // A group waits for every phase of its barriers, so a stage has one for each group.
+  Mbarrier loaded[kLoads];
   Mbarrier computed[kStages];
 };
 
@@ -46,7 +47,7 @@ struct HeadRange {
   int step;
   int end;
 
-  __device__ int count() const { return first < end ? (end - first + step - 1) / step : 0; }
+  __device__ int count() const { return ceil_div(max(end - first, 0), step); }
   __device__ int at(int i) const { return first + i * step; }
 };
 
@@ -64,8 +65,10 @@ class Mover {
   __device__ void run() {
     const int count = heads_.count();
     for (int i = 0; i < count; ++i) {
+      const DecodeToken token =
+          decode_token(args_, args_.seqs.first + heads_.at(i) / args_.shape.num_v_heads);
       if (i >= kStages) store(i - kStages);
-      load(i);
+      load(i, token);
     }
     for (int i = max(count - kStages, 0); i < count; ++i) store(i);
     wait_for_bulk_stores();
@@ -76,15 +79,13 @@ class Mover {
     return args_.page.states + int64_t{heads_.at(i) % args_.shape.num_v_heads} * kDim * kDim;
   }
 
-  __device__ void load(int i) {
+  __device__ void load(int i, const DecodeToken& token) {
     const int stage = i % kStages;
-    const DecodeToken token =
-        decode_token(args_, args_.seqs.first + heads_.at(i) / args_.shape.num_v_heads);
+    Mbarrier& loaded = shared_.loaded[i % kLoads];
     shared_.tokens[stage] = token;
-    if (token.before == nullptr) return shared_.loaded[stage].arrive();
-    shared_.loaded[stage].arrive_expecting(kStateBytes);
-    copy_bulk_evict_first(shared_.states[stage], token.before + place(i), kStateBytes,
-                          shared_.loaded[stage]);
+    if (token.before == nullptr) return loaded.arrive();
+    loaded.arrive_expecting(kStateBytes);
+    copy_bulk_evict_first(shared_.states[stage], token.before + place(i), kStateBytes, loaded);
   }
 
   // Makes the stage free.
@@ -111,7 +112,7 @@ class Computer {
         heads_(heads),
         shared_(shared),
         group_(static_cast<int>(threadIdx.x) / kThreads),
-        own_(shared.heads[group_]),
+        own_(shared.groups[group_]),
         thread_(static_cast<int>(threadIdx.x) % kThreads),
         warp_(thread_ / kWarp),
         column_(thread_ % kWarp * kVec) {}
@@ -121,7 +122,7 @@ class Computer {
     for (int i = group_; i < heads_.count(); i += kGroups) {
       const int stage = i % kStages;
       head_ = heads_.at(i) % args_.shape.num_v_heads;
-      shared_.loaded[stage].wait(i / kStages & 1);
+      shared_.loaded[i % kLoads].wait(i / kLoads & 1);
       token_ = shared_.tokens[stage];
       if (token_.position < 0) {
         if (has_column()) output() = from_float<T>(0.0F);
@@ -177,7 +178,7 @@ class Computer {
       for (int i = 0; i < kRowsPerThread; ++i) {
         const int row = warp_ + i * kWarps;
         *reinterpret_cast<float4*>(state + row * kDim + column_) =
-            advanced(columns_of(state, row), decay, own_.k[row] * scale.k, delta);
+            next_state(columns_of(state, row), decay, own_.k[row] * scale.k, delta);
       }
       write_page(first, second);
     }
@@ -185,7 +186,7 @@ class Computer {
       const float factor = rsqrtf(sum_of(own_.squares) / kDim + args_.norm_eps);
       output() = from_float<T>(out * factor * args_.norm[thread_] * silu<T>(z));
     }
-    // The next head overwrites q, k and v only after its own loads; this sync orders that.
+    // Other warps may still read q, k, delta and squares of this head.
     sync_group(group_);
   }
 
@@ -253,7 +254,7 @@ class Computer {
   const HeadRange& heads_;
   Shared& shared_;
   const int group_;
-  Head& own_;
+  GroupParts& own_;
   const int thread_;
   const int warp_;
   const int column_;  // the first of the thread's
@@ -269,10 +270,8 @@ __global__ void __launch_bounds__(kGroups* kThreads + kWarp)
   auto& shared = *reinterpret_cast<Shared*>(dynamic);
   trigger_dependent_launch();
   if (threadIdx.x == 0) {
-    for (int i = 0; i < kStages; ++i) {
-      shared.loaded[i].init();
-      shared.computed[i].init(kWarps);
-    }
+    for (Mbarrier& loaded : shared.loaded) loaded.init();
+    for (Mbarrier& computed : shared.computed) computed.init(kWarps);
     publish_barriers();
   }
   __syncthreads();

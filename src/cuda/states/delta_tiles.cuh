@@ -34,7 +34,7 @@ __device__ T* tiles_of(const DeltaArgs<T>& args, void* base, int head, int64_t c
          (head * args.workspace.num_chunks + chunk) * kTilesPerHead * kTileSize;
 }
 
-// What run_delta_chunks() computes for a chunk of a value head.
+// The results of run_delta_chunks() for a chunk of a value head.
 template <typename T>
 struct ChunkParts {
   T* solved;

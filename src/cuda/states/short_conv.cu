@@ -113,14 +113,14 @@ __global__ void __launch_bounds__(kConvThreads) decode_kernel(const ConvArgs<T> 
   }
 }
 
-// Grid: (channels, tiles of kTokens rows of the sequences).
+// Grid: (tiles of kTokens rows of the sequences, channels).
 template <typename T>
 __global__ void __launch_bounds__(kConvThreads) prefill_kernel(const ConvArgs<T> args) {
   trigger_dependent_launch();
   wait_for_previous_kernel();
   const int32_t* const starts = args.states.query_start;
-  const int64_t channel = int64_t{blockIdx.x} * kConvThreads + threadIdx.x;
-  const int first = starts[args.seqs.first] + static_cast<int>(blockIdx.y) * kTokens;
+  const int64_t channel = int64_t{blockIdx.y} * kConvThreads + threadIdx.x;
+  const int first = starts[args.seqs.first] + static_cast<int>(blockIdx.x) * kTokens;
   const int end = min(first + kTokens, starts[args.seqs.first + args.seqs.count]);
   if (channel >= args.channels || first >= end) return;
   int seq =
@@ -132,20 +132,24 @@ __global__ void __launch_bounds__(kConvThreads) prefill_kernel(const ConvArgs<T>
     Window window;
     if (tokens.end > 0) window.fill(rows, tokens, p, args.kernel, channel);
     for (; row < min(end, starts[seq + 1]); ++row, ++p) {
-      if (tokens.end > 0) convolve(args, rows, tokens, p, channel, window);
+      if (tokens.end == 0) {
+        args.out[row * args.channels + channel] = from_float<T>(0.0F);
+      } else {
+        convolve(args, rows, tokens, p, channel, window);
+      }
     }
   }
 }
 
-// Grid: (channels, touched_blocks()). Follows prefill_kernel(), because a step may read the page
+// Grid: (touched_blocks(), channels). Follows prefill_kernel(), because a step may read the page
 // that it writes.
 template <typename T>
 __global__ void __launch_bounds__(kConvThreads) write_states_kernel(const ConvArgs<T> args) {
   trigger_dependent_launch();
   wait_for_previous_kernel();
-  const int64_t channel = int64_t{blockIdx.x} * kConvThreads + threadIdx.x;
+  const int64_t channel = int64_t{blockIdx.y} * kConvThreads + threadIdx.x;
   const TouchedBlock touched =
-      touched_block(args.states, args.seqs.first, args.seqs.count, static_cast<int>(blockIdx.y));
+      touched_block(args.states, args.seqs.first, args.seqs.count, static_cast<int>(blockIdx.x));
   const SeqTokens tokens = tokens_of(args.states, touched.seq);
   if (channel >= args.channels || touched.block * tokens.block_size >= tokens.kept_end) return;
   write_rows(args.states, rows_of(args, tokens), tokens, touched.block,
@@ -182,10 +186,10 @@ void run_short_conv_prefill(const LaunchContext& context, const ShortConv& conv,
     const int64_t num_tokens = conv.out.shape[0];
     const ConvArgs<T> args = args_of<T>(conv, seqs);
     QUIRE_LAUNCH(*context.stream, prefill_kernel<T>,
-                 context.shape(grid, kConvThreads, ceil_div(num_tokens, int64_t{kTokens})), args);
+                 context.shape(ceil_div(num_tokens, int64_t{kTokens}), kConvThreads, grid), args);
     QUIRE_LAUNCH(
         *context.stream, write_states_kernel<T>,
-        context.shape(grid, kConvThreads, touched_blocks(conv.states, num_tokens, seqs.count)),
+        context.shape(touched_blocks(conv.states, num_tokens, seqs.count), kConvThreads, grid),
         args);
   });
 }

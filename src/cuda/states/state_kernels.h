@@ -13,7 +13,7 @@ struct SeqRange {
   int count = 0;
 };
 
-// StateOps::short_conv for sequences of few tokens, in one kernel, and for others.
+// StateOps::short_conv: in one kernel, for sequences of few tokens; and for others.
 void run_short_conv_decode(const LaunchContext& context, const ShortConv& conv,
                            const SeqRange& seqs);
 void run_short_conv_prefill(const LaunchContext& context, const ShortConv& conv,
@@ -30,7 +30,7 @@ inline constexpr int kDeltaKernel = 4;
 // The widest queries, keys and values.
 inline constexpr int kMaxDeltaHeadDim = 256;
 
-// What the kernels before the recurrence pass to it, in one of two layouts.
+// The results of the kernels before the recurrence, in one of two layouts.
 struct DeltaWorkspace {
   // [num_seqs]: x: the tokens before it are in S of the page that the step reads, so the recurrence
   // begins with it; y: the tokens before it will be in S.
