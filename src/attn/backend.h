@@ -55,6 +55,11 @@ struct AttentionBatch {
   const int32_t* block_table = nullptr;   // device, [num_reqs, max_pages] page ids
   int64_t max_pages = 0;                  // row stride of block_table
   const int64_t* kv_slots = nullptr;      // device, [num_tokens]; < 0: do not write
+  // Device, [num_reqs]: the keys and values of the positions below it were complete in all layers
+  // before the first kernel of the step or draft pass, so a kernel may read them while its
+  // predecessor still runs. It is 0 for chunks of prompts, because a prefix that they share may be
+  // written in the same step. Null: 0 for all.
+  const int32_t* settled_lens = nullptr;
 
   const PhaseRange& range(Phase phase) const { return phase == Phase::kDecode ? decode : prefill; }
 };

@@ -83,6 +83,10 @@ __device__ void describe_request(const StepArrays& arrays, const StepHeader& hea
   const bool is_padding = span.slot < 0;
   arrays.query_start[blockIdx.x] = span.first_token;
   arrays.seq_lens[blockIdx.x] = is_padding ? 0 : num_computed + span.q_len;
+  // The blocks of a sequence that decodes were written in earlier steps. A chunk of a prompt may
+  // begin after cached blocks that another span of this step writes.
+  const bool decodes = !is_padding && span.num_computed < 0;
+  arrays.settled_lens[blockIdx.x] = decodes ? num_computed : 0;
   arrays.span_slots[blockIdx.x] = span.num_samples > 0 ? span.slot : -1;
   if (blockIdx.x + 1 == header.num_spans) arrays.query_start[blockIdx.x + 1] = header.num_tokens;
 }

@@ -183,6 +183,7 @@ StepBuffers::Parts StepBuffers::lay_out(BumpAllocator allocator, const StepLimit
   arrays.positions = allocator.allocate<int32_t>(tokens);
   arrays.query_start = allocator.allocate<int32_t>(seqs + 1);
   arrays.seq_lens = allocator.allocate<int32_t>(seqs);
+  arrays.settled_lens = allocator.allocate<int32_t>(seqs);
   arrays.logit_tokens = allocator.allocate<int32_t>(logit_rows);
   arrays.sample_slots = allocator.allocate<int32_t>(logit_rows);
   arrays.sample_offsets = allocator.allocate<int32_t>(logit_rows);
@@ -259,7 +260,8 @@ void AttentionInputs::describe(const BatchPlan& plan, const StepArrays& arrays) 
                    .query_start = {query_start_.data(), arrays.query_start},
                    .seq_lens = arrays.seq_lens,
                    .kv_len_bound = kv_len_bound_,
-                   .max_pages = arrays.max_pages});
+                   .max_pages = arrays.max_pages,
+                   .settled_lens = arrays.settled_lens});
   views_.clear();
   for (size_t t = 0; t < batches_.size(); ++t) {
     batches_[t].block_table = arrays.tables[t].block_table;

@@ -139,10 +139,11 @@ struct StepArrays {
   int64_t max_pages = 0;
   int page_size = 16;
 
-  int32_t* token_ids = nullptr;    // [max_num_tokens]
-  int32_t* positions = nullptr;    // [max_num_tokens]
-  int32_t* query_start = nullptr;  // [max_num_seqs + 1]
-  int32_t* seq_lens = nullptr;     // [max_num_seqs]; 0 for padding
+  int32_t* token_ids = nullptr;     // [max_num_tokens]
+  int32_t* positions = nullptr;     // [max_num_tokens]
+  int32_t* query_start = nullptr;   // [max_num_seqs + 1]
+  int32_t* seq_lens = nullptr;      // [max_num_seqs]; 0 for padding
+  int32_t* settled_lens = nullptr;  // [max_num_seqs], AttentionBatch::settled_lens
   // Per logits row: its token, the slot whose state it is sampled with (or -1), and the number of
   // drafts of the slot's span before it.
   int32_t* logit_tokens = nullptr;    // [max_num_logit_rows]

@@ -99,7 +99,8 @@ class DeviceBatch {
   const AttentionShape& shape_;
   const AttentionWorkload& workload_;
   std::vector<int32_t> query_start_;
-  Buffer device_block_table_, device_seq_lens_, device_query_start_, q_, out_, sinks_;
+  Buffer device_block_table_, device_seq_lens_, device_settled_lens_, device_query_start_;
+  Buffer q_, out_, sinks_;
   KvCacheView kv_;
   AttentionBatch batch_;
 };
@@ -110,6 +111,9 @@ Status DeviceBatch::fill(const Buffer& pages, int64_t num_pages) {
   }
   QUIRE_ASSIGN_OR_RETURN(device_block_table_, upload(block_table(num_pages)));
   QUIRE_ASSIGN_OR_RETURN(device_seq_lens_, upload(workload_.kv_lens));
+  std::vector<int32_t> settled_lens = workload_.kv_lens;
+  for (int32_t& length : settled_lens) length -= workload_.q_len;
+  QUIRE_ASSIGN_OR_RETURN(device_settled_lens_, upload(settled_lens));
   QUIRE_ASSIGN_OR_RETURN(device_query_start_, upload(query_start_));
   const size_t num_rows = static_cast<size_t>(num_tokens()) * static_cast<size_t>(shape_.num_heads);
   QUIRE_ASSIGN_OR_RETURN(
@@ -160,7 +164,8 @@ void DeviceBatch::describe() {
       .seq_lens = static_cast<const int32_t*>(device_seq_lens_.data()),
       .kv_len_bound = workload_.kv_lens,
       .block_table = static_cast<const int32_t*>(device_block_table_.data()),
-      .max_pages = max_pages()};
+      .max_pages = max_pages(),
+      .settled_lens = static_cast<const int32_t*>(device_settled_lens_.data())};
 }
 
 PlanLimits DeviceBatch::limits() const {

@@ -297,6 +297,16 @@ void check_cuda_attention(AttentionBackend& backend, const cuda::DeviceInfo& dev
   }
 }
 
+void check_late_tokens(AttentionBackend& backend, const cuda::DeviceInfo& device,
+                       const AttentionCase& spec, DType q) {
+  CudaAttentionProblem problem(spec, q);
+  const AttentionResult expected = problem.expected(problem.seq_lens());
+  check_eager(problem, backend, device.device, expected);  // CUDA loads kernels when they first run
+  problem.write_new_tokens_late();
+  check_eager(problem, backend, device.device, expected);
+  check_replays(problem, backend, device.device, expected);
+}
+
 void check_independent_plans(AttentionBackend& backend, const cuda::DeviceInfo& device,
                              const AttentionShape& shape) {
   const Device& gpu = device.device;

@@ -71,6 +71,11 @@ Result<cuda::DeviceInfo> test_device();
 void check_cuda_attention(AttentionBackend& backend, const cuda::DeviceInfo& device,
                           const AttentionCase& spec, DType q);
 
+// Checks a batch of decode requests, eagerly and in a graph, when the kernel before the attention
+// writes the keys and values of the step's tokens long after it has let the attention start.
+void check_late_tokens(AttentionBackend& backend, const cuda::DeviceInfo& device,
+                       const AttentionCase& spec, DType q);
+
 // Two models of one shape in a process: two plans, both updated before either runs, eagerly and as
 // graphs. Skips a shape that the backend refuses.
 void check_independent_plans(AttentionBackend& backend, const cuda::DeviceInfo& device,

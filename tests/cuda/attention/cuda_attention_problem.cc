@@ -13,6 +13,7 @@
 #include "base/thread_pool.h"
 #include "cpu/attention/reference.h"
 #include "cuda/base/memory.h"
+#include "late_copy.h"
 #include "tensor/dtype.h"
 
 namespace quire::testing {
@@ -120,12 +121,14 @@ CudaAttentionProblem::CudaAttentionProblem(const AttentionCase& spec, DType q)
   sinks_ = upload(host_.sinks());
   query_start_ = upload(batch.query_start.host, (num_reqs + 1) * sizeof(int32_t));
   lengths_ = upload(seq_lens_);
+  settled_lens_ = upload(seq_lens_);
   block_table_ =
       upload(batch.block_table, num_reqs * static_cast<size_t>(batch.max_pages) * sizeof(int32_t));
   kv_slots_ = upload(batch.kv_slots, static_cast<size_t>(host_.num_tokens()) * sizeof(int64_t));
   out_ = allocate(call().out.num_bytes() + kGuardBytes, kPoisonByte);
   batch_.query_start.device = static_cast<const int32_t*>(query_start_.data());
   batch_.seq_lens = static_cast<const int32_t*>(lengths_.data());
+  batch_.settled_lens = static_cast<const int32_t*>(settled_lens_.data());
   batch_.block_table = static_cast<const int32_t*>(block_table_.data());
   batch_.kv_slots = static_cast<const int64_t*>(kv_slots_.data());
 }
@@ -246,6 +249,9 @@ void CudaAttentionProblem::update() {
 }
 
 void CudaAttentionProblem::run_plans() {
+  if (complete_cache_.num_bytes() > 0) {
+    launch_late_copy(*stream_, cache_.data(), complete_cache_.data(), cache_.num_bytes());
+  }
   for (const auto& plan : plans_) {
     const Status status = plan->run(call(), *stream_);
     EXPECT_TRUE(status.ok()) << status.message();
@@ -280,9 +286,47 @@ AttentionResult CudaAttentionProblem::read_back() {
 }
 
 void CudaAttentionProblem::set_lengths(const std::vector<int32_t>& seq_lens) {
-  check(cudaMemcpy(lengths_.data(), seq_lens.data(), seq_lens.size() * sizeof(int32_t),
-                   cudaMemcpyHostToDevice));
+  std::vector<int32_t> settled_lens = seq_lens;
+  for (size_t req = 0; req < seq_lens.size() && !claims_settled_; ++req) {
+    settled_lens[req] = std::max(0, seq_lens[req] - host_.spec().reqs[req].q_len);
+  }
+  const size_t num_bytes = seq_lens.size() * sizeof(int32_t);
+  check(cudaMemcpy(lengths_.data(), seq_lens.data(), num_bytes, cudaMemcpyHostToDevice));
+  check(cudaMemcpy(settled_lens_.data(), settled_lens.data(), num_bytes, cudaMemcpyHostToDevice));
+  if (complete_cache_.num_bytes() > 0) hide_new_tokens(seq_lens);
   check(cudaDeviceSynchronize());
+}
+
+void CudaAttentionProblem::write_new_tokens_late(bool claims_settled) {
+  claims_settled_ = claims_settled;
+  complete_cache_ = allocate(cache_.num_bytes(), kPoisonByte);
+  check(cudaMemcpy(complete_cache_.data(), cache_.data(), cache_.num_bytes(),
+                   cudaMemcpyDeviceToDevice));
+}
+
+// Overwrites the keys and values of the last q_len positions of each request.
+void CudaAttentionProblem::hide_new_tokens(const std::vector<int32_t>& seq_lens) {
+  const KvCacheView& kv = cache_view_;
+  const AttentionBatch& batch = host_.batch();
+  const auto size = static_cast<int64_t>(dtype_bytes(kv.dtype));
+  const auto hide = [&](const void* base, int64_t at, int dim) {
+    check(cudaMemset(const_cast<char*>(static_cast<const char*>(base)) + at * size, kPoisonByte,
+                     static_cast<size_t>(dim * size)));
+  };
+  for (size_t req = 0; req < seq_lens.size(); ++req) {
+    const int32_t* pages = batch.block_table + static_cast<int64_t>(req) * batch.max_pages;
+    const int first = std::max(0, seq_lens[req] - host_.spec().reqs[req].q_len);
+    for (int position = first; position < seq_lens[req]; ++position) {
+      const int64_t page = pages[position / shape_.page_size];
+      const int slot = position % shape_.page_size;
+      for (int head = 0; head < shape_.num_kv_heads; ++head) {
+        hide(kv.k, page * kv.page_stride_k + head * kv.head_stride_k + slot * kv.token_stride_k,
+             shape_.head_dim);
+        hide(kv.v, page * kv.page_stride_v + head * kv.head_stride_v + slot * kv.token_stride_v,
+             shape_.head_dim_v);
+      }
+    }
+  }
 }
 
 AttentionResult CudaAttentionProblem::run(AttentionBackend& backend, const Device& device) {

@@ -54,6 +54,11 @@ class CudaAttentionProblem {
   // Overwrites the output and the workspace of earlier runs.
   void poison();
 
+  // From now on, the keys and values of the step's tokens are NaN when plans start to run, and a
+  // kernel just before them writes them late (late_copy.h). claims_settled: the batch claims that
+  // they were complete before, so that a kernel may read the NaN.
+  void write_new_tokens_late(bool claims_settled = false);
+
   // The lengths of the case.
   const std::vector<int32_t>& seq_lens() const { return seq_lens_; }
 
@@ -61,6 +66,7 @@ class CudaAttentionProblem {
   using Graph = std::unique_ptr<CUgraphExec_st, cudaError_t (*)(cudaGraphExec_t)>;
 
   void upload_cache();
+  void hide_new_tokens(const std::vector<int32_t>& seq_lens);
   PlanLimits limits(Phase phase, bool in_graph) const;
   AttentionCall call();
   void set_lengths(const std::vector<int32_t>& seq_lens);
@@ -72,7 +78,9 @@ class CudaAttentionProblem {
   std::vector<int32_t> seq_lens_;
   std::unique_ptr<cuda::CudaStream> stream_;
   Buffer cache_, queries_, out_, sinks_, scales_;
-  Buffer query_start_, lengths_, block_table_, kv_slots_, workspace_;
+  Buffer complete_cache_;  // with the tokens that are written late; empty: none are
+  bool claims_settled_ = false;
+  Buffer query_start_, lengths_, settled_lens_, block_table_, kv_slots_, workspace_;
   KvCacheView cache_view_;
   std::vector<std::unique_ptr<AttentionPlan>> plans_;
   size_t workspace_bytes_ = 0;

@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "cuda/attention/backends.h"
 #include "cuda/attention/native/kernels.h"
 #include "cuda_attention_cases.h"
+#include "cuda_attention_problem.h"
 
 namespace quire::testing {
 namespace {
@@ -296,6 +298,49 @@ TEST(NativeAttentionPlan, PlansAreIndependent) {
   if (!device.ok()) GTEST_SKIP() << device.status().message();
   check_independent_plans(*cuda::make_native_attention(*device), *device,
                           shape_of(32, 8, 128, DType::kBF16, DType::kBF16));
+}
+
+// Decode batches whose last tokens are alone in a step or a split, and among others.
+std::vector<AttentionCase> late_cases() {
+  std::vector<AttentionCase> cases;
+  for (const DType kv : {DType::kBF16, DType::kF8E4M3}) {
+    for (const auto& [group, q_len] : {std::pair(8, 1), {4, 2}, {2, 3}}) {
+      AttentionCase spec{.name = fmt::format("late_{}x{}_{}", group, q_len, dtype_name(kv)),
+                         .shape = make_attention_shape(2 * group, 2, 128, 16, kv)};
+      spec.max_decode_q_len = q_len;
+      for (const int kv_len : {q_len, 16, 17, 64, 65, 193, 257, 700, 1025, 5001}) {
+        spec.reqs.push_back({q_len, kv_len, static_cast<uint64_t>(kv_len)});
+      }
+      cases.push_back(std::move(spec));
+    }
+  }
+  return cases;
+}
+
+TEST(NativeAttentionOverlap, WaitsForTheStepsOwnTokens) {
+  const Result<cuda::DeviceInfo> device = test_device();
+  if (!device.ok()) GTEST_SKIP() << device.status().message();
+  const auto backend = cuda::make_native_attention(*device);
+  for (const AttentionCase& spec : late_cases()) {
+    SCOPED_TRACE(spec.name);
+    check_late_tokens(*backend, *device, spec, DType::kBF16);
+  }
+}
+
+// The test above would notice a kernel that reads these tokens too early.
+TEST(NativeAttentionOverlap, ReadsSettledTokensEarly) {
+  const Result<cuda::DeviceInfo> device = test_device();
+  if (!device.ok()) GTEST_SKIP() << device.status().message();
+  if (device->device.compute_capability < 90) GTEST_SKIP() << "kernels do not overlap";
+  const auto backend = cuda::make_native_attention(*device);
+  for (const AttentionCase& spec : late_cases()) {
+    CudaAttentionProblem problem(spec, DType::kBF16);
+    problem.run(*backend, device->device);  // CUDA loads a kernel when it first runs
+    problem.write_new_tokens_late(true);
+    const AttentionResult result = problem.run(*backend, device->device);
+    EXPECT_TRUE(std::ranges::any_of(result.out, [](float x) { return std::isnan(x); }))
+        << spec.name;
+  }
 }
 
 TEST(NativeAttentionFeatures, PaddingGivesZerosInEveryKernel) {

@@ -184,6 +184,13 @@ class MetadataTest : public ::testing::TestWithParam<Shape> {
     EXPECT_EQ(read(arrays.positions, num_tokens), expected.positions);
     EXPECT_EQ(read(arrays.query_start, num_reqs + 1), expected.query_start);
     EXPECT_EQ(read(arrays.seq_lens, num_reqs), expected.seq_lens);
+    // Only tokens before a decoding span are known to be complete when the step starts.
+    std::vector<int32_t> settled_lens;
+    for (size_t i = 0; i < num_reqs; ++i) {
+      const SeqSpan& span = plan.spans[i];
+      settled_lens.push_back(span.decodes ? expected.seq_lens[i] - span.num_tokens : 0);
+    }
+    EXPECT_EQ(read(arrays.settled_lens, num_reqs), settled_lens);
     for (size_t t = 0; t < expected.tables.size(); ++t) {
       const TableInputs& table = expected.tables[t];
       EXPECT_EQ(read(arrays.tables[t].kv_slots, num_tokens), table.kv_slots);

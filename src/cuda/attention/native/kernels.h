@@ -27,6 +27,7 @@ struct Params {
 
   const int32_t* query_start = nullptr;
   const int32_t* seq_lens = nullptr;
+  const int32_t* settled_lens = nullptr;  // null: 0 for all
   const int32_t* block_table = nullptr;
   int64_t max_pages = 0;
 

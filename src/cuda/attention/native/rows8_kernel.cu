@@ -456,9 +456,11 @@ __global__ __launch_bounds__(Rows8<C>::kThreads, 2) void rows8_kernel(const Para
   const int lane_id = static_cast<int>(threadIdx.x) % 32;
   const Place lane;
   trigger_dependent_launch();
-  // Before the wait below, this kernel reads only lengths and the page table. The kernels of
-  // cuda/step/ write them, and do not let their successors start early.
-  const Request req = read_request(p, p.first_req + static_cast<int>(blockIdx.z));
+  // Before the wait below, this kernel reads lengths and the page table, which the kernels of
+  // cuda/step/ write without letting their successors start early, and settled keys and values.
+  const int req_idx = p.first_req + static_cast<int>(blockIdx.z);
+  const int settled_len = p.settled_lens == nullptr ? 0 : p.settled_lens[req_idx];
+  const Request req = read_request(p, req_idx);
   const int num_rows = req.q_len * p.group;
   const Span of_first = visible_span(p, req, 0);
   const Span of_last = visible_span(p, req, req.q_len - 1);
@@ -490,9 +492,14 @@ __global__ __launch_bounds__(Rows8<C>::kThreads, 2) void rows8_kernel(const Para
     }
     commit_copies();
   };
+  // The first steps of the warp, up to one per stage, whose positions are settled.
+  const int num_settled = settled_len - first - K::kStepTokens;  // after the end of step 0
+  const int num_early = num_settled < 0 ? 0 : min(K::kStages, num_settled / kStride + 1);
+#pragma unroll 1
+  for (int step = 0; step < num_early; ++step) start_step(step, step);
   wait_for_previous_kernel();
-#pragma unroll
-  for (int step = 0; step < K::kStages - 1; ++step) start_step(step, step);
+#pragma unroll 1
+  for (int step = num_early; step < K::kStages; ++step) start_step(step, step);
 
   const LogitScale scale(p);
   const QueryRows<C> query(p, req, kv_head, num_rows, lane, scale);
@@ -507,12 +514,12 @@ __global__ __launch_bounds__(Rows8<C>::kThreads, 2) void rows8_kernel(const Para
 
   int stage = 0;
   for (int step = 0; step < num_steps; ++step) {
-    wait_for_copies<K::kStages - 2>();
+    wait_for_copies<K::kStages - 1>();
     __syncwarp();
     rows.attend(query, scale.softcap, pipeline + static_cast<uint32_t>(stage * K::kStageBytes),
                 first + step * kStride, lane);
     __syncwarp();
-    start_step(step + K::kStages - 1, stage == 0 ? K::kStages - 1 : stage - 1);
+    start_step(step + K::kStages, stage);
     stage = stage + 1 == K::kStages ? 0 : stage + 1;
   }
   wait_for_copies<0>();
