@@ -3,9 +3,9 @@
 // and a row per prompt step: its kernels, and those that compute the recurrence.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <functional>
 #include <memory>
-#include <numeric>
 #include <vector>
 
 #include "base/numbers.h"
@@ -57,7 +57,6 @@ Result<DeltaNet> make_net(Memory& memory, int num_seqs, int begin, int length) {
   for (int i = 0; i <= num_seqs; ++i) query_start.push_back(i * length);
   for (int i = 0; i < num_seqs; ++i) {
     page_table.resize(page_table.size() + static_cast<size_t>(max_pages), 0);
-    if (begin > 0) page_table[page_table.size() - 1 - (max_pages > 1 ? 1 : 0)] = i + 1;
     page_table.back() = i + 1;
   }
   DeltaNet net;
@@ -109,38 +108,6 @@ Result<double> time(CudaStream& stream, const std::function<void()>& run) {
     best = std::min(best, us / kRepeats);
   }
   return best;
-}
-
-// For a profiler: each kernel once.
-Status run_once() {
-  QUIRE_RETURN_IF_ERROR(open_device(0).status());
-  QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<CudaStream> stream, CudaStream::create());
-  const LaunchContext context = {.stream = stream.get(), .overlap_start = false};
-  for (const int num_seqs : {1, 32}) {
-    Memory memory(*stream);
-    QUIRE_ASSIGN_OR_RETURN(const DeltaNet net, make_net(memory, num_seqs, 20, 1));
-    run_delta_decode(context, net, {0, num_seqs});
-    QUIRE_RETURN_IF_ERROR(stream->synchronize());
-  }
-  for (const auto& [num_seqs, length] : {std::pair{1, 8192}, {8, 1024}}) {
-    Memory memory(*stream);
-    QUIRE_ASSIGN_OR_RETURN(DeltaNet net, make_net(memory, num_seqs, 0, length));
-    const int64_t num_tokens = int64_t{num_seqs} * length;
-    const auto lay_out = [&](std::byte* base) {
-      return lay_out_by_chunk(base, kShape, 0, DType::kBF16, num_tokens, num_seqs);
-    };
-    QUIRE_ASSIGN_OR_RETURN(
-        std::byte* const base,
-        memory.take(static_cast<int64_t>(lay_out(nullptr).num_bytes), 0));
-    const DeltaWorkspace workspace = lay_out(base);
-    const SeqRange seqs = {0, num_seqs};
-    run_delta_prepare(context, net, seqs, workspace);
-    run_delta_chunks(context, net, seqs, workspace);
-    run_delta_scan(context, net, seqs, workspace);
-    run_delta_finish(context, net, seqs, workspace);
-    QUIRE_RETURN_IF_ERROR(stream->synchronize());
-  }
-  return {};
 }
 
 Status run() {
@@ -199,8 +166,8 @@ Status run() {
 }  // namespace
 }  // namespace quire::cuda
 
-int main(int argc, char**) {
-  const quire::Status status = argc > 1 ? quire::cuda::run_once() : quire::cuda::run();
+int main() {
+  const quire::Status status = quire::cuda::run();
   if (status.ok()) return 0;
   fmt::print(stderr, "error: {}\n", status.message());
   return 1;

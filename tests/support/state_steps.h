@@ -19,8 +19,8 @@ inline const std::vector<int32_t> kPages = {3, 9, 4, 7};
 
 // A sequence's part of a step: its tokens [begin, end), whose values depend on their positions and
 // on `salt`; the pages of its blocks; the first token that is not kept; the first that is a wrong
-// draft; and whether it decodes: its tokens
-// after the first are drafts.
+// draft; and whether it decodes: its tokens after the first are
+// drafts.
 struct StatePart {
   int begin = 0;
   int end = 0;

@@ -164,19 +164,17 @@ __device__ __forceinline__ uint32_t address_in(uint32_t shared_address, uint32_t
 __device__ __forceinline__ void arrive_at(uint32_t cluster_address) {
   asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(cluster_address) : "memory");
 }
-// Waits until all threads of the cluster have arrived. Every warp calls this with all lanes.
-__device__ __forceinline__ void sync_cluster() {
-  asm volatile(
-      "barrier.cluster.arrive.relaxed.aligned;\n"
-      "barrier.cluster.wait.aligned;" ::
-          : "memory");
-}
-// The two halves of sync_cluster().
-__device__ __forceinline__ void begin_sync_cluster() {
+// Waits until all threads of the cluster have arrived. Every warp calls this, or its two halves,
+// with all lanes.
+__device__ __forceinline__ void arrive_in_cluster() {
   asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
 }
-__device__ __forceinline__ void end_sync_cluster() {
+__device__ __forceinline__ void wait_in_cluster() {
   asm volatile("barrier.cluster.wait.aligned;" ::: "memory");
+}
+__device__ __forceinline__ void sync_cluster() {
+  arrive_in_cluster();
+  wait_in_cluster();
 }
 // Like sync_cluster(), and makes earlier writes of all thread blocks visible.
 __device__ __forceinline__ void sync_cluster_memory() {

@@ -50,7 +50,7 @@ class Head {
         token_(decode_token(args, args.seqs.first + static_cast<int>(blockIdx.y))) {}
 
   __device__ void run() {
-    begin_sync_cluster();
+    arrive_in_cluster();
     load_state();
     wait_for_previous_kernel();
     if (token_.position < 0) return clear();
@@ -93,7 +93,7 @@ class Head {
   }
 
   __device__ void clear() {
-    end_sync_cluster();
+    wait_in_cluster();
     if (has_column()) output(own_column()) = from_float<T>(0.0F);
   }
 
@@ -158,7 +158,7 @@ class Head {
   }
 
   __device__ void compute_columns() {
-    end_sync_cluster();  // all its thread blocks have started
+    wait_in_cluster();  // all its thread blocks have started
     if (has_column()) {
       float2 sum = {0, 0};
 #pragma unroll

@@ -2,7 +2,6 @@
 // and in several, single tokens, drafts, kept states, and requests that pad a graph.
 #include <algorithm>
 #include <cmath>
-#include <optional>
 
 #include "base/numbers.h"
 #include "device_data.h"
@@ -352,7 +351,9 @@ class CudaStateOpsTest : public CudaOpsTest {
     StatePart prompt = padding;  // as at the start, before graphs are captured
     prompt.begin = -40;
     prompt.decodes = false;
-    all.run({prompt}, false);
+    EXPECT_EQ(all.run({prompt}, false),
+              std::vector<float>(static_cast<size_t>(40 * operation.width()), 0.0F))
+        << what;
     EXPECT_EQ(all.page_bytes(), before) << what;
   }
 
@@ -434,6 +435,27 @@ TEST_P(CudaStateOpsTest, DeltaNetTakesPadding) {
   }
 }
 
+// The state after the kept tokens of a prompt is right, wherever its chunks begin.
+TEST_P(CudaStateOpsTest, DeltaNetKeepsPartOfAPrompt) {
+  const DeltaOperation one = {{1, 2, 128, 128, 4}, 0};
+  for (const int kept_end : {134, 144, 150, 198}) {
+    StateSteps<DeltaOperation> all = steps(one);
+    const std::vector<int32_t> pages = pages_from(1, 240);
+    all.run({{0, 70, 1, pages}});
+    StatePart cut = {70, kept_end, 1, pages};
+    all.run({cut});
+    StatePart token = {kept_end, kept_end + 1, 1, pages};
+    token.decodes = true;
+    all.run({token});
+    const std::vector<float> expected = all.expected();
+    StateSteps<DeltaOperation> parts = steps(one);
+    parts.run({{0, 70, 1, pages}}, false);
+    StatePart beyond = {70, 200, 1, pages, kept_end};
+    parts.run({beyond}, false);
+    expect_close(parts.run({token}, false), expected, dtype(), std::to_string(kept_end));
+  }
+}
+
 // Inputs as large as some published layers have, which overflow F16 if they are not normalized.
 TEST_P(CudaStateOpsTest, DeltaNetTakesLargeInputs) {
   const DeltaOperation one = {{1, 2, 128, 128, 4}, 0, 200.0F};
@@ -466,6 +488,27 @@ TEST_P(CudaStateOpsTest, DeltaNetTakesManySequences) {
       next.push_back(part);
     }
     all.check(next, std::to_string(num_seqs) + " sequences, next tokens");
+  }
+}
+
+// A thread block has a head of a sequence, and then some of padding.
+TEST_P(CudaStateOpsTest, DeltaNetTakesMuchPadding) {
+  const DeltaOperation one = {{4, 4, 128, 128, 4}, 0};
+  StateSteps<DeltaOperation> alone = steps(one);
+  StateSteps<DeltaOperation> beside = steps(one);
+  const std::vector<int32_t> pages = {1, 2};
+  alone.run({{0, 20, 1, pages}});
+  beside.run({{0, 20, 1, pages}}, false);
+  for (int p = 20; p < 23; ++p) {
+    StatePart token = {p, p + 1, 1, pages};
+    token.decodes = true;
+    alone.run({token});
+    StatePart padding = {-1, 0, 1, {0}, 0};
+    padding.decodes = true;
+    std::vector<StatePart> parts(200, padding);
+    parts.front() = token;
+    expect_close(beside.rows(beside.run(parts, false), 0, 1), alone.expected(), dtype(),
+                 "token " + std::to_string(p));
   }
 }
 
