@@ -159,7 +159,7 @@ class Scan {
     return (i / 4 * 8 + lane_ % 4 * 2 + i % 2) * kDim + column() + i / 2 % 2 * 8;
   }
 
-  // The page, if any, of a block that the chunk touches: `lane_` counts from that of its first
+  // The page, if any, of a block that the chunk touches: `lane_` counts from the block of its first
   // token.
   __device__ int32_t page_in(int chunk) const {
     if (chunk >= num_chunks_) return 0;

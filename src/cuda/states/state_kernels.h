@@ -22,7 +22,7 @@ void run_short_conv_prefill(const LaunchContext& context, const ShortConv& conv,
 // A step of DeltaNet without drafts for sequences with one token each, in one kernel. Requires
 // Hopper, heads of kDeltaHeadDim, and a convolution of kDeltaKernel.
 void run_delta_decode(const LaunchContext& context, const DeltaNet& net, const SeqRange& seqs);
-// The same by the kernel for many heads.
+// Does the same by the kernel for many heads.
 void run_delta_stream(const LaunchContext& context, const DeltaNet& net, const SeqRange& seqs);
 
 inline constexpr int kDeltaHeadDim = 128;

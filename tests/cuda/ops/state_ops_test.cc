@@ -42,7 +42,8 @@ class DeviceBatch {
   DeviceData query_start_, seq_lens_, page_table_, kv_slots_;
 };
 
-// How far outputs may be from the definition: each number, and the root of the mean square.
+// The bars for the distance of outputs from the definition: each number, and the root of the mean
+// square.
 struct Bars {
   float number;
   double mean;
@@ -74,7 +75,7 @@ std::vector<int32_t> pages_from(int first, int num_tokens) {
   for (int i = 0; i < ceil_div(num_tokens, kBlockSize); ++i) pages.push_back(first + i);
   return pages;
 }
-// The same, of which only the blocks `kept` have one.
+// Does the same, but only the blocks `kept` have a page.
 std::vector<int32_t> sparse_pages(int first, int num_tokens, const std::vector<int>& kept) {
   std::vector<int32_t> pages = pages_from(first, num_tokens);
   for (int i = 0; i < static_cast<int>(pages.size()); ++i) {

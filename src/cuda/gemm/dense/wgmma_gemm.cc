@@ -194,7 +194,7 @@ double WgmmaGemm::estimate_us(const GemmCall& call, const WgmmaPlan& plan) const
   constexpr double kStartUs = 2;
   constexpr double kStoreUs = 0.3;
   constexpr double kSplitUs = 2;
-  // Of both warpgroups' turns with E4M3, each of which ends with additions in F32.
+  // The turns of both warpgroups with E4M3, each of which ends with additions in F32.
   constexpr double kTurnClocks = 400;
   constexpr double kTurnClocksPerToken = 3.5;
   const WgmmaTile& tile = kTiles[plan.tile];
