@@ -46,9 +46,9 @@ Result<const FamilyTraits*> read_family(ConfigFields& fields, std::string_view t
           ? "; the checkpoint is a draft head: `speculative_config` names it beside its target"
           : "";
   return unimplemented(
-      fmt::format("[config] {}: unsupported architectures; got {}, expected one "
-                  "of {}{}",
-                  source, got, supported_architectures(), remedy));
+      fmt::format("[config] {}: unsupported architectures; got {}, expected one of the {} that "
+                  "docs/models.md lists, such as LlamaForCausalLM{}",
+                  source, got, num_architectures(), remedy));
 }
 
 // Fields that change what a decoder computes wherever an architecture has them. A family that does

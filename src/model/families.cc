@@ -1,7 +1,5 @@
 #include "model/families.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 
@@ -481,15 +479,14 @@ std::span<const FamilyTraits> all_families() {
   return kFamilies;
 }
 
-std::string supported_architectures() {
-  std::string names;
+int num_architectures() {
+  int count = 0;
   std::string_view last;  // the rows of one architecture are neighbours
   for (const FamilyTraits& family : kFamilies) {
-    if (family.architecture == last) continue;
+    if (family.architecture != last) ++count;
     last = family.architecture;
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", last);
   }
-  return names;
+  return count;
 }
 
 }  // namespace quire

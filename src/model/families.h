@@ -2,7 +2,6 @@
 #pragma once
 
 #include <span>
-#include <string>
 #include <string_view>
 
 #include "model/family_traits.h"
@@ -13,7 +12,6 @@ namespace quire {
 // model_type in config.json's text_config; it is empty if config.json has none.
 const FamilyTraits* find_family(std::string_view architecture, std::string_view text_type);
 std::span<const FamilyTraits> all_families();
-// Returns "LlamaForCausalLM, MistralForCausalLM, …".
-std::string supported_architectures();
+int num_architectures();
 
 }  // namespace quire

@@ -108,7 +108,7 @@ struct GroupedParams : Output {
 
 // X(tokens): the tiles of E4M3 operands, which have kFp8Weights rows of w, and w as A. Rows up to
 // the largest one are one tile, whose time is the reading of w, so small tiles are few. More rows
-// are several tiles, whose time is that of the tensor cores, so large tiles fit closely.
+// are several tiles, whose time is the products themselves, so large tiles fit closely.
 #define QUIRE_WGMMA_FP8_TILES(X) \
   X(16)                          \
   X(32)                          \
