@@ -511,7 +511,7 @@ TEST(ModelConfig, OtherArchitecturesAreRefusedByName) {
     ASSERT_FALSE(config.ok());
     EXPECT_EQ(config.status().code(), StatusCode::kUnimplemented);
     EXPECT_THAT(config.status().message(),
-                AllOf(HasSubstr(architecture), HasSubstr("MistralForCausalLM")));
+                AllOf(HasSubstr(architecture), HasSubstr("docs/models.md")));
   }
   EXPECT_THAT(error_of(R"("architectures":null)"), HasSubstr("got nothing"));
   EXPECT_THAT(error_of(R"("architectures":"LlamaForCausalLM")"), HasSubstr("architectures"));
