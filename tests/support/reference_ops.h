@@ -67,6 +67,7 @@ class ReferenceOps : public Ops,
   void gated_mul(Activation activation, TensorView gate_up, TensorView out) override;
   void route(const ExpertRouting& routing, TensorView logits, const float* bias, TensorView ids,
              TensorView weights) override;
+  using StateOps::workspace_bytes;
   int64_t workspace_bytes(const ExpertsShape& /*shape*/,
                           int64_t /*max_num_tokens*/) const override {
     return 0;
