@@ -1,5 +1,5 @@
-// The activations of gated MLPs, computed in F32. T is the type of the result; it decides whether
-// fast approximations are precise enough.
+// The activations of gated MLPs, and gates, computed in F32. T is the type of the result; it
+// decides whether fast approximations are precise enough.
 #pragma once
 
 #include "ops/ops.h"
@@ -37,6 +37,17 @@ __device__ __forceinline__ float activate(Activation activation, float x) {
       return gelu(x);
     default:
       return gelu_tanh<T>(x);
+  }
+}
+
+__device__ __forceinline__ float open_gate(GateFunction function, float x) {
+  switch (function) {
+    case GateFunction::kSigmoid:
+      return 1.0F / (1.0F + expf(-x));
+    case GateFunction::kSoftplus:
+      return fmaxf(x, 0.0F) + log1pf(expf(-fabsf(x)));
+    default:
+      return x;
   }
 }
 

@@ -149,6 +149,14 @@ void with_float_type(DType dtype, const Body& body) {
   }
 }
 
+// Calls body(std::type_identity<T>()) for F16 or BF16.
+template <typename Body>
+void with_half_type(DType dtype, const Body& body) {
+  if (dtype == DType::kF16) return body(std::type_identity<__half>());
+  QUIRE_CHECK(dtype == DType::kBF16, "[ops] the type is neither f16 nor bf16");
+  body(std::type_identity<__nv_bfloat16>());
+}
+
 // Calls body(std::bool_constant<…>()).
 template <typename Body>
 void with_bool(bool value, const Body& body) {

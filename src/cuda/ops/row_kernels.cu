@@ -316,17 +316,6 @@ __global__ void gated_mul_kernel(const T* gate_up, int64_t width, T* out) {
             gated<kActivation>(load_vec<kVec>(row), load_vec<kVec>(row + width)));
 }
 
-__device__ __forceinline__ float open_gate(GateFunction function, float x) {
-  switch (function) {
-    case GateFunction::kSigmoid:
-      return 1.0F / (1.0F + expf(-x));
-    case GateFunction::kSoftplus:
-      return fmaxf(x, 0.0F) + log1pf(expf(-fabsf(x)));
-    default:
-      return x;
-  }
-}
-
 // One thread per vector of x, in a grid of (rows, thread blocks of a row). `size` elements have one
 // gate.
 template <typename T, typename Gate, int kVec>

@@ -18,7 +18,7 @@ SeqRange others(const StatePages& states) {
 }
 
 // An upper bound of the tokens of the sequences.
-int64_t tokens_of(const DeltaNet& net, const SeqRange& seqs) {
+int64_t most_tokens(const DeltaNet& net, const SeqRange& seqs) {
   const int64_t num_tokens = net.out.shape[0];
   const bool decodes = seqs.first + seqs.count <= net.states.num_decode_seqs;
   return decodes ? std::min(num_tokens, int64_t{seqs.count} * (1 + net.num_drafts)) : num_tokens;
@@ -84,7 +84,7 @@ bool CudaStateOps::is_by_chunk(const DeltaNetShape& shape) const {
 
 void CudaStateOps::run_by_token(const DeltaNet& net, const SeqRange& seqs) const {
   const DeltaWorkspace workspace = lay_out_by_token(net.workspace.data(), net.shape, net.num_drafts,
-                                                    tokens_of(net, seqs), net.states.num_seqs);
+                                                    most_tokens(net, seqs), net.states.num_seqs);
   check_size(net, workspace);
   run_delta_recurrent(context_, net, seqs, workspace);
 }

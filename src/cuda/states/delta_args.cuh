@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cuda/device/elements.cuh"
+#include "cuda/ops/activation.cuh"
 #include "cuda/states/state_kernels.h"
 #include "cuda/states/state_tokens.cuh"
 
@@ -74,10 +75,6 @@ __device__ ConvRows<DeltaInputs<T>> conv_rows(const DeltaArgs<T>& args, const Se
           .num_channels = args.shape.num_channels()};
 }
 
-__device__ inline float softplus(float x) {
-  return x > 20.0F ? x : log1pf(expf(x));
-}
-
 // The logarithm of decay, and beta.
 struct DeltaGates {
   float log_decay;
@@ -86,7 +83,9 @@ struct DeltaGates {
 
 template <typename T>
 __device__ DeltaGates gates_of(const DeltaArgs<T>& args, float b, float a, int v_head) {
-  return {-expf(args.a_log[v_head]) * softplus(a + args.dt_bias[v_head]), 1.0F / (1.0F + expf(-b))};
+  const float rate = expf(args.a_log[v_head]);
+  return {-rate * open_gate(GateFunction::kSoftplus, a + args.dt_bias[v_head]),
+          open_gate(GateFunction::kSigmoid, b)};
 }
 
 // The gates of a token. b and a of a token before the step are in the page.
@@ -114,7 +113,7 @@ __device__ int first_of(const DeltaArgs<T>& args, const SeqTokens& tokens) {
 
 // The entry of DeltaWorkspace::spans.
 template <typename T>
-__device__ int2 span_of(const DeltaArgs<T>& args, const SeqTokens& tokens, int seq) {
+__device__ DeltaSpan span_of(const DeltaArgs<T>& args, const SeqTokens& tokens, int seq) {
   const bool has_drafts = args.num_drafts > 0 && seq < args.states.num_decode_seqs;
   return {first_of(args, tokens),
           has_drafts ? min(tokens.begin + 1, tokens.kept_end) : tokens.kept_end};

@@ -76,22 +76,53 @@ struct DecodeChannel {
   }
 };
 
-// The factors that normalize the queries and keys of a token.
-struct DecodeScales {
-  float q = 0;
-  float k = 0;
-  float products = 0;  // q . k, of the scaled ones
-
-  // From |q|^2, |k|^2 and q . k.
-  __device__ DecodeScales(float q_squares, float k_squares, float unscaled)
-      : q(rsqrtf(q_squares + 1e-6F) * rsqrtf(static_cast<float>(kDeltaHeadDim))),
-        k(rsqrtf(k_squares + 1e-6F)),
-        products(unscaled * q * k) {}
-};
-
 __device__ inline float sum_of(const float (&parts)[4]) {
   const float4 x = *reinterpret_cast<const float4*>(parts);
   return (x.x + x.y) + (x.z + x.w);
+}
+
+// |q|^2, |k|^2 and q . k of a token before the norms, in the parts of four warps.
+using TokenNorms = float[3][4];
+
+// Adds the part of a warp, of which each lane has a number of q and k.
+__device__ inline void write_norms(float q, float k, TokenNorms& norms) {
+  const float parts[3] = {warp_sum(q * q), warp_sum(k * k), warp_sum(q * k)};
+  if (threadIdx.x % 32 != 0) return;
+#pragma unroll
+  for (int i = 0; i < 3; ++i) norms[i][threadIdx.x / 32 % 4] = parts[i];
+}
+
+// The factors that normalize the queries and keys of a token.
+struct DecodeScales {
+  float q;
+  float k;
+  float products;  // q . k, of the scaled ones
+
+  __device__ explicit DecodeScales(const TokenNorms& norms)
+      : q(rsqrtf(sum_of(norms[0]) + 1e-6F) * rsqrtf(static_cast<float>(kDeltaHeadDim))),
+        k(rsqrtf(sum_of(norms[1]) + 1e-6F)),
+        products(sum_of(norms[2]) * q * k) {}
+};
+
+// d and the output of one column.
+struct DecodedColumn {
+  float delta;
+  float out;
+};
+
+// sums: S^T k and S^T q of the column, in the parts of kWarps warps.
+template <int kWarps, int kColumns>
+__device__ DecodedColumn decode_column(const float2 (&sums)[kWarps][kColumns], int column,
+                                       float value, float decay, float beta,
+                                       const DecodeScales& scales) {
+  float2 sum = {0, 0};
+#pragma unroll
+  for (int w = 0; w < kWarps; ++w) {
+    sum.x += sums[w][column].x;
+    sum.y += sums[w][column].y;
+  }
+  const float delta = beta * (value - decay * sum.x);
+  return {delta, fmaf(scales.products, delta, decay * sum.y)};
 }
 
 // S' = decay * S + key * delta^T in four columns of a row.

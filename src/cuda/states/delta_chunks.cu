@@ -300,23 +300,15 @@ void launch_chunks(const LaunchContext& context, const DeltaNet& net, const SeqR
                delta_args<T>(net, seqs, by_chunk));
 }
 
-template <typename T>
-void launch_chunks_of(const LaunchContext& context, const DeltaNet& net, const SeqRange& seqs,
-                      const DeltaWorkspace& by_chunk) {
-  const int group = net.shape.num_v_heads / net.shape.num_k_heads;
-  if (group % 2 == 0) return launch_chunks<T, 2>(context, net, seqs, by_chunk);
-  launch_chunks<T, 1>(context, net, seqs, by_chunk);
-}
-
 }  // namespace
 
 void run_delta_chunks(const LaunchContext& context, const DeltaNet& net, const SeqRange& seqs,
                       const DeltaWorkspace& by_chunk) {
-  if (net.out.dtype == DType::kF16) {
-    launch_chunks_of<__half>(context, net, seqs, by_chunk);
-  } else {
-    launch_chunks_of<__nv_bfloat16>(context, net, seqs, by_chunk);
-  }
+  const int group = net.shape.num_v_heads / net.shape.num_k_heads;
+  with_half_type(net.out.dtype, [&]<typename T>(std::type_identity<T>) {
+    if (group % 2 == 0) return launch_chunks<T, 2>(context, net, seqs, by_chunk);
+    launch_chunks<T, 1>(context, net, seqs, by_chunk);
+  });
 }
 
 }  // namespace quire::cuda

@@ -32,8 +32,8 @@ struct alignas(16) Shared {
   float v[kColumns];
   float delta[kColumns];
   float2 sums[kWarps][kColumns];  // S^T k and S^T q over the rows of a warp
-  float norms[3][kWarps];         // |q|^2, |k|^2, q . k
-  float squares[kParts];          // of the output, by thread block of the cluster
+  TokenNorms norms;
+  float squares[kParts];  // of the output, by thread block of the cluster
 };
 
 template <typename T>
@@ -110,21 +110,14 @@ class Head {
     shared_.q[thread_] = q;
     shared_.k[thread_] = k;
     if (value() >= 0) shared_.v[value()] = v_.convolve(args_, x());
-    const float q_squares = warp_sum(q * q);
-    const float k_squares = warp_sum(k * k);
-    const float products = warp_sum(q * k);
-    if (thread_ % kWarp == 0) {
-      shared_.norms[0][thread_ / kWarp] = q_squares;
-      shared_.norms[1][thread_ / kWarp] = k_squares;
-      shared_.norms[2][thread_ / kWarp] = products;
-    }
+    write_norms(q, k, shared_.norms);
     const DeltaGates gates = gates_of(args_, b, a, head_);
     decay_ = expf(gates.log_decay);
     beta_ = gates.beta;
     __syncthreads();
   }
   __device__ DecodeScales scales() const {
-    return {sum_of(shared_.norms[0]), sum_of(shared_.norms[1]), sum_of(shared_.norms[2])};
+    return DecodeScales(shared_.norms);
   }
 
   // S^T k and S^T q over the rows of each warp.
@@ -160,15 +153,10 @@ class Head {
   __device__ void compute_columns() {
     wait_in_cluster();  // all its thread blocks have started
     if (has_column()) {
-      float2 sum = {0, 0};
-#pragma unroll
-      for (int w = 0; w < kWarps; ++w) {
-        sum.x += shared_.sums[w][thread_].x;
-        sum.y += shared_.sums[w][thread_].y;
-      }
-      const float delta = beta_ * (shared_.v[thread_] - decay_ * sum.x);
-      shared_.delta[thread_] = delta;
-      out_ = fmaf(scales().products, delta, decay_ * sum.y);
+      const DecodedColumn column =
+          decode_column(shared_.sums, thread_, shared_.v[thread_], decay_, beta_, scales());
+      shared_.delta[thread_] = column.delta;
+      out_ = column.out;
       const float squares = warp_sum(out_ * out_);
       if (thread_ < kParts) {
         store_in_cluster(address_in(shared_address(&shared_.squares[part_]), thread_), squares);

@@ -5,7 +5,6 @@
 #include "cuda/base/launch.h"
 #include "cuda/base/memory.h"
 #include "cuda/device/hopper.cuh"
-#include "cuda/ops/activation.cuh"
 #include "cuda/states/delta_tiles.cuh"
 
 namespace quire::cuda {
@@ -93,8 +92,8 @@ class PreparedHead {
   __device__ void load(int first, Input (&rows)[kRowsAtOnce]) const {
     const SeqTokens& tokens = chunk_.tokens;
     if (first >= chunk_.count) return;
-    if (chunk_.first + first >=
-        tokens.begin) {  // without branches, so that all loads are in flight
+    if (chunk_.first + first >= tokens.begin) {
+      // Without branches, so that all loads are in flight.
       const T* const from = args_.x + channel_;
       const int64_t first_row = tokens.row_of(chunk_.first + first);
       const int last = chunk_.count - 1 - first;
@@ -202,8 +201,8 @@ __global__ void __launch_bounds__(kPrepareThreads) gated_norm_kernel(const Delta
   Vec<T, kPerLane> gated;
 #pragma unroll
   for (int j = 0; j < kPerLane; ++j) {
-    gated.v[j] =
-        from_float<T>(to_float(o.v[j]) * scale * args.norm[at + j] * silu<T>(to_float(z.v[j])));
+    const float x = to_float(o.v[j]) * scale * args.norm[at + j] * silu<T>(to_float(z.v[j]));
+    gated.v[j] = from_float<T>(is_padding ? 0.0F : x);
   }
   store_vec(out, gated);
 }
@@ -217,23 +216,16 @@ __global__ void __launch_bounds__(kPrepareThreads) write_rows_kernel(const Delta
       touched_block(args.states, args.seqs.first, args.seqs.count, static_cast<int>(blockIdx.x));
   const SeqTokens tokens = tokens_of(args.states, touched.seq);
   if (touched.block * tokens.block_size >= tokens.kept_end || !tokens.writes(touched.block)) return;
-  const int2 span = args.workspace.spans[touched.seq];
+  const DeltaSpan span = args.workspace.spans[touched.seq];
   const int64_t channel = int64_t{blockIdx.y} * kPrepareThreads + threadIdx.x;
   if (channel < args.shape.num_channels()) {
     write_rows(args.states, conv_rows(args, tokens), tokens, touched.block,
-               span.x - args.shape.kernel + 1, channel);
+               span.first - args.shape.kernel + 1, channel);
   }
   if (channel == 0) {
     *args.length(page_of(args.states, tokens.pages[touched.block])) =
-        min(tokens.end_in(touched.block), span.y);
+        min(tokens.end_in(touched.block), span.committed);
   }
-}
-
-// Calls body(std::type_identity<T>()) for F16 or BF16.
-template <typename Body>
-void with_16_bits(DType dtype, const Body& body) {
-  if (dtype == DType::kF16) return body(std::type_identity<__half>());
-  body(std::type_identity<__nv_bfloat16>());
 }
 
 }  // namespace
@@ -249,7 +241,7 @@ DeltaWorkspace lay_out_by_chunk(std::byte* memory, const DeltaNetShape& shape, i
   const int64_t of_keys = workspace.num_chunks * shape.num_k_heads;
   const int64_t of_values = workspace.num_chunks * shape.num_v_heads;
   BumpAllocator allocator(memory);
-  workspace.spans = allocator.allocate<int2>(count(num_seqs));
+  workspace.spans = allocator.allocate<DeltaSpan>(count(num_seqs));
   workspace.counts = allocator.allocate<int>(count(workspace.num_chunks));
   workspace.q = allocator.allocate<std::byte>(count(of_keys * kTilesPerHead * tile_bytes));
   workspace.k = allocator.allocate<std::byte>(count(of_keys * kTilesPerHead * tile_bytes));
@@ -264,7 +256,7 @@ DeltaWorkspace lay_out_by_chunk(std::byte* memory, const DeltaNetShape& shape, i
 
 void run_delta_prepare(const LaunchContext& context, const DeltaNet& net, const SeqRange& seqs,
                        const DeltaWorkspace& by_chunk) {
-  with_16_bits(net.out.dtype, [&]<typename T>(std::type_identity<T>) {
+  with_half_type(net.out.dtype, [&]<typename T>(std::type_identity<T>) {
     const int num_heads = 2 * net.shape.num_k_heads + net.shape.num_v_heads;
     QUIRE_LAUNCH(*context.stream, prepare_kernel<T>,
                  context.shape(most_chunks(net.out.shape[0], seqs.count, net.num_drafts),
@@ -275,7 +267,7 @@ void run_delta_prepare(const LaunchContext& context, const DeltaNet& net, const 
 
 void run_delta_finish(const LaunchContext& context, const DeltaNet& net, const SeqRange& seqs,
                       const DeltaWorkspace& by_chunk) {
-  with_16_bits(net.out.dtype, [&]<typename T>(std::type_identity<T>) {
+  with_half_type(net.out.dtype, [&]<typename T>(std::type_identity<T>) {
     const DeltaArgs<T> args = delta_args<T>(net, seqs, by_chunk);
     const int64_t num_tokens = net.out.shape[0];
     QUIRE_LAUNCH(

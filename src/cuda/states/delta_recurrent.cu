@@ -4,7 +4,6 @@
 #include "cuda/base/launch.h"
 #include "cuda/base/memory.h"
 #include "cuda/device/hopper.cuh"
-#include "cuda/ops/activation.cuh"
 #include "cuda/states/delta_args.cuh"
 
 namespace quire::cuda {
@@ -30,10 +29,10 @@ __device__ float* v_row(const DeltaArgs<T>& args, int head, int64_t row) {
          (row * args.shape.num_v_heads + head) * args.shape.v_dim;
 }
 
-// A token that the step computes; seq < 0: the row of the workspace has none.
+// A token that the step computes; position < 0: the row of the workspace has none.
 struct RowToken {
-  int seq = -1;
-  int position = 0;
+  SeqTokens tokens;  // of its sequence
+  int position = -1;
 };
 
 template <typename T>
@@ -43,7 +42,7 @@ __device__ RowToken token_of(const DeltaArgs<T>& args, int row) {
   const SeqTokens tokens = tokens_of(args.states, seq);
   const int position = tokens.begin + row - static_cast<int>(args.row_start(seq)) - args.num_drafts;
   if (position < first_of(args, tokens) || position >= tokens.end) return {};
-  return {seq, position};
+  return {tokens, position};
 }
 
 // A token's queries, keys and values before their norms; part of a head: a channel per lane and
@@ -53,8 +52,7 @@ constexpr int kRounds = kMaxDeltaHeadDim / kWarp;
 template <typename T>
 __device__ void convolve(const DeltaArgs<T>& args, const RowToken& token, int64_t first_channel,
                          int count, float (&out)[kRounds]) {
-  const SeqTokens tokens = tokens_of(args.states, token.seq);
-  const auto rows = conv_rows(args, tokens);
+  const auto rows = conv_rows(args, token.tokens);
 #pragma unroll
   for (int round = 0; round < kRounds; ++round) {
     const int column = round * kWarp + static_cast<int>(threadIdx.x) % kWarp;
@@ -63,8 +61,8 @@ __device__ void convolve(const DeltaArgs<T>& args, const RowToken& token, int64_
       const int past = token.position - args.shape.kernel + 1 + i;
       const int64_t channel = first_channel + column;
       if (past < 0) continue;
-      sum = fmaf(args.conv[i * args.shape.num_channels() + channel], rows.at(tokens, past, channel),
-                 sum);
+      sum = fmaf(args.conv[i * args.shape.num_channels() + channel],
+                 rows.at(token.tokens, past, channel), sum);
     }
     out[round] = silu<T>(sum);
   }
@@ -101,12 +99,11 @@ __global__ void __launch_bounds__(kRecurrentThreads) prepare_rows_kernel(const D
                   static_cast<int>(threadIdx.x) / kWarp;
   if (row >= args.row_start(args.seqs.first + args.seqs.count)) return;
   const RowToken token = token_of(args, row);
-  if (token.seq < 0) return;
+  if (token.position < 0) return;
   if (has_gates) {
-    const SeqTokens tokens = tokens_of(args.states, token.seq);
     for (int head = static_cast<int>(threadIdx.x) % kWarp; head < shape.num_v_heads;
          head += kWarp) {
-      const DeltaGates gates = gates_at(args, tokens, token.position, head);
+      const DeltaGates gates = gates_at(args, token.tokens, token.position, head);
       args.log_decay(head, row) = gates.log_decay;
       args.beta(head, row) = gates.beta;
     }
@@ -154,12 +151,12 @@ class Head {
     if (tokens_.end == 0) return clear_padding();
     span_ = args_.workspace.spans[seq_];
     read_state();
-    for (int p = span_.x; p < tokens_.end; ++p) {
+    for (int p = span_.first; p < tokens_.end; ++p) {
       load(p);
       advance();
       if (p >= tokens_.begin) write_output(p);
       const bool ends_block = (p + 1) % tokens_.block_size == 0;
-      if (p + 1 <= span_.y && (ends_block || p + 1 == span_.y)) write_states(p + 1);
+      if (p + 1 <= span_.committed && (ends_block || p + 1 == span_.committed)) write_states(p + 1);
     }
     write_page_rows();
   }
@@ -252,10 +249,10 @@ class Head {
   __device__ void write_states(int length) {
     __syncthreads();
     const int first = tokens_.block_of(length - 1);
-    const int last = length == span_.y ? tokens_.block_of(tokens_.kept_end - 1) : first;
+    const int last = length == span_.committed ? tokens_.block_of(tokens_.kept_end - 1) : first;
     for (int block = first; block <= last; ++block) {
       const bool is_whole = length == tokens_.end_in(block);
-      if ((!is_whole && length != span_.y) || !tokens_.writes(block)) continue;
+      if ((!is_whole && length != span_.committed) || !tokens_.writes(block)) continue;
       float* const to = args_.state(tokens_.pages[block], head_);
       for (int i = threadIdx.x; i < size(); i += kRecurrentThreads) to[i] = shared_[i];
     }
@@ -266,7 +263,7 @@ class Head {
   __device__ void write_page_rows() {
     const DeltaNetShape& shape = args_.shape;
     const auto rows = conv_rows(args_, tokens_);
-    const int oldest = span_.x - shape.kernel + 1;
+    const int oldest = span_.first - shape.kernel + 1;
     const bool has_keys = head_ % args_.group() == 0;
     const int k_head = head_ / args_.group();
     for (int block = tokens_.block_of(tokens_.begin); block * tokens_.block_size < tokens_.kept_end;
@@ -282,14 +279,15 @@ class Head {
       float* const page = page_of(args_.states, tokens_.pages[block]);
       const int end = tokens_.end_in(block);
       const int num_heads = shape.num_v_heads;
-      for (int p = span_.y + static_cast<int>(threadIdx.x); p < end; p += kRecurrentThreads) {
+      for (int p = span_.committed + static_cast<int>(threadIdx.x); p < end;
+           p += kRecurrentThreads) {
         const T* const given = args_.ba + tokens_.row_of(p) * 2 * num_heads;
         float* const row =
             page + args_.page.gates + int64_t{2} * (p % args_.num_drafts) * num_heads;
         row[head_] = to_float(given[head_]);
         row[num_heads + head_] = to_float(given[num_heads + head_]);
       }
-      if (head_ == 0 && threadIdx.x == 0) *args_.length(page) = min(end, span_.y);
+      if (head_ == 0 && threadIdx.x == 0) *args_.length(page) = min(end, span_.committed);
     }
   }
 
@@ -302,7 +300,7 @@ class Head {
   const int column_;
   const int group_;
   const int num_groups_;
-  int2 span_ = {0, 0};
+  DeltaSpan span_ = {0, 0};
   float decay_ = 0;
   float beta_ = 0;
   float out_ = 0;
@@ -326,7 +324,7 @@ DeltaWorkspace lay_out_by_token(std::byte* memory, const DeltaNetShape& shape, i
   workspace.num_rows = num_tokens + num_seqs * num_drafts;
   const int64_t of_keys = workspace.num_rows * shape.num_k_heads * shape.k_dim;
   BumpAllocator allocator(memory);
-  workspace.spans = allocator.allocate<int2>(count(num_seqs));
+  workspace.spans = allocator.allocate<DeltaSpan>(count(num_seqs));
   workspace.q = allocator.allocate<float>(count(of_keys));
   workspace.k = allocator.allocate<float>(count(of_keys));
   workspace.v = allocator.allocate<float>(count(workspace.num_rows * shape.width()));

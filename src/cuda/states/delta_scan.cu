@@ -78,7 +78,7 @@ class Scan {
         lane_(static_cast<int>(threadIdx.x) % kWarp),
         warp_(static_cast<int>(threadIdx.x) / kWarp),
         tokens_(tokens_of(args.states, seq_)),
-        first_(args.workspace.spans[seq_].x),
+        first_(args.workspace.spans[seq_].first),
         first_index_(first_chunk(args, seq_)),
         num_chunks_(ceil_div(tokens_.end - first_, kDeltaChunk)) {}
 
@@ -255,8 +255,7 @@ class Scan {
     const uint64_t base = wgmma::operand_descriptor(shared_address(tile));
 #pragma unroll
     for (int step = 0; step < kSteps; ++step) {
-      wgmma::multiply<T, kDeltaChunk>(sums, a[step],
-                                      wgmma::operand_descriptor(shared_address(tile)) + step * 2,
+      wgmma::multiply<T, kDeltaChunk>(sums, a[step], wgmma::advanced(base, step * 2),
                                       adds != 0 || step > 0);
     }
   }
@@ -307,8 +306,8 @@ class Scan {
     }
   }
 
-  // Writes the outputs of a chunk, of which a warp has 16 columns; chunk -1 has none. While a
-  // product runs, there must be no branches.
+  // Writes the outputs of a chunk, of which a warp has 16 columns; chunk -1 has none. It has no
+  // branches, because the compiler would then wait for the product that runs meanwhile.
   __device__ void write_out(int chunk) {
 #pragma unroll
     for (int pair = 0; pair < kSteps; ++pair) {
@@ -438,11 +437,9 @@ void launch_scan_of(const LaunchContext& context, const DeltaNet& net, const Seq
 
 void run_delta_scan(const LaunchContext& context, const DeltaNet& net, const SeqRange& seqs,
                     const DeltaWorkspace& by_chunk) {
-  if (net.out.dtype == DType::kF16) {
-    launch_scan_of<__half>(context, net, seqs, by_chunk);
-  } else {
-    launch_scan_of<__nv_bfloat16>(context, net, seqs, by_chunk);
-  }
+  with_half_type(net.out.dtype, [&]<typename T>(std::type_identity<T>) {
+    launch_scan_of<T>(context, net, seqs, by_chunk);
+  });
 }
 
 }  // namespace quire::cuda

@@ -28,8 +28,8 @@ struct GroupParts {
   float k[kDim];
   float v[kDim];
   float delta[kDim];
-  float norms[3][4];  // |q|^2, |k|^2, q . k, by warp
-  float squares[4];   // of the output, by warp
+  TokenNorms norms;
+  float squares[4];  // of the output, by warp
 };
 
 struct alignas(128) Shared {
@@ -154,20 +154,15 @@ class Computer {
     const DeltaGates gates = gates_of(args_, b, a, head_);
     const float decay = expf(gates.log_decay);
     sync_group(group_);
-    const DecodeScales scale(sum_of(own_.norms[0]), sum_of(own_.norms[1]), sum_of(own_.norms[2]));
+    const DecodeScales scale(own_.norms);
     add_up(state, scale);
     sync_group(group_);
     float out = 0;
     if (has_column()) {
-      float2 sum = {0, 0};
-#pragma unroll
-      for (int w = 0; w < kWarps; ++w) {
-        sum.x += own_.sums[w][thread_].x;
-        sum.y += own_.sums[w][thread_].y;
-      }
-      const float delta = gates.beta * (own_.v[thread_] - decay * sum.x);
-      own_.delta[thread_] = delta;
-      out = fmaf(scale.products, delta, decay * sum.y);
+      const DecodedColumn column =
+          decode_column(own_.sums, thread_, own_.v[thread_], decay, gates.beta, scale);
+      own_.delta[thread_] = column.delta;
+      out = column.out;
       const float squares = warp_sum(out * out);
       if (thread_ % kWarp == 0) own_.squares[warp_] = squares;
     }
@@ -205,13 +200,7 @@ class Computer {
     const float k = second.convolve(args_, x());
     own_.q[thread_] = q;
     own_.k[thread_] = k;
-    const float q_squares = warp_sum(q * q);
-    const float k_squares = warp_sum(k * k);
-    const float products = warp_sum(q * k);
-    if (thread_ % kWarp != 0) return;
-    own_.norms[0][warp_] = q_squares;
-    own_.norms[1][warp_] = k_squares;
-    own_.norms[2][warp_] = products;
+    write_norms(q, k, own_.norms);
   }
 
   // The thread's columns of a row.

@@ -1,7 +1,7 @@
 // The chunks of tokens in which a prompt's gated delta net is computed. With the logarithms of
 // decay added up to G within a chunk, S the state before it, and the rows d of
-//   (I + A) D = diag(beta) (V - diag(e^G) K S),  A[i, j] = beta[i] e^(G[i] - G[j]) k[i] . k[j], j <
-//   i
+//   (I + A) D = diag(beta) (V - diag(e^G) K S)
+//   A[i, j] = beta[i] e^(G[i] - G[j]) k[i] . k[j], j < i
 // the outputs and the state after the chunk are
 //   O = diag(e^G) Q S + P D,  P[i, j] = e^(G[i] - G[j]) q[i] . k[j], j <= i
 //   S' = e^G[last] S + (diag(e^(G[last] - G)) K)^T D
@@ -62,7 +62,6 @@ constexpr int64_t most_chunks(int64_t num_tokens, int64_t num_seqs, int num_draf
 
 // The tokens of a chunk; count <= 0: the index is not used.
 struct Chunk {
-  int seq;
   SeqTokens tokens;
   int first;
   int count;
@@ -71,10 +70,10 @@ struct Chunk {
 template <typename T>
 __device__ Chunk chunk_at(const DeltaArgs<T>& args, int index) {
   Chunk chunk;
-  chunk.seq = last_starting_by(args.seqs.first, args.seqs.count, index,
-                               [&](int seq) { return first_chunk(args, seq); });
-  chunk.tokens = tokens_of(args.states, chunk.seq);
-  chunk.first = first_of(args, chunk.tokens) + (index - first_chunk(args, chunk.seq)) * kDeltaChunk;
+  const int seq = last_starting_by(args.seqs.first, args.seqs.count, index,
+                                   [&](int i) { return first_chunk(args, i); });
+  chunk.tokens = tokens_of(args.states, seq);
+  chunk.first = first_of(args, chunk.tokens) + (index - first_chunk(args, seq)) * kDeltaChunk;
   chunk.count = min(chunk.tokens.end - chunk.first, kDeltaChunk);
   return chunk;
 }

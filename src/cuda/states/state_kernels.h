@@ -30,15 +30,20 @@ inline constexpr int kDeltaKernel = 4;
 // The widest queries, keys and values.
 inline constexpr int kMaxDeltaHeadDim = 256;
 
+// The tokens before `first` are in S of the page that the step reads, so the recurrence begins with
+// it. Those before `committed` will be in S.
+struct DeltaSpan {
+  int first;
+  int committed;
+};
+
 // The results of the kernels before the recurrence, in one of two layouts.
 struct DeltaWorkspace {
-  // [num_seqs]: x: the tokens before it are in S of the page that the step reads, so the recurrence
-  // begins with it; y: the tokens before it will be in S.
-  int2* spans = nullptr;
-  // In the type of the activations: the queries, keys and values after the convolution.
-  //   By token, with a row for each token that the step computes, after num_drafts rows per
-  //   sequence for tokens before the step: [num_rows, heads, dim]. By chunk, as tiles
-  //   (delta_tiles.cuh): [heads, num_chunks, 2 tiles].
+  DeltaSpan* spans = nullptr;  // [num_seqs]
+  // The queries, keys and values after the convolution. By token they are F32: a row for each token
+  // that the step computes, after num_drafts rows per sequence for tokens before the step:
+  // [num_rows, heads, dim]. By chunk they are tiles in the type of the activations
+  // (delta_tiles.cuh): [heads, num_chunks, 2 tiles].
   void* q = nullptr;
   void* k = nullptr;
   void* v = nullptr;

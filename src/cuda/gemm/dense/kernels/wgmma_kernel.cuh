@@ -374,7 +374,7 @@ class ThreadBlock {
   unsigned char* staged_;
   Mbarrier* full_;   // per stage: its bytes have arrived
   Mbarrier* empty_;  // per stage: all receivers of this thread block's ranges have read them
-  // Of a split tile:
+  // The range of K, in a split tile:
   int first_k_block_;
   int end_k_block_;
   StoredPairs stored_;

@@ -147,14 +147,6 @@ __device__ __forceinline__ GroupScale group_scale(const PackedLayout& layout,
   return of;
 }
 
-// Calls body(type) with F16 or BF16.
-template <typename Body>
-void with_half_type(DType dtype, const Body& body) {
-  if (dtype == DType::kF16) return body(std::type_identity<__half>());
-  QUIRE_CHECK(dtype == DType::kBF16, "[ops] the type is neither f16 nor bf16");
-  body(std::type_identity<__nv_bfloat16>());
-}
-
 template <typename Body>
 void with_bits(int bits, const Body& body) {
   if (bits == 4) return body(std::integral_constant<int, 4>());
