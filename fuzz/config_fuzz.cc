@@ -70,6 +70,7 @@ void check_head(const ModelConfig& head) {
     QUIRE_CHECK(tensor.shape.num_elements() > 0, "the count does not overflow");
   }
   ModelConfig target;
+  target.family = std::make_shared<DecoderConfig>();
   target.vocab_size = eagle.target_vocab_size;
   target.hidden_size = eagle.target_hidden_size;
   for (target.num_layers = 1; target.num_layers < 2000; target.num_layers *= 5) {
@@ -96,6 +97,7 @@ void check_block_drafter(const ModelConfig& drafter) {
     QUIRE_CHECK(tensor.shape.num_elements() > 0, "the count does not overflow");
   }
   ModelConfig target;
+  target.family = std::make_shared<DecoderConfig>();
   target.vocab_size = config.target_vocab_size;
   target.hidden_size = config.target_hidden_size;
   target.num_layers = config.num_target_layers.value_or(config.tapped_layers.back());

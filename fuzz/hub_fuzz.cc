@@ -43,7 +43,8 @@ void check_list(std::string_view json) {
   (void)describe_skipped(choice->others);
   for (const auto& files : {choice->small, choice->weights}) {
     for (const RepositoryFile& file : files) {
-      QUIRE_CHECK(file.name.find('/') == std::string::npos, "a chosen file lies in a folder");
+      QUIRE_CHECK(file.name.find('/') == std::string::npos || file.name == "1_Pooling/config.json",
+                  "a chosen file lies in a folder");
       QUIRE_CHECK(!leaves("/blobs", fs::path("/blobs") / file.hash), "a hash is a path");
       QUIRE_CHECK(file.size >= 0, "a size is negative");
     }
