@@ -1,3 +1,4 @@
+#include "cuda/ops/launch_gate.h"
 #include "device_data.h"
 
 namespace quire::testing {
@@ -371,6 +372,21 @@ TEST_P(RowsTest, CanBeCaptured) {
 
 INSTANTIATE_TEST_SUITE_P(Types, RowsTest, ::testing::Values(DType::kBF16, DType::kF16, DType::kF32),
                          dtype_of_test);
+
+TEST_P(RowsTest, LaunchGateHoldsTheStream) {
+  cuda::LaunchGate gate = value_of(cuda::LaunchGate::create());
+  cuda::CudaEvent event = value_of(cuda::CudaEvent::create());
+  for (int turn = 0; turn < 3; ++turn) {
+    gate.close(stream());
+    event.record(stream());
+    EXPECT_FALSE(event.has_passed()) << turn;
+    gate.open();
+    EXPECT_EQ(stream().synchronize().message(), "");
+    EXPECT_TRUE(event.has_passed()) << turn;
+  }
+  gate.close(stream());  // A wait without open() ends too.
+  EXPECT_EQ(stream().synchronize().message(), "");
+}
 
 }  // namespace
 }  // namespace quire::testing

@@ -437,12 +437,16 @@ Status GemmRunner::run_next(std::span<const GemmCall> calls, const GemmChoice& c
 Status GemmRunner::run_timed(std::span<const GemmCall> calls, const GemmChoice& choice,
                              bool is_first, size_t num_runs, const Stopwatch& watch) {
   if (is_first) QUIRE_RETURN_IF_ERROR(run_next(calls, choice));
+  gate_->close(*context_.stream);
   watch.start(*context_.stream);
-  for (size_t i = 0; i < num_runs; ++i) {
+  Status status;
+  for (size_t i = 0; i < num_runs && status.ok(); ++i) {
     run_empty_kernel(context_);  // a model has another kernel between two products
-    QUIRE_RETURN_IF_ERROR(run_next(calls, choice));
+    status = run_next(calls, choice);
   }
   watch.end(*context_.stream);
+  gate_->open();
+  QUIRE_RETURN_IF_ERROR(status);
   return context_.stream->take_error();
 }
 
@@ -450,6 +454,9 @@ Status GemmRunner::run_timed(std::span<const GemmCall> calls, const GemmChoice& 
 Status GemmRunner::time_round(std::span<const GemmCall> calls, std::span<const GemmChoice> choices,
                               size_t num_runs, std::span<const size_t> candidates,
                               std::span<Trial> trials) {
+  if (!gate_) {
+    QUIRE_ASSIGN_OR_RETURN(gate_, LaunchGate::create());
+  }
   while (watches_.size() < candidates.size()) {
     QUIRE_ASSIGN_OR_RETURN(Stopwatch watch, Stopwatch::create());
     watches_.push_back(std::move(watch));

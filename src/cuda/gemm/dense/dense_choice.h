@@ -20,6 +20,7 @@
 #include "cuda/gemm/dense/cublas_lt.h"
 #include "cuda/gemm/dense/gemm_choice.h"
 #include "cuda/gemm/dense/wgmma_gemm.h"
+#include "cuda/ops/launch_gate.h"
 #include "measure/choices.h"
 #include "measure/rounds.h"
 
@@ -138,6 +139,7 @@ class GemmRunner {
   Status fp8_support_;  // check_fp8()
   Buffer quantized_;    // activations in E4M3, then their scales
   bool has_warned_ = false;
+  std::optional<LaunchGate> gate_;  // with the first measurement
   std::vector<Stopwatch> watches_;  // by place in a round
   size_t next_call_ = 0;            // index into the calls that are measured
   std::map<std::pair<GemmShape, int64_t>, GemmChoice> chosen_;  // by shape and row bucket

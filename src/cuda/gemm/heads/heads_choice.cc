@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/check.h"
+#include "cuda/ops/launch_gate.h"
 #include "measure/rounds.h"
 
 namespace quire::cuda {
@@ -117,15 +118,19 @@ Status PerHeadGemm::run_choice(const PerHeadGemmCall& call, const GemmChoice& ch
 Result<GemmChoice> PerHeadGemm::measure(std::span<const PerHeadGemmCall> calls, int64_t num_rows) {
   QUIRE_RETURN_IF_ERROR(context_.stream->synchronize());
   QUIRE_ASSIGN_OR_RETURN(const Stopwatch watch, Stopwatch::create());
+  QUIRE_ASSIGN_OR_RETURN(LaunchGate gate, LaunchGate::create());
   const std::vector<GemmChoice> all = candidates(calls.front(), num_rows, kMaxAlgorithms);
   const auto time = [&](size_t i) -> Result<double> {
     QUIRE_RETURN_IF_ERROR(run_choice(calls.front(), all[i]));  // CUDA loads the kernel
+    gate.close(*context_.stream);
     return watch.time(*context_.stream, [&]() -> Status {
-      for (const PerHeadGemmCall& call : calls) {
+      Status status;
+      for (size_t at = 0; at < calls.size() && status.ok(); ++at) {
         run_empty_kernel(context_);  // a model has another kernel between two products
-        QUIRE_RETURN_IF_ERROR(run_choice(call, all[i]));
+        status = run_choice(calls[at], all[i]);
       }
-      return {};
+      gate.open();
+      return status;
     });
   };
   // An algorithm that cuBLASLt refuses after all is left out.
