@@ -33,8 +33,8 @@ int64_t block_for(int64_t num_items) {
 template <typename Word, int kRows>
 __global__ void gather_rows_kernel(const Word* x, const int32_t* rows, int64_t num_rows,
                                    int64_t row_words, Word* out) {
-  trigger_dependent_launch();
   wait_for_previous_kernel();
+  trigger_dependent_launch();  // see GroupedThreadBlock: the next kernel relies on this order
   const int64_t first = int64_t{blockIdx.x} * kRows;
   const Word* from[kRows];
 #pragma unroll

@@ -49,12 +49,12 @@ constexpr double kLargestTileFromMean = 256;
 
 // The sorted pairs of a step in a workspace.
 SortedPairs sorted_pairs(BumpAllocator& parts, int64_t num_pairs, int64_t num_tiles) {
-  static_assert(sizeof(wgmma::ExpertTile) == 3 * sizeof(int32_t));
+  static_assert(sizeof(wgmma::ExpertTile) == 4 * sizeof(int32_t));
   SortedPairs sorted;
   sorted.tokens = part(parts, {num_pairs}, DType::kI32).as<int32_t>();
   sorted.rows = part(parts, {num_pairs}, DType::kI32).as<int32_t>();
   sorted.num_tiles = part(parts, {1}, DType::kI32).as<int32_t>();
-  sorted.tiles = part(parts, {num_tiles, 3}, DType::kI32).as<wgmma::ExpertTile>();
+  sorted.tiles = part(parts, {num_tiles, 4}, DType::kI32).as<wgmma::ExpertTile>();
   return sorted;
 }
 
@@ -179,6 +179,7 @@ void ExpertsRunner::quantize(const TensorView& x, const Workspace& workspace,
 void ExpertsRunner::sort_rows(const Workspace& workspace, GroupedGemmCall& product) const {
   const int32_t* tokens = workspace.sorted.tokens;
   const TensorView rows = {workspace.rows.data, product.x.dtype, workspace.rows.shape};
+  // Lets no kernel start before the list of tiles is complete, as the grouped product requires.
   run_gather_rows(context_, product.x, tokens, rows);
   product.x = rows;
   if (product.x_scales.data == nullptr) return;

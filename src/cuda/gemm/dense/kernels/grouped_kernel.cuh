@@ -45,16 +45,32 @@ class GroupedThreadBlock {
     publish_barriers();
   }
 
-  // Runs on the producer thread.
+  // Runs on the producer thread. It requests the first weights before the previous kernel has
+  // ended. The list of tiles is complete by then: a kernel that starts between the one that writes
+  // the list and this one lets no kernel start before its own wait has returned.
   __device__ __forceinline__ void copy_tiles() {
     RingPosition at;
     const int end = num_tiles();
+    int num_early = 0;  // stages whose weights are requested
+    if (first_tile() < end) {
+      const ExpertTile tile = tile_of(first_tile());
+      num_early = min(p_.num_stages, p_.num_k_blocks);
+      for (int stage = 0; stage < num_early; ++stage) {
+        full_[stage].arrive_expecting(kStageBytes);
+        copy_weights(tile, first_weight(first_tile()), stage * kBlockK, stage);
+      }
+    }
+    wait_for_previous_kernel();
     for (int idx = first_tile(); idx < end; idx += tile_step()) {
       const ExpertTile tile = tile_of(idx);
       for (int k_block = 0; k_block < p_.num_k_blocks; ++k_block) {
-        empty_[at.stage].wait(at.parity ^ 1);
-        full_[at.stage].arrive_expecting(kStageBytes);
-        copy_weights(tile.expert, first_weight(idx), k_block * kBlockK, at.stage);
+        if (num_early > 0) {
+          --num_early;
+        } else {
+          empty_[at.stage].wait(at.parity ^ 1);
+          full_[at.stage].arrive_expecting(kStageBytes);
+          copy_weights(tile, first_weight(idx), k_block * kBlockK, at.stage);
+        }
         copy_tokens(tile.first_row, k_block * kBlockK, at.stage);
         at.advance(p_.num_stages);
       }
@@ -120,7 +136,7 @@ class GroupedThreadBlock {
   __device__ __forceinline__ ExpertTile tile_of(int idx) const {
     if (p_.tiles != nullptr) return p_.tiles[idx / p_.num_weight_tiles];
     const int first = idx % num_dense_tiles() * kTokens;
-    return {0, first, min(first + kTokens, p_.num_rows)};
+    return {0, first, min(first + kTokens, p_.num_rows), num_dense_tiles() == 1 ? 1 : 0};
   }
   __device__ __forceinline__ int first_weight(int idx) const {
     const int tile = p_.tiles == nullptr ? idx / num_dense_tiles() : idx % p_.num_weight_tiles;
@@ -223,21 +239,20 @@ class GroupedThreadBlock {
   }
   // The axes of the map are K, rows and experts; or K, 8 rows, gate and up, groups of 8 rows, and
   // experts.
-  __device__ __forceinline__ void copy_weights(int expert, int row, int k, int stage) {
+  __device__ __forceinline__ void copy_weights(const ExpertTile& tile, int row, int k, int stage) {
     const uint32_t arrived = shared_address(&full_[stage]);
-    // Tiles with few rows of x read an expert's weights once.
-    const uint64_t policy = kTokens < kMostGroupedTokens ? kL2EvictFirst : kL2EvictNormal;
+    const uint64_t policy = tile.is_only != 0 ? kL2EvictFirst : kL2EvictNormal;
     if (p_.is_gated) {
       asm volatile(
           "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes"
           ".L2::cache_hint [%0], [%1, {%3, %4, %4, %5, %6}], [%2], %7;" ::"r"(stage_at(stage)),
-          "l"(&p_.w), "r"(arrived), "r"(k), "r"(0), "r"(row / 16), "r"(expert), "l"(policy)
+          "l"(&p_.w), "r"(arrived), "r"(k), "r"(0), "r"(row / 16), "r"(tile.expert), "l"(policy)
           : "memory");
     } else {
       asm volatile(
           "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
           ".L2::cache_hint [%0], [%1, {%3, %4, %5}], [%2], %6;" ::"r"(stage_at(stage)),
-          "l"(&p_.w), "r"(arrived), "r"(k), "r"(row), "r"(expert), "l"(policy)
+          "l"(&p_.w), "r"(arrived), "r"(k), "r"(row), "r"(tile.expert), "l"(policy)
           : "memory");
     }
   }
@@ -264,15 +279,14 @@ __global__ void __launch_bounds__(kThreads, 1)
   constexpr int kProducer = kWarpgroups * 128;
   if (threadIdx.x == kProducer) block.init_barriers();
   __syncthreads();
-  trigger_dependent_launch();
-  // An earlier kernel writes the list of tiles, too.
-  wait_for_previous_kernel();
   if (threadIdx.x >= kProducer) {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
     if (threadIdx.x == kProducer) block.copy_tiles();
   } else {
     // The SM has 65536 registers: 40 for each of 128 threads, and 232 for each of 256 threads.
     asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+    wait_for_previous_kernel();
+    trigger_dependent_launch();
     block.multiply_tiles();
   }
 }

@@ -71,6 +71,7 @@ struct ExpertTile {
   int expert;
   int first_row;
   int end_row;
+  int is_only;  // 1: all rows of the expert, so that its weights are read once; otherwise 0
 };
 
 // The rows of each expert are adjacent and are multiplied by the expert's matrix. Without tiles,

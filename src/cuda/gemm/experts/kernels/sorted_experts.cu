@@ -59,12 +59,30 @@ __device__ __forceinline__ void for_each_pair(const int32_t* ids, int num_pairs,
   }
 }
 
+// The place of an expert's first tile, and of those after it, in the list of tiles.
+//
+// Tiles of experts with several tiles, such as shared experts, read most of their weights from the
+// L2, and the others from memory. One kind after the other would leave first the L2 and then the
+// memory idle, so both kinds are spread over the list evenly. Each kind keeps its order.
+struct TileOrder {
+  int num_single;    // tiles that are their expert's only one
+  int num_repeated;  // all others
+
+  __device__ __forceinline__ int of_single(int idx) const {
+    return idx * (num_single + num_repeated) / num_single;
+  }
+  __device__ __forceinline__ int of_repeated(int idx) const {
+    return ceil_div((idx + 1) * (num_single + num_repeated), num_repeated) - 1;
+  }
+};
+
 // One thread block: a counting sort, which reads the ids twice.
 __global__ void __launch_bounds__(kSortThreads)
     sort_pairs_kernel(const int32_t* ids, int num_pairs, int top_k, int tile_rows,
                       SortedPairs sorted) {
   __shared__ int counts[kSortThreads];  // of each expert's pairs; then its next row
-  __shared__ int sums[2][kWarpLanes];
+  __shared__ int sums[3][kWarpLanes];
+  __shared__ TileOrder order;
   trigger_dependent_launch();
   wait_for_previous_kernel();
   const auto expert = static_cast<int>(threadIdx.x);
@@ -75,14 +93,21 @@ __global__ void __launch_bounds__(kSortThreads)
   const int count = counts[expert];
   const int num_tiles = ceil_div(count, tile_rows);
   const int first_row = sum_before(count, sums[0]);
-  const int first_tile = sum_before(num_tiles, sums[1]);
-  for (int i = 0; i < num_tiles; ++i) {
-    const int row = first_row + i * tile_rows;
-    sorted.tiles[first_tile + i] = {expert, row, min(row + tile_rows, first_row + count)};
+  const int num_single = num_tiles == 1 ? 1 : 0;
+  const int first_single = sum_before(num_single, sums[1]);
+  const int first_repeated = sum_before(num_tiles - num_single, sums[2]);
+  if (expert == kSortThreads - 1) {
+    order = {first_single + num_single, first_repeated + num_tiles - num_single};
+    *sorted.num_tiles = order.num_single + order.num_repeated;
   }
-  if (expert == kSortThreads - 1) *sorted.num_tiles = first_tile + num_tiles;
   counts[expert] = first_row;
   __syncthreads();
+  for (int i = 0; i < num_tiles; ++i) {
+    const int at =
+        num_single == 1 ? order.of_single(first_single) : order.of_repeated(first_repeated + i);
+    const int row = first_row + i * tile_rows;
+    sorted.tiles[at] = {expert, row, min(row + tile_rows, first_row + count), num_single};
+  }
   for_each_pair(ids, num_pairs, [&](int pair, int of_pair) {
     const int row = atomicAdd(&counts[of_pair], 1);
     sorted.tokens[row] = pair / top_k;
