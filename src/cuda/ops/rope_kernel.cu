@@ -149,6 +149,27 @@ __device__ __forceinline__ void rotate_neighbours(const float* cos_sin, int half
   }
 }
 
+// The rotation of elements [i, i + kCount) and their partners, loaded early.
+template <int kCount>
+struct HalvesAngles {
+  float cosines[kCount];
+  float sines[kCount];
+
+  // cos_sin, half and i are whole vectors of 16 bytes.
+  __device__ __forceinline__ void load(const float* cos_sin, int half, int i) {
+    load_floats(cos_sin + i, cosines);
+    load_floats(cos_sin + half + i, sines);
+  }
+  __device__ __forceinline__ void rotate(float (&a)[kCount], float (&b)[kCount]) const {
+#pragma unroll
+    for (int j = 0; j < kCount; ++j) {
+      const float turned = a[j] * cosines[j] - b[j] * sines[j];
+      b[j] = b[j] * cosines[j] + a[j] * sines[j];
+      a[j] = turned;
+    }
+  }
+};
+
 template <int kCount>
 __device__ __forceinline__ void scale_by(float scale, float (&x)[kCount]) {
 #pragma unroll
@@ -196,12 +217,12 @@ __device__ __forceinline__ float norm_scale_by_warp(const T* x, int width, float
 }
 
 // Requires head_dim == 2 * group * kVec, where group is a power of two up to 32, values as wide,
-// and whole vectors in either half of the rotated elements.
+// and whole vectors in either half of the rotated elements. The norms' weights and the slots, which
+// a kernel of step/ wrote, are read before the wait. All other loads follow it at once.
 template <typename T, RotaryPairs kPairs>
 __global__ void rope_wide_kernel(RopeParams p, int group) {
   constexpr int kVec = kWidestVec<T>;
   trigger_dependent_launch();
-  wait_for_previous_kernel();
   const int num_heads = p.num_heads + 2 * p.num_kv_heads;
   const int64_t item = int64_t{blockIdx.x} * (kRopeBlock / group) + threadIdx.x / group;
   const int64_t token = item / num_heads;
@@ -213,6 +234,24 @@ __global__ void rope_wide_kernel(RopeParams p, int group) {
   // The first elements of the lane's vectors.
   const int one = is_rotated ? lane * kVec : lane * 2 * kVec;
   const int other = is_rotated ? half + one : one + kVec;
+  HeadTask task = {};
+  float one_weights[kVec] = {};
+  float other_weights[kVec] = {};
+  if (is_valid) {
+    task = head_task<T>(p, token, head);
+    if (task.norm != nullptr) {
+#pragma unroll
+      for (int j = 0; j < kVec; ++j) {
+        one_weights[j] = task.norm[one + j];
+        other_weights[j] = task.norm[other + j];
+      }
+    }
+  }
+  wait_for_previous_kernel();
+  const bool turns = is_rotated && is_valid && head < p.num_heads + p.num_kv_heads;
+  const float* const cos_sin = p.cos_sin + token * p.rope_dim;
+  HalvesAngles<kVec> angles;
+  if (kPairs == RotaryPairs::kHalves && turns) angles.load(cos_sin, half, one);
   float a[kVec] = {};
   float b[kVec] = {};
   if (is_valid) {
@@ -226,10 +265,9 @@ __global__ void rope_wide_kernel(RopeParams p, int group) {
     }
   }
   const auto turn = [&] {
-    if (!is_rotated || !is_valid || head >= p.num_heads + p.num_kv_heads) return;
-    const float* cos_sin = p.cos_sin + token * p.rope_dim;
+    if (!turns) return;
     if constexpr (kPairs == RotaryPairs::kHalves) {
-      rotate(cos_sin, half, one, a, b);
+      angles.rotate(a, b);
     } else {
       rotate_neighbours(cos_sin, half, one, a);
       rotate_neighbours(cos_sin, half, other, b);
@@ -243,11 +281,10 @@ __global__ void rope_wide_kernel(RopeParams p, int group) {
     squares = warp_sum(squares, group);
   }
   if (!is_valid) return;
-  const HeadTask task = head_task<T>(p, token, head);
   if (task.norm != nullptr) {
     const float scale = norm_scale(squares, p.head_dim, p.norm_eps);
-    scale_by(scale, task.norm + one, a);
-    scale_by(scale, task.norm + other, b);
+    scale_by(scale, one_weights, a);
+    scale_by(scale, other_weights, b);
   }
   if (!p.norms_after_rotation) turn();
   const float factor = head_factor(p, task.role, token);
@@ -386,7 +423,7 @@ int wide_group(const RopeAndCache& args, int64_t rope_dim, int vec) {
     return page % vec == 0 && head % vec == 0 && token % vec == 0 &&
            is_aligned({base}, static_cast<size_t>(store_bytes));
   };
-  const bool fits = is_aligned({args.qkv.data, args.q_out.data}, 16) &&
+  const bool fits = is_aligned({args.qkv.data, args.q_out.data, args.cos_sin.data}, 16) &&
                     aligned(kv.k, kv.page_stride_k, kv.head_stride_k, kv.token_stride_k) &&
                     aligned(kv.v, kv.page_stride_v, kv.head_stride_v, kv.token_stride_v);
   return divides && fits ? group : 0;
