@@ -1,6 +1,6 @@
 // Times the operations of a step of Llama-3.1-8B on a GPU, except attention:
 //   bench_cuda_gemm [products] [batches] [layers] [rows] [load] [fp8] [fp8_batches] [fusion]
-//                   [experts] [packed] [packed_experts] [tails]
+//                   [experts] [one_row] [packed] [packed_experts] [tails]
 // Without arguments, it runs all.
 // products: every kernel for each weight matrix at 1 to 16 rows (GEMM M). batches: cuBLASLt and the
 // wgmma kernels' plans at 32 to 2048 rows. layers: whole layers as a graph. rows: the operations
@@ -8,6 +8,7 @@
 // of Llama-3.1-70B. fp8_batches: their kernels and plans at 16 to 512 rows. fusion: norms, products
 // with FP8 weights and SiLU(gate) * up of both models, as separate operations and as fused ones.
 // experts: the routing and the experts of Qwen3-30B-A3B and DeepSeek-V2-Lite, in BF16 and FP8.
+// one_row: the products of one row of these models, between small kernels.
 // packed: products with weights in 4, 6 and 8 bits, and layers of them. packed_experts: the experts
 // of Qwen3-30B-A3B in 4 bits. tails: the fused layer tail and separate kernels. Other weights are
 // BF16. Weights differ from call to call, so that the L2 holds none of them.
@@ -906,10 +907,12 @@ ExpertsOfTokens random_ids(const ExpertsShape& shape, int64_t num_tokens, uint32
   std::vector<int32_t> all(static_cast<size_t>(shape.num_experts));
   for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int32_t>(i);
   std::vector<bool> used(all.size());
+  const int num_chosen = shape.top_k - shape.num_shared;
   for (int64_t t = 0; t < num_tokens; ++t) {
-    std::shuffle(all.begin(), all.end(), random);
+    std::shuffle(all.begin(), all.end() - shape.num_shared, random);
     for (int j = 0; j < shape.top_k; ++j) {
-      const int32_t id = all[static_cast<size_t>(j)];
+      const int place = j < num_chosen ? j : shape.num_experts - shape.top_k + j;
+      const int32_t id = all[static_cast<size_t>(place)];
       experts.ids.push_back(id);
       used[static_cast<size_t>(id)] = true;
     }
@@ -953,8 +956,10 @@ ExpertsStep experts_step(Bench& bench, cuda::CudaOps& ops,
 
 // GB/s are of the chosen experts' weights, each read once. Tokens choose their experts at random.
 void bench_experts(Bench& bench, const char* model, const ExpertsShape& shape, bool is_fp8) {
-  const ExpertRouting routing = {
-      .num_experts = shape.num_experts, .top_k = shape.top_k, .renormalize = true};
+  const ExpertRouting routing = {.num_experts = shape.num_experts - shape.num_shared,
+                                 .top_k = shape.top_k - shape.num_shared,
+                                 .renormalize = true,
+                                 .num_shared = shape.num_shared};
   constexpr int64_t kMaxTokens = 8192;
   constexpr int kExpertLayers = 4;  // 4.8 GB
   const auto ops = cuda::CudaOps::create(*bench.stream, DType::kBF16).value();
@@ -965,7 +970,7 @@ void bench_experts(Bench& bench, const char* model, const ExpertsShape& shape, b
     layers.push_back(ops->weights().make_experts(source).value());
   const Tensor x = bench.random(*ops, {kMaxTokens, shape.hidden_size});
   const Tensor out = ops->allocate({kMaxTokens, shape.hidden_size}, DType::kBF16).value();
-  const Tensor logits = ops->allocate({kMaxTokens, shape.num_experts}, DType::kF32).value();
+  const Tensor logits = ops->allocate({kMaxTokens, routing.num_experts}, DType::kF32).value();
   const Tensor routed = ops->allocate({kMaxTokens, shape.top_k}, DType::kI32).value();
   const Tensor weights = ops->allocate({kMaxTokens, shape.top_k}, DType::kF32).value();
   const int64_t num_bytes = ops->experts()->workspace_bytes(shape, kMaxTokens);
@@ -1008,7 +1013,49 @@ void bench_experts(Bench& bench, const char* model, const ExpertsShape& shape, b
 void bench_experts(Bench& bench) {
   for (const bool is_fp8 : {false, true}) {
     bench_experts(bench, "Qwen3-30B-A3B", {128, 8, 2048, 768}, is_fp8);
-    bench_experts(bench, "DeepSeek-V2-Lite", {64, 6, 2048, 1408}, is_fp8);
+    bench_experts(bench, "DeepSeek-V2-Lite", {66, 8, 2048, 1408, 2}, is_fp8);
+  }
+}
+
+// Times each kernel for products of one row, with weights in BF16 and in FP8. A small kernel runs
+// between two products, as in a model, and its time is included.
+void bench_one_row(Bench& bench) {
+  constexpr Matrix kOfExperts[] = {
+      {"qwen3 qkv", 5120, 2048},  {"qwen3 o", 2048, 4096},   {"router", 128, 2048},
+      {"dsv2 q", 3072, 2048},     {"dsv2 kv_a", 576, 2048},  {"dsv2 o", 2048, 2048},
+      {"dsv2 down", 2048, 10944}, {"q3.5 qkv", 12288, 2048}, {"head", 151936, 2048}};
+  const auto ops = cuda::CudaOps::create(*bench.stream, DType::kBF16).value();
+  const cuda::LaunchContext context = {.stream = bench.stream.get(), .overlap_start = true};
+  const Tensor x = bench.random(*ops, {1, kInner});
+  const Tensor out = ops->allocate({1, 151936}, DType::kBF16).value();
+  fmt::print("{:10} {:>6} {:>6} {:>5} {:>8} {:>7}  skinny kernels (us)\n", "matrix", "n", "k",
+             "type", "generic", "GB/s");
+  for (const Matrix& m : kOfExperts) {
+    const Fp8Copies copies = make_fp8_copies(bench, *ops, m);
+    const auto bf16_calls = make_calls(m, 1, x, copies.memory, out, {});
+    for (const bool is_fp8 : {false, true}) {
+      const auto calls = is_fp8 ? copies.calls(m, bf16_calls) : bf16_calls;
+      const auto time = [&](const std::function<void(const cuda::GemmCall&)>& run) {
+        const size_t count = std::min(calls.size(), size_t{40});
+        return bench.time_graph([&] {
+          for (size_t i = 0; i < count; ++i) {
+            cuda::run_empty_kernel(context);
+            run(calls[i]);
+          }
+        }) / static_cast<double>(count);
+      };
+      const double us =
+          time([&](const cuda::GemmCall& call) { cuda::run_generic_gemm(context, call); });
+      const auto num_bytes = static_cast<double>(m.n * m.k * (is_fp8 ? 1 : 2));
+      fmt::print("{:10} {:6} {:6} {:>5} {:8.2f} {:7.0f} ", m.name, m.n, m.k,
+                 is_fp8 ? "FP8" : "BF16", us, num_bytes / us / 1e3);
+      for (int variant = 0; variant < cuda::num_skinny_variants(); ++variant) {
+        fmt::print(" {:.2f}", time([&](const cuda::GemmCall& call) {
+                     cuda::run_skinny_gemm(context, call, variant);
+                   }));
+      }
+      fmt::print("\n");
+    }
   }
 }
 
@@ -1404,6 +1451,7 @@ int run(int argc, char** argv) {
   if (wanted("fp8_batches")) bench_fp8_batches(bench);
   if (wanted("fusion")) bench_fusion(bench);
   if (wanted("experts")) bench_experts(bench);
+  if (wanted("one_row")) bench_one_row(bench);
   if (wanted("packed")) bench_packed(bench);
   if (wanted("packed_experts")) bench_packed_experts(bench);
   if (wanted("tails")) bench_tails(bench);
