@@ -164,8 +164,8 @@ __device__ __forceinline__ uint32_t address_in(uint32_t shared_address, uint32_t
 __device__ __forceinline__ void arrive_at(uint32_t cluster_address) {
   asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(cluster_address) : "memory");
 }
-// Waits until all threads of the cluster have arrived. Every warp calls this, or its two halves,
-// with all lanes.
+// Waits until all threads of the cluster have arrived or ended. Every warp calls this, or its two
+// halves, with all lanes.
 __device__ __forceinline__ void arrive_in_cluster() {
   asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
 }
@@ -190,6 +190,11 @@ __device__ __forceinline__ void store_in_cluster(uint32_t cluster_address, const
 }
 __device__ __forceinline__ void store_in_cluster(uint32_t cluster_address, float value) {
   asm volatile("st.shared::cluster.f32 [%0], %1;" ::"r"(cluster_address), "f"(value) : "memory");
+}
+__device__ __forceinline__ void store_in_cluster(uint32_t cluster_address, const float2& value) {
+  asm volatile("st.shared::cluster.v2.f32 [%0], {%1, %2};" ::"r"(cluster_address), "f"(value.x),
+               "f"(value.y)
+               : "memory");
 }
 // Reads shared memory of any thread block of the cluster.
 __device__ __forceinline__ float load_in_cluster(uint32_t cluster_address) {

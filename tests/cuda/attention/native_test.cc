@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "cuda/attention/backends.h"
 #include "cuda/attention/native/kernels.h"
@@ -17,7 +18,7 @@ using cuda::native::KernelKind;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-constexpr int kNumSms = 132;
+constexpr cuda::native::GpuTraits kGpu = {.num_sms = 132, .has_clusters = true};
 
 AttentionShape shape_of(int num_heads, int num_kv_heads, int head_dim, DType q, DType kv) {
   AttentionShape shape = make_attention_shape(num_heads, num_kv_heads, head_dim, 16, kv);
@@ -126,6 +127,15 @@ std::vector<AttentionCase> own_cases() {
       add_blocks("blocks_of_16_", 10, 16, 16);
     }
     add_few_rows(kv, cases);
+    // One request, whose splits are one cluster, several or none. In its graph, the last cluster of
+    // a shorter context has one split with positions.
+    for (const auto& [group, q_len, dim] :
+         {std::tuple(8, 1, 128), {4, 2, 64}, {3, 1, 256}, {1, 1, 16}}) {
+      for (const int kv_len : {1100, 3073, 9001, 20011}) {
+        add(fmt::format("clusters_{}x{}_dim{}_{}{}", group, q_len, dim, kv_len, suffix),
+            make_attention_shape(group, 1, dim, 16, kv), Reqs{{q_len, kv_len, 1}}, q_len);
+      }
+    }
     AttentionShape window = make_attention_shape(16, 2, 128, 16, kv);
     window.window = 700;
     window.sinks = true;
@@ -222,7 +232,7 @@ TEST(NativeAttentionPlan, ChoosesTheKernelByRowsAndDtypes) {
   const auto kind_of = [](const AttentionShape& shape, Phase phase, int q_len, bool aligned) {
     const PhaseRange range{
         .num_reqs = 3, .num_tokens = 3 * q_len, .max_q_len = q_len, .max_kv_len = 1000};
-    return cuda::native::choose_kernel(shape, phase, range, aligned, kNumSms).kind;
+    return cuda::native::choose_kernel(shape, phase, range, aligned, kGpu).kind;
   };
   const AttentionShape bf16 = shape_of(32, 8, 128, DType::kBF16, DType::kF8E4M3);
   EXPECT_EQ(kind_of(bf16, Phase::kDecode, 1, true), KernelKind::kRows8);
@@ -238,26 +248,43 @@ TEST(NativeAttentionPlan, ChoosesTheKernelByRowsAndDtypes) {
   EXPECT_EQ(kind_of(f32, Phase::kPrefill, 9, true), KernelKind::kGeneric);
 }
 
-// A split has at least 32 KB of keys, and there are as few splits as fill the GPU.
+// A split has at least 32 KB of keys. Short contexts are split by one cluster, and long ones so
+// that they fill the GPU, in clusters of two if there are many rows.
 TEST(NativeAttentionPlan, SplitsFillTheGpu) {
-  const auto splits_of = [](DType kv, int num_reqs, int kv_len) {
-    const AttentionShape shape = shape_of(64, 8, 128, DType::kBF16, kv);
+  const auto splits_of = [](DType kv, int num_reqs, int kv_len, bool has_clusters = true,
+                            int num_heads = 64) {
+    const AttentionShape shape = shape_of(num_heads, 8, 128, DType::kBF16, kv);
     const PhaseRange range{
         .num_reqs = num_reqs, .num_tokens = num_reqs, .max_q_len = 1, .max_kv_len = kv_len};
-    return cuda::native::choose_kernel(shape, Phase::kDecode, range, true, kNumSms).num_splits;
+    const auto choice = cuda::native::choose_kernel(shape, Phase::kDecode, range, true,
+                                                    {.num_sms = 132, .has_clusters = has_clusters});
+    return std::pair(choice.num_splits, choice.cluster);
   };
-  EXPECT_EQ(splits_of(DType::kF8E4M3, 1, 128), 1);
-  EXPECT_EQ(splits_of(DType::kF8E4M3, 1, 2048), 8);
-  EXPECT_EQ(splits_of(DType::kBF16, 1, 2048), 16);
-  EXPECT_EQ(splits_of(DType::kF8E4M3, 1, 131072), 30);
-  EXPECT_EQ(splits_of(DType::kF8E4M3, 8, 1024), 4);
-  EXPECT_EQ(splits_of(DType::kF8E4M3, 32, 8192), 1);
-  EXPECT_EQ(splits_of(DType::kF8E4M3, 128, 8192), 1);
-  EXPECT_EQ(splits_of(DType::kF8E4M3, 300, 1150), 1);
+  EXPECT_EQ(splits_of(DType::kF8E4M3, 1, 512), std::pair(1, 1));
+  EXPECT_EQ(splits_of(DType::kBF16, 1, 700), std::pair(6, 6));
+  EXPECT_EQ(splits_of(DType::kBF16, 1, 4096), std::pair(8, 8));
+  EXPECT_EQ(splits_of(DType::kBF16, 1, 8192), std::pair(32, 2));
+  EXPECT_EQ(splits_of(DType::kF8E4M3, 1, 131072), std::pair(32, 2));
+  EXPECT_EQ(splits_of(DType::kF8E4M3, 3, 1024), std::pair(4, 4));
+  EXPECT_EQ(splits_of(DType::kF8E4M3, 3, 131072), std::pair(10, 2));
+  EXPECT_EQ(splits_of(DType::kBF16, 4, 4096), std::pair(4, 4));
+  EXPECT_EQ(splits_of(DType::kBF16, 4, 8192), std::pair(8, 2));
+  EXPECT_EQ(splits_of(DType::kF8E4M3, 6, 131072), std::pair(5, 1));
+  EXPECT_EQ(splits_of(DType::kF8E4M3, 8, 1024), std::pair(2, 2));
+  EXPECT_EQ(splits_of(DType::kF8E4M3, 8, 131072), std::pair(4, 2));
+  EXPECT_EQ(splits_of(DType::kF8E4M3, 32, 8192), std::pair(1, 1));
+  EXPECT_EQ(splits_of(DType::kF8E4M3, 128, 8192), std::pair(1, 1));
+  EXPECT_EQ(splits_of(DType::kF8E4M3, 300, 1150), std::pair(1, 1));
+  // With few rows, the L2 merges more than one cluster's splits, or those of several requests.
+  EXPECT_EQ(splits_of(DType::kBF16, 1, 4096, true, 32), std::pair(8, 8));
+  EXPECT_EQ(splits_of(DType::kBF16, 2, 4096, true, 32), std::pair(15, 1));
+  EXPECT_EQ(splits_of(DType::kBF16, 1, 8192, true, 32), std::pair(30, 1));
+  EXPECT_EQ(splits_of(DType::kF8E4M3, 1, 131072, false), std::pair(30, 1));
+  EXPECT_EQ(splits_of(DType::kF8E4M3, 8, 1024, false), std::pair(4, 1));
 }
 
-// Any batch within the limits fits into the workspace of the plan, and a graph's batch uses all of
-// it.
+// Any batch within the limits fits into the workspace of the plan, and the longest one uses at
+// least half of it.
 TEST(NativeAttentionPlan, WorkspaceBoundsEveryBatch) {
   const AttentionShape shape = shape_of(64, 8, 128, DType::kBF16, DType::kBF16);
   const auto needed = [&](int num_reqs, int q_len, int kv_len) {
@@ -265,8 +292,8 @@ TEST(NativeAttentionPlan, WorkspaceBoundsEveryBatch) {
                            .num_tokens = num_reqs * q_len,
                            .max_q_len = q_len,
                            .max_kv_len = kv_len};
-    const auto choice = cuda::native::choose_kernel(shape, Phase::kDecode, range, true, kNumSms);
-    return cuda::native::partial_bytes(shape, range.num_tokens, choice.num_splits);
+    const auto choice = cuda::native::choose_kernel(shape, Phase::kDecode, range, true, kGpu);
+    return cuda::native::partial_bytes(shape, range.num_tokens, choice.num_partials());
   };
   for (const int max_kv_len : {1, 64, 1000, 131072}) {
     PlanLimits limits{
@@ -274,22 +301,25 @@ TEST(NativeAttentionPlan, WorkspaceBoundsEveryBatch) {
     size_t largest = 0;
     for (int num_reqs = 1; num_reqs <= 40; ++num_reqs) {
       for (int q_len = 1; q_len <= 16 && num_reqs * q_len <= 100; ++q_len) {
-        for (const int kv_len : {1, 100, max_kv_len}) {
+        for (const int kv_len : {1, 100, 300, 385, 513, 700, 900, 1500, 5000, max_kv_len}) {
           if (kv_len <= max_kv_len) largest = std::max(largest, needed(num_reqs, q_len, kv_len));
         }
       }
     }
-    EXPECT_EQ(cuda::native::max_partial_bytes(shape, limits, kNumSms), largest) << max_kv_len;
+    const size_t bound = cuda::native::max_partial_bytes(shape, limits, kGpu);
+    EXPECT_GE(bound, largest) << max_kv_len;
+    EXPECT_LE(bound, 2 * largest) << max_kv_len;
     for (const int q_len : {1, 5, 8, 9}) {
       limits = {.use = {.q_len = q_len, .in_graph = true},
                 .max_num_reqs = 7,
                 .max_num_tokens = 7 * q_len,
                 .max_kv_len = max_kv_len};
-      EXPECT_EQ(cuda::native::max_partial_bytes(shape, limits, kNumSms),
-                needed(7, q_len, max_kv_len));
+      const size_t of_graph = cuda::native::max_partial_bytes(shape, limits, kGpu);
+      EXPECT_GE(of_graph, needed(7, q_len, max_kv_len));
+      EXPECT_LE(of_graph, 2 * needed(7, q_len, max_kv_len));
     }
     limits.use = {.phase = Phase::kPrefill};
-    EXPECT_EQ(cuda::native::max_partial_bytes(shape, limits, kNumSms), 0U);
+    EXPECT_EQ(cuda::native::max_partial_bytes(shape, limits, kGpu), 0U);
   }
 }
 

@@ -47,11 +47,15 @@ struct Params {
   float scale = 1.0F;
   float softcap = 0.0F;
 
-  // With more than one split, a kernel writes partial results, [num_tokens * num_heads, num_splits]
-  // rows, and the merge_splits kernel merges them. With kRows8, the last thread block of a request
-  // and KV head merges them instead.
+  // With more than one split, a kernel writes partial results, [num_tokens * num_heads,
+  // num_partials] rows, and the merge_splits kernel merges them. With kRows8, a cluster merges its
+  // splits in shared memory, and the last cluster of a request and KV head merges the partial
+  // results of all of them.
   int num_splits = 1;
-  uint32_t* counters = nullptr;  // kRows8: [num_reqs, num KV heads], zero before and after a run
+  int cluster = 1;               // kRows8: splits per cluster, a divisor of num_splits
+  int num_partials = 1;          // num_splits / cluster
+  uint32_t* counters = nullptr;  // kRows8: [num_reqs, num KV heads, kMaxCluster], zero before and
+                                 // after a run
   float* partial_out = nullptr;  // [..., head_dim_v], not normalized
   float* partial_max = nullptr;  // of the logits, in log2 units; -infinity: no positions
   float* partial_sum = nullptr;
@@ -82,15 +86,26 @@ struct KernelChoice {
   KernelKind kind = KernelKind::kGeneric;
   int padded_dim = 0;  // 64, 128 or 256; unused by kGeneric
   int num_splits = 1;
+  int cluster = 1;  // splits that a cluster merges
+
+  int num_partials() const { return num_splits / cluster; }
+};
+
+// The properties of a GPU that the choice depends on.
+struct GpuTraits {
+  int num_sms = 0;
+  bool has_clusters = false;
 };
 
 inline constexpr int kTileRows = 64;
 inline constexpr int kMaxSplits = 64;
+inline constexpr int kMaxCluster = 8;
 inline constexpr int kMinSplitTokens = 64;
 // kRows8: a split has a multiple of this many bytes of keys, and of values; the last split may have
-// less. Contexts of up to twice this size are not split, because the merge would take longer than
-// the split saves.
+// less. Contexts of up to kUnsplitUnits times this size are not split, because the merge would take
+// longer than the split saves.
 inline constexpr int kMinSplitKeyBytes = 32 * 1024;
+inline constexpr int kUnsplitUnits = 2;
 
 // Whether the tensor-core kernels support these dtypes and head dimensions.
 bool has_mma(const AttentionShape& shape);
@@ -98,11 +113,12 @@ bool has_mma(const AttentionShape& shape);
 bool is_aligned(const AttentionShape& shape, const AttentionCall& call);
 
 KernelChoice choose_kernel(const AttentionShape& shape, Phase phase, const PhaseRange& range,
-                           bool aligned, int num_sms);
+                           bool aligned, const GpuTraits& gpu);
 
 // Bytes of the partial results of num_tokens tokens.
-size_t partial_bytes(const AttentionShape& shape, int64_t num_tokens, int num_splits);
-// The largest partial_bytes of any batch within the limits.
-size_t max_partial_bytes(const AttentionShape& shape, const PlanLimits& limits, int num_sms);
+size_t partial_bytes(const AttentionShape& shape, int64_t num_tokens, int num_partials);
+// At least the largest partial_bytes of any batch within the limits.
+size_t max_partial_bytes(const AttentionShape& shape, const PlanLimits& limits,
+                         const GpuTraits& gpu);
 
 }  // namespace quire::cuda::native

@@ -12,11 +12,19 @@
 namespace quire::cuda {
 namespace {
 
+using native::GpuTraits;
 using native::KernelChoice;
 using native::KernelKind;
 using native::Params;
 
 constexpr int kMinComputeCapability = 80;
+constexpr int kClusterComputeCapability = 90;
+
+// The size of Params::counters.
+size_t counter_bytes(const AttentionShape& shape, int num_reqs) {
+  return static_cast<size_t>(num_reqs) * static_cast<size_t>(shape.num_kv_heads) *
+         size_t{native::kMaxCluster} * sizeof(uint32_t);
+}
 
 Params make_params(const AttentionShape& shape, const AttentionBatch& batch,
                    const PhaseRange& range, const AttentionCall& call) {
@@ -59,7 +67,7 @@ Params make_params(const AttentionShape& shape, const AttentionBatch& batch,
 // Places the splits' partial results in the workspace: rows first, so that they are aligned, then
 // maxima and sums.
 void place_partials(std::span<std::byte> workspace, Params& p) {
-  const int64_t num_rows = int64_t{p.num_tokens} * p.num_heads * p.num_splits;
+  const int64_t num_rows = int64_t{p.num_tokens} * p.num_heads * p.num_partials;
   p.partial_out = reinterpret_cast<float*>(workspace.data());
   p.partial_max = p.partial_out + num_rows * p.head_dim_v;
   p.partial_sum = p.partial_max + num_rows;
@@ -78,11 +86,12 @@ void enqueue(const Params& params, const KernelChoice& choice, DType kv, CudaStr
 
 class NativePlan final : public AttentionPlan {
  public:
-  NativePlan(const AttentionShape& shape, const PlanLimits& limits, int num_sms, Buffer counters)
+  NativePlan(const AttentionShape& shape, const PlanLimits& limits, const GpuTraits& gpu,
+             Buffer counters)
       : shape_(shape),
         phase_(limits.use.phase),
-        num_sms_(num_sms),
-        workspace_bytes_(native::max_partial_bytes(shape, limits, num_sms)),
+        gpu_(gpu),
+        workspace_bytes_(native::max_partial_bytes(shape, limits, gpu)),
         counters_(std::move(counters)) {}
 
   size_t workspace_bytes() const override { return workspace_bytes_; }
@@ -93,13 +102,12 @@ class NativePlan final : public AttentionPlan {
       as_cuda(stream).set_zero(counters_.data(), counters_.num_bytes());
       counters_are_zero_ = true;
     }
-    QUIRE_CHECK(phase_ != Phase::kDecode ||
-                    static_cast<size_t>(range.num_reqs * shape_.num_kv_heads) * sizeof(uint32_t) <=
-                        counters_.num_bytes(),
-                "[native] a batch has more requests than the plan was made for");
+    QUIRE_CHECK(
+        phase_ != Phase::kDecode || counter_bytes(shape_, range.num_reqs) <= counters_.num_bytes(),
+        "[native] a batch has more requests than the plan was made for");
     batch_ = batch;
-    aligned_choice_ = native::choose_kernel(shape_, phase_, range, true, num_sms_);
-    QUIRE_CHECK(native::partial_bytes(shape_, range.num_tokens, aligned_choice_.num_splits) <=
+    aligned_choice_ = native::choose_kernel(shape_, phase_, range, true, gpu_);
+    QUIRE_CHECK(native::partial_bytes(shape_, range.num_tokens, aligned_choice_.num_partials()) <=
                     workspace_bytes_,
                 "[native] a batch is larger than the plan was made for");
     return {};
@@ -111,6 +119,8 @@ class NativePlan final : public AttentionPlan {
     const KernelChoice choice = native::is_aligned(shape_, call) ? aligned_choice_ : KernelChoice();
     Params params = make_params(shape_, batch_, batch_.range(phase_), call);
     params.num_splits = choice.num_splits;
+    params.cluster = choice.cluster;
+    params.num_partials = choice.num_partials();
     params.counters = static_cast<uint32_t*>(counters_.data());
     place_partials(call.workspace, params);
     enqueue(params, choice, call.kv.dtype, as_cuda(stream));
@@ -120,7 +130,7 @@ class NativePlan final : public AttentionPlan {
  private:
   const AttentionShape shape_;
   const Phase phase_;
-  const int num_sms_;
+  const GpuTraits gpu_;
   const size_t workspace_bytes_;
   Buffer counters_;                 // Params::counters
   bool counters_are_zero_ = false;  // the first update zeroes them
@@ -155,12 +165,13 @@ class NativeAttention final : public AttentionBackend {
                                                    const PlanLimits& limits) override {
     Buffer counters;
     if (limits.use.phase == Phase::kDecode) {
-      const size_t num_counters =
-          static_cast<size_t>(limits.max_num_reqs) * static_cast<size_t>(shape.num_kv_heads);
-      QUIRE_ASSIGN_OR_RETURN(counters, device_memory(num_counters * sizeof(uint32_t)));
+      QUIRE_ASSIGN_OR_RETURN(counters, device_memory(counter_bytes(shape, limits.max_num_reqs)));
     }
+    const GpuTraits gpu = {
+        .num_sms = device_.num_sms,
+        .has_clusters = device_.device.compute_capability >= kClusterComputeCapability};
     return std::unique_ptr<AttentionPlan>(
-        std::make_unique<NativePlan>(shape, limits, device_.num_sms, std::move(counters)));
+        std::make_unique<NativePlan>(shape, limits, gpu, std::move(counters)));
   }
 
  private:

@@ -6,8 +6,12 @@
 namespace quire::cuda::native {
 namespace {
 
-constexpr int kMaxSplitQLen = 8;      // longer uniform queries fill the device without splits
-constexpr int kBlocksAtOnce = 2;      // resident thread blocks per SM, by shared memory
+constexpr int kMaxSplitQLen = 8;  // longer uniform queries fill the device without splits
+constexpr int kBlocksAtOnce = 2;  // resident thread blocks per SM, by shared memory
+// One thread block loads this many columns of all parts in one round. With no more, the merge
+// through the L2 is as fast as one in clusters on an H200, unless at most half of the SMs have a
+// thread block. Both merges together take up to 12 % longer than the L2 alone.
+constexpr int64_t kColumnsOfMerge = 512;
 constexpr double kGoodFilling = 0.9;  // fraction of the waves' slots in use; more splits slow down
                                       // the merge
 
@@ -27,12 +31,27 @@ int min_split_tokens(const AttentionShape& shape, KernelKind kind) {
   return kMinSplitKeyBytes / (padded_dim(shape) * static_cast<int>(dtype_bytes(shape.kv)));
 }
 
+struct Splits {
+  int count = 1;
+  int cluster = 1;  // splits per cluster
+};
+
+// The splits of one cluster if all clusters together have at most a thread block per SM and the
+// splits are short; otherwise 1. One cluster needs no merge through the L2. On an H200 this is
+// faster up to kShortSplit units of min_tokens per split, and up to kShortFullSplit units if the
+// splits fill the SMs, because more splits would then have only half of an SM.
+int one_cluster(int64_t num_blocks, int64_t num_units, int num_sms) {
+  constexpr int64_t kShortSplit = 4;
+  constexpr int64_t kShortFullSplit = 9;
+  const int64_t size = std::min({num_sms / num_blocks, num_units, int64_t{kMaxCluster}});
+  const bool is_short = num_units <= kShortSplit * size ||
+                        num_units * num_sms <= kShortFullSplit * num_blocks * size * size;
+  return is_short ? static_cast<int>(size) : 1;
+}
+
 // The fewest splits that fill the device's waves to kGoodFilling, or else the number that fills
 // them best.
-int choose_splits(int64_t num_blocks, int max_kv_len, int min_tokens, int num_sms) {
-  const int64_t slots = int64_t{kBlocksAtOnce} * num_sms;
-  const int limit = static_cast<int>(
-      std::clamp<int64_t>(ceil_div(int64_t{max_kv_len}, min_tokens), 1, kMaxSplits));
+int fill_waves(int64_t num_blocks, int limit, int64_t slots) {
   int best = 1;
   double best_filling = 0.0;
   for (int splits = 1; splits <= limit && best_filling < kGoodFilling; ++splits) {
@@ -46,16 +65,42 @@ int choose_splits(int64_t num_blocks, int max_kv_len, int min_tokens, int num_sm
   return best;
 }
 
+// row_columns: columns of values of all rows of a thread block.
+Splits choose_splits(int64_t num_blocks, int max_kv_len, int min_tokens, bool in_clusters,
+                     int64_t row_columns, int num_sms) {
+  const int64_t slots = int64_t{kBlocksAtOnce} * num_sms;
+  const int64_t num_units = ceil_div(int64_t{max_kv_len}, min_tokens);
+  const int limit = static_cast<int>(std::clamp<int64_t>(num_units, 1, kMaxSplits));
+  if (!in_clusters) return {fill_waves(num_blocks, limit, slots), 1};
+  if (num_units <= kUnsplitUnits) return {};
+  const bool has_few_columns = row_columns <= kColumnsOfMerge;
+  const int cluster = one_cluster(num_blocks, num_units, num_sms);
+  if (cluster > 1 && (!has_few_columns || 2 * cluster * num_blocks <= num_sms)) {
+    return {cluster, cluster};
+  }
+  // A cluster runs on one GPC. Only clusters of two fill all GPCs: of 8 thread blocks, an H200 runs
+  // 30 clusters instead of 33. A wave that is not full is slow, because SMs with two thread blocks
+  // take longer than the others.
+  int splits = fill_waves(num_blocks, limit, slots);
+  if (has_few_columns) return {splits, 1};
+  const auto in_one_wave = static_cast<int>(std::min<int64_t>(limit, slots / num_blocks) / 2 * 2);
+  if (splits > 2 && splits < in_one_wave) splits = in_one_wave;
+  return {splits, splits % 2 == 0 ? 2 : 1};
+}
+
 int64_t rows_per_kv_head(const AttentionShape& shape, int q_len) {
   return int64_t{q_len} * shape.num_heads / shape.num_kv_heads;
 }
 
-int decode_splits(const AttentionShape& shape, int num_reqs, int q_len, int max_kv_len,
-                  int num_sms) {
-  if (q_len > kMaxSplitQLen) return 1;
+Splits decode_splits(const AttentionShape& shape, int num_reqs, int q_len, int max_kv_len,
+                     const GpuTraits& gpu) {
+  if (q_len > kMaxSplitQLen || num_reqs == 0) return {};
   const int64_t rows = rows_per_kv_head(shape, q_len);
   const int64_t num_blocks = num_reqs * ceil_div(rows, kTileRows) * shape.num_kv_heads;
-  return choose_splits(num_blocks, max_kv_len, min_split_tokens(shape, decode_kind(rows)), num_sms);
+  const KernelKind kind = decode_kind(rows);
+  return choose_splits(num_blocks, max_kv_len, min_split_tokens(shape, kind),
+                       gpu.has_clusters && kind == KernelKind::kRows8, rows * shape.head_dim_v,
+                       gpu.num_sms);
 }
 
 bool is_16_byte_multiple(int64_t elements, DType dtype) {
@@ -86,28 +131,34 @@ bool is_aligned(const AttentionShape& shape, const AttentionCall& call) {
 }
 
 KernelChoice choose_kernel(const AttentionShape& shape, Phase phase, const PhaseRange& range,
-                           bool aligned, int num_sms) {
+                           bool aligned, const GpuTraits& gpu) {
   if (!aligned || !has_mma(shape)) return {};
   KernelChoice choice{.kind = KernelKind::kTile, .padded_dim = padded_dim(shape)};
   if (phase == Phase::kPrefill) return choice;
-  choice.num_splits =
-      decode_splits(shape, range.num_reqs, range.max_q_len, range.max_kv_len, num_sms);
+  const Splits splits =
+      decode_splits(shape, range.num_reqs, range.max_q_len, range.max_kv_len, gpu);
+  choice.num_splits = splits.count;
+  choice.cluster = splits.cluster;
   choice.kind = decode_kind(rows_per_kv_head(shape, range.max_q_len));
   return choice;
 }
 
-size_t partial_bytes(const AttentionShape& shape, int64_t num_tokens, int num_splits) {
-  if (num_splits == 1) return 0;
-  return static_cast<size_t>(num_tokens * shape.num_heads * num_splits * (shape.head_dim_v + 2)) *
+size_t partial_bytes(const AttentionShape& shape, int64_t num_tokens, int num_partials) {
+  if (num_partials == 1) return 0;
+  return static_cast<size_t>(num_tokens * shape.num_heads * num_partials * (shape.head_dim_v + 2)) *
          sizeof(float);
 }
 
-size_t max_partial_bytes(const AttentionShape& shape, const PlanLimits& limits, int num_sms) {
+size_t max_partial_bytes(const AttentionShape& shape, const PlanLimits& limits,
+                         const GpuTraits& gpu) {
   const AttentionUse& use = limits.use;
   if (!has_mma(shape) || use.phase == Phase::kPrefill) return 0;
+  // A batch with shorter contexts has no more splits, but it may have them in smaller clusters
+  // unless one cluster has all of them.
   const auto bytes_of = [&](int num_reqs, int q_len) {
-    const int splits = decode_splits(shape, num_reqs, q_len, limits.max_kv_len, num_sms);
-    return partial_bytes(shape, int64_t{num_reqs} * q_len, splits);
+    const Splits splits = decode_splits(shape, num_reqs, q_len, limits.max_kv_len, gpu);
+    const int num_partials = splits.count == splits.cluster ? 1 : splits.count;
+    return partial_bytes(shape, int64_t{num_reqs} * q_len, num_partials);
   };
   if (use.in_graph) return bytes_of(limits.max_num_reqs, use.q_len);
   size_t largest = 0;

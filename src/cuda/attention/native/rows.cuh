@@ -80,10 +80,10 @@ __device__ inline float output_factor(const Params& p, int head, float max, floa
   return exp2f(max - top) / sum * v_scale;
 }
 
-// The index of the partial row of a token. Tokens are numbered within the step, partial rows from
-// the phase's first token.
-__device__ inline int64_t partial_index(const Params& p, int token, int head, int split) {
-  return (int64_t{token - p.first_token} * p.num_heads + head) * p.num_splits + split;
+// The index of a partial row of a token. Tokens are numbered within the step, partial rows from the
+// phase's first token.
+__device__ inline int64_t partial_index(const Params& p, int token, int head, int partial_idx) {
+  return (int64_t{token - p.first_token} * p.num_heads + head) * p.num_partials + partial_idx;
 }
 
 // Returns the factor by which the caller multiplies a row's accumulators before it writes them:

@@ -1,6 +1,7 @@
 // Decode of at most 8 packed rows per request and KV head: one query token of a group of up to 8
 // heads, or several tokens of smaller groups. One thread block per (split, KV head, request); its
-// warps process steps of positions in turn, each with its own pipeline of copies.
+// warps process steps of positions in turn, each with its own pipeline of copies. The splits of a
+// request and KV head are one cluster or several (merge.cuh).
 //
 // The products are transposed, so that 8 rows fill the tensor cores' tiles: S^T = K Q^T and
 // O^T = V^T P^T, with 16 positions or 16 dimensions as M and the 8 rows as N. A lane has row
@@ -13,6 +14,7 @@
 // dimension.
 #include "cuda/attention/native/decode.cuh"
 #include "cuda/attention/native/kernels.h"
+#include "cuda/attention/native/merge.cuh"
 #include "cuda/attention/native/tile.cuh"
 #include "cuda/device/elements.cuh"
 #include "cuda/device/hopper.cuh"
@@ -39,6 +41,10 @@ struct Rows8 {
   using Combined = CombinedRows<kWarps, kRows, C::kDim>;
   static constexpr int kSharedBytes =
       kPipelineBytes > Combined::kBytes ? kPipelineBytes : Combined::kBytes;
+  static_assert(kSharedBytes % 16 == 0);
+  // In a cluster. It has memory of its own, because other members may send their rows while this
+  // one still copies.
+  using Inbox = Mailbox<kRows, C::kDim>;
 
   static constexpr int kSteps = C::kDim / 16;       // mma steps of a product with K
   static constexpr int kDimTiles = C::kDim / 16;    // mma tiles of a product with V
@@ -52,18 +58,24 @@ class Parts {
  public:
   int count;  // parts that have positions, at least 1
 
-  __device__ Parts(Span all, int most) : all_(all), most_(most) {
-    const int num_units = (all.end - (all.first & ~(kUnitTokens - 1)) + kTokens - 1) / kTokens;
-    if (num_units <= 2) most_ = 1;
-    const int units = max(1, (num_units + most_ - 1) / most_);
-    count = max(1, (num_units + units - 1) / units);
+  // Parts of kMinSplitKeyBytes: the fewer there are, the faster the L2 merges them. Members of a
+  // cluster may have a multiple of half of that, so that their parts are more equal.
+  __device__ Parts(Span all, int most, bool in_clusters)
+      : all_(all), grain_tokens_(in_clusters ? kTokens / 2 : kTokens) {
+    const int length = all.end - (all.first & ~(kUnitTokens - 1));
+    const int num_grains = (length + grain_tokens_ - 1) / grain_tokens_;
+    most_ = in_clusters ? min(most, num_grains / 2) : most;
+    if (length <= kUnsplitUnits * kTokens) most_ = 1;
+    const int grains = max(1, (num_grains + most_ - 1) / most_);
+    count = max(1, (num_grains + grains - 1) / grains);
   }
-  __device__ Span of(int part) const { return split_span(all_, part, most_, kTokens); }
+  __device__ Span of(int part) const { return split_span(all_, part, most_, grain_tokens_); }
 
  private:
   static constexpr int kTokens = kMinSplitKeyBytes / C::kRowBytes;
 
   Span all_;
+  int grain_tokens_;
   int most_;
 };
 
@@ -290,6 +302,7 @@ struct WarpRows8 {
   __device__ void attend(const QueryRows<C>& query, float softcap, uint32_t stage, int first,
                          Place lane) {
     float s[K::kStepUnits][4] = {};
+    float odd[4] = {};  // of odd loads, if there is one unit: each product waits for the last one
     const int lane_id = static_cast<int>(threadIdx.x) % 32;
     // Load i reads pieces 2 * i and 2 * i + 1 of 16 positions, which are at `loads` ^ 32 * i:
     // stages are aligned to their rows.
@@ -298,8 +311,13 @@ struct WarpRows8 {
     for (int i = 0; i < K::kLoads; ++i) {
 #pragma unroll
       for (int u = 0; u < K::kStepUnits; ++u) {
-        multiply_keys(s[u], query, i, load_matrices((loads ^ i * 32) + u * K::kUnitBytes));
+        multiply_keys(K::kStepUnits == 1 && i % 2 == 1 ? odd : s[u], query, i,
+                      load_matrices((loads ^ i * 32) + u * K::kUnitBytes));
       }
+    }
+    if constexpr (K::kStepUnits == 1) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) s[0][i] += odd[i];
     }
     scale_and_mask(s, query, softcap, first, lane);
     weigh(s);
@@ -465,8 +483,15 @@ __global__ __launch_bounds__(Rows8<C>::kThreads, 2) void rows8_kernel(const Para
   const Span of_first = visible_span(p, req, 0);
   const Span of_last = visible_span(p, req, req.q_len - 1);
   const Span all = {of_first.first, of_last.end};
-  const Parts<C> parts(all, p.num_splits);
-  if (split >= parts.count) return;  // the first split always continues to the wait
+  const Parts<C> parts(all, p.num_splits, p.cluster > 1);
+  const int rank = split % p.cluster;
+  const int cluster_idx = split / p.cluster;
+  // All members of several clusters take part in the merge, even those without positions.
+  const int num_clusters = (parts.count + p.cluster - 1) / p.cluster;
+  const int num_members = num_clusters == 1 ? parts.count : p.cluster;
+  // The first split always continues to the wait.
+  if (cluster_idx >= num_clusters || rank >= num_members) return;
+  if (num_members > 1) start_in_cluster();
   const Span span = parts.of(split);
 
   const int first = (span.first & ~(kUnitTokens - 1)) + warp * K::kStepTokens;
@@ -528,14 +553,19 @@ __global__ __launch_bounds__(Rows8<C>::kThreads, 2) void rows8_kernel(const Para
   const typename K::Combined combined(rows8_shared);
   rows.put(combined, warp, lane);
   __syncthreads();
-  write_combined_rows<typename C::Q>(p, req, combined, num_rows, kv_head, split, parts.count > 1);
-  if (parts.count == 1) return;
-  const int num_kv_heads = static_cast<int>(gridDim.y);
-  if (!is_last_part(p.counters + blockIdx.z * num_kv_heads + kv_head, parts.count)) return;
-  for (int row = warp; row < num_rows; row += K::kWarps) {
-    merge_row<typename C::Q>(p, req.first_token + row / p.group, kv_head * p.group + row % p.group,
-                             parts.count);
+  const Share share(p, num_rows, rank, num_members);
+  if (num_members == 1) {
+    write_combined_rows<typename C::Q>(p, req, combined, num_rows, kv_head, cluster_idx,
+                                       num_clusters > 1);
+  } else {
+    const auto& inbox = *reinterpret_cast<typename K::Inbox*>(rows8_shared + K::kSharedBytes);
+    merge_in_cluster<typename C::Q>(p, req, combined, inbox, share, num_rows, kv_head, rank,
+                                    num_members, cluster_idx, num_clusters > 1);
   }
+  if (num_clusters == 1) return;
+  const auto merged_idx = static_cast<int64_t>(blockIdx.z * gridDim.y + blockIdx.y);
+  merge_if_last<typename C::Q>(p, req, share, kv_head, p.counters + merged_idx * kMaxCluster + rank,
+                               num_clusters);
 }
 
 }  // namespace
@@ -548,8 +578,10 @@ void launch_rows8(CudaStream& stream, const Params& p, DType kv, int padded_dim)
     QUIRE_LAUNCH(stream, rows8_kernel<C>,
                  (LaunchShape{.grid = grid,
                               .block = K::kThreads,
-                              .shared_bytes = K::kSharedBytes,
-                              .overlap_start = true}),
+                              .shared_bytes =
+                                  K::kSharedBytes + (p.cluster > 1 ? sizeof(typename K::Inbox) : 0),
+                              .overlap_start = true,
+                              .cluster = static_cast<unsigned>(p.cluster)}),
                  p);
   });
 }
