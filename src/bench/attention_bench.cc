@@ -75,6 +75,7 @@ Phase phase_of(const AttentionBenchOptions& options) {
 BenchGridConfig grid_config(const AttentionBenchOptions& options) {
   BenchGrid grid = BenchGrid::kSeed;
   if (options.grid == "strict") grid = BenchGrid::kStrict;
+  if (options.grid == "outlier") grid = BenchGrid::kOutlier;
   if (options.grid == "prefill") grid = BenchGrid::kPrefill;
   return {.grid = grid,
           .num_seqs = options.num_seqs,

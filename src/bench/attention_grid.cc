@@ -30,6 +30,15 @@ AttentionWorkload drawn_workload(int num_reqs, int q_len, int max_kv_len, uint64
   return workload;
 }
 
+AttentionWorkload outlier_workload(int num_reqs, int q_len, int max_kv_len) {
+  constexpr int kShorter = 32;
+  AttentionWorkload workload = full_workload(Phase::kDecode, num_reqs, q_len, max_kv_len);
+  std::fill(workload.kv_lens.begin() + 1, workload.kv_lens.end(),
+            std::max(q_len, max_kv_len / kShorter));
+  workload.ragged = num_reqs > 1;
+  return workload;
+}
+
 std::vector<AttentionWorkload> prefill_grid(const BenchGridConfig& config) {
   std::vector<AttentionWorkload> workloads;
   if (config.num_seqs.empty() && config.kv_lens.empty()) {
@@ -114,6 +123,8 @@ std::vector<AttentionWorkload> bench_grid(const BenchGridConfig& config) {
       for (const int num_reqs : or_default(config.num_seqs, {1, 4, 8, 16, 32, 64, 128, 256})) {
         if (config.grid == BenchGrid::kStrict) {
           workloads.push_back(full_workload(Phase::kDecode, num_reqs, q_len, kv_len));
+        } else if (config.grid == BenchGrid::kOutlier) {
+          workloads.push_back(outlier_workload(num_reqs, q_len, kv_len));
         } else {
           workloads.push_back(drawn_workload(num_reqs, q_len, kv_len, config.seed));
         }

@@ -35,6 +35,7 @@ std::vector<AttentionWorkload> tuning_grid(bool quick, std::span<const int> q_le
 enum class BenchGrid {
   kSeed,     // ragged, pages drawn with replacement from 16,000: vLLM's decode benchmark
   kStrict,   // full lengths, distinct pages
+  kOutlier,  // one full length, the others 1/32 of it, distinct pages
   kPrefill,  // prompts, alone or behind a cached prefix
 };
 struct BenchGridConfig {

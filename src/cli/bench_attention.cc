@@ -218,9 +218,11 @@ Command bench_attention_command() {
   FlagSet& flags = command.flags;
   add_shape(command, &options.shape);
   flags.begin_group("Workload");
-  flags.choice("--grid", {"seed", "strict", "prefill"}, &options.grid,
-               "seed: lengths uniform in [1, N], pages drawn from 16,000; strict: all of length N, "
-               "distinct pages; prefill: prompts of N tokens");
+  flags.choice(
+      "--grid", {"seed", "strict", "outlier", "prefill"}, &options.grid,
+      "seed: lengths uniform in [1, N], pages drawn from 16,000; strict: all of length N, "
+      "distinct pages; outlier: one of length N, the others of N / 32; prefill: prompts of "
+      "N tokens");
   add_sizes(flags, "--num-seqs", &options.num_seqs, 4096, "the grid's", "Sequences per batch");
   add_sizes(flags, "--seq-lens", &options.seq_lens, 1 << 20, "the grid's",
             "Longest context per batch, or tokens of each prompt");

@@ -91,7 +91,7 @@ TEST(AttentionGrid, TheTuningGridHoldsEveryCellOfTheBenchGrids) {
     EXPECT_TRUE(points.insert(point_of(workload)).second) << "twice";
     EXPECT_EQ(workload.pool_pages, workload.ragged ? 16'000 : 0);
   }
-  for (const BenchGrid grid : {BenchGrid::kSeed, BenchGrid::kStrict}) {
+  for (const BenchGrid grid : {BenchGrid::kSeed, BenchGrid::kStrict, BenchGrid::kOutlier}) {
     const std::vector<AttentionWorkload> cells = bench_grid({.grid = grid});
     EXPECT_THAT(cells, SizeIs(64));
     for (const AttentionWorkload& cell : cells) {

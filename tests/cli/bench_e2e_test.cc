@@ -168,7 +168,7 @@ TEST(BenchServeUsage, RefusesWrongServersWithoutShowingSecrets) {
 
 TEST(BenchAttention, FailsWithAReasonWithoutAGpu) {
   if (cuda_status().ok()) GTEST_SKIP() << "there is a GPU";
-  for (const char* grid : {"seed", "strict", "prefill"}) {
+  for (const char* grid : {"seed", "strict", "outlier", "prefill"}) {
     const SpawnResult result = expect_exit(1, {"bench", "attention", "--grid", grid});
     EXPECT_THAT(result.out, IsEmpty());
     EXPECT_THAT(result.err, HasSubstr("quire bench attention: [bench] attention is measured on a "
@@ -202,7 +202,7 @@ TEST(Tune, KeepsTheThreadsOfACpuForLaterStarts) {
 
 TEST(BenchAttention, MistakesAreOneLineAndExitCode2) {
   const std::vector<std::pair<Words, std::string>> cases = {
-      {"--grid table", "one of seed, strict, prefill"},
+      {"--grid table", "one of seed, strict, outlier, prefill"},
       {"--num-heads 8", "--num-kv-heads"},
       {"--num-heads 9 --num-kv-heads 2 --head-dim 64", "multiple"},
       {"--num-heads 16 --num-kv-heads 1 --head-dim 64 --latent-dim 65", "--latent-dim"},

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <random>
 #include <tuple>
 
 #include "cuda/attention/backends.h"
 #include "cuda/attention/native/kernels.h"
+#include "cuda/attention/native/work.h"
 #include "cuda_attention_cases.h"
 #include "cuda_attention_problem.h"
 
@@ -135,6 +137,19 @@ std::vector<AttentionCase> own_cases() {
         add(fmt::format("clusters_{}x{}_dim{}_{}{}", group, q_len, dim, kv_len, suffix),
             make_attention_shape(group, 1, dim, 16, kv), Reqs{{q_len, kv_len, 1}}, q_len);
       }
+    }
+    // One long context among short ones: its thread blocks come from the others, which share
+    // theirs. A request has one thread block per KV head, two in a cluster, or four in two
+    // clusters. Replays with other lengths have other plans.
+    for (const auto& [group, num_kv_heads, num_reqs] :
+         {std::tuple(8, 8, 33), {8, 8, 16}, {8, 8, 8}, {4, 8, 9}, {1, 16, 40}}) {
+      Reqs reqs;
+      for (int i = 0; i < num_reqs; ++i) {
+        const int kv_len = i == num_reqs / 2 ? 9000 : i * 37 % 300;
+        reqs.push_back({1, kv_len, static_cast<uint64_t>(i + 1)});
+      }
+      add(fmt::format("outlier_{}x{}_of_{}{}", group, num_kv_heads, num_reqs, suffix),
+          make_attention_shape(group * num_kv_heads, num_kv_heads, 128, 16, kv), reqs, 1);
     }
     AttentionShape window = make_attention_shape(16, 2, 128, 16, kv);
     window.window = 700;
@@ -293,7 +308,7 @@ TEST(NativeAttentionPlan, WorkspaceBoundsEveryBatch) {
                            .max_q_len = q_len,
                            .max_kv_len = kv_len};
     const auto choice = cuda::native::choose_kernel(shape, Phase::kDecode, range, true, kGpu);
-    return cuda::native::partial_bytes(shape, range.num_tokens, choice.num_partials());
+    return cuda::native::partial_bytes(shape, q_len, choice.num_partials);
   };
   for (const int max_kv_len : {1, 64, 1000, 131072}) {
     PlanLimits limits{
@@ -320,6 +335,90 @@ TEST(NativeAttentionPlan, WorkspaceBoundsEveryBatch) {
     }
     limits.use = {.phase = Phase::kPrefill};
     EXPECT_EQ(cuda::native::max_partial_bytes(shape, limits, kGpu), 0U);
+  }
+}
+
+// The clusters of each request, and the positions of the slowest cluster.
+struct PlannedWork {
+  std::vector<int> num_clusters;  // per request
+  double slowest = 0.0;
+};
+
+// Checks that all positions of each request belong to one cluster.
+PlannedWork check_work(const cuda::native::WorkPlanner& planner, std::span<const int32_t> lens,
+                       const cuda::native::WorkLimits& limits) {
+  PlannedWork planned{.num_clusters = std::vector<int>(lens.size())};
+  EXPECT_EQ(planner.clusters().size(), lens.size() * static_cast<size_t>(limits.num_parts));
+  int expected_part = 0;
+  for (size_t i = 0; i < planner.clusters().size(); ++i) {
+    const cuda::native::ClusterWork& work = planner.clusters()[i];
+    if (work.num_parts == 0) continue;
+    // The parts of a request belong to consecutive clusters.
+    EXPECT_EQ(work.part, expected_part);
+    expected_part = work.part + 1 == work.num_parts ? 0 : work.part + 1;
+    if (work.num_parts > 1) {
+      EXPECT_LT(i, static_cast<size_t>(limits.max_split));
+    }
+    ++planned.num_clusters[static_cast<size_t>(work.req)];
+    double tokens = lens[static_cast<size_t>(work.req)] / static_cast<double>(work.num_parts);
+    for (int k = 0; k < work.num_more; ++k) {
+      const int req = planner.more_reqs()[static_cast<size_t>(work.first_more + k)];
+      ++planned.num_clusters[static_cast<size_t>(req)];
+      tokens += lens[static_cast<size_t>(req)];
+    }
+    planned.slowest = std::max(planned.slowest, tokens);
+  }
+  EXPECT_EQ(expected_part, 0);
+  EXPECT_THAT(planned.num_clusters, ::testing::Each(::testing::Ge(1)));
+  return planned;
+}
+
+TEST(NativeAttentionWork, LongContextsTakeTheClustersOfShortOnes) {
+  const cuda::native::WorkLimits limits = {
+      .num_parts = 1, .clusters_at_once = 33, .max_split = 66, .extra_tokens = 128};
+  std::vector<int32_t> lens(32, 4096);
+  cuda::native::WorkPlanner planner;
+  EXPECT_TRUE(planner.plan(lens, limits));
+  EXPECT_TRUE(planner.is_even());
+  EXPECT_EQ(check_work(planner, lens, limits).slowest, 4096);
+  lens[7] = 131'072;
+  EXPECT_TRUE(planner.plan(lens, limits));
+  EXPECT_FALSE(planner.is_even());
+  const PlannedWork planned = check_work(planner, lens, limits);
+  EXPECT_EQ(planned.num_clusters[7], 16);
+  EXPECT_EQ(planned.slowest, 8192);
+  for (int32_t& len : lens) len += 60;
+  EXPECT_FALSE(planner.plan(lens, limits));
+  for (int32_t& len : lens) len += 300;
+  EXPECT_TRUE(planner.plan(lens, limits));
+  // Other batches start as others end, so only what delays all of them is split.
+  lens.assign(256, 1024);
+  lens[200] = 131'072;
+  EXPECT_TRUE(planner.plan(lens, limits));
+  EXPECT_GE(check_work(planner, lens, limits).num_clusters[200], 8);
+  EXPECT_LT(check_work(planner, lens, limits).slowest, 20'000);
+}
+
+TEST(NativeAttentionWork, IsCompleteForAnyLengths) {
+  std::mt19937 random(1);
+  cuda::native::WorkPlanner planner;
+  for (int round = 0; round < 500; ++round) {
+    const int num_reqs = 1 + static_cast<int>(random() % 64);
+    const int num_parts = 1 + static_cast<int>(random() % 6);
+    const int at_once = 1 + static_cast<int>(random() % 40);
+    const cuda::native::WorkLimits limits = {
+        .num_parts = num_parts,
+        .clusters_at_once = at_once,
+        .max_split = num_parts > 1 ? num_reqs * num_parts : 2 * at_once,
+        .extra_tokens = 1 << random() % 9};
+    std::vector<int32_t> lens;
+    for (int i = 0; i < num_reqs; ++i) {
+      lens.push_back(static_cast<int32_t>(random() % 4 == 0 ? 0 : random() % (1 << random() % 18)));
+    }
+    planner.plan(lens, limits);
+    const PlannedWork planned = check_work(planner, lens, limits);
+    const double of_even = *std::ranges::max_element(lens) / double(num_parts);
+    EXPECT_LE(planned.slowest, of_even + 0.5);
   }
 }
 

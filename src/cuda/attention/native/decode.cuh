@@ -36,18 +36,19 @@ struct CombinedRows {
   }
 };
 
-// Writes the combined rows: the output, or the partial results with this index.
-template <typename Q, int kWarps, int kRows, int kDim>
+// Writes the combined rows: the output, or partial results, whose index partial_of(row) returns.
+template <typename Q, int kWarps, int kRows, int kDim, class PartialOf>
 __device__ inline void write_combined_rows(const Params& p, const Request& req,
                                            const CombinedRows<kWarps, kRows, kDim>& combined,
-                                           int num_rows, int kv_head, int partial_idx,
+                                           int num_rows, int kv_head, PartialOf partial_of,
                                            bool is_partial) {
   using Combined = CombinedRows<kWarps, kRows, kDim>;
   const int warp_id = static_cast<int>(threadIdx.x) / 32;
   const int lane_id = static_cast<int>(threadIdx.x) % 32;
   for (int row = warp_id; row < num_rows; row += kWarps) {
-    const int token = req.first_token + row / p.group;
-    const int head = kv_head * p.group + row % p.group;
+    const int query = token_of_row(p, req, row);
+    const int token = req.first_token + query;
+    const int head = kv_head * p.group + row - query * p.group;
     const float top = combined.top(row);
     float weights[kWarps];
     float sum = 0.0F;
@@ -56,8 +57,9 @@ __device__ inline void write_combined_rows(const Params& p, const Request& req,
       weights[w] = combined.weight(w, row, top);
       sum += weights[w] * combined.sum[w * kRows + row];
     }
-    const float factor = finish_row_or_store_partial(p, token, head, partial_idx, top, sum,
-                                                     is_partial, lane_id == 0);
+    const int64_t partial_idx = partial_of(row);
+    const float factor =
+        finish_row_or_store_partial(p, head, partial_idx, top, sum, is_partial, lane_id == 0);
     for (int d = lane_id; d < p.head_dim_v; d += 32) {
       float x = 0.0F;
 #pragma unroll
@@ -65,7 +67,7 @@ __device__ inline void write_combined_rows(const Params& p, const Request& req,
         x += weights[w] * combined.o[(w * kRows + row) * Combined::kRowFloats + d];
       }
       if (is_partial) {
-        p.partial_out[partial_index(p, token, head, partial_idx) * p.head_dim_v + d] = x;
+        p.partial_out[partial_idx * p.head_dim_v + d] = x;
       } else {
         const int64_t at = (int64_t{token} * p.num_heads + head) * p.head_dim_v + d;
         static_cast<Q*>(p.out)[at] = from_float<Q>(x * factor);

@@ -164,12 +164,13 @@ __global__ void merge_splits(const Params p) {
   wait_for_previous_kernel();
   const int head = static_cast<int>(blockIdx.x) % p.num_heads;
   const int token = p.first_token + static_cast<int>(blockIdx.x) / p.num_heads;
-  const SplitWeights weights(p, token, head, p.num_splits);
+  const int64_t first_split = partial_index(p, token, head, 0);
+  const SplitWeights weights(p, head, p.num_splits, [&](int split) { return first_split + split; });
   const int64_t row = int64_t{token} * p.num_heads + head;
   for (int first = 0; first < p.head_dim_v; first += kMergeThreads) {
     const int d = first + static_cast<int>(threadIdx.x);
     const bool wanted = d < p.head_dim_v;
-    const float* from = p.partial_out + partial_index(p, token, head, 0) * p.head_dim_v + d;
+    const float* from = p.partial_out + first_split * p.head_dim_v + d;
     float x = 0.0F;
 #pragma unroll kLoadsAtOnce
     for (int split = 0; split < p.num_splits; ++split) {

@@ -11,6 +11,16 @@
 
 namespace quire::cuda::native {
 
+// The positions that a cluster of kRows8 computes for each KV head, in a ragged batch: a part of
+// one request, and then whole requests.
+struct alignas(16) ClusterWork {
+  int32_t req = 0;  // of the phase
+  uint16_t part = 0;
+  uint16_t num_parts = 0;  // 0: the cluster has no work
+  int32_t first_more = 0;  // index of the first of the other requests in Params::more_reqs
+  int32_t num_more = 0;
+};
+
 // A row is one query token of one head. Rows of a request that share a KV head are packed token by
 // token: packed row i is query token i / group and head kv_head * group + i % group.
 struct Params {
@@ -47,13 +57,17 @@ struct Params {
   float scale = 1.0F;
   float softcap = 0.0F;
 
-  // With more than one split, a kernel writes partial results, [num_tokens * num_heads,
-  // num_partials] rows, and the merge_splits kernel merges them. With kRows8, a cluster merges its
-  // splits in shared memory, and the last cluster of a request and KV head merges the partial
-  // results of all of them.
+  // With more than one split, a kernel writes partial results, [num_tokens * num_heads, num_splits]
+  // rows, and the merge_splits kernel merges them. With kRows8, a cluster merges its splits in
+  // shared memory, and the last cluster of a request and KV head merges the partial results of all
+  // of them: [cluster of the grid, KV head, max_rows] rows.
   int num_splits = 1;
-  int cluster = 1;               // kRows8: splits per cluster, a divisor of num_splits
-  int num_partials = 1;          // num_splits / cluster
+  int cluster = 1;                    // kRows8: splits per cluster, a divisor of num_splits
+  int num_parts = 1;                  // num_splits / cluster
+  int max_rows = 0;                   // packed rows of a request and KV head
+  const ClusterWork* work = nullptr;  // kRows8: [num_reqs * num_parts]; null: each request has
+                                      // num_parts clusters
+  const int32_t* more_reqs = nullptr;
   uint32_t* counters = nullptr;  // kRows8: [num_reqs, num KV heads, kMaxCluster], zero before and
                                  // after a run
   float* partial_out = nullptr;  // [..., head_dim_v], not normalized
@@ -86,9 +100,11 @@ struct KernelChoice {
   KernelKind kind = KernelKind::kGeneric;
   int padded_dim = 0;  // 64, 128 or 256; unused by kGeneric
   int num_splits = 1;
-  int cluster = 1;  // splits that a cluster merges
+  int cluster = 1;           // splits that a cluster merges
+  bool shares_work = false;  // kRows8: the clusters share the work of a ragged batch (work.h)
+  int64_t num_partials = 0;  // parts of requests that may have partial results, over all requests
 
-  int num_partials() const { return num_splits / cluster; }
+  int num_parts() const { return num_splits / cluster; }  // clusters per request
 };
 
 // The properties of a GPU that the choice depends on.
@@ -115,10 +131,14 @@ bool is_aligned(const AttentionShape& shape, const AttentionCall& call);
 KernelChoice choose_kernel(const AttentionShape& shape, Phase phase, const PhaseRange& range,
                            bool aligned, const GpuTraits& gpu);
 
-// Bytes of the partial results of num_tokens tokens.
-size_t partial_bytes(const AttentionShape& shape, int64_t num_tokens, int num_partials);
+// Bytes of the partial results of this many parts of requests.
+size_t partial_bytes(const AttentionShape& shape, int q_len, int64_t num_partials);
 // At least the largest partial_bytes of any batch within the limits.
 size_t max_partial_bytes(const AttentionShape& shape, const PlanLimits& limits,
                          const GpuTraits& gpu);
+// At least the number of clusters per KV head of any batch within the limits whose clusters share
+// work; 0 if no batch does.
+int max_shared_clusters(const AttentionShape& shape, const PlanLimits& limits,
+                        const GpuTraits& gpu);
 
 }  // namespace quire::cuda::native

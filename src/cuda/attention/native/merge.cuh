@@ -14,19 +14,40 @@
 
 namespace quire::cuda::native {
 
-// The part of a request's vectors that a thread block merges.
+// The part of a request's vectors that a thread block merges. Rows are padded to kDim columns, so
+// that a vector's row needs no division.
+template <int kDim>
 struct Share {
-  int row_vectors;  // per row
-  int first, end;   // the thread block's vectors
-  int size;         // vectors per thread block; the last ones may have fewer
+  static constexpr int kRowVectors = kDim / 4;
+  int first, end;  // the thread block's vectors
+  int size;        // vectors per thread block; the last ones may have fewer
+  float inverse_size;
 
-  __device__ Share(const Params& p, int num_rows, int rank, int num_members)
-      : row_vectors(p.head_dim_v / 4) {
-    const int num_vectors = num_rows * row_vectors;
-    size = (num_vectors + num_members - 1) / num_members;
+  __device__ Share(int num_rows, int rank, int num_members) {
+    const int num_vectors = num_rows * kRowVectors;
+    size = num_members == 1 ? num_vectors : (num_vectors + num_members - 1) / num_members;
+    inverse_size = __frcp_rn(static_cast<float>(size));
     first = rank * size;
     end = min(num_vectors, first + size);
   }
+  // Whose share a vector belongs to. The numbers are small enough for F32, and the half keeps them
+  // away from integers.
+  __device__ int member(int vector) const {
+    return static_cast<int>((static_cast<float>(vector) + 0.5F) * inverse_size);
+  }
+};
+
+// The indices of the partial rows of a request and KV head. Clusters of the grid are numbered over
+// the requests; those of one request are consecutive.
+class PartialRows {
+ public:
+  __device__ PartialRows(const Params& p, int first_cluster, int kv_head)
+      : stride_(static_cast<int64_t>(gridDim.y) * p.max_rows),
+        first_(first_cluster * stride_ + int64_t{kv_head} * p.max_rows) {}
+  __device__ int64_t of(int part, int row) const { return first_ + part * stride_ + row; }
+
+ private:
+  int64_t stride_, first_;
 };
 
 // A row's largest logit, and the sum of its weights relative to that.
@@ -56,14 +77,15 @@ struct Mailbox {
 // Sends the combined rows to all members of the cluster. All of them must have started.
 template <int kWarps, int kRows, int kDim>
 __device__ inline void send_rows(const CombinedRows<kWarps, kRows, kDim>& combined,
-                                 const Mailbox<kRows, kDim>& mailbox, const Share& share,
+                                 const Mailbox<kRows, kDim>& mailbox, const Share<kDim>& share,
                                  int num_rows, int rank, int num_members) {
   using Combined = CombinedRows<kWarps, kRows, kDim>;
   constexpr int kThreads = kWarps * 32;
   const uint32_t vectors = shared_address(mailbox.vectors + rank * share.size);
-  for (int i = static_cast<int>(threadIdx.x); i < num_rows * share.row_vectors; i += kThreads) {
-    const int row = i / share.row_vectors;
-    const float* column = combined.o + row * Combined::kRowFloats + i % share.row_vectors * 4;
+  constexpr int kRowVectors = Share<kDim>::kRowVectors;
+  for (int i = static_cast<int>(threadIdx.x); i < num_rows * kRowVectors; i += kThreads) {
+    const int row = i / kRowVectors;
+    const float* column = combined.o + row * Combined::kRowFloats + i % kRowVectors * 4;
     const float top = combined.top(row);
     float4 x = {};
 #pragma unroll
@@ -71,7 +93,7 @@ __device__ inline void send_rows(const CombinedRows<kWarps, kRows, kDim>& combin
       add_weighted(x, combined.weight(w, row, top),
                    *reinterpret_cast<const float4*>(column + w * kRows * Combined::kRowFloats));
     }
-    const int member = i / share.size;
+    const int member = share.member(i);
     const auto offset = static_cast<uint32_t>((i - member * share.size) * sizeof(float4));
     store_in_cluster(address_in(vectors + offset, static_cast<uint32_t>(member)), x);
   }
@@ -89,16 +111,19 @@ __device__ inline void send_rows(const CombinedRows<kWarps, kRows, kDim>& combin
   }
 }
 
-// Where a vector is in the output: its token, its head and the first of its columns.
+// Where a vector is in the output: its packed row, the row's token and head, and the first of its
+// columns.
 struct VectorPlace {
-  int token, head, column;
+  int row, token, head, column;
 
-  __device__ VectorPlace(const Params& p, const Request& req, int kv_head, const Share& share,
+  template <int kDim>
+  __device__ VectorPlace(const Params& p, const Request& req, int kv_head, const Share<kDim>&,
                          int vector) {
-    const int row = vector / share.row_vectors;
-    token = req.first_token + row / p.group;
-    head = kv_head * p.group + row % p.group;
-    column = vector % share.row_vectors * 4;
+    row = vector / Share<kDim>::kRowVectors;
+    const int query = token_of_row(p, req, row);
+    token = req.first_token + query;
+    head = kv_head * p.group + row - query * p.group;
+    column = vector % Share<kDim>::kRowVectors * 4;
   }
 };
 
@@ -121,36 +146,36 @@ __device__ inline void start_in_cluster() {
 }
 
 // Merges the thread block's share of the rows that it has received. Writes it to the output, or to
-// the partial results of cluster `cluster_idx` if is_partial.
+// the partial results of part `part` if is_partial.
 template <typename Q, int kRows, int kDim>
 __device__ inline void merge_received(const Params& p, const Request& req,
-                                      const Mailbox<kRows, kDim>& mailbox, const Share& share,
-                                      int kv_head, int num_members, int cluster_idx,
-                                      bool is_partial) {
+                                      const Mailbox<kRows, kDim>& mailbox, const Share<kDim>& share,
+                                      int kv_head, int num_members, const PartialRows& partials,
+                                      int part, bool is_partial) {
   for (int i = share.first + static_cast<int>(threadIdx.x); i < share.end;
        i += static_cast<int>(blockDim.x)) {
-    const int row = i / share.row_vectors;
+    const VectorPlace at(p, req, kv_head, share, i);
+    if (at.column >= p.head_dim_v) continue;
     RowSum merged;
 #pragma unroll
     for (int m = 0; m < kMaxCluster; ++m) {
-      if (m < num_members) merged.top = fmaxf(merged.top, mailbox.sums[m][row].top);
+      if (m < num_members) merged.top = fmaxf(merged.top, mailbox.sums[m][at.row].top);
     }
     float4 x = {};
 #pragma unroll
     for (int m = 0; m < kMaxCluster; ++m) {
       if (m >= num_members) continue;
-      const float weight = weight_of(mailbox.sums[m][row].top, merged.top);
-      merged.sum += weight * mailbox.sums[m][row].sum;
+      const float weight = weight_of(mailbox.sums[m][at.row].top, merged.top);
+      merged.sum += weight * mailbox.sums[m][at.row].sum;
       add_weighted(x, weight, mailbox.vectors[m * share.size + i - share.first]);
     }
-    const VectorPlace at(p, req, kv_head, share, i);
     if (!is_partial) {
       write_vector<Q>(p, at, merged, x);
       continue;
     }
     // All members write the maximum and the sum, which are equal, because each member's arrival at
     // is_last_part() must make them visible.
-    const int64_t index = partial_index(p, at.token, at.head, cluster_idx);
+    const int64_t index = partials.of(part, at.row);
     p.partial_max[index] = merged.top;
     p.partial_sum[index] = merged.sum;
     *reinterpret_cast<float4*>(p.partial_out + index * p.head_dim_v + at.column) = x;
@@ -162,15 +187,16 @@ __device__ inline void merge_received(const Params& p, const Request& req,
 template <typename Q, int kWarps, int kRows, int kDim>
 __device__ inline void merge_in_cluster(const Params& p, const Request& req,
                                         const CombinedRows<kWarps, kRows, kDim>& combined,
-                                        const Mailbox<kRows, kDim>& mailbox, const Share& share,
-                                        int num_rows, int kv_head, int rank, int num_members,
-                                        int cluster_idx, bool is_partial) {
+                                        const Mailbox<kRows, kDim>& mailbox,
+                                        const Share<kDim>& share, int num_rows, int kv_head,
+                                        int rank, int num_members, const PartialRows& partials,
+                                        int part, bool is_partial) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   wait_in_cluster();
   send_rows(combined, mailbox, share, num_rows, rank, num_members);
   __syncwarp();
   sync_cluster_memory();
-  merge_received<Q>(p, req, mailbox, share, kv_head, num_members, cluster_idx, is_partial);
+  merge_received<Q>(p, req, mailbox, share, kv_head, num_members, partials, part, is_partial);
 #endif
 }
 
@@ -195,8 +221,8 @@ __device__ inline bool is_last_part(uint32_t* counter, int num_parts) {
 // Merges a vector of the partial results of num_parts clusters into the output, after all of them
 // have stored it. kPartsAtOnce parts are in flight together.
 template <typename Q, int kPartsAtOnce>
-__device__ inline void merge_vector(const Params& p, const VectorPlace& at, int num_parts) {
-  const int64_t index = partial_index(p, at.token, at.head, 0);
+__device__ inline void merge_vector(const Params& p, const VectorPlace& at,
+                                    const PartialRows& partials, int num_parts) {
   RowSum merged;
   float4 sum = {};
   for (int first = 0; first < num_parts; first += kPartsAtOnce) {
@@ -205,10 +231,10 @@ __device__ inline void merge_vector(const Params& p, const VectorPlace& at, int 
 #pragma unroll
     for (int k = 0; k < kPartsAtOnce; ++k) {
       if (first + k >= num_parts) continue;
-      const int64_t part = index + first + k;
-      parts[k] = {__ldcg(p.partial_max + part), __ldcg(p.partial_sum + part)};
+      const int64_t index = partials.of(first + k, at.row);
+      parts[k] = {__ldcg(p.partial_max + index), __ldcg(p.partial_sum + index)};
       x[k] =
-          __ldcg(reinterpret_cast<const float4*>(p.partial_out + part * p.head_dim_v + at.column));
+          __ldcg(reinterpret_cast<const float4*>(p.partial_out + index * p.head_dim_v + at.column));
     }
     float top = merged.top;
 #pragma unroll
@@ -226,19 +252,71 @@ __device__ inline void merge_vector(const Params& p, const VectorPlace& at, int 
   write_vector<Q>(p, at, merged, sum);
 }
 
+// Merges the partial results of a row into the output. The whole warp calls this, and computes 128
+// columns at a time, four per lane. With few rows, this is faster than merge_vector().
+template <typename Q>
+__device__ inline void merge_row(const Params& p, const Request& req, int row, int kv_head,
+                                 const PartialRows& partials, int num_parts) {
+  constexpr int kPartsAtOnce = 8;
+  const int query = token_of_row(p, req, row);
+  const int head = kv_head * p.group + row - query * p.group;
+  Q* out = static_cast<Q*>(p.out) +
+           (int64_t{req.first_token + query} * p.num_heads + head) * p.head_dim_v;
+  const int own_d = static_cast<int>(threadIdx.x) % 32 * 4;
+  float4 x[kPartsAtOnce];
+  const auto load = [&](int first_part, int d) {
+#pragma unroll
+    for (int i = 0; i < kPartsAtOnce; ++i) {
+      const int64_t at = partials.of(first_part + i, row) * p.head_dim_v + d;
+      const bool wanted = d < p.head_dim_v && first_part + i < num_parts;
+      x[i] = wanted ? __ldcg(reinterpret_cast<const float4*>(p.partial_out + at)) : float4();
+    }
+  };
+  load(0, own_d);  // in flight together with the weights
+  const SplitWeights weights(p, head, num_parts, [&](int part) { return partials.of(part, row); });
+  for (int first_d = 0; first_d < p.head_dim_v; first_d += 128) {
+    const int d = first_d + own_d;
+    float4 sum = {};
+    for (int first_part = 0; first_part < num_parts; first_part += kPartsAtOnce) {
+      if (first_d + first_part > 0) load(first_part, d);
+#pragma unroll
+      for (int i = 0; i < kPartsAtOnce; ++i) add_weighted(sum, weights.of(first_part + i), x[i]);
+    }
+    if (d >= p.head_dim_v) continue;
+    const float factor = weights.factor;
+    store_vec(out + d, Vec<Q, 4>{from_float<Q>(sum.x * factor), from_float<Q>(sum.y * factor),
+                                 from_float<Q>(sum.z * factor), from_float<Q>(sum.w * factor)});
+  }
+}
+
+// If the thread block is the last of num_parts to store its rows, it merges them into the output.
+template <typename Q>
+__device__ inline void merge_rows_if_last(const Params& p, const Request& req, int num_rows,
+                                          int kv_head, const PartialRows& partials,
+                                          uint32_t* counter, int num_parts) {
+  if (!is_last_part(counter, num_parts)) return;
+  const int num_warps = static_cast<int>(blockDim.x) / 32;
+  for (int row = static_cast<int>(threadIdx.x) / 32; row < num_rows; row += num_warps) {
+    merge_row<Q>(p, req, row, kv_head, partials, num_parts);
+  }
+}
+
 // If the thread block is the last of num_parts to store its share of the partial results, it merges
 // that share into the output.
-template <typename Q>
-__device__ inline void merge_if_last(const Params& p, const Request& req, const Share& share,
-                                     int kv_head, uint32_t* counter, int num_parts) {
+template <typename Q, int kDim>
+__device__ inline void merge_if_last(const Params& p, const Request& req, const Share<kDim>& share,
+                                     int kv_head, const PartialRows& partials, uint32_t* counter,
+                                     int num_parts) {
   int i = share.first + static_cast<int>(threadIdx.x);
   VectorPlace at(p, req, kv_head, share, i);  // computed before the other parts arrive
   if (!is_last_part(counter, num_parts)) return;
   while (i < share.end) {
-    if (num_parts <= 8) {
-      merge_vector<Q, 8>(p, at, num_parts);
+    if (at.column >= p.head_dim_v) {
+      // A column of padding.
+    } else if (num_parts <= 8) {
+      merge_vector<Q, 8>(p, at, partials, num_parts);
     } else {
-      merge_vector<Q, 16>(p, at, num_parts);
+      merge_vector<Q, 16>(p, at, partials, num_parts);
     }
     i += static_cast<int>(blockDim.x);
     at = VectorPlace(p, req, kv_head, share, i);

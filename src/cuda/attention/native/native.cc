@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "cuda/attention/backends.h"
 #include "cuda/attention/native/kernels.h"
+#include "cuda/attention/native/work.h"
 #include "cuda/attention/requirements.h"
 #include "cuda/base/memory.h"
 
@@ -66,8 +67,7 @@ Params make_params(const AttentionShape& shape, const AttentionBatch& batch,
 
 // Places the splits' partial results in the workspace: rows first, so that they are aligned, then
 // maxima and sums.
-void place_partials(std::span<std::byte> workspace, Params& p) {
-  const int64_t num_rows = int64_t{p.num_tokens} * p.num_heads * p.num_partials;
+void place_partials(std::span<std::byte> workspace, int64_t num_rows, Params& p) {
   p.partial_out = reinterpret_cast<float*>(workspace.data());
   p.partial_max = p.partial_out + num_rows * p.head_dim_v;
   p.partial_sum = p.partial_max + num_rows;
@@ -84,15 +84,71 @@ void enqueue(const Params& params, const KernelChoice& choice, DType kv, CudaStr
   if (params.num_splits > 1) native::launch_merge(stream, params);
 }
 
+// The plan of the work of a ragged batch's clusters, in device memory.
+class SharedWork {
+ public:
+  static Result<SharedWork> create(int max_num_reqs, int max_num_clusters) {
+    SharedWork work;
+    if (max_num_clusters == 0) return work;
+    work.reqs_at_ = static_cast<size_t>(max_num_clusters) * sizeof(native::ClusterWork);
+    const size_t num_bytes = work.reqs_at_ + static_cast<size_t>(max_num_reqs) * sizeof(int32_t);
+    QUIRE_ASSIGN_OR_RETURN(work.device_, device_memory(num_bytes));
+    QUIRE_ASSIGN_OR_RETURN(work.ring_, PinnedRing::create(num_bytes));
+    work.planner_.reserve(max_num_reqs, max_num_clusters);
+    work.lens_.reserve(static_cast<size_t>(max_num_reqs));
+    return work;
+  }
+
+  // An even batch needs no plan, unless it is in a graph.
+  Status update(const AttentionShape& shape, const AttentionBatch& batch, const PhaseRange& range,
+                const native::WorkLimits& limits, bool in_graph, CudaStream& stream) {
+    lens_.clear();
+    for (int req = range.first_req; req < range.first_req + range.num_reqs; ++req) {
+      const int32_t len = batch.kv_len_bound[static_cast<size_t>(req)];
+      lens_.push_back(shape.window > 0 ? std::min(len, shape.window + range.max_q_len) : len);
+    }
+    const bool changes = planner_.plan(lens_, limits);
+    if (!changes || (is_even() && !in_graph)) return {};
+    const auto clusters = std::as_bytes(planner_.clusters());
+    QUIRE_CHECK(clusters.size() <= reqs_at_,
+                "[native] a batch has more clusters than the plan was made for");
+    const auto more_reqs = std::as_bytes(planner_.more_reqs());
+    QUIRE_ASSIGN_OR_RETURN(std::byte * slot, ring_.begin(stream));
+    std::ranges::copy(clusters, slot);
+    std::ranges::copy(more_reqs, slot + reqs_at_);
+    stream.copy_to_device(device_.data(), slot, reqs_at_ + more_reqs.size());
+    ring_.end(stream);
+    return {};
+  }
+
+  bool is_even() const { return planner_.is_even(); }
+  const native::ClusterWork* clusters() const {
+    return static_cast<const native::ClusterWork*>(device_.data());
+  }
+  const int32_t* more_reqs() const {
+    return reinterpret_cast<const int32_t*>(static_cast<const std::byte*>(device_.data()) +
+                                            reqs_at_);
+  }
+
+ private:
+  native::WorkPlanner planner_;
+  std::vector<int32_t> lens_;  // visible positions per request
+  Buffer device_;              // never reallocated, because graphs hold the address
+  size_t reqs_at_ = 0;
+  PinnedRing ring_;
+};
+
 class NativePlan final : public AttentionPlan {
  public:
   NativePlan(const AttentionShape& shape, const PlanLimits& limits, const GpuTraits& gpu,
-             Buffer counters)
+             Buffer counters, SharedWork work)
       : shape_(shape),
         phase_(limits.use.phase),
+        in_graph_(limits.use.in_graph),
         gpu_(gpu),
         workspace_bytes_(native::max_partial_bytes(shape, limits, gpu)),
-        counters_(std::move(counters)) {}
+        counters_(std::move(counters)),
+        work_(std::move(work)) {}
 
   size_t workspace_bytes() const override { return workspace_bytes_; }
 
@@ -107,22 +163,32 @@ class NativePlan final : public AttentionPlan {
         "[native] a batch has more requests than the plan was made for");
     batch_ = batch;
     aligned_choice_ = native::choose_kernel(shape_, phase_, range, true, gpu_);
-    QUIRE_CHECK(native::partial_bytes(shape_, range.num_tokens, aligned_choice_.num_partials()) <=
+    QUIRE_CHECK(native::partial_bytes(shape_, range.max_q_len, aligned_choice_.num_partials) <=
                     workspace_bytes_,
                 "[native] a batch is larger than the plan was made for");
-    return {};
+    if (!aligned_choice_.shares_work) return {};
+    return work_.update(shape_, batch, range,
+                        native::work_limits(shape_, aligned_choice_, range.num_reqs, gpu_),
+                        in_graph_, as_cuda(stream));
   }
 
   Status run(const AttentionCall& call, Stream& stream) override {
     QUIRE_CHECK(call.workspace.size() >= workspace_bytes_,
                 "[native] the workspace is smaller than workspace_bytes()");
     const KernelChoice choice = native::is_aligned(shape_, call) ? aligned_choice_ : KernelChoice();
-    Params params = make_params(shape_, batch_, batch_.range(phase_), call);
+    const PhaseRange& range = batch_.range(phase_);
+    Params params = make_params(shape_, batch_, range, call);
     params.num_splits = choice.num_splits;
     params.cluster = choice.cluster;
-    params.num_partials = choice.num_partials();
+    params.num_parts = choice.num_parts();
+    params.max_rows = range.max_q_len * params.group;
+    if (choice.shares_work && (in_graph_ || !work_.is_even())) {
+      params.work = work_.clusters();
+      params.more_reqs = work_.more_reqs();
+    }
     params.counters = static_cast<uint32_t*>(counters_.data());
-    place_partials(call.workspace, params);
+    place_partials(call.workspace, choice.num_partials * range.max_q_len * shape_.num_heads,
+                   params);
     enqueue(params, choice, call.kv.dtype, as_cuda(stream));
     return {};
   }
@@ -130,12 +196,14 @@ class NativePlan final : public AttentionPlan {
  private:
   const AttentionShape shape_;
   const Phase phase_;
+  const bool in_graph_;
   const GpuTraits gpu_;
   const size_t workspace_bytes_;
   Buffer counters_;                 // Params::counters
   bool counters_are_zero_ = false;  // the first update zeroes them
-  AttentionBatch batch_;            // of the last update
-  KernelChoice aligned_choice_;     // the choice for batch_ if the call's memory is aligned
+  SharedWork work_;
+  AttentionBatch batch_;         // of the last update
+  KernelChoice aligned_choice_;  // the choice for batch_ if the call's memory is aligned
 };
 
 class NativeAttention final : public AttentionBackend {
@@ -170,8 +238,11 @@ class NativeAttention final : public AttentionBackend {
     const GpuTraits gpu = {
         .num_sms = device_.num_sms,
         .has_clusters = device_.device.compute_capability >= kClusterComputeCapability};
+    QUIRE_ASSIGN_OR_RETURN(
+        SharedWork work,
+        SharedWork::create(limits.max_num_reqs, native::max_shared_clusters(shape, limits, gpu)));
     return std::unique_ptr<AttentionPlan>(
-        std::make_unique<NativePlan>(shape, limits, gpu, std::move(counters)));
+        std::make_unique<NativePlan>(shape, limits, gpu, std::move(counters), std::move(work)));
   }
 
  private:

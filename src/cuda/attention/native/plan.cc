@@ -2,6 +2,7 @@
 
 #include "base/numbers.h"
 #include "cuda/attention/native/kernels.h"
+#include "cuda/attention/native/work.h"
 
 namespace quire::cuda::native {
 namespace {
@@ -88,6 +89,26 @@ Splits choose_splits(int64_t num_blocks, int max_kv_len, int min_tokens, bool in
   return {splits, splits % 2 == 0 ? 2 : 1};
 }
 
+// Whether a ragged batch may gain from a plan of the clusters' work. All members of a larger
+// cluster belong to one request.
+bool can_share_work(const AttentionShape& shape, KernelKind kind, int num_reqs, int max_kv_len,
+                    const Splits& splits) {
+  constexpr int kFewUnits = 8;
+  return kind == KernelKind::kRows8 && num_reqs > 1 && splits.cluster <= 2 &&
+         max_kv_len > kFewUnits * min_split_tokens(shape, kind);
+}
+
+// The clusters of requests with one part that may get more.
+int max_split_clusters(const AttentionShape& shape, const GpuTraits& gpu) {
+  return 2 * ceil_div(kBlocksAtOnce * gpu.num_sms, shape.num_kv_heads);
+}
+
+int64_t num_partials(const AttentionShape& shape, int num_reqs, int num_parts, bool shares_work,
+                     const GpuTraits& gpu) {
+  if (num_parts > 1) return int64_t{num_reqs} * num_parts;
+  return shares_work ? std::min(num_reqs, max_split_clusters(shape, gpu)) : 0;
+}
+
 int64_t rows_per_kv_head(const AttentionShape& shape, int q_len) {
   return int64_t{q_len} * shape.num_heads / shape.num_kv_heads;
 }
@@ -140,35 +161,81 @@ KernelChoice choose_kernel(const AttentionShape& shape, Phase phase, const Phase
   choice.num_splits = splits.count;
   choice.cluster = splits.cluster;
   choice.kind = decode_kind(rows_per_kv_head(shape, range.max_q_len));
+  choice.shares_work = can_share_work(shape, choice.kind, range.num_reqs, range.max_kv_len, splits);
+  choice.num_partials =
+      num_partials(shape, range.num_reqs, choice.num_parts(), choice.shares_work, gpu);
   return choice;
 }
 
-size_t partial_bytes(const AttentionShape& shape, int64_t num_tokens, int num_partials) {
-  if (num_partials == 1) return 0;
-  return static_cast<size_t>(num_tokens * shape.num_heads * num_partials * (shape.head_dim_v + 2)) *
+size_t partial_bytes(const AttentionShape& shape, int q_len, int64_t num_partials) {
+  return static_cast<size_t>(num_partials * q_len * shape.num_heads * (shape.head_dim_v + 2)) *
          sizeof(float);
 }
 
-size_t max_partial_bytes(const AttentionShape& shape, const PlanLimits& limits,
-                         const GpuTraits& gpu) {
+namespace {
+
+// Calls visit(num_reqs, q_len, splits) with the batches of the longest contexts within the limits.
+template <class Visit>
+void visit_batches(const AttentionShape& shape, const PlanLimits& limits, const GpuTraits& gpu,
+                   Visit visit) {
   const AttentionUse& use = limits.use;
-  if (!has_mma(shape) || use.phase == Phase::kPrefill) return 0;
-  // A batch with shorter contexts has no more splits, but it may have them in smaller clusters
-  // unless one cluster has all of them.
-  const auto bytes_of = [&](int num_reqs, int q_len) {
-    const Splits splits = decode_splits(shape, num_reqs, q_len, limits.max_kv_len, gpu);
-    const int num_partials = splits.count == splits.cluster ? 1 : splits.count;
-    return partial_bytes(shape, int64_t{num_reqs} * q_len, num_partials);
+  if (!has_mma(shape) || use.phase == Phase::kPrefill) return;
+  const auto visit_batch = [&](int num_reqs, int q_len) {
+    visit(num_reqs, q_len, decode_splits(shape, num_reqs, q_len, limits.max_kv_len, gpu));
   };
-  if (use.in_graph) return bytes_of(limits.max_num_reqs, use.q_len);
-  size_t largest = 0;
+  if (use.in_graph) return visit_batch(limits.max_num_reqs, use.q_len);
   for (int q_len = 1; q_len <= std::min(use.q_len, kMaxSplitQLen); ++q_len) {
     for (int num_reqs = 1; num_reqs <= limits.max_num_reqs; ++num_reqs) {
       if (int64_t{num_reqs} * q_len > limits.max_num_tokens) break;
-      largest = std::max(largest, bytes_of(num_reqs, q_len));
+      visit_batch(num_reqs, q_len);
     }
   }
+}
+
+// A batch with shorter contexts has no more splits, but it may have them in smaller clusters unless
+// one cluster has all of them.
+int most_parts(const Splits& splits) {
+  return splits.count == splits.cluster ? 1 : splits.count;
+}
+
+bool can_share_work(const AttentionShape& shape, int num_reqs, int q_len, int max_kv_len,
+                    const Splits& splits) {
+  return can_share_work(shape, decode_kind(rows_per_kv_head(shape, q_len)), num_reqs, max_kv_len,
+                        splits);
+}
+
+}  // namespace
+
+size_t max_partial_bytes(const AttentionShape& shape, const PlanLimits& limits,
+                         const GpuTraits& gpu) {
+  size_t largest = 0;
+  visit_batches(shape, limits, gpu, [&](int num_reqs, int q_len, const Splits& splits) {
+    const bool shares = can_share_work(shape, num_reqs, q_len, limits.max_kv_len, splits);
+    const int64_t partials = num_partials(shape, num_reqs, most_parts(splits), shares, gpu);
+    largest = std::max(largest, partial_bytes(shape, q_len, partials));
+  });
   return largest;
+}
+
+int max_shared_clusters(const AttentionShape& shape, const PlanLimits& limits,
+                        const GpuTraits& gpu) {
+  int largest = 0;
+  visit_batches(shape, limits, gpu, [&](int num_reqs, int q_len, const Splits& splits) {
+    if (can_share_work(shape, num_reqs, q_len, limits.max_kv_len, splits)) {
+      largest = std::max(largest, num_reqs * most_parts(splits));
+    }
+  });
+  return largest;
+}
+
+WorkLimits work_limits(const AttentionShape& shape, const KernelChoice& choice, int num_reqs,
+                       const GpuTraits& gpu) {
+  const int num_parts = choice.num_parts();
+  const int at_once = kBlocksAtOnce * gpu.num_sms / (shape.num_kv_heads * choice.cluster);
+  return {.num_parts = num_parts,
+          .clusters_at_once = std::max(1, at_once),
+          .max_split = num_parts > 1 ? num_reqs * num_parts : max_split_clusters(shape, gpu),
+          .extra_tokens = min_split_tokens(shape, choice.kind)};
 }
 
 }  // namespace quire::cuda::native

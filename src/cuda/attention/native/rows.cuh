@@ -30,6 +30,11 @@ __device__ inline Request read_request(const Params& p, int req) {
           p.block_table + req * p.max_pages};
 }
 
+// The query token of a packed row. Divisions are slow, and often there is only one token.
+__device__ inline int token_of_row(const Params& p, const Request& req, int row) {
+  return req.q_len == 1 ? 0 : row / p.group;
+}
+
 __device__ inline Span visible_span(const Params& p, const Request& req, int query) {
   if (req.kv_len == 0) return {0, 0};
   if (!p.causal) return {0, req.kv_len};
@@ -80,23 +85,22 @@ __device__ inline float output_factor(const Params& p, int head, float max, floa
   return exp2f(max - top) / sum * v_scale;
 }
 
-// The index of a partial row of a token. Tokens are numbered within the step, partial rows from the
-// phase's first token.
-__device__ inline int64_t partial_index(const Params& p, int token, int head, int partial_idx) {
-  return (int64_t{token - p.first_token} * p.num_heads + head) * p.num_partials + partial_idx;
+// The index of a split's partial row of a token. Tokens are numbered within the step, partial rows
+// from the phase's first token. kRows8 numbers its partial rows by thread blocks (merge.cuh).
+__device__ inline int64_t partial_index(const Params& p, int token, int head, int split) {
+  return (int64_t{token - p.first_token} * p.num_heads + head) * p.num_splits + split;
 }
 
 // Returns the factor by which the caller multiplies a row's accumulators before it writes them:
 // output_factor() if one thread block has processed all positions. A partial row has factor 1, and
-// its maximum and sum are stored for the merge.
-__device__ inline float finish_row_or_store_partial(const Params& p, int token, int head, int split,
+// its maximum and sum are stored for the merge, at this index.
+__device__ inline float finish_row_or_store_partial(const Params& p, int head, int64_t partial_idx,
                                                     float max, float sum, bool is_partial,
                                                     bool is_writer) {
   if (is_partial) {
     if (is_writer) {
-      const int64_t index = partial_index(p, token, head, split);
-      p.partial_max[index] = max;
-      p.partial_sum[index] = sum;
+      p.partial_max[partial_idx] = max;
+      p.partial_sum[partial_idx] = sum;
     }
     return 1.0F;
   }
@@ -111,16 +115,18 @@ struct SplitWeights {
   float weights[2];
   float factor;
 
-  __device__ SplitWeights(const Params& p, int token, int head, int num_parts) {
+  // index_of(split) returns the index of a split's partial row.
+  template <class IndexOf>
+  __device__ SplitWeights(const Params& p, int head, int num_parts, IndexOf index_of) {
     static_assert(kMaxSplits == 64);
     const int lane = static_cast<int>(threadIdx.x) % 32;
-    const int64_t base = partial_index(p, token, head, 0);
     float sums[2];
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const int split = i * 32 + lane;
-      weights[i] = split < num_parts ? __ldcg(p.partial_max + base + split) : -INFINITY;
-      sums[i] = split < num_parts ? __ldcg(p.partial_sum + base + split) : 0.0F;
+      const int64_t index = index_of(split);
+      weights[i] = split < num_parts ? __ldcg(p.partial_max + index) : -INFINITY;
+      sums[i] = split < num_parts ? __ldcg(p.partial_sum + index) : 0.0F;
     }
     float max = fmaxf(weights[0], weights[1]);
 #pragma unroll

@@ -85,13 +85,17 @@ __global__ __launch_bounds__(Rows16<C>::kThreads, 2) void rows16_kernel(const Pa
   const Request req = read_request(p, p.first_req + static_cast<int>(blockIdx.z));
   const int num_rows = req.q_len * p.group;
 
+  const auto partial_of = [&](int row) {
+    return partial_index(p, req.first_token + row / p.group, kv_head * p.group + row % p.group,
+                         split);
+  };
+
   const Span all = {visible_span(p, req, 0).first, visible_span(p, req, req.q_len - 1).end};
   const Span span = split_span(all, split, p.num_splits, K::kWarps * kStepTokens);
   if (p.num_splits > 1 && span.first >= span.end) {
     for (int row = static_cast<int>(threadIdx.x); row < num_rows; row += K::kThreads) {
-      finish_row_or_store_partial(p, req.first_token + row / p.group,
-                                  kv_head * p.group + row % p.group, split, -INFINITY, 0.0F, true,
-                                  true);
+      finish_row_or_store_partial(p, kv_head * p.group + row % p.group, partial_of(row), -INFINITY,
+                                  0.0F, true, true);
     }
     return;
   }
@@ -154,7 +158,8 @@ __global__ __launch_bounds__(Rows16<C>::kThreads, 2) void rows16_kernel(const Pa
   const typename K::Combined combined(shared);
   put_rows<C>(combined, rows, warp, lane);
   __syncthreads();
-  write_combined_rows<typename C::Q>(p, req, combined, num_rows, kv_head, split, p.num_splits > 1);
+  write_combined_rows<typename C::Q>(p, req, combined, num_rows, kv_head, partial_of,
+                                     p.num_splits > 1);
 }
 
 void launch_rows16(CudaStream& stream, const Params& p, DType kv, int padded_dim) {

@@ -15,6 +15,7 @@
 #include "cuda/attention/native/decode.cuh"
 #include "cuda/attention/native/kernels.h"
 #include "cuda/attention/native/merge.cuh"
+#include "cuda/attention/native/parts.cuh"
 #include "cuda/attention/native/tile.cuh"
 #include "cuda/device/elements.cuh"
 #include "cuda/device/hopper.cuh"
@@ -51,34 +52,6 @@ struct Rows8 {
   static constexpr int kLoads = C::kRowPieces / 2;  // of four matrices, per unit of K or V
 };
 
-// The parts into which thread blocks split a request's positions. They depend on the current
-// length, so that a graph captured for long contexts does not split short ones.
-template <class C>
-class Parts {
- public:
-  int count;  // parts that have positions, at least 1
-
-  // Parts of kMinSplitKeyBytes: the fewer there are, the faster the L2 merges them. Members of a
-  // cluster may have a multiple of half of that, so that their parts are more equal.
-  __device__ Parts(Span all, int most, bool in_clusters)
-      : all_(all), grain_tokens_(in_clusters ? kTokens / 2 : kTokens) {
-    const int length = all.end - (all.first & ~(kUnitTokens - 1));
-    const int num_grains = (length + grain_tokens_ - 1) / grain_tokens_;
-    most_ = in_clusters ? min(most, num_grains / 2) : most;
-    if (length <= kUnsplitUnits * kTokens) most_ = 1;
-    const int grains = max(1, (num_grains + most_ - 1) / most_);
-    count = max(1, (num_grains + grains - 1) / grains);
-  }
-  __device__ Span of(int part) const { return split_span(all_, part, most_, grain_tokens_); }
-
- private:
-  static constexpr int kTokens = kMinSplitKeyBytes / C::kRowBytes;
-
-  Span all_;
-  int grain_tokens_;
-  int most_;
-};
-
 // A lane's place in the mma fragments.
 struct Place {
   int group;  // 0 to 7
@@ -109,51 +82,6 @@ __device__ inline uint32_t widen_high(uint32_t bytes) {
   return widen<__half>(bytes >> 16);
 #endif
 }
-
-// The byte offsets of a unit in a head's keys and values.
-struct UnitOffsets {
-  int64_t k, v;
-};
-
-// The offsets of a warp's next 32 units, one per lane, so that they are loaded before a unit's
-// copies start. A step is kStepUnits consecutive units, and steps are `stride` positions apart.
-template <int kStepUnits>
-class UnitReader {
- public:
-  __device__ UnitReader(const int32_t* pages, int page_shift, const PagedRows& keys,
-                        const PagedRows& values, int first, int stride, int end)
-      : pages_(pages),
-        keys_(keys),
-        values_(values),
-        shift_(page_shift),
-        first_(first),
-        stride_(stride),
-        end_(end) {
-    refill(0);
-  }
-  // The whole warp calls this, with units in ascending order.
-  __device__ UnitOffsets offsets(int unit) {
-    if (unit % 32 == 0 && unit > 0) refill(unit);
-    return {__shfl_sync(0xFFFFFFFFU, own_.k, unit % 32),
-            __shfl_sync(0xFFFFFFFFU, own_.v, unit % 32)};
-  }
-
- private:
-  __device__ void refill(int unit) {
-    const int own = unit + static_cast<int>(threadIdx.x) % 32;
-    const int position = first_ + own / kStepUnits * stride_ + own % kStepUnits * kUnitTokens;
-    if (position >= end_) return;
-    const int64_t page = __ldg(pages_ + (position >> shift_));
-    const int slot = position & ((1 << shift_) - 1);
-    own_ = {page * keys_.page_stride + slot * keys_.token_stride,
-            page * values_.page_stride + slot * values_.token_stride};
-  }
-
-  const int32_t* pages_;
-  PagedRows keys_, values_;
-  int shift_, first_, stride_, end_;
-  UnitOffsets own_ = {};
-};
 
 // A lane's share of the copies of one head's keys or values. In each unit, it copies the same piece
 // of several rows.
@@ -217,8 +145,9 @@ struct QueryRows {
   __device__ QueryRows(const Params& p, const Request& req, int kv_head, int num_rows, Place lane,
                        const LogitScale& scale) {
     const int row = lane.group;
+    const int token = token_of_row(p, req, row);
     const int64_t at =
-        int64_t{req.first_token + row / p.group} * p.num_heads + kv_head * p.group + row % p.group;
+        int64_t{req.first_token + token} * p.num_heads + kv_head * p.group + row - token * p.group;
     const auto* q = static_cast<const typename C::Q*>(p.q) + at * p.head_dim;
     const auto read = [&](int d) {
       return row < num_rows && d < p.head_dim ? *reinterpret_cast<const uint32_t*>(q + d) : 0U;
@@ -464,35 +393,31 @@ struct WarpRows8 {
   }
 };
 
+// Before the first wait_for_previous_kernel(), the kernel reads lengths and the page table, which
+// the kernels of cuda/step/ write without letting their successors start early, and settled keys
+// and values: those of the first `settled_len` positions.
 template <class C>
-__global__ __launch_bounds__(Rows8<C>::kThreads, 2) void rows8_kernel(const Params p) {
+__device__ __forceinline__ void attend_part(const Params& p, const RequestPart& work,
+                                            const Request& req, int settled_len) {
   using K = Rows8<C>;
   extern __shared__ __align__(512) unsigned char rows8_shared[];  // aligned to the widest row
-  const int split = static_cast<int>(blockIdx.x);
   const int kv_head = static_cast<int>(blockIdx.y);
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int lane_id = static_cast<int>(threadIdx.x) % 32;
   const Place lane;
-  trigger_dependent_launch();
-  // Before the wait below, this kernel reads lengths and the page table, which the kernels of
-  // cuda/step/ write without letting their successors start early, and settled keys and values.
-  const int req_idx = p.first_req + static_cast<int>(blockIdx.z);
-  const int settled_len = p.settled_lens == nullptr ? 0 : p.settled_lens[req_idx];
-  const Request req = read_request(p, req_idx);
   const int num_rows = req.q_len * p.group;
   const Span of_first = visible_span(p, req, 0);
   const Span of_last = visible_span(p, req, req.q_len - 1);
   const Span all = {of_first.first, of_last.end};
-  const Parts<C> parts(all, p.num_splits, p.cluster > 1);
-  const int rank = split % p.cluster;
-  const int cluster_idx = split / p.cluster;
+  const Parts<C> parts(all, work.num_parts * p.cluster, p.cluster > 1);
+  const int rank = static_cast<int>(p.cluster <= 2 ? blockIdx.x & (p.cluster - 1) : blockIdx.x);
   // All members of several clusters take part in the merge, even those without positions.
-  const int num_clusters = (parts.count + p.cluster - 1) / p.cluster;
+  const int num_clusters = p.cluster <= 2 ? (parts.count + p.cluster - 1) >> cluster_bits(p) : 1;
   const int num_members = num_clusters == 1 ? parts.count : p.cluster;
-  // The first split always continues to the wait.
-  if (cluster_idx >= num_clusters || rank >= num_members) return;
+  // The first split of a request always continues to the wait.
+  if (work.part >= num_clusters || rank >= num_members) return;
   if (num_members > 1) start_in_cluster();
-  const Span span = parts.of(split);
+  const Span span = parts.of(work.part * p.cluster + rank);
 
   const int first = (span.first & ~(kUnitTokens - 1)) + warp * K::kStepTokens;
   constexpr int kStride = K::kWarps * K::kStepTokens;
@@ -534,7 +459,7 @@ __global__ __launch_bounds__(Rows8<C>::kThreads, 2) void rows8_kernel(const Para
   for (int r = 0; r < 2; ++r) {
     // Rows beyond the last use its positions; their results are not read.
     const int row = min(lane.quad * 2 + r, num_rows - 1);
-    rows.visible[r] = visible_span(p, req, row / p.group);
+    rows.visible[r] = visible_span(p, req, token_of_row(p, req, row));
   }
 
   int stage = 0;
@@ -553,19 +478,32 @@ __global__ __launch_bounds__(Rows8<C>::kThreads, 2) void rows8_kernel(const Para
   const typename K::Combined combined(rows8_shared);
   rows.put(combined, warp, lane);
   __syncthreads();
-  const Share share(p, num_rows, rank, num_members);
+  const Share<C::kDim> share(num_rows, rank, num_members);
+  const PartialRows partials(p, work.first_cluster, kv_head);
   if (num_members == 1) {
-    write_combined_rows<typename C::Q>(p, req, combined, num_rows, kv_head, cluster_idx,
+    const auto partial_of = [&](int row) { return partials.of(work.part, row); };
+    write_combined_rows<typename C::Q>(p, req, combined, num_rows, kv_head, partial_of,
                                        num_clusters > 1);
   } else {
     const auto& inbox = *reinterpret_cast<typename K::Inbox*>(rows8_shared + K::kSharedBytes);
     merge_in_cluster<typename C::Q>(p, req, combined, inbox, share, num_rows, kv_head, rank,
-                                    num_members, cluster_idx, num_clusters > 1);
+                                    num_members, partials, work.part, num_clusters > 1);
   }
   if (num_clusters == 1) return;
-  const auto merged_idx = static_cast<int64_t>(blockIdx.z * gridDim.y + blockIdx.y);
-  merge_if_last<typename C::Q>(p, req, share, kv_head, p.counters + merged_idx * kMaxCluster + rank,
-                               num_clusters);
+  const int64_t merged_idx = int64_t{work.req_idx} * gridDim.y + kv_head;
+  uint32_t* counter = p.counters + merged_idx * kMaxCluster + rank;
+  if (num_members == 1 && num_clusters <= kMaxSplits) {
+    merge_rows_if_last<typename C::Q>(p, req, num_rows, kv_head, partials, counter, num_clusters);
+  } else {
+    merge_if_last<typename C::Q>(p, req, share, kv_head, partials, counter, num_clusters);
+  }
+}
+
+template <class C>
+__global__ __launch_bounds__(Rows8<C>::kThreads, 2) void rows8_kernel(const Params p) {
+  for_each_part(p, [&](const RequestPart& work, const Request& req, int settled_len) {
+    attend_part<C>(p, work, req, settled_len);
+  });
 }
 
 }  // namespace

@@ -41,11 +41,10 @@ __device__ inline void write_tile_rows(const Params& p, const Request& req, cons
     if (row >= num_rows) continue;
     const int token = req.first_token + row / p.group;
     const int head = kv_head * p.group + row % p.group;
-    const float factor = finish_row_or_store_partial(p, token, head, split, rows.max[r],
-                                                     rows.sum[r], p.num_splits > 1, lane.quad == 0);
+    const int64_t partial_idx = partial_index(p, token, head, split);
+    const float factor = finish_row_or_store_partial(p, head, partial_idx, rows.max[r], rows.sum[r],
+                                                     p.num_splits > 1, lane.quad == 0);
     const int64_t at = (int64_t{token} * p.num_heads + head) * p.head_dim_v;
-    const int64_t partial_at =
-        p.num_splits > 1 ? partial_index(p, token, head, split) * p.head_dim_v : 0;
 #pragma unroll
     for (int j = 0; j < C::kColumnTiles; ++j) {
 #pragma unroll
@@ -54,7 +53,7 @@ __device__ inline void write_tile_rows(const Params& p, const Request& req, cons
         if (d >= p.head_dim_v) continue;
         const float x = rows.o[j][2 * r + i];
         if (p.num_splits > 1) {
-          p.partial_out[partial_at + d] = x;
+          p.partial_out[partial_idx * p.head_dim_v + d] = x;
         } else {
           static_cast<typename C::Q*>(p.out)[at + d] = from_float<typename C::Q>(x * factor);
         }

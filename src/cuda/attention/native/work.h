@@ -1,0 +1,62 @@
+// The work of the thread blocks of kRows8 in a ragged batch. The launch has as many thread blocks
+// as for requests of one length, because a graph's launch does not depend on lengths. So long
+// requests get more thread blocks than that, and short ones share one. Any plan is correct for any
+// lengths; they only decide how long the slowest thread block takes.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "cuda/attention/native/kernels.h"
+
+namespace quire::cuda::native {
+
+// Per KV head. The thread blocks of a cluster have the same work.
+struct WorkLimits {
+  int num_parts = 1;         // clusters per request of an even batch
+  int clusters_at_once = 1;  // that the GPU runs
+  int max_split = 1;         // clusters that may have parts of requests
+  int extra_tokens = 0;      // positions that take as long as the start or the merge of a part
+
+  friend bool operator==(const WorkLimits&, const WorkLimits&) = default;
+};
+
+// The limits of a batch of `choice`, which shares work.
+WorkLimits work_limits(const AttentionShape& shape, const KernelChoice& choice, int num_reqs,
+                       const GpuTraits& gpu);
+
+class WorkPlanner {
+ public:
+  // Later calls of plan() with at most this many do not allocate.
+  void reserve(int num_reqs, int num_clusters);
+
+  // Plans requests of these lengths. Returns whether the work differs from that of the last call.
+  // Sequences that grow by a few tokens keep their work.
+  bool plan(std::span<const int32_t> lens, const WorkLimits& limits);
+
+  // Whether each request has limits.num_parts clusters, in the order of the requests.
+  bool is_even() const { return is_even_; }
+  std::span<const ClusterWork> clusters() const { return clusters_; }
+  std::span<const int32_t> more_reqs() const { return more_reqs_; }
+
+ private:
+  bool is_like_last(std::span<const int32_t> lens, const WorkLimits& limits) const;
+  int64_t find_most_tokens();
+  int split_count(int32_t len, int64_t most_tokens) const;
+  int num_short_clusters(size_t first, int64_t most_tokens) const;
+  bool fits(int64_t most_tokens) const;
+  void make_even();
+  void share(int64_t most_tokens);
+
+  // Of the last plan.
+  WorkLimits limits_;
+  std::vector<int32_t> lens_;
+  bool is_even_ = false;
+  std::vector<ClusterWork> clusters_;
+  std::vector<int32_t> more_reqs_;
+
+  std::vector<int32_t> longest_first_;  // requests
+};
+
+}  // namespace quire::cuda::native
