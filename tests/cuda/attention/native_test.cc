@@ -20,7 +20,7 @@ using cuda::native::KernelKind;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-constexpr cuda::native::GpuTraits kGpu = {.num_sms = 132, .has_clusters = true};
+constexpr cuda::native::GpuTraits kGpu = {.num_sms = 132, .has_clusters = true, .has_wgmma = true};
 
 AttentionShape shape_of(int num_heads, int num_kv_heads, int head_dim, DType q, DType kv) {
   AttentionShape shape = make_attention_shape(num_heads, num_kv_heads, head_dim, 16, kv);
@@ -28,8 +28,8 @@ AttentionShape shape_of(int num_heads, int num_kv_heads, int head_dim, DType q, 
   return shape;
 }
 
-// At most 8 packed rows per request and KV head: contexts around a page's end, around the ends of a
-// warp's steps and of splits, and long enough to be split.
+// At most 64 packed rows per request and KV head: contexts around a page's end, around the ends of
+// a warp's steps and of splits, and long enough to be split.
 void add_few_rows(DType kv, std::vector<AttentionCase>& cases) {
   const auto add = [&](std::string name, const AttentionShape& shape, int q_len) {
     AttentionCase spec{.name = std::move(name), .shape = shape};
@@ -49,14 +49,16 @@ void add_few_rows(DType kv, std::vector<AttentionCase>& cases) {
   constexpr struct {
     int group, q_len;
     bool every_dim;
-  } kRowCounts[] = {{8, 1, true},  {4, 2, true},  {1, 8, true},  {4, 1, false},
-                    {3, 2, false}, {2, 4, false}, {2, 1, false}, {1, 1, false}};
+  } kRowCounts[] = {{8, 1, true},  {4, 2, true},  {1, 8, true},  {4, 1, false}, {3, 2, false},
+                    {2, 4, false}, {2, 1, false}, {1, 1, false}, {3, 3, true},  {8, 5, true},
+                    {8, 8, false}, {7, 7, false}, {64, 1, false}};
   for (const auto& [group, q_len, every_dim] : kRowCounts) {
     for (const int dim : {16, 64, 80, 128, 192, 256}) {
       if (!every_dim && dim != 128) continue;
       const int page = kPages[cases.size() % 3];
+      const int num_kv_heads = group * q_len > 16 ? 8 : 2;  // kRows64 needs many thread blocks
       add(fmt::format("few_rows_{}x{}_dim{}_page{}", group, q_len, dim, page),
-          make_attention_shape(2 * group, 2, dim, page, kv), q_len);
+          make_attention_shape(num_kv_heads * group, num_kv_heads, dim, page, kv), q_len);
     }
   }
   for (const int q_len : {1, 2}) {
@@ -117,8 +119,9 @@ std::vector<AttentionCase> own_cases() {
     // 12 of 16, a whole tile of rows, and more than one without splits.
     for (const int dim : {64, 128, 256}) {
       const std::string name = std::to_string(dim) + suffix;
-      const auto add_blocks = [&](std::string title, int num_heads, int page, int q_len) {
-        AttentionShape shape = make_attention_shape(num_heads, 2, dim, page, kv);
+      const auto add_blocks = [&](std::string title, int num_heads, int page, int q_len,
+                                  int num_kv_heads = 2) {
+        AttentionShape shape = make_attention_shape(num_heads, num_kv_heads, dim, page, kv);
         shape.causal = false;
         add(std::move(title) + name, shape,
             Reqs{{q_len, 2100, 1}, {q_len, q_len, 2}, {q_len, 0, 3}, {q_len, 517, 4}}, q_len);
@@ -127,6 +130,7 @@ std::vector<AttentionCase> own_cases() {
       add_blocks("blocks_of_3_", 8, 64, 3);
       add_blocks("blocks_of_8_", 16, 32, 8);
       add_blocks("blocks_of_16_", 10, 16, 16);
+      if (dim == 128) add_blocks("blocks_of_many_heads_", 64, 16, 8, 16);
     }
     add_few_rows(kv, cases);
     // One request, whose splits are one cluster, several or none. In its graph, the last cluster of
@@ -141,21 +145,32 @@ std::vector<AttentionCase> own_cases() {
     // One long context among short ones: its thread blocks come from the others, which share
     // theirs. A request has one thread block per KV head, two in a cluster, or four in two
     // clusters. Replays with other lengths have other plans.
-    for (const auto& [group, num_kv_heads, num_reqs] :
-         {std::tuple(8, 8, 33), {8, 8, 16}, {8, 8, 8}, {4, 8, 9}, {1, 16, 40}}) {
+    for (const auto& [group, num_kv_heads, num_reqs, q_len] : {std::tuple(8, 8, 33, 1),
+                                                               {8, 8, 16, 1},
+                                                               {8, 8, 8, 1},
+                                                               {4, 8, 9, 1},
+                                                               {1, 16, 40, 1},
+                                                               {8, 4, 66, 5},
+                                                               {4, 8, 9, 5},
+                                                               {16, 4, 20, 2}}) {
       Reqs reqs;
       for (int i = 0; i < num_reqs; ++i) {
         const int kv_len = i == num_reqs / 2 ? 9000 : i * 37 % 300;
-        reqs.push_back({1, kv_len, static_cast<uint64_t>(i + 1)});
+        reqs.push_back(
+            {q_len, kv_len == 0 ? 0 : std::max(q_len, kv_len), static_cast<uint64_t>(i + 1)});
       }
-      add(fmt::format("outlier_{}x{}_of_{}{}", group, num_kv_heads, num_reqs, suffix),
-          make_attention_shape(group * num_kv_heads, num_kv_heads, 128, 16, kv), reqs, 1);
+      add(fmt::format("outlier_{}x{}x{}_of_{}{}", group, q_len, num_kv_heads, num_reqs, suffix),
+          make_attention_shape(group * num_kv_heads, num_kv_heads, 128, 16, kv), reqs, q_len);
     }
     AttentionShape window = make_attention_shape(16, 2, 128, 16, kv);
     window.window = 700;
     window.sinks = true;
     window.softcap = 3.0F;
     add("window_sinks_softcap_splits" + suffix, window,
+        Reqs{{3, 4000, 1}, {3, 700, 2}, {3, 701, 3}, {3, 0, 4}}, 3);
+    window.num_heads = 96;
+    window.num_kv_heads = 16;
+    add("window_sinks_softcap_many_heads" + suffix, window,
         Reqs{{3, 4000, 1}, {3, 700, 2}, {3, 701, 3}, {3, 0, 4}}, 3);
   }
   return cases;
@@ -257,6 +272,19 @@ TEST(NativeAttentionPlan, ChoosesTheKernelByRowsAndDtypes) {
   EXPECT_EQ(kind_of(bf16, Phase::kDecode, 5, true), KernelKind::kTile);
   EXPECT_EQ(kind_of(bf16, Phase::kPrefill, 1, true), KernelKind::kTile);
   EXPECT_EQ(kind_of(bf16, Phase::kDecode, 1, false), KernelKind::kGeneric);
+  for (const int dim : {64, 72, 128, 136}) {
+    for (const int num_kv_heads : {8, 32}) {
+      const AttentionShape same =
+          shape_of(8 * num_kv_heads, num_kv_heads, dim, DType::kF16, DType::kF16);
+      const bool has_rows64 = dim > 64 && dim <= 128 && num_kv_heads == 32;
+      const KernelKind many_rows = has_rows64 ? KernelKind::kRows64 : KernelKind::kTile;
+      EXPECT_EQ(kind_of(same, Phase::kDecode, 1, true), KernelKind::kRows8);
+      EXPECT_EQ(kind_of(same, Phase::kDecode, 2, true), KernelKind::kRows16);
+      EXPECT_EQ(kind_of(same, Phase::kDecode, 3, true), many_rows);
+      EXPECT_EQ(kind_of(same, Phase::kDecode, 8, true), many_rows);
+      EXPECT_EQ(kind_of(same, Phase::kDecode, 9, true), KernelKind::kTile);
+    }
+  }
   const AttentionShape mixed = shape_of(32, 8, 128, DType::kBF16, DType::kF16);
   EXPECT_EQ(kind_of(mixed, Phase::kDecode, 1, true), KernelKind::kGeneric);
   const AttentionShape f32 = shape_of(32, 8, 128, DType::kF32, DType::kF8E4M3);
@@ -443,6 +471,15 @@ std::vector<AttentionCase> late_cases() {
       cases.push_back(std::move(spec));
     }
   }
+  AttentionCase many_rows = cases.front();
+  many_rows.name = "late_many_rows";
+  many_rows.shape = make_attention_shape(64, 8, 128, 16, DType::kBF16);
+  many_rows.max_decode_q_len = 5;
+  for (AttentionRequest& req : many_rows.reqs) {
+    req.q_len = 5;
+    req.kv_len = std::max(req.kv_len, 5);
+  }
+  cases.push_back(std::move(many_rows));
   return cases;
 }
 

@@ -60,7 +60,8 @@ struct Params {
   // With more than one split, a kernel writes partial results, [num_tokens * num_heads, num_splits]
   // rows, and the merge_splits kernel merges them. With kRows8, a cluster merges its splits in
   // shared memory, and the last cluster of a request and KV head merges the partial results of all
-  // of them: [cluster of the grid, KV head, max_rows] rows.
+  // of them: [cluster of the grid, KV head, max_rows] rows. kRows64 is like kRows8, without
+  // clusters.
   int num_splits = 1;
   int cluster = 1;                    // kRows8: splits per cluster, a divisor of num_splits
   int num_parts = 1;                  // num_splits / cluster
@@ -78,6 +79,8 @@ struct Params {
 // The tensor-core kernels: F16 or BF16 queries, a cache of the same type or of FP8. `padded_dim` is
 // 64, 128 or 256.
 void launch_rows8(CudaStream& stream, const Params& params, DType kv, int padded_dim);
+// Only for caches of the queries' type and a padded_dim of kRows64Dim, with wgmma.
+void launch_rows64(CudaStream& stream, const Params& params);
 void launch_rows16(CudaStream& stream, const Params& params, DType kv, int padded_dim);
 void launch_tile(CudaStream& stream, const Params& params, DType kv, int padded_dim);
 void launch_generic(CudaStream& stream, const Params& params, DType kv);
@@ -91,6 +94,7 @@ inline constexpr int kMaxLatentDim = 576;
 
 enum class KernelKind {
   kRows8,    // up to 8 packed rows per request and KV head; merges its splits itself
+  kRows64,   // up to 64 packed rows, with wgmma; merges its splits itself
   kRows16,   // up to 16 packed rows per request and KV head; each warp has its own positions
   kTile,     // tiles of 64 packed rows; all warps share the positions
   kGeneric,  // no tensor cores: F32, mixed dtypes, memory not aligned to 16 bytes, wide heads
@@ -100,8 +104,9 @@ struct KernelChoice {
   KernelKind kind = KernelKind::kGeneric;
   int padded_dim = 0;  // 64, 128 or 256; unused by kGeneric
   int num_splits = 1;
-  int cluster = 1;           // splits that a cluster merges
-  bool shares_work = false;  // kRows8: the clusters share the work of a ragged batch (work.h)
+  int cluster = 1;  // splits that a cluster merges
+  bool shares_work =
+      false;  // kRows8, kRows64: the clusters share the work of a ragged batch (work.h)
   int64_t num_partials = 0;  // parts of requests that may have partial results, over all requests
 
   int num_parts() const { return num_splits / cluster; }  // clusters per request
@@ -111,15 +116,17 @@ struct KernelChoice {
 struct GpuTraits {
   int num_sms = 0;
   bool has_clusters = false;
+  bool has_wgmma = false;
 };
 
 inline constexpr int kTileRows = 64;
+inline constexpr int kRows64Dim = 128;
 inline constexpr int kMaxSplits = 64;
 inline constexpr int kMaxCluster = 8;
 inline constexpr int kMinSplitTokens = 64;
-// kRows8: a split has a multiple of this many bytes of keys, and of values; the last split may have
-// less. Contexts of up to kUnsplitUnits times this size are not split, because the merge would take
-// longer than the split saves.
+// kRows8, kRows64: a split has a multiple of this many bytes of keys, and of values; the last split
+// may have less. Contexts of up to kUnsplitUnits times this size are not split, because the merge
+// would take longer than the split saves.
 inline constexpr int kMinSplitKeyBytes = 32 * 1024;
 inline constexpr int kUnsplitUnits = 2;
 

@@ -20,6 +20,7 @@ using native::Params;
 
 constexpr int kMinComputeCapability = 80;
 constexpr int kClusterComputeCapability = 90;
+constexpr int kWgmmaComputeCapability = 90;  // later ones do not have it
 
 // The size of Params::counters.
 size_t counter_bytes(const AttentionShape& shape, int num_reqs) {
@@ -78,6 +79,7 @@ void enqueue(const Params& params, const KernelChoice& choice, DType kv, CudaStr
   if (choice.kind == KernelKind::kRows8) {
     return native::launch_rows8(stream, params, kv, choice.padded_dim);
   }
+  if (choice.kind == KernelKind::kRows64) return native::launch_rows64(stream, params);
   const auto launch =
       choice.kind == KernelKind::kRows16 ? native::launch_rows16 : native::launch_tile;
   launch(stream, params, kv, choice.padded_dim);
@@ -237,7 +239,8 @@ class NativeAttention final : public AttentionBackend {
     }
     const GpuTraits gpu = {
         .num_sms = device_.num_sms,
-        .has_clusters = device_.device.compute_capability >= kClusterComputeCapability};
+        .has_clusters = device_.device.compute_capability >= kClusterComputeCapability,
+        .has_wgmma = device_.device.compute_capability == kWgmmaComputeCapability};
     QUIRE_ASSIGN_OR_RETURN(
         SharedWork work,
         SharedWork::create(limits.max_num_reqs, native::max_shared_clusters(shape, limits, gpu)));

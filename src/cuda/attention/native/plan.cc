@@ -21,14 +21,35 @@ int padded_dim(const AttentionShape& shape) {
   return dim <= 64 ? 64 : dim <= 128 ? 128 : 256;
 }
 
-KernelKind decode_kind(int64_t rows) {
+int64_t rows_per_kv_head(const AttentionShape& shape, int q_len) {
+  return int64_t{q_len} * shape.num_heads / shape.num_kv_heads;
+}
+
+// kRows64 merges its splits in one thread block, which takes long for many rows and splits. So it
+// needs enough requests to fill the GPU with few splits.
+constexpr int kRows64Splits = 4;
+
+bool can_use_rows64(const AttentionShape& shape, int num_reqs, int q_len, const GpuTraits& gpu) {
+  const int64_t most_blocks = int64_t{kRows64Splits} * num_reqs * shape.num_kv_heads;
+  return gpu.has_wgmma && shape.kv == shape.q && padded_dim(shape) == kRows64Dim &&
+         q_len <= kMaxSplitQLen && rows_per_kv_head(shape, q_len) <= kTileRows &&
+         static_cast<double>(most_blocks) >= kGoodFilling * kBlocksAtOnce * gpu.num_sms;
+}
+
+KernelKind decode_kind(const AttentionShape& shape, int num_reqs, int q_len, const GpuTraits& gpu) {
+  const int64_t rows = rows_per_kv_head(shape, q_len);
   if (rows <= 8) return KernelKind::kRows8;
-  return rows <= 16 ? KernelKind::kRows16 : KernelKind::kTile;
+  if (rows <= 16) return KernelKind::kRows16;
+  return can_use_rows64(shape, num_reqs, q_len, gpu) ? KernelKind::kRows64 : KernelKind::kTile;
+}
+
+bool merges_splits(KernelKind kind) {
+  return kind == KernelKind::kRows8 || kind == KernelKind::kRows64;
 }
 
 // The minimum number of positions of a split.
 int min_split_tokens(const AttentionShape& shape, KernelKind kind) {
-  if (kind != KernelKind::kRows8) return kMinSplitTokens;
+  if (!merges_splits(kind)) return kMinSplitTokens;
   return kMinSplitKeyBytes / (padded_dim(shape) * static_cast<int>(dtype_bytes(shape.kv)));
 }
 
@@ -67,11 +88,11 @@ int fill_waves(int64_t num_blocks, int limit, int64_t slots) {
 }
 
 // row_columns: columns of values of all rows of a thread block.
-Splits choose_splits(int64_t num_blocks, int max_kv_len, int min_tokens, bool in_clusters,
+Splits choose_splits(int64_t num_blocks, int max_kv_len, int min_tokens, int most, bool in_clusters,
                      int64_t row_columns, int num_sms) {
   const int64_t slots = int64_t{kBlocksAtOnce} * num_sms;
   const int64_t num_units = ceil_div(int64_t{max_kv_len}, min_tokens);
-  const int limit = static_cast<int>(std::clamp<int64_t>(num_units, 1, kMaxSplits));
+  const int limit = static_cast<int>(std::clamp<int64_t>(num_units, 1, most));
   if (!in_clusters) return {fill_waves(num_blocks, limit, slots), 1};
   if (num_units <= kUnsplitUnits) return {};
   const bool has_few_columns = row_columns <= kColumnsOfMerge;
@@ -94,7 +115,7 @@ Splits choose_splits(int64_t num_blocks, int max_kv_len, int min_tokens, bool in
 bool can_share_work(const AttentionShape& shape, KernelKind kind, int num_reqs, int max_kv_len,
                     const Splits& splits) {
   constexpr int kFewUnits = 8;
-  return kind == KernelKind::kRows8 && num_reqs > 1 && splits.cluster <= 2 &&
+  return merges_splits(kind) && num_reqs > 1 && splits.cluster <= 2 &&
          max_kv_len > kFewUnits * min_split_tokens(shape, kind);
 }
 
@@ -109,17 +130,14 @@ int64_t num_partials(const AttentionShape& shape, int num_reqs, int num_parts, b
   return shares_work ? std::min(num_reqs, max_split_clusters(shape, gpu)) : 0;
 }
 
-int64_t rows_per_kv_head(const AttentionShape& shape, int q_len) {
-  return int64_t{q_len} * shape.num_heads / shape.num_kv_heads;
-}
-
 Splits decode_splits(const AttentionShape& shape, int num_reqs, int q_len, int max_kv_len,
                      const GpuTraits& gpu) {
   if (q_len > kMaxSplitQLen || num_reqs == 0) return {};
   const int64_t rows = rows_per_kv_head(shape, q_len);
   const int64_t num_blocks = num_reqs * ceil_div(rows, kTileRows) * shape.num_kv_heads;
-  const KernelKind kind = decode_kind(rows);
-  return choose_splits(num_blocks, max_kv_len, min_split_tokens(shape, kind),
+  const KernelKind kind = decode_kind(shape, num_reqs, q_len, gpu);
+  const int most = kind == KernelKind::kRows64 ? kRows64Splits : kMaxSplits;
+  return choose_splits(num_blocks, max_kv_len, min_split_tokens(shape, kind), most,
                        gpu.has_clusters && kind == KernelKind::kRows8, rows * shape.head_dim_v,
                        gpu.num_sms);
 }
@@ -160,7 +178,7 @@ KernelChoice choose_kernel(const AttentionShape& shape, Phase phase, const Phase
       decode_splits(shape, range.num_reqs, range.max_q_len, range.max_kv_len, gpu);
   choice.num_splits = splits.count;
   choice.cluster = splits.cluster;
-  choice.kind = decode_kind(rows_per_kv_head(shape, range.max_q_len));
+  choice.kind = decode_kind(shape, range.num_reqs, range.max_q_len, gpu);
   choice.shares_work = can_share_work(shape, choice.kind, range.num_reqs, range.max_kv_len, splits);
   choice.num_partials =
       num_partials(shape, range.num_reqs, choice.num_parts(), choice.shares_work, gpu);
@@ -199,9 +217,9 @@ int most_parts(const Splits& splits) {
 }
 
 bool can_share_work(const AttentionShape& shape, int num_reqs, int q_len, int max_kv_len,
-                    const Splits& splits) {
-  return can_share_work(shape, decode_kind(rows_per_kv_head(shape, q_len)), num_reqs, max_kv_len,
-                        splits);
+                    const Splits& splits, const GpuTraits& gpu) {
+  const KernelKind kind = decode_kind(shape, num_reqs, q_len, gpu);
+  return can_share_work(shape, kind, num_reqs, max_kv_len, splits);
 }
 
 }  // namespace
@@ -210,7 +228,7 @@ size_t max_partial_bytes(const AttentionShape& shape, const PlanLimits& limits,
                          const GpuTraits& gpu) {
   size_t largest = 0;
   visit_batches(shape, limits, gpu, [&](int num_reqs, int q_len, const Splits& splits) {
-    const bool shares = can_share_work(shape, num_reqs, q_len, limits.max_kv_len, splits);
+    const bool shares = can_share_work(shape, num_reqs, q_len, limits.max_kv_len, splits, gpu);
     const int64_t partials = num_partials(shape, num_reqs, most_parts(splits), shares, gpu);
     largest = std::max(largest, partial_bytes(shape, q_len, partials));
   });
@@ -221,7 +239,7 @@ int max_shared_clusters(const AttentionShape& shape, const PlanLimits& limits,
                         const GpuTraits& gpu) {
   int largest = 0;
   visit_batches(shape, limits, gpu, [&](int num_reqs, int q_len, const Splits& splits) {
-    if (can_share_work(shape, num_reqs, q_len, limits.max_kv_len, splits)) {
+    if (can_share_work(shape, num_reqs, q_len, limits.max_kv_len, splits, gpu)) {
       largest = std::max(largest, num_reqs * most_parts(splits));
     }
   });
