@@ -1,7 +1,7 @@
-// The matrices of all chunks of a gated delta net (delta_tiles.cuh). Four warps have a chunk of a
-// value head, each 16 of its rows. The inverse of I + A, whose numbers are at most 1, is computed
-// in blocks of 16 x 16: those on the diagonal in F32, and the others from them in F16 with sums in
-// F32,
+// The matrices of all chunks of a gated delta net (delta_tiles.cuh). A warpgroup has a chunk of a
+// value head, and each of its warps has 16 rows. The inverse of I + A, whose numbers are at most 1,
+// is computed in blocks of 16 x 16: those on the diagonal in F32, and the others from them in F16
+// with sums in F32,
 //   X[i, j] = -X[i, i] * (sum over j <= m < i of A[i, m] X[m, j])
 #include "cuda/base/launch.h"
 #include "cuda/device/hopper.cuh"
@@ -18,8 +18,9 @@ constexpr int kInverseStride = kDeltaChunk + 8;  // so that rows do not share ba
 
 template <typename T, int kHeads>
 struct alignas(1024) Shared {
-  T q[kTilesPerHead * kTileSize];
+  T q[kTilesPerHead * kTileSize];  // later P of each head, a tile
   T k[kTilesPerHead * kTileSize];
+  static_assert(kHeads <= kTilesPerHead);
   struct Head {
     __half inverse[kDeltaChunk * kInverseStride];
     float diagonal[kBlocks][kBlock * kBlock];  // of A
@@ -29,10 +30,11 @@ struct alignas(1024) Shared {
   Mbarrier loaded;
 };
 
-// A warp's rows of A and P: tiles of 8 columns, in the layout of accumulators.
+// A warp's rows of A and P: tiles of 8 columns, of which a lane has 4 numbers each.
+constexpr int kColumnTiles = kDeltaChunk / 8;
 struct Rows {
-  float a[kDeltaChunk / 8][4] = {};
-  float p[kDeltaChunk / 8][4] = {};
+  float a[4 * kColumnTiles];
+  float p[4 * kColumnTiles];
 };
 
 template <typename T, int kHeads>
@@ -54,10 +56,10 @@ class Matrices {
     shared_.loaded.wait(0);
     Rows rows;
     multiply(rows);
-    __syncthreads();  // the gates
+    __syncthreads();  // the gates, and the end of all products
     const ChunkParts<T> parts = parts_of(args_, index_, v_head_);
     apply_gates(rows);
-    write_scores(rows, parts.scores);
+    write_scores(rows, shared_.q + v_head_ % kHeads * kTileSize, parts.scores);
     invert_diagonal(rows);
     invert_below(rows);
     write_solved(parts.solved);
@@ -84,29 +86,23 @@ class Matrices {
     head_.log_decay[2 * lane_ + 1] = sum;
   }
 
-  // K K^T and Q K^T, up to the diagonal.
+  // K K^T and Q K^T
   __device__ void multiply(Rows& rows) {
+    const uint64_t q = wgmma::operand_descriptor(shared_address(shared_.q));
+    const uint64_t k = wgmma::operand_descriptor(shared_address(shared_.k));
+    constexpr int kTileUnits = kTileSize * static_cast<int>(sizeof(T)) / 16;
+    wgmma::begin();
 #pragma unroll
     for (int step = 0; step < kDeltaHeadDim / 16; ++step) {
-      const int tile = step / kBlocks * kTileSize;
-      const int unit = step % kBlocks * 2;
-      const int own = tile + tile_at(kBlock * warp_ + lane_ % 16, unit + lane_ / 16);
-      const uint4 k = load_matrices(shared_address(shared_.k + own));
-      const uint4 q = load_matrices(shared_address(shared_.q + own));
-      const uint32_t k_rows[4] = {k.x, k.y, k.z, k.w};
-      const uint32_t q_rows[4] = {q.x, q.y, q.z, q.w};
-#pragma unroll
-      for (int block = 0; block < kBlocks; ++block) {
-        if (block > warp_) continue;
-        const int row = kBlock * block + lane_ / 16 * 8 + lane_ % 8;
-        const uint4 b =
-            load_matrices(shared_address(shared_.k + tile + tile_at(row, unit + lane_ / 8 % 2)));
-        mma<T>(rows.a[2 * block], k_rows, b.x, b.y);
-        mma<T>(rows.a[2 * block + 1], k_rows, b.z, b.w);
-        mma<T>(rows.p[2 * block], q_rows, b.x, b.y);
-        mma<T>(rows.p[2 * block + 1], q_rows, b.z, b.w);
-      }
+      const int unit = step / kBlocks * kTileUnits + step % kBlocks * 2;
+      const uint64_t b = wgmma::advanced(k, unit);
+      wgmma::multiply<T, kDeltaChunk>(rows.a, b, b, step > 0);
+      wgmma::multiply<T, kDeltaChunk>(rows.p, wgmma::advanced(q, unit), b, step > 0);
     }
+    wgmma::commit();
+    wgmma::wait<0>();
+    wgmma::keep(rows.a);
+    wgmma::keep(rows.p);
   }
 
   __device__ void apply_gates(Rows& rows) const {
@@ -119,8 +115,7 @@ class Matrices {
       beta[half] = head_.beta[row_of(2 * half)];
     }
 #pragma unroll
-    for (int tile = 0; tile < kDeltaChunk / 8; ++tile) {
-      if (tile > 2 * warp_ + 1) continue;
+    for (int tile = 0; tile < kColumnTiles; ++tile) {
       const float2 other = *reinterpret_cast<const float2*>(head_.log_decay + column_of(tile, 0));
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
@@ -129,21 +124,26 @@ class Matrices {
         // Above the diagonal, the exponential could overflow.
         const float decay =
             column <= row ? fast_exp2(g[i / 2] - kLog2E * (i % 2 == 0 ? other.x : other.y)) : 0.0F;
-        rows.p[tile][i] *= decay;
-        rows.a[tile][i] *= column < row ? decay * beta[i / 2] : 0.0F;
+        rows.p[4 * tile + i] *= decay;
+        rows.a[4 * tile + i] *= column < row ? decay * beta[i / 2] : 0.0F;
       }
     }
   }
 
-  __device__ void write_scores(const Rows& rows, T* scores) const {
+  // Through a tile in shared memory, so that a lane writes 16 bytes at once.
+  __device__ void write_scores(const Rows& rows, T* tile, T* scores) const {
 #pragma unroll
-    for (int tile = 0; tile < kDeltaChunk / 8; ++tile) {
+    for (int pair = 0; pair < kColumnTiles / 2; ++pair) {
+      const float* const p = rows.p + 8 * pair;
+      store_matrices<false>(
+          shared_address(tile + tile_at(kBlock * warp_ + lane_ % 16, 2 * pair + lane_ / 16)),
+          {pack<T>(p[0], p[1]), pack<T>(p[2], p[3]), pack<T>(p[4], p[5]), pack<T>(p[6], p[7])});
+    }
+    __syncwarp();
 #pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        T* const to = scores + tile_at(row_of(2 * half), tile) + lane_ % 4 * 2;
-        *reinterpret_cast<uint32_t*>(to) =
-            pack<T>(rows.p[tile][2 * half], rows.p[tile][2 * half + 1]);
-      }
+    for (int i = 0; i < kBlock * kTileWidth / kTileVec / kWarp; ++i) {
+      const int at = kBlock * warp_ * kTileWidth + (i * kWarp + lane_) * kTileVec;
+      *reinterpret_cast<uint4*>(scores + at) = load_shared(shared_address(tile + at));
     }
   }
 
@@ -156,7 +156,7 @@ class Matrices {
 #pragma unroll
       for (int i = 0; i < 8; ++i) {
         a[(row_of(i % 4) - kBlock * block) * kBlock + i / 4 * 8 + lane_ % 4 * 2 + i % 2] =
-            rows.a[2 * block + i / 4][i % 4];
+            rows.a[8 * block + i];
       }
     }
     __syncwarp();
@@ -200,10 +200,10 @@ class Matrices {
 #pragma unroll
         for (int m = 0; m < kBlocks; ++m) {
           if (m < j || m >= i) continue;
-          const uint32_t a[4] = {pack<__half>(rows.a[2 * m][0], rows.a[2 * m][1]),
-                                 pack<__half>(rows.a[2 * m][2], rows.a[2 * m][3]),
-                                 pack<__half>(rows.a[2 * m + 1][0], rows.a[2 * m + 1][1]),
-                                 pack<__half>(rows.a[2 * m + 1][2], rows.a[2 * m + 1][3])};
+          const float* const of_block = rows.a + 8 * m;
+          const uint32_t a[4] = {
+              pack<__half>(of_block[0], of_block[1]), pack<__half>(of_block[2], of_block[3]),
+              pack<__half>(of_block[4], of_block[5]), pack<__half>(of_block[6], of_block[7])};
           const uint4 x = load_transposed(
               shared_address(inverse_at(kBlock * m + lane_ % 16, kBlock * j + lane_ / 16 * 8)));
           mma<__half>(sums[0], a, x.x, x.y);
