@@ -55,9 +55,8 @@ Bars bars_of(DType dtype) {
   return {2e-4F, 1e-5};
 }
 
-void expect_close(const std::vector<float>& got, const std::vector<float>& expected, DType dtype,
-                  const std::string& what) {
-  const Bars bars = bars_of(dtype);
+void expect_close(const std::vector<float>& got, const std::vector<float>& expected,
+                  const Bars& bars, const std::string& what) {
   expect_near_all(got, expected, bars.number, what);
   if (got.size() != expected.size()) return;
   double squares = 0;
@@ -67,6 +66,11 @@ void expect_close(const std::vector<float>& got, const std::vector<float>& expec
     errors += (double{got[i]} - expected[i]) * (double{got[i]} - expected[i]);
   }
   EXPECT_LE(std::sqrt(errors), bars.mean * std::sqrt(squares)) << what;
+}
+
+void expect_close(const std::vector<float>& got, const std::vector<float>& expected, DType dtype,
+                  const std::string& what) {
+  expect_close(got, expected, bars_of(dtype), what);
 }
 
 // Pages 1, 2, … for the blocks of `num_tokens` tokens, `first` the first.
@@ -490,6 +494,44 @@ TEST_P(CudaStateOpsTest, DeltaNetTakesManySequences) {
     }
     all.check(next, std::to_string(num_seqs) + " sequences, next tokens");
   }
+}
+
+// Prompts of many chunks, whose copies go round all stages: of one sequence with all states kept,
+// and of so many that thread blocks share SMs, with a few states. Bits do not depend on which of
+// both it is.
+TEST_P(CudaStateOpsTest, DeltaNetTakesLongPrompts) {
+  const DeltaOperation one = {{1, 2, 128, 128, 4}, 0};
+  StateSteps<DeltaOperation> alone = steps(one);
+  const std::vector<int32_t> pages = pages_from(1, 736);
+  alone.check({{0, 650, 1, pages}}, "650 tokens");
+  alone.check({{650, 725, 1, pages}}, "75 more");
+  alone.check({{144, 725, 1, pages}}, "from a kept state");
+
+  constexpr int kNumSeqs = 40;
+  StateSteps<DeltaOperation> beside = steps(one);
+  std::vector<StatePart> parts;
+  for (int i = 0; i < kNumSeqs; ++i) {
+    const int end = i == 7 ? 650 : 1 + i * 53 % 400;
+    StatePart part = {0, end, i == 7 ? 1U : static_cast<uint32_t>(100 + i), {}};
+    part.pages.assign(52, 0);
+    part.pages[static_cast<size_t>(end / kBlockSize)] = 1 + i;
+    part.pages[static_cast<size_t>((end - 1) / kBlockSize)] = 1 + i;
+    parts.push_back(part);
+  }
+  // The largest of 3 million errors is beyond the bar for those of the other tests.
+  Bars bars = bars_of(dtype());
+  bars.number *= 2;
+  const std::vector<float> got = beside.run(parts);
+  expect_close(got, beside.expected(), bars, "beside others");
+  int row = 0;
+  for (int i = 0; i < 7; ++i) row += parts[static_cast<size_t>(i)].end;
+  StateSteps<DeltaOperation> again = steps(one);
+  EXPECT_EQ(beside.rows(got, row, row + 650), again.run({{0, 650, 1, pages}}, false));
+  for (StatePart& part : parts) {
+    part.begin = part.end;
+    part.end += 70;
+  }
+  expect_close(beside.run(parts), beside.expected(), bars, "70 more of each");
 }
 
 // A thread block has a head of a sequence, and then some of padding.
