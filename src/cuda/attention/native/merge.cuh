@@ -30,8 +30,8 @@ struct Share {
     first = rank * size;
     end = min(num_vectors, first + size);
   }
-  // Whose share a vector belongs to. The numbers are small enough for F32, and the half keeps them
-  // away from integers.
+  // The rank of the member that merges a vector. The numbers are small enough for F32, and the half
+  // keeps them away from integers.
   __device__ int member(int vector) const {
     return static_cast<int>((static_cast<float>(vector) + 0.5F) * inverse_size);
   }

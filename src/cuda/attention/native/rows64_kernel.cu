@@ -272,7 +272,7 @@ __device__ __forceinline__ void attend_part(const Params& p, const RequestPart& 
     }
     commit_copies();
   };
-  // Of the steps that start before the loop, those whose positions are settled.
+  // The first steps, at most those that start before the loop, whose positions are settled.
   const int num_settled = settled_len - first - kStepTokens;  // after the end of step 0
   const int num_early = num_settled < 0 ? 0 : min(kStages - 1, num_settled / kStepTokens + 1);
 #pragma unroll 1

@@ -31,7 +31,7 @@ class WorkPlanner {
   // Later calls of plan() with at most this many do not allocate.
   void reserve(int num_reqs, int num_clusters);
 
-  // Plans requests of these lengths. Returns whether the work differs from that of the last call.
+  // Plans requests of these lengths. Returns whether the last call had other work.
   // Sequences that grow by a few tokens keep their work.
   bool plan(std::span<const int32_t> lens, const WorkLimits& limits);
 
@@ -49,7 +49,7 @@ class WorkPlanner {
   void make_even();
   void share(int64_t most_tokens);
 
-  // Of the last plan.
+  // The arguments and the result of the last plan().
   WorkLimits limits_;
   std::vector<int32_t> lens_;
   bool is_even_ = false;
