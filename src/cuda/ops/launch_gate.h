@@ -15,7 +15,7 @@ class LaunchGate {
  public:
   static Result<LaunchGate> create();
 
-  // What is enqueued from here on starts after open(). It starts without open(), too, after
+  // Work that is enqueued after close() starts after open(). It starts without open(), too, after
   // kMostMicroseconds, so that a call that waits for the device while the gate is closed ends.
   void close(CudaStream& stream);
   void open();

@@ -496,9 +496,8 @@ TEST_P(CudaStateOpsTest, DeltaNetTakesManySequences) {
   }
 }
 
-// Prompts of many chunks, whose copies go round all stages: of one sequence with all states kept,
-// and of so many that thread blocks share SMs, with a few states. Bits do not depend on which of
-// both it is.
+// Prompts of many chunks, whose copies go round all stages: one sequence with all states kept, and
+// more sequences than there are SMs for, with a few states. Both have the same bits.
 TEST_P(CudaStateOpsTest, DeltaNetTakesLongPrompts) {
   const DeltaOperation one = {{1, 2, 128, 128, 4}, 0};
   StateSteps<DeltaOperation> alone = steps(one);
