@@ -31,7 +31,7 @@ __device__ __forceinline__ void wait_for_previous_kernel() {
 // kernels of a step can be resident at once. Before its wait, a kernel may read only memory that
 // none of them writes: weights, data copied from the host, and the output of the kernels of step/,
 // which do not let their successors start early. It may also read memory that was complete before
-// the previous kernel triggered (few_experts.cu).
+// the previous kernel triggered (few_experts.cu, grouped_kernel.cuh).
 __device__ __forceinline__ void trigger_dependent_launch() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   cudaTriggerProgrammaticLaunchCompletion();

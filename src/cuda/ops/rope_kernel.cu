@@ -149,7 +149,8 @@ __device__ __forceinline__ void rotate_neighbours(const float* cos_sin, int half
   }
 }
 
-// The rotation of elements [i, i + kCount) and their partners, loaded early.
+// The rotation of elements [i, i + kCount) and their partners, whose loads may precede those of the
+// elements.
 template <int kCount>
 struct HalvesAngles {
   float cosines[kCount];
@@ -217,8 +218,9 @@ __device__ __forceinline__ float norm_scale_by_warp(const T* x, int width, float
 }
 
 // Requires head_dim == 2 * group * kVec, where group is a power of two up to 32, values as wide,
-// and whole vectors in either half of the rotated elements. The norms' weights and the slots, which
-// a kernel of step/ wrote, are read before the wait. All other loads follow it at once.
+// and whole vectors in either half of the rotated elements. Before the wait, the kernel reads the
+// norms' weights, which are constant, and the slots, which a kernel of step/ wrote. All other loads
+// follow the wait at once.
 template <typename T, RotaryPairs kPairs>
 __global__ void rope_wide_kernel(RopeParams p, int group) {
   constexpr int kVec = kWidestVec<T>;

@@ -34,7 +34,7 @@ template <typename Word, int kRows>
 __global__ void gather_rows_kernel(const Word* x, const int32_t* rows, int64_t num_rows,
                                    int64_t row_words, Word* out) {
   wait_for_previous_kernel();
-  trigger_dependent_launch();  // see GroupedThreadBlock: the next kernel relies on this order
+  trigger_dependent_launch();  // grouped_kernel.cuh relies on this order
   const int64_t first = int64_t{blockIdx.x} * kRows;
   const Word* from[kRows];
 #pragma unroll

@@ -13,12 +13,12 @@ namespace {
 
 constexpr int kWarp = 32;
 constexpr int kBlock = 16;
-constexpr int kBlocks = kDeltaChunk / kBlock;    // and warps of a head
+constexpr int kBlocks = kDeltaChunk / kBlock;    // per chunk; a head has as many warps
 constexpr int kInverseStride = kDeltaChunk + 8;  // so that rows do not share banks
 
 template <typename T, int kHeads>
 struct alignas(1024) Shared {
-  T q[kTilesPerHead * kTileSize];  // later P of each head, a tile
+  T q[kTilesPerHead * kTileSize];  // after the products: one tile of P per head
   T k[kTilesPerHead * kTileSize];
   static_assert(kHeads <= kTilesPerHead);
   struct Head {
@@ -86,7 +86,7 @@ class Matrices {
     head_.log_decay[2 * lane_ + 1] = sum;
   }
 
-  // K K^T and Q K^T
+  // Computes K K^T and Q K^T.
   __device__ void multiply(Rows& rows) {
     const uint64_t q = wgmma::operand_descriptor(shared_address(shared_.q));
     const uint64_t k = wgmma::operand_descriptor(shared_address(shared_.k));

@@ -372,17 +372,24 @@ struct PlannedWork {
   double slowest = 0.0;
 };
 
-// Checks that all positions of each request belong to one cluster.
+// Checks that each part of each request belongs to exactly one cluster.
 PlannedWork check_work(const cuda::native::WorkPlanner& planner, std::span<const int32_t> lens,
                        const cuda::native::WorkLimits& limits) {
   PlannedWork planned{.num_clusters = std::vector<int>(lens.size())};
   EXPECT_EQ(planner.clusters().size(), lens.size() * static_cast<size_t>(limits.num_parts));
+  std::vector<int> expected(lens.size(), 0);  // clusters of each request
   int expected_part = 0;
+  int split_req = -1;
   for (size_t i = 0; i < planner.clusters().size(); ++i) {
     const cuda::native::ClusterWork& work = planner.clusters()[i];
     if (work.num_parts == 0) continue;
     // The parts of a request belong to consecutive clusters.
     EXPECT_EQ(work.part, expected_part);
+    if (work.part > 0) {
+      EXPECT_EQ(work.req, split_req);
+    }
+    split_req = work.req;
+    expected[static_cast<size_t>(work.req)] = work.num_parts;
     expected_part = work.part + 1 == work.num_parts ? 0 : work.part + 1;
     if (work.num_parts > 1) {
       EXPECT_LT(i, static_cast<size_t>(limits.max_split));
@@ -392,12 +399,14 @@ PlannedWork check_work(const cuda::native::WorkPlanner& planner, std::span<const
     for (int k = 0; k < work.num_more; ++k) {
       const int req = planner.more_reqs()[static_cast<size_t>(work.first_more + k)];
       ++planned.num_clusters[static_cast<size_t>(req)];
+      expected[static_cast<size_t>(req)] = 1;
       tokens += lens[static_cast<size_t>(req)];
     }
     planned.slowest = std::max(planned.slowest, tokens);
   }
   EXPECT_EQ(expected_part, 0);
-  EXPECT_THAT(planned.num_clusters, ::testing::Each(::testing::Ge(1)));
+  EXPECT_THAT(expected, ::testing::Each(::testing::Ge(1)));
+  EXPECT_EQ(planned.num_clusters, expected);
   return planned;
 }
 

@@ -11,8 +11,8 @@
 
 namespace quire::cuda::native {
 
-// The positions that a cluster of kRows8 computes for each KV head, in a ragged batch: a part of
-// one request, and then whole requests.
+// The positions that a cluster of kRows8 or kRows64 computes for each KV head, in a ragged batch: a
+// part of one request, and then whole requests.
 struct alignas(16) ClusterWork {
   int32_t req = 0;  // of the phase
   uint16_t part = 0;
@@ -66,11 +66,11 @@ struct Params {
   int cluster = 1;                    // kRows8: splits per cluster, a divisor of num_splits
   int num_parts = 1;                  // num_splits / cluster
   int max_rows = 0;                   // packed rows of a request and KV head
-  const ClusterWork* work = nullptr;  // kRows8: [num_reqs * num_parts]; null: each request has
-                                      // num_parts clusters
+  const ClusterWork* work = nullptr;  // kRows8, kRows64: [num_reqs * num_parts]; null: each
+                                      // request has num_parts clusters
   const int32_t* more_reqs = nullptr;
-  uint32_t* counters = nullptr;  // kRows8: [num_reqs, num KV heads, kMaxCluster], zero before and
-                                 // after a run
+  uint32_t* counters = nullptr;  // kRows8, kRows64: [num_reqs, num KV heads, kMaxCluster], zero
+                                 // before and after a run
   float* partial_out = nullptr;  // [..., head_dim_v], not normalized
   float* partial_max = nullptr;  // of the logits, in log2 units; -infinity: no positions
   float* partial_sum = nullptr;
@@ -94,7 +94,8 @@ inline constexpr int kMaxLatentDim = 576;
 
 enum class KernelKind {
   kRows8,    // up to 8 packed rows per request and KV head; merges its splits itself
-  kRows64,   // up to 64 packed rows, with wgmma; merges its splits itself
+  kRows64,   // 17 to 64 packed rows of many requests, 16-bit caches of kRows64Dim columns, with
+             // wgmma; merges its splits itself
   kRows16,   // up to 16 packed rows per request and KV head; each warp has its own positions
   kTile,     // tiles of 64 packed rows; all warps share the positions
   kGeneric,  // no tensor cores: F32, mixed dtypes, memory not aligned to 16 bytes, wide heads

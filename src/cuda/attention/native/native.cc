@@ -115,10 +115,14 @@ class SharedWork {
     QUIRE_CHECK(clusters.size() <= reqs_at_,
                 "[native] a batch has more clusters than the plan was made for");
     const auto more_reqs = std::as_bytes(planner_.more_reqs());
-    QUIRE_ASSIGN_OR_RETURN(std::byte * slot, ring_.begin(stream));
-    std::ranges::copy(clusters, slot);
-    std::ranges::copy(more_reqs, slot + reqs_at_);
-    stream.copy_to_device(device_.data(), slot, reqs_at_ + more_reqs.size());
+    const Result<std::byte*> slot = ring_.begin(stream);
+    if (!slot.ok()) {
+      planner_.forget();
+      return slot.status();
+    }
+    std::ranges::copy(clusters, *slot);
+    std::ranges::copy(more_reqs, *slot + reqs_at_);
+    stream.copy_to_device(device_.data(), *slot, reqs_at_ + more_reqs.size());
     ring_.end(stream);
     return {};
   }

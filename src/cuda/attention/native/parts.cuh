@@ -108,9 +108,9 @@ __device__ inline ClusterWork load_work(const ClusterWork* work) {
           words.z, words.w};
 }
 
-// The shift that converts splits to clusters. A larger cluster than two has all splits of a
-// request.
-__device__ inline int cluster_bits(const Params& p) {
+// A split's number, shifted right by this, is its cluster's. 31: every split is in cluster 0,
+// because a cluster of more than two has all splits of a request.
+__device__ inline int cluster_shift(const Params& p) {
   return p.cluster <= 2 ? p.cluster - 1 : 31;
 }
 
@@ -119,7 +119,7 @@ __device__ inline int cluster_bits(const Params& p) {
 template <class Attend>
 __device__ __forceinline__ void for_each_part(const Params& p, Attend attend) {
   trigger_dependent_launch();
-  const int own_part = static_cast<int>(blockIdx.x) >> cluster_bits(p);
+  const int own_part = static_cast<int>(blockIdx.x) >> cluster_shift(p);
   const int cluster_idx = static_cast<int>(blockIdx.z) * p.num_parts + own_part;
   RequestPart part = {static_cast<int>(blockIdx.z), own_part, p.num_parts, cluster_idx - own_part};
   int settled_len = 0;

@@ -115,11 +115,15 @@ Splits choose_splits(int64_t num_blocks, int max_kv_len, int min_tokens, int mos
 bool can_share_work(const AttentionShape& shape, KernelKind kind, int num_reqs, int max_kv_len,
                     const Splits& splits) {
   constexpr int kFewUnits = 8;
+  // Otherwise a shorter batch might share work where the longest one, which max_shared_clusters()
+  // visits, has a larger cluster.
+  static_assert(kFewUnits >= kMaxCluster);
   return merges_splits(kind) && num_reqs > 1 && splits.cluster <= 2 &&
          max_kv_len > kFewUnits * min_split_tokens(shape, kind);
 }
 
-// The clusters of requests with one part that may get more.
+// An upper bound on the clusters with parts of split requests, if an even batch has one part per
+// request.
 int max_split_clusters(const AttentionShape& shape, const GpuTraits& gpu) {
   return 2 * ceil_div(kBlocksAtOnce * gpu.num_sms, shape.num_kv_heads);
 }
@@ -210,8 +214,8 @@ void visit_batches(const AttentionShape& shape, const PlanLimits& limits, const 
   }
 }
 
-// A batch with shorter contexts has no more splits, but it may have them in smaller clusters unless
-// one cluster has all of them.
+// Shorter contexts have no more splits. If the longest context is one cluster, shorter ones are
+// too; otherwise each split may be a cluster of its own.
 int most_parts(const Splits& splits) {
   return splits.count == splits.cluster ? 1 : splits.count;
 }

@@ -86,7 +86,7 @@ __device__ inline float output_factor(const Params& p, int head, float max, floa
 }
 
 // The index of a split's partial row of a token. Tokens are numbered within the step, partial rows
-// from the phase's first token. kRows8 numbers its partial rows by thread blocks (merge.cuh).
+// from the phase's first token. kRows8 and kRows64 number theirs by cluster (merge.cuh).
 __device__ inline int64_t partial_index(const Params& p, int token, int head, int split) {
   return (int64_t{token - p.first_token} * p.num_heads + head) * p.num_splits + split;
 }
@@ -109,8 +109,8 @@ __device__ inline float finish_row_or_store_partial(const Params& p, int head, i
 
 // Merges the partial results of a row: holds the weights of splits `lane` and `lane` + 32 in each
 // lane, and the factor that converts the weighted sum to the output. The whole warp calls this. A
-// split without positions has weight 0; its row must not be read, because launch_rows16 and
-// launch_tile do not write it.
+// split without positions has weight 0. launch_rows16 and launch_tile do not write its row, so
+// merge_splits must not read it; kRows8 and kRows64 write zeros.
 struct SplitWeights {
   float weights[2];
   float factor;

@@ -1,13 +1,13 @@
 // Decode of 17 to 64 packed rows per request and KV head on Hopper: the tokens of drafts that a
 // step verifies. One thread block of one warpgroup per (split, KV head, request). It reads each
 // position once, in steps of 64, and multiplies all rows with them by wgmma: S = Q K^T with Q in
-// registers, and O += P V with the weights P in registers. The rows of a warp's share (16) take
-// part in every product, even if there are fewer: the memory is slower.
+// registers, and O += P V with the weights P in registers. A warp computes 16 rows even if it has
+// fewer, because the memory is the limit.
 //
 // tile_kernel.cu remains for other GPUs, FP8 caches, other head dimensions, more rows and few
 // requests, whose many splits its separate merge handles better. There, each of four warps reads
 // all keys and values from shared memory, and a thread block copies one tile ahead: with 40 rows of
-// 128 columns and 128 requests it takes 2.0 times as long.
+// 128 columns and 128 requests it takes 2.0 times as long on an H200.
 #include "cuda/attention/native/decode.cuh"
 #include "cuda/attention/native/kernels.h"
 #include "cuda/attention/native/merge.cuh"
@@ -31,7 +31,7 @@ constexpr int kRowPieces = kDim / 8;
 constexpr int kTileBytes = kStepTokens * 64 * 2;
 constexpr int kStageBytes = 4 * kTileBytes;
 constexpr int kSharedBytes = kStages * kStageBytes;
-// See Rows8: weights are relative to a maximum that may be this far below the current one.
+// As in WarpRows8: weights are relative to a maximum that may be this far below the current one.
 constexpr float kMaxLag = 8.0F;
 
 // A thread's share of the copies of one head's keys or values: the same piece of every eighth row.
@@ -246,7 +246,9 @@ __device__ __forceinline__ void attend_part(const Params& p, const RequestPart& 
   const int num_rows = req.q_len * p.group;
   const Span all = {visible_span(p, req, 0).first, visible_span(p, req, req.q_len - 1).end};
   const Parts<C> parts(all, work.num_parts, false);
-  if (work.part >= parts.count) return;  // the first part always continues to the wait
+  // The first part always continues to the wait, so that the next kernel's wait covers all earlier
+  // kernels.
+  if (work.part >= parts.count) return;
   const Span span = parts.of(work.part);
 
   const int first = span.first & ~(kUnitTokens - 1);

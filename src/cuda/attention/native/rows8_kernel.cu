@@ -29,7 +29,7 @@ constexpr int kRows = 8;
 template <class C>
 struct Rows8 {
   // A step's keys and values take at most 8 KB (16 KB if head_dim is 256 and the cache has 16
-  // bits), so two thread blocks fit in 227 KB of shared memory per SM, one in 99 KB.
+  // bits), so two thread blocks fit in 227 KB of shared memory per SM.
   static constexpr int kWarps = C::kRowBytes == 512 ? 2 : 4;
   static constexpr int kThreads = kWarps * 32;
   static constexpr int kStages = 3;
@@ -43,8 +43,8 @@ struct Rows8 {
   static constexpr int kSharedBytes =
       kPipelineBytes > Combined::kBytes ? kPipelineBytes : Combined::kBytes;
   static_assert(kSharedBytes % 16 == 0);
-  // In a cluster. It has memory of its own, because other members may send their rows while this
-  // one still copies.
+  // The inbox of a cluster's member has memory of its own, because other members may send their
+  // rows while this one still copies.
   using Inbox = Mailbox<kRows, C::kDim>;
 
   static constexpr int kSteps = C::kDim / 16;       // mma steps of a product with K
@@ -411,10 +411,11 @@ __device__ __forceinline__ void attend_part(const Params& p, const RequestPart& 
   const Span all = {of_first.first, of_last.end};
   const Parts<C> parts(all, work.num_parts * p.cluster, p.cluster > 1);
   const int rank = static_cast<int>(p.cluster <= 2 ? blockIdx.x & (p.cluster - 1) : blockIdx.x);
-  // All members of several clusters take part in the merge, even those without positions.
-  const int num_clusters = p.cluster <= 2 ? (parts.count + p.cluster - 1) >> cluster_bits(p) : 1;
+  // With several clusters, all members merge, even those without positions.
+  const int num_clusters = p.cluster <= 2 ? (parts.count + p.cluster - 1) >> cluster_shift(p) : 1;
   const int num_members = num_clusters == 1 ? parts.count : p.cluster;
-  // The first split of a request always continues to the wait.
+  // The first split of a request always continues to the wait, so that the next kernel's wait
+  // covers all earlier kernels.
   if (work.part >= num_clusters || rank >= num_members) return;
   if (num_members > 1) start_in_cluster();
   const Span span = parts.of(work.part * p.cluster + rank);

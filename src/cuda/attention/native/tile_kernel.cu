@@ -1,6 +1,7 @@
-// Prefill, and decode of more than 16 packed rows. One thread block per tile of 64 packed rows of
-// one request and KV head: each of its four warps processes 16 rows. The warps share the positions,
-// in double-buffered tiles. Tiles that no row of the thread block attends to are skipped.
+// Prefill, and decode of more than 16 packed rows that kRows64 does not take. One thread block per
+// tile of 64 packed rows of one request and KV head: each of its four warps processes 16 rows. The
+// warps share the positions, in double-buffered tiles. Tiles that no row of the thread block
+// attends to are skipped.
 #include "cuda/attention/native/kernels.h"
 #include "cuda/attention/native/tile.cuh"
 #include "cuda/device/elements.cuh"

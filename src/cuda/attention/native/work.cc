@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <numeric>
 
+#include "base/check.h"
 #include "base/numbers.h"
 
 namespace quire::cuda::native {
@@ -51,6 +52,11 @@ bool WorkPlanner::plan(std::span<const int32_t> lens, const WorkLimits& limits) 
   return true;
 }
 
+void WorkPlanner::forget() {
+  lens_.clear();
+  limits_ = {.num_parts = 0};
+}
+
 bool WorkPlanner::is_like_last(std::span<const int32_t> lens, const WorkLimits& limits) const {
   return limits == limits_ && std::equal(lens.begin(), lens.end(), lens_.begin(), lens_.end(),
                                          [](int32_t len, int32_t planned) {
@@ -89,20 +95,28 @@ int WorkPlanner::split_count(int32_t len, int64_t most_tokens) const {
   return static_cast<int>(ceil_div(int64_t{len}, most_tokens - limits_.extra_tokens));
 }
 
-// The number of clusters for the whole requests longest_first_[first] and later: each takes the
-// longest request left, and the shortest ones that fit beside it.
-int WorkPlanner::num_short_clusters(size_t first, int64_t most_tokens) const {
+// Packs the whole requests longest_first_[first] and later into clusters: each takes the longest
+// request left, and the shortest ones that fit beside it. Calls visit(request, whether it is its
+// cluster's first). Returns the number of clusters.
+template <class Visit>
+int WorkPlanner::pack_short(size_t first, int64_t most_tokens, const Visit& visit) const {
   const auto len_of = [&](size_t i) {
     return int64_t{lens_[static_cast<size_t>(longest_first_[i])]};
   };
   int count = 0;
   for (size_t end = longest_first_.size(); first < end; ++count) {
-    int64_t tokens = len_of(first++);
+    int64_t tokens = len_of(first);
+    visit(longest_first_[first++], true);
     while (first < end && tokens + len_of(end - 1) + limits_.extra_tokens <= most_tokens) {
       tokens += len_of(--end) + limits_.extra_tokens;
+      visit(longest_first_[end], false);
     }
   }
   return count;
+}
+
+int WorkPlanner::num_short_clusters(size_t first, int64_t most_tokens) const {
+  return pack_short(first, most_tokens, [](int32_t /*req*/, bool /*is_first*/) {});
 }
 
 bool WorkPlanner::fits(int64_t most_tokens) const {
@@ -152,21 +166,16 @@ void WorkPlanner::share(int64_t most_tokens) {
   const int64_t most_shared = smallest_fitting(-1, most_tokens, [&](int64_t tokens) {
     return num_short_clusters(first, tokens) <= num_left;
   });
-  const auto len_of = [&](size_t i) {
-    return int64_t{lens_[static_cast<size_t>(longest_first_[i])]};
-  };
-  for (size_t end = longest_first_.size(); first < end;) {
-    int64_t tokens = len_of(first);
-    ClusterWork& work = clusters_.emplace_back();
-    work = {.req = longest_first_[first++],
-            .num_parts = 1,
-            .first_more = static_cast<int32_t>(more_reqs_.size())};
-    while (first < end && tokens + len_of(end - 1) + limits_.extra_tokens <= most_shared) {
-      tokens += len_of(--end) + limits_.extra_tokens;
-      more_reqs_.push_back(longest_first_[end]);
-      ++work.num_more;
+  pack_short(first, most_shared, [&](int32_t req, bool is_first) {
+    if (is_first) {
+      clusters_.push_back(
+          {.req = req, .num_parts = 1, .first_more = static_cast<int32_t>(more_reqs_.size())});
+    } else {
+      more_reqs_.push_back(req);
+      ++clusters_.back().num_more;
     }
-  }
+  });
+  QUIRE_CHECK(clusters_.size() <= num_clusters, "[native] a plan has too many clusters");
   clusters_.resize(num_clusters);  // the others have no work
 }
 

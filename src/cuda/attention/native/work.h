@@ -1,7 +1,8 @@
-// The work of the thread blocks of kRows8 in a ragged batch. The launch has as many thread blocks
-// as for requests of one length, because a graph's launch does not depend on lengths. So long
-// requests get more thread blocks than that, and short ones share one. Any plan is correct for any
-// lengths; they only decide how long the slowest thread block takes.
+// The work of the thread blocks of kRows8 and kRows64 in a ragged batch. The launch has as many
+// thread blocks as for requests of one length, because a graph's launch does not depend on lengths.
+// Therefore, long requests get more thread blocks than in an even batch, and short requests share
+// one. Any plan is correct for any lengths; the plan only decides how long the slowest thread block
+// takes.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +16,8 @@ namespace quire::cuda::native {
 // Per KV head. The thread blocks of a cluster have the same work.
 struct WorkLimits {
   int num_parts = 1;         // clusters per request of an even batch
-  int clusters_at_once = 1;  // that the GPU runs
-  int max_split = 1;         // clusters that may have parts of requests
+  int clusters_at_once = 1;  // clusters that the GPU runs at once
+  int max_split = 1;         // the first clusters, which alone may have parts of split requests
   int extra_tokens = 0;      // positions that take as long as the start or the merge of a part
 
   friend bool operator==(const WorkLimits&, const WorkLimits&) = default;
@@ -28,12 +29,14 @@ WorkLimits work_limits(const AttentionShape& shape, const KernelChoice& choice, 
 
 class WorkPlanner {
  public:
-  // Later calls of plan() with at most this many do not allocate.
+  // Later calls of plan() with at most as many do not allocate.
   void reserve(int num_reqs, int num_clusters);
 
   // Plans requests of these lengths. Returns whether the last call had other work.
   // Sequences that grow by a few tokens keep their work.
   bool plan(std::span<const int32_t> lens, const WorkLimits& limits);
+  // The next call of plan() returns true: the device does not have the last plan.
+  void forget();
 
   // Whether each request has limits.num_parts clusters, in the order of the requests.
   bool is_even() const { return is_even_; }
@@ -44,6 +47,8 @@ class WorkPlanner {
   bool is_like_last(std::span<const int32_t> lens, const WorkLimits& limits) const;
   int64_t find_most_tokens();
   int split_count(int32_t len, int64_t most_tokens) const;
+  template <class Visit>
+  int pack_short(size_t first, int64_t most_tokens, const Visit& visit) const;
   int num_short_clusters(size_t first, int64_t most_tokens) const;
   bool fits(int64_t most_tokens) const;
   void make_even();

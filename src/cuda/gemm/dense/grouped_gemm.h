@@ -37,7 +37,9 @@ struct GroupedGemmCall {
   TensorView bias = {};   // [rows]; data null: none
   bool is_gated = false;  // out = silu(first half) * second half; not F32
   int tile_rows = 0;      // rows of x in a tile: one of wgmma::kGroupedTokens
-  const SortedPairs* sorted = nullptr;  // null: all rows belong to expert 0
+  // The list of tiles must be complete before the previous kernel lets this one start. null: all
+  // rows belong to expert 0.
+  const SortedPairs* sorted = nullptr;
   // Per row [num_experts * rows]; per block [num_experts, ceil(rows / scale_rows),
   // num_scale_columns(columns)].
   TensorView w_scales = {};

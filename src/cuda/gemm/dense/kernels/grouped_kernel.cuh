@@ -46,8 +46,8 @@ class GroupedThreadBlock {
   }
 
   // Runs on the producer thread. It requests the first weights before the previous kernel has
-  // ended. The list of tiles is complete by then: of the kernels between run_sort_pairs() and this
-  // one, the gather of rows lets no kernel start before its own wait has returned.
+  // ended. The list of tiles is complete by then: the kernel that gathers the rows, between the
+  // list's writer and this one, lets no kernel start before its own wait has returned.
   __device__ __forceinline__ void copy_tiles() {
     RingPosition at;
     const int end = num_tiles();

@@ -59,14 +59,15 @@ __device__ __forceinline__ void for_each_pair(const int32_t* ids, int num_pairs,
   }
 }
 
-// The place of an expert's first tile, and of those after it, in the list of tiles.
+// The places of tiles in the list.
 //
 // Tiles of experts with several tiles, such as shared experts, read most of their weights from the
-// L2, and the others from memory. One kind after the other would leave first the L2 and then the
-// memory idle, so both kinds are spread over the list evenly. Each kind keeps its order.
+// L2, and tiles of experts with one tile read theirs from memory. One kind after the other would
+// leave first the L2 and then the memory idle, so both kinds are spread over the list evenly. Each
+// kind keeps its order.
 struct TileOrder {
-  int num_single;    // tiles that are their expert's only one
-  int num_repeated;  // all others
+  int num_single;    // tiles of experts with one tile
+  int num_repeated;  // tiles of experts with several
 
   __device__ __forceinline__ int of_single(int idx) const {
     return idx * (num_single + num_repeated) / num_single;
