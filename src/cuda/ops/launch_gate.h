@@ -15,14 +15,21 @@ class LaunchGate {
  public:
   static Result<LaunchGate> create();
 
-  // Work that is enqueued after close() starts after open(). It starts without open(), too, after
-  // kMostMicroseconds, so that a call that waits for the device while the gate is closed ends.
-  void close(CudaStream& stream);
-  void open();
+  // The work that `enqueue` puts into the stream starts when `enqueue` has returned, or after
+  // kMostMicroseconds, so that a call that waits for the device ends. Returns its status.
+  template <typename Enqueue>
+  Status hold(CudaStream& stream, const Enqueue& enqueue) {
+    close(stream);
+    Status status = enqueue();
+    open();
+    return status;
+  }
 
   static constexpr int64_t kMostMicroseconds = 100'000;
 
  private:
+  void close(CudaStream& stream);
+  void open();
   explicit LaunchGate(Buffer memory) : memory_(std::move(memory)) {}
 
   Buffer memory_;  // one int32_t, page-locked: the number of times that the gate was opened

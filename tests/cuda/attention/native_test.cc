@@ -142,8 +142,8 @@ std::vector<AttentionCase> own_cases() {
             make_attention_shape(group, 1, dim, 16, kv), Reqs{{q_len, kv_len, 1}}, q_len);
       }
     }
-    // One long context among short ones: its thread blocks come from the others, which share
-    // theirs. A request has one thread block per KV head, two in a cluster, or four in two
+    // One long context among short ones. It takes thread blocks of the short ones, which share what
+    // is left. A request has one thread block per KV head, two in a cluster, or four in two
     // clusters. Replays with other lengths have other plans.
     for (const auto& [group, num_kv_heads, num_reqs, q_len] : {std::tuple(8, 8, 33, 1),
                                                                {8, 8, 16, 1},

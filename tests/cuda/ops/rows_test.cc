@@ -377,15 +377,17 @@ TEST_P(RowsTest, LaunchGateHoldsTheStream) {
   cuda::LaunchGate gate = value_of(cuda::LaunchGate::create());
   cuda::CudaEvent event = value_of(cuda::CudaEvent::create());
   for (int turn = 0; turn < 3; ++turn) {
-    gate.close(stream());
-    event.record(stream());
-    EXPECT_FALSE(event.has_passed()) << turn;
-    gate.open();
+    const Status held = gate.hold(stream(), [&]() -> Status {
+      event.record(stream());
+      EXPECT_FALSE(event.has_passed()) << turn;
+      return {};
+    });
+    EXPECT_EQ(held.message(), "");
     EXPECT_EQ(stream().synchronize().message(), "");
     EXPECT_TRUE(event.has_passed()) << turn;
   }
-  gate.close(stream());  // A wait without open() ends too.
-  EXPECT_EQ(stream().synchronize().message(), "");
+  // A wait for the held stream ends, too.
+  EXPECT_EQ(gate.hold(stream(), [&] { return stream().synchronize(); }).message(), "");
 }
 
 }  // namespace

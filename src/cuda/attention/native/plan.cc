@@ -196,14 +196,18 @@ size_t partial_bytes(const AttentionShape& shape, int q_len, int64_t num_partial
 
 namespace {
 
-// Calls visit(num_reqs, q_len, splits) with the batches of the longest contexts within the limits.
+// Calls visit(num_reqs, q_len, splits, whether the batch may share work) with the batches of the
+// longest contexts within the limits.
 template <class Visit>
 void visit_batches(const AttentionShape& shape, const PlanLimits& limits, const GpuTraits& gpu,
                    Visit visit) {
   const AttentionUse& use = limits.use;
   if (!has_mma(shape) || use.phase == Phase::kPrefill) return;
   const auto visit_batch = [&](int num_reqs, int q_len) {
-    visit(num_reqs, q_len, decode_splits(shape, num_reqs, q_len, limits.max_kv_len, gpu));
+    const Splits splits = decode_splits(shape, num_reqs, q_len, limits.max_kv_len, gpu);
+    const KernelKind kind = decode_kind(shape, num_reqs, q_len, gpu);
+    visit(num_reqs, q_len, splits,
+          can_share_work(shape, kind, num_reqs, limits.max_kv_len, splits));
   };
   if (use.in_graph) return visit_batch(limits.max_num_reqs, use.q_len);
   for (int q_len = 1; q_len <= std::min(use.q_len, kMaxSplitQLen); ++q_len) {
@@ -220,33 +224,26 @@ int most_parts(const Splits& splits) {
   return splits.count == splits.cluster ? 1 : splits.count;
 }
 
-bool can_share_work(const AttentionShape& shape, int num_reqs, int q_len, int max_kv_len,
-                    const Splits& splits, const GpuTraits& gpu) {
-  const KernelKind kind = decode_kind(shape, num_reqs, q_len, gpu);
-  return can_share_work(shape, kind, num_reqs, max_kv_len, splits);
-}
-
 }  // namespace
 
 size_t max_partial_bytes(const AttentionShape& shape, const PlanLimits& limits,
                          const GpuTraits& gpu) {
   size_t largest = 0;
-  visit_batches(shape, limits, gpu, [&](int num_reqs, int q_len, const Splits& splits) {
-    const bool shares = can_share_work(shape, num_reqs, q_len, limits.max_kv_len, splits, gpu);
-    const int64_t partials = num_partials(shape, num_reqs, most_parts(splits), shares, gpu);
-    largest = std::max(largest, partial_bytes(shape, q_len, partials));
-  });
+  visit_batches(
+      shape, limits, gpu, [&](int num_reqs, int q_len, const Splits& splits, bool shares) {
+        const int64_t partials = num_partials(shape, num_reqs, most_parts(splits), shares, gpu);
+        largest = std::max(largest, partial_bytes(shape, q_len, partials));
+      });
   return largest;
 }
 
 int max_shared_clusters(const AttentionShape& shape, const PlanLimits& limits,
                         const GpuTraits& gpu) {
   int largest = 0;
-  visit_batches(shape, limits, gpu, [&](int num_reqs, int q_len, const Splits& splits) {
-    if (can_share_work(shape, num_reqs, q_len, limits.max_kv_len, splits, gpu)) {
-      largest = std::max(largest, num_reqs * most_parts(splits));
-    }
-  });
+  visit_batches(shape, limits, gpu,
+                [&](int num_reqs, int /*q_len*/, const Splits& splits, bool shares) {
+                  if (shares) largest = std::max(largest, num_reqs * most_parts(splits));
+                });
   return largest;
 }
 

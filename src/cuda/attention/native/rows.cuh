@@ -35,6 +35,25 @@ __device__ inline int token_of_row(const Params& p, const Request& req, int row)
   return req.q_len == 1 ? 0 : row / p.group;
 }
 
+// Sums over the lanes that differ in the bits of [kFirst, kEnd), which have the same row; each of
+// them gets the sum.
+template <int kFirst, int kEnd>
+__device__ inline float sum_of_row(float x) {
+#pragma unroll
+  for (int distance = kFirst; distance < kEnd; distance *= 2) {
+    x += __shfl_xor_sync(0xFFFFFFFFU, x, distance);
+  }
+  return x;
+}
+template <int kFirst, int kEnd>
+__device__ inline float max_of_row(float x) {
+#pragma unroll
+  for (int distance = kFirst; distance < kEnd; distance *= 2) {
+    x = fmaxf(x, __shfl_xor_sync(0xFFFFFFFFU, x, distance));
+  }
+  return x;
+}
+
 __device__ inline Span visible_span(const Params& p, const Request& req, int query) {
   if (req.kv_len == 0) return {0, 0};
   if (!p.causal) return {0, req.kv_len};

@@ -31,8 +31,6 @@ constexpr int kRowPieces = kDim / 8;
 constexpr int kTileBytes = kStepTokens * 64 * 2;
 constexpr int kStageBytes = 4 * kTileBytes;
 constexpr int kSharedBytes = kStages * kStageBytes;
-// As in WarpRows8: weights are relative to a maximum that may be this far below the current one.
-constexpr float kMaxLag = 8.0F;
 
 // A thread's share of the copies of one head's keys or values: the same piece of every eighth row.
 class StepCopies {
@@ -142,10 +140,7 @@ struct WarpgroupRows {
   // Reduces `sum` over the four threads that share a row; each gets the row's sum.
   __device__ void sum_up() {
 #pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      sum[r] += __shfl_xor_sync(0xFFFFFFFFU, sum[r], 1);
-      sum[r] += __shfl_xor_sync(0xFFFFFFFFU, sum[r], 2);
-    }
+    for (int r = 0; r < 2; ++r) sum[r] = sum_of_row<1, 4>(sum[r]);
   }
 
  private:
@@ -191,8 +186,7 @@ struct WarpgroupRows {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       float of_row = fmaxf(max[r], top[r]);
-      of_row = fmaxf(of_row, __shfl_xor_sync(0xFFFFFFFFU, of_row, 1));
-      of_row = fmaxf(of_row, __shfl_xor_sync(0xFFFFFFFFU, of_row, 2));
+      of_row = max_of_row<1, 4>(of_row);
       shrink[r] = of_row == -INFINITY ? 1.0F : fast_exp2(max[r] - of_row);
       max[r] = of_row;
       sum[r] *= shrink[r];

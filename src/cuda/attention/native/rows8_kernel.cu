@@ -212,11 +212,6 @@ template <class C>
 struct WarpRows8 {
   using K = Rows8<C>;
 
-  // Weights are relative to a maximum that may be this far (in log2 units) below the current one,
-  // so that the accumulators are seldom rescaled. Weights up to 2^8 fit F16, and the difference
-  // cancels in the result.
-  static constexpr float kMaxLag = 8.0F;
-
   float o[K::kDimTiles][4] = {};  // [0] and [2] belong to the lane's first row: see dim()
   float max[2] = {-INFINITY, -INFINITY};
   float sum[2] = {0.0F, 0.0F};  // this lane's share until sum_up()
@@ -264,12 +259,7 @@ struct WarpRows8 {
 
   __device__ void sum_up() {
 #pragma unroll
-    for (int r = 0; r < 2; ++r) {
-#pragma unroll
-      for (int distance = 4; distance < 32; distance *= 2) {
-        sum[r] += __shfl_xor_sync(0xFFFFFFFFU, sum[r], distance);
-      }
-    }
+    for (int r = 0; r < 2; ++r) sum[r] = sum_of_row<4, 32>(sum[r]);
   }
 
   __device__ void put(const typename K::Combined& combined, int warp, Place lane) const {
@@ -377,10 +367,7 @@ struct WarpRows8 {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       float of_row = fmaxf(max[r], top[r]);
-#pragma unroll
-      for (int distance = 4; distance < 32; distance *= 2) {
-        of_row = fmaxf(of_row, __shfl_xor_sync(0xFFFFFFFFU, of_row, distance));
-      }
+      of_row = max_of_row<4, 32>(of_row);
       shrink[r] = of_row == -INFINITY ? 1.0F : fast_exp2(max[r] - of_row);
       max[r] = of_row;
       sum[r] *= shrink[r];

@@ -250,10 +250,7 @@ struct WarpRows {
   // Reduces `sum` over the four threads that share a row; each gets the row's sum.
   __device__ void sum_up() {
 #pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      sum[r] += __shfl_xor_sync(0xFFFFFFFFU, sum[r], 1);
-      sum[r] += __shfl_xor_sync(0xFFFFFFFFU, sum[r], 2);
-    }
+    for (int r = 0; r < 2; ++r) sum[r] = sum_of_row<1, 4>(sum[r]);
   }
 
  private:
@@ -299,8 +296,7 @@ struct WarpRows {
       for (int t = 0; t < kTokens / 8; ++t) {
         top = fmaxf(top, fmaxf(s[t][2 * r], s[t][2 * r + 1]));
       }
-      top = fmaxf(top, __shfl_xor_sync(0xFFFFFFFFU, top, 1));
-      top = fmaxf(top, __shfl_xor_sync(0xFFFFFFFFU, top, 2));
+      top = max_of_row<1, 4>(top);
       const float origin = top == -INFINITY ? 0.0F : top;  // no positions yet: all weights are 0
       shrink[r] = fast_exp2(max[r] - origin);
       max[r] = top;

@@ -437,16 +437,15 @@ Status GemmRunner::run_next(std::span<const GemmCall> calls, const GemmChoice& c
 Status GemmRunner::run_timed(std::span<const GemmCall> calls, const GemmChoice& choice,
                              bool is_first, size_t num_runs, const Stopwatch& watch) {
   if (is_first) QUIRE_RETURN_IF_ERROR(run_next(calls, choice));
-  gate_->close(*context_.stream);
-  watch.start(*context_.stream);
-  Status status;
-  for (size_t i = 0; i < num_runs && status.ok(); ++i) {
-    run_empty_kernel(context_);  // a model has another kernel between two products
-    status = run_next(calls, choice);
-  }
-  watch.end(*context_.stream);
-  gate_->open();
-  QUIRE_RETURN_IF_ERROR(status);
+  QUIRE_RETURN_IF_ERROR(gate_->hold(*context_.stream, [&]() -> Status {
+    watch.start(*context_.stream);
+    for (size_t i = 0; i < num_runs; ++i) {
+      run_empty_kernel(context_);  // a model has another kernel between two products
+      QUIRE_RETURN_IF_ERROR(run_next(calls, choice));
+    }
+    watch.end(*context_.stream);
+    return {};
+  }));
   return context_.stream->take_error();
 }
 

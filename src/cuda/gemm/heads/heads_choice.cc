@@ -122,16 +122,17 @@ Result<GemmChoice> PerHeadGemm::measure(std::span<const PerHeadGemmCall> calls, 
   const std::vector<GemmChoice> all = candidates(calls.front(), num_rows, kMaxAlgorithms);
   const auto time = [&](size_t i) -> Result<double> {
     QUIRE_RETURN_IF_ERROR(run_choice(calls.front(), all[i]));  // CUDA loads the kernel
-    gate.close(*context_.stream);
-    return watch.time(*context_.stream, [&]() -> Status {
-      Status status;
-      for (size_t at = 0; at < calls.size() && status.ok(); ++at) {
+    QUIRE_RETURN_IF_ERROR(gate.hold(*context_.stream, [&]() -> Status {
+      watch.start(*context_.stream);
+      for (const PerHeadGemmCall& call : calls) {
         run_empty_kernel(context_);  // a model has another kernel between two products
-        status = run_choice(calls[at], all[i]);
+        QUIRE_RETURN_IF_ERROR(run_choice(call, all[i]));
       }
-      gate.open();
-      return status;
-    });
+      watch.end(*context_.stream);
+      return {};
+    }));
+    QUIRE_RETURN_IF_ERROR(context_.stream->synchronize());
+    return watch.elapsed();
   };
   // An algorithm that cuBLASLt refuses after all is left out.
   QUIRE_ASSIGN_OR_RETURN(const Comparison compared,
