@@ -69,10 +69,11 @@ struct DecodeSizes {
 DecodeSizes decode_sizes(bool quick, int q_len) {
   if (quick && q_len > 1 && q_len != 5) return {};
   if (quick) return {{1, 16, 256}, q_len == 1 ? Sizes{1024, 8192} : Sizes{8192}};
-  if (q_len > 1) return {{1, 4, 16, 64, 256}, {1024, 8192, 65'536}};
+  const Sizes num_reqs = {1, 4, 8, 16, 32, 64, 128, 256};
+  if (q_len > 1) return {num_reqs, {1024, 8192, 65'536}};
   Sizes kv_lens = powers_of_two(1024, 131'072);
   kv_lens.insert(kv_lens.begin(), 256);
-  return {{1, 4, 8, 16, 32, 64, 128, 256}, kv_lens};
+  return {num_reqs, kv_lens};
 }
 
 }  // namespace

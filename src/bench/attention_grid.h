@@ -22,13 +22,13 @@ constexpr uint64_t kWorkloadSeed = 0;
 inline constexpr int kTuningQLens[] = {1, 2, 3, 5, 9};
 
 // The batches that `quire tune` measures: full and ragged decode of each query length and, if
-// q_lens contains 1, prompts. Longer queries are measured at fewer sizes, because only some
-// backends support them: on an H200 tuning takes about 1.5 times as long with all of kTuningQLens
-// as with 1 alone. Ragged batches draw their pages as kSeed does. On an H200 FlashInfer finds
-// shared pages in the L2 cache and is up to 13 % faster because of them. A choice made with shared
-// pages costs at most 2.4 % when all pages are distinct, except in one cell of 56 (7.5 %, 256
-// sequences of up to 2,048 tokens).
-// `quick` measures fewer sizes, and of the longer queries only 5 tokens.
+// q_lens contains 1, prompts. Longer queries are measured at fewer lengths of contexts, to save
+// time, but at all sizes of batches: on an H200, the fastest backend for 5 tokens depends on the
+// number of sequences, and the second is up to 48 % slower. Ragged batches draw their pages as
+// kSeed does. On an H200 FlashInfer finds shared pages in the L2 cache and is up to 13 % faster
+// because of them. A choice made with shared pages costs at most 2.4 % when all pages are distinct,
+// except in one cell of 56 (7.5 %, 256 sequences of up to 2,048 tokens). `quick` measures fewer
+// sizes, and of the longer queries only 5 tokens.
 std::vector<AttentionWorkload> tuning_grid(bool quick, std::span<const int> q_lens = kTuningQLens);
 
 // The tables of `quire bench attention`.
