@@ -1,6 +1,7 @@
 // How devices keep matrices of quantized blocks and of integers: as integers times a scale per
 // group of columns, minus a minimum per group or an offset times the scale; or as integers minus a
-// zero point per group, times the scale. Plain data, for kernels of every device.
+// zero point per group, times the scale; or as numbers of 4 bits times the scale (MXFP4). Plain
+// data, for kernels of every device.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +9,13 @@
 namespace quire {
 
 // The type of the scales of groups. kBlockBytes: a scale is an F16 number per block of 256 columns
-// times a signed byte per group.
-enum class QuantizedScales : uint8_t { kBlockBytes, kF16, kBF16, kF32 };
+// times a signed byte per group. kE8m0: a byte e stands for 2^(e - 127).
+enum class QuantizedScales : uint8_t { kBlockBytes, kF16, kBF16, kF32, kE8m0 };
+
+// What a value stands for. kE2m1: the code of a floating-point number of 4 bits, of which twice the
+// magnitudes are kTwiceE2m1; bit 3 is the sign.
+enum class QuantizedValues : uint8_t { kIntegers, kE2m1 };
+inline constexpr int8_t kTwiceE2m1[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
 struct QuantizedFormat {
   int value_bits;     // 4, 6 or 8
@@ -18,12 +24,14 @@ struct QuantizedFormat {
   bool has_minimums;  // only with kBlockBytes and kF16
   QuantizedScales scales = QuantizedScales::kF16;
   bool has_zeros = false;
+  QuantizedValues values = QuantizedValues::kIntegers;  // kE2m1: 4 bits, groups of 32, kE8m0
 
   friend bool operator==(const QuantizedFormat&, const QuantizedFormat&) = default;
 
   constexpr bool has_block_scales() const { return scales == QuantizedScales::kBlockBytes; }
   constexpr int64_t scale_bytes() const {  // of a group
-    return has_block_scales() ? 1 : scales == QuantizedScales::kF32 ? 4 : 2;
+    if (has_block_scales() || scales == QuantizedScales::kE8m0) return 1;
+    return scales == QuantizedScales::kF32 ? 4 : 2;
   }
   // The number of groups of group_k in `groups` groups of 32 columns.
   constexpr int64_t num_groups(int64_t groups) const {

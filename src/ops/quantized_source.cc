@@ -179,6 +179,14 @@ void put(std::byte* base, int64_t idx, T value) {
 }  // namespace
 
 QuantizedFormat quantized_format(const GgufBlockType& type) {
+  if (type.is_mxfp4) {
+    return {.value_bits = 4,
+            .group_k = type.group_elements,
+            .offset = 0,
+            .has_minimums = false,
+            .scales = QuantizedScales::kE8m0,
+            .values = QuantizedValues::kE2m1};
+  }
   return {.value_bits = type.value_bits <= 4   ? 4
                         : type.value_bits <= 6 ? 6
                                                : 8,
@@ -222,6 +230,8 @@ void write_quantized_header(const QuantizedRow& from, int64_t first_column, int6
       if (format.has_minimums) put(header + places.minimums, at, from.group_minimums[group]);
     } else if (format.scales == QuantizedScales::kF32) {
       put(header + places.scales, at, from.scales[group]);
+    } else if (format.scales == QuantizedScales::kE8m0) {
+      put(header + places.scales, at, static_cast<uint8_t>(from.scales[group]));
     } else {
       put(header + places.scales, at, static_cast<uint16_t>(from.scales[group]));
       if (format.has_minimums) put(header + places.minimums, at, from.minimums[group]);

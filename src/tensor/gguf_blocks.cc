@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "tensor/gguf_encoders.h"
@@ -237,6 +239,12 @@ void read_q6_k(const std::byte* block, QuantizedBlock& out) {
   add_two_bits(block + 128, 4, out.values.data());
 }
 
+// E8M0 scale, then 4 bits per element.
+void read_mxfp4(const std::byte* block, QuantizedBlock& out) {
+  out.scale = byte_of(block, 0);
+  read_nibbles(block + 1, out.values.data());
+}
+
 constexpr bool kHasMinimums = true;
 constexpr std::array kBlockTypes = {
     GgufBlockType{0, "F32", 1, 4, DType::kF32},
@@ -255,6 +263,14 @@ constexpr std::array kBlockTypes = {
         14, "Q6_K", kSuperBlock, 210, {}, 6, 16, 32, !kHasMinimums, read_q6_k, write_q6_k},
     GgufBlockType{20, "IQ4_NL", kSmallBlock, 18, {}, 8, 32, 128, !kHasMinimums, read_iq4_nl},
     GgufBlockType{23, "IQ4_XS", kSuperBlock, 136, {}, 8, 32, 128, !kHasMinimums, read_iq4_xs},
+    GgufBlockType{.id = 39,
+                  .name = "MXFP4",
+                  .block_elements = kSmallBlock,
+                  .block_bytes = 17,
+                  .value_bits = 4,
+                  .group_elements = 32,
+                  .read = read_mxfp4,
+                  .is_mxfp4 = true},
 };
 
 // The names of the types that Quire does not read.
@@ -274,10 +290,20 @@ constexpr auto kOtherTypes = std::to_array<std::pair<uint32_t, const char*>>({{9
                                                                               {29, "IQ1_M"},
                                                                               {34, "TQ1_0"},
                                                                               {35, "TQ2_0"},
-                                                                              {39, "MXFP4"},
                                                                               {40, "NVFP4"}});
 
 }  // namespace
+
+float e8m0_to_f32(uint8_t exponent) {
+  if (exponent == 255) return std::numeric_limits<float>::quiet_NaN();
+  return std::ldexp(1.0F, exponent - 127);
+}
+
+float e2m1_to_f32(uint8_t code) {
+  constexpr std::array kMagnitudes = {0.0F, 0.5F, 1.0F, 1.5F, 2.0F, 3.0F, 4.0F, 6.0F};
+  const float magnitude = kMagnitudes[code % kMagnitudes.size()];
+  return code < kMagnitudes.size() ? magnitude : -magnitude;
+}
 
 void dequantize(const GgufBlockType& type, const std::byte* block, float* out) {
   if (type.plain == DType::kF32) {
@@ -288,6 +314,11 @@ void dequantize(const GgufBlockType& type, const std::byte* block, float* out) {
   if (type.plain) return;
   QuantizedBlock parts;
   type.read(block, parts);
+  if (type.is_mxfp4) {
+    const float scale = e8m0_to_f32(bits_from(parts.scale, 0));
+    for (size_t i = 0; i < kSmallBlock; ++i) out[i] = scale * e2m1_to_f32(parts.values[i]);
+    return;
+  }
   const float scale = f16_to_f32(parts.scale);
   const float minimum = type.has_minimums ? f16_to_f32(parts.minimum) : 0.0F;
   const auto group_elements = static_cast<size_t>(type.group_elements);

@@ -17,9 +17,10 @@ namespace quire {
 // The integers that a block of quantized numbers consists of. A group is group_elements adjacent
 // elements, each of which is
 //   scale * group_scales[group] * (value - offset) - minimum * group_minimums[group],
-// where the last term exists only in types with minimums, and offset is the type's.
+// where the last term exists only in types with minimums, and offset is the type's. In MXFP4, an
+// element is 2^(scale - 127) times the number of 4 bits whose code is the value.
 struct QuantizedBlock {
-  uint16_t scale = 0;  // F16
+  uint16_t scale = 0;  // F16; in MXFP4 an exponent of 8 bits
   uint16_t minimum = 0;
   std::array<int8_t, 16> group_scales = {};
   std::array<uint8_t, 16> group_minimums = {};
@@ -42,7 +43,13 @@ struct GgufBlockType {
   void (*read)(const std::byte* block, QuantizedBlock& out) = nullptr;
   // Writes a block of numbers (gguf_encoders.h); null if Quire only reads the type.
   void (*write)(const float* numbers, std::byte* block) = nullptr;
+  bool is_mxfp4 = false;
 };
+
+// The number of an exponent of E8M0, 2^(exponent - 127). 255 is a NaN.
+float e8m0_to_f32(uint8_t exponent);
+// The number of a code of E2M1: 0, 0.5, 1, 1.5, 2, 3, 4, 6, then the same negated. code < 16.
+float e2m1_to_f32(uint8_t code);
 
 // Writes the block_elements numbers of one block.
 void dequantize(const GgufBlockType& type, const std::byte* block, float* out);
