@@ -23,7 +23,8 @@ constexpr std::array kNames = {
     DTypeName{DType::kI8, "i8"},      DTypeName{DType::kI8, "I8"},
     DTypeName{DType::kI8, "int8"},    DTypeName{DType::kI32, "i32"},
     DTypeName{DType::kI32, "I32"},    DTypeName{DType::kI64, "i64"},
-    DTypeName{DType::kI64, "I64"},
+    DTypeName{DType::kI64, "I64"},    DTypeName{DType::kU8, "u8"},
+    DTypeName{DType::kU8, "U8"},
 };
 
 }  // namespace
@@ -32,6 +33,7 @@ size_t dtype_bytes(DType dtype) {
   switch (dtype) {
     case DType::kF8E4M3:
     case DType::kI8:
+    case DType::kU8:
       return 1;
     case DType::kF16:
     case DType::kBF16:

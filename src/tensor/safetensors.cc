@@ -37,7 +37,7 @@ constexpr std::array kFileTypes = {
     FileType{"U64", 64, {}},
     FileType{"U32", 32, {}},
     FileType{"U16", 16, {}},
-    FileType{"U8", 8, {}},
+    FileType{"U8", 8, DType::kU8},
     FileType{"BOOL", 8, {}},
     FileType{"F8_E4M3", 8, DType::kF8E4M3},
     FileType{"F8_E5M2", 8, {}},
@@ -262,7 +262,7 @@ Result<TensorView> Safetensors::view(std::string_view name) const {
   if (type == nullptr || !type->dtype) {
     return unimplemented(
         fmt::format("[safetensors] {}: tensor {} has an unsupported type; got {}, expected F32, "
-                    "F16, BF16, F8_E4M3, I8, I32 or I64; convert the checkpoint",
+                    "F16, BF16, F8_E4M3, I8, I32, I64 or U8; convert the checkpoint",
                     source_, quote_name(name), quote_name(entry->dtype)));
   }
   if (entry->shape.size() > kMaxRank) {

@@ -37,9 +37,9 @@ class Safetensors {
 
   // Returns null if there is no such tensor.
   const SafetensorsEntry* find(std::string_view name) const;
-  // Returns a view of an F32, F16, BF16, F8_E4M3, I8, I32 or I64 tensor with at most four axes. The
-  // format does not guarantee alignment, so the caller must check whether view.data is aligned to
-  // the type.
+  // Returns a view of an F32, F16, BF16, F8_E4M3, I8, I32, I64 or U8 tensor with at most four axes.
+  // The format does not guarantee alignment, so the caller must check whether view.data is aligned
+  // to the type.
   Result<TensorView> view(std::string_view name) const;
   // Names in the order of the file's bytes.
   const std::vector<std::string>& names() const { return names_; }

@@ -180,11 +180,36 @@ TEST(GgufEncoders, KeepIntegersTimesAPowerOfTwoExactInQ8_0) {
   EXPECT_EQ(encode(type, std::vector<float>(32)), std::vector<std::byte>(34));
 }
 
+// Every code at the edges of the exponents. Numbers above F32's are infinities, as in the products
+// of floating-point numbers that they stand for.
+TEST(GgufBlocks, OfMxfp4HaveAllCodesAndExponents) {
+  constexpr double kMagnitudes[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
+  const GgufBlockType& type = *find_by_name("MXFP4");
+  for (const int exponent : {0, 1, 2, 126, 127, 128, 253, 254, 255}) {
+    std::vector<std::byte> block(17);
+    block[0] = static_cast<std::byte>(exponent);
+    for (size_t i = 0; i < 16; ++i) block[1 + i] = static_cast<std::byte>(i | (15 - i) << 4);
+    std::vector<float> got(32);
+    dequantize(type, block.data(), got.data());
+    for (size_t i = 0; i < got.size(); ++i) {
+      const size_t code = i < 16 ? i : 31 - i;
+      const double magnitude = std::ldexp(kMagnitudes[code % 8], exponent - 127);
+      const double want = code < 8 ? magnitude : -magnitude;
+      if (exponent == 255) {
+        EXPECT_TRUE(std::isnan(got[i]));
+      } else {
+        EXPECT_EQ(got[i], static_cast<float>(want)) << exponent << " " << code;
+      }
+    }
+  }
+}
+
 TEST(GgufBlocks, TypesHaveNames) {
   EXPECT_EQ(gguf_type_name(12), "Q4_K");
   EXPECT_EQ(gguf_type_name(39), "MXFP4");
   EXPECT_EQ(gguf_type_name(1000), "type 1000");
-  EXPECT_EQ(find_gguf_block_type(39), nullptr);
+  EXPECT_EQ(gguf_type_name(40), "NVFP4");
+  EXPECT_EQ(find_gguf_block_type(40), nullptr);
 }
 
 }  // namespace

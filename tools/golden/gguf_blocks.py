@@ -40,6 +40,17 @@ def random_blocks(kind: Type, count: int, random: np.random.Generator) -> np.nda
     return blocks
 
 
+def mxfp4_line() -> str:
+    """Blocks with all codes. Twice the largest exponent but one would overflow F32."""
+    exponents = np.array([0, 1, 2, 119, 127, 252], dtype=np.uint8)
+    codes = (np.arange(32) * 7 + np.arange(32) // 16).astype(np.uint8) % 16
+    blocks = np.empty((len(exponents), 17), dtype=np.uint8)
+    blocks[:, 0] = exponents
+    blocks[:, 1:] = codes[:16] | codes[16:] << 4
+    numbers = quants.dequantize(blocks, Type.MXFP4).astype("<f4")
+    return f"{Type.MXFP4.name} {blocks.tobytes().hex()} {numbers.tobytes().hex()}"
+
+
 def block_line(kind: Type, random: np.random.Generator) -> str:
     elements = gguf.GGML_QUANT_SIZES[kind][0]
     if kind in SCALES:
@@ -83,7 +94,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     out: Path = parser.parse_args().out
     random = np.random.default_rng(SEED)
-    lines = [block_line(kind, random) for kind in TYPES]
+    lines = [*(block_line(kind, random) for kind in TYPES), mxfp4_line()]
     (out / "gguf_blocks.txt").write_text("\n".join(lines) + "\n")
     write_file(out / "writer.gguf", random)
 
