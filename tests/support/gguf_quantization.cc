@@ -48,6 +48,25 @@ void pack_q4_0(std::span<const float> values, std::string& block) {
   append_nibbles(bits, block);
 }
 
+// The exponent by which the largest number is at most 6, or just above.
+void pack_mxfp4(std::span<const float> values, std::string& block) {
+  const float most = std::abs(extreme(values));
+  const int exponent = most == 0.0F ? 0 : std::clamp(std::ilogb(most) - 2, -127, 127);
+  block += static_cast<char>(exponent + 127);
+  const auto bits = [&](size_t i) {
+    const float number = std::ldexp(values[i], -exponent);
+    int best = 0;
+    for (int code = 1; code < 16; ++code) {
+      const auto error = [&](int of) {
+        return std::abs(e2m1_to_f32(static_cast<uint8_t>(of)) - number);
+      };
+      if (error(code) < error(best)) best = code;
+    }
+    return best;
+  };
+  append_nibbles(bits, block);
+}
+
 void pack_q4_1(std::span<const float> values, std::string& block) {
   const auto [least, most] = std::ranges::minmax(values);
   const float step = append_half((most - least) / 15, block);
@@ -237,9 +256,9 @@ const GgufBlockType& gguf_type(std::string_view name) {
 std::string quantize(const GgufBlockType& type, std::span<const float> values) {
   using Pack = void (*)(std::span<const float> values, std::string & block);
   static const std::map<std::string_view, Pack> packs = {
-      {"Q8_0", pack_q8_0}, {"Q4_0", pack_q4_0},     {"Q4_1", pack_q4_1},
-      {"Q2_K", pack_q2_k}, {"Q3_K", pack_q3_k},     {"Q4_K", pack_q4_k},
-      {"Q6_K", pack_q6_k}, {"IQ4_NL", pack_iq4_nl}, {"IQ4_XS", pack_iq4_xs}};
+      {"Q8_0", pack_q8_0},     {"Q4_0", pack_q4_0},  {"Q4_1", pack_q4_1}, {"Q2_K", pack_q2_k},
+      {"Q3_K", pack_q3_k},     {"Q4_K", pack_q4_k},  {"Q6_K", pack_q6_k}, {"IQ4_NL", pack_iq4_nl},
+      {"IQ4_XS", pack_iq4_xs}, {"MXFP4", pack_mxfp4}};
   const auto pack = packs.find(type.name);
   std::string bytes;
   const auto block_elements = static_cast<size_t>(type.block_elements);

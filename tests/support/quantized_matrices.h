@@ -61,14 +61,30 @@ struct GgufMatrix {
   }
 };
 
-inline void append_block(GgufMatrix& m, std::mt19937& random) {
-  std::vector<std::byte> block(static_cast<size_t>(m.type.block_bytes));
+// A block of MXFP4 with random codes. One of 32 is so small or so large that F32 has other bits for
+// its scale, or that its products are near the limits.
+inline std::vector<std::byte> mxfp4_block(const GgufBlockType& type, std::mt19937& random) {
+  constexpr uint8_t kEdges[] = {0, 1, 2, 3};
+  std::vector<std::byte> block(static_cast<size_t>(type.block_bytes));
   for (std::byte& byte : block) byte = static_cast<std::byte>(random());
-  for (const size_t offset : half_offsets(m.type)) {
+  block[0] = static_cast<std::byte>(random() % 32 == 0 ? kEdges[random() % 4] : 112 + random() % 8);
+  return block;
+}
+
+inline std::vector<std::byte> scaled_block(const GgufBlockType& type, std::mt19937& random) {
+  std::vector<std::byte> block(static_cast<size_t>(type.block_bytes));
+  for (std::byte& byte : block) byte = static_cast<std::byte>(random());
+  for (const size_t offset : half_offsets(type)) {
     const float value = 1e-3F * static_cast<float>(1 + random() % 50);
     const uint16_t half = f32_to_f16(random() % 8 == 0 ? -value : value);
     std::memcpy(block.data() + offset, &half, sizeof(half));
   }
+  return block;
+}
+
+inline void append_block(GgufMatrix& m, std::mt19937& random) {
+  const std::vector<std::byte> block =
+      m.type.is_mxfp4 ? mxfp4_block(m.type, random) : scaled_block(m.type, random);
   const size_t first = m.values.size();
   const auto count = static_cast<size_t>(m.type.block_elements);
   m.values.resize(first + count);
@@ -76,6 +92,13 @@ inline void append_block(GgufMatrix& m, std::mt19937& random) {
   QuantizedBlock parts;
   m.type.read(block.data(), parts);
   for (size_t i = 0; i < count; ++i) {
+    if (m.type.is_mxfp4) {
+      constexpr float kMostE2m1 = 6.0F;
+      m.scales.push_back(e8m0_to_f32(static_cast<uint8_t>(parts.scale)));
+      m.minimums.push_back(0.0F);
+      m.magnitudes.push_back(m.scales.back() * 2 * kMostE2m1);
+      continue;
+    }
     const size_t group = i / static_cast<size_t>(m.type.group_elements);
     const float scale = f16_to_f32(parts.scale) * static_cast<float>(parts.group_scales[group]);
     const float minimum =

@@ -163,6 +163,8 @@ float scale_at(const Format& format, const std::byte* block, const QuantizedHead
       return f16_to_f32(get<uint16_t>(scales, at));
     case quantized::Scales::kBF16:
       return bf16_to_f32(get<uint16_t>(scales, at));
+    case quantized::Scales::kE8m0:
+      return e8m0_to_f32(get<uint8_t>(scales, at));
     case quantized::Scales::kF32:
       break;
   }
@@ -191,9 +193,12 @@ void QuantizedLinear::unpack_block(const Panel& panel, const std::byte* block, i
   for (int64_t k = 0; k < count; ++k) {
     const int64_t at = k / format.group_k * kFeatures + lane;
     const int zero = format.has_zeros ? get<uint8_t>(block + header.zeros, at) : format.offset;
-    const int value = value_at(block + header.num_bytes, format.value_bits, k, lane) - zero;
+    const int bits = value_at(block + header.num_bytes, format.value_bits, k, lane);
+    const float value = format.values == QuantizedValues::kE2m1
+                            ? e2m1_to_f32(static_cast<uint8_t>(bits))
+                            : static_cast<float>(bits - zero);
     const int64_t column = order_.empty() ? first + k : order_[static_cast<size_t>(first + k)];
-    out[column] = scale_at(format, block, header, lane, at) * static_cast<float>(value) -
+    out[column] = scale_at(format, block, header, lane, at) * value -
                   minimum_at(format, block, header, lane, at);
   }
 }

@@ -43,16 +43,24 @@ void append_packed(const Packed& linear, std::string& all) {
   append(linear.data(linear.panels().front()), linear.num_bytes(), all);
 }
 
-// All packed bytes of matrices of every type that is packed.
+// The packed bytes of a matrix of this type.
+std::string packed_blocks(const GgufBlockType& type) {
+  ThreadPool pool(1);
+  const std::vector<std::byte> numbers = some_bytes(kRows * kColumns * sizeof(float));
+  const BlockMatrix matrix = {.type = &type, .bytes = numbers.data(), .shape = {kRows, kColumns}};
+  const LinearSource source = {.numbers = MatricesInBlocks{{&matrix, 1}}};
+  std::string bytes;
+  append_packed(*cpu::QuantizedLinear::pack(source, pool, nullptr).value(), bytes);
+  return bytes;
+}
+
+// All packed bytes of matrices of every type that is packed, except MXFP4.
 std::string packed_bytes() {
   ThreadPool pool(1);
   const std::vector<std::byte> numbers = some_bytes(kRows * kColumns * sizeof(float));
   std::string all;
   for (const GgufBlockType& type : gguf_block_types()) {
-    if (type.plain) continue;
-    const BlockMatrix matrix = {.type = &type, .bytes = numbers.data(), .shape = {kRows, kColumns}};
-    const LinearSource source = {.numbers = MatricesInBlocks{{&matrix, 1}}};
-    append_packed(*cpu::QuantizedLinear::pack(source, pool, nullptr).value(), all);
+    if (!type.plain && !type.is_mxfp4) all += packed_blocks(type);
   }
   for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
     const WeightView matrix(
@@ -150,6 +158,8 @@ void expect_digest(const std::string& bytes, const std::string& digest) {
 
 TEST(PackedLayout, HasAVersion) {
   EXPECT_EQ(kPackedLayoutVersion, 1);
+  expect_digest(packed_blocks(*find_gguf_block_type(39)),  // MXFP4
+                "6ed27c6164b62cc33a153076bd4c6ce9d5cc4b30bec52c83fd64523014594ce2");
   expect_digest(packed_bytes(), "50035edd1fe3d6aa35d6de987765f96f0668add24f72b80b79617b42c497504a");
   expect_digest(packed_integers(),
                 "6dee19b926177d85a57b3178d78120b234f2e37438b1c2601f1fe96b40cff8cd");

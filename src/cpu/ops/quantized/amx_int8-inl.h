@@ -117,13 +117,15 @@ struct Weights {
   alignas(64) std::byte unpacked[kBlockK / kBytesPerLane * kQuadBytes] = {};
 };
 
-template <int kBits>
+using E2m1Vnni = WithE2m1<Avx512Vnni>;
+
+template <int kBits, class Isa = Avx512Vnni>
 void unpack_values(const std::byte* from, int64_t groups, std::byte* to) {
   for (int64_t g = 0; g < groups; ++g, from += group_bytes(kBits)) {
 #pragma GCC unroll 8
     for (int quad = 0; quad < 2 * kQuadsPerHalf; ++quad, to += kQuadBytes) {
-      _mm512_store_si512(to, unpack<Avx512Vnni, kBits>(from, quad, 0));
-      _mm512_store_si512(to + kHalfBytes, unpack<Avx512Vnni, kBits>(from, quad, 1));
+      _mm512_store_si512(to, unpack<Isa, kBits>(from, quad, 0));
+      _mm512_store_si512(to + kHalfBytes, unpack<Isa, kBits>(from, quad, 1));
     }
   }
 }
@@ -132,14 +134,18 @@ void unpack_values(const std::byte* from, int64_t groups, std::byte* to) {
 // block, where `unpacked` has arbitrary values; the activations there are zeros.
 void read_values(const Format& format, const std::byte* from, int64_t groups, Weights& weights) {
   weights.values = weights.unpacked;
+  if (format.values == QuantizedValues::kE2m1) {
+    return unpack_values<4, E2m1Vnni>(from, groups, weights.unpacked);
+  }
   if (format.value_bits == 4) return unpack_values<4>(from, groups, weights.unpacked);
   if (format.value_bits == 6) return unpack_values<6>(from, groups, weights.unpacked);
   if (groups < kBlockK / kGroupK) return unpack_values<8>(from, groups, weights.unpacked);
   weights.values = from;
 }
 
+template <class Isa>
 void read_weights(const Format& format, const std::byte* block, int64_t groups, Weights& weights) {
-  const GroupScales<Avx512Vnni, true> scales(format, block, groups);
+  const GroupScales<Isa, true> scales(format, block, groups);
   read_values(format, block + header_bytes(format, groups), groups, weights);
   weights.num_groups = format.num_groups(groups);
   for (int64_t g = 0; g < weights.num_groups; ++g) {
@@ -305,7 +311,10 @@ void run_terms_with_tiles(const Task& task) {
     const std::byte* const block = task.panel + b * whole_bytes;
     const int64_t rest = task.num_groups - b * kGroups;
     prefetch_lines<false>(block + whole_bytes, whole_bytes);
-    read_weights(task.format, block, rest < kGroups ? rest : kGroups, weights);
+    const int64_t groups = rest < kGroups ? rest : kGroups;
+    task.format.values == QuantizedValues::kE2m1
+        ? read_weights<E2m1Vnni>(task.format, block, groups, weights)
+        : read_weights<Avx512Vnni>(task.format, block, groups, weights);
     multiply_row_tiles<Tiles, kTerms, kHasZeros>(weights, task.format.group_k,
                                                  task.x + b * row_tile_bytes(kTerms), x_stride,
                                                  num_row_tiles, sums);

@@ -18,6 +18,7 @@ struct Avx2 {
   static constexpr bool kTermsAre16Bits = true;
   static constexpr bool kSpreadsPrefetches = false;
   static constexpr bool kAddsPairs = true;
+  static constexpr bool kIsE2m1 = false;
 
   static I zero() { return _mm256_setzero_si256(); }
   static I load(const std::byte* from) {
@@ -29,6 +30,10 @@ struct Avx2 {
     return _mm256_set1_epi32(bytes);
   }
   static I and_bytes(I a, char mask) { return _mm256_and_si256(a, _mm256_set1_epi8(mask)); }
+  static I look_up(const uint8_t* table, I codes) {
+    const __m128i bytes = _mm_load_si128(reinterpret_cast<const __m128i*>(table));
+    return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(bytes), codes);
+  }
   static I or_bytes(I a, I b) { return _mm256_or_si256(a, b); }
   template <int kBits>  // shift to the right; negative: to the left
   static I shift(I a) {
@@ -78,6 +83,13 @@ struct Avx2 {
   static F load_bf16(const std::byte* from) {
     return _mm256_castsi256_ps(_mm256_slli_epi32(
         _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))), 16));
+  }
+  static F half_e8m0(const std::byte* from) {
+    const I exponents = widen_u8(from);
+    const I normal = _mm256_slli_epi32(_mm256_sub_epi32(exponents, set1_int(1)), 23);
+    const I subnormal = _mm256_sllv_epi32(set1_int(0x00200000), exponents);
+    const I is_small = _mm256_cmpgt_epi32(set1_int(2), exponents);
+    return _mm256_castsi256_ps(_mm256_blendv_epi8(normal, subnormal, is_small));
   }
   static F load_i8(const std::byte* from) {
     return to_float(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from))));

@@ -17,6 +17,7 @@ struct Avx512Vnni {
   static constexpr bool kTermsAre16Bits = false;
   static constexpr bool kSpreadsPrefetches = true;
   static constexpr bool kAddsPairs = false;
+  static constexpr bool kIsE2m1 = false;
 
   static I zero() { return _mm512_setzero_si512(); }
   static I load(const std::byte* from) { return _mm512_loadu_si512(from); }
@@ -26,6 +27,10 @@ struct Avx512Vnni {
     return _mm512_set1_epi32(bytes);
   }
   static I and_bytes(I a, char mask) { return _mm512_and_si512(a, _mm512_set1_epi8(mask)); }
+  static I look_up(const uint8_t* table, I codes) {
+    const __m128i bytes = _mm_load_si128(reinterpret_cast<const __m128i*>(table));
+    return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(bytes), codes);
+  }
   static I or_bytes(I a, I b) { return _mm512_or_si512(a, b); }
   template <int kBits>  // shift to the right; negative: to the left
   static I shift(I a) {
@@ -56,6 +61,13 @@ struct Avx512Vnni {
   static F load_bf16(const std::byte* from) {
     return _mm512_castsi512_ps(_mm512_slli_epi32(
         _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from))), 16));
+  }
+  static F half_e8m0(const std::byte* from) {
+    const I exponents = widen_u8(from);
+    const I normal = _mm512_slli_epi32(_mm512_sub_epi32(exponents, set1_int(1)), 23);
+    const __mmask16 is_small = _mm512_cmplt_epi32_mask(exponents, set1_int(2));
+    return _mm512_castsi512_ps(
+        _mm512_mask_sllv_epi32(normal, is_small, set1_int(0x00200000), exponents));
   }
   static F load_i8(const std::byte* from) {
     return to_float(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))));

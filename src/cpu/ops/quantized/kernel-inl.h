@@ -7,6 +7,8 @@
 //   kSpreadsPrefetches: the prefetches for a group are spread over its quads.
 //   kAddsPairs: products of 4 bits with 8 bits are added in lanes of 16 bits over a group of 32, by
 //   dot_pairs().
+//   look_up(table, codes): for each byte of `codes`, below 16, the table's byte.
+//   half_e8m0(from): half the numbers of kLanes exponents of E8M0.
 // Included by one source file per instruction set, which must not share inline functions.
 #pragma once
 
@@ -48,6 +50,25 @@ constexpr int64_t group_bytes(int value_bits) {
   return kGroupK * kFeatures * value_bits / 8;
 }
 
+// Numbers of 4 bits (QuantizedValues::kE2m1) become integers by a table: twice the number, plus an
+// offset that makes them unsigned. Half of the group's scale multiplies them. An exponent above 228
+// may overflow F32 in a block's sum, which then is an infinity or a NaN.
+constexpr int kE2m1Offset = 12;
+alignas(16) constexpr uint8_t kE2m1Integers[16] = {12, 13, 14, 15, 16, 18, 20, 24,
+                                                   12, 11, 10, 9,  8,  6,  4,  0};
+
+// The bits, as F32, of 2^(exponent - 128), which is subnormal below 2.
+constexpr uint32_t half_e8m0_bits(uint32_t exponent) {
+  return exponent < 2 ? 0x00200000U << exponent : (exponent - 1) << 23;
+}
+
+// The instruction set for products with such numbers. Their integers are too large for pairs.
+template <class Base>
+struct WithE2m1 : Base {
+  static constexpr bool kIsE2m1 = true;
+  static constexpr bool kAddsPairs = false;
+};
+
 // The values of quad `quad` of a group, as bytes, for vector `vec` of the panel's features.
 template <class Isa, int kBits>
 inline __attribute__((always_inline)) typename Isa::I unpack(const std::byte* group, int quad,
@@ -57,6 +78,7 @@ inline __attribute__((always_inline)) typename Isa::I unpack(const std::byte* gr
   if constexpr (kBits == 8) return Isa::load(at + quad * kQuadBytes);
   const auto both = Isa::load(at + quad % kQuadsPerHalf * kQuadBytes);
   const auto low = Isa::and_bytes(quad < kQuadsPerHalf ? both : Isa::template shift<4>(both), 0x0F);
+  if constexpr (Isa::kIsE2m1) return Isa::look_up(kE2m1Integers, low);
   if constexpr (kBits == 4) return low;
   const auto upper =
       Isa::load(at + (kQuadsPerHalf + quad / kQuadsPerHalf) * kQuadBytes);  // of 4 quads
@@ -108,6 +130,7 @@ struct GroupScales {
   F scale(int64_t group, int64_t vec) const {
     const int64_t lane = vec * Isa::kLanes;
     const int64_t at = group * kFeatures + lane;
+    if constexpr (Isa::kIsE2m1) return Isa::half_e8m0(scales + at);
     if constexpr (kBeyondGguf) {
       if (format.scales == Scales::kBF16) return Isa::load_bf16(scales + at * 2);
       if (format.scales == Scales::kF32) {
@@ -125,6 +148,7 @@ struct GroupScales {
   F minimum(int64_t group, int64_t vec, F scale) const {
     const int64_t lane = vec * Isa::kLanes;
     const int64_t at = group * kFeatures + lane;
+    if constexpr (Isa::kIsE2m1) return Isa::mul(scale, Isa::set1(float{kE2m1Offset}));
     if (!format.has_minimums) return Isa::mul(scale, Isa::set1(static_cast<float>(format.offset)));
     if (!format.has_block_scales()) return Isa::load_f16(minimums + at * 2);
     return Isa::mul(Isa::load_f16(block_minimums + lane * 2),
@@ -394,6 +418,9 @@ void multiply_all(const Task& task) {
 
 template <class Isa, int kTerms>
 void run_terms(const Task& task) {
+  if (task.format.values == QuantizedValues::kE2m1) {
+    return multiply_all<WithE2m1<Isa>, false, 4, kTerms>(task);
+  }
   if (is_beyond_gguf(task.format)) {
     return task.format.value_bits == 4 ? multiply_all<Isa, true, 4, kTerms>(task)
                                        : multiply_all<Isa, true, 8, kTerms>(task);

@@ -16,6 +16,7 @@ struct Plain {
   static constexpr bool kTermsAre16Bits = false;
   static constexpr bool kSpreadsPrefetches = false;
   static constexpr bool kAddsPairs = false;
+  static constexpr bool kIsE2m1 = false;
 
   static I zero() { return 0; }
   static I load(const std::byte* from) {
@@ -25,6 +26,11 @@ struct Plain {
   }
   static I broadcast(const std::byte* from) { return load(from); }
   static I and_bytes(I a, char mask) { return a & (0x01010101U * static_cast<uint32_t>(mask)); }
+  static I look_up(const uint8_t* table, I codes) {
+    I bytes = 0;
+    for (int shift = 0; shift < 32; shift += 8) bytes |= I{table[codes >> shift & 0xF]} << shift;
+    return bytes;
+  }
   static I or_bytes(I a, I b) { return a | b; }
   template <int kBits>  // shift to the right; negative: to the left
   static I shift(I a) {
@@ -56,6 +62,12 @@ struct Plain {
     uint16_t bits = 0;
     __builtin_memcpy(&bits, from, sizeof(bits));
     return bits;
+  }
+  static F half_e8m0(const std::byte* from) {
+    const uint32_t bits = half_e8m0_bits(static_cast<uint32_t>(*from));
+    F number = 0;
+    __builtin_memcpy(&number, &bits, sizeof(number));
+    return number;
   }
   static F load_i8(const std::byte* from) { return static_cast<float>(static_cast<int8_t>(*from)); }
   static void store(F a, float* to) { *to = a; }
