@@ -41,7 +41,12 @@ enum class Activation {
   kSilu,      // x / (1 + exp(-x))
   kGelu,      // x / 2 * (1 + erf(x / sqrt(2)))
   kGeluTanh,  // x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))
+  // Of a gate and an up at once: g = min(gate, 7), u = clamp(up, -7, 7);
+  // (u + 1) * g / (1 + exp(-1.702 g)). A NaN stays a NaN.
+  kClampedSwiglu,
 };
+inline constexpr float kSwigluAlpha = 1.702F;
+inline constexpr float kSwigluLimit = 7.0F;
 
 // The pair of elements, among a head's first rope_dim, that angle i rotates.
 enum class RotaryPairs {
@@ -204,7 +209,8 @@ class Ops {
   // With several ranks, it is one of the collectives.
   virtual void wide_norm(const WideNorm& norm) = 0;
   virtual void rope_and_cache(const RopeAndCache& args) = 0;
-  // out[t, i] = activation(x[t, i]) * x[t, n + i], x: [num_tokens, 2 n].
+  // out[t, i] = activation(x[t, i]) * x[t, n + i], x: [num_tokens, 2 n]; with kClampedSwiglu, that
+  // formula of both.
   virtual void gated_mul(Activation activation, TensorView gate_up, TensorView out) = 0;
   // out = linear(down, gated_mul(linear(gate_up, x))), after x = the norm, if there is one.
   virtual void gated_mlp(const GatedMlp& mlp) {

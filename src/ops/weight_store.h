@@ -68,7 +68,8 @@ class ExpertsSource {
   virtual const ExpertsShape& shape() const = 0;
   // The matrices of expert `idx`, [2 * intermediate_size, hidden_size] (the rows of gate, then of
   // up) and [hidden_size, intermediate_size]; valid until the next call. The experts may differ in
-  // their schemes.
+  // their schemes. With biases, gate_up has one per matrix; of down, only the first of several
+  // ranks has data.
   virtual Result<LinearSource> gate_up(int idx) = 0;
   virtual Result<LinearSource> down(int idx) = 0;
 };

@@ -80,6 +80,16 @@ class RandomExperts : public ExpertsSource {
   Result<LinearSource> gate_up(int idx) override { return source(2 * idx); }
   Result<LinearSource> down(int idx) override { return source(2 * idx + 1); }
 
+  // Adds biases to all matrices. With several ranks, only the first has those of down.
+  void add_biases(uint32_t seed, bool has_down = true) {
+    for (size_t i = 0; i < matrices_.size(); ++i) {
+      Matrix& matrix = matrices_[i];
+      matrix.bias =
+          normal_floats(static_cast<size_t>(matrix.shape[0]), seed + static_cast<uint32_t>(i));
+      matrix.has_bias_data = has_down || i % 2 == 0;
+    }
+  }
+
   // Makes one value too large for pairs of F16 (amx/kernel.h), so that the matrix has another
   // kernel than the others.
   void enlarge(int expert) {
@@ -92,6 +102,8 @@ class RandomExperts : public ExpertsSource {
     Shape shape;
     std::vector<std::byte> bytes;
     std::vector<float> scales;  // of E4M3
+    std::vector<float> bias = {};
+    bool has_bias_data = true;
   };
 
   void add(int64_t rows, int64_t columns, uint32_t seed) {
@@ -130,7 +142,12 @@ class RandomExperts : public ExpertsSource {
       const Shape shape = scales_shape(fp8_scheme_, matrix.shape);
       view_ = WeightView(values, {matrix.scales.data(), DType::kF32, shape}, fp8_scheme_);
     }
-    return LinearSource{.numbers = StoredMatrices{{&view_, 1}}};
+    LinearSource linear = {.numbers = StoredMatrices{{&view_, 1}}};
+    if (!matrix.bias.empty()) {
+      bias_ = {matrix.has_bias_data ? matrix.bias.data() : nullptr, DType::kF32, {matrix.shape[0]}};
+      linear.biases = {&bias_, 1};
+    }
+    return linear;
   }
 
   ExpertsShape shape_;
@@ -138,6 +155,7 @@ class RandomExperts : public ExpertsSource {
   WeightScheme fp8_scheme_;
   std::vector<Matrix> matrices_;
   WeightView view_;
+  TensorView bias_;
 };
 
 // The tokens of a step, and their experts.
@@ -146,6 +164,7 @@ struct Step {
   std::vector<int32_t> ids;
   std::vector<float> weights;
   int64_t num_tokens = 0;
+  Activation activation = Activation::kSilu;
 };
 
 // `hot` of 10 tokens have expert 1 first; the last expert has no token if there are enough others.
@@ -171,6 +190,7 @@ inline Step random_step(const ExpertsShape& shape, int64_t num_tokens, uint32_t 
 inline Step part_of(const Step& whole, const ExpertsShape& shape, int64_t first, int64_t count) {
   Step part;
   part.num_tokens = count;
+  part.activation = whole.activation;
   const auto copy = [&](const auto& from, auto& to, int64_t width) {
     to.assign(from.begin() + first * width, from.begin() + (first + count) * width);
   };

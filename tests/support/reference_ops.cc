@@ -166,8 +166,18 @@ double activate(Activation activation, double x) {
     case Activation::kGeluTanh:
       return 0.5 * x *
              (1.0 + std::tanh(std::sqrt(2.0 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
+    case Activation::kClampedSwiglu:
+      break;  // of two numbers
   }
   QUIRE_CHECK(false, "[test] every activation has a definition");
+}
+
+double gated_product(Activation activation, double gate, double up) {
+  if (activation != Activation::kClampedSwiglu) return activate(activation, gate) * up;
+  if (std::isnan(gate) || std::isnan(up)) return std::nan("");
+  const double g = std::min(gate, double{kSwigluLimit});
+  const double u = std::clamp(up, -double{kSwigluLimit}, double{kSwigluLimit});
+  return (u + 1.0) * g / (1.0 + std::exp(-double{kSwigluAlpha} * g));
 }
 
 // Rotates pair i by angle i.
@@ -494,7 +504,7 @@ void ReferenceOps::gated_mul(Activation activation, TensorView gate_up, TensorVi
     const float* row = gate_up.as<float>() + t * 2 * width;
     for (int64_t i = 0; i < width; ++i) {
       out.as<float>()[t * width + i] =
-          static_cast<float>(activate(activation, row[i]) * row[width + i]);
+          static_cast<float>(gated_product(activation, row[i], row[width + i]));
     }
   }
 }

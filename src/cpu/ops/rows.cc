@@ -129,6 +129,8 @@ HWY_INLINE V activation_of(D d, V x) {
     return logistic_product(d, x, hn::Neg(x));
   } else if constexpr (kActivation == Activation::kGelu) {
     return gelu_of(d, x);
+  } else if constexpr (kActivation == Activation::kClampedSwiglu) {
+    return logistic_product(d, x, hn::Mul(x, hn::Set(d, -kSwigluAlpha)));
   } else {
     constexpr float kLinear = -1.5957691216F;   // -2 sqrt(2 / pi)
     constexpr float kCubic = -0.071354816273F;  // cubic term: the same factor times 0.044715
@@ -137,12 +139,33 @@ HWY_INLINE V activation_of(D d, V x) {
   }
 }
 
+// A NaN compares as neither less nor greater, so it stays.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V at_most(D d, float limit, V x) {
+  const V most = hn::Set(d, limit);
+  return hn::IfThenElse(hn::Gt(x, most), most, x);
+}
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V at_least(D d, float limit, V x) {
+  const V least = hn::Set(d, limit);
+  return hn::IfThenElse(hn::Lt(x, least), least, x);
+}
+
+template <Activation kActivation, class D, class V = hn::Vec<D>>
+HWY_INLINE V gated_product(D d, V gate, V up) {
+  if constexpr (kActivation == Activation::kClampedSwiglu) {
+    gate = at_most(d, kSwigluLimit, gate);
+    up = at_least(d, -kSwigluLimit, at_most(d, kSwigluLimit, up));
+    up = hn::Add(up, hn::Set(d, 1.0F));
+  }
+  return hn::Mul(activation_of<kActivation>(d, gate), up);
+}
+
 template <Activation kActivation>
 HWY_INLINE void gated_row(const float* gate, const float* up, int64_t n, float* out) {
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const auto product = [&](auto g, auto u)
-                           HWY_ATTR { return hn::Mul(activation_of<kActivation>(d, g), u); };
+  const auto product = [&](auto g, auto u) HWY_ATTR { return gated_product<kActivation>(d, g, u); };
   int64_t i = 0;
   for (; i + lanes <= n; i += lanes) {
     hn::StoreU(product(hn::LoadU(d, gate + i), hn::LoadU(d, up + i)), d, out + i);
@@ -166,6 +189,10 @@ void gelu_row(const float* gate, const float* up, int64_t n, float* out) {
 
 void gelu_tanh_row(const float* gate, const float* up, int64_t n, float* out) {
   gated_row<Activation::kGeluTanh>(gate, up, n, out);
+}
+
+void clamped_swiglu_row(const float* gate, const float* up, int64_t n, float* out) {
+  gated_row<Activation::kClampedSwiglu>(gate, up, n, out);
 }
 
 void cap_row(float cap, float* x, int64_t n) {
@@ -383,6 +410,7 @@ HWY_EXPORT(add);
 HWY_EXPORT(silu_row);
 HWY_EXPORT(gelu_row);
 HWY_EXPORT(gelu_tanh_row);
+HWY_EXPORT(clamped_swiglu_row);
 HWY_EXPORT(cap_row);
 HWY_EXPORT(rope_row);
 HWY_EXPORT(latent_row);
@@ -412,6 +440,8 @@ void gated_mul_row(Activation activation, const float* gate, const float* up, in
       return HWY_DYNAMIC_DISPATCH(gelu_row)(gate, up, n, out);
     case Activation::kGeluTanh:
       return HWY_DYNAMIC_DISPATCH(gelu_tanh_row)(gate, up, n, out);
+    case Activation::kClampedSwiglu:
+      return HWY_DYNAMIC_DISPATCH(clamped_swiglu_row)(gate, up, n, out);
   }
 }
 

@@ -298,6 +298,29 @@ TEST(Experts, RowsDoNotDependOnTheirBatch) {
   }
 }
 
+// Gates and ups are so large that their limits matter.
+TEST(Experts, MayHaveBiasesAndAnActivationOfBoth) {
+  const ExpertsShape shape = {6, 2, 160, 96};
+  for (const bool has_down : {true, false}) {
+    for (const DType dtype : {DType::kF32, DType::kBF16}) {
+      RandomExperts source(shape, dtype, 3);
+      source.add_biases(100, has_down);
+      Step step = random_step(shape, 40, 11);
+      step.activation = Activation::kClampedSwiglu;
+      for (float& x : step.x) x *= 4.0F;
+      ReferenceOps reference;
+      const std::vector<float> expected =
+          run_experts(reference, *reference.make_experts(source).value(), step);
+      for (const Variant& variant : variants()) {
+        VariantOps ops(variant);
+        const auto experts = ops->weights().make_experts(source).value();
+        expect_near(run_experts(*ops, *experts, step), expected, 4 * bound_of(variant, dtype),
+                    variant.name);
+      }
+    }
+  }
+}
+
 // Experts of F16 and of BF16 in turn.
 class AlternatingExperts : public ExpertsSource {
  public:

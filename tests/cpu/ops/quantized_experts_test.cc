@@ -48,14 +48,22 @@ struct BlockNumbers {
   }
 };
 
-// Experts whose gates and ups are of two types, as those of llama.cpp's mixed files may be.
+// Experts whose gates and ups are of two types, as those of llama.cpp's mixed files may be. Experts
+// of MXFP4 are those of gpt-oss: they have biases, and limits of gates and ups.
 class BlockExperts final : public ExpertsSource {
  public:
   BlockExperts(const ExpertsShape& shape, const GgufBlockType& gate, const GgufBlockType& up,
                const GgufBlockType& down)
-      : shape_(shape) {
+      : shape_(shape), is_gpt_oss_(gate.is_mxfp4) {
     for (int i = 0; i < shape.num_experts; ++i) {
       const auto seed = static_cast<uint32_t>(3 * i);
+      if (is_gpt_oss_) {
+        const auto inner = static_cast<size_t>(shape.intermediate_size);
+        for (const uint32_t part : {0U, 1U, 2U}) {
+          const size_t rows = part < 2 ? inner : static_cast<size_t>(shape.hidden_size);
+          biases_.push_back(normal_floats(rows, 1000 + seed + part, 3.0F));
+        }
+      }
       gates_.emplace_back(gate, shape.intermediate_size, shape.hidden_size, seed);
       ups_.emplace_back(up, shape.intermediate_size, shape.hidden_size, seed + 1);
       downs_.emplace_back(down, shape.hidden_size, shape.intermediate_size, seed + 2);
@@ -63,27 +71,50 @@ class BlockExperts final : public ExpertsSource {
   }
 
   const ExpertsShape& shape() const override { return shape_; }
-  Result<LinearSource> gate_up(int idx) override {
-    return source({at(gates_, idx).view(), at(ups_, idx).view()});
+  Activation activation() const {
+    return is_gpt_oss_ ? Activation::kClampedSwiglu : Activation::kSilu;
   }
-  Result<LinearSource> down(int idx) override { return source({at(downs_, idx).view()}); }
+  Result<LinearSource> gate_up(int idx) override {
+    return source({at(gates_, idx).view(), at(ups_, idx).view()}, 3 * idx);
+  }
+  Result<LinearSource> down(int idx) override {
+    return source({at(downs_, idx).view()}, 3 * idx + 2);
+  }
 
   // The output of one expert for a row, in double.
   std::vector<double> output(int expert, const float* x) const {
     const std::vector<double> input(x, x + shape_.hidden_size);
     std::vector<double> product = multiply(at(gates_, expert), input);
     const std::vector<double> up = multiply(at(ups_, expert), input);
-    for (size_t i = 0; i < product.size(); ++i) product[i] *= up[i] / (1.0 + std::exp(-product[i]));
-    return multiply(at(downs_, expert), product);
+    for (size_t i = 0; i < product.size(); ++i) {
+      product[i] = is_gpt_oss_
+                       ? clamped(product[i] + bias(3 * expert, i), up[i] + bias(3 * expert + 1, i))
+                       : product[i] * up[i] / (1.0 + std::exp(-product[i]));
+    }
+    std::vector<double> out = multiply(at(downs_, expert), product);
+    for (size_t i = 0; i < out.size(); ++i) out[i] += bias(3 * expert + 2, i);
+    return out;
   }
 
  private:
   static const BlockNumbers& at(const std::vector<BlockNumbers>& all, int idx) {
     return all[static_cast<size_t>(idx)];
   }
-  Result<LinearSource> source(std::vector<BlockMatrix> blocks) {
+  static double clamped(double gate, double up) {
+    const double g = std::min(gate, 7.0);
+    return (std::clamp(up, -7.0, 7.0) + 1.0) * g / (1.0 + std::exp(-1.702 * g));
+  }
+  double bias(int idx, size_t row) const {
+    return biases_.empty() ? 0.0 : biases_[static_cast<size_t>(idx)][row];
+  }
+  Result<LinearSource> source(std::vector<BlockMatrix> blocks, int first_bias) {
     blocks_ = std::move(blocks);
-    return LinearSource{.numbers = MatricesInBlocks{blocks_}};
+    bias_views_.clear();
+    for (size_t i = 0; is_gpt_oss_ && i < blocks_.size(); ++i) {
+      std::vector<float>& bias = biases_[static_cast<size_t>(first_bias) + i];
+      bias_views_.push_back({bias.data(), DType::kF32, {std::ssize(bias)}});
+    }
+    return LinearSource{.numbers = MatricesInBlocks{blocks_}, .biases = bias_views_};
   }
   static std::vector<double> multiply(const BlockNumbers& w, const std::vector<double>& x) {
     std::vector<double> out;
@@ -102,6 +133,9 @@ class BlockExperts final : public ExpertsSource {
   std::vector<BlockNumbers> ups_;
   std::vector<BlockNumbers> downs_;
   std::vector<BlockMatrix> blocks_;
+  bool is_gpt_oss_;
+  std::vector<std::vector<float>> biases_;  // by expert: of gate, up and down
+  std::vector<TensorView> bias_views_;
 };
 
 // Bounds the error by the largest outputs of a row's experts, which may cancel out: a rounded input
@@ -141,7 +175,8 @@ struct Types {
 constexpr Types kTypes[] = {{"Q8_0", "Q8_0", "Q8_0"},
                             {"Q4_0", "Q4_0", "Q4_0"},
                             {"Q4_K", "Q4_K", "Q6_K"},
-                            {"Q6_K", "Q4_K", "Q8_0"}};
+                            {"Q6_K", "Q4_K", "Q8_0"},
+                            {"MXFP4", "MXFP4", "MXFP4"}};
 
 TEST(QuantizedExperts, AgreeWithTheDefinition) {
   const ExpertsShape shapes[] = {{1, 1, 256, 256}, {5, 2, 256, 512}, {20, 4, 512, 256}};
@@ -152,6 +187,7 @@ TEST(QuantizedExperts, AgreeWithTheDefinition) {
         const double bound = rounding == InputRounding::kNone ? kBoundOf16Bits : kBoundOf8Bits;
         for (const int64_t num_tokens : {0, 1, 19}) {
           Step step = random_step(shape, num_tokens, 5);
+          step.activation = source.activation();
           std::vector<float> first;
           for (const QuantizedKernel& kernel : quantized_kernels()) {
             QuantizedOps ops(kernel.name, rounding);
@@ -184,6 +220,24 @@ TEST(QuantizedExperts, MayHaveIncompleteBlocksAndPanels) {
   }
 }
 
+// The width of gpt-oss is 90 groups of 32, and not a multiple of a block of activations.
+TEST(QuantizedExperts, MayHaveTheWidthOfGptOss) {
+  const GgufBlockType& type = gguf_type("MXFP4");
+  for (const ExpertsShape& shape : {ExpertsShape{3, 2, 2880, 96}, ExpertsShape{3, 2, 96, 2880}}) {
+    BlockExperts source(shape, type, type, type);
+    for (const QuantizedKernel& kernel : quantized_kernels()) {
+      QuantizedOps ops(kernel.name);
+      const auto experts = ops.ops->weights().make_experts(source).value();
+      for (const int64_t num_tokens : {1, 40}) {
+        Step step = random_step(shape, num_tokens, 3);
+        step.activation = source.activation();
+        expect_outputs(source, step, run_experts(*ops.ops, *experts, step), kBoundOf16Bits,
+                       std::string(kernel.name));
+      }
+    }
+  }
+}
+
 // Experts keep their blocks: their numbers in F16 would take twice or 3.6 times as much memory.
 TEST(QuantizedExperts, TakeTheMemoryOfTheirBlocks) {
   const ExpertsShape shape = {4, 2, 512, 256};
@@ -192,6 +246,7 @@ TEST(QuantizedExperts, TakeTheMemoryOfTheirBlocks) {
     QuantizedOps ops({});
     size_t num_bytes = 0;
     const auto add = [&](const LinearSource& matrices) {
+      for (const TensorView& bias : matrices.biases) num_bytes += bias.num_bytes();
       for (const BlockMatrix& matrix : std::get<MatricesInBlocks>(matrices.numbers).each) {
         num_bytes +=
             static_cast<size_t>(ops.ops->weights().quantized_bytes({matrix.shape, matrix.type}));

@@ -308,6 +308,40 @@ TEST(GatedMul, IsWithinAFewUlpOfTheDefinition) {
   }
 }
 
+// Both numbers lie on both sides of the limits, and NaNs stay.
+TEST(GatedMul, ClampsGateAndUp) {
+  std::vector<float> gates, ups;
+  for (float gate = -30.0F; gate <= 30.0F; gate += 0.37F) {
+    for (const float up : {-1e30F, -7.5F, -7.0F, -1.0F, 0.0F, 3.3F, 6.9F, 7.1F, INFINITY}) {
+      gates.push_back(gate);
+      ups.push_back(up);
+    }
+  }
+  for (const float gate : {INFINITY, 1e30F, NAN, 1.0F}) {
+    gates.push_back(gate);
+    ups.push_back(gate == 1.0F ? NAN : 2.0F);
+  }
+  const auto count = std::ssize(gates);
+  std::vector<float> gate_up = gates;
+  gate_up.insert(gate_up.end(), ups.begin(), ups.end());
+  for (const Variant& variant : variants()) {
+    VariantOps ops(variant);
+    std::vector<float> out(gates.size());
+    ops->gated_mul(Activation::kClampedSwiglu, matrix(gate_up, 1, 2 * count),
+                   matrix(out, 1, count));
+    for (size_t i = 0; i < out.size(); ++i) {
+      if (std::isnan(gates[i]) || std::isnan(ups[i])) {
+        EXPECT_TRUE(std::isnan(out[i])) << gates[i] << " " << ups[i];
+        continue;
+      }
+      const double g = std::min(double{gates[i]}, 7.0);
+      const double u = std::clamp(double{ups[i]}, -7.0, 7.0);
+      const double want = (u + 1.0) * g / (1.0 + std::exp(-1.702 * g));
+      ASSERT_NEAR(out[i], want, 4e-6 * std::fabs(want)) << variant.name << " gate " << g;
+    }
+  }
+}
+
 TEST(GatedMul, GeluVanishesFarBelowZeroAndPassesFarAbove) {
   std::vector<float> gate_up = {-1e4F, -30.0F, -0.0F, 0.0F, 30.0F, 1e30F, 1, 1, 1, 1, 1, 1};
   for (const Variant& variant : variants()) {

@@ -22,7 +22,7 @@ inline std::vector<float> run_experts(Ops& ops, const Experts& experts, Step& st
   Buffer workspace = Buffer::host(num_bytes).value();
   if (num_bytes > 0) std::memset(workspace.data(), 0xFF, num_bytes);
   ops.experts()->run_experts({.experts = &experts,
-                              .activation = Activation::kSilu,
+                              .activation = step.activation,
                               .x = matrix(step.x, step.num_tokens, shape.hidden_size),
                               .ids = {step.ids.data(), DType::kI32, {step.num_tokens, shape.top_k}},
                               .weights = matrix(step.weights, step.num_tokens, shape.top_k),
