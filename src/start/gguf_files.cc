@@ -97,10 +97,8 @@ Result<ModelConfig> read_gguf_config(const GgufModel& gguf) {
   Metadata metadata(gguf);
   const std::vector<std::string_view> tokens = metadata.texts(kTokens);
   QUIRE_RETURN_IF_ERROR(metadata.status());
-  for (size_t id = 0; id < tokens.size(); ++id) {
-    if (!ends_gguf_replies(tokens[id])) continue;
-    std::vector<int>& ends = config.eos_token_ids;
-    const int end = static_cast<int>(id);
+  std::vector<int>& ends = config.eos_token_ids;
+  for (const int end : gguf_reply_ends(tokens)) {
     if (std::ranges::find(ends, end) == ends.end()) ends.push_back(end);
   }
   return config;

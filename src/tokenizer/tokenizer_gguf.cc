@@ -20,6 +20,11 @@
 namespace quire {
 namespace {
 
+// A reply of gpt-oss is several messages, of which all but the last end with the first.
+constexpr std::string_view kEndOfMessage = "<|end|>";
+constexpr std::string_view kReturn = "<|return|>";
+constexpr std::string_view kCall = "<|call|>";
+
 constexpr std::string_view kDigit = R"(\p{N})";
 // The four regexes of llama.cpp's "default".
 constexpr std::string_view kPunctuation = R"([\p{P}\$\+<=>\^~\|]+)";
@@ -65,6 +70,7 @@ constexpr std::array kPreRules = {
     PreRule{"deepseek-v3", {kUpToThreeDigits, kHanAndKana, scan::kDeepSeekV3Regex}},
     PreRule{"tekken", {scan::kTekkenRegex}, true, true},
     PreRule{"kimi-k2", {scan::kKimiRegex}, true},
+    PreRule{"gpt-4o", {scan::kO200kRegex}, true},
     PreRule{"default", {kPunctuation, kWords, kDigits, kThreeDigits}},
     PreRule{"gpt-2", {scan::kGpt2Regex}},
     PreRule{"mellum", {scan::kGpt2Regex}},
@@ -343,10 +349,24 @@ std::optional<int32_t> id_if(bool wanted, std::optional<int64_t> id) {
 }  // namespace
 
 bool ends_gguf_replies(std::string_view token) {
-  constexpr std::array<std::string_view, 7> kEnds = {
-      "<|eot_id|>",    "<|im_end|>",      "<|end|>",   "<end_of_turn>",
-      "<|endoftext|>", "<|end_of_text|>", "<|eom_id|>"};
+  constexpr std::array<std::string_view, 9> kEnds = {
+      "<|eot_id|>",    "<|im_end|>",    kEndOfMessage,
+      "<end_of_turn>", "<|endoftext|>", "<|end_of_text|>",
+      "<|eom_id|>",    kReturn,         kCall};
   return std::ranges::find(kEnds, token) != kEnds.end();
+}
+
+std::vector<int> gguf_reply_ends(std::span<const std::string_view> tokens) {
+  const auto has = [&](std::string_view token) {
+    return std::ranges::find(tokens, token) != tokens.end();
+  };
+  const bool is_harmony = has(kReturn) && has(kCall);
+  std::vector<int> ids;
+  for (size_t id = 0; id < tokens.size(); ++id) {
+    if (!ends_gguf_replies(tokens[id]) || (is_harmony && tokens[id] == kEndOfMessage)) continue;
+    ids.push_back(static_cast<int>(id));
+  }
+  return ids;
 }
 
 const std::string_view kByteLevelRegex = scan::kGpt2Regex;

@@ -56,6 +56,8 @@ extern const std::string_view kDigitRegex;
 // Whether models end their replies with a token of this spelling. Old converters gave some of these
 // tokens the type of text, but they are control tokens regardless of the type in the file.
 bool ends_gguf_replies(std::string_view token);
+// The ids of the tokens that end replies of a model with these tokens.
+std::vector<int> gguf_reply_ends(std::span<const std::string_view> tokens);
 
 // Errors name the key but not the file; the caller adds the file.
 Result<std::shared_ptr<const Tokenizer>> tokenizer_from_gguf(const GgufVocabulary& vocabulary);

@@ -259,6 +259,13 @@ TEST(GgufTokenizer, TokensThatEndRepliesAreControlTokens) {
   EXPECT_FALSE(ends_gguf_replies("<start_of_turn>"));
 }
 
+// In harmony, "<|end|>" ends a message, and others may follow.
+TEST(GgufTokenizer, RepliesOfHarmonyEndWithReturnOrCall) {
+  const std::vector<std::string_view> harmony = {"a", "<|end|>", "<|return|>", "<|call|>"};
+  EXPECT_THAT(gguf_reply_ends(harmony), ElementsAre(2, 3));
+  EXPECT_THAT(gguf_reply_ends(std::span(harmony).first(2)), ElementsAre(1));
+}
+
 // The metadata holds what the file of SentencePiece holds.
 TEST(GgufTokenizer, ScoresGiveTheIdsOfSentencePiece) {
   const auto path = shared_data_path("models/stories15M/tokenizer.model");
