@@ -349,6 +349,66 @@ TEST_F(HistoryTest, AToolGetsTheFieldsWithoutWhichTheTemplateFails) {
             R"({"name": "f"} {"name": "g", "description": null} Q)");
 }
 
+// The examples of harmony's documentation, as the template of gpt-oss writes them: the recipient of
+// a call comes first, and a result is a JSON string.
+TEST_F(HistoryTest, HarmonysExamplesAreThePrompts) {
+  const auto path = quire::testing::shared_data_path("chat_templates/openai-gpt-oss-120b.jinja");
+  QUIRE_REQUIRE_SHARED(path);
+  start_with(read_file(path, 1 << 20).value());
+  const auto without_date = [](std::string prompt) {
+    constexpr std::string_view kDate = "Current date: ";
+    return prompt.erase(prompt.find(kDate) + kDate.size(), std::string_view("2025-06-28").size());
+  };
+  const auto system = [](const std::string& effort, const std::string& after) {
+    return "<|start|>system<|message|>You are ChatGPT, a large language model trained by OpenAI.\n"
+           "Knowledge cutoff: 2024-06\nCurrent date: \n\nReasoning: " +
+           effort +
+           "\n\n# Valid channels: analysis, commentary, final. Channel must be included for every "
+           "message." +
+           after + "<|end|>";
+  };
+  const std::string tools =
+      R"(,"reasoning_effort":"high","tools":[{"type":"function","function":{)"
+      R"("name":"get_location","description":"Gets the location of the user.",)"
+      R"("parameters":{"type":"object","properties":{}}}},{"type":"function","function":{)"
+      R"("name":"get_weather","description":"Gets the current weather in the provided location.",)"
+      R"("parameters":{"type":"object","properties":{"location":{"type":"string",)"
+      R"("description":"The city and state, e.g. San Francisco, CA"},)"
+      R"("format":{"type":"string","enum":["celsius","fahrenheit"]}},"required":["location"]}}}])";
+  const std::string question = R"({"role":"system","content":"Use a friendly tone."},)"
+                               R"({"role":"user","content":"What is the weather like in SF?"})";
+  const std::string asked =
+      system("high", "\nCalls to these tools must go to the commentary channel: 'functions'.") +
+      "<|start|>developer<|message|># Instructions\n\nUse a friendly tone.\n\n# Tools\n\n"
+      "## functions\n\nnamespace functions {\n\n// Gets the location of the user.\n"
+      "type get_location = () => any;\n\n"
+      "// Gets the current weather in the provided location.\ntype get_weather = (_: {\n"
+      "// The city and state, e.g. San Francisco, CA\nlocation: string,\n"
+      "format?: \"celsius\" | \"fahrenheit\",\n}) => any;\n\n} // namespace functions<|end|>"
+      "<|start|>user<|message|>What is the weather like in SF?<|end|>";
+  EXPECT_EQ(without_date(chat(question, tools)), asked + "<|start|>assistant");
+  const std::string called =
+      R"(,{"role":"assistant","reasoning_content":"Need to use function get_weather.",)"
+      R"("tool_calls":[{"id":"c","type":"function","function":{"name":"get_weather",)"
+      R"("arguments":"{\"location\":\"San Francisco\"}"}}]},)" +
+      result_of("c", "20");
+  EXPECT_EQ(without_date(chat(question + called, tools)),
+            asked +
+                "<|start|>assistant<|channel|>analysis<|message|>Need to use function get_weather."
+                "<|end|><|start|>assistant to=functions.get_weather<|channel|>commentary json"
+                "<|message|>{\"location\": \"San Francisco\"}<|call|>"
+                "<|start|>functions.get_weather to=assistant<|channel|>commentary<|message|>\"20\""
+                "<|end|><|start|>assistant");
+  // The reasoning of an earlier turn is dropped.
+  EXPECT_EQ(without_date(chat(R"({"role":"user","content":"What is 2 + 2?"},{"role":"assistant",)"
+                              R"("reasoning_content":"Simple arithmetic.","content":"2 + 2 = 4."},)"
+                              R"({"role":"user","content":"What about 9 / 2?"})")),
+            system("medium", "") +
+                "<|start|>user<|message|>What is 2 + 2?<|end|>"
+                "<|start|>assistant<|channel|>final<|message|>2 + 2 = 4.<|end|>"
+                "<|start|>user<|message|>What about 9 / 2?<|end|><|start|>assistant");
+}
+
 TEST_F(HistoryTest, PublishedTemplatesHaveTheseForms) {
   // A template may require these tokens, which a checkpoint has.
   constexpr std::string_view kTokens = "{%- set bos_token = '<s>' %}{%- set eos_token = '</s>' %}";
