@@ -121,7 +121,9 @@ Result<ModelConfig> parse_model_config(std::string_view json, std::string_view s
   const auto holder_of = [&](std::string_view key) -> ConfigFields& {
     return decoder.has(key) ? decoder : fields;
   };
-  config.format = read_quantization(holder_of("quantization_config"), source);
+  ConfigFields& quantized = holder_of("quantization_config");
+  config.layout.has_mxfp4_experts = family->read_moe != nullptr && read_mxfp4_experts(quantized);
+  if (!config.layout.has_mxfp4_experts) config.format = read_quantization(quantized, source);
   if (text && text->has("quantization_config") && fields.has("quantization_config") &&
       read_quantization(fields, source) != config.format) {
     fields.fail("quantization_config", "another scheme than in text_config", "one scheme");

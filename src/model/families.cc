@@ -49,6 +49,7 @@ constexpr StoredName kLagunaNames[] = {
     {"mlp.shared_expert", "mlp.shared_experts"}};
 constexpr StoredName kQwen3_5MoeNames[] = {{"mlp.shared_expert", "mlp.shared_experts"}};
 constexpr StoredName kMimoNames[] = {{"self_attn.attention_sink_bias", "self_attn.sinks"}};
+constexpr StoredName kGptOssNames[] = {{"mlp.router", "mlp.gate"}};
 constexpr StoredName kLlama4Names[] = {{"feed_forward.router", "mlp.gate"},
                                        {"feed_forward.shared_expert", "mlp.shared_experts"},
                                        {"feed_forward", "mlp"}};
@@ -436,6 +437,20 @@ constexpr std::array kFamilies = {
         .renames = kMimoNames,
         .read_moe = read_mimo_v2_moe,
         .read_own = read_mimo_v2},
+    FamilyTraits{.architecture = "GptOssForCausalLM",
+                 .models = "gpt-oss-20b, gpt-oss-120b",
+                 .sizes = {.num_kv_heads = 8, .head_dim = 64, .rms_norm_eps = 1e-5},
+                 .qkv_bias = {true, "attention_bias"},
+                 .o_bias = {true, "attention_bias"},
+                 .windows = WindowRule::kByLayerType,
+                 .window = 128,
+                 .window_pattern = 2,
+                 .theta = 150000.0,
+                 .renames = kGptOssNames,
+                 .transposes_experts = true,
+                 .interleaves_gate_up = true,
+                 .read_moe = read_gpt_oss_moe,
+                 .read_own = read_gpt_oss},
     kMuse,
     kLlama4,
     within("Llama4ForConditionalGeneration", "Llama 4 Scout, Maverick, text", kLlama4),

@@ -290,13 +290,14 @@ constexpr std::string_view kOtherParts[] = {
     "vision_model.", "vision_adapter.",        "vision_projection."};
 
 // A family's layers of experts may be stored as two stacks of matrices.
-void add_stacks(bool is_transposed, TensorLayout& layout) {
+void add_stacks(const FamilyTraits& traits, const MoeConfig& moe, TensorLayout& layout) {
   layout.fused.push_back({.stored = "mlp.experts.gate_up_proj",
                           .parts = {"mlp.experts.*.gate_proj", "mlp.experts.*.up_proj"},
-                          .is_transposed = is_transposed});
+                          .is_transposed = traits.transposes_experts,
+                          .num_groups = traits.interleaves_gate_up ? moe.intermediate_size : 1});
   layout.fused.push_back({.stored = "mlp.experts.down_proj",
                           .parts = {"mlp.experts.*.down_proj"},
-                          .is_transposed = is_transposed});
+                          .is_transposed = traits.transposes_experts});
 }
 
 void set_layout(const FamilyTraits& traits, const DecoderConfig& decoder, TensorLayout& layout) {
@@ -344,13 +345,13 @@ void set_layout(const FamilyTraits& traits, const DecoderConfig& decoder, Tensor
                             .parts = {"self_attn.q_proj", "self_attn.gate_proj"},
                             .num_groups = decoder.num_heads});
   }
-  if (decoder.moe) add_stacks(traits.transposes_experts, layout);
+  if (decoder.moe) add_stacks(traits, *decoder.moe, layout);
 }
 
 // Fields that families, or versions of transformers, name differently.
 void add_spellings(ConfigFields& fields) {
   fields.add_spellings("num_experts", {"num_local_experts", "n_routed_experts", "moe_num_experts"});
-  fields.add_spellings("num_experts_per_tok", {"moe_k"});
+  fields.add_spellings("num_experts_per_tok", {"moe_k", "experts_per_token"});
   fields.add_spellings("rms_norm_eps", {"layernorm_epsilon", "norm_eps"});
   fields.add_spellings("intermediate_size", {"block_ff_dim"});
   fields.add_spellings("tie_word_embeddings", {"tie_embedding"});

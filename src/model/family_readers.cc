@@ -130,6 +130,17 @@ void read_mimo_v2(ConfigFields& fields, ModelConfig& /*config*/, DecoderConfig& 
   }
 }
 
+// The constants of the experts' activation are part of the operation.
+void read_gpt_oss(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder) {
+  if (!fields.has("rope_parameters") && !fields.has("rope_scaling")) {
+    fields.fail("rope_parameters", "nothing", "an object");
+  }
+  decoder.activation = Activation::kClampedSwiglu;
+  fields.expect_value("swiglu_limit", kSwigluLimit, fmt::format("{}", kSwigluLimit));
+  fields.expect_value("swiglu_alpha", 1.702, "1.702");
+  decoder.layer_sinks.assign(static_cast<size_t>(config.num_layers), true);
+}
+
 // Includes the factor that multiplies normed queries in the scale of attention. Without
 // layer_types, transformers counts the layers from the last one, so that other layers have windows
 // than here unless the number of layers is a multiple of 4.

@@ -18,6 +18,8 @@ void read_lfm2(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder
 void read_qwen3_5(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder);
 void read_laguna(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder);
 void read_mimo_v2(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder);
+// Fails if config.json states no rotation, because the published models do not have the default.
+void read_gpt_oss(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder);
 void read_muse(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder);
 void read_llama4(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder);
 void read_gemma3(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder);

@@ -119,7 +119,8 @@ struct FamilyTraits {
   std::span<const StoredName> renames = {};
   bool fuses_qkv = false;
   bool fuses_gate_up = false;
-  bool transposes_experts = false;  // FusedMatrix::is_transposed of stacks of experts
+  bool transposes_experts = false;   // FusedMatrix::is_transposed of stacks of experts
+  bool interleaves_gate_up = false;  // in stacks of experts, the rows of gates and ups alternate
 
   // Read DecoderConfig::mla and DecoderConfig::moe; null: grouped-query attention, and no layer is
   // a mixture of experts.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <numeric>
 #include <utility>
@@ -155,14 +156,33 @@ Split MatrixReader::split_of_source(const MatrixBinding& binding) {
 
 Status MatrixReader::add_blocks(const MatrixPart& part, const MatrixBinding& binding) {
   const Shape whole = {part.num_rows, binding.num_columns};
-  QUIRE_ASSIGN_OR_RETURN(BlockMatrix matrix, tensors_.take_blocks(part.name + ".weight", whole));
+  const std::string name = part.name + ".weight";
+  QUIRE_ASSIGN_OR_RETURN(BlockMatrix matrix, tensors_.take_blocks(name, whole));
   if (!is_whole(binding) && splits_rows(binding.split)) {
     matrix = slice_rows(matrix, rows_of(part, binding));
   } else if (!is_whole(binding)) {
     QUIRE_ASSIGN_OR_RETURN(matrix, slice_columns(matrix, columns_of(binding), copies_));
   }
+  QUIRE_RETURN_IF_ERROR(check_exponents(name, matrix));
   blocks_.push_back(matrix);
   return {};
+}
+
+Status MatrixReader::check_exponents(const std::string& name, const BlockMatrix& matrix) {
+  if (!matrix.type->is_mxfp4) return {};
+  constexpr std::byte kNan{255};
+  std::atomic<bool> has_nan = false;
+  threads().parallel_for(matrix.shape[0], [&](int64_t row) {
+    const std::byte* const blocks = matrix.row(row);
+    for (int64_t i = 0; i < matrix.blocks_per_row(); ++i) {
+      if (blocks[i * matrix.type->block_bytes] == kNan) has_nan = true;
+    }
+  });
+  if (!has_nan) return {};
+  return tensors_.about_tensor(
+      name, "has a scale that is not a number",
+      invalid_argument("got an exponent of 255, expected at most 254; download the checkpoint "
+                       "again, or another one"));
 }
 
 Status MatrixReader::add_part(const MatrixPart& part, const MatrixBinding& binding) {
@@ -266,6 +286,11 @@ Result<WeightView> MatrixReader::take_matrix(const std::string& name, const Shap
     return take_integers(name, whole, part, binding);
   if (is_quantized && !is_quantized_at_load(binding)) {
     return take_quantized(name, whole, part, *binding.format);
+  }
+  const GgufBlockType* const type = tensors_.source().block_type(name);
+  if (type != nullptr && type->is_mxfp4) {
+    QUIRE_ASSIGN_OR_RETURN(const BlockMatrix blocks, tensors_.take_blocks(name, whole));
+    QUIRE_RETURN_IF_ERROR(check_exponents(name, blocks));
   }
   QUIRE_ASSIGN_OR_RETURN(const TensorView values, tensors_.take_float(name, whole));
   return WeightView(values);

@@ -54,6 +54,8 @@ class MatrixReader {
   Status unify_blocks();
 
   Result<WeightView> matrix_part(const MatrixPart& part, const MatrixBinding& binding);
+  // Fails if an exponent of a matrix in MXFP4 stands for a NaN.
+  Status check_exponents(const std::string& name, const BlockMatrix& matrix);
   Result<WeightView> take_matrix(const std::string& name, const Shape& whole,
                                  const MatrixPart& part, const MatrixBinding& binding);
   Result<WeightView> take_quantized(const std::string& name, const Shape& whole,

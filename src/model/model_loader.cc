@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <set>
 #include <string_view>
 #include <utility>
 
@@ -13,6 +12,7 @@
 #include "base/log.h"
 #include "base/numbers.h"
 #include "model/decoder.h"
+#include "model/mxfp4_weights.h"
 #include "model/text_decoder.h"
 #include "model/weights.h"
 
@@ -82,6 +82,7 @@ Result<std::unique_ptr<WeightSource>> present_weights(std::unique_ptr<WeightSour
   }
   QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<WeightSource> presented,
                          apply_layout(std::move(checkpoint), layout, list_tensors(config)));
+  presented = present_mxfp4(std::move(presented), layout);
   warn_about_ignored_head(config, *presented);
   return presented;
 }
@@ -145,21 +146,21 @@ Result<WeightPlan> plan_weights(const ModelConfig& config, const WeightSource& s
 
 namespace {
 
-// Names the types of a GGUF file's quantized blocks; empty: it has none.
+// Names the types of a source's quantized blocks; empty: it has none.
 std::string describe_blocks(const ModelConfig& config, const WeightSource& source,
                             const WeightStore& store) {
-  std::set<std::string_view> kept;
-  std::set<std::string_view> expanded;
-  for (const std::string& name : source.names()) {
-    const GgufBlockType* const type = source.block_type(name);
-    if (type == nullptr) continue;
+  std::vector<std::string_view> kept;
+  std::vector<std::string_view> expanded;
+  for (const GgufBlockType* const type : source.block_types()) {
     const bool is_kept = store.quantized_bytes({{1, type->block_elements}, type}) > 0;
-    (is_kept ? kept : expanded).insert(type->name);
+    (is_kept ? kept : expanded).emplace_back(type->name);
   }
   std::string text;
-  if (!kept.empty()) text = fmt::format("GGUF {}, computed as they are", fmt::join(kept, ", "));
+  if (!kept.empty()) {
+    text = fmt::format("blocks of {}, computed as they are", fmt::join(kept, ", "));
+  }
   if (!expanded.empty()) {
-    text += fmt::format("{}{}, expanded to {} at load", kept.empty() ? "GGUF " : "; ",
+    text += fmt::format("{}{}, expanded to {} at load", kept.empty() ? "blocks of " : "; ",
                         fmt::join(expanded, ", "), dtype_name(config.dtype.value_or(DType::kF16)));
   }
   return text;

@@ -42,7 +42,8 @@ Result<WeightPlan> plan_weights(const ModelConfig& config, const WeightSource& s
                                 const Ops& ops, const Parallel& parallel);
 
 // How the rank of `plan` keeps the quantized matrices of `source`, for example "4-bit integers with
-// a scale per group of 128, computed as they are" or "GGUF Q4_K, Q6_K, computed as they are";
+// a scale per group of 128, computed as they are" or "blocks of Q4_K, Q6_K, computed as they
+// are";
 // empty: the model has none.
 std::string describe_quantization(const ModelConfig& config, const WeightSource& source,
                                   const Ops& ops, const WeightPlan& plan);

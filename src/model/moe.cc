@@ -368,13 +368,29 @@ void read_qwen3_next_moe(ConfigFields& fields, const ModelConfig& config, Decode
                             {.num_experts = 512, .top_k = 10, .intermediate_size = 512}, decoder);
 }
 
-void read_mixtral_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder) {
+namespace {
+
+// Every layer has experts of intermediate_size, whose weights are normalized.
+MoeConfig read_plain_experts(ConfigFields& fields, const ModelConfig& config,
+                             const DecoderConfig& decoder, int num_experts, int top_k) {
   MoeConfig moe;
-  moe.routing = read_routing(fields, config, 8, 2);
+  moe.routing = read_routing(fields, config, num_experts, top_k);
   moe.routing.renormalize = true;
   moe.intermediate_size = decoder.intermediate_size;
   moe.layers.assign(static_cast<size_t>(config.num_layers), true);
-  decoder.moe = std::move(moe);
+  return moe;
+}
+
+}  // namespace
+
+void read_mixtral_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder) {
+  decoder.moe = read_plain_experts(fields, config, decoder, 8, 2);
+}
+
+// The softmax of the chosen experts' logits is the normalized part of the softmax of all logits.
+void read_gpt_oss_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder) {
+  decoder.moe = read_plain_experts(fields, config, decoder, 128, 4);
+  decoder.moe->has_biases = true;
 }
 
 void add_moe_weights(const MoeConfig& config, int64_t hidden_size, const std::string& prefix,
@@ -382,7 +398,11 @@ void add_moe_weights(const MoeConfig& config, int64_t hidden_size, const std::st
                      WeightGroup& group) {
   const std::string block = prefix + "mlp.";
   const int num_experts = config.routing.num_experts;
-  group.matrices.push_back({&layer.router, {{block + "gate", num_experts}}, hidden_size});
+  group.matrices.push_back({&layer.router,
+                            {{block + "gate", num_experts}},
+                            hidden_size,
+                            Split::kNone,
+                            config.has_biases});
   if (config.has_correction_bias) {
     group.vectors.push_back(
         {&layer.correction_bias, block + "gate.e_score_correction_bias", num_experts});
@@ -405,13 +425,13 @@ void add_moe_weights(const MoeConfig& config, int64_t hidden_size, const std::st
                      {{expert + "gate_proj", inner}, {expert + "up_proj", inner}},
                      hidden_size,
                      Split::kInnerRows,
-                     false,
+                     config.has_biases,
                      format},
          .down = {nullptr,
                   {{expert + "down_proj", hidden_size}},
                   inner,
                   Split::kInnerColumns,
-                  false,
+                  config.has_biases,
                   format}});
   }
   group.experts.push_back(std::move(experts));

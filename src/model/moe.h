@@ -22,6 +22,7 @@ struct MoeConfig {
   int shared_intermediate_size = 0;  // of the MLP that every token also passes through; 0: none
   bool has_shared_gate = false;      // sigmoid(shared_gate x) multiplies that MLP's output
   bool has_correction_bias = false;  // ExpertOps::route's bias, in the checkpoint
+  bool has_biases = false;           // of the router and of the experts' matrices
   // The weight of a token's only expert multiplies the expert's input instead of its output.
   bool weighs_input = false;
   std::vector<bool> layers;  // [num_layers], whether a layer is a mixture; the others are dense
@@ -43,6 +44,8 @@ void read_lfm2_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfi
 void read_mimo_v2_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder);
 // Experts have intermediate_size, and dense layers intermediate_size_mlp.
 void read_llama4_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder);
+// Experts have intermediate_size and biases.
+void read_gpt_oss_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder);
 void read_ernie_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder);
 // All layers are dense if there are no n_routed_experts.
 void read_deepseek_v2_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder);

@@ -11,6 +11,7 @@
 #include "base/ascii.h"
 #include "base/thread_pool.h"
 #include "model/config_fields.h"
+#include "model/mxfp4_weights.h"
 #include "model/weights.h"
 #include "tensor/dtype.h"
 
@@ -75,9 +76,9 @@ Status refusal(ConfigFields scheme, std::string_view source, std::string_view se
 void refuse(ConfigFields& scheme, std::string_view source) {
   scheme.keep(refusal(
       scheme, source,
-      "FP8 by modelopt, compressed-tensors or Hugging Face (fp8), integers of 4 or 8 bits by "
-      "AWQ (gemm), GPTQ or compressed-tensors (pack-quantized, int-quantized), a GGUF file, "
-      "or "));
+      "FP8 by modelopt, compressed-tensors or Hugging Face (fp8), MXFP4 of experts, integers of 4 "
+      "or 8 bits by AWQ (gemm), GPTQ or compressed-tensors (pack-quantized, int-quantized), a GGUF "
+      "file, or "));
 }
 
 WeightFormat fp8_format(ScaleLayout layout) {
@@ -443,6 +444,18 @@ std::string describe(const WeightFormat& format) {
          (format.input_scale_suffix.empty() ? "" : " and static scales of its inputs");
 }
 
+bool read_mxfp4_experts(ConfigFields& fields) {
+  bool is_mxfp4 = false;
+  read_nested(fields, kQuantizationConfig, [&](ConfigFields& scheme) {
+    is_mxfp4 = scheme.optional_text("quant_method") == "mxfp4";
+    if (!is_mxfp4) return;
+    scheme.expect_only({"quant_method", "modules_to_not_convert", "dequantize"});
+    (void)scheme.texts("modules_to_not_convert", kMaxModules);
+    (void)scheme.optional_boolean("dequantize");  // the numbers are the same either way
+  });
+  return is_mxfp4;
+}
+
 std::optional<WeightFormat> read_quantization(ConfigFields& fields, std::string_view source) {
   std::optional<WeightFormat> format;
   read_nested(fields, quantization_key(fields),
@@ -501,7 +514,7 @@ WeightScheme scheme_of(const std::optional<WeightFormat>& format, DType stored) 
 
 std::optional<RowAxis> row_axis(std::string_view suffix,
                                 const std::optional<WeightFormat>& format) {
-  if (suffix == ".bias") return RowAxis{0};
+  if (suffix == ".bias" || is_mxfp4_suffix(suffix)) return RowAxis{0};
   if (!format || format->at_load) {
     return suffix == ".weight" ? std::optional(RowAxis{0}) : std::nullopt;
   }

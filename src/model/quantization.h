@@ -48,6 +48,9 @@ inline constexpr std::string_view kQuantConfigFile = "hf_quant_config.json";
 // Reads `quantization_config`; nullopt if there is none. A scheme that is not served is an error
 // that describes it.
 std::optional<WeightFormat> read_quantization(ConfigFields& fields, std::string_view source);
+// Reads a `quantization_config` of quant_method "mxfp4", as gpt-oss has it. A matrix is in MXFP4 if
+// it has the tensors of mxfp4_weights.h. Returns false if the scheme is another one.
+bool read_mxfp4_experts(ConfigFields& fields);
 // Parses an hf_quant_config.json, which NVIDIA's modelopt writes beside config.json; nullopt if
 // only the KV cache is quantized.
 Result<std::optional<WeightFormat>> parse_hf_quant_config(std::string_view json,

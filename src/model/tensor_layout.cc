@@ -19,6 +19,7 @@
 #include "base/machine.h"
 #include "base/numbers.h"
 #include "base/thread_pool.h"
+#include "model/mxfp4_weights.h"
 #include "model/quantization.h"
 #include "model/weights.h"
 #include "tensor/dtype.h"
@@ -206,15 +207,20 @@ void copy_matrix(const TensorView& from, int64_t first, const Strides& strides,
 Result<Tensor> copy_part(const TensorView& whole, const Part& part, const Shape& shape,
                          std::optional<ThreadPool>& threads) {
   QUIRE_ASSIGN_OR_RETURN(Tensor copy, Tensor::host(shape, whole.dtype));
-  const Shape matrix = shape.rank() == 1 ? Shape{shape[0], 1} : shape;
+  const Shape matrix = {shape[0], shape.num_elements() / shape[0]};
   const int64_t axis = part.axis.value_or(0);
   const int64_t row_elements = axis == 0 ? matrix[1] : part.total;
   Strides strides = {row_elements, 1};
   if (part.is_transposed) strides = {1, part.axis ? part.total : matrix[0]};
-  const int64_t group_rows = matrix[0] / part.num_groups;
-  for (int64_t group = 0; group < part.num_groups; ++group) {
-    const int64_t at = part.first + group * (part.total / part.num_groups);
-    const int64_t first = at * (axis == 0 ? strides.row : strides.column);
+  const int64_t step = axis == 0 ? strides.row : strides.column;  // along the axis
+  int64_t num_groups = part.num_groups;
+  if (num_groups == matrix[0]) {  // of one row each
+    strides.row *= part.total / num_groups;
+    num_groups = 1;
+  }
+  const int64_t group_rows = matrix[0] / num_groups;
+  for (int64_t group = 0; group < num_groups; ++group) {
+    const int64_t first = (part.first + group * (part.total / num_groups)) * step;
     const TensorView out = copy.view.rows(group * group_rows, group_rows);
     const Shape rows = {group_rows, matrix[1]};
     switch (dtype_bytes(whole.dtype)) {
@@ -386,7 +392,7 @@ Result<bool> LayoutSource::add_parts(const std::string& stored, const FusedName&
 
 Status LayoutSource::check_values(const std::string& stored, const FusedMatrix& fused,
                                   std::string_view suffix) const {
-  if (!fused.is_transposed || suffix == ".bias") return {};
+  if (!fused.is_transposed || suffix == ".bias" || is_mxfp4_suffix(suffix)) return {};
   const DType dtype = ForwardingSource::dtype_of(stored).value_or(DType::kF32);
   if (suffix == ".weight" && is_weight_dtype(dtype)) return {};
   return about(stored, fmt::format("is quantized and has its rows as columns; got {}, expected "

@@ -39,11 +39,11 @@ struct FusedMatrix {
   std::vector<std::string> parts;
   // The values are stored as [columns, rows] or, if that is their shape, as [rows, columns]:
   // transformers saves some matrices in another order than they were published. Such a matrix may
-  // not be quantized. Biases stay as they are.
+  // not be quantized, except in MXFP4, which is stored by rows. Biases stay as they are.
   bool is_transposed = false;
   // The rows are stored as this number of equal groups, each with a share of each part's rows: a
   // part has the rows of the first group, then those of the second. Qwen3.5 stores queries and the
-  // gates of their outputs so, head by head.
+  // gates of their outputs so, head by head; gpt-oss stores gates and ups so, row by row.
   int num_groups = 1;
 };
 
@@ -53,6 +53,9 @@ struct TensorLayout {
   // The beginnings of stored names that are not loaded: of vision towers, and of layers that only
   // draft.
   std::vector<std::string> ignored_prefixes = {};
+
+  // Random weights of experts are in MXFP4. A checkpoint's tensors say whether they are.
+  bool has_mxfp4_experts = false;
 
   bool is_plain() const { return renames.empty() && fused.empty() && ignored_prefixes.empty(); }
 };

@@ -1,5 +1,6 @@
 // The tensors that a model's list of weights has, and the memory that they take.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <iterator>
@@ -295,13 +296,10 @@ StoredType stored_type(const std::string& matrix, const std::optional<WeightForm
   return type;
 }
 
-std::set<std::string_view> block_type_names(const WeightSource& source) {
-  std::set<std::string_view> types;
-  for (const std::string& name : source.names()) {
-    const GgufBlockType* const type = source.block_type(name);
-    if (type != nullptr) types.insert(type->name);
-  }
-  return types;
+std::string block_type_names(const WeightSource& source, std::string_view separator) {
+  std::vector<std::string_view> names;
+  for (const GgufBlockType* const type : source.block_types()) names.emplace_back(type->name);
+  return fmt::format("{}", fmt::join(names, separator));
 }
 
 ExpandedMatrices find_expanded(std::span<const TensorSpec> tensors, const WeightSource& source,

@@ -210,8 +210,8 @@ struct StoredType {
 StoredType stored_type(const std::string& matrix, const std::optional<WeightFormat>& format,
                        const WeightSource& source);
 
-// The types of the quantized blocks of a source; empty: it has none.
-std::set<std::string_view> block_type_names(const WeightSource& source);
+// The names of the types of a source's quantized blocks, such as "Q4_1, Q8_0"; empty: it has none.
+std::string block_type_names(const WeightSource& source, std::string_view separator = ", ");
 
 // Quantized matrices that the store could keep, but that are expanded to 16 bits at load, because
 // other matrices of their stack or layer cannot be kept in the same form.

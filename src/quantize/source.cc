@@ -59,6 +59,9 @@ Status refuse_gguf(const std::string& path) {
 Status check_scheme(const QuantizeSource& source) {
   const ModelFiles& files = source.files;
   if (files.config.format) return already_quantized(source.place, describe(*files.config.format));
+  if (const std::string types = block_type_names(*files.weights); !types.empty()) {
+    return already_quantized(source.place, types);
+  }
   if (files.embedding) {
     return unimplemented(fmt::format(
         "[quantize] model: {} is an embedding model; expected one that generates text: serve it as "

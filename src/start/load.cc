@@ -26,8 +26,8 @@ namespace {
 
 // For example "bf16", "fp8_e4m3" or "Q4_1, Q8_0".
 std::string describe_weight_types(const ModelFiles& files, DType dtype) {
-  const std::set<std::string_view> blocks = block_type_names(*files.weights);
-  if (!blocks.empty()) return fmt::format("{}", fmt::join(blocks, ", "));
+  std::string blocks = block_type_names(*files.weights);
+  if (!blocks.empty()) return blocks;
   const std::optional<WeightFormat>& format = files.config.format;
   return std::string(format ? values_name(format->scheme) : dtype_name(dtype));
 }

@@ -446,9 +446,7 @@ Result<std::unique_ptr<WeightSource>> open_weights(const EngineConfig& engine,
 }
 
 bool has_blocks(const WeightSource& weights) {
-  return std::ranges::any_of(weights.names(), [&](const std::string& name) {
-    return weights.block_type(name) != nullptr;
-  });
+  return !weights.block_types().empty();
 }
 
 Result<ModelConfig> read_model_config(const fs::path& path) {

@@ -46,8 +46,8 @@ std::string digest_of_file(const MappedFile& mapped) {
 
 // The type of the weights; for a GGUF file, the types of its quantized matrices.
 std::string weights_key(const EngineConfig& config, const ModelFiles& files) {
-  const std::set<std::string_view> block_types = block_type_names(*files.weights);
-  if (!block_types.empty()) return fmt::format("{}", fmt::join(block_types, "+"));
+  std::string block_types = block_type_names(*files.weights, "+");
+  if (!block_types.empty()) return block_types;
   if (files.config.format) return std::string(values_name(files.config.format->scheme));
   return std::string(dtype_name(weight_dtype(config, files.config.dtype)));
 }

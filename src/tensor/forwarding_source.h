@@ -40,6 +40,7 @@ class ForwardingSource : public WeightSource {
   const GgufBlockType* block_type(std::string_view name) const override {
     return source_->block_type(name);
   }
+  std::vector<const GgufBlockType*> block_types() const override { return source_->block_types(); }
   Result<BlockMatrix> blocks(std::string_view name, const Shape& expected) override {
     return source_->blocks(name, expected);
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <initializer_list>
+#include <map>
 #include <mutex>
 #include <utility>
 
@@ -182,6 +183,16 @@ std::string shape_text(const Shape& shape) {
   std::vector<int64_t> dims;
   for (int axis = 0; axis < shape.rank(); ++axis) dims.push_back(shape[axis]);
   return fmt::format("[{}]", fmt::join(dims, ", "));
+}
+
+std::vector<const GgufBlockType*> WeightSource::block_types() const {
+  std::map<std::string_view, const GgufBlockType*> types;
+  for (const std::string& name : names()) {
+    if (const GgufBlockType* const type = block_type(name)) types.emplace(type->name, type);
+  }
+  std::vector<const GgufBlockType*> all;
+  for (const auto& entry : types) all.push_back(entry.second);
+  return all;
 }
 
 Result<BlockMatrix> WeightSource::blocks(std::string_view name, const Shape& /*expected*/) {

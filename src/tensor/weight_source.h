@@ -32,7 +32,7 @@ class WeightSource {
   virtual ~WeightSource() = default;
 
   // Returns a tensor of exactly this shape in host memory, aligned to its type: F32, F16, BF16,
-  // F8_E4M3, I8, I32 or I64. A single number may be stored with any number of axes. It is valid
+  // F8_E4M3, I8, I32, I64 or U8. A single number may be stored with any number of axes. It is valid
   // until release(name). Errors name the file and the tensor.
   virtual Result<TensorView> tensor(std::string_view name, const Shape& expected) = 0;
   virtual bool has(std::string_view name) const = 0;
@@ -51,6 +51,8 @@ class WeightSource {
   }
   // The type of a matrix that is stored in quantized blocks; null if it is not.
   virtual const GgufBlockType* block_type(std::string_view /*name*/) const { return nullptr; }
+  // The types of all quantized blocks, by name; empty: there are none.
+  virtual std::vector<const GgufBlockType*> block_types() const;
   // Returns a matrix of exactly this shape that is stored in quantized blocks, valid until
   // release(name). tensor() would expand it.
   virtual Result<BlockMatrix> blocks(std::string_view name, const Shape& expected);

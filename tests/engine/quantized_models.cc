@@ -32,6 +32,13 @@ RandomModel random_model_of(Structure structure) {
                                 "n_group": 4, "topk_group": 2, "norm_topk_prob": true,
                                 "routed_scaling_factor": 2.5)",
                              2)};
+    case Structure::kGptOss:
+      return {"gpt_oss", "gpt-oss",
+              sizes("GptOssForCausalLM", 2) +
+                  R"("num_key_value_heads": 2, "head_dim": 64, "num_experts_per_tok": 2,
+                     "num_local_experts": 6, "sliding_window": 20, "rope_scaling": {
+                     "rope_type": "yarn", "factor": 8.0, "beta_fast": 4.0, "beta_slow": 1.0,
+                     "truncate": false, "original_max_position_embeddings": 64}})"};
   }
   return {};
 }
@@ -116,6 +123,7 @@ const std::vector<QuantizedModel>& quantized_models() {
     }
     all.push_back({"latent_gguf_q8_0_joined", Structure::kLatent,
                    GgufFormat{"Q8_0", /*joins_latent=*/true}, kRounded});
+    all.push_back({"gpt_oss_mxfp4", Structure::kGptOss, GgufFormat{"MXFP4"}, kRounded});
     return all;
   }();
   return models;

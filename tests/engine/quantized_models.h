@@ -18,7 +18,7 @@
 namespace quire::testing {
 
 // All have 2 layers.
-enum class Structure { kDense, kExperts, kLatent };
+enum class Structure { kDense, kExperts, kLatent, kGptOss };
 
 struct GgufFormat {
   std::string_view matrices;  // llama.cpp's name of their type

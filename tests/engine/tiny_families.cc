@@ -43,6 +43,11 @@ const std::vector<TinyFamily>& tiny_families() {
                  R"("num_key_value_heads": 2, "head_dim": 16, "sliding_window": 20,
                   "query_pre_attn_scalar": 16, "attn_logit_softcapping": 50.0,
                   "final_logit_softcapping": 30.0,)"},
+      TinyFamily{"GptOssForCausalLM", "gpt_oss",
+                 R"("num_key_value_heads": 2, "head_dim": 16, "sliding_window": 20,
+                  "num_local_experts": 6, "num_experts_per_tok": 2, "rope_scaling": {
+                  "rope_type": "yarn", "factor": 8.0, "truncate": false,
+                  "original_max_position_embeddings": 16},)"},
       TinyFamily{"Gemma3ForCausalLM", "gemma3",
                  R"("num_key_value_heads": 2, "head_dim": 16, "sliding_window": 20,
                   "sliding_window_pattern": 2, "query_pre_attn_scalar": 16,)"}};

@@ -75,12 +75,30 @@ uint64_t mix(uint64_t z) {
   return z ^ (z >> 31);
 }
 
+uint64_t random_bits(uint64_t key, size_t i) {
+  return mix(key + (i + 1) * 0x9E3779B97F4A7C15);
+}
+
+// The bytes of matrices in MXFP4: blocks, or exponents.
+bool is_mxfp4(std::string_view name) {
+  return name.ends_with("_blocks") || name.ends_with("_scales");
+}
+
+void fill_bytes(std::string_view name, uint64_t seed, std::span<uint8_t> out) {
+  const uint64_t key = hash_text(fmt::format("{}:{}", seed, name));
+  const bool is_exponent = name.ends_with("_scales");
+  for (size_t i = 0; i < out.size(); ++i) {
+    const uint64_t bits = random_bits(key, i);
+    out[i] = static_cast<uint8_t>(is_exponent ? 122 + bits % 4 : bits % 256);
+  }
+}
+
 // The sum of the four 16-bit parts of a mixed counter has mean 131,070 and deviation 37,837. All
 // steps are exact or rounded once, so these are the bits that the script has.
 void fill(std::string_view name, uint64_t seed, const GoldenTensor& tensor, std::span<float> out) {
   const uint64_t key = hash_text(fmt::format("{}:{}", seed, name));
   for (size_t i = 0; i < out.size(); ++i) {
-    const uint64_t bits = mix(key + (i + 1) * 0x9E3779B97F4A7C15);
+    const uint64_t bits = random_bits(key, i);
     uint64_t sum = 0;
     for (int shift = 0; shift < 64; shift += 16) sum += (bits >> shift) & 0xFFFF;
     const double normal = (static_cast<double>(sum) - 131070.0) / 37837.0;
@@ -116,9 +134,13 @@ Result<TensorView> GeneratedWeights::tensor(std::string_view name, const Shape& 
   }
   auto made = made_.find(std::string(name));
   if (made == made_.end()) {
-    QUIRE_ASSIGN_OR_RETURN(Tensor tensor, Tensor::host(expected, DType::kF32));
+    QUIRE_ASSIGN_OR_RETURN(Tensor tensor, Tensor::host(expected, *dtype_of(name)));
     const auto count = static_cast<size_t>(expected.num_elements());
-    fill(name, family_.seed, golden, {tensor.view.as<float>(), count});
+    if (is_mxfp4(name)) {
+      fill_bytes(name, family_.seed, {tensor.view.as<uint8_t>(), count});
+    } else {
+      fill(name, family_.seed, golden, {tensor.view.as<float>(), count});
+    }
     made = made_.emplace(name, std::move(tensor)).first;
   }
   return made->second.view;
@@ -126,7 +148,7 @@ Result<TensorView> GeneratedWeights::tensor(std::string_view name, const Shape& 
 
 std::optional<DType> GeneratedWeights::dtype_of(std::string_view name) const {
   if (!has(name)) return std::nullopt;
-  return DType::kF32;
+  return is_mxfp4(name) ? DType::kU8 : DType::kF32;
 }
 
 std::vector<std::string> GeneratedWeights::names() const {

@@ -11,7 +11,7 @@
 
 namespace quire::testing {
 
-// A tensor of approximately normal numbers.
+// A tensor of approximately normal numbers, or of random bytes if it is part of a matrix in MXFP4.
 struct GoldenTensor {
   std::vector<int64_t> shape;  // a vision tower has tensors of more than kMaxRank axes
   double mean = 0.0;
@@ -36,7 +36,8 @@ struct GoldenFamily {
 // All families. The files are committed, so a missing one ends the test program.
 std::vector<GoldenFamily> read_golden_families();
 
-// The weights of a family in F32. Every number is also exact in BF16. `family` must outlive them.
+// The weights of a family in F32, except MXFP4. Every number is also exact in BF16. `family` must
+// outlive them.
 class GeneratedWeights final : public WeightSource {
  public:
   explicit GeneratedWeights(const GoldenFamily& family) : family_(family) {}

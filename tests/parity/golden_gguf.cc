@@ -21,6 +21,9 @@ const Names kNormsOfOutputs = {{"post_attention_layernorm", "post_attention_norm
                                {"post_feedforward_layernorm", "post_ffw_norm"}};
 const Names kNormNamedByAttention = {{"post_attention_layernorm", "post_attention_norm"}};
 
+const Names kGptOssNames = {{"post_attention_layernorm", "post_attention_norm"},
+                            {"self_attn.sinks", "attn_sinks.weight"}};
+
 // The first pair that occurs in a name applies.
 const Names kNames = {{"self_attn.q_proj", "attn_q"},
                       {"self_attn.k_proj", "attn_k"},
@@ -156,6 +159,19 @@ void write_glm4_moe(GgufWriter& writer, const std::string& prefix, const Routing
       .number(prefix + "rope.dimension_count", 8);
 }
 
+// The file does not state that YaRN's ends are not rounded, nor the layers with windows.
+void write_gpt_oss(GgufWriter& writer, const std::string& prefix, uint32_t width) {
+  writer.number(prefix + "expert_count", 4)
+      .number(prefix + "expert_used_count", 2)
+      .number(prefix + "expert_feed_forward_length", width)
+      .number(prefix + "attention.sliding_window", 8)
+      .text(prefix + "rope.scaling.type", "yarn")
+      .real(prefix + "rope.scaling.factor", 8.0F)
+      .number(prefix + "rope.scaling.original_context_length", 32)
+      .real(prefix + "rope.scaling.yarn_beta_fast", 4.0F)
+      .real(prefix + "rope.scaling.yarn_beta_slow", 1.0F);
+}
+
 // One tensor on its way to the file.
 struct Floats {
   std::vector<int64_t> shape;
@@ -242,6 +258,8 @@ class Converter {
     for (const char* const part : {"visual.", "vision_", "multi_modal_projector."}) {
       if (name.find(part) != std::string::npos) return;
     }
+    if (name.ends_with("_scales")) return;  // written with the blocks
+    if (name.ends_with("_blocks")) return write_mxfp4(name, golden);
     GeneratedWeights weights(family_);
     const TensorView view = weights.tensor(name, Shape(golden.shape)).value();
     const auto count = static_cast<size_t>(view.shape.num_elements());
@@ -261,6 +279,7 @@ class Converter {
     }
     replace_first({{"model.layers.", "blk."}}, name);
     const size_t stack = name.find(".experts.gate_up_proj");
+    if (name.ends_with("_proj_bias")) return write_expert_biases(name, tensor);
     if (stack != std::string::npos) return write_gate_and_up(name.substr(0, stack), tensor);
     const size_t experts = name.find(".experts.");
     if (name.ends_with(".experts.down_proj")) {
@@ -299,19 +318,77 @@ class Converter {
     std::swap(tensor.shape[1], tensor.shape[2]);
   }
 
-  // By expert, the rows of the gate, and then those of up.
+  // By expert, the rows of the gate, and then those of up, or both in turn.
   void write_gate_and_up(const std::string& mlp, Floats tensor) {
     if (gguf_.transposes_experts) transpose(tensor);
-    const int64_t half = tensor.shape[1] * tensor.shape[2] / 2;
+    const int64_t rows = tensor.shape[1] / 2;
+    const int64_t columns = tensor.shape[2];
     for (const int64_t part : {0, 1}) {
-      Floats one = {{tensor.shape[0], tensor.shape[1] / 2, tensor.shape[2]}, {}};
-      for (int64_t expert = 0; expert < tensor.shape[0]; ++expert) {
-        const auto begin = tensor.values.begin() + (2 * expert + part) * half;
-        one.values.insert(one.values.end(), begin, begin + half);
+      Floats one = {{tensor.shape[0], rows, columns}, {}};
+      for (int64_t i = 0; i < tensor.shape[0] * rows; ++i) {
+        const int64_t expert = i / rows;
+        const int64_t row =
+            gguf_.interleaves_gate_up ? 2 * i + part : (2 * expert + part) * rows + i % rows;
+        const auto begin = tensor.values.begin() + row * columns;
+        one.values.insert(one.values.end(), begin, begin + columns);
       }
       const char* const name = part == 0 ? "gate_proj" : "up_proj";
       writer_.floats(in_file(fmt::format("{}.experts.{}.weight", mlp, name)), one.shape,
                      one.values);
+    }
+  }
+
+  // The file's names of the parts of a stack of experts, which have its rows in turn.
+  std::vector<std::string> parts_in_file(const std::string& name, std::string_view suffix) const {
+    const std::string experts = name.substr(0, name.find("_proj"));
+    const size_t stack = experts.find("gate_up");
+    if (stack == std::string::npos) {
+      return {fmt::format("{}.{}", in_file(experts + "_proj"), suffix)};
+    }
+    const std::string before = experts.substr(0, stack);
+    return {fmt::format("{}.{}", in_file(before + "gate_proj"), suffix),
+            fmt::format("{}.{}", in_file(before + "up_proj"), suffix)};
+  }
+
+  void write_expert_biases(const std::string& name, const Floats& tensor) {
+    const std::vector<std::string> parts = parts_in_file(name, "bias");
+    const auto step = parts.size();
+    for (size_t part = 0; part < step; ++part) {
+      Floats one = {{tensor.shape[0], tensor.shape[1] / std::ssize(parts)}, {}};
+      for (size_t i = part; i < tensor.values.size(); i += step) {
+        one.values.push_back(tensor.values[i]);
+      }
+      writer_.floats(parts[part], one.shape, one.values);
+    }
+  }
+
+  // The checkpoint's bytes have two adjacent columns each; those of the file have columns i and
+  // i + 16, and follow the exponent.
+  void write_mxfp4(std::string name, const GoldenTensor& golden) {
+    GeneratedWeights weights(family_);
+    const Shape shape(golden.shape);  // [experts, rows, groups, 16]
+    const auto* const blocks = weights.tensor(name, shape).value().as<uint8_t>();
+    const std::string scales_name = name.substr(0, name.rfind('_')) + "_scales";
+    const auto* const scales =
+        weights.tensor(scales_name, {shape[0], shape[1], shape[2]}).value().as<uint8_t>();
+    replace_first({{"model.layers.", "blk."}}, name);
+    const std::vector<std::string> parts = parts_in_file(name, "weight");
+    const int64_t step = std::ssize(parts);
+    for (int64_t part = 0; part < step; ++part) {
+      std::string bytes;
+      for (int64_t row = part; row < shape[0] * shape[1]; row += step) {
+        for (int64_t at = row * shape[2]; at < (row + 1) * shape[2]; ++at) {
+          const auto code = [&](int64_t column) {
+            return blocks[at * 16 + column / 2] >> (column % 2 * 4) & 0xF;
+          };
+          bytes += static_cast<char>(scales[at]);
+          for (int64_t i = 0; i < 16; ++i) {
+            bytes += static_cast<char>(code(i) | code(i + 16) << 4);
+          }
+        }
+      }
+      writer_.tensor(parts[static_cast<size_t>(part)], {shape[0], shape[1] / step, shape[2] * 32},
+                     39, bytes);
     }
   }
 
@@ -405,6 +482,16 @@ std::vector<GoldenGguf> golden_ggufs() {
        .write = [](GgufWriter& writer,
                    const string& prefix) { write_longrope(writer, prefix, 256, 128); }},
       {.family = "seed_oss", .architecture = "seed_oss", .names = kNormNamedByAttention},
+      {.family = "gpt_oss",
+       .architecture = "gpt-oss",
+       .write = [](GgufWriter& writer, const string& prefix) { write_gpt_oss(writer, prefix, 12); },
+       .names = kGptOssNames,
+       .transposes_experts = true,
+       .interleaves_gate_up = true},
+      {.family = "gpt_oss_mxfp4",
+       .architecture = "gpt-oss",
+       .write = [](GgufWriter& writer, const string& prefix) { write_gpt_oss(writer, prefix, 64); },
+       .names = kGptOssNames},
       {.family = "glm4",
        .architecture = "glm4",
        .write = [](GgufWriter& writer,

@@ -28,13 +28,14 @@ struct GoldenGguf {
   // `write` writes the numbers of query heads, or of KV heads, one per layer.
   bool has_layer_heads = false;
   bool has_layer_kv_heads = false;
-  bool has_own_width = false;       // `write` writes feed_forward_length
-  bool shifts_norms = false;        // the layers' norms have 1 + w
-  bool transposes_experts = false;  // of the checkpoint's stacks of experts
+  bool has_own_width = false;        // `write` writes feed_forward_length
+  bool shifts_norms = false;         // the layers' norms have 1 + w
+  bool transposes_experts = false;   // of the checkpoint's stacks of experts
+  bool interleaves_gate_up = false;  // in these stacks, the rows of gates and ups alternate
 };
 
 std::vector<GoldenGguf> golden_ggufs();
-// The bytes of the file, with all numbers in F32.
+// The bytes of the file, with all numbers in F32, except those in MXFP4.
 std::string write_golden_gguf(const GoldenGguf& gguf, const GoldenFamily& family);
 
 }  // namespace quire::testing

@@ -26,12 +26,12 @@ families_test`. A checkpoint is served if `architectures` in its `config.json` n
 transformers 4 or 5. `quire doctor --model DIR` shows how it will run, and which fields of `config.json` do not matter.
 Other architectures are refused by name.
 
-- **Formats**: safetensors in F32, F16 and BF16, FP8, AWQ, GPTQ and compressed-tensors
+- **Formats**: safetensors in F32, F16 and BF16, FP8, MXFP4, AWQ, GPTQ and compressed-tensors
   ([quantization](cli.md#quantize)); [GGUF files](cli.md#gguf-files) of the architectures whose name there is given.
 - **Devices**: CPUs and NVIDIA GPUs, also divided among several. FP8 needs a Hopper GPU, or expands on a CPU.
 - **Images**: of a model that takes images too, the decoder of text is loaded; a request with an image is refused.
 - **Tests**: tiny models with random weights compute the logits and 32 greedy tokens of transformers in FP64, on one
-  rank and on two, in steps of several sizes. The largest difference is 0.01 % of the largest logit.
+  rank and on two, in steps of several sizes. The largest difference is 0.01 % of the largest logit (MXFP4: 0.05 %).
 
 | architecture | models | GGUF | attention | MLP | tests |
 |---|---|---|---|---|---|

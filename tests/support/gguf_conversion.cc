@@ -22,7 +22,7 @@ namespace {
 
 using simdjson::dom::element;
 
-std::string gguf_name(std::string name, bool is_gemma) {
+std::string gguf_name(std::string name, bool is_named_by_attention) {
   const std::pair<std::string, std::string> parts[] = {
       {"model.embed_tokens.", "token_embd."},
       {"model.norm.", "output_norm."},
@@ -32,6 +32,7 @@ std::string gguf_name(std::string name, bool is_gemma) {
       {"self_attn.k_proj.", "attn_k."},
       {"self_attn.v_proj.", "attn_v."},
       {"self_attn.o_proj.", "attn_output."},
+      {"self_attn.sinks", "attn_sinks.weight"},
       {"self_attn.q_norm.", "attn_q_norm."},
       {"self_attn.k_norm.", "attn_k_norm."},
       {"self_attn.q_a_proj.", "attn_q_a."},
@@ -56,7 +57,7 @@ std::string gguf_name(std::string name, bool is_gemma) {
       {"block_sparse_moe.experts.w3.", "ffn_up_exps."},
       {"block_sparse_moe.experts.w2.", "ffn_down_exps."},
       {"input_layernorm.", "attn_norm."},
-      {"post_attention_layernorm.", is_gemma ? "post_attention_norm." : "ffn_norm."},
+      {"post_attention_layernorm.", is_named_by_attention ? "post_attention_norm." : "ffn_norm."},
       {"pre_feedforward_layernorm.", "ffn_norm."},
       {"post_feedforward_layernorm.", "post_ffw_norm."},
   };
@@ -114,6 +115,7 @@ class Converter {
   }
 
   bool is_deepseek() const { return architecture_ == "deepseek2"; }
+  bool is_gpt_oss() const { return architecture_ == "gpt-oss"; }
 
   void write_config();
   void write_experts();
@@ -203,6 +205,7 @@ void Converter::write_experts() {
   for (const auto& [from, to] : kIntegers) {
     if (number(document_.root(), from)) writer_.number(key(to), integer(from));
   }
+  if (is_gpt_oss()) writer_.number(key("expert_feed_forward_length"), integer("intermediate_size"));
   if (const auto scale = number(document_.root(), "routed_scaling_factor")) {
     writer_.real(key("expert_weights_scale"), static_cast<float>(*scale));
   }
@@ -339,7 +342,7 @@ void Converter::add_tensor(const std::string& name, const SafetensorsEntry& entr
   if (is_gemma && name.ends_with("norm.weight")) {
     for (float& value : tensor.values) value += 1;
   }
-  tensor.name = gguf_name(name, is_gemma);
+  tensor.name = gguf_name(name, is_gemma || is_gpt_oss());
   const bool is_latent = name.ends_with("kv_b_proj.weight");
   is_latent && !source_.joins_latent ? write_latent(tensor) : write_tensor(tensor);
 }
@@ -408,7 +411,7 @@ const GgufBlockType* type_of_rows(std::string_view matrices, int64_t columns) {
 }
 
 void Converter::write_tensor(const Floats& tensor) {
-  const bool is_matrix = tensor.shape.size() > 1;
+  const bool is_matrix = tensor.shape.size() > 1 && !tensor.name.ends_with(".bias");
   const bool is_router = tensor.name.find("ffn_gate_inp") != std::string::npos;
   const bool is_f16 = std::ranges::any_of(source_.f16, [&](const std::string& part) {
     return tensor.name.find(part) != std::string::npos;

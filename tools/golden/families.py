@@ -34,6 +34,7 @@ from family_configs import FAMILIES, Family
 from safetensors.numpy import save_file
 from safetensors.torch import load_file
 from torch.overrides import TorchFunctionMode
+from transformers.integrations.mxfp4 import convert_moe_packed_tensors
 
 Config = dict[str, Any]
 PROMPT_LENGTHS = (40, 5)  # the first is longer than every window
@@ -55,6 +56,25 @@ def hash_text(text: str) -> int:
     return value
 
 
+def random_bits(seed: int, name: str, count: int) -> np.ndarray:
+    """Words of 64 bits by SplitMix64, a function of seed, name and index."""
+    with np.errstate(over="ignore"):
+        z = np.uint64(hash_text(f"{seed}:{name}"))
+        z = z + np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return z ^ (z >> np.uint64(31))
+
+
+def mxfp4_bytes(seed: int, name: str, count: int) -> np.ndarray:
+    """The blocks or the exponents of matrices in MXFP4. Products with them are so large that the
+    limits of activations matter."""
+    bits = random_bits(seed, name, count)
+    if name.endswith("_scales"):
+        return (np.uint64(122) + bits % np.uint64(4)).astype(np.uint8)
+    return (bits % np.uint64(256)).astype(np.uint8)
+
+
 def numbers(seed: int, name: str, count: int, mean: float, deviation: float) -> np.ndarray:
     """Approximately normal numbers, a function of seed, name and index, exact in BF16.
 
@@ -62,12 +82,7 @@ def numbers(seed: int, name: str, count: int, mean: float, deviation: float) -> 
     and deviation 37,837. All steps are exact or rounded once by IEEE rules, so that other programs
     get the same bits.
     """
-    with np.errstate(over="ignore"):
-        z = np.uint64(hash_text(f"{seed}:{name}"))
-        z = z + np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        z = z ^ (z >> np.uint64(31))
+    z = random_bits(seed, name, count)
     parts = sum((z >> np.uint64(shift)) & np.uint64(0xFFFF) for shift in (0, 16, 32, 48))
     normal = (parts.astype(np.float64) - 131070.0) / 37837.0
     bits = (mean + deviation * normal).astype(np.float32).view(np.uint32)
@@ -75,8 +90,9 @@ def numbers(seed: int, name: str, count: int, mean: float, deviation: float) -> 
     return (rounded & np.uint32(0xFFFF0000)).view(np.float32)
 
 
-def distribution_of(name: str, shape: list[int]) -> tuple[float, float]:
+def distribution_of(family: Family, name: str, shape: list[int]) -> tuple[float, float]:
     """Mean and deviation: so large that attention is peaked and every tensor shows."""
+    factor = next((f for pattern, f in family.enlarged.items() if re.search(pattern, name)), 1.0)
     if re.search(r"(score_)?correction_bias|expert_bias|moe_statics", name):
         # Positive everywhere (the smallest number is 3.46 deviations below the mean), so that it
         # does not matter whether experts outside of a token's groups get 0 or minus infinity.
@@ -90,7 +106,11 @@ def distribution_of(name: str, shape: list[int]) -> tuple[float, float]:
     if "embed" in name or len(shape) == 1:
         return 0.0, 1.0
     # The last dimension is the input, also where experts share one tensor.
-    return 0.0, round(1.5 / shape[-1] ** 0.5, 4)
+    return 0.0, round(factor * 1.5 / shape[-1] ** 0.5, 4)
+
+
+def is_mxfp4(name: str) -> bool:
+    return name.endswith(("_blocks", "_scales"))
 
 
 @dataclass
@@ -102,6 +122,8 @@ class StoredTensor:
 
     def make(self, seed: int) -> np.ndarray:
         count = int(np.prod(self.shape))
+        if is_mxfp4(self.name):
+            return mxfp4_bytes(seed, self.name, count).reshape(self.shape)
         return numbers(seed, self.name, count, self.mean, self.deviation).reshape(self.shape)
 
 
@@ -140,11 +162,17 @@ def class_of(config: Config) -> Any:
     return getattr(transformers, config["architectures"][0])
 
 
+def plain_config(family: Family) -> Config:
+    """The configuration with which transformers reads readable_numbers()."""
+    config = family.config | family.differences
+    return {name: value for name, value in config.items() if name != "quantization_config"}
+
+
 def saved_form(family: Family, folder: Path) -> tuple[Config, dict[str, list[int]]]:
     """Configuration and shapes of the tensors as transformers saves a model of the family."""
-    write_json(folder / "config.json", family.config | family.differences)
+    write_json(folder / "config.json", plain_config(family))
     config = transformers.AutoConfig.from_pretrained(folder)
-    model = class_of(family.config | family.differences)(config)
+    model = class_of(plain_config(family))(config)
     model.save_pretrained(folder / "saved")
     saved = json.loads((folder / "saved" / "config.json").read_text())
     tensors = load_file(folder / "saved" / "model.safetensors")
@@ -159,9 +187,26 @@ def published_tensors(family: Family, shapes: dict[str, list[int]]) -> list[Stor
             name = re.sub(pattern, replacement, name)
         if family.transposed and re.search(family.transposed, name):
             shape = [*shape[:-2], shape[-1], shape[-2]]
+        if family.mxfp4 and re.search(r"experts\.\w+_proj$", name):
+            experts, columns, rows = shape
+            published[f"{name}_blocks"] = [experts, rows, columns // 32, 16]
+            published[f"{name}_scales"] = [experts, rows, columns // 32]
+            continue
         published[name] = shape
-    return [StoredTensor(name, shape, *distribution_of(name, shape))
+    return [StoredTensor(name, shape, *((0.0, 0.0) if is_mxfp4(name)
+                                        else distribution_of(family, name, shape)))
             for name, shape in published.items()]
+
+
+def readable_numbers(tensors: list[StoredTensor], seed: int) -> dict[str, np.ndarray]:
+    """The tensors as transformers reads them on any machine: its own code expands MXFP4."""
+    made = {tensor.name: tensor.make(seed) for tensor in tensors}
+    for name in [name for name in made if name.endswith("_blocks")]:
+        matrix = name.removesuffix("_blocks")
+        blocks, scales = (torch.from_numpy(made.pop(f"{matrix}_{part}"))
+                          for part in ("blocks", "scales"))
+        made[matrix] = convert_moe_packed_tensors(blocks, scales, dtype=torch.float32).numpy()
+    return made
 
 
 def load(family: Family, folder: Path, config: Config, dtype: torch.dtype) -> Any:
@@ -239,9 +284,9 @@ def make_prompts(seed: int, vocab_size: int) -> list[Sequence]:
 def golden_of(family: Family, saved: Config, tensors: list[StoredTensor], seed: int) -> Config:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        save_file({tensor.name: tensor.make(seed) for tensor in tensors},
-                  folder / "model.safetensors", metadata={"format": "pt"})
-        published = family.config | family.differences
+        save_file(readable_numbers(tensors, seed), folder / "model.safetensors",
+                  metadata={"format": "pt"})
+        published = plain_config(family)
         sequences = make_prompts(seed, family.vocab_size)
         with computing_in(torch.float32):
             narrow = load(family, folder, published, torch.float32)

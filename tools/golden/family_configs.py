@@ -21,6 +21,9 @@ class Family:
     transposed: str = ""  # tensors whose last two dimensions published checkpoints swap
     # Tensors of published checkpoints that transformers does not load, for example of draft layers.
     extra: dict[str, list[int]] = field(default_factory=dict)
+    # Patterns of tensors whose numbers are larger by a factor than those of others.
+    enlarged: dict[str, float] = field(default_factory=dict)
+    mxfp4: bool = False  # published checkpoints have the experts in MXFP4
     # Tensors that do not show in the logits: those of towers, and the factor of Gemma 4's last
     # layer, which the norm behind it undoes.
     silent: str = r"vision|visual|multi_modal_projector|mm_projector|audio|layers.3.layer_scalar"
@@ -169,6 +172,15 @@ def gemma4(text: Config) -> Config:
             "dtype": "bfloat16", "tie_word_embeddings": True, "vision_config": None,
             "audio_config": None, "text_config": COMMON | GEMMA4 | text}
 
+
+GPT_OSS: Config = {
+    "head_dim": 16, "attention_bias": True, "num_local_experts": 4, "num_experts_per_tok": 2,
+    "experts_per_token": 2, "swiglu_limit": 7.0, "sliding_window": 8,
+    "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
+    "rope_theta": 150000.0, "rope_scaling": {
+        "rope_type": "yarn", "factor": 8.0, "beta_fast": 4.0, "beta_slow": 1.0,
+        "truncate": False, "original_max_position_embeddings": 32},
+}
 
 FAMILIES = [
     Family("llama", causal("llama", "LlamaForCausalLM", {
@@ -392,14 +404,14 @@ FAMILIES = [
         "layer_types": ["conv", "full_attention"] * 2, "num_dense_layers": 1, "num_experts": 6,
         "num_experts_per_tok": 2, "moe_intermediate_size": 12, "use_expert_bias": True,
         "routed_scaling_factor": 1.0, "norm_topk_prob": True, "tie_word_embeddings": True})),
-    # The limit of the activations is so low that it matters.
-    Family("gpt_oss", causal("gpt_oss", "GptOssForCausalLM", {
-        "head_dim": 16, "attention_bias": True, "num_local_experts": 4, "num_experts_per_tok": 2,
-        "intermediate_size": 12, "swiglu_limit": 1.5, "sliding_window": 8,
-        "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
-        "rope_theta": 150000.0, "rope_scaling": {
-            "rope_type": "yarn", "factor": 8.0, "beta_fast": 4.0, "beta_slow": 1.0,
-            "truncate": False, "original_max_position_embeddings": 32}})),
+    # Gates and ups are so large that their limits matter.
+    Family("gpt_oss", causal("gpt_oss", "GptOssForCausalLM", GPT_OSS | {"intermediate_size": 12}),
+           enlarged={r"gate_up_proj$": 3.0}),
+    Family("gpt_oss_mxfp4", causal("gpt_oss", "GptOssForCausalLM", GPT_OSS | {
+        "hidden_size": 96, "intermediate_size": 64, "quantization_config": {
+            "quant_method": "mxfp4", "modules_to_not_convert": [
+                "model.layers.*.self_attn", "model.layers.*.mlp.router", "model.embed_tokens",
+                "lm_head"]}}), mxfp4=True),
     # Embeddings per layer, keys and values of earlier layers: the small ones.
     Family("gemma4_small", gemma4({
         "hidden_size_per_layer_input": 8, "vocab_size_per_layer_input": 67,

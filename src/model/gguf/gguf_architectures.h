@@ -75,6 +75,7 @@ struct GgufArchitecture {
   // attention.temperature_scale where a file has none. Absent: queries are not scaled by position.
   std::optional<double> temperature = {};
   GgufYarnFactor yarn_factor = GgufYarnFactor::kDerived;
+  bool has_exact_yarn = false;  // RopeConfig::truncate is false
   // The field of config.json that takes a list in attention.head_count; empty: the key is one
   // number.
   std::string_view layer_heads = {};

@@ -110,6 +110,7 @@ void GgufConfigWriter::write_yarn() {
   write_field({"rope.scaling.original_context_length", "original_max_position_embeddings"});
   write_field({"rope.scaling.yarn_beta_fast", "beta_fast"});
   write_field({"rope.scaling.yarn_beta_slow", "beta_slow"});
+  if (row_.has_exact_yarn) json_.field("truncate", false);
   write_yarn_factor();
   write_temperature();
 }

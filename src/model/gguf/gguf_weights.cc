@@ -25,11 +25,12 @@ constexpr std::string_view kLatent = "attn_kv_b.weight";
 constexpr std::string_view kLatentKeys = "attn_k_b.weight";
 constexpr std::string_view kLatentValues = "attn_v_b.weight";
 
-// Stacks of the matrices of a layer's experts, behind "blk.N.".
-constexpr std::string_view kDownExperts = "ffn_down_exps.weight";
-constexpr std::string_view kGateExperts = "ffn_gate_exps.weight";
-constexpr std::string_view kUpExperts = "ffn_up_exps.weight";
-constexpr std::string_view kGateUpExperts = "ffn_gate_up_exps.weight";
+// Stacks of the matrices or biases of a layer's experts, after "blk.N.", and before "weight" or
+// "bias".
+constexpr std::string_view kDownExperts = "ffn_down_exps.";
+constexpr std::string_view kGateExperts = "ffn_gate_exps.";
+constexpr std::string_view kUpExperts = "ffn_up_exps.";
+constexpr std::string_view kGateUpExperts = "ffn_gate_up_exps.";
 
 // Matrices whose rows are stored as one, and their parts, after "blk.N.", and before "weight" or
 // "bias". Any architecture may have the first; ffn_up has two parts in some.
@@ -201,20 +202,11 @@ Status GgufWeights::add_tensor(const GgufTensor& tensor) {
     if (const auto layer = layer_of(tensor.name, kLatentKeys)) return add_latent(tensor, *layer);
     if (layer_of(tensor.name, kLatentValues)) return {};  // added with the keys
   }
-  const std::string name = names_.in_checkpoint(tensor.name);
   if (decoder.moe) {
-    const int64_t inner = decoder.moe->intermediate_size;
-    const int64_t hidden = config_.hidden_size;
-    if (layer_of(tensor.name, kDownExperts)) {
-      return add_experts(tensor, name, {hidden, inner}, {0, hidden});
-    }
-    if (layer_of(tensor.name, kGateExperts) || layer_of(tensor.name, kUpExperts)) {
-      return add_experts(tensor, name, {inner, hidden}, {0, inner});
-    }
-    if (const auto layer = layer_of(tensor.name, kGateUpExperts)) {
-      return add_gate_and_up(tensor, *layer);
-    }
+    QUIRE_ASSIGN_OR_RETURN(const bool is_of_experts, add_if_of_experts(tensor));
+    if (is_of_experts) return {};
   }
+  const std::string name = names_.in_checkpoint(tensor.name);
   Entry entry = {.tensor = &tensor, .bytes = tensor.bytes, .shape = Shape(tensor.shape)};
   if (decoder.convs && layer_of(tensor.name, kConv)) {
     const int64_t channels = config_.hidden_size;
@@ -227,8 +219,43 @@ Status GgufWeights::add_tensor(const GgufTensor& tensor) {
   return add_entry(name, entry);
 }
 
+Result<bool> GgufWeights::add_if_of_experts(const GgufTensor& tensor) {
+  const int64_t inner = decoder_config(config_).moe->intermediate_size;
+  const int64_t hidden = config_.hidden_size;
+  for (const std::string_view suffix : {"weight", "bias"}) {
+    const auto layer = [&](std::string_view stack) {
+      return layer_of(tensor.name, fmt::format("{}{}", stack, suffix));
+    };
+    const auto add = [&](std::string_view stack, int64_t rows, int64_t columns,
+                         const Slice& slice) -> Status {
+      const std::string name = names_.in_checkpoint(
+          fmt::format("{}{}{}", tensor.name.substr(0, tensor.name.rfind("ffn_")), stack, suffix));
+      const bool is_matrix = suffix == "weight";
+      return add_experts(tensor, name, is_matrix ? Shape{rows, columns} : Shape{rows}, slice);
+    };
+    if (layer(kGateUpExperts)) {
+      QUIRE_RETURN_IF_ERROR(add(kGateExperts, 2 * inner, hidden, {0, inner}));
+      QUIRE_RETURN_IF_ERROR(add(kUpExperts, 2 * inner, hidden, {inner, inner}));
+    } else if (layer(kDownExperts)) {
+      QUIRE_RETURN_IF_ERROR(add(kDownExperts, hidden, inner, {0, hidden}));
+    } else if (layer(kGateExperts)) {
+      QUIRE_RETURN_IF_ERROR(add(kGateExperts, inner, hidden, {0, inner}));
+    } else if (layer(kUpExperts)) {
+      QUIRE_RETURN_IF_ERROR(add(kUpExperts, inner, hidden, {0, inner}));
+    } else {
+      continue;
+    }
+    return true;
+  }
+  return false;
+}
+
 Status GgufWeights::check_divisible(const GgufTensor& tensor) const {
   if (tensor.shape.size() != 1 || tensor.type->plain) return {};
+  return refuse_blocks(tensor);
+}
+
+Status GgufWeights::refuse_blocks(const GgufTensor& tensor) const {
   return unimplemented(fmt::format(
       "[gguf] {}: tensor {}; got a vector in blocks of {}, expected f32, f16 or bf16, "
       "because its numbers are reordered or divided: convert the model again with plain biases",
@@ -259,27 +286,23 @@ Status GgufWeights::add_rows(const GgufTensor& tensor, std::string_view layer,
 }
 
 Status GgufWeights::add_experts(const GgufTensor& tensor, const std::string& stack,
-                                const Shape& matrix, const Slice& rows) {
+                                const Shape& each, const Slice& rows) {
   const int64_t num_experts = decoder_config(config_).moe->routing.num_experts;
-  QUIRE_RETURN_IF_ERROR(check_shape(tensor, {num_experts, matrix[0], matrix[1]}));
-  const auto row_bytes = tensor.bytes.size() / static_cast<size_t>(num_experts * matrix[0]);
-  Entry entry = {.tensor = &tensor, .bytes = {}, .shape = {rows.count, matrix[1]}};
+  const bool is_matrix = each.rank() == 2;
+  if (!is_matrix && !tensor.type->plain) return refuse_blocks(tensor);
+  QUIRE_RETURN_IF_ERROR(check_shape(
+      tensor, is_matrix ? Shape{num_experts, each[0], each[1]} : Shape{num_experts, each[0]}));
+  const auto row_bytes = tensor.bytes.size() / static_cast<size_t>(num_experts * each[0]);
+  Entry entry = {.tensor = &tensor,
+                 .bytes = {},
+                 .shape = is_matrix ? Shape{rows.count, each[1]} : Shape{rows.count}};
   for (int64_t expert = 0; expert < num_experts; ++expert) {
-    const auto first = static_cast<size_t>(expert * matrix[0] + rows.first);
+    const auto first = static_cast<size_t>(expert * each[0] + rows.first);
     entry.bytes =
         tensor.bytes.subspan(first * row_bytes, static_cast<size_t>(rows.count) * row_bytes);
     QUIRE_RETURN_IF_ERROR(add_entry(expert_name(stack, expert), entry));
   }
   return {};
-}
-
-Status GgufWeights::add_gate_and_up(const GgufTensor& tensor, std::string_view layer) {
-  const int64_t inner = decoder_config(config_).moe->intermediate_size;
-  const Shape both = {2 * inner, config_.hidden_size};
-  const std::string gate = names_.in_checkpoint(fmt::format("{}{}", layer, kGateExperts));
-  const std::string up = names_.in_checkpoint(fmt::format("{}{}", layer, kUpExperts));
-  QUIRE_RETURN_IF_ERROR(add_experts(tensor, gate, both, {0, inner}));
-  return add_experts(tensor, up, both, {inner, inner});
 }
 
 Status GgufWeights::add_latent(const GgufTensor& keys, std::string_view layer) {

@@ -59,17 +59,19 @@ class GgufWeights : public WeightSource {
   Status add_rows(const GgufTensor& tensor, std::string_view layer,
                   std::span<const std::string_view> parts, std::span<const int64_t> rows,
                   std::string_view suffix);
-  // Adds `rows` of each of the experts' matrices, of shape `matrix`, in the file's stack `tensor`,
-  // as the matrices of the checkpoint's stack of this name (GgufNames).
-  Status add_experts(const GgufTensor& tensor, const std::string& stack, const Shape& matrix,
+  // Adds the matrices or biases of experts; returns false if the tensor is no stack of them.
+  Result<bool> add_if_of_experts(const GgufTensor& tensor);
+  // Adds `rows` of each of the experts' matrices or biases, of shape `each`, in the file's stack
+  // `tensor`, as those of the checkpoint's stack of this name (GgufNames).
+  Status add_experts(const GgufTensor& tensor, const std::string& stack, const Shape& each,
                      const Slice& rows);
-  Status add_gate_and_up(const GgufTensor& tensor, std::string_view layer);
   Status add_latent(const GgufTensor& keys, std::string_view layer);
   Status add_entry(const std::string& name, const Entry& entry);
   Status check_shape(const GgufTensor& tensor, const Shape& expected) const;
   Status wrong_shape(const GgufTensor& tensor, const Shape& got, const Shape& expected) const;
   // Fails if the tensor is a vector in blocks, whose numbers are not reached one by one.
   Status check_divisible(const GgufTensor& tensor) const;
+  Status refuse_blocks(const GgufTensor& tensor) const;
   Status expand_latent(const Entry& entry, const TensorView& out);
   DType dtype_of(const Entry& entry) const;
   bool is_in_place(const Entry& entry) const;

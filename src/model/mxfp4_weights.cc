@@ -1,0 +1,244 @@
+#include "model/mxfp4_weights.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <functional>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/machine.h"
+#include "base/numbers.h"
+#include "base/thread_pool.h"
+
+namespace quire {
+namespace {
+
+constexpr uint32_t kMxfp4Id = 39;  // in GGUF files
+constexpr int64_t kHalfBytes = 8;  // of a group's numbers
+
+const GgufBlockType& mxfp4() {
+  static const GgufBlockType* const type = find_gguf_block_type(kMxfp4Id);
+  return *type;
+}
+
+// The matrix that has this tensor; empty: the tensor is none of values.
+std::string_view matrix_of(std::string_view name) {
+  constexpr std::string_view kWeight = ".weight";
+  return name.ends_with(kWeight) ? name.substr(0, name.size() - kWeight.size()) : "";
+}
+
+// A source of which some matrices are blocks that it writes when they are requested.
+class WritesBlocks : public ForwardingSource {
+ public:
+  using ForwardingSource::ForwardingSource;
+
+  Result<BlockMatrix> blocks(std::string_view name, const Shape& expected) override {
+    if (block_type(name) == nullptr) return ForwardingSource::blocks(name, expected);
+    const std::string key(name);
+    auto made = made_.find(key);
+    if (made == made_.end()) {
+      const int64_t num_blocks = expected.num_elements() / mxfp4().block_elements;
+      QUIRE_ASSIGN_OR_RETURN(Buffer buffer,
+                             Buffer::host(static_cast<size_t>(num_blocks * mxfp4().block_bytes)));
+      QUIRE_RETURN_IF_ERROR(write_blocks(name, expected, static_cast<std::byte*>(buffer.data())));
+      made = made_.emplace(key, std::move(buffer)).first;
+    }
+    BlockMatrix matrix;
+    matrix.type = &mxfp4();
+    matrix.bytes = static_cast<const std::byte*>(made->second.data());
+    matrix.shape = expected;
+    return matrix;
+  }
+  void release(std::string_view name) override {
+    made_.erase(std::string(name));
+    ForwardingSource::release(name);
+  }
+  std::vector<const GgufBlockType*> block_types() const override { return {&mxfp4()}; }
+
+ protected:
+  virtual Status write_blocks(std::string_view name, const Shape& shape, std::byte* out) = 0;
+
+ private:
+  std::unordered_map<std::string, Buffer> made_;
+};
+
+// The blocks and the exponents of a checkpoint.
+class StoredMxfp4 final : public WritesBlocks {
+ public:
+  using WritesBlocks::WritesBlocks;
+
+  bool has(std::string_view name) const override {
+    return block_type(name) != nullptr || ForwardingSource::has(name);
+  }
+  const GgufBlockType* block_type(std::string_view name) const override {
+    const std::string_view matrix = matrix_of(name);
+    const bool is_stored = !matrix.empty() && ForwardingSource::has(part(matrix, kMxfp4Blocks));
+    return is_stored ? &mxfp4() : nullptr;
+  }
+  std::optional<DType> dtype_of(std::string_view name) const override {
+    return block_type(name) != nullptr ? DType::kBF16 : ForwardingSource::dtype_of(name);
+  }
+  std::string file_of(std::string_view name) const override {
+    return ForwardingSource::file_of(stored(name));
+  }
+  std::string name_in_file(std::string_view name) const override {
+    return ForwardingSource::name_in_file(stored(name));
+  }
+  std::vector<std::string> names() const override {
+    std::vector<std::string> all;
+    for (std::string& name : ForwardingSource::names()) {
+      if (name.ends_with(kMxfp4Scales)) continue;
+      if (name.ends_with(kMxfp4Blocks)) name.resize(name.rfind('_'));
+      all.push_back(std::move(name));
+    }
+    return all;
+  }
+  // Expands blocks to BF16, which has all numbers of MXFP4.
+  Result<TensorView> tensor(std::string_view name, const Shape& expected) override;
+  void release(std::string_view name) override {
+    expanded_.erase(std::string(name));
+    WritesBlocks::release(name);
+  }
+
+ protected:
+  Status write_blocks(std::string_view name, const Shape& shape, std::byte* out) override;
+
+ private:
+  static std::string part(std::string_view matrix, std::string_view suffix) {
+    return std::string(matrix) + std::string(suffix);
+  }
+  // The name of the tensor, or of the matrix's blocks.
+  std::string stored(std::string_view name) const {
+    return block_type(name) != nullptr ? part(matrix_of(name), kMxfp4Blocks) : std::string(name);
+  }
+  Result<TensorView> take_bytes(const std::string& name, const Shape& shape);
+  template <class Body>
+  void for_rows(int64_t num_rows, const Body& body) {
+    if (!threads_) threads_.emplace(num_usable_cpus());
+    threads_->parallel_for(num_rows, body);
+  }
+
+  std::unordered_map<std::string, Tensor> expanded_;
+  std::optional<ThreadPool> threads_;
+};
+
+Result<TensorView> StoredMxfp4::take_bytes(const std::string& name, const Shape& shape) {
+  QUIRE_ASSIGN_OR_RETURN(const TensorView bytes, ForwardingSource::tensor(name, shape));
+  if (bytes.dtype == DType::kU8) return bytes;
+  return invalid_argument(fmt::format(
+      "[model] {}: tensor {} has another type than MXFP4; got {}, expected u8: download the "
+      "checkpoint again",
+      ForwardingSource::file_of(name), quote_name(ForwardingSource::name_in_file(name)),
+      dtype_name(bytes.dtype)));
+}
+
+// In the checkpoint, a byte has two adjacent columns. In a block, it has two columns whose distance
+// is half a group.
+Status StoredMxfp4::write_blocks(std::string_view name, const Shape& shape, std::byte* out) {
+  const std::string_view matrix = matrix_of(name);
+  const std::string blocks_name = part(matrix, kMxfp4Blocks);
+  const std::string scales_name = part(matrix, kMxfp4Scales);
+  const int64_t groups = shape[1] / mxfp4().block_elements;
+  if (shape[1] % mxfp4().block_elements != 0) {
+    return invalid_argument(fmt::format(
+        "[model] {}: tensor {} is in MXFP4; got a matrix with {} columns, expected a multiple of "
+        "{}: download the checkpoint again",
+        file_of(name), quote_name(name_in_file(name)), shape[1], mxfp4().block_elements));
+  }
+  QUIRE_ASSIGN_OR_RETURN(const TensorView blocks,
+                         take_bytes(blocks_name, {shape[0], groups, 2 * kHalfBytes}));
+  QUIRE_ASSIGN_OR_RETURN(const TensorView scales, take_bytes(scales_name, {shape[0], groups}));
+  for_rows(shape[0], [&](int64_t row) {
+    for (int64_t at = row * groups; at < (row + 1) * groups; ++at) {
+      const auto* const from = blocks.as<uint8_t>() + at * 2 * kHalfBytes;
+      auto* const to = reinterpret_cast<uint8_t*>(out) + at * mxfp4().block_bytes;
+      to[0] = scales.as<uint8_t>()[at];
+      for (int64_t i = 0; i < kHalfBytes; ++i) {
+        const int first = from[i];
+        const int second = from[kHalfBytes + i];
+        to[1 + 2 * i] = static_cast<uint8_t>((first & 0xF) | (second & 0xF) << 4);
+        to[2 + 2 * i] = static_cast<uint8_t>(first >> 4 | (second & 0xF0));
+      }
+    }
+  });
+  ForwardingSource::release(blocks_name);
+  ForwardingSource::release(scales_name);
+  return {};
+}
+
+Result<TensorView> StoredMxfp4::tensor(std::string_view name, const Shape& expected) {
+  if (block_type(name) == nullptr) return ForwardingSource::tensor(name, expected);
+  QUIRE_ASSIGN_OR_RETURN(const BlockMatrix matrix, blocks(name, expected));
+  QUIRE_ASSIGN_OR_RETURN(Tensor plain, Tensor::host(expected, DType::kBF16));
+  for_rows(expected[0], [&](int64_t row) {
+    float numbers[32];
+    for (int64_t i = 0; i < matrix.blocks_per_row(); ++i) {
+      dequantize(mxfp4(), matrix.row(row) + i * mxfp4().block_bytes, numbers);
+      std::ranges::transform(
+          numbers, plain.view.as<uint16_t>() + row * expected[1] + i * mxfp4().block_elements,
+          f32_to_bf16);
+    }
+  });
+  return expanded_.insert_or_assign(std::string(name), std::move(plain)).first->second.view;
+}
+
+// Random blocks of experts, with the deviation of the other random matrices.
+class RandomMxfp4 final : public WritesBlocks {
+ public:
+  explicit RandomMxfp4(std::unique_ptr<WeightSource> source)
+      : WritesBlocks(std::move(source)), pool_(kNumBlocks * mxfp4().block_bytes) {
+    constexpr uint64_t kLeastExponent = 119;  // of 2^-8
+    uint64_t bits = 0;
+    for (size_t i = 0; i < pool_.size(); ++i) {
+      bits = mix(bits + i);
+      const bool is_exponent = i % static_cast<size_t>(mxfp4().block_bytes) == 0;
+      pool_[i] = static_cast<std::byte>(is_exponent ? kLeastExponent + bits % 2 : bits & 0xFF);
+    }
+  }
+
+  const GgufBlockType* block_type(std::string_view name) const override {
+    const bool is_expert = name.find(".mlp.experts.") != std::string_view::npos;
+    return is_expert && !matrix_of(name).empty() ? &mxfp4() : nullptr;
+  }
+
+ protected:
+  Status write_blocks(std::string_view name, const Shape& shape, std::byte* out) override {
+    size_t left =
+        static_cast<size_t>(shape.num_elements() / mxfp4().block_elements * mxfp4().block_bytes);
+    size_t from =
+        std::hash<std::string_view>()(name) % kNumBlocks * static_cast<size_t>(mxfp4().block_bytes);
+    for (; left > 0; from = 0) {
+      const size_t count = std::min(left, pool_.size() - from);
+      std::memcpy(out, pool_.data() + from, count);
+      out += count;
+      left -= count;
+    }
+    return {};
+  }
+
+ private:
+  static constexpr size_t kNumBlocks = 65537;  // prime, so that the rows of a matrix differ
+
+  std::vector<std::byte> pool_;
+};
+
+}  // namespace
+
+std::unique_ptr<WeightSource> present_mxfp4(std::unique_ptr<WeightSource> source,
+                                            const TensorLayout& layout) {
+  const std::vector<std::string> names = source->names();
+  if (names.empty() && layout.has_mxfp4_experts) {
+    return std::make_unique<RandomMxfp4>(std::move(source));
+  }
+  const bool is_stored = std::ranges::any_of(
+      names, [](const std::string& name) { return name.ends_with(kMxfp4Blocks); });
+  return is_stored ? std::make_unique<StoredMxfp4>(std::move(source)) : std::move(source);
+}
+
+}  // namespace quire
