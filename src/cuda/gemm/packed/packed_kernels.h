@@ -3,7 +3,7 @@
 // Layout. Rows are stored in panels of 32 rows, and each panel in blocks of columns: 256 columns
 // with 4 bits, 128 with 6 and 8 bits. A block is contiguous, so that one bulk copy loads it: the
 // header of ops/quantized_format.h, then the values in slices of 64 columns. A panel's last block
-// may have fewer slices. Values are unsigned, and 2^(bits - 1) is subtracted from them.
+// may have fewer slices. Integers are unsigned, and 2^(bits - 1) is subtracted from them.
 //
 // A slice is two tiles of 16 rows, and a tile four steps of 16 columns: the A operands of the
 // instruction mma.m16n8k16, in the order in which the 32 lanes of a warp hold them. In step s, lane
@@ -16,6 +16,9 @@
 //           i of step u of the pair.
 //   8 bits: words[2 step pairs][32 lanes][2 steps][2]. Byte i of word h is in row
 //           g + 8 (i % 2), column 2 h + i / 2.
+//   E2M1:   words as with 4 bits, but e2m1_place(i) has the bits of the codes that are nibbles i
+//   and
+//           i + 4 there, one code in each half of the word.
 #pragma once
 
 #include <cstdint>
@@ -51,9 +54,10 @@ struct PackedLayout {
     return static_cast<int>(header.num_bytes + slices * slice_bytes());
   }
   constexpr int block_bytes() const { return block_bytes(block_columns() / kSliceColumns); }
+  constexpr bool is_e2m1() const { return format.values == QuantizedValues::kE2m1; }
   // The number that is added to stored values, so that zero is stored as 2^(bits - 1).
   constexpr int value_shift() const {
-    const bool is_centered = !format.has_minimums && !format.has_zeros;
+    const bool is_centered = !format.has_minimums && !format.has_zeros && !is_e2m1();
     return is_centered ? (1 << (format.value_bits - 1)) - format.offset : 0;
   }
   // Whether the kernel subtracts a minimum or zero point per group.
@@ -82,6 +86,21 @@ constexpr PackedQuad packed_quad(int bits, int row, int column) {
   if (bits == 8) return {tile + (step / 2 * 32 + lane) * 4 + step % 2 * 2, 8 * upper_row, 0, 0};
   return {tile + lane * 4 + step, 4 * upper_row, tile + 128 + lane * 2 + step / 2,
           2 * (step % 2 * 4 + upper_row)};
+}
+
+// The positions of the sign and of the lowest of the other bits of an E2M1 code in half a word. Two
+// of the four codes become BF16 numbers by one shift and one mask, because sign, exponent and
+// mantissa are as far apart as there. The other two take two shifts and two masks; no arrangement
+// of 16 bits serves more codes by one.
+struct E2m1Place {
+  int sign;
+  int magnitude;
+};
+constexpr E2m1Place e2m1_place(int i) {
+  if (i == 0) return {15, 6};
+  if (i == 1) return {10, 3};
+  if (i == 2) return {9, 0};
+  return {14, 11};
 }
 
 // Rows of one format on the device.

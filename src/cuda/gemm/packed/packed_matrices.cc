@@ -24,12 +24,24 @@ void add_bits(std::byte* words, int64_t idx, uint32_t bits) {
   std::memcpy(words + 4 * idx, &word, 4);
 }
 
+// Writes 4 codes of E2M1 to a slice of zeros.
+void pack_e2m1_quad(const uint8_t* codes, const PackedQuad& quad, std::byte* slice) {
+  uint32_t bits = 0;
+  for (int i = 0; i < 4; ++i) {
+    const E2m1Place place = e2m1_place(quad.shift / 4 + i / 2 * 2);
+    bits |= ((codes[i] & 7U) << place.magnitude | codes[i] >> 3U << place.sign) << (i % 2 * 16);
+  }
+  add_bits(slice, quad.word, bits);
+}
+
 // Writes 4 values, each plus `shift`, to a slice of zeros.
-void pack_quad(const uint8_t* values, int bits, uint8_t shift, int row, int column,
-               std::byte* slice) {
+void pack_quad(const uint8_t* values, const PackedLayout& layout, uint8_t shift, int row,
+               int column, std::byte* slice) {
+  const int bits = layout.format.value_bits;
+  const PackedQuad quad = packed_quad(bits, row, column);
+  if (layout.is_e2m1()) return pack_e2m1_quad(values, quad, slice);
   std::array<uint32_t, 4> v = {};
   for (size_t i = 0; i < v.size(); ++i) v[i] = static_cast<uint8_t>(values[i] + shift);
-  const PackedQuad quad = packed_quad(bits, row, column);
   if (bits == 8) {
     add_bits(slice, quad.word, (v[0] | v[1] << 16) << quad.shift);
     add_bits(slice, quad.word + 1, (v[2] | v[3] << 16) << quad.shift);
@@ -47,7 +59,6 @@ void pack_quad(const uint8_t* values, int bits, uint8_t shift, int row, int colu
 void pack_panel(const QuantizedMatrix& matrix, const PackedRows& rows, int64_t first_row,
                 std::byte* to) {
   const PackedLayout& layout = rows.layout;
-  const int bits = layout.format.value_bits;
   const auto shift = static_cast<uint8_t>(layout.value_shift());
   const int64_t block_columns = layout.block_columns();
   const int64_t num_columns = matrix.num_columns();
@@ -66,7 +77,7 @@ void pack_panel(const QuantizedMatrix& matrix, const PackedRows& rows, int64_t f
         std::byte* const values = block + layout.header.num_bytes;
         const int64_t end = std::min(block_columns, left - in_row);
         for (int64_t column = 0; column < end; column += 4) {
-          pack_quad(&from.values[static_cast<size_t>(in_row + column)], bits, shift,
+          pack_quad(&from.values[static_cast<size_t>(in_row + column)], layout, shift,
                     static_cast<int>(row), static_cast<int>(column % kSliceColumns),
                     values + column / kSliceColumns * layout.slice_bytes());
         }

@@ -161,11 +161,11 @@ __device__ __forceinline__ void copy_block(const Params& p, const unsigned char*
 //   next block -> stage i <-- __syncwarp --- all lanes have read stage i
 //
 //   __syncthreads            the parts of all warps' sums, which store_row() adds up
-template <typename T, int kBits, int kGroupSteps, bool kHasMinimums>
+template <typename T, Values kValues, int kGroupSteps, bool kHasMinimums>
 __global__ void __launch_bounds__(kThreads, 2)
     packed_experts_kernel(const __grid_constant__ Params p) {
   extern __shared__ __align__(128) unsigned char memory[];
-  constexpr int kBlockColumns = packed_block_columns(kBits);
+  constexpr int kBlockColumns = packed_block_columns(bits_of(kValues));
   constexpr int kSlices = kBlockColumns / kSliceColumns;
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -245,8 +245,8 @@ __global__ void __launch_bounds__(kThreads, 2)
         const bool is_last = slice + 1 == num_slices && block_idx + 1 == end_block;
         const SliceOfX next =
             load_slice(is_last ? first_column : column + (slice + 1) * kSliceColumns);
-        multiply_slice<T, kBits, kGroupSteps, kHasMinimums>(p.layout, p.group_shift, block, slice,
-                                                            slice_of_x, lane, sums);
+        multiply_slice<T, kValues, kGroupSteps, kHasMinimums>(p.layout, p.group_shift, block, slice,
+                                                              slice_of_x, lane, sums);
         slice_of_x = next;
       }
       __syncwarp();
@@ -331,9 +331,9 @@ void run_packed_experts(const LaunchContext& context, const PackedExpertsCall& c
   LaunchShape shape = context.shape(num_ranges * call.groups.most_tiles, kThreads);
   shape.shared_bytes = static_cast<size_t>(shared_bytes());
   with_half_type(call.x.dtype, [&]<typename T>(std::type_identity<T>) {
-    with_groups(w.layout, [&](auto bits, auto group_steps, auto has_minimums) {
+    with_groups(w.layout, [&](auto values, auto group_steps, auto has_minimums) {
       QUIRE_LAUNCH(*context.stream,
-                   (packed_experts_kernel<T, bits(), group_steps(), has_minimums()>), shape, p);
+                   (packed_experts_kernel<T, values(), group_steps(), has_minimums()>), shape, p);
     });
   });
 }

@@ -13,11 +13,11 @@
 // 0 of the warp (the loader) refills it with bulk copies. The loader runs ahead across panels, and
 // starts before the wait for the previous kernel, because no kernel writes weights.
 //
-// Numerics. Integers become numbers of x's type, which is exact. Tensor cores add up the products
-// of a group, or of a slice if the group is larger, in F32. In F32, this sum is multiplied by the
-// group's scale and added to the row's sum. The negative minimum, multiplied by the sum of the
-// group's x, is also added; an instruction with ones instead of w computes that sum of x. So
-// weights are not rounded.
+// Numerics. Integers and E2M1 numbers become numbers of x's type, which is exact. Tensor cores add
+// up the products of a group, or of a slice if the group is larger, in F32. In F32, this sum is
+// multiplied by the group's scale and added to the row's sum. The negative minimum, multiplied by
+// the sum of the group's x, is also added; an instruction with ones instead of w computes that sum
+// of x. So weights are not rounded.
 #include <algorithm>
 #include <bit>
 
@@ -261,11 +261,11 @@ __device__ __forceinline__ void store_sum(const Params& p, const float* parts, i
 //                            The parts are double-buffered, so this barrier also ends the reads of
 //                            the half that is written next.
 //   sync_cluster_memory      at the end: the other thread blocks have read this one's parts
-template <typename T, int kBits, int kGroupSteps, bool kHasMinimums>
+template <typename T, Values kValues, int kGroupSteps, bool kHasMinimums>
 __global__ void __launch_bounds__(kThreads, 2)
     packed_gemm_kernel(const __grid_constant__ Params p) {
   extern __shared__ __align__(128) unsigned char memory[];
-  constexpr int kBlockColumns = packed_block_columns(kBits);
+  constexpr int kBlockColumns = packed_block_columns(bits_of(kValues));
   constexpr int kSlices = kBlockColumns / kSliceColumns;
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -318,8 +318,8 @@ __global__ void __launch_bounds__(kThreads, 2)
         const auto multiply = [&](int slice, bool is_last) {
           if (is_last) x_loader.move_to(next_block * kBlockColumns);
           const SliceOfX next = x_loader.load(is_last ? 0 : slice + 1);
-          multiply_slice<T, kBits, kGroupSteps, kHasMinimums>(p.layout, p.group_shift, block, slice,
-                                                              x, lane, sums);
+          multiply_slice<T, kValues, kGroupSteps, kHasMinimums>(p.layout, p.group_shift, block,
+                                                                slice, x, lane, sums);
           x = next;
         };
         if (num_slices >= kSlices) {
@@ -348,16 +348,16 @@ __global__ void __launch_bounds__(kThreads, 2)
   if (p.cluster > 1) sync_cluster_memory();
 }
 
-template <typename T, int kBits, int kGroupSteps, bool kHasMinimums>
+template <typename T, Values kValues, int kGroupSteps, bool kHasMinimums>
 void launch_gemm(const LaunchContext& context, const LaunchShape& shape, const Params& p) {
-  QUIRE_LAUNCH(*context.stream, (packed_gemm_kernel<T, kBits, kGroupSteps, kHasMinimums>), shape,
+  QUIRE_LAUNCH(*context.stream, (packed_gemm_kernel<T, kValues, kGroupSteps, kHasMinimums>), shape,
                p);
 }
 
 template <typename T>
 void launch_gemm(const LaunchContext& context, const LaunchShape& shape, const Params& p) {
-  with_groups(p.layout, [&](auto bits, auto group_steps, auto has_minimums) {
-    launch_gemm<T, bits(), group_steps(), has_minimums()>(context, shape, p);
+  with_groups(p.layout, [&](auto values, auto group_steps, auto has_minimums) {
+    launch_gemm<T, values(), group_steps(), has_minimums()>(context, shape, p);
   });
 }
 

@@ -15,7 +15,7 @@ constexpr int kThreads = 256;
 constexpr int kUnpackWarps = 8;
 
 // Grid: (groups of kUnpackWarps blocks of a panel, panels). A warp unpacks one block.
-template <typename T, int kBits, bool kHasMinimums>
+template <typename T, Values kValues, bool kHasMinimums>
 __global__ void unpack_rows_kernel(PackedRows w, int first_panel, const int32_t* order, T* out,
                                    int num_rows) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -23,6 +23,7 @@ __global__ void unpack_rows_kernel(PackedRows w, int first_panel, const int32_t*
   wait_for_previous_kernel();
   trigger_dependent_launch();
   if (block_idx >= w.num_blocks()) return;
+  constexpr int kBits = bits_of(kValues);
   constexpr int kTileBytes = packed_tile_bytes(kBits);
   constexpr int kBlockColumns = packed_block_columns(kBits);
   const unsigned char* const block = static_cast<const unsigned char*>(w.panels) +
@@ -39,7 +40,7 @@ __global__ void unpack_rows_kernel(PackedRows w, int first_panel, const int32_t*
       for (int step = 0; step < kSteps; ++step) {
         const int column = slice * kSliceColumns + step * 16 + lane % 4 * 4;
         uint32_t a[4];
-        unpack_step<T, kBits>(words, step, a);
+        unpack_step<T, kValues>(words, step, a);
         if (column >= end) continue;
         const bool starts_group = step == 0 || column / 16 * 16 % w.layout.format.group_k == 0;
 #pragma unroll
@@ -49,8 +50,8 @@ __global__ void unpack_rows_kernel(PackedRows w, int first_panel, const int32_t*
           if (row >= num_rows) continue;
           GroupScale& of = scales[half];
           if (starts_group) {
-            of = group_scale<kHasMinimums, true>(w.layout, block, panel_row,
-                                                 column / w.layout.format.group_k);
+            of = group_scale<kValues == Values::kE2m1, kHasMinimums, true>(
+                w.layout, block, panel_row, column / w.layout.format.group_k);
           }
           const T* const pairs[2] = {reinterpret_cast<const T*>(&a[half]),
                                      reinterpret_cast<const T*>(&a[2 + half])};
@@ -95,9 +96,10 @@ __global__ void gather_packed_rows_kernel(PackedRows w, const int32_t* ids, cons
         block + layout.header.num_bytes + column / kSliceColumns * layout.slice_bytes());
     const PackedQuad quad = packed_quad(bits, panel_row, column % kSliceColumns);
     const int group = column / layout.format.group_k;
-    const GroupScale of = layout.has_minimums()
-                              ? group_scale<true, true>(layout, block, panel_row, group)
-                              : group_scale<false, true>(layout, block, panel_row, group);
+    const GroupScale of =
+        layout.is_e2m1()        ? group_scale<true, false, false>(layout, block, panel_row, group)
+        : layout.has_minimums() ? group_scale<false, true, true>(layout, block, panel_row, group)
+                                : group_scale<false, false, true>(layout, block, panel_row, group);
     for (int i = 0; i < 4; ++i) {
       uint32_t value = 0;
       if (bits == 8) {
@@ -110,7 +112,12 @@ __global__ void gather_packed_rows_kernel(PackedRows w, const int32_t* ids, cons
             words[quad.high_word] >> (quad.high_shift + 4 * (i / 2) + 16 * (i % 2));
         value |= (high & 3U) << 4;
       }
-      const float centered = static_cast<float>(value) - static_cast<float>(1 << (bits - 1));
+      float centered = static_cast<float>(value) - static_cast<float>(1 << (bits - 1));
+      if (layout.is_e2m1()) {
+        const uint32_t pair =
+            e2m1_pair<__nv_bfloat16>(words[quad.word], quad.shift / 4 + i / 2 * 2);
+        centered = __uint_as_float(pair >> (16 * (i % 2)) << 16);
+      }
       const float number = of.scale * centered - of.minimum;
       const int64_t to = order == nullptr ? k + i : order[k + i];
       out[blockIdx.x * w.num_columns + to] = from_float<T>(scale * number);
@@ -217,12 +224,17 @@ void run_unpack_rows(const LaunchContext& context, const PackedRows& w, int64_t 
   const LaunchShape shape = context.shape(ceil_div(w.num_blocks(), kUnpackWarps), kUnpackWarps * 32,
                                           ceil_div(num_rows, kPanelRows));
   with_half_type(out.dtype, [&]<typename T>(std::type_identity<T>) {
-    with_bits(w.layout.format.value_bits, [&](auto bits) {
-      with_bool(w.layout.has_minimums(), [&](auto has_minimums) {
-        QUIRE_LAUNCH(*context.stream, (unpack_rows_kernel<T, bits(), has_minimums()>), shape, w,
+    with_values(w.layout, [&](auto values) {
+      const auto launch = [&](auto has_minimums) {
+        QUIRE_LAUNCH(*context.stream, (unpack_rows_kernel<T, values(), has_minimums()>), shape, w,
                      static_cast<int>(first_row / kPanelRows), order, static_cast<T*>(out.data),
                      static_cast<int>(num_rows));
-      });
+      };
+      if constexpr (values() == Values::kE2m1) {
+        launch(std::false_type());
+      } else {
+        with_bool(w.layout.has_minimums(), launch);
+      }
     });
   });
 }

@@ -21,13 +21,15 @@
 // a list on the device names the tiles, each with rows of one group. Thread blocks without a tile
 // exit.
 //
-// Numerics. Integers minus their zero point become numbers of x's type, which is exact. They are
-// multiplied by the group's scale, and the group's minimum is subtracted, in x's type with one
-// rounding. Scales and minimums are also rounded to x's type. The error of a scale is the same in
-// all columns of a group, so a group's sum has a relative error of up to 2^-8 in BF16 and 2^-11 in
-// F16. With minimums, the group's sum is a difference of two larger sums, and the error is relative
-// to them. A scale below 2^-14 has an absolute error of up to 2^-25 in F16 instead. Sums are F32.
-// Scaling the sums of groups in F32, as the kernel for few rows does, costs kTokens / 2
+// Numerics. E2M1 numbers times their scale, a power of two, become numbers of x's type. In BF16
+// that is exact. In F16 a number above 65504 is infinite, and a scale below 2^-14 has an absolute
+// error of up to 2^-25. Integers minus their zero point become numbers of x's type, which is exact.
+// They are multiplied by the group's scale, and the group's minimum is subtracted, in x's type with
+// one rounding. Scales and minimums are also rounded to x's type. The error of a scale is the same
+// in all columns of a group, so a group's sum has a relative error of up to 2^-8 in BF16 and 2^-11
+// in F16. With minimums, the group's sum is a difference of two larger sums, and the error is
+// relative to them. A scale below 2^-14 has an absolute error of up to 2^-25 in F16 instead. Sums
+// are F32. Scaling the sums of groups in F32, as the kernel for few rows does, costs kTokens / 2
 // instructions per thread and group and saves 4 per 8 weights. It is faster for tiles of up to 32
 // tokens and groups of 64 or more columns. The kernel does so for weights of 4 bits without
 // minimums and zero points; these weights are not rounded.
@@ -201,8 +203,11 @@ struct RowFactors {
 
 // Unpacks the weights of a warp's rows, slice by slice, into its A operands. kScalesSums: the
 // operands are integers, and add_scaled() scales a group's sums.
-template <typename T, int kBits, bool kScalesSums>
+template <typename T, Values kValues, bool kScalesSums>
 class WeightReader {
+  static constexpr int kBits = bits_of(kValues);
+  static constexpr bool kIsE2m1 = kValues == Values::kE2m1;
+
  public:
   // A slice in registers. Each lane has the factors of one of the 16 rows in one or two of the
   // slice's groups: the scale in the lower half, and the zero point or the negative minimum in the
@@ -217,7 +222,7 @@ class WeightReader {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     tile_ = static_cast<int>(threadIdx.x) / 32 % kTiles;
     row_ = tile_ * kPackedTileRows + lane % kPackedTileRows;
-    column_ = !kScalesSums && p.group_shift < 6 ? lane / kPackedTileRows << p.group_shift : 0;
+    column_ = !kScalesSums && group_shift() < 6 ? lane / kPackedTileRows << group_shift() : 0;
     // Byte selectors: the upper half of a lane's factors as a pair, or zero.
     select_minimum_ = p.layout.format.has_zeros ? 0x4444 : 0x3232;
     select_zero_ = p.layout.format.has_zeros ? 0x3232 : 0x7654;
@@ -229,7 +234,7 @@ class WeightReader {
     constexpr int kTileBytes = packed_tile_bytes(kBits);
     slice.words = load_tile<kBits>(
         block + p_.layout.header.num_bytes + (idx * kTiles + tile_) * kTileBytes, lane);
-    if (!kScalesSums && idx == 0 && p_.layout.format.has_block_scales()) {
+    if (!kIsE2m1 && !kScalesSums && idx == 0 && p_.layout.format.has_block_scales()) {
       block_scale_ = to_float(load_as<__half>(block + p_.layout.header.block_scales + 2 * row_));
       if (p_.layout.format.has_minimums) {
         block_minimum_ =
@@ -237,10 +242,10 @@ class WeightReader {
       }
     }
     const int first = idx * kSliceColumns;
-    slice.starts_group = (first & ((1 << p_.group_shift) - 1)) == 0;
+    slice.starts_group = (first & ((1 << group_shift()) - 1)) == 0;
     if (!slice.starts_group) return;
-    slice.factors[0] = factors_of(block, (first + column_) >> p_.group_shift);
-    if (!kScalesSums && p_.group_shift == 4) {
+    slice.factors[0] = factors_of(block, (first + column_) >> group_shift());
+    if (!kScalesSums && group_shift() == 4) {
       slice.factors[1] = factors_of(block, (first + 32 + column_) >> 4);
     }
   }
@@ -252,13 +257,17 @@ class WeightReader {
       if constexpr (!kScalesSums) take_factors(slice, step);
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        const uint32_t biased = biased_pair<T, kBits>(slice.words, step, i);
-        if constexpr (kScalesSums) {
-          a[step][i] = subtract_pairs<T>(biased, kBias<T, kBits>);
+        const RowFactors& of = rows_[i % 2];
+        if constexpr (kIsE2m1) {
+          a[step][i] = multiply_pairs<T>(e2m1_pair<T>(slice.words.low[step], i), of.scale);
         } else {
-          const RowFactors& of = rows_[i % 2];
-          a[step][i] =
-              multiply_add_pairs<T>(subtract_pairs<T>(biased, of.zero), of.scale, of.minimum);
+          const uint32_t biased = biased_pair<T, kBits>(slice.words, step, i);
+          if constexpr (kScalesSums) {
+            a[step][i] = subtract_pairs<T>(biased, kBias<T, kBits>);
+          } else {
+            a[step][i] =
+                multiply_add_pairs<T>(subtract_pairs<T>(biased, of.zero), of.scale, of.minimum);
+          }
         }
         // Prevents the compiler from moving this after wgmma::wait().
         asm volatile("" : "+r"(a[step][i]));
@@ -283,12 +292,16 @@ class WeightReader {
   }
 
  private:
+  __device__ __forceinline__ int group_shift() const {
+    return kIsE2m1 ? 5 : p_.group_shift;
+  }
   __device__ __forceinline__ uint32_t factors_of(const unsigned char* block, int group) const {
     const QuantizedHeader& header = p_.layout.header;
     const QuantizedFormat& format = p_.layout.format;
     const int at = group * static_cast<int>(kPanelRows) + row_;
     const unsigned char* const scales = block + header.scales;
     const unsigned char* const minimums = block + header.minimums;
+    if constexpr (kIsE2m1) return pack<T>(e8m0_to_float(scales[at]), 0.0F);
     if (!kScalesSums && format.has_block_scales()) {
       const float scale = block_scale_ * static_cast<float>(load_as<int8_t>(scales + at));
       if (!format.has_minimums) return pack<T>(scale, 0.0F);
@@ -320,9 +333,9 @@ class WeightReader {
   __device__ __forceinline__ void take_factors(const Slice& slice, int step) {
     if (step == 0) {
       if (slice.starts_group) spread(slice.factors[0], 0);
-    } else if (p_.group_shift == 4) {
+    } else if (group_shift() == 4) {
       spread(slice.factors[step / 2], step % 2);
-    } else if (step == 2 && p_.group_shift == 5) {
+    } else if (step == 2 && group_shift() == 5) {
       spread(slice.factors[0], 1);
     }
   }
@@ -489,13 +502,13 @@ struct Loader {
 };
 
 // sums = the warp's rows of w times the tile's rows of x, for the chunks from first_chunk on.
-template <typename T, int kBits, int kTokens, bool kScalesSums>
+template <typename T, Values kValues, int kTokens, bool kScalesSums>
 __device__ __forceinline__ void multiply_tile(const Params& p, const Rings& rings,
                                               const Loader& loader, int first_chunk,
                                               float (&sums)[kTokens / 2]) {
-  constexpr int kChunks = packed_block_columns(kBits) / kChunkColumns;  // per block
+  constexpr int kChunks = packed_block_columns(bits_of(kValues)) / kChunkColumns;  // per block
   constexpr int kXBytes = kStageOfXBytes<kTokens>;
-  using Reader = WeightReader<T, kBits, kScalesSums>;
+  using Reader = WeightReader<T, kValues, kScalesSums>;
   float scaled[kScalesSums ? kTokens / 2 : 1] = {};  // `sums` holds the sums of one group then
   int adds = 1;
   Reader reader(p);
@@ -578,11 +591,11 @@ __device__ __forceinline__ void write_part(const float (&sums)[kTokens / 2], int
   }
 }
 
-template <typename T, int kBits, int kTokens, bool kScalesSums>
+template <typename T, Values kValues, int kTokens, bool kScalesSums>
 __global__ void __launch_bounds__(kMaxThreads, kBlocksPerSm)
     packed_tile_gemm_kernel(const __grid_constant__ Params p) {
   extern __shared__ unsigned char memory[];
-  constexpr int kChunks = packed_block_columns(kBits) / kChunkColumns;  // per block
+  constexpr int kChunks = packed_block_columns(bits_of(kValues)) / kChunkColumns;  // per block
   constexpr int kXBytes = kStageOfXBytes<kTokens>;
   const auto warps = blockDim.x / 32;
   const int warp = static_cast<int>(threadIdx.x) / 32;
@@ -631,7 +644,7 @@ __global__ void __launch_bounds__(kMaxThreads, kBlocksPerSm)
   __syncwarp();
 
   float sums[kTokens / 2] = {};
-  multiply_tile<T, kBits, kTokens, kScalesSums>(p, rings, loader, first_chunk, sums);
+  multiply_tile<T, kValues, kTokens, kScalesSums>(p, rings, loader, first_chunk, sums);
   __syncthreads();
   auto* const part = reinterpret_cast<float*>(start);
   write_part<kTokens>(sums, panels, warp, lane, part);
@@ -652,18 +665,18 @@ bool scales_sums(const Params& p) {
   return !p.layout.has_minimums() && !format.has_block_scales() && p.group_shift >= 6;
 }
 
-template <typename T, int kBits>
+template <typename T, Values kValues>
 void launch_tiles(const LaunchContext& context, const LaunchShape& shape, int tokens,
                   const Params& p) {
   CudaStream& stream = *context.stream;
   const auto launch = [&]<int kTokens>(std::integral_constant<int, kTokens>) {
-    if constexpr (kBits == 4 && kTokens <= kMaxScaledSumTokens) {
+    if constexpr (kValues == Values::kInt4 && kTokens <= kMaxScaledSumTokens) {
       if (scales_sums(p)) {
-        QUIRE_LAUNCH(stream, (packed_tile_gemm_kernel<T, kBits, kTokens, true>), shape, p);
+        QUIRE_LAUNCH(stream, (packed_tile_gemm_kernel<T, kValues, kTokens, true>), shape, p);
         return;
       }
     }
-    QUIRE_LAUNCH(stream, (packed_tile_gemm_kernel<T, kBits, kTokens, false>), shape, p);
+    QUIRE_LAUNCH(stream, (packed_tile_gemm_kernel<T, kValues, kTokens, false>), shape, p);
   };
   if (tokens == 16) return launch(std::integral_constant<int, 16>());
   if (tokens == 32) return launch(std::integral_constant<int, 32>());
@@ -761,8 +774,8 @@ void run_packed_tiles(const LaunchContext& context, const PackedTilePlan& plan,
   shape.cluster = static_cast<unsigned>(plan.splits);
   shape.shared_bytes = static_cast<size_t>(bytes());
   with_half_type(call.x.dtype, [&]<typename T>(std::type_identity<T>) {
-    with_bits(w.layout.format.value_bits,
-              [&](auto bits) { launch_tiles<T, bits()>(context, shape, plan.tokens, p); });
+    with_values(w.layout,
+                [&](auto values) { launch_tiles<T, values()>(context, shape, plan.tokens, p); });
   });
 }
 

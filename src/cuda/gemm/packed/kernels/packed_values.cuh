@@ -15,6 +15,12 @@ constexpr int kTiles = static_cast<int>(kPanelRows) / kPackedTileRows;
 constexpr int kSteps = kSliceColumns / 16;  // of K, per slice
 inline constexpr unsigned kAllLanes = 0xFFFFFFFFU;
 
+// The values that a kernel is compiled for.
+enum class Values { kInt4, kInt6, kInt8, kE2m1 };
+constexpr int bits_of(Values values) {
+  return values == Values::kInt8 ? 8 : values == Values::kInt6 ? 6 : 4;
+}
+
 // A pair of 16-bit floats: 128 in BF16 or 1024 in F16. The lowest mantissa bit of these numbers is
 // worth 1, so integers can be inserted as bits.
 template <typename T>
@@ -32,6 +38,13 @@ __device__ __forceinline__ uint32_t subtract_pairs(uint32_t a, uint32_t b) {
         __hsub2(*reinterpret_cast<__nv_bfloat162*>(&a), *reinterpret_cast<__nv_bfloat162*>(&b));
     return *reinterpret_cast<const uint32_t*>(&x);
   }
+}
+
+template <typename T>
+__device__ __forceinline__ uint32_t multiply_pairs(uint32_t a, uint32_t b) {
+  using Pair = std::conditional_t<std::is_same_v<T, __half>, __half2, __nv_bfloat162>;
+  const Pair x = __hmul2(*reinterpret_cast<const Pair*>(&a), *reinterpret_cast<const Pair*>(&b));
+  return *reinterpret_cast<const uint32_t*>(&x);
 }
 
 // (x & mask) | bits in one instruction; the compiler would generate two.
@@ -91,12 +104,38 @@ __device__ __forceinline__ uint32_t biased_pair(const TileWords<kBits>& words, i
   return and_or(field < 4 ? word << (4 - field) : word >> (field - 4), 0x00300030U, pair);
 }
 
-// The lane's A operand of a step: values minus 2^(bits - 1).
-template <typename T, int kBits>
-__device__ __forceinline__ void unpack_step(const TileWords<kBits>& words, int step,
+// Pair i of E2M1 numbers of a word. Sign, exponent and mantissa of a code become the upper bits of
+// each of these in a number of T, whose exponent then is too small by the difference of the biases.
+// The code of 0.5, which is subnormal, is subnormal in T too. So the multiplication by a power of
+// two is exact for all codes.
+template <typename T>
+__device__ __forceinline__ uint32_t e2m1_pair(uint32_t word, int i) {
+  constexpr uint32_t kSigns = 0x80008000U;
+  constexpr uint32_t kMagnitudes = 0x01C001C0U;
+  constexpr E2m1Place kInBf16 = e2m1_place(0);
+  const int sign = kInBf16.sign - e2m1_place(i).sign;
+  const int magnitude = kInBf16.magnitude - e2m1_place(i).magnitude;
+  uint32_t pair = magnitude < 0 ? word >> -magnitude : word << magnitude;
+  pair = sign == magnitude ? pair & (kSigns | kMagnitudes)
+                           : and_or(word << sign, kSigns, pair & kMagnitudes);
+  if constexpr (std::is_same_v<T, __half>) {
+    pair = and_or(pair, kSigns, (pair & kMagnitudes) << 3);
+    return multiply_pairs<T>(pair, 0x74007400U);  // 2^14
+  }
+  return multiply_pairs<T>(pair, 0x7E807E80U);  // 2^126
+}
+
+// The lane's A operand of a step: integers minus 2^(bits - 1), or E2M1 numbers.
+template <typename T, Values kValues>
+__device__ __forceinline__ void unpack_step(const TileWords<bits_of(kValues)>& words, int step,
                                             uint32_t (&a)[4]) {
+  constexpr int kBits = bits_of(kValues);
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
+    if constexpr (kValues == Values::kE2m1) {
+      a[i] = e2m1_pair<T>(words.low[step], i);
+      continue;
+    }
     a[i] = biased_pair<T, kBits>(words, step, i);
     if constexpr (kBias<T, kBits> != 0) a[i] = subtract_pairs<T>(a[i], kBias<T, kBits>);
   }
@@ -107,20 +146,29 @@ __device__ __forceinline__ T load_as(const unsigned char* address) {
   return *reinterpret_cast<const T*>(address);
 }
 
+// 2^(exponent - 127). The number of exponent 0 is subnormal.
+__device__ __forceinline__ float e8m0_to_float(uint32_t exponent) {
+  return __uint_as_float(max(exponent << 23, 0x00400000U));
+}
+
 struct GroupScale {
   float scale;
   float minimum;
 };
 
 // The scale and the minimum of a panel's row in a group of a block. Only blocks with small groups
-// have block scales.
-template <bool kHasMinimums, bool kMayHaveBlockScales>
+// have block scales. Only E2M1 numbers have scales of E8M0.
+template <bool kIsE2m1, bool kHasMinimums, bool kMayHaveBlockScales>
 __device__ __forceinline__ GroupScale group_scale(const PackedLayout& layout,
                                                   const unsigned char* block, int row, int group) {
   const QuantizedHeader& header = layout.header;
   const int at = group * static_cast<int>(kPanelRows) + row;
   const unsigned char* const scales = block + header.scales;
   GroupScale of = {};
+  if constexpr (kIsE2m1) {
+    of.scale = e8m0_to_float(scales[at]);
+    return of;
+  }
   if (kMayHaveBlockScales && layout.format.has_block_scales()) {
     of.scale = to_float(load_as<__half>(block + header.block_scales + 2 * row)) *
                static_cast<float>(load_as<int8_t>(scales + at));
@@ -147,11 +195,17 @@ __device__ __forceinline__ GroupScale group_scale(const PackedLayout& layout,
   return of;
 }
 
+template <Values kValues>
+using ValuesConstant = std::integral_constant<Values, kValues>;
+
+// Calls body(ValuesConstant).
 template <typename Body>
-void with_bits(int bits, const Body& body) {
-  if (bits == 4) return body(std::integral_constant<int, 4>());
-  if (bits == 6) return body(std::integral_constant<int, 6>());
-  body(std::integral_constant<int, 8>());
+void with_values(const PackedLayout& layout, const Body& body) {
+  if (layout.is_e2m1()) return body(ValuesConstant<Values::kE2m1>());
+  const int bits = layout.format.value_bits;
+  if (bits == 4) return body(ValuesConstant<Values::kInt4>());
+  if (bits == 6) return body(ValuesConstant<Values::kInt6>());
+  body(ValuesConstant<Values::kInt8>());
 }
 
 }  // namespace quire::cuda::packed
