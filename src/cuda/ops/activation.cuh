@@ -6,38 +6,42 @@
 
 namespace quire::cuda {
 
-// The error of the fast exponential and division is below the precision of 16-bit types.
+// x / (1 + exp(y)). The error of the fast exponential and division is below the precision of 16-bit
+// types.
 template <typename T>
-__device__ __forceinline__ float silu(float x) {
-  if constexpr (sizeof(T) == 2) return __fdividef(x, 1.0F + __expf(-x));
-  return x / (1.0F + expf(-x));
-}
-
-// x times the normal distribution's share below x.
-__device__ __forceinline__ float gelu(float x) {
-  return x * normcdff(x);
-}
-
-// Computes x / 2 (1 + tanh(u)) as x / (1 + exp(-2 u)).
-template <typename T>
-__device__ __forceinline__ float gelu_tanh(float x) {
-  constexpr float kLinear = -1.5957691216F;   // -2 sqrt(2 / pi)
-  constexpr float kCubic = -0.071354816273F;  // kLinear * 0.044715
-  const float y = x * fmaf(kCubic, x * x, kLinear);
+__device__ __forceinline__ float logistic_product(float x, float y) {
   if constexpr (sizeof(T) == 2) return __fdividef(x, 1.0F + __expf(y));
   return x / (1.0F + expf(y));
 }
 
 template <typename T>
-__device__ __forceinline__ float activate(Activation activation, float x) {
-  switch (activation) {
-    case Activation::kSilu:
-      return silu<T>(x);
-    case Activation::kGelu:
-      return gelu(x);
-    default:
-      return gelu_tanh<T>(x);
+__device__ __forceinline__ float silu(float x) {
+  return logistic_product<T>(x, -x);
+}
+
+// An element of gated_mul(), except with kGelu. x / 2 (1 + tanh(u)) is x / (1 + exp(-2 u)).
+template <typename T>
+__device__ __forceinline__ float logistic_gate(Activation activation, float gate, float up) {
+  float y = -gate;
+  if (activation == Activation::kGeluTanh) {
+    constexpr float kLinear = -1.5957691216F;   // -2 sqrt(2 / pi)
+    constexpr float kCubic = -0.071354816273F;  // kLinear * 0.044715
+    y = gate * fmaf(kCubic, gate * gate, kLinear);
+  } else if (activation == Activation::kClampedSwiglu) {
+    // These comparisons keep a NaN.
+    gate = gate > kSwigluLimit ? kSwigluLimit : gate;
+    up = up > kSwigluLimit ? kSwigluLimit : up < -kSwigluLimit ? -kSwigluLimit : up;
+    up += 1.0F;
+    y = -kSwigluAlpha * gate;
   }
+  return logistic_product<T>(gate, y) * up;
+}
+
+// An element of gated_mul(). normcdff() is the normal distribution's share below x.
+template <typename T>
+__device__ __forceinline__ float gated_product(Activation activation, float gate, float up) {
+  if (activation == Activation::kGelu) return gate * normcdff(gate) * up;
+  return logistic_gate<T>(activation, gate, up);
 }
 
 __device__ __forceinline__ float open_gate(GateFunction function, float x) {

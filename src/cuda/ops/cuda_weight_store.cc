@@ -31,22 +31,21 @@ Result<DType> CudaWeightStore::linear_dtype(const WeightScheme& scheme) const {
 Result<std::unique_ptr<Linear>> CudaWeightStore::make_linear(const LinearSource& source) {
   if (packed_ != nullptr && is_quantized(source)) return make_packed(source);
   QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<CudaLinear> linear,
-                         CudaLinear::load(source, activation_, upload_, stream_));
+                         CudaLinear::load(source, activation_, upload_));
   if (linear->weights().dtype == DType::kF8E4M3) QUIRE_RETURN_IF_ERROR(dense_.prepare_fp8());
   return std::unique_ptr<Linear>(std::move(linear));
 }
 
 Result<std::unique_ptr<Linear>> CudaWeightStore::make_packed(const LinearSource& source) {
   QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<CudaLinear> linear,
-                         CudaLinear::load_packed(source, activation_, upload_, stream_));
+                         CudaLinear::load_packed(source, activation_, upload_));
   QUIRE_RETURN_IF_ERROR(packed_->reserve(*linear->packed()));
   return std::unique_ptr<Linear>(std::move(linear));
 }
 
 Result<std::unique_ptr<PerHeadLinear>> CudaWeightStore::make_per_head_linear(
     std::span<const TensorView> matrices) {
-  QUIRE_ASSIGN_OR_RETURN(auto linear,
-                         CudaPerHeadLinear::load(matrices, activation_, upload_, stream_));
+  QUIRE_ASSIGN_OR_RETURN(auto linear, CudaPerHeadLinear::load(matrices, activation_, upload_));
   return std::unique_ptr<PerHeadLinear>(std::move(linear));
 }
 

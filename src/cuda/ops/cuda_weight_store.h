@@ -20,8 +20,7 @@ class CudaWeightStore final : public WeightStore {
   // expanded at load.
   CudaWeightStore(const LaunchContext& context, DType activation, GemmRunner& dense,
                   PackedGemm* packed, const CudaExpertOps& experts)
-      : stream_(*context.stream),
-        activation_(activation),
+      : activation_(activation),
         dense_(dense),
         packed_(packed),
         experts_(experts),
@@ -45,7 +44,6 @@ class CudaWeightStore final : public WeightStore {
  private:
   Result<std::unique_ptr<Linear>> make_packed(const LinearSource& source);
 
-  CudaStream& stream_;
   DType activation_;
   GemmRunner& dense_;
   PackedGemm* packed_;

@@ -188,13 +188,14 @@ class NormedRows {
   float scale_;
 };
 
-// activation(gate) * up of one vector of each.
+// gated_mul() of one vector of gate and of up.
 template <Activation kActivation, typename T, int kVec>
 __device__ __forceinline__ Vec<T, kVec> gated(const Vec<T, kVec>& gate, const Vec<T, kVec>& up) {
   Vec<T, kVec> product;
 #pragma unroll
   for (int j = 0; j < kVec; ++j) {
-    product.v[j] = from_float<T>(activate<T>(kActivation, to_float(gate.v[j])) * to_float(up.v[j]));
+    product.v[j] =
+        from_float<T>(gated_product<T>(kActivation, to_float(gate.v[j]), to_float(up.v[j])));
   }
   return product;
 }
@@ -657,6 +658,8 @@ void with_activation(Activation activation, const Body& body) {
       return body(std::integral_constant<Activation, Activation::kGelu>());
     case Activation::kGeluTanh:
       return body(std::integral_constant<Activation, Activation::kGeluTanh>());
+    case Activation::kClampedSwiglu:
+      return body(std::integral_constant<Activation, Activation::kClampedSwiglu>());
   }
 }
 

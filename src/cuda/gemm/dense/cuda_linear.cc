@@ -209,30 +209,17 @@ Status upload_blocks(const LinearSource& source, std::span<const Block> blocks,
   return upload.upload({numbers.data(), DType::kF32, scales.shape}, scales);
 }
 
-// row_counts: the numbers of rows of the matrices.
-Result<Tensor> load_bias(std::span<const TensorView> biases, std::span<const int64_t> row_counts,
-                         DType dtype, WeightUpload& upload, CudaStream& stream) {
-  if (biases.size() != row_counts.size()) {
-    return invalid_argument("[ops] a Linear needs as many blocks of bias as of weights, or none");
+// The numbers of rows of the source's matrices.
+Result<std::vector<int64_t>> row_counts(const LinearSource& source) {
+  std::vector<int64_t> counts;
+  if (is_quantized(source)) {
+    QUIRE_ASSIGN_OR_RETURN(const std::vector<QuantizedMatrix> matrices, quantized_matrices(source));
+    for (const QuantizedMatrix& matrix : matrices) counts.push_back(matrix.num_rows());
+  } else {
+    QUIRE_ASSIGN_OR_RETURN(const std::vector<Block> blocks, checked_blocks(source));
+    for (const Block& block : blocks) counts.push_back(block.shape()[0]);
   }
-  const int64_t num_rows = std::accumulate(row_counts.begin(), row_counts.end(), int64_t{0});
-  QUIRE_ASSIGN_OR_RETURN(Tensor device, device_tensor({num_rows}, dtype));
-  stream.set_zero(device.view.data, device.view.num_bytes());
-  int64_t first = 0;
-  for (size_t i = 0; i < row_counts.size(); ++i) {
-    const TensorView& bias = biases[i];
-    const int64_t count = row_counts[i];
-    if (!is_weight_dtype(bias.dtype) || bias.shape.num_elements() != count) {
-      return invalid_argument(
-          fmt::format("[ops] a block of bias has the wrong size; got {} numbers, expected {}",
-                      bias.shape.num_elements(), count));
-    }
-    if (bias.data != nullptr) {
-      QUIRE_RETURN_IF_ERROR(upload.upload(bias, device.view.rows(first, count)));
-    }
-    first += count;
-  }
-  return device;
+  return counts;
 }
 
 }  // namespace
@@ -423,16 +410,39 @@ Status upload_matrix(const LinearSource& source, const TensorView& weights,
                      const TensorView& scales, WeightUpload& upload) {
   QUIRE_ASSIGN_OR_RETURN(const std::vector<Block> blocks, checked_blocks(source));
   const Shape got = {num_rows_of(blocks), blocks.front().shape()[1]};
-  if (got != weights.shape || !source.biases.empty()) {
-    return invalid_argument(fmt::format(
-        "[ops] a matrix has the wrong shape, or a bias; got {}, expected {} without a bias",
-        shape_text(got), shape_text(weights.shape)));
+  if (got != weights.shape) {
+    return invalid_argument(fmt::format("[ops] a matrix has the wrong shape; got {}, expected {}",
+                                        shape_text(got), shape_text(weights.shape)));
   }
   return upload_blocks(source, blocks, weights, scales, upload);
 }
 
+Status upload_biases(const LinearSource& source, const TensorView& bias, WeightUpload& upload) {
+  QUIRE_ASSIGN_OR_RETURN(const std::vector<int64_t> counts, row_counts(source));
+  if (source.biases.size() != counts.size()) {
+    return invalid_argument("[ops] a Linear needs as many blocks of bias as of weights, or none");
+  }
+  int64_t first = 0;
+  for (size_t i = 0; i < counts.size(); ++i) {
+    TensorView block = source.biases[i];
+    std::vector<float> zeros;
+    if (block.data == nullptr) {
+      zeros.resize(static_cast<size_t>(counts[i]));
+      block = {zeros.data(), DType::kF32, {counts[i]}};
+    }
+    if (!is_weight_dtype(block.dtype) || block.shape.num_elements() != counts[i]) {
+      return invalid_argument(
+          fmt::format("[ops] a block of bias has the wrong size; got {} numbers, expected {}",
+                      block.shape.num_elements(), counts[i]));
+    }
+    QUIRE_RETURN_IF_ERROR(upload.upload(block, bias.rows(first, counts[i])));
+    first += counts[i];
+  }
+  return {};
+}
+
 Result<std::unique_ptr<CudaLinear>> CudaLinear::load(const LinearSource& source, DType dtype,
-                                                     WeightUpload& upload, CudaStream& stream) {
+                                                     WeightUpload& upload) {
   QUIRE_ASSIGN_OR_RETURN(const std::vector<Block> blocks, checked_blocks(source));
   std::unique_ptr<CudaLinear> linear(new CudaLinear());
   const DType kept = kept_dtype(blocks, dtype);
@@ -446,29 +456,25 @@ Result<std::unique_ptr<CudaLinear>> CudaLinear::load(const LinearSource& source,
   }
   QUIRE_RETURN_IF_ERROR(
       upload_blocks(source, blocks, linear->weights_.view, linear->scales_.view, upload));
-  if (source.biases.empty()) return linear;
-  std::vector<int64_t> row_counts;
-  for (const Block& block : blocks) row_counts.push_back(block.shape()[0]);
-  QUIRE_ASSIGN_OR_RETURN(linear->bias_,
-                         load_bias(source.biases, row_counts, dtype, upload, stream));
+  QUIRE_RETURN_IF_ERROR(linear->load_bias(source, dtype, upload));
   return linear;
 }
 
 Result<std::unique_ptr<CudaLinear>> CudaLinear::load_packed(const LinearSource& source, DType dtype,
-                                                            WeightUpload& upload,
-                                                            CudaStream& stream) {
+                                                            WeightUpload& upload) {
   QUIRE_ASSIGN_OR_RETURN(PackedMatrices packed, PackedMatrices::allocate(source));
   QUIRE_RETURN_IF_ERROR(packed.load(0, source, upload));
   std::unique_ptr<CudaLinear> linear(new CudaLinear());
   linear->weights_.view = {nullptr, DType::kI8, {packed.num_rows(), packed.num_columns()}};
   linear->packed_ = std::make_unique<PackedMatrices>(std::move(packed));
-  if (source.biases.empty()) return linear;
-  std::vector<int64_t> row_counts;
-  QUIRE_ASSIGN_OR_RETURN(const std::vector<QuantizedMatrix> matrices, quantized_matrices(source));
-  for (const QuantizedMatrix& matrix : matrices) row_counts.push_back(matrix.num_rows());
-  QUIRE_ASSIGN_OR_RETURN(linear->bias_,
-                         load_bias(source.biases, row_counts, dtype, upload, stream));
+  QUIRE_RETURN_IF_ERROR(linear->load_bias(source, dtype, upload));
   return linear;
+}
+
+Status CudaLinear::load_bias(const LinearSource& source, DType dtype, WeightUpload& upload) {
+  if (source.biases.empty()) return {};
+  QUIRE_ASSIGN_OR_RETURN(bias_, device_tensor({out_features()}, dtype));
+  return upload_biases(source, bias_.view, upload);
 }
 
 CudaLinear::CudaLinear() = default;

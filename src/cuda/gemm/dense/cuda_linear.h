@@ -87,11 +87,15 @@ std::vector<float> stacked_scales(std::span<const WeightView> matrices, const Sc
 // The type of the weights after CudaLinear::load(source, dtype); fails as that function does.
 Result<DType> kept_dtype(const LinearSource& source, DType dtype);
 
-// Enqueues the upload or quantization of a matrix without a bias to `weights` [out_features,
-// in_features], whose type is kept_dtype(). If that is E4M3, also writes the scales to `scales`, in
-// the layout of scales_layout().
+// Enqueues the upload or quantization of a matrix to `weights` [out_features, in_features], whose
+// type is kept_dtype(). If that is E4M3, also writes the scales to `scales`, in the layout of
+// scales_layout().
 Status upload_matrix(const LinearSource& source, const TensorView& weights,
                      const TensorView& scales, WeightUpload& upload);
+
+// Enqueues the upload of the source's biases, one below the other, to `bias` [out_features]. Fails
+// with kInvalidArgument if they do not fit the source's matrices.
+Status upload_biases(const LinearSource& source, const TensorView& bias, WeightUpload& upload);
 
 class PackedMatrices;
 
@@ -107,11 +111,11 @@ class CudaLinear final : public Linear {
   // schemes of the blocks do not match, and with kUnimplemented for schemes that GPUs cannot
   // compute with.
   static Result<std::unique_ptr<CudaLinear>> load(const LinearSource& source, DType dtype,
-                                                  WeightUpload& upload, CudaStream& stream);
+                                                  WeightUpload& upload);
   // Enqueues the upload of a source with quantized weights, which stay packed. The bias is
   // converted to `dtype`. Fails as PackedMatrices::load() does.
   static Result<std::unique_ptr<CudaLinear>> load_packed(const LinearSource& source, DType dtype,
-                                                         WeightUpload& upload, CudaStream& stream);
+                                                         WeightUpload& upload);
 
   int64_t in_features() const override { return weights_.view.shape[1]; }
   int64_t out_features() const override { return weights_.view.shape[0]; }
@@ -128,6 +132,7 @@ class CudaLinear final : public Linear {
 
  private:
   CudaLinear();
+  Status load_bias(const LinearSource& source, DType dtype, WeightUpload& upload);
 
   std::unique_ptr<PackedMatrices> packed_;
   Tensor weights_;

@@ -57,6 +57,7 @@ Status run_grouped_gemm(const LaunchContext& context, int num_blocks, const Grou
   p.out_is_f32 = call.out.dtype == DType::kF32;
   p.is_f16 = call.type == DType::kF16;
   p.is_gated = call.is_gated;
+  p.activation = call.activation;
   if (call.sorted != nullptr) {
     p.tiles = call.sorted->tiles;
     p.num_tiles = call.sorted->num_tiles;

@@ -1,5 +1,5 @@
 // Products by grouped_kernel.cuh: with the experts of a layer, or with E4M3 weights with scales per
-// block. Both can compute SiLU(gate) * up in the epilogue.
+// block. Both can compute gated_mul() in the epilogue.
 #pragma once
 
 #include <cstdint>
@@ -34,9 +34,10 @@ struct GroupedGemmCall {
   TensorView x;           // [num_rows, columns], 16-byte aligned
   TensorView out;         // [num_rows, rows], or half as many columns with is_gated
   DType type;             // F16 or BF16: of bias, and of out unless that is F32
-  TensorView bias = {};   // [rows]; data null: none
-  bool is_gated = false;  // out = silu(first half) * second half; not F32
-  int tile_rows = 0;      // rows of x in a tile: one of wgmma::kGroupedTokens
+  TensorView bias = {};   // [rows], or [num_experts, rows]; data null: none
+  bool is_gated = false;  // out = gated_mul(activation, the product); not F32
+  Activation activation = Activation::kSilu;  // not kGelu
+  int tile_rows = 0;                          // rows of x in a tile: one of wgmma::kGroupedTokens
   // The list of tiles must be complete before the previous kernel lets this one start. null: all
   // rows belong to expert 0.
   const SortedPairs* sorted = nullptr;

@@ -28,9 +28,23 @@ Status different_types() {
 
 }  // namespace
 
+// Either all experts have biases, or none has.
+Status CudaExperts::add_biases(int idx, const LinearSource& source, const Shape& shape, DType dtype,
+                               WeightUpload& upload, Stack& stack) {
+  const bool has_biases = !source.biases.empty();
+  if (has_biases && idx == 0) {
+    QUIRE_ASSIGN_OR_RETURN(stack.biases, device_tensor({shape[0], shape[1]}, dtype));
+  }
+  if (has_biases != (stack.biases.view.data != nullptr)) {
+    return invalid_argument("[ops] some experts of a layer have biases, and others have none");
+  }
+  return has_biases ? upload_biases(source, slice(stack.biases.view, idx), upload) : Status();
+}
+
 Status CudaExperts::add(int idx, const LinearSource& source, const Shape& shape, DType dtype,
                         WeightUpload& upload, Stack& stack) {
   constexpr int64_t kFp8Step = 16;  // values per load
+  QUIRE_RETURN_IF_ERROR(add_biases(idx, source, shape, dtype, upload, stack));
   if (is_quantized(source)) return add_packed(idx, source, shape, upload, stack);
   QUIRE_ASSIGN_OR_RETURN(const DType kept, kept_dtype(source, dtype));
   if (kept == DType::kF8E4M3 && shape[2] % kFp8Step != 0) {
@@ -84,8 +98,14 @@ Result<std::unique_ptr<CudaExperts>> CudaExperts::load(ExpertsSource& source, DT
     QUIRE_RETURN_IF_ERROR(add(i, down_source, down_shape, dtype, upload, down));
   }
   if (gate_up.packed.has_value() != down.packed.has_value()) return different_types();
-  experts->matrices_ = {gate_up.weights.view, gate_up.scales.view, gate_up.layout.scale_rows,
-                        down.weights.view,    down.scales.view,    down.layout.scale_rows};
+  experts->matrices_ = {.gate_up = gate_up.weights.view,
+                        .gate_up_scales = gate_up.scales.view,
+                        .gate_up_scale_rows = gate_up.layout.scale_rows,
+                        .gate_up_bias = gate_up.biases.view,
+                        .down = down.weights.view,
+                        .down_scales = down.scales.view,
+                        .down_scale_rows = down.layout.scale_rows,
+                        .down_bias = down.biases.view};
   return experts;
 }
 
@@ -93,7 +113,7 @@ size_t CudaExperts::num_bytes() const {
   size_t bytes = 0;
   for (const Stack* stack : {&gate_up_, &down_}) {
     bytes += stack->weights.buffer.num_bytes() + stack->scales.buffer.num_bytes() +
-             (stack->packed ? stack->packed->num_bytes() : 0);
+             stack->biases.buffer.num_bytes() + (stack->packed ? stack->packed->num_bytes() : 0);
   }
   return bytes;
 }

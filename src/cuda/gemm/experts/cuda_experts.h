@@ -16,16 +16,17 @@ namespace quire::cuda {
 // All experts of a layer in one tensor per product, or packed.
 class CudaExperts final : public Experts {
  public:
-  // Enqueues the upload, one matrix at a time. Weights without scales are converted to `dtype`;
-  // quantized weights stay packed. Fails as CudaLinear::load and PackedMatrices::load do, and with
-  // kUnimplemented if the experts have different types or formats, or only one of the two products
-  // is quantized.
+  // Enqueues the upload, one matrix at a time. Weights without scales and biases are converted to
+  // `dtype`; quantized weights stay packed. Fails as CudaLinear::load and PackedMatrices::load do,
+  // and with kUnimplemented if the experts have different types or formats, or only one of the two
+  // products is quantized.
   static Result<std::unique_ptr<CudaExperts>> load(ExpertsSource& source, DType dtype,
                                                    WeightUpload& upload);
 
   const ExpertsShape& shape() const override { return shape_; }
   size_t num_bytes() const override;
-  const ExpertMatrices& matrices() const { return matrices_; }  // unless is_packed()
+  // If is_packed(), of its members only the biases.
+  const ExpertMatrices& matrices() const { return matrices_; }
   bool is_packed() const { return gate_up_.packed.has_value(); }
   const PackedMatrices& packed_gate_up() const { return *gate_up_.packed; }
   const PackedMatrices& packed_down() const { return *down_.packed; }
@@ -39,7 +40,8 @@ class CudaExperts final : public Experts {
     Tensor weights;                        // [num_experts, rows, columns]
     Tensor scales;                         // [num_experts, scales of an expert], or empty
     ScalesLayout layout;                   // of the scales of an expert
-    std::optional<PackedMatrices> packed;  // instead of the others
+    std::optional<PackedMatrices> packed;  // instead of weights and scales
+    Tensor biases;                         // [num_experts, rows], or empty
   };
 
   explicit CudaExperts(const ExpertsShape& shape) : shape_(shape) {}
@@ -48,6 +50,8 @@ class CudaExperts final : public Experts {
   static Status add(int idx, const LinearSource& source, const Shape& shape, DType dtype,
                     WeightUpload& upload, Stack& stack);
   static Status add_packed(int idx, const LinearSource& source, const Shape& shape,
+                           WeightUpload& upload, Stack& stack);
+  static Status add_biases(int idx, const LinearSource& source, const Shape& shape, DType dtype,
                            WeightUpload& upload, Stack& stack);
 
   ExpertsShape shape_;

@@ -16,9 +16,11 @@ struct ExpertMatrices {
   TensorView gate_up;         // [num_experts, 2 * intermediate_size, hidden_size]
   TensorView gate_up_scales;  // [num_experts, scales of an expert]
   int64_t gate_up_scale_rows = 0;
-  TensorView down;         // [num_experts, hidden_size, intermediate_size]
-  TensorView down_scales;  // [num_experts, scales of an expert]
+  TensorView gate_up_bias;  // [num_experts, rows], in the type of the activations; data null: none
+  TensorView down;          // [num_experts, hidden_size, intermediate_size]
+  TensorView down_scales;   // [num_experts, scales of an expert]
   int64_t down_scale_rows = 0;
+  TensorView down_bias;  // as gate_up_bias
 };
 
 // The maximum number of tokens that share one read of an expert's weights in run_few_experts().
@@ -27,6 +29,12 @@ inline constexpr int kFewTokens = 8;
 // From this number of tokens on, grouped products are faster on an H200, if they support the
 // operands: 14 % with 2 tokens and 39 % with 8 tokens for Qwen3-30B-A3B in BF16.
 inline constexpr int64_t kGroupedFromTokens = 2;
+
+// Whether the products of many tokens compute gated_mul() with this activation. The code of kGelu
+// would be the longest part of their epilogues.
+constexpr bool has_gated_products(Activation activation) {
+  return activation != Activation::kGelu;
+}
 
 // ExpertOps::run_experts by two kernels for few tokens. They compute any number, but read the
 // weights again for each kFewTokens of them. product: [num_tokens * top_k, intermediate_size],

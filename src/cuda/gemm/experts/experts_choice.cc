@@ -76,7 +76,7 @@ bool ExpertsRunner::takes_grouped(const ExpertsShape& shape, DType activation) c
 }
 
 bool ExpertsRunner::runs_grouped(const CudaExperts& experts, const ExpertsCall& call) const {
-  return call.x.shape[0] >= kGroupedFromTokens && call.activation == Activation::kSilu &&
+  return call.x.shape[0] >= kGroupedFromTokens && has_gated_products(call.activation) &&
          experts.has_one_type() && takes_grouped(experts.shape(), call.x.dtype) &&
          is_aligned({call.x.data, call.out.data}, 16);
 }
@@ -143,7 +143,9 @@ Status ExpertsRunner::run_grouped(const CudaExperts& experts, const ExpertsCall&
                              .x = call.x,
                              .out = workspace.product,
                              .type = call.x.dtype,
+                             .bias = matrices.gate_up_bias,
                              .is_gated = true,
+                             .activation = call.activation,
                              .tile_rows = tokens,
                              .sorted = &sorted,
                              .w_scales = matrices.gate_up_scales,
@@ -155,6 +157,7 @@ Status ExpertsRunner::run_grouped(const CudaExperts& experts, const ExpertsCall&
                           .x = workspace.product,
                           .out = workspace.rows,
                           .type = call.x.dtype,
+                          .bias = matrices.down_bias,
                           .tile_rows = tokens,
                           .sorted = &sorted,
                           .w_scales = matrices.down_scales,
@@ -226,7 +229,8 @@ int64_t ExpertsRunner::packed_workspace_bytes(const ExpertsShape& shape, DType a
 
 void ExpertsRunner::run_packed(const CudaExperts& experts, const ExpertsCall& call) {
   const int64_t num_tokens = call.x.shape[0];
-  if (call.activation != Activation::kSilu) warn_of_few(experts, call);
+  const bool has_tiles = has_gated_products(call.activation);
+  if (!has_tiles) warn_of_few(experts, call);
   for (int64_t first = 0; first < num_tokens; first += kPackedTokens) {
     const int64_t count = std::min(kPackedTokens, num_tokens - first);
     ExpertsCall part = call;
@@ -234,7 +238,6 @@ void ExpertsRunner::run_packed(const CudaExperts& experts, const ExpertsCall& ca
     part.ids = call.ids.rows(first, count);
     part.weights = call.weights.rows(first, count);
     part.out = call.out.rows(first, count);
-    const bool has_tiles = call.activation == Activation::kSilu;
     run_packed(part, has_tiles ? packed_expert_rows(experts.shape(), count)
                                : static_cast<int>(kMaxPackedRows));
   }
@@ -266,12 +269,14 @@ void ExpertsRunner::run_packed(const ExpertsCall& call, int tile_rows) {
     input.x_rows = parts.sorted.tokens;
   }
   const PackedMatrices& gate_up = experts.packed_gate_up();
+  const ExpertMatrices& matrices = experts.matrices();
   if (has_gates(gate_up)) {
-    multiply_packed(gate_up, input, tile_rows, true, call.activation, parts.x, parts.product);
+    multiply_packed(gate_up, matrices.gate_up_bias, input, tile_rows, call.activation, parts.x,
+                    parts.product);
   } else {
     const TensorView halves = {
         parts.rows.data, call.x.dtype, {num_pairs, 2 * shape.intermediate_size}};
-    multiply_packed(gate_up, input, tile_rows, false, call.activation, parts.x, halves);
+    multiply_packed(gate_up, matrices.gate_up_bias, input, tile_rows, {}, parts.x, halves);
     run_gated_mul(context_, call.activation, halves, parts.product);
   }
   input.x = parts.product;
@@ -279,13 +284,14 @@ void ExpertsRunner::run_packed(const ExpertsCall& call, int tile_rows) {
   input.rows_per_x = 1;
   input.are_ready = is_few && has_gates(gate_up);
   const TensorView rows = {parts.rows.data, call.x.dtype, {num_pairs, shape.hidden_size}};
-  multiply_packed(experts.packed_down(), input, tile_rows, false, call.activation, parts.x, rows);
+  multiply_packed(experts.packed_down(), matrices.down_bias, input, tile_rows, {}, parts.x, rows);
   run_combine(context_, rows, input.groups.tiles == nullptr ? nullptr : parts.sorted.rows,
               call.weights, call.adds, call.out);
 }
 
-void ExpertsRunner::multiply_packed(const PackedMatrices& w, PackedInput input, int tile_rows,
-                                    bool is_gated, Activation activation, std::byte* scratch,
+void ExpertsRunner::multiply_packed(const PackedMatrices& w, const TensorView& bias,
+                                    PackedInput input, int tile_rows,
+                                    std::optional<Activation> activation, std::byte* scratch,
                                     const TensorView& out) const {
   input.groups.matrix_bytes = w.matrix_bytes();
   const DType dtype = out.dtype;
@@ -293,8 +299,11 @@ void ExpertsRunner::multiply_packed(const PackedMatrices& w, PackedInput input, 
   if (tile_rows > kMaxPackedRows) {
     run_tile_columns(context_, input.x, w.order(), input.groups, input.x_rows, tile_rows, scratch);
     for (const PackedRows& part : w.parts()) {
-      PackedGemmCall call = {.w = &part, .x = ordered, .bias = {}, .out = out};
-      if (is_gated) call.gated_out = out;
+      PackedGemmCall call = {.w = &part, .x = ordered, .bias = bias, .out = out};
+      if (activation) {
+        call.gated_out = out;
+        call.activation = *activation;
+      }
       call.groups = &input.groups;
       PackedTilePlan plan = packed_tile_plan(part, tile_rows, context_.stream->limits().num_sms);
       plan.splits = 1;  // groups are many tiles
@@ -306,9 +315,10 @@ void ExpertsRunner::multiply_packed(const PackedMatrices& w, PackedInput input, 
                             .x = input.x,
                             .x_rows = input.x_rows,
                             .rows_per_x = input.rows_per_x,
+                            .bias = bias,
                             .out = out,
-                            .is_gated = is_gated,
-                            .activation = activation,
+                            .is_gated = activation.has_value(),
+                            .activation = activation.value_or(Activation::kSilu),
                             .are_ready = input.are_ready};
   if (w.order() != nullptr) {
     run_permute_groups(context_, call, w.order(), ordered);
@@ -333,9 +343,10 @@ void ExpertsRunner::warn_of_few(const CudaExperts& experts, const ExpertsCall& c
   log_warning(
       "[ops] experts of many tokens run on the kernels for few, which are slow; got compute "
       "capability {}.{}, activations in {}, {}, weights of {}, sizes {} and {}, expected 9.0 "
-      "(Hopper), f16 or bf16, SiLU, one type, multiples of 8",
+      "(Hopper), f16 or bf16, another function than the exact GELU, one type, multiples of 8",
       capability / 10, capability % 10, dtype_name(call.x.dtype),
-      call.activation == Activation::kSilu ? "SiLU" : "another function than SiLU",
+      has_gated_products(call.activation) ? "another function than the exact GELU"
+                                          : "the exact GELU",
       experts.has_one_type() ? "one type" : "two types", shape.hidden_size,
       shape.intermediate_size);
 }

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "cuda/gemm/dense/grouped_gemm.h"
 #include "cuda/gemm/experts/cuda_experts.h"
@@ -23,8 +24,8 @@ int packed_expert_rows(const ExpertsShape& shape, int64_t num_tokens);
 // ExpertOps::run_experts: one token by run_few_experts(), from kGroupedFromTokens on by grouped
 // products of sorted rows on Hopper's tensor cores, if those take the operands. Packed experts have
 // kernels of their own for all numbers of tokens. run_few_experts() also computes all numbers of
-// tokens with F32 activations, with activations other than SiLU, and on GPUs before Hopper,
-// kFewTokens at a time. This is slow for prompts, and warn_of_few() logs it.
+// tokens with F32 activations, with the exact GELU, and on GPUs before Hopper, kFewTokens at a
+// time. This is slow for prompts, and warn_of_few() logs it.
 class ExpertsRunner {
  public:
   // num_blocks: thread blocks of grouped products; 0: one per SM.
@@ -78,11 +79,12 @@ class ExpertsRunner {
   void run_packed(const CudaExperts& experts, const ExpertsCall& call);
   PackedWorkspace packed_workspace(const ExpertsShape& shape, DType activation, int64_t num_tokens,
                                    int tile_rows, std::byte* start) const;
-  // Multiplies by the parts of w. is_gated: only if w has one part that gates. Gate and up that
-  // have different formats, or of which the first ends within a panel, take one launch each, and
-  // the activation takes a third.
-  void multiply_packed(const PackedMatrices& w, PackedInput input, int tile_rows, bool is_gated,
-                       Activation activation, std::byte* scratch, const TensorView& out) const;
+  // Multiplies by the parts of w, and adds `bias`. With an activation, w must have one part that
+  // gates. Gate and up that have different formats, or of which the first ends within a panel, take
+  // one launch each, and the activation takes a third.
+  void multiply_packed(const PackedMatrices& w, const TensorView& bias, PackedInput input,
+                       int tile_rows, std::optional<Activation> activation, std::byte* scratch,
+                       const TensorView& out) const;
   bool runs_grouped(const CudaExperts& experts, const ExpertsCall& call) const;
   Workspace workspace(const ExpertsShape& shape, DType activation, int64_t num_tokens,
                       std::byte* start) const;

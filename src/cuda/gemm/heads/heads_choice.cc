@@ -51,7 +51,7 @@ PerHeadGemmCall first_rows(PerHeadGemmCall call, int64_t num_rows) {
 }  // namespace
 
 Result<std::unique_ptr<CudaPerHeadLinear>> CudaPerHeadLinear::load(
-    std::span<const TensorView> matrices, DType dtype, WeightUpload& upload, CudaStream& stream) {
+    std::span<const TensorView> matrices, DType dtype, WeightUpload& upload) {
   QUIRE_CHECK(!matrices.empty(), "[ops] make_per_head_linear: there are no heads");
   std::vector<WeightView> rows;
   for (const TensorView& matrix : matrices) {
@@ -59,9 +59,8 @@ Result<std::unique_ptr<CudaPerHeadLinear>> CudaPerHeadLinear::load(
                 "[ops] make_per_head_linear: the heads differ in shape");
     rows.emplace_back(matrix);
   }
-  QUIRE_ASSIGN_OR_RETURN(
-      std::unique_ptr<CudaLinear> linear,
-      CudaLinear::load({.numbers = StoredMatrices{rows}}, dtype, upload, stream));
+  QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<CudaLinear> linear,
+                         CudaLinear::load({.numbers = StoredMatrices{rows}}, dtype, upload));
   return std::unique_ptr<CudaPerHeadLinear>(
       new CudaPerHeadLinear(static_cast<int>(matrices.size()), std::move(linear)));
 }

@@ -22,8 +22,7 @@ class CudaPerHeadLinear final : public PerHeadLinear {
  public:
   // Enqueues the upload, as CudaLinear::load does.
   static Result<std::unique_ptr<CudaPerHeadLinear>> load(std::span<const TensorView> matrices,
-                                                         DType dtype, WeightUpload& upload,
-                                                         CudaStream& stream);
+                                                         DType dtype, WeightUpload& upload);
 
   int num_heads() const override { return num_heads_; }
   int64_t in_features() const override { return rows_->in_features(); }

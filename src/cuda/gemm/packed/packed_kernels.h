@@ -89,9 +89,9 @@ constexpr PackedQuad packed_quad(int bits, int row, int column) {
 }
 
 // The positions of the sign and of the lowest of the other bits of an E2M1 code in half a word. Two
-// of the four codes become BF16 numbers by one shift and one mask, because sign, exponent and
-// mantissa are as far apart as there. The other two take two shifts and two masks; no arrangement
-// of 16 bits serves more codes by one.
+// of the four codes become BF16 numbers by at most one shift and a mask, because sign, exponent and
+// mantissa are as far apart as there. The other two take two shifts and two masks. With nibbles,
+// three codes would take these, and the fourth a shift less.
 struct E2m1Place {
   int sign;
   int magnitude;
@@ -139,12 +139,14 @@ struct PackedGroups {
 // out[t, n] = sum_k x[t, k] * w[n, k] + bias[n], for the rows n of w.
 struct PackedGemmCall {
   const PackedRows* w = nullptr;
-  TensorView x;     // F16 or BF16 [m, k]; run_packed_gemm(): m at most kMaxPackedRows
-  TensorView bias;  // of x's type, for all rows of the matrix; data null: none
-  TensorView out;   // of x's type or F32 [m, rows of the matrix]
-  // [m, rows / 2]; data null: none. gated_out = silu(first half of out) * second half, and `out` is
-  // not written. Requires packed_gemm_gates().
+  TensorView x;  // F16 or BF16 [m, k]; run_packed_gemm(): m at most kMaxPackedRows
+  // Of x's type, for all rows of the matrix; with groups, [matrices, rows]. Data null: none.
+  TensorView bias;
+  TensorView out;  // of x's type or F32 [m, rows of the matrix]
+  // [m, rows / 2]; data null: none. gated_out = gated_mul(activation, out), and `out` is not
+  // written. Requires packed_gemm_gates().
   TensorView gated_out = {};
+  Activation activation = Activation::kSilu;  // other ones, but not kGelu: run_packed_tiles() only
   // For run_packed_tiles() only: `out` and gated_out have the rows of the groups' tiles, and x has
   // one image per tile. Null: all rows are multiplied by w.
   const PackedGroups* groups = nullptr;
@@ -203,8 +205,9 @@ struct PackedExpertsCall {
   // Row r of the groups is row x_rows[r] of x, or r / rows_per_x if x_rows is null.
   const int32_t* x_rows = nullptr;
   int rows_per_x = 1;
-  // In x's type. With is_gated, out = activation(first half of the product) * second half; this
-  // requires packed_gemm_gates(). Otherwise columns from w->first_row on are written.
+  TensorView bias;  // in x's type, [matrices, rows]; data null: none
+  // In x's type. With is_gated, out = gated_mul(activation, the product); this requires
+  // packed_gemm_gates(). Otherwise columns from w->first_row on are written.
   TensorView out;
   bool is_gated = false;
   Activation activation = Activation::kSilu;

@@ -86,7 +86,7 @@ class GroupedThreadBlock {
                            full_};
     const StoredPairs stored = {.first = 0, .count = kTokens / 16};
     Output output = p_;
-    Epilogue<T, kTokens, true> epilogue(output, staged_, stored);
+    TileEpilogue epilogue(output, staged_, stored, p_.activation);
     RingPosition at;
     float sums[kSlabs][kTokens / 2];
     const int end = num_tiles();
@@ -107,13 +107,16 @@ class GroupedThreadBlock {
 #pragma unroll
       for (int slab = 0; slab < kSlabs; ++slab) {
         if constexpr (kIsFp8 && !kBlockScales) scale(sums[slab], tile.expert, weight + slab * 64);
-        epilogue.store(sums[slab], tile.first_row, weight + slab * 64);
+        if (p_.bias != nullptr) add_bias(epilogue, sums[slab], tile.expert, weight + slab * 64);
+        epilogue.store_sums(sums[slab], tile.first_row, weight + slab * 64);
       }
     }
     if constexpr (kIsFp8) finish_turns();
   }
 
  private:
+  using TileEpilogue = Epilogue<T, kTokens, true>;
+
   __device__ __forceinline__ void release(int stage) {
     if (threadIdx.x % 128 == 0) empty_[stage].arrive();
   }
@@ -232,6 +235,20 @@ class GroupedThreadBlock {
       w_scales[half] = row < num_rows ? p_.w_scales[int64_t{expert} * num_rows + row] : 0.0F;
     }
     apply_scales(w_scales, tile_scales(), sums);
+  }
+
+  // Adds the biases of the lane's rows of w.
+  __device__ __forceinline__ void add_bias(const TileEpilogue& epilogue, float (&sums)[kTokens / 2],
+                                           int expert, int weight) const {
+    const int num_rows = num_weight_rows(p_);
+    float bias[2];
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int row = weight_row(p_, weight, half);
+      bias[half] = row < num_rows ? epilogue.bias_at(int64_t{expert} * num_rows + row) : 0.0F;
+    }
+#pragma unroll
+    for (int i = 0; i < kTokens / 2; ++i) sums[i] += bias[i / 2 % 2];
   }
 
   __device__ __forceinline__ uint32_t stage_at(int stage) const {

@@ -8,6 +8,7 @@
 #include "cuda/device/hopper.cuh"
 #include "cuda/device/tensor_core.cuh"
 #include "cuda/gemm/dense/kernels/wgmma_kernel.h"
+#include "cuda/ops/activation.cuh"
 
 namespace quire::cuda::wgmma {
 
@@ -37,13 +38,26 @@ class Epilogue {
   static constexpr int kGroups = kB / 8;
   static constexpr int kPairs = (kGroups + 1) / 2;
 
+  // activation: with is_gated; not kGelu.
   __device__ __forceinline__ Epilogue(const Output& p, unsigned char* staged,
-                                      const StoredPairs& stored)
-      : p_(p), staged_(staged), stored_(stored) {}
+                                      const StoredPairs& stored,
+                                      Activation activation = Activation::kSilu)
+      : p_(p), staged_(staged), stored_(stored), activation_(activation) {}
+
+  // Element `idx` of the bias.
+  __device__ __forceinline__ float bias_at(int64_t idx) const {
+    return with_type(
+        [&](auto type) { return to_float(static_cast<const decltype(type)*>(p_.bias)[idx]); });
+  }
 
   // `token` and `column` belong to the first sum; with is_gated, `column` is a row of w.
   __device__ __forceinline__ void store(float (&sums)[kB / 2], int token, int64_t column) {
     if (p_.bias != nullptr) add_bias(sums, column);
+    store_sums(sums, token, column);
+  }
+  // Like store(), without the bias.
+  __device__ __forceinline__ void store_sums(const float (&sums)[kB / 2], int token,
+                                             int64_t column) {
     if (p_.out_is_f32) {
       store_f32(sums, token, column);
     } else if (p_.is_gated) {
@@ -68,9 +82,7 @@ class Epilogue {
   }
 
   __device__ __forceinline__ float bias_of(int64_t column) const {
-    if (column >= p_.num_columns) return 0.0F;
-    return with_type(
-        [&](auto type) { return to_float(static_cast<const decltype(type)*>(p_.bias)[column]); });
+    return column < p_.num_columns ? bias_at(column) : 0.0F;
   }
   __device__ __forceinline__ void add_bias(float (&sums)[kB / 2], int64_t column) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -123,8 +135,7 @@ class Epilogue {
 
   // Rounds gate and up to the type of out first, as a separate product and activation kernel would.
   __device__ __forceinline__ float gate(float gate_sum, float up_sum) const {
-    const float x = rounded(gate_sum);
-    return __fdividef(x, 1.0F + __expf(-x)) * rounded(up_sum);
+    return logistic_gate<__half>(activation_, rounded(gate_sum), rounded(up_sum));
   }
   __device__ __forceinline__ float rounded(float x) const {
     return with_type([&](auto type) { return to_float(from_float<decltype(type)>(x)); });
@@ -242,6 +253,7 @@ class Epilogue {
   const Output& p_;
   unsigned char* staged_;  // of the thread block
   const StoredPairs& stored_;
+  Activation activation_;
 };
 
 }  // namespace quire::cuda::wgmma

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "cuda/base/launch.h"
+#include "ops/ops.h"
 
 namespace quire::cuda::wgmma {
 
@@ -75,8 +76,9 @@ struct ExpertTile {
 };
 
 // The rows of each expert are adjacent and are multiplied by the expert's matrix. Without tiles,
-// all num_rows rows belong to expert 0.
+// all num_rows rows belong to expert 0. The bias has the rows of w of all experts.
 struct GroupedParams : Output {
+  Activation activation = Activation::kSilu;  // with is_gated; not kGelu
   CUtensorMap w;
   CUtensorMap x;
   const ExpertTile* tiles = nullptr;

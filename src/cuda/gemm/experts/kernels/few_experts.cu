@@ -36,10 +36,12 @@ struct Params {
   const float* weights;  // [num_tokens, top_k]
   const void* gate_up;
   BlockScales gate_up_scales;  // one per row, with Scaling::kRows
+  const void* gate_up_bias;    // [experts, 2 * inner]; null: none
   const void* down;
   BlockScales down_scales;
-  void* product;  // [num_tokens * top_k, inner]
-  void* out;      // [num_tokens, hidden]
+  const void* down_bias;  // [experts, hidden]; null: none
+  void* product;          // [num_tokens * top_k, inner]
+  void* out;              // [num_tokens, hidden]
   int num_tokens;
   int top_k;
   int64_t hidden;
@@ -232,9 +234,14 @@ __global__ void __launch_bounds__(kThreads, 2) few_gate_up_kernel(const Params p
     gate_sum *= p.gate_up_scales.values[gate_row];
     up_sum *= p.gate_up_scales.values[gate_row + p.inner];
   }
+  if (p.gate_up_bias != nullptr) {
+    const T* const bias = static_cast<const T*>(p.gate_up_bias) + gate_row;
+    gate_sum += to_float(bias[0]);
+    up_sum += to_float(bias[p.inner]);
+  }
   const int64_t row = chunk.first_token * p.top_k + own_pair;
   static_cast<T*>(p.product)[row * p.inner + column] =
-      from_float<T>(activate<T>(p.activation, gate_sum) * up_sum);
+      from_float<T>(gated_product<T>(p.activation, gate_sum, up_sum));
 }
 
 // The experts of a chunk that a warp multiplies, one after the other.
@@ -364,6 +371,13 @@ __global__ void __launch_bounds__(kThreads, 2) few_down_kernel(const Params p) {
   float total = p.adds ? to_float(*out) : 0.0F;
 #pragma unroll
   for (int i = 0; i < kWarps; ++i) total += parts[i][item];
+  if (p.down_bias != nullptr) {
+    for (int pair = token * p.top_k; pair < (token + 1) * p.top_k; ++pair) {
+      const float bias =
+          to_float(static_cast<const T*>(p.down_bias)[ids[pair] * p.hidden + column]);
+      total = fmaf(p.weights[chunk_pairs + pair], bias, total);
+    }
+  }
   *out = from_float<T>(total);
 }
 
@@ -419,7 +433,9 @@ Params params_of(const ExpertMatrices& matrices, const ExpertsCall& call,
   p.gate_up = matrices.gate_up.data;
   p.gate_up_scales = block_scales(matrices.gate_up_scales.as<const float>(),
                                   matrices.gate_up_scale_rows, matrices.gate_up.shape[2]);
+  p.gate_up_bias = matrices.gate_up_bias.data;
   p.down = matrices.down.data;
+  p.down_bias = matrices.down_bias.data;
   p.down_scales = block_scales(matrices.down_scales.as<const float>(), matrices.down_scale_rows,
                                matrices.down.shape[2]);
   p.product = product.data;

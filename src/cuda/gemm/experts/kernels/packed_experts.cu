@@ -40,6 +40,8 @@ struct Params {
   const void* x;
   const int32_t* x_rows;
   int rows_per_x;
+  const void* bias;     // of the first row; null: none
+  int64_t bias_stride;  // between matrices
   void* out;
   int64_t out_stride;
   Activation activation;
@@ -121,11 +123,11 @@ __device__ __forceinline__ void write_part(const float (&sums)[kTiles][4], int l
 }
 
 // Adds up the parts and stores the thread block's panels of one row of x. The warp whose index is
-// the row calls this.
+// the row calls this. bias: of the matrix, or null.
 template <typename T>
 __device__ __forceinline__ void store_row(const Params& p, const float* parts, int num_parts,
                                           int num_halves, int first_panel, int token, int lane,
-                                          T* out) {
+                                          const T* bias, T* out) {
   for (int i = 0; i < p.panels_per_block; ++i) {
     const int row = (first_panel + i) * static_cast<int>(kPanelRows) + lane;
     if (row >= p.n) return;
@@ -137,10 +139,10 @@ __device__ __forceinline__ void store_row(const Params& p, const float* parts, i
             parts[half * kHalfFloats +
                   (of_warp * static_cast<int>(kMaxPackedRows) + token) * kPartStride + lane];
       }
+      if (bias != nullptr) of_half[half] += to_float(bias[half * p.n + row]);
     }
-    const float sum =
-        num_halves == 1 ? of_half[0] : activate<T>(p.activation, of_half[0]) * of_half[1];
-    out[row] = from_float<T>(sum);
+    out[row] = from_float<T>(
+        num_halves == 1 ? of_half[0] : gated_product<T>(p.activation, of_half[0], of_half[1]));
   }
 }
 
@@ -261,7 +263,9 @@ __global__ void __launch_bounds__(kThreads, 2)
   __syncthreads();
   if (warp >= num_rows) return;
   T* const out = static_cast<T*>(p.out) + int64_t{group.first_row + warp} * p.out_stride;
-  store_row(p, parts, num_parts, num_halves, first_panel, warp, lane, out);
+  const T* bias = static_cast<const T*>(p.bias);
+  if (bias != nullptr) bias += group.expert * p.bias_stride;
+  store_row(p, parts, num_parts, num_halves, first_panel, warp, lane, bias, out);
 }
 
 // Grid: groups.
@@ -306,6 +310,10 @@ void run_packed_experts(const LaunchContext& context, const PackedExpertsCall& c
   p.x = call.x.data;
   p.x_rows = call.x_rows;
   p.rows_per_x = call.rows_per_x;
+  if (call.bias.data != nullptr) {
+    p.bias = call.bias.as<const std::byte>() + w.first_row * dtype_bytes(call.x.dtype);
+    p.bias_stride = call.bias.shape[1];
+  }
   p.out = call.out.as<std::byte>() + w.first_row * static_cast<int64_t>(dtype_bytes(call.x.dtype));
   p.out_stride = call.out.shape[1];
   p.activation = call.activation;

@@ -247,7 +247,7 @@ __device__ __forceinline__ void store_sum(const Params& p, const float* parts, i
     gate = to_float(from_float<T>(sum));
   } else {
     const float up = to_float(from_float<T>(sum));
-    store_out<T>(p, token * p.out_stride + row, activate<T>(Activation::kSilu, gate) * up);
+    store_out<T>(p, token * p.out_stride + row, silu<T>(gate) * up);
   }
 }
 

@@ -61,8 +61,9 @@ struct Params {
   PackedLayout layout;
   const unsigned char* panels;
   const void* x;
-  const void* bias;  // of the first row; null: none
-  void* out;         // of the first row
+  const void* bias;     // of the first row; null: none
+  int64_t bias_stride;  // between matrices
+  void* out;            // of the first row
   bool out_is_f32;
   bool out_is_aligned;  // outputs 4 i to 4 i + 3 of a token are aligned as a vector
   bool reads_once;      // the weights are read only once
@@ -78,6 +79,7 @@ struct Params {
   int group_shift;  // log2 of the columns of a group, or of a block if the group is larger
   int token_tiles;
   int is_gated;  // half of a tile's panels belong to the second half of w
+  Activation activation;
   int splits;
   PackedGroups groups;  // without tiles, all rows are multiplied by one matrix
   int weight_stages;
@@ -160,15 +162,18 @@ struct Place {
 struct TileRows {
   int first;
   int count;
+  int matrix;
 
   __device__ __forceinline__ TileRows(const Params& p, const Place& place, int most) {
     if (p.groups.tiles == nullptr) {
       first = place.token_tile * most;
       count = min(p.m - first, most);
+      matrix = 0;
     } else {
       const wgmma::ExpertTile& tile = p.groups.tiles[place.token_tile];
       first = tile.first_row;
       count = tile.end_row - first;
+      matrix = tile.expert;
     }
   }
 };
@@ -388,11 +393,12 @@ __device__ __forceinline__ Quad add_parts(const Params& p, const float* part) {
 }
 
 template <typename T>
-__device__ __forceinline__ void add_bias(const Params& p, int row, Quad& sum) {
+__device__ __forceinline__ void add_bias(const Params& p, int matrix, int row, Quad& sum) {
   if (p.bias == nullptr) return;
+  const T* const bias = static_cast<const T*>(p.bias) + matrix * p.bias_stride;
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
-    if (row + i < p.n << p.is_gated) sum.v[i] += to_float(static_cast<const T*>(p.bias)[row + i]);
+    if (row + i < p.n << p.is_gated) sum.v[i] += to_float(bias[row + i]);
   }
 }
 
@@ -430,14 +436,14 @@ __device__ __forceinline__ void store_tile(const Params& p, const Place& place,
     if (row >= p.n) continue;
     const float* const part = parts + token * stride + tile_row;
     Quad sum = add_parts(p, part);
-    add_bias<T>(p, row, sum);
+    add_bias<T>(p, tokens.matrix, row, sum);
     if (p.is_gated != 0) {
       Quad up = add_parts(p, part + rows);
-      add_bias<T>(p, p.n + row, up);
+      add_bias<T>(p, tokens.matrix, p.n + row, up);
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
         const float gate = to_float(from_float<T>(sum.v[j]));
-        sum.v[j] = activate<T>(Activation::kSilu, gate) * to_float(from_float<T>(up.v[j]));
+        sum.v[j] = logistic_gate<T>(p.activation, gate, to_float(from_float<T>(up.v[j])));
       }
     }
     if (p.out_is_f32) {
@@ -723,6 +729,7 @@ void run_packed_tiles(const LaunchContext& context, const PackedTilePlan& plan,
   const auto element_bytes = static_cast<int64_t>(dtype_bytes(out.dtype));
   if (call.bias.data != nullptr) {
     p.bias = call.bias.as<const std::byte>() + w.first_row * dtype_bytes(call.x.dtype);
+    p.bias_stride = call.groups == nullptr ? 0 : call.bias.shape[1];
   }
   p.out = out.as<std::byte>() + (is_gated ? 0 : w.first_row * element_bytes);
   p.out_is_f32 = out.dtype == DType::kF32;
@@ -732,6 +739,7 @@ void run_packed_tiles(const LaunchContext& context, const PackedTilePlan& plan,
       reinterpret_cast<uintptr_t>(p.out) % static_cast<size_t>(4 * element_bytes) == 0;
   p.m = static_cast<int>(m);
   p.is_gated = is_gated ? 1 : 0;
+  p.activation = call.activation;
   p.n = static_cast<int>(w.num_rows) >> p.is_gated;
   p.panel_bytes = w.panel_bytes();
   p.num_panels = w.num_panels() >> p.is_gated;
