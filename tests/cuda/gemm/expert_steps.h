@@ -42,9 +42,10 @@ class CudaExpertsTest : public CudaOpsTest {
 
   // A graph that was captured with `first` computes `second`, which has as many tokens.
   void expect_graph_serves(const Experts& experts, const Step& first, const Step& second,
-                           const std::vector<float>& expected) {
+                           const std::vector<float>& expected,
+                           Activation activation = Activation::kSilu) {
     DeviceStep on = on_device(experts.shape(), first);
-    const ExpertsCall call = on.call(experts, Activation::kSilu);
+    const ExpertsCall call = on.call(experts, activation);
     CapturedGraph graph(stream(), [&] { ops_->experts()->run_experts(call); });
     graph.launch();
     on.x.set(second.x);

@@ -1,5 +1,7 @@
 // Compares routing and the products of experts with their definitions in double: few tokens, many,
 // one expert with almost all of them, and experts with none.
+#include <fmt/format.h>
+
 #include <cmath>
 #include <set>
 
@@ -270,6 +272,32 @@ TEST_P(ExpertsTest, LargeTilesAgreeWithTheDefinition) {
   }
 }
 
+// Gates and ups are on both sides of their limits. Matrices with a bias for gate_up alone are those
+// of a rank that is not the first.
+TEST_P(ExpertsTest, BiasesAndTheActivationOfGptOss) {
+  for (const int blocks : {0, 1}) {  // of grouped products; with one, tiles are large
+    ops_ = cuda::CudaOps::create(stream(), dtype(), {.expert_blocks = blocks}).value();
+    for (const ExpertsShape& shape :
+         {ExpertsShape{4, 2, 33, 17}, ExpertsShape{8, 2, 64, 32}, ExpertsShape{4, 2, 328, 552}}) {
+      for (const bool has_down : {true, false}) {
+        RandomExperts source(shape, dtype(), 7);
+        source.add_biases(100, has_down);
+        const auto experts = ops_->weights().make_experts(source).value();
+        const auto reference = reference_.make_experts(source).value();
+        for (const int64_t num_tokens : {int64_t{1}, int64_t{2}, int64_t{9}, kManyTokens}) {
+          Step step = rounded_step(shape, num_tokens, 5);
+          for (float& number : step.x) number *= 4.0F;
+          for (const Activation activation : {Activation::kClampedSwiglu, Activation::kSilu}) {
+            expect_near_all(run(*experts, step, activation), expected(*reference, step, activation),
+                            4 * rounding(),
+                            fmt::format("{} tokens of {}", num_tokens, shape.hidden_size));
+          }
+        }
+      }
+    }
+  }
+}
+
 class Fp8ExpertsTest : public ExpertsTest {
  protected:
   void SetUp() override {
@@ -410,6 +438,17 @@ TEST_P(Fp8ExpertsTest, ScalesPerBlock) {
       expect_quantizes(source, block_quantized_row);
     }
   }
+}
+
+TEST_P(Fp8ExpertsTest, Biases) {
+  const auto check = [&](const WeightScheme& scheme, QuantizeRow quantize_row) {
+    RandomExperts source({16, 4, 384, 256}, DType::kF8E4M3, 7, scheme);
+    source.add_biases(100);
+    expect_agrees(source, {1});
+    if (dtype() != DType::kF32) expect_quantizes(source, quantize_row);
+  };
+  check({.values = DType::kF8E4M3, .scales = ScaleLayout::kRows}, quantized_row);
+  check(kPerBlock, block_quantized_row);
 }
 
 TEST_P(Fp8ExpertsTest, RefusesExpertsWithDifferentScales) {

@@ -55,6 +55,17 @@ class QuantizedExperts final : public ExpertsSource {
   }
 
   const ExpertsShape& shape() const override { return shape_; }
+  // Adds biases to all matrices. With several ranks, only the first has those of down.
+  void add_biases(float deviation, bool has_down = true) {
+    for (int i = 0; i < 3 * shape_.num_experts; ++i) {
+      const bool is_down = i % 3 == 2;
+      const int64_t rows = is_down ? shape_.hidden_size : shape_.intermediate_size;
+      biases_.push_back(random_floats(rows, static_cast<uint32_t>(100 + i), deviation));
+      if (is_down && !has_down) biases_.back().assign(biases_.back().size(), 0.0F);
+    }
+    has_down_biases_ = has_down;
+  }
+
   Result<LinearSource> gate_up(int idx) override { return source(3 * idx, 2); }
   Result<LinearSource> down(int idx) override {
     if (!plain_down_) return source(3 * idx + 2, 1);
@@ -68,6 +79,12 @@ class QuantizedExperts final : public ExpertsSource {
   }
   const PackedNumbers& down_numbers(int idx) const {
     return numbers_[static_cast<size_t>(2 * idx + 1)];
+  }
+  // The bias of a row of gate (0), up (1) or down (2), in the type of the activations.
+  double bias(int idx, int part, int64_t row, DType dtype) const {
+    if (biases_.empty()) return 0;
+    const std::vector<float>& biases = biases_[static_cast<size_t>(3 * idx + part)];
+    return static_cast<double>(rounded({biases[static_cast<size_t>(row)]}, dtype).front());
   }
 
  private:
@@ -90,13 +107,18 @@ class QuantizedExperts final : public ExpertsSource {
   Result<LinearSource> source(int first, int count) {
     block_views_.clear();
     views_.clear();
+    bias_views_.clear();
     for (int i = first; i < first + count; ++i) {
       const auto at = static_cast<size_t>(i);
       if (!blocks_.empty()) block_views_.push_back(blocks_[at].view());
       if (blocks_.empty()) views_.push_back(integers_[at].view);
+      if (biases_.empty()) continue;
+      const bool has_data = i % 3 != 2 || has_down_biases_;
+      bias_views_.push_back(
+          {has_data ? biases_[at].data() : nullptr, DType::kF32, {std::ssize(biases_[at])}});
     }
-    if (blocks_.empty()) return LinearSource{.numbers = StoredMatrices{views_}};
-    return LinearSource{.numbers = MatricesInBlocks{block_views_}};
+    if (blocks_.empty()) return LinearSource{StoredMatrices{views_}, bias_views_};
+    return LinearSource{MatricesInBlocks{block_views_}, bias_views_};
   }
 
   ExpertsShape shape_;
@@ -106,12 +128,24 @@ class QuantizedExperts final : public ExpertsSource {
   std::vector<PackedNumbers> numbers_;  // of gate_up and down, by expert
   std::vector<BlockMatrix> block_views_;
   std::vector<WeightView> views_;
+  std::vector<std::vector<float>> biases_;  // of gate, up and down, by expert; or empty
+  bool has_down_biases_ = true;
+  std::vector<TensorView> bias_views_;
 };
 
+// The factors of gate and of up.
 double activated(Activation activation, double x) {
   if (activation == Activation::kSilu) return x / (1 + std::exp(-x));
+  if (activation == Activation::kClampedSwiglu) {
+    const double gate = std::min(x, 7.0);
+    return gate / (1 + std::exp(-1.702 * gate));
+  }
   if (activation == Activation::kGelu) return x / 2 * std::erfc(-x * M_SQRT1_2);
   return x / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+}
+
+double factor_of_up(Activation activation, double x) {
+  return activation == Activation::kClampedSwiglu ? std::clamp(x, -7.0, 7.0) + 1 : x;
 }
 
 class PackedExpertsTest : public CudaExpertsTest {
@@ -165,20 +199,24 @@ class PackedExpertsTest : public CudaExpertsTest {
     std::vector<Sum> product;
     for (int64_t i = 0; i < shape.intermediate_size; ++i) {
       const PackedNumbers& w = source.gate_up_numbers(expert);
-      const Sum gate = multiply(w, i, input);
-      const Sum up = multiply(w, shape.intermediate_size + i, input);
+      Sum gate = multiply(w, i, input);
+      Sum up = multiply(w, shape.intermediate_size + i, input);
+      gate.value += source.bias(expert, 0, i, dtype());
+      up.value += source.bias(expert, 1, i, dtype());
       const double gate_error = gate.error + roundoff() * std::abs(gate.value);
       const double up_error = up.error + roundoff() * std::abs(up.value);
       const double activated_gate = activated(activation, gate.value);
+      const double factor = factor_of_up(activation, up.value);
       constexpr double kSteepest = 1.13;  // slope of the activations
       Sum& of_row = product.emplace_back();
-      of_row.value = activated_gate * up.value;
-      of_row.error = kSteepest * gate_error * (std::abs(up.value) + up_error) +
+      of_row.value = activated_gate * factor;
+      of_row.error = kSteepest * gate_error * (std::abs(factor) + up_error) +
                      std::abs(activated_gate) * up_error + 2 * roundoff() * std::abs(of_row.value);
     }
     std::vector<Sum> out;
     for (int64_t i = 0; i < shape.hidden_size; ++i) {
       Sum sum = multiply(source.down_numbers(expert), i, product);
+      sum.value += source.bias(expert, 2, i, dtype());
       sum.error += roundoff() * std::abs(sum.value);
       out.push_back(sum);
     }
@@ -261,15 +299,16 @@ class PackedExpertsTest : public CudaExpertsTest {
     EXPECT_EQ(num_wrong, 0) << what << ", " << step.num_tokens << " tokens";
   }
   void check(QuantizedExperts& source, const std::vector<int64_t>& token_counts,
-             const std::string& what, uint32_t hot = 0, int64_t every = 1) {
+             const std::string& what, uint32_t hot = 0, int64_t every = 1,
+             Activation activation = Activation::kSilu) {
     const auto experts = make(source);
     for (const int64_t num_tokens : token_counts) {
-      check(source, *experts, make_step(source, num_tokens, 5, hot), what, every);
+      check(source, *experts, make_step(source, num_tokens, 5, hot), what, every, activation);
     }
   }
 };
 
-constexpr uint32_t kQ40 = 2, kQ80 = 8, kQ4K = 12, kQ6K = 14;
+constexpr uint32_t kQ40 = 2, kQ80 = 8, kQ4K = 12, kQ6K = 14, kMxfp4 = 39;
 
 TEST_P(PackedExpertsTest, EveryTypeOfBlock) {
   for (const GgufBlockType& type : quantized_types()) {
@@ -370,6 +409,47 @@ TEST_P(PackedExpertsTest, OtherActivations) {
   }
 }
 
+// Gate and up are one part or two, and both sides of their limits occur.
+TEST_P(PackedExpertsTest, BiasesAndTheActivationOfGptOss) {
+  for (const Blocks& blocks : {Blocks{kMxfp4, kMxfp4, kMxfp4}, Blocks{kQ4K, kQ4K, kQ6K},
+                               Blocks{kQ4K, kQ6K, kQ80}, Blocks{kQ80, kQ80, kQ40}}) {
+    for (const bool has_down : {true, false}) {
+      QuantizedExperts source({5, 2, 256, 256}, blocks);
+      source.add_biases(3.0F, has_down);
+      check(source, {1, 2, 8, 9, 17, 40, 100, 300, 700}, "biases", 0, 101,
+            Activation::kClampedSwiglu);
+      check(source, {1, 9, 40}, "biases and SiLU", 0, 11);
+    }
+  }
+}
+
+// 90 groups of 32 are 11 blocks of columns and a quarter, and 22 chunks of x and a half.
+TEST_P(PackedExpertsTest, TheWidthOfGptOss) {
+  for (const ExpertsShape& shape : {ExpertsShape{4, 2, 2880, 96}, ExpertsShape{4, 2, 96, 2880}}) {
+    QuantizedExperts source(shape, Blocks{kMxfp4, kMxfp4, kMxfp4});
+    source.add_biases(1.0F);
+    check(source, {1, 3, 8, 16, 40, 70, 300, 600}, "2880", 0, 149, Activation::kClampedSwiglu);
+    check(source, {60}, "2880, one hot", 9, 13, Activation::kClampedSwiglu);
+  }
+}
+
+TEST_P(PackedExpertsTest, RefuseBiasesOfSomeExperts) {
+  class Some final : public ExpertsSource {
+   public:
+    Some() { with_.add_biases(1.0F); }
+    const ExpertsShape& shape() const override { return with_.shape(); }
+    Result<LinearSource> gate_up(int idx) override { return of(idx).gate_up(idx); }
+    Result<LinearSource> down(int idx) override { return of(idx).down(idx); }
+
+   private:
+    QuantizedExperts& of(int idx) { return idx == 0 ? with_ : without_; }
+    QuantizedExperts with_{{2, 1, 256, 256}, Blocks{kMxfp4, kMxfp4, kMxfp4}};
+    QuantizedExperts without_{{2, 1, 256, 256}, Blocks{kMxfp4, kMxfp4, kMxfp4}};
+  };
+  Some some;
+  EXPECT_EQ(ops_->weights().make_experts(some).status().code(), StatusCode::kInvalidArgument);
+}
+
 TEST_P(PackedExpertsTest, FewRowsDoNotDependOnTheirBatch) {
   const ExpertsShape shape = {16, 4, 512, 256};
   QuantizedExperts source(shape, Blocks{kQ4K, kQ4K, kQ6K});
@@ -391,13 +471,18 @@ TEST_P(PackedExpertsTest, FewRowsDoNotDependOnTheirBatch) {
 
 TEST_P(PackedExpertsTest, ANaNStaysInItsToken) {
   QuantizedExperts source({8, 2, 256, 64}, Blocks{kQ4K, kQ4K, kQ80});
-  const auto experts = make(source);
-  for (const int64_t num_tokens : {3, 60, 200}) {
-    Step step = make_step(source, num_tokens, 1);
-    step.x[0] = NAN;
-    step.weights[2] = NAN;  // of token 1
-    const std::vector<float> out = run(*experts, step);
-    for (size_t i = 0; i < out.size(); ++i) ASSERT_EQ(std::isnan(out[i]), i < 2 * 256) << i;
+  QuantizedExperts gpt_oss({8, 2, 256, 64}, Blocks{kMxfp4, kMxfp4, kMxfp4});
+  gpt_oss.add_biases(1.0F);
+  for (QuantizedExperts* each : {&source, &gpt_oss}) {
+    const auto experts = make(*each);
+    const Activation activation = each == &source ? Activation::kSilu : Activation::kClampedSwiglu;
+    for (const int64_t num_tokens : {3, 60, 200}) {
+      Step step = make_step(*each, num_tokens, 1);
+      step.x[0] = NAN;
+      step.weights[2] = NAN;  // of token 1
+      const std::vector<float> out = run(*experts, step, activation);
+      for (size_t i = 0; i < out.size(); ++i) ASSERT_EQ(std::isnan(out[i]), i < 2 * 256) << i;
+    }
   }
 }
 
@@ -405,11 +490,16 @@ TEST_P(PackedExpertsTest, ANaNStaysInItsToken) {
 TEST_P(PackedExpertsTest, GraphsServeOtherIds) {
   const ExpertsShape shape = {24, 4, 256, 64};
   QuantizedExperts source(shape, Blocks{kQ4K, kQ4K, kQ80});
-  const auto experts = make(source);
-  for (const int64_t num_tokens : {1, 5, 8, 60, 200}) {
-    const Step first = make_step(source, num_tokens, 1);
-    const Step second = make_step(source, num_tokens, 2, 9);
-    expect_graph_serves(*experts, first, second, run(*experts, second));
+  QuantizedExperts gpt_oss(shape, Blocks{kMxfp4, kMxfp4, kMxfp4});
+  gpt_oss.add_biases(1.0F);
+  for (QuantizedExperts* each : {&source, &gpt_oss}) {
+    const auto experts = make(*each);
+    const Activation activation = each == &source ? Activation::kSilu : Activation::kClampedSwiglu;
+    for (const int64_t num_tokens : {1, 5, 8, 60, 200}) {
+      const Step first = make_step(*each, num_tokens, 1);
+      const Step second = make_step(*each, num_tokens, 2, 9);
+      expect_graph_serves(*experts, first, second, run(*experts, second, activation), activation);
+    }
   }
 }
 

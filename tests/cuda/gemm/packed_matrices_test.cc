@@ -184,6 +184,68 @@ TEST_P(PackedMatricesTest, EveryTypeOfBlock) {
   }
 }
 
+// A matrix of MXFP4 whose groups have these exponents in turn, and all codes. The codes of exponent
+// 254 are below 2, so that F32 has their numbers.
+struct Mxfp4Numbers {
+  GgufMatrix m;
+  std::vector<double> numbers;
+
+  Mxfp4Numbers(int64_t n, int64_t k, const std::vector<uint8_t>& exponents)
+      : m(random_matrix(*find_gguf_block_type(39), n, k, 1)) {
+    constexpr double kMagnitudes[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
+    for (int64_t block = 0; block < n * k / 32; ++block) {
+      std::byte* const bytes = m.bytes.data() + block * 17;
+      // Neighbouring rows have different exponents in a group.
+      const auto at = static_cast<size_t>(block + block / (k / 32));
+      const uint8_t exponent = exponents[at % exponents.size()];
+      std::fill_n(bytes + 1, 16, std::byte{0});
+      bytes[0] = std::byte{exponent};
+      for (int64_t i = 0; i < 32; ++i) {
+        const auto code =
+            static_cast<unsigned>((i * 5 + block) % 16) & (exponent == 254 ? 11U : 15U);
+        bytes[1 + i % 16] |= static_cast<std::byte>(i < 16 ? code : code << 4);
+        const double magnitude = std::ldexp(kMagnitudes[code % 8], exponent - 127);
+        numbers.push_back(code < 8 ? magnitude : -magnitude);
+      }
+    }
+  }
+};
+
+// Multiplies by the identity, by each kernel. Tiles and unpacked weights are numbers of 16 bits, so
+// F16 has exponents of its own. cuBLASLt may lose subnormal numbers.
+TEST_P(PackedMatricesTest, MakesTheExactNumbersOfMxfp4) {
+  constexpr int64_t kN = 48, kK = 288;
+  const std::vector<uint8_t> wide = {0, 1, 2, 63, 126, 127, 128, 192, 252, 254};
+  const std::vector<uint8_t> of_f16 = {104, 105, 112, 113, 127, 139, 140};
+  std::vector<float> identity(kK * kK);
+  for (size_t i = 0; i < kK; ++i) identity[i * kK + i] = 1.0F;
+  const DeviceData x = device({kK, kK}, identity);
+  const bool is_f16 = dtype() == DType::kF16;
+  for (const auto& exponents : {wide, of_f16}) {
+    const Mxfp4Numbers w(kN, kK, exponents);
+    const PackedCase packed = make({&w.m});
+    for (const int64_t num_rows : {1, 8, 16, 32, 64, 128, 288}) {
+      const cuda::PackedWay way = cuda::packed_way(num_rows, true);
+      if (is_f16 && exponents == wide && way != cuda::PackedWay::kFewRows) continue;
+      const double lost = way == cuda::PackedWay::kUnpacked ? 0x1p-126 : 0;
+      for (int64_t first = 0; first + num_rows <= kK; first += num_rows) {
+        DeviceData out(stream(), {num_rows, kN}, DType::kF32);
+        ops_->linear(*packed.linear, x.view().rows(first, num_rows), out.view());
+        const std::vector<float> got = out.values();
+        for (int64_t t = 0; t < num_rows; ++t) {
+          for (int64_t row = 0; row < kN; ++row) {
+            const double number = w.numbers[static_cast<size_t>(row * kK + first + t)];
+            const double value = got[static_cast<size_t>(t * kN + row)];
+            ASSERT_TRUE(value == number || (std::abs(number) < lost && value == 0))
+                << num_rows << " rows: row " << row << " column " << first + t << " is " << value
+                << ", expected " << number;
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST_P(PackedMatricesTest, EveryNumberOfRows) {
   const GgufMatrix q4 = random_matrix(*find_gguf_block_type(12), 65, 512, 1);
   const GgufMatrix q6 = random_matrix(*find_gguf_block_type(14), 65, 512, 2);

@@ -183,7 +183,7 @@ TEST_P(RowsTest, WideNorm) {
 
 TEST_P(RowsTest, GatedMul) {
   for (const Activation activation :
-       {Activation::kSilu, Activation::kGelu, Activation::kGeluTanh}) {
+       {Activation::kSilu, Activation::kGelu, Activation::kGeluTanh, Activation::kClampedSwiglu}) {
     for (const int64_t width : kWidths) {
       for (const int64_t rows : kRowCounts) {
         std::vector<float> x = random(rows * 2 * width, 4, 4.0F);
@@ -199,6 +199,24 @@ TEST_P(RowsTest, GatedMul) {
                         "width " + std::to_string(width));
       }
     }
+  }
+}
+
+// Beyond the limits, and NaNs.
+TEST_P(RowsTest, GatedMulKeepsNaNsAndLimitsTheRest) {
+  std::vector<float> x = {NAN,  1.0F, 7.5F, INFINITY, -3e38F, 2.0F,  7.0F,  1.0F,  // gates
+                          1.0F, NAN,  8.0F, -9.0F,    1.0F,   -7.5F, -7.0F, -1.0F};
+  std::vector<float> expected(8);
+  reference_.gated_mul(Activation::kClampedSwiglu, host_view(x, 1), host_view(expected, 1));
+  x = rounded(x, dtype());
+  const DeviceData input = device({1, 16}, x);
+  DeviceData out = blank({1, 8});
+  ops_->gated_mul(Activation::kClampedSwiglu, input.view(), out.view());
+  const std::vector<float> got = out.values();
+  for (size_t i = 0; i < got.size(); ++i) {
+    EXPECT_EQ(std::isnan(got[i]), i < 2) << i;
+    if (i < 2) continue;
+    EXPECT_NEAR(got[i], expected[i], tolerance(dtype()) * (1 + std::abs(expected[i]))) << i;
   }
 }
 
