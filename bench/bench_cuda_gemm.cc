@@ -10,8 +10,9 @@
 // experts: the routing and the experts of Qwen3-30B-A3B and DeepSeek-V2-Lite, in BF16 and FP8.
 // one_row: the products of one row of these models, between small kernels.
 // packed: products with weights in 4, 6 and 8 bits, and layers of them. packed_experts: the experts
-// of Qwen3-30B-A3B in 4 bits. tails: the fused layer tail and separate kernels. Other weights are
-// BF16. Weights differ from call to call, so that the L2 holds none of them.
+// of Qwen3-30B-A3B, gpt-oss-20b and gpt-oss-120b in 4 bits. tails: the fused layer tail and
+// separate kernels. Other weights are BF16. Weights differ from call to call, so that the L2 holds
+// none of them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -1251,11 +1252,25 @@ void bench_packed_layers(Bench& bench, std::vector<std::byte>& pool) {
   }
 }
 
+struct PackedExpertsCase {
+  const char* model;
+  ExpertsShape shape;
+  bool is_gpt_oss;  // has biases, and their activation
+  int num_layers;   // at least 0.8 GB
+  PackedKind kinds[2];
+};
+// Q4_0 has a scale of F16 per 32 columns, where MXFP4 has a byte.
+constexpr PackedExpertsCase kPackedExperts[] = {
+    {"Qwen3-30B-A3B", {128, 8, 2048, 768}, false, 4, {{"W4 g128", 0}, {"Q4_K", 12}}},
+    {"gpt-oss-20b", {32, 4, 2880, 2880}, true, 2, {{"MXFP4", 39}, {"Q4_0", 2}}},
+    {"gpt-oss-120b", {128, 4, 2880, 2880}, true, 2, {{"MXFP4", 39}, {"Q4_0", 2}}}};
+
 // Packed experts of random bits; all experts have the same.
 class PackedExperts : public ExpertsSource {
  public:
-  PackedExperts(const PackedKind& kind, const ExpertsShape& shape, std::vector<std::byte>& pool)
-      : kind_(kind), shape_(shape), pool_(pool) {}
+  PackedExperts(const PackedExpertsCase& experts, const PackedKind& kind,
+                std::vector<std::byte>& pool)
+      : kind_(kind), shape_(experts.shape), has_biases_(experts.is_gpt_oss), pool_(pool) {}
 
   const ExpertsShape& shape() const override { return shape_; }
   Result<LinearSource> gate_up(int /*idx*/) override {
@@ -1268,59 +1283,66 @@ class PackedExperts : public ExpertsSource {
  private:
   LinearSource source(int64_t n, int64_t k) {
     matrix_ = packed_matrix(kind_, n, k, pool_);
-    return matrix_.source();
+    LinearSource source = matrix_.source();
+    bias_ = {pool_.data(), DType::kBF16, {n}};
+    if (has_biases_) source.biases = {&bias_, 1};
+    return source;
   }
 
   PackedKind kind_;
   ExpertsShape shape_;
+  bool has_biases_;
   std::vector<std::byte>& pool_;
   PackedMatrix matrix_;
+  TensorView bias_;
 };
 
 // Prints the microseconds of a layer's experts by number of tokens, the fraction of kPeak at which
 // the weights of the chosen ones are read, and the time in tiles of each size. Tokens choose their
 // experts at random.
-void bench_packed_experts(Bench& bench, std::vector<std::byte>& pool) {
-  constexpr ExpertsShape kShape = {128, 8, 2048, 768};  // Qwen3-30B-A3B's
+void bench_packed_experts(Bench& bench, const PackedExpertsCase& experts,
+                          std::vector<std::byte>& pool) {
+  const ExpertsShape& shape = experts.shape;
   constexpr int64_t kMaxTokens = 8192;
-  constexpr int kExpertLayers = 4;
   constexpr int kTileSizes[] = {8, 16, 32, 64, 128};
   const auto ops = cuda::CudaOps::create(*bench.stream, DType::kBF16).value();
   const cuda::LaunchContext context = {.stream = bench.stream.get(), .overlap_start = true};
   cuda::ExpertsRunner runner(context);
-  const Tensor x = bench.random(*ops, {kMaxTokens, kShape.hidden_size});
-  const Tensor out = ops->allocate({kMaxTokens, kShape.hidden_size}, DType::kBF16).value();
-  const Tensor weights = ops->allocate({kMaxTokens, kShape.top_k}, DType::kF32).value();
+  const Tensor x = bench.random(*ops, {kMaxTokens, shape.hidden_size});
+  const Tensor out = ops->allocate({kMaxTokens, shape.hidden_size}, DType::kBF16).value();
+  const Tensor weights = ops->allocate({kMaxTokens, shape.top_k}, DType::kF32).value();
   const int64_t num_bytes =
-      std::max(ops->experts()->workspace_bytes(kShape, kMaxTokens),
-               runner.packed_workspace_bytes(kShape, DType::kBF16, cuda::kPackedTokens, 128));
+      std::max(ops->experts()->workspace_bytes(shape, kMaxTokens),
+               runner.packed_workspace_bytes(shape, DType::kBF16, cuda::kPackedTokens, 128));
   const Tensor workspace = ops->allocate({num_bytes}, DType::kI8).value();
-  for (const PackedKind& kind : std::span(kPackedKinds).first(2)) {
+  for (const PackedKind& kind : experts.kinds) {
     std::vector<std::unique_ptr<Experts>> layers;
-    PackedExperts source(kind, kShape, pool);
-    for (int i = 0; i < kExpertLayers; ++i)
+    PackedExperts source(experts, kind, pool);
+    for (int i = 0; i < experts.num_layers; ++i)
       layers.push_back(ops->weights().make_experts(source).value());
     const double expert_bytes =
-        static_cast<double>(layers.front()->num_bytes()) / kShape.num_experts;
-    fmt::print("packed experts of Qwen3-30B-A3B, {}: {:.1f} MB per layer\n", kind.name,
-               expert_bytes * kShape.num_experts / 1e6);
+        static_cast<double>(layers.front()->num_bytes()) / shape.num_experts;
+    fmt::print("packed experts of {}, {}: {:.1f} MB per layer\n", experts.model, kind.name,
+               expert_bytes * shape.num_experts / 1e6);
     fmt::print("{:>6} {:>10} {:>8} {:>9}   us in tiles of:", "tokens", "experts us", "of peak",
                "distinct");
     for (const int rows : kTileSizes) fmt::print(" {:>9}", rows);
     fmt::print("\n");
-    for (const int64_t tokens : {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 8192}) {
-      const ExpertsStep step =
-          experts_step(bench, *ops, layers, tokens, x, weights, out, workspace);
+    for (const int64_t tokens : {1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 512, 1024, 2048, 8192}) {
+      ExpertsStep step = experts_step(bench, *ops, layers, tokens, x, weights, out, workspace);
+      for (ExpertsCall& call : step.calls) {
+        if (experts.is_gpt_oss) call.activation = Activation::kClampedSwiglu;
+      }
       const auto time = [&](const std::function<void(const ExpertsCall&)>& run) {
         return bench.time_graph([&] {
           for (const ExpertsCall& call : step.calls) run(call);
-        }) / kExpertLayers;
+        }) / experts.num_layers;
       };
       const double us = time([&](const ExpertsCall& call) { ops->experts()->run_experts(call); });
       fmt::print("{:6} {:10.2f} {:8.3f} {:9.1f}                 ", tokens, us,
                  step.num_distinct * expert_bytes / us * 1e6 / kPeak, step.num_distinct);
       for (const int rows : kTileSizes) {
-        if (tokens > cuda::kPackedTokens || tokens * kShape.top_k < rows) {
+        if (tokens > cuda::kPackedTokens || tokens * shape.top_k < rows) {
           fmt::print(" {:>9}", "-");
         } else {
           fmt::print(" {:9.2f}",
@@ -1341,7 +1363,9 @@ void bench_packed(Bench& bench) {
 
 void bench_packed_experts(Bench& bench) {
   std::vector<std::byte> pool;
-  bench_packed_experts(bench, pool);
+  for (const PackedExpertsCase& experts : kPackedExperts) {
+    bench_packed_experts(bench, experts, pool);
+  }
 }
 
 // Prints the microseconds of a layer's tail at one row, fused and as separate kernels, with two
