@@ -249,6 +249,20 @@ void add_feature_cases(DType kv, CaseList& list) {
   }
 }
 
+// The layers of gpt-oss, of which every second one has a window.
+void add_gpt_oss_cases(DType kv, CaseList& list) {
+  AttentionShape shape = make_attention_shape(64, 8, 64, 16, kv);
+  shape.sinks = true;
+  for (const int window : {0, 128}) {
+    shape.window = window;
+    const std::string name = fmt::format("gpt_oss_window{}", window);
+    list.add("decode_" + name, shape,
+             {{1, 0, 1}, {1, 1, 2}, {1, 128, 3}, {1, 129, 4}, {1, 145, 5}, {1, 1500, 6}});
+    list.add("prefill_" + name, shape, {{40, 40, 1}, {9, 1030, 2}, {200, 300, 3}}, 0);
+    list.add("verify_" + name, shape, {{4, 300, 1}, {4, 4, 2}, {4, 0, 3}, {4, 130, 4}}, 4);
+  }
+}
+
 // Only some backends have chunks. The queries of a request are in several of them.
 void add_chunk_cases(DType kv, CaseList& list) {
   AttentionShape shape = make_attention_shape(8, 2, 128, 16, kv);
@@ -396,6 +410,7 @@ std::vector<CudaAttentionParam> cuda_feature_params(const CudaAttentionSuite& su
   CaseList list;
   for (const DType kv : kCacheTypes) {
     add_feature_cases(kv, list);
+    add_gpt_oss_cases(kv, list);
     add_chunk_cases(kv, list);
   }
   return params_of(suite, list, true);

@@ -52,8 +52,8 @@ std::vector<CudaAttentionParam> cuda_attention_params(const CudaAttentionSuite& 
 // 2^31 elements. Queries are F16 over an F16 cache, else BF16.
 std::vector<CudaAttentionParam> cuda_model_params(const CudaAttentionSuite& suite);
 
-// Soft cap, window and sinks, alone and together, and chunks. Each must change the result by ten
-// times the tolerance.
+// Soft cap, window and sinks, alone and together, and chunks; and the layers of gpt-oss. Each
+// feature must change the result by ten times the tolerance.
 std::vector<CudaAttentionParam> cuda_feature_params(const CudaAttentionSuite& suite);
 
 // The number of cases that the backend serves on the device, in either phase; the others are

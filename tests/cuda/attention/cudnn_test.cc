@@ -163,6 +163,19 @@ TEST(CudnnSupport, RefusesWithAllReasons) {
   EXPECT_GE(backend->supports(shape, {.q_len = 2}, device).reasons.size(), 6U);
 }
 
+// So `auto` chooses among others for gpt-oss, and a flag that names cuDNN fails the start.
+TEST(CudnnSupport, RefusesSinks) {
+  const auto backend = cuda::make_cudnn_attention({});
+  AttentionShape shape = make_attention_shape(64, 8, 64, 16, DType::kBF16);
+  shape.q = shape.out = DType::kBF16;
+  shape.sinks = true;
+  const Device device{.kind = DeviceKind::kCuda, .compute_capability = 90, .name = "H200"};
+  for (const Phase phase : {Phase::kDecode, Phase::kPrefill}) {
+    EXPECT_THAT(backend->supports(shape, {.phase = phase, .in_graph = true}, device).reasons,
+                ::testing::Contains("sinks is true; it must be false."));
+  }
+}
+
 AttentionShape llama_shape() {
   AttentionShape shape = make_attention_shape(32, 8, 128, 16, DType::kBF16);
   shape.q = shape.out = DType::kBF16;

@@ -140,7 +140,7 @@ cuda::DeviceInfo hopper_info() {
 TEST(XqaCases, AreServed) {
   EXPECT_EQ(num_served(cuda_attention_params(suite()), hopper_info()), 35);
   EXPECT_EQ(num_served(cuda_model_params(suite()), hopper_info()), 121);
-  EXPECT_EQ(num_served(cuda_feature_params(suite()), hopper_info()), 14);
+  EXPECT_EQ(num_served(cuda_feature_params(suite()), hopper_info()), 19);
   EXPECT_EQ(num_served(cuda_attention_params(kernel_suite()), hopper_info()), 120);
 }
 
