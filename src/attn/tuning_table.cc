@@ -218,6 +218,7 @@ std::string_view lengths_name(bool ragged) {
 
 TuningPoint tuning_point(const AttentionShape& shape, Phase phase, int num_reqs, int q_len,
                          int kv_len, bool ragged) {
+  const bool is_cut = phase == Phase::kDecode && shape.window > 0;
   return {.phase = phase,
           .num_heads = shape.num_heads,
           .num_kv_heads = shape.num_kv_heads,
@@ -227,7 +228,7 @@ TuningPoint tuning_point(const AttentionShape& shape, Phase phase, int num_reqs,
           .kv = shape.kv,
           .num_reqs = num_reqs,
           .q_len = q_len,
-          .kv_len = kv_len,
+          .kv_len = is_cut ? std::min(kv_len, shape.window) : kv_len,
           .ragged = ragged};
 }
 

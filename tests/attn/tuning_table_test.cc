@@ -255,6 +255,15 @@ TEST(TuningTable, SeveralQueryTokensAreMeasuredApart) {
   }
 }
 
+TEST(TuningTable, ADecodeStepReadsNoMoreThanItsWindow) {
+  AttentionShape shape = {.num_heads = 64, .num_kv_heads = 8, .head_dim = 64, .window = 128};
+  EXPECT_EQ(tuning_point(shape, Phase::kDecode, 4, 1, 8192).kv_len, 128);
+  EXPECT_EQ(tuning_point(shape, Phase::kDecode, 4, 1, 100).kv_len, 100);
+  EXPECT_EQ(tuning_point(shape, Phase::kPrefill, 4, 8192, 8192).kv_len, 8192);
+  shape.window = 0;
+  EXPECT_EQ(tuning_point(shape, Phase::kDecode, 4, 1, 8192).kv_len, 8192);
+}
+
 TEST(TuningTable, RefusesInOneLine) {
   const std::string good = "decode,32,8,128,16,bf16,bf16,64,1,4096,full,xqa,71.25\n";
   const auto refusal = [](const std::string& csv) {
