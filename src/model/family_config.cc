@@ -211,6 +211,7 @@ void read_deltas(ConfigFields& fields, const ModelConfig& config, DecoderConfig&
     fields.fail("linear_num_value_heads", std::to_string(deltas.shape.num_v_heads),
                 fmt::format("a multiple of linear_num_key_heads, {}", deltas.shape.num_k_heads));
   }
+  deltas.shape.is_tiled = fields.boolean("linear_value_heads_are_tiled", false);  // GGUF files
   const int interval = fields.integer("full_attention_interval", 1, kMaxLayers, 4);
   const std::vector<std::string> types =
       read_layer_types(fields, config.num_layers, "linear_attention");

@@ -50,15 +50,29 @@ struct ShortConv {
 // Upper bound of ShortConv::kernel.
 inline constexpr int kMaxShortConvKernel = 8;
 
-// The sizes of a gated delta net, of one rank. Value head h belongs to key head
-// h / (num_v_heads / num_k_heads).
+// The sizes of a gated delta net, of one rank. Each key head has group() value heads.
 struct DeltaNetShape {
   int num_k_heads = 0;
   int num_v_heads = 0;  // a multiple of num_k_heads
   int k_dim = 0;        // of a head's queries and keys
   int v_dim = 0;        // of a head's values
   int kernel = 0;       // of the convolution
+  // The value heads of key head k are k, k + num_k_heads, …, as GGUF files of Qwen3.5 have them.
+  // Otherwise they are the k-th group of group() heads, as in checkpoints.
+  bool is_tiled = false;
 
+  constexpr int group() const { return num_v_heads / num_k_heads; }
+  constexpr int k_head(int v_head) const {
+    return is_tiled ? v_head % num_k_heads : v_head / group();
+  }
+  // Value head number i, which is below group(), of a key head.
+  constexpr int v_head(int k_head, int i) const {
+    return is_tiled ? i * num_k_heads + k_head : k_head * group() + i;
+  }
+  // Whether the value head is number 0 of its key head.
+  constexpr bool is_first(int v_head) const {
+    return is_tiled ? v_head < num_k_heads : v_head % group() == 0;
+  }
   // The convolution's: queries, keys and values.
   constexpr int64_t num_channels() const { return int64_t{2} * num_k_heads * k_dim + width(); }
   constexpr int64_t width() const { return int64_t{num_v_heads} * v_dim; }  // of the output

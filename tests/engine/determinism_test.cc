@@ -243,8 +243,8 @@ TEST_P(DeterminismOfFamilies, SameBitsWhateverTheBatch) {
 
 INSTANTIATE_TEST_SUITE_P(Families, DeterminismOfFamilies,
                          ::testing::Values(tiny_experts_config, tiny_deepseek_config,
-                                           tiny_hybrid_config, tiny_delta_config, int8_cache_config,
-                                           int8_latent_cache_config));
+                                           tiny_hybrid_config, tiny_delta_config, tiny_tiled_config,
+                                           int8_cache_config, int8_latent_cache_config));
 
 // A preempted sequence computes its integers and scales again, to the same bits.
 TEST(DeterminismOfInt8Caches, SameBitsAfterPreemption) {

@@ -167,7 +167,8 @@ TEST_P(Hybrids, EqualColdRunsWhateverIsKept) {
 
 INSTANTIATE_TEST_SUITE_P(Kinds, Hybrids,
                          ::testing::Values(Hybrid{"convolutions", tiny_hybrid_config, 240'000},
-                                           Hybrid{"delta_nets", tiny_delta_config, 400'000}),
+                                           Hybrid{"delta_nets", tiny_delta_config, 400'000},
+                                           Hybrid{"tiled_delta_nets", tiny_tiled_config, 410'000}),
                          [](const auto& kind) { return std::string(kind.param.name); });
 
 }  // namespace

@@ -84,15 +84,33 @@ EngineConfig tiny_hybrid_config() {
   return tiny_config_of(path);
 }
 
-EngineConfig tiny_delta_config() {
-  static const std::string path = write_config("quire_tiny_delta", R"({
+namespace {
+
+// `heads`: the numbers of the delta nets' heads.
+std::string write_delta_config(const std::string& name, const std::string& heads) {
+  return write_config(name, R"({
       "architectures": ["Qwen3_5ForCausalLM"], "model_type": "qwen3_5_text",
       "hidden_size": 64, "intermediate_size": 112, "num_hidden_layers": 4,
       "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16, "vocab_size": 96,
-      "max_position_embeddings": 4096, "linear_num_key_heads": 2, "linear_num_value_heads": 4,
-      "linear_key_head_dim": 8, "linear_value_head_dim": 12, "linear_conv_kernel_dim": 4,
+      "max_position_embeddings": 4096, "linear_conv_kernel_dim": 4,
+      "linear_key_head_dim": 8, "linear_value_head_dim": 12,
       "layer_types": ["linear_attention", "full_attention", "linear_attention", "full_attention"],
-      "bos_token_id": 1, "eos_token_id": 2, "torch_dtype": "bfloat16"})");
+      "bos_token_id": 1, "eos_token_id": 2, "torch_dtype": "bfloat16",)" +
+                                heads + "}");
+}
+
+}  // namespace
+
+EngineConfig tiny_delta_config() {
+  static const std::string path = write_delta_config(
+      "quire_tiny_delta", R"("linear_num_key_heads": 2, "linear_num_value_heads": 4)");
+  return tiny_config_of(path);
+}
+
+EngineConfig tiny_tiled_config() {
+  static const std::string path = write_delta_config(
+      "quire_tiny_tiled", R"("linear_num_key_heads": 2, "linear_num_value_heads": 6,
+                             "linear_value_heads_are_tiled": true)");
   return tiny_config_of(path);
 }
 

@@ -33,6 +33,8 @@ EngineConfig tiny_deepseek_config();
 EngineConfig tiny_hybrid_config();
 // The config of a model with 4 layers, every second of which is a gated delta net.
 EngineConfig tiny_delta_config();
+// The same with the value heads in the order of GGUF files.
+EngineConfig tiny_tiled_config();
 
 // The config of a tiny model that embeds prompts: 2 layers, 4 heads of 8 on 2 KV heads, hidden size
 // 32, context 1024.

@@ -637,7 +637,8 @@ void ReferenceOps::delta_net(const DeltaNet& net) {
                              [](double x) { return static_cast<float>(x); });
     };
     for (int head = 0; head < shape.num_v_heads; ++head) {
-      const int k_head = head / (shape.num_v_heads / shape.num_k_heads);
+      const int k_head = shape.is_tiled ? head % shape.num_k_heads
+                                        : head / (shape.num_v_heads / shape.num_k_heads);
       std::vector<double> s(static_cast<size_t>(shape.k_dim * shape.v_dim), 0.0);
       if (begin > 0) {
         std::copy_n(before.begin() + layout.states + head * std::ssize(s), s.size(), s.begin());

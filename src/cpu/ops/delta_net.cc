@@ -36,7 +36,7 @@ class DeltaTask {
         tokens_(tokens),
         seq_(tokens.seq),
         k_head_(k_head),
-        group_(net.shape.num_v_heads / net.shape.num_k_heads),
+        group_(net.shape.group()),
         width_(2 * shape_.k_dim + group_ * shape_.v_dim),
         state_size_(size_t{1} * shape_.k_dim * shape_.v_dim),
         history_(static_cast<size_t>(page_.num_rows * width_)),
@@ -68,7 +68,7 @@ class DeltaTask {
   }
 
  private:
-  int v_head(int h) const { return k_head_ * group_ + h; }
+  int v_head(int h) const { return shape_.v_head(k_head_, h); }
   float* page(int32_t id) const {
     return reinterpret_cast<float*>(net_.states.first + id * net_.states.page_bytes);
   }
@@ -77,13 +77,21 @@ class DeltaTask {
   int end_in(int block) const {
     return std::min((block + 1) * net_.states.block_size, tokens_.kept_end);
   }
-  // The first channels of the three parts of width_, and the parts' widths.
+  float* state(int h) { return states_.data() + state_size_ * static_cast<size_t>(h); }
+  // The place of a head's state in a page.
+  int64_t state_place(int h) const {
+    return page_.states + static_cast<int64_t>(state_size_) * v_head(h);
+  }
+  // The first channels of the parts of width_, the parts' places in it, and their widths.
   template <typename Visit>
   void for_parts(const Visit& visit) const {
     const int keys = shape_.num_k_heads * shape_.k_dim;
     visit(int64_t{k_head_} * shape_.k_dim, 0, shape_.k_dim);
     visit(int64_t{keys} + k_head_ * shape_.k_dim, shape_.k_dim, shape_.k_dim);
-    visit(int64_t{2} * keys + v_head(0) * shape_.v_dim, 2 * shape_.k_dim, group_ * shape_.v_dim);
+    for (int h = 0; h < group_; ++h) {
+      visit(int64_t{2} * keys + v_head(h) * shape_.v_dim, 2 * shape_.k_dim + h * shape_.v_dim,
+            shape_.v_dim);
+    }
   }
   float* window(int p) { return window_.data() + p % shape_.kernel * width_; }
   float* history(int p) { return history_.data() + p % page_.num_rows * width_; }
@@ -108,8 +116,7 @@ class DeltaTask {
             gates[shape_.num_v_heads + v_head(h)];
       }
     }
-    std::copy_n(from + page_.states + static_cast<int64_t>(state_size_) * v_head(0), states_.size(),
-                states_.begin());
+    for (int h = 0; h < group_; ++h) std::copy_n(from + state_place(h), state_size_, state(h));
   }
 
   const float* x_row(int p) const { return net_.x.as<float>() + seq_.row_of(p) * net_.x.shape[1]; }
@@ -155,7 +162,7 @@ class DeltaTask {
                     .v = qkv_.data() + 2 * shape_.k_dim + h * shape_.v_dim,
                     .decay = decay_.data(),
                     .beta = beta_.data(),
-                    .state = states_.data() + state_size_ * static_cast<size_t>(h),
+                    .state = state(h),
                     .out = head_out_.data()});
     for (int p = std::max(begin, seq_.begin); p < end; ++p) {
       write_output(p, h, head_out_.data() + (p - begin) * shape_.v_dim);
@@ -196,9 +203,8 @@ class DeltaTask {
       const bool is_whole = length == end_in(block);
       if (seq_.pages[block] == 0 || (!is_whole && length != tokens_.committed)) continue;
       if (end_in(block) <= seq_.begin) continue;  // the step has no token in it
-      std::copy_n(
-          states_.data(), states_.size(),
-          page(seq_.pages[block]) + page_.states + static_cast<int64_t>(state_size_) * v_head(0));
+      float* const to = page(seq_.pages[block]);
+      for (int h = 0; h < group_; ++h) std::copy_n(state(h), state_size_, to + state_place(h));
     }
   }
 

@@ -26,7 +26,6 @@ struct DeltaArgs {
   T* out;
   DeltaWorkspace workspace;
 
-  __device__ int group() const { return shape.num_v_heads / shape.num_k_heads; }
   // The first channel of a head's queries, keys or values.
   __device__ int64_t q_channel(int head) const { return int64_t{head} * shape.k_dim; }
   __device__ int64_t k_channel(int head) const {

@@ -42,10 +42,13 @@ class Matrices {
  public:
   using SharedType = Shared<T, kHeads>;
 
-  __device__ Matrices(const DeltaArgs<T>& args, SharedType& shared, int index, int v_head)
+  // `place` is the head's among those of the thread block.
+  __device__ Matrices(const DeltaArgs<T>& args, SharedType& shared, int index, int v_head,
+                      int place)
       : args_(args),
         shared_(shared),
-        head_(shared.heads[threadIdx.x / (kWarp * kBlocks)]),
+        head_(shared.heads[place]),
+        place_(place),
         index_(index),
         v_head_(v_head),
         warp_(static_cast<int>(threadIdx.x) / kWarp % kBlocks),
@@ -59,7 +62,7 @@ class Matrices {
     __syncthreads();  // the gates, and the end of all products
     const ChunkParts<T> parts = parts_of(args_, index_, v_head_);
     apply_gates(rows);
-    write_scores(rows, shared_.q + v_head_ % kHeads * kTileSize, parts.scores);
+    write_scores(rows, shared_.q + place_ * kTileSize, parts.scores);
     invert_diagonal(rows);
     invert_below(rows);
     write_solved(parts.solved);
@@ -259,6 +262,7 @@ class Matrices {
   const DeltaArgs<T>& args_;
   SharedType& shared_;
   typename SharedType::Head& head_;
+  const int place_;
   const int index_;
   const int v_head_;
   const int warp_;  // of the head
@@ -274,9 +278,9 @@ __global__ void __launch_bounds__(kWarp* kBlocks* kHeads) chunks_kernel(const De
   wait_for_previous_kernel();
   const auto index = static_cast<int>(blockIdx.x);
   if (args.workspace.counts[index] == 0) return;
-  const int first_head = static_cast<int>(blockIdx.y) * kHeads;
+  const int blocks_per_key = args.shape.group() / kHeads;
+  const int k_head = static_cast<int>(blockIdx.y) / blocks_per_key;
   if (threadIdx.x == 0) {
-    const int k_head = first_head / args.group();
     shared.loaded.init();
     publish_barriers();
     shared.loaded.arrive_expecting(sizeof(shared.q) + sizeof(shared.k));
@@ -286,8 +290,10 @@ __global__ void __launch_bounds__(kWarp* kBlocks* kHeads) chunks_kernel(const De
               shared.loaded);
   }
   __syncthreads();
-  const int v_head = first_head + static_cast<int>(threadIdx.x) / (kWarp * kBlocks);
-  Matrices<T, kHeads>(args, shared, index, v_head).run();
+  const int place = static_cast<int>(threadIdx.x) / (kWarp * kBlocks);
+  const int v_head =
+      args.shape.v_head(k_head, static_cast<int>(blockIdx.y) % blocks_per_key * kHeads + place);
+  Matrices<T, kHeads>(args, shared, index, v_head, place).run();
 }
 
 template <typename T, int kHeads>
@@ -304,9 +310,8 @@ void launch_chunks(const LaunchContext& context, const DeltaNet& net, const SeqR
 
 void run_delta_chunks(const LaunchContext& context, const DeltaNet& net, const SeqRange& seqs,
                       const DeltaWorkspace& by_chunk) {
-  const int group = net.shape.num_v_heads / net.shape.num_k_heads;
   with_half_type(net.out.dtype, [&]<typename T>(std::type_identity<T>) {
-    if (group % 2 == 0) return launch_chunks<T, 2>(context, net, seqs, by_chunk);
+    if (net.shape.group() % 2 == 0) return launch_chunks<T, 2>(context, net, seqs, by_chunk);
     launch_chunks<T, 1>(context, net, seqs, by_chunk);
   });
 }

@@ -84,7 +84,7 @@ class Head {
         state_[i] = __ldcs(reinterpret_cast<const float4*>(token_.before + place(i)));
       }
     }
-    const int k_head = head_ / args_.group();
+    const int k_head = args_.shape.k_head(head_);
     q_.load_past(args_, token_, args_.q_channel(k_head) + thread_);
     k_.load_past(args_, token_, args_.k_channel(k_head) + thread_);
     if (value() >= 0) {
@@ -175,7 +175,7 @@ class Head {
              next_state(state_[i], decay_, key, delta));
     }
     if (value() >= 0) v_.write(args_, token_);
-    if (part_ == 0 && head_ % args_.group() == 0) {
+    if (part_ == 0 && args_.shape.is_first(head_)) {
       q_.write(args_, token_);
       k_.write(args_, token_);
     }

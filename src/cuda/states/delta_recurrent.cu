@@ -186,7 +186,7 @@ class Head {
 
   __device__ void load(int p) {
     const int64_t row = args_.row_start(seq_) + args_.num_drafts + p - tokens_.begin;
-    const int k_head = head_ / args_.group();
+    const int k_head = args_.shape.k_head(head_);
     __syncthreads();
     for (int i = threadIdx.x; i < args_.shape.k_dim; i += kRecurrentThreads) {
       shared_[parts_.q + i] = q_row(args_, k_head, row)[i];
@@ -264,8 +264,8 @@ class Head {
     const DeltaNetShape& shape = args_.shape;
     const auto rows = conv_rows(args_, tokens_);
     const int oldest = span_.first - shape.kernel + 1;
-    const bool has_keys = head_ % args_.group() == 0;
-    const int k_head = head_ / args_.group();
+    const bool has_keys = args_.shape.is_first(head_);
+    const int k_head = args_.shape.k_head(head_);
     for (int block = tokens_.block_of(tokens_.begin); block * tokens_.block_size < tokens_.kept_end;
          ++block) {
       if (!tokens_.writes(block)) continue;

@@ -74,6 +74,7 @@ class Scan {
         shared_(shared),
         seq_(args.seqs.first + static_cast<int>(blockIdx.y)),
         head_(static_cast<int>(blockIdx.x) / kTilesPerHead),
+        k_head_(args.shape.k_head(head_)),
         part_(static_cast<int>(blockIdx.x) % kTilesPerHead),
         lane_(static_cast<int>(threadIdx.x) % kWarp),
         warp_(static_cast<int>(threadIdx.x) / kWarp),
@@ -125,8 +126,7 @@ class Scan {
                             sizeof(stage.v) + sizeof(stage.factors));
     const int64_t index = first_index_ + chunk;
     const ChunkParts<T> parts = parts_of(args_, index, head_);
-    copy_bulk(stage.k, tiles_of(args_, args_.workspace.k, head_ / args_.group(), index),
-              sizeof(stage.k), loaded);
+    copy_bulk(stage.k, tiles_of(args_, args_.workspace.k, k_head_, index), sizeof(stage.k), loaded);
     copy_bulk(stage.v, tiles_of(args_, args_.workspace.v, head_, index) + part_ * kTileSize,
               sizeof(stage.v), loaded);
     copy_bulk(stage.solved, parts.solved, sizeof(stage.solved), loaded);
@@ -138,7 +138,7 @@ class Scan {
     if (chunk >= kQueries) shared_.q_free[at].wait((chunk / kQueries - 1) & 1);
     const int64_t index = first_index_ + chunk;
     shared_.q_loaded[at].arrive_expecting(sizeof(shared_.q[at]));
-    copy_bulk(shared_.q[at], tiles_of(args_, args_.workspace.q, head_ / args_.group(), index),
+    copy_bulk(shared_.q[at], tiles_of(args_, args_.workspace.q, k_head_, index),
               sizeof(shared_.q[at]), shared_.q_loaded[at]);
   }
   __device__ void release(Mbarrier& barrier) {
@@ -390,6 +390,7 @@ class Scan {
   SharedType& shared_;
   const int seq_;
   const int head_;
+  const int k_head_;
   const int part_;  // the tile of the head's columns
   const int lane_;
   const int warp_;

@@ -192,7 +192,7 @@ class Computer {
       own_.v[value] = first.convolve(args_, x());
       return;
     }
-    const int k_head = head_ / args_.group();
+    const int k_head = args_.shape.k_head(head_);
     first.load_past(args_, token_, args_.q_channel(k_head) + thread_);
     second.load_past(args_, token_, args_.k_channel(k_head) + thread_);
     z = to_float(x()[args_.shape.num_channels() + int64_t{head_} * kDim + thread_]);
@@ -232,7 +232,7 @@ class Computer {
 
   __device__ void write_page(const DecodeChannel& first, const DecodeChannel& second) const {
     if (!has_column()) return first.write(args_, token_);
-    if (head_ % args_.group() == 0) {
+    if (args_.shape.is_first(head_)) {
       first.write(args_, token_);
       second.write(args_, token_);
     }

@@ -167,12 +167,12 @@ TEST_P(DeltaNetTest, WritesNoStateOfATokenThatIsNotKept) {
   EXPECT_EQ(next, ended.rows(cpu().run({{0, 34, 1, kPages}}), 32, 34));
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, DeltaNetTest,
-                         ::testing::Values(DeltaNetShape{1, 1, 2, 1, 2},
-                                           DeltaNetShape{2, 4, 8, 12, 4},
-                                           DeltaNetShape{3, 3, 16, 16, 4},
-                                           DeltaNetShape{1, 4, 64, 32, 3},
-                                           DeltaNetShape{2, 4, 128, 128, 4}));
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, DeltaNetTest,
+    ::testing::Values(DeltaNetShape{1, 1, 2, 1, 2}, DeltaNetShape{2, 4, 8, 12, 4},
+                      DeltaNetShape{3, 3, 16, 16, 4}, DeltaNetShape{1, 4, 64, 32, 3},
+                      DeltaNetShape{2, 4, 128, 128, 4}, DeltaNetShape{2, 6, 8, 12, 4, true},
+                      DeltaNetShape{3, 6, 128, 128, 4, true}));
 
 }  // namespace
 }  // namespace quire::testing

@@ -390,7 +390,7 @@ std::string name_of(const DeltaOperation& operation) {
   return std::to_string(shape.num_k_heads) + "/" + std::to_string(shape.num_v_heads) +
          " heads of " + std::to_string(shape.k_dim) + " x " + std::to_string(shape.v_dim) +
          ", kernel " + std::to_string(shape.kernel) + ", " + std::to_string(operation.num_drafts) +
-         " drafts";
+         " drafts" + (shape.is_tiled ? ", tiled" : "");
 }
 
 TEST_P(CudaStateOpsTest, ShortConvEqualsTheDefinition) {
@@ -416,7 +416,9 @@ TEST_P(CudaStateOpsTest, ShortConvTakesPadding) {
 TEST_P(CudaStateOpsTest, DeltaNetEqualsTheDefinition) {
   for (const DeltaNetShape& shape :
        {DeltaNetShape{1, 1, 2, 1, 2}, DeltaNetShape{2, 4, 8, 12, 4}, DeltaNetShape{1, 2, 64, 32, 3},
-        DeltaNetShape{2, 4, 128, 128, 4}, DeltaNetShape{1, 3, 128, 128, 4}}) {
+        DeltaNetShape{2, 4, 128, 128, 4}, DeltaNetShape{1, 3, 128, 128, 4},
+        DeltaNetShape{2, 6, 8, 12, 4, true}, DeltaNetShape{3, 6, 128, 128, 4, true},
+        DeltaNetShape{2, 6, 128, 128, 4, true}, DeltaNetShape{2, 8, 128, 128, 4, true}}) {
     const DeltaOperation one = {shape, 0};
     check_steps(one, name_of(one));
   }
@@ -425,7 +427,8 @@ TEST_P(CudaStateOpsTest, DeltaNetEqualsTheDefinition) {
 TEST_P(CudaStateOpsTest, DeltaNetForgetsDrafts) {
   for (const int num_drafts : {1, 3, 7, 15}) {
     for (const DeltaNetShape& shape :
-         {DeltaNetShape{2, 4, 8, 12, 4}, DeltaNetShape{1, 2, 128, 128, 4}}) {
+         {DeltaNetShape{2, 4, 8, 12, 4}, DeltaNetShape{1, 2, 128, 128, 4},
+          DeltaNetShape{2, 6, 8, 12, 4, true}, DeltaNetShape{2, 6, 128, 128, 4, true}}) {
       const DeltaOperation one = {shape, num_drafts};
       check_drafts(one, num_drafts, name_of(one));
     }
