@@ -45,6 +45,10 @@ constexpr std::string_view kAllPunctuation = R"(\s?\p{P}+)";
 constexpr std::string_view kUpToThreeDigits = R"(\p{N}{1,3})";
 constexpr std::string_view kHanAndKana = R"([一-龥぀-ゟ゠-ヿ]+)";
 
+// As Qwen2's, but marks belong to words.
+constexpr std::string_view kQwen35Regex =
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+
 // A pre-tokenizer: regexes that split the text one after another.
 struct PreRule {
   std::string_view name;
@@ -63,6 +67,7 @@ constexpr std::array kPreRules = {
     PreRule{"lfm2", {scan::kLlama3Regex}, true, true},
     PreRule{"smaug-bpe", {scan::kLlama3Regex}},
     PreRule{"qwen2", {scan::kQwen2Regex}, false, false, true},
+    PreRule{"qwen35", {kQwen35Regex}, false, false, true},
     PreRule{"deepseek-r1-qwen", {scan::kQwen2Regex}, false, false, true},
     PreRule{"deepseek-llm",
             {kLineEnd, kCasedLetters, kAsciiPunctuation, kLastSpaces, kHanAndHangul, kDigit}},

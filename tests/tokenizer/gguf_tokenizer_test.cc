@@ -77,7 +77,7 @@ TEST(GgufTokenizer, EveryPreTokenizerKeepsTheText) {
   bytes.vocabulary.add_bos = false;
   const std::string text = "It's 12345 naïve — apples,\n\n\t x  y 日本 🍎 ab";
   for (const char* pre :
-       {"llama-bpe", "llama3", "llama-v3", "qwen2", "deepseek-r1-qwen", "deepseek-llm",
+       {"llama-bpe", "llama3", "llama-v3", "qwen2", "qwen35", "deepseek-r1-qwen", "deepseek-llm",
         "deepseek-coder", "deepseek-v3", "tekken", "default", "gpt-2", "smollm", "starcoder",
         "refact", "falcon3", "lfm2", "smaug-bpe", "mellum"}) {
     bytes.vocabulary.pre = pre;
