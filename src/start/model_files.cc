@@ -353,7 +353,8 @@ Result<ModelFiles> open_gguf(const EngineConfig& engine, const fs::path& path) {
   if (uses_dummy_weights(engine)) {
     files.weights = dummy_weights(engine, files.config.dtype);
   } else {
-    QUIRE_ASSIGN_OR_RETURN(files.weights, GgufWeights::open(std::move(gguf), files.config));
+    QUIRE_ASSIGN_OR_RETURN(files.weights, GgufWeights::open(std::move(gguf), files.config, {},
+                                                            engine.tensor_parallel_size));
   }
   return files;
 }

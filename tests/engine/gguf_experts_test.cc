@@ -1,5 +1,5 @@
-// Mixtures of experts and latent attention in GGUF files: the memory plan, and files that are
-// wrong.
+// Mixtures of experts, latent attention and delta nets in GGUF files: the memory plan, and files
+// that are wrong.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -173,6 +173,46 @@ TEST(GgufExperts, WrongTensorsAreNamed) {
               HasSubstr("no tensor \"blk.2.attn_kv_b.weight\""));
   EXPECT_THAT(error_of(with_name(file, "blk.1.ffn_up_shexp.weight", "blk.1.ffn_up_shexq.weight")),
               HasSubstr("no tensor \"blk.1.ffn_up_shexp.weight\""));
+}
+
+TEST(GgufDeltas, WrongFilesAreNamed) {
+  const std::string file = gguf_of(random_delta_model(), "Q8_0");
+  EXPECT_EQ(error_of(file), "");
+  EXPECT_THAT(error_of(with_number(file, "qwen35.ssm.group_count", 2)),
+              HasSubstr("tensor \"blk.0.ssm_conv1d.weight\"; got shape [1536, 4], expected "
+                        "[1280, 4] by the metadata"));
+  EXPECT_THAT(error_of(with_number(file, "qwen35.full_attention_interval", 1)),
+              HasSubstr("no tensor \"blk.0.attn_q.weight\" for "));
+  EXPECT_THAT(error_of(with_name(file, "blk.0.attn_qkv.weight", "blk.0.attn_qkw.weight")),
+              HasSubstr("no tensor \"blk.0.attn_qkv.weight\" for "));
+  EXPECT_THAT(error_of(with_name(file, "blk.0.ssm_dt.bias", "blk.0.ssm_dq.bias")),
+              HasSubstr("no tensor \"blk.0.ssm_dt.bias\" for "));
+  EXPECT_THAT(error_of(with_dimensions_exchanged(file, "blk.0.ssm_conv1d.weight")),
+              HasSubstr("tensor \"blk.0.ssm_conv1d.weight\"; got shape [4, 1536], expected "
+                        "[1536, 4]"));
+  EXPECT_THAT(error_of(with_dimensions_exchanged(file, "blk.1.attn_q.weight")),
+              HasSubstr("tensor \"blk.1.attn_q.weight\"; got shape [256, 512], expected "
+                        "[512, 256]"));
+  // The first rate of decay, whose sign is damaged.
+  auto gguf = GgufModel::from_memory(bytes_of(file), "m.gguf").value();
+  const auto* const rates = reinterpret_cast<const char*>(gguf.tensor("blk.0.ssm_a")->bytes.data());
+  std::string damaged = file;
+  damaged[static_cast<size_t>(rates - file.data()) + 3] ^= '\x80';
+  EXPECT_THAT(error_of(damaged), HasSubstr("tensor \"blk.0.ssm_a\"; got a number above 0"));
+}
+
+// A rank has 2 of the 4 heads of each tile, which are a block of 256 columns.
+TEST(GgufDeltas, RanksCutNoBlockOfTheOutput) {
+  const ScratchDirectory scratch;
+  const auto error_on = [&](std::string_view matrices, int num_ranks) {
+    EngineConfig config =
+        cpu_config(scratch.write("m.gguf", gguf_of(random_delta_model(), matrices)));
+    config.tensor_parallel_size = num_ranks;
+    return testing::error_of(config);
+  };
+  EXPECT_THAT(error_on("Q4_K", 4),
+              HasSubstr("tensor \"blk.0.ssm_out.weight\"; got blocks of 256 columns, expected a "
+                        "divisor of the 128 that a rank has of each tile of value heads"));
 }
 
 // Every file that ends early is refused, and by its name.

@@ -2,6 +2,7 @@
 
 #include <span>
 #include <string>
+#include <utility>
 
 #include "engine/engine_case.h"
 #include "model/gguf/gguf_weights.h"
@@ -39,6 +40,8 @@ RandomModel random_model_of(Structure structure) {
                      "num_local_experts": 6, "sliding_window": 20, "rope_scaling": {
                      "rope_type": "yarn", "factor": 8.0, "beta_fast": 4.0, "beta_slow": 1.0,
                      "truncate": false, "original_max_position_embeddings": 64}})"};
+    case Structure::kDelta:
+      return random_delta_model();
   }
   return {};
 }
@@ -71,7 +74,7 @@ std::vector<float> floats_of(GgufWeights& weights, const TensorSpec& spec) {
   return values;
 }
 
-// The numbers of a GGUF file as a checkpoint in F32.
+// The numbers of a GGUF file as a checkpoint in F32, whose value heads are in the file's order.
 StoredTensors numbers_of(const std::string& file, const ModelConfig& config) {
   auto gguf = GgufModel::from_memory(bytes_of(file), "m.gguf").value();
   const auto weights = GgufWeights::open(std::move(gguf), config).value();
@@ -83,6 +86,25 @@ StoredTensors numbers_of(const std::string& file, const ModelConfig& config) {
     weights->release(spec.name);
   }
   return tensors;
+}
+
+// Stores the queries and the gates of their outputs as a checkpoint does, head by head.
+void fuse_gates(size_t num_heads, StoredTensors& tensors) {
+  for (const std::string layer : {"model.layers.0.", "model.layers.1."}) {
+    const auto gate = tensors.find(layer + "self_attn.gate_proj.weight");
+    if (gate == tensors.end()) continue;
+    StoredTensor& queries = tensors.at(layer + "self_attn.q_proj.weight");
+    const auto before = std::exchange(queries.bytes, {});
+    const auto head_bytes = static_cast<int64_t>(before.size() / num_heads);
+    for (int64_t at = 0; at < std::ssize(before); at += head_bytes) {
+      for (const auto& part : {before, gate->second.bytes}) {
+        queries.bytes.insert(queries.bytes.end(), part.begin() + at,
+                             part.begin() + at + head_bytes);
+      }
+    }
+    queries.shape[0] *= 2;
+    tensors.erase(gate);
+  }
 }
 
 }  // namespace
@@ -124,6 +146,10 @@ const std::vector<QuantizedModel>& quantized_models() {
     all.push_back({"latent_gguf_q8_0_joined", Structure::kLatent,
                    GgufFormat{"Q8_0", /*joins_latent=*/true}, kRounded});
     all.push_back({"gpt_oss_mxfp4", Structure::kGptOss, GgufFormat{"MXFP4"}, kRounded});
+    for (const char* const type : {"F16", "Q8_0", "Q4_K", "Q6_K"}) {
+      all.push_back(
+          {fmt::format("delta_gguf_{}", type), Structure::kDelta, GgufFormat{type}, kRounded});
+    }
     return all;
   }();
   return models;
@@ -161,8 +187,13 @@ EngineConfig write_quantized(const QuantizedModel& model, const ScratchDirectory
 EngineConfig write_numbers(const QuantizedModel& model, const ScratchDirectory& directory) {
   const RandomModel source = random_model_of(model.structure);
   if (const auto* const gguf = std::get_if<GgufFormat>(&model.format)) {
-    return write_checkpoint(directory, source.config,
-                            numbers_of(gguf_file(*gguf, source), parse(source)));
+    std::string config = source.config;
+    StoredTensors tensors = numbers_of(gguf_file(*gguf, source), parse(source));
+    if (model.structure == Structure::kDelta) {
+      fuse_gates(4, tensors);
+      config.insert(config.rfind('}'), R"(, "linear_value_heads_are_tiled": true)");
+    }
+    return write_checkpoint(directory, config, tensors);
   }
   const std::vector<std::byte> weights = random_weights(parse(source));
   const auto* const integers = std::get_if<IntegerFormat>(&model.format);

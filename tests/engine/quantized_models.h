@@ -18,7 +18,7 @@
 namespace quire::testing {
 
 // All have 2 layers.
-enum class Structure { kDense, kExperts, kLatent, kGptOss };
+enum class Structure { kDense, kExperts, kLatent, kGptOss, kDelta };
 
 struct GgufFormat {
   std::string_view matrices;  // llama.cpp's name of their type

@@ -308,7 +308,7 @@ TEST_P(GoldenGgufs, AgreeWithTheirFamilies) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, GoldenGgufs, ::testing::ValuesIn(golden_ggufs()),
-                         [](const auto& test) { return test.param.family; });
+                         [](const auto& test) { return test.param.family + test.param.layout; });
 
 }  // namespace
 }  // namespace quire::testing

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "base/json.h"
+#include "support/gguf_deltas.h"
 #include "support/gguf_rows.h"
 
 namespace quire::testing {
@@ -57,6 +58,7 @@ const Names kNames = {{"self_attn.q_proj", "attn_q"},
                       {"mlp.router.", "ffn_gate_inp."},
                       {"block_sparse_moe.gate.", "ffn_gate_inp."},
                       {"mlp.gate.", "ffn_gate_inp."},
+                      {"mlp.shared_expert_gate", "ffn_gate_inp_shexp"},
                       {"mlp.shared_mlp.gate_proj", "ffn_gate_shexp"},
                       {"mlp.shared_mlp.up_proj", "ffn_up_shexp"},
                       {"mlp.shared_mlp.down_proj", "ffn_down_shexp"},
@@ -268,7 +270,11 @@ class Converter {
     if (name.ends_with("conv.conv.weight")) tensor.shape.erase(tensor.shape.begin() + 1);
     replace_first({{"language_model.", ""}}, name);
     replace_first({{"feed_forward.", "mlp."}}, name);
-    if (gguf_.shifts_norms && name.ends_with("layernorm.weight")) {
+    const bool is_shifted =
+        gguf_.shifts_all_norms
+            ? name.ends_with("norm.weight") && !name.ends_with("attn.norm.weight")
+            : gguf_.shifts_norms && name.ends_with("layernorm.weight");
+    if (is_shifted) {
       for (float& weight : tensor.values) weight += 1.0F;
     }
     if (gguf_.pairs_rows && name.find("q_proj") != std::string::npos) {
@@ -293,6 +299,8 @@ class Converter {
       stacks_[in_file(name.erase(at, end - at))][expert] = std::move(tensor);
       return;
     }
+    const size_t net = name.find("linear_attn.");
+    if (net != std::string::npos) return write_delta(name.substr(0, net), name.substr(net), tensor);
     const size_t latent = name.find("self_attn.kv_b_proj");
     if (latent != std::string::npos) return write_latent(name.substr(0, latent), tensor);
     writer_.floats(in_file(name), tensor.shape, tensor.values);
@@ -392,6 +400,37 @@ class Converter {
     }
   }
 
+  // Files of Qwen3-Next have b and a by key head, as the checkpoint; old ones all inputs.
+  void write_delta(const std::string& layer, const std::string& name, Floats tensor) {
+    const DeltaSizes sizes = {integer("linear_num_key_heads"), integer("linear_num_value_heads"),
+                              integer("linear_key_head_dim"), integer("linear_value_head_dim"),
+                              gguf_.architecture != "qwen3next"};
+    const auto write_by_head = [&](const char* fused,
+                                   const std::vector<std::span<const float>>& parts) {
+      const std::vector<float> rows = rows_by_group(parts, sizes.num_k_heads);
+      const int64_t columns = integer("hidden_size");
+      writer_.floats(layer + fused, {std::ssize(rows) / columns, columns}, rows);
+    };
+    const bool is_old = gguf_.layout == "_old";
+    if ((!sizes.is_tiled && name.ends_with("in_proj_a.weight")) ||
+        (is_old && name.ends_with("in_proj_qkv.weight"))) {
+      return kept_.swap(tensor.values);  // written with the next tensor
+    }
+    if (!sizes.is_tiled && name.ends_with("in_proj_b.weight")) {
+      return write_by_head("ssm_ba.weight", {tensor.values, kept_});
+    }
+    if (is_old && name.ends_with("in_proj_z.weight")) {
+      const std::span<const float> qkv = kept_;
+      const auto keys =
+          static_cast<size_t>(sizes.num_k_heads * sizes.k_dim * integer("hidden_size"));
+      return write_by_head("ssm_in.weight", {qkv.first(keys), qkv.subspan(keys, keys),
+                                             qkv.subspan(2 * keys), tensor.values});
+    }
+    const std::string in_file =
+        convert_delta(name.substr(name.find('.') + 1), sizes, tensor.shape, tensor.values);
+    writer_.floats(layer + in_file, tensor.shape, tensor.values);
+  }
+
   // By head, the rows of keys, transposed, and those of values.
   void write_latent(const std::string& layer, const Floats& tensor) {
     const int64_t num_heads = integer("num_attention_heads");
@@ -408,9 +447,14 @@ class Converter {
   JsonDocument document_;
   GgufWriter writer_;
   std::map<std::string, std::map<int, Floats>> stacks_;  // by the file's name, and by expert
+  std::vector<float> kept_;                              // of a tensor of a delta net
 };
 
 }  // namespace
+
+const Names kQwen3_5Names = {{"post_attention_layernorm", "post_attention_norm"},
+                             {"mtp.fc", "blk.4.nextn.eh_proj"},
+                             {"mtp.norm", "blk.4.nextn.shared_head_norm"}};
 
 const Names kLfm2Names = {{"conv.conv.", "shortconv.conv."},
                           {"conv.in_proj", "shortconv.in_proj"},
@@ -431,6 +475,30 @@ const Names kLfm2Names = {{"conv.conv.", "shortconv.conv."},
 void write_lfm2(GgufWriter& writer, const std::string& prefix) {
   writer.numbers(prefix + "attention.head_count_kv", std::vector<int32_t>{0, 2, 0, 2})
       .number(prefix + "shortconv.l_cache", 3);
+}
+
+// The delta nets and layers of the tiny models of Qwen3.5.
+void write_qwen3_5(GgufWriter& writer, const std::string& prefix) {
+  writer.number(prefix + "ssm.conv_kernel", 4)
+      .number(prefix + "ssm.state_size", 8)
+      .number(prefix + "ssm.group_count", 2)
+      .number(prefix + "ssm.time_step_rank", 4)
+      .number(prefix + "ssm.inner_size", 48)
+      .number(prefix + "full_attention_interval", 2)
+      .number(prefix + "rope.dimension_count", 8);
+}
+void write_qwen3_5_moe(GgufWriter& writer, const std::string& prefix) {
+  write_qwen3_5(writer, prefix);
+  writer.number(prefix + "expert_count", 4)
+      .number(prefix + "expert_used_count", 2)
+      .number(prefix + "expert_feed_forward_length", 12)
+      .number(prefix + "expert_shared_feed_forward_length", 20);
+}
+// Newer versions of the converter also write the layers as a list.
+void write_qwen3_5_with_layers(GgufWriter& writer, const std::string& prefix) {
+  write_qwen3_5(writer, prefix);
+  write_flags(prefix + "attention.recurrent_layers", {true, false, true, false, false}, writer);
+  write_sections(writer, prefix);
 }
 
 std::vector<GoldenGguf> golden_ggufs() {
@@ -598,6 +666,38 @@ std::vector<GoldenGguf> golden_ggufs() {
            },
        .names = kLfm2Names,
        .has_layer_kv_heads = true},
+      {.family = "qwen3_5",
+       .architecture = "qwen35",
+       .write = write_qwen3_5_with_layers,
+       .names = kQwen3_5Names,
+       .num_mtp_layers = 1,
+       .shifts_all_norms = true},
+      {.family = "qwen3_5_moe",
+       .architecture = "qwen35moe",
+       .write =
+           [](GgufWriter& writer, const string& prefix) {
+             write_qwen3_5_moe(writer, prefix);
+             write_sections(writer, prefix);
+           },
+       .names = kQwen3_5Names,
+       .num_mtp_layers = 1,
+       .shifts_all_norms = true},
+      // Qwen3-Next computes as Qwen3.5. Its golden model has a dense layer, which files cannot
+      // have.
+      {.family = "qwen3_5_moe",
+       .layout = "_next",
+       .architecture = "qwen3next",
+       .write = write_qwen3_5_moe,
+       .names = kQwen3_5Names,
+       .num_mtp_layers = 1,
+       .shifts_all_norms = true},
+      {.family = "qwen3_5_moe",
+       .layout = "_old",
+       .architecture = "qwen3next",
+       .write = write_qwen3_5_moe,
+       .names = kQwen3_5Names,
+       .num_mtp_layers = 1,
+       .shifts_all_norms = true},
       {.family = "ernie4_5", .architecture = "ernie4_5"},
       {.family = "ernie4_5_moe",
        .architecture = "ernie4_5-moe",

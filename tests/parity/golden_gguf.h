@@ -15,6 +15,7 @@ namespace quire::testing {
 
 struct GoldenGguf {
   std::string family;        // GoldenFamily::name
+  std::string layout = {};   // the end of the test's name, if a family has several files
   std::string architecture;  // llama.cpp's name
   // Writes what the architecture has beside the sizes. The keys begin with `prefix`.
   std::function<void(GgufWriter& writer, const std::string& prefix)> write = {};
@@ -30,6 +31,7 @@ struct GoldenGguf {
   bool has_layer_kv_heads = false;
   bool has_own_width = false;        // `write` writes feed_forward_length
   bool shifts_norms = false;         // the layers' norms have 1 + w
+  bool shifts_all_norms = false;     // so do all norms, except those of delta nets
   bool transposes_experts = false;   // of the checkpoint's stacks of experts
   bool interleaves_gate_up = false;  // in these stacks, the rows of gates and ups alternate
 };

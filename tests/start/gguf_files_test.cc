@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include <cmath>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -294,6 +295,48 @@ TEST(GgufFiles, WrongValuesOfOneArchitectureAreNamed) {
   EXPECT_THAT(error_with(sized_model("olmo2").number("olmo2.attention.sliding_window", 4)), "");
   EXPECT_THAT(error_with(sized_model("olmo2").number("olmo2.expert_count", 2)),
               HasSubstr("\"olmo2.expert_count\"; got 2, expected 0"));
+}
+
+TEST(GgufFiles, WrongDeltaNetsAreNamed) {
+  const ScratchDirectory scratch;
+  const std::vector<std::pair<std::string, uint32_t>> fields = {
+      {"ssm.group_count", 2},     {"ssm.time_step_rank", 4}, {"ssm.state_size", 8},
+      {"ssm.inner_size", 48},     {"ssm.conv_kernel", 4},    {"full_attention_interval", 1},
+      {"rope.dimension_count", 2}};
+  const auto writer_with = [&](const std::string& key, std::optional<uint32_t> value) {
+    GgufWriter writer = sized_model("qwen35");
+    for (const auto& [name, number] : fields) {
+      if (name != key) writer.number("qwen35." + name, number);
+    }
+    if (value) writer.number("qwen35." + key, *value);
+    return writer;
+  };
+  const auto error_with = [&](const GgufWriter& writer) {
+    return error_of(scratch.write("m.gguf", writer.file()));
+  };
+  EXPECT_EQ(error_with(writer_with("", {})), "");
+  for (const auto& [name, number] : fields) {
+    if (!name.starts_with("ssm.")) continue;
+    EXPECT_THAT(error_with(writer_with(name, {})),
+                HasSubstr("metadata \"qwen35." + name + "\"; got nothing, expected"));
+    EXPECT_THAT(error_with(writer_with(name, 0)), HasSubstr("\"qwen35." + name + "\"; got 0"));
+    EXPECT_THAT(error_with(writer_with(name, 4000000000U)),
+                HasSubstr("\"qwen35." + name + "\"; got 4000000000"));
+  }
+  EXPECT_THAT(error_with(writer_with("ssm.inner_size", 49)),
+              HasSubstr("\"qwen35.ssm.inner_size\"; got 49, expected a multiple of the 4 heads"));
+  EXPECT_THAT(error_with(writer_with("ssm.group_count", 3)),
+              HasSubstr("\"qwen35.ssm.time_step_rank\"; got 4, expected a multiple of metadata "
+                        "\"qwen35.ssm.group_count\", 3"));
+  EXPECT_THAT(error_with(writer_with("ssm.conv_kernel", 9)),
+              HasSubstr("\"qwen35.ssm.conv_kernel\"; got \"9\", expected a whole number from 2"));
+  EXPECT_THAT(error_with(writer_with("full_attention_interval", 2)),
+              HasSubstr("\"qwen35.full_attention_interval\"; got no layer with attention"));
+  const std::string layers = "qwen35.attention.recurrent_layers";
+  EXPECT_EQ(error_with(writer_with("", {}).numbers(layers, std::vector<int32_t>{0, 0})), "");
+  EXPECT_THAT(error_with(writer_with("", {}).numbers(layers, std::vector<int32_t>{})),
+              HasSubstr("\"" + layers + "\"; got no list, or a shorter one"));
+  EXPECT_THAT(error_with(writer_with("", {}).number(layers, 1)), HasSubstr("got no list"));
 }
 
 // The last blocks, which predict further tokens, are not layers of the model.

@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "model/rope.h"
 #include "support/gguf_bytes.h"
+#include "support/gguf_deltas.h"
 #include "support/gguf_quantization.h"
 #include "support/gguf_rows.h"
 #include "support/source_models.h"
@@ -22,7 +23,7 @@ namespace {
 
 using simdjson::dom::element;
 
-std::string gguf_name(std::string name, bool is_named_by_attention) {
+std::string gguf_name(std::string name, bool names_norm_by_attention) {
   const std::pair<std::string, std::string> parts[] = {
       {"model.embed_tokens.", "token_embd."},
       {"model.norm.", "output_norm."},
@@ -48,6 +49,7 @@ std::string gguf_name(std::string name, bool is_named_by_attention) {
       {"mlp.shared_experts.up_proj.", "ffn_up_shexp."},
       {"mlp.shared_experts.down_proj.", "ffn_down_shexp."},
       {"mlp.gate.e_score_correction_bias", "exp_probs_b.bias"},
+      {"mlp.shared_expert_gate.", "ffn_gate_inp_shexp."},
       {"mlp.gate.", "ffn_gate_inp."},
       {"mlp.experts.gate_proj.", "ffn_gate_exps."},
       {"mlp.experts.up_proj.", "ffn_up_exps."},
@@ -57,7 +59,7 @@ std::string gguf_name(std::string name, bool is_named_by_attention) {
       {"block_sparse_moe.experts.w3.", "ffn_up_exps."},
       {"block_sparse_moe.experts.w2.", "ffn_down_exps."},
       {"input_layernorm.", "attn_norm."},
-      {"post_attention_layernorm.", is_named_by_attention ? "post_attention_norm." : "ffn_norm."},
+      {"post_attention_layernorm.", names_norm_by_attention ? "post_attention_norm." : "ffn_norm."},
       {"pre_feedforward_layernorm.", "ffn_norm."},
       {"post_feedforward_layernorm.", "post_ffw_norm."},
   };
@@ -82,7 +84,8 @@ class Converter {
       : source_(source),
         architecture_(architecture),
         matrices_(matrices),
-        document_(JsonDocument::parse(source.config_json, "config.json").value()) {}
+        document_(JsonDocument::parse(source_.config_json, "config.json").value()),
+        tensors_(Safetensors::parse(source_.safetensors, "weights").value()) {}
 
   std::string convert() {
     writer_.text("general.architecture", architecture_);
@@ -90,11 +93,10 @@ class Converter {
     write_rope();
     if (source_.pooling) writer_.number(key("pooling_type"), *source_.pooling);
     if (!source_.tokenizer_json.empty()) write_tokenizer();
-    const Safetensors tensors = Safetensors::parse(source_.safetensors, "weights").value();
-    for (const std::string& name : tensors.names()) {
+    for (const std::string& name : tensors_.names()) {
       // Embedding models are saved without the head and the "model." before all names.
       const bool is_whole = name.starts_with("model.") || name.starts_with("lm_head.");
-      add_tensor(is_whole ? name : "model." + name, *tensors.find(name));
+      add_tensor(is_whole ? name : "model." + name, *tensors_.find(name));
     }
     for (const auto& [name, experts] : stacks_) write_stack(name, experts);
     return writer_.file();
@@ -116,22 +118,29 @@ class Converter {
 
   bool is_deepseek() const { return architecture_ == "deepseek2"; }
   bool is_gpt_oss() const { return architecture_ == "gpt-oss"; }
+  bool has_deltas() const { return architecture_.starts_with("qwen35"); }
 
   void write_config();
   void write_experts();
   void write_mla();
+  void write_deltas();
   void write_rope();
   void write_tokenizer();
   void add_tensor(const std::string& name, const SafetensorsEntry& entry);
+  void add_delta(const std::string& layer, std::string name, Floats tensor);
   void add_expert(const std::string& name, size_t number_at, Floats tensor);
   void write_stack(const std::string& name, const std::map<int, Floats>& experts);
   void write_latent(const Floats& tensor);
+  // The rows of a tensor in which the checkpoint's `parts`, whose names follow `prefix`, are fused.
+  Floats fuse(const std::string& prefix, const std::vector<std::string>& parts,
+              int64_t num_groups) const;
   void write_tensor(const Floats& tensor);
 
   GgufSource source_;
   std::string_view architecture_;
   std::string_view matrices_;
   JsonDocument document_;
+  Safetensors tensors_;
   GgufWriter writer_;
   // The matrices of experts, by the file's name of their stack and by expert.
   std::map<std::string, std::map<int, Floats>> stacks_;
@@ -162,6 +171,7 @@ void Converter::write_config() {
     }
   }
   write_experts();
+  if (has_deltas()) write_deltas();
   const std::pair<const char*, const char*> kNumbers[] = {
       {"rms_norm_eps", "attention.layer_norm_rms_epsilon"},
       {"rope_theta", "rope.freq_base"},
@@ -239,6 +249,34 @@ void Converter::write_mla() {
   writer_.number(key("attention.value_length"), latent_dim);
   writer_.number(key("attention.key_length_mla"), key_dim);
   writer_.number(key("attention.value_length_mla"), integer("v_head_dim"));
+}
+
+void Converter::write_deltas() {
+  const std::pair<const char*, const char*> kIntegers[] = {
+      {"linear_conv_kernel_dim", "ssm.conv_kernel"},
+      {"linear_key_head_dim", "ssm.state_size"},
+      {"linear_num_key_heads", "ssm.group_count"},
+      {"linear_num_value_heads", "ssm.time_step_rank"},
+      {"full_attention_interval", "full_attention_interval"},
+  };
+  for (const auto& [from, to] : kIntegers) writer_.number(key(to), integer(from));
+  writer_.number(key("ssm.inner_size"),
+                 integer("linear_num_value_heads") * integer("linear_value_head_dim"));
+  writer_.number(key("rope.dimension_count"), integer("head_dim") / 4);
+}
+
+Floats Converter::fuse(const std::string& prefix, const std::vector<std::string>& parts,
+                       int64_t num_groups) const {
+  Floats fused;
+  std::vector<std::vector<float>> values;
+  for (const std::string& part : parts) {
+    const SafetensorsEntry& entry = *tensors_.find(prefix + part);
+    fused.dtype = entry.dtype;
+    fused.shape = {(fused.shape.empty() ? 0 : fused.shape[0]) + entry.shape[0], entry.shape[1]};
+    values.push_back(floats_of(entry));
+  }
+  fused.values = rows_by_group({values.begin(), values.end()}, num_groups);
+  return fused;
 }
 
 void Converter::write_rope() {
@@ -329,6 +367,14 @@ void Converter::add_tensor(const std::string& name, const SafetensorsEntry& entr
   const bool is_gemma = architecture_.starts_with("gemma");
   Floats tensor = {.name = {}, .dtype = entry.dtype, .shape = entry.shape, .values = {}};
   tensor.values = floats_of(entry);
+  const size_t net = name.find("linear_attn.");
+  if (net != std::string::npos)
+    return add_delta(name.substr(0, net), name.substr(net + 12), tensor);
+  if (has_deltas() && name.ends_with("self_attn.gate_proj.weight")) return;  // beside the queries
+  if (has_deltas() && name.ends_with("self_attn.q_proj.weight")) {
+    tensor = fuse(name.substr(0, name.rfind("q_proj")), {"q_proj.weight", "gate_proj.weight"},
+                  integer("num_attention_heads"));
+  }
   const size_t experts = name.find(".experts.");
   if (experts != std::string::npos) return add_expert(name, experts + 9, std::move(tensor));
   const int64_t rows = entry.shape[0];
@@ -339,12 +385,26 @@ void Converter::add_tensor(const std::string& name, const SafetensorsEntry& entr
   if (architecture_ == "llama" && name.find("k_proj") != std::string::npos) {
     pair_rows(tensor.values, rows, integer("num_key_value_heads", heads));
   }
-  if (is_gemma && name.ends_with("norm.weight")) {
+  if ((is_gemma || has_deltas()) && name.ends_with("norm.weight")) {
     for (float& value : tensor.values) value += 1;
   }
-  tensor.name = gguf_name(name, is_gemma || is_gpt_oss());
+  tensor.name = gguf_name(name, is_gemma || is_gpt_oss() || has_deltas());
   const bool is_latent = name.ends_with("kv_b_proj.weight");
   is_latent && !source_.joins_latent ? write_latent(tensor) : write_tensor(tensor);
+}
+
+// `layer` and `name` are before and after "linear_attn.".
+void Converter::add_delta(const std::string& layer, std::string name, Floats tensor) {
+  if (name == "q_proj.weight" || name == "k_proj.weight") return;  // beside the values
+  if (name == "v_proj.weight") {
+    name = "in_proj_qkv.weight";
+    tensor = fuse(layer + "linear_attn.", {"q_proj.weight", "k_proj.weight", "v_proj.weight"}, 1);
+  }
+  const DeltaSizes sizes = {integer("linear_num_key_heads"), integer("linear_num_value_heads"),
+                            integer("linear_key_head_dim"), integer("linear_value_head_dim"), true};
+  const std::string in_file = convert_delta(name, sizes, tensor.shape, tensor.values);
+  tensor.name = gguf_name(layer, false) + in_file;
+  write_tensor(tensor);
 }
 
 // The number of the expert begins at `number_at` of its name.
@@ -412,14 +472,15 @@ const GgufBlockType* type_of_rows(std::string_view matrices, int64_t columns) {
 
 void Converter::write_tensor(const Floats& tensor) {
   const bool is_matrix = tensor.shape.size() > 1 && !tensor.name.ends_with(".bias");
-  const bool is_router = tensor.name.find("ffn_gate_inp") != std::string::npos;
+  const bool keeps_f32 = tensor.name.find("ffn_gate_inp") != std::string::npos ||
+                         tensor.name.find("ssm_conv1d") != std::string::npos;
   const bool is_f16 = std::ranges::any_of(source_.f16, [&](const std::string& part) {
     return tensor.name.find(part) != std::string::npos;
   });
   const std::string_view matrices =
       matrices_ == kAsStored ? std::string_view(tensor.dtype) : matrices_;
   const GgufBlockType* type = &gguf_type("F16");
-  if (!is_matrix || is_router) {
+  if (!is_matrix || keeps_f32) {
     type = &gguf_type("F32");
   } else if (!is_f16) {
     const GgufBlockType* const fitting = type_of_rows(matrices, tensor.shape.back());

@@ -1,4 +1,5 @@
-// Small mixtures of experts with random weights, as checkpoints and as GGUF files.
+// Small mixtures of experts, and a model with delta nets, with random weights, as checkpoints and
+// as GGUF files.
 #pragma once
 
 #include <fmt/format.h>
@@ -59,6 +60,16 @@ inline std::vector<RandomModel> random_models() {
                          "topk_group": 2, "norm_topk_prob": true,
                          "routed_scaling_factor": 2.5)")},
   };
+}
+
+// Its first layer has a delta net, whose value heads GGUF files have in another order.
+inline RandomModel random_delta_model() {
+  return {"qwen3_5", "qwen35",
+          sizes("Qwen3_5ForCausalLM", 2) +
+              R"("num_key_value_heads": 2, "head_dim": 64, "linear_num_key_heads": 4,
+                 "linear_num_value_heads": 8, "linear_key_head_dim": 64,
+                 "linear_value_head_dim": 128, "linear_conv_kernel_dim": 4,
+                 "full_attention_interval": 2})"};
 }
 
 inline ModelConfig parse(const RandomModel& model) {

@@ -34,12 +34,16 @@ constexpr GgufField kGemmaFields[] = {{"attn_logit_softcapping", "attn_logit_sof
                                       {"rope.freq_base_swa", "rope_local_base_freq"}};
 
 constexpr GgufField kLfm2Fields[] = {{"shortconv.l_cache", "conv_L_cache"}};
+constexpr GgufField kQwenMoeFields[] = {
+    {"expert_shared_feed_forward_length", "shared_expert_intermediate_size"}};
 
 using Names = std::string_view[];
 constexpr Names kLlamas = {"LlamaForCausalLM", "MistralForCausalLM", "MixtralForCausalLM"};
 constexpr Names kQwen2Vls = {"Qwen2_5_VLForConditionalGeneration"};
 constexpr Names kQwen3Vls = {"Qwen3VLForConditionalGeneration"};
 constexpr Names kQwen3VlMoes = {"Qwen3VLMoeForConditionalGeneration"};
+constexpr Names kQwen35s = {"Qwen3_5ForCausalLM", "Qwen3_5ForConditionalGeneration"};
+constexpr Names kQwen35Moes = {"Qwen3_5MoeForCausalLM", "Qwen3_5MoeForConditionalGeneration"};
 constexpr Names kDeepseeks = {"DeepseekV2ForCausalLM", "DeepseekV3ForCausalLM",
                               "Glm4MoeLiteForCausalLM", "KimiK25ForConditionalGeneration"};
 constexpr Names kGemma3s = {"Gemma3ForCausalLM", "Gemma3ForConditionalGeneration"};
@@ -211,6 +215,27 @@ constexpr std::array kArchitectures = {
                      .gating = GgufGating::kSigmoid,
                      .normalizes = true,
                      .fields = kLfm2Fields},
+    GgufArchitecture{.name = "qwen35",
+                     .architecture = "Qwen3_5ForCausalLM",
+                     .checkpoints = kQwen35s,
+                     .norms = kNamedByAttention,
+                     .rotates_part = true,
+                     .deltas = GgufDeltas::kTiled},
+    GgufArchitecture{.name = "qwen35moe",
+                     .architecture = "Qwen3_5MoeForCausalLM",
+                     .checkpoints = kQwen35Moes,
+                     .norms = kNamedByAttention,
+                     .rotates_part = true,
+                     .deltas = GgufDeltas::kTiled,
+                     .experts = GgufExperts::kOfOwnWidth,
+                     .fields = kQwenMoeFields},
+    GgufArchitecture{.name = "qwen3next",
+                     .architecture = "Qwen3NextForCausalLM",
+                     .norms = kNamedByAttention,
+                     .rotates_part = true,
+                     .deltas = GgufDeltas::kGrouped,
+                     .experts = GgufExperts::kOfOwnWidth,
+                     .fields = kQwenMoeFields},
 };
 
 bool converts(const GgufArchitecture& row, std::string_view architecture) {

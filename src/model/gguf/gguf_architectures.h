@@ -40,6 +40,13 @@ enum class GgufExperts {
   kScaled,      // as kShared, and the metadata has groups and whether weights are normalized
 };
 
+// The gated delta nets of most layers.
+enum class GgufDeltas {
+  kNone,
+  kGrouped,  // the value heads are in the checkpoint's order
+  kTiled,    // DeltaNetShape::is_tiled
+};
+
 // The values of expert_gating_func that are served. Without the field, the first one applies.
 enum class GgufGating { kSoftmax, kSigmoid, kSoftmaxOrSigmoid };
 
@@ -83,6 +90,7 @@ struct GgufArchitecture {
   bool is_hybrid = false;
   // Layers without KV heads in the list of attention.head_count_kv are short convolutions.
   bool has_convs = false;
+  GgufDeltas deltas = GgufDeltas::kNone;
   // Without a list in attention.sliding_window_pattern, the first layer of each four, or of as many
   // as the field says, has no window.
   bool begins_without_window = false;

@@ -28,7 +28,6 @@ constexpr int64_t kLastToken = 3;
 
 constexpr std::string_view kMtp = "nextn_predict_layers";
 constexpr std::string_view kHeads = "attention.head_count";
-constexpr std::string_view kKvHeads = "attention.head_count_kv";
 constexpr std::string_view kPattern = "attention.sliding_window_pattern";
 constexpr std::string_view kWindow = "attention.sliding_window";
 
@@ -55,7 +54,7 @@ constexpr std::array kMultipliers = {
 constexpr std::array kWrittenFields = {
     GgufField{"attention.head_count", "num_attention_heads"},
     GgufField{"block_count", "num_hidden_layers"},
-    GgufField{"attention.head_count_kv", "num_key_value_heads"},
+    GgufField{kGgufKvHeads, "num_key_value_heads"},
     GgufField{"attention.key_length", "head_dim"},
     GgufField{"attention.scale", "attention_multiplier"},
     GgufField{kWindow, "sliding_window"},
@@ -74,6 +73,8 @@ constexpr std::array kWrittenFields = {
     GgufField{"expert_shared_count", "n_shared_experts"},
     GgufField{"expert_weights_scale", "routed_scaling_factor"},
     GgufField{"leading_dense_block_count", "first_k_dense_replace"},
+    GgufField{"ssm.inner_size", "linear_value_head_dim"},
+    GgufField{"full_attention_interval", "full_attention_interval"},
 };
 
 // A field that changes the model's arithmetic. If the code of the file's architecture does not read
@@ -211,13 +212,13 @@ void GgufConfigWriter::write_heads() {
 // The numbers of KV heads of both kinds of layers, their sinks, and the width of values. The lists
 // of the metadata also have the layers that predict further tokens.
 void GgufConfigWriter::write_hybrid() {
-  const GgufValue* const heads = find(kKvHeads);
+  const GgufValue* const heads = find(kGgufKvHeads);
   const GgufValue* const pattern = find(kPattern);
   const auto counts = heads == nullptr ? std::nullopt : heads->numbers();
   const auto flags = pattern == nullptr ? std::nullopt : pattern->numbers();
   const int64_t count = num_layers();
   if (!counts || !flags || std::ssize(*counts) < count || std::ssize(*flags) < count) {
-    return fail(kKvHeads, "no list, or none of windows", "a number for each layer in both");
+    return fail(kGgufKvHeads, "no list, or none of windows", "a number for each layer in both");
   }
   const auto write = [&](bool has_window, const char* of_heads, const char* of_sinks) {
     std::set<double> numbers;
@@ -228,7 +229,7 @@ void GgufConfigWriter::write_hybrid() {
       sinks.insert(has(fmt::format("blk.{}.attn_sinks.weight", layer)));
     }
     if (numbers.size() > 1 || sinks.size() > 1) {
-      fail(kKvHeads, "different numbers, or sinks in some layers",
+      fail(kGgufKvHeads, "different numbers, or sinks in some layers",
            "the same in all layers with a window, and in all others");
     }
     const double number = numbers.empty() ? 1.0 : *numbers.begin();
@@ -242,29 +243,6 @@ void GgufConfigWriter::write_hybrid() {
   json_.field("attention_value_scale", scale == 0.0 ? 1.0 : scale);
 }
 
-// The layers that attend, and their number of KV heads. The width of the MLP is the final one.
-void GgufConfigWriter::write_convs() {
-  if (row_.experts == GgufExperts::kNone) json_.field("block_auto_adjust_ff_dim", false);
-  const GgufValue* const heads = find(kKvHeads);
-  const auto counts = heads == nullptr ? std::nullopt : heads->numbers();
-  if (!counts || std::ssize(*counts) != num_layers()) {
-    return fail(kKvHeads, "no list, or one of another length", "a number for each layer");
-  }
-  std::set<double> numbers;
-  json_.key("layer_types");
-  json_.begin_array();
-  for (const double count : *counts) {
-    json_.value(count == 0.0 ? "conv" : "full_attention");
-    if (count != 0.0) numbers.insert(count);
-  }
-  json_.end_array();
-  if (numbers.size() != 1) {
-    return fail(kKvHeads, fmt::format("{} numbers beside 0", numbers.size()),
-                "the same number in all layers that attend, and at least one of them");
-  }
-  json_.field("num_key_value_heads", static_cast<int64_t>(std::clamp(*numbers.begin(), 0.0, 1e6)));
-}
-
 // Also refuses heads whose keys and values differ in size, and heads that are rotated in part if
 // llama.cpp does not compute them for the architecture.
 void GgufConfigWriter::write_head_dim() {
@@ -272,7 +250,7 @@ void GgufConfigWriter::write_head_dim() {
   if (row_.has_convs) {
     write_convs();
   } else if (!row_.is_hybrid) {
-    write_field({find(kKvHeads) != nullptr ? kKvHeads : kHeads, "num_key_value_heads"});
+    write_field({find(kGgufKvHeads) != nullptr ? kGgufKvHeads : kHeads, "num_key_value_heads"});
   }
   const std::optional<int64_t> heads = num_heads();
   const std::optional<int64_t> hidden = integer("embedding_length");
@@ -484,6 +462,7 @@ Result<std::string> GgufConfigWriter::write() {
   for (const GgufField& field : row_.fields) write_field(field);
   if (is_gemma()) write_query_scalar();
   if (row_.has_multipliers) write_multipliers();
+  if (row_.deltas != GgufDeltas::kNone) write_deltas();
   write_switches();
   check_unserved();
   check_pooling();
@@ -498,8 +477,8 @@ namespace {
 
 // The key of a field of config.json; empty: none, or several.
 std::string_view key_of(std::string_view name, const GgufArchitecture& row) {
-  const std::span<const GgufField> tables[] = {row.fields, kFields, kWrittenFields, kMlaFields,
-                                               kMultipliers};
+  const std::span<const GgufField> tables[] = {row.fields, kFields,      kWrittenFields,
+                                               kMlaFields, kMultipliers, kGgufDeltaFields};
   if (name == "intermediate_size") return row.width_key;
   for (const std::span<const GgufField> table : tables) {
     const auto field = std::ranges::find(table, name, &GgufField::name);
@@ -554,7 +533,7 @@ int64_t num_gguf_mtp_layers(const GgufModel& gguf, const GgufArchitecture& row) 
 DType gguf_weight_dtype(const GgufModel& gguf) {
   std::optional<DType> common;
   for (const GgufTensor* tensor : gguf.tensors()) {
-    if (tensor->shape.size() < 2 || is_gguf_router(*tensor)) continue;
+    if (tensor->shape.size() < 2 || keeps_gguf_type(*tensor)) continue;
     const std::optional<DType> plain = tensor->type->plain;
     if (!plain || (common && *common != *plain)) return DType::kF16;
     common = plain;
@@ -562,8 +541,11 @@ DType gguf_weight_dtype(const GgufModel& gguf) {
   return common.value_or(DType::kF32);
 }
 
-bool is_gguf_router(const GgufTensor& tensor) {
-  return tensor.name.ends_with(".ffn_gate_inp.weight");
+bool keeps_gguf_type(const GgufTensor& tensor) {
+  constexpr std::string_view kEnds[] = {".ffn_gate_inp.weight", ".ffn_gate_inp_shexp.weight",
+                                        ".ssm_conv1d.weight", ".shortconv.conv.weight"};
+  return std::ranges::any_of(kEnds,
+                             [&](std::string_view end) { return tensor.name.ends_with(end); });
 }
 
 Result<std::string> gguf_config_json(const GgufModel& gguf) {

@@ -23,12 +23,13 @@ int64_t num_gguf_mtp_layers(const GgufModel& gguf, const GgufArchitecture& row);
 int64_t gguf_gemma_query_scalar(const GgufArchitecture& gemma, int64_t num_layers,
                                 int64_t hidden_size, int64_t num_heads, int64_t head_dim);
 
-// The type of all matrices except routers after expansion. F32, F16 and BF16 stay as they are if
-// all matrices have the same one of them. Otherwise they become F16, which keeps 3 more bits of a
-// block's numbers than BF16.
+// The type of all matrices after expansion, except those of keeps_gguf_type(). F32, F16 and BF16
+// stay as they are if all matrices have the same one of them. Otherwise they become F16, which
+// keeps 3 more bits of a block's numbers than BF16.
 DType gguf_weight_dtype(const GgufModel& gguf);
-// Whether the tensor selects a layer's experts. llama.cpp's converter writes it in F32.
-bool is_gguf_router(const GgufTensor& tensor);
+// Whether the tensor is a router, the gate of shared experts, or a convolution. llama.cpp's
+// converter writes them in F32.
+bool keeps_gguf_type(const GgufTensor& tensor);
 
 // Writes a config.json from the metadata. The fields' values are checked by parse_model_config.
 Result<std::string> gguf_config_json(const GgufModel& gguf);

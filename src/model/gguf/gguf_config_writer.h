@@ -1,9 +1,11 @@
 // Writes the fields of a GGUF file's metadata as a config.json. The rotation's fields are in
-// gguf_config_rope.cc, those of experts in gguf_config_experts.cc, all others in gguf_config.cc.
+// gguf_config_rope.cc, those of experts in gguf_config_experts.cc, those of layers with states in
+// gguf_config_states.cc, all others in gguf_config.cc.
 #pragma once
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -21,6 +23,15 @@ namespace quire {
 
 inline constexpr int64_t kAnyInteger = std::numeric_limits<int32_t>::max();
 inline constexpr std::string_view kExpertCount = "expert_count";
+inline constexpr std::string_view kGgufKvHeads = "attention.head_count_kv";
+
+// The fields of delta nets that are written as they are.
+inline constexpr std::array kGgufDeltaFields = {
+    GgufField{"ssm.group_count", "linear_num_key_heads"},
+    GgufField{"ssm.time_step_rank", "linear_num_value_heads"},
+    GgufField{"ssm.state_size", "linear_key_head_dim"},
+    GgufField{"ssm.conv_kernel", "linear_conv_kernel_dim"},
+};
 
 // For one file; keeps the first error.
 class GgufConfigWriter {
@@ -81,6 +92,8 @@ class GgufConfigWriter {
   void write_heads();
   void write_hybrid();
   void write_convs();
+  void write_deltas();
+  void write_delta_layers();
   void write_head_dim();
   void write_mla();
   void write_switches();

@@ -28,10 +28,9 @@ constexpr std::array kLayerNames = {
     GgufTensorName{"attn_sinks", "self_attn.sinks"},
     GgufTensorName{"shortconv.conv", "conv.conv"},
     GgufTensorName{"shortconv.out_proj", "conv.out_proj"},
-    // Parts of shortconv.in_proj.
-    GgufTensorName{"shortconv.b_proj", "conv.b_proj"},
-    GgufTensorName{"shortconv.g_proj", "conv.g_proj"},
-    GgufTensorName{"shortconv.x_proj", "conv.x_proj"},
+    GgufTensorName{"shortconv.in_proj", "conv.b_proj"},
+    GgufTensorName{"shortconv.in_proj", "conv.g_proj"},
+    GgufTensorName{"shortconv.in_proj", "conv.x_proj"},
     GgufTensorName{"attn_q_norm", "self_attn.q_norm"},
     GgufTensorName{"attn_k_norm", "self_attn.k_norm"},
     GgufTensorName{"attn_q_a", "self_attn.q_a_proj"},
@@ -46,6 +45,7 @@ constexpr std::array kLayerNames = {
     GgufTensorName{"ffn_gate_shexp", "mlp.shared_experts.gate_proj"},
     GgufTensorName{"ffn_up_shexp", "mlp.shared_experts.up_proj"},
     GgufTensorName{"ffn_down_shexp", "mlp.shared_experts.down_proj"},
+    GgufTensorName{"ffn_gate_inp_shexp", "mlp.shared_expert_gate"},
     GgufTensorName{"ffn_gate_inp", "mlp.gate"},
     GgufTensorName{"exp_probs_b", "mlp.gate.e_score_correction_bias"},
     GgufTensorName{"ffn_gate_exps", "mlp.experts.gate_proj"},
@@ -53,11 +53,40 @@ constexpr std::array kLayerNames = {
     GgufTensorName{"ffn_down_exps", "mlp.experts.down_proj"},
 };
 
+// In models with delta nets, whose attention has the queries and their gates in one matrix.
+constexpr std::array kDeltaNames = {
+    GgufTensorName{"attn_q", "self_attn.q_proj"},
+    GgufTensorName{"attn_q", "self_attn.gate_proj"},
+    GgufTensorName{"attn_qkv", "linear_attn.q_proj"},
+    GgufTensorName{"attn_qkv", "linear_attn.k_proj"},
+    GgufTensorName{"attn_qkv", "linear_attn.v_proj"},
+    GgufTensorName{"attn_gate", "linear_attn.in_proj_z"},
+    GgufTensorName{"ssm_beta", "linear_attn.in_proj_b"},
+    GgufTensorName{"ssm_alpha", "linear_attn.in_proj_a"},
+    GgufTensorName{"ssm_conv1d", "linear_attn.conv1d"},
+    GgufTensorName{"ssm_a", "linear_attn.A_log"},
+    GgufTensorName{"ssm_dt", "linear_attn.dt_bias"},
+    GgufTensorName{"ssm_norm", "linear_attn.norm"},
+    GgufTensorName{"ssm_out", "linear_attn.out_proj"},
+};
+
 constexpr std::string_view kExperts = "experts.";
 
-// The router's correction, which some files have without a suffix.
-constexpr std::string_view kCorrection = "exp_probs_b";
-constexpr std::string_view kSinks = "attn_sinks";
+// Tensors whose names in the checkpoint have no suffix, and the suffix in files.
+struct SuffixOfFile {
+  std::string_view file;
+  std::string_view suffix;
+};
+constexpr std::array kWholeNames = {
+    SuffixOfFile{"exp_probs_b", ".bias"},  // which some files leave out
+    SuffixOfFile{"attn_sinks", ".weight"},
+    SuffixOfFile{"ssm_a", ""},
+    SuffixOfFile{"ssm_dt", ".bias"},
+};
+const SuffixOfFile* find_whole(std::string_view file) {
+  const auto found = std::ranges::find(kWholeNames, file, &SuffixOfFile::file);
+  return found == kWholeNames.end() ? nullptr : &*found;
+}
 
 // The parts of "blk.3.ffn_up.weight" or "model.layers.3.mlp.up_proj.weight".
 struct LayerName {
@@ -70,7 +99,7 @@ std::optional<LayerName> parse_layer_name(std::string_view name, std::string_vie
   const size_t layer_end = name.find('.', prefix.size());
   if (!name.starts_with(prefix) || layer_end == std::string_view::npos) return std::nullopt;
   size_t dot = name.rfind('.');
-  if (name.substr(layer_end + 1) == kCorrection) dot = name.size();
+  if (find_whole(name.substr(layer_end + 1)) != nullptr) dot = name.size();
   if (dot <= layer_end) return std::nullopt;
   return LayerName{name.substr(prefix.size(), layer_end - prefix.size()),
                    name.substr(layer_end + 1, dot - layer_end - 1), name.substr(dot)};
@@ -99,11 +128,11 @@ GgufNames::GgufNames(const GgufArchitecture& architecture, const DecoderConfig& 
   };
   if (architecture.has_convs) add(kConvEndNames, ends_);
   add(kEndNames, ends_);
+  if (architecture.deltas != GgufDeltas::kNone) add(kDeltaNames, parts_);
   add(kLayerNames, parts_);
   add(architecture.norms, parts_);
 }
 
-// llama.cpp's converter appends ".bias" to the name of the router's correction.
 std::string GgufNames::in_checkpoint(std::string_view name) const {
   const size_t dot = name.rfind('.');
   if (dot == std::string_view::npos) return std::string(name);
@@ -113,8 +142,7 @@ std::string GgufNames::in_checkpoint(std::string_view name) const {
   if (!in_layer) return std::string(name);
   const auto found = std::ranges::find(parts_, in_layer->part, &Pair::file);
   if (found == parts_.end()) return std::string(name);
-  const bool is_whole = found->file == kCorrection || found->file == kSinks;
-  const std::string_view suffix = is_whole ? "" : in_layer->suffix;
+  const std::string_view suffix = find_whole(found->file) ? "" : in_layer->suffix;
   return fmt::format("model.layers.{}.{}{}", in_layer->layer, found->checkpoint, suffix);
 }
 
@@ -129,8 +157,9 @@ std::optional<std::string> GgufNames::in_file(std::string_view name) const {
   const auto whole =
       std::ranges::find(parts_, part + std::string(in_layer->suffix), &Pair::checkpoint);
   if (whole != parts_.end()) {
-    return fmt::format("blk.{}.{}.{}", in_layer->layer, whole->file,
-                       whole->file == kCorrection ? "bias" : "weight");
+    const SuffixOfFile* const of_file = find_whole(whole->file);
+    return fmt::format("blk.{}.{}{}", in_layer->layer, whole->file,
+                       of_file == nullptr ? ".weight" : of_file->suffix);
   }
   const auto found = std::ranges::find(parts_, part, &Pair::checkpoint);
   if (found == parts_.end()) return std::nullopt;
@@ -143,7 +172,8 @@ GgufChanges GgufNames::changes(std::string_view name) const {
   };
   GgufChanges changes;
   if (contains("q_proj.") || contains("k_proj.")) changes.paired_rows = paired_rows_;
-  if (name.ends_with("norm.weight")) {
+  changes.is_rate = name.ends_with(".linear_attn.A_log");
+  if (name.ends_with("norm.weight") && !name.ends_with(".linear_attn.norm.weight")) {
     changes.addend = name == "model.norm.weight" ? final_norm_addend_ : norm_addend_;
   }
   return changes;

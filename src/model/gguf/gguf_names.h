@@ -18,7 +18,8 @@ struct GgufChanges {
   // adjacent elements and the checkpoint's model elements of the two halves of a head. 0: the rows
   // are in order.
   int paired_rows = 0;
-  float addend = 0.0F;  // added to each number: the 1 that Gemma's norms add to their weights
+  float addend = 0.0F;   // added to each number: the 1 that Gemma's norms add to their weights
+  bool is_rate = false;  // the file has -exp(x) in the place of each number x
 };
 
 // The names of one model. A checkpoint has one tensor per expert; a file stacks the tensors of a

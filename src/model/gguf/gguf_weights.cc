@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <iterator>
-#include <numeric>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -32,18 +32,11 @@ constexpr std::string_view kGateExperts = "ffn_gate_exps.";
 constexpr std::string_view kUpExperts = "ffn_up_exps.";
 constexpr std::string_view kGateUpExperts = "ffn_gate_up_exps.";
 
-// Matrices whose rows are stored as one, and their parts, after "blk.N.", and before "weight" or
-// "bias". Any architecture may have the first; ffn_up has two parts in some.
-constexpr std::string_view kFusedQkv = "attn_qkv.";
-constexpr std::string_view kQkvParts[] = {"attn_q.", "attn_k.", "attn_v."};
-constexpr std::string_view kConvIn = "shortconv.in_proj.";
-constexpr std::string_view kConvParts[] = {"shortconv.b_proj.", "shortconv.g_proj.",
-                                           "shortconv.x_proj."};
-constexpr std::string_view kUp = "ffn_up.";
-constexpr std::string_view kGateUpParts[] = {"ffn_gate.", "ffn_up."};
-
-// The weights of a convolution, which the checkpoint stores as [channels, 1, kernel].
-constexpr std::string_view kConv = "shortconv.conv.weight";
+// The weights of convolutions, which the checkpoint stores as [channels, 1, kernel].
+constexpr std::string_view kShortConv = "shortconv.conv.weight";
+constexpr std::string_view kDeltaConv = "ssm_conv1d.weight";
+// A matrix of one row, which a file may have as a vector.
+constexpr std::string_view kSharedGate = "ffn_gate_inp_shexp.weight";
 
 // Parts of the configuration.
 constexpr std::string_view kRopeTensors[] = {"rope_freqs.weight", "rope_factors_long.weight",
@@ -138,20 +131,103 @@ void join_latent(const T* keys, const T* values, int64_t num_heads, const MlaCon
   }
 }
 
+// Of `count` elements, those from `first` on are `num_tiles` tiles of one chunk per rank. Returns
+// the elements by rank, after the first ones.
+std::vector<Slice> chunks_by_rank(int64_t first, int64_t count, int num_tiles, int num_ranks) {
+  std::vector<Slice> chunks = {{0, first}};
+  const int64_t chunk = (count - first) / (int64_t{num_tiles} * num_ranks);
+  for (int rank = 0; rank < num_ranks; ++rank) {
+    for (int tile = 0; tile < num_tiles; ++tile) {
+      chunks.push_back({first + (int64_t{tile} * num_ranks + rank) * chunk, chunk});
+    }
+  }
+  return chunks;
+}
+
+// Copies parts of the rows of a matrix; no slices: all of them.
+void copy_parts(const BlockMatrix& matrix, std::span<const Slice> rows,
+                std::span<const Slice> columns, std::byte* out) {
+  const Slice all_rows[] = {{0, matrix.shape[0]}};
+  const Slice all_columns[] = {{0, matrix.shape[1]}};
+  if (rows.empty()) rows = all_rows;
+  if (columns.empty()) columns = all_columns;
+  const auto bytes_of = [&](int64_t elements) {
+    return elements / matrix.type->block_elements * matrix.type->block_bytes;
+  };
+  for (const Slice& run : rows) {
+    for (int64_t row = run.first; row < run.first + run.count; ++row) {
+      for (const Slice& part : columns) {
+        out = std::copy_n(matrix.row(row) + bytes_of(part.first), bytes_of(part.count), out);
+      }
+    }
+  }
+}
+
+// Undoes GgufChanges::is_rate. Returns false if a number is not -exp(x) of any x.
+bool take_logarithms(const TensorView& rates) {
+  auto* const x = rates.as<float>();
+  for (int64_t i = 0; i < rates.shape.num_elements(); ++i) {
+    if (!(x[i] <= 0.0F) || !std::isfinite(x[i])) return false;
+    x[i] = std::log(-x[i]);
+  }
+  return true;
+}
+
 }  // namespace
 
 GgufWeights::GgufWeights(GgufModel gguf, const ModelConfig& config,
-                         const GgufArchitecture& architecture)
+                         const GgufArchitecture& architecture, int num_ranks)
     : gguf_(std::move(gguf)),
       config_(config),
-      fuses_gate_up_(architecture.fuses_gate_up),
+      num_ranks_(num_ranks),
       matrix_dtype_(gguf_weight_dtype(gguf_)),
-      names_(architecture, decoder_config(config)) {}
+      names_(architecture, decoder_config(config)) {
+  const DecoderConfig& decoder = decoder_config(config_);
+  const int64_t q_rows = int64_t{decoder.num_heads} * decoder.head_dim;
+  const int64_t kv_rows = int64_t{decoder.num_kv_heads} * decoder.head_dim;
+  if (architecture.deltas != GgufDeltas::kNone) {
+    fused_.push_back({"attn_q.",
+                      {{"self_attn.q_proj.", q_rows}, {"self_attn.gate_proj.", q_rows}},
+                      decoder.num_heads});
+  } else {
+    fused_.push_back({"attn_qkv.",
+                      {{"self_attn.q_proj.", q_rows},
+                       {"self_attn.k_proj.", kv_rows},
+                       {"self_attn.v_proj.", kv_rows}}});
+  }
+  if (decoder.convs) {
+    const int64_t channels = config_.hidden_size;
+    fused_.push_back(
+        {"shortconv.in_proj.",
+         {{"conv.b_proj.", channels}, {"conv.g_proj.", channels}, {"conv.x_proj.", channels}}});
+  }
+  if (architecture.fuses_gate_up) {
+    const int64_t inner = decoder.intermediate_size;
+    fused_.push_back({"ffn_up.", {{"mlp.gate_proj.", inner}, {"mlp.up_proj.", inner}}});
+  }
+  if (decoder.deltas) add_delta_rows(decoder.deltas->shape, architecture.deltas);
+}
+
+void GgufWeights::add_delta_rows(const DeltaNetShape& shape, GgufDeltas order) {
+  const int64_t keys = int64_t{shape.num_k_heads} * shape.k_dim;
+  std::vector<RowsPart> qkv = {{"linear_attn.q_proj.", keys},
+                               {"linear_attn.k_proj.", keys},
+                               {"linear_attn.v_proj.", shape.width()}};
+  fused_.push_back({"attn_qkv.", qkv});
+  if (order == GgufDeltas::kTiled) return;
+  qkv.push_back({"linear_attn.in_proj_z.", shape.width()});
+  fused_.push_back({"ssm_in.", qkv, shape.num_k_heads});  // in older files
+  fused_.push_back({"ssm_ba.",
+                    {{"linear_attn.in_proj_b.", shape.num_v_heads},
+                     {"linear_attn.in_proj_a.", shape.num_v_heads}},
+                    shape.num_k_heads});
+}
 
 Result<std::unique_ptr<GgufWeights>> GgufWeights::open(GgufModel gguf, const ModelConfig& config,
-                                                       std::optional<DType> plain) {
+                                                       std::optional<DType> plain, int num_ranks) {
   QUIRE_ASSIGN_OR_RETURN(const GgufArchitecture* const architecture, gguf_architecture(gguf));
-  std::unique_ptr<GgufWeights> weights(new GgufWeights(std::move(gguf), config, *architecture));
+  std::unique_ptr<GgufWeights> weights(
+      new GgufWeights(std::move(gguf), config, *architecture, num_ranks));
   weights->plain_ = plain;
   const int64_t num_blocks = config.num_layers + num_gguf_mtp_layers(weights->gguf_, *architecture);
   int num_skipped = 0;
@@ -182,20 +258,9 @@ Status GgufWeights::add_tensor(const GgufTensor& tensor) {
   if (std::ranges::find(kRopeTensors, tensor.name) != std::end(kRopeTensors)) return {};
   const DecoderConfig& decoder = decoder_config(config_);
   for (const std::string_view suffix : {"weight", "bias"}) {
-    if (const auto layer = layer_of(tensor.name, fmt::format("{}{}", kFusedQkv, suffix))) {
-      const int64_t q_rows = int64_t{decoder.num_heads} * decoder.head_dim;
-      const int64_t kv_rows = int64_t{decoder.num_kv_heads} * decoder.head_dim;
-      const int64_t rows[] = {q_rows, kv_rows, kv_rows};
-      return add_rows(tensor, *layer, kQkvParts, rows, suffix);
-    }
-    if (const auto layer = layer_of(tensor.name, fmt::format("{}{}", kConvIn, suffix))) {
-      const int64_t rows[] = {config_.hidden_size, config_.hidden_size, config_.hidden_size};
-      return add_rows(tensor, *layer, kConvParts, rows, suffix);
-    }
-    if (!fuses_gate_up_) continue;
-    if (const auto layer = layer_of(tensor.name, fmt::format("{}{}", kUp, suffix))) {
-      const int64_t rows[] = {decoder.intermediate_size, decoder.intermediate_size};
-      return add_rows(tensor, *layer, kGateUpParts, rows, suffix);
+    for (const FusedRows& fused : fused_) {
+      const auto layer = layer_of(tensor.name, fmt::format("{}{}", fused.file, suffix));
+      if (layer) return add_rows(tensor, *layer, fused, suffix);
     }
   }
   if (decoder.mla) {
@@ -208,14 +273,21 @@ Status GgufWeights::add_tensor(const GgufTensor& tensor) {
   }
   const std::string name = names_.in_checkpoint(tensor.name);
   Entry entry = {.tensor = &tensor, .bytes = tensor.bytes, .shape = Shape(tensor.shape)};
-  if (decoder.convs && layer_of(tensor.name, kConv)) {
-    const int64_t channels = config_.hidden_size;
-    QUIRE_RETURN_IF_ERROR(check_shape(tensor, {channels, decoder.convs->kernel}));
-    entry.shape = {channels, 1, decoder.convs->kernel};
+  const bool is_short = decoder.convs && layer_of(tensor.name, kShortConv);
+  if (is_short || (decoder.deltas && layer_of(tensor.name, kDeltaConv))) {
+    const int64_t channels = is_short ? config_.hidden_size : decoder.deltas->shape.num_channels();
+    const int64_t kernel = is_short ? decoder.convs->kernel : decoder.deltas->shape.kernel;
+    QUIRE_RETURN_IF_ERROR(check_shape(tensor, {channels, kernel}));
+    entry.shape = {channels, 1, kernel};
+  }
+  if (layer_of(tensor.name, kSharedGate) && entry.shape.rank() == 1) {
+    entry.shape = {1, entry.shape[0]};
   }
   entry.changes = names_.changes(name);
-  entry.is_router = is_gguf_router(tensor);
-  if (entry.changes.paired_rows > 0) QUIRE_RETURN_IF_ERROR(check_divisible(tensor));
+  entry.keeps_type = keeps_gguf_type(tensor);
+  if (entry.changes.paired_rows > 0 || entry.changes.is_rate) {
+    QUIRE_RETURN_IF_ERROR(check_divisible(tensor));
+  }
   return add_entry(name, entry);
 }
 
@@ -263,24 +335,63 @@ Status GgufWeights::refuse_blocks(const GgufTensor& tensor) const {
 }
 
 Status GgufWeights::add_rows(const GgufTensor& tensor, std::string_view layer,
-                             std::span<const std::string_view> parts, std::span<const int64_t> rows,
-                             std::string_view suffix) {
+                             const FusedRows& fused, std::string_view suffix) {
   QUIRE_RETURN_IF_ERROR(check_divisible(tensor));
   const bool is_matrix = suffix == "weight";
-  const int64_t num_rows = std::accumulate(rows.begin(), rows.end(), int64_t{0});
+  int64_t num_rows = 0;
+  for (const RowsPart& part : fused.parts) num_rows += part.num_rows;
   QUIRE_RETURN_IF_ERROR(
       check_shape(tensor, is_matrix ? Shape{num_rows, config_.hidden_size} : Shape{num_rows}));
-  const size_t row_bytes = tensor.bytes.size() / static_cast<size_t>(num_rows);
-  size_t first = 0;
-  for (size_t i = 0; i < parts.size(); ++i) {
-    const size_t num_bytes = static_cast<size_t>(rows[i]) * row_bytes;
-    const std::string name = names_.in_checkpoint(fmt::format("{}{}{}", layer, parts[i], suffix));
-    Entry entry = {.tensor = &tensor,
-                   .bytes = tensor.bytes.subspan(first, num_bytes),
-                   .shape = is_matrix ? Shape{rows[i], config_.hidden_size} : Shape{rows[i]}};
+  const int64_t row_bytes = std::ssize(tensor.bytes) / num_rows;
+  constexpr std::string_view kBlock = "blk.";
+  int64_t first = 0;  // in the first group
+  for (const RowsPart& part : fused.parts) {
+    const std::string name =
+        fmt::format("model.layers.{}{}{}", layer.substr(kBlock.size()), part.name, suffix);
+    Entry entry = {
+        .tensor = &tensor,
+        .bytes = tensor.bytes,
+        .shape = is_matrix ? Shape{part.num_rows, config_.hidden_size} : Shape{part.num_rows}};
+    const int64_t count = part.num_rows / fused.num_groups;
+    if (fused.num_groups == 1) {
+      entry.bytes = tensor.bytes.subspan(static_cast<size_t>(first * row_bytes),
+                                         static_cast<size_t>(count * row_bytes));
+    } else {
+      for (int group = 0; group < fused.num_groups; ++group) {
+        entry.rows.push_back({group * (num_rows / fused.num_groups) + first, count});
+      }
+    }
     entry.changes = names_.changes(name);
-    QUIRE_RETURN_IF_ERROR(add_entry(name, entry));
-    first += num_bytes;
+    QUIRE_RETURN_IF_ERROR(add_entry(name, std::move(entry)));
+    first += count;
+  }
+  return {};
+}
+
+Status GgufWeights::order_heads(const std::string& name, Entry& entry) const {
+  constexpr std::string_view kRows[] = {
+      "v_proj.weight", "in_proj_z.weight", "in_proj_b.weight", "in_proj_a.weight",
+      "A_log",         "dt_bias"};
+  const std::optional<DeltaNetConfig>& deltas = decoder_config(config_).deltas;
+  const size_t net = name.find(".linear_attn.");
+  if (net == std::string::npos || !deltas || !deltas->shape.is_tiled || num_ranks_ <= 1) return {};
+  const DeltaNetShape& shape = deltas->shape;
+  const std::string_view part = std::string_view(name).substr(net + 13);
+  if (std::ranges::find(kRows, part) != std::end(kRows)) {
+    QUIRE_RETURN_IF_ERROR(check_divisible(*entry.tensor));
+    entry.rows = chunks_by_rank(0, entry.shape[0], shape.group(), num_ranks_);
+  } else if (part == "conv1d.weight") {
+    const int64_t channels = shape.num_channels();
+    entry.rows = chunks_by_rank(channels - shape.width(), channels, shape.group(), num_ranks_);
+  } else if (part == "out_proj.weight") {
+    const int64_t block = entry.tensor->type->block_elements;
+    entry.columns = chunks_by_rank(0, shape.width(), shape.group(), num_ranks_);
+    if (entry.columns.back().count % block != 0) {
+      return unimplemented(fmt::format(
+          "[gguf] {}: tensor {}; got blocks of {} columns, expected a divisor of the {} that a "
+          "rank has of each tile of value heads: set `tensor_parallel_size` to a smaller number",
+          gguf_.source(), quote_name(entry.tensor->name), block, entry.columns.back().count));
+    }
   }
   return {};
 }
@@ -328,7 +439,8 @@ Status GgufWeights::add_latent(const GgufTensor& keys, std::string_view layer) {
   return add_entry(names_.in_checkpoint(joined), entry);
 }
 
-Status GgufWeights::add_entry(const std::string& name, const Entry& entry) {
+Status GgufWeights::add_entry(const std::string& name, Entry entry) {
+  QUIRE_RETURN_IF_ERROR(order_heads(name, entry));
   if (entries_.emplace(name, entry).second) return {};
   return invalid_argument(
       fmt::format("[gguf] {}: tensor {}; got two tensors for {}, expected one: "
@@ -350,28 +462,40 @@ Status GgufWeights::wrong_shape(const GgufTensor& tensor, const Shape& got,
 }
 
 DType GgufWeights::dtype_of(const Entry& entry) const {
+  if (entry.changes.is_rate) return DType::kF32;
   if (plain_) return *plain_;
   const std::optional<DType> plain = entry.tensor->type->plain;
-  if (entry.shape.rank() > 1 && !(entry.is_router && plain)) return matrix_dtype_;
+  if (entry.shape.rank() > 1 && !(entry.keeps_type && plain)) return matrix_dtype_;
   return plain && entry.changes.addend == 0.0F ? *plain : DType::kF32;
 }
 
 bool GgufWeights::is_in_place(const Entry& entry) const {
   const DType dtype = dtype_of(entry);
   return entry.changes.paired_rows == 0 && entry.changes.addend == 0.0F &&
-         entry.latent_values == nullptr && entry.tensor->type->plain == dtype &&
+         entry.latent_values == nullptr && entry.rows.empty() && entry.columns.empty() &&
+         !entry.changes.is_rate && entry.tensor->type->plain == dtype &&
          reinterpret_cast<uintptr_t>(entry.bytes.data()) % dtype_bytes(dtype) == 0;
 }
 
-BlockMatrix GgufWeights::matrix_of(const Entry& entry) {
+Result<BlockMatrix> GgufWeights::matrix_of(std::string_view name, const Entry& entry) {
   // A vector that is reordered per head is a matrix of one column.
-  const bool is_column = entry.changes.paired_rows > 0 && entry.shape.rank() == 1;
+  const bool is_column =
+      (entry.changes.paired_rows > 0 || !entry.rows.empty()) && entry.shape.rank() == 1;
   const int64_t columns = is_column ? 1 : entry.shape[entry.shape.rank() - 1];
   BlockMatrix matrix;
   matrix.type = entry.tensor->type;
   matrix.bytes = entry.bytes.data();
   matrix.shape = {entry.shape.num_elements() / columns, columns};
   matrix.paired_rows = entry.changes.paired_rows;
+  if (entry.rows.empty() && entry.columns.empty()) return matrix;
+  const int64_t row_bytes = matrix.blocks_per_row() * matrix.type->block_bytes;
+  QUIRE_ASSIGN_OR_RETURN(Buffer parts,
+                         Buffer::host(static_cast<size_t>(matrix.shape[0] * row_bytes)));
+  BlockMatrix whole = matrix;
+  whole.shape = {std::ssize(entry.bytes) / row_bytes, columns};
+  copy_parts(whole, entry.rows, entry.columns, static_cast<std::byte*>(parts.data()));
+  matrix.bytes = static_cast<const std::byte*>(parts.data());
+  expanded_.insert_or_assign(std::string(name), std::move(parts));
   return matrix;
 }
 
@@ -425,7 +549,14 @@ Result<TensorView> GgufWeights::tensor(std::string_view name, const Shape& expec
   if (entry->latent_values != nullptr) {
     QUIRE_RETURN_IF_ERROR(expand_latent(*entry, view));
   } else {
-    expand(matrix_of(*entry), -entry->changes.addend, view, threads_);
+    QUIRE_ASSIGN_OR_RETURN(const BlockMatrix matrix, matrix_of(name, *entry));
+    expand(matrix, -entry->changes.addend, view, threads_);
+  }
+  if (entry->changes.is_rate && !take_logarithms(view)) {
+    return invalid_argument(
+        fmt::format("[gguf] {}: tensor {}; got a number above 0 or not finite, expected rates of "
+                    "decay, which are negative: the file is damaged; download it again",
+                    gguf_.source(), quote_name(entry->tensor->name)));
   }
   expanded_.insert_or_assign(std::string(name), std::move(buffer));
   return view;
@@ -443,7 +574,7 @@ const GgufBlockType* GgufWeights::block_type(std::string_view name) const {
 Result<BlockMatrix> GgufWeights::blocks(std::string_view name, const Shape& expected) {
   if (block_type(name) == nullptr) return WeightSource::blocks(name, expected);
   QUIRE_ASSIGN_OR_RETURN(const Entry* const entry, find(name, expected));
-  return matrix_of(*entry);
+  return matrix_of(name, *entry);
 }
 
 bool GgufWeights::has(std::string_view name) const {
