@@ -439,24 +439,11 @@ void add_mlp(MlpBinding mlp, WeightGroup& group) {
   group.matrices.push_back(std::move(mlp.down));
 }
 
-}  // namespace
-
-WeightGroup decoder_layer_weights(const ModelConfig& config, const std::string& prefix,
-                                  size_t layer_idx, DecoderLayer& layer,
-                                  std::optional<int64_t> qkv_columns) {
-  WeightGroup group =
-      mixer_weights(config, prefix, layer_idx, layer, qkv_columns.value_or(config.hidden_size));
-  add_mlp(mlp_weights(config, prefix + "mlp.", decoder_config(config).intermediate_size, layer),
-          group);
-  return group;
-}
-
-WeightGroup moe_layer_weights(const ModelConfig& config, const std::string& prefix,
-                              size_t layer_idx, DecoderLayer& layer) {
+void add_experts(const ModelConfig& config, const std::string& prefix, DecoderLayer& layer,
+                 WeightGroup& group) {
   const DecoderConfig& c = decoder_config(config);
-  WeightGroup group = mixer_weights(config, prefix, layer_idx, layer, config.hidden_size);
   add_moe_weights(*c.moe, config.hidden_size, prefix, config.format, layer.moe, group);
-  if (c.moe->shared_intermediate_size == 0) return group;
+  if (c.moe->shared_intermediate_size == 0) return;
   MlpBinding shared =
       mlp_weights(config, prefix + "mlp.shared_experts.", c.moe->shared_intermediate_size, layer);
   if (const int num_shared = num_mergeable_experts(config); num_shared > 0) {
@@ -464,6 +451,21 @@ WeightGroup moe_layer_weights(const ModelConfig& config, const std::string& pref
     group.experts.back().shared = std::move(shared);
   } else {
     add_mlp(std::move(shared), group);
+  }
+}
+
+}  // namespace
+
+WeightGroup decoder_layer_weights(const ModelConfig& config, const std::string& prefix,
+                                  size_t layer_idx, DecoderLayer& layer,
+                                  std::optional<int64_t> qkv_columns) {
+  const DecoderConfig& c = decoder_config(config);
+  WeightGroup group =
+      mixer_weights(config, prefix, layer_idx, layer, qkv_columns.value_or(config.hidden_size));
+  if (c.moe && c.moe->layers[layer_idx]) {
+    add_experts(config, prefix, layer, group);
+  } else {
+    add_mlp(mlp_weights(config, prefix + "mlp.", c.intermediate_size, layer), group);
   }
   return group;
 }

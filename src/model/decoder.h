@@ -83,9 +83,6 @@ struct DecoderEnds {
 WeightGroup decoder_layer_weights(const ModelConfig& config, const std::string& prefix,
                                   size_t layer_idx, DecoderLayer& layer,
                                   std::optional<int64_t> qkv_columns = {});
-// decoder_layer_weights() for a layer that is a mixture of experts.
-WeightGroup moe_layer_weights(const ModelConfig& config, const std::string& prefix,
-                              size_t layer_idx, DecoderLayer& layer);
 // A matrix with a row of hidden_size per token of a vocabulary.
 MatrixBinding vocabulary_matrix(std::unique_ptr<Linear>& linear, std::string name, int num_tokens,
                                 const ModelConfig& config);

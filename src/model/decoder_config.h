@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/config.h"
@@ -69,6 +70,23 @@ struct DeltaNetConfig {
   std::vector<bool> layers = {};  // [num_layers], whether a layer has one
 };
 
+// The layer for multi-token prediction (model/mtp) of a family, by the decoder's names for its
+// tensors. It reads pairs of a hidden state of the target and the embedding of a token, after a
+// norm of each.
+struct MtpForm {
+  std::string_view prefix;        // of all its tensors, as of the other layers of this kind
+  std::string_view layer_prefix;  // of those of its decoder layer
+  // Without ".weight".
+  std::string_view projection;  // of the pair: [hidden, 2 * hidden]
+  std::string_view hidden_norm;
+  std::string_view token_norm;
+  std::string_view final_norm;
+  // The hidden state is the output of this norm of the target; empty: its input.
+  std::string_view target_norm = {};
+  bool begins_with_token = false;  // the pair; otherwise it begins with the hidden state
+  std::string_view count_key;      // the field of config.json with the number of layers
+};
+
 struct DecoderConfig : FamilyConfig {
   int intermediate_size = 0;  // of dense layers
   int num_heads = 0;
@@ -115,7 +133,9 @@ struct DecoderConfig : FamilyConfig {
   std::optional<MoeConfig> moe;    // absent: every layer is dense
   std::optional<ShortConvConfig> convs;  // absent: no layer has a convolution
   std::optional<DeltaNetConfig> deltas;  // absent: no layer has a delta net
-  int num_mtp_layers = 0;  // beside the decoder's, that method mtp drafts with (model/mtp)
+  const MtpForm* mtp = nullptr;          // null: method mtp does not serve the family
+  int num_mtp_layers = 0;                // beside the decoder's, with `mtp`
+  bool mtp_has_embeddings = false;       // the layer has embeddings of its own
 
   int value_dim() const { return head_dim_v > 0 ? head_dim_v : head_dim; }
 };

@@ -68,6 +68,23 @@ constexpr StoredName kLfm2Names[] = {
 // transformers 5.24 saves the layers as blocks, as it names those of the vision tower.
 constexpr StoredName kKimiNames[] = {{"language_model.model.blocks", "model.layers"}};
 
+constexpr MtpForm kMimoMtp = {.prefix = "model.mtp_layers.",
+                              .layer_prefix = "model.mtp_layers.0.",
+                              .projection = "model.mtp_layers.0.input_proj",
+                              .hidden_norm = "model.mtp_layers.0.hidden_layernorm",
+                              .token_norm = "model.mtp_layers.0.token_layernorm",
+                              .final_norm = "model.mtp_layers.0.final_layernorm",
+                              .count_key = "num_nextn_predict_layers"};
+constexpr MtpForm kQwenMtp = {.prefix = "mtp.",
+                              .layer_prefix = "mtp.layers.0.",
+                              .projection = "mtp.fc",
+                              .hidden_norm = "mtp.pre_fc_norm_hidden",
+                              .token_norm = "mtp.pre_fc_norm_embedding",
+                              .final_norm = "mtp.norm",
+                              .target_norm = "model.norm",
+                              .begins_with_token = true,
+                              .count_key = "mtp_num_hidden_layers"};
+
 // The family as it is apart from the change.
 template <typename Change>
 constexpr FamilyTraits with(FamilyTraits traits, Change change) {
@@ -258,6 +275,8 @@ constexpr FamilyTraits kQwen3_5 = {.architecture = "Qwen3_5ForCausalLM",
                                    .has_deltas = true,
                                    .fuses_output_gate = true,
                                    .rotated_part = 0.25,
+                                   .mtp_form = &kQwenMtp,
+                                   .num_mtp_layers = 1,
                                    .read_own = read_qwen3_5};
 constexpr FamilyTraits kQwen3_5Moe =
     with(named("Qwen3_5MoeForCausalLM", "Qwen3.5, 3.6 with experts, without their tower", kQwen3_5),
@@ -285,8 +304,8 @@ constexpr std::array kFamilies = {
                  .read_mla = read_deepseek_mla,
                  .read_moe = read_deepseek_v2_moe},
     kDeepseekV3,
-    with(named("MiMoForCausalLM", "MiMo-7B, with its layer for drafts", kQwen2),
-         [](FamilyTraits& mimo) { mimo.mtp = MtpLayers::kOfMiMo; }),
+    with(named("MiMoForCausalLM", "MiMo-7B", kQwen2),
+         [](FamilyTraits& mimo) { mimo.mtp_form = &kMimoMtp; }),
     kGemma2,
     kGemma3,
     within("Gemma3ForConditionalGeneration", "Gemma 3 4B to 27B, text", kGemma3),

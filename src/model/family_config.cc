@@ -260,10 +260,16 @@ void read_multipliers(ConfigFields& fields, DecoderConfig& decoder) {
   decoder.logits_scale = static_cast<float>(1.0 / fields.number("logits_scaling", kMin, kMax, 1.0));
 }
 
-// Keeps MiMo's layer, because method mtp drafts with it. The layers of other architectures are not
-// loaded.
+// Layers that method mtp does not draft with are not loaded.
 void read_mtp_layers(const FamilyTraits& traits, ConfigFields& fields, ModelConfig& config,
                      DecoderConfig& decoder) {
+  if (traits.mtp_form != nullptr) {
+    decoder.mtp = traits.mtp_form;
+    decoder.num_mtp_layers =
+        fields.integer(traits.mtp_form->count_key, 0, kMaxLayers, traits.num_mtp_layers);
+    decoder.mtp_has_embeddings = fields.boolean("mtp_use_dedicated_embeddings", false);
+    return;
+  }
   if (traits.mtp == MtpLayers::kNone) return;
   if (traits.mtp == MtpLayers::kByPrefix) {
     config.layout.ignored_prefixes.emplace_back("model.mtp");
@@ -271,10 +277,6 @@ void read_mtp_layers(const FamilyTraits& traits, ConfigFields& fields, ModelConf
   }
   const int num_layers =
       fields.integer("num_nextn_predict_layers", 0, kMaxLayers, traits.num_mtp_layers);
-  if (traits.mtp == MtpLayers::kOfMiMo) {
-    decoder.num_mtp_layers = num_layers;
-    return;
-  }
   for (int i = 0; i < num_layers; ++i) {
     config.layout.ignored_prefixes.push_back(
         fmt::format("model.layers.{}.", config.num_layers + i));

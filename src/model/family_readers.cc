@@ -83,11 +83,8 @@ void read_lfm2(ConfigFields& fields, ModelConfig& /*config*/, DecoderConfig& dec
   decoder.intermediate_size = round_up(std::max(size, 1), multiple);
 }
 
-// The layers that predict further tokens are not loaded.
-void read_qwen3_5(ConfigFields& fields, ModelConfig& config, DecoderConfig& /*decoder*/) {
+void read_qwen3_5(ConfigFields& fields, ModelConfig& /*config*/, DecoderConfig& /*decoder*/) {
   require_switch(fields, "attn_output_gate", true);
-  fields.integer("mtp_num_hidden_layers", 0, kMaxLayers, 0);
-  config.layout.ignored_prefixes.emplace_back("mtp.");
 }
 
 // Heads by layer, and gates per head or per element.

@@ -49,10 +49,10 @@ enum class RopeRule {
   kWindowsOnly,
 };
 
-// The layers after the decoder's own, which predict further tokens.
+// The layers after the decoder's own, which predict further tokens, where method mtp does not draft
+// with them.
 enum class MtpLayers {
   kNone,
-  kOfMiMo,       // "model.mtp_layers.0."
   kNextNumbers,  // numbered after the decoder's layers
   kByPrefix,     // all names that begin with "model.mtp"
 };
@@ -111,8 +111,9 @@ struct FamilyTraits {
 
   // The decoder multiplies embeddings, sub-layers, attention and logits by fields of Granite.
   bool has_multipliers = false;
+  const MtpForm* mtp_form = nullptr;  // null: method mtp does not serve the family
   MtpLayers mtp = MtpLayers::kNone;
-  int num_mtp_layers = 0;  // the default of num_nextn_predict_layers
+  int num_mtp_layers = 0;  // the default of the field with their number
 
   // The names of the checkpoint's tensors that differ from Llama's, and matrices that are stored as
   // one: queries, keys and values as self_attn.qkv_proj, gate and up as mlp.gate_up_proj.

@@ -27,14 +27,12 @@ WeightList list_weights(const ModelConfig& config, DecoderWeights& weights) {
   for (size_t i = 0; i < weights.layers.size(); ++i) {
     DecoderLayer& layer = weights.layers[i];
     const std::string prefix = fmt::format("{}layers.{}.", kRoot, i);
-    const bool has_experts = decoder.moe && decoder.moe->layers[i];
-    list.groups.push_back(has_experts ? moe_layer_weights(config, prefix, i, layer)
-                                      : decoder_layer_weights(config, prefix, i, layer));
+    list.groups.push_back(decoder_layer_weights(config, prefix, i, layer));
   }
   list.groups.push_back(head_weights(config, kRoot, weights.ends));
   const bool has_head = !decoder.tie_word_embeddings && !config.embeds;
   if (!has_head) list.ignored_prefixes.push_back("lm_head.weight");
-  if (decoder.num_mtp_layers > 0) list.ignored_prefixes.push_back("model.mtp_layers.");
+  if (decoder.mtp != nullptr) list.ignored_prefixes.emplace_back(decoder.mtp->prefix);
   return list;
 }
 

@@ -115,9 +115,8 @@ class MtpDraftModel final : public HeadDraftModel {
  public:
   std::vector<int> tapped_layers() const override { return {num_target_layers_}; }
   Result<int64_t> activation_bytes(const ModelLimits& limits, const Ops& ops) const override {
-    return (tapped_states_bytes(config(), limits, ops.activation_dtype()) +
-            mtp_activation_bytes(config(), limits, ops))
-        .get();
+    QUIRE_ASSIGN_OR_RETURN(const int64_t model, mtp_activation_bytes(config(), limits, ops));
+    return (tapped_states_bytes(config(), limits, ops.activation_dtype()) + model).get();
   }
   Result<std::unique_ptr<Model>> load(const Model& target, Ops& ops, const ModelLimits& limits,
                                       const LoadOptions& options) override {
@@ -245,8 +244,12 @@ Result<DrafterFiles> open_drafter_files(const EngineConfig& engine, const DraftM
                         .source = config->path.string(),
                         .weights = nullptr};
   QUIRE_ASSIGN_OR_RETURN(files.config, read_file(config->path, kMaxConfigBytes));
-  QUIRE_ASSIGN_OR_RETURN(
-      files.weights, open_weights(engine, config->path.parent_path(), target.dtype, std::nullopt));
+  // Other drafters are not quantized.
+  const std::optional<WeightFormat> format =
+      is_in_target ? without_load_quantization(target.format) : std::nullopt;
+  QUIRE_ASSIGN_OR_RETURN(files.weights,
+                         open_weights(engine, config->path.parent_path(), target.dtype, format));
+  if (is_in_target) QUIRE_RETURN_IF_ERROR(check_mtp_tensors(target, *files.weights));
   return files;
 }
 

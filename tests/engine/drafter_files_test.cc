@@ -24,6 +24,7 @@
 #include "support/dflash_reference.h"
 #include "support/eagle3_reference.h"
 #include "support/mtp_reference.h"
+#include "support/qwen_mtp_reference.h"
 #include "support/reference_layer.h"
 #include "support/scratch_directory.h"
 
@@ -309,14 +310,26 @@ EngineConfig with_random_block_drafter(bool is_dspark, bool is_speculators, int 
 
 constexpr MimoShape kMimo = {.vocab = kSmallVocab};
 
-EngineConfig with_random_mtp(int num_drafts) {
-  const std::string target =
-      write_checkpoint("mimo", mimo_config_json(kMimo), random_mimo(kMimo, 7));
-  return with_speculation(target, "mtp", "", num_drafts);
+constexpr QwenShape kQwen = {.vocab = kSmallVocab};
+constexpr QwenShape kQwenExperts = {.vocab = kSmallVocab, .num_experts = 4};
+
+std::string write_mimo() {
+  return write_checkpoint("mimo", mimo_config_json(kMimo), random_mimo(kMimo, 7));
+}
+
+std::string write_qwen(const QwenShape& shape) {
+  StoredTensors tensors = random_qwen(shape, 1);
+  if (shape.num_experts > 0) tensors = stack_experts(shape, std::move(tensors));
+  return write_checkpoint(fmt::format("qwen_{}", shape.num_experts), qwen_config_json(shape),
+                          tensors);
 }
 
 EngineConfig with_random_drafter(std::string_view method, int num_drafts) {
-  if (method == "mtp") return with_random_mtp(num_drafts);
+  if (method == "mtp") return with_speculation(write_mimo(), "mtp", "", num_drafts);
+  if (method == "mtp of Qwen") return with_speculation(write_qwen(kQwen), "mtp", "", num_drafts);
+  if (method == "mtp of Qwen with experts") {
+    return with_speculation(write_qwen(kQwenExperts), "mtp", "", num_drafts);
+  }
   return with_random_block_drafter(method.starts_with("dspark"), method.ends_with("speculators"),
                                    num_drafts);
 }
@@ -402,7 +415,8 @@ TEST_P(RandomDrafterTest, AcceptsAsMuchAfterChunksAndPrefixHits) {
 
 INSTANTIATE_TEST_SUITE_P(Methods, RandomDrafterTest,
                          ::testing::Values("dflash", "dflash of speculators", "dspark",
-                                           "dspark of speculators", "mtp"));
+                                           "dspark of speculators", "mtp", "mtp of Qwen",
+                                           "mtp of Qwen with experts"));
 
 // ---- Broken drafters
 
@@ -487,17 +501,20 @@ TEST(BrokenDrafter, ADrafterThatDoesNotFitTheMemoryIsRefusedBeforeItIsLoaded) {
                                HasSubstr("leave out `speculative_config`")));
 }
 
+// ---- Layers for multi-token prediction
+
 // The drafts after tokens[0, newest], by the reference.
-std::vector<int32_t> mtp_drafts(const MtpReference& reference,
-                                std::span<const MtpReference::Row> states,
+template <typename Reference>
+std::vector<int32_t> mtp_drafts(const Reference& reference,
+                                std::span<const ReferenceTensors::Row> states,
                                 std::span<const int32_t> tokens, size_t newest, int num_drafts) {
   std::vector<int32_t> read(tokens.begin() + 1, tokens.begin() + static_cast<int64_t>(newest) + 1);
-  std::vector<MtpReference::Row> hidden(states.begin(),
-                                        states.begin() + static_cast<int64_t>(newest));
+  std::vector<ReferenceTensors::Row> hidden(states.begin(),
+                                            states.begin() + static_cast<int64_t>(newest));
   std::vector<int32_t> drafts;
   for (int i = 0; i < num_drafts; ++i) {
-    const MtpReference::Output output = reference.run(read, hidden);
-    const MtpReference::Row& logits = output.logits.back();
+    const auto output = reference.run(read, hidden);
+    const ReferenceTensors::Row& logits = output.logits.back();
     drafts.push_back(static_cast<int32_t>(std::ranges::max_element(logits) - logits.begin()));
     read.push_back(drafts.back());
     hidden.push_back(output.states.back());
@@ -506,12 +523,12 @@ std::vector<int32_t> mtp_drafts(const MtpReference& reference,
 }
 
 // The reference computes the target, the head and the whole way of each draft from the tokens.
-TEST(MtpDrafter, AcceptsTheDraftsOfTheReference) {
+template <typename Reference>
+void expect_drafts_of(const Reference& reference, const std::string& target) {
   constexpr int kNumOutput = 60;
   const std::vector<int32_t> prompt = small_prompt(20, 7);
-  const MtpReference reference(kMimo, random_mimo(kMimo, 7));
   for (const int num_drafts : {1, 3}) {
-    const auto engine = make_engine(with_random_mtp(num_drafts));
+    const auto engine = make_engine(with_speculation(target, "mtp", "", num_drafts));
     std::vector<int32_t> tokens = prompt;
     const std::vector<int32_t> output =
         run_all(*engine, {sampled(prompt, kNumOutput + num_drafts)}).front().token_ids;
@@ -523,7 +540,8 @@ TEST(MtpDrafter, AcceptsTheDraftsOfTheReference) {
     const size_t end = prompt.size() + kNumOutput;
     int64_t expected = 0;
     for (size_t newest = prompt.size(); newest + 1 < end; ++newest) {
-      for (const int32_t draft : mtp_drafts(reference, states, tokens, newest, num_drafts)) {
+      for (const int32_t draft :
+           mtp_drafts(reference, std::span(states), tokens, newest, num_drafts)) {
         if (tokens[newest + 1] != draft) break;
         ++expected;
         ++newest;
@@ -532,6 +550,13 @@ TEST(MtpDrafter, AcceptsTheDraftsOfTheReference) {
     EXPECT_GT(expected, 5);
     EXPECT_EQ(num_accepted(*engine) - before, expected) << num_drafts;
   }
+}
+
+TEST(MtpDrafter, AcceptsTheDraftsOfTheReference) {
+  expect_drafts_of(MtpReference(kMimo, random_mimo(kMimo, 7)), write_mimo());
+  expect_drafts_of(QwenMtpReference(kQwen, random_qwen(kQwen, 1)), write_qwen(kQwen));
+  expect_drafts_of(QwenMtpReference(kQwenExperts, random_qwen(kQwenExperts, 1)),
+                   write_qwen(kQwenExperts));
 }
 
 }  // namespace

@@ -16,11 +16,14 @@ using ::testing::Ge;
 using ::testing::Le;
 
 constexpr int kBlockSize = 16;
+constexpr const char* kMtp =
+    R"({"method":"mtp","num_speculative_tokens":3,"enable_adaptive_verification":false})";
 
 struct Hybrid {
   const char* name;
   EngineConfig (*config)();
   int64_t small_memory;  // of the cache: little more than one sequence of 512 tokens needs
+  bool has_mtp = false;  // the checkpoint has a layer that drafts
 };
 
 class Hybrids : public ::testing::TestWithParam<Hybrid> {
@@ -121,7 +124,8 @@ TEST_P(Hybrids, SamplesOfARequestShareItsPrompt) {
 // evictions, preemptions and drafts.
 TEST_P(Hybrids, EqualColdRunsWhateverIsKept) {
   constexpr void (*kChanges[])(EngineConfig&) = {
-      [](EngineConfig&) {}, [](EngineConfig& c) { c.max_num_batched_tokens = 33; },
+      [](EngineConfig&) {},
+      [](EngineConfig& c) { c.max_num_batched_tokens = 33; },
       [](EngineConfig& c) { c.kv_cache_memory = GetParam().small_memory; },
       [](EngineConfig& c) {
         c.speculative_config = R"({"method":"ngram","num_speculative_tokens":3})";
@@ -130,12 +134,20 @@ TEST_P(Hybrids, EqualColdRunsWhateverIsKept) {
         c.kv_cache_memory = GetParam().small_memory;
         c.max_num_batched_tokens = 48;
         c.speculative_config = R"({"method":"suffix","num_speculative_tokens":5})";
+      },
+      [](EngineConfig& c) { c.speculative_config = kMtp; },
+      [](EngineConfig& c) {
+        c.kv_cache_memory = GetParam().small_memory * 3 / 2;  // its keys and values, too
+        c.max_num_batched_tokens = 48;
+        c.speculative_config = kMtp;
       }};
   int64_t num_preemptions = 0;
   for (size_t change = 0; change < std::size(kChanges); ++change) {
     EngineConfig config = hybrid_config(512);
     config.max_num_seqs = 6;
     kChanges[change](config);
+    const bool drafts_by_mtp = config.speculative_config == kMtp;
+    if (drafts_by_mtp && !GetParam().has_mtp) continue;
     const auto engine = make_engine(config);
     std::mt19937 random(static_cast<unsigned>(change));
     const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
@@ -160,6 +172,7 @@ TEST_P(Hybrids, EqualColdRunsWhateverIsKept) {
     const EngineStats stats = stats_at_rest(*engine);
     EXPECT_EQ(stats.num_free_blocks, stats.num_total_blocks);
     EXPECT_GT(stats.prefix_cache_hits, 0);
+    EXPECT_GE(stats.speculation.num_drafts, drafts_by_mtp ? 500 : 0);
     num_preemptions += stats.num_preemptions;
   }
   EXPECT_GT(num_preemptions, 0);
@@ -167,7 +180,9 @@ TEST_P(Hybrids, EqualColdRunsWhateverIsKept) {
 
 INSTANTIATE_TEST_SUITE_P(Kinds, Hybrids,
                          ::testing::Values(Hybrid{"convolutions", tiny_hybrid_config, 240'000},
-                                           Hybrid{"delta_nets", tiny_delta_config, 400'000},
+                                           Hybrid{"delta_nets", tiny_delta_config, 400'000, true},
+                                           Hybrid{"delta_nets_with_experts",
+                                                  tiny_delta_experts_config, 400'000, true},
                                            Hybrid{"tiled_delta_nets", tiny_tiled_config, 410'000}),
                          [](const auto& kind) { return std::string(kind.param.name); });
 

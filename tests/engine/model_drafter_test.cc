@@ -186,15 +186,28 @@ INSTANTIATE_TEST_SUITE_P(NumDrafts, EagleDrafterTest, ::testing::Values(1, 2, 4,
 
 // ---- MTP
 
-class MtpDrafterTest : public ::testing::TestWithParam<int> {};
+class MtpDrafterTest : public ::testing::TestWithParam<int> {
+ protected:
+  static EngineConfig with_mtp(const EngineConfig& target) {
+    return with_drafter(target, "", GetParam(), "mtp");
+  }
+};
 
 TEST_P(MtpDrafterTest, AcceptsAsMuchAfterChunksAndPrefixHits) {
-  expect_as_much_after_chunks_and_prefix_hits(with_drafter(mimo_target(), "", GetParam(), "mtp"),
-                                              GetParam());
+  for (const EngineConfig& target : {mimo_target(), qwen_target(false), qwen_target(true)}) {
+    SCOPED_TRACE(target.model);
+    expect_as_much_after_chunks_and_prefix_hits(with_mtp(target), GetParam());
+  }
 }
 
 TEST_P(MtpDrafterTest, SurvivesPreemptionAndSmallSteps) {
-  expect_as_much_with_preemption(with_drafter(small(mimo_target()), "", GetParam(), "mtp"));
+  expect_as_much_with_preemption(with_mtp(small(mimo_target())));
+  for (const bool has_experts : {false, true}) {
+    SCOPED_TRACE(has_experts);
+    EngineConfig target = small(qwen_target(has_experts));
+    target.kv_cache_memory *= 2;  // for the states
+    expect_as_much_with_preemption(with_mtp(target));
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(NumDrafts, MtpDrafterTest, ::testing::Values(1, 2, 4, 7));
@@ -282,8 +295,8 @@ TEST(DraftModel, IsRefusedWithItsReason) {
   EXPECT_THAT(error_of(with_drafter(mimo_target(2), "", 1, "mtp")),
               HasSubstr("num_nextn_predict_layers of a model that drafts with method mtp; got 2"));
   EXPECT_THAT(error_of(with_drafter(tiny_config(), "", 1, "mtp")),
-              HasSubstr("this one has none; got LlamaForCausalLM without"));
-  EXPECT_THAT(error_of(with_drafter({}, "", 1, "mtp")), HasSubstr("this one has none"))
+              HasSubstr("not served for this architecture; got LlamaForCausalLM"));
+  EXPECT_THAT(error_of(with_drafter({}, "", 1, "mtp")), HasSubstr("not served for this"))
       << "the embedded model";
   config.speculative_config = R"({"method": "suffix", "model": "x"})";
   EXPECT_THAT(error_of(config), HasSubstr("model; got it with method suffix"));

@@ -141,6 +141,10 @@ INSTANTIATE_TEST_SUITE_P(
         DrafterCase{"eagle3",
                     [] { return with_drafter(eagle_target(), eagle_head(), 3, "eagle3"); }},
         DrafterCase{"mtp", [] { return with_drafter(mimo_target(), "", 1, "mtp"); }},
+        DrafterCase{"mtp_of_a_hybrid",
+                    [] { return with_drafter(qwen_target(false), "", 3, "mtp"); }},
+        DrafterCase{"mtp_with_experts",
+                    [] { return with_drafter(qwen_target(true), "", 3, "mtp"); }},
         DrafterCase{
             "dflash",
             [] { return with_drafter(eagle_target(), block_drafter("dflash"), 3, "dflash"); }},

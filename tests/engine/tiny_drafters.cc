@@ -89,6 +89,26 @@ EngineConfig mimo_target(int num_mtp_layers) {
   return config;
 }
 
+EngineConfig qwen_target(bool has_experts, int k_dim, int v_dim) {
+  constexpr std::string_view kExperts =
+      R"("num_experts": 8, "num_experts_per_tok": 3, "moe_intermediate_size": 48,
+      "shared_expert_intermediate_size": 32,)";
+  const std::string json = fmt::format(
+      R"({{"architectures": ["Qwen3_5{}ForCausalLM"], "hidden_size": 64, "num_hidden_layers": 4,
+      "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16, "vocab_size": 8,
+      "intermediate_size": 112, {} "max_position_embeddings": 512,
+      "linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": {},
+      "linear_value_head_dim": {}, "linear_conv_kernel_dim": 4,
+      "layer_types": ["linear_attention", "full_attention", "linear_attention", "full_attention"],
+      "mtp_num_hidden_layers": 1, "mtp_use_dedicated_embeddings": false,
+      "tie_word_embeddings": false, "bos_token_id": 1, "eos_token_id": 2,
+      "torch_dtype": "bfloat16"}})",
+      has_experts ? "Moe" : "", has_experts ? kExperts : "", k_dim, v_dim);
+  EngineConfig config = tiny_config();
+  config.model = write_config(fmt::format("quire_qwen_{}_{}_{}", has_experts, k_dim, v_dim), json);
+  return config;
+}
+
 namespace {
 
 std::string block_layers_json(int vocab_size) {

@@ -29,6 +29,9 @@ std::vector<Request> eagle_requests();
 
 // A model of 8 tokens with layers for multi-token prediction.
 EngineConfig mimo_target(int num_mtp_layers = 1);
+// A model of 8 tokens with recurrent states and such a layer. has_experts: in every layer, also in
+// the one for drafts. k_dim, v_dim: of the heads of delta nets.
+EngineConfig qwen_target(bool has_experts, int k_dim = 8, int v_dim = 12);
 
 // The path of a block drafter for a model of 4 layers and hidden size 64. method: dflash or dspark.
 std::string block_drafter(std::string_view method, int vocab_size = 8);

@@ -114,6 +114,19 @@ EngineConfig tiny_tiled_config() {
   return tiny_config_of(path);
 }
 
+EngineConfig tiny_delta_experts_config() {
+  static const std::string path = write_config("quire_tiny_delta_experts", R"({
+      "architectures": ["Qwen3_5MoeForCausalLM"], "model_type": "qwen3_5_moe_text",
+      "hidden_size": 64, "num_hidden_layers": 4, "num_experts": 8, "num_experts_per_tok": 3,
+      "moe_intermediate_size": 48, "shared_expert_intermediate_size": 32,
+      "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16, "vocab_size": 96,
+      "max_position_embeddings": 4096, "linear_num_key_heads": 2, "linear_num_value_heads": 4,
+      "linear_key_head_dim": 8, "linear_value_head_dim": 12, "linear_conv_kernel_dim": 4,
+      "layer_types": ["linear_attention", "full_attention", "linear_attention", "full_attention"],
+      "bos_token_id": 1, "eos_token_id": 2, "torch_dtype": "bfloat16"})");
+  return tiny_config_of(path);
+}
+
 EngineConfig tiny_deepseek_config() {
   static const std::string path = write_config("quire_tiny_deepseek", R"({
       "architectures": ["DeepseekV2ForCausalLM"], "model_type": "deepseek_v2",

@@ -33,6 +33,7 @@ EngineConfig tiny_deepseek_config();
 EngineConfig tiny_hybrid_config();
 // The config of a model with 4 layers, every second of which is a gated delta net.
 EngineConfig tiny_delta_config();
+EngineConfig tiny_delta_experts_config();
 // The same with the value heads in the order of GGUF files.
 EngineConfig tiny_tiled_config();
 

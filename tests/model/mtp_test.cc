@@ -11,10 +11,12 @@
 #include "cpu/ops/cpu_ops.h"
 #include "model/decoder.h"
 #include "model/model_loader.h"
+#include "model/tensor_layout.h"
 #include "support/draft_passes.h"
 #include "support/drafter_parts.h"
 #include "support/model_harness.h"
 #include "support/mtp_reference.h"
+#include "support/qwen_mtp_reference.h"
 
 namespace quire::testing {
 namespace {
@@ -30,41 +32,54 @@ ModelConfig mimo_config(const MimoShape& shape = {}) {
   return parse_model_config(mimo_config_json(shape), "config.json").value();
 }
 
-ModelLimits target_limits(const MimoShape& shape) {
+ModelConfig qwen_config(const QwenShape& shape = {}, std::string_view more = "") {
+  return parse_model_config(qwen_config_json(shape, more), "config.json").value();
+}
+
+constexpr QwenShape kExperts = {.num_experts = 4};
+
+ModelLimits target_limits(const ModelConfig& config) {
   ModelLimits limits = drafter_limits();
-  limits.tapped_layers = {shape.num_layers};
+  limits.tapped_layers = {config.num_layers};
   return limits;
 }
 
+// The head's tensors in the file of its target, under the decoder's names.
+Result<std::unique_ptr<WeightSource>> head_source(const ModelConfig& target, DrafterFile& file) {
+  const ModelConfig head = mtp_config(target);
+  return apply_layout(std::move(file.weights), head.layout, list_mtp_tensors(head));
+}
+
 // A target and its head, which have the same tensors.
-struct LoadedMimo {
+struct LoadedMtp {
   std::unique_ptr<Model> target;
   std::unique_ptr<Model> head;
 };
 
-Result<LoadedMimo> load_mimo(const MimoShape& shape, const StoredTensors& tensors, Ops& ops) {
-  const ModelConfig config = mimo_config(shape);
-  const DrafterFile file(tensors);
+Result<LoadedMtp> load_both(const ModelConfig& config, const StoredTensors& tensors, Ops& ops) {
+  DrafterFile file(tensors);
   const DrafterFile of_target(tensors, config);
-  LoadedMimo mimo;
-  QUIRE_ASSIGN_OR_RETURN(mimo.target,
-                         load_model(config, *of_target.weights, ops, target_limits(shape)));
+  LoadedMtp loaded;
+  QUIRE_ASSIGN_OR_RETURN(loaded.target,
+                         load_model(config, *of_target.weights, ops, target_limits(config)));
+  QUIRE_ASSIGN_OR_RETURN(const auto source, head_source(config, file));
   QUIRE_ASSIGN_OR_RETURN(
-      mimo.head, load_mtp(mtp_config(config), *mimo.target, *file.weights, ops, drafter_limits()));
-  return mimo;
+      loaded.head, load_mtp(mtp_config(config), *loaded.target, *source, ops, drafter_limits()));
+  return loaded;
 }
 
 // The target computes a prompt, and the head its pairs; then three passes continue the head's own
 // states. All are compared with the reference.
-void expect_agrees(const MimoShape& shape, Ops& ops, double tolerance, const std::string& what) {
-  const StoredTensors tensors = random_mimo(shape);
-  const MtpReference reference(shape, tensors);
-  const auto loaded = load_mimo(shape, tensors, ops);
+template <typename Reference>
+void expect_agrees(const ModelConfig& config, const StoredTensors& tensors,
+                   const Reference& reference, Ops& ops, double tolerance,
+                   const std::string& what) {
+  const auto loaded = load_both(config, tensors, ops);
   ASSERT_TRUE(loaded.ok()) << loaded.status().message();
   const auto attention = make_reference_attention();
 
   const std::vector<int32_t> prompt = {3, 0, 19, 7, 7};
-  ModelHarness target(*loaded->target, *attention, target_limits(shape));
+  ModelHarness target(*loaded->target, *attention, target_limits(config));
   ASSERT_TRUE(target.step({{0, prompt}}).ok());
   std::vector<float> combined(prompt.size() * kHidden);
   loaded->head->draft_head()->combine(loaded->target->taps().rows(0, 5),
@@ -77,82 +92,136 @@ void expect_agrees(const MimoShape& shape, Ops& ops, double tolerance, const std
                       hidden, tolerance, what);
 }
 
-TEST(Mtp, AgreesWithTheReference) {
+// Computes with the reference operations and with those of a CPU.
+template <typename Reference>
+void expect_agrees(const ModelConfig& config, const StoredTensors& tensors,
+                   const Reference& reference, const std::string& what) {
   ThreadPool pool(2);
   const auto cpu = make_cpu_ops(pool);
-  ReferenceOps reference;
+  ReferenceOps ops;
+  expect_agrees(config, tensors, reference, ops, 1e-5, what);
+  expect_agrees(config, tensors, reference, *cpu, 1e-4, what + " on the CPU");
+}
+
+TEST(Mtp, AgreesWithTheReference) {
   for (const int num_layers : {1, 3}) {
     const MimoShape shape = {.num_layers = num_layers};
-    expect_agrees(shape, reference, 1e-5, fmt::format("{} layers", num_layers));
-    expect_agrees(shape, *cpu, 1e-4, fmt::format("{} layers on the CPU", num_layers));
+    const StoredTensors tensors = random_mimo(shape);
+    expect_agrees(mimo_config(shape), tensors, MtpReference(shape, tensors),
+                  fmt::format("{} layers", num_layers));
   }
 }
 
-std::string load_error(const MimoShape& shape, const StoredTensors& tensors) {
+TEST(Mtp, OfQwenAgreesWithTheReference) {
+  for (const int num_layers : {1, 3}) {
+    for (const int num_experts : {0, 4}) {
+      const QwenShape shape = {.num_layers = num_layers, .num_experts = num_experts};
+      const StoredTensors tensors = random_qwen(shape);
+      const QwenMtpReference reference(shape, tensors);
+      const std::string what = fmt::format("{} layers, {} experts", num_layers, num_experts);
+      expect_agrees(qwen_config(shape), tensors, reference, what);
+      if (num_experts == 0) continue;
+      expect_agrees(qwen_config(shape), stack_experts(shape, tensors), reference,
+                    what + " in stacks");
+    }
+  }
+}
+
+std::string load_error(const ModelConfig& config, const StoredTensors& tensors) {
   ReferenceOps ops;
-  return std::string(load_mimo(shape, tensors, ops).status().message());
+  return std::string(load_both(config, tensors, ops).status().message());
+}
+
+void expect_named(const ModelConfig& config, const StoredTensors& all, std::string_view prefix) {
+  for (const auto& [name, tensor] : all) {
+    if (!name.starts_with(prefix)) continue;
+    StoredTensors tensors = all;
+    tensors[name].shape.push_back(1);
+    EXPECT_THAT(load_error(config, tensors), HasSubstr('"' + name + '"')) << "another shape";
+    tensors.erase(name);
+    EXPECT_THAT(load_error(config, tensors), HasSubstr('"' + name + '"')) << "missing";
+  }
 }
 
 TEST(Mtp, NamesTheTensorThatIsMissingOrHasAnotherShape) {
-  for (const auto& [name, tensor] : random_mimo({})) {
-    if (!name.starts_with("model.mtp_layers.")) continue;
-    StoredTensors tensors = random_mimo({});
-    tensors[name].shape.insert(tensors[name].shape.begin(), 1);
-    EXPECT_THAT(load_error({}, tensors), HasSubstr('"' + name + '"')) << "another shape";
-    tensors.erase(name);
-    EXPECT_THAT(load_error({}, tensors), HasSubstr('"' + name + '"')) << "missing";
-  }
+  expect_named(mimo_config(), random_mimo({}), "model.mtp_layers.");
+  expect_named(qwen_config(), random_qwen({}), "mtp.");
+  expect_named(qwen_config(kExperts), random_qwen(kExperts), "mtp.");
 }
 
 TEST(Mtp, RefusesTensorsThatItDoesNotUse) {
   StoredTensors tensors = random_mimo({});
-  EXPECT_EQ(load_error({}, tensors), "");
-  const std::string name = "model.mtp_layers.0.self_attn.q_norm.weight";
+  EXPECT_EQ(load_error(mimo_config(), tensors), "");
+  std::string name = "model.mtp_layers.0.self_attn.q_norm.weight";
   tensors[name] = tensors["model.norm.weight"];
-  EXPECT_THAT(load_error({}, tensors), AllOf(HasSubstr('"' + name + '"'), HasSubstr("MTP")));
+  EXPECT_THAT(load_error(mimo_config(), tensors),
+              AllOf(HasSubstr('"' + name + '"'), HasSubstr("MTP")));
+  tensors = random_qwen({});
+  EXPECT_EQ(load_error(qwen_config(), tensors), "");
+  name = "mtp.embed_tokens.weight";
+  tensors[name] = tensors["model.embed_tokens.weight"];
+  EXPECT_THAT(load_error(qwen_config(), tensors),
+              AllOf(HasSubstr('"' + name + '"'), HasSubstr("MTP")));
 }
 
 TEST(Mtp, IsNotReadWithoutSpeculation) {
-  const MimoShape shape = {.num_mtp_layers = 2};
-  const DrafterFile file(random_mimo(shape), mimo_config(shape));
   ReferenceOps ops;
-  const auto target = load_model(mimo_config(shape), *file.weights, ops, drafter_limits());
-  EXPECT_TRUE(target.ok()) << target.status().message();
-  // A config.json without the field has no such layers.
-  const ModelConfig without = mimo_config({.num_mtp_layers = 0});
-  const DrafterFile left(random_mimo(shape), without);
-  const auto strict = load_model(without, *left.weights, ops, drafter_limits());
-  EXPECT_THAT(strict.status().message(), HasSubstr("\"model.mtp_layers."));
+  const auto load_target = [&](const StoredTensors& tensors, const ModelConfig& config) {
+    const DrafterFile file(tensors, config);
+    return load_model(config, *file.weights, ops, drafter_limits()).status();
+  };
+  const MimoShape shape = {.num_mtp_layers = 2};
+  EXPECT_EQ(load_target(random_mimo(shape), mimo_config(shape)).message(), "");
+  EXPECT_EQ(load_target(random_mimo(shape), mimo_config({.num_mtp_layers = 0})).message(), "");
+  EXPECT_EQ(load_target(random_qwen({}), qwen_config()).message(), "");
+  EXPECT_EQ(
+      load_target(stack_experts(kExperts, random_qwen(kExperts)), qwen_config(kExperts)).message(),
+      "");
 }
 
-TEST(Mtp, PlansItsMemory) {
-  const StoredTensors tensors = random_mimo({});
-  const ModelConfig config = mimo_config();
+void expect_plans_memory(const ModelConfig& config, const StoredTensors& tensors,
+                         std::set<std::string> expected) {
   const ModelConfig head = mtp_config(config);
-  const DrafterFile file(tensors);
+  DrafterFile file(tensors);
+  const auto source = head_source(config, file).value();
   CountingOps ops;
   const DrafterFile of_target(tensors, config);
   const auto target = load_model(config, *of_target.weights, ops, drafter_limits()).value();
   ops.num_bytes = 0;
-  ASSERT_TRUE(load_mtp(head, *target, *file.weights, ops, drafter_limits()).ok());
-  const ModelLimits limits = target_limits({});  // their taps are not the head's
+  ASSERT_TRUE(load_mtp(head, *target, *source, ops, drafter_limits()).ok());
+  const ModelLimits limits = target_limits(config);  // their taps are not the head's
   const int64_t logits = int64_t{limits.max_num_logit_rows} * config.vocab_size * 4;
-  EXPECT_EQ(mtp_activation_bytes(head, limits, ops), ops.num_bytes + logits);
+  EXPECT_EQ(mtp_activation_bytes(head, limits, ops).value(), ops.num_bytes + logits);
 
   std::set<std::string> listed;
   int64_t num_elements = 0;
   for (const TensorSpec& tensor : list_mtp_tensors(head)) {
-    listed.insert(tensor.name);
+    listed.insert(source->name_in_file(tensor.name));
     num_elements += tensor.shape.num_elements();
   }
-  EXPECT_EQ(plan_weights(list_mtp_tensors(head), *file.weights, ops, {}).value().num_bytes,
+  EXPECT_EQ(plan_weights(list_mtp_tensors(head), *source, ops, {}).value().num_bytes,
             num_elements * 4);
-  std::set<std::string> stored;
+  EXPECT_EQ(listed, expected);
+}
+
+std::set<std::string> names_with(const StoredTensors& tensors, std::string_view prefix) {
+  std::set<std::string> names;
   for (const auto& [name, tensor] : tensors) {
-    if (name.starts_with("model.mtp_layers.")) stored.insert(name);
+    if (name.starts_with(prefix)) names.insert(name);
   }
-  EXPECT_EQ(listed, stored);
-  EXPECT_EQ(stored.size(), 16U);
+  return names;
+}
+
+TEST(Mtp, PlansItsMemory) {
+  const StoredTensors mimo = random_mimo({});
+  expect_plans_memory(mimo_config(), mimo, names_with(mimo, "model.mtp_layers."));
+  for (const QwenShape& shape : {QwenShape{}, kExperts}) {
+    const StoredTensors qwen = random_qwen(shape);
+    std::set<std::string> names = names_with(qwen, "mtp.");
+    EXPECT_EQ(names.size(), shape.num_experts == 0 ? 15U : 29U) << "15 as in Qwen3.5-0.8B";
+    names.insert("model.norm.weight");
+    expect_plans_memory(qwen_config(shape), qwen, names);
+  }
 }
 
 // ------ configuration
@@ -163,7 +232,39 @@ TEST(MtpConfig, NeedsOneLayer) {
               HasSubstr("num_nextn_predict_layers of a model that drafts with method mtp; got 3, "
                         "expected 1"));
   EXPECT_THAT(check_mtp(mimo_config({.num_mtp_layers = 0})).message(),
-              HasSubstr("this one has none; got MiMoForCausalLM without num_nextn_predict_layers"));
+              HasSubstr("got 0, expected 1"));
+  EXPECT_TRUE(check_mtp(qwen_config()).ok()) << "Qwen3-Next does not state the number";
+  EXPECT_TRUE(check_mtp(qwen_config({}, R"(,"mtp_num_hidden_layers":1)")).ok());
+  for (const int count : {0, 2}) {
+    const std::string field = fmt::format(R"(,"mtp_num_hidden_layers":{})", count);
+    EXPECT_THAT(check_mtp(qwen_config({}, field)).message(),
+                HasSubstr(fmt::format("mtp_num_hidden_layers of a model that drafts with method "
+                                      "mtp; got {}, expected 1",
+                                      count)));
+  }
+  EXPECT_THAT(check_mtp(target_config()).message(),
+              HasSubstr("not served for this architecture; got LlamaForCausalLM, expected MiMo"));
+}
+
+TEST(MtpConfig, RefusesEmbeddingsOfItsOwn) {
+  const auto with = [](std::string_view value) {
+    return qwen_config({}, fmt::format(R"(,"mtp_use_dedicated_embeddings":{})", value));
+  };
+  EXPECT_TRUE(check_mtp(with("false")).ok());
+  EXPECT_THAT(check_mtp(with("true")).message(),
+              HasSubstr("mtp_use_dedicated_embeddings of a model that drafts with method mtp; got "
+                        "true, expected false"));
+}
+
+TEST(MtpConfig, NeedsTheTensorsOfTheLayer) {
+  StoredTensors tensors = random_qwen({});
+  const ModelConfig config = qwen_config();
+  EXPECT_TRUE(check_mtp_tensors(config, *DrafterFile(tensors).weights).ok());
+  EXPECT_TRUE(check_mtp_tensors(config, *DrafterFile(tensors, config).weights).ok());
+  EXPECT_TRUE(check_mtp_tensors(config, DummyWeights(DType::kF32)).ok());
+  std::erase_if(tensors, [](const auto& tensor) { return tensor.first.starts_with("mtp."); });
+  EXPECT_THAT(check_mtp_tensors(config, *DrafterFile(tensors).weights).message(),
+              HasSubstr("this one lacks its tensors; got no \"mtp.norm.weight\", expected it as"));
 }
 
 // The layer has the attention of the target's first layer.
@@ -176,6 +277,22 @@ TEST(MtpConfig, IsThatOfTheTarget) {
   EXPECT_THAT(decoder.layer_ropes, ElementsAre(0));
   EXPECT_TRUE(decoder.qkv_bias);
   EXPECT_EQ(decoder_kv_groups(head, drafter_limits(), DType::kF32).size(), 1U);
+}
+
+// The first layers of these targets have recurrent states.
+TEST(MtpConfig, HasAttentionBesideLayersWithStates) {
+  for (const QwenShape& shape :
+       {QwenShape{.num_layers = 4}, QwenShape{.num_layers = 4, .num_experts = 4}}) {
+    ModelConfig target =
+        qwen_config(shape, R"(,"layer_types":["linear_attention",)"
+                           R"("full_attention","linear_attention","full_attention"])");
+    EXPECT_FALSE(decoder_state_group(target, drafter_limits()).layers.empty());
+    const ModelConfig head = mtp_config(target);
+    EXPECT_TRUE(decoder_state_group(head, drafter_limits()).layers.empty());
+    const auto groups = decoder_kv_groups(head, drafter_limits(), DType::kF32);
+    ASSERT_EQ(groups.size(), 1U);
+    EXPECT_EQ(groups[0].decode, decoder_kv_groups(target, drafter_limits(), DType::kF32)[0].decode);
+  }
 }
 
 }  // namespace

@@ -7,31 +7,42 @@
 
 #include "base/check.h"
 #include "model/decoder.h"
+#include "model/model_loader.h"
+#include "model/tensor_layout.h"
 #include "tensor/tensor.h"
 
 namespace quire {
 namespace {
 
-constexpr const char* kPrefix = "model.mtp_layers.0.";
-
 struct MtpWeights {
   std::unique_ptr<Linear> input_proj;  // [hidden, 2 * hidden]
+  Tensor target_norm;                  // [hidden]; of the target's output; empty: it has none
   Tensor token_norm;                   // [hidden]; of the embeddings
   Tensor hidden_norm;                  // [hidden]; of the hidden states
   DecoderLayer layer;
   Tensor final_norm;  // [hidden]
 };
 
+std::string weight_name(std::string_view name) {
+  return fmt::format("{}.weight", name);
+}
+
 WeightList list_mtp_weights(const ModelConfig& head, MtpWeights& weights) {
-  const std::string prefix = kPrefix;
+  const DecoderConfig& decoder = decoder_config(head);
+  const MtpForm& form = *decoder.mtp;
   const int64_t hidden = head.hidden_size;
-  WeightGroup group = decoder_layer_weights(head, prefix, 0, weights.layer);
-  group.matrices.push_back({&weights.input_proj, {{prefix + "input_proj", hidden}}, 2 * hidden});
-  const std::pair<Tensor*, const char*> norms[] = {{&weights.token_norm, "token_layernorm"},
-                                                   {&weights.hidden_norm, "hidden_layernorm"},
-                                                   {&weights.final_norm, "final_layernorm"}};
+  WeightGroup group = decoder_layer_weights(head, std::string(form.layer_prefix), 0, weights.layer);
+  MatrixBinding projection = {
+      &weights.input_proj, {{std::string(form.projection), hidden}}, 2 * hidden};
+  projection.format = head.format;
+  group.matrices.push_back(std::move(projection));
+  const std::pair<Tensor*, std::string_view> norms[] = {{&weights.target_norm, form.target_norm},
+                                                        {&weights.token_norm, form.token_norm},
+                                                        {&weights.hidden_norm, form.hidden_norm},
+                                                        {&weights.final_norm, form.final_norm}};
   for (const auto& [norm, name] : norms) {
-    group.vectors.push_back({norm, fmt::format("{}{}.weight", prefix, name), hidden});
+    if (name.empty()) continue;
+    group.vectors.push_back({norm, weight_name(name), hidden, decoder.norm_addend});
   }
   WeightList list;
   list.groups.push_back(std::move(group));
@@ -82,13 +93,14 @@ void MtpHead::begin_layer(const StepInput& input) {
   begin_step(input);
   const TensorView pairs = pairs_.view.rows(0, num_tokens);
   const TensorView half = normed(num_tokens);
+  const bool begins_with_token = decoder().mtp->begins_with_token;
   ops().residual_norm({.residual = input.hidden,
                        .weight = weights_.hidden_norm.view.as<float>(),
                        .eps = decoder().rms_norm_eps},
                       half);
-  ops().write_columns(half, pairs, 0);
+  ops().write_columns(half, pairs, begins_with_token ? hidden_ : 0);
   norm_residual(weights_.token_norm, num_tokens);
-  ops().write_columns(half, pairs, hidden_);
+  ops().write_columns(half, pairs, begins_with_token ? 0 : hidden_);
   ops().linear(*weights_.input_proj, pairs, residual(num_tokens));
 
   project_qkv(0, weights_.layer, norm_of_residual(weights_.layer.input_norm, num_tokens));
@@ -110,7 +122,11 @@ Status MtpHead::forward(const StepInput& input) {
 }
 
 void MtpHead::combine(TensorView taps, TensorView out) {
-  ops().write_columns(taps, out, 0);
+  if (decoder().mtp->target_norm.empty()) return ops().write_columns(taps, out, 0);
+  ops().residual_norm({.residual = taps,
+                       .weight = weights_.target_norm.view.as<float>(),
+                       .eps = decoder().rms_norm_eps},
+                      out);
 }
 
 Status MtpHead::output_states(const int32_t* rows, int num_rows, TensorView out) {
@@ -120,26 +136,33 @@ Status MtpHead::output_states(const int32_t* rows, int num_rows, TensorView out)
 }  // namespace
 
 Status check_mtp(const ModelConfig& target) {
-  const auto* decoder = dynamic_cast<const DecoderConfig*>(target.family.get());
-  const int num_layers = decoder == nullptr ? 0 : decoder->num_mtp_layers;
-  if (decoder != nullptr && decoder->mla) {
+  const DecoderConfig& decoder = decoder_config(target);
+  if (decoder.mtp == nullptr) {
     return unimplemented(
         fmt::format("[model] method mtp is not served for this architecture; got {}, expected "
-                    "MiMoForCausalLM; use another method",
+                    "MiMo-7B, Qwen3.5, Qwen3.6 or Qwen3-Next; use another method",
                     target.architecture));
   }
-  if (num_layers == 1) return {};
-  if (num_layers == 0) {
-    return invalid_argument(fmt::format(
-        "[model] method mtp drafts with a layer of the model's own checkpoint, and this one has "
-        "none; got {} without num_nextn_predict_layers, expected MiMoForCausalLM with it; use "
-        "another method",
-        target.architecture));
+  if (decoder.num_mtp_layers != 1) {
+    return invalid_argument(
+        fmt::format("[model] {} of a model that drafts with method mtp; got {}, expected 1; use "
+                    "another method",
+                    decoder.mtp->count_key, decoder.num_mtp_layers));
   }
-  return invalid_argument(
-      fmt::format("[model] num_nextn_predict_layers of a model that drafts with method mtp; got "
-                  "{}, expected 1; use another method",
-                  num_layers));
+  if (!decoder.mtp_has_embeddings) return {};
+  return unimplemented(
+      "[model] mtp_use_dedicated_embeddings of a model that drafts with method mtp; got true, "
+      "expected false: the layer reads the model's embeddings; use another method");
+}
+
+Status check_mtp_tensors(const ModelConfig& target, const WeightSource& checkpoint) {
+  const std::string norm = weight_name(decoder_config(target).mtp->final_norm);
+  if (stores(checkpoint, target.layout, norm)) return {};
+  return not_found(
+      fmt::format("[model] method mtp drafts with a layer of the model's own checkpoint, and this "
+                  "one lacks its tensors; got no \"{}\", expected it as in the checkpoint that "
+                  "the model's authors published; use that one, or another method",
+                  norm));
 }
 
 ModelConfig mtp_config(const ModelConfig& target) {
@@ -149,6 +172,8 @@ ModelConfig mtp_config(const ModelConfig& target) {
   auto decoder = std::make_shared<DecoderConfig>(decoder_config(target));
   decoder->layer_windows.resize(1);
   decoder->layer_ropes.resize(1);
+  decoder->deltas.reset();  // the layer has attention
+  if (decoder->moe) decoder->moe->layers.resize(1);
   head.family = std::move(decoder);
   return head;
 }
@@ -158,12 +183,14 @@ std::vector<TensorSpec> list_mtp_tensors(const ModelConfig& head) {
   return list_tensors(list_mtp_weights(head, weights));
 }
 
-int64_t mtp_activation_bytes(const ModelConfig& head, const ModelLimits& limits, const Ops& ops) {
+Result<int64_t> mtp_activation_bytes(const ModelConfig& head, const ModelLimits& limits,
+                                     const Ops& ops) {
   ModelLimits own = limits;
   own.tapped_layers.clear();
+  QUIRE_ASSIGN_OR_RETURN(const int64_t model, estimate_activation_bytes(head, own, ops));
   const Saturated pairs = Saturated(limits.max_num_tokens) * 2 * head.hidden_size *
                           static_cast<int64_t>(dtype_bytes(ops.activation_dtype()));
-  return (pairs + decoder_activation_bytes(head, own, ops)).get();
+  return (pairs + model).get();
 }
 
 Result<std::unique_ptr<Model>> load_mtp(const ModelConfig& head, const Model& target,

@@ -1,7 +1,8 @@
-// Multi-token prediction (MTP) as MiMo has it: one decoder layer in the target's own checkpoint. It
-// reads the output of the target's last layer, before the final norm, beside the embedding of the
-// token that the target sampled from it. Its output after its own final norm gives the logits, by
-// the target's lm_head, and is its own next input.
+// Multi-token prediction (MTP): one decoder layer in the target's own checkpoint. It reads the
+// target's last hidden state, beside the embedding of the token that the target sampled from it.
+// Its output after its own final norm gives the logits, by the target's lm_head, and is its own
+// next input. Families differ by MtpForm (decoder_config.h): MiMo's layer reads the state before
+// the target's final norm, Qwen's the state after it.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +16,17 @@ namespace quire {
 
 // Checks that the target has such a layer, and only one: the layer of the first draft serves all.
 Status check_mtp(const ModelConfig& target);
+// Checks that the checkpoint has the layer's tensors, which copies of a model often lack. The names
+// are those of the file, or the decoder's. check_mtp() accepts the target.
+Status check_mtp_tensors(const ModelConfig& target, const WeightSource& checkpoint);
 // The configuration of the head of a target that check_mtp() accepts. Its family is a
 // DecoderConfig.
 ModelConfig mtp_config(const ModelConfig& target);
 
-// As list_tensors() and decoder_activation_bytes(); the KV groups are decoder_kv_groups().
+// As list_tensors() and estimate_activation_bytes(); the KV groups are decoder_kv_groups().
 std::vector<TensorSpec> list_mtp_tensors(const ModelConfig& head);
-int64_t mtp_activation_bytes(const ModelConfig& head, const ModelLimits& limits, const Ops& ops);
+Result<int64_t> mtp_activation_bytes(const ModelConfig& head, const ModelLimits& limits,
+                                     const Ops& ops);
 
 // Loads the head from `source`, the target's checkpoint. `target` must outlive the head, which uses
 // its embeddings and lm_head. The target must tap the output of its last layer.
