@@ -91,6 +91,7 @@ struct ModelInfo {
   std::string attention_backend;       // backends by phase: "decode: cpu, prefill: cpu"
   bool has_states = false;             // recurrent, in the place of keys and values of some layers
   int num_speculative_tokens = 0;      // drafts verified per sequence and step; 0: no speculation
+  std::string speculative_method;      // as `speculative_config` names it, the choice of auto
   // Drafts are accepted at given rates, so the outputs have no meaning.
   bool has_synthetic_acceptance = false;
 

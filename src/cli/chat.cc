@@ -353,11 +353,10 @@ class Session {
 };
 
 // Prints the engine's method of drafting, if it drafts.
-Status report_drafts(const EngineConfig& config) {
-  QUIRE_ASSIGN_OR_RETURN(const Speculation speculation,
-                         read_speculation(config.speculative_config));
-  if (speculation.num_drafts > 0) print_stderr("(drafts by {})\n", describe(speculation));
-  return {};
+void report_drafts(const ModelInfo& info) {
+  if (info.num_speculative_tokens == 0) return;
+  print_stderr("(drafts by {})\n",
+               describe_drafts(info.speculative_method, info.num_speculative_tokens));
 }
 
 Result<int> run(ChatOptions& options) {
@@ -368,7 +367,7 @@ Result<int> run(ChatOptions& options) {
   }
   QUIRE_ASSIGN_OR_RETURN(const auto engine, load_engine(options.engine));
   QUIRE_RETURN_IF_ERROR(check_chat_template(*engine, options.system));
-  QUIRE_RETURN_IF_ERROR(report_drafts(options.engine));
+  report_drafts(engine->model_info());
   print_stderr("(sampling: {})\n", describe(chat_defaults(*engine, options)));
   return Session(*engine, options).run();
 }

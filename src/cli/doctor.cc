@@ -158,7 +158,7 @@ std::string served_context(const EnginePlan& plan, const ModelConfig& config) {
 }
 
 std::string describe_drafter(const Speculation& speculation, const DraftModel* draft) {
-  const std::string method = describe(speculation);
+  const std::string method = describe_drafts(speculation.method, speculation.num_drafts);
   return draft == nullptr ? method : fmt::format("{} ({})", draft->name(), method);
 }
 
@@ -167,8 +167,10 @@ void print_serving_backends(std::string_view what, const AttentionSetup& attenti
 }
 
 // Prints the plan of an engine that starts with these settings. Fails if it cannot start.
-Status print_plan(const EngineConfig& engine, const Speculation& speculation,
-                  const ModelFiles& files) {
+Status print_plan(const EngineConfig& engine, const Speculation& wanted, const ModelFiles& files) {
+  QUIRE_ASSIGN_OR_RETURN(const Speculation speculation,
+                         settle_method(wanted, engine.speculative_config,
+                                       has_own_drafter(files.config, *files.weights)));
   std::vector<PlannedReplica> replicas;
   QUIRE_RETURN_IF_ERROR(plan_replicas(engine, speculation, files, nullptr, replicas));
   const PlannedReplica& planned = replicas.front();

@@ -276,6 +276,10 @@ void DraftModel::stop_with(std::shared_ptr<Nodes> nodes) {
   weights_ = stop_with_nodes(std::move(weights_), std::move(nodes));
 }
 
+bool has_own_drafter(const ModelConfig& target, const WeightSource& weights) {
+  return check_mtp(target).ok() && check_mtp_tensors(target, weights).ok();
+}
+
 Result<std::unique_ptr<DraftModel>> DraftModel::open(const EngineConfig& engine,
                                                      const DraftModelChoice& choice,
                                                      const ModelConfig& target) {

@@ -20,6 +20,10 @@ namespace quire {
 
 class Nodes;
 
+// Whether the model's checkpoint has a layer that method mtp drafts with. `weights` are its
+// tensors.
+bool has_own_drafter(const ModelConfig& target, const WeightSource& weights);
+
 // The opened checkpoint of a drafter, which fits its target.
 class DraftModel {
  public:

@@ -49,6 +49,7 @@ ModelInfo describe_model(const EngineConfig& config, const Speculation& speculat
   info.weight_bytes = total_weight_bytes(replica.plans);
   if (files.embedding) info.embedding_size = files.config.hidden_size;
   info.num_speculative_tokens = plan.sizes.limits.num_drafts;
+  info.speculative_method = speculation.method;
   info.bos_token_id = files.config.bos_token_id;
   const std::vector<int>& eos_ids = files.generation.eos_token_ids;
   info.eos_token_ids = eos_ids.empty() ? files.config.eos_token_ids : eos_ids;

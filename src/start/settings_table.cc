@@ -323,8 +323,8 @@ constexpr auto kSettings = std::to_array<Setting>({
      .group = kDevice, .words = kMeasure, .check_conflict = check_measure},
     {MEMBER(speculative_config), .nodes = kSame,
      .help = "Speculative decoding with vLLM's keys, such as "
-             "'{\"method\": \"ngram\", \"num_speculative_tokens\": 4}'; methods: ngram, suffix, "
-             "draft_model, eagle3, mtp, dflash, dspark",
+             "'{\"method\": \"ngram\", \"num_speculative_tokens\": 4}'; methods: auto, ngram, "
+             "suffix, draft_model, eagle3, mtp, dflash, dspark",
      .group = kDevice, .notation = Notation::kJson, .compared_text = without_path,
      .check_text = check_speculation, .check_conflict = check_padding},
     {MEMBER(gpu_memory_utilization), .nodes = kMayDiffer,

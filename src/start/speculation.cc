@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/json.h"
+#include "base/log.h"
 #include "model/config_fields.h"
 #include "sched/batch_plan.h"
 #include "start/embedded.h"
@@ -43,6 +44,9 @@ constexpr int kNgramMatch = 5;
 constexpr int kSuffixMatch = 24;
 // A rejected draft costs a token row of every matrix product, and long matches end soon.
 constexpr int kSuffixDrafts = 8;
+// Of a layer that was trained for the first draft, with method auto.
+constexpr int kOwnDrafts = 3;
+constexpr std::string_view kAuto = "auto";
 
 void refuse_other_keys(simdjson::dom::object object, ConfigFields& fields) {
   for (const auto [key, value] : object) {
@@ -184,11 +188,9 @@ Verification read_verification(std::string_view method, bool has_probs, int num_
   return verification;
 }
 
-}  // namespace
-
-Result<Speculation> read_speculation(std::string_view speculative_config) {
+// has_own_drafter: what method auto chooses.
+Result<Speculation> read(std::string_view speculative_config, bool has_own_drafter) {
   Speculation speculation;
-  if (speculative_config.empty()) return speculation;
   const Result<JsonDocument> document =
       JsonDocument::parse(speculative_config, "", kSpeculationLimits);
   simdjson::dom::object object;
@@ -200,8 +202,14 @@ Result<Speculation> read_speculation(std::string_view speculative_config) {
                     kSpeculationLimits.max_depth));
   }
   ConfigFields fields(object, "");
-  const std::string method = fields.optional_text("method").value_or("");
+  const std::string given = fields.optional_text("method").value_or("");
+  std::string method = given;
   std::optional<int> default_drafts;
+  if (given == kAuto) {
+    speculation.is_auto = true;
+    method = has_own_drafter ? "mtp" : "suffix";
+    if (has_own_drafter) default_drafts = kOwnDrafts;
+  }
   if (method == "ngram") {
     speculation.lookup = read_ngram(fields);
   } else if (method == "suffix") {
@@ -215,14 +223,14 @@ Result<Speculation> read_speculation(std::string_view speculative_config) {
                                .method = method};
   } else {
     fields.fail("method", method.empty() ? "nothing" : quote_name(method),
-                "ngram, suffix, draft_model, eagle3, mtp, dflash or dspark");
+                "auto, ngram, suffix, draft_model, eagle3, mtp, dflash or dspark");
   }
   QUIRE_RETURN_IF_ERROR(fields.status());
   if (method != "ngram") {
-    refuse_keys_of("ngram", {"prompt_lookup_min", "prompt_lookup_max"}, method, fields);
+    refuse_keys_of("ngram", {"prompt_lookup_min", "prompt_lookup_max"}, given, fields);
   }
   if (!speculation.draft_model || speculation.draft_model->kind == DraftModelKind::kMtp) {
-    refuse_keys_of("draft_model, eagle3, dflash or dspark", {"model"}, method, fields);
+    refuse_keys_of("draft_model, eagle3, dflash or dspark", {"model"}, given, fields);
   }
   refuse_other_keys(object, fields);
   speculation.method = method;
@@ -230,10 +238,32 @@ Result<Speculation> read_speculation(std::string_view speculative_config) {
   if (speculation.draft_model) speculation.draft_model->num_drafts = speculation.num_drafts;
   speculation.draft_ranges = read_draft_ranges(fields, speculation.num_drafts);
   speculation.wants_no_padding = fields.boolean(kUnpaddedKey, false);
-  speculation.verification = read_verification(method, speculation.draft_model.has_value(),
-                                               speculation.num_drafts, fields);
+  speculation.verification =
+      read_verification(given, speculation.draft_model.has_value(), speculation.num_drafts, fields);
   QUIRE_RETURN_IF_ERROR(fields.status());
   return speculation;
+}
+
+}  // namespace
+
+Result<Speculation> read_speculation(std::string_view speculative_config) {
+  if (speculative_config.empty()) return Speculation();
+  return read(speculative_config, false);
+}
+
+Result<Speculation> settle_method(const Speculation& speculation,
+                                  std::string_view speculative_config, bool has_own_drafter) {
+  if (!speculation.is_auto) return speculation;
+  Result<Speculation> settled = read(speculative_config, has_own_drafter);
+  if (!settled.ok()) {
+    return invalid_argument(
+        fmt::format("[engine] `speculative_config`: {}; the model's own layer "
+                    "drafts",
+                    settled.status().message()));
+  }
+  log_info("[engine] `speculative_config`: method auto is {}",
+           describe_drafts(settled->method, settled->num_drafts));
+  return settled;
 }
 
 Status refuse_unpadded_drafts(const Speculation& speculation) {
@@ -244,9 +274,8 @@ Status refuse_unpadded_drafts(const Speculation& speculation) {
       "accepted ones; leave it out");
 }
 
-std::string describe(const Speculation& speculation) {
-  const int num_drafts = speculation.num_drafts;
-  return fmt::format("{}, up to {} token{} per step", speculation.method, num_drafts,
+std::string describe_drafts(std::string_view method, int num_drafts) {
+  return fmt::format("{}, up to {} token{} per step", method, num_drafts,
                      num_drafts == 1 ? "" : "s");
 }
 

@@ -38,6 +38,9 @@ inline constexpr std::string_view kWhichDrafter =
 // Without a drafter, every step computes one token per decoding sequence.
 struct Speculation {
   std::string method = {};  // as `speculative_config` names it; empty: no drafter
+  // The configuration leaves the method to the checkpoint. `method` is then the one for a
+  // checkpoint without a layer for drafts, until settle_method().
+  bool is_auto = false;
   int num_drafts = 0;
   std::vector<DraftRange> draft_ranges = {};
   Verification verification = {};
@@ -54,11 +57,15 @@ struct Speculation {
 // Errors begin with the wrong key; the caller adds the name of its setting.
 Result<Speculation> read_speculation(std::string_view speculative_config);
 
+// Chooses the method if `speculation`, read from the configuration, leaves it to the checkpoint.
+// has_own_drafter: of the checkpoint (start/draft_model.h).
+Result<Speculation> settle_method(const Speculation& speculation,
+                                  std::string_view speculative_config, bool has_own_drafter);
+
 // Fails if the configuration asks for unpadded drafts, which only a CPU computes. Called for a GPU.
 Status refuse_unpadded_drafts(const Speculation& speculation);
 
-// Names the method and its number of drafts, for example "eagle3, up to 4 tokens per step". There
-// must be a drafter.
-std::string describe(const Speculation& speculation);
+// Names the method and its number of drafts, for example "eagle3, up to 4 tokens per step".
+std::string describe_drafts(std::string_view method, int num_drafts);
 
 }  // namespace quire

@@ -559,5 +559,39 @@ TEST(MtpDrafter, AcceptsTheDraftsOfTheReference) {
                    write_qwen(kQwenExperts));
 }
 
+// Copies of a model, such as those that transformers saves, often have its config.json without the
+// layer's tensors.
+TEST(MtpDrafter, IsTheChoiceOfAutoIfTheCheckpointHasIt) {
+  const std::vector<Request> requests = {sampled(small_prompt(20, 7), 40)};
+  EngineConfig config;
+  config.model = write_qwen(kQwen);
+  config.num_threads = 2;
+  const std::vector<Collected> expected = run_all(*make_engine(config), requests);
+  config.speculative_config = R"({"method": "auto"})";
+  const auto own = make_engine(config);
+  EXPECT_EQ(own->model_info().speculative_method, "mtp");
+  EXPECT_EQ(own->model_info().num_speculative_tokens, 3);
+  expect_same(run_all(*own, requests), expected);
+
+  StoredTensors copied = random_qwen(kQwen, 1);
+  std::erase_if(copied, [](const auto& tensor) { return tensor.first.starts_with("mtp."); });
+  config.model = write_checkpoint("qwen_copy", qwen_config_json(kQwen), copied);
+  const auto by_lookup = make_engine(config);
+  EXPECT_EQ(by_lookup->model_info().speculative_method, "suffix");
+  EXPECT_EQ(by_lookup->model_info().num_speculative_tokens, 8);
+  expect_same(run_all(*by_lookup, requests), expected);
+
+  config.speculative_config = R"({"method": "auto", "num_speculative_tokens_per_batch_size":
+                                  [[1, 4, 5]]})";
+  EXPECT_TRUE(Engine::create(config).ok());
+  config.model = write_qwen(kQwen);
+  EXPECT_THAT(Engine::create(config).status().message(),
+              HasSubstr("with k of at most num_speculative_tokens, 3; the model's own layer"));
+  config.model = write_checkpoint("qwen_copy", qwen_config_json(kQwen), copied);
+  config.speculative_config = R"({"method": "mtp", "num_speculative_tokens": 1})";
+  EXPECT_THAT(Engine::create(config).status().message(),
+              HasSubstr("this one lacks its tensors; got no \"mtp.norm.weight\""));
+}
+
 }  // namespace
 }  // namespace quire::testing

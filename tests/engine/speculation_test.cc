@@ -306,9 +306,15 @@ TEST(ReadSpeculation, RefusesByName) {
   };
   EXPECT_THAT(message("{"), StartsWith("got \"{\", expected a JSON object"));
   EXPECT_THAT(message("4"), StartsWith("got \"4\", expected a JSON object"));
-  EXPECT_THAT(message("{}"), StartsWith("method; got nothing, expected ngram, suffix, draft"));
+  EXPECT_THAT(message("{}"),
+              StartsWith("method; got nothing, expected auto, ngram, suffix, draft"));
   EXPECT_THAT(message(R"({"method": "medusa"})"),
-              HasSubstr("method; got \"medusa\", expected ngram"));
+              HasSubstr("method; got \"medusa\", expected auto, ngram"));
+  EXPECT_THAT(
+      message(R"({"method": "auto", "model": "some/drafter"})"),
+      HasSubstr("model; got it with method auto, expected it only with method draft_model"));
+  EXPECT_THAT(message(R"({"method": "auto", "draft_sample_method": "probabilistic"})"),
+              HasSubstr("draft_sample_method; got probabilistic, expected greedy"));
   EXPECT_THAT(message(R"({"method": "mtp", "model": "some/drafter"})"),
               HasSubstr("model; got it with method mtp, expected it only with method draft_model"));
   EXPECT_THAT(message(R"({"method": "ngram"})"), HasSubstr("num_speculative_tokens; got nothing"));
