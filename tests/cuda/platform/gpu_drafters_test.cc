@@ -136,9 +136,11 @@ TEST_P(GpuDrafters, AnEagleHeadDraftsAsOnACpu) {
 }
 
 TEST_P(GpuDrafters, AnMtpLayerDraftsAsOnACpu) {
-  for (const int num_drafts : {1, 4}) {
-    SCOPED_TRACE(num_drafts);
-    expect_drafts_of_cpu(with_drafter(mimo_target(), "", num_drafts, "mtp"));
+  for (const EngineConfig& target : {mimo_target(), qwen_target(false), qwen_target(true)}) {
+    for (const int num_drafts : {1, 4}) {
+      SCOPED_TRACE(fmt::format("{}, {} drafts", target.model, num_drafts));
+      expect_drafts_of_cpu(with_drafter(target, "", num_drafts, "mtp"));
+    }
   }
 }
 
@@ -191,6 +193,50 @@ TEST_P(GpuDrafters, ABlockDrafterSharesBlocksWithWindows) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Variants, GpuDrafters, ::testing::ValuesIn(common_variants()), name_of);
+
+// Heads of delta nets of 128 have other kernels.
+TEST_F(GpuTest, AnMtpLayerDraftsOverLargeStatesAsOnACpu) {
+  EngineConfig config = with_drafter(qwen_target(true, 128, 128), "", 3, "mtp");
+  config.kv_cache_memory = int64_t{256} << 20;
+  const auto drafts_on = [&](const char* device) {
+    EngineConfig own = on_device(config, device);
+    own.kv_cache_memory = config.kv_cache_memory;
+    const auto engine = make_engine(own);
+    EXPECT_LE(count_differences(run_all(*engine, eagle_requests()),
+                                outputs_of_cpu(config, eagle_requests())),
+              kMaxTies);
+    return accepted_share(stats_at_rest(*engine).speculation);
+  };
+  EXPECT_NEAR(drafts_on("cuda"), drafts_on("cpu"), 0.02);
+}
+
+// The layer is quantized as the others are.
+TEST_F(GpuTest, AnMtpLayerWithExpertsDraftsInFp8) {
+  EngineConfig config;
+  config.model = write_config("quire_qwen_fp8", R"({
+      "architectures": ["Qwen3_5MoeForCausalLM"], "hidden_size": 256, "num_hidden_layers": 4,
+      "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 128, "vocab_size": 8,
+      "num_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 128,
+      "shared_expert_intermediate_size": 128, "max_position_embeddings": 512,
+      "linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 128,
+      "linear_value_head_dim": 128, "linear_conv_kernel_dim": 4, "tie_word_embeddings": false,
+      "torch_dtype": "bfloat16"})");
+  config.load_format = "dummy";
+  config.quantization = "fp8";
+  config.device = "cuda";
+  config.max_num_seqs = 16;
+  config.kv_cache_memory = int64_t{256} << 20;
+  config.speculative_config =
+      R"({"method": "auto", "num_speculative_tokens": 3, "enable_adaptive_verification": false})";
+  const auto engine = make_engine(config);
+  EXPECT_EQ(engine->model_info().speculative_method, "mtp");
+  for (const Collected& output : run_all(*engine, eagle_requests())) {
+    EXPECT_EQ(output.token_ids.size(), 40) << output.error.message();
+  }
+  const SpeculationStats drafts = stats_at_rest(*engine).speculation;
+  EXPECT_GT(drafts.num_drafts, 100);
+  EXPECT_GT(drafts.num_accepted, 50);
+}
 
 // While more than two sequences decode, no drafts are wanted, and the drafter only writes keys and
 // values. The drafts of those that remain are as good as if it had always drafted.

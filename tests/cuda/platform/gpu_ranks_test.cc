@@ -278,6 +278,7 @@ std::vector<EngineConfig> drafters() {
       with_drafter(eagle_target(), eagle_target().model, 3),
       with_drafter(eagle_target(), eagle_head(), 3, "eagle3"),
       with_drafter(mimo_target(), "", 1, "mtp"),
+      with_drafter(qwen_target(true), "", 3, "mtp"),
       with_drafter(eagle_target(), block_drafter("dflash"), 3, "dflash")};
   for (EngineConfig& config : all) config.dtype = "f32";
   return all;
