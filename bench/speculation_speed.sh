@@ -2,6 +2,7 @@
 # Compares the throughput of a model's shape without drafts, with a fixed number, and with the
 # adaptive number, at synthetic acceptance. All weights are random. Prints output tokens/s.
 #   bench/speculation_speed.sh TARGET_CONFIG DRAFTER_CONFIG [QUIRE]
+# DRAFTER_CONFIG is empty for METHOD mtp: the target has the drafter's layer.
 # METHOD (eagle3), DRAFTS (4), LENGTHS (3.0) and STREAMS ("1 8 32 64") in the environment change the
 # measurement; FLAGS are passed to every run.
 set -euo pipefail
@@ -17,7 +18,7 @@ speed() { # STREAMS [FLAG]...
     sed -n 's/.* \([0-9.,]*\) output tokens\/s.*/\1/p'
 }
 config() { # LENGTH ADAPTIVE
-  echo "{\"method\": \"${METHOD:-eagle3}\", \"model\": \"$drafter\",
+  echo "{\"method\": \"${METHOD:-eagle3}\", ${drafter:+\"model\": \"$drafter\",}
     \"num_speculative_tokens\": ${DRAFTS:-4}, \"rejection_sample_method\": \"synthetic\",
     \"synthetic_acceptance_length\": $1, \"enable_adaptive_verification\": $2}"
 }

@@ -229,6 +229,20 @@ TEST(AdaptiveDrafts, AsksForNoProposalsThatCostMoreThanTheyBring) {
   EXPECT_EQ(simulation.num_verified(), 0);
 }
 
+// A layer for drafts in a small model with many tokens: a draft reads lm_head, a third of the
+// weights. Beside the probes, such a drafter costs its reading of new tokens alone.
+TEST(AdaptiveDrafts, ALayerThatIsNeverRightCostsLittle) {
+  const Machine machine = {[](int rows) { return 1.0 + 0.15 * (rows - 1); },
+                           [](int k, int /*num_seqs*/) { return 0.01 + 0.36 * k; },
+                           std::vector<double>(kNumDrafts, 0.0)};
+  Simulation wrong(machine, 1);
+  wrong.run(300);
+  EXPECT_GE(wrong.run(4000), 0.97 / machine.step_seconds(1));
+  Simulation right({machine.step_seconds, machine.draft_seconds, {0.9, 0.9, 0.9, 0.9}}, 1);
+  right.run(300);
+  EXPECT_GE(right.run(4000), 1.2 / machine.step_seconds(1));
+}
+
 // Before the first step, and after a change of the batch, no step's time is known.
 TEST(AdaptiveDrafts, MeasuresTheStepWithoutDraftsFirst) {
   AdaptiveDrafts drafts(2, true);
