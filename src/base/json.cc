@@ -26,7 +26,8 @@ bool fits_64_bits(std::string_view digits, bool is_negative) {
 // is read as a double.
 std::string big_integers_as_doubles(std::string_view text) {
   std::string out;
-  out.reserve(text.size() + 64);
+  // "e0" is appended at most once per 21 bytes: an integer of 20 digits, and a separator.
+  out.reserve(text.size() + text.size() / 10 + 64);
   bool in_string = false;
   for (size_t i = 0; i < text.size();) {
     const char c = text[i];
@@ -56,7 +57,7 @@ std::optional<std::string_view> find_repeated(std::vector<std::string_view>& key
 
 class RepeatedKeySearch {
  public:
-  // Returns true on the first repeated key and prepends its path to place().
+  // Returns whether an object repeats a key. place() is then the path of the first such key.
   bool find(simdjson::dom::element value) {
     simdjson::dom::object object;
     simdjson::dom::array array;
@@ -146,17 +147,20 @@ Result<JsonDocument> JsonDocument::parse(std::string_view text, std::string_view
   simdjson::error_code error = document.parser_->allocate(text.size(), limits.max_depth);
   if (!error) error = document.parser_->parse(text.data(), text.size()).get(document.root_);
   if (error == simdjson::NUMBER_ERROR) {
+    // A new parser, because simdjson allocates larger buffers before it frees the old ones.
+    document.parser_ = std::make_unique<simdjson::dom::parser>();
     const std::string widened = big_integers_as_doubles(text);
     error = document.parser_->allocate(widened.size(), limits.max_depth);
     if (!error) error = document.parser_->parse(widened.data(), widened.size()).get(document.root_);
   }
   if (error == simdjson::MEMALLOC) {
-    return resource_exhausted(fmt::format(
-        "[json] not enough memory to read {}; expected some {} bytes", source, 3 * text.size()));
+    return resource_exhausted(
+        fmt::format("[json] not enough memory to read {}; expected about {} bytes; free memory",
+                    source, kJsonParserBytesPerByte * static_cast<int64_t>(text.size())));
   }
   if (error) {
     return invalid_argument(fmt::format(
-        "[json] {} is not valid JSON; {}; expected one value, at most {} levels deep: correct it",
+        "[json] cannot parse {}; {}; expected one JSON value of at most {} levels: correct it",
         source, simdjson::error_message(error), limits.max_depth));
   }
   return document;

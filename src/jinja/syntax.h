@@ -1,5 +1,5 @@
-// A template's tokens and its syntax tree: tokenize() (lexer.cc), then parse_template()
-// (parser.cc). The nodes evaluate and execute themselves (interpreter.cc).
+// A template's tokens, from tokenize() (lexer.cc), and its syntax tree, from parse_template()
+// (parser.cc), which calls tokenize(). The nodes evaluate and execute themselves (interpreter.cc).
 #pragma once
 
 #include <algorithm>
@@ -163,7 +163,7 @@ struct FilterOrTestExpr : Expr {  // input, arguments
   Value apply(Interpreter& interpreter, const Value& head) const;
   std::string name;
   bool is_test = false;
-  const Builtin* builtin = nullptr;  // null: an unknown name, which is an error only if evaluated
+  const Builtin* builtin = nullptr;  // null: an unknown name in a condition; fails if evaluated
   ArgNames arg_names;
 };
 
@@ -180,7 +180,8 @@ struct Stmt {
 using StmtPtr = std::unique_ptr<Stmt>;
 using Body = std::vector<StmtPtr>;
 
-// The left side of `=`: a name, an attribute of a namespace, or a tuple of these.
+// The target of an assignment, a loop or a set block: a name, an attribute of a namespace, or a
+// tuple of these.
 struct Target {
   NameId name = -1;  // -1: a tuple
   std::optional<std::string> attribute;
@@ -263,7 +264,8 @@ struct Program {
   std::vector<std::string> names;  // indexed by NameId
 };
 
-// Parses a template, or throws Error. `max_depth` bounds the nesting of blocks and brackets.
+// Parses a template, or throws Error. `max_depth` bounds the nesting of blocks and brackets, and
+// 2 * max_depth the depth of an expression's tree, such as a chain of operators.
 std::unique_ptr<Program> parse_template(std::string_view source, int max_depth);
 
 }  // namespace quire::jinja

@@ -63,11 +63,11 @@ double Trial::scatter() const {
   return sorted[1] / sorted[0] - 1.0;
 }
 
-size_t Comparison::fastest(double worthwhile) const {
+size_t Comparison::fastest(double max_ratio) const {
   QUIRE_CHECK(!finalists.empty(), "[measure] no candidate was measured");
   size_t best = finalists.front();
   for (const size_t i : finalists) {
-    if (trials[i].median() < worthwhile * trials[best].median()) best = i;
+    if (trials[i].median() < max_ratio * trials[best].median()) best = i;
   }
   return best;
 }

@@ -13,10 +13,11 @@
 
 namespace quire {
 
-// The upper of the two middle values. `values` must not be empty.
+// The middle value or, of two, the upper one. `values` must not be empty.
 double median(std::vector<double> values);
 
-// The times of one candidate, all in one unit, or the reason why the candidate has none.
+// The times of one candidate, all in one unit. With an error, the candidate has failed, even if it
+// has times of earlier rounds.
 struct Trial {
   std::vector<double> times = {};
   Status error = {};
@@ -27,35 +28,37 @@ struct Trial {
   double scatter() const;
 };
 
-// How much time a comparison takes.
+// Bounds the time of a comparison.
 struct Effort {
   int num_rounds = 1;
-  // Later rounds have only the finalists: at most max_finalists candidates, whose times are at most
-  // near_best times the shortest.
+  // Later rounds have only the finalists: at most max_finalists candidates, whose first times are
+  // at most near_best times the shortest first time. If only one of several candidates is left,
+  // there are no later rounds.
   double near_best = std::numeric_limits<double>::infinity();
   size_t max_finalists = std::numeric_limits<size_t>::max();
   // No round but the first begins after this time.
   std::chrono::duration<double> time_limit = std::chrono::duration<double>::max();
 };
 
-// Runs one round: adds at least one time or an error to the trial of each candidate, an index into
-// `trials`. Returns an error to end the whole comparison.
+// Runs one round. For each of `candidates`, which are indexes into `trials`, adds at least one time
+// or sets the error. A returned error ends the whole comparison.
 using RunRound = std::function<Status(std::span<const size_t> candidates, std::span<Trial> trials)>;
 
 struct Comparison {
   std::vector<Trial> trials;      // by candidate
   std::vector<size_t> finalists;  // ascending candidates without an error; empty: all failed
 
-  // The finalist that is chosen. A finalist replaces an earlier one only if its median is below
-  // `worthwhile` times the earlier one's.
-  size_t fastest(double worthwhile = 1.0) const;
+  // The fastest finalist by median. A finalist replaces the best of those before it only if its
+  // median is below max_ratio times the other's, so the order of the candidates matters.
+  size_t fastest(double max_ratio = 1.0) const;
 };
 
 // All candidates of a round run before the next round, so that a change of the machine's speed
 // affects all of them.
 Result<Comparison> compare(size_t num_candidates, const Effort& effort, const RunRound& run_round);
 
-// A round in which the candidates run one after the other. An error of `time` is the candidate's.
+// A round in which the candidates run one after the other. An error of `time` excludes only that
+// candidate.
 RunRound one_by_one(std::function<Result<double>(size_t candidate)> time);
 // The same, but an error of `time` ends the comparison.
 RunRound one_by_one_or_fail(std::function<Result<double>(size_t candidate)> time);

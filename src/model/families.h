@@ -1,4 +1,5 @@
-// The table of model families, with one row per architecture. A new family needs a row.
+// The table of model families. It has one row per architecture or, if several decoders occur in the
+// architecture, one per architecture and text_type.
 #pragma once
 
 #include <span>

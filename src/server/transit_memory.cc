@@ -2,24 +2,24 @@
 
 #include <fmt/format.h>
 
+#include "base/json.h"
+#include "base/numbers.h"
 #include "grammar/grammar_compiler.h"
 #include "server/openai/requests.h"
 
 namespace quire::server {
 namespace {
 
-// simdjson's buffers for a text of n bytes: 8 n of tape, 4 n of indexes, 5/3 n of strings, and a
-// padded copy.
-constexpr int64_t kParserBytesPerByte = 15;
-// One JSON string (the most expensive kind of value) with its share of a list's spare capacity.
+// One JSON value of a conversation: a string, the most expensive kind, and its share of a list's
+// spare capacity.
 constexpr int64_t kTemplateValueBytes = 200;
-// A response that is too small for the budget, and OpenSSL's buffers.
+// A response of up to 64 KiB, which the response budget does not count, and OpenSSL's buffers.
 constexpr int64_t kConnectionBytes = int64_t{128} << 10;
 // A head is held as text, as fields in strings, and as the text of the next request.
 constexpr int64_t kHeadCopies = 3;
 
 int64_t mib(int64_t bytes) {
-  return (bytes + (1 << 20) - 1) >> 20;
+  return ceil_div(bytes, int64_t{1} << 20);
 }
 
 }  // namespace
@@ -27,14 +27,16 @@ int64_t mib(int64_t bytes) {
 TransitMemory plan_transit_memory(const http::Limits& limits, const ServiceConfig& config) {
   const auto head_bytes = static_cast<int64_t>(limits.max_header_bytes);
   const RequestLimits request;
-  const int64_t of_body = kParserBytesPerByte * static_cast<int64_t>(limits.max_body_bytes) +
-                          kTemplateValueBytes * static_cast<int64_t>(request.max_template_values);
+  const int64_t bytes_per_body =
+      kJsonParserBytesPerByte * static_cast<int64_t>(limits.max_body_bytes) +
+      kTemplateValueBytes * static_cast<int64_t>(request.max_template_values);
   const bool is_storing = config.stored_responses.max_responses > 0;
-  const int64_t of_stored =
-      is_storing ? kParserBytesPerByte * static_cast<int64_t>(request.max_stored_conversation) : 0;
+  const int64_t bytes_per_stored =
+      is_storing ? kJsonParserBytesPerByte * static_cast<int64_t>(request.max_stored_conversation)
+                 : 0;
   return {.bodies = static_cast<int64_t>(limits.max_total_body_bytes),
-          .parsing =
-              (config.num_workers + kNumTokenizeWorkers) * of_body + config.num_workers * of_stored,
+          .parsing = (config.num_workers + kNumTokenizeWorkers) * bytes_per_body +
+                     config.num_workers * bytes_per_stored,
           .responses = static_cast<int64_t>(limits.max_total_response_bytes),
           .grammars = static_cast<int64_t>(GrammarLimits().shared_bytes),
           .connections = limits.max_connections * (kConnectionBytes + kHeadCopies * head_bytes)};

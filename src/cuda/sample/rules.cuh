@@ -1,11 +1,11 @@
-// Applies a request's rules to logits as they are read; the logits in memory do not change.
+// Applies a sequence's rules to logits as they are read; the logits in memory do not change.
 #pragma once
 
 #include "cuda/sample/logits.cuh"
 
 namespace quire::cuda {
 
-// The step's mask of logits row i; null: every token may be sampled.
+// The step's mask of logits row i; null: the row has none.
 __device__ __forceinline__ const uint32_t* mask_of(const SlotTables& tables, const SampleCall& call,
                                                    int i) {
   if (call.rows == nullptr || call.rows[i].mask_idx < 0) return nullptr;
@@ -124,7 +124,8 @@ struct RowReader {
   __device__ __forceinline__ void change(int32_t q, Quad& quad) const {
     if constexpr (kRules) rules.apply(q, quad);
   }
-  // Calls use(logit, id) for every token of the vocabulary.
+  // Calls use(logit, id) for this thread's share of the row's tokens. The last quad may also have
+  // ids beyond the vocabulary, with the logit -infinity.
   template <typename Use>
   __device__ __forceinline__ void for_each(Use use) const {
     for_each_quad(row, 0, row.end_quad(), [&](int32_t q, Quad quad) {

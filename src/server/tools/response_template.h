@@ -1,21 +1,21 @@
 // Response templates: how a model writes its reasoning, its content and its tool calls.
 //
 // The format is version 1 of the "response_template" of Hugging Face's tokenizer_config.json.
-// Quire's own files (src/server/dialects) add these keys. Most of them replace a pattern of the
-// format by literals:
+// Quire's own files (src/server/dialects) add these keys:
+//   about                   for people, such as "Granite 3: a JSON list after a marker."
 //   names, reasoning_names  the names that select the template; the first is the one in logs
-//   detect                  {"all": […], "none": […], "priority": n}: the literals of a chat
-//                           template that has this dialect; the highest priority wins
+//   detect                  {"all": […], "none": […], "priority": n}: chosen if the chat template
+//                           has all and none of these texts; the highest priority wins
 //   detect_reasoning        the same, for the reasoning
 //   short_ids               true: the id of a call has nine characters, letters or digits
 //   drop                    markers that are no part of the content
-// In a field:
-//   open_forms   texts with placeholders (form.h) that open it
+// In a field, texts with placeholders (form.h) in place of the format's patterns:
+//   open_forms   open it
 //   start_forms  open it only at the start of the output, or after the reasoning
 //   next_forms   open it only after a call of this field
 //   end_forms    end a list of calls
 //   close_forms  close it; a call may lack them
-//   close_before texts that close it and belong to what follows
+//   close_before close it and are then read again as output after it
 // In content_args: tags, [{"open": form, "close": literal, "type": "schema" | "string" | "json"}],
 // and trim, "none" | "newline" | "space".
 #pragma once
@@ -45,7 +45,7 @@ enum class Trim : uint8_t { kNone, kNewline, kSpace };
 // How arguments are read from their whole text: by a pattern, otherwise in lines "key: value".
 struct BodyFormat {
   std::shared_ptr<const TextPattern> tag_pattern = {};
-  bool merges = false;  // a key that comes twice has a list
+  bool merges = false;  // a repeated key gets the list of its values; otherwise the last value
   std::string line_sep = "\n";
   std::string kv_sep = ":";
   std::string value_parser = {};  // empty: by the tool's schema
@@ -76,10 +76,10 @@ struct TemplateField {
   Trim trim = Trim::kNone;
   BodyFormat body = {};
   bool strips = true;     // text loses the white space around it
-  std::string join = {};  // between the texts of a field that opens twice
+  std::string join = {};  // between the texts of a reasoning field that opens twice
 };
 
-// Literals by which a chat template is known.
+// Texts that identify a chat template.
 struct Detection {
   std::vector<std::string> all = {};  // empty: never
   std::vector<std::string> none = {};
@@ -89,8 +89,8 @@ struct Detection {
 };
 
 struct ResponseTemplate {
-  std::string json = {};   // its text
-  std::string about = {};  // "MODELS: FORM"
+  std::string json = {};   // the template's own JSON
+  std::string about = {};  // for example "Granite 3: a JSON list after a marker."
   std::vector<std::string> names = {};
   std::vector<std::string> reasoning_names = {};
   Detection detect = {};
@@ -100,7 +100,8 @@ struct ResponseTemplate {
   std::vector<TemplateField> fields = {};
 
   const TemplateField* field(TemplateField::Target target) const;
-  // The literals of all forms. A form may instead be a pattern, whose text is not among them.
+  // The literals of forms, tags and string delimiters. has_pattern: a form has a pattern, whose
+  // text is not among them.
   struct Literals {
     std::vector<std::string_view> texts = {};
     bool has_pattern = false;
@@ -108,7 +109,8 @@ struct ResponseTemplate {
   void add_literals(Literals& out) const;
 };
 
-// Reads a template. Errors name the key, the value and the remedy in one line.
+// Reads a template. An error is one line that names the key and what is expected. `source` names
+// the text if it is not JSON.
 Result<ResponseTemplate> parse_response_template(std::string_view json, std::string_view source);
 
 }  // namespace quire::server

@@ -101,14 +101,19 @@ Status read_content_args(Object field, TemplateField& out) {
   }
   QUIRE_RETURN_IF_ERROR(read_body(args, out.body));
   const std::string_view trim = text_of(args, "trim", "none");
+  if (trim != "none" && trim != "newline" && trim != "space") {
+    return bad_template(
+        fmt::format("'trim' is '{}'; expected none, newline or space", clipped(trim)));
+  }
   out.trim = trim == "newline" ? Trim::kNewline : (trim == "space" ? Trim::kSpace : Trim::kNone);
   return {};
 }
 
-// The placeholder "{content.x}" or, for each item of a list, "{x}"; "" if the text is neither.
+// The x of "{content.x}" or, for each item of a list, of "{x}"; "" if the text has another form.
 std::string_view placeholder(std::string_view text, bool each) {
   const std::string_view prefix = each ? "{" : "{content.";
   if (!text.starts_with(prefix) || !text.ends_with('}')) return {};
+  if (each && text.starts_with("{content.")) return {};
   text.remove_prefix(prefix.size());
   text.remove_suffix(1);
   return text;
@@ -200,10 +205,11 @@ Status read_calls(Object object, TemplateField& field) {
   for (const std::vector<Form>* const list : {&field.open, &field.start, &field.next}) {
     for (const Form& form : *list) {
       if (names_tool(form) != needs_name) {
-        return bad_template(
-            needs_name ? "each form that opens 'tool_calls' needs {name}, because the "
-                         "content has only the arguments"
-                       : "a form that opens 'tool_calls' has {name}, but so has the content");
+        return bad_template(needs_name
+                                ? "each form that opens 'tool_calls' needs {name}, because the "
+                                  "content has only the arguments"
+                                : "a form that opens 'tool_calls' must not have {name}, because "
+                                  "the content has it");
       }
     }
   }
@@ -250,7 +256,8 @@ Result<TemplateField> read_field(std::string_view name, const Element& value) {
         !form.parts.empty() && (form.parts.front().kind == FormPart::Kind::kLiteral ||
                                 form.parts.front().kind == FormPart::Kind::kPattern);
     if (!is_valid) {
-      return bad_template(fmt::format("the field '{}' must open with a literal", clipped(name)));
+      return bad_template(
+          fmt::format("the field '{}' must open with a literal or a pattern", clipped(name)));
     }
   }
   return field;

@@ -27,7 +27,6 @@ Status bad_template(std::string_view what) {
   return invalid_argument(fmt::format("[tools] response template: {}", what));
 }
 
-// Reads a string or a list of strings that are not empty.
 Result<std::vector<std::string>> strings(Object object, std::string_view key) {
   std::vector<std::string> texts;
   Element value;

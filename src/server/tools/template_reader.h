@@ -16,9 +16,11 @@
 namespace quire::server {
 
 Status bad_template(std::string_view what);
-// Reads a string or a list of strings that are not empty; none if the key is missing.
+// Reads one string or a list of them, each of 1 to 256 bytes; returns none if the key is missing.
 Result<std::vector<std::string>> strings(simdjson::dom::object object, std::string_view key);
+// Returns false if the key is missing or its value is not a boolean.
 bool flag(simdjson::dom::object object, std::string_view key);
+// Returns `fallback` if the key is missing or its value is not a string.
 std::string_view text_of(simdjson::dom::object object, std::string_view key,
                          std::string_view fallback = {});
 Status check_keys(simdjson::dom::object object, std::string_view what,
@@ -26,7 +28,7 @@ Status check_keys(simdjson::dom::object object, std::string_view what,
 
 enum class Space : uint8_t { kKeep, kBefore };
 enum class FormKind : uint8_t { kForm, kLiteral, kPattern };
-// Appends the texts under the key, with optional white space before each.
+// Appends a form per text under the key. kBefore: optional white space may precede each form.
 Status add_forms(simdjson::dom::object object, std::string_view key, FormKind kind, Space space,
                  std::vector<Form>& forms);
 

@@ -33,23 +33,24 @@ constexpr const GemmEffort& effort_for(int64_t num_rows) {
   return num_rows > kManyRows ? kLongEffort : kEffort;
 }
 
-// Above this number of rows the generic kernel reads the weights several times.
+// With more rows, the generic kernel reads the weights several times per product.
 constexpr int64_t kMaxGenericRows = 4;
-// With up to this many rows, activations are not quantized: the kernels for few rows read the same
-// weights as fast, and are exact.
+// With up to this many rows, activations are not quantized: the kernels for few rows need as little
+// time, and do not round activations to E4M3.
 constexpr int64_t kMaxExactRows = 8;
 constexpr int64_t kMaxQuantizedRows = int64_t{1} << 15;
-// Parts of a product's rows are multiples of this, so that few tiles are incomplete.
+// Parts of a product's rows are rounded up to a multiple of this if that fits into the workspace,
+// so that few tiles are incomplete.
 constexpr int64_t kPartStep = 128;
 // Upper bound of the F32 scales of quantized activations: one per row, or one per row and
-// kScaleColumns columns, with a row and a column more, and those of a tile past the end.
+// kScaleColumns columns, with both numbers rounded up; and the tile that kernels read past the end.
 constexpr int64_t kMaxQuantizedScales =
     2 * kQuantizedBytes / kScaleColumns + kMaxQuantizedRows + 2 * wgmma::kMostGroupedTokens;
-// cuBLASLt and the grouped kernel require rows of E4M3 to be a multiple of 16 bytes.
+// Kernels with E4M3 activations require rows whose length is a multiple of 16 bytes.
 constexpr int64_t kFp8Step = 16;
 
-// A candidate replaces an earlier one only if it is clearly faster, because it may add in another
-// order.
+// A candidate replaces the best one before it only if it is 2 % faster, because it may add in
+// another order, and so round differently.
 constexpr double kWorthwhile = 0.98;
 
 GemmShape shape_of(const GemmCall& call) {
@@ -427,7 +428,7 @@ Status GemmRunner::run_cublas(const GemmCall& call, const cublasLtMatmulAlgo_t& 
       });
 }
 
-// Continues after the last candidate's calls, so that the L2 does not hold the weights.
+// Continues with the call after the last candidate's, so that the L2 does not hold its weights.
 Status GemmRunner::run_next(std::span<const GemmCall> calls, const GemmChoice& choice) {
   return run_candidate(calls[next_call_++ % calls.size()], choice);
 }
@@ -506,7 +507,9 @@ Result<std::vector<GemmTiming>> GemmRunner::measure(std::span<const GemmCall> ca
 bool GemmRunner::runs(const GemmCall& call, const GemmChoice& choice) {
   if (kind_for(call, choice) != choice.kind) return false;
   if (choice.kind == GemmChoice::Kind::kWgmma && !wgmma_->fits(call, choice.wgmma)) return false;
-  return run_candidate(call, choice).ok() && context_.stream->take_error().ok();
+  const bool has_run = run_candidate(call, choice).ok();
+  // Also takes the error of a failed run, which would otherwise exclude the next candidate.
+  return context_.stream->take_error().ok() && has_run;
 }
 
 Status GemmRunner::tune(std::span<const GemmCall> calls, int64_t num_rows) {
