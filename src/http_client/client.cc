@@ -317,7 +317,7 @@ class AsioClient final : public Client, public Owner {
     bytes.reserve(request.body.size() + common_head_.size() + 256);
     fmt::format_to(std::back_inserter(bytes), "{} {}{} HTTP/1.1\r\n{}", request.method,
                    config_.url.path, request.target, common_head_);
-    if (request.method != "GET") {
+    if (request.method != "GET" || !request.body.empty()) {
       fmt::format_to(std::back_inserter(bytes),
                      "Content-Type: application/json\r\nContent-Length: {}\r\n",
                      request.body.size());
@@ -375,11 +375,13 @@ class WholeResponse final : public ResponseHandler {
 
   void on_head(int status) override { response.status = status; }
   bool on_body(std::string_view piece) override {
+    if (result) return false;  // fetch() has given up
     is_too_large_ = response.body.size() + piece.size() > max_bytes_;
     if (!is_too_large_) response.body += piece;
     return !is_too_large_;
   }
   void on_end(const Status& status) override {
+    if (result) return;  // a late response must not stop a later run()
     result = is_too_large_ ? resource_exhausted("[http] the response is too large") : status;
     client_.stop();
   }
@@ -418,9 +420,12 @@ Result<Response> fetch(Client& client, Request request, size_t max_body_bytes,
                        const std::function<bool()>& interrupted) {
   const auto whole = std::make_shared<WholeResponse>(client, max_body_bytes);
   client.send(std::move(request), whole);
-  stop_if_interrupted(client, whole, interrupted);
+  // Within run(), because run() undoes a stop() before it.
+  client.call_at(steady_clock::now(), [&client, whole, interrupted] {
+    stop_if_interrupted(client, whole, interrupted);
+  });
   client.run();
-  if (!whole->result) return cancelled("[http] interrupted");
+  if (!whole->result) whole->result = cancelled("[http] interrupted");
   QUIRE_RETURN_IF_ERROR(*whole->result);
   return std::move(whole->response);
 }

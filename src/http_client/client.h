@@ -20,21 +20,21 @@ using Headers = std::vector<std::pair<std::string, std::string>>;
 struct Request {
   std::string method = "GET";
   std::string target = "/";  // appended to the URL's path
-  std::string body = {};     // JSON; empty: no body
+  std::string body = {};     // JSON, or empty
 };
 
 struct ClientConfig {
   Url url;
-  std::string unix_socket_path = {};  // instead of the URL's host and port
-  bool verify_peer = true;            // TLS: checks the certificate and its name
-  Headers headers = {};               // sent with every request
-  std::chrono::seconds connect_timeout{10};
-  std::chrono::seconds idle_timeout{600};  // per request: time without a byte from the server
+  std::string unix_socket_path = {};         // instead of the URL's host and port
+  bool verify_peer = true;                   // TLS: checks the certificate and its name
+  Headers headers = {};                      // sent with every request
+  std::chrono::seconds connect_timeout{10};  // per connection, including the handshake of TLS
+  std::chrono::seconds idle_timeout{600};    // per request: time without a byte from the server
   size_t max_idle_connections = 1024;
 };
 
-// Receives the events of a response in this order, on the thread that runs the client, never from
-// within send().
+// Receives a response: on_head() at most once, on_body() per piece, then on_end(). All calls are on
+// the thread that runs the client, and none is within send().
 class ResponseHandler {
  public:
   virtual ~ResponseHandler() = default;
@@ -42,7 +42,7 @@ class ResponseHandler {
   // Returns false to end the response early: the connection is closed, and on_end() gets an error.
   virtual bool on_body(std::string_view piece) = 0;
   // Called once, at the end. Errors: unavailable if no connection could be made or no byte came in
-  // time; internal if the response is truncated or malformed.
+  // time; internal if the response is truncated or malformed, or if on_body() returned false.
   virtual void on_end(const Status& status) = 0;
 };
 
@@ -53,13 +53,16 @@ class Client {
 
   // Resolves the host name. The first request connects.
   static Result<std::unique_ptr<Client>> create(ClientConfig config);
-  virtual ~Client() = default;  // requests in progress end without a callback
+  virtual ~Client() = default;  // requests in progress end without a call of on_end()
 
-  // Sends a request. If the server has just closed the kept connection that it used, the request is
-  // sent once more on a new one.
+  // Sends a request. If a kept connection closes before the first byte of the response, the server
+  // has probably closed it as idle, so the request is sent once more on a new connection. In rare
+  // cases the server thus receives it twice.
   virtual void send(Request request, std::shared_ptr<ResponseHandler> handler) = 0;
+  // Calls `call` at this time, or later if run() does not run then.
   virtual void call_at(TimePoint when, std::function<void()> call) = 0;
-  // Runs until stop() is called from a handler or a timer callback.
+  // Runs until stop() is called from a handler or a timer callback. A stop() before run() has no
+  // effect.
   virtual void run() = 0;
   virtual void stop() = 0;
 };
@@ -69,7 +72,7 @@ struct Response {
   std::string body;
 };
 
-// Waits for one whole response. Returns kCancelled once interrupted() returns true.
+// Waits for one whole response. Polls interrupted(), and returns kCancelled once it is true.
 Result<Response> fetch(Client& client, Request request, size_t max_body_bytes,
                        const std::function<bool()>& interrupted);
 
