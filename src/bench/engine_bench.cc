@@ -23,7 +23,8 @@ void add_times(const RequestResult& request, EngineBenchResult& result) {
   }
 }
 
-// Sampling as in vLLM's benchmarks: temperature 1, end-of-sequence ignored, output_len tokens.
+// Sampling as in vLLM's benchmarks: temperature 1 (the default of Request), and end-of-sequence is
+// ignored.
 std::vector<Request> to_requests(std::span<const DatasetRequest> requests) {
   std::vector<Request> all;
   for (const DatasetRequest& bench : requests) {
@@ -36,7 +37,8 @@ std::vector<Request> to_requests(std::span<const DatasetRequest> requests) {
   return all;
 }
 
-// Submits all requests at once and waits for them. If a request fails, its error is the result.
+// Submits all requests at once and waits for them. Returns the error of the first request that
+// fails. After an interrupt, the result covers the finished requests.
 Result<EngineBenchResult> run_batch(Engine& engine, std::span<const DatasetRequest> requests,
                                     const Hooks& hooks) {
   const SpeculationStats drafted_before = engine.stats().speculation;
@@ -59,7 +61,8 @@ Result<EngineBenchResult> run_batch(Engine& engine, std::span<const DatasetReque
       .interrupted = hooks.interrupted};
   auto results = run_requests(engine_port(engine), to_requests(requests), options);
   const double elapsed_s = seconds(Clock::now() - start);
-  const bool interrupted = hooks.interrupted();
+  // An interrupt after the last request does not change the result.
+  const bool interrupted = hooks.interrupted() && num_done < requests.size();
   if (interrupted) std::erase_if(results, [](const auto& one) { return one.was_cancelled(); });
   for (const RequestResult& request : results) QUIRE_RETURN_IF_ERROR(request.first_error());
   EngineBenchResult result = summarize(results, elapsed_s);
@@ -81,12 +84,13 @@ Result<std::vector<DatasetRequest>> sharegpt_requests(const ThroughputOptions& o
       .num_prompts = options.num_prompts, .output_len = options.output_len, .seed = options.seed};
   dataset.max_total_len = std::min(dataset.max_total_len, engine.model_info().max_model_len);
   dataset.count_tokens = [&](std::string_view text) -> Result<int> {
-    QUIRE_ASSIGN_OR_RETURN(const auto ids, engine.encode(text, true));
+    QUIRE_ASSIGN_OR_RETURN(const auto ids, engine.encode(text, /*add_special_tokens=*/true));
     return static_cast<int>(ids.size());
   };
   QUIRE_ASSIGN_OR_RETURN(auto requests, dataset.sample(std::move(dialogues)));
   for (DatasetRequest& request : requests) {
-    QUIRE_ASSIGN_OR_RETURN(request.token_ids, engine.encode(request.text, true));
+    QUIRE_ASSIGN_OR_RETURN(request.token_ids,
+                           engine.encode(request.text, /*add_special_tokens=*/true));
   }
   return requests;
 }
@@ -106,7 +110,8 @@ Result<std::vector<DatasetRequest>> sample_requests(const ThroughputOptions& opt
   return dataset.sample();
 }
 
-// Runs a few prompts that are not measured, so that weights, cache and code are in memory.
+// Runs a few short prompts that are not measured, so that weights, cache and code are in memory.
+// They are reversed, so that measured prompts have no prefix in common with them.
 Status warm_up(Engine& engine, std::span<const DatasetRequest> requests, const Hooks& hooks) {
   std::vector<DatasetRequest> few;
   for (const DatasetRequest& request : requests.first(std::min<size_t>(requests.size(), 4))) {
@@ -147,7 +152,7 @@ std::string times_line(const char* name, std::span<const double> values) {
   return text + "\n";
 }
 
-// A note above a report that covers only the requests finished before an interrupt.
+// The first line of an interrupted measurement's report, which covers the part that has finished.
 std::string partial_line(const EngineBenchResult& result) {
   return result.end.ok() ? "" : fmt::format("Partial: {}\n", result.end.message());
 }
@@ -162,30 +167,32 @@ void write_token_times(JsonWriter& json, const EngineBenchResult& result) {
   write_summary(json, "time_per_output_token_s", result.per_token_s);
 }
 
-std::string share_line(const char* indent, const ProfileShare& share, double elapsed_s) {
-  return fmt::format("{}{:5.1f} %  {:10.3f} ms  {:8}  {}\n", indent,
-                     share.seconds / elapsed_s * 100, share.seconds * 1e3, share.count, share.name);
+std::string share_line(const ProfileShare& share, double elapsed_s) {
+  return fmt::format("  {:5.1f} %  {:10.3f} ms  {:8}  {}\n", share.seconds / elapsed_s * 100,
+                     share.seconds * 1e3, share.count, share.name);
 }
 
 std::string to_text(const DeviceProfile& profile) {
   constexpr size_t kMostKernels = 12;
-  std::string text = fmt::format("Device time: {:.3f} s\n", profile.elapsed_s);
+  std::string text = fmt::format("Profiled time: {:.3f} s\n", profile.elapsed_s);
   for (const ProfileShare& share : profile.shares) {
-    text += share_line("  ", share, profile.elapsed_s);
+    text += share_line(share, profile.elapsed_s);
   }
-  text += "Kernels:\n";
-  for (size_t i = 0; i < std::min(kMostKernels, profile.kernels.size()); ++i) {
-    text += share_line("  ", profile.kernels[i], profile.elapsed_s);
+  const size_t num_shown = std::min(kMostKernels, profile.kernels.size());
+  text += fmt::format("Kernels ({} of {}, by time):\n", num_shown, profile.kernels.size());
+  for (size_t i = 0; i < num_shown; ++i) {
+    text += share_line(profile.kernels[i], profile.elapsed_s);
   }
   const DecodeProfile& decode = profile.decode;
   if (decode.num_steps == 0) return text;
-  const double us = 1e6 / static_cast<double>(decode.num_steps);
+  const double us_per_step = 1e6 / static_cast<double>(decode.num_steps);
   return text + fmt::format(
                     "Decode steps: {} of {:.1f} us; idle {:.1f} us ({:.2f} %) between steps, "
                     "{:.1f} us ({:.2f} %) within\n",
-                    decode.num_steps, decode.seconds * us, decode.idle_between_seconds * us,
+                    decode.num_steps, decode.seconds * us_per_step,
+                    decode.idle_between_seconds * us_per_step,
                     decode.idle_between_seconds / decode.seconds * 100,
-                    decode.idle_within_seconds * us,
+                    decode.idle_within_seconds * us_per_step,
                     decode.idle_within_seconds / decode.seconds * 100);
 }
 
@@ -298,8 +305,8 @@ Result<LatencyResult> measure_latency(Engine& engine, const LatencyOptions& opti
     QUIRE_ASSIGN_OR_RETURN(const EngineBenchResult batch,
                            run_batch(engine, requests, {.interrupted = hooks.interrupted}));
     if (!batch.end.ok()) {
-      result.requests.end =
-          cancelled(fmt::format("[bench] interrupted after {} of {} batches", i, num_total));
+      result.requests.end = cancelled(fmt::format(
+          "[bench] interrupted after {} of {} batches, warm-up included", i, num_total));
       break;
     }
     if (i < options.num_iters_warmup) continue;

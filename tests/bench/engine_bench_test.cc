@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include "engine/tiny_engine.h"
+
 namespace quire::bench {
 namespace {
 
@@ -44,6 +46,22 @@ TEST(CheckLengths, CountsPromptAndOutput) {
   EXPECT_THAT(check_lengths(3, 5, 7, "--input-len").message(),
               AllOf(HasSubstr("3 + 5"), EndsWith("lower --input-len")));
   EXPECT_FALSE(check_lengths(INT32_MAX, INT32_MAX, INT32_MAX, "").ok());
+}
+
+TEST(Throughput, IsWholeIfTheInterruptComesAfterTheLastOutput) {
+  const auto engine = testing::make_engine(testing::tiny_config());
+  bool is_interrupted = false;
+  const Hooks hooks = {.interrupted = [&] { return is_interrupted; },
+                       .on_progress =
+                           [&](size_t, size_t, const Hooks::Note&) {
+                             is_interrupted = true;  // with the only output of the only request
+                           }};
+  const auto result = measure_throughput(
+      *engine, {.input_len = 8, .output_len = 1, .num_prompts = 1}, nullptr, hooks);
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_TRUE(is_interrupted);
+  EXPECT_TRUE(result->requests.end.ok()) << result->requests.end.message();
+  EXPECT_EQ(result->requests.num_requests, 1);
 }
 
 }  // namespace
