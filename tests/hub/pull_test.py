@@ -434,7 +434,7 @@ class HostileHub(PullTest):
         self.hub.add(NAME, Model(files))
         self.refuse("expected a plain file name")
         self.hub.add(NAME, Model(sharded_files() | {WEIGHTS + ".index.json": b'{"weight_map": {"a": "b"}}'}))
-        self.refuse("the repository has no b, which its model.safetensors.index.json names")
+        self.refuse("the repository lacks the file b, which model.safetensors.index.json lists")
 
     def test_redirects_to_files_and_in_circles(self) -> None:
         for location, text in (

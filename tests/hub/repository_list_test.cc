@@ -99,7 +99,30 @@ TEST(FileChoice, TheIndexNamesTheShards) {
   EXPECT_TRUE(choose_shards({"b.safetensors"}, choice).ok());
   EXPECT_THAT(names_of(choice.weights), ElementsAre("b.safetensors"));
   EXPECT_THAT(names_of(choice.others), ElementsAre("a.safetensors"));
-  EXPECT_THAT(choose_shards({"c.safetensors"}, choice).message(), HasSubstr("no c.safetensors"));
+  EXPECT_THAT(choose_shards({"c.safetensors"}, choice).message(),
+              HasSubstr("lacks the file c.safetensors"));
+}
+
+TEST(FileChoice, NamesTheFormatOfOtherWeights) {
+  const auto error_of = [](const std::string& name) {
+    return choose_files(parsed({"config.json", name})).status().message();
+  };
+  for (const char* name :
+       {"pytorch_model-00001-of-00002.bin", "model.pt", "original/consolidated.00.pth"}) {
+    EXPECT_THAT(error_of(name), HasSubstr(fmt::format("PyTorch weights ({})", name)));
+  }
+  // The states of a training are no weights.
+  for (const char* name : {"training_args.bin", "optimizer.pt", "pytorch_model.bin.index.json"}) {
+    EXPECT_THAT(error_of(name), HasSubstr("has neither model.safetensors nor")) << name;
+  }
+}
+
+TEST(RepositoryList, ClipsNamesInErrors) {
+  RepositoryFile file = {.name = std::string(1000, 'n'), .hash = "short"};
+  EXPECT_LT(check_file(file).message().size(), 300U);
+  file.hash = std::string(40, 'a');
+  file.size = -1;
+  EXPECT_LT(check_file(file).message().size(), 300U);
 }
 
 TEST(Bytes, HaveOneDecimal) {

@@ -19,49 +19,54 @@ namespace {
 
 constexpr size_t kMaxFiles = 100'000;
 constexpr size_t kMaxNameBytes = 1024;
-constexpr int64_t kMaxFileBytes = int64_t{1} << 42;   // 4 TiB
-constexpr int64_t kMaxSmallBytes = int64_t{1} << 30;  // 1 GiB, of a file besides the weights
+constexpr int64_t kMaxWeightsBytes = int64_t{1} << 42;  // 4 TiB, of a file of weights
+constexpr int64_t kMaxOtherBytes = int64_t{1} << 30;    // 1 GiB, of any other file
 
-// The files besides the weights and kTokenizerFiles that Quire reads. The last two belong to
-// embedding models.
 constexpr std::string_view kConfigFile = "config.json";
-constexpr std::array<std::string_view, 7> kSmallFiles = {kConfigFile,
-                                                         "generation_config.json",
-                                                         "hf_quant_config.json",
-                                                         "tokenizer_config.json",
-                                                         "chat_template.jinja",
-                                                         "modules.json",
-                                                         "1_Pooling/config.json"};
+// The files that Quire reads besides the weights, their index and kTokenizerFiles. Embedding models
+// have the last two.
+constexpr std::array<std::string_view, 7> kConfigFiles = {kConfigFile,
+                                                          "generation_config.json",
+                                                          "hf_quant_config.json",
+                                                          "tokenizer_config.json",
+                                                          "chat_template.jinja",
+                                                          "modules.json",
+                                                          "1_Pooling/config.json"};
 
-// Weights in formats that Quire does not read, by the ends of their names.
+// Weights in formats that Quire does not read, by the ends and starts of their files' names.
 struct OtherFormat {
   std::string_view name;
   std::vector<std::string_view> suffixes;
+  std::vector<std::string_view> prefixes = {""};
+
+  bool has(std::string_view path) const {
+    const std::string_view file = path.substr(path.rfind('/') + 1);
+    return std::ranges::any_of(suffixes, [&](auto suffix) { return file.ends_with(suffix); }) &&
+           std::ranges::any_of(prefixes, [&](auto prefix) { return file.starts_with(prefix); });
+  }
 };
 const std::vector<OtherFormat>& other_formats() {
-  static const std::vector<OtherFormat> formats = {{"GGUF", {".gguf"}},
-                                                   {"PyTorch", {".bin", ".pth", ".pt", ".ckpt"}},
-                                                   {"ONNX", {".onnx"}},
-                                                   {"TensorFlow", {".h5", ".tflite"}},
-                                                   {"Flax", {".msgpack"}}};
+  // The states of a training, such as optimizer.pt and training_args.bin, are files of PyTorch too.
+  static const std::vector<OtherFormat> formats = {
+      {"GGUF", {".gguf"}},
+      {"PyTorch", {".bin", ".pth", ".pt", ".ckpt"}, {"pytorch_model", "model", "consolidated"}},
+      {"ONNX", {".onnx"}},
+      {"TensorFlow", {".h5", ".tflite"}},
+      {"Flax", {".msgpack"}}};
   return formats;
 }
 
-// Whether Quire reads the file, and it has neither weights nor their index.
+// Whether Quire reads the file, other than weights and their index.
 bool is_read_beside_weights(std::string_view name) {
-  return std::ranges::find(kSmallFiles, name) != kSmallFiles.end() ||
+  return std::ranges::find(kConfigFiles, name) != kConfigFiles.end() ||
          std::ranges::find(kTokenizerFiles, name) != kTokenizerFiles.end();
-}
-
-bool is_small(std::string_view name) {
-  return name == kWeightsIndexFile || is_read_beside_weights(name);
 }
 
 bool is_control(char c) {
   return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
 }
 
-// Returns whether the name is a relative path of plain names.
+// Whether the name is a relative path without ".", "..", '\\' and control characters.
 bool is_safe_path(std::string_view name) {
   if (name.empty() || name.size() > kMaxNameBytes || std::ranges::any_of(name, is_control)) {
     return false;
@@ -102,20 +107,21 @@ std::string text_of_names(const std::vector<RepositoryFile>& files) {
   return text;
 }
 
-// The error of a repository without safetensors: names the format that it has, and the remedy.
+// The error of a repository with neither kWeightsFile nor kWeightsIndexFile: names the format that
+// the repository has instead, and the remedy.
 Status no_weights(const std::vector<RepositoryFile>& others) {
   for (const RepositoryFile& file : others) {
     if (file.name == "adapter_model.safetensors") {
       return unimplemented(
-          "[hub] the repository has an adapter (adapter_model.safetensors) and no model; expected "
-          "a model with the adapter merged in");
+          "[hub] the repository has only an adapter (adapter_model.safetensors); expected a model "
+          "into which the adapter is merged");
     }
     for (const OtherFormat& format : other_formats()) {
-      const auto matches = [&](std::string_view suffix) { return file.name.ends_with(suffix); };
-      if (std::ranges::none_of(format.suffixes, matches)) continue;
+      if (!format.has(file.name)) continue;
       return unimplemented(
           fmt::format("[hub] the repository has {} weights ({}) and no {}; expected a repository "
-                      "with safetensors, usually the source of this conversion",
+                      "with safetensors; usually the original repository, from which this one was "
+                      "converted",
                       format.name, clipped(file.name), kWeightsFile));
     }
   }
@@ -150,7 +156,7 @@ Result<RepositoryList> parse_repository_list(std::string_view json) {
   for (const simdjson::dom::element entry : siblings) {
     if (list.files.size() == kMaxFiles) {
       return invalid_argument(
-          fmt::format("[hub] the hub lists more than {} files; expected a model", kMaxFiles));
+          fmt::format("[hub] the repository has too many files; expected at most {}", kMaxFiles));
     }
     QUIRE_ASSIGN_OR_RETURN(RepositoryFile file, parse_file(entry));
     if (!names.insert(file.name).second) {
@@ -169,16 +175,17 @@ Status check_file(const RepositoryFile& file) {
   const auto is_lower_hex = [](char c) { return is_digit(c) || (c >= 'a' && c <= 'f'); };
   if (file.hash.size() != num_digits || !std::ranges::all_of(file.hash, is_lower_hex)) {
     return invalid_argument(fmt::format(
-        "[hub] the hub's list gives {} the hash '{}'; expected {} hexadecimal digits; a mirror "
-        "(HF_ENDPOINT) must support ?blobs=true",
-        file.name, clipped(file.hash), num_digits));
+        "[hub] the hub's list gives {} the hash '{}'; expected {} hexadecimal digits in lower "
+        "case; a mirror (HF_ENDPOINT) must support ?blobs=true",
+        clipped(file.name), clipped(file.hash), num_digits));
   }
-  const int64_t max_bytes = is_small(file.name) ? kMaxSmallBytes : kMaxFileBytes;
+  const bool has_weights = file.name != kWeightsIndexFile && !is_read_beside_weights(file.name);
+  const int64_t max_bytes = has_weights ? kMaxWeightsBytes : kMaxOtherBytes;
   if (file.size < 0 || file.size > max_bytes) {
-    return invalid_argument(fmt::format(
-        "[hub] the hub's list gives {} the size {}; expected bytes in [0, {}]; a mirror "
-        "(HF_ENDPOINT) must support ?blobs=true",
-        file.name, file.size, max_bytes));
+    return invalid_argument(
+        fmt::format("[hub] the hub's list gives {} the size {}; expected 0 to {} bytes; a mirror "
+                    "(HF_ENDPOINT) must support ?blobs=true",
+                    clipped(file.name), file.size, max_bytes));
   }
   return {};
 }
@@ -213,7 +220,7 @@ Status choose_shards(const std::vector<std::string>& names, FileChoice& choice) 
   for (const std::string& name : names) {
     const auto found = std::ranges::find(choice.others, name, &RepositoryFile::name);
     if (found == choice.others.end()) {
-      return not_found(fmt::format("[hub] the repository has no {}, which its {} names",
+      return not_found(fmt::format("[hub] the repository lacks the file {}, which {} lists",
                                    clipped(name), kWeightsIndexFile));
     }
     QUIRE_RETURN_IF_ERROR(check_file(*found));
