@@ -6,7 +6,7 @@
 
 namespace quire {
 
-std::filesystem::path cache_directory() {
+std::filesystem::path own_cache_directory() {
   namespace fs = std::filesystem;
   if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && *cache == '/') {
     return fs::path(cache) / "quire";

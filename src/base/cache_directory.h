@@ -7,10 +7,10 @@
 
 namespace quire {
 
-// $XDG_CACHE_HOME/quire, else $HOME/.cache/quire; empty if neither variable is set.
-std::filesystem::path cache_directory();
+// $XDG_CACHE_HOME/quire, else $HOME/.cache/quire; empty if neither is an absolute path.
+std::filesystem::path own_cache_directory();
 
-// The text as a part of a file's name: letters, digits and points, and '-' for everything else.
+// The text with '-' in place of every byte that is not an ASCII letter, a digit or '.'.
 std::string file_name_part(std::string_view text);
 
 }  // namespace quire

@@ -187,7 +187,7 @@ std::string MeasuredChoices::report() {
 }
 
 std::filesystem::path choices_file(std::string_view device, std::string_view driver) {
-  const std::filesystem::path directory = cache_directory();
+  const std::filesystem::path directory = own_cache_directory();
   if (directory.empty()) return {};
   std::string name = "choices";
   for (const std::string_view part : {device, driver, version()}) {

@@ -32,13 +32,46 @@ bool is_on_tmpfs(fs::path directory) {
   return info.f_type == TMPFS_MAGIC || info.f_type == RAMFS_MAGIC;
 }
 
-// The name has a digest of the model's path, so that a changed model replaces its packed weights,
-// and the layout, so that different machines can share a directory.
+// The digest of the path of the model's first file gives each model its own file, which a model
+// that changes in place overwrites. With the layout, different machines can share a directory.
 std::string packed_name(std::string_view model, const fs::path& path, std::string_view layout) {
-  constexpr size_t kMaxModelBytes = 100;  // a file's name has at most 255, with what a writer adds
+  // A file system allows names of 255 bytes; the writer adds a suffix while the file is incomplete.
+  constexpr size_t kMaxModelBytes = 100;
   const Sha256Digest digest = sha256_of(path.native());
   return fmt::format("{}-{}-{}.packed", file_name_part(model.substr(0, kMaxModelBytes)),
                      file_name_part(layout), to_hexadecimal(std::span(digest).first(8)));
+}
+
+constexpr uint64_t kMinBytes = uint64_t{256} << 20;  // smaller models are packed fast enough
+constexpr uint64_t kFreeSizesIfAuto = 4;             // leaves the user's disk mostly free
+
+// The directory for the packed weights of files of num_bytes in total. Empty: none are kept.
+Result<fs::path> directory_for(const EngineConfig& config, uint64_t num_bytes) {
+  const bool is_auto = config.packed_weights == "auto";
+  if (is_auto && num_bytes < kMinBytes) return fs::path();
+  const fs::path chosen = is_auto ? own_cache_directory() : fs::path(config.packed_weights);
+  if (chosen.empty()) return fs::path();
+  fs::path directory = canonical_path(is_auto ? chosen / "packed" : chosen);
+  std::error_code error;
+  if (!is_auto && fs::exists(directory, error) && !fs::is_directory(directory, error)) {
+    return invalid_argument(
+        fmt::format("[engine] packed_weights: must be auto, off or a directory, got the file {}",
+                    directory.string()));
+  }
+  if (!is_on_tmpfs(directory)) return directory;
+  constexpr SettingName kSetting = {"packed_weights"};
+  if (is_auto) {
+    log_info(
+        "[weights] packed weights are not kept, because their directory {} is in memory (tmpfs or "
+        "ramfs); set {} to a directory on a disk, or to off",
+        directory.string(), kSetting);
+    return fs::path();
+  }
+  log_warning(
+      "[weights] the file of packed weights in {} takes {} MiB of memory, because the directory is "
+      "a tmpfs or ramfs; set {} to a directory on a disk, or to off",
+      directory.string(), num_bytes >> 20, kSetting);
+  return directory;
 }
 
 }  // namespace
@@ -46,51 +79,32 @@ std::string packed_name(std::string_view model, const fs::path& path, std::strin
 Result<std::shared_ptr<PackedWeights>> open_packed_weights(const EngineConfig& config,
                                                            const ModelFiles& files,
                                                            const PlatformConfig& platform) {
-  constexpr uint64_t kMinBytes = uint64_t{256} << 20;
-  constexpr uint64_t kFreeSizes = 4;
   const std::shared_ptr<PackedWeights> none;
-  const std::string& wanted = config.packed_weights;
-  const bool is_auto = wanted == "auto";
-  if (wanted == "off") return none;
+  const bool is_auto = config.packed_weights == "auto";
+  if (config.packed_weights == "off") return none;
   const std::vector<const MappedFile*> sources = files.weights->files();
   const bool is_divided = platform.devices.size() > 1 || platform.nodes != nullptr ||
                           platform.replica.size > 1 || !is_on_one_node(platform.threads);
   if (sources.empty() || is_divided) {
     if (!is_auto) {
       log_warning("[weights] {} has no effect, because {}", SettingName{"packed_weights"},
-                  is_divided ? "several ranks, replicas or NUMA nodes pack what each multiplies"
-                             : "the weights are not in files");
+                  is_divided
+                      ? "each of several ranks, replicas or nodes packs its own part of the weights"
+                      : "the weights are not in files");
     }
     return none;
   }
   uint64_t num_bytes = 0;
   for (const MappedFile* file : sources) num_bytes += file->bytes().size();
-  if (is_auto && num_bytes < kMinBytes) return none;
-  const fs::path chosen = is_auto ? cache_directory() : fs::path(wanted);
-  if (chosen.empty()) return none;
-  const fs::path directory = canonical_path(is_auto ? chosen / "packed" : chosen);
-  std::error_code error;
-  if (!is_auto && fs::exists(directory, error) && !fs::is_directory(directory, error)) {
-    return invalid_argument(
-        fmt::format("[engine] packed_weights: must be auto, off or a directory, got the file {}",
-                    directory.string()));
-  }
-  if (is_on_tmpfs(directory)) {
-    log(is_auto ? LogLevel::kInfo : LogLevel::kWarning,
-        "[weights] the directory for packed weights, {}, is in memory (tmpfs){}; set "
-        "`packed_weights` to a directory on a disk, or to off",
-        directory.string(),
-        is_auto ? ", so that none are kept"
-                : fmt::format(": a file there takes {} MiB of it", num_bytes >> 20));
-    if (is_auto) return none;
-  }
+  QUIRE_ASSIGN_OR_RETURN(const fs::path directory, directory_for(config, num_bytes));
+  if (directory.empty()) return none;
   const std::string layout = cpu_weight_layout();
   const std::string name = packed_name(files.name, canonical_path(sources.front()->path()), layout);
   return std::make_shared<PackedWeights>(
       PackedWeights::Config{.file = directory / name,
                             .sources = sources,
                             .layout = layout,
-                            .free_sizes = is_auto ? kFreeSizes : 1,
+                            .free_sizes = is_auto ? kFreeSizesIfAuto : 1,
                             .is_automatic = is_auto,
                             .waits = config.waits_for_packed_weights});
 }

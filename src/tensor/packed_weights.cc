@@ -472,9 +472,9 @@ void PackedWeights::run_writer() {
   }
   log(config_.is_automatic ? LogLevel::kInfo : LogLevel::kWarning,
       "[weights] packed weights cannot be kept in {}, so the next start packs them again: {}; set "
-      "`packed_weights` to a directory on a disk with enough space, which this user may write, or "
-      "to off",
-      config_.file.string(), written.message());
+      "{} "
+      "to a directory on a disk with enough space, which this user may write, or to off",
+      config_.file.string(), written.message(), SettingName{"packed_weights"});
 }
 
 Status PackedWeights::write_file() {

@@ -21,32 +21,32 @@ class SharedSource final : public ForwardingSource {
   SharedSource(std::unique_ptr<WeightSource> source, int num_readers)
       : ForwardingSource(std::move(source)), num_readers_(num_readers) {}
 
-  // The source may return another copy of a tensor that is requested again, and free the first.
+  // Keeps the source's view, because the source may free it when the tensor is requested again.
   Result<TensorView> tensor(std::string_view name, const Shape& expected) override {
     const std::lock_guard lock(mutex_);
-    Taken& taken = taken_[std::string(name)];
-    if (!taken.tensor || taken.tensor->shape != expected) {
-      QUIRE_ASSIGN_OR_RETURN(taken.tensor, ForwardingSource::tensor(name, expected));
+    Requests& requests = requests_[std::string(name)];
+    if (!requests.tensor || requests.tensor->shape != expected) {
+      QUIRE_ASSIGN_OR_RETURN(requests.tensor, ForwardingSource::tensor(name, expected));
     }
-    ++taken.num_outstanding;
-    return *taken.tensor;
+    ++requests.num_outstanding;
+    return *requests.tensor;
   }
   Result<BlockMatrix> blocks(std::string_view name, const Shape& expected) override {
     const std::lock_guard lock(mutex_);
     QUIRE_ASSIGN_OR_RETURN(const BlockMatrix matrix, ForwardingSource::blocks(name, expected));
-    ++taken_[std::string(name)].num_outstanding;
+    ++requests_[std::string(name)].num_outstanding;
     return matrix;
   }
   void release(std::string_view name) override {
     const std::lock_guard lock(mutex_);
-    const auto found = taken_.find(std::string(name));
-    if (found == taken_.end()) return;
-    Taken& taken = found->second;
-    --taken.num_outstanding;
-    ++taken.num_released;
-    if (taken.num_outstanding > 0 || taken.num_released < num_readers_) return;
+    const auto found = requests_.find(std::string(name));
+    if (found == requests_.end()) return;
+    Requests& requests = found->second;
+    --requests.num_outstanding;
+    ++requests.num_released;
+    if (requests.num_outstanding > 0 || requests.num_released < num_readers_) return;
     ForwardingSource::release(name);
-    taken_.erase(found);
+    requests_.erase(found);
   }
   Result<std::vector<int64_t>> integers(std::string_view name, int64_t count) override {
     const std::lock_guard lock(mutex_);
@@ -58,23 +58,23 @@ class SharedSource final : public ForwardingSource {
   }
 
  private:
-  struct Taken {
+  struct Requests {  // of one tensor
     std::optional<TensorView> tensor;
-    int num_outstanding = 0;  // calls that took it and have not released it
-    int num_released = 0;     // how often it was released
+    int num_outstanding = 0;  // not released yet
+    int num_released = 0;     // by all readers
   };
 
   int num_readers_;
   std::mutex mutex_;
-  std::unordered_map<std::string, Taken> taken_;
+  std::unordered_map<std::string, Requests> requests_;
 };
 
-// Tensors repeat one pool, because copying is the only way to fill gigabytes at the speed of
-// memory, and a device can fill them from the pool alone. The pool's length is prime so that rows
+// A tensor repeats a pool of random numbers: a copy runs at the speed of memory, a generator does
+// not, and a device can fill a tensor from the pool itself. The pool's length is prime so that rows
 // of round lengths do not repeat each other.
 constexpr size_t kPoolElements = 524287;
 constexpr float kStandardDeviation = 0.02F;
-// Uniform integers of 4 bits times this have the standard deviation of other matrices.
+// 4.6 is the standard deviation of uniform 4-bit integers; 8-bit integers deviate 16 times as much.
 constexpr float kMeanScale = kStandardDeviation / 4.6F;
 
 uint64_t hash_name(std::string_view name) {  // FNV-1a
@@ -83,7 +83,7 @@ uint64_t hash_name(std::string_view name) {  // FNV-1a
   return mix(hash);
 }
 
-// Approximately normal: the sum of eight uniform bytes.
+// Approximately N(0, 1): the sum of eight uniform bytes, standardized.
 float normal_like(uint64_t bits) {
   constexpr float kMean = 8 * 127.5F;
   constexpr float kDeviation = 209.02F;  // sqrt(8 * (256^2 - 1) / 12)
@@ -104,7 +104,7 @@ void store(const TensorView& view, size_t i, float value) {
       view.as<uint16_t>()[i] = f32_to_bf16(value);
       break;
     default:
-      QUIRE_CHECK(false, "[weights] the type of dummy weights is none of f32, f16 and bf16");
+      QUIRE_CHECK(false, "[weights] dummy weights must be f32, f16 or bf16");
   }
 }
 
@@ -148,15 +148,6 @@ void fill(const RepeatedTensor& numbers, const TensorView& out) {
   }
 }
 
-std::string describe_integers(const WeightScheme& scheme) {
-  std::string part = "tensor";
-  if (scheme.scales == ScaleLayout::kRows) part = "row";
-  if (scheme.scales == ScaleLayout::kBlocks)
-    part = fmt::format("group of {}", scheme.block_columns);
-  return fmt::format("{}-bit integers with a scale{} per {}", scheme.bits,
-                     scheme.has_zeros ? " and a zero point" : "", part);
-}
-
 // The scales of row `row` in F32, and its zero points.
 struct RowScales {
   RowScales(const WeightView& matrix, int64_t row)
@@ -196,7 +187,8 @@ std::vector<const GgufBlockType*> WeightSource::block_types() const {
 }
 
 Result<BlockMatrix> WeightSource::blocks(std::string_view name, const Shape& /*expected*/) {
-  return not_found(fmt::format("[model] tensor {} is not stored in blocks", quote_name(name)));
+  return not_found(
+      fmt::format("[weights] tensor {} is not stored in blocks", quote_name(name_in_file(name))));
 }
 
 Result<std::vector<int64_t>> WeightSource::integers(std::string_view name, int64_t count) {
@@ -207,8 +199,7 @@ Result<std::vector<int64_t>> WeightSource::integers(std::string_view name, int64
   release(name);
   if (view.dtype == DType::kI64 || view.dtype == DType::kI32) return numbers;
   return invalid_argument(
-      fmt::format("[weights] tensor {} has another type than whole numbers; got "
-                  "{}, expected i64 or i32",
+      fmt::format("[weights] tensor {} has the wrong type; got {}, expected i64 or i32",
                   quote_name(name_in_file(name)), dtype_name(view.dtype)));
 }
 
@@ -270,20 +261,17 @@ std::string_view values_name(const WeightScheme& scheme) {
 }
 
 std::string describe(const WeightScheme& scheme) {
-  if (is_integer(scheme) && scheme.scales != ScaleLayout::kNone) return describe_integers(scheme);
-  const std::string_view values = dtype_name(scheme.values);
-  switch (scheme.scales) {
-    case ScaleLayout::kNone:
-      return fmt::format("{} without scales", values);
-    case ScaleLayout::kTensor:
-      return fmt::format("{} with a scale per tensor", values);
-    case ScaleLayout::kRows:
-      return fmt::format("{} with a scale per row", values);
-    case ScaleLayout::kBlocks:
-      return fmt::format("{} with a scale per block of {} x {}", values, scheme.block_rows,
-                         scheme.block_columns);
+  const std::string_view type = dtype_name(scheme.values);
+  if (scheme.scales == ScaleLayout::kNone) return fmt::format("{} without scales", type);
+  const bool has_integers = is_integer(scheme);
+  std::string part = scheme.scales == ScaleLayout::kRows ? "row" : "tensor";
+  if (scheme.scales == ScaleLayout::kBlocks) {
+    part = has_integers ? fmt::format("group of {}", scheme.block_columns)
+                        : fmt::format("block of {} x {}", scheme.block_rows, scheme.block_columns);
   }
-  return std::string(values);
+  return fmt::format("{} with a scale{} per {}",
+                     has_integers ? fmt::format("{}-bit integers", scheme.bits) : std::string(type),
+                     scheme.has_zeros ? " and a zero point" : "", part);
 }
 
 Shape scale_block(const WeightScheme& scheme, const Shape& matrix) {
@@ -299,7 +287,7 @@ Shape scale_block(const WeightScheme& scheme, const Shape& matrix) {
                   "[weights] a block of scales has no rows or columns");
       return {scheme.block_rows, scheme.block_columns};
   }
-  QUIRE_CHECK(false, "[weights] a matrix has no scales, so no blocks that share one");
+  QUIRE_CHECK(false, "[weights] scale_block() needs a scheme with scales");
 }
 
 Shape scales_shape(const WeightScheme& scheme, const Shape& matrix) {
@@ -327,9 +315,10 @@ void write_plain_row(const WeightView& matrix, int64_t row, std::byte* out) {
   const bool is_bf16 = plain_dtype(matrix.scheme) == DType::kBF16;
   for (int64_t i = 0; i < num_columns; ++i) {
     const auto group = static_cast<size_t>(i / columns_per_scale);
-    const int integer = static_cast<int8_t>(values[i]) - row_scales.zeros[group];
-    const float value = has_integers ? static_cast<float>(integer) : e4m3_to_f32(values[i]);
-    const float product = value * row_scales.scales[group];  // rounded once
+    const float value =
+        has_integers ? static_cast<float>(static_cast<int8_t>(values[i]) - row_scales.zeros[group])
+                     : e4m3_to_f32(values[i]);
+    const float product = value * row_scales.scales[group];  // BF16 output is rounded once more
     const int64_t column = order == nullptr ? i : order[i];
     if (is_bf16) {
       reinterpret_cast<uint16_t*>(out)[column] = f32_to_bf16(product);

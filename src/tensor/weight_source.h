@@ -94,9 +94,9 @@ class DummyWeights : public WeightSource {
   std::unordered_map<std::string, Tensor> tensors_;
 };
 
-// `source` for several readers on threads of their own. Each reader releases every tensor as often
-// as it requests it. A tensor's memory is freed once all of them have released it, so that it is
-// read from disk once.
+// `source` for several readers on threads of their own. Each reader requests a tensor once and
+// releases it once. The last release frees the tensor's memory, so that it is read from disk once;
+// a reader that requests it again may read it again, and its memory may then never be freed.
 std::unique_ptr<WeightSource> share_weights(std::unique_ptr<WeightSource> source, int num_readers);
 
 // Whether vectors, scales and matrices without scales may have this type: F32, F16 or BF16.

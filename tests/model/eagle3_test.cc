@@ -165,9 +165,9 @@ TEST(Eagle3, RefusesAWrongVocabulary) {
   EXPECT_THAT(error_of(with(3, std::numeric_limits<int64_t>::max())), HasSubstr("draft id 3"));
   EXPECT_THAT(error_of(with(3, std::numeric_limits<int64_t>::min())), HasSubstr("draft id 3"));
   EXPECT_THAT(error_of(with(0, 5)), HasSubstr("\"d2t\" maps two draft ids to one token; got 5"));
-  EXPECT_THAT(error_of(stored_floats({12}, std::vector<float>(12, std::nanf("")))),
-              AllOf(HasSubstr("\"d2t\" has another type than whole numbers; got f32"),
-                    HasSubstr("checkpoint beside")));
+  EXPECT_THAT(
+      error_of(stored_floats({12}, std::vector<float>(12, std::nanf("")))),
+      AllOf(HasSubstr("\"d2t\" has the wrong type; got f32"), HasSubstr("checkpoint beside")));
   EXPECT_THAT(
       error_of(stored_integers(std::vector<int64_t>(13, 0))),
       AllOf(HasSubstr("drafter.safetensors: tensor \"d2t\""), HasSubstr("got [13], expected [12]"),

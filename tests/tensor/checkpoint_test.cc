@@ -77,7 +77,7 @@ TEST_F(CheckpointTest, CopiesIntegers) {
   EXPECT_THAT(checkpoint->integers("narrow", 2).value(), ElementsAre(-5, 7));
   EXPECT_THAT(checkpoint->integers("wide", 3).status().message(), HasSubstr("expected [3]"));
   EXPECT_THAT(checkpoint->integers("w", 2).status().message(),
-              HasSubstr("tensor \"w\" has another type than whole numbers; got f32"));
+              HasSubstr("tensor \"w\" has the wrong type; got f32"));
 }
 
 TEST_F(CheckpointTest, ReadsShards) {
