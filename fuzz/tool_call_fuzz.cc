@@ -190,7 +190,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   constexpr size_t kShort = 24;  // of texts that are cut at each place
   if (size < kHeader) return 0;
   const OutputParserConfig config = config_of(data[0], data[1]);
-  const TextEnd end = (data[2] & 128) != 0 ? TextEnd::kLimit : TextEnd::kModel;
+  const TextEnd end = (data[2] & 128) != 0 ? TextEnd::kCut : TextEnd::kModel;
   const OutputParts parts = parts_of(data + kHeader, size - kHeader, config);
   size_t num_bytes = 0;
   for (const OutputPart& part : parts) num_bytes += part.text.size();

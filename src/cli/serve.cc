@@ -229,9 +229,9 @@ void choose_dialects(const ServeOptions& options, const Engine& engine,
         "with tools are refused; --tool-call-parser NAME names the format");
   }
   config.tool_call_parser = std::move(chosen.calls.name);
-  config.call_template = std::move(chosen.calls.own);
+  config.call_template = std::move(chosen.calls.checkpoint_template);
   config.reasoning_parser = std::move(chosen.reasoning.name);
-  config.reasoning_template = std::move(chosen.reasoning.own);
+  config.reasoning_template = std::move(chosen.reasoning.checkpoint_template);
 }
 
 // Takes the environment variables by which a vLLM chooses the hashes in its KV events.

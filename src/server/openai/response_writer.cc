@@ -209,7 +209,7 @@ MessageDeltas next_deltas(OutputParser* parser, const Output& output, UsageCount
   if (!output.finish_reason) return deltas;
   const bool is_by_model =
       output.finish_reason == FinishReason::kStop && output.stop_reason.empty();
-  move_to(deltas, parser->finish(is_by_model ? TextEnd::kModel : TextEnd::kLimit));
+  move_to(deltas, parser->finish(is_by_model ? TextEnd::kModel : TextEnd::kCut));
   return deltas;
 }
 

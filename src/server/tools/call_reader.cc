@@ -143,7 +143,7 @@ CallReader::Result CallReader::end(MessageWriter& out) {
 
 bool CallReader::close(MessageWriter& out) {
   const auto emit = [&](char b) { return accept(b, out); };
-  if (!is_written_ || scanner_.depth() == 0 || loose_.is_mid_token() || !loose_.end_word(emit)) {
+  if (!is_written_ || scanner_.depth() == 0 || loose_.must_continue() || !loose_.end_word(emit)) {
     return false;
   }
   while (!scanner_.done()) {

@@ -17,7 +17,7 @@ DialectChoice choose(std::string_view flag, std::string_view name, std::string b
   if (name == "none") return {.reason = std::string(flag)};
   if (name != "auto") return {.name = std::string(name), .reason = std::string(flag)};
   if (own != nullptr && own->field(target) != nullptr) {
-    return {.reason = "response_template of tokenizer_config.json", .own = own};
+    return {.reason = "response_template of tokenizer_config.json", .checkpoint_template = own};
   }
   return {.name = std::move(by_markers), .reason = "by the chat template"};
 }
@@ -26,15 +26,15 @@ DialectChoice choose(std::string_view flag, std::string_view name, std::string b
 
 std::string DialectChoice::description() const {
   std::string_view shown = name.empty() ? "none" : std::string_view(name);
-  if (own != nullptr) shown = "the checkpoint's own";
+  if (checkpoint_template != nullptr) shown = "the checkpoint's own";
   return fmt::format("{} ({})", shown, reason);
 }
 
 DialectChoices choose_dialects(std::string_view calls, std::string_view reasoning,
-                               std::string_view chat_template, std::string_view own) {
+                               std::string_view chat_template, std::string_view own_json) {
   Own own_template;
-  if (!own.empty() && (calls == "auto" || reasoning == "auto")) {
-    auto parsed = parse_response_template(own, "response_template of tokenizer_config.json");
+  if (!own_json.empty() && (calls == "auto" || reasoning == "auto")) {
+    auto parsed = parse_response_template(own_json, "response_template of tokenizer_config.json");
     if (parsed.ok()) {
       own_template = std::make_shared<const ResponseTemplate>(std::move(*parsed));
     } else {

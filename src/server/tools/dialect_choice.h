@@ -10,14 +10,14 @@
 
 namespace quire::server {
 
-// One of the two dialects.
+// The dialect of the tool calls, or of the reasoning, and why it was chosen.
 struct DialectChoice {
-  std::string name = {};    // of a built-in dialect; empty: none, or the template below
+  std::string name = {};    // a built-in dialect; empty: none, or checkpoint_template
   std::string reason = {};  // why it was chosen, for the log
-  std::shared_ptr<const ResponseTemplate> own = {};  // the checkpoint's own
+  std::shared_ptr<const ResponseTemplate> checkpoint_template = {};  // null: not used
 
-  bool is_none() const { return name.empty() && own == nullptr; }
-  // Returns "hermes (by the chat template)".
+  bool is_none() const { return name.empty() && checkpoint_template == nullptr; }
+  // Returns, for example, "hermes (by the chat template)".
   std::string description() const;
 };
 
@@ -27,10 +27,10 @@ struct DialectChoices {
 };
 
 // Each name is a flag's value: "auto", "none" or a built-in dialect's name. For "auto", the
-// checkpoint's own response template takes precedence over the built-in dialect that the chat
-// template's markers show. `own` is its JSON, or empty. If it cannot be read, the log says why, and
-// the markers decide.
+// checkpoint's own response template (`own_json`; empty: none) takes precedence over the built-in
+// dialect whose markers occur in the chat template. If `own_json` cannot be read, the log says why,
+// and the markers decide. They also decide if it has no field for the calls or the reasoning.
 DialectChoices choose_dialects(std::string_view calls, std::string_view reasoning,
-                               std::string_view chat_template, std::string_view own);
+                               std::string_view chat_template, std::string_view own_json);
 
 }  // namespace quire::server

@@ -87,8 +87,8 @@ class FormMatcher {
 
   Match match_pattern(const TextPattern& pattern) {
     const TextPattern::Found found = pattern.match(text_.substr(at_), is_end_);
-    if (found.result == TextPattern::Result::kMore) return Match::kMore;
-    if (found.result == TextPattern::Result::kNo || found.begin != 0) return Match::kNo;
+    if (found.result != Match::kYes) return found.result;
+    if (found.begin != 0) return Match::kNo;
     at_ += found.end;
     match_.name = found.group("name");
     match_.id = found.group("id");

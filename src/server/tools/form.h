@@ -16,25 +16,27 @@ namespace quire::server {
 struct FormPart {
   enum class Kind : uint8_t {
     kLiteral,
-    kSpace,    // {ws}: any JSON white space, also none
+    kSpace,    // {ws}: JSON white space, which may be empty
     kName,     // {name}: a tool's name
     kKey,      // {key}: an argument's name
-    kAny,      // {any}: text up to the literal that follows, also none
+    kAny,      // {any}: text without the first byte of the next literal; may be empty
     kIdBegin,  // {id} … {/id}: the text between is the call's id
     kIdEnd,
-    kPattern,  // its group "name" is the tool's name
+    kPattern,  // its groups "name" and "id" are the tool's name and the call's id
   };
   Kind kind = Kind::kLiteral;
   std::string text = {};  // of a literal
   std::shared_ptr<const TextPattern> pattern = {};
 };
 
-// A text with placeholders, such as "<function={name}>". A placeholder ends where the next literal
-// begins, and {name} also at a byte that no name has, so matching needs no backtracking.
+// A text with placeholders, such as "<function={name}>". A placeholder ends at the first byte that
+// equals the first byte of the next literal, and {name} also at a byte that no name has. So
+// matching needs no backtracking, but a placeholder cannot hold that byte.
 struct Form {
   std::vector<FormPart> parts = {};
 };
 
+// Fails if the text has more than 256 bytes.
 Result<Form> parse_form(std::string_view text);
 // A form that is one literal; braces in it have no meaning.
 Form literal_form(std::string_view text);
@@ -47,20 +49,21 @@ std::string_view first_literal(const Form& form);
 // The form with optional white space before it.
 Form after_space(Form form);
 
-enum class Match : uint8_t { kNo, kMore, kYes };
+using Match = TextPattern::Result;
 
 struct FormMatch {
   Match result = Match::kNo;
   size_t length = 0;
-  std::string_view name = {};  // of {name} or {key}
+  std::string_view name = {};  // of {name}, {key} or the pattern
   std::string_view id = {};
 };
 
 // Matches the form at the start of `text`. kMore: the result depends on text that has not arrived;
-// not returned if `is_end`. A placeholder takes at most 256 bytes.
+// only if not `is_end`. A placeholder takes at most 256 bytes.
 FormMatch match_form(const Form& form, std::string_view text, bool is_end);
 
-// Returns whether the form, written with this name, is read with it.
+// Returns whether the form's text with this name, and with other placeholders empty, yields the
+// name when it is matched.
 bool can_hold(const Form& form, std::string_view name);
 
 }  // namespace quire::server

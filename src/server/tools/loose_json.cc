@@ -164,13 +164,13 @@ void LooseJson::end_code_unit() {
   const bool is_surrogate =
       (pending_[2] == 'd' || pending_[2] == 'D') && hex_digit(pending_[3]) >= 8;
   const bool is_low = is_surrogate && hex_digit(pending_[3]) >= 12;
-  if (is_low && !high_.empty()) {
-    output_ += std::exchange(high_, {}) + pending_;
+  if (is_low && !high_surrogate_.empty()) {
+    output_ += std::exchange(high_surrogate_, {}) + pending_;
     return;
   }
   end_pair();
   if (is_surrogate && !is_low) {
-    high_ = pending_;
+    high_surrogate_ = pending_;
   } else {
     output_ += is_low ? kReplacement : pending_;
   }
@@ -178,8 +178,8 @@ void LooseJson::end_code_unit() {
 
 // Replaces the first half of a pair that lacks the second one.
 void LooseJson::end_pair() {
-  if (!high_.empty()) output_ += kReplacement;
-  high_.clear();
+  if (!high_surrogate_.empty()) output_ += kReplacement;
+  high_surrogate_.clear();
 }
 
 // The escape is invalid: its backslash becomes text.

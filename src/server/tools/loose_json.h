@@ -13,26 +13,29 @@ namespace quire::server {
 
 // How a value's text differs from JSON.
 struct JsonNotation {
-  bool unquoted_keys = false;  // also bare words as values: {unit:celsius}
-  // Python's literals. The outermost level is the arguments of a call: name=value, …) .
+  bool unquoted_keys = false;  // and string values that are words without quotes: {unit:celsius}
+  // Python's literals. The text begins within the parentheses of a call: name=value, name=value)
   bool python = false;
   // Pairs of texts that delimit a string without escapes.
   std::vector<std::pair<std::string, std::string>> string_delims = {};
 };
 
-// Appends the JSON string's inner text for `text`, without quotes.
+// Appends `text` with JSON's escapes, without quotes.
 void append_escaped(std::string& out, std::string_view text);
 bool is_json_number(std::string_view text);
 
-// Repairs slips within strings: raw control characters are escaped, the backslash of an invalid
-// escape is doubled, and half a surrogate pair is replaced by U+FFFD, because most readers of JSON
-// refuse it. Everything else that is not in the notation is refused.
+// Translates one value from a notation into JSON. Also repairs slips within strings: raw control
+// characters are escaped, the backslash of an invalid escape is doubled, and half a surrogate pair
+// is replaced by U+FFFD, because most parsers refuse it. A byte that the notation does not allow is
+// refused.
 class LooseJson {
  public:
+  // `notation` must outlive the object.
   explicit LooseJson(const JsonNotation& notation) : notation_(&notation) {}
 
   // Passes the JSON for `c` to `emit(char) -> bool`, which pushes it to `json` and returns whether
-  // it is valid. Returns false if `c` is not part of the value; `c` was not taken then.
+  // it is valid. Returns false if `emit` does, or if `c` is not part of the value; a word before
+  // `c` may have been emitted then.
   template <typename Emit>
   bool push(char c, const JsonScanner& json, Emit emit) {
     output_.clear();
@@ -40,7 +43,7 @@ class LooseJson {
     return emit_all(emit);
   }
 
-  // Ends a bare word. Call before the value is closed from outside.
+  // Emits the bare word that has begun, if any. Call it before closing brackets are added.
   template <typename Emit>
   bool end_word(Emit emit) {
     output_.clear();
@@ -50,8 +53,8 @@ class LooseJson {
 
   // Returns whether a string with delimiters of its own is open.
   bool in_delimited() const { return state_ == State::kDelimited; }
-  // Returns whether such a string, or an escape, is still open.
-  bool is_mid_token() const { return state_ != State::kPlain && state_ != State::kWord; }
+  // Returns whether a string with its own delimiters, such a delimiter, or an escape is incomplete.
+  bool must_continue() const { return state_ != State::kPlain && state_ != State::kWord; }
 
  private:
   enum class State : uint8_t { kPlain, kEscape, kWord, kOpening, kDelimited };
@@ -81,9 +84,9 @@ class LooseJson {
   State state_ = State::kPlain;
   char quote_ = '"';
   bool word_is_key_ = false;
-  size_t delim_ = 0;     // the open string's pair in string_delims
-  std::string pending_;  // an escape, a word or a part of a delimiter
-  std::string high_;     // the escape of the first half of a surrogate pair
+  size_t delim_ = 0;            // the open string's pair in string_delims
+  std::string pending_;         // an escape, a word or a part of a delimiter
+  std::string high_surrogate_;  // its escape, until the second half follows
   std::string output_;
 };
 

@@ -27,6 +27,7 @@ void MessageWriter::write_content(std::string_view text) {
 }
 
 void MessageWriter::content(std::string_view text) {
+  // A model that writes only white space must not use memory without bound.
   constexpr size_t kMaxSpaces = 256;
   for (size_t i = 0; at_boundary_ && i < text.size(); ++i) {
     if (is_json_space(text[i]) && spaces_.size() < kMaxSpaces) {
@@ -42,7 +43,7 @@ void MessageWriter::content(std::string_view text) {
 }
 
 std::string MessageWriter::next_id(std::string_view written) {
-  constexpr size_t kMaxWrittenIds = 256;
+  constexpr size_t kMaxWrittenIds = 256;  // further ids are made, so that a search stays short
   constexpr size_t kShortId = 9;
   const bool is_valid =
       !short_ids_ || (written.size() == kShortId && std::ranges::all_of(written, is_alphanumeric));
@@ -93,11 +94,11 @@ bool MessageWriter::end_call(bool is_whole) {
   if (!std::exchange(is_open_, false)) return true;
   const std::optional<HeldCall> held = std::exchange(held_, std::nullopt);
   if (is_whole) {
-    if (!held) return false;
-    write_call(held->name, held->id);
-    arguments(held->arguments);
+    if (held) write_call(held->name, held->id);
+    if (held) arguments(held->arguments);
     return false;
   }
+  // A call after the first is dropped with its text.
   const int num_calls = num_calls_ + (held ? 1 : 0);
   if (keeps_first_call_only_ && num_calls > 1) return false;
   delta(Kind::kCut).cut = held ? CutCall::kAsText : CutCall::kBegun;

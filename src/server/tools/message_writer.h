@@ -30,7 +30,8 @@ class MessageWriter {
   // following text is known. It is dropped if a call follows, and at the end of a message that has
   // a call.
   void content(std::string_view text);
-  // `id` is the id that the model wrote; if it is empty or was used before, one is made.
+  // `id` is the id that the model wrote. One is made if it is empty, was used before or is not
+  // valid (short_ids), or if the model has written many.
   void begin_call(std::string_view name, std::string_view id = {});
   void arguments(std::string_view text);
   // Ends the open call and writes it if it was held and is whole. Returns whether the text of the
@@ -49,6 +50,7 @@ class MessageWriter {
     std::string id;  // that the model wrote
     std::string arguments = {};
   };
+  // In the order of a delta's parts (MessageDelta).
   enum class Kind : uint8_t { kReasoning, kContent, kCall, kCut };
 
   bool is_dropped() const { return keeps_first_call_only_ && num_calls_ > 1; }

@@ -24,11 +24,11 @@ struct ToolCallDelta {
   std::string arguments = {};
 };
 
-// A call whose arguments end before they are whole.
+// Whether a call was cut: its arguments end before they are whole.
 enum class CutCall : uint8_t {
   kNone,
-  kBegun,   // the last call that the deltas have begun
-  kAsText,  // a call that was held: its text is content
+  kBegun,   // the last call of the deltas so far
+  kAsText,  // a held call, which is not in the deltas: its text becomes content
 };
 
 // New parts of a message, in this order.
@@ -38,7 +38,7 @@ struct MessageDelta {
   std::vector<ToolCallDelta> tool_calls = {};
   CutCall cut = CutCall::kNone;
 };
-using MessageDeltas = std::vector<MessageDelta>;  // none is empty
+using MessageDeltas = std::vector<MessageDelta>;  // no delta is empty
 
 struct ToolCall {
   std::string id = {};
@@ -54,18 +54,18 @@ struct ParsedMessage {
   bool has_cut_call = false;
 };
 
-// Who ended a text. What a limit of tokens or a stop string has cut is not completed.
-enum class TextEnd : uint8_t { kModel, kLimit };
+// The cause of a text's end: the model, or a token limit or stop string. Closing brackets that the
+// end of a text lacks are added only if the model ended it.
+enum class TextEnd : uint8_t { kModel, kCut };
 
-// Parses the text of one sequence in pieces of any size. The joined deltas do not depend on where
-// the text is cut. Text that could be the start of a marker or of a call is held back until it is
-// decided (at most 64 KiB; the time is linear). Text that turns out to be no call becomes content,
-// except markers and the white space next to calls. A call is recognized once its name and the
-// start of its arguments are read. Slips in the arguments are repaired: raw control characters and
-// invalid escapes in strings, and closing brackets that are missing before the end of the call or
-// of a text that the model has ended. If the arguments are invalid or cut otherwise, they end there
-// and the rest is content; but a call that is held until it is whole becomes content. A whole call
-// within reasoning is a call if the reasoning does not end.
+// Parses the text of one sequence in pieces of any size; the joined deltas do not depend on the
+// pieces. The parser holds back text that may begin a marker or a call until it is decided (at most
+// 64 KiB; the time is linear). Text that is not a call becomes content, without markers and without
+// the white space next to calls. A call is recognized at the start of its arguments. In arguments,
+// raw control characters and invalid escapes are repaired, and missing closing brackets are added
+// at the end of the call, or of a text that the model ended. If arguments remain invalid or cut,
+// the call ends there and the rest is content; a held call becomes content as a whole. If the text
+// ends within reasoning, the first whole call in it counts, and the reasoning ends before it.
 class OutputParser {
  public:
   virtual ~OutputParser() = default;
@@ -77,7 +77,7 @@ class OutputParser {
   virtual MessageDeltas finish(TextEnd end) = 0;
 };
 
-// The form of the output if a grammar forces the model to call a tool and no dialect is known.
+// How a grammar that forces a tool call writes it if the model's dialect is not known.
 enum class ForcedCall {
   kNo,
   kNamed,  // only the arguments of tool_names[0]
@@ -87,20 +87,20 @@ enum class ForcedCall {
 struct OutputParserConfig {
   std::string tool_call_parser = {};         // a dialect, such as "hermes"; empty: no tool calls
   std::string reasoning_parser = {};         // such as "think"; empty: no reasoning
-  std::vector<std::string> tool_names = {};  // the call's tools; calls of other names are content
+  std::vector<std::string> tool_names = {};  // the request's tools; other calls are content
   // The JSON schemas of the tools' arguments, in the order of tool_names. They give the types of
   // arguments that a dialect writes as plain text.
   std::vector<std::string> tool_schemas = {};
-  // The checkpoint's own template, which takes precedence over the name.
+  // The checkpoint's own templates, which take precedence over the dialects that are named above.
   std::shared_ptr<const ResponseTemplate> call_template = {};
   std::shared_ptr<const ResponseTemplate> reasoning_template = {};
-  // They count only if they come by feed_token(), and never as text that spells them.
+  // Markers that are tokens. They count only in feed_token(); a text that spells one is plain text.
   std::vector<TokenMarker> token_markers = {};
   ForcedCall forced = ForcedCall::kNo;  // takes precedence over tool_call_parser
   bool starts_in_reasoning = false;     // the prompt already opens the block
   bool keeps_first_call_only = false;   // parallel_tool_calls is false: later calls are dropped
-  // Calls are held until they are whole: all, or those of the tools with these names. A call whose
-  // arguments are cut is then content, as the model wrote it.
+  // Calls are held until they are whole: all calls, or those of held_tools. A held call that is cut
+  // becomes content, as the model wrote it.
   bool holds_calls = false;
   std::vector<std::string> held_tools = {};
   // Returns 24 random letters and digits, from which ids are made ("call_…"; Mistral's templates
@@ -114,18 +114,19 @@ std::string random_id();
 // The names that the flags accept.
 const std::vector<std::string>& tool_call_parser_names();
 const std::vector<std::string>& reasoning_parser_names();
-// Returns the parser that fits a chat template, by the markers in its source; "" if none fits.
+// Returns the name of the dialect whose markers occur in the chat template's source; "": none.
 std::string detect_tool_call_parser(std::string_view chat_template);
 std::string detect_reasoning_parser(std::string_view chat_template);
-// Returns those of a tokenizer's added tokens that are markers of the dialects. Null: no dialect.
+// Returns the added tokens that are markers of one of the dialects, which may be null.
 std::vector<TokenMarker> markers_among(std::vector<TokenMarker> added_tokens,
                                        std::initializer_list<const ResponseTemplate*> dialects);
 // Returns whether the rendered prompt ends with the start of a reasoning block, such as "<think>".
 bool prompt_opens_reasoning(std::string_view prompt, const ResponseTemplate& dialect);
-// Returns whether it ends with the end of such a block, so that the output has no reasoning.
+// Returns whether the rendered prompt ends with the marker that closes a reasoning block, so that
+// the output has none.
 bool prompt_closes_reasoning(std::string_view prompt, const ResponseTemplate& dialect);
-// Returns the marker that opens a tool call, such as "<tool_call>"; "" if calls open without a
-// marker, so that a restricted text cannot be told from a call, or if there is no dialect (null).
+// Returns the marker that opens a tool call, such as "<tool_call>". "": no dialect (null), or calls
+// open without a marker; a restriction then cannot distinguish a call from the text.
 std::string_view call_opening(const ResponseTemplate* dialect);
 // Returns the marker that ends a reasoning block, such as "</think>", or "" if the dialect has
 // none.

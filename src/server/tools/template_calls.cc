@@ -130,7 +130,7 @@ bool TemplateParser::end_object() {
 
 bool TemplateParser::step_tags() {
   size_t num_read = 0;
-  const bool is_cut = is_end_ && end_ == TextEnd::kLimit;
+  const bool is_cut = is_end_ && end_ == TextEnd::kCut;
   const TaggedArguments::Result result = tags_->read(rest(pos_), is_end_, is_cut, num_read, out_);
   held_ += rest(pos_).substr(0, num_read);
   if (tags_->is_written() && !out_.holds_call()) held_.clear();

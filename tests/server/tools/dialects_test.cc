@@ -86,8 +86,8 @@ TEST(Dialects, ReadTextThatALimitHasCut) {
     const ParsedMessage whole = parse(config, c.text, {});
     for (size_t size = 0; size < c.text.size(); ++size) {
       const std::string text = c.text.substr(0, size);
-      const ParsedMessage cut = parse(config, text, {}, TextEnd::kLimit);
-      ASSERT_EQ(show(parse(config, text, every_byte(size), TextEnd::kLimit)), show(cut))
+      const ParsedMessage cut = parse(config, text, {}, TextEnd::kCut);
+      ASSERT_EQ(show(parse(config, text, every_byte(size), TextEnd::kCut)), show(cut))
           << "cut to " << size;
       if (!c.has_prefixes) continue;
       ASSERT_LE(cut.tool_calls.size(), whole.tool_calls.size()) << "cut to " << size;

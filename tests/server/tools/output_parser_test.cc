@@ -188,7 +188,7 @@ constexpr const char* kCutCall = "So: <tool_call>{\"name\":\"add\",\"arguments\"
 TEST(OutputParser, ACallThatALimitHasCutEndsThere) {
   auto parser = *make_output_parser(config_of("hermes"));
   EXPECT_EQ(shown(parser->feed(kCutCall)), "|So: |add{\"a\": 1;");
-  EXPECT_EQ(shown(parser->finish(TextEnd::kLimit)), "|| cut;");
+  EXPECT_EQ(shown(parser->finish(TextEnd::kCut)), "|| cut;");
 }
 
 TEST(OutputParser, AHeldCallThatALimitHasCutIsContent) {
@@ -196,7 +196,7 @@ TEST(OutputParser, AHeldCallThatALimitHasCutIsContent) {
   config.held_tools = {"add"};
   auto parser = *make_output_parser(config);
   EXPECT_EQ(shown(parser->feed(kCutCall)), "|So: |;");
-  EXPECT_EQ(shown(parser->finish(TextEnd::kLimit)),
+  EXPECT_EQ(shown(parser->finish(TextEnd::kCut)),
             "|| cut;|<tool_call>{\"name\":\"add\",\"arguments\":{\"a\": 1|;");
   config.held_tools = {"get_weather"};
   EXPECT_EQ(shown((*make_output_parser(config))->feed(kCutCall)), "|So: |add{\"a\": 1;");
@@ -222,7 +222,7 @@ TEST(OutputParser, BracketsThatTheModelLeftOutAreAdded) {
   EXPECT_EQ(shown(tagged->finish(TextEnd::kModel)), "||\"};");
   tagged = *make_output_parser(config_of("qwen3_coder"));
   tagged->feed(call);
-  EXPECT_EQ(shown(tagged->finish(TextEnd::kLimit)), "||\";|| cut;");
+  EXPECT_EQ(shown(tagged->finish(TextEnd::kCut)), "||\";|| cut;");
 }
 
 TEST(OutputParser, ACutCallWithinReasoningIsReasoning) {
@@ -233,7 +233,7 @@ TEST(OutputParser, ACutCallWithinReasoningIsReasoning) {
     auto parser = *make_output_parser(config);
     ParsedMessage message;
     append(message, parser->feed(text));
-    append(message, parser->finish(TextEnd::kLimit));
+    append(message, parser->finish(TextEnd::kCut));
     EXPECT_EQ(message.reasoning, kCutCall);
     EXPECT_THAT(message.tool_calls, IsEmpty());
     EXPECT_FALSE(message.has_cut_call);
@@ -554,7 +554,7 @@ TEST(OutputParser, ACallThatIsCutIsContentUntilItIsRecognized) {
     const auto parser = *make_output_parser(config);
     ParsedMessage message;
     append(message, parser->feed(text));
-    append(message, parser->finish(TextEnd::kLimit));
+    append(message, parser->finish(TextEnd::kCut));
     return message;
   };
   constexpr std::string_view kCall = R"(<tool_call>{"name":"add","arguments":{"a":1}}</tool_call>)";

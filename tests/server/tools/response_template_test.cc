@@ -150,16 +150,16 @@ TEST(DialectChoice, PrefersTheCheckpointsOwnTemplate) {
   constexpr const char* kOwn = R"({"fields": {"reasoning": {"open": "<r>", "close": "</r>"}}})";
   const DialectChoices own = choose_dialects("auto", "auto", "<tool_call> </think>", kOwn);
   EXPECT_EQ(own.calls.name, "hermes") << "its template has no calls";
-  EXPECT_EQ(own.calls.own, nullptr);
+  EXPECT_EQ(own.calls.checkpoint_template, nullptr);
   EXPECT_EQ(own.calls.description(), "hermes (by the chat template)");
-  ASSERT_NE(own.reasoning.own, nullptr);
+  ASSERT_NE(own.reasoning.checkpoint_template, nullptr);
   EXPECT_EQ(own.reasoning.name, "");
   EXPECT_THAT(own.reasoning.description(), HasSubstr("the checkpoint's own (response_template"));
   const DialectChoices flags = choose_dialects("none", "mistral", "<tool_call>", kOwn);
   EXPECT_TRUE(flags.calls.is_none());
   EXPECT_EQ(flags.calls.description(), "none (--tool-call-parser)");
   EXPECT_EQ(flags.reasoning.description(), "mistral (--reasoning-parser)");
-  EXPECT_EQ(flags.reasoning.own, nullptr);
+  EXPECT_EQ(flags.reasoning.checkpoint_template, nullptr);
   for (const char* const unread : {"", "{", R"({"type": "object"})"}) {
     const DialectChoices other = choose_dialects("auto", "auto", "</think>", unread);
     EXPECT_TRUE(other.calls.is_none());
