@@ -53,7 +53,7 @@ std::string_view command_word(std::string_view line) {
 
 Status unknown_command(std::string_view word) {
   const std::vector<std::string> names = chat_command_names();
-  const std::string meant = nearest(word, names);
+  const std::string meant = nearest_word(word, names);
   return invalid_argument(fmt::format(
       "[chat] unknown command {}; {}expected one of {}", clipped(word),
       meant.empty() ? "" : fmt::format("did you mean {}? ", meant), fmt::join(names, ", ")));

@@ -167,7 +167,7 @@ class Reader {
     // The value of a flag is not a word of the command, and may be a secret.
     const bool takes_value = foreign == nullptr || foreign->takes_value;
     if (takes_value && !has_value && has_next_value()) take();
-    if (foreign != nullptr && foreign->answer == ForeignFlag::Answer::kIgnored) {
+    if (foreign != nullptr && foreign->kind == ForeignFlag::Kind::kIgnored) {
       line_.warnings.push_back(fmt::format("{} {}", name, foreign->text));
       return;
     }
@@ -175,12 +175,12 @@ class Reader {
   }
 
   std::string remedy(std::string_view name, const ForeignFlag* foreign) const {
-    if (foreign != nullptr && foreign->answer == ForeignFlag::Answer::kRefused) {
+    if (foreign != nullptr && foreign->kind == ForeignFlag::Kind::kRefused) {
       return std::string(foreign->text);
     }
     if (foreign != nullptr) {
-      if (!foreign->other.empty() && find_flag(*line_.command, foreign->other) != nullptr) {
-        return fmt::format("is {} here", foreign->other);
+      if (!foreign->preferred.empty() && find_flag(*line_.command, foreign->preferred) != nullptr) {
+        return fmt::format("is {} here", foreign->preferred);
       }
       const bool is_here = find_flag(*line_.command, foreign->text) != nullptr;
       const std::string where = is_here ? "" : owners(foreign->text);
@@ -190,7 +190,7 @@ class Reader {
     if (!elsewhere.empty()) return "is a flag of " + elsewhere;
     std::vector<std::string> known = {"--help"};
     for (const Flag& flag : line_.command->flags.flags()) known.push_back(flag.name);
-    const std::string meant = nearest(name, known);
+    const std::string meant = nearest_word(name, known);
     return meant.empty() ? "is no flag of this command"
                          : fmt::format("is no flag of this command; did you mean {}?", meant);
   }
@@ -230,7 +230,7 @@ class Reader {
     const std::string_view remedy = is_root ? foreign_command_remedy(word) : "";
     if (!remedy.empty()) return fmt::format("{} {}", word, remedy);
     const std::vector<std::string> known = names_of(line_.command->subcommands);
-    const std::string meant = nearest(word, known);
+    const std::string meant = nearest_word(word, known);
     return fmt::format("'{}' is no command; {}", clipped(word),
                        meant.empty() ? fmt::format("expected one of {}", fmt::join(known, ", "))
                                      : fmt::format("did you mean {}?", meant));

@@ -197,7 +197,7 @@ Result<ChatFormat> load_format(const TemplateOptions& options) {
 void warn_of_misspelt(simdjson::dom::object variables, std::string_view source) {
   static const std::vector<std::string> kKnown = {"messages", "tools", "add_generation_prompt"};
   for (const auto& [key, value] : variables) {
-    const std::string meant = nearest(key, kKnown);
+    const std::string meant = nearest_word(key, kKnown);
     if (!meant.empty()) log_warning("[input] {}: '{}': did you mean '{}'?", source, key, meant);
   }
 }

@@ -11,7 +11,7 @@
 namespace quire::cli {
 namespace {
 
-using enum ForeignFlag::Answer;
+using enum ForeignFlag::Kind;
 
 constexpr bool kValue = true;
 constexpr bool kNoValue = false;
@@ -121,7 +121,7 @@ size_t edit_distance(std::string_view from, std::string_view to) {
   return last.back();
 }
 
-std::string nearest(std::string_view word, std::span<const std::string> candidates) {
+std::string nearest_word(std::string_view word, std::span<const std::string> candidates) {
   if (std::ranges::find(candidates, word) != candidates.end()) return "";
   const std::string* best = nullptr;
   size_t best_distance = without_dashes(word).size() > 4 ? 3 : 2;  // one more than allowed

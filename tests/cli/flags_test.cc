@@ -203,7 +203,7 @@ TEST(ForeignNames, NameFlagsThatExist) {
   for (const ForeignFlag& foreign : foreign_flags()) {
     EXPECT_TRUE(names.insert(foreign.name).second) << foreign.name;
     EXPECT_FALSE(has_flag(root, foreign.name, has_flag)) << foreign.name;
-    const std::string text = fmt::format("{} {}", foreign.text, foreign.other);
+    const std::string text = fmt::format("{} {}", foreign.text, foreign.preferred);
     const std::regex flag("--[a-z][a-z-]*");
     for (std::sregex_iterator found(text.begin(), text.end(), flag), end; found != end; ++found) {
       EXPECT_TRUE(has_flag(root, found->str(), has_flag)) << foreign.name << ": " << text;
@@ -457,21 +457,21 @@ TEST(EditDistance, CountsLettersAndSwaps) {
 
 TEST(Nearest, IsTheMostSimilarWord) {
   const std::vector<std::string> known = {"chat", "generate", "--help", "--top-p", "--temperature"};
-  EXPECT_EQ(nearest("genrate", known), "generate");
-  EXPECT_EQ(nearest("--tempurature", known), "--temperature");
-  EXPECT_EQ(nearest("--top_p", known), "--top-p");
-  EXPECT_EQ(nearest("--temp", known), "--temperature");
-  EXPECT_EQ(nearest("cat", known), "chat");
-  EXPECT_EQ(nearest("coat", known), "chat");
+  EXPECT_EQ(nearest_word("genrate", known), "generate");
+  EXPECT_EQ(nearest_word("--tempurature", known), "--temperature");
+  EXPECT_EQ(nearest_word("--top_p", known), "--top-p");
+  EXPECT_EQ(nearest_word("--temp", known), "--temperature");
+  EXPECT_EQ(nearest_word("cat", known), "chat");
+  EXPECT_EQ(nearest_word("coat", known), "chat");
 }
 
 TEST(Nearest, LeavesOtherWordsAlone) {
   const std::vector<std::string> known = {"chat", "generate"};
-  EXPECT_EQ(nearest("chat", known), "");  // it is a known word
-  EXPECT_EQ(nearest("boat", known), "");  // two of four letters differ
-  EXPECT_EQ(nearest("frobnicate", known), "");
-  EXPECT_EQ(nearest("", known), "");
-  EXPECT_EQ(nearest("chat", {}), "");
+  EXPECT_EQ(nearest_word("chat", known), "");  // it is a known word
+  EXPECT_EQ(nearest_word("boat", known), "");  // two of four letters differ
+  EXPECT_EQ(nearest_word("frobnicate", known), "");
+  EXPECT_EQ(nearest_word("", known), "");
+  EXPECT_EQ(nearest_word("chat", {}), "");
 }
 
 }  // namespace
