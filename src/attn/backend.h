@@ -29,7 +29,7 @@ struct HostDev {
   const T* device = nullptr;
 };
 
-// A run of consecutive requests of one phase, after reordering.
+// Consecutive requests of one phase. A batch has the decode requests first.
 struct PhaseRange {
   int first_req = 0;
   int num_reqs = 0;
@@ -40,12 +40,12 @@ struct PhaseRange {
   int max_kv_len = 0;  // upper bound; in a graph's batch, the longest possible context
 };
 
-// There is one batch per step and KV group, shared by all layers of the group. Query token t of
-// request r attends to positions [0, seq_lens[r] - q_len(r) + (t - query_start[r])] (causal, itself
-// included). The block table has 0, the padding page, for pages before the window and for pages
-// without a block; only drafts have positions in the latter. Entries after the last page that
-// seq_lens needs are undefined, and must not be read as pages; tests/support/attention_cases.h
-// fills them with huge numbers.
+// One batch per step and KV group serves all layers of the group. Query token i of the n of request
+// r has position seq_lens[r] - n + i, and attends to the positions up to its own that
+// AttentionShape's window allows. The block table has 0, the padding page, for pages before the
+// window, and for pages without a block yet, where only drafts have positions. Entries after the
+// last page that seq_lens needs are undefined, and must not be read as pages;
+// tests/support/attention_cases.h fills them with huge numbers.
 struct AttentionBatch {
   PhaseRange decode;                      // short queries, uniform on a GPU: first in the batch
   PhaseRange prefill;                     // all other requests
@@ -55,8 +55,8 @@ struct AttentionBatch {
   const int32_t* block_table = nullptr;   // device, [num_reqs, max_pages] page ids
   int64_t max_pages = 0;                  // row stride of block_table
   const int64_t* kv_slots = nullptr;      // device, [num_tokens]; < 0: do not write
-  // Device, [num_reqs]: the keys and values of the positions below it were complete in all layers
-  // before the first kernel of the step or draft pass, so a kernel may read them while its
+  // Device, [num_reqs]: the number of first positions whose keys and values were complete in all
+  // layers before the first kernel of the step or draft pass, so a kernel may read them while its
   // predecessor still runs. It is 0 for chunks of prompts, because a prefix that they share may be
   // written in the same step. Null: 0 for all.
   const int32_t* settled_lens = nullptr;
@@ -77,10 +77,10 @@ struct AttentionShape {
   DType out = DType::kF32;
   float scale = 1.0F;    // multiplies q·k
   float softcap = 0.0F;  // s := softcap * tanh(s / softcap); 0: off
-  int window = 0;        // a query attends to its last `window` positions, including its own; 0:
+  int window = 0;        // a query attends to the `window` positions that end with its own; 0: to
                          // all
-  // A query attends to the positions of its own chunk of `window` positions, which begins at a
-  // multiple of `window`, up to its own.
+  // If true, a query attends instead to the positions from the last multiple of `window` up to its
+  // own.
   bool chunked = false;
   bool causal = true;
   bool sinks = false;  // one logit per head is added to the softmax's denominator, without a value
@@ -92,8 +92,8 @@ struct AttentionShape {
   friend bool operator==(const AttentionShape&, const AttentionShape&) = default;
 };
 
-// Lists the reasons for which no backend can support this shape. Each reason is one sentence with
-// the field, its value and the expected value.
+// Lists what is invalid in this shape for every backend. Each entry is one sentence with the field,
+// its value and the expected value.
 std::vector<std::string> shape_faults(const AttentionShape& shape);
 
 // The layout of the KV cache for this shape.
@@ -138,7 +138,7 @@ struct PlanLimits {
 // The arguments of one layer's attention in the plan's phase.
 struct AttentionCall {
   TensorView q;    // [num_tokens, num_heads, head_dim], all tokens of the step
-  TensorView out;  // [num_tokens, num_heads, head_dim_v]; only the phase's rows are written
+  TensorView out;  // [num_tokens, num_heads, head_dim_v]; only the phase's token rows are written
   KvCacheView kv;
   const float* sinks = nullptr;    // [num_heads] logits, if shape.sinks
   std::span<std::byte> workspace;  // AttentionPlan::workspace_bytes, 256-byte aligned on a GPU
@@ -157,11 +157,11 @@ class AttentionPlan {
   // workspace.
   virtual size_t workspace_bytes() const = 0;
   // Prepares a step. Called once per step, before any layer runs, for a batch with at least one
-  // request in the plan's phase. It takes at most 10 µs of host time for 256 requests, uses upper
-  // bounds of the lengths, and neither allocates nor synchronizes. It may enqueue copies of its
-  // decisions. The batch's arrays must outlive the step. A plan for a graph is updated before the
-  // capture and before each replay. So run() must enqueue the same work for all lengths; it may
-  // depend only on the shape of the range and the batch's device pointers.
+  // request in the plan's phase. Must neither allocate nor synchronize, and may read only the upper
+  // bounds of the lengths. Its target is 10 µs of host time for 256 requests. It may enqueue copies
+  // to the device. The batch's arrays must outlive the step. A plan for a graph is updated before
+  // the capture and before each replay. So run() must enqueue the same work for all lengths: it may
+  // depend only on the range's numbers of requests and tokens and the batch's device pointers.
   virtual Status update(const AttentionBatch& batch, Stream& stream) = 0;
   // Enqueues the attention of one layer without allocation or synchronization. Must not be called
   // if expanding_plan() is not null. A request of length 0 (padding) gets zeros.

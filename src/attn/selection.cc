@@ -120,7 +120,7 @@ std::string BackendSet::list_refusals(const AttentionShape& shape, const Attenti
   return refusals;
 }
 
-std::string BackendSet::slowness(const AttentionShape& shape, const AttentionUse& use,
+std::string BackendSet::why_slow(const AttentionShape& shape, const AttentionUse& use,
                                  const Device& device) const {
   const std::vector<AttentionBackend*> found = supporting(shape, use, device);
   if (found.empty()) return "";
@@ -187,7 +187,7 @@ Result<AttentionSelector> AttentionSelector::create(const BackendSet& backends,
     QUIRE_RETURN_IF_ERROR(found.status());
     const bool is_first_of_phase = use.phase == Phase::kPrefill || use.q_len == q_lens.front();
     if (!is_forced && !use.in_graph && is_first_of_phase) {
-      const std::string slow = backends.slowness(shapes.of(use.phase), use, device);
+      const std::string slow = backends.why_slow(shapes.of(use.phase), use, device);
       if (!slow.empty()) selector.add_remark(slow);
     }
     Candidates candidates = {.use = use, .backends = {}, .forced_by = {}};

@@ -15,7 +15,7 @@
 
 namespace quire {
 
-// The backends that the configuration names. auto or empty: no restriction.
+// The backends that the configuration names; "auto": any.
 struct BackendPreference {
   // EngineConfig::attention_backend: serves each use that it supports, unless `decode` or `prefill`
   // names another backend. The other uses are selected as with auto, and remarks() reports that.
@@ -28,10 +28,11 @@ struct BackendPreference {
 
   // The field `decode` or `prefill`.
   std::string_view own(Phase phase) const { return phase == Phase::kDecode ? decode : prefill; }
-  // The backend that must serve the phase, if is_forced().
+  // The backend that the configuration names for the phase: own(), otherwise `any`. Only own()
+  // excludes the other backends; see AttentionSelector::create() for `any`.
   std::string_view name(Phase phase) const { return own(phase).empty() ? any : own(phase); }
   bool is_forced(Phase phase) const { return !name(phase).empty() && name(phase) != "auto"; }
-  // Names the phase's backend in errors.
+  // The setting that names the phase's backend, for errors.
   std::string_view option(Phase phase) const;
 };
 
@@ -51,17 +52,17 @@ class BackendSet {
 
   // Returns the backend that the preference forces for the use's phase, otherwise supporting().
   // Fails if the forced backend cannot serve the use, or if supporting() is empty. The error is
-  // invalid_argument and lists all reasons against every considered backend.
+  // invalid_argument, with each reason against the forced backend or against all backends.
   Result<std::vector<AttentionBackend*>> select(const AttentionShape& shape,
                                                 const AttentionUse& use, const Device& device,
                                                 const BackendPreference& preference) const;
-  // The reasons why the backend that the preference forces, which is in the set, cannot serve the
-  // use; for messages.
+  // Why the backend that the preference names cannot serve the use, for messages. It must be in the
+  // set.
   std::string refusal(const AttentionShape& shape, const AttentionUse& use, const Device& device,
                       const BackendPreference& preference) const;
-  // If only backends with reasons_to_prefer_others support the shape, says why, and why the other
-  // backends do not support it; otherwise empty.
-  std::string slowness(const AttentionShape& shape, const AttentionUse& use,
+  // If only backends with reasons_to_prefer_others support the shape: a message with these reasons,
+  // and with the reasons against the other backends. Otherwise empty.
+  std::string why_slow(const AttentionShape& shape, const AttentionUse& use,
                        const Device& device) const;
 
  private:
@@ -73,7 +74,8 @@ class BackendSet {
   std::vector<std::unique_ptr<AttentionBackend>> backends_;
 };
 
-// The part of a decode step that selection reads: steps with equal keys run the same kernels.
+// The properties of a decode step that select its backend. Steps with equal keys run the same
+// kernels.
 struct DecodeKey {
   int num_reqs = 0;
   int max_kv_len = 0;
@@ -90,8 +92,8 @@ struct DecodeKey {
 DecodeKey decode_key(const AttentionBatch& batch);
 
 // Whether the mean length is below 3/4 of the longest; false without requests. Raggedness is a part
-// of the key because, like the longest length, it affects which backend is fastest: by more than
-// the 1 % within which measured times count as equal.
+// of the key because it changes which backend is fastest, and by more than the 1 % that TuningTable
+// ignores.
 bool is_ragged(std::span<const int32_t> kv_len_bounds);
 
 // The attention shapes of one KV group.
@@ -110,15 +112,16 @@ struct AttentionService {
   int max_kv_len = 0;
   bool ragged = false;
   int q_len = 1;            // decode only
-  std::string reason = {};  // "forced by `attention_backend`", "measured …"
+  std::string reason = {};  // "forced by `attention_backend`", "measured …"; may be empty
 };
 
 // Selects the backend for the steps of one KV group. It is created once, at start.
 class AttentionSelector {
  public:
   // Selects for decode steps of these query lengths (ascending; eager and in graphs) and for
-  // prompts. Fails as BackendSet::select does, and if a preferred backend supports no use. The
-  // backends must outlive the selector.
+  // prompts. Fails if no backend supports a use, if the backend of `decode` or `prefill` does not
+  // support every use of its phase, or if the backend of `any` supports none. The backends must
+  // outlive the selector.
   static Result<AttentionSelector> create(const BackendSet& backends, const PhaseShapes& shapes,
                                           const Device& device, const BackendPreference& preference,
                                           std::shared_ptr<const TuningTable> table,
@@ -141,12 +144,13 @@ class AttentionSelector {
   // Removes a backend that cannot make a plan for a phase. Other backends serve the phase, and
   // remarks() reports that. Returns `reason` as an error if no other backend remains.
   Status remove_backend(const AttentionBackend& backend, Phase phase, const Status& reason);
-  // One sentence for each backend that is not chosen, although the configuration names it or it
-  // supports the shape, and for each phase that BackendSet::slowness() is about.
+  // One remark for each use that the backend of `any` does not support, for each backend that
+  // remove_backend() removed, and for each phase with BackendSet::why_slow().
   std::span<const std::string> remarks() const { return remarks_; }
 
-  // Lists which backend serves which of these decode steps, which must be ascending. Adjacent steps
-  // with the same query length, context length, raggedness and backend form one entry.
+  // Lists the backends of these decode steps. They must ascend by query length, then context, then
+  // raggedness (full first), then requests. Adjacent steps that differ only in the requests and
+  // have one backend form one entry, with the reason of its largest step.
   std::vector<AttentionService> decode_services(std::span<const DecodeKey> keys) const;
   // Lists the services for prompts of a few lengths.
   std::vector<AttentionService> prefill_services() const;
@@ -183,8 +187,8 @@ class AttentionSelector {
 // Lists which backend serves which steps, and why, for the log and for `quire doctor`.
 struct SelectionReport {
   std::string backends;              // for example "decode: xqa and native, prefill: flashinfer"
-  std::vector<std::string> summary;  // a line per range of contexts that the same backends serve
-  std::vector<std::string> details;  // one line per choice, with the measured times that led to it
+  std::vector<std::string> summary;  // remarks, ranges of contexts with equal backends, prompts
+  std::vector<std::string> details;  // remarks, and each AttentionService with its reason
 };
 // One selector per KV group; group_names[g] precedes the group's lines. `keys` are the decode steps
 // to report, in the order that decode_services() expects.

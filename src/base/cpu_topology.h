@@ -16,7 +16,7 @@ struct LogicalCpu {
   int id = 0;
   int core = 0;  // the lowest id of its physical core's CPUs
   int node = 0;
-  bool on_efficiency_core = false;  // which is slower than the other cores by design
+  bool on_efficiency_core = false;  // its core is slower than others by design
 
   friend bool operator==(const LogicalCpu&, const LogicalCpu&) = default;
 };
@@ -24,8 +24,8 @@ struct LogicalCpu {
 // The CPUs that are online, ascending by id.
 using CpuTopology = std::vector<LogicalCpu>;
 
-// Reads the kernel's description below `root`. Without NUMA files, all CPUs are of node 0. Fails if
-// another file is missing or malformed.
+// Reads the kernel's description below `root`. Without files of NUMA nodes, all CPUs are of node 0;
+// without files of efficiency cores, none is one. Fails if others are missing, or any is malformed.
 Result<CpuTopology> read_cpu_topology(const std::filesystem::path& root = "/sys/devices");
 
 // Parses the kernel's lists, such as "0-3,8,10-11"; the result is ascending. An empty text is an
@@ -34,12 +34,12 @@ Result<std::vector<int>> parse_cpu_list(std::string_view text);
 
 // The CPUs on which the kernel may run the calling thread, ascending; empty if unknown.
 std::vector<int> thread_affinity();
-// The number of CPUs of an affinity, or of the machine if it is empty; at least 1.
+// The number of these CPUs, or of the machine's CPUs if the list is empty; at least 1.
 int count_cpus(std::span<const int> affinity);
-Status set_thread_affinity(std::span<const int> cpus);
+Status set_thread_affinity(std::span<const int> cpus);  // binds the calling thread to these CPUs
 
-// Distributes the pages of `data` evenly over these nodes. `data` must be page-aligned and not yet
-// touched.
+// Lets the kernel place the pages of `data` on these nodes in turn, when each is first written.
+// `data` must be page-aligned and not yet touched.
 Status interleave_pages(void* data, size_t num_bytes, std::span<const int> nodes);
 
 }  // namespace quire

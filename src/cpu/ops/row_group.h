@@ -1,5 +1,5 @@
-// Products of several matrices of one shape with different rows of the same activations, so that
-// one parallel region computes all of them.
+// Products of several matrices of one shape, each with other token rows of the same activations, so
+// that one parallel region computes all of them.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace quire::cpu {
 
-// Adjacent rows that one matrix, a PackedLinear or a QuantizedLinear, multiplies.
+// A group: the adjacent token rows that one matrix (PackedLinear or QuantizedLinear) multiplies.
 template <class Matrix>
 struct MatrixRows {
   const Matrix* w = nullptr;
@@ -25,10 +25,10 @@ struct MatrixRows {
 using RowGroup = MatrixRows<PackedLinear>;
 using QuantizedRowGroup = MatrixRows<QuantizedLinear>;
 
-// The maximum number of rows of one call with several groups.
+// Upper bound of the token rows of one call, including the gaps between its groups.
 inline constexpr int64_t kMaxGroupedRows = 256;
-// Each group begins at a multiple of this number of rows, the rows of an AMX tile. Rows of x and
-// out between groups are not accessed.
+// Each group begins at a multiple of this number of rows, the rows of an AMX tile. The products
+// neither read nor write the rows between groups.
 inline constexpr int64_t kGroupAlign = 16;
 inline constexpr size_t kMaxGroups = kMaxGroupedRows / kGroupAlign;
 
@@ -53,9 +53,9 @@ class RowBatches {
 };
 
 // Predicts the next part of a thread, so that its weights can be prefetched. Threads take parts in
-// turns, so the distance to the next part probably equals the distance from the previous one. At
-// the border of a matrix or a node the prediction is wrong, which only costs time. It is not used
-// for few rows: these are limited by memory bandwidth, so a wrong prefetch would cost too much.
+// turns, so a thread's parts are usually equally far apart. The prediction is wrong for a thread's
+// first part and at the border of a matrix or node, which costs only time. Products of few rows
+// must not prefetch by it: memory bandwidth limits them, so a wrong prefetch would cost too much.
 class NextPart {
  public:
   int64_t after(int64_t part) {
@@ -75,9 +75,9 @@ inline Status grow(int64_t num_bytes, Buffer& buffer) {
   return {};
 }
 
-// Calls body(group, part) for the tasks of one thread. The tasks are the parts of the matrices of
-// all groups. Each node computes its own parts, because a part's panels are on one node.
-// num_parts(group) returns the number of parts in a group.
+// Calls body(group, part) for the tasks that one thread takes. A task is one part of one group's
+// matrix. The thread takes the parts whose panels are on its own node first, then those of the
+// other nodes. num_parts(group) returns the number of parts in a group.
 template <class Matrix, class NumParts, class Body>
 void run_group_tasks(std::span<const MatrixRows<Matrix>> groups, NodeTasks& tasks, int thread_idx,
                      const NumParts& num_parts, const Body& body) {
@@ -121,7 +121,7 @@ void for_group_parts(std::span<const MatrixRows<Matrix>> groups, int64_t width, 
   }
 }
 
-// Calls body(group, row) for each row of the groups, with several threads under the same condition.
+// Calls body(group, row) for each row of the groups. Chooses the threads as for_group_parts() does.
 template <class Matrix, class Body>
 void for_group_rows(std::span<const MatrixRows<Matrix>> groups, int64_t width, ThreadPool& pool,
                     const Body& body) {

@@ -1,4 +1,4 @@
-// Drafts by a model of its own, for runners that compute on the CPU.
+// The drafters that are models, for runners that compute on the CPU.
 #pragma once
 
 #include <memory>
@@ -10,15 +10,17 @@
 
 namespace quire {
 
-// After each step of the target, the model computes the tokens that it has not seen, and then one
-// token per draft; a model with a block_head() computes all drafts of a sequence in one pass.
-// The model's keys and values are in the pages of the target's blocks. `device` outlives the
-// drafter.
+// Makes a drafter that is a model. After each step of the target, the model computes the tokens
+// whose keys and values it lacks; a draft head computes all tokens of the step, from the target's
+// states. Each further pass yields one draft per sequence. A model with a block_head() gets
+// make_block_drafter(). The drafter's keys and values are in the pages of the target's blocks.
+// `device` must outlive the drafter.
 Result<std::shared_ptr<HostDrafter>> make_model_drafter(const DraftModelParts& parts,
                                                         const DrafterLimits& limits,
                                                         HostDevice& device);
 
-// The same for a model with a block_head().
+// For a model with a block_head(), which computes all drafts of a step in one pass. Called by
+// make_model_drafter(); defined in block_drafter.cc.
 Result<std::shared_ptr<HostDrafter>> make_block_drafter(const DraftModelParts& parts,
                                                         const DrafterLimits& limits,
                                                         HostDevice& device);
