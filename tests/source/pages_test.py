@@ -125,6 +125,15 @@ def check_names(tree: Tree) -> list[str]:
     return faults
 
 
+def check_polled_routes(tree: Tree) -> list[str]:
+    logs = tree.text("docs/serving.md").split("\n## Logs\n")[1].split("\n## ")[0]
+    routes = re.findall(r'\{"GET", "([^"]+)"[^{}]*kPolled\}', tree.text("src/server/routes/routes.cc"))
+    if not routes:
+        return ["src/server/routes/routes.cc has no polled route: is its table written in another way?"]
+    return [f"docs/serving.md does not say below Logs that {route} is logged at debug level only"
+            for route in routes if f"`{route}`" not in logs]
+
+
 def anchors(text: str) -> set[str]:
     """The names of a page's headings, as GitHub makes them."""
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
@@ -157,6 +166,7 @@ def check_user_pages(tree: Tree) -> list[str]:
 def main() -> int:
     tree = Tree(Path(sys.argv[1]))
     faults = check_life(tree) + check_places(tree) + check_glossary(tree) + check_names(tree) + check_user_pages(tree)
+    faults += check_polled_routes(tree)
     print("\n".join(faults) if faults else "the pages name what exists")
     return 1 if faults else 0
 

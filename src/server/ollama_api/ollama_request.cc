@@ -253,7 +253,8 @@ FieldTable<OllamaFields> OllamaFields::options_table() {
       {{"num_ctx", integer(0), "Refused above the served context; a smaller one has no effect."},
        call<&OllamaFields::read_num_ctx>},
       {{"repeat_last_n", integer(-1),
-        "0: no penalties. Others than -1 need the whole context, or a request without penalties."},
+        "0: no penalties; -1: the whole context. With penalties, others must be at least the "
+        "context."},
        into<&OllamaFields::repeat_last_n_>},
       {{"penalize_newline", kBoolean, "false needs a request without penalties."},
        into<&OllamaFields::penalizes_newline_>},

@@ -65,9 +65,9 @@ using Handler = void (*)(ServerState& state, RequestContext&& context);
 
 enum class Access { kPublic, kNeedsKey };
 // kTransport: the transport's thread, for handlers that take microseconds. kWorker: the worker
-// pool, which parses and tokenizes. kTokenizer: a separate pool for /tokenize, /detokenize and
-// /v1/messages/count_tokens with texts up to max_tokenize_bytes, so that no generation request
-// waits behind them.
+// pool, which parses and tokenizes. kTokenizer: a separate pool for /tokenize, /detokenize,
+// /v1/messages/count_tokens and the render routes, whose texts may be long, so that no generation
+// request waits behind them.
 enum class RunsOn { kTransport, kWorker, kTokenizer };
 
 // kPolled: monitors request it every few seconds, so successes are logged at debug level.
