@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr JsonLimits kModuleLimits = {.max_bytes = size_t{1} << 20, .max_depth = 16};
-constexpr std::string_view kPoolingFlag = "pooling_mode_";
+constexpr std::string_view kPoolingFlagPrefix = "pooling_mode_";
 constexpr std::string_view kLastTokenFlag = "pooling_mode_lasttoken";
 constexpr std::string_view kLastToken = "lasttoken";
 
@@ -35,11 +35,11 @@ Result<Module> read_module(simdjson::dom::element entry, std::string_view source
   module.kind.remove_prefix(module.kind.rfind('.') + 1);
   if (entry["path"].get(module.path)) module.path = {};
   const fs::path path = module.path;
-  const bool leaves = std::ranges::find(path, "..") != path.end();
-  if (path.is_absolute() || leaves) {
-    return invalid_argument(
-        fmt::format("[config] {}: the path of a module must be in the checkpoint, got '{}'", source,
-                    clipped(module.path)));
+  const bool leaves_checkpoint = std::ranges::find(path, "..") != path.end();
+  if (path.is_absolute() || leaves_checkpoint) {
+    return invalid_argument(fmt::format(
+        "[config] {}: the path of a module; got '{}', expected a folder in the checkpoint", source,
+        clipped(module.path)));
   }
   return module;
 }
@@ -47,19 +47,21 @@ Result<Module> read_module(simdjson::dom::element entry, std::string_view source
 Status refuse_pooling(std::string_view source, std::string_view got) {
   return unimplemented(
       fmt::format("[config] {}: this kind of pooling is not supported; got {}, expected "
-                  "pooling_mode_lasttoken alone",
+                  "pooling_mode_lasttoken true, or pooling_mode \"lasttoken\", and no other kind",
                   source, got));
 }
 
-// The kind of pooling that a field of the configuration selects; empty: none. pooling_mode names
-// it; older versions of sentence-transformers write one pooling_mode_… flag per kind. A field with
-// an unexpected value returns its own name, which is never a supported kind.
+// Returns the kind of pooling that a field of the configuration selects; empty: none. The field
+// pooling_mode names the kind. Older versions of sentence-transformers write one boolean field
+// pooling_mode_KIND per kind instead. For a value of another type, returns the field's own name,
+// which is not a supported kind.
 std::string_view pooling_kind(std::string_view key, simdjson::dom::element value) {
   std::string_view kind;
   bool is_on = false;
   if (key == "pooling_mode") return value.get(kind) ? key : kind;
-  if (!key.starts_with(kPoolingFlag)) return {};
-  if (!value.get(is_on) && !is_on) return {};
+  if (!key.starts_with(kPoolingFlagPrefix)) return {};
+  if (value.get(is_on)) return key;
+  if (!is_on) return {};
   return key == kLastTokenFlag ? kLastToken : key;
 }
 
@@ -78,6 +80,10 @@ Result<std::optional<ModuleList>> parse_modules(std::string_view text, std::stri
   for (const simdjson::dom::element entry : entries) {
     QUIRE_ASSIGN_OR_RETURN(const Module module, read_module(entry, source));
     if (module.kind == "Pooling") {
+      if (has_pooling) {
+        return unimplemented(
+            fmt::format("[config] {}: got several Pooling modules, expected one", source));
+      }
       list.pooling = module.path;
       has_pooling = true;
     } else if (module.kind == "Normalize") {

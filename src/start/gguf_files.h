@@ -1,4 +1,5 @@
-// Opens a GGUF file as a model: configuration, tokenizer and chat template come from its metadata.
+// Reads a model's configuration, tokenizer, chat template and sampling values from the metadata of
+// an open GGUF file.
 #pragma once
 
 #include <memory>
@@ -12,20 +13,21 @@
 
 namespace quire {
 
-// Also finds the tokens that end a reply, by their names in chat formats: a file states only one
-// end token, usually that of a text.
+// Returns the model's configuration. Adds the tokens that end a message in known chat formats to
+// its eos_token_ids, found by their spelling, because a file states only one end token, usually the
+// end of a document.
 Result<ModelConfig> read_gguf_config(const GgufModel& gguf);
 
-// Whether the metadata has a tokenizer: files for tests may have none.
+// Whether the metadata has a tokenizer. Without one, its model is absent, "none" or "no_vocab".
 bool has_gguf_tokenizer(const GgufModel& gguf);
 
-// The tokenizer of the metadata, which has one.
+// Reads the tokenizer of the metadata. Call it only if has_gguf_tokenizer().
 Result<std::shared_ptr<const Tokenizer>> read_gguf_tokenizer(const GgufModel& gguf);
 
-// The chat template and the special tokens in the fields of tokenizer_config.json.
+// Returns the JSON of a tokenizer_config.json: the chat template and the special tokens.
 Result<std::string> gguf_tokenizer_config(const GgufModel& gguf);
 
-// The sampling values (general.sampling.*) in the fields of generation_config.json.
+// Returns the JSON of a generation_config.json: the sampling values (general.sampling.*).
 Result<std::string> gguf_generation_config(const GgufModel& gguf);
 
 }  // namespace quire

@@ -11,14 +11,14 @@
 
 namespace quire {
 
-// Reads EngineConfig::kv_events_config. Errors begin with the wrong key; the caller adds the name
-// of its setting.
+// Reads EngineConfig::kv_events_config. Errors lack the name of the setting, which the caller adds.
 Result<KvEventsConfig> read_kv_events_config(std::string_view kv_events_config);
 
-// Opens the sockets of every replica; empty if the configuration publishes nothing.
+// Opens the sockets of every replica, one publisher each. Returns none if events are off.
 Result<std::vector<std::unique_ptr<KvEventPublisher>>> open_kv_events(const EngineConfig& config);
 
-// Starts a replica's publisher, and lets its scheduler collect events.
+// Starts a replica's publisher, and sets its SchedulerConfig to collect events. Must be called
+// before its EngineCore is made.
 void start_kv_events(const EngineConfig& config, ReplicaParts& parts, KvEventPublisher& publisher);
 
 }  // namespace quire

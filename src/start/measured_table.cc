@@ -91,7 +91,7 @@ void keep(std::span<const TuningRow> rows, MeasuredChoices& choices) {
 // The workloads of one shape that several backends compete for and whose times are not known.
 struct Missing {
   AttentionShape shape;
-  std::vector<AttentionBackend*> backends;
+  std::vector<AttentionBackend*> backends;  // of any workload; measured only where they serve it
   std::vector<AttentionWorkload> workloads;
 };
 
@@ -109,7 +109,10 @@ std::vector<Missing> find_missing(std::span<const AttentionSelector> selectors,
         const auto candidates = selector.candidates(use_of(workload));
         const TuningPoint point = tuning_point(missing.shape, workload);
         if (candidates.size() < 2 || std::ranges::find(points, point) != points.end()) continue;
-        missing.backends.assign(candidates.begin(), candidates.end());
+        for (AttentionBackend* candidate : candidates) {
+          if (std::ranges::find(missing.backends, candidate) != missing.backends.end()) continue;
+          missing.backends.push_back(candidate);
+        }
         missing.workloads.push_back(std::move(workload));
         points.push_back(point);
       }

@@ -1,4 +1,5 @@
-// The tuning table of a device without a built-in one: measured at start, and kept.
+// Measures the tuning table of a device without a built-in one at start. MeasuredChoices keeps the
+// times in a file.
 #pragma once
 
 #include <chrono>
@@ -17,8 +18,8 @@ namespace quire {
 
 // The batches that decide between backends, the most informative first, because the time limit may
 // end the measurement. Sizes are fixed ones, so that starts with other limits find them among the
-// kept choices. Steps beyond the limits of `sizes` never run, so they are left out. Of several
-// query lengths, the shortest and the longest are measured.
+// kept choices. Sizes beyond the limits of `sizes` are left out, except for the smallest, so that
+// there is always a batch. Of several query lengths, the shortest and the longest are measured.
 std::vector<AttentionWorkload> start_workloads(Phase phase, const RunnerSizes& sizes);
 
 // Like quire::measure_attention() on one device.
@@ -32,10 +33,10 @@ struct MeasuredTableConfig {
   MeasureAttention measure;
 };
 
-// Measures the batches that `choices` lacks, for each use that several candidates of these
-// selectors could serve, until the time limit is near; the next start continues. The limit does not
-// count the first batch of a shape, which loads kernels. The times are added to `choices`. An error
-// is logged, and the table then lacks those times: a start does not fail for them.
+// Measures the batches that `choices` lacks, of uses for which a selector has several candidates,
+// and adds the times to `choices`. Stops when the next batch could exceed the time limit; the next
+// start continues. The first batch of a shape, which loads kernels, does not count. An error is
+// logged and ends the measurement, but not the start.
 TuningTable measured_table(std::span<const AttentionSelector> selectors,
                            const MeasuredTableConfig& config, MeasuredChoices& choices);
 

@@ -240,6 +240,7 @@ Result<ModelFiles> open_embedded(const EngineConfig& engine) {
   const EmbeddedModel& model = embedded_model();
   ModelFiles files;
   files.name = model.name;
+  files.file_format = "gguf";
   QUIRE_ASSIGN_OR_RETURN(files.config, parse_model_config(model.config_json, "embedded model"));
   QUIRE_RETURN_IF_ERROR(check_dtype(engine, files.config));
   QUIRE_ASSIGN_OR_RETURN(files.generation,

@@ -1,4 +1,4 @@
-// Opens and checks all files of a model's directory, or of the embedded model.
+// Opens and checks the files of a model: a directory, a GGUF file, or the embedded model.
 #pragma once
 
 #include <cstddef>
@@ -22,24 +22,25 @@ namespace quire {
 
 struct ModelFiles : ModelText {
   std::string name;
-  std::string_view file_format = "safetensors";  // or "gguf"
+  std::string_view file_format = "safetensors";  // or "gguf", also for the embedded model
   ModelConfig config;
   Status tokenizer_error;                     // set only by inspect_model_files()
   std::optional<EmbeddingModules> embedding;  // absent: the model generates text
   std::unique_ptr<WeightSource> weights;
 };
 
-// The GGUF file that `model` means: a path, or the name of a model in the model folder. Empty: it
-// means no GGUF file.
+// Returns the GGUF file that `model` names by its path, or by a name in the model folder. Empty: it
+// names none.
 std::filesystem::path find_gguf_file(const std::string& model);
 
 // Opens engine.model: a directory (for dummy weights, a config.json suffices), a GGUF file, the
 // name of a model in the model folder or the hub's cache, or the embedded model.
 Result<ModelFiles> open_model_files(const EngineConfig& engine);
-// open_model_files() for a report: if the tokenizer cannot be read, sets tokenizer_error.
+// Does the same for a report: a tokenizer that cannot be read is not an error, but sets
+// tokenizer_error.
 Result<ModelFiles> inspect_model_files(const EngineConfig& engine);
 
-inline constexpr size_t kMaxConfigBytes = size_t{16} << 20;
+inline constexpr size_t kMaxConfigBytes = size_t{16} << 20;  // of each JSON file of a model
 
 // A model's config.json, and the model's name.
 struct ConfigFile {
@@ -47,24 +48,25 @@ struct ConfigFile {
   std::string model_name;
 };
 
-// Whether the path is a file with the first bytes of a GGUF file.
+// Whether the path is a regular file that begins as GGUF files do.
 bool is_gguf_file(const std::filesystem::path& path);
-// Finds the configuration of `model`: a directory, the name of a model in the hub's cache, or, if
-// `engine` has dummy weights, a config.json.
+// Finds the configuration of `model`: a directory, the name of a model in the hub's cache or, if
+// `engine` has dummy weights, a config.json of any name.
 Result<ConfigFile> find_config(const std::string& model, const EngineConfig& engine);
 // Reads a model's config.json, and the hf_quant_config.json beside it if there is one.
 Result<ModelConfig> read_model_config(const std::filesystem::path& path);
-// Whether matrices are stored in quantized blocks.
+// Whether any tensor is stored in quantized blocks.
 bool has_blocks(const WeightSource& weights);
-// Opens the weights in a model's directory. With dummy weights, makes them in packed integers if
-// there is a `format`, otherwise in the type of `engine` or of config.json.
+// Opens the weights in a model's directory. If `engine` has dummy weights, makes them instead: in
+// packed integers of `format` if there is one, otherwise in the type of `engine`, of config.json,
+// or BF16.
 Result<std::unique_ptr<WeightSource>> open_weights(const EngineConfig& engine,
                                                    const std::filesystem::path& directory,
                                                    std::optional<DType> dtype_of_config,
                                                    const std::optional<WeightFormat>& format);
 
-// The weights in the type of config.json. The conversion is exact: the file's blocks are 8-bit
-// integers times a power of two, which BF16 can represent.
+// The embedded model's weights in the type of its config.json. The conversion is exact: the file's
+// blocks are 8-bit integers times a power of two, which BF16 can represent.
 Result<std::unique_ptr<WeightSource>> embedded_weights(const ModelConfig& config);
 
 }  // namespace quire

@@ -68,6 +68,10 @@ TEST(EmbeddingModules, AreRefusedByName) {
   EXPECT_THAT(message(all, R"({"pooling_mode":"cls"})"), HasSubstr("got cls"));
   EXPECT_THAT(message(all, R"({"pooling_mode":7})"), HasSubstr("got pooling_mode, expected"));
   EXPECT_THAT(message(all, R"({"pooling_mode_lasttoken":false})"), HasSubstr("got none"));
+  for (const char* const value : {"0", "null", "\"no\""}) {
+    EXPECT_THAT(message(all, std::string(R"({"pooling_mode_lasttoken":)") + value + "}"),
+                HasSubstr("got pooling_mode_lasttoken, expected"));
+  }
   EXPECT_THAT(message(all, "{}"), HasSubstr("got none"));
   EXPECT_THAT(message(all, "[]"), HasSubstr("not a JSON object"));
   EXPECT_THAT(message(all), HasSubstr("config.json"));
@@ -77,7 +81,9 @@ TEST(EmbeddingModules, AreRefusedByName) {
                       R"({"pooling_mode":"lasttoken"})"),
               HasSubstr("got Dense, expected Transformer, Pooling, Normalize"));
   EXPECT_THAT(message(R"([{"path":"../other","type":"a.Pooling"}])"),
-              HasSubstr("must be in the checkpoint, got '../other'"));
+              HasSubstr("got '../other', expected a folder in the checkpoint"));
+  EXPECT_THAT(message(list({kTransformer, kPooling, kPooling}), R"({"pooling_mode":"lasttoken"})"),
+              HasSubstr("got several Pooling modules, expected one"));
 }
 
 }  // namespace

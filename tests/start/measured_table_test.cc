@@ -119,6 +119,30 @@ TEST_F(MeasuredTable, NothingIsMeasuredWithoutAChoice) {
   EXPECT_FALSE(fs::exists(file_));
 }
 
+// A backend that serves only the shortest queries is measured at these.
+TEST_F(MeasuredTable, HasTheTimesOfABackendForShortQueries) {
+  BackendSet backends;
+  for (const char* const name : {"flashinfer", "native"}) {
+    backends.add(std::make_unique<PickyBackend>(name, 64, Phase::kDecode));
+  }
+  auto xqa = std::make_unique<PickyBackend>("xqa", 64, Phase::kDecode);
+  xqa->max_q_len = 1;
+  backends.add(std::move(xqa));
+  backends.add(std::make_unique<PickyBackend>("cudnn", 64, Phase::kPrefill));
+  const std::array q_lens = {1, 5};
+  const AttentionSelector drafting = testing::value_of(AttentionSelector::create(
+      backends, {kShape, kShape}, {}, {}, std::make_shared<TuningTable>(), q_lens));
+  MeasuredTableConfig longer = config();
+  longer.sizes.decode_q_lens = {1, 5};
+  MeasuredChoices choices({.file = file_, .build = "a build"});
+  const TuningTable table = measured_table(std::span(&drafting, 1), longer, choices);
+  EXPECT_EQ(table.points().size(), 2 * kNumDecode);
+  for (const TuningTable::MeasuredPoint& measured : table.points()) {
+    if (measured.point.q_len > 1) continue;
+    EXPECT_NE(measured.find("xqa"), nullptr);
+  }
+}
+
 // The file is intact, but another program may have written it.
 TEST_F(MeasuredTable, AMalformedTimeIsMeasuredAgain) {
   MeasuredChoices choices({.file = file_, .build = "a build"});

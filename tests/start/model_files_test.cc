@@ -96,5 +96,11 @@ TEST_F(ChatFiles, SpecialTokensAreTextsOfTheVocabulary) {
   EXPECT_EQ(warnings_of(unknown + R"("chat_template":"x"})"), "");
 }
 
+TEST(EmbeddedModel, IsAGgufFile) {
+  const auto files = open_model_files(cpu_config("embedded"));
+  ASSERT_TRUE(files.ok()) << files.status().message();
+  EXPECT_EQ(files->file_format, "gguf");
+}
+
 }  // namespace
 }  // namespace quire::testing
