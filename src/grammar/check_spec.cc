@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "base/json.h"
@@ -13,38 +14,40 @@ namespace {
 
 using simdjson::dom::element;
 
-constexpr std::array<std::string_view, 8> kCounts = {"minLength",     "maxLength",    "minItems",
-                                                     "maxItems",      "minContains",  "maxContains",
-                                                     "minProperties", "maxProperties"};
+// Keywords whose value is a count.
+constexpr std::array<std::string_view, 8> kCountKeywords = {
+    "minLength",   "maxLength",   "minItems",      "maxItems",
+    "minContains", "maxContains", "minProperties", "maxProperties"};
 
-// Keywords that XGrammar ignores without a warning, so that an output could violate them.
-constexpr std::array<std::string_view, 12> kNotEnforced = {
-    "not",         "if",         "dependencies", "dependentRequired", "dependentSchemas",
-    "uniqueItems", "contains",   "$dynamicRef",  "$recursiveRef",     "extends",
-    "disallow",    "divisibleBy"};
+// A keyword that XGrammar ignores without a warning, so that an output could violate it.
+struct IgnoredKeyword {
+  std::string_view name;
+  std::string_view remedy;          // another way to express it
+  bool has_effect_if_false = true;  // "contains": false, for example, forbids all arrays
+};
 
-// Keywords of kNotEnforced that have no effect if `false`. In contrast, "contains": false forbids
-// all arrays.
-constexpr std::array<std::string_view, 2> kIgnoredIfFalse = {"not", "uniqueItems"};
-
-// Returns another way to express a keyword of kNotEnforced; empty: no way is known.
-std::string_view way_around(std::string_view keyword) {
-  if (keyword == "uniqueItems") {
-    return "leave it out (in Python, a list instead of a set) and drop duplicates from the answer, "
-           "or ask for an object with a boolean property for each item";
-  }
-  if (keyword == "if" || keyword == "not") return "write the allowed schemas as \"anyOf\"";
-  if (keyword == "dependentRequired" || keyword == "dependentSchemas" ||
-      keyword == "dependencies") {
-    return "write an \"anyOf\" of the objects with and without the property";
-  }
-  if (keyword == "contains") return "write the schema of all \"items\"";
-  if (keyword == "extends") return "write one schema with all properties";
-  if (keyword == "divisibleBy") return "write \"multipleOf\"";
-  if (keyword == "disallow") return "write the other types as the \"type\"";
-  if (keyword == "$dynamicRef" || keyword == "$recursiveRef") return "write a \"$ref\"";
-  return "";
-}
+constexpr std::string_view kWriteAnyOf = "write the allowed schemas as \"anyOf\"";
+constexpr std::string_view kWriteBoth =
+    "write an \"anyOf\" of the objects with and without the property";
+constexpr std::string_view kWriteRef = "write a \"$ref\"";
+constexpr std::array<IgnoredKeyword, 12> kIgnoredKeywords = {{
+    {"not", kWriteAnyOf, false},
+    {"if", kWriteAnyOf},
+    {"dependencies", kWriteBoth},
+    {"dependentRequired", kWriteBoth},
+    {"dependentSchemas", kWriteBoth},
+    {"uniqueItems",
+     "leave it out (in pydantic: list instead of set) and drop duplicates from the output, or "
+     "write "
+     "an object with a boolean property per item",
+     false},
+    {"contains", "restrict all items by \"items\""},
+    {"$dynamicRef", kWriteRef},
+    {"$recursiveRef", kWriteRef},
+    {"extends", "write one schema with all properties"},
+    {"disallow", "list the allowed types as \"type\""},
+    {"divisibleBy", "write \"multipleOf\""},
+}};
 
 class SchemaCheck {
  public:
@@ -54,7 +57,8 @@ class SchemaCheck {
   Status visit(element value, SchemaRole role) {
     if (++num_nodes_ > limits_.max_json_nodes) {
       return invalid_argument(
-          fmt::format("[grammar] the JSON schema is too large; got more than {} values",
+          fmt::format("[grammar] the JSON schema is too large; got more than {0} values, expected "
+                      "at most {0}",
                       limits_.max_json_nodes));
     }
     if (value.is_array()) {
@@ -79,23 +83,23 @@ class SchemaCheck {
   }
 
  private:
-  Status check_keyword(std::string_view key, element schema, element value) const {
-    if (is_one_of(key, kCounts)) return check_count(key, value);
-    // plain_schema() drops these from "anyOf" and refuses them elsewhere.
+  Status check_keyword(std::string_view key, element schema, element member) const {
+    if (is_one_of(key, kCountKeywords)) return check_count(key, member);
+    // This schema allows no value. plain_schema() drops it from "anyOf" and "oneOf", writes false
+    // for it as the schema of further properties or items, and refuses it elsewhere.
     if (key == "not" && allows_nothing(schema)) return {};
-    if (key == "required" && value.is_bool() && value.get_bool().value_unsafe()) {
+    if (key == "required" && member.is_bool() && member.get_bool().value_unsafe()) {
       return not_supported("\"required\" true",
                            "write the property's name into the \"required\" list of its object");
     }
-    if (is_one_of(key, kNotEnforced)) {
+    const auto* const ignored = std::ranges::find(kIgnoredKeywords, key, &IgnoredKeyword::name);
+    if (ignored != kIgnoredKeywords.end()) {
       bool flag = true;
-      if (is_one_of(key, kIgnoredIfFalse) && value.get_bool().get(flag) == simdjson::SUCCESS &&
-          !flag) {
-        return {};
-      }
-      return not_supported(fmt::format("\"{}\"", key), way_around(key));
+      const bool is_off = member.get_bool().get(flag) == simdjson::SUCCESS && !flag;
+      if (is_off && !ignored->has_effect_if_false) return {};
+      return not_supported(fmt::format("\"{}\"", key), ignored->remedy);
     }
-    if (key == "$ref" && value.is_string()) return check_ref(value.get_string().value_unsafe());
+    if (key == "$ref" && member.is_string()) return check_ref(member.get_string().value_unsafe());
     return {};
   }
 
@@ -106,24 +110,32 @@ class SchemaCheck {
       return {};
     }
     return invalid_argument(
-        fmt::format("[grammar] the JSON schema's \"{}\" must be an integer from 0 to {}", key,
-                    limits_.max_repeat));
+        fmt::format("[grammar] the JSON schema's \"{}\"; got {}, expected an integer from 0 to {}",
+                    key, clipped(simdjson::minify(value)), limits_.max_repeat));
   }
 
   static Status check_ref(std::string_view uri) {
-    if (uri.find('~') != std::string_view::npos) {  // XGrammar does not decode names
+    if (uri != "#" && !uri.starts_with("#/")) {
       return invalid_argument(
-          "[grammar] the JSON schema has a \"$ref\" with an escape (~0, ~1), which is not "
-          "supported; expected a name without '/' and '~'");
+          fmt::format("[grammar] the JSON schema has a \"$ref\" to another document; got \"{}\", "
+                      "expected \"#\" or \"#/…\"",
+                      clipped(uri)));
+    }
+    // XGrammar looks up the names of a reference as they are written, without decoding escapes.
+    if (uri.find('~') != std::string_view::npos) {
+      return invalid_argument(
+          fmt::format("[grammar] the JSON schema has a \"$ref\" with an escape (~0, ~1), which is "
+                      "not supported; got \"{}\", expected a schema whose name has neither '/' nor "
+                      "'~'",
+                      clipped(uri)));
     }
     if (uri.find('%') != std::string_view::npos) {
       return invalid_argument(
-          "[grammar] the JSON schema has a \"$ref\" with an escape (%XX), which is not supported; "
-          "expected the name's own characters, without '%'");
+          fmt::format("[grammar] the JSON schema has a \"$ref\" with an escape (%XX), which is not "
+                      "supported; got \"{}\", expected the name's own characters, without '%'",
+                      clipped(uri)));
     }
-    if (uri == "#" || uri.starts_with("#/")) return {};
-    return invalid_argument(
-        "[grammar] the JSON schema has a \"$ref\" to another document; expected \"#\" or \"#/…\"");
+    return {};
   }
 
   const GrammarLimits& limits_;
@@ -172,8 +184,8 @@ Status check_composed(const GrammarSpec& spec, const GrammarLimits& limits) {
   }
   if (num_bytes <= limits.max_composed_bytes) return {};
   return invalid_argument(
-      fmt::format("[grammar] the schemas of the tools are too long; their grammar has {} bytes, "
-                  "expected at most {}",
+      fmt::format("[grammar] the tools' schemas and patterns, and the grammar of their calls, are "
+                  "too long; got {} bytes, expected at most {}",
                   num_bytes, limits.max_composed_bytes));
 }
 
@@ -181,7 +193,7 @@ Status check_composed(const GrammarSpec& spec, const GrammarLimits& limits) {
 
 Status check_schema(element root, const GrammarLimits& limits, SchemaPath& path) {
   if (!root.is_object() && !root.is_bool()) {
-    return invalid_argument("[grammar] the JSON schema is not an object");
+    return invalid_argument("[grammar] the JSON schema is not an object, true or false");
   }
   return SchemaCheck(limits, path).visit(root, SchemaRole::kSchema);
 }

@@ -223,6 +223,8 @@ TEST(CheckSpec, RefusesKeywordsThatCannotBeEnforced) {
                 HasSubstr(keyword));
   }
   EXPECT_THAT(schema(R"({"$ref":"http://example.org/x"})"), HasSubstr("$ref"));
+  EXPECT_THAT(schema(R"({"$ref":"http://example.org/~me/a%20b"})"),
+              HasSubstr("to another document; got \"http://example.org/~me/a%20b\""));
   EXPECT_THAT(schema(R"({"$ref":"#/$defs/a~1b","$defs":{"a/b":{}}})"), HasSubstr("~1"));
   EXPECT_THAT(schema(R"({"$ref":"#/$defs/a%20b","$defs":{"a b":{}}})"), HasSubstr("%XX"));
   EXPECT_THAT(schema(R"({"items":{"type":"string","pattern":"a{1000000}"}})"),

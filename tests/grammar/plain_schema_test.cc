@@ -411,7 +411,7 @@ TEST(PlainSchema, ErrorsNameTheToolAndThePlace) {
   EXPECT_EQ(refusal(R"({"$defs":{"0":{"type":"string"},"1":{"type":"object","properties":{
                         "tags":{"type":"array","items":{"type":"string","contains":{}}}}}}})"),
             "[grammar] tool \"book\", #/properties/tags/items: the JSON schema has \"contains\", "
-            "which is not supported; write the schema of all \"items\"");
+            "which is not supported; restrict all items by \"items\"");
   EXPECT_THAT(refusal(R"({"$defs":{"0":{"type":"tuple"}}})"),
               HasSubstr("[grammar] tool \"look\": the JSON schema has the \"type\" \"tuple\""));
   EXPECT_THAT(refusal(R"({"$defs":{"10":{"type":"tuple"}}})"), HasSubstr("] #/$defs/10: the"));

@@ -341,7 +341,7 @@ const ClientField kClientFields[] = {
      R"({"items":{"type":"integer"},"type":"array","uniqueItems":true})",
      {},
      {},
-     R"("uniqueItems", which is not supported; leave it out (in Python, a list instead of a set))"},
+     R"("uniqueItems", which is not supported; leave it out (in pydantic: list instead of set))"},
     {"Cat | Dog by kind",
      R"({"discriminator":{"propertyName":"kind"},
          "oneOf":[{"$ref":"#/$defs/Cat"},{"$ref":"#/$defs/Dog"}]})",
