@@ -6,6 +6,7 @@
 namespace quire {
 namespace {
 
+// 0 past the end: it continues no character, so a cut character is invalid like any other.
 unsigned byte_at(std::string_view text, size_t i) {
   return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
 }
@@ -26,11 +27,12 @@ bool valid_second(unsigned lead, unsigned second) {
   return second >= low && second <= high;
 }
 
-// Whether a terminal would not print the character as it is. Includes line separators and
-// bidirectional controls, which can make a line read as another one.
+// Whether the character is escaped, because a terminal may interpret it instead of printing it: a
+// control character, a line separator, or a bidirectional control, which can make a line read as
+// another one.
 bool is_control(char32_t c) {
-  return c < 0x20 || (c >= 0x7f && c < 0xa0) || (c >= 0x2028 && c <= 0x202e) ||
-         (c >= 0x2066 && c <= 0x2069);
+  return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x061c || c == 0x200e || c == 0x200f ||
+         (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
 }
 
 void append_escaped(char32_t c, std::string& out) {
@@ -130,6 +132,7 @@ size_t find_text(std::string_view text, std::string_view part, size_t from) {
 
 size_t rfind_text(std::string_view text, std::string_view part) {
   if (part.size() > text.size()) return std::string_view::npos;
+  // No function searches backwards in linear time, so both texts are reversed.
   const std::string backwards(text.rbegin(), text.rend());
   const std::string part_backwards(part.rbegin(), part.rend());
   const size_t at = find_text(backwards, part_backwards);
@@ -153,9 +156,9 @@ std::string one_line(std::string_view text) {
 }
 
 std::string clipped(std::string_view text) {
-  constexpr size_t kMaxShown = 60;
-  if (text.size() <= kMaxShown) return one_line(text);
-  return one_line(text.substr(0, complete_utf8_prefix(text.substr(0, kMaxShown)))) + "…";
+  constexpr size_t kMaxBytes = 60;
+  if (text.size() <= kMaxBytes) return one_line(text);
+  return one_line(text.substr(0, complete_utf8_prefix(text.substr(0, kMaxBytes)))) + "…";
 }
 
 }  // namespace quire

@@ -32,8 +32,8 @@ size_t find_text(std::string_view text, std::string_view part, size_t from = 0);
 // Returns the position of the last occurrence, or npos. Copies both texts.
 size_t rfind_text(std::string_view text, std::string_view part);
 
-// Makes a text of unknown origin (a file name, a template's error) safe for a terminal: at most 2
-// KiB on one line, with control characters as \n, \t or \x1b and invalid UTF-8 as U+FFFD.
+// Makes a text of unknown origin (a file name, a template's error) safe for a terminal: about 2 KiB
+// at most, on one line, with control characters as \n, \t or \x1b and invalid UTF-8 as U+FFFD.
 std::string one_line(std::string_view text);
 // Does the same for at most 60 bytes of the text, for use inside a message; "…" marks a cut.
 std::string clipped(std::string_view text);

@@ -15,7 +15,7 @@ struct Core {
   std::vector<int> cpus;  // that the process may use, ascending
 };
 
-// The physical cores of one node that threads may use.
+// The physical cores of one NUMA node, as far as threads may use them.
 struct Node {
   int id = 0;
   std::vector<Core> cores;
@@ -38,7 +38,7 @@ Usable usable_cores(const CpuTopology& topology, const CpuLimits& limits, CpuCor
   // A process that may only use efficiency cores uses them.
   const bool takes_all = wanted == CpuCores::kAll || std::ranges::all_of(allowed, is_slow);
   std::map<int, std::map<int, Core>> nodes;  // by node, then by core
-  std::set<int> left_out;                    // cores
+  std::set<int> left_out;                    // efficiency cores, by core id
   for (const LogicalCpu& cpu : allowed) {
     if (cpu.on_efficiency_core && !takes_all) {
       left_out.insert(cpu.core);
@@ -51,7 +51,7 @@ Usable usable_cores(const CpuTopology& topology, const CpuLimits& limits, CpuCor
   for (const auto& [id, cores] : nodes) {
     Node& node = usable.nodes.emplace_back();
     node.id = id;
-    for (const auto& [first_cpu, core] : cores) {
+    for (const auto& [core_id, core] : cores) {
       node.cores.push_back(core);
       node.cpus.insert(node.cpus.end(), core.cpus.begin(), core.cpus.end());
     }
@@ -91,23 +91,24 @@ std::vector<std::vector<int>> places_on(const Node& node, bool shares_cores) {
   return places;
 }
 
-// One place per thread. Each thread goes to the node whose taken share of places is then the
-// smallest.
+// Chooses one place per thread, for at most as many threads as the nodes have CPUs. Each thread
+// goes to the node where the fraction of taken places stays smallest. `on_nodes`: a thread is bound
+// to all CPUs of its node, instead of to the CPUs of its place.
 std::vector<ThreadPlace> place_threads(const std::vector<Node>& nodes, int num_threads,
                                        bool on_nodes) {
   size_t num_cores = 0;
   for (const Node& node : nodes) num_cores += node.cores.size();
   const bool shares_cores = static_cast<size_t>(num_threads) > num_cores;
-  struct Taken {
+  struct NodePlaces {
     const Node* node;
     std::vector<std::vector<int>> places;
     size_t num_taken = 0;
   };
-  std::vector<Taken> all;
+  std::vector<NodePlaces> all;
   for (const Node& node : nodes) all.push_back({&node, places_on(node, shares_cores)});
   std::vector<ThreadPlace> places;
   for (int i = 0; i < num_threads; ++i) {
-    Taken& next = *std::ranges::min_element(all, [](const Taken& a, const Taken& b) {
+    NodePlaces& next = *std::ranges::min_element(all, [](const NodePlaces& a, const NodePlaces& b) {
       return (a.num_taken + 1) * b.places.size() < (b.num_taken + 1) * a.places.size();
     });
     const std::vector<int>& place = next.places[next.num_taken++];
@@ -132,7 +133,8 @@ PinDecision decide_pinning(const Usable& usable, const CpuLimits& limits,
   if (options.pinning == CpuPinning::kOff) return {PinLevel::kNone, "off, as --cpu-pinning says"};
   if (num_threads > usable.num_cpus) {
     return {PinLevel::kNone,
-            fmt::format("off: {} threads share {} CPUs", num_threads, usable.num_cpus)};
+            fmt::format("off: {} threads share {}", num_threads,
+                        plural(static_cast<size_t>(usable.num_cpus), "logical CPU"))};
   }
   const std::string_view place = num_threads > usable.num_cores ? "logical CPU" : "core";
   if (options.pinning == CpuPinning::kOn) {
@@ -141,7 +143,7 @@ PinDecision decide_pinning(const Usable& usable, const CpuLimits& limits,
   if (limits.quota > 0 && limits.quota < std::ssize(limits.affinity)) {
     return {PinLevel::kNone,
             fmt::format("off: the quota of {} is less than the {} CPUs that the process may use, "
-                        "so other programs run on them too",
+                        "so other programs may run on them, too",
                         plural(static_cast<size_t>(limits.quota), "CPU"), limits.affinity.size())};
   }
   if (num_threads >= usable.num_cores) {
@@ -154,20 +156,20 @@ PinDecision decide_pinning(const Usable& usable, const CpuLimits& limits,
     return {PinLevel::kCore,
             fmt::format("each thread to a {}, because all cores have a thread", place)};
   }
-  constexpr std::string_view kPart = "because other programs may use the rest of the cores";
+  constexpr std::string_view kWhy = "because other programs may use the rest of the cores";
   if (usable.nodes.size() > 1) {
-    return {PinLevel::kNode, fmt::format("each thread to the cores of its node, {}", kPart)};
+    return {PinLevel::kNode, fmt::format("each thread to the cores of its node, {}", kWhy)};
   }
   if (usable.num_left_out > 0) {
-    return {PinLevel::kNode, fmt::format("each thread to the performance cores, {}", kPart)};
+    return {PinLevel::kNode, fmt::format("each thread to the performance cores, {}", kWhy)};
   }
   return {PinLevel::kNone,
-          fmt::format("off: {} of {} cores, {}", plural(static_cast<size_t>(num_threads), "thread"),
-                      usable.num_cores, kPart)};
+          fmt::format("off: {} on {} cores, {}", plural(static_cast<size_t>(num_threads), "thread"),
+                      usable.num_cores, kWhy)};
 }
 
-int default_threads(int num_cpus, const CpuLimits& limits) {
-  return std::max(1, limits.quota > 0 ? std::min(num_cpus, limits.quota) : num_cpus);
+int default_threads(int num_available, const CpuLimits& limits) {
+  return std::max(1, limits.quota > 0 ? std::min(num_available, limits.quota) : num_available);
 }
 
 // "node 0: 32, node 1: 32"; empty for one node.
@@ -237,7 +239,7 @@ ThreadChoice choose_without_topology(const CpuLimits& limits, const ThreadOption
                                      std::string_view reason) {
   ThreadChoice choice;
   choice.num_cpus = count_cpus(limits.affinity);
-  choice.num_cores = choice.num_cpus;
+  choice.num_cores = choice.num_cpus;  // which CPUs share a core is unknown
   const int num_threads =
       options.num_threads > 0 ? options.num_threads : default_threads(choice.num_cpus, limits);
   choice.places.resize(static_cast<size_t>(num_threads));
@@ -250,9 +252,9 @@ ThreadChoice choose_without_topology(const CpuLimits& limits, const ThreadOption
 
 ThreadChoice choose_threads(const MachineCpus& cpus, const ThreadOptions& options) {
   if (cpus.topology.ok()) return choose_threads(*cpus.topology, cpus.limits, options);
-  return choose_without_topology(
-      cpus.limits, options,
-      fmt::format("the kernel does not describe its CPUs; {}", cpus.topology.status().message()));
+  return choose_without_topology(cpus.limits, options,
+                                 fmt::format("the kernel does not describe the machine's CPUs; {}",
+                                             cpus.topology.status().message()));
 }
 
 ThreadChoice choose_threads(const ThreadOptions& options) {

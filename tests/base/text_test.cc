@@ -104,6 +104,7 @@ TEST(OneLine, EscapesControlCharacters) {
   EXPECT_EQ(one_line("a\nb\x1b[2J\x7f\xc2\x9b"), "a\\nb\\x1b[2J\\x7f\\x9b");
   EXPECT_EQ(one_line("h\xc3\xa9 \xff"), "h\xc3\xa9 \xef\xbf\xbd");
   EXPECT_EQ(one_line("\u2028a\u202egpj.exe\u2066"), "\\u2028a\\u202egpj.exe\\u2066");
+  EXPECT_EQ(one_line("\u061c\u200ea\u200f\u200d"), "\\u061c\\u200ea\\u200f\u200d");
   EXPECT_LT(one_line(std::string(100000, 'x')).size(), 2100U);
 }
 

@@ -125,6 +125,8 @@ TEST(ChooseThreads, FillsUnequalNodesToTheLastCpu) {
   for (const ThreadPlace& place : choice.places) cpus.insert(place.cpus.at(0));
   EXPECT_EQ(cpus.size(), 13U);
   EXPECT_FALSE(is_pinned(choose_threads(topology, limits, {.num_threads = 14})));
+  EXPECT_EQ(choose_threads(two_sockets(4), {.affinity = {0}}, {.num_threads = 2}).pinning,
+            "off: 2 threads share 1 logical CPU");
 }
 
 TEST(ChooseThreads, LeavesOutEfficiencyCores) {
@@ -190,7 +192,7 @@ TEST(ChooseThreads, APartOfOneNodeIsNotPinned) {
   const ThreadChoice choice =
       choose_threads(two_sockets(4), {.affinity = {0, 1, 2, 3}}, {.num_threads = 2});
   EXPECT_EQ(choice.places, std::vector<ThreadPlace>(2));
-  EXPECT_THAT(choice.pinning, StartsWith("off: 2 threads of 4 cores"));
+  EXPECT_THAT(choice.pinning, StartsWith("off: 2 threads on 4 cores"));
 }
 
 TEST(ChooseThreads, KeepsTheNodesOfAProcessorWithSeveral) {
