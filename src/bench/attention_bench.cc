@@ -24,8 +24,9 @@ namespace {
 constexpr double kPeakBandwidth = 4800.0;
 constexpr double kPeakTflops = 989.0;
 
-// Without head counts, reads the model's config.json and returns its shape. Only numbers of the
-// config are used, so the weights need not be there.
+// Returns the shape of the given head counts or, without them, of the model's first KV group. Only
+// numbers of the configuration are read, so the weights need not exist. Window, soft cap and sinks
+// are left out, because the points of a tuning table do not have them.
 Result<AttentionShape> attention_shape(const AttentionShapeOptions& options) {
   AttentionShape shape = {
       .num_heads = options.num_heads,
@@ -58,8 +59,9 @@ Result<AttentionShape> attention_shape(const AttentionShapeOptions& options) {
   };
 }
 
-// Prompts with a latent cache are measured in the absorbed form, which all backends have. A model's
-// prompts may take the expanded form (attn/expansion.h), whose products need the model's matrices.
+// Returns for example "64 query heads, 8 KV heads, head_dim 128, page 16, bf16 with bf16 KV cache".
+// With a latent cache, prompts are measured in the absorbed form, which all backends have; a model
+// may take the expanded form (attn/expansion.h), whose products need the model's matrices.
 std::string describe(const AttentionShape& shape, bool has_prompts) {
   return fmt::format("{} query heads, {} KV heads, head_dim {}{}, page {}, {} with {} KV cache{}",
                      shape.num_heads, shape.num_kv_heads, shape.head_dim,
@@ -131,6 +133,7 @@ Result<std::vector<AttentionBackend*>> pick_backends(const DeviceContext& contex
   return backends;
 }
 
+// The selector of `auto`: by the table at `path` or, if empty, the built-in one.
 Result<AttentionSelector> make_selector(const DeviceContext& context, const AttentionShape& shape,
                                         const std::string& path, std::span<const int> q_lens) {
   TuningTable table = builtin_table(context.device());
@@ -170,8 +173,9 @@ AttentionRow make_row(const AttentionShape& shape, const AttentionWorkload& work
 }
 
 std::string point_name(const AttentionWorkload& workload) {
-  return fmt::format("{} {} x {} of {} {}", phase_name(workload.phase), workload.num_reqs(),
-                     workload.q_len, lengths_name(workload.ragged), workload.max_kv_len);
+  return fmt::format("{} of {} requests x {} query tokens, {} contexts of {}",
+                     phase_name(workload.phase), workload.num_reqs(), workload.q_len,
+                     lengths_name(workload.ragged), workload.max_kv_len);
 }
 
 void log_failures(std::string_view module, const AttentionWorkload& workload,
@@ -256,7 +260,7 @@ Result<AttentionReport> measure_attention(const AttentionBenchOptions& options,
                          .phase = phase_of(options)};
   const bool decodes = report.phase == Phase::kDecode;
   const double peak = options.peak > 0.0 ? options.peak : decodes ? kPeakBandwidth : kPeakTflops;
-  report.peak = peak * (decodes ? 1e3 : 1e6);
+  report.peak = peak * (decodes ? 1e3 : 1e6);  // bytes or operations per µs
   QUIRE_RETURN_IF_ERROR(measure_rows(options, context, shape, hooks, report));
   return report;
 }
@@ -264,10 +268,11 @@ Result<AttentionReport> measure_attention(const AttentionBenchOptions& options,
 Result<TuneResult> tune_attention(const TuneOptions& options, const Hooks& hooks) {
   const Status gpu = cuda_status();
   if (!gpu.ok()) {
-    return unavailable(fmt::format(
-        "[tune] attention is tuned on a GPU only: a CPU uses the first backend that supports the "
-        "shape; leave out --device cuda and the head flags to tune a CPU's threads; {}",
-        gpu.message()));
+    return unavailable(
+        fmt::format("[tune] attention is tuned on a GPU only; {}; leave out --device cuda and the "
+                    "head flags to "
+                    "tune a CPU's threads",
+                    gpu.message()));
   }
   MeasureConfig config{.workloads = tuning_grid(options.quick, options.q_lens),
                        .sample_long_calls_less = true};
@@ -275,6 +280,7 @@ Result<TuneResult> tune_attention(const TuneOptions& options, const Hooks& hooks
   QUIRE_ASSIGN_OR_RETURN(const auto platform,
                          make_cuda_platform({.activation_dtype = config.shape.q}));
   DeviceContext& context = *platform->contexts().front();
+  // Fails before the measurement if no backend serves a phase.
   for (const Phase phase : {Phase::kDecode, Phase::kPrefill}) {
     QUIRE_RETURN_IF_ERROR(
         context.attention().select(config.shape, {.phase = phase}, context.device(), {}).status());
@@ -295,7 +301,7 @@ std::string to_table(const TuneResult& result) {
   const std::vector<std::string_view> names = measured_backends(table);
   std::string text = fmt::format("{}; microseconds per call\n", result.title);
   text +=
-      fmt::format("{:<8} {:>6} {:>7} {:>7} {:<7}", "phase", "batch", "q_len", "kv_len", "lengths");
+      fmt::format("{:<8} {:>6} {:>7} {:>7} {:<7}", "phase", "seqs", "q_len", "kv_len", "lengths");
   for (const std::string_view name : names) text += fmt::format(" {:>11}", name);
   text += "  fastest\n";
   for (const TuningTable::MeasuredPoint& measured : table.points()) {

@@ -8,7 +8,7 @@ namespace {
 
 using Sizes = std::vector<int>;
 
-constexpr int64_t kSeedPoolPages = 16'000;
+constexpr int64_t kSeedPoolPages = 16'000;  // of BenchGrid::kSeed, as in vLLM's decode benchmark
 
 AttentionWorkload prompts(int num_reqs, int num_tokens, int prefix_len = 0) {
   return full_workload(Phase::kPrefill, num_reqs, num_tokens, prefix_len + num_tokens);
@@ -20,10 +20,11 @@ Sizes powers_of_two(int first, int last) {
   return sizes;
 }
 
-Sizes or_default(const Sizes& sizes, Sizes own) {
-  return sizes.empty() ? std::move(own) : sizes;
+Sizes or_default(const Sizes& sizes, Sizes fallback) {
+  return sizes.empty() ? std::move(fallback) : sizes;
 }
 
+// Lengths are drawn as in ragged_workload(), and pages with replacement.
 AttentionWorkload drawn_workload(int num_reqs, int q_len, int max_kv_len, uint64_t seed) {
   AttentionWorkload workload = ragged_workload(num_reqs, q_len, max_kv_len, seed);
   workload.pool_pages = kSeedPoolPages;
@@ -31,10 +32,10 @@ AttentionWorkload drawn_workload(int num_reqs, int q_len, int max_kv_len, uint64
 }
 
 AttentionWorkload outlier_workload(int num_reqs, int q_len, int max_kv_len) {
-  constexpr int kShorter = 32;
+  constexpr int kLengthRatio = 32;
   AttentionWorkload workload = full_workload(Phase::kDecode, num_reqs, q_len, max_kv_len);
   std::fill(workload.kv_lens.begin() + 1, workload.kv_lens.end(),
-            std::max(q_len, max_kv_len / kShorter));
+            std::max(q_len, max_kv_len / kLengthRatio));
   workload.ragged = num_reqs > 1;
   return workload;
 }
@@ -50,7 +51,7 @@ std::vector<AttentionWorkload> prefill_grid(const BenchGridConfig& config) {
     }
     return workloads;
   }
-  for (const int num_tokens : or_default(config.kv_lens, {2048})) {
+  for (const int num_tokens : or_default(config.kv_lens, {2048})) {  // of a prompt, without prefix
     for (const int prefix_len : config.prefix_lens) {
       for (const int num_reqs : or_default(config.num_seqs, {1})) {
         workloads.push_back(prompts(num_reqs, num_tokens, prefix_len));
@@ -60,14 +61,16 @@ std::vector<AttentionWorkload> prefill_grid(const BenchGridConfig& config) {
   return workloads;
 }
 
-// The decode batches that tuning measures at one query length.
+// The sizes of the decode batches that tuning measures at one query length: all combinations.
 struct DecodeSizes {
   Sizes num_reqs;
   Sizes kv_lens;
 };
 
-DecodeSizes decode_sizes(bool quick, int q_len) {
-  if (quick && q_len > 1 && q_len != 5) return {};
+DecodeSizes decode_sizes(bool quick, int q_len, std::span<const int> q_lens) {
+  constexpr int kQuickQLen = 5;  // stands for all longer queries
+  const bool has_quick = std::ranges::find(q_lens, kQuickQLen) != q_lens.end();
+  if (quick && q_len > 1 && q_len != kQuickQLen && has_quick) return {};
   if (quick) return {{1, 16, 256}, q_len == 1 ? Sizes{1024, 8192} : Sizes{8192}};
   const Sizes num_reqs = {1, 4, 8, 16, 32, 64, 128, 256};
   if (q_len > 1) return {num_reqs, {1024, 8192, 65'536}};
@@ -95,19 +98,20 @@ double num_operations(const AttentionShape& shape, const AttentionWorkload& work
 std::vector<AttentionWorkload> tuning_grid(bool quick, std::span<const int> q_lens) {
   std::vector<AttentionWorkload> workloads;
   for (const int q_len : q_lens) {
-    const DecodeSizes sizes = decode_sizes(quick, q_len);
+    const DecodeSizes sizes = decode_sizes(quick, q_len, q_lens);
     for (const bool ragged : {false, true}) {
       for (const int kv_len : sizes.kv_lens) {
         for (const int num_reqs : sizes.num_reqs) {
           if (!ragged) {
             workloads.push_back(full_workload(Phase::kDecode, num_reqs, q_len, kv_len));
-          } else if (num_reqs > 1) {  // one request is never ragged
+          } else if (num_reqs > 1) {  // is_ragged() is false for one request
             workloads.push_back(drawn_workload(num_reqs, q_len, kv_len, kWorkloadSeed));
           }
         }
       }
     }
   }
+  // A run for longer queries alone (--q-len without 1) leaves the prompts out.
   if (std::ranges::find(q_lens, 1) == q_lens.end()) return workloads;
   for (const int num_tokens : quick ? Sizes{2048} : Sizes{512, 2048, 8192}) {
     workloads.push_back(prompts(1, num_tokens));

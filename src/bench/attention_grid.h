@@ -28,7 +28,7 @@ inline constexpr int kTuningQLens[] = {1, 2, 3, 5, 9};
 // kSeed does. On an H200 FlashInfer finds shared pages in the L2 cache and is up to 13 % faster
 // because of them. A choice made with shared pages costs at most 2.4 % when all pages are distinct,
 // except in one cell of 56 (7.5 %, 256 sequences of up to 2,048 tokens). `quick` measures fewer
-// sizes, and of the longer queries only 5 tokens.
+// sizes, and of the longer queries only 5 tokens if `q_lens` has 5.
 std::vector<AttentionWorkload> tuning_grid(bool quick, std::span<const int> q_lens = kTuningQLens);
 
 // The tables of `quire bench attention`.

@@ -118,6 +118,7 @@ TEST(AttentionGrid, TheTuningGridHasTheQueryLengthsThatAreAskedFor) {
     if (workload.phase == Phase::kDecode) quick.insert(workload.q_len);
   }
   EXPECT_THAT(quick, ::testing::ElementsAre(1, 5));
+  EXPECT_THAT(tuning_grid(true, std::array{3}), SizeIs(3 + 2)) << "5 does not stand for 3";
   EXPECT_EQ(use_of(tuning_grid(true).back()), (AttentionUse{.phase = Phase::kPrefill}));
 }
 
