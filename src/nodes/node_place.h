@@ -13,31 +13,32 @@ namespace quire {
 inline constexpr int kMaxNodes = 64;
 inline constexpr int kDefaultMasterPort = 29501;
 
-// The fields of EngineConfig.
+// The settings of EngineConfig with these names.
 struct NodeFlags {
-  int nnodes = 1;           // 0: the number that the launcher started
+  int nnodes = 1;           // 0: the number of processes that the launcher started
   int node_rank = -1;       // -1: the launcher's number of this process
-  std::string master_addr;  // empty: MASTER_ADDR, or the launcher's first machine
+  std::string master_addr;  // empty: MASTER_ADDR, or node 0's machine by the launcher
   int master_port = 0;      // 0: MASTER_PORT, or kDefaultMasterPort
 };
 
 struct NodePlace {
   int num_nodes = 1;
-  int node = 0;
+  int node = 0;             // the number of this process, from 0
   std::string master_addr;  // of node 0; empty with one node
   int master_port = kDefaultMasterPort;
 };
 
-// The value of an environment variable; null: it is not set.
+// Looks up an environment variable. Returns null if it is not set.
 using Environment = std::function<const char*(const char* name)>;
 
-// Reads the variables of Open MPI, of PMI (MPICH, Intel MPI), of a LeaderWorkerSet, of torchrun and
-// of Slurm, in this order, because MPI is often started within a Slurm job. They are read only if
-// `nnodes` is not 1, and never for a value that the flags give. kInvalidArgument if a value is
-// missing, malformed, or contradicts a flag.
+// Completes the flags from the variables of Open MPI, of PMI (MPICH, Intel MPI), of a
+// LeaderWorkerSet, of torchrun and of Slurm. The first launcher whose variables are set counts. MPI
+// precedes Slurm, because it is often started within a Slurm job. Reads no variable if `nnodes` is
+// 1, and not the launcher's count and rank if both `nnodes` and `node_rank` are given.
+// kInvalidArgument if a value is missing or malformed, or if the launcher contradicts a flag.
 Result<NodePlace> find_node_place(const NodeFlags& flags, const Environment& environment);
 
-// Returns "gpu-03" for Slurm's "gpu-[03-07,9],cpu1"; empty: malformed.
+// Returns "gpu-03" for Slurm's "gpu-[03-07,9],cpu1"; empty: the list is empty or malformed.
 std::string first_slurm_host(std::string_view node_list);
 
 }  // namespace quire

@@ -1,5 +1,5 @@
-// Reads the matrices of a LinearSource that a device keeps as integers, in one form for quantized
-// blocks and for integers with scales.
+// Reads the quantized matrices of a LinearSource row by row. GGUF blocks and integers with scales
+// become the same form, QuantizedRow, which devices pack into a format of their own.
 #pragma once
 
 #include <array>
@@ -14,34 +14,34 @@
 
 namespace quire {
 
-// The format of blocks of this type. Values of 2 and 3 bits take 4 bits, those of 5 bits 6.
+// A device's format for blocks of this type. Values of 2 and 3 bits are widened to 4, of 5 to 6.
 QuantizedFormat quantized_format(const GgufBlockType& type);
 
-// The format of integers with scales of this type; absent: there is none, because the columns that
-// share a scale are not a multiple of 16. A scale of a larger group is kept once per
-// gcd(group, 256) columns.
+// A device's format for integers of this scheme, with scales of type `scales`. nullopt: the number
+// of columns that share a scale is not a multiple of 16. A scale is kept once per gcd(this number,
+// 256) columns, or per 256 columns if it is the scale of a whole row.
 std::optional<QuantizedFormat> quantized_format(const WeightScheme& scheme, DType scales,
                                                 const Shape& matrix);
 
-inline constexpr int64_t kQuantizedColumns = 256;  // columns per read()
+inline constexpr int64_t kQuantizedColumns = 256;  // most columns of one read()
 
-// One row's part of kQuantizedColumns columns.
+// kQuantizedColumns adjacent columns of one row. Columns beyond the matrix are 0.
 struct QuantizedRow {
-  // The bits of one scale per group or, with kBlockBytes, one per block; and of minimums.
+  // The bits of each group's scale and minimum; with kBlockBytes, of the block's, in element 0.
   std::array<uint32_t, kQuantizedColumns / 16> scales = {};
   std::array<uint16_t, kQuantizedColumns / 32> minimums = {};
   std::array<int8_t, kQuantizedColumns / 16> group_scales = {};
   std::array<uint8_t, kQuantizedColumns / 16> group_minimums = {};
-  std::array<uint8_t, kQuantizedColumns / 16> zeros = {};
-  std::array<uint8_t, kQuantizedColumns> values = {};
+  std::array<uint8_t, kQuantizedColumns / 16> zeros = {};  // by group
+  std::array<uint8_t, kQuantizedColumns> values = {};      // unsigned: signed integers are shifted
 };
 
-// Writes the row's part of a block's header. `row`: in the panel. The block has `groups` groups of
-// 32 columns, which begin at column `first_column` of `from`.
+// Writes the scales, minimums and zero points of row `row` of a panel into the header of a block of
+// 32 * groups columns. The first scale is that of column `first_column` of `from`.
 void write_quantized_header(const QuantizedRow& from, int64_t first_column, int64_t row,
                             const QuantizedFormat& format, int64_t groups, std::byte* header);
 
-// One matrix of a source. It refers to the source.
+// One matrix of a source, which must outlive it. Integers must have a quantized_format().
 class QuantizedMatrix {
  public:
   explicit QuantizedMatrix(const BlockMatrix& blocks);
@@ -50,8 +50,8 @@ class QuantizedMatrix {
   const QuantizedFormat& format() const { return format_; }
   int64_t num_rows() const { return shape_[0]; }
   int64_t num_columns() const { return shape_[1]; }
-  // Reads `groups` groups of 32 columns, at most kQuantizedColumns, from column
-  // kQuantizedColumns * idx on. The last group may be incomplete.
+  // Reads 32 * groups columns, at most kQuantizedColumns, from column kQuantizedColumns * idx on.
+  // The matrix may end within the last 32.
   QuantizedRow read(int64_t row, int64_t idx, int64_t groups) const;
 
  private:

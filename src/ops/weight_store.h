@@ -31,10 +31,10 @@ struct RepeatedRows {
   Shape shape;
 };
 
-// The forms of a Linear's numbers: matrices [rows_i, in_features] that are stacked in order (q, k
-// and v become one).
+// The following four structs are the forms of a Linear's numbers: matrices [rows_i, in_features]
+// whose rows are stacked in order (q, k and v become one Linear).
 //
-// Values in host memory, with scales or without, all of one scheme.
+// Values in host memory, all of one scheme, with or without scales.
 struct StoredMatrices {
   std::span<const WeightView> each;
 };
@@ -42,13 +42,13 @@ struct StoredMatrices {
 struct MatricesInBlocks {
   std::span<const BlockMatrix> each;
 };
-// Numbers that no memory holds.
+// Rows that repeat a pool. Only the pool is in memory.
 struct RepeatedMatrices {
   std::span<const RepeatedRows> each;
 };
-// F32, F16 or BF16 matrices that are quantized at load, by the scheme of E4M3 with a scale per row,
-// to the bits of quantize_rows(). The Linear gets these columns of the quantized rows, so that the
-// scale of a row does not depend on the number of ranks.
+// F32, F16 or BF16 matrices that the store quantizes at load to `scheme`, E4M3 with a scale per
+// row, with the same bits as quantize_rows() of host_matrices.h. Whole rows are quantized, and the
+// Linear gets `columns` of them, so that a row's scale does not depend on the number of ranks.
 struct MatricesToQuantize {
   std::variant<StoredMatrices, RepeatedMatrices> from;
   WeightScheme scheme;
@@ -74,7 +74,7 @@ class ExpertsSource {
   virtual Result<LinearSource> down(int idx) = 0;
 };
 
-// A matrix of integers as the checkpoint stores it (is_integer).
+// The scheme of a matrix of integers (is_integer()) and the type of its scales, as stored.
 struct IntegerForm {
   WeightScheme scheme;
   DType scales = DType::kF32;
@@ -91,8 +91,8 @@ class WeightStore {
 
   // How the store keeps a matrix, for the plan of a load.
   //
-  // The bytes that it keeps for a matrix of quantized numbers; 0 if it does not compute with them.
-  // Then the caller expands them to their plain_dtype().
+  // The bytes that the store keeps for a quantized matrix; 0 if the device does not compute with
+  // its numbers. The caller then expands the matrix to its plain_dtype().
   virtual int64_t quantized_bytes(const QuantizedForm& matrix) const = 0;
   // The type of the values that it keeps for a matrix of this scheme, which is not of integers.
   // Fails with kUnimplemented, naming the scheme, if the device does not compute with it.
@@ -104,20 +104,20 @@ class WeightStore {
   // matrices not at all. Otherwise make_experts takes quantized experts only if all matrices are
   // quantized, each in the format that it has in the other experts.
   virtual bool mixes_experts() const = 0;
-  // Whether shared experts are faster as experts that every token has than as a gated MLP. `shape`
-  // describes all experts together.
+  // Whether the device computes shared experts faster as further experts of every token than as a
+  // gated MLP of their own. `shape` describes all experts together.
   virtual bool merges_shared_experts(const ExpertsShape& shape) const = 0;
 
-  // These copy or convert their source, whose pages may be freed once the call returns.
+  // The functions below copy or convert their source, whose pages may be freed once they return.
   //
-  // Fails as linear_dtype does, and with kInvalidArgument for shapes or scales that do not fit, or
-  // if a matrix that is to be quantized has an infinity or a NaN.
+  // Fails as linear_dtype() does, with kInvalidArgument if shapes or scales do not match each
+  // other, or if a matrix that is to be quantized has an infinity or a NaN.
   virtual Result<std::unique_ptr<Linear>> make_linear(const LinearSource& source) = 0;
-  // Makes one matrix per head, [out_features, in_features] in F32, F16 or BF16. Only if the device
-  // has LatentOps.
+  // Makes one matrix per head, [out_features, in_features] in F32, F16 or BF16. Call it only if the
+  // device has LatentOps.
   virtual Result<std::unique_ptr<PerHeadLinear>> make_per_head_linear(
       std::span<const TensorView> matrices) = 0;
-  // Makes the experts of one layer. Only if the device has ExpertOps. Fails like make_linear().
+  // Makes the experts of one layer. Fails like make_linear(). Call it only with ExpertOps.
   virtual Result<std::unique_ptr<Experts>> make_experts(ExpertsSource& source) = 0;
   // Copies a small vector (norm weights, inverse frequencies) to the device as F32.
   virtual Result<Tensor> make_vector(const TensorView& source) = 0;

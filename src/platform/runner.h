@@ -22,14 +22,14 @@ namespace quire {
 
 struct StepResult {
   std::vector<SpanResult> spans;  // one per span that samples, in the plan's order
-  Status error;                   // a device fault: no result of this step is valid
-  // The time of the model and of sampling, and of the drafter. 0 on a GPU without a drafter.
+  Status error;                   // the step failed: none of its results is valid
+  // Time of the model and of sampling, and of the drafter; both 0 on a GPU without a drafter.
   double verify_seconds = 0;
   double draft_seconds = 0;
 };
 
-// One step runs and one waits behind it. This is enough to hide the host's work, and a stop takes
-// effect at most one step late.
+// One step runs and one is queued. This is enough to hide the host's work, and a sequence that ends
+// is computed for at most one step too many.
 inline constexpr int kMaxStepsInFlight = 2;
 
 class Runner {
@@ -41,16 +41,16 @@ class Runner {
   virtual void enqueue(std::shared_ptr<const BatchPlan> plan) = 0;
   // Waits for the oldest step that has not been waited for.
   virtual StepResult wait() = 0;
-  // The number of drafts per sequence, at most max_drafts, that the step to be planned should
-  // verify if num_decoding sequences decode. A runner that leaves out drafts itself returns
-  // max_drafts. Only the thread that enqueues and waits may call it.
+  // The best number of drafts per sequence, at most max_drafts, for the next step to be planned, if
+  // num_decoding sequences decode in it. A runner that leaves out drafts when it runs a step
+  // returns max_drafts. Only the thread that enqueues and waits may call it.
   virtual int drafts_worth(int /*num_decoding*/, int max_drafts) const { return max_drafts; }
-  // Transfer counts of the context's stream since its newest runner was made. Only the thread that
+  // Transfers in the device's stream since the newest runner on it was made. Only the thread that
   // enqueues and waits may call it.
   virtual DeviceTraffic traffic() const { return {}; }
 };
 
-// Bytes per block of one block table.
+// A block table for the memory plan: the size of its blocks, its window, and the kind of content.
 struct KvTableBytes {
   int64_t block_bytes = 0;    // over all layers of all groups that share the table
   int window = 0;             // tokens that those groups look back; 0: all
@@ -84,7 +84,7 @@ class KvCache {
 };
 
 // A model loaded onto one device, with everything that its steps need there. The objects pointed to
-// outlive its runner.
+// must outlive its runner.
 struct ModelInstance {
   Model* model = nullptr;
   const KvCache* kv_cache = nullptr;  // null: the model has neither KV groups nor states
@@ -96,23 +96,23 @@ struct ModelInstance {
   }
 };
 
-// A model that drafts for the target of a runner. The objects pointed to outlive the runner.
+// A model that drafts for the target of a runner. The objects pointed to must outlive the runner.
 struct DraftModelParts {
-  ModelInstance instance;  // a draft head or block drafter reads the target's taps
-  Model* target = nullptr;
+  ModelInstance instance;
+  Model* target = nullptr;         // a draft head or block drafter reads its taps
   ModelLimits limits;              // as the model was loaded
   std::vector<int> windows = {0};  // by block table, of the target and this model
   std::span<std::byte> workspace;
 };
 
-// The sizes that determine the runner's own memory.
+// The sizes and options by which Platform::runner_bytes() and the runner compute its memory.
 struct RunnerSizes {
   ModelLimits limits;         // of the model that is sampled from, as it was loaded
   int max_num_seqs = 0;       // in one step: at most limits.max_num_tokens
   int max_num_rule_seqs = 0;  // upper bound of the sequences with rules (has_rules())
   int vocab_size = 0;
   int num_layers = 0;
-  std::vector<int> windows = {0};  // by block table; 0: none
+  std::vector<int> windows = {0};  // by block table: tokens that attention looks back; 0: all
   // Query lengths of decode steps: ascending, and the last is limits.decode_q_len(). A step with
   // another length, up to the last, runs without a graph.
   std::vector<int> decode_q_lens = {1};
@@ -123,19 +123,19 @@ struct RunnerSizes {
   int draft_q_len = 1;
   // The most columns of a rank's part of a matrix, over the target and the draft model.
   int64_t max_columns = 0;
-  // Columns plus rows of one head's matrix of latent attention; 0: the model has none.
+  // Rows plus columns of the larger of one head's two matrices of latent attention; 0: none.
   int64_t latent_head_width = 0;
 };
 
 // The limits of the drafter of a runner with these sizes.
 DrafterLimits drafter_limits(const RunnerSizes& sizes);
 
-// The description of a runner's drafter: none, a lookup, or a model. The last alternative is a
-// drafter of the runner's platform that the caller has made.
+// The source of a runner's drafts: none, a lookup, a model, or a drafter that the caller has made
+// for the runner's platform.
 using DraftSource =
     std::variant<std::monostate, LookupConfig, DraftModelParts, std::shared_ptr<Drafter>>;
 
-// The parts of a runner, all on one device. The objects pointed to outlive it.
+// The parts of a runner, all on one device. The objects pointed to must outlive it.
 struct RunnerParts {
   ModelInstance instance;  // the target, whose logits are sampled
   RunnerSizes sizes;
@@ -143,7 +143,7 @@ struct RunnerParts {
   // Names everything on which the times of steps depend: the shapes and types of the target and of
   // the drafter. Empty: times are not kept.
   std::string shape_key = {};
-  DraftSource drafts = {};         // proposes limits.num_drafts tokens after each step
+  DraftSource drafts = {};         // proposes at most sizes.limits.num_drafts tokens per step
   Verification verification = {};  // of the drafts
   // Parts of the memory budget: reserve_bytes is for graphs and libraries, left_bytes is unplanned.
   int64_t reserve_bytes = 0;
@@ -158,8 +158,8 @@ struct AttentionChoice {
   AttentionPlan* prefill = nullptr;
 };
 
-// Chooses and updates the attention plans of one model instance's step, and lists them for the
-// model.
+// Chooses and updates the attention plans of a model instance's steps, one step at a time, and
+// makes the KvGroupSteps that the model reads.
 class StepAttention {
  public:
   // `instance` and the workspace must outlive the object.
@@ -174,8 +174,8 @@ class StepAttention {
   // `backends`. Valid until the next call.
   std::span<const AttentionChoice> choose_for_graph(std::span<AttentionBackend* const> backends,
                                                     int num_reqs, int q_len);
-  // Updates the chosen plans for the batches, one per block table, whose arrays outlive the step.
-  // The result is valid until the next call.
+  // Updates the chosen plans. There is one batch per block table, whose arrays must outlive the
+  // step. The result is valid until the next call.
   Result<std::span<const KvGroupStep>> update(std::span<const AttentionBatch* const> batches,
                                               std::span<const AttentionChoice> choices,
                                               Stream& stream);

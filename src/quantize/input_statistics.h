@@ -19,20 +19,21 @@
 namespace quire {
 
 // The windows that the model reads, each after a BOS if the tokenizer puts one before a text.
-// Fails if the model has no tokenizer, or if the text has fewer tokens than kMinCalibrationTokens.
+// Fails if the model has no tokenizer, if the text or text.max_tokens has fewer tokens than
+// kMinCalibrationTokens, or if the model's context is too short for a window.
 Result<std::vector<std::vector<int32_t>>> calibration_windows(const QuantizeSource& source,
                                                               const CalibrationText& text);
 
-// The statistics of the inputs of all matrices of the layers. They do not depend on the number of
-// threads (0: one per core). The model is in memory, as an engine on a CPU keeps it, until the
-// function returns. Fails if an input is not finite.
+// Returns the statistics of the input of each matrix that a product reads. They do not depend on
+// num_threads (0: one per physical core, within the quota). The model is in memory, as an engine on
+// a CPU keeps it, until the function returns. Fails if an input is not finite.
 Result<InputStatisticsByMatrix> collect_input_statistics(
     QuantizeSource& source, std::span<const std::vector<int32_t>> windows, int num_threads,
     const QuantizeHooks& hooks);
 
-// Computes with the operations of a CPU, and adds up the inputs of the products. Combined
-// operations are computed in parts, so that the input of every product exists. It has only the
-// operations of dense decoders.
+// Computes with the operations of a CPU, and sums |x| and x^2 of the inputs of all products, by
+// channel. Does not override fused operations such as gated_mlp(), whose defaults call linear() for
+// each product. Has only the operations of dense decoders.
 class InputRecorder final : public Ops, private WeightStore {
  public:
   // `tensors`: the model's tensors, whose matrices are in the order in which they are loaded.
@@ -103,7 +104,8 @@ class InputRecorder final : public Ops, private WeightStore {
   }
   Status finish() override { return ops_.weights().finish(); }
 
-  // The sums of one product, whose matrices are stacked.
+  // The sums over all tokens of |x| and x^2 of one product's input, by channel. The product's
+  // matrices are stacked.
   struct Inputs {
     std::vector<std::string> matrices;
     int64_t num_tokens = 0;
@@ -112,7 +114,7 @@ class InputRecorder final : public Ops, private WeightStore {
   };
 
   Ops& ops_;
-  WeightStore& store_ = *this;
+  WeightStore& store_ = *this;  // weights() is const, but the store that it returns is not
   std::vector<TensorSpec> matrices_;
   size_t num_made_ = 0;                               // of matrices_
   std::vector<Inputs> inputs_;                        // in the order of loading

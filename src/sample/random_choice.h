@@ -1,4 +1,4 @@
-// Draws a token from logits.
+// Samples a token from logits: the random numbers, the filters, and Gumbel-max sampling.
 #pragma once
 
 #include <array>
@@ -32,14 +32,14 @@ constexpr PhiloxCounter philox4x32(PhiloxCounter counter, PhiloxKey key) {
   return counter;
 }
 
-// Uniform in (0, 1). It never returns 0 or 1, so logarithms of u are finite.
+// Maps bits to a number in (0, 1), never 0 or 1, so that its logarithm is finite and not 0.
 constexpr double open_uniform(uint32_t bits) {
   return (bits + 0.5) * 0x1p-32;
 }
 
 // Streams of random numbers. They are independent of each other at the same position.
 enum class NoiseStream : uint32_t {
-  kToken,                // for the token that is sampled without drafts
+  kToken,                // for a token sampled from the target's distribution, as without drafts
   kDraft,                // for the tokens that a drafter samples
   kAcceptance,           // for the decision whether a draft is accepted
   kResidual,             // for the token that replaces a rejected draft
@@ -51,8 +51,8 @@ enum class NoiseStream : uint32_t {
 // because GPU kernels call them too.
 class TokenNoise {
  public:
-  // draft_idx: less than 2^16; distinguishes the drafts of a step if `position` is that of the
-  // step's first draft.
+  // draft_idx, less than 2^16: the index of a draft in its step, for streams whose `position` is
+  // the position of the step's first draft; otherwise 0.
   constexpr TokenNoise(uint64_t seed, uint64_t position, NoiseStream stream = NoiseStream::kToken,
                        uint32_t draft_idx = 0)
       : seed_(seed),
@@ -94,25 +94,25 @@ struct TokenDistribution {
   double total = 0;
 };
 
-// Selects the tokens that pass the filter, as vLLM defines it, from `logits`, [vocab_size], in no
-// particular order:
+// Writes the tokens of `logits`, [vocab_size], that pass the filter as vLLM defines it to `kept`,
+// in no particular order:
 // - min-p keeps those whose probability is at least min_p times the largest;
 // - top-k keeps every token whose logit is at least the k-th largest, including all ties;
 // - top-p adds tokens from those that min-p and top-k kept, in order of falling probability (ties:
-//   lowest id first), until their mass reaches top_p. It keeps at least one token.
+//   lowest id first), until they have top_p of the mass of all of these. It keeps at least one.
 // max_logit must be the largest of `logits`, and finite. Tokens with logit -inf are never kept.
 void filter_tokens(std::span<const float> logits, float max_logit, const TokenFilter& filter,
                    std::vector<Candidate>& kept);
 
 // Gumbel-max sampling in its exponential form: the argmax of weight / -log(u) samples a token in
 // proportion to its weight, and needs neither the sum nor an order of the weights. Ties go to the
-// lowest id.
+// lowest id. -1: there are no candidates.
 int32_t sample_gumbel_max(std::span<const Candidate> candidates, const TokenNoise& noise);
-// Samples over a whole vocabulary. A cheap bound rejects most tokens.
+// Does the same over a whole vocabulary. A cheap upper bound of most weights avoids their exp().
 int32_t sample_gumbel_max(std::span<const float> logits, float max_logit, float temperature,
                           const TokenNoise& noise);
 
-// A token of a random choice, and its score weight / -log(u).
+// A token and its score in Gumbel-max sampling, weight / -log(u).
 struct ScoredToken {
   double score = -1;  // below every token's score
   int64_t token_id = 0;

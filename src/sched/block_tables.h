@@ -1,5 +1,5 @@
-// The block tables of all sequences: for each table of the configuration, one pool of blocks and
-// its prefix cache. A sequence needs its blocks in every table.
+// The KV tables of the scheduler, each with one pool of blocks and a prefix cache, and the block
+// tables of all sequences in them. A sequence has a block table in every KV table.
 #pragma once
 
 #include <span>
@@ -24,7 +24,7 @@ class BlockTables {
  public:
   explicit BlockTables(const SchedulerConfig& config);
 
-  // Sums over all tables.
+  // Blocks of all KV tables together, without their padding blocks.
   int num_free() const;
   int num_total() const;
   // The used fraction of the fullest table, 0 to 1.
@@ -32,23 +32,23 @@ class BlockTables {
   // Whether match_prefix() searches the prefix caches for the sequence.
   bool looks_up(const Sequence& seq) const;
 
-  // Finds the longest cached prefix of a waiting sequence; a table with a window needs only the
-  // blocks that later queries read. The last known token is never part of the prefix, because its
-  // logits are needed. With prompt_logprobs the prefix is empty, because every token's logits are
-  // needed.
+  // Finds the longest cached prefix of a waiting sequence, and sets the record's block_hashes and
+  // branch_block. A table with a window needs only the blocks that later queries read. The last
+  // known token is never part of the prefix, because its logits are needed. With prompt_logprobs
+  // the prefix is empty, because every token's logits are needed.
   void match_prefix(SeqRecord& rec, CachedPrefix& prefix) const;
 
-  // Returns whether the known tokens of a waiting sequence that adopts `prefix`, plus num_spare
-  // blocks, fit into the blocks that are free or held by `victims`.
+  // Returns whether every KV table has room for the known tokens of a waiting sequence that adopts
+  // `prefix`, and for num_spare more blocks, once `victims` have released their blocks.
   bool can_start(const SeqRecord& rec, const CachedPrefix& prefix, int num_spare,
                  std::span<SeqRecord* const> victims) const;
   void adopt_prefix(SeqRecord& rec, const CachedPrefix& prefix);
-  // Why `prefix`, the result of match_prefix(), lacks full blocks of the sequence. It needs no list
-  // of past prompts, because each prefix cache records the hashes that it has evicted.
+  // Returns why `prefix`, the result of match_prefix(), lacks full blocks of the sequence. It needs
+  // no list of past prompts, because each prefix cache records the hashes that it has evicted.
   CacheMiss cache_miss(const SeqRecord& rec, const CachedPrefix& prefix) const;
 
-  // Frees the blocks that no later step reads. Steps already planned may still read them, which is
-  // safe: the next owner of such a block writes it in a step planned later.
+  // Frees the blocks that no step planned from now on reads. Steps planned before may still read
+  // them, which is safe: the next owner of such a block writes it in a step planned later.
   void free_outside_window(SeqRecord& rec);
   // Returns whether blocks for the next num_tokens of a sequence are free; grow() takes them.
   bool has_room(const SeqRecord& rec, int num_tokens) const;
@@ -58,8 +58,8 @@ class BlockTables {
   void free_unscheduled_blocks(SeqRecord& rec);
   void release(SeqRecord& rec);
 
-  // Registers blocks in the prefix cache: those that planned steps fill with known tokens, and that
-  // num_tokens_ahead known tokens follow.
+  // Registers blocks in the prefix cache: full blocks of known, scheduled tokens that are followed
+  // by num_tokens_ahead more known tokens, because their hashes depend on these, too.
   //
   // Blocks are registered as soon as the step is planned, because steps run in the order of their
   // planning: a sequence that finds such a block runs in the same step or a later one. In a later
@@ -72,9 +72,10 @@ class BlockTables {
   // contain it still run. Its blocks may be allocated again at once, because their next owner
   // writes them in a step planned later; until then they hold the content that their hash names.
   void register_full_blocks(SeqRecord& rec);
-  // Does the same for the states of blocks. A layer reads states before or while it writes them.
-  // Therefore a state is registered only after the step that writes it is planned: a later step may
-  // read it, the same step may not. free_outside_window() and release() call it, too.
+  // Does the same for the states of blocks, but later. A layer reads states before or while it
+  // writes them, so a later step may read a state, and the step that writes it may not. States are
+  // registered when the step has ended or the sequence's next step is planned:
+  // free_outside_window() and release() call it, too.
   void register_states(SeqRecord& rec);
 
   // The changes of the prefix caches since the last call, in their order; empty unless the
@@ -83,8 +84,8 @@ class BlockTables {
 
   // For tests.
   std::vector<BlockHash> cached_hashes(size_t table) const { return tables_[table].cache.hashes(); }
-  // `records`: all records that hold blocks. Ends the program when a block leaked, is lost, or is
-  // shared without being cached.
+  // `records`: all records that hold blocks. Ends the program if a block's reference count is not
+  // its number of holders, or if a block is shared without being cached.
   void check_invariants(std::span<const SeqRecord* const> records) const;
 
  private:
