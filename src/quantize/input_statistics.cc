@@ -7,11 +7,15 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <string>
+#include <unordered_map>
 #include <utility>
 #include <variant>
 
 #include "base/text.h"
 #include "model/model_loader.h"
+#include "ops/ops.h"
+#include "ops/weight_store.h"
 #include "start/load.h"
 #include "start/platform_choice.h"
 #include "start/single_sequence.h"
@@ -110,6 +114,98 @@ Result<std::vector<std::vector<int32_t>>> calibration_windows(const QuantizeSour
   return windows;
 }
 
+namespace {
+
+// Computes with the operations of a CPU, and sums |x| and x^2 of the inputs of all products, by
+// channel. Does not override fused operations such as gated_mlp(), whose defaults call linear() for
+// each product. Has only the operations of dense decoders.
+class InputRecorder final : public Ops, private WeightStore {
+ public:
+  // `tensors`: the model's tensors, whose matrices are in the order in which they are loaded.
+  InputRecorder(Ops& ops, std::span<const TensorSpec> tensors);
+
+  // Fails, naming the matrix, if an input so far is not finite.
+  Status check_finite() const;
+  // The means over all tokens so far. Fails if one is not finite.
+  Result<InputStatisticsByMatrix> statistics() const;
+
+  // See ops.h.
+  Stream& stream() override { return ops_.stream(); }
+  WeightStore& weights() const override { return store_; }
+  DType activation_dtype() const override { return ops_.activation_dtype(); }
+  Result<Tensor> allocate(const Shape& shape, DType dtype) override {
+    return ops_.allocate(shape, dtype);
+  }
+  void embed(const Linear& table, const int32_t* ids, float scale, TensorView out) override {
+    ops_.embed(table, ids, scale, out);
+  }
+  void residual_norm(const ResidualNorm& norm, TensorView out) override {
+    ops_.residual_norm(norm, out);
+  }
+  void linear(const Linear& w, TensorView x, TensorView out) override;
+  void rope_angles(const float* inv_freq, float attention_factor, const int32_t* positions,
+                   TensorView cos_sin) override {
+    ops_.rope_angles(inv_freq, attention_factor, positions, cos_sin);
+  }
+  void position_scales(const PositionScale& scale, const int32_t* positions,
+                       TensorView out) override {
+    ops_.position_scales(scale, positions, out);
+  }
+  void wide_norm(const WideNorm& norm) override { ops_.wide_norm(norm); }
+  void rope_and_cache(const RopeAndCache& args) override { ops_.rope_and_cache(args); }
+  void gate(const Gating& gating) override { ops_.gate(gating); }
+  void gated_mul(Activation activation, TensorView gate_up, TensorView out) override {
+    ops_.gated_mul(activation, gate_up, out);
+  }
+  void soft_cap(float cap, TensorView x) override { ops_.soft_cap(cap, x); }
+  void gather_rows(TensorView x, const int32_t* rows, TensorView out) override {
+    ops_.gather_rows(x, rows, out);
+  }
+  void write_columns(TensorView x, TensorView out, int64_t first_column) override {
+    ops_.write_columns(x, out, first_column);
+  }
+
+ private:
+  // See weight_store.h.
+  int64_t quantized_bytes(const QuantizedForm& /*matrix*/) const override { return 0; }
+  Result<DType> linear_dtype(const WeightScheme& scheme) const override {
+    return ops_.weights().linear_dtype(scheme);
+  }
+  bool needs_whole_blocks() const override { return ops_.weights().needs_whole_blocks(); }
+  bool mixes_experts() const override { return ops_.weights().mixes_experts(); }
+  bool merges_shared_experts(const ExpertsShape& shape) const override {
+    return ops_.weights().merges_shared_experts(shape);
+  }
+  Result<std::unique_ptr<Linear>> make_linear(const LinearSource& source) override;
+  Result<std::unique_ptr<PerHeadLinear>> make_per_head_linear(
+      std::span<const TensorView> matrices) override {
+    return ops_.weights().make_per_head_linear(matrices);
+  }
+  Result<std::unique_ptr<Experts>> make_experts(ExpertsSource& source) override {
+    return ops_.weights().make_experts(source);
+  }
+  Result<Tensor> make_vector(const TensorView& source) override {
+    return ops_.weights().make_vector(source);
+  }
+  Status finish() override { return ops_.weights().finish(); }
+
+  // The sums over all tokens of |x| and x^2 of one product's input, by channel. The product's
+  // matrices are stacked.
+  struct InputSums {
+    std::vector<std::string> matrices;
+    int64_t num_tokens = 0;
+    std::vector<double> magnitudes;
+    std::vector<double> squares;
+  };
+
+  Ops& ops_;
+  WeightStore& store_ = *this;  // weights() is const, but the store that it returns is not
+  std::vector<TensorSpec> matrices_;
+  size_t num_made_ = 0;                               // of matrices_
+  std::vector<InputSums> inputs_;                     // in the order of loading
+  std::unordered_map<const Linear*, size_t> places_;  // in inputs_
+};
+
 InputRecorder::InputRecorder(Ops& ops, std::span<const TensorSpec> tensors) : ops_(ops) {
   std::ranges::copy_if(tensors, std::back_inserter(matrices_), [](const TensorSpec& tensor) {
     return tensor.matrix() != nullptr && !tensor.matrix()->is_plain;
@@ -117,7 +213,7 @@ InputRecorder::InputRecorder(Ops& ops, std::span<const TensorSpec> tensors) : op
 }
 
 Result<std::unique_ptr<Linear>> InputRecorder::make_linear(const LinearSource& source) {
-  Inputs inputs;
+  InputSums inputs;
   for (const Shape& shape : shapes_of(source)) {
     if (num_made_ == matrices_.size() || shape != matrices_[num_made_].shape) {
       return internal_error("[quantize] the matrices of the model are loaded in another order");
@@ -134,7 +230,7 @@ Result<std::unique_ptr<Linear>> InputRecorder::make_linear(const LinearSource& s
 
 void InputRecorder::linear(const Linear& w, TensorView x, TensorView out) {
   ops_.linear(w, x, out);
-  Inputs& inputs = inputs_[places_.at(&w)];
+  InputSums& inputs = inputs_[places_.at(&w)];
   inputs.num_tokens += x.shape[0];
   const auto num_channels = x.shape[1];
   for (int64_t token = 0; token < x.shape[0]; ++token) {
@@ -148,7 +244,7 @@ void InputRecorder::linear(const Linear& w, TensorView x, TensorView out) {
 }
 
 Status InputRecorder::check_finite() const {
-  for (const Inputs& inputs : inputs_) {
+  for (const InputSums& inputs : inputs_) {
     for (size_t c = 0; c < inputs.squares.size(); ++c) {
       if (std::isfinite(inputs.squares[c])) continue;
       return invalid_argument(fmt::format(
@@ -166,7 +262,7 @@ Result<InputStatisticsByMatrix> InputRecorder::statistics() const {
     return internal_error("[quantize] a matrix of the model was not loaded as a matrix");
   }
   InputStatisticsByMatrix by_matrix;
-  for (const Inputs& inputs : inputs_) {
+  for (const InputSums& inputs : inputs_) {
     if (inputs.num_tokens == 0) continue;  // the embedding
     auto means = std::make_shared<InputStatistics>();
     const auto num_tokens = static_cast<double>(inputs.num_tokens);
@@ -178,6 +274,8 @@ Result<InputStatisticsByMatrix> InputRecorder::statistics() const {
   }
   return by_matrix;
 }
+
+}  // namespace
 
 Result<InputStatisticsByMatrix> collect_input_statistics(
     QuantizeSource& source, std::span<const std::vector<int32_t>> windows, int num_threads,
