@@ -215,6 +215,8 @@ void extend_block_hashes(std::string_view salt, const HashedBlocks& blocks,
 
 namespace {
 
+constexpr size_t kMinRecord = 4096;  // because a table of recurrent states may have few entries
+
 uint64_t eight_bytes(const BlockHash& hash, size_t offset) {
   uint64_t value = 0;
   std::memcpy(&value, hash.data() + offset, sizeof value);
@@ -229,7 +231,7 @@ size_t PrefixCache::FirstBytes::operator()(const BlockHash& hash) const {
 
 PrefixCache::PrefixCache(int num_blocks)
     : hashes_(static_cast<size_t>(num_blocks)),
-      evicted_(std::bit_ceil(2 * static_cast<size_t>(num_blocks))) {}
+      evicted_(std::bit_ceil(std::max(2 * static_cast<size_t>(num_blocks), kMinRecord))) {}
 
 bool PrefixCache::contains(int32_t block_id) const {
   return hashes_.at(static_cast<size_t>(block_id)) != nullptr;
@@ -249,10 +251,15 @@ bool PrefixCache::insert(const BlockHash& hash, int32_t block_id) {
 }
 
 std::optional<BlockHash> PrefixCache::evict(int32_t block_id) {
+  const std::optional<BlockHash> hash = remove(block_id);
+  if (hash) evicted_[eight_bytes(*hash, 8) % evicted_.size()] = eight_bytes(*hash, 16);
+  return hash;
+}
+
+std::optional<BlockHash> PrefixCache::remove(int32_t block_id) {
   if (!contains(block_id)) return std::nullopt;
   const BlockHash hash = *std::exchange(hashes_[static_cast<size_t>(block_id)], nullptr);
   blocks_.erase(blocks_.find(hash));
-  evicted_[eight_bytes(hash, 8) % evicted_.size()] = eight_bytes(hash, 16);
   return hash;
 }
 

@@ -94,8 +94,10 @@ class PrefixCache {
   // block remains private to its holder. Holders never swap blocks, because block tables are
   // append-only.
   bool insert(const BlockHash& hash, int32_t block_id);
-  // Removes a block that is about to be overwritten, and returns its hash if it was registered.
+  // Removes a block, and returns its hash if it was registered: evict() removes one that another
+  // request is about to overwrite, remove() one that its own sequence gives up.
   std::optional<BlockHash> evict(int32_t block_id);
+  std::optional<BlockHash> remove(int32_t block_id);
   // Returns whether the hash was evicted. The record lacks some hashes that were evicted more than
   // about num_blocks evictions ago.
   bool was_evicted(const BlockHash& hash) const;

@@ -130,23 +130,31 @@ void BlockTables::match_prefix(SeqRecord& rec, CachedPrefix& prefix) const {
   }
 }
 
-// Checks the blocks that a prefix with one more block would need. A block that was cached under
-// another salt counts as never cached, because its hash is unrelated.
+// Checks the states of the blocks whose keys and values are cached, and the blocks that a prefix
+// with one more block of keys and values would need. A block that was cached under another salt
+// counts as never cached, because its hash is unrelated.
 CacheMiss BlockTables::cache_miss(const SeqRecord& rec, const CachedPrefix& prefix) const {
   if (!looks_up(*rec.seq)) return CacheMiss::kDisabled;
   const int num_full = num_lookup_blocks(*rec.seq);
   if (num_full == 0) return CacheMiss::kTooShort;
-  const int num_wanted = prefix.num_blocks + 1;
-  if (num_wanted > num_full) return CacheMiss::kNone;
-  if (rec.branch_block >= prefix.num_blocks) return CacheMiss::kNoSnapshot;
+  if (prefix.num_blocks == num_full) return CacheMiss::kNone;
+  const auto was_evicted = [&](const KvTable& table, int first, int end) {
+    return std::any_of(rec.block_hashes.begin() + first, rec.block_hashes.begin() + end,
+                       [&](const BlockHash& hash) {
+                         return !table.cache.find(hash) && table.cache.was_evicted(hash);
+                       });
+  };
+  const int num_with_keys = std::max(prefix.num_blocks, rec.branch_block + 1);
+  const bool lacks_state = num_with_keys > prefix.num_blocks;
+  if (lacks_state && was_evicted(tables_.back(), prefix.num_blocks, num_with_keys)) {
+    return CacheMiss::kEvicted;
+  }
+  const int num_wanted = std::min(num_with_keys + 1, num_full);
   for (size_t t = 0; t < tables_.size(); ++t) {
     if (tables_[t].config.holds_states) continue;
-    const PrefixCache& cache = tables_[t].cache;
-    for (int idx = first_read(t, num_wanted); idx < num_wanted; ++idx) {
-      const BlockHash& hash = rec.block_hashes[static_cast<size_t>(idx)];
-      if (!cache.find(hash) && cache.was_evicted(hash)) return CacheMiss::kEvicted;
-    }
+    if (was_evicted(tables_[t], first_read(t, num_wanted), num_wanted)) return CacheMiss::kEvicted;
   }
+  if (lacks_state) return CacheMiss::kNoSnapshot;
   return prefix.num_blocks == 0 ? CacheMiss::kFirstUse : CacheMiss::kChangedPrompt;
 }
 

@@ -26,7 +26,7 @@ bool ends_part(const SchedulerConfig& config, const SeqRecord& rec, int block) {
 void drop_state(const IntervalState& state, const SeqRecord& rec, KvTable& table) {
   const auto found = table.cache.find(rec.block_hashes[static_cast<size_t>(state.block)]);
   if (found != state.block_id || table.pool.ref_count(state.block_id) > 0) return;
-  table.cache.evict(state.block_id);
+  table.cache.remove(state.block_id);
   table.pool.acquire(state.block_id);
   table.pool.release(state.block_id, false);
 }
@@ -61,7 +61,7 @@ void leave_block(const SchedulerConfig& config, const SeqBlocks& blocks, int blo
     rec.interval_states.erase(rec.interval_states.begin());
     return;
   }
-  if (table.pool.ref_count(id) == 1) table.cache.evict(id);
+  if (table.pool.ref_count(id) == 1) table.cache.remove(id);
 }
 
 void release_states(const SchedulerConfig& config, const SeqBlocks& blocks, SeqRecord& rec,

@@ -300,6 +300,20 @@ TEST(PrefixCache, RemembersEvictedHashes) {
   EXPECT_EQ(cache.evict(7), hashes[0]);
   EXPECT_TRUE(cache.was_evicted(hashes[0]));
   EXPECT_FALSE(cache.was_evicted(hashes[1]));
+  cache.insert(hashes[2], 8);
+  EXPECT_EQ(cache.remove(8), hashes[2]);
+  EXPECT_FALSE(cache.was_evicted(hashes[2])) << "its owner gave it up";
+}
+
+TEST(PrefixCache, ASmallTableRemembersManyEvictedHashes) {
+  PrefixCache cache(4);
+  const auto hashes = chain(100);
+  for (const BlockHash& hash : hashes) {
+    cache.insert(hash, 1);
+    cache.evict(1);
+  }
+  const auto was_evicted = [&](const BlockHash& hash) { return cache.was_evicted(hash); };
+  EXPECT_GT(std::ranges::count_if(hashes, was_evicted), 90);
 }
 
 }  // namespace

@@ -158,6 +158,24 @@ TEST_F(SchedulerTest, ALongPromptThatIsCutOffKeepsItsNewestStates) {
   EXPECT_EQ(scheduler().stats().cache_misses[static_cast<size_t>(CacheMiss::kNoSnapshot)], 3);
 }
 
+TEST_F(SchedulerTest, SaysThatAStateWasEvicted) {
+  config_.tables = {{.num_blocks = 200}, {.num_blocks = 8, .window = 17, .holds_states = true}};
+  config_.max_num_batched_tokens = 128;
+  for (int i = 0; i < 10; ++i) {
+    const SeqId id = add(100, 1, {.first_id = 1 + 2000 * i});
+    step();
+    scheduler().finish(id);
+  }
+  const SeqId again = add(100, 1, {.first_id = 1});
+  step();
+  EXPECT_EQ(seq(again).num_cached_tokens, 0);
+  EXPECT_EQ(seq(again).cache_miss, CacheMiss::kEvicted);
+  scheduler().finish(again);
+  const SeqId shorter = add(60, 1, {.first_id = 1});
+  step();
+  EXPECT_EQ(seq(shorter).cache_miss, CacheMiss::kNoSnapshot) << "a prompt never ended there";
+}
+
 // A computed prompt keeps the state of its last full block alone, and the answer that of its own.
 TEST_F(SchedulerTest, AFinishedSequenceKeepsTwoStates) {
   config_.max_model_len = 4096;
