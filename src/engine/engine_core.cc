@@ -317,7 +317,7 @@ bool EngineCore::retire(ActiveSamples::iterator found, Output&& last) {
   if (!succeeded) {
     invoke_callback(sample, failed_output(sample.sample_output.index(), callback_threw()));
   }
-  scheduler_.finish(ended.key());
+  scheduler_.finish(ended.key(), sample.sample_output.num_output_tokens());
   return succeeded;
 }
 

@@ -91,6 +91,7 @@ class SampleOutput {
                std::unique_ptr<TokenConstraint> constraint = nullptr);
 
   int index() const { return index_; }
+  int num_output_tokens() const { return num_output_tokens_; }
   // Whether a constraint restricts the next tokens.
   bool is_constrained() const { return constraint_ != nullptr; }
   // Returns how many drafts may be verified: those before the first that the constraint forbids.

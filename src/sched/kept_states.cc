@@ -66,13 +66,17 @@ void leave_block(const SchedulerConfig& config, const SeqBlocks& blocks, int blo
 
 void release_states(const SchedulerConfig& config, const SeqBlocks& blocks, SeqRecord& rec,
                     KvTable& table) {
-  const auto is_cached = [&](int32_t id) { return id != 0 && table.cache.contains(id); };
-  const auto newest = std::ranges::find_if(blocks.ids.rbegin(), blocks.ids.rend(), is_cached);
-  const auto newest_block = static_cast<int>(blocks.ids.rend() - newest) - 1;
-  for (int block = blocks.first; block < static_cast<int>(blocks.ids.size()); ++block) {
+  const auto is_cached = [&](int block) {
+    const int32_t id = blocks.ids[static_cast<size_t>(block)];
+    return id != 0 && table.cache.contains(id);
+  };
+  const auto num_blocks = static_cast<int>(blocks.ids.size());
+  int newest = std::min(num_blocks, rec.num_delivered_tokens / config.block_size) - 1;
+  while (newest >= 0 && !is_cached(newest)) --newest;
+  for (int block = blocks.first; block < num_blocks; ++block) {
     const int32_t id = blocks.ids[static_cast<size_t>(block)];
     if (id == 0) continue;
-    if (block < newest_block && rec.seq->decodes()) leave_block(config, blocks, block, rec, table);
+    if (block != newest && rec.seq->decodes()) leave_block(config, blocks, block, rec, table);
     table.pool.release(id, table.cache.contains(id));
   }
   if (rec.seq->decodes()) drop_interval_states(rec, table);

@@ -19,7 +19,7 @@ void leave_block(const SchedulerConfig& config, const SeqBlocks& blocks, int blo
                  KvTable& table);
 
 // Releases the states of a sequence that ends or is preempted. The newest state of a full block
-// stays cached, and is overwritten after the older ones.
+// whose tokens the request has received stays cached, and is overwritten after the older ones.
 void release_states(const SchedulerConfig& config, const SeqBlocks& blocks, SeqRecord& rec,
                     KvTable& table);
 

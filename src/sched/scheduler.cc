@@ -452,10 +452,12 @@ void Scheduler::Impl::reconcile(SeqRecord& rec, const SeqSpan& span, int num_sam
   tables.register_states(rec);
 }
 
-void Scheduler::finish(SeqId id) {
+void Scheduler::finish(SeqId id, int num_output_tokens) {
   const auto found = impl_->records.find(id);
   if (found == impl_->records.end()) return;
   SeqRecord& rec = *found->second;
+  rec.num_delivered_tokens =
+      rec.seq->num_prompt_tokens + std::min(num_output_tokens, rec.seq->num_output_tokens());
   if (rec.seq->state == SeqState::kRunning) {
     impl_->leave_running(rec);
   } else {

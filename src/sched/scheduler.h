@@ -2,6 +2,7 @@
 // clock or thread.
 #pragma once
 
+#include <climits>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -110,8 +111,9 @@ class Scheduler {
   // Ends a sequence at any time (a stop, a cancellation, an error). Its blocks are free at once,
   // because steps run in order: their next owner writes them after every step already planned.
   // Unknown or finished ids are ignored. The Sequence itself (kFinished) can be read until the next
-  // schedule() or complete().
-  void finish(SeqId id);
+  // schedule() or complete(). num_output_tokens: those before a stop, because a later prompt
+  // repeats no more of them.
+  void finish(SeqId id, int num_output_tokens = INT_MAX);
 
   // The changes of the prefix cache since the last call, in their order; empty unless the
   // configuration collects them. A block is reported as stored when the step that writes it is

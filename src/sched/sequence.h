@@ -1,6 +1,7 @@
 // The scheduler's state of a sequence.
 #pragma once
 
+#include <climits>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -90,6 +91,9 @@ struct SeqRecord {
   // prompts begin with it, too. -1: none.
   int branch_block = -1;
   std::vector<IntervalState> interval_states;
+  // Set when it finishes: tokens that the request has received, with its prompt. Drafts may have
+  // continued the sequence beyond a stop.
+  int num_delivered_tokens = INT_MAX;
 
   // State of the step being planned.
   int step_tokens = 0;

@@ -189,6 +189,26 @@ TEST_F(SchedulerTest, AFinishedSequenceKeepsTwoStates) {
   EXPECT_EQ(scheduler().cached_hashes(1).size(), 2);
 }
 
+// The newest full block has tokens after the stop, so that no later prompt begins with it.
+TEST_F(SchedulerTest, AnAnswerThatStopsWithinItsDraftsKeepsAStateBeforeItsEnd) {
+  config_.num_drafts = 3;
+  config_.tables = {{.num_blocks = 65}, {.num_blocks = 40, .window = 17, .holds_states = true}};
+  const SeqId id = add(40, 60, {.first_id = 1});
+  last_token_ = 40;  // the answer continues the prompt
+  BatchPlan plan = schedule();
+  while (seq(id).token_ids.size() < 65) {
+    BatchPlan next = schedule();
+    complete(plan, 3);
+    plan = std::move(next);
+  }
+  scheduler().finish(id, 23);  // 63 tokens, two of the last step's
+  complete(plan);
+  EXPECT_EQ(scheduler().cached_hashes(1).size(), 2) << "prompt and answer";
+  const SeqId again = add(63, 1, {.first_id = 1});
+  step();
+  EXPECT_EQ(seq(again).num_cached_tokens, 48);
+}
+
 TEST_F(SchedulerTest, APromptWithAnotherLastMessageBeginsAtTheHistory) {
   config_.max_model_len = 4096;
   config_.tables = {{.num_blocks = 600}, {.num_blocks = 40, .window = 17, .holds_states = true}};
