@@ -17,11 +17,13 @@ constexpr int32_t kEnd = 0;
 BlockPool::BlockPool(int num_blocks) {
   QUIRE_CHECK(num_blocks >= 2,
               "[kv] the pool is too small; it needs block 0 and at least one to hand out");
-  next_.resize(static_cast<size_t>(num_blocks));
-  prev_.resize(static_cast<size_t>(num_blocks));
+  next_.resize(static_cast<size_t>(num_blocks) + 1);
+  prev_.resize(static_cast<size_t>(num_blocks) + 1);
   ref_counts_.resize(static_cast<size_t>(num_blocks));
   next_[kEnd] = prev_[kEnd] = kEnd;
-  for (int32_t id = 1; id < num_blocks; ++id) link_before(id, kEnd);
+  link_before(separator(), kEnd);
+  num_free_ = 0;
+  for (int32_t id = 1; id < num_blocks; ++id) link_before(id, separator());
 }
 
 int BlockPool::ref_count(int32_t block_id) const {
@@ -31,7 +33,8 @@ int BlockPool::ref_count(int32_t block_id) const {
 
 int32_t BlockPool::allocate() {
   QUIRE_CHECK(num_free_ > 0, "[kv] the pool is empty");
-  const int32_t block_id = next_[kEnd];
+  const int32_t head = next_[kEnd];
+  const int32_t block_id = head == separator() ? next_[static_cast<size_t>(head)] : head;
   unlink(block_id);
   ref_counts_[static_cast<size_t>(block_id)] = 1;
   return block_id;
@@ -49,6 +52,12 @@ void BlockPool::release(int32_t block_id, bool keep_content) {
   int32_t& count = ref_counts_[static_cast<size_t>(block_id)];
   QUIRE_CHECK(count > 0, "[kv] block " + std::to_string(block_id) + " was released twice");
   if (--count == 0) link_before(block_id, keep_content ? kEnd : next_[kEnd]);
+}
+
+void BlockPool::supersede(int32_t block_id) {
+  QUIRE_CHECK(ref_count(block_id) == 0, "[kv] a held block cannot be superseded");
+  unlink(block_id);
+  link_before(block_id, separator());
 }
 
 void BlockPool::link_before(int32_t block_id, int32_t successor) {
@@ -78,10 +87,11 @@ void BlockPool::check_id(int32_t block_id) const {
 void BlockPool::check_invariants() const {
   int num_listed = 0;
   for (int32_t id = next_[kEnd]; id != kEnd; id = next_[static_cast<size_t>(id)]) {
-    QUIRE_CHECK(++num_listed < num_blocks(), "[kv] the free list has a loop");
-    QUIRE_CHECK(ref_counts_[static_cast<size_t>(id)] == 0, "[kv] a held block is on the free list");
     QUIRE_CHECK(prev_[static_cast<size_t>(next_[static_cast<size_t>(id)])] == id,
                 "[kv] the free list's links disagree");
+    if (id == separator()) continue;
+    QUIRE_CHECK(++num_listed < num_blocks(), "[kv] the free list has a loop");
+    QUIRE_CHECK(ref_counts_[static_cast<size_t>(id)] == 0, "[kv] a held block is on the free list");
   }
   const auto num_unused = std::count(ref_counts_.begin() + 1, ref_counts_.end(), 0);
   QUIRE_CHECK(num_listed == num_free_ && num_listed == num_unused, "[kv] a block was lost");

@@ -20,7 +20,7 @@ class BlockPool {
  public:
   explicit BlockPool(int num_blocks);
 
-  int num_blocks() const { return static_cast<int>(next_.size()); }
+  int num_blocks() const { return static_cast<int>(ref_counts_.size()); }
   int num_free() const { return num_free_; }
   int ref_count(int32_t block_id) const;
 
@@ -32,6 +32,9 @@ class BlockPool {
   // Removes a holder. After its last holder, the block joins the tail of the list if keep_content
   // is true, and the head otherwise.
   void release(int32_t block_id, bool keep_content);
+  // Lets an unused block be allocated before all unused blocks that release() has kept, but after
+  // those that were superseded earlier.
+  void supersede(int32_t block_id);
 
   // Ends the program when the list and the counts disagree.
   void check_invariants() const;
@@ -40,6 +43,8 @@ class BlockPool {
   void link_before(int32_t block_id, int32_t successor);
   void unlink(int32_t block_id);
   void check_id(int32_t block_id) const;
+  // An entry of the list that is not a block: it separates superseded blocks from kept ones.
+  int32_t separator() const { return num_blocks(); }
 
   std::vector<int32_t> next_, prev_;  // links of unused blocks; a used block points at itself
   std::vector<int32_t> ref_counts_;

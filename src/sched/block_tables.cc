@@ -1,6 +1,7 @@
 #include "sched/block_tables.h"
 
 #include <algorithm>
+#include <iterator>
 #include <unordered_map>
 
 #include "base/check.h"
@@ -105,6 +106,7 @@ std::vector<int32_t> BlockTables::find_cached(const KvTable& table,
 void BlockTables::match_prefix(SeqRecord& rec, CachedPrefix& prefix) const {
   prefix.num_blocks = 0;
   prefix.tables.assign(tables_.size(), {});
+  prefix.older_states.clear();
   const Sequence& seq = *rec.seq;
   if (!looks_up(seq)) return;
   const int num_full = num_lookup_blocks(seq);
@@ -124,6 +126,10 @@ void BlockTables::match_prefix(SeqRecord& rec, CachedPrefix& prefix) const {
     SeqBlocks& blocks = prefix.tables[t];
     blocks.first = first_read(t, prefix.num_blocks);
     blocks.ids.resize(static_cast<size_t>(prefix.num_blocks));
+    if (tables_[t].config.holds_states) {
+      std::copy_if(blocks.ids.begin(), blocks.ids.begin() + blocks.first,
+                   std::back_inserter(prefix.older_states), [](int32_t id) { return id != 0; });
+    }
     std::fill_n(blocks.ids.begin(), blocks.first, 0);
     blocks.num_registered = prefix.num_blocks;
     blocks.num_sent = blocks.first;  // no step reads the entries before it
@@ -209,6 +215,7 @@ void BlockTables::adopt_prefix(SeqRecord& rec, const CachedPrefix& prefix) {
       if (id != 0) tables_[t].pool.acquire(id);
     }
   }
+  if (rec.seq->num_preemptions == 0) supersede_states(prefix.older_states, tables_.back());
 }
 
 void BlockTables::free_outside_window(SeqRecord& rec) {

@@ -18,6 +18,7 @@ namespace quire {
 struct CachedPrefix {
   int num_blocks = 0;
   std::vector<SeqBlocks> tables;
+  std::vector<int32_t> older_states;  // the cached states of its earlier blocks
 };
 
 class BlockTables {

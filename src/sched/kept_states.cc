@@ -64,6 +64,12 @@ void leave_block(const SchedulerConfig& config, const SeqBlocks& blocks, int blo
   if (table.pool.ref_count(id) == 1) table.cache.remove(id);
 }
 
+void supersede_states(std::span<const int32_t> states, KvTable& table) {
+  for (const int32_t id : states) {
+    if (table.pool.ref_count(id) == 0) table.pool.supersede(id);
+  }
+}
+
 void release_states(const SchedulerConfig& config, const SeqBlocks& blocks, SeqRecord& rec,
                     KvTable& table) {
   const auto is_cached = [&](int block) {

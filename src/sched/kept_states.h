@@ -4,6 +4,8 @@
 // off, and at the end of its answer.
 #pragma once
 
+#include <span>
+
 #include "sched/kv_table.h"
 #include "sched/sequence.h"
 
@@ -17,6 +19,11 @@ bool writes_state(const SchedulerConfig& config, const SeqRecord& rec, int block
 // unless a later prompt may begin with it, and the older states of a long prompt.
 void leave_block(const SchedulerConfig& config, const SeqBlocks& blocks, int block, SeqRecord& rec,
                  KvTable& table);
+
+// Called when a new sequence begins with a later state than these, which then serve only prompts
+// that leave the conversation earlier. They are evicted before other states, so that a conversation
+// that pauses outlasts many turns of others.
+void supersede_states(std::span<const int32_t> states, KvTable& table);
 
 // Releases the states of a sequence that ends or is preempted. The newest state of a full block
 // whose tokens the request has received stays cached, and is overwritten after the older ones.

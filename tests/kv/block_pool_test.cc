@@ -290,6 +290,20 @@ TEST(PrefixCacheDeathTest, ACachedBlockIsNeverFilledAgain) {
   EXPECT_DEATH(cache.insert(hashes[1], 1), "was filled again");
 }
 
+TEST(BlockPool, SupersededBlocksAreAllocatedBeforeKeptOnes) {
+  BlockPool pool(7);
+  allocate_all(pool);
+  for (const int32_t id : {1, 2, 3, 4, 5}) pool.release(id, true);
+  pool.release(6, false);
+  for (const int32_t id : {4, 2, 3}) pool.supersede(id);
+  pool.acquire(2);  // used again: it is a kept block from here on
+  pool.release(2, true);
+  pool.check_invariants();
+  EXPECT_EQ(pool.num_free(), 6);
+  EXPECT_THAT(allocate_all(pool), ElementsAre(6, 4, 3, 1, 5, 2));
+  pool.check_invariants();
+}
+
 TEST(PrefixCache, RemembersEvictedHashes) {
   PrefixCache cache(100);
   const auto hashes = chain(4);

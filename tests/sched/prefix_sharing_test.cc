@@ -176,6 +176,25 @@ TEST_F(SchedulerTest, SaysThatAStateWasEvicted) {
   EXPECT_EQ(seq(shorter).cache_miss, CacheMiss::kNoSnapshot) << "a prompt never ended there";
 }
 
+TEST_F(SchedulerTest, AConversationThatPausesOutlastsManyTurnsOfAnother) {
+  config_.max_model_len = 4096;
+  config_.tables = {{.num_blocks = 600}, {.num_blocks = 21, .window = 17, .holds_states = true}};
+  config_.max_num_batched_tokens = 4096;
+  const auto cached_of = [&](int num_prompt, int first_id) {
+    const SeqId id = add(num_prompt, 1, {.first_id = first_id});
+    step();
+    const int num_cached = seq(id).num_cached_tokens;
+    scheduler().finish(id);
+    return num_cached;
+  };
+  cached_of(100, 1);
+  for (int num_prompt = 100; num_prompt < 3000; num_prompt += 50) {
+    EXPECT_EQ(cached_of(num_prompt, 5000), num_prompt == 100 ? 0 : (num_prompt - 50) / 16 * 16);
+  }
+  EXPECT_EQ(cached_of(2700, 5000), 2688) << "an earlier end is kept while there is room";
+  EXPECT_EQ(cached_of(150, 1), 96);
+}
+
 // A computed prompt keeps the state of its last full block alone, and the answer that of its own.
 TEST_F(SchedulerTest, AFinishedSequenceKeepsTwoStates) {
   config_.max_model_len = 4096;
