@@ -57,6 +57,8 @@ struct ExpertRouting {
   GroupScores group_scores = GroupScores::kLargest;
   bool renormalize = false;  // divides a token's weights by their sum
   float scale = 1.0F;        // multiplies the weights afterwards
+  // Device, [num_experts]: multiplies the weights of each expert, too. Null: none.
+  const float* expert_scales = nullptr;
   // Experts that every token has, with weight 1. Their ids follow those of the num_experts others,
   // among which the router chooses.
   int num_shared = 0;
@@ -102,7 +104,8 @@ class ExpertOps {
   // Selects the experts of each token. logits: F32 [num_tokens, num_experts]; `bias` [num_experts]
   // is added to the scores for the choice alone, null: none. Writes per token the top_k ids of
   // largest score, the largest first and the lower id first among equal ones, and their weights:
-  //   weight = score / (renormalize ? sum of the token's scores + kRoutingSumAddend : 1) * scale
+  //   weight = score / (renormalize ? sum of the token's scores + kRoutingSumAddend : 1) * scale *
+  //            expert_scales[id]
   // and behind them the shared experts. ids: I32, weights: F32 [num_tokens, num_per_token()]. A NaN
   // counts as the smallest score, so the ids are distinct and in range for any logits; the weight
   // of a NaN is NaN.

@@ -65,6 +65,8 @@ struct ResidualNorm {
   float eps = 0.0F;
   // Each of several ranks has a part of delta. The sum is added; delta is undefined afterwards.
   bool sums_ranks = false;
+  // Device, one number: multiplies the residual after the addition, which there is. Null: 1.
+  const float* scale = nullptr;
 };
 
 // Arguments of Ops::gated_mlp. All tensors are [num_tokens, width].
@@ -128,15 +130,18 @@ struct PositionScale {
 // optional RMSNorm over head_dim, the rotation of the first rope_dim elements, and the write of
 // keys and values to the cache.
 struct RopeAndCache {
-  // [num_tokens, (num_heads + num_kv_heads) * head_dim + num_kv_heads * value_dim()]
+  // [num_tokens, row_width()]: queries, keys, and values unless k_is_v
   TensorView qkv;
   TensorView q_out;    // [num_tokens, num_heads, head_dim]
   TensorView cos_sin;  // F32 [num_tokens, rope_dim]: rope_dim/2 cosines, then as many sines
   RotaryPairs pairs = RotaryPairs::kHalves;
   const float* q_norm = nullptr;  // [head_dim] weights; null: no norm
   const float* k_norm = nullptr;
+  const float* v_norm = nullptr;  // [value_dim()]
   float norm_eps = 0.0F;
   bool norms_after_rotation = false;  // otherwise the norm precedes the rotation
+  // The values are the keys before norm and rotation, so that qkv has no values of their own.
+  bool k_is_v = false;
   // Device, F32 [num_tokens]: multiplies the queries of each token, after norm and rotation. Null:
   // none.
   const float* q_scale = nullptr;
@@ -151,7 +156,8 @@ struct RopeAndCache {
 
   int value_dim() const { return head_dim_v > 0 ? head_dim_v : head_dim; }
   int64_t row_width() const {
-    return int64_t{num_heads + num_kv_heads} * head_dim + int64_t{num_kv_heads} * value_dim();
+    const int64_t values = k_is_v ? 0 : int64_t{num_kv_heads} * value_dim();
+    return int64_t{num_heads + num_kv_heads} * head_dim + values;
   }
 };
 
@@ -218,6 +224,9 @@ class Ops {
     gated_mul(mlp.activation, mlp.gate_up_out, mlp.product);
     linear(*mlp.down, mlp.product, mlp.out);
   }
+  // out[t, i] = activation(gate[t, i]) * up[t, first_column + i], gate and out: [num_tokens, n].
+  virtual void gated_mul_columns(Activation activation, TensorView gate, TensorView up,
+                                 int64_t first_column, TensorView out) = 0;
   virtual void gate(const Gating& gating) = 0;
   // x = cap * tanh(x / cap), x: F32 rows of logits.
   virtual void soft_cap(float cap, TensorView x) = 0;

@@ -157,6 +157,10 @@ class InputRecorder final : public Ops, private WeightStore {
   void gated_mul(Activation activation, TensorView gate_up, TensorView out) override {
     ops_.gated_mul(activation, gate_up, out);
   }
+  void gated_mul_columns(Activation activation, TensorView gate, TensorView up,
+                         int64_t first_column, TensorView out) override {
+    ops_.gated_mul_columns(activation, gate, up, first_column, out);
+  }
   void soft_cap(float cap, TensorView x) override { ops_.soft_cap(cap, x); }
   void gather_rows(TensorView x, const int32_t* rows, TensorView out) override {
     ops_.gather_rows(x, rows, out);

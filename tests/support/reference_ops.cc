@@ -231,6 +231,7 @@ std::vector<RoutedExpert> reference_route(const ExpertRouting& routing,
   }
   for (RoutedExpert& expert : routed) {
     expert.weight *= double{routing.scale} / (routing.renormalize ? sum : 1.0);
+    if (routing.expert_scales != nullptr) expert.weight *= routing.expert_scales[expert.id];
   }
   for (int i = 0; i < routing.num_shared; ++i) routed.push_back({routing.num_experts + i, 1.0});
   return routed;
@@ -340,6 +341,7 @@ void ReferenceOps::residual_norm(const ResidualNorm& norm, TensorView out) {
       x.as<float>()[i] += norm.delta.as<float>()[i];
     }
   }
+  if (norm.scale != nullptr) multiply(*norm.scale, x.as<float>(), x.shape.num_elements());
   const int64_t width = x.shape[1];
   for (int64_t t = 0; t < x.shape[0]; ++t) {
     const float* const row = x.as<float>() + t * width;
@@ -420,6 +422,13 @@ void ReferenceOps::rope_and_cache(const RopeAndCache& args) {
     const int64_t kv_slot = args.kv_slots[t];
     const int64_t page = kv_slot < 0 ? 0 : kv_slot / args.page_size;
     const int64_t place = kv_slot < 0 ? 0 : kv_slot % args.page_size;
+    const float* const row_values =
+        row + (args.num_heads + (args.k_is_v ? 0 : args.num_kv_heads)) * dim;
+    std::vector<float> values(row_values, row_values + args.num_kv_heads * value_dim);
+    for (int64_t h = 0; args.v_norm != nullptr && h < args.num_kv_heads; ++h) {
+      float* const value = values.data() + h * value_dim;
+      normalize(value, value_dim, args.v_norm, args.norm_eps, value);
+    }
     for (int64_t h = 0; h < args.num_heads + args.num_kv_heads; ++h) {
       float* head = row + h * dim;
       const float* norm = h < args.num_heads ? args.q_norm : args.k_norm;
@@ -435,7 +444,7 @@ void ReferenceOps::rope_and_cache(const RopeAndCache& args) {
     if (kv_slot < 0) continue;
     for (int64_t h = 0; h < args.num_kv_heads; ++h) {
       const float* key = row + (args.num_heads + h) * dim;
-      const float* value = row + (args.num_heads + args.num_kv_heads) * dim + h * value_dim;
+      const float* value = values.data() + h * value_dim;
       const KvCacheView& kv = args.kv;
       const int64_t k_at =
           page * kv.page_stride_k + h * kv.head_stride_k + place * kv.token_stride_k;
@@ -505,6 +514,18 @@ void ReferenceOps::gated_mul(Activation activation, TensorView gate_up, TensorVi
     for (int64_t i = 0; i < width; ++i) {
       out.as<float>()[t * width + i] =
           static_cast<float>(gated_product(activation, row[i], row[width + i]));
+    }
+  }
+}
+
+void ReferenceOps::gated_mul_columns(Activation activation, TensorView gate, TensorView up,
+                                     int64_t first_column, TensorView out) {
+  const int64_t width = out.shape[1];
+  for (int64_t t = 0; t < out.shape[0]; ++t) {
+    const float* const up_row = up.as<float>() + t * up.shape[1] + first_column;
+    for (int64_t i = 0; i < width; ++i) {
+      const double opened = activate(activation, gate.as<float>()[t * width + i]);
+      out.as<float>()[t * width + i] = static_cast<float>(opened * up_row[i]);
     }
   }
 }

@@ -65,6 +65,8 @@ class ReferenceOps : public Ops,
   void gate(const Gating& gating) override;
   void latent_rope_and_cache(const LatentRopeAndCache& args) override;
   void gated_mul(Activation activation, TensorView gate_up, TensorView out) override;
+  void gated_mul_columns(Activation activation, TensorView gate, TensorView up,
+                         int64_t first_column, TensorView out) override;
   void route(const ExpertRouting& routing, TensorView logits, const float* bias, TensorView ids,
              TensorView weights) override;
   using StateOps::workspace_bytes;

@@ -112,6 +112,9 @@ class CpuOps final : public Ops {
     if (adds && norm.sums_ranks && collectives_ != nullptr) collectives_->all_reduce(delta);
     for_rows(x, [&](int64_t t) {
       if (adds) add_row(row(x, t), row(delta, t), width);
+      if (norm.scale != nullptr) {
+        for (int64_t i = 0; i < width; ++i) row(x, t)[i] *= *norm.scale;
+      }
       if (norm.weight != nullptr) {
         rms_norm_row(row(x, t), norm.weight, norm.eps, width, row(out, t));
       } else if (out.data != x.data) {
@@ -188,6 +191,20 @@ class CpuOps final : public Ops {
     check_rows(out, n);
     for_rows(gate_up, [&](int64_t t) {
       gated_mul_row(activation, row(gate_up, t), row(gate_up, t) + n, n, row(out, t));
+    });
+  }
+
+  void gated_mul_columns(Activation activation, TensorView gate, TensorView up,
+                         int64_t first_column, TensorView out) override {
+    const int64_t n = out.shape[1];
+    check_rows(gate, n);
+    check_rows(up, up.shape[1]);
+    check_rows(out, n);
+    QUIRE_CHECK(gate.shape[0] == out.shape[0] && up.shape[0] == out.shape[0] && first_column >= 0 &&
+                    first_column + n <= up.shape[1],
+                "[ops] gated_mul_columns: the tensors differ in rows, or up has too few columns");
+    for_rows(gate, [&](int64_t t) {
+      gated_mul_row(activation, row(gate, t), row(up, t) + first_column, n, row(out, t));
     });
   }
 

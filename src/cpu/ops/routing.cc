@@ -94,6 +94,7 @@ void route_row(const ExpertRouting& routing, const float* logits, const float* b
   }
   for (int j = 0; j < routing.top_k; ++j) {
     weights[j] = (routing.renormalize ? weights[j] / sum : weights[j]) * routing.scale;
+    if (routing.expert_scales != nullptr) weights[j] *= routing.expert_scales[ids[j]];
   }
   for (int i = 0; i < routing.num_shared; ++i) {
     ids[routing.top_k + i] = routing.num_experts + i;

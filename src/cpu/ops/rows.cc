@@ -344,16 +344,21 @@ void rope_row(const RopeAndCache& args, int64_t token) {
   if (kv_slot < 0) return;
   HWY_ALIGN std::array<float, kMaxHeadDim> rotated;
   const CachePlace keys = key_place(args.kv, kv_slot, args.page_size);
+  const float* value_head = args.k_is_v ? head : head + args.num_kv_heads * head_dim;
   for (int h = 0; h < args.num_kv_heads; ++h, head += head_dim) {
     norm_and_rotate(args, args.k_norm, cos_sin, head, rotated.data());
     keys.write(h, 0, rotated.data(), head_dim);
   }
   const CachePlace values = value_place(args.kv, kv_slot, args.page_size);
   const int value_dim = args.value_dim();
-  for (int h = 0; h < args.num_kv_heads; ++h, head += value_dim) {
-    const float* value = head;
+  for (int h = 0; h < args.num_kv_heads; ++h, value_head += value_dim) {
+    const float* value = value_head;
+    if (args.v_norm != nullptr) {
+      rms_norm(value, args.v_norm, args.norm_eps, value_dim, rotated.data());
+      value = rotated.data();
+    }
     if (args.value_scale != 1.0F) {
-      std::copy_n(head, value_dim, rotated.data());
+      if (value != rotated.data()) std::copy_n(value, value_dim, rotated.data());
       multiply(args.value_scale, rotated.data(), value_dim);
       value = rotated.data();
     }

@@ -19,14 +19,14 @@ void CudaCollectives::all_reduce(TensorView x) {
 }
 
 void CudaCollectives::sum_and_norm(const ResidualNorm& norm, const TensorView& out) {
-  // The kernels that sum and normalize have a weight.
-  const bool is_fused = are_enqueued() && norm.weight != nullptr;
+  // The kernels that sum and normalize have a weight, and no scale.
+  const bool is_fused = are_enqueued() && norm.weight != nullptr && norm.scale == nullptr;
   const SumWay way = is_fused ? sum_way(norm.delta) : SumWay::kNccl;
   if (way != SumWay::kNccl) {
     return run_sum_rows_and_norm(context_, peer_sums_->inboxes(rank_), way, norm, out);
   }
   all_reduce(norm.delta);
-  run_rms_norm(context_, norm.residual, &norm.delta, norm.weight, norm.eps, out);
+  run_rms_norm(context_, norm, out);
 }
 
 // NCCL gathers one part after the other, so each is gathered with all its rows.

@@ -133,8 +133,7 @@ void CudaOps::embed(const Linear& table, const int32_t* ids, float scale, Tensor
 void CudaOps::residual_norm(const ResidualNorm& norm, TensorView out) {
   check_norm(norm, out);
   if (is_collective(norm)) return collectives_->sum_and_norm(norm, out);
-  run_rms_norm(context_, norm.residual, norm.delta.data == nullptr ? nullptr : &norm.delta,
-               norm.weight, norm.eps, out);
+  run_rms_norm(context_, norm, out);
 }
 
 void CudaOps::linear(const Linear& w, TensorView x, TensorView out) {
@@ -199,6 +198,16 @@ void CudaOps::rope_and_cache(const RopeAndCache& args) {
 void CudaOps::gated_mul(Activation activation, TensorView gate_up, TensorView out) {
   check_gated(gate_up, out);
   run_gated_mul(context_, activation, gate_up, out);
+}
+
+void CudaOps::gated_mul_columns(Activation activation, TensorView gate, TensorView up,
+                                int64_t first_column, TensorView out) {
+  check_.same(gate, out);
+  check_.rows(up, up.shape[1]);
+  QUIRE_CHECK(up.shape[0] == out.shape[0] && first_column >= 0 &&
+                  first_column + out.shape[1] <= up.shape[1],
+              "[ops] gated_mul_columns: up differs in rows, or has too few columns");
+  run_gated_mul_columns(context_, activation, gate, up, first_column, out);
 }
 
 void CudaOps::linear_gated_mul(Activation activation, const Linear& gate_up, TensorView x,

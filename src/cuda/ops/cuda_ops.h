@@ -97,6 +97,8 @@ class CudaOps final : public Ops, public LayerTailOps {
   void wide_norm(const WideNorm& norm) override;
   void rope_and_cache(const RopeAndCache& args) override;
   void gated_mul(Activation activation, TensorView gate_up, TensorView out) override;
+  void gated_mul_columns(Activation activation, TensorView gate, TensorView up,
+                         int64_t first_column, TensorView out) override;
   void gated_mlp(const GatedMlp& mlp) override;
   void gate(const Gating& gating) override;
   void soft_cap(float cap, TensorView x) override;

@@ -57,15 +57,18 @@ void run_clear_other_rows(const LaunchContext& context, const int32_t* ids, cons
 // rows have part_width columns; the last parts may have fewer or none.
 void run_join_columns(const LaunchContext& context, const float* parts, int64_t part_size,
                       int64_t part_width, const TensorView& out);
-// out = rms_norm(x), or x if weight is null. If delta is not null, x += *delta first.
-void run_rms_norm(const LaunchContext& context, const TensorView& x, const TensorView* delta,
-                  const float* weight, float eps, const TensorView& out);
+// Ops::residual_norm on one rank.
+void run_rms_norm(const LaunchContext& context, const ResidualNorm& norm, const TensorView& out);
 // Ops::wide_norm. Several ranks exchange norm.sums between the sums and the scaling.
 enum class WideNormPart { kAll, kSums, kScaling };
 void run_wide_norm(const LaunchContext& context, const WideNorm& norm, WideNormPart part,
                    int num_ranks);
 void run_gated_mul(const LaunchContext& context, Activation activation, const TensorView& gate_up,
                    const TensorView& out);
+// Ops::gated_mul_columns; the rows of `gate` may be wider than those of `out`.
+void run_gated_mul_columns(const LaunchContext& context, Activation activation,
+                           const TensorView& gate, const TensorView& up, int64_t first_column,
+                           const TensorView& out);
 // The operation gated_mul(activation, gate_up).
 struct GatedMul {
   Activation activation = Activation::kSilu;

@@ -75,9 +75,7 @@ Result<std::vector<SumTimes>> measure_rank(CudaStream& stream, int rank, NcclRan
                          .weight = weight.view.as<float>(),
                          .eps = 1e-5F};
     const TensorView normed = out.view.rows(0, num_rows);
-    const auto run_norm = [&] {
-      run_rms_norm(context, norm.residual, &norm.delta, norm.weight, norm.eps, normed);
-    };
+    const auto run_norm = [&] { run_rms_norm(context, norm, normed); };
     // Loads the kernel, which could otherwise wait for a collective that waits for this rank.
     run_norm();
     QUIRE_RETURN_IF_ERROR(stream.synchronize());

@@ -27,11 +27,13 @@ struct RopeParams {
   const float* cos_sin;
   const float* q_norm;
   const float* k_norm;
+  const float* v_norm;
   const float* q_scale;  // null: none
   const int64_t* kv_slots;
   KvCacheView kv;
   float norm_eps;
   float value_scale;
+  bool k_is_v;
   bool norms_after_rotation;
   int num_heads;
   int num_kv_heads;
@@ -80,11 +82,22 @@ __device__ HeadTask head_task(const RopeParams& p, int64_t token, int head) {
   }
   head -= p.num_kv_heads;
   return {Role::kValue,
-          nullptr,
+          p.v_norm,
           p.kv.v_scale,
           kv_slot < 0 ? nullptr : p.kv.v,
           p.kv.dtype,
           page * p.kv.page_stride_v + head * p.kv.head_stride_v + place * p.kv.token_stride_v};
+}
+
+// The offset, in elements, of a head that qkv has before norm and rotation.
+__device__ __forceinline__ int64_t source_of(const RopeParams& p, Role role, int64_t token,
+                                             int head) {
+  const int64_t row = token * p.row_width;
+  if (role != Role::kValue) return row + int64_t{head} * p.head_dim;
+  const int first_key = p.num_heads;
+  const int value = head - first_key - p.num_kv_heads;
+  if (p.k_is_v) return row + int64_t{first_key + value} * p.head_dim;
+  return row + int64_t{first_key + p.num_kv_heads} * p.head_dim + int64_t{value} * p.value_dim;
 }
 
 // The factor of a head besides its norm.
@@ -257,7 +270,7 @@ __global__ void rope_wide_kernel(RopeParams p, int group) {
   float a[kVec] = {};
   float b[kVec] = {};
   if (is_valid) {
-    const T* x = static_cast<const T*>(p.qkv) + item * p.head_dim;
+    const T* x = static_cast<const T*>(p.qkv) + source_of(p, task.role, token, head);
     const Vec<T, kVec> first = load_vec<kVec>(x + one);
     const Vec<T, kVec> second = load_vec<kVec>(x + other);
 #pragma unroll
@@ -277,7 +290,7 @@ __global__ void rope_wide_kernel(RopeParams p, int group) {
   };
   if (p.norms_after_rotation) turn();
   float squares = 0;
-  if (p.q_norm != nullptr || p.k_norm != nullptr) {
+  if (p.q_norm != nullptr || p.k_norm != nullptr || p.v_norm != nullptr) {
 #pragma unroll
     for (int j = 0; j < kVec; ++j) squares += a[j] * a[j] + b[j] * b[j];
     squares = warp_sum(squares, group);
@@ -310,9 +323,7 @@ __global__ void rope_generic_kernel(RopeParams p) {
   const HeadTask task = head_task<T>(p, token, head);
   if (task.out == nullptr) return;
   const bool is_value = task.role == Role::kValue;
-  const int num_values_before = is_value ? head - p.num_heads - p.num_kv_heads : 0;
-  const T* x = static_cast<const T*>(p.qkv) + token * p.row_width + head * p.head_dim +
-               num_values_before * (p.value_dim - p.head_dim);
+  const T* x = static_cast<const T*>(p.qkv) + source_of(p, task.role, token, head);
   const int head_dim = is_value ? p.value_dim : p.head_dim;
   const int rope_dim = is_value ? 0 : p.rope_dim;
   const auto scaled_by = [&](float scale) {
@@ -334,11 +345,11 @@ __global__ void rope_generic_kernel(RopeParams p) {
   if (task.norm != nullptr && p.norms_after_rotation) {
     float squares = 0;
     rotate_all(plain, [&](int /*d*/, float number) { squares += number * number; });
-    const auto normed = scaled_by(norm_scale(warp_sum(squares), p.head_dim, p.norm_eps));
+    const auto normed = scaled_by(norm_scale(warp_sum(squares), head_dim, p.norm_eps));
     return rotate_all(plain, [&](int d, float number) { finish(d, normed(d, number)); });
   }
   const auto normed =
-      scaled_by(task.norm == nullptr ? 1.0F : norm_scale_by_warp(x, p.head_dim, p.norm_eps));
+      scaled_by(task.norm == nullptr ? 1.0F : norm_scale_by_warp(x, head_dim, p.norm_eps));
   rotate_all([&](int d) { return normed(d, plain(d)); }, finish);
 }
 
@@ -463,6 +474,8 @@ void run_rope_and_cache(const LaunchContext& context, const RopeAndCache& args) 
   p.cos_sin = args.cos_sin.as<const float>();
   p.q_norm = args.q_norm;
   p.k_norm = args.k_norm;
+  p.v_norm = args.v_norm;
+  p.k_is_v = args.k_is_v;
   p.q_scale = args.q_scale;
   p.kv_slots = args.kv_slots;
   p.kv = args.kv;

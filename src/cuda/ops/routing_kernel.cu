@@ -184,7 +184,8 @@ __global__ void __launch_bounds__(kLanes)
   }
   __syncwarp();
   for (int j = lane; j < routing.top_k; j += kLanes) {
-    weights[j] = (routing.renormalize ? chosen[j] / sum : chosen[j]) * routing.scale;
+    const float weight = (routing.renormalize ? chosen[j] / sum : chosen[j]) * routing.scale;
+    weights[j] = routing.expert_scales == nullptr ? weight : weight * routing.expert_scales[ids[j]];
   }
   for (int i = lane; i < routing.num_shared; i += kLanes) {
     ids[routing.top_k + i] = routing.num_experts + i;

@@ -129,6 +129,7 @@ class NormedRows {
     T* x;
     const T* delta;
     const float* weight;
+    const float* sum_scale;  // ResidualNorm::scale
     float eps;
     int width;
   };
@@ -137,7 +138,9 @@ class NormedRows {
       : row_(args.x + row * args.width),
         weight_(args.weight),
         first_(static_cast<int>(threadIdx.x) * kVec) {
-    // No kernel writes the norm's weights, so they are read while the previous kernel still runs.
+    // No kernel writes the norm's weights or the scale, so they are read while the previous kernel
+    // still runs.
+    if (kAdd && args.sum_scale != nullptr) sum_scale_ = *args.sum_scale;
     if (first_ < args.width) {
 #pragma unroll
       for (int j = 0; j < kVec; ++j) first_weights_[j] = weight_[first_ + j];
@@ -169,7 +172,7 @@ class NormedRows {
         const Value add = load_vec<kVec>(delta + i);
 #pragma unroll
         for (int j = 0; j < kVec; ++j) {
-          value.v[j] = from_float<T>(to_float(value.v[j]) + to_float(add.v[j]));
+          value.v[j] = from_float<T>((to_float(value.v[j]) + to_float(add.v[j])) * sum_scale_);
         }
         store_vec(row_ + i, value);
       }
@@ -182,6 +185,7 @@ class NormedRows {
 
   T* row_;
   const float* weight_;
+  float sum_scale_ = 1.0F;
   int first_;
   float first_weights_[kVec] = {};
   Value kept_;
@@ -236,9 +240,10 @@ __global__ void rms_norm_kernel(typename NormedRows<T, kVec, kAdd>::Args args, T
   }
 }
 
-// x += delta with kAdd; then out = x, unless they are the same memory. One vector per thread.
+// x = (x + delta) * scale with kAdd; then out = x, unless they are the same memory. One vector per
+// thread. scale: null for 1.
 template <typename T, int kVec, bool kAdd>
-__global__ void sum_kernel(T* x, const T* delta, int64_t count, T* out) {
+__global__ void sum_kernel(T* x, const T* delta, const float* scale, int64_t count, T* out) {
   trigger_dependent_launch();
   wait_for_previous_kernel();
   const int64_t i = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * kVec;
@@ -246,9 +251,10 @@ __global__ void sum_kernel(T* x, const T* delta, int64_t count, T* out) {
   Vec<T, kVec> value = load_vec<kVec>(x + i);
   if constexpr (kAdd) {
     const Vec<T, kVec> add = load_vec<kVec>(delta + i);
+    const float factor = scale == nullptr ? 1.0F : *scale;
 #pragma unroll
     for (int j = 0; j < kVec; ++j) {
-      value.v[j] = from_float<T>(to_float(value.v[j]) + to_float(add.v[j]));
+      value.v[j] = from_float<T>((to_float(value.v[j]) + to_float(add.v[j])) * factor);
     }
     store_vec(x + i, value);
   }
@@ -305,16 +311,17 @@ __global__ void wide_norm_kernel(WideNormArgs<T> args) {
   }
 }
 
-// Grid: (rows, thread blocks per row).
+// Grid: (rows, thread blocks per row). The strides are of rows, in elements.
 template <typename T, int kVec, Activation kActivation>
-__global__ void gated_mul_kernel(const T* gate_up, int64_t width, T* out) {
+__global__ void gated_mul_kernel(const T* gate, int64_t gate_stride, const T* up, int64_t up_stride,
+                                 int64_t width, T* out) {
   trigger_dependent_launch();
   wait_for_previous_kernel();
   const int64_t i = (int64_t{blockIdx.y} * blockDim.x + threadIdx.x) * kVec;
   if (i >= width) return;
-  const T* row = gate_up + blockIdx.x * 2 * width + i;
   store_vec(out + blockIdx.x * width + i,
-            gated<kActivation>(load_vec<kVec>(row), load_vec<kVec>(row + width)));
+            gated<kActivation>(load_vec<kVec>(gate + blockIdx.x * gate_stride + i),
+                               load_vec<kVec>(up + blockIdx.x * up_stride + i)));
 }
 
 // One thread per vector of x, in a grid of (rows, thread blocks of a row). `size` elements have one
@@ -643,7 +650,7 @@ void with_normed_rows(const ResidualNorm& norm, const TensorView& out, const Bod
       using Rows = NormedRows<T, by_vectors.value ? kWidestVec<T> : 1, adds.value>;
       body(std::type_identity<Rows>(),
            typename Rows::Args{norm.residual.as<T>(), norm.delta.as<const T>(), norm.weight,
-                               norm.eps, static_cast<int>(width)});
+                               norm.scale, norm.eps, static_cast<int>(width)});
     });
   });
 }
@@ -688,20 +695,20 @@ void with_rows(const TensorView& x, const RowOperation& operation, const TensorV
   });
 }
 
-// delta: null for none.
-void run_sum(const LaunchContext& context, const TensorView& x, const TensorView* delta,
-             const TensorView& out) {
-  if (delta == nullptr && x.data == out.data) return;
+// A ResidualNorm without a norm.
+void run_sum(const LaunchContext& context, const ResidualNorm& sum, const TensorView& out) {
+  const TensorView& x = sum.residual;
+  const void* const addend = sum.delta.data;
+  if (addend == nullptr && x.data == out.data) return;
   const int64_t count = x.shape.num_elements();
-  const void* const addend = delta == nullptr ? nullptr : delta->data;
   with_float_type(x.dtype, [&](auto type) {
     using T = typename decltype(type)::type;
     with_bool(takes_vectors<T>(count, {x.data, addend, out.data}), [&](auto by_vectors) {
-      with_bool(delta != nullptr, [&](auto adds) {
+      with_bool(addend != nullptr, [&](auto adds) {
         constexpr int kVec = by_vectors.value ? kWidestVec<T> : 1;
         QUIRE_LAUNCH(*context.stream, (sum_kernel<T, kVec, adds.value>),
                      context.shape(ceil_div(count / kVec, kFlatBlock), kFlatBlock), x.as<T>(),
-                     static_cast<const T*>(addend), count, out.as<T>());
+                     static_cast<const T*>(addend), sum.scale, count, out.as<T>());
       });
     });
   });
@@ -779,10 +786,9 @@ void run_gather_columns(const LaunchContext& context, const TensorView& x, const
                x.as<const float>(), x.shape[1], columns, width, out.as<float>());
 }
 
-void run_rms_norm(const LaunchContext& context, const TensorView& x, const TensorView* delta,
-                  const float* weight, float eps, const TensorView& out) {
-  if (weight == nullptr) return run_sum(context, x, delta, out);
-  const ResidualNorm norm = {x, delta == nullptr ? TensorView() : *delta, weight, eps};
+void run_rms_norm(const LaunchContext& context, const ResidualNorm& norm, const TensorView& out) {
+  if (norm.weight == nullptr) return run_sum(context, norm, out);
+  const TensorView& x = norm.residual;
   with_float_type(x.dtype, [&](auto type) {
     using T = typename decltype(type)::type;
     with_normed_rows<T>(norm, out, [&](auto rows, const auto& args) {
@@ -797,13 +803,24 @@ void run_rms_norm(const LaunchContext& context, const TensorView& x, const Tenso
 void run_gated_mul(const LaunchContext& context, Activation activation, const TensorView& gate_up,
                    const TensorView& out) {
   const int64_t width = out.shape[1];
+  run_gated_mul_columns(context, activation, gate_up, gate_up, width, out);
+}
+
+void run_gated_mul_columns(const LaunchContext& context, Activation activation,
+                           const TensorView& gate, const TensorView& up, int64_t first_column,
+                           const TensorView& out) {
+  const int64_t width = out.shape[1];
   with_float_type(out.dtype, [&](auto type) {
     using T = typename decltype(type)::type;
-    with_bool(takes_vectors<T>(width, {gate_up.data, out.data}), [&](auto by_vectors) {
+    constexpr int64_t kWidest = kWidestVec<T>;
+    const bool vectors = takes_vectors<T>(width, {gate.data, up.data, out.data}) &&
+                         first_column % kWidest == 0 && up.shape[1] % kWidest == 0;
+    with_bool(vectors, [&](auto by_vectors) {
       constexpr int kVec = by_vectors.value ? kWidestVec<T> : 1;
       with_activation(activation, [&](auto function) {
         QUIRE_LAUNCH(*context.stream, (gated_mul_kernel<T, kVec, function.value>),
-                     row_shape(context, out.shape[0], width / kVec), gate_up.as<const T>(), width,
+                     row_shape(context, out.shape[0], width / kVec), gate.as<const T>(),
+                     gate.shape[1], up.as<const T>() + first_column, up.shape[1], width,
                      out.as<T>());
       });
     });
@@ -875,8 +892,7 @@ void run_add_bias(const LaunchContext& context, const TensorView& bias, const Te
 void run_row_operation(const LaunchContext& context, const RowOperation& operation,
                        const TensorView& x) {
   if (const auto* norm = std::get_if<ResidualNorm>(&operation)) {
-    const TensorView* delta = norm->delta.data == nullptr ? nullptr : &norm->delta;
-    run_rms_norm(context, norm->residual, delta, norm->weight, norm->eps, x);
+    run_rms_norm(context, *norm, x);
   } else if (const auto* product = std::get_if<GatedMul>(&operation)) {
     run_gated_mul(context, product->activation, product->gate_up, x);
   }

@@ -57,6 +57,20 @@ TEST(Routing, AgreesWithTheDefinition) {
   }
 }
 
+TEST(Routing, ANumberPerExpertMultipliesTheWeights) {
+  const std::vector<float> scales = {2.0F, 0.5F, 3.0F, 7.0F};
+  const std::vector<float> logits = {1.0F, 3.0F, -1.0F, 2.0F};
+  ExpertRouting routing = {.num_experts = 4, .top_k = 2, .renormalize = true, .num_shared = 1};
+  const auto plain = route(routing, logits);
+  routing.expert_scales = scales.data();
+  const auto scaled = route(routing, logits);
+  ASSERT_EQ(ids_of(scaled), ids_of(plain));
+  EXPECT_THAT(ids_of(scaled), ElementsAre(1, 3, 4));
+  EXPECT_DOUBLE_EQ(scaled[0].weight, 0.5 * plain[0].weight);
+  EXPECT_NEAR(scaled[1].weight, 7.0 * plain[1].weight, 1e-6);
+  EXPECT_EQ(scaled[2].weight, 1.0F) << "the shared expert";
+}
+
 TEST(Routing, BiasChangesTheChoiceAndNotTheWeights) {
   const ExpertRouting routing = {.num_experts = 4, .top_k = 2, .scores = RouterScores::kSigmoid};
   const std::vector<float> logits = {2.0F, 1.0F, 0.0F, -1.0F};

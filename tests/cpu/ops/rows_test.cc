@@ -1,5 +1,6 @@
 // Compares norms, activations, rotation with the cache write, and gathers with their definitions in
 // double, on every target.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -15,6 +16,9 @@
 
 namespace quire::testing {
 namespace {
+
+using ::testing::FloatNear;
+using ::testing::Pointwise;
 
 template <class T>
 std::vector<double> reference_norm(const T* x, const float* weight, double eps, int64_t n) {
@@ -74,6 +78,36 @@ TEST(RmsNorm, AddsTheResidualFirst) {
                          matrix(out, kM, n));
       EXPECT_EQ(residual, sum) << variant.name;
       EXPECT_EQ(out, want) << variant.name;
+    }
+  }
+}
+
+// Gemma 4: a number of the layer multiplies the sum.
+TEST(RmsNorm, ScalesTheSum) {
+  constexpr int64_t kM = 5;
+  constexpr int64_t kN = 67;
+  const float scale = 0.37F;
+  const std::vector<float> before = random_floats(kM * kN, 1);
+  std::vector<float> delta = random_floats(kM * kN, 2);
+  const std::vector<float> weight = random_floats(kN, 3);
+  std::vector<float> sum(before.size());
+  for (size_t i = 0; i < sum.size(); ++i) sum[i] = (before[i] + delta[i]) * scale;
+  for (const Variant& variant : variants()) {
+    VariantOps ops(variant);
+    std::vector<float> want(sum.size());
+    ops->residual_norm({.residual = matrix(sum, kM, kN), .weight = weight.data(), .eps = 1e-6F},
+                       matrix(want, kM, kN));
+    for (const float* const norm_weight : {weight.data(), static_cast<const float*>(nullptr)}) {
+      std::vector<float> residual = before;
+      std::vector<float> out(sum.size());
+      ops->residual_norm({.residual = matrix(residual, kM, kN),
+                          .delta = matrix(delta, kM, kN),
+                          .weight = norm_weight,
+                          .eps = 1e-6F,
+                          .scale = &scale},
+                         matrix(out, kM, kN));
+      EXPECT_EQ(residual, sum) << variant.name;
+      EXPECT_EQ(out, norm_weight == nullptr ? sum : want) << variant.name;
     }
   }
 }
@@ -338,6 +372,30 @@ TEST(GatedMul, ClampsGateAndUp) {
       const double u = std::clamp(double{ups[i]}, -7.0, 7.0);
       const double want = (u + 1.0) * g / (1.0 + std::exp(-1.702 * g));
       ASSERT_NEAR(out[i], want, 4e-6 * std::fabs(want)) << variant.name << " gate " << g;
+    }
+  }
+}
+
+TEST(GatedMul, ReadsColumnsOfAnotherTensor) {
+  constexpr int64_t kN = 19;
+  for (const Variant& variant : variants()) {
+    VariantOps ops(variant);
+    for (const int64_t m : {1, 3, 900}) {  // 900 rows are computed in parallel
+      for (const int64_t first : {0, 7, 31}) {
+        std::vector<float> gate = random_floats(static_cast<size_t>(m * kN), 1);
+        std::vector<float> up = random_floats(static_cast<size_t>(m * 50), 2);
+        std::vector<float> gate_up(static_cast<size_t>(m * 2 * kN));
+        for (int64_t t = 0; t < m; ++t) {
+          std::copy_n(gate.begin() + t * kN, kN, gate_up.begin() + t * 2 * kN);
+          std::copy_n(up.begin() + t * 50 + first, kN, gate_up.begin() + t * 2 * kN + kN);
+        }
+        std::vector<float> want(gate.size());
+        std::vector<float> out(gate.size());
+        ops->gated_mul(Activation::kGeluTanh, matrix(gate_up, m, 2 * kN), matrix(want, m, kN));
+        ops->gated_mul_columns(Activation::kGeluTanh, matrix(gate, m, kN), matrix(up, m, 50), first,
+                               matrix(out, m, kN));
+        EXPECT_EQ(out, want) << variant.name << ", " << m << " rows from column " << first;
+      }
     }
   }
 }
@@ -824,6 +882,56 @@ TEST(RopeAndCache, ScalesValuesOfAnotherWidth) {
           }
         }
       }
+    }
+  }
+}
+
+// Gemma 4: values are normed without a rotation, and may be the keys before norm and rotation.
+TEST(RopeAndCache, NormsValuesThatMayBeTheKeys) {
+  constexpr int kHeadDim = 40;
+  constexpr int kRopeDim = 24;
+  constexpr int kNumKvHeads = 2;
+  constexpr int kNumHeads = 3;
+  const KvLayout layout = {.page_size = 4,
+                           .num_kv_heads = kNumKvHeads,
+                           .head_dim = kHeadDim,
+                           .head_dim_v = kHeadDim,
+                           .dtype = DType::kF32};
+  const std::vector<float> norms = random_floats(2 * kHeadDim, 1);
+  const std::vector<float> ones(kHeadDim, 1.0F);
+  std::vector<float> cos_sin = random_floats(2 * kRopeDim, 2);
+  const int64_t kv_slots[] = {5, 2};
+  for (const bool k_is_v : {false, true}) {
+    RopeAndCache args;
+    args.cos_sin = matrix(cos_sin, 2, kRopeDim);
+    args.q_norm = norms.data();
+    args.k_norm = norms.data() + kHeadDim;
+    args.v_norm = ones.data();
+    args.norm_eps = 1e-2F;
+    args.k_is_v = k_is_v;
+    args.num_heads = kNumHeads;
+    args.num_kv_heads = kNumKvHeads;
+    args.head_dim = kHeadDim;
+    args.page_size = 4;
+    args.kv_slots = kv_slots;
+    const int64_t width = args.row_width();
+    ASSERT_EQ(width, kHeadDim * (kNumHeads + (k_is_v ? 1 : 2) * kNumKvHeads));
+    const auto run = [&](Ops& ops) {
+      std::vector<float> qkv = random_floats(static_cast<size_t>(2 * width), 3);
+      std::vector<float> q_out(2 * kNumHeads * kHeadDim);
+      std::vector<float> cache(static_cast<size_t>(2 * layout.page_bytes()) / sizeof(float));
+      args.qkv = matrix(qkv, 2, width);
+      args.q_out = {q_out.data(), DType::kF32, {2, kNumHeads, kHeadDim}};
+      args.kv = kv_cache_view(layout, cache.data());
+      ops.rope_and_cache(args);
+      cache.insert(cache.end(), q_out.begin(), q_out.end());
+      return cache;
+    };
+    ReferenceOps reference;
+    const std::vector<float> want = run(reference);
+    for (const Variant& variant : variants()) {
+      VariantOps ops(variant);
+      EXPECT_THAT(run(*ops), Pointwise(FloatNear(1e-5F), want)) << variant.name;
     }
   }
 }

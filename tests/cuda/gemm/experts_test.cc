@@ -179,6 +179,20 @@ class ExpertsTest : public CudaExpertsTest {
 
 // The logits are multiples of 1/64, so that scores are either equal, or differ by more than the
 // error of the device's exponential.
+TEST_P(ExpertsTest, ANumberPerExpertMultipliesTheWeights) {
+  const std::vector<float> scales = {2.0F, 0.5F, 3.0F, 7.0F};
+  const DeviceData device_scales(stream(), {4}, DType::kF32, scales);
+  const std::vector<float> logits = {1.0F, 3.0F, -1.0F, 2.0F};
+  ExpertRouting routing = {.num_experts = 4, .top_k = 2, .renormalize = true, .num_shared = 1};
+  const Choice plain = route(routing, logits);
+  routing.expert_scales = device_scales.as<float>();
+  const Choice scaled = route(routing, logits);
+  EXPECT_EQ(scaled.ids, plain.ids);
+  EXPECT_FLOAT_EQ(scaled.weights[0], 0.5F * plain.weights[0]);
+  EXPECT_FLOAT_EQ(scaled.weights[1], 7.0F * plain.weights[1]);
+  EXPECT_EQ(scaled.weights[2], 1.0F) << "the shared expert";
+}
+
 TEST_P(ExpertsTest, RoutingAgreesWithTheDefinition) {
   constexpr size_t kTokens = 37;
   for (const RoutingCase& c : kRoutingCases) {

@@ -13,6 +13,8 @@ struct RopeCase {
   bool has_q_scale = false;
   int value_dim = 0;  // 0: head_dim
   float value_scale = 1.0F;
+  bool norms_values = false;
+  bool k_is_v = false;
 
   int num_value_elements() const { return value_dim > 0 ? value_dim : head_dim; }
 };
@@ -51,13 +53,15 @@ void RopeTest::check(const RopeCase& spec, DType kv) {
   const auto num_tokens = static_cast<int64_t>(kv_slots_.size());
   const int64_t q_width = int64_t{kNumHeads} * spec.head_dim;
   const int64_t width =
-      q_width + int64_t{kNumKvHeads} * (spec.head_dim + spec.num_value_elements());
+      q_width +
+      int64_t{kNumKvHeads} * (spec.head_dim + (spec.k_is_v ? 0 : spec.num_value_elements()));
   const int64_t cache_size =
       kNumPages * kPageSize * kNumKvHeads * (spec.head_dim + spec.stride_padding);
   std::vector<float> qkv = random(num_tokens * width, 1, 2.0F);
   std::vector<float> angles = random_floats(num_tokens * spec.rope_dim, 2);
   const std::vector<float> q_norm = random_floats(spec.head_dim, 3);
   const std::vector<float> k_norm = random_floats(spec.head_dim, 4);
+  const std::vector<float> v_norm = random_floats(spec.num_value_elements(), 6);
   const std::vector<float> q_scale = random_floats(num_tokens, 5);
   // The scale of values makes some of them saturate.
   const float k_scale = kv == DType::kF8E4M3 ? 0.25F : 1.0F;
@@ -74,6 +78,8 @@ void RopeTest::check(const RopeCase& spec, DType kv) {
   args.pairs = spec.pairs;
   args.q_norm = spec.norm ? q_norm.data() : nullptr;
   args.k_norm = spec.norm ? k_norm.data() : nullptr;
+  args.v_norm = spec.norms_values ? v_norm.data() : nullptr;
+  args.k_is_v = spec.k_is_v;
   args.norm_eps = 1e-6F;
   args.norms_after_rotation = spec.norms_after;
   args.q_scale = spec.has_q_scale ? q_scale.data() : nullptr;
@@ -91,6 +97,7 @@ void RopeTest::check(const RopeCase& spec, DType kv) {
   const DeviceData cos_sin(stream(), {num_tokens, spec.rope_dim}, DType::kF32, angles);
   const DeviceData norms_q(stream(), {spec.head_dim}, DType::kF32, q_norm);
   const DeviceData norms_k(stream(), {spec.head_dim}, DType::kF32, k_norm);
+  const DeviceData norms_v(stream(), {spec.num_value_elements()}, DType::kF32, v_norm);
   const DeviceData q_scales(stream(), {num_tokens}, DType::kF32, q_scale);
   const DeviceData scales(stream(), {2}, DType::kF32, std::vector<float>{k_scale, v_scale});
   const DeviceData kv_slots = DeviceData::of_ints(stream(), kv_slots_);
@@ -102,6 +109,7 @@ void RopeTest::check(const RopeCase& spec, DType kv) {
   args.cos_sin = cos_sin.view();
   args.q_norm = spec.norm ? norms_q.as<float>() : nullptr;
   args.k_norm = spec.norm ? norms_k.as<float>() : nullptr;
+  args.v_norm = spec.norms_values ? norms_v.as<float>() : nullptr;
   args.q_scale = spec.has_q_scale ? q_scales.as<float>() : nullptr;
   args.kv = cache_view(spec, kv, k_cache.view().data, v_cache.view().data);
   args.kv.k_scale = scales.as<float>();
@@ -206,6 +214,20 @@ TEST_P(RopeTest, ScalesValuesOfAnotherWidth) {
       check(scaled, kv);
       scaled.value_dim = 64;
       check(scaled, kv);
+    }
+  }
+}
+
+// Gemma 4: with 512 elements a head is wider than the vectors of a warp in F32.
+TEST_P(RopeTest, NormsValuesThatMayBeTheKeys) {
+  for (const DType kv : {dtype(), DType::kF8E4M3}) {
+    for (const RopeCase& spec : {RopeCase{256, 256, true}, RopeCase{512, 512, true},
+                                 RopeCase{80, 80, true}, RopeCase{36, 10}}) {
+      RopeCase normed = spec;
+      normed.norms_values = true;
+      check(normed, kv);
+      normed.k_is_v = true;
+      check(normed, kv);
     }
   }
 }

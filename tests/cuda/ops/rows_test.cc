@@ -220,6 +220,62 @@ TEST_P(RowsTest, GatedMulKeepsNaNsAndLimitsTheRest) {
   }
 }
 
+TEST_P(RowsTest, GatedMulOfColumns) {
+  constexpr int64_t kUpWidth = 100;
+  for (const int64_t width : {16, 19}) {
+    for (const int64_t first : {0, 32, 7}) {
+      for (const int64_t rows : kRowCounts) {
+        std::vector<float> gate = random(rows * width, 4);
+        std::vector<float> up = random(rows * kUpWidth, 5);
+        std::vector<float> expected(static_cast<size_t>(rows * width));
+        reference_.gated_mul_columns(Activation::kGeluTanh, host_view(gate, rows),
+                                     host_view(up, rows), first, host_view(expected, rows));
+        const DeviceData gates = device({rows, width}, gate);
+        const DeviceData ups = device({rows, kUpWidth}, up);
+        DeviceData out = blank({rows, width});
+        ops_->gated_mul_columns(Activation::kGeluTanh, gates.view(), ups.view(), first, out.view());
+        expect_near_all(out.values(), expected, tolerance(dtype()),
+                        "width " + std::to_string(width));
+      }
+    }
+  }
+}
+
+// Gemma 4: a number of the layer multiplies the sum.
+TEST_P(RowsTest, ResidualNormScalesTheSum) {
+  const DeviceData scale(stream(), {1}, DType::kF32, std::vector<float>{0.37F});
+  const float host_scale = 0.37F;
+  for (const int64_t width : kWidths) {
+    for (const int64_t rows : kRowCounts) {
+      for (const bool has_weight : {false, true}) {
+        const Shape shape = {rows, width};
+        std::vector<float> sum = random(rows * width, 1);
+        std::vector<float> delta = random(rows * width, 2);
+        const std::vector<float> weight = random_floats(width, 3);
+        DeviceData residual = device(shape, sum);
+        const DeviceData change = device(shape, delta);
+        const DeviceData weights(stream(), {width}, DType::kF32, weight);
+        DeviceData out = blank(shape);
+        ops_->residual_norm({.residual = residual.view(),
+                             .delta = change.view(),
+                             .weight = has_weight ? weights.as<float>() : nullptr,
+                             .eps = kEps,
+                             .scale = scale.as<float>()},
+                            out.view());
+        std::vector<float> expected(sum.size());
+        reference_.residual_norm({.residual = host_view(sum, rows),
+                                  .delta = host_view(delta, rows),
+                                  .weight = has_weight ? weight.data() : nullptr,
+                                  .eps = kEps,
+                                  .scale = &host_scale},
+                                 host_view(expected, rows));
+        expect_near_all(residual.values(), sum, tolerance(dtype()), "residual");
+        expect_near_all(out.values(), expected, 2 * tolerance(dtype()), "norm");
+      }
+    }
+  }
+}
+
 // One gate per row, per head and per element; the gates of a router are F32.
 TEST_P(RowsTest, Gate) {
   for (const GateFunction function :
