@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <numbers>
 #include <utility>
 
 #include "base/check.h"
@@ -51,9 +53,29 @@ float first_scale(const DecoderConfig& decoder, DType activation) {
 
 // One rank's heads of a layer.
 LayerHeads rank_heads(const DecoderConfig& decoder, size_t layer, const Parallel& parallel) {
-  const LayerHeads all = heads_of(decoder, layer);
-  return {static_cast<int>(shard(all.num_heads, parallel).count),
-          static_cast<int>(shard_heads(all.num_kv_heads, all.num_kv_heads, parallel).count)};
+  LayerHeads heads = heads_of(decoder, layer);
+  heads.num_heads = static_cast<int>(shard(heads.num_heads, parallel).count);
+  heads.num_kv_heads =
+      static_cast<int>(shard_heads(heads.num_kv_heads, heads.num_kv_heads, parallel).count);
+  return heads;
+}
+
+// The width, per token, of the keys and values that a layer with these heads computes.
+int64_t kv_width(const DecoderConfig& decoder, size_t layer, const LayerHeads& heads) {
+  if (!owns_cache(decoder, layer)) return 0;
+  const int value_dim = has_k_for_v(decoder, layer) ? 0 : heads.head_dim_v;
+  return int64_t{heads.num_kv_heads} * (heads.head_dim + value_dim);
+}
+
+// The scale of the second table of embeddings, with the divisor of compute_layer_inputs().
+float layer_input_scale(const DecoderConfig& decoder) {
+  return static_cast<float>(std::sqrt(decoder.layer_input_size) / std::numbers::sqrt2);
+}
+
+// The name of the number by which the sum that a layer leaves is multiplied. layers:
+// "model.layers.".
+std::string layer_scalar(const std::string& layers, size_t layer) {
+  return fmt::format("{}{}.layer_scalar", layers, layer);
 }
 
 // One rank's channels of a convolution.
@@ -100,13 +122,12 @@ DecoderWidths attention_widths(const ModelConfig& config, const Parallel& parall
       continue;
     }
     const LayerHeads heads = rank_heads(decoder, layer, parallel);
-    const int64_t q = int64_t{heads.num_heads} * decoder.head_dim;
-    const int64_t kv = int64_t{heads.num_kv_heads} * (decoder.head_dim + decoder.value_dim());
+    const int64_t q = int64_t{heads.num_heads} * heads.head_dim;
     widths.num_heads = std::max(widths.num_heads, heads.num_heads);
     widths.q = std::max(widths.q, q);
-    widths.qkv = std::max(widths.qkv, q + kv);
+    widths.qkv = std::max(widths.qkv, q + kv_width(decoder, layer, heads));
+    widths.out = std::max(widths.out, int64_t{heads.num_heads} * heads.head_dim_v);
   }
-  widths.out = std::max(widths.out, int64_t{widths.num_heads} * decoder.value_dim());
   const GateWidth gate = decoder.output_gate.width;
   int64_t gates = gate == GateWidth::kNone      ? 0
                   : gate == GateWidth::kPerHead ? widths.num_heads
@@ -122,13 +143,15 @@ DecoderWidths attention_widths(const ModelConfig& config, const Parallel& parall
 DecoderWidths decoder_widths(const ModelConfig& config, const Parallel& parallel, const Ops& ops) {
   const DecoderConfig& decoder = decoder_config(config);
   DecoderWidths widths = attention_widths(config, parallel);
-  const int dense = has_dense_layers(decoder) ? decoder.intermediate_size : 0;
+  const int dense = has_dense_layers(decoder) ? largest_intermediate_size(decoder) : 0;
   const int shared = decoder.moe ? decoder.moe->shared_intermediate_size : 0;
   for (const int inner : {dense, shared}) {
     widths.intermediate =
         std::max(widths.intermediate,
                  shard_inner(inner, config.format, ops.weights(), parallel).slice.count);
   }
+  if (decoder.moe && decoder.moe->has_branch_norms) widths.experts = config.hidden_size;
+  widths.layer_inputs = int64_t{config.num_layers} * decoder.layer_input_size;
   return widths;
 }
 
@@ -146,8 +169,8 @@ AttentionShape attention_shape(const DecoderConfig& decoder, const ModelLimits& 
   AttentionShape shape;
   shape.num_heads = heads.num_heads;
   shape.num_kv_heads = heads.num_kv_heads;
-  shape.head_dim = decoder.head_dim;
-  shape.head_dim_v = decoder.value_dim();
+  shape.head_dim = heads.head_dim;
+  shape.head_dim_v = heads.head_dim_v;
   if (decoder.mla) {
     shape.num_kv_heads = 1;
     shape.head_dim = decoder.mla->latent_head_dim();
@@ -178,7 +201,7 @@ std::vector<KvGroup> decoder_kv_groups(const ModelConfig& config, const ModelLim
   const DecoderConfig& decoder = decoder_config(config);
   std::vector<KvGroup> groups;
   for (int layer = 0; layer < config.num_layers; ++layer) {
-    if (has_state(decoder, static_cast<size_t>(layer))) continue;
+    if (!owns_cache(decoder, static_cast<size_t>(layer))) continue;
     const AttentionShape shape =
         attention_shape(decoder, limits, activation, static_cast<size_t>(layer));
     auto group = std::ranges::find(groups, shape, &KvGroup::decode);
@@ -213,8 +236,9 @@ int64_t decoder_activation_bytes(const ModelConfig& config, const ModelLimits& l
   const DecoderConfig& decoder = decoder_config(config);
   const Saturated num_tokens = limits.max_num_tokens;
   const auto num_taps = static_cast<int64_t>(limits.tapped_layers.size());
-  const Saturated per_token = (3 + num_taps) * Saturated(config.hidden_size) +
-                              decoder_widths(config, limits.parallel, ops).scratch();
+  const DecoderWidths widths = decoder_widths(config, limits.parallel, ops);
+  const Saturated per_token = (3 + num_taps) * Saturated(config.hidden_size) + widths.scratch() +
+                              Saturated(widths.layer_inputs);
   const Saturated angles = num_tokens * rotation_width(decoder);
   const Saturated logits =
       Saturated(limits.max_num_logit_rows) *
@@ -263,9 +287,10 @@ void add_qk_norms(const DecoderConfig& c, const std::string& attention, size_t l
     if (rope.type == RopeType::kNone) return;
   }
   const bool is_wide = c.qk_norm == QkNorm::kWholeWidth;
+  const LayerHeads heads = heads_of(c, layer_idx);
   const auto add = [&](Tensor& norm, const char* name, int num_heads) {
     VectorBinding binding = {&norm, fmt::format("{}{}.weight", attention, name),
-                             (is_wide ? int64_t{num_heads} : 1) * c.head_dim, c.norm_addend,
+                             (is_wide ? int64_t{num_heads} : 1) * heads.head_dim, c.norm_addend,
                              is_wide ? num_heads : 0};
     if (!c.qk_norm_has_weights) {
       binding.name.clear();
@@ -273,9 +298,10 @@ void add_qk_norms(const DecoderConfig& c, const std::string& attention, size_t l
     }
     group.vectors.push_back(std::move(binding));
   };
-  const LayerHeads heads = heads_of(c, layer_idx);
   add(layer.q_norm, "q_norm", heads.num_heads);
+  if (!owns_cache(c, layer_idx)) return;
   add(layer.k_norm, "k_norm", heads.num_kv_heads);
+  if (c.norms_values) group.vectors.push_back({&layer.v_norm, "", heads.head_dim_v, 1.0F});
 }
 
 void add_layer_norms(const ModelConfig& config, const std::string& prefix, DecoderLayer& layer,
@@ -290,6 +316,33 @@ void add_layer_norms(const ModelConfig& config, const std::string& prefix, Decod
   add(layer.attention_output_norm, c.norms.attention_output);
   add(layer.mlp_norm, c.norms.mlp_input);
   add(layer.mlp_output_norm, c.norms.mlp_output);
+}
+
+// The sub-layer of the layer's own input, and the number that multiplies the layer's input.
+void add_input_weights(const ModelConfig& config, const std::string& prefix, size_t layer_idx,
+                       DecoderLayer& layer, WeightGroup& group) {
+  const DecoderConfig& c = decoder_config(config);
+  const std::string number = fmt::format("{}.", layer_idx);
+  if (c.has_layer_scalars && layer_idx > 0) {
+    const std::string layers = prefix.substr(0, prefix.size() - number.size());
+    group.vectors.push_back({&layer.input_scale, layer_scalar(layers, layer_idx - 1), 1});
+  }
+  const int width = c.layer_input_size;
+  if (width == 0) return;
+  group.matrices.push_back({&layer.input_gate,
+                            {{prefix + "per_layer_input_gate", width}},
+                            config.hidden_size,
+                            Split::kNone,
+                            false,
+                            config.format});
+  group.matrices.push_back({&layer.input_projection,
+                            {{prefix + "per_layer_projection", config.hidden_size}},
+                            width,
+                            Split::kNone,
+                            false,
+                            config.format});
+  group.vectors.push_back(
+      {&layer.input_output_norm, prefix + "post_per_layer_input_norm.weight", config.hidden_size});
 }
 
 // The matrices of a layer's convolution, whose channels are divided among the ranks.
@@ -373,25 +426,26 @@ WeightGroup mixer_weights(const ModelConfig& config, const std::string& prefix, 
     add_delta_weights(config, prefix, layer, group);
     return group;
   }
-  group.kv_scales = {{&layer.kv_scales, prefix + "self_attn."}};
+  if (owns_cache(c, layer_idx)) group.kv_scales = {{&layer.kv_scales, prefix + "self_attn."}};
   if (c.mla) {
     add_mla_weights(c, config.hidden_size, prefix, config.format, layer.mla, layer.o, group);
     return group;
   }
   const LayerHeads heads = heads_of(c, layer_idx);
   const std::string attention = prefix + "self_attn.";
-  const int64_t k_size = int64_t{heads.num_kv_heads} * c.head_dim;
-  const int64_t v_size = int64_t{heads.num_kv_heads} * c.value_dim();
-  const int64_t out_size = int64_t{heads.num_heads} * c.value_dim();
+  const int64_t k_size = int64_t{heads.num_kv_heads} * heads.head_dim;
+  const int64_t v_size = int64_t{heads.num_kv_heads} * heads.head_dim_v;
+  const int64_t out_size = int64_t{heads.num_heads} * heads.head_dim_v;
+  std::vector<MatrixPart> parts = {
+      {attention + "q_proj", int64_t{heads.num_heads} * heads.head_dim, heads.num_heads}};
+  if (owns_cache(c, layer_idx)) {
+    parts.push_back({attention + "k_proj", k_size, heads.num_kv_heads});
+    if (!has_k_for_v(c, layer_idx)) {
+      parts.push_back({attention + "v_proj", v_size, heads.num_kv_heads});
+    }
+  }
   group.matrices = {
-      {&layer.qkv,
-       {{attention + "q_proj", int64_t{heads.num_heads} * c.head_dim, heads.num_heads},
-        {attention + "k_proj", k_size, heads.num_kv_heads},
-        {attention + "v_proj", v_size, heads.num_kv_heads}},
-       qkv_columns,
-       Split::kRows,
-       c.qkv_bias,
-       config.format},
+      {&layer.qkv, std::move(parts), qkv_columns, Split::kRows, c.qkv_bias, config.format},
       {&layer.o,
        {{attention + "o_proj", config.hidden_size}},
        out_size,
@@ -444,8 +498,8 @@ void add_experts(const ModelConfig& config, const std::string& prefix, DecoderLa
   const DecoderConfig& c = decoder_config(config);
   add_moe_weights(*c.moe, config.hidden_size, prefix, config.format, layer.moe, group);
   if (c.moe->shared_intermediate_size == 0) return;
-  MlpBinding shared =
-      mlp_weights(config, prefix + "mlp.shared_experts.", c.moe->shared_intermediate_size, layer);
+  const char* const block = c.moe->has_branch_norms ? "mlp." : "mlp.shared_experts.";
+  MlpBinding shared = mlp_weights(config, prefix + block, c.moe->shared_intermediate_size, layer);
   if (const int num_shared = num_mergeable_experts(config); num_shared > 0) {
     group.experts.back().num_shared = num_shared;
     group.experts.back().shared = std::move(shared);
@@ -462,10 +516,11 @@ WeightGroup decoder_layer_weights(const ModelConfig& config, const std::string& 
   const DecoderConfig& c = decoder_config(config);
   WeightGroup group =
       mixer_weights(config, prefix, layer_idx, layer, qkv_columns.value_or(config.hidden_size));
+  add_input_weights(config, prefix, layer_idx, layer, group);
   if (c.moe && c.moe->layers[layer_idx]) {
     add_experts(config, prefix, layer, group);
   } else {
-    add_mlp(mlp_weights(config, prefix + "mlp.", c.intermediate_size, layer), group);
+    add_mlp(mlp_weights(config, prefix + "mlp.", intermediate_size_of(c, layer_idx), layer), group);
   }
   return group;
 }
@@ -480,8 +535,23 @@ WeightGroup embedding_weights(const ModelConfig& config, const std::string& pref
   WeightGroup group;
   group.matrices = {
       vocabulary_matrix(ends.embed, prefix + "embed_tokens", config.vocab_size, config)};
-  if (decoder_config(config).norms_embeddings) {
+  const DecoderConfig& c = decoder_config(config);
+  if (c.norms_embeddings) {
     group.vectors = {{&ends.embedding_norm, "", config.hidden_size, 1.0F}};
+  }
+  if (c.layer_input_size > 0) {
+    const int64_t width = int64_t{config.num_layers} * c.layer_input_size;
+    group.matrices.push_back(
+        {&ends.layer_embed, {{prefix + "embed_tokens_per_layer", config.vocab_size}}, width});
+    group.matrices.push_back({&ends.layer_projection,
+                              {{prefix + "per_layer_model_projection", width}},
+                              config.hidden_size,
+                              Split::kNone,
+                              false,
+                              config.format});
+    group.vectors.push_back({&ends.layer_projection_norm,
+                             prefix + "per_layer_projection_norm.weight", c.layer_input_size, 0.0F,
+                             0, static_cast<float>(1.0 / std::numbers::sqrt2)});
   }
   return group;
 }
@@ -491,6 +561,11 @@ WeightGroup head_weights(const ModelConfig& config, const std::string& prefix, D
   WeightGroup group;
   group.vectors = {{&ends.final_norm, prefix + "norm.weight", config.hidden_size,
                     c.final_norm_addend.value_or(c.norm_addend), 0, c.logits_scale}};
+  if (c.has_layer_scalars) {
+    group.vectors.push_back(
+        {&ends.output_scale,
+         layer_scalar(prefix + "layers.", static_cast<size_t>(config.num_layers) - 1), 1});
+  }
   if (!c.tie_word_embeddings && !config.embeds) {
     group.matrices = {vocabulary_matrix(ends.lm_head, "lm_head", config.vocab_size, config)};
   }
@@ -514,6 +589,7 @@ DecoderModel::DecoderModel(const ModelConfig& config, const ModelLimits& limits,
     const std::vector<int>& layers = kv_groups_[g].layers;
     for (size_t i = 0; i < layers.size(); ++i) places_[static_cast<size_t>(layers[i])] = {g, i};
   }
+  for (size_t i = 0; i < places_.size(); ++i) places_[i] = places_[kv_source_of(decoder_, i)];
   for (size_t i = 0; i < states_.layers.size(); ++i) {
     places_[static_cast<size_t>(states_.layers[i])].index = i;
   }
@@ -552,6 +628,9 @@ Status DecoderModel::allocate_buffers() {
   }
   if (const auto num_taps = static_cast<int64_t>(limits_.tapped_layers.size()); num_taps > 0) {
     QUIRE_ASSIGN_OR_RETURN(taps_, ops_.allocate({num_tokens, num_taps * hidden}, dtype));
+  }
+  if (widths_.layer_inputs > 0) {
+    QUIRE_ASSIGN_OR_RETURN(layer_inputs_, ops_.allocate({num_tokens, widths_.layer_inputs}, dtype));
   }
   if (decoder_.qk_norm == QkNorm::kWholeWidth) {
     QUIRE_ASSIGN_OR_RETURN(qk_sums_, ops_.allocate({round_up(num_tokens, 2), 2}, DType::kF32));
@@ -603,6 +682,43 @@ void DecoderModel::begin_step(const StepInput& input) {
     ops_.residual_norm({.residual = embedded, .weight = weights, .eps = decoder_.rms_norm_eps},
                        embedded);
   }
+  if (decoder_.layer_input_size > 0) compute_layer_inputs(input);
+}
+
+// The sum of two vectors of each layer, divided by the root of 2: of a product with the embedding,
+// normed layer by layer, and of a second table of embeddings. Both norm and table include the
+// divisor. The published model divides the product by the root of hidden_size before the norm, so
+// the epsilon is multiplied instead.
+void DecoderModel::compute_layer_inputs(const StepInput& input) {
+  const int64_t num_tokens = input.num_tokens;
+  const int64_t width = decoder_.layer_input_size;
+  const auto by_layer = [&](const TensorView& rows) {
+    return TensorView{rows.data, rows.dtype, {num_tokens * config_.num_layers, width}};
+  };
+  const TensorView projected = scratch(0, num_tokens, widths_.layer_inputs);
+  const TensorView inputs = layer_inputs_.view.rows(0, num_tokens);
+  ops_.linear(*ends_.layer_projection, residual(num_tokens), projected);
+  ops_.residual_norm({.residual = by_layer(projected),
+                      .weight = weights_of(ends_.layer_projection_norm),
+                      .eps = decoder_.rms_norm_eps * static_cast<float>(config_.hidden_size)},
+                     by_layer(projected));
+  ops_.embed(*ends_.layer_embed, input.token_ids, layer_input_scale(decoder_), inputs);
+  ops_.residual_norm({.residual = inputs, .delta = projected}, inputs);
+}
+
+void DecoderModel::add_layer_input(size_t layer_idx, const DecoderLayer& layer,
+                                   int64_t num_tokens) {
+  if (layer.input_gate == nullptr) return;
+  const int64_t width = decoder_.layer_input_size;
+  const TensorView sum = residual(num_tokens);
+  const TensorView gates = scratch(0, num_tokens, width);
+  const TensorView product = scratch(num_tokens * width, num_tokens, width);
+  ops_.residual_norm({.residual = sum, .delta = delta(num_tokens)}, sum);
+  ops_.linear(*layer.input_gate, sum, gates);
+  ops_.gated_mul_columns(decoder_.activation, gates, layer_inputs_.view.rows(0, num_tokens),
+                         static_cast<int64_t>(layer_idx) * width, product);
+  ops_.linear(*layer.input_projection, product, delta(num_tokens));
+  norm_whole(layer.input_output_norm, delta(num_tokens));
 }
 
 void DecoderModel::begin_rotation(const StepInput& input) {
@@ -636,7 +752,7 @@ bool DecoderModel::taps_output() const {
 
 void DecoderModel::tap_output(int64_t num_tokens) {
   if (!taps_output()) return;
-  add_and_norm(ends_.final_norm, num_tokens);
+  add_and_norm(ends_.final_norm, num_tokens, ends_.output_scale);
   tap_residual(static_cast<size_t>(config_.num_layers), num_tokens);
 }
 
@@ -644,10 +760,12 @@ ResidualNorm DecoderModel::norm_of_residual(const Tensor& weight, int64_t num_to
   return {.residual = residual(num_tokens), .weight = weights_of(weight), .eps = norm_eps_};
 }
 
-ResidualNorm DecoderModel::norm_of_sum(const Tensor& weight, int64_t num_tokens) const {
+ResidualNorm DecoderModel::norm_of_sum(const Tensor& weight, int64_t num_tokens,
+                                       const Tensor& scale) const {
   ResidualNorm norm = norm_of_residual(weight, num_tokens);
   norm.delta = delta(num_tokens);
   norm.sums_ranks = divides_delta();
+  norm.scale = weights_of(scale);
   return norm;
 }
 
@@ -655,27 +773,30 @@ void DecoderModel::norm_residual(const Tensor& weight, int64_t num_tokens) {
   ops_.residual_norm(norm_of_residual(weight, num_tokens), normed(num_tokens));
 }
 
-void DecoderModel::add_and_norm(const Tensor& weight, int64_t num_tokens) {
-  ops_.residual_norm(norm_of_sum(weight, num_tokens), normed(num_tokens));
+void DecoderModel::add_and_norm(const Tensor& weight, int64_t num_tokens, const Tensor& scale) {
+  ops_.residual_norm(norm_of_sum(weight, num_tokens, scale), normed(num_tokens));
 }
 
 void DecoderModel::norm_delta(const Tensor& weight, int64_t num_tokens) {
   if (weight.view.data == nullptr) return;
   if (Collectives* const ranks = ops_.collectives()) ranks->all_reduce(delta(num_tokens));
-  const ResidualNorm norm = {.residual = delta(num_tokens),
-                             .weight = weights_of(weight),
-                             .eps = decoder_.output_norm_eps.value_or(decoder_.rms_norm_eps)};
-  ops_.residual_norm(norm, delta(num_tokens));
+  norm_whole(weight, delta(num_tokens));
+}
+
+void DecoderModel::norm_whole(const Tensor& weight, const TensorView& x) {
+  ops_.residual_norm({.residual = x,
+                      .weight = weights_of(weight),
+                      .eps = decoder_.output_norm_eps.value_or(decoder_.rms_norm_eps)},
+                     x);
 }
 
 TensorView DecoderModel::qkv_view(size_t layer_idx, int64_t num_tokens) const {
   if (has_state(decoder_, layer_idx)) {
     return scratch(0, num_tokens, state_widths(config_, layer_idx, limits_.parallel).in);
   }
-  const AttentionShape& shape = shape_of(layer_idx);
+  const LayerHeads heads = rank_heads(decoder_, layer_idx, limits_.parallel);
   return scratch(0, num_tokens,
-                 int64_t{shape.num_heads + shape.num_kv_heads} * shape.head_dim +
-                     int64_t{shape.num_kv_heads} * shape.head_dim_v);
+                 int64_t{heads.num_heads} * heads.head_dim + kv_width(decoder_, layer_idx, heads));
 }
 
 TensorView DecoderModel::query_view(size_t layer_idx, int64_t num_tokens) const {
@@ -736,11 +857,14 @@ RopeAndCache DecoderModel::rope_and_cache(size_t layer_idx, const DecoderLayer& 
     rope.q_norm = weights_of(layer.q_norm);
     rope.k_norm = weights_of(layer.k_norm);
   }
+  rope.v_norm = weights_of(layer.v_norm);
+  rope.k_is_v = has_k_for_v(decoder_, layer_idx);
   rope.norms_after_rotation = decoder_.qk_norm == QkNorm::kRotatedHeads;
   rope.norm_eps = decoder_.rms_norm_eps;
-  rope.num_kv_heads = shape_of(layer_idx).num_kv_heads;
-  rope.head_dim = decoder_.head_dim;
-  rope.head_dim_v = decoder_.value_dim();
+  const LayerHeads heads = heads_of(decoder_, layer_idx);
+  rope.num_kv_heads = owns_cache(decoder_, layer_idx) ? shape_of(layer_idx).num_kv_heads : 0;
+  rope.head_dim = heads.head_dim;
+  rope.head_dim_v = heads.head_dim_v;
   rope.value_scale = decoder_.value_scale;
   rope.page_size = limits_.page_size;
   rope.kv = cache_of(layer_idx, layer, input);
@@ -752,7 +876,7 @@ void DecoderModel::cache_keys_values(size_t layer_idx, const DecoderLayer& layer
                                      TensorView keys_values, const StepInput& input) {
   RopeAndCache rope = rope_and_cache(layer_idx, layer, input);
   rope.qkv = keys_values;
-  rope.q_out = {keys_values.data, keys_values.dtype, {input.num_tokens, 0, decoder_.head_dim}};
+  rope.q_out = {keys_values.data, keys_values.dtype, {input.num_tokens, 0, rope.head_dim}};
   ops_.rope_and_cache(rope);
 }
 
@@ -887,9 +1011,11 @@ KvCacheView DecoderModel::cache_of(size_t layer_idx, const DecoderLayer& layer,
   const LayerPlace place = places_[layer_idx];
   KvCacheView cache = input.kv_groups[place.group].caches[place.index];
   if (cache.dtype != DType::kF8E4M3) return cache;
-  cache.k_scale = layer.kv_scales.k.view.as<float>();
+  const KvScales& scales =
+      layer.kv_source == nullptr ? layer.kv_scales : layer.kv_source->kv_scales;
+  cache.k_scale = scales.k.view.as<float>();
   // The values of a latent cache are a part of its keys.
-  cache.v_scale = (decoder_.mla ? layer.kv_scales.k : layer.kv_scales.v).view.as<float>();
+  cache.v_scale = (decoder_.mla ? scales.k : scales.v).view.as<float>();
   return cache;
 }
 
@@ -916,6 +1042,7 @@ void DecoderModel::project_output(size_t layer_idx, const DecoderLayer& layer, i
 void DecoderModel::mlp(const DecoderLayer& layer, const ResidualNorm& norm) {
   const int64_t num_tokens = norm.residual.shape[0];
   const bool has_experts = layer.moe.experts != nullptr;
+  if (layer.moe.output_norm.view.data != nullptr) return mlp_and_experts(layer, norm);
   // The router, the experts and the shared expert all read the norm.
   if (has_experts) ops_.residual_norm(norm, normed(num_tokens));
   if (layer.gate_up != nullptr) {
@@ -941,6 +1068,36 @@ void DecoderModel::mlp(const DecoderLayer& layer, const ResidualNorm& norm) {
     call.adds = layer.gate_up != nullptr;
     moe_.run(layer.moe, call, ops_);
   }
+  norm_delta(layer.mlp_output_norm, num_tokens);
+}
+
+void DecoderModel::mlp_and_experts(const DecoderLayer& layer, const ResidualNorm& norm) {
+  const int64_t num_tokens = norm.residual.shape[0];
+  const TensorView out = delta(num_tokens);
+  const TensorView x = normed(num_tokens);
+  GatedMlp mlp;
+  mlp.gate_up = layer.gate_up.get();
+  mlp.down = layer.down.get();
+  mlp.activation = decoder_.activation;
+  mlp.norm = norm;
+  mlp.x = x;
+  mlp.out = out;
+  mlp.gate_up_out = gate_up_view(layer, num_tokens);
+  mlp.product = product_view(layer, num_tokens);
+  ops_.gated_mlp(mlp);
+  norm_delta(layer.moe.mlp_output_norm, num_tokens);
+  ExpertsCall call;
+  call.activation = decoder_.activation;
+  call.x = x;
+  call.out = scratch(0, num_tokens, config_.hidden_size);
+  norm_residual(layer.moe.router_norm, num_tokens);
+  moe_.route(layer.moe, call, x, ops_);
+  norm_residual(layer.moe.input_norm, num_tokens);
+  moe_.run_routed(layer.moe, call, ops_);
+  if (Collectives* const ranks = ops_.collectives()) ranks->all_reduce(call.out);
+  norm_whole(layer.moe.output_norm, call.out);
+  ops_.residual_norm({.residual = out, .delta = call.out}, out);
+  norm_whole(layer.mlp_output_norm, out);
 }
 
 void DecoderModel::last_output(const int32_t* rows, int num_rows, TensorView output,
@@ -959,7 +1116,8 @@ void DecoderModel::last_output(const int32_t* rows, int num_rows, TensorView out
                       .delta = last_delta,
                       .weight = weights,
                       .eps = norm_eps_,
-                      .sums_ranks = divides_delta()},
+                      .sums_ranks = divides_delta(),
+                      .scale = weights_of(ends_.output_scale)},
                      norm);
 }
 

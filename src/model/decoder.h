@@ -36,8 +36,9 @@ Result<int64_t> experts_workspace_bytes(const ModelConfig& config, const ModelLi
 
 // One rank's weights of one layer.
 struct DecoderLayer {
-  // [heads * head_dim + kv_heads * (head_dim + head_dim_v), hidden]; in other layers the input of
-  // the state's operation, ShortConv::bgx or DeltaNet::x. Null with `mla`.
+  // [heads * head_dim + kv_heads * (head_dim + head_dim_v), hidden], without the rows of keys or
+  // values that the layer does not compute; in other layers the input of the state's operation,
+  // ShortConv::bgx or DeltaNet::x. Null with `mla`.
   std::unique_ptr<Linear> qkv;
   MlaLayer mla;  // empty with grouped-query attention
   // [heads or heads * head_dim_v, hidden], null: OutputGate is none; or DeltaNet::ba
@@ -56,13 +57,23 @@ struct DecoderLayer {
   // [head_dim], or this rank's [heads * head_dim] with QkNorm::kWholeWidth; empty without QK-norm.
   Tensor q_norm;
   Tensor k_norm;
-  Tensor sinks;  // this rank's [heads], AttentionCall::sinks; empty: none
+  Tensor v_norm;  // [head_dim_v] ones; empty: values have no norm
+  Tensor sinks;   // this rank's [heads], AttentionCall::sinks; empty: none
   // [hidden]; those that DecoderConfig::norms names.
   Tensor input_norm;
   Tensor attention_output_norm;
   Tensor mlp_norm;
   Tensor mlp_output_norm;
-  KvScales kv_scales;  // empty: the scales are 1
+  // With DecoderConfig::has_layer_scalars, [1]: multiplies the sum that is the layer's input, and
+  // that the layer before it leaves; empty in the first layer.
+  Tensor input_scale;
+  // With DecoderConfig::layer_input_size, otherwise empty: [layer_input_size, hidden], [hidden,
+  // layer_input_size], and the norm of the sub-layer's output, [hidden].
+  std::unique_ptr<Linear> input_gate;
+  std::unique_ptr<Linear> input_projection;
+  Tensor input_output_norm;
+  KvScales kv_scales;                       // empty: the scales are 1
+  const DecoderLayer* kv_source = nullptr;  // whose cache the layer reads; null: its own
 };
 
 // The weights before and after the layers: embeddings, lm_head and final norm.
@@ -71,6 +82,11 @@ struct DecoderEnds {
   Tensor embedding_norm;            // [hidden]; empty: embeddings have no norm
   std::unique_ptr<Linear> lm_head;  // [vocab, hidden]; null: tied to embed, or not needed
   Tensor final_norm;                // [hidden]
+  Tensor output_scale;              // of the last layer, as DecoderLayer::input_scale
+  // With DecoderConfig::layer_input_size, otherwise empty.
+  std::unique_ptr<Linear> layer_embed;       // [vocab, layers * layer_input_size]
+  std::unique_ptr<Linear> layer_projection;  // [layers * layer_input_size, hidden]
+  Tensor layer_projection_norm;              // [layer_input_size]
   // Matrices of another model, used instead of `embed` and `lm_head`; null: none. That model
   // outlives this one.
   const Linear* shared_embed = nullptr;
@@ -100,9 +116,13 @@ struct DecoderWidths {
 
   int64_t attention = 0;     // all inner values of attention
   int64_t intermediate = 0;  // the widest MLP of a dense layer or of shared experts
+  int64_t experts = 0;       // the output of experts with norms of their own; 0: there are none
+  int64_t layer_inputs = 0;  // the inputs of all layers (DecoderConfig::layer_input_size)
 
-  // Width of the scratch buffer: the larger of attention's and the MLP's inner values.
-  int64_t scratch() const { return std::max(attention, 3 * intermediate); }
+  // Width of the scratch buffer: the largest of the sub-layers' inner values.
+  int64_t scratch() const {
+    return std::max({attention, 3 * intermediate, experts, 2 * layer_inputs});
+  }
 };
 
 class DecoderModel : public Model {
@@ -136,7 +156,8 @@ class DecoderModel : public Model {
   // The inner values of a step share one scratch buffer. Each line below overwrites the one before
   // it, and the next layer begins with the first line again:
   //   attention: qkv | rotated queries | attention's output | its gates; or MlaViews
-  //   MLP:       gate and up | their product
+  //   MLP:       gate and up | their product, then the output of experts with norms of their own
+  //   input:     the gates of the layer's own input | their product
   //   logits:    the output of the rows that last_output() gathers | their delta | their norm
   TensorView qkv_view(size_t layer_idx, int64_t num_tokens) const;
   TensorView query_view(size_t layer_idx, int64_t num_tokens) const;
@@ -172,11 +193,13 @@ class DecoderModel : public Model {
   // Describe the norm of the residual, and the norm of residual += delta, for the operations that
   // compute them.
   ResidualNorm norm_of_residual(const Tensor& weight, int64_t num_tokens) const;
-  ResidualNorm norm_of_sum(const Tensor& weight, int64_t num_tokens) const;
+  // `scale` multiplies the sum; empty: 1.
+  ResidualNorm norm_of_sum(const Tensor& weight, int64_t num_tokens,
+                           const Tensor& scale = {}) const;
   // residual → normed
   void norm_residual(const Tensor& weight, int64_t num_tokens);
   // residual += delta; residual → normed
-  void add_and_norm(const Tensor& weight, int64_t num_tokens);
+  void add_and_norm(const Tensor& weight, int64_t num_tokens, const Tensor& scale = {});
   // The sum of the ranks' delta → delta, normed. Does nothing without a weight.
   void norm_delta(const Tensor& weight, int64_t num_tokens);
   // The norm → qkv_view, gate_view. With multi-head latent attention, it calls project_latent().
@@ -192,8 +215,11 @@ class DecoderModel : public Model {
   // attention_view → delta. On several ranks, each gets a part of delta, from this and from mlp():
   // the norms sum the parts.
   void project_output(size_t layer_idx, const DecoderLayer& layer, int64_t num_tokens);
-  // The norm → delta
+  // The norm → delta, after the norm of the output, if there is one
   void mlp(const DecoderLayer& layer, const ResidualNorm& norm);
+  // residual += delta; the layer's own input, multiplied by gates of the sum → delta, normed. Does
+  // nothing if layers have no inputs of their own.
+  void add_layer_input(size_t layer_idx, const DecoderLayer& layer, int64_t num_tokens);
   // The last layer's output for the tokens `rows` of the last step → output; its final norm → norm.
   // Each is [num_rows, hidden]: the view above, or memory of the caller.
   void last_output(const int32_t* rows, int num_rows, TensorView output, TensorView norm);
@@ -205,7 +231,7 @@ class DecoderModel : public Model {
                                std::span<const KvScaleValues> by_layer) {
     int num_added = 0;
     for (size_t i = 0; i < layers.size(); ++i) {
-      if (layers[i].kv_scales.k.view.data != nullptr || has_state(decoder_, i)) continue;
+      if (layers[i].kv_scales.k.view.data != nullptr || !owns_cache(decoder_, i)) continue;
       QUIRE_ASSIGN_OR_RETURN(layers[i].kv_scales, make_kv_scales(by_layer[i], ops_.weights()));
       ++num_added;
     }
@@ -242,6 +268,12 @@ class DecoderModel : public Model {
   void norm_whole_width(size_t layer_idx, const DecoderLayer& layer, int64_t num_tokens);
   // attention_view *= gate_view. Does nothing without gates.
   void gate_attention(size_t layer_idx, const DecoderLayer& layer, int64_t num_tokens);
+  // The inputs of all layers for the tokens of a step, whose embeddings are in the residual.
+  void compute_layer_inputs(const StepInput& input);
+  // mlp() of a layer whose MLP and experts have norms of their own.
+  void mlp_and_experts(const DecoderLayer& layer, const ResidualNorm& norm);
+  // x → x, normed; x is the same on all ranks.
+  void norm_whole(const Tensor& weight, const TensorView& x);
   // The arguments, except for the tensors that are read and rotated, and the number of query heads.
   RopeAndCache rope_and_cache(size_t layer_idx, const DecoderLayer& layer,
                               const StepInput& input) const;
@@ -276,6 +308,7 @@ class DecoderModel : public Model {
   Tensor residual_;                  // [max_num_tokens, hidden]; also normed_ and delta_
   Tensor normed_;
   Tensor delta_;
+  Tensor layer_inputs_;  // [max_num_tokens, layers * layer_input_size]; empty: there are none
   MoeStep moe_;
   Tensor state_workspace_;  // of delta nets, if the device needs it
   Tensor scratch_;          // inner values, and the rows for logits

@@ -20,7 +20,7 @@ constexpr int kMaxVocabSize = 1 << 23;
 constexpr int kMaxPositions = 1 << 28;
 
 std::optional<RopeType> parse_rope_type(std::string_view name) {
-  constexpr std::array<std::pair<std::string_view, RopeType>, 9> kTypes = {{
+  constexpr std::array<std::pair<std::string_view, RopeType>, 10> kTypes = {{
       {"default", RopeType::kDefault},
       {"mrope", RopeType::kDefault},  // of a text, every part of a position is the same number
       {"linear", RopeType::kLinear},
@@ -28,7 +28,8 @@ std::optional<RopeType> parse_rope_type(std::string_view name) {
       {"llama3", RopeType::kLlama3},
       {"yarn", RopeType::kYarn},
       {"longrope", RopeType::kLongRope},
-      {"su", RopeType::kLongRope},        // its name when Phi-3 was published
+      {"su", RopeType::kLongRope},  // its name when Phi-3 was published
+      {"proportional", RopeType::kProportional},
       {"divisors", RopeType::kDivisors},  // written by gguf_config.cc
   }};
   for (const auto& [type_name, type] : kTypes) {
@@ -85,11 +86,15 @@ void read_rope_scaling(ConfigFields& fields, int max_position_embeddings, RopeCo
   const std::optional<RopeType> known = parse_rope_type(type);
   if (!known) {
     fields.fail("rope_type", quote_name(type),
-                "default, linear, dynamic, llama3, yarn or longrope");
+                "default, linear, dynamic, llama3, yarn, longrope or proportional");
     return;
   }
   rope.type = *known;
   if (rope.type == RopeType::kDefault) return;
+  if (rope.type == RopeType::kProportional) {
+    fields.expect_value("factor", 1.0, "1: no published model stretches this rotation");
+    return;
+  }
   if (rope.type == RopeType::kDivisors) {
     rope.divisors = fields.numbers("divisors", 1e-6, 1e6, kMaxHeadDim / 2);
     return;
@@ -267,8 +272,33 @@ const DecoderConfig& decoder_config(const ModelConfig& config) {
 }
 
 LayerHeads heads_of(const DecoderConfig& config, size_t layer) {
-  if (!config.layer_heads.empty()) return config.layer_heads[layer];
-  return {config.num_heads, config.num_kv_heads};
+  LayerHeads heads = config.layer_heads.empty() ? LayerHeads{config.num_heads, config.num_kv_heads}
+                                                : config.layer_heads[layer];
+  if (heads.head_dim == 0) heads.head_dim = config.head_dim;
+  if (heads.head_dim_v == 0) heads.head_dim_v = config.value_dim();
+  return heads;
+}
+
+int intermediate_size_of(const DecoderConfig& config, size_t layer) {
+  const std::vector<int>& sizes = config.layer_intermediate_sizes;
+  return sizes.empty() ? config.intermediate_size : sizes[layer];
+}
+
+int largest_intermediate_size(const DecoderConfig& config) {
+  const std::vector<int>& sizes = config.layer_intermediate_sizes;
+  return sizes.empty() ? config.intermediate_size : std::ranges::max(sizes);
+}
+
+size_t kv_source_of(const DecoderConfig& config, size_t layer) {
+  return config.kv_sources.empty() ? layer : static_cast<size_t>(config.kv_sources[layer]);
+}
+
+bool owns_cache(const DecoderConfig& config, size_t layer) {
+  return !has_state(config, layer) && kv_source_of(config, layer) == layer;
+}
+
+bool has_k_for_v(const DecoderConfig& config, size_t layer) {
+  return !config.layer_k_is_v.empty() && config.layer_k_is_v[layer];
 }
 
 bool has_conv(const DecoderConfig& config, size_t layer) {

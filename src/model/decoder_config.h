@@ -42,6 +42,11 @@ inline constexpr NormNames kInputNorms = {.attention_input = "input_layernorm",
 struct LayerHeads {
   int num_heads = 0;
   int num_kv_heads = 0;
+  // 0 in DecoderConfig::layer_heads: DecoderConfig::head_dim and value_dim().
+  int head_dim = 0;
+  int head_dim_v = 0;
+
+  friend bool operator==(const LayerHeads&, const LayerHeads&) = default;
 };
 
 // The gates of attention's output, which multiply it: functions of a product with the layer's
@@ -88,11 +93,18 @@ struct MtpForm {
 };
 
 struct DecoderConfig : FamilyConfig {
-  int intermediate_size = 0;  // of dense layers
+  int intermediate_size = 0;                  // of dense layers
+  std::vector<int> layer_intermediate_sizes;  // [num_layers]; empty: all have the size above
   int num_heads = 0;
   int num_kv_heads = 0;
   std::vector<LayerHeads> layer_heads;  // [num_layers]; empty: all layers have the numbers above
-  int head_dim = 0;                     // with multi-head latent attention, of the rotated part
+  // [num_layers], the layer whose keys and values a layer reads, and which precedes it; empty: all
+  // layers read their own. A layer that reads another's has queries alone, and no cache.
+  std::vector<int> kv_sources;
+  // [num_layers], whether a layer's values are its keys before their norm and rotation, so that it
+  // has no matrix of values; empty: none has.
+  std::vector<bool> layer_k_is_v;
+  int head_dim = 0;    // with multi-head latent attention, of the rotated part
   int head_dim_v = 0;  // of values; 0: head_dim. Not used with multi-head latent attention.
   int max_position_embeddings = 0;
   float rms_norm_eps = 1e-6F;
@@ -121,6 +133,13 @@ struct DecoderConfig : FamilyConfig {
   bool norms_embeddings = false;           // by a norm without weights
   QkNorm qk_norm = QkNorm::kNone;
   bool qk_norm_has_weights = true;
+  bool norms_values = false;  // each head of the values has an RMSNorm without weights
+  // The sum that leaves a layer, its input and the outputs of its sub-layers, is multiplied by a
+  // number of the checkpoint.
+  bool has_layer_scalars = false;
+  // The width of a layer's own input of each token, which a third sub-layer reads; 0: there are no
+  // such inputs.
+  int layer_input_size = 0;
   OutputGate output_gate;
   RotaryPairs rotary_pairs = RotaryPairs::kHalves;
   bool is_causal = true;           // AttentionShape::causal
@@ -142,6 +161,14 @@ struct DecoderConfig : FamilyConfig {
 
 const DecoderConfig& decoder_config(const ModelConfig& config);
 LayerHeads heads_of(const DecoderConfig& config, size_t layer);
+int intermediate_size_of(const DecoderConfig& config, size_t layer);
+int largest_intermediate_size(const DecoderConfig& config);
+// The layer whose keys and values a layer reads: its own, or an earlier one.
+size_t kv_source_of(const DecoderConfig& config, size_t layer);
+// Whether a layer has a cache for its own keys and values.
+bool owns_cache(const DecoderConfig& config, size_t layer);
+// Whether a layer's values are its keys before their norm and rotation.
+bool has_k_for_v(const DecoderConfig& config, size_t layer);
 bool has_conv(const DecoderConfig& config, size_t layer);
 bool has_delta(const DecoderConfig& config, size_t layer);
 // Whether a layer has a recurrent state in the place of attention.

@@ -34,6 +34,11 @@ constexpr StoredName kMiniMaxNames[] = {
     {"w1", "gate_proj"},
     {"w2", "down_proj"},
     {"w3", "up_proj"}};
+// The first pair keeps names that are the decoder's already.
+constexpr StoredName kGemma4Names[] = {{"mlp.experts", "mlp.experts"},
+                                       {"experts", "mlp.experts"},
+                                       {"router.proj", "mlp.gate"},
+                                       {"router", "mlp.gate"}};
 constexpr StoredName kHunyuanNames[] = {{"query_layernorm", "q_norm"}, {"key_layernorm", "k_norm"}};
 constexpr StoredName kHy3Names[] = {
     {"mlp.router.gate", "mlp.gate"},
@@ -160,6 +165,21 @@ constexpr FamilyTraits kGemma3 =
       gemma.window_theta = 1e4;
       gemma.read_own = read_gemma3;
     });
+
+constexpr FamilyTraits kGemma4 = with(
+    named("Gemma4ForCausalLM", "Gemma 4 without its towers", kGemma3), [](FamilyTraits& gemma) {
+      gemma.sizes.vocab_size = 262144;
+      gemma.norm_addend = 0.0F;
+      gemma.window = 512;
+      gemma.renames = kGemma4Names;
+      gemma.read_moe = read_gemma4_moe;
+      gemma.read_own = read_gemma4;
+    });
+constexpr FamilyTraits kGemma4Unified = with(kGemma4, [](FamilyTraits& gemma) {
+  gemma.sizes.max_position_embeddings = 262144;
+  gemma.window = 1024;
+  gemma.read_moe = nullptr;
+});
 
 constexpr FamilyTraits kMistral = {.architecture = "MistralForCausalLM",
                                    .models = "Mistral 7B to Small 3",
@@ -309,6 +329,9 @@ constexpr std::array kFamilies = {
     kGemma2,
     kGemma3,
     within("Gemma3ForConditionalGeneration", "Gemma 3 4B to 27B, text", kGemma3),
+    kGemma4,
+    within("Gemma4ForConditionalGeneration", "Gemma 4 E2B, E4B, 26B-A4B, 31B, text", kGemma4),
+    within("Gemma4UnifiedForConditionalGeneration", "Gemma 4 12B, text", kGemma4Unified),
     within("Qwen3VLForConditionalGeneration", "Qwen3-VL, text", kQwen3Vl),
     within("Qwen3VLMoeForConditionalGeneration", "Qwen3-VL-30B-A3B, 235B-A22B, text", kQwen3VlMoe),
     FamilyTraits{.architecture = "Qwen2_5_VLForConditionalGeneration",

@@ -289,8 +289,9 @@ constexpr StoredName kNamesWithinModel[] = {{"language_model.model", "model"},
                                             {"model.language_model", "model"},
                                             {"language_model.lm_head", "lm_head"}};
 constexpr std::string_view kOtherParts[] = {
-    "vision_tower.", "multi_modal_projector.", "visual.",           "mm_projector.",
-    "vision_model.", "vision_adapter.",        "vision_projection."};
+    "vision_tower.",   "multi_modal_projector.", "visual.",      "mm_projector.", "vision_model.",
+    "vision_adapter.", "vision_projection.",     "audio_tower.", "embed_vision.", "embed_audio.",
+    "vision_embedder."};
 
 // A family's layers of experts may be stored as two stacks of matrices.
 void add_stacks(const FamilyTraits& traits, const MoeConfig& moe, TensorLayout& layout) {

@@ -33,6 +33,72 @@ void read_gemma(ConfigFields& fields, double attention_softcap, double logits_so
   decoder.rounds_embedding_scale = true;
 }
 
+// The heads of Gemma 4's layers without a window, in the fields of published files or, as
+// transformers saves them, in an object per layer.
+LayerHeads read_global_heads(ConfigFields& fields, bool has_k_for_v, const DecoderConfig& decoder) {
+  constexpr std::string_view kByLayer = "per_layer_config";
+  LayerHeads heads = {.num_heads = decoder.num_heads, .num_kv_heads = decoder.num_kv_heads};
+  const auto read = [&](ConfigFields& from, std::string_view head_dim, std::string_view kv_heads,
+                        int default_head_dim) {
+    heads.head_dim = from.integer(head_dim, 2, kMaxHeadDim, default_head_dim);
+    const int num_kv_heads = from.integer(kv_heads, 1, kMaxHeads, decoder.num_kv_heads);
+    if (has_k_for_v) heads.num_kv_heads = num_kv_heads;
+    if (heads.head_dim % 2 != 0) {
+      from.fail(head_dim, std::to_string(heads.head_dim), "an even number");
+    }
+    if (decoder.num_heads % heads.num_kv_heads == 0) return;
+    from.fail(kv_heads, std::to_string(heads.num_kv_heads),
+              fmt::format("a divisor of num_attention_heads, {}", decoder.num_heads));
+  };
+  std::optional<ConfigFields> by_layer = fields.object(kByLayer);
+  if (!by_layer) {
+    read(fields, "global_head_dim", "num_global_key_value_heads", 512);
+    return heads;
+  }
+  for (size_t i = 0; i < decoder.layer_windows.size(); ++i) {
+    std::optional<ConfigFields> layer = by_layer->object(std::to_string(i));
+    const LayerHeads before = heads;
+    if (layer) {
+      read(*layer, "head_dim", "num_key_value_heads", decoder.head_dim);
+      fields.keep(layer->status());
+    }
+    const bool is_first = before.head_dim == 0;
+    const bool is_global = decoder.layer_windows[i] == 0;
+    if (layer.has_value() == is_global && (!layer || is_first || before == heads)) continue;
+    fields.fail(kByLayer, fmt::format("other heads for layer {}", i),
+                "the same heads for all layers with full_attention, and none for others");
+  }
+  fields.keep(by_layer->status());
+  return heads;
+}
+
+// The last layers read the keys and values of the last layer of their kind before them, and may
+// have MLPs of twice the size.
+void read_shared_layers(ConfigFields& fields, int num_layers, DecoderConfig& decoder) {
+  constexpr std::string_view kShared = "num_kv_shared_layers";
+  const int num_shared = fields.integer(kShared, 0, num_layers, 0);
+  const bool doubles = fields.boolean("use_double_wide_mlp", false);
+  if (num_shared == 0) return;
+  const int first = num_layers - num_shared;
+  const auto has_window = [&](int layer) {
+    return decoder.layer_windows[static_cast<size_t>(layer)] > 0;
+  };
+  for (int layer = 0; layer < num_layers; ++layer) {
+    int source = layer;
+    if (layer >= first) {
+      source = first - 1;
+      while (source >= 0 && has_window(source) != has_window(layer)) --source;
+    }
+    if (source < 0) {
+      return fields.fail(kShared, std::to_string(num_shared),
+                         "before the shared layers, a layer of each of their types");
+    }
+    decoder.kv_sources.push_back(source);
+    const int factor = doubles && layer >= first ? 2 : 1;
+    decoder.layer_intermediate_sizes.push_back(factor * decoder.intermediate_size);
+  }
+}
+
 // Reads the number of query heads of each layer, if config.json lists them.
 void read_layer_heads(ConfigFields& fields, int num_layers, DecoderConfig& decoder) {
   constexpr std::string_view kList = "num_attention_heads_per_layer";
@@ -168,6 +234,40 @@ void read_llama4(ConfigFields& fields, ModelConfig& /*config*/, DecoderConfig& d
   for (RopeConfig& rope : decoder.ropes) {
     if (rope.type == RopeType::kNone) rope.query_scale = scale;
   }
+}
+
+void read_gemma4(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder) {
+  require_text(fields, "use_bidirectional_attention", "vision");  // text is causal
+  if (decoder.layer_windows.back() > 0) {
+    fields.fail("layer_types", "a window in the last layer", "full_attention there");
+  }
+  if (decoder.ropes.front().type != RopeType::kProportional) {
+    fields.fail("rope_parameters", "another rotation for full_attention", "rope_type proportional");
+  }
+  const bool has_k_for_v = fields.boolean("attention_k_eq_v", false);
+  const LayerHeads global = read_global_heads(fields, has_k_for_v, decoder);
+  const LayerHeads windowed = {.num_heads = decoder.num_heads,
+                               .num_kv_heads = decoder.num_kv_heads};
+  for (const int window : decoder.layer_windows) {
+    decoder.layer_heads.push_back(window > 0 ? windowed : global);
+    // Keys and values differ in the cache, by the norm's weights and the rotation, so both are
+    // stored: only their matrix is the same.
+    decoder.layer_k_is_v.push_back(has_k_for_v && window == 0);
+  }
+  for (LayerHeads& heads : decoder.layer_heads) heads.head_dim_v = heads.head_dim;
+  decoder.ropes.front().head_dim = global.head_dim;
+  read_shared_layers(fields, config.num_layers, decoder);
+  decoder.layer_input_size = fields.integer("hidden_size_per_layer_input", 0, kMaxHiddenSize, 256);
+  if (decoder.layer_input_size > 0) {
+    fields.expect_value("vocab_size_per_layer_input", config.vocab_size,
+                        fmt::format("vocab_size, {}", config.vocab_size));
+  }
+  decoder.attention_scale = 1.0F;
+  decoder.norms_values = true;
+  decoder.has_layer_scalars = true;
+  decoder.logits_softcap = read_softcap(fields, "final_logit_softcapping", 0.0);
+  decoder.embedding_scale = std::sqrt(static_cast<double>(config.hidden_size));
+  decoder.rounds_embedding_scale = true;
 }
 
 void read_gemma3(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder) {

@@ -22,6 +22,8 @@ void read_mimo_v2(ConfigFields& fields, ModelConfig& config, DecoderConfig& deco
 void read_gpt_oss(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder);
 void read_muse(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder);
 void read_llama4(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder);
+// Heads by kind of layer, layers that share keys and values, and inputs of each layer.
+void read_gemma4(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder);
 void read_gemma3(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder);
 
 }  // namespace quire

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "base/numbers.h"
@@ -252,6 +253,19 @@ void read_llama4_moe(ConfigFields& fields, const ModelConfig& config, DecoderCon
   decoder.moe = std::move(moe);
 }
 
+void read_gemma4_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder) {
+  if (!fields.boolean("enable_moe_block", false)) return;
+  fields.add_spellings("num_experts_per_tok", {"top_k_experts"});
+  MoeConfig moe;
+  moe.routing = read_routing(fields, config);
+  moe.routing.renormalize = true;
+  moe.intermediate_size = fields.integer("moe_intermediate_size", 1, kMaxIntermediateSize);
+  moe.shared_intermediate_size = decoder.intermediate_size;
+  moe.has_branch_norms = true;
+  moe.layers.assign(static_cast<size_t>(config.num_layers), true);
+  decoder.moe = std::move(moe);
+}
+
 void read_hy_v3_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder) {
   for (const char* key :
        {"qk_norm", "route_norm", "moe_router_use_sigmoid", "moe_router_enable_expert_bias"}) {
@@ -411,6 +425,20 @@ void add_moe_weights(const MoeConfig& config, int64_t hidden_size, const std::st
     group.matrices.push_back(
         {&layer.shared_gate, {{block + "shared_expert_gate", 1}}, hidden_size});
   }
+  if (config.has_branch_norms) {
+    // The router multiplies its norm by 1 / sqrt(hidden_size).
+    const auto router_factor =
+        static_cast<float>(1.0 / std::sqrt(static_cast<double>(hidden_size)));
+    group.vectors.push_back(
+        {&layer.router_norm, block + "gate.scale", hidden_size, 0.0F, 0, router_factor});
+    group.vectors.push_back({&layer.expert_scales, block + "gate.per_expert_scale", num_experts});
+    group.vectors.push_back(
+        {&layer.input_norm, prefix + "pre_feedforward_layernorm_2.weight", hidden_size});
+    group.vectors.push_back(
+        {&layer.mlp_output_norm, prefix + "post_feedforward_layernorm_1.weight", hidden_size});
+    group.vectors.push_back(
+        {&layer.output_norm, prefix + "post_feedforward_layernorm_2.weight", hidden_size});
+  }
   ExpertsBinding experts = {&layer.experts,
                             {.num_experts = num_experts,
                              .top_k = config.routing.top_k,
@@ -449,8 +477,8 @@ int num_mergeable_experts(const ModelConfig& config) {
   const MoeConfig& moe = *decoder.moe;
   const int inner = moe.intermediate_size;
   const int num_shared = moe.shared_intermediate_size / inner;
-  // Merged experts would read the weighted input, or miss the gate.
-  if (moe.weighs_input || moe.has_shared_gate) return 0;
+  // Merged experts would read the weighted input, or miss the gate or the norms.
+  if (moe.weighs_input || moe.has_shared_gate || moe.has_branch_norms) return 0;
   if (num_shared * inner != moe.shared_intermediate_size || decoder.mlp_bias ||
       moe.routing.num_experts + num_shared > kMaxExperts) {
     return 0;
@@ -516,25 +544,33 @@ void MoeStep::gate_shared(const MoeLayer& layer, TensorView x, TensorView output
   ops.gate({.x = output, .gates = gates, .function = GateFunction::kSigmoid});
 }
 
-void MoeStep::run(const MoeLayer& layer, ExpertsCall call, Ops& ops) const {
-  const int64_t num_tokens = call.x.shape[0];
+void MoeStep::route(const MoeLayer& layer, ExpertsCall& call, TensorView x, Ops& ops) const {
+  const int64_t num_tokens = x.shape[0];
   ExpertRouting routing = routing_;
   routing.num_shared = layer.experts->shape().num_shared;
+  routing.expert_scales = layer.expert_scales.view.as<float>();  // null: none
   const Shape chosen = {num_tokens, routing.num_per_token()};
   const TensorView logits = logits_.view.rows(0, num_tokens);
-  call.experts = layer.experts.get();
   call.ids = {ids_.view.data, DType::kI32, chosen};
   call.weights = {weights_.view.data, DType::kF32, chosen};
-  call.workspace = {workspace_.view.as<std::byte>(), workspace_.view.num_bytes()};
   const float* const bias = layer.correction_bias.view.as<float>();  // null: none
-  ops.linear(*layer.router, call.x, logits);
-  ExpertOps& experts = *ops.experts();
-  experts.route(routing, logits, bias, call.ids, call.weights);
+  ops.linear(*layer.router, x, logits);
+  ops.experts()->route(routing, logits, bias, call.ids, call.weights);
+}
+
+void MoeStep::run_routed(const MoeLayer& layer, ExpertsCall call, Ops& ops) const {
+  call.experts = layer.experts.get();
+  call.workspace = {workspace_.view.as<std::byte>(), workspace_.view.num_bytes()};
   if (ones_.view.data != nullptr) {
     ops.gate({.x = call.x, .gates = call.weights, .function = GateFunction::kIdentity});
     call.weights.data = ones_.view.data;
   }
-  experts.run_experts(call);
+  ops.experts()->run_experts(call);
+}
+
+void MoeStep::run(const MoeLayer& layer, ExpertsCall call, Ops& ops) const {
+  route(layer, call, call.x, ops);
+  run_routed(layer, call, ops);
 }
 
 }  // namespace quire

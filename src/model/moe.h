@@ -23,6 +23,9 @@ struct MoeConfig {
   bool has_shared_gate = false;      // sigmoid(shared_gate x) multiplies that MLP's output
   bool has_correction_bias = false;  // ExpertOps::route's bias, in the checkpoint
   bool has_biases = false;           // of the router and of the experts' matrices
+  // The MLP that every token passes through and the experts have norms of their own before and
+  // after them, and the router has a third one; a number per expert multiplies the weights.
+  bool has_branch_norms = false;
   // The weight of a token's only expert multiplies the expert's input instead of its output.
   bool weighs_input = false;
   std::vector<bool> layers;  // [num_layers], whether a layer is a mixture; the others are dense
@@ -46,6 +49,8 @@ void read_mimo_v2_moe(ConfigFields& fields, const ModelConfig& config, DecoderCo
 void read_llama4_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder);
 // Experts have intermediate_size and biases.
 void read_gpt_oss_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder);
+// Every layer has experts beside an MLP of intermediate_size, or none has.
+void read_gemma4_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder);
 void read_ernie_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder);
 // All layers are dense if there are no n_routed_experts.
 void read_deepseek_v2_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder);
@@ -58,9 +63,16 @@ struct MoeLayer {
   std::unique_ptr<Linear>
       shared_gate;                   // [1, hidden] with MoeConfig::has_shared_gate, otherwise null
   std::unique_ptr<Experts> experts;  // null: the layer is dense
+  // With MoeConfig::has_branch_norms, otherwise empty. [hidden]: the norms of the router's and of
+  // the experts' input, and of the outputs of the MLP and of the experts.
+  Tensor router_norm;
+  Tensor input_norm;
+  Tensor mlp_output_norm;
+  Tensor output_norm;
+  Tensor expert_scales;  // [num_experts], ExpertRouting::expert_scales
 };
 
-// Adds the bindings of a layer's router and experts. `format` is the experts'.
+// Adds the bindings of a layer's router and experts, and of their norms. `format` is the experts'.
 void add_moe_weights(const MoeConfig& config, int64_t hidden_size, const std::string& prefix,
                      const std::optional<WeightFormat>& format, MoeLayer& layer,
                      WeightGroup& group);
@@ -86,9 +98,13 @@ class MoeStep {
   // Multiplies the shared experts' output by the gates of x. Comes before run(), whose buffer it
   // uses.
   void gate_shared(const MoeLayer& layer, TensorView x, TensorView output, Ops& ops) const;
-  // out (+)= the weighted sum of the experts of each token of x. With MoeConfig::weighs_input, x is
-  // multiplied by the weights.
+  // out (+)= the weighted sum of the experts of each token of x, which the router selects by x.
+  // With MoeConfig::weighs_input, x is multiplied by the weights.
   void run(const MoeLayer& layer, ExpertsCall call, Ops& ops) const;
+  // The parts of run(), for a router that reads another norm than the experts: the choice by x →
+  // call, and the experts.
+  void route(const MoeLayer& layer, ExpertsCall& call, TensorView x, Ops& ops) const;
+  void run_routed(const MoeLayer& layer, ExpertsCall call, Ops& ops) const;
 
  private:
   ExpertRouting routing_;  // without shared experts

@@ -107,6 +107,7 @@ int longest_context(const RopeConfig& rope, int max_position_embeddings) {
     case RopeType::kLlama3:  // max_position_embeddings already includes the scaling
     case RopeType::kLongRope:
     case RopeType::kDivisors:
+    case RopeType::kProportional:
       break;
     case RopeType::kDynamic:
       if (rope.ntk_alpha > 0.0) break;
@@ -121,7 +122,9 @@ int longest_context(const RopeConfig& rope, int max_position_embeddings) {
 }
 
 int rotated_dim(const RopeConfig& rope, int head_dim) {
-  return static_cast<int>(head_dim * rope.rotated_part);
+  if (rope.head_dim > 0) head_dim = rope.head_dim;
+  return rope.type == RopeType::kProportional ? head_dim
+                                              : static_cast<int>(head_dim * rope.rotated_part);
 }
 
 float yarn_score_scale(const RopeConfig& rope) {
@@ -162,6 +165,11 @@ RopeFrequencies rope_frequencies(const RopeConfig& rope, int rope_dim, int max_p
     case RopeType::kDivisors:
       divide(rope.divisors, result.inv_freq);
       break;
+    case RopeType::kProportional: {
+      const auto num_turning = static_cast<int>(rope.rotated_part * rope_dim) / 2;
+      std::fill(result.inv_freq.begin() + num_turning, result.inv_freq.end(), 0.0);
+      break;
+    }
   }
   return result;
 }

@@ -17,6 +17,8 @@ enum class RopeType {
   kYarn,
   kLongRope,
   kDivisors,
+  // The frequencies of whole heads, of which all but the first `rotated_part` are 0 (Gemma 4).
+  kProportional,
 };
 
 // Multiplies the queries of later positions: 1 + beta * log(1 + floor((position + offset) /
@@ -31,6 +33,7 @@ struct RopeConfig {
   RopeType type = RopeType::kDefault;
   double theta = 10000.0;
   double rotated_part = 1.0;  // of a head's elements; the others are not rotated
+  int head_dim = 0;           // of the layers with this rotation; 0: DecoderConfig::head_dim
   double factor = 1.0;        // context extension; all types except kNone and kDefault
   // llama3, yarn and longrope: the length before scaling.
   int original_max_position_embeddings = 0;
@@ -53,7 +56,7 @@ struct RopeConfig {
   QueryScale query_scale;
 };
 
-// The number of a head's elements that are rotated.
+// The number of a head's elements that are rotated, also by an angle of 0.
 int rotated_dim(const RopeConfig& rope, int head_dim);
 
 struct RopeFrequencies {

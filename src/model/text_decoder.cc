@@ -28,6 +28,11 @@ WeightList list_weights(const ModelConfig& config, DecoderWeights& weights) {
     DecoderLayer& layer = weights.layers[i];
     const std::string prefix = fmt::format("{}layers.{}.", kRoot, i);
     list.groups.push_back(decoder_layer_weights(config, prefix, i, layer));
+    if (kv_source_of(decoder, i) == i) continue;
+    // Checkpoints also have the matrices that the layer does not use.
+    for (const char* const unused : {"k_proj.", "v_proj.", "k_norm."}) {
+      list.ignored_prefixes.push_back(fmt::format("{}self_attn.{}", prefix, unused));
+    }
   }
   list.groups.push_back(head_weights(config, kRoot, weights.ends));
   const bool has_head = !decoder.tie_word_embeddings && !config.embeds;
@@ -41,7 +46,12 @@ class TextDecoder final : public DecoderModel {
   TextDecoder(const ModelConfig& config, const ModelLimits& limits, Ops& ops,
               DecoderWeights weights)
       : DecoderModel(config, limits, ops, std::move(weights.ends)),
-        layers_(std::move(weights.layers)) {}
+        layers_(std::move(weights.layers)) {
+    for (size_t i = 0; i < layers_.size(); ++i) {
+      const size_t source = kv_source_of(decoder(), i);
+      if (source != i) layers_[i].kv_source = &layers_[source];
+    }
+  }
 
   Status forward(const StepInput& input) override;
   Result<int> add_kv_scales(std::span<const KvScaleValues> by_layer) override {
@@ -66,7 +76,7 @@ Status TextDecoder::forward(const StepInput& input) {
     if (!has_qkv) {
       project_qkv(i, layer,
                   i == 0 ? norm_of_residual(layer.input_norm, num_tokens)
-                         : norm_of_sum(layer.input_norm, num_tokens));
+                         : norm_of_sum(layer.input_norm, num_tokens, layer.input_scale));
     }
     tap_residual(i, num_tokens);
     QUIRE_RETURN_IF_ERROR(attend(i, layer, input));
@@ -75,7 +85,7 @@ Status TextDecoder::forward(const StepInput& input) {
     project_output(i, layer, num_tokens);
     norm_delta(layer.attention_output_norm, num_tokens);
     mlp(layer, norm_of_sum(layer.mlp_norm, num_tokens));
-    norm_delta(layer.mlp_output_norm, num_tokens);
+    add_layer_input(i, layer, num_tokens);
   }
   tap_output(num_tokens);
   return {};

@@ -127,6 +127,7 @@ Status ConfigFieldsWriter::write_scaling(const RopeConfig& rope) {
     case RopeType::kDynamic:
     case RopeType::kLongRope:
     case RopeType::kDivisors:
+    case RopeType::kProportional:
       break;
   }
   return no_field_for("rope_scaling", "type dynamic", "default, linear, yarn or llama3");

@@ -204,6 +204,19 @@ EngineConfig int8_latent_cache_config() {
   return config;
 }
 
+EngineConfig int8_gemma4_config() {
+  EngineConfig config = tiny_gemma4_config();
+  config.device = "cpu";
+  config.kv_cache_dtype = "int8";
+  return config;
+}
+
+EngineConfig fp8_gemma4_config() {
+  EngineConfig config = int8_gemma4_config();
+  config.kv_cache_dtype = "fp8";
+  return config;
+}
+
 // Metrics show this name.
 TEST(Int8Cache, HasTheNameOfItsSetting) {
   EXPECT_EQ(make_engine(int8_cache_config())->model_info().kv_cache_dtype, "int8");
@@ -244,7 +257,27 @@ TEST_P(DeterminismOfFamilies, SameBitsWhateverTheBatch) {
 INSTANTIATE_TEST_SUITE_P(Families, DeterminismOfFamilies,
                          ::testing::Values(tiny_experts_config, tiny_deepseek_config,
                                            tiny_hybrid_config, tiny_delta_config, tiny_tiled_config,
-                                           int8_cache_config, int8_latent_cache_config));
+                                           int8_cache_config, int8_latent_cache_config,
+                                           tiny_gemma4_config, int8_gemma4_config,
+                                           fp8_gemma4_config));
+
+// Layers that read another layer's cache have none: a block has 16 tokens of one layer with 2 heads
+// of 16 elements, or of one with 1 head of 512, and its keys and values have 16 bits.
+TEST(DeterminismOfGemma4, SameBitsAfterPreemption) {
+  constexpr int64_t kBlockBytes = int64_t{16} * 2 * 2 * (2 * 16);
+  constexpr int64_t kGlobalBlockBytes = int64_t{16} * 2 * 2 * 512;
+  EngineConfig roomy = tiny_gemma4_config();
+  roomy.device = "cpu";
+  roomy.kv_cache_dtype = "bf16";
+  roomy.enable_prefix_caching = false;
+  const std::vector<Collected> expected = run_all(*make_engine(roomy), requests());
+  EngineConfig small = roomy;
+  small.max_model_len = 192;
+  small.kv_cache_memory = 16 * (kBlockBytes + kGlobalBlockBytes);
+  const auto engine = make_engine(small);
+  expect_same(run_all(*engine, requests()), expected);
+  EXPECT_GT(engine->stats().num_preemptions, 0);
+}
 
 // A preempted sequence computes its integers and scales again, to the same bits.
 TEST(DeterminismOfInt8Caches, SameBitsAfterPreemption) {

@@ -127,6 +127,26 @@ EngineConfig tiny_delta_experts_config() {
   return tiny_config_of(path);
 }
 
+EngineConfig tiny_gemma4_config() {
+  static const std::string path = write_config("quire_tiny_gemma4", R"({
+      "architectures": ["Gemma4ForCausalLM"], "model_type": "gemma4_text",
+      "hidden_size": 64, "intermediate_size": 112, "num_hidden_layers": 4,
+      "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16, "global_head_dim": 512,
+      "num_global_key_value_heads": 1, "attention_k_eq_v": true, "vocab_size": 96,
+      "max_position_embeddings": 512, "sliding_window": 40, "num_kv_shared_layers": 2,
+      "use_double_wide_mlp": false, "hidden_size_per_layer_input": 8,
+      "vocab_size_per_layer_input": 96, "enable_moe_block": true, "num_experts": 8,
+      "top_k_experts": 3, "moe_intermediate_size": 48, "final_logit_softcapping": 30.0,
+      "layer_types": ["sliding_attention", "full_attention", "sliding_attention",
+                      "full_attention"],
+      "rope_parameters": {
+        "full_attention": {"rope_type": "proportional", "partial_rotary_factor": 0.25,
+                           "rope_theta": 1e6},
+        "sliding_attention": {"rope_type": "default", "rope_theta": 1e4}},
+      "bos_token_id": 1, "eos_token_id": 2, "torch_dtype": "bfloat16"})");
+  return tiny_config_of(path);
+}
+
 EngineConfig tiny_deepseek_config() {
   static const std::string path = write_config("quire_tiny_deepseek", R"({
       "architectures": ["DeepseekV2ForCausalLM"], "model_type": "deepseek_v2",

@@ -37,6 +37,11 @@ EngineConfig tiny_delta_experts_config();
 // The same with the value heads in the order of GGUF files.
 EngineConfig tiny_tiled_config();
 
+// The config of a Gemma 4 with everything that its sizes have together: 4 layers, heads of 512
+// without a window and of 16 with one, whose cache the last two layers share, inputs of each layer,
+// and 8 experts beside the MLP.
+EngineConfig tiny_gemma4_config();
+
 // The config of a tiny model that embeds prompts: 2 layers, 4 heads of 8 on 2 KV heads, hidden size
 // 32, context 1024.
 EngineConfig embedding_config();

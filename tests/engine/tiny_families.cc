@@ -12,6 +12,12 @@ namespace quire::testing {
   R"("n_shared_experts": 2, "num_experts_per_tok": 3, "moe_intermediate_size": 48,)" \
   R"("first_k_dense_replace": 1,)"
 
+#define QUIRE_GEMMA4                                                                          \
+  R"("num_key_value_heads": 2, "head_dim": 16, "global_head_dim": 32, "sliding_window": 20,)" \
+  R"("rope_parameters": {"full_attention": {"rope_type": "proportional",)"                    \
+  R"("partial_rotary_factor": 0.25, "rope_theta": 1e6},)"                                     \
+  R"("sliding_attention": {"rope_theta": 1e4}},)"
+
 const std::vector<TinyFamily>& tiny_families() {
   static const std::vector<TinyFamily> families = {
       TinyFamily{"LlamaForCausalLM", "llama", R"("num_key_value_heads": 2, "head_dim": 16,)"},
@@ -48,6 +54,22 @@ const std::vector<TinyFamily>& tiny_families() {
                   "num_local_experts": 6, "num_experts_per_tok": 2, "rope_scaling": {
                   "rope_type": "yarn", "factor": 8.0, "truncate": false,
                   "original_max_position_embeddings": 16},)"},
+      TinyFamily{"Gemma4ForCausalLM", "gemma4",
+                 QUIRE_GEMMA4
+                 R"("hidden_size_per_layer_input": 0, "attention_k_eq_v": true,
+             "num_global_key_value_heads": 1,
+             "layer_types": ["sliding_attention", "full_attention", "full_attention"],)"},
+      TinyFamily{
+          "Gemma4ForCausalLM", "gemma4_moe",
+          QUIRE_GEMMA4
+          R"("hidden_size_per_layer_input": 0, "attention_k_eq_v": true, "enable_moe_block": true,
+             "num_experts": 8, "top_k_experts": 3, "moe_intermediate_size": 48,
+             "layer_types": ["sliding_attention", "sliding_attention", "full_attention"],)"},
+      TinyFamily{"Gemma4ForCausalLM", "gemma4_shared",
+                 QUIRE_GEMMA4
+                 R"("hidden_size_per_layer_input": 8, "vocab_size_per_layer_input": 101,
+             "num_kv_shared_layers": 1, "use_double_wide_mlp": true,
+             "layer_types": ["sliding_attention", "full_attention", "full_attention"],)"},
       TinyFamily{"Gemma3ForCausalLM", "gemma3",
                  R"("num_key_value_heads": 2, "head_dim": 16, "sliding_window": 20,
                   "sliding_window_pattern": 2, "query_pre_attn_scalar": 16,)"}};
@@ -55,6 +77,7 @@ const std::vector<TinyFamily>& tiny_families() {
 }
 
 #undef QUIRE_LATENT
+#undef QUIRE_GEMMA4
 
 EngineConfig config_of(const TinyFamily& family) {
   EngineConfig config = tiny_config();

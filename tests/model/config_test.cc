@@ -439,6 +439,63 @@ TEST(ModelConfig, HeadsOfMimoDifferInNumberAlone) {
   EXPECT_THAT(error(R"("moe_layer_freq":0)"), HasSubstr("moe_layer_freq; got 0"));
 }
 
+constexpr std::string_view kGemma4 =
+    R"("num_key_value_heads":4,"head_dim":256,"sliding_window":64,"layer_types":)"
+    R"(["sliding_attention","full_attention","sliding_attention","full_attention"],)"
+    R"("rope_parameters":{"full_attention":{"rope_type":"proportional","rope_theta":1e6,)"
+    R"("partial_rotary_factor":0.25},"sliding_attention":{"rope_theta":1e4}})";
+
+TEST(ModelConfig, Gemma4HasHeadsByKindOfLayer) {
+  const DecoderConfig large =
+      decoder(fmt::format(R"({},"attention_k_eq_v":true,"num_global_key_value_heads":2,)"
+                          R"("hidden_size_per_layer_input":0)",
+                          kGemma4),
+              "Gemma4ForCausalLM");
+  EXPECT_EQ(heads_of(large, 0), (LayerHeads{8, 4, 256, 256}));
+  EXPECT_EQ(heads_of(large, 1), (LayerHeads{8, 2, 512, 512}));
+  EXPECT_FALSE(has_k_for_v(large, 0));
+  EXPECT_TRUE(has_k_for_v(large, 1));
+  EXPECT_EQ(rotated_dim(large.ropes[0], large.head_dim), 512);
+  EXPECT_EQ(rotated_dim(large.ropes[1], large.head_dim), 256);
+  EXPECT_EQ(large.layer_input_size, 0);
+  EXPECT_TRUE(owns_cache(large, 3));
+  const DecoderConfig small =
+      decoder(fmt::format(R"({},"num_kv_shared_layers":2,"use_double_wide_mlp":true,)"
+                          R"("vocab_size_per_layer_input":100)",
+                          kGemma4),
+              "Gemma4ForCausalLM");
+  EXPECT_EQ(heads_of(small, 1), (LayerHeads{8, 4, 512, 512}));
+  EXPECT_THAT(small.kv_sources, ElementsAre(0, 1, 0, 1));
+  EXPECT_THAT(small.layer_intermediate_sizes, ElementsAre(128, 128, 256, 256));
+  EXPECT_FALSE(owns_cache(small, 2));
+  EXPECT_EQ(small.layer_input_size, 256);
+}
+
+TEST(ModelConfig, Gemma4sFaultsAreNamed) {
+  const std::vector<std::pair<std::string, std::string>> faults = {
+      {R"("use_bidirectional_attention":"all")", "use_bidirectional_attention"},
+      {R"("global_head_dim":33)", "global_head_dim; got 33, expected an even number"},
+      {R"("attention_k_eq_v":true,"num_global_key_value_heads":3)", "expected a divisor"},
+      {R"("num_kv_shared_layers":4)", "before the shared layers, a layer of each"},
+      {R"("num_kv_shared_layers":3)", "before the shared layers, a layer of each"},
+      {R"("vocab_size_per_layer_input":50)", R"(vocab_size_per_layer_input; got "50")"},
+      {R"("per_layer_config":{"1":{"head_dim":512}})", "per_layer_config; got other heads"},
+      {R"("per_layer_config":{"0":{"head_dim":512}})", "per_layer_config; got other heads"},
+      {R"("enable_moe_block":true)", "num_experts"},
+  };
+  for (const auto& [fields, expected] : faults) {
+    EXPECT_THAT(error_of(fmt::format("{},{}", kGemma4, fields), "Gemma4ForCausalLM"),
+                HasSubstr(expected))
+        << fields;
+  }
+  EXPECT_THAT(error_of("", "Gemma4ForCausalLM"),
+              HasSubstr("layer_types; got a window in the last"));
+  EXPECT_THAT(error_of(R"("layer_types":["full_attention","full_attention","full_attention",)"
+                       R"("full_attention"])",
+                       "Gemma4ForCausalLM"),
+              HasSubstr("rope_parameters; got another rotation"));
+}
+
 TEST(ModelConfig, AKeyHasOneValue) {
   EXPECT_EQ(error_of(R"("hidden_size":64,"hidden_size":32)"),
             "[config] config.json: \"hidden_size\"; got it twice, expected one value");

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "base/json.h"
 #include "model/config.h"
 #include "model/decoder.h"
@@ -60,6 +62,22 @@ TEST(Rope, TheSmallestHeadHasOneFrequency) {
     ASSERT_EQ(frequencies.size(), 1U);
     EXPECT_GT(frequencies[0], 0.0);
     EXPECT_LE(frequencies[0], 1.0);
+  }
+}
+
+// Gemma 4: the frequencies of a whole head, of which the first part turns.
+TEST(Rope, AProportionalRotationTurnsThePairsOfHighFrequency) {
+  RopeConfig rope;
+  rope.type = RopeType::kProportional;
+  rope.theta = 1e6;
+  rope.rotated_part = 0.25;
+  rope.head_dim = 32;
+  EXPECT_EQ(rotated_dim(rope, 16), 32);
+  const auto frequencies = rope_frequencies(rope, 32, 64, 64).inv_freq;
+  ASSERT_EQ(frequencies.size(), 16U);
+  for (size_t i = 0; i < frequencies.size(); ++i) {
+    const double turning = 1.0 / std::pow(1e6, static_cast<double>(2 * i) / 32.0);
+    EXPECT_DOUBLE_EQ(frequencies[i], i < 4 ? turning : 0.0) << i;
   }
 }
 

@@ -542,12 +542,67 @@ FamilyCase qwen3_5_moe() {
           true};
 }
 
+// The heads of layers without a window have 256 elements instead of 512, for which no backend has a
+// kernel.
+std::string gemma4_config(std::string_view own) {
+  return config_of(
+      "Gemma4ForCausalLM",
+      fmt::format(R"("head_dim":128,"global_head_dim":256,"sliding_window":24,{},)"
+                  R"("final_logit_softcapping":20.0,"rope_parameters":{{"full_attention":{{)"
+                  R"("rope_type":"proportional","partial_rotary_factor":0.25,"rope_theta":100.0}},)"
+                  R"("sliding_attention":{{"rope_type":"default","rope_theta":100.0}}}})",
+                  own));
+}
+
+FamilyCase gemma4() {
+  const std::string config =
+      gemma4_config(fmt::format(R"("hidden_size_per_layer_input":0,"attention_k_eq_v":true,)"
+                                R"("num_global_key_value_heads":1,{})",
+                                kLayerTypes));
+  return {"gemma4",
+          config,
+          {with("window", config, R"("sliding_window":24)", R"("sliding_window":8)"),
+           with("rotated part", config, R"("partial_rotary_factor":0.25)",
+                R"("partial_rotary_factor":1.0)"),
+           with("values of the keys", config, R"("attention_k_eq_v":true)",
+                R"("attention_k_eq_v":false)")}};
+}
+
+FamilyCase gemma4_moe() {
+  const std::string config = gemma4_config(
+      fmt::format(R"("hidden_size_per_layer_input":0,"attention_k_eq_v":true,)"
+                  R"("num_global_key_value_heads":1,"enable_moe_block":true,"num_experts":8,)"
+                  R"("top_k_experts":2,"moe_intermediate_size":128,{})",
+                  kLayerTypes));
+  return {"gemma4_moe",
+          config,
+          {with("experts per token", config, R"("top_k_experts":2)", R"("top_k_experts":1)"),
+           with("experts", config, R"("enable_moe_block":true)", R"("enable_moe_block":false)")},
+          true};
+}
+
+FamilyCase gemma4_shared() {
+  const std::string config = gemma4_config(
+      fmt::format(R"("hidden_size_per_layer_input":64,"vocab_size_per_layer_input":{},)"
+                  R"("num_kv_shared_layers":2,"use_double_wide_mlp":true,"layer_types":)"
+                  R"(["sliding_attention","full_attention","sliding_attention","full_attention"])",
+                  kVocabSize));
+  return {"gemma4_shared",
+          config,
+          {with("layers that share keys and values", config, R"("num_kv_shared_layers":2)",
+                R"("num_kv_shared_layers":0)"),
+           with("inputs of layers", config, R"("hidden_size_per_layer_input":64)",
+                R"("hidden_size_per_layer_input":0)")}};
+}
+
 std::vector<FamilyCase> family_cases() {
-  return {qwen3_vl(),   qwen3_vl_moe(), ministral3(),   phi3(),       glm4_moe(), glm4_moe_lite(),
-          minimax_m2(), olmo2(),        olmo3(),        smollm3(),    seed_oss(), granite(),
-          glm4(),       hunyuan(),      hy_v3(),        ernie4_5(),   exaone4(),  kimi_k2(),
-          mistral4(),   laguna(),       ernie4_5_moe(), mimo_v2(),    llama4(),   muse_glimmer(),
-          lfm2(),       lfm2_moe(),     qwen3_5(),      qwen3_5_moe()};
+  return {qwen3_vl(),      qwen3_vl_moe(), ministral3(),  phi3(),         glm4_moe(),
+          glm4_moe_lite(), minimax_m2(),   olmo2(),       olmo3(),        smollm3(),
+          seed_oss(),      granite(),      glm4(),        hunyuan(),      hy_v3(),
+          ernie4_5(),      exaone4(),      kimi_k2(),     mistral4(),     laguna(),
+          ernie4_5_moe(),  mimo_v2(),      llama4(),      muse_glimmer(), lfm2(),
+          lfm2_moe(),      qwen3_5(),      qwen3_5_moe(), gemma4(),       gemma4_moe(),
+          gemma4_shared()};
 }
 
 bool has_part(std::string_view name, std::string_view part) {
@@ -567,6 +622,9 @@ GoldenTensor numbers_of(const TensorSpec& spec) {
   } else if (spec.name.ends_with(".sinks")) {
     tensor.mean = 5.0;
     tensor.deviation = 1.0;
+  } else if (spec.name.ends_with("scale") || spec.name.ends_with("layer_scalar")) {
+    tensor.mean = 1.0;
+    tensor.deviation = 0.3;
   } else if (has_part(spec.name, "norm")) {
     tensor.mean = has_part(spec.name, "q_norm") || has_part(spec.name, "k_norm") ? 1.5 : 1.0;
     tensor.deviation = 0.4;
