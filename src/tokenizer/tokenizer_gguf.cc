@@ -51,12 +51,13 @@ constexpr std::string_view kQwen35Regex =
 
 // A pre-tokenizer: regexes that split the text one after another.
 struct PreRule {
-  std::string_view name;
-  std::array<std::string_view, 6> splits;  // empty: unused
-  bool ignore_merges = false;              // a word that is itself a token becomes that token,
-                                           // without merges
-  bool adds_bos = false;                   // if the file does not state it
-  bool nfc = false;                        // the checkpoint's tokenizer composes characters first
+  std::string_view name = {};
+  std::array<std::string_view, 6> splits = {};  // empty: unused
+  bool ignore_merges = false;                   // a word that is itself a token becomes that token,
+                                                // without merges
+  bool adds_bos = false;                        // if the file does not state it
+  bool nfc = false;            // the checkpoint's tokenizer composes characters first
+  bool byte_fallback = false;  // characters without a token become tokens of bytes
 };
 
 constexpr std::array kPreRules = {
@@ -198,6 +199,7 @@ void write_model(const GgufVocabulary& vocabulary, const PreRule& rule, size_t c
   json.begin_object();
   json.field("type", "BPE");
   json.field("ignore_merges", rule.ignore_merges);
+  json.field("byte_fallback", rule.byte_fallback);
   json.key("vocab");
   json.begin_object();
   for (size_t id = 0; id < count; ++id) {
@@ -242,6 +244,24 @@ std::string byte_level_json(const GgufVocabulary& vocabulary, const PreRule& rul
   json.key("decoder");
   json.raw(R"({"type":"ByteLevel"})");
   write_model(vocabulary, rule, count, json);
+  write_added_tokens(vocabulary, count, json);
+  json.end_object();
+  return json.take();
+}
+
+// A BPE of characters with spaces as "▁", and with tokens of bytes for other characters. Texts are
+// not split before their merges.
+std::string character_json(const GgufVocabulary& vocabulary) {
+  const size_t count = num_used(vocabulary);
+  JsonWriter json;
+  json.begin_object();
+  json.key("normalizer");
+  json.raw(R"({"type":"Replace","pattern":{"String":" "},"content":"▁"})");
+  json.key("decoder");
+  json.raw(R"({"type":"Sequence","decoders":[)"
+           R"({"type":"Replace","pattern":{"String":"▁"},"content":" "},)"
+           R"({"type":"ByteFallback"},{"type":"Fuse"}]})");
+  write_model(vocabulary, {.byte_fallback = true}, count, json);
   write_added_tokens(vocabulary, count, json);
   json.end_object();
   return json.take();
@@ -330,16 +350,32 @@ Result<std::unique_ptr<TokenizerParts>> parts_from_scores(const GgufVocabulary& 
   return parts_from_pieces(model);
 }
 
+Status check_characters(const GgufVocabulary& vocabulary) {
+  const std::set<std::string_view> tokens(vocabulary.tokens.begin(), vocabulary.tokens.end());
+  if (!vocabulary.merges.empty() && has_all_bytes(tokens)) return {};
+  return invalid_argument(fmt::format(
+      "tokenizer.ggml.{}; got {}, expected the merges of a BPE of characters and the tokens <0x00> "
+      "to <0xFF>: convert the checkpoint again, or name its directory with tokenizer.json by "
+      "`tokenizer`",
+      vocabulary.merges.empty() ? "merges" : "tokens",
+      vocabulary.merges.empty() ? "nothing" : "no token of some byte"));
+}
+
 Result<std::unique_ptr<TokenizerParts>> make_parts(const GgufVocabulary& vocabulary,
                                                    bool& adds_bos) {
   QUIRE_RETURN_IF_ERROR(check_lists(vocabulary));
   adds_bos = true;
   if (vocabulary.model == "llama") return parts_from_scores(vocabulary);
+  if (vocabulary.model == "gemma4") {
+    QUIRE_RETURN_IF_ERROR(check_characters(vocabulary));
+    return parts_from_json(character_json(vocabulary), "metadata", RepeatedTexts::kLastIsEncoded);
+  }
   if (vocabulary.model != "gpt2") {
-    return unimplemented(fmt::format(
-        "tokenizer.ggml.model; got \"{}\", expected gpt2 or llama: name the checkpoint's directory "
-        "with tokenizer.json by `tokenizer`",
-        clipped(vocabulary.model)));
+    return unimplemented(
+        fmt::format("tokenizer.ggml.model; got \"{}\", expected gpt2, llama or gemma4: name the "
+                    "checkpoint's directory "
+                    "with tokenizer.json by `tokenizer`",
+                    clipped(vocabulary.model)));
   }
   QUIRE_ASSIGN_OR_RETURN(const PreRule rule, find_pre_rule(vocabulary.pre));
   adds_bos = rule.adds_bos;
@@ -354,10 +390,9 @@ std::optional<int32_t> id_if(bool wanted, std::optional<int64_t> id) {
 }  // namespace
 
 bool ends_gguf_replies(std::string_view token) {
-  constexpr std::array<std::string_view, 9> kEnds = {
-      "<|eot_id|>",    "<|im_end|>",    kEndOfMessage,
-      "<end_of_turn>", "<|endoftext|>", "<|end_of_text|>",
-      "<|eom_id|>",    kReturn,         kCall};
+  constexpr std::array<std::string_view, 10> kEnds = {
+      "<|eot_id|>",      "<|im_end|>", kEndOfMessage, "<end_of_turn>", "<|endoftext|>",
+      "<|end_of_text|>", "<|eom_id|>", kReturn,       kCall,           "<turn|>"};
   return std::ranges::find(kEnds, token) != kEnds.end();
 }
 

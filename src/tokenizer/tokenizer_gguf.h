@@ -16,12 +16,12 @@ namespace quire {
 
 // The values of the keys that begin with "tokenizer.ggml."; absent lists are empty.
 struct GgufVocabulary {
-  std::string_view model = {};                // "gpt2", "llama"
+  std::string_view model = {};                // "gpt2", "llama", "gemma4"
   std::string_view pre = {};                  // "llama-bpe", "qwen2", …; empty: none
   std::vector<std::string_view> tokens = {};  // by id
   std::vector<int64_t> types = {};  // per token, with the numbers of SentencePiece's piece types
   std::vector<double> scores = {};  // per token; only for "llama"
-  std::vector<std::string_view> merges = {};  // "left right"; only for "gpt2"
+  std::vector<std::string_view> merges = {};  // "left right"; not for "llama"
   std::optional<int64_t> bos_id = {};
   std::optional<int64_t> eos_id = {};
   std::optional<int64_t> unk_id = {};

@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 
 constexpr size_t kMaxModelBytes = size_t{64} << 20;
 
-Status read_bpe_vocab(JsonElement model, Vocab& vocab) {
+Status read_bpe_vocab(JsonElement model, RepeatedTexts repeated, Vocab& vocab) {
   QUIRE_ASSIGN_OR_RETURN(const simdjson::dom::object tokens,
                          json_required<simdjson::dom::object>(model, "vocab"));
   for (const auto& [token, value] : tokens) {
@@ -22,6 +22,7 @@ Status read_bpe_vocab(JsonElement model, Vocab& vocab) {
     QUIRE_RETURN_IF_ERROR(vocab.add(token, id));
   }
   vocab.index();
+  if (repeated == RepeatedTexts::kLastIsEncoded) return {};
   for (const auto& [token, value] : tokens) {
     QUIRE_ASSIGN_OR_RETURN(const int64_t id, json_value<int64_t>(value, "model.vocab"));
     if (token.empty() || vocab.find(token) == id) continue;  // GGUF files may have empty tokens
@@ -39,11 +40,11 @@ Result<std::string_view> model_type(JsonElement model) {
   return invalid_argument("field \"model.type\" is missing; expected BPE or Unigram");
 }
 
-Status read_model(JsonElement json, TokenizerParts& parts) {
+Status read_model(JsonElement json, RepeatedTexts repeated, TokenizerParts& parts) {
   QUIRE_ASSIGN_OR_RETURN(const std::string_view type, model_type(json));
   const bool byte_level = parts.pre_tokenizer.is_byte_level();
   if (type == "BPE") {
-    QUIRE_RETURN_IF_ERROR(read_bpe_vocab(json, parts.vocab));
+    QUIRE_RETURN_IF_ERROR(read_bpe_vocab(json, repeated, parts.vocab));
     QUIRE_ASSIGN_OR_RETURN(parts.model, bpe_from_json(json, parts.vocab, byte_level));
     return {};
   }
@@ -191,7 +192,8 @@ Result<std::unique_ptr<TokenizerParts>> parts_from_file(std::string_view file,
 }  // namespace
 
 Result<std::unique_ptr<TokenizerParts>> parts_from_json(std::string_view json,
-                                                        std::string_view source) {
+                                                        std::string_view source,
+                                                        RepeatedTexts repeated) {
   QUIRE_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::parse(json, source));
   const JsonElement root = document.root();
   QUIRE_RETURN_IF_ERROR(check_all_keys(root));
@@ -205,7 +207,7 @@ Result<std::unique_ptr<TokenizerParts>> parts_from_json(std::string_view json,
   QUIRE_ASSIGN_OR_RETURN(parts->decoder, Decoder::from_json(json_field(root, "decoder")));
   QUIRE_ASSIGN_OR_RETURN(parts->post_processor,
                          PostProcessor::from_json(json_field(root, "post_processor")));
-  QUIRE_RETURN_IF_ERROR(read_model(*model, *parts));
+  QUIRE_RETURN_IF_ERROR(read_model(*model, repeated, *parts));
   QUIRE_RETURN_IF_ERROR(read_added_tokens(root, *parts));
   return parts;
 }

@@ -23,8 +23,14 @@ struct TokenizerParts {
   Decoder decoder;
 };
 
-Result<std::unique_ptr<TokenizerParts>> parts_from_json(std::string_view json,
-                                                        std::string_view source);
+// A text that several tokens of a BPE's vocabulary have.
+enum class RepeatedTexts {
+  kRefused,
+  kLastIsEncoded,  // as the last of them; the others are decoded alone (Gemma 4's GGUF files)
+};
+Result<std::unique_ptr<TokenizerParts>> parts_from_json(
+    std::string_view json, std::string_view source,
+    RepeatedTexts repeated = RepeatedTexts::kRefused);
 Result<std::unique_ptr<TokenizerParts>> parts_from_sentencepiece(std::string_view bytes);
 // Applies a tokenizer_config.json.
 Status apply_tokenizer_config(JsonElement config, bool is_sentencepiece, TokenizerParts& parts);

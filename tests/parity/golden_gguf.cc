@@ -229,12 +229,12 @@ class Converter {
                               : number("intermediate_size_mlp") ? "intermediate_size_mlp"
                                                                 : "intermediate_size";
     const char* const heads = gguf_.has_layer_heads ? "none" : "num_attention_heads";
-    const char* const values =
-        number("head_dim") && number("v_head_dim") ? "v_head_dim" : "head_dim";
+    const char* const head_dim = gguf_.has_own_head_dim ? "none" : "head_dim";
+    const char* const values = number("head_dim") && number("v_head_dim") ? "v_head_dim" : head_dim;
     const std::pair<const char*, const char*> kIntegers[] = {
-        {"hidden_size", "embedding_length"},  {width, "feed_forward_length"},
-        {heads, "attention.head_count"},      {"max_position_embeddings", "context_length"},
-        {"head_dim", "attention.key_length"}, {values, "attention.value_length"},
+        {"hidden_size", "embedding_length"}, {width, "feed_forward_length"},
+        {heads, "attention.head_count"},     {"max_position_embeddings", "context_length"},
+        {head_dim, "attention.key_length"},  {values, "attention.value_length"},
     };
     for (const auto& [from, to] : kIntegers) {
       if (number(from)) writer_.number(prefix() + to, static_cast<uint32_t>(integer(from)));
@@ -286,6 +286,9 @@ class Converter {
     replace_first({{"model.layers.", "blk."}}, name);
     const size_t stack = name.find(".experts.gate_up_proj");
     if (name.ends_with("_proj_bias")) return write_expert_biases(name, tensor);
+    if (stack != std::string::npos && gguf_.fuses_experts) {
+      return void(writer_.floats(in_file(name) + ".weight", tensor.shape, tensor.values));
+    }
     if (stack != std::string::npos) return write_gate_and_up(name.substr(0, stack), tensor);
     const size_t experts = name.find(".experts.");
     if (name.ends_with(".experts.down_proj")) {
@@ -499,6 +502,50 @@ void write_qwen3_5_with_layers(GgufWriter& writer, const std::string& prefix) {
   write_qwen3_5(writer, prefix);
   write_flags(prefix + "attention.recurrent_layers", {true, false, true, false, false}, writer);
   write_sections(writer, prefix);
+}
+
+// The first pair that occurs in a name applies.
+const Names kGemma4Names = {{"layer_scalar", "layer_output_scale.weight"},
+                            {"router.proj", "ffn_gate_inp"},
+                            {"router.scale", "ffn_gate_inp.scale"},
+                            {"router.per_expert_scale", "ffn_down_exps.scale"},
+                            {"experts.gate_up_proj", "ffn_gate_up_exps"},
+                            {"experts.down_proj", "ffn_down_exps"},
+                            {"pre_feedforward_layernorm_2", "pre_ffw_norm_2"},
+                            {"post_feedforward_layernorm_1", "post_ffw_norm_1"},
+                            {"post_feedforward_layernorm_2", "post_ffw_norm_2"},
+                            {"pre_feedforward_layernorm", "ffn_norm"},
+                            {"post_feedforward_layernorm", "post_ffw_norm"},
+                            {"post_attention_layernorm", "post_attention_norm"},
+                            {"model.embed_tokens_per_layer", "per_layer_token_embd"},
+                            {"model.per_layer_model_projection", "per_layer_model_proj"},
+                            {"model.per_layer_projection_norm", "per_layer_proj_norm"},
+                            {"per_layer_input_gate", "inp_gate"},
+                            {"per_layer_projection", "proj"},
+                            {"post_per_layer_input_norm", "post_norm"}};
+
+void write_gemma4(GgufWriter& writer, const std::string& prefix, uint32_t num_shared,
+                  uint32_t input_size) {
+  std::vector<float> divisors(16, 1e30F);
+  std::fill_n(divisors.begin(), 4, 1.0F);
+  writer.number(prefix + "attention.key_length", 32)
+      .number(prefix + "attention.value_length", 32)
+      .number(prefix + "attention.key_length_swa", 16)
+      .number(prefix + "attention.value_length_swa", 16)
+      .number(prefix + "rope.dimension_count", 32)
+      .number(prefix + "rope.dimension_count_swa", 16)
+      .real(prefix + "rope.freq_base_swa", 10000.0F)
+      .number(prefix + "attention.sliding_window", 8)
+      .number(prefix + "attention.shared_kv_layers", num_shared)
+      .number(prefix + "embedding_length_per_layer_input", input_size)
+      .real(prefix + "final_logit_softcapping", 20.0F)
+      .floats("rope_freqs.weight", {16}, divisors);
+  write_flags(prefix + "attention.sliding_window_pattern", {true, false, true, false}, writer);
+}
+
+void write_large_gemma4(GgufWriter& writer, const std::string& prefix) {
+  write_gemma4(writer, prefix, 0, 0);
+  writer.numbers(prefix + "attention.head_count_kv", std::vector<int32_t>{2, 1, 2, 1});
 }
 
 std::vector<GoldenGguf> golden_ggufs() {
@@ -731,6 +778,38 @@ std::vector<GoldenGguf> golden_ggufs() {
                  .number(prefix + "attention.key_length_mla", 24)
                  .number(prefix + "attention.value_length_mla", 24);
            }},
+      {.family = "gemma4_large",
+       .architecture = "gemma4",
+       .write = write_large_gemma4,
+       .names = kGemma4Names,
+       .theta = 1e6,
+       .has_layer_kv_heads = true,
+       .has_own_head_dim = true},
+      {.family = "gemma4_moe",
+       .architecture = "gemma4",
+       .write =
+           [](GgufWriter& writer, const string& prefix) {
+             write_large_gemma4(writer, prefix);
+             writer.number(prefix + "expert_count", 6)
+                 .number(prefix + "expert_used_count", 2)
+                 .number(prefix + "expert_feed_forward_length", 12);
+           },
+       .names = kGemma4Names,
+       .theta = 1e6,
+       .has_layer_kv_heads = true,
+       .has_own_head_dim = true,
+       .fuses_experts = true},
+      {.family = "gemma4_small",
+       .architecture = "gemma4",
+       .write =
+           [](GgufWriter& writer, const string& prefix) {
+             write_gemma4(writer, prefix, 2, 8);
+             writer.numbers(prefix + "feed_forward_length", std::vector<int32_t>{40, 40, 80, 80});
+           },
+       .names = kGemma4Names,
+       .theta = 1e6,
+       .has_own_width = true,
+       .has_own_head_dim = true},
       {.family = "laguna",
        .architecture = "laguna",
        .write =

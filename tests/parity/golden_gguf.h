@@ -30,6 +30,8 @@ struct GoldenGguf {
   bool has_layer_heads = false;
   bool has_layer_kv_heads = false;
   bool has_own_width = false;        // `write` writes feed_forward_length
+  bool has_own_head_dim = false;     // `write` writes attention.key_length and value_length
+  bool fuses_experts = false;        // the matrices of gate and up stay in one stack
   bool shifts_norms = false;         // the layers' norms have 1 + w
   bool shifts_all_norms = false;     // so do all norms, except those of delta nets
   bool transposes_experts = false;   // of the checkpoint's stacks of experts

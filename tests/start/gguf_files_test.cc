@@ -89,7 +89,7 @@ TEST(GgufFiles, WrongOnesAreNamed) {
   EXPECT_THAT(
       error_of(write(
           sized().text("tokenizer.ggml.model", "bert").texts("tokenizer.ggml.tokens", {"a"}))),
-      HasSubstr("tokenizer.ggml.model; got \"bert\", expected gpt2 or llama"));
+      HasSubstr("tokenizer.ggml.model; got \"bert\", expected gpt2, llama or gemma4"));
   EXPECT_THAT(error_of(write(
                   sized().text("tokenizer.ggml.model", "gpt2").text("tokenizer.ggml.tokens", "a"))),
               HasSubstr("expected a list of texts"));

@@ -123,7 +123,8 @@ TEST(GgufTokenizer, UnknownNamesAreRefused) {
   EXPECT_THAT(error_of(bytes.vocabulary), HasSubstr("got nothing"));
   for (const char* model : {"bert", "t5", "rwkv"}) {
     bytes.vocabulary.model = model;
-    EXPECT_THAT(error_of(bytes.vocabulary), AllOf(HasSubstr(model), HasSubstr("gpt2 or llama")));
+    EXPECT_THAT(error_of(bytes.vocabulary),
+                AllOf(HasSubstr(model), HasSubstr("gpt2, llama or gemma4")));
   }
 }
 
@@ -247,6 +248,37 @@ TEST(GgufTokenizer, UnusedPiecesOfMergesAreRefused) {
 }
 
 // Old converters took them for text.
+// Gemma 4: a BPE of characters.
+TEST(GgufTokenizer, CharactersMergeAndOthersBecomeBytes) {
+  std::vector<std::string> texts = {"<pad>", "<turn|>", "<bos>"};
+  for (int byte = 0; byte < 256; ++byte) {
+    texts.push_back(byte_token(static_cast<unsigned char>(byte)));
+  }
+  const auto first = static_cast<int32_t>(texts.size());
+  texts.insert(texts.end(), {"▁", "a", "b", "▁a", "▁ab", "\n", "\n\n", "b"});
+  GgufVocabulary vocabulary;
+  vocabulary.model = "gemma4";
+  vocabulary.tokens.assign(texts.begin(), texts.end());
+  vocabulary.types.assign(texts.size(), kGgufNormal);
+  vocabulary.types[0] = vocabulary.types[2] = kGgufControl;
+  for (size_t id = 3; id < 259; ++id) vocabulary.types[id] = kGgufByte;
+  vocabulary.merges = {"▁ a", "▁a b", "\n \n"};
+  vocabulary.bos_id = 2;
+  EXPECT_THAT(
+      encode(vocabulary, "a ab\n\n\nb<turn|>é"),
+      ElementsAre(2, first + 1, first + 4, first + 6, first + 5, first + 7, 1, 3 + 0xC3, 3 + 0xA9));
+  const auto tokenizer = tokenizer_from_gguf(vocabulary).value();
+  EXPECT_TRUE(tokenizer->is_special(1));
+  // The text of two tokens is encoded as the last of them.
+  const std::vector<int32_t> ids = {first + 1, first + 4, first + 2, first + 7, 3 + 0xC3, 3 + 0xA9};
+  EXPECT_EQ(tokenizer->decode(ids, true), "a abbbé");
+  vocabulary.tokens[3] = "<00>";
+  EXPECT_THAT(error_of(vocabulary),
+              HasSubstr("tokenizer.ggml.tokens; got no token of some byte, expected"));
+  vocabulary.merges.clear();
+  EXPECT_THAT(error_of(vocabulary), HasSubstr("tokenizer.ggml.merges; got nothing, expected"));
+}
+
 TEST(GgufTokenizer, TokensThatEndRepliesAreControlTokens) {
   ByteLevelVocabulary bytes;
   bytes.vocabulary.tokens[257] = "<|im_end|>";

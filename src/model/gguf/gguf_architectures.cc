@@ -33,6 +33,11 @@ constexpr GgufField kGemmaFields[] = {{"attn_logit_softcapping", "attn_logit_sof
                                       {"final_logit_softcapping", "final_logit_softcapping"},
                                       {"rope.freq_base_swa", "rope_local_base_freq"}};
 
+constexpr GgufField kGemma4Fields[] = {{"final_logit_softcapping", "final_logit_softcapping"},
+                                       {"attention.shared_kv_layers", "num_kv_shared_layers"},
+                                       {"attention.key_length_swa", "head_dim"},
+                                       {"attention.key_length", "global_head_dim"}};
+
 constexpr GgufField kLfm2Fields[] = {{"shortconv.l_cache", "conv_L_cache"}};
 constexpr GgufField kQwenMoeFields[] = {
     {"expert_shared_feed_forward_length", "shared_expert_intermediate_size"}};
@@ -47,6 +52,8 @@ constexpr Names kQwen35Moes = {"Qwen3_5MoeForCausalLM", "Qwen3_5MoeForConditiona
 constexpr Names kDeepseeks = {"DeepseekV2ForCausalLM", "DeepseekV3ForCausalLM",
                               "Glm4MoeLiteForCausalLM", "KimiK25ForConditionalGeneration"};
 constexpr Names kGemma3s = {"Gemma3ForCausalLM", "Gemma3ForConditionalGeneration"};
+constexpr Names kGemma4s = {"Gemma4ForCausalLM", "Gemma4ForConditionalGeneration",
+                            "Gemma4UnifiedForConditionalGeneration"};
 constexpr Names kMistral4s = {"Mistral4ForCausalLM", "Mistral3ForConditionalGeneration"};
 constexpr Names kLlama4s = {"Llama4ForCausalLM", "Llama4ForConditionalGeneration"};
 constexpr Names kMistral3s = {"Ministral3ForCausalLM", "Mistral3ForConditionalGeneration"};
@@ -94,6 +101,14 @@ constexpr std::array kArchitectures = {
                      .windows = GgufWindows::kByLayer,
                      .layers_of_largest_gemma = 62,
                      .fields = kGemmaFields},
+    GgufArchitecture{.name = "gemma4",
+                     .architecture = "Gemma4ForCausalLM",
+                     .checkpoints = kGemma4s,
+                     .norms = kGemmaFileNorms,
+                     .windows = GgufWindows::kByLayer,
+                     .experts = GgufExperts::kOfOwnWidth,
+                     .is_gemma4 = true,
+                     .fields = kGemma4Fields},
     GgufArchitecture{.name = "granite",
                      .architecture = "GraniteForCausalLM",
                      .pairs_rows = true,

@@ -98,8 +98,11 @@ struct GgufArchitecture {
   GgufExperts experts = GgufExperts::kNone;
   GgufGating gating = GgufGating::kSoftmax;
   bool normalizes = false;  // the weights of a token's experts, where a file does not state it
-  // Gemma: the number of layers of the largest model of its generation, whose attention llama.cpp
-  // scales differently. 0: not a Gemma.
+  // Gemma 4: heads by kind of layer, layers that share keys and values, inputs of each layer, and
+  // experts in some models. Its config.json has the rotations by kind of layer.
+  bool is_gemma4 = false;
+  // Gemma 2 and 3: the number of layers of the largest model of its generation, whose attention
+  // llama.cpp scales differently. 0: another model.
   int layers_of_largest_gemma = 0;
   // The file's norms of queries and keys have weights, although the checkpoint's have none.
   bool adds_qk_norm_weights = false;

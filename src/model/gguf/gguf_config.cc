@@ -27,8 +27,6 @@ constexpr std::string_view kPooling = "pooling_type";
 constexpr int64_t kLastToken = 3;
 
 constexpr std::string_view kMtp = "nextn_predict_layers";
-constexpr std::string_view kHeads = "attention.head_count";
-constexpr std::string_view kPattern = "attention.sliding_window_pattern";
 constexpr std::string_view kWindow = "attention.sliding_window";
 
 constexpr std::array kFields = {
@@ -54,7 +52,7 @@ constexpr std::array kMultipliers = {
 constexpr std::array kWrittenFields = {
     GgufField{"attention.head_count", "num_attention_heads"},
     GgufField{"block_count", "num_hidden_layers"},
-    GgufField{kGgufKvHeads, "num_key_value_heads"},
+    GgufField{kKvHeads, "num_key_value_heads"},
     GgufField{"attention.key_length", "head_dim"},
     GgufField{"attention.scale", "attention_multiplier"},
     GgufField{kWindow, "sliding_window"},
@@ -171,12 +169,16 @@ void GgufConfigWriter::write_sizes() {
   constexpr std::string_view kTheta = "rope.freq_base";
   for (const GgufField& field : kFields) write_field(field);
   write_heads();
-  write_field({row_.width_key, "intermediate_size"});
+  if (!row_.is_gemma4) write_field({row_.width_key, "intermediate_size"});
   const int64_t num_mtp = integer(kMtp, 0, kMaxLayers, 0);
   if (num_mtp == 0) {
     write_field({"block_count", "num_hidden_layers"});
   } else {
     json_.field("num_hidden_layers", integer("block_count", num_mtp + 1, kAnyInteger) - num_mtp);
+  }
+  if (row_.is_gemma4) {
+    write_vocab_size();
+    return write_gemma4();
   }
   if (find(kTheta) != nullptr) {
     write_field({kTheta, "rope_theta"});
@@ -212,13 +214,13 @@ void GgufConfigWriter::write_heads() {
 // The numbers of KV heads of both kinds of layers, their sinks, and the width of values. The lists
 // of the metadata also have the layers that predict further tokens.
 void GgufConfigWriter::write_hybrid() {
-  const GgufValue* const heads = find(kGgufKvHeads);
+  const GgufValue* const heads = find(kKvHeads);
   const GgufValue* const pattern = find(kPattern);
   const auto counts = heads == nullptr ? std::nullopt : heads->numbers();
   const auto flags = pattern == nullptr ? std::nullopt : pattern->numbers();
   const int64_t count = num_layers();
   if (!counts || !flags || std::ssize(*counts) < count || std::ssize(*flags) < count) {
-    return fail(kGgufKvHeads, "no list, or none of windows", "a number for each layer in both");
+    return fail(kKvHeads, "no list, or none of windows", "a number for each layer in both");
   }
   const auto write = [&](bool has_window, const char* of_heads, const char* of_sinks) {
     std::set<double> numbers;
@@ -229,7 +231,7 @@ void GgufConfigWriter::write_hybrid() {
       sinks.insert(has(fmt::format("blk.{}.attn_sinks.weight", layer)));
     }
     if (numbers.size() > 1 || sinks.size() > 1) {
-      fail(kGgufKvHeads, "different numbers, or sinks in some layers",
+      fail(kKvHeads, "different numbers, or sinks in some layers",
            "the same in all layers with a window, and in all others");
     }
     const double number = numbers.empty() ? 1.0 : *numbers.begin();
@@ -250,7 +252,7 @@ void GgufConfigWriter::write_head_dim() {
   if (row_.has_convs) {
     write_convs();
   } else if (!row_.is_hybrid) {
-    write_field({find(kGgufKvHeads) != nullptr ? kGgufKvHeads : kHeads, "num_key_value_heads"});
+    write_field({find(kKvHeads) != nullptr ? kKvHeads : kHeads, "num_key_value_heads"});
   }
   const std::optional<int64_t> heads = num_heads();
   const std::optional<int64_t> hidden = integer("embedding_length");
@@ -457,7 +459,7 @@ Result<std::string> GgufConfigWriter::write() {
   json_.end_array();
   write_sizes();
   if (has_experts()) write_experts();
-  write_rope();
+  if (!row_.is_gemma4) write_rope();
   write_windows();
   for (const GgufField& field : row_.fields) write_field(field);
   if (is_gemma()) write_query_scalar();

@@ -18,7 +18,7 @@ constexpr std::string_view kSharedWidth = "expert_shared_feed_forward_length";
 
 // Some architectures also have files without experts.
 bool GgufConfigWriter::has_experts() const {
-  const bool may_be_dense = row_.variant_key == kExpertCount || row_.has_latents;
+  const bool may_be_dense = row_.variant_key == kExpertCount || row_.has_latents || row_.is_gemma4;
   return row_.experts != GgufExperts::kNone && (!may_be_dense || is_set(kExpertCount));
 }
 
@@ -81,6 +81,7 @@ void GgufConfigWriter::write_experts() {
   }
   if (row_.experts != GgufExperts::kOfOwnWidth) return;
   json_.field("moe_intermediate_size", integer("expert_feed_forward_length", 1, kAnyInteger));
+  if (row_.is_gemma4) return json_.field("enable_moe_block", true);
   json_.field("norm_topk_prob", true);
 }
 

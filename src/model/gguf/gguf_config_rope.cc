@@ -16,6 +16,17 @@ constexpr std::string_view kShortFactors = "rope_factors_short.weight";
 
 }  // namespace
 
+std::vector<float> numbers_of(const GgufTensor& tensor) {
+  const auto block_bytes = static_cast<size_t>(tensor.type->block_bytes);
+  const auto block_size = static_cast<size_t>(tensor.type->block_elements);
+  std::vector<float> numbers(tensor.bytes.size() / block_bytes * block_size);
+  for (size_t i = 0; i * block_size < numbers.size(); ++i) {
+    dequantize(*tensor.type, tensor.bytes.data() + i * block_bytes,
+               numbers.data() + i * block_size);
+  }
+  return numbers;
+}
+
 void GgufConfigWriter::check_divisors(std::string_view tensor) {
   const GgufTensor* const divisors = gguf_.tensor(tensor);
   if (divisors == nullptr || divisors->shape == std::vector<int64_t>{rotated_dim_ / 2}) return;
@@ -25,23 +36,18 @@ void GgufConfigWriter::check_divisors(std::string_view tensor) {
 
 // Writes the numbers of a tensor, one per frequency, as a list.
 void GgufConfigWriter::write_divisors(std::string_view field, std::string_view tensor) {
-  const GgufTensor& divisors = *gguf_.tensor(tensor);
   check_divisors(tensor);
+  if (!status_.ok()) return;
   json_.key(field);
   json_.begin_array();
-  std::vector<float> block(static_cast<size_t>(divisors.type->block_elements));
-  const auto block_bytes = static_cast<size_t>(divisors.type->block_bytes);
-  for (size_t at = 0; at < divisors.bytes.size() && status_.ok(); at += block_bytes) {
-    dequantize(*divisors.type, divisors.bytes.data() + at, block.data());
-    for (const float divisor : block) {
-      if (divisor > 0 && std::isfinite(divisor)) {
-        json_.value(double{divisor});
-      } else if (status_.ok()) {
-        status_ = invalid_argument(
-            fmt::format("[gguf] {}: tensor \"{}\"; got {}, expected positive finite numbers: the "
-                        "file is damaged; download it again",
-                        gguf_.source(), tensor, divisor));
-      }
+  for (const float divisor : numbers_of(*gguf_.tensor(tensor))) {
+    if (divisor > 0 && std::isfinite(divisor)) {
+      json_.value(double{divisor});
+    } else if (status_.ok()) {
+      status_ = invalid_argument(
+          fmt::format("[gguf] {}: tensor \"{}\"; got {}, expected positive finite numbers: the "
+                      "file is damaged; download it again",
+                      gguf_.source(), tensor, divisor));
     }
   }
   json_.end_array();

@@ -11,10 +11,10 @@ namespace quire {
 // The layers that attend, and their number of KV heads. The width of the MLP is the final one.
 void GgufConfigWriter::write_convs() {
   if (row_.experts == GgufExperts::kNone) json_.field("block_auto_adjust_ff_dim", false);
-  const GgufValue* const heads = find(kGgufKvHeads);
+  const GgufValue* const heads = find(kKvHeads);
   const auto counts = heads == nullptr ? std::nullopt : heads->numbers();
   if (!counts || std::ssize(*counts) != num_layers()) {
-    return fail(kGgufKvHeads, "no list, or one of another length", "a number for each layer");
+    return fail(kKvHeads, "no list, or one of another length", "a number for each layer");
   }
   std::set<double> numbers;
   json_.key("layer_types");
@@ -25,7 +25,7 @@ void GgufConfigWriter::write_convs() {
   }
   json_.end_array();
   if (numbers.size() != 1) {
-    return fail(kGgufKvHeads, fmt::format("{} numbers beside 0", numbers.size()),
+    return fail(kKvHeads, fmt::format("{} numbers beside 0", numbers.size()),
                 "the same number in all layers that attend, and at least one of them");
   }
   json_.field("num_key_value_heads", static_cast<int64_t>(std::clamp(*numbers.begin(), 0.0, 1e6)));

@@ -1,6 +1,7 @@
 // Writes the fields of a GGUF file's metadata as a config.json. The rotation's fields are in
 // gguf_config_rope.cc, those of experts in gguf_config_experts.cc, those of layers with states in
-// gguf_config_states.cc, all others in gguf_config.cc.
+// gguf_config_states.cc, those of Gemma 4 alone in gguf_config_gemma4.cc, all others in
+// gguf_config.cc.
 #pragma once
 
 #include <fmt/format.h>
@@ -12,6 +13,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/json_writer.h"
 #include "model/gguf/gguf_architectures.h"
@@ -23,7 +25,9 @@ namespace quire {
 
 inline constexpr int64_t kAnyInteger = std::numeric_limits<int32_t>::max();
 inline constexpr std::string_view kExpertCount = "expert_count";
-inline constexpr std::string_view kGgufKvHeads = "attention.head_count_kv";
+inline constexpr std::string_view kHeads = "attention.head_count";
+inline constexpr std::string_view kKvHeads = "attention.head_count_kv";
+inline constexpr std::string_view kPattern = "attention.sliding_window_pattern";
 
 // The fields of delta nets that are written as they are.
 inline constexpr std::array kGgufDeltaFields = {
@@ -32,6 +36,9 @@ inline constexpr std::array kGgufDeltaFields = {
     GgufField{"ssm.state_size", "linear_key_head_dim"},
     GgufField{"ssm.conv_kernel", "linear_conv_kernel_dim"},
 };
+
+// The numbers of a tensor, whose size the caller has checked.
+std::vector<float> numbers_of(const GgufTensor& tensor);
 
 // For one file; keeps the first error.
 class GgufConfigWriter {
@@ -95,6 +102,10 @@ class GgufConfigWriter {
   void write_deltas();
   void write_delta_layers();
   void write_head_dim();
+  void write_gemma4();
+  void write_gemma4_heads(const std::vector<bool>& windows);
+  void write_gemma4_width();
+  void write_gemma4_ropes();
   void write_mla();
   void write_switches();
   void check_divisors(std::string_view tensor);

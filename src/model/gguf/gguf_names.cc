@@ -13,6 +13,9 @@ constexpr std::array kEndNames = {
     GgufTensorName{"token_embd", "model.embed_tokens"},
     GgufTensorName{"output_norm", "model.norm"},
     GgufTensorName{"output", "lm_head"},
+    GgufTensorName{"per_layer_token_embd", "model.embed_tokens_per_layer"},
+    GgufTensorName{"per_layer_model_proj", "model.per_layer_model_projection"},
+    GgufTensorName{"per_layer_proj_norm", "model.per_layer_projection_norm"},
 };
 
 // Files of LFM2 give the output norm the name of a norm of embeddings.
@@ -51,6 +54,18 @@ constexpr std::array kLayerNames = {
     GgufTensorName{"ffn_gate_exps", "mlp.experts.gate_proj"},
     GgufTensorName{"ffn_up_exps", "mlp.experts.up_proj"},
     GgufTensorName{"ffn_down_exps", "mlp.experts.down_proj"},
+    GgufTensorName{"pre_ffw_norm_2", "pre_feedforward_layernorm_2"},
+    GgufTensorName{"post_ffw_norm_1", "post_feedforward_layernorm_1"},
+    GgufTensorName{"post_ffw_norm_2", "post_feedforward_layernorm_2"},
+    GgufTensorName{"inp_gate", "per_layer_input_gate"},
+    GgufTensorName{"proj", "per_layer_projection"},
+    GgufTensorName{"post_norm", "post_per_layer_input_norm"},
+};
+
+// Names whose suffixes differ, too.
+constexpr std::array kWholeNames = {
+    GgufTensorName{"layer_output_scale.weight", "layer_scalar"},
+    GgufTensorName{"ffn_down_exps.scale", "mlp.gate.per_expert_scale"},
 };
 
 // In models with delta nets, whose attention has the queries and their gates in one matrix.
@@ -105,6 +120,20 @@ std::optional<LayerName> parse_layer_name(std::string_view name, std::string_vie
                    name.substr(layer_end + 1, dot - layer_end - 1), name.substr(dot)};
 }
 
+// A name of kWholeNames after "blk.3." or "model.layers.3."; `from` and `to` are the names on both
+// sides. nullopt: it has none.
+std::optional<std::string> replace_whole(std::string_view name, std::string_view prefix,
+                                         std::string_view new_prefix,
+                                         std::string_view GgufTensorName::*from,
+                                         std::string_view GgufTensorName::*to) {
+  const size_t layer_end = name.find('.', prefix.size());
+  if (!name.starts_with(prefix) || layer_end == std::string_view::npos) return std::nullopt;
+  const auto found = std::ranges::find(kWholeNames, name.substr(layer_end + 1), from);
+  if (found == kWholeNames.end()) return std::nullopt;
+  const std::string_view layer = name.substr(prefix.size(), layer_end - prefix.size());
+  return fmt::format("{}{}.{}", new_prefix, layer, (*found).*to);
+}
+
 // Turns "mlp.experts.7.up_proj" into "mlp.experts.up_proj"; other names stay as they are.
 std::string without_expert(std::string_view part) {
   const size_t at = part.find(kExperts);
@@ -138,6 +167,10 @@ std::string GgufNames::in_checkpoint(std::string_view name) const {
   if (dot == std::string_view::npos) return std::string(name);
   const auto end = std::ranges::find(ends_, name.substr(0, dot), &Pair::file);
   if (end != ends_.end()) return fmt::format("{}{}", end->checkpoint, name.substr(dot));
+  if (auto whole = replace_whole(name, "blk.", "model.layers.", &GgufTensorName::file,
+                                 &GgufTensorName::checkpoint)) {
+    return *std::move(whole);
+  }
   const std::optional<LayerName> in_layer = parse_layer_name(name, "blk.");
   if (!in_layer) return std::string(name);
   const auto found = std::ranges::find(parts_, in_layer->part, &Pair::file);
@@ -151,6 +184,10 @@ std::optional<std::string> GgufNames::in_file(std::string_view name) const {
   if (dot == std::string_view::npos) return std::nullopt;
   const auto end = std::ranges::find(ends_, name.substr(0, dot), &Pair::checkpoint);
   if (end != ends_.end()) return fmt::format("{}{}", end->file, name.substr(dot));
+  if (auto whole = replace_whole(name, "model.layers.", "blk.", &GgufTensorName::checkpoint,
+                                 &GgufTensorName::file)) {
+    return whole;
+  }
   const std::optional<LayerName> in_layer = parse_layer_name(name, "model.layers.");
   if (!in_layer) return std::nullopt;
   const std::string part = without_expert(in_layer->part);
