@@ -65,7 +65,8 @@ void leave_block(const SchedulerConfig& config, const SeqBlocks& blocks, int blo
 }
 
 void supersede_states(std::span<const int32_t> states, KvTable& table) {
-  for (const int32_t id : states) {
+  if (states.empty()) return;
+  for (const int32_t id : states.first(states.size() - 1)) {
     if (table.pool.ref_count(id) == 0) table.pool.supersede(id);
   }
 }

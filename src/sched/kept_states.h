@@ -20,9 +20,9 @@ bool writes_state(const SchedulerConfig& config, const SeqRecord& rec, int block
 void leave_block(const SchedulerConfig& config, const SeqBlocks& blocks, int block, SeqRecord& rec,
                  KvTable& table);
 
-// Called when a new sequence begins with a later state than these, which then serve only prompts
-// that leave the conversation earlier. They are evicted before other states, so that a conversation
-// that pauses outlasts many turns of others.
+// Called when a new sequence begins with a later state than these, in their order. All but the last
+// then serve only prompts that leave the conversation before its newest message. They are evicted
+// before other states, so that a conversation that pauses outlasts many turns of others.
 void supersede_states(std::span<const int32_t> states, KvTable& table);
 
 // Releases the states of a sequence that ends or is preempted. The newest state of a full block

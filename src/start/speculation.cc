@@ -44,7 +44,7 @@ constexpr int kNgramMatch = 5;
 constexpr int kSuffixMatch = 24;
 // A rejected draft costs a token row of every matrix product, and long matches end soon.
 constexpr int kSuffixDrafts = 8;
-// Of a layer that was trained for the first draft, with method auto.
+// With method auto, a layer that was trained for the first draft proposes this many.
 constexpr int kOwnDrafts = 3;
 constexpr std::string_view kAuto = "auto";
 

@@ -23,7 +23,7 @@ struct QwenShape {
 std::string qwen_config_json(const QwenShape& shape, std::string_view more = "");
 // Each expert has tensors of its own, as in Qwen3-Next.
 StoredTensors random_qwen(const QwenShape& shape, uint32_t seed = 1);
-// The same with the experts of a layer in two stacks, as Qwen3.5 is published.
+// Puts the experts of each layer into two stacks, as Qwen3.5 is published.
 StoredTensors stack_experts(const QwenShape& shape, StoredTensors tensors);
 
 class QwenMtpReference {
