@@ -179,6 +179,7 @@ constexpr FamilyTraits kGemma4Unified = with(kGemma4, [](FamilyTraits& gemma) {
   gemma.sizes.max_position_embeddings = 262144;
   gemma.window = 1024;
   gemma.read_moe = nullptr;
+  gemma.read_own = read_gemma4_unified;
 });
 
 constexpr FamilyTraits kMistral = {.architecture = "MistralForCausalLM",

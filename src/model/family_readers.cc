@@ -236,7 +236,10 @@ void read_llama4(ConfigFields& fields, ModelConfig& /*config*/, DecoderConfig& d
   }
 }
 
-void read_gemma4(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder) {
+namespace {
+
+void read_gemma4_with(ConfigFields& fields, int default_input_size, ModelConfig& config,
+                      DecoderConfig& decoder) {
   require_text(fields, "use_bidirectional_attention", "vision");  // text is causal
   if (decoder.layer_windows.back() > 0) {
     fields.fail("layer_types", "a window in the last layer", "full_attention there");
@@ -257,10 +260,13 @@ void read_gemma4(ConfigFields& fields, ModelConfig& config, DecoderConfig& decod
   for (LayerHeads& heads : decoder.layer_heads) heads.head_dim_v = heads.head_dim;
   decoder.ropes.front().head_dim = global.head_dim;
   read_shared_layers(fields, config.num_layers, decoder);
-  decoder.layer_input_size = fields.integer("hidden_size_per_layer_input", 0, kMaxHiddenSize, 256);
-  if (decoder.layer_input_size > 0) {
-    fields.expect_value("vocab_size_per_layer_input", config.vocab_size,
-                        fmt::format("vocab_size, {}", config.vocab_size));
+  decoder.layer_input_size =
+      fields.integer("hidden_size_per_layer_input", 0, kMaxHiddenSize, default_input_size);
+  constexpr std::string_view kVocab = "vocab_size_per_layer_input";
+  const int num_tokens = fields.integer(kVocab, 1, 1 << 30, config.vocab_size);
+  if (decoder.layer_input_size > 0 && num_tokens != config.vocab_size) {
+    fields.fail(kVocab, std::to_string(num_tokens),
+                fmt::format("vocab_size, {}", config.vocab_size));
   }
   decoder.attention_scale = 1.0F;
   decoder.norms_values = true;
@@ -268,6 +274,16 @@ void read_gemma4(ConfigFields& fields, ModelConfig& config, DecoderConfig& decod
   decoder.logits_softcap = read_softcap(fields, "final_logit_softcapping", 0.0);
   decoder.embedding_scale = std::sqrt(static_cast<double>(config.hidden_size));
   decoder.rounds_embedding_scale = true;
+}
+
+}  // namespace
+
+void read_gemma4(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder) {
+  read_gemma4_with(fields, 256, config, decoder);
+}
+
+void read_gemma4_unified(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder) {
+  read_gemma4_with(fields, 0, config, decoder);
 }
 
 void read_gemma3(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder) {

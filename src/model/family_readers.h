@@ -24,6 +24,8 @@ void read_muse(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder
 void read_llama4(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder);
 // Heads by kind of layer, layers that share keys and values, and inputs of each layer.
 void read_gemma4(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder);
+// If config.json does not have their size, layers have no inputs.
+void read_gemma4_unified(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder);
 void read_gemma3(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder);
 
 }  // namespace quire

@@ -469,6 +469,10 @@ TEST(ModelConfig, Gemma4HasHeadsByKindOfLayer) {
   EXPECT_THAT(small.layer_intermediate_sizes, ElementsAre(128, 128, 256, 256));
   EXPECT_FALSE(owns_cache(small, 2));
   EXPECT_EQ(small.layer_input_size, 256);
+  const std::string unified = fmt::format(
+      R"({{"architectures":["Gemma4UnifiedForConditionalGeneration"],"text_config":{}}})",
+      with(kGemma4, "Gemma4UnifiedForConditionalGeneration"));
+  EXPECT_EQ(decoder_config(parse_model_config(unified, "config.json").value()).layer_input_size, 0);
 }
 
 TEST(ModelConfig, Gemma4sFaultsAreNamed) {
@@ -478,7 +482,7 @@ TEST(ModelConfig, Gemma4sFaultsAreNamed) {
       {R"("attention_k_eq_v":true,"num_global_key_value_heads":3)", "expected a divisor"},
       {R"("num_kv_shared_layers":4)", "before the shared layers, a layer of each"},
       {R"("num_kv_shared_layers":3)", "before the shared layers, a layer of each"},
-      {R"("vocab_size_per_layer_input":50)", R"(vocab_size_per_layer_input; got "50")"},
+      {R"("vocab_size_per_layer_input":50)", "vocab_size_per_layer_input; got 50"},
       {R"("per_layer_config":{"1":{"head_dim":512}})", "per_layer_config; got other heads"},
       {R"("per_layer_config":{"0":{"head_dim":512}})", "per_layer_config; got other heads"},
       {R"("enable_moe_block":true)", "num_experts"},

@@ -307,6 +307,70 @@ TEST_P(GoldenGgufs, AgreeWithTheirFamilies) {
   }
 }
 
+// A layer that reads another layer's FP8 cache has the scales of that layer. Powers of 2 change no
+// bits of numbers in the range of E4M3.
+TEST(Gemma4SharedCache, HasTheScalesOfTheLayerThatWritesIt) {
+  const std::vector<GoldenFamily> families = read_golden_families();
+  const auto family = std::ranges::find(families, "gemma4_small", &GoldenFamily::name);
+  ASSERT_NE(family, families.end());
+  const auto run = [&](std::span<const KvScaleValues> scales) {
+    ModelConfig config = parse_model_config(family->configs.at("published"), "config.json").value();
+    const auto weights =
+        present_weights(std::make_unique<GeneratedWeights>(*family), config).value();
+    ModelLimits limits;
+    limits.max_model_len = family->max_model_len;
+    limits.max_num_tokens = 2 * limits.max_model_len;
+    limits.max_num_logit_rows = 16;
+    limits.kv_dtype = DType::kF8E4M3;
+    ThreadPool pool(1);
+    const auto ops = make_cpu_ops(pool);
+    const auto attention = make_cpu_attention(pool);
+    const auto model = load_model(config, *weights, *ops, limits).value();
+    if (!scales.empty()) {
+      EXPECT_EQ(model->add_kv_scales(scales).value(), 2);
+    }
+    ModelHarness harness(*model, *attention, limits);
+    return run_prompts(harness, 0, family->prompts, kChunks).value().front();
+  };
+  const KvScaleValues of_readers = {1024.0F, 1024.0F};
+  const std::vector<KvScaleValues> scales = {{0.25F, 0.5F}, {0.5F, 0.25F}, of_readers, of_readers};
+  const std::vector<float> expected = run({});
+  const float largest = std::ranges::max(expected, {}, [](float x) { return std::fabs(x); });
+  EXPECT_THAT(run(scales), Pointwise(FloatNear(0.02F * std::fabs(largest)), expected));
+}
+
+// Gemma 4's matrices in blocks, also the tables of embeddings: products with the blocks have the
+// results of products with their numbers.
+TEST(Gemma4Blocks, AreComputedAsTheirNumbers) {
+  constexpr float kBlockTolerance = 1e-2F;  // of the largest logit: the inputs have 16 bits
+  const std::vector<GoldenFamily> families = read_golden_families();
+  for (const GoldenGguf& gguf : golden_ggufs()) {
+    if (gguf.architecture != "gemma4") continue;
+    const auto family = std::ranges::find(families, gguf.family, &GoldenFamily::name);
+    ASSERT_NE(family, families.end());
+    for (const char* const type : {"Q8_0", "Q4_0"}) {
+      SCOPED_TRACE(fmt::format("{} in {}", gguf.family, type));
+      const std::string file = write_golden_gguf(gguf, *family, type);
+      const auto run = [&](Ops& ops, AttentionBackend& attention) {
+        GgufModel model = GgufModel::from_memory(std::as_bytes(std::span(file)), "m.gguf").value();
+        const ModelConfig config = gguf_model_config(model).value();
+        const auto weights = GgufWeights::open(std::move(model), config).value();
+        return run_model(*family, config, *weights, ops, attention, {{}}).value().front();
+      };
+      ThreadPool pool(1);
+      const auto ops = make_cpu_ops(pool);
+      const PromptLogits got = run(*ops, *make_cpu_attention(pool));
+      ReferenceOps reference;
+      const PromptLogits expected = run(reference, *make_reference_attention());
+      for (size_t i = 0; i < expected.size(); ++i) {
+        const float largest =
+            std::fabs(std::ranges::max(expected[i], {}, [](float x) { return std::fabs(x); }));
+        EXPECT_THAT(got[i], Pointwise(FloatNear(kBlockTolerance * largest), expected[i]));
+      }
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, GoldenGgufs, ::testing::ValuesIn(golden_ggufs()),
                          [](const auto& test) { return test.param.family + test.param.layout; });
 

@@ -10,6 +10,7 @@
 
 #include "base/json.h"
 #include "support/gguf_deltas.h"
+#include "support/gguf_quantization.h"
 #include "support/gguf_rows.h"
 
 namespace quire::testing {
@@ -182,9 +183,10 @@ struct Floats {
 
 class Converter {
  public:
-  Converter(const GoldenGguf& gguf, const GoldenFamily& family)
+  Converter(const GoldenGguf& gguf, const GoldenFamily& family, std::string_view matrices)
       : gguf_(gguf),
         family_(family),
+        type_(matrices.empty() ? nullptr : &gguf_type(matrices)),
         document_(JsonDocument::parse(family.configs.at("published"), "config.json").value()) {}
 
   std::string convert() {
@@ -200,7 +202,7 @@ class Converter {
         const std::vector<float>& values = expert.second.values;
         stack.values.insert(stack.values.end(), values.begin(), values.end());
       }
-      writer_.floats(name, stack.shape, stack.values);
+      write(name, stack.shape, stack.values);
     }
     return writer_.file();
   }
@@ -287,13 +289,13 @@ class Converter {
     const size_t stack = name.find(".experts.gate_up_proj");
     if (name.ends_with("_proj_bias")) return write_expert_biases(name, tensor);
     if (stack != std::string::npos && gguf_.fuses_experts) {
-      return void(writer_.floats(in_file(name) + ".weight", tensor.shape, tensor.values));
+      return write(in_file(name) + ".weight", tensor.shape, tensor.values);
     }
     if (stack != std::string::npos) return write_gate_and_up(name.substr(0, stack), tensor);
     const size_t experts = name.find(".experts.");
     if (name.ends_with(".experts.down_proj")) {
       if (gguf_.transposes_experts) transpose(tensor);
-      return void(writer_.floats(in_file(name) + ".weight", tensor.shape, tensor.values));
+      return write(in_file(name) + ".weight", tensor.shape, tensor.values);
     }
     if (experts != std::string::npos && !name.ends_with("correction_bias")) {
       const size_t at = experts + std::string_view(".experts.").size();
@@ -306,7 +308,7 @@ class Converter {
     if (net != std::string::npos) return write_delta(name.substr(0, net), name.substr(net), tensor);
     const size_t latent = name.find("self_attn.kv_b_proj");
     if (latent != std::string::npos) return write_latent(name.substr(0, latent), tensor);
-    writer_.floats(in_file(name), tensor.shape, tensor.values);
+    write(in_file(name), tensor.shape, tensor.values);
   }
 
   std::string in_file(std::string name) const {
@@ -314,6 +316,16 @@ class Converter {
     replace_first(gguf_.names, renamed);
     if (renamed == name) replace_first(kNames, renamed);
     return renamed;
+  }
+
+  // Rows that are not whole blocks stay F32, and so do routers.
+  void write(const std::string& name, const std::vector<int64_t>& shape,
+             const std::vector<float>& values) {
+    const bool has_blocks = type_ != nullptr && shape.size() > 1 &&
+                            shape.back() % type_->block_elements == 0 &&
+                            name.find("ffn_gate_inp") == std::string::npos;
+    if (!has_blocks) return void(writer_.floats(name, shape, values));
+    writer_.tensor(name, shape, type_->id, quantize(*type_, values));
   }
 
   // Swaps the last two of three axes.
@@ -344,8 +356,7 @@ class Converter {
         one.values.insert(one.values.end(), begin, begin + columns);
       }
       const char* const name = part == 0 ? "gate_proj" : "up_proj";
-      writer_.floats(in_file(fmt::format("{}.experts.{}.weight", mlp, name)), one.shape,
-                     one.values);
+      write(in_file(fmt::format("{}.experts.{}.weight", mlp, name)), one.shape, one.values);
     }
   }
 
@@ -441,12 +452,13 @@ class Converter {
     const int64_t value_rows = integer("v_head_dim");
     const int64_t columns = tensor.shape[1];
     const LatentParts parts = split_latent(tensor.values, num_heads, key_rows, value_rows, columns);
-    writer_.floats(layer + "attn_k_b.weight", {num_heads, columns, key_rows}, parts.keys);
-    writer_.floats(layer + "attn_v_b.weight", {num_heads, value_rows, columns}, parts.values);
+    write(layer + "attn_k_b.weight", {num_heads, columns, key_rows}, parts.keys);
+    write(layer + "attn_v_b.weight", {num_heads, value_rows, columns}, parts.values);
   }
 
   const GoldenGguf& gguf_;
   const GoldenFamily& family_;
+  const GgufBlockType* const type_;  // of matrices; null: F32
   JsonDocument document_;
   GgufWriter writer_;
   std::map<std::string, std::map<int, Floats>> stacks_;  // by the file's name, and by expert
@@ -889,8 +901,9 @@ std::vector<GoldenGguf> golden_ggufs() {
   };
 }
 
-std::string write_golden_gguf(const GoldenGguf& gguf, const GoldenFamily& family) {
-  return Converter(gguf, family).convert();
+std::string write_golden_gguf(const GoldenGguf& gguf, const GoldenFamily& family,
+                              std::string_view matrices) {
+  return Converter(gguf, family, matrices).convert();
 }
 
 }  // namespace quire::testing

@@ -39,7 +39,9 @@ struct GoldenGguf {
 };
 
 std::vector<GoldenGguf> golden_ggufs();
-// The bytes of the file, with all numbers in F32, except those in MXFP4.
-std::string write_golden_gguf(const GoldenGguf& gguf, const GoldenFamily& family);
+// The bytes of the file, with all numbers in F32, except those in MXFP4, or with matrices in blocks
+// of this type.
+std::string write_golden_gguf(const GoldenGguf& gguf, const GoldenFamily& family,
+                              std::string_view matrices = {});
 
 }  // namespace quire::testing

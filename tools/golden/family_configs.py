@@ -424,4 +424,10 @@ FAMILIES = [
         "hidden_size_per_layer_input": 0, "attention_k_eq_v": True,
         "num_global_key_value_heads": 1, "enable_moe_block": True, "num_experts": 6,
         "top_k_experts": 2, "moe_intermediate_size": 12})),
+    # 12B: without the fields that its configuration does not have.
+    Family("gemma4_unified", gemma4({
+        "model_type": "gemma4_unified_text", "attention_k_eq_v": True,
+        "num_global_key_value_heads": 1, "use_bidirectional_attention": "vision"}) | {
+            "architectures": ["Gemma4UnifiedForConditionalGeneration"],
+            "model_type": "gemma4_unified"}),
 ]
