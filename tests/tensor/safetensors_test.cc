@@ -76,8 +76,9 @@ TEST(Safetensors, RefusesALengthPastTheFileOrTheCap) {
 
 TEST(Safetensors, RefusesInvalidHeaders) {
   EXPECT_THAT(error_of("[]", 0), HasSubstr("not a JSON object"));
-  EXPECT_THAT(error_of("{", 0), AllOf(HasSubstr("not valid JSON"), HasSubstr("expected one value"),
-                                      HasSubstr("download it again")));
+  EXPECT_THAT(error_of("{", 0),
+              AllOf(HasSubstr("cannot parse"), HasSubstr("expected one JSON value"),
+                    HasSubstr("download it again")));
   EXPECT_THAT(error_of(R"({"a":7})", 0), HasSubstr("\"a\" is not described by an object"));
   EXPECT_THAT(error_of(R"({"a":{}})", 0), HasSubstr("no dtype"));
   EXPECT_THAT(
@@ -92,7 +93,7 @@ TEST(Safetensors, RefusesInvalidHeaders) {
   EXPECT_THAT(error_of(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[-4,0]}})", 8),
               HasSubstr("data_offsets"));
   const std::string deep = std::string(100, '[') + std::string(100, ']');
-  EXPECT_THAT(error_of("{\"a\":" + deep + "}", 0), HasSubstr("levels deep"));
+  EXPECT_THAT(error_of("{\"a\":" + deep + "}", 0), HasSubstr("levels"));
 }
 
 TEST(Safetensors, RefusesRangesOutsideTheFile) {
