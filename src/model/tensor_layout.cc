@@ -490,7 +490,7 @@ Result<TensorView> LayoutSource::tensor(std::string_view name, const Shape& expe
     view.data = view.as<std::byte>() + static_cast<size_t>(part.expert) * expert_bytes;
   }
   const bool is_contiguous =
-      !part.is_transposed && part.axis.value_or(0) == 0 && part.num_groups == 1;
+      !part.is_transposed && (!part.axis || (*part.axis == 0 && part.num_groups == 1));
   if (is_contiguous) {
     view.shape = expected;
     if (part.axis) {

@@ -313,6 +313,7 @@ ExpandedMatrices find_expanded(std::span<const TensorSpec> tensors, const Weight
 int num_kv_scales(const WeightSource& source) {
   std::set<std::string> layers;
   for (const std::string& name : source.names()) {
+    if (!name.starts_with("model.layers.")) continue;  // a layer for drafts is not the model's
     for (const std::string_view scale : key_scale_names()) {
       const std::string end = ".self_attn." + std::string(scale);
       if (name.ends_with(end)) layers.insert(name.substr(0, name.size() - end.size()));

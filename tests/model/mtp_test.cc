@@ -14,6 +14,7 @@
 #include "model/tensor_layout.h"
 #include "support/draft_passes.h"
 #include "support/drafter_parts.h"
+#include "support/fp8_checkpoint.h"
 #include "support/model_harness.h"
 #include "support/mtp_reference.h"
 #include "support/qwen_mtp_reference.h"
@@ -123,6 +124,38 @@ TEST(Mtp, OfQwenAgreesWithTheReference) {
       if (num_experts == 0) continue;
       expect_agrees(qwen_config(shape), stack_experts(shape, tensors), reference,
                     what + " in stacks");
+    }
+  }
+}
+
+// Moves the tensors of a matrix to another name.
+void rename(StoredTensors& tensors, const std::string& from, const std::string& to) {
+  StoredTensors moved;
+  for (auto& [name, tensor] : tensors) {
+    const bool is_of_matrix = name.starts_with(from + ".");
+    moved[is_of_matrix ? to + name.substr(from.size()) : name] = std::move(tensor);
+  }
+  tensors = std::move(moved);
+}
+
+// Tools differ in whether they quantize mtp.fc: both kinds of checkpoints are published.
+TEST(Mtp, OfAQuantizedCheckpointAgreesWithTheReference) {
+  for (const QwenShape& shape : {QwenShape{}, kExperts}) {
+    for (const Fp8Tool tool : {Fp8Tool::kHuggingFaceTensor, Fp8Tool::kCompressedChannel}) {
+      for (const bool quantizes_fc : {false, true}) {
+        StoredTensors tensors = random_qwen(shape);
+        if (quantizes_fc) rename(tensors, "mtp.fc", "mtp.fc_proj");
+        Fp8Checkpoint fp8 =
+            quantize_checkpoint(qwen_config_json(shape), safetensors_file(tensors), tool);
+        for (StoredTensors* const stored : {&fp8.tensors, &fp8.dequantized}) {
+          rename(*stored, "mtp.fc_proj", "mtp.fc");
+        }
+        const ModelConfig config = parse_model_config(fp8.config_json, "config.json").value();
+        ASSERT_TRUE(config.format);
+        EXPECT_EQ(fp8.tensors.at("mtp.fc.weight").dtype, quantizes_fc ? "F8_E4M3" : "F32");
+        expect_agrees(config, fp8.tensors, QwenMtpReference(shape, fp8.dequantized),
+                      fmt::format("fp8, fc {}", quantizes_fc));
+      }
     }
   }
 }
