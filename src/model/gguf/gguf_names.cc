@@ -63,7 +63,7 @@ constexpr std::array kLayerNames = {
 };
 
 // Names whose suffixes differ, too.
-constexpr std::array kWholeNames = {
+constexpr std::array kNamesWithSuffixes = {
     GgufTensorName{"layer_output_scale.weight", "layer_scalar"},
     GgufTensorName{"ffn_down_exps.scale", "mlp.gate.per_expert_scale"},
 };
@@ -120,16 +120,16 @@ std::optional<LayerName> parse_layer_name(std::string_view name, std::string_vie
                    name.substr(layer_end + 1, dot - layer_end - 1), name.substr(dot)};
 }
 
-// A name of kWholeNames after "blk.3." or "model.layers.3."; `from` and `to` are the names on both
-// sides. nullopt: it has none.
-std::optional<std::string> replace_whole(std::string_view name, std::string_view prefix,
-                                         std::string_view new_prefix,
-                                         std::string_view GgufTensorName::*from,
-                                         std::string_view GgufTensorName::*to) {
+// A name of kNamesWithSuffixes after "blk.3." or "model.layers.3."; `from` and `to` are the names
+// on both sides. nullopt: it has none.
+std::optional<std::string> replace_name_and_suffix(std::string_view name, std::string_view prefix,
+                                                   std::string_view new_prefix,
+                                                   std::string_view GgufTensorName::*from,
+                                                   std::string_view GgufTensorName::*to) {
   const size_t layer_end = name.find('.', prefix.size());
   if (!name.starts_with(prefix) || layer_end == std::string_view::npos) return std::nullopt;
-  const auto found = std::ranges::find(kWholeNames, name.substr(layer_end + 1), from);
-  if (found == kWholeNames.end()) return std::nullopt;
+  const auto found = std::ranges::find(kNamesWithSuffixes, name.substr(layer_end + 1), from);
+  if (found == kNamesWithSuffixes.end()) return std::nullopt;
   const std::string_view layer = name.substr(prefix.size(), layer_end - prefix.size());
   return fmt::format("{}{}.{}", new_prefix, layer, (*found).*to);
 }
@@ -167,8 +167,8 @@ std::string GgufNames::in_checkpoint(std::string_view name) const {
   if (dot == std::string_view::npos) return std::string(name);
   const auto end = std::ranges::find(ends_, name.substr(0, dot), &Pair::file);
   if (end != ends_.end()) return fmt::format("{}{}", end->checkpoint, name.substr(dot));
-  if (auto whole = replace_whole(name, "blk.", "model.layers.", &GgufTensorName::file,
-                                 &GgufTensorName::checkpoint)) {
+  if (auto whole = replace_name_and_suffix(name, "blk.", "model.layers.", &GgufTensorName::file,
+                                           &GgufTensorName::checkpoint)) {
     return *std::move(whole);
   }
   const std::optional<LayerName> in_layer = parse_layer_name(name, "blk.");
@@ -184,8 +184,8 @@ std::optional<std::string> GgufNames::in_file(std::string_view name) const {
   if (dot == std::string_view::npos) return std::nullopt;
   const auto end = std::ranges::find(ends_, name.substr(0, dot), &Pair::checkpoint);
   if (end != ends_.end()) return fmt::format("{}{}", end->file, name.substr(dot));
-  if (auto whole = replace_whole(name, "model.layers.", "blk.", &GgufTensorName::checkpoint,
-                                 &GgufTensorName::file)) {
+  if (auto whole = replace_name_and_suffix(name, "model.layers.", "blk.",
+                                           &GgufTensorName::checkpoint, &GgufTensorName::file)) {
     return whole;
   }
   const std::optional<LayerName> in_layer = parse_layer_name(name, "model.layers.");
