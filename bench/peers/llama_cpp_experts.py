@@ -6,6 +6,10 @@ prompt's tokens, and greedy tokens. The files are written with the names and the
     python bench/peers/llama_cpp_experts.py --quire build/quire --config default.config.json \\
         tests/golden/models/qwen3_moe
 
+Or on one GGUF file, such as those of llama_cpp_models.py:
+
+    python bench/peers/llama_cpp_experts.py qwen3.5-tiny-f32.gguf
+
 A directory has config.json (or --config's) and model.safetensors, of Mixtral, Qwen3-MoE or DeepSeek-V2
 or V3. llama.cpp loads a DeepSeek-V2 without q_lora_rank only if it has 26 or 27 layers, and chooses
 the groups of DeepSeek-V2 by the two best experts instead of the best one. Inputs of its products are
@@ -212,13 +216,12 @@ def quire_output(quire: str, path: Path, ids: list[int], num_tokens: int) -> dic
     return json.loads(output.splitlines()[0])
 
 
-def compare(quire: str, path: Path, config: dict[str, Any], num_prompt: int,
-            num_tokens: int) -> tuple[np.ndarray, int]:
+def compare(quire: str, path: Path, num_prompt: int, num_tokens: int) -> tuple[np.ndarray, int]:
     """The differences of the prompt's log probabilities, and the number of equal greedy tokens."""
     random = np.random.default_rng(3)
-    ids = [int(i) for i in random.integers(3, config["vocab_size"], num_prompt)]
-    got = quire_output(quire, path, ids, num_tokens)
     peer = LlamaCpp(path, num_prompt + num_tokens)
+    ids = [int(i) for i in random.integers(3, peer.vocab_size, num_prompt)]
+    got = quire_output(quire, path, ids, num_tokens)
     expected = peer.logprobs(ids + got["token_ids"])
     differences = []
     for position, entry in enumerate(got["prompt_logprobs"]):
@@ -239,18 +242,21 @@ def main() -> None:
     parser.add_argument("--bound", type=float, default=1e-3)
     parser.add_argument("--median-bound", type=float, default=0.05)
     args = parser.parse_args()
-    config = json.loads((args.model / args.config).read_text())
-    tensors = read_safetensors(args.model / "model.safetensors")
+    is_file = args.model.suffix == ".gguf"
+    if not is_file:
+        config = json.loads((args.model / args.config).read_text())
+        tensors = read_safetensors(args.model / "model.safetensors")
     is_good = True
     with tempfile.TemporaryDirectory() as scratch:
-        for name in args.types:
-            path = Path(scratch) / f"{name}.gguf"
-            write_gguf(path, config, tensors, name)
-            differences, num_equal = compare(args.quire, path, config, args.prompt, args.tokens)
+        for name in ["file"] if is_file else args.types:
+            path = args.model if is_file else Path(scratch) / f"{name}.gguf"
+            if not is_file:
+                write_gguf(path, config, tensors, name)
+            differences, num_equal = compare(args.quire, path, args.prompt, args.tokens)
             median, largest = float(np.median(differences)), float(differences.max())
             is_good &= median <= args.median_bound and (name != "F32" or largest <= args.bound)
             print(f"{args.model.name:24} {name:5} differences of the log probabilities: median {median:.1e}, "
-                  f"largest {largest:.1e}; greedy tokens {num_equal} of {args.tokens} equal", flush=True)
+                  f"mean {differences.mean():.1e}, largest {largest:.1e}; greedy tokens {num_equal} of {args.tokens} equal", flush=True)
     sys.exit(0 if is_good else 1)
 
 

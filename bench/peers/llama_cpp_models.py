@@ -19,9 +19,22 @@ LLAMA_1B: dict[str, Any] = {
     "attention_bias": False, "mlp_bias": False}
 LLAMA_8B = LLAMA_1B | {"hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32, "head_dim": 128,
                         "tie_word_embeddings": False}
-SHAPES = {"llama-1b": LLAMA_1B, "llama-8b": LLAMA_8B}
-FILE_TYPES = {"f16": gguf.LlamaFileType.MOSTLY_F16, "bf16": gguf.LlamaFileType.MOSTLY_BF16}
-QUANTIZED = ["q8_0", "q4_k_m", "q4_0", "q4_1"]
+# Half of the layers of Qwen3.5-0.8B and a part of its vocabulary, with the 32 value heads of the sizes from 4B.
+QWEN35: dict[str, Any] = {
+    "architectures": ["Qwen3_5ForCausalLM"], "model_type": "qwen3_5_text", "hidden_size": 1024,
+    "intermediate_size": 3584, "num_hidden_layers": 12, "num_attention_heads": 8, "num_key_value_heads": 2,
+    "head_dim": 256, "vocab_size": 32768, "max_position_embeddings": 8192, "rms_norm_eps": 1e-6, "rope_theta": 1e7,
+    "partial_rotary_factor": 0.25, "full_attention_interval": 4, "linear_num_key_heads": 16,
+    "linear_num_value_heads": 32, "linear_key_head_dim": 128, "linear_value_head_dim": 128,
+    "linear_conv_kernel_dim": 4, "hidden_act": "silu", "tie_word_embeddings": True, "bos_token_id": 0,
+    "eos_token_id": 0}
+# For exactness in F32.
+QWEN35_TINY = QWEN35 | {"hidden_size": 256, "intermediate_size": 512, "num_hidden_layers": 8, "vocab_size": 4096,
+                        "linear_num_key_heads": 2, "linear_num_value_heads": 6}
+SHAPES = {"llama-1b": LLAMA_1B, "llama-8b": LLAMA_8B, "qwen3.5": QWEN35, "qwen3.5-tiny": QWEN35_TINY}
+FILE_TYPES = {"f16": gguf.LlamaFileType.MOSTLY_F16, "bf16": gguf.LlamaFileType.MOSTLY_BF16,
+              "f32": gguf.LlamaFileType.ALL_F32}
+QUANTIZED = ["q8_0", "q6_k", "q4_k_m", "q4_0", "q4_1"]
 
 Weights = Callable[[str, tuple[int, ...]], np.ndarray]  # HF's name and shape → F32 values
 
@@ -40,6 +53,10 @@ def dummy_weights(seed: int) -> Weights:
     def weights(name: str, shape: tuple[int, ...]) -> np.ndarray:
         if name.endswith("norm.weight"):
             return np.ones(shape, np.float32)
+        if name.endswith("ssm_a"):  # -exp(A_log)
+            return -np.linspace(1, 16, shape[0], dtype=np.float32)
+        if "conv1d" in name:
+            return 20 * np.resize(drawn, int(np.prod(shape))).reshape(shape)
         return np.resize(drawn, int(np.prod(shape))).reshape(shape)
 
     return weights
@@ -91,8 +108,45 @@ def layer_tensors(config: dict[str, Any], layer: int) -> list[tuple[str, str, tu
             for ours, theirs, shape, rotated in parts]
 
 
+def delta_tensors(config: dict[str, Any], layer: int) -> list[tuple[str, str, tuple[int, ...], int]]:
+    """Like layer_tensors, of Qwen3.5. The value heads are in the order of the file, whose names the weights have."""
+    hidden, inner = config["hidden_size"], config["intermediate_size"]
+    keys = config["linear_num_key_heads"] * config["linear_key_head_dim"]
+    v_heads = config["linear_num_value_heads"]
+    values = v_heads * config["linear_value_head_dim"]
+    if (layer + 1) % config["full_attention_interval"] == 0:
+        q, kv = (config[name] * config["head_dim"] for name in ("num_attention_heads", "num_key_value_heads"))
+        parts = {"attn_q.weight": (2 * q, hidden), "attn_k.weight": (kv, hidden), "attn_v.weight": (kv, hidden),
+                 "attn_output.weight": (hidden, q), "attn_q_norm.weight": (config["head_dim"],),
+                 "attn_k_norm.weight": (config["head_dim"],)}
+    else:
+        parts = {"attn_qkv.weight": (2 * keys + values, hidden), "attn_gate.weight": (values, hidden),
+                 "ssm_beta.weight": (v_heads, hidden), "ssm_alpha.weight": (v_heads, hidden),
+                 "ssm_conv1d.weight": (2 * keys + values, config["linear_conv_kernel_dim"]), "ssm_a": (v_heads,),
+                 "ssm_dt.bias": (v_heads,), "ssm_norm.weight": (config["linear_value_head_dim"],),
+                 "ssm_out.weight": (hidden, values)}
+    parts |= {"attn_norm.weight": (hidden,), "post_attention_norm.weight": (hidden,), "ffn_gate.weight": (inner, hidden),
+              "ffn_up.weight": (inner, hidden), "ffn_down.weight": (hidden, inner)}
+    return [(f"blk.{layer}.{name}", f"blk.{layer}.{name}", shape, 0) for name, shape in parts.items()]
+
+
+def add_delta_fields(writer: gguf.GGUFWriter, config: dict[str, Any]) -> None:
+    writer.add_key_length(config["head_dim"])
+    writer.add_value_length(config["head_dim"])
+    writer.add_rope_dimension_sections([11, 11, 10, 0])
+    writer.add_ssm_conv_kernel(config["linear_conv_kernel_dim"])
+    writer.add_ssm_state_size(config["linear_key_head_dim"])
+    writer.add_ssm_group_count(config["linear_num_key_heads"])
+    writer.add_ssm_time_step_rank(config["linear_num_value_heads"])
+    writer.add_ssm_inner_size(config["linear_num_value_heads"] * config["linear_value_head_dim"])
+    writer.add_full_attention_interval(config["full_attention_interval"])
+
+
 def write_gguf(path: Path, config: dict[str, Any], dtype: str, weights: Weights, context: int) -> None:
-    writer = gguf.GGUFWriter(path, "llama")
+    has_deltas = "full_attention_interval" in config
+    writer = gguf.GGUFWriter(path, "qwen35" if has_deltas else "llama")
+    if has_deltas:
+        add_delta_fields(writer, config)
     heads = config["num_attention_heads"]
     head_dim = config.get("head_dim", config["hidden_size"] // heads)
     writer.add_file_type(FILE_TYPES[dtype])
@@ -102,7 +156,7 @@ def write_gguf(path: Path, config: dict[str, Any], dtype: str, weights: Weights,
     writer.add_feed_forward_length(config["intermediate_size"])
     writer.add_head_count(heads)
     writer.add_head_count_kv(config["num_key_value_heads"])
-    writer.add_rope_dimension_count(head_dim)
+    writer.add_rope_dimension_count(int(head_dim * config.get("partial_rotary_factor", 1)))
     writer.add_rope_freq_base(config["rope_theta"])
     writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
     writer.add_vocab_size(config["vocab_size"])
@@ -113,12 +167,12 @@ def write_gguf(path: Path, config: dict[str, Any], dtype: str, weights: Weights,
     if not config["tie_word_embeddings"]:
         tensors.append(("output.weight", "lm_head.weight", (config["vocab_size"], config["hidden_size"]), 0))
     for layer in range(config["num_hidden_layers"]):
-        tensors += layer_tensors(config, layer)
+        tensors += (delta_tensors if has_deltas else layer_tensors)(config, layer)
     for name, source, shape, rotated in tensors:
         values = weights(source, shape)
         if rotated:
             values = interleave_rope(values, rotated)
-        if len(shape) == 1:
+        if len(shape) == 1 or "conv1d" in name or dtype == "f32":
             writer.add_tensor(name, values)
         elif dtype == "f16":
             writer.add_tensor(name, values.astype(np.float16))

@@ -40,8 +40,10 @@ class LlamaCpp:
         self.lib.llama_log_set(kept, None)
         return kept  # must outlive the library's use of it
 
-    def remove(self, context: Any, first_position: int) -> None:
-        self.lib.llama_memory_seq_rm(self.lib.llama_get_memory(context), -1, first_position, -1)
+    def remove(self, context: Any, num_seqs: int, first_position: int) -> bool:
+        """Returns False if nothing was removed: a recurrent state has no earlier positions."""
+        memory = self.lib.llama_get_memory(context)  # one of a hybrid takes no -1 for all sequences
+        return all(self.lib.llama_memory_seq_rm(memory, seq, first_position, -1) for seq in range(num_seqs))
 
     def system(self) -> str:
         return self.lib.llama_print_system_info().decode()
@@ -69,8 +71,9 @@ class IkLlamaCpp:
         self.lib._lib.llama_log_set(kept, None)
         return kept
 
-    def remove(self, context: Any, first_position: int) -> None:
+    def remove(self, context: Any, num_seqs: int, first_position: int) -> bool:
         self.lib._lib.llama_kv_cache_seq_rm(context, -1, first_position, -1)
+        return True
 
     def system(self) -> str:
         return self.lib._lib.llama_print_system_info().decode()
@@ -144,7 +147,7 @@ class Worker:
         return self.contexts[key]
 
     def prefill(self, context: Context, prompt_len: int, seed: int) -> float:
-        self.peer.remove(context.handle, 0)
+        self.peer.remove(context.handle, context.num_seqs, 0)
         ids = np.random.default_rng(seed).integers(0, self.vocab_size, (context.num_seqs, prompt_len))
         elapsed, chunk = 0.0, 512 // context.num_seqs
         for begin in range(0, prompt_len, chunk):
@@ -157,10 +160,9 @@ class Worker:
         length = -(-(prompt_len + output_len) // 256) * 256
         context = self.context(num_seqs, length, flash)
         prefill_s = 0.0
-        if context.prompt_key != (prompt_len, seed):
+        is_kept = context.prompt_key == (prompt_len, seed)
+        if not is_kept or not self.peer.remove(context.handle, num_seqs, prompt_len):
             prefill_s = self.prefill(context, prompt_len, seed)
-        else:
-            self.peer.remove(context.handle, prompt_len)
         decode_s = sum(context.decode(context.next_ids[:, None], prompt_len + i, 1) for i in range(output_len - 1))
         return {"prefill_s": prefill_s, "decode_tokens": num_seqs * (output_len - 1), "decode_s": decode_s}
 

@@ -45,7 +45,7 @@ constexpr std::string_view kAllPunctuation = R"(\s?\p{P}+)";
 constexpr std::string_view kUpToThreeDigits = R"(\p{N}{1,3})";
 constexpr std::string_view kHanAndKana = R"([一-龥぀-ゟ゠-ヿ]+)";
 
-// As Qwen2's, but marks belong to words.
+// Qwen2's regex, except that marks belong to words.
 constexpr std::string_view kQwen35Regex =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 
