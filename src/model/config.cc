@@ -130,6 +130,8 @@ Result<ModelConfig> parse_model_config(std::string_view json, std::string_view s
   }
   config.family = read_family_config(*family, decoder, fields, config);
   config.dtype = read_dtype(fields.has("dtype") || fields.has("torch_dtype") ? fields : decoder);
+  // The published config.json of gpt-oss states no type. The tensors besides the experts have BF16.
+  if (!config.dtype && config.layout.has_mxfp4_experts) config.dtype = DType::kBF16;
   set_dequantized_dtype(config.dtype, config.format);
   config.bos_token_id = holder_of("bos_token_id").optional_integer("bos_token_id", 0, kMaxId);
   config.eos_token_ids = holder_of("eos_token_id").integers("eos_token_id", 0, kMaxId, kMaxEosIds);
