@@ -21,7 +21,7 @@ The promise for models with recurrent states is: at most 64, unless the state of
 code is 1 if a turn breaks it.
 
 --cold measures, after each plain turn, the time that the turn would need without its snapshot: a prompt of the same
-context in which the turn's new tokens and the 512 before them are random, behind a snapshot that another request has
+context in which the turn's new tokens and the 512 before them are random, after a snapshot that another request has
 left exactly there. The server should be idle otherwise (--sessions 1, no --load).
 
 A server that is stopped and started again meanwhile is waited for; what it has lost is no breach.

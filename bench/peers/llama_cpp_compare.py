@@ -66,7 +66,7 @@ class Case:
 
 def cases(length: int) -> list[Case]:
     def bars(wide: float, quantized: float) -> dict[str, float]:
-        return {"f16": wide, "bf16": wide} | dict.fromkeys(QUANTIZED, quantized)
+        return {"f32": wide, "f16": wide, "bf16": wide} | dict.fromkeys(QUANTIZED, quantized)
 
     return [Case("prefill 512", 1, 512, 1, bars(1.1, 1.05)),
             Case("decode, 1 sequence", 1, 8, length, bars(1.2, 1.1)),

@@ -256,7 +256,8 @@ def main() -> None:
             median, largest = float(np.median(differences)), float(differences.max())
             is_good &= median <= args.median_bound and (name != "F32" or largest <= args.bound)
             print(f"{args.model.name:24} {name:5} differences of the log probabilities: median {median:.1e}, "
-                  f"mean {differences.mean():.1e}, largest {largest:.1e}; greedy tokens {num_equal} of {args.tokens} equal", flush=True)
+                  f"mean {differences.mean():.1e}, largest {largest:.1e}; greedy tokens {num_equal} of {args.tokens} "
+                  f"equal", flush=True)
     sys.exit(0 if is_good else 1)
 
 

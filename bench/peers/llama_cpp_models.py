@@ -125,8 +125,8 @@ def delta_tensors(config: dict[str, Any], layer: int) -> list[tuple[str, str, tu
                  "ssm_conv1d.weight": (2 * keys + values, config["linear_conv_kernel_dim"]), "ssm_a": (v_heads,),
                  "ssm_dt.bias": (v_heads,), "ssm_norm.weight": (config["linear_value_head_dim"],),
                  "ssm_out.weight": (hidden, values)}
-    parts |= {"attn_norm.weight": (hidden,), "post_attention_norm.weight": (hidden,), "ffn_gate.weight": (inner, hidden),
-              "ffn_up.weight": (inner, hidden), "ffn_down.weight": (hidden, inner)}
+    parts |= {"attn_norm.weight": (hidden,), "post_attention_norm.weight": (hidden,),
+              "ffn_gate.weight": (inner, hidden), "ffn_up.weight": (inner, hidden), "ffn_down.weight": (hidden, inner)}
     return [(f"blk.{layer}.{name}", f"blk.{layer}.{name}", shape, 0) for name, shape in parts.items()]
 
 

@@ -33,7 +33,7 @@ using ::testing::FloatNear;
 using ::testing::IsEmpty;
 using ::testing::Pointwise;
 
-// Of the largest logit. Products with blocks round their inputs to 16 bits.
+// Shares of the largest logit. Products with blocks round their inputs to 16 bits.
 constexpr float kTolerance = 1e-4F;
 constexpr float kBlocksTolerance = 5e-4F;
 const std::vector<int> kChunks = {7, 1, 1, 16, 2, 1};

@@ -25,7 +25,7 @@ constexpr std::string_view kLatent = "attn_kv_b.weight";
 constexpr std::string_view kLatentKeys = "attn_k_b.weight";
 constexpr std::string_view kLatentValues = "attn_v_b.weight";
 
-// Stacks of the matrices or biases of a layer's experts, after "blk.N.", and before "weight" or
+// Stacks of the matrices or biases of a layer's experts, behind "blk.N.", and before "weight" or
 // "bias".
 constexpr std::string_view kDownExperts = "ffn_down_exps.";
 constexpr std::string_view kGateExperts = "ffn_gate_exps.";

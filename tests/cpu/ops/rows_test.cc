@@ -342,7 +342,7 @@ TEST(GatedMul, IsWithinAFewUlpOfTheDefinition) {
   }
 }
 
-// Both numbers lie on both sides of the limits, and NaNs stay.
+// Both numbers are on both sides of the limits, and NaNs stay.
 TEST(GatedMul, ClampsGateAndUp) {
   std::vector<float> gates, ups;
   for (float gate = -30.0F; gate <= 30.0F; gate += 0.37F) {
