@@ -302,11 +302,10 @@ TEST_P(ExpertsTest, BiasesAndTheActivationOfGptOss) {
           Step step = rounded_step(shape, num_tokens, 5);
           for (float& number : step.x) number *= 4.0F;
           for (const Activation activation : {Activation::kClampedSwiglu, Activation::kSilu}) {
-            // Grouped products round gates and ups to 16 bits before they multiply them, to up
-            // to 56.
-            const float factor = activation == Activation::kClampedSwiglu ? 16.0F : 4.0F;
+            // Grouped products round gates and ups to 16 bits before they multiply them, and the
+            // products once more. The terms of an output are large beside it: its deviation is 15.
             expect_near_all(run(*experts, step, activation), expected(*reference, step, activation),
-                            factor * rounding(),
+                            16 * rounding(),
                             fmt::format("{} tokens of {}", num_tokens, shape.hidden_size));
           }
         }
