@@ -322,25 +322,32 @@ def print_summary(turns: list[Turn], num_preemptions: int, num_load: int, second
 
 def parse_kinds(text: str) -> dict[str, int]:
     kinds = {name: int(count) for name, _, count in (part.partition(":") for part in text.split(","))}
-    if not set(kinds) <= set(KINDS) or sum(kinds.values()) < 1:
+    if not set(kinds) <= set(KINDS) or sum(kinds.values()) < 1 or min(kinds.values()) < 0:
         raise argparse.ArgumentTypeError(f"got {text}, expected KIND:NUMBER,… with KIND of {', '.join(KINDS)}")
     return kinds
+
+
+def positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"got {text}, expected a number of at least 1")
+    return number
 
 
 def parse_args() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--url", default="http://127.0.0.1:8000")
-    parser.add_argument("--sessions", type=int, default=1, help="at the same time")
-    parser.add_argument("--turns", type=int, default=20, help="of each session")
-    parser.add_argument("--first-tokens", type=int, default=30000, help="of the first prompt")
+    parser.add_argument("--sessions", type=positive, default=1, help="at the same time")
+    parser.add_argument("--turns", type=positive, default=20, help="of each session")
+    parser.add_argument("--first-tokens", type=positive, default=30000, help="of the first prompt")
     parser.add_argument("--common-tokens", type=int, default=2000, help="of it, that all sessions share")
-    parser.add_argument("--new-tokens", type=int, default=200, help="of a message, in the median")
-    parser.add_argument("--most-new-tokens", type=int, default=4000)
-    parser.add_argument("--answer-tokens", type=int, default=60, help="in the median")
+    parser.add_argument("--new-tokens", type=positive, default=200, help="of a message, in the median")
+    parser.add_argument("--most-new-tokens", type=positive, default=4000)
+    parser.add_argument("--answer-tokens", type=positive, default=60, help="in the median")
     parser.add_argument("--pause", type=float, default=0, help="seconds before a turn, in the mean")
     parser.add_argument("--kinds", type=parse_kinds, default="plain:1", help="plain:4,stripped:1,…")
     parser.add_argument("--load", type=int, default=0, help="other requests at any time")
-    parser.add_argument("--load-tokens", type=int, default=1000, help="of their prompts, in the median")
+    parser.add_argument("--load-tokens", type=positive, default=1000, help="of their prompts, in the median")
     parser.add_argument("--cold", action="store_true", help="measure the cold time of each plain turn")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", help="the file for the turns")

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -197,6 +198,10 @@ void read_mimo_v2(ConfigFields& fields, ModelConfig& /*config*/, DecoderConfig& 
 void read_gpt_oss(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder) {
   if (!fields.has("rope_parameters") && !fields.has("rope_scaling")) {
     fields.fail("rope_parameters", "nothing", "an object");
+  }
+  if (fields.optional_integer("sliding_window", 0, std::numeric_limits<int>::max()).value_or(0) ==
+      0) {
+    fields.fail("sliding_window", "nothing or 0", "the tokens that every second layer attends to");
   }
   decoder.activation = Activation::kClampedSwiglu;
   fields.expect_value("swiglu_limit", kSwigluLimit, fmt::format("{}", kSwigluLimit));

@@ -144,13 +144,13 @@ Status StoredMxfp4::write_blocks(std::string_view name, const Shape& shape, std:
   const std::string_view matrix = matrix_of(name);
   const std::string blocks_name = part(matrix, kMxfp4Blocks);
   const std::string scales_name = part(matrix, kMxfp4Scales);
-  const int64_t groups = shape[1] / mxfp4().block_elements;
-  if (shape[1] % mxfp4().block_elements != 0) {
+  if (shape.rank() != 2 || shape[1] % mxfp4().block_elements != 0) {
     return invalid_argument(fmt::format(
-        "[model] {}: tensor {} is in MXFP4; got a matrix with {} columns, expected a multiple of "
-        "{}: download the checkpoint again",
-        file_of(name), quote_name(name_in_file(name)), shape[1], mxfp4().block_elements));
+        "[model] {}: tensor {} is in MXFP4; got the shape {}, expected a matrix whose columns are a "
+        "multiple of {}: download the checkpoint again",
+        file_of(name), quote_name(name_in_file(name)), shape_text(shape), mxfp4().block_elements));
   }
+  const int64_t groups = shape[1] / mxfp4().block_elements;
   QUIRE_ASSIGN_OR_RETURN(const TensorView blocks,
                          take_bytes(blocks_name, {shape[0], groups, 2 * kHalfBytes}));
   QUIRE_ASSIGN_OR_RETURN(const TensorView scales, take_bytes(scales_name, {shape[0], groups}));

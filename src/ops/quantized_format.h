@@ -12,10 +12,9 @@ namespace quire {
 // times a signed byte per group. kE8m0: a byte e stands for 2^(e - 127).
 enum class QuantizedScales : uint8_t { kBlockBytes, kF16, kBF16, kF32, kE8m0 };
 
-// The meaning of a value. kE2m1: the code of a floating-point number of 4 bits, of which twice the
-// magnitudes are kTwiceE2m1; bit 3 is the sign.
+// The meaning of a value. kE2m1: the code of a floating-point number of 4 bits (e2m1_to_f32() of
+// tensor/gguf_blocks.h).
 enum class QuantizedValues : uint8_t { kIntegers, kE2m1 };
-inline constexpr int8_t kTwiceE2m1[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
 struct QuantizedFormat {
   int value_bits;     // 4, 6 or 8

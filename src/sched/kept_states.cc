@@ -65,8 +65,8 @@ void leave_block(const SchedulerConfig& config, const SeqBlocks& blocks, int blo
 }
 
 void supersede_states(std::span<const int32_t> states, KvTable& table) {
-  if (states.empty()) return;
-  for (const int32_t id : states.first(states.size() - 1)) {
+  if (states.size() < 3) return;
+  for (const int32_t id : states.subspan(1, states.size() - 2)) {
     if (table.pool.ref_count(id) == 0) table.pool.supersede(id);
   }
 }

@@ -20,8 +20,9 @@ bool writes_state(const SchedulerConfig& config, const SeqRecord& rec, int block
 void leave_block(const SchedulerConfig& config, const SeqBlocks& blocks, int block, SeqRecord& rec,
                  KvTable& table);
 
-// Called when a new sequence begins with a later state than these, in their order. All but the last
-// then serve only prompts that leave the conversation before its newest message. They are evicted
+// `states`: the cached states before the one with which a new sequence begins, oldest first. The
+// first may be that of a system prompt of many conversations, and the last that before the newest
+// message. The others serve only prompts that leave the conversation earlier. They are evicted
 // before other states, so that a conversation that pauses outlasts many turns of others.
 void supersede_states(std::span<const int32_t> states, KvTable& table);
 

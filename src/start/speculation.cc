@@ -161,7 +161,10 @@ Verification read_verification(std::string_view method, bool has_probs, int num_
       read_choice(kDraftKey, {"greedy", "probabilistic"}, fields) == "probabilistic";
   if (verification.samples_drafts && !has_probs) {
     fields.fail(kDraftKey, "probabilistic",
-                fmt::format("greedy: drafts of method {} have no distribution", method));
+                method == kAuto
+                    ? std::string("greedy: method auto may choose suffix, whose drafts "
+                                  "have no distribution; name the method mtp")
+                    : fmt::format("greedy: drafts of method {} have no distribution", method));
   }
   const std::string rejection =
       read_choice(kRejectionKey, {"standard", "block", "synthetic"}, fields);

@@ -190,7 +190,11 @@ void GgufConfigWriter::write_sizes() {
 }
 
 int64_t GgufConfigWriter::num_layers() const {
-  return integer("block_count").value_or(0) - integer(kMtp).value_or(0);
+  // write_sizes() has reported other numbers.
+  const auto valid = [](std::optional<int64_t> number) {
+    return number && *number >= 0 && *number <= kAnyInteger ? *number : 0;
+  };
+  return valid(integer("block_count")) - valid(integer(kMtp));
 }
 
 std::optional<int64_t> GgufConfigWriter::num_heads() const {
@@ -235,7 +239,7 @@ void GgufConfigWriter::write_hybrid() {
            "the same in all layers with a window, and in all others");
     }
     const double number = numbers.empty() ? 1.0 : *numbers.begin();
-    json_.field(of_heads, static_cast<int64_t>(std::clamp(number, 0.0, 1e6)));
+    json_.field(of_heads, integer_of(number));
     json_.field(of_sinks, sinks.contains(true));
   };
   write(false, "num_key_value_heads", "add_full_attention_sink_bias");

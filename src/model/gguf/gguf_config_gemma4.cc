@@ -66,7 +66,7 @@ void GgufConfigWriter::write_gemma4_heads(const std::vector<bool>& windows) {
                 "the same in all layers with a window, and in all others");
   }
   const auto count_of = [&](const std::set<double>& numbers) {
-    return static_cast<int64_t>(std::clamp(numbers.empty() ? 1.0 : *numbers.begin(), 0.0, 1e6));
+    return integer_of(numbers.empty() ? 1.0 : *numbers.begin());
   };
   if (list) {
     json_.field("num_key_value_heads", count_of(counts[1]));
@@ -81,23 +81,35 @@ void GgufConfigWriter::write_gemma4_heads(const std::vector<bool>& windows) {
 void GgufConfigWriter::write_gemma4_width() {
   const GgufValue* const value = find(kWidth);
   const auto list = value == nullptr ? std::nullopt : value->numbers();
-  if (!list || list->empty()) return write_field({kWidth, "intermediate_size"});
-  const int64_t num_layers_of_list = std::ssize(*list);
+  if (!list) return write_field({kWidth, "intermediate_size"});
+  const int64_t count = num_layers();
+  if (list->empty() || std::ssize(*list) != count) {
+    return fail(kWidth, fmt::format("{} numbers", list->size()), "one number, or one per layer");
+  }
   const double width = list->front();
   const bool doubles = list->back() == 2 * width;
-  const int64_t num_shared = integer("attention.shared_kv_layers", 0, num_layers_of_list, 0);
-  for (int64_t layer = 0; layer < num_layers_of_list; ++layer) {
-    const bool is_double = doubles && layer >= num_layers_of_list - num_shared;
+  const int64_t first_shared = count - integer("attention.shared_kv_layers", 0, count, 0);
+  for (int64_t layer = 0; layer < count; ++layer) {
+    const bool is_double = doubles && layer >= first_shared;
     if ((*list)[static_cast<size_t>(layer)] == (is_double ? 2 * width : width)) continue;
     return fail(kWidth, fmt::format("another width in layer {}", layer),
                 "one width, or twice it in the layers that share keys and values");
   }
-  json_.field("intermediate_size", static_cast<int64_t>(std::clamp(width, 0.0, 1e9)));
+  json_.field("intermediate_size", integer_of(width));
   json_.field("use_double_wide_mlp", doubles);
 }
 
 // The file divides the frequencies that are 0 by a large number, and the others by 1.
 void GgufConfigWriter::write_gemma4_ropes() {
+  for (const std::string_view key : {"rope.scaling.factor", "rope.scale_linear"}) {
+    const double factor = number(key, 1.0);
+    if (factor == 1.0 || factor == 0.0) continue;  // llama.cpp's 0 is no factor
+    return fail(key, fmt::format("{}", factor), "1, because Gemma 4 has no scaled rotation");
+  }
+  const GgufValue* const scaling = find("rope.scaling.type");
+  if (scaling != nullptr && scaling->text() != "none" && scaling->text() != "linear") {
+    return fail("rope.scaling.type", "another scaling", "none, or linear with a factor of 1");
+  }
   const GgufTensor* const divisors = gguf_.tensor(kDivisors);
   if (divisors == nullptr) {
     return fail("rope.freq_base", fmt::format("no tensor \"{}\"", kDivisors), "one beside it");

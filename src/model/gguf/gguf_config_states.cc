@@ -28,7 +28,7 @@ void GgufConfigWriter::write_convs() {
     return fail(kKvHeads, fmt::format("{} numbers beside 0", numbers.size()),
                 "the same number in all layers that attend, and at least one of them");
   }
-  json_.field("num_key_value_heads", static_cast<int64_t>(std::clamp(*numbers.begin(), 0.0, 1e6)));
+  json_.field("num_key_value_heads", integer_of(*numbers.begin()));
 }
 
 // A file has the width of all value heads. Its tiles are single heads if each key head has one.

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -36,6 +37,13 @@ inline constexpr std::array kGgufDeltaFields = {
     GgufField{"ssm.state_size", "linear_key_head_dim"},
     GgufField{"ssm.conv_kernel", "linear_conv_kernel_dim"},
 };
+
+// A number of the metadata as an integer; -1, which is refused later, if it is another number.
+inline int64_t integer_of(double number) {
+  const bool is_integer =
+      number >= 0.0 && number <= static_cast<double>(kAnyInteger) && number == std::floor(number);
+  return is_integer ? static_cast<int64_t>(number) : -1;
+}
 
 // The numbers of a tensor, whose size the caller has checked.
 std::vector<float> numbers_of(const GgufTensor& tensor);

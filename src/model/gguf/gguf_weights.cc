@@ -488,14 +488,16 @@ Result<BlockMatrix> GgufWeights::matrix_of(std::string_view name, const Entry& e
   matrix.shape = {entry.shape.num_elements() / columns, columns};
   matrix.paired_rows = entry.changes.paired_rows;
   if (entry.rows.empty() && entry.columns.empty()) return matrix;
-  const int64_t row_bytes = matrix.blocks_per_row() * matrix.type->block_bytes;
-  QUIRE_ASSIGN_OR_RETURN(Buffer parts,
-                         Buffer::host(static_cast<size_t>(matrix.shape[0] * row_bytes)));
-  BlockMatrix whole = matrix;
-  whole.shape = {std::ssize(entry.bytes) / row_bytes, columns};
-  copy_parts(whole, entry.rows, entry.columns, static_cast<std::byte*>(parts.data()));
+  Buffer& parts = parts_[std::string(name)];
+  // The copy is made once, because another reader may still use it.
+  if (parts.data() == nullptr) {
+    const int64_t row_bytes = matrix.blocks_per_row() * matrix.type->block_bytes;
+    QUIRE_ASSIGN_OR_RETURN(parts, Buffer::host(static_cast<size_t>(matrix.shape[0] * row_bytes)));
+    BlockMatrix whole = matrix;
+    whole.shape = {std::ssize(entry.bytes) / row_bytes, columns};
+    copy_parts(whole, entry.rows, entry.columns, static_cast<std::byte*>(parts.data()));
+  }
   matrix.bytes = static_cast<const std::byte*>(parts.data());
-  expanded_.insert_or_assign(std::string(name), std::move(parts));
   return matrix;
 }
 
@@ -595,6 +597,7 @@ std::optional<Shape> GgufWeights::shape_of(std::string_view name) const {
 void GgufWeights::release(std::string_view name) {
   const std::string key(name);
   expanded_.erase(key);
+  parts_.erase(key);
   const auto found = entries_.find(key);
   if (found == entries_.end()) return;
   const Entry& entry = found->second;

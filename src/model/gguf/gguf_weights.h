@@ -99,7 +99,7 @@ class GgufWeights : public WeightSource {
   Status expand_latent(const Entry& entry, const TensorView& out);
   DType dtype_of(const Entry& entry) const;
   bool is_in_place(const Entry& entry) const;
-  // Copies the entry's rows and columns into expanded_, if it has not all.
+  // Copies the entry's rows and columns into parts_, if it has not all of the tensor.
   Result<BlockMatrix> matrix_of(std::string_view name, const Entry& entry);
   // Fails if the tensor does not exist or has another shape.
   Result<const Entry*> find(std::string_view name, const Shape& expected) const;
@@ -112,7 +112,8 @@ class GgufWeights : public WeightSource {
   DType matrix_dtype_;
   GgufNames names_;
   std::unordered_map<std::string, Entry> entries_;    // by the checkpoint's name
-  std::unordered_map<std::string, Buffer> expanded_;  // numbers, or copied blocks
+  std::unordered_map<std::string, Buffer> expanded_;  // numbers
+  std::unordered_map<std::string, Buffer> parts_;     // copied blocks, until release()
   std::optional<ThreadPool> threads_;  // that expand tensors; made when they are needed
 };
 
