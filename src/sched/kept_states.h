@@ -20,10 +20,10 @@ bool writes_state(const SchedulerConfig& config, const SeqRecord& rec, int block
 void leave_block(const SchedulerConfig& config, const SeqBlocks& blocks, int block, SeqRecord& rec,
                  KvTable& table);
 
-// `states`: the cached states before the one with which a new sequence begins, oldest first. The
-// first may be that of a system prompt of many conversations, and the last that before the newest
-// message. The others serve only prompts that leave the conversation earlier. They are evicted
-// before other states, so that a conversation that pauses outlasts many turns of others.
+// `states`: the cached states before the beginning of a new sequence, oldest first. The first may
+// belong to a system prompt of many conversations, and the last precedes the newest message. The
+// others serve only prompts that leave the conversation earlier. They are evicted before other
+// states, so that a conversation that pauses outlasts many turns of others.
 void supersede_states(std::span<const int32_t> states, KvTable& table);
 
 // Releases the states of a sequence that ends or is preempted. The newest state of a full block

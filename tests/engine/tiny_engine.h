@@ -34,7 +34,7 @@ EngineConfig tiny_hybrid_config();
 // The config of a model with 4 layers, every second of which is a gated delta net.
 EngineConfig tiny_delta_config();
 EngineConfig tiny_delta_experts_config();
-// The same as tiny_delta_config() with three value heads per key head, in the order of GGUF files.
+// tiny_delta_config() with three value heads per key head, in the order of GGUF files.
 EngineConfig tiny_tiled_config();
 
 // The config of a Gemma 4 with everything that its sizes have together: 4 layers, heads of 512
