@@ -52,7 +52,7 @@ TEST_F(CheckpointTest, ReadsTypesFromTheHeaders) {
   const auto bytes =
       safetensors_bytes(R"({"w":{"dtype":"F8_E4M3","shape":[2,2],"data_offsets":[0,4]},)"
                         R"("w.scale":{"dtype":"BF16","shape":[2,1],"data_offsets":[4,8]},)"
-                        R"("ids":{"dtype":"U8","shape":[8],"data_offsets":[8,16]}})",
+                        R"("ids":{"dtype":"BOOL","shape":[8],"data_offsets":[8,16]}})",
                         16);
   write_file(directory_ / "model.safetensors", bytes.data(), bytes.size());
   auto checkpoint = Checkpoint::open(directory_).value();
