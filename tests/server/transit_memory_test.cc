@@ -22,13 +22,13 @@ TEST(TransitMemory, IsTheSumOfItsLimits) {
   config.num_workers = 3;
   const TransitMemory memory = plan_transit_memory(limits, config);
   EXPECT_EQ(memory.bodies, 64 * kMiB);
-  EXPECT_EQ(memory.parsing, 4 * (15 * 4 + 100) * kMiB);
+  EXPECT_EQ(memory.parsing, 4 * (18 * 4 + 100) * kMiB);
   EXPECT_EQ(memory.connections, int64_t{100} * (176 << 10));
   EXPECT_THAT(describe(memory),
-              HasSubstr("at most 1778 MiB of host memory: bodies 64, parsing 640, unread responses "
+              HasSubstr("at most 1826 MiB of host memory: bodies 64, parsing 688, unread responses "
                         "32, grammars 1024, connections 18"));
   config.stored_responses.max_responses = 1;
-  EXPECT_EQ(plan_transit_memory(limits, config).parsing, memory.parsing + 3 * 15 * 32 * kMiB);
+  EXPECT_EQ(plan_transit_memory(limits, config).parsing, memory.parsing + 3 * 18 * 32 * kMiB);
 }
 
 class TrimScheduleTest : public ::testing::Test {
