@@ -354,7 +354,7 @@ class Refusals(PullTest):
         for files, text in (
             ({"m.Q4_K_M.gguf": b"x"}, "has GGUF weights (m.Q4_K_M.gguf) and no model.safetensors"),
             ({"pytorch_model.bin": b"x"}, "has PyTorch weights"),
-            ({"adapter_model.safetensors": b"x"}, "has an adapter"),
+            ({"adapter_model.safetensors": b"x"}, "has only an adapter"),
             ({"README.md": b"x"}, "has neither model.safetensors nor model.safetensors.index.json"),
         ):
             self.hub.add(NAME, Model(config | files))
@@ -406,8 +406,8 @@ class HostileHub(PullTest):
             ({"blobId": "A" * 40}, "expected 40 hexadecimal digits"),
             ({"blobId": None}, "?blobs=true"),
             ({"size": -1}, "the size -1"),
-            ({"size": 1 << 60}, "expected bytes in"),
-            ({"size": (1 << 30) + 1}, "expected bytes in [0, 1073741824]"),
+            ({"size": 1 << 60}, "expected 0 to"),
+            ({"size": (1 << 30) + 1}, "expected 0 to 1073741824 bytes"),
             ({"lfs": {"sha256": "e" * 40, "size": 1}}, "expected 64 hexadecimal digits"),
         ):
             self.model.changed_entries[CONFIG] = change
@@ -426,7 +426,7 @@ class HostileHub(PullTest):
         self.hub.faults["list"] = [hub_server.endless]
         self.refuse("list of files is longer than 33554432 bytes")
         self.model.more_entries = [{"rfilename": str(i)} for i in range(100_001)]
-        self.refuse("more than 100000 files")
+        self.refuse("expected at most 100000")
         self.check_nothing_written()
 
     def test_an_index_with_paths(self) -> None:
