@@ -33,6 +33,9 @@ until port=$(grep -oE 'http://127\.0\.0\.1:[0-9]+' "$out/serve.log" | head -n 1 
   sleep 0.1
 done
 
+# The port is known a moment before connections are accepted.
+until (: </dev/tcp/127.0.0.1/"$port") 2>/dev/null; do sleep 0.1; done
+
 play() { # NAME OPTIONS
   local name=$1
   shift

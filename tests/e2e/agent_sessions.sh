@@ -33,6 +33,8 @@ play() { # FLAGS of quire serve: prints the script's output, and returns its exi
     kill -0 "$server" 2>/dev/null || { cat "$work_dir/log" >&2; exit 2; }
     sleep 0.1
   done
+  # The port is known a moment before connections are accepted.
+  until (: </dev/tcp/127.0.0.1/"$port") 2>/dev/null; do sleep 0.1; done
   local code=0
   python3 "$script" --url "http://127.0.0.1:$port" --sessions 3 --turns 12 --first-tokens 900 --common-tokens 300 \
     --new-tokens 60 --most-new-tokens 400 --answer-tokens 20 --load 1 --load-tokens 100 \
