@@ -12,7 +12,6 @@
 #include "base/log.h"
 #include "base/numbers.h"
 #include "model/decoder.h"
-#include "model/mxfp4_weights.h"
 #include "model/text_decoder.h"
 #include "model/weights.h"
 
@@ -82,7 +81,6 @@ Result<std::unique_ptr<WeightSource>> present_weights(std::unique_ptr<WeightSour
   }
   QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<WeightSource> presented,
                          apply_layout(std::move(checkpoint), layout, list_tensors(config)));
-  presented = present_mxfp4(std::move(presented), layout);
   warn_about_ignored_head(config, *presented);
   return presented;
 }

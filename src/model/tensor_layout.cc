@@ -588,10 +588,10 @@ bool stores(const WeightSource& checkpoint, const TensorLayout& layout, std::str
 Result<std::unique_ptr<WeightSource>> apply_layout(std::unique_ptr<WeightSource> source,
                                                    const TensorLayout& layout,
                                                    std::span<const TensorSpec> tensors) {
-  if (layout.is_plain() || source->names().empty()) return source;
+  if (layout.is_plain() || source->names().empty()) return present_mxfp4(std::move(source), layout);
   auto arranged = std::make_unique<LayoutSource>(std::move(source), layout);
   QUIRE_RETURN_IF_ERROR(arranged->find_tensors(tensors));
-  return std::unique_ptr<WeightSource>(std::move(arranged));
+  return present_mxfp4(std::move(arranged), layout);
 }
 
 }  // namespace quire

@@ -67,9 +67,9 @@ bool stores(const WeightSource& checkpoint, const TensorLayout& layout, std::str
 // The tensors of a checkpoint as the decoder with `tensors` reads them. Errors name the tensor in
 // the file. A part of rows is a view of the file's tensor if possible, and otherwise a copy that is
 // kept until its release. The file's tensor is released with the last of its parts. Random weights
-// have the decoder's names already, and are returned as they are. Logs how many tensors are not
-// loaded. Fails if two tensors have one name for the decoder, or if the parts of a matrix cannot be
-// separated.
+// have the decoder's names already. Matrices in MXFP4 are presented in blocks (mxfp4_weights.h).
+// Logs how many tensors are not loaded. Fails if two tensors have one name for the decoder, or if
+// the parts of a matrix cannot be separated.
 Result<std::unique_ptr<WeightSource>> apply_layout(std::unique_ptr<WeightSource> source,
                                                    const TensorLayout& layout,
                                                    std::span<const TensorSpec> tensors);

@@ -41,7 +41,7 @@ enum class Activation {
   kSilu,      // x / (1 + exp(-x))
   kGelu,      // x / 2 * (1 + erf(x / sqrt(2)))
   kGeluTanh,  // x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))
-  // Of a gate and an up at once: g = min(gate, 7), u = clamp(up, -7, 7);
+  // Takes a gate and an up at once: g = min(gate, 7), u = clamp(up, -7, 7);
   // (u + 1) * g / (1 + exp(-1.702 g)). A NaN stays a NaN.
   kClampedSwiglu,
 };

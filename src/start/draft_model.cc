@@ -11,7 +11,6 @@
 #include "model/eagle3/eagle3.h"
 #include "model/model_loader.h"
 #include "model/mtp/mtp.h"
-#include "model/mxfp4_weights.h"
 #include "model/tensor_layout.h"
 #include "start/model_files.h"
 #include "start/node_setup.h"
@@ -292,7 +291,6 @@ Result<std::unique_ptr<DraftModel>> DraftModel::open(const EngineConfig& engine,
   QUIRE_ASSIGN_OR_RETURN(
       std::unique_ptr<WeightSource> weights,
       apply_layout(std::move(draft->weights_), draft->config_.layout, draft->tensors()));
-  weights = present_mxfp4(std::move(weights), draft->config_.layout);
   draft->weights_ = share_weights(std::move(weights), num_local_ranks(engine));
   return draft;
 }

@@ -263,24 +263,25 @@ void GgufConfigWriter::write_head_dim() {
   if (!heads || !hidden || *heads < 1) return;  // the parser of config.json reports that
   head_dim_ = integer("attention.key_length", 1, kAnyInteger, *hidden / *heads);
   json_.field("head_dim", head_dim_);
-  const auto expect_head_dim = [&](std::string_view key) {
-    const int64_t got = integer(key, 0, kAnyInteger, head_dim_);
-    if (got != head_dim_) fail(key, std::to_string(got), fmt::format("the head's, {}", head_dim_));
-  };
   if (row_.is_hybrid) {
     write_hybrid();
   } else {
-    expect_head_dim("attention.value_length");
+    expect_head_dim("attention.value_length", head_dim_);
   }
-  expect_head_dim("rope.dimension_count_swa");
+  expect_head_dim("rope.dimension_count_swa", head_dim_);
   rotated_dim_ = head_dim_;
   if (row_.rotates_part) {
     rotated_dim_ = integer(kRotated, 2, std::max<int64_t>(head_dim_, 2), head_dim_);
     json_.field("partial_rotary_factor",
                 static_cast<double>(rotated_dim_) / static_cast<double>(head_dim_));
   } else {
-    expect_head_dim(kRotated);
+    expect_head_dim(kRotated, head_dim_);
   }
+}
+
+void GgufConfigWriter::expect_head_dim(std::string_view key, int64_t head_dim) {
+  const int64_t got = integer(key, 0, kAnyInteger, head_dim);
+  if (got != head_dim) fail(key, std::to_string(got), fmt::format("the head's, {}", head_dim));
 }
 
 // A list has a value per layer.

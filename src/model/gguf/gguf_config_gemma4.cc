@@ -40,14 +40,10 @@ void GgufConfigWriter::write_gemma4_heads(const std::vector<bool>& windows) {
   constexpr std::string_view kShared = "attention.shared_kv_layers";
   head_dim_ = integer("attention.key_length", 1, kAnyInteger);
   const int64_t windowed = integer("attention.key_length_swa", 1, kAnyInteger);
-  const auto expect = [&](std::string_view key, int64_t expected) {
-    const int64_t got = integer(key, 0, kAnyInteger, expected);
-    if (got != expected) fail(key, std::to_string(got), fmt::format("the head's, {}", expected));
-  };
-  expect("attention.value_length", head_dim_);
-  expect("attention.value_length_swa", windowed);
-  expect("rope.dimension_count", head_dim_);
-  expect("rope.dimension_count_swa", windowed);
+  expect_head_dim("attention.value_length", head_dim_);
+  expect_head_dim("attention.value_length_swa", windowed);
+  expect_head_dim("rope.dimension_count", head_dim_);
+  expect_head_dim("rope.dimension_count_swa", windowed);
   const GgufValue* const heads = find(kKvHeads);
   const auto list = heads == nullptr ? std::nullopt : heads->numbers();
   if (list && list->size() != windows.size()) {

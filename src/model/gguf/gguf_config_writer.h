@@ -110,6 +110,8 @@ class GgufConfigWriter {
   void write_deltas();
   void write_delta_layers();
   void write_head_dim();
+  // Fails if the key is there and has another number.
+  void expect_head_dim(std::string_view key, int64_t head_dim);
   void write_gemma4();
   void write_gemma4_heads(const std::vector<bool>& windows);
   void write_gemma4_width();

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <span>
+#include <utility>
 
 namespace quire {
 namespace {
@@ -28,7 +29,6 @@ constexpr std::array kLayerNames = {
     GgufTensorName{"attn_v", "self_attn.v_proj"},
     GgufTensorName{"attn_output", "self_attn.o_proj"},
     GgufTensorName{"attn_gate", "self_attn.gate_proj"},
-    GgufTensorName{"attn_sinks", "self_attn.sinks"},
     GgufTensorName{"shortconv.conv", "conv.conv"},
     GgufTensorName{"shortconv.out_proj", "conv.out_proj"},
     GgufTensorName{"shortconv.in_proj", "conv.b_proj"},
@@ -50,7 +50,6 @@ constexpr std::array kLayerNames = {
     GgufTensorName{"ffn_down_shexp", "mlp.shared_experts.down_proj"},
     GgufTensorName{"ffn_gate_inp_shexp", "mlp.shared_expert_gate"},
     GgufTensorName{"ffn_gate_inp", "mlp.gate"},
-    GgufTensorName{"exp_probs_b", "mlp.gate.e_score_correction_bias"},
     GgufTensorName{"ffn_gate_exps", "mlp.experts.gate_proj"},
     GgufTensorName{"ffn_up_exps", "mlp.experts.up_proj"},
     GgufTensorName{"ffn_down_exps", "mlp.experts.down_proj"},
@@ -62,10 +61,15 @@ constexpr std::array kLayerNames = {
     GgufTensorName{"post_norm", "post_per_layer_input_norm"},
 };
 
-// Names whose suffixes differ, too.
-constexpr std::array kNamesWithSuffixes = {
+// Tensors whose names in file and checkpoint differ with the suffix. in_file() takes the first.
+constexpr std::array kWholeNames = {
     GgufTensorName{"layer_output_scale.weight", "layer_scalar"},
     GgufTensorName{"ffn_down_exps.scale", "mlp.gate.per_expert_scale"},
+    GgufTensorName{"exp_probs_b.bias", "mlp.gate.e_score_correction_bias"},
+    GgufTensorName{"exp_probs_b", "mlp.gate.e_score_correction_bias"},  // in some files
+    GgufTensorName{"attn_sinks.weight", "self_attn.sinks"},
+    GgufTensorName{"ssm_a", "linear_attn.A_log"},
+    GgufTensorName{"ssm_dt.bias", "linear_attn.dt_bias"},
 };
 
 // In models with delta nets, whose attention has the queries and their gates in one matrix.
@@ -79,59 +83,28 @@ constexpr std::array kDeltaNames = {
     GgufTensorName{"ssm_beta", "linear_attn.in_proj_b"},
     GgufTensorName{"ssm_alpha", "linear_attn.in_proj_a"},
     GgufTensorName{"ssm_conv1d", "linear_attn.conv1d"},
-    GgufTensorName{"ssm_a", "linear_attn.A_log"},
-    GgufTensorName{"ssm_dt", "linear_attn.dt_bias"},
     GgufTensorName{"ssm_norm", "linear_attn.norm"},
     GgufTensorName{"ssm_out", "linear_attn.out_proj"},
 };
 
 constexpr std::string_view kExperts = "experts.";
 
-// Tensors whose names in the checkpoint have no suffix, and the suffix in files.
-struct SuffixOfFile {
-  std::string_view file;
-  std::string_view suffix;
-};
-constexpr std::array kWholeNames = {
-    SuffixOfFile{"exp_probs_b", ".bias"},  // which some files leave out
-    SuffixOfFile{"attn_sinks", ".weight"},
-    SuffixOfFile{"ssm_a", ""},
-    SuffixOfFile{"ssm_dt", ".bias"},
-};
-const SuffixOfFile* find_whole(std::string_view file) {
-  const auto found = std::ranges::find(kWholeNames, file, &SuffixOfFile::file);
-  return found == kWholeNames.end() ? nullptr : &*found;
-}
-
-// The parts of "blk.3.ffn_up.weight" or "model.layers.3.mlp.up_proj.weight".
+// The parts of "blk.3.ffn_up.weight" or "model.layers.3.mlp.up_proj.weight": "3" and the rest.
 struct LayerName {
   std::string_view layer;
-  std::string_view part;
-  std::string_view suffix;
+  std::string_view tensor;
 };
 
 std::optional<LayerName> parse_layer_name(std::string_view name, std::string_view prefix) {
-  const size_t layer_end = name.find('.', prefix.size());
-  if (!name.starts_with(prefix) || layer_end == std::string_view::npos) return std::nullopt;
-  size_t dot = name.rfind('.');
-  if (find_whole(name.substr(layer_end + 1)) != nullptr) dot = name.size();
-  if (dot <= layer_end) return std::nullopt;
-  return LayerName{name.substr(prefix.size(), layer_end - prefix.size()),
-                   name.substr(layer_end + 1, dot - layer_end - 1), name.substr(dot)};
+  const size_t end = name.find('.', prefix.size());
+  if (!name.starts_with(prefix) || end == std::string_view::npos) return std::nullopt;
+  return LayerName{name.substr(prefix.size(), end - prefix.size()), name.substr(end + 1)};
 }
 
-// A name of kNamesWithSuffixes after "blk.3." or "model.layers.3."; `from` and `to` are the names
-// on both sides. nullopt: it has none.
-std::optional<std::string> replace_name_and_suffix(std::string_view name, std::string_view prefix,
-                                                   std::string_view new_prefix,
-                                                   std::string_view GgufTensorName::*from,
-                                                   std::string_view GgufTensorName::*to) {
-  const size_t layer_end = name.find('.', prefix.size());
-  if (!name.starts_with(prefix) || layer_end == std::string_view::npos) return std::nullopt;
-  const auto found = std::ranges::find(kNamesWithSuffixes, name.substr(layer_end + 1), from);
-  if (found == kNamesWithSuffixes.end()) return std::nullopt;
-  const std::string_view layer = name.substr(prefix.size(), layer_end - prefix.size());
-  return fmt::format("{}{}.{}", new_prefix, layer, (*found).*to);
+// "ffn_up" and ".weight" of "ffn_up.weight"; the suffix may be empty.
+std::pair<std::string_view, std::string_view> split_suffix(std::string_view name) {
+  const size_t dot = std::min(name.rfind('.'), name.size());
+  return {name.substr(0, dot), name.substr(dot)};
 }
 
 // Turns "mlp.experts.7.up_proj" into "mlp.experts.up_proj"; other names stay as they are.
@@ -163,44 +136,33 @@ GgufNames::GgufNames(const GgufArchitecture& architecture, const DecoderConfig& 
 }
 
 std::string GgufNames::in_checkpoint(std::string_view name) const {
-  const size_t dot = name.rfind('.');
-  if (dot == std::string_view::npos) return std::string(name);
-  const auto end = std::ranges::find(ends_, name.substr(0, dot), &Pair::file);
-  if (end != ends_.end()) return fmt::format("{}{}", end->checkpoint, name.substr(dot));
-  if (auto whole = replace_name_and_suffix(name, "blk.", "model.layers.", &GgufTensorName::file,
-                                           &GgufTensorName::checkpoint)) {
-    return *std::move(whole);
-  }
+  const auto [end_name, end_suffix] = split_suffix(name);
+  const auto end = std::ranges::find(ends_, end_name, &Pair::file);
+  if (end != ends_.end()) return fmt::format("{}{}", end->checkpoint, end_suffix);
   const std::optional<LayerName> in_layer = parse_layer_name(name, "blk.");
   if (!in_layer) return std::string(name);
-  const auto found = std::ranges::find(parts_, in_layer->part, &Pair::file);
-  if (found == parts_.end()) return std::string(name);
-  const std::string_view suffix = find_whole(found->file) ? "" : in_layer->suffix;
+  const auto whole = std::ranges::find(kWholeNames, in_layer->tensor, &GgufTensorName::file);
+  if (whole != kWholeNames.end()) {
+    return fmt::format("model.layers.{}.{}", in_layer->layer, whole->checkpoint);
+  }
+  const auto [part, suffix] = split_suffix(in_layer->tensor);
+  const auto found = std::ranges::find(parts_, part, &Pair::file);
+  if (found == parts_.end() || suffix.empty()) return std::string(name);
   return fmt::format("model.layers.{}.{}{}", in_layer->layer, found->checkpoint, suffix);
 }
 
 std::optional<std::string> GgufNames::in_file(std::string_view name) const {
-  const size_t dot = name.rfind('.');
-  if (dot == std::string_view::npos) return std::nullopt;
-  const auto end = std::ranges::find(ends_, name.substr(0, dot), &Pair::checkpoint);
-  if (end != ends_.end()) return fmt::format("{}{}", end->file, name.substr(dot));
-  if (auto whole = replace_name_and_suffix(name, "model.layers.", "blk.",
-                                           &GgufTensorName::checkpoint, &GgufTensorName::file)) {
-    return whole;
-  }
+  const auto [end_name, end_suffix] = split_suffix(name);
+  const auto end = std::ranges::find(ends_, end_name, &Pair::checkpoint);
+  if (end != ends_.end()) return fmt::format("{}{}", end->file, end_suffix);
   const std::optional<LayerName> in_layer = parse_layer_name(name, "model.layers.");
   if (!in_layer) return std::nullopt;
-  const std::string part = without_expert(in_layer->part);
-  const auto whole =
-      std::ranges::find(parts_, part + std::string(in_layer->suffix), &Pair::checkpoint);
-  if (whole != parts_.end()) {
-    const SuffixOfFile* const of_file = find_whole(whole->file);
-    return fmt::format("blk.{}.{}{}", in_layer->layer, whole->file,
-                       of_file == nullptr ? ".weight" : of_file->suffix);
-  }
-  const auto found = std::ranges::find(parts_, part, &Pair::checkpoint);
+  const auto whole = std::ranges::find(kWholeNames, in_layer->tensor, &GgufTensorName::checkpoint);
+  if (whole != kWholeNames.end()) return fmt::format("blk.{}.{}", in_layer->layer, whole->file);
+  const auto [part, suffix] = split_suffix(in_layer->tensor);
+  const auto found = std::ranges::find(parts_, without_expert(part), &Pair::checkpoint);
   if (found == parts_.end()) return std::nullopt;
-  return fmt::format("blk.{}.{}{}", in_layer->layer, found->file, in_layer->suffix);
+  return fmt::format("blk.{}.{}{}", in_layer->layer, found->file, suffix);
 }
 
 GgufChanges GgufNames::changes(std::string_view name) const {

@@ -131,8 +131,8 @@ void join_latent(const T* keys, const T* values, int64_t num_heads, const MlaCon
   }
 }
 
-// Of `count` elements, those from `first` on are `num_tiles` tiles of one chunk per rank. Returns
-// the elements by rank, after the first ones.
+// The elements [first, count) are `num_tiles` tiles of one chunk per rank. Returns the elements by
+// rank, after the first ones.
 std::vector<Slice> chunks_by_rank(int64_t first, int64_t count, int num_tiles, int num_ranks) {
   std::vector<Slice> chunks = {{0, first}};
   const int64_t chunk = (count - first) / (int64_t{num_tiles} * num_ranks);

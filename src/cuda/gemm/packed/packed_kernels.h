@@ -140,7 +140,7 @@ struct PackedGroups {
 struct PackedGemmCall {
   const PackedRows* w = nullptr;
   TensorView x;  // F16 or BF16 [m, k]; run_packed_gemm(): m at most kMaxPackedRows
-  // Of x's type, for all rows of the matrix; with groups, [matrices, rows]. Data null: none.
+  // In x's type, for all rows of the matrix; with groups, [matrices, rows]. Data null: no bias.
   TensorView bias;
   TensorView out;  // of x's type or F32 [m, rows of the matrix]
   // [m, rows / 2]; data null: none. gated_out = gated_mul(activation, out), and `out` is not
