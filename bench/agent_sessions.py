@@ -80,7 +80,7 @@ class Turn:
 class Server:
     def __init__(self, url: str) -> None:
         parts = urllib.parse.urlsplit(url)
-        self._address = (parts.hostname, parts.port or 80)
+        self._address = (parts.hostname or "", parts.port or 80)
         self.num_failures = 0  # connections that broke: after one, the server may have lost its cache
         self.model = json.loads(self.get("/v1/models"))["data"][0]["id"]
         self.vocab_size = json.loads(self.get("/tokenizer_info"))["vocab_size"]
@@ -187,8 +187,15 @@ class Session:
         self._boundaries: list[int] = []  # of prompt and answer
         self._num_failures = server.num_failures
         self.turns: list[Turn] = []
+        self.error = ""  # that ended the session
 
     def play(self) -> None:
+        try:
+            self._play()
+        except RuntimeError as error:
+            self.error = str(error)
+
+    def _play(self) -> None:
         kinds = [kind for kind, count in self._args.kinds.items() for _ in range(count)]
         first = self._common + self._texts.ids(max(self._args.first_tokens - len(self._common), 1))
         self._take_turn(0, "first", first, len(self._common))
@@ -264,11 +271,18 @@ class Load:
         self._server, self._args = server, args
         self._is_over = threading.Event()
         self.num_done = 0
+        self.error = ""  # of a stream that has ended
         self._threads = [threading.Thread(target=self._run, args=(i,)) for i in range(args.load)]
         for thread in self._threads:
             thread.start()
 
     def _run(self, number: int) -> None:
+        try:
+            self._send(number)
+        except RuntimeError as error:
+            self.error = str(error)
+
+    def _send(self, number: int) -> None:
         texts = Texts(random.Random(f"{self._args.seed} load {number}"), self._server.vocab_size, self._args)
         while not self._is_over.is_set():
             self._server.complete(texts.ids(texts.length(self._args.load_tokens, 8 * self._args.load_tokens)),
@@ -327,6 +341,13 @@ def parse_kinds(text: str) -> dict[str, int]:
     return kinds
 
 
+def not_negative(text: str) -> float:
+    number = float(text)
+    if not 0 <= number < math.inf:
+        raise argparse.ArgumentTypeError(f"got {text}, expected a number of at least 0")
+    return number
+
+
 def positive(text: str) -> int:
     number = int(text)
     if number < 1:
@@ -344,19 +365,23 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("--new-tokens", type=positive, default=200, help="of a message, in the median")
     parser.add_argument("--most-new-tokens", type=positive, default=4000)
     parser.add_argument("--answer-tokens", type=positive, default=60, help="in the median")
-    parser.add_argument("--pause", type=float, default=0, help="seconds before a turn, in the mean")
+    parser.add_argument("--pause", type=not_negative, default=0, help="seconds before a turn, in the mean")
     parser.add_argument("--kinds", type=parse_kinds, default="plain:1", help="plain:4,stripped:1,…")
     parser.add_argument("--load", type=int, default=0, help="other requests at any time")
     parser.add_argument("--load-tokens", type=positive, default=1000, help="of their prompts, in the median")
     parser.add_argument("--cold", action="store_true", help="measure the cold time of each plain turn")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--json", help="the file for the turns")
+    parser.add_argument("--json", type=argparse.FileType("w", encoding="utf-8"), help="the file for the turns")
     return parser.parse_args()
 
 
 def main() -> int:
     args = parse_args()
-    server = Server(args.url)
+    try:
+        server = Server(args.url)
+    except (OSError, http.client.HTTPException, RuntimeError, ValueError) as error:
+        print(f"{args.url} is no running server: {error}; start one, or name it by --url", file=sys.stderr)
+        return 2
     common = Texts(random.Random(args.seed), server.vocab_size, args).ids(min(args.common_tokens, args.first_tokens))
     sessions = [Session(number, server, common, args) for number in range(args.sessions)]
     num_preemptions = server.num_preemptions()
@@ -374,10 +399,12 @@ def main() -> int:
     num_preemptions = server.num_preemptions() - (0 if server.num_failures else num_preemptions)
     print_summary(turns, num_preemptions, load.num_done, seconds)
     if args.json:
-        with open(args.json, "w", encoding="utf-8") as file:
-            json.dump({"options": vars(args), "turns": [asdict(turn) for turn in turns]}, file)
-    if any(len(session.turns) < args.turns for session in sessions):
-        print("a session has ended before its last turn; its error is above")
+        with args.json as file:
+            options = {key: value for key, value in vars(args).items() if key != "json"}
+            json.dump({"options": options, "turns": [asdict(turn) for turn in turns]}, file)
+    errors = [one.error for one in (*sessions, load) if one.error]
+    if errors:
+        print(f"{len(errors)} sessions or loads ended early, the first with: {errors[0]}")
         return 1
     breaches = [turn for turn in turns if turn.is_breach()]
     for turn in breaches:

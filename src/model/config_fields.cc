@@ -65,6 +65,9 @@ std::string_view ConfigFields::spelling_of(std::string_view key) const {
 std::optional<simdjson::dom::element> ConfigFields::find(std::string_view key) const {
   const std::string_view spelling = spelling_of(key);
   read_.emplace(spelling);
+  for (const Spelling& other : spellings_) {
+    if (other.key == key) read_.emplace(other.other);  // has the same value
+  }
   simdjson::dom::element value;
   if (object_[spelling].get(value) || value.is_null()) return std::nullopt;
   return value;

@@ -72,11 +72,9 @@ float layer_input_scale(const DecoderConfig& decoder) {
   return static_cast<float>(std::sqrt(decoder.layer_input_size) / std::numbers::sqrt2);
 }
 
-// The name of the number by which the sum that a layer leaves is multiplied. layers:
-// "model.layers.".
-std::string layer_scalar(const std::string& layers, size_t layer) {
-  return fmt::format("{}{}.layer_scalar", layers, layer);
-}
+// With a layer's prefix, the name of the number by which the sum that the layer leaves is
+// multiplied.
+constexpr std::string_view kLayerScalar = "layer_scalar";
 
 // One rank's channels of a convolution.
 int64_t conv_channels(const ModelConfig& config, const Parallel& parallel) {
@@ -318,14 +316,13 @@ void add_layer_norms(const ModelConfig& config, const std::string& prefix, Decod
   add(layer.mlp_output_norm, c.norms.mlp_output);
 }
 
-// The sub-layer of the layer's own input, and the number that multiplies the layer's input.
+// The sub-layer of the layer's own input, and the number that multiplies the sum that it leaves.
+// The last layer's is in head_weights().
 void add_input_weights(const ModelConfig& config, const std::string& prefix, size_t layer_idx,
                        DecoderLayer& layer, WeightGroup& group) {
   const DecoderConfig& c = decoder_config(config);
-  const std::string number = fmt::format("{}.", layer_idx);
-  if (c.has_layer_scalars && layer_idx > 0) {
-    const std::string layers = prefix.substr(0, prefix.size() - number.size());
-    group.vectors.push_back({&layer.input_scale, layer_scalar(layers, layer_idx - 1), 1});
+  if (c.has_layer_scalars && layer_idx + 1 < static_cast<size_t>(config.num_layers)) {
+    group.vectors.push_back({&layer.output_scale, fmt::format("{}{}", prefix, kLayerScalar), 1});
   }
   const int width = c.layer_input_size;
   if (width == 0) return;
@@ -564,7 +561,7 @@ WeightGroup head_weights(const ModelConfig& config, const std::string& prefix, D
   if (c.has_layer_scalars) {
     group.vectors.push_back(
         {&ends.output_scale,
-         layer_scalar(prefix + "layers.", static_cast<size_t>(config.num_layers) - 1), 1});
+         fmt::format("{}layers.{}.{}", prefix, config.num_layers - 1, kLayerScalar), 1});
   }
   if (!c.tie_word_embeddings && !config.embeds) {
     group.matrices = {vocabulary_matrix(ends.lm_head, "lm_head", config.vocab_size, config)};

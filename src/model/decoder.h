@@ -64,9 +64,9 @@ struct DecoderLayer {
   Tensor attention_output_norm;
   Tensor mlp_norm;
   Tensor mlp_output_norm;
-  // With DecoderConfig::has_layer_scalars, [1]: multiplies the sum that is the layer's input, and
-  // that the layer before it leaves; empty in the first layer.
-  Tensor input_scale;
+  // With DecoderConfig::has_layer_scalars, [1]: multiplies the sum that the layer leaves; empty in
+  // the last layer, whose number DecoderEnds has.
+  Tensor output_scale;
   // With DecoderConfig::layer_input_size, otherwise empty: [layer_input_size, hidden], [hidden,
   // layer_input_size], and the norm of the sub-layer's output, [hidden].
   std::unique_ptr<Linear> input_gate;
@@ -82,7 +82,7 @@ struct DecoderEnds {
   Tensor embedding_norm;            // [hidden]; empty: embeddings have no norm
   std::unique_ptr<Linear> lm_head;  // [vocab, hidden]; null: tied to embed, or not needed
   Tensor final_norm;                // [hidden]
-  Tensor output_scale;              // of the last layer, as DecoderLayer::input_scale
+  Tensor output_scale;              // of the last layer, as DecoderLayer::output_scale
   // With DecoderConfig::layer_input_size, otherwise empty.
   std::unique_ptr<Linear> layer_embed;       // [vocab, layers * layer_input_size]
   std::unique_ptr<Linear> layer_projection;  // [layers * layer_input_size, hidden]

@@ -352,6 +352,18 @@ void set_layout(const FamilyTraits& traits, const DecoderConfig& decoder, Tensor
   if (decoder.moe) add_stacks(traits, *decoder.moe, layout);
 }
 
+// Both sizes are columns of a matrix of experts.
+void check_mxfp4_sizes(const DecoderConfig& decoder, const ModelConfig& config,
+                       ConfigFields& fields) {
+  constexpr int64_t kGroup = 32;  // columns with one exponent
+  const auto check = [&](std::string_view key, int64_t size) {
+    if (size % kGroup == 0) return;
+    fields.fail(key, std::to_string(size), fmt::format("a multiple of {}, for MXFP4", kGroup));
+  };
+  check("hidden_size", config.hidden_size);
+  if (decoder.moe) check("intermediate_size", decoder.moe->intermediate_size);
+}
+
 // Fields that families, or versions of transformers, name differently.
 void add_spellings(ConfigFields& fields) {
   fields.add_spellings("num_experts", {"num_local_experts", "n_routed_experts", "moe_num_experts"});
@@ -396,6 +408,7 @@ std::shared_ptr<const FamilyConfig> read_family_config(const FamilyTraits& trait
   read_mtp_layers(traits, fields, config, *decoder);
   if (traits.read_own != nullptr) traits.read_own(fields, config, *decoder);
   set_layout(traits, *decoder, config.layout);
+  if (config.layout.has_mxfp4_experts) check_mxfp4_sizes(*decoder, config, fields);
   return decoder;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -97,39 +98,22 @@ int64_t num_parameters(const ModelConfig& config) {
   return count;
 }
 
-namespace {
-
-// Whether a tensor may be stored in a shape for one that is expected: a single number, or a vector,
-// with further axes of 1.
-bool may_be_stored(const Shape& expected, const Shape& stored) {
-  const bool is_vector = expected.rank() <= 1 || expected.num_elements() == 1;
-  return stored == expected || (is_vector && stored.num_elements() == expected.num_elements());
+KvScaleCounts count_kv_scales(const ModelConfig& config, const WeightSource& source) {
+  const std::vector<std::string> listed = source.names();
+  const std::set<std::string, std::less<>> names(listed.begin(), listed.end());
+  KvScaleCounts counts;
+  for (int layer = 0; layer < config.num_layers; ++layer) {
+    if (!owns_cache(decoder_config(config), static_cast<size_t>(layer))) continue;
+    ++counts.num_layers;
+    counts.num_stored += std::ranges::any_of(key_scale_names(), [&](std::string_view scale) {
+      return names.contains(fmt::format("model.layers.{}.self_attn.{}", layer, scale));
+    });
+  }
+  return counts;
 }
 
-}  // namespace
-
 Status check_stored_tensors(const ModelConfig& config, const WeightSource& source) {
-  int num_missing = 0;
-  std::string first;
-  for (const TensorSpec& tensor : list_tensors(config)) {
-    if (tensor.has_scales()) continue;
-    const std::string name = stored_name(tensor, source);
-    if (!source.has(name)) {
-      if (++num_missing == 1) first = tensor.name;
-      continue;
-    }
-    const bool is_packed = name != tensor.name;  // in another shape
-    const std::optional<Shape> shape = is_packed ? std::nullopt : source.shape_of(name);
-    if (!shape || may_be_stored(tensor.shape, *shape)) continue;
-    return invalid_argument(fmt::format(
-        "[model] tensor {} has another shape than the configuration says; got {}, expected {}; "
-        "download the checkpoint again",
-        quote_name(source.name_in_file(name)), shape_text(*shape), shape_text(tensor.shape)));
-  }
-  if (num_missing == 0) return {};
-  return invalid_argument(fmt::format(
-      "[model] the checkpoint lacks {} tensors of {}, the first of which is {}; download it again",
-      num_missing, config.architecture, quote_name(source.name_in_file(first))));
+  return check_stored_tensors(list_tensors(config), source, config.architecture);
 }
 
 Status check_slices(const ModelConfig& config, WeightSource& source, const Ops& ops,

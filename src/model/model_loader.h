@@ -48,9 +48,15 @@ Result<WeightPlan> plan_weights(const ModelConfig& config, const WeightSource& s
 std::string describe_quantization(const ModelConfig& config, const WeightSource& source,
                                   const Ops& ops, const WeightPlan& plan);
 
-// Fails, naming the first, if the source lacks a tensor of the model, or has one in another shape
-// as far as it knows the shapes without reading. Scales are not looked for, because single matrices
-// may be stored without them.
+// The layers with a KV cache of their own.
+struct KvScaleCounts {
+  int num_layers = 0;
+  int num_stored = 0;  // of them, those for whose FP8 cache the checkpoint has scales
+};
+
+KvScaleCounts count_kv_scales(const ModelConfig& config, const WeightSource& source);
+
+// As the function of weights.h, of the model's tensors.
 Status check_stored_tensors(const ModelConfig& config, const WeightSource& source);
 
 // Bytes of the buffers of one step within `limits`, with the workspaces of the device. Fails with

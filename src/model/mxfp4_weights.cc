@@ -84,6 +84,11 @@ class StoredMxfp4 final : public WritesBlocks {
   std::optional<DType> dtype_of(std::string_view name) const override {
     return block_type(name) != nullptr ? DType::kBF16 : ForwardingSource::dtype_of(name);
   }
+  std::optional<Shape> shape_of(std::string_view name) const override {
+    const std::optional<Shape> shape = ForwardingSource::shape_of(stored(name));
+    if (block_type(name) == nullptr || !shape) return shape;
+    return Shape{(*shape)[0], (*shape)[1] * mxfp4().block_elements};
+  }
   std::string file_of(std::string_view name) const override {
     return ForwardingSource::file_of(stored(name));
   }
@@ -117,7 +122,6 @@ class StoredMxfp4 final : public WritesBlocks {
   std::string stored(std::string_view name) const {
     return block_type(name) != nullptr ? part(matrix_of(name), kMxfp4Blocks) : std::string(name);
   }
-  Result<TensorView> take_bytes(const std::string& name, const Shape& shape);
   template <class Body>
   void for_rows(int64_t num_rows, const Body& body) {
     if (!threads_) threads_.emplace(num_usable_cpus());
@@ -128,16 +132,6 @@ class StoredMxfp4 final : public WritesBlocks {
   std::optional<ThreadPool> threads_;
 };
 
-Result<TensorView> StoredMxfp4::take_bytes(const std::string& name, const Shape& shape) {
-  QUIRE_ASSIGN_OR_RETURN(const TensorView bytes, ForwardingSource::tensor(name, shape));
-  if (bytes.dtype == DType::kU8) return bytes;
-  return invalid_argument(fmt::format(
-      "[model] {}: tensor {} has another type than MXFP4; got {}, expected u8: download the "
-      "checkpoint again",
-      ForwardingSource::file_of(name), quote_name(ForwardingSource::name_in_file(name)),
-      dtype_name(bytes.dtype)));
-}
-
 // In the checkpoint, a byte has two adjacent columns. In a block, it has two columns whose distance
 // is half a group.
 Status StoredMxfp4::write_blocks(std::string_view name, const Shape& shape, std::byte* out) {
@@ -146,14 +140,16 @@ Status StoredMxfp4::write_blocks(std::string_view name, const Shape& shape, std:
   const std::string scales_name = part(matrix, kMxfp4Scales);
   if (shape.rank() != 2 || shape[1] % mxfp4().block_elements != 0) {
     return invalid_argument(fmt::format(
-        "[model] {}: tensor {} is in MXFP4; got the shape {}, expected a matrix whose columns are a "
+        "[model] {}: tensor {} is in MXFP4; got the shape {}, expected a matrix whose columns are "
+        "a "
         "multiple of {}: download the checkpoint again",
         file_of(name), quote_name(name_in_file(name)), shape_text(shape), mxfp4().block_elements));
   }
   const int64_t groups = shape[1] / mxfp4().block_elements;
   QUIRE_ASSIGN_OR_RETURN(const TensorView blocks,
-                         take_bytes(blocks_name, {shape[0], groups, 2 * kHalfBytes}));
-  QUIRE_ASSIGN_OR_RETURN(const TensorView scales, take_bytes(scales_name, {shape[0], groups}));
+                         ForwardingSource::tensor(blocks_name, {shape[0], groups, 2 * kHalfBytes}));
+  QUIRE_ASSIGN_OR_RETURN(const TensorView scales,
+                         ForwardingSource::tensor(scales_name, {shape[0], groups}));
   for_rows(shape[0], [&](int64_t row) {
     for (int64_t at = row * groups; at < (row + 1) * groups; ++at) {
       const auto* const from = blocks.as<uint8_t>() + at * 2 * kHalfBytes;
@@ -228,17 +224,61 @@ class RandomMxfp4 final : public WritesBlocks {
   std::vector<std::byte> pool_;
 };
 
+Status tensor_fault(const WeightSource& source, std::string_view name, std::string_view fault,
+                    std::string_view got, std::string_view expected) {
+  return invalid_argument(fmt::format(
+      "[model] {}: tensor {} {}; got {}, expected {}: download the checkpoint again",
+      source.file_of(name), quote_name(source.name_in_file(name)), fault, got, expected));
+}
+
+// Checks the two tensors of a matrix, which has no others.
+Status check_stored_matrix(const WeightSource& source, const std::string& blocks) {
+  const std::string matrix = blocks.substr(0, blocks.size() - kMxfp4Blocks.size());
+  const std::string scales = matrix + std::string(kMxfp4Scales);
+  const std::string plain = matrix + ".weight";
+  if (source.has(plain)) {
+    return tensor_fault(source, plain, "is stored twice", "it in MXFP4 as well", "one of the two");
+  }
+  if (!source.has(scales)) {
+    return tensor_fault(source, blocks, "is in MXFP4", "no tensor of its exponents",
+                        "one beside it");
+  }
+  for (const std::string& name : {blocks, scales}) {
+    const std::optional<DType> dtype = source.dtype_of(name);
+    if (dtype == DType::kU8) continue;
+    return tensor_fault(source, name, "has another type than MXFP4",
+                        dtype ? dtype_name(*dtype) : "quantized blocks", dtype_name(DType::kU8));
+  }
+  const std::optional<Shape> shape = source.shape_of(blocks);
+  const std::optional<Shape> of_scales = source.shape_of(scales);
+  if (!shape || !of_scales) return {};  // not known before the tensors are read
+  if (shape->rank() != 3 || (*shape)[2] != 2 * kHalfBytes) {
+    return tensor_fault(
+        source, blocks, "has another shape than blocks of MXFP4", shape_text(*shape),
+        fmt::format("[rows, columns / {}, {}]", mxfp4().block_elements, 2 * kHalfBytes));
+  }
+  const Shape expected = {(*shape)[0], (*shape)[1]};
+  if (*of_scales == expected) return {};
+  return tensor_fault(source, scales, "has not one exponent per block", shape_text(*of_scales),
+                      shape_text(expected));
+}
+
 }  // namespace
 
-std::unique_ptr<WeightSource> present_mxfp4(std::unique_ptr<WeightSource> source,
-                                            const TensorLayout& layout) {
+Result<std::unique_ptr<WeightSource>> present_mxfp4(std::unique_ptr<WeightSource> source,
+                                                    const TensorLayout& layout) {
   const std::vector<std::string> names = source->names();
   if (names.empty() && layout.has_mxfp4_experts) {
-    return std::make_unique<RandomMxfp4>(std::move(source));
+    return std::unique_ptr<WeightSource>(std::make_unique<RandomMxfp4>(std::move(source)));
   }
-  const bool is_stored = std::ranges::any_of(
-      names, [](const std::string& name) { return name.ends_with(kMxfp4Blocks); });
-  return is_stored ? std::make_unique<StoredMxfp4>(std::move(source)) : std::move(source);
+  bool is_stored = false;
+  for (const std::string& name : names) {
+    if (!name.ends_with(kMxfp4Blocks)) continue;
+    QUIRE_RETURN_IF_ERROR(check_stored_matrix(*source, name));
+    is_stored = true;
+  }
+  if (!is_stored) return source;
+  return std::unique_ptr<WeightSource>(std::make_unique<StoredMxfp4>(std::move(source)));
 }
 
 }  // namespace quire

@@ -21,9 +21,9 @@ constexpr bool is_mxfp4_suffix(std::string_view suffix) {
 }
 
 // Presents the matrices of `source`, which has the decoder's names, that are stored with these
-// suffixes. If the source has random weights, and the layout says so, its experts are random
-// blocks.
-std::unique_ptr<WeightSource> present_mxfp4(std::unique_ptr<WeightSource> source,
-                                            const TensorLayout& layout);
+// suffixes, after a check of these tensors' types and shapes. If the source has random weights, and
+// the layout says so, its experts are random blocks.
+Result<std::unique_ptr<WeightSource>> present_mxfp4(std::unique_ptr<WeightSource> source,
+                                                    const TensorLayout& layout);
 
 }  // namespace quire

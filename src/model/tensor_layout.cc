@@ -146,6 +146,9 @@ struct Part {
   std::optional<Shape> matrix;
 
   Shape stored_shape(const Shape& shape) const;
+  // The inverse of stored_shape(). Absent: another shape may be stored as well. If the part is not
+  // one of such a tensor, this is not the part's shape either.
+  std::optional<Shape> shape_in(const Shape& stored) const;
 };
 
 Shape Part::stored_shape(const Shape& shape) const {
@@ -154,6 +157,21 @@ Shape Part::stored_shape(const Shape& shape) const {
   if (axis) extents[static_cast<size_t>(*axis)] = total;
   if (is_transposed) std::ranges::reverse(extents);
   if (num_experts > 0) extents.insert(extents.begin(), num_experts);
+  return Shape(extents);
+}
+
+std::optional<Shape> Part::shape_in(const Shape& stored) const {
+  if (is_transposed || matrix) return std::nullopt;
+  std::vector<int64_t> extents;
+  for (int i = 0; i < stored.rank(); ++i) extents.push_back(stored[i]);
+  if (num_experts > 0) {
+    if (extents.empty() || extents.front() != num_experts) return stored;
+    extents.erase(extents.begin());
+  }
+  if (axis && *axis < std::ssize(extents)) {
+    int64_t& extent = extents[static_cast<size_t>(*axis)];
+    if (extent == total) extent = count;
+  }
   return Shape(extents);
 }
 
@@ -512,8 +530,9 @@ std::optional<DType> LayoutSource::dtype_of(std::string_view name) const {
 
 std::optional<Shape> LayoutSource::shape_of(std::string_view name) const {
   const Entry* const entry = find(name);
-  if (entry == nullptr || entry->part) return std::nullopt;
-  return ForwardingSource::shape_of(entry->stored);
+  if (entry == nullptr) return std::nullopt;
+  const std::optional<Shape> shape = ForwardingSource::shape_of(entry->stored);
+  return shape && entry->part ? entry->part->shape_in(*shape) : shape;
 }
 
 std::string LayoutSource::file_of(std::string_view name) const {

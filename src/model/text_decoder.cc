@@ -76,7 +76,7 @@ Status TextDecoder::forward(const StepInput& input) {
     if (!has_qkv) {
       project_qkv(i, layer,
                   i == 0 ? norm_of_residual(layer.input_norm, num_tokens)
-                         : norm_of_sum(layer.input_norm, num_tokens, layer.input_scale));
+                         : norm_of_sum(layer.input_norm, num_tokens, layers_[i - 1].output_scale));
     }
     tap_residual(i, num_tokens);
     QUIRE_RETURN_IF_ERROR(attend(i, layer, input));

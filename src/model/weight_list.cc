@@ -252,6 +252,20 @@ Status check_slice(const TensorSpec& tensor, const std::set<int>& mixed, WeightS
                             source.name_in_file(stored_name(tensor, source)));
 }
 
+// Whether a tensor may be stored in a shape for one that is expected: a single number, or a vector,
+// with further axes of 1.
+bool may_be_stored(const Shape& expected, const Shape& stored) {
+  const bool is_vector = expected.rank() <= 1 || expected.num_elements() == 1;
+  return stored == expected || (is_vector && stored.num_elements() == expected.num_elements());
+}
+
+// Whether the checkpoint has the matrix in its format, with scales in further tensors.
+bool has_stored_scales(const MatrixSpec& matrix, const WeightSource& source) {
+  if (!matrix.format || matrix.format->at_load) return false;
+  const StoredType stored = stored_type(matrix.matrix, matrix.format, source);
+  return scheme_of(matrix.format, stored.values.value_or(DType::kF32)).scales != ScaleLayout::kNone;
+}
+
 }  // namespace
 
 std::vector<TensorSpec> list_tensors(const WeightList& list) {
@@ -310,16 +324,35 @@ ExpandedMatrices find_expanded(std::span<const TensorSpec> tensors, const Weight
   return expanded;
 }
 
-int num_kv_scales(const WeightSource& source) {
-  std::set<std::string> layers;
-  for (const std::string& name : source.names()) {
-    if (!name.starts_with("model.layers.")) continue;  // a layer for drafts is not the model's
-    for (const std::string_view scale : key_scale_names()) {
-      const std::string end = ".self_attn." + std::string(scale);
-      if (name.ends_with(end)) layers.insert(name.substr(0, name.size() - end.size()));
+Status check_stored_tensors(std::span<const TensorSpec> tensors, const WeightSource& source,
+                            std::string_view architecture) {
+  int num_missing = 0;
+  std::string first;
+  bool is_packed = false;    // the last matrix is, so its tensors have other shapes
+  bool needs_scales = true;  // the last matrix does
+  for (const TensorSpec& tensor : tensors) {
+    const std::string name = stored_name(tensor, source);
+    if (const MatrixSpec* const matrix = tensor.matrix()) {
+      is_packed = name != matrix->matrix + ".weight";
+      needs_scales = has_stored_scales(*matrix, source);
     }
+    if (tensor.has_scales() && !needs_scales) continue;
+    if (!source.has(name)) {
+      if (++num_missing == 1) first = tensor.name;
+      continue;
+    }
+    const bool may_differ = is_packed && (tensor.matrix() != nullptr || tensor.has_scales());
+    const std::optional<Shape> shape = may_differ ? std::nullopt : source.shape_of(name);
+    if (!shape || may_be_stored(tensor.shape, *shape)) continue;
+    return invalid_argument(fmt::format(
+        "[model] tensor {} has another shape than the configuration says; got {}, expected {}; "
+        "download the checkpoint again",
+        quote_name(source.name_in_file(name)), shape_text(*shape), shape_text(tensor.shape)));
   }
-  return static_cast<int>(layers.size());
+  if (num_missing == 0) return {};
+  return invalid_argument(fmt::format(
+      "[model] the checkpoint lacks {} tensors of {}, the first of which is {}; download it again",
+      num_missing, architecture, quote_name(source.name_in_file(first))));
 }
 
 Status check_slices(std::span<const TensorSpec> tensors, WeightSource& source,

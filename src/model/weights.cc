@@ -12,6 +12,7 @@
 #include "model/matrix_reader.h"
 #include "model/moe.h"
 #include "model/tensor_reader.h"
+#include "ops/host_matrices.h"
 #include "tensor/dtype.h"
 #include "tensor/tensor.h"
 
@@ -295,6 +296,8 @@ Status Loader::load_vector(const VectorBinding& binding) {
   QUIRE_ASSIGN_OR_RETURN(
       TensorView view,
       tensors_.take_float(binding.name, binding.shape.value_or(Shape{binding.size})));
+  const Status finite = check_finite(view);
+  if (!finite.ok()) return tensors_.about_tensor(binding.name, "is damaged", finite);
   view.shape = {binding.size};
   if (binding.num_heads > 0) {
     const Slice part = shard_heads(binding.size, binding.num_heads, parallel_);

@@ -243,6 +243,12 @@ struct WeightPlan {
 Result<WeightPlan> plan_weights(std::span<const TensorSpec> tensors, const WeightSource& source,
                                 const WeightStore& store, const Parallel& parallel);
 
+// Fails, naming the first, if the source lacks a tensor of the list, or has one in another shape as
+// far as it knows the shapes without reading. Single matrices may be stored without their format,
+// and then without scales.
+Status check_stored_tensors(std::span<const TensorSpec> tensors, const WeightSource& source,
+                            std::string_view architecture);
+
 // Fails if load_weights() would, after minutes, because a matrix cannot be divided among the ranks:
 // by check_column_slice, or because the device needs whole blocks. It reads no tensors except group
 // indices (g_idx).
@@ -260,9 +266,6 @@ struct LoadOptions {
 // is missing, has another shape or type, or is left over.
 Status load_weights(const WeightList& list, std::string_view architecture, WeightSource& source,
                     Ops& ops, const Parallel& parallel, const LoadOptions& options);
-
-// The number of layers that have scales for an FP8 KV cache.
-int num_kv_scales(const WeightSource& source);
 
 // This rank's part of `total`: an equal one if the number of ranks divides it. Otherwise the last
 // ranks have less. Heads are stored one after another, so a part of the rows is a part of the heads

@@ -291,6 +291,10 @@ Result<std::unique_ptr<DraftModel>> DraftModel::open(const EngineConfig& engine,
   QUIRE_ASSIGN_OR_RETURN(
       std::unique_ptr<WeightSource> weights,
       apply_layout(std::move(draft->weights_), draft->config_.layout, draft->tensors()));
+  if (!weights->names().empty()) {  // of random weights, there are none
+    QUIRE_RETURN_IF_ERROR(
+        check_stored_tensors(draft->tensors(), *weights, draft->config_.architecture));
+  }
   draft->weights_ = share_weights(std::move(weights), num_local_ranks(engine));
   return draft;
 }

@@ -183,17 +183,17 @@ std::string remedy(const ModelFiles& files, const ProbeResult& result) {
   const std::string without = fmt::format("set {} to auto", SettingName{"kv_cache_dtype"});
   const SettingName calculates = {"calculate_kv_scales"};
   if (result.cache == "int8") return without;
-  const int num_scaled = num_kv_scales(*files.weights);
+  const auto [num_layers, num_scaled] = count_kv_scales(files.config, *files.weights);
   if (result.has_calculated_scales) {
     return fmt::format(
         "{} of {} layers have scales of keys and values from the checkpoint, and the others "
         "calculated ones ({}); {}",
-        num_scaled, files.config.num_layers, calculates, without);
+        num_scaled, num_layers, calculates, without);
   }
   return fmt::format(
       "the checkpoint has scales of keys and values (self_attn.k_scale, v_scale) in {} of {} "
       "layers, {}; {}, {}",
-      num_scaled, files.config.num_layers,
+      num_scaled, num_layers,
       num_scaled == 0 ? "and the model needs some" : "and they do not fit the model", without,
       num_scaled == 0 ? fmt::format("or {} to true", calculates)
                       : "or take a checkpoint with other scales");
@@ -434,14 +434,14 @@ Status probe_kv_cache(DeviceContext& context, const ModelFiles& files, const Eng
   }
   const auto got = run_probe(probe, plan.target.attention);
   if (!got.ok()) return probe_error(cache, got.status());
+  const KvScaleCounts scales = count_kv_scales(files.config, *files.weights);
   return report_kv_probe(
       files,
       {.cache = cache,
        .variation = mean_variation(*got, *expected),
        .num_tokens = static_cast<int>(probe.token_ids.size()),
        .seconds = timer.seconds(),
-       .has_calculated_scales =
-           plan.calculates_kv_scales && num_kv_scales(*files.weights) < files.config.num_layers},
+       .has_calculated_scales = plan.calculates_kv_scales && scales.num_stored < scales.num_layers},
       logs);
 }
 

@@ -71,10 +71,11 @@ void log_plans(const EngineConfig& config, std::span<const PlannedReplica> repli
   }
   warn_of_activations(config, files, context.device());
   if (plan.sizes.limits.kv_dtype == DType::kF8E4M3) {
+    const KvScaleCounts scales = count_kv_scales(files.config, *files.weights);
     log_info(
         "[engine] the FP8 KV cache has the checkpoint's scales in {} of {} layers, and {} in the "
         "others",
-        num_kv_scales(*files.weights), files.config.num_layers,
+        scales.num_stored, scales.num_layers,
         plan.calculates_kv_scales ? "calculated ones" : "the scale 1");
   }
   const SelectionReport report = report_attention(plan.target.attention);

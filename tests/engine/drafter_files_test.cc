@@ -462,7 +462,7 @@ TEST(BrokenDrafter, NanWeightsProposeNothing) {
                                          sampled(small_prompt(33, 8), 40)};
   const std::vector<Collected> expected = run_all(*make_engine(alone), requests);
   for (const BrokenDrafter& whole : drafters_to_break()) {
-    for (const char* name : {"norm.weight", "lm_head.weight"}) {
+    for (const char* name : {"fc.weight", "lm_head.weight"}) {
       StoredTensors tensors = whole.tensors;
       const std::vector<float> values = floats_of(tensors[name]);
       tensors[name] =
@@ -591,6 +591,25 @@ TEST(MtpDrafter, IsTheChoiceOfAutoIfTheCheckpointHasIt) {
   config.speculative_config = R"({"method": "mtp", "num_speculative_tokens": 1})";
   EXPECT_THAT(Engine::create(config).status().message(),
               HasSubstr("this one lacks its tensors; got no \"mtp.norm.weight\""));
+}
+
+// Before the target is planned, so that a report of the checkpoint has the fault.
+TEST(MtpDrafter, OfADamagedCheckpointIsNotOpened) {
+  EngineConfig config;
+  config.speculative_config = R"({"method": "mtp", "num_speculative_tokens": 1})";
+  const auto error_with = [&](const std::string& name, const StoredTensors& tensors) {
+    config.model = write_checkpoint(name, qwen_config_json(kQwen), tensors);
+    return Engine::create(config).status().message();
+  };
+  StoredTensors tensors = random_qwen(kQwen, 1);
+  StoredTensor& matrix = tensors["mtp.fc.weight"];
+  std::swap(matrix.shape[0], matrix.shape[1]);
+  EXPECT_THAT(error_with("qwen_turned", tensors),
+              HasSubstr("tensor \"mtp.fc.weight\" has another shape than the configuration says"));
+  tensors.erase("mtp.fc.weight");
+  EXPECT_THAT(
+      error_with("qwen_cut", tensors),
+      HasSubstr("lacks 1 tensors of the MTP head, the first of which is \"mtp.fc.weight\""));
 }
 
 }  // namespace

@@ -21,6 +21,7 @@ using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::Not;
 
 constexpr std::pair<std::string_view, std::string_view> kLlama[] = {
@@ -391,6 +392,8 @@ TEST(ModelConfig, AnUnreadFieldIsRefusedIfItChangesTheComputation) {
   EXPECT_EQ(error_of(R"("attention_multiplier":2)", "GraniteForCausalLM"), "");
   EXPECT_THAT(parse(R"("colour":"blue","use_cache":true,"clip_qkv":null)").value().unread_fields,
               ElementsAre("colour"));
+  EXPECT_THAT(parse(R"("rms_norm_eps":1e-6,"norm_eps":1e-6)").value().unread_fields, IsEmpty())
+      << "another spelling of a field that is read";
 }
 
 TEST(ModelConfig, VariantsOfAFamilyThatAreNotComputedAreRefused) {

@@ -872,7 +872,7 @@ TEST(Fp8AtLoad, ScalesDoNotDependOnTheNumberOfRanks) {
   }
 }
 
-// Has a NaN in one matrix.
+// Has a NaN in one tensor.
 class BrokenWeights : public UnrepeatedWeights {
  public:
   explicit BrokenWeights(std::string broken)
@@ -880,7 +880,8 @@ class BrokenWeights : public UnrepeatedWeights {
 
   Result<TensorView> tensor(std::string_view name, const Shape& expected) override {
     QUIRE_ASSIGN_OR_RETURN(const TensorView view, DummyWeights::tensor(name, expected));
-    if (name == broken_) view.as<float>()[2 * expected[1] + 3] = std::nanf("");
+    const int64_t first = expected.rank() > 1 ? 2 * expected[1] : 0;
+    if (name == broken_) view.as<float>()[first + 3] = std::nanf("");
     return view;
   }
 
@@ -915,6 +916,14 @@ TEST(Fp8AtLoad, NamesTheTensorThatADeviceCannotQuantize) {
                 AllOf(HasSubstr(name), HasSubstr("cannot be quantized; got an infinity or a NaN in "
                                                  "row 2")));
   }
+}
+
+TEST(ModelLoader, NamesAVectorThatIsNotFinite) {
+  const std::string name = "model.layers.1.input_layernorm.weight";
+  BrokenWeights weights(name);
+  ReferenceOps ops;
+  EXPECT_THAT(load_model(small_config(), weights, ops, small_limits()).status().message(),
+              AllOf(HasSubstr(name), HasSubstr("is damaged; got an infinity or a NaN in row 3")));
 }
 
 TEST(Fp8Checkpoint, ScalesOfInputsAreRead) {

@@ -186,24 +186,75 @@ TEST(Mxfp4Weights, ThatAreWrongAreRefusedByName) {
               HasSubstr("model.safetensors: tensor \"" + stack +
                         "_blocks\" has a scale that is not a number; got an exponent of 255, "
                         "expected at most 254"));
-  StoredTensors signed_bytes = published();
-  signed_bytes[stack + "_blocks"].dtype = "I8";
-  EXPECT_THAT(Presented(signed_bytes).load(),
-              HasSubstr("tensor \"" + stack +
-                        "_blocks\" has another type than MXFP4; got i8, expected u8"));
-  StoredTensors narrow = published();
-  StoredTensor& blocks = narrow[stack + "_blocks"];
-  blocks.shape[1] /= 2;
-  blocks.bytes.resize(blocks.bytes.size() / 2);
-  EXPECT_THAT(Presented(narrow).load(), HasSubstr(stack + "_blocks"));
   EXPECT_THAT(Presented(published())
                   .source->blocks(fmt::format("{}0.down_proj.weight", kExpertsName), {kHidden, 40})
                   .status()
                   .message(),
               HasSubstr("down_proj_blocks\" is in MXFP4; got the shape [96, 40]"));
-  StoredTensors without = published();
-  without.erase(stack + "_scales");
-  EXPECT_THAT(Presented(without).load(), HasSubstr("gate_up_proj.weight_scales\" of shape"));
+}
+
+// Before any is read, so that a report of the checkpoint has the fault.
+TEST(Mxfp4Weights, ThatDoNotBelongTogetherAreRefusedWhenTheyArePresented) {
+  const std::string stack = std::string(kExpertsName) + "gate_up_proj";
+  const auto error_with = [](const auto& change) {
+    StoredTensors tensors = published();
+    change(tensors);
+    const std::vector<std::byte> file = safetensors_file(tensors);
+    ModelConfig config = tiny();
+    const auto source =
+        present_weights(Checkpoint::from_memory(file, "model.safetensors").value(), config);
+    return source.ok() ? check_stored_tensors(config, **source).message()
+                       : source.status().message();
+  };
+  EXPECT_EQ(error_with([](StoredTensors&) {}), "");
+  EXPECT_THAT(error_with([&](StoredTensors& t) { t[stack + "_blocks"].dtype = "I8"; }),
+              HasSubstr("tensor \"" + stack +
+                        "_blocks\" has another type than MXFP4; got i8, expected u8"));
+  EXPECT_THAT(error_with([&](StoredTensors& t) { t[stack + "_scales"].dtype = "I8"; }),
+              HasSubstr("_scales\" has another type than MXFP4; got i8"));
+  EXPECT_THAT(error_with([&](StoredTensors& t) { t.erase(stack + "_scales"); }),
+              HasSubstr("_blocks\" is in MXFP4; got no tensor of its exponents"));
+  EXPECT_THAT(error_with([&](StoredTensors& t) {
+                StoredTensor& blocks = t[stack + "_blocks"];
+                std::swap(blocks.shape[2], blocks.shape[3]);
+              }),
+              HasSubstr("_blocks\" has another shape than blocks of MXFP4; got"));
+  EXPECT_THAT(error_with([&](StoredTensors& t) {
+                StoredTensor& scales = t[stack + "_scales"];
+                std::swap(scales.shape[1], scales.shape[2]);
+              }),
+              HasSubstr("_scales\" has not one exponent per block; got"));
+  EXPECT_THAT(error_with([&](StoredTensors& t) {
+                for (const char* const end : {"_blocks", "_scales"}) {
+                  StoredTensor& part = t[stack + end];
+                  part.shape[2] -= 1;
+                  part.bytes.resize(part.bytes.size() / 3 * 2);
+                }
+              }),
+              HasSubstr("has another shape than the configuration says; got [64, 64], expected "
+                        "[64, 96]"));
+  EXPECT_THAT(error_with([&](StoredTensors& t) {
+                t[stack] = random_bytes({kExperts, kHidden, 4 * kInner}, 0, 1, 1);
+                t[stack].dtype = "BF16";
+                t[stack].shape[2] /= 2;
+              }),
+              HasSubstr("gate_up_proj"));
+}
+
+TEST(Mxfp4Weights, HaveSizesOfWholeGroups) {
+  const auto error_of = [](int width, int inner) {
+    return parse_model_config(config_json(1, kExperts, width,
+                                          fmt::format(R"("intermediate_size": {}, "vocab_size": 50,
+                                          "num_attention_heads": 4, "num_key_value_heads": 2,
+                                          "head_dim": 16,)",
+                                                      inner)),
+                              "config.json")
+        .status()
+        .message();
+  };
+  EXPECT_EQ(error_of(96, 64), "");
+  EXPECT_THAT(error_of(96, 33), HasSubstr("intermediate_size; got 33, expected a multiple of 32"));
+  EXPECT_THAT(error_of(80, 64), HasSubstr("hidden_size; got 80, expected a multiple of 32"));
 }
 
 // The published sizes: the experts take 4.25 bits per weight, and the rest 16.

@@ -586,6 +586,8 @@ void expect_same_loads(const std::string& json, const StoredTensors& decoder,
   const DrafterFile plain(decoder);
   const Arranged file(stored, layout, specs_of(config));
   ASSERT_EQ(file.error, "");
+  EXPECT_EQ(check_stored_tensors(config, *plain.weights).message(), "");
+  EXPECT_EQ(check_stored_tensors(config, *file.source).message(), "");
   for (const Parallel& parallel : {Parallel{0, 1}, Parallel{0, 2}, Parallel{1, 2}}) {
     for (const bool keeps_integers : {false, true}) {
       const std::vector<float> expected =
@@ -664,12 +666,30 @@ TEST(TensorLayout, StoredTensorsAreCheckedByNameAndShape) {
   stored = random_model(kDense);
   fuse_layers(stored);
   stored = with_stored_names(stored);
-  EXPECT_EQ(error_of(kFusedLayout), "") << "the shapes of parts are not known";
+  EXPECT_EQ(error_of(kFusedLayout), "");
   stored["language_model.model.layers.0.attention_norm.weight"].shape = {2, kHidden / 2};
   EXPECT_EQ(error_of(kFusedLayout), "") << "a vector";
   stored["language_model.model.layers.0.self_attn.o_proj.weight"].shape = {kQueryRows, kHidden};
   EXPECT_THAT(error_of(kFusedLayout),
               HasSubstr("tensor \"language_model.model.layers.0.self_attn.o_proj.weight\""));
+}
+
+TEST(TensorLayout, WholeTensorsAreCheckedByTheShapesOfTheirParts) {
+  const ModelConfig config = config_of(kSparse);
+  StoredTensors stored = random_model(kSparse);
+  stack_experts(stored, ".weight", "", false);
+  StoredTensor& stack = stored[layer(0) + "mlp.experts.gate_up_proj"];
+  const auto error = [&] {
+    const Arranged file(stored, stack_layout(false), specs_of(config));
+    return check_stored_tensors(config, *file.source).message();
+  };
+  EXPECT_EQ(error(), "");
+  const std::vector<int64_t> shape = stack.shape;
+  for (size_t axis = 0; axis < shape.size(); ++axis) {
+    stack.shape = shape;
+    std::swap(stack.shape[axis], stack.shape[(axis + 1) % shape.size()]);
+    EXPECT_THAT(error(), HasSubstr("mlp.experts.gate_up_proj\" has another shape")) << axis;
+  }
 }
 
 // transformers ties them too, so the results agree.

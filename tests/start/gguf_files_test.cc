@@ -337,6 +337,8 @@ TEST(GgufFiles, WrongDeltaNetsAreNamed) {
   EXPECT_THAT(error_with(writer_with("", {}).numbers(layers, std::vector<int32_t>{})),
               HasSubstr("\"" + layers + "\"; got no list, or a shorter one"));
   EXPECT_THAT(error_with(writer_with("", {}).number(layers, 1)), HasSubstr("got no list"));
+  EXPECT_THAT(error_with(writer_with("", {}).numbers(layers, std::vector<int32_t>{1})),
+              HasSubstr("metadata \"" + layers + "\"; got no layer with attention"));
 }
 
 // The last blocks, which predict further tokens, are not layers of the model.
@@ -355,7 +357,7 @@ TEST(GgufFiles, BlocksOfFurtherTokensAreNotLayers) {
 // Tensors of further blocks are loaded with a wrong number of layers if the number is damaged.
 TEST(GgufFiles, BlocksThatTheMetadataLacksAreNamed) {
   const ScratchDirectory scratch;
-  const auto error_with = [&](uint32_t num_blocks, uint32_t num_mtp) {
+  const auto error_with = [&](uint32_t num_blocks, uint32_t num_mtp, uint32_t first_mtp = 3) {
     GgufWriter writer;
     writer.text("general.architecture", "llama")
         .number("llama.embedding_length", 4)
@@ -367,13 +369,19 @@ TEST(GgufFiles, BlocksThatTheMetadataLacksAreNamed) {
     writer.floats("token_embd.weight", {2, 4}, std::vector<float>(8))
         .floats("blk.1.attn_norm.weight", {4}, std::vector<float>(4))
         .floats("blk.2.attn_norm.weight", {4}, std::vector<float>(4));
+    for (uint32_t block = first_mtp; block < num_blocks; ++block) {
+      writer.floats(fmt::format("blk.{}.nextn.eh_proj.weight", block), {1}, {1.0F});
+    }
     return error_of(scratch.write("m.gguf", writer.file()));
   };
   EXPECT_EQ(error_with(3, 0), "");
-  EXPECT_EQ(error_with(3, 2), "");
+  EXPECT_EQ(error_with(3, 2, 1), "");
+  EXPECT_THAT(error_with(3, 2, 2),
+              HasSubstr("\"llama.nextn_predict_layers\"; got 2, and block 1 has "
+                        "no tensor of such a layer, expected"));
   EXPECT_THAT(error_with(2, 0), HasSubstr("tensor \"blk.2.attn_norm.weight\"; got a block after "
                                           "the 2 of metadata \"llama.block_count\""));
-  EXPECT_THAT(error_with(2, 1), HasSubstr("tensor \"blk.2.attn_norm.weight\""));
+  EXPECT_THAT(error_with(2, 1, 1), HasSubstr("tensor \"blk.2.attn_norm.weight\""));
   EXPECT_THAT(error_with(1, 0), HasSubstr("tensor \"blk.1.attn_norm.weight\""));
 }
 

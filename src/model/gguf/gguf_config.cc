@@ -58,6 +58,9 @@ constexpr std::array kWrittenFields = {
     GgufField{kWindow, "sliding_window"},
     GgufField{"attention.sliding_window_pattern", "sliding_window_pattern"},
     GgufField{"rope.freq_base", "rope_theta"},
+    GgufField{"rope.freq_base", "rope_parameters.full_attention.rope_theta"},
+    GgufField{"rope.freq_base_swa", "rope_parameters.sliding_attention.rope_theta"},
+    GgufField{"rope.scaling.type", "rope_parameters"},
     GgufField{"rope.dimension_count", "partial_rotary_factor"},
     GgufField{"rope.scaling.factor", "rope_scaling.factor"},
     GgufField{"rope.scaling.original_context_length",
@@ -164,18 +167,28 @@ bool GgufConfigWriter::boolean(std::string_view key, bool fallback) {
   return flag.value_or(fallback);
 }
 
-// The last blocks may be layers that predict further tokens, which are not loaded.
+// The last blocks may be layers that predict further tokens. A file may lack their tensors.
+void GgufConfigWriter::write_num_layers() {
+  const int64_t num_mtp = integer(kMtp, 0, kMaxLayers, 0);
+  if (num_mtp == 0) return write_field({"block_count", "num_hidden_layers"});
+  const int64_t num_blocks = integer("block_count", num_mtp + 1, kAnyInteger);
+  json_.field("num_hidden_layers", num_blocks - num_mtp);
+  for (int64_t block = num_blocks - num_mtp; block < num_blocks; ++block) {
+    if (!has(fmt::format("blk.{}.attn_norm.weight", block)) ||
+        has(fmt::format("blk.{}.nextn.eh_proj.weight", block))) {
+      continue;
+    }
+    return fail(kMtp, fmt::format("{}, and block {} has no tensor of such a layer", num_mtp, block),
+                "the number of blocks that have \"nextn.eh_proj.weight\"");
+  }
+}
+
 void GgufConfigWriter::write_sizes() {
   constexpr std::string_view kTheta = "rope.freq_base";
   for (const GgufField& field : kFields) write_field(field);
   write_heads();
   if (!row_.is_gemma4) write_field({row_.width_key, "intermediate_size"});
-  const int64_t num_mtp = integer(kMtp, 0, kMaxLayers, 0);
-  if (num_mtp == 0) {
-    write_field({"block_count", "num_hidden_layers"});
-  } else {
-    json_.field("num_hidden_layers", integer("block_count", num_mtp + 1, kAnyInteger) - num_mtp);
-  }
+  write_num_layers();
   if (row_.is_gemma4) {
     write_vocab_size();
     return write_gemma4();
@@ -487,6 +500,10 @@ std::string_view key_of(std::string_view name, const GgufArchitecture& row) {
   const std::span<const GgufField> tables[] = {row.fields, kFields,      kWrittenFields,
                                                kMlaFields, kMultipliers, kGgufDeltaFields};
   if (name == "intermediate_size") return row.width_key;
+  if (name == "layer_types") {
+    if (row.deltas != GgufDeltas::kNone) return kDeltaLayers;
+    return row.has_convs ? kKvHeads : kPattern;
+  }
   for (const std::span<const GgufField> table : tables) {
     const auto field = std::ranges::find(table, name, &GgufField::name);
     if (field != table.end()) return field->key;

@@ -52,8 +52,7 @@ void GgufConfigWriter::write_deltas() {
 // The lists of the metadata also have the layers that predict further tokens. Files without the
 // list have an interval.
 void GgufConfigWriter::write_delta_layers() {
-  constexpr std::string_view kLayers = "attention.recurrent_layers";
-  const GgufValue* const value = find(kLayers);
+  const GgufValue* const value = find(kDeltaLayers);
   if (value == nullptr) {
     return json_.field("full_attention_interval",
                        integer("full_attention_interval", 1, kMaxLayers, 4));
@@ -61,7 +60,7 @@ void GgufConfigWriter::write_delta_layers() {
   const auto flags = value->numbers();
   const int64_t count = num_layers();
   if (!flags || std::ssize(*flags) < count) {
-    return fail(kLayers, "no list, or a shorter one", "a flag for each layer");
+    return fail(kDeltaLayers, "no list, or a shorter one", "a flag for each layer");
   }
   json_.key("layer_types");
   json_.begin_array();

@@ -28,6 +28,7 @@ inline constexpr int64_t kAnyInteger = std::numeric_limits<int32_t>::max();
 inline constexpr std::string_view kExpertCount = "expert_count";
 inline constexpr std::string_view kHeads = "attention.head_count";
 inline constexpr std::string_view kKvHeads = "attention.head_count_kv";
+inline constexpr std::string_view kDeltaLayers = "attention.recurrent_layers";
 inline constexpr std::string_view kPattern = "attention.sliding_window_pattern";
 
 // The fields of delta nets that are written as they are.
@@ -92,6 +93,7 @@ class GgufConfigWriter {
   int64_t gating_of(int64_t stated) const;
   void write_field(const GgufField& field);
   void write_sizes();
+  void write_num_layers();
   void write_vocab_size();
   void write_rope();
   void write_longrope();
