@@ -15,6 +15,9 @@ target_compile_options(quire_flags INTERFACE
 target_compile_options(quire_flags INTERFACE
   $<BUILD_INTERFACE:$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict;-Wno-psabi>>
   $<BUILD_INTERFACE:$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wno-psabi>>)
+# In a unity build, Clang warns of a local name that another source has for a private constant.
+target_compile_options(quire_flags INTERFACE
+  $<BUILD_INTERFACE:$<$<AND:$<BOOL:$<TARGET_PROPERTY:UNITY_BUILD>>,$<COMPILE_LANG_AND_ID:CXX,Clang>>:-Wno-shadow>>)
 if(QUIRE_SANITIZE)
   target_compile_options(quire_flags INTERFACE $<BUILD_INTERFACE:-fsanitize=${QUIRE_SANITIZE}
                          -fno-sanitize-recover=all>)
@@ -78,16 +81,14 @@ if(QUIRE_PCH)
 endif()
 
 # With QUIRE_UNITY, compiles up to `count` C++ sources of a target at once. A unit's main file includes
-# the sources, so that GCC takes their private types for a header's, and Clang warns of a local name
-# that another source has for a private constant. Clang's other builds keep that warning.
+# the sources, so that GCC takes their private types for a header's.
 function(quire_unite target count)
   if(QUIRE_UNITY)
     get_target_property(kernels ${target} SOURCES)
     list(FILTER kernels INCLUDE REGEX "\\.cu$")
     set_source_files_properties(${kernels} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${count})
-    target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>
-      $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wno-shadow>)
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
   endif()
 endfunction()
 
