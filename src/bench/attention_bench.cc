@@ -12,7 +12,7 @@
 #include "attn/tuning_table.h"
 #include "base/log.h"
 #include "kv/cache_dtype.h"
-#include "model/decoder.h"
+#include "model/decoder_sizes.h"
 #include "model/model_loader.h"
 #include "platform/tune.h"
 #include "start/model_files.h"

@@ -6,7 +6,7 @@
 
 #include "base/file.h"
 #include "base/numbers.h"
-#include "model/decoder.h"
+#include "model/decoder_sizes.h"
 #include "model/dflash/dflash.h"
 #include "model/eagle3/eagle3.h"
 #include "model/model_loader.h"

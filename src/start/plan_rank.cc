@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/numbers.h"
-#include "model/decoder.h"
+#include "model/decoder_sizes.h"
 #include "model/decoder_config.h"
 #include "model/model_loader.h"
 #include "start/draft_model.h"

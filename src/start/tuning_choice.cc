@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "model/decoder.h"
+#include "model/decoder_sizes.h"
 #include "model/model_loader.h"
 #include "nodes/nodes.h"
 #include "start/measured_table.h"

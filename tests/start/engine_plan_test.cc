@@ -9,7 +9,7 @@
 #include "cpu/ops/cpu_ops.h"
 #include "engine/tiny_drafters.h"
 #include "engine/tiny_engine.h"
-#include "model/decoder.h"
+#include "model/decoder_sizes.h"
 #include "model/model_loader.h"
 #include "start/plan.h"
 #include "start/platform_choice.h"

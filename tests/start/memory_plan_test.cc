@@ -6,7 +6,7 @@
 
 #include <limits>
 
-#include "model/decoder.h"
+#include "model/decoder_sizes.h"
 #include "model/model_loader.h"
 #include "support/reference_ops.h"
 #include "support/value_of.h"
