@@ -5,7 +5,7 @@
 
 #include "model/family_readers.h"
 #include "model/mla.h"
-#include "model/moe.h"
+#include "model/moe_readers.h"
 
 namespace quire {
 namespace {

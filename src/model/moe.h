@@ -13,9 +13,6 @@
 
 namespace quire {
 
-class ConfigFields;
-struct DecoderConfig;
-
 struct MoeConfig {
   ExpertRouting routing;
   int intermediate_size = 0;         // of each expert
@@ -23,38 +20,13 @@ struct MoeConfig {
   bool has_shared_gate = false;      // sigmoid(shared_gate x) multiplies that MLP's output
   bool has_correction_bias = false;  // ExpertOps::route's bias, in the checkpoint
   bool has_biases = false;           // of the router and of the experts' matrices
-  // The MLP that every token passes through and the experts have norms of their own before and
-  // after them, and the router has a third one; a number per expert multiplies the weights.
+  // The shared MLP and the experts each have a norm before and after them, and the router has one
+  // before it. A number per expert multiplies the routing weights.
   bool has_branch_norms = false;
   // The weight of a token's only expert multiplies the expert's input instead of its output.
   bool weighs_input = false;
   std::vector<bool> layers;  // [num_layers], whether a layer is a mixture; the others are dense
 };
-
-// Read the fields of an architecture. Other fields of `decoder` have been read before.
-void read_qwen3_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder);
-void read_mixtral_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder);
-void read_qwen3_vl_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder);
-void read_qwen3_5_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder);
-void read_qwen3_next_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder);
-void read_minimax_m2_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder);
-void read_glm4_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder);
-void read_glm4_moe_lite(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder);
-void read_hy_v3_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder);
-void read_mistral4_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder);
-void read_laguna_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder);
-void read_lfm2_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder);
-void read_mimo_v2_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder);
-// Experts have intermediate_size, and dense layers intermediate_size_mlp.
-void read_llama4_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder);
-// Experts have intermediate_size and biases.
-void read_gpt_oss_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder);
-// Every layer has experts beside an MLP of intermediate_size, or none has.
-void read_gemma4_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder);
-void read_ernie_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder);
-// All layers are dense if there are no n_routed_experts.
-void read_deepseek_v2_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder);
-void read_deepseek_v3_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder);
 
 // One rank's router and experts of one layer; empty in a dense layer.
 struct MoeLayer {

@@ -187,19 +187,17 @@ void GgufConfigWriter::write_sizes() {
   constexpr std::string_view kTheta = "rope.freq_base";
   for (const GgufField& field : kFields) write_field(field);
   write_heads();
-  if (!row_.is_gemma4) write_field({row_.width_key, "intermediate_size"});
   write_num_layers();
-  if (row_.is_gemma4) {
-    write_vocab_size();
-    return write_gemma4();
-  }
+  write_vocab_size();
+  if (row_.is_gemma4) return write_gemma4();
+  write_field({row_.width_key, "intermediate_size"});
   if (find(kTheta) != nullptr) {
     write_field({kTheta, "rope_theta"});
   } else {
     json_.field("rope_theta", 10000.0);  // the families' defaults differ
   }
-  write_vocab_size();
   row_.has_latents ? write_mla() : write_head_dim();
+  write_rope();
 }
 
 int64_t GgufConfigWriter::num_layers() const {
@@ -477,7 +475,6 @@ Result<std::string> GgufConfigWriter::write() {
   json_.end_array();
   write_sizes();
   if (has_experts()) write_experts();
-  if (!row_.is_gemma4) write_rope();
   write_windows();
   for (const GgufField& field : row_.fields) write_field(field);
   if (is_gemma()) write_query_scalar();
