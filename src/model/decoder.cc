@@ -27,7 +27,13 @@ TensorView by_head(const TensorView& rows, int num_heads) {
   return {rows.data, rows.dtype, {rows.shape[0], num_heads, rows.shape[1] / num_heads}};
 }
 
-// The scale of the embeddings as the first layer reads them.
+// The scale of the second table of embeddings, with the divisor of compute_layer_inputs().
+float layer_input_scale(const DecoderConfig& decoder) {
+  return static_cast<float>(std::sqrt(decoder.layer_input_size) / std::numbers::sqrt2);
+}
+
+}  // namespace
+
 float first_scale(const DecoderConfig& decoder, DType activation) {
   auto scale = static_cast<float>(decoder.embedding_scale);
   if (decoder.rounds_embedding_scale && activation == DType::kBF16) {
@@ -37,13 +43,6 @@ float first_scale(const DecoderConfig& decoder, DType activation) {
   }
   return static_cast<float>(scale / decoder.residual_scale);
 }
-
-// The scale of the second table of embeddings, with the divisor of compute_layer_inputs().
-float layer_input_scale(const DecoderConfig& decoder) {
-  return static_cast<float>(std::sqrt(decoder.layer_input_size) / std::numbers::sqrt2);
-}
-
-}  // namespace
 
 DecoderModel::DecoderModel(const ModelConfig& config, const ModelLimits& limits, Ops& ops,
                            DecoderEnds ends)
@@ -485,7 +484,7 @@ KvCacheView DecoderModel::cache_of(size_t layer_idx, const DecoderLayer& layer,
   KvCacheView cache = input.kv_groups[place.group].caches[place.index];
   if (cache.dtype != DType::kF8E4M3) return cache;
   const KvScales& scales =
-      layer.kv_source == nullptr ? layer.kv_scales : layer.kv_source->kv_scales;
+      layer.source_scales == nullptr ? layer.kv_scales : *layer.source_scales;
   cache.k_scale = scales.k.view.as<float>();
   // The values of a latent cache are a part of its keys.
   cache.v_scale = (decoder_.mla ? scales.k : scales.v).view.as<float>();

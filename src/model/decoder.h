@@ -14,6 +14,9 @@
 
 namespace quire {
 
+// The factor of the embeddings that the first layer reads.
+float first_scale(const DecoderConfig& decoder, DType activation);
+
 class DecoderModel : public Model {
  public:
   const ModelConfig& config() const final { return config_; }
@@ -27,6 +30,7 @@ class DecoderModel : public Model {
   TensorView taps() const final { return taps_.view; }
   const Linear* embeddings() const final;
   const Linear* lm_head() const final;
+  const float* final_norm() const final { return ends_.final_norm.view.as<float>(); }
   // Allocates every buffer for steps within the limits. Called once, before the first step.
   Status allocate_buffers();
 

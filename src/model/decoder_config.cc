@@ -294,7 +294,8 @@ size_t kv_source_of(const DecoderConfig& config, size_t layer) {
 }
 
 bool owns_cache(const DecoderConfig& config, size_t layer) {
-  return !has_state(config, layer) && kv_source_of(config, layer) == layer;
+  return !has_state(config, layer) && kv_source_of(config, layer) == layer &&
+         config.target_layers.empty();
 }
 
 bool has_k_for_v(const DecoderConfig& config, size_t layer) {

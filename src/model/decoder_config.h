@@ -101,6 +101,9 @@ struct DecoderConfig : FamilyConfig {
   // [num_layers], the layer whose keys and values a layer reads, and which precedes it; empty: all
   // layers read their own. A layer that reads another's has queries alone, and no cache.
   std::vector<int> kv_sources;
+  // [num_layers] of a drafter, the target's layer whose cache a layer reads; empty: the model's
+  // layers read caches of the model.
+  std::vector<int> target_layers;
   // [num_layers], whether a layer's values are its keys before their norm and rotation, so that it
   // has no matrix of values; empty: none has.
   std::vector<bool> layer_k_is_v;

@@ -150,7 +150,8 @@ std::vector<KvGroup> decoder_kv_groups(const ModelConfig& config, const ModelLim
   const DecoderConfig& decoder = decoder_config(config);
   std::vector<KvGroup> groups;
   for (int layer = 0; layer < config.num_layers; ++layer) {
-    if (!owns_cache(decoder, static_cast<size_t>(layer))) continue;
+    const bool reads_target = !decoder.target_layers.empty();
+    if (!reads_target && !owns_cache(decoder, static_cast<size_t>(layer))) continue;
     const AttentionShape shape =
         attention_shape(decoder, limits, activation, static_cast<size_t>(layer));
     auto group = std::ranges::find(groups, shape, &KvGroup::decode);
@@ -158,6 +159,8 @@ std::vector<KvGroup> decoder_kv_groups(const ModelConfig& config, const ModelLim
       group = groups.insert(groups.end(), KvGroup{kv_layout(shape), shape, shape});
     }
     group->layers.push_back(layer);
+    if (!reads_target) continue;
+    group->target_layers.push_back(decoder.target_layers[static_cast<size_t>(layer)]);
   }
   assign_tables(groups);
   return groups;

@@ -48,8 +48,8 @@ struct DecoderLayer {
   std::unique_ptr<Linear> input_gate;
   std::unique_ptr<Linear> input_projection;
   Tensor input_output_norm;
-  KvScales kv_scales;                       // empty: the scales are 1
-  const DecoderLayer* kv_source = nullptr;  // whose cache the layer reads; null: its own
+  KvScales kv_scales;                        // empty: the scales are 1
+  const KvScales* source_scales = nullptr;  // of the cache that the layer reads; null: its own
 };
 
 // The weights before and after the layers: embeddings, lm_head and final norm.

@@ -21,6 +21,8 @@ struct KvGroup {
   AttentionShape prefill;
   std::vector<int> layers = {};  // layer indices, ascending
   int table = 0;                 // index of its block table
+  // Of a drafter, by layer: the target's layer whose cache it reads. Empty: the layers have caches.
+  std::vector<int> target_layers = {};
 };
 
 // The layers that keep a recurrent state per sequence instead of keys and values. Their states
@@ -92,7 +94,7 @@ struct StepInput {
   const int32_t* token_ids = nullptr;      // device, [num_tokens]
   const int32_t* positions = nullptr;      // device, [num_tokens]
   std::span<const KvGroupStep> kv_groups;  // as Model::kv_groups()
-  TensorView hidden = {};                  // [num_tokens, hidden_size]; only a TapReader reads it
+  TensorView hidden = {};                  // [num_tokens, TapReader::state_width()], for it alone
   StateStep states = {};                   // of a model that has states
 };
 
@@ -111,6 +113,7 @@ struct KvScaleValues {
 
 class DraftHead;
 class BlockHead;
+struct KvScales;
 
 // Enqueues its work into the stream of the operations with which it was loaded.
 class Model {
@@ -150,6 +153,10 @@ class Model {
   // null: not shared. Both are [vocab_size, hidden_size].
   virtual const Linear* embeddings() const { return nullptr; }
   virtual const Linear* lm_head() const { return nullptr; }
+  // For a drafter that reads the model's caches: the weights of the final norm, [hidden_size], and
+  // the scales of a layer's cache. Both are valid as long as the model; null: not shared.
+  virtual const float* final_norm() const { return nullptr; }
+  virtual const KvScales* kv_scales(int /*layer*/) const { return nullptr; }
   // Gives each layer without scales for an FP8 KV cache its scales of `by_layer`, and returns the
   // number of these layers. Called before the first step.
   virtual Result<int> add_kv_scales(std::span<const KvScaleValues> /*by_layer*/) {
@@ -167,8 +174,10 @@ class TapReader {
  public:
   virtual ~TapReader() = default;
 
+  // The columns of StepInput::hidden.
+  virtual int state_width() const = 0;
   // The hidden state of each token, as StepInput::hidden. taps: at most max_num_tokens rows of the
-  // target's taps(); out: [number of these rows, hidden_size].
+  // target's taps(); out: [number of these rows, state_width()].
   virtual void combine(TensorView taps, TensorView out) = 0;
   // Writes the keys and values of the input's positions for later passes, in less time than
   // forward(). Reads `hidden`; a draft head also reads the tokens. Attention plans are read only if
@@ -187,8 +196,12 @@ class TapReader {
 // later pass continues its own output_states().
 class DraftHead : public TapReader {
  public:
+  // Whether the head has no cache, and its layers attend to the target's. All drafts of a sequence
+  // are then made at one place: a pass is one token per sequence, which attends up to p and is
+  // rotated for p + 1. There is no context to write.
+  virtual bool reads_target_cache() const { return false; }
   // The states of tokens `rows` of the last step (as for compute_logits), which the next pass reads
-  // as `hidden`. out: [num_rows, hidden_size].
+  // as `hidden`. out: [num_rows, state_width()].
   virtual Status output_states(const int32_t* rows, int num_rows, TensorView out) = 0;
 };
 

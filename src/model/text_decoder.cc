@@ -49,11 +49,14 @@ class TextDecoder final : public DecoderModel {
         layers_(std::move(weights.layers)) {
     for (size_t i = 0; i < layers_.size(); ++i) {
       const size_t source = kv_source_of(decoder(), i);
-      if (source != i) layers_[i].kv_source = &layers_[source];
+      if (source != i) layers_[i].source_scales = &layers_[source].kv_scales;
     }
   }
 
   Status forward(const StepInput& input) override;
+  const KvScales* kv_scales(int layer) const override {
+    return &layers_[static_cast<size_t>(layer)].kv_scales;
+  }
   Result<int> add_kv_scales(std::span<const KvScaleValues> by_layer) override {
     return add_kv_scales_to(layers_, by_layer);
   }

@@ -1,5 +1,8 @@
 #include "platform/runner.h"
 
+#include <algorithm>
+
+#include "base/check.h"
 #include "base/numbers.h"
 
 namespace quire {
@@ -9,6 +12,7 @@ std::vector<KvTableBytes> kv_table_bytes(std::span<const KvGroup> groups, const 
   const std::vector<int> windows = table_windows(groups);
   std::vector<Saturated> bytes(windows.size(), 0);
   for (const KvGroup& group : groups) {
+    if (!group.target_layers.empty()) continue;
     const auto num_layers = static_cast<int64_t>(group.layers.size());
     Saturated& table_bytes = bytes[static_cast<size_t>(group.table)];
     table_bytes = table_bytes + num_layers * Saturated(group.layout.page_bytes());
@@ -52,6 +56,27 @@ Result<KvCache> KvCache::allocate(std::span<const KvGroup> groups, const StateGr
     QUIRE_ASSIGN_OR_RETURN(Tensor memory, ops.allocate_cache(shape, DType::kI8));
     cache.states_.push_back(memory.view.as<std::byte>());
     cache.memory_.push_back(std::move(memory));
+  }
+  return cache;
+}
+
+KvCache KvCache::of_target(std::span<const KvGroup> groups, const KvCache& target,
+                           std::span<const KvGroup> target_groups) {
+  KvCache cache;
+  for (const KvGroup& group : groups) {
+    std::vector<KvCacheView> views;
+    for (const int layer : group.target_layers) {
+      for (size_t g = 0; g < target_groups.size(); ++g) {
+        const std::vector<int>& layers = target_groups[g].layers;
+        const auto found = std::ranges::find(layers, layer);
+        if (found == layers.end()) continue;
+        views.push_back(target.caches(g)[static_cast<size_t>(found - layers.begin())]);
+      }
+    }
+    QUIRE_CHECK(views.size() == group.layers.size(),
+                "[kv] a drafter's layer reads a cache that its target does not have");
+    cache.views_.push_back(std::move(views));
+    cache.tables_.push_back(static_cast<size_t>(group.table));
   }
   return cache;
 }

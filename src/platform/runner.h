@@ -68,6 +68,11 @@ class KvCache {
   static Result<KvCache> allocate(std::span<const KvGroup> groups, const StateGroup& states,
                                   std::span<const int> num_blocks, Ops& ops);
 
+  // The caches of the target that the groups of its drafter read (KvGroup::target_layers). The
+  // target's cache must outlive the result.
+  static KvCache of_target(std::span<const KvGroup> groups, const KvCache& target,
+                           std::span<const KvGroup> target_groups);
+
   // One view per layer of the group, in the order of KvGroup::layers.
   std::span<const KvCacheView> caches(size_t group_idx) const { return views_[group_idx]; }
   // Index of the group's block table.

@@ -9,6 +9,7 @@
 #include "model/decoder_sizes.h"
 #include "model/dflash/dflash.h"
 #include "model/eagle3/eagle3.h"
+#include "model/gemma4_drafter/gemma4_drafter.h"
 #include "model/model_loader.h"
 #include "model/mtp/mtp.h"
 #include "model/tensor_layout.h"
@@ -134,6 +135,31 @@ class MtpDraftModel final : public HeadDraftModel {
   int num_target_layers_ = 0;
 };
 
+class Gemma4DraftModel final : public HeadDraftModel {
+ public:
+  bool reads_target_cache() const override { return true; }
+  std::vector<int> tapped_layers() const override { return {target_.num_layers}; }
+  Result<int64_t> activation_bytes(const ModelLimits& limits, const Ops& ops) const override {
+    QUIRE_ASSIGN_OR_RETURN(const int64_t model,
+                           gemma4_drafter_activation_bytes(config(), limits, ops));
+    return (tapped_states_bytes(target_, limits, ops.activation_dtype()) + model).get();
+  }
+  Result<std::unique_ptr<Model>> load(const Model& target, Ops& ops, const ModelLimits& limits,
+                                      const LoadOptions& options) override {
+    return load_gemma4_drafter(config(), target, weights(), ops, limits, options);
+  }
+  std::vector<TensorSpec> tensors() const override { return list_gemma4_drafter_tensors(config()); }
+
+ private:
+  Result<ModelConfig> read_config(const std::string& text, const std::string& path,
+                                  const ModelConfig& target) override {
+    target_ = target;
+    return parse_gemma4_drafter(text, path, target);
+  }
+
+  ModelConfig target_;
+};
+
 class BlockDraftModel final : public DraftModel {
  public:
   BlockDraftModel(BlockMethod method, int num_drafts) : method_(method), num_drafts_(num_drafts) {}
@@ -192,6 +218,7 @@ std::unique_ptr<DraftModel> make_draft_model(const DraftModelChoice& choice) {
     case DraftModelKind::kEagle3:
       return std::make_unique<Eagle3DraftModel>();
     case DraftModelKind::kMtp:
+      if (!choice.model.empty()) return std::make_unique<Gemma4DraftModel>();
       return std::make_unique<MtpDraftModel>();
     case DraftModelKind::kDFlash:
       return std::make_unique<BlockDraftModel>(BlockMethod::kDFlash, choice.num_drafts);
@@ -234,7 +261,7 @@ Status about_drafter(const Status& status) {
 
 Result<DrafterFiles> open_drafter_files(const EngineConfig& engine, const DraftModelChoice& choice,
                                         const ModelConfig& target) {
-  const bool is_in_target = choice.kind == DraftModelKind::kMtp;
+  const bool is_in_target = choice.kind == DraftModelKind::kMtp && choice.model.empty();
   if (is_in_target) QUIRE_RETURN_IF_ERROR(check_mtp(target));
   if (!is_in_target && choice.model.empty()) return open_embedded_drafter(engine, choice);
   const Result<ConfigFile> config = find_config(is_in_target ? engine.model : choice.model, engine);

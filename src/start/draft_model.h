@@ -39,6 +39,9 @@ class DraftModel {
   // SchedulerConfig::num_draft_kv_slots and num_tokens_ahead.
   virtual int num_kv_slots(int num_drafts) const { return num_drafts; }
   virtual int num_tokens_ahead() const { return 0; }
+  // Whether the model's layers read the target's caches (DraftHead::reads_target_cache). Only a CPU
+  // computes such drafters.
+  virtual bool reads_target_cache() const { return false; }
   // The query lengths for which a GPU plans the drafter's decode attention, ascending. The first is
   // for a drafting pass. q_lens: the query lengths of the target's steps, ascending.
   virtual std::vector<int> decode_q_lens(std::vector<int> q_lens) const;

@@ -84,7 +84,13 @@ Result<DraftModelParts> load_draft(DeviceContext& context, DraftModel& draft, En
                   fmt::format("{} (in the drafter, {})", model.status().message(), draft.name()));
   }
   loaded.model = std::move(*model);
-  QUIRE_RETURN_IF_ERROR(add_cache(context, plan.memory_plan, plan.draft->attention, loaded));
+  if (draft.reads_target_cache()) {
+    loaded.kv_cache = KvCache::of_target(plan.draft->attention.kv_groups, parts.target.kv_cache,
+                                         parts.target.attention.kv_groups);
+    loaded.attention = std::move(plan.draft->attention);
+  } else {
+    QUIRE_RETURN_IF_ERROR(add_cache(context, plan.memory_plan, plan.draft->attention, loaded));
+  }
   QUIRE_ASSIGN_OR_RETURN(const std::span<std::byte> workspace,
                          context.workspace(parts.target.attention.workspace_bytes));
   return DraftModelParts{.instance = loaded.instance(),

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "base/numbers.h"
-#include "model/decoder_sizes.h"
 #include "model/decoder_config.h"
+#include "model/decoder_sizes.h"
 #include "model/model_loader.h"
 #include "start/draft_model.h"
 #include "start/model_identity.h"

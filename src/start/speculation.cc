@@ -220,7 +220,7 @@ Result<Speculation> read(std::string_view speculative_config, bool has_own_draft
     default_drafts = kSuffixDrafts;
   } else if (const auto found = std::ranges::find(kModelMethods, method, &ModelMethod::name);
              found != kModelMethods.end()) {
-    const bool has_model = found->kind != DraftModelKind::kMtp;
+    const bool has_model = found->kind != DraftModelKind::kMtp || fields.has("model");
     speculation.draft_model = {.kind = found->kind,
                                .model = has_model ? read_model(method, fields) : std::string(),
                                .method = method};
@@ -232,8 +232,8 @@ Result<Speculation> read(std::string_view speculative_config, bool has_own_draft
   if (method != "ngram") {
     refuse_keys_of("ngram", {"prompt_lookup_min", "prompt_lookup_max"}, given, fields);
   }
-  if (!speculation.draft_model || speculation.draft_model->kind == DraftModelKind::kMtp) {
-    refuse_keys_of("draft_model, eagle3, dflash or dspark", {"model"}, given, fields);
+  if (!speculation.draft_model || speculation.is_auto) {
+    refuse_keys_of("draft_model, eagle3, mtp, dflash or dspark", {"model"}, given, fields);
   }
   refuse_other_keys(object, fields);
   speculation.method = method;

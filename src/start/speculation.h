@@ -17,7 +17,9 @@ namespace quire {
 enum class DraftModelKind {
   kModel,   // an ordinary model, which reads tokens
   kEagle3,  // a head, which also reads hidden states of the target (model/eagle3)
-  kMtp,     // such a head in the target's own checkpoint (model/mtp)
+  // Such a head in the target's own checkpoint (model/mtp); with a `model`, the drafter of Gemma 4,
+  // which has a checkpoint (model/gemma4_drafter).
+  kMtp,
   kDFlash,  // a block drafter, which reads hidden states of the target (model/dflash)
   kDSpark,  // kDFlash with transitions between drafts
 };

@@ -41,26 +41,6 @@ GoldenPrompt read_prompt(const dom::element& entry) {
   return prompt;
 }
 
-GoldenFamily read_family(const std::filesystem::path& path) {
-  const JsonDocument document = JsonDocument::load(path).value();
-  const dom::object object = document.root().get_object().value();
-  GoldenFamily family;
-  family.name = path.stem().string();
-  family.seed = object["seed"].get_uint64().value();
-  family.max_model_len = static_cast<int>(object["max_model_len"].get_int64().value());
-  for (const dom::key_value_pair config : object["configs"].get_object()) {
-    family.configs[std::string(config.key)] = simdjson::minify(config.value);
-  }
-  for (const dom::element entry : object["tensors"].get_array()) {
-    const dom::array row = entry.get_array().value();
-    family.tensors[std::string(row.at(0).get_string().value())] = read_tensor(row);
-  }
-  for (const dom::element entry : object["prompts"].get_array()) {
-    family.prompts.push_back(read_prompt(entry));
-  }
-  return family;
-}
-
 // FNV-1a with 64 bits.
 uint64_t hash_text(std::string_view text) {
   uint64_t value = 0xCBF29CE484222325;
@@ -109,6 +89,26 @@ void fill(std::string_view name, uint64_t seed, const GoldenTensor& tensor, std:
 
 }  // namespace
 
+GoldenFamily read_golden_family(const std::filesystem::path& path) {
+  const JsonDocument document = JsonDocument::load(path).value();
+  const dom::object object = document.root().get_object().value();
+  GoldenFamily family;
+  family.name = path.stem().string();
+  family.seed = object["seed"].get_uint64().value();
+  family.max_model_len = static_cast<int>(object["max_model_len"].get_int64().value());
+  for (const dom::key_value_pair config : object["configs"].get_object()) {
+    family.configs[std::string(config.key)] = simdjson::minify(config.value);
+  }
+  for (const dom::element entry : object["tensors"].get_array()) {
+    const dom::array row = entry.get_array().value();
+    family.tensors[std::string(row.at(0).get_string().value())] = read_tensor(row);
+  }
+  for (const dom::element entry : object["prompts"].get_array()) {
+    family.prompts.push_back(read_prompt(entry));
+  }
+  return family;
+}
+
 std::vector<GoldenFamily> read_golden_families() {
   std::vector<std::filesystem::path> paths;
   for (const auto& entry :
@@ -117,7 +117,7 @@ std::vector<GoldenFamily> read_golden_families() {
   }
   std::ranges::sort(paths);
   std::vector<GoldenFamily> families;
-  for (const std::filesystem::path& path : paths) families.push_back(read_family(path));
+  for (const std::filesystem::path& path : paths) families.push_back(read_golden_family(path));
   return families;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
@@ -33,6 +34,8 @@ struct GoldenFamily {
   std::vector<GoldenPrompt> prompts;
 };
 
+// One file of this form.
+GoldenFamily read_golden_family(const std::filesystem::path& path);
 // All families. The files are committed, so a missing one ends the test program.
 std::vector<GoldenFamily> read_golden_families();
 

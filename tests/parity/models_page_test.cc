@@ -30,7 +30,8 @@ Other architectures are refused by name.
   ([quantization](cli.md#quantize)); [GGUF files](cli.md#gguf-files) of the architectures whose name there is given.
 - **Devices**: CPUs and NVIDIA GPUs, also divided among several. FP8 needs a Hopper GPU, or expands on a CPU. Gemma 4
   runs on CPUs alone: GPUs have no kernel for heads of 512 elements.
-- **Drafts**: MiMo-7B, Qwen3.5, Qwen3.6 and Qwen3-Next bring a layer for [method `mtp`](speculative-decoding.md#methods).
+- **Drafts**: MiMo-7B, Qwen3.5, Qwen3.6 and Qwen3-Next bring a layer for [method `mtp`](speculative-decoding.md#methods);
+  Gemma 4 has drafters for it in checkpoints of their own.
 - **Images**: of a model that takes images too, the decoder of text is loaded; a request with an image is refused.
 - **Tests**: tiny models with random weights compute the logits and 32 greedy tokens of transformers in FP64, on one
   rank and on two, in steps of several sizes. The largest difference is 0.01 % of the largest logit (MXFP4: 0.05 %).

@@ -19,7 +19,7 @@ class BlockDrafter final : public HostDrafter {
   }
 
   Status allocate() {
-    QUIRE_RETURN_IF_ERROR(buffers_.allocate(true));
+    QUIRE_RETURN_IF_ERROR(buffers_.allocate(&head_));
     if (!head_.has_transitions()) return {};
     const Shape shape = {buffers_.limits.max_num_seqs, model().config().vocab_size};
     QUIRE_ASSIGN_OR_RETURN(transitions_, buffers_.ops().allocate(shape, DType::kF32));

@@ -38,6 +38,10 @@ Result<StepInput> DraftPass::build_inputs(const HostDraftCall& call,
     views_.push_back(call.slot_views[chunk.span_idx]);
   }
   inputs_.build(pass_, pass_.spans, views_, parts_.limits.page_size, parts_.windows);
+  const DraftHead* const head = parts_.instance.model->draft_head();
+  if (head != nullptr && head->reads_target_cache()) {
+    for (int32_t& position : inputs_.positions) ++position;
+  }
   batches_.clear();
   for (const TableInputs& table : inputs_.tables) batches_.push_back(&table.attention);
   QUIRE_ASSIGN_OR_RETURN(const std::span<const KvGroupStep> steps,
@@ -48,10 +52,11 @@ Result<StepInput> DraftPass::build_inputs(const HostDraftCall& call,
                    .kv_groups = steps};
 }
 
-Result<TappedStates> TappedStates::allocate(const DraftModelParts& parts, Ops& ops) {
+Result<TappedStates> TappedStates::allocate(const DraftModelParts& parts, const TapReader& model,
+                                            Ops& ops) {
   TappedStates states;
   states.target_ = parts.target;
-  const Shape shape = {parts.limits.max_num_tokens, parts.instance.model->config().hidden_size};
+  const Shape shape = {parts.limits.max_num_tokens, model.state_width()};
   for (Tensor* buffer : {&states.combined_, &states.hidden_}) {
     QUIRE_ASSIGN_OR_RETURN(*buffer, ops.allocate(shape, ops.activation_dtype()));
   }
@@ -125,11 +130,11 @@ std::optional<int32_t> DraftChooser::try_choose(const HostDraftCall& call, int s
   return target_ids[static_cast<size_t>(*draft)];
 }
 
-Status DraftBuffers::allocate(bool reads_taps) {
+Status DraftBuffers::allocate(const TapReader* reader) {
   const Shape shape = {parts.limits.max_num_logit_rows, parts.instance.model->config().vocab_size};
   QUIRE_ASSIGN_OR_RETURN(logits, ops().allocate(shape, DType::kF32));
-  if (!reads_taps) return {};
-  QUIRE_ASSIGN_OR_RETURN(states, TappedStates::allocate(parts, ops()));
+  if (reader == nullptr) return {};
+  QUIRE_ASSIGN_OR_RETURN(states, TappedStates::allocate(parts, *reader, ops()));
   return {};
 }
 

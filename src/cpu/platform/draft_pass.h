@@ -60,8 +60,9 @@ class DraftPass {
 // The target's hidden states, as a model that reads taps combines them.
 class TappedStates {
  public:
-  // Each buffer is [max_num_tokens, hidden_size].
-  static Result<TappedStates> allocate(const DraftModelParts& parts, Ops& ops);
+  // Each buffer is [max_num_tokens, state_width()] of the model, which reads the taps.
+  static Result<TappedStates> allocate(const DraftModelParts& parts, const TapReader& model,
+                                       Ops& ops);
 
   // Combines the taps of the call's step, and writes the states of the chunks' positions to the
   // first rows().
@@ -109,8 +110,8 @@ struct DraftBuffers {
         pass(parts, own_device.ops->stream()),
         tokens(limits),
         chooser(limits) {}
-  // reads_taps: the model reads the target's hidden states.
-  Status allocate(bool reads_taps);
+  // `reader` is the model; null: it does not read the target's hidden states.
+  Status allocate(const TapReader* reader);
 
   // Applies the plan's removed and added slots.
   void update_slots(const BatchPlan& plan);
@@ -125,7 +126,7 @@ struct DraftBuffers {
   DraftPass pass;
   SlotTokens tokens;
   DraftChooser chooser;
-  TappedStates states;  // only with reads_taps
+  TappedStates states;  // only with a TapReader
   Tensor logits;        // F32 [max_num_logit_rows, vocab_size], those of the model
 };
 

@@ -15,9 +15,10 @@ class ModelDrafter final : public HostDrafter {
       : buffers_(parts, limits, device),
         head_(parts.instance.model->draft_head()),
         num_ahead_(head_ == nullptr ? 0 : 1),
+        reads_target_cache_(head_ != nullptr && head_->reads_target_cache()),
         num_cached_(static_cast<size_t>(limits.max_num_seqs)) {}
 
-  Status allocate() { return buffers_.allocate(head_ != nullptr); }
+  Status allocate() { return buffers_.allocate(head_); }
 
   Status update_slots(const BatchPlan& plan) override {
     buffers_.update_slots(plan);
@@ -58,6 +59,9 @@ class ModelDrafter final : public HostDrafter {
   Status write_context(const HostDraftCall& call, std::span<const DraftChunk> chunks);
   // The input of a pass over the chunks, whose keys and values it writes.
   Result<StepInput> build_pass(const HostDraftCall& call, std::span<const DraftChunk> chunks);
+  // Leaves the newest token of each sequence that drafts in chunks_, for a model that reads the
+  // target's cache.
+  void keep_newest_tokens(const HostDraftCall& call);
   // Computes the tokens of the step that the model has not computed, and starts drafting for the
   // sequences with num_wanted > 0.
   Status compute_new_tokens(const HostDraftCall& call);
@@ -71,6 +75,7 @@ class ModelDrafter final : public HostDrafter {
   DraftHead* head_;  // of the model; null: an ordinary model
   // 1 for a head: at position p it reads the hidden state of p and the token of p + 1. Otherwise 0.
   int num_ahead_;
+  bool reads_target_cache_;      // DraftHead::reads_target_cache()
   std::vector<int> num_cached_;  // by slot: positions whose keys and values the model has written
 
   std::vector<DraftingSeq> drafting_seqs_;
@@ -94,6 +99,7 @@ Status ModelDrafter::run_pass(const HostDraftCall& call, std::span<const DraftCh
 }
 
 Status ModelDrafter::write_context(const HostDraftCall& call, std::span<const DraftChunk> chunks) {
+  if (reads_target_cache_) return {};
   if (head_ == nullptr) return run_pass(call, chunks);
   QUIRE_ASSIGN_OR_RETURN(const StepInput input, build_pass(call, chunks));
   return head_->write_context(input);
@@ -122,6 +128,18 @@ DraftChunk ModelDrafter::new_tokens(const HostDraftCall& call, size_t span_idx) 
           .first_row = span.first_token + first - first_of_step};
 }
 
+void ModelDrafter::keep_newest_tokens(const HostDraftCall& call) {
+  for (DraftChunk& chunk : chunks_) {
+    const bool is_wanted =
+        call.spans[chunk.span_idx].samples && call.num_wanted[chunk.span_idx] > 0;
+    const auto num_left_out = static_cast<int>(chunk.token_ids.size()) - (is_wanted ? 1 : 0);
+    if (num_left_out <= 0) continue;
+    chunk.first += num_left_out;
+    chunk.first_row += num_left_out;
+    chunk.token_ids = chunk.token_ids.subspan(static_cast<size_t>(num_left_out));
+  }
+}
+
 Status ModelDrafter::compute_new_tokens(const HostDraftCall& call) {
   chunks_.clear();
   drafting_seqs_.clear();
@@ -129,6 +147,7 @@ Status ModelDrafter::compute_new_tokens(const HostDraftCall& call) {
     chunks_.push_back(new_tokens(call, i));
     if (call.spans[i].samples) call.num_proposed[call.spans[i].slot] = 0;
   }
+  if (reads_target_cache_) keep_newest_tokens(call);
   std::erase_if(chunks_, [](const DraftChunk& chunk) { return chunk.token_ids.empty(); });
   if (chunks_.empty()) return {};
   std::stable_partition(chunks_.begin(), chunks_.end(),
@@ -192,7 +211,7 @@ Status ModelDrafter::compute_drafts(const HostDraftCall& call) {
     const int slot = call.spans[drafting.span_idx].slot;
     drafting.row = static_cast<int32_t>(chunks_.size());
     chunks_.push_back({.span_idx = drafting.span_idx,
-                       .first = num_cached(slot),
+                       .first = num_cached(slot) - (reads_target_cache_ ? 1 : 0),
                        .token_ids = buffers_.tokens.next_tokens(call, slot)
                                         .subspan(static_cast<size_t>(call.num_proposed[slot]), 1)});
   }

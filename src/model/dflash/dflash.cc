@@ -254,6 +254,7 @@ class BlockModel final : public DecoderModel, public BlockHead {
 
   Status allocate();
   BlockHead* block_head() override { return this; }
+  int state_width() const override { return config().hidden_size; }
   Status forward(const StepInput& input) override;
   void combine(TensorView taps, TensorView out) override;
   std::span<const int32_t> target_ids() const override { return target_ids_; }

@@ -186,6 +186,7 @@ class Eagle3Head final : public DecoderModel, public DraftHead {
 
   Status allocate();
   DraftHead* draft_head() override { return this; }
+  int state_width() const override { return config().hidden_size; }
   Status forward(const StepInput& input) override;
   Status write_context(const StepInput& input) override;
   bool context_attends() const override { return layers_.size() > 1; }

@@ -61,6 +61,7 @@ class MtpHead final : public DecoderModel, public DraftHead {
 
   Status allocate();
   DraftHead* draft_head() override { return this; }
+  int state_width() const override { return config().hidden_size; }
   Status forward(const StepInput& input) override;
   Status write_context(const StepInput& input) override;
   void combine(TensorView taps, TensorView out) override;
@@ -138,10 +139,11 @@ Status MtpHead::output_states(const int32_t* rows, int num_rows, TensorView out)
 Status check_mtp(const ModelConfig& target) {
   const DecoderConfig& decoder = decoder_config(target);
   if (decoder.mtp == nullptr) {
-    return unimplemented(
-        fmt::format("[model] method mtp is not served for this architecture; got {}, expected "
-                    "MiMo-7B, Qwen3.5, Qwen3.6 or Qwen3-Next; use another method",
-                    target.architecture));
+    return unimplemented(fmt::format(
+        "[model] method mtp is not served for this architecture; got {}, expected "
+        "MiMo-7B, Qwen3.5, Qwen3.6, Qwen3-Next, or Gemma 4 with its drafter as `model`; "
+        "use another method",
+        target.architecture));
   }
   if (decoder.num_mtp_layers != 1) {
     return invalid_argument(
