@@ -56,7 +56,7 @@ struct KvScaleCounts {
 
 KvScaleCounts count_kv_scales(const ModelConfig& config, const WeightSource& source);
 
-// As the function of weights.h, of the model's tensors.
+// Calls the function of weights.h with the model's tensors.
 Status check_stored_tensors(const ModelConfig& config, const WeightSource& source);
 
 // Bytes of the buffers of one step within `limits`, with the workspaces of the device. Fails with

@@ -5,8 +5,8 @@ lost and that memory is flat.
 
 DIR has quire-abacus and quire-abacus-deepseek. The server keeps two of three models at a time, so that requests swap
 them. Meanwhile children are killed, clients leave in the middle of an answer and of an upload, and the file system of
-the server's caches fills up. A greedy answer must be the one that its model gave before the faults; an error is
-allowed only near a kill of that model's process, and never ends the server. The resident memory of the server is
+the server's caches fills up. A greedy answer must equal its model's answer before the faults; an error is allowed
+only near a kill of that model's process, and never ends the server. The resident memory of the server is
 compared between the second quarter of the time and the last one. Needs root to mount the small file system; without
 it, that fault is left out, and the summary says so.
 """
@@ -93,14 +93,14 @@ class Server:
         return found
 
     def resident_bytes(self) -> int:
-        """Of the server's own process. Those of the models come and go."""
+        """The memory of the server's own process: the models' processes come and go."""
         for line in Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
             if line.startswith("VmRSS:"):
                 return int(line.split()[1]) * 1024
         return 0
 
     def stop(self) -> list[str]:
-        """What was wrong with the end."""
+        """Ends the server, and returns its faults."""
         children = self.children()
         self.process.send_signal(signal.SIGTERM)
         faults = []

@@ -25,7 +25,7 @@ struct Gemma4DrafterConfig : DecoderConfig {
 Result<ModelConfig> parse_gemma4_drafter(std::string_view json, std::string_view source,
                                          const ModelConfig& target);
 
-// As list_tensors() and estimate_activation_bytes(); the KV groups are decoder_kv_groups().
+// Like list_tensors() and estimate_activation_bytes(); the KV groups are decoder_kv_groups().
 std::vector<TensorSpec> list_gemma4_drafter_tensors(const ModelConfig& drafter);
 Result<int64_t> gemma4_drafter_activation_bytes(const ModelConfig& drafter,
                                                 const ModelLimits& limits, const Ops& ops);
