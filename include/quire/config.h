@@ -16,7 +16,7 @@ struct EngineConfig {
   std::string tokenizer;  // a directory or "ORG/NAME", found in the hub's cache; empty: the model's
   std::string chat_template;  // a file with a Jinja template; empty: the model's own
   bool allow_special_tokens_in_messages = false;  // lets chat messages hold control tokens
-  // Where Engine::sampling_defaults() come from. "auto": the model's generation_config.json, or the
+  // The source of Engine::sampling_defaults(). "auto": the model's generation_config.json, or the
   // general.sampling.* metadata of a GGUF file; "vllm": temperature 1 and no filters.
   std::string generation_config = "auto";
   std::string load_format = "auto";  // "auto", or "dummy": random weights of the config's shape
@@ -31,7 +31,7 @@ struct EngineConfig {
   bool calculate_kv_scales = false;
   std::string device = "auto";  // "cpu", "cuda" or "auto"
 
-  int max_model_len = 0;           // tokens of prompt and output; 0: the model's own
+  int max_model_len = 0;           // tokens of prompt and output; 0: the model's limit
   int max_num_seqs = 0;            // sequences in one step; 0: 64 on a CPU, 256 on a GPU
   int max_num_rule_seqs = 0;       // upper bound of the sequences with penalties, logit_bias,
                                    // allowed_token_ids, bad_words or min_tokens; 0: all on a CPU,
@@ -39,27 +39,27 @@ struct EngineConfig {
                                    // per token of the vocabulary
   int max_num_batched_tokens = 0;  // tokens in one step; 0: 512 on a CPU, 8192 on a GPU
   int block_size = 16;             // tokens per KV page: 16, 32 or 64
-  int64_t kv_cache_memory = 0;     // bytes; 0: on a CPU the memory of max_num_seqs sequences, at
-                                   // most 1/4 of the memory free at start; on a GPU the rest of
-                                   // gpu_memory_utilization
+  int64_t kv_cache_memory = 0;     // bytes. 0: on a CPU enough for max_num_seqs sequences, at most
+  // 1/4 of the memory free at start; on a GPU the memory that the
+  // model leaves of gpu_memory_utilization
   double gpu_memory_utilization = 0.9;  // fraction of a GPU's memory that the engine may use
   bool enable_prefix_caching = true;
   bool enable_chunked_prefill = true;
-  // Upper bound of one prompt's tokens in a step, so that others have room; 0: no limit.
+  // Upper bound of one prompt's tokens in a step, to leave room for other prompts; 0: no limit.
   int long_prefill_token_threshold = 0;
   bool allow_long_max_model_len = false;  // allows more than max_position_embeddings
 
   std::string attention_backend = "auto";  // forces one backend for each phase that it supports
-  std::string prefill_attention_backend;   // only this one for prefill; empty: attention_backend
+  std::string prefill_attention_backend;   // the only backend for prefill; empty: attention_backend
   std::string decode_attention_backend;
-  // A file of `quire tune`; "builtin": the build's table for the device; "measured": times measured
-  // at start (at most 2 s) and kept in the user's cache directory. Empty: "builtin", or "measured"
-  // on a GPU that the build has no table for.
+  // A file of `quire tune`; "builtin": the build's table for the device; "measured": times that a
+  // start measures (in at most 2 s) and keeps in the user's cache directory. Empty: "builtin", or
+  // "measured" on a GPU for which the build has no table.
   std::string tuning_table;
 
   // Choices that depend on the machine's speed, such as the kernels of matrix products. "auto": a
-  // start measures what no earlier start has kept in the user's cache directory; "again": it
-  // measures everything; "off": it measures and reads nothing, and fixed rules choose.
+  // start reads measurements from the user's cache directory, and measures those that are missing;
+  // "again": it measures everything; "off": it measures and reads nothing, and fixed rules choose.
   std::string measure = "auto";
 
   // Speculative decoding: a JSON object with vLLM's keys, such as {"method": "ngram",
@@ -75,9 +75,9 @@ struct EngineConfig {
 
   bool enforce_eager = false;  // no CUDA graphs
   int num_threads = 0;         // of a CPU; 0: one per physical core, or as `quire tune` measured
-  std::string cpu_cores = "performance";  // "all": also efficiency cores
-  // "on" binds each thread to a core, "off" none; "auto": "on" if the engine runs on all cores that
-  // the process may use, and no quota limits it (base/thread_choice.h).
+  std::string cpu_cores = "performance";  // "all": efficiency cores, too
+  // "on" binds each thread to a core, "off" binds none. "auto": "on" if the engine runs on all
+  // cores that the process may use and no CPU quota limits the process (base/thread_choice.h).
   std::string cpu_pinning = "auto";
   // The type in which a CPU multiplies activations: "f32"; "bf16", which is faster with BF16
   // weights and needs AVX-512 BF16 (refused on other processors); or "int8", which is faster with
@@ -88,24 +88,25 @@ struct EngineConfig {
   // and later starts map it. "auto": "packed" in the user's cache directory, for models of at least
   // 256 MiB, if its disk has four times that size free. "off": no such file is read or written.
   std::string packed_weights = "auto";
-  // Whether an engine that ends early completes the file. If false, it stops within seconds and
-  // keeps no file.
+  // If true, an engine that is destroyed while the file is being written completes the file. If
+  // false, it stops within seconds and keeps no file.
   bool waits_for_packed_weights = true;
-  // Ranks that share the model: GPUs, or groups of a CPU's threads, of all nodes together.
+  // Ranks that share the model, on all nodes together: GPUs, or groups of a CPU's threads.
   int tensor_parallel_size = 1;
-  // Replicas of the model, each with tensor_parallel_size ranks of its own. A request runs on one.
-  // One if there are several nodes.
+  // Replicas of the model, each with tensor_parallel_size ranks of its own. Each request runs on
+  // one replica. Several nodes allow only one replica.
   int data_parallel_size = 1;
-  // Nodes: processes, usually one per machine, that have equal numbers of ranks. All get the same
-  // configuration, except for node_rank. Node 0 has the engine; Engine::run_node() runs the others.
+  // Nodes: processes, usually one per machine, that have equal numbers of ranks. Their
+  // configurations differ only in node_rank. Node 0 has the engine; Engine::run_node() runs the
+  // others.
   int nnodes = 1;             // 0: as many as the launcher started (Open MPI, PMI, a
                               // LeaderWorkerSet, torchrun, Slurm)
-  int node_rank = -1;         // -1: as the launcher says
-  std::string master_addr;    // of node 0; empty: MASTER_ADDR, or as the launcher says
+  int node_rank = -1;         // -1: the number that the launcher gives this process
+  std::string master_addr;    // address of node 0; empty: MASTER_ADDR, or the launcher's
   int master_port = 0;        // 0: MASTER_PORT, or 29501
   std::string cluster_token;  // a secret that all nodes have; empty: QUIRE_CLUSTER_TOKEN. It is
                               // optional if node 0 has a loopback address
-  int rank_timeout = 20;      // seconds; the engine ends if a rank makes no progress for so long
+  int rank_timeout = 20;      // seconds; the engine ends if a rank makes no progress for this time
   uint64_t seed = 0;          // for requests without a seed
 };
 

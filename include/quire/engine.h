@@ -31,9 +31,9 @@ struct SpeculationStats {
   int64_t num_spans = 0;     // verifications: one per step and sequence with drafts
   int64_t num_drafts = 0;    // tokens verified
   int64_t num_accepted = 0;  // includes drafts after the token that ended their request
-  std::array<int64_t, kMaxPositions> accepted_by_position = {};  // [0]: first drafts
-  // The time of the target model and of sampling, and of the drafter. Not measured, 0, on a GPU
-  // without a drafter.
+  std::array<int64_t, kMaxPositions> accepted_by_position = {};  // [0]: first draft of a span
+  // Seconds that the target model and sampling take, and that the drafter takes. On a GPU without a
+  // drafter they are not measured, and both are 0.
   double verify_seconds = 0;
   double draft_seconds = 0;
 };
@@ -45,20 +45,20 @@ struct EngineStats {
   int num_total_blocks = 0;
   double kv_cache_usage = 0;  // used fraction of the fullest block table, 0 to 1
   int64_t num_steps = 0;
-  // On a GPU, each step adds one wait and one copy (two copies with drafts under a constraint). 0
-  // on a CPU.
+  // On a GPU, each step adds one wait and one copy (two copies with drafts under a constraint). On
+  // a CPU both are 0.
   int64_t num_device_to_host_copies = 0;
   int64_t num_device_waits = 0;
   int64_t num_prompt_tokens = 0;
   int64_t num_generated_tokens = 0;
-  // Estimates the work that is left: the uncached prompt tokens of sequences without output, and
-  // the expected output tokens of all sequences.
+  // Estimates the remaining work: the uncached prompt tokens of sequences without output, and the
+  // expected output tokens of all sequences.
   int64_t num_outstanding_tokens = 0;
   int64_t num_preemptions = 0;
   int64_t prefix_cache_queries = 0;  // in tokens
   int64_t prefix_cache_hits = 0;
-  CacheMissCounts cache_misses = {};   // when sequences start for the first time
-  int64_t num_kv_batches_dropped = 0;  // of KV events, because the publisher's queue was full
+  CacheMissCounts cache_misses = {};   // counted when a sequence starts for the first time
+  int64_t num_kv_batches_dropped = 0;  // because the publisher's queue was full
   SpeculationStats speculation = {};
 };
 
@@ -76,31 +76,31 @@ struct ModelInfo {
   int max_num_seqs = 0;        // sequences in one step of a replica
   int data_parallel_size = 1;  // replicas
   int block_size = 0;
-  std::string file_format;  // "gguf", or "safetensors", also of dummy weights
+  std::string file_format;  // "gguf" or "safetensors", also for dummy weights
   std::string weight_dtype;
   std::string kv_cache_dtype;
   bool enable_prefix_caching = true;
   bool calculate_kv_scales = false;
   double gpu_memory_utilization = 0;
   int64_t num_parameters = 0;
-  int64_t weight_bytes = 0;  // of the weights on the device
+  int64_t weight_bytes = 0;  // size of the weights on the device
   bool on_gpu = false;
-  int embedding_size = 0;  // numbers of an embedding; 0: the model generates text
+  int embedding_size = 0;  // length of an embedding; 0: the model generates text
   std::optional<int32_t> bos_token_id;
   std::vector<int32_t> eos_token_ids;  // tokens that end a sequence
   std::string attention_backend;       // backends by phase: "decode: cpu, prefill: cpu"
-  bool has_states = false;             // recurrent, in the place of keys and values of some layers
-  int num_speculative_tokens = 0;      // drafts verified per sequence and step; 0: no speculation
-  std::string speculative_method;      // as `speculative_config` names it, the choice of auto
+  bool has_states = false;         // some layers have recurrent states instead of keys and values
+  int num_speculative_tokens = 0;  // drafts verified per sequence and step; 0: no speculation
+  std::string speculative_method;  // the method in `speculative_config`, or the choice of "auto"
   // Drafts are accepted at given rates, so the outputs have no meaning.
   bool has_synthetic_acceptance = false;
 
-  // Sequences that run at the same time.
+  // Upper bound of the sequences that run at the same time.
   int max_num_running() const { return max_num_seqs * data_parallel_size; }
 };
 
-// The sampling values for a model that states none. kNone: temperature 1, no filters. kChat: values
-// with which a small model stays coherent (temperature 0.8, top_k 40, top_p 0.95, min_p 0.05).
+// The sampling values for a model that states none. kNone: temperature 1, no filters. kChat:
+// temperature 0.8, top_k 40, top_p 0.95, min_p 0.05, with which a small model stays coherent.
 enum class SamplingFallback { kNone, kChat };
 
 // Sampling values for requests without their own.
@@ -116,7 +116,7 @@ struct ChatMessage {
   std::string content;
 };
 
-// One request's outputs, in order. The destructor cancels sequences that still run.
+// The outputs of one request, in order. The destructor cancels sequences that still run.
 class RequestStream {
  public:
   ~RequestStream();

@@ -17,20 +17,20 @@
 
 namespace quire {
 
-// Definitions follow vLLM.
+// The fields have vLLM's names and definitions.
 struct SamplingParams {
   int n = 1;                 // independent sequences for the same prompt
   float temperature = 1.0F;  // 0: greedy
   float top_p = 1.0F;        // (0, 1]
   int top_k = 0;             // 0 or -1: off
-  float min_p = 0.0F;        // [0, 1]; relative to the most likely token
+  float min_p = 0.0F;        // [0, 1]; fraction of the most likely token's probability
   std::optional<uint64_t> seed;
   float repetition_penalty = 1.0F;                    // > 0; over prompt and output
   float presence_penalty = 0.0F;                      // [-2, 2]; over output
   float frequency_penalty = 0.0F;                     // [-2, 2]; over output
   std::vector<std::pair<int32_t, float>> logit_bias;  // token id (each once), added to its logit
   std::vector<int32_t> allowed_token_ids;             // empty: all
-  std::vector<std::string> bad_words;                 // the output never has their tokens in a row
+  std::vector<std::string> bad_words;                 // the output never contains one of these
 
   int max_tokens = 16;
   int min_tokens = 0;  // end-of-sequence and stop ids are forbidden before this many, unless a
@@ -40,15 +40,15 @@ struct SamplingParams {
   bool include_stop_str_in_output = false;
   bool ignore_eos = false;
 
-  std::optional<int> logprobs;         // of the sampled token and this many most likely ones
-  std::optional<int> prompt_logprobs;  // the same for each prompt token
+  std::optional<int> logprobs;         // of the sampled token and this many most likely tokens
+  std::optional<int> prompt_logprobs;  // the same for each token of the prompt
 
   bool skip_special_tokens = true;
   bool detokenize = true;
 };
 
-// Restricts a sequence token by token, for example by a grammar. There is one object per sequence,
-// used only on the engine's thread. If it throws, its sequence ends with FinishReason::kError.
+// Restricts one sequence token by token, for example by a grammar. Only the engine's thread uses
+// the object. If the object throws, its sequence ends with FinishReason::kError.
 class TokenConstraint {
  public:
   virtual ~TokenConstraint() = default;
@@ -58,15 +58,15 @@ class TokenConstraint {
   // Called with the chosen token. Returns false if the constraint rejects it; the sequence then
   // fails.
   virtual bool accept(int32_t token_id) = 0;
-  // Whether rollback() can undo the tokens that are accepted from now on. Speculative decoding
-  // verifies drafts of the sequence only if it can: the engine accepts them on trial, and calls
-  // this before each draft. A constraint may refuse drafts for a while, for example if they take
-  // too long.
+  // Returns whether rollback() could undo the tokens that accept() gets from now on. Speculative
+  // decoding verifies drafts of the sequence only if it could, because it calls accept() for drafts
+  // on trial. It calls this function before each draft. A constraint may refuse drafts for a while,
+  // for example if they take too long.
   virtual bool can_roll_back() const { return false; }
-  // Undoes the newest `num_tokens` accepted tokens. Returns false if it cannot; the sequence then
-  // fails.
+  // Undoes the newest `num_tokens` accepted tokens. Returns false if the constraint cannot undo
+  // them; the sequence then fails.
   virtual bool rollback(int /*num_tokens*/) { return false; }
-  // Not ok if an error left no allowed token; the sequence ends with that error.
+  // Not ok if an error has left no allowed token. The sequence then ends with that error.
   virtual Status status() const { return {}; }
 };
 
@@ -75,7 +75,7 @@ using ConstraintFactory = std::function<std::unique_ptr<TokenConstraint>()>;
 
 // Asks an embedding model for the prompt's embedding instead of text.
 struct EmbeddingParams {
-  // Keeps the first numbers of the embedding, as models with Matryoshka embeddings allow; 0: all.
+  // The embedding is cut to this length, for models with Matryoshka embeddings; 0: not cut.
   int dimensions = 0;
 };
 
@@ -86,13 +86,13 @@ struct Request {
   SamplingParams sampling;
   int priority = 0;        // lower is served first; ties by arrival
   std::string cache_salt;  // requests share cached prefixes only under the same salt
-  // The prompt's tokens before its last message, which a later prompt most likely repeats; 0:
-  // unknown. A model with recurrent states keeps the state after the last full block of them.
+  // Tokens of the prompt before its last message; 0: unknown. A later prompt most likely repeats
+  // them, so a model with recurrent states keeps the state after their last full block.
   int num_history_tokens = 0;
   // Called once per sample, before the request is scheduled. Empty: any token is allowed.
   ConstraintFactory make_constraint;
-  // Required for embedding models, refused by others. `sampling` and `make_constraint` are then not
-  // used.
+  // Required for embedding models, refused for other models. An embedding model does not use
+  // `sampling` and `make_constraint`.
   std::optional<EmbeddingParams> embedding = {};
   // The replica that must serve the request; absent: the engine chooses one.
   std::optional<int> data_parallel_rank = {};
@@ -163,12 +163,12 @@ constexpr std::string_view cache_miss_name(CacheMiss miss) {
 // Token ids that several samples share.
 using SharedTokenIds = std::shared_ptr<const std::vector<int32_t>>;
 
-// The place of one of the tokenizer's added tokens, which may be a marker of a tool call. Text that
-// is only spelled like such a token has no place.
+// The place of an added token in the output text. An added token may be a marker of a tool call.
+// Text that is only spelled like an added token has no such entry.
 struct AddedTokenPlace {
   int32_t token_id = 0;
   size_t begin = 0;  // byte offsets in Output::text
-  size_t end = 0;    // equal to `begin` for a special token that the text leaves out
+  size_t end = 0;    // equal to `begin` for a special token that the text omits
 };
 
 // New output of one sample (`index` of n).
@@ -179,17 +179,17 @@ struct Output {
   std::vector<int32_t> token_ids;                 // new tokens
   std::vector<PositionLogprobs> logprobs;         // one per new token, when requested
   std::vector<PositionLogprobs> prompt_logprobs;  // once, with the first output; [0] is empty
-  SharedTokenIds prompt_token_ids;                // once, with the first output; else null
+  SharedTokenIds prompt_token_ids;                // once, with the first output; otherwise null
   int num_cached_tokens = 0;                      // prompt tokens found in the prefix cache
-  CacheMiss cache_miss = CacheMiss::kNone;        // why no more of them were found
-  // An embedding model's only output, with FinishReason::kStop. Has length 1 if the model
-  // normalizes its embeddings.
+  CacheMiss cache_miss = CacheMiss::kNone;        // why the cache has no more of them
+  // An embedding model's only output, with FinishReason::kStop. Its length is 1 if the model
+  // normalizes embeddings.
   std::vector<float> embedding;
   int data_parallel_rank = 0;  // the replica that serves the request
-  // The time when the sample was first scheduled in a step; absent: never scheduled.
+  // The time when a step first included the sample; absent: no step has.
   std::optional<std::chrono::steady_clock::time_point> first_scheduled;
   std::optional<FinishReason> finish_reason;  // set on a sequence's last output
-  std::string stop_reason;                    // the stop string or id that ended it
+  std::string stop_reason;                    // the stop string or id that ended the sample
   Status error;                               // with FinishReason::kError
 };
 

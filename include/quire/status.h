@@ -59,8 +59,8 @@ inline Status unavailable(std::string message) {
 
 int http_status(StatusCode code);
 
-// A value, or the Status that explains why there is none. Reading the value of a failed Result
-// breaks an invariant and ends the program.
+// A value, or the Status that explains why there is no value. Reading the value of a failed Result
+// is a defect, and ends the program.
 template <typename T>
 class [[nodiscard]] Result {
  public:
@@ -96,7 +96,7 @@ T* Result<T>::get() {
 
 }  // namespace quire
 
-// Returns a failure to the caller.
+// Returns from the function with the Status of `expr` if that is an error.
 #define QUIRE_RETURN_IF_ERROR(expr)                                                        \
   do {                                                                                     \
     if (::quire::Status quire_status_ = (expr); !quire_status_.ok()) return quire_status_; \

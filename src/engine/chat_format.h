@@ -20,8 +20,8 @@ namespace quire {
 
 struct RenderedChat : MarkedText {
   // The owner (see ByteSpans) of the first message whose content and tool calls are missing from
-  // the prompt; 0: none is missing. Reasoning may be missing, because templates drop it in earlier
-  // turns.
+  // the prompt; 0: none is missing. Missing reasoning does not count, because templates drop it
+  // from earlier turns.
   uint32_t dropped = 0;
 };
 
@@ -29,9 +29,9 @@ class ChatFormat {
  public:
   using SpecialTokens = std::vector<std::pair<std::string, std::string>>;  // "bos_token" → "<s>"
 
-  // Loads template_file or, if that is empty, chat_template.jinja, or else `chat_template` of
-  // tokenizer_config.json. Fails with kNotFound if there is none, with kUnimplemented if the
-  // template is not one that can be rendered, and otherwise with an error of the files.
+  // Loads template_file. If that is empty, loads chat_template.jinja, or without such a file
+  // `chat_template` of tokenizer_config.json. Fails with kNotFound if no template exists, with
+  // kUnimplemented if the template is not supported, and otherwise with the error of a file.
   static Result<ChatFormat> load(const std::filesystem::path& tokenizer_dir,
                                  const std::filesystem::path& template_file = {});
   static Result<ChatFormat> from_config(std::string_view tokenizer_config_json,
@@ -42,18 +42,18 @@ class ChatFormat {
   std::string_view source() const { return source_; }
   // The special tokens that tokenizer_config.json names.
   const SpecialTokens& special_tokens() const { return special_tokens_; }
-  // How the model writes reasoning and tool calls: the JSON of `response_template`, otherwise of
-  // `response_schema`, in tokenizer_config.json; empty if it has neither.
+  // The JSON that describes how the model writes reasoning and tool calls: `response_template` in
+  // tokenizer_config.json, otherwise `response_schema`; empty if both are missing.
   std::string_view response_template() const { return response_template_; }
   // Renders a dict of variables (messages, tools, add_generation_prompt and others), or a JSON
-  // object of them. The tokenizer's special tokens (bos_token, …) are added unless the caller gives
+  // object of them. Adds the tokenizer's special tokens (bos_token, …) unless the caller gives
   // them. All texts of the caller's variables are untrusted in the result.
   Result<RenderedChat> render(const jinja::Value& variables) const;
   Result<RenderedChat> render(simdjson::dom::element variables) const;
   // Renders a conversation as a prompt for the assistant's reply. A message that the template drops
   // is an error.
   Result<RenderedChat> render(const std::vector<ChatMessage>& messages) const;
-  // Lets the callers' texts hold control tokens: render() then marks nothing.
+  // Allows control tokens in the callers' texts: render() then marks no text as untrusted.
   void trust_callers() { trusts_callers_ = true; }
 
  private:

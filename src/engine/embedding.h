@@ -14,8 +14,8 @@ struct EmbeddingSpec {
   bool normalizes = false;
 };
 
-// Keeps params.dimensions numbers of `hidden_state`, and normalizes them in FP64. Fails if they are
-// not finite.
+// Keeps the first params.dimensions numbers of `hidden_state` (0: all), and normalizes them in FP64
+// if the spec says so. Fails if a number is not finite.
 Result<std::vector<float>> make_embedding(std::vector<float> hidden_state,
                                           const EmbeddingSpec& spec);
 

@@ -204,7 +204,7 @@ std::vector<ReplicaState> Engine::replicas() const {
   return states;
 }
 
-// A node may fail while no step runs.
+// Also asks the nodes, because a node may fail while no step runs.
 Status Engine::health() const {
   QUIRE_RETURN_IF_ERROR(impl_->replicas->health());
   const std::shared_ptr<Nodes>& nodes = impl_->parts.front()->nodes;

@@ -63,7 +63,7 @@ class EngineCore {
   // By sequence id; the samples of one request are adjacent.
   using ActiveSamples = std::map<SeqId, ActiveSample>;
 
-  // A submission for the engine thread, which only links its samples into active_.
+  // A submission in the form that the engine thread needs: it only links the samples into active_.
   struct Arrival {
     std::vector<std::unique_ptr<Sequence>> seqs;
     ActiveSamples samples;

@@ -17,14 +17,14 @@ namespace quire {
 
 struct AttentionSetup {
   std::vector<KvGroup> kv_groups;
-  StateGroup states = {};                         // beside the KV groups, in the same KvCache
+  StateGroup states = {};                         // in the same KvCache as the KV groups
   std::vector<AttentionSelector> selectors = {};  // one per KV group
   std::vector<AttentionPlans> plans = {};         // one per KV group
-  std::vector<DecodeKey> decode_keys = {};        // the decode steps that the selectors distinguish
-  size_t workspace_bytes = 0;                     // the largest of any plan
+  std::vector<DecodeKey> decode_keys = {};  // one per decode step that the selectors distinguish
+  size_t workspace_bytes = 0;               // of the plan that needs the most
 };
 
-// A model on one device, with what its runner needs there.
+// A model on one device, with everything that its runner needs there.
 struct LoadedModel {
   std::unique_ptr<Model> model;
   KvCache kv_cache;
@@ -42,10 +42,10 @@ struct LoadedModel {
 // The parts of one rank, on its device.
 struct RankParts {
   LoadedModel target;
-  LoadedModel draft;  // empty: no model drafts
+  LoadedModel draft;  // empty: no draft model
 };
 
-// The parts of one replica. Each member needs the members before it.
+// The parts of one replica. Each member uses the members before it.
 struct ReplicaParts {
   std::shared_ptr<Nodes> nodes;  // null: a single node
   std::unique_ptr<Platform> platform;

@@ -48,7 +48,7 @@ Result<std::vector<int32_t>> InputProcessor::prompt_ids(const Request& request) 
           limits_.vocab_size - 1));
     }
   }
-  // No token is computed after a prompt to embed.
+  // A prompt to embed needs no room for an output token.
   const int num_output = request.embedding ? 0 : 1;
   if (ids.size() + num_output > static_cast<size_t>(limits_.max_model_len)) {
     if (request.embedding) {

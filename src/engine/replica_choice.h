@@ -20,9 +20,9 @@ struct ReplicaCandidate {
 };
 
 // Returns the index of a replica; `replicas` is not empty. A replica's load is its number of
-// outstanding tokens. Prefers the replica with the longest known prefix (of several, the least
+// outstanding tokens. Chooses the replica with the longest known prefix (of several, the least
 // loaded one) if its load is at most 9/8 of the smallest load plus the tokens that the prefix
-// saves. Otherwise takes the least loaded replica. The first of equal replicas wins.
+// saves. Otherwise chooses the least loaded replica. Of equal replicas, chooses the first.
 size_t choose_replica(std::span<const ReplicaCandidate> replicas);
 
 // A map that drops old keys. It keeps the `capacity` keys that were used last, and at most
@@ -62,13 +62,13 @@ class AgingMap {
   std::unordered_map<uint64_t, Value> old_;
 };
 
-// Records which prefixes were sent to which replica. It is approximate: it ignores evictions from
-// the replicas' caches, and equal hashes count as equal tokens.
+// Records which prefixes were sent to which replica. The record is approximate: it ignores
+// evictions from the replicas' caches, and equal hashes count as equal tokens.
 class PrefixIndex {
  public:
   static constexpr int kBlockSize = 64;  // tokens per hash
 
-  // One hash per full block of the prompt, which also covers the blocks before it and the salt.
+  // Returns one hash per full block of the prompt. It also covers all earlier blocks and the salt.
   static std::vector<uint64_t> hash_blocks(std::span<const int32_t> prompt, std::string_view salt);
 
   // Keeps at least the last `max_blocks` hashes.

@@ -37,7 +37,7 @@ class Replicas {
   const std::vector<std::unique_ptr<EngineCore>> cores_;
   const bool keeps_prefixes_;
 
-  std::mutex mutex_;  // a choice includes the load of the choices before it
+  std::mutex mutex_;  // makes each choice include the load of the choices before it
   PrefixIndex prefixes_;
   AgingMap<size_t> sessions_;  // the replica of a session, by its hash
 };

@@ -56,7 +56,7 @@ struct RunOptions {
   size_t max_in_flight = SIZE_MAX;
   // Frees a request's outputs after on_done, so that run_requests() returns empty results.
   bool frees_done = false;
-  // Called with each output. Returning false cancels everything (for example if stdout is closed).
+  // Called with each output. Returning false cancels all requests, for example if stdout is closed.
   std::function<bool(size_t request_idx, const Output& output)> on_output = {};
   // Called once per request, when it has ended.
   std::function<void(size_t request_idx, const RequestResult& result)> on_done = {};

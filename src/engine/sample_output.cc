@@ -239,7 +239,7 @@ void SampleOutput::push_token(int32_t token_id) {
   text_ += detokenizer_->push(token_id);
   if (!is_added) return;
   const size_t end = std::max(text_.size() + detokenizer_->pending().size(), begin);
-  // The token may end an invalid character, whose text does not belong to the token.
+  // Bytes of an incomplete character before the token became U+FFFD, which is not the token's.
   const std::string spelling = tokenizer.token_bytes(token_id);
   if (end == text_.size() && text_.ends_with(spelling)) {
     begin = std::max(begin, end - spelling.size());
@@ -268,7 +268,7 @@ void SampleOutput::stop_at_string(Output& output) {
 void SampleOutput::emit_text(Output& output) {
   const size_t held_back = output.finish_reason ? 0 : stop_search_.num_held_back();
   size_t ready_bytes = std::max(text_.size() - held_back, emitted_bytes_);
-  for (const AddedTokenPlace& place : added_tokens_) {  // outputs do not divide its text
+  for (const AddedTokenPlace& place : added_tokens_) {  // no output ends inside the token's text
     if (place.begin < ready_bytes && ready_bytes < place.end && !output.finish_reason) {
       ready_bytes = place.begin;
     }

@@ -80,7 +80,7 @@ class SampleOutput {
     std::shared_ptr<const std::vector<uint32_t>> forbidden_ends;
     std::optional<EmbeddingSpec> embedding = {};  // the only output, instead of tokens
   };
-  // Without a tokenizer there is no text; otherwise the tokenizer outlives the sample. The seed of
+  // Without a tokenizer there is no text. A tokenizer must outlive the sample. The seed of
   // `sampling` is not used.
   static Start start_of(const Tokenizer* tokenizer, const SamplingSpec& sampling,
                         std::vector<int32_t> prompt_ids);
@@ -94,7 +94,7 @@ class SampleOutput {
   int num_output_tokens() const { return num_output_tokens_; }
   // Whether a constraint restricts the next tokens.
   bool is_constrained() const { return constraint_ != nullptr; }
-  // Returns how many drafts may be verified: those before the first that the constraint forbids.
+  // Returns the number of drafts that may be verified: all drafts before the first forbidden one.
   // Adds the mask of the next token, and of the token after each of these drafts. Restores the
   // state of the constraint.
   int add_masks(std::span<const int32_t> drafts, std::vector<std::vector<uint32_t>>& masks);
@@ -111,13 +111,13 @@ class SampleOutput {
   const std::optional<ForcedEnd>& forced_end() const { return forced_end_; }
   bool must_end_now() const { return forced_end_ && forced_end_->num_tokens == 0; }
 
-  // Appends the span's tokens up to the first that ends the sample, or up to forced_end(). The
-  // output has a finish_reason if the sample ended: kError if its constraint rejects a token. The
-  // first output reports num_cached_tokens of the prompt. at_max_length: no token may follow the
-  // span. A span with a hidden state ends the sample with its embedding.
+  // Appends the span's tokens up to the first token that ends the sample, or up to forced_end().
+  // The output has a finish_reason if the sample has ended: kError if its constraint rejects a
+  // token. The first output reports num_cached_tokens of the prompt. at_max_length: no token may
+  // follow the span. A span with a hidden state ends the sample with its embedding.
   Output accept(SpanResult&& span, int num_cached_tokens, bool at_max_length);
 
-  // The last output of a sample that ends without a token, with the text that was still held back.
+  // Returns the last output of a sample that ends without a token, with the text held back so far.
   Output end(FinishReason reason, Status error);
 
  private:
@@ -151,7 +151,7 @@ class SampleOutput {
   std::string text_;  // all text, including text held back
   size_t emitted_bytes_ = 0;
   std::vector<AddedTokenPlace> added_tokens_;  // not emitted yet; offsets in text_
-  StopSearch stop_search_;                     // skips the text of tokens protected by min_tokens
+  StopSearch stop_search_;  // does not search the text of the first min_tokens tokens
 };
 
 }  // namespace quire

@@ -32,8 +32,8 @@ class BlockPool {
   // Removes a holder. After its last holder, the block joins the tail of the list if keep_content
   // is true, and the head otherwise.
   void release(int32_t block_id, bool keep_content);
-  // Lets an unused block be allocated before all unused blocks that release() has kept, but after
-  // those that were superseded earlier.
+  // Moves an unused block in the list, before all blocks that release() has kept, but after those
+  // that were superseded earlier.
   void supersede(int32_t block_id);
 
   // Ends the program when the list and the counts disagree.
@@ -55,7 +55,7 @@ class BlockPool {
 // cache.
 using BlockHash = std::array<std::byte, 32>;
 
-// vLLM's default if PYTHONHASHSEED is not set.
+// The value that vLLM uses if PYTHONHASHSEED is not set.
 inline constexpr std::string_view kDefaultBlockHashSeed = "vllm-none-hash";
 
 // Returns the parent hash of a sequence's first block: vLLM's NONE_HASH of sha256_cbor for this
@@ -65,12 +65,12 @@ BlockHash none_hash(std::string_view seed);
 // Returns the hash of a block, which covers everything that its keys and values depend on: the
 // tokens before it (through the parent's hash), its own tokens, and the tokens after it (`ahead`)
 // if its content depends on them. It is vLLM's sha256_cbor: SHA-256 of the canonical CBOR of
-// [parent, tokens, extra keys]. Routers that compute the hashes of a prompt thus find them in the
-// KV events. `salt` is the request's; it is passed for the first block only.
+// [parent, tokens, extra keys]. Routers compute these hashes for a prompt and find them in the KV
+// events. `salt` is the request's cache_salt. Pass it for the first block only.
 BlockHash block_hash(const BlockHash& parent, std::span<const int32_t> token_ids,
                      std::span<const int32_t> ahead = {}, std::string_view salt = {});
 
-// The blocks of one chain of hashes.
+// Properties of the blocks in one chain of hashes.
 struct HashedBlocks {
   BlockHash root = {};       // see none_hash()
   int size = 16;             // tokens
@@ -99,8 +99,8 @@ class PrefixCache {
   // block remains private to its holder. Holders never swap blocks, because block tables are
   // append-only.
   bool insert(const BlockHash& hash, int32_t block_id);
-  // Removes a block, and returns its hash if it was registered: evict() removes one that another
-  // request is about to overwrite, remove() one that its own sequence gives up.
+  // Both remove a block, and return its hash if it was registered. evict() is for a block that is
+  // about to be overwritten, and records the hash; remove() is for one that its sequence gives up.
   std::optional<BlockHash> evict(int32_t block_id);
   std::optional<BlockHash> remove(int32_t block_id);
   // Returns whether the hash was evicted. The record lacks some hashes that were evicted more than
@@ -118,8 +118,8 @@ class PrefixCache {
 
   std::unordered_map<BlockHash, int32_t, FirstBytes> blocks_;
   std::vector<const BlockHash*> hashes_;  // by block id: the map's key; null: not cached
-  // A table of evicted hashes, in which a later hash replaces an earlier one: bytes 8 to 15 of a
-  // hash select the entry, bytes 16 to 23 are its value; 0: empty.
+  // A hash table of evicted hashes, in which a later hash may replace an earlier one. Bytes 8 to 15
+  // of a hash select the entry, bytes 16 to 23 are its value; 0: empty.
   std::vector<uint64_t> evicted_;
 };
 

@@ -26,7 +26,7 @@ struct KvLayout {
   bool is_latent = false;
   DType dtype = DType::kBF16;
 
-  // The bytes of one vector's scales, which are also elements of a cache in 8-bit integers.
+  // Size of a vector's scales in bytes, and in elements: they exist for 1-byte elements only.
   constexpr int64_t scale_bytes() const {
     if (dtype != DType::kI8) return 0;
     return static_cast<int64_t>(sizeof(float)) * (is_latent ? 2 : 1);
@@ -48,15 +48,15 @@ struct KvLayout {
   int64_t page_bytes() const { return page_stride() * static_cast<int64_t>(dtype_bytes(dtype)); }
 };
 
-// The first page that queries at `position` and later read; 0 without a window. Host and device use
-// it.
+// The first page that queries at `position` and after it read; 0 without a window. Host and device
+// code call it.
 constexpr int first_page_read(int position, int window, int page_size) {
   const int first = position - window + 1;
   return window == 0 || first < 0 ? 0 : first / page_size;
 }
 
-// The window of the block table of recurrent states. A step reads the state of the token before its
-// first. One more block is kept, so that the newest full block always has its state.
+// The window of the block table of recurrent states. A step reads the state after the token before
+// its first token. One more block is kept, so that the newest full block always has its state.
 constexpr int state_window(int block_size) {
   return block_size + 1;
 }

@@ -37,9 +37,9 @@ class Msgpack {
   std::string take() { return std::move(text_); }
 
  private:
-  // The first byte of a value that has a length; the type of a 32-bit length follows type16.
+  // The first bytes of a type with a length. The first byte for a 32-bit length is type16 + 1.
   struct Types {
-    unsigned inline_type = 0;  // with a length below num_inline in it
+    unsigned inline_type = 0;  // includes a length below num_inline
     size_t num_inline = 0;
     unsigned type8 = 0;  // 0: the type has no 8-bit length
     unsigned type16 = 0;

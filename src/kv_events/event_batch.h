@@ -10,7 +10,7 @@
 
 namespace quire {
 
-// A block table of the engine, as events name it.
+// A block table of the engine, as events describe it.
 struct KvEventTable {
   std::string kind;  // "full_attention", "sliding_window", "mla_attention", "sliding_window_mla"
   int window = 0;    // 0: none

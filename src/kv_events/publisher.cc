@@ -50,7 +50,7 @@ Status unusable(std::string_view field, std::string_view endpoint, std::string_v
       field, endpoint, reason));
 }
 
-// The digits after the last colon.
+// Returns the number after the last colon.
 std::optional<int> port_of(std::string_view endpoint) {
   const std::string_view digits = endpoint.substr(endpoint.rfind(':') + 1);
   int port = 0;

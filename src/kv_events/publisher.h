@@ -59,7 +59,7 @@ class KvEventPublisher {
   void publish(std::vector<KvEvent>&& events);
   int64_t num_dropped() const { return num_dropped_.load(std::memory_order_relaxed); }
 
-  // The configuration with the rank's endpoints, and the ports that the system chose.
+  // The configuration with the rank's endpoints and with the ports that the system chose.
   const KvEventsConfig& config() const { return config_; }
 
  private:

@@ -66,7 +66,7 @@ inline constexpr int kMaxDraftKvSlots = 1 + kMaxDrafts;
 // the model's configuration resolved to token ids.
 struct SamplingSpec {
   std::shared_ptr<const SamplingParams> params;
-  uint64_t seed = 0;  // params->seed + index of n, or drawn by the engine
+  uint64_t seed = 0;  // params->seed + the sample's index, or drawn by the engine
   // params->stop_token_ids and the end-of-sequence ids, which min_tokens forbids.
   std::vector<int32_t> end_token_ids = {};
   std::vector<std::vector<int32_t>> bad_words_ids = {};
@@ -81,10 +81,9 @@ struct SlotAdded {
   std::shared_ptr<const SamplingSpec> sampling;
 };
 
-// New pages of one of a slot's block tables: entries [first, first + block_ids.size()). Later
-// entries become invalid: those blocks were reserved for drafts that were not accepted, and have
-// been freed. Steps never read entries that no append has set or that are before the table's
-// window.
+// New pages for one block table of a slot: entries [first, first + block_ids.size()). Later entries
+// become invalid: those blocks were reserved for drafts that were not accepted, and have been
+// freed. Steps read only entries that an append has set and that are not before the table's window.
 struct BlockTableAppend {
   int slot = 0;
   int table = 0;
@@ -120,7 +119,7 @@ struct SeqSpan {
   // together with the next one.
   int32_t token_after = 0;
   int num_drafts = 0;            // drafts among its tokens that may be accepted
-  int num_prompt_logprobs = -1;  // >= 0: log probabilities of this chunk's tokens are computed
+  int num_prompt_logprobs = -1;  // >= 0: SamplingParams::prompt_logprobs, for this chunk's tokens
   // >= 0: the sequence is under a constraint. token_masks entry mask_idx + i limits the sampling
   // after i accepted drafts.
   int mask_idx = -1;
@@ -142,8 +141,8 @@ struct BatchPlan {
   std::vector<BlockTableAppend> block_appends;
   // Tokens per decoding sequence: the newest one, and the drafts that the step verifies.
   int decode_q_len = 1;
-  // On a GPU, upper bound of the drafts per sequence that a drafter proposes after this step: the
-  // number that the next step may verify if exactly the sequences that sample in this step decode.
+  // On a GPU, upper bound of the drafts per sequence that a drafter proposes after this step. The
+  // next step may verify this number if exactly the sequences that sample in this step decode.
   int max_next_drafts = 0;
   // The first num_decode spans have decode_q_len tokens. They may include chunks of prompts.
   std::vector<SeqSpan> spans;
@@ -172,10 +171,10 @@ struct SpanResult {
   Status error;                                   // e.g. NaN logits: only this request fails
 };
 
-// Turns the scheduler's decisions into a plan: one span for each sequence of `running` with
-// step_tokens; a decoding span has num_drafts drafts. Spans of one token and its drafts come first.
+// Turns the scheduler's decisions into a plan: one span for each sequence of `running` that has
+// step_tokens. A decoding span has num_drafts drafts. Spans of 1 + num_drafts tokens come first.
 // Marks the block table entries and slots of the plan as sent to the device. The sequences'
-// counters already include this step.
+// counters must already include this step.
 BatchPlan build_plan(uint64_t step_id, const SchedulerConfig& config, int num_drafts,
                      std::span<SeqRecord* const> running);
 

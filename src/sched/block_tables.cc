@@ -132,13 +132,13 @@ void BlockTables::match_prefix(SeqRecord& rec, CachedPrefix& prefix) const {
     }
     std::fill_n(blocks.ids.begin(), blocks.first, 0);
     blocks.num_registered = prefix.num_blocks;
-    blocks.num_sent = blocks.first;  // no step reads the entries before it
+    blocks.num_sent = blocks.first;  // no step reads earlier entries
   }
 }
 
 // Checks the states of the blocks whose keys and values are cached, and the blocks that a prefix
-// with one more block of keys and values would need. A block that was cached under another salt
-// counts as never cached, because its hash is unrelated.
+// with one more block of keys and values needs. A block that was cached under another salt counts
+// as never cached, because its hash is unrelated.
 CacheMiss BlockTables::cache_miss(const SeqRecord& rec, const CachedPrefix& prefix) const {
   if (!looks_up(*rec.seq)) return CacheMiss::kDisabled;
   const int num_full = num_lookup_blocks(*rec.seq);
@@ -164,8 +164,8 @@ CacheMiss BlockTables::cache_miss(const SeqRecord& rec, const CachedPrefix& pref
   return prefix.num_blocks == 0 ? CacheMiss::kFirstUse : CacheMiss::kChangedPrompt;
 }
 
-// Returns the free blocks that remain after the prefix is adopted, which uses those of its blocks
-// that are free.
+// Returns the number of free blocks after the prefix is adopted. Blocks of the prefix that are free
+// now are in use then.
 int BlockTables::num_free_beside(size_t table, std::span<const int32_t> prefix) const {
   const BlockPool& pool = tables_[table].pool;
   const auto is_free = [&](int32_t id) { return id != 0 && pool.ref_count(id) == 0; };
@@ -242,9 +242,9 @@ int BlockTables::num_blocks_of(const Sequence& seq, int num_tokens) const {
   return num_blocks_for(max_kv_slots(config_, seq, num_tokens), config_.block_size);
 }
 
-// Whether a new block of the sequence needs a page in the table once the next num_tokens tokens are
-// scheduled. The host has only an upper bound of a decoding sequence's length, so each of its new
-// blocks gets a state.
+// Returns whether a new block of the sequence needs a page in the table when the next num_tokens
+// tokens are scheduled. The host has only an upper bound of a decoding sequence's length, so each
+// of its new blocks gets a state.
 bool BlockTables::needs_page(const KvTable& table, const SeqRecord& rec, int block,
                              int num_tokens) const {
   if (!table.config.holds_states || rec.seq->decodes()) return true;
@@ -282,9 +282,9 @@ int32_t BlockTables::take_block(size_t table) {
   return id;
 }
 
-// The released blocks hold no known token, so none of them is cached. The device may still list
-// them in the slot's table, which is safe: steps do not read past the slot's length, and the next
-// sent blocks overwrite those entries.
+// The released blocks hold no known token, so none of them is cached. The slot's table on the
+// device may still list them, which is safe: steps do not read past the slot's length, and later
+// appends overwrite these entries.
 void BlockTables::free_unscheduled_blocks(SeqRecord& rec) {
   const int num_kept = num_blocks_of(*rec.seq, rec.seq->num_scheduled);
   for (size_t t = 0; t < tables_.size(); ++t) {
@@ -332,7 +332,7 @@ void BlockTables::register_in(size_t table, SeqRecord& rec) {
   SeqBlocks& blocks = rec.seq->tables[table];
   if (!config_.enable_prefix_caching || num_full <= blocks.num_registered) return;
   extend_hashes(rec, num_full);
-  int first_new = blocks.num_registered;  // of the run of blocks that the cache takes
+  int first_new = blocks.num_registered;  // first block of a run that the cache accepts
   for (int& idx = blocks.num_registered; idx < num_full; ++idx) {
     const auto i = static_cast<size_t>(idx);
     const bool has_block = blocks.ids[i] != 0;

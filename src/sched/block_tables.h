@@ -39,13 +39,13 @@ class BlockTables {
   // the prefix is empty, because every token's logits are needed.
   void match_prefix(SeqRecord& rec, CachedPrefix& prefix) const;
 
-  // Returns whether every KV table has room for the known tokens of a waiting sequence that adopts
-  // `prefix`, and for num_spare more blocks, once `victims` have released their blocks.
+  // Returns whether a waiting sequence that adopts `prefix` can start after `victims` have released
+  // their blocks: every KV table has room for its known tokens and for num_spare more blocks.
   bool can_start(const SeqRecord& rec, const CachedPrefix& prefix, int num_spare,
                  std::span<SeqRecord* const> victims) const;
   void adopt_prefix(SeqRecord& rec, const CachedPrefix& prefix);
-  // Returns why `prefix`, the result of match_prefix(), lacks full blocks of the sequence. It needs
-  // no list of past prompts, because each prefix cache records the hashes that it has evicted.
+  // Returns why `prefix`, the result of match_prefix(), lacks full blocks of the sequence. Needs no
+  // list of past prompts, because each prefix cache records the hashes that it has evicted.
   CacheMiss cache_miss(const SeqRecord& rec, const CachedPrefix& prefix) const;
 
   // Frees the blocks that no step planned from now on reads. Steps planned before may still read
@@ -59,8 +59,8 @@ class BlockTables {
   void free_unscheduled_blocks(SeqRecord& rec);
   void release(SeqRecord& rec);
 
-  // Registers blocks in the prefix cache: full blocks of known, scheduled tokens that are followed
-  // by num_tokens_ahead more known tokens, because their hashes depend on these, too.
+  // Registers full blocks of known, scheduled tokens in the prefix cache. num_tokens_ahead tokens
+  // after a block must be known, too, because the block's hash depends on them.
   //
   // Blocks are registered as soon as the step is planned, because steps run in the order of their
   // planning: a sequence that finds such a block runs in the same step or a later one. In a later
@@ -73,13 +73,13 @@ class BlockTables {
   // contain it still run. Its blocks may be allocated again at once, because their next owner
   // writes them in a step planned later; until then they hold the content that their hash names.
   void register_full_blocks(SeqRecord& rec);
-  // Does the same for the states of blocks, but later. A layer reads states before or while it
-  // writes them, so a later step may read a state, and the step that writes it may not. States are
-  // registered when the step has ended or the sequence's next step is planned:
-  // free_outside_window() and release() call it, too.
+  // Registers the states of blocks, but later than register_full_blocks(). A layer reads states
+  // before or while it writes them, so only a later step may read a state that a step writes.
+  // States are registered when the step has ended or the sequence's next step is planned:
+  // free_outside_window() and release() call this function, too.
   void register_states(SeqRecord& rec);
 
-  // The changes of the prefix caches since the last call, in their order; empty unless the
+  // Returns the changes of the prefix caches since the last call, in their order. Empty unless the
   // configuration collects them.
   std::vector<KvEvent> take_events() { return std::exchange(events_, {}); }
 

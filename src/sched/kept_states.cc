@@ -21,8 +21,8 @@ bool ends_part(const SchedulerConfig& config, const SeqRecord& rec, int block) {
          block == seq.num_history_tokens / config.block_size - 1 || block == rec.branch_block;
 }
 
-// Makes the state the next one to be overwritten, unless its page has another state, or a sequence
-// holds it.
+// Makes the state the next one to be overwritten. Does nothing if its page has another state now,
+// or if a sequence holds it.
 void drop_state(const IntervalState& state, const SeqRecord& rec, KvTable& table) {
   const auto found = table.cache.find(rec.block_hashes[static_cast<size_t>(state.block)]);
   if (found != state.block_id || table.pool.ref_count(state.block_id) > 0) return;
@@ -52,7 +52,7 @@ void leave_block(const SchedulerConfig& config, const SeqBlocks& blocks, int blo
   const bool decodes = rec.seq->decodes();
   if (decodes) drop_interval_states(rec, table);
   const int32_t id = blocks.ids[static_cast<size_t>(block)];
-  // States that the sequence found in the cache are those of other sequences.
+  // States that the sequence found in the cache belong to other sequences.
   if (id == 0 || block < rec.num_adopted_blocks || ends_part(config, rec, block)) return;
   if (!decodes && ends_interval(config, block) && table.cache.contains(id)) {
     rec.interval_states.push_back({block, id});

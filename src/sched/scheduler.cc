@@ -120,7 +120,7 @@ struct Scheduler::Impl {
 
   bool has_free_rule_table(const SeqRecord& rec) const;
   bool can_get_rule_table(const SeqRecord& rec) const;
-  SeqRecord* last_with_rules() const;  // requires that all rule tables are taken
+  SeqRecord* last_with_rules() const;  // requires that all rule tables are in use
   bool has_blocks(const SeqRecord& rec, std::span<SeqRecord* const> victims) const;
   bool can_make_room(const SeqRecord& rec, int num_tokens) const;
   bool make_room(const SeqRecord& rec, int num_tokens);
@@ -219,7 +219,7 @@ void Scheduler::Impl::schedule_prefills() {
     const bool has_running = i < running.size();
     if (head != nullptr && (!has_running || ranks_before(*head->seq, *running[i]->seq))) {
       may_start = try_start(*head);
-      if (may_start) ++i;  // it ranks before running[i] and is now in front of it
+      if (may_start) ++i;  // it ranks before running[i], and is now before it in `running`
     } else if (has_running) {
       if (schedule_running(*running[i])) commit(*running[i++]);
     } else {
@@ -248,8 +248,8 @@ bool Scheduler::Impl::schedule_running(SeqRecord& rec) {
   return true;
 }
 
-// Whether the sequence is a further sample of a prompt that runs, and whose state at its end is not
-// cached yet: it waits, because otherwise it would compute the whole prompt again.
+// Returns whether the sequence waits for the state at the end of its prompt, which another sample
+// of its request is computing. Otherwise it would compute the whole prompt again.
 bool Scheduler::Impl::awaits_state(const SeqRecord& rec) const {
   const Sequence& seq = *rec.seq;
   const int num_wanted = (seq.num_prompt_tokens - 1) / config.block_size;
@@ -341,8 +341,8 @@ void Scheduler::Impl::commit(SeqRecord& rec) {
   tables.register_full_blocks(rec);
 }
 
-// A preempted sequence starts again only when each sequence that runs beside it could also grow by
-// one block. Otherwise it would soon be preempted again and its recomputation wasted.
+// A preempted sequence starts again only if each sequence that runs beside it could also grow by
+// one block. Otherwise it would soon be preempted again, and its recomputation would be wasted.
 bool Scheduler::Impl::has_blocks(const SeqRecord& rec, std::span<SeqRecord* const> victims) const {
   const size_t num_beside = running.size() - victims.size();
   const int num_spare = rec.seq->num_preemptions > 0 ? static_cast<int>(num_beside) : 0;
@@ -350,7 +350,7 @@ bool Scheduler::Impl::has_blocks(const SeqRecord& rec, std::span<SeqRecord* cons
 }
 
 // Returns whether `rec` would fit if every sequence that ranks after it gave up its slot, its
-// blocks and its tokens of this step. If it would not, no sequence is preempted.
+// blocks and its tokens of this step. Otherwise no sequence is preempted for it.
 bool Scheduler::Impl::can_make_room(const SeqRecord& rec, int num_tokens) const {
   const auto first_after = std::ranges::upper_bound(running, &rec, RanksBefore());
   const std::span<SeqRecord* const> after(first_after, running.end());
@@ -361,7 +361,7 @@ bool Scheduler::Impl::can_make_room(const SeqRecord& rec, int num_tokens) const 
 }
 
 // Frees the rule table, slot, blocks and num_tokens of this step that `rec` lacks, by taking them
-// from sequences that rank after it; can_get_rule_table(rec) must hold. Rule tables, slots and
+// from sequences that rank after it. Requires can_get_rule_table(rec). Rule tables, slots and
 // blocks are freed by preemption. Tokens are taken without preemption: the sequence that loses them
 // skips this step and keeps its blocks.
 bool Scheduler::Impl::make_room(const SeqRecord& rec, int num_tokens) {

@@ -60,7 +60,7 @@ struct SchedulerConfig {
   bool collects_kv_events = false;
 };
 
-// The error names the field that is out of range. The constructor requires a valid configuration.
+// The error names the field that is out of range. Scheduler() requires a valid configuration.
 Status validate_scheduler_config(const SchedulerConfig& config);
 
 struct SchedulerStats {
@@ -83,36 +83,35 @@ class Scheduler {
   // Fails (invalid_argument, with the numbers) when the sequence can never fit.
   Status add(std::unique_ptr<Sequence> seq);
 
-  // The number of running sequences that decode. The next step computes their next tokens, as far
-  // as its tokens and blocks suffice.
+  // Returns the number of running sequences that decode. The next step computes tokens for as many
+  // of them as its token limit and the free blocks allow.
   int num_decoding() const;
   // Plans the next step from upper bounds: sequences whose last tokens are still in flight continue
   // with placeholders. The plan is empty when no sequence can run. The step verifies at most
   // max_drafts drafts of each decoding sequence, and at most what num_step_drafts() allows.
   BatchPlan schedule(int max_drafts = kMaxDrafts);
 
-  // The tokens that a sequence took from a span. `seq` is null if the sequence has finished
-  // meanwhile.
+  // The tokens that a sequence took from a span. `seq` is null if the sequence has finished before.
   struct Progress {
     Sequence* seq = nullptr;
     int num_tokens = 0;
     int num_drafts = 0;  // drafts that the span verified; 0 if it failed
   };
   // Applies the results of a step. Steps complete in the order of their planning, and every plan
-  // that is not empty must have been run. `results` are in the order of the plan's spans; spans
-  // without a result may be omitted. Appends each result's tokens to its sequence, up to
-  // max_total_tokens, and frees the blocks that were reserved for rejected drafts. A result with an
-  // error, and a chunk that samples nothing, append no tokens. Returns one entry per result. The
-  // caller must finish() a sequence that has an error or a hidden state before the next schedule().
-  // A sequence that has reached max_total_tokens is no longer scheduled, and keeps its blocks until
+  // that is not empty must have run. `results` are in the order of the plan's spans; spans without
+  // a result may be omitted. Appends each result's tokens to its sequence, up to max_total_tokens,
+  // and frees the blocks that were reserved for rejected drafts. A result with an error appends no
+  // tokens, and neither does a chunk that samples nothing. Returns one entry per result. The caller
+  // must finish() a sequence that has an error or a hidden state before the next schedule(). A
+  // sequence that has reached max_total_tokens is no longer scheduled, and keeps its blocks until
   // finish().
   std::vector<Progress> complete(const BatchPlan& plan, std::span<const SpanResult> results);
 
   // Ends a sequence at any time (a stop, a cancellation, an error). Its blocks are free at once,
   // because steps run in order: their next owner writes them after every step already planned.
   // Unknown or finished ids are ignored. The Sequence itself (kFinished) can be read until the next
-  // schedule() or complete(). num_output_tokens: those before a stop, because a later prompt
-  // repeats no more of them.
+  // schedule() or complete(). num_output_tokens: output tokens up to a stop; a later prompt repeats
+  // at most these.
   void finish(SeqId id, int num_output_tokens = INT_MAX);
 
   // The changes of the prefix cache since the last call, in their order; empty unless the

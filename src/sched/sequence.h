@@ -24,8 +24,8 @@ enum class SeqState {
 struct SeqBlocks {
   std::vector<int32_t> ids;  // 0 before `first`
   int first = 0;             // blocks before it are outside the table's window and are freed
-  int num_registered = 0;    // offered to the prefix cache
-  int num_sent = 0;          // sent to the device
+  int num_registered = 0;    // leading blocks offered to the prefix cache
+  int num_sent = 0;          // leading entries sent to the device
 };
 
 // One sample of a request: its tokens, and how many of them are cached. The scheduler owns it; only
@@ -72,7 +72,7 @@ struct Sequence {
   int num_output_tokens() const { return static_cast<int>(token_ids.size()) - num_prompt_tokens; }
 };
 
-// A recurrent state that a running prompt has passed.
+// A cached state that a running prompt keeps in case it is preempted (tokens_between_states).
 struct IntervalState {
   int block = 0;         // of the sequence
   int32_t block_id = 0;  // in the table of states
@@ -91,8 +91,8 @@ struct SeqRecord {
   // prompts begin with it, too. -1: none.
   int branch_block = -1;
   std::vector<IntervalState> interval_states;
-  // Set when it finishes: tokens that the request has received, with its prompt. Drafts may have
-  // continued the sequence beyond a stop.
+  // Set when it finishes: the prompt's tokens and the output tokens that the request has received.
+  // Drafts may have continued the sequence beyond a stop.
   int num_delivered_tokens = INT_MAX;
 
   // State of the step being planned.
