@@ -20,7 +20,7 @@ namespace quire {
 enum class ChoiceKind {
   kAttention,    // the time of one backend for one batch
   kProduct,      // the kernel of a matrix product, by its shape and number of rows
-  kHeadProduct,  // the same for products by head
+  kHeadProduct,  // the kernel of a matrix product by head
   kLayerTail,    // whether a layer's tail runs as one kernel
   kRankSum,      // the sizes of sums that go through peer memory
   kDraftSteps,   // the times of steps with drafts

@@ -13,7 +13,7 @@
 
 namespace quire {
 
-// The middle value or, of two, the upper one. `values` must not be empty.
+// The middle value; of two middle values, the larger one. `values` must not be empty.
 double median(std::vector<double> values);
 
 // The times of one candidate, all in one unit. With an error, the candidate has failed, even if it
@@ -31,12 +31,12 @@ struct Trial {
 // Bounds the time of a comparison.
 struct Effort {
   int num_rounds = 1;
-  // Later rounds have only the finalists: at most max_finalists candidates, whose first times are
-  // at most near_best times the shortest first time. If only one of several candidates is left,
-  // there are no later rounds.
+  // Only the finalists take part in later rounds: at most max_finalists candidates, whose first
+  // times are at most near_best times the shortest first time. If only one of several candidates is
+  // left, there are no later rounds.
   double near_best = std::numeric_limits<double>::infinity();
   size_t max_finalists = std::numeric_limits<size_t>::max();
-  // No round but the first begins after this time.
+  // After this time, no further round begins. The first round always runs.
   std::chrono::duration<double> time_limit = std::chrono::duration<double>::max();
 };
 
@@ -48,8 +48,8 @@ struct Comparison {
   std::vector<Trial> trials;      // by candidate
   std::vector<size_t> finalists;  // ascending candidates without an error; empty: all failed
 
-  // The fastest finalist by median. A finalist replaces the best of those before it only if its
-  // median is below max_ratio times the other's, so the order of the candidates matters.
+  // Returns the fastest finalist by median. A finalist replaces the best one before it only if its
+  // median is below max_ratio times the other median, so the order of the candidates matters.
   size_t fastest(double max_ratio = 1.0) const;
 };
 
@@ -60,7 +60,7 @@ Result<Comparison> compare(size_t num_candidates, const Effort& effort, const Ru
 // A round in which the candidates run one after the other. An error of `time` excludes only that
 // candidate.
 RunRound one_by_one(std::function<Result<double>(size_t candidate)> time);
-// The same, but an error of `time` ends the comparison.
+// Like one_by_one(), but an error of `time` ends the comparison.
 RunRound one_by_one_or_fail(std::function<Result<double>(size_t candidate)> time);
 
 }  // namespace quire

@@ -39,7 +39,7 @@ std::string cut_value(std::string_view value) {
                      to_hexadecimal(std::span(digest).first(16)));
 }
 
-// Takes the same time for every position of the first difference.
+// Compares in constant time, so that the time does not reveal the first difference.
 bool are_equal(std::string_view a, std::string_view b) {
   if (a.size() != b.size() || a.empty()) return false;
   int difference = 0;
@@ -88,7 +88,7 @@ void fields(Archive& archive, Value& hello) {
   archive(hello.nonce, hello.node, hello.num_nodes, hello.host, hello.settings);
 }
 
-// ---- While nodes meet
+// ---- Rendezvous
 
 std::string hello_bytes(const Hello& hello) {
   Hello sent = hello;

@@ -1,14 +1,13 @@
 // The messages between nodes as bytes. Every function is pure. Readers limit sizes, and return only
 // printable texts, because the texts are logged.
 //
-// While nodes meet: node 0 sends kGreeting and a nonce. The node answers with a Hello. Node 0 sends
-// Verdicts: a refusal at once; or kWaiting about every second while other nodes are missing, and a
-// welcome when all nodes have arrived, so that all begin at the same time. Hello and Verdict are
-// signed: their length precedes them, and a code that only a node with the token can compute
-// follows. If the node's code is wrong, node 0 sends unsigned_answer(), because it signs nothing
-// for other programs.
+// Rendezvous: node 0 sends kGreeting and a nonce. The node answers with a Hello. Node 0 sends
+// Verdicts: kRefused at once; otherwise kWaiting about every second, and kWelcome when all nodes
+// have arrived, so that all begin at the same time. Hello and Verdict are signed: their length
+// precedes them, and a code that only a node with the token can compute follows them. If the node's
+// code is wrong, node 0 sends unsigned_answer(), because it signs nothing for other programs.
 //
-// Afterwards: frames, each with a head.
+// Afterwards the nodes exchange frames, each of which begins with a head.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +22,7 @@
 
 namespace quire {
 
-// ---- While nodes meet
+// ---- Rendezvous
 
 inline constexpr std::string_view kGreeting = "quire nodes 3\n";
 inline constexpr size_t kNonceBytes = 32;
@@ -60,8 +59,8 @@ std::optional<Verdict> read_verdict(std::string_view bytes);
 std::string signed_bytes(std::string_view message, std::string_view token, std::string_view sender,
                          std::string_view peer_nonce);
 std::string unsigned_answer();
-// Returns the size of message and code from the kLengthBytes before them; absent: it exceeds the
-// limit.
+// Returns the size of message and code from the kLengthBytes before them; absent: the message
+// exceeds kMaxSignedBytes.
 std::optional<size_t> signed_size(std::string_view length);
 // Returns the message, if its code is right. `bytes`: message and code.
 std::optional<std::string_view> check_signed(std::string_view bytes, std::string_view token,
@@ -92,13 +91,13 @@ inline constexpr size_t kFrameHeadBytes = 5;
 inline constexpr size_t kMaxFrameBytes = size_t{1} << 30;
 
 std::string head_bytes(FrameHead head);
-// Absent: no such kind, or more bytes than a frame of this kind may have.
+// Absent: the kind is unknown, or the size exceeds the limit of the kind.
 std::optional<FrameHead> read_head(std::string_view bytes);
 
 // `is_passed_on`: the error comes from another node and names it already.
 std::string error_bytes(const Status& error, bool is_passed_on);
-// The error of node `from`, which the message names unless it is passed on. Absent: the bytes are
-// malformed.
+// Returns the error of node `from`. Its message names the node, unless the error is passed on.
+// Absent: the bytes are malformed.
 std::optional<Status> read_error(std::string_view bytes, std::string_view from);
 
 }  // namespace quire

@@ -116,7 +116,7 @@ bool is_unspecified(const std::string& address) {
   return ::inet_pton(AF_INET6, address.c_str(), &ip6) == 1 && IN6_IS_ADDR_UNSPECIFIED(&ip6);
 }
 
-// The flag that needs several nodes; null: none is given.
+// Returns the name of a given flag that needs several nodes; null: no such flag is given.
 const char* find_flag_of_several(const NodeFlags& flags) {
   if (!flags.master_addr.empty()) return "master_addr";
   if (flags.node_rank > 0) return "node_rank";

@@ -32,9 +32,9 @@ struct NodePlace {
 using Environment = std::function<const char*(const char* name)>;
 
 // Completes the flags from the variables of Open MPI, of PMI (MPICH, Intel MPI), of a
-// LeaderWorkerSet, of torchrun and of Slurm. The first launcher whose variables are set counts. MPI
-// precedes Slurm, because it is often started within a Slurm job. Reads no variable if `nnodes` is
-// 1, and not the launcher's count and rank if both `nnodes` and `node_rank` are given.
+// LeaderWorkerSet, of torchrun and of Slurm. Uses the first launcher whose variables are set. MPI
+// precedes Slurm, because MPI is often started within a Slurm job. If `nnodes` is 1, reads no
+// variable. If `nnodes` and `node_rank` are both given, ignores the launcher's count and rank.
 // kInvalidArgument if a value is missing or malformed, or if the launcher contradicts a flag.
 Result<NodePlace> find_node_place(const NodeFlags& flags, const Environment& environment);
 

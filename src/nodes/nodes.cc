@@ -23,7 +23,7 @@ constexpr size_t kReadBytes = size_t{1} << 20;  // a received frame's buffer gro
 // All nodes run the same steps, so few frames wait at any time.
 constexpr size_t kMaxWaitingFrames = 64;
 
-// After a failed send, the time that the reader has to find why the connection has ended.
+// After a failed send, the time for the reader thread to find out why the connection has ended.
 constexpr auto kReasonTime = 2s;
 
 // Unlike the steady clock, it also counts while the machine is suspended.
@@ -33,7 +33,7 @@ std::chrono::nanoseconds time_since_boot() {
   return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
 }
 
-// Returns how late a pass is that was due one period after `last_pass`.
+// Returns the delay of a pass that was due one period after `last_pass`.
 std::chrono::nanoseconds late_by(std::chrono::nanoseconds last_pass,
                                  std::chrono::milliseconds period) {
   return time_since_boot() - last_pass - period;
@@ -256,7 +256,7 @@ void Nodes::watch() {
         const std::lock_guard guard(mutex_);
         return peer->has_ended;
       }();
-      // If this node was stopped, the next pass decides.
+      // If this node was stopped, the next pass decides, after the readers have had time to read.
       if (silence < silence_timeout_ || has_ended || is_late()) continue;
       const Status error = unavailable(fmt::format(
           "[nodes] {} is silent for {:.1f} s: its process hangs, or its machine or the network is "
@@ -268,8 +268,8 @@ void Nodes::watch() {
   }
 }
 
-// Signs of life that came while this node was stopped may not have been read yet, so the silence of
-// other nodes does not include that time.
+// The readers may not have read the signs of life that arrived while this node was stopped. So the
+// silence of other nodes does not include that time.
 void Nodes::begin_pass() {
   const std::chrono::nanoseconds late = late_by(last_pass_, period_);
   last_pass_ = time_since_boot();
@@ -431,8 +431,8 @@ void Nodes::fail_with(const Status& found, Origin origin) {
   Status error = found;
   // kCancelled is not an error: it would end the process as an interrupt does.
   if (error.code() == StatusCode::kCancelled) error = unavailable(found.message());
-  // If this node was stopped, the other nodes have given it up, and it finds only that they have
-  // ended.
+  // If this node was stopped, the other nodes regard it as failed, and this node finds only that
+  // they have ended.
   const bool may_be_own = origin == Origin::kElsewhere && error.code() == StatusCode::kUnavailable;
   if (const auto away = time_away(); may_be_own && away.count() > 0) {
     error = unavailable(fmt::format(

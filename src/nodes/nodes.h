@@ -26,7 +26,7 @@ namespace quire {
 class Nodes {
  public:
   // Upper bound of a message, and of the bytes that all nodes together give to all_gather(). A
-  // larger one fails the nodes.
+  // larger message is a failure of the nodes.
   static constexpr size_t kMaxMessageBytes = kMaxFrameBytes;
 
   // Waits for all nodes. kInvalidArgument if they differ in their settings or tokens.
@@ -45,15 +45,14 @@ class Nodes {
   const std::string& name(int node) const;
 
   // Returns the bytes of all nodes, by node, on every node. All nodes make the same calls in the
-  // same order, one at a time. `what` names the operation; a node that makes another call is an
+  // same order, one at a time. `what` names the operation; different names on two nodes are an
   // error.
   Result<std::vector<std::string>> all_gather(std::string_view what, std::string_view own);
   // Returns the bytes of node 0 on every node.
   Result<std::string> broadcast(std::string_view what, std::string_view own);
 
-  // Messages between node 0 and another node, in order. A failure to send is a failure of the node.
-  // kCancelled: node 0 has ended without an error. A node that accepts no bytes for silence_timeout
-  // has failed.
+  // Messages between node 0 and another node, in order. The node has failed if sending fails, or if
+  // it accepts no bytes for silence_timeout. kCancelled: node 0 has ended without an error.
   void send(int node, std::string_view message);
   Result<std::string> receive(int node);
   // Absent: no message has arrived in this time.
@@ -66,18 +65,18 @@ class Nodes {
   std::string describe_wait() const;
 
   // Ends this node's messages without an error; on node 0, also ends the messages of the other
-  // nodes. Later errors do not count. Node 0 calls it before it releases anything for which nodes
-  // wait for each other.
+  // nodes. Later errors are ignored. Node 0 calls it before it releases objects whose release waits
+  // for the other nodes.
   void end();
   // Reports an error of this node to all nodes. Only the first error counts. The caller logs it;
   // all other errors, which begin with "[nodes] ", are logged here.
   void fail(const Status& error);
   // The error that ended the nodes; ok: none.
   Status status() const;
-  // Returns status(), or an error if node 0 has ended. For the times at which node 0 must not end.
+  // Returns status(), or an error if node 0 has ended. For phases in which node 0 must not end.
   Status check_running() const;
-  // `handler` is called once with the first error, on any thread; if an error has already occurred,
-  // at once. No handler runs after a call with null has returned.
+  // Calls `handler` once with the first error, on any thread; at once if an error has already
+  // occurred. No handler runs after a call with null has returned.
   void set_failure_handler(std::function<void(const Status&)> handler);
 
  private:
@@ -101,13 +100,13 @@ class Nodes {
   enum class Origin : uint8_t { kCaller, kHere, kElsewhere };
   void fail_with(const Status& error, Origin origin);
   Result<std::string> take(int node, Kind kind);
-  // Returns how long this node was stopped recently; 0 if the time is too short for the other nodes
-  // to give it up.
+  // Returns how long this node was stopped recently; 0 if that was too short for the other nodes to
+  // regard this node as failed.
   std::chrono::nanoseconds time_away() const;
 
   const NodePlace place_;
   const std::chrono::milliseconds silence_timeout_;
-  const std::chrono::milliseconds period_;    // of watch(), which sends signs of life
+  const std::chrono::milliseconds period_;    // between two passes of watch()
   std::vector<std::unique_ptr<Peer>> peers_;  // on node 0: node i + 1; on other nodes: node 0
 
   mutable std::mutex mutex_;

@@ -33,12 +33,12 @@ constexpr auto kHelloTimeout = 10s;
 // Time for a machine to accept a connection; a firewall may drop the attempt without an answer.
 constexpr auto kConnectTimeout = 10s;
 constexpr auto kRetryInterval = 300ms;
-// Nodes that start together are connected before the first report.
+// Long enough for nodes that start together to connect, so that they cause no report.
 constexpr std::chrono::milliseconds kFirstReport = 5s;
 constexpr auto kReportInterval = 15s;
-// Connections without a hello; a newer connection replaces the oldest.
+// Maximum of the connections without a hello; a newer connection replaces the oldest.
 constexpr size_t kMaxPending = 64;
-// Dropped connections that the log names.
+// Maximum of the dropped connections that are logged.
 constexpr int kMaxReports = 20;
 constexpr size_t kMinTokenBytes = 16;
 
@@ -143,7 +143,7 @@ Result<Socket> listen_at(const NodePlace& place, const addrinfo& addresses) {
       one_line(place.master_addr), place.master_port, reason));
 }
 
-// A connection that has not sent its hello.
+// A connection that has not sent its whole hello.
 struct PendingConnection {
   Socket socket;
   std::string address;
@@ -419,7 +419,7 @@ Result<Socket> connect_to(const addrinfo& address, Clock::time_point deadline) {
   return socket;
 }
 
-// The first address that accepts a connection.
+// Connects to the first address that accepts a connection.
 Result<Socket> connect_to_any(const addrinfo& addresses, Clock::time_point deadline) {
   Status error;
   for (const addrinfo* address = &addresses; address != nullptr; address = address->ai_next) {
@@ -447,7 +447,7 @@ Result<Verdict> receive_verdict(const NodesConfig& config, const Socket& socket,
   return std::move(*verdict);
 }
 
-// Returns the host name of node 0 when all nodes have arrived, at the latest at `deadline`.
+// Returns the host name of node 0 when all nodes have arrived. Fails if `deadline` passes before.
 // kUnavailable: the connection has ended, for example because node 0 is stopping; another
 // connection may succeed. Other errors, such as a silent node 0, end the start. Each wait is for a
 // whole message, so that a peer that sends a byte from time to time does not prolong it.

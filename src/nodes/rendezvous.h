@@ -33,8 +33,8 @@ struct ConnectedNode {
 // token. Returns the result as text.
 Result<std::string> check_rendezvous(const NodesConfig& config);
 
-// Connects the nodes and waits until all are connected. Returns the other nodes, by number, on node
-// 0; node 0 on any other node.
+// Connects the nodes and waits until all are connected. On node 0, returns the other nodes, by
+// number. On any other node, returns node 0.
 Result<std::vector<ConnectedNode>> meet_nodes(const NodesConfig& config);
 
 }  // namespace quire

@@ -25,7 +25,7 @@ class Socket {
 
   bool is_open() const { return fd_ >= 0; }
   int fd() const { return fd_; }
-  // Sends small messages at once. Waits for the peer end after these times; 0: never.
+  // Sends small messages at once. Calls that wait for the peer end after these times; 0: no limit.
   void configure(std::chrono::milliseconds send_timeout,
                  std::chrono::milliseconds receive_timeout) const;
   // Waits until the peer accepts all bytes. kUnavailable if the connection ends, or if the peer

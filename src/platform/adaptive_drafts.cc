@@ -13,7 +13,7 @@ namespace {
 
 // Times are averages of about this many observations.
 constexpr int kTimeWindow = 8;
-// Rates are averages of about this many steps, and of about this many drafts at most.
+// Rates are averages over about kRateWindow steps, and over about kMostVerified drafts at most.
 constexpr int kRateWindow = 64;
 constexpr double kMostVerified = 1024;
 // The prior of each position: kFirstVerified drafts, accepted at the rate of the position before
@@ -25,8 +25,8 @@ constexpr int kExactRows = 8;
 constexpr double kBucketGrowth = 1.1;
 // The first observation may contain first-use costs.
 constexpr int kMinObservations = 2;
-// Proposes the largest number of drafts with almost the best rate: choose() may still keep fewer,
-// once it has their confidences.
+// Proposes the largest number of drafts whose rate is at least this fraction of the best rate.
+// choose() may still verify fewer, when it has their confidences.
 constexpr double kNearlyBest = 0.995;
 
 size_t bucket_of(int num_rows) {
@@ -132,7 +132,7 @@ double AdaptiveDrafts::proposal_seconds(int num_drafts, int num_seqs) const {
   };
   const auto at = [&](int k) { return proposal_times_[static_cast<size_t>(k)].at(num_seqs); };
   if (known(num_drafts)) return at(num_drafts);
-  // From the next larger number of drafts, or else the next smaller one, in proportion.
+  // Scales the time of the next larger number of drafts, or otherwise of the next smaller number.
   const int most = static_cast<int>(proposal_times_.size()) - 1;
   for (int k = num_drafts + 1; k <= most; ++k) {
     if (known(k)) return at(k) * num_drafts / k;

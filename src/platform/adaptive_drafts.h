@@ -17,8 +17,8 @@ class StepTimes {
   void observe(int num_rows, double seconds);
   // Whether a step with about as many rows was observed.
   bool has_observed(int num_rows) const;
-  // Seconds. Underestimates sizes that were not observed, so that they are tried: beyond the
-  // largest observation, it extends the line through the last two, or the last one as a constant.
+  // Returns seconds. Underestimates sizes that were not observed, so that they are tried. Beyond
+  // the largest observation, extends the line through the last two, or the only one as a constant.
   double at(double num_rows) const;
 
  private:
@@ -56,8 +56,8 @@ class AcceptanceRates {
   void observe(std::span<const VerifiedSpan> spans);
 
  private:
-  // Sums over the newest steps that verified a draft at this index, if all drafts before it were
-  // accepted.
+  // Sums over the newest steps. A step counts its drafts at this index whose earlier drafts were
+  // all accepted.
   struct Position {
     double num_verified = 0;
     double num_accepted = 0;
@@ -77,10 +77,10 @@ class AdaptiveDrafts {
   AdaptiveDrafts(int num_drafts, bool by_confidence);
 
   // Lowers num_wanted, the numbers of drafts to propose per decoding sequence of the next step, to
-  // those that are worth it. 0: the sequence gets no drafts.
+  // the numbers that are worth their time. 0: the sequence gets no drafts.
   void lower_wanted(std::span<int32_t> num_wanted) const;
 
-  // A decoding sequence of the step that begins. Its drafts are at most as many as the step may
+  // A decoding sequence of the step that begins. It has at most as many drafts as the step may
   // verify.
   struct Proposal {
     std::span<const float> confidences = {};  // of each draft, in [0, 1]
@@ -102,8 +102,8 @@ class AdaptiveDrafts {
   static constexpr int kProbePeriod = 32;
 
  private:
-  // Survival falls along a sequence, so the best drafts of all sequences are the first ones of
-  // each.
+  // Survival falls along a sequence, so the drafts with the highest survival are always the first
+  // drafts of their sequences.
   struct Candidate {
     double survival = 0;  // the probability that the draft and all before it are accepted
     Proposal* proposal = nullptr;
@@ -114,7 +114,7 @@ class AdaptiveDrafts {
   void keep_best(std::span<Proposal> proposals, int num_other_rows) const;
   double proposal_seconds(int num_drafts, int num_seqs) const;
   // Tokens per second of a step in which num_seqs of num_spans sequences verify num_drafts drafts
-  // each and have proposed `num_proposed` for the next.
+  // each and propose `num_proposed` drafts each for the next step.
   double rate(int num_spans, int num_seqs, int num_drafts, int num_proposed) const;
 
   bool is_probe() const { return num_steps_ % kProbePeriod == 0; }

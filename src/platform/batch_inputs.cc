@@ -56,7 +56,7 @@ void BatchInputs::add_span(std::span<const int32_t> planned_ids, const SeqSpan& 
   query_start.push_back(static_cast<int32_t>(token_ids.size()));
   seq_lens.push_back(kv_len);
   kv_len_bound.push_back(span.kv_len_bound());
-  // Only drafts can lie beyond the slot's blocks.
+  // Only drafts can be beyond the slot's blocks.
   const int num_pages = std::min(num_blocks_for(kv_len, page_size), span.num_blocks);
   for (size_t t = 0; t < windows.size(); ++t) {
     TableInputs& table = tables[t];

@@ -29,7 +29,7 @@ struct TableInputs {
   // [num_tokens], the token's place in the cache. -1: the token is not written, because its
   // position is beyond the blocks of its sequence or was written before.
   std::vector<int64_t> kv_slots;
-  // [num_reqs, max_pages]; 0, the padding page, beyond a slot's blocks and before its window.
+  // [num_reqs, max_pages]; 0 (the padding page) beyond a slot's blocks and before its window.
   std::vector<int32_t> block_table;
   AttentionBatch attention;  // views of all arrays
 };

@@ -8,8 +8,8 @@
 namespace quire {
 
 // A runner verifies the drafts of one step in the next step. A draft is accepted if it equals the
-// token sampled at its position, so that the output is the same as without drafts, whatever the
-// drafter proposes.
+// token sampled at its position. Therefore the output is the same as without drafts, for any
+// drafter.
 //
 // With Verification::samples_drafts, the drafter instead samples each draft by DraftNoise::draft(),
 // where the step's first draft is at position num_computed + 1, and writes the distribution that it
@@ -36,8 +36,8 @@ struct LookupConfig {
   // Bounds of a match's length, in tokens.
   int min_match = 1;
   int max_match = 1;
-  // Decides between several longest matches. False: the newest one gives the drafts. True: each
-  // draft is the most frequent next token of the newest kMaxVotes matches; a match with another
+  // Decides between several longest matches. False: the newest match gives the drafts. True: each
+  // draft is the most frequent next token of the newest kMaxVotes matches; a match with a different
   // next token does not count for the later drafts.
   bool by_vote = false;
 

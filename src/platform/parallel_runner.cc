@@ -20,7 +20,7 @@
 namespace quire {
 namespace {
 
-// A rank that fails releases the others, whose steps wait for its own.
+// A rank whose step fails releases the other ranks, whose steps wait for it.
 StepResult wait_on_rank(const RankRunner& rank) {
   StepResult result;
   const Status thrown = guarded_status("[runner] a step's results are lost", [&] {
@@ -108,7 +108,7 @@ class RankThread {
     if (!error.ok()) error_ = std::move(error);
   }
 
-  // After a failure the runner may have fewer steps than were planned.
+  // After a failure, the runner may have been given fewer steps than were planned.
   void wait_next(std::unique_lock<std::mutex>& lock) {
     StepResult result;
     if (error_.ok()) {

@@ -20,15 +20,15 @@
 
 namespace quire {
 
-// How many of a CPU's threads run a step, by its token rows; 0: all threads. Decode is limited by
-// the memory bandwidth, which fewer threads may saturate.
+// The number of a CPU's threads that run a step, by the step's token rows; 0: all threads. Decode
+// is limited by the memory bandwidth, which fewer threads may saturate.
 struct StepThreads {
   int decode = 0;   // steps of up to kMaxDecodeRows token rows
-  int prefill = 0;  // longer ones
+  int prefill = 0;  // steps of more token rows
 
   friend bool operator==(const StepThreads&, const StepThreads&) = default;
 };
-// The geometric mean of the 8 and the 512 rows that `quire tune` measures.
+// Geometric mean of 8 and 512, the numbers of token rows that `quire tune` measures.
 inline constexpr int kMaxDecodeRows = 64;
 
 struct PlatformConfig {
@@ -38,7 +38,7 @@ struct PlatformConfig {
   std::shared_ptr<Nodes> nodes = {};
   Parallel replica = {};                 // on a CPU, whose threads and memory the replicas share
   ThreadChoice threads = {};             // of a CPU; without places: the default choice
-  StepThreads step_threads = {};         // of a CPU; more threads than it has mean all
+  StepThreads step_threads = {};         // of a CPU; more threads than it has: all its threads
   DType activation_dtype = DType::kF32;  // for a GPU; a CPU computes in F32
   InputRounding rounding = InputRounding::kNone;  // for a CPU
   // Null: packed weights are not kept. Only for a CPU with one rank on one NUMA node, because
@@ -57,10 +57,10 @@ struct PlatformDefaults {
 };
 
 struct MemoryBudget {
-  std::string_view owner = "machine";  // of the memory, for messages
+  std::string_view owner = "machine";  // owner of the memory, for messages
   int64_t free_bytes = 0;              // for weights, buffers and KV cache together
-  double kv_share = 1.0;               // the KV cache's fraction of what the others leave free
-  bool kv_as_needed = true;            // limits the cache to max_num_seqs sequences of full length
+  double kv_share = 1.0;     // the KV cache's fraction of the memory that weights and buffers leave
+  bool kv_as_needed = true;  // limits the cache to max_num_seqs sequences of full length
 };
 
 struct RunnerBytes {
@@ -94,9 +94,9 @@ class DeviceContext {
   virtual int64_t lookup_drafter_bytes(const DrafterLimits& /*limits*/) const { return 0; }
   // This context's rank, and the number of contexts that share a model.
   virtual Parallel parallel() const { return {}; }
-  // Waits until the context of every rank has called it, each on its own thread, and returns the
-  // first error that one of them passed. A rank that fails must call it at once: it releases the
-  // others from the operations in which they wait for this rank.
+  // Waits until every rank has called it with its context, each on its own thread, and returns the
+  // first error that a rank passed. A rank that fails must call it at once, to release the other
+  // ranks from operations in which they wait for this rank.
   virtual Status join_ranks(const Status& status) { return status; }
   // Collectives that this process has finished, as a sign of progress; 0: not counted.
   virtual int64_t num_collectives() const { return 0; }
@@ -109,7 +109,7 @@ class DeviceContext {
  private:
   virtual Result<Buffer> allocate_workspace(size_t num_bytes) = 0;
 
-  std::vector<Buffer> workspaces_;  // each larger than the one before
+  std::vector<Buffer> workspaces_;  // each is larger than the one before
 };
 
 class Platform {
@@ -158,12 +158,12 @@ class Platform {
 };
 
 Result<std::unique_ptr<Platform>> make_cpu_platform(const PlatformConfig& config);
-// Fails unless a CPU with this many threads has one per rank of every replica.
+// Fails if a CPU has fewer threads than all replicas have ranks.
 Status check_rank_threads(size_t num_ranks, size_t num_replicas, size_t num_threads);
 // QUIRE_MAX_CPU_ISA, the highest instruction set that kernels may use; empty: not set.
 std::string max_cpu_isa();
-// Names the order in which this machine's kernels read weights: its architecture and, if they use
-// it, AMX.
+// Names the order in which this machine's kernels read weights: by its architecture and, if the
+// kernels use it, AMX.
 std::string cpu_weight_layout();
 
 // Whether this build supports the kind of device.
@@ -209,8 +209,8 @@ class DeviceProfiler {
 };
 
 // Profiles the GPU with this index; records of other devices are ignored. Create it before the
-// engine; only one may exist at a time. Fails as cuda_status(device) when there is no such GPU, and
-// with kUnavailable without the profiling library.
+// engine; only one may exist at a time. Returns the error of cuda_status(device) if there is no
+// such GPU, and kUnavailable without the profiling library.
 Result<std::unique_ptr<DeviceProfiler>> make_device_profiler(int device);
 
 }  // namespace quire

@@ -26,8 +26,8 @@ class RemoteRanks {
   void enqueue(const BatchPlan& plan);
   // Lets every node wait for its oldest step.
   void begin_wait();
-  // Waits for these steps. Fails with a node's error, or if it sampled other tokens than `first`,
-  // the result on node 0.
+  // Waits for these steps. Fails if a node reports an error, or if it has sampled other tokens than
+  // `first`, the result on node 0.
   Status end_wait(const StepResult& first);
   // Names the nodes from which node 0 has no result of a stalled step. `local_ended`: whether all
   // ranks of node 0 have ended the step. Any thread may call it.
@@ -40,7 +40,7 @@ class RemoteRanks {
 
 // On another node: runs node 0's plans by `runner` until node 0 ends, a step fails, or
 // `should_stop` returns true. Calls `should_stop` about every 100 ms. Ok: node 0 has ended.
-// limits, vocab_size: of plan_from_bytes().
+// limits and vocab_size: see plan_from_bytes().
 Status serve_remote_ranks(Nodes& nodes, Runner& runner, const SchedulerConfig& limits,
                           int vocab_size, const std::function<bool()>& should_stop);
 

@@ -28,16 +28,16 @@ struct StepResult {
   double draft_seconds = 0;
 };
 
-// One step runs and one is queued. This is enough to hide the host's work, and a sequence that ends
-// is computed for at most one step too many.
+// One step runs and one is queued. This is enough to hide the host's work. A sequence that has
+// ended is computed in at most one step too many.
 inline constexpr int kMaxStepsInFlight = 2;
 
 class Runner {
  public:
   virtual ~Runner() = default;
 
-  // Queues a step behind those already queued (at most kMaxStepsInFlight in total) and returns at
-  // once.
+  // Queues a step after the steps already queued (at most kMaxStepsInFlight in total) and returns
+  // at once.
   virtual void enqueue(std::shared_ptr<const BatchPlan> plan) = 0;
   // Waits for the oldest step that has not been waited for.
   virtual StepResult wait() = 0;
@@ -53,15 +53,15 @@ class Runner {
 // A block table for the memory plan: the size of its blocks, its window, and the kind of content.
 struct KvTableBytes {
   int64_t block_bytes = 0;    // over all layers of all groups that share the table
-  int window = 0;             // tokens that those groups look back; 0: all
+  int window = 0;             // tokens that queries of those groups look back; 0: all
   bool holds_states = false;  // its blocks hold recurrent states
 };
-// `states` is the target's; a model that drafts has none.
+// `states` is the target's; a draft model has none.
 std::vector<KvTableBytes> kv_table_bytes(std::span<const KvGroup> groups, const StateGroup& states,
                                          int block_size);
 
-// The memory behind every block id. Each layer of each group has its own array of pages, and block
-// i of a table is page i in all layers that share the table.
+// The memory of all blocks. Each layer of each group has its own array of pages, and block i of a
+// table is page i in all layers that share the table.
 class KvCache {
  public:
   // num_blocks: by block table. Fails if the device lacks the memory.
@@ -105,14 +105,14 @@ struct ModelInstance {
 struct DraftModelParts {
   ModelInstance instance;
   Model* target = nullptr;         // a draft head or block drafter reads its taps
-  ModelLimits limits;              // as the model was loaded
+  ModelLimits limits;              // the limits with which the model was loaded
   std::vector<int> windows = {0};  // by block table, of the target and this model
   std::span<std::byte> workspace;
 };
 
-// The sizes and options by which Platform::runner_bytes() and the runner compute its memory.
+// The sizes and options from which Platform::runner_bytes() and the runner compute its memory.
 struct RunnerSizes {
-  ModelLimits limits;         // of the model that is sampled from, as it was loaded
+  ModelLimits limits;         // the limits with which the target was loaded
   int max_num_seqs = 0;       // in one step: at most limits.max_num_tokens
   int max_num_rule_seqs = 0;  // upper bound of the sequences with rules (has_rules())
   int vocab_size = 0;
@@ -126,9 +126,9 @@ struct RunnerSizes {
   // Tokens per sequence of one drafting pass of that model. More than 1: a block drafter, which
   // drafts all tokens of a step in one pass.
   int draft_q_len = 1;
-  // The most columns of a rank's part of a matrix, over the target and the draft model.
+  // Maximum of the columns of a rank's part of a matrix, over all matrices of both models.
   int64_t max_columns = 0;
-  // Rows plus columns of the larger of one head's two matrices of latent attention; 0: none.
+  // Rows plus columns of the larger one of a head's two matrices in latent attention; 0: none.
   int64_t latent_head_width = 0;
 };
 
@@ -172,10 +172,9 @@ class StepAttention {
       : instance_(&instance), workspace_(workspace) {}
 
   // Lets the selectors choose plans for an eager step: one choice per KV group, valid until the
-  // next call. `batch` may be that of any block table, because all have the same ranges and
-  // lengths.
+  // next call. `batch` may belong to any block table, because all have the same ranges and lengths.
   std::span<const AttentionChoice> choose(const AttentionBatch& batch);
-  // Finds the plans of a decode step in a graph: one choice per KV group, by the group's entry of
+  // Returns the plans of a decode step in a graph: one choice per KV group, by the group's entry of
   // `backends`. Valid until the next call.
   std::span<const AttentionChoice> choose_for_graph(std::span<AttentionBackend* const> backends,
                                                     int num_reqs, int q_len);

@@ -49,7 +49,7 @@ struct MeasureConfig {
   // Host calls per workload. 0 trials: only device times are measured.
   int num_warmups = 0;
   int num_trials = 0;
-  // Calls of 1 ms or more are measured fewer times.
+  // If true, calls of 1 ms or more are measured fewer times.
   bool sample_long_calls_less = false;
 };
 

@@ -19,8 +19,8 @@
 namespace quire {
 
 // The times of decode steps and of the proposals after them, measured at start. They may lack time
-// that does not depend on the number of drafts, such as that of copies; then drafts seem to cost a
-// larger fraction of a step than they do. cuda/step/draft_costs.h says what else is missing.
+// that does not depend on the number of drafts, such as the time of copies. Then drafts seem to
+// cost a larger fraction of a step than they do. cuda/step/draft_costs.h lists the missing times.
 struct DraftCosts {
   std::vector<int> batch_sizes;  // sequences of the measured steps, ascending
   std::vector<int> num_drafts;   // drafts that a step may verify per sequence: ascending from 0
@@ -33,7 +33,7 @@ struct DraftCosts {
   double step_seconds(int num_seqs, size_t choice) const;
 };
 
-// The costs for other ranks, which must choose by the same times.
+// The costs as bytes, for the other ranks, which must choose by the same times.
 std::string draft_costs_to_bytes(const DraftCosts& costs);
 // kInternal unless these are costs of the same steps as `own`.
 Result<DraftCosts> draft_costs_from_bytes(std::string_view bytes, const DraftCosts& own);
@@ -53,22 +53,22 @@ struct SpanDrafts {
 // may have grown. That choice uses the results up to step s - 1, because those of step s arrive
 // later.
 //
-// When the batch shrinks, the costs show at once that drafts pay again. A higher acceptance shows
-// only in drafts that are verified. Therefore a probe verifies more drafts than are worth it: every
+// When the batch shrinks, the costs show at once that more drafts are worth it. A higher acceptance
+// shows only in verified drafts. Therefore a probe verifies more drafts than are worth it: every
 // kProbePeriod steps, or less often if probes would take more than kProbeShare of the time.
 class UniformDrafts {
  public:
   explicit UniformDrafts(DraftCosts costs);
 
-  // The number of drafts, at most `most`, that brings the most tokens per second while num_seqs
-  // sequences decode.
+  // Returns the number of drafts, at most `most`, that yields the most tokens per second while
+  // num_seqs sequences decode.
   int choose(int num_seqs, int most) const;
-  // The number of drafts that the next step verifies per decoding sequence: at most `most`, and at
-  // most the number that was proposed for it. May be called repeatedly for one step.
+  // Returns the number of drafts that the next step verifies per decoding sequence: at most `most`,
+  // and at most the number that was proposed for it. May be called repeatedly for one step.
   int num_verified(int num_decoding, int most) const;
-  // The number of drafts, at most `most`, that the drafter proposes after the step that is being
-  // enqueued, for each of the num_seqs sequences that sample in it. Called once per step in which a
-  // sequence samples.
+  // Returns the number of drafts, at most `most`, that the drafter proposes after the step that is
+  // being enqueued, for each of the num_seqs sequences that sample in it. Call it once per step in
+  // which a sequence samples.
   int plan_proposals(int num_seqs, int most);
   // Records the decoding spans of a step. A span that could not have drafts counts with the step's
   // number of drafts, because the step spent as much time on it.
@@ -83,7 +83,7 @@ class UniformDrafts {
   size_t best_choice(int num_seqs, int most) const;
   // Tokens that a sequence is expected to get from one step.
   double num_tokens(size_t choice) const;
-  // Per sequence.
+  // Tokens per second of one sequence.
   double tokens_per_second(int num_seqs, size_t choice) const;
   // The largest choice above `best` for which a probe's loss is covered, or `best`.
   size_t probe_choice(int num_seqs, size_t best, int most) const;
@@ -105,14 +105,14 @@ class StepDrafts {
 
   void adapt(DraftCosts costs) { chooser_.emplace(std::move(costs)); }
 
-  // As Runner::drafts_worth.
+  // See Runner::drafts_worth().
   int num_verified(int num_decoding, int max_drafts) const;
   // Returns the plan, whose step is enqueued next. If a sequence has fewer proposals than planned
   // drafts, for example because max_drafts has risen, returns a copy with fewer drafts: the span
   // keeps its length, and tokens that no drafter wrote are not verified.
   std::shared_ptr<const BatchPlan> without_missing(std::shared_ptr<const BatchPlan> plan) const;
-  // The number of drafts that the drafter proposes after the plan's step for each slot that samples
-  // in it. Called once per step in which a slot samples.
+  // Returns the number of drafts that the drafter proposes after the plan's step for each slot that
+  // samples in it. Call it once per step in which a slot samples.
   int plan_proposals(const BatchPlan& plan);
   // Records the results of a step.
   void observe(const BatchPlan& plan, std::span<const SpanResult> results);

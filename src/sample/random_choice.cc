@@ -32,8 +32,7 @@ bool more_likely(const Candidate& a, const Candidate& b) {
 }
 
 // Weights in (0, 1] are sorted into descending buckets, 256 per factor of 2, by the leading bits of
-// the double. These bits have the same order as the number. The last bucket holds all smaller
-// weights.
+// the double. These bits are ordered like the numbers. The last bucket holds all smaller weights.
 constexpr size_t kNumBuckets = 32 * 256;
 
 size_t bucket_of(double weight) {

@@ -98,8 +98,8 @@ struct TokenDistribution {
 // in no particular order:
 // - min-p keeps those whose probability is at least min_p times the largest;
 // - top-k keeps every token whose logit is at least the k-th largest, including all ties;
-// - top-p adds tokens from those that min-p and top-k kept, in order of falling probability (ties:
-//   lowest id first), until they have top_p of the mass of all of these. It keeps at least one.
+// - top-p keeps the most likely of the tokens that min-p and top-k kept (ties: lowest id first),
+//   until they have top_p of the probability of all these tokens. It keeps at least one token.
 // max_logit must be the largest of `logits`, and finite. Tokens with logit -inf are never kept.
 void filter_tokens(std::span<const float> logits, float max_logit, const TokenFilter& filter,
                    std::vector<Candidate>& kept);
@@ -108,7 +108,7 @@ void filter_tokens(std::span<const float> logits, float max_logit, const TokenFi
 // proportion to its weight, and needs neither the sum nor an order of the weights. Ties go to the
 // lowest id. -1: there are no candidates.
 int32_t sample_gumbel_max(std::span<const Candidate> candidates, const TokenNoise& noise);
-// Does the same over a whole vocabulary. A cheap upper bound of most weights avoids their exp().
+// Does the same over a whole vocabulary. A cheap upper bound avoids exp() for most weights.
 int32_t sample_gumbel_max(std::span<const float> logits, float max_logit, float temperature,
                           const TokenNoise& noise);
 

@@ -1,4 +1,4 @@
-// Samples tokens from logits, as vLLM defines it. These functions are the reference: a device may
+// Samples tokens from logits by vLLM's definitions. These functions are the reference: a device may
 // fuse them, but must give the same results.
 #pragma once
 
@@ -23,8 +23,8 @@ struct LargestLogit {
   static constexpr int32_t kNone = std::numeric_limits<int32_t>::max();
 
   float logit = -std::numeric_limits<float>::infinity();
-  int32_t token_id = kNone;  // the lowest with that logit
-  int32_t nan_id = kNone;    // the lowest whose logit is NaN
+  int32_t token_id = kNone;  // the lowest id with that logit
+  int32_t nan_id = kNone;    // the lowest id whose logit is NaN
 
   // The order of the calls does not matter.
   void add(const LargestLogit& other) {
@@ -61,14 +61,14 @@ class SamplerState {
   Status sample(std::span<const float> logits, std::optional<std::span<const uint32_t>> mask,
                 int32_t& token_id, PositionLogprobs& logprobs);
 
-  // Whether ranks that each have the logits of a part of the vocabulary can choose the token
-  // without whole logits rows. They exchange the largest logit of each part and, for a random
-  // choice, the best token of each part. The result equals that of choose() for a whole row without
-  // a mask, also in steps that compare drafts with sampled tokens. False if the request has rules
-  // that change logits, filters, or log probabilities.
+  // Returns whether ranks that each have the logits of a part of the vocabulary can choose the
+  // token without whole logits rows. They exchange the largest logit of each part and, for a random
+  // choice, the best token of each part. They choose the same token as choose() for a whole row
+  // without a mask, also in steps that compare drafts with sampled tokens. False if the request has
+  // rules that change logits, filters, or log probabilities.
   bool chooses_from_parts() const;
   bool is_random() const;
-  // The best token of a part. num_drafts: how many drafts precede the position; 0: the next
+  // The best token of a part. num_drafts: the number of drafts before the position; 0: the next
   // position. largest: the largest logit of all parts.
   ScoredToken best_of_part(std::span<const float> logits, int32_t first_id,
                            const LargestLogit& largest, int num_drafts) const;
@@ -96,7 +96,7 @@ class SamplerState {
   // The random numbers of the drafts that follow the known tokens.
   DraftNoise draft_noise() const;
 
-  // The last sampled (or known) token, and the number of known tokens, without assumed drafts.
+  // The last known token, and the number of known tokens. Both ignore assumed drafts.
   int32_t last_token() const;
   int num_tokens() const;
 
@@ -105,11 +105,11 @@ class SamplerState {
   std::unique_ptr<Impl> impl_;
 };
 
-// The most likely token; among equally likely tokens, the one with the lowest id. Absent if no
-// token can be chosen, for example because of a NaN.
+// The most likely token; of equally likely tokens, the lowest id. Absent if no token can be chosen,
+// for example because of a NaN.
 std::optional<int32_t> most_likely_token(std::span<const float> logits);
 
-// p1 / (p1 + p2), from the probabilities of the two most likely tokens: 0.5 to 1.
+// Returns p1 / (p1 + p2), 0.5 to 1, where p1 >= p2 are the two largest probabilities.
 float lead_of_most_likely(std::span<const float> logits);
 
 // Samples a draft from the logits of a drafter, [vocab_size], with the request's temperature and
@@ -127,7 +127,7 @@ Status check_logits(std::span<const float> logits, int64_t position);
 // of tokens that are at least as likely.
 PositionLogprobs compute_logprobs(std::span<const float> logits, int32_t chosen, int num_top);
 
-// Whether the parameters change logits depending on the tokens of the prompt or the output.
+// Returns whether the parameters change logits depending on the tokens of the prompt or the output.
 bool has_penalties(const SamplingParams& params);
 
 // Applies a request's rules to the logits before a token is chosen, in vLLM's order: allowed ids,

@@ -45,7 +45,7 @@ constexpr Range kBiasRange = {.min = -100, .max = 100};  // of each logit_bias e
 std::span<const SamplingField> sampling_fields();
 const SamplingField* find_sampling_field(std::string_view name);
 
-// Integers may be written as 5.0. The error names the expected value.
+// An integer may be written like 5.0. The error names the expected value.
 Status set_sampling_field(const SamplingField& field, simdjson::dom::element value,
                           SamplingParams& params);
 
