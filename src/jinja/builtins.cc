@@ -386,7 +386,7 @@ class BuiltinTable {
   std::unordered_map<std::string_view, const Builtin*> builtins_;
 };
 
-// Fails for a method that Python's str has and templates here do not.
+// Fails for a method of Python's str that Quire's templates do not support.
 void refuse_string_method(std::string_view name) {
   constexpr std::string_view kRefused =
       " casefold center encode expandtabs format_map isalnum isalpha isascii isdecimal isdigit "

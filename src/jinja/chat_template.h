@@ -11,7 +11,7 @@
 //   interpreter.h  the state of a render; evaluates expressions (interpreter.cc) and executes
 //                  statements (statements.cc) with Python's operations (operators.cc);
 //                  interpreter.cc ends with ChatTemplate's functions
-//   builtins.h     builtins; their arguments, and those of other values than text (builtins.cc)
+//   builtins.h     builtins, their arguments; tests, methods of dicts and lists (builtins.cc)
 //   filters.cc     filters of sequences and numbers
 //   strings.cc     filters of text, methods of str, formats
 #pragma once
@@ -57,8 +57,8 @@ class ChatTemplate {
   std::shared_ptr<const jinja::Program> program_;
 };
 
-// Converts JSON; its texts count as a request's, from this message (see ByteSpans). Keeps the order
-// of keys. Integers beyond int64 become floats.
+// Converts JSON. Its texts count as text of a request, of the message `owner` (see ByteSpans).
+// Keeps the order of keys. Integers beyond int64 become floats.
 jinja::Value value_from_json(simdjson::dom::element element, uint32_t owner = 0);
 
 }  // namespace quire

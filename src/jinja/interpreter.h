@@ -51,7 +51,7 @@ class Interpreter {
   Value lookup(NameId name);
   void assign(const Target& target, const Value& value);
   void set(NameId name, Value value) { scope_->set(name, std::move(value), budget); }
-  // Evaluates the operands after the first.
+  // Evaluates the operands after the first: the arguments of a call, filter or test.
   Args eval_args(const Expr& call, const ArgNames& names);
   Value call(const Value& callee, Args args);
   const std::string& name(NameId id) const { return program_.names[static_cast<size_t>(id)]; }
@@ -78,7 +78,7 @@ class Interpreter {
   Scope& current_scope() { return *scope_; }
   Scope& keep_scope();
 
-  // ---- making values, against the budget
+  // ---- values, charged to the budget
   Value make_string(MarkedText text, bool markup = false);
   Value make_literal(std::string text) { return make_string({std::move(text), {}}); }
   // The name of a keyword argument. It counts as a request's text, because `**` may have spread a
@@ -137,7 +137,7 @@ class Interpreter {
   Scope* scope_ = &root_;
   std::vector<std::unique_ptr<Scope>> kept_scopes_;
   std::vector<std::shared_ptr<Object>> mutable_objects_;
-  // Where output goes.
+  // A destination of output.
   struct Sink {
     MarkedText text;
     MemoryCharge charge;  // for the marks

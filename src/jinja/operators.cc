@@ -307,7 +307,7 @@ Value number_op(BinaryOp op, const Value& left, const Value& right) {
   return Value::real(op == BinaryOp::kMod ? float_mod(a, b) : float_floor_div(a, b));
 }
 
-// As in jinja2, a text beside the result of |safe or |escape is escaped.
+// As in jinja2, a text that is joined to the result of |safe or |escape is escaped.
 Value concat_text(Interpreter& interpreter, const Text& left, const Text& right) {
   if (left.markup != right.markup) {
     TextBuilder escaped(interpreter.budget);

@@ -39,8 +39,8 @@ char32_t simple_upper(char32_t c) {
   return static_cast<char32_t>(utf8proc_toupper(as_utf8proc(c)));
 }
 
-// A character's upper case has several characters ("ß" becomes "SS") exactly if it is not a capital
-// and case folding gives several; these are then capitalized one by one.
+// A character's upper case has several characters ("ß" becomes "SS") exactly if it is not upper
+// case and case folding gives several; these are then changed to upper case one by one.
 void append_upper(char32_t c, std::u32string& out) {
   if (c >= 0x80 && !in_category(c, {UTF8PROC_CATEGORY_LU})) {
     utf8proc_int32_t folded[4] = {};
@@ -274,7 +274,7 @@ std::string without_underscores(std::string_view text) {
   return plain;
 }
 
-bool take_sign(std::string_view& text) {  // whether it is a minus
+bool take_sign(std::string_view& text) {  // returns whether it is a minus
   const bool negative = text.starts_with('-');
   if (negative || text.starts_with('+')) text.remove_prefix(1);
   return negative;

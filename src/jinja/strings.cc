@@ -28,7 +28,7 @@ namespace {
 bool is_markup(const Value& value) {
   return value.is_string() && value.text()->markup;
 }
-// Writes a text that becomes a part of another one; `escapes`: the other one is markup.
+// Writes the text of a value into another text; `escapes`: the other text is markup.
 void write_part(const Value& value, bool escapes, TextBuilder& out) {
   if (!escapes || is_markup(value)) return write_str(value, out);
   write_html_escaped(to_str(value, out.budget()), out);
@@ -181,7 +181,7 @@ Value center(Interpreter& interpreter, const Value& self, const BoundArgs& args)
   const int64_t width = args.integer(0, 80);
   const auto num_chars = static_cast<int64_t>(count_chars(text.text));
   const int64_t missing = std::max<int64_t>(width - num_chars, 0);
-  const int64_t left = missing / 2 + (missing & width & 1);  // an odd space goes to CPython's side
+  const int64_t left = missing / 2 + (missing & width & 1);  // an odd space is placed as in CPython
   TextBuilder out(interpreter.budget);
   out.append_times(static_cast<size_t>(left), space);
   out.append(text);

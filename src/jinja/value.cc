@@ -259,7 +259,7 @@ bool less(const Value& left, const Value& right, Budget& budget, std::string_vie
   if (left.is_number() && right.is_number()) return compare_numbers(left, right) == -1;
   if (left.is_string() && right.is_string()) {
     budget.read(std::min(left.as_string().size(), right.as_string().size()));
-    return left.as_string() < right.as_string();  // UTF-8 bytes order as code points
+    return left.as_string() < right.as_string();  // UTF-8 bytes sort like code points
   }
   if (left.is_sequence() && right.is_sequence() && left.is_list() == right.is_list()) {
     const size_t common = std::min(left.items().size(), right.items().size());

@@ -3,7 +3,7 @@
 //   Value::dict({{"role", Value::string("user")}, {"content", Value::string(text)}})
 //
 // A string records which of its bytes came from a request (MarkedText). Operations keep these
-// marks, or mark more: bytes that a template derives from a request never count as its own.
+// marks, or mark more: bytes that a template derives from a request never count as the template's.
 //
 // Values are immutable and cheap to copy. Values built by a caller may be shared by threads.
 // Objects (last part) are the values with behaviour, which templates call, iterate lazily or

@@ -47,7 +47,7 @@ bool is_between_bars(std::string_view text) {
   return false;
 }
 
-// Strips spaces from both ends, in either of their spellings.
+// Strips spaces, in either spelling, from both ends.
 std::string_view without_space(std::string_view text) {
   for (const std::string_view space : {" ", "▁"}) {
     while (text.starts_with(space)) text.remove_prefix(space.size());
@@ -159,7 +159,7 @@ size_t AddedTokens::Matcher::find_candidate(std::string_view text, size_t from) 
   return from;
 }
 
-// The longest token that begins at `at`, without control tokens that have untrusted bytes.
+// Returns the longest token that begins at `at`, except control tokens with untrusted bytes.
 ByteTrie::Match AddedTokens::longest_match(const Matcher& matcher, std::string_view text, size_t at,
                                            const ByteSpans& untrusted, SearchBudget& budget) const {
   text.remove_prefix(at);

@@ -37,7 +37,7 @@ class AddedTokens {
   static constexpr size_t kMaxTokenBytes = 1024;
   static constexpr size_t kMaxTokens = size_t{1} << 20;
 
-  // Uses the vocabulary's id of that text, or else `id`, or else the next free id.
+  // The token's id is the vocabulary's id of its text; otherwise `id`; otherwise the next free id.
   Status add(AddedToken token, std::optional<int64_t> id, const Vocab& vocab,
              const Normalizer& normalizer);
   static Result<AddedToken> from_json(JsonElement json);
@@ -69,8 +69,8 @@ class AddedTokens {
       return idx < is_vocab_control_.size() && is_vocab_control_[idx];
     });
   }
-  // Splits the piece after the first character of each spelling of such a token, so that the model
-  // does not produce the token.
+  // Splits the piece after the first character of each such token's spelling in it, so that the
+  // model does not produce the token.
   void cut_vocab_control(std::string_view piece, SearchBudget& budget,
                          FunctionRef<void(std::string_view part)> visit) const;
 

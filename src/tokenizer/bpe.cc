@@ -199,10 +199,10 @@ void Bpe::add_merge(int32_t left, int32_t right, int32_t rank, int32_t merged) {
   }
 }
 
-// tiktoken merges any two symbols whose union is a token, lowest id first. One rule per token
-// suffices: inside of the token's bytes, the merges before its own happen in the same order in any
-// text as in the token alone. So the two symbols that these leave of the token alone are its only
-// halves. More than two symbols: no merge makes the token, which is then only a whole piece.
+// tiktoken merges any two symbols whose union is a token, the lowest id first. One rule per token
+// is enough: merges with lower ids join the token's bytes in the same way in every text. If these
+// merges leave two symbols, the symbols are the halves of the token's rule. If they leave more, no
+// merge makes the token, and it is used only for a whole piece.
 std::vector<Bpe::Pair> Bpe::add_merges_by_id() {
   std::vector<Pair> pairs;
   std::string bytes;

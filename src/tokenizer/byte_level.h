@@ -10,11 +10,11 @@ namespace quire {
 
 // Replaces each byte by the character that stands for it.
 std::string spell_bytes(std::string_view bytes);
-// Returns the bytes for which a spelling stands; nullopt if one of its characters does not stand
-// for a byte.
+// Returns the bytes that a spelling stands for; nullopt if one of its characters stands for no
+// byte.
 std::optional<std::string> unspell_bytes(std::string_view spelling);
-// Appends the bytes to `out`. Returns false and does not change `out` if a character does not stand
-// for a byte.
+// Appends the bytes to `out`. Returns false and does not change `out` if a character stands for no
+// byte.
 bool append_unspelled(std::string_view spelling, std::string& out);
 
 }  // namespace quire

@@ -1,5 +1,5 @@
-// SentencePiece's compiled normalization rules: a Darts double array over UTF-8 prefixes whose
-// values point into a block of NUL-terminated replacements (sentencepiece, src/normalizer.cc).
+// SentencePiece's compiled normalization rules: a Darts double array. It maps UTF-8 prefixes to
+// offsets in a block of NUL-terminated replacements (sentencepiece, src/normalizer.cc).
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ class Charsmap {
     size_t num_bytes;  // bytes of the text that the rule replaces
     std::string_view replacement;
   };
-  // The rule of the shortest (longest) prefix of `text` that has a rule. The budget is charged for
-  // the walk through the trie, which can be as long as the text, and for the replacement.
+  // Returns the rule of the shortest (longest) prefix of `text` that has one. The budget is charged
+  // for the walk through the trie, which can be as long as the text, and for the replacement.
   std::optional<Rule> shortest_rule(std::string_view text, SearchBudget& budget) const {
     return find(text, true, budget);
   }

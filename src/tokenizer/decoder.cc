@@ -20,7 +20,7 @@ constexpr double kMaxGrowth = 64;
 constexpr std::string_view kSupportedDecoders =
     "ByteFallback, ByteLevel, Fuse, Metaspace, Replace, Sequence, Strip";
 
-// The byte of a token of the form <0xNN>, or -1.
+// Returns the byte of a token of the form <0xNN>; -1: the token has another form.
 int fallback_byte(std::string_view token) {
   if (token.size() != 6 || !token.starts_with("<0x") || token[5] != '>') return -1;
   int byte = 0;
@@ -32,9 +32,9 @@ int fallback_byte(std::string_view token) {
   return byte;
 }
 
-// `num_prompt` is the number of leading bytes that come from the prompt: on entry those of `text`,
-// on return those of the result. A replacement counts as part of the prompt if its whole match
-// does.
+// num_prompt: on entry, the number of leading bytes of `text` that come from the prompt; on return,
+// the number of such bytes of the result. A replacement counts as part of the prompt if its whole
+// match does.
 std::string replace_all(std::string_view text, std::string_view pattern, std::string_view content,
                         size_t& num_prompt) {
   std::string out;
@@ -368,7 +368,7 @@ void DecoderStream::flush(size_t stage, std::string& out) {
       return pass_broken(stage, state.held.size(), state.num_prompt, out);
     }
     run(stage + 1, {state.held, whole_characters(state.held, state.num_prompt)}, out);
-  }  // Strip holds only bytes that are stripped
+  }  // the bytes that Strip holds are to be stripped
 }
 
 void DecoderStream::finish(std::string& out) {

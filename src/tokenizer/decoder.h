@@ -81,8 +81,7 @@ class DecoderStream {
     std::string held = {};   // bytes that later tokens may still change
     size_t num_prompt = 0;   // leading bytes of `held` that come from the prompt
     size_t num_tokens = 0;   // kJoin, kMetaspace: number of tokens so far
-    size_t num_leading = 0;  // kStrip: number of leading patterns stripped; `start` when there are
-                             // no more
+    size_t num_leading = 0;  // kStrip: leading patterns stripped; `start`: stripping has ended
     size_t num_valid = 0;    // kByteFallback: leading bytes of `held` that are whole characters
     bool is_broken = false;  // the run of byte tokens is not valid UTF-8
   };

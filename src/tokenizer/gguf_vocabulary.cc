@@ -278,9 +278,8 @@ Status Builder::read_spaces(JsonElement root) {
   };
   const auto pre = [&](JsonElement part) -> Status {
     const std::string_view type = text_or(part, "type", "");
-    if (type == "Split" && replaces)
-      return {};  // Gemma's split at U+2581, which pieces also
-                  // contain
+    // Gemma's Split at a space has no effect, because the normalizer has replaced all spaces.
+    if (type == "Split" && replaces) return {};
     if (type != "Metaspace" || text_or(part, "replacement", "") != kSpaceMark) {
       return cannot_express("pre_tokenizer", quoted(type), "Metaspace with U+2581, or none");
     }
@@ -426,7 +425,7 @@ Status Builder::read(const TokenizerTexts& texts, std::optional<JsonElement> con
   return read_ranks(vocabulary);
 }
 
-// The id of the token that a field names as a text, or as an object with "content".
+// Returns the id of the token that a field names, by a text or by an object with "content".
 std::optional<int32_t> Builder::find(JsonElement config, std::string_view name) const {
   const std::optional<JsonElement> field = json_field(config, name);
   if (!field) return std::nullopt;
@@ -490,11 +489,11 @@ Status Builder::check() const {
   for (size_t id = 0; id < out_.tokens.size(); ++id) {
     const auto token = static_cast<int32_t>(id);
     std::string text = tokenizer_.decode({&token, 1}, false);
-    // A part of a character, or a text that only the GGUF file's tokenizer composes.
+    // Skips parts of characters, and texts that only the GGUF file's tokenizer composes by NFC.
     if (text.find("\xEF\xBF\xBD") != std::string::npos || differs_by_nfc(text)) continue;
     QUIRE_RETURN_IF_ERROR(compare(*written, text));
-    // Special tokens are skipped, because rules about spaces and stripping decide whether the text
-    // before them belongs to them, and a prompt's template avoids such text.
+    // Special tokens are not checked after another text, because it depends on rules for white
+    // space whether that text belongs to the token. Templates avoid such text.
     if (tokenizer_.is_special(token)) continue;
     if (!differs_by_nfc(previous + text)) {
       QUIRE_RETURN_IF_ERROR(compare(*written, previous + text));

@@ -48,8 +48,8 @@ struct OwnedGgufVocabulary {
   GgufVocabulary view() const;
 };
 
-// `tokenizer` must have been read from these files. Fails if GGUF files cannot express the
-// tokenizer, and names the part: the result must encode the text of every token, and of every two
+// `tokenizer` must have been read from these files. Fails, and names the part, if GGUF files cannot
+// express the tokenizer: checks that the result encodes the text of every token, and of every two
 // tokens with adjacent ids, to the same ids. `source` names the files in errors.
 Result<OwnedGgufVocabulary> gguf_vocabulary(const TokenizerTexts& texts, const Tokenizer& tokenizer,
                                             const VocabularyUse& use, std::string_view source);

@@ -111,7 +111,7 @@ void apply_charsmap(const Charsmap& map, std::string_view text, SearchBudget& bu
   }
 }
 
-// The size of the text's first part whose normal form does not depend on the text after it.
+// Returns the size of the text's first part whose normal form does not depend on the text after it.
 size_t normal_part_size(std::string_view text, NormalForm form) {
   size_t end = unicode::char_length(text[0]);
   while (end < text.size()) {

@@ -25,8 +25,7 @@ class StepOutput {
   // `untrusted` are the untrusted bytes of the input, and must outlive this object.
   explicit StepOutput(const ByteSpans& untrusted) : source_(untrusted) { read(0); }
 
-  // Appends text that replaces the next `num_bytes` of the input. With 0, the text is added by the
-  // step.
+  // Appends text that replaces the next `num_bytes` of the input. 0: the step adds the text.
   void replace(size_t num_bytes, std::string_view text) {
     if (next_.begin < num_read_ + num_bytes) {
       out_.append_untrusted(text);

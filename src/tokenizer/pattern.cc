@@ -185,7 +185,7 @@ class LiteralPattern final : public Pattern {
   std::string literal_;
 };
 
-// `\s?CLASS+` and simpler forms: an optional character, then a run of at most max_count.
+// `\s?CLASS+` and simpler forms: an optional character, then a run of at most max_count characters.
 struct RunScanner {
   std::optional<CharSet> before;
   CharSet set;

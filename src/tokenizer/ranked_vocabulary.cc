@@ -142,7 +142,7 @@ Result<RankedVocabulary> read_tekken(std::string_view contents) {
                   index, num_tokens));
 }
 
-// A tiktoken.model does not state its pattern: the code of its class has it.
+// A tiktoken.model does not contain its pattern, which is in the code of its class.
 Status check_class(JsonElement config) {
   constexpr std::array<std::string_view, 2> kKimiClasses = {
       "tokenization_kimi.TikTokenTokenizer", "tokenization_moonshot.TikTokenTokenizer"};

@@ -189,8 +189,8 @@ class Pcre2Pattern final : public Pattern {
   size_t step_cost_;
 };
 
-// The number of budget steps per PCRE2 callout, such that the time per step is about the same for
-// all patterns. It is 1 for the patterns of known models.
+// Returns the number of budget steps per PCRE2 callout. With it, the time per step is about the
+// same for all patterns. It is 1 for the patterns of known models.
 size_t step_cost(const Translated& translated, const pcre2_code* code) {
   size_t frame_bytes = 0;  // bytes copied at each choice; grows with the number of groups
   pcre2_pattern_info(code, PCRE2_INFO_FRAMESIZE, &frame_bytes);

@@ -60,9 +60,8 @@ const char* spaces(const CharTable& table, const char* p, const char* end) {
   return last == p ? stop : last;
 }
 
-// Matches `\s*[\r
-// ]+|\s+(?!\S)|\s+` at white space: up to the run's last line end if it has one, otherwise like
-// spaces().
+// Matches `\s*[\r\n]+|\s+(?!\S)|\s+` at white space: up to the run's last line end if it has one,
+// otherwise like spaces().
 const char* spaces_or_lines(const CharTable& table, const char* p, const char* end) {
   const char* const stop = skip_any(table, p, end, kSpace);
   for (const char* q = stop; q > p; --q) {
@@ -82,7 +81,7 @@ struct CasedRules {
   bool separates_han;
   bool has_contractions;
   int max_digits;
-  bool has_slashes;  // after symbols, besides line ends
+  bool has_slashes;  // symbols may be followed by slashes, as by line ends
 };
 constexpr CasedRules kTekken = {
     .separates_han = false, .has_contractions = false, .max_digits = 1, .has_slashes = true};
@@ -91,8 +90,8 @@ constexpr CasedRules kO200k = {
 constexpr CasedRules kKimi = {
     .separates_han = true, .has_contractions = true, .max_digits = 3, .has_slashes = false};
 
-// Matches `A?U*L+|A?U+L*`, where A has no letters, U has no small and L no capital letters, and
-// both U and L have the caseless letters and marks.
+// Matches `A?U*L+|A?U+L*`. A: all characters except letters, numbers and line ends. U: upper-case
+// letters. L: lower-case letters. Both U and L also have the caseless letters and marks.
 template <CasedRules kRules>
 const char* cased_word(const CharTable& table, const char* p, const char* end) {
   const auto is_in = [](const Char& c, unsigned flags) {
@@ -102,7 +101,7 @@ const char* cased_word(const CharTable& table, const char* p, const char* end) {
   const bool has_before = (first.flags & (kNewline | kLetter | kNumber)) == 0;
   const char* const start = has_before ? p + first.num_bytes : p;
   const char* q = start;
-  const char* caseless_end = nullptr;  // of the last caseless character of U*
+  const char* caseless_end = nullptr;  // end of the last caseless character of U*
   Char c = first;
   for (; q < end; q += c.num_bytes) {
     c = table.at(q);
@@ -117,8 +116,8 @@ const char* cased_word(const CharTable& table, const char* p, const char* end) {
     } while (is_in(c, kLower | kCaseless));
     return q;
   }
-  // Without a small letter, U* gives back characters until L+ matches one of them. If there is
-  // none, the optional character becomes L+.
+  // Without a lower-case letter, U* backtracks until L+ matches a caseless character. If U* has
+  // none, L+ matches the optional character.
   if (caseless_end != nullptr) return caseless_end;
   if (has_before && is_in(first, kCaseless)) return start;
   return q == start ? nullptr : q;

@@ -23,8 +23,9 @@ inline constexpr std::string_view kQwen2Regex =
 template <int kMaxDigits>
 const char* llama3(const char* p, const char* end);
 
-// The regexes of tekken, o200k and Kimi cut a word before a capital letter that follows a small
-// one. Those of o200k and Kimi add contractions to a word, and Kimi's separates Han characters.
+// The regexes of tekken, o200k and Kimi cut a word before an upper-case letter that follows a
+// lower-case one. The regexes of o200k and Kimi add contractions to a word. Kimi's separates Han
+// characters.
 inline constexpr std::string_view kTekkenRegex =
     R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 inline constexpr std::string_view kO200kRegex =

@@ -12,7 +12,7 @@
 
 namespace quire {
 
-// The file that SentencePiece writes (src/sentencepiece_model.proto there), as plain data.
+// The fields of SentencePiece's ModelProto (src/sentencepiece_model.proto there) that Quire uses.
 struct SentencePieceModel {
   enum class Type { kUnigram = 1, kBpe = 2 };
   enum class PieceType {
@@ -36,7 +36,7 @@ struct SentencePieceModel {
   Type type = Type::kUnigram;
   bool byte_fallback = false;
   bool whitespace_as_suffix = false;
-  int32_t unk_id = 0;  // of the unknown piece; -1: none, which only a BPE may have
+  int32_t unk_id = 0;  // id of the unknown piece; -1: none, which only a BPE may have
   int32_t bos_id = 1;  // -1: none
   std::string_view precompiled_charsmap;
   bool add_dummy_prefix = true;

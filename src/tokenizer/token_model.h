@@ -52,8 +52,8 @@ class Bpe final : public TokenModel {
     int32_t left;
     int32_t right;
   };
-  // Adds and returns, in order, the rules of a byte-level vocabulary whose ids are in the order of
-  // merging, and which has a token for each byte.
+  // For a byte-level vocabulary that has a token for each byte, and whose ids are in the order of
+  // merging: adds its rules and returns them in order.
   std::vector<Pair> add_merges_by_id();
   void encode(std::string_view piece, SearchBudget& budget,
               std::vector<int32_t>& ids) const override;

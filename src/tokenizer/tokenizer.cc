@@ -94,9 +94,8 @@ Result<std::vector<int32_t>> Tokenizer::encode(std::string_view text, bool add_s
   if (!simdjson::validate_utf8(text.data(), text.size())) {
     repaired = replace_invalid_utf8(text);
     text = repaired;
-    if (!untrusted.empty())
-      all = ByteSpans::whole(text.size());  // the repair of invalid UTF-8
-                                            // moves bytes
+    // The repair of invalid UTF-8 moves bytes, so all bytes count as untrusted.
+    if (!untrusted.empty()) all = ByteSpans::whole(text.size());
   }
   SearchBudget budget(text.size());
   std::vector<int32_t> ids;

@@ -20,7 +20,7 @@
 namespace quire {
 namespace {
 
-// A reply of gpt-oss is several messages, of which all but the last end with the first.
+// A reply of gpt-oss has several messages. All of them except the last end with kEndOfMessage.
 constexpr std::string_view kEndOfMessage = "<|end|>";
 constexpr std::string_view kReturn = "<|return|>";
 constexpr std::string_view kCall = "<|call|>";
@@ -32,7 +32,7 @@ constexpr std::string_view kWords =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S))";
 constexpr std::string_view kDigits = R"(\p{N}+)";
 constexpr std::string_view kThreeDigits = "[0-9][0-9][0-9]";
-// DeepSeek's regexes: for all vocabularies before DeepSeek-V3, for "deepseek-llm", for
+// DeepSeek's regexes. They are for all vocabularies before DeepSeek-V3, for "deepseek-llm", for
 // "deepseek-coder" and for "deepseek-v3".
 constexpr std::string_view kLineEnd = R"([\r\n])";
 constexpr std::string_view kHanAndHangul = R"([一-龥ࠀ-一가-퟿]+)";
@@ -267,9 +267,9 @@ std::string character_json(const GgufVocabulary& vocabulary) {
   return json.take();
 }
 
-// The token for unknown characters: the token that the file names, or else the token of type
-// "unknown", or else <unk>. llama.cpp's converter gives every special token of a checkpoint the
-// type of control tokens, so files rarely have a token of type unknown.
+// The token for unknown characters: the token that the file names; otherwise the token of type
+// "unknown"; otherwise <unk>. llama.cpp's converter gives every special token of a checkpoint the
+// type of control tokens, so few files have a token of type "unknown".
 std::optional<size_t> find_unknown(const GgufVocabulary& vocabulary, size_t count) {
   if (vocabulary.unk_id) return static_cast<size_t>(*vocabulary.unk_id);
   const auto found = std::ranges::find(vocabulary.types, int64_t{kGgufUnknown});

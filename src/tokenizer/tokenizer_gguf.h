@@ -43,7 +43,7 @@ enum GgufTokenType : int64_t {
 // A pre-tokenizer that GGUF files name.
 struct GgufPreRule {
   std::string_view name;
-  bool nfc;  // tokenizer_from_gguf composes characters first
+  bool nfc;  // tokenizer_from_gguf applies NFC to the text first
 };
 // Returns the pre-tokenizer that splits a text by these regexes, one after another.
 // `ignore_merges`: a word that is itself a token becomes that token, without merges.

@@ -56,8 +56,8 @@ Status read_model(JsonElement json, RepeatedTexts repeated, TokenizerParts& part
   return {};
 }
 
-// Fails if the file gives the token another's id, or another token's text another id. If the
-// vocabulary has the text, AddedTokens::add() takes the vocabulary's id, as Hugging Face does.
+// Fails if the id belongs to another token, or if the token already has another id. If the
+// vocabulary has the text, AddedTokens::add() uses the vocabulary's id, as Hugging Face does.
 Status check_own_id(const AddedToken& token, int64_t id, const TokenizerParts& parts) {
   if (id < 0 || id > Vocab::kMaxId) return {};  // AddedTokens::add() reports that
   const auto slot = static_cast<int32_t>(id);
@@ -91,8 +91,8 @@ Status read_added_tokens(JsonElement root, TokenizerParts& parts) {
   return {};
 }
 
-// Refuses a key that an object of a tokenizer.json has twice. read_bpe_vocab() checks the
-// vocabulary, whose nested check would take longer than the rest of the load.
+// Refuses a tokenizer.json in which an object has a key twice. read_bpe_vocab() checks the
+// vocabulary, because checking its nested objects here would take longer than the rest of the load.
 Status check_all_keys(JsonElement root) {
   QUIRE_RETURN_IF_ERROR(check_keys(root));
   simdjson::dom::object fields;
@@ -160,8 +160,8 @@ Status apply_end_tokens(JsonElement config, bool is_sentencepiece, TokenizerPart
   return {};
 }
 
-// Adds the tokens that were added after the SentencePiece model was trained. Their ids may be those
-// of pieces: InternLM2 renames [UNUSED_TOKEN_145] to <|im_end|>.
+// Adds the tokens that were added after the SentencePiece model was trained. They may replace
+// pieces with the same ids: InternLM2 renames [UNUSED_TOKEN_145] to <|im_end|>.
 Status apply_added_tokens(JsonElement config, TokenizerParts& parts) {
   QUIRE_ASSIGN_OR_RETURN(std::vector<AddedTokens::WithId> tokens,
                          AddedTokens::from_decoder(config));

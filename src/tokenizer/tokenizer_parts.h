@@ -23,10 +23,10 @@ struct TokenizerParts {
   Decoder decoder;
 };
 
-// A text that several tokens of a BPE's vocabulary have.
+// Handling of several tokens of a BPE vocabulary with the same text.
 enum class RepeatedTexts {
   kRefused,
-  kLastIsEncoded,  // as the last of them; the others are decoded alone (Gemma 4's GGUF files)
+  kLastIsEncoded,  // encodes as the last one; the others are only decoded (Gemma 4's GGUF files)
 };
 Result<std::unique_ptr<TokenizerParts>> parts_from_json(
     std::string_view json, std::string_view source,

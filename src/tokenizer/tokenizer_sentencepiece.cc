@@ -277,7 +277,7 @@ std::unique_ptr<TokenModel> make_unigram(const SentencePieceModel& source, const
   if (highest < lowest) lowest = highest = 0;  // there is no normal piece
   std::vector<double> scores;
   for (const SentencePieceModel::Piece& piece : source.pieces) {
-    // User-defined pieces always win.
+    // User-defined pieces get the highest score, so that they are always chosen.
     const double bonus = static_cast<double>(piece.text.size()) * highest - 0.1;
     scores.push_back(piece.type == PieceType::kUserDefined ? bonus : double{piece.score});
   }

@@ -57,15 +57,14 @@ bool is_white_space(char32_t c) {
          c == 0x3000;
 }
 
-// The members of \w that are in no matching general category: Other_Alphabetic symbols and
-// Join_Control.
+// The members of \w that no general category covers: Other_Alphabetic symbols and Join_Control.
 bool is_extra_word(char32_t c) {
   return (c >= 0x24B6 && c <= 0x24E9) || (c >= 0x1F130 && c <= 0x1F149) ||
          (c >= 0x1F150 && c <= 0x1F169) || (c >= 0x1F170 && c <= 0x1F189) || c == 0x200C ||
          c == 0x200D;
 }
 
-// The characters of the script Han (Unicode 16), of which utf8proc does not have the scripts.
+// The characters of the script Han (Unicode 16). utf8proc has no data about scripts.
 bool is_han(char32_t c) {
   constexpr std::pair<char32_t, char32_t> kRanges[] = {
       {0x2E80, 0x2E99},   {0x2E9B, 0x2EF3},   {0x2F00, 0x2FD5},   {0x3005, 0x3005},
@@ -145,7 +144,7 @@ size_t last_char_start(std::string_view text) {
 namespace quire {
 namespace {
 
-constexpr int kMaxDecomposed = 32;  // the longest decomposition, that of U+FDFA, has 18 characters
+constexpr int kMaxDecomposed = 32;  // U+FDFA has the longest decomposition: 18 characters
 
 int combining_class(utf8proc_int32_t c) {
   return utf8proc_get_property(c)->combining_class;

@@ -25,7 +25,7 @@ class Vocab {
   Status add(std::string_view text, int64_t id);
   void index();
 
-  // If several ids have the same text, returns the one that was added last.
+  // If several ids have the same text, returns the id that was added last.
   std::optional<int32_t> find(std::string_view text) const {
     const int32_t id = by_text_.find(text);
     if (id == StringMap::kAbsent) return std::nullopt;
