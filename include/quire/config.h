@@ -12,7 +12,7 @@ namespace quire {
 using LoadProgress = std::function<void(int num_done, int num_layers)>;
 
 struct EngineConfig {
-  std::string model;  // a Hugging Face directory, a GGUF file, a model's name; empty: "embedded"
+  std::string model;      // a directory, a GGUF file or a model's name; empty: the embedded model
   std::string tokenizer;  // a directory or "ORG/NAME", found in the hub's cache; empty: the model's
   std::string chat_template;  // a file with a Jinja template; empty: the model's own
   bool allow_special_tokens_in_messages = false;  // lets chat messages hold control tokens
@@ -20,7 +20,7 @@ struct EngineConfig {
   // general.sampling.* metadata of a GGUF file; "vllm": temperature 1 and no filters.
   std::string generation_config = "auto";
   std::string load_format = "auto";  // "auto", or "dummy": random weights of the config's shape
-  std::string dtype = "auto";  // of dummy weights: "f32", "f16", "bf16"; auto: the checkpoint's
+  std::string dtype = "auto";        // of dummy weights: "f32", "f16", "bf16"; auto: the config's
   // "fp8": quantizes the layers' matrices from F32, F16 or BF16 when they are loaded; on a CPU, or
   // on a GPU of compute capability 9.0 with cuBLASLt 12.9 or later.
   std::string quantization = "none";
@@ -71,7 +71,7 @@ struct EngineConfig {
   std::string kv_events_config;
   // vLLM with this PYTHONHASHSEED computes the same block hashes. The default is vLLM's.
   std::string block_hash_seed = "vllm-none-hash";
-  bool int_block_hashes = true;  // KV events have hashes of 64 bits, not of 32 bytes
+  bool int_block_hashes = true;  // KV events have 64-bit hashes instead of all 32 bytes
 
   bool enforce_eager = false;  // no CUDA graphs
   int num_threads = 0;         // of a CPU; 0: one per physical core, or as `quire tune` measured
@@ -96,9 +96,9 @@ struct EngineConfig {
   // Replicas of the model, each with tensor_parallel_size ranks of its own. Each request runs on
   // one replica. Several nodes allow only one replica.
   int data_parallel_size = 1;
-  // Nodes: processes, usually one per machine, that have equal numbers of ranks. Their
-  // configurations differ only in node_rank. Node 0 has the engine; Engine::run_node() runs the
-  // others.
+  // Nodes: processes, usually one per machine, that have equal numbers of ranks. All nodes need the
+  // same settings, except for node_rank and settings of the machine, such as `device`. Node 0 has
+  // the engine; Engine::run_node() runs the others.
   int nnodes = 1;             // 0: as many as the launcher started (Open MPI, PMI, a
                               // LeaderWorkerSet, torchrun, Slurm)
   int node_rank = -1;         // -1: the number that the launcher gives this process

@@ -59,9 +59,8 @@ class TokenConstraint {
   // fails.
   virtual bool accept(int32_t token_id) = 0;
   // Returns whether rollback() could undo the tokens that accept() gets from now on. Speculative
-  // decoding verifies drafts of the sequence only if it could, because it calls accept() for drafts
-  // on trial. It calls this function before each draft. A constraint may refuse drafts for a while,
-  // for example if they take too long.
+  // decoding asks this before each draft, because it calls accept() for drafts on trial. A
+  // constraint may refuse drafts for a while, for example if they take too long.
   virtual bool can_roll_back() const { return false; }
   // Undoes the newest `num_tokens` accepted tokens. Returns false if the constraint cannot undo
   // them; the sequence then fails.
@@ -139,7 +138,7 @@ enum class CacheMiss {
 };
 inline constexpr size_t kNumCacheMisses = 7;
 using CacheMissCounts = std::array<int64_t, kNumCacheMisses>;  // sequences, by CacheMiss
-// The cause in responses and metrics.
+// The name of the cause in responses and metrics.
 constexpr std::string_view cache_miss_name(CacheMiss miss) {
   switch (miss) {
     case CacheMiss::kNone:

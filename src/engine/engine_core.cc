@@ -184,7 +184,7 @@ void EngineCore::fail(const Status& error) noexcept {
 }
 
 void EngineCore::step() {
-  // Plans as many steps ahead as allowed before waiting for any.
+  // Enqueues up to kMaxStepsInFlight steps before it waits for the oldest.
   if (in_flight_.size() < kMaxStepsInFlight && schedule_and_run() &&
       in_flight_.size() < kMaxStepsInFlight) {
     return;

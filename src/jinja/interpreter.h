@@ -93,7 +93,7 @@ class Interpreter {
   Value make_iterator(std::vector<Value> items);
   // A builtin as a value, bound to the `self` that it will be called with.
   Value make_method(const Value& self, const Builtin& builtin);
-  // A function Value(Interpreter&, const Args&) as a value; `depth`: of the values that it holds.
+  // A function Value(Interpreter&, const Args&) as a value; `depth`: depth of the values in it.
   template <typename Call>
   Value make_function(int depth, Call call) {
     return make_object(std::make_shared<Function<Call>>(depth, std::move(call)));

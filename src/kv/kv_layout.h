@@ -26,7 +26,8 @@ struct KvLayout {
   bool is_latent = false;
   DType dtype = DType::kBF16;
 
-  // Size of a vector's scales in bytes, and in elements: they exist for 1-byte elements only.
+  // Bytes of a vector's scales. Caches with scales have 1-byte elements, so these are also
+  // elements.
   constexpr int64_t scale_bytes() const {
     if (dtype != DType::kI8) return 0;
     return static_cast<int64_t>(sizeof(float)) * (is_latent ? 2 : 1);

@@ -26,7 +26,7 @@ constexpr size_t kMaxWaitingFrames = 64;
 // After a failed send, the time for the reader thread to find out why the connection has ended.
 constexpr auto kReasonTime = 2s;
 
-// Unlike the steady clock, it also counts while the machine is suspended.
+// Unlike the steady clock, CLOCK_BOOTTIME also counts while the machine is suspended.
 std::chrono::nanoseconds time_since_boot() {
   timespec time = {};
   (void)::clock_gettime(CLOCK_BOOTTIME, &time);

@@ -72,8 +72,8 @@ class AcceptanceRates {
 class AdaptiveDrafts {
  public:
   // num_drafts: upper bound per sequence and step. by_confidence: whether choose() decides on each
-  // draft separately. False for sampled drafts: a draft's confidence depends on the earlier drafts,
-  // so a decision by it about those would bias rejection sampling.
+  // draft separately. Must be false for sampled drafts: a draft's confidence depends on the tokens
+  // of the earlier drafts, so a decision about the earlier drafts would bias rejection sampling.
   AdaptiveDrafts(int num_drafts, bool by_confidence);
 
   // Lowers num_wanted, the numbers of drafts to propose per decoding sequence of the next step, to

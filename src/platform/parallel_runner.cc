@@ -51,7 +51,7 @@ class RankThread {
 
   int rank() const { return rank_.context->parallel().rank; }
 
-  // None of these allocates.
+  // None of these functions allocates memory.
   void enqueue(std::shared_ptr<const BatchPlan> plan) {
     {
       const std::lock_guard lock(mutex_);

@@ -36,7 +36,7 @@ struct PlatformConfig {
   std::vector<int> devices = {0};
   // The processes that share the model, with equal numbers of ranks; null: only this process.
   std::shared_ptr<Nodes> nodes = {};
-  Parallel replica = {};                 // on a CPU, whose threads and memory the replicas share
+  Parallel replica = {};                 // for a CPU, whose threads and memory the replicas share
   ThreadChoice threads = {};             // of a CPU; without places: the default choice
   StepThreads step_threads = {};         // of a CPU; more threads than it has: all its threads
   DType activation_dtype = DType::kF32;  // for a GPU; a CPU computes in F32

@@ -23,7 +23,7 @@ namespace quire {
 struct StepResult {
   std::vector<SpanResult> spans;  // one per span that samples, in the plan's order
   Status error;                   // the step failed: none of its results is valid
-  // Time of the model and of sampling, and of the drafter; both 0 on a GPU without a drafter.
+  // Seconds of the target and of sampling, and of the drafter; both 0 on a GPU without a drafter.
   double verify_seconds = 0;
   double draft_seconds = 0;
 };
@@ -122,9 +122,9 @@ struct RunnerSizes {
   // another length, up to the last, runs without a graph.
   std::vector<int> decode_q_lens = {1};
   bool enforce_eager = false;  // no graphs
-  int num_draft_layers = 0;    // of the model that drafts; 0: no model drafts
-  // Tokens per sequence of one drafting pass of that model. More than 1: a block drafter, which
-  // drafts all tokens of a step in one pass.
+  int num_draft_layers = 0;    // of the draft model; 0: no draft model
+  // Tokens per sequence of one pass of the draft model. More than 1: a block drafter, which drafts
+  // all tokens of a step in one pass.
   int draft_q_len = 1;
   // Maximum of the columns of a rank's part of a matrix, over all matrices of both models.
   int64_t max_columns = 0;

@@ -94,9 +94,9 @@ struct TokenDistribution {
   double total = 0;
 };
 
-// Writes the tokens of `logits`, [vocab_size], that pass the filter as vLLM defines it to `kept`,
-// in no particular order:
-// - min-p keeps those whose probability is at least min_p times the largest;
+// Writes to `kept` the tokens of `logits`, [vocab_size], that pass the filter by vLLM's rules, in
+// no particular order:
+// - min-p keeps tokens whose probability is at least min_p times the largest;
 // - top-k keeps every token whose logit is at least the k-th largest, including all ties;
 // - top-p keeps the most likely of the tokens that min-p and top-k kept (ties: lowest id first),
 //   until they have top_p of the probability of all these tokens. It keeps at least one token.

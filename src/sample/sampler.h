@@ -75,7 +75,7 @@ class SamplerState {
   // best: the best token of all parts; used only for a random choice.
   Status choose(const LargestLogit& largest, const ScoredToken& best, int32_t& token_id) const;
 
-  // The parts of sample(), for steps that verify drafts.
+  // ---- The parts of sample(), for steps that verify drafts
   // Chooses the token that sample() would sample, without appending it.
   Status choose(std::span<const float> logits, std::optional<std::span<const uint32_t>> mask,
                 int32_t& token_id) const;

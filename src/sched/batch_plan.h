@@ -147,7 +147,7 @@ struct BatchPlan {
   // The first num_decode spans have decode_q_len tokens. They may include chunks of prompts.
   std::vector<SeqSpan> spans;
   int num_decode = 0;
-  // [num_tokens]; kPlaceholderToken: the device has it. Drafts of constrained sequences are given.
+  // [num_tokens]; kPlaceholderToken: only the device has it. Constrained drafts have their ids.
   std::vector<int32_t> token_ids;
   std::vector<std::vector<uint32_t>> token_masks;  // each as TokenConstraint::allowed_tokens
 

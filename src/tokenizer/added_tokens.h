@@ -69,7 +69,7 @@ class AddedTokens {
       return idx < is_vocab_control_.size() && is_vocab_control_[idx];
     });
   }
-  // Splits the piece after the first character of each such token's spelling in it, so that the
+  // Splits the piece after the first character of each control token that it spells, so that the
   // model does not produce the token.
   void cut_vocab_control(std::string_view piece, SearchBudget& budget,
                          FunctionRef<void(std::string_view part)> visit) const;

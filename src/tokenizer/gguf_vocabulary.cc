@@ -492,8 +492,8 @@ Status Builder::check() const {
     // Skips parts of characters, and texts that only the GGUF file's tokenizer composes by NFC.
     if (text.find("\xEF\xBF\xBD") != std::string::npos || differs_by_nfc(text)) continue;
     QUIRE_RETURN_IF_ERROR(compare(*written, text));
-    // Special tokens are not checked after another text, because it depends on rules for white
-    // space whether that text belongs to the token. Templates avoid such text.
+    // Special tokens are not checked after another text. Rules for white space decide whether that
+    // text belongs to the token, and templates avoid such text.
     if (tokenizer_.is_special(token)) continue;
     if (!differs_by_nfc(previous + text)) {
       QUIRE_RETURN_IF_ERROR(compare(*written, previous + text));

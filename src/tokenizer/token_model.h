@@ -110,8 +110,8 @@ class Unigram final : public TokenModel {
   void encode(std::string_view piece, SearchBudget& budget,
               std::vector<int32_t>& ids) const override;
 
-  static constexpr double kUnkPenalty = 10;  // the distance of the unknown token below the lowest
-                                             // score, as in SentencePiece
+  // The unknown token's score is this much below the lowest score, as in SentencePiece.
+  static constexpr double kUnkPenalty = 10;
 
  private:
   struct Node {  // the best path to an offset

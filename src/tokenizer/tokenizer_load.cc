@@ -91,8 +91,8 @@ Status read_added_tokens(JsonElement root, TokenizerParts& parts) {
   return {};
 }
 
-// Refuses a tokenizer.json in which an object has a key twice. read_bpe_vocab() checks the
-// vocabulary, because checking its nested objects here would take longer than the rest of the load.
+// Refuses a tokenizer.json in which an object has a key twice. Skips the model: read_bpe_vocab()
+// checks its vocabulary, and a nested check would take longer than the rest of the load.
 Status check_all_keys(JsonElement root) {
   QUIRE_RETURN_IF_ERROR(check_keys(root));
   simdjson::dom::object fields;
