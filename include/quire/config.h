@@ -39,8 +39,8 @@ struct EngineConfig {
                                    // per token of the vocabulary
   int max_num_batched_tokens = 0;  // tokens in one step; 0: 512 on a CPU, 8192 on a GPU
   int block_size = 16;             // tokens per KV page: 16, 32 or 64
-  // Bytes. 0: on a CPU enough for max_num_seqs sequences, but at most 1/4 of the memory free at
-  // start; on a GPU the part of gpu_memory_utilization that the model leaves free.
+  // Bytes. 0: on a CPU enough for max_num_seqs sequences, but at most 1/4 of the memory that the
+  // model leaves free; on a GPU all of gpu_memory_utilization that the model leaves free.
   int64_t kv_cache_memory = 0;
   double gpu_memory_utilization = 0.9;  // fraction of a GPU's memory that the engine may use
   bool enable_prefix_caching = true;

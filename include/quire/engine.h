@@ -165,9 +165,9 @@ class Engine {
   void cancel(RequestId id);
 
   // Renders a conversation with the model's chat template, as a prompt for the assistant's reply.
-  // The text is for display: if a message contains a text such as <|im_end|>, it cannot be told
-  // from a control token of the template. encode_chat() gives the token ids of the same prompt, in
-  // which only the template writes control tokens.
+  // The text is for display: a text such as <|im_end|> in a message looks like a control token of
+  // the template. encode_chat() gives the token ids of the same prompt, in which only the template
+  // writes control tokens.
   Result<std::string> render_chat(const std::vector<ChatMessage>& messages) const;
   Result<std::vector<int32_t>> encode_chat(const std::vector<ChatMessage>& messages) const;
   // Renders the template's variables, given as a JSON object: messages, tools,
@@ -179,7 +179,7 @@ class Engine {
   // long.
   Result<std::vector<int32_t>> encode(std::string_view text, bool add_special_tokens) const;
   std::string decode(const std::vector<int32_t>& token_ids, bool skip_special_tokens) const;
-  // The token's bytes inside a text, which may be part of a character.
+  // The bytes that the token adds inside a text. They may be a part of a character.
   std::string token_bytes(int32_t token_id) const;
 
   // Without a tokenizer, prompts are token ids and outputs have no text.

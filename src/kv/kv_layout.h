@@ -26,8 +26,7 @@ struct KvLayout {
   bool is_latent = false;
   DType dtype = DType::kBF16;
 
-  // Bytes of a vector's scales. Caches with scales have 1-byte elements, so these are also
-  // elements.
+  // Bytes of a vector's scales, and also elements: only caches of 1-byte elements have scales.
   constexpr int64_t scale_bytes() const {
     if (dtype != DType::kI8) return 0;
     return static_cast<int64_t>(sizeof(float)) * (is_latent ? 2 : 1);

@@ -108,7 +108,7 @@ std::string find_master(const Variables& variables, int num_nodes) {
   return "";
 }
 
-// Returns whether the text is the address at which a server listens to reach all interfaces.
+// Returns whether the text is 0.0.0.0 or ::, at which a server listens on all interfaces.
 bool is_unspecified(const std::string& address) {
   in_addr ip4 = {};
   if (::inet_pton(AF_INET, address.c_str(), &ip4) == 1) return ip4.s_addr == INADDR_ANY;

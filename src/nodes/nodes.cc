@@ -256,7 +256,7 @@ void Nodes::watch() {
         const std::lock_guard guard(mutex_);
         return peer->has_ended;
       }();
-      // If this node was stopped, the next pass decides, after the readers have had time to read.
+      // If this node was stopped during this pass, the next pass decides.
       if (silence < silence_timeout_ || has_ended || is_late()) continue;
       const Status error = unavailable(fmt::format(
           "[nodes] {} is silent for {:.1f} s: its process hangs, or its machine or the network is "

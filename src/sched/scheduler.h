@@ -91,7 +91,7 @@ class Scheduler {
   // max_drafts drafts of each decoding sequence, and at most what num_step_drafts() allows.
   BatchPlan schedule(int max_drafts = kMaxDrafts);
 
-  // The tokens that a sequence took from a span. `seq` is null if the sequence has finished before.
+  // The tokens that a sequence took from a span. `seq` is null if finish() has ended the sequence.
   struct Progress {
     Sequence* seq = nullptr;
     int num_tokens = 0;

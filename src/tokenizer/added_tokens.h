@@ -37,7 +37,7 @@ class AddedTokens {
   static constexpr size_t kMaxTokenBytes = 1024;
   static constexpr size_t kMaxTokens = size_t{1} << 20;
 
-  // The token's id is the vocabulary's id of its text; otherwise `id`; otherwise the next free id.
+  // Uses the id that the text already has here or in `vocab`; otherwise `id`, or the next free id.
   Status add(AddedToken token, std::optional<int64_t> id, const Vocab& vocab,
              const Normalizer& normalizer);
   static Result<AddedToken> from_json(JsonElement json);
