@@ -28,7 +28,7 @@ struct EngineInternals {
   static const Tokenizer* tokenizer(const Engine& engine);
   // See ChatFormat; empty without a chat template.
   static std::string_view response_template(const Engine& engine);
-  // Why the model's chat template cannot be used; ok: it can, or the model has none.
+  // The error of a chat template that cannot be used; ok: it can be used, or the model has none.
   static const Status& template_fault(const Engine& engine);
   // By data-parallel rank; empty: no KV events.
   static const std::vector<KvEventsConfig>& kv_event_sources(const Engine& engine);

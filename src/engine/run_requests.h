@@ -51,8 +51,8 @@ struct EnginePort {
 EnginePort engine_port(Engine& engine);
 
 struct RunOptions {
-  // Upper bound of the samples in flight. A request counts as its n samples; a request with a
-  // larger n is submitted when nothing else is in flight.
+  // Upper bound of the samples in flight. A request counts as n samples. If its n exceeds the
+  // bound, it is submitted when no other request is in flight.
   size_t max_in_flight = SIZE_MAX;
   // Frees a request's outputs after on_done, so that run_requests() returns empty results.
   bool frees_done = false;

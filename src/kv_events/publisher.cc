@@ -221,8 +221,8 @@ Result<std::unique_ptr<KvEventPublisher>> KvEventPublisher::open(const KvEventsC
   return publisher;
 }
 
-// The replay socket's limit is two replays, each with its end marker: libzmq updates its count of
-// the messages that a peer has read only after half of the limit.
+// The replay socket's limit is two replays, each with its end marker. One is not enough, because
+// libzmq counts messages as read by a peer only after half of the limit.
 Status KvEventPublisher::open_sockets() {
   if (sockets_->context == nullptr || sockets_->wake_fd < 0) {
     return resource_exhausted("[kv_events] the system has no descriptors for the publisher");

@@ -29,7 +29,7 @@ enum class ChoiceKind {
 inline constexpr int kNumChoiceKinds = 7;
 
 // The choices for one kind of device in a process. Thread-safe: the ranks of a model share the
-// object, so that each finds what another has measured.
+// object, so that each rank finds the choices that another rank has measured.
 //
 // The file is text, one choice per line: its kind, its key and its value, separated by tabs. Its
 // first lines name the build and the digest of the other lines.

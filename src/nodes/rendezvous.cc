@@ -36,9 +36,9 @@ constexpr auto kRetryInterval = 300ms;
 // Long enough for nodes that start together to connect, so that they cause no report.
 constexpr std::chrono::milliseconds kFirstReport = 5s;
 constexpr auto kReportInterval = 15s;
-// Maximum of the connections without a hello; a newer connection replaces the oldest.
+// Maximum number of connections without a hello; a newer connection replaces the oldest.
 constexpr size_t kMaxPending = 64;
-// Maximum of the dropped connections that are logged.
+// Maximum number of dropped connections that are logged.
 constexpr int kMaxReports = 20;
 constexpr size_t kMinTokenBytes = 16;
 

@@ -85,7 +85,7 @@ class UniformDrafts {
   double num_tokens(size_t choice) const;
   // Tokens per second of one sequence.
   double tokens_per_second(int num_seqs, size_t choice) const;
-  // The largest choice above `best` for which a probe's loss is covered, or `best`.
+  // The largest choice above `best` whose loss as a probe is within kProbeShare; otherwise `best`.
   size_t probe_choice(int num_seqs, size_t best, int most) const;
 
   DraftCosts costs_;

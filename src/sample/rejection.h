@@ -28,7 +28,7 @@ struct Verification {
   // is deterministic, and a draft is accepted if it equals the token that is sampled without
   // drafts.
   bool samples_drafts = false;
-  std::vector<double> synthetic_rates = {};  // with kSynthetic, as for count_synthetic()
+  std::vector<double> synthetic_rates = {};  // with kSynthetic: the rates of count_synthetic()
   // Whether a step omits drafts that are not worth their time: on a CPU as in
   // platform/adaptive_drafts.h, on a GPU as in platform/uniform_drafts.h.
   bool is_adaptive = false;
@@ -90,7 +90,7 @@ struct Draft {
 // The sum of the F32 probabilities of a distribution must be this close to 1.
 inline constexpr double kSumTolerance = 1e-3;
 
-// Whether `mask`, as TokenConstraint::allowed_tokens, allows the token. It allows no negative id.
+// Whether `mask`, in the form of TokenConstraint::allowed_tokens, allows the id; false if negative.
 inline bool is_allowed(std::span<const uint32_t> mask, int64_t token_id) {
   constexpr size_t kBitsPerWord = 32;
   const auto id = static_cast<size_t>(token_id);
@@ -98,9 +98,9 @@ inline bool is_allowed(std::span<const uint32_t> mask, int64_t token_id) {
   return word < mask.size() && ((mask[word] >> (id % kBitsPerWord)) & 1U) != 0;
 }
 
-// Restricts a draft's distribution to the tokens that `mask` (as TokenConstraint::allowed_tokens)
-// allows. The mask must allow the draft; then the draft was sampled from the restricted
-// distribution, because forbidden drafts are removed. An invalid distribution does not change.
+// Restricts a draft's distribution to the tokens that `mask` (see is_allowed()) allows. The mask
+// must allow the draft: the draft was then sampled from the restricted distribution, because
+// forbidden drafts are removed. An invalid distribution does not change.
 void keep_allowed(std::span<const uint32_t> mask, std::span<float> probs);
 
 // The target's distribution of the token after the first `num_drafts` drafts; null: not defined,

@@ -149,7 +149,7 @@ struct BatchPlan {
   int num_decode = 0;
   // [num_tokens]; kPlaceholderToken: only the device has it. Constrained drafts have their ids.
   std::vector<int32_t> token_ids;
-  std::vector<std::vector<uint32_t>> token_masks;  // each as TokenConstraint::allowed_tokens
+  std::vector<std::vector<uint32_t>> token_masks;  // bitmaps: TokenConstraint::allowed_tokens()
 
   bool empty() const { return spans.empty(); }
   int num_tokens() const { return static_cast<int>(token_ids.size()); }
