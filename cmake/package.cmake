@@ -30,7 +30,7 @@ endforeach()
 install(FILES LICENSE CHANGELOG.md SECURITY.md docs/dependencies.md
         DESTINATION share/doc/quire COMPONENT runtime)
 # The licences of the parts that are compiled in.
-set(parts xgrammar libzmq)
+set(parts xgrammar libzmq katex)
 if(QUIRE_HAS_CUDA)
   list(APPEND parts cuda)
 endif()

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Downloads the libraries that are compiled in but that no distribution packages as Quire needs them,
 # each pinned by version and hash in cmake/NAME_pin.txt, and unpacks what is used of them to
-# .deps/NAME: XGrammar, and libzmq, whose sources are part of pyzmq's source package. pip only says
-# where the files are: nothing is installed into Python, and none of the packages' Python runs. Does
-# nothing where .deps/NAME is already right.
+# .deps/NAME: XGrammar, libzmq, whose sources are part of pyzmq's source package, and KaTeX, which
+# djangocms-katex contains as released. pip only says where the files are: nothing is installed into
+# Python, and none of the packages' Python runs. Does nothing where .deps/NAME is already right.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -43,3 +43,4 @@ fetch() {
 fetch xgrammar xgrammar "" LICENSE NOTICE cpp include 3rdparty/{picojson,dlpack/include,dlpack/LICENSE}
 rm -rf .deps/xgrammar/cpp/tvm_ffi
 fetch libzmq pyzmq bundled/zeromq COPYING COPYING.LESSER include src
+fetch katex djangocms_katex djangocms_katex/static/djangocms_katex/vendor/katex LICENSE katex.min.js katex.min.css fonts
