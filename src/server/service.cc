@@ -109,7 +109,7 @@ struct Service::Impl {
   // Runs the checks that need no body: finds the target and authorizes the caller.
   std::optional<ApiError> find(RequestContext& context, Target& target);
   std::optional<ApiError> find_route(RequestContext& context, Target& target);
-  std::optional<ApiError> authorize(RequestContext& context, std::string_view scheme);
+  std::optional<ApiError> authorize(RequestContext& context);
   void dispatch(const Route& route, RequestContext&& context);
   void tokenize(const Route& route, RequestContext&& context);
   static void serve_page(const PageFile& file, RequestContext&& context);
@@ -228,9 +228,8 @@ std::optional<ApiError> Service::Impl::find(RequestContext& context, Target& tar
   if (context.request.method != "GET" && context.request.method != "HEAD") {
     return wrong_method(context, "GET, HEAD");
   }
-  // With the Basic scheme a browser asks its user for the key as a password, and sends it with the
-  // page's own requests too.
-  return authorize(context, "Basic realm=\"quire\"");
+  // The page's files have no secrets and need no key: the page asks for it when a route does.
+  return std::nullopt;
 }
 
 std::optional<ApiError> Service::Impl::find_route(RequestContext& context, Target& target) {
@@ -242,7 +241,7 @@ std::optional<ApiError> Service::Impl::find_route(RequestContext& context, Targe
     if (matches_method(route, context.request.method)) {
       target.route = &route;
       context.path_parameter = *parameter;
-      return route.access == Access::kNeedsKey ? authorize(context, "Bearer") : std::nullopt;
+      return route.access == Access::kNeedsKey ? authorize(context) : std::nullopt;
     }
     if (!allowed.empty()) allowed += ", ";
     allowed += route.method == "GET" ? "GET, HEAD" : route.method;
@@ -253,7 +252,7 @@ std::optional<ApiError> Service::Impl::find_route(RequestContext& context, Targe
       "not_found");
 }
 
-std::optional<ApiError> Service::Impl::authorize(RequestContext& context, std::string_view scheme) {
+std::optional<ApiError> Service::Impl::authorize(RequestContext& context) {
   if (state.config.keys.empty()) return std::nullopt;
   std::optional<int> key = state.config.keys.find(context.request.header("authorization"));
   if (!key) key = state.config.keys.find_key(context.request.header("x-api-key"));
@@ -261,7 +260,7 @@ std::optional<ApiError> Service::Impl::authorize(RequestContext& context, std::s
     context.key_idx = *key;
     return std::nullopt;
   }
-  context.response_headers.emplace_back("www-authenticate", scheme);
+  context.response_headers.emplace_back("www-authenticate", "Bearer");
   return make_api_error(
       401,
       "the API key is missing or wrong; expected the header Authorization: Bearer KEY, or "

@@ -74,7 +74,8 @@ class Browser:
 
 class Tab:
     def __init__(self, url: str) -> None:
-        self._socket = connect(url, max_size=None, proxy=None)
+        # No pings: a tab that is busy with a hostile text does not answer them.
+        self._socket = connect(url, max_size=None, proxy=None, ping_interval=None)
         self._next_id = 0
         self.on_event: dict[str, Callable[[dict[str, Any]], None]] = {}
         self.complaints: list[str] = []  # errors in the console, exceptions, policy violations

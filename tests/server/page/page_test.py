@@ -5,12 +5,10 @@ with the real binary and its embedded model.
 """
 
 import argparse
-import functools
 import json
 import random
 import re
 import sys
-import tempfile
 import threading
 import time
 import unittest
@@ -20,208 +18,15 @@ from pathlib import Path
 from typing import Any
 
 from browser import Browser, Tab, find_chromium, number_in
+from features_test import FeaturesTest, RenderingTest
+from page_case import OUTSIDE, QUESTION, PageTest, StandInCase, options
 from served import Served
-from stand_in import HOSTILE, MARKDOWN, MODEL, PAGE_DIR, StandIn, policy
+from stand_in import HOSTILE, KATEX_DIR, MARKDOWN, MODEL, PAGE_DIR, file_of, policy
 
 SKIPPED = 77  # CTest's SKIP_RETURN_CODE
-QUESTION = (
-    "Sam collected 28 stickers. Rosa has three times as many stickers as Sam. "
-    "Ivan has 6 less than Rosa. How many stickers do the three of them have?"
-)
-WATCH_POLICY = """
-window.violations = [];
-document.addEventListener('securitypolicyviolation', (event) => {
-  violations.push(`${event.violatedDirective} ${event.blockedURI}`);
-});
-"""
-# Makes the page's first document of a tab begin without the chats of other tabs.
-EMPTY_STORAGE = """
-if (location.protocol.startsWith('http') && !sessionStorage.isEmptied) {
-  localStorage.clear();
-  sessionStorage.isEmptied = true;
-}
-"""
-# Computes the contrast of each element that has text: its colour against the nearest background.
-CONTRASTS = """
-(() => {
-  const numbers = (colour) => colour.match(/[\\d.]+/g).map(Number);
-  const luminance = (rgb) => rgb.slice(0, 3).map((v) => v / 255)
-    .map((v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
-    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
-  const background = (node) => {
-    for (; node; node = node.parentElement) {
-      const rgb = numbers(getComputedStyle(node).backgroundColor);
-      if (rgb.length === 3 || rgb[3] === 1) return rgb;
-    }
-    return [255, 255, 255];
-  };
-  const contrast = (a, b) => {
-    const [low, high] = [luminance(a), luminance(b)].sort((x, y) => x - y);
-    return (high + 0.05) / (low + 0.05);
-  };
-  return [...document.querySelectorAll('body *')]
-    .filter((node) => node.checkVisibility() && node.namespaceURI.endsWith('xhtml'))
-    .filter((node) => node.placeholder || [...node.childNodes].some(
-      (child) => child.nodeType === Node.TEXT_NODE && child.data.trim() !== ''))
-    .map((node) => ({
-      text: (node.placeholder || node.textContent).trim().slice(0, 40),
-      contrast: contrast(numbers(getComputedStyle(node).color), background(node)),
-    }));
-})()
-"""
-# The visible controls that are not wholly within the width of the window.
-OUTSIDE = """
-[...document.querySelectorAll('button, textarea, input, summary, #model, #notice')]
-  .filter((node) => node.checkVisibility() && !node.closest('.visually-hidden'))
-  .filter((node) => {
-    const box = node.getBoundingClientRect();
-    return box.left < 0 || box.right > innerWidth;
-  })
-  .map((node) => node.outerHTML)
-"""
-RENDER = """
-import('/page/markdown.js').then(({ MarkdownView }) => {
-  const render = (text) => {
-    const root = document.createElement('div');
-    new MarkdownView(root).update(text);
-    return root;
-  };
-  return (%s)(render, MarkdownView, %s);
-})
-"""
-
-options = argparse.Namespace()
 
 
-class PageTest(unittest.TestCase):
-    """Shared by all tests: opens the page at cls.url in a new tab per test, and checks that the console is clean."""
-
-    browser: Browser
-    url: str
-    tab: Tab
-
-    @classmethod
-    def setUpClass(cls) -> None:
-        cls.browser = Browser()
-
-    @classmethod
-    def tearDownClass(cls) -> None:
-        cls.browser.close()
-
-    def setUp(self) -> None:
-        self.tab = self.open_tab(EMPTY_STORAGE)
-
-    def open_tab(self, *scripts: str) -> Tab:
-        """Opens the page; `scripts` run before its own."""
-        tab = self.browser.new_tab()
-        self.addCleanup(self.check_and_close, tab)
-        tab.resize(1280, 800)
-        for script in (WATCH_POLICY, *scripts):
-            tab.call("Page.addScriptToEvaluateOnNewDocument", source=script)
-        self.open(tab, self.url)
-        return tab
-
-    def check_and_close(self, tab: Tab) -> None:
-        violations = tab.evaluate("violations")
-        tab.call("Page.close")
-        tab.close()
-        self.assertEqual(violations, [])
-        self.assertEqual(tab.complaints, [])
-
-    def open(self, tab: Tab, url: str) -> None:
-        tab.open(url)
-        tab.wait_for("document.querySelector('#context').textContent !== ''")
-
-    def reload(self) -> None:
-        """Opens a new chat."""
-        self.open(self.tab, self.url)
-
-    def reload_chat(self) -> None:
-        self.tab.evaluate("window.isOld = true")
-        self.tab.call("Page.reload")
-        self.tab.wait_for("!window.isOld && document.querySelector('#context')?.textContent")
-
-    def ask(self, text: str, waits: bool = True) -> None:
-        before = self.tab.evaluate("document.querySelectorAll('.answer').length")
-        self.tab.evaluate("document.querySelector('#input').focus()")
-        self.tab.type(text)
-        self.tab.press("Enter")
-        self.tab.wait_for(f"document.querySelectorAll('.answer').length === {before + 1}")
-        if waits:
-            self.wait_for_answer()
-
-    def wait_for_answer(self) -> None:
-        self.tab.wait_for("!document.querySelector('.answer[aria-busy]')", timeout_s=60)
-
-    def answer(self) -> str:
-        return self.tab.text(".answer:last-of-type .prose")
-
-    def notes(self) -> str:
-        # A no-break space joins a number and its unit.
-        return self.tab.text(".answer:last-of-type .notes").replace("\u00a0", " ")
-
-    def set_field(self, name: str, value: str) -> None:
-        selector = f"#settings [name={name}]"
-        self.tab.evaluate(f"document.querySelector('{selector}').select()")
-        self.tab.type(value)
-
-    def press_button(self, text: str, within: str = "body") -> None:
-        """Presses the last visible button with this text or name."""
-        self.tab.evaluate(
-            f"[...document.querySelectorAll({json.dumps(within + ' button')})].filter((node) =>"
-            f"node.checkVisibility() && [node.innerText, node.ariaLabel].includes({json.dumps(text)}))"
-            ".at(-1).click()"
-        )
-
-    def chats(self) -> list[str]:
-        return self.tab.evaluate(
-            "[...document.querySelectorAll('#chat-list .title')].map((node) => node.innerText)"
-        )
-
-    def open_chat(self, title: str) -> None:
-        self.press_button(title, "#chat-list")
-        self.tab.wait_for("document.querySelector('#chat-list [aria-current]')?.innerText === "
-                          + json.dumps(title))  # fmt: skip
-
-    def focused(self) -> str:
-        return self.tab.evaluate("document.activeElement.id")
-
-    def choose(self, selector: str, *files: Path) -> None:
-        document = self.tab.call("DOM.getDocument")["root"]["nodeId"]
-        node = self.tab.call("DOM.querySelector", nodeId=document, selector=selector)["nodeId"]
-        self.tab.call("DOM.setFileInputFiles", nodeId=node, files=[str(file) for file in files])
-
-    def make_file(self, name: str, content: bytes) -> Path:
-        file = self.directory / name
-        file.write_bytes(content)
-        return file
-
-    @functools.cached_property
-    def directory(self) -> Path:
-        directory = tempfile.TemporaryDirectory()
-        self.addCleanup(directory.cleanup)
-        return Path(directory.name)
-
-    def check_contrasts(self) -> None:
-        low = [text for text in self.tab.evaluate(CONTRASTS) if text["contrast"] < 4.5]
-        self.assertEqual(low, [])
-
-
-class StandInTest(PageTest):
-    @classmethod
-    def setUpClass(cls) -> None:
-        super().setUpClass()
-        cls.server = StandIn()
-        cls.url = cls.server.url
-
-    @classmethod
-    def tearDownClass(cls) -> None:
-        cls.server.close()
-        super().tearDownClass()
-
-    def render(self, function: str, value: object) -> object:
-        return self.tab.evaluate(RENDER % (function, json.dumps(value)))
-
+class StandInTest(StandInCase):
     def test_shows_the_model(self) -> None:
         self.assertEqual(self.tab.text("#model"), MODEL)
         self.assertIn("4,096", self.tab.text("#context"))
@@ -1229,10 +1034,12 @@ class ServeTest(PageTest):
         header = f"fetch('{self.url}').then((answer) => answer.headers.get('content-security-policy'))"
         self.assertEqual(self.tab.evaluate(header), policy())
         self.assertEqual(self.tab.text("#model"), self.server.model)
-        for file in (PAGE_DIR / "web").iterdir():
-            path = "/" if file.name == "index.html" else f"/page/{file.name}"
+        paths = ["/" if file.name == "index.html" else f"/page/{file.name}" for file in (PAGE_DIR / "web").iterdir()]
+        paths += ["/page/katex/katex.min.js", "/page/katex/katex.min.css"]
+        paths += [f"/page/katex/fonts/{file.name}" for file in (KATEX_DIR / "fonts").glob("*.woff2")]
+        for path in paths:
             with urllib.request.urlopen(self.server.url + path) as answer:
-                self.assertEqual(answer.read(), file.read_bytes(), path)
+                self.assertEqual(answer.read(), file_of(path).read_bytes(), path)
 
     def test_solves_a_word_problem(self) -> None:
         lengths = """
@@ -1277,10 +1084,30 @@ class ServeTest(PageTest):
         self.assertNotEqual(self.answer(), "")
         self.assertEqual(self.tab.text(".error"), "")
 
-    def test_shows_its_refusals(self) -> None:
+    def test_says_that_a_question_is_too_long(self) -> None:
         self.ask("many words " * 4000)
-        message = self.tab.text(".answer .error")
-        self.assertIn("4096", message.replace(",", ""))
+        self.assertIn("4,096 tokens", self.tab.text(".answer .error"))
+
+    def test_goes_on_past_its_context(self) -> None:
+        """Four questions that do not fit in the context together."""
+        self.set_field("max_tokens", "16")
+        for i in range(4):
+            self.ask(f"What is {i} + 1? " + "0 " * 700)
+            self.assertEqual(self.tab.text(".error"), "")
+        self.assertIn("did not get the first", self.tab.text(".left-out"))
+        self.assertRegex(self.tab.text("#context-used"), "^[1-4],[0-9]{3} of 4,096 tokens")
+
+    def test_continues_an_answer(self) -> None:
+        self.set_field("max_tokens", "12")
+        self.ask(QUESTION)
+        cut = self.answer()
+        self.assertIn("cut off", self.notes())
+        self.set_field("max_tokens", "200")
+        self.press_button("Continue")
+        self.wait_for_answer()
+        self.assertEqual(self.tab.text(".error"), "")
+        self.assertTrue(self.answer().startswith(cut.strip()[:-3]), [cut, self.answer()])
+        self.assertRegex(self.answer(), r"= 190\s*$")
 
     def test_is_light_and_dark(self) -> None:
         self.ask(QUESTION)
@@ -1330,7 +1157,7 @@ class DraftsTest(PageTest):
 
 
 class KeyTest(PageTest):
-    """With keys, the browser asks its user once, and the page's own requests succeed."""
+    """With keys, the page's files need none, and the page asks for the key itself."""
 
     @classmethod
     def setUpClass(cls) -> None:
@@ -1338,15 +1165,21 @@ class KeyTest(PageTest):
             raise unittest.SkipTest("no --quire")
         super().setUpClass()
         cls.server = Served(options.quire, "--api-key", "open-sesame", "--log-level", "warning")
-        cls.url = cls.server.url.replace("http://", "http://me:open-sesame@")
+        cls.url = cls.server.url
 
     @classmethod
     def tearDownClass(cls) -> None:
         cls.server.stop()
         super().tearDownClass()
 
-    def test_answers_whoever_has_the_key(self) -> None:
-        self.assertEqual(self.tab.text("#model"), self.server.model)
+    def open(self, tab: Tab, url: str) -> None:
+        tab.open(url)
+
+    def test_asks_for_the_key(self) -> None:
+        self.tab.wait_for("document.activeElement.id === 'key'")
+        self.tab.type("open-sesame")
+        self.tab.press("Enter")
+        self.tab.wait_for(f"document.querySelector('#model').innerText === '{self.server.model}'")
         self.ask("What is 3 + 4?")
         self.assertNotEqual(self.answer(), "")
         self.tab.wait_for("document.querySelector('#panel-state').innerText === 'live'")

@@ -15,7 +15,9 @@ from typing import Any
 SOURCE_DIR = Path(__file__).resolve().parents[3]
 PAGE_DIR = SOURCE_DIR / "src/server/page"
 MODEL = "stand-in"
-_TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
+KATEX_DIR = SOURCE_DIR / ".deps/katex"
+_TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".woff2": "font/woff2"}
+CONTEXT = 4096
 
 MARKDOWN = """# Title
 
@@ -44,6 +46,16 @@ def policy() -> str:
     source = (PAGE_DIR / "page.cc").read_text()
     body = source[source.index("page_security_policy()") :]
     return "".join(re.findall(r'"([^"]*)"', body[: body.index(";\n}")]))
+
+
+def file_of(path: str) -> Path | None:
+    """Returns the page's file of this path."""
+    if path == "/":
+        return PAGE_DIR / "web/index.html"
+    found = re.fullmatch(r"/page/(katex/(?:fonts/)?)?([\w.-]+)", path)
+    if not found:
+        return None
+    return (KATEX_DIR if found[1] else PAGE_DIR / "web") / path.removeprefix("/page/").removeprefix("katex/")
 
 
 def _chunk(delta: dict[str, Any], num_tokens: int, finish_reason: str | None = None) -> bytes:
@@ -130,6 +142,12 @@ _ANSWERS = {
 }
 
 
+def num_tokens(call: dict[str, Any]) -> int:
+    """Counts one token per word, and one per message."""
+    texts = [call["prompt"]] if "prompt" in call else [m["content"] for m in call["messages"]]
+    return sum(len(text.split()) for text in texts) + len(call.get("messages", []))
+
+
 class StandIn:
     def __init__(self) -> None:
         stand_in = self
@@ -139,6 +157,11 @@ class StandIn:
         self.is_up = True
         self.drafts: dict[str, int] = {}  # counters of speculation; empty: the server has none
         self.model = MODEL
+        self.more_models: list[dict[str, Any]] = []  # further entries of the list
+        self.context = CONTEXT
+        self.start_time = 1
+        self.key = ""  # the server needs it if it is not empty
+        self.num_counts = 0  # calls of /tokenize
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
@@ -158,10 +181,23 @@ class StandIn:
             def send_json(self, status: int, value: Any, **headers: str) -> None:
                 self.send(status, "application/json", json.dumps(value).encode(), **headers)
 
+            def is_refused(self) -> bool:
+                """Routes other than the page's files need the key, if there is one."""
+                sent = self.headers["authorization"]
+                if file_of(self.path) or not stand_in.key or sent == f"Bearer {stand_in.key}":
+                    return False
+                error = {"message": "the API key is missing or wrong"}
+                self.close_connection = True
+                self.send_json(401, {"error": error}, www_authenticate="Bearer")
+                return True
+
             def do_GET(self) -> None:
-                stand_in.answer_get(self)
+                if not self.is_refused():
+                    stand_in.answer_get(self)
 
             def do_POST(self) -> None:
+                if self.is_refused():
+                    return None
                 if self.path == "/tokenize":
                     return stand_in.answer_tokenize(self)
                 stand_in.answer_chat(self)
@@ -174,17 +210,17 @@ class StandIn:
     def answer_get(self, handler: Any) -> None:
         if handler.path == "/v1/models":
             model = {
-                "id": self.model, "object": "model", "root": MODEL, "max_model_len": 4096,
+                "id": self.model, "object": "model", "root": MODEL, "max_model_len": self.context,
+                "sampling_defaults": {"temperature": 0.6, "top_p": 0.9, "top_k": 40, "source": "x"},
             }  # fmt: skip
-            return handler.send_json(200, {"object": "list", "data": [model]})
+            return handler.send_json(200, {"object": "list", "data": [model, *self.more_models]})
         if handler.path == "/metrics":
             self.num_metrics_calls += 1
             if not self.is_up:
                 return handler.send_json(503, {"error": {"message": "the engine stands still"}})
             return handler.send(200, "text/plain; version=0.0.4", self._metrics().encode())
-        name = "index.html" if handler.path == "/" else handler.path.removeprefix("/page/")
-        file = PAGE_DIR / "web" / name
-        if "/" in name or not file.is_file():
+        file = file_of(handler.path)
+        if not file or not file.is_file():
             return handler.send_json(404, {"error": {"message": f"there is no {handler.path}"}})
         kind = _TYPES.get(file.suffix, "image/svg+xml")
         handler.send(200, kind, file.read_bytes(), content_security_policy=policy())
@@ -192,6 +228,7 @@ class StandIn:
     def _metrics(self) -> str:
         label = f'{{model_name="{MODEL}"}}'
         values = {
+            "process_start_time_seconds": self.start_time,
             "vllm:num_requests_running": 3,
             "vllm:num_requests_waiting": 2,
             "vllm:kv_cache_usage_perc": 0.25,
@@ -203,9 +240,9 @@ class StandIn:
         return "".join(f"# TYPE {name} gauge\n{name}{label} {v}\n" for name, v in values.items())
 
     def answer_tokenize(self, handler: Any) -> None:
-        """Counts one token per word."""
         call = json.loads(handler.rfile.read(int(handler.headers["content-length"])))
-        handler.send_json(200, {"count": len(call["prompt"].split()), "max_model_len": 4096})
+        self.num_counts += 1
+        handler.send_json(200, {"count": num_tokens(call), "max_model_len": self.context})
 
     def answer_chat(self, handler: Any) -> None:
         call = json.loads(handler.rfile.read(int(handler.headers["content-length"])))
@@ -214,14 +251,19 @@ class StandIn:
         if wanted == "refused":
             error = {"message": "576 of at most 576 sequences are running or queued", "code": 429}
             return handler.send_json(429, {"error": error}, retry_after="2")
-        make = _ANSWERS.get(wanted, lambda: iter([_stream([f"You said {wanted}."])]))
+        size = num_tokens(call)
+        if size >= self.context:
+            error = {"message": "the prompt is too long", "code": "context_length_exceeded"}
+            return handler.send_json(400, {"error": error})
+        said = " and more." if call.get("continue_final_message") else f"You said {wanted[:100]}."
+        make = _ANSWERS.get(wanted, lambda: iter([_stream([said])]))
         handler.send_response(200)
         handler.send_header("content-type", "text/event-stream")
         handler.send_header("connection", "close")
         handler.end_headers()
         try:
             for piece in make():
-                handler.wfile.write(piece)
+                handler.wfile.write(piece.replace(b'"prompt_tokens": 7', f'"prompt_tokens": {size}'.encode()))
                 handler.wfile.flush()
         except OSError:
             self.num_dropped += 1

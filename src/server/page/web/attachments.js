@@ -1,6 +1,5 @@
 // Files that a message carries as text: chosen, dropped or pasted, and shown as chips until the
 // message is sent.
-import { countTokens } from './api.js';
 import { button, element, showNotice } from './dom.js';
 import { count } from './message.js';
 
@@ -8,7 +7,7 @@ import { count } from './message.js';
 const kMaxBytesPerToken = 32;
 
 // Returns { name, text, numTokens }. Throws an Error whose message is the reason against the file.
-async function readFile(file, maxTokens) {
+async function readFile(file, maxTokens, countText) {
   const { name } = file;
   if (file.size > kMaxBytesPerToken * maxTokens) {
     throw new Error(`${name} has ${count(file.size, 'byte')}, which is too long for the model's ` +
@@ -24,19 +23,22 @@ async function readFile(file, maxTokens) {
     throw new Error(`${name} is not text in UTF-8; only text can be attached.`);
   }
   if (text.includes('\0')) throw new Error(`${name} is not text; only text can be attached.`);
-  return { name, text, numTokens: text === '' ? 0 : await countTokens(text) };
+  return { name, text, numTokens: text === '' ? 0 : await countText(text) };
 }
 
 export class Attachments {
   #root;
   #maxTokens;
+  #countText;
   #files = []; // { name, text, numTokens } of files that are read, { name } of others
   #onChange;
 
-  // maxTokens() returns the length of the model's context.
-  constructor(root, maxTokens, onChange) {
+  // maxTokens() returns the length of the model's context, and countText(text) a promise of its
+  // tokens.
+  constructor(root, maxTokens, countText, onChange) {
     this.#root = root;
     this.#maxTokens = maxTokens;
+    this.#countText = countText;
     this.#onChange = onChange;
   }
 
@@ -61,7 +63,7 @@ export class Attachments {
     this.#show();
     let problem = '';
     try {
-      const read = await readFile(file, this.#maxTokens());
+      const read = await readFile(file, this.#maxTokens(), this.#countText);
       const others = this.#files.reduce((sum, { numTokens = 0 }) => sum + numTokens, 0);
       if (others + read.numTokens > this.#maxTokens()) {
         throw new Error(`${read.name} has ${count(read.numTokens, 'token')}; with it the files ` +
@@ -97,4 +99,36 @@ export class Attachments {
         button('×', () => this.#remove(file), { 'aria-label': `Remove ${file.name}` }));
     }));
   }
+}
+
+// Lets the reader choose, drop and paste files for the message field `input`.
+export function startFiles(attachments, input) {
+  const composer = document.getElementById('composer');
+  const chooser = document.getElementById('file-input');
+  const hasFiles = ({ dataTransfer }) => dataTransfer?.types.includes('Files');
+  document.getElementById('attach').addEventListener('click', () => chooser.click());
+  chooser.addEventListener('change', () => {
+    attachments.add(chooser.files);
+    chooser.value = ''; // so that the same file can be chosen again
+    input.focus();
+  });
+  // A file can be dropped anywhere: beside the field, the browser would leave the page for it.
+  document.addEventListener('dragover', (event) => {
+    if (!hasFiles(event)) return;
+    event.preventDefault();
+    composer.classList.add('dropping');
+  });
+  document.addEventListener('dragleave', () => composer.classList.remove('dropping'));
+  document.addEventListener('drop', (event) => {
+    composer.classList.remove('dropping');
+    if (!hasFiles(event)) return;
+    event.preventDefault();
+    attachments.add(event.dataTransfer.files);
+    input.focus();
+  });
+  input.addEventListener('paste', (event) => {
+    if (event.clipboardData.files.length === 0) return;
+    event.preventDefault();
+    attachments.add(event.clipboardData.files);
+  });
 }

@@ -1,23 +1,28 @@
 // The page: the chat that it shows, the answers in progress, and the keys and buttons.
-import { fetchModel, ServerError, streamChat } from './api.js';
-import { Attachments } from './attachments.js';
+import { messageView } from './answer.js';
+import { receive } from './answering.js';
+import { countTokens, ServerError } from './api.js';
+import { Attachments, startFiles } from './attachments.js';
 import { ChatList } from './chat_list.js';
-import { addDelta, childrenOf, fileNameOf, fromJson, newChat, newestLeaf, newMessage, parentOfNext,
-  pathTo, requestMessages, settingFields, titleOf, toJson, toMarkdown } from './conversation.js';
+import { showContext } from './context.js';
+import { childrenOf, deleteMessage, fileNameOf, fromJson, newChat, newestLeaf, newMessage,
+  parentOfNext, pathTo, titleOf, toJson, toMarkdown } from './conversation.js';
 import { announce, download, showNotice } from './dom.js';
-import { fitHeight, isSendKey, messageView } from './message.js';
+import { startKey } from './key.js';
+import { fitHeight, isSendKey } from './message.js';
+import { Models } from './models.js';
 import { startPanel } from './panel.js';
-import { reportSettings, settingsAreValid, showSettings, startSettings } from './settings.js';
+import { reportSettings, settingsAreValid, showDefaults, showSettings,
+  startSettings } from './settings.js';
+import { closeSheet, showSheet, startSheets } from './sheets.js';
 import { ChatStore, kMaxChars, openStorage, parseKey } from './store.js';
 
 const $ = (id) => document.getElementById(id);
 const log = $('log');
 const input = $('input');
 const kNearEnd = 64; // pixels from the end within which the view follows new text
-const kSheets = ['chats', 'side']; // beside the chat on wide screens, over it on narrow ones
 
 const store = new ChatStore(openStorage());
-let model = { id: '' };
 let chat = newChat(store.defaults());
 let views = []; // of the messages of the shown path
 const jobs = new Map(); // the answer in progress of each chat, by the chat's id
@@ -35,7 +40,9 @@ const list = new ChatList($('chat-list'), {
   exportMarkdown: (id) => exportChat(id, 'md', 'text/markdown', toMarkdown),
   exportJson: (id) => exportChat(id, 'json', 'application/json', (one) => toJson([one])),
 });
-const attachments = new Attachments($('files'), () => model.max_model_len ?? Infinity,
+const models = new Models(showModel, chooseModel);
+const attachments = new Attachments($('files'), () => models.contextTokens || Infinity,
+  (text) => countTokens({ model: models.current.id, prompt: text, add_special_tokens: false }),
   () => input.focus());
 
 // Showing
@@ -47,7 +54,11 @@ function scrollToEnd() {
 const readerActions = {
   step,
   edit,
+  editAnswer,
   sendResults,
+  remove: removeMessage,
+  goOn: continueAnswer,
+  isLoading: ({ model }) => models.stateOf(model) !== 'loaded',
   answer: ({ id }) => answerTo(id),
   regenerate: ({ parent }) => {
     input.focus(); // the pressed button is about to be removed
@@ -55,13 +66,23 @@ const readerActions = {
   },
 };
 
+function removeViews(from) {
+  for (const view of views.splice(from)) view.root.remove();
+}
+
+// Lets showPath() draw a message anew that has changed.
+function redraw(message) {
+  const index = views.findIndex((view) => view.message === message);
+  if (index >= 0) removeViews(index);
+}
+
 // Shows the path to the chat's leaf. Keeps the views of messages that are shown already.
 function showPath() {
   const children = childrenOf(chat.messages);
   const path = pathTo(chat.messages, chat.leaf);
   let same = 0;
   while (same < views.length && views[same].message === path[same]) ++same;
-  for (const view of views.splice(same)) view.root.remove();
+  removeViews(same);
   for (const message of path.slice(same)) {
     const job = jobs.get(chat.id);
     const startMs = job?.message === message ? job.startMs : undefined;
@@ -75,9 +96,16 @@ function showPath() {
     view.setAnswerable(view === views.at(-1) && !jobs.has(chat.id));
   }
   $('welcome').hidden = path.length > 0;
-  document.title = `${chat.title || model.id || 'Chat'} · Quire`;
+  showModel();
   setWorking(jobs.has(chat.id));
   scrollToEnd();
+}
+
+// Shows what depends on the current model.
+function showModel() {
+  document.title = `${chat.title || models.current.id || 'Chat'} · Quire`;
+  showContext(pathTo(chat.messages, chat.leaf), models.contextTokens);
+  showDefaults((name) => models.defaultOf(name));
 }
 
 function setWorking(isWorking) {
@@ -88,7 +116,12 @@ function setWorking(isWorking) {
 
 function showList() {
   const chats = store.list();
-  list.show(chats.map((one) => ({ ...one, isAnswering: jobs.has(one.id) })), chat.id);
+  const wanted = $('search').value.trim();
+  const found = wanted === '' ? null : store.search(wanted);
+  const shown = chats.filter(({ id }) => !found || found.has(id));
+  list.show(shown.map((one) => ({ ...one, isAnswering: jobs.has(one.id) })), chat.id);
+  $('search').hidden = chats.length === 0;
+  $('none-found').hidden = chats.length === 0 || shown.length > 0;
   $('export-all').hidden = chats.length === 0;
   const used = Math.ceil(100 * store.usage());
   $('storage').textContent = store.problem() ||
@@ -97,11 +130,30 @@ function showList() {
 
 function showChat(next) {
   chat = next;
-  chat.settings = showSettings(chat.settings);
-  for (const view of views.splice(0)) view.root.remove();
+  takeSettings(showSettings(chat.settings));
+  models.want(chat.settings.model);
+  removeViews(0);
   follows = true;
   showPath();
   showList();
+}
+
+// Takes over the form's settings, which are all but the model.
+function takeSettings(settings) {
+  chat.settings = { model: chat.settings.model, ...settings };
+}
+
+function storeSettings() {
+  store.setDefaults(chat.settings);
+  if (chat.messages.size > 0 && !deleted.has(chat.id)) save(chat);
+}
+
+function chooseModel(id) {
+  chat.settings.model = id;
+  models.want(id);
+  storeSettings();
+  showModel();
+  input.focus();
 }
 
 // Returns the chat with its answer in progress, if there is one.
@@ -168,6 +220,36 @@ function removeChat(id) {
   document.querySelector('#notice button').focus();
 }
 
+// Deletes a message of the shown chat; the messages after it stay.
+function removeMessage({ id, parent }) {
+  const { deleted: gone, moved } = deleteMessage(chat.messages, id);
+  const owner = chat.id;
+  const { leaf } = chat;
+  if (!chat.messages.has(leaf)) chat.leaf = newestLeaf(chat.messages, parent);
+  showPath();
+  if (!deleted.has(owner)) {
+    save(chat, moved.map(([message]) => message));
+    store.removeMessages(owner, gone);
+  }
+  const run = () => restoreMessages(owner, gone, moved, leaf);
+  showNotice('Deleted a message.', { label: 'Undo', run });
+  document.querySelector('#notice button').focus();
+}
+
+function restoreMessages(chatId, gone, moved, leaf) {
+  const one = chatOf(chatId);
+  if (!one) return;
+  for (const message of gone) one.messages.set(message.id, message);
+  const children = moved.flatMap(([{ id }, parent]) => {
+    const child = one.messages.get(id);
+    if (child) child.parent = parent;
+    return child ?? [];
+  });
+  one.leaf = leaf;
+  save(one, [...gone, ...children]);
+  if (one === chat) showPath();
+}
+
 function exportChat(id, ending, type, textOf) {
   const one = chatOf(id);
   if (one) download(fileNameOf(one.title, ending), type, textOf(one));
@@ -192,7 +274,10 @@ function onStorage({ key, newValue }) {
   const entry = key === null ? { chatId: chat.id, messageId: '' } : parseKey(key); // null: cleared
   const one = entry && chatInMemory(entry.chatId);
   if (one && entry.messageId === '') takeHead(one, newValue === null);
-  if (one && entry.messageId !== '' && newValue !== null) takeMessage(one, entry.messageId);
+  if (one && entry.messageId !== '') {
+    if (newValue === null) dropMessage(one, entry.messageId);
+    else takeMessage(one, entry.messageId);
+  }
   if (one === chat) showPath();
   showList();
 }
@@ -216,38 +301,31 @@ function takeHead(one, isRemoved) {
 
 function takeMessage(one, id) {
   const message = store.readMessage(one.id, id);
-  if (!message || one.messages.has(id)) return;
+  const known = one.messages.get(id);
+  if (!message || (known && jobs.get(one.id)?.message === known)) return;
   if (message.parent !== '' && !one.messages.has(message.parent)) return;
+  if (known) { // was continued, or follows another message now
+    Object.assign(known, message);
+    redraw(known);
+    return;
+  }
   one.messages.set(id, message);
   if (message.parent === one.leaf && !jobs.has(one.id)) one.leaf = id;
+}
+
+// Takes over that another tab has deleted a message, but not that it has deleted the whole chat.
+function dropMessage(one, id) {
+  if (deleted.has(one.id) || !store.readHead(one.id) || jobs.get(one.id)?.message.id === id) return;
+  const parent = one.messages.get(id)?.parent;
+  if (parent === undefined) return;
+  deleteMessage(one.messages, id);
+  if (!one.messages.has(one.leaf)) one.leaf = newestLeaf(one.messages, parent);
 }
 
 // Answering
 
 function noteOf(finishReason) {
   return finishReason === 'length' ? 'cut off at the limit of tokens' : '';
-}
-
-// Fills the job's message from the server; returns why the answer ended.
-async function receive(job, fields) {
-  const { message, startMs } = job;
-  const { timing } = message;
-  let finishReason = '';
-  for await (const chunk of streamChat(fields, job.controller.signal)) {
-    if (job.isDone) break;
-    timing.numTokens = chunk.usage?.completion_tokens ?? timing.numTokens;
-    const choice = chunk.choices?.[0];
-    if (!choice) continue;
-    finishReason = choice.finish_reason ?? finishReason;
-    const { content, reasoning_content: reasoning, tool_calls: calls } = choice.delta;
-    if (!content && !reasoning && !calls) continue;
-    const elapsedMs = performance.now() - startMs;
-    timing.waitMs ||= elapsedMs;
-    timing.streamMs = elapsedMs - timing.waitMs;
-    addDelta(message, choice.delta);
-    viewOf(message)?.changed();
-  }
-  return finishReason;
 }
 
 function viewOf(message) {
@@ -268,23 +346,24 @@ function finish(job, note) {
 
 async function run(job) {
   const { message } = job;
-  const path = pathTo(job.chat.messages, message.id).slice(0, -1);
-  const { settings } = job.chat;
+  const path = pathTo(job.chat.messages, message.id);
+  if (!job.continues) path.pop();
   try {
-    const finishReason = await receive(job, {
-      model: model.id,
-      messages: requestMessages(path, settings.system),
-      ...settingFields(settings),
-    });
+    if (models.current.id === '') await models.refresh(); // the server was away
+    const { contextTokens, current: { id: model } } = models;
+    const finishReason = await receive(job, path, { model, contextTokens },
+      () => viewOf(message)?.changed());
     if (job.isDone) return;
     announce('Answer complete');
     finish(job, noteOf(finishReason));
+    if (models.stateOf(model) !== 'loaded') models.refresh(); // it is now, and has limits
   } catch (error) {
     if (job.isDone) return;
     const isServers = error instanceof ServerError;
     if (!isServers) console.error(error);
     message.error = isServers ? error.message : 'The page failed; see its console.';
     finish(job, '');
+    models.refresh(); // the server may serve another model now
   }
 }
 
@@ -296,20 +375,37 @@ function checkSettings() {
   return false;
 }
 
-// Begins an answer to the message `parent`, which is a question or has the results of tools.
-function answerTo(parent) {
-  if (!checkSettings()) return;
-  stop('');
-  const message = newMessage('assistant', parent, { model: model.id });
-  const job = { chat, message, startMs: performance.now(), controller: new AbortController(),
-    isDone: false };
-  addMessage(message);
+// Begins to receive a message of the shown chat; continues the text that it has if `continues`.
+function begin(message, continues) {
+  const siblings = childrenOf(chat.messages).get(message.parent);
+  const job = { chat, message, continues, isAnotherTry: siblings.length > 1,
+    startMs: performance.now(), controller: new AbortController(), isDone: false };
   jobs.set(chat.id, job);
   follows = true;
   showPath();
   showList();
   announce('Answering');
+  models.follow(() => jobs.size > 0);
   run(job);
+}
+
+// Begins an answer to the message `parent`, which is a question or has the results of tools.
+function answerTo(parent) {
+  if (!checkSettings()) return;
+  stop('');
+  const message = newMessage('assistant', parent, { model: models.current.id });
+  addMessage(message);
+  begin(message, false);
+}
+
+// Lets the model continue an answer that was cut or edited.
+function continueAnswer(message) {
+  if (!checkSettings()) return;
+  stop('');
+  message.note = message.error = '';
+  redraw(message);
+  input.focus(); // the pressed button is gone
+  begin(message, true);
 }
 
 // Adds a question, or results of tools, and begins its answer. Returns whether the settings allow
@@ -344,6 +440,17 @@ function edit(message, content) {
   return ask(newMessage('user', message.parent, { content, files: message.files }));
 }
 
+// An edited answer is another version, with which the conversation can go on.
+function editAnswer({ parent, reasoning, model }, content) {
+  stop('');
+  const message = newMessage('assistant', parent, { content, reasoning, model, note: 'edited' });
+  addMessage(message);
+  save(chat, [message]);
+  showPath();
+  input.focus();
+  return true;
+}
+
 function sendResults(message, results) {
   ask(newMessage('tool', message.id, { results }));
 }
@@ -372,57 +479,23 @@ function startNewChat() {
   input.focus();
 }
 
-// Sheets, keys and buttons
+// Keys and buttons
 
-// Shows one sheet, or none for ''.
-function showSheet(shown) {
-  for (const id of kSheets) {
-    $(id).classList.toggle('shown', id === shown);
-    $(`${id}-toggle`).setAttribute('aria-expanded', String(id === shown));
-  }
-  if (shown) $(shown).focus();
-}
-
-function shownSheet() {
-  return kSheets.find((id) => $(id).classList.contains('shown'));
-}
-
+// Escape closes one thing: the actions of a chat, the answer in progress, or a sheet.
 function onKey(event) {
-  if (event.key !== 'Escape') return;
+  if (event.key !== 'Escape' || list.closeActions()) return;
   if (jobs.has(chat.id)) return stop();
-  const sheet = shownSheet();
-  if (!sheet) return;
-  showSheet('');
-  $(`${sheet}-toggle`).focus();
+  closeSheet();
 }
 
-function startFiles() {
-  const composer = $('composer');
-  const hasFiles = ({ dataTransfer }) => dataTransfer?.types.includes('Files');
-  $('attach').addEventListener('click', () => $('file-input').click());
-  $('file-input').addEventListener('change', (event) => {
-    attachments.add(event.target.files);
-    event.target.value = ''; // so that the same file can be chosen again
-    input.focus();
-  });
-  // A file can be dropped anywhere: beside the field, the browser would leave the page for it.
-  document.addEventListener('dragover', (event) => {
-    if (!hasFiles(event)) return;
+function startSearch() {
+  $('search').addEventListener('input', showList);
+  $('search').addEventListener('keydown', (event) => {
+    if (event.key !== 'Escape' || $('search').value === '') return;
+    event.stopPropagation();
     event.preventDefault();
-    composer.classList.add('dropping');
-  });
-  document.addEventListener('dragleave', () => composer.classList.remove('dropping'));
-  document.addEventListener('drop', (event) => {
-    composer.classList.remove('dropping');
-    if (!hasFiles(event)) return;
-    event.preventDefault();
-    attachments.add(event.dataTransfer.files);
-    input.focus();
-  });
-  input.addEventListener('paste', (event) => {
-    if (event.clipboardData.files.length === 0) return;
-    event.preventDefault();
-    attachments.add(event.clipboardData.files);
+    $('search').value = '';
+    showList();
   });
 }
 
@@ -449,30 +522,22 @@ function startChats() {
   });
 }
 
-async function showModel() {
-  try {
-    model = await fetchModel();
-    $('model').textContent = model.id;
-    const context = model.max_model_len;
-    $('context').textContent = context ? `${context.toLocaleString('en')} tokens of context` : '';
-    // The example questions suit the embedded model.
-    $('examples').hidden = model.root !== $('examples').dataset.model;
-  } catch (error) {
-    $('model').textContent = error.message;
-  }
-  showPath(); // the title names the model
-}
-
 function start() {
   startSettings((settings) => {
-    chat.settings = settings;
-    store.setDefaults(settings);
-    if (chat.messages.size > 0 && !deleted.has(chat.id)) save(chat);
+    takeSettings(settings);
+    storeSettings();
   });
-  startPanel();
-  startFiles();
+  startKey(() => {
+    models.refresh();
+    restartPanel();
+    input.focus();
+  });
+  const restartPanel = startPanel(() => models.refresh());
+  startFiles(attachments, input);
+  startSheets();
+  startSearch();
   startChats();
-  showModel();
+  models.refresh();
   $('composer').addEventListener('submit', (event) => {
     event.preventDefault();
     send();
@@ -481,9 +546,6 @@ function start() {
     input.focus();
     stop();
   });
-  for (const id of kSheets) {
-    $(`${id}-toggle`).addEventListener('click', () => showSheet(shownSheet() === id ? '' : id));
-  }
   $('examples').addEventListener('click', (event) => {
     if (event.target.nodeName !== 'BUTTON' || jobs.has(chat.id)) return;
     input.value = event.target.textContent.trim();

@@ -62,6 +62,15 @@ export class ChatList {
       action('Delete', () => this.#on.remove(id)));
   }
 
+  // Closes the actions of a chat; returns whether they were visible.
+  closeActions() {
+    const id = this.#opened;
+    if (id === '' || !this.#root.checkVisibility()) return false;
+    this.#toggle(id);
+    this.#focus(`${id}.more`);
+    return true;
+  }
+
   #toggle(id) {
     this.#opened = this.#opened === id ? '' : id;
     this.#draw();

@@ -5,12 +5,16 @@
 // path from a first message to the leaf is the conversation that the page shows; an edited question
 // and a regenerated answer are siblings of the earlier version. Further fields depend on the role:
 //   user:      files [{ name, text, numTokens }]
-//   assistant: reasoning, calls [{ id, name, arguments }], model, note, error, and
-//              timing { numTokens, waitMs, streamMs }: the times until the first token and from
-//              the first to the last one
+//   assistant: reasoning, calls [{ id, name, arguments }], model, note, error, leftOut (the number
+//              of the path's first messages that the model did not get), and timing { numTokens,
+//              contextTokens, waitMs, streamMs }: the tokens of the answer, and with its prompt;
+//              the times until the first token and from the first to the last one
 //   tool:      results [{ id, name, content }], one per call of the assistant message before it
 
-export const kSettings = ['temperature', 'top_p', 'max_tokens', 'seed', 'system', 'tools'];
+const kNumbers = ['temperature', 'top_p', 'top_k', 'min_p', 'repetition_penalty',
+  'presence_penalty', 'frequency_penalty', 'max_tokens', 'seed'];
+export const kFormSettings = [...kNumbers, 'stop', 'system', 'tools'];
+export const kSettings = [...kFormSettings, 'model'];
 const kMaxTitle = 60; // characters of a title that comes from a question
 const kMaxImported = 5000; // messages per chat; the page shows a path as a whole
 const kMaxIndent = 20; // levels, so that a deeply nested text does not grow without bound
@@ -22,6 +26,10 @@ export function newId() {
   const random = crypto.getRandomValues(new Uint8Array(8)); // randomUUID needs https
   return Date.now().toString(36).padStart(9, '0') +
     Array.from(random, (byte) => byte.toString(36).padStart(2, '0')).join('');
+}
+
+export function newSeed() {
+  return crypto.getRandomValues(new Uint32Array(1))[0];
 }
 
 export function newChat(settings) {
@@ -83,6 +91,22 @@ export function connected(messages) {
   return found;
 }
 
+// Deletes a message, with the results of its calls of tools, which mean nothing without it. The
+// messages that follow it then follow the one before it. Returns { deleted, moved }: the deleted
+// messages, and those with another parent now, each as [message, earlier parent].
+export function deleteMessage(messages, id) {
+  const { parent } = messages.get(id);
+  const children = childrenOf(messages);
+  const results = (children.get(id) ?? []).filter((one) => messages.get(one).role === 'tool');
+  const gone = new Set([id, ...results]);
+  const moved = [...gone].flatMap((one) => children.get(one) ?? [])
+    .filter((one) => !gone.has(one)).map((one) => [messages.get(one), messages.get(one).parent]);
+  const deleted = [...gone].map((one) => messages.get(one));
+  for (const one of gone) messages.delete(one);
+  for (const [message] of moved) message.parent = parent;
+  return { deleted, moved };
+}
+
 // Requests
 
 // Encloses a text in a fence that is longer than any run of backticks in it.
@@ -133,7 +157,8 @@ export function parentOfNext(path) {
 }
 
 // Returns the path as messages for the model. Omits a question without an answer that another
-// question follows, and an answer that failed before its first token.
+// question follows, and an answer that failed before its first token. Joins answers between which
+// the question was deleted.
 export function requestMessages(path, system) {
   const messages = system ? [{ role: 'system', content: system }] : [];
   path.forEach((message, i) => {
@@ -146,7 +171,13 @@ export function requestMessages(path, system) {
         messages.push({ role: 'tool', tool_call_id: id, content });
       }
     } else if (!isEmptyAnswer(message)) {
-      messages.push(assistantFields(message));
+      const last = messages.at(-1);
+      const fields = assistantFields(message);
+      if (last?.role === 'assistant' && !last.tool_calls) {
+        fields.content = `${last.content}\n\n${fields.content}`;
+        messages.pop();
+      }
+      messages.push(fields);
     }
   });
   return messages;
@@ -200,13 +231,23 @@ export function toolsError(text) {
   return bad < 0 ? '' : `Tool ${bad + 1} has no "function" with a "name".`;
 }
 
+// Returns the stop texts, one per line, in which \n, \t and \\ stand for a line break, a tab and a
+// backslash.
+export function stopTexts(text) {
+  const characters = { n: '\n', t: '\t', '\\': '\\' };
+  return text.split('\n').filter((line) => line !== '')
+    .map((line) => line.replace(/\\([nt\\])/g, (_, letter) => characters[letter]));
+}
+
 // Returns the settings as fields of a request, which omits empty ones, so that the model's defaults
 // apply.
 export function settingFields(settings) {
   const fields = {};
-  for (const name of ['temperature', 'top_p', 'max_tokens', 'seed']) {
+  for (const name of kNumbers) {
     if (settings[name]) fields[name] = Number(settings[name]);
   }
+  const stop = stopTexts(settings.stop ?? '');
+  if (stop.length > 0) fields.stop = stop;
   const tools = parsed(settings.tools ?? '') ?? [];
   if (tools.length > 0) fields.tools = tools;
   return fields;
@@ -226,7 +267,7 @@ const kReaders = {
       name: textOf(file.name), text: textOf(file.text), numTokens: numberOf(file.numTokens),
     })),
   }),
-  assistant: ({ reasoning, calls, model, timing, note, error }) => ({
+  assistant: ({ reasoning, calls, model, timing, note, error, leftOut }) => ({
     reasoning: textOf(reasoning),
     calls: listOf(calls, (call) => ({
       id: textOf(call.id), name: textOf(call.name), arguments: textOf(call.arguments),
@@ -234,11 +275,13 @@ const kReaders = {
     model: textOf(model),
     timing: {
       numTokens: numberOf(timing?.numTokens),
+      contextTokens: numberOf(timing?.contextTokens),
       waitMs: numberOf(timing?.waitMs),
       streamMs: numberOf(timing?.streamMs),
     },
     note: textOf(note),
     error: textOf(error),
+    leftOut: numberOf(leftOut),
   }),
   tool: ({ results }) => ({
     results: listOf(results, (result) => ({

@@ -1,10 +1,12 @@
 // Converts Markdown inside a paragraph to nodes. Text ends up only in text nodes, with one
 // exception: the href of a link, and only for http and https.
 import { element } from './dom.js';
+import { formulaNode } from './formula.js';
 
 const kMaxDepth = 6;
 const kMaxLabel = 1000;
 const kMaxUrl = 2048;
+const kMaxFormulas = 300; // per text; further ones are shown as the model wrote them
 const kPunctuation = /[!-/:-@[-`{-~]/;
 const kBareUrl = /https?:\/\/[^\s<>"'`)\]}]+/y;
 
@@ -68,6 +70,23 @@ function parseLink(text, at) {
   return url && { url, label: text.slice(at + 1, end), end: end + 1 + target[0].length };
 }
 
+// The marks that enclose a formula.
+const kFormulas = [
+  { open: '\\(', close: '\\)', isDisplay: false },
+  { open: '\\[', close: '\\]', isDisplay: true },
+  { open: '$$', close: '$$', isDisplay: true },
+  { open: '$', close: '$', isDisplay: false },
+];
+
+// Returns whether `$` at these indexes enclose a formula, by the rules of Pandoc and GitHub, so that
+// "$5 and $10" and "$HOME/$USER" are none. Neither are amounts within prose, "$5 million or 6$".
+function isDollarFormula(text, open, close) {
+  const tex = text.slice(open + 1, close);
+  const isProse = /^[\d.,]+(?: .*)? [a-z]{2}/i.test(tex) && !/[\\^_{]/.test(tex);
+  return !isProse && !isWord(text[open - 1]) && !isWord(text[close + 1]) && !isSpace(tex[0]) &&
+    !isSpace(tex.at(-1)) && !tex.includes('`');
+}
+
 class InlineParser {
   constructor(parent, text, depth, inLink) {
     this.parent = parent;
@@ -76,6 +95,8 @@ class InlineParser {
     this.inLink = inLink; // true: parse no links, since links do not nest
     this.plain = '';
     this.unclosed = new Set(); // marks known to have no closer from here on
+    this.closers = new Map(); // of formulas: the index of the next one
+    this.numFormulas = 0;
   }
 
   flush() {
@@ -107,6 +128,44 @@ class InlineParser {
     }
     this.plain += '`'.repeat(run);
     return at + run;
+  }
+
+  // Returns the index of the next closing mark, each of which is searched once.
+  closer(mark, from) {
+    let at = this.closers.get(mark) ?? -1;
+    if (at < from) {
+      at = this.text.indexOf(mark, from);
+      // In TeX, \\ begins a line and \$ is a dollar.
+      while (at > 0 && this.text[at - 1] === '\\' && !this.isEscaped(at - 1)) {
+        at = this.text.indexOf(mark, at + 1);
+      }
+      if (at < 0) at = Infinity;
+      this.closers.set(mark, at);
+    }
+    return at;
+  }
+
+  // Whether the backslash at this index is itself escaped.
+  isEscaped(at) {
+    let begin = at;
+    while (this.text[begin - 1] === '\\') --begin;
+    return (at - begin) % 2 === 1;
+  }
+
+  formula(at) {
+    const marks = kFormulas.find(({ open }) => this.text.startsWith(open, at));
+    if (!marks) return -1;
+    const { open, close, isDisplay } = marks;
+    const end = this.numFormulas < kMaxFormulas ? this.closer(close, at + open.length) : Infinity;
+    if (end < Infinity && (open !== '$' || isDollarFormula(this.text, at, end))) {
+      const after = end + close.length;
+      ++this.numFormulas;
+      this.push(formulaNode(this.text.slice(at, after), this.text.slice(at + open.length, end),
+        isDisplay));
+      return after;
+    }
+    this.plain += open; // as the model wrote it
+    return at + open.length;
   }
 
   emphasis(at) {
@@ -148,6 +207,11 @@ class InlineParser {
 
   step(at) {
     const c = this.text[at];
+    if (c === '$' || c === '\\') {
+      const after = this.formula(at);
+      if (after >= 0) return after;
+    }
+    if (c === '\\' && /[)\]]/.test(this.text[at + 1])) return -1; // closes no formula
     if (c === '\\' && kPunctuation.test(this.text[at + 1] ?? '')) {
       this.plain += this.text[at + 1];
       return at + 2;

@@ -1,14 +1,19 @@
 // Converts Markdown to nodes, block by block. It supports only what language models write, and no
 // HTML (see inline.js). While a text grows, only changed blocks are rebuilt.
 import { copyButton, element } from './dom.js';
+import { formulaNode } from './formula.js';
+import { codeNodes } from './highlight.js';
 import { appendInline } from './inline.js';
 
 const kMaxDepth = 8;
+const kMaxParagraph = 50_000; // characters; a longer one is shown as plain text
 const kFence = /^(\s*)(`{3,}|~{3,})(.*)$/;
 const kHeading = /^ {0,3}(#{1,6})\s(.*)$/;
 const kRule = /^ {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*$/;
 const kQuote = /^ {0,3}> ?(.*)$/;
 const kItem = /^(\s*)([-*+]|\d{1,9}[.)])(\s+)(?=\S)/;
+const kFormulaBegin = /^\s*(\$\$|\\\[|\\begin\{([a-zA-Z]{1,20}\*?)\})/;
+const kTask = /^\[([ xX])\]\s+(?=\S)/;
 const kDelimiterRow = /^\s*\|?[\s:|-]*-[\s:|-]*\|?\s*$/;
 
 const isBlank = (line) => line.trim() === '';
@@ -16,7 +21,7 @@ const indentOf = (line) => line.length - line.trimStart().length;
 
 function beginsBlock(line) {
   return kFence.test(line) || kHeading.test(line) || kRule.test(line) || kQuote.test(line) ||
-    kItem.test(line);
+    kItem.test(line) || kFormulaBegin.test(line);
 }
 
 // Each of these functions reads one block at lines[at] and returns { node, end }, or null if the
@@ -34,7 +39,31 @@ function readCode(lines, at) {
     element('figcaption', {}, element('span', {}, language || 'code'),
       copyButton('Copy code', () => text)),
     element('pre', { tabIndex: 0, role: 'region', 'aria-label': `${language} code`.trim() },
-      element('code', {}, text)));
+      element('code', {}, ...codeNodes(text, language))));
+  return { node, end: end + 1 };
+}
+
+// Reads a formula that has lines of its own. A blank line ends it, as in TeX, so that an unclosed
+// one does not take the rest of the text; it is shown as the model wrote it.
+function readFormula(lines, at) {
+  const open = kFormulaBegin.exec(lines[at]);
+  if (!open) return null;
+  const [, mark, environment] = open;
+  const close = environment ? `\\end{${environment}}` : mark === '$$' ? '$$' : '\\]';
+  let end = at;
+  let begin = open[0].length; // in the line, after the mark
+  while (end < lines.length && !isBlank(lines[end]) && !lines[end].includes(close, begin)) {
+    ++end;
+    begin = 0;
+  }
+  if (end === lines.length || isBlank(lines[end])) {
+    return { node: element('p', { className: 'source' }, lines.slice(at, end).join('\n')), end };
+  }
+  const last = lines[end].trimEnd().replace(/[.,;]$/, '');
+  if (last.indexOf(close, begin) + close.length < last.length) return null; // a text follows
+  const source = lines.slice(at, end + 1).join('\n').trim();
+  const inner = source.slice(mark.length, source.lastIndexOf(close));
+  const node = element('p', {}, formulaNode(source, environment ? source : inner, true));
   return { node, end: end + 1 };
 }
 
@@ -80,6 +109,14 @@ function readItem(lines, at, marker) {
   return { inner, end };
 }
 
+// Returns the box of an item that began with "[ ]" or "[x]".
+function taskBox(task) {
+  if (!task) return [];
+  const checked = task[1] !== ' ';
+  return [element('input', { type: 'checkbox', checked, disabled: true,
+    'aria-label': checked ? 'Done' : 'To do' })];
+}
+
 function readList(lines, at, depth) {
   const first = kItem.exec(lines[at]);
   if (!first) return null;
@@ -92,10 +129,12 @@ function readList(lines, at, depth) {
     if (!marker || marker[2].at(-1) !== kind || marker[1].length > first[1].length + 1) break;
     const { inner, end } = readItem(lines, at, marker);
     const item = element('li');
+    const task = kTask.exec(inner[0]);
+    if (task) inner[0] = inner[0].slice(task[0].length);
     const blocks = blockNodes(inner, depth + 1);
     // A tight item has its text directly, without a paragraph.
     if (blocks[0]?.nodeName === 'P') blocks.splice(0, 1, ...blocks[0].childNodes);
-    item.append(...blocks);
+    item.append(...taskBox(task), ...blocks);
     node.append(item);
     const isLoose = isBlank(lines[end] ?? 'x') && kItem.test(lines[end + 1] ?? '');
     at = isLoose ? end + 1 : end;
@@ -108,13 +147,20 @@ function cells(line) {
   return inner.split(/(?<!\\)\|/).map((cell) => cell.trim().replaceAll('\\|', '|'));
 }
 
-function row(tag, texts) {
+function row(tag, texts, alignments) {
   const node = element('tr');
-  for (const text of texts) {
-    const cell = node.appendChild(element(tag));
+  texts.forEach((text, i) => {
+    const className = alignments[i] ?? '';
+    const cell = node.appendChild(element(tag, className ? { className } : {}));
     appendInline(cell, text);
-  }
+  });
   return node;
+}
+
+// Returns the class of a column by its cell of the delimiter row: ":-", ":-:" or "-:".
+function alignmentOf(cell) {
+  if (!cell.endsWith(':')) return '';
+  return cell.startsWith(':') ? 'centre' : 'right';
 }
 
 function readTable(lines, at) {
@@ -122,12 +168,13 @@ function readTable(lines, at) {
     kDelimiterRow.test(lines[at + 1]);
   if (!isTable) return null;
   const head = cells(lines[at]);
+  const alignments = cells(lines[at + 1]).map(alignmentOf);
   const body = element('tbody');
   let end = at + 2;
   for (; end < lines.length && lines[end].includes('|'); ++end) {
-    body.append(row('td', cells(lines[end]).slice(0, head.length)));
+    body.append(row('td', cells(lines[end]).slice(0, head.length), alignments));
   }
-  const table = element('table', {}, element('thead', {}, row('th', head)), body);
+  const table = element('table', {}, element('thead', {}, row('th', head, alignments)), body);
   return { node: element('div', { className: 'table', tabIndex: 0 }, table), end };
 }
 
@@ -135,11 +182,16 @@ function readParagraph(lines, at) {
   let end = at + 1;
   while (end < lines.length && !isBlank(lines[end]) && !beginsBlock(lines[end])) ++end;
   const node = element('p');
-  appendInline(node, lines.slice(at, end).map((line) => line.trim()).join('\n'));
+  const text = lines.slice(at, end).map((line) => line.trim()).join('\n');
+  if (text.length > kMaxParagraph) {
+    node.textContent = text;
+  } else {
+    appendInline(node, text);
+  }
   return { node, end };
 }
 
-const kReaders = [readCode, readHeading, readRule, readQuote, readList, readTable];
+const kReaders = [readCode, readFormula, readHeading, readRule, readQuote, readList, readTable];
 
 function readBlock(lines, at, depth) {
   for (const read of depth < kMaxDepth ? kReaders : []) {

@@ -1,4 +1,5 @@
 // The live panel: shows some of the values at /metrics, once per second while the page is visible.
+// It also notices that the server was away or has restarted.
 import { fetchMetrics } from './api.js';
 
 const kPeriodMs = 1000;
@@ -95,7 +96,9 @@ function drawing(gauge) {
   };
 }
 
-export function startPanel() {
+// Calls onReturn() when the server answers again, or has restarted. Returns a function that begins
+// anew, for after the key has changed.
+export function startPanel(onReturn) {
   const state = document.getElementById('panel-state');
   const gauges = kGauges.map((gauge) => ({
     ...gauge,
@@ -109,6 +112,16 @@ export function startPanel() {
   let beforeMs = 0;
   let timer = 0;
   let inFlight = null;
+  let wasAway = false;
+  let startTime; // of the server's process
+
+  function noticeReturn(now) {
+    const time = now.get('process_start_time_seconds');
+    const hasRestarted = startTime !== undefined && time !== startTime;
+    if (wasAway || hasRestarted) onReturn();
+    wasAway = false;
+    startTime = time;
+  }
 
   function show(now, nowMs) {
     synthetic.hidden = !now.get('quire_spec_decode_synthetic_acceptance');
@@ -132,12 +145,19 @@ export function startPanel() {
     try {
       const text = await fetchMetrics(abort.signal);
       if (inFlight !== abort) return;
-      show(parseMetrics(text), performance.now());
+      const now = parseMetrics(text);
+      show(now, performance.now());
       state.textContent = 'live';
-    } catch {
+      noticeReturn(now);
+    } catch (error) {
       if (inFlight !== abort) return;
-      state.textContent = 'no contact';
       before = null;
+      if (error.status === 401) {
+        state.textContent = 'needs a key';
+        return; // until the key changes
+      }
+      state.textContent = 'no contact';
+      wasAway = true;
     } finally {
       clearTimeout(deadline);
     }
@@ -152,7 +172,9 @@ export function startPanel() {
     inFlight = null;
     before = null;
     if (document.visibilityState === 'visible') poll();
+    else wasAway = true; // the server may restart meanwhile
   }
   document.addEventListener('visibilitychange', follow);
   follow();
+  return follow;
 }

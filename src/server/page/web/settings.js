@@ -1,11 +1,15 @@
 // The form of a chat's settings: sampling, system prompt and tools.
-import { kSettings, toolsError } from './conversation.js';
+import { kFormSettings, stopTexts, toolsError } from './conversation.js';
 
 const form = document.getElementById('settings');
-const fields = kSettings.map((name) => form.elements[name]);
+const kMaxStops = 16;
+const fields = kFormSettings.map((name) => form.elements[name]);
 
 function validate() {
-  form.elements.tools.setCustomValidity(toolsError(form.elements.tools.value));
+  const { stop, tools } = form.elements;
+  tools.setCustomValidity(toolsError(tools.value));
+  stop.setCustomValidity(stopTexts(stop.value).length > kMaxStops
+    ? `There are more than ${kMaxStops} stop texts.` : '');
 }
 
 export function settingsAreValid() {
@@ -14,11 +18,25 @@ export function settingsAreValid() {
 
 // Lets the browser show the error next to the first field that has one.
 export function reportSettings() {
+  const field = fields.find((one) => !one.checkValidity());
+  const fold = field?.closest('details');
+  if (fold) fold.open = true;
   form.reportValidity();
 }
 
+// Shows the values that hold where a field is empty. defaultOf(name) returns the server's, or
+// undefined if it states none.
+export function showDefaults(defaultOf) {
+  for (const field of fields) {
+    if (field.dataset.fallback === undefined) continue;
+    field.placeholder = String(defaultOf(field.name) ?? field.dataset.fallback);
+  }
+}
+
 function currentSettings() {
-  return Object.fromEntries(fields.map((field) => [field.name, field.value.trim()]));
+  return Object.fromEntries(fields.map((field) =>
+    // The spaces of a stop text count.
+    [field.name, field.name === 'stop' ? field.value : field.value.trim()]));
 }
 
 // Returns the settings as the form takes them: without text in a field of numbers, for example.

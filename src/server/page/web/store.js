@@ -1,6 +1,6 @@
 // Stores chats in the browser's local storage. One entry has the title, the settings and the
-// selected leaf of a chat, and one entry has each message. A message is written once, so two tabs
-// that write at the same time add entries and do not overwrite one another's.
+// selected leaf of a chat, and one entry has each message. Two tabs that write at the same time add
+// entries and do not overwrite one another's, unless both continue the same answer.
 import { connected, isId, kSettings, readHead, readMessage, readSettings } from './conversation.js';
 
 const kHead = 'quire.chat.'; // and the chat's id
@@ -38,6 +38,12 @@ export function parseKey(key) {
   const [chatId, messageId = ''] = key.slice(isHead ? kHead.length : kMessage.length).split('.');
   const isValid = isId(chatId) && (isHead ? messageId === '' : isId(messageId));
   return isValid ? { chatId, messageId } : null;
+}
+
+// Returns the text of a message that a search looks through.
+function textOf(message) {
+  const files = message?.files ?? [];
+  return [message?.content, ...files.flatMap(({ name, text }) => [name, text])].join('\n');
 }
 
 export class ChatStore {
@@ -152,15 +158,39 @@ export class ChatStore {
     ]);
   }
 
-  // Removes a chat and returns its entries, for restore().
-  remove(id) {
-    const entries = this.#keysOf(id).map((key) => [key, this.#get(key)]);
-    for (const [key] of entries) {
+  #removeKeys(keys) {
+    for (const key of keys) {
       this.#storage?.removeItem(key);
       this.#unsaved.delete(key);
     }
     this.refresh();
+  }
+
+  removeMessages(chatId, messages) {
+    this.#removeKeys(messages.map(({ id }) => messageKey(chatId, id)));
+  }
+
+  // Removes a chat and returns its entries, for restore(). The head is removed first, by which other
+  // tabs see that the chat and not some of its messages are deleted.
+  remove(id) {
+    const keys = [kHead + id, ...this.#keysOf(id).filter((key) => key !== kHead + id)];
+    const entries = keys.map((key) => [key, this.#get(key)]);
+    this.#removeKeys(keys);
     return entries;
+  }
+
+  // Returns the ids of the chats whose title, messages and files have all words of `wanted`.
+  search(wanted) {
+    const words = wanted.toLowerCase().split(/\s+/).filter(Boolean);
+    const missing = new Map(); // the words not found so far, by the chat's id
+    for (const key of this.#keys()) {
+      const { chatId, messageId } = parseKey(key) ?? {};
+      if (chatId === undefined) continue;
+      const text = messageId === '' ? this.readHead(chatId)?.title : textOf(this.#readMessage(key));
+      const lower = (text ?? '').toLowerCase();
+      missing.set(chatId, (missing.get(chatId) ?? words).filter((word) => !lower.includes(word)));
+    }
+    return new Set([...missing].filter(([, left]) => left.length === 0).map(([id]) => id));
   }
 
   restore(entries) {

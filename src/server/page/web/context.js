@@ -1,0 +1,64 @@
+// How much of a conversation fits in the model's context, as pure functions, and the meter of it.
+
+const kReplyRoom = 1024; // tokens that are left for the answer if no limit is set
+// A text has no fewer tokens than this, whatever it is, so a longer one is not counted at all.
+const kMaxBytesPerToken = 32;
+const kTemplateTokens = 256; // more than a chat template adds of its own
+const kNearlyFull = 0.8;
+
+// Returns the tokens that a prompt may have, so that an answer fits in the context after it.
+export function promptRoom(contextTokens, maxTokens) {
+  const wanted = maxTokens > 0 && maxTokens < contextTokens ? maxTokens : kReplyRoom;
+  return contextTokens - Math.min(wanted, Math.floor(contextTokens / 2));
+}
+
+// Returns whether a chat call's prompt fits (true), does not (false), or is to be counted (null),
+// by the size of its text alone: each token has at least one byte.
+export function fitsBySize(fields, room) {
+  const numBytes = new TextEncoder().encode(JSON.stringify(fields)).length;
+  if (numBytes + kTemplateTokens <= room) return true;
+  return numBytes > kMaxBytesPerToken * room ? false : null;
+}
+
+// Returns the index in the path of the first message that the model gets, or -1 if even the last
+// question has more than `most` tokens; earlier ones come with it only if all have at most `room`.
+// count(index) returns the tokens of the prompt without the messages before that index. Whole turns
+// are left out, because many templates require alternating roles. `before` is the index of the
+// previous request: while it fits, the prompts share their beginning, which the server then has in
+// its prefix cache.
+export async function firstThatFits(path, room, most, count, before) {
+  const total = await count(0);
+  if (total <= room) return 0;
+  const starts = path.flatMap(({ role }, i) => (role === 'user' && i > 0 ? [i] : []));
+  if (starts.length === 0) return total <= most ? 0 : -1;
+  if (starts.includes(before) && await count(before) <= room) return before;
+  // The fewest messages that free half of the room, so that not every turn loses one; by halves,
+  // because each count tokenizes the rest of the conversation.
+  let low = 0;
+  let high = starts.length - 1;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (await count(starts[middle]) <= room / 2) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  return await count(starts[high]) <= most ? starts[high] : -1;
+}
+
+// Shows how full the context is after the last answer of the path.
+export function showContext(path, contextTokens) {
+  const used = path.findLast(({ timing }) => timing?.contextTokens > 0)?.timing.contextTokens ?? 0;
+  const root = document.getElementById('context-used');
+  root.hidden = used === 0 || contextTokens === 0;
+  if (root.hidden) return;
+  const bar = root.querySelector('progress');
+  bar.max = contextTokens;
+  bar.value = Math.min(used, contextTokens);
+  const isNearlyFull = used > kNearlyFull * contextTokens;
+  root.classList.toggle('nearly-full', isNearlyFull);
+  root.querySelector('span').textContent =
+    `${used.toLocaleString('en')} of ${contextTokens.toLocaleString('en')} tokens of context` +
+    (isNearlyFull ? '; the oldest messages will be left out' : '');
+}
