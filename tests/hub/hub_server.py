@@ -46,6 +46,7 @@ class Model:
     commit: str = "c" * 40
     more_entries: list[dict[str, object]] = field(default_factory=list)  # in the list only
     changed_entries: dict[str, dict[str, object]] = field(default_factory=dict)
+    gguf: dict[str, object] | None = None  # the facts that the hub reads from a GGUF file
 
     def listing(self) -> dict[str, object]:
         siblings: list[dict[str, object]] = []
@@ -56,7 +57,8 @@ class Model:
             else:
                 entry["blobId"] = blob_hash(content)
             siblings.append(entry | self.changed_entries.get(name, {}))
-        return {"sha": self.commit, "siblings": siblings + self.more_entries}
+        facts = {} if self.gguf is None else {"gguf": self.gguf}
+        return {"sha": self.commit, "siblings": siblings + self.more_entries} | facts
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -78,7 +80,7 @@ class Handler(BaseHTTPRequestHandler):
         elif parts[0] == "cdn":
             self.send_file(self.hub.blobs[parts[1]], parts[2])
         else:
-            self.send_resolved("/".join(parts[:2]), parts[3], parts[4])
+            self.send_resolved("/".join(parts[:2]), parts[3], "/".join(parts[4:]))
 
     def take_fault(self, name: str) -> Fault | None:
         with self.hub.lock:

@@ -129,7 +129,7 @@ Status HubClient::get_list(Receiver& receiver) {
 
 Status HubClient::get_file(std::string_view commit, std::string_view file, Receiver& receiver) {
   const std::string url = fmt::format("{}/{}/resolve/{}/{}", settings_.endpoint,
-                                      settings_.model.repository, commit, url_escaped(file));
+                                      settings_.model.repository, commit, url_escaped(file, "/"));
   return get(url, file, receiver);
 }
 
@@ -181,10 +181,12 @@ Status get_repeatedly(CurlClient& curl, Get request, Receiver& receiver, std::st
   }
 }
 
-std::string url_escaped(std::string_view text) {
+std::string url_escaped(std::string_view text, std::string_view kept) {
   std::string out;
   for (const char c : text) {
-    const bool is_plain = is_alphanumeric(c) || std::string_view("-._~").find(c) != text.npos;
+    const bool is_plain = is_alphanumeric(c) ||
+                          std::string_view("-._~").find(c) != std::string_view::npos ||
+                          kept.find(c) != std::string_view::npos;
     out += is_plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
   }
   return out;

@@ -104,7 +104,7 @@ class HubClient {
   CurlClient curl_;
 };
 
-// Percent-encodes all but letters, digits and "-._~".
-std::string url_escaped(std::string_view text);
+// Percent-encodes all but letters, digits, "-._~" and the characters of `kept`.
+std::string url_escaped(std::string_view text, std::string_view kept = "");
 
 }  // namespace quire::hub
