@@ -29,6 +29,21 @@ void check_name(std::string_view text) {
   QUIRE_CHECK(parse_model_name(name->text()).has_value(), "a name does not parse again");
 }
 
+void check_choice(quire::Result<FileChoice> choice) {
+  if (!choice.ok()) return;
+  (void)choose_shards({"a.safetensors"}, *choice);
+  (void)describe_skipped(choice->others);
+  for (const auto& files : {choice->small, choice->weights}) {
+    for (const RepositoryFile& file : files) {
+      QUIRE_CHECK(choice->is_gguf || file.name.find('/') == std::string::npos ||
+                      file.name == "1_Pooling/config.json",
+                  "a chosen file lies in a folder");
+      QUIRE_CHECK(!leaves("/blobs", fs::path("/blobs") / file.hash), "a hash is a path");
+      QUIRE_CHECK(file.size >= 0, "a size is negative");
+    }
+  }
+}
+
 void check_list(std::string_view json) {
   const auto list = parse_repository_list(json);
   if (!list.ok()) return;
@@ -37,18 +52,8 @@ void check_list(std::string_view json) {
     QUIRE_CHECK(!leaves("/snapshot", fs::path("/snapshot") / file.name),
                 "a name leaves the folder");
   }
-  auto choice = choose_files(*list);
-  if (!choice.ok()) return;
-  (void)choose_shards({"a.safetensors"}, *choice);
-  (void)describe_skipped(choice->others);
-  for (const auto& files : {choice->small, choice->weights}) {
-    for (const RepositoryFile& file : files) {
-      QUIRE_CHECK(file.name.find('/') == std::string::npos || file.name == "1_Pooling/config.json",
-                  "a chosen file lies in a folder");
-      QUIRE_CHECK(!leaves("/blobs", fs::path("/blobs") / file.hash), "a hash is a path");
-      QUIRE_CHECK(file.size >= 0, "a size is negative");
-    }
-  }
+  check_choice(choose_files(*list, ""));
+  check_choice(choose_files(*list, "Q8_0"));
 }
 
 }  // namespace

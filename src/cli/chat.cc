@@ -20,6 +20,7 @@
 #include "cli/interrupt.h"
 #include "cli/line_editor.h"
 #include "cli/output.h"
+#include "cli/pull.h"
 #include "cli/sampling_flags.h"
 #include "engine/run_requests.h"
 #include "engine/sampling_defaults.h"
@@ -365,6 +366,7 @@ Result<int> run(ChatOptions& options) {
     print_stderr("{}\n", chosen.note);
     options.engine.model = std::move(chosen.model);
   }
+  QUIRE_RETURN_IF_ERROR(pull_missing_model(options.engine));
   QUIRE_ASSIGN_OR_RETURN(const auto engine, load_engine(options.engine));
   QUIRE_RETURN_IF_ERROR(check_chat_template(*engine, options.system));
   report_drafts(engine->model_info());
@@ -391,7 +393,7 @@ Command chat_command() {
   options->sampling.add_to(command.flags);
   add_setting(command.flags, &options->engine, "generation_config");
   add_engine_flags(command.flags, &options->engine, SeedFlag::kOfCommand);
-  command.positional = model_argument(&options->engine);
+  command.positional = model_argument(&options->engine, MissingModel::kIsPulled);
   command.check = [options](Complaints& complaints) {
     const SamplingParams sampling = options->sampling.applied_to(SamplingParams());
     if (sampling.n != 1) complaints.add("--n: a turn has one reply; expected 1");

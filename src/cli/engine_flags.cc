@@ -132,7 +132,8 @@ struct SettingFlag {
   }
 };
 
-// "Qwen/Qwen3-0.6B", also with @REVISION. The organization has a letter, unlike the text "3/4".
+// "Qwen/Qwen3-0.6B", also with @REVISION or :TAG. The organization has a letter, unlike the text
+// "3/4".
 bool is_full_model_name(std::string_view word) {
   const auto is_letter = [](char c) { return is_alphanumeric(c) && !is_digit(c); };
   const std::string_view organization = word.substr(0, word.find('/'));
@@ -235,9 +236,11 @@ Status set_model(std::string_view word, EngineConfig* config) {
   return {};
 }
 
-Positional model_argument(EngineConfig* config) {
+Positional model_argument(EngineConfig* config, MissingModel missing) {
+  std::string help = "The model, as --model MODEL";
+  if (missing == MissingModel::kIsPulled) help += fmt::format(". {}", kPullsMissingModel);
   return {.name = "MODEL",
-          .help = "The model, as --model MODEL",
+          .help = std::move(help),
           .kind = ValueKind::kDirectory,
           .set = [config](std::string_view word) { return set_model(word, config); }};
 }

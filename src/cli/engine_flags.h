@@ -21,8 +21,12 @@ void add_engine_flags(FlagSet& flags, EngineConfig* config, SeedFlag seed);
 // The flag of one setting.
 void add_setting(FlagSet& flags, EngineConfig* config, std::string_view name);
 
-// The argument MODEL, which means the same as --model MODEL.
-Positional model_argument(EngineConfig* config);
+// The argument MODEL, which means the same as --model MODEL. kIsPulled: the command calls
+// pull_missing_model(), and the help says so.
+enum class MissingModel { kIsPulled, kFails };
+Positional model_argument(EngineConfig* config, MissingModel missing = MissingModel::kFails);
+inline constexpr std::string_view kPullsMissingModel =
+    "A model of the hub that is not on this machine is pulled first; HF_HUB_OFFLINE=1 forbids it";
 // Sets the model to a word of the command line. Fails if another model is set.
 Status set_model(std::string_view word, EngineConfig* config);
 // Whether a word names a model and not a prompt: an existing file or folder, a path that begins

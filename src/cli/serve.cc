@@ -19,6 +19,7 @@
 #include "cli/engine_flags.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
+#include "cli/pull.h"
 #include "engine/engine_internals.h"
 #include "engine/sampling_defaults.h"
 #include "server/access_control.h"
@@ -482,14 +483,15 @@ Command serve_command() {
       "  quire serve ~/models/llama --api-key-file keys.txt\n"
       "  curl http://127.0.0.1:8000/v1/models";
   add_serve_flags(command.flags, options.get());
-  command.positional = model_argument(&options->engine);
+  command.positional = model_argument(&options->engine, MissingModel::kIsPulled);
   command.check = [options](Complaints& complaints) { check(*options, complaints); };
-  command.run = [options] {
+  command.run = [options]() -> Result<int> {
     if (options->engine.model.empty()) {
       DefaultModel chosen = default_model();
       log_info("[server] {}", chosen.note);
       options->engine.model = std::move(chosen.model);
     }
+    QUIRE_RETURN_IF_ERROR(pull_missing_model(options->engine));
     return run(*options);
   };
   return command;

@@ -198,7 +198,9 @@ Result<QuantizeSource> open_quantize_source(const std::string& model) {
   EngineConfig engine;
   engine.model = model;
   QuantizeSource source;
-  if (const fs::path gguf = find_gguf_file(model); !gguf.empty()) return refuse_gguf(gguf.string());
+  if (const fs::path gguf = find_gguf_file(model).directory; !gguf.empty()) {
+    return refuse_gguf(gguf.string());
+  }
   if (!is_embedded(model)) QUIRE_RETURN_IF_ERROR(check_has_weights(engine));
   QUIRE_ASSIGN_OR_RETURN(source.files, open_model_files(engine));
   if (is_embedded(model)) {

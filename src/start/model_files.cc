@@ -13,7 +13,6 @@
 #include "base/setting_name.h"
 #include "base/text.h"
 #include "hub/cache/model_cache.h"
-#include "hub/cache/model_folder.h"
 #include "model/gguf/gguf_config.h"
 #include "model/gguf/gguf_weights.h"
 #include "model/model_loader.h"
@@ -339,10 +338,11 @@ Status open_gguf_generation_config(const EngineConfig& engine, const GgufModel& 
   return {};
 }
 
-Result<ModelFiles> open_gguf(const EngineConfig& engine, const fs::path& path) {
+Result<ModelFiles> open_gguf(const EngineConfig& engine, const hub::FoundModel& found) {
+  const fs::path& path = found.directory;
   QUIRE_ASSIGN_OR_RETURN(GgufModel gguf, GgufModel::open(path));
   ModelFiles files;
-  files.name = path.stem().string();
+  files.name = found.name.empty() ? path.stem().string() : found.name;
   files.file_format = "gguf";
   QUIRE_ASSIGN_OR_RETURN(files.config, read_gguf_config(gguf));
   // The metadata does not state whether embeddings are normalized; llama.cpp's server normalizes
@@ -384,11 +384,9 @@ Status open_modules(const fs::path& directory, const fs::path& config_path, Mode
 
 }  // namespace
 
-fs::path find_gguf_file(const std::string& model) {
-  if (is_gguf_file(model)) return model;
-  std::error_code error;
-  const bool is_path = fs::exists(model, error) || error;
-  return is_path ? fs::path() : hub::local_model_file(model);
+hub::FoundModel find_gguf_file(const std::string& model) {
+  const Result<hub::FoundModel> found = hub::find_model(model, hub::Needs::kWeights);
+  return found.ok() && is_gguf_file(found->directory) ? *found : hub::FoundModel();
 }
 
 Result<std::unique_ptr<WeightSource>> embedded_weights(const ModelConfig& config) {
@@ -503,7 +501,7 @@ Result<ModelFiles> open_directory(const EngineConfig& engine) {
 
 Result<ModelFiles> open_files(const EngineConfig& engine) {
   if (is_embedded(engine.model)) return open_embedded(engine);
-  if (const fs::path gguf = find_gguf_file(engine.model); !gguf.empty()) {
+  if (const hub::FoundModel gguf = find_gguf_file(engine.model); !gguf.directory.empty()) {
     return open_gguf(engine, gguf);
   }
   return open_directory(engine);

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "engine/model_text.h"
+#include "hub/cache/model_cache.h"
 #include "model/config.h"
 #include "quire/config.h"
 #include "quire/status.h"
@@ -29,9 +30,9 @@ struct ModelFiles : ModelText {
   std::unique_ptr<WeightSource> weights;
 };
 
-// Returns the GGUF file that `model` names by its path, or by a name in the model folder. Empty: it
-// names none.
-std::filesystem::path find_gguf_file(const std::string& model);
+// Returns the GGUF file that `model` names by its path, or by a name in the model folder or the
+// hub's cache. An empty path: it names none.
+hub::FoundModel find_gguf_file(const std::string& model);
 
 // Opens engine.model: a directory (for dummy weights, a config.json suffices), a GGUF file, the
 // name of a model in the model folder or the hub's cache, or the embedded model.

@@ -70,7 +70,7 @@ std::string digest_of(const WeightSource& weights) {
 }
 
 Result<std::string> digest_of_config_file(const EngineConfig& config) {
-  if (is_embedded(config.model) || !find_gguf_file(config.model).empty()) {
+  if (is_embedded(config.model) || !find_gguf_file(config.model).directory.empty()) {
     return std::string("none");
   }
   QUIRE_ASSIGN_OR_RETURN(const ConfigFile found, find_config(config.model, config));

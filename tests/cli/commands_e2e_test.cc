@@ -183,7 +183,7 @@ TEST(Usage, MistakesAreOneLineAndExitCode2) {
       {"tune m --num-heads 8", "together"},
       {"tune m --num-heads 8 --num-kv-heads 8 --head-dim 64",
        "expected a model or --num-heads, not both"},
-      {"pull", "expected NAME: smollm2; ORG/NAME or ORG/NAME@REVISION"},
+      {"pull", "expected NAME: smollm2; ORG/NAME[@REVISION][:TAG]"},
       {"quantize --to q8_0", "expected --out PATH"},
       {"quantize --to q8_0 --out -", "--out: got - (standard output), expected a path"},
       {"quantize --to q3_k --out x", "--to: got 'q3_k', expected one of q8_0, q4_0"},

@@ -214,11 +214,13 @@ TEST(ForeignNames, NameFlagsThatExist) {
 }
 
 TEST(NamesModel, TellsModelsFromPrompts) {
-  for (const char* model : {"/m", "./m", "../m", "~/m", "Qwen/Qwen3-0.6B", "a/b@main"}) {
+  for (const char* model : {"/m", "./m", "../m", "~/m", "Qwen/Qwen3-0.6B", "a/b@main", "a/b:Q4_K_M",
+                            "hf.co/a/b:x.gguf"}) {
     EXPECT_TRUE(names_model(model)) << model;
   }
   EXPECT_TRUE(names_model(::testing::TempDir()));
-  for (const char* prompt : {"hello", "3/4", "10/5", "is a/b right?", "a/b/c", "a/", ""}) {
+  for (const char* prompt :
+       {"hello", "3/4", "10/5", "is a/b right?", "a/b/c", "a/", "", "and/or: a", "3/4:5", "a:b"}) {
     EXPECT_FALSE(names_model(prompt)) << prompt;
   }
 }

@@ -31,12 +31,55 @@ TEST(ModelName, HasARepositoryAndARevision) {
   EXPECT_EQ(revised->text(), "gpt2@refs/pr/1");
 }
 
+TEST(ModelName, MayHaveATagAndAHost) {
+  for (const char* text : {"a/b:Q4_K_M", "hf.co/a/b:Q4_K_M", "huggingface.co/a/b:Q4_K_M"}) {
+    const auto name = parse_model_name(text);
+    ASSERT_TRUE(name) << text;
+    EXPECT_EQ(name->repository, "a/b");
+    EXPECT_EQ(name->gguf_tag, "Q4_K_M");
+    EXPECT_EQ(name->text(), "a/b:Q4_K_M");
+  }
+  EXPECT_EQ(parse_model_name("a/b@refs/pr/1:sub/x-00001-of-00002.gguf")->text(),
+            "a/b@refs/pr/1:sub/x-00001-of-00002.gguf");
+  EXPECT_EQ(parse_model_name("hf.co/a/b:latest")->text(), "a/b");
+  EXPECT_FALSE(parse_model_name("hf.co/b"));
+}
+
 TEST(ModelName, IsNotAPath) {
-  for (const char* text :
-       {"",      "/",        "/a",         "a/",        "./a",      "../a",     "~/a",
-        "a/b/c", "a//b",     "a/..",       "a/.b",      "a b",      "a:b",      "a/b@",
-        "a/b@/", "a/b@../c", "a/b@c/../d", "a/b@.c",    "a/b@c//d", "a/b@c/.d", "a--b",
-        "-a",    "a/b@c@d",  "a/b@c\nd",   "\xC3\xA4/b"}) {
+  for (const char* text : {"",
+                           "/",
+                           "/a",
+                           "a/",
+                           "./a",
+                           "../a",
+                           "~/a",
+                           "a/b/c",
+                           "a//b",
+                           "a/..",
+                           "a/.b",
+                           "a b",
+                           "a:b",
+                           "a/b@",
+                           "a/b@/",
+                           "a/b@../c",
+                           "a/b@c/../d",
+                           "a/b@.c",
+                           "a/b@c//d",
+                           "a/b@c/.d",
+                           "a--b",
+                           "a/b:",
+                           "a/b:../c",
+                           "a/b:/c",
+                           "a/b:c d",
+                           "a/b:c:d",
+                           "a/b:c@d",
+                           "hf.co/a/b/c",
+                           "hf.co/hf.co/a/b",
+                           "hf.co/hf.co/a",
+                           "-a",
+                           "a/b@c@d",
+                           "a/b@c\nd",
+                           "\xC3\xA4/b"}) {
     EXPECT_FALSE(parse_model_name(text)) << text;
   }
   EXPECT_FALSE(parse_model_name(std::string(97, 'a')));
@@ -145,6 +188,35 @@ TEST_F(CacheTest, ALinkWithoutABlobIsMissing) {
   EXPECT_TRUE(find_model("org/name", Needs::kWeights).ok());
   fs::remove(dir_ / "models--org--name" / "blobs" / "b.safetensors");
   EXPECT_THAT(error("org/name"), HasSubstr("lacks b.safetensors;"));
+}
+
+TEST_F(CacheTest, FindsTheGgufFileOfATag) {
+  write("refs/main", kCommit);
+  link("mmproj-F16.gguf");
+  link("m-Q8_0.gguf");
+  link("m-F16-00001-of-00002.gguf");
+  const fs::path snapshot = dir_ / "models--org--name" / "snapshots" / kCommit;
+  for (const std::string tag : {"q8_0", "m-Q8_0.gguf"}) {
+    const auto found = testing::value_of(find_model("hf.co/org/name:" + tag, Needs::kTokenizer));
+    EXPECT_EQ(found.directory, snapshot / "m-Q8_0.gguf");
+    EXPECT_EQ(found.name, "org/name:" + tag);
+  }
+  EXPECT_EQ(find_model("org/name", Needs::kWeights)->directory, snapshot / "m-Q8_0.gguf");
+  EXPECT_THAT(error("org/name:F16"),
+              AllOf(HasSubstr("has 1 of 2 files"), HasSubstr("`quire pull org/name:F16`")));
+  EXPECT_THAT(error("org/name:Q2_K"),
+              AllOf(HasSubstr("no GGUF file Q2_K of org/name (it has F16, Q8_0)"),
+                    HasSubstr("`quire pull org/name:Q2_K` downloads it")));
+  link("m-F16-00002-of-00002.gguf");
+  EXPECT_EQ(find_model("org/name:F16", Needs::kWeights)->directory,
+            snapshot / "m-F16-00001-of-00002.gguf");
+  // Safetensors take precedence if the name has no tag.
+  link("config.json");
+  link("model.safetensors");
+  EXPECT_EQ(find_model("org/name", Needs::kWeights)->directory, snapshot);
+  fs::remove(dir_ / "models--org--name" / "blobs" / "m-Q8_0.gguf");
+  EXPECT_THAT(error("org/name:Q8_0"), HasSubstr("(it has F16)"));
+  EXPECT_THAT(error("x.gguf"), HasSubstr("the file x.gguf does not exist"));
 }
 
 TEST_F(CacheTest, ARefMustBeACommit) {

@@ -154,7 +154,7 @@ TEST_F(ModelFolderTest, ListsTheModelsOfTheCache) {
     fs::create_directories(models_ / folder);
   }
   std::vector<std::string> names;
-  for (const CachedModel& model : list_cached_models(models_)) names.push_back(model.repository);
+  for (const auto& [name, folder] : list_repositories(models_)) names.push_back(name);
   EXPECT_THAT(names, ElementsAre("gpt2", "org/name"));
 }
 

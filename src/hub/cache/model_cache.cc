@@ -8,6 +8,7 @@
 #include "base/ascii.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "hub/cache/gguf_sets.h"
 #include "hub/cache/model_folder.h"
 #include "hub/cache/named_models.h"
 #include "tensor/checkpoint.h"
@@ -43,6 +44,14 @@ bool is_revision(std::string_view text) {
          text.find("/.") == std::string_view::npos && std::ranges::all_of(text, [](char c) {
            return is_alphanumeric(c) || std::string_view("-_./+").find(c) != std::string_view::npos;
          });
+}
+
+// "hf.co/" or "huggingface.co/" if the text begins with it; otherwise empty.
+std::string_view host_before(std::string_view text) {
+  for (const std::string_view host : {"hf.co/", "huggingface.co/"}) {
+    if (text.starts_with(host)) return host;
+  }
+  return {};
 }
 
 bool is_there(const fs::path& path) {
@@ -178,6 +187,24 @@ std::string listed(const std::vector<std::string>& names) {
   return text;
 }
 
+// Returns the GGUF file of the snapshot that the name's tag means.
+Result<fs::path> find_gguf(const ModelName& name, const fs::path& snapshot, Needs needs) {
+  const std::vector<GgufSet> sets = group_gguf_files(gguf_files_of(snapshot));
+  const GgufSet* const set = choose_gguf(sets, name.gguf_tag);
+  if (set == nullptr) {
+    return not_found(fmt::format(
+        "{}: the hub's cache has no GGUF file {} of {}{}; `quire pull {}` downloads it",
+        setting(needs), name.gguf_tag, name.repository,
+        sets.empty() ? "" : fmt::format(" (it has {})", list_of_tags(sets)), name.text()));
+  }
+  if (set->is_complete()) return snapshot / set->files.front();
+  return not_found(fmt::format(
+      "{}: {} is only partly in the hub's cache: {} has {} of {} files; `quire pull {}` downloads "
+      "the rest",
+      setting(needs), name.text(), snapshot.string(), set->files.size(), set->num_files,
+      name.text()));
+}
+
 }  // namespace
 
 std::string variable(const char* name) {
@@ -191,16 +218,28 @@ fs::path expanded(const std::string& path) {
 }
 
 std::string ModelName::text() const {
-  return revision == kMainRevision ? repository : repository + "@" + revision;
+  std::string text = revision == kMainRevision ? repository : repository + "@" + revision;
+  return gguf_tag.empty() ? text : text + ":" + gguf_tag;
 }
 
 std::optional<ModelName> parse_model_name(std::string_view text) {
   ModelName name;
+  const std::string_view host = host_before(text);
+  text.remove_prefix(host.size());
+  bool must_have_org = !host.empty();
+  if (const size_t colon = text.find(':'); colon != std::string_view::npos) {
+    name.gguf_tag = text.substr(colon + 1);
+    if (!is_revision(name.gguf_tag)) return std::nullopt;  // it may be a path
+    if (name.gguf_tag == "latest") name.gguf_tag.clear();
+    text = text.substr(0, colon);
+    must_have_org = true;
+  }
   const size_t at = text.find('@');
   const std::string_view repository = text.substr(0, at);
   if (at != std::string_view::npos) name.revision = text.substr(at + 1);
   const size_t slash = repository.find('/');
   const bool has_org = slash != std::string_view::npos;
+  if ((must_have_org && !has_org) || !host_before(repository).empty()) return std::nullopt;
   if (has_org && !is_name_part(repository.substr(0, slash))) return std::nullopt;
   if (!is_name_part(has_org ? repository.substr(slash + 1) : repository)) return std::nullopt;
   if (!is_revision(name.revision)) return std::nullopt;
@@ -242,13 +281,13 @@ Result<FoundModel> find_model(const std::string& model, Needs needs) {
   QUIRE_ASSIGN_OR_RETURN(const bool is_path, path_exists(model));
   if (is_path) return FoundModel{model, ""};
   if (const fs::path file = local_model_file(model); !file.empty()) return FoundModel{file, model};
-  if (model.ends_with(".gguf")) {
+  const std::optional<ModelName> name = parse_model_name(model);
+  if (model.ends_with(".gguf") && (!name || name->gguf_tag.empty())) {
     return not_found(fmt::format(
-        "{}: the file {} does not exist; expected the path of a GGUF file, which quire pull does "
-        "not download",
+        "{}: the file {} does not exist; expected the path of a GGUF file, or ORG/NAME:FILE for a "
+        "file of the hub",
         setting(needs), model));
   }
-  const std::optional<ModelName> name = parse_model_name(model);
   if (!name) {
     return not_found(fmt::format(
         "{}: {} does not exist; expected a directory with {}, or the name of a model in the hub's "
@@ -257,29 +296,51 @@ Result<FoundModel> find_model(const std::string& model, Needs needs) {
         needs == Needs::kTokenizer ? kTokenizerFileList : "config.json and safetensors"));
   }
   QUIRE_ASSIGN_OR_RETURN(const fs::path cache, cache_directory());
-  QUIRE_ASSIGN_OR_RETURN(const fs::path snapshot, find_in_cache(*name, cache, needs));
-  return FoundModel{snapshot, name->repository};
+  QUIRE_ASSIGN_OR_RETURN(const fs::path path, find_in_cache(*name, cache, needs));
+  return FoundModel{path,
+                    ModelName{.repository = name->repository, .gguf_tag = name->gguf_tag}.text()};
 }
 
-std::vector<CachedModel> list_cached_models(const fs::path& cache) {
-  std::vector<CachedModel> models;
+std::vector<std::pair<std::string, fs::path>> list_repositories(const fs::path& cache) {
+  std::vector<std::pair<std::string, fs::path>> repositories;
   for (const std::string& folder : entries(cache)) {
     const std::string repository = repository_of(folder);
     std::error_code error;
     if (repository.empty() || !fs::is_directory(cache / folder, error)) continue;
-    models.push_back({repository, cache / folder});
+    repositories.emplace_back(repository, cache / folder);
   }
-  return models;
+  return repositories;
 }
 
-Result<fs::path> find_in_cache(const ModelName& name, const fs::path& cache, Needs needs) {
+Result<fs::path> find_snapshot(const ModelName& name, const fs::path& cache, Needs needs) {
   const fs::path folder = model_folder(cache, name);
   if (!is_there(folder)) return not_in_cache(name, cache, needs);
   QUIRE_ASSIGN_OR_RETURN(const std::string commit, commit_of(name, folder));
   const fs::path snapshot = folder / "snapshots" / commit;
   if (commit.empty() || !is_there(snapshot)) return no_such_revision(name, folder, needs);
+  return snapshot;
+}
+
+std::vector<std::string> gguf_files_of(const fs::path& snapshot) {
+  std::vector<std::string> files;
+  std::error_code error;
+  for (fs::recursive_directory_iterator it(snapshot, error), end; !error && it != end;
+       it.increment(error)) {
+    std::error_code ignored;
+    if (it->path().extension() != ".gguf" || !it->is_regular_file(ignored)) continue;
+    files.push_back(it->path().lexically_relative(snapshot).generic_string());
+  }
+  return files;
+}
+
+Result<fs::path> find_in_cache(const ModelName& name, const fs::path& cache, Needs needs) {
+  QUIRE_ASSIGN_OR_RETURN(const fs::path snapshot, find_snapshot(name, cache, needs));
+  if (!name.gguf_tag.empty()) return find_gguf(name, snapshot, needs);
   QUIRE_ASSIGN_OR_RETURN(const std::vector<std::string> missing, missing_files(snapshot, needs));
   if (missing.empty()) return snapshot;
+  std::vector<GgufSet> sets = group_gguf_files(gguf_files_of(snapshot));
+  std::erase_if(sets, [](const GgufSet& set) { return !set.is_complete(); });
+  if (const GgufSet* const set = choose_gguf(sets, "")) return snapshot / set->files.front();
   return not_found(fmt::format(
       "{}: {} is only partly in the hub's cache: {} lacks {}; `quire pull {}` downloads the rest",
       setting(needs), name.text(), snapshot.string(), listed(missing), name.text()));

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "quire/status.h"
@@ -25,16 +26,20 @@ std::string variable(const char* name);
 // Replaces a leading ~, which shells do not expand behind "=" in some settings.
 std::filesystem::path expanded(const std::string& path);
 
-// A model on the hub: "ORG/NAME" or "NAME", and a branch, tag or commit of it.
+// A model on the hub: "ORG/NAME" or "NAME", a branch, tag or commit of it, and which of its GGUF
+// files (see choose_gguf()).
 struct ModelName {
   std::string repository;
   std::string revision = std::string(kMainRevision);
+  std::string gguf_tag = {};  // such as "Q4_K_M"; empty: safetensors, or the usual GGUF file
 
-  std::string text() const;  // "ORG/NAME", or "ORG/NAME@REVISION" if it is not main
+  // "ORG/NAME", and "@REVISION" if it is not main, and ":TAG" if there is one.
+  std::string text() const;
 };
 
-// Parses NAME[@REVISION]. Returns nullopt if the hub does not allow such a name; the text can then
-// only be a path.
+// Parses NAME[@REVISION], or ORG/NAME[@REVISION][:TAG]; "hf.co/" or "huggingface.co/" may precede
+// ORG/NAME, and the tag "latest" means none, as in Ollama. Returns nullopt if the hub does not
+// allow such a name; the text can then only be a path.
 std::optional<ModelName> parse_model_name(std::string_view text);
 
 // Returns whether the text has 40 hexadecimal digits.
@@ -52,25 +57,31 @@ std::filesystem::path model_folder(const std::filesystem::path& cache, const Mod
 enum class Needs { kTokenizer, kConfig, kWeights };
 
 struct FoundModel {
-  std::filesystem::path directory;  // or a file
-  std::string name;                 // "ORG/NAME" or "NAME"; empty if the user gave a path
+  std::filesystem::path directory;  // or a GGUF file, the first of its shards
+  std::string name;  // "NAME", "ORG/NAME" or "ORG/NAME:TAG"; empty if the user gave a path
 };
 
-// Returns the path itself if a file or folder of this name exists. Otherwise returns the GGUF file
-// of a model in the model folder, or the snapshot in the cache, if it has all files of `needs`. The
-// error distinguishes a path that does not exist, a model that is not in the cache, and a model
-// that is only partly in the cache. It names the command that downloads the model.
+// The one place that turns a model's name into files on this machine. Returns the path itself if a
+// file or folder of this name exists. Otherwise returns the GGUF file of a model in the model
+// folder, the snapshot in the cache if it has all files of `needs`, or a GGUF file in the snapshot
+// with all its shards. The error distinguishes a path that does not exist, a model that is not in
+// the cache, and a model that is only partly in the cache. It names the command that downloads the
+// model. Downloads nothing.
 Result<FoundModel> find_model(const std::string& model, Needs needs);
 
 // Like find_model(), but only for a name, in this cache.
 Result<std::filesystem::path> find_in_cache(const ModelName& name,
                                             const std::filesystem::path& cache, Needs needs);
 
-// A model's folder in the cache.
-struct CachedModel {
-  std::string repository;
-  std::filesystem::path directory;
-};
-std::vector<CachedModel> list_cached_models(const std::filesystem::path& cache);
+// The repositories in the cache and their folders, in the order of the folders' names.
+std::vector<std::pair<std::string, std::filesystem::path>> list_repositories(
+    const std::filesystem::path& cache);
+
+// The snapshot of a revision. Fails if the cache does not have it.
+Result<std::filesystem::path> find_snapshot(const ModelName& name,
+                                            const std::filesystem::path& cache, Needs needs);
+
+// The GGUF files of a snapshot, as paths in the repository. Links without a blob are left out.
+std::vector<std::string> gguf_files_of(const std::filesystem::path& snapshot);
 
 }  // namespace quire::hub

@@ -136,11 +136,6 @@ int64_t size_or_zero(const fs::path& path) {
   return error ? 0 : static_cast<int64_t>(size);
 }
 
-bool has_blob(const RepositoryFile& file, const fs::path& blob) {
-  std::error_code error;
-  return fs::is_regular_file(blob, error) && size_or_zero(blob) == file.size;
-}
-
 fs::path partial_path(const fs::path& blob) {
   return blob.string() + ".incomplete";
 }
@@ -156,21 +151,26 @@ Status complete(HubClient& client, std::string_view commit, const RepositoryFile
 
 }  // namespace
 
-int64_t bytes_in_cache(const RepositoryFile& file, const BlobFolders& folders) {
+bool has_blob(const RepositoryFile& file, const BlobFolders& folders) {
   const fs::path blob = folders.blobs / file.hash;
-  if (has_blob(file, blob)) return file.size;
-  const int64_t size = size_or_zero(partial_path(blob));
+  std::error_code error;
+  return fs::is_regular_file(blob, error) && size_or_zero(blob) == file.size;
+}
+
+int64_t bytes_in_cache(const RepositoryFile& file, const BlobFolders& folders) {
+  if (has_blob(file, folders)) return file.size;
+  const int64_t size = size_or_zero(partial_path(folders.blobs / file.hash));
   return size <= file.size ? size : 0;
 }
 
 Status download_blob(HubClient& client, std::string_view commit, const RepositoryFile& file,
                      const BlobFolders& folders, std::atomic<int64_t>& num_bytes) {
   const fs::path path = folders.blobs / file.hash;
-  if (has_blob(file, path)) return {};
+  if (has_blob(file, folders)) return {};
   const PullState& state = client.state();
   QUIRE_ASSIGN_OR_RETURN(const Descriptor lock, lock_file(folders.locks / (file.hash + ".lock"),
                                                           kCacheVariable, state, file.name));
-  if (has_blob(file, path)) return {};
+  if (has_blob(file, folders)) return {};
   QUIRE_ASSIGN_OR_RETURN(Descriptor partial, open_for_update(partial_path(path), kCacheVariable));
   PartialBlob blob(file, partial_path(path), std::move(partial), num_bytes);
   QUIRE_RETURN_IF_ERROR(blob.resume(state.interrupted));

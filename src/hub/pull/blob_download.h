@@ -22,6 +22,9 @@ struct BlobFolders {
   std::filesystem::path locks;
 };
 
+// Whether the complete blob is in the cache.
+bool has_blob(const RepositoryFile& file, const BlobFolders& folders);
+
 // The bytes of the file that are in the cache, as a complete or a partial blob.
 int64_t bytes_in_cache(const RepositoryFile& file, const BlobFolders& folders);
 

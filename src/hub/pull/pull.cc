@@ -22,6 +22,7 @@
 #include "base/file.h"
 #include "base/guarded.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "hub/pull/blob_download.h"
 #include "hub/pull/local_files.h"
 #include "hub/pull/repository_list.h"
@@ -219,9 +220,10 @@ std::string describe(const PullOptions& options, const RepositoryList& list,
                      const FileChoice& choice, const ModelFolders& folders) {
   constexpr size_t kShortCommit = 12;
   const int64_t cached = cached_bytes(choice.weights, folders.blobs);
+  const size_t num_files = choice.small.size() + choice.weights.size();
   return fmt::format(
-      "{} at {}: {} files, {}{}", options.hub.model.text(), list.commit.substr(0, kShortCommit),
-      choice.small.size() + choice.weights.size(),
+      "{} at {}: {}, {}{}", options.hub.model.text(), list.commit.substr(0, kShortCommit),
+      num_files == 1 ? clipped(choice.weights.front().name) : fmt::format("{} files", num_files),
       bytes_text(total_bytes(choice.small) + total_bytes(choice.weights)),
       cached == 0 ? "" : fmt::format(", {} of them in the cache already", bytes_text(cached)));
 }
@@ -269,11 +271,25 @@ bool is_loopback(std::string_view endpoint) {
                              [&](std::string_view host) { return endpoint.starts_with(host); });
 }
 
+// Links the GGUF files of other tags that an earlier pull of another commit has downloaded.
+Status link_cached_gguf(const RepositoryList& list, const ModelFolders& folders) {
+  for (const RepositoryFile& file : list.files) {
+    const bool is_candidate = file.name.ends_with(".gguf") && check_file(file).ok();
+    if (!is_candidate || !has_blob(file, folders.blobs)) continue;
+    QUIRE_RETURN_IF_ERROR(link_blob(file, folders));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<fs::path> pull(const PullOptions& options, const PullHooks& hooks) {
   QUIRE_ASSIGN_OR_RETURN(const RepositoryList list, get_list(options, hooks));
-  QUIRE_ASSIGN_OR_RETURN(FileChoice choice, choose_files(list));
+  QUIRE_ASSIGN_OR_RETURN(FileChoice choice, choose_files(list, options.hub.model.gguf_tag));
+  // A mirror need not state the architecture, and a projector in the repository may have another.
+  if (choice.is_gguf && choice.others.empty() && !list.gguf_architecture.empty()) {
+    QUIRE_RETURN_IF_ERROR(hooks.check_gguf_architecture(list.gguf_architecture));
+  }
   QUIRE_ASSIGN_OR_RETURN(const ModelFolders folders, make_folders(options, list.commit));
   // A new revision is written at once, so that a partial download is reported as such. An existing
   // revision keeps its older commit until the new one is complete.
@@ -289,12 +305,20 @@ Result<fs::path> pull(const PullOptions& options, const PullHooks& hooks) {
                            read_shard_names(folders.snapshot / kWeightsIndexFile));
     QUIRE_RETURN_IF_ERROR(choose_shards(shards, choice));
   }
-  QUIRE_RETURN_IF_ERROR(hooks.check_config(folders.snapshot / "config.json"));
+  if (!choice.is_gguf) {
+    QUIRE_RETURN_IF_ERROR(hooks.check_config(folders.snapshot / "config.json"));
+  }
   hooks.note(describe(options, list, choice, folders));
   if (!choice.others.empty()) hooks.note("skipping " + describe_skipped(choice.others));
   QUIRE_RETURN_IF_ERROR(download.run(choice.weights, list.commit, folders));
+  if (choice.is_gguf) QUIRE_RETURN_IF_ERROR(link_cached_gguf(list, folders));
   if (has_ref) QUIRE_RETURN_IF_ERROR(write_ref(folders.refs, options.hub.model, list.commit));
-  return folders.snapshot;
+  if (!choice.is_gguf) return folders.snapshot;
+  const fs::path file = folders.snapshot / choice.weights.front().name;
+  const Status status = hooks.check_config(file);
+  if (status.ok()) return file;
+  return Status(status.code(), fmt::format("{}; `quire rm {}` removes the download",
+                                           status.message(), options.hub.model.text()));
 }
 
 Result<PullOptions> pull_options(const ModelName& model, std::string user_agent) {

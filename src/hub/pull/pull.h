@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <string_view>
 
 #include "hub/pull/hub_client.h"
 #include "quire/status.h"
@@ -23,13 +24,17 @@ struct PullHooks {
   std::function<void(const std::string& line)> note;
   // Bytes of the needed files: in the cache by now, and in total (0: unknown).
   std::function<void(int64_t num_done, int64_t num_total)> progress;
-  // Checks config.json, before the weights are downloaded.
+  // Checks config.json, before the weights are downloaded, or a GGUF file that was downloaded.
   std::function<Status(const std::filesystem::path& config)> check_config;
+  // Checks llama.cpp's name of an architecture, before a GGUF file of the hub is downloaded.
+  std::function<Status(std::string_view architecture)> check_gguf_architecture = {};
 };
 
-// Returns the snapshot's directory. If it fails, the downloaded files stay in the cache, and the
-// next pull continues. All small files come before the weights: a snapshot with its weights is
-// complete, and no weights are downloaded of a model that check_config refuses.
+// Returns the snapshot's directory, or the GGUF file in it (the first shard). If it fails, the
+// downloaded files stay in the cache, and the next pull continues. All small files come before the
+// weights: a snapshot with its weights is complete, and no weights are downloaded of a model that
+// check_config refuses. The snapshot also gets links to the GGUF files of the list that are in the
+// cache already, so that a new commit does not hide them.
 Result<std::filesystem::path> pull(const PullOptions& options, const PullHooks& hooks);
 
 // The settings that huggingface_hub reads too: HF_ENDPOINT, HF_TOKEN or the file of the token

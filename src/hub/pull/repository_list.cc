@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <set>
+#include <utility>
 
 #include "base/ascii.h"
 #include "base/json.h"
 #include "base/numbers.h"
 #include "base/text.h"
+#include "hub/cache/gguf_sets.h"
 #include "hub/cache/model_cache.h"
 #include "tensor/checkpoint.h"
 #include "tokenizer/tokenizer.h"
@@ -48,7 +50,6 @@ struct OtherFormat {
 const std::vector<OtherFormat>& other_formats() {
   // The states of a training, such as optimizer.pt and training_args.bin, are files of PyTorch too.
   static const std::vector<OtherFormat> formats = {
-      {"GGUF", {".gguf"}},
       {"PyTorch", {".bin", ".pth", ".pt", ".ckpt"}, {"pytorch_model", "model", "consolidated"}},
       {"ONNX", {".onnx"}},
       {"TensorFlow", {".h5", ".tflite"}},
@@ -120,15 +121,60 @@ Status no_weights(const std::vector<RepositoryFile>& others) {
       if (!format.has(file.name)) continue;
       return unimplemented(
           fmt::format("[hub] the repository has {} weights ({}) and no {}; expected a repository "
-                      "with safetensors; usually the original repository, from which this one was "
-                      "converted",
+                      "with safetensors or GGUF files; usually the original repository, from which "
+                      "this one was converted",
                       format.name, clipped(file.name), kWeightsFile));
     }
   }
   return not_found(
-      fmt::format("[hub] the repository has neither {} nor {}; expected a checkpoint of "
-                  "a language model with safetensors",
+      fmt::format("[hub] the repository has neither {} nor {} nor a GGUF file; expected a model "
+                  "with safetensors or GGUF files",
                   kWeightsFile, kWeightsIndexFile));
+}
+
+std::vector<GgufSet> gguf_sets_of(const RepositoryList& list) {
+  std::vector<std::string> names;
+  for (const RepositoryFile& file : list.files) names.push_back(file.name);
+  return group_gguf_files(std::move(names));
+}
+
+Status no_such_tag(const RepositoryList& list, const std::vector<GgufSet>& sets,
+                   std::string_view tag) {
+  if (sets.empty()) {
+    return not_found(
+        fmt::format("[hub] the repository has no GGUF file, and so no {}; leave out "
+                    "the tag for safetensors, or name a repository with GGUF files",
+                    clipped(tag)));
+  }
+  return not_found(fmt::format(
+      "[hub] the repository has no GGUF file {}{}; expected one of {}", clipped(tag),
+      list.find(kWeightsFile) == nullptr ? "" : " beside its safetensors", list_of_tags(sets)));
+}
+
+// Chooses a GGUF model. The caller has checked that there are no safetensors, or has a tag.
+Result<FileChoice> choose_gguf_files(const RepositoryList& list, const std::vector<GgufSet>& sets,
+                                     std::string_view tag) {
+  const GgufSet* const set = choose_gguf(sets, tag);
+  if (set == nullptr) return no_such_tag(list, sets, tag);
+  if (!set->is_complete()) {
+    return not_found(fmt::format(
+        "[hub] the repository has only {} of {} files of {}; expected all; ask its author, or "
+        "choose one of {}",
+        set->files.size(), set->num_files, clipped(set->tag), list_of_tags(sets)));
+  }
+  FileChoice choice;
+  choice.is_gguf = true;
+  const std::set<std::string_view> chosen(set->files.begin(), set->files.end());
+  for (const RepositoryFile& file : list.files) {
+    if (chosen.contains(file.name)) {
+      QUIRE_RETURN_IF_ERROR(check_file(file));
+      choice.weights.push_back(file);
+    } else if (is_gguf_companion(file.name)) {
+      choice.others.push_back(file);
+    }
+  }
+  std::ranges::sort(choice.weights, {}, &RepositoryFile::name);  // the first shard comes first
+  return choice;
 }
 
 }  // namespace
@@ -152,6 +198,10 @@ Result<RepositoryList> parse_repository_list(std::string_view json) {
         "and `siblings`; check HF_ENDPOINT");
   }
   list.commit = commit;
+  std::string_view architecture;
+  if (!document.root()["gguf"]["architecture"].get(architecture)) {
+    list.gguf_architecture = architecture;
+  }
   std::set<std::string> names;
   for (const simdjson::dom::element entry : siblings) {
     if (list.files.size() == kMaxFiles) {
@@ -190,10 +240,15 @@ Status check_file(const RepositoryFile& file) {
   return {};
 }
 
-Result<FileChoice> choose_files(const RepositoryList& list) {
+Result<FileChoice> choose_files(const RepositoryList& list, std::string_view gguf_tag) {
   const bool has_single = list.find(kWeightsFile) != nullptr;
   FileChoice choice;
   choice.has_index = !has_single && list.find(kWeightsIndexFile) != nullptr;
+  const bool has_safetensors = has_single || choice.has_index;
+  const std::vector<GgufSet> sets = gguf_sets_of(list);
+  if (!gguf_tag.empty() || (!has_safetensors && !sets.empty())) {
+    return choose_gguf_files(list, sets, gguf_tag);
+  }
   for (const RepositoryFile& file : list.files) {
     const bool is_index = choice.has_index && file.name == kWeightsIndexFile;
     if (is_index || is_read_beside_weights(file.name)) {
@@ -204,7 +259,7 @@ Result<FileChoice> choose_files(const RepositoryList& list) {
       choice.others.push_back(file);
     }
   }
-  if (!has_single && !choice.has_index) return no_weights(choice.others);
+  if (!has_safetensors) return no_weights(choice.others);
   if (list.find(kConfigFile) == nullptr) {
     return not_found(
         fmt::format("[hub] the repository has no {}; expected a checkpoint of a "

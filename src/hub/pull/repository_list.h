@@ -23,6 +23,7 @@ struct RepositoryFile {
 
 struct RepositoryList {
   std::string commit;
+  std::string gguf_architecture = {};  // of llama.cpp, such as "llama"; empty: not stated
   std::vector<RepositoryFile> files;
 
   const RepositoryFile* find(std::string_view name) const;
@@ -40,17 +41,21 @@ Status check_file(const RepositoryFile& file);
 struct FileChoice {
   std::vector<RepositoryFile> small;  // configuration, tokenizer, template, the index of the shards
   bool has_index = false;             // the index names the needed weights
-  std::vector<RepositoryFile> weights;  // without an index: model.safetensors
+  bool is_gguf = false;               // the weights are one GGUF model, and nothing else is needed
+  std::vector<RepositoryFile> weights;  // without an index: model.safetensors, or the GGUF shards
   std::vector<RepositoryFile> others;   // not downloaded; with an index, also the shards
 };
 
-// Fails if the repository has no config.json, or its weights are in other formats only.
-Result<FileChoice> choose_files(const RepositoryList& list);
+// Chooses the GGUF model of the tag (see choose_gguf()). Without a tag, chooses safetensors, and a
+// GGUF model if the repository has no safetensors. Fails if there is no such model, if shards are
+// missing, if safetensors have no config.json, or if all weights are in other formats.
+Result<FileChoice> choose_files(const RepositoryList& list, std::string_view gguf_tag);
 
 // Moves the shards from `others` to `weights`. Fails if the repository lacks one.
 Status choose_shards(const std::vector<std::string>& names, FileChoice& choice);
 
-// "3 files that Quire does not read (1.2 GB): a, b, c"; empty if there are none.
+// "3 files that Quire does not read (1.2 GB): a, b, c"; empty if there are none. Beside a GGUF
+// model, lists only the files that belong to it.
 std::string describe_skipped(const std::vector<RepositoryFile>& others);
 
 // The size as text, for example "1.5 GB", in powers of 1000.
