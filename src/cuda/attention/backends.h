@@ -20,19 +20,19 @@ std::unique_ptr<AttentionBackend> make_native_attention(const DeviceInfo& info);
 //   with head_dim 64, 128 or 256, and BF16 queries over an FP8 (E4M3) cache with head_dim 64 or
 //   128; any group size, window, soft cap and sinks.
 // - FA3 serves prompts on Hopper with head_dim 64 or 128 and neither window nor soft cap. It reads
-//   pages if cache and queries have one type. If that is faster (flashinfer/plan.h), it reads
-//   contiguous copies of the contexts in the workspace, to which an FP8 cache is converted. For one
-//   prompt of 8192 tokens with 64:8 heads of 128, an H200 reaches 640 TFLOP/s with FA3 over copies,
-//   547 with FA3 over pages, and 340 with FA2.
-// - The MLA kernel, or a kernel of this project for few rows per request, serves latent caches of
-//   512 + 64 elements on Hopper: BF16 or F16 queries over a cache of their type, BF16 queries over
-//   an FP8 cache; 1 to 128 heads. Prompts with BF16 queries may be expanded, so that FA3 computes
-//   their attention (attn/expansion.h), if keys and values have 192 and 128 elements per head, or
-//   256 and 256.
+//   pages if cache and queries have the same type. If gather_pays() is true (flashinfer/plan.h), it
+//   reads contiguous copies of the contexts in the workspace; copying converts an FP8 cache. For
+//   one prompt of 8192 tokens with 64 query and 8 KV heads of 128, an H200 reaches 640 TFLOP/s with
+//   FA3 over copies, 547 with FA3 over pages, and 340 with FA2.
+// - FlashInfer's MLA kernel, or for few rows per request a kernel of this project, serves latent
+//   caches of 512 + 64 elements on Hopper: BF16 or F16 queries over a cache of their type, BF16
+//   queries over an FP8 cache; 1 to 128 heads. Prompts with BF16 queries may be expanded, so that
+//   FA3 computes their attention (attn/expansion.h), if keys and values have 192 and 128 elements
+//   per head, or 256 and 256.
 std::unique_ptr<AttentionBackend> make_flashinfer_attention(const DeviceInfo& info);
 
 // XQA: TensorRT-LLM's decode kernels, on Hopper. They serve one query token per request, or up to 8
-// if the cache has 16 bits and there is no window.
+// if the cache has a 16-bit type and there is no window.
 std::unique_ptr<AttentionBackend> make_xqa_attention(const DeviceInfo& info);
 
 // cuDNN's scaled-dot-product attention in 16-bit types. It serves decode of one query token per

@@ -39,8 +39,8 @@ void launch(CudaStream& stream, void (*kernel)(Params...), const LaunchShape& sh
 
 }  // namespace quire::cuda
 
-// `QUIRE_LAUNCH(stream, kernel<128>, {.grid = n, .block = 256}, a, b)`; parentheses around a kernel
-// with commas in its template arguments.
+// `QUIRE_LAUNCH(stream, kernel<128>, {.grid = n, .block = 256}, a, b)`. A kernel with several
+// template arguments needs parentheses.
 #define QUIRE_LAUNCH(stream, kernel, shape, ...)     \
   ::quire::cuda::launch((stream), (kernel), (shape), \
                         std::source_location::current() __VA_OPT__(, ) __VA_ARGS__)

@@ -23,7 +23,7 @@ Result<Tensor> device_tensor(const Shape& shape, DType dtype);
 // Allocates page-locked host memory.
 Result<Buffer> pinned_memory(size_t num_bytes);
 
-// The number of allocations of both kinds so far in this process; a step makes none.
+// The number of device and pinned allocations of this process so far. A step makes none.
 int64_t num_allocations();
 
 // Hands out consecutive parts of one allocation. Without a base address it only computes how many

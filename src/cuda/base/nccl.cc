@@ -58,7 +58,7 @@ Result<NcclApi> load_api() {
   // Multicast objects leak if a process is killed, and they reserve memory that the memory plan
   // does not count.
   ::setenv("NCCL_NVLS_ENABLE", "0", 1);
-  // If this were on, ranks would exchange the buffers of every graph while they capture it.
+  // Graph registration makes ranks exchange the buffers of every graph while they capture it.
   ::setenv("NCCL_GRAPH_REGISTER", "0", 0);
   NcclApi api;
   QUIRE_ASSIGN_OR_RETURN(api.library, DynamicLibrary::open({"libnccl.so.2", "libnccl.so"}));
@@ -156,7 +156,7 @@ struct NcclRanks::Impl {
   static Status connect_nodes(const std::shared_ptr<Impl>& self);
   // Enqueues one collective of all ranks of this process, on this thread.
   Status in_group(const std::function<NcclResult(size_t i)>& enqueue, const char* what);
-  // Enqueues a collective of rank `i` of this process, unless it has been aborted.
+  // Enqueues a collective of rank `i` of this process, unless its communicator has been aborted.
   NcclResult with_comm(size_t i, const std::function<NcclResult(NcclComm comm)>& enqueue) {
     const std::shared_lock lock(enqueuing);
     return comms[i] == nullptr ? kNcclInvalidUsage : enqueue(comms[i]);
@@ -228,8 +228,8 @@ Status NcclRanks::Impl::in_group(const std::function<NcclResult(size_t i)>& enqu
 }
 
 Status NcclRanks::Impl::open_connections() {
-  // From a token of a small model to a long prompt of a large one; NCCL uses a different algorithm
-  // for each.
+  // Message sizes, from one token of a small model to a long prompt of a large model. NCCL uses a
+  // different algorithm for each.
   constexpr size_t kBytes[] = {size_t{4} << 10, size_t{64} << 10, size_t{1} << 20,
                                size_t{64} << 20};
   std::vector<std::unique_ptr<CudaStream>> streams;
@@ -293,7 +293,7 @@ Result<std::shared_ptr<NcclRanks>> NcclRanks::connect(std::span<const int> devic
         [join = &impl->join](const Status& error) { (void)join->join(error); });
   }
   std::shared_ptr<NcclRanks> ranks(new NcclRanks(impl));
-  // If another node fails meanwhile, it ends the collectives, and its error is the cause of theirs.
+  // If another node fails meanwhile, the collectives fail too; the node's error is their cause.
   const Status opened = impl->open_connections();
   if (nodes != nullptr) QUIRE_RETURN_IF_ERROR(nodes->status());
   QUIRE_RETURN_IF_ERROR(opened);

@@ -31,15 +31,15 @@ class NcclRanks {
 
   int size() const;        // of all nodes
   int first_rank() const;  // of this process; its ranks are adjacent
-  // x = the sum of the x of all ranks, in F32, F16 or BF16, with the same bits on all ranks.
+  // Replaces x by the sum over all ranks. x is F32, F16 or BF16; all ranks get the same bits.
   void all_reduce(int rank, const TensorView& x, CudaStream& stream);
-  // gathered = the bytes at `part` of all ranks, in the order of the ranks.
+  // Concatenates the bytes at `part` of all ranks into `gathered`, in rank order.
   void all_gather(int rank, const void* part, size_t num_bytes, void* gathered, CudaStream& stream);
   // Sets the function that the first rank to fail calls once, to release ranks that wait elsewhere.
   // Must be called before the first join().
   void on_failure(std::function<void()> release);
-  // Where the ranks of this process wait for each other. A rank that passes an error there ends the
-  // collectives in which the others wait.
+  // The barrier at which the ranks of this process wait for each other. A rank that passes an error
+  // there ends the collectives in which the other ranks wait.
   RankJoin& joint();
 
  private:

@@ -1,5 +1,5 @@
-// A CUDA stream, which keeps errors and has all functions that return data from the device to the
-// host; events, a stopwatch, and CUDA's error codes as Status.
+// A CUDA stream, which keeps errors and counts copies to the host and waits; events, a stopwatch,
+// and CUDA's error codes as Status.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -64,7 +64,7 @@ class CudaStream final : public Stream {
   // Whether enqueued work becomes part of a graph.
   bool is_capturing();
 
-  // For the metric and the tests: a step makes one copy to the host and one wait.
+  // Copies and waits so far, for the metric and the tests. A step makes one copy and one wait.
   const DeviceTraffic& traffic() const { return traffic_; }
   DeviceTraffic& traffic() { return traffic_; }
   const LaunchLimits& limits() const { return limits_; }

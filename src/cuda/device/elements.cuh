@@ -24,7 +24,7 @@ __device__ __forceinline__ float to_float(__nv_fp8_e4m3 x) {
   return static_cast<float>(x);
 }
 
-// Round to nearest even; E4M3 saturates to ±448.
+// Rounds to nearest even; E4M3 saturates to ±448.
 template <typename T>
 __device__ __forceinline__ T from_float(float x) = delete;
 template <>

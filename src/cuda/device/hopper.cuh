@@ -2,11 +2,11 @@
 //
 // Programmatic dependent launch: a kernel's thread blocks may become resident, and read memory that
 // no kernel writes, while the previous kernel still runs. LaunchShape::overlap_start requests it.
-// Without that, and before Hopper, its two functions do nothing.
+// Without overlap_start, and before Hopper, the two functions below do nothing.
 //
 // Bulk copies (cp.async.bulk): one thread starts a copy of contiguous device memory to shared
-// memory, and an mbarrier there counts the bytes that have arrived; or a copy to device memory, for
-// which this thread waits.
+// memory, and an mbarrier there counts the bytes that have arrived. A copy in the other direction
+// has no mbarrier; the thread that starts it waits for it.
 //
 // Clusters: thread blocks that run at the same time and can access each other's shared memory.
 #pragma once
@@ -164,8 +164,8 @@ __device__ __forceinline__ uint32_t address_in(uint32_t shared_address, uint32_t
 __device__ __forceinline__ void arrive_at(uint32_t cluster_address) {
   asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(cluster_address) : "memory");
 }
-// Waits until all threads of the cluster have arrived or ended. Every warp calls this, or its two
-// halves, with all lanes.
+// sync_cluster() waits until all threads of the cluster have arrived or ended; the first two
+// functions are its halves. Every warp calls each of the three with all lanes.
 __device__ __forceinline__ void arrive_in_cluster() {
   asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
 }

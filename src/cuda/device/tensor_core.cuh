@@ -35,8 +35,8 @@ __device__ __forceinline__ float4 load_shared_floats(uint32_t address) {
 }
 
 // Loads four 8x8 matrices of 16-bit elements from shared memory. Lane i passes the address of row i
-// % 8 of matrix i / 8. From row i / 4 of each matrix, lane i gets two elements, the first at i % 4
-// * 2.
+// % 8 of matrix i / 8. It gets the two elements of row i / 4 of each matrix that begin at column i
+// % 4 * 2.
 __device__ __forceinline__ uint4 load_matrices(uint32_t address) {
   uint4 x;
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -66,8 +66,8 @@ __device__ __forceinline__ uint4 load_transposed(uint32_t address) {
   return x;
 }
 
-// Transposes an 8x8 matrix of 16-bit elements in the registers of a warp: lane i has the elements of
-// row i / 4 at i % 4 * 2.
+// Transposes an 8x8 matrix of 16-bit elements in the registers of a warp: lane i has the two
+// elements of row i / 4 that begin at column i % 4 * 2.
 __device__ __forceinline__ uint32_t transpose(uint32_t x) {
   uint32_t y = 0;
   asm("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(y) : "r"(x));
@@ -150,7 +150,8 @@ __device__ __forceinline__ float fast_exp2(float x) {
 namespace wgmma {
 
 // Describes rows of 64 16-bit elements in shared memory, in TMA's 128-byte swizzle. Each group of 8
-// rows has 1024 bytes and is aligned to 1024 bytes. Adding 1 moves the start by 16 bytes.
+// rows has 1024 bytes and is aligned to them. Adding 1 to the descriptor moves the start by 16
+// bytes.
 __device__ __forceinline__ uint64_t operand_descriptor(uint32_t shared_address) {
   constexpr uint64_t kEightRows = uint64_t{1024 >> 4} << 32;
   constexpr uint64_t kSwizzle128 = uint64_t{1} << 62;
@@ -237,8 +238,8 @@ __device__ __forceinline__ void keep(float (&d)[kCount]) {
     QUIRE_WGMMA("224", types, QUIRE_NAMES112, "%112", "%113", "%114", QUIRE_D112);           \
   else                                                                                       \
     QUIRE_WGMMA("256", types, QUIRE_NAMES128, "%128", "%129", "%130", QUIRE_D128)
-// With E4M3, K is 32, which has the same number of bytes as K = 16 with 16-bit types. The layout of
-// the operands cannot be selected.
+// With E4M3, K is 32, which has the same number of bytes as K = 16 with 16-bit types. The
+// instruction cannot transpose its operands.
 #define QUIRE_WGMMA_FP8(n, names, a_name, b_name, adds_name, operands)                       \
   asm volatile("{\n.reg .pred adds;\nsetp.ne.b32 adds, " adds_name ", 0;\n"                  \
                "wgmma.mma_async.sync.aligned.m64n" n "k32.f32.e4m3.e4m3 {" names "}, " a_name \
@@ -317,9 +318,9 @@ __device__ __forceinline__ void multiply(float (&d)[kN / 2], const uint32_t (&a)
   }
 }
 
-// Describes a B of multiply_transposed(), whose rows are those of operand_descriptor(): 64 of its
-// columns each. The next 64 columns begin after column_bytes. Adding 1024 / 16 moves the start by 8
-// rows.
+// Describes the operand B of multiply_transposed(). Its rows have the layout of
+// operand_descriptor(), with 64 columns of B each. The next 64 columns begin column_bytes later.
+// Adding 1024 / 16 to the descriptor moves the start by 8 rows.
 __device__ __forceinline__ uint64_t transposed_descriptor(uint32_t shared_address,
                                                           uint32_t column_bytes) {
   constexpr uint64_t kEightRows = uint64_t{1024 >> 4} << 32;

@@ -37,7 +37,7 @@ __device__ __forceinline__ float logistic_gate(Activation activation, float gate
   return logistic_product<T>(gate, y) * up;
 }
 
-// An element of gated_mul(). normcdff() is the normal distribution's share below x.
+// An element of gated_mul(). normcdff() is the normal distribution's cumulative function.
 template <typename T>
 __device__ __forceinline__ float gated_product(Activation activation, float gate, float up) {
   if (activation == Activation::kGelu) return gate * normcdff(gate) * up;

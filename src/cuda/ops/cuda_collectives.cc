@@ -29,7 +29,7 @@ void CudaCollectives::sum_and_norm(const ResidualNorm& norm, const TensorView& o
   run_rms_norm(context_, norm, out);
 }
 
-// NCCL gathers one part after the other, so each is gathered with all its rows.
+// NCCL concatenates whole parts of the ranks; run_join_columns() then joins their columns.
 void CudaCollectives::all_gather_columns(TensorView part, TensorView whole, TensorView scratch) {
   const int64_t part_width = ceil_div(whole.shape[1], ranks_->size());
   const int64_t part_size = part_width * whole.shape[0];

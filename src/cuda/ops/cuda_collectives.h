@@ -15,7 +15,7 @@ namespace quire::cuda {
 
 class CudaCollectives : public Collectives {
  public:
-  // peer_sums: of these ranks; null: all sums are NCCL's.
+  // peer_sums: of these ranks; null: NCCL computes all sums.
   CudaCollectives(const LaunchContext& context, std::shared_ptr<NcclRanks> ranks, int rank,
                   std::shared_ptr<PeerSums> peer_sums)
       : context_(context),
@@ -23,17 +23,17 @@ class CudaCollectives : public Collectives {
         rank_(rank),
         peer_sums_(std::move(peer_sums)) {}
 
-  // Whether a call is enqueued now.
+  // Whether calls enqueue their work now (see StartingCollectives).
   virtual bool are_enqueued() const { return true; }
 
   // See collectives.h.
   int num_ranks() const override { return ranks_->size(); }
   void all_reduce(TensorView x) override;
   void all_gather_columns(TensorView part, TensorView whole, TensorView scratch) override;
-  // Gives every rank the parts of all. parts: device memory, one part of equal size per rank, in
-  // the order of the ranks; each rank has written its own.
+  // Gives every rank all ranks' parts. parts: device memory, one part of equal size per rank, in
+  // rank order; each rank has written its own part.
   void all_gather_parts(std::span<std::byte> parts);
-  // An Ops::residual_norm with sums_ranks.
+  // Ops::residual_norm() for norms with sums_ranks.
   void sum_and_norm(const ResidualNorm& norm, const TensorView& out);
 
  protected:
@@ -45,13 +45,13 @@ class CudaCollectives : public Collectives {
   LaunchContext context_;
   std::shared_ptr<NcclRanks> ranks_;
   int rank_;
-  std::shared_ptr<PeerSums> peer_sums_;  // null: all sums are NCCL's
+  std::shared_ptr<PeerSums> peer_sums_;  // null: NCCL computes all sums
 };
 
-// The collectives of a rank that starts. They are enqueued only into graphs that are captured: the
-// first use of a kernel loads it, which waits for the device's work, and with that for the other
-// ranks, whose threads may wait for this one to load. Such a graph is launched only when all ranks
-// have loaded its kernels (Agreement::wait). What steps of padding compute does not matter.
+// The collectives of a rank that starts. They are enqueued only into graphs. Outside of a graph, a
+// kernel's first use loads it and waits for the device's work. This work may wait for other ranks,
+// and their threads may wait for this rank to load. A graph is launched only when all ranks have
+// loaded its kernels (Agreement::wait). Results of padding steps are not used.
 class StartingCollectives final : public CudaCollectives {
  public:
   explicit StartingCollectives(const CudaCollectives& usual) : CudaCollectives(usual) {}

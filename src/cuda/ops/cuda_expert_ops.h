@@ -16,7 +16,7 @@ class CudaExpertOps final : public ExpertOps {
   CudaExpertOps(const LaunchContext& context, DType activation, int num_blocks)
       : context_(context), check_{activation}, runner_(context, num_blocks) {}
 
-  // Whether the kernels that compute a shared expert as one of the others take this shape.
+  // Whether grouped kernels support this shape, with a shared expert as one of the experts.
   bool merges_shared(const ExpertsShape& shape) const {
     return runner_.takes_grouped(shape, check_.activation);
   }

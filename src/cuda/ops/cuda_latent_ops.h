@@ -14,7 +14,7 @@ class CudaLatentOps final : public LatentOps, public LatentExpansionOps {
   CudaLatentOps(const LaunchContext& context, DType activation, MeasuredProducts& products)
       : context_(context), check_{activation}, products_(&products), shared_(products.heads()) {}
 
-  // Runs the products of per_head_linear() from now on.
+  // Makes `runner` run the products of per_head_linear() from now on.
   void run_products_by(ProductRunner& runner) { products_ = &runner; }
 
   // See latent_ops.h.
@@ -31,7 +31,7 @@ class CudaLatentOps final : public LatentOps, public LatentExpansionOps {
   LaunchContext context_;
   OperandChecks check_;
   ProductRunner* products_;
-  PerHeadGemm& shared_;  // runs the products of one input
+  PerHeadGemm& shared_;  // runs products with one input for all heads
 };
 
 }  // namespace quire::cuda

@@ -23,7 +23,7 @@
 namespace quire::cuda {
 namespace {
 
-// At least the engine's limits of max_num_batched_tokens and, for a drafter, of max_num_seqs.
+// At least the engine's limits of max_num_batched_tokens and, for a drafter, max_num_seqs, added.
 constexpr int64_t kMaxStepTokens = (1 << 20) + 65536;
 
 // ranks: null for a single rank.
@@ -45,7 +45,7 @@ Result<std::unique_ptr<CudaOps>> CudaOps::create(CudaStream& stream, DType activ
   QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<GemmRunner> gemm,
                          GemmRunner::create(context, options.choices));
   std::unique_ptr<PackedGemm> packed_gemm;
-  // Its kernels are compiled for Hopper alone.
+  // PackedGemm's kernels are compiled for Hopper only.
   if (stream.limits().compute_capability == 90 && activation != DType::kF32) {
     packed_gemm = std::make_unique<PackedGemm>(context, gemm->cublas());
   }
@@ -143,8 +143,8 @@ void CudaOps::linear(const Linear& w, TensorView x, TensorView out) {
 
 void CudaOps::norm_linear(const ResidualNorm& norm, const Linear& w, TensorView scratch,
                           TensorView out) {
-  // Normalizing few rows in every thread block of the packed kernel is slower than a kernel
-  // before.
+  // A separate kernel that normalizes few rows is faster than normalizing them in every thread
+  // block of the packed kernel.
   if (as_cuda(w).packed() != nullptr || !is_fusible(norm)) {
     return Ops::norm_linear(norm, w, scratch, out);
   }

@@ -1,11 +1,10 @@
 // The operations of ops/ops.h on a GPU. Activations are BF16, F16 or F32; sums are F32. All
 // operations can be captured in a graph, and keep errors in the stream. Within a process the same
 // input gives the same bits on every call. A row's bits may depend on the number of rows (linear),
-// and on the kernels that tune_linears() chose. With FP8
-// weights, steps of more than 8 rows, and experts from 2 rows on, may also round activations to
-// FP8. With experts a row's bits may also depend on the experts of the other rows. With packed
-// weights the bits of a row's product are the same for up to 8 rows (packed_way), except in a fused
-// layer tail.
+// and on the kernels that tune_linears() chose. With FP8 weights, steps of more than 8 rows, and
+// experts from 2 rows on, may also round activations to FP8. With experts a row's bits may also
+// depend on the experts of the other rows. With packed weights the bits of a row's product are the
+// same for up to 8 rows (packed_way), except in a fused layer tail.
 #pragma once
 
 #include <cstddef>
@@ -41,10 +40,10 @@ struct CudaOpsOptions {
   bool overlap_kernels = true;  // programmatic dependent launch, if the device has it
   int layer_tail_blocks = 0;    // thread blocks of the fused layer tail; 0: one per SM
   int expert_blocks = 0;        // thread blocks of the experts' grouped products; 0: one per SM
-  // The ranks that share a model, and which of them this is; null: there is one.
+  // The ranks that share a model (null: a single rank), and the index of this rank.
   std::shared_ptr<NcclRanks> ranks = nullptr;
   int rank = 0;
-  std::shared_ptr<PeerSums> peer_sums = nullptr;       // of these ranks; null: all sums are NCCL's
+  std::shared_ptr<PeerSums> peer_sums = nullptr;       // null: NCCL computes all sums
   std::shared_ptr<MeasuredChoices> choices = nullptr;  // null: measures, and keeps nothing
 };
 
@@ -63,15 +62,15 @@ class CudaOps final : public Ops, public LayerTailOps {
   // Calls `run_step`, which enqueues one step with the largest number of rows, and records its
   // products. Then chooses the fastest kernel for them at each of these numbers of rows (ascending;
   // at most as many as the step had), by kept choices or by measurement. Cannot be captured; waits,
-  // and overwrites the outputs of the recorded products, so their tensors must still exist. On an
-  // error of the step nothing is measured.
+  // and overwrites the outputs of the recorded products, so their tensors must still exist. If the
+  // step fails, nothing is measured.
   Status tune_linears(std::span<const int> row_counts, const std::function<Status()>& run_step);
   // The agreement of the ranks that share a model.
   Agreement agreement() const;
   MeasuredChoices& choices() const { return *choices_; }
 
-  // gated_mul of linear(gate_up, x), of which a kernel may leave the linear's output out; `scratch`
-  // [num_tokens, 2 n] is undefined afterwards.
+  // Computes gated_mul of linear(gate_up, x). A fused kernel does not write the linear's output.
+  // `scratch` [num_tokens, 2 n] is undefined afterwards.
   void linear_gated_mul(Activation activation, const Linear& gate_up, TensorView x,
                         TensorView scratch, TensorView out);
 
@@ -114,7 +113,7 @@ class CudaOps final : public Ops, public LayerTailOps {
           CudaOpsOptions options, Tensor part_rows);
 
   bool is_collective(const ResidualNorm& norm) const;
-  // Whether the kernel of a product may compute the norm.
+  // Whether a product's kernel may compute the norm too.
   bool is_fusible(const ResidualNorm& norm) const;
   void embed_rows(const Linear& table, const int32_t* ids, float scale, const TensorView& out);
   void check_product(const Linear& w, const TensorView& x, const TensorView& out) const;
@@ -139,11 +138,11 @@ class CudaOps final : public Ops, public LayerTailOps {
   int rank_;
   std::unique_ptr<CudaCollectives> collectives_;  // null: a single rank
   std::shared_ptr<MeasuredChoices> choices_;
-  Tensor part_rows_;  // I32, of a step's tokens; empty: there is one rank
+  Tensor part_rows_;  // I32, one per token of a step; empty: a single rank
   std::unique_ptr<CudaWeightStore> weights_;
 };
 
-// Gives a rank that starts its collectives, and the usual ones back at the end.
+// Gives the rank of `ops` its StartingCollectives, and its usual collectives back at the end.
 class StartingRank {
  public:
   explicit StartingRank(CudaOps& ops);

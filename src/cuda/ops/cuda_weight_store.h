@@ -16,7 +16,7 @@ namespace quire::cuda {
 // Without finish(), the upload keeps its threads and pinned memory.
 class CudaWeightStore final : public WeightStore {
  public:
-  // The runners of products, which must outlive the store. packed: null: quantized weights are
+  // The runners of products must outlive the store. If `packed` is null, quantized weights are
   // expanded at load.
   CudaWeightStore(const LaunchContext& context, DType activation, GemmRunner& dense,
                   PackedGemm* packed, const CudaExpertOps& experts)

@@ -15,8 +15,9 @@ class LaunchGate {
  public:
   static Result<LaunchGate> create();
 
-  // The work that `enqueue` puts into the stream starts when `enqueue` has returned, or after
-  // kMostMicroseconds, so that a call that waits for the device ends. Returns its status.
+  // The work that `enqueue` puts into the stream starts when `enqueue` has returned. After
+  // kMostMicroseconds it starts anyway, so that an `enqueue` that waits for the work returns too.
+  // Returns the status of `enqueue`.
   template <typename Enqueue>
   Status hold(CudaStream& stream, const Enqueue& enqueue) {
     close(stream);

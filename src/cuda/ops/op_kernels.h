@@ -32,10 +32,10 @@ struct LaunchContext {
   }
 };
 
-// out[i, :] = x[rows[i], :]; x and out have one type.
+// out[i, :] = x[rows[i], :]; x and out have the same type.
 void run_gather_rows(const LaunchContext& context, const TensorView& x, const int32_t* rows,
                      const TensorView& out);
-// out[t, first_column + i] = x[t, i]; x and out have one type.
+// out[t, first_column + i] = x[t, i]; x and out have the same type.
 void run_write_columns(const LaunchContext& context, const TensorView& x, const TensorView& out,
                        int64_t first_column);
 // out[i, :] = scale * x[rows[i], :]. Either x has the type of out and no scales (data null), or x
@@ -74,8 +74,8 @@ struct GatedMul {
   Activation activation = Activation::kSilu;
   TensorView gate_up;  // twice as wide
 };
-// An operation that computes rows of activations; a ResidualNorm has a weight. With monostate, the
-// rows are given.
+// An operation that computes rows of activations. A ResidualNorm must have a weight. With
+// monostate, the rows are given.
 using RowOperation = std::variant<std::monostate, ResidualNorm, GatedMul>;
 // x = result of the operation. A norm without an addition may be in place.
 void run_row_operation(const LaunchContext& context, const RowOperation& operation,
@@ -117,9 +117,9 @@ void run_spin_kernel(const LaunchContext& context, int64_t num_blocks, int64_t c
 //
 // out[i] = x[i], converted; x may be pinned host memory.
 void run_convert(const LaunchContext& context, const TensorView& x, const TensorView& out);
-// Quantizes rows of weights, as quantize_rows() does on the host. Like run_quantize_rows() for
-// these columns with the scale of the whole row, but divides by the scale. The product with the
-// inverse scale could round to a different value. x must be finite.
+// Quantizes these columns of rows of weights with the scale of the whole row, to the same bits as
+// quantize_rows() on the host. Unlike run_quantize_rows(), it divides by the scale, because a
+// product with the inverse scale could round to a different value. x must be finite.
 void run_quantize_weights(const LaunchContext& context, const TensorView& x, const Slice& columns,
                           const TensorView& out, const TensorView& scales);
 // Fills out[i, j] as RepeatedRows defines it; `pool` is a device copy of the pool's values.

@@ -23,7 +23,7 @@ class SummedRow {
     int width;
   };
 
-  // Before wait_for_previous_kernel().
+  // Constructed before wait_for_previous_kernel().
   __device__ explicit SummedRow(const Args& args) : args_(args) {}
   __device__ void start(int64_t row) { x_ = args_.x + row * args_.width; }
   // The numbers that this rank adds.
@@ -38,7 +38,7 @@ class SummedRow {
   __device__ void store(int i, const Vec<T, kWidestVec<T>>& value) {
     store_vec(x_ + i, value);
   }
-  // After the last store() of every thread.
+  // Called after the last store() of every thread.
   __device__ void finish() {}
 
  private:
@@ -67,7 +67,7 @@ class NormedRow {
     for (int j = 0; j < kVec; ++j) first_weights_[j] = args_.weight[first() + j];
   }
   __device__ void start(int64_t row) {
-    __syncthreads();  // block_sum() of the row before has been read
+    __syncthreads();  // all threads have read block_sum() of the previous row
     offset_ = row * args_.width;
     squares_ = 0;
   }
@@ -114,7 +114,7 @@ class NormedRow {
   Vec<T, kVec> kept_;
 };
 
-// The 16 bytes that a rank sends, and that it adds itself.
+// The 16 bytes that a rank sends to the other ranks and adds itself.
 __device__ __forceinline__ uint4 load_marked(const void* address) {
   return marked(*static_cast<const uint4*>(address));
 }
@@ -129,7 +129,7 @@ __device__ __forceinline__ void for_each_vector(int width, const Body& body) {
   }
 }
 
-// Every rank sends its row to the others, and adds up all. One thread block per row.
+// Every rank sends its row to the other ranks, and adds up all rows. One thread block per row.
 template <typename Row, int kRanks>
 __global__ void __launch_bounds__(kMaxSumBlock)
     one_step_kernel(const __grid_constant__ PeerInboxes inboxes,
@@ -154,10 +154,10 @@ __global__ void __launch_bounds__(kMaxSumBlock)
   if (threadIdx.x == 0) peers.end(args.width * int64_t{sizeof(T)});
 }
 
-// A call's inboxes of a sum in two steps. Each rank owns every num_ranks-th row.
+// The inboxes of one sum in two steps. Each rank owns every num_ranks-th row.
 class OwnedRows {
  public:
-  // After wait_for_previous_kernel().
+  // Constructed after wait_for_previous_kernel().
   __device__ OwnedRows(const PeerInboxes& inboxes, int num_rows, int64_t row_bytes)
       : inboxes_(inboxes),
         row_bytes_(row_bytes),
@@ -166,16 +166,16 @@ class OwnedRows {
         last_(*slot_) {}
 
   __device__ int owner(int row) const { return row % inboxes_.num_ranks; }
-  // Where the owner of a row receives the part of another rank.
+  // The address at which the owner of a row receives the part of rank `from`.
   __device__ std::byte* part(int row, int from) const {
     const int place = row - owner(row) + from;
     return area(owner(row), last_.inbox) + place * row_bytes_;
   }
-  // Where a rank receives a result from the row's owner.
+  // The address at which a rank receives the row's result from its owner.
   __device__ std::byte* result(int rank, int row) const {
     return area(rank, last_.inbox) + kMaxTwoStepBytes + row * row_bytes_;
   }
-  // Fills the inboxes of the call before with kEmptyWord.
+  // Fills the inboxes of the previous call with kEmptyWord.
   __device__ void refill() const {
     const uint4 empty = {kEmptyWord, kEmptyWord, kEmptyWord, kEmptyWord};
     std::byte* const before = area(inboxes_.rank, inbox_before(last_.inbox));
@@ -200,8 +200,8 @@ class OwnedRows {
   PeerSlot last_;
 };
 
-// Every rank sends its rows to their owners, which add them up and send the result to all. Always
-// kTwoStepBlocks thread blocks, because each counts the calls.
+// Every rank sends its rows to their owners, which add them up and send the result to all. There
+// are always kTwoStepBlocks thread blocks, because each counts the calls in its own slot.
 template <typename Row, int kRanks>
 __global__ void __launch_bounds__(kTwoStepThreads)
     two_step_kernel(const __grid_constant__ PeerInboxes inboxes,

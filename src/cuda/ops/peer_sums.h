@@ -3,15 +3,15 @@
 // sends its rows to all others. More rows take two: every rank sends each row to its owner, and the
 // owner sends the result to all. The kernel of a layer tail (layer_tail.h) sums in one step too.
 //
-// Each rank has an inbox, into which the kernels of the others write their rows. An inbox is filled
-// with a mark that no row contains, so a word that differs from the mark has arrived: there are no
-// flags and no fences. Every slot has three inboxes in turn. A kernel writes to the
-// others' inbox number i, waits for its own number i, and refills number i - 1, which it read in
-// the call before. Number i - 1 is written again two calls later. Its writers have then ended the
-// call in between, which needed rows of this rank, directly or in an owner's sums. This rank sent
-// those rows after the refill, because a kernel starts only after the previous kernel's writes. A
-// rank keeps its turn per slot in memory, so eager kernels and graphs may follow each other in any
-// order that is the same on all ranks.
+// Each rank has an inbox, into which the kernels of the other ranks write their rows. An inbox is
+// filled with a mark that no row contains, so a word that differs from the mark has arrived: there
+// are no flags and no fences. Every slot uses three inboxes in turn. A kernel writes to inbox i of
+// the other ranks, waits for its own inbox i, and refills its inbox i - 1, which the previous call
+// has read. The other ranks write to inbox i - 1 again two calls later. By then they have ended the
+// call in between, for which they needed rows of this rank, directly or in an owner's sums. This
+// rank sent those rows after the refill, because a kernel starts only after the previous kernel's
+// writes. A rank keeps its turn per slot in memory, so eager kernels and graphs may follow each
+// other in any order that is the same on all ranks.
 //
 // A kernel that waits keeps its SMs. Two engines of a process that divide their models among the
 // same GPUs could therefore wait for each other forever.
@@ -36,10 +36,10 @@ namespace quire::cuda {
 
 inline constexpr int kMaxPeers = 8;
 inline constexpr int kMaxPeerRows = 64;
-// Slots: one per row of the sums below, then those of the layer tail's sums behind o and down.
+// Slots: one per row of the sums below, then two for the layer tail's sums after o and down.
 inline constexpr int kTailSlot = kMaxPeerRows;
-// A slot per thread block of the sums in two steps, which have inboxes of their own: the parts of a
-// call and behind them its results.
+// Then one slot per thread block of the sums in two steps. These have separate inboxes, each with
+// the parts of a call and then its results.
 inline constexpr int kTwoStepSlot = kTailSlot + 2;
 inline constexpr int kTwoStepBlocks = 128;
 inline constexpr size_t kMaxTwoStepBytes = size_t{8} << 20;
@@ -49,12 +49,12 @@ inline constexpr int kNumInboxes = 3;
 inline constexpr int kEmptyInboxByte = 0x80;
 
 struct PeerSlot {
-  uint32_t inbox = 0;      // the next call's, below kNumInboxes
+  uint32_t inbox = 0;      // of the next call, below kNumInboxes
   uint32_t num_bytes = 0;  // of the last call, in each inbox
 };
 
-// The memory that a rank's kernels need besides the rows. Inbox i of slot s with the row of rank r
-// is the part (s * kNumInboxes + i) * num_ranks + r of a rank's inboxes; a part has
+// The memory that a rank's kernels need besides the rows. In a rank's inboxes, part (s *
+// kNumInboxes + i) * num_ranks + r is the row of rank r in inbox i of slot s. A part has
 // kMaxPeerRowBytes.
 struct PeerInboxes {
   int rank = 0;
@@ -62,7 +62,7 @@ struct PeerInboxes {
   std::byte* of_rank[kMaxPeers] = {};
   std::byte* two_steps_of_rank[kMaxPeers] = {};
   PeerSlot* slots = nullptr;         // of this rank
-  const int* is_released = nullptr;  // host memory; not 0: the kernels wait no longer
+  const int* is_released = nullptr;  // host memory; not 0: the kernels stop waiting
 };
 
 enum class SumWay { kNccl, kOneStep, kTwoSteps };
@@ -72,15 +72,15 @@ struct SumLimits {
   size_t one_step = 0;
   size_t two_steps = 0;
 };
-// The value of a kept choice (MeasuredChoices), and the limits that it stands for; absent if it is
-// none.
+// The limits as the text of a kept choice (MeasuredChoices), and the limits of such a text; absent
+// if it is not valid.
 std::string to_text(const SumLimits& limits);
 std::optional<SumLimits> sum_limits(std::string_view text);
 
 // x = the sum of the ranks' x, in F32, rounded once. way: PeerSums::way(x), not kNccl.
 void run_sum_rows(const LaunchContext& context, const PeerInboxes& inboxes, SumWay way,
                   const TensorView& x);
-// residual += the sum of the ranks' delta; out = rms_norm(residual). way: of delta.
+// residual += the sum of the ranks' delta; out = rms_norm(residual). way: PeerSums::way(delta).
 void run_sum_rows_and_norm(const LaunchContext& context, const PeerInboxes& inboxes, SumWay way,
                            const ResidualNorm& norm, const TensorView& out);
 // Loads the kernels for this number of ranks on the current device.
@@ -92,12 +92,12 @@ class PeerSums {
   // kUnavailable if two of them cannot, or if there are more than kMaxPeers.
   static Result<std::shared_ptr<PeerSums>> connect(std::span<const int> devices);
 
-  // No sum is computed here until they are set.
+  // NCCL computes all sums until the limits are set.
   void set_limits(const SumLimits& limits) { limits_ = limits; }
   SumWay way(const TensorView& x) const;
   PeerInboxes inboxes(int rank) const;
-  // Ends the kernels that wait for a rank; the sums of all later ones are undefined. Any thread may
-  // call it.
+  // Ends the kernels that wait for a rank. The results of all later sums are undefined. Any thread
+  // may call it.
   void release();
 
  private:
@@ -111,7 +111,7 @@ class PeerSums {
 };
 
 // Microseconds of a sum and the RMSNorm after it, in a graph. Infinity: not measured, because one
-// step takes at most kMaxPeerRows rows, and two steps pay only for more than a few.
+// step supports at most kMaxPeerRows rows, and two steps are faster only for more than a few.
 struct SumTimes {
   size_t num_bytes = 0;
   double nccl_us = 0;
@@ -119,18 +119,18 @@ struct SumTimes {
   double two_steps_us = 0;
 };
 
-// The numbers of rows whose sums decide the limits, ascending; and those whose sums show whether
-// the GPUs receive what they write to each other.
+// measured_sum_rows(): the numbers of rows whose times decide the limits, ascending.
+// checked_sum_rows(): the numbers whose results show whether GPUs receive each other's writes.
 std::vector<int64_t> measured_sum_rows();
 std::vector<int64_t> checked_sum_rows();
-// Measures sums of BF16 rows on all ranks at once; `streams`: by rank. NCCL's times are those of
-// the fastest rank, the others those of the slowest. Fails with kUnavailable if a sum through peer
-// memory does not end; `peers` is of no use then.
+// Measures sums of BF16 rows on all ranks at once; `streams`: by rank. nccl_us is the time of the
+// fastest rank, the other times are those of the slowest rank. Fails with kUnavailable if a sum
+// through peer memory does not end; `peers` must not be used then.
 Result<std::vector<SumTimes>> measure_sums(std::span<CudaStream* const> streams, NcclRanks& nccl,
                                            PeerSums& peers, std::span<const int64_t> row_counts);
 
-// The sizes up to which all sums were the fastest in one step, and from there in two. `times`: by
-// size.
+// The sizes up to which one step, and from there on two steps, were faster than NCCL at all
+// measured sizes. `times`: by size.
 SumLimits best_limits(std::span<const SumTimes> times);
 
 }  // namespace quire::cuda

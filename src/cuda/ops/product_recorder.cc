@@ -75,10 +75,10 @@ bool ProductRecorder::try_run(const LayerTail& tail, bool /*has_sums*/) {
   return false;
 }
 
-// The kernel that computes x depends on the product's kernel with FP8 weights alone.
+// The kernel that computes x depends on the product's kernel only with FP8 weights.
 void ProductRecorder::record(GemmCall call) {
-  // Ranks that chose other kernels for a router, which each of them has whole, could choose other
-  // experts. Its logits are F32.
+  // Every rank has the whole router. If ranks chose different kernels for it, they could choose
+  // different experts. Its logits are F32.
   if (has_ranks_ && call.out.dtype == DType::kF32) return;
   if (!call.has_fp8_weights()) call.operation = {};
   calls_.push_back(std::move(call));

@@ -1,4 +1,4 @@
-// How CudaOps runs the products whose kernels are measured, and the fused tails of layers.
+// Runs the products of CudaOps whose kernels are measured, and the fused tails of layers.
 #pragma once
 
 #include <memory>
@@ -27,7 +27,7 @@ class ProductRunner {
   virtual void run(const MlpCalls& mlp) = 0;
   virtual void run(const PerHeadGemmCall& call) = 0;
   // Returns true if the tail was enqueued as one kernel. Otherwise nothing was enqueued. has_sums:
-  // whether the sums over the ranks in it would be enqueued now.
+  // whether the tail's sums over the ranks would be enqueued now.
   virtual bool try_run(const LayerTail& tail, bool has_sums) = 0;
 };
 

@@ -89,7 +89,7 @@ __device__ HeadTask head_task(const RopeParams& p, int64_t token, int head) {
           page * p.kv.page_stride_v + head * p.kv.head_stride_v + place * p.kv.token_stride_v};
 }
 
-// The offset, in elements, of a head that qkv has before norm and rotation.
+// The offset of a head in qkv, in elements.
 __device__ __forceinline__ int64_t source_of(const RopeParams& p, Role role, int64_t token,
                                              int head) {
   const int64_t row = token * p.row_width;
@@ -162,7 +162,7 @@ __device__ __forceinline__ void rotate_neighbours(const float* cos_sin, int half
   }
 }
 
-// The rotation of elements [i, i + kCount) and their partners, whose loads may precede those of the
+// The angles of elements [i, i + kCount) and of their partners. load() may precede the loads of the
 // elements.
 template <int kCount>
 struct HalvesAngles {
@@ -230,10 +230,10 @@ __device__ __forceinline__ float norm_scale_by_warp(const T* x, int width, float
   return norm_scale(warp_sum(squares), width, eps);
 }
 
-// Requires head_dim == 2 * group * kVec, where group is a power of two up to 32, values as wide,
-// and whole vectors in either half of the rotated elements. Before the wait, the kernel reads the
-// norms' weights, which are constant, and the slots, which a kernel of step/ wrote. All other loads
-// follow the wait at once.
+// Requires head_dim == 2 * group * kVec, where group is a power of two up to 32, value_dim ==
+// head_dim, and whole vectors in either half of the rotated elements. Before the wait, the kernel
+// reads the norms' weights, which are constant, and the slots, which a kernel of step/ wrote. All
+// other loads follow the wait at once.
 template <typename T, RotaryPairs kPairs>
 __global__ void rope_wide_kernel(RopeParams p, int group) {
   constexpr int kVec = kWidestVec<T>;

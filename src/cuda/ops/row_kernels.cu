@@ -52,8 +52,8 @@ __global__ void gather_rows_kernel(const Word* x, const int32_t* rows, int64_t n
   }
 }
 
-// One thread block per row of x; `to` is the first column of the first row. Word: as above, for the
-// rows of both x and out.
+// One thread block per row of x; `to` is the first column of the first row. Word: the widest type
+// such that a row of x and a row of out are whole numbers of words.
 template <typename Word>
 __global__ void write_columns_kernel(const Word* x, int64_t row_words, int64_t out_words,
                                      Word* to) {
@@ -369,7 +369,7 @@ __global__ void rope_angles_kernel(const float* inv_freq, float factor, const in
   }
 }
 
-// Computes in F64 as the angles.
+// Computes in F64, like rope_angles_kernel.
 __global__ void position_scales_kernel(PositionScale scale, const int32_t* positions, int64_t count,
                                        float* out) {
   trigger_dependent_launch();
@@ -695,7 +695,7 @@ void with_rows(const TensorView& x, const RowOperation& operation, const TensorV
   });
 }
 
-// A ResidualNorm without a norm.
+// Computes a ResidualNorm that only adds, because it has no weight.
 void run_sum(const LaunchContext& context, const ResidualNorm& sum, const TensorView& out) {
   const TensorView& x = sum.residual;
   const void* const addend = sum.delta.data;

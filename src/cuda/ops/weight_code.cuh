@@ -22,7 +22,7 @@ __device__ constexpr bool has_code() {
 #endif
 }
 
-// How a kernel scales its weights.
+// The scaling of a kernel's weights.
 enum class Scaling { kNone, kRows, kBlocks };
 template <Scaling kScaling>
 using ScalingConstant = std::integral_constant<Scaling, kScaling>;

@@ -1,4 +1,4 @@
-// The sum of two arrays, which adds a drafter's transitions to its logits.
+// Adds one array to another, such as a drafter's transitions to its logits.
 #pragma once
 
 #include <cstdint>

@@ -13,9 +13,9 @@ namespace quire::cuda {
 namespace {
 
 // Enqueues the same work for every step of one batch shape, so that it can be captured in a graph.
-// After a step it writes the keys and values of all the step's tokens. Those of rejected drafts are
-// after the accepted tokens, so the next block overwrites them. The proposals are one pass over a
-// block per span.
+// After a step it writes the keys and values of all the step's tokens. Rejected drafts are after
+// the accepted tokens, so the next block overwrites their keys and values. The proposals are one
+// pass over a block per span.
 class BlockDrafter final : public CudaDrafter {
  public:
   BlockDrafter(const DraftModelParts& parts, const DrafterLimits& limits, CudaOps& ops)
@@ -38,7 +38,7 @@ class BlockDrafter final : public CudaDrafter {
   Model& model() const { return *parts_.instance.model; }
   const BlockLayout& layout() const { return head_.block(); }
   // A block always has mask tokens for all num_drafts drafts, even if fewer are proposed: its
-  // tokens see each other, and the drafter was trained with blocks of one length.
+  // tokens attend to each other, and the drafter was trained with blocks of one length.
   int block_len() const { return layout().num_tokens(limits_.num_drafts); }
 
   // Writes the logits of the call's proposals: [drafts, spans].
@@ -56,7 +56,7 @@ class BlockDrafter final : public CudaDrafter {
   DraftAttention block_attention_{parts_};
   // The attention of the step that was prepared.
   std::span<const KvGroupStep> context_step_, block_step_;
-  Tensor states_;       // [max_num_tokens, hidden_size]: the target's, combined
+  Tensor states_;       // [max_num_tokens, hidden_size]: the target's tapped states, combined
   Tensor logits_;       // F32 [max_num_seqs * num_drafts, vocab_size]
   Tensor transitions_;  // F32 [max_num_seqs, vocab_size]; empty if the model has none
   Buffer target_ids_;   // TapReader::target_ids(); empty if the vocabularies are the same

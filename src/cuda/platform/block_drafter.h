@@ -14,7 +14,7 @@
 
 namespace quire::cuda {
 
-// parts.instance.model has a block_head(). `ops` and `stream` outlive the drafter.
+// parts.instance.model has a block_head(). `ops` and `stream` must outlive the drafter.
 Result<std::shared_ptr<CudaDrafter>> make_block_drafter(const DraftModelParts& parts,
                                                         const DrafterLimits& limits, CudaOps& ops,
                                                         CudaStream& stream);

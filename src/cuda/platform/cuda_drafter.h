@@ -20,10 +20,10 @@ struct CudaDraftCall {
   const int32_t* slots = nullptr;  // [num_spans]; < 0: no proposal for this span
   int num_spans = 0;
   // Proposals for each span, 0 to DrafterLimits::num_drafts: an upper bound of the drafts that the
-  // next step verifies. It is one number, because all spans of a step have one length. With 0, the
-  // drafter does only the work that its later proposals need; a draft head writes keys and values
-  // and computes no output. The bound is fixed one step ahead, because propose() runs after the
-  // step before.
+  // next step verifies. It is one number, because all spans of a step have the same length. With 0,
+  // the drafter does only the work that its later proposals need; a draft head writes keys and
+  // values and computes no output. The bound is fixed one step ahead, because propose() runs after
+  // the previous step.
   int num_drafts = 0;
   // By slot: number of tokens whose keys and values are in the cache.
   const int32_t* num_computed = nullptr;
@@ -40,11 +40,11 @@ class CudaDrafter : public Drafter {
   virtual Status update_slots(const BatchPlan& plan, CudaStream& stream) = 0;
   // The host's part of the next read_step(): it chooses kernels and enqueues copies.
   virtual Status prepare_read(const CudaDraftCall& /*call*/, CudaStream& /*stream*/) { return {}; }
-  // Called after each step, before propose(). Enqueues what later proposals need of the step, such
-  // as the keys and values of its tokens.
+  // Called after each step, before propose(). Enqueues the work on the step that later proposals
+  // need, such as writing the keys and values of its tokens.
   virtual Status read_step(const CudaDraftCall& /*call*/, CudaStream& /*stream*/) { return {}; }
-  // The same as prepare_read() for the next propose(). It follows read_step(), because both may run
-  // by one attention plan, which holds the state of one pass.
+  // Like prepare_read(), for the next propose(). It follows read_step(), because one attention
+  // plan, which holds the state of one pass, may serve both.
   virtual Status prepare_proposal(const CudaDraftCall& /*call*/, CudaStream& /*stream*/) {
     return {};
   }
@@ -56,7 +56,7 @@ class CudaDrafter : public Drafter {
   virtual bool has_graphs() const { return false; }
 };
 
-// Makes the drafter of a runner; null: nothing drafts. `ops` and `stream` outlive the drafter.
+// Makes the drafter of a runner, or null without one. `ops` and `stream` must outlive the drafter.
 Result<std::shared_ptr<CudaDrafter>> make_drafter(const DraftSource& source,
                                                   const DrafterLimits& limits, CudaOps& ops,
                                                   CudaStream& stream);

@@ -105,7 +105,7 @@ class CudaContext final : public DeviceContext {
     return device_memory(num_bytes);
   }
 
-  // The free memory but for what `gpu_memory_utilization` keeps free; negative if less is free.
+  // The free memory minus the share that `gpu_memory_utilization` keeps free; may be negative.
   Result<int64_t> budget_left() const {
     QUIRE_ASSIGN_OR_RETURN(const int64_t free_bytes, free_device_bytes(info_.device.index));
     const double kept_free = static_cast<double>(info_.total_bytes) * (1.0 - utilization_);
@@ -130,11 +130,11 @@ class CudaContext final : public DeviceContext {
     return {};
   }
 
-  // The order of declaration is that of the dependencies.
+  // Members are declared in the order of their dependencies.
   const int rank_;
   std::shared_ptr<NcclRanks> ranks_;  // null: a single rank
   DeviceInfo info_;
-  const double utilization_;  // upper limit of the device's memory that is used, as a share
+  const double utilization_;  // maximum share of the device's memory that is used
   std::unique_ptr<CudaStream> stream_;
   BackendSet attention_;
   std::unique_ptr<CudaOps> ops_;
@@ -201,11 +201,11 @@ class CudaPlatform final : public Platform {
     std::shared_ptr<NcclRanks> ranks;
     std::shared_ptr<PeerSums> peer_sums;
     if (config.devices.size() > 1 || config.nodes != nullptr) {
-      // NCCL would not say which device is missing.
+      // NCCL's error would not name the missing device.
       for (const int device : config.devices) QUIRE_RETURN_IF_ERROR(open_device(device).status());
       QUIRE_ASSIGN_OR_RETURN(ranks, NcclRanks::connect(config.devices, config.nodes));
     }
-    // Other processes' memory is not mapped.
+    // Peer sums need mapped memory, which the GPUs of other processes do not have.
     if (ranks != nullptr && config.nodes == nullptr) {
       QUIRE_ASSIGN_OR_RETURN(peer_sums, connect_peers(config.devices, *ranks));
     }

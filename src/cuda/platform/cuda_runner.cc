@@ -140,7 +140,7 @@ Status CudaRunner::draft(Step& step, const DecodeGraph* graph) {
   return {};
 }
 
-// A draft that was sampled is accepted by its probability, which the host's mask would change.
+// Does not report sampled drafts: the host's mask would change the probability that accepts them.
 void CudaRunner::report_drafts(Step& step, int num_drafts) {
   const bool is_needed = std::ranges::any_of(step.plan->spans, &SeqSpan::reports_drafts);
   if (!is_needed || num_drafts == 0 || parts_->runner.verification.samples_drafts) return;

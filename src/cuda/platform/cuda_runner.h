@@ -14,7 +14,7 @@ namespace quire::cuda {
 
 class CudaRunner final : public Runner {
  public:
-  // As start_runner().
+  // See start_runner().
   static Result<std::unique_ptr<Runner>> create(const RunnerParts& parts, CudaOps& ops,
                                                 CudaStream& stream);
 
@@ -48,9 +48,9 @@ class CudaRunner final : public Runner {
   Status run_graph(const Step& step, const DecodeGraph& graph);
   Status run_eagerly(const Step& step);
   Status sample(Step& step);
-  // The same for an embedding model: enqueues the step's one copy to the host.
+  // Like sample(), for an embedding model: enqueues the step's one copy to the host.
   void copy_hidden_states(const Step& step);
-  // Enqueues the drafter's work after the step. graph: the step's; null if it ran eagerly.
+  // Enqueues the drafter's work after the step. graph: the step's graph; null if it ran eagerly.
   Status draft(Step& step, const DecodeGraph* graph);
   // Copies the proposals to the host if a sequence under a constraint needs them there.
   void report_drafts(Step& step, int num_drafts);

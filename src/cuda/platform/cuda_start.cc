@@ -18,7 +18,7 @@
 namespace quire::cuda {
 namespace {
 
-// A step is enqueued before the results of the oldest one are released.
+// The next step is enqueued before the results of the oldest step are released.
 constexpr int kNumResultBuffers = kMaxStepsInFlight + 1;
 // Lengths of the warm-up prompts: long and short prompts use different kernels.
 constexpr int kWarmUpPrompts[] = {512, 48, 4};
@@ -45,8 +45,8 @@ class Start {
   Status allocate_results();
 
   // 2. Kernels.
-  // Runs a step with the largest number of rows, so that everything that is initialized on first
-  // use is initialized, and measures every matrix product in every row bucket.
+  // Runs a step with the largest number of rows, which also initializes everything that is
+  // initialized on first use, and measures every matrix product in every row bucket.
   Status warm_up();
   // Samples padding from parts of the logits, greedily and randomly, so that CUDA loads these
   // kernels before a step: the first use of a kernel waits for the device, and so for the other
@@ -58,27 +58,27 @@ class Start {
   Status run_padded_prompt(int num_tokens, std::span<const AttentionChoice> choices);
 
   // 3. Graphs.
-  // First runs a step with each combination of backends, because a library may initialize on first
-  // use what it must not initialize within a capture.
+  // First runs a step with each combination of backends, because libraries initialize on first use,
+  // which must not happen within a capture.
   Status capture_graphs();
   Result<CudaGraph> capture(const DecodeGraph& graph);
 
   // 4. The drafter, if there is one.
-  // Measures the products of the drafter's model, captures its graphs, and measures what steps with
-  // drafts cost.
+  // Measures the products of the drafter's model, captures its graphs, and measures the costs of
+  // steps with drafts.
   Status start_drafter();
   Status capture_draft_graphs();
   // Whether the runner chooses how many drafts a step verifies, by measured costs.
   bool chooses_drafts() const;
-  // Finds the costs of the steps and proposals that an adaptive runner chooses between: the kept
-  // ones, otherwise by measurement on all ranks at the same time.
+  // Finds the costs of the steps and proposals that an adaptive runner chooses between: kept costs,
+  // otherwise measured costs. All ranks measure at the same time.
   Status find_draft_costs();
   std::string draft_costs_key(const DraftCosts& steps) const;
   Result<DraftCosts> measure_draft_steps(const DraftCosts& steps);
 
   // Steps of padding, which the start runs and captures.
-  // Runs the model on num_tokens tokens of padding, of which the graph's batch describes the first
-  // ones to attention, and computes the logits of that batch.
+  // Runs the model on num_tokens tokens of padding, and computes the logits of the graph's batch.
+  // The first of these tokens are the batch, which attention receives.
   Status run_padding(const DecodeGraph& graph, int num_tokens);
   // Uploads and plans a batch of padding alone.
   Result<std::span<const KvGroupStep>> plan_padding(const DecodeGraph& graph);
@@ -86,7 +86,7 @@ class Start {
   std::span<const AttentionChoice> choices_of(const DecodeGraph& graph);
   // Uploads a batch of padding alone, and describes it in the target's inputs.
   Status upload_padding(const GraphBatch& batch);
-  // The same, and derives the batch's arrays.
+  // Does what upload_padding() does, and derives the batch's arrays.
   Status derive_padding(const GraphBatch& batch);
 
   StepParts& made_;
@@ -269,8 +269,8 @@ bool Start::chooses_drafts() const {
   return !omits_collectives;
 }
 
-// Every rank chooses the number of proposals, so all choose by the times of rank 0, and rank 0
-// decides whether the ranks measure.
+// All ranks must choose the same number of proposals, so all choose by the times of rank 0, and
+// rank 0 decides whether the ranks measure.
 Status Start::find_draft_costs() {
   MeasuredChoices& choices = ops_.choices();
   const Agreement ranks = ops_.agreement();
@@ -358,7 +358,7 @@ Status run_start(StepParts& made, CudaOps& ops) {
   return Start(made, ops).run();
 }
 
-// Names the fields of EngineConfig that free memory in an out-of-memory error at start.
+// Adds the settings that reduce memory to an out-of-memory error at start.
 Status add_remedy(Status status) {
   if (status.code() != StatusCode::kResourceExhausted) return status;
   return resource_exhausted(

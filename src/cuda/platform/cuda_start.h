@@ -1,5 +1,5 @@
 // The start of a GPU's runner: it allocates everything that a step uses, loads and measures the
-// kernels, captures the graphs, and measures what drafts cost.
+// kernels, captures the graphs, and measures the costs of drafts.
 #pragma once
 
 #include <memory>
@@ -24,7 +24,7 @@ struct StepTimers {
 
 // Host memory and timers of one step in flight.
 struct StepResults {
-  Buffer sampled;          // pinned; an embedding model's hidden states
+  Buffer sampled;          // pinned; with an embedding model, its hidden states
   Buffer prompt_logprobs;  // pinned, PromptLogprobs::results_bytes
   Buffer next_tokens;      // pinned, DeviceSampler::next_tokens(); empty without a drafter
   CudaEvent arrived;
@@ -45,13 +45,13 @@ struct StepParts {
   PromptLogprobs prompt_logprobs;
   std::vector<StepResults> results;
   DecodeGraphs graphs;
-  std::optional<DraftStage> draft_stage;  // absent: nothing drafts
-  // By which the runner chooses the number of drafts of each step; absent: each step verifies all.
+  std::optional<DraftStage> draft_stage;  // absent without a drafter
+  // The costs by which the runner chooses each step's number of drafts. Absent: all are verified.
   std::optional<DraftCosts> draft_costs;
 };
 
-// Starts a runner. `parts` is copied; the objects that it points to, `ops` and `stream` outlive the
-// result. Captures the graphs of decode steps unless sizes.enforce_eager.
+// Starts a runner. `parts` is copied; the objects that it points to, `ops` and `stream` must
+// outlive the result. Captures the graphs of decode steps unless sizes.enforce_eager.
 Result<std::unique_ptr<StepParts>> start_runner(const RunnerParts& parts, CudaOps& ops,
                                                 CudaStream& stream);
 

@@ -21,7 +21,7 @@ Result<Buffer> upload_target_ids(const TapReader& model, CudaStream& stream);
 // The plans of one kind of pass.
 class DraftAttention {
  public:
-  // `parts` and the objects that it points to outlive this one.
+  // `parts` and the objects that it points to must outlive this object.
   explicit DraftAttention(const DraftModelParts& parts)
       : parts_(parts), attention_(parts.instance, parts.workspace) {}
   DraftAttention(const DraftAttention&) = delete;
@@ -31,7 +31,7 @@ class DraftAttention {
   // shape replays the pass. The result is valid until the next call.
   Result<std::span<const KvGroupStep>> plan(std::span<const AttentionBatch* const> batches,
                                             bool in_graph, CudaStream& stream);
-  // For a pass that only writes keys and values: it has no plans.
+  // For a pass that only writes keys and values, and so needs no plans.
   Result<std::span<const KvGroupStep>> without_plans(std::span<const AttentionBatch* const> batches,
                                                      CudaStream& stream);
 

@@ -14,7 +14,7 @@ namespace quire::cuda {
 
 class DraftStage {
  public:
-  // `stream` outlives the object.
+  // `stream` must outlive the object.
   DraftStage(std::shared_ptr<CudaDrafter> drafter, CudaStream& stream)
       : drafter_(std::move(drafter)), stream_(stream) {}
 
@@ -23,15 +23,15 @@ class DraftStage {
   // Enqueues the drafter's work after a step whose tokens have been sampled, as graphs if they were
   // captured. num_drafts: proposals per sequence.
   Status run(const DraftStep& step, int num_spans, int num_drafts);
-  // Captures the work after steps of the shape step.graph: a graph that reads the step before
-  // proposals, one that reads it where none follow, and one that proposes as many drafts as such a
-  // step verifies. `step` is one of padding alone. Does nothing if the drafter has no graphs.
+  // Captures three graphs of the work after steps of the shape step.graph: reading the step before
+  // proposals, reading it without proposals, and proposing as many drafts as such a step verifies.
+  // `step` has only padding. Does nothing if the drafter has no graphs.
   Status capture(const DraftStep& step);
   void log_graphs() const;
 
  private:
-  // Each captures a graph unless there is one. The call's work has run before, because a library
-  // may initialize on first use what it must not initialize within a capture.
+  // Each captures a graph unless it exists. The call's work must have run eagerly before, because a
+  // library may have to initialize on first use, which must not happen within a capture.
   Status capture_read(const GraphBatch& batch, const CudaDraftCall& call);
   Status capture_proposal(const CudaDraftCall& call);
 

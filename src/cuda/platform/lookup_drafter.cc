@@ -17,8 +17,8 @@ static_assert(kMaxLookupVotes == LookupConfig::kMaxVotes && kMaxLookupDrafts == 
 // add, so that the host does not wait for the steps in flight.
 constexpr size_t kStagedTokens = size_t{256} << 10;
 
-// Copies arrays to the device through slots of a pinned ring, each of which holds many arrays or a
-// part of one.
+// Copies arrays to the device through slots of a pinned ring. A slot holds many arrays, or a part
+// of one.
 class Upload {
  public:
   Upload(PinnedRing& ring, CudaStream& stream) : ring_(ring), stream_(stream) {}

@@ -56,8 +56,8 @@ __device__ int append_sampled(const LookupSlots& slots, int slot, const LookupCa
   return length;
 }
 
-// The number of tokens before `end` that equal the last tokens of the sequence, at most `most`. The
-// first of them is equal.
+// The number of tokens before `end` that equal the last tokens of the sequence, at most `most`.
+// Token end - 1 is known to be equal.
 __device__ int match_length(const Sequence& sequence, int end, int most) {
   const int limit = min(end, most);
   int length = 1;
@@ -142,8 +142,8 @@ __device__ int merge_matches(const Matches* found, const LookupRules& rules, int
   return count;
 }
 
-// The most frequent of `count` tokens; the first of them decides a tie. kNoToken does not vote, and
-// at least one token is another.
+// The most frequent of `count` tokens; the earliest one if several are. kNoToken does not vote; at
+// least one token is not kNoToken.
 __device__ int32_t most_frequent(const int32_t* tokens, int count) {
   int best = 0;
   for (int i = lane_idx(); i < count; i += kWarpSize) {

@@ -18,15 +18,15 @@ struct LookupSlots {
   int max_tokens = 0;
 };
 
-// LookupConfig, and the drafts for which a slot has places.
+// LookupConfig, and the number of drafts that a slot has space for.
 struct LookupRules {
   int min_match = 1;
   int max_match = 1;
-  int num_votes = 1;  // of the newest of the longest matches, at most kMaxLookupVotes
+  int num_votes = 1;  // among the longest matches, the newest ones; at most kMaxLookupVotes
   int max_drafts = 0;
 };
 
-// The parts of a CudaDraftCall, whose header device code does not include: it uses simdjson and
+// The parts of a CudaDraftCall. Device code does not include its header, which uses simdjson and
 // fmt.
 struct LookupCall {
   const int32_t* slots = nullptr;

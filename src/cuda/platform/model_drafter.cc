@@ -48,7 +48,7 @@ class ModelDrafter final : public CudaDrafter {
     return head_ != nullptr && call.num_drafts == 0;
   }
 
-  // Computes the newest token or draft of each sequence, whose logits give draft pass_idx +
+  // Runs the model on the newest token or draft of each sequence. Its logits give draft pass_idx +
   // num_ahead().
   Status run_pass(const CudaDraftCall& call, int pass_idx, CudaStream& stream);
   // Chooses one draft per sequence from the logits of the last pass. rows: device, [num_spans], the

@@ -12,7 +12,7 @@
 namespace quire::cuda {
 
 // Fails if an ordinary model's context is shorter than limits.max_model_len. `ops` and `stream`
-// outlive the drafter.
+// must outlive the drafter.
 Result<std::shared_ptr<CudaDrafter>> make_model_drafter(const DraftModelParts& parts,
                                                         const DrafterLimits& limits, CudaOps& ops,
                                                         CudaStream& stream);

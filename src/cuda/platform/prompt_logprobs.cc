@@ -66,7 +66,7 @@ std::vector<PromptChunk> PromptLogprobs::update(const BatchPlan& plan) {
   return chunks;
 }
 
-// The token at position p predicts the one at p + 1.
+// The logits of position p predict the token at p + 1.
 Status PromptLogprobs::upload(std::span<const PromptChunk> chunks, int num_rows,
                               CudaStream& stream) {
   QUIRE_ASSIGN_OR_RETURN(std::byte* const staging, ring_.begin(stream));

@@ -26,7 +26,7 @@ struct PromptChunk {
   int first = 0;        // position in the prompt
   int first_token = 0;  // index among the step's tokens, and among its results
   int count = 0;        // tokens whose successors in the prompt are known
-  int span_idx = -1;    // the sampled span that returns the prompt's results; -1: a later step's
+  int span_idx = -1;    // the sampled span that returns the prompt's results; -1: in a later step
 };
 
 class PromptLogprobs {

@@ -14,24 +14,23 @@ namespace {
 // of 32 layers took 96 MiB.
 constexpr int64_t kGraphBytes = int64_t{64} << 10;
 constexpr int64_t kGraphLayerBytes = int64_t{48} << 10;
-// NCCL adds so much per layer of a graph: it took 4 to 5 times kGraphLayerBytes on two H200.
+// Memory that NCCL adds per layer of a graph: 4 to 5 times kGraphLayerBytes on two H200s.
 constexpr int64_t kGraphCollectivesBytes = 6 * kGraphLayerBytes;
 // Device memory for kernels, which CUDA loads at their first launch, and for the rounding of
-// allocations: an 8B model took 73 MiB on an H200. The workspaces of products with FP8 and packed
-// weights also belong to it.
+// allocations: an 8B model took 73 MiB on an H200. It includes the workspaces of products with FP8
+// and packed weights.
 constexpr int64_t kLibraryBytes = int64_t{256} << 20;
 
 size_t draft_bytes(const RunnerSizes& sizes) {
   if (sizes.num_draft_layers == 0) return 0;
   StepLimits step = step_limits(sizes);
-  step.max_num_tokens += sizes.max_num_seqs;  // the limit of an ordinary model, the largest
+  step.max_num_tokens += sizes.max_num_seqs;  // an ordinary model's limit is the largest
   const DraftLimits limits = {.step = std::move(step), .q_len = sizes.draft_q_len};
   return DraftInputs::device_bytes(limits);
 }
 
 // Passes of the drafter's model in the graphs for one batch shape: two of them read the step, one
-// before proposals and one where none follow. Each of the others computes one draft, or all of them
-// as a block.
+// with proposals and one without. Each other pass computes one draft, or all drafts as a block.
 int num_draft_passes(const RunnerSizes& sizes) {
   return 2 + (sizes.draft_q_len > 1 ? 1 : sizes.limits.num_drafts);
 }
@@ -55,8 +54,8 @@ int64_t graph_bytes(const RunnerSizes& sizes, std::span<const AttentionSelector>
 StepLimits step_limits(const RunnerSizes& sizes) {
   const ModelLimits& limits = sizes.limits;
   // In every block table, the step's new tokens fill whole pages, and each sequence may begin one
-  // more. A second page per sequence leaves room for short prefix hits; further pages are uploaded
-  // before the packed step (overflow_pages).
+  // more page. A second page per sequence leaves room for short prefix hits; further pages are
+  // uploaded before the packed step (overflow_pages).
   const int pages_per_table = limits.max_num_tokens / limits.page_size + 2 * sizes.max_num_seqs;
   return {.max_num_seqs = sizes.max_num_seqs,
           .max_num_tokens = limits.max_num_tokens,

@@ -11,12 +11,12 @@
 namespace quire::cuda {
 
 StepLimits step_limits(const RunnerSizes& sizes);
-// Without the verification of drafts.
+// The result lacks the verification of drafts.
 DeviceSamplerLimits sampler_limits(const RunnerSizes& sizes);
 // The graphs of the runner's decode steps, not captured yet. `attention`: the target's selectors.
 DecodeGraphs decode_graphs(const RunnerSizes& sizes, std::span<const AttentionSelector> attention);
 
-// As Platform::runner_bytes.
+// See Platform::runner_bytes().
 RunnerBytes runner_bytes(const RunnerSizes& sizes, std::span<const AttentionSelector> attention);
 
 }  // namespace quire::cuda

@@ -14,7 +14,7 @@
 namespace quire::cuda {
 
 struct TargetPass {
-  // `from`, the objects that it points to, `own_ops` and `own_stream` outlive the object.
+  // `from`, the objects that it points to, `own_ops` and `own_stream` must outlive the object.
   TargetPass(const RunnerParts& from, CudaOps& own_ops, CudaStream& own_stream)
       : parts(from), ops(own_ops), stream(own_stream) {}
   Status allocate();
@@ -30,8 +30,8 @@ struct TargetPass {
   // Computes the logits of the step's logits rows, or only this rank's part of them, or an
   // embedding model's hidden states.
   Status compute_outputs(int num_rows);
-  // Samples the rows. Several ranks exchange the best tokens of their parts if this is enough for
-  // every row, and otherwise the parts.
+  // Samples the rows. Several ranks exchange the best tokens of their parts if these suffice for
+  // every row, and otherwise the whole parts.
   void sample(const SamplePlan& plan);
   // The step that was enqueued last, as the drafter receives it. graph: the shape of its graph;
   // null if it ran eagerly.

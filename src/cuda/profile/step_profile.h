@@ -22,7 +22,7 @@ struct DeviceRecord {
   uint64_t start = 0;  // nanoseconds
   uint64_t end = 0;
   WorkKind kind = WorkKind::kRest;
-  int32_t name = -1;      // into DeviceRecords::names
+  int32_t name = -1;      // index into DeviceRecords::names
   bool in_graph = false;  // part of a graph's replay
   bool to_host = false;   // a copy from the device
 };

@@ -175,7 +175,7 @@ void DeviceSampler::initialize(CudaStream& stream) {
   stream.set_zero(parts_.arrivals, static_cast<size_t>(limits_.max_rows) * sizeof(uint32_t));
   stream.set_zero(parts_.draft_arrivals, num_slots * sizeof(uint32_t));
   stream.set_zero(parts_.draft_offsets, num_slots * sizeof(int32_t));
-  // A distribution of zeros is not written yet: the verification does not compare its draft.
+  // A distribution of zeros means that it is not written yet. Then the draft is not compared.
   if (draft_probs() != nullptr) stream.set_zero(draft_probs(), draft_probs_bytes(limits_));
   const std::vector<double>& rates = limits_.verification.synthetic_rates;
   if (!rates.empty()) {

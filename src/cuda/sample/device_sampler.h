@@ -22,7 +22,7 @@ Status to_status(RowStatus status, int64_t position, int32_t detail);
 // `logprobs`: log probabilities of the same rows, or null.
 SpanResult to_span_result(const RowResult* results, const LogprobsResult* logprobs);
 
-// The token first, then the most likely ones; empty if none were requested.
+// The chosen token first, then the most likely tokens; empty if none were requested.
 PositionLogprobs to_position_logprobs(const LogprobsResult& result);
 
 class DeviceSampler {
@@ -66,7 +66,7 @@ class DeviceSampler {
   // These functions split sample() into two steps, for ranks that each have the logits of tokens
   // [first_id, first_id + logits.shape[1]). They require a plan that chooses_from_parts().
   // find_best() writes the best token of each row's part to this rank's part of best_of_ranks().
-  // The caller gathers the parts of all ranks. Then the second function samples the same tokens as
+  // The caller gathers the parts of all ranks. Then sample_best() samples the same tokens as
   // sample() would from whole rows.
   void find_best(const SamplePlan& plan, const TensorView& logits, int32_t first_id,
                  const int32_t* slots, const int32_t* offsets, CudaStream& stream);
@@ -76,12 +76,12 @@ class DeviceSampler {
   // per row and rank.
   std::span<std::byte> best_of_ranks(int num_rows) const;
   // Enqueues; capturable. Writes entry 1 + draft_idx of each slot's next_tokens(): the most likely
-  // token of the row's logits; among equal tokens, the one with the lowest draft id. With
+  // token of the row's logits; among equal tokens, the lowest draft id. With
   // Verification::samples_drafts, it samples the token as platform/drafter.h specifies, and writes
   // the distribution to draft_probs(). For a row with a NaN or without a finite value, it writes
-  // the target's id of draft id 0, because every draft is verified, and the distribution is 0
-  // everywhere. num_spans <= max_num_seqs; width <= vocab_size. Must follow the step's sample() on
-  // the same stream.
+  // the target's id of draft id 0 and a distribution of zeros, because every draft is verified.
+  // num_spans <= max_num_seqs; width <= vocab_size. Must follow the step's sample() on the same
+  // stream.
   void choose_drafts(const DraftLogits& call, CudaStream& stream);
   // Device, [max_num_seqs]: the number of tokens that each decoding slot has in the KV cache.
   const int32_t* num_computed() const { return parts_.tables.num_computed; }

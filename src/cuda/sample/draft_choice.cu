@@ -16,7 +16,7 @@ __device__ int32_t target_id(const DraftLogits& call, int32_t draft_id) {
   return call.target_ids == nullptr ? draft_id : call.target_ids[draft_id];
 }
 
-// The GPU verifies every draft, so each row must yield a valid token: id 0 if the logits are
+// The GPU verifies every draft, so each row must yield a valid token: draft id 0 if the logits are
 // invalid.
 __device__ void store_draft(const SlotTables& tables, const DraftLogits& call, int slot,
                             int32_t draft_id) {

@@ -1,8 +1,8 @@
 // Top-k, top-p and min-p without a full sort, and sampling from the kept tokens.
 //
-// One thread block per logits row. A token's key orders by logit, then id; the kept tokens are
-// those whose key is at least a cut. RowFilter finds the cut and samples in these phases, which all
-// threads of the thread block run together:
+// One thread block per logits row. Keys order tokens by logit, then by id. The tokens whose key is
+// at least a cut are kept. RowFilter finds the cut and samples in these phases, which all threads
+// of the thread block run together:
 //
 //   phase               reads       writes      result
 //   find_largest        logits                  the largest logit; a greedy row needs no more
@@ -17,8 +17,8 @@
 //   sample_list         list                    a token among the list's (Gumbel-max)
 //   sample_row          logits                  a token among the row's (Gumbel-max)
 //
-// Short path (find_list_cut): all tokens that may be kept fit into the list, where both filters
-// end exactly. Long path: top-k's cut by find_cut_key, then top-p's (cut_by_mass).
+// Short path (find_list_cut): all tokens that may be kept fit into the list, so both filters end at
+// an exact token. Long path: find_cut_key finds top-k's cut, then cut_by_mass top-p's.
 //
 // Barriers. Besides the memory of the reductions, bins and list are the only shared data. A phase
 // that writes them (clear, count_steps, count_keys, gather, sort_list) ends with a barrier, so the

@@ -9,8 +9,7 @@
 
 namespace quire::cuda {
 
-// The same function as TokenNoise and philox4x32 on the host: it depends only on (seed, position,
-// token id).
+// Equals TokenNoise and philox4x32 on the host: it depends only on (seed, position, token id).
 __device__ __forceinline__ uint4 noise_quad(uint32_t quad, uint64_t seed, uint64_t position) {
   uint4 c =
       make_uint4(quad, 0, static_cast<uint32_t>(position), static_cast<uint32_t>(position >> 32));

@@ -1,4 +1,4 @@
-// A histogram of tokens by falling weight: the number of tokens per bin, and the sum of their
+// A histogram of tokens by descending weight: the number of tokens per bin, and the sum of their
 // weights.
 //
 // Each token adds the difference between the largest weight of its step of 1/64 nat and its own
@@ -44,7 +44,7 @@ struct WeightScale {
     const float error = fmaf(distance, scale, -rounded) + lost * scale + distance * scale_error;
     return (rounded - static_cast<float>(step)) + error;
   }
-  // The same formula as on the CPU.
+  // Uses the CPU's formula.
   __device__ double weight(float logit) const {
     return exp((static_cast<double>(logit) - largest) * inverse);
   }

@@ -123,7 +123,7 @@ enum class SamplePass : int32_t {
 };
 inline constexpr int kNumSamplePasses = 3;
 
-// How one logits row is sampled.
+// The sampling of one logits row in a step.
 struct RowSampling {
   SamplePass pass;
   int32_t mask_idx;  // < 0: every token may be sampled
@@ -171,7 +171,7 @@ inline constexpr int num_slices(int vocab_size) {
 inline dim3 slices_grid(int num_rows, int vocab_size) {
   return {static_cast<unsigned>(num_rows), static_cast<unsigned>(num_slices(vocab_size))};
 }
-// Slices consist of whole quads of ids, so a part of the vocabulary may need up to 6 more elements.
+// Slices consist of aligned groups of 4 ids, so a part of the vocabulary may span up to 6 more ids.
 inline constexpr int num_part_slices(int width) {
   return num_slices(width + 6);
 }
@@ -222,8 +222,8 @@ struct SampleCall {
   // without masks.
   const RowSampling* rows;
   const uint32_t* masks;  // [.., bitmap_words]: the tokens that a row may sample in this step
-  // [num_rows], at a span's first row: the number of accepted drafts. Null: drafts are accepted
-  // that equal the sampled tokens.
+  // [num_rows], at a span's first row: the number of accepted drafts. Null: a draft is accepted if
+  // it equals the sampled token.
   int32_t* num_accepted;
 };
 

@@ -1,6 +1,6 @@
 // The host's part of the sampling slots. It packs their state for upload, and decides which kernels
 // sample which logits row and which rule table a sequence holds. The device has no part in these
-// decisions, so a step launches only the kernels that it needs, and penalties, filters and log
+// decisions. So a step launches only the kernels that it needs, and penalties, filters and log
 // probabilities cost time only for the rows that request them.
 #pragma once
 
@@ -20,7 +20,7 @@ namespace quire::cuda {
 
 struct DeviceSamplerLimits {
   int max_num_seqs = 0;   // slots
-  int max_rule_seqs = 0;  // the most slots with rules at a time (sched/policy.h, has_rules)
+  int max_rule_seqs = 0;  // maximum number of slots with rules (sched/policy.h, has_rules)
   int max_rows = 0;       // logits rows of one call
   int vocab_size = 0;     // at most kMaxSlices * kSliceSize
   int max_tokens_per_seq = 0;

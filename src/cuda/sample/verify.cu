@@ -62,7 +62,7 @@ __device__ const float* draft_probs(const SlotTables& tables, const SampleCall& 
   return verify.probs + row * tables.vocab_size;
 }
 
-// The check of is_distribution() on the CPU. All threads of the thread block get the same result.
+// The check of is_distribution() on the CPU. All threads get the same result.
 __device__ bool is_distribution(const float* probs, int vocab_size) {
   double sum = 0;
   int num_broken = 0;

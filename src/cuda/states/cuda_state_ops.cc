@@ -94,7 +94,7 @@ void CudaStateOps::run_by_chunk(const DeltaNet& net, const SeqRange& seqs) const
       lay_out_by_chunk(net.workspace.data(), net.shape, net.num_drafts, check_.activation,
                        net.out.shape[0], net.states.num_seqs);
   check_size(net, workspace);
-  // A lane of a warp looks up the page of a block that a chunk touches.
+  // Each lane of a warp looks up the page of one of the blocks that a chunk touches.
   QUIRE_CHECK(kDeltaChunk / net.states.block_size + 1 <= 32,
               "[ops] delta_net: the blocks are too small");
   QUIRE_CHECK(is_aligned({net.x.data, net.out.data, net.conv}, 16),
@@ -115,7 +115,7 @@ Status CudaStateOps::supports(const DeltaNetShape& shape) const {
 
 int64_t CudaStateOps::workspace_bytes(const DeltaNetShape& shape, int num_drafts,
                                       int64_t max_num_tokens, int64_t max_num_seqs) const {
-  // Only sequences that decode go by token, if others can go by chunk.
+  // If prompts can be computed by chunk, only decoding sequences are computed by token.
   const int64_t num_tokens = is_by_chunk(shape)
                                  ? std::min(max_num_tokens, max_num_seqs * (1 + num_drafts))
                                  : max_num_tokens;

@@ -1,7 +1,7 @@
-// The operations of ops/state_ops.h on a GPU. On Hopper, with heads of the published size,
-// sequences that decode without drafts take one kernel, which is another for many heads than for
-// few; prompts go by chunks of tokens. All others go token by token. These forms round differently.
-// Within a form a token's bits do not depend on other sequences.
+// The operations of ops/state_ops.h on a GPU. On Hopper, with heads of the published size, one
+// kernel decodes sequences without drafts (one for few heads, another for many), and prompts are
+// computed in chunks of tokens. All other sequences are computed token by token. These forms round
+// differently. Within a form a token's bits do not depend on other sequences.
 #pragma once
 
 #include "cuda/ops/op_kernels.h"

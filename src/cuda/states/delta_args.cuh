@@ -41,8 +41,8 @@ struct DeltaArgs {
     return reinterpret_cast<int32_t*>(of_page + page.length);
   }
 
-  // Rows of a sequence before those of the step's tokens, in a workspace by token; the place of its
-  // first chunk results from it, too.
+  // The first row of a sequence in a workspace by token: num_drafts rows, then a row per token of
+  // the step. The index of the sequence's first chunk is derived from it too.
   __device__ int64_t row_start(int seq) const {
     return states.query_start[seq] - states.query_start[seqs.first] +
            int64_t{num_drafts} * (seq - seqs.first);
@@ -118,8 +118,8 @@ __device__ DeltaSpan span_of(const DeltaArgs<T>& args, const SeqTokens& tokens, 
           has_drafts ? min(tokens.begin + 1, tokens.kept_end) : tokens.kept_end};
 }
 
-// Writes all spans, by one thread block. Later kernels write the lengths of pages, from which spans
-// result.
+// Writes all spans, by one thread block. Spans depend on the lengths in the pages, which later
+// kernels overwrite.
 template <typename T>
 __device__ void write_spans(const DeltaArgs<T>& args) {
   for (int i = threadIdx.x; i < args.seqs.count; i += blockDim.x) {

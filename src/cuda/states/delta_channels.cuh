@@ -12,8 +12,8 @@ inline constexpr int kPastInputs = kDeltaKernel - 1;
 struct DecodeToken {
   int row = 0;                    // of the step
   int position = -1;              // -1: a request that pads a graph's batch
-  const float* before = nullptr;  // the page before the token; null: it is the first
-  float* page = nullptr;          // the page after it; null: it is not kept
+  const float* before = nullptr;  // the page with the state before the token; null: it is the first
+  float* page = nullptr;          // the page of the state after the token; null: it is not kept
 };
 
 template <typename T>
@@ -81,10 +81,10 @@ __device__ inline float sum_of(const float (&parts)[4]) {
   return (x.x + x.y) + (x.z + x.w);
 }
 
-// |q|^2, |k|^2 and q . k of a token before the norms, in the parts of four warps.
+// |q|^2, |k|^2 and q . k of a token before the norms, as four warps' parts of the sums.
 using TokenNorms = float[3][4];
 
-// Adds the part of a warp, of which each lane has a number of q and k.
+// Adds the part of a warp. Each lane has one number of q and one of k.
 __device__ inline void write_norms(float q, float k, TokenNorms& norms) {
   const float parts[3] = {warp_sum(q * q), warp_sum(k * k), warp_sum(q * k)};
   if (threadIdx.x % 32 != 0) return;
@@ -96,7 +96,7 @@ __device__ inline void write_norms(float q, float k, TokenNorms& norms) {
 struct DecodeScales {
   float q;
   float k;
-  float products;  // q . k, of the scaled ones
+  float products;  // q . k, of the scaled q and k
 
   __device__ explicit DecodeScales(const TokenNorms& norms)
       : q(rsqrtf(sum_of(norms[0]) + 1e-6F) * rsqrtf(static_cast<float>(kDeltaHeadDim))),
@@ -110,7 +110,7 @@ struct DecodedColumn {
   float out;
 };
 
-// sums: S^T k and S^T q of the column, in the parts of kWarps warps.
+// sums: S^T k and S^T q of the column, as kWarps warps' parts of the sums.
 template <int kWarps, int kColumns>
 __device__ DecodedColumn decode_column(const float2 (&sums)[kWarps][kColumns], int column,
                                        float value, float decay, float beta,

@@ -1,7 +1,7 @@
 // The matrices of all chunks of a gated delta net (delta_tiles.cuh). A warpgroup has a chunk of a
-// value head, and each of its warps has 16 rows. The inverse of I + A, whose numbers are at most 1,
-// is computed in blocks of 16 x 16: those on the diagonal in F32, and the others from them in F16
-// with sums in F32,
+// value head, and each of its warps has 16 rows. The inverse X of I + A has numbers of at most 1.
+// It is computed in blocks of 16 x 16: diagonal blocks in F32, and the other blocks from them in
+// F16 with sums in F32,
 //   X[i, j] = -X[i, i] * (sum over j <= m < i of A[i, m] X[m, j])
 #include "cuda/base/launch.h"
 #include "cuda/device/hopper.cuh"
@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kWarp = 32;
 constexpr int kBlock = 16;
-constexpr int kBlocks = kDeltaChunk / kBlock;    // per chunk; a head has as many warps
+constexpr int kBlocks = kDeltaChunk / kBlock;    // per chunk; also the number of warps per head
 constexpr int kInverseStride = kDeltaChunk + 8;  // so that rows do not share banks
 
 template <typename T, int kHeads>
@@ -30,7 +30,7 @@ struct alignas(1024) Shared {
   Mbarrier loaded;
 };
 
-// A warp's rows of A and P: tiles of 8 columns, of which a lane has 4 numbers each.
+// A warp's rows of A and P, in tiles of 8 columns. A lane has 4 numbers of each tile.
 constexpr int kColumnTiles = kDeltaChunk / 8;
 struct Rows {
   float a[4 * kColumnTiles];
@@ -42,7 +42,7 @@ class Matrices {
  public:
   using SharedType = Shared<T, kHeads>;
 
-  // `place` is the head's among those of the thread block.
+  // `place`: the head's index in the thread block.
   __device__ Matrices(const DeltaArgs<T>& args, SharedType& shared, int index, int v_head,
                       int place)
       : args_(args),
@@ -70,7 +70,7 @@ class Matrices {
   }
 
  private:
-  // A row and a column of number i of a tile.
+  // The row and the column of the lane's number i of a tile.
   __device__ int row_of(int i) const { return kBlock * warp_ + lane_ / 4 + i / 2 * 8; }
   __device__ int column_of(int tile, int i) const { return 8 * tile + lane_ % 4 * 2 + i % 2; }
 
@@ -133,7 +133,7 @@ class Matrices {
     }
   }
 
-  // Through a tile in shared memory, so that a lane writes 16 bytes at once.
+  // Writes P through a tile in shared memory, so that a lane writes 16 bytes at once.
   __device__ void write_scores(const Rows& rows, T* tile, T* scores) const {
 #pragma unroll
     for (int pair = 0; pair < kColumnTiles / 2; ++pair) {
@@ -194,7 +194,7 @@ class Matrices {
     const uint32_t diagonal[4] = {own.x, own.y, own.z, own.w};
 #pragma unroll
     for (int i = 1; i < kBlocks; ++i) {
-      __syncthreads();  // the rows above
+      __syncthreads();  // the blocks above are complete
       if (warp_ != i) continue;
 #pragma unroll
       for (int j = 0; j < kBlocks; ++j) {
@@ -269,7 +269,7 @@ class Matrices {
   const int lane_;
 };
 
-// Grid: (chunks, value heads by kHeads, which have one key head).
+// Grid: (chunks, groups of kHeads value heads with the same key head).
 template <typename T, int kHeads>
 __global__ void __launch_bounds__(kWarp* kBlocks* kHeads) chunks_kernel(const DeltaArgs<T> args) {
   extern __shared__ __align__(1024) std::byte dynamic[];

@@ -2,11 +2,11 @@
 // writing the states. Both sums over the state's rows are made in one pass, because
 //   S'^T q = decay * S^T q + (k . q) d,  S' = decay * S + k d^T,  d = beta (v - decay * S^T k)
 // States are read before the previous kernel ends: no kernel of the same step writes them, and the
-// steps before have ended.
+// previous steps have ended.
 //
 // This kernel is for few heads: the kParts thread blocks of a cluster have kColumns columns of a
-// head each, so that they occupy all SMs. A thread keeps its part of the state in registers.
-// delta_stream.cu is for many.
+// head each, so that few heads occupy all SMs. A thread keeps its part of the state in registers.
+// delta_stream.cu is for many heads.
 #include "cuda/base/launch.h"
 #include "cuda/device/hopper.cuh"
 #include "cuda/states/delta_channels.cuh"
@@ -66,7 +66,7 @@ class Head {
   __device__ bool has_column() const { return thread_ < kColumns; }
   __device__ int own_column() const { return part_ * kColumns + thread_; }
   __device__ int value() const { return thread_ - (kThreads - kColumns); }
-  // The place in a page of the thread's columns of a row of the state.
+  // The index in a page of the thread's columns of its i-th row of the state.
   __device__ int64_t place(int i) const {
     return args_.page.states + int64_t{head_} * kDim * kDim + (row_group_ + i * kRowGroups) * kDim +
            part_ * kColumns + column_;
@@ -80,7 +80,7 @@ class Head {
     if (token_.before != nullptr) {
 #pragma unroll
       for (int i = 0; i < kRowsPerThread; ++i) {
-        // By an intrinsic: a plain copy of a float4 became four loads here.
+        // An intrinsic, because a plain copy of a float4 compiles to four loads here.
         state_[i] = __ldcs(reinterpret_cast<const float4*>(token_.before + place(i)));
       }
     }
@@ -195,7 +195,7 @@ class Head {
   const int head_;
   const int part_;
   const int row_group_;
-  const int column_;  // the first of the thread's, within the part
+  const int column_;  // the thread's first column within the part
   const DecodeToken token_;
   float4 state_[kRowsPerThread] = {};
   DecodeChannel q_, k_, v_;
@@ -216,7 +216,7 @@ __global__ void __launch_bounds__(kThreads, 4) decode_kernel(const DeltaArgs<T> 
 }  // namespace
 
 void run_delta_decode(const LaunchContext& context, const DeltaNet& net, const SeqRange& seqs) {
-  // With more heads than SMs, thread blocks that copy ahead are faster.
+  // With more heads than SMs, the thread blocks of delta_stream.cu, which copy ahead, are faster.
   if (net.shape.num_v_heads * seqs.count > context.stream->limits().num_sms) {
     return run_delta_stream(context, net, seqs);
   }

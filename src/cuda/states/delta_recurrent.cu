@@ -29,7 +29,7 @@ __device__ float* v_row(const DeltaArgs<T>& args, int head, int64_t row) {
          (row * args.shape.num_v_heads + head) * args.shape.v_dim;
 }
 
-// A token that the step computes; position < 0: the row of the workspace has none.
+// A token that the step computes; position < 0: the workspace's row has no token.
 struct RowToken {
   SeqTokens tokens;  // of its sequence
   int position = -1;
@@ -45,8 +45,8 @@ __device__ RowToken token_of(const DeltaArgs<T>& args, int row) {
   return {tokens, position};
 }
 
-// A token's queries, keys and values before their norms; part of a head: a channel per lane and
-// round.
+// Convolves a head of a token's queries, keys or values, before their norms. A lane has one channel
+// per round.
 constexpr int kRounds = kMaxDeltaHeadDim / kWarp;
 
 template <typename T>
@@ -85,8 +85,8 @@ __device__ void prepare_head(const DeltaArgs<T>& args, const RowToken& token, in
   }
 }
 
-// Grid: (tiles of rows of the workspace, a row per warp; heads of q, k and v, and one for the
-// gates).
+// Grid: (groups of rows of the workspace, with one row per warp; heads of q, k and v, and one for
+// the gates).
 template <typename T>
 __global__ void __launch_bounds__(kRecurrentThreads) prepare_rows_kernel(const DeltaArgs<T> args) {
   trigger_dependent_launch();
@@ -245,7 +245,7 @@ class Head {
         from_float<T>(out_ * scale * args_.norm[column_] * silu<T>(z));
   }
 
-  // S contains `length` tokens: writes it to the pages whose state it is.
+  // Writes S, which contains `length` tokens, to the pages that keep this state.
   __device__ void write_states(int length) {
     __syncthreads();
     const int first = tokens_.block_of(length - 1);
@@ -258,8 +258,8 @@ class Head {
     }
   }
 
-  // The rows of the head's values and gates; the first value head of a key head also has its
-  // queries and keys.
+  // Writes the rows of the head's values and gates. The first value head of a key head also writes
+  // the rows of its queries and keys.
   __device__ void write_page_rows() {
     const DeltaNetShape& shape = args_.shape;
     const auto rows = conv_rows(args_, tokens_);

@@ -1,9 +1,8 @@
 // The states and outputs of a gated delta net from one chunk to the next (delta_tiles.cuh). A
 // thread block has 64 columns of a head's values and of its state, which it keeps transposed in
-// registers: in that form, the result of each product is the left operand of the next one. So
-// thread blocks exchange nothing, and each head has two. The critical path of a chunk is K S, D and
-// S'; the outputs are computed beside it, and are written while the next chunk's first product
-// runs.
+// registers: in this form, the result of each product is the left operand of the next one. So the
+// two thread blocks of a head exchange nothing. The critical path of a chunk is K S, D and S'; the
+// outputs are computed beside it, and are written while the next chunk's first product runs.
 #include "cuda/base/launch.h"
 #include "cuda/device/hopper.cuh"
 #include "cuda/device/tensor_core.cuh"
@@ -56,7 +55,7 @@ __device__ __forceinline__ void store_if(bool condition, void* to, const uint4& 
       : "memory");
 }
 
-// Two tiles as the left operand of a product over their 16 columns.
+// Packs two tiles as the left operand of a product over their 16 columns.
 template <typename T, int kCount>
 __device__ __forceinline__ void pack_tiles(const float (&sums)[kCount], int pair,
                                            uint32_t (&out)[4]) {
@@ -113,10 +112,10 @@ class Scan {
   __device__ int count_of(int chunk) const {
     return min(tokens_.end - token_of(chunk), kDeltaChunk);
   }
-  // A column of the head's values.
+  // The lane's first column of the head's values.
   __device__ int column() const { return part_ * kTileWidth + 16 * warp_ + lane_ / 4; }
 
-  // The next two are called by one thread.
+  // One thread calls the next two functions.
   __device__ void load(int chunk) {
     const int at = chunk % kStages;
     if (chunk >= kStages) shared_.free[at].wait((chunk / kStages - 1) & 1);
@@ -154,13 +153,13 @@ class Scan {
 #pragma unroll
     for (int i = 0; i < 4 * kStateTiles; ++i) state_[i] = from == nullptr ? 0.0F : from[place(i)];
   }
-  // The place in a page of number i of the state.
+  // The index in a page of the lane's number i of the state.
   __device__ int place(int i) const {
     return (i / 4 * 8 + lane_ % 4 * 2 + i % 2) * kDim + column() + i / 2 % 2 * 8;
   }
 
-  // The page, if any, of a block that the chunk touches: `lane_` counts from the block of its first
-  // token.
+  // The page of the lane's block, or 0 if the chunk does not touch the block. Lane 0 has the block
+  // of the chunk's first token.
   __device__ int32_t page_in(int chunk) const {
     if (chunk >= num_chunks_) return 0;
     const int block = tokens_.block_of(max(token_of(chunk), tokens_.begin)) + lane_;
@@ -177,7 +176,7 @@ class Scan {
 #pragma unroll
     for (int step = 0; step < kStateSteps; ++step) pack_tiles<T>(state_, step, s[step]);
 
-    // (K S)^T, and the outputs of the chunk before beside it.
+    // (K S)^T; meanwhile, the outputs of the previous chunk are written.
     Sums<kTiles> rest;
     multiply_state(s, stage.k, rest);
     write_out(chunk - 1);
@@ -279,8 +278,8 @@ class Scan {
       }
     }
   }
-  // The place of the 16 bytes that the lane passes to load or store tiles 2 pair and 2 pair + 1
-  // of 16 tokens, of the warp's 16 columns, transposed.
+  // Transposed loads and stores move tiles 2 pair and 2 pair + 1 of 16 tokens, of the warp's 16
+  // columns. Returns the index in a tile of the 16 bytes that the lane addresses.
   __device__ int own_place(int pair) const {
     const int token = 16 * pair + lane_ / 16 * 8 + lane_ % 8;
     return tile_at(token, 2 * warp_ + lane_ / 8 % 2);
@@ -306,8 +305,8 @@ class Scan {
     }
   }
 
-  // Writes the outputs of a chunk, of which a warp has 16 columns; chunk -1 has none. It has no
-  // branches, because the compiler would then wait for the product that runs meanwhile.
+  // Writes a warp's 16 columns of a chunk's outputs; chunk -1 has none. It has no branches, because
+  // with branches the compiler would wait for the product that runs meanwhile.
   __device__ void write_out(int chunk) {
 #pragma unroll
     for (int pair = 0; pair < kSteps; ++pair) {

@@ -1,6 +1,6 @@
 // delta_decode.cu for many heads. A thread block per SM computes one head after the other in shared
-// memory. A warp moves the states of the heads before and after it by bulk copies, so that the
-// memory is never idle.
+// memory. One of its warps moves the states of the previous and the next heads by bulk copies, so
+// that the memory is never idle.
 #include <algorithm>
 
 #include "cuda/base/launch.h"
@@ -41,7 +41,7 @@ struct alignas(128) Shared {
   Mbarrier computed[kStages];
 };
 
-// The heads of a thread block: numbers of all heads of all sequences, one after the other.
+// The heads of a thread block. Heads are numbered across all sequences.
 struct HeadRange {
   int first;
   int step;
@@ -55,7 +55,7 @@ __device__ __forceinline__ void sync_group(int group) {
   asm volatile("bar.sync %0, %1;" ::"r"(1 + group), "n"(kThreads) : "memory");
 }
 
-// One thread.
+// Moves the states of the thread block's heads; runs on one thread.
 template <typename T>
 class Mover {
  public:
@@ -88,7 +88,7 @@ class Mover {
     copy_bulk_evict_first(shared_.states[stage], token.before + place(i), kStateBytes, loaded);
   }
 
-  // Makes the stage free.
+  // Stores the state of head i, and so frees its stage.
   __device__ void store(int i) {
     const int stage = i % kStages;
     shared_.computed[stage].wait(i / kStages & 1);
@@ -246,12 +246,12 @@ class Computer {
   GroupParts& own_;
   const int thread_;
   const int warp_;
-  const int column_;  // the first of the thread's
+  const int column_;  // the thread's first column
   int head_ = 0;
   DecodeToken token_;
 };
 
-// Grid: thread blocks, which divide the heads.
+// The thread blocks of the grid divide the heads among them.
 template <typename T>
 __global__ void __launch_bounds__(kGroups* kThreads + kWarp)
     stream_kernel(const DeltaArgs<T> args) {

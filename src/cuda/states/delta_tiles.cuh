@@ -1,8 +1,8 @@
-// The chunks of tokens in which a prompt's gated delta net is computed. With the logarithms of
-// decay added up to G within a chunk, S the state before it, and the rows d of
+// The chunks of tokens in which a prompt's gated delta net is computed. G has the running sums of
+// the logarithms of decay within a chunk, S is the state before the chunk, and D has the rows d of
 //   (I + A) D = diag(beta) (V - diag(e^G) K S)
 //   A[i, j] = beta[i] e^(G[i] - G[j]) k[i] . k[j], j < i
-// the outputs and the state after the chunk are
+// The outputs and the state after the chunk are
 //   O = diag(e^G) Q S + P D,  P[i, j] = e^(G[i] - G[j]) q[i] . k[j], j <= i
 //   S' = e^G[last] S + (diag(e^(G[last] - G)) K)^T D
 // run_delta_chunks() computes `solved`, (I + A)^-1 diag(beta), and `scores`, P, of all chunks at
@@ -20,9 +20,9 @@ namespace quire::cuda {
 inline constexpr int kTileWidth = 64;
 inline constexpr int kTileSize = kDeltaChunk * kTileWidth;
 inline constexpr int kTilesPerHead = kDeltaHeadDim / kTileWidth;
-inline constexpr int kTileVec = 8;  // elements of 16 bytes, which stay together
+inline constexpr int kTileVec = 8;  // elements of 16 bytes, which the swizzle keeps together
 
-// The place in a tile of an element whose column is `unit` times kTileVec.
+// The index in a tile of the element in row `row` and column `unit` * kTileVec.
 __host__ __device__ constexpr int tile_at(int row, int unit) {
   return row * kTileWidth + (unit ^ row % 8) * kTileVec;
 }
@@ -50,12 +50,12 @@ __device__ ChunkParts<T> parts_of(const DeltaArgs<T>& args, int64_t chunk, int v
           args.workspace.factors + index * 3 * kDeltaChunk};
 }
 
-// The workspace's index of a sequence's first chunk.
+// The index in the workspace of a sequence's first chunk.
 template <typename T>
 __device__ int first_chunk(const DeltaArgs<T>& args, int seq) {
   return static_cast<int>(args.row_start(seq)) / kDeltaChunk + (seq - args.seqs.first);
 }
-// The upper bound of these indices over a step of num_tokens.
+// An upper bound of the number of chunks in a step of num_tokens.
 constexpr int64_t most_chunks(int64_t num_tokens, int64_t num_seqs, int num_drafts) {
   return (num_tokens + num_seqs * num_drafts) / kDeltaChunk + num_seqs;
 }

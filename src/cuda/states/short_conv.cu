@@ -75,7 +75,7 @@ class Window {
   float x_[kMaxShortConvKernel] = {};
 };
 
-// out = g * the sum of token `position`, whose input the window receives.
+// Adds the input of token `position` to the window, and writes out = g * the window's sum.
 template <typename T, typename Rows>
 __device__ void convolve(const ConvArgs<T>& args, const Rows& rows, const SeqTokens& tokens,
                          int position, int64_t channel, Window& window) {
@@ -141,8 +141,8 @@ __global__ void __launch_bounds__(kConvThreads) prefill_kernel(const ConvArgs<T>
   }
 }
 
-// Grid: (touched_blocks(), channels). Follows prefill_kernel(), because a step may read the page
-// that it writes.
+// Grid: (touched_blocks(), channels). Runs after prefill_kernel(), because it may write a page that
+// the step reads.
 template <typename T>
 __global__ void __launch_bounds__(kConvThreads) write_states_kernel(const ConvArgs<T> args) {
   trigger_dependent_launch();

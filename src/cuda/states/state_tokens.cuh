@@ -10,10 +10,10 @@
 namespace quire::cuda {
 
 struct SeqTokens {
-  int64_t first_row = 0;  // of the step, which has token `begin`
+  int64_t first_row = 0;  // the row of the step that has token `begin`
   int begin = 0;
   int end = 0;
-  int kept_end = 0;                // the first token of which no state is written
+  int kept_end = 0;                // no state is written from this token on
   const int32_t* pages = nullptr;  // by block
   int block_size = 0;
 
@@ -78,7 +78,7 @@ __device__ void write_rows(const StatePages& states, const ConvRows<Inputs>& row
   float* const page = page_of(states, tokens.pages[block]);
   const int end = tokens.end_in(block);
   for (int p = max(max(end - rows.num_rows, oldest), 0); p < end; ++p) {
-    if (p < tokens.begin && page == rows.before) continue;  // it is there
+    if (p < tokens.begin && page == rows.before) continue;  // the page has it
     page[p % rows.num_rows * rows.num_channels + channel] = rows.at(tokens, p, channel);
   }
 }
@@ -89,11 +89,11 @@ struct TouchedBlock {
   int block = 0;
 };
 
-// An upper bound of the indices that touched_block() takes.
+// An upper bound of the indices that touched_block() accepts.
 constexpr int64_t touched_blocks(const StatePages& states, int64_t num_tokens, int num_seqs) {
   return num_tokens / states.block_size + int64_t{2} * num_seqs;
 }
-// Maps indices onto all touched blocks of the sequences [first, first + count); to others, too.
+// Maps indices to blocks: all touched blocks of sequences [first, first + count), and others.
 __device__ inline TouchedBlock touched_block(const StatePages& states, int first, int count,
                                              int index) {
   const auto start_of = [&](int seq) {

@@ -10,7 +10,7 @@
 namespace quire::cuda {
 namespace {
 
-// Timed together, so that the host enqueues each while the one before it runs, as in operation.
+// Steps timed together, so that the host enqueues each while the previous one runs, as in serving.
 constexpr int kNumTimed = 3;
 
 // Seconds per call of `enqueue`, after one that is not timed: the first launch of a graph uploads

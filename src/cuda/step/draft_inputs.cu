@@ -37,7 +37,7 @@ __device__ int32_t token_of_first_pass(const StepArrays& step, const DraftArrays
   return tokens[i + 1];
 }
 
-// The pages of all passes after the first.
+// Copies the pages that the passes after the first read.
 __device__ void copy_pages(const StepArrays& step, const DraftArrays& drafts, const StepSpan& span,
                            int table_idx, int first) {
   const TableArrays& table = drafts.tables[table_idx];

@@ -1,7 +1,7 @@
 // The inputs of a drafter's model on a GPU. The device derives them from the preceding step:
 //
-//   StepArrays, SlotTables -- launch_first_pass --> DraftArrays -- launch_draft_pass -->
-//   DraftArrays
+//   StepArrays, SlotTables -- launch_first_pass --> DraftArrays
+//   DraftArrays -- launch_draft_pass --> DraftArrays
 //
 // The first pass computes the tokens of the target's step again, in the same layout: with the same
 // positions, KV slots and attention batch. Each further pass computes one token per sequence.

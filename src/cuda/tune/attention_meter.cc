@@ -23,8 +23,8 @@ Result<Buffer> upload(const std::vector<T>& values) {
   return buffer;
 }
 
-// Random finite numbers, because the exponent bits are restricted. Magnitudes in 16-bit formats are
-// from 0.5 to below 2, and in E4M3 from 0 to below 2.
+// Random numbers, which are finite because the exponent bits are restricted. Magnitudes in 16-bit
+// formats are from 0.5 to below 2, and in E4M3 from 0 to below 2.
 Result<Buffer> random_memory(size_t num_bytes, DType dtype) {
   std::mt19937 random(1);
   std::vector<uint16_t> chunk(std::min(size_t{16} << 20, (num_bytes + 1) / 2));

@@ -25,7 +25,7 @@ inline constexpr int kPrefillTile = 256;
 // Consecutive requests that one call of cuDNN computes. They belong to a group, whose requests are
 // gathered together.
 struct PrefillRequests {
-  const int32_t* query_start = nullptr;  // of the group's first request, as seq_lens
+  const int32_t* query_start = nullptr;  // from the group's first request on, like seq_lens
   const int32_t* seq_lens = nullptr;
   int first_req = 0;  // of the part, within the group
   int num_reqs = 0;   // of the part
@@ -36,9 +36,9 @@ constexpr int32_t group_q_len(const PrefillRequests& reqs, int group_req) {
   return reqs.query_start[group_req + 1] - reqs.query_start[group_req];
 }
 
-// Before version 9.25 cuDNN's result for a request without keys is NaN. Therefore requests without
-// tokens, and those after the part's last, have no query tokens and one key, which is not gathered.
-// `req` counts from the part's first request.
+// Before version 9.25 cuDNN's result for a request without keys is NaN. Therefore a request without
+// tokens gets no query tokens and one key, which is not gathered. Requests of the plan beyond the
+// part get the same. `req` counts from the part's first request.
 constexpr bool is_computed(const PrefillRequests& reqs, int req) {
   return req < reqs.num_reqs && reqs.seq_lens[reqs.first_req + req] > 0 &&
          group_q_len(reqs, reqs.first_req + req) > 0;

@@ -24,7 +24,7 @@ __global__ void zero_padding_kernel(const int32_t* seq_lens, const int32_t* quer
 }
 
 constexpr unsigned kPaddingBlock = 128;
-constexpr unsigned kBlocksPerRequest = 8;  // of zeroed prompts
+constexpr unsigned kBlocksPerRequest = 8;  // for prompts; a request of one row takes one
 
 }  // namespace
 

@@ -140,7 +140,7 @@ Status PrefillPlan::build_plans(Library& library) {
   return {};
 }
 
-// The plan that serves a part of n requests is built for at most 4 n requests.
+// The plan for a part of n requests is built for at most 4 n, so 4 n + 1 aligned numbers fit 8 n.
 Status PrefillPlan::allocate_inputs() {
   constexpr int kMostPerReq = 2 * kAlignedInts;
   num_lens_ = int64_t{kMostPerReq} * limits_.max_num_reqs;

@@ -1,5 +1,5 @@
 // Wraps cuDNN: the library, and execution plans of its attention. Only sdpa.cc includes cuDNN's
-// headers, and it lets no exceptions out.
+// headers. It catches all exceptions.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -19,9 +19,9 @@ namespace quire::cuda::cudnn {
 // kernel.
 struct SdpaKey {
   int num_reqs = 0;
-  // 1: decode over pages. More: prompts of up to this many query tokens over contiguous keys and
-  // values, both beginning at any offsets, under a causal mask that ends at each request's last
-  // key.
+  // 1: decode over pages. Above 1: prompts of up to this many query tokens, over contiguous keys
+  // and values. A request's queries and keys may begin at any offset. The causal mask ends at the
+  // request's last key.
   int max_q_len = 1;
   int num_heads = 0;
   int num_kv_heads = 0;
@@ -36,8 +36,8 @@ struct SdpaKey {
   float scale = 1.0F;
 };
 
-// A key with the fields that the shape determines, including the strides of its pages; the sizes
-// stay 0.
+// A key with the fields that the shape determines, among them the strides of the pages. The other
+// fields keep their defaults.
 inline SdpaKey sdpa_key(const AttentionShape& shape) {
   const KvLayout layout = kv_layout(shape);
   return {.num_heads = shape.num_heads,
@@ -88,13 +88,13 @@ inline std::string version_name(size_t version) {
   return fmt::format("{}.{}.{}", version / 10'000, version / 100 % 100, version % 100);
 }
 
-// Building the first plan loads the parts of cuDNN beyond its small front library.
+// Building the first plan loads most of cuDNN; the library that open() loads is small.
 class Library {
  public:
   // Fails with kUnavailable if there is no cuDNN, or one older than 9.11.
   static Result<std::unique_ptr<Library>> open();
   virtual ~Library() = default;
-  virtual size_t version() const = 0;  // of cuDNN, as version_name() takes it
+  virtual size_t version() const = 0;  // of cuDNN, the argument of version_name()
   // Fails with kUnimplemented if this cuDNN has no kernel for the problem.
   virtual Result<std::unique_ptr<SdpaPlan>> build(const SdpaKey& key) = 0;
 };

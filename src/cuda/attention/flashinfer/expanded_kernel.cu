@@ -88,7 +88,7 @@ using ExpandedTraits =
                                       kPositions, /*NUM_STAGES=*/2, Element, Element, Element,
                                       int32_t, ExpandedVariant>;
 
-// Also stores the LSE of each row.
+// Stores the LSE of each row besides the results.
 template <typename Traits>
 struct ExpandedEpilogue : Fa3Epilogue<Traits, /*kGathered=*/true> {
   using Base = flashinfer::CollectiveEpilogue<Traits>;
@@ -126,7 +126,7 @@ void launch_attention(const ExpandedBatch& batch, const ExpandedChunk& chunk,
                       const ExpandedAttention& call, CudaStream& stream) {
   using Mainloop = flashinfer::CollectiveMainloop<float, Traits, /*CAUSAL=*/true>;
   using Epilogue = ExpandedEpilogue<Traits>;
-  // TMA reads whole tiles, which must be one request's.
+  // TMA reads whole tiles, so all rows of a tile must belong to one request.
   static_assert(kExpandedTile % Traits::CTA_KV == 0);
   static_assert(sizeof(typename Traits::SharedStorage) <= size_t{227} << 10);
   constexpr int kKeyDim = Traits::HEAD_DIM_QK;

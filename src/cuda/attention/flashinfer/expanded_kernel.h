@@ -1,5 +1,5 @@
 // The kernels of expanded latent attention, compiled ahead of time. This header has plain data
-// only. All pointers are to device memory, and requests and tokens are those of one phase.
+// only. All pointers are to device memory. The requests and tokens belong to one phase.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ struct LatentGather {
   const float* cache_scale = nullptr;  // of an E4M3 cache; null: 1
   int page_size = 0;
   void* latents = nullptr;  // [rows, 512]
-  void* keys = nullptr;     // [rows, num_heads, dims.key], of which the last 64 are written
+  void* keys = nullptr;     // [rows, num_heads, dims.key]; the last 64 of each key are written
 };
 // The cache is BF16 or E4M3, and the copies BF16.
 void launch_latent_gather(const ExpandedBatch& batch, const ExpandedChunk& chunk,

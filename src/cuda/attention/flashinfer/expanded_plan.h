@@ -38,25 +38,25 @@ inline ExpandedDims expanded_dims(const AttentionShape& shape) {
 // request has in a chunk is a multiple of this.
 inline constexpr int kExpandedTile = 128;
 
-// Holds 11,904 positions of 16 heads in 16 bits.
+// With DeepSeek's dimensions, this holds 11,904 positions of 16 heads in 16 bits.
 inline constexpr int64_t kMaxExpandedBytes = int64_t{128} << 20;
 // Bytes of a row's latent vector, keys and values.
 int64_t expanded_row_bytes(const AttentionShape& shape);
-// The rows of a plan's scratch memory: as many as `max_bytes` hold, but no more than any batch
-// needs, and at least one tile.
+// The rows of a plan's scratch memory: as many as `max_bytes` hold, but no more than the largest
+// batch needs, and at least one tile.
 int max_expanded_rows(const AttentionShape& shape, const PlanLimits& limits, int64_t max_bytes);
 
 // The work of a phase in both forms.
 struct ExpansionWork {
   int64_t num_tokens = 0;  // query tokens; the absorbed form multiplies their queries and outputs
-  int64_t num_positions = 0;   // the expanded form multiplies each into keys and values
-  int64_t num_pairs = 0;       // of a query token and a position that it attends to
-  int64_t num_tile_pairs = 0;  // the same with whole tiles, as FA3 computes them
+  int64_t num_positions = 0;   // positions; the expanded form computes keys and values of each
+  int64_t num_pairs = 0;       // pairs of a query token and a position that it attends to
+  int64_t num_tile_pairs = 0;  // pairs in whole tiles, as FA3 computes them
 };
 ExpansionWork expansion_work(const AttentionBatch& batch, const PhaseRange& range);
 
-// Multiplications per head: of one vector by the matrices of keys and values, and for one pair in
-// each form.
+// Multiplications per head: for the product of one vector with the matrices of keys and values, and
+// for one pair in each form.
 constexpr int64_t per_vector(const ExpandedDims& dims) {
   return int64_t{kLatentDim} * (dims.nope() + dims.value);
 }
@@ -68,8 +68,8 @@ constexpr int64_t per_expanded_pair(const ExpandedDims& dims) {
 // Whether the expanded form takes less time, by multiplications per head. The expansion of
 // positions counts twice, because it is slower than attention. On an H200, with DeepSeek's
 // dimensions and 4,096 and 32,768 context tokens, the expanded form is faster from 300 to 380 query
-// tokens on. A single prompt without context is then expanded if it has 98 to 128 tokens, or 170
-// and more.
+// tokens on. By this rule, a single prompt without context is expanded if it has 98 to 128 tokens,
+// or 170 and more.
 constexpr bool expansion_pays(const ExpansionWork& work, const ExpandedDims& dims) {
   const int64_t num_expanded = 2 * work.num_positions - work.num_tokens;
   return num_expanded * per_vector(dims) + work.num_tile_pairs * per_expanded_pair(dims) <
@@ -82,13 +82,13 @@ struct ExpandedChunk {
   int first_req = 0;  // of the phase
   int num_reqs = 0;
   int num_rows = 0;
-  int kv_start = 0;  // the positions of each request, limited by its length
+  int kv_start = 0;  // the range of positions, limited by each request's length
   int kv_end = kAll;
   int first_tile = 0;
   int num_tiles = 0;
 
   bool is_part() const { return kv_end != kAll; }
-  // Whether the results are merged with those of earlier chunks.
+  // Whether the results are merged with earlier chunks' results.
   bool continues() const { return kv_start > 0; }
 };
 

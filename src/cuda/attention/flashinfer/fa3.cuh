@@ -35,8 +35,8 @@ struct IndependentSchedule {
 // the original, each warp group arrives at a barrier and then waits at the same barrier. Its own
 // arrivals let it pass, so it reads data that the other group has not written yet: under
 // compute-sanitizer's racecheck, the results are wrong. racecheck still reports that the next
-// tile's values overwrite results that are being read. barrier_O orders these accesses: consumers
-// arrive at it through its cluster address.
+// tile's values overwrite results that are being read, although barrier_O orders these accesses:
+// consumers arrive at it through its cluster address.
 template <typename Traits, bool kGathered>
 struct Fa3Epilogue : flashinfer::CollectiveEpilogue<Traits> {
   using Base = flashinfer::CollectiveEpilogue<Traits>;

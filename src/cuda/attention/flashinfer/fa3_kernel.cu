@@ -1,7 +1,6 @@
 // Calls FlashInfer's FA3 kernels for a KernelCall: prefill on Hopper. The schedule and the variants
 // are defined here; unlike FlashInfer's own schedule, this one reads lengths on the device. All
-// instances are in one file, because each alone takes half of the time that they take together to
-// compile.
+// instances are in one file: to compile one of them alone takes half as long as all together.
 #include <cmath>
 #include <span>
 #include <type_traits>

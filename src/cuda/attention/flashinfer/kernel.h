@@ -1,7 +1,6 @@
 // FlashInfer's kernels for paged caches, compiled ahead of time for the shapes in CMakeLists.txt:
 // FA2 for any GPU; FA3 for prefill on Hopper, over pages or over contiguous copies of them. This
-// header has plain data only; FlashInfer's headers are included by fa2_kernel.cuh and fa3_kernel.cu
-// alone.
+// header has plain data only; only fa2_kernel.cuh and fa3_kernel.cu include FlashInfer's headers.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +41,7 @@ inline constexpr int kFa3TilePositions = 128;
 // Positions that a thread block of FA2 reads at once. Contexts are split at multiples of this.
 inline constexpr int kSplitUnit = 128;
 
-// Arguments of a launch, with device pointers. Requests are those of one phase.
+// Arguments of a launch, with device pointers. The requests belong to one phase.
 struct KernelCall {
   const void* q = nullptr;  // [all tokens, num_heads, head_dim]
   void* out = nullptr;      // [all tokens, num_heads, head_dim]; with chunks: [partial rows, ..]
@@ -127,7 +126,7 @@ constexpr int64_t num_chunks(int64_t kv_len, int window, int tile_rows, int64_t 
 }
 
 // Arguments of the kernel that merges the chunks' partial results, with device pointers. The
-// requests and tokens are those of one phase.
+// requests and tokens belong to one phase.
 struct MergeCall {
   const void* partials = nullptr;      // [partial rows, num_heads, head_dim]
   const float* partial_lse = nullptr;  // [partial rows, num_heads], base 2

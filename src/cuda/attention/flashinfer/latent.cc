@@ -147,7 +147,7 @@ class LatentPrefillPlan final : public ExpandingPlan {
     uint16_t* keys = nullptr;      // [max_rows, num_heads, key_dim]
     uint16_t* values = nullptr;    // [max_rows, num_heads, value_dim]
     float* lse = nullptr;          // [max_num_tokens, num_heads]
-    float* partial_lse = nullptr;  // as lse
+    float* partial_lse = nullptr;  // like lse
   };
   Scratch place_scratch(BumpAllocator& memory) const;
 

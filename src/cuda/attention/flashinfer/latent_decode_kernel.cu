@@ -147,7 +147,7 @@ struct Shared {
   alignas(16) Q results[kWarps][kRows / 2][kWarpDim + 8];
   float factors[2][kRows];  // from the sums of a part to its results; parts alternate
   Cut cuts[2];
-  uint32_t shares;  // of a tile, that this thread block merges, as bits
+  uint32_t shares;  // shares of a tile that this thread block merges, as bits
   Mbarrier filled[kStages];
   Mbarrier freed[kStages];
   Mbarrier query_filled;  // the queries have arrived, and the part is set
@@ -692,8 +692,8 @@ __device__ void compute_parts(const LatentCall& call, Shared<Q, Kv>& shared, int
   }
   if (num_cuts == 0) return;
   compute_barrier();
-  // The fence is not between two parts, because it takes several microseconds while other warps
-  // copy.
+  // The fence follows the last part instead of each part, because it takes several microseconds
+  // while other warps copy.
   if (threadIdx.x == 0) {
     __threadfence();
     for (int i = 0; i < num_cuts; ++i) shared.cuts[i].arrival.arrive(call, shared.cuts[i].work);

@@ -9,7 +9,7 @@
 
 namespace quire::cuda::flashinfer_backend {
 
-// Arguments of a launch, with device pointers. Requests are those of one phase.
+// Arguments of a launch, with device pointers. The requests belong to one phase.
 struct LatentCall {
   const void* q = nullptr;       // [all tokens, num_heads, 576]
   void* out = nullptr;           // [all tokens, num_heads, 512]

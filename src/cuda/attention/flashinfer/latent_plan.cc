@@ -12,8 +12,8 @@ constexpr int kNumMergeArrays = 5;
 constexpr int64_t kManyParts = 64;
 
 // The decode kernel also serves requests of two tiles, each of which reads the cache. FlashInfer's
-// kernel reads it once, but with 16 heads on an H200 it takes at least 4 us longer for one request,
-// and with an FP8 cache more than three times as long. The number of requests is an estimate from
+// kernel reads it once. But with 16 heads on an H200 it takes at least 4 us longer for one request,
+// and more than three times as long with an FP8 cache. The number of requests is an estimate from
 // these times.
 constexpr int kMaxDecodeTiles = 2;
 constexpr int kMaxReqsOfTwoTiles = 8;
@@ -26,8 +26,8 @@ struct Costs {
   // min_units_of_many to a tile with kManyParts parts.
   int64_t min_units;
   int64_t min_units_of_many;
-  // If there are no more tiles than workers, tiles are not split if the longest exceeds the average
-  // work per worker by at most this fraction: memory bandwidth limits such a batch, although some
+  // With at most one tile per worker, tiles are not split if the longest one exceeds the average
+  // work per worker by at most this fraction. Memory bandwidth limits such a batch, although some
   // SMs are idle.
   double spare_share;
 };
@@ -145,8 +145,8 @@ int64_t LatentPlanner::num_units(int32_t kv_end) const {
   return ceil_div(int64_t{kv_end}, int64_t{grid_.tile_positions()});
 }
 
-// Each split adds the cost of one work item, and a worker leaves up to that cost of its budget
-// unused. The budget is increased by as much, so that all tiles fit.
+// Each split adds the cost of one work item, and a worker leaves up to this cost of its budget
+// unused. The budget is increased by this cost, so that all tiles fit.
 void LatentPlanner::choose_budget() {
   const Costs& costs = costs_of(grid_.kernel);
   int64_t total = 0;

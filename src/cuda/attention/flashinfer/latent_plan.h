@@ -29,13 +29,13 @@ inline constexpr int kLatentTilePositions = 64;
 inline constexpr int kLatentDecodeRows = 16;
 inline constexpr int kLatentDecodeTilePositions = 32;
 inline constexpr int kMaxLatentParts = 256;
-// FlashInfer's kernel reads a tile's positions up to those of the tile's last whole token, so the
-// heads of a token must not be split between its tiles.
+// FlashInfer's kernel reads positions up to the tile's last whole token, so all heads of a token
+// must be in the same tile.
 inline constexpr int kMaxLatentHeads = 2 * kLatentBlockRows;
 
 enum class LatentKernel {
   kDecode,      // tiles of 16 rows, on average up to two per request
-  kFlashInfer,  // tiles of 64 or 128 rows, of which whole tokens are used
+  kFlashInfer,  // tiles of 64 or 128 rows; only rows of whole tokens are used
 };
 
 // The kernel and the grid of a range. For a graph they depend on the range's shape only.
@@ -79,15 +79,15 @@ struct alignas(16) LatentWork {
   int32_t later_tokens = 0;  // of the request, after the tile's last token
 };
 
-// A work item as FlashInfer's kernel gets it: a part of a request that ends with the tile's last
-// token. So the kernel leaves out the rows after it, which are the next tile's, and masks the
-// tile's rows by the same positions.
+// The lengths that FlashInfer's kernel gets for a work item, as if the request ended with the
+// tile's last token. So the kernel skips the later rows, which belong to the next tile, and the
+// causal mask of the tile's rows stays the same.
 struct LatentView {
   int32_t q_len = 0;
   int32_t kv_len = 0;
   int32_t kv_end = 0;
 };
-// seq_len: the request's true length, or 0 of padding.
+// seq_len: the request's true length; 0 for padding.
 constexpr LatentView view_of(const LatentWork& work, int32_t seq_len) {
   const int32_t kv_len = seq_len > work.later_tokens ? seq_len - work.later_tokens : 0;
   return {.q_len = work.q_len - work.later_tokens,

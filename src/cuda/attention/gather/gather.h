@@ -1,7 +1,7 @@
-// Prefill kernels that read keys and values without a block table are faster. Before such a kernel
-// runs, launch_gather() copies (gathers) the contexts of a phase from their pages to contiguous
-// scratch memory in the workspace. Each request's positions fill whole tiles of the scratch memory,
-// so that no tile has positions of two requests.
+// Prefill kernels are faster if they read keys and values without a block table. Before such a
+// kernel runs, launch_gather() copies (gathers) the contexts of a phase from their pages to
+// contiguous scratch memory in the workspace. Each request's positions fill whole tiles of the
+// scratch memory, so that no tile has positions of two requests.
 #pragma once
 
 #include <algorithm>
@@ -108,7 +108,7 @@ struct GatherCall {
   int page_size = 0;
 };
 
-// A plan's scratch memory: the copies of keys, followed by those of values.
+// A plan's scratch memory: the copies of keys, then the copies of values.
 struct GatherScratch {
   std::byte* memory = nullptr;      // scratch_bytes()
   int64_t num_tokens = 0;           // capacity
@@ -124,10 +124,9 @@ GatherCall gather_call(const AttentionShape& shape, const KvCacheView& kv,
                        const GatherGroup& group, const GatherScratch& scratch);
 
 // Copies elements of 16 bits, and converts FP8 to BF16: exactly without scales, and rounded to
-// nearest with them. The rest of the tile in which a context ends is filled with zeros, because
-// kernels multiply the values after a context by weights of zero, and NaN times zero is NaN.
-// num_tokens may be computed from upper bounds of the lengths; tiles beyond the true lengths are
-// not written.
+// nearest with them. The rest of the tile in which a context ends is filled with zeros. Kernels
+// multiply the values after a context by weights of zero, and NaN times zero is NaN. num_tokens may
+// be computed from upper bounds of the lengths; tiles beyond the true lengths are not written.
 void launch_gather(const GatherCall& call, CudaStream& stream);
 // Loads the kernel, which CUDA otherwise does at the first launch.
 Status load_gather(DType cache, int head_dim);

@@ -9,9 +9,9 @@ namespace quire::cuda::native {
 
 inline constexpr int kUnitTokens = 16;  // positions that are copied together, all in one page
 
-// Weights are relative to a maximum that may be this far (in log2 units) below the current one, so
-// that the accumulators are seldom rescaled. Weights up to 2^8 fit F16, and the difference cancels
-// in the result.
+// Weights are relative to a maximum that may be this far (in log2 units) below the row's maximum,
+// so that the accumulators are seldom rescaled. Weights up to 2^8 fit F16, and the difference
+// cancels in the result.
 inline constexpr float kMaxLag = 8.0F;
 
 // The rows of all warps of a thread block, in shared memory.

@@ -17,7 +17,7 @@ struct alignas(16) ClusterWork {
   int32_t req = 0;  // of the phase
   uint16_t part = 0;
   uint16_t num_parts = 0;  // 0: the cluster has no work
-  int32_t first_more = 0;  // index of the first of the other requests in Params::more_reqs
+  int32_t first_more = 0;  // index of the first whole request in Params::more_reqs
   int32_t num_more = 0;
 };
 
@@ -59,9 +59,9 @@ struct Params {
 
   // With more than one split, a kernel writes partial results, [num_tokens * num_heads, num_splits]
   // rows, and the merge_splits kernel merges them. With kRows8, a cluster merges its splits in
-  // shared memory, and the last cluster of a request and KV head merges the partial results of all
-  // of them: [cluster of the grid, KV head, max_rows] rows. kRows64 is like kRows8, without
-  // clusters.
+  // shared memory. The last cluster to finish a request and KV head then merges the partial results
+  // of all its clusters: [cluster of the grid, KV head, max_rows] rows. kRows64 is like kRows8,
+  // without clusters.
   int num_splits = 1;
   int cluster = 1;                    // kRows8: splits per cluster, a divisor of num_splits
   int num_parts = 1;                  // num_splits / cluster
@@ -88,7 +88,7 @@ void launch_generic(CudaStream& stream, const Params& params, DType kv);
 void launch_merge(CudaStream& stream, const Params& params);
 
 // The largest head dimensions: for any cache, and for a latent cache (DeepSeek's dimension). The
-// tensor-core kernels support only the former, because of their registers.
+// tensor-core kernels do not support more than kMaxDim, because of their registers.
 inline constexpr int kMaxDim = 256;
 inline constexpr int kMaxLatentDim = 576;
 
@@ -125,9 +125,9 @@ inline constexpr int kRows64Dim = 128;
 inline constexpr int kMaxSplits = 64;
 inline constexpr int kMaxCluster = 8;
 inline constexpr int kMinSplitTokens = 64;
-// kRows8, kRows64: a split has a multiple of this many bytes of keys, and of values; the last split
-// may have less. Contexts of up to kUnsplitUnits times this size are not split, because the merge
-// would take longer than the split saves.
+// kRows8, kRows64: the keys of a split, and its values, take a multiple of this many bytes; only
+// the last split may have less. Contexts of up to kUnsplitUnits times this size are not split,
+// because the merge would take longer than the split saves.
 inline constexpr int kMinSplitKeyBytes = 32 * 1024;
 inline constexpr int kUnsplitUnits = 2;
 
@@ -141,11 +141,11 @@ KernelChoice choose_kernel(const AttentionShape& shape, Phase phase, const Phase
 
 // Bytes of the partial results of this many parts of requests.
 size_t partial_bytes(const AttentionShape& shape, int q_len, int64_t num_partials);
-// At least the largest partial_bytes of any batch within the limits.
+// An upper bound of partial_bytes() over all batches within the limits.
 size_t max_partial_bytes(const AttentionShape& shape, const PlanLimits& limits,
                          const GpuTraits& gpu);
-// At least the number of clusters per KV head of any batch within the limits whose clusters share
-// work; 0 if no batch does.
+// An upper bound of the clusters per KV head over all batches within the limits whose clusters
+// share work; 0 if there is no such batch.
 int max_shared_clusters(const AttentionShape& shape, const PlanLimits& limits,
                         const GpuTraits& gpu);
 

@@ -30,15 +30,15 @@ struct Share {
     first = rank * size;
     end = min(num_vectors, first + size);
   }
-  // The rank of the member that merges a vector. The numbers are small enough for F32, and the half
-  // keeps them away from integers.
+  // The rank of the member that merges a vector. F32 represents the numbers exactly, and adding 0.5
+  // keeps the quotient away from integers.
   __device__ int member(int vector) const {
     return static_cast<int>((static_cast<float>(vector) + 0.5F) * inverse_size);
   }
 };
 
 // The indices of the partial rows of a request and KV head. Clusters of the grid are numbered over
-// the requests; those of one request are consecutive.
+// the requests; the clusters of one request are consecutive.
 class PartialRows {
  public:
   __device__ PartialRows(const Params& p, int first_cluster, int kv_head)

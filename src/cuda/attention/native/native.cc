@@ -20,7 +20,7 @@ using native::Params;
 
 constexpr int kMinComputeCapability = 80;
 constexpr int kClusterComputeCapability = 90;
-constexpr int kWgmmaComputeCapability = 90;  // later ones do not have it
+constexpr int kWgmmaComputeCapability = 90;  // later GPUs do not have wgmma
 
 // The size of Params::counters.
 size_t counter_bytes(const AttentionShape& shape, int num_reqs) {

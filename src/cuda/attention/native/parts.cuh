@@ -17,9 +17,9 @@ class Parts {
  public:
   int count;  // parts that have positions, at least 1
 
-  // Parts of kMinSplitKeyBytes: the fewer there are, the faster the L2 merges them. Members of a
-  // cluster may have a multiple of half of that, so that their parts are more equal.
-  // Divisions are slow, and the first copies wait for this.
+  // The keys of a part take a multiple of kMinSplitKeyBytes: the L2 merges fewer parts faster.
+  // Members of a cluster may have a multiple of half of that, so that their parts are more equal.
+  // There are few divisions, because they are slow and the first copies wait for the result.
   __device__ Parts(Span all, int most, bool in_clusters)
       : count(1), all_(all), tokens_(max(1, length())) {
     if (most == 1 || length() <= kUnsplitUnits * kTokens) return;
@@ -108,8 +108,8 @@ __device__ inline ClusterWork load_work(const ClusterWork* work) {
           words.z, words.w};
 }
 
-// A split's number, shifted right by this, is its cluster's. 31: every split is in cluster 0,
-// because a cluster of more than two has all splits of a request.
+// The index of a split, shifted right by this, is the index of its cluster. 31: every split is in
+// cluster 0, because a cluster of more than two has all splits of a request.
 __device__ inline int cluster_shift(const Params& p) {
   return p.cluster <= 2 ? p.cluster - 1 : 31;
 }
@@ -131,8 +131,8 @@ __device__ __forceinline__ void for_each_part(const Params& p, Attend attend) {
   Request req = read();
   ClusterWork work;
   if (p.work != nullptr) {
-    // These loads and those above do not wait for each other. Unless the batch is ragged, the
-    // planned request is the one above.
+    // This load does not wait for the loads above. In an even batch, the planned request is the
+    // request that was read above.
     work = load_work(p.work + cluster_idx);
     if (work.num_parts == 0) return;
     const bool is_other = work.req != part.req_idx;

@@ -9,12 +9,12 @@ namespace {
 
 constexpr int kMaxSplitQLen = 8;  // longer uniform queries fill the device without splits
 constexpr int kBlocksAtOnce = 2;  // resident thread blocks per SM, by shared memory
-// One thread block loads this many columns of all parts in one round. With no more, the merge
-// through the L2 is as fast as one in clusters on an H200, unless at most half of the SMs have a
-// thread block. Both merges together take up to 12 % longer than the L2 alone.
+// In a merge through the L2, a thread block loads this many columns of all parts in one round. Up
+// to this number of columns, an H200 merges as fast as in clusters, unless at most half of the SMs
+// have a thread block. Both merges together take up to 12 % longer than the L2 alone.
 constexpr int64_t kColumnsOfMerge = 512;
-constexpr double kGoodFilling = 0.9;  // fraction of the waves' slots in use; more splits slow down
-                                      // the merge
+constexpr double kGoodFilling = 0.9;  // fraction of used slots in all waves that suffices; more
+                                      // splits slow down the merge
 
 int padded_dim(const AttentionShape& shape) {
   const int dim = std::max(shape.head_dim, shape.head_dim_v);
@@ -58,10 +58,10 @@ struct Splits {
   int cluster = 1;  // splits per cluster
 };
 
-// The splits of one cluster if all clusters together have at most a thread block per SM and the
-// splits are short; otherwise 1. One cluster needs no merge through the L2. On an H200 this is
-// faster up to kShortSplit units of min_tokens per split, and up to kShortFullSplit units if the
-// splits fill the SMs, because more splits would then have only half of an SM.
+// Returns the splits per request and KV head if they are one cluster, with at most one thread block
+// per SM; 1 if these splits are not short. One cluster needs no merge through the L2. On an H200 it
+// is faster up to kShortSplit units of min_tokens per split. If the splits fill the SMs,
+// kShortFullSplit units are the limit, because each of more splits would have half of an SM.
 int one_cluster(int64_t num_blocks, int64_t num_units, int num_sms) {
   constexpr int64_t kShortSplit = 4;
   constexpr int64_t kShortFullSplit = 9;
@@ -71,8 +71,8 @@ int one_cluster(int64_t num_blocks, int64_t num_units, int num_sms) {
   return is_short ? static_cast<int>(size) : 1;
 }
 
-// The fewest splits that fill the device's waves to kGoodFilling, or else the number that fills
-// them best.
+// The fewest splits that fill the device's waves to kGoodFilling. If no number does, the number
+// that fills them best.
 int fill_waves(int64_t num_blocks, int limit, int64_t slots) {
   int best = 1;
   double best_filling = 0.0;
@@ -100,9 +100,9 @@ Splits choose_splits(int64_t num_blocks, int max_kv_len, int min_tokens, int mos
   if (cluster > 1 && (!has_few_columns || 2 * cluster * num_blocks <= num_sms)) {
     return {cluster, cluster};
   }
-  // A cluster runs on one GPC. Only clusters of two fill all GPCs: of 8 thread blocks, an H200 runs
-  // 30 clusters instead of 33. A wave that is not full is slow, because SMs with two thread blocks
-  // take longer than the others.
+  // A cluster runs on one GPC. Only clusters of two fill all GPCs: with 8 thread blocks per
+  // cluster, an H200 runs 30 clusters instead of 33. A wave that is not full is slow, because SMs
+  // with two thread blocks take longer than the others.
   int splits = fill_waves(num_blocks, limit, slots);
   if (has_few_columns) return {splits, 1};
   const auto in_one_wave = static_cast<int>(std::min<int64_t>(limit, slots / num_blocks) / 2 * 2);
@@ -110,13 +110,13 @@ Splits choose_splits(int64_t num_blocks, int max_kv_len, int min_tokens, int mos
   return {splits, splits % 2 == 0 ? 2 : 1};
 }
 
-// Whether a ragged batch may gain from a plan of the clusters' work. All members of a larger
-// cluster belong to one request.
+// Whether a ragged batch may gain from a plan of the clusters' work. Requests cannot share a larger
+// cluster, because all its members belong to one request.
 bool can_share_work(const AttentionShape& shape, KernelKind kind, int num_reqs, int max_kv_len,
                     const Splits& splits) {
   constexpr int kFewUnits = 8;
-  // Otherwise a shorter batch might share work where the longest one, which max_shared_clusters()
-  // visits, has a larger cluster.
+  // max_shared_clusters() visits only the longest batch. Without this condition, a shorter batch
+  // might share work while the longest batch does not, because its clusters are larger.
   static_assert(kFewUnits >= kMaxCluster);
   return merges_splits(kind) && num_reqs > 1 && splits.cluster <= 2 &&
          max_kv_len > kFewUnits * min_split_tokens(shape, kind);
@@ -218,8 +218,8 @@ void visit_batches(const AttentionShape& shape, const PlanLimits& limits, const 
   }
 }
 
-// Shorter contexts have no more splits. If the longest context is one cluster, shorter ones are
-// too; otherwise each split may be a cluster of its own.
+// Shorter contexts have no more splits than the longest. If the longest context has one cluster, so
+// have shorter contexts; otherwise each split may be a separate cluster.
 int most_parts(const Splits& splits) {
   return splits.count == splits.cluster ? 1 : splits.count;
 }

@@ -35,8 +35,8 @@ __device__ inline int token_of_row(const Params& p, const Request& req, int row)
   return req.q_len == 1 ? 0 : row / p.group;
 }
 
-// Sums over the lanes that differ in the bits of [kFirst, kEnd), which have the same row; each of
-// them gets the sum.
+// Sums over the lanes of one row, whose indices differ only in the bits with values kFirst to kEnd
+// / 2. Each of these lanes gets the sum.
 template <int kFirst, int kEnd>
 __device__ inline float sum_of_row(float x) {
 #pragma unroll

@@ -2,12 +2,12 @@
 // step verifies. One thread block of one warpgroup per (split, KV head, request). It reads each
 // position once, in steps of 64, and multiplies all rows with them by wgmma: S = Q K^T with Q in
 // registers, and O += P V with the weights P in registers. A warp computes 16 rows even if it has
-// fewer, because the memory is the limit.
+// fewer, because memory bandwidth is the limit.
 //
-// tile_kernel.cu remains for other GPUs, FP8 caches, other head dimensions, more rows and few
-// requests, whose many splits its separate merge handles better. There, each of four warps reads
-// all keys and values from shared memory, and a thread block copies one tile ahead: with 40 rows of
-// 128 columns and 128 requests it takes 2.0 times as long on an H200.
+// tile_kernel.cu serves other GPUs, FP8 caches, other head dimensions, more rows, and few requests,
+// whose many splits its separate merge handles better. There, each of four warps reads all keys and
+// values from shared memory, and a thread block copies one tile ahead: with 40 rows of 128 columns
+// and 128 requests it takes 2.0 times as long on an H200.
 #include "cuda/attention/native/decode.cuh"
 #include "cuda/attention/native/kernels.h"
 #include "cuda/attention/native/merge.cuh"
@@ -32,7 +32,7 @@ constexpr int kTileBytes = kStepTokens * 64 * 2;
 constexpr int kStageBytes = 4 * kTileBytes;
 constexpr int kSharedBytes = kStages * kStageBytes;
 
-// A thread's share of the copies of one head's keys or values: the same piece of every eighth row.
+// A thread's share of the copies of one head's keys or values: one piece of every eighth row.
 class StepCopies {
  public:
   __device__ explicit StepCopies(const PagedRows& rows)
@@ -63,8 +63,8 @@ class StepCopies {
   bool in_row_;
 };
 
-// A warp's 16 rows. A thread has rows lane.row (index 0) and lane.row + 8 (1) of them, in columns
-// 8 * j + 2 * lane.quad and the next one: elements 4 * j + 2 * index and the next one.
+// A warp's 16 rows. A thread has rows lane.row (index 0) and lane.row + 8 (index 1). Elements 4 * j
+// + 2 * index and the next one are columns 8 * j + 2 * lane.quad and the next one of the row.
 template <typename T>
 struct WarpgroupRows {
   uint32_t q[kDim / 16][4];
@@ -95,8 +95,8 @@ struct WarpgroupRows {
     visible_to_all = {visible_span(p, req, req.q_len - 1).first, visible_span(p, req, 0).end};
   }
 
-  // Adds the positions of a stage, the first of which is `first`. Returns while the products with
-  // the values run: the caller waits for them.
+  // Adds the positions of a stage, which begin at `first`. Returns while the products with the
+  // values run; the caller must wait for them.
   __device__ void attend(const LogitScale& scale, uint32_t stage, int first, Lane lane) {
     float s[kStepTokens / 2] = {};
     wgmma::keep(s);
@@ -228,8 +228,8 @@ __device__ inline void write_rows(const Params& p, const Request& req, const War
   }
 }
 
-// Reads lengths, pages and settled keys and values before the first wait_for_previous_kernel(), as
-// kRows8 does.
+// Like kRows8, reads lengths, pages and settled keys and values before the first
+// wait_for_previous_kernel().
 template <typename T>
 __device__ __forceinline__ void attend_part(const Params& p, const RequestPart& work,
                                             const Request& req, int settled_len) {
@@ -268,7 +268,7 @@ __device__ __forceinline__ void attend_part(const Params& p, const RequestPart& 
     }
     commit_copies();
   };
-  // The first steps, at most those that start before the loop, whose positions are settled.
+  // The number of steps before the loop whose positions are all settled.
   const int num_settled = settled_len - first - kStepTokens;  // after the end of step 0
   const int num_early = num_settled < 0 ? 0 : min(kStages - 1, num_settled / kStepTokens + 1);
 #pragma unroll 1
@@ -282,7 +282,7 @@ __device__ __forceinline__ void attend_part(const Params& p, const RequestPart& 
   WarpgroupRows<T> rows(p, req, kv_head, num_rows, first_row, lane);
   for (int step = 0; step < num_steps; ++step) {
     wait_for_copies<kStages - 2>();
-    order_bulk_copies();  // wgmma reads shared memory as bulk copies do
+    order_bulk_copies();  // wgmma reads shared memory through the same proxy as bulk copies
     rows.finish_step();
     __syncthreads();  // the step has arrived, and the stage of the previous one is free
     start_step(step + kStages - 1);

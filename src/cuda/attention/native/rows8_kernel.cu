@@ -28,8 +28,8 @@ constexpr int kRows = 8;
 
 template <class C>
 struct Rows8 {
-  // A step's keys and values take at most 8 KB (16 KB if head_dim is 256 and the cache has 16
-  // bits), so two thread blocks fit in 227 KB of shared memory per SM.
+  // A step's keys and values take at most 8 KB, or 16 KB if head_dim is 256 and the cache has 16
+  // bits. So two thread blocks fit in 227 KB of shared memory per SM.
   static constexpr int kWarps = C::kRowBytes == 512 ? 2 : 4;
   static constexpr int kThreads = kWarps * 32;
   static constexpr int kStages = 3;
@@ -43,8 +43,8 @@ struct Rows8 {
   static constexpr int kSharedBytes =
       kPipelineBytes > Combined::kBytes ? kPipelineBytes : Combined::kBytes;
   static_assert(kSharedBytes % 16 == 0);
-  // The inbox of a cluster's member has memory of its own, because other members may send their
-  // rows while this one still copies.
+  // The inbox of a cluster's member has separate memory, because other members may send their rows
+  // while this one still copies.
   using Inbox = Mailbox<kRows, C::kDim>;
 
   static constexpr int kSteps = C::kDim / 16;       // mma steps of a product with K
@@ -226,10 +226,10 @@ struct WarpRows8 {
   __device__ void attend(const QueryRows<C>& query, float softcap, uint32_t stage, int first,
                          Place lane) {
     float s[K::kStepUnits][4] = {};
-    float odd[4] = {};  // of odd loads, if there is one unit: each product waits for the last one
+    float odd[4] = {};  // sums of odd loads with one unit; halves the chain of dependent products
     const int lane_id = static_cast<int>(threadIdx.x) % 32;
-    // Load i reads pieces 2 * i and 2 * i + 1 of 16 positions, which are at `loads` ^ 32 * i:
-    // stages are aligned to their rows.
+    // Load i reads pieces 2 * i and 2 * i + 1 of 16 positions. They are at `loads` ^ 32 * i,
+    // because stages are aligned to the size of a row.
     const uint32_t loads = stage + swizzled<C::kRowPieces>(lane_id % 16, lane_id / 16);
 #pragma unroll
     for (int i = 0; i < K::kLoads; ++i) {
@@ -381,8 +381,8 @@ struct WarpRows8 {
 };
 
 // Before the first wait_for_previous_kernel(), the kernel reads lengths and the page table, which
-// the kernels of cuda/step/ write without letting their successors start early, and settled keys
-// and values: those of the first `settled_len` positions.
+// the kernels of cuda/step/ write without letting their successors start early. It also reads the
+// settled keys and values, which are in the first `settled_len` positions.
 template <class C>
 __device__ __forceinline__ void attend_part(const Params& p, const RequestPart& work,
                                             const Request& req, int settled_len) {
@@ -430,7 +430,7 @@ __device__ __forceinline__ void attend_part(const Params& p, const RequestPart& 
     }
     commit_copies();
   };
-  // The first steps of the warp, up to one per stage, whose positions are settled.
+  // The number of the warp's first steps, up to one per stage, whose positions are all settled.
   const int num_settled = settled_len - first - K::kStepTokens;  // after the end of step 0
   const int num_early = num_settled < 0 ? 0 : min(K::kStages, num_settled / kStride + 1);
 #pragma unroll 1

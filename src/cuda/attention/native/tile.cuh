@@ -4,7 +4,7 @@
 // A row is kDim elements in pieces of 16 bytes. Piece c of row r is stored at position c ^ (r % 8)
 // of the row, so that neither the copies nor the reads below have bank conflicts.
 //
-// QK^T may sum over the head dimension in any order, so a thread's operands for several mma steps
+// QK^T may sum over the head dimension in any order. So a thread's operands for several mma steps
 // are whole pieces of K's row, and the same elements of Q's row. This works for 16-bit types and
 // FP8 alike and needs no transposition. PV sums over positions, so V must be transposed. 16-bit
 // elements are transposed by ldmatrix. FP8 bytes are paired while they are widened, so that each

@@ -1,6 +1,6 @@
-// Prefill, and decode of more than 16 packed rows that kRows64 does not take. One thread block per
-// tile of 64 packed rows of one request and KV head: each of its four warps processes 16 rows. The
-// warps share the positions, in double-buffered tiles. Tiles that no row of the thread block
+// Prefill, and decode of more than 16 packed rows that kRows64 does not support. One thread block
+// per tile of 64 packed rows of one request and KV head: each of its four warps processes 16 rows.
+// The warps share the positions, in double-buffered tiles. Tiles that no row of the thread block
 // attends to are skipped.
 #include "cuda/attention/native/kernels.h"
 #include "cuda/attention/native/tile.cuh"
@@ -21,8 +21,8 @@ struct TileKernel {
   static constexpr int kSharedBytes = kQueryBytes + kStages * kStageBytes;
 };
 
-// The tiles of request r are numbered from rows_before(r) / 64 + r on. These numbers suffice for
-// any lengths, so a thread block finds its tile from query_start alone.
+// The tiles of request r are numbered from (packed rows before r) / 64 + r on. This leaves enough
+// numbers for any lengths, so a thread block finds its tile from query_start alone.
 __device__ inline int first_tile(const Params& p, int req) {
   return (p.query_start[p.first_req + req] - p.first_token) * p.group / kTileRows + req;
 }

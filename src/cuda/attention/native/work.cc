@@ -10,18 +10,18 @@
 namespace quire::cuda::native {
 namespace {
 
-// A plan is kept while each length is within this many tokens of the planned one, and within this
-// fraction of it if that is more.
+// A plan is kept while each length differs from the planned length by at most kKeptTokens tokens,
+// or 1 / kKeptFraction of the planned length if that is more.
 constexpr int32_t kKeptTokens = 64;
 constexpr int32_t kKeptFraction = 16;
-// An even batch is faster as long as its slowest thread block has at most this times the mean work:
-// its requests need neither a merge nor a second start. Another plan must be better by kMinGain.
+// An even batch needs neither merges nor second starts. It is kept while its slowest thread block
+// has at most kEvenEnough times the mean work, or no plan takes at most kMinGain of its time.
 constexpr double kEvenEnough = 1.25;
 constexpr double kMinGain = 0.9;
 constexpr int kSearchSteps = 10;
 
-// The smallest value in (low, high] that fits, to within the search's steps, if `high` fits and
-// larger values fit better.
+// Returns about the smallest value in (low, high] that fits, by at most kSearchSteps bisections.
+// `high` must fit, and so must all values above one that fits.
 template <class Fits>
 int64_t smallest_fitting(int64_t low, int64_t high, Fits fits) {
   for (int step = 0; step < kSearchSteps && high - low > 1; ++step) {
@@ -70,7 +70,7 @@ int64_t WorkPlanner::find_most_tokens() {
   const int64_t total = std::accumulate(lens_.begin(), lens_.end(), int64_t{0});
   const int64_t longest = lens_.empty() ? 0 : *std::ranges::max_element(lens_);
   const auto num_clusters = static_cast<int64_t>(lens_.size()) * limits_.num_parts;
-  // More clusters than run at once start as others end, so that their work need not be equal.
+  // Clusters beyond those that run at once start when others end, so their work need not be equal.
   const int64_t num_shares = std::min<int64_t>(num_clusters, limits_.clusters_at_once);
   const int64_t extra = limits_.extra_tokens;
   const int64_t least = std::max(num_shares == 0 ? 0 : ceil_div(total, num_shares), 4 * extra);
@@ -160,7 +160,7 @@ void WorkPlanner::share(int64_t most_tokens) {
                            .num_parts = static_cast<uint16_t>(count)});
     }
   }
-  // Whole requests share clusters only as far as there are too few.
+  // Whole requests share clusters only as much as the number of clusters left requires.
   const size_t num_clusters = lens_.size() * static_cast<size_t>(limits_.num_parts);
   const auto num_left = static_cast<int>(num_clusters - clusters_.size());
   const int64_t most_shared = smallest_fitting(-1, most_tokens, [&](int64_t tokens) {

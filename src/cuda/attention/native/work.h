@@ -1,8 +1,8 @@
 // The work of the thread blocks of kRows8 and kRows64 in a ragged batch. The launch has as many
-// thread blocks as for requests of one length, because a graph's launch does not depend on lengths.
-// Therefore, long requests get more thread blocks than in an even batch, and short requests share
-// one. Any plan is correct for any lengths; the plan only decides how long the slowest thread block
-// takes.
+// thread blocks as for requests of equal length, because a graph's launch does not depend on
+// lengths. Therefore, long requests get more thread blocks than in an even batch, and short
+// requests share one. Any plan is correct for any lengths; the plan only decides how long the
+// slowest thread block takes.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@
 
 namespace quire::cuda::native {
 
-// Per KV head. The thread blocks of a cluster have the same work.
+// All numbers are per KV head. The thread blocks of a cluster have the same work.
 struct WorkLimits {
   int num_parts = 1;         // clusters per request of an even batch
   int clusters_at_once = 1;  // clusters that the GPU runs at once
-  int max_split = 1;         // the first clusters, which alone may have parts of split requests
+  int max_split = 1;         // only these first clusters may have parts of split requests
   int extra_tokens = 0;      // positions that take as long as the start or the merge of a part
 
   friend bool operator==(const WorkLimits&, const WorkLimits&) = default;
@@ -29,13 +29,13 @@ WorkLimits work_limits(const AttentionShape& shape, const KernelChoice& choice, 
 
 class WorkPlanner {
  public:
-  // Later calls of plan() with at most as many do not allocate.
+  // Later calls of plan() allocate nothing if they stay within these numbers.
   void reserve(int num_reqs, int num_clusters);
 
-  // Plans requests of these lengths. Returns whether the last call had other work.
+  // Plans requests of these lengths. Returns whether the work differs from the last call's.
   // Sequences that grow by a few tokens keep their work.
   bool plan(std::span<const int32_t> lens, const WorkLimits& limits);
-  // The next call of plan() returns true: the device does not have the last plan.
+  // Makes the next plan() return true, because the device does not have the last plan.
   void forget();
 
   // Whether each request has limits.num_parts clusters, in the order of the requests.

@@ -1,15 +1,15 @@
 // XQA, the decode kernels of TensorRT-LLM, as FlashInfer 0.6.18 ships them (Apache-2.0). A 16-bit
 // cache uses the Hopper kernel (mha_sm90.cu: bulk copies and wgmma, tiles of 64 positions). An FP8
 // cache uses the other kernel (mha.cu: tiles of 256 positions), because the Hopper kernel would
-// also round queries and weights to FP8. If there are too few requests and KV heads to fill the
-// GPU, requests are split; the thread block of a request that finishes last merges the results.
+// round queries and attention weights to FP8 too. If requests and KV heads are too few to fill the
+// GPU, requests are split; the last thread block of a request merges the results.
 //
 // Several query tokens, as in the verification of drafts, need separate instances of the Hopper
 // kernel (XQA's SPEC_DEC). These pack the heads of all tokens into one tile of up to 32 rows. Each
 // token attends to itself and to the tokens before it. These instances ignore windows.
 //
-// All instances include this header. It is C++17 without the standard library, because nvcc would
-// take longer to compile that than the kernel.
+// All instances include this header. It is C++17 without the standard library, which nvcc compiles
+// more slowly than the kernel.
 #pragma once
 
 #include <cuda.h>
@@ -80,8 +80,8 @@ struct KernelKey {
 // Returns the kernel with the smallest tile that holds q_len tokens, or null.
 const Instance* find_kernel(const KernelKey& key);
 
-// Returns the most query tokens that a kernel with the key's other properties holds, or 0 without
-// such a kernel.
+// Returns the maximum number of query tokens among the kernels with the key's other properties, or
+// 0 if there is none.
 int max_q_len(const KernelKey& key);
 
 // Positions that a thread block processes at a time. Splits beyond the number of tiles would be

@@ -100,7 +100,7 @@ int num_splits(const AttentionShape& shape, bool is_hopper, int num_reqs, int ma
 }
 
 // The scratch memory has the maxima and sums of all partial results, then their output rows, which
-// begin at a multiple of one partial result's rows in bytes.
+// begin at a multiple of rows_bytes.
 size_t scratch_bytes(const AttentionShape& shape, const xqa::KernelKey& key, int max_q_len,
                      int num_reqs, int splits) {
   if (splits == 1) return 0;

@@ -47,7 +47,7 @@ bool copy_in_pieces(ThreadPool& threads, const TensorView& from, std::byte* to, 
   return is_finite;
 }
 
-// The rows of a checkpoint's block with one scale; the columns are kScaleColumns.
+// The rows of a checkpoint's block that has one scale. Such a block has kScaleColumns columns.
 constexpr int64_t kStoredScaleRows = 128;
 
 bool is_fp8(const WeightScheme& scheme) {
@@ -79,7 +79,7 @@ Status check_scale_shape(const WeightView& matrix) {
 struct Block {
   const WeightView* memory = nullptr;
   const RepeatedRows* repeated = nullptr;
-  std::optional<Slice> quantized_columns = {};  // MatricesToQuantize's; absent: as stored
+  std::optional<Slice> quantized_columns = {};  // MatricesToQuantize::columns; absent: as stored
 
   // The shape in the source.
   const Shape& stored_shape() const {

@@ -32,12 +32,12 @@ class WeightUpload {
   Status upload(const TensorView& host, const TensorView& device);
   // Enqueues writing the rows to the device, where they are contiguous.
   Status fill(const RepeatedRows& rows, const TensorView& device);
-  // Enqueue the quantization of rows in F32, F16 or BF16, as MatricesToQuantize
-  // defines it. They pass through a part of the device's memory that holds some of them at a time.
+  // Enqueue the quantization of rows in F32, F16 or BF16, as MatricesToQuantize defines it. The
+  // rows pass through a device buffer that holds a part of them at a time.
   Status quantize(const TensorView& host, const QuantizedRows& device);
   Status quantize(const RepeatedRows& rows, const QuantizedRows& device);
-  // Enqueues device = contiguous pieces of piece_bytes. write(i, piece) fills piece i, which is
-  // zeros before. All cores share the pieces.
+  // Enqueues filling `device` with contiguous pieces of piece_bytes. write(i, piece) fills piece i,
+  // whose bytes are 0 before. All cores share the pieces.
   Status make(int64_t num_pieces, int64_t piece_bytes, std::byte* device,
               const std::function<void(int64_t i, std::byte* piece)>& write);
   // Waits for all enqueued uploads, and frees threads and memory until the next upload.
@@ -58,7 +58,7 @@ class WeightUpload {
 
   LaunchContext context_;
   std::optional<ThreadPool> threads_;
-  std::optional<ThreadPool> makers_;  // of make()
+  std::optional<ThreadPool> makers_;  // runs make()
   std::optional<PinnedRing> staging_;
   Buffer pool_;         // of the last filled rows
   Buffer staged_rows_;  // rows before they are quantized

@@ -12,7 +12,7 @@ namespace quire::cuda {
 namespace {
 
 // After a short round over all candidates, the finalists run more rounds. Products of many rows
-// take long and differ less, so they get fewer candidates and rounds.
+// take long and their candidates differ less, so they get fewer candidates and rounds.
 struct GemmEffort {
   GemmSearch search;
   size_t runs_per_round;
@@ -35,7 +35,7 @@ constexpr const GemmEffort& effort_for(int64_t num_rows) {
 
 // With more rows, the generic kernel reads the weights several times per product.
 constexpr int64_t kMaxGenericRows = 4;
-// With up to this many rows, activations are not quantized: the kernels for few rows need as little
+// Up to this number of rows, activations are not quantized: the kernels for few rows need as little
 // time, and do not round activations to E4M3.
 constexpr int64_t kMaxExactRows = 8;
 constexpr int64_t kMaxQuantizedRows = int64_t{1} << 15;
@@ -49,7 +49,7 @@ constexpr int64_t kMaxQuantizedScales =
 // Kernels with E4M3 activations require rows whose length is a multiple of 16 bytes.
 constexpr int64_t kFp8Step = 16;
 
-// A candidate replaces the best one before it only if it is 2 % faster, because it may add in
+// A candidate replaces the best earlier candidate only if it is 2 % faster, because it may add in
 // another order, and so round differently.
 constexpr double kWorthwhile = 0.98;
 
@@ -114,7 +114,7 @@ std::string capability_text(const LaunchLimits& limits) {
   return fmt::format("{}.{}", limits.compute_capability / 10, limits.compute_capability % 10);
 }
 
-// A product of more rows takes the algorithm of this number, which is a row bucket.
+// Products of more rows use the algorithm for this number of rows, which is a row bucket.
 constexpr int kMaxBucketedRows = 16384;
 
 }  // namespace
@@ -369,8 +369,8 @@ void GemmRunner::quantize(const GemmCall& call, const TensorView& quantized,
   run_quantize_blocks(context_, call.x, quantized, scales, call.operation);
 }
 
-// Calls body(part, quantized, scales) for each part of the rows whose quantized activations fit
-// into their workspace, after it has quantized the part's activations.
+// Splits the rows into parts whose quantized activations fit into the workspace. Quantizes the
+// activations of each part, then calls body(part, quantized, scales).
 template <typename Body>
 Status GemmRunner::for_each_quantized_part(const GemmCall& call, const Body& body) {
   const int64_t num_rows = call.x.shape[0];
@@ -382,7 +382,7 @@ Status GemmRunner::for_each_quantized_part(const GemmCall& call, const Body& bod
     const GemmCall part = part_of(call, first, count);
     const TensorView quantized = {quantized_.data(), DType::kF8E4M3, {count, width}};
     TensorView scales = {scales_start, DType::kF32, {count}};
-    // The grouped kernel reads rows of scales of an even length by pairs.
+    // The grouped kernel reads a row of scales by pairs if its length is even.
     if (call.scale_rows > 0) scales.shape = {num_scale_columns(width), round_up(count, 2)};
     quantize(part, quantized, scales);
     QUIRE_RETURN_IF_ERROR(body(part, quantized, scales));
@@ -428,13 +428,13 @@ Status GemmRunner::run_cublas(const GemmCall& call, const cublasLtMatmulAlgo_t& 
       });
 }
 
-// Continues with the call after the last candidate's, so that the L2 does not hold its weights.
+// Takes the calls in turn, so that the L2 does not hold the weights of the next one.
 Status GemmRunner::run_next(std::span<const GemmCall> calls, const GemmChoice& choice) {
   return run_candidate(calls[next_call_++ % calls.size()], choice);
 }
 
-// Enqueues num_runs between the watch's start and end. A candidate's first time begins with an
-// untimed run, in which CUDA loads its kernel.
+// Enqueues num_runs runs between the watch's start and end. Before the first runs of a candidate,
+// one untimed run lets CUDA load its kernel.
 Status GemmRunner::run_timed(std::span<const GemmCall> calls, const GemmChoice& choice,
                              bool is_first, size_t num_runs, const Stopwatch& watch) {
   if (is_first) QUIRE_RETURN_IF_ERROR(run_next(calls, choice));

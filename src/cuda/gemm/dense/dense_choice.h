@@ -2,11 +2,11 @@
 // kernel. tune() chooses by measurement, now or at an earlier start; without it a fixed rule
 // applies.
 //
-// With E4M3 weights, the skinny and the generic kernel multiply activations as they are. The others
-// multiply E4M3 by E4M3, so the activations are quantized first: for weights with a scale per row,
-// which cuBLASLt and the wgmma kernels multiply, with one scale per row; and for weights with a
-// scale per block, which the grouped kernel multiplies, with one per row and kScaleColumns columns.
-// If another operation computes the activations (GemmCall::operation), one kernel does both.
+// With E4M3 weights, the skinny and the generic kernel multiply activations in their own type. The
+// other kernels multiply E4M3 by E4M3, so the activations are quantized first. For weights with a
+// scale per row (cuBLASLt and the wgmma kernels), they get one scale per row. For weights with a
+// scale per block (the grouped kernel), they get one per row and kScaleColumns columns. If another
+// operation computes the activations (GemmCall::operation), one kernel computes and quantizes them.
 #pragma once
 
 #include <map>
@@ -27,7 +27,7 @@
 namespace quire::cuda {
 
 // Computes products by cuBLASLt without measurements. The first call of a shape, which the warm-up
-// makes, asks the heuristic for all numbers of rows, so that no later step does.
+// makes, queries the heuristic for all row buckets, so that no later step does.
 class BucketedProducts {
  public:
   // The library must outlive this.
@@ -43,8 +43,8 @@ class BucketedProducts {
   std::map<std::pair<GemmShape, int64_t>, cublasLtMatmulAlgo_t> algorithms_;  // by row bucket
 };
 
-// Quantized activations are kept in a workspace of this size; a product of more takes several
-// parts of the rows in turn. The largest in_features of current models, 28672, gives 1170 rows.
+// Quantized activations are kept in a workspace of this size. A product with more activations takes
+// its rows in several parts. The largest in_features of current models, 28672, gives 1170 rows.
 inline constexpr int64_t kQuantizedBytes = int64_t{32} << 20;
 // The number of rows of [num_rows, width] that are quantized at a time: num_rows if they fit,
 // otherwise parts of nearly equal size. width is at most kQuantizedBytes.
@@ -70,8 +70,8 @@ class GemmRunner {
   static Result<std::unique_ptr<GemmRunner>> create(
       const LaunchContext& context, std::shared_ptr<MeasuredChoices> choices = nullptr);
 
-  // Fails with kUnimplemented if cuBLASLt has no product with E4M3 weights on this device: only
-  // Hopper's tensor cores are fast, and no other kernel here serves many rows.
+  // Fails with kUnimplemented if cuBLASLt has no product with E4M3 weights on this device, because
+  // the skinny and the generic kernel alone are slow for many rows.
   const Status& check_fp8() const { return fp8_support_; }
   // Allocates what products with E4M3 weights need, once; called before the first of them. Fails as
   // check_fp8() does.
@@ -81,8 +81,8 @@ class GemmRunner {
 
   // Enqueues; capturable.
   void run(const GemmCall& call);
-  // The same, but where the product's kernel computes `out` alone, it leaves gated_out to the
-  // caller. Returns whether gated_out was computed.
+  // Like run(), but if the product's kernel computes only `out`, the caller computes gated_out.
+  // Returns whether gated_out was computed.
   bool run_gated(const GemmCall& call);
   // Chooses the kernel for calls of one shape at `num_rows` rows: the kept choice, otherwise the
   // best candidate by measurement. The calls have different weights, so that the L2 holds none of
@@ -123,7 +123,7 @@ class GemmRunner {
   Status run_candidate(const GemmCall& call, const GemmChoice& choice);
   Result<Comparison> compare_choices(std::span<const GemmCall> calls,
                                      std::span<const GemmChoice> choices, int64_t num_rows);
-  // As ChoiceSteps::runs.
+  // See ChoiceSteps::runs.
   bool runs(const GemmCall& call, const GemmChoice& choice);
   // Runs a call to be timed.
   Status run_next(std::span<const GemmCall> calls, const GemmChoice& choice);

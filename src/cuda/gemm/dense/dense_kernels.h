@@ -19,7 +19,7 @@ struct GemmCall {
   TensorView bias;  // [n]; data null: none
   TensorView out;   // [m, n]
   // [m, n / 2]; data null: none. gated_out = silu(first half of out) * second half, and out is
-  // scratch memory. The kernels of this header compute out alone.
+  // scratch memory. The kernels of this header compute only `out`.
   TensorView gated_out = {};
   // F32 [n], or with scale_rows [ceil(n / scale_rows), num_scale_columns(k)]; data null: none.
   TensorView w_scales = {};

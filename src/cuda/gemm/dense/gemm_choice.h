@@ -16,9 +16,9 @@
 
 namespace quire::cuda {
 
-// Numbers of rows are grouped into buckets that share a choice: the smallest of 1, 2, 4, 8, 16,
-// then multiples of 16 up to 128, of 64 up to 512, of 256 up to 2048, and of 1024, that is at least
-// num_rows.
+// Returns the bucket of a number of rows: the smallest bucket of at least num_rows. A bucket's
+// numbers share a choice. Buckets are 1, 2, 4, 8, 16, then multiples of 16 up to 128, of 64 up to
+// 512, of 256 up to 2048, and of 1024.
 int64_t row_bucket(int64_t num_rows);
 // The buckets of all steps of up to max_rows rows; the last one is limited to max_rows.
 std::vector<int> row_buckets(int max_rows);
@@ -39,7 +39,7 @@ std::string to_text(const GemmChoice& choice);
 // Absent if the text is not a choice of this build.
 std::optional<GemmChoice> gemm_choice(std::string_view text);
 
-// How one product gets its choice.
+// The functions that find one product's choice.
 struct ChoiceSteps {
   std::function<GemmChoice()> unmeasured;  // by fixed rules
   // Runs the choice, so that its kernel is loaded: otherwise a graph's capture would load it, and a
@@ -47,8 +47,8 @@ struct ChoiceSteps {
   std::function<bool(const GemmChoice&)> runs;
   std::function<Result<GemmChoice>()> measure;
 };
-// The choice that `choices` keeps under `key` if it runs, otherwise the measured one, which is then
-// kept. Where nothing is measured, the choice of the fixed rules; absent if it does not run.
+// Returns the choice that `choices` keeps under `key`, if it runs; otherwise measures and keeps
+// one. Without measurements: the choice of the fixed rules; absent if it does not run.
 Result<std::optional<GemmChoice>> find_or_measure(MeasuredChoices& choices, ChoiceKind kind,
                                                   const std::string& key, const ChoiceSteps& steps);
 

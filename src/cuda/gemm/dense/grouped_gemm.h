@@ -1,5 +1,5 @@
-// Products by grouped_kernel.cuh: with the experts of a layer, or with E4M3 weights with scales per
-// block. Both can compute gated_mul() in the epilogue.
+// Products by grouped_kernel.cuh: with the experts of a layer, or with E4M3 weights that have a
+// scale per block. Both can compute gated_mul() in the epilogue.
 #pragma once
 
 #include <cstdint>

@@ -56,8 +56,8 @@ Grid grid_of(const GemmCall& call, const WgmmaPlan& plan) {
   return grid;
 }
 
-// How resident clusters share the tiles of a grid. The splits of a cluster compute whole tiles,
-// each another one. If at most one tile per cluster is left over then, they split the K of that.
+// The division of a grid's tiles among resident clusters. The splits of a cluster compute different
+// whole tiles. If at most one tile per cluster is left then, the splits divide its K.
 struct Schedule {
   int64_t num_clusters;
   int64_t num_whole_tiles;
@@ -95,8 +95,8 @@ bool divides_tokens(const WgmmaTile& tile, const WgmmaPlan& plan) {
   return tile.tokens % (plan.cluster_weights * wgmma::kSwizzleRows) == 0;
 }
 
-// With E4M3, the smallest tile that covers the rows with as many tiles as the plan's. So a plan for
-// a bucket of rows multiplies few rows that are not there.
+// With E4M3, the plan with the smallest tile that covers the rows by the same number of tiles. So a
+// plan for a bucket of rows multiplies few rows beyond num_rows.
 WgmmaPlan fitted(WgmmaPlan plan, int64_t num_rows) {
   if (!kTiles[plan.tile].is_fp8) return plan;
   const int64_t num_tiles = ceil_div(num_rows, int64_t{kTiles[plan.tile].tokens});
@@ -194,7 +194,7 @@ double WgmmaGemm::estimate_us(const GemmCall& call, const WgmmaPlan& plan) const
   constexpr double kStartUs = 2;
   constexpr double kStoreUs = 0.3;
   constexpr double kSplitUs = 2;
-  // The turns of both warpgroups with E4M3, each of which ends with additions in F32.
+  // With E4M3, the clocks of both warpgroups' turns, each of which ends with additions in F32.
   constexpr double kTurnClocks = 400;
   constexpr double kTurnClocksPerToken = 3.5;
   const WgmmaTile& tile = kTiles[plan.tile];
@@ -216,7 +216,7 @@ double WgmmaGemm::estimate_us(const GemmCall& call, const WgmmaPlan& plan) const
                  double{1.0} * tile.tokens / plan.cluster_weights) *
                     kRowBytes / kL2BytesPerClock});
   if (tile.is_fp8) clocks = std::max(clocks, kTurnClocks + kTurnClocksPerToken * tile.tokens);
-  // The time of a tile of which this many thread blocks compute parts.
+  // The time of a tile whose K is split among this number of thread blocks.
   const auto tile_us = [&](int splits) {
     const auto k_blocks = static_cast<double>(ceil_div(grid.num_k_blocks, int64_t{splits}));
     const double store_us = kStoreUs + 2.0 * a_rows * b_rows / splits / kStoredBytesPerUs;

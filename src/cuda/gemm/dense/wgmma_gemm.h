@@ -1,10 +1,10 @@
 // out[t, n] = sum_k x[t, k] * w[n, k] + bias[n] on Hopper's tensor cores (wgmma), for batches of 17
 // to a few hundred rows. For these, the last wave of cuBLASLt's thread blocks is often almost
-// empty. The kernels here have tiles of more widths. Products with few tiles split K over the
-// thread blocks of a cluster, which add up their parts in a fixed order.
+// empty. The kernels here have more tile sizes. Products with few tiles split K over the thread
+// blocks of a cluster, which add up their parts in a fixed order.
 //
-// With E4M3 weights and a scale per row, x is E4M3 too. There are tiles of more numbers of tokens,
-// so that a step of 300 rows is two tiles of 152.
+// With E4M3 weights and a scale per row, x is E4M3 too. E4M3 has tiles for more numbers of tokens,
+// so that a step of 300 rows takes two tiles of 152.
 #pragma once
 
 #include <array>

@@ -25,7 +25,7 @@ class CudaExperts final : public Experts {
 
   const ExpertsShape& shape() const override { return shape_; }
   size_t num_bytes() const override;
-  // If is_packed(), of its members only the biases.
+  // If is_packed(), only the biases are set.
   const ExpertMatrices& matrices() const { return matrices_; }
   bool is_packed() const { return gate_up_.packed.has_value(); }
   const PackedMatrices& packed_gate_up() const { return *gate_up_.packed; }

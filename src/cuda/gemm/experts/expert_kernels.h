@@ -20,14 +20,14 @@ struct ExpertMatrices {
   TensorView down;          // [num_experts, hidden_size, intermediate_size]
   TensorView down_scales;   // [num_experts, scales of an expert]
   int64_t down_scale_rows = 0;
-  TensorView down_bias;  // as gate_up_bias
+  TensorView down_bias;  // like gate_up_bias
 };
 
 // The maximum number of tokens that share one read of an expert's weights in run_few_experts().
 inline constexpr int kFewTokens = 8;
 
-// From this number of tokens on, grouped products are faster on an H200, if they support the
-// operands: 14 % with 2 tokens and 39 % with 8 tokens for Qwen3-30B-A3B in BF16.
+// From this number of tokens on, grouped products are faster, if they support the operands: by 14 %
+// with 2 tokens and 39 % with 8 on an H200 (Qwen3-30B-A3B in BF16).
 inline constexpr int64_t kGroupedFromTokens = 2;
 
 // Whether the products of many tokens compute gated_mul() with this activation. The code of kGelu

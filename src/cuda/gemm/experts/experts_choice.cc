@@ -22,7 +22,7 @@ TensorView part(BumpAllocator& parts, const Shape& shape, DType dtype) {
   return {parts.allocate<std::byte>(num_bytes), dtype, shape};
 }
 
-// The rows of an expert that is not shared, on average.
+// The average number of rows of an expert that is not shared.
 double mean_rows(const ExpertsShape& shape, int64_t num_tokens) {
   const int num_chosen = shape.top_k - shape.num_shared;
   return static_cast<double>(num_tokens * num_chosen) /
@@ -30,8 +30,8 @@ double mean_rows(const ExpertsShape& shape, int64_t num_tokens) {
 }
 
 // The smallest tile of `sizes` in which the rows of almost every expert fit, so that its weights
-// are read once: the numbers of rows vary by about the root of their mean. Experts with more rows,
-// such as shared ones, get several tiles.
+// are read once. Numbers of rows vary by about the square root of their mean. Experts with more
+// rows, such as shared ones, get several tiles.
 int tile_rows(const ExpertsShape& shape, int64_t num_tokens, std::span<const int> sizes) {
   const double mean = mean_rows(shape, num_tokens);
   for (const int rows : sizes) {
@@ -40,7 +40,7 @@ int tile_rows(const ExpertsShape& shape, int64_t num_tokens, std::span<const int
   return sizes.back();
 }
 
-// The rows of tiles of packed products: those of the kernel for few rows, then of the one for more.
+// The rows per tile of packed products: of the kernel for few rows, then of the kernel for tiles.
 constexpr int kPackedTileSizes[] = {static_cast<int>(kMaxPackedRows), 16, 32, 64};
 constexpr int kLargestPackedTile = 128;
 // A tile of 128 rows takes 1.6 to 1.8 times as long as one of 64 on an H200, and the last tile of
@@ -131,7 +131,7 @@ void ExpertsRunner::run(const ExpertsCall& call) {
   if (!status.ok()) context_.stream->record_error(std::move(status));
 }
 
-// Every kernel has the same launch for any ids.
+// All launches are the same for any ids.
 Status ExpertsRunner::run_grouped(const CudaExperts& experts, const ExpertsCall& call,
                                   const Workspace& workspace) {
   const ExpertsShape& shape = experts.shape();
@@ -182,7 +182,7 @@ void ExpertsRunner::quantize(const TensorView& x, const Workspace& workspace,
 void ExpertsRunner::sort_rows(const Workspace& workspace, GroupedGemmCall& product) const {
   const int32_t* tokens = workspace.sorted.tokens;
   const TensorView rows = {workspace.rows.data, product.x.dtype, workspace.rows.shape};
-  // Lets no kernel start before the list of tiles is complete, as the grouped product requires.
+  // Lets no kernel start before the list of tiles is complete; the grouped product requires this.
   run_gather_rows(context_, product.x, tokens, rows);
   product.x = rows;
   if (product.x_scales.data == nullptr) return;
@@ -243,7 +243,7 @@ void ExpertsRunner::run_packed(const CudaExperts& experts, const ExpertsCall& ca
   }
 }
 
-// Every kernel has the same launch for any ids.
+// All launches are the same for any ids.
 void ExpertsRunner::run_packed(const ExpertsCall& call, int tile_rows) {
   const auto& experts = static_cast<const CudaExperts&>(*call.experts);
   const ExpertsShape& shape = experts.shape();
@@ -306,7 +306,7 @@ void ExpertsRunner::multiply_packed(const PackedMatrices& w, const TensorView& b
       }
       call.groups = &input.groups;
       PackedTilePlan plan = packed_tile_plan(part, tile_rows, context_.stream->limits().num_sms);
-      plan.splits = 1;  // groups are many tiles
+      plan.splits = 1;  // groups have many tiles
       run_packed_tiles(context_, plan, call);
     }
     return;

@@ -17,15 +17,15 @@ namespace quire::cuda {
 // Qwen3-30B-A3B's shape take 225 MB.
 inline constexpr int64_t kPackedTokens = 2048;
 
-// The rows of a tile of packed experts' products for so many tokens: kMaxPackedRows for the kernel
-// for few rows, otherwise those of a PackedTilePlan.
+// The rows of a tile of packed experts' products for this number of tokens: kMaxPackedRows for the
+// kernel for few rows, otherwise the rows of a PackedTilePlan.
 int packed_expert_rows(const ExpertsShape& shape, int64_t num_tokens);
 
-// ExpertOps::run_experts: one token by run_few_experts(), from kGroupedFromTokens on by grouped
-// products of sorted rows on Hopper's tensor cores, if those take the operands. Packed experts have
-// kernels of their own for all numbers of tokens. run_few_experts() also computes all numbers of
-// tokens with F32 activations, with the exact GELU, and on GPUs before Hopper, kFewTokens at a
-// time. This is slow for prompts, and warn_of_few() logs it.
+// Computes ExpertOps::run_experts. run_few_experts() computes one token. From kGroupedFromTokens
+// on, grouped products of sorted rows on Hopper's tensor cores do, if they support the operands.
+// Packed experts have their own kernels for all numbers of tokens. With F32 activations, with the
+// exact GELU, and on GPUs before Hopper, run_few_experts() computes all numbers of tokens,
+// kFewTokens at a time. This is slow for prompts, and warn_of_few() logs it.
 class ExpertsRunner {
  public:
   // num_blocks: thread blocks of grouped products; 0: one per SM.
@@ -38,7 +38,7 @@ class ExpertsRunner {
                           int64_t max_num_tokens) const;
   // Enqueues; capturable.
   void run(const ExpertsCall& call);
-  // Computes packed experts of up to kPackedTokens tokens in tiles of so many rows. The workspace
+  // Computes packed experts of up to kPackedTokens tokens in tiles of tile_rows rows. The workspace
   // has packed_workspace_bytes().
   void run_packed(const ExpertsCall& call, int tile_rows);
   int64_t packed_workspace_bytes(const ExpertsShape& shape, DType activation, int64_t num_tokens,
@@ -52,7 +52,7 @@ class ExpertsRunner {
     TensorView rows;           // [num_pairs, hidden_size]
     TensorView quantized;      // E4M3, of x, then of product
     TensorView scales;         // F32, of the quantized rows: per row or per block
-    TensorView sorted_scales;  // F32, those of blocks in the order of `rows`
+    TensorView sorted_scales;  // F32, scales per block in the order of `rows`
     SortedPairs sorted;
     int64_t num_bytes = 0;
   };
@@ -60,9 +60,9 @@ class ExpertsRunner {
   // The parts of ExpertsCall::workspace for packed experts.
   struct PackedWorkspace {
     TensorView product;  // [num_pairs, intermediate_size]
-    // The outputs of a product with the gates not applied, then those of the experts.
+    // The first product's output before the gates are applied, then the experts' outputs.
     TensorView rows;
-    std::byte* x = nullptr;  // of a product, in the order of the columns of its matrices
+    std::byte* x = nullptr;  // a product's input, in the order of its matrices' columns
     SortedPairs sorted;
     int64_t num_bytes = 0;
   };
@@ -70,7 +70,7 @@ class ExpertsRunner {
   struct PackedInput {
     PackedGroups groups;
     TensorView x;
-    const int32_t* x_rows = nullptr;  // as PackedExpertsCall has them
+    const int32_t* x_rows = nullptr;  // see PackedExpertsCall
     int rows_per_x = 1;
     bool are_ready = false;
   };
@@ -79,9 +79,9 @@ class ExpertsRunner {
   void run_packed(const CudaExperts& experts, const ExpertsCall& call);
   PackedWorkspace packed_workspace(const ExpertsShape& shape, DType activation, int64_t num_tokens,
                                    int tile_rows, std::byte* start) const;
-  // Multiplies by the parts of w, and adds `bias`. With an activation, w must have one part that
-  // gates. Gate and up that have different formats, or of which the first ends within a panel, take
-  // one launch each, and the activation takes a third.
+  // Multiplies by the parts of w, one launch each, and adds `bias`. With an activation, w must have
+  // one part with gate and up (has_gates()). Gate and up are two parts if their formats differ or
+  // gate ends within a panel; then the caller launches the activation.
   void multiply_packed(const PackedMatrices& w, const TensorView& bias, PackedInput input,
                        int tile_rows, std::optional<Activation> activation, std::byte* scratch,
                        const TensorView& out) const;
@@ -90,7 +90,7 @@ class ExpertsRunner {
                       std::byte* start) const;
   Status run_grouped(const CudaExperts& experts, const ExpertsCall& call,
                      const Workspace& workspace);
-  // Makes x, quantized as the product's weights are, the input of the product.
+  // Quantizes x like the product's weights, and makes it the product's input.
   void quantize(const TensorView& x, const Workspace& workspace, GroupedGemmCall& product) const;
   // Replaces the product's input, whose rows are tokens, by the sorted rows.
   void sort_rows(const Workspace& workspace, GroupedGemmCall& product) const;

@@ -24,7 +24,7 @@ GemmShape shape_of(const PerHeadGemmCall& call) {
   return shape;
 }
 
-// Without gaps in the output, the matrices of all heads are one.
+// If the output has no gaps, the matrices of all heads are one matrix.
 GemmShape shared_shape_of(const PerHeadGemmCall& call, bool transposed) {
   const int64_t num_heads = call.w.shape[0];
   GemmShape shape;
@@ -133,7 +133,7 @@ Result<GemmChoice> PerHeadGemm::measure(std::span<const PerHeadGemmCall> calls, 
     QUIRE_RETURN_IF_ERROR(context_.stream->synchronize());
     return watch.elapsed();
   };
-  // An algorithm that cuBLASLt refuses after all is left out.
+  // Leaves out the algorithms that cuBLASLt refuses when they run.
   QUIRE_ASSIGN_OR_RETURN(const Comparison compared,
                          compare(all.size(), {.num_rounds = kNumRounds}, one_by_one(time)));
   if (compared.finalists.empty()) return compared.trials.front().error;

@@ -1,6 +1,6 @@
 // Matrices by head on the device, and the choice of the kernel of their products: the skinny kernel
-// for few rows, cuBLASLt's strided batches, or the generic kernel. Products of one input for all
-// heads are cuBLASLt's.
+// for few rows, cuBLASLt's strided batches, or the generic kernel. cuBLASLt computes all products
+// that have one input for all heads.
 #pragma once
 
 #include <map>
@@ -53,15 +53,15 @@ class PerHeadGemm {
 
   // Enqueues; capturable.
   void run(const PerHeadGemmCall& call);
-  // The same with one input x [m, k] for all heads, by cuBLASLt. With `transposed`, w is
-  // [heads, k, n].
+  // Like run(), with one input x [m, k] for all heads, by cuBLASLt. With `transposed`, w is [heads,
+  // k, n].
   void run_shared(const PerHeadGemmCall& call, bool transposed);
   // Chooses the kernel for calls of one shape at `num_rows` rows, as GemmRunner::tune does. Cannot
   // be captured. Overwrites outputs.
   Status tune(std::span<const PerHeadGemmCall> calls, int64_t num_rows);
 
  private:
-  // The kernels that can compute the product, the one to choose without a measurement first.
+  // The kernels that can compute the product. The first one is the choice without measurement.
   std::vector<GemmChoice> candidates(const PerHeadGemmCall& call, int64_t num_rows,
                                      int max_algorithms);
   Status run_choice(const PerHeadGemmCall& call, const GemmChoice& choice);

@@ -23,7 +23,7 @@ PackedProduct part_of(PackedProduct product, int64_t first, int64_t count) {
   return product;
 }
 
-// A part whose outputs begin at an address that cuBLASLt does not take; null: none.
+// A part whose outputs begin at an address that cuBLASLt does not support; null: none.
 const PackedRows* misaligned_part(const PackedMatrices& w, DType out) {
   for (const PackedRows& part : w.parts()) {
     const auto offset = static_cast<size_t>(part.first_row) * dtype_bytes(out);
@@ -126,7 +126,7 @@ Status PackedGemm::run_unpacked(const PackedProduct& product) {
   return {};
 }
 
-// Columns [first_row, first_row + rows of w) of out = x * w.
+// Columns [first_row, first_row + rows of w) of out = x * w^T.
 Status PackedGemm::multiply(const TensorView& x, const TensorView& w, const TensorView& out,
                             int64_t first_row) {
   GemmShape shape;

@@ -19,12 +19,12 @@ struct PackedProduct {
   TensorView gated_out = {};  // PackedGemmCall's; data null: none
 };
 
-// The ways to compute a product: by the kernel for few rows, by the one for tiles of rows, or by
-// cuBLASLt after the matrix is unpacked into a workspace, as many rows at a time as fit.
+// The ways to compute a product: the kernel for few rows, the kernel for tiles of rows, or cuBLASLt
+// after unpacking the matrix into a workspace, as many rows at a time as fit.
 enum class PackedWay { kFewRows, kTiles, kUnpacked };
 
-// The most rows of x that are tiled at a time. The workspace holds as many rows of the widest
-// matrix.
+// The maximum number of rows of x that are tiled at a time. The workspace holds this many rows of
+// the width of the widest matrix.
 inline constexpr int64_t kMaxTiledRows = 256;
 
 // The fastest way for m rows of x, as measured on an H200.
@@ -33,7 +33,7 @@ constexpr PackedWay packed_way(int64_t m, bool can_unpack) {
   return m <= kMaxTiledRows || !can_unpack ? PackedWay::kTiles : PackedWay::kUnpacked;
 }
 
-// Whether the kernel for few rows computes the gated product itself: gate and up are in one part.
+// Whether the kernel for few rows computes the gated product: gate and up must be one part.
 bool has_gates(const PackedMatrices& w);
 
 // Computes products with packed matrices.
@@ -53,7 +53,7 @@ class PackedGemm {
   void run_few_rows(const PackedProduct& product);
   void run_tiles(const PackedProduct& product);
   // False if a part begins at a row that is not a multiple of 8, because its format differs from
-  // that of the part before it. reserve() warns of this at load.
+  // the previous part's. reserve() warns of this at load.
   bool can_unpack(const PackedProduct& product) const;
   Status run_unpacked(const PackedProduct& product);
   Status multiply(const TensorView& x, const TensorView& w, const TensorView& out,

@@ -11,14 +11,13 @@
 // instruction is free as long as A and B agree.) A tile is:
 //   4 bits: words[32 lanes][4 steps]. Nibble i of a word is in row g + 8 (i % 2), column
 //           2 (i / 2 % 2) + i / 4.
-//   6 bits: the lower 4 bits as above, then the upper 2 bits in words[32 lanes][2 step pairs].
-//           Of a word's 16 fields of 2 bits, fields 4 u + i % 4 + 8 (i / 4) belong to the nibbles
-//           i of step u of the pair.
+//   6 bits: the lower 4 bits as with 4 bits, then the upper 2 bits in
+//           words[32 lanes][2 step pairs]. Of a word's 16 fields of 2 bits, fields
+//           4 u + i % 4 + 8 (i / 4) belong to the nibbles i of step u of the pair.
 //   8 bits: words[2 step pairs][32 lanes][2 steps][2]. Byte i of word h is in row
 //           g + 8 (i % 2), column 2 h + i / 2.
-//   E2M1:   words as with 4 bits, but e2m1_place(i) has the bits of the codes that are nibbles i
-//   and
-//           i + 4 there, one code in each half of the word.
+//   E2M1:   words as with 4 bits, but the codes of nibbles i and i + 4 are at e2m1_place(i),
+//           one in each half of the word.
 #pragma once
 
 #include <cstdint>
@@ -90,8 +89,8 @@ constexpr PackedQuad packed_quad(int bits, int row, int column) {
 
 // The positions of the sign and of the lowest of the other bits of an E2M1 code in half a word. Two
 // of the four codes become BF16 numbers by at most one shift and a mask, because sign, exponent and
-// mantissa are as far apart as there. The other two take two shifts and two masks. With nibbles,
-// three codes would take these, and the fourth a shift less.
+// mantissa are as far apart as in BF16. The other two take two shifts and two masks. In nibbles,
+// three codes would take two shifts and two masks, and the fourth one shift less.
 struct E2m1Place {
   int sign;
   int magnitude;
@@ -124,9 +123,9 @@ struct PackedRows {
   }
 };
 
-// Rows that are grouped by their matrix, such as those of a layer's experts. All matrices have one
-// layout; PackedGemmCall::w is the first one. All data except the sizes is on the device, so that a
-// launch is the same for any choice of experts.
+// Rows that are grouped by their matrix, such as those of a layer's experts. All matrices have the
+// same layout; PackedGemmCall::w is the first one. All data except the sizes is on the device, so
+// that a launch is the same for any choice of experts.
 struct PackedGroups {
   const wgmma::ExpertTile* tiles = nullptr;  // each has adjacent rows of one matrix
   const int32_t* num_tiles = nullptr;
@@ -146,7 +145,7 @@ struct PackedGemmCall {
   // [m, rows / 2]; data null: none. gated_out = gated_mul(activation, out), and `out` is not
   // written. Requires packed_gemm_gates().
   TensorView gated_out = {};
-  Activation activation = Activation::kSilu;  // other ones, but not kGelu: run_packed_tiles() only
+  Activation activation = Activation::kSilu;  // others, except kGelu, only by run_packed_tiles()
   // For run_packed_tiles() only: `out` and gated_out have the rows of the groups' tiles, and x has
   // one image per tile. Null: all rows are multiplied by w.
   const PackedGroups* groups = nullptr;
@@ -157,8 +156,8 @@ inline constexpr int64_t kMaxPackedRows = 8;
 
 // Launch parameters of run_packed_gemm(), which measurements may change.
 struct PackedGemmTuning {
-  // The depth of a warp's ring, in blocks of weights: 2 take 54 to 68 KiB per thread block. The
-  // rest of an SM's shared memory is for the next product, whose copies begin early.
+  // The depth of a warp's ring, in blocks of weights. Two take 54 KiB per thread block with Q6_K,
+  // and 74 KiB with Q4_K. The rest of an SM's shared memory is for the next product's early copies.
   int num_stages = 2;
   int blocks_per_sm = 2;
 };

@@ -32,8 +32,8 @@ class PackedMatrices {
   // kUnimplemented if the source has another layout.
   Status load(int64_t idx, const LinearSource& source, WeightUpload& upload);
 
-  // The parts of the first matrix. Adjacent matrices of one format form one part, if the panels of
-  // the first of them are full.
+  // The parts of the first matrix. Adjacent matrices of one format form one part, if the rows of
+  // the first of them fill whole panels.
   const std::vector<PackedRows>& parts() const { return parts_; }
   int64_t num_rows() const { return parts_.back().first_row + parts_.back().num_rows; }
   int64_t num_columns() const { return parts_.front().num_columns; }

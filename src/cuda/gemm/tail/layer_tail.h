@@ -112,11 +112,11 @@ struct RangeEnds {
 // the thread blocks. They are in the order of the columns: for every 32 columns, the panel of gate,
 // then the panel of up. A thread block owns the columns whose first segment is in its range. If a
 // column begins in an earlier range, the thread block sends its sums of the column to the owner.
-// Unlike in ColumnRange, the range's segments are not exactly those of its own columns.
+// Unlike in ColumnRange, a range may have segments of other ranges' columns.
 struct PanelRange : ColumnRange {
   int first_panel;      // in this order
   int num_panels;       // with segments in this range
-  int num_sent_panels;  // the first of them, which another thread block owns
+  int num_sent_panels;  // the first of them, whose columns another thread block owns
   RangeEnds ends;       // of this range
 };
 

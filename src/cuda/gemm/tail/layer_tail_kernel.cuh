@@ -11,13 +11,13 @@
 //
 // The kernel is compiled per kind of weights (layer_tail.cu, packed_tail.cu). `Weights` defines
 // each thread block's range of a product, the segments of weights that its warps take in turn, how
-// the warps multiply them, and how all thread blocks receive the columns of x from those that
-// compute them (Weights::X). The order in which sums are added depends only on the shapes and the
-// number of thread blocks, so that every run has the same bits.
+// the warps multiply them, and how all thread blocks receive the columns of x that others compute
+// (Weights::X). The order in which sums are added depends only on the shapes and the number of
+// thread blocks, so that every run has the same bits.
 //
 // Each warp has a ring buffer of stages in shared memory, which it fills when the kernel starts.
-// From then on, lane w of one more warp, the loader, is the producer for warp w, and all lanes of
-// warp w are the consumer (Weights::multiply):
+// From then on, one more warp, the loader, refills the rings: its lane w is the producer for warp
+// w, and all lanes of warp w are the consumer (Weights::multiply):
 //
 //   WeightLoader                              Weights::multiply
 //   bulk copy -> stage i  ---- arrived[i] --> wait for arrived[i]; read stage i

@@ -2,7 +2,7 @@
 // for the tensor cores, which takes 3 instructions per 8 weights. Conversion to F16 or BF16 would
 // take 8 instructions.
 //
-// Results differ in their last bits from those of separate kernels: the order of the sums is
+// Results differ in their last bits from the results of separate kernels: the order of the sums is
 // different, and neither the norm nor the gated product is rounded to the type of the activations.
 #include <math_constants.h>
 
@@ -264,8 +264,8 @@ struct PackedWeights {
         if (lane == 0) s.released[at.stage].arrive();
         at.advance(p.num_stages);
       }
-      // Odd lanes have the upper digits, and the weights are scaled by 16. After these steps, all
-      // four lanes of a row have its sum, and each of them stores the sum of a different row.
+      // Odd lanes have the upper digits, and the weights are scaled by 16. After these steps, four
+      // lanes have the sums of the same four rows, and each of them stores a different row's sum.
 #pragma unroll
       for (auto& of_tile : sums) {
 #pragma unroll
@@ -293,8 +293,8 @@ struct PackedWeights {
     sync_consumers();
   }
 
-  // The product of row i of the range. i counts the columns, or alternately the gate and up rows of
-  // each column.
+  // The product of row i of the range. i counts the columns; in kGateUp, it counts the gate row and
+  // the up row of each column.
   static __device__ __forceinline__ T product(const Range& range, const Shared& s, int i) {
     return from_float<T>(s.sums[num_panel_sums(range) + i]);
   }
@@ -327,7 +327,7 @@ struct PackedWeights {
     }
   };
 
-  // Adds the products of a slice. scales, zeros: those of the lane's rows.
+  // Adds the products of a slice. scales, zeros: of the lane's rows.
   static __device__ __forceinline__ void multiply_slice(const unsigned char* values,
                                                         const XOfLane& x, int first_step,
                                                         const float (&scales)[kTiles][2],
@@ -369,7 +369,7 @@ struct PackedWeights {
     }
   }
 
-  // Returns four signed bytes 16 * (v - 8) for the values v in the upper halves of the bytes.
+  // Returns four signed bytes 16 * (v - 8) for the values v in the upper nibbles of the bytes.
   static __device__ __forceinline__ uint32_t centered(uint32_t word) {
     // (word ^ 0x80808080) & 0xF0F0F0F0 in one instruction; the compiler would generate two.
     uint32_t bytes = 0;

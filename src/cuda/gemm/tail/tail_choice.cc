@@ -17,7 +17,7 @@ namespace {
 // With this many layers, even a small model's weights exceed any L2.
 constexpr size_t kMaxLayers = 8;
 constexpr int kRounds = 5;
-// Attention of a short context takes about as many thread blocks, and as long: 4 us at 1.98 GHz.
+// Attention of a short context takes about this many thread blocks and cycles (4 us at 1.98 GHz).
 // Meanwhile the fused kernel fills its rings.
 constexpr int64_t kAttentionBlocks = 64;
 constexpr int64_t kAttentionCycles = 8000;
@@ -34,8 +34,8 @@ LayerTail first_row(LayerTail layer) {
   return layer;
 }
 
-// The key of the kept choice, which holds for all layers of a model. The bytes of a matrix tell its
-// format.
+// The key of the kept choice, which holds for all layers of a model. A matrix's size in bytes
+// distinguishes its formats.
 std::string choice_key(const LayerTail& layer, int num_ranks) {
   const auto describe = [](const Linear* w) {
     return w == nullptr
@@ -88,7 +88,7 @@ Result<bool> LayerTailChoice::try_launch(const LayerTail& layer) {
   const Status launched = context_.stream->synchronize();
   if (launched.ok()) return true;
   (void)cudaGetLastError();
-  // A device fault persists, a refusal does not.
+  // A device fault makes this call fail too; a refusal does not.
   QUIRE_RETURN_IF_ERROR(context_.stream->synchronize());
   log_warning(
       "[ops] the device refused the cooperative launch of the fused layer tail; separate kernels "

@@ -20,7 +20,7 @@ struct LayerTailOptions {
   Agreement agreement = {};  // of the ranks that share a model
   int num_ranks = 1;
   int rank = 0;
-  std::shared_ptr<PeerSums> peer_sums = nullptr;       // of these ranks; null: all sums are NCCL's
+  std::shared_ptr<PeerSums> peer_sums = nullptr;       // null: NCCL computes all sums
   std::shared_ptr<MeasuredChoices> choices = nullptr;  // null: measures, and keeps nothing
 };
 
@@ -30,12 +30,12 @@ class LayerTailChoice {
   static Result<LayerTailChoice> create(const LaunchContext& context,
                                         const LayerTailOptions& options);
 
-  // Enqueues the fused kernel if it was chosen for the layer and takes it. Otherwise returns false.
+  // Enqueues the fused kernel and returns true if it was chosen for the layer and supports it.
   bool try_run(const LayerTail& layer);
   // Chooses the faster way for the layers of one model at one row, the fused kernel or separate
   // kernels: the kept choice, otherwise by measurement. Both ways run as graphs, because during the
-  // start collectives are enqueued only into these. Before each tail, a kernel that only spins
-  // stands for attention. `ops` enqueues the separate kernels.
+  // start only graphs may contain collectives. Before each tail, a kernel that only spins stands
+  // for attention. `ops` enqueues the separate kernels.
   Status tune(std::span<const LayerTail> recorded, Ops& ops);
 
  private:
@@ -49,10 +49,10 @@ class LayerTailChoice {
   // Returns false if the device refuses the launch. It may refuse when other processes share its
   // SMs, because the kernel needs all SMs at once. Ranks do not wait for each other here.
   Result<bool> try_launch(const LayerTail& layer);
-  // Whether the fused kernel was the faster one, on all ranks.
+  // Whether the fused kernel was faster, on all ranks.
   Result<bool> measure(std::span<const LayerTail> layers, Ops& ops);
-  // Launches both in turns until the device is as fast as in a long run. All ranks are in this
-  // process, because takes() needs peer memory, so they all leave the loop at once.
+  // Launches both graphs in turn until the device is as fast as in a long run. All ranks are in
+  // this process, because takes() needs peer memory, so they all leave the loop at once.
   Status warm_up(const CudaGraph& fused, const CudaGraph& separate);
 
   LaunchContext context_;

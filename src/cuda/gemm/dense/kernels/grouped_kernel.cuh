@@ -3,10 +3,10 @@
 // processes a list of tiles that another kernel has written. w is A, x is B. A tile of x may
 // contain rows of the next experts; their sums are not stored. A dense product has a single expert.
 //
-// With E4M3, the sums of a stage are multiplied by the scales of its block of K, if scales are per
-// block, and added to the others in F32. Unlike multiply_fp8_blocks(), a warpgroup waits for its
-// turn only after it has added: with two slabs per warpgroup, an earlier wait is 10 to 20 % slower
-// on an H200.
+// With E4M3 and scales per block, the sums of a stage are multiplied by the scales of its block of
+// K, and added to the previous sums in F32. Unlike in multiply_fp8_blocks(), a warpgroup waits for
+// its turn only after these additions: with two slabs per warpgroup, an earlier wait is 10 to 20 %
+// slower on an H200.
 #pragma once
 
 #include "cuda/gemm/dense/kernels/wgmma_kernel.cuh"

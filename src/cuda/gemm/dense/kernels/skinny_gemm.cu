@@ -1,14 +1,14 @@
 // Two kernels. In both, the order of a row's sums is fixed and does not depend on the other rows.
 //
 // skinny_gemm_kernel: a thread block computes 16 * kTiles columns n of out, for all rows t. Its
-// warps split K (in chunks of four loads of 16 bytes, kDepth at a time) and add up in shared
-// memory, in order. It uses mma m16n8k16 with w as A and x as B. The order of k within the
-// instruction is free as long as A and B agree, so a lane takes consecutive k of its row: one
-// 16-byte load provides the operands of two instructions, or of four from E4M3 weights, and weights
-// reach the tensor cores without shared memory or shuffles. A warp loads its first weights before
-// it waits for the kernel that computes x. E4M3 weights are converted to the type of x, which is
-// exact. With scales per block, the products of each 128 columns are summed up from zero, scaled in
-// F32, and then added to the sums.
+// warps split K (in chunks of four 16-byte loads per row, kDepth chunks at a time) and add up their
+// parts in shared memory, in order. It uses mma m16n8k16 with w as A and x as B. The order of k
+// within the instruction is free as long as A and B agree, so a lane takes consecutive k of its
+// row: one 16-byte load provides the operands of two instructions, or of four from E4M3 weights,
+// and weights reach the tensor cores without shared memory or shuffles. A warp loads its first
+// weights before it waits for the kernel that computes x. E4M3 weights are converted to the type of
+// x, which is exact. With scales per block, the products of each 128 columns are summed up from
+// zero, scaled in F32, and then added to the sums.
 //
 // generic_gemm_kernel: one warp per column, F32 multiply-adds, up to 4 rows at a time. It reads
 // whole rows of w in long contiguous runs, and is the fastest kernel for one row of x.
@@ -90,9 +90,9 @@ __device__ __forceinline__ uint2 pairs_of(const uint4& load, int step) {
   }
 }
 
-// The stages of skinny_gemm_kernel for a warp: load_weights(), load_x(), multiply(), and
-// write_part() after the last of them. T: type of x. W: type of w, either T or E4M3.
-// The barriers and the data that each protects:
+// The stages of skinny_gemm_kernel for a warp: load_weights(), load_x() and multiply() per step,
+// and write_part() after the last step. T: type of x. W: type of w, either T or E4M3. The barriers
+// and the data that each protects:
 //
 //   wait_for_previous_kernel   x; the first weights are loaded before it
 //   __syncthreads              the parts of all warps, which are added up in order
@@ -111,8 +111,8 @@ struct SkinnyWarp {
   using Sums = float[kTiles][kTokenTiles][4];
   using Part = float[kTokens][kRows];
 
-  int group;    // of the lane: its row of a tile, and of x
-  int quarter;  // of the lane, in a chunk
+  int group;    // the lane's row of a tile, and of x
+  int quarter;  // the lane's quarter of a chunk
   const W* w_rows[kTiles][2];
   int scales_at[kTiles][2];  // 32 bits each, because registers are scarce
   uint4 w[kDepth][kTiles][2];
@@ -151,7 +151,7 @@ struct SkinnyWarp {
     if constexpr (kScaling == Scaling::kBlocks) {
 #pragma unroll
       for (int block = 0; block < kDepth / kScaledChunks; ++block) {
-        // All columns of a warp in a step are in the same block of scales.
+        // The columns of kScaledChunks chunks are in the same block of scales.
         const auto column = static_cast<int>(k / kScaleColumns) + block;
 #pragma unroll
         for (int tile = 0; tile < kTiles; ++tile) {
@@ -242,8 +242,8 @@ struct SkinnyWarp {
   }
 };
 
-// With scales per block and 16 rows of x, two thread blocks of 8 warps per SM leave so few
-// registers that a few spill. With 0, the compiler chooses the number of registers.
+// With scales per block and 16 rows of x, an SM must hold 16 warps, such as two thread blocks of 8
+// warps, although a few registers spill then. With 0, the compiler chooses the number of registers.
 template <typename T, typename W, Scaling kScaling, int kWarps, int kTiles, int kTokenTiles,
           int kDepth, bool kByHead>
 __global__ void __launch_bounds__(kWarps * 32, kScaling == Scaling::kBlocks && kTokenTiles == 2
@@ -375,8 +375,8 @@ void launch_generic(const LaunchContext& context, const Operands& p, int64_t num
                shape, p);
 }
 
-// A warp processes 128 elements of K at once. Matrices with more than that per head get four warps
-// per thread block, others one.
+// A warp processes 128 elements of K at once. Heads with more elements get four warps per thread
+// block, others one.
 constexpr int kHeadDepth = 4;
 constexpr int kHeadWarpElements = kHeadDepth * 4 * 8;
 

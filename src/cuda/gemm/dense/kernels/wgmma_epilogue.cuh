@@ -23,8 +23,8 @@ struct StoredPairs {
   }
 };
 
-// F16 or BF16, as Output::is_f16 says. Kernels with E4M3 operands compute both types, because their
-// loops over K are the same and take long to compile.
+// F16 or BF16, which Output::is_f16 selects at run time. Kernels with E4M3 operands compute both
+// types, because their loops over K are the same and take long to compile.
 struct Any16Bits {};
 
 // T: type of out, unless that is F32, and of bias.

@@ -137,7 +137,7 @@ class ThreadBlock {
   }
 
   // A tile of a thread block. The splits of a cluster compute different tiles, except for the
-  // cluster's last tile, of which each computes a part of K.
+  // cluster's last tile, whose K they divide.
   struct Work {
     int tile;
     bool is_split;
@@ -244,8 +244,8 @@ class ThreadBlock {
     }
   }
 
-  // The barrier of the first stage that this thread signals when it has read the stage, in a thread
-  // block that copies into it; 0: none. One thread signals one thread block.
+  // The barrier that this thread signals when it has read the first stage, in a thread block that
+  // copies into that stage; 0: none. Each thread signals one thread block.
   __device__ __forceinline__ uint32_t signaled_barrier() const {
     const int thread = static_cast<int>(threadIdx.x) % 128;
     if (thread >= p_.cluster_tokens + p_.cluster_weights - 1) return 0;
@@ -300,15 +300,15 @@ class ThreadBlock {
     store_tile(sums, work);
   }
 
-  // The address of the sums that an owner receives. Each of the other splits has a slot.
+  // The address at which an owner receives sums. Each of the other splits has a slot there.
   __device__ __forceinline__ uint32_t part_at(int slot, int owner, int slab, int pair) const {
     const int item = (slot * kSlabs + slab) * stored_.count + pair - owner * stored_.count;
     return ring_ + static_cast<uint32_t>(
                        (item * 2 * kWarpgroups * 128 + static_cast<int>(threadIdx.x)) * 16);
   }
 
-  // A cluster splits K of its last tile. So its rings are idle when all thread blocks have
-  // multiplied, and can receive the sums.
+  // A cluster splits K of its last tile only. So after its products, the rings of all thread blocks
+  // are idle, and can receive the sums.
   __device__ __forceinline__ void add_splits(float (&sums)[kSlabs][kB / 2]) {
     constexpr uint32_t kHalf = kWarpgroups * 128 * 16;
     __syncwarp();

@@ -19,7 +19,7 @@ inline constexpr int kSharedAlignment = 1024;  // of the 128-byte swizzle
 // between warpgroups.
 inline constexpr int kThreads = (kWarpgroups + 1) * 128;
 
-// Staging memory of a warp's output: 16 tokens of 64 columns if the rows of A are tokens, or 16
+// Staging memory of a warp's output: 16 tokens of 64 columns if the rows of A are tokens, or of 16
 // columns if they are weights. The padding of 16 bytes per token avoids bank conflicts.
 inline constexpr int kStagedRowBytes = 64 * 2 + 16;
 inline constexpr int kStagedTokenBytes = 16 * 2 + 16;
@@ -58,8 +58,8 @@ struct Params : Output {
   int cluster_tokens = 1;  // thread blocks per cluster along the tokens and along the weights
   int cluster_weights = 1;
   int splits = 1;
-  int num_whole_tiles = 0;  // of a cluster's tiles; clusters split K of the others, which are at
-                            // most as many as clusters
+  int num_whole_tiles = 0;  // cluster tiles without a split of K; clusters split K of the others,
+                            // at most one tile per cluster
   int num_stages = 0;
   uint64_t w_policy = 0;  // cache hint for the L2
   // With E4M3 operands, whose maps have pairs of numbers as elements:
@@ -109,9 +109,10 @@ struct GroupedParams : Output {
   X(224, 128, false)         \
   X(256, 128, false)
 
-// X(tokens): the tiles of E4M3 operands, which have kFp8Weights rows of w, and w as A. Rows up to
-// the largest one are one tile, whose time is the reading of w, so small tiles are few. More rows
-// are several tiles, whose time is the products themselves, so large tiles fit closely.
+// X(tokens): the tiles of E4M3 operands, which have kFp8Weights rows of w, and w as A. Up to the
+// largest tile, a product is one tile, which takes the time of reading w, so there are few small
+// tiles. More tokens are several tiles, which take the time of the products, so large tiles fit
+// closely.
 #define QUIRE_WGMMA_FP8_TILES(X) \
   X(16)                          \
   X(32)                          \

@@ -72,13 +72,13 @@ __device__ __forceinline__ void begin_turn() {
 __device__ __forceinline__ void end_turn() {
   asm volatile("barrier.cta.arrive.aligned %0, 256;" ::"r"(2 - warpgroup()) : "memory");
 }
-// Called before a warpgroup's first turn and after its last one; both warpgroups have as many
-// turns. Warpgroup 0 begins.
+// Called before a warpgroup's first turn and after its last one. Both warpgroups have the same
+// number of turns. Warpgroup 0 begins.
 __device__ __forceinline__ void start_turns() {
   if (warpgroup() == 1) end_turn();
 }
 __device__ __forceinline__ void finish_turns() {
-  if (warpgroup() == 0) begin_turn();  // which warpgroup 1 allowed in its last turn
+  if (warpgroup() == 0) begin_turn();  // permitted by warpgroup 1 in its last turn
 }
 
 // Starts products = 64 rows of A by the rows of B, over a stage. Calls after(number of instructions
@@ -103,11 +103,11 @@ __device__ __forceinline__ void finish_products(float (&products)[kHalfB]) {
   keep(products);
 }
 
-// Does what multiply_blocks() does, with E4M3 operands and one slab. A warpgroup waits for its next
-// stage and turn while the tensor cores multiply, so that it starts the next products right after
-// it has added these. It ends its turn when it has started half of its products: those of the other
-// warpgroup follow them, and the tensor cores are never idle. On an H200 each of both makes
-// products of 304 rows 3 to 12 % faster.
+// Like multiply_blocks(), with E4M3 operands and one slab. A warpgroup waits for its next stage and
+// turn while the tensor cores multiply, so that it starts the next products right after the
+// additions. It ends its turn when it has started half of its products, so that the other
+// warpgroup's products follow and the tensor cores are never idle. On an H200 each of these two
+// makes products of 304 rows 3 to 12 % faster.
 template <int kHalfB, typename Release>
 __device__ __forceinline__ void multiply_fp8_blocks(float (&sums)[kHalfB], const RingView& ring,
                                                     int num_blocks, RingPosition& at,

@@ -1,10 +1,10 @@
 // The experts of few tokens, in two kernels. Both are limited by memory bandwidth, so they read an
 // expert's weights once per chunk of up to kFewTokens tokens. All sums have a fixed order.
 //
-// few_gate_up_kernel: a thread block computes kWarps columns, one per warp, for one expert: that of
-// pair `blockIdx.y` of the chunk. If several pairs have the expert, the thread block of the first
-// pair computes all of them, and the thread blocks of the other pairs return. So the launch has the
-// same shape for any ids.
+// few_gate_up_kernel: a thread block computes kWarps columns, one per warp, for the expert of pair
+// `blockIdx.y` of the chunk. If several pairs have the expert, the thread block of the first pair
+// computes all of them, and the thread blocks of the other pairs return. So the launch has the same
+// shape for any ids.
 //
 // few_down_kernel: a thread block computes kColumns columns of out for all tokens of a chunk. Its
 // warps share the chunk's experts; if there are fewer experts than warps, they also split K. They
@@ -164,7 +164,7 @@ __global__ void __launch_bounds__(kThreads, 2) few_gate_up_kernel(const Params p
   if (!has_code<W>()) return;
   constexpr int kDepth = 4;  // loads in flight, per row
   extern __shared__ int32_t ids[];
-  // The order matters: after the wait, the ids are complete when few_down_kernel starts early.
+  // The trigger follows the wait, so the ids are complete when few_down_kernel starts early.
   wait_for_previous_kernel();
   trigger_dependent_launch();
   const Chunk chunk = chunk_of_block<kTokens>(p);
@@ -182,7 +182,7 @@ __global__ void __launch_bounds__(kThreads, 2) few_gate_up_kernel(const Params p
   const W* gate = static_cast<const W*>(p.gate_up) + gate_row * p.hidden;
   const W* up = gate + p.inner * p.hidden;
   const T* x = static_cast<const T*>(p.x) + chunk.first_token * p.hidden;
-  // With block scales: the scales of the two rows, which are counted per expert.
+  // With block scales: the scales of the two rows. The rows of each expert are counted from 0.
   const float* gate_scales = nullptr;
   const float* up_scales = nullptr;
   if constexpr (kScaling == Scaling::kBlocks) {
@@ -221,7 +221,7 @@ __global__ void __launch_bounds__(kThreads, 2) few_gate_up_kernel(const Params p
       }
     }
   }
-  // Lane t has the gate of token t, and lane kTokens + t its up.
+  // Lane t has the gate sum of token t, and lane kTokens + t its up sum.
   float gate_sum = warp_scatter_sums(sums);
   float up_sum = __shfl_down_sync(kAllLanes, gate_sum, kTokens);
   int own_pair = -1;
@@ -289,7 +289,7 @@ __global__ void __launch_bounds__(kThreads, 2) few_down_kernel(const Params p) {
   const int lane = static_cast<int>(threadIdx.x) % kLanes;
   const int warp = static_cast<int>(threadIdx.x) / kLanes;
   const int warps_per_expert = max(1, kWarps / chunk.num_pairs);
-  const int num_walks = kWarps / warps_per_expert;  // exact: kWarps is 8
+  const int num_walks = kWarps / warps_per_expert;  // exact: warps_per_expert is 1, 2, 4 or 8
   const int64_t first_k = warp % warps_per_expert * kStep + lane * kVec;
   const int64_t k_stride = int64_t{warps_per_expert} * kStep;
   ExpertWalk<kTokens> walk(ids, chunk, p.top_k, warp / warps_per_expert, num_walks);
@@ -315,7 +315,7 @@ __global__ void __launch_bounds__(kThreads, 2) few_down_kernel(const Params p) {
   trigger_dependent_launch();
   wait_for_previous_kernel();
 
-  const int64_t chunk_pairs = chunk.first_token * p.top_k;  // before this chunk
+  const int64_t chunk_pairs = chunk.first_token * p.top_k;  // pairs before this chunk
   const T* product = static_cast<const T*>(p.product) + chunk_pairs * p.inner;
   float sums[kColumns * kTokens] = {};
   while (walk.has_expert()) {

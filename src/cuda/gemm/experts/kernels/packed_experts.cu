@@ -90,13 +90,13 @@ __device__ __forceinline__ bool has_group(const PackedGroups& groups, int idx) {
   return groups.tiles == nullptr || idx < __ldcg(groups.num_tiles);
 }
 
-// The row of x that is row `row` of the groups.
+// The index in x of row `row` of the groups.
 __device__ __forceinline__ int64_t x_row(const int32_t* x_rows, int rows_per_x, int row) {
   return x_rows == nullptr ? row / rows_per_x : __ldcg(x_rows + row);
 }
 
-// The lane's values of x in a slice. `left`: columns from the slice's first column on. `x`: the
-// lane's first value in the slice, or null.
+// The lane's values of x in a slice. `left`: the number of columns from the slice's first to the
+// last column of x. `x`: the lane's first value in the slice, or null.
 template <typename T>
 __device__ __forceinline__ SliceOfX load_x(const T* x, int left, int lane) {
   SliceOfX slice;
@@ -122,8 +122,8 @@ __device__ __forceinline__ void write_part(const float (&sums)[kTiles][4], int l
   }
 }
 
-// Adds up the parts and stores the thread block's panels of one row of x. The warp whose index is
-// the row calls this. bias: of the matrix, or null.
+// Adds up the parts and stores the thread block's panels of one row of x. Warp `token` calls this.
+// bias: of the matrix, or null.
 template <typename T>
 __device__ __forceinline__ void store_row(const Params& p, const float* parts, int num_parts,
                                           int num_halves, int first_panel, int token, int lane,
@@ -171,7 +171,7 @@ __global__ void __launch_bounds__(kThreads, 2)
   constexpr int kSlices = kBlockColumns / kSliceColumns;
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  // The order matters: after the wait, the groups are complete when the next kernel starts early.
+  // The trigger follows the wait, so the groups are complete when the next kernel starts early.
   if (!p.are_ready) wait_for_previous_kernel();
   const int num_ranges = ceil_div(p.num_panels, p.panels_per_block);
   const int group_idx = static_cast<int>(blockIdx.x) / num_ranges;
@@ -268,7 +268,7 @@ __global__ void __launch_bounds__(kThreads, 2)
   store_row(p, parts, num_parts, num_halves, first_panel, warp, lane, bias, out);
 }
 
-// Grid: groups.
+// Grid: one thread block per group.
 template <typename T>
 __global__ void permute_groups_kernel(PackedGroups groups, const T* x, const int32_t* x_rows,
                                       int rows_per_x, const int32_t* order, T* out, int width) {
@@ -287,8 +287,8 @@ __global__ void permute_groups_kernel(PackedGroups groups, const T* x, const int
   }
 }
 
-// K is divided into as many parts as a panel has blocks, at most the number of warps per thread
-// block.
+// K is divided into as many parts as a panel has blocks, rounded up to a power of two, but at most
+// one part per warp.
 int panels_per_block(const PackedRows& w) {
   int num_parts = 1;
   while (num_parts < kWarps && num_parts < w.num_blocks()) num_parts *= 2;

@@ -81,7 +81,7 @@ struct TileOrder {
 __global__ void __launch_bounds__(kSortThreads)
     sort_pairs_kernel(const int32_t* ids, int num_pairs, int top_k, int tile_rows,
                       SortedPairs sorted) {
-  __shared__ int counts[kSortThreads];  // of each expert's pairs; then its next row
+  __shared__ int counts[kSortThreads];  // the number of each expert's pairs; then its next row
   __shared__ int sums[3][kWarpLanes];
   __shared__ TileOrder order;
   trigger_dependent_launch();

@@ -15,9 +15,9 @@
 //
 // Numerics. Integers and E2M1 numbers become numbers of x's type, which is exact. Tensor cores add
 // up the products of a group, or of a slice if the group is larger, in F32. In F32, this sum is
-// multiplied by the group's scale and added to the row's sum. The negative minimum, multiplied by
-// the sum of the group's x, is also added; an instruction with ones instead of w computes that sum
-// of x. So weights are not rounded.
+// multiplied by the group's scale and added to the row's sum. The group's negative minimum times
+// the sum of the group's x is added too; an instruction with ones instead of w computes the sum of
+// x. So weights are not rounded.
 #include <algorithm>
 #include <bit>
 
@@ -157,7 +157,7 @@ class XLoader {
            first_of_lane();
     step_ = exists ? 1 : 0;
   }
-  // Moves to the block of columns that begins here.
+  // Moves to the block of columns that begins at `column`.
   __device__ __forceinline__ void move_to(int column) {
     column_ = column;
     at_ = reinterpret_cast<const uint2*>(row_ + column * step_);
@@ -361,10 +361,10 @@ void launch_gemm(const LaunchContext& context, const LaunchShape& shape, const P
   });
 }
 
-// The number of parts of K: the number of warps of a thread block. If there are fewer panels than
-// SMs, it is doubled while there are fewer parts than blocks of weights, up to the number of warps
-// in a cluster of 8 thread blocks. It depends only on the matrix and the number of SMs, and so does
-// the order of the sums.
+// The number of parts of K: first the number of warps of a thread block. It is doubled while a
+// panel has more blocks than parts and all thread blocks fit the SMs at once, up to the number of
+// warps in a cluster of 8 thread blocks. It depends only on the matrix and the number of SMs, and
+// so does the order of the sums.
 int num_parts(const PackedRows& w, int num_sms) {
   constexpr int kMostParts = 8 * kWarps;
   int parts = kWarps;
@@ -420,7 +420,8 @@ void run_packed_gemm(const LaunchContext& context, int num_sms, const PackedGemm
   const int num_panels = is_gated ? w.num_panels() / 2 : w.num_panels();
   p.gated_panels = is_gated ? num_panels : 0;
   p.num_parts = num_parts(w, num_sms);
-  // With more rows, items have more panels, if that leaves items whole and clusters small enough.
+  // Items have more panels with more rows, if panels form whole items and clusters stay small
+  // enough.
   p.panels_per_item = 1;
   const int wanted = m <= 2 ? 1 : m <= 4 ? 2 : 4;
   while (p.panels_per_item < wanted && num_panels % (2 * p.panels_per_item) == 0 &&

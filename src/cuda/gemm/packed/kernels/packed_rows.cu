@@ -74,7 +74,7 @@ __global__ void unpack_rows_kernel(PackedRows w, int first_panel, const int32_t*
   }
 }
 
-// Grid: ids.
+// Grid: one thread block per id.
 template <typename T>
 __global__ void gather_packed_rows_kernel(PackedRows w, const int32_t* ids, const int32_t* order,
                                           float scale, T* out) {
@@ -125,7 +125,7 @@ __global__ void gather_packed_rows_kernel(PackedRows w, const int32_t* ids, cons
   }
 }
 
-// Grid: rows.
+// Grid: one thread block per row.
 template <typename T>
 __global__ void permute_columns_kernel(const T* x, const int32_t* order, T* out, int64_t width) {
   trigger_dependent_launch();

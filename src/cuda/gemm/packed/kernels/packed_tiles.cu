@@ -25,13 +25,14 @@
 // that is exact. In F16 a number above 65504 is infinite, and a scale below 2^-14 has an absolute
 // error of up to 2^-25. Integers minus their zero point become numbers of x's type, which is exact.
 // They are multiplied by the group's scale, and the group's minimum is subtracted, in x's type with
-// one rounding. Scales and minimums are also rounded to x's type. The error of a scale is the same
-// in all columns of a group, so a group's sum has a relative error of up to 2^-8 in BF16 and 2^-11
-// in F16. With minimums, the group's sum is a difference of two larger sums, and the error is
-// relative to them. A scale below 2^-14 has an absolute error of up to 2^-25 in F16 instead. Sums
-// are F32. Scaling the sums of groups in F32, as the kernel for few rows does, costs kTokens / 2
+// one rounding. Scales and minimums are also rounded to x's type. All columns of a group have the
+// same error of the scale. So a group's sum has a relative error of up to 2^-8 in BF16 and 2^-11 in
+// F16. With minimums, the group's sum is a difference of two larger sums, and the error is relative
+// to them. A scale below 2^-14 has an absolute error of up to 2^-25 in F16 instead. Sums are F32.
+// Scaling the sums of groups in F32, as the kernel for few rows does, costs kTokens / 2
 // instructions per thread and group and saves 4 per 8 weights. It is faster for tiles of up to 32
 // tokens and groups of 64 or more columns. The kernel does so for weights of 4 bits without
+// minimums and zero points; these weights are not rounded.
 // minimums and zero points; these weights are not rounded.
 #include <algorithm>
 #include <bit>
@@ -183,8 +184,8 @@ __device__ __forceinline__ int tile_panels(const Params& p) {
   return static_cast<int>(blockDim.x) / (128 / kPanelsPerWarpgroup) >> p.is_gated;
 }
 
-// The panel of w that is the tile's panel `idx`. Past the end, it is the last panel, and its
-// products are not stored.
+// The index in w of the tile's panel `idx`. Past the end, it is the last panel, and its products
+// are not stored.
 __device__ __forceinline__ int panel_of(const Params& p, int tile, int idx) {
   const int count = tile_panels(p);
   const int half = idx / count;
@@ -228,7 +229,8 @@ class WeightReader {
     tile_ = static_cast<int>(threadIdx.x) / 32 % kTiles;
     row_ = tile_ * kPackedTileRows + lane % kPackedTileRows;
     column_ = !kScalesSums && group_shift() < 6 ? lane / kPackedTileRows << group_shift() : 0;
-    // Byte selectors: the upper half of a lane's factors as a pair, or zero.
+    // spread() selects the upper half of a lane's factors as a pair, or the default: zero, or
+    // kBias.
     select_minimum_ = p.layout.format.has_zeros ? 0x4444 : 0x3232;
     select_zero_ = p.layout.format.has_zeros ? 0x3232 : 0x7654;
   }
@@ -345,7 +347,7 @@ class WeightReader {
     }
   }
 
-  // Distributes the factors from the lanes of one half of the warp: each lane gets those of its two
+  // Distributes the factors that one half of the warp has: each lane gets the factors of its two
   // rows.
   __device__ __forceinline__ void spread(uint32_t factors, int half) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -763,7 +765,7 @@ void run_packed_tiles(const LaunchContext& context, const PackedTilePlan& plan,
   // block's part, but at least two stages. With two stages of x and two of the largest blocks of
   // weights, an SM may have room for only one thread block.
   const int panels = plan.warpgroups * kPanelsPerWarpgroup;
-  constexpr int kReservedBytes = 1024;  // by the system, per thread block
+  constexpr int kReservedBytes = 1024;  // reserved by the system per thread block
   const int memory =
       (static_cast<int>(context.stream->limits().max_shared_bytes) + kReservedBytes) /
           kBlocksPerSm -

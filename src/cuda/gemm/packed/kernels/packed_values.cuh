@@ -104,10 +104,10 @@ __device__ __forceinline__ uint32_t biased_pair(const TileWords<kBits>& words, i
   return and_or(field < 4 ? word << (4 - field) : word >> (field - 4), 0x00300030U, pair);
 }
 
-// Pair i of E2M1 numbers of a word. Sign, exponent and mantissa of a code become the upper bits of
-// each of these in a number of T, whose exponent then is too small by the difference of the biases.
-// The code of 0.5, which is subnormal, is subnormal in T too. So the multiplication by a power of
-// two is exact for all codes.
+// Pair i of E2M1 numbers of a word. The sign of a code becomes the sign of a number of T, its
+// exponent the lowest exponent bits, and its mantissa the highest mantissa bit. The number's
+// exponent then is too small by the difference of the biases. 0.5 is subnormal in E2M1 and in T, so
+// the multiplication by a power of two is exact for all codes.
 template <typename T>
 __device__ __forceinline__ uint32_t e2m1_pair(uint32_t word, int i) {
   constexpr uint32_t kSigns = 0x80008000U;
