@@ -40,11 +40,11 @@ struct PhaseRange {
   int max_kv_len = 0;  // upper bound; in a graph's batch, the longest possible context
 };
 
-// One batch per step and KV group serves all layers of the group. Query token i of the n of request
-// r has position seq_lens[r] - n + i, and attends to the positions up to its own that
+// One batch per step and KV group serves all layers of the group. If request r has n query tokens,
+// its token i has position seq_lens[r] - n + i. It attends to the positions up to its own that
 // AttentionShape's window allows. The block table has 0, the padding page, for pages before the
 // window, and for pages without a block yet, where only drafts have positions. Entries after the
-// last page that seq_lens needs are undefined, and must not be read as pages;
+// last page that seq_lens needs are undefined, and must not be read as pages.
 // tests/support/attention_cases.h fills them with huge numbers.
 struct AttentionBatch {
   PhaseRange decode;                      // short queries, uniform on a GPU: first in the batch
@@ -55,10 +55,10 @@ struct AttentionBatch {
   const int32_t* block_table = nullptr;   // device, [num_reqs, max_pages] page ids
   int64_t max_pages = 0;                  // row stride of block_table
   const int64_t* kv_slots = nullptr;      // device, [num_tokens]; < 0: do not write
-  // Device, [num_reqs]: the number of first positions whose keys and values were complete in all
-  // layers before the first kernel of the step or draft pass, so a kernel may read them while its
-  // predecessor still runs. It is 0 for chunks of prompts, because a prefix that they share may be
-  // written in the same step. Null: 0 for all.
+  // Device, [num_reqs]. The keys and values of request r's first settled_lens[r] positions were
+  // complete in all layers before the first kernel of the step or draft pass. So a kernel may read
+  // them while its predecessor still runs. It is 0 for chunks of prompts: another request of the
+  // step may write a prefix that they share. Null: 0 for all.
   const int32_t* settled_lens = nullptr;
 
   const PhaseRange& range(Phase phase) const { return phase == Phase::kDecode ? decode : prefill; }
@@ -166,7 +166,7 @@ class AttentionPlan {
   // Enqueues the attention of one layer without allocation or synchronization. Must not be called
   // if expanding_plan() is not null. A request of length 0 (padding) gets zeros.
   virtual Status run(const AttentionCall& call, Stream& stream) = 0;
-  // If not null, the last update() chose the expanded form (attn/expansion.h): run_expanded() of
+  // Not null: the last update() chose the expanded form (attn/expansion.h), and run_expanded() of
   // the result is called instead of run().
   virtual ExpandingPlan* expanding_plan() { return nullptr; }
 };

@@ -1,9 +1,9 @@
 // The two forms of multi-head latent attention. In the absorbed form, the queries are multiplied by
 // each head's matrices, and attention reads the latent vectors of the cache. In the expanded form,
 // the latent vectors are multiplied by the matrices, and attention reads keys and values of every
-// head. With DeepSeek's sizes, the expanded form needs 320 instead of 1,088 multiplications per
-// head and pair of positions, with GLM-4.7-Flash's 512. But it needs 131,072 or 229,376 more per
-// head and expanded position, so it suits steps of many query tokens.
+// head. Per head and pair of positions, the absorbed form needs 1,088 multiplications. The expanded
+// form needs 320 with DeepSeek's sizes and 512 with GLM-4.7-Flash's. But per head and expanded
+// position, it needs 131,072 or 229,376 more, so it suits steps of many query tokens.
 //
 // The plan of a step chooses the form. A model computes the products, because it has the matrices.
 #pragma once
@@ -20,8 +20,8 @@ namespace quire {
 class LatentExpander {
  public:
   virtual ~LatentExpander() = default;
-  // latents: [num_rows, latent_dim]. Writes the part of keys [num_rows, num_heads, key_dim] without
-  // positions, which is the beginning of each head, and values [num_rows, num_heads, value_dim].
+  // latents: [num_rows, latent_dim]. Writes values [num_rows, num_heads, value_dim], and of keys
+  // [num_rows, num_heads, key_dim] the beginning of each head, which is not rotated.
   virtual void expand(TensorView latents, TensorView keys, TensorView values) = 0;
 };
 

@@ -13,8 +13,8 @@ class AttentionPlans {
  public:
   // Makes a plan for every backend that the selector may choose for an eager step, and one for each
   // (requests, query length, backend) of the graphs among `keys`. `largest` limits the batches of
-  // all uses. Removes a backend that cannot make a plan from the selector, so that others serve its
-  // steps.
+  // all uses. If a backend cannot make a plan, removes it from the selector, so that others serve
+  // its steps.
   static Result<AttentionPlans> make(AttentionSelector& selector, const PlanLimits& largest,
                                      std::span<const DecodeKey> keys);
 

@@ -401,7 +401,7 @@ void describe_group(const AttentionSelector& selector, const std::string& group,
 std::string AttentionSelector::reason(const Candidates& candidates, const Choice& choice) {
   if (!candidates.forced_by.empty()) return fmt::format("forced by {}", candidates.forced_by);
   if (candidates.backends.size() == 1) return "the only backend that serves this shape";
-  // The reference is not a rival, because it is for tests and tables do not measure it.
+  // The reference backend is for tests, and tables have no times of it, so it does not count.
   const auto num_rivals = std::ranges::count_if(
       candidates.backends, [](const auto* backend) { return backend->name() != "reference"; });
   if (choice.measured == nullptr && num_rivals == 1) return "";

@@ -92,8 +92,8 @@ struct DecodeKey {
 DecodeKey decode_key(const AttentionBatch& batch);
 
 // Whether the mean length is below 3/4 of the longest; false without requests. Raggedness is a part
-// of the key because it changes which backend is fastest, and by more than the 1 % that TuningTable
-// ignores.
+// of the key because it can change the fastest backend. The difference in time then exceeds the 1 %
+// that TuningTable ignores.
 bool is_ragged(std::span<const int32_t> kv_len_bounds);
 
 // The attention shapes of one KV group.
@@ -145,7 +145,7 @@ class AttentionSelector {
   // remarks() reports that. Returns `reason` as an error if no other backend remains.
   Status remove_backend(const AttentionBackend& backend, Phase phase, const Status& reason);
   // One remark for each use that the backend of `any` does not support, for each backend that
-  // remove_backend() removed, and for each phase with BackendSet::why_slow().
+  // remove_backend() removed, and for each phase whose BackendSet::why_slow() is not empty.
   std::span<const std::string> remarks() const { return remarks_; }
 
   // Lists the backends of these decode steps. They must ascend by query length, then context, then

@@ -38,8 +38,7 @@ struct TuningPoint {
 // Returns "full" or "ragged".
 std::string_view lengths_name(bool ragged);
 
-// A decode step of a shape with a window reads no more than that, so its kv_len is at most the
-// window.
+// With a window, a decode step reads at most `window` positions, so its kv_len is at most `window`.
 TuningPoint tuning_point(const AttentionShape& shape, Phase phase, int num_reqs, int q_len,
                          int kv_len, bool ragged = false);
 

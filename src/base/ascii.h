@@ -1,5 +1,5 @@
-// Characters, numbers and texts of ASCII, independent of the locale. Other bytes belong to no class
-// and stay as they are.
+// Tests and conversions of ASCII text that do not depend on the locale. Bytes above 0x7F belong to
+// no class, and to_lower() does not change them.
 #pragma once
 
 #include <algorithm>

@@ -66,8 +66,8 @@ class ByteWriter {
   std::string bytes_;
 };
 
-// After the first error, reads only zeros and empty values. Memory is bounded by the number of
-// bytes, not by the lengths that they state.
+// After the first error, every read yields zeros or empty values. The memory that reads allocate is
+// bounded by the bytes of the input, not by the lengths stated in them.
 class ByteReader {
  public:
   explicit ByteReader(std::string_view bytes) : rest_(bytes) {}
@@ -81,7 +81,7 @@ class ByteReader {
     rest_ = {};
   }
   bool ok() const { return ok_; }
-  // Whether every byte was read, and none was missing.
+  // Whether all bytes were read, and no read failed.
   bool is_complete() const { return ok_ && rest_.empty(); }
 
  private:

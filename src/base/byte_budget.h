@@ -47,7 +47,7 @@ class ByteShare {
     return true;
   }
   bool grow_to(size_t num_bytes) { return num_bytes <= num_bytes_ || grow(num_bytes - num_bytes_); }
-  // `num_bytes` is at most what the object holds.
+  // `num_bytes` must not exceed the bytes that the object holds.
   void shrink(size_t num_bytes) {
     budget_->release(num_bytes);
     num_bytes_ -= num_bytes;

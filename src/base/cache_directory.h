@@ -1,4 +1,4 @@
-// The directory in which Quire keeps what it can make anew: measured choices and packed weights.
+// The directory of files that Quire can create again: measured choices and packed weights.
 #pragma once
 
 #include <filesystem>

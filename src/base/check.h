@@ -11,8 +11,8 @@ namespace quire {
 
 }  // namespace quire
 
-// Ends the program, in every build, if an internal invariant does not hold. Never checks a caller's
-// input.
+// Ends the program, in every build, if an internal invariant does not hold. Not for a caller's
+// input, for which a function returns an error.
 #define QUIRE_CHECK(cond, message)                                 \
   do {                                                             \
     if (!(cond)) [[unlikely]]                                      \

@@ -24,8 +24,9 @@ struct LogicalCpu {
 // The CPUs that are online, ascending by id.
 using CpuTopology = std::vector<LogicalCpu>;
 
-// Reads the kernel's description below `root`. Without files of NUMA nodes, all CPUs are of node 0;
-// without files of efficiency cores, none is one. Fails if others are missing, or any is malformed.
+// Reads the kernel's description below `root`. Without files of NUMA nodes, all CPUs are of node 0.
+// Without files of efficiency cores, there are none. Fails if another file is missing, or if any
+// file is malformed.
 Result<CpuTopology> read_cpu_topology(const std::filesystem::path& root = "/sys/devices");
 
 // Parses the kernel's lists, such as "0-3,8,10-11"; the result is ascending. An empty text is an
@@ -38,8 +39,8 @@ std::vector<int> thread_affinity();
 int count_cpus(std::span<const int> affinity);
 Status set_thread_affinity(std::span<const int> cpus);  // binds the calling thread to these CPUs
 
-// Lets the kernel place the pages of `data` on these nodes in turn, when each is first written.
-// `data` must be page-aligned and not yet touched.
+// Makes the kernel place the pages of `data` on these nodes in turn, each page when it is first
+// written. `data` must be page-aligned and not yet touched.
 Status interleave_pages(void* data, size_t num_bytes, std::span<const int> nodes);
 
 }  // namespace quire

@@ -1,4 +1,4 @@
-// SHA-256, and bytes as text: hexadecimal and base64 digits. Base64 takes at most 1 GiB.
+// SHA-256, SHA-1, and bytes as text: hexadecimal and base64 digits. Base64 takes at most 1 GiB.
 #pragma once
 
 #include <array>

@@ -15,7 +15,7 @@ class DynamicLibrary {
   // error for each name.
   static Result<DynamicLibrary> open(std::initializer_list<const char*> names);
 
-  // Fails with kUnavailable if it has no such function, which is valid while a copy of this lives.
+  // Finds a function, valid while a copy of this lives. kUnavailable: the library does not have it.
   template <typename Function>
   Status find(const char* name, Function*& function) const {
     void* address = nullptr;

@@ -12,9 +12,9 @@
 
 namespace quire {
 
-// Returns whether there is a file or folder. Fails if that is unknown, for example in a folder that
-// may not be searched, and for a symbolic link without a target: an optional file that exists but
-// cannot be opened must not count as absent.
+// Returns whether a file or folder exists. Fails if that is unknown, for example in a folder that
+// may not be searched. Also fails for a symbolic link without a target, because an optional file
+// that exists but cannot be opened must not count as absent.
 Result<bool> path_exists(const std::filesystem::path& path);
 
 // The absolute path without symbolic links, dots and double separators, so that each file has one
@@ -31,12 +31,12 @@ Result<std::string> read_file_or_pipe(const std::filesystem::path& path, size_t 
 // Reads until the end of the file. `name` appears in errors.
 Result<std::string> read_to_end(int fd, std::string_view name, size_t max_bytes);
 
-// Creates or replaces a file and the folders on its way. Readers see the old or the new content,
-// never a part: the text goes to a file beside it, which is then renamed.
+// Creates or replaces a file, and creates the folders of its path. Readers see the old or the new
+// content, never a part: the text is written to a file beside it, which is then renamed.
 Status replace_file(const std::filesystem::path& path, std::string_view text);
 
-// Changes when a file is written or replaced. Numbers of devices and inodes are left out, because
-// network and overlay file systems may change them.
+// The properties that change when a file is written or replaced. Device and inode numbers are left
+// out, because network and overlay file systems may change them.
 struct FileIdentity {
   uint64_t num_bytes = 0;
   int64_t written_ns = 0;  // mtime, since 1970

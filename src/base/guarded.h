@@ -1,6 +1,6 @@
 // Guards for code that must not throw: the entry of a thread, a destructor, the handler of another
-// exception. They need no memory, except exception_text(): a log line or message that cannot be
-// allocated is lost.
+// exception. All but exception_text() work without free memory: they drop a log line or message
+// that cannot be allocated.
 #pragma once
 
 #include <fmt/format.h>
@@ -33,7 +33,7 @@ inline const char* text_of(const std::exception& error) noexcept {
   return no_thread ? kNoThread : error.what();
 }
 
-// Returns use(text), where text is that of the exception being handled.
+// Returns use(text) with the text of the exception being handled.
 template <typename Use>
 auto with_exception_text(Use&& use) {
   try {
@@ -45,8 +45,8 @@ auto with_exception_text(Use&& use) {
   }
 }
 
-// Calls f, which is an embedder's code. Returns the text of the exception that it throws; nullopt:
-// none.
+// Calls f, a function of the embedding program. Returns the text of the exception that f throws;
+// nullopt: none.
 template <typename F>
 std::optional<std::string> exception_text(F&& f) {
   try {
@@ -85,7 +85,7 @@ Status make_status(F&& make) noexcept {
   }
 }
 
-// Returns make(text), where text is that of the exception being handled.
+// Returns make(text) with the text of the exception being handled.
 template <typename F>
 Status make_exception_status(F&& make) noexcept {
   return with_exception_text(

@@ -5,9 +5,9 @@
 
 namespace quire {
 
-// Maps each later allocation of 1 MiB or more by itself, and unmaps it when it is freed. With
-// TrimSchedule (server/transit_memory.h), a server's memory returned to its earlier size after 200
-// half-sent bodies of 30 MB. Therefore the server has no allocator of its own.
+// Makes glibc map each later allocation of 1 MiB or more by itself, and unmap it when it is freed.
+// With this and TrimSchedule (server/transit_memory.h), a server's memory returned to its earlier
+// size after 200 half-sent bodies of 30 MB. Therefore the server has no allocator of its own.
 void map_large_allocations();
 
 // Returns the free pages of all arenas. This takes about 1 ms per 100 MiB of them, during which

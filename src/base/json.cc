@@ -94,8 +94,8 @@ class RepeatedKeySearch {
   std::string place_;
 };
 
-// Whether a JSON string holds this byte as it is. Bytes of multi-byte characters are checked as
-// UTF-8 first.
+// Whether a JSON string contains this byte without an escape. Bytes of multi-byte characters are
+// false here: they are first checked as UTF-8.
 constexpr auto kIsPlain = [] {
   std::array<bool, 256> table{};
   for (size_t byte = 0x20; byte < 0x80; ++byte) table[byte] = byte != '"' && byte != '\\';

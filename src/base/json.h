@@ -21,9 +21,9 @@ struct JsonLimits {
   size_t max_depth = 64;
 };
 
-// Upper bound of the memory that parsing takes per byte of text: simdjson's buffers for a text of n
-// bytes have 8 n of tape, 4 n of indexes, 5/3 n of strings and a padded copy. If an integer exceeds
-// 64 bits, a second text of up to 1.1 n is parsed instead, beside which the first one's copy stays.
+// Upper bound of the memory that parsing takes per byte of text. For n bytes, simdjson's buffers
+// have 8 n of tape, 4 n of indexes, 5/3 n of strings and a padded copy. If an integer exceeds 64
+// bits, a second text of up to 1.1 n is parsed instead, and the first one's copy remains.
 inline constexpr int64_t kJsonParserBytesPerByte = 18;
 
 // A parsed document. root() and everything reached through it stay valid while this object lives,

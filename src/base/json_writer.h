@@ -28,7 +28,7 @@ class JsonWriter {
   void begin_array() { open('['); }
   void end_array() { close(']'); }
   void key(std::string_view name);
-  // A literal is written as it is, which is several times as fast: it must need no escapes.
+  // Writes a literal without escaping it, which is several times as fast. It must not need escapes.
   template <size_t N>
   void key(const char (&name)[N]) {
     std::array<char, N + 3> text = {',', '"'};
@@ -48,7 +48,7 @@ class JsonWriter {
   void value(bool flag) { raw(flag ? "true" : "false"); }
   void null() { raw("null"); }
   void value_or_null(std::string_view text) { text.empty() ? null() : value(text); }
-  // A value that is JSON already.
+  // Writes a value that is already JSON.
   void raw(std::string_view json) {
     separate();
     text_ += json;

@@ -74,8 +74,8 @@ int64_t num_open_descriptors() {
   return std::max<int64_t>(0, count - 1);  // without the descriptor of the iterator
 }
 
-// The control group of this controller in the text of /proc/self/cgroup, relative to the root. The
-// line of version 2 has the controller "". Returns the root for an unlisted controller.
+// The control group of `controller` relative to the root; the root if it is unlisted. `membership`:
+// the text of /proc/self/cgroup, where version 2 has the controller "".
 std::filesystem::path group_of(std::string_view membership, std::string_view controller) {
   while (!membership.empty()) {
     const std::string_view line = membership.substr(0, membership.find('\n'));

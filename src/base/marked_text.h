@@ -15,8 +15,8 @@
 
 namespace quire {
 
-// Byte ranges of a text, sorted, with at least one byte between two of the same owner. The first
-// range takes no allocation, and few texts have more.
+// Sorted byte ranges of a text. Two ranges of one owner have at least one byte between them. The
+// object itself holds the first range, without an allocation, because few texts have more.
 class ByteSpans {
  public:
   struct Span {
@@ -125,8 +125,8 @@ inline MarkedText copy_part(const MarkedText& of, std::string_view part) {
 }
 
 // A text that a filter such as `upper` makes from all of `from`. If any byte of `from` is
-// untrusted, all bytes of the result are, because a byte's place in it is not known. Each owner
-// gets one byte, so that none is lost, and the last one gets the rest.
+// untrusted, all bytes of the result are, because the origin of each is unknown. Each owner gets
+// one byte, so that no owner is lost, and the last owner also gets the rest.
 inline MarkedText derived(const MarkedText& from, std::string text) {
   ByteSpans untrusted;
   size_t begin = 0;

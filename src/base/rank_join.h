@@ -58,7 +58,7 @@ class RankJoin {
   Status error_;  // the first
   int num_joined_ = 0;
   uint64_t num_joins_ = 0;
-  Message next_;  // joins the arguments of the ranks that have arrived
+  Message next_;  // the combined arguments of the ranks that have arrived
   Message last_;  // the last result; the next join completes only after all ranks have read it
 };
 

@@ -16,9 +16,9 @@ enum class SocketFile {
   kOther,  // not a socket
 };
 
-// Absent: the path is too long.
+// nullopt: the path is too long.
 std::optional<sockaddr_un> unix_address(std::string_view path);
-// `path` has a unix_address().
+// unix_address(path) must have a value.
 SocketFile socket_file_at(const std::string& path);
 
 }  // namespace quire

@@ -6,7 +6,7 @@
 namespace quire {
 namespace {
 
-// 0 past the end: it continues no character, so a cut character is invalid like any other.
+// Returns 0 past the end. It is no continuation byte, so a cut character is invalid like any other.
 unsigned byte_at(std::string_view text, size_t i) {
   return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
 }

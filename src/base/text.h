@@ -21,7 +21,7 @@ void append_utf8(char32_t code_point, std::string& out);
 bool is_valid_utf8(std::string_view text);
 // Replaces each maximal invalid sequence by one U+FFFD, as Python's and WHATWG's decoders do.
 std::string replace_invalid_utf8(std::string_view text);
-// The length of the longest prefix that does not end inside a character which later bytes could
+// The length of the text without a last character that is incomplete, which later bytes could
 // complete.
 size_t complete_utf8_prefix(std::string_view text);
 

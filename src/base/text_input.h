@@ -27,7 +27,7 @@ struct Line {
   size_t number = 0;  // counted from 1 in the whole text
 };
 std::vector<Line> split_lines(std::string_view text);
-// The parts between separators: 1 to max_parts. The last one is the rest of the text.
+// Splits the text at separators into 1 to max_parts parts. The last part is the rest of the text.
 std::vector<std::string_view> split(std::string_view text, char separator,
                                     size_t max_parts = std::string_view::npos);
 // For example "FILE:3".

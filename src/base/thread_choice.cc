@@ -12,10 +12,10 @@ namespace quire {
 namespace {
 
 struct Core {
-  std::vector<int> cpus;  // that the process may use, ascending
+  std::vector<int> cpus;  // the logical CPUs that the process may use, ascending
 };
 
-// The physical cores of one NUMA node, as far as threads may use them.
+// The physical cores of one NUMA node that threads may use.
 struct Node {
   int id = 0;
   std::vector<Core> cores;

@@ -22,7 +22,7 @@ struct ThreadOptions {
 // The limits of this process.
 struct CpuLimits {
   std::vector<int> affinity;  // ascending
-  int quota = 0;              // CPUs whose time the control group has; 0: no quota
+  int quota = 0;              // the control group's CPU time, in CPUs; 0: no quota
 };
 CpuLimits cpu_limits();
 
@@ -34,26 +34,26 @@ struct MachineCpus {
 MachineCpus read_machine_cpus();
 
 struct ThreadChoice {
-  // By thread. Each prefix is spread evenly over the nodes, so that a pool can also run on fewer
-  // threads.
+  // One per thread. Any first n places are spread evenly over the nodes, so that a pool can also
+  // run on n threads.
   std::vector<ThreadPlace> places;
   int num_cores = 0;  // physical cores that the process may use, efficiency cores only with kAll
   int num_cpus = 0;   // the logical CPUs of these cores
   // Values for a report.
   std::string threads;
   std::string pinning;
-  std::string left_out;  // efficiency cores; empty: there are none
-  std::string quota;     // empty: there is none
+  std::string left_out;  // efficiency cores; empty: none
+  std::string quota;     // empty: none
 };
 
 // Chooses one CPU set per thread, by these rules:
-// - Each thread has a physical core of its own, as long as there are enough. More threads share
-//   cores by their second CPUs. Efficiency cores take part only with kAll.
-// - If fewer threads than cores are wanted, they use as few nodes as possible.
-// - kAuto pins each thread to its core if all cores have one, unless there is one node, one CPU per
-//   core, and no efficiency core is left out. Fewer threads are bound to their node or to the
-//   performance cores, because other programs may run on a part of the cores. With a quota below
-//   the number of CPUs, or more threads than CPUs, no thread is pinned.
+// - Each thread has a physical core of its own, while there are enough. Further threads share cores
+//   by their second CPUs. Efficiency cores are used only with kAll.
+// - Fewer threads than cores use as few nodes as possible.
+// - kAuto pins each thread to its core if every core has a thread, except where this has no use:
+//   all cores are of one node, have one CPU each, and no efficiency core is left out. Fewer threads
+//   are bound to their node or to the performance cores, because other programs may run on other
+//   cores. With a quota below the number of CPUs, or more threads than CPUs, no thread is pinned.
 // - Threads that are not pinned are all of node 0.
 ThreadChoice choose_threads(const CpuTopology& topology, const CpuLimits& limits,
                             const ThreadOptions& options);

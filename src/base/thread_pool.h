@@ -55,7 +55,7 @@ class ThreadPool {
 
   int num_threads() const { return static_cast<int>(workers_.size()) + 1; }
 
-  // Regions from now on run on the first `num_threads` threads; more than num_threads() mean all.
+  // From now on, regions run on the first `num_threads` threads; more than num_threads() mean all.
   // The other threads sleep. Called between regions, by the thread that runs them.
   void use_threads(int num_threads);
 
@@ -73,8 +73,8 @@ class ThreadPool {
     int64_t end = 0;
     int64_t size() const { return end - begin; }
   };
-  // The part of [0, count) that belongs to a node, in proportion to its threads. It depends on
-  // nothing else, so that the node that packs a part of a matrix also multiplies it.
+  // The part of [0, count) that belongs to a node, in proportion to its threads. Equal arguments
+  // give the same part, so that the node that packs a part of a matrix also multiplies it.
   Share share(int node, int64_t count) const;
 
   // Calls task(thread_idx) on the caller's thread and, at most once each, on the workers that
@@ -93,7 +93,7 @@ class ThreadPool {
  private:
   friend class NodeTasks;
 
-  // On a cache line of its own, because threads of other nodes count elsewhere.
+  // Has its own cache line, because the threads of each node use another counter.
   struct alignas(64) Counter {
     std::atomic<int64_t> next = 0;
   };
@@ -131,7 +131,7 @@ class ThreadPool {
 
 // The tasks of a region whose data is in the memory of the nodes that packed it. A thread takes the
 // tasks of its own node first, then those of the other nodes. Create it before the region; a pool
-// has one at a time.
+// has at most one at a time.
 class NodeTasks {
  public:
   explicit NodeTasks(ThreadPool& pool);
@@ -143,7 +143,7 @@ class NodeTasks {
     const int own = pool_.node_of(thread_idx);
     for (int i = 0; i < num_nodes; ++i) take_from((own + i) % num_nodes);
   }
-  // Takes a task of the node. Returns how many were taken before.
+  // Takes a task of the node. Returns the number of its tasks taken before.
   int64_t take(int node) { return pool_.counters_[static_cast<size_t>(node)].next.fetch_add(1); }
   ThreadPool::Share share(int node, int64_t count) const { return pool_.share(node, count); }
 

@@ -7,7 +7,7 @@ namespace quire {
 
 class WallTimer {
  public:
-  // Since the object was made.
+  // Seconds since the construction.
   double seconds() const {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
   }

@@ -47,8 +47,8 @@ struct RegexText {
   // Set if the regex only repeats this class or character: [a-z] for ^[a-z]+$.
   std::optional<std::string> repeated;
 };
-// kText: the regex is matched with the output. kJsonString: with the text between the quotes of a
-// JSON string, where `"` is \", so that the value of the string matches `pattern`.
+// kText: the regex is matched with the output. kJsonString: it is matched with the text between the
+// quotes of a JSON string, where `"` is \", so that the value of the string matches `pattern`.
 enum class RegexForm { kText, kJsonString };
 // Errors are invalid_argument. `what` names the text: "the regex", "a pattern of the JSON schema".
 Result<RegexText> plain_regex(std::string_view what, std::string_view pattern,

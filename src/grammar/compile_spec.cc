@@ -18,8 +18,8 @@
 namespace quire::grammar {
 namespace {
 
-// An unknown escape stands for the character itself. With overlapping branches of oneOf, an output
-// still matches at least one of them.
+// Whether the warning can be ignored: an unknown escape stands for the character itself, and with
+// overlapping branches of oneOf, an output still matches at least one of them.
 bool is_harmless(std::string_view message) {
   return message.find("The character itself will be matched") != std::string_view::npos ||
          message.find("falling back to anyOf semantics") != std::string_view::npos;

@@ -1,5 +1,5 @@
-// Puts a grammar together from EBNF and from the grammars of values: XGrammar prints the grammar of
-// each value, and its rules get names of their own.
+// Composes a grammar from EBNF and from the grammars of values. XGrammar prints the grammar of each
+// value, and its rules get unique names.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -112,8 +112,8 @@ std::string class_without(std::string_view text, const std::set<char>& barred) {
   return out.size() == 1 ? std::string() : out + "]";
 }
 
-// Returns whether a printed regex may match one of the characters. The regexes of formats have only
-// classes of characters that they allow.
+// Returns whether a printed regex may match one of the characters. `.`, negated classes and \S, \W,
+// \D count as if they did. The regexes of formats only list the characters that they allow.
 bool may_match(std::string_view regex, const std::set<char>& barred) {
   for (size_t at = 0; at < regex.size(); ++at) {
     if (regex[at] == '\\') {
@@ -156,7 +156,7 @@ class Composer {
     return value.tools.empty() ? std::string_view() : value.tools.front().tool;
   }
 
-  // A value that another text ends cannot have that text.
+  // Returns the error for a value that may contain the text that ends it.
   Status refuse(const GrammarValue& value, std::string_view what) const {
     return invalid_argument(fmt::format(
         "[grammar] tool \"{}\": {} of the JSON schema may match {}, which ends an argument in the "
@@ -172,7 +172,7 @@ class Composer {
     for (const Piece& piece : pieces) {
       if (piece.kind == Piece::Kind::kRule) names.insert(piece.text);
     }
-    std::string_view macro;  // the newest name that is no rule's
+    std::string_view macro;  // the last name that no rule defines
     std::string rule;
     for (size_t i = 0; i < pieces.size(); ++i) {
       const Piece& piece = pieces[i];
@@ -204,7 +204,7 @@ class Composer {
     return {};
   }
 
-  // Python also has strings between single quotes.
+  // Adds rules for Python's strings between single quotes.
   void append_single_quotes(const std::string& prefix) {
     out_ += fmt::format(
         "{0}_single ::= \"'\" | [^'\\\\\\u0000-\\u001f] {0}_single | "
@@ -228,7 +228,7 @@ class Composer {
       if (rule == "basic_boolean") text = text == "\"true\"" ? "\"True\"" : "\"False\"";
       if (rule == "basic_null") text = "\"None\"";
     }
-    // A string of the schema alone stands between quotes.
+    // A kText value has no quotes around it.
     const bool is_quote =
         value.kind == GrammarValue::Kind::kText && rule == "root" && text == "\"\\\"\"";
     out_ += is_quote ? "\"\"" : text;

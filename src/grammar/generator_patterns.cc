@@ -23,7 +23,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kPlainFor
      R"(^([0-9a-zA-Z+/]{4})*([0-9a-zA-Z+/]{2}==|[0-9a-zA-Z+/]{3}=)?$)"},
 }};
 
-// The beginnings of zod's patterns by format, with (?: as (. zod's versions differ in the rest.
+// The beginnings of zod's patterns by format, with ( for (?:. Zod's versions differ in the rest.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kBeginnings = {{
     {"date", R"(^((\d\d[2468][048]|\d\d[13579][26]|\d\d0[48]|)"},
     {"date-time", R"(^((\d\d[2468][048]|\d\d[13579][26]|\d\d0[48]|)"},

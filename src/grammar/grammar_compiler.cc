@@ -106,7 +106,7 @@ GrammarStats CompileCache::stats() const {
 
 namespace {
 
-// A refusal is kept, too, and names the tool.
+// The tool is in the key because a cached refusal names it.
 void add_tool(const ToolSchema& schema, std::string& key) {
   key +=
       fmt::format("{}:{}:{}:{}", schema.path.size(), schema.path, schema.tool.size(), schema.tool);

@@ -17,7 +17,7 @@
 
 namespace quire {
 
-// The schema of a tool's parameters within a larger schema, by which errors name the tool.
+// The place of a tool's parameters within a larger schema, so that errors can name the tool.
 struct ToolSchema {
   std::string path;  // "#" or "#/$defs/0"
   std::string tool;
@@ -27,16 +27,17 @@ struct ToolSchema {
 struct GrammarValue {
   enum class Kind : uint8_t {
     kJson,    // `text`: the schema of the JSON value
-    kPython,  // `text`: the schema of a value that is written as a literal of Python
+    kPython,  // `text`: the schema of a value that is written as a Python literal
     kText,    // `text`: the schema of a string with a format, which is written without quotes
     kRegex,   // `text`: a pattern that the whole text matches
-    kChecked  // no rule; `text` is a schema that must be one that can be enforced
+    kChecked  // no rule; `text` is a schema that is only checked
   };
   std::string rule = {};  // a letter, then letters and digits
   Kind kind = Kind::kJson;
   std::string text = {};
-  std::vector<ToolSchema> tools = {};    // for errors
-  std::vector<std::string> barred = {};  // texts that the value cannot have; each begins in ASCII
+  std::vector<ToolSchema> tools = {};  // for errors
+  std::vector<std::string> barred =
+      {};  // texts that must not be in the value; each begins in ASCII
 };
 
 // Restricts the text of a sequence.
@@ -48,7 +49,7 @@ struct GrammarSpec {
     kRegex,       // `text`: a pattern that the whole text matches
     kGrammar,     // `text`: EBNF of XGrammar with a rule `root`
     kGbnf,        // `text`: GBNF of llama.cpp with a rule `root`
-    kComposed,    // `text`: this program's own EBNF, whose names may be those of `values`
+    kComposed,    // `text`: Quire's own EBNF, which may name the rules of `values`
   };
   Kind kind = Kind::kJsonObject;
   std::string text = {};
@@ -79,9 +80,8 @@ struct GrammarLimits {
   int64_t sequence_burst_ns = 100'000'000;
   int64_t sequence_token_ns = 2'000'000;
   size_t sequence_bytes = size_t{64} << 20;  // of one sequence's parse
-  // The part of a mask's or token's time that counts only against the sequence itself. The rest
-  // also counts against a budget shared by all sequences: half of the engine's time, with this
-  // burst.
+  // The time of a mask or token that counts only against its sequence. Further time also counts
+  // against a budget that all sequences share: half of the engine's time, with the shared burst.
   int64_t sequence_floor_ns = 250'000;
   int64_t shared_burst_ns = 250'000'000;
 };
@@ -112,8 +112,8 @@ class GrammarCompiler {
   // The constraint of a grammar that was already compiled or refused; never compiles or waits.
   std::optional<Result<ConstraintFactory>> find(const GrammarSpec& spec);
 
-  // Ends running and later compilations with unavailable. Their grammars are not kept as refused.
-  // Constraints that exist keep working.
+  // Ends running and later compilations with unavailable, which is not cached as a refusal.
+  // Existing constraints keep working.
   void stop();
 
   GrammarStats stats() const;

@@ -32,7 +32,7 @@ Status must_be(std::string_view keyword, std::string_view expected, element valu
                                       keyword, expected, text_of(value)));
 }
 
-// The bound as an integer that admits the same integers: 2 for a minimum of 1.5.
+// The bound as an integer that allows the same integers: 2 for a minimum of 1.5.
 Result<int64_t> integer_bound(std::string_view keyword, element value) {
   int64_t number = 0;
   if (!value.get_int64().get(number)) return number;

@@ -465,7 +465,7 @@ class PlainSchema {
       out.key("prefixItems");
       QUIRE_RETURN_IF_ERROR(write_list(members.at("prefixItems"), list, {}, out));
     }
-    if (!has_items) out.field("items", "{}");  // else XGrammar allows only an empty array
+    if (!has_items) out.field("items", "{}");  // otherwise XGrammar allows only an empty array
     copy(members, {"minItems", "maxItems"}, out);
     return {};
   }

@@ -111,7 +111,7 @@ CharSet any_character() {
   return complement_of({{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}});
 }
 
-// The characters that stand for themselves in a JSON string. Surrogates are no characters.
+// The characters that stand for themselves in a JSON string. Surrogates are not characters.
 const CharSet kUnescaped = {
     {0x20, '"' - 1}, {'"' + 1, '\\' - 1}, {'\\' + 1, 0xD7FF}, {0xE000, kMaxCharacter}};
 
@@ -250,7 +250,7 @@ class RegexReader {
     return {};
   }
 
-  // XGrammar ignores anchors elsewhere than at the ends.
+  // Refuses anchors that are not at the ends, because XGrammar ignores them.
   Status check_anchor() const {
     const char anchor = text_[at_];
     const bool is_outermost = anchor == '^' ? at_ == start_ : at_ + 1 == text_.size();

@@ -24,7 +24,7 @@ enum class SchemaRole { kSchema, kNames, kData };
 SchemaRole member_role(SchemaRole role, std::string_view key);
 // The names in a reference's path: "$defs" and "a" of "#/$defs/a". They point into `uri`.
 std::vector<std::string_view> uri_parts(std::string_view uri);
-// Returns whether a reference such as "#/$defs/a" leads to a schema by the roles on its path.
+// Returns whether a reference such as "#/$defs/a" names a schema, by the roles on its path.
 bool names_schema(std::string_view uri);
 
 // A format of strings that is enforced.
@@ -38,12 +38,12 @@ const StringFormat* find_format(std::string_view name);
 // Returns whether the format only describes the meaning or display of a value, without restricting
 // it.
 bool is_loose_format(std::string_view name);
-// Returns a regex for some of the texts of the format, all of at most `max_length` characters;
-// empty: there is none.
+// Returns a regex that matches only texts of the format with at most `max_length` characters, but
+// not all of them; empty: no such regex.
 std::string bounded_format(std::string_view name, int64_t max_length);
 
-// Returns a pattern of the same language that has neither lookaheads nor inner anchors, for the
-// patterns of that kind that zod and pydantic write; `pattern` itself for all others.
+// If zod or pydantic writes this pattern with lookaheads or inner anchors, returns a pattern
+// without them that matches the same texts. Returns any other pattern unchanged.
 std::string_view plain_form(std::string_view pattern);
 // Returns whether zod writes this pattern beside this format. The pattern is then the format's
 // definition.

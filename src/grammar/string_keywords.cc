@@ -15,9 +15,9 @@ namespace {
 
 using Fields = std::vector<KeywordField>;
 
-// Beside a pattern that only repeats a class, the lengths bound the repeats, by a count of the
-// matcher instead of a state per repeat (patches/xgrammar/counts.patch). Beside any other pattern
-// they must not exclude anything.
+// Beside a pattern that only repeats a class, the lengths bound the repeats. The matcher counts
+// these, instead of having a state per repeat (patches/xgrammar/counts.patch). Beside any other
+// pattern, the lengths must not exclude any text that matches.
 Result<Fields> pattern_fields(const Members& members, std::string_view pattern,
                               const GrammarLimits& limits) {
   QUIRE_ASSIGN_OR_RETURN(RegexText regex,
@@ -52,8 +52,8 @@ Result<Fields> pattern_fields(const Members& members, std::string_view pattern,
   return Fields{{"pattern", json_string(regex.text)}};
 }
 
-// XGrammar ignores lengths beside a format. So they must not exclude anything, or the format has
-// a form of bounded length.
+// XGrammar ignores lengths beside a format. So the lengths must not exclude any text of the format,
+// unless the format has a form of bounded length.
 Result<Fields> format_fields(const Members& members, std::string_view name,
                              const GrammarLimits& limits) {
   if (name.size() == 5 && name.starts_with("uuid") && name[4] >= '1' && name[4] <= '8') {

@@ -51,8 +51,8 @@ Result<const FamilyTraits*> read_family(ConfigFields& fields, std::string_view t
                   source, got, num_architectures(), remedy));
 }
 
-// Fields that change what a decoder computes wherever an architecture has them. A family that does
-// not read one computes something else, unless the field has the value that changes nothing.
+// Fields that change the computation of any decoder whose architecture has them. A family that does
+// not read one would compute something else, unless the field has the value that changes nothing.
 struct ComputedField {
   std::string_view key;
   double plain = 0.0;  // the value that changes nothing; false is 0
@@ -117,7 +117,7 @@ Result<ModelConfig> parse_model_config(std::string_view json, std::string_view s
   }
   QUIRE_RETURN_IF_ERROR(fields.status());
   ConfigFields& decoder = text ? *text : fields;
-  // Files differ in where they have the fields that both objects may have.
+  // Both objects may have these fields, and files differ in which one does.
   const auto holder_of = [&](std::string_view key) -> ConfigFields& {
     return decoder.has(key) ? decoder : fields;
   };

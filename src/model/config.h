@@ -29,7 +29,7 @@ struct ModelConfig {
   int hidden_size = 0;
   int num_layers = 0;
   int vocab_size = 0;
-  // The longest supported context: the model's positions, stretched by its RoPE scaling.
+  // The longest supported context: the model's positions, extended by its RoPE scaling.
   int longest_model_len = 0;
   std::optional<DType> dtype;          // the checkpoint's, if config.json states it
   std::optional<WeightFormat> format;  // of the layers' matrices; absent: not quantized
@@ -38,7 +38,7 @@ struct ModelConfig {
   std::vector<std::string> unread_fields;
   std::optional<int> bos_token_id;
   std::vector<int> eos_token_ids;
-  // The architecture is that of the layers alone ("Qwen3Model"): the checkpoint has no lm_head.
+  // The architecture has only the layers ("Qwen3Model"): the checkpoint has no lm_head.
   bool is_headless = false;
   // The model embeds prompts: its steps return hidden states, and it has no lm_head.
   bool embeds = false;
@@ -60,7 +60,7 @@ struct GenerationConfig {
   std::optional<float> min_p;
   std::optional<float> repetition_penalty;
 
-  // Whether it says how to draw a token. A repetition penalty alone does not.
+  // Whether it states how to sample a token. A repetition penalty alone does not.
   bool states_distribution() const {
     return do_sample == false || temperature || top_p || top_k || min_p;
   }

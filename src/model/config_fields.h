@@ -28,9 +28,9 @@ class ConfigFields {
 
   const Status& status() const { return status_; }
   bool has(std::string_view key) const;
-  // Reads `key` also where it is spelled as one of `others`; errors name the spelling that is
-  // present. Fails if two spellings are present with different values. The names must outlive the
-  // fields, as literals do.
+  // Also accepts each of `others` as a spelling of `key`; errors name the spelling that is present.
+  // Fails if two spellings are present with different values. The names must outlive the fields, as
+  // literals do.
   void add_spellings(std::string_view key, std::initializer_list<std::string_view> others);
   // Whether the key is present, even with a null value.
   bool mentions(std::string_view key) const;
@@ -52,7 +52,7 @@ class ConfigFields {
   std::optional<bool> optional_boolean(std::string_view key);
   std::optional<std::string> optional_text(std::string_view key);
   bool is_text(std::string_view key) const;
-  // Fails if the field has another value than this number; false is 0. It may be absent.
+  // Fails if the field is present and its value is not `served`; false counts as 0.
   void expect_value(std::string_view key, double served, std::string_view expected);
   // Reads an integer or a list of integers, as in eos_token_id; empty if absent.
   std::vector<int> integers(std::string_view key, int min, int max, size_t max_count);
@@ -76,7 +76,7 @@ class ConfigFields {
     std::string_view other;
   };
 
-  // The spelling under which the key is present, a value before a null; otherwise the key.
+  // The spelling that is present, with a value rather than with a null; otherwise the key.
   std::string_view spelling_of(std::string_view key) const;
   std::optional<simdjson::dom::element> find(std::string_view key) const;
   void keep_error(std::string_view spelling, std::string_view got, std::string_view expected);
@@ -93,11 +93,10 @@ class ConfigFields {
   Status status_;
 };
 
-// Record an error if the field has another value than the one that is served. The field may be
-// absent.
+// Record an error if the field is present and its value is not `served`.
 void require_switch(ConfigFields& fields, std::string_view key, bool served);
 void require_text(ConfigFields& fields, std::string_view key, std::string_view served);
-// Records an error, and returns false, if a list has entries, but not one per layer.
+// If a list has entries, but not one per layer, records an error and returns false.
 bool require_one_per_layer(ConfigFields& fields, std::string_view key, size_t num_entries,
                            int num_layers);
 

@@ -157,10 +157,10 @@ void DecoderModel::begin_step(const StepInput& input) {
   if (decoder_.layer_input_size > 0) compute_layer_inputs(input);
 }
 
-// The sum of two vectors of each layer, divided by the root of 2: of a product with the embedding,
-// normed layer by layer, and of a second table of embeddings. Both norm and table include the
-// divisor. The published model divides the product by the root of hidden_size before the norm, so
-// the epsilon is multiplied instead.
+// The input of a layer is the sum of two vectors, divided by sqrt(2): of a product with the
+// embedding, normed per layer, and of a row of a second table of embeddings. The norm's weights and
+// the table's scale include the divisor. The published model divides the product by
+// sqrt(hidden_size) before the norm. Here, the norm's epsilon is multiplied by hidden_size instead.
 void DecoderModel::compute_layer_inputs(const StepInput& input) {
   const int64_t num_tokens = input.num_tokens;
   const int64_t width = decoder_.layer_input_size;

@@ -1,6 +1,6 @@
 // The parts of decoders: grouped-query or multi-head latent attention with rotary positions over a
-// paged cache, and a gated MLP or a mixture of them. text_decoder.h puts them together for the
-// families of models, and drafters in their own order.
+// paged cache, and a gated MLP or a mixture of them. text_decoder.h combines them for the families
+// of models. Drafters combine them in their own order.
 #pragma once
 
 #include <initializer_list>
@@ -76,7 +76,7 @@ class DecoderModel : public Model {
   // The parts of a step. This one embeds the tokens into the residual and computes their rotary
   // angles.
   void begin_step(const StepInput& input);
-  // The rotary angles alone.
+  // Computes the rotary angles alone.
   void begin_rotation(const StepInput& input);
   // residual → taps(), if the layer is tapped. A family calls it for every layer, once the residual
   // is the layer's input.
@@ -93,9 +93,9 @@ class DecoderModel : public Model {
   void norm_residual(const Tensor& weight, int64_t num_tokens);
   // residual += delta; residual → normed
   void add_and_norm(const Tensor& weight, int64_t num_tokens, const Tensor& scale = {});
-  // The sum of the ranks' delta → delta, normed. Does nothing without a weight.
+  // norm(sum of the ranks' delta) → delta. Does nothing without a weight.
   void norm_delta(const Tensor& weight, int64_t num_tokens);
-  // The norm → qkv_view, gate_view. With multi-head latent attention, it calls project_latent().
+  // products with the norm → qkv_view, gate_view. With latent attention, calls project_latent().
   void project_qkv(size_t layer_idx, const DecoderLayer& layer, const ResidualNorm& norm);
   // qkv_view → query_view, rotated; keys and values → the cache
   void rotate_and_cache(size_t layer_idx, const DecoderLayer& layer, const StepInput& input);
@@ -105,12 +105,12 @@ class DecoderModel : public Model {
   // keys_values [num_tokens, 2 * kv_heads * head_dim] → the cache, without queries
   void cache_keys_values(size_t layer_idx, const DecoderLayer& layer, TensorView keys_values,
                          const StepInput& input);
-  // attention_view → delta. On several ranks, each gets a part of delta, from this and from mlp():
+  // attention_view → delta. With several ranks, this and mlp() give each rank a part of delta, and
   // the norms sum the parts.
   void project_output(size_t layer_idx, const DecoderLayer& layer, int64_t num_tokens);
-  // The norm → delta, after the norm of the output, if there is one
+  // MLP of the norm → delta, with the norm of the output, if there is one
   void mlp(const DecoderLayer& layer, const ResidualNorm& norm);
-  // residual += delta; the layer's own input, multiplied by gates of the sum → delta, normed. Does
+  // residual += delta; norm(projection(the layer's own input * gates(residual))) → delta. Does
   // nothing if layers have no inputs of their own.
   void add_layer_input(size_t layer_idx, const DecoderLayer& layer, int64_t num_tokens);
   // The last layer's output for the tokens `rows` of the last step → output; its final norm → norm.
@@ -132,8 +132,8 @@ class DecoderModel : public Model {
   }
 
  private:
-  // A layer's place in the KV cache: its group, and its index among the group's layers. The group
-  // of a layer with a state is not used: there is one StateGroup.
+  // A layer's place in the KV cache: its group, and its index among the group's layers. A layer
+  // with a state does not use its group, because there is one StateGroup.
   struct LayerPlace {
     size_t group = 0;
     size_t index = 0;
@@ -148,8 +148,8 @@ class DecoderModel : public Model {
   };
 
   Status add_rotation(const RopeConfig& rope);
-  // One phase of the layer's attention, whose numbers of heads and head dimensions both phases
-  // have.
+  // The shape of the layer's attention in decode. Both phases have its numbers of heads and its
+  // head dimensions.
   const AttentionShape& shape_of(size_t layer_idx) const {
     return kv_groups_[places_[layer_idx].group].decode;
   }
@@ -161,18 +161,18 @@ class DecoderModel : public Model {
   void norm_whole_width(size_t layer_idx, const DecoderLayer& layer, int64_t num_tokens);
   // attention_view *= gate_view. Does nothing without gates.
   void gate_attention(size_t layer_idx, const DecoderLayer& layer, int64_t num_tokens);
-  // The inputs of all layers for the tokens of a step, whose embeddings are in the residual.
+  // Computes the inputs of all layers for a step's tokens, whose embeddings are in the residual.
   void compute_layer_inputs(const StepInput& input);
   // mlp() of a layer whose MLP and experts have norms of their own.
   void mlp_and_experts(const DecoderLayer& layer, const ResidualNorm& norm);
-  // x → x, normed; x is the same on all ranks.
+  // norm(x) → x, for an x that is equal on all ranks.
   void norm_whole(const Tensor& weight, const TensorView& x);
   // The arguments, except for the tensors that are read and rotated, and the number of query heads.
   RopeAndCache rope_and_cache(size_t layer_idx, const DecoderLayer& layer,
                               const StepInput& input) const;
   MlaViews mla_views(int64_t num_tokens) const;
   Status attend_latent(size_t layer_idx, const DecoderLayer& layer, const StepInput& input);
-  // q → out, over the layer's cache, by the plans that are not null.
+  // attention of q over the layer's cache → out, by the plans that are not null.
   Status run_attention(size_t layer_idx, const DecoderLayer& layer, TensorView q, TensorView out,
                        const StepInput& input, std::initializer_list<AttentionPlan*> plans);
   // The layer's cache, with the checkpoint's scales.

@@ -15,7 +15,7 @@
 namespace quire {
 namespace {
 
-// As the bounds in the header. Products with limits from flags use Saturated.
+// Upper bounds like those in the header. Products with limits from flags use Saturated.
 constexpr int kMaxVocabSize = 1 << 23;
 constexpr int kMaxPositions = 1 << 28;
 

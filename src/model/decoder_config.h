@@ -42,17 +42,17 @@ inline constexpr NormNames kInputNorms = {.attention_input = "input_layernorm",
 struct LayerHeads {
   int num_heads = 0;
   int num_kv_heads = 0;
-  // 0 in DecoderConfig::layer_heads: DecoderConfig::head_dim and value_dim().
+  // 0 in DecoderConfig::layer_heads stands for DecoderConfig::head_dim and value_dim().
   int head_dim = 0;
   int head_dim_v = 0;
 
   friend bool operator==(const LayerHeads&, const LayerHeads&) = default;
 };
 
-// The gates of attention's output, which multiply it: functions of a product with the layer's
+// The gates that multiply attention's output. A gate is a function of a product with the layer's
 // input.
 enum class GateWidth {
-  kNone,  // there are none
+  kNone,
   kPerHead,
   kPerElement,
 };
@@ -61,7 +61,7 @@ struct OutputGate {
   GateFunction function = GateFunction::kSigmoid;
 };
 
-// A gated short convolution, which some layers have in the place of attention (ops/state_ops.h).
+// A gated short convolution, which some layers have instead of attention (ops/state_ops.h).
 struct ShortConvConfig {
   int kernel = 0;
   std::vector<bool> layers = {};  // [num_layers], whether a layer has it
@@ -69,7 +69,7 @@ struct ShortConvConfig {
   friend bool operator==(const ShortConvConfig&, const ShortConvConfig&) = default;
 };
 
-// Gated delta nets, which some layers have in the place of attention.
+// Gated delta nets, which some layers have instead of attention.
 struct DeltaNetConfig {
   DeltaNetShape shape;            // of all ranks together
   std::vector<bool> layers = {};  // [num_layers], whether a layer has one
@@ -79,14 +79,14 @@ struct DeltaNetConfig {
 // tensors. It reads pairs of a hidden state of the target and the embedding of a token, after a
 // norm of each.
 struct MtpForm {
-  std::string_view prefix;        // of all its tensors, as of the other layers of this kind
-  std::string_view layer_prefix;  // of those of its decoder layer
+  std::string_view prefix;        // of all tensors of the layers of this kind
+  std::string_view layer_prefix;  // of the tensors of its decoder layer
   // Without ".weight".
   std::string_view projection;  // of the pair: [hidden, 2 * hidden]
   std::string_view hidden_norm;
   std::string_view token_norm;
   std::string_view final_norm;
-  // The hidden state is the output of this norm of the target; empty: its input.
+  // The layer reads the output of this norm of the target; empty: the input of the final norm.
   std::string_view target_norm = {};
   bool begins_with_token = false;  // the pair; otherwise it begins with the hidden state
   std::string_view count_key;      // the field of config.json with the number of layers
@@ -98,14 +98,14 @@ struct DecoderConfig : FamilyConfig {
   int num_heads = 0;
   int num_kv_heads = 0;
   std::vector<LayerHeads> layer_heads;  // [num_layers]; empty: all layers have the numbers above
-  // [num_layers], the layer whose keys and values a layer reads, and which precedes it; empty: all
-  // layers read their own. A layer that reads another's has queries alone, and no cache.
+  // [num_layers], the layer whose keys and values a layer reads: itself or an earlier one. Empty:
+  // all layers read their own. A layer that reads another's has only queries, and no cache.
   std::vector<int> kv_sources;
-  // [num_layers] of a drafter, the target's layer whose cache a layer reads; empty: the model's
-  // layers read caches of the model.
+  // [num_layers] of a drafter, the target's layer whose cache a layer reads. Empty: the layers read
+  // caches of their own model.
   std::vector<int> target_layers;
-  // [num_layers], whether a layer's values are its keys before their norm and rotation, so that it
-  // has no matrix of values; empty: none has.
+  // [num_layers], whether a layer's values are its keys before their norm and rotation. It then has
+  // no matrix of values. Empty: no layer's are.
   std::vector<bool> layer_k_is_v;
   int head_dim = 0;    // with multi-head latent attention, of the rotated part
   int head_dim_v = 0;  // of values; 0: head_dim. Not used with multi-head latent attention.
@@ -121,8 +121,8 @@ struct DecoderConfig : FamilyConfig {
   double embedding_scale = 1.0;    // multiplies the embeddings
   // Whether embedding_scale is rounded to the type of the activations, as in transformers' Gemma.
   bool rounds_embedding_scale = false;
-  // Multiplies a sub-layer's output before it is added to the residual. The decoder keeps the
-  // residual divided by this scale instead, which changes no norm, and adds the output as it is.
+  // The checkpoint's model multiplies a sub-layer's output by this before it is added to the
+  // residual. The decoder keeps the residual divided by it instead, which changes no norm.
   double residual_scale = 1.0;
   bool tie_word_embeddings = false;
   // config.json does not state tie_word_embeddings, so a stored lm_head means false.
@@ -137,11 +137,11 @@ struct DecoderConfig : FamilyConfig {
   QkNorm qk_norm = QkNorm::kNone;
   bool qk_norm_has_weights = true;
   bool norms_values = false;  // each head of the values has an RMSNorm without weights
-  // The sum that leaves a layer, its input and the outputs of its sub-layers, is multiplied by a
-  // number of the checkpoint.
+  // A number of the checkpoint multiplies the output of a layer, which is the sum of the layer's
+  // input and the outputs of its sub-layers.
   bool has_layer_scalars = false;
-  // The width of a layer's own input of each token, which a third sub-layer reads; 0: there are no
-  // such inputs.
+  // Each layer has an input of its own per token, with this width, which a third sub-layer reads;
+  // 0: no such inputs.
   int layer_input_size = 0;
   OutputGate output_gate;
   RotaryPairs rotary_pairs = RotaryPairs::kHalves;
@@ -174,14 +174,14 @@ bool owns_cache(const DecoderConfig& config, size_t layer);
 bool has_k_for_v(const DecoderConfig& config, size_t layer);
 bool has_conv(const DecoderConfig& config, size_t layer);
 bool has_delta(const DecoderConfig& config, size_t layer);
-// Whether a layer has a recurrent state in the place of attention.
+// Whether a layer has a recurrent state instead of attention.
 bool has_state(const DecoderConfig& config, size_t layer);
 // The epsilon of the norms of the residual, which is divided by residual_scale.
 float residual_norm_eps(const DecoderConfig& config);
-// Whether a layer has an MLP of intermediate_size instead of experts.
+// Whether any layer has an MLP of intermediate_size instead of experts.
 bool has_dense_layers(const DecoderConfig& config);
 
-// Far above any existing model, and small enough that products of sizes fit 63 bits.
+// Upper bounds far above any existing model, and so small that products of sizes fit 63 bits.
 inline constexpr int kMaxHiddenSize = 1 << 17;
 inline constexpr int kMaxIntermediateSize = 1 << 20;
 inline constexpr int kMaxLayers = 1024;

@@ -15,7 +15,7 @@ Saturated bytes_of(DType dtype) {
   return static_cast<int64_t>(dtype_bytes(dtype));
 }
 
-// Without DecoderWidths::intermediate.
+// The widths, without DecoderWidths::intermediate.
 DecoderWidths attention_widths(const ModelConfig& config, const Parallel& parallel) {
   const DecoderConfig& decoder = decoder_config(config);
   DecoderWidths widths;

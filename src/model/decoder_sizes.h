@@ -11,7 +11,7 @@
 
 namespace quire {
 
-// One rank's widths, in elements per token: of the layer that has most.
+// One rank's widths, in elements per token. Each is the largest of all layers.
 struct DecoderWidths {
   int num_heads = 0;
   // With multi-head latent attention, these are not used.
@@ -42,7 +42,7 @@ int64_t conv_channels(const ModelConfig& config, const Parallel& parallel);
 // One rank's heads of a delta net.
 DeltaNetShape rank_shape(DeltaNetShape shape, const Parallel& parallel);
 
-// The widths, per token, of what a layer's state reads (DecoderLayer::qkv) and of its output.
+// The widths per token of the input of a layer's state (from DecoderLayer::qkv) and of its output.
 struct StateWidths {
   int64_t in = 0;
   int64_t out = 0;
@@ -50,8 +50,7 @@ struct StateWidths {
 StateWidths state_widths(const ModelConfig& config, size_t layer, const Parallel& parallel);
 // The rows of a convolution's state (ShortConv::num_rows).
 int conv_state_rows(const ShortConvConfig& conv, const ModelLimits& limits);
-// Per row of logits: this rank's part, and then the space in which the parts of all ranks are
-// gathered.
+// The elements per logits row: this rank's part, and the space for the gathered parts of all ranks.
 int64_t num_gathered_logits(const ModelConfig& config, const ModelLimits& limits);
 
 // Groups one rank's layers by the shape of their attention; queries and outputs have type

@@ -8,8 +8,7 @@
 namespace quire {
 namespace {
 
-// With a layer's prefix, the name of the number by which the sum that the layer leaves is
-// multiplied.
+// The name, after a layer's prefix, of the number that multiplies the layer's output.
 constexpr std::string_view kLayerScalar = "layer_scalar";
 
 // The norms of queries and keys.
@@ -52,8 +51,8 @@ void add_layer_norms(const ModelConfig& config, const std::string& prefix, Decod
   add(layer.mlp_output_norm, c.norms.mlp_output);
 }
 
-// The sub-layer of the layer's own input, and the number that multiplies the sum that it leaves.
-// The last layer's is in head_weights().
+// Adds the sub-layer of the layer's own input, and the number that multiplies the layer's output.
+// head_weights() adds the last layer's number.
 void add_input_weights(const ModelConfig& config, const std::string& prefix, size_t layer_idx,
                        DecoderLayer& layer, WeightGroup& group) {
   const DecoderConfig& c = decoder_config(config);
@@ -144,7 +143,7 @@ void add_delta_weights(const ModelConfig& config, const std::string& prefix, Dec
   group.vectors.push_back({&layer.delta_norm, net + "norm.weight", shape.v_dim});
 }
 
-// The matrices and norms of a layer's attention, or of what it has in its place.
+// The matrices and norms of a layer's attention, or of its convolution or delta net.
 WeightGroup mixer_weights(const ModelConfig& config, const std::string& prefix, size_t layer_idx,
                           DecoderLayer& layer, int64_t qkv_columns) {
   const DecoderConfig& c = decoder_config(config);

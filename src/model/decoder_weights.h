@@ -13,11 +13,11 @@ namespace quire {
 // One rank's weights of one layer.
 struct DecoderLayer {
   // [heads * head_dim + kv_heads * (head_dim + head_dim_v), hidden], without the rows of keys or
-  // values that the layer does not compute; in other layers the input of the state's operation,
-  // ShortConv::bgx or DeltaNet::x. Null with `mla`.
+  // values that the layer does not compute. In a layer with a state, it computes ShortConv::bgx or
+  // DeltaNet::x. Null with `mla`.
   std::unique_ptr<Linear> qkv;
   MlaLayer mla;  // empty with grouped-query attention
-  // [heads or heads * head_dim_v, hidden], null: OutputGate is none; or DeltaNet::ba
+  // [heads or heads * head_dim_v, hidden]; null: no gates. With a delta net, it makes DeltaNet::ba.
   std::unique_ptr<Linear> gate;
   std::unique_ptr<Linear> o;  // [hidden, heads * head_dim_v], or the width of the state's output
   // This rank's vectors of ShortConv or DeltaNet; empty: the layer has attention.
@@ -35,13 +35,13 @@ struct DecoderLayer {
   Tensor k_norm;
   Tensor v_norm;  // [head_dim_v] ones; empty: values have no norm
   Tensor sinks;   // this rank's [heads], AttentionCall::sinks; empty: none
-  // [hidden]; those that DecoderConfig::norms names.
+  // [hidden]; empty: DecoderConfig::norms does not name the norm.
   Tensor input_norm;
   Tensor attention_output_norm;
   Tensor mlp_norm;
   Tensor mlp_output_norm;
-  // With DecoderConfig::has_layer_scalars, [1]: multiplies the sum that the layer leaves; empty in
-  // the last layer, whose number DecoderEnds has.
+  // With DecoderConfig::has_layer_scalars, [1]: multiplies the layer's output. Empty in the last
+  // layer, whose number is in DecoderEnds.
   Tensor output_scale;
   // With DecoderConfig::layer_input_size, otherwise empty: [layer_input_size, hidden], [hidden,
   // layer_input_size], and the norm of the sub-layer's output, [hidden].
@@ -63,8 +63,8 @@ struct DecoderEnds {
   std::unique_ptr<Linear> layer_embed;       // [vocab, layers * layer_input_size]
   std::unique_ptr<Linear> layer_projection;  // [layers * layer_input_size, hidden]
   Tensor layer_projection_norm;              // [layer_input_size]
-  // Matrices of another model, used instead of `embed` and `lm_head`; null: none. That model
-  // outlives this one.
+  // Matrices of another model, used instead of `embed` and `lm_head`; null: none. The other model
+  // must outlive this one.
   const Linear* shared_embed = nullptr;
   const Linear* shared_lm_head = nullptr;
 };

@@ -1,6 +1,6 @@
-// The common parts of the drafters that read hidden states of their target: a configuration whose
-// unserved variants are refused by name, and matrices that the target lends if the checkpoint lacks
-// them.
+// The common parts of the drafters that read hidden states of their target: the configuration, and
+// the target's matrices that replace matrices missing in the checkpoint. Variants that are not
+// served are refused by name.
 #pragma once
 
 #include <array>
@@ -36,13 +36,13 @@ struct DraftConfig : DecoderConfig {
 // Upper bound of the tapped layers.
 inline constexpr size_t kMaxTaps = 64;
 
-// Parses a drafter's config.json into a configuration without a family, whose fields `read` reads.
-// `source` (a path) names the text in errors, and `architecture` the drafter.
+// Parses a drafter's config.json into a configuration without a family, by calling `read`. Errors
+// name the text by `source` (a path), and the drafter by `architecture`.
 Result<ModelConfig> parse_draft_config(
     std::string_view json, std::string_view source, std::string_view architecture,
     const std::function<void(ConfigFields&, ModelConfig&)>& read);
 
-// At least one of `architectures`, if there are any, must be served.
+// Records an error if config.json lists `architectures`, but none of `served`.
 void require_architecture(ConfigFields& fields, std::initializer_list<std::string_view> served);
 
 // The error of a drafter that was made for another target.
@@ -51,8 +51,8 @@ Status refuse_target(const ModelConfig& drafter, std::string_view what, int got,
 // lacks.
 Status check_shared_ends(const ModelConfig& drafter, const DraftConfig& config,
                          const ModelConfig& target);
-// Reads TapReader::target_ids() from the tensor "d2t": by draft id, the target's id minus the draft
-// id.
+// Reads TapReader::target_ids() from the tensor "d2t", which has the target's id minus the draft id
+// per draft id.
 Result<std::vector<int32_t>> read_target_ids(const ModelConfig& drafter, const DraftConfig& config,
                                              WeightSource& source);
 // The tensors beside the weights that a checkpoint in the layout of `speculators` may have:

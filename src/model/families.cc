@@ -70,7 +70,7 @@ constexpr StoredName kLfm2Names[] = {
     {"w1", "gate_proj"},
     {"w2", "down_proj"},
     {"w3", "up_proj"}};
-// transformers 5.24 saves the layers as blocks, as it names those of the vision tower.
+// transformers 5.24 saves the layers as blocks, which is its name for the vision tower's layers.
 constexpr StoredName kKimiNames[] = {{"language_model.model.blocks", "model.layers"}};
 
 constexpr MtpForm kMimoMtp = {.prefix = "model.mtp_layers.",
@@ -90,7 +90,7 @@ constexpr MtpForm kQwenMtp = {.prefix = "mtp.",
                               .begins_with_token = true,
                               .count_key = "mtp_num_hidden_layers"};
 
-// The family as it is apart from the change.
+// The family with this change.
 template <typename Change>
 constexpr FamilyTraits with(FamilyTraits traits, Change change) {
   change(traits);

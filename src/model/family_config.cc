@@ -47,7 +47,7 @@ std::vector<int> read_layer_flags(ConfigFields& fields, std::string_view key, in
 // [num_layers]: whether the layer is rotated.
 std::vector<bool> read_rotated_layers(ConfigFields& fields, int num_layers) {
   constexpr std::string_view kList = "no_rope_layers";
-  // In spite of its name, 1 stands for a layer with a rotation.
+  // In spite of the field's name, 1 stands for a layer with a rotation.
   const std::vector<int> flags = read_layer_flags(fields, kList, num_layers);
   const int interval = fields.integer("no_rope_layer_interval", 1, kMaxInt, 4);
   std::vector<bool> rotated;
@@ -78,7 +78,7 @@ std::vector<bool> read_layers_with_window(const FamilyTraits& traits, ConfigFiel
       break;
     }
     case WindowRule::kByLayerType: {
-      // Beside the types, EXAONE-4 has a pattern of letters.
+      // If there are types, the pattern is not read: EXAONE-4's pattern consists of letters.
       const std::vector<std::string> types = read_layer_types(fields, num_layers);
       by_type(types);
       if (!types.empty()) break;
@@ -128,7 +128,7 @@ void read_windows(const FamilyTraits& traits, ConfigFields& fields, const ModelC
   }
 }
 
-// Sets ropes[0], of layers without a window, and ropes[1], of layers with one. transformers 4 has
+// Sets ropes[0] for layers without a window, and ropes[1] for layers with one. transformers 4 has
 // separate fields for the two kinds; transformers 5 has rope_parameters by type of layer.
 void read_ropes_by_layer_type(const FamilyTraits& traits, ConfigFields& fields,
                               DecoderConfig& decoder) {
@@ -283,8 +283,8 @@ void read_mtp_layers(const FamilyTraits& traits, ConfigFields& fields, ModelConf
   }
 }
 
-// Versions of transformers differ in whether the prefix of a decoder within a larger model begins
-// with "model." or with its name.
+// In some versions of transformers, the prefix of a decoder within a larger model begins with
+// "model.", in others with the decoder's name.
 constexpr StoredName kNamesWithinModel[] = {{"language_model.model", "model"},
                                             {"model.language_model", "model"},
                                             {"language_model.lm_head", "lm_head"}};
@@ -293,7 +293,7 @@ constexpr std::string_view kOtherParts[] = {
     "vision_adapter.", "vision_projection.",     "audio_tower.", "embed_vision.", "embed_audio.",
     "vision_embedder."};
 
-// A family's layers of experts may be stored as two stacks of matrices.
+// Adds the two stacks of matrices in which a layer's experts may be stored.
 void add_stacks(const FamilyTraits& traits, const MoeConfig& moe, TensorLayout& layout) {
   layout.fused.push_back({.stored = "mlp.experts.gate_up_proj",
                           .parts = {"mlp.experts.*.gate_proj", "mlp.experts.*.up_proj"},
@@ -334,7 +334,7 @@ void set_layout(const FamilyTraits& traits, const DecoderConfig& decoder, Tensor
     layout.fused.push_back(
         {.stored = "linear_attn.in_proj_qkv",
          .parts = {"linear_attn.q_proj", "linear_attn.k_proj", "linear_attn.v_proj"}});
-    // Qwen3-Next stores them by key head.
+    // Qwen3-Next stores the matrices by key head.
     const int num_k_heads = decoder.deltas->shape.num_k_heads;
     layout.fused.push_back({.stored = "linear_attn.in_proj_qkvz",
                             .parts = {"linear_attn.q_proj", "linear_attn.k_proj",
@@ -352,7 +352,7 @@ void set_layout(const FamilyTraits& traits, const DecoderConfig& decoder, Tensor
   if (decoder.moe) add_stacks(traits, *decoder.moe, layout);
 }
 
-// Both sizes are columns of a matrix of experts.
+// Both sizes are numbers of columns of experts' matrices, which must be whole groups.
 void check_mxfp4_sizes(const DecoderConfig& decoder, const ModelConfig& config,
                        ConfigFields& fields) {
   constexpr int64_t kGroup = 32;  // columns with one exponent
@@ -364,7 +364,7 @@ void check_mxfp4_sizes(const DecoderConfig& decoder, const ModelConfig& config,
   if (decoder.moe) check("intermediate_size", decoder.moe->intermediate_size);
 }
 
-// Fields that families, or versions of transformers, name differently.
+// Adds the names that other families, or versions of transformers, have for fields.
 void add_spellings(ConfigFields& fields) {
   fields.add_spellings("num_experts", {"num_local_experts", "n_routed_experts", "moe_num_experts"});
   fields.add_spellings("num_experts_per_tok", {"moe_k", "experts_per_token"});

@@ -23,7 +23,7 @@ float read_softcap(ConfigFields& fields, std::string_view key, double fallback) 
   return static_cast<float>(fields.optional_number(key, 1e-3, 1e6).value_or(absent));
 }
 
-// The soft caps are the defaults; 0: none.
+// `attention_softcap` and `logits_softcap` are defaults; 0: none.
 void read_gemma(ConfigFields& fields, double attention_softcap, double logits_softcap,
                 const ModelConfig& config, DecoderConfig& decoder) {
   const double scale = fields.number("query_pre_attn_scalar", 1e-3, 1e6, 256.0);
@@ -73,8 +73,8 @@ LayerHeads read_global_heads(ConfigFields& fields, bool has_k_for_v, const Decod
   return heads;
 }
 
-// The last layers read the keys and values of the last layer of their kind before them, and may
-// have MLPs of twice the size.
+// The last layers read the keys and values of an earlier layer: the last one of their kind that has
+// its own. They may have MLPs of twice the size.
 void read_shared_layers(ConfigFields& fields, int num_layers, DecoderConfig& decoder) {
   constexpr std::string_view kShared = "num_kv_shared_layers";
   const int num_shared = fields.integer(kShared, 0, num_layers, 0);
@@ -168,8 +168,8 @@ void read_laguna(ConfigFields& fields, ModelConfig& config, DecoderConfig& decod
   }
 }
 
-// Layers with a window have their own number of KV heads, and sinks. Other sizes of heads by kind
-// of layer occur in no published model.
+// Layers with a window have their own number of KV heads, and sinks. No published model has other
+// sizes of heads by kind of layer.
 void read_mimo_v2(ConfigFields& fields, ModelConfig& /*config*/, DecoderConfig& decoder) {
   const int num_heads = decoder.num_heads;
   decoder.head_dim_v = fields.integer("v_head_dim", 8, kMaxHeadDim, 128);
@@ -209,9 +209,9 @@ void read_gpt_oss(ConfigFields& fields, ModelConfig& config, DecoderConfig& deco
   decoder.layer_sinks.assign(static_cast<size_t>(config.num_layers), true);
 }
 
-// Includes the factor that multiplies normed queries in the scale of attention. Without
-// layer_types, transformers counts the layers from the last one, so that other layers have windows
-// than here unless the number of layers is a multiple of 4.
+// The factor that multiplies normed queries is a part of attention_scale. Without layer_types,
+// transformers counts the layers from the last one. Unless the number of layers is a multiple of 4,
+// other layers than here would have windows.
 void read_muse(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder) {
   if (!fields.has("layer_types") && config.num_layers % 4 != 0) {
     fields.fail("layer_types", "nothing", "one type per layer");
@@ -258,8 +258,8 @@ void read_gemma4_with(ConfigFields& fields, int default_input_size, ModelConfig&
                                .num_kv_heads = decoder.num_kv_heads};
   for (const int window : decoder.layer_windows) {
     decoder.layer_heads.push_back(window > 0 ? windowed : global);
-    // Keys and values differ in the cache, by the norm's weights and the rotation, so both are
-    // stored: only their matrix is the same.
+    // Only the matrix of keys and values is the same. In the cache they differ, by the norm's
+    // weights and the rotation, so both are stored.
     decoder.layer_k_is_v.push_back(has_k_for_v && window == 0);
   }
   for (LayerHeads& heads : decoder.layer_heads) heads.head_dim_v = heads.head_dim;

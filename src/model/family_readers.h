@@ -1,4 +1,4 @@
-// Readers of what one architecture alone has (FamilyTraits::read_own).
+// Readers of the fields that only one architecture has (FamilyTraits::read_own).
 #pragma once
 
 #include "model/decoder_config.h"
@@ -13,7 +13,7 @@ void read_ministral3(ConfigFields& fields, ModelConfig& config, DecoderConfig& d
 void read_phi3(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder);
 void read_hunyuan_dense(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder);
 void read_smollm3(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder);
-// The size of the MLP, which the architecture derives from the field.
+// Computes the MLP's size from intermediate_size and other fields, as the architecture does.
 void read_lfm2(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder);
 void read_qwen3_5(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder);
 void read_laguna(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder);
@@ -22,7 +22,7 @@ void read_mimo_v2(ConfigFields& fields, ModelConfig& config, DecoderConfig& deco
 void read_gpt_oss(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder);
 void read_muse(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder);
 void read_llama4(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder);
-// Heads by kind of layer, layers that share keys and values, and inputs of each layer.
+// Reads heads per kind of layer, layers that share keys and values, and inputs of each layer.
 void read_gemma4(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder);
 // If config.json does not have their size, layers have no inputs.
 void read_gemma4_unified(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder);

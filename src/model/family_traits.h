@@ -49,8 +49,8 @@ enum class RopeRule {
   kWindowsOnly,
 };
 
-// The layers after the decoder's own, which predict further tokens, where method mtp does not draft
-// with them.
+// The names of the layers that predict further tokens and follow the decoder's own, if method mtp
+// does not draft with them.
 enum class MtpLayers {
   kNone,
   kNextNumbers,  // numbered after the decoder's layers
@@ -71,8 +71,8 @@ struct StoredName {
   std::string_view decoder;
 };
 
-// A member that a row does not set has the value of Llama. A field that config.json does not have
-// has its default in the architecture's configuration class in transformers.
+// A member that a row does not set has Llama's value. A field that config.json lacks has the
+// default of the architecture's configuration class in transformers.
 struct FamilyTraits {
   std::string_view architecture = {};  // in config.json's "architectures"
   std::string_view models = {};        // the best known ones, for docs/models.md
@@ -99,7 +99,7 @@ struct FamilyTraits {
 
   bool has_convs = false;   // layer_types names layers with short convolutions
   bool has_deltas = false;  // layer_types names layers with gated delta nets
-  // The rows of queries are stored with those of the gates of their outputs, head by head.
+  // The rows of queries and of the gates of their outputs are stored in one matrix, head by head.
   bool fuses_output_gate = false;
 
   RopeRule ropes = RopeRule::kOneForAll;
@@ -109,7 +109,7 @@ struct FamilyTraits {
   std::optional<double> window_rotated_part = {};  // as window_theta
   RotaryPairs rotary_pairs = RotaryPairs::kHalves;
 
-  // The decoder multiplies embeddings, sub-layers, attention and logits by fields of Granite.
+  // The decoder multiplies embeddings, sub-layers, attention and logits by Granite's fields.
   bool has_multipliers = false;
   const MtpForm* mtp_form = nullptr;  // null: method mtp does not serve the family
   MtpLayers mtp = MtpLayers::kNone;
@@ -128,13 +128,13 @@ struct FamilyTraits {
   void (*read_mla)(ConfigFields& fields, DecoderConfig& decoder) = nullptr;
   void (*read_moe)(ConfigFields& fields, const ModelConfig& config,
                    DecoderConfig& decoder) = nullptr;
-  // Reads what the architecture alone has, after everything else; null: nothing.
+  // Reads the fields that only this architecture has, after all others; null: none.
   void (*read_own)(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder) = nullptr;
 };
 
 // Reads the family's fields, and sets the fields of ModelConfig that depend on them. `fields` has
-// the decoder's, and `outer` is the whole config.json: the same object, unless text_config holds
-// the decoder's. Errors are kept in the status of `fields` and `outer`.
+// the decoder's fields, and `outer` is the whole config.json. They are one object unless
+// text_config has the decoder's fields. Errors are kept in the status of `fields` and `outer`.
 std::shared_ptr<const FamilyConfig> read_family_config(const FamilyTraits& traits,
                                                        ConfigFields& fields, ConfigFields& outer,
                                                        ModelConfig& config);

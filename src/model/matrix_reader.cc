@@ -280,7 +280,7 @@ Result<WeightView> MatrixReader::take_matrix(const std::string& name, const Shap
   const DType stored = tensors_.source().dtype_of(name).value_or(DType::kF32);
   const WeightScheme scheme = scheme_of(binding.format, stored);
   const bool is_quantized = scheme.scales != ScaleLayout::kNone;
-  // The name of packed integers alone says that they are integers; their type is checked.
+  // Packed integers are recognized by their name alone. take_integers() checks their type.
   const bool has_packed_name = name != part.name + ".weight";
   if (has_packed_name || (is_quantized && is_integer(scheme)))
     return take_integers(name, whole, part, binding);

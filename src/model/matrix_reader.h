@@ -26,8 +26,8 @@ class MatrixReader {
   Result<Tensor> read_plain(const MatrixBinding& binding);
   void release();
 
-  // The error of make_linear or make_experts. If the matrix could not be quantized, names the
-  // tensor.
+  // Returns the error of make_linear or make_experts. If the matrix could not be quantized, adds
+  // the tensor's name.
   Status explain(const Status& status, const MatrixBinding& binding);
 
   // This rank's rows of a part.
@@ -37,8 +37,8 @@ class MatrixReader {
   bool keeps_blocks(const MatrixBinding& binding) const;
 
  private:
-  // How the numbers of the source are divided. A matrix that is quantized has whole rows, whose
-  // columns the store divides.
+  // The split of the numbers in the source. A matrix to quantize at load has whole rows, and the
+  // store divides its columns.
   static Split split_of_source(const MatrixBinding& binding);
   Slice columns_of(const MatrixBinding& binding) const;
   bool has_zero_columns(const MatrixBinding& binding) const;  // InnerPart::is_zero
@@ -60,7 +60,7 @@ class MatrixReader {
                                  const MatrixPart& part, const MatrixBinding& binding);
   Result<WeightView> take_quantized(const std::string& name, const Shape& whole,
                                     const MatrixPart& part, const WeightFormat& format);
-  // Integers, or their products if the store does not keep them.
+  // Returns integers, or their products with the scales if the store does not keep integers.
   Result<WeightView> take_integers(const std::string& name, const Shape& whole,
                                    const MatrixPart& part, const MatrixBinding& binding);
   Status check_stored_shape(const MatrixPart& part, const Shape& whole, const WeightFormat& format);

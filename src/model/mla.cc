@@ -16,10 +16,10 @@ namespace {
 constexpr int kMaxLoraRank = 1 << 14;
 constexpr int kMaxHeadPart = 1 << 12;
 
-// The published code has this epsilon for latent vectors, whatever rms_norm_eps is.
+// The published code has this epsilon for latent vectors, with any rms_norm_eps.
 constexpr float kLatentNormEps = 1e-6F;
 
-// [num_tokens, heads * width] of the same memory.
+// Views [num_tokens, heads, width] as [num_tokens, heads * width].
 TensorView rows_of(const TensorView& heads) {
   return {heads.data, heads.dtype, {heads.shape[0], heads.shape[1] * heads.shape[2]}};
 }
@@ -39,7 +39,7 @@ void read_deepseek_mla(ConfigFields& fields, DecoderConfig& decoder) {
   const bool is_interleaved = fields.boolean("rope_interleave", true);
   mla.pairs = is_interleaved ? RotaryPairs::kNeighbours : RotaryPairs::kHalves;
   require_switch(fields, "attention_bias", false);
-  // Versions of transformers differ in whether partial_rotary_factor says the same of whole heads.
+  // In some versions of transformers, partial_rotary_factor states the rotated part once more.
   for (RopeConfig& rope : decoder.ropes) rope.rotated_part = 1.0;
   decoder.head_dim = mla.rope_head_dim;
   decoder.attention_scale =
@@ -82,8 +82,8 @@ void add_mla_weights(const DecoderConfig& config, int64_t hidden_size, const std
   add(o, "o_proj", hidden_size, num_heads * mla.v_head_dim, Split::kColumns);
 }
 
-// Views begin at multiples of 16 bytes, which matrix products may require; so a view takes whole
-// groups of 8 elements per token, which are at least as many bytes.
+// Views begin at multiples of 16 bytes, which matrix products may require. So a view takes whole
+// groups of 8 elements per token, which are at least 16 bytes.
 constexpr int64_t kViewElements = 8;
 constexpr size_t kViewBytes = 16;
 

@@ -2,13 +2,13 @@
 // all heads are products of one latent vector per token, which the cache holds beside one rotated
 // key. This is the part that decoders share: configuration, weights, and the step.
 //
-// The products are absorbed: the queries are multiplied by each head's matrix of keys and the
+// The products are absorbed: the queries are multiplied by each head's matrix of keys, and the
 // output of attention by its matrix of values, instead of the cached vectors. Attention then has
-// one KV head, whose keys are [latent | rotated key] and whose values are the latents. If the
-// step's prefill plan offers it, prompts take the expanded form instead (attn/expansion.h): keys
-// and values of every head are computed from the latent vectors by the same matrices. The plans of
-// a CPU have only the absorbed form. It takes more multiplications, which shows in long prompts,
-// but reads less memory in decode, which memory bandwidth limits.
+// one KV head, whose keys are [latent | rotated key] and whose values are the latents. The absorbed
+// form takes more multiplications, which slows long prompts, but reads less memory in decode, which
+// memory bandwidth limits. If the step's prefill plan offers the expanded form (attn/expansion.h),
+// prompts take it: keys and values of every head are computed from the latent vectors by the same
+// matrices. The plans of a CPU have only the absorbed form.
 #pragma once
 
 #include <cstdint>
@@ -62,9 +62,9 @@ void add_mla_weights(const DecoderConfig& config, int64_t hidden_size, const std
                      const std::optional<WeightFormat>& format, MlaLayer& layer,
                      std::unique_ptr<Linear>& o, WeightGroup& group);
 
-// The inner values of one layer for `num_tokens` tokens, in one scratch buffer. `out` shares the
-// memory of `q_absorbed`, and `expanded` that of `attended`. The expanded form therefore needs no
-// further activations.
+// The inner values of one layer for `num_tokens` tokens, in one scratch buffer. `out` is in the
+// memory of `q_absorbed`, and `expanded` in the memory of `attended`. The expanded form therefore
+// needs no further activations.
 class MlaViews {
  public:
   // Elements per token, of one rank.

@@ -33,15 +33,15 @@ struct StateGroup {
   int table = 0;                 // index of its block table, the last one
 };
 
-// Upper bounds, per sequence, of the block tables of keys and values, and of all: one is of states.
+// Upper bounds of a sequence's block tables: of keys and values, and in total. One is of states.
 inline constexpr int kMaxKvTables = 4;
 inline constexpr int kMaxBlockTables = kMaxKvTables + 1;
 
 // Gives each distinct window its own block table, so that blocks outside the window can be freed
-// while layers with a longer view keep theirs. Groups beyond kMaxKvTables share the last table.
+// while layers with a longer window keep theirs. Groups beyond kMaxKvTables share the last table.
 void assign_tables(std::span<KvGroup> groups);
 
-// By block table: how many positions its groups look back, their own included; 0: all.
+// Per block table: the longest window of its groups, in positions; 0: a group has no window.
 std::vector<int> table_windows(std::span<const KvGroup> groups);
 
 // The rank of this process, and the number of ranks that share the model. The ranks divide the
@@ -85,7 +85,7 @@ struct KvGroupStep {
 
 // The states of a step: a StatePages per layer, without its first page.
 struct StateStep {
-  const AttentionBatch* batch = nullptr;  // its block table is the states'
+  const AttentionBatch* batch = nullptr;  // its block table has the pages of states
   std::span<std::byte* const> pages;  // page 0 of each layer, in the order of StateGroup::layers
 };
 
@@ -128,10 +128,10 @@ class Model {
   // num_rows <= max_num_logit_rows); logits: F32 [num_rows, vocab_size]. May be called repeatedly.
   virtual Status compute_logits(const int32_t* rows, int num_rows, TensorView logits) = 0;
   // Whether each rank computes the logits of a part of the vocabulary. Then compute_logits() has
-  // two steps, which may be called instead. The first writes this rank's part to
-  // logits_part(num_rows). The second is a collective, and may be left out if the part is enough;
-  // it follows the first with no call of compute_logits() in between. Drafters call
-  // compute_logits() only.
+  // two steps, which may be called instead. compute_logits_part() writes this rank's part to
+  // logits_part(num_rows). gather_logits() is a collective, which may be left out if the part is
+  // enough; no call of compute_logits() may come between the two. Drafters call compute_logits()
+  // only.
   virtual bool divides_logits() const { return false; }
   virtual Status compute_logits_part(const int32_t* /*rows*/, int /*num_rows*/) {
     QUIRE_CHECK(false, "[model] the logits of this model are not divided among ranks");
@@ -157,13 +157,13 @@ class Model {
   // the scales of a layer's cache. Both are valid as long as the model; null: not shared.
   virtual const float* final_norm() const { return nullptr; }
   virtual const KvScales* kv_scales(int /*layer*/) const { return nullptr; }
-  // Gives each layer without scales for an FP8 KV cache its scales of `by_layer`, and returns the
+  // Gives each layer that has no scales for an FP8 KV cache the scales in `by_layer`. Returns the
   // number of these layers. Called before the first step.
   virtual Result<int> add_kv_scales(std::span<const KvScaleValues> /*by_layer*/) {
     return unimplemented("[model] the layers of this model take no scales for an FP8 KV cache");
   }
-  // The further calls of a model that drafts from its target's taps, valid as long as the model;
-  // null: the model is not such a drafter.
+  // The further interface of a model that drafts from its target's taps, valid as long as the
+  // model; null: the model is not such a drafter.
   virtual DraftHead* draft_head() { return nullptr; }
   virtual BlockHead* block_head() { return nullptr; }
 };
@@ -176,8 +176,8 @@ class TapReader {
 
   // The columns of StepInput::hidden.
   virtual int state_width() const = 0;
-  // The hidden state of each token, as StepInput::hidden. taps: at most max_num_tokens rows of the
-  // target's taps(); out: [number of these rows, state_width()].
+  // Computes the hidden state of each token, for StepInput::hidden. taps: at most max_num_tokens
+  // rows of the target's taps(); out: [number of these rows, state_width()].
   virtual void combine(TensorView taps, TensorView out) = 0;
   // Writes the keys and values of the input's positions for later passes, in less time than
   // forward(). Reads `hidden`; a draft head also reads the tokens. Attention plans are read only if
@@ -214,7 +214,7 @@ struct BlockLayout {
   // token in its own place, and the newest token's logits are not used.
   bool predicts_next = false;
 
-  // Number of tokens before the one that predicts the first draft.
+  // The index in the block of the token whose logits predict the first draft.
   int num_before_drafts() const { return predicts_next ? 0 : 1; }
   int max_drafts() const { return size - num_before_drafts(); }
   int num_tokens(int num_drafts) const { return num_before_drafts() + num_drafts; }

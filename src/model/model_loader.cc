@@ -36,8 +36,8 @@ void settle_tie(const WeightSource& checkpoint, ModelConfig& config) {
 
 namespace {
 
-// Whether two matrices are the same, by the first, the middle and the last row: a head that was
-// trained on its own differs in all of them.
+// Compares the first, the middle and the last row of two matrices: a head that was trained on its
+// own differs in all of them.
 bool are_rows_equal(const TensorView& a, const TensorView& b) {
   if (a.dtype != b.dtype || a.shape != b.shape) return false;
   const auto row_bytes = static_cast<size_t>(a.shape[1]) * dtype_bytes(a.dtype);

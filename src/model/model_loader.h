@@ -1,4 +1,4 @@
-// A model from its configuration and checkpoint: what it needs, and its loading.
+// Loads a model from its configuration and checkpoint, and reports what the load needs.
 #pragma once
 
 #include <cstdint>
@@ -41,22 +41,21 @@ Status check_slices(const ModelConfig& config, WeightSource& source, const Ops& 
 Result<WeightPlan> plan_weights(const ModelConfig& config, const WeightSource& source,
                                 const Ops& ops, const Parallel& parallel);
 
-// How the rank of `plan` keeps the quantized matrices of `source`, for example "4-bit integers with
-// a scale per group of 128, computed as they are" or "blocks of Q4_K, Q6_K, computed as they
-// are";
-// empty: the model has none.
+// Describes how the rank of `plan` keeps the quantized matrices of `source`, for example "4-bit
+// integers with a scale per group of 128, computed as they are" or "blocks of Q4_K, Q6_K, computed
+// as they are"; empty: the model has none.
 std::string describe_quantization(const ModelConfig& config, const WeightSource& source,
                                   const Ops& ops, const WeightPlan& plan);
 
-// The layers with a KV cache of their own.
+// Counts of the layers with a KV cache of their own.
 struct KvScaleCounts {
   int num_layers = 0;
-  int num_stored = 0;  // of them, those for whose FP8 cache the checkpoint has scales
+  int num_stored = 0;  // layers for whose FP8 cache the checkpoint has scales
 };
 
 KvScaleCounts count_kv_scales(const ModelConfig& config, const WeightSource& source);
 
-// Calls the function of weights.h with the model's tensors.
+// Calls check_stored_tensors() of weights.h for the model's tensors.
 Status check_stored_tensors(const ModelConfig& config, const WeightSource& source);
 
 // Bytes of the buffers of one step within `limits`, with the workspaces of the device. Fails with

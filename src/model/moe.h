@@ -1,5 +1,5 @@
-// Mixture of experts: a layer whose MLP is many small ones, of which a router selects a few per
-// token. This is the part that decoders share: configuration, weights, and the step.
+// Mixture of experts: a layer with many small MLPs, of which a router selects a few per token. This
+// is the part that decoders share: configuration, weights, and the step.
 #pragma once
 
 #include <memory>
@@ -73,15 +73,15 @@ class MoeStep {
   // out (+)= the weighted sum of the experts of each token of x, which the router selects by x.
   // With MoeConfig::weighs_input, x is multiplied by the weights.
   void run(const MoeLayer& layer, ExpertsCall call, Ops& ops) const;
-  // The parts of run(), for a router that reads another norm than the experts: the choice by x →
-  // call, and the experts.
+  // The two parts of run(), for a router that reads another norm than the experts. route() chooses
+  // the experts by x and sets `call`; run_routed() computes them.
   void route(const MoeLayer& layer, ExpertsCall& call, TensorView x, Ops& ops) const;
   void run_routed(const MoeLayer& layer, ExpertsCall call, Ops& ops) const;
 
  private:
   ExpertRouting routing_;  // without shared experts
   Tensor logits_;          // F32 [max_num_tokens, num_experts]
-  // For the experts of max_num_tokens, also the shared ones that may be merged.
+  // [max_num_tokens, experts per token], shared experts that may be merged included.
   Tensor ids_;      // I32
   Tensor weights_;  // F32
   Tensor ones_;     // F32 [max_num_tokens], with MoeConfig::weighs_input; otherwise empty

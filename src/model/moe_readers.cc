@@ -106,7 +106,7 @@ std::vector<bool> read_expert_layers(ConfigFields& fields, int num_layers, int d
   return layers;
 }
 
-// The number of experts, the scale of their weights, their sizes, and the layers that have them.
+// Reads the number of experts, the scale of their weights, their sizes, and their layers.
 MoeConfig read_deepseek_experts(ConfigFields& fields, const ModelConfig& config,
                                 const DeepseekDefaults& defaults) {
   MoeConfig moe;
@@ -321,8 +321,8 @@ void read_hy_v3_moe(ConfigFields& fields, const ModelConfig& config, DecoderConf
   decoder.moe = std::move(moe);
 }
 
-// moe_norm_min is the least sum by which weights are divided. The published bound is below the sum
-// of the largest scores of any router, so it changes nothing.
+// moe_norm_min is the least sum by which weights are divided. The published value is below any
+// router's sum of the largest scores, so it changes nothing.
 void read_ernie_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder) {
   MoeConfig moe;
   moe.routing = read_routing(fields, config, 64, 6);

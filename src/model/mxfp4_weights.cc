@@ -20,20 +20,20 @@ namespace quire {
 namespace {
 
 constexpr uint32_t kMxfp4Id = 39;  // in GGUF files
-constexpr int64_t kHalfBytes = 8;  // of a group's numbers
+constexpr int64_t kHalfBytes = 8;  // half of the bytes of a group's numbers
 
 const GgufBlockType& mxfp4() {
   static const GgufBlockType* const type = find_gguf_block_type(kMxfp4Id);
   return *type;
 }
 
-// The matrix that has this tensor; empty: the tensor is none of values.
+// The matrix whose values this tensor has; empty: the tensor has something else.
 std::string_view matrix_of(std::string_view name) {
   constexpr std::string_view kWeight = ".weight";
   return name.ends_with(kWeight) ? name.substr(0, name.size() - kWeight.size()) : "";
 }
 
-// A source of which some matrices are blocks that it writes when they are requested.
+// A source with some matrices in blocks, which it writes when they are requested.
 class WritesBlocks : public ForwardingSource {
  public:
   using ForwardingSource::ForwardingSource;
@@ -68,7 +68,7 @@ class WritesBlocks : public ForwardingSource {
   std::unordered_map<std::string, Buffer> made_;
 };
 
-// The blocks and the exponents of a checkpoint.
+// Presents the blocks and exponents of a checkpoint as matrices in GGUF's blocks.
 class StoredMxfp4 final : public WritesBlocks {
  public:
   using WritesBlocks::WritesBlocks;
@@ -231,7 +231,7 @@ Status tensor_fault(const WeightSource& source, std::string_view name, std::stri
       source.file_of(name), quote_name(source.name_in_file(name)), fault, got, expected));
 }
 
-// Checks the two tensors of a matrix, which has no others.
+// Checks the two tensors of a matrix, and that it has no plain values.
 Status check_stored_matrix(const WeightSource& source, const std::string& blocks) {
   const std::string matrix = blocks.substr(0, blocks.size() - kMxfp4Blocks.size());
   const std::string scales = matrix + std::string(kMxfp4Scales);

@@ -20,9 +20,9 @@ constexpr bool is_mxfp4_suffix(std::string_view suffix) {
   return suffix == kMxfp4Blocks || suffix == kMxfp4Scales;
 }
 
-// Presents the matrices of `source`, which has the decoder's names, that are stored with these
-// suffixes, after a check of these tensors' types and shapes. If the source has random weights, and
-// the layout says so, its experts are random blocks.
+// Presents the matrices of `source` that are stored with these suffixes as blocks, and checks the
+// types and shapes of their tensors. `source` has the decoder's names. If its weights are random
+// and the layout has_mxfp4_experts, its experts are random blocks.
 Result<std::unique_ptr<WeightSource>> present_mxfp4(std::unique_ptr<WeightSource> source,
                                                     const TensorLayout& layout);
 

@@ -18,7 +18,7 @@ namespace {
 constexpr int kWordBits = 32;
 constexpr int64_t kStripeRows = 32;  // rows that a thread unpacks at a time
 
-// Where AWQ stores integer i of the 8 of a word.
+// The place at which AWQ stores integer i of the 8 of a word.
 constexpr std::array<int, 8> kAwqPlaces = {0, 4, 1, 5, 2, 6, 3, 7};
 
 int64_t per_word(const WeightScheme& scheme) {
@@ -139,7 +139,7 @@ Result<Tensor> read_zeros(Packing packing, const TensorView& packed, const Weigh
       const bool is_awq = packing == Packing::kAwq;
       const uint32_t stored =
           words.stored(word, is_awq ? kAwqPlaces[static_cast<size_t>(place)] : place);
-      // A stored zero point of kGptq is one less, and wraps around.
+      // kGptq stores a zero point minus one, which wraps around.
       const uint32_t zero = packing == Packing::kGptq ? (stored + 1) & words.mask : stored;
       *out = static_cast<int8_t>(static_cast<int>(zero) - words.offset);
     }
@@ -147,7 +147,7 @@ Result<Tensor> read_zeros(Packing packing, const TensorView& packed, const Weigh
   return zeros;
 }
 
-// Scales [rows, groups] of scales [groups, rows].
+// Transposes scales [groups, rows] to [rows, groups].
 Result<Tensor> transpose_scales(const TensorView& scales) {
   const int64_t num_groups = scales.shape[0];
   const int64_t num_rows = scales.shape[1];

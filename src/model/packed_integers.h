@@ -1,5 +1,5 @@
-// Matrices of 4 and 8-bit integers, as the tools that quantize pack them into numbers of 32 bits,
-// and their conversion to one form: a WeightView with one byte per value.
+// Matrices of 4 and 8-bit integers, which quantization tools pack into numbers of 32 bits, and
+// their conversion to one form: a WeightView with one byte per value.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace quire {
 
 class ThreadPool;
 
-// How the integers of a matrix [rows, columns] are stored. A word is an I32 with 32 / bits
+// The storage of the integers of a matrix [rows, columns]. A word is an I32 with 32 / bits
 // integers, the first in its lowest bits. Stored integers are unsigned: 2^(bits - 1) is added to
 // them.
 enum class Packing : uint8_t {
@@ -37,7 +37,7 @@ struct PackedNames {
   std::string_view scales;
   std::string_view zeros;        // if the scheme has zero points
   std::string_view groups = {};  // the group of each column; absent: the columns are in order
-  std::string_view shape = {};   // the shape of the matrix, in a tensor that need not be there
+  std::string_view shape = {};   // the shape of the matrix, in an optional tensor
 };
 PackedNames packed_names(Packing packing);
 
@@ -45,7 +45,7 @@ PackedNames packed_names(Packing packing);
 struct PackedRows {
   int axis = 0;
   int64_t per_value = 1;
-  int64_t per_zero_point = 1;  // in addition to those that share a zero point
+  int64_t per_zero_point = 1;  // times the rows that share a zero point
 };
 PackedRows packed_rows(Packing packing, const WeightScheme& scheme);
 
@@ -59,7 +59,7 @@ struct PackedShapes {
 Result<PackedShapes> packed_shapes(Packing packing, const WeightScheme& scheme,
                                    const Shape& matrix);
 
-// The order of columns whose groups are `groups`: sorted by group, and stable. Empty if they are in
+// The order that sorts the columns by `groups`, their groups, and is stable. Empty: they are in
 // order. Fails if a group's number is out of range, or if a group does not have `group_size`
 // columns.
 Result<std::vector<int32_t>> column_order(std::span<const int64_t> groups, int64_t group_size);

@@ -72,7 +72,7 @@ Status refusal(ConfigFields scheme, std::string_view source, std::string_view se
                   source, describe_fields(scheme), served));
 }
 
-// `scheme` has a quantization that is not served.
+// Records the error for a quantization that is not served.
 void refuse(ConfigFields& scheme, std::string_view source) {
   scheme.keep(refusal(
       scheme, source,
@@ -91,7 +91,7 @@ void set_blocks(const std::vector<int>& block, WeightScheme& scheme) {
   scheme.block_columns = block[1];
 }
 
-// Two whole numbers; otherwise an error and {1, 1}.
+// Reads two integers. Otherwise records an error and returns {1, 1}.
 std::vector<int> read_block(ConfigFields& fields, std::string_view key) {
   std::vector<int> block = fields.integers(key, 1, kMaxInt, 2);
   if (block.size() == 2) return block;
@@ -197,7 +197,7 @@ std::string read_gptq_layout(ConfigFields& fields) {
 }
 
 // quant_method "gptq", of AutoGPTQ and GPTQModel. Fields that say how the weights were found are
-// not read; `sym` neither, because the zero points are stored in any case.
+// not read. Neither is `sym`, because the zero points are stored in any case.
 WeightFormat read_gptq(ConfigFields& fields, std::string_view source) {
   const int bits = fields.integer("bits", 1, 64);
   const std::string stored = read_gptq_layout(fields);
@@ -221,14 +221,14 @@ WeightFormat read_gptq(ConfigFields& fields, std::string_view source) {
   return format;
 }
 
-// Numbers, as compressed-tensors describes weights, activations and the KV cache.
+// Fails on unknown fields in compressed-tensors' objects of weights, activations or the KV cache.
 void expect_numbers(ConfigFields& numbers) {
   numbers.expect_only({"num_bits", "type", "strategy", "symmetric", "dynamic", "group_size",
                        "block_structure", "actorder", "observer", "observer_kwargs", "scale_dtype",
                        "zp_dtype"});
 }
 
-// FP8 numbers.
+// Checks that the fields of compressed-tensors describe FP8 numbers.
 void expect_fp8(ConfigFields& numbers) {
   expect_numbers(numbers);
   const int num_bits = numbers.integer("num_bits", 1, 64);
@@ -268,7 +268,7 @@ bool has_column_groups(ConfigFields& weights) {
   return false;
 }
 
-// Integers of `packing`, which compressed-tensors calls pack-quantized or int-quantized.
+// Reads integers of `packing`, which compressed-tensors calls pack-quantized or int-quantized.
 WeightFormat read_integer_weights(ConfigFields& weights, Packing packing) {
   expect_numbers(weights);
   require_text(weights, "type", "int");
@@ -294,7 +294,7 @@ WeightFormat read_integer_weights(ConfigFields& weights, Packing packing) {
   return format;
 }
 
-// Activations are computed with more bits than the tool rounds them to. A static scale is checked.
+// Activations are computed with more bits than the tool rounds them to; a static scale is checked.
 void read_integer_activations(ConfigFields& inputs, WeightFormat& format) {
   expect_numbers(inputs);
   require_text(inputs, "type", "int");
@@ -319,7 +319,7 @@ constexpr CompressedFormat kCompressedFormats[] = {
     {"int-quantized", DType::kI8},
 };
 
-// The one group of config_groups.
+// Reads the only group of config_groups.
 WeightFormat read_groups(ConfigFields& fields, const CompressedFormat& stored) {
   WeightFormat format = fp8_format(ScaleLayout::kTensor);
   const bool is_fp8 = stored.values == DType::kF8E4M3;
@@ -379,7 +379,7 @@ WeightFormat read_compressed_tensors(ConfigFields& fields, std::string_view sour
   return read_groups(fields, *format);
 }
 
-// The object with modelopt's quant_algo: the `quantization` of hf_quant_config.json, or a
+// Reads the object with modelopt's quant_algo: the `quantization` of hf_quant_config.json, or a
 // quantization_config. Without an algorithm, only the KV cache has scales.
 std::optional<WeightFormat> read_modelopt(ConfigFields& fields, std::string_view source) {
   const std::optional<std::string> algorithm = fields.optional_text("quant_algo");

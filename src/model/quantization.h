@@ -1,8 +1,8 @@
-// How a checkpoint stores the quantized matrices of its layers: read from quantization_config in
+// The storage of the quantized matrices of a checkpoint's layers: read from quantization_config in
 // config.json and from hf_quant_config.json. Only these functions read the formats of the tools
-// that quantize; the rest of the code uses a WeightFormat. Model families do not use this header:
-// decoder_layer_weights() gives the model's format to the layers' matrices, and the loader reads
-// from the type of each stored matrix whether it is quantized.
+// that quantize; the rest of the code uses a WeightFormat. Model families do not use this header.
+// decoder_layer_weights() gives the model's format to the layers' matrices. The loader decides by
+// the type of each stored matrix whether it is quantized.
 #pragma once
 
 #include <optional>
@@ -20,13 +20,13 @@ namespace quire {
 class ConfigFields;
 class ThreadPool;
 
-// The format of a checkpoint's quantized matrices. Whether a certain matrix is quantized is decided
-// by the names and types of its tensors (scheme_of), not by the configuration's lists of modules to
-// leave out: both give the same result, and the tools differ in how they match the lists' patterns.
+// The format of a checkpoint's quantized matrices. The names and types of a matrix's tensors decide
+// whether it is quantized (scheme_of). The configuration's lists of modules to leave out are not
+// used: they give the same result, but the tools match the lists' patterns in different ways.
 struct WeightFormat {
   WeightScheme scheme;
   std::string scales_suffix;            // name suffix of a matrix's scales: ".weight_scale"
-  std::string input_scale_suffix = {};  // of the scale of its inputs; empty: there is none
+  std::string input_scale_suffix = {};  // of the scale of its inputs; empty: none
   // The checkpoint stores F32, F16 or BF16, and the matrices are quantized when they are loaded.
   bool at_load = false;
   Packing packing = Packing::kNone;  // of integers
@@ -61,8 +61,7 @@ void refuse_quantized(ConfigFields& fields, std::string_view source);
 // FP8 with a scale per row. The device quantizes the matrices when the weights are loaded
 // (MatricesToQuantize).
 WeightFormat fp8_at_load();
-// The model's type before it was quantized, if it is known, becomes
-// WeightScheme::dequantized_dtype.
+// Sets WeightScheme::dequantized_dtype to the model's type before it was quantized, if it is known.
 void set_dequantized_dtype(std::optional<DType> dtype, std::optional<WeightFormat>& format);
 
 // `format` without a quantization at load.
@@ -74,16 +73,16 @@ std::string stored_values_name(const std::string& name, const std::optional<Weig
 // The scheme in which a device gets a matrix whose values the checkpoint stores as `stored`.
 WeightScheme scheme_of(const std::optional<WeightFormat>& format, DType stored);
 
-// How one of the tensors of a matrix is divided where the rows of the matrix are.
+// The division of one of a matrix's tensors, if the matrix is divided by rows.
 struct RowAxis {
-  std::optional<int> axis;        // absent: the tensor is about all rows
+  std::optional<int> axis;        // absent: the tensor belongs to all rows
   int64_t rows_per_element = 1;   // along the axis
   bool has_matrix_shape = false;  // the tensor is the matrix's shape, [2]
 };
 // `suffix` follows the name of the matrix; nullopt: no tensor of a matrix in this format has it.
 std::optional<RowAxis> row_axis(std::string_view suffix, const std::optional<WeightFormat>& format);
 
-// The names, after that of a layer's attention, of the scale of its keys or values in an FP8 KV
+// The names, after the name of a layer's attention, of the scale of its keys or values in an FP8 KV
 // cache: compressed-tensors', modelopt's, and two of AutoFP8.
 std::span<const std::string_view> key_scale_names();
 std::span<const std::string_view> value_scale_names();

@@ -17,12 +17,12 @@ enum class RopeType {
   kYarn,
   kLongRope,
   kDivisors,
-  // The frequencies of whole heads, of which all but the first `rotated_part` are 0 (Gemma 4).
+  // The frequencies of whole heads; all but the first `rotated_part` of them are 0 (Gemma 4).
   kProportional,
 };
 
-// Multiplies the queries of later positions: 1 + beta * log(1 + floor((position + offset) /
-// period)), so that attention stays as sharp over a long context.
+// Multiplies the queries of later positions by 1 + beta * log(1 + floor((position + offset) /
+// period)), so that attention over a long context stays sharp.
 struct QueryScale {
   double beta = 0.0;  // 0: queries are not scaled
   double period = 1.0;
@@ -47,16 +47,16 @@ struct RopeConfig {
   std::optional<double> attention_factor;
   std::optional<double> mscale;
   std::optional<double> mscale_all_dim;
-  // dynamic: scales theta for contexts of every length, instead of by the length (Hunyuan); 0: no
+  // dynamic: scales theta for contexts of every length (Hunyuan); 0: theta depends on the length
   double ntk_alpha = 0.0;
-  // One per frequency. divisors: as GGUF files store the scaling of Llama 3. longrope: the first
-  // list for contexts of the original length, the second for longer ones.
+  // One divisor per frequency. kDivisors: GGUF files store the scaling of Llama 3 in `divisors`.
+  // longrope: `divisors` is for contexts of the original length, `long_divisors` for longer ones.
   std::vector<double> divisors;
   std::vector<double> long_divisors;
   QueryScale query_scale;
 };
 
-// The number of a head's elements that are rotated, also by an angle of 0.
+// The number of a head's elements that are rotated, those with an angle of 0 included.
 int rotated_dim(const RopeConfig& rope, int head_dim);
 
 struct RopeFrequencies {
@@ -71,8 +71,8 @@ int longest_context(const RopeConfig& rope, int max_position_embeddings);
 // mscale_all_dim; 1 without it.
 float yarn_score_scale(const RopeConfig& rope);
 
-// rope_dim is even and at least 2. Only kDynamic and kLongRope use max_model_len: it chooses the
-// frequencies of an engine, so that a sequence's output does not depend on the others.
+// rope_dim is even and at least 2. Only kDynamic and kLongRope use max_model_len. It fixes the
+// frequencies for the engine, so that a sequence's output does not depend on other sequences.
 RopeFrequencies rope_frequencies(const RopeConfig& rope, int rope_dim, int max_position_embeddings,
                                  int max_model_len);
 

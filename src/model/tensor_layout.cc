@@ -35,7 +35,7 @@ struct Replacement {
   bool is_used = false;
 };
 
-// Whether whole components of the name from `at` on, where one begins, are `fragment`.
+// Whether `fragment` is whole components of the name from `at` on, where a component begins.
 bool has_components(std::string_view name, size_t at, std::string_view fragment) {
   const std::string_view rest = name.substr(at);
   return !fragment.empty() && rest.starts_with(fragment) &&
@@ -71,7 +71,7 @@ std::string replace(std::string_view name, std::span<Replacement> replacements) 
   return out;
 }
 
-// From the names in the file to the decoder's. The layout must outlive them.
+// The renames from the file's names to the decoder's. The layout must outlive them.
 std::vector<Replacement> replacements_of(const TensorLayout& layout) {
   std::vector<Replacement> replacements;
   for (const Rename& rename : layout.renames) {
@@ -100,7 +100,7 @@ std::optional<FusedName> find_fused(std::string_view name, std::string_view matr
   return std::nullopt;
 }
 
-// The suffix after the name of a matrix of its own.
+// The suffix after the name of a matrix that is stored alone.
 std::string decoder_suffix(std::string_view stored) {
   if (stored.starts_with('.')) return std::string(stored);
   return stored == "_bias" ? ".bias" : fmt::format(".weight{}", stored);
@@ -110,7 +110,7 @@ bool is_of_experts(const FusedMatrix& fused) {
   return fused.parts.front().find('*') != std::string::npos;
 }
 
-// The tensor of a fused matrix that has the tensor `name` of the part; nullopt: none has.
+// Finds the fused matrix's tensor that has the part's tensor `name`; nullopt: none has.
 std::optional<FusedName> find_part(std::string_view name, std::string_view part) {
   const size_t star = part.find('*');
   if (star == std::string_view::npos) return find_fused(name, part);
@@ -132,22 +132,22 @@ std::string name_of_part(std::string_view before, const std::string& part, int64
 
 // Describes the part of a tensor in the file that is one tensor of the decoder.
 struct Part {
-  // The axis of the decoder's tensor along which it is a part; absent: it is all of the tensor.
+  // The axis of the decoder's tensor along which it is cut; absent: it is all of the tensor.
   std::optional<int> axis;
   int64_t first = 0;  // element along the axis of the whole tensor
   int64_t count = 0;
   int64_t total = 0;        // elements of the whole tensor along the axis
-  int64_t expert = 0;       // index along a further axis, the first
-  int64_t num_experts = 0;  // 0: there is no such axis
+  int64_t expert = 0;       // index along the axis of experts, which is the first
+  int64_t num_experts = 0;  // 0: no such axis
   bool is_transposed = false;
   int64_t num_groups = 1;  // FusedMatrix::num_groups; `first` is of the first group
-  // The shape of the part's matrix, if the tensor's values are the shape of the whole matrix, which
-  // has `total` rows.
+  // Set if the tensor's values are the shape of the whole matrix, which has `total` rows: the shape
+  // of the part's matrix.
   std::optional<Shape> matrix;
 
   Shape stored_shape(const Shape& shape) const;
-  // The inverse of stored_shape(). Absent: another shape may be stored as well. If the part is not
-  // one of such a tensor, this is not the part's shape either.
+  // The inverse of stored_shape(). Absent: the tensor may also be stored in another shape. If
+  // `stored` is not the shape of such a tensor, the result is not the part's shape.
   std::optional<Shape> shape_in(const Shape& stored) const;
 };
 
@@ -203,7 +203,7 @@ void copy_rows(const T* from, const Strides& strides, const Shape& shape, int64_
   }
 }
 
-// Makes `threads` if they are needed.
+// Makes `threads` on first use.
 template <typename T>
 void copy_matrix(const TensorView& from, int64_t first, const Strides& strides,
                  const TensorView& out, const Shape& shape, std::optional<ThreadPool>& threads) {
@@ -264,7 +264,7 @@ class LayoutSource final : public ForwardingSource {
   LayoutSource(std::unique_ptr<WeightSource> source, TensorLayout layout)
       : ForwardingSource(std::move(source)), layout_(std::move(layout)) {}
 
-  // Finds the decoder's tensors in those of the file. Called once, before the others.
+  // Finds the decoder's tensors among the file's. Called once, before the others.
   Status find_tensors(std::span<const TensorSpec> tensors);
 
   Result<TensorView> tensor(std::string_view name, const Shape& expected) override;
@@ -284,7 +284,7 @@ class LayoutSource final : public ForwardingSource {
   };
   // A tensor in the file whose parts are several tensors of the decoder.
   struct Whole {
-    TensorView view;  // data null: it is not requested
+    TensorView view;  // data null: not requested
     int64_t num_parts = 0;
     std::unordered_set<std::string> released;  // since the last release of the whole
   };
@@ -310,8 +310,8 @@ class LayoutSource final : public ForwardingSource {
   Result<TensorView> take_whole(const Entry& entry, std::string_view name, const Shape& shape);
 
   TensorLayout layout_;
-  std::vector<Replacement> from_decoder_;  // of the decoder's names, as in the file
-  // By fused matrix, the stored suffix of each of the decoder's that occurs in the file.
+  std::vector<Replacement> from_decoder_;  // from the decoder's names to the file's
+  // Per fused matrix: from the decoder's suffixes that occur in the file to the stored suffixes.
   std::vector<std::map<std::string, std::string>> suffixes_;
   std::unordered_map<std::string, Entry> entries_;  // by the decoder's name
   std::unordered_map<std::string, Whole> wholes_;   // by the stored name
@@ -377,7 +377,7 @@ Status LayoutSource::add_entry(const std::string& name, Entry entry) {
 Result<bool> LayoutSource::add_parts(const std::string& stored, const FusedName& name,
                                      size_t fused_idx, const Matrices& matrices) {
   const FusedMatrix& fused = layout_.fused[fused_idx];
-  // The decoder's matrices of an expert; empty: it has none.
+  // The decoder's matrices of an expert; empty: none.
   const auto parts_of = [&](int64_t expert) {
     std::vector<const TensorSpec*> parts;
     for (const std::string& part : fused.parts) {

@@ -1,6 +1,7 @@
-// How the checkpoints of a family name and store the tensors that a decoder reads, as plain data,
-// and the source that presents them under the decoder's names. The rest of the code then sees one
-// form: the names of Llama, "model.layers.3.self_attn.q_proj.weight", and one tensor per matrix.
+// The names and forms in which a family's checkpoints store the tensors that a decoder reads, as
+// plain data, and the source that presents them under the decoder's names. The rest of the code
+// then sees one form: the names of Llama, "model.layers.3.self_attn.q_proj.weight", and one tensor
+// per matrix.
 #pragma once
 
 #include <memory>
@@ -25,9 +26,9 @@ struct Rename {
   std::string decoder = {};  // empty: the components are removed
 };
 
-// Matrices whose rows are stored as one matrix. The numbers of rows are those that the decoder
-// expects. All tensors of a quantized matrix, and its bias, are divided as its values are. A
-// checkpoint may also have the parts as matrices of their own, and then they are read as these.
+// Matrices whose rows are stored as one matrix. The decoder determines the number of rows of each.
+// The scales, zero points and bias of a stored matrix are divided as its values are. If a
+// checkpoint has the parts as separate matrices, these are read instead.
 struct FusedMatrix {
   // The last components of the name after the renames, without ".weight": "self_attn.qkv_proj".
   // Tensors without a dot before their suffix are found too: "…experts.gate_up_proj", which has the
@@ -42,8 +43,8 @@ struct FusedMatrix {
   // not be quantized, except in MXFP4, which is stored by rows. Biases stay as they are.
   bool is_transposed = false;
   // The rows are stored as this number of equal groups, each with a share of each part's rows: a
-  // part has the rows of the first group, then those of the second. Qwen3.5 stores queries and the
-  // gates of their outputs so, head by head; gpt-oss stores gates and ups so, row by row.
+  // part has its rows of the first group, then of the second, and so on. Qwen3.5 stores queries and
+  // the gates of their outputs so, head by head; gpt-oss gates and ups, row by row.
   int num_groups = 1;
 };
 
@@ -54,14 +55,14 @@ struct TensorLayout {
   // draft.
   std::vector<std::string> ignored_prefixes = {};
 
-  // Random weights of experts are in MXFP4. A checkpoint's tensors say whether they are.
+  // Experts with random weights are in MXFP4. In a checkpoint, the tensors show whether they are.
   bool has_mxfp4_experts = false;
 
   bool is_plain() const { return renames.empty() && fused.empty() && ignored_prefixes.empty(); }
 };
 
-// Whether the checkpoint has the tensor to which the decoder gives this name, and which is not a
-// part of a fused matrix.
+// Whether the checkpoint has the tensor that the decoder calls `name` as a tensor of its own, not
+// as a part of a fused matrix.
 bool stores(const WeightSource& checkpoint, const TensorLayout& layout, std::string_view name);
 
 // The tensors of a checkpoint as the decoder with `tensors` reads them. Errors name the tensor in

@@ -24,7 +24,7 @@ class TensorReader {
   bool stores(const std::string& name) const { return names_.contains(name); }
   bool is_random() const { return names_.empty(); }
 
-  // These are valid until release_taken().
+  // Their results are valid until release_taken().
   Result<TensorView> take(const std::string& name, const Shape& shape);
   Result<TensorView> take_float(const std::string& name, const Shape& shape);
   Result<TensorView> take_typed(const std::string& name, const Shape& shape, DType dtype);
@@ -34,7 +34,7 @@ class TensorReader {
   Result<BlockMatrix> take_blocks(const std::string& name, const Shape& shape);
   void release_taken();
 
-  // These need no release.
+  // Their results need no release.
   Result<std::vector<int64_t>> take_numbers(const std::string& name, int64_t count);
   Result<std::optional<RepeatedTensor>> take_repeated(const std::string& name);
 

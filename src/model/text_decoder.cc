@@ -63,7 +63,7 @@ class TextDecoder final : public DecoderModel {
 
  private:
   // Computes the operations after attention, up to the next layer's queries, keys and values, as
-  // one kernel. Returns false if the device has none for them, and nothing was computed.
+  // one kernel. Computes nothing and returns false if the device has no such kernel.
   bool try_tail(size_t layer_idx, int64_t num_tokens);
   LayerTail tail_of(size_t layer_idx, int64_t num_tokens) const;
 

@@ -1,4 +1,4 @@
-// The tensors that a model's list of weights has, and the memory that they take.
+// The tensors of a model's list of weights, and the memory that they take.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -14,7 +14,7 @@
 namespace quire {
 namespace {
 
-// The tensors of one part besides its bias: values, and scales and zero points if they are stored.
+// Adds the tensors of one part, without its bias: values, and scales and zero points if stored.
 void add_part(const MatrixPart& part, const MatrixBinding& binding, MatrixSpec matrix,
               std::vector<TensorSpec>& tensors) {
   const Shape whole = {part.num_rows, binding.num_columns};
@@ -36,7 +36,7 @@ void add_part(const MatrixPart& part, const MatrixBinding& binding, MatrixSpec m
   tensors.push_back({part.name + format->input_scale_suffix, {1}, ScalesSpec()});
 }
 
-// The tensors of the MatrixBinding; `matrix` has its number, and what its matrices have in common.
+// Adds the tensors of the binding. `matrix` has its number, and what all its matrices share.
 void add_stack(const MatrixBinding& binding, MatrixSpec matrix, std::vector<TensorSpec>& tensors) {
   for (const MatrixPart& part : binding.parts) {
     matrix.is_stacked = &part != &binding.parts.front();
@@ -47,7 +47,7 @@ void add_stack(const MatrixBinding& binding, MatrixSpec matrix, std::vector<Tens
   }
 }
 
-// The tensors of an expert, or of the shared ones, of the ExpertsBinding with this number.
+// Adds the tensors of an expert, or of the shared ones. `binding` is the ExpertsBinding's number.
 void add_expert(const MlpBinding& expert, int binding, bool is_shared, int& num_stacks,
                 std::vector<TensorSpec>& tensors) {
   const size_t first = tensors.size();
@@ -94,8 +94,8 @@ int64_t num_kept_scales(const Shape& whole, const WeightScheme& scheme, const Ke
   return scales_shape(kept_scheme(whole, scheme, part), part.shape()).num_elements();
 }
 
-// The bytes of the order of the columns, of which a stack has one. Random weights have none, but
-// count like the checkpoint's.
+// The bytes of the order of the columns. A stack has one order. Random weights have no order, but
+// are counted like a checkpoint's.
 int64_t order_bytes(const Shape& whole, const MatrixSpec& matrix) {
   if (!matrix.format || !matrix.format->has_column_groups || matrix.is_stacked) return 0;
   return whole[1] * int64_t{sizeof(int32_t)};
@@ -135,7 +135,7 @@ struct KeptTensor {
   bool is_expanded = false;   // multiplied by its scales at load
 };
 
-// The experts of ExpandedMatrices.
+// Finds ExpandedMatrices::experts.
 std::set<int> find_mixed_experts(std::span<const TensorSpec> tensors, const WeightSource& source,
                                  const WeightStore& store, const Parallel& parallel) {
   if (store.mixes_experts()) return {};
@@ -163,7 +163,7 @@ bool is_in(const std::set<int>& mixed, const MatrixSpec& matrix) {
   return matrix.is_chosen_expert() && mixed.contains(matrix.expert->binding);
 }
 
-// The stacks of ExpandedMatrices, without the stacks of the experts `mixed`.
+// Finds ExpandedMatrices::stacks, without the stacks of the experts `mixed`.
 std::set<int> find_mixed_stacks(std::span<const TensorSpec> tensors, const std::set<int>& mixed,
                                 const WeightSource& source, const WeightStore& store,
                                 const Parallel& parallel) {
@@ -190,7 +190,7 @@ Result<KeptTensor> kept_matrix(const TensorSpec& tensor, const MatrixSpec& matri
   const KeptPart kept = kept_part(whole, matrix, store, parallel);
   const DType stored = source.dtype_of(stored_name(tensor, source)).value_or(DType::kF32);
   const WeightScheme stored_scheme = scheme_of(matrix.format, stored);
-  // The load refuses such a tensor by its name.
+  // The load refuses such a tensor, and names it.
   const bool is_quantized = stored_scheme.scales != ScaleLayout::kNone;
   if (!is_quantized && !is_weight_dtype(stored)) return KeptTensor();
   const bool is_expanded = matrix.is_plain || is_integer(stored_scheme);
@@ -230,7 +230,7 @@ Status check_whole_blocks(const TensorSpec& tensor, const MatrixSpec& matrix,
       shape_text(tensor.shape), scheme.block_rows, scheme.block_columns));
 }
 
-// check_slices() of one tensor. A matrix that is expanded at load can be cut anywhere.
+// check_slices() for one tensor. A matrix that is expanded at load can be cut anywhere.
 Status check_slice(const TensorSpec& tensor, const std::set<int>& mixed, WeightSource& source,
                    const WeightStore& store, const Parallel& parallel) {
   const MatrixSpec* const matrix = tensor.matrix();
@@ -252,8 +252,8 @@ Status check_slice(const TensorSpec& tensor, const std::set<int>& mixed, WeightS
                             source.name_in_file(stored_name(tensor, source)));
 }
 
-// Whether a tensor may be stored in a shape for one that is expected: a single number, or a vector,
-// with further axes of 1.
+// Whether a tensor that is expected in one shape may be stored in another: a single number or a
+// vector may have further axes of 1.
 bool may_be_stored(const Shape& expected, const Shape& stored) {
   const bool is_vector = expected.rank() <= 1 || expected.num_elements() == 1;
   return stored == expected || (is_vector && stored.num_elements() == expected.num_elements());
@@ -328,8 +328,8 @@ Status check_stored_tensors(std::span<const TensorSpec> tensors, const WeightSou
                             std::string_view architecture) {
   int num_missing = 0;
   std::string first;
-  bool is_packed = false;    // the last matrix is, so its tensors have other shapes
-  bool needs_scales = true;  // the last matrix does
+  bool is_packed = false;    // the last matrix is packed: its tensors have other shapes
+  bool needs_scales = true;  // the last matrix needs scales
   for (const TensorSpec& tensor : tensors) {
     const std::string name = stored_name(tensor, source);
     if (const MatrixSpec* const matrix = tensor.matrix()) {

@@ -19,10 +19,10 @@ namespace {
 struct ScaleSlice {
   int64_t block = 0;     // numbers per scale along the axis, in the slice
   Slice scales;          // of the matrix's scales
-  int64_t repeated = 1;  // how often the slice's scales repeat each of them
+  int64_t repeated = 1;  // copies in the slice of each of the matrix's scales
 };
 
-// `block` is the number of weights per scale there.
+// `block` is the number of the matrix's weights per scale along the axis.
 ScaleSlice slice_of_scales(const Slice& slice, int64_t block, int64_t total) {
   if (block >= total) return {block, {0, 1}};
   const int64_t cut = cut_block(block, slice, total);

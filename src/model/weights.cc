@@ -103,7 +103,7 @@ class Loader {
   Status load_latent(const LatentBinding& binding);
   Status load_vector(const VectorBinding& binding);
   Status load_kv_scales(const KvScalesBinding& binding);
-  // Loads the scale from the tensors of these names that the checkpoint has; all have one value.
+  // Loads the scale from the checkpoint's tensors of these names. Fails if their values differ.
   Status load_kv_scale(const std::string& attention, std::span<const std::string_view> names,
                        Tensor& scale);
 
@@ -201,8 +201,8 @@ Status Loader::load_experts(const ExpertsBinding& binding) {
   return {};
 }
 
-// Whether the shared experts can be loaded as further experts beside the chosen ones, whose formats
-// are not mixed.
+// Whether the shared experts can be loaded as further experts beside the chosen ones, which have
+// one format.
 bool Loader::can_merge_shared_experts(const ExpertsBinding& binding) const {
   const auto are_alike = [this](const MatrixBinding& a, const MatrixBinding& b) {
     const WeightSource& source = tensors_.source();
@@ -212,14 +212,14 @@ bool Loader::can_merge_shared_experts(const ExpertsBinding& binding) const {
         [&](const MatrixPart& part) { return stored_type(part.name, b.format, source); });
   };
   const MlpBinding& first = binding.each.front();
-  // A part of a quantized matrix cannot always be kept as the other experts are.
+  // A part of a matrix cannot always be kept in the quantized form of the other experts.
   const auto is_kept = [this](const MatrixBinding& matrix) {
     const bool has_integers = matrix.format && is_integer(matrix.format->scheme);
     return has_integers || matrices_.keeps_blocks(matrix);
   };
   if (binding.num_shared > 1 && (is_kept(first.gate_up) || is_kept(first.down))) return false;
-  // If the parts are unequal, a rank's blocks of several separate experts differ from its blocks of
-  // their one MLP, which the plan counts.
+  // If the ranks' parts are unequal, the blocks that a rank has of several separate experts differ
+  // from its blocks of their one MLP, which the plan counts.
   const int64_t inner = binding.shape.intermediate_size;
   const int64_t kept = shard_inner(inner, first.down.format, store_, parallel_).slice.count;
   if (binding.num_shared > 1 && kept * parallel_.size != inner) return false;

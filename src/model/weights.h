@@ -23,7 +23,7 @@
 
 namespace quire {
 
-// How a matrix is divided among ranks.
+// The way in which a matrix is divided among ranks.
 enum class Split {
   kNone,
   kRows,
@@ -45,7 +45,7 @@ struct MatrixPart {
   std::string name;  // without ".weight" and ".bias"
   int64_t num_rows = 0;
   // The number of heads to which the rows belong, if the heads are divided among ranks. With more
-  // ranks than heads, adjacent ranks have the same rows. 0: the number of ranks divides the rows.
+  // ranks than heads, adjacent ranks have the same rows. 0: the rows have no heads.
   int num_heads = 0;
 };
 
@@ -62,7 +62,7 @@ struct MatrixBinding {
   int64_t num_columns = 0;
   Split split = Split::kNone;
   bool has_bias = false;
-  std::optional<WeightFormat> format = {};  // of its quantized parts; absent: there are none
+  std::optional<WeightFormat> format = {};  // of its quantized parts; absent: none
   Portion portion = {};
   bool expands = false;  // expand blocks and integers, even if the device could keep them
 };
@@ -169,7 +169,7 @@ struct MatrixSpec {
   int num_heads = 0;                        // MatrixPart::num_heads
   std::optional<WeightFormat> format = {};  // MatrixBinding::format
   int stack = 0;                            // the number of its MatrixBinding in the list
-  bool is_stacked = false;                  // below the first matrix of its MatrixBinding
+  bool is_stacked = false;                  // not the first matrix of its MatrixBinding
   bool is_plain = false;                    // multiplied by its scales at load, into plain_dtype()
   std::optional<ExpertMatrix> expert = {};  // absent: it is not of an expert
 
@@ -243,14 +243,14 @@ struct WeightPlan {
 Result<WeightPlan> plan_weights(std::span<const TensorSpec> tensors, const WeightSource& source,
                                 const WeightStore& store, const Parallel& parallel);
 
-// Fails, naming the first, if the source lacks a tensor of the list, or has one in another shape as
-// far as it knows the shapes without reading. Single matrices may be stored without their format,
-// and then without scales.
+// Fails if the source lacks a tensor of the list, or has one in another shape; the error names the
+// first. Shapes are checked only if the source knows them without reading. A matrix may be stored
+// without its format, and then without scales.
 Status check_stored_tensors(std::span<const TensorSpec> tensors, const WeightSource& source,
                             std::string_view architecture);
 
-// Fails if load_weights() would, after minutes, because a matrix cannot be divided among the ranks:
-// by check_column_slice, or because the device needs whole blocks. It reads no tensors except group
+// Detects early, without minutes of loading, the matrices that cannot be divided among the ranks:
+// by check_column_slice, or because the device needs whole blocks. Reads no tensors except group
 // indices (g_idx).
 Status check_slices(std::span<const TensorSpec> tensors, WeightSource& source,
                     const WeightStore& store, const Parallel& parallel);
@@ -267,9 +267,9 @@ struct LoadOptions {
 Status load_weights(const WeightList& list, std::string_view architecture, WeightSource& source,
                     Ops& ops, const Parallel& parallel, const LoadOptions& options);
 
-// This rank's part of `total`: an equal one if the number of ranks divides it. Otherwise the last
-// ranks have less. Heads are stored one after another, so a part of the rows is a part of the heads
-// if their number is also a multiple.
+// This rank's part of `total`. The parts are equal if the number of ranks divides it; otherwise the
+// last ranks have less. Heads are stored one after another, so a part of the rows is a part of the
+// heads if the number of ranks also divides the number of heads.
 constexpr Slice shard(int64_t total, const Parallel& parallel) {
   const int64_t most = ceil_div(total, parallel.size);
   const int64_t first = std::min(most * parallel.rank, total);
@@ -292,10 +292,10 @@ struct InnerPart {
   bool is_zero = false;
 };
 
-// The parts of an inner size whose blocks of `block` elements have one scale. They are equal if
-// they cut no block, or if there is only one. Otherwise every rank has whole blocks, and the first
-// ranks have one block more than the last if the number of ranks does not divide the number of
-// blocks.
+// This rank's part of an inner size whose blocks of `block` elements have one scale. The parts are
+// equal if they cut no block, or if there is only one block. Otherwise every rank has whole blocks,
+// and the first ranks have one block more than the last if the number of ranks does not divide the
+// number of blocks.
 constexpr InnerPart shard_blocks(int64_t total, int64_t block, const Parallel& parallel) {
   if (block >= total || total % (block * parallel.size) == 0) return {shard(total, parallel)};
   const int64_t num_blocks = ceil_div(total, block);
@@ -340,8 +340,8 @@ constexpr int64_t cut_block(int64_t block, const Slice& slice, int64_t total) {
 // `name` names the matrix in the error.
 Status check_column_slice(const WeightScheme& scheme, const Shape& matrix, bool has_order,
                           const Slice& slice, std::string_view name);
-// Slices a matrix together with its scales. A border that cuts a block with one scale cuts all
-// blocks to a size that divides both sides. Slices of rows are views of the same memory, except for
+// Slices a matrix together with its scales. If a border cuts a block with one scale, all blocks are
+// cut to a size that divides both sides. Slices of rows are views of the same memory, except for
 // the scales of blocks that are cut. Everything else is copied into `copies`, to which the result
 // refers. Slices of columns are checked by check_column_slice().
 Result<WeightView> slice_rows(const WeightView& matrix, const Slice& slice,

@@ -1,4 +1,4 @@
-// The operations by which ranks exchange results, of a device whose rank is one of several
+// The operations by which ranks exchange results. A device has them if its rank is one of several
 // (Ops::collectives).
 #pragma once
 
@@ -15,9 +15,9 @@ class Collectives {
   virtual int num_ranks() const = 0;
   // x = the sum of every rank's x.
   virtual void all_reduce(TensorView x) = 0;
-  // whole[t, :] = every rank's part[t, :], one after the other. whole: F32 [num_rows, columns].
-  // part: F32 [num_rows, ceil(columns / number of ranks)], in memory of this size also where the
-  // last ranks have fewer columns. scratch: F32, that size for every rank; undefined afterwards.
+  // whole[t, :] = the ranks' part[t, :], one after another. whole: F32 [num_rows, columns]. part:
+  // F32 [num_rows, ceil(columns / num_ranks())]; its memory has this size even if the last ranks
+  // have fewer columns. scratch: F32, num_ranks() times as large as part; undefined afterwards.
   virtual void all_gather_columns(TensorView part, TensorView whole, TensorView scratch) = 0;
 };
 

@@ -34,7 +34,7 @@ enum class RouterScores {
   kSigmoid,
 };
 
-// A group's score, by the experts' scores for the choice.
+// The rule by which the scores of a group's experts, bias included, become the group's score.
 enum class GroupScores {
   kLargest,     // of the group's experts
   kTwoLargest,  // the sum of the group's two largest
@@ -42,10 +42,10 @@ enum class GroupScores {
 
 // Upper bound of ExpertRouting::num_experts.
 inline constexpr int kMaxExperts = 1024;
-// Keeps the weights finite where all scores of a token underflow.
+// Keeps the weights finite if all scores of a token underflow.
 inline constexpr float kRoutingSumAddend = 1e-20F;
 
-// How the logits of a router become the experts of a token and their weights.
+// The rule by which the logits of a router become the experts of a token and their weights.
 struct ExpertRouting {
   int num_experts = 0;
   int top_k = 0;  // experts per token
@@ -66,8 +66,7 @@ struct ExpertRouting {
   constexpr int num_per_token() const { return top_k + num_shared; }
 };
 
-// Whether every token has top_k experts to choose from, and every group the experts that its score
-// needs.
+// Whether every token can get top_k experts, and every group has the experts that its score needs.
 constexpr bool is_valid(const ExpertRouting& routing) {
   if (routing.num_experts < 1 || routing.num_experts > kMaxExperts || routing.num_shared < 0 ||
       routing.num_shared > kMaxExperts - routing.num_experts || routing.num_groups < 1 ||
@@ -81,7 +80,7 @@ constexpr bool is_valid(const ExpertRouting& routing) {
          routing.top_k >= 1 && routing.top_k <= routing.top_groups * group_size;
 }
 
-// Arguments of ExpertOps::run_experts. The numbers of tokens per expert are on the device alone.
+// Arguments of ExpertOps::run_experts. Only the device has the number of tokens per expert.
 struct ExpertsCall {
   const Experts* experts = nullptr;
   Activation activation = Activation::kSilu;
@@ -101,13 +100,13 @@ class ExpertOps {
 
   // The bytes of ExpertsCall::workspace for steps of up to max_num_tokens.
   virtual int64_t workspace_bytes(const ExpertsShape& shape, int64_t max_num_tokens) const = 0;
-  // Selects the experts of each token. logits: F32 [num_tokens, num_experts]; `bias` [num_experts]
-  // is added to the scores for the choice alone, null: none. Writes per token the top_k ids of
-  // largest score, the largest first and the lower id first among equal ones, and their weights:
-  //   weight = score / (renormalize ? sum of the token's scores + kRoutingSumAddend : 1) * scale *
+  // Selects the experts of each token. logits: F32 [num_tokens, num_experts]. `bias` [num_experts]
+  // is added to the scores for the choice alone; null: none. Writes per token the top_k ids with
+  // the largest scores in descending order (the lower id first among equal scores), and their
+  // weights:
   //            expert_scales[id]
-  // and behind them the shared experts. ids: I32, weights: F32 [num_tokens, num_per_token()]. A NaN
-  // counts as the smallest score, so the ids are distinct and in range for any logits; the weight
+  // and after them the shared experts. ids: I32, weights: F32 [num_tokens, num_per_token()]. A NaN
+  // counts as the smallest score, so the ids are distinct and in range for any logits. The weight
   // of a NaN is NaN.
   virtual void route(const ExpertRouting& routing, TensorView logits, const float* bias,
                      TensorView ids, TensorView weights) = 0;

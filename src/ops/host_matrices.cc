@@ -49,7 +49,7 @@ Result<TensorView> write_out(const RepeatedRows& rows, std::vector<Tensor>& copi
   return copies.back().view;
 }
 
-// These columns of values with a scale per row.
+// Returns these columns of a matrix with a scale per row.
 Result<WeightView> columns_of(const WeightView& matrix, const Slice& columns,
                               std::vector<Tensor>& copies) {
   const Shape& shape = matrix.values.shape;

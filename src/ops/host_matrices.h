@@ -25,8 +25,8 @@ Status check_vector(const TensorView& vector);
 Result<WeightView> quantize_rows(const TensorView& matrix, const WeightScheme& scheme,
                                  std::vector<Tensor>& copies, ThreadPool& threads);
 
-// The matrices of a source that is not in blocks: repeated rows are written out, and rows are
-// quantized. The result refers to the source and to `copies`. Fails as quantize_rows() does.
+// Returns the matrices of a source that is not in blocks. Writes repeated rows out, and quantizes
+// MatricesToQuantize. The result refers to the source and `copies`. Fails as quantize_rows() does.
 Result<std::vector<WeightView>> matrices_in_memory(const LinearSource& source,
                                                    std::vector<Tensor>& copies,
                                                    ThreadPool& threads);

@@ -22,18 +22,18 @@ class PerHeadLinear {
 
 // Arguments of the rotation and cache write of multi-head latent attention. The cache holds one
 // vector per token (KvLayout::is_latent): an RMSNorm of the first `latent_dim` elements of
-// `latent`, followed by the other elements, rotated. The last rope_dim elements of each query head
-// are rotated.
+// `latent`, then the other elements, rotated. Also rotates the last rope_dim elements of each query
+// head.
 struct LatentRopeAndCache {
   TensorView q;        // [num_tokens, num_heads, any + rope_dim]
-  TensorView q_out;    // [num_tokens, num_heads, any + rope_dim]; the end is written
+  TensorView q_out;    // as q; only the last rope_dim elements of a head are written
   TensorView latent;   // [num_tokens, latent_dim + rope_dim]
   TensorView cos_sin;  // F32 [num_tokens, rope_dim], as in RopeAndCache
   RotaryPairs pairs = RotaryPairs::kNeighbours;
   const float* norm = nullptr;  // [latent_dim] weights
   float norm_eps = 0.0F;
-  // Device, F32 [num_tokens]: multiplies whole heads of q_out afterwards, so also the elements
-  // before the end, which the caller has written. Null: none.
+  // Device, F32 [num_tokens]: multiplies whole heads of q_out after the rotation. This includes the
+  // first elements of a head, which the caller has written. Null: none.
   const float* q_scale = nullptr;
   int page_size = 0;
   KvCacheView kv;
@@ -46,9 +46,9 @@ class LatentExpansionOps {
   virtual ~LatentExpansionOps() = default;
 
   // out[t, h, n] = sum_k x[t, k] * w[h][n, k], x: [num_tokens, in_features]. `out` has num_heads
-  // heads of at least out_features elements, of which further ones are kept.
+  // heads of at least out_features elements; the elements after them are not changed.
   virtual void shared_linear(const PerHeadLinear& w, TensorView x, TensorView out) = 0;
-  // The same with transposed matrices: out[t, h, k] = sum_n x[t, n] * w[h][n, k].
+  // Multiplies by transposed matrices: out[t, h, k] = sum_n x[t, n] * w[h][n, k].
   virtual void shared_linear_transposed(const PerHeadLinear& w, TensorView x, TensorView out) = 0;
 };
 
@@ -58,8 +58,8 @@ class LatentOps {
   virtual ~LatentOps() = default;
 
   // out[t, h, n] = sum_k x[t, h, k] * w[h][n, k]. x and out have num_heads heads of at least
-  // in_features and out_features elements; further elements of x are not read, and those of out are
-  // kept. On a CPU, the bits of a row do not depend on the number of rows.
+  // in_features and out_features elements; later elements of a head are neither read nor changed.
+  // On a CPU, the bits of a row do not depend on the number of rows.
   virtual void per_head_linear(const PerHeadLinear& w, TensorView x, TensorView out) = 0;
   virtual void latent_rope_and_cache(const LatentRopeAndCache& args) = 0;
   // Null: no attention of this device has the expanded form.

@@ -1,4 +1,4 @@
-// The products between two layers' attention in one operation, an optional part of a device
+// One operation for all products between the attention of two layers, an optional part of a device
 // (Ops::layer_tails).
 #pragma once
 
@@ -8,20 +8,19 @@
 namespace quire {
 
 // The part of a decoder layer after attention, with a gated SiLU MLP, up to the next layer's
-// queries, keys and values. All tensors
-// are [num_tokens, width]. With several ranks, each has its part of the layer, and what o and down
-// add to the residual is the sum of the ranks' parts.
+// queries, keys and values. All tensors are [num_tokens, width]. With several ranks, each has its
+// part of the layer, and the residual gets the sum of the ranks' outputs of `o` and of `down`.
 struct LayerTail {
   const Linear* o = nullptr;
   const float* post_attention_norm = nullptr;
   const Linear* gate_up = nullptr;
   const Linear* down = nullptr;
   const float* next_norm = nullptr;
-  const Linear* next_qkv = nullptr;  // null: last layer; the caller adds delta, a rank's part
+  const Linear* next_qkv = nullptr;  // null: last layer; the caller adds delta, the rank's part
   float norm_eps = 0.0F;
   TensorView attention;  // in
   TensorView residual;   // in and out
-  TensorView delta;      // out of the last layer, else scratch
+  TensorView delta;      // out of the last layer; otherwise scratch
   TensorView qkv;        // out, of next_qkv
   // Scratch; its content is undefined afterwards.
   TensorView normed;

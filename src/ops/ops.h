@@ -20,7 +20,7 @@ class LayerTailOps;
 class WeightStore;
 
 // A weight matrix [out_features, in_features] and an optional bias, in the device's own layout. The
-// model does not see the scheme in which the weights are stored.
+// scheme of the stored weights is hidden from the model.
 class Linear {
  public:
   virtual ~Linear() = default;
@@ -65,7 +65,7 @@ struct ResidualNorm {
   float eps = 0.0F;
   // Each of several ranks has a part of delta. The sum is added; delta is undefined afterwards.
   bool sums_ranks = false;
-  // Device, one number: multiplies the residual after the addition, which there is. Null: 1.
+  // Device, one number that multiplies the residual after the addition; only with a delta. Null: 1.
   const float* scale = nullptr;
 };
 
@@ -82,15 +82,15 @@ struct GatedMlp {
   TensorView product;
 };
 
-// How products on a CPU round their inputs, which are F32.
+// The rounding of the inputs of products on a CPU. The inputs are F32.
 enum class InputRounding {
   kNone,
   kBf16,  // with BF16 weights
   kInt8,  // with quantized weights: to 8 bits per block of 256
 };
 
-// An RMSNorm over all queries of a row and one over all its keys, in place. Each of several ranks
-// has the part of its heads; the means are over the parts of all ranks.
+// Two RMSNorms in place: over all queries of a token, and over all its keys. Each of several ranks
+// has the queries and keys of its own heads; the means are over all ranks.
 struct WideNorm {
   TensorView qkv;       // [num_tokens, at least q_width + k_width]: the queries, then the keys
   int64_t q_width = 0;  // of this rank
@@ -98,12 +98,12 @@ struct WideNorm {
   const float* q_norm = nullptr;  // [q_width] weights
   const float* k_norm = nullptr;  // [k_width] weights
   float eps = 0.0F;
-  // F32 [num_tokens, 2], scratch, in memory for an even number of tokens: a GPU sums whole vectors
-  // of 16 bytes over its ranks.
+  // F32 [num_tokens, 2], scratch. Its memory has room for an even number of tokens, because a GPU
+  // sums whole vectors of 16 bytes over its ranks.
   TensorView sums;
 };
 
-// The function of a number that opens a gate.
+// The function that makes a gate's factor from its number.
 enum class GateFunction {
   kIdentity,
   kSigmoid,   // 1 / (1 + exp(-x))
@@ -169,9 +169,8 @@ class Ops {
   // operations serve one stream.
   virtual Stream& stream() = 0;
 
-  // The parts of the device that not every model needs. Null: the device does not compute
-  // mixtures of experts; or multi-head latent attention; or recurrent states; or it is the only
-  // rank of its model; or it has no fused kernel for the tails of layers.
+  // The parts of the device that only some models need; null: the device does not have the part.
+  // collectives() is null if the device is the only rank of its model.
   virtual ExpertOps* experts() const { return nullptr; }
   virtual LatentOps* latents() const { return nullptr; }
   virtual StateOps* states() const { return nullptr; }
@@ -185,23 +184,23 @@ class Ops {
   virtual DType activation_dtype() const = 0;
 
   virtual Result<Tensor> allocate(const Shape& shape, DType dtype) = 0;
-  // Does the same for a KV cache, of which every thread may read any part: a CPU with several nodes
-  // distributes its pages over them.
+  // Allocates a KV cache. Any thread may read any part of it, so a CPU with several NUMA nodes
+  // distributes its pages over the nodes.
   virtual Result<Tensor> allocate_cache(const Shape& shape, DType dtype) {
     return allocate(shape, dtype);
   }
 
   // out[t, :] = scale * row ids[t] of the table. The host has already checked the ids. If the table
-  // is a rank's part (Linear::first_token_id), a token of another part gets zeros.
+  // is a rank's part (Linear::first_token_id), tokens of the other parts get zeros.
   virtual void embed(const Linear& table, const int32_t* ids, float scale, TensorView out) = 0;
   // out = the norm. If nothing is added or there is no norm, out may be the residual. With
-  // sums_ranks and several ranks, it is one of the collectives.
+  // sums_ranks and several ranks, this is a collective.
   virtual void residual_norm(const ResidualNorm& norm, TensorView out) = 0;
   // out[t, n] = sum_k x[t, k] * w[n, k] + bias[n]. On a CPU the bits of row t do not depend on the
   // number of rows; a GPU uses the fastest order of summation for that number.
   virtual void linear(const Linear& w, TensorView x, TensorView out) = 0;
-  // out = linear(w, the norm). A device may compute it without writing the norm; `scratch`, of the
-  // residual's shape, is undefined afterwards. If nothing is added, it may be the residual.
+  // out = linear(w, the norm). A device may compute it without writing the norm. `scratch`, of the
+  // residual's shape, is undefined afterwards. If nothing is added, `scratch` may be the residual.
   virtual void norm_linear(const ResidualNorm& norm, const Linear& w, TensorView scratch,
                            TensorView out) {
     linear(w, normed(norm, scratch), out);
@@ -212,11 +211,11 @@ class Ops {
   // out[t] = the scale of positions[t]; out: F32 [num_tokens].
   virtual void position_scales(const PositionScale& scale, const int32_t* positions,
                                TensorView out) = 0;
-  // With several ranks, it is one of the collectives.
+  // With several ranks, this is a collective.
   virtual void wide_norm(const WideNorm& norm) = 0;
   virtual void rope_and_cache(const RopeAndCache& args) = 0;
-  // out[t, i] = activation(x[t, i]) * x[t, n + i], x: [num_tokens, 2 n]; with kClampedSwiglu, that
-  // formula of both.
+  // out[t, i] = activation(gate_up[t, i]) * gate_up[t, n + i], gate_up: [num_tokens, 2 n].
+  // kClampedSwiglu is a function of both elements.
   virtual void gated_mul(Activation activation, TensorView gate_up, TensorView out) = 0;
   // out = linear(down, gated_mul(linear(gate_up, x))), after x = the norm, if there is one.
   virtual void gated_mlp(const GatedMlp& mlp) {
@@ -237,7 +236,7 @@ class Ops {
   virtual void write_columns(TensorView x, TensorView out, int64_t first_column) = 0;
 
  protected:
-  // Computes the norm, and returns its rows: in scratch, or without a norm the residual's own.
+  // Computes the norm, and returns its result: scratch, or the residual if there is no norm.
   TensorView normed(const ResidualNorm& norm, TensorView scratch) {
     const TensorView out = norm.weight == nullptr ? norm.residual : scratch;
     residual_norm(norm, out);

@@ -1,6 +1,6 @@
-// How devices keep matrices of quantized blocks and of integers: as integers times a scale per
-// group of columns, minus a minimum per group or an offset times the scale; or as integers minus a
-// zero point per group, times the scale; or as numbers of 4 bits times the scale (MXFP4). Plain
+// The formats in which devices keep matrices of quantized blocks and of integers. An element is
+// scale * value - minimum, scale * (value - offset), scale * (value - zero point) or, in MXFP4,
+// scale * (number of 4 bits). Scales, minimums and zero points are per group of columns. Plain
 // data, for kernels of every device.
 #pragma once
 
@@ -32,14 +32,14 @@ struct QuantizedFormat {
     if (has_block_scales() || scales == QuantizedScales::kE8m0) return 1;
     return scales == QuantizedScales::kF32 ? 4 : 2;
   }
-  // The number of groups of group_k in `groups` groups of 32 columns.
+  // The number of groups of group_k columns in 32 * groups columns.
   constexpr int64_t num_groups(int64_t groups) const {
     return (groups * 32 + group_k - 1) / group_k;
   }
 };
 
-// Rows are kept in panels of 32, and a panel in blocks of columns. A block begins with a header.
-// With num groups of group_k in the block, it has
+// Rows are kept in panels of 32, and a panel in blocks of columns. A block begins with a header. If
+// a block has `num` groups of group_k columns, its header has
 //   F16 scales[32], if has_block_scales(); then F16 minimums[32], if has_minimums;
 //   group scales[num][32]; then group minimums[num][32] if has_minimums, unsigned bytes if
 //     has_block_scales(), otherwise F16; then group zero points[num][32] if has_zeros, unsigned

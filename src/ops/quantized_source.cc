@@ -85,7 +85,7 @@ bool is_permutation_of_columns(std::span<const int32_t> order) {
   return true;
 }
 
-// All matrices have the order of the first.
+// Fails unless the matrix has the column order of the first one.
 Status check_order(const WeightView& matrix, const WeightView& first, size_t i) {
   const TensorView& order = matrix.order;
   const int64_t num_columns = matrix.values.shape[1];
@@ -146,7 +146,7 @@ QuantizedRow read_blocks(const GgufBlockType& type, const std::byte* bytes, int6
   return row;
 }
 
-// The same of row `row_idx` of a matrix of integers, whose columns begin at `first_column`.
+// Reads `groups` groups of 32 columns of row `row_idx`, from column `first_column` on.
 QuantizedRow read_integers(const WeightView& matrix, int64_t row_idx, int64_t first_column,
                            int64_t groups, const QuantizedFormat& format) {
   const Shape scale_shape = scale_block(matrix.scheme, matrix.values.shape);

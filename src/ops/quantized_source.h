@@ -14,7 +14,7 @@
 
 namespace quire {
 
-// A device's format for blocks of this type. Values of 2 and 3 bits are widened to 4, of 5 to 6.
+// A device's format for this type. Values of 2 and 3 bits are widened to 4 bits, of 5 bits to 6.
 QuantizedFormat quantized_format(const GgufBlockType& type);
 
 // A device's format for integers of this scheme, with scales of type `scales`. nullopt: the number
@@ -23,11 +23,11 @@ QuantizedFormat quantized_format(const GgufBlockType& type);
 std::optional<QuantizedFormat> quantized_format(const WeightScheme& scheme, DType scales,
                                                 const Shape& matrix);
 
-inline constexpr int64_t kQuantizedColumns = 256;  // most columns of one read()
+inline constexpr int64_t kQuantizedColumns = 256;  // upper bound of the columns of one read()
 
 // kQuantizedColumns adjacent columns of one row. Columns beyond the matrix are 0.
 struct QuantizedRow {
-  // The bits of each group's scale and minimum; with kBlockBytes, of the block's, in element 0.
+  // The bits of each group's scale and minimum; with kBlockBytes, the block's, in element 0.
   std::array<uint32_t, kQuantizedColumns / 16> scales = {};
   std::array<uint16_t, kQuantizedColumns / 32> minimums = {};
   std::array<int8_t, kQuantizedColumns / 16> group_scales = {};
@@ -37,7 +37,7 @@ struct QuantizedRow {
 };
 
 // Writes the scales, minimums and zero points of row `row` of a panel into the header of a block of
-// 32 * groups columns. The first scale is that of column `first_column` of `from`.
+// 32 * groups columns. The first scale belongs to column `first_column` of `from`.
 void write_quantized_header(const QuantizedRow& from, int64_t first_column, int64_t row,
                             const QuantizedFormat& format, int64_t groups, std::byte* header);
 
@@ -63,8 +63,8 @@ class QuantizedMatrix {
 
 // Whether the source's numbers are quantized blocks or integers with scales.
 bool is_quantized(const LinearSource& source);
-// The matrices of such a source. Fails with kInvalidArgument if shapes, biases or the orders of
-// columns are inconsistent, and with kUnimplemented if integers have no format.
+// The matrices of a quantized source. Fails with kInvalidArgument if shapes, biases or the orders
+// of columns are inconsistent, and with kUnimplemented if integers have no format.
 Result<std::vector<QuantizedMatrix>> quantized_matrices(const LinearSource& source);
 // Column i of all the matrices is column order[i] of the Linear; empty: columns are in order.
 std::span<const int32_t> column_order_of(const LinearSource& source);

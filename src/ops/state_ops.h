@@ -11,33 +11,33 @@
 
 namespace quire {
 
-// The states of a layer, and the sequences of a step. A page holds the state of one sequence after
-// its last computed token of one block, so the pages have a block table like those of keys and
-// values. A step of the tokens [begin, end) reads the page of token begin - 1, and writes the page
-// of each block that it touches and that has one: the state after the block's last token of the
-// step. At begin 0 the state is zero.
+// The states of a layer, and the sequences of a step. A page belongs to a block of one sequence,
+// and holds the state after the block's last computed token. So the pages have a block table like
+// the pages of keys and values. A step of the tokens [begin, end) reads the page of the token
+// before `begin`; if there is none, the state is zero. It writes the page of each block that it
+// touches, if the block has one: the state after the block's last token of the step.
 struct StatePages {
   std::byte* first = nullptr;  // page 0 of the layer
   int64_t page_bytes = 0;
   int block_size = 0;  // tokens
   int num_seqs = 0;
-  // The first sequences decode: each has one token, and its drafts.
+  // The first num_decode_seqs sequences decode: each has one token, and its drafts.
   int num_decode_seqs = 0;
   // All on the device.
   const int32_t* query_start = nullptr;  // [num_seqs + 1], index of each sequence's first token
   const int32_t* seq_lens = nullptr;     // [num_seqs], `end`
   const int32_t* page_table = nullptr;   // [num_seqs, max_pages] page ids; 0: a block without page
   int64_t max_pages = 0;
-  // [num_tokens], as AttentionBatch::kv_slots: < 0: the token is computed, and no state is written.
-  // Such tokens are a sequence's last.
+  // [num_tokens], as AttentionBatch::kv_slots. < 0: the token is computed, but no state is written.
+  // Only the last tokens of a sequence may have this.
   const int64_t* kv_slots = nullptr;
 };
 
 // A gated causal convolution of each channel c over the tokens (LFM2):
 //   v[p] = b[p] * x[p],  out[p] = g[p] * (sum over i < kernel of w[c, i] * v[p - kernel + 1 + i])
-// with v = 0 before the sequence. The state is the newest v, by position: v[p] is in row p modulo
-// num_rows of [num_rows, channels], so a later step can replace the rows of drafts that were not
-// accepted. num_rows is at least kernel - 1, plus the drafts of a step.
+// with v = 0 before the sequence. The state is the newest values of v: v[p] is in row p % num_rows
+// of [num_rows, channels], so a later step can replace the rows of drafts that were not accepted.
+// num_rows is at least kernel - 1, plus the drafts of a step.
 struct ShortConv {
   TensorView bgx;            // [num_tokens, 3 * channels]: b, g, x
   const float* w = nullptr;  // [kernel, channels]
@@ -65,15 +65,15 @@ struct DeltaNetShape {
   constexpr int k_head(int v_head) const {
     return is_tiled ? v_head % num_k_heads : v_head / group();
   }
-  // Value head number i, which is below group(), of a key head.
+  // The i-th value head of a key head, 0 <= i < group().
   constexpr int v_head(int k_head, int i) const {
     return is_tiled ? i * num_k_heads + k_head : k_head * group() + i;
   }
-  // Whether the value head is number 0 of its key head.
+  // Whether the value head is the first of its key head.
   constexpr bool is_first(int v_head) const {
     return is_tiled ? v_head < num_k_heads : v_head % group() == 0;
   }
-  // The convolution's: queries, keys and values.
+  // The channels of the convolution: queries, keys and values.
   constexpr int64_t num_channels() const { return int64_t{2} * num_k_heads * k_dim + width(); }
   constexpr int64_t width() const { return int64_t{num_v_heads} * v_dim; }  // of the output
 };
@@ -85,11 +85,12 @@ struct DeltaNetShape {
 //   S = decay * S,  S += k (beta * (v - S^T k))^T,  o = S^T q
 // where S is [k_dim, v_dim]. The output is norm(o) * SiLU(z), with an RMSNorm of each head.
 //
-// A page of the state has, in F32: the newest inputs of the convolution, by position modulo
-// kernel + num_drafts, each a row of num_channels(); b and a of the newest num_drafts tokens,
-// by position modulo num_drafts, each a row of 2 * num_v_heads; S of each head; and the number of
-// tokens that S contains. S contains no draft: the tokens after it are computed again once the next
-// step shows which of them were accepted.
+// A page of the state has, in F32:
+// - the newest inputs of the convolution, in rows p % (kernel + num_drafts) for positions p;
+// - b and a of the newest num_drafts tokens, in rows p % num_drafts for positions p;
+// - S of each head, and the number of tokens that S contains.
+// S contains no draft. The tokens after S are computed again once the next step shows which of them
+// were accepted.
 struct DeltaNet {
   DeltaNetShape shape;
   // [num_tokens, num_channels + num_v_heads * v_dim]: queries, keys and values before the
@@ -101,8 +102,8 @@ struct DeltaNet {
   const float* dt_bias = nullptr;  // [num_v_heads]
   const float* norm = nullptr;     // [v_dim]
   float norm_eps = 1e-6F;
-  // With num_drafts > 0, all tokens of a decoding sequence but its first may be drafts, so S does
-  // not take them yet. Other sequences have no drafts.
+  // With num_drafts > 0, all tokens of a decoding sequence except its first may be drafts, so S
+  // does not include them yet. Other sequences have no drafts.
   int num_drafts = 0;
   StatePages states;
   TensorView out;  // [num_tokens, num_v_heads * v_dim]
@@ -119,8 +120,8 @@ struct DeltaNetPage {
         length(states + int64_t{shape.num_v_heads} * shape.k_dim * shape.v_dim),
         size(length + 1) {}
 
-  // Inputs of the convolution, which reads kernel - 1 of them: a thread block may write a new input
-  // while others still read these.
+  // Rows of inputs of the convolution. It reads kernel - 1 of them. One more row lets a thread
+  // block write a new input while others still read these.
   int num_rows;
   int64_t gates;
   int64_t states;  // [num_v_heads, k_dim, v_dim]

@@ -68,8 +68,8 @@ class ExpertsSource {
   virtual const ExpertsShape& shape() const = 0;
   // The matrices of expert `idx`, [2 * intermediate_size, hidden_size] (the rows of gate, then of
   // up) and [hidden_size, intermediate_size]; valid until the next call. The experts may differ in
-  // their schemes. With biases, gate_up has one per matrix; of down, only the first of several
-  // ranks has data.
+  // their schemes. If the experts have biases, gate_up has one per matrix. The bias of down has
+  // data only on the first of several ranks.
   virtual Result<LinearSource> gate_up(int idx) = 0;
   virtual Result<LinearSource> down(int idx) = 0;
 };
@@ -89,20 +89,20 @@ class WeightStore {
  public:
   virtual ~WeightStore() = default;
 
-  // How the store keeps a matrix, for the plan of a load.
+  // The following functions report how the store keeps a matrix, for the plan of a load.
   //
   // The bytes that the store keeps for a quantized matrix; 0 if the device does not compute with
   // its numbers. The caller then expands the matrix to its plain_dtype().
   virtual int64_t quantized_bytes(const QuantizedForm& matrix) const = 0;
-  // The type of the values that it keeps for a matrix of this scheme, which is not of integers.
-  // Fails with kUnimplemented, naming the scheme, if the device does not compute with it.
+  // The type of the values that the store keeps for a matrix of this scheme, which must not be of
+  // integers. Fails with kUnimplemented, naming the scheme, if the device does not compute with it.
   virtual Result<DType> linear_dtype(const WeightScheme& scheme) const = 0;
   // Whether a matrix of FP8 values with a scale per block must have whole blocks, except for the
   // last ones along either axis. Otherwise a border between ranks may cut blocks into smaller ones.
   virtual bool needs_whole_blocks() const = 0;
   // Whether the experts of one layer may be quantized in different formats, and some of their
-  // matrices not at all. Otherwise make_experts takes quantized experts only if all matrices are
-  // quantized, each in the format that it has in the other experts.
+  // matrices not at all. Otherwise make_experts takes quantized experts only if all their matrices
+  // are quantized, and all experts have the same formats.
   virtual bool mixes_experts() const = 0;
   // Whether the device computes shared experts faster as further experts of every token than as a
   // gated MLP of their own. `shape` describes all experts together.
@@ -110,8 +110,8 @@ class WeightStore {
 
   // The functions below copy or convert their source, whose pages may be freed once they return.
   //
-  // Fails as linear_dtype() does, with kInvalidArgument if shapes or scales do not match each
-  // other, or if a matrix that is to be quantized has an infinity or a NaN.
+  // Fails as linear_dtype() does. Also fails, with kInvalidArgument, if shapes or scales do not
+  // match each other, or if a matrix to quantize has an infinity or a NaN.
   virtual Result<std::unique_ptr<Linear>> make_linear(const LinearSource& source) = 0;
   // Makes one matrix per head, [out_features, in_features] in F32, F16 or BF16. Call it only if the
   // device has LatentOps.

@@ -19,7 +19,7 @@
 namespace quire {
 namespace {
 
-// Channels that the text hardly uses count as this part of the largest.
+// Least magnitude of a channel, relative to the largest: for channels that the text hardly uses.
 constexpr double kLeastMagnitude = 1e-4;
 
 using SpecsByName = std::unordered_map<std::string_view, const TensorSpec*>;
@@ -108,7 +108,7 @@ DType stored_dtype(const WeightSource& weights, const TensorSpec& tensor) {
   return weights.dtype_of(tensor.name).value_or(DType::kF32);
 }
 
-// Makes scales such that a producer can absorb them.
+// Changes scales so that a producer can absorb them.
 class Producer {
  public:
   virtual ~Producer() = default;
@@ -141,9 +141,9 @@ struct Magnitudes {
   float most = 0;                                   // of these, and of the bias
 };
 
-// The groups' scales of a matrix's rows, and its bias, are divided by the scale. They must stay in
-// the range in which their type has at least 8 significant bits; if one of them is F16, in the
-// range of F16.
+// The bias of a matrix, and the scales of the groups of its rows, are divided by the channel's
+// scale. They must stay in the range in which their type has at least 8 significant bits; if one of
+// them is F16, in the range of F16.
 class MatrixProducer final : public Producer {
  public:
   MatrixProducer(std::vector<Magnitudes> rows, bool has_f16)
@@ -335,7 +335,7 @@ Result<ScaleChoice> Search::run() {
     add_candidate(*producer, means, static_cast<double>(i) / (kNumScaleExponents - 1));
   }
   for (const TensorSpec& reader : group_.readers) QUIRE_RETURN_IF_ERROR(add_errors(reader));
-  // An error that is not a number is never smaller.
+  // A NaN error is never smaller.
   size_t best = 0;
   for (size_t i = 1; i < candidates_.size(); ++i) {
     if (candidates_[i].error < candidates_[best].error) best = i;
@@ -385,7 +385,7 @@ void TensorScales::scale_row(int64_t row, std::span<float> numbers) const {
   for (float& number : numbers) number /= divisors[static_cast<size_t>(row)];
 }
 
-// A number whose divisor is 1 keeps its bits: (number + addend) - addend may have others.
+// A number whose divisor is 1 keeps its bits: (number + addend) - addend may have other bits.
 void TensorScales::scale_vector(std::span<float> numbers) const {
   for (size_t i = 0; i < divisors.size(); ++i) {
     if (divisors[i] != 1.0F) numbers[i] = (numbers[i] + addend) / divisors[i] - addend;

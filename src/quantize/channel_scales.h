@@ -37,7 +37,7 @@ bool is_layer_matrix(const TensorSpec& tensor);
 // Matrices that read one input, and the tensors that absorb its scales.
 struct ScaleGroup {
   std::vector<TensorSpec> readers;
-  // Either a norm's weight, or a matrix in whose output the input is linear, with its bias if any.
+  // A norm's weight, or a matrix (and its bias) on whose output the input depends linearly.
   std::vector<TensorSpec> producers;
   // The channels are heads of head_dim elements. heads_per_producer adjacent heads come from the
   // same rows of the producer, and have the same scales: the query heads of one KV head.
@@ -65,9 +65,9 @@ std::vector<std::string> unscaled_matrices(std::span<const TensorSpec> tensors,
 struct TensorScales {
   std::vector<float> columns;   // multiply a matrix's columns; empty: 1
   std::vector<float> divisors;  // divide a matrix's rows, or a vector's elements; empty: 1
-  float addend = 0.0F;          // of a norm: number + addend is divided
-  // How much the errors of a matrix's scaled columns cost: E[x^2] of the divided input, as a part
-  // of the largest; empty: all the same.
+  float addend = 0.0F;          // of a norm: divides number + addend
+  // The cost of errors in each scaled column of a matrix: E[x^2] of the divided input, relative to
+  // the largest; empty: all columns cost the same.
   std::vector<float> importance;
 
   void scale_row(int64_t row, std::span<float> numbers) const;  // of a matrix
@@ -90,17 +90,17 @@ struct ScaleChoice {
   double error = 0.0;
 };
 
-// Chooses the scales of channel c as mean|x_c|^exponent, divided by the geometric mean of the
-// largest and the smallest, by the error of rounding to 4 bits in groups of `group_size`, and adds
-// them to `scales`. Where the stored type cannot hold a scaled number of the producer, a scale is
-// moved towards 1. `scales` has the scales of the groups before. The importance of the columns is
-// added in any case. Fails if a weight is not finite.
+// Adds the group's scales to `scales`, which has the scales of the groups before. The scale of
+// channel c is mean|x_c|^exponent, divided by the geometric mean of the largest and the smallest.
+// The chosen exponent has the least error of rounding to 4 bits in groups of `group_size`. If the
+// stored type cannot hold a scaled number of the producer, the scale is moved towards 1. Adds the
+// importance of the columns in any case. Fails if a weight is not finite.
 Result<ScaleChoice> add_group_scales(const ScaleGroup& group, const InputStatistics& inputs,
                                      int group_size, WeightSource& weights, ThreadPool& threads,
                                      ChannelScales& scales);
 
-// Identifies the scales, to the last bit. The output's fingerprint contains it, because the scales
-// are in no file: a continued run calculates them again.
+// A text that identifies the scales, to the last bit. The output's fingerprint contains it, because
+// the scales are in no file: a continued run calculates them again.
 std::string identity_of(const ChannelScales& scales);
 
 }  // namespace quire

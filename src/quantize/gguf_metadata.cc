@@ -70,8 +70,8 @@ void ConfigFieldsWriter::write_sizes() {
   real("attention.layer_norm_rms_epsilon", decoder_.rms_norm_eps);
 }
 
-// llama.cpp has no windows in these families. Within the window, attention is the same as without a
-// window.
+// In families other than Gemma, llama.cpp has no windows, so the file's context is limited to the
+// window. There, a window has no effect.
 void ConfigFieldsWriter::write_context() {
   int context = decoder_.max_position_embeddings;
   if (!is_gemma()) {
@@ -133,7 +133,7 @@ Status ConfigFieldsWriter::write_scaling(const RopeConfig& rope) {
   return no_field_for("rope_scaling", "type dynamic", "default, linear, yarn or llama3");
 }
 
-// Every n-th layer has full attention.
+// Writes n, if every n-th layer has full attention.
 Status ConfigFieldsWriter::write_window_pattern() {
   const std::vector<int>& windows = decoder_.layer_windows;
   const int num_layers = config_.num_layers;
@@ -198,7 +198,7 @@ Status ConfigFieldsWriter::write() {
   return is_gemma() ? write_gemma() : Status();
 }
 
-// The tokens that end a text, without the vocabulary's EOS. A file has fields for two such tokens.
+// Writes the tokens that end a text, except the vocabulary's EOS. A file has fields for two.
 void write_other_ends(const QuantizeSource& source, std::optional<int32_t> eos,
                       GgufWriter& writer) {
   std::vector<int> ends;

@@ -13,9 +13,9 @@ namespace quire {
 // llama.cpp's name of the model's architecture. Fails if llama.cpp has none.
 Result<std::string_view> gguf_architecture_of(const ModelConfig& config);
 
-// Writes the sizes, the rotation and the windows of a dense decoder, and the divisors of Llama 3's
-// rotation as a tensor, the file's first. Fails, naming the field of config.json, for a
-// configuration that llama.cpp does not compute.
+// Writes the sizes, the rotation and the windows of a dense decoder. Writes the divisors of Llama
+// 3's rotation as the file's first tensor. Fails, naming the field of config.json, for a
+// configuration that llama.cpp does not support.
 Status write_gguf_config(const ModelConfig& config, GgufWriter& writer);
 
 // Writes the vocabulary, the chat template and the tokens that end a text.

@@ -57,8 +57,8 @@ bool gets_more_bits(int layer, int num_layers) {
   return layer < num_layers / 8 || layer >= 7 * num_layers / 8 || (layer - num_layers / 8) % 3 == 2;
 }
 
-// Whether llama.cpp counts the model as one of 70B: it stores the values' matrices of these in more
-// bits, because many query heads share a value head.
+// Whether llama.cpp counts the model as one of 70B, for which it stores the matrices of values in
+// more bits, because many query heads share a value head.
 bool shares_values_widely(const GgufModelShape& model) {
   constexpr int kLayersOf70B = 80;
   const bool can_be = model.architecture == "llama" || model.architecture == "qwen2";

@@ -24,7 +24,7 @@ struct GgufModelShape {
 
 struct GgufChoice {
   const GgufBlockType* type = nullptr;
-  // The type that `type` replaces, because its blocks do not divide the rows; null: none.
+  // The preferred type, which `type` replaces because its blocks do not fit the rows; null: none.
   const GgufBlockType* unfit = nullptr;
 };
 

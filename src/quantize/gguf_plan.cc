@@ -76,7 +76,7 @@ class GgufPlanner {
   GgufModelShape shape_;
   GgufWriter writer_;
   OutputPlan plan_;
-  uint64_t next_ = 0;  // the offset of the next tensor, behind the header
+  uint64_t next_ = 0;  // the offset of the next tensor, from the header's end
   std::map<std::string, std::vector<std::string>> unfit_;  // "Q5_0 instead of Q4_K": names
 };
 

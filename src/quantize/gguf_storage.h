@@ -16,7 +16,7 @@ struct GgufStorage {
   std::string name;  // in the file
   GgufChanges changes = {};
 
-  // The row of the checkpoint that the file has as row `row`: the inverse of BlockMatrix::row.
+  // The checkpoint's row that is row `row` of the file: the inverse of BlockMatrix::row.
   int64_t source_row(int64_t row) const;
 };
 

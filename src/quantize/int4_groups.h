@@ -1,4 +1,4 @@
-// Groups of weights of a row that share a scale, as symmetric integers of 4 bits.
+// Symmetric integers of 4 bits, with a scale per group of a row's weights.
 #pragma once
 
 #include <cstddef>
@@ -15,14 +15,14 @@ inline constexpr float kInt4HalfRange = 7.5F;  // (kInt4Most - kInt4Least) / 2
 // Stores a number in F32, F16 or BF16 and returns its value there.
 float store_number(float value, DType dtype, std::byte* out);
 
-// The scale of a group, as the type stores it: the largest magnitude becomes kInt4HalfRange. It is
-// at least the smallest number above 0, and 1 for a group of zeros.
+// The scale of a group, rounded to `dtype`: the largest magnitude becomes kInt4HalfRange. It is 1
+// for a group of zeros, and otherwise at least the smallest positive number of `dtype`.
 float int4_scale(std::span<const float> group, DType dtype, std::byte* out);
 
-// The scale of a group whose columns matter unequally. Tries scales from 34/32 to 21/32 times the
-// scale of the largest magnitude, in steps of 1/32, and takes the scale with the least sum of
-// importance * (error of a weight)^2. A smaller scale is finer for most weights, and clamps the
-// largest. An empty `importance`: int4_scale().
+// The scale of a group whose columns have different importance. Tries scales from 34/32 to 21/32
+// times the scale of the largest magnitude, in steps of 1/32, and takes the scale with the least
+// sum of importance * (error of a weight)^2. A smaller scale is finer for most weights, and clamps
+// the largest. An empty `importance`: int4_scale().
 float best_int4_scale(std::span<const float> group, std::span<const float> importance, DType dtype,
                       std::byte* out);
 

@@ -11,8 +11,8 @@ namespace quire {
 class LockedFile {
  public:
   // Opens the path with open()'s `flags`, and locks it until this object is destroyed. Fails if
-  // another process has it, and if it is a symbolic link or a file with further names: writing it
-  // would change another file.
+  // another process has it. Also fails for a symbolic link and for a file with several hard links,
+  // because writing it would change another file.
   static Result<LockedFile> open(const std::filesystem::path& path, int flags);
   LockedFile(LockedFile&& other) noexcept;
   LockedFile& operator=(LockedFile&& other) noexcept;
@@ -26,8 +26,8 @@ class LockedFile {
   int fd_ = -1;
 };
 
-// Gives `part` the name `out`. If `out` exists, it is an error, or with `replaces` `out` is
-// replaced at once: a directory that is replaced is then called `part`.
+// Gives `part` the name `out`. If `out` exists, fails, or with `replaces` replaces it in one step.
+// A replaced directory is then called `part`.
 Status give_name(const std::filesystem::path& part, const std::filesystem::path& out,
                  bool replaces);
 

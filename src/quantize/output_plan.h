@@ -43,8 +43,8 @@ struct NumberRange {
   std::string_view type = {};  // for errors
 };
 
-// Row `row` of an F32, F16 or BF16 matrix, or all of a vector, as F32. Fails if a number is an
-// infinity or a NaN, or out of `range`; `name` names the tensor.
+// Reads row `row` of an F32, F16 or BF16 matrix, or all of a vector, as F32. Fails if a number is
+// an infinity or a NaN, or out of `range`; `name` names the tensor.
 Status read_row(const TensorView& tensor, int64_t row, std::string_view name,
                 const NumberRange& range, float* out);
 

@@ -122,7 +122,7 @@ Status PartFile::discard() {
   return {};
 }
 
-// Once the file has its name, another process may begin the next one, whose state must stay.
+// Removes the state first: after the rename, the state may be another process's, for the next file.
 Status PartFile::finish(bool replaces) {
   QUIRE_RETURN_IF_ERROR(sync());
   if (::unlink(state_.c_str()) != 0 && errno != ENOENT) return error("remove the state of");

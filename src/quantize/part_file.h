@@ -1,6 +1,6 @@
-// A file that is written from its beginning to its end and that another run may continue: until it
-// is complete it is called NAME.part, beside NAME.part.state with the fingerprint of what is being
-// written.
+// A file that is written from its beginning to its end, and that another run may continue. Until it
+// is complete, it is called NAME.part, and NAME.part.state beside it has the fingerprint of what is
+// being written.
 #pragma once
 
 #include <cstddef>

@@ -94,7 +94,7 @@ void PlanWriter::report(size_t tensor) const {
                       file_.size(), plan_.file_bytes});
 }
 
-// Computes rows [first, first + count) into the chunk. If several fail, the error is that of the
+// Computes rows [first, first + count) into the chunk. If several fail, returns the error of the
 // first.
 Status PlanWriter::compute(const PlannedTensor& tensor, const RowWriter& write_row, int64_t first,
                            int64_t count) {
@@ -177,7 +177,7 @@ constexpr auto kTextFiles = [] {
   return files;
 }();
 
-// An entry of a directory that this command does not write; empty: there is none.
+// Returns an entry of the directory that this command does not write; empty: none.
 Result<std::string> find_foreign(const fs::path& directory) {
   const std::string part = std::string(kWeightsFile) + ".part";
   std::error_code error;
@@ -254,7 +254,7 @@ Status check_is_not_source(const fs::path& out, const fs::path& source) {
       fmt::format("[quantize] model: cannot list {}; {}", source.string(), error.message()));
 }
 
-// The options with an output that can get a suffix.
+// Returns the options with an `out` that ends with a name, so that it can get a suffix.
 Result<QuantizeOptions> with_plain_out(QuantizeOptions options) {
   fs::path& out = options.out;
   if (!out.empty() && !out.has_filename() && std::holds_alternative<GgufTarget>(options.target)) {
@@ -289,7 +289,7 @@ Status check_part_is_not_source(const fs::path& out, const QuantizeSource& sourc
 }
 
 // Fails if `out`, which does not exist, has the name of a file that readers of the checkpoint look
-// for: one that its index lists, for example. It would become a part of the checkpoint.
+// for, such as one in its index. The output would become a part of the checkpoint.
 Status check_is_no_name_of_source(const fs::path& out, const fs::path& source) {
   std::vector<std::string> names = {std::string(kWeightsFile), std::string(kWeightsIndexFile),
                                     std::string(kQuantConfigFile), std::string(kModulesFile)};

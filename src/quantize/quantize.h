@@ -50,8 +50,8 @@ struct QuantizeHooks {
   std::function<bool()> interrupted = [] { return false; };  // polled; true ends the run
   std::function<void(const QuantizeProgress& progress)> on_progress = [](const QuantizeProgress&) {
   };
-  // Before the first tensor, with a calibration text. `what` is "load", whose units are layers,
-  // "calibrate", whose units are windows of the text, or "scales", whose units are groups.
+  // Called before the first tensor if there is a calibration text. `what` is "load" (the units are
+  // layers), "calibrate" (windows of the text) or "scales" (groups).
   std::function<void(std::string_view what, size_t num_done, size_t num_total)> on_preparation =
       [](std::string_view, size_t, size_t) {};
 };
@@ -65,11 +65,10 @@ struct QuantizeResult {
   size_t num_continued = 0;  // tensors that an earlier run wrote
 };
 
-// Fails, and leaves an existing `out` as it is, if anything is wrong. After an interruption or a
-// failed write, the same call continues; after an error of the source while tensors are written,
-// nothing is left to continue. With equal options and source, the output is the same to the last
-// byte, whatever the number of threads and interruptions; with a calibration text, on CPUs with the
-// same instruction sets.
+// On failure, an existing `out` is unchanged. After an interruption or a failed write, the same
+// call continues; after an error of the source while tensors are written, nothing is left to
+// continue. With equal options and source, the output has the same bytes for any number of threads
+// and interruptions. With a calibration text, this holds on CPUs with the same instruction sets.
 Result<QuantizeResult> quantize(const QuantizeOptions& options, const QuantizeHooks& hooks = {});
 
 // Fails if quantize() would refuse the source or `out`.

@@ -40,7 +40,7 @@ Status already_quantized(std::string_view place, std::string_view scheme) {
       place, scheme));
 }
 
-// Fails for a GGUF file, and names the types of its quantized blocks.
+// Returns the error for a GGUF file, which names the types of its quantized blocks.
 Status refuse_gguf(const std::string& path) {
   QUIRE_ASSIGN_OR_RETURN(const GgufModel gguf, GgufModel::open(path));
   std::set<std::string_view> types;

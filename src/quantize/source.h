@@ -48,7 +48,7 @@ Result<QuantizeSource> open_quantize_source(const std::string& model);
 // Fails, naming the file, if a file of weights has changed since it was opened. The files are
 // mapped: reading the mapping of a file that became shorter ends the process (SIGBUS). This is
 // called before every 16 MiB of output, before the model of a calibration is loaded, and before
-// each of its scale groups, which cannot exclude a change in between.
+// each of its scale groups. A change between two calls is not detected in time.
 Status check_unchanged(const QuantizeSource& source);
 
 // The names of the checkpoint's tensors that the model does not have, in ascending order.

@@ -39,7 +39,7 @@ std::string_view safetensors_name(DType dtype) {
   }
 }
 
-// A tensor of the source, and what its rows become.
+// A tensor of the source, and how its rows are converted.
 struct SourceTensor {
   TensorView view;
   std::string name;
@@ -61,7 +61,7 @@ struct SourceTensor {
   }
 };
 
-// The scale of the group of a row that begins with column `first`.
+// Writes and returns the scale of the row's group that begins at column `first`.
 float write_scale(const SourceTensor& matrix, std::span<const float> row, size_t first,
                   std::byte* out) {
   std::span<const float> importance;
@@ -99,7 +99,7 @@ Status write_packed(const SourceTensor& matrix, int64_t row, std::byte* out) {
   return {};
 }
 
-// Keeps the bits of a tensor without scales.
+// Copies a row. A tensor without scales keeps its bits.
 Status copy_row(const SourceTensor& tensor, int64_t row, std::byte* out) {
   QUIRE_ASSIGN_OR_RETURN(const std::vector<float> numbers, tensor.row(row));
   const size_t number_bytes = dtype_bytes(tensor.view.dtype);
@@ -276,7 +276,7 @@ Result<OutputPlan> plan_w4a16(QuantizeSource& source, int group_size, const Chan
         "[quantize] group_size: got {}, expected a positive multiple of {}, such as 128",
         group_size, kGroupSizeStep));
   }
-  // The copy keeps config.json, whose readers look for the names and forms of the source.
+  // The copy has the source's config.json, with which readers expect the source's tensors.
   for (const TensorSpec& tensor : source.tensors) {
     const std::string stored = source.files.weights->name_in_file(tensor.name);
     if (stored == tensor.name) continue;
@@ -291,8 +291,8 @@ Result<OutputPlan> plan_w4a16(QuantizeSource& source, int group_size, const Chan
 
 namespace {
 
-// The text of an object without a field, which is absent or null, because a checkpoint with another
-// value, the name of a scheme, is refused.
+// Returns the text of an object without this field. The field is absent or null: checkpoints with
+// the name of a scheme in it have been refused.
 std::string without_field(const std::string& text, std::string_view name) {
   const Result<JsonDocument> json = JsonDocument::parse(text, "config.json");
   simdjson::dom::object fields;

@@ -13,7 +13,7 @@
 namespace quire {
 namespace {
 
-// Shards must lie in the checkpoint's own directory, because a name with a path could reach any
+// Shards must be in the checkpoint's own directory, because a name with a path could reach any
 // file.
 bool is_plain_file_name(std::string_view name) {
   return !name.empty() && name != "." && name != ".." &&

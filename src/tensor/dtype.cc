@@ -63,8 +63,8 @@ std::optional<DType> parse_dtype(std::string_view name) {
 
 namespace {
 
-// Rounds |value| to a format with `mantissa_bits` and smallest normal exponent `min_exponent`, in
-// multiples of the format's step at that magnitude. The result is exact in F32.
+// Rounds a magnitude to a format with `mantissa_bits` and smallest normal exponent `min_exponent`,
+// in multiples of the format's step at that magnitude. The result is exact in F32.
 float round_to_format(float magnitude, int mantissa_bits, int min_exponent) {
   int exponent = 0;
   std::frexp(magnitude, &exponent);  // magnitude = f * 2^exponent with f in [0.5, 1)
@@ -141,7 +141,7 @@ uint8_t f32_to_e4m3(float value) {
     const uint32_t up = magnitude + 0x7FFFF + ((magnitude >> 20) & 1);
     return static_cast<uint8_t>(sign | ((up - (120U << 23)) >> 20));
   }
-  // The codes below the least normal number, and its own, are multiples of 2^-9.
+  // Up to the least normal number, a number is its code times 2^-9.
   const float rounded = round_to_format(std::fabs(value), 3, -6);
   return static_cast<uint8_t>(sign | static_cast<uint8_t>(std::ldexp(rounded, 9)));
 }

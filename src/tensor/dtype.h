@@ -41,8 +41,8 @@ constexpr float e4m3_scale(float largest) {
 }
 
 // The scale of a row of 8-bit integers whose largest magnitude is `largest`, so that the largest
-// becomes 127; 0 for a row of zeros. The lower limit keeps the quotients in range. The scale of a
-// largest that is not finite is a NaN, so that the row does not read as numbers.
+// becomes 127; 0 for a row of zeros. The lower limit keeps the quotients in range. If `largest` is
+// not finite, the scale is a NaN, so that the row reads as NaNs.
 constexpr float i8_scale(float largest) {
   constexpr float kMaxI8 = 127;
   constexpr float kMinScale = std::numeric_limits<float>::min();

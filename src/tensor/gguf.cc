@@ -23,8 +23,8 @@ constexpr uint64_t kDefaultAlignment = 32;
 constexpr uint64_t kMaxAlignment = 1 << 20;
 constexpr uint64_t kMaxNameBytes = 1024;
 constexpr uint32_t kMaxDims = 4;
-// The most entries of a list in the metadata, which readers expand: 16 times the largest
-// vocabulary.
+// Upper bound of the entries of a list in the metadata, because readers expand it: 16 times the
+// largest vocabulary.
 constexpr uint64_t kMaxEntries = 1 << 22;
 
 // Bytes per value of the kinds 0 to 12; 0 for texts and arrays.
@@ -71,7 +71,7 @@ std::optional<double> load_number(GgufKind kind, std::string_view bytes) {
   return integer ? std::optional(static_cast<double>(*integer)) : std::nullopt;
 }
 
-// F32 numbers are written with the digits that identify them among F32 numbers, so that 1e-5 does
+// Writes F32 numbers with only the digits that identify them among F32 numbers, so that 1e-5 does
 // not become 9.9999997473787516e-06.
 void write_number(GgufKind kind, std::string_view bytes, JsonWriter& json) {
   if (kind == GgufKind::kBool) return json.value(load<uint8_t>(bytes) != 0);
@@ -143,7 +143,7 @@ void GgufValue::write_json(JsonWriter& json) const {
   json.end_array();
 }
 
-// Reads a header; after the first failure everything fails.
+// Reads a header. After the first failure, the reader is not used.
 class GgufHeaderReader {
  public:
   GgufHeaderReader(std::string_view bytes, std::string_view source) : all_(bytes), rest_(bytes) {
@@ -170,7 +170,7 @@ class GgufHeaderReader {
     return {};
   }
   Status take_text(std::string_view field, uint64_t max_bytes, std::string_view& text);
-  // A count of items of at least `item_bytes` each, which must fit into the rest of the file.
+  // Fails if `count` items of at least `item_bytes` each do not fit into the rest of the file.
   Status check_count(std::string_view field, uint64_t count, uint64_t item_bytes) const;
 
   Status read_version();
@@ -373,8 +373,8 @@ Status GgufHeaderReader::place_tensors() {
   return check_order(order, data_bytes);
 }
 
-// Fails unless the tensors, in the order of their offsets, follow each other with padding to the
-// alignment alone. A tensor with a wrong type or shape in the header leaves a hole, or overlaps.
+// Fails unless the tensors, in the order of their offsets, follow each other with only padding to
+// the alignment. A tensor with a wrong type or shape in the header leaves a hole, or overlaps.
 Status GgufHeaderReader::check_order(std::span<const size_t> order, uint64_t data_bytes) const {
   constexpr std::string_view kDamaged = ": the header is damaged, fetch the file again";
   uint64_t end = 0;  // of the tensors so far, without padding

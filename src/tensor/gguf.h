@@ -37,11 +37,11 @@ enum class GgufKind : uint32_t {
   kFloat64,
 };
 
-// A value of the metadata, checked to lie inside the file. Readers return nothing if the value has
+// A value of the metadata, checked to be inside the file. Readers return nullopt if the value has
 // another kind.
 class GgufValue {
  public:
-  std::optional<int64_t> integer() const;  // of any integer kind that holds it
+  std::optional<int64_t> integer() const;  // a value of any integer kind that fits
   std::optional<bool> boolean() const;
   std::optional<std::string_view> text() const;
   std::optional<std::vector<std::string_view>> texts() const;
@@ -67,9 +67,9 @@ struct GgufTensor {
   std::span<const std::byte> bytes;
 };
 
-// One file's header, checked as a whole: counts and lengths lie inside the file, keys are unique,
-// and the tensors' bytes are aligned, inside the file, and follow each other. GgufModel checks that
-// the tensors' names are unique. Does not own the bytes.
+// One file's header, checked as a whole: counts and lengths fit the file, keys are unique, and the
+// tensors' bytes are aligned, inside the file, and follow each other. GgufModel checks that the
+// tensors' names are unique. Does not own the bytes.
 class GgufHeader {
  public:
   // `source` names the bytes in errors. They must outlive this object.
@@ -103,7 +103,7 @@ class GgufModel {
   const GgufValue* find(std::string_view key) const { return parts_.front().header.find(key); }
   // Returns null if there is no such tensor.
   const GgufTensor* tensor(std::string_view name) const;
-  // In the order of the files.
+  // All tensors, in the order of the files.
   std::vector<const GgufTensor*> tensors() const;
   std::vector<const MappedFile*> files() const;
   // Lets the kernel drop this part of the tensor's bytes from memory; they can be read again.

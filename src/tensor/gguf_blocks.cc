@@ -21,7 +21,7 @@ uint8_t byte_of(const std::byte* block, size_t at) {
   return std::to_integer<uint8_t>(block[at]);
 }
 
-// Bits [shift, shift + 8) of a number of more bits.
+// Bits [shift, shift + 8) of a longer number.
 uint8_t bits_from(uint32_t bits, size_t shift) {
   return static_cast<uint8_t>(bits >> shift);
 }
@@ -39,7 +39,8 @@ void set_scale(const std::byte* block, QuantizedBlock& out) {
   out.group_scales[0] = 1;
 }
 
-// The scale and the minimum of a block without scales per group; the file adds the minimum.
+// The scale and the minimum of a block without scales per group. The file's minimum is added,
+// QuantizedBlock::minimum is subtracted.
 void set_scale_and_minimum(const std::byte* block, QuantizedBlock& out) {
   set_scale(block, out);
   out.minimum = load<uint16_t>(block + 2) ^ kSignBit;
@@ -64,7 +65,7 @@ void read_halves(const std::byte* bytes, size_t count, uint8_t* __restrict low,
   }
 }
 
-// Adds `count` bits of each of 32 bytes, from bit `first` on, to values, as their bits from bit
+// Takes `count` bits of each of 32 bytes, from bit `first` on, and adds them to 32 values, from bit
 // `to` on.
 inline __attribute__((always_inline)) void add_bits(const std::byte* bytes, size_t first,
                                                     size_t count, size_t to,
@@ -140,8 +141,8 @@ void read_iq4_xs(const std::byte* block, QuantizedBlock& out) {
   }
 }
 
-// Adds the 2 bits of 256 elements to values, from bit `to` on: 32 bytes hold 4 runs of 32 elements
-// of one half.
+// Adds the 2 bits of each of 256 elements to values, from bit `to` on. 32 bytes hold 4 runs of 32
+// elements: one half of the block.
 void add_two_bits(const std::byte* bytes, size_t to, uint8_t* values) {
 #pragma GCC unroll 8
   for (size_t run = 0; run < 8; ++run) {
@@ -170,8 +171,8 @@ int8_t q3_k_scale(const std::byte* bytes, size_t group) {
   return static_cast<int8_t>((low | (high << 4)) - 32);
 }
 
-// 32 bytes with the third bits: bit 4 * half + run of byte i % 32; 2 bits per element, which with
-// the third stand for -4 to 3, the scales of 16 elements each, then their F16 scale.
+// 32 bytes with the third bits: bit 4 * half + run of byte i % 32. Then 2 bits per element, the
+// scales of 16 elements each, and their F16 scale. The 3 bits of an element stand for -4 to 3.
 void read_q3_k(const std::byte* block, QuantizedBlock& out) {
   out.scale = load<uint16_t>(block + 108);
   for (size_t group = 0; group < 16; ++group) {
@@ -185,8 +186,8 @@ void read_q3_k(const std::byte* block, QuantizedBlock& out) {
   }
 }
 
-// The scales and the minimums of 8 groups, 6 bits each, in 12 bytes: of the first four groups in
-// the lower 6 bits of 8 bytes, whose upper 2 bits belong to the other four groups.
+// The scales and the minimums of 8 groups, 6 bits each, in 12 bytes. The lower 6 bits of the first
+// 8 bytes are those of the first four groups; all other bits belong to the other four groups.
 void set_packed_scales(const std::byte* bytes, QuantizedBlock& out) {
   for (size_t group = 0; group < 4; ++group) {
     const uint8_t scale = byte_of(bytes, group);

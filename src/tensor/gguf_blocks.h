@@ -1,5 +1,5 @@
-// The types of tensors in GGUF files: how llama.cpp packs numbers into blocks, and how they become
-// F32 again. Some are also written.
+// The types of tensors in GGUF files: llama.cpp's blocks of packed numbers, and their conversion to
+// F32. Quire also writes some of them.
 #pragma once
 
 #include <array>
@@ -17,8 +17,8 @@ namespace quire {
 // The integers that a block of quantized numbers consists of. A group is group_elements adjacent
 // elements, each of which is
 //   scale * group_scales[group] * (value - offset) - minimum * group_minimums[group],
-// where the last term exists only in types with minimums, and offset is the type's. In MXFP4, an
-// element is 2^(scale - 127) times the number of 4 bits whose code is the value.
+// with GgufBlockType::offset; the last term exists only in types with minimums. In MXFP4, an
+// element is 2^(scale - 127) * e2m1_to_f32(value).
 struct QuantizedBlock {
   uint16_t scale = 0;  // F16; in MXFP4 an exponent of 8 bits
   uint16_t minimum = 0;
@@ -32,23 +32,23 @@ struct GgufBlockType {
   const char* name;
   int64_t block_elements;
   int64_t block_bytes;
-  // Set for plain types, of one number per block that Quire computes with as it is. The fields
+  // Set for plain types: a block is one number, with which Quire computes as it is. The fields
   // below are then unused.
   std::optional<DType> plain = {};
   int value_bits = 0;      // values are below 2^value_bits
   int group_elements = 0;  // 16 or 32
   int offset = 0;
   bool has_minimums = false;
-  // Blocks need no alignment.
+  // Reads a block, which needs no alignment.
   void (*read)(const std::byte* block, QuantizedBlock& out) = nullptr;
   // Writes a block of numbers (gguf_encoders.h); null if Quire only reads the type.
   void (*write)(const float* numbers, std::byte* block) = nullptr;
   bool is_mxfp4 = false;
 };
 
-// The number of an exponent of E8M0, 2^(exponent - 127). 255 is a NaN.
+// The value of an E8M0 exponent, 2^(exponent - 127). 255 is a NaN.
 float e8m0_to_f32(uint8_t exponent);
-// The number of a code of E2M1: 0, 0.5, 1, 1.5, 2, 3, 4, 6, then the same negated. code < 16.
+// The value of an E2M1 code < 16: 0, 0.5, 1, 1.5, 2, 3, 4, 6, then these negated.
 float e2m1_to_f32(uint8_t code);
 
 // Writes the block_elements numbers of one block.
@@ -65,8 +65,8 @@ struct BlockMatrix {
   const GgufBlockType* type = nullptr;
   const std::byte* bytes = nullptr;
   Shape shape;  // [rows, columns]; rows are whole blocks
-  // Rows per head, if the file stores them in pairs that llama.cpp's rotation turns together: rows
-  // of the first half of the head alternate with rows of the second half. 0: in order.
+  // Rows per head, if the file stores them in the pairs that llama.cpp rotates: rows of the first
+  // half of the head alternate with rows of the second half. 0: in order.
   int64_t paired_rows = 0;
 
   int64_t blocks_per_row() const { return shape[1] / type->block_elements; }

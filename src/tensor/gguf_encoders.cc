@@ -47,7 +47,7 @@ float extreme_of(std::span<const float> numbers) {
   return *std::ranges::max_element(numbers, {}, [](float x) { return std::abs(x); });
 }
 
-// The smallest power of two in F16 by which numbers up to this magnitude become integers of at most
+// The smallest power of two in F16 for which no number up to `largest`, divided by it, exceeds
 // `most`.
 float power_of_two_scale(float largest, float most) {
   constexpr int kLeastF16 = -24;
@@ -57,7 +57,7 @@ float power_of_two_scale(float largest, float most) {
   return std::ldexp(1.0F, std::clamp(is_power ? exponent - 1 : exponent, kLeastF16, kMostF16));
 }
 
-// Whether the block stores all of these numbers exactly by this scale, a power of two.
+// Whether the block stores all of these numbers exactly with this scale, a power of two.
 bool is_exact(std::span<const float> numbers, float scale, float most) {
   const float steps = 1.0F / scale;
   return std::ranges::all_of(numbers, [&](float x) {
@@ -82,8 +82,8 @@ void pack_fifth_bits(const SmallValues& values, std::byte* out) {
   std::memcpy(out, &bits, sizeof(bits));
 }
 
-// Stores the scale by which the number of the largest magnitude becomes -offset, the only integer
-// of this magnitude, and returns the integers plus offset.
+// Stores the scale with which the number of the largest magnitude becomes -offset; the integers
+// have no +offset. Returns the integers plus offset.
 SmallValues quantize_signed(const float* numbers, int offset, std::byte* scale_out) {
   const auto least = static_cast<float>(-offset);
   const float scale = store_f16(extreme_of({numbers, kSmallBlock}) / least, scale_out);
@@ -121,7 +121,7 @@ class Sum {
   std::array<float, kNumParts> parts_ = {};
 };
 
-// The line of the least weighted error for the integers that `steps` per unit above `lowest` give.
+// Rounds (x - lowest) * steps to integers, and returns their line with the least weighted error.
 Line fit_line(const Group& group, float lowest, float steps) {
   Sum w_sum;
   Sum x_sum;
@@ -159,8 +159,8 @@ Line fit_line(const Group& group, float lowest, float steps) {
   return line;
 }
 
-// Tries numbers of steps around the one that covers the range exactly: cutting the extremes off, or
-// leaving room, often halves the other errors.
+// Tries several numbers of steps near `most`, which covers the range exactly: cutting the extremes
+// off, or leaving room, often halves the other errors.
 Line best_line(const Group& group) {
   constexpr int kNumTries = 21;
   constexpr int kNumRepeats = 4;
@@ -175,7 +175,7 @@ Line best_line(const Group& group) {
     const Line line = fit_line(group, lowest, steps / (largest - lowest));
     if (i == 0 || line.error < best.error) best = line;
   }
-  // The integers that are nearest on the best line may have a better one.
+  // Rounding by the best line may give integers with a better line.
   for (int i = 0; i < kNumRepeats && best.scale > 0; ++i) {
     const Line line = fit_line(group, best.minimum, 1.0F / best.scale);
     if (line.error >= best.error) break;
@@ -244,8 +244,8 @@ void pack_group_nibbles(const SuperValues& values, std::byte* out) {
   }
 }
 
-// The scale of 16 numbers whose integers lie in [-32, 31], with the least error if a number weighs
-// as its square.
+// The scale of 16 numbers whose integers are in [-32, 31], with the least error, in which a number
+// is weighted by its square.
 float best_scale(std::span<const float> numbers) {
   constexpr int kMost = 32;
   constexpr int kNumTries = 19;

@@ -63,7 +63,7 @@ class GgufWriter {
     data_.resize(round_up(data_.size(), kAlignment));
     return *this;
   }
-  // A tensor whose bytes the caller writes behind the header.
+  // A tensor whose bytes the caller writes after the header.
   GgufWriter& tensor_at(std::string_view name, const std::vector<int64_t>& shape, uint32_t type,
                         uint64_t offset) {
     tensors_ += raw_text(name) + raw(static_cast<uint32_t>(shape.size()));
@@ -85,7 +85,7 @@ class GgufWriter {
     bytes.resize(round_up(bytes.size(), kAlignment));
     return bytes;
   }
-  // The bytes that tensor() was given, padded to the alignment.
+  // The bytes passed to tensor(), padded to the alignment.
   const std::string& data() const { return data_; }
   // The whole file, with these bytes.
   std::string file(uint32_t version = 3) const { return header(version) + data_; }

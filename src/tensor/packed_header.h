@@ -28,7 +28,7 @@ struct PackedHeader {
   std::vector<PackedEntry> entries;
 };
 
-// file_bytes: of the whole file.
+// file_bytes: the size of the whole file.
 std::string make_packed_header(std::string_view origin, std::span<const PackedEntry> entries,
                                uint64_t file_bytes);
 // Reads and checks the header of a whole file. Every number may be wrong until it is checked.

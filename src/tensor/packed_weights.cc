@@ -31,8 +31,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Bytes per call: a file system that has large folios then keeps the file in huge pages, and the
-// mapping has them.
+// Bytes per write. With this size, a file system that has large folios keeps the file in huge
+// pages, and the mapping then has them.
 constexpr size_t kWriteBytes = 4 * kHugePage;
 constexpr std::string_view kPartialEnd = ".partial";
 // A writer that is asked to end may first have to wait until this much is on the disk.
@@ -60,7 +60,8 @@ Status failed_to(std::string_view action, const fs::path& path) {
   return code == ENOENT ? not_found(message) : internal_error(message);
 }
 
-// Other users could otherwise choose the weights, or end this process by truncating the file.
+// Prevents other users from choosing the weights, or from ending this process by truncating the
+// file.
 Status check_is_own(int fd, const fs::path& path) {
   struct stat info = {};
   if (::fstat(fd, &info) != 0) return failed_to("stat", path);
@@ -97,10 +98,10 @@ fs::path first_source(std::string_view origin) {
   return num_bytes <= origin.size() ? origin.substr(0, num_bytes) : std::string_view();
 }
 
-// Digests the first 64 KiB, where the names and offsets of tensors begin, pages at equal distances
-// and the last one. Models of one shape may have the same size and time, for example from archives
-// or by `cp --preserve`, but their samples differ. Reading whole files would take longer than
-// packing them.
+// Digests samples of a file: the first 64 KiB, where the names and offsets of tensors begin, pages
+// at equal distances, and the last page. Models of one shape may have the same size and time, for
+// example from archives or by `cp --preserve`, but their samples differ. Reading whole files would
+// take longer than packing them.
 Sha256Digest digest_of_samples(std::span<const std::byte> file, uint64_t distance) {
   constexpr size_t kHeadBytes = size_t{64} << 10;
   constexpr size_t kSampleBytes = 4096;
@@ -359,7 +360,7 @@ void PackedWeights::remove_unused() const {
     if (!mapping.ok()) continue;
     const Result<PackedHeader> header = read_packed_header((*mapping)->bytes());
     if (!header.ok()) continue;
-    // If the directory is missing too, the disk or the container's volume may only be unmounted.
+    // A model is gone only if its directory exists. Otherwise, its volume may be unmounted.
     const fs::path model = first_source(header->origin);
     const Result<bool> has_model = path_exists(model);
     std::error_code error;

@@ -1,7 +1,7 @@
-// A file with a model's matrices as the CPU's kernels stream them. Packing takes most of a start:
-// 3 to 4 s for 4.6 GiB on two cores. The start that packs them writes the file, and later ones map
-// it instead of packing. The file is a cache: it is used only if it was made from the model's
-// present files, and may be deleted at any time.
+// A file with a model's matrices as the CPU's kernels stream them. Packing takes most of a start: 3
+// to 4 s for 4.6 GiB on two cores. The first start packs the matrices and writes the file, and
+// later starts map it instead of packing. The file is a cache: it is used only if it was made from
+// the model's present files, and may be deleted at any time.
 #pragma once
 
 #include <atomic>
@@ -50,8 +50,8 @@ class PackedWeights {
   PackedWeights(const PackedWeights&) = delete;
   PackedWeights& operator=(const PackedWeights&) = delete;
 
-  // The place of these bytes in the model's files; absent if they lie elsewhere. A matrix whose
-  // numbers are converted at load lies elsewhere, and is packed at every start.
+  // The place of these bytes in the model's files; absent if they are in other memory. A matrix
+  // that is converted at load is in other memory, and is packed at every start.
   std::optional<std::string> place_of(const void* data, size_t num_bytes) const;
 
   struct Matrix {
@@ -63,8 +63,8 @@ class PackedWeights {
   Result<Matrix> get(std::string_view key, size_t num_bytes,
                      const std::function<uint32_t(std::byte*)>& pack);
 
-  // Called once all matrices are made. If the file lacks one of them, a thread writes it. Failures
-  // are logged, and the next start packs again.
+  // Called once all matrices are made. If the file lacks one of them, a thread writes a new file.
+  // Failures are logged, and the next start packs again.
   void save();
 
  private:
@@ -95,7 +95,7 @@ class PackedWeights {
   // Removes the files in the directory that no start will use.
   void remove_unused() const;
 
-  // The text that the file must have: the origin of its matrices.
+  // The origin of the matrices, which must equal the file's.
   std::string describe_origin() const;
   // Fails if one of the model's files has changed since it was opened.
   Status check_unchanged() const;

@@ -23,8 +23,8 @@ struct FileType {
   std::optional<DType> dtype;  // absent: Quire does not compute with it
 };
 
-// All types of the format known to us, so that sizes can also be checked for types that Quire does
-// not compute with.
+// All known types of the format, so that sizes can also be checked for types that Quire does not
+// compute with.
 constexpr std::array kFileTypes = {
     FileType{"F32", 32, DType::kF32},
     FileType{"F16", 16, DType::kF16},

@@ -26,10 +26,9 @@ struct SafetensorsEntry {
   std::span<const std::byte> bytes;
 };
 
-// The header of one file, checked as a whole: every range lies inside the file, ranges neither
+// The header of one file, checked as a whole: every range is inside the file, ranges neither
 // overlap nor leave gaps, sizes agree with shapes, and names are unique. A type that Quire does not
-// compute with is an error only when such a tensor is requested. The object does not own the
-// tensors' bytes.
+// compute with is an error only when such a tensor is requested. Does not own the tensors' bytes.
 class Safetensors {
  public:
   // `source` names the bytes in errors. They must outlive this object and its views.

@@ -69,9 +69,9 @@ class SharedSource final : public ForwardingSource {
   std::unordered_map<std::string, Requests> requests_;
 };
 
-// A tensor repeats a pool of random numbers: a copy runs at the speed of memory, a generator does
-// not, and a device can fill a tensor from the pool itself. The pool's length is prime so that rows
-// of round lengths do not repeat each other.
+// Tensors repeat a pool of random numbers, because a copy runs at the speed of memory, unlike a
+// generator, and a device can fill a tensor from the pool itself. The pool's length is prime so
+// that rows of round lengths do not repeat each other.
 constexpr size_t kPoolElements = 524287;
 constexpr float kStandardDeviation = 0.02F;
 // 4.6 is the standard deviation of uniform 4-bit integers; 8-bit integers deviate 16 times as much.

@@ -24,7 +24,7 @@ struct RepeatedTensor {
   int64_t first = 0;
 };
 
-// A shape in an error, for example "[128, 64]".
+// The text of a shape for errors, for example "[128, 64]".
 std::string shape_text(const Shape& shape);
 
 class WeightSource {
@@ -38,7 +38,7 @@ class WeightSource {
   virtual bool has(std::string_view name) const = 0;
   // The type of the tensor that tensor() would return, without reading it; absent: no such tensor.
   virtual std::optional<DType> dtype_of(std::string_view name) const = 0;
-  // The file that has the tensor, for errors; empty: there is none.
+  // The file that has the tensor, for errors; empty: no file.
   virtual std::string file_of(std::string_view /*name*/) const { return {}; }
   // The name of the tensor in the file, for errors: for example, the name of a fused matrix if the
   // tensor is a part of its rows. If the tensor is missing, the name that is expected.
@@ -94,9 +94,9 @@ class DummyWeights : public WeightSource {
   std::unordered_map<std::string, Tensor> tensors_;
 };
 
-// `source` for several readers on threads of their own. Each reader requests a tensor once and
-// releases it once. The last release frees the tensor's memory, so that it is read from disk once;
-// a reader that requests it again may read it again, and its memory may then never be freed.
+// Lets several readers, each on its own thread, share `source`. Each reader requests a tensor once
+// and releases it once. The last release frees the tensor's memory, so that it is read from disk
+// once. A second request of one reader may read it again, and may keep its memory for ever.
 std::unique_ptr<WeightSource> share_weights(std::unique_ptr<WeightSource> source, int num_readers);
 
 // Whether vectors, scales and matrices without scales may have this type: F32, F16 or BF16.
@@ -111,7 +111,7 @@ struct WeightScheme {
   ScaleLayout scales = ScaleLayout::kNone;
   int64_t block_rows = 0;  // kBlocks: the rows and columns that share one scale
   int64_t block_columns = 0;
-  // With scales, the type of values * scales: that of the model before it was quantized.
+  // With scales, the type of values * scales, which is the model's type before it was quantized.
   DType dequantized_dtype = DType::kF32;
   // Bits of the integers in I8 values: 4 (-8 to 7) or 8 (-128 to 127).
   int bits = 8;

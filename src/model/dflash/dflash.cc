@@ -139,7 +139,7 @@ void read_speculators_layout(ConfigFields& fields, BlockMethod method, ModelConf
   read_layers(*layers, config, drafter);
   fields.keep(layers->status());
   if (!fields.status().ok()) return;
-  // transformer_layer_config is copied from the target and may say that its matrices are tied. A
+  // transformer_layer_config is copied from the target and may tie the target's matrices. A
   // drafter's lm_head is its checkpoint's or the target's.
   drafter.tie_word_embeddings = false;
   // vLLM reads these top-level fields before the nested ones.

@@ -16,7 +16,7 @@ namespace quire {
 
 enum class BlockMethod { kDFlash, kDSpark };
 
-// How a layout numbers the states that the drafter reads.
+// The numbering of the states that the drafter reads, in one layout of config.json.
 struct TapIds {
   std::string_view key;  // of config.json
   int layer_offset = 0;  // an id plus this is a layer of ModelLimits::tapped_layers
@@ -27,7 +27,7 @@ struct DFlashConfig : DraftConfig {
   TapIds tap_ids;
   std::vector<int> tapped_layers;        // as ModelLimits::tapped_layers of the target
   std::optional<int> num_target_layers;  // of the model that the drafter was trained for
-  int markov_rank = 0;                   // of DSpark's transitions; 0: there are none
+  int markov_rank = 0;                   // of DSpark's transitions; 0: none
 };
 
 // Parses a drafter's config.json, in the layout of the methods' authors or that of `speculators`.
@@ -40,7 +40,7 @@ const DFlashConfig& dflash_config(const ModelConfig& drafter);
 // Checks that the drafter was made for a target of this shape.
 Status check_dflash(const ModelConfig& drafter, const ModelConfig& target);
 
-// As list_tensors() and decoder_activation_bytes(); the KV groups are decoder_kv_groups().
+// Like list_tensors() and decoder_activation_bytes(). The KV groups are decoder_kv_groups().
 std::vector<TensorSpec> list_dflash_tensors(const ModelConfig& drafter);
 int64_t dflash_activation_bytes(const ModelConfig& drafter, const ModelLimits& limits,
                                 const Ops& ops);

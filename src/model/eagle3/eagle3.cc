@@ -24,7 +24,7 @@ const Eagle3Config& eagle3_config(const ModelConfig& head) {
   return *eagle;
 }
 
-// The authors' first heads are named as the model whose layer they have.
+// The authors' first heads have the name of the model whose layer they use.
 void check_architectures(ConfigFields& fields) {
   require_architecture(fields,
                        {"LlamaForCausalLMEagle3", "Eagle3LlamaForCausalLM", "LlamaForCausalLM"});
@@ -54,7 +54,7 @@ void read_tapped_layers(ConfigFields& fields, Eagle3Config& eagle) {
   constexpr std::string_view kKey = "eagle_aux_hidden_state_layer_ids";
   if (!eagle.tapped_layers.empty()) return;
   eagle.tapped_layers = fields.integers(kKey, 0, kMaxLayers, kMaxTaps);
-  // The columns of fc are in the order of the layers, whatever the order of the list.
+  // The columns of fc are in the order of the layers, for any order of the list.
   std::ranges::sort(eagle.tapped_layers);
   const auto twice = std::ranges::adjacent_find(eagle.tapped_layers);
   if (twice != eagle.tapped_layers.end()) {
@@ -86,8 +86,8 @@ void read_head(ConfigFields& fields, bool default_norm_before_residual, ModelCon
   fields.keep(options->status());
 }
 
-// The layout of `speculators` nests the layers' fields. Without norm_before_residual, it norms
-// before the residual, as in vLLM.
+// The layout of `speculators` nests the layers' fields. There, the default of norm_before_residual
+// is true, as in vLLM.
 void read_fields(ConfigFields& fields, ModelConfig& config, Eagle3Config& eagle) {
   const bool is_speculators = fields.has("speculators_model_type");
   if (!is_speculators) {

@@ -18,7 +18,7 @@ namespace quire {
 
 // ModelConfig::hidden_size and num_layers are the head's.
 struct Eagle3Config : DraftConfig {
-  // As ModelLimits::tapped_layers of the target; empty: three layers that depend on its depth.
+  // The target's ModelLimits::tapped_layers; empty: three layers that depend on its depth.
   std::vector<int> tapped_layers = {};
   bool norm_before_fc = false;        // the taps of a token are normed together
   bool norm_before_residual = false;  // the residual begins with the normed hidden state
@@ -29,9 +29,9 @@ struct Eagle3Config : DraftConfig {
 };
 
 // Parses a head's config.json, in the layout of the EAGLE authors (which SpecForge and SGLang
-// share) or that of `speculators`. `weights` are the tensors beside it, of which only the names are
-// read. `source` (a path) names the text in errors. Variants that are not served are errors that
-// name their field.
+// share) or in the layout of `speculators`. `weights` are the tensors beside it, of which only the
+// names are read. `source` (a path) names the text in errors. Variants that are not served are
+// errors that name their field.
 Result<ModelConfig> parse_eagle3_config(std::string_view json, std::string_view source,
                                         const WeightSource& weights);
 
@@ -40,7 +40,7 @@ std::vector<int> eagle3_tapped_layers(const ModelConfig& head, const ModelConfig
 // Checks that the head was made for a target of this shape.
 Status check_eagle3(const ModelConfig& head, const ModelConfig& target);
 
-// As list_tensors() and decoder_activation_bytes(); the KV groups are decoder_kv_groups().
+// Like list_tensors() and decoder_activation_bytes(). The KV groups are decoder_kv_groups().
 std::vector<TensorSpec> list_eagle3_tensors(const ModelConfig& head);
 int64_t eagle3_activation_bytes(const ModelConfig& head, const ModelLimits& limits, const Ops& ops);
 

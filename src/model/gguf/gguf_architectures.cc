@@ -21,7 +21,7 @@ constexpr GgufField kWindowFields[] = {{"rope.freq_base_swa", "rope_local_base_f
 constexpr GgufField kLagunaFields[] = {
     {"rope.freq_base_swa", "rope_local_base_freq"},
     {"expert_shared_feed_forward_length", "shared_expert_intermediate_size"}};
-// The window of the checkpoint is without the query's own position.
+// sliding_window_size does not count the query's own position.
 constexpr GgufField kMimoFields[] = {{"rope.freq_base_swa", "rope_local_base_freq"},
                                      {"attention.sliding_window", "sliding_window_size"}};
 constexpr GgufField kMuseFields[] = {{"final_logit_softcapping", "final_logit_softcapping"},
@@ -58,8 +58,8 @@ constexpr Names kMistral4s = {"Mistral4ForCausalLM", "Mistral3ForConditionalGene
 constexpr Names kLlama4s = {"Llama4ForCausalLM", "Llama4ForConditionalGeneration"};
 constexpr Names kMistral3s = {"Ministral3ForCausalLM", "Mistral3ForConditionalGeneration"};
 
-// A file of a model that also takes images has the decoder alone, which is that of a family without
-// images. GLM-4.7-Flash is computed as DeepSeek-V3: only the defaults of config.json differ.
+// A file of a model that also takes images has only the decoder, as in a family without images.
+// GLM-4.7-Flash is computed as DeepSeek-V3: only the defaults of config.json differ.
 constexpr std::array kArchitectures = {
     GgufArchitecture{.name = "llama",
                      .architecture = "LlamaForCausalLM",

@@ -40,7 +40,7 @@ enum class GgufExperts {
   kScaled,      // as kShared, and the metadata has groups and whether weights are normalized
 };
 
-// The gated delta nets of most layers.
+// The order of value heads in gated delta nets, which most layers have.
 enum class GgufDeltas {
   kNone,
   kGrouped,  // the value heads are in the checkpoint's order
@@ -54,7 +54,7 @@ enum class GgufGating { kSoftmax, kSigmoid, kSoftmaxOrSigmoid };
 enum class GgufYarnFactor {
   kDerived,          // nowhere: it depends on rope.scaling.factor alone
   kAllDim,           // rope.scaling.yarn_log_multiplier is mscale_all_dim, and mscale is 1
-  kTenthOfAllDim,    // the same key is a tenth of mscale_all_dim, which mscale equals
+  kTenthOfAllDim,    // the same key is 0.1 * mscale_all_dim, and mscale equals mscale_all_dim
   kStated,           // rope.scaling.yarn_attn_factor, as config.json has it
   kStatedOrDerived,  // as kStated, but 1 stands for kDerived
 };
@@ -62,7 +62,7 @@ enum class GgufYarnFactor {
 struct GgufArchitecture {
   std::string_view name;          // in the file
   std::string_view architecture;  // in config.json: of the decoder that computes the model
-  // The architecture in config.json if the metadata has this key, and it is not 0.
+  // `variant` is the architecture in config.json if the metadata has this key, and it is not 0.
   std::string_view variant_key = {};
   std::string_view variant = {};
   // The architectures of the checkpoints that llama.cpp converts to such files. Empty: the ones
@@ -79,7 +79,7 @@ struct GgufArchitecture {
   bool rotates_part = false;     // rope.dimension_count may be less than a head
   bool has_longrope = false;     // divisors for short and long contexts, in two tensors
   bool has_multipliers = false;  // of embeddings, sub-layers, attention and logits
-  // attention.temperature_scale where a file has none. Absent: queries are not scaled by position.
+  // The default of attention.temperature_scale. Absent: queries are not scaled by position.
   std::optional<double> temperature = {};
   GgufYarnFactor yarn_factor = GgufYarnFactor::kDerived;
   bool has_exact_yarn = false;  // RopeConfig::truncate is false
@@ -91,13 +91,13 @@ struct GgufArchitecture {
   // Layers without KV heads in the list of attention.head_count_kv are short convolutions.
   bool has_convs = false;
   GgufDeltas deltas = GgufDeltas::kNone;
-  // Without a list in attention.sliding_window_pattern, the first layer of each four, or of as many
-  // as the field says, has no window.
+  // If attention.sliding_window_pattern is not a list, the first layer of each N has no window. N
+  // is the field, or 4.
   bool begins_without_window = false;
   GgufWindows windows = GgufWindows::kNone;
   GgufExperts experts = GgufExperts::kNone;
   GgufGating gating = GgufGating::kSoftmax;
-  bool normalizes = false;  // the weights of a token's experts, where a file does not state it
+  bool normalizes = false;  // whether experts' weights are normalized, if a file does not state it
   // Gemma 4: heads by kind of layer, layers that share keys and values, inputs of each layer, and
   // experts in some models. Its config.json has the rotations by kind of layer.
   bool is_gemma4 = false;

@@ -41,14 +41,14 @@ constexpr std::array kMlaFields = {
     GgufField{"rope.dimension_count", "qk_rope_head_dim"},
 };
 
-// Granite's, where llama.cpp's 0 stands for no multiplier.
+// Granite's multipliers. In llama.cpp, 0 stands for no multiplier.
 constexpr std::array kMultipliers = {
     GgufField{"embedding_scale", "embedding_multiplier"},
     GgufField{"residual_scale", "residual_multiplier"},
     GgufField{"logit_scale", "logits_scaling"},
 };
 
-// Fields that are written by functions of their own. The table is for errors.
+// Fields that functions of their own write. The table is for the names in errors.
 constexpr std::array kWrittenFields = {
     GgufField{"attention.head_count", "num_attention_heads"},
     GgufField{"block_count", "num_hidden_layers"},
@@ -201,7 +201,7 @@ void GgufConfigWriter::write_sizes() {
 }
 
 int64_t GgufConfigWriter::num_layers() const {
-  // write_sizes() has reported other numbers.
+  // write_sizes() has reported invalid numbers.
   const auto valid = [](std::optional<int64_t> number) {
     return number && *number >= 0 && *number <= kAnyInteger ? *number : 0;
   };
@@ -295,7 +295,7 @@ void GgufConfigWriter::expect_head_dim(std::string_view key, int64_t head_dim) {
   if (got != head_dim) fail(key, std::to_string(got), fmt::format("the head's, {}", head_dim));
 }
 
-// A list has a value per layer.
+// If the field is a list, which has a value per layer, checks each value.
 void GgufConfigWriter::check_unserved() {
   for (const UnservedField& field : kUnservedFields) {
     if (read_.contains(field.key)) continue;
@@ -372,7 +372,7 @@ void GgufConfigWriter::write_windows() {
   if (row_.windows == GgufWindows::kByLayer && (window > 0 || has_default)) write_layer_types();
 }
 
-// The pattern is the number of layers of which the last one has no window, or a flag per layer.
+// The pattern is a flag per layer, or a period: the last layer of each period has no window.
 void GgufConfigWriter::write_layer_types() {
   const GgufValue* const value = find(kPattern);
   const auto flags = value == nullptr ? std::nullopt : value->numbers();
@@ -402,7 +402,7 @@ void GgufConfigWriter::write_query_scalar() {
   }
 }
 
-// Without attention.scale, or with 0, llama.cpp takes the scale of other architectures.
+// Without attention.scale, or with 0, llama.cpp uses the scale of other architectures.
 void GgufConfigWriter::write_multipliers() {
   constexpr std::string_view kScale = "attention.scale";
   constexpr std::string_view kPositions = "rope.scaling.finetuned";
@@ -438,9 +438,9 @@ void GgufConfigWriter::write_switches() {
   write(family->has_qk_norm.key, has_chunks() ? integer(kExpertCount) != kExpertsWithoutNorms
                                               : has("blk.0.attn_q_norm.weight"));
   if (row_.adds_qk_norm_weights) write("has_qk_norm_weights", true);
-  // Looks for the key so that check_unserved() accepts it: the sections have positions of their
-  // own, which are equal in a text. If the checkpoint's model rotates neighbours, the files with
-  // this key have the rows of heads in another order, so they are refused.
+  // Calls find() so that check_unserved() accepts the key: the sections have positions of their
+  // own, which are equal in a text. If the checkpoint's model rotates neighbours, files with this
+  // key have the rows of heads in another order, so they are refused.
   if (family->rotary_pairs == RotaryPairs::kHalves) find("rope.dimension_sections");
 }
 
@@ -508,8 +508,8 @@ std::string_view key_of(std::string_view name, const GgufArchitecture& row) {
   return {};
 }
 
-// An error of the parser of config.json, "[config] SOURCE: FIELD; …", with the keys of the file in
-// place of the fields' names.
+// Returns an error of the parser of config.json, "[config] SOURCE: FIELD; …", with the file's keys
+// instead of the fields' names.
 Status with_gguf_keys(const Status& status, std::string_view source, const GgufArchitecture& row) {
   constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz0123456789_.";
   const std::string prefix = fmt::format("[config] {}: ", source);

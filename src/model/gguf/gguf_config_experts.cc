@@ -85,7 +85,7 @@ void GgufConfigWriter::write_experts() {
   json_.field("norm_topk_prob", true);
 }
 
-// A file has the number of shared experts, or the width of all.
+// A file has the number of shared experts, or the width of all together.
 int64_t GgufConfigWriter::num_shared_experts(int64_t width) {
   constexpr std::string_view kCount = "expert_shared_count";
   if (find(kCount) != nullptr || has_groups()) return integer(kCount, 0, kMaxExperts, 0);
@@ -96,7 +96,7 @@ int64_t GgufConfigWriter::num_shared_experts(int64_t width) {
   return all / width;
 }
 
-// The first blocks with an MLP of their own, if the field is absent.
+// The number of blocks before the first one with experts, if the field is absent.
 int64_t GgufConfigWriter::num_dense_layers() const {
   int64_t count = 0;
   while (has(fmt::format("blk.{}.ffn_gate.weight", count))) ++count;

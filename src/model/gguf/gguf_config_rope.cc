@@ -54,7 +54,7 @@ void GgufConfigWriter::write_divisors(std::string_view field, std::string_view t
 }
 
 // llama.cpp stores the scaling of Llama 3 as a divisor per frequency in a tensor, and LongRoPE's
-// divisors in two. It takes a factor without a type as linear, also under the key of old files.
+// divisors in two. A factor without a type is linear, also under the key of old files.
 void GgufConfigWriter::write_rope() {
   constexpr std::string_view kType = "rope.scaling.type";
   constexpr std::string_view kFactor = "rope.scaling.factor";
@@ -145,7 +145,7 @@ void GgufConfigWriter::write_yarn_factor() {
   }
 }
 
-// llama.cpp counts positions in lengths of the context before YaRN.
+// In llama.cpp, the period of the positions' scale is the context's length before YaRN.
 void GgufConfigWriter::write_temperature() {
   constexpr std::string_view kLength = "attention.temperature_length";
   constexpr std::string_view kOriginal = "rope.scaling.original_context_length";

@@ -8,7 +8,7 @@
 
 namespace quire {
 
-// The layers that attend, and their number of KV heads. The width of the MLP is the final one.
+// Writes the layers with attention, and their number of KV heads. The MLP's width is the final one.
 void GgufConfigWriter::write_convs() {
   if (row_.experts == GgufExperts::kNone) json_.field("block_auto_adjust_ff_dim", false);
   const GgufValue* const heads = find(kKvHeads);
@@ -31,7 +31,7 @@ void GgufConfigWriter::write_convs() {
   json_.field("num_key_value_heads", integer_of(*numbers.begin()));
 }
 
-// A file has the width of all value heads. Its tiles are single heads if each key head has one.
+// A file has the width of all value heads. With one value head per key head, tiling has no effect.
 void GgufConfigWriter::write_deltas() {
   constexpr std::string_view kWidth = "ssm.inner_size";
   for (const GgufField& field : kGgufDeltaFields) {

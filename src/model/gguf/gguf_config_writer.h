@@ -39,7 +39,7 @@ inline constexpr std::array kGgufDeltaFields = {
     GgufField{"ssm.conv_kernel", "linear_conv_kernel_dim"},
 };
 
-// A number of the metadata as an integer; -1, which is refused later, if it is another number.
+// A number of the metadata as an integer; -1 for any other number, which is refused later.
 inline int64_t integer_of(double number) {
   const bool is_integer =
       number >= 0.0 && number <= static_cast<double>(kAnyInteger) && number == std::floor(number);
@@ -49,7 +49,7 @@ inline int64_t integer_of(double number) {
 // The numbers of a tensor, whose size the caller has checked.
 std::vector<float> numbers_of(const GgufTensor& tensor);
 
-// For one file; keeps the first error.
+// Writes the config.json of one file. Keeps the first error.
 class GgufConfigWriter {
  public:
   GgufConfigWriter(const GgufModel& gguf, const GgufArchitecture& row) : gguf_(gguf), row_(row) {}
@@ -81,14 +81,14 @@ class GgufConfigWriter {
   bool is_gemma() const { return row_.layers_of_largest_gemma > 0; }
   bool has_groups() const { return row_.experts == GgufExperts::kScaled; }
   bool has_chunks() const { return row_.windows == GgufWindows::kChunks; }
-  // attention.head_count, of the layer that has most.
+  // The largest attention.head_count of all layers.
   std::optional<int64_t> num_heads() const;
   int64_t num_layers() const;
   bool has_experts() const;
   bool has_sigmoid_router() const;
   // The architecture in config.json.
   std::string_view hf_architecture() const;
-  // The number of expert_gating_func that applies if the metadata states `stated`; 0: it states
+  // Returns the expert_gating_func that applies if the metadata has the value `stated`; 0: it has
   // none.
   int64_t gating_of(int64_t stated) const;
   void write_field(const GgufField& field);
@@ -112,7 +112,7 @@ class GgufConfigWriter {
   void write_deltas();
   void write_delta_layers();
   void write_head_dim();
-  // Fails if the key is there and has another number.
+  // Fails if the key is present with another number.
   void expect_head_dim(std::string_view key, int64_t head_dim);
   void write_gemma4();
   void write_gemma4_heads(const std::vector<bool>& windows);

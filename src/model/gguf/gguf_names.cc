@@ -72,7 +72,7 @@ constexpr std::array kWholeNames = {
     GgufTensorName{"ssm_dt.bias", "linear_attn.dt_bias"},
 };
 
-// In models with delta nets, whose attention has the queries and their gates in one matrix.
+// Names in models with delta nets. Attention there has the queries and their gates in one matrix.
 constexpr std::array kDeltaNames = {
     GgufTensorName{"attn_q", "self_attn.q_proj"},
     GgufTensorName{"attn_q", "self_attn.gate_proj"},

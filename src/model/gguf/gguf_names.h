@@ -14,9 +14,9 @@ namespace quire {
 
 // The changes that llama.cpp's converter makes to the numbers of a tensor.
 struct GgufChanges {
-  // Rows per head, if the converter reorders the rows of each head, because llama.cpp rotates
-  // adjacent elements and the checkpoint's model elements of the two halves of a head. 0: the rows
-  // are in order.
+  // Rows per head, if the converter reorders the rows of each head: llama.cpp rotates adjacent
+  // elements, and the checkpoint's model elements of the two halves of a head. 0: the rows are in
+  // order.
   int paired_rows = 0;
   float addend = 0.0F;   // added to each number: the 1 that Gemma's norms add to their weights
   bool is_rate = false;  // the file has -exp(x) in the place of each number x
@@ -32,7 +32,7 @@ class GgufNames {
   // The checkpoint's name of a tensor in the file, for example "model.layers.3.mlp.up_proj.weight"
   // of "blk.3.ffn_up.weight"; the same name if there is no other.
   std::string in_checkpoint(std::string_view name) const;
-  // The file's name of a tensor in the checkpoint, for errors; nothing if there is none.
+  // The file's name of a tensor in the checkpoint, for errors; nullopt: none.
   std::optional<std::string> in_file(std::string_view name) const;
   // The changes to a tensor of the checkpoint.
   GgufChanges changes(std::string_view name) const;
@@ -43,7 +43,7 @@ class GgufNames {
     std::string checkpoint;
   };
   std::vector<Pair> ends_;   // before ".weight" or ".bias"
-  std::vector<Pair> parts_;  // behind "blk.N." and "model.layers.N."
+  std::vector<Pair> parts_;  // after "blk.N." and "model.layers.N."
   float norm_addend_;        // DecoderConfig::norm_addend
   float final_norm_addend_;  // DecoderConfig::final_norm_addend
   int paired_rows_;          // GgufChanges::paired_rows of queries and keys

@@ -19,14 +19,14 @@
 namespace quire {
 namespace {
 
-// The tensors of multi-head latent attention, behind "blk.N.": the matrix of keys and values in one
+// The tensors of multi-head latent attention, after "blk.N.": the matrix of keys and values in one
 // tensor, or in two.
 constexpr std::string_view kLatent = "attn_kv_b.weight";
 constexpr std::string_view kLatentKeys = "attn_k_b.weight";
 constexpr std::string_view kLatentValues = "attn_v_b.weight";
 
-// Stacks of the matrices or biases of a layer's experts, behind "blk.N.", and before "weight" or
-// "bias".
+// Stacks of the matrices or biases of a layer's experts: the names after "blk.N." and before
+// "weight" or "bias".
 constexpr std::string_view kDownExperts = "ffn_down_exps.";
 constexpr std::string_view kGateExperts = "ffn_gate_exps.";
 constexpr std::string_view kUpExperts = "ffn_up_exps.";
@@ -38,7 +38,7 @@ constexpr std::string_view kDeltaConv = "ssm_conv1d.weight";
 // A matrix of one row, which a file may have as a vector.
 constexpr std::string_view kSharedGate = "ffn_gate_inp_shexp.weight";
 
-// Parts of the configuration.
+// Tensors that are read as parts of the configuration.
 constexpr std::string_view kRopeTensors[] = {"rope_freqs.weight", "rope_factors_long.weight",
                                              "rope_factors_short.weight"};
 
@@ -50,8 +50,8 @@ std::optional<std::string_view> layer_of(std::string_view name, std::string_view
   return layer.ends_with('.') ? std::optional(layer) : std::nullopt;
 }
 
-// The number of the tensor's block: 61 of "blk.61.nextn.eh_proj.weight". Numbers above every
-// model's become 2 * kMaxLayers; tensors of no block have -1.
+// The number of the tensor's block: 61 of "blk.61.nextn.eh_proj.weight". A number above every
+// model's becomes 2 * kMaxLayers. A tensor in no block has -1.
 int64_t block_of(std::string_view name) {
   constexpr std::string_view kPrefix = "blk.";
   if (!name.starts_with(kPrefix)) return -1;
@@ -63,7 +63,7 @@ int64_t block_of(std::string_view name) {
   return block;
 }
 
-// Stores the numbers of a block from element `first` on.
+// Stores the numbers of a block in `out`, from element `first` on.
 void store(std::span<const float> block, DType dtype, std::byte* out, int64_t first) {
   uint16_t* const halves = reinterpret_cast<uint16_t*>(out) + first;
   if (dtype == DType::kF32) {
@@ -90,7 +90,7 @@ void expand_rows(const BlockMatrix& matrix, float addend, int64_t first, int64_t
   }
 }
 
-// Makes `threads` if they are needed.
+// Makes `threads` on first use.
 void expand(const BlockMatrix& matrix, float addend, const TensorView& out,
             std::optional<ThreadPool>& threads) {
   constexpr int64_t kElementsPerTask = 1 << 18;
@@ -131,8 +131,8 @@ void join_latent(const T* keys, const T* values, int64_t num_heads, const MlaCon
   }
 }
 
-// The elements [first, count) are `num_tiles` tiles of one chunk per rank. Returns the elements by
-// rank, after the first ones.
+// The elements [first, count) are `num_tiles` tiles, each with one chunk per rank. Returns [0,
+// first), then the chunks of rank 0, then the chunks of rank 1, and so on.
 std::vector<Slice> chunks_by_rank(int64_t first, int64_t count, int num_tiles, int num_ranks) {
   std::vector<Slice> chunks = {{0, first}};
   const int64_t chunk = (count - first) / (int64_t{num_tiles} * num_ranks);
@@ -144,7 +144,7 @@ std::vector<Slice> chunks_by_rank(int64_t first, int64_t count, int num_tiles, i
   return chunks;
 }
 
-// Copies parts of the rows of a matrix; no slices: all of them.
+// Copies `rows` and `columns` of a matrix; empty: all of them.
 void copy_parts(const BlockMatrix& matrix, std::span<const Slice> rows,
                 std::span<const Slice> columns, std::byte* out) {
   const Slice all_rows[] = {{0, matrix.shape[0]}};

@@ -1,4 +1,4 @@
-// The weights of a GGUF file under the names that the model families ask for.
+// The weights of a GGUF file under the names of a checkpoint, which the model families use.
 #pragma once
 
 #include <memory>
@@ -18,14 +18,14 @@
 
 namespace quire {
 
-// F32, F16 and BF16 tensors are read in place where their layout is the checkpoint's. Others are
+// F32, F16 and BF16 tensors are read in place if their layout is the checkpoint's. Others are
 // expanded when tensor() is called, one at a time: matrices to gguf_weight_dtype, vectors to F32. A
 // router keeps its own type, because the choice of experts depends on its last bits.
 //
 // The value heads of a tiled delta net (DeltaNetShape::is_tiled) stay in the file's order, because
-// the columns of blocks cannot be reordered head by head. For several ranks, the heads are those of
-// rank 0, then those of rank 1, and so on, each in the file's order, so that the ranks' parts are
-// consecutive.
+// the columns of blocks cannot be reordered head by head. With several ranks, the heads of rank 0
+// come first, then the heads of rank 1, and so on, so that each rank's part is consecutive. The
+// heads of one rank are in the file's order.
 class GgufWeights : public WeightSource {
  public:
   // `config` is the result of gguf_model_config(). With `plain`, all tensors have this type: there
@@ -62,7 +62,7 @@ class GgufWeights : public WeightSource {
     const GgufTensor* latent_values = nullptr;
   };
 
-  // A part of a matrix whose rows are stored as one.
+  // One of several matrices whose rows are stored as one matrix.
   struct RowsPart {
     std::string_view name;  // in a layer of the checkpoint, with the dot before "weight" or "bias"
     int64_t num_rows = 0;
@@ -81,10 +81,10 @@ class GgufWeights : public WeightSource {
   // Adds each part of a tensor. `layer` is the file's, for example "blk.3.".
   Status add_rows(const GgufTensor& tensor, std::string_view layer, const FusedRows& fused,
                   std::string_view suffix);
-  // Adds the matrices or biases of experts; returns false if the tensor is no stack of them.
+  // Adds the matrices or biases of experts; returns false if the tensor is not a stack of them.
   Result<bool> add_if_of_experts(const GgufTensor& tensor);
-  // Adds `rows` of each of the experts' matrices or biases, of shape `each`, in the file's stack
-  // `tensor`, as those of the checkpoint's stack of this name (GgufNames).
+  // `tensor` is a stack of the experts' matrices or biases, each of shape `each`. Adds the `rows`
+  // of each expert as the tensors of the checkpoint's stack `stack` (GgufNames).
   Status add_experts(const GgufTensor& tensor, const std::string& stack, const Shape& each,
                      const Slice& rows);
   Status add_latent(const GgufTensor& keys, std::string_view layer);
@@ -93,13 +93,13 @@ class GgufWeights : public WeightSource {
   Status order_heads(const std::string& name, Entry& entry) const;
   Status check_shape(const GgufTensor& tensor, const Shape& expected) const;
   Status wrong_shape(const GgufTensor& tensor, const Shape& got, const Shape& expected) const;
-  // Fails if the tensor is a vector in blocks, whose numbers are not reached one by one.
+  // Fails if the tensor is a vector in blocks, whose single numbers cannot be addressed.
   Status check_divisible(const GgufTensor& tensor) const;
   Status refuse_blocks(const GgufTensor& tensor) const;
   Status expand_latent(const Entry& entry, const TensorView& out);
   DType dtype_of(const Entry& entry) const;
   bool is_in_place(const Entry& entry) const;
-  // Copies the entry's rows and columns into parts_, if it has not all of the tensor.
+  // Returns the entry's matrix. If the entry is a part of the tensor, copies it into parts_.
   Result<BlockMatrix> matrix_of(std::string_view name, const Entry& entry);
   // Fails if the tensor does not exist or has another shape.
   Result<const Entry*> find(std::string_view name, const Shape& expected) const;

@@ -85,8 +85,8 @@ Status MtpHead::allocate() {
   return {};
 }
 
-// vLLM sets the embedding at position 0 to zero. Here it stays, because the pair at position 0 has
-// the token of position 1, which is as good as any other.
+// vLLM sets the embedding at position 0 to zero. Here it is kept: the pair at position 0 has the
+// embedding of the token at position 1, which is a token like any other.
 void MtpHead::begin_layer(const StepInput& input) {
   const int64_t num_tokens = input.num_tokens;
   QUIRE_CHECK(input.hidden.data != nullptr && input.hidden.shape == (Shape{num_tokens, hidden_}),

@@ -14,7 +14,7 @@
 
 namespace quire {
 
-// Checks that the target has such a layer, and only one: the layer of the first draft serves all.
+// Checks that the target has exactly one such layer, which then computes all drafts.
 Status check_mtp(const ModelConfig& target);
 // Checks that the checkpoint has the layer's tensors, which copies of a model often lack. The names
 // are those of the file, or the decoder's. check_mtp() accepts the target.
@@ -23,7 +23,7 @@ Status check_mtp_tensors(const ModelConfig& target, const WeightSource& checkpoi
 // DecoderConfig.
 ModelConfig mtp_config(const ModelConfig& target);
 
-// As list_tensors() and estimate_activation_bytes(); the KV groups are decoder_kv_groups().
+// Like list_tensors() and estimate_activation_bytes(). The KV groups are decoder_kv_groups().
 std::vector<TensorSpec> list_mtp_tensors(const ModelConfig& head);
 Result<int64_t> mtp_activation_bytes(const ModelConfig& head, const ModelLimits& limits,
                                      const Ops& ops);
