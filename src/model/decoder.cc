@@ -483,8 +483,7 @@ KvCacheView DecoderModel::cache_of(size_t layer_idx, const DecoderLayer& layer,
   const LayerPlace place = places_[layer_idx];
   KvCacheView cache = input.kv_groups[place.group].caches[place.index];
   if (cache.dtype != DType::kF8E4M3) return cache;
-  const KvScales& scales =
-      layer.source_scales == nullptr ? layer.kv_scales : *layer.source_scales;
+  const KvScales& scales = layer.source_scales == nullptr ? layer.kv_scales : *layer.source_scales;
   cache.k_scale = scales.k.view.as<float>();
   // The values of a latent cache are a part of its keys.
   cache.v_scale = (decoder_.mla ? scales.k : scales.v).view.as<float>();

@@ -48,7 +48,7 @@ struct DecoderLayer {
   std::unique_ptr<Linear> input_gate;
   std::unique_ptr<Linear> input_projection;
   Tensor input_output_norm;
-  KvScales kv_scales;                        // empty: the scales are 1
+  KvScales kv_scales;                       // empty: the scales are 1
   const KvScales* source_scales = nullptr;  // of the cache that the layer reads; null: its own
 };
 

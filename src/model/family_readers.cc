@@ -146,8 +146,12 @@ void read_lfm2(ConfigFields& fields, ModelConfig& /*config*/, DecoderConfig& dec
   const double factor = fields.number("block_ffn_dim_multiplier", 1e-3, 1e3, 1.0);
   const int multiple = fields.integer("block_multiple_of", 1, kMaxIntermediateSize, 256);
   if (!fields.boolean("block_auto_adjust_ff_dim", true)) return;
-  const auto size = static_cast<int>(factor * (2 * decoder.intermediate_size / 3));
-  decoder.intermediate_size = round_up(std::max(size, 1), multiple);
+  const double size = std::floor(factor * (2 * decoder.intermediate_size / 3));
+  if (size > kMaxIntermediateSize) {
+    return fields.fail("block_ffn_dim_multiplier", fmt::format("{}", factor),
+                       fmt::format("an inner size of at most {}", kMaxIntermediateSize));
+  }
+  decoder.intermediate_size = round_up(std::max(static_cast<int>(size), 1), multiple);
 }
 
 void read_qwen3_5(ConfigFields& fields, ModelConfig& /*config*/, DecoderConfig& /*decoder*/) {

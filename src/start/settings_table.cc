@@ -253,8 +253,9 @@ constexpr auto kSettings = std::to_array<Setting>({
      .help = "With fp8: scales of keys and values from a probe, where the checkpoint has none",
      .group = kCache, .check_conflict = check_calculated_scales},
     {MEMBER(kv_cache_memory), .nodes = kSame,
-     .help = "Size of the KV cache, such as 512M or 4G; without it, a quarter of the free memory "
-             "of a CPU, which is taken as it is used, or the rest of a GPU's share",
+     .help = "Size of the KV cache, such as 512M or 4G; without it, a quarter of the memory "
+             "that the model leaves free on a CPU, which is taken as it is used, or the rest of a "
+             "GPU's share",
      .group = kCache, .range = {.min = 0, .max = int64_t{1} << 46}, .unit = "bytes",
      .notation = Notation::kBytes, .alias = "--kv-cache-memory-bytes"},
     {MEMBER(enable_prefix_caching), .nodes = kMayDiffer,
