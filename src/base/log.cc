@@ -14,7 +14,7 @@
 namespace quire {
 namespace {
 
-constexpr const char* kTextPattern = "%H:%M:%S.%e %^%L%$ %v";
+constexpr const char* kTextPattern = "%Y-%m-%d %H:%M:%S.%e %^%L%$ %v";
 // The pattern opens the JSON object; the message completes it.
 constexpr const char* kJsonPattern = R"({"time":"%Y-%m-%dT%H:%M:%S.%e%z","level":"%l",%v)";
 
@@ -79,11 +79,9 @@ void set_log_level(LogLevel level) {
   logger().set_level(spdlog_level(level));
 }
 Status set_log_level(std::string_view level) {
-  constexpr std::pair<std::string_view, LogLevel> kLevels[] = {{"debug", LogLevel::kDebug},
-                                                               {"info", LogLevel::kInfo},
-                                                               {"warning", LogLevel::kWarning},
-                                                               {"error", LogLevel::kError},
-                                                               {"off", LogLevel::kOff}};
+  constexpr std::pair<std::string_view, LogLevel> kLevels[] = {
+      {"debug", LogLevel::kDebug},  {"info", LogLevel::kInfo},   {"warning", LogLevel::kWarning},
+      {"warn", LogLevel::kWarning}, {"error", LogLevel::kError}, {"off", LogLevel::kOff}};
   for (const auto& [name, known] : kLevels) {
     if (level != name) continue;
     set_log_level(known);

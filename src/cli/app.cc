@@ -21,7 +21,9 @@ namespace quire::cli {
 namespace {
 
 void apply(const LogOptions& options) {
-  set_log_format(options.format == "json" ? LogFormat::kJson : LogFormat::kText);
+  const bool is_json = options.format == "json";
+  set_log_format(is_json ? LogFormat::kJson : LogFormat::kText);
+  log_messages(is_json);
   (void)set_log_level(options.level);  // the flag takes no other level
 }
 
@@ -32,18 +34,27 @@ void add_log_flags(Command& command) {
   command.flags.choice("--log-format", {"text", "json"}, &command.log->format,
                        "Format of the lines on standard error");
   command.flags.choice("--log-level", {"debug", "info", "warning", "error", "off"},
-                       &command.log->level, "Least important lines to log on standard error");
+                       &command.log->level, "Least important lines to log on standard error",
+                       {{"warn", "warning"}});
+}
+
+// Reports an error, as a line of the log if that is in JSON.
+void report_error(const std::string& message) {
+  if (logs_messages()) return log_line(LogLevel::kError, message);
+  print_stderr("{}\n", message);
 }
 
 // One line per mistake; the last one names the help.
 int usage_error(const CommandLine& line) {
+  apply(*line.command->log);
   const std::vector<std::string>& messages = line.complaints.messages();
   for (size_t i = 0; i < messages.size(); ++i) {
     const bool is_last = i + 1 == messages.size();
-    print_stderr("{}: {}{}\n", line.path, one_line(line.command->flags.name_flags(messages[i])),
-                 !is_last                     ? ""
-                 : messages[i].ends_with('?') ? fmt::format(" See {} --help", line.path)
-                                              : fmt::format("; see {} --help", line.path));
+    report_error(
+        fmt::format("{}: {}{}", line.path, one_line(line.command->flags.name_flags(messages[i])),
+                    !is_last                     ? ""
+                    : messages[i].ends_with('?') ? fmt::format(" See {} --help", line.path)
+                                                 : fmt::format("; see {} --help", line.path)));
   }
   return kExitUsage;
 }
@@ -63,7 +74,8 @@ int run_command(const CommandLine& line) {
   for (const std::string& warning : line.warnings) log_warning("[cli] {}", warning);
   const Result<int> code = run_catching(command);
   if (code.ok()) return *code;
-  print_stderr("{}: {}\n", line.path, one_line(command.flags.name_flags(code.status().message())));
+  report_error(fmt::format("{}: {}", line.path,
+                           one_line(command.flags.name_flags(code.status().message()))));
   return code.status().code() == StatusCode::kCancelled ? CancelScope::exit_code() : kExitFailure;
 }
 
@@ -91,7 +103,8 @@ int finish(int exit_code) {
   const int error = finish_stdout();
   if (error == 0) return exit_code;
   if (error != EPIPE) {
-    print_stderr("quire: [output] cannot write standard output; {}\n", std::strerror(error));
+    report_error(
+        fmt::format("quire: [output] cannot write standard output; {}", std::strerror(error)));
   }
   return exit_code == kExitOk ? kExitFailure : exit_code;
 }

@@ -8,7 +8,9 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/log.h"
 #include "base/text.h"
+#include "base/text_input.h"
 #include "cli/interrupt.h"
 
 namespace quire::cli {
@@ -17,11 +19,7 @@ namespace {
 // errno of the first failure, because the stream only records that one happened.
 int stdout_errno = 0;
 
-// The columns of the terminal at standard error; 80 if unknown.
-size_t terminal_width() {
-  winsize size{};
-  return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
-}
+bool are_messages_logged = false;
 
 bool remember_failure(bool written) {
   if (!written && stdout_errno == 0) stdout_errno = errno != 0 ? errno : EIO;
@@ -46,7 +44,19 @@ int finish_stdout() {
   return stdout_errno;
 }
 
+void log_messages(bool are_logged) {
+  are_messages_logged = are_logged;
+}
+
+bool logs_messages() {
+  return are_messages_logged;
+}
+
 void write_stderr(std::string_view text) {
+  if (are_messages_logged && text.ends_with('\n')) {
+    for (const Line& line : split_lines(text)) log_line(LogLevel::kWarning, line.text);
+    return;
+  }
   (void)std::fwrite(text.data(), 1, text.size(), stderr);
 }
 
@@ -66,6 +76,11 @@ std::string escape_controls(std::string_view text) {
 std::string shown(std::string_view text) {
   static const bool is_terminal = ::isatty(STDOUT_FILENO) == 1;
   return is_terminal ? escape_controls(text) : std::string(text);
+}
+
+size_t terminal_columns(int fd) {
+  winsize size{};
+  return ::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
 Status write_output_file(const std::string& path, std::string_view text) {
@@ -102,7 +117,7 @@ void Progress::update(size_t num_done, size_t num_total, const std::function<std
   }
   is_shown_ = true;
   const std::string line = progress_line(label_, num_done, num_total, note());
-  print_stderr("\r{}\033[K", first_columns(line, terminal_width()));
+  print_stderr("\r{}\033[K", first_columns(line, terminal_columns(STDERR_FILENO)));
   std::fflush(stderr);
 }
 

@@ -29,6 +29,10 @@ int finish_stdout();
 
 // Writes a message to the user. If standard error is closed or full, the message is lost.
 void write_stderr(std::string_view text);
+// From here on, whole lines for write_stderr() become warnings of the log: a log in JSON has no
+// plain lines beside it.
+void log_messages(bool are_logged);
+bool logs_messages();
 
 template <typename... Args>
 void print_stdout(fmt::format_string<Args...> format, Args&&... args) {
@@ -38,6 +42,9 @@ template <typename... Args>
 void print_stderr(fmt::format_string<Args...> format, Args&&... args) {
   write_stderr(fmt::format(format, std::forward<Args>(args)...));
 }
+
+// The columns of the terminal at this descriptor; 80 if unknown.
+size_t terminal_columns(int fd);
 
 // Writes nothing if the path is empty.
 Status write_output_file(const std::string& path, std::string_view text);

@@ -307,8 +307,13 @@ void announce(const ServeOptions& options, const server::ServiceConfig& config,
         "keys",
         options.transport.host);
   }
-  write_stdout(fmt::format("serving {} at {}\n", config.model_names.front(),
-                           address(options.transport, transport)));
+  const std::string& name = config.model_names.front();
+  const std::string url = address(options.transport, transport);
+  if (logs_messages()) {
+    log_event(LogLevel::kInfo, "[server] serving", {{"model", name}, {"url", url}});
+  } else {
+    write_stdout(fmt::format("serving {} at {}\n", name, url));
+  }
 }
 
 void warn_of_missing_template(const Engine& engine) {

@@ -1,6 +1,7 @@
 #include "base/log.h"
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <new>
@@ -60,6 +61,9 @@ TEST(Log, LevelsHaveNames) {
   EXPECT_FALSE(log_enabled(LogLevel::kInfo));
   EXPECT_TRUE(log_enabled(LogLevel::kWarning));
   ASSERT_TRUE(set_log_level("info").ok());
+  ASSERT_TRUE(set_log_level("warn").ok());
+  EXPECT_FALSE(log_enabled(LogLevel::kInfo));
+  ASSERT_TRUE(set_log_level("info").ok());
   EXPECT_TRUE(log_enabled(LogLevel::kInfo));
   EXPECT_EQ(set_log_level("loud").code(), StatusCode::kInvalidArgument);
 }
@@ -81,6 +85,15 @@ TEST(SettingName, IsAFieldOrAFlag) {
   spells_settings_as_flags = true;
   EXPECT_EQ(fmt::format("{} 8", name), "--max-num-seqs 8");
   spells_settings_as_flags = false;
+}
+
+// Lines of a service stay for days, and other logs stand beside them.
+TEST(Log, LinesHaveADate) {
+  ::testing::internal::CaptureStderr();
+  log_error("late");
+  EXPECT_THAT(
+      ::testing::internal::GetCapturedStderr(),
+      ::testing::MatchesRegex("[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8}\\.[0-9]{3} .*E.* late\n"));
 }
 
 TEST(Log, ShowsAMessageOnOneLine) {

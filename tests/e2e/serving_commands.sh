@@ -52,10 +52,10 @@ start_server() {
   bash -c "exec ${1//--port 8000/--port 0}" >out.txt 2>log.txt &
   server=$!
   for _ in {1..600}; do
-    if grep -q '^serving ' out.txt; then
-      port=$(sed -nE 's/^serving .*:([0-9]+)$/\1/p' out.txt)
-      return 0
-    fi
+    # With --log-format json, the line is an object of the log.
+    port=$(sed -nE 's/^serving .*:([0-9]+)$/\1/p; s/.*"message":"\[server\] serving".*:([0-9]+)"}$/\1/p' \
+      out.txt log.txt)
+    [[ -z $port ]] || return 0
     kill -0 "$server" 2>/dev/null || break
     sleep 0.1
   done
