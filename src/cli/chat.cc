@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <functional>
 #include <memory>
@@ -14,191 +13,33 @@
 #include "base/ascii.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "cli/answer_display.h"
+#include "cli/chat_model.h"
 #include "cli/command.h"
 #include "cli/engine_flags.h"
 #include "cli/input.h"
 #include "cli/interrupt.h"
 #include "cli/line_editor.h"
+#include "cli/live_conversation.h"
 #include "cli/output.h"
 #include "cli/pull.h"
-#include "cli/sampling_flags.h"
-#include "engine/run_requests.h"
+#include "cli/running_servers.h"
 #include "engine/sampling_defaults.h"
+#include "start/settings.h"
 #include "start/speculation.h"
 
 namespace quire::cli {
 namespace {
 
-// Tokens of the context that are kept for a reply without --max-tokens.
-constexpr int kReplyRoom = 1024;
-
 struct ChatOptions {
   EngineConfig engine;
-  SamplingFlags sampling{"the rest of the context"};
+  ChatSettings settings;
   std::string system;
+  std::string url;
+  std::string api_key;
+  bool finds_servers = true;
   bool keeps_history = true;
-};
-
-// The figures of /stats.
-struct AnswerStats {
-  int num_prompt_tokens = 0;
-  int num_cached_tokens = 0;
-  int num_output_tokens = 0;
-  double first_token_s = 0;  // from the message to the first token
-  double decode_s = 0;       // from the first token to the last
-
-  int num_tokens() const { return num_prompt_tokens + num_output_tokens; }
-};
-
-AnswerStats stats_of(const RequestResult& result) {
-  using Seconds = std::chrono::duration<double>;
-  const SampleResult& sample = result.samples[0];
-  AnswerStats stats = {.num_prompt_tokens = static_cast<int>(result.prompt_token_ids.size()),
-                       .num_cached_tokens = result.num_cached_tokens,
-                       .num_output_tokens = static_cast<int>(sample.token_ids.size())};
-  if (sample.token_ids.empty()) return stats;
-  stats.first_token_s = Seconds(sample.first_token_time - result.submit_time).count();
-  stats.decode_s = Seconds(sample.last_token_time - sample.first_token_time).count();
-  return stats;
-}
-
-// A reply may take the rest of the context.
-SamplingDefaults chat_defaults(const Engine& engine, const ChatOptions& options) {
-  SamplingDefaults defaults = engine.sampling_defaults(SamplingFallback::kChat);
-  defaults.params.max_tokens = engine.model_info().max_model_len;
-  return options.sampling.applied_to(std::move(defaults));
-}
-
-class Conversation {
- public:
-  Conversation(Engine& engine, const ChatOptions& options)
-      : engine_(engine),
-        port_(engine_port(engine)),
-        system_(options.system),
-        sampling_(chat_defaults(engine, options).params) {
-    reset();
-  }
-
-  const std::vector<ChatMessage>& messages() const { return messages_; }
-  const std::string& system() const { return system_; }
-  const AnswerStats& stats() const { return stats_; }
-
-  void reset() {
-    messages_.clear();
-    if (!system_.empty()) messages_.push_back({"system", system_});
-  }
-
-  // Runs one turn. On failure the conversation stays as it was.
-  Status say(const std::string& text) {
-    num_attempts_ = 0;
-    std::vector<ChatMessage> attempt = messages_;
-    attempt.push_back({"user", text});
-    return answer(std::move(attempt));
-  }
-
-  // Answers the last message again, with another seed.
-  Status regenerate() {
-    if (messages_.empty() || messages_.back().role != "assistant") {
-      return invalid_argument("[chat] there is no answer to regenerate; expected a message first");
-    }
-    if (sampling_.temperature == 0.0F) {
-      print_stderr("(the temperature is 0, so the answer will be the same)\n");
-    }
-    ++num_attempts_;
-    std::vector<ChatMessage> attempt = messages_;
-    attempt.pop_back();
-    return answer(std::move(attempt));
-  }
-
-  // Replaces the system message; empty: removes it. The other messages stay.
-  Status set_system(const std::string& text) {
-    QUIRE_RETURN_IF_ERROR(check_chat_template(engine_, text));
-    if (has_system(messages_)) messages_.erase(messages_.begin());
-    system_ = text;
-    if (!system_.empty()) messages_.insert(messages_.begin(), {"system", system_});
-    return {};
-  }
-
-  // Replaces the conversation if the model's template accepts it.
-  Status load(std::vector<ChatMessage> messages) {
-    std::vector<ChatMessage> next = messages;
-    next.push_back({"user", "hello"});
-    QUIRE_RETURN_IF_ERROR(encode(next).status());
-    system_ = has_system(messages) ? messages.front().content : "";
-    messages_ = std::move(messages);
-    num_attempts_ = 0;
-    return {};
-  }
-
- private:
-  Result<std::vector<int32_t>> encode(const std::vector<ChatMessage>& messages) const {
-    return engine_.encode_chat(messages);
-  }
-
-  Status answer(std::vector<ChatMessage> attempt) {
-    QUIRE_ASSIGN_OR_RETURN(const int num_dropped, fit(attempt));
-    if (num_dropped > 0) {
-      print_stderr("(the context is full: dropped the {} oldest messages)\n", num_dropped);
-    }
-    QUIRE_ASSIGN_OR_RETURN(const SampleResult reply, ask(attempt));
-    // A message that was stopped before its first word was not answered.
-    if (reply.finish_reason == FinishReason::kCancelled && reply.text.empty()) return {};
-    if (reply.finish_reason == FinishReason::kLength) report_cut();
-    attempt.push_back({"assistant", reply.text});
-    messages_ = std::move(attempt);
-    return {};
-  }
-
-  // Drops old messages so that max_tokens or kReplyRoom, but at most half of the context, is left
-  // for the reply.
-  Result<int> fit(std::vector<ChatMessage>& messages) const {
-    const int context = engine_.model_info().max_model_len;
-    const int wanted = sampling_.max_tokens < context ? sampling_.max_tokens : kReplyRoom;
-    const int room = std::min(wanted, context / 2);
-    return trim_history(messages, context - room,
-                        [&](const std::vector<ChatMessage>& candidate) -> Result<int> {
-                          QUIRE_ASSIGN_OR_RETURN(const auto ids, encode(candidate));
-                          return static_cast<int>(ids.size());
-                        });
-  }
-
-  Result<SampleResult> ask(const std::vector<ChatMessage>& messages) {
-    Request request;
-    request.sampling = sampling_;
-    // The default seed of a prompt never changes.
-    if (num_attempts_ > 0) request.sampling.seed = sampling_.seed.value_or(0) + num_attempts_;
-    QUIRE_ASSIGN_OR_RETURN(request.prompt_token_ids, encode(messages));
-    std::vector<Request> requests;
-    requests.push_back(std::move(request));
-    const RunOptions options = {
-        .on_output = [](size_t, const Output& output) { return write_stdout(shown(output.text)); },
-        .interrupted = CancelScope::interrupted};
-    std::vector<RequestResult> results = run_requests(port_, std::move(requests), options);
-    write_stdout("\n");
-    QUIRE_RETURN_IF_ERROR(results[0].first_error());
-    stats_ = stats_of(results[0]);
-    return std::move(results[0].samples[0]);
-  }
-
-  void report_cut() const {
-    const int context = engine_.model_info().max_model_len;
-    if (stats_.num_tokens() >= context) {
-      print_stderr("(the answer is cut off: the context of {} tokens is full)\n", context);
-    } else {
-      print_stderr(
-          "(the answer is cut off after --max-tokens {} tokens; \"continue\" asks for "
-          "more)\n",
-          sampling_.max_tokens);
-    }
-  }
-
-  Engine& engine_;
-  EnginePort port_;
-  std::string system_;
-  SamplingParams sampling_;
-  std::vector<ChatMessage> messages_;
-  AnswerStats stats_;
-  uint64_t num_attempts_ = 0;  // of /regenerate on the last message
+  bool wraps_words = true;
 };
 
 // "~/x" in the user's home.
@@ -210,12 +51,10 @@ std::string expanded(const std::string& path) {
 // Reads lines and performs them until the input ends.
 class Session {
  public:
-  Session(Engine& engine, const ChatOptions& options)
-      : engine_(engine),
-        conversation_(engine, options),
+  Session(std::unique_ptr<ChatModel> model, const ChatOptions& options)
+      : conversation_(std::move(model), options.settings, options.system, options.wraps_words),
         editor_(LineEditor::open(
-            {.prompt = "> ",
-             .commands = chat_command_names(),
+            {.commands = chat_command_names(),
              .history_file = options.keeps_history
                                  ? history_path(std::getenv("XDG_STATE_HOME"), std::getenv("HOME"))
                                  : ""})),
@@ -223,11 +62,11 @@ class Session {
 
   Result<int> run() {
     if (is_interactive_) {
-      print_stderr("{}; /help for help\n", one_line(engine_.model_info().name));
+      print_stderr("{}; /help for help\n", one_line(conversation_.model().name()));
     }
     int exit_code = kExitOk;
     while (true) {
-      QUIRE_ASSIGN_OR_RETURN(const std::optional<std::string> typed, next_line());
+      QUIRE_ASSIGN_OR_RETURN(const std::optional<std::string> typed, next_message());
       if (!typed) return exit_code;
       if (trimmed(*typed).empty()) continue;
       const Result<ChatLine> line = parse_chat_line(*typed);
@@ -244,21 +83,46 @@ class Session {
   }
 
  private:
-  Result<std::optional<std::string>> next_line() {
-    if (editor_ != nullptr) return edited_line();
-    if (is_interactive_) print_stderr("> ");
+  // Reads a line, and the lines after it if it begins a text of several lines.
+  Result<std::optional<std::string>> next_message() {
+    QUIRE_ASSIGN_OR_RETURN(std::optional<std::string> message, next_line("> "));
+    while (message && is_open_text(*message)) {
+      QUIRE_ASSIGN_OR_RETURN(const std::optional<std::string> more, next_line("... "));
+      if (!more && is_interactive_) return std::optional<std::string>();
+      if (!more) {
+        return invalid_argument("[chat] the input ends within a text; expected \"\"\" at its end");
+      }
+      if (was_dropped_) {
+        message = *more;
+        continue;
+      }
+      *message += '\n' + *more;
+      if (message->size() > kMaxTypedBytes) {
+        return invalid_argument(fmt::format(
+            "[chat] the message is too long; expected at most {} bytes", kMaxTypedBytes));
+      }
+    }
+    if (message) *message = without_text_marks(*message);
+    return message;
+  }
+
+  Result<std::optional<std::string>> next_line(const std::string& prompt) {
+    if (editor_ != nullptr) return edited_line(prompt);
+    if (is_interactive_) write_stderr(prompt);
     return read_typed_line();
   }
 
-  // The first Ctrl-C asks, the second one leaves.
-  std::optional<std::string> edited_line() {
+  // The first Ctrl-C drops the message and asks, the second one leaves.
+  std::optional<std::string> edited_line(const std::string& prompt) {
+    was_dropped_ = false;
     for (bool has_asked = false;;) {
-      LineEditor::Typed typed = editor_->read();
+      LineEditor::Typed typed = editor_->read(was_dropped_ ? "> " : prompt);
       if (typed.end == LineEditor::End::kEnter) return std::move(typed.text);
       if (typed.end == LineEditor::End::kEndOfInput) return std::nullopt;
       if (has_asked && typed.text.empty()) return std::nullopt;
       print_stderr("(Ctrl-C again leaves; Ctrl-D and /exit do, too)\n");
       has_asked = true;
+      was_dropped_ = true;
     }
   }
 
@@ -274,6 +138,13 @@ class Session {
         return {};
       case ChatAction::kSystem:
         return set_system(line.text);
+      case ChatAction::kSet:
+        QUIRE_RETURN_IF_ERROR(conversation_.set(line.text));
+        print_stderr("(set {})\n", escape_controls(line.text));
+        return {};
+      case ChatAction::kShow:
+        write_stderr(conversation_.described());
+        return {};
       case ChatAction::kSave:
         return save(expanded(line.text));
       case ChatAction::kLoad:
@@ -291,14 +162,20 @@ class Session {
   }
 
   Status answered(const std::function<Status()>& ask) {
-    const CancelScope scope;
+    const CancelScope scope(QuietTerminal::restore);
+    const QuietTerminal quiet(editor_ != nullptr);
     const Status status = ask();
     was_interrupted_ = CancelScope::interrupted();
     return status;
   }
 
   Status set_system(const std::string& text) {
-    if (!text.empty()) return conversation_.set_system(text == "-" ? "" : text);
+    if (!text.empty()) {
+      const bool removes = text == "-";
+      QUIRE_RETURN_IF_ERROR(conversation_.set_system(removes ? "" : text));
+      print_stderr("(the system message is {})\n", removes ? "removed" : "set");
+      return {};
+    }
     const std::string& system = conversation_.system();
     print_stderr("{}\n", system.empty() ? "(no system message)" : escape_controls(system));
     return {};
@@ -311,7 +188,7 @@ class Session {
       return invalid_argument(
           fmt::format("[chat] {} exists; expected the path of a new file", path));
     }
-    QUIRE_RETURN_IF_ERROR(write_output_file(path, conversation_json(conversation_.messages())));
+    QUIRE_RETURN_IF_ERROR(replace_file(path, conversation_json(conversation_.messages())));
     use_file(path, "saved");
     return {};
   }
@@ -341,16 +218,18 @@ class Session {
     if (num_decoded > 0 && stats.decode_s > 0) {
       print_stderr(", then {:.1f} tokens/s", num_decoded / stats.decode_s);
     }
+    const int context = conversation_.model().max_model_len();
     print_stderr("\ncontext: {} of {} tokens; {} messages\n", stats.num_tokens(),
-                 engine_.model_info().max_model_len, conversation_.messages().size());
+                 context > 0 ? std::to_string(context) : "unknown",
+                 conversation_.messages().size());
   }
 
-  const Engine& engine_;
-  Conversation conversation_;
+  LiveConversation conversation_;
   std::unique_ptr<LineEditor> editor_;  // null: plain lines
   bool is_interactive_;
   bool was_interrupted_ = false;
-  std::string file_;  // of this conversation, by /save or /load; empty: none
+  bool was_dropped_ = false;  // a message, by Ctrl-C, while its next line was read
+  std::string file_;          // of this conversation, by /save or /load; empty: none
 };
 
 // Prints the engine's method of drafting, if it drafts.
@@ -360,18 +239,100 @@ void report_drafts(const ModelInfo& info) {
                describe_drafts(info.speculative_method, info.num_speculative_tokens));
 }
 
+// The flag of the first setting that is not its default, except the model; empty: there is none. A
+// server has its own settings.
+std::string changed_setting(const EngineConfig& config) {
+  for (const Setting& setting : all_settings()) {
+    if (setting.name != "model" && !setting.is_default(config)) return setting.flag_name();
+  }
+  return "";
+}
+
+std::string key_of(const ChatOptions& options) {
+  const char* key = std::getenv("OPENAI_API_KEY");
+  return options.api_key.empty() && key != nullptr ? key : options.api_key;
+}
+
+// A server of this user that has the model; null: none can be used, and a line says why not if
+// there is one.
+std::unique_ptr<ChatModel> find_server(const ChatOptions& options) {
+  const std::string path = model_path(options.engine.model);
+  if (path.empty() || !options.finds_servers) return nullptr;
+  for (const ServerRecord& record : running_servers()) {
+    const auto served = std::ranges::find(record.models, path, &ServedModel::path);
+    if (served == record.models.end()) continue;
+    const std::string address = one_line(record.address.text());
+    if (const std::string flag = changed_setting(options.engine); !flag.empty()) {
+      print_stderr("(not using the server at {}, which has its own {})\n", address, flag);
+      return nullptr;
+    }
+    ServerAddress local = record.address;
+    local.verifies_peer = false;  // a process of this user has written the address
+    Result<std::unique_ptr<ChatModel>> model =
+        connect_to_server(local, key_of(options), served->name);
+    if (model.ok()) {
+      print_stderr("using the server at {}; --no-server loads the model here\n", address);
+      return std::move(*model);
+    }
+    print_stderr("(not using the server at {}: {})\n", address, one_line(model.status().message()));
+  }
+  return nullptr;
+}
+
+Result<std::unique_ptr<ChatModel>> open_server(const ChatOptions& options) {
+  QUIRE_ASSIGN_OR_RETURN(const ServerAddress address, parse_server_address(options.url));
+  return connect_to_server(address, key_of(options), options.engine.model);
+}
+
+Result<int> talk(std::unique_ptr<ChatModel> model, const ChatOptions& options) {
+  QUIRE_RETURN_IF_ERROR(model->check_system(options.system));
+  print_stderr("(sampling: {})\n",
+               describe(options.settings.sampling.applied_to(model->sampling_defaults())));
+  return Session(std::move(model), options).run();
+}
+
 Result<int> run(ChatOptions& options) {
+  if (!options.url.empty()) {
+    QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<ChatModel> server, open_server(options));
+    return talk(std::move(server), options);
+  }
   if (options.engine.model.empty()) {
     DefaultModel chosen = default_model();
     print_stderr("{}\n", chosen.note);
     options.engine.model = std::move(chosen.model);
   }
+  if (std::unique_ptr<ChatModel> server = find_server(options)) {
+    return talk(std::move(server), options);
+  }
   QUIRE_RETURN_IF_ERROR(pull_missing_model(options.engine));
   QUIRE_ASSIGN_OR_RETURN(const auto engine, load_engine(options.engine));
-  QUIRE_RETURN_IF_ERROR(check_chat_template(*engine, options.system));
   report_drafts(engine->model_info());
-  print_stderr("(sampling: {})\n", describe(chat_defaults(*engine, options)));
-  return Session(*engine, options).run();
+  return talk(make_local_model(*engine), options);
+}
+
+void add_server_flags(FlagSet& flags, ChatOptions* options) {
+  flags.begin_group("Server");
+  flags.text(
+      "--url", "URL", &options->url,
+      "Talk with this server, http://HOST:PORT or unix:PATH; MODEL is a name that it serves");
+  flags.text("--api-key", "KEY", &options->api_key,
+             "The server's key; without it, OPENAI_API_KEY of the environment");
+  flags.toggle("--no-server", &options->finds_servers,
+               "Load the model, even if a quire serve of this user has it", false);
+}
+
+void check(const ChatOptions& options, Complaints& complaints) {
+  const SamplingParams sampling = options.settings.sampling.applied_to(SamplingParams());
+  if (sampling.n != 1) complaints.add("--n: a turn has one reply; expected 1");
+  if (asks_for_logprobs(sampling)) {
+    complaints.add("--logprobs and --prompt-logprobs need --format json of quire generate");
+  }
+  if (options.url.empty()) return;
+  complaints.add(parse_server_address(options.url).status());
+  if (!options.finds_servers) complaints.add("expected --url or --no-server, not both");
+  if (const std::string flag = changed_setting(options.engine); !flag.empty()) {
+    complaints.add(fmt::format("expected --url or {}, not both: the server has its own", flag));
+  }
 }
 
 }  // namespace
@@ -389,18 +350,15 @@ Command chat_command() {
                      "System message, sent before the first turn");
   command.flags.toggle("--no-history", &options->keeps_history,
                        "Keep no history of typed messages in ~/.local/state/quire", false);
+  command.flags.toggle("--no-word-wrap", &options->wraps_words,
+                       "Let the terminal break the lines of answers", false);
   add_chat_flags(command.flags, &options->engine);
-  options->sampling.add_to(command.flags);
+  add_server_flags(command.flags, options.get());
+  options->settings.sampling.add_to(command.flags);
   add_setting(command.flags, &options->engine, "generation_config");
   add_engine_flags(command.flags, &options->engine, SeedFlag::kOfCommand);
   command.positional = model_argument(&options->engine, MissingModel::kIsPulled);
-  command.check = [options](Complaints& complaints) {
-    const SamplingParams sampling = options->sampling.applied_to(SamplingParams());
-    if (sampling.n != 1) complaints.add("--n: a turn has one reply; expected 1");
-    if (asks_for_logprobs(sampling)) {
-      complaints.add("--logprobs and --prompt-logprobs need --format json of quire generate");
-    }
-  };
+  command.check = [options](Complaints& complaints) { check(*options, complaints); };
   command.log->level = "warning";  // keeps info messages out of the conversation
   command.run = [options] { return run(*options); };
   return command;

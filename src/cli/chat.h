@@ -13,7 +13,19 @@
 namespace quire::cli {
 
 // The purpose of a typed line.
-enum class ChatAction { kSay, kHelp, kReset, kSystem, kSave, kLoad, kRegenerate, kStats, kExit };
+enum class ChatAction {
+  kSay,
+  kHelp,
+  kReset,
+  kSystem,
+  kSet,
+  kShow,
+  kSave,
+  kLoad,
+  kRegenerate,
+  kStats,
+  kExit
+};
 
 struct ChatLine {
   ChatAction action = ChatAction::kSay;
@@ -23,6 +35,11 @@ struct ChatLine {
 // A line that begins with "/" and letters is a command; "/tmp/x" and "/5" are messages. Unknown
 // commands, and arguments too many or too few, are errors.
 Result<ChatLine> parse_chat_line(std::string_view typed);
+// Texts of several lines stand between """ and """. Returns whether a message, or the argument of
+// /system, begins with the mark and lacks the second one, so that more lines follow.
+bool is_open_text(std::string_view typed);
+// Removes the marks around such a text.
+std::string without_text_marks(std::string_view typed);
 std::vector<std::string> chat_command_names();
 std::string chat_help();
 

@@ -27,9 +27,14 @@ struct ChatCommand {
 
 constexpr ChatCommand kCommands[] = {
     {"/help", ChatAction::kHelp, Argument::kNone, "/help", "show this"},
-    {"/reset", ChatAction::kReset, Argument::kNone, "/reset", "forget the conversation"},
+    {"/reset", ChatAction::kReset, Argument::kNone, "/reset",
+     "forget the conversation (or /clear)"},
     {"/system", ChatAction::kSystem, Argument::kOptional, "/system [TEXT]",
      "show or set the system message; - removes it"},
+    {"/set", ChatAction::kSet, Argument::kRequired, "/set NAME VALUE",
+     "set a sampling value (temperature, top_p, seed, …); or /set think, /set nothink"},
+    {"/show", ChatAction::kShow, Argument::kNone, "/show",
+     "show the model, the sampling values and the system message"},
     {"/save", ChatAction::kSave, Argument::kRequired, "/save FILE",
      "write the conversation to a file, as JSON"},
     {"/load", ChatAction::kLoad, Argument::kRequired, "/load FILE",
@@ -38,17 +43,31 @@ constexpr ChatCommand kCommands[] = {
      "answer the last message again"},
     {"/stats", ChatAction::kStats, Argument::kNone, "/stats",
      "show the speed of the last answer, and how much of the context is used"},
-    {"/exit", ChatAction::kExit, Argument::kNone, "/exit", "leave (or /quit, or Ctrl-D)"},
-    {"/quit", ChatAction::kExit, Argument::kNone, "", ""}};
+    {"/exit", ChatAction::kExit, Argument::kNone, "/exit", "leave (or /quit, /bye or Ctrl-D)"},
+    {"/quit", ChatAction::kExit, Argument::kNone, "", ""},
+    {"/bye", ChatAction::kExit, Argument::kNone, "", ""},
+    {"/clear", ChatAction::kReset, Argument::kNone, "", ""},
+    {"/?", ChatAction::kHelp, Argument::kNone, "", ""}};
+
+constexpr std::string_view kTextMark = "\"\"\"";
 
 // "/reset" at the start of a line, or empty.
 std::string_view command_word(std::string_view line) {
   const std::string_view word = line.substr(0, line.find_first_of(" \t\r\n"));
+  if (word == "/?") return word;
   const bool is_command =
       word.size() > 1 && word[0] == '/' && std::ranges::all_of(word.substr(1), [](char c) {
         return is_alphanumeric(c) && !is_digit(c);
       });
   return is_command ? word : "";
+}
+
+// The position at which a text of several lines may begin: of the message, or after "/system ".
+size_t text_position(std::string_view typed) {
+  const std::string_view word = command_word(typed);
+  const size_t begin = word == "/system" ? word.size() : 0;
+  const size_t at = typed.find_first_not_of(" \t", begin);
+  return at == std::string_view::npos ? typed.size() : at;
 }
 
 Status unknown_command(std::string_view word) {
@@ -107,6 +126,25 @@ Result<ChatLine> parse_chat_line(std::string_view typed) {
   return ChatLine{.action = found->action, .text = std::string(argument)};
 }
 
+bool is_open_text(std::string_view typed) {
+  const std::string_view text = typed.substr(text_position(typed));
+  return text.starts_with(kTextMark) &&
+         find_text(text, kTextMark, kTextMark.size()) == std::string_view::npos;
+}
+
+std::string without_text_marks(std::string_view typed) {
+  const size_t at = text_position(typed);
+  std::string_view text = typed.substr(at);
+  if (!text.starts_with(kTextMark)) return std::string(typed);
+  text.remove_prefix(kTextMark.size());
+  const size_t end = text.find(kTextMark);
+  std::string plain(text.substr(0, end));
+  if (end != std::string_view::npos) plain += text.substr(end + kTextMark.size());
+  if (plain.starts_with('\n')) plain.erase(0, 1);
+  if (plain.ends_with('\n')) plain.pop_back();
+  return std::string(typed.substr(0, command_word(typed).empty() ? 0 : at)) + plain;
+}
+
 std::vector<std::string> chat_command_names() {
   std::vector<std::string> names;
   for (const ChatCommand& command : kCommands) names.emplace_back(command.name);
@@ -119,8 +157,9 @@ std::string chat_help() {
     if (!command.usage.empty()) help += fmt::format("{:<16}{}\n", command.usage, command.help);
   }
   return help +
-         "Alt-Enter begins a new line of a message, Ctrl-R searches the history,\n"
-         "Ctrl-C stops an answer.\n";
+         "A message in \"\"\" and \"\"\" may have several lines. Alt-Enter begins a new line, "
+         "too.\n"
+         "Ctrl-R searches the history, Ctrl-C stops an answer, /? shows this, too.\n";
 }
 
 bool has_system(const std::vector<ChatMessage>& messages) {

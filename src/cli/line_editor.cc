@@ -4,11 +4,14 @@
 #include <fmt/format.h>
 #include <histedit.h>
 #include <langinfo.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <wchar.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <clocale>
 #include <cstdio>
@@ -26,6 +29,7 @@
 #include "base/text.h"
 #include "base/text_input.h"
 #include "cli/input.h"
+#include "cli/output.h"
 
 namespace quire::cli {
 namespace {
@@ -93,6 +97,25 @@ struct EndHistory {
   void operator()(History* history) const { ::history_end(history); }
 };
 
+// Sets has_resized at SIGWINCH. libedit's handler, which el_gets() installs, would change its
+// picture of the screen and leave the screen as it is.
+std::atomic<bool> has_resized = false;
+
+class ResizeSignal {
+ public:
+  ResizeSignal() {
+    struct sigaction action = {};
+    action.sa_handler = [](int) { has_resized = true; };
+    ::sigaction(SIGWINCH, &action, &previous_);
+  }
+  ~ResizeSignal() { ::sigaction(SIGWINCH, &previous_, nullptr); }
+  ResizeSignal(const ResizeSignal&) = delete;
+  ResizeSignal& operator=(const ResizeSignal&) = delete;
+
+ private:
+  struct sigaction previous_ = {};
+};
+
 class TerminalEditor final : public LineEditor {
  public:
   explicit TerminalEditor(Options options)
@@ -105,8 +128,10 @@ class TerminalEditor final : public LineEditor {
     set_up_line();
   }
 
-  Typed read() override {
+  Typed read(const std::string& prompt) override {
+    prompt_ = prompt;
     was_interrupted_ = false;
+    ::el_resize(line_.get());  // the terminal may have another size since the last message
     // Before the prompt: keys that arrive earlier would be signals or the end of the input.
     ::el_set(line_.get(), EL_PREP_TERM, 1);
     show("\x1b[?2004h");  // the terminal then marks pasted text
@@ -185,6 +210,7 @@ class TerminalEditor final : public LineEditor {
     ::el_set(line, EL_CLIENTDATA, this);
     ::el_set(line, EL_PROMPT, &prompt);
     ::el_set(line, EL_EDITOR, "emacs");
+    ::el_wset(line, EL_GETCFN, &read_character);
     ::el_set(line, EL_SIGNAL, 1);  // restores the terminal when a signal ends the program
     ::el_set(line, EL_HIST, ::history, history_.get());
     // Ctrl-C and Ctrl-Z are keys here. While a message is answered they are signals again.
@@ -207,7 +233,7 @@ class TerminalEditor final : public LineEditor {
     bind(L"\\e[1;5D", L"ed-prev-word");
   }
 
-  static char* prompt(EditLine* line) { return of(line).options_.prompt.data(); }
+  static char* prompt(EditLine* line) { return of(line).prompt_.data(); }
 
   static unsigned char interrupt(EditLine* line, int /*key*/) {
     TerminalEditor& editor = of(line);
@@ -218,9 +244,55 @@ class TerminalEditor final : public LineEditor {
     return CC_EOF;
   }
 
-  static unsigned char suspend(EditLine* /*line*/, int /*key*/) {
-    ::raise(SIGTSTP);  // libedit's handler restores the terminal
+  static unsigned char suspend(EditLine* line, int /*key*/) {
+    ::el_set(line, EL_PREP_TERM, 0);
+    ::signal(SIGTSTP, SIG_DFL);
+    ::raise(SIGTSTP);  // until SIGCONT
+    ::el_set(line, EL_PREP_TERM, 1);
     return CC_REDISPLAY;
+  }
+
+  // Reads a character in UTF-8. A resized terminal interrupts the wait.
+  static int read_character(EditLine* line, wchar_t* character) {
+    const ResizeSignal signal;
+    std::string bytes;
+    while (true) {
+      if (has_resized.exchange(false)) of(line).redraw();
+      pollfd input = {.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
+      if (::poll(&input, 1, -1) < 0) {
+        if (errno == EINTR) continue;
+        return -1;
+      }
+      char byte = 0;
+      const ssize_t count = ::read(STDIN_FILENO, &byte, 1);
+      if (count < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+      if (count <= 0) return static_cast<int>(count);
+      bytes += byte;
+      // Fewer bytes than one character are kept, and invalid ones become U+FFFD.
+      if (complete_utf8_prefix(bytes) < bytes.size()) continue;
+      *character = static_cast<wchar_t>(decode_utf8(bytes).code_point);
+      return 1;
+    }
+  }
+
+  // Draws the message anew after a change of the terminal's width, at which terminals break the
+  // lines on the screen again.
+  void redraw() {
+    const size_t num_columns = terminal_columns(STDERR_FILENO);
+    const LineInfoW* info = ::el_wline(line_.get());
+    size_t column = prompt_.size();
+    size_t row = 0;
+    for (const wchar_t* at = info->buffer; at != info->cursor; ++at) {
+      const size_t width = *at == L'\n' ? 0 : static_cast<size_t>(std::max(::wcwidth(*at), 0));
+      if (*at == L'\n' || column + width > num_columns) {
+        ++row;
+        column = 0;
+      }
+      column += width;
+    }
+    show((row > 0 ? fmt::format("\x1b[{}A", row) : "") + "\r\x1b[J");
+    ::el_resize(line_.get());
+    ::el_set(line_.get(), EL_REFRESH);
   }
 
   static unsigned char insert_newline(EditLine* line, int /*key*/) {
@@ -285,6 +357,7 @@ class TerminalEditor final : public LineEditor {
   }
 
   Options options_;
+  std::string prompt_;
   std::unique_ptr<std::FILE, CloseFile> out_;
   std::unique_ptr<EditLine, EndEditLine> line_;
   std::unique_ptr<History, EndHistory> history_;

@@ -36,7 +36,6 @@ class LineEditor {
     std::string text;  // also of an interrupted message
   };
   struct Options {
-    std::string prompt;
     std::vector<std::string> commands;  // completed at the start of a message
     std::string history_file;           // empty: the history ends with the session
   };
@@ -46,7 +45,7 @@ class LineEditor {
   virtual ~LineEditor() = default;
 
   // Waits for a message. Ctrl-C and Ctrl-D on an empty line end it too.
-  virtual Typed read() = 0;
+  virtual Typed read(const std::string& prompt) = 0;
 };
 
 }  // namespace quire::cli

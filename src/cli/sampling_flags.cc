@@ -81,6 +81,33 @@ struct TextReader {
   }
 };
 
+// Writes a value as a field of a request, as vLLM's API has it.
+struct ValueWriter {
+  JsonWriter& json;
+
+  void operator()(int value) const { json.value(value); }
+  void operator()(float value) const { json.raw(fmt::format("{}", value)); }
+  void operator()(bool value) const { json.value(value); }
+  template <typename T>
+  void operator()(const std::optional<T>& value) const {
+    json.raw(fmt::format("{}", *value));  // it was given
+  }
+  void operator()(const std::vector<std::string>& texts) const {
+    json.begin_array();
+    for (const std::string& text : texts) json.value(text);
+    json.end_array();
+  }
+  void operator()(const std::vector<int32_t>& ids) const { json.ids(ids); }
+  void operator()(const std::vector<std::pair<int32_t, float>>& biases) const {
+    json.begin_object();
+    for (const auto& [id, bias] : biases) {
+      json.key(std::string_view(std::to_string(id)));
+      json.raw(fmt::format("{}", bias));
+    }
+    json.end_object();
+  }
+};
+
 std::string flag_name(const SamplingField& field, bool negated) {
   std::string name = fmt::format("--{}{}", negated ? "no-" : "", field.name);
   std::replace(name.begin(), name.end(), '_', '-');
@@ -136,28 +163,39 @@ void SamplingFlags::add_to(FlagSet& flags) {
                .help = std::string(field.help),
                .default_text = field.name == "max_tokens" ? max_tokens_ : default_text(field),
                .repeatable = repeatable,
-               .set = [this, &field](std::string_view text) {
-                 return std::visit(
-                     [&](auto member) -> Status {
-                       QUIRE_ASSIGN_OR_RETURN(
-                           auto value, (TextReader{text, field.range}(SamplingParams().*member)));
-                       edits_.push_back([member, value](SamplingParams& params) {
-                         if constexpr (kIsList<std::remove_cvref_t<decltype(value)>>) {
-                           auto& list = params.*member;
-                           list.insert(list.end(), value.begin(), value.end());
-                         } else {
-                           params.*member = value;
-                         }
-                       });
-                       return {};
-                     },
-                     field.member);
-               }});
+               .set = [this, &field](std::string_view text) { return set(field, text); }});
+  }
+}
+
+Status SamplingFlags::set(const SamplingField& field, std::string_view text) {
+  return std::visit(
+      [&](auto member) -> Status {
+        QUIRE_ASSIGN_OR_RETURN(auto value,
+                               (TextReader{text, field.range}(SamplingParams().*member)));
+        edits_.push_back({&field, [member, value](SamplingParams& params) {
+                            if constexpr (kIsList<std::remove_cvref_t<decltype(value)>>) {
+                              auto& list = params.*member;
+                              list.insert(list.end(), value.begin(), value.end());
+                            } else {
+                              params.*member = value;
+                            }
+                          }});
+        return {};
+      },
+      field.member);
+}
+
+void SamplingFlags::write_given(JsonWriter& json) const {
+  const SamplingParams params = applied_to(SamplingParams());
+  for (const SamplingField& field : sampling_fields()) {
+    if (std::ranges::find(edits_, &field, &Edit::field) == edits_.end()) continue;
+    json.key(field.name);
+    std::visit([&](auto member) { ValueWriter{json}(params.*member); }, field.member);
   }
 }
 
 SamplingParams SamplingFlags::applied_to(SamplingParams defaults) const {
-  for (const auto& edit : edits_) edit(defaults);
+  for (const Edit& edit : edits_) edit.apply(defaults);
   return defaults;
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/json_writer.h"
 #include "cli/flags.h"
 #include "quire/engine.h"
 #include "quire/request.h"
@@ -25,13 +26,22 @@ class SamplingFlags {
 
   // Adds one flag per field. This object must outlive the parse.
   void add_to(FlagSet& flags);
+  // Does the same as the field's flag: a list grows, any other value is replaced.
+  Status set(const SamplingField& field, std::string_view text);
   SamplingParams applied_to(SamplingParams defaults) const;
   // Also adds the command line to the source if a flag replaces a value.
   SamplingDefaults applied_to(SamplingDefaults defaults) const;
+  // Writes the given fields into the object of a request to a server.
+  void write_given(JsonWriter& json) const;
 
  private:
+  struct Edit {
+    const SamplingField* field;
+    std::function<void(SamplingParams&)> apply;
+  };
+
   std::string max_tokens_;
-  std::vector<std::function<void(SamplingParams&)>> edits_;
+  std::vector<Edit> edits_;
 };
 
 }  // namespace quire::cli

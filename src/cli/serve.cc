@@ -1,6 +1,7 @@
 #include "cli/serve.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -12,6 +13,7 @@
 #include <utility>
 
 #include "base/build_info.h"
+#include "base/file.h"
 #include "base/heap.h"
 #include "base/log.h"
 #include "base/machine.h"
@@ -20,6 +22,7 @@
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/pull.h"
+#include "cli/running_servers.h"
 #include "engine/engine_internals.h"
 #include "engine/sampling_defaults.h"
 #include "server/access_control.h"
@@ -292,6 +295,24 @@ std::string address(const http::ServerConfig& config, const http::Server& transp
                      is_ipv6 ? "[" + config.host + "]" : config.host, transport.port());
 }
 
+// The record by which `quire chat` finds this server.
+ServerRecord server_record(const ServeOptions& options, const server::ServiceConfig& config,
+                           const http::Server& transport) {
+  ServerRecord record;
+  record.pid = ::getpid();
+  http::ServerConfig reached = options.transport;
+  if (reached.host == "0.0.0.0") reached.host = "127.0.0.1";
+  if (reached.host == "::") reached.host = "::1";
+  if (reached.uds.empty()) {
+    record.address.url = address(reached, transport);
+  } else {
+    record.address.unix_socket = canonical_path(reached.uds).string();
+  }
+  const std::string path = model_path(options.engine.model);
+  for (const std::string& name : config.model_names) record.models.push_back({name, path});
+  return record;
+}
+
 void announce(const ServeOptions& options, const server::ServiceConfig& config,
               const http::Server& transport, bool is_local) {
   log_info("[server] API keys: {}",
@@ -431,8 +452,13 @@ Result<int> run(const ServeOptions& options) {
           service.hooks()));
   service.set_transport(transport.get());
   announce(options, config, *transport, is_local);
+  std::optional<PublishedServer> published;
+  if (engine->model_info().embedding_size == 0) {
+    published.emplace(server_record(options, config, *transport));
+  }
   wait_for_interrupt(service, *transport);
 
+  published.reset();
   service.close();
   const int num_running = service.num_running();
   log_info("[server] shutting down{}",

@@ -2,8 +2,10 @@
 #include <gmock/gmock.h>
 #include <signal.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
@@ -38,8 +40,9 @@ constexpr const char* kPromptEnd = "\x1b[?2004l";
 class ChatAtATerminal : public ::testing::Test {
  protected:
   std::unique_ptr<TerminalProcess> start(const Words& more = {}) const {
-    auto chat = std::make_unique<TerminalProcess>("chat --temperature 0" + more,
-                                                  Words{"XDG_STATE_HOME=" + state_.string()});
+    auto chat = std::make_unique<TerminalProcess>(
+        "chat --temperature 0" + more,
+        Words{"XDG_STATE_HOME=" + state_.string(), "XDG_RUNTIME_DIR=" + state_.string()});
     chat->read_until(kPrompt);
     return chat;
   }
@@ -124,8 +127,64 @@ TEST_F(ChatAtATerminal, CtrlCStopsAnAnswer) {
   chat->read_until(kPromptEnd);
   chat->read_until("e");  // a letter of the answer
   chat->type(kCtrlC);
-  chat->read_until(kPrompt);
+  EXPECT_THAT(chat->read_until(kPrompt),
+              AllOf(HasSubstr("\r\n(stopped)\r\n"), Not(HasSubstr("^C"))));
   EXPECT_THAT(enter(*chat, "/stats"), AllOf(HasSubstr("output tokens"), HasSubstr("2 messages")));
+  EXPECT_EQ(leave(*chat), 0);
+}
+
+TEST_F(ChatAtATerminal, KeysOfAnAnswersTimeBelongToTheNextMessage) {
+  const auto chat = start({"--ignore-eos", "--max-tokens", "40"});
+  chat->type("Hello!\r");
+  chat->read_until(kPromptEnd);
+  chat->read_until("e");
+  chat->type("/sys");
+  EXPECT_THAT(chat->read_until(kPrompt), Not(HasSubstr("/sys")));
+  EXPECT_THAT(enter(*chat, "tem"), HasSubstr("(no system message)"));
+  chat->type("Hello!\r");
+  chat->read_until(kPromptEnd);
+  chat->type("/show\r");
+  chat->read_until(kPrompt);
+  EXPECT_THAT(chat->read_until(kPrompt), HasSubstr("max_tokens: 40"));
+  EXPECT_EQ(leave(*chat), 0);
+}
+
+TEST_F(ChatAtATerminal, WrapsAnswersAtTheEdge) {
+  const auto chat = start();
+  chat->resize(24);
+  const std::string answer = enter(*chat, "Hello!");
+  EXPECT_THAT(answer, HasSubstr("Hello! I calculate and\r\nsolve word problems."));
+  const auto plain = start({"--no-word-wrap"});
+  plain->resize(24);
+  EXPECT_THAT(enter(*plain, "Hello!"), HasSubstr("calculate and solve word"));
+}
+
+TEST_F(ChatAtATerminal, DrawsAMessageAnewForAnotherWidth) {
+  const auto chat = start();
+  const std::string words = "one two three four five six seven eight";
+  chat->type("/system " + words);
+  chat->read_until("eight");
+  chat->resize(20);
+  chat->read_until("\x1b[2A\r\x1b[J> /system one");  // from the first of its rows
+  chat->read_until("eight");
+  chat->resize(60);
+  EXPECT_THAT(chat->read_until("eight"), HasSubstr("\r\x1b[J> /system " + words));
+  enter(*chat, "");
+  EXPECT_THAT(enter(*chat, "/system"), HasSubstr(words + "\r\n"));
+  EXPECT_EQ(leave(*chat), 0);
+}
+
+TEST_F(ChatAtATerminal, ReadsATextBetweenMarks) {
+  const auto chat = start();
+  chat->type("/system \"\"\"first\r");
+  chat->read_until("... ");
+  EXPECT_THAT(enter(*chat, "second\"\"\""), HasSubstr("(the system message is set)"));
+  EXPECT_THAT(enter(*chat, "/system"), HasSubstr("first\r\nsecond\r\n"));
+  chat->type("\"\"\"dropped\r");
+  chat->read_until("... ");
+  chat->type(kCtrlC);
+  chat->read_until("Ctrl-C again leaves");
+  EXPECT_THAT(enter(*chat, "/stats"), HasSubstr("nothing was answered"));
   EXPECT_EQ(leave(*chat), 0);
 }
 
@@ -155,6 +214,9 @@ TEST_F(ChatAtATerminal, SigtermEndsThePrompt) {
 
 class ChatAtAPipe : public ::testing::Test {
  protected:
+  // Other servers of the user take no part.
+  void SetUp() override { ::setenv("XDG_RUNTIME_DIR", scratch_.path().c_str(), 1); }
+
   static SpawnResult chat(const std::string& input) {
     return run_quire("chat --temperature 0 --log-level error", {.input = input});
   }
@@ -179,7 +241,10 @@ TEST_F(ChatAtAPipe, SavesAndLoadsAConversation) {
   const SpawnResult saved =
       chat("/system Be brief.\n" + question + "/save " + file_.string() + "\n");
   EXPECT_EQ(saved.exit_code, 0) << saved.err;
-  EXPECT_THAT(saved.err, HasSubstr("(saved 3 messages)"));
+  EXPECT_THAT(saved.err,
+              AllOf(HasSubstr("(the system message is set)"), HasSubstr("(saved 3 messages)")));
+  EXPECT_EQ(fs::status(file_).permissions() & fs::perms::mask,
+            fs::perms::owner_read | fs::perms::owner_write);
   const SpawnResult loaded = chat("/load " + file_.string() + "\n/system\n/regenerate\n");
   EXPECT_EQ(loaded.exit_code, 0) << loaded.err;
   EXPECT_THAT(loaded.err, AllOf(HasSubstr("(loaded 3 messages)"), HasSubstr("Be brief."),
@@ -210,6 +275,88 @@ TEST_F(ChatAtAPipe, CommandsWithoutAConversationSaySo) {
   EXPECT_THAT(result.out, IsEmpty());
   EXPECT_THAT(result.err, AllOf(HasSubstr("(nothing was answered yet)"),
                                 HasSubstr("expected a message first"), HasSubstr("/no/such/file")));
+}
+
+TEST_F(ChatAtAPipe, ATextWithoutItsEndIsAnError) {
+  const SpawnResult result = chat("\"\"\"What is\n3 + 4?\n");
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, HasSubstr("the input ends within a text; expected \"\"\""));
+  EXPECT_EQ(chat("\"\"\"What is\n3 + 4?\"\"\"\n").out, chat("What is 3 + 4?\n").out);
+}
+
+// A server of this user that has the embedded model.
+class ChatWithAServer : public ChatAtAPipe {
+ protected:
+  void SetUp() override {
+    ChatAtAPipe::SetUp();
+    server_ = std::make_unique<quire::testing::Process>(
+        Words{"serve", "--model", "embedded", "--uds", socket_});
+    EXPECT_THAT(server_->read_out("\n"), HasSubstr("serving"));
+  }
+
+  static SpawnResult ask(const Words& flags) {
+    return expect_exit(0, "chat --temperature 0 --max-tokens 24" + flags,
+                       {.input = "/system Be brief.\nWhat is 3 + 4?\n/stats\n"});
+  }
+
+  const std::string socket_ = (scratch_.path() / "server").string();
+  std::unique_ptr<quire::testing::Process> server_;
+};
+
+TEST_F(ChatWithAServer, UsesItInPlaceOfASecondCopy) {
+  const SpawnResult local = ask({"--no-server"});
+  EXPECT_THAT(local.err, Not(HasSubstr("using the server")));
+  const SpawnResult found = ask({});
+  EXPECT_THAT(found.err, AllOf(HasSubstr("using the server at unix:" + socket_),
+                               HasSubstr("(the system message is set)"),
+                               HasSubstr("output tokens; first token after"),
+                               HasSubstr(" of 4096 tokens; 3 messages")));
+  EXPECT_EQ(found.out, local.out);
+  const SpawnResult named = ask({"--url", "unix:" + socket_});
+  EXPECT_EQ(named.out, local.out);
+  EXPECT_THAT(ask({"--max-model-len", "2048"}).err,
+              HasSubstr("(not using the server at unix:" + socket_ +
+                        ", which has its own --max-model-len)"));
+  EXPECT_THAT(
+      expect_exit(1, Words{"chat", "other", "--url", "unix:" + socket_}, {.input = "hi\n"}).err,
+      HasSubstr("does not have the model other; expected one of quire-abacus"));
+}
+
+TEST_F(ChatWithAServer, IgnoresRecordsOfServersThatHaveEnded) {
+  const fs::path records = scratch_.path() / "quire";
+  const auto num_records = [&] {
+    return std::distance(fs::directory_iterator(records), fs::directory_iterator());
+  };
+  EXPECT_EQ(num_records(), 1);
+  EXPECT_EQ(fs::status(records).permissions() & fs::perms::mask, fs::perms::owner_all);
+  server_->kill(SIGKILL);
+  server_->wait();
+  EXPECT_EQ(num_records(), 1);
+  std::ofstream(records / "1.json") << "{";
+  std::ofstream(records / "2.json") << R"({"pid":1,"url":"http://127.0.0.1:1","models":[]})";
+  EXPECT_THAT(ask({}).err, Not(HasSubstr("server")));
+  EXPECT_EQ(num_records(), 2);
+}
+
+TEST_F(ChatWithAServer, ARecordIsRemovedAtTheEnd) {
+  server_->kill(SIGTERM);
+  EXPECT_EQ(server_->wait(), 0);
+  EXPECT_TRUE(fs::is_empty(scratch_.path() / "quire"));
+}
+
+TEST_F(ChatWithAServer, AnAnswerStopsWithTheClient) {
+  TerminalProcess chat("chat --temperature 0 --ignore-eos --max-tokens 3500",
+                       Words{"XDG_STATE_HOME=" + scratch_.path().string()});
+  chat.read_until(kPrompt);
+  chat.type("Hello!\r");
+  chat.read_until("lculate");
+  chat.type(kCtrlC);
+  EXPECT_THAT(chat.read_until(kPrompt), HasSubstr("(stopped)"));
+  chat.type("/stats\r");
+  EXPECT_THAT(chat.read_until(kPrompt), HasSubstr("2 messages"));
+  server_->kill(SIGKILL);
+  chat.type("Hello!\r");
+  EXPECT_THAT(chat.read_until("cannot connect to"), HasSubstr("quire chat: "));
 }
 
 }  // namespace

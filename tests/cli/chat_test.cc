@@ -3,7 +3,13 @@
 
 #include <gmock/gmock.h>
 
+#include <clocale>
+#include <random>
+
+#include "cli/answer_display.h"
 #include "cli/line_editor.h"
+#include "cli/live_conversation.h"
+#include "cli/running_servers.h"
 
 namespace quire::cli {
 namespace {
@@ -25,6 +31,170 @@ TEST(ChatLine, TellsCommandsFromMessages) {
   EXPECT_EQ(parse_chat_line("/reset \t\r")->action, ChatAction::kReset);
   EXPECT_EQ(parse_chat_line("/exit")->action, ChatAction::kExit);
   EXPECT_EQ(parse_chat_line("/quit")->action, ChatAction::kExit);
+  EXPECT_EQ(parse_chat_line("/?")->action, ChatAction::kHelp);
+  EXPECT_EQ(parse_chat_line("/?x")->action, ChatAction::kSay);
+  EXPECT_EQ(parse_chat_line("/set temperature 0.2")->text, "temperature 0.2");
+  EXPECT_EQ(parse_chat_line("/show")->action, ChatAction::kShow);
+}
+
+TEST(ChatLine, TextsOfSeveralLinesStandBetweenMarks) {
+  for (const char* open : {R"(""")", R"("""a)", R"(  """a)", R"(/system """a "")", "\"\"\"a\nb"}) {
+    EXPECT_TRUE(is_open_text(open)) << open;
+  }
+  for (const char* whole : {"", "a", R"(a """)", R"("""a""")", R"("""""")", R"(/save """a)"}) {
+    EXPECT_FALSE(is_open_text(whole)) << whole;
+  }
+  EXPECT_EQ(without_text_marks("\"\"\"\na\n b\n\"\"\""), "a\n b");
+  EXPECT_EQ(without_text_marks(R"("""/help""" please)"), "/help please");
+  EXPECT_EQ(without_text_marks("/system \"\"\"a\nb\"\"\""), "/system a\nb");
+  EXPECT_EQ(without_text_marks(R"(say """this""")"), R"(say """this""")");
+}
+
+// --- Word wrap ---
+
+std::string wrapped(const std::string& text, size_t num_columns, size_t piece = 1 << 20) {
+  std::setlocale(LC_CTYPE, "C.UTF-8");
+  WordWrap wrap;
+  std::string out;
+  for (std::string_view rest = text; !rest.empty();) {
+    std::string part;
+    for (size_t i = 0; i < piece && !rest.empty(); ++i) {
+      size_t size = 1;
+      while (size < rest.size() && (static_cast<unsigned char>(rest[size]) & 0xC0) == 0x80) ++size;
+      part += rest.substr(0, size);
+      rest.remove_prefix(size);
+    }
+    out += wrap.add(part, num_columns);
+  }
+  return out + wrap.finish(num_columns);
+}
+
+TEST(WordWrap, BreaksLinesBetweenWords) {
+  EXPECT_EQ(wrapped("one two three four", 8), "one two\nthree\nfour");
+  EXPECT_EQ(wrapped("one two  three", 7), "one two\nthree");
+  EXPECT_EQ(wrapped("  - item one\n\n  - two", 10), "  - item\none\n\n  - two");
+  EXPECT_EQ(wrapped("aaaaaaaaaaaa b", 5), "aaaaaaaaaaaa b");  // the terminal breaks the long word
+  EXPECT_EQ(wrapped("x aaaaaaaa", 5), "x\naaaaaaaa");
+  EXPECT_EQ(wrapped("", 5), "");
+}
+
+TEST(WordWrap, BreaksBesideWideCharacters) {
+  EXPECT_EQ(wrapped("漢字漢字", 5), "漢字\n漢字");
+  EXPECT_EQ(wrapped("ab漢字c", 4), "ab漢\n字c");
+  EXPECT_EQ(wrapped("e\u0301e\u0301 e\u0301", 4),
+            "e\u0301e\u0301 e\u0301");  // accents have no width
+}
+
+TEST(WordWrap, LeavesCodeBlocksAlone) {
+  const std::string code = "```sh\nquire chat --system  'a b'  \n```\n";
+  EXPECT_EQ(wrapped(code + "one two", 6), code + "one\ntwo");
+  EXPECT_EQ(wrapped("```one``` two three", 10), "```one```\ntwo three");
+}
+
+// Pieces end anywhere, and words neither vanish nor join.
+TEST(WordWrap, DependsOnTheTextOnly) {
+  std::mt19937 random(7);
+  const std::string parts[] = {"a", "bc", " ", " ", "\n", "```", "漢", "\t", "é", "longer-word"};
+  for (int round = 0; round < 300; ++round) {
+    std::string text;
+    for (int i = 0; i < 40; ++i) text += parts[random() % std::size(parts)];
+    const size_t num_columns = 1 + random() % 20;
+    const std::string whole = wrapped(text, num_columns);
+    EXPECT_EQ(wrapped(text, num_columns, 1 + random() % 3), whole) << text;
+    const auto letters = [](std::string out) {
+      std::erase_if(out, [](char c) { return c == ' ' || c == '\n' || c == '\t'; });
+      return out;
+    };
+    EXPECT_EQ(letters(whole), letters(text));
+  }
+}
+
+// --- Settings ---
+
+class SilentModel final : public ChatModel {
+ public:
+  std::string name() const override { return "silent"; }
+  int max_model_len() const override { return 64; }
+  SamplingDefaults sampling_defaults() const override {
+    SamplingDefaults defaults;
+    defaults.params.max_tokens = 64;
+    return defaults;
+  }
+  bool can_switch_thinking() const override { return thinks_; }
+  Status check_system(const std::string& /*system*/) const override { return {}; }
+  Result<int> num_tokens(const std::vector<ChatMessage>& /*messages*/,
+                         const ChatSettings& /*settings*/) const override {
+    return 1;
+  }
+  Result<ChatAnswer> answer(const std::vector<ChatMessage>& /*messages*/,
+                            const ChatSettings& settings, uint64_t /*attempt*/,
+                            const Show& /*show*/) override {
+    JsonWriter json;
+    json.begin_object();
+    settings.sampling.write_given(json);
+    json.end_object();
+    return ChatAnswer{.text = json.take(), .stats = {}};
+  }
+
+  bool thinks_ = false;
+};
+
+TEST(ChatSettings, AreSetByName) {
+  LiveConversation chat(std::make_unique<SilentModel>(), {}, "", false);
+  for (const char* words : {"temperature 0.25", "parameter top-k 5", "seed 18446744073709551615",
+                            "ignore_eos", "stop a b", "logit_bias 3:-1.5"}) {
+    EXPECT_TRUE(chat.set(words).ok()) << words;
+  }
+  ASSERT_TRUE(chat.say("hi").ok());
+  EXPECT_EQ(chat.messages().back().content,
+            R"({"temperature":0.25,"top_k":5,"seed":18446744073709551615,"stop":["a b"],)"
+            R"("ignore_eos":true,"logit_bias":{"3":-1.5}})");
+  EXPECT_TRUE(chat.set("ignore_eos false").ok());
+  EXPECT_THAT(chat.described(), HasSubstr("temperature 0.25"));
+  EXPECT_THAT(chat.described(), HasSubstr("system message: none"));
+}
+
+TEST(ChatSettings, FaultsAreNamed) {
+  LiveConversation chat(std::make_unique<SilentModel>(), {}, "", false);
+  const auto error = [&](const char* words) { return chat.set(words).message(); };
+  EXPECT_THAT(error("tempature 1"), HasSubstr("/set tempature: did you mean temperature?"));
+  EXPECT_THAT(error("temperature"), HasSubstr("/set temperature: got ''"));
+  EXPECT_THAT(error("temperature -1"), HasSubstr("/set temperature: got '-1'"));
+  EXPECT_THAT(error("ignore_eos maybe"), HasSubstr("expected true or false"));
+  EXPECT_THAT(error("n 2"), HasSubstr("expected think, nothink or one of"));
+  EXPECT_THAT(error("logprobs 2"), HasSubstr("/set logprobs"));
+  EXPECT_THAT(error("nothink"), HasSubstr("does not read enable_thinking"));
+  EXPECT_THAT(error(""), HasSubstr("expected think"));
+}
+
+// --- Records of servers ---
+
+TEST(ServerRecord, IsReadAsItWasWritten) {
+  ServerRecord record;
+  record.pid = 7;
+  record.address.url = "http://127.0.0.1:8000";
+  record.models = {{"a \"b\"", "/models/a"}, {"c", ""}};
+  const auto read = parse_server_record(server_record_json(record), "f");
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  EXPECT_EQ(read->pid, 7);
+  EXPECT_EQ(read->address.text(), record.address.url);
+  ASSERT_THAT(read->models, SizeIs(2));
+  EXPECT_EQ(read->models[0].name, "a \"b\"");
+  EXPECT_EQ(read->models[0].path, "/models/a");
+  record.address = {.url = "http://localhost", .unix_socket = "/run/q"};
+  EXPECT_EQ(parse_server_record(server_record_json(record), "f")->address.text(), "unix:/run/q");
+}
+
+TEST(ServerRecord, OthersAreRefused) {
+  for (const char* text :
+       {"", "[]", "{}", R"({"pid":0,"url":"http://a","models":[]})",
+        R"({"pid":-1,"url":"http://a","models":[]})", R"({"pid":"1","url":"http://a","models":[]})",
+        R"({"pid":99999999999,"url":"http://a","models":[]})",
+        R"({"pid":1,"url":"file:///etc","models":[]})", R"({"pid":1,"url":"unix:","models":[]})",
+        R"({"pid":1,"url":"http://u@a","models":[]})",
+        R"({"pid":1,"url":"http://a","models":[{"name":"a"}]})"}) {
+    EXPECT_FALSE(parse_server_record(text, "f").ok()) << text;
+  }
 }
 
 TEST(ChatLine, CommandsHaveArguments) {

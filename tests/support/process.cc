@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <pty.h>
 #include <spawn.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -170,6 +171,14 @@ void TerminalProcess::type(const std::string& keys) {
 
 void TerminalProcess::kill(int signal) const {
   if (pid_ > 0) ::kill(pid_, signal);
+}
+
+void TerminalProcess::resize(int num_columns) const {
+  const winsize size = {.ws_row = 24,
+                        .ws_col = static_cast<unsigned short>(num_columns),
+                        .ws_xpixel = 0,
+                        .ws_ypixel = 0};
+  EXPECT_EQ(::ioctl(fd_, TIOCSWINSZ, &size), 0);  // sends SIGWINCH
 }
 
 bool TerminalProcess::read_some() {

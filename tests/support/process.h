@@ -102,6 +102,7 @@ class TerminalProcess {
 
   void type(const std::string& keys);
   void kill(int signal) const;
+  void resize(int num_columns) const;
   // Returns the output up to and including `mark`; the next call continues there. Fails the test if
   // the mark does not appear within a minute, or the process ends before.
   std::string read_until(const std::string& mark);

@@ -1,0 +1,65 @@
+// Records by which `quire chat` finds the servers of the same user: one JSON file of mode 0600 per
+// `quire serve`, PID.json in $XDG_RUNTIME_DIR/quire or, without that variable, in `servers` of the
+// cache's folder. It has the address and the models, and no key.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "quire/status.h"
+
+namespace quire::cli {
+
+struct ServerAddress {
+  std::string url;            // "http://127.0.0.1:8000"
+  std::string unix_socket;    // a path; replaces the host and the port of the URL
+  bool verifies_peer = true;  // TLS: checks the certificate
+
+  std::string text() const { return unix_socket.empty() ? url : "unix:" + unix_socket; }
+};
+
+// "http[s]://HOST[:PORT][/PATH]" or "unix:PATH".
+Result<ServerAddress> parse_server_address(std::string_view text);
+
+struct ServedModel {
+  std::string name;
+  std::string path;  // see model_path()
+};
+
+struct ServerRecord {
+  int pid = 0;
+  ServerAddress address;
+  std::vector<ServedModel> models;
+};
+
+// A text that is equal for two names of one model: the canonical path of its files, or "embedded".
+// Empty if the model is not found.
+std::string model_path(const std::string& model);
+
+// Empty if the environment names neither folder.
+std::filesystem::path server_records_directory();
+
+std::string server_record_json(const ServerRecord& record);
+Result<ServerRecord> parse_server_record(std::string_view json, std::string_view source);
+
+// Writes this process's record, and removes it at the end. A record that cannot be written is only
+// logged: the server works without it.
+class PublishedServer {
+ public:
+  explicit PublishedServer(const ServerRecord& record);
+  ~PublishedServer();
+  PublishedServer(const PublishedServer&) = delete;
+  PublishedServer& operator=(const PublishedServer&) = delete;
+
+ private:
+  std::filesystem::path file_;
+};
+
+// The records of servers whose process runs. Removes records of processes that have ended; skips
+// files of other users and files that are not records.
+std::vector<ServerRecord> running_servers();
+
+}  // namespace quire::cli
