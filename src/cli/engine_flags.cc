@@ -205,6 +205,20 @@ bool names_model(std::string_view word) {
          std::filesystem::exists(word, error);
 }
 
+Status check_first_word(std::string_view word, std::string_view text_name) {
+  // Names of models have no spaces and begin with a letter or a digit.
+  const bool may_be_name =
+      !word.empty() && is_alphanumeric(word.front()) && std::ranges::all_of(word, [](char c) {
+        return is_alphanumeric(c) || std::string_view("._-/").find(c) != std::string_view::npos;
+      });
+  if (!may_be_name) return {};
+  return invalid_argument(
+      fmt::format("'{}' is no model: there is neither such a path nor such a model in the model "
+                  "folder; quire pull ORG/NAME or {} downloads one, and {} of several words needs "
+                  "quotes",
+                  clipped(word), hub::kDefaultModel, text_name));
+}
+
 DefaultModel default_model() {
   const Result<std::filesystem::path> models = hub::models_directory();
   if (const Status readable = models.ok() ? hub::check_models_folder(*models) : Status();

@@ -34,6 +34,10 @@ Status set_model(std::string_view word, EngineConfig* config);
 // folder, a model that `quire pull` has by name, or the embedded model.
 bool names_model(std::string_view word);
 
+// Fails if the first of several words, which names no model, is like a misspelt name of one: it
+// would become a part of the text, and another model would read it.
+Status check_first_word(std::string_view word, std::string_view text_name);
+
 // The model of a command that names none: the default model, if the model folder has it.
 struct DefaultModel {
   std::string model;  // its file; empty: the embedded model

@@ -1,9 +1,12 @@
 #include "cli/flags.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -42,6 +45,10 @@ Result<std::string> parse_output_path(std::string_view text) {
   const bool has_folder = !path.has_parent_path() || fs::is_directory(path.parent_path(), error);
   if (!path.has_filename() || !has_folder || fs::is_directory(path, error)) {
     return unexpected(text, "a path of a file, in a folder that exists");
+  }
+  const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
+  if (::access((fs::exists(path, error) ? path : folder).c_str(), W_OK) != 0) {
+    return unexpected(text, fmt::format("a path that can be written; {}", std::strerror(errno)));
   }
   return std::string(text);
 }

@@ -1,12 +1,8 @@
 #include "cli/generate.h"
 
 #include <fmt/format.h>
-#include <poll.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -26,7 +22,6 @@
 #include "cli/sampling_flags.h"
 #include "engine/engine_internals.h"
 #include "engine/sampling_defaults.h"
-#include "hub/cache/named_models.h"
 
 namespace quire::cli {
 namespace {
@@ -57,17 +52,6 @@ struct GenerateOptions {
   }
 };
 
-// Whether the word may be a misspelt name of a model, which has no spaces and begins with a letter
-// or a digit.
-bool is_like_model_name(std::string_view word) {
-  const auto is_alphanumeric = [](unsigned char c) { return std::isalnum(c) != 0; };
-  const auto may_be_in_name = [&](char c) {
-    return is_alphanumeric(c) || std::string_view("._-/").find(c) != std::string_view::npos;
-  };
-  return !word.empty() && is_alphanumeric(word.front()) &&
-         std::ranges::all_of(word, may_be_in_name);
-}
-
 // Takes a word of the command line: the first one is the model if it names one, all others are the
 // message.
 Status take_word(std::string_view word, GenerateOptions& options) {
@@ -81,22 +65,11 @@ Status take_word(std::string_view word, GenerateOptions& options) {
   return {};
 }
 
-// Reads the message from a pipe or a redirected file. Other inputs, such as /dev/null and a
-// terminal, have none.
+// Reads the message from standard input, if that can have one.
 Status read_message(GenerateOptions& options) {
-  struct stat info {};
-  if (::fstat(STDIN_FILENO, &info) != 0) return {};
-  if (!S_ISFIFO(info.st_mode) && !S_ISREG(info.st_mode) && !S_ISSOCK(info.st_mode)) return {};
-  constexpr int kPatienceMs = 1000;  // a program that starts this one may leave the pipe open
-  pollfd input = {STDIN_FILENO, POLLIN, 0};
-  if (::poll(&input, 1, kPatienceMs) == 0) {
-    print_stderr("quire generate: waiting for the message on standard input\n");
-  }
-  QUIRE_ASSIGN_OR_RETURN(const std::string text, read_input("-"));
-  if (!is_valid_utf8(text)) {
-    return invalid_argument("[input] standard input is not valid UTF-8; expected a text");
-  }
-  options.message = trimmed(text);
+  QUIRE_ASSIGN_OR_RETURN(const std::optional<std::string> text,
+                         read_piped_text("quire generate", "message"));
+  if (text) options.message = trimmed(*text);
   return {};
 }
 
@@ -501,13 +474,8 @@ void check(const GenerateOptions& options, Complaints& complaints) {
   // Without this, a misspelt model would become a part of the message to another one.
   const bool has_other_text =
       options.has_other_words || has_plain_prompts || !options.prompt_ids.empty();
-  if (options.engine.model.empty() && options.first_word && has_other_text &&
-      is_like_model_name(*options.first_word)) {
-    complaints.add(
-        fmt::format("'{}' is no model: there is neither such a path nor such a model in the model "
-                    "folder; quire pull ORG/NAME or {} downloads one, and a message of several "
-                    "words needs quotes",
-                    clipped(*options.first_word), hub::kDefaultModel));
+  if (options.engine.model.empty() && options.first_word && has_other_text) {
+    complaints.add(check_first_word(*options.first_word, "a message"));
   }
   const bool has_no_messages = !options.chat && has_plain_prompts && options.message.empty();
   if (has_no_messages && !options.engine.chat_template.empty()) {

@@ -1,6 +1,9 @@
 #include "cli/input.h"
 
 #include <fmt/format.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
@@ -10,6 +13,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/flags.h"
+#include "cli/output.h"
 #include "cli/sampling_flags.h"
 
 namespace quire::cli {
@@ -80,6 +84,22 @@ Result<std::optional<std::string>> read_typed_line() {
     line += static_cast<char>(c);
   }
   return std::optional(std::move(line));
+}
+
+Result<std::optional<std::string>> read_piped_text(std::string_view command,
+                                                   std::string_view text_name) {
+  struct stat info {};
+  const bool has_text = ::fstat(STDIN_FILENO, &info) == 0 &&
+                        (S_ISFIFO(info.st_mode) || S_ISREG(info.st_mode) || S_ISSOCK(info.st_mode));
+  if (!has_text) return std::optional<std::string>();
+  constexpr int kPatienceMs = 1000;  // a program that starts this one may leave the pipe open
+  pollfd input = {STDIN_FILENO, POLLIN, 0};
+  if (::poll(&input, 1, kPatienceMs) == 0) {
+    print_stderr("{}: waiting for the {} on standard input\n", command, text_name);
+  }
+  QUIRE_ASSIGN_OR_RETURN(std::string text, read_input("-"));
+  if (is_valid_utf8(text)) return std::optional(std::move(text));
+  return invalid_argument("[input] standard input is not valid UTF-8; expected a text");
 }
 
 Result<Request> parse_request(std::string_view line, std::string_view source,

@@ -19,6 +19,11 @@ constexpr size_t kMaxTypedBytes = size_t{1} << 20;
 // kMaxTypedBytes.
 Result<std::optional<std::string>> read_typed_line();
 
+// The text of a pipe or a redirected file on standard input; nullopt for other inputs, such as
+// /dev/null and a terminal. If none comes for a second, a line says that `command` waits for it.
+Result<std::optional<std::string>> read_piped_text(std::string_view command,
+                                                   std::string_view text_name);
+
 // Parses {"prompt": "…"} or {"prompt_token_ids": [1, 2]}. vLLM's sampling fields beside them
 // override `defaults`. Unknown fields and wrong types fail; `source` ("FILE:3") starts the message.
 Result<Request> parse_request(std::string_view line, std::string_view source,

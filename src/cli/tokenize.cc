@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/ascii.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/json_writer.h"
@@ -27,8 +28,10 @@ namespace {
 struct TokenizeOptions {
   std::string tokenizer;
   std::string input;
-  std::optional<std::string> text;  // of the command line, instead of the input
-  bool special_tokens = false;      // tokenize: add them; detokenize: leave them out
+  std::optional<std::string> text;  // of the command line or standard input, instead of the input
+  std::optional<std::string> first_word;  // of the command line
+  std::string words;                      // all but the model
+  bool special_tokens = false;            // tokenize: add them; detokenize: leave them out
 };
 
 // `directory` may be a model's name, too. Without one, takes the default model's.
@@ -79,7 +82,21 @@ std::string text_line(std::string_view text) {
   return json.text() + "\n";
 }
 
-Result<int> run_tokenize(const TokenizeOptions& options) {
+// Reads the text from standard input if there is no other.
+Status read_text(std::string_view command, TokenizeOptions& options) {
+  if (options.text || !options.input.empty()) return {};
+  QUIRE_ASSIGN_OR_RETURN(options.text, read_piped_text(command, "text"));
+  if (!options.text || options.text->empty()) {
+    return invalid_argument(fmt::format(
+        "[input] got no text; expected {} TEXT, a text on standard input, or --input FILE",
+        command));
+  }
+  if (options.text->ends_with('\n')) options.text->pop_back();  // the end of the last line
+  return {};
+}
+
+Result<int> run_tokenize(TokenizeOptions& options) {
+  QUIRE_RETURN_IF_ERROR(read_text("quire tokenize", options));
   QUIRE_ASSIGN_OR_RETURN(const auto tokenizer, load_tokenizer(options.tokenizer));
   const auto encode = [&](std::string_view text) -> Result<std::string> {
     QUIRE_ASSIGN_OR_RETURN(const auto ids, tokenizer->encode(text, options.special_tokens));
@@ -96,7 +113,8 @@ Result<int> run_tokenize(const TokenizeOptions& options) {
       });
 }
 
-Result<int> run_detokenize(const TokenizeOptions& options) {
+Result<int> run_detokenize(TokenizeOptions& options) {
+  QUIRE_RETURN_IF_ERROR(read_text("quire detokenize", options));
   QUIRE_ASSIGN_OR_RETURN(const auto tokenizer, load_tokenizer(options.tokenizer));
   const auto decode = [&](const std::vector<int32_t>& ids) {
     return tokenizer->decode(ids, options.special_tokens);
@@ -110,7 +128,11 @@ Result<int> run_detokenize(const TokenizeOptions& options) {
         "token id {} is not in the vocabulary; expected ids below {}", *unknown, bound));
   };
   if (options.text) {
-    QUIRE_ASSIGN_OR_RETURN(const std::vector<int32_t> ids, parse_ids(*options.text));
+    // The output of `quire tokenize` is a JSON array.
+    QUIRE_ASSIGN_OR_RETURN(const std::vector<int32_t> ids,
+                           options.text->starts_with('[')
+                               ? parse_ids_line(*options.text, "standard input")
+                               : parse_ids(trimmed(*options.text)));
     QUIRE_RETURN_IF_ERROR(check(ids));
     return write_stdout(decode(ids) + "\n") ? kExitOk : kExitFailure;
   }
@@ -125,6 +147,16 @@ Result<int> run_detokenize(const TokenizeOptions& options) {
       });
 }
 
+// Sets the model of the command line, which the flag or the argument gives.
+Status set_tokenizer(std::string_view model, std::string& tokenizer) {
+  if (!tokenizer.empty() && tokenizer != model) {
+    return invalid_argument(
+        fmt::format("got {} and --tokenizer {}, expected one of them", clipped(model), tokenizer));
+  }
+  tokenizer = model;
+  return {};
+}
+
 void add_source_flags(FlagSet& flags, TokenizeOptions& options, std::string input_help) {
   flags.begin_group("Tokenizer");
   flags.directory(
@@ -133,14 +165,6 @@ void add_source_flags(FlagSet& flags, TokenizeOptions& options, std::string inpu
                   kTokenizerFileList));
   flags.last().alias = "--model";
   flags.file("--input", &options.input, std::move(input_help));
-}
-
-Status check_sources(const TokenizeOptions& options, std::string_view text_flag) {
-  if (options.text.has_value() == !options.input.empty()) {
-    return invalid_argument(
-        fmt::format("expected either {} or --input FILE (- is standard input)", text_flag));
-  }
-  return {};
 }
 
 // Sets the text of the command line, which a flag, its alias or the argument gives.
@@ -158,21 +182,35 @@ Status set_ids(std::string_view text, TokenizeOptions& options) {
   return set_text(text, options);
 }
 
+// Takes a word of the command line as `quire generate` does: the first one is the model if it names
+// one, all others are the text.
+Status take_word(std::string_view word, char separator, TokenizeOptions& options) {
+  const bool is_first = !options.first_word;
+  if (is_first) options.first_word = word;
+  if (is_first && names_model(word)) return set_tokenizer(word, options.tokenizer);
+  QUIRE_RETURN_IF_ERROR(parse_text(word).status());
+  if (!options.words.empty()) options.words += separator;
+  options.words += word;
+  return {};
+}
+
+void check_text(TokenizeOptions& options, std::string_view text_flag, Complaints& complaints) {
+  const bool is_one_word = options.first_word == options.words;
+  if (options.tokenizer.empty() && options.first_word && !is_one_word) {
+    complaints.add(check_first_word(*options.first_word, "a text"));
+  }
+  if (!options.words.empty()) complaints.add(set_text(options.words, options));
+  if (options.text && !options.input.empty()) {
+    complaints.add(
+        fmt::format("expected either {} or --input FILE (- is standard input)", text_flag));
+  }
+}
+
 struct TemplateOptions {
   std::string tokenizer;
   std::string template_file;
   std::string input;
 };
-
-// Sets the model of the command line, which the flag or the argument gives.
-Status set_tokenizer(std::string_view model, TemplateOptions& options) {
-  if (!options.tokenizer.empty() && options.tokenizer != model) {
-    return invalid_argument(fmt::format("got {} and --tokenizer {}, expected one of them",
-                                        clipped(model), options.tokenizer));
-  }
-  options.tokenizer = model;
-  return {};
-}
 
 Result<ChatFormat> load_format(const TemplateOptions& options) {
   if (!options.template_file.empty()) {
@@ -226,8 +264,9 @@ Command tokenize_command() {
   command.name = "tokenize";
   command.summary = "Turn text into token ids";
   command.example =
-      "  quire tokenize --text 'Once upon a time'\n"
-      "  quire tokenize --tokenizer ~/models/llama --add-special-tokens --input texts.jsonl";
+      "  quire tokenize embedded 'Once upon a time'\n"
+      "  echo 'Once upon a time' | quire tokenize\n"
+      "  quire tokenize ~/models/llama --add-special-tokens --input texts.jsonl";
   FlagSet& flags = command.flags;
   add_source_flags(flags, *options, "One JSON string per line; - is standard input");
   flags.toggle("--add-special-tokens", &options->special_tokens,
@@ -237,10 +276,16 @@ Command tokenize_command() {
     return set_text(text, *options);
   };
   flags.add({.name = "--text", .value_name = "TEXT", .help = "A text", .set = set});
-  command.positional = {.name = "TEXT", .help = "The text, as --text TEXT", .set = set};
-  command.check = [options](Complaints& complaints) {
-    complaints.add(check_sources(*options, "--text TEXT"));
-  };
+  command.positional = {
+      .name = "MODEL TEXT",
+      .help =
+          "The first of several words is the model, as --tokenizer. All others are the text, as "
+          "--text. A single word is a model as in quire generate, and then the text, or without "
+          "any word, standard input is read",
+      .kind = ValueKind::kDirectory,
+      .repeatable = true,
+      .set = [options](std::string_view word) { return take_word(word, ' ', *options); }};
+  command.check = [options](Complaints& complaints) { check_text(*options, "a text", complaints); };
   command.run = [options] { return run_tokenize(*options); };
   return command;
 }
@@ -251,8 +296,9 @@ Command detokenize_command() {
   command.name = "detokenize";
   command.summary = "Turn token ids into text";
   command.example =
-      "  quire detokenize --ids 12,7,42\n"
-      "  quire detokenize --tokenizer ~/models/llama --input ids.jsonl";
+      "  quire detokenize embedded 12,7,42\n"
+      "  quire tokenize 'Once upon a time' | quire detokenize\n"
+      "  quire detokenize ~/models/llama --input ids.jsonl";
   FlagSet& flags = command.flags;
   add_source_flags(flags, *options, "One JSON array of ids per line; - is standard input");
   flags.toggle("--skip-special-tokens", &options->special_tokens,
@@ -260,9 +306,16 @@ Command detokenize_command() {
   const auto set = [options](std::string_view text) { return set_ids(text, *options); };
   flags.add(
       {.name = "--ids", .alias = "--text", .value_name = "1,2,3", .help = "Token ids", .set = set});
-  command.positional = {.name = "IDS", .help = "The token ids, as --ids 1,2,3", .set = set};
+  command.positional = {
+      .name = "MODEL IDS",
+      .help =
+          "The model, as --tokenizer, and the ids, as --ids; without ids, standard input is read",
+      .kind = ValueKind::kDirectory,
+      .repeatable = true,
+      .set = [options](std::string_view word) { return take_word(word, ',', *options); }};
   command.check = [options](Complaints& complaints) {
-    complaints.add(check_sources(*options, "--ids 1,2,3"));
+    check_text(*options, "ids", complaints);
+    if (!options->words.empty()) complaints.add(parse_ids(options->words).status());
   };
   command.run = [options] { return run_detokenize(*options); };
   return command;
@@ -292,7 +345,7 @@ Command template_command() {
       .name = "MODEL",
       .help = "The model, as --tokenizer MODEL",
       .kind = ValueKind::kDirectory,
-      .set = [options](std::string_view word) { return set_tokenizer(word, *options); }};
+      .set = [options](std::string_view word) { return set_tokenizer(word, options->tokenizer); }};
   command.check = [options](Complaints& complaints) {
     if (options->input.empty()) complaints.add("expected --input FILE");
     if (!options->tokenizer.empty() && !options->template_file.empty()) {

@@ -34,6 +34,7 @@ bool is_file(const fs::path& path) {
 
 // The error for a file where a model's directory is expected.
 Status refuse_file(const fs::path& path) {
+  QUIRE_RETURN_IF_ERROR(MappedFile::open(path).status());  // it may not be read
   if (is_gguf_file(path)) {
     return unimplemented(fmt::format(
         "[model] model: {} is a GGUF file, which cannot be a drafter; expected a directory with "

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <thread>
 
 #include "base/file.h"
@@ -352,8 +353,52 @@ TEST(Embedded, AnEmptyFileOfPromptsIsRefused) {
 }
 
 TEST(Tokenize, TakesItsTextAsAnArgument) {
-  EXPECT_EQ(run_quire("tokenize hello").out, run_quire("tokenize --text hello").out);
-  EXPECT_EQ(run_quire("detokenize 7,8").out, run_quire("detokenize --ids 7,8").out);
+  const std::string ids = expect_exit(0, "tokenize --text 'hello you'").out;
+  EXPECT_EQ(run_quire("tokenize 'hello you'").out, ids);
+  EXPECT_EQ(run_quire("tokenize embedded hello you").out, ids);
+  EXPECT_EQ(run_quire("detokenize embedded 7,8").out, run_quire("detokenize --ids 7,8").out);
+  EXPECT_THAT(expect_exit(2, "tokenize smolm2 'hello you'").err, HasSubstr("'smolm2' is no model"));
+  EXPECT_THAT(expect_exit(2, "tokenize a --text b").err, HasSubstr("expected one of them"));
+  EXPECT_THAT(expect_exit(2, "tokenize a --input -").err, HasSubstr("expected either a text or"));
+  EXPECT_THAT(expect_exit(2, "detokenize embedded 7,x").err, HasSubstr("7,x"));
+}
+
+TEST(Tokenize, ReadsItsTextFromStandardInput) {
+  const std::string ids = run_quire("tokenize --text 'hello you'").out;
+  EXPECT_EQ(expect_exit(0, "tokenize", {.input = "hello you\n"}).out, ids);
+  EXPECT_EQ(expect_exit(0, "tokenize embedded", {.input = "hello you"}).out, ids);
+  EXPECT_EQ(expect_exit(0, "detokenize", {.input = ids}).out, "hello you\n");
+  EXPECT_THAT(expect_exit(1, "tokenize").err,
+              HasSubstr("got no text; expected quire tokenize TEXT"));
+  EXPECT_THAT(expect_exit(1, "tokenize", {.input = "\xff"}).err, HasSubstr("UTF-8"));
+}
+
+// A program that collects the log gets JSON objects only, also for mistakes and failures.
+TEST(JsonLogs, HaveNoPlainLines) {
+  const auto check = [](const std::string& lines) {
+    std::istringstream stream(lines);
+    for (std::string line; std::getline(stream, line);) {
+      EXPECT_TRUE(JsonDocument::parse(line, "line").ok()) << line;
+    }
+    EXPECT_THAT(lines, HasSubstr(R"("level":)"));
+  };
+  for (const Words& command : {Words("generate --log-format json hello"),
+                               Words("generate --log-format json --input /no/such"),
+                               Words("serve --log-format json --nonsense"),
+                               Words("serve --log-format json --model /no/such"),
+                               Words("tune --log-format json --model /no/such")}) {
+    check(run_quire(command).err);
+  }
+  quire::testing::Process server("serve --model embedded --log-format json --port 0");
+  const std::string log = server.read_err("[server] serving");
+  server.kill(SIGTERM);
+  EXPECT_EQ(server.read_out("\n"), "");
+  check(log + server.read_err("never shown"));
+  EXPECT_EQ(server.wait(), 0);
+}
+
+TEST(Usage, LogLevelsHaveTheirUsualNames) {
+  expect_exit(0, "completion bash --log-level warn");
 }
 
 TEST(Serve, APortIsTakenBeforeTheModelIsRead) {
