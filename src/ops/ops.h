@@ -86,7 +86,7 @@ struct GatedMlp {
 enum class InputRounding {
   kNone,
   kBf16,  // with BF16 weights
-  kInt8,  // with quantized weights: to 8 bits per block of 256
+  kInt8,  // with quantized weights: to 8 bits with a scale per 32, if faster
 };
 
 // Two RMSNorms in place: over all queries of a token, and over all its keys. Each of several ranks

@@ -50,17 +50,28 @@ const quantized::Kernel& kernel_of(std::span<const QuantizedKernel> kernels,
   return found == kernels.end() ? *kernels.back().kernel : *found->kernel;
 }
 
+// The bytes per activation, at most num_terms: two if they are faster than one. This depends on the
+// matrix alone, so that a row has the same bits in every batch. A single kernel, which an option
+// names, takes num_terms.
+int terms_of(std::span<const QuantizedKernel> kernels, const QuantizedRowGroup& group,
+             int num_terms) {
+  const auto gains = kernels.front().kernel->gains_by_one_term;
+  if (kernels.size() == 1 || gains == nullptr) return num_terms;
+  return gains(group.w->panels().front().format) ? num_terms : kMaxTerms;
+}
+
 // The number of blocks of k, at most num_blocks, that all rows process before the next blocks.
 int64_t block_step(std::span<const QuantizedRowGroup> groups,
                    std::span<const QuantizedKernel> kernels, int num_terms, int64_t num_blocks) {
-  int64_t most_rows = 0;
+  int64_t most_bytes = 0;  // of a block of a group's rows
   for (const QuantizedRowGroup& group : groups) {
-    if (kernel_of(kernels, group, num_terms).needs_x_in_l2)
-      most_rows = std::max(most_rows, group.num_rows);
+    const int terms = terms_of(kernels, group, num_terms);
+    if (kernel_of(kernels, group, terms).needs_x_in_l2) {
+      most_bytes = std::max(most_bytes, group.num_rows * quantized::activation_bytes(terms));
+    }
   }
-  if (most_rows == 0) return num_blocks;
-  const int64_t resident = kResidentBytes / (most_rows * quantized::activation_bytes(num_terms));
-  return std::clamp(resident, int64_t{1}, num_blocks);
+  if (most_bytes == 0) return num_blocks;
+  return std::clamp(kResidentBytes / most_bytes, int64_t{1}, num_blocks);
 }
 
 }  // namespace
@@ -79,7 +90,9 @@ void linear_quantized(std::span<const QuantizedRowGroup> groups,
                       std::span<const QuantizedKernel> kernels, const float* x, int num_terms,
                       float* out, ThreadPool& pool, const QuantizedScratch& scratch) {
   const int64_t num_k = groups.front().w->in_features();
-  const int64_t x_bytes = row_bytes(num_k, num_terms);
+  const auto x_of = [&](const QuantizedRowGroup& group) {
+    return scratch.x() + group.first_row * row_bytes(num_k, kMaxTerms);
+  };
   const auto round_row = [&](const QuantizedRowGroup& group, int64_t row) {
     const float* from = x + row * num_k;
     const std::span<const int32_t> order = group.w->order();
@@ -88,9 +101,9 @@ void linear_quantized(std::span<const QuantizedRowGroup> groups,
       for (int64_t k = 0; k < num_k; ++k) ordered[k] = from[order[static_cast<size_t>(k)]];
       from = ordered;
     }
-    kernel_of(kernels, group, num_terms)
-        .quantize_row(from, num_k, num_terms, row - group.first_row, group.num_rows,
-                      scratch.x() + group.first_row * x_bytes);
+    const int terms = terms_of(kernels, group, num_terms);
+    kernel_of(kernels, group, terms)
+        .quantize_row(from, num_k, terms, row - group.first_row, group.num_rows, x_of(group));
   };
   for_group_rows(groups, num_k, pool, round_row);
   int64_t num_panels = 0;
@@ -105,14 +118,15 @@ void linear_quantized(std::span<const QuantizedRowGroup> groups,
     const auto run_panel = [&](const QuantizedRowGroup& group,
                                const QuantizedLinear::Panel& panel) {
       const QuantizedLinear& w = *group.w;
-      kernel_of(kernels, group, num_terms)
+      const int terms = terms_of(kernels, group, num_terms);
+      kernel_of(kernels, group, terms)
           .run({.format = panel.format,
                 .panel = w.data(panel),
                 .num_groups = w.num_groups(),
                 .block_begin = block,
                 .block_end = std::min(block + blocks, num_blocks),
-                .x = scratch.x() + group.first_row * x_bytes,
-                .num_terms = num_terms,
+                .x = x_of(group),
+                .num_terms = terms,
                 .num_rows = group.num_rows,
                 .out = out + group.first_row * w.out_features() + panel.first_feature,
                 .out_stride = w.out_features(),

@@ -36,10 +36,10 @@ Result<std::unique_ptr<Linear>> make_linear(QuantizedOps& ops,
 // without it.
 void expect_product(const IntegerMatrix& w, const std::vector<float>& x, int64_t num_rows,
                     const std::vector<float>& bias, const std::vector<float>& out,
-                    double most_integer, const std::string& what) {
+                    InputRounding rounding, const std::string& what) {
   for (int64_t t = 0; t < num_rows; ++t) {
     const float* row = x.data() + t * w.k;
-    const std::vector<double> errors = rounding_errors(row, w.k, w.order, most_integer);
+    const std::vector<double> errors = rounding_errors(row, w.k, w.order, rounding);
     for (int64_t n = 0; n < w.n; ++n) {
       double sum = bias.empty() ? 0.0 : static_cast<double>(bias[static_cast<size_t>(n)]);
       double largest = 0;
@@ -67,7 +67,6 @@ void expect_every_kernel(const IntegerSpec& spec, int64_t n, int64_t k,
   std::vector<float> bias = random_floats(static_cast<size_t>(n), 5);
   if (spec.scales == DType::kBF16) bias.assign(bias.size(), 0.0F);
   for (const InputRounding rounding : {InputRounding::kNone, InputRounding::kInt8}) {
-    const double most = rounding == InputRounding::kNone ? kMostOf16Bits : kMostOf8Bits;
     for (const int64_t num_rows : row_counts) {
       std::vector<float> x = random_floats(static_cast<size_t>(num_rows * k), 9);
       std::vector<float> first_out;
@@ -75,7 +74,7 @@ void expect_every_kernel(const IntegerSpec& spec, int64_t n, int64_t k,
         QuantizedOps ops(kernel.name, rounding);
         const std::unique_ptr<Linear> linear = make_linear(ops, {&w}, &bias).value();
         const std::vector<float> out = ops.run(*linear, x, num_rows);
-        expect_product(w, x, num_rows, bias, out, most,
+        expect_product(w, x, num_rows, bias, out, rounding,
                        std::string(kernel.name) + " " + describe(spec));
         if (first_out.empty()) first_out = out;
         if (out.empty()) continue;  // memcmp takes no null pointers
@@ -210,7 +209,7 @@ TEST(IntegerLinear, StacksMatrices) {
       part_out.insert(part_out.end(), from, from + part->n);
     }
     const std::vector<float> part_bias(bias.begin() + first, bias.begin() + first + part->n);
-    expect_product(*part, x, 3, part_bias, part_out, kMostOf16Bits, "stacked");
+    expect_product(*part, x, 3, part_bias, part_out, InputRounding::kNone, "stacked");
     first += part->n;
   }
 }

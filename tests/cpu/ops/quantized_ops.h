@@ -16,10 +16,6 @@
 
 namespace quire::testing {
 
-// The largest integers of activations.
-inline constexpr double kMostOf16Bits = 32512;
-inline constexpr double kMostOf8Bits = 127;
-
 // The operations with one of quantized_kernels(), on a thread pool of their own.
 struct QuantizedOps {
   explicit QuantizedOps(std::string_view kernel, InputRounding rounding = InputRounding::kNone,
@@ -36,10 +32,11 @@ struct QuantizedOps {
   std::unique_ptr<Ops> ops;
 };
 
-// The largest error of rounding each activation of a row of `k`: half a unit of the integers of its
-// block. With an order of the columns, the blocks are those of the ordered columns.
+// The largest error of rounding each activation of a row of `k`: half a unit of its integer, whose
+// scale is per 256 activations with 16 bits, and per 32 with 8 bits (kInt8). With an order of the
+// columns, these are ordered columns.
 std::vector<double> rounding_errors(const float* row, int64_t k, std::span<const int32_t> order,
-                                    double most_integer);
+                                    InputRounding rounding);
 
 using MakeLinear = std::function<std::unique_ptr<Linear>(QuantizedOps& ops)>;
 // A row has the same bits in batches of all sizes, on any threads, with every kernel.

@@ -16,7 +16,7 @@
 // with one term or two; VNNI takes 180 and 360.
 //
 // The activations of 16 rows are stored together: for each block, Activations[16], then
-// int8_t[term][kBlockK / 64][16 rows][64 k].
+// int8_t[term][kBlockK / 64][16 rows][64 k], and with one term Multipliers[16].
 #pragma once
 
 #include "cpu/ops/amx/tiles-inl.h"
@@ -33,6 +33,7 @@ constexpr int64_t kMaxGroups = kBlockK / 16;       // the maximum number of grou
                                                    // scales in a block
 constexpr int64_t kQuadBytes = kFeatures * kBytesPerLane;
 constexpr int64_t kHalfBytes = kQuadBytes / 2;
+constexpr int64_t kMultipliers = sizeof(Multipliers);
 static_assert(kFeatures == 2 * Avx512Vnni::kLanes && kMaxRows % kTileRows == 0);
 
 // The number of rows from which on tiles are faster than VNNI, measured for Q4_K, Q6_K, Q8_0 and 4
@@ -41,9 +42,14 @@ static_assert(kFeatures == 2 * Avx512Vnni::kLanes && kMaxRows % kTileRows == 0);
 int64_t min_tile_rows(const Format& format, int num_terms) {
   constexpr int64_t kNever = kMaxRows + 1;
   if (format.group_k < kGroupK) return kNever;
-  if (format.group_k > kGroupK) return kTileRows;
   if (num_terms == 1) return format.value_bits == 8 ? kTileRows : kNever;
+  if (format.group_k > kGroupK) return kTileRows;
   return format.value_bits == 4 ? kTileRows : 2 * kTileRows;
+}
+
+// With longer groups, a product of tiles has 64 k with two terms, and 32 with one.
+bool gains_by_one_term(const Format& format) {
+  return format.group_k <= kGroupK;
 }
 
 constexpr int64_t row_tile_bytes(int num_terms) {  // of one block
@@ -71,7 +77,8 @@ void write_integers(const std::byte* from, int64_t lane, std::byte* row_tile) {
   }
 }
 
-// Missing rows of the last tile get sums and scales of zero; their integers are arbitrary.
+// Missing rows of the last tile get sums, scales and multipliers of zero; their integers are
+// arbitrary.
 template <int kTerms>
 void quantize_tile_row(const float* x, int64_t num_k, int64_t row, int64_t num_rows,
                        std::byte* out) {
@@ -84,9 +91,17 @@ void quantize_tile_row(const float* x, int64_t num_k, int64_t row, int64_t num_r
     quantize_block<Avx512Vnni, kTerms>(x + k, num_k - k < kBlockK ? num_k - k : kBlockK, block);
     __builtin_memcpy(row_tile + lane * kHeader, block, kHeader);
     write_integers<kTerms>(block + kHeader, lane, row_tile);
-    if (row + 1 < num_rows) continue;
-    __builtin_memset(row_tile + (lane + 1) * kHeader, 0,
-                     static_cast<size_t>((kTileRows - 1 - lane) * kHeader));
+    const auto clear_missing = [&](std::byte* from, int64_t bytes_per_row) {
+      if (row + 1 < num_rows) return;
+      __builtin_memset(from + (lane + 1) * bytes_per_row, 0,
+                       static_cast<size_t>((kTileRows - 1 - lane) * bytes_per_row));
+    };
+    clear_missing(row_tile, kHeader);
+    if constexpr (kTerms == 1) {
+      std::byte* const to = row_tile + kTileRows * (kHeader + kBlockK);
+      __builtin_memcpy(to + lane * kMultipliers, block + kHeader + kBlockK, kMultipliers);
+      clear_missing(to, kMultipliers);
+    }
   }
 }
 
@@ -105,8 +120,8 @@ struct GroupK {
   int64_t num_products;
 };
 
-// A block of a panel: its integers as bytes, [kBlockK / 4][32 features][4 k], and its groups'
-// scales, minimums and zero points.
+// A block of a panel: its integers as bytes, [kBlockK / 4][32 features][4 k], and the scales,
+// minimums and zero points of its sums of products.
 struct Weights {
   const std::byte* values;
   int64_t num_groups;
@@ -143,26 +158,28 @@ void read_values(const Format& format, const std::byte* from, int64_t groups, We
   weights.values = from;
 }
 
-template <class Isa>
+template <class Isa, int kTerms, bool kHasZeros>
 void read_weights(const Format& format, const std::byte* block, int64_t groups, Weights& weights) {
   const GroupScales<Isa, true> scales(format, block, groups);
   read_values(format, block + header_bytes(format, groups), groups, weights);
-  weights.num_groups = format.num_groups(groups);
+  const int64_t part_k = product_k(format, kTerms);
+  weights.num_groups = (groups * kGroupK + part_k - 1) / part_k;
   for (int64_t g = 0; g < weights.num_groups; ++g) {
-    const int64_t first = g * format.group_k;
+    const int64_t first = g * part_k;
     const int64_t rest = groups * kGroupK - first;
-    const int64_t num_k = format.group_k < rest ? format.group_k : rest;
+    const int64_t num_k = part_k < rest ? part_k : rest;
+    const int64_t from = first / format.group_k;
     weights.groups[g] = {.weights = first / kBytesPerLane * kQuadBytes,
                          .x = first / kTileK * kTileBytes + first % kTileK,
                          .num_products = (num_k + kTileK - 1) / kTileK};
     for (int64_t half = 0; half < 2; ++half) {
       const int64_t at = half * Avx512Vnni::kLanes;
-      const __m512 scale = scales.scale(g, half);
+      const __m512 scale = scales.scale(from, half);
       _mm512_store_ps(weights.scales[g] + at, scale);
-      if (format.has_zeros) {
-        _mm512_store_si512(weights.zeros[g] + at, scales.zero(g, half));
+      if constexpr (kHasZeros) {
+        _mm512_store_si512(weights.zeros[g] + at, scales.zero(from, half));
       } else {
-        _mm512_store_ps(weights.minimums[g] + at, scales.minimum(g, half, scale));
+        _mm512_store_ps(weights.minimums[g] + at, scales.minimum(from, half, scale));
       }
     }
   }
@@ -210,10 +227,11 @@ void multiply_group(const Weights& weights, int64_t group, int64_t half, const s
 }
 
 // Adds a group's products to block_sums[row]; `sums` points to the sum of row 0's integers in the
-// group.
+// group, and `multipliers` to their multiplier.
 template <int kTerms, bool kHasZeros>
 inline __attribute__((always_inline)) void add_group(const Weights& weights, int64_t group,
                                                      int64_t half, const std::byte* sums,
+                                                     const std::byte* multipliers,
                                                      const int32_t (*products)[kTileIntegers],
                                                      __m512 (&block_sums)[kTileRows]) {
   using Isa = Avx512Vnni;
@@ -235,7 +253,12 @@ inline __attribute__((always_inline)) void add_group(const Weights& weights, int
       block_sum = Isa::mul_add(scale, Isa::to_float(Isa::subtract(product, zeros)), block_sum);
     } else {
       const __m512 minimum = _mm512_load_ps(weights.minimums[group] + at);
-      block_sum = Isa::mul_add(scale, Isa::to_float(product), block_sum);
+      __m512 number = Isa::to_float(product);
+      if constexpr (kTerms == 1) {
+        const auto* const from = reinterpret_cast<const float*>(multipliers + r * kMultipliers);
+        number = Isa::mul(number, Isa::set1(*from));
+      }
+      block_sum = Isa::mul_add(scale, number, block_sum);
       block_sum = Isa::neg_mul_add(minimum, Isa::set1(sum), block_sum);
     }
   }
@@ -244,7 +267,7 @@ inline __attribute__((always_inline)) void add_group(const Weights& weights, int
 // sums[row] += one block of the row tiles at x, which are x_stride bytes apart, · the block's
 // weights.
 template <class Tiles, int kTerms, bool kHasZeros>
-void multiply_row_tiles(const Weights& weights, int group_k, const std::byte* x, int64_t x_stride,
+void multiply_row_tiles(const Weights& weights, int part_k, const std::byte* x, int64_t x_stride,
                         int64_t num_row_tiles, float (*sums)[kFeatures]) {
   constexpr int64_t kHeaders = kTileRows * static_cast<int64_t>(sizeof(Activations));
   // The number of steps by which the tiles are ahead. The products of these steps fill 4 KiB. With
@@ -269,7 +292,7 @@ void multiply_row_tiles(const Weights& weights, int group_k, const std::byte* x,
     if (next.half == 0) ++next.row_tile;
   };
   for (int64_t slot = 0; slot < kAhead; ++slot) multiply_next(slot);
-  const int64_t offset = sums_offset(group_k);
+  const int64_t offset = sums_offset(part_k);
   int64_t slot = 0;
   for (int64_t row_tile = 0; row_tile < num_row_tiles; ++row_tile) {
     const std::byte* const headers = x + row_tile * x_stride;
@@ -280,7 +303,11 @@ void multiply_row_tiles(const Weights& weights, int group_k, const std::byte* x,
       for (int64_t group = 0; group < weights.num_groups; ++group) {
         const std::byte* const group_sums =
             headers + offset + group * static_cast<int64_t>(sizeof(float));
-        add_group<kTerms, kHasZeros>(weights, group, half, group_sums, products[slot], block_sums);
+        const int64_t group_32 = group * part_k / kGroupK;
+        const std::byte* const multipliers = headers + kTileRows * kBlockK + kHeaders +
+                                             group_32 * static_cast<int64_t>(sizeof(float));
+        add_group<kTerms, kHasZeros>(weights, group, half, group_sums, multipliers, products[slot],
+                                     block_sums);
         multiply_next(slot);
         slot = (slot + 1) % kAhead;
       }
@@ -306,18 +333,18 @@ void run_terms_with_tiles(const Task& task) {
     begin_row(task, r, sums[r]);
   }
   Weights weights;
-  configure<Tiles>(task.format.group_k < kTileK ? task.format.group_k : kTileK);
+  const int part_k = product_k(task.format, kTerms);
+  configure<Tiles>(part_k < kTileK ? part_k : kTileK);
   for (int64_t b = task.block_begin; b < task.block_end; ++b) {
     const std::byte* const block = task.panel + b * whole_bytes;
     const int64_t rest = task.num_groups - b * kGroups;
     prefetch_lines<false>(block + whole_bytes, whole_bytes);
     const int64_t groups = rest < kGroups ? rest : kGroups;
     task.format.values == QuantizedValues::kE2m1
-        ? read_weights<E2m1Vnni>(task.format, block, groups, weights)
-        : read_weights<Avx512Vnni>(task.format, block, groups, weights);
-    multiply_row_tiles<Tiles, kTerms, kHasZeros>(weights, task.format.group_k,
-                                                 task.x + b * row_tile_bytes(kTerms), x_stride,
-                                                 num_row_tiles, sums);
+        ? read_weights<E2m1Vnni, kTerms, kHasZeros>(task.format, block, groups, weights)
+        : read_weights<Avx512Vnni, kTerms, kHasZeros>(task.format, block, groups, weights);
+    multiply_row_tiles<Tiles, kTerms, kHasZeros>(
+        weights, part_k, task.x + b * row_tile_bytes(kTerms), x_stride, num_row_tiles, sums);
   }
   Tiles::release();
   for (int64_t r = 0; r < task.num_rows; ++r) end_row(task, r, sums[r]);
@@ -325,12 +352,9 @@ void run_terms_with_tiles(const Task& task) {
 
 template <class Tiles>
 void run_with_tiles(const Task& task) {
-  if (task.format.has_zeros) {
-    return task.num_terms == 1 ? run_terms_with_tiles<Tiles, 1, true>(task)
-                               : run_terms_with_tiles<Tiles, 2, true>(task);
-  }
-  task.num_terms == 1 ? run_terms_with_tiles<Tiles, 1, false>(task)
-                      : run_terms_with_tiles<Tiles, 2, false>(task);
+  if (task.num_terms == 1) return run_terms_with_tiles<Tiles, 1, false>(task);
+  task.format.has_zeros ? run_terms_with_tiles<Tiles, 2, true>(task)
+                        : run_terms_with_tiles<Tiles, 2, false>(task);
 }
 
 }  // namespace

@@ -69,7 +69,7 @@ struct Avx2 {
   static I dot_pairs(I sum, I weights, I x) {
     return _mm256_add_epi16(sum, _mm256_maddubs_epi16(weights, x));
   }
-  static I add_pairs(I sums) { return _mm256_madd_epi16(sums, _mm256_set1_epi16(1)); }
+  static I add_pairs(I sums, I multipliers) { return _mm256_madd_epi16(sums, multipliers); }
   static void keep(I& a) { asm("" : "+x"(a)); }
   static F to_float(I a) { return _mm256_cvtepi32_ps(a); }
   static F set1(float a) { return _mm256_set1_ps(a); }

@@ -6,13 +6,14 @@
 //   kTermsAre16Bits: two terms of an activation are multiplied at once, by dot_16_bits().
 //   kSpreadsPrefetches: the prefetches for a group are spread over its quads.
 //   kAddsPairs: products of 4 bits with 8 bits are added in lanes of 16 bits over a group of 32, by
-//   dot_pairs().
+//   dot_pairs(). add_pairs() adds the two lanes, each times a multiplier of 16 bits.
 //   look_up(table, codes): for each byte of `codes`, below 16, the table's byte.
 //   half_e8m0(from): half the numbers of kLanes exponents of E8M0.
 // Included by one source file per instruction set, which must not share inline functions.
 #pragma once
 
 #include <algorithm>
+#include <limits>
 
 #include "cpu/ops/quantized/kernel.h"
 
@@ -21,6 +22,7 @@ namespace {
 
 constexpr int kBytesPerLane = 4;
 constexpr int kQuadsPerHalf = 4;  // quads in half a group of 32
+constexpr int kMostMultiplier = 255;
 
 // The cache into which weights are prefetched, and the distance in bytes. With several sets of
 // rows, only the first set prefetches, into the L2, because the L1 has the block and the
@@ -140,7 +142,7 @@ struct GroupScales {
     if (!format.has_block_scales()) return Isa::load_f16(scales + at * 2);
     return Isa::mul(Isa::load_f16(block_scales + lane * 2), Isa::load_i8(scales + at));
   }
-  // Only for formats with zero points, which replace minimums.
+  // Only for formats with zero points.
   I zero(int64_t group, int64_t vec) const {
     return Isa::widen_u8(minimums + group * kFeatures + vec * Isa::kLanes);
   }
@@ -149,6 +151,9 @@ struct GroupScales {
     const int64_t lane = vec * Isa::kLanes;
     const int64_t at = group * kFeatures + lane;
     if constexpr (Isa::kIsE2m1) return Isa::mul(scale, Isa::set1(float{kE2m1Offset}));
+    if (kBeyondGguf && format.has_zeros) {
+      return Isa::mul(scale, Isa::to_float(zero(group, vec)));
+    }
     if (!format.has_minimums) return Isa::mul(scale, Isa::set1(static_cast<float>(format.offset)));
     if (!format.has_block_scales()) return Isa::load_f16(minimums + at * 2);
     return Isa::mul(Isa::load_f16(block_minimums + lane * 2),
@@ -247,31 +252,52 @@ struct BlockProduct {
     }
   }
 
-  // Scales the products of a group of group_k, and adds them to the block's sums.
+  // The sum of a row's products in a group, which begins in group `group_32` of 32.
+  static inline __attribute__((always_inline)) I product_of(const std::byte* x_row,
+                                                            int64_t group_32,
+                                                            const I (&sums)[Sums::kCount][kVecs],
+                                                            int v) {
+    if constexpr (Sums::kArePairs) {
+      const auto* const pairs = multipliers(x_row)->pairs[group_32];
+      return Isa::add_pairs(sums[0][v], Isa::broadcast(reinterpret_cast<const std::byte*>(pairs)));
+    }
+    if constexpr (Sums::kCount == 2) {
+      return Isa::add(sums[0][v], Isa::template shift<-8>(sums[1][v]));
+    }
+    return sums[0][v];
+  }
+  static const Multipliers* multipliers(const std::byte* x_row) {
+    return reinterpret_cast<const Multipliers*>(x_row + sizeof(Activations) + kBlockK);
+  }
+
+  // Scales the products of a group, and adds them to the block's sums. `group` is its index among
+  // the block's groups of weights, `part` among those of product_k.
   static inline __attribute__((always_inline)) void end_group(
-      const Format& format, const GroupScales<Isa, kBeyondGguf>& scales,
-      const std::byte* group_sums, int64_t x_stride, int64_t first_vec, int64_t group,
+      const Format& format, const GroupScales<Isa, kBeyondGguf>& scales, const std::byte* x,
+      int64_t x_stride, int64_t first_vec, int64_t group, int64_t part, int64_t group_32,
       const Products& products, BlockSums& block_sums) {
+    const std::byte* const part_sums = x + sums_offset(product_k(format, kTerms));
 #pragma GCC unroll 4
     for (int v = 0; v < kVecs; ++v) {
       const F scale = scales.scale(group, first_vec + v);
       const F minimum = scales.minimum(group, first_vec + v, scale);
-      const bool has_zeros = kBeyondGguf && format.has_zeros;
+      const bool has_zeros = kBeyondGguf && kTerms == 2 && format.has_zeros;
       const I zero = has_zeros ? scales.zero(group, first_vec + v) : Isa::zero();
 #pragma GCC unroll 16
       for (int r = 0; r < kRows; ++r) {
-        const float sum = reinterpret_cast<const float*>(group_sums + r * x_stride)[group];
-        I product = products[r][0][v];
-        if constexpr (Sums::kArePairs) product = Isa::add_pairs(product);
-        if constexpr (Sums::kCount == 2) {
-          product = Isa::add(product, Isa::template shift<-8>(products[r][1][v]));
-        }
+        const std::byte* const x_row = x + r * x_stride;
+        const float sum = reinterpret_cast<const float*>(part_sums + r * x_stride)[part];
+        const I product = product_of(x_row, group_32, products[r], v);
         F& block_sum = block_sums[r][v];
         if (has_zeros) {
           const I zeros = Isa::multiply(zero, Isa::set1_int(static_cast<int32_t>(sum)));
           block_sum = Isa::mul_add(scale, Isa::to_float(Isa::subtract(product, zeros)), block_sum);
         } else {
-          block_sum = Isa::mul_add(scale, Isa::to_float(product), block_sum);
+          F number = Isa::to_float(product);
+          if constexpr (kTerms == 1 && !Sums::kArePairs) {
+            number = Isa::mul(number, Isa::set1(multipliers(x_row)->numbers[group_32]));
+          }
+          block_sum = Isa::mul_add(scale, number, block_sum);
           block_sum = Isa::neg_mul_add(minimum, Isa::set1(sum), block_sum);
         }
       }
@@ -308,10 +334,10 @@ void multiply_block(const Format& format, const std::byte* block, int64_t groups
   const int64_t bytes_per_group = block_bytes(format, groups) / groups;
   const int64_t bytes_per_quad = (bytes_per_group + 7) / (2 * kQuadsPerHalf);
   const bool has_halves = format.group_k == kGroupK / 2;
-  // The number of groups of 32 that share a scale.
-  const int64_t inner_groups = kBeyondGguf && !has_halves ? format.group_k / kGroupK : 1;
+  // The number of groups of 32 that share a scale, and of those in a sum of products.
+  const int64_t scale_groups = kBeyondGguf && !has_halves ? format.group_k / kGroupK : 1;
+  const int64_t inner_groups = kTerms == 1 ? 1 : scale_groups;
   const GroupScales<Isa, kBeyondGguf> scales(format, block, groups);
-  const std::byte* group_sums = x + sums_offset(format.group_k);
   typename Product::BlockSums block_sums;
   typename Product::Products products;
 #pragma GCC unroll 16
@@ -336,7 +362,7 @@ void multiply_block(const Format& format, const std::byte* block, int64_t groups
                                first_quad, products);
       }
       if (has_halves) {
-        Product::end_group(format, scales, group_sums, x_stride, first_vec, 2 * g, products,
+        Product::end_group(format, scales, x, x_stride, first_vec, 2 * g, 2 * g, g, products,
                            block_sums);
         Product::start_group(products);
       }
@@ -346,8 +372,10 @@ void multiply_block(const Format& format, const std::byte* block, int64_t groups
                                first_quad, products);
       }
     }
-    Product::end_group(format, scales, group_sums, x_stride, first_vec,
-                       has_halves ? 2 * first + 1 : first / inner_groups, products, block_sums);
+    const int64_t group = has_halves ? 2 * first + 1 : first / scale_groups;
+    const int64_t part = has_halves ? group : first / inner_groups;
+    Product::end_group(format, scales, x, x_stride, first_vec, group, part, first, products,
+                       block_sums);
   }
   Product::add_scaled(x, x_stride, first_vec, block_sums, sums);
 }
@@ -440,41 +468,65 @@ void run(const Task& task) {
   task.num_terms == 1 ? run_terms<Isa, 1>(task) : run_terms<Isa, 2>(task);
 }
 
+// The largest magnitude of `count` numbers; an infinity or a NaN is larger than all others.
+inline float most_of(const float* values, int64_t count) {
+  uint32_t most_bits = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    uint32_t bits = 0;
+    __builtin_memcpy(&bits, values + i, sizeof(bits));
+    bits &= 0x7FFFFFFFU;
+    most_bits = most_bits < bits ? bits : most_bits;
+  }
+  float most = 0;
+  __builtin_memcpy(&most, &most_bits, sizeof(most));
+  return most;
+}
+
+// The multiplier of 32 activations: the smallest with which 8 bits hold the largest of them.
+inline int32_t multiplier_of(const float* values, float most_of_block) {
+  const float share = most_of(values, kGroupK) * (kMostMultiplier / most_of_block);
+  const auto whole = static_cast<int32_t>(share);
+  const int32_t multiplier = whole + (static_cast<float>(whole) < share ? 1 : 0);
+  return multiplier < 1 ? 1 : multiplier < kMostMultiplier ? multiplier : kMostMultiplier;
+}
+
 // Writes a block of `count` activations, followed by zeros. The compiler vectorizes the loops.
 template <class Isa, int kTerms>
 void quantize_block(const float* x, int64_t count, std::byte* out) {
   constexpr float kTiny = 0x1p-100F;
-  constexpr float kMost = kTerms == 1 ? 127.0F : 127.0F * 256.0F;
+  constexpr float kMost = 127.0F * (kTerms == 1 ? kMostMultiplier : 256);
   // Adding this to a number of at most 22 bits and subtracting it again rounds to an integer.
   constexpr float kRounder = 0x1.8p23F;
   float values[kBlockK];
-  uint32_t most_bits = 0;
   for (int64_t i = 0; i < kBlockK; ++i) values[i] = 0.0F;
   for (int64_t i = 0; i < count; ++i) values[i] = x[i];
-  for (int64_t i = 0; i < kBlockK; ++i) {
-    uint32_t bits = 0;
-    __builtin_memcpy(&bits, values + i, sizeof(bits));
-    bits &= 0x7FFFFFFFU;
-    most_bits = most_bits < bits ? bits : most_bits;  // the bits of an infinity or a NaN are the
-                                                      // largest
-  }
-  float most = 0;
-  __builtin_memcpy(&most, &most_bits, sizeof(most));
-  const bool is_finite = most_bits < 0x7F800000U;
+  const float most = most_of(values, kBlockK);
+  const bool is_finite = most <= std::numeric_limits<float>::max();
   const bool is_zero = most < kTiny;
   const float inverse = !is_finite || is_zero ? 0.0F : kMost / most;
-  int32_t q[kBlockK];
-  for (int64_t i = 0; i < kBlockK; ++i) {
-    const float value = is_finite ? values[i] : 0.0F;
-    const float rounded = (value * inverse + kRounder) - kRounder;
-    q[i] = static_cast<int32_t>(rounded);
-  }
   auto* const header = reinterpret_cast<Activations*>(out);
   header->scale = !is_finite ? __builtin_nanf("") : is_zero ? 0.0F : most / kMost;
-  for (int64_t s = 0; s < kBlockK / 16; ++s) {
-    int32_t sum = 0;
-    for (int64_t i = 0; i < 16; ++i) sum += q[s * 16 + i];
-    header->sums_of_16[s] = static_cast<float>(sum);
+  int32_t q[kBlockK];
+  for (int64_t g = 0; g < kBlockK / kGroupK; ++g) {
+    const float* const group = values + g * kGroupK;
+    int32_t multiplier = 1;
+    if constexpr (kTerms == 1) {
+      if (inverse > 0) multiplier = multiplier_of(group, most);
+      auto* const to = reinterpret_cast<Multipliers*>(out + sizeof(Activations) + kBlockK);
+      to->numbers[g] = static_cast<float>(multiplier);
+      to->pairs[g][0] = to->pairs[g][1] = static_cast<int16_t>(multiplier);
+    }
+    const float group_inverse = inverse / static_cast<float>(multiplier);
+    for (int64_t i = 0; i < kGroupK; ++i) {
+      const float value = is_finite ? group[i] : 0.0F;
+      const float rounded = (value * group_inverse + kRounder) - kRounder;
+      q[g * kGroupK + i] = static_cast<int32_t>(rounded);
+    }
+    for (int64_t half = 0; half < 2; ++half) {
+      int32_t sum = 0;
+      for (int64_t i = 0; i < 16; ++i) sum += q[g * kGroupK + half * 16 + i];
+      header->sums_of_16[2 * g + half] = static_cast<float>(sum * multiplier);
+    }
   }
   const auto add_pairs = [](const float* from, int64_t num_pairs, float* to) {
     for (int64_t s = 0; s < num_pairs; ++s) to[s] = from[2 * s] + from[2 * s + 1];

@@ -5,8 +5,8 @@
 namespace quire::testing {
 
 extern const cpu::quantized::Kernel kEmulatedAmxInt8;
-const cpu::quantized::Kernel kEmulatedAmxInt8 = {cpu::quantized::quantize_tile_row,
-                                                 cpu::quantized::run_with_tiles<EmulatedTiles>,
-                                                 cpu::quantized::min_tile_rows, true};
+const cpu::quantized::Kernel kEmulatedAmxInt8 = {
+    cpu::quantized::quantize_tile_row, cpu::quantized::run_with_tiles<EmulatedTiles>,
+    cpu::quantized::min_tile_rows, cpu::quantized::gains_by_one_term, true};
 
 }  // namespace quire::testing
