@@ -1,9 +1,23 @@
 // A model with quantized weights gives the output of the model of its numbers, with any batch, any
 // number of threads and any number of ranks.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <fstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/json.h"
 #include "engine/engine_case.h"
 #include "engine/quantized_models.h"
+#include "model/config.h"
+#include "start/embedded.h"
+#include "support/gguf_conversion.h"
+#include "support/shared_data.h"
+#include "support/source_models.h"
+#include "tokenizer/tokenizer.h"
 
 namespace quire::testing {
 namespace {
@@ -80,6 +94,58 @@ TEST_P(QuantizedEngine, GivesTheOutputOfOneRankOnTwo) {
     EXPECT_LT(largest_difference(got, expected), 0.02);
   } else {
     expect_close(got, expected, 1e-5);
+  }
+}
+
+// The mean difference of the log probabilities of the prompts' tokens.
+double mean_difference(const std::vector<Collected>& got, const std::vector<Collected>& expected) {
+  double sum = 0;
+  int count = 0;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    for (size_t at = 1; at < expected[i].prompt_logprobs.size(); ++at, ++count) {
+      sum += std::abs(double{got[i].prompt_logprobs[at][0].logprob} -
+                      double{expected[i].prompt_logprobs[at][0].logprob});
+    }
+  }
+  return sum / count;
+}
+
+// Problems with their answers, from the text that the embedded model was trained on.
+std::vector<Request> abacus_problems(int num_problems) {
+  const auto tokenizer = Tokenizer::from_json(embedded_model().tokenizer_json, "embedded").value();
+  std::ifstream lines(source_path("models/quire-abacus/heldout.jsonl"));
+  std::vector<Request> all;
+  for (std::string line; std::ssize(all) < num_problems && std::getline(lines, line);) {
+    const JsonDocument problem = JsonDocument::parse(line, "heldout.jsonl").value();
+    const std::string text = fmt::format("<|user|>{}<|end|><|assistant|>{}",
+                                         std::string_view(problem.root()["question"]),
+                                         std::string_view(problem.root()["answer"]));
+    all.push_back(greedy(tokenizer->encode(text, true).value(), 1));
+    all.back().sampling.prompt_logprobs = 1;
+  }
+  return all;
+}
+
+// A trained model, whose activations have outliers, as those of random weights do not. docs/cli.md
+// compares the errors with llama.cpp's.
+TEST(EmbeddedModelInBlocks, IsAsExactAsItsInputs) {
+  const SourceModel model = abacus_model();
+  const ModelConfig config = parse_model_config(model.config, "config.json").value();
+  const std::vector<Request> problems = abacus_problems(4);
+  for (const char* const type : {"Q8_0", "Q4_0", "Q4_K"}) {
+    SCOPED_TRACE(type);
+    const std::string file = convert_to_gguf({model.config, model.bytes()}, "llama", type);
+    const ScratchDirectory scratch;
+    const std::vector<Collected> expected =
+        outputs_of(write_checkpoint(scratch, model.config, numbers_of(file, config)), problems);
+    EngineConfig blocks = cpu_config(scratch.write("model.gguf", file));
+    for (const auto& [activations, bound] :
+         {std::pair<const char*, double>{"f32", 1e-4}, {"int8", 5e-3}}) {
+      blocks.cpu_activations = activations;
+      const double error = mean_difference(outputs_of(blocks, problems), expected);
+      RecordProperty(std::string(type) + "_" + activations, std::to_string(error));
+      EXPECT_LT(error, bound) << activations;
+    }
   }
 }
 

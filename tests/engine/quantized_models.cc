@@ -74,20 +74,6 @@ std::vector<float> floats_of(GgufWeights& weights, const TensorSpec& spec) {
   return values;
 }
 
-// The numbers of a GGUF file as a checkpoint in F32, whose value heads are in the file's order.
-StoredTensors numbers_of(const std::string& file, const ModelConfig& config) {
-  auto gguf = GgufModel::from_memory(bytes_of(file), "m.gguf").value();
-  const auto weights = GgufWeights::open(std::move(gguf), config).value();
-  StoredTensors tensors;
-  for (const TensorSpec& spec : list_tensors(config)) {
-    std::vector<int64_t> shape;
-    for (int i = 0; i < spec.shape.rank(); ++i) shape.push_back(spec.shape[i]);
-    tensors[spec.name] = stored_floats(shape, floats_of(*weights, spec));
-    weights->release(spec.name);
-  }
-  return tensors;
-}
-
 // Stores the queries and the gates of their outputs as a checkpoint does, head by head.
 void fuse_gates(size_t num_heads, StoredTensors& tensors) {
   for (const std::string layer : {"model.layers.0.", "model.layers.1."}) {
@@ -108,6 +94,19 @@ void fuse_gates(size_t num_heads, StoredTensors& tensors) {
 }
 
 }  // namespace
+
+StoredTensors numbers_of(const std::string& file, const ModelConfig& config) {
+  auto gguf = GgufModel::from_memory(bytes_of(file), "m.gguf").value();
+  const auto weights = GgufWeights::open(std::move(gguf), config).value();
+  StoredTensors tensors;
+  for (const TensorSpec& spec : list_tensors(config)) {
+    std::vector<int64_t> shape;
+    for (int i = 0; i < spec.shape.rank(); ++i) shape.push_back(spec.shape[i]);
+    tensors[spec.name] = stored_floats(shape, floats_of(*weights, spec));
+    weights->release(spec.name);
+  }
+  return tensors;
+}
 
 const std::vector<QuantizedModel>& quantized_models() {
   // Products with integers and blocks round their inputs to 16 bits.

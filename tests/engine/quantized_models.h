@@ -10,9 +10,11 @@
 #include <variant>
 #include <vector>
 
+#include "model/config.h"
 #include "quire/config.h"
 #include "support/fp8_checkpoint.h"
 #include "support/integer_checkpoint.h"
+#include "support/reference_layer.h"
 #include "support/scratch_directory.h"
 
 namespace quire::testing {
@@ -42,6 +44,9 @@ inline void PrintTo(const QuantizedModel& model, std::ostream* out) {
 const std::vector<QuantizedModel>& quantized_models();
 // The dense ones that divide, of which there is one per kind of file.
 std::vector<QuantizedModel> some_quantized_models();
+
+// The numbers of a GGUF file as a checkpoint in F32, whose value heads are in the file's order.
+StoredTensors numbers_of(const std::string& file, const ModelConfig& config);
 
 // Writes the model's files to an empty directory, and returns the configuration that loads them.
 EngineConfig write_quantized(const QuantizedModel& model, const ScratchDirectory& directory);

@@ -5,8 +5,8 @@
 
 The weights are dequantized to FP32; the forward pass is plain numpy in FP64.
 Stored per prompt: its text, its ids, the ids of 48 greedy tokens (the end of a reply does not stop
-them), and at each of them the difference between the two largest logits, so that a tie can be told
-from an error.
+them), and at each of them its log probability, and the difference between the two largest logits, so
+that a tie can be told from an error.
 """
 
 from __future__ import annotations
@@ -138,26 +138,29 @@ class Llama:
             x = x + (gate / (1 + np.exp(-gate)) * up) @ w[at + "ffn_down.weight"].T
         return self.norm(x, "output_norm.weight") @ w["token_embd.weight"].T
 
-    def greedy(self, prompts: list[list[int]]) -> list[tuple[list[int], list[float]]]:
-        """Per prompt the greedy ids and their margins. All sequences have the same positions, so
+    def greedy(self, prompts: list[list[int]]) -> list[dict[str, list]]:
+        """Per prompt the greedy ids, their margins and log probabilities. All sequences have the same positions, so
         that a step reads the weights once; a short prompt begins its output earlier."""
         length = max(map(len, prompts)) + NUM_TOKENS
         shape = (len(prompts), length, self.kv_heads, self.head_size)
         cache = [np.zeros(shape) for _ in range(2 * self.num_layers)]
         texts = [list(prompt) for prompt in prompts]
         margins: list[list[float]] = [[] for _ in prompts]
+        logprobs: list[list[float]] = [[] for _ in prompts]
         for position in range(length - 1):
             logits = self.logits([text[position] for text in texts], position, cache)
-            for text, margin, row in zip(texts, margins, logits):
+            for text, margin, logprob, row in zip(texts, margins, logprobs, logits):
                 if len(text) > position + 1:
                     continue
                 second, first = np.argsort(row)[-2:]
                 text.append(int(first))
                 margin.append(round(float(row[first] - row[second]), 5))
+                logprob.append(round(-float(np.log(np.exp(row - row[first]).sum())), 6))
             print(f"\r{position + 1} of {length - 1} positions", end="", flush=True)
         print()
-        return [(text[len(prompt) :][:NUM_TOKENS], margin[:NUM_TOKENS])
-                for text, prompt, margin in zip(texts, prompts, margins)]
+        return [{"token_ids": text[len(prompt) :][:NUM_TOKENS], "margins": margin[:NUM_TOKENS],
+                 "logprobs": logprob[:NUM_TOKENS]}
+                for text, prompt, margin, logprob in zip(texts, prompts, margins, logprobs)]
 
 
 def main() -> None:
@@ -173,10 +176,9 @@ def main() -> None:
     texts = [CHAT.format(message) for message in MESSAGES] + TEXTS
     prompts = [tokenizer.encode(text) for text in texts]
     lines = []
-    for text, prompt, (ids, margins) in zip(texts, prompts, model.greedy(prompts)):
-        lines.append(json.dumps({"prompt": text, "prompt_token_ids": prompt, "token_ids": ids,
-                                 "margins": margins}))
-        print(min(margins), json.dumps(text[-60:]))
+    for text, prompt, reply in zip(texts, prompts, model.greedy(prompts)):
+        lines.append(json.dumps({"prompt": text, "prompt_token_ids": prompt} | reply))
+        print(min(reply["margins"]), json.dumps(text[-60:]))
     args.out.parent.mkdir(parents=True, exist_ok=True)
     args.out.write_text(
         f'{{"sha256": "{SHA256}", "prompts": [\n' + ",\n".join(lines) + "\n]}\n")
