@@ -20,7 +20,8 @@ machines drifts. With --apart they run one after the other, for models of which 
 only one copy. For each case, a round is a plain read of the weights' bytes, then Quire, then the
 peer. A figure is the median over the rounds; a ratio is the median over the rounds' ratios. Times
 cover whole steps: scheduling, model, attention and the greedy choice in Quire; llama_decode and the
-greedy choice in the peer, in the better of its two flash-attention settings.
+greedy choice in the peer, in the better of its two flash-attention settings. The errors beside them
+are those of exactness.py.
 """
 
 import argparse
@@ -34,6 +35,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Callable
 
+from exactness import Reference
 from llama_cpp_models import FILE_TYPES, QUANTIZED, SHAPES, Model, make_model
 
 HERE = Path(__file__).parent
@@ -136,15 +138,15 @@ def play_apart(play: Callable[[Case, Program, int], dict[str, float]], program: 
     return parts
 
 
-def summarize(model: str, dtype: str, case: Case, rounds: list[Round], weight_bytes: int) -> dict[str, Any]:
+def summarize(names: dict[str, str], case: Case, rounds: list[Round], weight_bytes: int,
+              errors: dict[str, float]) -> dict[str, Any]:
     flash = statistics.median(r.flash for r in rounds)
     no_flash = statistics.median(r.no_flash for r in rounds)
     better = "flash" if flash >= no_flash else "no_flash"
     ratio = statistics.median(r.quire / getattr(r, better) for r in rounds)
-    row: dict[str, Any] = {"model": model, "dtype": dtype, "case": case.name,
-                           "quire": statistics.median(r.quire for r in rounds),
+    row: dict[str, Any] = {**names, "case": case.name, "quire": statistics.median(r.quire for r in rounds),
                            "peer_flash": flash, "peer_no_flash": no_flash,
-                           "ratio": ratio, "bar": case.bars[dtype]}
+                           "ratio": ratio, "bar": case.bars[names["dtype"]], **errors}
     if case.num_seqs == 1 and not case.is_prefill:
         row["plain_read_gb_s"] = statistics.median(weight_bytes / r.read_s / 1e9 for r in rounds)
         row["quire_share_of_read"] = statistics.median(r.quire * r.read_s for r in rounds)
@@ -157,22 +159,29 @@ def verdict(value: float, bar: float) -> str:
 
 
 def print_row(row: dict[str, Any]) -> None:
-    print(f"{row['model']:10} {row['dtype']:4} {row['case']:26} {row['quire']:9.1f} {row['peer_flash']:9.1f} "
-          f"{row['peer_no_flash']:9.1f} {row['ratio']:6.2f}x {row['bar']:5.2f} "
-          f"{verdict(row['ratio'], row['bar'])}", flush=True)
+    errors = "".join(f"{row[key]:9.5f}" if key in row else f"{'-':>9}" for key in ("quire_error", "peer_error"))
+    print(f"{row['model']:10} {row['dtype']:6} {row['activations']:4} {row['case']:26} {row['quire']:9.1f} "
+          f"{row['peer_flash']:9.1f} {row['peer_no_flash']:9.1f} {row['ratio']:6.2f}x {row['bar']:5.2f} "
+          f"{verdict(row['ratio'], row['bar']):6} {errors}", flush=True)
     if row["model"] in SHAPES and row["case"] == "decode, 1 sequence":
         share = row["quire_share_of_read"]
         print(f"{'':16} of a plain read ({row['plain_read_gb_s']:.1f} GB/s): quire {share:.1%}, "
               f"peer {row['peer_share_of_read']:.1%}; bar 88% {verdict(share, 0.88)}", flush=True)
 
 
-def compare(model: Model, dtype: str, args: argparse.Namespace) -> list[dict[str, Any]]:
+def measure_errors(model: Model, flags: list[str], peer: Program, args: argparse.Namespace) -> dict[str, float]:
+    """Quire reads the peer's file, so that both have the same weights."""
+    reference = Reference(str(args.quire), model.gguf, args.work or model.gguf.parent)
+    return {"quire_error": reference.error_of_quire(*flags),
+            "peer_error": reference.error_of_peer(peer.ask(reference.question()))}
+
+
+def compare(model: Model, dtype: str, activations: str, args: argparse.Namespace) -> list[dict[str, Any]]:
     is_small = model.name == "stories15M"
     threads = str(args.threads)
-    weights = [] if dtype in QUANTIZED else ["--dtype", dtype]
-    if args.rounds_activations and dtype in ROUNDED:
-        weights += ["--cpu-activations", ROUNDED[dtype]]
-    start_quire = partial(Program, [str(args.bench), "--model", str(model.config), *weights, "--threads", threads,
+    flags = [] if dtype in QUANTIZED else ["--dtype", dtype]
+    flags += ["--cpu-activations", activations]
+    start_quire = partial(Program, [str(args.bench), "--model", str(model.config), *flags, "--threads", threads,
                                     "--max-model-len", str(CONTEXT)], args.nice)
     start_peer = partial(Program, [sys.executable, str(HERE / "llama_cpp_worker.py"), args.peer, str(model.gguf),
                                    threads], args.nice)
@@ -181,18 +190,26 @@ def compare(model: Model, dtype: str, args: argparse.Namespace) -> list[dict[str
     quire = start_quire()
     weight_bytes = quire.hello["weight_bytes"]
     rows = []
+    errors: dict[str, float] = {}
 
     def add_row(case: Case, rounds: list[Round]) -> None:
-        rows.append(summarize(model.name, dtype, case, rounds, weight_bytes))
+        names = {"model": model.name, "dtype": dtype, "activations": activations}
+        rows.append(summarize(names, case, rounds, weight_bytes, errors))
         print_row(rows[-1])
 
     if args.apart:
         of_quire = play_apart(play_quire, quire, chosen)
         of_peer = play_apart(play_peer, start_peer(), chosen)
+        if args.errors:
+            peer = start_peer()
+            errors |= measure_errors(model, flags, peer, args)
+            peer.close()
         for (case, _), own, others in zip(chosen, of_quire, of_peer):
             add_row(case, [Round(**ours, **theirs) for ours, theirs in zip(own, others)])
         return rows
     peer = start_peer()
+    if args.errors:
+        errors |= measure_errors(model, flags, peer, args)
     for case, num_rounds in chosen:
         def play(round_idx: int) -> Round:
             return Round(**play_quire(case, quire, round_idx), **play_peer(case, peer, round_idx))
@@ -213,8 +230,11 @@ def main() -> None:
     parser.add_argument("--bench", type=Path, default=HERE.parents[1] / "build/bench/bench_engine")
     parser.add_argument("--models", nargs="+", choices=["stories15M", *SHAPES], default=["stories15M", "llama-1b"])
     parser.add_argument("--dtypes", nargs="+", choices=[*FILE_TYPES, *QUANTIZED], default=["f16", "bf16"])
-    parser.add_argument("--exact-activations", dest="rounds_activations", action="store_false",
-                        help="Quire keeps them in F32; the peers always round them to the weights' type or 8 bits")
+    parser.add_argument("--activations", nargs="+", choices=["f32", "rounded"], default=["f32", "rounded"],
+                        help="Quire's, in turn; the peers always round them to the weights' type or 8 bits")
+    parser.add_argument("--no-errors", dest="errors", action="store_false",
+                        help="measure only speeds; the errors need the memory of the weights in F32")
+    parser.add_argument("--quire", type=Path, default=HERE.parents[1] / "build/quire", help="for the errors")
     parser.add_argument("--cases", nargs="+", default=[""], help="only cases with one of these in their names")
     parser.add_argument("--apart", action="store_true", help="the programs run one after the other")
     parser.add_argument("--threads", type=int, default=2)
@@ -226,14 +246,17 @@ def main() -> None:
         parser.error("expected --work or --gguf")
     if args.gguf is None and "stories15M" in args.models and args.stories15m is None:
         parser.error("stories15M needs --stories15m")
-    print(f"{'model':10} {'type':4} {'tokens/s':26} {'quire':>9} {'flash':>9} {'no flash':>9} {'ratio':>7} {'bar':>5}")
+    print(f"{'model':10} {'type':6} {'':4} {'tokens/s':26} {'quire':>9} {'flash':>9} {'no flash':>9} {'ratio':>7} "
+          f"{'bar':>5} {'errors:':>7}{'quire':>9}{'peer':>9}")
     rows: list[dict[str, Any]] = []
-    if args.gguf:
-        rows = compare(Model(args.gguf.stem, args.gguf, args.gguf), args.dtypes[0], args)
-    for name in [] if args.gguf else args.models:
-        for dtype in args.dtypes:
-            model = make_model(name, dtype, args.work, args.stories15m, CONTEXT, args.peer)
-            rows += compare(model, dtype, args)
+    models = [(name, dtype) for name in args.models for dtype in args.dtypes]
+    for name, dtype in [("", args.dtypes[0])] if args.gguf else models:
+        model = (Model(args.gguf.stem, args.gguf, args.gguf) if args.gguf
+                 else make_model(name, dtype, args.work, args.stories15m, CONTEXT, args.peer))
+        for activations in args.activations:
+            if activations == "rounded" and dtype not in ROUNDED:
+                continue
+            rows += compare(model, dtype, ROUNDED[dtype] if activations == "rounded" else "f32", args)
     if args.json:
         args.json.parent.mkdir(parents=True, exist_ok=True)
         args.json.write_text(json.dumps(rows, indent=1) + "\n")

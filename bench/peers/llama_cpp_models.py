@@ -34,7 +34,7 @@ QWEN35_TINY = QWEN35 | {"hidden_size": 256, "intermediate_size": 512, "num_hidde
 SHAPES = {"llama-1b": LLAMA_1B, "llama-8b": LLAMA_8B, "qwen3.5": QWEN35, "qwen3.5-tiny": QWEN35_TINY}
 FILE_TYPES = {"f16": gguf.LlamaFileType.MOSTLY_F16, "bf16": gguf.LlamaFileType.MOSTLY_BF16,
               "f32": gguf.LlamaFileType.ALL_F32}
-QUANTIZED = ["q8_0", "q6_k", "q4_k_m", "q4_0", "q4_1"]
+QUANTIZED = ["q8_0", "q6_k", "q5_k_m", "q4_k_m", "q4_0", "q4_1"]
 
 Weights = Callable[[str, tuple[int, ...]], np.ndarray]  # HF's name and shape → F32 values
 

@@ -4,6 +4,7 @@ ik_llama_cpp, a fork with kernels of its own for quantized weights.
 
     llama_cpp_worker.py PACKAGE FILE.gguf THREADS
     run NUM_SEQS PROMPT_LEN OUTPUT_LEN SEED FLASH   →  {"prefill_s", "decode_tokens", "decode_s"}
+    logprobs {"ids": [...], "tokens": [[...], ...]}  →  {"logprobs": [[...], ...]}
 
 A context has as many sequences as the workload, each with its own cache (kv_unified off), which is
 llama.cpp's faster mode. The last prompt of a context is computed only once.
@@ -166,6 +167,32 @@ class Worker:
         decode_s = sum(context.decode(context.next_ids[:, None], prompt_len + i, 1) for i in range(output_len - 1))
         return {"prefill_s": prefill_s, "decode_tokens": num_seqs * (output_len - 1), "decode_s": decode_s}
 
+    def logprobs(self, ids: list[int], tokens: list[list[int]]) -> list[list[float]]:
+        """The log probabilities of tokens[i] after ids[:i + 1], with a cache in F32."""
+        params = self.lib.llama_context_default_params()
+        params.n_ctx = params.n_batch = params.n_ubatch = len(ids)
+        params.n_threads = params.n_threads_batch = self.threads
+        params.type_k = params.type_v = 0  # F32
+        self.peer.set_flash(params, False)
+        handle = self.lib.llama_init_from_model(self.model, params)
+        batch = self.lib.llama_batch_init(len(ids), 0, 1)
+        batch.n_tokens = len(ids)
+        for i, token in enumerate(ids):
+            batch.token[i], batch.pos[i], batch.n_seq_id[i], batch.logits[i] = token, i, 1, True
+            batch.seq_id[i][0] = 0
+        if self.lib.llama_decode(handle, batch) != 0:
+            raise RuntimeError("llama_decode failed")
+        size = len(ids) * self.vocab_size
+        address = ctypes.addressof(self.lib.llama_get_logits(handle).contents)
+        view = np.frombuffer((ctypes.c_float * size).from_address(address), np.float32)
+        rows = []
+        for logits, wanted in zip(view.reshape(len(ids), self.vocab_size), tokens):
+            shifted = logits.astype(np.float64) - logits.max()
+            rows.append((shifted[wanted] - np.log(np.exp(shifted).sum())).tolist())
+        self.lib.llama_batch_free(batch)
+        self.lib.llama_free(handle)
+        return rows
+
 
 def main() -> None:
     replies = os.fdopen(os.dup(1), "w")
@@ -173,6 +200,9 @@ def main() -> None:
     worker = Worker(sys.argv[1], sys.argv[2], int(sys.argv[3]))
     print(json.dumps({"system": worker.peer.system(), "version": worker.peer.version}), file=replies, flush=True)
     for line in sys.stdin:
+        if line.startswith("logprobs "):
+            print(json.dumps({"logprobs": worker.logprobs(**json.loads(line.split(" ", 1)[1]))}), file=replies, flush=True)
+            continue
         num_seqs, prompt_len, output_len, seed, flash = map(int, line.split()[1:])
         times = worker.run(num_seqs, prompt_len, output_len, seed, bool(flash))
         print(json.dumps(times), file=replies, flush=True)
