@@ -1,7 +1,7 @@
 // Computes out = x · Wᵀ + bias with quantized weights, as quantized/kernel.h describes: activations
-// are rounded to integers of 8 or 16 bits per block of 256, and the products are summed exactly
-// within a group of weights. If the columns of the weights are reordered, the activations are
-// reordered in the same way before they are rounded.
+// are rounded to integers of 16 bits per block of 256, or of 8 bits per 32, and the products are
+// summed exactly within a group of weights. If the columns of the weights are reordered, the
+// activations are reordered in the same way before they are rounded.
 #pragma once
 
 #include <span>
