@@ -257,9 +257,9 @@ def main() -> None:
             if activations == "rounded" and dtype not in ROUNDED:
                 continue
             rows += compare(model, dtype, ROUNDED[dtype] if activations == "rounded" else "f32", args)
-    if args.json:
-        args.json.parent.mkdir(parents=True, exist_ok=True)
-        args.json.write_text(json.dumps(rows, indent=1) + "\n")
+            if args.json:
+                args.json.parent.mkdir(parents=True, exist_ok=True)
+                args.json.write_text(json.dumps(rows, indent=1) + "\n")
 
 
 if __name__ == "__main__":

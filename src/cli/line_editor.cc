@@ -97,24 +97,15 @@ struct EndHistory {
   void operator()(History* history) const { ::history_end(history); }
 };
 
-// Sets has_resized at SIGWINCH. libedit's handler, which el_gets() installs, would change its
-// picture of the screen and leave the screen as it is.
 std::atomic<bool> has_resized = false;
 
-class ResizeSignal {
- public:
-  ResizeSignal() {
-    struct sigaction action = {};
-    action.sa_handler = [](int) { has_resized = true; };
-    ::sigaction(SIGWINCH, &action, &previous_);
-  }
-  ~ResizeSignal() { ::sigaction(SIGWINCH, &previous_, nullptr); }
-  ResizeSignal(const ResizeSignal&) = delete;
-  ResizeSignal& operator=(const ResizeSignal&) = delete;
-
- private:
-  struct sigaction previous_ = {};
-};
+// Takes SIGWINCH from libedit, which installs its handler in el_gets(): that one would change
+// libedit's picture of the screen and leave the screen as it is.
+void note_resizes() {
+  struct sigaction action = {};
+  action.sa_handler = [](int) { has_resized = true; };
+  ::sigaction(SIGWINCH, &action, nullptr);
+}
 
 class TerminalEditor final : public LineEditor {
  public:
@@ -252,17 +243,18 @@ class TerminalEditor final : public LineEditor {
     return CC_REDISPLAY;
   }
 
-  // Reads a character in UTF-8. A resized terminal interrupts the wait.
+  // Reads a character in UTF-8, and draws the message anew if the terminal is resized meanwhile.
   static int read_character(EditLine* line, wchar_t* character) {
-    const ResizeSignal signal;
+    // Another thread may run the handler, which then does not interrupt the wait.
+    constexpr int kResizeTickMs = 250;
+    note_resizes();
     std::string bytes;
     while (true) {
       if (has_resized.exchange(false)) of(line).redraw();
       pollfd input = {.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
-      if (::poll(&input, 1, -1) < 0) {
-        if (errno == EINTR) continue;
-        return -1;
-      }
+      const int num_ready = ::poll(&input, 1, kResizeTickMs);
+      if (num_ready == 0 || (num_ready < 0 && errno == EINTR)) continue;
+      if (num_ready < 0) return -1;
       char byte = 0;
       const ssize_t count = ::read(STDIN_FILENO, &byte, 1);
       if (count < 0 && (errno == EINTR || errno == EAGAIN)) continue;

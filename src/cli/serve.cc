@@ -451,11 +451,11 @@ Result<int> run(const ServeOptions& options) {
           },
           service.hooks()));
   service.set_transport(transport.get());
-  announce(options, config, *transport, is_local);
   std::optional<PublishedServer> published;
   if (engine->model_info().embedding_size == 0) {
     published.emplace(server_record(options, config, *transport));
   }
+  announce(options, config, *transport, is_local);
   wait_for_interrupt(service, *transport);
 
   published.reset();

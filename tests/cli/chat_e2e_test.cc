@@ -183,7 +183,7 @@ TEST_F(ChatAtATerminal, ReadsATextBetweenMarks) {
   chat->type("\"\"\"dropped\r");
   chat->read_until("... ");
   chat->type(kCtrlC);
-  chat->read_until("Ctrl-C again leaves");
+  EXPECT_THAT(chat->read_until(kPrompt), HasSubstr("Ctrl-C again leaves"));
   EXPECT_THAT(enter(*chat, "/stats"), HasSubstr("nothing was answered"));
   EXPECT_EQ(leave(*chat), 0);
 }
@@ -355,6 +355,7 @@ TEST_F(ChatWithAServer, AnAnswerStopsWithTheClient) {
   chat.type("/stats\r");
   EXPECT_THAT(chat.read_until(kPrompt), HasSubstr("2 messages"));
   server_->kill(SIGKILL);
+  server_->wait();
   chat.type("Hello!\r");
   EXPECT_THAT(chat.read_until("cannot connect to"), HasSubstr("quire chat: "));
 }

@@ -120,7 +120,6 @@ TEST(Usage, MistakesAreOneLineAndExitCode2) {
       {"generate mymodel --prompt Hi", "'mymodel' is no model"},
       {"generate mymodel hello", "quire pull ORG/NAME or smollm2 downloads one"},
       {"generate --log-level loud", "debug"},
-      {"tokenize", "--text"},
       {"template", "--input"},
       {"eval gsm8k", "--data"},
       {"eval perplexity", "expected --data FILE"},

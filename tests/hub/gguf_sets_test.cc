@@ -74,9 +74,10 @@ TEST(GgufSets, NamesThatAreAlmostShardsAreFilesOfTheirOwn) {
 }
 
 TEST(GgufSets, LeavesOutCompanionsAndOtherFiles) {
-  EXPECT_THAT(tags_of({"mmproj-F16.gguf", "model-mmproj-f16.gguf", "imatrix.gguf", "mtp-Q8_0.gguf",
-                       "sub/eagle3-Q8_0.gguf", ".gguf", "a.bin", "model.gguf.part"}),
-              IsEmpty());
+  EXPECT_THAT(
+      tags_of({"mmproj-F16.gguf", "model-mmproj_f16.gguf", "x-MMPROJ.gguf", "imatrix.gguf",
+               "mtp-Q8_0.gguf", "sub/eagle3-Q8_0.gguf", ".gguf", "a.bin", "model.gguf.part"}),
+      IsEmpty());
   EXPECT_TRUE(is_gguf_companion("a/mmproj-model-f16.gguf"));
   EXPECT_FALSE(is_gguf_companion("mmproj/model-Q8_0.gguf"));
   EXPECT_FALSE(is_gguf_companion("mmproj.txt"));

@@ -64,20 +64,19 @@ bool is_type(std::string_view part) {
 
 // Returns the last type in the path, with Unsloth's prefix "UD-"; empty: it has none.
 std::string_view type_in(std::string_view stem) {
+  constexpr std::string_view kEnds = "-./";
   constexpr std::string_view kDynamic = "UD-";
   for (size_t end = stem.size(); end > 0;) {
-    const size_t before = stem.find_last_of("-./", end - 1);
+    const size_t before = stem.find_last_of(kEnds, end - 1);
     const size_t begin = before == std::string_view::npos ? 0 : before + 1;
     if (is_type(stem.substr(begin, end - begin))) {
-      const size_t prefix = begin >= kDynamic.size() ? begin - kDynamic.size() : begin;
-      const bool is_whole_part =
-          prefix == 0 || std::string_view("-./").find(stem[prefix - 1]) != std::string_view::npos;
-      const bool is_dynamic = is_whole_part &&
-                              starts_ignoring_case(stem.substr(prefix, begin - prefix), kDynamic) &&
-                              prefix < begin;
+      const size_t prefix = begin - std::min(begin, kDynamic.size());
+      const bool is_part = prefix == 0 || kEnds.find(stem[prefix - 1]) != std::string_view::npos;
+      const bool is_dynamic =
+          is_part && equals_ignoring_case(stem.substr(prefix, begin - prefix), kDynamic);
       return stem.substr(is_dynamic ? prefix : begin, end - (is_dynamic ? prefix : begin));
     }
-    end = begin == 0 ? 0 : begin - 1;
+    end = begin == 0 ? 0 : before;
   }
   return {};
 }
@@ -122,7 +121,10 @@ bool is_gguf_companion(std::string_view path) {
   const std::string_view name = file_name(path);
   if (!name.ends_with(kGgufEnd)) return false;
   constexpr std::array<std::string_view, 4> kDrafters = {"mtp-", "eagle3-", "dflash-", "dspark-"};
-  return holds(name, "mmproj") || holds(name, "imatrix") ||
+  const auto has = [&](std::string_view part) {
+    return !std::ranges::search(name, part, {}, to_lower, to_lower).empty();
+  };
+  return has("mmproj") || has("imatrix") ||
          std::ranges::any_of(
              kDrafters, [&](std::string_view start) { return starts_ignoring_case(name, start); });
 }
