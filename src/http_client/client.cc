@@ -22,6 +22,7 @@
 #include <optional>
 #include <unordered_set>
 
+#include "base/ascii.h"
 #include "http_client/parsers.h"
 
 namespace quire::http_client {
@@ -64,16 +65,28 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Connection(asio::io_context& context, Owner& owner, WhenFree when_free)
       : owner_(owner), when_free_(std::move(when_free)), socket_(context) {}
 
-  void start(Job job) {
+  void set_job(Job job) {
     job_ = std::move(job);
     parser_.emplace(*job_.handler);
     num_idle_ticks_ = 0;
     has_response_ = false;
+  }
+
+  void start() {
+    if (!job_.handler) return;  // cancelled
     if (is_connected_) {
       is_reused_ = true;
       return exchange();
     }
     connect();
+  }
+
+  bool is_for(const ResponseHandler& handler) const { return job_.handler.get() == &handler; }
+
+  void cancel() {
+    job_.handler.reset();
+    close();
+    when_free_(shared_from_this(), false);
   }
 
   // Called once per second while a request is in progress.
@@ -270,6 +283,16 @@ class AsioClient final : public Client, public Owner {
     start(take_connection(), std::move(job));
   }
 
+  void cancel(const ResponseHandler& handler) override {
+    for (const ConnectionPtr& connection : active_) {
+      if (!connection->is_for(handler)) continue;
+      const ConnectionPtr held = connection;  // cancel() removes it from active_
+      return held->cancel();
+    }
+  }
+
+  void post(std::function<void()> call) override { asio::post(context_, std::move(call)); }
+
   void call_at(TimePoint when, std::function<void()> call) override {
     auto timer = std::make_shared<asio::steady_timer>(context_, when);
     timer->async_wait([timer, call = std::move(call)](const ErrorCode& error) {
@@ -290,9 +313,8 @@ class AsioClient final : public Client, public Owner {
 
   void start(ConnectionPtr connection, Job job) {
     active_.insert(connection);
-    asio::post(context_, [connection = std::move(connection), job = std::move(job)]() mutable {
-      connection->start(std::move(job));
-    });
+    connection->set_job(std::move(job));
+    asio::post(context_, [connection = std::move(connection)] { connection->start(); });
   }
 
   std::unique_ptr<ssl::stream<Socket&>> make_tls(Socket& socket) override {
@@ -317,10 +339,14 @@ class AsioClient final : public Client, public Owner {
     bytes.reserve(request.body.size() + common_head_.size() + 256);
     fmt::format_to(std::back_inserter(bytes), "{} {}{} HTTP/1.1\r\n{}", request.method,
                    config_.url.path, request.target, common_head_);
+    bool has_type = false;
+    for (const auto& [name, value] : request.headers) {
+      fmt::format_to(std::back_inserter(bytes), "{}: {}\r\n", name, value);
+      has_type = has_type || equals_ignoring_case(name, "content-type");
+    }
     if (request.method != "GET" || !request.body.empty()) {
-      fmt::format_to(std::back_inserter(bytes),
-                     "Content-Type: application/json\r\nContent-Length: {}\r\n",
-                     request.body.size());
+      if (!has_type) bytes += "Content-Type: application/json\r\n";
+      fmt::format_to(std::back_inserter(bytes), "Content-Length: {}\r\n", request.body.size());
     }
     bytes += "\r\n";
     bytes += request.body;

@@ -20,7 +20,8 @@ using Headers = std::vector<std::pair<std::string, std::string>>;
 struct Request {
   std::string method = "GET";
   std::string target = "/";  // appended to the URL's path
-  std::string body = {};     // JSON, or empty
+  std::string body = {};     // of the Content-Type in `headers`; without one, JSON
+  Headers headers = {};      // in addition to those of ClientConfig
 };
 
 struct ClientConfig {
@@ -33,11 +34,12 @@ struct ClientConfig {
   size_t max_idle_connections = 1024;
 };
 
-// Receives a response: on_head() at most once, on_body() per piece, then on_end(). All calls are on
-// the thread that runs the client, and none is within send().
+// Receives a response: on_field() per header field, on_head() at most once, on_body() per piece,
+// then on_end(). All calls are on the thread that runs the client, and none is within send().
 class ResponseHandler {
  public:
   virtual ~ResponseHandler() = default;
+  virtual void on_field(std::string_view /*name*/, std::string_view /*value*/) {}
   virtual void on_head(int status) = 0;
   // Returns false to end the response early: the connection is closed, and on_end() gets an error.
   virtual bool on_body(std::string_view piece) = 0;
@@ -46,7 +48,7 @@ class ResponseHandler {
   virtual void on_end(const Status& status) = 0;
 };
 
-// Not thread-safe: all calls and callbacks must be on one thread.
+// Not thread-safe, except for post(): all other calls and callbacks must be on one thread.
 class Client {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
@@ -59,6 +61,11 @@ class Client {
   // has probably closed it as idle, so the request is sent once more on a new connection. In rare
   // cases the server thus receives it twice.
   virtual void send(Request request, std::shared_ptr<ResponseHandler> handler) = 0;
+  // Closes the connection of this handler's request, if the request has not ended. The handler gets
+  // no further call.
+  virtual void cancel(const ResponseHandler& handler) = 0;
+  // Calls `call` on the thread that runs the client, as soon as it runs. Any thread may call this.
+  virtual void post(std::function<void()> call) = 0;
   // Calls `call` at this time, or later if run() does not run then.
   virtual void call_at(TimePoint when, std::function<void()> call) = 0;
   // Runs until stop() is called from a handler or a timer callback. A stop() before run() has no

@@ -98,7 +98,10 @@ struct ResponseParser::Message final : beast::http::basic_parser<false> {
   using error_code = beast::error_code;
 
   void on_response_impl(int code, string_view, int, error_code&) override { status = code; }
-  void on_field_impl(beast::http::field, string_view, string_view, error_code&) override {}
+  void on_field_impl(beast::http::field, string_view name, string_view value,
+                     error_code&) override {
+    if (status >= 200) handler.on_field({name.data(), name.size()}, {value.data(), value.size()});
+  }
   void on_header_impl(error_code&) override {
     if (status >= 200) handler.on_head(status);
   }

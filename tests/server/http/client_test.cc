@@ -103,5 +103,68 @@ TEST(ClientFetch, StatesTheLengthOfABodyWithEveryMethod) {
   EXPECT_EQ(server.stats().num_accepted, 1);
 }
 
+class CountingHandler final : public http_client::ResponseHandler {
+ public:
+  explicit CountingHandler(http_client::Client& client) : client_(client) {}
+  void on_field(std::string_view name, std::string_view value) override {
+    fields += std::string(name) + "=" + std::string(value) + ";";
+  }
+  void on_head(int /*status*/) override {}
+  bool on_body(std::string_view /*piece*/) override { return true; }
+  void on_end(const Status& /*status*/) override {
+    ++num_ends;
+    client_.stop();
+  }
+
+  std::string fields;
+  int num_ends = 0;
+
+ private:
+  http_client::Client& client_;
+};
+
+// Also if the request was sent, but its connection has not begun.
+TEST(ClientCancel, ClosesTheConnectionAndCallsTheHandlerNoMore) {
+  TestServer server;
+  const auto client = connect_to(server, std::chrono::seconds(60));
+  const auto early = std::make_shared<CountingHandler>(*client);
+  const auto late = std::make_shared<CountingHandler>(*client);
+  client->post([&] {
+    client->send({.target = "/hold"}, early);
+    client->cancel(*early);
+    client->send({.target = "/hold"}, late);
+  });
+  std::thread canceller([&] {
+    const auto exchange = server.held();
+    client->post([&] { client->cancel(*late); });
+    EXPECT_TRUE(eventually([&] { return server.num_closed() == 1; }));
+    client->post([&] { client->stop(); });
+  });
+  client->run();
+  canceller.join();
+  EXPECT_EQ(early->num_ends + late->num_ends, 0);
+  EXPECT_EQ(server.stats().num_accepted, 1);
+}
+
+TEST(ClientHeaders, ArePartOfARequestAndOfItsResponse) {
+  const auto received = std::make_shared<std::string>();
+  auto server = testing::value_of(
+      Server::start(any_port(), [received](Request&& request, std::shared_ptr<Exchange> exchange) {
+        *received = std::string(request.header("x-one")) + " " +
+                    std::string(request.header("content-type"));
+        exchange->respond({.headers = {{"x-two", "2"}}, .body = "b"});
+      }));
+  const auto url = testing::value_of(
+      http_client::parse_url("http://127.0.0.1:" + std::to_string(server->port())));
+  const auto client = testing::value_of(http_client::Client::create({.url = url}));
+  const auto handler = std::make_shared<CountingHandler>(*client);
+  client->send(
+      {.method = "POST", .body = "{}", .headers = {{"x-one", "1"}, {"Content-Type", "text/plain"}}},
+      handler);
+  client->run();
+  EXPECT_EQ(*received, "1 text/plain");
+  EXPECT_NE(handler->fields.find("x-two=2;"), std::string::npos) << handler->fields;
+}
+
 }  // namespace
 }  // namespace quire::http
