@@ -10,6 +10,7 @@
 
 #include "base/ascii.h"
 #include "base/log.h"
+#include "server/entry_checks.h"
 #include "server/page/page.h"
 #include "server/routes/routes.h"
 
@@ -20,22 +21,6 @@ constexpr int kMaxTokenizing = 64;
 
 bool matches_method(const Route& route, std::string_view method) {
   return route.method == method || (route.method == "GET" && method == "HEAD");
-}
-
-ApiError wrong_method(RequestContext& context, const std::string& allowed) {
-  context.response_headers.emplace_back("allow", allowed);
-  return make_api_error(405,
-                        fmt::format("{} does not support {}; expected {}", context.request.path,
-                                    context.request.method, allowed),
-                        "", "method_not_allowed");
-}
-
-// Returns whether a Content-Type names this media type, with or without parameters.
-bool names_media_type(std::string_view content_type, std::string_view media_type) {
-  const std::string_view rest =
-      content_type.substr(std::min(media_type.size(), content_type.size()));
-  return equals_ignoring_case(content_type.substr(0, media_type.size()), media_type) &&
-         (rest.empty() || rest.front() == ';' || rest.front() == ' ');
 }
 
 // Returns an error if the model cannot serve a route of this kind. As in vLLM, a server has only
@@ -86,16 +71,6 @@ std::optional<ApiError> read_replica(const ModelInfo& model, RequestContext& con
   return std::nullopt;
 }
 
-// Ollama's documentation sends requests with `curl -d`, which declares the body a form. A browser
-// could send such a form from another site's page, but adds Origin to every POST.
-bool is_ollama_curl(const RequestContext& context) {
-  constexpr std::string_view kForm = "application/x-www-form-urlencoded";
-  const http::Request& request = context.request;
-  return context.error_shape == ErrorShape::kOllama &&
-         names_media_type(request.header("content-type"), kForm) &&
-         request.header("origin").empty() && request.header("sec-fetch-site").empty();
-}
-
 }  // namespace
 
 struct Service::Impl {
@@ -109,10 +84,8 @@ struct Service::Impl {
   // Runs the checks that need no body: finds the target and authorizes the caller.
   std::optional<ApiError> find(RequestContext& context, Target& target);
   std::optional<ApiError> find_route(RequestContext& context, Target& target);
-  std::optional<ApiError> authorize(RequestContext& context);
   void dispatch(const Route& route, RequestContext&& context);
   void tokenize(const Route& route, RequestContext&& context);
-  static void serve_page(const PageFile& file, RequestContext&& context);
 
   ServerState state;
   std::atomic<int> num_tokenizing = 0;  // requests that wait for a tokenize worker
@@ -169,60 +142,24 @@ void Service::handle(http::Request&& request, std::shared_ptr<http::Exchange> ex
   RequestContext context(impl_->state.config, impl_->state.metrics, std::move(request),
                          std::move(exchange));
   if (is_preflight(context.request)) {
-    http::Response response =
-        preflight_response(impl_->state.config.allowed_origins, context.request);
-    response.headers.emplace_back("x-request-id", context.log.id);
-    context.record(response.status);
-    context.exchange->respond(std::move(response));
-    return;
+    return respond_to_preflight(impl_->state.config, context);
   }
   Impl::Target target;
   if (const auto error = impl_->find(context, target)) return context.refuse(*error);
-  if (target.page != nullptr) return Impl::serve_page(*target.page, std::move(context));
+  if (target.page != nullptr) return serve_page(*target.page, std::move(context));
   impl_->dispatch(*target.route, std::move(context));
 }
 
 http::Hooks Service::hooks() {
-  const auto check_head = [this](const http::Request& head) -> std::optional<http::Response> {
-    if (is_preflight(head)) return std::nullopt;
-    RequestContext context(impl_->state.config, impl_->state.metrics, http::Request(head), nullptr);
+  const auto check = [this](RequestContext& context) {
     Impl::Target target;
-    if (const auto error = impl_->find(context, target)) return context.refusal(*error);
-    return std::nullopt;
+    return impl_->find(context, target);
   };
-  const auto context_of = [this](const http::Request& head) {
-    RequestContext context(impl_->state.config, impl_->state.metrics, http::Request(head), nullptr);
-    if (head.began != http::Request().began) context.log.arrived = head.began;
-    return context;
-  };
-  const auto on_cut = [context_of](const http::Request& head) {
-    context_of(head).record_cancelled();
-  };
-  const auto write_refusal = [this, context_of](const http::Request& head,
-                                                const http::Refusal& refusal) {
-    RequestContext context = context_of(head);
-    if (head.path.empty()) {
-      if (head.method.empty()) context.log.method = "-";
-      context.log.path = "-";
-      context.log.throttle = &impl_->state.unread_requests;
-    }
-    return context.refusal(make_api_error(refusal.status, std::string(refusal.message), "",
-                                          std::string(refusal.code)));
-  };
-  return {.check_head = check_head, .write_refusal = write_refusal, .on_cut = on_cut};
+  return make_hooks(impl_->state.config, impl_->state.metrics, impl_->state.unread_requests, check);
 }
 
 std::optional<ApiError> Service::Impl::find(RequestContext& context, Target& target) {
-  const std::string_view host = context.request.header("host");
-  if (state.config.checks_host && !is_allowed_host(host, state.config.allowed_hosts)) {
-    return make_api_error(
-        403,
-        fmt::format(
-            "the Host '{}' is not allowed; expected an IP address, localhost, or a name that "
-            "the server's operator allows",
-            host.substr(0, 200)),
-        "", "host_not_allowed");
-  }
+  if (const auto error = check_host(state.config, context)) return error;
   target.page = find_page_file(context.request.path);
   if (target.page == nullptr) return find_route(context, target);
   if (context.request.method != "GET" && context.request.method != "HEAD") {
@@ -241,7 +178,7 @@ std::optional<ApiError> Service::Impl::find_route(RequestContext& context, Targe
     if (matches_method(route, context.request.method)) {
       target.route = &route;
       context.path_parameter = *parameter;
-      return route.access == Access::kNeedsKey ? authorize(context) : std::nullopt;
+      return route.access == Access::kNeedsKey ? authorize(state.config, context) : std::nullopt;
     }
     if (!allowed.empty()) allowed += ", ";
     allowed += route.method == "GET" ? "GET, HEAD" : route.method;
@@ -252,43 +189,9 @@ std::optional<ApiError> Service::Impl::find_route(RequestContext& context, Targe
       "not_found");
 }
 
-std::optional<ApiError> Service::Impl::authorize(RequestContext& context) {
-  if (state.config.keys.empty()) return std::nullopt;
-  std::optional<int> key = state.config.keys.find(context.request.header("authorization"));
-  if (!key) key = state.config.keys.find_key(context.request.header("x-api-key"));
-  if (key) {
-    context.key_idx = *key;
-    return std::nullopt;
-  }
-  context.response_headers.emplace_back("www-authenticate", "Bearer");
-  return make_api_error(
-      401,
-      "the API key is missing or wrong; expected the header Authorization: Bearer KEY, or "
-      "x-api-key: KEY",
-      "", "invalid_api_key");
-}
-
 void Service::Impl::dispatch(const Route& route, RequestContext&& context) {
   if (route.kind == RouteKind::kPolled) context.log.success_level = LogLevel::kDebug;
-  const std::string_view type = context.request.header("content-type");
-  // Also prevents cross-site form posts: a page of another site cannot send this content type
-  // without a CORS preflight.
-  if (route.method == "POST" && !names_media_type(type, "application/json") &&
-      !is_ollama_curl(context)) {
-    return context.refuse(make_api_error(
-        415,
-        fmt::format("expected a body of Content-Type: application/json; got '{}'; for "
-                    "curl, add -H 'Content-Type: application/json'",
-                    type.substr(0, 200)),
-        "", "unsupported_media_type"));
-  }
-  const std::string_view coding = context.request.header("content-encoding");
-  if (!coding.empty() && !equals_ignoring_case(coding, "identity")) {
-    return context.refuse(make_api_error(
-        415,
-        fmt::format("expected a body without Content-Encoding; got '{}'", coding.substr(0, 200)),
-        "", "unsupported_media_type"));
-  }
+  if (const auto error = check_body_type(context)) return context.refuse(*error);
   // Requests that the model cannot serve, or for which there is no capacity, are refused before
   // their bodies are parsed.
   const bool uses_engine =
@@ -326,15 +229,6 @@ void Service::Impl::tokenize(const Route& route, RequestContext&& context) {
     if (state.generations.is_cancelled()) return waiting->refuse(api_error(shutting_down()));
     handler(state, std::move(*waiting));
   });
-}
-
-void Service::Impl::serve_page(const PageFile& file, RequestContext&& context) {
-  http::Headers& headers = context.response_headers;
-  headers.emplace_back("content-security-policy", page_security_policy());
-  headers.emplace_back("x-content-type-options", "nosniff");
-  headers.emplace_back("referrer-policy", "no-referrer");
-  headers.emplace_back("cache-control", "no-cache");
-  context.respond(std::string(file.body), std::string(file.content_type));
 }
 
 }  // namespace quire::server

@@ -32,6 +32,7 @@ constexpr std::pair<int, std::string_view> kReasonPhrases[] = {
     {431, "Request Header Fields Too Large"},
     {500, "Internal Server Error"},
     {501, "Not Implemented"},
+    {502, "Bad Gateway"},
     {503, "Service Unavailable"},
     {505, "HTTP Version Not Supported"},
 };

@@ -210,11 +210,16 @@ Result<std::unique_ptr<ResponseWriter>> make_ollama_writer(OllamaReply reply, Re
       std::make_unique<OllamaWriter>(std::move(reply), std::move(info), std::move(parser)));
 }
 
-std::string ollama_loaded(OllamaUse use, std::string_view model) {
+std::string tagged_name(const std::string& name) {
+  const std::string_view last = std::string_view(name).substr(name.rfind('/') + 1);  // npos + 1: 0
+  return last.find(':') == std::string_view::npos ? name + ":latest" : name;
+}
+
+std::string ollama_without_prompt(OllamaUse use, std::string_view model, std::string_view reason) {
   JsonWriter json;
   json.begin_object();
   write_part(use, model, {}, true, json);
-  json.field("done_reason", "load");
+  json.field("done_reason", reason);
   json.end_object();
   return json.take();
 }

@@ -26,7 +26,17 @@ struct OllamaReply {
 // Fails if a parser's name is unknown.
 Result<std::unique_ptr<ResponseWriter>> make_ollama_writer(OllamaReply reply, ResponseInfo info);
 
-// Returns the response to a request that only loads the model. The model is always loaded.
-std::string ollama_loaded(OllamaUse use, std::string_view model);
+// Returns the response to a request without a prompt: reason is "load", or "unload" after the model
+// was unloaded.
+std::string ollama_without_prompt(OllamaUse use, std::string_view model, std::string_view reason);
+
+// The version of Ollama whose API these routes follow. Clients compare it with the version that
+// they require.
+inline constexpr std::string_view kOllamaVersion = "0.12.11";
+// The date in the far future by which clients recognize a model that never expires.
+inline constexpr std::string_view kOllamaNever = "2300-01-01T00:00:00Z";
+
+// Ollama's names end in a tag, by default "latest".
+std::string tagged_name(const std::string& name);
 
 }  // namespace quire::server

@@ -15,10 +15,6 @@
 namespace quire::server {
 namespace {
 
-// The version of Ollama whose API these routes follow. Clients compare it with the version that
-// they require.
-constexpr std::string_view kOllamaVersion = "0.12.11";
-
 // --- Generation ---
 
 void generate_from(ServerState& state, RequestContext&& context, OllamaUse use) {
@@ -32,7 +28,7 @@ void generate_from(ServerState& state, RequestContext&& context, OllamaUse use) 
   const std::string model = chat.model.empty() ? state.config.model_names.front() : chat.model;
   if (request.only_loads) {
     if (refuse_unknown_model(state, context, chat.model)) return;
-    return context.respond(ollama_loaded(use, model));
+    return context.respond(ollama_without_prompt(use, model, "load"));
   }
   const OllamaReply reply = {.use = use,
                              .model = model,
@@ -55,12 +51,6 @@ void generate_from(ServerState& state, RequestContext&& context, OllamaUse use) 
 }
 
 // --- The model ---
-
-// Ollama's names end in a tag, by default "latest".
-std::string tagged_name(const std::string& name) {
-  const std::string_view last = std::string_view(name).substr(name.rfind('/') + 1);  // npos + 1: 0
-  return last.find(':') == std::string_view::npos ? name + ":latest" : name;
-}
 
 // Returns "llama" for "LlamaForCausalLM".
 std::string family_of(const ModelInfo& info) {
@@ -193,7 +183,7 @@ void get_ollama_ps(ServerState& state, RequestContext&& context) {
   respond_with_models(state, context, [&](JsonWriter& json) {
     json.field("size_vram", info.on_gpu ? info.weight_bytes : 0);
     json.field("context_length", info.max_model_len);
-    json.field("expires_at", "2300-01-01T00:00:00Z");
+    json.field("expires_at", kOllamaNever);
   });
 }
 
