@@ -166,6 +166,15 @@ void FlagSet::add(Flag flag) {
   flags_.push_back(std::move(flag));
 }
 
+void FlagSet::observe(const Observer& observer) {
+  for (Flag& flag : flags_) {
+    flag.set = [observer, name = flag.name, set = std::move(flag.set)](std::string_view value) {
+      observer(name, value);
+      return set(value);
+    };
+  }
+}
+
 const Flag* FlagSet::find(std::string_view name) const {
   const auto found = std::find_if(flags_.begin(), flags_.end(), [&](const Flag& flag) {
     return flag.name == name || flag.alias == name;

@@ -99,6 +99,9 @@ class FlagSet {
   void texts(std::string name, std::string value_name, std::vector<std::string>* target,
              std::string help);
   void add(Flag flag);
+  // Also calls `observer` with each value that is set, for all flags added so far.
+  using Observer = std::function<void(const std::string& name, std::string_view value)>;
+  void observe(const Observer& observer);
   // A check of several flags together, which runs if all of them have valid values.
   using Check = std::function<void(Complaints& complaints)>;
   void add_check(Check check) { checks_.push_back(std::move(check)); }

@@ -15,14 +15,19 @@
 #include "base/build_info.h"
 #include "base/file.h"
 #include "base/heap.h"
+#include "base/json_writer.h"
 #include "base/log.h"
 #include "base/machine.h"
 #include "cli/command.h"
 #include "cli/engine_flags.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
+<<<<<<< HEAD
 #include "cli/pull.h"
 #include "cli/running_servers.h"
+=======
+#include "cli/serve_models.h"
+>>>>>>> de61f72c (cli, start, docs: serve several models by --models and --models-dir)
 #include "engine/engine_internals.h"
 #include "engine/sampling_defaults.h"
 #include "server/access_control.h"
@@ -36,6 +41,7 @@
 #include "server/tools/output_parser.h"
 #include "server/transit_memory.h"
 #include "start/kv_event_sources.h"
+#include "start/memory_need.h"
 #include "start/node_setup.h"
 
 namespace quire::cli {
@@ -256,9 +262,7 @@ server::ServiceConfig service_config(const ServeOptions& options, server::ApiKey
     config.model_names = {engine.model_info().name};
     config.model_path = options.engine.model;  // clients of other servers send the path as the name
   }
-  config.keys = std::move(keys);
-  const bool is_loopback = is_local && options.transport.uds.empty();
-  config.checks_host = !config.allowed_hosts.empty() || (config.keys.empty() && is_loopback);
+  set_access(options, std::move(keys), is_local, config);
   config.admission.max_num_seqs = engine.model_info().max_num_running();
   if (options.max_num_queued_reqs >= 0) {
     config.admission.max_num_queued_reqs = options.max_num_queued_reqs;
@@ -273,11 +277,6 @@ server::ServiceConfig service_config(const ServeOptions& options, server::ApiKey
   config.constraints = server::make_constraint_compiler(engine);
   config.tensor_parallel_size = options.engine.tensor_parallel_size;
   config.kv_event_sources = EngineInternals::kv_event_sources(engine);
-  config.version = version();
-  config.build = fmt::format("{} {}", version(), compiler());
-  config.started_at = std::chrono::duration_cast<std::chrono::seconds>(
-                          std::chrono::system_clock::now().time_since_epoch())
-                          .count();
   return config;
 }
 
@@ -288,6 +287,7 @@ http::Limits transport_limits(const ServeOptions& options) {
   return limits;
 }
 
+<<<<<<< HEAD
 std::string address(const http::ServerConfig& config, const http::Server& transport) {
   if (!config.uds.empty()) return "unix:" + config.uds;
   const bool is_ipv6 = config.host.find(':') != std::string::npos;
@@ -313,11 +313,14 @@ ServerRecord server_record(const ServeOptions& options, const server::ServiceCon
   return record;
 }
 
+=======
+>>>>>>> de61f72c (cli, start, docs: serve several models by --models and --models-dir)
 void announce(const ServeOptions& options, const server::ServiceConfig& config,
               const http::Server& transport, bool is_local) {
   log_info("[server] API keys: {}",
            config.keys.empty() ? "none" : std::to_string(config.keys.size()));
   log_info("[server] {}", describe(plan_transit_memory(transport_limits(options), config)));
+<<<<<<< HEAD
   if (config.keys.empty() && std::getenv("VLLM_API_KEY") != nullptr) {
     log_warning(
         "[server] VLLM_API_KEY is ignored, so requests need no key; --api-key-file sets keys");
@@ -335,6 +338,11 @@ void announce(const ServeOptions& options, const server::ServiceConfig& config,
   } else {
     write_stdout(fmt::format("serving {} at {}\n", name, url));
   }
+=======
+  warn_of_open_access(options, config, is_local);
+  write_stdout(fmt::format("serving {} at {}\n", config.model_names.front(),
+                           address(options.transport, transport)));
+>>>>>>> de61f72c (cli, start, docs: serve several models by --models and --models-dir)
 }
 
 void warn_of_missing_template(const Engine& engine) {
@@ -416,22 +424,15 @@ Result<int> run(const ServeOptions& options) {
     return invalid_argument(
         "--headless: got it for node 0, which serves, expected --node-rank of at least 1");
   }
-  QUIRE_ASSIGN_OR_RETURN(server::ApiKeys keys,
-                         server::ApiKeys::create(options.api_keys, options.api_key_file));
-  QUIRE_RETURN_IF_ERROR(http::Server::check(options.transport));
-  QUIRE_RETURN_IF_ERROR(check_descriptor_limit());
-  warn_of_readable_keys(options);
-  // Connections are refused until the server is ready, but the port is its own.
-  QUIRE_ASSIGN_OR_RETURN(std::vector<http::ListeningSocket> sockets,
-                         http::bind_to(options.transport));
+  QUIRE_ASSIGN_OR_RETURN(OpenPort port, open_port(options));
   QUIRE_ASSIGN_OR_RETURN(const EngineConfig engine_config,
                          with_block_hashes_of_environment(options.engine));
   QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine, load_engine(engine_config));
   // Up to here a signal ends the program at once: reading keys, connecting nodes and loading may
   // block.
   const CancelScope scope;
-  const bool is_local = http::are_local(sockets);
-  const server::ServiceConfig config = service_config(options, std::move(keys), *engine, is_local);
+  const server::ServiceConfig config =
+      service_config(options, std::move(port.keys), *engine, port.is_local);
   warn_of_missing_template(*engine);
   if (engine->model_info().embedding_size == 0) {
     log_info("[server] sampling defaults: {}",
@@ -439,23 +440,25 @@ Result<int> run(const ServeOptions& options) {
   }
   const std::unique_ptr<server::EngineApi> api = server::make_engine_api(*engine);
   server::Service service(*api, config);
-  http::ServerConfig transport_config = options.transport;
-  transport_config.limits = transport_limits(options);
-  QUIRE_RETURN_IF_ERROR(http::start_listening(options.transport, sockets));
+  QUIRE_RETURN_IF_ERROR(http::start_listening(options.transport, port.sockets));
   QUIRE_ASSIGN_OR_RETURN(
       std::unique_ptr<http::Server> transport,
       http::Server::start(
-          transport_config, std::move(sockets),
+          transport_config(options), std::move(port.sockets),
           [&](http::Request&& request, std::shared_ptr<http::Exchange> exchange) {
             service.handle(std::move(request), std::move(exchange));
           },
           service.hooks()));
   service.set_transport(transport.get());
+<<<<<<< HEAD
   std::optional<PublishedServer> published;
   if (engine->model_info().embedding_size == 0) {
     published.emplace(server_record(options, config, *transport));
   }
   announce(options, config, *transport, is_local);
+=======
+  announce(options, config, *transport, port.is_local);
+>>>>>>> de61f72c (cli, start, docs: serve several models by --models and --models-dir)
   wait_for_interrupt(service, *transport);
 
   published.reset();
@@ -478,6 +481,25 @@ Result<int> run(const ServeOptions& options) {
   return kExitOk;
 }
 
+// Prints the memory that the model would take.
+Result<int> print_plan(const ServeOptions& options) {
+  const Result<MemoryNeed> need = plan_memory_need(options.engine);
+  const bool is_short = need.status().code() == StatusCode::kResourceExhausted;
+  if (!need.ok() && !is_short) return need.status();
+  JsonWriter json;
+  json.begin_object();
+  if (is_short) {
+    json.field("too_little_memory", std::string_view(engine_message(need.status())));
+  } else {
+    json.field("is_on_gpu", need->is_on_gpu);
+    json.field("num_bytes", need->num_bytes);
+    json.field("free_bytes", need->free_bytes);
+  }
+  json.end_object();
+  write_stdout(json.text() + "\n");
+  return is_short ? kExitFailure : kExitOk;
+}
+
 }  // namespace
 
 void add_serve_flags(FlagSet& flags, ServeOptions* options) {
@@ -487,6 +509,57 @@ void add_serve_flags(FlagSet& flags, ServeOptions* options) {
   add_engine_flags(flags, &options->engine, SeedFlag::kOfEngine);
   flags.toggle("--headless", &options->headless,
                "Refuse to be node 0; vLLM starts the other nodes with it");
+}
+
+Result<OpenPort> open_port(const ServeOptions& options) {
+  OpenPort port;
+  QUIRE_ASSIGN_OR_RETURN(port.keys,
+                         server::ApiKeys::create(options.api_keys, options.api_key_file));
+  QUIRE_RETURN_IF_ERROR(http::Server::check(options.transport));
+  QUIRE_RETURN_IF_ERROR(check_descriptor_limit());
+  warn_of_readable_keys(options);
+  QUIRE_ASSIGN_OR_RETURN(port.sockets, http::bind_to(options.transport));
+  port.is_local = http::are_local(port.sockets);
+  return port;
+}
+
+void set_access(const ServeOptions& options, server::ApiKeys keys, bool is_local,
+                server::ServiceConfig& config) {
+  config.keys = std::move(keys);
+  const bool is_loopback = is_local && options.transport.uds.empty();
+  config.checks_host = !config.allowed_hosts.empty() || (config.keys.empty() && is_loopback);
+  config.version = version();
+  config.build = fmt::format("{} {}", version(), compiler());
+  config.started_at = std::chrono::duration_cast<std::chrono::seconds>(
+                          std::chrono::system_clock::now().time_since_epoch())
+                          .count();
+}
+
+http::ServerConfig transport_config(const ServeOptions& options) {
+  http::ServerConfig config = options.transport;
+  config.limits = transport_limits(options);
+  return config;
+}
+
+std::string address(const http::ServerConfig& config, const http::Server& transport) {
+  if (!config.uds.empty()) return "unix:" + config.uds;
+  const bool is_ipv6 = config.host.find(':') != std::string::npos;
+  return fmt::format("{}://{}:{}", config.ssl_certfile.empty() ? "http" : "https",
+                     is_ipv6 ? "[" + config.host + "]" : config.host, transport.port());
+}
+
+void warn_of_open_access(const ServeOptions& options, const server::ServiceConfig& config,
+                         bool is_local) {
+  if (config.keys.empty() && std::getenv("VLLM_API_KEY") != nullptr) {
+    log_warning(
+        "[server] VLLM_API_KEY is ignored, so requests need no key; --api-key-file sets keys");
+  }
+  if (config.keys.empty() && !is_local) {
+    log_warning(
+        "[server] --host {} accepts other machines, and requests need no key; --api-key-file sets "
+        "keys",
+        options.transport.host);
+  }
 }
 
 void check(const ServeOptions& options, Complaints& complaints) {
@@ -507,23 +580,46 @@ void check(const ServeOptions& options, Complaints& complaints) {
 
 Command serve_command() {
   const auto options = std::make_shared<ServeOptions>();
+  const auto models = std::make_shared<ModelsOptions>();
+  const auto plan_only = std::make_shared<bool>(false);
   Command command;
   command.name = "serve";
-  command.summary = "Serve a model over HTTP with the APIs of OpenAI, Anthropic and Ollama";
+  command.summary = "Serve models over HTTP with the APIs of OpenAI, Anthropic and Ollama";
   command.example =
       "  quire serve ~/models/llama --api-key-file keys.txt\n"
+      "  quire serve --models-dir ~/models --sleep-idle-seconds 600\n"
       "  curl http://127.0.0.1:8000/v1/models";
   add_serve_flags(command.flags, options.get());
+<<<<<<< HEAD
   command.positional = model_argument(&options->engine, MissingModel::kIsPulled);
   command.check = [options](Complaints& complaints) { check(*options, complaints); };
   command.run = [options]() -> Result<int> {
+=======
+  command.flags.toggle("--plan-only", plan_only.get(),
+                       "Print the memory that the model would take, as JSON, and exit");
+  command.flags.observe([models](const std::string& name, std::string_view value) {
+    models->given.emplace_back(name, value);
+  });
+  add_models_flags(command.flags, models.get());
+  command.positional = model_argument(&options->engine);
+  command.check = [options, models](Complaints& complaints) {
+    check(*options, complaints);
+    check(*options, *models, complaints);
+  };
+  command.run = [options, models, plan_only, log = command.log]() -> Result<int> {
+    if (models->is_set()) return run_supervisor(*options, *models, *log);
+>>>>>>> de61f72c (cli, start, docs: serve several models by --models and --models-dir)
     if (options->engine.model.empty()) {
       DefaultModel chosen = default_model();
       log_info("[server] {}", chosen.note);
       options->engine.model = std::move(chosen.model);
     }
+<<<<<<< HEAD
     QUIRE_RETURN_IF_ERROR(pull_missing_model(options->engine));
     return run(*options);
+=======
+    return *plan_only ? print_plan(*options) : run(*options);
+>>>>>>> de61f72c (cli, start, docs: serve several models by --models and --models-dir)
   };
   return command;
 }

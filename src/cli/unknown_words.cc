@@ -37,6 +37,8 @@ constexpr ForeignFlag kForeignFlags[] = {
     {"-ctv", kNamed, "--kv-cache-dtype"},
     {"--mem-fraction-static", kNamed, "--gpu-memory-utilization"},
     {"--tp", kNamed, "--tensor-parallel-size"},
+    {"--models-preset", kNamed, "--models"},
+    {"--models-max", kNamed, "--max-loaded-models"},
     {"-hf", kRefused,
      "is not needed: quire pull ORG/NAME downloads a model in safetensors, and --model ORG/NAME "
      "finds it; GGUF files are not downloaded: give the path of one, --model FILE.gguf"},

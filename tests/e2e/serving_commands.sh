@@ -113,6 +113,8 @@ fi
 
 echo "what the page says of flags and metrics"
 curl -sSf "http://127.0.0.1:$port/metrics" >metrics.txt
+start_server "build/quire serve --models build/models.ini --port 8000"
+curl -sSf "http://127.0.0.1:$port/metrics" >>metrics.txt  # no model is loaded: only its own metrics
 awk '$1 == "#" && $2 == "TYPE" { print $3 }' metrics.txt | sort -u >served.txt
 grep -oE '`(vllm:|quire_|process_)[a-z0-9_]+`' "$page" | tr -d '`' | sort -u >documented.txt
 difference=$(diff served.txt documented.txt) ||

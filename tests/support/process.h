@@ -43,6 +43,7 @@ class Process {
   void write(const std::string& text);  // at most 64 KiB, the capacity of a pipe
   void close_input();
   void kill(int signal) const;
+  int pid() const { return pid_; }
 
   // Reads until the output has `mark` or ends. With an empty mark, reads what is available first.
   std::string read_out(const std::string& mark) { return read_until(out_, mark); }

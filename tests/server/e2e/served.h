@@ -27,6 +27,7 @@ class Served {
   HttpAnswer post(const JsonCall& call) const { return connect().post(call.path, call.body); }
   // Sends all requests before it waits for a response; each has its own connection.
   std::vector<HttpAnswer> post_all(const std::vector<JsonCall>& calls) const;
+  int pid() const { return process_.pid(); }
   int stop();  // sends SIGTERM and returns the exit code
 
  private:

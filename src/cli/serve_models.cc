@@ -1,0 +1,429 @@
+#include "cli/serve_models.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include "base/ascii.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/machine.h"
+#include "base/text.h"
+#include "cli/interrupt.h"
+#include "cli/output.h"
+#include "cli/unknown_words.h"
+#include "hub/cache/model_cache.h"
+#include "server/tools/output_parser.h"
+#include "supervisor/supervisor.h"
+
+namespace quire::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+
+constexpr auto kSupervisorTick = 100ms;
+constexpr auto kSupervisorNoticeTimeout = 2s;
+constexpr std::chrono::seconds kKillMargin{5};  // beyond the drain timeout of a process
+
+// Flags that concern the address or the callers, which only the supervisor has.
+constexpr std::array<std::string_view, 19> kFlagsOfSupervisor = {"--allowed-hosts",
+                                                                 "--allowed-origins",
+                                                                 "--api-key",
+                                                                 "--api-key-file",
+                                                                 "--headless",
+                                                                 "--host",
+                                                                 "--log-format",
+                                                                 "--log-level",
+                                                                 "--max-connections",
+                                                                 "--max-connections-per-peer",
+                                                                 "--model",
+                                                                 "--num-io-threads",
+                                                                 "--plan-only",
+                                                                 "--port",
+                                                                 "--served-model-name",
+                                                                 "--ssl-certfile",
+                                                                 "--ssl-keyfile",
+                                                                 "--trusted-proxies",
+                                                                 "--uds"};
+
+bool is_of_supervisor(std::string_view flag) {
+  return std::ranges::find(kFlagsOfSupervisor, flag) != kFlagsOfSupervisor.end();
+}
+
+// A flag of a model, and where it comes from.
+struct GivenFlag {
+  std::string name;
+  std::string value;
+  std::string origin;  // "models.ini:12: section [x], key 'y'"
+};
+
+// The flags of the command line that all models get.
+std::vector<GivenFlag> flags_for_all(const ModelsOptions& options) {
+  std::vector<GivenFlag> flags;
+  for (const auto& [name, value] : options.given) {
+    if (!is_of_supervisor(name)) flags.push_back({name, value, name});
+  }
+  return flags;
+}
+
+// Adds a flag, or replaces its value from a source of lower precedence.
+void put(GivenFlag flag, std::vector<GivenFlag>& flags) {
+  std::erase_if(flags, [&](const GivenFlag& old) { return old.name == flag.name; });
+  flags.push_back(std::move(flag));
+}
+
+// Parses the flags as the process of the model will, so that a mistake ends the supervisor's start.
+Status check_flags(const std::vector<GivenFlag>& flags, const std::string& model,
+                   const ModelsOptions& given, const std::string& source) {
+  ServeOptions options;
+  // A limit per key needs keys, which the supervisor gives to the processes.
+  if (std::ranges::any_of(given.given,
+                          [](const auto& flag) { return flag.first.starts_with("--api-key"); })) {
+    options.api_keys = {"key"};
+  }
+  FlagSet known;
+  add_serve_flags(known, &options);
+  options.engine.model = model;
+  for (const GivenFlag& flag : flags) {
+    const Status status = known.find(flag.name)->set(flag.value);
+    if (!status.ok()) {
+      return invalid_argument(fmt::format("[supervisor] {}: {}", flag.origin, status.message()));
+    }
+  }
+  Complaints complaints;
+  known.check(complaints);
+  check(options, complaints);
+  if (complaints.empty()) return {};
+  return invalid_argument(fmt::format("[supervisor] {}: model '{}': {}", source, clipped(model),
+                                      known.name_flags(complaints.messages().front())));
+}
+
+Result<bool> read_switch(const supervisor::IniValue& value, const std::string& origin) {
+  if (value.value == "true" || value.value == "1") return true;
+  if (value.value == "false" || value.value == "0") return false;
+  return invalid_argument(fmt::format("[supervisor] {}: got '{}', expected true or false", origin,
+                                      clipped(value.value)));
+}
+
+std::vector<std::string> read_aliases(std::string_view text) {
+  std::vector<std::string> aliases;
+  for (const std::string_view part : split_list(text)) aliases.emplace_back(trimmed(part));
+  return aliases;
+}
+
+// Reads one section; `all` has the values of the section [*].
+class SectionReader {
+ public:
+  SectionReader(const ModelsOptions& options, const FlagSet& known)
+      : options_(options), known_(known) {}
+
+  Result<supervisor::ModelEntry> read(const supervisor::IniSection* all,
+                                      const supervisor::IniSection& section) {
+    if (all != nullptr) QUIRE_RETURN_IF_ERROR(read_values(*all));
+    QUIRE_RETURN_IF_ERROR(read_values(section));
+    for (GivenFlag& flag : flags_for_all(options_)) put(std::move(flag), flags_);
+    entry_.name = section.name;
+    if (model_.empty()) model_ = section.name;
+    QUIRE_RETURN_IF_ERROR(check_flags(flags_, model_, options_, options_.models_file));
+    entry_.arguments.push_back("--model=" + model_);
+    for (const GivenFlag& flag : flags_) {
+      entry_.arguments.push_back(flag.name + "=" + flag.value);
+    }
+    const Result<hub::FoundModel> found = hub::find_model(model_, hub::Needs::kWeights);
+    if (found.ok()) entry_.files = found->directory;
+    if (!found.ok() && model_ != hub::kEmbeddedModel) {
+      log_warning("[supervisor] {}: section [{}] cannot start: {}", options_.models_file,
+                  section.name, found.status().message());
+    }
+    return std::move(entry_);
+  }
+
+ private:
+  Status read_values(const supervisor::IniSection& section) {
+    for (const supervisor::IniValue& value : section.values) {
+      QUIRE_RETURN_IF_ERROR(read_value(section, value));
+    }
+    return {};
+  }
+
+  Status read_value(const supervisor::IniSection& section, const supervisor::IniValue& value) {
+    const std::string origin = fmt::format("{}:{}: section [{}], key '{}'", options_.models_file,
+                                           value.line, clipped(section.name), clipped(value.key));
+    const bool is_for_all = section.name == supervisor::kEverySection;
+    if (!is_for_all && value.key == "alias") {
+      entry_.aliases = read_aliases(value.value);
+      return {};
+    }
+    if (!is_for_all && value.key == "default") {
+      QUIRE_ASSIGN_OR_RETURN(entry_.is_default, read_switch(value, origin));
+      return {};
+    }
+    if (value.key == "load-on-startup") {
+      QUIRE_ASSIGN_OR_RETURN(entry_.loads_at_start, read_switch(value, origin));
+      return {};
+    }
+    if (!is_for_all && value.key == "model") {
+      if (value.value.empty()) return fail(origin, "got no value, expected a model");
+      model_ = value.value;
+      return {};
+    }
+    return read_flag(value, origin);
+  }
+
+  Status read_flag(const supervisor::IniValue& value, const std::string& origin) {
+    std::string name = "--" + value.key;
+    std::ranges::replace(name, '_', '-');
+    const Flag* flag = known_.find(name);
+    if (flag != nullptr && is_of_supervisor(flag->name)) {
+      return fail(
+          origin,
+          "is a flag of the supervisor, expected a flag of a model; give it to quire serve");
+    }
+    if (flag == nullptr) {
+      std::vector<std::string> names = {"alias", "default", "load-on-startup", "model"};
+      for (const Flag& one : known_.flags()) names.push_back(one.name.substr(2));
+      const std::string meant = nearest_word(value.key, names);
+      return fail(origin, meant.empty()
+                              ? "is no flag of quire serve; quire serve --help lists them"
+                              : fmt::format("is no flag of quire serve; did you mean {}?", meant));
+    }
+    if (flag->kind == ValueKind::kNone && value.value != "true" && value.value != "false") {
+      return fail(origin, fmt::format("got '{}', expected true or false", clipped(value.value)));
+    }
+    put({flag->name, value.value, origin}, flags_);
+    return {};
+  }
+
+  static Status fail(const std::string& origin, std::string_view what) {
+    return invalid_argument(fmt::format("[supervisor] {}: {}", origin, what));
+  }
+
+  const ModelsOptions& options_;
+  const FlagSet& known_;
+  std::vector<GivenFlag> flags_;
+  std::string model_;
+  supervisor::ModelEntry entry_;
+};
+
+Result<std::vector<supervisor::ModelEntry>> read_models_file(const ModelsOptions& options) {
+  QUIRE_ASSIGN_OR_RETURN(const std::string text,
+                         read_file(options.models_file, supervisor::kMaxIniBytes));
+  QUIRE_ASSIGN_OR_RETURN(const std::vector<supervisor::IniSection> sections,
+                         supervisor::parse_ini(text, options.models_file));
+  const auto all =
+      std::ranges::find(sections, supervisor::kEverySection, &supervisor::IniSection::name);
+  ServeOptions unused;
+  FlagSet known;
+  add_serve_flags(known, &unused);
+  std::vector<supervisor::ModelEntry> models;
+  for (const supervisor::IniSection& section : sections) {
+    if (section.name == supervisor::kEverySection) continue;
+    QUIRE_ASSIGN_OR_RETURN(
+        supervisor::ModelEntry entry,
+        SectionReader(options, known).read(all == sections.end() ? nullptr : &*all, section));
+    models.push_back(std::move(entry));
+  }
+  if (!models.empty()) return models;
+  return invalid_argument(fmt::format(
+      "[supervisor] {}: got no section, expected one [NAME] per model", options.models_file));
+}
+
+Result<std::vector<supervisor::ModelEntry>> read_models_directory(const ModelsOptions& options) {
+  QUIRE_ASSIGN_OR_RETURN(std::vector<supervisor::ModelEntry> models,
+                         supervisor::list_models_directory(options.models_dir));
+  const std::vector<GivenFlag> flags = flags_for_all(options);
+  QUIRE_RETURN_IF_ERROR(check_flags(flags, models.front().name, options, options.models_dir));
+  for (supervisor::ModelEntry& model : models) {
+    for (const GivenFlag& flag : flags) model.arguments.push_back(flag.name + "=" + flag.value);
+  }
+  return models;
+}
+
+// The folder of the sockets, which only this user may enter. The destructor deletes it.
+class SocketFolder {
+ public:
+  static Result<std::unique_ptr<SocketFolder>> create() {
+    const char* const runtime = std::getenv("XDG_RUNTIME_DIR");
+    std::error_code error;
+    const fs::path parent = runtime != nullptr && fs::is_directory(runtime, error)
+                                ? fs::path(runtime)
+                                : fs::temp_directory_path(error);
+    std::string path = parent / "quire-XXXXXX";
+    if (::mkdtemp(path.data()) == nullptr) {
+      return unavailable(fmt::format(
+          "[supervisor] cannot create {}: {}; expected a folder that may be written (TMPDIR)", path,
+          std::strerror(errno)));
+    }
+    return std::unique_ptr<SocketFolder>(new SocketFolder(path));
+  }
+  ~SocketFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  SocketFolder(const SocketFolder&) = delete;
+  SocketFolder& operator=(const SocketFolder&) = delete;
+
+  const fs::path& path() const { return path_; }
+
+ private:
+  explicit SocketFolder(fs::path path) : path_(std::move(path)) {}
+
+  const fs::path path_;
+};
+
+// Makes a key of the processes per key of the supervisor, and writes them to a file for the
+// processes.
+Result<std::vector<std::string>> make_process_keys(int num_keys, const fs::path& file) {
+  std::vector<std::string> keys;
+  std::string text;
+  for (int i = 0; i < num_keys; ++i) {
+    keys.push_back(server::random_id());
+    text += keys.back() + "\n";
+  }
+  if (keys.empty()) return keys;
+  QUIRE_RETURN_IF_ERROR(replace_file(file, text));
+  if (::chmod(file.c_str(), S_IRUSR | S_IWUSR) == 0) return keys;
+  return unavailable(
+      fmt::format("[supervisor] cannot protect {}: {}", file.string(), std::strerror(errno)));
+}
+
+Result<supervisor::SupervisorConfig> supervisor_config(const ServeOptions& options,
+                                                       const ModelsOptions& given,
+                                                       const LogOptions& log,
+                                                       std::vector<supervisor::ModelEntry> models,
+                                                       OpenPort& port, const fs::path& folder) {
+  supervisor::SupervisorConfig config;
+  config.service = options.service;
+  set_access(options, std::move(port.keys), port.is_local, config.service);
+  const fs::path key_file = folder / "keys";
+  QUIRE_ASSIGN_OR_RETURN(config.process_keys,
+                         make_process_keys(config.service.keys.size(), key_file));
+  supervisor::PoolConfig& pool = config.pool;
+  pool.models = std::move(models);
+  pool.arguments = {"--log-format=" + log.format, "--log-level=" + log.level};
+  if (!config.process_keys.empty()) {
+    pool.arguments.push_back("--api-key-file=" + key_file.string());
+    pool.process_key = config.process_keys.front();
+  }
+  pool.directory = folder;
+  pool.max_loaded = given.max_loaded_models;
+  pool.start_timeout = std::chrono::seconds(given.model_start_timeout);
+  pool.sleep_idle = std::chrono::seconds(given.sleep_idle_seconds);
+  pool.stop_timeout = std::chrono::seconds(options.drain_timeout) + kKillMargin;
+  pool.logs_json = log.format == "json";
+  pool.free_host_bytes = free_memory_bytes;
+  return config;
+}
+
+void drain(const ServeOptions& options, supervisor::Supervisor& supervisor,
+           http::Server& transport) {
+  supervisor.close();
+  const int num_running = supervisor.num_running();
+  log_info("[server] shutting down{}",
+           num_running == 0 ? ""
+                            : fmt::format("; waiting at most {} s for {} running requests",
+                                          options.drain_timeout, num_running));
+  if (transport.drain(std::chrono::seconds(options.drain_timeout))) return;
+  if (const int num_left = supervisor.num_running(); num_left > 0) {
+    log_warning("[server] drain timeout reached; cancelling {} running requests", num_left);
+  }
+  supervisor.cancel();
+  transport.drain(kSupervisorNoticeTimeout);
+}
+
+}  // namespace
+
+void add_models_flags(FlagSet& flags, ModelsOptions* options) {
+  flags.begin_group("Several models");
+  flags.directory("--models-dir", &options->models_dir,
+                  "Serve each *.gguf file and each model's folder in this folder, by its name");
+  flags.file("--models", &options->models_file,
+             "Serve the models of this INI file: a section [NAME] per model, with flags as keys");
+  flags.number("--max-loaded-models", &options->max_loaded_models, {.min = 0, .max = 1 << 20},
+               "Most models that are loaded at a time; 0: as many as the memory holds");
+  flags.number("--model-start-timeout", &options->model_start_timeout, {.min = 1, .max = 86400},
+               "Seconds that a request waits for its model to start, before it gets 503");
+  flags.number("--sleep-idle-seconds", &options->sleep_idle_seconds, {.min = 0, .max = 1 << 30},
+               "Unload a model after this time without requests; 0: never");
+}
+
+void check(const ServeOptions& options, const ModelsOptions& given, Complaints& complaints) {
+  const ModelsOptions unset;
+  if (!given.is_set()) {
+    const bool has_flag = given.max_loaded_models != unset.max_loaded_models ||
+                          given.model_start_timeout != unset.model_start_timeout ||
+                          given.sleep_idle_seconds != unset.sleep_idle_seconds;
+    if (has_flag) {
+      complaints.add(
+          "--max-loaded-models, --model-start-timeout, --sleep-idle-seconds: expected --models-dir "
+          "or --models with them");
+    }
+    return;
+  }
+  if (!given.models_dir.empty() && !given.models_file.empty()) {
+    complaints.add("expected --models-dir or --models, not both");
+  }
+  if (!options.engine.model.empty()) {
+    complaints.add(fmt::format("expected --models-dir or --models, or one model, got {} as well",
+                               clipped(options.engine.model)));
+  }
+  for (const std::string_view flag : {"--served-model-name", "--headless", "--plan-only"}) {
+    const bool is_given =
+        std::ranges::any_of(given.given, [&](const auto& one) { return one.first == flag; });
+    if (is_given) {
+      complaints.add(
+          fmt::format("{}: expected it with one model, not with --models-dir or --models", flag));
+    }
+  }
+}
+
+Result<std::vector<supervisor::ModelEntry>> read_models(const ModelsOptions& options) {
+  QUIRE_ASSIGN_OR_RETURN(
+      std::vector<supervisor::ModelEntry> models,
+      options.models_file.empty() ? read_models_directory(options) : read_models_file(options));
+  QUIRE_RETURN_IF_ERROR(supervisor::check_models(models));
+  return models;
+}
+
+Result<int> run_supervisor(const ServeOptions& options, const ModelsOptions& models_options,
+                           const LogOptions& log) {
+  QUIRE_ASSIGN_OR_RETURN(std::vector<supervisor::ModelEntry> models, read_models(models_options));
+  QUIRE_ASSIGN_OR_RETURN(OpenPort port, open_port(options));
+  const CancelScope scope;
+  QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<SocketFolder> folder, SocketFolder::create());
+  const size_t num_models = models.size();
+  QUIRE_ASSIGN_OR_RETURN(
+      supervisor::SupervisorConfig config,
+      supervisor_config(options, models_options, log, std::move(models), port, folder->path()));
+  warn_of_open_access(options, config.service, port.is_local);
+  supervisor::Supervisor supervisor(std::move(config));
+  QUIRE_RETURN_IF_ERROR(http::start_listening(options.transport, port.sockets));
+  QUIRE_ASSIGN_OR_RETURN(
+      std::unique_ptr<http::Server> transport,
+      http::Server::start(
+          transport_config(options), std::move(port.sockets),
+          [&](http::Request&& request, std::shared_ptr<http::Exchange> exchange) {
+            supervisor.handle(std::move(request), std::move(exchange));
+          },
+          supervisor.hooks()));
+  write_stdout(
+      fmt::format("serving {} models at {}\n", num_models, address(options.transport, *transport)));
+  while (!CancelScope::interrupted()) std::this_thread::sleep_for(kSupervisorTick);
+  drain(options, supervisor, *transport);
+  supervisor.stop();
+  transport.reset();
+  return kExitOk;
+}
+
+}  // namespace quire::cli

@@ -1,0 +1,23 @@
+// The memory that an engine would take, from its plan alone: nothing is loaded.
+#pragma once
+
+#include <cstdint>
+
+#include "quire/config.h"
+#include "quire/status.h"
+
+namespace quire {
+
+struct MemoryNeed {
+  bool is_on_gpu = false;
+  // Weights, buffers, reserve and KV cache: of all ranks on a CPU, of the largest rank on GPUs.
+  int64_t num_bytes = 0;
+  // The memory that the plan could divide: of the machine, or of one GPU.
+  int64_t free_bytes = 0;
+};
+
+// Plans the engine as its start would. Fails as the start would, with kResourceExhausted if the
+// free memory is too small.
+Result<MemoryNeed> plan_memory_need(const EngineConfig& config);
+
+}  // namespace quire
