@@ -22,12 +22,9 @@
 #include "cli/engine_flags.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
-<<<<<<< HEAD
 #include "cli/pull.h"
 #include "cli/running_servers.h"
-=======
 #include "cli/serve_models.h"
->>>>>>> de61f72c (cli, start, docs: serve several models by --models and --models-dir)
 #include "engine/engine_internals.h"
 #include "engine/sampling_defaults.h"
 #include "server/access_control.h"
@@ -287,12 +284,10 @@ http::Limits transport_limits(const ServeOptions& options) {
   return limits;
 }
 
-<<<<<<< HEAD
-std::string address(const http::ServerConfig& config, const http::Server& transport) {
-  if (!config.uds.empty()) return "unix:" + config.uds;
-  const bool is_ipv6 = config.host.find(':') != std::string::npos;
-  return fmt::format("{}://{}:{}", config.ssl_certfile.empty() ? "http" : "https",
-                     is_ipv6 ? "[" + config.host + "]" : config.host, transport.port());
+// Whether a server of several models started this process. It waits for the line with the address,
+// and clients reach the model only through it.
+bool is_supervised() {
+  return std::getenv(kSupervised) != nullptr;
 }
 
 // The record by which `quire chat` finds this server.
@@ -313,36 +308,19 @@ ServerRecord server_record(const ServeOptions& options, const server::ServiceCon
   return record;
 }
 
-=======
->>>>>>> de61f72c (cli, start, docs: serve several models by --models and --models-dir)
 void announce(const ServeOptions& options, const server::ServiceConfig& config,
               const http::Server& transport, bool is_local) {
   log_info("[server] API keys: {}",
            config.keys.empty() ? "none" : std::to_string(config.keys.size()));
   log_info("[server] {}", describe(plan_transit_memory(transport_limits(options), config)));
-<<<<<<< HEAD
-  if (config.keys.empty() && std::getenv("VLLM_API_KEY") != nullptr) {
-    log_warning(
-        "[server] VLLM_API_KEY is ignored, so requests need no key; --api-key-file sets keys");
-  }
-  if (config.keys.empty() && !is_local) {
-    log_warning(
-        "[server] --host {} accepts other machines, and requests need no key; --api-key-file sets "
-        "keys",
-        options.transport.host);
-  }
+  warn_of_open_access(options, config, is_local);
   const std::string& name = config.model_names.front();
   const std::string url = address(options.transport, transport);
-  if (logs_messages()) {
+  if (logs_messages() && !is_supervised()) {
     log_event(LogLevel::kInfo, "[server] serving", {{"model", name}, {"url", url}});
   } else {
     write_stdout(fmt::format("serving {} at {}\n", name, url));
   }
-=======
-  warn_of_open_access(options, config, is_local);
-  write_stdout(fmt::format("serving {} at {}\n", config.model_names.front(),
-                           address(options.transport, transport)));
->>>>>>> de61f72c (cli, start, docs: serve several models by --models and --models-dir)
 }
 
 void warn_of_missing_template(const Engine& engine) {
@@ -450,15 +428,11 @@ Result<int> run(const ServeOptions& options) {
           },
           service.hooks()));
   service.set_transport(transport.get());
-<<<<<<< HEAD
   std::optional<PublishedServer> published;
-  if (engine->model_info().embedding_size == 0) {
+  if (engine->model_info().embedding_size == 0 && !is_supervised()) {
     published.emplace(server_record(options, config, *transport));
   }
-  announce(options, config, *transport, is_local);
-=======
   announce(options, config, *transport, port.is_local);
->>>>>>> de61f72c (cli, start, docs: serve several models by --models and --models-dir)
   wait_for_interrupt(service, *transport);
 
   published.reset();
@@ -590,36 +564,27 @@ Command serve_command() {
       "  quire serve --models-dir ~/models --sleep-idle-seconds 600\n"
       "  curl http://127.0.0.1:8000/v1/models";
   add_serve_flags(command.flags, options.get());
-<<<<<<< HEAD
-  command.positional = model_argument(&options->engine, MissingModel::kIsPulled);
-  command.check = [options](Complaints& complaints) { check(*options, complaints); };
-  command.run = [options]() -> Result<int> {
-=======
   command.flags.toggle("--plan-only", plan_only.get(),
                        "Print the memory that the model would take, as JSON, and exit");
   command.flags.observe([models](const std::string& name, std::string_view value) {
     models->given.emplace_back(name, value);
   });
   add_models_flags(command.flags, models.get());
-  command.positional = model_argument(&options->engine);
+  command.positional = model_argument(&options->engine, MissingModel::kIsPulled);
   command.check = [options, models](Complaints& complaints) {
     check(*options, complaints);
     check(*options, *models, complaints);
   };
   command.run = [options, models, plan_only, log = command.log]() -> Result<int> {
     if (models->is_set()) return run_supervisor(*options, *models, *log);
->>>>>>> de61f72c (cli, start, docs: serve several models by --models and --models-dir)
     if (options->engine.model.empty()) {
       DefaultModel chosen = default_model();
       log_info("[server] {}", chosen.note);
       options->engine.model = std::move(chosen.model);
     }
-<<<<<<< HEAD
+    if (*plan_only) return print_plan(*options);
     QUIRE_RETURN_IF_ERROR(pull_missing_model(options->engine));
     return run(*options);
-=======
-    return *plan_only ? print_plan(*options) : run(*options);
->>>>>>> de61f72c (cli, start, docs: serve several models by --models and --models-dir)
   };
   return command;
 }

@@ -38,6 +38,9 @@ struct ServeOptions {
   bool headless = false;   // this is not node 0
 };
 
+// The environment variable of the processes that a server of several models starts.
+inline constexpr const char* kSupervised = "QUIRE_SUPERVISED";
+
 void add_serve_flags(FlagSet& flags, ServeOptions* options);
 
 // Finds contradictions, values that are never valid, and flags that could have no effect.

@@ -407,6 +407,7 @@ Result<int> run_supervisor(const ServeOptions& options, const ModelsOptions& mod
       supervisor::SupervisorConfig config,
       supervisor_config(options, models_options, log, std::move(models), port, folder->path()));
   warn_of_open_access(options, config.service, port.is_local);
+  ::setenv(kSupervised, "1", 1);  // for the processes; this one has no other threads yet
   supervisor::Supervisor supervisor(std::move(config));
   QUIRE_RETURN_IF_ERROR(http::start_listening(options.transport, port.sockets));
   QUIRE_ASSIGN_OR_RETURN(

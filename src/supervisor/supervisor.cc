@@ -164,7 +164,7 @@ std::optional<ApiError> Supervisor::find(Context& context, Target& target) const
   target.page = server::find_page_file(context.request.path);
   if (target.page != nullptr) {
     if (verb != "GET") return wrong_method(context, "GET, HEAD");
-    return authorize(service_, context, "Basic realm=\"quire\"");
+    return std::nullopt;  // the page has no secrets, and asks for the key itself
   }
   const std::string routed = server::routed_path(context.request.path);
   std::string allowed;
@@ -179,11 +179,11 @@ std::optional<ApiError> Supervisor::find(Context& context, Target& target) const
       continue;
     }
     target.own = &route;
-    return route.is_public ? std::nullopt : authorize(service_, context, "Bearer");
+    return route.is_public ? std::nullopt : authorize(service_, context);
   }
   for (const server::Route& route : server::routes()) {
     if (!match_path(route, routed)) continue;
-    if (route.method == verb) return authorize(service_, context, "Bearer");
+    if (route.method == verb) return authorize(service_, context);
     allow(route.method);
   }
   if (!allowed.empty()) return wrong_method(context, allowed);

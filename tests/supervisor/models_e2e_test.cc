@@ -20,6 +20,13 @@ constexpr std::string_view kQuestion = "Question: What is 12 * 8?\\nAnswer:";
 
 class SeveralModels : public ::testing::Test {
  protected:
+  // A server that is killed leaves its folder of sockets, so all servers make theirs in this one.
+  static void SetUpTestSuite() {
+    static const ScratchDirectory servers;
+    ::unsetenv("XDG_RUNTIME_DIR");
+    ::setenv("TMPDIR", servers.path().c_str(), 1);
+  }
+
   std::string write_models(const std::string& more = "") const {
     return scratch_.write(
         "models.ini",
