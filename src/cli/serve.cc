@@ -27,7 +27,9 @@
 #include "cli/serve_models.h"
 #include "engine/engine_internals.h"
 #include "engine/sampling_defaults.h"
+#include "hub/cache/model_cache.h"
 #include "server/access_control.h"
+#include "server/conversation_prompt.h"
 #include "server/http/client_address.h"
 #include "server/http/listen.h"
 #include "server/http/server.h"
@@ -37,8 +39,11 @@
 #include "server/tools/dialect_choice.h"
 #include "server/tools/output_parser.h"
 #include "server/transit_memory.h"
+#include "start/embedded.h"
+#include "start/gguf_files.h"
 #include "start/kv_event_sources.h"
 #include "start/memory_need.h"
+#include "start/model_files.h"
 #include "start/node_setup.h"
 
 namespace quire::cli {
@@ -200,6 +205,8 @@ void add_response_flags(FlagSet& flags, ServeOptions* options) {
                &options->tool_call_parser, "Format of the model's tool calls");
   flags.choice("--reasoning-parser", with_auto(server::reasoning_parser_names()),
                &options->reasoning_parser, "Format of the model's reasoning");
+  flags.toggle("--generic-tools", &options->generic_tools,
+               "Write tools into the prompt if the model's chat template has no place for them");
   flags.number("--num-workers", &options->service.num_workers, {.min = 1, .max = 1024},
                "Threads that parse and tokenize, and as many that write responses");
   flags.number("--num-grammar-threads", &options->service.num_grammar_threads,
@@ -223,13 +230,20 @@ void choose_dialects(const ServeOptions& options, const Engine& engine,
   server::DialectChoices chosen =
       server::choose_dialects(options.tool_call_parser, options.reasoning_parser,
                               engine.chat_template(), EngineInternals::response_template(engine));
-  log_info("[server] tool calls: {}; reasoning: {}", chosen.calls.description(),
-           chosen.reasoning.description());
   server::RequestDefaults defaults;
   defaults.chat_template = engine.chat_template();
+  const bool ignores_tools = server::template_ignores(defaults, "tools");
+  config.has_generic_tools = options.generic_tools && ignores_tools;
+  if (options.generic_tools && !ignores_tools) {
+    log_warning("[server] --generic-tools has no effect: the chat template has its own tools");
+  }
+  if (config.has_generic_tools && options.tool_call_parser == "auto") {
+    chosen.calls = {.name = std::string(server::kGenericDialect), .reason = "--generic-tools"};
+  }
+  log_info("[server] tool calls: {}; reasoning: {}", chosen.calls.description(),
+           chosen.reasoning.description());
   config.lacks_dialect = options.tool_call_parser == "auto" && chosen.calls.is_none() &&
-                         !defaults.chat_template.empty() &&
-                         !server::template_ignores(defaults, "tools");
+                         !defaults.chat_template.empty() && !ignores_tools;
   if (config.lacks_dialect) {
     log_warning(
         "[server] the chat template has tools, but the format of its calls is not known: requests "
@@ -239,6 +253,15 @@ void choose_dialects(const ServeOptions& options, const Engine& engine,
   config.call_template = std::move(chosen.calls.checkpoint_template);
   config.reasoning_parser = std::move(chosen.reasoning.name);
   config.reasoning_template = std::move(chosen.reasoning.checkpoint_template);
+}
+
+// The name of a GGUF file's mixture of types, for Ollama's clients; empty for other models.
+std::string quantization_level(const std::string& model) {
+  if (is_embedded(model)) return "";
+  const auto found = hub::find_model(model, hub::Needs::kWeights);
+  if (!found.ok() || !is_gguf_file(found->directory)) return "";
+  const auto gguf = GgufModel::open(found->directory);
+  return gguf.ok() ? gguf_mixture_name(*gguf) : "";
 }
 
 // Takes the environment variables by which a vLLM chooses the hashes in its KV events.
@@ -268,6 +291,7 @@ server::ServiceConfig service_config(const ServeOptions& options, server::ApiKey
         engine.model_info().embedding_size > 0 ? kMaxQueuedEmbeddings : kMaxQueuedGenerations;
   }
   config.admission.max_num_queued_tokens = options.max_num_queued_tokens;
+  config.quantization_level = quantization_level(options.engine.model);
   config.max_tokenize_bytes = static_cast<size_t>(options.max_tokenize_bytes);
   config.stored_responses.max_bytes = static_cast<size_t>(options.max_stored_response_bytes);
   choose_dialects(options, engine, config);

@@ -28,6 +28,7 @@ struct ServeOptions {
   std::string api_key_file;
   std::string tool_call_parser = "auto";
   std::string reasoning_parser = "auto";
+  bool generic_tools = false;
   int max_num_queued_reqs = -1;  // -1: by the model
   int max_num_queued_tokens = static_cast<int>(server::AdmissionConfig().max_num_queued_tokens);
   int64_t max_request_bytes = static_cast<int64_t>(http::Limits().max_body_bytes);

@@ -322,6 +322,36 @@ Result<Value> with_history_in_form(const HistoryForm& form, const TemplateInput&
   return with_member(variables, "messages", Value::list(std::move(written)));
 }
 
+// Returns the variables with the generic prompt of tools in place of the tools.
+Result<Value> with_tools_as_text(const HistoryForm& form, const Value& variables) {
+  const Value* const tools = find_member(variables, "tools");
+  const Value* const messages = find_member(variables, "messages");
+  if (form.has_tools || tools == nullptr || !tools->is_sequence() || messages == nullptr ||
+      !messages->is_sequence()) {
+    return variables;
+  }
+  static const ChatTemplate prompt = ChatTemplate::parse(kToolsAsText).value();
+  QUIRE_ASSIGN_OR_RETURN(MarkedText text, prompt.render(Value::dict({{"tools", *tools}})));
+  std::vector<Value> written = messages->items();
+  const auto target = std::ranges::find_if(written, [&](const Value& message) {
+    return form.has_system ? is_system(message) : role_of(message) == "user";
+  });
+  if (target == written.end()) {
+    const Value content = Value::marked(std::move(text));
+    written.insert(written.begin(),
+                   Value::dict({{"role", Value::string(form.has_system ? "system" : "user")},
+                                {"content", content}}));
+  } else {
+    // A system message keeps its beginning; a message of the user ends with the question.
+    MarkedText content = content_of(*target);
+    if (form.has_system) std::swap(content, text);
+    join(content, "\n\n", text);
+    *target = with_member(*target, "content", Value::marked(std::move(text)));
+  }
+  return with_member(with_member(variables, "messages", Value::list(std::move(written))), "tools",
+                     Value::none());
+}
+
 // Returns the variables with the fields of tools without which the template fails.
 Value with_tool_fields(const HistoryForm& form, const Value& variables) {
   const Value* const tools = find_member(variables, "tools");
@@ -370,11 +400,15 @@ ApiError dropped_message(const TemplateInput& input, size_t owner) {
 
 }  // namespace
 
-HistoryForm find_history_form(const EngineApi& engine, const ResponseTemplate* calls) {
+HistoryForm find_history_form(const EngineApi& engine, const ResponseTemplate* calls,
+                              bool has_generic_tools) {
   HistoryForm form;
   form.calls_as_text = calls_as_text(calls);
+  form.has_tools = !has_generic_tools;
   if (engine.chat_template().empty()) return form;
   const Value user = message_of("user", "go");
+  form.has_system =
+      writes(engine, {message_of("system", "trial", kFirstCallOwner), user}, kFirstCallOwner);
   const Value call = trial_call(kFirstId, kFirstCallOwner);
   const Value next_call = trial_call(kSecondId, kSecondCallOwner);
   const Value result = trial_result(kFirstId);
@@ -438,8 +472,9 @@ std::optional<ApiError> render_conversation(const EngineApi& engine, const Histo
                     continuation->alternative),
         "messages");
   }
-  const Result<Value> variables =
-      with_history_in_form(form, input, with_tool_fields(form, input.variables), continuation);
+  const Result<Value> tooled = with_tools_as_text(form, with_tool_fields(form, input.variables));
+  if (!tooled.ok()) return api_error(tooled.status());
+  const Result<Value> variables = with_history_in_form(form, input, *tooled, continuation);
   if (!variables.ok()) return api_error(variables.status());
   Result<RenderedChat> prompt = engine.render_chat(*variables);
   const auto is_whole = [](const Result<RenderedChat>& result) {

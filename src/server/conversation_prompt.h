@@ -24,13 +24,28 @@ struct HistoryForm {
   bool has_long_ids = true;  // ids of calls that are not nine letters or digits
   bool has_tools_without_description = true;
   bool has_tools_without_parameters = true;
+  bool has_tools = true;   // false: they are written as text, see kToolsAsText
+  bool has_system = true;  // a system message, which then has the tools' text
   // Writes the calls if the template cannot: in the model's dialect, otherwise as JSON.
   std::shared_ptr<const ChatTemplate> calls_as_text = {};
 };
 
+// The generic prompt of tools: the text that a system message gets, otherwise the first message of
+// the user, if the chat template has no place for tools (--generic-tools). The model answers in the
+// dialect "hermes".
+inline constexpr std::string_view kToolsAsText =
+    "You may call tools to answer. The tools, one JSON object per line:\n"
+    "{% for tool in tools %}{{ tool.function | tojson }}\n{% endfor %}"
+    "To call a tool, answer with nothing but this, once per call:\n"
+    "<tool_call>\n{\"name\": \"the tool's name\", \"arguments\": {\"parameter\": "
+    "value}}\n</tool_call>\n"
+    "The next message then has the result of the call. If you need no tool, answer in plain text.";
+inline constexpr std::string_view kGenericDialect = "hermes";
+
 // Finds the form by trial renderings. Call it once per template. `calls` is the dialect of the
-// model's calls; null: none is known.
-HistoryForm find_history_form(const EngineApi& engine, const ResponseTemplate* calls);
+// model's calls; null: none is known. `has_generic_tools`: tools are written as text.
+HistoryForm find_history_form(const EngineApi& engine, const ResponseTemplate* calls,
+                              bool has_generic_tools = false);
 
 // Renders the conversation by the model's chat template into `out`. Calls and results for which the
 // template has no form are written as texts of the assistant and of the user, because a client
@@ -39,11 +54,12 @@ HistoryForm find_history_form(const EngineApi& engine, const ResponseTemplate* c
 // becomes one per call, each with its result after it, if the template refuses several. An id of a
 // call becomes one of nine letters or digits if the template refuses longer ones. A tool
 // without a description or without parameters gets an empty text or an empty schema if the template
-// fails without them. If the template fails, or drops a message, because it allows only one system
-// message, at the start, all system messages are merged into that one. A message of which nothing
-// reaches the prompt is an error that names it. If the message to continue has calls that become
-// text, this text belongs to it, so `input.continuation` changes; other calls of it are an error,
-// because the template writes them after the text to continue.
+// fails without them, and all tools become text if the form says so. If the template fails, or
+// drops a message, because it allows only one system message, at the start, all system messages are
+// merged into that one. A message of which nothing reaches the prompt is an error that names it. If
+// the message to continue has calls that become text, this text belongs to it, so
+// `input.continuation` changes; other calls of it are an error, because the template writes them
+// after the text to continue.
 std::optional<ApiError> render_conversation(const EngineApi& engine, const HistoryForm& form,
                                             TemplateInput& input, MarkedText& out);
 

@@ -162,6 +162,7 @@ std::optional<ApiError> Service::Impl::find(RequestContext& context, Target& tar
   if (const auto error = check_host(state.config, context)) return error;
   target.page = find_page_file(context.request.path);
   if (target.page == nullptr) return find_route(context, target);
+  context.log.success_level = LogLevel::kDebug;  // a page has many files
   if (context.request.method != "GET" && context.request.method != "HEAD") {
     return wrong_method(context, "GET, HEAD");
   }

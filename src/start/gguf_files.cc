@@ -104,6 +104,24 @@ Result<ModelConfig> read_gguf_config(const GgufModel& gguf) {
   return config;
 }
 
+std::string gguf_mixture_name(const GgufModel& gguf) {
+  // llama.cpp's llama_ftype.
+  static constexpr std::pair<int64_t, std::string_view> kNames[] = {
+      {0, "F32"},      {1, "F16"},      {2, "Q4_0"},      {3, "Q4_1"},    {7, "Q8_0"},
+      {8, "Q5_0"},     {9, "Q5_1"},     {10, "Q2_K"},     {11, "Q3_K_S"}, {12, "Q3_K_M"},
+      {13, "Q3_K_L"},  {14, "Q4_K_S"},  {15, "Q4_K_M"},   {16, "Q5_K_S"}, {17, "Q5_K_M"},
+      {18, "Q6_K"},    {19, "IQ2_XXS"}, {20, "IQ2_XS"},   {21, "Q2_K_S"}, {22, "IQ3_XS"},
+      {23, "IQ3_XXS"}, {24, "IQ1_S"},   {25, "IQ4_NL"},   {26, "IQ3_S"},  {27, "IQ3_M"},
+      {28, "IQ2_S"},   {29, "IQ2_M"},   {30, "IQ4_XS"},   {31, "IQ1_M"},  {32, "BF16"},
+      {36, "TQ1_0"},   {37, "TQ2_0"},   {38, "MXFP4_MOE"}};
+  const GgufValue* const value = gguf.find("general.file_type");
+  const std::optional<int64_t> type = value == nullptr ? std::nullopt : value->integer();
+  for (const auto& [number, name] : kNames) {
+    if (type == number) return std::string(name);
+  }
+  return "";
+}
+
 bool has_gguf_tokenizer(const GgufModel& gguf) {
   const GgufValue* const model = gguf.find("tokenizer.ggml.model");
   return model != nullptr && model->text() != "none" && model->text() != "no_vocab";

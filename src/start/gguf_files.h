@@ -18,6 +18,10 @@ namespace quire {
 // end of a document.
 Result<ModelConfig> read_gguf_config(const GgufModel& gguf);
 
+// Returns the name of the mixture of block types that the file states, "Q4_K_M"; empty if it states
+// none, or one without a name here.
+std::string gguf_mixture_name(const GgufModel& gguf);
+
 // Whether the metadata has a tokenizer. Without one, its model is absent, "none" or "no_vocab".
 bool has_gguf_tokenizer(const GgufModel& gguf);
 

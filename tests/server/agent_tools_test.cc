@@ -456,5 +456,49 @@ TEST_F(AgentToolsTest, ToolsNeedAKnownDialect) {
             chat(R"({"role":"user","content":"Q"})"));
 }
 
+// A template without tools gets them as text, and the calls of the model and of the history are
+// read and written in one dialect.
+TEST_F(AgentToolsTest, GenericToolsArePartOfTheSystemMessage) {
+  ServiceConfig config;
+  config.tool_call_parser = kGenericDialect;
+  config.has_generic_tools = true;
+  engine_.use_template(
+      "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}<assistant>");
+  start(std::move(config));
+  const std::string tools =
+      R"(,"tools":[{"type":"function","function":{"name":"f","description":"D",)"
+      R"("parameters":{"type":"object","properties":{"a":{"type":"integer"}}}}}])";
+  const std::string history =
+      R"({"role":"system","content":"SYSTEM"},{"role":"user","content":"Q"},)"
+      R"({"role":"assistant","tool_calls":[{"id":"1","type":"function",)"
+      R"("function":{"name":"f","arguments":"{\"a\":1}"}}]},)"
+      R"({"role":"tool","tool_call_id":"1","content":"RESULT"})";
+  const std::string prompt =
+      prompt_of("/v1/chat/completions", R"({"messages":[)" + history + "]" + tools + "}",
+                "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 2}}\n</tool_call>");
+  EXPECT_THAT(prompt, ::testing::StartsWith("<system>SYSTEM\n\nYou may call tools"));
+  EXPECT_THAT(prompt, AllOf(HasSubstr(R"({"name": "f", "description": "D", "parameters")"),
+                            HasSubstr("<user>Q<assistant><tool_call>\n{\"name\": \"f\""),
+                            HasSubstr("<user>RESULT<assistant>")));
+  EXPECT_THAT(response_.body, HasSubstr(R"("name":"f","arguments":"{\"a\": 2}")"));
+  EXPECT_THAT(chat(R"({"role":"user","content":"Q"})", tools),
+              AllOf(HasSubstr("<system>You may call tools"), HasSubstr("<user>Q")));
+  EXPECT_EQ(chat(R"({"role":"user","content":"Q"})"), "<user>Q<assistant>");
+}
+
+TEST_F(AgentToolsTest, GenericToolsArePartOfTheFirstMessageWithoutASystemMessage) {
+  ServiceConfig config;
+  config.tool_call_parser = kGenericDialect;
+  config.has_generic_tools = true;
+  engine_.use_template(
+      "{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('no system') }}"
+      "{% endif %}<{{ m.role }}>{{ m.content }}{% endfor %}");
+  start(std::move(config));
+  EXPECT_THAT(
+      chat(R"({"role":"user","content":"Q"})",
+           R"(,"tools":[{"type":"function","function":{"name":"f"}}])"),
+      AllOf(::testing::StartsWith("<user>You may call tools"), ::testing::EndsWith("\n\nQ")));
+}
+
 }  // namespace
 }  // namespace quire::server

@@ -237,8 +237,22 @@ TEST_F(OllamaApi, AcceptsAWindowBesideAPenaltyOfTheModelsFiles) {
   start({});
   EXPECT_EQ(sampling(R"("repeat_last_n":33)").repetition_penalty, 1.25F);
   EXPECT_EQ(sampling(R"("repeat_last_n":0)").repetition_penalty, 1.0F);
-  const auto refused = call("POST", kChat, options(R"("repeat_last_n":33,"presence_penalty":1)"));
-  EXPECT_EQ(refused->wait().status, 400);
+}
+
+// A client that sends them all is served, and the header says what it does not get.
+TEST_F(OllamaApi, NamesOptionsThatItIgnores) {
+  const auto ignored = [&](const std::string& members, const char* path = kChat) {
+    const auto exchange = call("POST", path, options(members));
+    engine_.wait_for(++num_sent_);
+    engine_.say(num_sent_, "x", FinishReason::kStop);
+    return header(exchange->wait(200), "x-quire-ignored");
+  };
+  EXPECT_EQ(ignored(R"("num_ctx":65,"repeat_last_n":32,"repeat_penalty":1.1)"),
+            "options.num_ctx, options.repeat_last_n");
+  EXPECT_EQ(ignored(R"("penalize_newline":false,"presence_penalty":1)"),
+            "options.penalize_newline");
+  EXPECT_EQ(ignored(R"("num_ctx":64,"repeat_last_n":-1,"repeat_penalty":1.1)"), "");
+  EXPECT_EQ(ignored(R"("num_ctx":2048,"repeat_last_n":64)"), "options.num_ctx");
 }
 
 TEST_F(OllamaApi, RestrictsTheText) {
@@ -334,16 +348,13 @@ TEST_F(OllamaApi, RefusesByNameWithTheRemedy) {
           {options(R"("top_p":2)"), "options.top_p; got 2, expected a number"},
           {options(R"("repeat_penalty":0)"), "options.repeat_penalty; got 0"},
           {options(R"("temprature":1)"), "options; got an unknown member 'temprature'"},
-          {options(R"("num_ctx":65)"), "options.num_ctx; got 65, expected at most 64"},
+          {options(R"("num_ctx":-1)"), "options.num_ctx; got -1"},
           {options(R"("num_predict":-3)"), "options.num_predict; got -3"},
           {options(R"("seed":1.5)"), "options.seed; got 1.5"},
           {options(R"("stop":["a",7])"), "options.stop; got"},
           {options(R"("stop":[""])"), "[request] options.stop; got an empty string, expected"},
           {chat_with(R"("n":5)"), "n; got 5, expected 1: a request of this API has one response"},
-          {options(R"("repeat_last_n":32,"repeat_penalty":1.1)"),
-           "options.repeat_last_n; got 32, expected -1"},
-          {options(R"("penalize_newline":false,"repeat_penalty":1.1)"),
-           "options.penalize_newline; got false"},
+          {options(R"("repeat_last_n":-2)"), "options.repeat_last_n; got -2"},
           {chat_with(R"("options":[1])"), "options; got a list of 1"},
           {chat_with(R"("format":"xml")"), "format; got 'xml', expected 'json' or a JSON schema"},
           {chat_with(R"("format":true)"), "format; got true"},
@@ -422,6 +433,12 @@ TEST_F(OllamaApi, DescribesTheModel) {
             R"({"error":"the model 'fake:7b' is not served; expected 'fake', 'alias'"})");
 }
 
+TEST_F(OllamaApi, NamesTheMixtureOfAGgufFile) {
+  engine_.info_.weight_dtype = "Q4_K, Q6_K";
+  start({.quantization_level = "Q4_K_M"});
+  EXPECT_THAT(get("/api/tags").body, HasSubstr(R"("quantization_level":"Q4_K_M")"));
+}
+
 TEST_F(OllamaApi, ErrorsHaveOllamasShape) {
   Result<ApiKeys> keys = ApiKeys::create({"a"}, "");
   start({.keys = std::move(*keys), .admission = {.max_num_seqs = 1, .max_num_queued_reqs = 0}});
@@ -434,8 +451,10 @@ TEST_F(OllamaApi, ErrorsHaveOllamasShape) {
   EXPECT_THAT(error("[]", key), HasSubstr(R"({"error":"[request] body; got)"));
   EXPECT_EQ(error(R"({"model":"gpt"})", key),
             R"({"error":"the model 'gpt' is not served; expected 'fake', 'alias'"})");
-  EXPECT_EQ(error("{}", key, "/api/embed"),
-            R"({"error":"there is no route /api/embed; use POST /v1/embeddings"})");
+  EXPECT_THAT(
+      error(R"({"input":"a"})", key, "/api/embed"),
+      HasSubstr(R"({"error":"the model 'fake' generates text and has no embeddings; serve an )"
+                "embedding model"));
   EXPECT_THAT(error("{}", key, "/api/pull"), HasSubstr("run 'quire pull NAME'"));
   const auto running = call("POST", kChat, chat_with(), key);
   engine_.wait_for(1);

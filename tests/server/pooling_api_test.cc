@@ -43,6 +43,27 @@ class Embeddings : public ServiceTest {
   }
 };
 
+TEST_F(Embeddings, HaveOllamasShapes) {
+  const auto embed = call("POST", "/api/embed",
+                          R"({"model":"fake:latest","input":["abc","d"],"truncate":true,)"
+                          R"("options":{"num_ctx":8},"keep_alive":"5m"})");
+  EXPECT_THAT(engine_.wait_for(1).prompt_token_ids, ElementsAre('a', 'b', 'c'));
+  engine_.wait_for(2);
+  finish(2, {-1, 2});
+  finish(1, {0.5F, 0.25F});
+  EXPECT_THAT(embed->wait(200).body,
+              AllOf(HasSubstr(R"({"model":"fake:latest","embeddings":[[0.5,0.25],[-1,2]],)"),
+                    HasSubstr(R"("load_duration":0,"prompt_eval_count":4})")));
+  const auto older = call("POST", "/api/embeddings", R"({"model":"fake","prompt":"abc"})");
+  engine_.wait_for(3);
+  finish(3, {0.5F, 0.25F});
+  EXPECT_EQ(older->wait(200).body, R"({"embedding":[0.5,0.25]})");
+  EXPECT_THAT(call("POST", "/api/embed", "{}")->wait(400).body,
+              HasSubstr(R"({"error":"[request] input; got none)"));
+  EXPECT_THAT(call("POST", "/api/embeddings", R"({"prompt":["a"]})")->wait(400).body,
+              HasSubstr("prompt; got"));
+}
+
 TEST_F(Embeddings, AreInTheOrderOfTheInputs) {
   const auto exchange = post(R"({"input":["abc",[1,2]],"dimensions":2,"user":"u"})");
   const Request first = engine_.wait_for(1);

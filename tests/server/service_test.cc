@@ -526,7 +526,6 @@ TEST_F(ServiceTest, ARouteThatIsNotServedNamesAnother) {
       {"/v1/v1/chat/completions", "the client's base URL has /v1 once too often; remove it"},
       {"/v1/chat", "use POST /v1/chat/completions"},
       {"/generate", "use POST /v1/completions"},
-      {"/api/embed", "use POST /v1/embeddings"},
       {"/api/pull", "this server has the one model of its start; run 'quire pull NAME'"},
       {"/v1/imagesque", "GET /openapi.json lists all routes"},
   };

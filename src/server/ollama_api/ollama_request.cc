@@ -49,7 +49,7 @@ class OllamaFields {
   static FieldError read_sampling_option(OllamaFields& body, const Field& field, const Path& path,
                                          Element value);
   FieldError read_num_predict(const Path& path, Element value);
-  FieldError read_num_ctx(const Path& path, Element value) const;
+  FieldError read_num_ctx(const Path& path, Element value);
   FieldError read_seed(const Path& path, Element value);
   FieldError read_messages(const Path& path, Element value);
   FieldError read_message(const Path& path, const simdjson::dom::object& fields);
@@ -57,7 +57,7 @@ class OllamaFields {
   FieldError read_tool_call(const Path& path, const simdjson::dom::object& fields);
   void find_call(TemplateMessage& message);
 
-  FieldError finish_penalties();
+  void finish_penalties();
   FieldError finish_logprobs();
   FieldError finish_thinking();
   FieldError finish_raw() const;
@@ -250,13 +250,14 @@ FieldTable<OllamaFields> OllamaFields::options_table() {
       {{"num_predict", integer(kFillContext),
         "0 and less, and the default: the rest of the context."},
        call<&OllamaFields::read_num_predict>},
-      {{"num_ctx", integer(0), "Refused above the served context; a smaller one has no effect."},
+      {{"num_ctx", integer(0),
+        "Has no effect; above the served context, named in `x-quire-ignored`."},
        call<&OllamaFields::read_num_ctx>},
       {{"repeat_last_n", integer(-1),
-        "0: no penalties; -1: the whole context. With penalties, others must be at least the "
-        "context."},
+        "0: no penalties. They count the whole text; a window is named in `x-quire-ignored`."},
        into<&OllamaFields::repeat_last_n_>},
-      {{"penalize_newline", kBoolean, "false needs a request without penalties."},
+      {{"penalize_newline", kBoolean,
+        "Penalties count every token; false beside one is named in `x-quire-ignored`."},
        into<&OllamaFields::penalizes_newline_>},
       {only("mirostat", "0", "0: this server does not have this kind of sampling")},
       {only("tfs_z", "1", "1: this server does not have this kind of sampling")},
@@ -306,14 +307,13 @@ FieldError OllamaFields::read_num_predict(const Path& path, Element value) {
   return number <= 0 ? FieldError() : chat_.read_max_tokens(path, value);
 }
 
-// The context of the model is fixed, so a smaller value has no effect.
-FieldError OllamaFields::read_num_ctx(const Path& path, Element value) const {
+// The context of the model is fixed: a smaller value has no effect, and a larger one is not
+// reached.
+FieldError OllamaFields::read_num_ctx(const Path& path, Element value) {
   int number = 0;
   QUIRE_RETURN_IF_FIELD_ERROR(read_int(path, value, 0, INT_MAX, number));
-  if (number <= model_.max_model_len) return {};
-  return field_error(path, fmt::format("got {}, expected at most {}, the context of the served "
-                                       "model",
-                                       number, model_.max_model_len));
+  if (number > model_.max_model_len) request_.chat.ignored.push_back(path.text());
+  return {};
 }
 
 // --- Messages ---
@@ -399,10 +399,10 @@ void OllamaFields::find_call(TemplateMessage& message) {
 // --- Checks of the fields against each other ---
 
 // Ollama's penalties count the last repeat_last_n tokens; here they count all. A window, or an
-// exception for the newline, is therefore refused if the request has a penalty. It is not refused
-// for a penalty from the model's files, because a client that sends Ollama's usual window does not
-// request that penalty.
-FieldError OllamaFields::finish_penalties() {
+// exception for the newline, is named as ignored if the request has a penalty, but not for a
+// penalty of the model's files: a client that sends Ollama's usual window does not request that
+// penalty.
+void OllamaFields::finish_penalties() {
   SamplingParams& sampling = request_.chat.engine_request.sampling;
   if (repeat_last_n_ == 0) {
     sampling.repetition_penalty = 1;
@@ -410,17 +410,11 @@ FieldError OllamaFields::finish_penalties() {
   }
   const bool is_on = sampling.repetition_penalty != 1 || sampling.presence_penalty != 0 ||
                      sampling.frequency_penalty != 0;
-  if (!has_penalty_ || !is_on) return {};
-  const Path options("options");
+  if (!has_penalty_ || !is_on) return;
   if (repeat_last_n_ && *repeat_last_n_ != -1 && *repeat_last_n_ < model_.max_model_len) {
-    return field_error(Path(options, "repeat_last_n"),
-                       fmt::format("got {}, expected -1, or 0 for no penalties: penalties count "
-                                   "the whole text",
-                                   *repeat_last_n_));
+    request_.chat.ignored.emplace_back("options.repeat_last_n");
   }
-  if (penalizes_newline_) return {};
-  return field_error(Path(options, "penalize_newline"),
-                     "got false, expected true: penalties count every token");
+  if (!penalizes_newline_) request_.chat.ignored.emplace_back("options.penalize_newline");
 }
 
 FieldError OllamaFields::finish_logprobs() {
@@ -461,7 +455,7 @@ FieldError OllamaFields::finish_load() const {
 }
 
 FieldError OllamaFields::finish() {
-  QUIRE_RETURN_IF_FIELD_ERROR(finish_penalties());
+  finish_penalties();
   QUIRE_RETURN_IF_FIELD_ERROR(finish_logprobs());
   QUIRE_RETURN_IF_FIELD_ERROR(finish_thinking());
   const bool is_chat = use_ == OllamaUse::kChat;

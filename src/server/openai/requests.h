@@ -161,6 +161,7 @@ struct RequestDefaults {
   int chat_max_tokens = 0;         // 0: the rest of the context
   std::string_view chat_template;  // source text; empty: unknown
   bool lacks_dialect = false;      // the format of the model's tool calls is not known
+  bool has_generic_tools = false;  // the server writes the tools that the template ignores
   RequestLimits limits;
 };
 

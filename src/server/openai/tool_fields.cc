@@ -50,11 +50,12 @@ FieldError check_tools(const ChatRequest& request, const RequestDefaults& defaul
                     "server whose setting tool-call-parser names the format: {}",
                     fmt::join(tool_call_parser_names(), ", ")));
   }
-  if (!template_ignores(defaults, "tools")) return {};
+  if (defaults.has_generic_tools || !template_ignores(defaults, "tools")) return {};
   return field_error(
       "tools",
       "got tools, but the model's chat template does not use them; expected no "
-      "tools, or a tool_choice that forces or forbids calls (on routes that have one)");
+      "tools, a tool_choice that forces or forbids calls (on routes that have one), or a server "
+      "with the setting generic-tools");
 }
 
 FieldError read_allowed_tools(const Path& path, const simdjson::dom::object& fields,

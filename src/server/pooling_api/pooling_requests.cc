@@ -104,6 +104,75 @@ FieldTable<EmbeddingsFields> EmbeddingsFields::table() {
   return kTable;
 }
 
+class OllamaEmbeddingFields {
+ public:
+  OllamaEmbeddingFields(EmbeddingsRequest& request, const RequestDefaults& defaults,
+                        EmbeddingShape shape)
+      : request_(request), limits_(defaults.limits) {
+    request_.engine_request.embedding.emplace();
+    request_.shape = shape;
+  }
+
+  static FieldTable<OllamaEmbeddingFields> embed_table();
+  static FieldTable<OllamaEmbeddingFields> prompt_table();
+  static FieldTable<OllamaEmbeddingFields> table();  // of both routes
+  auto parts() { return std::tie(request_, *request_.engine_request.embedding); }
+
+  FieldError read(std::string_view name, Element value) {
+    const auto own = takes_prompt() ? prompt_table() : embed_table();
+    for (const auto& rows : {own, table()}) {
+      if (const auto* const row = find_field(rows, name)) return row->read(*this, name, value);
+    }
+    return {};
+  }
+
+  FieldError finish() {
+    if (!request_.inputs.empty()) return {};
+    return field_error(takes_prompt() ? "prompt" : "input", "got none, expected text");
+  }
+
+ private:
+  bool takes_prompt() const { return request_.shape == EmbeddingShape::kOllamaPrompt; }
+  FieldError read_input(const Path& path, Element value) {
+    return read_prompts(path, value, limits_.max_embedding_inputs, request_.inputs);
+  }
+  FieldError read_prompt(const Path& path, Element value) {
+    return read_text(path, value, request_.inputs.emplace_back().text);
+  }
+
+  EmbeddingsRequest& request_;
+  const RequestLimits& limits_;
+};
+
+FieldTable<OllamaEmbeddingFields> OllamaEmbeddingFields::embed_table() {
+  static constexpr auto kTable = std::to_array<BodyField<OllamaEmbeddingFields>>({
+      {required({"input", schema(kPromptWords, "EmbeddingInputs"), "At most 2048 inputs."}),
+       call<&OllamaEmbeddingFields::read_input>},
+      {{"dimensions", integer(1), "Keeps the first numbers of the embedding, normalized again."},
+       into<&EmbeddingParams::dimensions>},
+      {without_effect("truncate", "a text that exceeds the context is refused")},
+  });
+  return kTable;
+}
+
+FieldTable<OllamaEmbeddingFields> OllamaEmbeddingFields::prompt_table() {
+  static constexpr auto kTable = std::to_array<BodyField<OllamaEmbeddingFields>>({
+      {required({"prompt", kTextValue, "The text."}), call<&OllamaEmbeddingFields::read_prompt>},
+  });
+  return kTable;
+}
+
+FieldTable<OllamaEmbeddingFields> OllamaEmbeddingFields::table() {
+  constexpr std::string_view kOperators = "the flags of the server decide";
+  static constexpr auto kTable = std::to_array<BodyField<OllamaEmbeddingFields>>({
+      {{"model", kTextValue, "A name from /api/tags; without it, the served model."},
+       into<&EmbeddingsRequest::model>},
+      {without_effect("options", kOperators)},
+      {without_effect("keep_alive", kOperators)},
+  });
+  return kTable;
+}
+
 enum class ScoreRoute { kScore, kRerank };
 
 class ScoreFields {
@@ -271,6 +340,15 @@ Parsed<EmbeddingsRequest> parse_embeddings_request(std::string_view body,
   return parsed;
 }
 
+Parsed<EmbeddingsRequest> parse_ollama_embeddings_request(std::string_view body,
+                                                          const RequestDefaults& defaults,
+                                                          EmbeddingShape shape) {
+  Parsed<EmbeddingsRequest> parsed;
+  parsed.error =
+      read_body(body, defaults.limits, OllamaEmbeddingFields(parsed.request, defaults, shape));
+  return parsed;
+}
+
 Parsed<ScoreRequest> parse_score_request(std::string_view body, const RequestDefaults& defaults) {
   return parse_scores(body, defaults, ScoreRoute::kScore);
 }
@@ -283,6 +361,12 @@ std::vector<ObjectSchema> pooling_schemas() {
   ObjectSchema embeddings = {"EmbeddingsRequest"};
   embeddings.add(EmbeddingsFields::table());
   embeddings.add(EmbeddingsFields::common());
+  ObjectSchema ollama = {"OllamaEmbedRequest"};
+  ollama.add(OllamaEmbeddingFields::embed_table());
+  ollama.add(OllamaEmbeddingFields::table());
+  ObjectSchema ollama_prompt = {"OllamaEmbeddingsRequest"};
+  ollama_prompt.add(OllamaEmbeddingFields::prompt_table());
+  ollama_prompt.add(OllamaEmbeddingFields::table());
   ObjectSchema score = {"ScoreRequest"};
   score.add(ScoreFields::score_table());
   ObjectSchema rerank = {"RerankRequest"};
@@ -291,7 +375,8 @@ std::vector<ObjectSchema> pooling_schemas() {
     object->add(ScoreFields::table());
     object->add(ScoreFields::common());
   }
-  return {std::move(embeddings), std::move(score), std::move(rerank)};
+  return {std::move(embeddings), std::move(ollama), std::move(ollama_prompt), std::move(score),
+          std::move(rerank)};
 }
 
 MarkedText reranker_prompt(const ScoreRequest& request, size_t document) {

@@ -1,7 +1,9 @@
-// The bodies of POST /v1/embeddings (OpenAI's), /v1/score (vLLM's) and /v1/rerank (Jina's and
-// Cohere's), and the prompt with which a reranker judges a document.
+// The bodies of POST /v1/embeddings (OpenAI's), /api/embed and /api/embeddings (Ollama's),
+// /v1/score (vLLM's) and /v1/rerank (Jina's and Cohere's), and the prompt with which a reranker
+// judges a document.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,11 +13,16 @@
 
 namespace quire::server {
 
+// kOllama: {"embeddings": […]}. kOllamaPrompt: the older {"embedding": …} of one prompt.
+enum class EmbeddingShape { kOpenAi, kOllama, kOllamaPrompt };
+
 struct EmbeddingsRequest {
   std::string model;
   std::vector<CompletionPrompt> inputs;
   Request engine_request;  // common to all inputs; has no prompt itself
   bool as_base64 = false;  // little-endian F32
+  EmbeddingShape shape = EmbeddingShape::kOpenAi;
+  std::chrono::steady_clock::time_point arrived = {};  // for the durations of Ollama's API
 };
 
 // Document i is scored against query i, or against the only query.
@@ -37,6 +44,9 @@ struct ScoreRequest {
 // Parse bodies like the functions in openai/requests.h.
 Parsed<EmbeddingsRequest> parse_embeddings_request(std::string_view body,
                                                    const RequestDefaults& defaults);
+Parsed<EmbeddingsRequest> parse_ollama_embeddings_request(std::string_view body,
+                                                          const RequestDefaults& defaults,
+                                                          EmbeddingShape shape);
 Parsed<ScoreRequest> parse_score_request(std::string_view body, const RequestDefaults& defaults);
 Parsed<ScoreRequest> parse_rerank_request(std::string_view body, const RequestDefaults& defaults);
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <numeric>
@@ -45,8 +46,8 @@ std::string base64_of(std::span<const float> numbers) {
 
 class EmbeddingsWriter final : public ResponseWriter {
  public:
-  EmbeddingsWriter(bool as_base64, size_t num_inputs, ResponseInfo info)
-      : as_base64_(as_base64), info_(std::move(info)), embeddings_(num_inputs) {}
+  EmbeddingsWriter(EmbeddingsRequest request, ResponseInfo info)
+      : request_(std::move(request)), info_(std::move(info)), embeddings_(request_.inputs.size()) {}
 
   void add(int choice_idx, Output&& output, std::string& /*out*/) override {
     embeddings_[static_cast<size_t>(choice_idx)] = std::move(output.embedding);
@@ -54,6 +55,7 @@ class EmbeddingsWriter final : public ResponseWriter {
 
   void finish(std::string& out) override {
     JsonWriter json(out);
+    if (request_.shape != EmbeddingShape::kOpenAi) return write_ollama(json);
     write_header(info_.header, json);
     json.field("object", "list");
     json.key("data");
@@ -63,7 +65,7 @@ class EmbeddingsWriter final : public ResponseWriter {
       json.field("object", "embedding");
       json.field("index", i);
       json.key("embedding");
-      if (as_base64_) {
+      if (request_.as_base64) {
         json.value(base64_of(embeddings_[i]));
       } else {
         json.raw(number_list(embeddings_[i]));
@@ -76,7 +78,28 @@ class EmbeddingsWriter final : public ResponseWriter {
   }
 
  private:
-  const bool as_base64_;
+  // Durations are nanoseconds.
+  void write_ollama(JsonWriter& json) const {
+    json.begin_object();
+    if (request_.shape == EmbeddingShape::kOllamaPrompt) {
+      json.key("embedding");
+      json.raw(number_list(embeddings_.front()));
+      return json.end_object();
+    }
+    const auto duration = std::chrono::duration_cast<std::chrono::nanoseconds>(
+        std::chrono::steady_clock::now() - request_.arrived);
+    json.field("model", request_.model.empty() ? info_.header.model : request_.model);
+    json.key("embeddings");
+    json.begin_array();
+    for (const std::vector<float>& embedding : embeddings_) json.raw(number_list(embedding));
+    json.end_array();
+    json.field("total_duration", int64_t{duration.count()});
+    json.field("load_duration", 0);
+    json.field("prompt_eval_count", info_.num_prompt_tokens);
+    json.end_object();
+  }
+
+  const EmbeddingsRequest request_;
   const ResponseInfo info_;
   std::vector<std::vector<float>> embeddings_;
 };
@@ -174,8 +197,7 @@ class RerankWriter final : public ScoresWriter {
 
 std::unique_ptr<ResponseWriter> make_embeddings_writer(EmbeddingsRequest request,
                                                        ResponseInfo info) {
-  return std::make_unique<EmbeddingsWriter>(request.as_base64, request.inputs.size(),
-                                            std::move(info));
+  return std::make_unique<EmbeddingsWriter>(std::move(request), std::move(info));
 }
 
 std::unique_ptr<ResponseWriter> make_score_writer(ScoreRequest request, ResponseInfo info) {

@@ -47,6 +47,7 @@ void generate_from(ServerState& state, RequestContext&& context, OllamaUse use) 
   static_cast<GenerationRequest&>(completion) = std::move(static_cast<GenerationRequest&>(chat));
   completion.engine_request = std::move(chat.engine_request);
   completion.prompts.push_back({std::move(*request.raw_prompt), {}});
+  report_ignored(context, completion.ignored);
   generate_completion(state, std::move(context), std::move(completion), id, make_writer);
 }
 
@@ -76,7 +77,9 @@ std::string start_time(const ServerState& state) {
       std::chrono::system_clock::time_point(std::chrono::seconds(state.config.started_at)));
 }
 
-void write_details(const ModelInfo& info, JsonWriter& json) {
+void write_details(const ServerState& state, JsonWriter& json) {
+  const ModelInfo& info = state.engine.model_info();
+  const std::string& level = state.config.quantization_level;
   const std::string family = family_of(info);
   json.key("details");
   json.begin_object();
@@ -88,7 +91,7 @@ void write_details(const ModelInfo& info, JsonWriter& json) {
   json.value(family);
   json.end_array();
   json.field("parameter_size", parameter_size(info.num_parameters));
-  json.field("quantization_level", info.weight_dtype);
+  json.field("quantization_level", level.empty() ? info.weight_dtype : level);
   json.end_object();
 }
 
@@ -107,7 +110,7 @@ void respond_with_models(const ServerState& state, RequestContext& context,
     json.field("model", tagged_name(name));
     json.field("size", info.weight_bytes);
     json.field("digest", state.model_digest);
-    write_details(info, json);
+    write_details(state, json);
     write_more(json);
     json.end_object();
   }
@@ -127,8 +130,9 @@ void write_capabilities(const ServerState& state, JsonWriter& json) {
   json.key("capabilities");
   json.begin_array();
   json.value(state.engine.model_info().embedding_size > 0 ? "embedding" : "completion");
-  if (state.calls != nullptr && !template_ignores(request_defaults(state), "tools"))
-    json.value("tools");
+  const RequestDefaults defaults = request_defaults(state);
+  const bool takes_tools = defaults.has_generic_tools || !template_ignores(defaults, "tools");
+  if (state.calls != nullptr && takes_tools) json.value("tools");
   if (state.reasoning != nullptr) json.value("thinking");
   json.end_array();
 }
@@ -164,7 +168,7 @@ void post_ollama_show(ServerState& state, RequestContext&& context) {
   json.begin_object();
   json.field("parameters", parameter_lines(request_defaults(state).sampling));
   json.field("template", state.engine.chat_template());
-  write_details(info, json);
+  write_details(state, json);
   write_model_info(info, json);
   write_capabilities(state, json);
   json.field("modified_at", start_time(state));

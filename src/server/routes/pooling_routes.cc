@@ -1,5 +1,6 @@
-// POST /v1/embeddings, /v1/score and /v1/rerank. Embeddings come from models that embed. Scores
-// come from models that generate: the probability that their answer about a document is "yes".
+// POST /v1/embeddings, /api/embed, /api/embeddings, /v1/score and /v1/rerank. Embeddings come from
+// models that embed. Scores come from models that generate: the probability that their answer about
+// a document is "yes".
 #include <fmt/format.h>
 
 #include <array>
@@ -107,11 +108,7 @@ void score(ServerState& state, RequestContext&& context, Parsed<ScoreRequest>&& 
   generate(state, std::move(context), std::move(generation));
 }
 
-}  // namespace
-
-void post_embeddings(ServerState& state, RequestContext&& context) {
-  Parsed<EmbeddingsRequest> parsed =
-      parse_embeddings_request(context.request.body, request_defaults(state));
+void embed(ServerState& state, RequestContext&& context, Parsed<EmbeddingsRequest>&& parsed) {
   if (parsed.error) return context.refuse(*parsed.error);
   EmbeddingsRequest& embeddings = parsed.request;
   if (refuse_unknown_model(state, context, embeddings.model)) return;
@@ -126,13 +123,35 @@ void post_embeddings(ServerState& state, RequestContext&& context) {
     request.prompt = std::move(input.text);
     request.prompt_token_ids = std::move(input.token_ids);
     if (auto error = prepare_prompt(state, request, {})) {
-      return context.refuse(with_prompt(std::move(*error), "input", i, embeddings.inputs.size()));
+      const bool is_prompt = embeddings.shape == EmbeddingShape::kOllamaPrompt;
+      return context.refuse(with_prompt(std::move(*error), is_prompt ? "prompt" : "input", i,
+                                        embeddings.inputs.size()));
     }
     generation.requests.push_back(std::move(request));
   }
+  embeddings.arrived = context.log.arrived;
   ResponseInfo info = response_info(state, "embd-" + context.log.id, generation.requests);
   generation.writer = make_embeddings_writer(std::move(embeddings), std::move(info));
   generate(state, std::move(context), std::move(generation));
+}
+
+}  // namespace
+
+void post_embeddings(ServerState& state, RequestContext&& context) {
+  auto parsed = parse_embeddings_request(context.request.body, request_defaults(state));
+  embed(state, std::move(context), std::move(parsed));
+}
+
+void post_ollama_embed(ServerState& state, RequestContext&& context) {
+  auto parsed = parse_ollama_embeddings_request(context.request.body, request_defaults(state),
+                                                EmbeddingShape::kOllama);
+  embed(state, std::move(context), std::move(parsed));
+}
+
+void post_ollama_embeddings(ServerState& state, RequestContext&& context) {
+  auto parsed = parse_ollama_embeddings_request(context.request.body, request_defaults(state),
+                                                EmbeddingShape::kOllamaPrompt);
+  embed(state, std::move(context), std::move(parsed));
 }
 
 void post_score(ServerState& state, RequestContext&& context) {

@@ -65,8 +65,6 @@ constexpr std::string_view kNoPull =
 constexpr Replacement kReplacements[] = {
     {"/api/create", kNoPull},
     {"/api/delete", "run 'quire rm NAME' while no server has the model"},
-    {"/api/embed", "use POST /v1/embeddings"},
-    {"/api/embeddings", "use POST /v1/embeddings"},
     {"/api/pull", kNoPull},
     {"/v1/assistants", "use POST /v1/responses, which replaces assistants"},
     {"/v1/audio", kOnlyText},
@@ -110,7 +108,7 @@ ServerState::ServerState(EngineApi& the_engine, ServiceConfig given)
                     ? config.reasoning_template.get()
                     : find_reasoning_dialect(config.reasoning_parser)),
       token_markers(markers_among(engine.added_tokens(), {calls, reasoning})),
-      history_form(find_history_form(engine, calls)),
+      history_form(find_history_form(engine, calls, config.has_generic_tools)),
       max_prompt_bytes(max_context_bytes(engine)),
       system_fingerprint(fingerprint_of(engine, config)),
       model_digest(to_hexadecimal(sha256_of(system_fingerprint))) {}
@@ -121,6 +119,7 @@ RequestDefaults request_defaults(const ServerState& state) {
   defaults.sampling_of_ids = state.engine.sampling_defaults(SamplingFallback::kNone).params;
   defaults.chat_template = state.engine.chat_template();
   defaults.lacks_dialect = state.config.lacks_dialect;
+  defaults.has_generic_tools = state.config.has_generic_tools;
   return defaults;
 }
 
@@ -162,6 +161,8 @@ std::span<const Route> routes() {
       {"POST", "/v1/messages/count_tokens", kNeedsKey, kTokenizer, post_count_tokens},
       {"POST", "/api/chat", kNeedsKey, kWorker, post_ollama_chat, kGeneration},
       {"POST", "/api/generate", kNeedsKey, kWorker, post_ollama_generate, kGeneration},
+      {"POST", "/api/embed", kNeedsKey, kWorker, post_ollama_embed, kEmbedding},
+      {"POST", "/api/embeddings", kNeedsKey, kWorker, post_ollama_embeddings, kEmbedding},
       {"POST", "/api/show", kNeedsKey, kWorker, post_ollama_show},
       {"GET", "/api/tags", kNeedsKey, kTransport, get_ollama_tags},
       {"GET", "/api/ps", kNeedsKey, kTransport, get_ollama_ps, kPolled},

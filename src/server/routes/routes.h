@@ -147,6 +147,8 @@ void get_ollama_version(ServerState& state, RequestContext&& context);
 
 // pooling_routes.cc: embeddings and scores.
 void post_embeddings(ServerState& state, RequestContext&& context);
+void post_ollama_embed(ServerState& state, RequestContext&& context);
+void post_ollama_embeddings(ServerState& state, RequestContext&& context);
 void post_score(ServerState& state, RequestContext&& context);
 void post_rerank(ServerState& state, RequestContext&& context);
 
