@@ -5,6 +5,7 @@
 
 #include "server/agents_fixture.h"
 #include "server/call_or_text.h"
+#include "server/conversation_prompt.h"
 #include "server/tools/response_template.h"
 
 namespace quire::server {
