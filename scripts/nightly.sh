@@ -3,7 +3,8 @@
 # tests that can run under them, builds without unity and precompiled headers, and, if nvcc is found,
 # the CUDA engine for Hopper and kernels for Ampere. Takes hours on two cores. Writes a table with one
 # line per part to build/nightly_summary.md.
-#   scripts/nightly.sh [PART…]    release plain asan fuzz tsan cuda ampere (default: all)
+#   scripts/nightly.sh [PART…]    release plain asan fuzz tsan cuda ampere soak (default: all)
+# The last part loads a server of three models for QUIRE_SOAK_HOURS, by default 8.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source scripts/parts.sh
@@ -30,12 +31,17 @@ ampere() {
     cmake --build build-ampere --target quire_cuda_ops quire_cuda_step quire_cuda_gather
 }
 
+soak() {
+  QUIRE_CUDA=OFF scripts/build.sh >/dev/null &&
+    python3 -B tests/e2e/models_soak.py --quire build/quire --models models --hours "${QUIRE_SOAK_HOURS:-8}"
+}
+
 declare -A names=(
   [release]="release: all tests, clients, routers" [plain]="without unity and precompiled headers"
   [asan]="ASan and UBSan" [fuzz]="fuzzers, 100 s each" [tsan]="TSan"
-  [cuda]="CUDA engine for Hopper" [ampere]="kernels for Ampere")
+  [cuda]="CUDA engine for Hopper" [ampere]="kernels for Ampere" [soak]="soak of three models")
 parts=("$@")
-(($#)) || parts=(release plain asan fuzz tsan cuda ampere)
+(($#)) || parts=(release plain asan fuzz tsan cuda ampere soak)
 for name in "${parts[@]}"; do
   [[ -n ${names[$name]:-} ]] || { sed -n '2,/^set /{s/^# //p}' "$0" >&2; exit 2; }
 done

@@ -47,14 +47,14 @@ MIB = 1 << 20
 class Server:
     """`quire serve --models FILE` with two of three models loaded at a time."""
 
-    def __init__(self, quire: str, models: Path, scratch: Path) -> None:
+    def __init__(self, quire: str, models: Path, scratch: Path, disk: Path) -> None:
         self.names = ["abacus", "abacus-int8", "deepseek"]
         presets = scratch / "models.ini"
         presets.write_text("[*]\nkv-cache-memory = 64M\nthreads = 1\n"
-                           f"[abacus]\nmodel = {models}/quire-abacus\n"
-                           f"[abacus-int8]\nmodel = {models}/quire-abacus\nkv-cache-dtype = int8\n"
+                           f"[abacus]\nmodel = {models}/quire-abacus/model.gguf\n"
+                           f"[abacus-int8]\nmodel = {models}/quire-abacus/model.gguf\nkv-cache-dtype = int8\n"
                            f"[deepseek]\nmodel = {models}/quire-abacus-deepseek\n")
-        self.cache = scratch / "cache"
+        self.cache = disk / "cache"
         self.cache.mkdir()
         self._log = (scratch / "server.log").open("w")
         environment = os.environ | {"XDG_CACHE_HOME": str(self.cache)}
@@ -83,9 +83,9 @@ class Server:
     def children(self) -> dict[str, int]:
         """Process ids by model name, from the models' paths in the command lines of the children."""
         found = {}
-        text = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
-        pids = [int(pid) for pid in text.read_text().split()] if text.exists() else []
-        for pid in pids:
+        # The children of each thread.
+        lists = Path(f"/proc/{self.process.pid}/task").glob("*/children")
+        for pid in [int(pid) for path in lists for pid in path.read_text().split()]:
             with contextlib.suppress(OSError):
                 words = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
                 is_int8, is_deepseek = (any(part in word for word in words) for part in ("int8", "deepseek"))
@@ -275,7 +275,7 @@ def small_disk(folder: Path) -> Iterator[bool]:
 def run(options: argparse.Namespace, scratch: Path) -> int:
     (scratch / "disk").mkdir()
     with small_disk(scratch / "disk") as has_small_disk:
-        server = Server(options.quire, options.models.resolve(), scratch / "disk")
+        server = Server(options.quire, options.models.resolve(), scratch, scratch / "disk")
         soak = Soak(server, time.monotonic() + 1e9, options.seed)
         try:
             soak.learn()

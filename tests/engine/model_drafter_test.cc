@@ -291,7 +291,7 @@ TEST(DraftModel, IsRefusedWithItsReason) {
   EXPECT_THAT(error_of(config), HasSubstr("rejection_sample_method; got block, expected standard, "
                                           "or draft_sample_method probabilistic"));
   EXPECT_THAT(error_of(with_drafter(mimo_target(), "x", 1, "mtp")),
-              HasSubstr("`speculative_config`: model; got \"x\""));
+              HasSubstr("`speculative_config`: model; x is neither a directory nor"));
   EXPECT_THAT(error_of(with_drafter(mimo_target(2), "", 1, "mtp")),
               HasSubstr("num_nextn_predict_layers of a model that drafts with method mtp; got 2"));
   EXPECT_THAT(error_of(with_drafter(tiny_config(), "", 1, "mtp")),
