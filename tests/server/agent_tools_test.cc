@@ -479,8 +479,8 @@ TEST_F(AgentToolsTest, GenericToolsArePartOfTheSystemMessage) {
                 "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 2}}\n</tool_call>");
   EXPECT_THAT(prompt, ::testing::StartsWith("<system>SYSTEM\n\nYou may call tools"));
   EXPECT_THAT(prompt, AllOf(HasSubstr(R"({"name": "f", "description": "D", "parameters")"),
-                            HasSubstr("<user>Q<assistant><tool_call>\n{\"name\": \"f\""),
-                            HasSubstr("<user>RESULT<assistant>")));
+                            HasSubstr("<user>Q<assistant><tool_call>{\"name\": \"f\""),
+                            HasSubstr("RESULT<assistant>")));
   EXPECT_THAT(response_.body, HasSubstr(R"("name":"f","arguments":"{\"a\": 2}")"));
   EXPECT_THAT(chat(R"({"role":"user","content":"Q"})", tools),
               AllOf(HasSubstr("<system>You may call tools"), HasSubstr("<user>Q")));
