@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -340,7 +341,10 @@ TEST(Embedded, AFailedRequestIsReportedOnce) {
   const fs::path directory = scratch_folder("nan");
   fs::copy(abacus_path(), directory);
   std::string weights = read_file(directory / "model.safetensors", 1 << 26).value();
-  weights.replace(weights.size() - 2, 2, "\xC0\x7F");  // a NaN in BF16
+  uint64_t header_bytes = 0;
+  std::memcpy(&header_bytes, weights.data(), sizeof header_bytes);
+  // A NaN in BF16: the first number of the embeddings, which are also lm_head.
+  weights.replace(sizeof header_bytes + header_bytes, 2, "\xC0\x7F");
   scratch_file("nan/model.safetensors", weights);
   EXPECT_THAT(expect_exit(1, {"generate", directory.string(), "--prompt", "7"}).err,
               AllOf(HasSubstr("prompt 0, sample 0: "), Not(HasSubstr("is empty"))));

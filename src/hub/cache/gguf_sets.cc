@@ -122,7 +122,8 @@ bool is_gguf_companion(std::string_view path) {
   if (!name.ends_with(kGgufEnd)) return false;
   constexpr std::array<std::string_view, 4> kDrafters = {"mtp-", "eagle3-", "dflash-", "dspark-"};
   const auto has = [&](std::string_view part) {
-    return !std::ranges::search(name, part, {}, to_lower, to_lower).empty();
+    const auto equal = [](char a, char b) { return to_lower(a) == to_lower(b); };
+    return std::search(name.begin(), name.end(), part.begin(), part.end(), equal) != name.end();
   };
   return has("mmproj") || has("imatrix") ||
          std::ranges::any_of(
