@@ -29,7 +29,7 @@ using ::testing::HasSubstr;
 constexpr const char* kQuestion = "What is the capital of France?";
 
 // The file in QUIRE_TEST_SMOLLM2, or the file that `quire pull` has written to the user's model
-// folder. CTest keeps the folder in QUIRE_USER_MODELS (tests/test_environment.cmake). Empty: there
+// folder. CTest keeps the folder in QUIRE_USER_MODELS (tests/test_environment.cmake.in). Empty: there
 // is no such file.
 fs::path smollm2_file() {
   if (const char* file = std::getenv("QUIRE_TEST_SMOLLM2")) return file;
