@@ -235,7 +235,9 @@ void choose_dialects(const ServeOptions& options, const Engine& engine,
   const bool ignores_tools = server::template_ignores(defaults, "tools");
   config.has_generic_tools = options.generic_tools && ignores_tools;
   if (options.generic_tools && !ignores_tools) {
-    log_warning("[server] --generic-tools has no effect: the chat template has its own tools");
+    log_warning("[server] --generic-tools has no effect: {}",
+                defaults.chat_template.empty() ? "the model has no chat template"
+                                               : "the chat template has its own tools");
   }
   if (config.has_generic_tools && options.tool_call_parser == "auto") {
     chosen.calls = {.name = std::string(server::kGenericDialect), .reason = "--generic-tools"};
