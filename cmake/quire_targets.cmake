@@ -52,7 +52,7 @@ function(quire_optimize target level)
   endif()
 endfunction()
 
-# Lets a target's sources start from the precompiled standard library, fmt, simdjson and status.h.
+# Lets a target's sources start from the precompiled standard library, fmt and simdjson.
 # Sources with compile options of their own (kernels for one instruction set) do without. GCC forgets
 # that precompiled headers are the system's, and then reports wrong copies in std::string: these
 # warnings are left to the build without precompiled headers. With -fpch-preprocess, ccache keeps
