@@ -48,7 +48,8 @@ stop_server() {
 port=0
 start_server() {
   stop_server
-  : >out.txt  # of the last server
+  : >out.txt  # both are of the last server, until the next one has opened them
+  : >log.txt
   bash -c "exec ${1//--port 8000/--port 0}" >out.txt 2>log.txt &
   server=$!
   for _ in {1..600}; do
