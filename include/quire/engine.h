@@ -78,6 +78,7 @@ struct ModelInfo {
   int block_size = 0;
   std::string file_format;  // "gguf" or "safetensors", also for dummy weights
   std::string weight_dtype;
+  std::string gguf_mixture;  // of types in a GGUF file, such as "Q4_K_M"; empty: not stated
   std::string kv_cache_dtype;
   bool enable_prefix_caching = true;
   bool calculate_kv_scales = false;

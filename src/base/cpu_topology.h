@@ -25,8 +25,8 @@ struct LogicalCpu {
 using CpuTopology = std::vector<LogicalCpu>;
 
 // Reads the kernel's description below `root`. Without files of NUMA nodes, all CPUs are of node 0.
-// Without files of efficiency cores, there are none. Fails if another file is missing, or if any
-// file is malformed.
+// A machine without files of efficiency cores has no such cores. Fails if another file is missing,
+// or if any file is malformed.
 Result<CpuTopology> read_cpu_topology(const std::filesystem::path& root = "/sys/devices");
 
 // Parses the kernel's lists, such as "0-3,8,10-11"; the result is ascending. An empty text is an

@@ -239,8 +239,8 @@ void report_drafts(const ModelInfo& info) {
                describe_drafts(info.speculative_method, info.num_speculative_tokens));
 }
 
-// The flag of the first setting that is not its default, except the model; empty: there is none. A
-// server has its own settings.
+// The flag of the first setting that is not its default, except the model; empty: all have their
+// defaults. A server has its own settings.
 std::string changed_setting(const EngineConfig& config) {
   for (const Setting& setting : all_settings()) {
     if (setting.name != "model" && !setting.is_default(config)) return setting.flag_name();

@@ -168,9 +168,7 @@ void print_serving_backends(std::string_view what, const AttentionSetup& attenti
 
 // Prints the plan of an engine that starts with these settings. Fails if it cannot start.
 Status print_plan(const EngineConfig& engine, const Speculation& wanted, const ModelFiles& files) {
-  QUIRE_ASSIGN_OR_RETURN(const Speculation speculation,
-                         settle_method(wanted, engine.speculative_config,
-                                       has_own_drafter(files.config, *files.weights)));
+  QUIRE_ASSIGN_OR_RETURN(const Speculation speculation, settle_method(wanted, engine, files));
   std::vector<PlannedReplica> replicas;
   QUIRE_RETURN_IF_ERROR(plan_replicas(engine, speculation, files, nullptr, replicas));
   const PlannedReplica& planned = replicas.front();

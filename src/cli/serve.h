@@ -47,21 +47,4 @@ void add_serve_flags(FlagSet& flags, ServeOptions* options);
 // Finds contradictions, values that are never valid, and flags that could have no effect.
 void check(const ServeOptions& options, Complaints& complaints);
 
-// ---- Steps of a start that do not depend on what is served
-
-struct OpenPort {
-  server::ApiKeys keys;
-  std::vector<http::ListeningSocket> sockets;  // refuse connections until start_listening()
-  bool is_local = false;                       // only this machine can reach them
-};
-// Checks everything that needs no model, and reserves the address.
-Result<OpenPort> open_port(const ServeOptions& options);
-// Sets the keys, the version, and whether Host headers are checked.
-void set_access(const ServeOptions& options, server::ApiKeys keys, bool is_local,
-                server::ServiceConfig& config);
-http::ServerConfig transport_config(const ServeOptions& options);
-std::string address(const http::ServerConfig& config, const http::Server& transport);
-void warn_of_open_access(const ServeOptions& options, const server::ServiceConfig& config,
-                         bool is_local);
-
 }  // namespace quire::cli

@@ -21,6 +21,7 @@
 #include "base/text.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
+#include "cli/serve_steps.h"
 #include "cli/unknown_words.h"
 #include "hub/cache/model_cache.h"
 #include "server/tools/output_parser.h"
@@ -33,7 +34,6 @@ namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
 constexpr auto kSupervisorTick = 100ms;
-constexpr auto kSupervisorNoticeTimeout = 2s;
 constexpr std::chrono::seconds kKillMargin{5};  // beyond the drain timeout of a process
 
 // Flags that concern the address or the callers, which only the supervisor has.
@@ -326,22 +326,6 @@ Result<supervisor::SupervisorConfig> supervisor_config(const ServeOptions& optio
   return config;
 }
 
-void drain(const ServeOptions& options, supervisor::Supervisor& supervisor,
-           http::Server& transport) {
-  supervisor.close();
-  const int num_running = supervisor.num_running();
-  log_info("[server] shutting down{}",
-           num_running == 0 ? ""
-                            : fmt::format("; waiting at most {} s for {} running requests",
-                                          options.drain_timeout, num_running));
-  if (transport.drain(std::chrono::seconds(options.drain_timeout))) return;
-  if (const int num_left = supervisor.num_running(); num_left > 0) {
-    log_warning("[server] drain timeout reached; cancelling {} running requests", num_left);
-  }
-  supervisor.cancel();
-  transport.drain(kSupervisorNoticeTimeout);
-}
-
 }  // namespace
 
 void add_models_flags(FlagSet& flags, ModelsOptions* options) {
@@ -409,15 +393,8 @@ Result<int> run_supervisor(const ServeOptions& options, const ModelsOptions& mod
   warn_of_open_access(options, config.service, port.is_local);
   ::setenv(kSupervised, "1", 1);  // for the processes; this one has no other threads yet
   supervisor::Supervisor supervisor(std::move(config));
-  QUIRE_RETURN_IF_ERROR(http::start_listening(options.transport, port.sockets));
-  QUIRE_ASSIGN_OR_RETURN(
-      std::unique_ptr<http::Server> transport,
-      http::Server::start(
-          transport_config(options), std::move(port.sockets),
-          [&](http::Request&& request, std::shared_ptr<http::Exchange> exchange) {
-            supervisor.handle(std::move(request), std::move(exchange));
-          },
-          supervisor.hooks()));
+  QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<http::Server> transport,
+                         start_transport(options, port, supervisor));
   write_stdout(
       fmt::format("serving {} models at {}\n", num_models, address(options.transport, *transport)));
   while (!CancelScope::interrupted()) std::this_thread::sleep_for(kSupervisorTick);

@@ -510,6 +510,13 @@ void DecoderModel::project_output(size_t layer_idx, const DecoderLayer& layer, i
   ops_.linear(*layer.o, attention_view(layer_idx, num_tokens), delta(num_tokens));
 }
 
+void DecoderModel::run_after_attention(size_t layer_idx, const DecoderLayer& layer,
+                                       int64_t num_tokens) {
+  project_output(layer_idx, layer, num_tokens);
+  norm_delta(layer.attention_output_norm, num_tokens);
+  mlp(layer, norm_of_sum(layer.mlp_norm, num_tokens));
+}
+
 void DecoderModel::mlp(const DecoderLayer& layer, const ResidualNorm& norm) {
   const int64_t num_tokens = norm.residual.shape[0];
   const bool has_experts = layer.moe.experts != nullptr;

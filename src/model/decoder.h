@@ -110,6 +110,9 @@ class DecoderModel : public Model {
   void project_output(size_t layer_idx, const DecoderLayer& layer, int64_t num_tokens);
   // MLP of the norm → delta, with the norm of the output, if there is one
   void mlp(const DecoderLayer& layer, const ResidualNorm& norm);
+  // The rest of a layer: attention_view → residual, which gets the layer's attention, and delta,
+  // the output of its MLP.
+  void run_after_attention(size_t layer_idx, const DecoderLayer& layer, int64_t num_tokens);
   // residual += delta; norm(projection(the layer's own input * gates(residual))) → delta. Does
   // nothing if layers have no inputs of their own.
   void add_layer_input(size_t layer_idx, const DecoderLayer& layer, int64_t num_tokens);

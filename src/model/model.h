@@ -21,7 +21,8 @@ struct KvGroup {
   AttentionShape prefill;
   std::vector<int> layers = {};  // layer indices, ascending
   int table = 0;                 // index of its block table
-  // Of a drafter, by layer: the target's layer whose cache it reads. Empty: the layers have caches.
+  // Of a drafter, by layer: the target's layer whose cache it reads. Empty: the group has memory of
+  // its own.
   std::vector<int> target_layers = {};
 };
 

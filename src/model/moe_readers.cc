@@ -38,6 +38,18 @@ ExpertRouting read_routing(ConfigFields& fields, const ModelConfig& config,
   return routing;
 }
 
+// Experts of moe_intermediate_size. Without a default, a field is required.
+MoeConfig read_sized_experts(ConfigFields& fields, const ModelConfig& config,
+                             std::optional<int> default_num_experts = {},
+                             std::optional<int> default_top_k = {},
+                             std::optional<int> default_size = {}) {
+  MoeConfig moe;
+  moe.routing = read_routing(fields, config, default_num_experts, default_top_k);
+  moe.intermediate_size =
+      fields.integer("moe_intermediate_size", 1, kMaxIntermediateSize, default_size);
+  return moe;
+}
+
 // The defaults of an architecture of DeepSeek for fields that a config.json may omit.
 struct DeepseekDefaults {
   int num_groups = 1;
@@ -109,11 +121,9 @@ std::vector<bool> read_expert_layers(ConfigFields& fields, int num_layers, int d
 // Reads the number of experts, the scale of their weights, their sizes, and their layers.
 MoeConfig read_deepseek_experts(ConfigFields& fields, const ModelConfig& config,
                                 const DeepseekDefaults& defaults) {
-  MoeConfig moe;
-  moe.routing = read_routing(fields, config);
+  MoeConfig moe = read_sized_experts(fields, config);
   moe.routing.scale =
       static_cast<float>(fields.number("routed_scaling_factor", 1e-6, 1e6, defaults.scale));
-  moe.intermediate_size = fields.integer("moe_intermediate_size", 1, kMaxIntermediateSize);
   moe.shared_intermediate_size =
       read_shared_size(fields, defaults.num_shared_experts, moe.intermediate_size);
   moe.layers = read_expert_layers(fields, config.num_layers, defaults.num_dense_layers);
@@ -148,15 +158,13 @@ struct NormalizedSigmoidDefaults {
 // sum and scaled. The first layers have no experts.
 MoeConfig read_normalized_sigmoid(ConfigFields& fields, const ModelConfig& config,
                                   const NormalizedSigmoidDefaults& defaults) {
-  MoeConfig moe;
-  moe.routing = read_routing(fields, config, defaults.num_experts, defaults.top_k);
+  MoeConfig moe = read_sized_experts(fields, config, defaults.num_experts, defaults.top_k,
+                                     defaults.intermediate_size);
   moe.routing.scores = RouterScores::kSigmoid;
   moe.routing.renormalize = true;
   moe.routing.scale =
       static_cast<float>(fields.number("routed_scaling_factor", 1e-6, 1e6, defaults.scale));
   moe.has_correction_bias = true;
-  moe.intermediate_size =
-      fields.integer("moe_intermediate_size", 1, kMaxIntermediateSize, defaults.intermediate_size);
   moe.layers = read_expert_layers(fields, config.num_layers, defaults.num_dense_layers);
   return moe;
 }
@@ -170,10 +178,8 @@ struct Qwen3Defaults {
 
 MoeConfig read_qwen3_experts(ConfigFields& fields, const ModelConfig& config,
                              const Qwen3Defaults& defaults) {
-  MoeConfig moe;
-  moe.routing = read_routing(fields, config, defaults.num_experts, defaults.top_k);
-  moe.intermediate_size =
-      fields.integer("moe_intermediate_size", 1, kMaxIntermediateSize, defaults.intermediate_size);
+  MoeConfig moe = read_sized_experts(fields, config, defaults.num_experts, defaults.top_k,
+                                     defaults.intermediate_size);
   const int sparse_step = fields.integer("decoder_sparse_step", 1, kMaxLayers, 1);
   const std::vector<int> dense = fields.integers("mlp_only_layers", 0, kMaxLayers, kMaxLayers);
   for (int layer = 0; layer < config.num_layers; ++layer) {

@@ -85,9 +85,7 @@ Status TextDecoder::forward(const StepInput& input) {
     QUIRE_RETURN_IF_ERROR(attend(i, layer, input));
     has_qkv = try_tail(i, num_tokens);
     if (has_qkv) continue;
-    project_output(i, layer, num_tokens);
-    norm_delta(layer.attention_output_norm, num_tokens);
-    mlp(layer, norm_of_sum(layer.mlp_norm, num_tokens));
+    run_after_attention(i, layer, num_tokens);
     add_layer_input(i, layer, num_tokens);
   }
   tap_output(num_tokens);

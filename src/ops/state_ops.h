@@ -14,7 +14,7 @@ namespace quire {
 // The states of a layer, and the sequences of a step. A page belongs to a block of one sequence,
 // and holds the state after the block's last computed token. So the pages have a block table like
 // the pages of keys and values. A step of the tokens [begin, end) reads the page of the token
-// before `begin`; if there is none, the state is zero. It writes the page of each block that it
+// before `begin`; without one, the state is zero. It writes the page of each block that it
 // touches, if the block has one: the state after the block's last token of the step.
 struct StatePages {
   std::byte* first = nullptr;  // page 0 of the layer

@@ -44,7 +44,6 @@ struct ServiceConfig {
   // are refused, unless they force or forbid calls.
   bool lacks_dialect = false;
   bool has_generic_tools = false;       // the template ignores tools, and the server writes them
-  std::string quantization_level = {};  // of a GGUF file, "Q4_K_M"; empty: unknown
   std::vector<std::string> allowed_origins = {};  // CORS; empty: off
   bool checks_host = false;                       // see is_allowed_host()
   std::vector<std::string> allowed_hosts = {};

@@ -44,6 +44,7 @@ ModelInfo describe_model(const EngineConfig& config, const Speculation& speculat
   info.block_size = plan.sizes.limits.page_size;
   info.file_format = files.file_format;
   info.weight_dtype = describe_weight_types(files, plan.dtype);
+  info.gguf_mixture = files.gguf_mixture;
   info.kv_cache_dtype = kv_cache_dtype_name(plan.sizes.limits.kv_dtype);
   info.num_parameters = num_parameters(files.config);
   info.weight_bytes = total_weight_bytes(replica.plans);

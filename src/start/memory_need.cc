@@ -25,9 +25,7 @@ Result<MemoryNeed> plan_memory_need(const EngineConfig& wanted) {
   QUIRE_RETURN_IF_ERROR(check_settings(config));
   QUIRE_ASSIGN_OR_RETURN(const Speculation given, read_speculation(config.speculative_config));
   QUIRE_ASSIGN_OR_RETURN(const ModelFiles files, open_model_files(config));
-  QUIRE_ASSIGN_OR_RETURN(const Speculation speculation,
-                         settle_method(given, config.speculative_config,
-                                       has_own_drafter(files.config, *files.weights)));
+  QUIRE_ASSIGN_OR_RETURN(const Speculation speculation, settle_method(given, config, files));
   std::vector<PlannedReplica> replicas;
   QUIRE_RETURN_IF_ERROR(plan_replicas(config, speculation, files, nullptr, replicas));
   const Device& device = replicas.front().platform->contexts().front()->device();

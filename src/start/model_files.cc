@@ -345,6 +345,7 @@ Result<ModelFiles> open_gguf(const EngineConfig& engine, const hub::FoundModel& 
   ModelFiles files;
   files.name = found.name.empty() ? path.stem().string() : found.name;
   files.file_format = "gguf";
+  files.gguf_mixture = gguf_mixture_name(gguf);
   QUIRE_ASSIGN_OR_RETURN(files.config, read_gguf_config(gguf));
   // The metadata does not state whether embeddings are normalized; llama.cpp's server normalizes
   // them.

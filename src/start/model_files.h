@@ -24,6 +24,7 @@ namespace quire {
 struct ModelFiles : ModelText {
   std::string name;
   std::string_view file_format = "safetensors";  // or "gguf", also for the embedded model
+  std::string gguf_mixture;                      // gguf_mixture_name()
   ModelConfig config;
   Status tokenizer_error;                     // set only by inspect_model_files()
   std::optional<EmbeddingModules> embedding;  // absent: the model generates text

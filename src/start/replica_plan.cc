@@ -70,6 +70,12 @@ int served_context(const PlannedReplica& replica) {
 
 }  // namespace
 
+Result<Speculation> settle_method(const Speculation& speculation, const EngineConfig& config,
+                                  const ModelFiles& files) {
+  return settle_method(speculation, config.speculative_config,
+                       has_own_drafter(files.config, *files.weights));
+}
+
 Status plan_replicas(const EngineConfig& config, const Speculation& speculation,
                      const ModelFiles& files, const std::shared_ptr<Nodes>& nodes,
                      std::vector<PlannedReplica>& replicas) {

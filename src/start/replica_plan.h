@@ -15,6 +15,10 @@ struct PlannedReplica {
   std::vector<EnginePlan> plans;      // by rank
 };
 
+// settle_method() of speculation.h for the checkpoint of these files.
+Result<Speculation> settle_method(const Speculation& speculation, const EngineConfig& config,
+                                  const ModelFiles& files);
+
 // Plans all replicas of the configuration, one after the other, and appends them to `replicas`.
 // They serve the same context, but may have different numbers of KV blocks. After an error,
 // `replicas` holds the replicas made until then, because destroying a platform may take long and

@@ -59,9 +59,7 @@ void keep_choices(MeasuredChoices& choices) {
 Result<EngineReplicas> plan_and_load(const EngineConfig& config, const Speculation& wanted,
                                      ModelFiles& files, const LoadProgress& progress) {
   QUIRE_RETURN_IF_ERROR(check_alone(config, files));
-  QUIRE_ASSIGN_OR_RETURN(const Speculation speculation,
-                         settle_method(wanted, config.speculative_config,
-                                       has_own_drafter(files.config, *files.weights)));
+  QUIRE_ASSIGN_OR_RETURN(const Speculation speculation, settle_method(wanted, config, files));
   QUIRE_ASSIGN_OR_RETURN(const std::shared_ptr<Nodes> nodes, connect_nodes(config, files));
   // Destroyed after an error has reached the other nodes, because that may take long.
   std::vector<PlannedReplica> planned;

@@ -9,7 +9,7 @@
 namespace quire::supervisor {
 
 // Returns the text of the first value with this key in the outermost object, such as `"llama"` with
-// its quotes; empty: there is none, or the text is no JSON object. A wrong answer for text that is
+// its quotes; empty: no such key, or the text is no JSON object. A wrong answer for text that is
 // no valid JSON is harmless, because the model's process parses the body again and compares names.
 std::string_view json_member(std::string_view json, std::string_view key);
 

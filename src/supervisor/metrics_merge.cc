@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "server/metrics/server_metrics.h"
+
 namespace quire::supervisor {
 namespace {
 
@@ -10,19 +12,6 @@ struct Family {
   std::string comments;
   std::string samples;
 };
-
-std::string escaped(std::string_view label) {
-  std::string text;
-  for (const char c : label) {
-    if (c == '\\' || c == '"') text += '\\';
-    if (c == '\n') {
-      text += "\\n";
-    } else {
-      text += c;
-    }
-  }
-  return text;
-}
 
 // The line with the label, unless it has one.
 std::string labelled(std::string_view line, const std::string& model) {
@@ -32,7 +21,7 @@ std::string labelled(std::string_view line, const std::string& model) {
   if (has_labels && line.find("model_name=\"", name_end) != std::string_view::npos) {
     return std::string(line);
   }
-  const std::string label = "model_name=\"" + escaped(model) + "\"";
+  const std::string label = "model_name=\"" + server::escape_label(model) + "\"";
   const std::string_view rest = line.substr(name_end);
   return std::string(line.substr(0, name_end)) +
          (has_labels ? "{" + label + "," + std::string(rest.substr(1))

@@ -41,7 +41,7 @@ Result<std::vector<IniSection>> parse_ini(std::string_view text, std::string_vie
 
 // Returns the models in a folder, by name: each sub-folder with a config.json or a *.gguf file, and
 // each *.gguf file. A file of a multimodal projector (mmproj*.gguf) is no model. The arguments are
-// the path. Fails if there is none.
+// the path. Fails without any model.
 Result<std::vector<ModelEntry>> list_models_directory(const std::filesystem::path& directory);
 
 // Fails for a name or an alias that is empty or appears twice, and for two defaults.

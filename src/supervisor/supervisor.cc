@@ -93,7 +93,7 @@ class MetricsPart final : public http_client::ResponseHandler {
   std::string text_;
 };
 
-// Passes the response to a probe on, or responds with 503 if there is none.
+// Passes the response to a probe on, or responds with 503 if none has come.
 class ProbeResponse final : public http_client::ResponseHandler {
  public:
   explicit ProbeResponse(RequestContext&& context) : context_(std::move(context)) {}

@@ -17,7 +17,7 @@ std::vector<std::string> tags_of(const std::vector<std::string>& names) {
   return tags;
 }
 
-// The first file of the set that the tag names; empty: there is none.
+// The first file of the set that the tag names; empty: the tag names none.
 std::string chosen(const std::vector<std::string>& names, std::string_view tag) {
   const std::vector<GgufSet> sets = group_gguf_files(names);
   const GgufSet* const set = choose_gguf(sets, tag);

@@ -435,7 +435,8 @@ TEST_F(OllamaApi, DescribesTheModel) {
 
 TEST_F(OllamaApi, NamesTheMixtureOfAGgufFile) {
   engine_.info_.weight_dtype = "Q4_K, Q6_K";
-  start({.quantization_level = "Q4_K_M"});
+  engine_.info_.gguf_mixture = "Q4_K_M";
+  start();
   EXPECT_THAT(get("/api/tags").body, HasSubstr(R"("quantization_level":"Q4_K_M")"));
 }
 

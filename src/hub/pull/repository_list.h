@@ -54,7 +54,7 @@ Result<FileChoice> choose_files(const RepositoryList& list, std::string_view ggu
 // Moves the shards from `others` to `weights`. Fails if the repository lacks one.
 Status choose_shards(const std::vector<std::string>& names, FileChoice& choice);
 
-// "3 files that Quire does not read (1.2 GB): a, b, c"; empty if there are none. Beside a GGUF
+// "3 files that Quire does not read (1.2 GB): a, b, c"; empty without such files. Beside a GGUF
 // model, lists only the files that belong to it.
 std::string describe_skipped(const std::vector<RepositoryFile>& others);
 

@@ -311,8 +311,7 @@ Status BlockModel::forward(const StepInput& input) {
     }
     project(i, num_tokens);
     QUIRE_RETURN_IF_ERROR(attend(i, layer, input));
-    project_output(i, layer, num_tokens);
-    mlp(layer, norm_of_sum(layer.mlp_norm, num_tokens));
+    run_after_attention(i, layer, num_tokens);
   }
   return {};
 }

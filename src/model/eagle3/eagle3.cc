@@ -254,8 +254,7 @@ void Eagle3Head::begin_layer(size_t layer_idx, const StepInput& input) {
 Status Eagle3Head::finish_layer(size_t layer_idx, const StepInput& input) {
   const HeadLayer& layer = layers_[layer_idx];
   QUIRE_RETURN_IF_ERROR(attend(layer_idx, layer, input));
-  project_output(layer_idx, layer, input.num_tokens);
-  mlp(layer, norm_of_sum(layer.mlp_norm, input.num_tokens));
+  run_after_attention(layer_idx, layer, input.num_tokens);
   return {};
 }
 

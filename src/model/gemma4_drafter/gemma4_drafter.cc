@@ -53,7 +53,7 @@ Result<std::string> layers_json(ConfigFields& fields, const simdjson::dom::objec
   return json.take();
 }
 
-// The last layer of the target that has a cache and this window; -1: there is none.
+// The last layer of the target that has a cache and this window; -1: no layer has both.
 int target_layer_of(const DecoderConfig& target, int window) {
   for (auto layer = static_cast<int>(target.layer_windows.size()) - 1; layer >= 0; --layer) {
     const auto idx = static_cast<size_t>(layer);
@@ -186,9 +186,7 @@ Status Gemma4Drafter::forward(const StepInput& input) {
                : norm_of_sum(layer.input_norm, num_tokens, weights_.layers[i - 1].output_scale);
     project_qkv(i, layer, norm);
     QUIRE_RETURN_IF_ERROR(attend(i, layer, input));
-    project_output(i, layer, num_tokens);
-    norm_delta(layer.attention_output_norm, num_tokens);
-    mlp(layer, norm_of_sum(layer.mlp_norm, num_tokens));
+    run_after_attention(i, layer, num_tokens);
   }
   return {};
 }
@@ -250,9 +248,7 @@ std::vector<TensorSpec> list_gemma4_drafter_tensors(const ModelConfig& drafter) 
 
 Result<int64_t> gemma4_drafter_activation_bytes(const ModelConfig& drafter,
                                                 const ModelLimits& limits, const Ops& ops) {
-  ModelLimits own = limits;
-  own.tapped_layers.clear();
-  QUIRE_ASSIGN_OR_RETURN(const int64_t layers, estimate_activation_bytes(drafter, own, ops));
+  QUIRE_ASSIGN_OR_RETURN(const int64_t layers, estimate_activation_bytes(drafter, limits, ops));
   const Saturated elements =
       Saturated(limits.max_num_tokens) * 3 * drafter_config(drafter).target_hidden_size +
       Saturated(limits.max_num_logit_rows) * drafter.hidden_size;
@@ -267,9 +263,7 @@ Result<std::unique_ptr<Model>> load_gemma4_drafter(const ModelConfig& drafter, c
   DrafterWeights weights;
   QUIRE_RETURN_IF_ERROR(load_weights(list_weights(drafter, weights), drafter.architecture, source,
                                      ops, limits.parallel, options));
-  ModelLimits own = limits;
-  own.tapped_layers.clear();
-  auto model = std::make_unique<Gemma4Drafter>(drafter, target, own, ops, std::move(weights));
+  auto model = std::make_unique<Gemma4Drafter>(drafter, target, limits, ops, std::move(weights));
   QUIRE_RETURN_IF_ERROR(model->allocate());
   return std::unique_ptr<Model>(std::move(model));
 }

@@ -117,8 +117,7 @@ Status MtpHead::forward(const StepInput& input) {
   const int64_t num_tokens = input.num_tokens;
   begin_layer(input);
   QUIRE_RETURN_IF_ERROR(attend(0, weights_.layer, input));
-  project_output(0, weights_.layer, num_tokens);
-  mlp(weights_.layer, norm_of_sum(weights_.layer.mlp_norm, num_tokens));
+  run_after_attention(0, weights_.layer, num_tokens);
   return {};
 }
 

@@ -8,9 +8,8 @@
 #include "server/openai/response_fields.h"
 
 namespace quire::server {
-namespace {
 
-std::string escaped(std::string_view value) {
+std::string escape_label(std::string_view value) {
   std::string text;
   for (const char c : value) {
     if (c == '\\' || c == '"') text += '\\';
@@ -22,6 +21,8 @@ std::string escaped(std::string_view value) {
   }
   return text;
 }
+
+namespace {
 
 std::string number(double value) {
   const auto whole = static_cast<int64_t>(value);
@@ -307,7 +308,7 @@ void MetricsText::sample(double value, const Labels& labels, std::string_view su
   char before = '{';
   const auto add = [&](const Labels& some) {
     for (const auto& [key, label] : some) {
-      fmt::format_to(std::back_inserter(text_), "{}{}=\"{}\"", before, key, escaped(label));
+      fmt::format_to(std::back_inserter(text_), "{}{}=\"{}\"", before, key, escape_label(label));
       before = ',';
     }
   };

@@ -46,6 +46,9 @@ class Histogram {
   std::atomic<double> sum_ = 0;
 };
 
+// The value of a label as it stands between quotes.
+std::string escape_label(std::string_view value);
+
 // Writes the Prometheus text format: HELP and TYPE lines once per family, then lines of the form
 // name{key="value"}.
 class MetricsText {

@@ -79,7 +79,7 @@ std::string start_time(const ServerState& state) {
 
 void write_details(const ServerState& state, JsonWriter& json) {
   const ModelInfo& info = state.engine.model_info();
-  const std::string& level = state.config.quantization_level;
+  const std::string& level = info.gguf_mixture;
   const std::string family = family_of(info);
   json.key("details");
   json.begin_object();

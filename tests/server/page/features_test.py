@@ -65,20 +65,7 @@ class RenderingTest(StandInCase):
 
     def test_shows_a_growing_formula_as_it_shows_a_whole_one(self) -> None:
         text = "a \\(x\\) $y$ $5\n\n\\[\n- a\n- b\n+ c\n\\]\n\n- [ ] one\n- [x] two\n\n$$\n1\n\n2\n$$\n\n|a|b|\n|:-:|-:|\n|1|2|\n"
-        differing = self.render(
-            """(render, MarkdownView, text) => {
-              const root = document.createElement('div');
-              const view = new MarkdownView(root);
-              const differing = [];
-              for (let end = 0; end <= text.length; ++end) {
-                view.update(text.slice(0, end));
-                if (root.innerHTML !== render(text.slice(0, end)).innerHTML) differing.push(end);
-              }
-              return differing;
-            }""",
-            text,
-        )
-        self.assertEqual(differing, [])
+        self.check_grows(text)
 
     def test_loads_katex_with_the_first_formula(self) -> None:
         self.tab = self.open_tab(EMPTY_STORAGE)

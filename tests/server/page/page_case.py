@@ -209,3 +209,20 @@ class StandInCase(PageTest):
 
     def render(self, function: str, value: object) -> object:
         return self.tab.evaluate(RENDER % (function, json.dumps(value)))
+
+    def check_grows(self, text: str) -> None:
+        """Checks that a text that grows is shown at each length as it is if it is given whole."""
+        differing = self.render(
+            """(render, MarkdownView, text) => {
+              const root = document.createElement('div');
+              const view = new MarkdownView(root);
+              const differing = [];
+              for (let end = 0; end <= text.length; ++end) {
+                view.update(text.slice(0, end));
+                if (root.innerHTML !== render(text.slice(0, end)).innerHTML) differing.push(end);
+              }
+              return differing;
+            }""",
+            text,
+        )
+        self.assertEqual(differing, [])

@@ -72,20 +72,7 @@ class StandInTest(StandInCase):
 
     def test_shows_a_growing_text_as_it_shows_a_whole_one(self) -> None:
         text = MARKDOWN + "\n- a\n\n- b\n\n  more\n\n| a | b |\n|---|---|\n| 1 | 2 |\nend\n> q\n"
-        differing = self.render(
-            """(render, MarkdownView, text) => {
-              const root = document.createElement('div');
-              const view = new MarkdownView(root);
-              const differing = [];
-              for (let end = 0; end <= text.length; ++end) {
-                view.update(text.slice(0, end));
-                if (root.innerHTML !== render(text.slice(0, end)).innerHTML) differing.push(end);
-              }
-              return differing;
-            }""",
-            text,
-        )
-        self.assertEqual(differing, [])
+        self.check_grows(text)
 
     def test_makes_no_markup_of_a_models_text(self) -> None:
         rng = random.Random(20)
