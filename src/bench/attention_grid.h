@@ -36,7 +36,7 @@ enum class BenchGrid {
   kSeed,     // ragged, pages drawn with replacement from 16,000: vLLM's decode benchmark
   kStrict,   // full lengths, distinct pages
   kOutlier,  // one full length, the others 1/32 of it, distinct pages
-  kPrefill,  // prompts, alone or behind a cached prefix
+  kPrefill,  // prompts, alone or after a cached prefix
 };
 struct BenchGridConfig {
   BenchGrid grid = BenchGrid::kSeed;

@@ -120,11 +120,11 @@ Command root_command() {
       "  quire pull smollm2             download a small model\n"
       "  quire chat smollm2             talk with it\n"
       "  quire help bench latency       what a command does, and its flags";
-  root.subcommands = {generate_command(), chat_command(),       serve_command(),
-                      tokenize_command(), detokenize_command(), template_command(),
-                      bench_command(),    eval_command(),       tune_command(),
-                      pull_command(),     list_command(),       rm_command(),
-                      quantize_command(), doctor_command(),     completion_command()};
+  root.subcommands = {
+      generate_command(), chat_command(),       serve_command(),    batch_command(),
+      tokenize_command(), detokenize_command(), template_command(), bench_command(),
+      eval_command(),     tune_command(),       pull_command(),     list_command(),
+      rm_command(),       quantize_command(),   doctor_command(),   completion_command()};
   add_log_flags(root);
   return root;
 }

@@ -1,6 +1,8 @@
 // The commands of the program: their names, flags and arguments, and functions.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -17,17 +19,19 @@ constexpr int kExitOk = 0;
 constexpr int kExitFailure = 1;  // at run time, or a flag does not fit the files or the machine
 constexpr int kExitUsage = 2;    // the command line itself is wrong
 
-// The argument of a command that is not a flag.
+// The arguments of a command that are not flags.
 struct Positional {
+  static constexpr size_t kAnyNumber = SIZE_MAX;
+
   std::string name;  // "MODEL"
   std::string help;
   ValueKind kind = ValueKind::kText;
   std::vector<std::string> choices = {};  // empty: any
-  bool required = false;
-  bool repeatable = false;
+  size_t min_words = 0;
+  size_t max_words = 1;  // kAnyNumber: no limit
   // Called once per word, after the setters of all flags. Empty words are refused before.
   std::function<Status(std::string_view word)> set;
-  std::string excess = {};  // what to do with further words, unless it is repeatable
+  std::string excess = {};  // what to do with further words
 };
 
 struct LogOptions {
@@ -56,6 +60,7 @@ struct Command {
 Command generate_command();
 Command chat_command();
 Command serve_command();
+Command batch_command();
 Command tokenize_command();
 Command detokenize_command();
 Command template_command();

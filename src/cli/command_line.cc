@@ -19,7 +19,7 @@ std::string_view name_of(std::string_view argument) {
   return argument.substr(0, argument.find('='));
 }
 
-// Dashes with a name behind them, such as "--a.b". "-", "--", "-5+3" and "- a list" are words.
+// Dashes with a name after them, such as "--a.b". "-", "--", "-5+3" and "- a list" are words.
 bool is_flag(std::string_view argument) {
   const std::string_view name = name_of(argument);
   const size_t begin = name.find_first_not_of('-');
@@ -256,7 +256,7 @@ class Reader {
       }
       return;
     }
-    if (positional->required && words_.empty()) {
+    if (words_.size() < positional->min_words) {
       return line_.complaints.add(
           fmt::format("expected {}: {}", positional->name, positional->help));
     }
@@ -264,9 +264,10 @@ class Reader {
   }
 
   void set_word(const Positional& positional, std::string_view word, size_t idx) {
-    if (idx > 0 && !positional.repeatable) {
+    if (idx >= positional.max_words) {
       return line_.complaints.add(
-          fmt::format("got '{}' as well, expected one {}{}{}", clipped(word), positional.name,
+          fmt::format("got '{}' as well, expected {}{}{}{}", clipped(word),
+                      positional.max_words == 1 ? "one " : "", positional.name,
                       positional.excess.empty() ? "" : "; ", positional.excess));
     }
     const auto& choices = positional.choices;

@@ -564,7 +564,7 @@ Command generate_command() {
           "read from a pipe on standard input. {}",
           kPullsMissingModel),
       .kind = ValueKind::kDirectory,
-      .repeatable = true,
+      .max_words = Positional::kAnyNumber,
       .set = [options](std::string_view word) { return take_word(word, *options); }};
   command.check = [options](Complaints& complaints) { check(*options, complaints); };
   command.log->level = "warning";  // keeps info messages out of the output

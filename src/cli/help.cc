@@ -54,8 +54,9 @@ std::string usage(const Command& command, const std::string& path) {
   if (!command.subcommands.empty()) text += " COMMAND";
   if (command.positional) {
     const Positional& positional = *command.positional;
-    const std::string words = positional.name + (positional.repeatable ? " ..." : "");
-    text += positional.required ? " " + words : fmt::format(" [{}]", words);
+    const bool is_list = positional.max_words == Positional::kAnyNumber;
+    const std::string words = positional.name + (is_list ? " ..." : "");
+    text += positional.min_words > 0 ? " " + words : fmt::format(" [{}]", words);
   }
   return text + (command.flags.flags().empty() ? "\n" : " [FLAGS]\n");
 }

@@ -227,7 +227,7 @@ Command rm_command() {
       "  quire rm Qwen/Qwen3-0.6B-GGUF:Q8_0";
   command.positional = {.name = "NAME",
                         .help = "A model's name, as quire list shows it",
-                        .required = true,
+                        .min_words = 1,
                         .set = [name](std::string_view word) -> Status {
                           *name = word;
                           return {};

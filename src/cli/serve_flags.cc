@@ -1,4 +1,4 @@
-// The flags of `quire serve`, and the checks of their values.
+// The flags of `quire serve` and `quire batch`, and the checks of their values.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -126,6 +126,8 @@ void add_network_flags(FlagSet& flags, ServeOptions* options) {
   flags.texts("--allowed-hosts", "NAME", &options->service.allowed_hosts,
               "Names allowed in the Host field, besides addresses and localhost; '*': all; may be "
               "repeated");
+  flags.number("--num-io-threads", &transport.num_threads, {.min = 1, .max = 256},
+               "Threads that read and write sockets");
   add_setting(flags, &options->engine, "kv_events_config");
 }
 
@@ -174,8 +176,6 @@ void add_response_flags(FlagSet& flags, ServeOptions* options) {
                "Threads that parse and tokenize, and as many that write responses");
   flags.number("--num-grammar-threads", &options->service.num_grammar_threads,
                {.min = 1, .max = 1024}, "Threads that compile grammars");
-  flags.number("--num-io-threads", &options->transport.num_threads, {.min = 1, .max = 256},
-               "Threads that read and write sockets");
 }
 
 }  // namespace
@@ -187,6 +187,15 @@ void add_serve_flags(FlagSet& flags, ServeOptions* options) {
   add_engine_flags(flags, &options->engine, SeedFlag::kOfEngine);
   flags.toggle("--headless", &options->headless,
                "Refuse to be node 0; vLLM starts the other nodes with it");
+}
+
+void add_batch_flags(FlagSet& flags, ServeOptions* options) {
+  add_response_flags(flags, options);
+  add_engine_flags(flags, &options->engine, SeedFlag::kOfEngine);
+}
+
+void check_batch(const ServeOptions& options, Complaints& complaints) {
+  complaints.add(check_model_names(options));
 }
 
 void check(const ServeOptions& options, Complaints& complaints) {

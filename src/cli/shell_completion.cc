@@ -108,9 +108,9 @@ std::string zsh_arguments(const Command& command) {
     const std::string action = positional.choices.empty()
                                    ? zsh_action(positional.kind)
                                    : fmt::format("({})", joined(positional.choices));
-    arguments += fmt::format(" \\\n    {}",
-                             shell_quoted(fmt::format("{}:{}:{}", positional.repeatable ? "*" : "1",
-                                                      positional.name, action)));
+    arguments += fmt::format(
+        " \\\n    {}", shell_quoted(fmt::format("{}:{}:{}", positional.max_words > 1 ? "*" : "1",
+                                                positional.name, action)));
   }
   return arguments;
 }
@@ -259,7 +259,7 @@ Command completion_command() {
   command.positional = {.name = "SHELL",
                         .help = "bash, zsh or fish",
                         .choices = {"bash", "zsh", "fish"},
-                        .required = true,
+                        .min_words = 1,
                         .set = [shell](std::string_view word) {
                           *shell = word;
                           return Status();

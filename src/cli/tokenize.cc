@@ -283,7 +283,7 @@ Command tokenize_command() {
           "--text. A single word is a model as in quire generate, and then the text, or without "
           "any word, standard input is read",
       .kind = ValueKind::kDirectory,
-      .repeatable = true,
+      .max_words = Positional::kAnyNumber,
       .set = [options](std::string_view word) { return take_word(word, ' ', *options); }};
   command.check = [options](Complaints& complaints) { check_text(*options, "a text", complaints); };
   command.run = [options] { return run_tokenize(*options); };
@@ -311,7 +311,7 @@ Command detokenize_command() {
       .help =
           "The model, as --tokenizer, and the ids, as --ids; without ids, standard input is read",
       .kind = ValueKind::kDirectory,
-      .repeatable = true,
+      .max_words = Positional::kAnyNumber,
       .set = [options](std::string_view word) { return take_word(word, ',', *options); }};
   command.check = [options](Complaints& complaints) {
     check_text(*options, "ids", complaints);

@@ -69,7 +69,7 @@ Result<bool> PartFile::has_fingerprint(std::string_view fingerprint) const {
 Result<PartFile> PartFile::open(const fs::path& path, std::string_view fingerprint,
                                 uint64_t file_bytes) {
   QUIRE_ASSIGN_OR_RETURN(LockedFile locked,
-                         LockedFile::open(path.string() + ".part", O_RDWR | O_CREAT));
+                         LockedFile::open(path.string() + ".part", O_RDWR | O_CREAT, "quantize"));
   PartFile file(path, std::move(locked));
   struct stat info = {};
   if (::fstat(file.file_.fd(), &info) != 0) return file.error("read");
@@ -126,7 +126,7 @@ Status PartFile::discard() {
 Status PartFile::finish(bool replaces) {
   QUIRE_RETURN_IF_ERROR(sync());
   if (::unlink(state_.c_str()) != 0 && errno != ENOENT) return error("remove the state of");
-  return give_name(part_, path_, replaces);
+  return give_name(part_, path_, replaces, "quantize");
 }
 
 }  // namespace quire

@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "quantize/locked_file.h"
+#include "base/locked_file.h"
 #include "quire/status.h"
 
 namespace quire {

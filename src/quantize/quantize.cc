@@ -19,6 +19,7 @@
 #include "base/check.h"
 #include "base/digest.h"
 #include "base/file.h"
+#include "base/locked_file.h"
 #include "base/log.h"
 #include "base/machine.h"
 #include "base/numbers.h"
@@ -28,7 +29,6 @@
 #include "quantize/channel_scales.h"
 #include "quantize/gguf_plan.h"
 #include "quantize/input_statistics.h"
-#include "quantize/locked_file.h"
 #include "quantize/part_file.h"
 #include "quantize/source.h"
 #include "quantize/w4a16_plan.h"
@@ -510,7 +510,7 @@ Status Run::replace_directory(const fs::path& part) const {
   if (options_.force && fs::exists(options_.out, error)) {
     QUIRE_RETURN_IF_ERROR(check_is_checkpoint(options_.out));
   }
-  QUIRE_RETURN_IF_ERROR(give_name(part, options_.out, options_.force));
+  QUIRE_RETURN_IF_ERROR(give_name(part, options_.out, options_.force, "quantize"));
   fs::remove_all(part, error);
   if (error) {
     log_warning("[quantize] cannot remove {}, the directory that {} replaced; {}", part.string(),
@@ -541,7 +541,8 @@ Result<QuantizeResult> Run::w4a16(const W4A16Target& target) {
     return invalid_argument(
         fmt::format("[quantize] cannot create {}; {}", part.string(), error.message()));
   }
-  QUIRE_ASSIGN_OR_RETURN(const LockedFile locked, LockedFile::open(part, O_RDONLY | O_DIRECTORY));
+  QUIRE_ASSIGN_OR_RETURN(const LockedFile locked,
+                         LockedFile::open(part, O_RDONLY | O_DIRECTORY, "quantize"));
   QUIRE_RETURN_IF_ERROR(prepare_part_directory(part));
   const Status status = write_w4a16(target, part);
   if (status.ok()) return result_;

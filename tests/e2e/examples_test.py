@@ -88,8 +88,9 @@ class Examples:
         shutil.copy(checkpoint / "config.json", self.folder)
         problem = '{"question": "What is 3 + 4?", "answer": "#### 7"}\n'
         turn = '{"from": "human", "value": "What is 3 + 4?"}, {"from": "gpt", "value": "3 + 4 = 7"}'
+        batch_line = '{"custom_id": "a", "method": "POST", "url": "/v1/completions", "body": {"prompt": "3 + 4"}}\n'
         for name, text in {"question.txt": "What is 3 + 4?\n", "prompts.jsonl": '{"prompt": "3 + 4", "max_tokens": 4}\n',
-                           "texts.jsonl": '"Once"\n', "ids.jsonl": "[1, 7]\n", "test.jsonl": 12 * problem,
+                           "requests.jsonl": batch_line, "texts.jsonl": '"Once"\n', "ids.jsonl": "[1, 7]\n", "test.jsonl": 12 * problem,
                            "train.jsonl": 12 * problem, "wiki.test.raw": "Three and four are seven.\n" * 100,
                            "conversation.json": '{"messages": [{"role": "user", "content": "Hi"}]}',
                            "sharegpt.json": f'[{{"conversations": [{turn}]}}]', "keys.txt": "key\n"}.items():

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/file.h"
-#include "quantize/locked_file.h"
+#include "base/locked_file.h"
 #include "support/scratch_directory.h"
 
 namespace quire {
@@ -110,7 +110,7 @@ TEST(LockedFile, IsTheFileThatHasTheName) {
   std::atomic<int> num_renamed_before = 0;
   const auto write = [&] {
     for (int i = 0; i < 3000; ++i) {
-      const Result<LockedFile> file = LockedFile::open(path, O_RDWR | O_CREAT);
+      const Result<LockedFile> file = LockedFile::open(path, O_RDWR | O_CREAT, "quantize");
       if (!file.ok()) continue;
       ++num_locked;
       struct stat own = {};

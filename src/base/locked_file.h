@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string_view>
 
 #include "quire/status.h"
 
@@ -12,8 +13,9 @@ class LockedFile {
  public:
   // Opens the path with open()'s `flags`, and locks it until this object is destroyed. Fails if
   // another process has it. Also fails for a symbolic link and for a file with several hard links,
-  // because writing it would change another file.
-  static Result<LockedFile> open(const std::filesystem::path& path, int flags);
+  // because writing it would change another file. `area` ("quantize") starts the errors.
+  static Result<LockedFile> open(const std::filesystem::path& path, int flags,
+                                 std::string_view area);
   LockedFile(LockedFile&& other) noexcept;
   LockedFile& operator=(LockedFile&& other) noexcept;
   ~LockedFile();
@@ -28,7 +30,7 @@ class LockedFile {
 
 // Gives `part` the name `out`. If `out` exists, fails, or with `replaces` replaces it in one step.
 // A replaced directory is then called `part`.
-Status give_name(const std::filesystem::path& part, const std::filesystem::path& out,
-                 bool replaces);
+Status give_name(const std::filesystem::path& part, const std::filesystem::path& out, bool replaces,
+                 std::string_view area);
 
 }  // namespace quire

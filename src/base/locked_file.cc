@@ -1,4 +1,4 @@
-#include "quantize/locked_file.h"
+#include "base/locked_file.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -18,24 +18,24 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Status failed_to(std::string_view action, const fs::path& path) {
+Status failed_to(std::string_view action, const fs::path& path, std::string_view area) {
   const int code = errno;
-  return {
-      StatusCode::kInternal,
-      fmt::format("[quantize] cannot {} {}; {}; expected a folder in which files can be created "
-                  "and locked: choose another output",
-                  action, path.string(), std::strerror(code))};
+  return {StatusCode::kInternal,
+          fmt::format("[{}] cannot {} {}; {}; expected a folder in which files can be created and "
+                      "locked: choose another output",
+                      area, action, path.string(), std::strerror(code))};
 }
 
 // Fails unless the path is a file, or a directory if one is wanted. Also fails for links, because
 // writing the file would change a file with another name.
-Status check_kind(const struct stat& info, const fs::path& path, bool wants_directory) {
+Status check_kind(const struct stat& info, const fs::path& path, bool wants_directory,
+                  std::string_view area) {
   const bool is_directory = S_ISDIR(info.st_mode);
   if (is_directory != wants_directory && (is_directory || S_ISREG(info.st_mode))) {
     return invalid_argument(fmt::format(
-        "[quantize] {} is a {}, as an interrupted run for an output of another kind leaves it; "
+        "[{}] {} is a {}, as an interrupted run for an output of another kind leaves it; "
         "expected none, or a {}: remove or rename it, or choose another output",
-        path.string(), is_directory ? "directory" : "file",
+        area, path.string(), is_directory ? "directory" : "file",
         wants_directory ? "directory" : "file"));
   }
   std::string kind;
@@ -49,18 +49,18 @@ Status check_kind(const struct stat& info, const fs::path& path, bool wants_dire
     return {};
   }
   return invalid_argument(fmt::format(
-      "[quantize] {} {}; expected none, or a file or directory of its own, which is overwritten: "
-      "remove or rename it, or choose another output",
-      path.string(), kind));
+      "[{}] {} {}; expected none, or a file or directory of its own, which is written: remove or "
+      "rename it, or choose another output",
+      area, path.string(), kind));
 }
 
-Status lock(int fd, const fs::path& path) {
+Status lock(int fd, const fs::path& path, std::string_view area) {
   if (::flock(fd, LOCK_EX | LOCK_NB) == 0) return {};
-  if (errno != EWOULDBLOCK) return failed_to("lock", path);
+  if (errno != EWOULDBLOCK) return failed_to("lock", path, area);
   return unavailable(fmt::format(
-      "[quantize] {} is being written by another process; expected none: wait for it, or choose "
-      "another output",
-      path.string()));
+      "[{}] {} is being written by another process; expected none: wait for it, or choose another "
+      "output",
+      area, path.string()));
 }
 
 // Returns 0, or the number of the error.
@@ -88,28 +88,28 @@ LockedFile::~LockedFile() {
 
 // Between the opening and the lock, the process that had the lock may have given the file another
 // name. The file is then its complete output.
-Result<LockedFile> LockedFile::open(const fs::path& path, int flags) {
+Result<LockedFile> LockedFile::open(const fs::path& path, int flags, std::string_view area) {
   const bool wants_directory = (flags & O_DIRECTORY) != 0;
   struct stat found = {};
   if (::lstat(path.c_str(), &found) == 0) {
-    QUIRE_RETURN_IF_ERROR(check_kind(found, path, wants_directory));
+    QUIRE_RETURN_IF_ERROR(check_kind(found, path, wants_directory, area));
   }
   for (;;) {
     LockedFile file;
     file.fd_ = ::open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW, 0666);
-    if (file.fd_ < 0) return failed_to((flags & O_CREAT) != 0 ? "create" : "open", path);
-    QUIRE_RETURN_IF_ERROR(lock(file.fd_, path));
+    if (file.fd_ < 0) return failed_to((flags & O_CREAT) != 0 ? "create" : "open", path, area);
+    QUIRE_RETURN_IF_ERROR(lock(file.fd_, path, area));
     struct stat own = {};
     struct stat named = {};
-    if (::fstat(file.fd_, &own) != 0) return failed_to("read", path);
+    if (::fstat(file.fd_, &own) != 0) return failed_to("read", path, area);
     const bool is_named = ::lstat(path.c_str(), &named) == 0;
     if (!is_named || own.st_dev != named.st_dev || own.st_ino != named.st_ino) continue;
-    QUIRE_RETURN_IF_ERROR(check_kind(own, path, wants_directory));
+    QUIRE_RETURN_IF_ERROR(check_kind(own, path, wants_directory, area));
     return file;
   }
 }
 
-Status give_name(const fs::path& part, const fs::path& out, bool replaces) {
+Status give_name(const fs::path& part, const fs::path& out, bool replaces, std::string_view area) {
   std::error_code ignored;
   const bool exchanges = replaces && fs::is_directory(part, ignored) && fs::exists(out, ignored);
   int code = 0;
@@ -120,11 +120,11 @@ Status give_name(const fs::path& part, const fs::path& out, bool replaces) {
     code = errno;
   }
   if (code == 0) return {};
-  return {
-      StatusCode::kInternal,
-      fmt::format("[quantize] cannot rename {} to {}; {}: the output is complete, so remove {} "
-                  "if it is there and not needed, and rename {} yourself",
-                  part.string(), out.string(), std::strerror(code), out.string(), part.string())};
+  return {StatusCode::kInternal,
+          fmt::format("[{}] cannot rename {} to {}; {}: the output is complete, so remove {} "
+                      "if it is there and not needed, and rename {} yourself",
+                      area, part.string(), out.string(), std::strerror(code), out.string(),
+                      part.string())};
 }
 
 }  // namespace quire

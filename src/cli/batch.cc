@@ -1,0 +1,274 @@
+// `quire batch`: answers the requests of a file through the server's routes, without a server.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/batch_file.h"
+#include "cli/command.h"
+#include "cli/engine_flags.h"
+#include "cli/interrupt.h"
+#include "cli/model_service.h"
+#include "cli/output.h"
+#include "cli/pull.h"
+#include "cli/serve.h"
+#include "cli/serve_steps.h"
+#include "server/service.h"
+
+namespace quire::cli {
+namespace {
+
+using namespace std::chrono_literals;
+
+// How often an interrupt is looked for.
+constexpr auto kTick = 100ms;
+// The output has the order of the input, so a slow request holds back the lines of later ones.
+// Further requests are not begun while this many wait.
+constexpr size_t kMaxHeldBack = 4096;
+// The server bounds what waits for the sake of other clients; here the batch bounds itself.
+constexpr int kUnboundedQueue = 1 << 20;
+
+struct BatchOptions {
+  ServeOptions serve;
+  std::vector<std::string> files;
+};
+
+struct Answer {
+  size_t number = 0;  // of its request, from 1
+  http::Response response;
+};
+
+// Brings the answers from the server's threads to the main thread.
+class AnswerQueue {
+ public:
+  void push(Answer answer) {
+    const std::lock_guard lock(mutex_);
+    answers_.push_back(std::move(answer));
+    changed_.notify_one();
+  }
+  // Waits up to kTick.
+  std::optional<Answer> pop() {
+    std::unique_lock lock(mutex_);
+    if (!changed_.wait_for(lock, kTick, [&] { return !answers_.empty(); })) return std::nullopt;
+    std::optional<Answer> answer = std::move(answers_.front());
+    answers_.pop_front();
+    return answer;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Answer> answers_;
+};
+
+// Collects the response to one request.
+class BatchExchange final : public http::Exchange {
+ public:
+  BatchExchange(size_t number, std::shared_ptr<AnswerQueue> answers)
+      : answers_(std::move(answers)), answer_{.number = number, .response = {}} {
+    answer_.response.status = 500;
+    answer_.response.body = R"({"error":{"message":"the request got no response"}})";
+  }
+  ~BatchExchange() override { answers_->push(std::move(answer_)); }
+
+  bool respond(http::Response response) override {
+    answer_.response = std::move(response);
+    return true;
+  }
+  void start_stream(int status, std::string content_type, http::Headers headers) override {
+    answer_.response = {status, std::move(content_type), std::move(headers), ""};
+  }
+  void write(std::string piece) override { answer_.response.body += piece; }
+  void end_stream() override {}
+  void on_closed(std::function<void()> /*callback*/) override {}  // nobody leaves
+
+ private:
+  std::shared_ptr<AnswerQueue> answers_;
+  Answer answer_;
+};
+
+class Batch {
+ public:
+  Batch(server::Service& service, BatchReader& requests, BatchOutput& output, size_t max_running)
+      : service_(service),
+        requests_(requests),
+        output_(output),
+        max_running_(max_running),
+        num_written_(requests.num_read()) {}
+
+  // Returns when all lines are written, or at an interrupt.
+  Status run() {
+    while (num_written_ < requests_.num_requests()) {
+      while (can_begin()) begin_next();
+      QUIRE_RETURN_IF_ERROR(write_lines());
+      if (CancelScope::interrupted()) return interrupt();
+      if (num_running_ == 0) continue;
+      if (std::optional<Answer> answer = answers_->pop()) QUIRE_RETURN_IF_ERROR(take(*answer));
+      progress_.update(num_written_ + lines_.size(), requests_.num_requests(), note_);
+    }
+    return {};
+  }
+
+ private:
+  struct HeldLine {
+    std::string text;
+    bool has_succeeded = false;
+  };
+
+  bool can_begin() const {
+    return num_running_ < max_running_ && lines_.size() < kMaxHeldBack &&
+           requests_.num_read() < requests_.num_requests();
+  }
+
+  void begin_next() {
+    BatchRequest next = requests_.next();
+    const size_t number = requests_.num_read();
+    if (!next.error.ok()) {
+      lines_[number] = {batch_error_line(number, next.custom_id, next.error), false};
+      return;
+    }
+    ids_[number] = std::move(next.custom_id);
+    ++num_running_;
+    service_.handle(std::move(next.request), std::make_shared<BatchExchange>(number, answers_));
+  }
+
+  Status take(const Answer& answer) {
+    --num_running_;
+    const http::Response& response = answer.response;
+    if (response.status == 503) {
+      return unavailable(fmt::format("[batch] the engine has failed; {}", response.body));
+    }
+    const auto id = ids_.find(answer.number);
+    lines_[answer.number] = {batch_response_line(answer.number, id->second, response),
+                             response.status == 200};
+    ids_.erase(id);
+    return {};
+  }
+
+  // Writes the lines of which no earlier one is missing.
+  Status write_lines() {
+    while (!lines_.empty() && lines_.begin()->first == num_written_ + 1) {
+      const HeldLine& line = lines_.begin()->second;
+      QUIRE_RETURN_IF_ERROR(output_.append(line.text, line.has_succeeded));
+      lines_.erase(lines_.begin());
+      ++num_written_;
+    }
+    return {};
+  }
+
+  Status interrupt() {
+    return cancelled(
+        fmt::format("[batch] interrupted after {} of {} requests; the same command continues",
+                    num_written_, requests_.num_requests()));
+  }
+
+  server::Service& service_;
+  BatchReader& requests_;
+  BatchOutput& output_;
+  const size_t max_running_;
+  size_t num_written_;
+  size_t num_running_ = 0;
+  std::map<size_t, std::string> ids_;  // of running requests, by number
+  std::map<size_t, HeldLine> lines_;   // that wait for an earlier one, by number
+  std::shared_ptr<AnswerQueue> answers_ = std::make_shared<AnswerQueue>();
+  Progress progress_{"batch"};
+  const std::function<std::string()> note_ = [this] {
+    return output_.num_failed() == 0 ? std::string()
+                                     : fmt::format("{} failed", output_.num_failed());
+  };
+};
+
+// Runs the batch on an engine that is loaded.
+Status run_on(Engine& engine, const ServeOptions& options, BatchReader& requests,
+              BatchOutput& output) {
+  server::ServiceConfig config = model_service_config(options, engine);
+  set_access(options, {}, false, config);
+  config.admission.max_num_queued_reqs = kUnboundedQueue;
+  config.admission.max_num_queued_tokens = 0;
+  const std::unique_ptr<server::EngineApi> api = server::make_engine_api(engine);
+  server::Service service(*api, std::move(config));
+  const CancelScope scope;
+  // Enough to fill every step while the next requests are tokenized.
+  const auto max_running = 2 * static_cast<size_t>(engine.model_info().max_num_running());
+  Status status = Batch(service, requests, output, max_running).run();
+  service.close();
+  service.cancel();
+  service.stop();
+  return status;
+}
+
+Result<int> run(BatchOptions& options) {
+  const std::string& input_path = options.files[0];
+  QUIRE_ASSIGN_OR_RETURN(const std::string input, read_input(input_path));
+  BatchReader requests(input, input_path);
+  if (requests.num_requests() == 0) {
+    return invalid_argument(
+        fmt::format("[input] {} is empty; expected one request per line", input_name(input_path)));
+  }
+  QUIRE_ASSIGN_OR_RETURN(BatchOutput output, BatchOutput::open(options.files[1], requests));
+  const size_t num_total = requests.num_requests();
+  if (requests.num_read() > 0) {
+    print_stderr("{} has {} of {} responses\n", options.files[1], requests.num_read(), num_total);
+  }
+  if (requests.num_read() < num_total) {
+    if (options.serve.engine.model.empty()) {
+      DefaultModel chosen = default_model();
+      print_stderr("{}\n", chosen.note);
+      options.serve.engine.model = std::move(chosen.model);
+    }
+    QUIRE_RETURN_IF_ERROR(pull_missing_model(options.serve.engine));
+    QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, load_engine(options.serve.engine));
+    QUIRE_RETURN_IF_ERROR(run_on(*engine, options.serve, requests, output));
+  }
+  if (output.num_failed() == 0) return kExitOk;
+  return invalid_argument(fmt::format("[batch] {} of {} requests failed; their lines in {} say why",
+                                      output.num_failed(), num_total, options.files[1]));
+}
+
+}  // namespace
+
+Command batch_command() {
+  const auto options = std::make_shared<BatchOptions>();
+  Command command;
+  command.name = "batch";
+  command.summary = "Answer a file of requests, as OpenAI's Batch API does";
+  command.details =
+      "Each line of INPUT is an object: custom_id (a text of its own), method (POST), url (a "
+      "route\n"
+      "of quire serve, such as /v1/chat/completions) and body (what the route takes). OUTPUT gets\n"
+      "a line for each, in the same order: id, custom_id, response (status_code, request_id, "
+      "body)\n"
+      "and error. The same command continues an interrupted batch: requests that have a line are\n"
+      "not answered again, even if they failed.\n";
+  command.example =
+      "  quire batch requests.jsonl responses.jsonl --model smollm2\n"
+      "  quire batch requests.jsonl responses.jsonl --model ~/models/llama "
+      "--served-model-name gpt-4o";
+  add_batch_flags(command.flags, &options->serve);
+  command.positional = {
+      .name = "INPUT OUTPUT",
+      .help = "The file of requests, or - for standard input, and the file of responses",
+      .kind = ValueKind::kFile,
+      .min_words = 2,
+      .max_words = 2,
+      .set = [options](std::string_view word) -> Status {
+        options->files.emplace_back(word);
+        return {};
+      },
+      .excess = "the model is --model M here"};
+  command.check = [options](Complaints& complaints) { check_batch(options->serve, complaints); };
+  command.log->level = "warning";  // a line per request would hide the progress
+  command.run = [options] { return run(*options); };
+  return command;
+}
+
+}  // namespace quire::cli
