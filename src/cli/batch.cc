@@ -29,7 +29,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// How often an interrupt is looked for.
+// An interrupt is noticed within this time.
 constexpr auto kTick = 100ms;
 // The output has the order of the input, so a slow request holds back the lines of later ones.
 // Further requests are not begun while this many wait.
