@@ -1,4 +1,4 @@
-// `quire batch`: answers the requests of a file through the server's routes, without a server.
+// `quire batch` runs the requests of a file through the server's routes, without a server.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -42,58 +42,59 @@ struct BatchOptions {
   std::vector<std::string> files;
 };
 
-struct Answer {
+struct FinishedRequest {
   size_t number = 0;  // of its request, from 1
   http::Response response;
 };
 
-// Brings the answers from the server's threads to the main thread.
-class AnswerQueue {
+// Passes responses from the server's threads to the main thread.
+class FinishedQueue {
  public:
-  void push(Answer answer) {
+  void push(FinishedRequest request) {
     const std::lock_guard lock(mutex_);
-    answers_.push_back(std::move(answer));
+    requests_.push_back(std::move(request));
     changed_.notify_one();
   }
   // Waits up to kTick.
-  std::optional<Answer> pop() {
+  std::optional<FinishedRequest> pop() {
     std::unique_lock lock(mutex_);
-    if (!changed_.wait_for(lock, kTick, [&] { return !answers_.empty(); })) return std::nullopt;
-    std::optional<Answer> answer = std::move(answers_.front());
-    answers_.pop_front();
-    return answer;
+    if (!changed_.wait_for(lock, kTick, [&] { return !requests_.empty(); })) return std::nullopt;
+    std::optional<FinishedRequest> first = std::move(requests_.front());
+    requests_.pop_front();
+    return first;
   }
 
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Answer> answers_;
+  std::deque<FinishedRequest> requests_;
 };
 
 // Collects the response to one request.
 class BatchExchange final : public http::Exchange {
  public:
-  BatchExchange(size_t number, std::shared_ptr<AnswerQueue> answers)
-      : answers_(std::move(answers)), answer_{.number = number, .response = {}} {
-    answer_.response.status = 500;
-    answer_.response.body = R"({"error":{"message":"the request got no response"}})";
+  BatchExchange(size_t number, std::shared_ptr<FinishedQueue> finished)
+      : finished_(std::move(finished)), request_{.number = number, .response = {}} {
+    request_.response.status = 500;
+    request_.response.body = R"({"error":{"message":"the request got no response"}})";
   }
-  ~BatchExchange() override { answers_->push(std::move(answer_)); }
+  ~BatchExchange() override { finished_->push(std::move(request_)); }
 
   bool respond(http::Response response) override {
-    answer_.response = std::move(response);
+    request_.response = std::move(response);
     return true;
   }
   void start_stream(int status, std::string content_type, http::Headers headers) override {
-    answer_.response = {status, std::move(content_type), std::move(headers), ""};
+    request_.response = {status, std::move(content_type), std::move(headers), ""};
   }
-  void write(std::string piece) override { answer_.response.body += piece; }
+  void write(std::string piece) override { request_.response.body += piece; }
   void end_stream() override {}
-  void on_closed(std::function<void()> /*callback*/) override {}  // nobody leaves
+  void on_closed(std::function<void()> /*callback*/) override {
+  }  // a batch has no client that leaves
 
  private:
-  std::shared_ptr<AnswerQueue> answers_;
-  Answer answer_;
+  std::shared_ptr<FinishedQueue> finished_;
+  FinishedRequest request_;
 };
 
 class Batch {
@@ -112,7 +113,7 @@ class Batch {
       QUIRE_RETURN_IF_ERROR(write_lines());
       if (CancelScope::interrupted()) return interrupt();
       if (num_running_ == 0) continue;
-      if (std::optional<Answer> answer = answers_->pop()) QUIRE_RETURN_IF_ERROR(take(*answer));
+      if (const auto finished = finished_->pop()) QUIRE_RETURN_IF_ERROR(take(*finished));
       progress_.update(num_written_ + lines_.size(), requests_.num_requests(), note_);
     }
     return {};
@@ -138,18 +139,18 @@ class Batch {
     }
     ids_[number] = std::move(next.custom_id);
     ++num_running_;
-    service_.handle(std::move(next.request), std::make_shared<BatchExchange>(number, answers_));
+    service_.handle(std::move(next.request), std::make_shared<BatchExchange>(number, finished_));
   }
 
-  Status take(const Answer& answer) {
+  Status take(const FinishedRequest& finished) {
     --num_running_;
-    const http::Response& response = answer.response;
+    const http::Response& response = finished.response;
     if (response.status == 503) {
       return unavailable(fmt::format("[batch] the engine has failed; {}", response.body));
     }
-    const auto id = ids_.find(answer.number);
-    lines_[answer.number] = {batch_response_line(answer.number, id->second, response),
-                             response.status == 200};
+    const auto id = ids_.find(finished.number);
+    lines_[finished.number] = {batch_response_line(finished.number, id->second, response),
+                               response.status == 200};
     ids_.erase(id);
     return {};
   }
@@ -179,7 +180,7 @@ class Batch {
   size_t num_running_ = 0;
   std::map<size_t, std::string> ids_;  // of running requests, by number
   std::map<size_t, HeldLine> lines_;   // that wait for an earlier one, by number
-  std::shared_ptr<AnswerQueue> answers_ = std::make_shared<AnswerQueue>();
+  std::shared_ptr<FinishedQueue> finished_ = std::make_shared<FinishedQueue>();
   Progress progress_{"batch"};
   const std::function<std::string()> note_ = [this] {
     return output_.num_failed() == 0 ? std::string()
@@ -248,7 +249,7 @@ Command batch_command() {
       "a line for each, in the same order: id, custom_id, response (status_code, request_id, "
       "body)\n"
       "and error. The same command continues an interrupted batch: requests that have a line are\n"
-      "not answered again, even if they failed.\n";
+      "not run again, even if they failed.\n";
   command.example =
       "  quire batch requests.jsonl responses.jsonl --model smollm2\n"
       "  quire batch requests.jsonl responses.jsonl --model ~/models/llama "

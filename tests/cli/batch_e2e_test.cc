@@ -113,7 +113,7 @@ TEST(BatchE2e, ContinuesAfterAnInterruptAndAKill) {
     const auto deadline = std::chrono::steady_clock::now() + 60s;
     while (text_of(output).size() <= num_bytes + 200 &&
            std::chrono::steady_clock::now() < deadline) {
-      std::this_thread::sleep_for(5ms);  // the file tells nobody that it grows
+      std::this_thread::sleep_for(5ms);  // no event reports that the file grows
     }
     process.kill(signal);
     const std::string errors = process.read_err("no such text");
