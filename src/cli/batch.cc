@@ -195,6 +195,7 @@ Status run_on(Engine& engine, const ServeOptions& options, BatchReader& requests
   set_access(options, {}, false, config);
   config.admission.max_num_queued_reqs = kUnboundedQueue;
   config.admission.max_num_queued_tokens = 0;
+  config.grammar_queue = {kUnboundedQueue, kUnboundedQueue};
   const std::unique_ptr<server::EngineApi> api = server::make_engine_api(engine);
   server::Service service(*api, std::move(config));
   const CancelScope scope;
