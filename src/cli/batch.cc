@@ -189,22 +189,23 @@ class Batch {
 };
 
 // Runs the batch on an engine that is loaded.
-Status run_on(Engine& engine, const ServeOptions& options, BatchReader& requests,
+Status run_on(std::unique_ptr<Engine> engine, const ServeOptions& options, BatchReader& requests,
               BatchOutput& output) {
-  server::ServiceConfig config = model_service_config(options, engine);
+  server::ServiceConfig config = model_service_config(options, *engine);
   set_access(options, {}, false, config);
   config.admission.max_num_queued_reqs = kUnboundedQueue;
   config.admission.max_num_queued_tokens = 0;
   config.grammar_queue = {kUnboundedQueue, kUnboundedQueue};
-  const std::unique_ptr<server::EngineApi> api = server::make_engine_api(engine);
+  const std::unique_ptr<server::EngineApi> api = server::make_engine_api(*engine);
   server::Service service(*api, std::move(config));
   const CancelScope scope;
   // Enough to fill every step while the next requests are tokenized.
-  const auto max_running = 2 * static_cast<size_t>(engine.model_info().max_num_running());
+  const auto max_running = 2 * static_cast<size_t>(engine->model_info().max_num_running());
   Status status = Batch(service, requests, output, max_running).run();
   service.close();
   service.cancel();
   service.stop();
+  engine.reset();  // before the service, to which it delivers its last outputs
   return status;
 }
 
@@ -228,8 +229,8 @@ Result<int> run(BatchOptions& options) {
       options.serve.engine.model = std::move(chosen.model);
     }
     QUIRE_RETURN_IF_ERROR(pull_missing_model(options.serve.engine));
-    QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, load_engine(options.serve.engine));
-    QUIRE_RETURN_IF_ERROR(run_on(*engine, options.serve, requests, output));
+    QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine, load_engine(options.serve.engine));
+    QUIRE_RETURN_IF_ERROR(run_on(std::move(engine), options.serve, requests, output));
   }
   if (output.num_failed() == 0) return kExitOk;
   return invalid_argument(fmt::format("[batch] {} of {} requests failed; their lines in {} say why",

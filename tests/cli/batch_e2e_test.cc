@@ -98,6 +98,28 @@ TEST(BatchE2e, AnswersEveryLineInOrder) {
   EXPECT_THAT(text_of(output), HasSubstr(R"("status_code":400)"));
 }
 
+// Waits until the output has grown by a line.
+void await_growth(const std::string& output, size_t num_bytes) {
+  const auto deadline = std::chrono::steady_clock::now() + 60s;
+  while (text_of(output).size() <= num_bytes + 200 && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(5ms);  // no event reports that the file grows
+  }
+}
+
+TEST(BatchE2e, EndsCleanlyWithManyRunningRequests) {
+  const ScratchDirectory directory;
+  std::string text = chat_line("short", "What is 3 + 4?", 1);
+  for (int i = 0; i < 300; ++i)
+    text += chat_line(fmt::format("long{}", i), "Tell me a story.", 400);
+  const std::string output = directory.path() / "out.jsonl";
+  Process process(batch(directory.write("in.jsonl", text), output));
+  await_growth(output, 0);
+  process.kill(SIGINT);
+  const std::string errors = process.read_err("no such text");
+  EXPECT_EQ(process.wait(), 130) << errors;
+  EXPECT_THAT(errors, HasSubstr("of 301 requests; the same command continues"));
+}
+
 TEST(BatchE2e, ContinuesAfterAnInterruptAndAKill) {
   const ScratchDirectory directory;
   const std::string input = directory.write("in.jsonl", many_lines());
@@ -110,11 +132,7 @@ TEST(BatchE2e, ContinuesAfterAnInterruptAndAKill) {
   for (const int signal : {SIGINT, SIGKILL, SIGTERM}) {
     const size_t num_bytes = text_of(output).size();
     Process process(batch(input, output) + Words{"--max-num-seqs", "2"});
-    const auto deadline = std::chrono::steady_clock::now() + 60s;
-    while (text_of(output).size() <= num_bytes + 200 &&
-           std::chrono::steady_clock::now() < deadline) {
-      std::this_thread::sleep_for(5ms);  // no event reports that the file grows
-    }
+    await_growth(output, num_bytes);
     process.kill(signal);
     const std::string errors = process.read_err("no such text");
     const int exit_code = process.wait();
@@ -139,7 +157,8 @@ TEST(BatchE2e, RefusesWhatCannotBeABatch) {
   const std::string input = directory.write("in.jsonl", chat_line("a", "What is 3 + 4?"));
   const std::string empty = directory.write("empty.jsonl", "\n");
   const std::string output = directory.path() / "out.jsonl";
-  EXPECT_THAT(expect_exit(2, {"batch", input}).err, HasSubstr("expected INPUT OUTPUT: The file of requests"));
+  EXPECT_THAT(expect_exit(2, {"batch", input}).err,
+              HasSubstr("expected INPUT OUTPUT: The file of requests"));
   EXPECT_THAT(expect_exit(2, {"batch", "embedded", input, output}).err,
               HasSubstr("the model is --model M here"));
   EXPECT_THAT(expect_exit(1, batch(empty, output)).err, HasSubstr("is empty"));
