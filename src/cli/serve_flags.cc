@@ -16,8 +16,8 @@
 namespace quire::cli {
 namespace {
 
-// Rejects a directory among the names: --served-model-name takes several values, as in vLLM, so a
-// model directory after it would be taken as a name.
+// Refuses a path among the names: --served-model-name takes several values, as in vLLM, so a model
+// after it would be taken as a name.
 Status check_model_names(const ServeOptions& options) {
   const std::vector<std::string>& names = options.service.model_names;
   for (auto name = names.begin(); name != names.end(); ++name) {
@@ -32,10 +32,10 @@ Status check_model_names(const ServeOptions& options) {
   if (!options.engine.model.empty()) return {};
   for (const std::string& name : names) {
     std::error_code error;
-    if (!std::filesystem::is_directory(name, error)) continue;
+    if (!std::filesystem::exists(name, error)) continue;
     return invalid_argument(
-        fmt::format("--served-model-name: got the directory {}, expected a name; to serve that "
-                    "directory put it first: quire serve {} …",
+        fmt::format("--served-model-name: got the path {}, expected a name; to serve that model, "
+                    "put it first: quire serve {} …",
                     name, name));
   }
   return {};

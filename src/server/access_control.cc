@@ -9,6 +9,7 @@
 
 #include "base/ascii.h"
 #include "base/file.h"
+#include "base/text_input.h"
 
 namespace quire::server {
 namespace {
@@ -22,19 +23,19 @@ bool is_visible(char c) {
 
 Status check_key(std::string_view key, std::string_view source) {
   if (!key.empty() && key.size() <= kMaxKeyBytes && std::ranges::all_of(key, is_visible)) return {};
-  return invalid_argument(
-      fmt::format("[server] {}: got an unusable key, expected 1 to {} visible ASCII characters",
-                  source, kMaxKeyBytes));
+  return invalid_argument(fmt::format(
+      "[server] {}: got an unusable key, expected 1 to {} visible ASCII characters without blanks",
+      source, kMaxKeyBytes));
 }
 
 Result<std::vector<std::string>> keys_of_file(const std::string& path) {
   QUIRE_ASSIGN_OR_RETURN(const std::string text, read_file_or_pipe(path, kMaxFileBytes));
   std::vector<std::string> keys;
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find('\n', begin), text.size());
-    const std::string_view line = trimmed(std::string_view(text).substr(begin, end - begin));
-    if (!line.empty() && line.front() != '#') keys.emplace_back(line);
-    begin = end + 1;
+  for (const Line& line : split_lines(text)) {
+    const std::string_view key = trimmed(line.text);
+    if (key.front() == '#') continue;
+    QUIRE_RETURN_IF_ERROR(check_key(key, "`api_key_file` " + line_source(path, line)));
+    keys.emplace_back(key);
   }
   if (keys.empty()) {
     return invalid_argument(
@@ -80,17 +81,13 @@ bool is_allowed_origin(const std::vector<std::string>& allowed, std::string_view
 
 Result<ApiKeys> ApiKeys::create(const std::vector<std::string>& keys, const std::string& file) {
   ApiKeys all;
-  const auto add = [&](const std::vector<std::string>& from, const std::string& source) {
-    for (const std::string& key : from) {
-      QUIRE_RETURN_IF_ERROR(check_key(key, source));
-      all.digests_.push_back(sha256_of(key));
-    }
-    return Status();
-  };
-  QUIRE_RETURN_IF_ERROR(add(keys, "`api_key`"));
-  if (file.empty()) return all;
-  QUIRE_ASSIGN_OR_RETURN(const std::vector<std::string> more, keys_of_file(file));
-  QUIRE_RETURN_IF_ERROR(add(more, "`api_key_file` " + file));
+  for (const std::string& key : keys) QUIRE_RETURN_IF_ERROR(check_key(key, "`api_key`"));
+  std::vector<std::string> every = keys;
+  if (!file.empty()) {
+    QUIRE_ASSIGN_OR_RETURN(const std::vector<std::string> more, keys_of_file(file));
+    every.insert(every.end(), more.begin(), more.end());
+  }
+  for (const std::string& key : every) all.digests_.push_back(sha256_of(key));
   return all;
 }
 

@@ -44,7 +44,8 @@ std::optional<int64_t> LogThrottle::take(Clock::time_point now) {
 
 void RequestLog::write(int http_status) const {
   constexpr int kFirstError = 400;
-  const LogLevel level = http_status < kFirstError ? success_level : LogLevel::kInfo;
+  LogLevel level = http_status < kFirstError ? success_level : LogLevel::kInfo;
+  if (http_status > kServerError) level = LogLevel::kWarning;  // write_failure() logs a 500
   if (!log_enabled(level)) return;
   const Clock::time_point now = Clock::now();
   const std::optional<int64_t> num_left_out = throttle == nullptr ? 0 : throttle->take(now);

@@ -48,7 +48,8 @@ struct RequestLog {
   std::string path;
   std::string peer;
   Clock::time_point arrived = Clock::now();
-  LogLevel success_level = LogLevel::kInfo;  // statuses of 400 and more are always at info
+  // The level of statuses below 400. 400 to 500 are logged at info, and those above as warnings.
+  LogLevel success_level = LogLevel::kInfo;
 
   size_t num_request_bytes = 0;   // of the body
   size_t num_response_bytes = 0;  // of the body, without the framing of a stream

@@ -152,7 +152,7 @@ TEST(BatchE2e, ContinuesAfterAnInterruptAndAKill) {
   EXPECT_THAT(again.err, HasSubstr("has 60 of 60 responses"));
 }
 
-TEST(BatchE2e, RefusesWhatCannotBeABatch) {
+TEST(BatchE2e, RefusesFilesThatAreNoBatch) {
   const ScratchDirectory directory;
   const std::string input = directory.write("in.jsonl", chat_line("a", "What is 3 + 4?"));
   const std::string empty = directory.write("empty.jsonl", "\n");

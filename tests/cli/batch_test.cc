@@ -44,7 +44,7 @@ TEST(BatchReader, ReadsARequest) {
   EXPECT_EQ(request.request.header("x-request-id"), "a");
 }
 
-TEST(BatchReader, NamesWhatIsWrongWithALine) {
+TEST(BatchReader, NamesTheFaultOfALine) {
   const struct {
     const char* line;
     const char* message;

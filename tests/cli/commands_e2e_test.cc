@@ -143,6 +143,7 @@ TEST(Usage, MistakesAreOneLineAndExitCode2) {
       {"serve a --model b", "expected one model, got a and --model b"},
       {"serve ''", "MODEL: got '', expected a text that is not empty"},
       {"serve --served-model-name a /", "quire serve / …"},
+      {"serve --served-model-name a /etc/passwd", "got the path /etc/passwd, expected a name"},
       {"serve --served-model-name ''", "--served-model-name: expected a name"},
       {"serve --served-model-name a a", "--served-model-name: got a twice"},
       {"serve --max-request-bytes 0", "--max-request-bytes: got 0, expected at least 1"},

@@ -111,7 +111,7 @@ async def streams(options: argparse.Namespace, report: Report) -> None:
             num_open += 1
             if num_open == num_streams:  # before any stream continues
                 memory = served.rss_bytes()
-                connections = served.metrics()["quire_http_connections"]
+                connections = served.metrics()["quire_http_open_connections"]
                 all_open.set()
             await all_open.wait()
             answer.body = b"".join([piece async for piece in connection.pieces(answer)])
@@ -173,13 +173,13 @@ async def slow_loris(options: argparse.Namespace, report: Report) -> None:
             alone += await latencies(served.port)
             is_over.clear()
             crawlers = [asyncio.create_task(crawl(served.port, i)) for i in range(num_slow)]
-            while served.metrics()["quire_http_connections"] < num_slow:
+            while served.metrics()["quire_http_open_connections"] < num_slow:
                 await asyncio.sleep(0.05)
             await asyncio.sleep(0.5)
             beside += await latencies(served.port)
             is_over.set()
             await asyncio.gather(*crawlers)
-            while served.metrics()["quire_http_connections"] > 10:
+            while served.metrics()["quire_http_open_connections"] > 10:
                 await asyncio.sleep(0.05)
         timeouts = served.metrics()["quire_http_timeouts_total"]
     effect = quantile(beside, 0.99) / quantile(alone, 0.99) - 1

@@ -87,6 +87,9 @@ TEST(ApiKeys, AKeyOfAFileIsNeverTruncated) {
     const Status status = ApiKeys::create({}, scratch.write("keys", line + "\n")).status();
     EXPECT_THAT(status.message(), HasSubstr("visible ASCII")) << line;
   }
+  const std::string commented = scratch.write("keys", "# prod\nalpha\nbeta # test\n");
+  EXPECT_THAT(ApiKeys::create({}, commented).status().message(),
+              HasSubstr("keys:3: got an unusable key"));
   const std::string path = scratch.write("keys", " \t\r\n\tpass \t\r\n");
   const ApiKeys keys = testing::value_of(ApiKeys::create({}, path));
   EXPECT_EQ(keys.size(), 1);

@@ -221,7 +221,7 @@ TEST(Metrics, HaveTheLabelsThatDashboardsRead) {
             R"({model_name="fake",engine="0",block_size="16",cache_dtype="bf16",)"
             R"(calculate_kv_scales="False",enable_prefix_caching="True",)"
             R"(gpu_memory_utilization="0.9",num_gpu_blocks="72"})");
-  EXPECT_EQ(metrics.family("quire_http_connections").samples.at(0).labels, R"({model_name="fake"})")
+  EXPECT_EQ(metrics.family("quire_http_open_connections").samples.at(0).labels, R"({model_name="fake"})")
       << "the server has one, whatever its engines";
   EXPECT_EQ(metrics.family("quire_build_info").samples.at(0).labels, R"({version="1.2.3"})");
 }

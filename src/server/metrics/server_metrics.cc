@@ -256,7 +256,7 @@ void write_waiting(const WaitingStats& waiting, MetricsText& out) {
 }
 
 void write_http(const http::ServerStats& http, MetricsText& out) {
-  out.gauge("quire_http_connections", "Open HTTP connections.", http.num_open);
+  out.gauge("quire_http_open_connections", "Open HTTP connections.", http.num_open);
   out.gauge("quire_http_body_bytes", "Bytes of memory that request bodies hold.",
             static_cast<double>(http.body_bytes));
   out.gauge("quire_http_response_bytes",
