@@ -14,7 +14,7 @@ namespace quire::bench {
 // Selects the attention to measure: a model's, or any numbers of heads.
 struct AttentionShapeOptions {
   EngineConfig engine;  // the model, types and page size
-  int num_heads = 0;    // 0: the model's
+  int num_heads = 0;    // 0: the model's attention
   int num_kv_heads = 0;
   int head_dim = 0;
   int latent_dim = 0;  // > 0: the cache is latent, and its values are this part of the keys
@@ -31,11 +31,11 @@ struct AttentionBenchOptions {
   std::string tuning_table;
   int num_iters_warmup = 10;
   int num_iters = 20;
-  double peak = 0.0;  // 0: an H200's
+  double peak = 0.0;  // GB/s for decode, TFLOP/s for prefill; 0: the data sheet's for an H200
   uint64_t seed = kWorkloadSeed;
 };
 
-// Both fail without a GPU. After an interrupt the report has the rows measured so far.
+// Fails without a GPU. After an interrupt, the report has the rows measured so far.
 Result<AttentionReport> measure_attention(const AttentionBenchOptions& options, const Hooks& hooks);
 
 struct TuneOptions {
@@ -49,10 +49,10 @@ struct TuneResult {
   std::vector<TuningRow> rows;
 };
 
-// Fails with kCancelled after an interrupt.
+// Fails without a GPU, and with kCancelled after an interrupt.
 Result<TuneResult> tune_attention(const TuneOptions& options, const Hooks& hooks);
 std::string to_table(const TuneResult& result);
-// The file that `--tuning-table` reads.
+// Returns the text of a file for `--tuning-table`.
 std::string to_csv(const TuneResult& result);
 
 }  // namespace quire::bench

@@ -13,7 +13,7 @@ namespace quire::bench {
 // The times of one backend for one row of the grid, in microseconds.
 struct AttentionCell {
   double graph_us = 0.0;  // device time, by graph replay
-  double event_us = 0.0;  // CUDA events around the host's call: mean and standard deviation
+  double event_us = 0.0;  // mean time between CUDA events around the call
   double event_std_us = 0.0;
 };
 

@@ -24,7 +24,7 @@ Sizes or_default(const Sizes& sizes, Sizes fallback) {
   return sizes.empty() ? std::move(fallback) : sizes;
 }
 
-// Lengths are drawn as in ragged_workload(), and pages with replacement.
+// Draws lengths as ragged_workload() does, and pages with replacement.
 AttentionWorkload drawn_workload(int num_reqs, int q_len, int max_kv_len, uint64_t seed) {
   AttentionWorkload workload = ragged_workload(num_reqs, q_len, max_kv_len, seed);
   workload.pool_pages = kSeedPoolPages;
@@ -61,7 +61,7 @@ std::vector<AttentionWorkload> prefill_grid(const BenchGridConfig& config) {
   return workloads;
 }
 
-// The sizes of the decode batches that tuning measures at one query length: all combinations.
+// Tuning measures decode batches of one query length with all combinations of these sizes.
 struct DecodeSizes {
   Sizes num_reqs;
   Sizes kv_lens;

@@ -60,12 +60,13 @@ struct ShareGptDataset {
   int max_total_len = 2048;
   std::function<Result<int>(std::string_view text)> count_tokens = {};
 
-  // Shuffles the dialogues and drops dialogues that are too short or too long (prompt or answer
-  // below 4 tokens, or above the maxima). If too few are left, repeats random ones.
+  // Shuffles the dialogues, and drops those whose prompt or answer has fewer than 4 tokens or whose
+  // lengths exceed the maxima. If too few are left, repeats random ones.
   Result<std::vector<DatasetRequest>> sample(std::vector<Dialogue> dialogues) const;
 };
 
-// Uniform in [0, bound). Unlike std's distributions, gives the same values on every machine.
+// Returns a uniform number in [0, bound). Unlike the distributions of std, it gives the same values
+// on every machine.
 uint64_t uniform_below(std::mt19937_64& random, uint64_t bound);
 
 // The requests of a benchmark of a server.
@@ -78,7 +79,7 @@ struct ServeDatasetConfig {
   double range_ratio = 0;       // random
   int sharegpt_output_len = 0;  // 0: as long as the dialogue's own answer
   uint64_t seed = 0;
-  bool wants_text = false;  // because a chat request takes no token ids
+  bool wants_text = false;  // for chat requests, which cannot have token ids
 };
 
 // Queries to the server for facts that only it has; each is sent on demand.
@@ -90,8 +91,9 @@ struct ServerQueries {
 Result<std::vector<DatasetRequest>> make_requests(const ServeDatasetConfig& config,
                                                   const ServerQueries& queries);
 
-// Lines of {"timestamp_ms", "prompt_token_ids" | "prompt" | "input_length", "output_length"}.
-// `source` names the file in errors. A prompt given only by its length gets random ids.
+// Parses lines of {"timestamp_ms", "prompt_token_ids" | "prompt" | "input_length",
+// "output_length"}. `source` names the file in errors. A prompt given only by its length gets
+// random ids.
 Result<std::vector<DatasetRequest>> parse_trace(std::string_view text, std::string_view source,
                                                 const ServeDatasetConfig& config,
                                                 const ServerQueries& queries);

@@ -111,7 +111,7 @@ Result<std::vector<DatasetRequest>> sample_requests(const ThroughputOptions& opt
 }
 
 // Runs a few short prompts that are not measured, so that weights, cache and code are in memory.
-// They are reversed, so that measured prompts have no prefix in common with them.
+// Their tokens are reversed, so that they share no prefix with the measured prompts.
 Status warm_up(Engine& engine, std::span<const DatasetRequest> requests, const Hooks& hooks) {
   std::vector<DatasetRequest> few;
   for (const DatasetRequest& request : requests.first(std::min<size_t>(requests.size(), 4))) {

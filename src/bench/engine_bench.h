@@ -37,7 +37,7 @@ EngineBenchResult summarize(std::span<const RequestResult> results, double elaps
 Status check_lengths(int64_t prompt_len, int64_t output_len, int max_model_len,
                      std::string_view fields);
 
-// All requests are submitted at once.
+// Options of a measurement that submits all requests at once.
 struct ThroughputOptions {
   std::string dataset_name = "random";
   std::string dataset_path = {};
@@ -60,7 +60,7 @@ std::string to_text(const ThroughputResult& result);
 // Fields that vLLM also reports have vLLM's names.
 std::string to_json(const ThroughputResult& result);
 
-// The same batch is run again and again.
+// Options of a measurement that runs one batch in every iteration.
 struct LatencyOptions {
   int input_len = 32;
   int output_len = 128;
@@ -72,7 +72,7 @@ struct LatencyOptions {
 
 struct LatencyResult {
   std::vector<double> latencies_s;  // one per iteration
-  EngineBenchResult requests;       // of all iterations: only `end` and the times of tokens
+  EngineBenchResult requests;       // of all iterations; has only `end` and the times of tokens
 };
 
 Result<LatencyResult> measure_latency(Engine& engine, const LatencyOptions& options,

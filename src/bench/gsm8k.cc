@@ -34,7 +34,7 @@ bool is_decimal_digit(char32_t c) {
   return utf8proc_category(static_cast<utf8proc_int32_t>(c)) == UTF8PROC_CATEGORY_ND;
 }
 
-// The last run of digits, with a decimal point if digits follow it. Commas are dropped.
+// Returns the last run of digits, without commas. A decimal point belongs to it if digits follow.
 std::string last_number(std::string_view text) {
   std::string run;
   bool in_run = false;
@@ -65,7 +65,7 @@ Result<std::vector<WordProblem>> read_problems(const std::string& path) {
   return problems;
 }
 
-// As in SGLang, the shots are by default the first lines of the data, which are also asked.
+// By default, the shots are the first lines of the data, which are also questions, as in SGLang.
 Result<std::vector<WordProblem>> read_shots(const Gsm8kOptions& options,
                                             const std::vector<WordProblem>& problems) {
   std::vector<WordProblem> shots = problems;

@@ -22,17 +22,17 @@ struct WordProblem {
 // Parses {"question": "…", "answer": "…"}; ignores other fields.
 Result<WordProblem> parse_word_problem(std::string_view line, std::string_view source);
 
-// "Question: …\nAnswer:". shots_prompt() adds the answer after each.
+// Returns "Question: …\nAnswer:". shots_prompt() adds the answer after each such text.
 std::string question_prompt(const WordProblem& problem);
 std::string shots_prompt(std::span<const WordProblem> shots);
 
 // The stop strings that end an answer.
 std::vector<std::string> gsm8k_stops();
 
-// The last number after commas are removed, without its sign and with no zeros at the end of its
-// decimals: "$1,061.50" is 1061.5. SGLang's benchmark, which takes the last run of digits, would
-// read 50. nullopt if there are no digits or if Python's literal_eval rejects them (a leading zero
-// of a whole number, digits other than 0-9).
+// Returns the last number of the text, without commas, its sign, and zeros at the end of its
+// decimals: "$1,061.50" gives 1061.5. SGLang's benchmark, which takes the last run of digits, would
+// read 50. Returns nullopt if there are no digits or if Python's literal_eval rejects them (a
+// leading zero of a whole number, digits other than 0-9).
 std::optional<std::string> answer_value(std::string_view text);
 
 struct Gsm8kScore {
@@ -54,7 +54,8 @@ struct Gsm8kOptions {
   bool ignore_eos = false;
 };
 
-// The problems to ask, each with a number as its answer, and the solved ones before each question.
+// The problems to ask, each with a number as its answer, and the solved problems (shots) that
+// precede each question in its prompt.
 struct Gsm8kData {
   std::vector<WordProblem> problems;
   std::vector<WordProblem> shots;

@@ -1,4 +1,4 @@
-// Shared by all measurements: callbacks while they run, and statistics of their values.
+// The parts that all measurements share: callbacks while they run, and statistics of their values.
 #pragma once
 
 #include <chrono>
@@ -28,16 +28,18 @@ inline double seconds(std::chrono::steady_clock::duration duration) {
 }
 
 double mean(std::span<const double> values);  // 0 if empty
-// The population standard deviation, as numpy's default.
+// The population standard deviation, which is also numpy's default.
 double standard_deviation(std::span<const double> values);
-// Interpolates linearly between the two nearest values, as numpy's default; percent in [0, 100].
+// Interpolates linearly between the two nearest values, as numpy does by default; percent is in [0,
+// 100].
 double percentile(std::span<const double> values, double percent);
 
 struct Percentile {
   int percent;
   double value;
 };
-std::vector<Percentile> percentiles(std::span<const double> values);  // 10 25 50 75 90 99
+// Returns the percentiles 10, 25, 50, 75, 90 and 99.
+std::vector<Percentile> percentiles(std::span<const double> values);
 // Writes {"10": …, "25": …} as the field "percentiles".
 void write_percentiles(JsonWriter& json, std::span<const double> values);
 // Writes {"mean": …, "std": …, "percentiles": {"10": …}} as the field `name`.

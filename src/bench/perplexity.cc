@@ -33,14 +33,15 @@ size_t first_invalid_byte(std::string_view text) {
   return offset;
 }
 
-// The first token that has one before it.
+// The index of the first token of the text that has a token before it; a BOS counts as one.
 size_t first_scored_token(bool has_bos) {
   return has_bos ? 0 : 1;
 }
 
-// The model reads the window without its last token, and then generates that token, because no
-// other is allowed. The restriction does not change log probabilities, so the log probabilities of
-// prompt and output together are the window's. A window may therefore be as long as max_model_len.
+// The model reads the window without its last token, and then generates that token, because the
+// request allows no other. The restriction does not change log probabilities, so the log
+// probabilities of prompt and output together are the window's. A window may therefore be as long
+// as max_model_len.
 Request make_request(const TokenizedText& text, const Window& window) {
   const auto ids = std::span(text.ids).subspan(window.begin, window.end - window.begin);
   Request request;
@@ -56,7 +57,7 @@ Request make_request(const TokenizedText& text, const Window& window) {
   return request;
 }
 
-// Stores the window's scores at the places of their tokens. Fails if the request failed.
+// Stores the window's scores at the indices of their tokens. Fails if the request failed.
 Status take_scores(const RequestResult& result, const TokenizedText& text, const Window& window,
                    std::vector<double>& nlls) {
   QUIRE_RETURN_IF_ERROR(result.first_error());
@@ -118,7 +119,8 @@ Result<WindowSizes> window_sizes(const PerplexityOptions& options, int max_model
 
 std::vector<Window> split_windows(size_t num_tokens, const WindowSizes& sizes, bool has_bos) {
   const size_t first = first_scored_token(has_bos);
-  // The tokens read and the one predicted last.
+  // `context` tokens that the model reads, one of which may be a BOS, and the last token, which it
+  // only predicts.
   const size_t length = static_cast<size_t>(sizes.context) + first;
   std::vector<Window> windows;
   for (size_t begin = 0, scored = first; scored < num_tokens;
@@ -211,7 +213,7 @@ Result<PerplexityResult> evaluate_perplexity(Engine& engine, const PerplexityOpt
   size_t num_done = 0;
   Status failure;
   const RunOptions run_options = {
-      // Twice the sequences of a step, so that none waits for the next submission.
+      // Twice the sequences of a step, so that a step never waits for the next submission.
       .max_in_flight = 2 * static_cast<size_t>(model.max_num_running()),
       .frees_done = true,
       .on_done =

@@ -1,4 +1,4 @@
-// The perplexity of a text: how well a model predicts each token from those before it.
+// The perplexity of a text: how well a model predicts each token from the tokens before it.
 #pragma once
 
 #include <cstdint>
@@ -40,8 +40,8 @@ struct Window {
 };
 // Windows begin at multiples of the stride, and each scores the tokens that no earlier window
 // scores: at most `context` tokens in the first window and `stride` in each later one. Together
-// they score every token that has one before it: all of them if each window begins with a BOS,
-// otherwise all but the first of the text. The BOS takes one place of the context.
+// they score every token that has a token before it: all tokens of the text if each window begins
+// with a BOS, otherwise all but the first. The BOS is one of the tokens of the context.
 std::vector<Window> split_windows(size_t num_tokens, const WindowSizes& sizes, bool has_bos);
 
 // Reads a text. Fails if it is empty or not valid UTF-8.
@@ -50,7 +50,8 @@ Result<std::string> load_text(const std::string& path);
 struct TokenizedText {
   std::vector<int32_t> ids;    // without special tokens
   std::optional<int32_t> bos;  // begins each window, if the tokenizer puts it before a text
-  bool adds_space = false;     // before the text: one byte of the first token is not the text's
+  // The tokenizer adds a space before the text, so one byte of the first token is not in the text.
+  bool adds_space = false;
 };
 // Fails if the model has no tokenizer, and if the text has fewer than 2 tokens.
 Result<TokenizedText> tokenize_text(const Engine& engine, std::string_view text,
@@ -58,7 +59,7 @@ Result<TokenizedText> tokenize_text(const Engine& engine, std::string_view text,
 
 struct PerplexityResult {
   std::vector<double> nlls;  // negative log-likelihoods in nats, in the order of the text
-  int64_t num_bytes = 0;     // of the text that the scored tokens spell
+  int64_t num_bytes = 0;     // of the text of the scored tokens
   int64_t num_read = 0;      // tokens that the model read, with tokens that only give context
   size_t num_windows = 0;
   WindowSizes sizes = {};

@@ -39,7 +39,8 @@ struct ServeBenchResult {
   Status end;  // kCancelled after an interrupt; the result then covers finished requests
   std::string model;
   ServeResult result;
-  std::vector<std::string> remarks;  // one line each: failed requests, doubts about the numbers
+  // One line each: failed requests, and reasons to doubt the numbers.
+  std::vector<std::string> remarks;
 };
 
 // Refuses options that contradict each other, a malformed URL, and a key of several lines.

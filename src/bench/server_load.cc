@@ -34,7 +34,7 @@ bool has_output(simdjson::dom::element choice) {
 using Clock = std::chrono::steady_clock;
 constexpr auto kTick = std::chrono::milliseconds(50);
 constexpr size_t kMaxErrorBytes = 2048;
-// Bounds the memory that a server can make a request take. A token arrives in a few events at most.
+// Bounds the memory of a response. A token arrives in a few events at most.
 constexpr int64_t kMaxEventsPerToken = 4;
 constexpr int64_t kMaxExtraEvents = 1000;  // roles, usage, empty choices
 constexpr int64_t kMaxUsageTokens = INT32_MAX;
@@ -100,7 +100,7 @@ class Load : public std::enable_shared_from_this<Load> {
     result.duration_s = seconds(Clock::now() - start_);
     result.cpu_s = cpu_seconds() - cpu_before;
     result.peak_concurrent = peak_;
-    result.responses = responses_;  // a copy: requests still running keep writing to the member
+    result.responses = responses_;  // a copy, because requests that still run write to the member
     return result;
   }
 

@@ -48,8 +48,9 @@ struct ServedResponse {
   std::vector<double> inter_token_s;  // ITL: between chunks of text
   int64_t num_prompt_tokens = 0;
   int64_t num_cached_tokens = 0;  // of the prompt, if the server's usage has them
-  int64_t num_output_tokens = 0;  // from the server's usage, else the number of chunks with text
-  std::string error_kind;         // with kFailed: "HTTP 429", "no connection", …
+  // From the server's usage; without it, the number of chunks with text.
+  int64_t num_output_tokens = 0;
+  std::string error_kind;  // with kFailed: "HTTP 429", "no connection", …
   std::string error_message;
 };
 
@@ -59,15 +60,15 @@ class StreamReader {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
 
-  // A stream of many more events than `output_len` requested tokens fails: a server that never ends
-  // its stream must not fill the memory. So does one without an event for kMaxSilence, although
-  // comments arrive, which keep the connection alive.
+  // A stream of many more events than the `output_len` requested tokens fails, so that a server
+  // that never ends its stream cannot fill the memory. A stream without an event for longer than
+  // kMaxSilence also fails, even if comments keep the connection alive.
   static constexpr std::chrono::minutes kMaxSilence{10};
   StreamReader(ServedResponse& response, TimePoint sent, int output_len);
 
   // Returns false if the stream is malformed; the ServedResponse then holds the reason.
   bool feed(std::string_view piece, TimePoint now);
-  // To be called when the body has ended.
+  // Call it when the body has ended.
   void finish();
 
  private:
@@ -83,7 +84,7 @@ class StreamReader {
   TimePoint sent_;
   int output_len_;
   int64_t num_events_left_;
-  TimePoint last_event_;  // the time of sending, before the first
+  TimePoint last_event_;  // before the first event, the time at which the request was sent
   http_client::SseReader events_;
   simdjson::dom::parser parser_;
   int64_t num_chunks_ = 0;
@@ -95,10 +96,10 @@ class StreamReader {
 
 struct LoadConfig {
   std::string target;       // "/v1/completions"
-  int max_concurrency = 0;  // 0: no limit. As in vLLM, time spent waiting here is unmeasured
+  int max_concurrency = 0;  // 0: no limit. As in vLLM, no latency includes the wait for this limit
 };
 
-// A request as it is sent: its HTTP body, and when.
+// A request as the client sends it: its HTTP body, and the time at which it is due.
 struct TimedRequest {
   std::string body;
   double due_s = 0.0;  // seconds after the start; ascending in a list

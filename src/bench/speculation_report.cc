@@ -80,7 +80,8 @@ double mean_accepted_length(const SpeculationStats& stats) {
   return 1 + static_cast<double>(stats.num_accepted) / static_cast<double>(stats.num_spans);
 }
 
-// By position in a group of drafts: the share of the groups whose draft there was accepted.
+// For each position in a group of drafts, the share of the groups whose draft at that position was
+// accepted.
 std::vector<double> acceptance_by_position(const SpeculationStats& stats) {
   std::vector<double> shares;
   if (stats.num_spans == 0) return shares;
@@ -91,12 +92,13 @@ std::vector<double> acceptance_by_position(const SpeculationStats& stats) {
   return shares;
 }
 
-// A server that restarted during the measurement has counted fewer groups than before.
+// The number of groups is negative if the server restarted during the measurement.
 bool has_figures(const SpeculationStats& stats) {
   return stats.num_spans > 0 || (stats.num_spans == 0 && stats.draft_seconds > 0);
 }
 
-// Other servers do not count the times, and neither does an engine on a GPU.
+// Only Quire's servers report the times, and an engine on a GPU without a drafter does not measure
+// them.
 bool has_times(const SpeculationStats& stats) {
   return stats.draft_seconds > 0 || stats.verify_seconds > 0;
 }

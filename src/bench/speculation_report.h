@@ -1,4 +1,4 @@
-// The effect of speculative decoding during a measurement, in the words of all benchmarks.
+// The effect of speculative decoding during a measurement, as all benchmarks report it.
 #pragma once
 
 #include <optional>
@@ -20,7 +20,7 @@ struct MeasuredSpeculation {
 // server has none.
 std::optional<MeasuredSpeculation> parse_speculation(std::string_view metrics);
 
-// Adds `other` times `factor`, which is -1 for a difference.
+// Adds `other` times `factor` to `stats`. A factor of -1 gives a difference.
 void add(SpeculationStats& stats, const SpeculationStats& other, int64_t factor);
 
 // One line; empty without speculation.

@@ -138,7 +138,7 @@ Result<std::vector<ThreadTimes>> measure(StepTimer& timer, std::span<const int> 
   return all;
 }
 
-// The default, unless another number's cost is clearly lower.
+// Returns the default number of threads, unless the cost of another number is clearly lower.
 template <class Cost>
 int clearly_fastest(std::span<const ThreadTimes> times, int default_threads, const Cost& cost) {
   constexpr double kTolerance = 1.02;

@@ -1,4 +1,5 @@
-// Measures with how many threads a CPU decodes and prefills fastest: `quire tune` on a CPU.
+// Finds the numbers of threads with which a CPU decodes and prefills fastest: `quire tune` on a
+// CPU.
 #pragma once
 
 #include <filesystem>
@@ -32,17 +33,17 @@ struct ThreadTuneResult {
   int prompt_len = 0;
   std::vector<ThreadTimes> times;  // ascending by threads
   StepThreads best;
-  std::filesystem::path file;  // that keeps `best`
+  std::filesystem::path file;  // in which `best` is kept
 };
 
 // All logical CPUs, all physical cores, and up to three halvings of the physical cores; ascending.
-// Without a second CPU per core, or with a quota, the largest number is the physical cores or the
-// quota.
+// If num_cpus is not larger, the largest number is num_cores. With a quota, the caller passes it as
+// both.
 std::vector<int> thread_counts(int num_cores, int num_cpus);
 // The default number of threads, which is one of `times`, unless another one is faster by more than
 // 5 % and by more than the scatter of both. Among the numbers within 2 % of the shortest time,
-// takes the fewest threads, because they leave cores to other work. Decode adds up the shares of
-// both batches.
+// chooses the fewest threads, because they leave cores to other work. For decode, the time is the
+// sum of the relative times of both batches.
 StepThreads fastest_threads(std::span<const ThreadTimes> times, int default_threads);
 
 // Loads the model with the largest number of threads, measures all numbers, and keeps the best for

@@ -183,7 +183,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   }
 
   void on_closed() {
-    if (is_reused_ && !has_response_) {  // the server closed it before our request
+    // The server closed the connection before it read the request.
+    if (is_reused_ && !has_response_) {
       close();
       when_free_(shared_from_this(), false);
       // The job's bytes are copied, because a write from them may still be in progress on this
@@ -446,7 +447,7 @@ Result<Response> fetch(Client& client, Request request, size_t max_body_bytes,
                        const std::function<bool()>& interrupted) {
   const auto whole = std::make_shared<WholeResponse>(client, max_body_bytes);
   client.send(std::move(request), whole);
-  // Within run(), because run() undoes a stop() before it.
+  // The first check runs within run(), because run() undoes an earlier stop().
   client.call_at(steady_clock::now(), [&client, whole, interrupted] {
     stop_if_interrupted(client, whole, interrupted);
   });

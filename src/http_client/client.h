@@ -20,7 +20,7 @@ using Headers = std::vector<std::pair<std::string, std::string>>;
 struct Request {
   std::string method = "GET";
   std::string target = "/";  // appended to the URL's path
-  std::string body = {};     // of the Content-Type in `headers`; without one, JSON
+  std::string body = {};     // `headers` may set its Content-Type; the default is application/json
   Headers headers = {};      // in addition to those of ClientConfig
 };
 

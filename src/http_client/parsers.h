@@ -34,7 +34,8 @@ class ResponseParser {
   explicit ResponseParser(ResponseHandler& handler);
   ~ResponseParser();
 
-  // Consumes bytes and returns how many; the caller passes the rest again with more appended.
+  // Returns the number of bytes that it consumed. The caller passes the rest again, followed by
+  // more bytes.
   size_t feed(std::string_view bytes);
   // Ends the input: this completes a response without a length, and truncates any other.
   void end_of_connection();

@@ -73,7 +73,8 @@ struct Frame {
 // binds.
 Status check_path(std::string_view field, std::string_view endpoint) {
   const std::string path(endpoint.substr(kIpc.size()));
-  if (path.starts_with('@') || path == "*") return {};  // no file of another program
+  // An abstract socket, or a path that libzmq chooses.
+  if (path.starts_with('@') || path == "*") return {};
   switch (socket_file_at(path)) {
     case SocketFile::kAbsent:
     case SocketFile::kStale:

@@ -46,7 +46,7 @@ class KvEventPublisher {
  public:
   // Opens the sockets. Fails if an endpoint cannot be used.
   static Result<std::unique_ptr<KvEventPublisher>> open(const KvEventsConfig& config, int rank);
-  // Publishes the waiting batches, and gives subscribers time to read them: about a second in all.
+  // Publishes the waiting batches, and lets subscribers read them, for about 1 s in total.
   ~KvEventPublisher();
   KvEventPublisher(const KvEventPublisher&) = delete;
   KvEventPublisher& operator=(const KvEventPublisher&) = delete;
