@@ -22,9 +22,9 @@
 namespace quire {
 namespace {
 
-// The limits of a drafter that computes all tokens of the target's step in one pass. A drafter that
-// reads hidden states of its target does not limit the context, because its rotary positions need
-// no table: beyond the context that it was trained for, fewer of its drafts are accepted.
+// Returns the limits of a drafter that computes all tokens of the target's step in one pass. A
+// drafter that reads hidden states of its target does not limit the context, because its rotary
+// positions need no table. Beyond the context of its training, fewer of its drafts are accepted.
 ModelLimits limits_of_steps(const ModelLimits& target, int max_num_logit_rows) {
   ModelLimits limits = target;
   limits.tapped_layers.clear();
@@ -41,7 +41,8 @@ Saturated tapped_states_bytes(const ModelConfig& config, const ModelLimits& limi
 
 class OrdinaryDraftModel final : public DraftModel {
  public:
-  // A pass also computes each sequence's newest token. The model's own context is a limit too.
+  // A pass also computes each sequence's newest token. The model's own context limits the length,
+  // too.
   ModelLimits limits(const ModelLimits& target, int max_num_seqs) const override {
     ModelLimits limits = limits_of_steps(target, max_num_seqs);
     limits.max_num_tokens = target.max_num_tokens + max_num_seqs;
@@ -231,7 +232,7 @@ std::unique_ptr<DraftModel> make_draft_model(const DraftModelChoice& choice) {
 struct DrafterFiles {
   std::string name;
   std::string config;  // the text of config.json
-  std::string source;  // names it in errors
+  std::string source;  // names config.json in errors
   std::unique_ptr<WeightSource> weights;
 };
 
@@ -318,7 +319,7 @@ Result<std::unique_ptr<DraftModel>> DraftModel::open(const EngineConfig& engine,
   QUIRE_ASSIGN_OR_RETURN(
       std::unique_ptr<WeightSource> weights,
       apply_layout(std::move(draft->weights_), draft->config_.layout, draft->tensors()));
-  if (!weights->names().empty()) {  // of random weights, there are none
+  if (!weights->names().empty()) {  // random weights have no names
     QUIRE_RETURN_IF_ERROR(
         check_stored_tensors(draft->tensors(), *weights, draft->config_.architecture));
   }

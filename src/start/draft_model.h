@@ -1,4 +1,4 @@
-// The model of a drafter: opens its checkpoint, plans it beside the target, and loads it.
+// The model of a drafter: opens its checkpoint, plans it together with the target, and loads it.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ namespace quire {
 
 class Nodes;
 
-// Whether the model's checkpoint has a layer that method mtp drafts with. `weights` are its
-// tensors.
+// Whether the target's checkpoint, whose tensors are `weights`, has a layer with which method mtp
+// drafts.
 bool has_own_drafter(const ModelConfig& target, const WeightSource& weights);
 
 // The opened checkpoint of a drafter, which fits its target.
@@ -42,19 +42,19 @@ class DraftModel {
   // Whether the model's layers read the target's caches (DraftHead::reads_target_cache). Only a CPU
   // computes such drafters.
   virtual bool reads_target_cache() const { return false; }
-  // The query lengths for which a GPU plans the drafter's decode attention, ascending. The first is
-  // for a drafting pass. q_lens: the query lengths of the target's steps, ascending.
+  // The query lengths for which a GPU plans the drafter's decode attention, ascending. The first
+  // length belongs to a drafting pass. q_lens: the query lengths of the target's steps, ascending.
   virtual std::vector<int> decode_q_lens(std::vector<int> q_lens) const;
   // The drafter's limits beside a target with the limits `target`, whose steps have at most
   // max_num_seqs sequences.
   virtual ModelLimits limits(const ModelLimits& target, int max_num_seqs) const = 0;
 
   std::vector<KvGroup> kv_groups(const ModelLimits& limits, DType activation) const;
-  // Both fail if the device cannot compute the model.
+  // This and activation_bytes() fail if the device cannot compute the model.
   Result<WeightPlan> plan_weights(const ModelLimits& limits, const Ops& ops) const;
   // Covers the model and its drafter's buffers.
   virtual Result<int64_t> activation_bytes(const ModelLimits& limits, const Ops& ops) const = 0;
-  // `target` outlives the model.
+  // `target` must outlive the model.
   virtual Result<std::unique_ptr<Model>> load(const Model& target, Ops& ops,
                                               const ModelLimits& limits,
                                               const LoadOptions& options) = 0;

@@ -22,7 +22,7 @@ constexpr std::string_view kLastToken = "lasttoken";
 
 // One entry of modules.json. Its texts are views into the document.
 struct Module {
-  std::string_view kind;  // the class without its package: "Pooling"
+  std::string_view kind;  // the class without its package, for example "Pooling"
   std::string_view path;  // its folder in the checkpoint
 };
 

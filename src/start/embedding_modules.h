@@ -12,7 +12,7 @@ namespace quire {
 // The modules of an embedding model in sentence-transformers' layout: the language model, a pooling
 // of the last token, and optionally a normalization.
 struct EmbeddingModules {
-  bool normalizes = false;  // to length 1
+  bool normalizes = false;  // scales the embedding to length 1
 };
 
 // The file that lists the modules of an embedding model.
@@ -24,7 +24,7 @@ inline constexpr std::string_view kModulesFile = "modules.json";
 Result<std::optional<EmbeddingModules>> read_embedding_modules(
     const std::filesystem::path& directory);
 
-// The parsers of modules.json and of the Pooling module's configuration. `source` names it in
+// The parsers of modules.json and of the Pooling module's configuration. `source` names the file in
 // errors.
 struct ModuleList {
   EmbeddingModules modules;

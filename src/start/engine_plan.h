@@ -18,7 +18,7 @@ namespace quire {
 // A model of the engine: the target, or the model that drafts for it.
 struct ModelPlan {
   ModelLimits limits;
-  std::vector<int> decode_q_lens;  // query tokens per sequence of steps that decode, ascending
+  std::vector<int> decode_q_lens;  // query tokens per sequence in decode steps, ascending
   WeightPlan weights;
   int64_t activation_bytes = 0;
   AttentionSetup attention;
@@ -36,7 +36,7 @@ struct EnginePlan {
   bool calculates_kv_scales = false;  // EngineConfig::calculate_kv_scales
 };
 
-// The drafts that a plan has to make room for.
+// The drafts for which a plan needs memory.
 struct DraftRequest {
   int num_drafts = 0;                 // draft tokens that each step verifies per sequence
   const DraftModel* model = nullptr;  // null: no model drafts

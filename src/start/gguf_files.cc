@@ -78,8 +78,9 @@ class Metadata {
   Status status_;
 };
 
-// Fails unless the file lists one token per row of its embedding. Converters fill the list up with
-// unused tokens where the embedding is padded, so another length means another vocabulary.
+// Fails unless the file lists one token per row of its embedding. If the embedding is padded,
+// converters add unused tokens to the list, so a list of another length belongs to another
+// vocabulary.
 Status check_token_count(const GgufModel& gguf, size_t num_tokens) {
   const GgufTensor* const embedding = gguf.tensor("token_embd.weight");
   if (embedding == nullptr || std::cmp_equal(num_tokens, embedding->shape.front())) return {};
@@ -105,7 +106,7 @@ Result<ModelConfig> read_gguf_config(const GgufModel& gguf) {
 }
 
 std::string gguf_mixture_name(const GgufModel& gguf) {
-  // llama.cpp's llama_ftype.
+  // The values of llama.cpp's llama_ftype.
   static constexpr std::pair<int64_t, std::string_view> kNames[] = {
       {0, "F32"},      {1, "F16"},      {2, "Q4_0"},      {3, "Q4_1"},    {7, "Q8_0"},
       {8, "Q5_0"},     {9, "Q5_1"},     {10, "Q2_K"},     {11, "Q3_K_S"}, {12, "Q3_K_M"},

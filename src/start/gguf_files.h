@@ -18,11 +18,12 @@ namespace quire {
 // end of a document.
 Result<ModelConfig> read_gguf_config(const GgufModel& gguf);
 
-// Returns the name of the mixture of block types that the file states, "Q4_K_M"; empty if it states
-// none, or one without a name here.
+// Returns the name of the mixture of block types that the file states, for example "Q4_K_M"; empty
+// if the file states no mixture, or one without a name in Quire.
 std::string gguf_mixture_name(const GgufModel& gguf);
 
-// Whether the metadata has a tokenizer. Without one, its model is absent, "none" or "no_vocab".
+// Whether the metadata has a tokenizer: tokenizer.ggml.model is present, and neither "none" nor
+// "no_vocab".
 bool has_gguf_tokenizer(const GgufModel& gguf);
 
 // Reads the tokenizer of the metadata. Call it only if has_gguf_tokenizer().

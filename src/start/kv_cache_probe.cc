@@ -26,15 +26,15 @@
 namespace quire {
 namespace {
 
-// Trained models predict ordinary English better than chance. The text occurs twice, so that
-// attention to the first half matters for the second.
+// Trained models predict ordinary English better than chance. The text occurs twice, so that the
+// predictions of the second half depend on attention to the first.
 constexpr std::string_view kProbeText =
     "The cache holds the keys and values of every token before the current one. "
     "A small error in each of them is harmless, but a wrong scale makes all of them useless. "
     "The cache holds the keys and values of every token before the current one. "
     "A small error in each of them is harmless, but a wrong scale makes all of them useless.";
 
-// The logits that the probe's runner computes at once.
+// The logits rows that the probe's runner computes at once.
 constexpr int kMaxLogitRows = 32;
 
 RunnerSizes probe_sizes(const EnginePlan& plan, int num_tokens) {
@@ -84,7 +84,7 @@ struct Probe {
   Model& model;
   std::vector<int32_t> token_ids;
   RunnerSizes sizes;
-  size_t engine_workspace_bytes = 0;  // the workspace that the engine takes later
+  size_t engine_workspace_bytes = 0;  // the workspace that the engine allocates later
 };
 
 // The blocks of each table of the probe's cache: one more than the sequence has, because block 0 is
@@ -199,12 +199,12 @@ std::string remedy(const ModelFiles& files, const ProbeResult& result) {
                       : "or take a checkpoint with other scales");
 }
 
-// A fraction above a bound of whole percent, rounded up to 0.1 %, so that it reads above the bound.
+// Rounds up to 0.1 %, so that a fraction above a bound of whole percent also reads above the bound.
 double percent_above(double fraction) {
   return std::ceil(1000 * fraction) / 10;
 }
 
-// All ranks have the same result, which rank 0 logs.
+// All ranks have the same result, so only rank 0 logs it.
 Status report_kv_probe(const ModelFiles& files, const ProbeResult& result, bool logs) {
   const KvProbeVerdict verdict = judge_kv_probe(result.variation);
   if (verdict == KvProbeVerdict::kRefusal) {
@@ -281,7 +281,7 @@ Result<std::vector<int32_t>> kv_probe_tokens(const ModelFiles& files, int max_to
     return ids;
   }
   std::vector<int32_t> ids;
-  // Fractions of the golden ratio are spread evenly, whatever their number.
+  // The fractional parts of multiples of the golden ratio are spread evenly for any number of them.
   constexpr double kGoldenRatio = 0.6180339887498949;
   for (size_t i = 0; i < size; ++i) {
     const double fraction = std::fmod(static_cast<double>(i + 1) * kGoldenRatio, 1.0);
@@ -307,8 +307,8 @@ Result<Probe> make_probe(DeviceContext& context, const ModelFiles& files, const 
                .engine_workspace_bytes = plan.target.attention.workspace_bytes};
 }
 
-// The largest magnitudes of a layer's keys and values. A cache begins as zeros, so that its unused
-// places do not matter.
+// The largest magnitudes of a layer's keys and values. The unused slots of a cache are zeros, which
+// do not change the result.
 KvScaleValues largest_magnitudes(const KvLayout& layout, const TensorView& cache) {
   KvScaleValues largest = {0.0F, 0.0F};
   const int64_t num_elements = cache.shape.num_elements();
@@ -316,7 +316,8 @@ KvScaleValues largest_magnitudes(const KvLayout& layout, const TensorView& cache
     const bool is_key = layout.is_latent || i % layout.page_stride() < layout.value_offset();
     float& most = is_key ? largest.k : largest.v;
     const float magnitude = std::abs(element_as_f32(cache, i));
-    if (magnitude > most || std::isnan(magnitude)) most = magnitude;  // a NaN stays
+    // A NaN replaces any number, and stays.
+    if (magnitude > most || std::isnan(magnitude)) most = magnitude;
   }
   if (layout.is_latent) largest.v = largest.k;  // the values are a part of the latent vectors
   return largest;

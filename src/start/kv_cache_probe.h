@@ -1,6 +1,7 @@
 // The check of a quantized KV cache (FP8 or int8) at start: a probe prompt runs with the cache as
-// configured and with an unquantized one, and the next-token distributions are compared. The keys
-// and values of the unquantized cache also give the scales of an FP8 cache, if they are wanted.
+// configured and with an unquantized one, and the next-token distributions are compared. With
+// `calculate_kv_scales`, the keys and values of the unquantized cache also give the scales of an
+// FP8 cache.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,7 @@
 namespace quire {
 
 // The bounds of mean_variation(), chosen by these variations of an FP8 cache on a CPU with F32
-// activations. The scales that a row does not name are 1, which fits all three models.
+// activations. All scales that a row does not name are 1, which fits the three models.
 // docs/architecture.md has more rows.
 //
 //   scales                                 embedded model   stories15M   stories260K
@@ -27,11 +28,12 @@ namespace quire {
 //   keys 100, values 0.01                  6.4 %            3.6 %        4.0 %
 //   keys and values 0.01, middle layer     18.8 %           4.6 %        8.3 %
 //
-// With scales of 1, the random models of tests/golden have 1.1 % to 6.6 %, and the one of
-// DeepSeek-V3 has 9.5 %. An int8 cache has 1.3 % in the embedded model.
+// With scales of 1, the variation is 1.1 % to 6.6 % for the random models of tests/golden, except
+// for 9.5 % for the model of DeepSeek-V3. With an int8 cache, it is 1.3 % for the embedded model.
 //
-// The variation does not depend on how likely the text is for the model. The log probability of an
-// unlikely token does: a harmless cache changes it by 0.3 nats on average.
+// The bounds are not for log probabilities, because these depend on how likely the text is for the
+// model: a harmless cache changes the log probability of an unlikely token by 0.3 nats on average.
+// The variation does not depend on that.
 inline constexpr double kKvProbeWarning = 0.10;
 inline constexpr double kKvProbeRefusal = 0.25;
 
@@ -55,9 +57,9 @@ KvProbeVerdict judge_kv_probe(double variation);
 Result<std::vector<int32_t>> kv_probe_tokens(const ModelFiles& files, int max_tokens);
 
 // The scales that a layer's FP8 cache gets from the largest magnitudes of the probe's keys and
-// values: magnitudes up to kKvScaleMargin times as large stay below 448, the largest FP8 number.
-// The margin is for text that differs from the probe; it costs no precision, except of numbers far
-// below the largest.
+// values: magnitudes up to kKvScaleMargin times as large do not exceed 448, the largest FP8 number.
+// The margin is for text that differs from the probe; it costs precision only for numbers far below
+// the largest.
 inline constexpr float kKvScaleMargin = 4.0F;
 float kv_scale(float largest_magnitude);
 
@@ -71,11 +73,11 @@ float kv_scale(float largest_magnitude);
 // weights, or a device without attention over an unquantized cache. `model` has the weights of
 // files.weights, and no runner uses it yet.
 //
-// The comparison takes 0.02 to 0.4 s for the measured models on two cores; on a GPU, each of its
-// two runners also measures products of up to 64 rows. Its memory, kKvProbeTokens tokens of cache
-// and 32 rows of logits, is freed when it returns, so call it before the KV cache is allocated. It
-// runs a prompt of the target: no decode kernels, and no drafter, whose cache cannot change the
-// output.
+// The comparison takes 0.02 to 0.4 s for the measured models on two CPU cores. On a GPU, each of
+// its two runners also measures products of up to 64 rows. Its memory, kKvProbeTokens tokens of
+// cache and 32 rows of logits, is freed when it returns, so call it before the KV cache is
+// allocated. It runs only a prompt of the target. So it checks neither decode kernels nor a
+// drafter, whose cache cannot change the output.
 Status probe_kv_cache(DeviceContext& context, const ModelFiles& files, const EnginePlan& plan,
                       Model& model);
 

@@ -12,7 +12,7 @@ namespace {
 constexpr JsonLimits kEventsConfigLimits = {.max_bytes = size_t{64} << 10, .max_depth = 2};
 constexpr int kMaxCount = 100'000'000;
 
-// vLLM's names of the kinds of KV cache.
+// Returns vLLM's name of the kind of KV cache.
 std::string table_kind(bool is_latent, int window) {
   if (window > 0) return is_latent ? "sliding_window_mla" : "sliding_window";
   return is_latent ? "mla_attention" : "full_attention";
@@ -74,7 +74,7 @@ void start_kv_events(const EngineConfig& config, ReplicaParts& parts, KvEventPub
                       .tables = {},
                       .has_int_hashes = config.int_block_hashes};
   for (const KvTableConfig& table : scheduler.tables) {
-    if (table.holds_states) continue;  // the last table, of which no event tells
+    if (table.holds_states) continue;  // the last table, which events do not describe
     form.tables.push_back({table_kind(false, table.window), table.window});
   }
   for (const KvGroup& group : parts.ranks.front().target.attention.kv_groups) {

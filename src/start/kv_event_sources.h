@@ -14,11 +14,11 @@ namespace quire {
 // Reads EngineConfig::kv_events_config. Errors lack the name of the setting, which the caller adds.
 Result<KvEventsConfig> read_kv_events_config(std::string_view kv_events_config);
 
-// Opens the sockets of every replica, one publisher each. Returns none if events are off.
+// Opens one publisher per replica, with its sockets. Returns an empty list if events are off.
 Result<std::vector<std::unique_ptr<KvEventPublisher>>> open_kv_events(const EngineConfig& config);
 
-// Starts a replica's publisher, and sets its SchedulerConfig to collect events. Must be called
-// before its EngineCore is made.
+// Starts a replica's publisher, and sets its SchedulerConfig to collect events. Call it before the
+// EngineCore of the replica is made.
 void start_kv_events(const EngineConfig& config, ReplicaParts& parts, KvEventPublisher& publisher);
 
 }  // namespace quire

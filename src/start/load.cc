@@ -113,14 +113,14 @@ Status on_every_rank(const Platform& platform, const std::function<Status(size_t
   std::vector<std::jthread> threads;
   try {
     for (size_t rank = 1; rank < contexts.size(); ++rank) threads.emplace_back(load_and_join, rank);
-  } catch (const std::system_error& error) {  // the ranks that have a thread must not wait
+  } catch (const std::system_error& error) {  // ends the wait of the ranks that have a thread
     return contexts.front()->join_ranks(
         resource_exhausted(fmt::format("[engine] a rank cannot start; {}", text_of(error))));
   }
   return load_and_join(0);
 }
 
-// The runner of all ranks on node 0, and of the node's own ranks on other nodes.
+// Returns a runner of all ranks on node 0, and of only the node's own ranks on other nodes.
 std::unique_ptr<Runner> join_runners(const EngineConfig& config,
                                      const std::shared_ptr<Nodes>& nodes,
                                      std::vector<RankRunner> runners) {

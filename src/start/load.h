@@ -14,8 +14,8 @@ namespace quire {
 // any of this fails.
 Result<LoadedModel> load_onto(DeviceContext& context, const ModelFiles& files, EnginePlan& plan,
                               const LoadProgress& progress = {});
-// Makes a runner for a target that was loaded by `plan`. `target`, and the objects that `drafts`
-// points to, outlive it.
+// Makes a runner for a target that was loaded by `plan`. `target` and the objects to which `drafts`
+// points must outlive the runner.
 Result<std::unique_ptr<Runner>> make_runner(DeviceContext& context, const LoadedModel& target,
                                             const EnginePlan& plan, const DraftSource& drafts,
                                             const Verification& verification = {});

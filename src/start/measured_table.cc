@@ -20,7 +20,7 @@ using Seconds = std::chrono::duration<double>;
 
 // ---- The batches
 
-// The sizes up to the limit; the smallest, if all are above it.
+// Returns the sizes up to the limit, or the smallest size if all are above it.
 std::vector<int> up_to(int limit, std::initializer_list<int> sizes) {
   std::vector<int> kept;
   std::ranges::copy_if(sizes, std::back_inserter(kept), [&](int size) { return size <= limit; });
@@ -88,10 +88,12 @@ void keep(std::span<const TuningRow> rows, MeasuredChoices& choices) {
 
 // ---- The measurement
 
-// The workloads of one shape that several backends compete for and whose times are not known.
+// The workloads of one shape that several backends support and whose times are not known.
 struct Missing {
   AttentionShape shape;
-  std::vector<AttentionBackend*> backends;  // of any workload; measured only where they serve it
+  // The backends that support any of the workloads. Each is measured with the workloads that it
+  // supports.
+  std::vector<AttentionBackend*> backends;
   std::vector<AttentionWorkload> workloads;
 };
 
@@ -103,7 +105,8 @@ std::vector<Missing> find_missing(std::span<const AttentionSelector> selectors,
   }
   std::vector<Missing> all;
   for (const AttentionSelector& selector : selectors) {
-    for (const Phase phase : {Phase::kPrefill, Phase::kDecode}) {  // few prompts, many steps
+    // Prompts come first, because there are few of them.
+    for (const Phase phase : {Phase::kPrefill, Phase::kDecode}) {
       Missing missing{.shape = selector.shape(phase), .backends = {}, .workloads = {}};
       for (AttentionWorkload& workload : start_workloads(phase, sizes)) {
         const auto candidates = selector.candidates(use_of(workload));
@@ -128,8 +131,8 @@ class TimeLimit {
  public:
   explicit TimeLimit(Seconds limit) : limit_(limit) {}
 
-  // Called after the first batch of a shape, which is not counted: it loads kernels and builds
-  // cuDNN's plans, as every start does.
+  // Called after the first batch of a shape. Its time does not count, because every start loads
+  // kernels and builds cuDNN's plans.
   void leave_out_batch() { last_ = Clock::now(); }
   // Called after every other batch. Returns whether another one may start.
   bool allows_another() {

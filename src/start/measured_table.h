@@ -16,10 +16,10 @@
 
 namespace quire {
 
-// The batches that decide between backends, the most informative first, because the time limit may
-// end the measurement. Sizes are fixed ones, so that starts with other limits find them among the
-// kept choices. Sizes beyond the limits of `sizes` are left out, except for the smallest, so that
-// there is always a batch. Of several query lengths, the shortest and the longest are measured.
+// The batches by whose times a backend is selected, the most informative first, because the time
+// limit may end the measurement. Their sizes are fixed, so that starts with other limits find them
+// among the kept choices. Sizes beyond the limits of `sizes` are left out. If all are, the smallest
+// is measured. Of several query lengths, the shortest and the longest are measured.
 std::vector<AttentionWorkload> start_workloads(Phase phase, const RunnerSizes& sizes);
 
 // Like quire::measure_attention() on one device.

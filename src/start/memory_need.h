@@ -1,4 +1,4 @@
-// The memory that an engine would take, from its plan alone: nothing is loaded.
+// The memory that an engine needs, computed from its plan without loading anything.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,10 @@ namespace quire {
 
 struct MemoryNeed {
   bool is_on_gpu = false;
-  // Weights, buffers, reserve and KV cache: of all ranks on a CPU, of the largest rank on GPUs.
+  // The bytes of weights, buffers, reserve and KV cache: of all ranks on a CPU, of the largest rank
+  // on GPUs.
   int64_t num_bytes = 0;
-  // The memory that the plan could divide: of the machine, or of one GPU.
+  // The free memory from which the plan allocates: of the machine, or of one GPU.
   int64_t free_bytes = 0;
 };
 

@@ -21,7 +21,7 @@ struct SizeUnit {
   std::string_view name;
 };
 
-// A small size is in KiB or bytes, so that it does not read as 0.0 MiB.
+// Small sizes are in KiB or bytes, because they would read as 0.0 MiB.
 SizeUnit unit_of(int64_t bytes) {
   if (mib(std::abs(bytes)) >= 1024) return {1 << 30, "GiB"};
   if (mib(std::abs(bytes)) >= 0.1) return {1 << 20, "MiB"};
@@ -38,8 +38,8 @@ std::string size_text(int64_t bytes) {
   return size_text(bytes, unit_of(bytes));
 }
 
-// "got 12.3 MiB, expected 14.0 MiB", in the unit of the first, or in bytes if both would read the
-// same.
+// Returns "got 12.3 MiB, expected 14.0 MiB", both in the unit of the first, or in bytes if both
+// would read the same.
 std::string got_and_expected(int64_t got, int64_t expected) {
   const SizeUnit unit = unit_of(got);
   std::string got_text = size_text(got, unit);
@@ -56,9 +56,9 @@ Saturated bytes_beside_kv(const MemoryRequest& request) {
          request.reserve_bytes;
 }
 
-// One state per N blocks of keys and values, where N blocks take at least the bytes of one state
-// and hold at least kTokensPerState tokens; and the states of one sequence. So states take about
-// half of the memory at most.
+// Returns the states of one sequence and one more per N blocks of keys and values. N blocks take at
+// least the bytes of one state, and hold at least kTokensPerState tokens. So states take at most
+// about half of the memory.
 int64_t num_states(const MemoryRequest& request, const KvTableBytes& states, int64_t num_blocks) {
   constexpr int64_t kTokensPerState = 32;
   int64_t kv_bytes = 0;  // of one block in all tables without a window
@@ -70,8 +70,8 @@ int64_t num_states(const MemoryRequest& request, const KvTableBytes& states, int
   return 1 + kMaxStatesHeld + num_blocks / std::max(of_bytes, of_tokens);
 }
 
-// Blocks of a table when tables without a window have `num_blocks`. With a window, each sequence
-// holds the blocks of its window, and all sequences together hold the blocks of one step.
+// Returns the blocks of a table if tables without a window have `num_blocks`. With a window, each
+// sequence holds the blocks of its window, and all sequences together hold the blocks of one step.
 int64_t blocks_of_table(const MemoryRequest& request, const KvTableBytes& table,
                         int64_t num_blocks) {
   if (table.holds_states) return num_states(request, table, num_blocks);
@@ -110,7 +110,8 @@ MemoryRequest with_one_unwindowed_table(MemoryRequest request) {
   return request;
 }
 
-// The blocks of a table without a window, which has the most. The padding page does not count.
+// Returns the largest number of blocks of a table of keys and values, without the padding page. A
+// table without a window has it.
 int num_kv_blocks(const MemoryRequest& request, const MemoryPlan& plan) {
   int most = 0;
   for (size_t t = 0; t < request.tables.size(); ++t) {
@@ -119,7 +120,7 @@ int num_kv_blocks(const MemoryRequest& request, const MemoryPlan& plan) {
   return most;
 }
 
-// The remedy that only a GPU has: the engine uses at most gpu_memory_utilization of its memory.
+// A remedy for GPUs only, because the engine uses at most gpu_memory_utilization of their memory.
 std::string_view gpu_remedy(const MemoryRequest& request) {
   return request.budget.owner == "GPU" ? "raise `gpu_memory_utilization`, " : "";
 }

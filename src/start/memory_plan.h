@@ -26,20 +26,20 @@ struct MemoryRequest {
 
 struct MemoryPlan {
   // By block table, including block 0, the padding page. A table with a sliding window has at most
-  // the blocks that max_num_seqs sequences hold at the same time; the other tables get the rest of
-  // the memory.
+  // the blocks that max_num_seqs sequences and one step hold at the same time. The other tables get
+  // the rest of the memory.
   std::vector<int> num_blocks;
   int64_t kv_bytes = 0;
   int64_t num_kv_tokens = 0;  // in the tables without a window
   int64_t left_bytes = 0;     // unused part of the budget
 };
 
-// Fails unless at least one sequence of max_model_len fits; the error names the length that would
-// fit.
+// Fails unless at least one sequence of max_model_len fits; the error states the longest length
+// that fits.
 Result<MemoryPlan> plan_memory(const MemoryRequest& request);
 
-// Lowers the plan's blocks, by block table, to at most these, because the ranks that share a model
-// have equal numbers of blocks.
+// Lowers the plan's numbers of blocks, by block table, to at most num_blocks, because the ranks
+// that share a model have equal numbers of blocks.
 void limit_blocks(const MemoryRequest& request, std::span<const int> num_blocks, MemoryPlan& plan);
 
 // Returns one line for the log at start.

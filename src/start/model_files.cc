@@ -34,7 +34,7 @@ bool is_file(const fs::path& path) {
 
 // The error for a file where a model's directory is expected.
 Status refuse_file(const fs::path& path) {
-  QUIRE_RETURN_IF_ERROR(MappedFile::open(path).status());  // it may not be read
+  QUIRE_RETURN_IF_ERROR(MappedFile::open(path).status());  // reports a file that cannot be opened
   if (is_gguf_file(path)) {
     return unimplemented(fmt::format(
         "[model] model: {} is a GGUF file, which cannot be a drafter; expected a directory with "
@@ -47,7 +47,7 @@ Status refuse_file(const fs::path& path) {
                   path.string()));
 }
 
-// The first GGUF file of the directory by name; empty: there is none.
+// Returns the first GGUF file of the directory by name; empty if it has none.
 fs::path find_gguf(const fs::path& directory) {
   std::error_code error;
   fs::path first;
@@ -74,7 +74,8 @@ Status check_is_snapshot(const fs::path& directory) {
       snapshot.string(), directory.string()));
 }
 
-// Excess tokens may be for padding, or show that the tokenizer belongs to another model.
+// Warns about tokens beyond the vocabulary of the model. They may be padding, or show that the
+// tokenizer belongs to another model.
 void warn_about_excess_tokens(const ModelFiles& files) {
   const int num_tokens = files.tokenizer->vocab_size();
   if (num_tokens <= files.config.vocab_size) return;
@@ -85,7 +86,7 @@ void warn_about_excess_tokens(const ModelFiles& files) {
 }
 
 // Fails if the configured tokenizer cannot be the model's: padded embeddings and added tokens
-// change the vocabulary by less than a tenth.
+// change the size of a vocabulary by at most 10 % or 256 tokens.
 Status check_named_tokenizer(const EngineConfig& engine, const ModelFiles& files) {
   constexpr int kFewTokens = 256;
   const int num_tokens = files.tokenizer->vocab_size();
@@ -124,7 +125,8 @@ std::string directory_name(const fs::path& path) {
   return (error ? path : resolved).filename().string();
 }
 
-// Tokenizers encode such a text as its characters, so that the prompt lacks the token.
+// Warns about special tokens of the template that the vocabulary lacks: the tokenizer encodes them
+// as ordinary text.
 void warn_about_unknown_tokens(const ModelFiles& files) {
   for (const auto& [name, text] : files.chat->special_tokens()) {
     const bool is_used = files.chat->source().find(name) != std::string_view::npos;
@@ -137,8 +139,8 @@ void warn_about_unknown_tokens(const ModelFiles& files) {
 }
 
 // A configured template must be usable, and the fields of the model's files must have the right
-// kinds. The model's own template may be missing, or not be one that can be rendered: chat requests
-// then fail with an error that names no local paths.
+// kinds. The model's own template may be missing or unsupported. Chat requests then fail with an
+// error that names no local paths.
 Status take_chat_format(const EngineConfig& engine, Result<ChatFormat> format, ModelFiles& files) {
   const Status& status = format.status();
   if (status.ok()) {
@@ -150,7 +152,7 @@ Status take_chat_format(const EngineConfig& engine, Result<ChatFormat> format, M
   constexpr std::string_view kArea = "[template] ";
   std::string_view fault = status.message();
   if (!engine.chat_template.empty()) {
-    if (!fault.starts_with(kArea)) {  // it cannot be read
+    if (!fault.starts_with(kArea)) {  // the file cannot be read
       return invalid_argument(
           fmt::format("{}chat_template: {}: {}", kArea, engine.chat_template, fault));
     }
@@ -193,8 +195,9 @@ void multiply(const TensorView& numbers, float factor) {
   }
 }
 
-// Dummy weights of a checkpoint in packed integers. The scales of DummyWeights are for 4 bits;
-// larger integers get smaller scales, so that the products have the magnitude of other matrices.
+// Dummy weights of a checkpoint in packed integers. The scales of DummyWeights are for integers of
+// 4 bits. Larger integers get smaller scales, so that products have the magnitude that other
+// matrices give.
 class DummyIntegers final : public DummyWeights {
  public:
   DummyIntegers(DType dtype, const WeightFormat& format)
@@ -259,7 +262,7 @@ Result<ModelFiles> open_embedded(const EngineConfig& engine) {
   return files;
 }
 
-// Warns that prompts must be token ids. `reason` names what has no tokenizer.
+// Warns that prompts must be token ids. `reason` states which file or directory has no tokenizer.
 Status go_without_tokenizer(const EngineConfig& engine, std::string_view reason,
                             ModelFiles& files) {
   if (!engine.chat_template.empty()) {
@@ -362,7 +365,7 @@ Result<ModelFiles> open_gguf(const EngineConfig& engine, const hub::FoundModel& 
   return files;
 }
 
-// Replaces the model's sampling values by vLLM's defaults if `generation_config` says so.
+// Replaces the model's sampling values by vLLM's defaults if `generation_config` is vllm.
 void apply_generation_config(const EngineConfig& engine, GenerationConfig& generation) {
   if (engine.generation_config == "auto") return;
   GenerationConfig of_vllm;
@@ -400,7 +403,7 @@ Result<std::unique_ptr<WeightSource>> embedded_weights(const ModelConfig& config
 }
 
 bool is_gguf_file(const fs::path& path) {
-  if (!is_file(path)) return false;  // to open a FIFO would wait for its writer
+  if (!is_file(path)) return false;  // opening a FIFO would wait for its writer
   std::string bytes(4, '\0');
   std::ifstream file(path, std::ios::binary);
   file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
@@ -418,7 +421,8 @@ Result<ConfigFile> find_config(const std::string& model, const EngineConfig& eng
   }
   std::error_code error;
   if (!fs::is_directory(path, error)) {
-    QUIRE_RETURN_IF_ERROR(MappedFile::open(path).status());  // names a FIFO, a socket or a device
+    // Fails for a FIFO, a socket or a device.
+    QUIRE_RETURN_IF_ERROR(MappedFile::open(path).status());
   }
   QUIRE_RETURN_IF_ERROR(check_is_snapshot(path));
   QUIRE_ASSIGN_OR_RETURN(const bool has_config, path_exists(path / "config.json"));

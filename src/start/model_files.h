@@ -32,14 +32,14 @@ struct ModelFiles : ModelText {
 };
 
 // Returns the GGUF file that `model` names by its path, or by a name in the model folder or the
-// hub's cache. An empty path: it names none.
+// hub's cache. The path is empty if `model` names no GGUF file.
 hub::FoundModel find_gguf_file(const std::string& model);
 
 // Opens engine.model: a directory (for dummy weights, a config.json suffices), a GGUF file, the
 // name of a model in the model folder or the hub's cache, or the embedded model.
 Result<ModelFiles> open_model_files(const EngineConfig& engine);
-// Does the same for a report: a tokenizer that cannot be read is not an error, but sets
-// tokenizer_error.
+// Does the same for a report. If the tokenizer cannot be read, sets tokenizer_error instead of
+// failing.
 Result<ModelFiles> inspect_model_files(const EngineConfig& engine);
 
 inline constexpr size_t kMaxConfigBytes = size_t{16} << 20;  // of each JSON file of a model
@@ -50,7 +50,7 @@ struct ConfigFile {
   std::string model_name;
 };
 
-// Whether the path is a regular file that begins as GGUF files do.
+// Whether the path is a regular file that begins like a GGUF file.
 bool is_gguf_file(const std::filesystem::path& path);
 // Finds the configuration of `model`: a directory, the name of a model in the hub's cache or, if
 // `engine` has dummy weights, a config.json of any name.
@@ -67,8 +67,8 @@ Result<std::unique_ptr<WeightSource>> open_weights(const EngineConfig& engine,
                                                    std::optional<DType> dtype_of_config,
                                                    const std::optional<WeightFormat>& format);
 
-// The embedded model's weights in the type of its config.json. The conversion is exact: the file's
-// blocks are 8-bit integers times a power of two, which BF16 can represent.
+// Returns the embedded model's weights in the type of its config.json. The conversion is exact: the
+// file's blocks are 8-bit integers times a power of two, which BF16 can represent.
 Result<std::unique_ptr<WeightSource>> embedded_weights(const ModelConfig& config);
 
 }  // namespace quire

@@ -24,7 +24,7 @@ std::string short_digest(std::string_view text) {
   return to_hexadecimal(std::span(digest).first(8));
 }
 
-// Digests the size of a file and all or samples of its bytes.
+// Digests the size of a file, and all bytes or samples of them.
 std::string digest_of_file(const MappedFile& mapped) {
   constexpr size_t kSmall = size_t{16} << 20;
   constexpr size_t kFirst = size_t{1} << 20;

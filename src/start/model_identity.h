@@ -1,4 +1,4 @@
-// Identifies a model: for the choices of measurements by its shape, and for nodes by its content.
+// Identifies a model: by its shape for kept measurements, and by its content for nodes.
 #pragma once
 
 #include <string>
@@ -20,8 +20,8 @@ std::string model_key(const EngineConfig& config, const ModelFiles& files);
 // reading a whole checkpoint would take minutes. The build identifies the embedded model.
 std::string digest_of(const WeightSource& weights);
 
-// Digests config.json, and hf_quant_config.json if there is one. A GGUF file begins with its
-// configuration, and the build identifies the embedded model: both give "none".
+// Digests config.json, and hf_quant_config.json if there is one. Returns "none" for a GGUF file,
+// which contains its configuration, and for the embedded model, which the build identifies.
 Result<std::string> digest_of_config_file(const EngineConfig& config);
 
 }  // namespace quire

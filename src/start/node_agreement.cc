@@ -112,7 +112,7 @@ Status check_same_plan(Nodes* nodes, const EnginePlan& plan, const DraftModel* d
 Status check_step_message(int64_t num_tokens, int64_t hidden_size, int num_ranks) {
   const int64_t bytes_per_token = hidden_size * num_ranks * int64_t{sizeof(float)};
   const auto most = static_cast<int64_t>(Nodes::kMaxMessageBytes) / bytes_per_token;
-  // Heads of the messages take some of it.
+  // The heads of the messages take some bytes, so num_tokens must be smaller.
   if (num_tokens < most) return {};
   return invalid_argument(fmt::format(
       "[nodes] `max_num_batched_tokens`: got {}, expected less than {}: the {} ranks of a CPU "
